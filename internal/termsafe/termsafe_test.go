@@ -1,0 +1,86 @@
+package termsafe
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestString(t *testing.T) {
+	for name, c := range map[string]struct{ in, want string }{
+		"plain":                {"héllo\tworld\r\n", "héllo\tworld\r\n"},
+		"colour":               {"a\x1b[31mred\x1b[0mb", "aredb"},
+		"title":                {"\x1b]0;owned\x07ok", "ok"},
+		"clipboard":            {"\x1b]52;c;cm0gLXJm\x1b\\ok", "ok"},
+		"hyperlink":            {"\x1b]8;;http://x\x1b\\text\x1b]8;;\x1b\\", "text"},
+		"device string":        {"\x1bP1$tx\x1b\\ok", "ok"},
+		"C1 CSI":               {"a\u009b2Jb", "ab"},
+		"C1 OSC":               {"a\u009d0;x\u009cb", "ab"},
+		"raw C1 byte":          {"a\x9bb", "a\ufffdb"},
+		"charset":              {"\x1b(0lqk", "lqk"},
+		"bell and NUL":         {"a\x07\x00b", "ab"},
+		"bidi":                 {"a\u202eb\u2066c", "abc"},
+		"zero width":           {"a\u200bb\ufeff", "ab"},
+		"emoji joiner":         {"👩\u200d🚀", "👩\u200d🚀"},
+		"tags":                 {"x\U000e0041y", "xy"},
+		"escape in CSI":        {"\x1b[3\x1b[1mok", "ok"},
+		"newline ends CSI":     {"\x1b[12\nok", "ok"},
+		"unended string":       {"\x1b]0;" + strings.Repeat("x", maxSequence) + "ok", "xxok"},
+		"cut character at end": {"a\xe2\x82", "a\ufffd"},
+	} {
+		if got := String(c.in); got != c.want {
+			t.Errorf("%s: String(%q) = %q, want %q", name, c.in, got, c.want)
+		}
+	}
+}
+
+func TestSplitWrites(t *testing.T) {
+	in := "a€\x1b]52;c;AAAA\x1b\\b\x1b[1;31mc👩d\u202ee"
+	want := String(in)
+	for i := range len(in) {
+		var b bytes.Buffer
+		w := Writer{W: &b}
+		for _, part := range []string{in[:i], in[i:]} {
+			if n, err := w.Write([]byte(part)); n != len(part) || err != nil {
+				t.Fatalf("Write = %d, %v", n, err)
+			}
+		}
+		if b.String() != want {
+			t.Errorf("split at %d: %q, want %q", i, b.String(), want)
+		}
+	}
+}
+
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errors.New("full") }
+
+func TestWriteFails(t *testing.T) {
+	w := Writer{W: failing{}}
+	if _, err := w.Write([]byte("x")); err == nil {
+		t.Error("the writer's failure was swallowed")
+	}
+}
+
+func FuzzString(f *testing.F) {
+	for _, s := range []string{"plain", "\x1b[31m", "\x1b]52;c;\x1b\\", "\u009b2J", "\x9b", "\xe2\x82", "\x1bP\x1b\\"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got := String(s)
+		if !utf8.ValidString(got) {
+			t.Fatalf("String(%q) = %q is not UTF-8", s, got)
+		}
+		for _, r := range got {
+			if unicode.IsControl(r) && !strings.ContainsRune("\n\t\r\b", r) {
+				t.Fatalf("String(%q) = %q holds %U", s, got, r)
+			}
+		}
+		if again := String(got); again != got {
+			t.Fatalf("String(%q) = %q, again %q", s, got, again)
+		}
+	})
+}
