@@ -1,0 +1,105 @@
+package agentproto
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type handlerFunc func(*Call)
+
+func (f handlerFunc) ServeCall(c *Call) { f(c) }
+
+// pair connects a client to a server with that handler.
+func pair(t testing.TB, h func(*Call)) *Conn {
+	t.Helper()
+	a, b := net.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- Server(b, Hello{Arch: "test"}, handlerFunc(h)) }()
+	conn, err := Client(context.Background(), a, Hello{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		if err := <-served; err != nil && !errors.Is(err, ErrStreamLost) {
+			t.Errorf("server: %v", err)
+		}
+	})
+	return conn
+}
+
+func TestCallExchange(t *testing.T) {
+	conn := pair(t, func(c *Call) {
+		var req StartRequest
+		if err := c.Request(&req); err != nil {
+			c.Fail(CodeBadRequest, err.Error())
+			return
+		}
+		c.Send(&Started{ID: 7, PID: 42})
+		input := new(bytes.Buffer)
+		buf := make([]byte, 1000)
+		for {
+			n, err := c.Read(ChanIn, buf)
+			input.Write(buf[:n])
+			if err != nil {
+				break
+			}
+		}
+		c.Write(ChanOut, input.Bytes())
+		c.CloseWrite(ChanOut)
+		c.Write(ChanErr, []byte(req.Argv[0]))
+		c.End(&Exit{Known: true, Code: 3})
+		<-c.Done()
+		if !c.Collected() {
+			t.Error("not collected")
+		}
+	})
+	if conn.Peer().Arch != "test" || conn.Peer().Version != Version {
+		t.Errorf("peer: %+v", conn.Peer())
+	}
+	call, err := conn.Open(MethodStart, &StartRequest{Argv: []string{"prog"}, Stdin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var started Started
+	if final, err := call.Recv(t.Context(), &started); err != nil || final || started.PID != 42 {
+		t.Fatal(started, final, err)
+	}
+	in := bytes.Repeat([]byte("0123456789"), 40_000)
+	go func() {
+		call.Write(ChanIn, in)
+		call.CloseWrite(ChanIn)
+	}()
+	out, err := io.ReadAll(reader{call, ChanOut})
+	if err != nil || !bytes.Equal(out, in) {
+		t.Fatal(len(out), err)
+	}
+	var exit Exit
+	if final, err := call.Recv(t.Context(), &exit); err != nil || !final || exit.Code != 3 {
+		t.Fatal(exit, final, err)
+	}
+	if _, err := call.Recv(t.Context(), &exit); err != io.EOF {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(reader{call, ChanErr}); string(text) != "prog" || err != nil {
+		t.Fatal(text, err)
+	}
+	if err := conn.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type reader struct {
+	call *Call
+	ch   Channel
+}
+
+func (r reader) Read(p []byte) (int, error) { return r.call.Read(r.ch, p) }

@@ -1,0 +1,113 @@
+package agentproto
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+)
+
+// ErrStreamLost is wrapped by every [StreamError].
+var ErrStreamLost = errors.New("the stream to the agent is lost")
+
+// ErrCallEnded is returned when something is sent on a call that has ended.
+var ErrCallEnded = errors.New("the call has ended")
+
+var errClosed = errors.New("it was closed by this end")
+
+// A StreamError tells that the stream ended while a call needed it. What became
+// of that call at the other end is not known.
+type StreamError struct {
+	Err error // why the stream ended
+}
+
+func (e *StreamError) Error() string {
+	switch {
+	case e.Err == io.EOF:
+		return ErrStreamLost.Error() + ": the other end closed it"
+	case e.Err == io.ErrUnexpectedEOF:
+		return ErrStreamLost.Error() + ": it ended in the middle of a frame"
+	}
+	return ErrStreamLost.Error() + ": " + e.Err.Error()
+}
+
+// Unwrap gives [ErrStreamLost] and the cause.
+func (e *StreamError) Unwrap() []error { return []error{ErrStreamLost, e.Err} }
+
+// A ProtocolError tells that the other end broke the protocol. It ends the stream.
+type ProtocolError struct {
+	Msg string
+}
+
+func (e *ProtocolError) Error() string { return "agent protocol broken: " + e.Msg }
+
+func protocolErrorf(format string, args ...any) *ProtocolError {
+	return &ProtocolError{Msg: fmt.Sprintf(format, args...)}
+}
+
+// A VersionError tells that the two ends speak different versions.
+type VersionError struct {
+	Ours, Theirs uint32
+}
+
+func (e *VersionError) Error() string {
+	older, remedy := "this end", "update this program"
+	if e.Theirs < e.Ours {
+		older, remedy = "the other end", "recreate the sandbox or rebuild its image, so that it gets the current agent"
+	}
+	return fmt.Sprintf("agent protocol version mismatch: this end speaks version %d, the other end version %d; %s is older: %s",
+		e.Ours, e.Theirs, older, remedy)
+}
+
+// An Error is a failure that the other end reports for one call. The stream and
+// the other calls go on.
+type Error struct {
+	Code ErrorCode
+	Msg  string
+}
+
+func (e *Error) Error() string {
+	if e.Msg == "" {
+		return e.Code.String()
+	}
+	return e.Msg
+}
+
+// Is makes errors.Is find the errors of io/fs by their code.
+func (e *Error) Is(target error) bool {
+	switch e.Code {
+	case CodeNotFound:
+		return target == fs.ErrNotExist
+	case CodeExists:
+		return target == fs.ErrExist
+	case CodePermission:
+		return target == fs.ErrPermission
+	}
+	return false
+}
+
+var codeNames = [...]string{
+	CodeInternal:      "internal failure of the agent",
+	CodeBadRequest:    "bad request",
+	CodeUnsupported:   "not supported",
+	CodeNotFound:      "not found",
+	CodeExists:        "already exists",
+	CodePermission:    "permission denied",
+	CodeNotDir:        "not a folder",
+	CodeIsDir:         "is a folder",
+	CodeNotEmpty:      "folder not empty",
+	CodeNoSpace:       "no space left within the disk limit",
+	CodeNotExecutable: "cannot be executed",
+	CodeUnsafe:        "unsafe path",
+	CodeLost:          "no longer known",
+	CodeTooLarge:      "too large",
+	CodeCancelled:     "cancelled",
+	CodeBusy:          "too much going on at once",
+}
+
+func (c ErrorCode) String() string {
+	if int(c) < len(codeNames) && codeNames[c] != "" {
+		return codeNames[c]
+	}
+	return fmt.Sprintf("error code %d", uint8(c))
+}

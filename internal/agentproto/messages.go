@@ -1,0 +1,361 @@
+package agentproto
+
+// Version is the protocol's version. Both ends must speak the same one; a
+// difference fails the handshake with a [VersionError].
+const Version = 1
+
+// Limits both ends hold the other to. A frame or message over its limit is a
+// protocol error that ends the stream.
+const (
+	// MaxFrame is the largest frame payload, in bytes.
+	MaxFrame = 64 << 10
+	// MaxMessage is the largest encoded request or reply, in bytes. Bulk data
+	// never travels in messages but on a call's channels.
+	MaxMessage = 16 << 20
+	// Window is how many bytes of one channel may be unacknowledged at once.
+	Window = 512 << 10
+)
+
+// A Method names what a call asks of the agent.
+type Method uint8
+
+// The methods. Each one's request and replies are the types of the same name.
+const (
+	MethodStart     Method = iota + 1 // StartRequest; replies Started, then Exit (final)
+	MethodAttach                      // AttachRequest; replies Started, then Exit (final)
+	MethodProcesses                   // Empty; reply ProcessList
+	MethodSignal                      // SignalRequest; reply Empty
+	MethodKill                        // KillRequest; reply Empty, once nothing of the process is left
+	MethodResize                      // ResizeRequest; reply Empty
+	MethodStat                        // PathRequest; reply FileInfo
+	MethodList                        // PathRequest; reply FileList
+	MethodMkdir                       // MkdirRequest; reply Empty
+	MethodRemove                      // RemoveRequest; reply Empty
+	MethodRename                      // RenameRequest; reply Empty
+	MethodChmod                       // ChmodRequest; reply Empty
+	MethodRead                        // ReadRequest; reply FileInfo, bytes on ChanOut, then Empty (final)
+	MethodWrite                       // WriteRequest; bytes on ChanIn until its end, then FileInfo (final)
+	MethodTarOut                      // TarOutRequest; a tar stream on ChanOut, then TarResult (final)
+	MethodTarIn                       // TarInRequest; a tar stream on ChanIn, then TarResult (final)
+	MethodWatch                       // WatchRequest; reply Empty once watching, then WatchEvent until cancelled
+	MethodDial                        // DialRequest; reply Empty once connected; bytes on ChanIn and ChanOut; Empty (final)
+	MethodShutdown                    // Empty; reply Empty, then the agent kills everything and exits
+)
+
+// A Channel is one direction of bulk bytes of a call.
+type Channel uint8
+
+// The channels. ChanIn flows to the agent, the others from it.
+const (
+	ChanIn  Channel = 0 // stdin, file content, a dialled connection's sent bytes
+	ChanOut Channel = 1 // stdout (and stderr when merged, and a PTY), file content, received bytes
+	ChanErr Channel = 2 // stderr
+)
+
+// An ErrorCode is the kind of failure the agent reports.
+type ErrorCode uint8
+
+// The error codes.
+const (
+	CodeInternal      ErrorCode = iota + 1 // the agent failed
+	CodeBadRequest                         // the request makes no sense
+	CodeUnsupported                        // the agent does not know or cannot do this here
+	CodeNotFound                           // no such file, process, program or port
+	CodeExists                             // something is there already
+	CodePermission                         // not allowed
+	CodeNotDir                             // a directory was needed
+	CodeIsDir                              // a directory is in the way
+	CodeNotEmpty                           // the directory is not empty
+	CodeNoSpace                            // the disk limit is reached
+	CodeNotExecutable                      // the program cannot be executed (ENOEXEC, EACCES)
+	CodeUnsafe                             // a path, link or archive member that must not be followed
+	CodeLost                               // what was asked for is no longer known
+	CodeTooLarge                           // a limit of the protocol is exceeded
+	CodeCancelled                          // the call was cancelled
+	CodeBusy                               // a limit on how much goes on at once is reached (EAGAIN)
+)
+
+// Hello is the first frame of each end.
+type Hello struct {
+	Version      uint32
+	Capabilities []string // e.g. "pty", "watch", "landlock"; unknown ones are ignored
+	Arch         string   // GOARCH of the agent
+	AgentUID     uint32   // uid the agent runs as, in its own namespace
+	CodeUID      uint32   // uid a started process gets by default
+	CodeGID      uint32
+	Instance     uint64 // random, one per agent process: tells a restarted agent from the same one
+}
+
+// Empty is a message without content.
+type Empty struct{}
+
+// StartRequest starts a process. On channel ChanIn the caller feeds its stdin,
+// ChanOut and ChanErr carry its output.
+type StartRequest struct {
+	// Argv is the program and its arguments. A program without a slash is
+	// looked up in the PATH of Env.
+	Argv []string
+	// Env is the whole environment, as NAME=VALUE.
+	Env []string
+	// Dir is the working folder; empty means the agent's default.
+	Dir string
+	// User is "" for the agent's default, a number, a name of /etc/passwd, or
+	// user:group.
+	User string
+	// Tag is the caller's own name for the process, returned by MethodProcesses.
+	Tag string
+	// Stdin tells that the caller will write to ChanIn and end it. Without it
+	// the process reads end-of-file at once.
+	Stdin bool
+	// Merge sends stderr down ChanOut, in order with stdout.
+	Merge bool
+	// PTY, when set, gives the process a terminal; Stdin and Merge are implied.
+	PTY *WinSize
+	// KeepChildren leaves what the process started running when it ends;
+	// otherwise everything it started is killed.
+	KeepChildren bool
+	// TimeoutMillis kills the process and all it started when it has run for so
+	// long; 0 means no timeout. The agent holds to it even if the caller is gone.
+	TimeoutMillis uint64
+	// OutputLimit kills the process when stdout and stderr together exceed so
+	// many bytes; 0 means no limit. What is within the limit is delivered.
+	OutputLimit uint64
+	// Rlimits are set before the program is executed.
+	Rlimits []Rlimit
+	// Files are written, private to the default user, before the process starts.
+	// Missing parent folders are made.
+	Files []InlineFile
+	// RemoveAfter are paths removed, with all below them, once the process and
+	// all it started have ended.
+	RemoveAfter []string
+}
+
+// InlineFile is a small file that travels in a StartRequest.
+type InlineFile struct {
+	Path string
+	Mode uint32 // permission bits
+	Data []byte
+}
+
+// WinSize is a terminal's size in characters.
+type WinSize struct{ Rows, Cols uint16 }
+
+// Rlimit is one resource limit; Resource is Linux's RLIMIT_ number, and both
+// soft and hard limit become Value.
+type Rlimit struct {
+	Resource uint32
+	Value    uint64
+}
+
+// Started tells that a process runs.
+type Started struct {
+	ID        uint64 // the agent's own number of the process, never used twice
+	PID       uint32 // its pid inside the sandbox
+	OutOffset uint64 // offset of the first byte that ChanOut will carry
+	ErrOffset uint64 // and of ChanErr
+}
+
+// A KillReason tells why the agent killed a process.
+type KillReason uint8
+
+// The reasons.
+const (
+	NotKilled         KillReason = iota // the agent did not kill it
+	KilledByRequest                     // MethodKill, or the end of the agent
+	KilledTimeout                       // StartRequest.TimeoutMillis
+	KilledOutputLimit                   // StartRequest.OutputLimit
+)
+
+// Exit is the end of a process: an observation, never a guess.
+type Exit struct {
+	// Known tells that the end was observed. Without it neither Code nor Signal
+	// means anything and the outcome is lost.
+	Known bool
+	// Code is the exit code, when Signal is 0.
+	Code uint32
+	// Signal is the signal that ended the process, or 0.
+	Signal uint32
+	// Reason tells whether and why the agent killed it.
+	Reason KillReason
+	// CPUMicros is user plus system time of the process and the children it
+	// waited for, in microseconds.
+	CPUMicros uint64
+	// PeakRSS is the largest resident size of any one of them, in bytes.
+	PeakRSS uint64
+	// WallMicros is the time from start to end, in microseconds.
+	WallMicros uint64
+	// OutTotal and ErrTotal are how many bytes each channel carries.
+	OutTotal, ErrTotal uint64
+	// OutCut and ErrCut tell that more was written to the channel and dropped
+	// because of StartRequest.OutputLimit.
+	OutCut, ErrCut bool
+}
+
+// AttachRequest takes over a running (or ended and not yet collected) process,
+// whose output resumes at the given offsets. It takes the place of the call that
+// was attached before. An offset that is no longer in the agent's buffer fails
+// with CodeLost.
+type AttachRequest struct {
+	ID                   uint64
+	OutOffset, ErrOffset uint64
+}
+
+// ProcessInfo is one process that the agent started.
+type ProcessInfo struct {
+	ID          uint64
+	PID         uint32
+	Tag         string
+	Argv        []string
+	StartMillis uint64 // wall clock, milliseconds since 1970
+	Running     bool   // false: ended, its Exit not yet collected
+	Attached    bool
+	// OutStart and OutEnd bound what the buffer of ChanOut still holds.
+	OutStart, OutEnd uint64
+	ErrStart, ErrEnd uint64
+	CPUMicros        uint64 // so far, of the process tree
+	RSS              uint64 // now, in bytes, of the process tree
+}
+
+// ProcessList answers MethodProcesses.
+type ProcessList struct{ Processes []ProcessInfo }
+
+// SignalRequest sends a signal to the process itself, or to its process group.
+type SignalRequest struct {
+	ID     uint64
+	Signal uint32
+	Group  bool
+}
+
+// KillRequest kills a process and everything it started.
+type KillRequest struct{ ID uint64 }
+
+// ResizeRequest changes a PTY's size.
+type ResizeRequest struct {
+	ID   uint64
+	Size WinSize
+}
+
+// A FileType is what kind of file a FileInfo describes.
+type FileType uint8
+
+// The file types.
+const (
+	TypeRegular FileType = iota + 1
+	TypeDir
+	TypeSymlink
+	TypeOther // a device, FIFO or socket
+)
+
+// FileInfo describes a file. Symbolic links are not followed.
+type FileInfo struct {
+	Name        string // base name
+	Type        FileType
+	Mode        uint32 // permission bits with setuid, setgid and sticky as in st_mode
+	Size        uint64
+	MTimeMicros int64
+	UID, GID    uint32
+	Link        string // target of a symbolic link
+}
+
+// PathRequest names a file.
+type PathRequest struct{ Path string }
+
+// FileList answers MethodList, sorted by name.
+type FileList struct {
+	Files     []FileInfo
+	Truncated bool // more entries than the agent lists in one reply
+}
+
+// MkdirRequest makes a folder, with Parents also those above it.
+type MkdirRequest struct {
+	Path    string
+	Mode    uint32
+	Parents bool
+}
+
+// RemoveRequest removes a file or an empty folder, with Recursive a folder and
+// all below it. With Missing it is no error that nothing is there.
+type RemoveRequest struct {
+	Path      string
+	Recursive bool
+	Missing   bool
+}
+
+// RenameRequest moves a file; an existing target is replaced as rename(2) does.
+type RenameRequest struct{ From, To string }
+
+// ChmodRequest sets permission bits.
+type ChmodRequest struct {
+	Path string
+	Mode uint32
+}
+
+// ReadRequest reads a regular file from Offset, at most Length bytes (0: to its end).
+type ReadRequest struct {
+	Path   string
+	Offset uint64
+	Length uint64
+}
+
+// WriteRequest writes a regular file. Truncate empties it first; Create makes it
+// with Mode when missing; Parents makes missing folders; Exclusive fails when it
+// exists. Without Truncate, bytes go to Offset and the rest is kept.
+type WriteRequest struct {
+	Path      string
+	Offset    uint64
+	Mode      uint32
+	Create    bool
+	Exclusive bool
+	Truncate  bool
+	Parents   bool
+}
+
+// TarOutRequest sends Path, a file or a folder, as a tar stream whose members
+// are named below Prefix (Prefix itself for a file).
+type TarOutRequest struct {
+	Path   string
+	Prefix string
+}
+
+// TarInRequest unpacks a tar stream below Dir, which is made when missing.
+type TarInRequest struct {
+	Dir      string
+	MaxBytes uint64 // 0: no limit but the disk's
+	MaxFiles uint64 // 0: no limit but the disk's
+}
+
+// TarResult tells what a tar stream held.
+type TarResult struct {
+	Files   uint64
+	Bytes   uint64
+	Skipped []string // members left out, each with its reason, at most 100
+}
+
+// WatchRequest watches a folder, with Recursive also those below it.
+type WatchRequest struct {
+	Path      string
+	Recursive bool
+}
+
+// A WatchOp is what happened to a watched file.
+type WatchOp uint8
+
+// The operations.
+const (
+	OpCreate WatchOp = iota + 1
+	OpWrite
+	OpRemove
+	OpRename
+	OpChmod
+	OpOverflow // events were lost: look at the folder again
+)
+
+// WatchEvent is one change.
+type WatchEvent struct {
+	Op   WatchOp
+	Path string
+	Dir  bool
+}
+
+// DialRequest connects to a TCP port on the sandbox's loopback.
+type DialRequest struct{ Port uint16 }
