@@ -1,0 +1,72 @@
+package agentclient
+
+import (
+	"io"
+	"sync/atomic"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+// Stdout is what the process writes to its standard output, or to its terminal.
+// It ends with io.EOF.
+func (p *Process) Stdout() io.Reader { return &p.stdout }
+
+// Stderr is what it writes to its standard error; nothing when that is merged
+// into stdout.
+func (p *Process) Stderr() io.Reader { return &p.stderr }
+
+// Stdin feeds the process's standard input. A Write waits while the process does
+// not read, and fails with [io.ErrClosedPipe] once it has ended, or when it was
+// started without standard input.
+func (p *Process) Stdin() io.WriteCloser { return &p.stdin }
+
+// output is one of a process's output streams.
+type output struct {
+	p    *Process
+	ch   agentproto.Channel
+	read atomic.Uint64 // bytes
+}
+
+func (o *output) Read(b []byte) (int, error) {
+	n, err := o.p.call.Read(o.ch, b)
+	o.read.Add(uint64(n))
+	if err != nil && err != io.EOF {
+		err = o.p.callErr(err)
+	}
+	return n, err
+}
+
+// stdin is a process's standard input.
+type stdin struct {
+	p      *Process
+	absent bool // the process was started without
+}
+
+func (s *stdin) Write(b []byte) (int, error) {
+	if s.absent {
+		return 0, io.ErrClosedPipe
+	}
+	n, err := s.p.call.Write(agentproto.ChanIn, b)
+	return n, s.err(err)
+}
+
+func (s *stdin) Close() error {
+	if s.absent {
+		return nil
+	}
+	err := s.p.call.CloseWrite(agentproto.ChanIn)
+	if err == agentproto.ErrCallEnded {
+		return nil // there is nobody left to tell
+	}
+	return s.err(err)
+}
+
+func (s *stdin) err(err error) error {
+	switch err {
+	case nil:
+		return nil
+	case agentproto.ErrCallEnded:
+		return io.ErrClosedPipe
+	}
+	return s.p.callErr(err)
+}

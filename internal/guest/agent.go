@@ -1,0 +1,186 @@
+//go:build linux
+
+package guest
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+// An Agent serves the protocol. There is one per process. Its methods may be called
+// concurrently.
+type Agent struct {
+	opts     Options
+	hello    agentproto.Hello
+	proc     procFS
+	null     int // /dev/null
+	spawner  *spawner
+	orphans  *orphans
+	seccomp  *sockFprog
+	uid, gid uint32 // the agent's own
+	caps     bool   // the agent holds capabilities
+
+	mu        sync.Mutex
+	processes map[uint64]*process
+	lastID    uint64
+	live      int      // processes that run or start
+	endedIDs  []uint64 // ended and not collected, the oldest first
+	down      bool
+	quit      chan struct{}
+	quitOnce  sync.Once
+	streams   sync.WaitGroup
+}
+
+// New prepares this process to be an agent: it becomes the parent of whatever is
+// orphaned, can no longer be traced, and takes the code's identity for its access
+// to files. It is called once, before anything untrusted runs.
+func New(opts Options) (*Agent, error) {
+	if opts.Workdir == "" {
+		opts.Workdir = "/"
+	}
+	if opts.MaxProcesses == 0 {
+		opts.MaxProcesses = defaultMaxProcesses
+	}
+	if opts.BufferSize == 0 {
+		opts.BufferSize = defaultBufferSize
+	}
+	a := &Agent{
+		opts:      opts,
+		uid:       uint32(unix.Geteuid()),
+		gid:       uint32(unix.Getegid()),
+		processes: map[uint64]*process{},
+		quit:      make(chan struct{}),
+	}
+	if err := Harden(); err != nil {
+		return nil, err
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("become the parent of orphans: %w", err)
+	}
+	var err error
+	if a.proc, err = openProc(); err != nil {
+		return nil, fmt.Errorf("open /proc, which the agent needs to find processes: %w", err)
+	}
+	if a.null, err = unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
+		return nil, fmt.Errorf("open /dev/null, which programs without input get: %w", err)
+	}
+	a.caps = holdsCapabilities()
+	if err := a.loadFilter(opts.Seccomp); err != nil {
+		return nil, err
+	}
+	a.orphans = newOrphans()
+	if a.spawner, err = newSpawner(opts.OnSpawnerThread); err != nil {
+		return nil, err
+	}
+	if err := a.takeFileIdentity(); err != nil {
+		return nil, err
+	}
+	return a, a.sayHello()
+}
+
+// Harden makes this process unreadable for others of its uid.
+func Harden() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("become untraceable: %w", err)
+	}
+	return nil
+}
+
+func (a *Agent) sayHello() error {
+	var instance [8]byte
+	if _, err := unix.Getrandom(instance[:], 0); err != nil {
+		return fmt.Errorf("get random bytes: %w", err)
+	}
+	caps := append([]string{"pty"}, a.opts.Capabilities...)
+	if a.opts.UseLandlock {
+		caps = append(caps, "landlock")
+	}
+	if a.seccomp != nil {
+		caps = append(caps, "seccomp")
+	}
+	if a.opts.CodeUID != a.uid {
+		caps = append(caps, "own-uid")
+	}
+	a.hello = agentproto.Hello{
+		Version:      agentproto.Version,
+		Capabilities: caps,
+		Arch:         runtime.GOARCH,
+		AgentUID:     a.uid,
+		CodeUID:      a.opts.CodeUID,
+		CodeGID:      a.opts.CodeGID,
+	}
+	for _, b := range instance {
+		a.hello.Instance = a.hello.Instance<<8 | uint64(b)
+	}
+	return nil
+}
+
+func holdsCapabilities() bool {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&hdr, &data[0]); err != nil {
+		return false
+	}
+	return data[0].Permitted|data[1].Permitted != 0
+}
+
+// takeFileIdentity makes all threads access files as the code's user, so that the
+// code's permissions count, and what is created is the code's. It also takes the
+// capabilities about files out of effect.
+func (a *Agent) takeFileIdentity() error {
+	if a.opts.CodeUID == a.uid && a.opts.CodeGID == a.gid {
+		return nil
+	}
+	// Not allowed in a user namespace without setgroups: then there are none that
+	// the code would not have too.
+	_, _, _ = syscall.AllThreadsSyscall(unix.SYS_SETGROUPS, 0, 0, 0)
+	// Both calls return what was before, never an error, hence the second ones.
+	none := ^uintptr(0)
+	_, _, _ = syscall.AllThreadsSyscall(unix.SYS_SETFSGID, uintptr(a.opts.CodeGID), 0, 0)
+	_, _, _ = syscall.AllThreadsSyscall(unix.SYS_SETFSUID, uintptr(a.opts.CodeUID), 0, 0)
+	gid, _, _ := unix.RawSyscall(unix.SYS_SETFSGID, none, 0, 0)
+	uid, _, _ := unix.RawSyscall(unix.SYS_SETFSUID, none, 0, 0)
+	if uint32(gid) != a.opts.CodeGID || uint32(uid) != a.opts.CodeUID {
+		return fmt.Errorf("access files as uid %d, gid %d: not permitted; the agent needs CAP_SETUID and CAP_SETGID, or to run as that user",
+			a.opts.CodeUID, a.opts.CodeGID)
+	}
+	return nil
+}
+
+// Quit is closed when a client has asked the agent to shut down and everything it
+// started is killed.
+func (a *Agent) Quit() <-chan struct{} { return a.quit }
+
+// shutdownWait bounds the wait for killed processes: one in an uninterruptible
+// system call must not keep the agent from ending.
+const shutdownWait = 10 * time.Second
+
+// Shutdown kills everything the agent started, and lets nothing more start.
+func (a *Agent) Shutdown() {
+	a.mu.Lock()
+	a.down = true
+	list := make([]*process, 0, len(a.processes))
+	for _, p := range a.processes {
+		list = append(list, p)
+	}
+	a.mu.Unlock()
+	var all sync.WaitGroup
+	for _, p := range list {
+		all.Go(func() { p.kill(agentproto.KilledByRequest) })
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	timer := time.NewTimer(shutdownWait)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}

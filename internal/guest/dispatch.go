@@ -1,0 +1,146 @@
+//go:build linux
+
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+// ServeCall serves one call of a client.
+func (a *Agent) ServeCall(call *agentproto.Call) {
+	var err error
+	switch call.Method() {
+	case agentproto.MethodStart:
+		err = a.serveStart(call)
+	case agentproto.MethodAttach:
+		err = a.serveAttach(call)
+	case agentproto.MethodProcesses:
+		err = call.End(a.list())
+	case agentproto.MethodSignal:
+		err = a.serveSignal(call)
+	case agentproto.MethodKill:
+		err = a.serveKill(call)
+	case agentproto.MethodResize:
+		err = a.serveResize(call)
+	case agentproto.MethodShutdown:
+		a.serveShutdown(call)
+	default:
+		if a.opts.Files != nil && a.opts.Files.ServeCall(call) {
+			return
+		}
+		err = failf(agentproto.CodeUnsupported, "this agent does not know method %d: it may be older than the client", call.Method())
+	}
+	if err != nil {
+		code := agentproto.CodeInternal
+		var known *agentproto.Error
+		if errors.As(err, &known) {
+			code = known.Code
+		}
+		// Fails when the call has ended or the stream is gone: nobody listens then.
+		_ = call.Fail(code, err.Error())
+	}
+}
+
+func failf(code agentproto.ErrorCode, format string, args ...any) error {
+	return &agentproto.Error{Code: code, Msg: fmt.Sprintf(format, args...)}
+}
+
+// request decodes a call's request.
+func request(call *agentproto.Call, m agentproto.Message) error {
+	if err := call.Request(m); err != nil {
+		return failf(agentproto.CodeBadRequest, "%v", err)
+	}
+	return nil
+}
+
+func (a *Agent) serveSignal(call *agentproto.Call) error {
+	var req agentproto.SignalRequest
+	if err := request(call, &req); err != nil {
+		return err
+	}
+	p, err := a.find(req.ID)
+	if err != nil {
+		return err
+	}
+	if req.Signal == 0 || req.Signal > 64 {
+		return failf(agentproto.CodeBadRequest, "signal %d does not exist: signals are 1 to 64", req.Signal)
+	}
+	if err := p.signal(unix.Signal(req.Signal), req.Group); err != nil {
+		return err
+	}
+	return call.End(&agentproto.Empty{})
+}
+
+// signal sends a signal to the main process, which as long as it has not been
+// reported as ended is the process with that pid.
+func (p *process) signal(sig unix.Signal, group bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pid := p.pid
+	if group {
+		pid = -pid
+	}
+	if !p.running {
+		return failf(agentproto.CodeNotFound, "process %d has ended", p.id)
+	}
+	if err := unix.Kill(pid, sig); err != nil {
+		return failf(agentproto.CodeNotFound, "signal process %d: %v", p.id, err)
+	}
+	return nil
+}
+
+func (a *Agent) serveKill(call *agentproto.Call) error {
+	var req agentproto.KillRequest
+	if err := request(call, &req); err != nil {
+		return err
+	}
+	p, err := a.find(req.ID)
+	if err != nil {
+		return err
+	}
+	p.kill(agentproto.KilledByRequest)
+	return call.End(&agentproto.Empty{})
+}
+
+func (a *Agent) serveResize(call *agentproto.Call) error {
+	var req agentproto.ResizeRequest
+	if err := request(call, &req); err != nil {
+		return err
+	}
+	p, err := a.find(req.ID)
+	if err != nil {
+		return err
+	}
+	if err := p.resize(req.Size); err != nil {
+		return err
+	}
+	return call.End(&agentproto.Empty{})
+}
+
+func (a *Agent) serveShutdown(call *agentproto.Call) {
+	a.Shutdown()
+	_ = call.End(&agentproto.Empty{}) // a failure: the client has gone already
+	a.quitOnce.Do(func() { go a.linger() })
+}
+
+// lingerTime is how long clients may take to read the last answers.
+const lingerTime = 200 * time.Millisecond
+
+// linger lets the agent end when its clients have left, or soon.
+func (a *Agent) linger() {
+	left := make(chan struct{})
+	go func() { a.streams.Wait(); close(left) }()
+	timer := time.NewTimer(lingerTime)
+	defer timer.Stop()
+	select {
+	case <-left:
+	case <-timer.C:
+	}
+	close(a.quit)
+}

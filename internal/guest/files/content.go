@@ -1,0 +1,156 @@
+//go:build linux
+
+package files
+
+import (
+	"io"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+// input and output are a call's byte channels.
+type input struct{ call *agentproto.Call }
+
+func (i input) Read(p []byte) (int, error) { return i.call.Read(agentproto.ChanIn, p) }
+
+type output struct{ call *agentproto.Call }
+
+func (o output) Write(p []byte) (int, error) { return o.call.Write(agentproto.ChanOut, p) }
+
+func (s *Service) serveRead(call *agentproto.Call) error {
+	var req agentproto.ReadRequest
+	if err := request(call, &req); err != nil {
+		return err
+	}
+	p, err := s.absolute(req.Path)
+	if err != nil {
+		return err
+	}
+	fd, err := s.open(p, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return pathError("read", req.Path, err)
+	}
+	f := os.NewFile(uintptr(fd), p)
+	defer f.Close()
+	st, err := regular(fd)
+	if err != nil {
+		return pathError("read", req.Path, err)
+	}
+	const maxOffset = 1<<63 - 1
+	if req.Offset > maxOffset || req.Length > maxOffset-req.Offset {
+		return failf(agentproto.CodeBadRequest, "read %q: offset %d and length %d are beyond any file", req.Path, req.Offset, req.Length)
+	}
+	if err := call.Send(fileInfo(path.Base(p), &st)); err != nil {
+		return err
+	}
+	length := int64(req.Length)
+	if length == 0 {
+		length = maxOffset - int64(req.Offset)
+	}
+	if _, err := io.CopyBuffer(output{call}, onlyReader{io.NewSectionReader(f, int64(req.Offset), length)}, make([]byte, agentproto.MaxFrame)); err != nil {
+		return pathError("read", req.Path, err)
+	}
+	if err := call.CloseWrite(agentproto.ChanOut); err != nil {
+		return err
+	}
+	return call.End(&agentproto.Empty{})
+}
+
+// onlyReader and onlyWriter hide what would make io.CopyBuffer leave its buffer aside.
+type onlyReader struct{ io.Reader }
+type onlyWriter struct{ io.Writer }
+
+func (s *Service) serveWrite(call *agentproto.Call) error {
+	var req agentproto.WriteRequest
+	if err := request(call, &req); err != nil {
+		return err
+	}
+	if req.Offset > 1<<62 {
+		return failf(agentproto.CodeBadRequest, "write %q: offset %d is beyond any file", req.Path, req.Offset)
+	}
+	f, err := s.create(&req)
+	if err != nil {
+		return pathError("write", req.Path, err)
+	}
+	defer f.Close()
+	w := io.NewOffsetWriter(f, int64(req.Offset))
+	if _, err := io.CopyBuffer(onlyWriter{w}, input{call}, make([]byte, agentproto.MaxFrame)); err != nil {
+		return pathError("write", req.Path, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return pathError("write", req.Path, err)
+	}
+	return call.End(fileInfo(path.Base(f.Name()), &st))
+}
+
+// create opens a regular file for writing as a request asks. A symbolic link at
+// its place is not followed.
+func (s *Service) create(req *agentproto.WriteRequest) (*os.File, error) {
+	p, err := s.absolute(req.Path)
+	if err != nil {
+		return nil, err
+	}
+	dir, _, err := split(p)
+	if err != nil {
+		return nil, err
+	}
+	if req.Parents {
+		if err := s.mkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	mode := req.Mode & 0o777
+	if mode == 0 {
+		mode = 0o644
+	}
+	fd, err := -1, error(unix.EEXIST)
+	if req.Create {
+		fd, err = s.open(p, writeFlags|unix.O_CREAT|unix.O_EXCL, mode)
+	}
+	if err == unix.EEXIST && !(req.Create && req.Exclusive) {
+		fd, err = s.open(p, writeFlags, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), p)
+	st, err := regular(fd)
+	if err == nil && req.Truncate && st.Size > 0 {
+		err = unix.Ftruncate(fd, 0)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+const writeFlags = unix.O_WRONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
+
+// WriteInline writes small files, making missing folders. What was written before
+// a failure stays.
+func (s *Service) WriteInline(files []agentproto.InlineFile) error {
+	for _, file := range files {
+		mode := file.Mode & 0o777
+		if mode == 0 {
+			mode = 0o600
+		}
+		f, err := s.create(&agentproto.WriteRequest{Path: file.Path, Mode: mode, Create: true, Truncate: true, Parents: true})
+		if err != nil {
+			return pathError("write", file.Path, err)
+		}
+		_, err = f.Write(file.Data)
+		if closeErr := f.Close(); err == nil {
+			err = closeErr
+		}
+		if err != nil {
+			return pathError("write", file.Path, err)
+		}
+	}
+	return nil
+}

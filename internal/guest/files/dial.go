@@ -1,0 +1,140 @@
+//go:build linux
+
+package files
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+func (s *Service) serveDial(call *agentproto.Call) error {
+	var req agentproto.DialRequest
+	if err := request(call, &req); err != nil {
+		return err
+	}
+	if req.Port == 0 {
+		return failf(agentproto.CodeBadRequest, "port 0 cannot be connected to: ports are 1 to 65535")
+	}
+	conn, err := connect(call, unix.AF_INET, &unix.SockaddrInet4{Port: int(req.Port), Addr: [4]byte{127, 0, 0, 1}})
+	if errors.Is(err, unix.ECONNREFUSED) {
+		if conn6, err6 := connect(call, unix.AF_INET6, &unix.SockaddrInet6{Port: int(req.Port), Addr: [16]byte{15: 1}}); err6 == nil {
+			conn, err = conn6, nil
+		}
+	}
+	if errors.Is(err, unix.ECONNREFUSED) {
+		return failf(agentproto.CodeNotFound, "nothing listens on port %d of the sandbox", req.Port)
+	}
+	if err != nil {
+		return failf(codeOf(err), "connect to port %d of the sandbox: %v", req.Port, err)
+	}
+	if err := call.Send(&agentproto.Empty{}); err != nil {
+		conn.Close()
+		return err
+	}
+	if err := tunnel(call, conn); err != nil {
+		return err
+	}
+	return call.End(&agentproto.Empty{})
+}
+
+// connect makes a connection that the runtime's poller serves. It gives up when the
+// call ends: a server whose backlog is full leaves it waiting for minutes.
+func connect(call *agentproto.Call, family int, addr unix.Sockaddr) (*os.File, error) {
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Connect(fd, addr)
+	if err != nil && err != unix.EINPROGRESS {
+		unix.Close(fd)
+		return nil, err
+	}
+	conn := os.NewFile(uintptr(fd), "connection")
+	if err == unix.EINPROGRESS {
+		err = connected(call, conn)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// connected waits until a connection is made.
+func connected(call *agentproto.Call, conn *os.File) error {
+	defer closeWith(call, conn)()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Write(func(fd uintptr) bool {
+		// The poller tells of changes only, and this one may be past already.
+		ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+		if n, err := unix.Poll(ready, 0); err == unix.EINTR || err == nil && n == 0 {
+			return false
+		}
+		var errno int
+		if errno, failed = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR); failed == nil && errno != 0 {
+			failed = unix.Errno(errno)
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	return failed
+}
+
+// closeWith closes a connection when its call ends, until stop is called. Stop waits
+// for what it stops.
+func closeWith(call *agentproto.Call, conn *os.File) (stop func()) {
+	stopped := make(chan struct{})
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		select {
+		case <-call.Done():
+			conn.Close()
+		case <-stopped:
+		}
+	})
+	return func() {
+		close(stopped)
+		watcher.Wait()
+	}
+}
+
+// tunnel copies both ways until both have ended, the connection is broken or the
+// call has ended. A server that has closed its end looks like one that has only
+// ended what it sends: the way to it stays open until the caller ends it, or its
+// kernel refuses what comes.
+func tunnel(call *agentproto.Call, conn *os.File) error {
+	defer conn.Close()
+	defer closeWith(call, conn)()
+	received := make(chan error, 1)
+	go func() {
+		_, err := io.CopyBuffer(output{call}, onlyReader{conn}, make([]byte, 32<<10))
+		if err == nil {
+			err = call.CloseWrite(agentproto.ChanOut)
+		} else {
+			err = failf(codeOf(err), "the connection to the server in the sandbox broke: %v", err)
+			// Wakes the other direction. It fails when the call has ended already.
+			_ = call.Fail(agentproto.CodeInternal, err.Error())
+		}
+		received <- err
+	}()
+	_, err := io.CopyBuffer(onlyWriter{conn}, input{call}, make([]byte, 32<<10))
+	if err == nil {
+		if raw, rawErr := conn.SyscallConn(); rawErr == nil {
+			_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) })
+		}
+	}
+	// A server that takes no more may have answered before: that still comes.
+	return <-received
+}

@@ -1,0 +1,103 @@
+//go:build linux
+
+// Package files serves the calls of the agent protocol about files, watches and
+// connections to the sandbox's own loopback.
+//
+// Everything below the root belongs to hostile code that runs meanwhile: paths
+// are resolved by openat2 without magic links, and recursive work goes from
+// descriptor to descriptor, so that exchanging a folder for a link during an
+// operation leads nowhere.
+package files
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+// Options of a service.
+type Options struct {
+	// Root is the folder that is "/" to the service's paths; empty means "/".
+	Root string
+	// Workdir is what relative paths are below; empty means "/".
+	Workdir string
+}
+
+// A Service serves calls about files. Its methods may be called concurrently.
+type Service struct {
+	root    int // O_PATH descriptor
+	workdir string
+}
+
+// New returns a service. It opens the root at once, so it is called after the
+// agent has entered its own.
+func New(o Options) (*Service, error) {
+	if o.Root == "" {
+		o.Root = "/"
+	}
+	if o.Workdir == "" {
+		o.Workdir = "/"
+	}
+	fd, err := unix.Open(o.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open the sandbox's root for the file service: %w", err)
+	}
+	return &Service{root: fd, workdir: o.Workdir}, nil
+}
+
+// Close releases the root. No call may be in flight.
+func (s *Service) Close() error { return unix.Close(s.root) }
+
+// ServeCall serves a call, and tells whether its method was one of its own.
+func (s *Service) ServeCall(call *agentproto.Call) bool {
+	var err error
+	switch call.Method() {
+	case agentproto.MethodStat:
+		err = s.serveStat(call)
+	case agentproto.MethodList:
+		err = s.serveList(call)
+	case agentproto.MethodMkdir:
+		err = s.serveMkdir(call)
+	case agentproto.MethodRemove:
+		err = s.serveRemove(call)
+	case agentproto.MethodRename:
+		err = s.serveRename(call)
+	case agentproto.MethodChmod:
+		err = s.serveChmod(call)
+	case agentproto.MethodRead:
+		err = s.serveRead(call)
+	case agentproto.MethodWrite:
+		err = s.serveWrite(call)
+	case agentproto.MethodTarOut:
+		err = s.serveTarOut(call)
+	case agentproto.MethodTarIn:
+		err = s.serveTarIn(call)
+	case agentproto.MethodWatch:
+		err = s.serveWatch(call)
+	case agentproto.MethodDial:
+		err = s.serveDial(call)
+	default:
+		return false
+	}
+	if err != nil {
+		code := agentproto.CodeInternal
+		var known *agentproto.Error
+		if errors.As(err, &known) {
+			code = known.Code
+		}
+		// Fails when the call has ended or the stream is gone: nobody listens then.
+		_ = call.Fail(code, err.Error())
+	}
+	return true
+}
+
+// request decodes a call's request.
+func request(call *agentproto.Call, m agentproto.Message) error {
+	if err := call.Request(m); err != nil {
+		return failf(agentproto.CodeBadRequest, "%v", err)
+	}
+	return nil
+}

@@ -1,0 +1,1 @@
+// This file lets fork_unsafe.go declare functions that package runtime implements.

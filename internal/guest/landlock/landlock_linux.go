@@ -1,0 +1,123 @@
+// Package landlock confines the code's file access to named paths, as a second
+// line behind the mounts.
+//
+// The agent makes one ruleset after it has entered the sandbox's root; each
+// process it starts enters it right before exec. The package is part of the
+// agent: it makes raw system calls and imports nothing else.
+package landlock
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnsupported means that the kernel has no Landlock, or has it turned off.
+var ErrUnsupported = errors.New("the kernel has no Landlock")
+
+// SysRestrictSelf is the number of landlock_restrict_self(fd, flags), for
+// callers between fork and exec that make the call themselves. The thread must
+// have no_new_privs set. Flags are 0: from ABI 7 on that also keeps denials of
+// what is executed afterwards out of the host's audit log, which hostile code
+// could otherwise flood.
+const SysRestrictSelf = unix.SYS_LANDLOCK_RESTRICT_SELF
+
+// Rules name what is allowed; all else of the file system is denied. Paths are
+// absolute, as seen at the time of NewRuleset, and a folder includes all below.
+// A path that does not exist allows nothing.
+type Rules struct {
+	// ReadExec may be read and executed: the root with the toolchains.
+	ReadExec []string
+	// ReadWrite may be used in every way but making devices: the work folder
+	// and /tmp. Executing is part of it, since programs are built and run there.
+	ReadWrite []string
+	// Special may be read, written and controlled (ioctl), but nothing made,
+	// removed or executed there: /dev and /proc.
+	Special []string
+	// ScopeSignals (ABI 6) keeps processes from signalling any outside of their
+	// own run. It is for an agent that shares its uid with the code, which
+	// could else end it. Where the uids differ it should stay off: each run is a
+	// domain of its own, so a later run could not signal what an earlier one
+	// left running.
+	ScopeSignals bool
+}
+
+// ABI returns the kernel's Landlock version, or 0 when it has none.
+func ABI() int {
+	v, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if e != 0 {
+		return 0
+	}
+	return int(v)
+}
+
+// NewRuleset makes a ruleset of the rules, as far as the kernel's ABI goes, and
+// returns its descriptor, which is close-on-exec. Without Landlock it fails with
+// ErrUnsupported.
+//
+// Of TCP nothing is restricted: the sandbox's network is its own and servers on
+// its loopback are ordinary. Nor are abstract unix sockets scoped, for they
+// belong to the network namespace and the agent has none.
+func NewRuleset(r Rules) (int, error) {
+	abi := ABI()
+	if abi == 0 {
+		return -1, fmt.Errorf("landlock: %w", ErrUnsupported)
+	}
+	handled := rights(abi)
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: handled}
+	if r.ScopeSignals && abi >= 6 {
+		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL
+	}
+	fd, e := createRuleset(&attr)
+	if e != 0 {
+		return -1, fmt.Errorf("landlock: make a ruleset: %w", e)
+	}
+	for _, set := range []struct {
+		access uint64
+		paths  []string
+	}{{readExec, r.ReadExec}, {readWrite, r.ReadWrite}, {special, r.Special}} {
+		for _, path := range set.paths {
+			if err := allow(fd, path, set.access&handled); err != nil {
+				unix.Close(fd)
+				return -1, err
+			}
+		}
+	}
+	return fd, nil
+}
+
+// allow adds a rule for a path and what is below it.
+func allow(ruleset int, path string, access uint64) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err == unix.ENOENT {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("landlock: open %s: %w", path, err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("landlock: stat %s: %w", path, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		access &= ofFiles // the kernel refuses a folder's rights on a file
+	}
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}
+	if e := addRule(ruleset, &rule); e != 0 {
+		return fmt.Errorf("landlock: allow %s: %w", path, e)
+	}
+	return nil
+}
+
+// RestrictSelf confines the calling thread and what it starts. It needs
+// no_new_privs and cannot be undone. It neither allocates nor grows the stack,
+// so that it may be called between fork and exec.
+//
+//go:nosplit
+//go:norace
+func RestrictSelf(fd int) unix.Errno {
+	_, _, e := unix.RawSyscall(SysRestrictSelf, uintptr(fd), 0, 0)
+	return e
+}

@@ -1,0 +1,146 @@
+//go:build linux
+
+package guest
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+const (
+	// defaultPath is where programs are looked for when the environment has no PATH.
+	defaultPath = "/usr/local/bin:/usr/bin:/bin"
+	// maxPathDirs bounds how many folders of PATH are looked into.
+	maxPathDirs = 128
+	// softFiles is the soft limit of open files: the usual one, which programs raise
+	// by themselves when they can cope with more. The agent's own is raised by the
+	// Go runtime.
+	softFiles = 1024
+)
+
+// prepare makes everything that the children of a start need.
+func (a *Agent) prepare(req *agentproto.StartRequest) (*launch, error) {
+	if len(req.Argv) == 0 || req.Argv[0] == "" {
+		return nil, failf(agentproto.CodeBadRequest, "no program to start: Argv is empty")
+	}
+	who, err := a.resolveUser(req.User)
+	if err != nil {
+		return nil, err
+	}
+	l := &launch{
+		procFD:    uintptr(a.proc.fd),
+		setIDs:    who.uid != a.uid || who.gid != a.gid,
+		setGroups: a.caps,
+		uid:       uintptr(who.uid),
+		gid:       uintptr(who.gid),
+		landlock:  uintptr(a.opts.Landlock),
+		restrict:  a.opts.UseLandlock,
+		seccomp:   a.seccomp,
+		pause:     unix.NsecToTimespec(1e6),
+		dirName:   req.Dir,
+	}
+	if l.setIDs && !a.caps {
+		return nil, failf(agentproto.CodePermission, "start as user %q: this sandbox's agent cannot change users; leave the user empty", req.User)
+	}
+	if !path.IsAbs(l.dirName) {
+		l.dirName = path.Join(a.opts.Workdir, l.dirName)
+	}
+	if a.opts.OOMScoreAdj != 0 {
+		l.oomText = []byte(strconv.Itoa(a.opts.OOMScoreAdj))
+		l.oomDump = a.caps && a.uid != 0
+		l.oomFSUID = uintptr(a.uid)
+	}
+	if l.rlimits, err = a.limits(req.Rlimits); err != nil {
+		return nil, err
+	}
+	return l, l.strings(req)
+}
+
+// strings makes the C strings of the program, its environment and its folder.
+func (l *launch) strings(req *agentproto.StartRequest) (err error) {
+	if l.argv, err = cStrings("argument", req.Argv); err != nil {
+		return err
+	}
+	if l.envv, err = cStrings("environment variable", req.Env); err != nil {
+		return err
+	}
+	paths, err := cStrings("program", candidates(req.Argv[0], req.Env))
+	if err != nil {
+		return err
+	}
+	l.paths = paths[:len(paths)-1]
+	if l.dir, err = unix.BytePtrFromString(l.dirName); err != nil {
+		return failf(agentproto.CodeBadRequest, "the working folder %q has a NUL byte in it", l.dirName)
+	}
+	l.oomPath, err = unix.BytePtrFromString("self/oom_score_adj")
+	return err
+}
+
+// cStrings makes a list of C strings that a nil ends.
+func cStrings(what string, list []string) ([]*byte, error) {
+	ptrs := make([]*byte, len(list)+1)
+	for i, s := range list {
+		p, err := unix.BytePtrFromString(s)
+		if err != nil {
+			return nil, failf(agentproto.CodeBadRequest, "%s %d has a NUL byte in it", what, i)
+		}
+		ptrs[i] = p
+	}
+	return ptrs, nil
+}
+
+// candidates are the paths to try for a program, in order, as a shell does.
+func candidates(program string, env []string) []string {
+	if strings.Contains(program, "/") {
+		return []string{program}
+	}
+	search := defaultPath
+	for _, v := range env {
+		if value, ok := strings.CutPrefix(v, "PATH="); ok {
+			search = value
+		}
+	}
+	var list []string
+	for dir := range strings.SplitSeq(search, ":") {
+		if len(list) == maxPathDirs {
+			break
+		}
+		if dir == "" {
+			dir = "."
+		}
+		list = append(list, dir+"/"+program)
+	}
+	return list
+}
+
+// limits are the agent's own and then the request's.
+func (a *Agent) limits(asked []agentproto.Rlimit) ([]rlimit, error) {
+	list := []rlimit{
+		// 1, not 0: only with 1 does the kernel not start a handler of the host's
+		// (a core_pattern that is a pipe) on a crash either.
+		{resource: unix.RLIMIT_CORE, want: 1},
+		{resource: unix.RLIMIT_NOFILE, want: softFiles, soft: true},
+	}
+	for _, r := range slices.Concat(a.opts.Rlimits, asked) {
+		if r.Resource > 15 {
+			return nil, failf(agentproto.CodeBadRequest, "resource limit %d does not exist", r.Resource)
+		}
+		list = append(list, rlimit{resource: uintptr(r.Resource), want: r.Value})
+	}
+	return list, nil
+}
+
+// keepOnly lists the descriptors that the supervisor keeps.
+func (l *launch) keepOnly() {
+	l.keep = []uintptr{l.status, l.procFD, l.stdio[0], l.stdio[1], l.stdio[2]}
+	if l.restrict {
+		l.keep = append(l.keep, l.landlock)
+	}
+	slices.Sort(l.keep)
+}

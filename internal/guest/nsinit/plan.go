@@ -1,0 +1,93 @@
+package nsinit
+
+// Limits of an encoded plan.
+const (
+	maxPlan    = 160 << 10 // bytes; below the default send buffer of a unix socket
+	maxSteps   = 1024
+	maxString  = 8 << 10
+	maxStrings = 512
+	// MaxFDs is how many mount descriptors may travel with a plan.
+	MaxFDs = 16
+)
+
+// An Op is what a step does.
+type Op uint8
+
+// The operations. Those that take something from the host (OpBind, OpReceived,
+// OpFilesystem, OpUnion, OpVeil) open it before the host's root is left, and put it in place after.
+const (
+	// OpBind mounts the host's file or folder Source, with what is mounted below
+	// it, at Path.
+	OpBind Op = iota + 1
+	// OpReceived mounts the descriptor number FD of those sent with the plan.
+	OpReceived
+	// OpFilesystem mounts a new file system of type Source with Options.
+	OpFilesystem
+	// OpUnion mounts a read-only overlay of the host's folders Options, top first.
+	OpUnion
+	// OpVeil mounts the host's folder Source at Path through an overlay with the
+	// host's empty folder Options, so that the mount table does not tell where it
+	// is from. Where the kernel refuses that, it is OpBind, and the answer says so.
+	OpVeil
+	// OpOverlay mounts an overlay of the sandbox's own folders: Options are the
+	// lower, the upper and the work folder. The mount at the lower one is let go.
+	OpOverlay
+	// OpInner mounts the sandbox's own file or folder Source a second time, at Path.
+	OpInner
+	// OpAttr adds Attr to the mount at Path.
+	OpAttr
+	// OpMkdir makes the folder Path and those above it that are missing, with the
+	// step's owner; Mode is the last one's. What exists stays as it is.
+	OpMkdir
+	// OpSymlink makes Path a symbolic link to Source.
+	OpSymlink
+	// OpFile writes Data to a new file at Path.
+	OpFile
+	// OpOwnFolders gives the folder Path and those below it, not their files, the
+	// step's owner.
+	OpOwnFolders
+)
+
+// A Step is one thing to do. Paths are absolute, and inside the new root but for
+// what OpBind, OpUnion and OpVeil take from the host.
+type Step struct {
+	Op       Op
+	Path     string
+	Source   string
+	Options  []string // of a file system: "key=value" or "key"
+	Data     []byte
+	FD       uint32
+	Mode     uint32
+	UID, GID uint32
+	Attr     uint32 // MOUNT_ATTR_ flags
+	// Optional skips the step when what it needs is not there.
+	Optional bool
+}
+
+// An Rlimit is a default resource limit of what the agent starts.
+type Rlimit struct {
+	Resource uint32 // Linux's RLIMIT_ number
+	Value    uint64
+}
+
+// A Plan is all that an agent must know to become the inside of a sandbox. The
+// first step must put the new root in place, at "/".
+type Plan struct {
+	Hostname string
+	Workdir  string
+	// StartDir, unless empty, is a folder of the image that the answer tells of.
+	StartDir string
+	// SetIDs makes the agent uid and gid 0 of its namespace. Without it there is
+	// only one user, and the agent shares it with the code.
+	SetIDs           bool
+	CodeUID, CodeGID uint32
+	Seccomp          []byte
+	// LandlockRead and LandlockWrite are what the code may read and execute, and
+	// what it may also write. Both empty: no ruleset.
+	LandlockRead  []string
+	LandlockWrite []string
+	Rlimits       []Rlimit
+	// HideUptime lets the code's boot and monotonic clocks start at zero.
+	HideUptime bool
+	Steps      []Step
+}

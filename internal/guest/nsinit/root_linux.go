@@ -1,0 +1,235 @@
+package nsinit
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// staging are folders every Linux host has; the new root is mounted on one of them
+// for the moment between its making and pivot_root, in a mount namespace nobody
+// else is in.
+var staging = []string{"/tmp", "/mnt", "/usr"}
+
+// buildRoot carries out the plan's steps. Everything of the host is opened first, as
+// detached mounts; then the new root takes the place of the host's; only then are
+// paths inside it walked, so no link in a hostile image can lead out. It returns how
+// many mounts name a folder of the host that was to be hidden.
+func buildRoot(plan *Plan, received []int) (exposed int, err error) {
+	if len(plan.Steps) == 0 || plan.Steps[0].Path != "/" {
+		return 0, fmt.Errorf("%w: its first step is not the root", errPlan)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return 0, fmt.Errorf("make mounts private: %w", err)
+	}
+	// New file systems belong to the uid that makes them, so they come after the
+	// change of identity, while the host's folders need the identity of before.
+	mounts := make([]int, len(plan.Steps))
+	for i := range plan.Steps {
+		mounts[i] = -1
+		if plan.Steps[i].Op != OpFilesystem {
+			seen, err := openSource(&plan.Steps[i], received, &mounts[i])
+			if err != nil {
+				return 0, err
+			}
+			if seen {
+				exposed++
+			}
+		}
+	}
+	if plan.SetIDs {
+		if err := setIDs(); err != nil {
+			return 0, err
+		}
+	}
+	for i := range plan.Steps {
+		if plan.Steps[i].Op == OpFilesystem {
+			if _, err := openSource(&plan.Steps[i], received, &mounts[i]); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if mounts[0] < 0 {
+		return 0, fmt.Errorf("%w: its first step is not a mount", errPlan)
+	}
+	if err := pivot(mounts[0]); err != nil {
+		return 0, err
+	}
+	for i := 1; i < len(plan.Steps); i++ {
+		if err := place(&plan.Steps[i], mounts[i]); err != nil {
+			return 0, fmt.Errorf("%s: %w", plan.Steps[i].Path, err)
+		}
+	}
+	return exposed, nil
+}
+
+// openSource opens what a step takes from outside the new root; a step that takes
+// nothing, or an optional one whose source is missing, leaves -1. exposed tells that a
+// source that was to be hidden is named by its mount.
+func openSource(s *Step, received []int, fd *int) (exposed bool, err error) {
+	switch s.Op {
+	case OpBind:
+		*fd, err = cloneTree(s.Source, s.Attr)
+	case OpReceived:
+		if int(s.FD) >= len(received) {
+			return false, fmt.Errorf("%w: descriptor %d of %d", errPlan, s.FD, len(received))
+		}
+		*fd = received[s.FD]
+	case OpFilesystem:
+		*fd, err = newFilesystem(s.Source, s.Options, s.Attr)
+	case OpUnion:
+		*fd, err = newUnion(s.Options, s.Attr)
+	case OpVeil:
+		var hidden bool
+		*fd, hidden, err = newVeil(s.Source, s.Options, s.Attr)
+		exposed = !hidden
+	}
+	if s.Optional && errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s for %s: %w", describe(s), s.Path, err)
+	}
+	return exposed, nil
+}
+
+// describe names a step's source without a path of the host.
+func describe(s *Step) string {
+	if s.Op == OpFilesystem {
+		return s.Source + " file system"
+	}
+	return "mount"
+}
+
+// pivot makes the detached mount fd the root and drops the host's.
+func pivot(fd int) error {
+	var err error
+	for _, dir := range staging {
+		if err = moveMount(fd, dir); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("mount new root: %w", err)
+	}
+	if err := unix.Fchdir(fd); err != nil {
+		return fmt.Errorf("enter new root: %w", err)
+	}
+	// With both arguments the same, the old root ends up stacked on the new one,
+	// where a lazy unmount removes it.
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot_root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("leave the host's root: %w", err)
+	}
+	unix.Close(fd)
+	return os.Chdir("/")
+}
+
+// place puts one step into the new root, which is "/" by now.
+func place(s *Step, fd int) error {
+	switch s.Op {
+	case OpBind, OpReceived, OpFilesystem, OpUnion, OpVeil:
+		if fd < 0 {
+			return nil
+		}
+		defer unix.Close(fd)
+		return skipMissing(s, moveMount(fd, s.Path))
+	case OpInner:
+		inner, err := cloneTree(s.Source, s.Attr)
+		if err != nil {
+			return skipMissing(s, err)
+		}
+		defer unix.Close(inner)
+		return skipMissing(s, moveMount(inner, s.Path))
+	case OpOverlay:
+		if len(s.Options) != 3 {
+			return errPlan
+		}
+		overlay, err := newFilesystem("overlay", []string{"userxattr", "lowerdir=" + s.Options[0],
+			"upperdir=" + s.Options[1], "workdir=" + s.Options[2]}, s.Attr)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(overlay)
+		if err := moveMount(overlay, s.Path); err != nil {
+			return err
+		}
+		// The overlay has a mount of its own, which the mount table does not show.
+		if err := unix.Unmount(s.Options[0], unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			return fmt.Errorf("let go of the lower folder: %w", err)
+		}
+		return nil
+	case OpAttr:
+		return setAttr(unix.AT_FDCWD, s.Path, 0, s.Attr)
+	case OpMkdir:
+		return makeDir(s)
+	case OpOwnFolders:
+		return filepath.WalkDir(s.Path, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.IsDir() {
+				return err
+			}
+			return os.Lchown(path, int(s.UID), int(s.GID))
+		})
+	case OpSymlink:
+		return os.Symlink(s.Source, s.Path)
+	case OpFile:
+		return writeFile(s)
+	default: // Decode lets no other pass
+		return errPlan
+	}
+}
+
+func skipMissing(s *Step, err error) error {
+	if s.Optional && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// makeDir makes a folder and the missing ones above it, all with the step's owner. A
+// folder that is there stays as it is.
+func makeDir(s *Step) error {
+	err := unix.Mkdir(s.Path, 0o755)
+	if err == unix.EEXIST {
+		return nil
+	}
+	if err == unix.ENOENT {
+		parent := *s
+		parent.Mode = 0o755
+		if parent.Path = filepath.Dir(s.Path); parent.Path == s.Path {
+			return err
+		}
+		if err := makeDir(&parent); err != nil {
+			return err
+		}
+		err = unix.Mkdir(s.Path, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("mkdir: %w", err)
+	}
+	if s.UID != 0 || s.GID != 0 {
+		if err := os.Lchown(s.Path, int(s.UID), int(s.GID)); err != nil {
+			return err
+		}
+	}
+	return unix.Chmod(s.Path, s.Mode)
+}
+
+func writeFile(s *Step) error {
+	fd, err := unix.Open(s.Path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, s.Mode)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), s.Path)
+	if _, err := f.Write(s.Data); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}

@@ -1,0 +1,105 @@
+//go:build linux
+
+package guest
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// orphans are processes that have become the agent's children because their
+// supervisor was killed, or because the agent is pid 1. They are waited for as they
+// end. Supervisors are not among them: they have no exit signal, so neither SIGCHLD
+// nor a plain wait tells of them.
+type orphans struct {
+	ended chan struct{} // signalled after some were waited for
+
+	killing sync.Mutex // held to kill all: ended tells one at a time
+
+	mu          sync.Mutex
+	supervisors map[int]bool
+}
+
+func newOrphans() *orphans {
+	o := &orphans{ended: make(chan struct{}, 1), supervisors: map[int]bool{}}
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, unix.SIGCHLD)
+	go func() {
+		for range died {
+			if reapEnded() {
+				signalled(o.ended)
+			}
+		}
+	}()
+	return o
+}
+
+func reapEnded() (some bool) {
+	for {
+		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return some
+		}
+		some = true
+	}
+}
+
+func signalled(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// forking runs a fork of a supervisor, which is known as one before anything else
+// can take it for an orphan.
+func (o *orphans) forking(fork func() (int, error)) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	pid, err := fork()
+	if err == nil {
+		o.supervisors[pid] = true
+	}
+	return pid, err
+}
+
+// reap waits for a supervisor, which is ending.
+func (o *orphans) reap(supervisor int) {
+	for {
+		if _, err := unix.Wait4(supervisor, nil, unix.WALL, nil); err != unix.EINTR {
+			break
+		}
+	}
+	o.mu.Lock()
+	delete(o.supervisors, supervisor)
+	o.mu.Unlock()
+}
+
+// kill kills all orphans: what the code left when it killed its supervisor belongs
+// to no process that could still be asked for. It returns once none is left.
+func (o *orphans) kill(fs procFS) {
+	o.killing.Lock()
+	defer o.killing.Unlock()
+	self := unix.Getpid()
+	for {
+		// What SIGCHLD has not told yet would be taken for something alive.
+		reapEnded()
+		any := false
+		o.mu.Lock() // no supervisor is forked meanwhile
+		fs.walk(self, o.supervisors, func(pid int) {
+			any = true
+			_ = unix.Kill(pid, unix.SIGKILL) // ESRCH means that it is gone already
+		})
+		o.mu.Unlock()
+		if !any {
+			return
+		}
+		<-o.ended
+	}
+}

@@ -1,0 +1,290 @@
+//go:build linux
+
+package guest
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+// ptyDrain is how long the end of a terminal's output is waited for: the kernel
+// moves it from the program's end to ours in the background.
+const ptyDrain = 50 * time.Millisecond
+
+// An output is one stream of a process: a goroutine (pump) reads it into a bounded
+// buffer, where the bytes stay until the client has consumed them. When it is full
+// nothing more is read, so the program waits.
+type output struct {
+	file  *os.File
+	raw   syscall.RawConn
+	tty   bool
+	grant func(n int) int // how many of n further bytes are within the limit
+
+	mu        sync.Mutex
+	changed   sync.Cond
+	ring      ring
+	reserved  bool // the pump is reading into the ring
+	total     uint64
+	cut       bool // bytes over the output limit were dropped
+	closed    bool // no further byte will come
+	stopping  bool // the process ended: only what is there is still read
+	abandoned bool // nobody will ask for it any more
+	left      int  // when stopping: how many bytes were there
+	finished  chan struct{}
+}
+
+func newOutput(f *os.File, tty bool, size int, grant func(int) int) (*output, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	o := &output{file: f, raw: raw, tty: tty, grant: grant, finished: make(chan struct{})}
+	o.changed.L = &o.mu
+	o.ring.max = size
+	return o, nil
+}
+
+// pump reads until the end of the stream, or until the process has ended and what
+// was there is read. After that it reads and discards, so that what was left
+// running on purpose is not stopped by a full or broken pipe.
+func (o *output) pump() {
+	defer o.file.Close()
+	more := true
+	for more {
+		if !o.waitRoom() {
+			break
+		}
+		n, err := o.fill()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			more = o.drain()
+			break
+		}
+		more = err == nil
+		o.commit(n)
+	}
+	o.mu.Lock()
+	o.closed = true
+	o.changed.Broadcast()
+	o.mu.Unlock()
+	close(o.finished)
+	if !more {
+		return
+	}
+	if err := o.file.SetReadDeadline(time.Time{}); err != nil {
+		return
+	}
+	scratch := make([]byte, minRing)
+	for {
+		if _, err := o.read(func() []byte { return scratch }, func() {}); err != nil {
+			return
+		}
+	}
+}
+
+// fill waits for bytes and reads them into the buffer. While it waits the buffer
+// has no space in use, so that an idle process holds no large one.
+func (o *output) fill() (int, error) { return o.read(o.reserve, o.unreserve) }
+
+// drain reads what was in the pipe when the process ended. It tells whether
+// somebody may still hold the other end.
+func (o *output) drain() (more bool) {
+	for o.left > 0 {
+		if !o.waitRoom() {
+			return true
+		}
+		room := o.reserve()
+		n, err := o.readNow(room[:min(len(room), o.left)])
+		if n <= 0 {
+			return err == unix.EAGAIN
+		}
+		o.left -= n
+		o.commit(n)
+	}
+	return true
+}
+
+// read waits for bytes; the end of the stream is an error.
+func (o *output) read(room func() []byte, none func()) (n int, err error) {
+	var failed error
+	err = o.raw.Read(func(fd uintptr) bool {
+		n, failed = readFD(int(fd), room())
+		if failed == unix.EAGAIN {
+			none()
+			return false
+		}
+		return true
+	})
+	if err == nil {
+		err = failed
+	}
+	if err == nil && n <= 0 {
+		err = io.EOF
+	}
+	return max(n, 0), err
+}
+
+func (o *output) readNow(p []byte) (n int, err error) {
+	if cerr := o.raw.Control(func(fd uintptr) { n, err = readFD(int(fd), p) }); cerr != nil {
+		return 0, cerr
+	}
+	return n, err
+}
+
+func readFD(fd int, p []byte) (int, error) {
+	for {
+		n, err := unix.Read(fd, p)
+		if err != unix.EINTR {
+			return n, err
+		}
+	}
+}
+
+// waitRoom waits for space in the buffer; false means that nobody will make any.
+func (o *output) waitRoom() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for !o.abandoned && o.ring.full() {
+		o.changed.Wait()
+	}
+	return !o.abandoned
+}
+
+// reserve takes space of the buffer to read into, until commit or unreserve.
+func (o *output) reserve() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reserved = true
+	return o.ring.room()
+}
+
+func (o *output) unreserve() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reserved = false
+	o.ring.trim()
+}
+
+// commit takes n bytes that were read into the room; those over the process's
+// output limit are dropped.
+func (o *output) commit(n int) {
+	read := max(n, 0)
+	n = o.grant(read)
+	o.mu.Lock()
+	o.reserved = false
+	o.cut = o.cut || n < read
+	o.ring.commit(n)
+	o.total += uint64(n)
+	o.changed.Broadcast()
+	o.mu.Unlock()
+}
+
+// stop tells that the process has ended: what it wrote is still read, more is not
+// waited for.
+func (o *output) stop() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.stopping || o.closed {
+		return
+	}
+	o.stopping = true
+	// A failure of either means that the pump has closed the file: it is at the end.
+	if o.tty {
+		o.left = o.ring.max
+		_ = o.file.SetReadDeadline(time.Now().Add(ptyDrain))
+		return
+	}
+	_ = o.raw.Control(func(fd uintptr) {
+		if n, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ); err == nil {
+			o.left = n
+		}
+	})
+	_ = o.file.SetReadDeadline(time.Unix(1, 0))
+}
+
+// abandon frees the buffer and lets the pump end.
+func (o *output) abandon() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.abandoned = true
+	o.ring.release(o.ring.end)
+	o.trim()
+	o.changed.Broadcast()
+}
+
+// has tells whether the buffer can still be read from offset off on.
+func (o *output) has(off uint64) bool {
+	start, end := o.bounds()
+	return off >= start && off <= end
+}
+
+func (o *output) bounds() (start, end uint64) {
+	if o == nil {
+		return 0, 0
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.ring.start, o.ring.end
+}
+
+// release forgets what is before offset off: the client has it.
+func (o *output) release(off uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ring.release(off)
+	o.trim()
+	o.changed.Broadcast()
+}
+
+func (o *output) trim() {
+	if !o.reserved {
+		o.ring.trim()
+	}
+}
+
+// send writes the stream from offset off on to a call's channel, until its end or
+// until the call has ended; wake must then be called.
+func (o *output) send(call *agentproto.Call, ch agentproto.Channel, off uint64) error {
+	for {
+		o.mu.Lock()
+		for o.ring.end == off && !o.closed && !ended(call) {
+			o.changed.Wait()
+		}
+		part := o.ring.next(off)
+		o.mu.Unlock()
+		if ended(call) {
+			return agentproto.ErrCallEnded
+		}
+		if len(part) == 0 {
+			return call.CloseWrite(ch)
+		}
+		n, err := call.Write(ch, part)
+		off += uint64(n)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// wake makes send look whether its call has ended.
+func (o *output) wake() {
+	o.mu.Lock()
+	o.changed.Broadcast()
+	o.mu.Unlock()
+}
+
+func ended(call *agentproto.Call) bool {
+	select {
+	case <-call.Done():
+		return true
+	default:
+		return false
+	}
+}

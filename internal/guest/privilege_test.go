@@ -1,0 +1,39 @@
+//go:build linux
+
+package guest_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestPrivileges: whatever the agent may do, the code has no capability, cannot get
+// one, has no descriptor of the agent's, and default signals.
+func TestPrivileges(t *testing.T) {
+	eachMode(t, func(t *testing.T, a *testAgent) {
+		r := a.run(sh("grep -E '^(Cap|NoNewPrivs|SigIgn|SigBlk|Uid|Gid|Groups)' /proc/self/status; ls /proc/self/fd; ulimit -c; umask; pwd"))
+		for _, name := range []string{"CapInh", "CapPrm", "CapEff", "CapAmb", "SigIgn", "SigBlk"} {
+			if !strings.Contains(r.out, name+":\t0000000000000000\n") {
+				t.Errorf("%s is not empty", name)
+			}
+		}
+		if !strings.Contains(r.out, "NoNewPrivs:\t1\n") {
+			t.Error("no_new_privs is not set")
+		}
+		if !strings.HasSuffix(r.out, "\n0\n1\n2\n3\n0\n0022\n/\n") { // 3 is the folder that ls reads
+			t.Error("descriptors, core size, umask or folder")
+		}
+		if t.Failed() {
+			t.Log(r.out, r.err)
+		}
+		if info := a.client.Info(); info.AgentUID != info.CodeUID {
+			if !strings.Contains(r.out, "Uid:\t1000\t1000\t1000\t1000\n") || !strings.Contains(r.out, "CapBnd:\t0000000000000000\n") {
+				t.Error(r.out)
+			}
+			r = a.run(sh("kill -9 $PPID; ls /proc/$PPID/fd; cat /proc/$PPID/mem /proc/$PPID/environ; exit 3"))
+			if !r.exit.Known || r.exit.Code != 3 || r.out != "" {
+				t.Errorf("%+v", r)
+			}
+		}
+	})
+}

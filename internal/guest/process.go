@@ -1,0 +1,249 @@
+//go:build linux
+
+package guest
+
+import (
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+// A process is one that was started by request, from its start until its Exit is
+// collected.
+type process struct {
+	agent      *Agent
+	id         uint64
+	pid        int
+	supervisor int
+	req        agentproto.StartRequest // without files, environment
+	started    time.Time
+	timer      *time.Timer
+
+	outputs [2]*output // of ChanOut and ChanErr; the latter nil when merged
+	stdin   *os.File   // nil without
+	tty     bool
+	status  *os.File // the supervisor's records
+
+	reaped chan struct{} // signalled when the supervisor waited for something
+	gone   chan struct{} // closed when nothing of it is left
+	exited chan struct{} // closed when exit is final but for the totals
+	exit   agentproto.Exit
+
+	mu      sync.Mutex
+	running bool // the main process
+	reason  agentproto.KillReason
+	killing bool
+	budget  uint64 // what is left of the output limit
+
+	attaching sync.Mutex  // held to take the process over
+	att       *attachment // guarded by mu
+	feeding   sync.Mutex  // held to write stdin
+
+	// Guarded by the agent's mu.
+	over      bool // nothing of it is left
+	collected bool // its Exit has reached a client
+}
+
+// start sets everything going once the supervisor has reported that the program runs.
+func (p *process) start() {
+	if ms := p.req.TimeoutMillis; ms > 0 {
+		d := time.Duration(min(ms, uint64(1<<62/time.Millisecond))) * time.Millisecond
+		p.mu.Lock()
+		p.timer = time.AfterFunc(d, func() { p.kill(agentproto.KilledTimeout) })
+		p.mu.Unlock()
+	}
+	for _, o := range p.outputs {
+		if o != nil {
+			go o.pump()
+		}
+	}
+	go p.watch()
+}
+
+// watch reads what the supervisor reports.
+func (p *process) watch() {
+	defer p.agent.ended(p)
+	defer p.status.Close()
+	for {
+		rec, err := readRecord(p.status)
+		if err != nil {
+			break // the supervisor has ended, which it does not do before recEmpty
+		}
+		switch rec.kind {
+		case recExited:
+			p.mainEnded(rec)
+			if rec.none != 0 {
+				p.allGone()
+			} else if !p.req.KeepChildren {
+				go p.killRest()
+			}
+			go p.settle(rec.none != 0)
+		case recReaped:
+			signalled(p.reaped)
+		case recEmpty:
+			p.allGone()
+		}
+	}
+	p.agent.orphans.reap(p.supervisor)
+	p.mu.Lock()
+	lost := p.running
+	p.running = false
+	p.mu.Unlock()
+	if lost {
+		// Somebody killed the supervisor: what became of the program was not seen.
+		p.stopTimer()
+		p.exit = agentproto.Exit{WallMicros: uint64(time.Since(p.started).Microseconds()), Reason: p.killReason()}
+	}
+	select {
+	case <-p.gone:
+	default:
+		p.agent.orphans.kill(p.agent.proc)
+		p.allGone()
+	}
+	if lost {
+		p.settle(true)
+	}
+}
+
+func (p *process) mainEnded(rec record) {
+	ws := unix.WaitStatus(rec.value)
+	exit := agentproto.Exit{
+		Known:      true,
+		CPUMicros:  rec.cpu,
+		PeakRSS:    rec.rss,
+		WallMicros: uint64(time.Since(p.started).Microseconds()),
+	}
+	if ws.Signaled() {
+		exit.Signal = uint32(ws.Signal())
+	} else {
+		exit.Code = uint32(ws.ExitStatus())
+	}
+	p.stopTimer()
+	p.mu.Lock()
+	p.running = false
+	if exit.Signal != uint32(unix.SIGKILL) && p.reason != agentproto.KilledOutputLimit {
+		p.reason = agentproto.NotKilled // it had ended before the kill reached it
+	}
+	p.mu.Unlock()
+	p.exit = exit
+}
+
+func (p *process) stopTimer() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}
+
+func (p *process) killReason() agentproto.KillReason {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reason
+}
+
+func (p *process) allGone() {
+	select {
+	case <-p.gone:
+	default:
+		close(p.gone)
+	}
+}
+
+// settle makes the end known: what the process wrote is read, its files are
+// removed, and the attached call gets its Exit.
+func (p *process) settle(gone bool) {
+	if !gone && !p.req.KeepChildren {
+		<-p.gone
+	}
+	if len(p.req.RemoveAfter) > 0 {
+		p.removeAfter()
+	}
+	for _, o := range p.outputs {
+		if o != nil {
+			o.stop()
+		}
+	}
+	if p.stdin != nil && !p.tty {
+		// Also ends a write that what was left running will never read.
+		_ = p.stdin.Close()
+	}
+	close(p.exited)
+}
+
+// removeWait is how long an Exit is held back for the removal of files, so that
+// usually they are gone when the caller hears of the end.
+const removeWait = 50 * time.Millisecond
+
+func (p *process) removeAfter() {
+	removed := make(chan struct{})
+	go func() {
+		defer close(removed)
+		<-p.gone
+		// There is nobody left to tell of a failure: the files are the code's own.
+		_ = p.agent.opts.Files.RemoveAll(p.req.RemoveAfter)
+	}()
+	if p.req.KeepChildren {
+		return
+	}
+	timer := time.NewTimer(removeWait)
+	defer timer.Stop()
+	select {
+	case <-removed:
+	case <-timer.C:
+	}
+}
+
+// kill kills the process and everything it started, for that reason, and returns
+// when nothing of it is left.
+func (p *process) kill(reason agentproto.KillReason) {
+	p.mu.Lock()
+	if p.running && p.reason == agentproto.NotKilled {
+		p.reason = reason
+	}
+	p.mu.Unlock()
+	p.killRest()
+}
+
+func (p *process) killRest() {
+	p.mu.Lock()
+	first := !p.killing
+	p.killing = true
+	p.mu.Unlock()
+	if first {
+		killTree(p.agent.proc, p.supervisor, p.reaped, p.gone)
+	}
+	<-p.gone
+}
+
+// grant tells how many of n further bytes of output are within the limit. The first
+// byte over it gets the process killed.
+func (p *process) grant(n int) int {
+	if p.req.OutputLimit == 0 {
+		return n
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if uint64(n) <= p.budget {
+		p.budget -= uint64(n)
+		return n
+	}
+	n = int(p.budget)
+	p.budget = 0
+	if p.reason == agentproto.NotKilled {
+		p.reason = agentproto.KilledOutputLimit
+		go p.killRest()
+	}
+	return n
+}
+
+// isRunning tells whether the main process has not ended.
+func (p *process) isRunning() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running
+}

@@ -1,0 +1,82 @@
+//go:build linux
+
+package guest
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+// openPTY opens a new terminal of the sandbox's own devpts.
+func openPTY(size agentproto.WinSize) (master *os.File, slave int, err error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, -1, failf(agentproto.CodeUnsupported, "open a terminal (/dev/ptmx): %v", err)
+	}
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		unix.Close(fd)
+		return nil, -1, failf(agentproto.CodeInternal, "unlock the terminal: %v", err)
+	}
+	if slave, err = terminalPeer(fd); err != nil {
+		unix.Close(fd)
+		return nil, -1, failf(agentproto.CodeUnsupported, "open the program's end of the terminal: %v", err)
+	}
+	master = os.NewFile(uintptr(fd), "pty")
+	if err := setSize(fd, size); err != nil {
+		master.Close()
+		unix.Close(slave)
+		return nil, -1, err
+	}
+	return master, slave, nil
+}
+
+func terminalPeer(master int) (int, error) {
+	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(fd), nil
+}
+
+func setSize(fd int, size agentproto.WinSize) error {
+	ws := &unix.Winsize{Row: size.Rows, Col: size.Cols}
+	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, ws); err != nil {
+		return failf(agentproto.CodeInternal, "set the terminal's size: %v", err)
+	}
+	return nil
+}
+
+func (p *process) resize(size agentproto.WinSize) error {
+	if !p.tty {
+		return failf(agentproto.CodeBadRequest, "process %d has no terminal to resize", p.id)
+	}
+	var err error
+	if cerr := p.outputs[0].raw.Control(func(fd uintptr) { err = setSize(int(fd), size) }); cerr != nil {
+		return failf(agentproto.CodeNotFound, "process %d has ended", p.id)
+	}
+	return err
+}
+
+// endStdin tells the program that its input has ended: a pipe is closed, on a
+// terminal the end-of-file character is typed if the program reads lines.
+func (p *process) endStdin() {
+	p.feeding.Lock()
+	defer p.feeding.Unlock()
+	if !p.tty {
+		_ = p.stdin.Close() // it may be closed already, because the process ended
+		return
+	}
+	_ = p.outputs[0].raw.Control(func(fd uintptr) { // an error: the process has ended
+		t, err := unix.IoctlGetTermios(int(fd), unix.TCGETS)
+		if err == nil && t.Lflag&unix.ICANON != 0 {
+			_, _ = unix.Write(int(fd), []byte{t.Cc[unix.VEOF]})
+		}
+	})
+}
+
+func isEOF(err error) bool { return errors.Is(err, io.EOF) }

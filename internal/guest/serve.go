@@ -1,0 +1,88 @@
+//go:build linux
+
+package guest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+// ServeConn serves one stream until it ends. Any number may be served at once.
+// Processes live on when it ends.
+func (a *Agent) ServeConn(rwc io.ReadWriteCloser) error {
+	a.streams.Add(1)
+	defer a.streams.Done()
+	return agentproto.Server(rwc, a.hello, a)
+}
+
+// ServeListener accepts streams on a listening unix socket until accepting fails.
+// Each is first given to admit, which may be nil, refuses it by an error, and
+// returns what is called when the stream has ended. It waits for the streams to end.
+func (a *Agent) ServeListener(fd int, admit func(*os.File) (leave func(), err error)) error {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return fmt.Errorf("prepare the listening socket: %w", err)
+	}
+	unix.CloseOnExec(fd)
+	listener := os.NewFile(uintptr(fd), "listener")
+	defer listener.Close()
+	raw, err := listener.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var streams sync.WaitGroup
+	defer streams.Wait()
+	for {
+		conn, err := accept(raw.Read)
+		if err != nil {
+			return fmt.Errorf("accept a stream: %w", err)
+		}
+		streams.Go(func() {
+			if admit != nil {
+				leave, err := admit(conn)
+				if err != nil {
+					conn.Close()
+					return
+				}
+				defer leave()
+			}
+			// The client sees why its own stream ended.
+			_ = a.ServeConn(conn)
+		})
+	}
+}
+
+// acceptPause is how long accepting rests when a limit of descriptors or memory is
+// reached.
+const acceptPause = 50 * time.Millisecond
+
+// accept waits by the runtime's poller for a connection.
+func accept(wait func(func(fd uintptr) bool) error) (*os.File, error) {
+	for {
+		conn, failed := -1, error(nil)
+		err := wait(func(fd uintptr) bool {
+			conn, _, failed = unix.Accept4(int(fd), unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+			return failed != unix.EAGAIN
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case failed == unix.EINTR, failed == unix.ECONNABORTED:
+			continue
+		case failed == unix.EMFILE, failed == unix.ENFILE, failed == unix.ENOBUFS, failed == unix.ENOMEM:
+			// Nothing tells when there is room again, and giving up would make
+			// the sandbox unreachable.
+			time.Sleep(acceptPause)
+			continue
+		case failed != nil:
+			return nil, failed
+		}
+		return os.NewFile(uintptr(conn), "stream"), nil
+	}
+}

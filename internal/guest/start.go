@@ -1,0 +1,222 @@
+//go:build linux
+
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+// pipeSize is what the pipes of programs are enlarged to, in bytes. It leaves room
+// below the kernel's limit per user, 64 MiB, for more than a hundred programs.
+const pipeSize = 256 << 10
+
+func (a *Agent) serveStart(call *agentproto.Call) error {
+	var req agentproto.StartRequest
+	if err := request(call, &req); err != nil {
+		return err
+	}
+	if err := a.admit(); err != nil {
+		return err
+	}
+	p, err := a.start(&req)
+	if err != nil {
+		a.dismiss()
+		if a.opts.Files != nil && len(req.RemoveAfter) > 0 {
+			err = errors.Join(err, a.opts.Files.RemoveAll(req.RemoveAfter))
+		}
+		return err
+	}
+	if a.add(p) {
+		go p.kill(agentproto.KilledByRequest)
+	}
+	p.start()
+	return p.attach(call, 0, 0)
+}
+
+// start writes the request's files and starts its program.
+func (a *Agent) start(req *agentproto.StartRequest) (*process, error) {
+	l, err := a.prepare(req)
+	if err != nil {
+		return nil, err
+	}
+	if len(req.Files)+len(req.RemoveAfter) > 0 && a.opts.Files == nil {
+		return nil, failf(agentproto.CodeUnsupported, "this agent does not serve files")
+	}
+	if len(req.Files) > 0 {
+		if err := a.opts.Files.WriteInline(req.Files); err != nil {
+			return nil, err
+		}
+	}
+	p := &process{
+		agent:  a,
+		tty:    req.PTY != nil,
+		reaped: make(chan struct{}, 1),
+		gone:   make(chan struct{}),
+		exited: make(chan struct{}),
+	}
+	argv, size := req.Argv, req.PTY
+	req.Files, req.Env = nil, nil
+	p.req = *req
+	ends, err := p.openStreams(l, size)
+	defer ends.close()
+	if err == nil {
+		err = p.fork(l)
+	}
+	if err != nil {
+		p.closeStreams()
+		return nil, err
+	}
+	ends.close() // before waiting: the program's ends are its own now
+	p.started = time.Now()
+	rec, err := readRecord(p.status)
+	if err == nil && rec.kind == recStarted {
+		p.pid = int(rec.arg)
+		p.running = true
+		p.budget = p.req.OutputLimit
+		return p, nil
+	}
+	p.closeStreams()
+	a.orphans.reap(p.supervisor)
+	if err != nil {
+		go a.orphans.kill(a.proc)
+		return nil, failf(agentproto.CodeLost, "the program's supervisor was killed while it started it")
+	}
+	return nil, startError(argv, l.dirName, rec.arg, unix.Errno(rec.value))
+}
+
+// fork forks the supervisor with a pipe for its records.
+func (p *process) fork(l *launch) error {
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return resourceError("make a pipe", err)
+	}
+	defer unix.Close(pipe[1])
+	if err := unix.SetNonblock(pipe[0], true); err != nil {
+		unix.Close(pipe[0])
+		return resourceError("prepare a pipe", err)
+	}
+	p.status = os.NewFile(uintptr(pipe[0]), "status")
+	l.status = uintptr(pipe[1])
+	l.keepOnly()
+	var err error
+	p.supervisor, err = p.agent.orphans.forking(func() (int, error) { return p.agent.spawner.fork(l) })
+	if err != nil {
+		return resourceError("fork", err)
+	}
+	return nil
+}
+
+// childEnds are the descriptors that only the program keeps.
+type childEnds []int
+
+func (c *childEnds) close() {
+	for _, fd := range *c {
+		unix.Close(fd)
+	}
+	*c = nil
+}
+
+// openStreams makes the program's stdin, stdout and stderr.
+func (p *process) openStreams(l *launch, size *agentproto.WinSize) (ends *childEnds, err error) {
+	ends = new(childEnds)
+	buffer := p.agent.opts.BufferSize
+	if size != nil {
+		master, slave, err := openPTY(*size)
+		if err != nil {
+			return ends, err
+		}
+		*ends = append(*ends, slave)
+		l.stdio = [3]uintptr{uintptr(slave), uintptr(slave), uintptr(slave)}
+		l.ctty = true
+		p.stdin = master
+		p.outputs[0], err = newOutput(master, true, buffer, p.grant)
+		return ends, err
+	}
+	l.stdio[0] = uintptr(p.agent.null)
+	if p.req.Stdin {
+		ours, theirs, err := newPipe(true)
+		if err != nil {
+			return ends, err
+		}
+		p.stdin = ours
+		*ends = append(*ends, theirs)
+		l.stdio[0] = uintptr(theirs)
+	}
+	for i := range p.outputs {
+		if i == 1 && p.req.Merge {
+			l.stdio[2] = l.stdio[1]
+			break
+		}
+		ours, theirs, err := newPipe(false)
+		if err != nil {
+			return ends, err
+		}
+		*ends = append(*ends, theirs)
+		l.stdio[1+i] = uintptr(theirs)
+		if p.outputs[i], err = newOutput(ours, false, buffer, p.grant); err != nil {
+			ours.Close()
+			return ends, err
+		}
+	}
+	return ends, nil
+}
+
+// newPipe makes a pipe whose one end the runtime's poller serves; the program's end
+// blocks, as programs expect.
+func newPipe(weWrite bool) (ours *os.File, theirs int, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, -1, resourceError("make a pipe", err)
+	}
+	own, other := fds[0], fds[1]
+	if weWrite {
+		own, other = other, own
+	}
+	// More than the user may have is no failure: the pipe works, with more waiting.
+	_, _ = unix.FcntlInt(uintptr(own), unix.F_SETPIPE_SZ, pipeSize)
+	if err := unix.SetNonblock(own, true); err != nil {
+		unix.Close(own)
+		unix.Close(other)
+		return nil, -1, resourceError("prepare a pipe", err)
+	}
+	return os.NewFile(uintptr(own), "pipe"), other, nil
+}
+
+// closeStreams closes the agent's ends when the program could not be started.
+func (p *process) closeStreams() {
+	files := []io.Closer{}
+	for _, o := range p.outputs {
+		if o != nil {
+			files = append(files, o.file)
+		}
+	}
+	if p.stdin != nil && !p.tty {
+		files = append(files, p.stdin)
+	}
+	if p.status != nil {
+		files = append(files, p.status)
+	}
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// resourceError is for what fails when a limit is reached.
+func resourceError(what string, err error) error {
+	code := agentproto.CodeInternal
+	hint := ""
+	switch {
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM):
+		code = agentproto.CodeBusy
+		hint = "; a limit of the sandbox is reached: end some of its processes or raise the limit"
+	}
+	return &agentproto.Error{Code: code, Msg: fmt.Sprintf("%s: %v%s", what, err, hint)}
+}

@@ -1,0 +1,17 @@
+//go:build linux
+
+package guest
+
+import (
+	"io"
+	"os"
+)
+
+// readRecord reads the next record of a supervisor; io.EOF tells that it has ended.
+func readRecord(status *os.File) (record, error) {
+	var b [recordSize]byte
+	if _, err := io.ReadFull(status, b[:]); err != nil {
+		return record{}, err
+	}
+	return decodeRecord(&b), nil
+}
