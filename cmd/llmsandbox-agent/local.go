@@ -1,0 +1,93 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/guest"
+	"github.com/llmsandbox/llmsandbox/internal/guest/landlock"
+	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
+)
+
+// serveLocal is the mode of the local backend: the agent is pid 1 of new namespaces,
+// sets them up as the host tells it over one socket, and serves another one that the
+// host has made. It ends when its owner does.
+func serveLocal(f flags) error {
+	unix.CloseOnExec(f.setupFD)
+	unix.CloseOnExec(f.listenFD)
+	config, err := nsinit.Setup(f.setupFD)
+	if err != nil {
+		return err
+	}
+	opts := guest.Options{
+		CodeUID:         config.CodeUID,
+		CodeGID:         config.CodeGID,
+		Workdir:         config.Workdir,
+		Seccomp:         config.Seccomp,
+		OOMScoreAdj:     codeOOMScoreAdj,
+		OnSpawnerThread: config.OnSpawnerThread,
+	}
+	for _, r := range config.Rlimits {
+		opts.Rlimits = append(opts.Rlimits, agentproto.Rlimit{Resource: r.Resource, Value: r.Value})
+	}
+	if err := confine(&opts, config); err != nil {
+		return err
+	}
+	if err := addFiles(&opts); err != nil {
+		return err
+	}
+	agent, err := guest.New(opts)
+	if err != nil {
+		return err
+	}
+	go dieWithOwner(f.setupFD)
+	failed := make(chan error, 1)
+	go func() { failed <- agent.ServeListener(f.listenFD, nil) }()
+	select {
+	case <-agent.Quit():
+		return nil
+	case err := <-failed:
+		return err
+	}
+}
+
+// confine makes the Landlock ruleset, where the kernel has Landlock and it was
+// asked for.
+func confine(opts *guest.Options, config nsinit.Config) error {
+	if len(config.LandlockRead)+len(config.LandlockWrite) == 0 {
+		return nil
+	}
+	fd, err := landlock.NewRuleset(landlock.Rules{
+		ReadExec:     config.LandlockRead,
+		ReadWrite:    config.LandlockWrite,
+		Special:      []string{"/dev", "/proc"},
+		ScopeSignals: config.SharedUID,
+	})
+	if errors.Is(err, landlock.ErrUnsupported) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("make the Landlock ruleset: %w", err)
+	}
+	opts.Landlock, opts.UseLandlock = fd, true
+	return nil
+}
+
+// dieWithOwner ends the agent, and with it everything in its pid namespace, when
+// the other end of the set-up socket is closed: its owner has died.
+func dieWithOwner(fd int) {
+	var b [1]byte
+	for {
+		n, err := unix.Read(fd, b[:])
+		if err == unix.EINTR || n > 0 {
+			continue
+		}
+		os.Exit(0)
+	}
+}
