@@ -1,0 +1,83 @@
+package agentbin
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"sync"
+	"testing"
+)
+
+// maxSize is the agent's budget: starting it is on the path of every sandbox.
+const maxSize = 3 << 20
+
+func TestBinary(t *testing.T) {
+	for arch := range binaries {
+		r, err := Open(arch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(content) > maxSize {
+			t.Errorf("%s: %d bytes, the budget is %d", arch, len(content), maxSize)
+		}
+		size, err := Size(arch)
+		if err != nil || size != int64(len(content)) {
+			t.Errorf("%s: size %d, %v; want %d", arch, size, err, len(content))
+		}
+		sum := sha256.Sum256(content)
+		if got, err := SHA256(arch); err != nil || got != hex.EncodeToString(sum[:]) {
+			t.Errorf("%s: sum %s, %v", arch, got, err)
+		}
+	}
+	if _, err := Open("mips"); err == nil {
+		t.Error("an agent for mips")
+	}
+}
+
+func TestExtract(t *testing.T) {
+	dir := t.TempDir()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, err := Extract(dir, "amd64"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	path, err := Extract(dir, "amd64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+	// A damaged one is replaced.
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("x"), 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Extract(dir, "amd64"); err != nil {
+		t.Fatal(err)
+	}
+	size, _ := Size("amd64")
+	if info, err := os.Stat(path); err != nil || info.Size() != size {
+		t.Errorf("not replaced: %v, %v", info, err)
+	}
+}
+
+func BenchmarkExtract(b *testing.B) {
+	dir := b.TempDir()
+	for b.Loop() {
+		if _, err := Extract(dir, "amd64"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
