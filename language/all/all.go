@@ -1,0 +1,84 @@
+// Package all is the registry of the languages a sandbox can run.
+package all
+
+import (
+	"strings"
+
+	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/language/bash"
+	"github.com/llmsandbox/llmsandbox/language/cpp"
+	"github.com/llmsandbox/llmsandbox/language/golang"
+	"github.com/llmsandbox/llmsandbox/language/java"
+	"github.com/llmsandbox/llmsandbox/language/javascript"
+	"github.com/llmsandbox/llmsandbox/language/python"
+	"github.com/llmsandbox/llmsandbox/language/r"
+	"github.com/llmsandbox/llmsandbox/language/ruby"
+)
+
+var languages = [...]*language.Language{
+	&python.Language, &javascript.Language, &java.Language, &cpp.Language,
+	&golang.Language, &r.Language, &ruby.Language, &bash.Language,
+}
+
+// All returns the languages, the best known first. The slice is the caller's.
+func All() []*language.Language { return append([]*language.Language(nil), languages[:]...) }
+
+// Get returns the language of a name or alias, in any case. The error is a
+// *language.UnknownError.
+func Get(name string) (*language.Language, error) {
+	want := strings.ToLower(strings.TrimSpace(name))
+	for _, l := range languages {
+		if l.Name == want || contains(l.Aliases, want) {
+			return l, nil
+		}
+	}
+	return nil, unknown(name, want)
+}
+
+func unknown(name, want string) error {
+	e := &language.UnknownError{Name: name}
+	best := 3 // more differences than this is another word
+	for _, l := range languages {
+		e.Known = append(e.Known, l.Name)
+		for _, known := range append([]string{l.Name}, l.Aliases...) {
+			if d := distance(want, known); d < best && d < len(known) {
+				best, e.Closest = d, l.Name
+			}
+		}
+	}
+	return e
+}
+
+// distance is the number of single-character edits between two words; long ones
+// are told apart without counting.
+func distance(a, b string) int {
+	if len(a) > 32 {
+		return len(a)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}
+
+func contains(list []string, s string) bool {
+	for _, e := range list {
+		if e == s {
+			return true
+		}
+	}
+	return false
+}

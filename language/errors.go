@@ -1,0 +1,31 @@
+package language
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrUnknown tells that no language of a name is known.
+var ErrUnknown = errors.New("unknown language")
+
+// ErrInvalidSource tells that a source cannot be turned into a plan.
+var ErrInvalidSource = errors.New("invalid source")
+
+// An UnknownError names a language nobody knows. It is an ErrUnknown.
+type UnknownError struct {
+	Name    string
+	Known   []string
+	Closest string // the known name most like it; may be empty
+}
+
+func (e *UnknownError) Error() string {
+	hint := ""
+	if e.Closest != "" {
+		hint = fmt.Sprintf(" (did you mean %q?)", e.Closest)
+	}
+	return fmt.Sprintf("unknown language %q%s: use one of %s", e.Name, hint, strings.Join(e.Known, ", "))
+}
+
+// Is makes errors.Is(err, ErrUnknown) true.
+func (e *UnknownError) Is(target error) bool { return target == ErrUnknown }

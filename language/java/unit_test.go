@@ -1,0 +1,35 @@
+package java
+
+import "testing"
+
+func TestParse(t *testing.T) {
+	for code, want := range map[string][2]string{
+		`class A {} public class B { public static void main(String[] a) {} }`:                                       {"B", "B"},
+		`class A { static void main(String... a) {} } class B {}`:                                                    {"A", "Main"},
+		`package x.y; import a.b; public class C {} class D { public static void main(String[] a){} }`:               {"x.y.D", "C"},
+		`// class X {}` + "\n" + `/* class Y */ @Ann(Z.class) class W { String s = "class Q { static void main("; }`: {"W", "Main"},
+		`class A { String t = """` + "\n" + `class "B" { """; static void main(String[] x) {} }`:                     {"A", "Main"},
+		`public record R(int x) { public static void main(String[] a) {} }`:                                          {"R", "R"},
+		`enum E { A; public static void main(String[] a) {} }`:                                                       {"E", "Main"},
+		`interface I { static void main(String[] a) {} }`:                                                            {"I", "Main"},
+		`class A { class In { static void main(String[] a) {} } } class B { static void main(String[] a) {} }`:       {"B", "Main"},
+		``: {"Main", "Main"},
+	} {
+		u := parse([]byte(code))
+		if got := [2]string{u.mainClass(), u.fileName()}; got != want {
+			t.Errorf("%s\ngot %v, want %v", code, got, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`package a.b; public class A { static void main(String[] a) {} }`))
+	f.Add([]byte(`"""` + "\\"))
+	f.Fuzz(func(t *testing.T, code []byte) {
+		for _, c := range parse(code).fileName() {
+			if c == '/' || c == 0 {
+				t.Fatal("the file name leaves its folder")
+			}
+		}
+	})
+}

@@ -1,0 +1,56 @@
+// Package javascript describes JavaScript as Node.js runs it.
+package javascript
+
+import (
+	"path"
+	"strconv"
+
+	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/language/source"
+)
+
+// Language is JavaScript.
+var Language = language.Language{
+	Name: "javascript", Title: "JavaScript", Aliases: []string{"js", "node", "nodejs"},
+	Extensions: []string{".js", ".mjs", ".cjs"}, Shebangs: []string{"node", "nodejs"},
+	Programs: [][]string{{"node", "nodejs"}},
+	Install:  "install it with: apt-get install nodejs; or use --image node:22",
+	Plan:     plan,
+}
+
+func plan(src language.Source) (language.Plan, error) {
+	code, err := source.Clean(src.Code)
+	if err != nil {
+		return language.Plan{}, err
+	}
+	module := path.Ext(src.Name) != ".cjs" && usesModules(code)
+	main := "main.js"
+	if module && len(src.Files) == 0 {
+		main, src.Name = "main.mjs", ""
+	}
+	if module && len(src.Files) > 0 && !hasPackage(src.Files) {
+		// The ending .js is a module's only where a package.json says so.
+		src.Files = append(src.Files[:len(src.Files):len(src.Files)],
+			language.File{Path: "package.json", Data: []byte("{\"type\":\"module\"}\n"), Mode: 0o644})
+	}
+	l, err := language.Lay(src, code, main, ".js", ".mjs", ".cjs")
+	if err != nil {
+		return language.Plan{}, err
+	}
+	node := []string{src.Program("node", "nodejs")}
+	if src.MemoryLimit > 0 {
+		// Without /sys it cannot see its cgroup, and would put off collecting garbage
+		// until the kernel kills it. The rest is for what lies outside of its heap.
+		node = append(node, "--max-old-space-size="+strconv.FormatInt(max(src.MemoryLimit*3/4>>20, 1), 10))
+	}
+	return l.Interpret(src, node), nil
+}
+
+func hasPackage(files []language.File) bool {
+	for _, f := range files {
+		if path.Clean(f.Path) == "package.json" {
+			return true
+		}
+	}
+	return false
+}

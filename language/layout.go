@@ -1,0 +1,87 @@
+package language
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// A Layout is where the files of one run lie. No two runs share a path.
+type Layout struct {
+	Main    string // absolute path of the main file
+	Dir     string // the project's own folder; empty for a single file
+	Files   []File
+	Cleanup []string
+}
+
+// Lay places a source. A single file goes, hidden, straight into the working folder,
+// so that what lies there can be imported; a project gets a folder of its own.
+// main is the name of the main file when the caller gave none with an ending of exts.
+func Lay(src Source, code []byte, main string, exts ...string) (Layout, error) {
+	if len(src.Files) == 0 {
+		p := src.Private(src.Workdir) + extension(src.Name, path.Ext(main), exts)
+		return Layout{Main: p, Files: []File{{p, code, 0o644}}, Cleanup: []string{p}}, nil
+	}
+	return LayProject(src, code, main, exts...)
+}
+
+// LayProject places a source in a folder of its own, even a single file.
+func LayProject(src Source, code []byte, main string, exts ...string) (Layout, error) {
+	name := main
+	if validName(src.Name) && has(exts, path.Ext(src.Name)) {
+		name = src.Name
+	}
+	dir := src.Private(src.Workdir)
+	l := Layout{Main: path.Join(dir, name), Dir: dir, Cleanup: []string{dir}}
+	l.Files = append(l.Files, File{l.Main, code, 0o644})
+	for _, f := range src.Files {
+		clean := path.Clean(f.Path)
+		if path.IsAbs(clean) || clean == "." || clean == ".." || strings.HasPrefix(clean, "../") || strings.Contains(clean, "\x00") {
+			return Layout{}, fmt.Errorf("project file %q: %w: use a path relative to the project, without '..'", f.Path, ErrInvalidSource)
+		}
+		if clean == name {
+			return Layout{}, fmt.Errorf("project file %q: %w: the main file has the same name", f.Path, ErrInvalidSource)
+		}
+		mode := f.Mode
+		if mode == 0 {
+			mode = 0o644
+		}
+		l.Files = append(l.Files, File{path.Join(dir, clean), f.Data, mode})
+	}
+	return l, nil
+}
+
+// Private is a path in dir that no other run of the sandbox uses.
+func (s Source) Private(dir string) string { return path.Join(dir, ".run-"+s.RunID) }
+
+// WithEnding returns the paths of the layout's files that end in one of exts.
+func (l Layout) WithEnding(exts ...string) []string {
+	var paths []string
+	for _, f := range l.Files {
+		if has(exts, path.Ext(f.Path)) {
+			paths = append(paths, f.Path)
+		}
+	}
+	return paths
+}
+
+func extension(name, usual string, exts []string) string {
+	if e := path.Ext(name); has(exts, e) {
+		return e
+	}
+	return usual
+}
+
+// validName refuses what is no plain file name, or would read as an option.
+func validName(name string) bool {
+	return name != "" && len(name) <= 200 && !strings.ContainsAny(name, "/\x00\n") && name[0] != '-' && name[0] != '.' && name[0] != '_'
+}
+
+func has(list []string, s string) bool {
+	for _, e := range list {
+		if e == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,15 @@
+// Package ruby describes Ruby.
+package ruby
+
+import "github.com/llmsandbox/llmsandbox/language"
+
+// Language is Ruby.
+var Language = language.Language{
+	Name: "ruby", Title: "Ruby", Aliases: []string{"rb"},
+	Extensions: []string{".rb"}, Shebangs: []string{"ruby"},
+	Programs: [][]string{{"ruby"}},
+	Install:  "install it with: apt-get install ruby; or use --image ruby:3",
+	Plan: func(src language.Source) (language.Plan, error) {
+		return language.Script(src, []string{src.Program("ruby")}, "main.rb", ".rb")
+	},
+}
