@@ -1,0 +1,60 @@
+package abuse
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestDocsNameRealTests keeps docs/abuse.md and docs/acceptance.md true: each test
+// that they name exists, and each case of this package has its row.
+func TestDocsNameRealTests(t *testing.T) {
+	const root = "../.."
+	var sources strings.Builder
+	for _, dir := range []string{"test/e2e", "cmd/llmsandbox"} {
+		names, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
+		if err != nil || len(names) == 0 {
+			t.Fatalf("tests of %s: %d, %v", dir, len(names), err)
+		}
+		for _, name := range names {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources.Write(b)
+		}
+	}
+	for _, doc := range []string{"docs/abuse.md", "docs/acceptance.md"} {
+		b, err := os.ReadFile(filepath.Join(root, doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(b)
+		for _, m := range regexp.MustCompile("`(Test[A-Za-z0-9]+)(\\*?)").FindAllStringSubmatch(text, -1) {
+			declaration := "func " + m[1]
+			if m[2] == "" {
+				declaration += "("
+			}
+			if !strings.Contains(sources.String(), declaration) {
+				t.Errorf("%s names %s, which does not exist", doc, m[1])
+			}
+		}
+		for _, m := range regexp.MustCompile("`([a-z]+\\.txtar)`").FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(root, "cmd/llmsandbox/testdata/script", m[1])); err != nil {
+				t.Errorf("%s: %v", doc, err)
+			}
+		}
+		if doc != "docs/abuse.md" {
+			continue
+		}
+		for _, c := range Cases() {
+			row := regexp.MustCompile(fmt.Sprintf(`(?m)^\| %d \|.*catalogue`, c.Number))
+			if !row.MatchString(text) {
+				t.Errorf("%s has no row for case %d that names the catalogue", doc, c.Number)
+			}
+		}
+	}
+}

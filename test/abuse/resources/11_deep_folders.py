@@ -1,0 +1,8 @@
+depth = 0
+try:
+    for depth in range(20000):
+        os.mkdir("d")
+        os.chdir("d")
+except OSError as e:
+    print(errno.errorcode[e.errno], end=" ")
+print("deep:", depth)

@@ -1,0 +1,7 @@
+print("before", flush=True)
+null = os.open("/dev/null", os.O_WRONLY)
+os.dup2(null, 1)
+print("into the void", flush=True)
+os.close(1)
+os.close(2)
+os._exit(0)
