@@ -1,0 +1,289 @@
+package seccomp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+const (
+	vAllow  = uint32(retAllow)
+	vEPERM  = uint32(retErrno | ePERM)
+	vENOSYS = uint32(retErrno | eNOSYS)
+)
+
+func numbersOf(a abi) map[string]uint32 {
+	out := make(map[string]uint32, len(a.numbers))
+	for _, n := range a.numbers {
+		out[n.name] = n.nr
+	}
+	return out
+}
+
+func mustAssemble(t testing.TB, arch string) block {
+	t.Helper()
+	prog, err := assemble(arch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return prog
+}
+
+func TestVerdicts(t *testing.T) {
+	const high = 0xdead << 32 // what the kernel drops must not matter
+	cases := []struct {
+		call string
+		args []uint64
+		want uint32
+	}{
+		{"read", nil, vAllow},
+		{"execve", nil, vAllow},
+		{"clone3", nil, vENOSYS},
+		{"vmsplice", nil, vENOSYS},
+		{"ptrace", nil, vEPERM},
+		{"io_uring_setup", nil, vEPERM},
+		{"add_key", nil, vEPERM},
+		{"statmount", nil, vEPERM},
+
+		{"clone", []uint64{0x3d0f00}, vAllow}, // a thread of glibc
+		{"clone", []uint64{17}, vAllow},       // fork: SIGCHLD
+		{"clone", []uint64{0x80 | 17}, vAllow},
+		{"clone", []uint64{0x10000000 | 17}, vEPERM},
+		{"clone", []uint64{0x00020000}, vEPERM},
+		{"clone", []uint64{high | 0x40000000}, vEPERM},
+		{"unshare", []uint64{0x400}, vAllow}, // CLONE_FILES
+		{"unshare", []uint64{0x80}, vEPERM},  // CLONE_NEWTIME
+
+		{"setrlimit", []uint64{7, 0x7ffe0000}, vAllow}, // RLIMIT_NOFILE
+		{"setrlimit", []uint64{4, 0x7ffe0000}, vEPERM}, // RLIMIT_CORE
+		{"setrlimit", []uint64{high | 4, 0x7ffe0000}, vEPERM},
+		{"prlimit64", []uint64{0, 4, 0, 0x7ffe0000}, vAllow}, // only read
+		{"prlimit64", []uint64{0, 4, 0x7ffe0000, 0}, vEPERM},
+		{"prlimit64", []uint64{0, high | 4, 1 << 32, 0}, vEPERM},
+		{"prlimit64", []uint64{0, 7, 0x7ffe0000, 0}, vAllow},
+		{"unshare", []uint64{0x02000000}, vEPERM},
+
+		{"socket", []uint64{1, 1}, vAllow},
+		{"socket", []uint64{1, 5 | 0x80000}, vAllow},
+		{"socket", []uint64{1, 3}, vEPERM},
+		{"socket", []uint64{2, 1 | 0x800}, vAllow},
+		{"socket", []uint64{2, 1, 6}, vAllow},
+		{"socket", []uint64{2, 2, 17}, vAllow},
+		{"socket", []uint64{10, 2, 0}, vAllow},
+		{"socket", []uint64{2, 2, 1}, vEPERM},   // ICMP
+		{"socket", []uint64{2, 1, 262}, vEPERM}, // multipath TCP
+		{"socket", []uint64{2, 1, 132}, vEPERM}, // SCTP
+		{"socket", []uint64{2, 3, 1}, vEPERM},   // raw
+		{"socket", []uint64{high | 2, high | 3, high | 1}, vEPERM},
+		{"socket", []uint64{high | 2, high | 1, high}, vAllow},
+		{"socket", []uint64{2, 10, 3}, vEPERM},  // SOCK_PACKET
+		{"socket", []uint64{16, 3, 0}, vAllow},  // NETLINK_ROUTE
+		{"socket", []uint64{16, 3, 12}, vEPERM}, // NETLINK_NETFILTER
+		{"socket", []uint64{17, 3}, vEPERM},     // packet
+		{"socket", []uint64{38, 5}, vEPERM},     // alg
+		{"socket", []uint64{40, 1}, vEPERM},     // vsock
+		{"socket", []uint64{44, 3}, vEPERM},     // xdp
+		{"socket", []uint64{0xffffffff, 1}, vEPERM},
+		{"socketpair", []uint64{1, 1}, vAllow},
+		{"socketpair", []uint64{30, 1}, vEPERM}, // tipc
+
+		{"ioctl", []uint64{0, 0x5401}, vAllow}, // TCGETS
+		{"ioctl", []uint64{0, 0x5412}, vEPERM},
+		{"ioctl", []uint64{0, high | 0x5412}, vEPERM},
+		{"ioctl", []uint64{0, 0x541c}, vEPERM},
+		{"ioctl", []uint64{0, 0x5423}, vEPERM},
+
+		{"prctl", []uint64{15}, vAllow},
+		{"prctl", []uint64{0x53564d41}, vAllow},
+		{"prctl", []uint64{35}, vEPERM}, // PR_SET_MM
+		{"prctl", []uint64{high | 35}, vEPERM},
+		{"prctl", []uint64{0x59616d61}, vEPERM}, // PR_SET_PTRACER
+
+		{"personality", []uint64{0}, vAllow},
+		{"personality", []uint64{0xffffffff}, vAllow},
+		{"personality", []uint64{0x0040000}, vEPERM},
+		{"personality", []uint64{8}, vEPERM},
+
+		{"mknodat", []uint64{0, 0, 0x1000 | 0o644}, vAllow},
+		{"mknodat", []uint64{0, 0, 0o644}, vAllow},
+		{"mknodat", []uint64{0, 0, 0xc000}, vAllow},
+		{"mknodat", []uint64{0, 0, 0x2000 | 0o666}, vEPERM},
+		{"mknodat", []uint64{0, 0, 0x6000 | 0o666}, vEPERM},
+		{"mknodat", []uint64{0, 0, high | 0xabcd0000 | 0x6000}, vEPERM},
+		{"mknod", []uint64{0, 0x2000}, vEPERM},
+	}
+	for arch, a := range abis {
+		prog := mustAssemble(t, arch)
+		for _, c := range cases {
+			nr, ok := numbersOf(a)[c.call]
+			if !ok {
+				continue // arm64 has no mknod
+			}
+			d := data{nr: nr, arch: a.audit}
+			copy(d.args[:], c.args)
+			if got, _ := run(t, prog, d); got != c.want {
+				t.Errorf("%s: %s(%#x) = %#x, want %#x", arch, c.call, c.args, got, c.want)
+			}
+		}
+	}
+}
+
+func TestOtherEntries(t *testing.T) {
+	amd64, arm64 := mustAssemble(t, "amd64"), mustAssemble(t, "arm64")
+	cases := []struct {
+		what string
+		prog block
+		d    data
+		want uint32
+	}{
+		{"i386 entry", amd64, data{nr: 3, arch: 0x40000003}, vEPERM},
+		{"x32 read", amd64, data{nr: 0x40000000, arch: 0xc000003e}, vEPERM},
+		{"x32 execve", amd64, data{nr: 0x40000000 | 520, arch: 0xc000003e}, vEPERM},
+		{"number -1", amd64, data{nr: 0xffffffff, arch: 0xc000003e}, vEPERM},
+		{"a newer call", amd64, data{nr: 900, arch: 0xc000003e}, vENOSYS},
+		{"a hole", amd64, data{nr: 400, arch: 0xc000003e}, vENOSYS},
+		{"arm entry", arm64, data{nr: 3, arch: 0x40000028}, vEPERM},
+		{"a newer call on arm64", arm64, data{nr: 900, arch: 0xc00000b7}, vENOSYS},
+		{"amd64 on arm64", arm64, data{nr: 0, arch: 0xc000003e}, vEPERM},
+	}
+	for _, c := range cases {
+		if got, _ := run(t, c.prog, c.d); got != c.want {
+			t.Errorf("%s = %#x, want %#x", c.what, got, c.want)
+		}
+	}
+}
+
+// neverAllowed is written down apart from the groups, so that a slip there shows.
+var neverAllowed = strings.Fields(`
+	ptrace process_vm_readv process_vm_writev pidfd_getfd kcmp process_madvise move_pages migrate_pages
+	setns mount umount2 pivot_root chroot open_tree open_tree_attr move_mount fsopen fsconfig fsmount fspick mount_setattr
+	clone3 io_uring_setup io_uring_enter io_uring_register bpf perf_event_open userfaultfd
+	add_key request_key keyctl name_to_handle_at open_by_handle_at fanotify_init lookup_dcookie
+	reboot kexec_load kexec_file_load init_module finit_module delete_module swapon swapoff syslog acct quotactl
+	quotactl_fd clock_settime clock_adjtime adjtimex settimeofday sethostname setdomainname iopl ioperm modify_ldt`)
+
+func TestNeverAllowed(t *testing.T) {
+	for arch, a := range abis {
+		prog := mustAssemble(t, arch)
+		denied := map[uint32]bool{}
+		for _, name := range neverAllowed {
+			if nr, ok := numbersOf(a)[name]; ok {
+				denied[nr] = true
+			}
+		}
+		named := map[uint32]bool{}
+		for _, g := range groups() {
+			for _, c := range g.Calls {
+				if nr, ok := numbersOf(a)[c]; ok && g.Verdict != Deny && g.Verdict != Missing {
+					named[nr] = true
+				}
+			}
+		}
+		rapid.Check(t, func(rt *rapid.T) {
+			d := data{arch: a.audit}
+			d.nr = rapid.OneOf(rapid.Uint32Range(0, 600), rapid.Uint32()).Draw(rt, "nr")
+			if rapid.IntRange(0, 9).Draw(rt, "entry") == 0 {
+				d.arch = rapid.Uint32().Draw(rt, "arch")
+			}
+			for i := range d.args {
+				d.args[i] = rapid.Uint64().Draw(rt, "arg")
+			}
+			got, steps := run(t, prog, d)
+			if got != vAllow && got != vEPERM && got != vENOSYS {
+				rt.Fatalf("%s: verdict %#x of %+v", arch, got, d)
+			}
+			if got == vAllow && (denied[d.nr] || !named[d.nr] || d.arch != a.audit) {
+				rt.Fatalf("%s: %+v is allowed", arch, d)
+			}
+			if steps > 60 {
+				rt.Fatalf("%s: %d instructions for %+v", arch, steps, d)
+			}
+		})
+		for nr := range denied {
+			if got, _ := run(t, prog, data{nr: nr, arch: a.audit}); got == vAllow {
+				t.Errorf("%s: call %d is allowed", arch, nr)
+			}
+		}
+	}
+}
+
+// Every verdict of the table is reached: what the groups say is what the program does.
+func TestProgramMatchesGroups(t *testing.T) {
+	for arch, a := range abis {
+		prog := mustAssemble(t, arch)
+		seen := map[string]string{}
+		for _, g := range Describe() {
+			if g.Name == "" || g.Why == "" || len(g.Calls) == 0 {
+				t.Errorf("group %+v lacks something", g)
+			}
+			for _, c := range g.Calls {
+				if other, dup := seen[c]; dup {
+					t.Errorf("%s is in %q and in %q", c, other, g.Name)
+				}
+				seen[c] = g.Name
+				if _, ok := numbersOf(abis["amd64"])[c]; !ok {
+					t.Errorf("%q in %q is no system call", c, g.Name)
+				}
+				if g.Verdict == Check && len(check(c)) == 1 {
+					t.Errorf("%s has no check", c)
+				}
+				nr, ok := numbersOf(a)[c]
+				if !ok {
+					continue
+				}
+				want := map[Verdict]uint32{Allow: vAllow, Deny: vEPERM, Missing: vENOSYS}
+				if w, ok := want[g.Verdict]; ok {
+					if got, _ := run(t, prog, data{nr: nr, arch: a.audit}); got != w {
+						t.Errorf("%s: %s = %#x, want %s", arch, c, got, g.Verdict)
+					}
+				}
+			}
+		}
+		for name, nr := range numbersOf(a) {
+			if seen[name] == "" {
+				if got, _ := run(t, prog, data{nr: nr, arch: a.audit}); got != vEPERM {
+					t.Errorf("%s: %s is in no group and gives %#x", arch, name, got)
+				}
+			}
+		}
+	}
+}
+
+func TestFilterEncoding(t *testing.T) {
+	for _, arch := range []string{"amd64", "arm64"} {
+		raw, err := Filter(arch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prog := mustAssemble(t, arch)
+		if len(raw) != len(prog)*8 || len(prog) > maxProgram {
+			t.Fatalf("%s: %d bytes for %d instructions", arch, len(raw), len(prog))
+		}
+		for n, i := range prog {
+			b := raw[n*8:]
+			if binary.LittleEndian.Uint16(b) != i.code || b[2] != i.jt || b[3] != i.jf || binary.LittleEndian.Uint32(b[4:]) != i.k {
+				t.Fatalf("%s: instruction %d differs", arch, n)
+			}
+		}
+		t.Logf("%s: %d instructions, %s", arch, len(prog), depth(t, arch))
+	}
+	if _, err := Filter("riscv64"); !errors.Is(err, ErrArch) {
+		t.Fatalf("riscv64: %v", err)
+	}
+}
+
+func depth(t *testing.T, arch string) string {
+	a, prog := abis[arch], mustAssemble(t, arch)
+	var steps []int
+	for _, nr := range numbersOf(a) {
+		_, n := run(t, prog, data{nr: nr, arch: a.audit})
+		steps = append(steps, n)
+	}
+	sort.Ints(steps)
+	return fmt.Sprintf("median %d, worst %d run", steps[len(steps)/2], steps[len(steps)-1])
+}

@@ -1,0 +1,7 @@
+suppressPackageStartupMessages(library(ggplot2))
+library(parallel)
+stopifnot(sum(unlist(mclapply(1:4, function(i) i * i, mc.cores = 2))) == 30)
+png("p.png"); print(ggplot(mtcars, aes(wt, mpg)) + geom_point()); invisible(dev.off())
+stopifnot(file.size("p.png") > 1000, system("echo hi", intern = TRUE) == "hi")
+fit <- lm(mpg ~ wt, mtcars)
+cat("works\n")

@@ -1,0 +1,167 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+// CopyOut copies a file or folder of the sandbox to the host. A folder comes to lie
+// in dest under its own name; a file becomes dest, or lies in it when dest is a
+// folder or ends in a slash. Missing folders on the way are made. Links, devices and
+// unsafe names are left out and reported. A link at dest or below is not followed:
+// a file takes its place, and a folder is not written through it. What is new on the
+// host has the present as its time.
+func CopyOut(ctx context.Context, guest Guest, src, dest string, o Options) (Result, error) {
+	var res Result
+	if err := copyOut(ctx, guest, src, dest, o.withDefaults(), &res); err != nil {
+		return res, fmt.Errorf("copy %q out of the sandbox (%d files, %d bytes were written): %w", src, res.Files, res.Bytes, err)
+	}
+	return res, nil
+}
+
+func copyOut(ctx context.Context, guest Guest, src, dest string, o Options, res *Result) error {
+	if dest == "" {
+		return fmt.Errorf("%w: the destination is empty", ErrUnsafePath)
+	}
+	if hasDotDot(src) {
+		return fmt.Errorf("%w: give a path without .. in it", ErrUnsafePath)
+	}
+	info, err := guest.Stat(ctx, src)
+	if err != nil {
+		return err
+	}
+	dir, name := filepath.Clean(dest), path.Base(path.Clean(src))
+	if name == "/" || name == "." {
+		name = "root"
+	}
+	switch info.Type {
+	case agentproto.TypeDir:
+	case agentproto.TypeRegular:
+		st, err := os.Lstat(dir)
+		if (err != nil || !st.IsDir()) && !endsInSeparator(dest) {
+			dir, name = filepath.Dir(dir), filepath.Base(dir)
+			break
+		}
+	case agentproto.TypeSymlink:
+		return fmt.Errorf("%w: it is a symbolic link", ErrNoSafeContent)
+	default:
+		return fmt.Errorf("%w: it is neither a regular file nor a folder", ErrUnsafePath)
+	}
+	// The way to a file's folder is the caller's word. A folder that is itself the
+	// destination must not be a link.
+	follow := info.Type == agentproto.TypeRegular && dir != filepath.Clean(dest)
+	made := firstMissing(filepath.Join(dir, name))
+	root, err := openDest(dir, follow)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := receive(ctx, guest, src, name, root, o, res); err != nil {
+		return err
+	}
+	if res.Files == 0 && len(res.Skipped) > 0 {
+		if made != "" {
+			removeEmpty(made)
+		}
+		return fmt.Errorf("%w: left out: %s", ErrNoSafeContent, strings.Join(res.Skipped[:min(len(res.Skipped), 3)], "; "))
+	}
+	return nil
+}
+
+func endsInSeparator(path string) bool {
+	return os.IsPathSeparator(path[len(path)-1])
+}
+
+// openDest opens the destination folder, made with those above it when missing.
+func openDest(dir string, follow bool) (*os.Root, error) {
+	makeErr := os.MkdirAll(dir, 0o755)
+	seen, err := os.Lstat(dir)
+	if err == nil && !follow {
+		err = mustBeFolder(seen) // says more than makeErr
+	} else if makeErr != nil {
+		err = makeErr
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", dir, err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil || follow {
+		return root, err
+	}
+	if err := sameFolder(root, seen); err != nil {
+		root.Close()
+		return nil, fmt.Errorf("%q: %w", dir, err)
+	}
+	return root, nil
+}
+
+// receive unpacks what the sandbox sends below root.
+func receive(ctx context.Context, guest Guest, src, name string, root *os.Root, o Options, res *Result) error {
+	reader, writer := io.Pipe()
+	type outcome struct {
+		skipped []string
+		err     error
+	}
+	sent := make(chan outcome, 1)
+	go func() {
+		got, err := guest.TarOut(ctx, src, name, writer)
+		writer.CloseWithError(err)
+		sent <- outcome{got.Skipped, err}
+	}()
+	e := &extractor{folders: newFolders(root), o: o, res: res, buf: make([]byte, copyBuffer)}
+	err := e.extract(reader)
+	e.folders.close()
+	if err == nil {
+		// The archive's padding.
+		_, err = io.Copy(io.Discard, io.LimitReader(reader, 1<<20))
+	}
+	reader.CloseWithError(errors.New("the host takes no more"))
+	got := <-sent
+	for _, s := range got.skipped {
+		res.skip(s)
+	}
+	if err == nil {
+		err = got.err
+	}
+	return err
+}
+
+// firstMissing is the topmost part of a path that is not there, or "".
+func firstMissing(path string) string {
+	missing := ""
+	for {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return missing
+		}
+		missing = path
+		up := filepath.Dir(path)
+		if up == path {
+			return missing
+		}
+		path = up
+	}
+}
+
+// removeEmpty removes the folders that a copy made and put nothing into. What
+// somebody else has put there meanwhile stays, and the folders around it.
+func removeEmpty(top string) {
+	var made []string
+	_ = filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			made = append(made, name)
+		}
+		return nil
+	})
+	for i := len(made) - 1; i >= 0; i-- {
+		_ = os.Remove(made[i]) // fails for one that is not empty
+	}
+}

@@ -1,0 +1,12 @@
+//go:build unix
+
+package transfer
+
+import (
+	"os"
+	"syscall"
+)
+
+// openFlags open a file for reading without waiting: what was a regular file a moment
+// ago may have become a FIFO that nobody writes to.
+const openFlags = os.O_RDONLY | syscall.O_NONBLOCK
