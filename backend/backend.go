@@ -1,0 +1,189 @@
+// Package backend declares what a place that runs sandboxes must offer.
+//
+// A [Backend] only starts a machine (a root filesystem with processes, isolated)
+// and hands back byte streams into it. Everything else (processes, files, kills)
+// is spoken over such a stream with the guest agent that runs inside. Most users
+// never call these methods: they pass a Backend to llmsandbox.Open.
+package backend
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// A Backend creates sandboxes. Its methods may be called concurrently.
+type Backend interface {
+	// Name is the backend's name: "local", "docker", ...
+	Name() string
+	// Create starts a machine. On an error nothing is left behind.
+	Create(ctx context.Context, spec Spec) (Machine, error)
+	// Attach returns a machine that this or another process created. It fails
+	// with ErrNotFound when there is none of that id, or its owner is gone.
+	// Closing an attached machine only closes what Attach opened.
+	Attach(ctx context.Context, id string) (Machine, error)
+	// List returns the machines that live, of every owner the caller may see.
+	List(ctx context.Context) ([]Info, error)
+	// Capabilities tells what this backend can enforce here, and by what.
+	Capabilities(ctx context.Context) (Capabilities, error)
+	// GC removes what owners that no longer live have left, and tells what.
+	GC(ctx context.Context) ([]Leftover, error)
+}
+
+// A Machine is one live sandbox of a backend. Its methods may be called concurrently.
+type Machine interface {
+	// ID is the sandbox's id.
+	ID() string
+	// Info describes it as List does.
+	Info() Info
+	// Dial opens a new byte stream to the guest agent.
+	Dial(ctx context.Context) (io.ReadWriteCloser, error)
+	// Guest tells what the inside looks like.
+	Guest() Guest
+	// Capabilities tells what is enforced for this sandbox, and by what.
+	Capabilities() Capabilities
+	// Usage tells what the sandbox as a whole uses, as far as it is known.
+	Usage(ctx context.Context) (Usage, error)
+	// OOMKills is how many processes of the sandbox the kernel has killed for
+	// memory so far, and whether that is known. It is called around each run and
+	// must be cheap.
+	OOMKills(ctx context.Context) (n int64, known bool)
+	// Destroy ends the sandbox and removes all of it. It is idempotent.
+	Destroy(ctx context.Context) error
+	// Close releases this handle. On the machine that Create returned it is
+	// Destroy; on an attached one the sandbox lives on.
+	Close() error
+	// Done is closed when the sandbox has ended, for whatever reason.
+	Done() <-chan struct{}
+}
+
+// Spec is what a machine is created from.
+type Spec struct {
+	// ID is unique, of [a-z0-9-], at most 40 bytes.
+	ID string
+	// Image is the root filesystem: "" or "host" for the host's own read-only
+	// toolchains, a registry reference, the folder of an OCI layout, or the file
+	// of a `docker save` tar.
+	Image string
+	// Language is the language the sandbox is opened for; a hint, e.g. for the
+	// default image.
+	Language string
+	// Limits are what the machine must hold to.
+	Limits Limits
+	// Env is added to the default environment that Guest reports, as NAME=VALUE;
+	// it stays with the sandbox for those who attach to it.
+	Env []string
+	// Labels are kept with the machine and returned by List.
+	Labels map[string]string
+	// Deadline, when set, is when the machine ends by itself.
+	Deadline time.Time
+	// BestEffort allows a limit in Limits.Required that cannot be enforced.
+	BestEffort bool
+	// Progress, when set, is told of long steps. It must not block.
+	Progress func(Progress)
+	// Layers are read-only host folders mounted into the sandbox: prepared
+	// caches and installed libraries.
+	Layers []Layer
+}
+
+// A Layer is a read-only host folder that appears inside the sandbox.
+type Layer struct {
+	Source string // host folder
+	Target string // absolute path inside
+	// Writable puts a private writable layer on top of it; what is written
+	// counts against the disk limit.
+	Writable bool
+}
+
+// Limits of a machine. Zero means no limit.
+type Limits struct {
+	Memory int64   `json:"memory_bytes"` // bytes, of the whole sandbox
+	CPUs   float64 `json:"cpus"`         // e.g. 0.5
+	PIDs   int64   `json:"pids"`         // processes and threads
+	Disk   int64   `json:"disk_bytes"`   // bytes, of all that can be written
+	// Required names the limits ("memory", "cpus", "pids", "disk") that the
+	// caller asked for: when one cannot be enforced, Create fails with
+	// ErrNotEnforced. The others are applied as far as possible.
+	Required []string `json:"-"`
+}
+
+// Guest tells what the inside of a machine looks like.
+type Guest struct {
+	Env     []string // default environment: PATH, HOME, TMPDIR, locale, the image's own
+	Workdir string   // the writable working folder
+	// StartDir is where a command starts that was told no folder: the image's own
+	// working folder. Empty means Workdir.
+	StartDir string
+	TempDir  string
+	// Host tells that the root filesystem is the host's own toolchains.
+	Host bool
+	// Image is the image's resolved name, or "host".
+	Image string
+	Arch  string // GOARCH
+}
+
+// Progress is one step of something long.
+type Progress struct {
+	Stage   string // "pull", "unpack", "prepare", ...
+	Message string
+	Current int64 // bytes or steps done
+	Total   int64 // 0: not known
+}
+
+// Usage is what a machine uses.
+type Usage struct {
+	MemoryKnown bool
+	Memory      int64 // bytes now
+	MemoryPeak  int64
+	CPUKnown    bool
+	CPU         time.Duration
+}
+
+// Info describes a machine in a list.
+type Info struct {
+	ID       string            `json:"id"`
+	Backend  string            `json:"backend"`
+	Image    string            `json:"image"`
+	Language string            `json:"language"`
+	Created  time.Time         `json:"created"`
+	Deadline time.Time         `json:"deadline,omitzero"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	// Limits are those it was created with.
+	Limits Limits `json:"limits"`
+	Owner  string `json:"owner"` // e.g. "pid 1234"
+}
+
+// Leftover is something GC found.
+type Leftover struct {
+	Kind    string // "sandbox", "cgroup", "container", ...
+	Name    string
+	Removed bool
+	Error   string // why it could not be removed
+}
+
+// Capabilities tells control by control what is enforced.
+type Capabilities struct {
+	Backend   string    `json:"backend"`
+	Isolation string    `json:"isolation,omitempty"`
+	Controls  []Control `json:"controls"`
+}
+
+// A Control is one thing that is enforced or is not.
+type Control struct {
+	Name     string `json:"name"` // "memory", "cpus", "pids", "disk", "network", "seccomp", "landlock", ...
+	Enforced bool   `json:"enforced"`
+	By       string `json:"by,omitempty"`     // "cgroup v2", "seccomp", ...
+	Detail   string `json:"detail,omitempty"` // e.g. the ABI in force
+	Why      string `json:"why,omitempty"`    // why it is not, or only partly, enforced
+	Fix      string `json:"fix,omitempty"`    // what to do about it
+}
+
+// Get returns the control of that name.
+func (c Capabilities) Get(name string) (Control, bool) {
+	for _, k := range c.Controls {
+		if k.Name == name {
+			return k, true
+		}
+	}
+	return Control{}, false
+}

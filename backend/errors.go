@@ -1,0 +1,19 @@
+package backend
+
+import "errors"
+
+// Errors that a backend's methods wrap.
+var (
+	// ErrNotFound: no sandbox of that id lives.
+	ErrNotFound = errors.New("no such sandbox")
+	// ErrUnsupported: this machine or operating system cannot run this backend.
+	ErrUnsupported = errors.New("not supported here")
+	// ErrNotEnforced: a limit that was asked for cannot be enforced here.
+	ErrNotEnforced = errors.New("limit cannot be enforced")
+	// ErrImageNotFound: the image does not exist or cannot be read.
+	ErrImageNotFound = errors.New("image not found")
+	// ErrImageInvalid: the image is damaged or refused.
+	ErrImageInvalid = errors.New("image is damaged or refused")
+	// ErrLocked: another process holds what is needed.
+	ErrLocked = errors.New("in use by another process")
+)
