@@ -1,0 +1,180 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// Attach returns a machine of any process that shares the state folder.
+func (b *Backend) Attach(_ context.Context, id string) (backend.Machine, error) {
+	if !validID(id) {
+		return nil, fmt.Errorf("sandbox id %q: %w: use 1 to 40 of a-z, 0-9 and '-'", id, backend.ErrNotFound)
+	}
+	d, err := b.dirs()
+	if err != nil {
+		return nil, err
+	}
+	missing := fmt.Errorf("sandbox %s: %w", id, backend.ErrNotFound)
+	path := filepath.Join(d.sandboxes, id)
+	live, err := owned(path)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", id, err)
+	}
+	if !live {
+		return nil, missing
+	}
+	r, err := readRecord(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, missing // it is still being made
+	}
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, missing
+	}
+	if err != nil {
+		return nil, err
+	}
+	pidfd, err := openAgent(r)
+	if err != nil {
+		dir.Close()
+		return nil, missing
+	}
+	g, err := attachGroup(r)
+	if err != nil {
+		return nil, errors.Join(err, pidfd.Close(), dir.Close())
+	}
+	a := &attached{record: *r, path: path, dir: dir, pidfd: pidfd, group: g, done: make(chan struct{})}
+	go a.watch()
+	return a, nil
+}
+
+// openAgent returns a pidfd of the agent of a record, and not of another process that
+// got its pid.
+func openAgent(r *record) (*os.File, error) {
+	fd, err := unix.PidfdOpen(r.AgentPID, unix.O_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "agent")
+	// Read after the pidfd was opened, so both speak of one process.
+	start, err := startTime(r.AgentPID)
+	if err == nil && start != r.AgentStart {
+		err = unix.ESRCH
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// attached is a sandbox that another handle owns, mostly in another process.
+type attached struct {
+	record record
+	path   string
+	dir    *os.File
+	pidfd  *os.File
+	group  groupReader
+	done   chan struct{}
+	once   sync.Once
+}
+
+var _ backend.Machine = (*attached)(nil)
+
+func (a *attached) ID() string                         { return a.record.Info.ID }
+func (a *attached) Info() backend.Info                 { return a.record.Info }
+func (a *attached) Guest() backend.Guest               { return a.record.Guest }
+func (a *attached) Capabilities() backend.Capabilities { return a.record.Capabilities }
+func (a *attached) Done() <-chan struct{}              { return a.done }
+
+func (a *attached) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
+	return dialAgent(ctx, a.dir)
+}
+
+func (a *attached) Usage(context.Context) (backend.Usage, error) { return a.group.Usage() }
+
+func (a *attached) OOMKills(context.Context) (int64, bool) {
+	n, err := a.group.OOMKills()
+	return n, err == nil
+}
+
+// watch ends with the agent, or with the handle.
+func (a *attached) watch() {
+	err := awaitPidfd(a.pidfd, func(fd int) error {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		if n, err := unix.Poll(p, 0); err != nil || n == 0 {
+			return unix.EAGAIN
+		}
+		return nil
+	})
+	if err == nil {
+		close(a.done)
+	}
+}
+
+// Destroy kills the agent; the owner sees that and removes what is left.
+func (a *attached) Destroy(ctx context.Context) error {
+	raw, err := a.pidfd.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("sandbox %s: the handle is closed: %w", a.ID(), err)
+	}
+	var kerr error
+	if err := raw.Control(func(fd uintptr) { kerr = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) }); err != nil {
+		return fmt.Errorf("sandbox %s: the handle is closed: %w", a.ID(), err)
+	}
+	if kerr != nil && kerr != unix.ESRCH {
+		return fmt.Errorf("kill sandbox %s: %w", a.ID(), kerr)
+	}
+	if err := a.awaitOwner(ctx); err != nil {
+		return fmt.Errorf("wait for the end of sandbox %s: %w", a.ID(), err)
+	}
+	return nil
+}
+
+// awaitOwner returns when the owner has cleaned up, which it tells by giving up its lock.
+func (a *attached) awaitOwner(ctx context.Context) error {
+	f, err := os.OpenFile(filepath.Join(a.path, "lock"), os.O_RDONLY, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	free := make(chan error, 1)
+	go func() { // ends with the owner's clean-up, which its own death brings at the latest
+		defer f.Close()
+		for {
+			if err := unix.Flock(int(f.Fd()), unix.LOCK_SH); err != unix.EINTR {
+				free <- err
+				return
+			}
+		}
+	}()
+	select {
+	case err := <-free:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Close releases the handle; the sandbox lives on.
+func (a *attached) Close() error {
+	a.once.Do(func() {
+		a.pidfd.Close()
+		a.dir.Close()
+	})
+	return nil
+}

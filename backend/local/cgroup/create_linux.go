@@ -1,0 +1,198 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"golang.org/x/sys/unix"
+)
+
+// Create makes the group of one sandbox with its limits. A limit whose controller
+// cannot be used is left out: the group's Controls say so, and the caller decides
+// whether that is an error. name is of [a-z0-9-], at most 64 bytes. On an error
+// nothing is left behind.
+func (s *Support) Create(ctx context.Context, name string, l Limits) (*Group, error) {
+	if err := validName(name); err != nil {
+		return nil, err
+	}
+	if err := l.validate(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	g := &Group{s: s, name: name, limits: l, dirs: map[string]string{}}
+	if s.scopes {
+		return g, nil // systemd makes the group around the first process: see Start
+	}
+	if err := s.make(g); err != nil {
+		return nil, fmt.Errorf("control group of %s: %w", name, errors.Join(err, g.remove(ctx)))
+	}
+	return g, nil
+}
+
+func (s *Support) make(g *Group) error {
+	if s.Version == V2 {
+		return s.makeV2(g)
+	}
+	for _, name := range []string{"memory", "cpu", "cpuacct", "pids"} {
+		if !s.Usable(name) {
+			continue
+		}
+		dir := filepath.Join(s.controllers[name].base, g.name)
+		// cpu and cpuacct are often one mount, by two names.
+		if name == "cpuacct" && g.dirs["cpu"] != "" && sameMount(s, "cpu", "cpuacct") {
+			g.dirs[name] = g.dirs["cpu"]
+			continue
+		}
+		if err := mkdir(dir, func() error { return mkdirOurs(filepath.Dir(dir)) }); err != nil {
+			return err
+		}
+		g.dirs[name] = dir
+	}
+	return g.limitV1()
+}
+
+func (s *Support) makeV2(g *Group) error {
+	if !s.Usable("memory") && !s.Usable("cpu") && !s.Usable("pids") {
+		return nil
+	}
+	dir := filepath.Join(s.base, g.name)
+	if err := mkdir(dir, s.prepare); err != nil {
+		return err
+	}
+	g.dirs[""] = dir
+	err := g.limitV2(dir, true)
+	if errors.Is(err, unix.ENOENT) {
+		// The folder above is new, by another process that is just handing the
+		// controllers down: the kernel tells of them before all their files are
+		// there. Doing it again waits for that process.
+		if err = s.handDown(s.base, s.usable()); err == nil {
+			err = g.limitV2(dir, false)
+		}
+	}
+	return err
+}
+
+func sameMount(s *Support, a, b string) bool {
+	return s.controllers[a].mount.point == s.controllers[b].mount.point
+}
+
+// mkdir makes a new folder, and by parent the one above it where that is missing.
+// Another process may tidy that one away at any time, so it may take several tries.
+func mkdir(dir string, parent func() error) error {
+	var err error
+	for range 100 {
+		if err = os.Mkdir(dir, 0o755); !missing(err) {
+			return err
+		}
+		if err = parent(); err != nil && !missing(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// missing tells that a group is not there, or is just being removed.
+func missing(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) }
+
+// mkdirOurs makes the folder above all groups, if it is not there yet.
+func mkdirOurs(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+		return err
+	}
+	return nil
+}
+
+func (g *Group) limitV1() error {
+	if d := g.dirs["memory"]; d != "" && g.limits.Memory > 0 {
+		n := strconv.FormatInt(g.limits.Memory, 10)
+		if err := errors.Join(write(d, "memory.limit_in_bytes", n), write(d, "memory.swappiness", "0")); err != nil {
+			return err
+		}
+		// Without swap accounting in the kernel the file is missing.
+		if err := write(d, "memory.memsw.limit_in_bytes", n); errors.Is(err, unix.ENOENT) {
+			g.swapUnlimited = true
+		} else if err != nil {
+			return err
+		}
+	}
+	if d := g.dirs["cpu"]; d != "" && g.limits.CPUs > 0 {
+		if err := errors.Join(write(d, "cpu.cfs_period_us", strconv.Itoa(period)), write(d, "cpu.cfs_quota_us", strconv.FormatInt(g.limits.quota(), 10))); err != nil {
+			return err
+		}
+	}
+	if d := g.dirs["pids"]; d != "" && g.limits.PIDs > 0 {
+		return write(d, "pids.max", g.pidsMax())
+	}
+	return nil
+}
+
+// limitV2 writes the limits. Files that a kernel may not have are errors, too, where
+// they may only be late.
+func (g *Group) limitV2(d string, late bool) error {
+	if g.s.Usable("memory") {
+		if g.limits.Memory > 0 {
+			if err := write(d, "memory.max", strconv.FormatInt(g.limits.Memory, 10)); err != nil {
+				return err
+			}
+			if err := write(d, "memory.swap.max", "0"); errors.Is(err, unix.ENOENT) && !late {
+				g.swapUnlimited = true
+			} else if err != nil {
+				return err
+			}
+		}
+		// One program over the limit dies, the agent that reports it lives.
+		if err := write(d, "memory.oom.group", "0"); err != nil && (late || !errors.Is(err, unix.ENOENT)) {
+			return err
+		}
+	}
+	if g.s.Usable("cpu") && g.limits.CPUs > 0 {
+		if err := write(d, "cpu.max", fmt.Sprintf("%d %d", g.limits.quota(), period)); err != nil {
+			return err
+		}
+	}
+	if g.s.Usable("pids") && g.limits.PIDs > 0 {
+		return write(d, "pids.max", g.pidsMax())
+	}
+	return nil
+}
+
+func (g *Group) pidsMax() string { return strconv.FormatInt(g.limits.PIDs+g.limits.Reserve, 10) }
+
+// Controls tells for memory, cpus and pids what enforces them for this group.
+func (g *Group) Controls() []backend.Control {
+	out := g.s.Controls()
+	want := g.limits.controllers()
+	for i, c := range []string{"memory", "cpu", "pids"} {
+		asked := false
+		for _, w := range want {
+			asked = asked || w == c
+		}
+		if !asked {
+			out[i] = backend.Control{Name: out[i].Name, Why: "no limit was asked for"}
+		}
+	}
+	if g.swapUnlimited && out[0].Enforced {
+		out[0].Why, out[0].Fix = "swap is not counted", "boot with swapaccount=1, or without swap"
+	}
+	return out
+}
+
+// write to an existing file of a group: a missing one is an error, never created.
+func write(dir, file, value string) error {
+	fd, err := unix.Open(filepath.Join(dir, file), unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", file, err)
+	}
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, []byte(value)); err != nil {
+		return fmt.Errorf("write %s to %s: %w", value, file, err)
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package cgroup
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+)
+
+// tree writes a faked machine: proc files and the named cgroup files.
+func tree(t *testing.T, mountinfo, own string, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	all := map[string]string{"proc/self/mountinfo": mountinfo, "proc/self/cgroup": own}
+	for k, v := range files {
+		all[k] = v
+	}
+	for name, text := range all {
+		p := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+const v2mount = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"
+
+func TestDetect(t *testing.T) {
+	user := "sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/cgroup.controllers"
+	for _, c := range []struct {
+		name, mounts, own string
+		files             map[string]string
+		euid              int
+		version           Version
+		usable            string
+	}{
+		{"nothing", "", "", nil, 0, None, ""},
+		{"v2 root", v2mount, "0::/\n", map[string]string{"sys/fs/cgroup/cgroup.controllers": "cpuset cpu memory pids"}, 0, V2, "memory cpu pids"},
+		{"v2 without memory", v2mount, "0::/\n", map[string]string{"sys/fs/cgroup/cgroup.controllers": "cpu pids"}, 0, V2, "cpu pids"},
+		{"v2 user without session", v2mount, "0::/\n", map[string]string{"sys/fs/cgroup/cgroup.controllers": "cpu memory pids"}, 1000, V2, ""},
+		{"v2 user with session", v2mount, "0::/user.slice/user-1000.slice/session-1.scope\n",
+			map[string]string{user: "memory pids", "run/user/1000/bus": ""}, 1000, V2, "memory pids"},
+		{"v2 container that shares its group", v2mount, "0::/\n", map[string]string{"sys/fs/cgroup/cgroup.controllers": "cpu memory pids",
+			"sys/fs/cgroup/cgroup.type": "domain\n", "sys/fs/cgroup/cgroup.subtree_control": "\n", "sys/fs/cgroup/cgroup.procs": "1\n7\n"}, 0, V2, ""},
+		{"v2 container divided before", v2mount, "0::/init\n", map[string]string{"sys/fs/cgroup/cgroup.controllers": "cpu memory pids",
+			"sys/fs/cgroup/cgroup.type": "domain\n", "sys/fs/cgroup/cgroup.subtree_control": "cpu memory pids\n"}, 0, V2, "memory cpu pids"},
+		{"v1", "30 23 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "2:memory:/a/b\n",
+			map[string]string{"sys/fs/cgroup/memory/a/b/tasks": ""}, 0, V1, "memory"},
+		{"hybrid", "30 23 0:26 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n" + strings.Replace(v2mount, "cgroup rw", "cgroup/unified rw", 1), "2:pids:/\n0::/\n",
+			map[string]string{"sys/fs/cgroup/pids/tasks": ""}, 0, Hybrid, "pids"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := detect(tree(t, c.mounts, c.own, c.files), c.euid)
+			var usable []string
+			for _, n := range []string{"memory", "cpu", "pids"} {
+				if s.Usable(n) {
+					usable = append(usable, n)
+				}
+			}
+			if s.Version != c.version || strings.Join(usable, " ") != c.usable {
+				t.Fatalf("version %s, usable %v; %+v", s.Version, usable, s.Controls())
+			}
+			for _, k := range s.Controls() {
+				if k.Enforced == (k.Why != "" || k.Fix != "") || k.Enforced != (k.By != "") {
+					t.Errorf("control explains itself badly: %+v", k)
+				}
+			}
+		})
+	}
+}
+
+func TestDetectDelegatedGroup(t *testing.T) {
+	service := "sys/fs/cgroup/system.slice/x.service"
+	for _, own := range []string{"/system.slice/x.service", "/system.slice/x.service/llmsandbox-owner"} {
+		root := tree(t, v2mount, "0::"+own+"\n", map[string]string{service + "/cgroup.controllers": "memory pids",
+			service + "/cgroup.subtree_control": "", service + "/cgroup.procs": "", service + "/llmsandbox-owner/cgroup.procs": ""})
+		if err := unix.Setxattr(filepath.Join(root, service), "user.delegate", []byte("1"), 0); err != nil {
+			t.Skip("no extended attributes in the folder for tests: ", err)
+		}
+		s := detect(root, 1000)
+		if !s.Usable("memory") || s.Usable("cpu") || s.by() != "cgroup v2 (delegated)" || s.base != filepath.Join(root, service, folder) {
+			t.Errorf("in %s: %+v, base %s", own, s.Controls(), s.base)
+		}
+	}
+}
+
+func TestCreateWritesV2Limits(t *testing.T) {
+	d := "sys/fs/cgroup/"
+	files := map[string]string{d + "cgroup.controllers": "cpu memory pids", d + "cgroup.subtree_control": "cpu",
+		d + "llmsandbox/cgroup.subtree_control": ""}
+	root := tree(t, v2mount, "0::/\n", files)
+	s := detect(root, 0)
+	g := &Group{s: s, name: "x", limits: Limits{Memory: 64 << 20, CPUs: 0.5, PIDs: 10, Reserve: 5}}
+	if err := s.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	want := map[string]string{"memory.max": "67108864", "memory.swap.max": "0", "memory.oom.group": "0", "cpu.max": "50000 100000", "pids.max": "15"}
+	for f := range want {
+		os.WriteFile(filepath.Join(dir, f), nil, 0o644)
+	}
+	if err := g.limitV2(dir, false); err != nil {
+		t.Fatal(err)
+	}
+	for f, w := range want {
+		if got, _ := os.ReadFile(filepath.Join(dir, f)); string(got) != w {
+			t.Errorf("%s is %q, want %q", f, got, w)
+		}
+	}
+	if got, _ := os.ReadFile(filepath.Join(root, d, "cgroup.subtree_control")); string(got) != "+memory +pids" {
+		t.Errorf("subtree_control got %q", got)
+	}
+}
+
+func TestLimitsThatMakeNoSense(t *testing.T) {
+	for _, l := range []Limits{{Memory: -1}, {Memory: 1 << 20}, {CPUs: -1}, {CPUs: 0.001}, {CPUs: math.NaN()}, {CPUs: math.Inf(1)}, {PIDs: -1}, {PIDs: 1 << 30}, {Reserve: -1}} {
+		if _, err := Detect(Options{}).Create(context.Background(), "x", l); err == nil {
+			t.Errorf("%+v was taken", l)
+		}
+	}
+	for _, n := range []string{"", "..", "a/b", "-a", "A", strings.Repeat("a", 65)} {
+		if _, err := Detect(Options{}).Create(context.Background(), n, Limits{}); err == nil {
+			t.Errorf("name %q was taken", n)
+		}
+	}
+}
+
+func TestMountPathStaysBelowTheMount(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		part := rapid.SampledFrom([]string{"/", "/a", "/a/b", "/docker/x", "/../..", "/ab", ""})
+		m := mount{root: part.Draw(t, "root"), point: "/sys/fs/cgroup"}
+		p := m.path(part.Draw(t, "group"))
+		if p != m.point && !strings.HasPrefix(p, m.point+"/") {
+			t.Fatal(fmt.Sprint(m, p))
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(v2mount, "0::/\n")
+	f.Add("1 2 3:4 /\\040 /x rw - cgroup c rw,cpu,cpuacct\n", "1:cpu,cpuacct:/a:b\n")
+	f.Fuzz(func(t *testing.T, mounts, own string) {
+		parseOwn(own)
+		parseMounts(mounts, "/")
+	})
+}

@@ -1,0 +1,135 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+func TestDeadline(t *testing.T) {
+	b := newBackend(t)
+	m := create(t, b, func(s *backend.Spec) { s.Deadline = time.Now().Add(300 * time.Millisecond) })
+	select {
+	case <-m.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the sandbox outlives its deadline")
+	}
+	nothingLeft(t, b, m.ID())
+	if _, err := m.Dial(t.Context()); !errors.Is(err, backend.ErrNotFound) {
+		t.Errorf("dialling an ended sandbox: %v", err)
+	}
+	if err := m.Destroy(t.Context()); err != nil {
+		t.Errorf("destroying an ended sandbox: %v", err)
+	}
+}
+
+func TestRequiredLimits(t *testing.T) {
+	b := newBackend(t)
+	for _, name := range []string{"memory", "cpus", "pids", "disk"} {
+		spec := backend.Spec{ID: newID(), Limits: backend.Limits{Memory: 256 << 20, CPUs: 1, PIDs: 64, Disk: 16 << 20, Required: []string{name}}}
+		m, err := b.Create(t.Context(), spec)
+		if err != nil {
+			if !errors.Is(err, backend.ErrNotEnforced) || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: %v", name, err)
+			}
+			nothingLeft(t, b, spec.ID)
+			spec.BestEffort = true
+			if m, err = b.Create(t.Context(), spec); err != nil {
+				t.Errorf("%s at best effort: %v", name, err)
+				continue
+			}
+		} else if c, _ := m.Capabilities().Get(name); !c.Enforced {
+			t.Errorf("%s was required and is not enforced: %+v", name, c)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	b := newBackend(t)
+	const n = 20
+	var wg sync.WaitGroup
+	var ids [n]string
+	for i := range n {
+		wg.Go(func() {
+			m := create(t, b, nil)
+			ids[i] = m.ID()
+			want := fmt.Sprintf("%d\n", i)
+			if got := shell(t, m, "echo "+want[:len(want)-1]+" >/sandbox/n; cat /sandbox/n"); got != want {
+				t.Errorf("sandbox %d prints %q", i, got)
+			}
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, id := range ids {
+		nothingLeft(t, b, id)
+	}
+}
+
+func TestImageMissing(t *testing.T) {
+	b := newBackend(t)
+	spec := backend.Spec{ID: newID(), Image: t.TempDir() + "/nothing.tar"}
+	if _, err := b.Create(t.Context(), spec); err == nil {
+		t.Fatal("a sandbox of an image that does not exist was made")
+	} else {
+		t.Log(err)
+	}
+	nothingLeft(t, b, spec.ID)
+}
+
+func TestBadSpecs(t *testing.T) {
+	b := newBackend(t)
+	for _, spec := range []backend.Spec{
+		{ID: ""}, {ID: "../x"}, {ID: "A"}, {ID: strings.Repeat("a", 41)},
+		{ID: "a", Limits: backend.Limits{Memory: -1}}, {ID: "a", Limits: backend.Limits{Memory: 1}},
+		{ID: "a", Env: []string{"novalue"}}, {ID: "a", Layers: []backend.Layer{{Source: "/usr", Target: "/a/../b"}}},
+		{ID: "a", Layers: []backend.Layer{{Source: "/does/not/exist", Target: "/a"}}},
+	} {
+		if m, err := b.Create(t.Context(), spec); err == nil {
+			m.Close()
+			t.Errorf("%+v is accepted", spec)
+		}
+	}
+	nothingLeft(t, b, "a")
+}
+
+func TestIDTaken(t *testing.T) {
+	b := newBackend(t)
+	m := create(t, b, nil)
+	if _, err := b.Create(t.Context(), backend.Spec{ID: m.ID()}); !errors.Is(err, backend.ErrLocked) {
+		t.Errorf("a second sandbox of one id: %v", err)
+	}
+	if got := shell(t, m, "echo alive"); got != "alive\n" {
+		t.Errorf("the first one prints %q", got)
+	}
+}
+
+func TestPrivateDir(t *testing.T) {
+	base := t.TempDir()
+	if err := os.Symlink(base, base+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	if err := privateDir(base + "/link"); err == nil {
+		t.Error("a link is accepted")
+	}
+	if err := os.Mkdir(base+"/open", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := privateDir(base + "/open"); err != nil {
+		t.Error(err)
+	}
+	if fi, err := os.Stat(base + "/open"); err != nil || fi.Mode().Perm() != 0o700 {
+		t.Errorf("mode is %v, %v", fi.Mode(), err)
+	}
+}

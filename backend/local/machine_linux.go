@@ -1,0 +1,147 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// machine is a sandbox that this process owns.
+type machine struct {
+	record record
+	folder *folder
+	agent  *agentProcess
+	group  group
+	// disk is held here as well, so that its unmounting, the slowest part of the
+	// end by far, falls to this process after Destroy has returned.
+	disk    *os.File     // nil for a tmpfs
+	release func() error // gives up the image; may be nil
+	timer   *time.Timer  // ends it at its deadline; may be nil
+
+	done    chan struct{} // closed when it has ended and nothing is left
+	mu      sync.Mutex
+	usage   *backend.Usage // the last, once the cgroup is gone
+	oom     int64
+	oomErr  error
+	cleanup error // set before done is closed
+}
+
+var _ backend.Machine = (*machine)(nil)
+
+func (m *machine) ID() string                         { return m.record.Info.ID }
+func (m *machine) Info() backend.Info                 { return m.record.Info }
+func (m *machine) Guest() backend.Guest               { return m.record.Guest }
+func (m *machine) Capabilities() backend.Capabilities { return m.record.Capabilities }
+func (m *machine) Done() <-chan struct{}              { return m.done }
+
+// Dial connects to the agent.
+func (m *machine) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
+	select {
+	case <-m.done:
+		return nil, fmt.Errorf("sandbox %s has ended: %w", m.ID(), backend.ErrNotFound)
+	default:
+	}
+	return dialAgent(ctx, m.folder.dir)
+}
+
+func dialAgent(ctx context.Context, dir *os.File) (io.ReadWriteCloser, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", shortPath(dir, "agent.sock"))
+	if err != nil {
+		return nil, fmt.Errorf("connect to the agent: %w", errors.Unwrap(err))
+	}
+	return c, nil
+}
+
+// Usage tells what the sandbox's cgroup counts; after its end, what it had counted last.
+func (m *machine) Usage(context.Context) (backend.Usage, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.usage != nil {
+		return *m.usage, nil
+	}
+	return m.group.Usage()
+}
+
+// OOMKills counts the processes killed for memory.
+func (m *machine) OOMKills(context.Context) (int64, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.usage != nil {
+		return m.oom, m.oomErr == nil
+	}
+	n, err := m.group.OOMKills()
+	return n, err == nil
+}
+
+// Destroy kills the agent, which ends everything inside, and waits until nothing is
+// left.
+func (m *machine) Destroy(ctx context.Context) error {
+	select {
+	case <-m.done:
+		return m.cleanup
+	default:
+	}
+	if err := m.agent.kill(); err != nil {
+		return fmt.Errorf("kill sandbox %s: %w", m.ID(), err)
+	}
+	select {
+	case <-m.done:
+		return m.cleanup
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the end of sandbox %s: %w", m.ID(), context.Cause(ctx))
+	}
+}
+
+// Close is Destroy.
+func (m *machine) Close() error { return m.Destroy(context.Background()) }
+
+// watch waits for the end of the agent, whoever brought it about, and cleans up. It
+// is the only one to do so.
+func (m *machine) watch() {
+	err := m.agent.wait()
+	if m.timer != nil {
+		m.timer.Stop()
+	}
+	m.mu.Lock()
+	usage, uerr := m.group.Usage()
+	if uerr != nil {
+		usage = backend.Usage{} // a group that cannot be read tells nothing
+	}
+	m.usage = &usage
+	m.oom, m.oomErr = m.group.OOMKills()
+	m.mu.Unlock()
+	m.cleanup = errors.Join(err, dispose(m.agent, m.group, m.folder, m.release))
+	close(m.done)
+	if m.disk != nil {
+		m.disk.Close()
+	}
+}
+
+// dispose removes all of a sandbox whose agent has ended.
+func dispose(a *agentProcess, g group, f *folder, release func() error) error {
+	var errs []error
+	if a != nil {
+		a.setup.Close()
+		a.pidfd.Close()
+	}
+	if g != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		errs = append(errs, g.Destroy(ctx))
+	}
+	if f != nil {
+		errs = append(errs, f.remove())
+	}
+	if release != nil {
+		errs = append(errs, release())
+	}
+	return errors.Join(errs...)
+}

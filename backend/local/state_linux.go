@@ -1,0 +1,179 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// record is the info file of a sandbox: all that another process needs to list it and
+// to attach to it.
+type record struct {
+	Info         backend.Info
+	Guest        backend.Guest
+	Capabilities backend.Capabilities
+	AgentPID     int    // as the host sees it
+	AgentStart   uint64 // its start time, in clock ticks since boot: pids are reused
+	Group        string // name of its cgroup
+}
+
+// maxRecord bounds what is read of an info file.
+const maxRecord = 4 << 20
+
+// folder is the state folder of one sandbox, held by its owner.
+type folder struct {
+	path string
+	dir  *os.File // the folder itself: short socket paths are made from it
+	lock *os.File
+}
+
+// createFolder makes and locks the folder of a new sandbox.
+func createFolder(d dirs, id string) (*folder, error) {
+	// A collector must not find the folder between its making and its locking.
+	guard, err := lockFile(filepath.Join(d.state, "gc.lock"), unix.LOCK_SH)
+	if err != nil {
+		return nil, err
+	}
+	defer guard.Close()
+	path := filepath.Join(d.sandboxes, id)
+	if err := os.Mkdir(path, 0o700); err != nil {
+		if errors.Is(err, os.ErrExist) {
+			return nil, fmt.Errorf("sandbox %s: %w: its id is taken; choose another one, or run a collection if its owner is gone", id, backend.ErrLocked)
+		}
+		return nil, inStateFolder("make the sandbox's folder", err)
+	}
+	f := &folder{path: path}
+	if f.lock, err = lockFile(filepath.Join(path, "lock"), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(err, f.remove())
+	}
+	if f.dir, err = os.Open(path); err != nil {
+		return nil, errors.Join(err, f.remove())
+	}
+	return f, nil
+}
+
+// inStateFolder says what to do about a state folder that is full.
+func inStateFolder(what string, err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return fmt.Errorf("%s: %w: the state folder's file system is full: make space there, or set LLMSANDBOX_STATE_DIR to another folder", what, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// remove deletes the folder and gives up its lock, in this order: an unlocked folder
+// is one whose owner died.
+func (f *folder) remove() error {
+	err := os.RemoveAll(f.path)
+	if f.dir != nil {
+		f.dir.Close()
+	}
+	if f.lock != nil {
+		f.lock.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("remove the sandbox's state folder: %w", err)
+	}
+	return nil
+}
+
+// shortPath names a file of the folder by the folder's descriptor, since the path of
+// a unix socket has at most 107 bytes.
+func shortPath(dir *os.File, name string) string {
+	return "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + name
+}
+
+func lockFile(path string, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	for {
+		if err = unix.Flock(int(f.Fd()), how); err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// owned tells whether the owner of the sandbox folder path lives. Locks die with
+// their holder, so no pid is trusted.
+func owned(path string) (bool, error) {
+	f, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err {
+	case nil:
+		return false, nil
+	case unix.EWOULDBLOCK:
+		return true, nil
+	default:
+		return false, err
+	}
+}
+
+// write stores the record so that a reader sees all of it or nothing.
+func (r *record) write(path string) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	temp := filepath.Join(path, "info.new")
+	if err := os.WriteFile(temp, b, 0o600); err != nil {
+		return inStateFolder("write the sandbox's info", err)
+	}
+	if err := os.Rename(temp, filepath.Join(path, "info")); err != nil {
+		return fmt.Errorf("write the sandbox's info: %w", err)
+	}
+	return nil
+}
+
+func readRecord(path string) (*record, error) {
+	f, err := os.Open(filepath.Join(path, "info"))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxRecord))
+	if err != nil {
+		return nil, err
+	}
+	r := &record{}
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, fmt.Errorf("damaged info of sandbox %s: %w", filepath.Base(path), err)
+	}
+	return r, nil
+}
+
+// startTime is when a process started, in clock ticks since boot.
+func startTime(pid int) (uint64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The second field is a name that may hold spaces and parentheses.
+	_, rest, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
+	fields := strings.Fields(rest)
+	const index = 22 - 3 // the 22nd field of the line; rest starts at the third
+	if len(fields) <= index {
+		return 0, fmt.Errorf("unexpected /proc/%d/stat", pid)
+	}
+	return strconv.ParseUint(fields[index], 10, 64)
+}
