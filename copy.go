@@ -1,0 +1,72 @@
+package llmsandbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/transfer"
+)
+
+// A CopyResult tells what a copy did, also when it failed halfway.
+type CopyResult struct {
+	Files int64 // regular files copied
+	Bytes int64 // bytes of content
+	// Skipped names what was left out (links, special files, unsafe names), each
+	// with its reason, at most 100 of them.
+	Skipped []string
+}
+
+// CopyIn copies a file or folder of the host to a path in the sandbox; missing
+// folders above it are made. A file becomes path, or lies in it when that is a folder
+// or ends in a slash; a folder's content becomes that of the path. A hostPath that is
+// a symbolic link is followed; links below it are left out and reported; a FIFO,
+// socket or device refuses the whole copy before anything is written. A link at path
+// is not followed: a file takes its place, a folder is refused. Of the permission bits
+// read, write and execute are kept, others' write permission is not, and file times
+// are not. A copy ends with an error after 4 GiB or a million files; what was copied
+// by then stays.
+//
+// It fails with fs.ErrNotExist when the source is missing, with fs.ErrPermission
+// where the sandbox's code may not write, with ErrUnsafePath when a component of the
+// sandbox's path is "..", and with ErrTooLarge at a limit.
+func (s *Sandbox) CopyIn(ctx context.Context, hostPath, path string) (CopyResult, error) {
+	return s.copy(ctx, func(c *agentclient.Client) (transfer.Result, error) {
+		return transfer.CopyIn(ctx, c, hostPath, path, transfer.Options{})
+	})
+}
+
+// CopyOut copies a file or folder of the sandbox to the host. A file becomes
+// hostPath, or lies in it when that is a folder or ends in a slash; a folder comes to
+// lie in hostPath under its own name. Missing folders are made. What comes out is
+// hostile: links, special files and unsafe names are left out and reported, and
+// setuid and the like are dropped. Links on the host, at hostPath or where something
+// of the folder goes, are not followed: a file takes their place, a folder is refused
+// or left out. A file that is there already is replaced, at once when the new one is
+// whole. File times are not kept. A copy ends with an error after 4 GiB or a million
+// files; what was copied by then stays.
+//
+// It fails with fs.ErrNotExist when the source is missing, with ErrNoSafeContent
+// when nothing there may be copied, with fs.ErrExist when a folder is in a file's
+// place or the other way round, with ErrUnsafePath when a component of the sandbox's
+// path is "..", and with ErrTooLarge at a limit.
+func (s *Sandbox) CopyOut(ctx context.Context, path, hostPath string) (CopyResult, error) {
+	return s.copy(ctx, func(c *agentclient.Client) (transfer.Result, error) {
+		return transfer.CopyOut(ctx, c, path, hostPath, transfer.Options{})
+	})
+}
+
+func (s *Sandbox) copy(ctx context.Context, do func(*agentclient.Client) (transfer.Result, error)) (CopyResult, error) {
+	if err := s.alive(); err != nil {
+		return CopyResult{}, err
+	}
+	client, err := s.link.get(ctx)
+	if err != nil {
+		return CopyResult{}, err
+	}
+	r, err := do(client)
+	if err != nil {
+		err = fmt.Errorf("sandbox %s: %w", s.ID(), s.explain(ctx, err))
+	}
+	return CopyResult{Files: r.Files, Bytes: r.Bytes, Skipped: r.Skipped}, err
+}

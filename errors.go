@@ -1,0 +1,50 @@
+package llmsandbox
+
+import (
+	"errors"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/transfer"
+	"github.com/llmsandbox/llmsandbox/language"
+)
+
+// Errors that the functions and methods of this package wrap; test for them with
+// errors.Is. The text of an error says what failed, why, and what to do about it.
+var (
+	// ErrClosed: the sandbox was closed, by Close or at the end of its lifetime.
+	ErrClosed = errors.New("sandbox is closed")
+	// ErrLost: the sandbox or the stream into it went away, so what became of
+	// the program cannot be known.
+	ErrLost = errors.New("outcome is lost")
+	// ErrEmptyCommand: Exec or Shell was given nothing to run.
+	ErrEmptyCommand = errors.New("command is empty")
+	// ErrInvalid: an option or argument makes no sense.
+	ErrInvalid = errors.New("invalid")
+	// ErrToolchain: the program that runs the language is not in the sandbox.
+	ErrToolchain = errors.New("toolchain is missing")
+	// ErrOutput: a writer or callback of the caller failed; the run's result is
+	// complete all the same.
+	ErrOutput = errors.New("output could not be handed on")
+	// ErrDecode: output is not valid UTF-8 and strict decoding was asked for.
+	ErrDecode = errors.New("output is not valid UTF-8")
+
+	// ErrNotFound: no sandbox of that id lives.
+	ErrNotFound = backend.ErrNotFound
+	// ErrUnsupported: this machine or operating system cannot do this.
+	ErrUnsupported = backend.ErrUnsupported
+	// ErrNotEnforced: a limit that was asked for cannot be enforced here.
+	ErrNotEnforced = backend.ErrNotEnforced
+	// ErrImageNotFound: the image does not exist or cannot be read.
+	ErrImageNotFound = backend.ErrImageNotFound
+	// ErrImageInvalid: the image is damaged or refused.
+	ErrImageInvalid = backend.ErrImageInvalid
+	// ErrUnsafePath: a path has a ".." component, or names what must not be copied.
+	ErrUnsafePath = transfer.ErrUnsafePath
+	// ErrNoSafeContent: there was nothing that may be copied; it is an
+	// fs.ErrNotExist.
+	ErrNoSafeContent = transfer.ErrNoSafeContent
+	// ErrTooLarge: a limit of a copy was exceeded.
+	ErrTooLarge = transfer.ErrTooLarge
+	// ErrUnknownLanguage: no language of that name is known.
+	ErrUnknownLanguage = language.ErrUnknown
+)

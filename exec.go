@@ -1,0 +1,85 @@
+package llmsandbox
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/language"
+)
+
+// ExecOptions say how a command is executed. The zero value (or nil) executes it
+// without input in the image's own working folder, or in the sandbox's when the
+// image names none that can be entered. The fields mean what they mean
+// in [RunOptions].
+type ExecOptions struct {
+	Env            map[string]string
+	Dir            string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Timeout        time.Duration
+	KeepChildren   bool
+	// User runs the command as another user of the sandbox: a name of its
+	// /etc/passwd, a number, or user:group. Empty means the sandbox's ordinary
+	// user. Most sandboxes have no other to offer.
+	User string
+	// Terminal gives the command a terminal, which merges stderr into stdout.
+	Terminal *Terminal
+}
+
+// A Terminal is the pseudo-terminal of a command.
+type Terminal struct {
+	Rows, Cols uint16
+	// Resize, when set, carries later sizes.
+	Resize <-chan WinSize
+}
+
+// WinSize is a terminal's size in characters.
+type WinSize = agentproto.WinSize
+
+func (t *Terminal) winSize() *agentproto.WinSize {
+	return &agentproto.WinSize{Rows: t.Rows, Cols: t.Cols}
+}
+
+// Exec executes a program with its arguments, without a shell. A program without a
+// slash is looked up in the sandbox's PATH; one that is not there fails with
+// fs.ErrNotExist, and an empty argv with ErrEmptyCommand. Result and error are
+// those of [Sandbox.Run].
+func (s *Sandbox) Exec(ctx context.Context, argv []string, opts *ExecOptions) (*Result, error) {
+	if len(argv) == 0 || argv[0] == "" {
+		return s.failed("", fmt.Errorf("exec: %w: give a program and its arguments", ErrEmptyCommand))
+	}
+	for _, arg := range argv {
+		if strings.Contains(arg, "\x00") {
+			return s.failed("", fmt.Errorf("exec: argument %q: %w: it holds a NUL", arg, ErrInvalid))
+		}
+	}
+	if opts == nil {
+		opts = &ExecOptions{}
+	}
+	dir := opts.Dir
+	if dir == "" {
+		dir = s.machine.Guest().StartDir
+	}
+	r, err := s.newExecution(execution{
+		env: opts.Env, dir: dir, user: opts.User, stdin: opts.Stdin, stdout: opts.Stdout, stderr: opts.Stderr,
+		timeout: opts.Timeout, keepChildren: opts.KeepChildren, terminal: opts.Terminal,
+	})
+	if err != nil {
+		return s.failed("", err)
+	}
+	err = r.execute(ctx, language.Plan{Steps: []language.Step{{Argv: argv}}})
+	return r.result(ctx, err)
+}
+
+// Shell executes a line with the sandbox's /bin/sh: pipes, redirections, globs and
+// `exit 3` mean what they mean there. Otherwise it is Exec.
+func (s *Sandbox) Shell(ctx context.Context, line string, opts *ExecOptions) (*Result, error) {
+	if strings.TrimSpace(line) == "" {
+		return s.failed("", fmt.Errorf("shell: %w: give a command line", ErrEmptyCommand))
+	}
+	return s.Exec(ctx, []string{"/bin/sh", "-c", line}, opts)
+}

@@ -1,0 +1,161 @@
+package llmsandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/language"
+)
+
+// An execution is what Run and Exec have in common of their options.
+type execution struct {
+	env            map[string]string
+	dir            string
+	user           string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	timeout        time.Duration
+	keepChildren   bool
+	terminal       *Terminal
+}
+
+// A run is one execution on its way from options to result.
+type run struct {
+	sandbox  *Sandbox
+	language *language.Language // nil for Exec
+	opts     execution
+	environ  []string
+	dir      string
+	timeout  time.Duration // 0: none
+	output   int64         // 0: no limit
+	out, err *capture
+
+	started time.Time
+	exit    agentproto.Exit // of the last step that ran
+	// compiling tells that it was a compile step, whose output is our stderr.
+	compiling bool
+	cpu       time.Duration
+	peak      int64
+	ooms      oomWatch
+}
+
+func (s *Sandbox) newExecution(o execution) (*run, error) {
+	if err := s.alive(); err != nil {
+		return nil, err
+	}
+	limits := Limits{Timeout: o.timeout}
+	if o.timeout == 0 && s.limits.Timeout == 0 {
+		limits.Timeout = Unlimited
+	}
+	if err := limits.resolveTimeout(s.limits.Timeout); err != nil {
+		return nil, err
+	}
+	env, err := envList(s.env, o.env)
+	if err != nil {
+		return nil, err
+	}
+	guest := s.machine.Guest()
+	dir := o.dir
+	if !path.IsAbs(dir) {
+		dir = path.Join(guest.Workdir, dir)
+	}
+	if strings.Contains(dir, "\x00") {
+		return nil, fmt.Errorf("working folder %q: %w: it holds a NUL", o.dir, ErrInvalid)
+	}
+	return &run{
+		sandbox: s, opts: o, environ: env, dir: dir, timeout: limits.Timeout, output: s.limits.Output,
+		out: newCapture(s.limits.Output, o.stdout), err: newCapture(s.limits.Output, o.stderr),
+	}, nil
+}
+
+// A missingProgramError tells that a step's program is not in the sandbox.
+type missingProgramError struct {
+	program string
+	cause   error
+}
+
+func (e *missingProgramError) Error() string { return e.cause.Error() }
+func (e *missingProgramError) Unwrap() error { return e.cause }
+
+// execute runs a plan's steps in order until one fails.
+func (r *run) execute(ctx context.Context, plan language.Plan) error {
+	r.started = time.Now()
+	r.ooms = watchOOM(ctx, r.sandbox.machine)
+	for i, step := range plan.Steps {
+		last := i == len(plan.Steps)-1
+		req := agentproto.StartRequest{
+			Argv: step.Argv, Env: append(r.environ[:len(r.environ):len(r.environ)], step.Env...),
+			Dir: r.dir, User: r.opts.user,
+		}
+		if step.Dir != "" {
+			req.Dir = step.Dir
+		}
+		if i == 0 {
+			req.Files = inlineFiles(plan.Files)
+		}
+		if last {
+			req.RemoveAfter = plan.Cleanup
+			req.KeepChildren = r.opts.keepChildren
+		}
+		done, err := r.step(ctx, req, step.Compile)
+		if err != nil || done {
+			if !last {
+				r.cleanup(ctx, plan.Cleanup)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// step runs one process; done tells that the run ends with it.
+func (r *run) step(ctx context.Context, req agentproto.StartRequest, compile bool) (done bool, err error) {
+	if r.timeout > 0 {
+		left := r.timeout - time.Since(r.started)
+		req.TimeoutMillis = uint64(max(left, time.Millisecond).Milliseconds())
+	}
+	if r.output > 0 {
+		req.OutputLimit = uint64(max(r.output-r.out.written()-r.err.written(), 1))
+	}
+	std := streams{stdout: r.out, stderr: r.err}
+	switch {
+	case compile:
+		std.stdout = r.err // a compiler's words are no output of the program
+	case r.opts.terminal != nil:
+		req.PTY = r.opts.terminal.winSize()
+		std.stdin, std.resize = r.opts.stdin, r.opts.terminal.Resize
+	default:
+		std.stdin, req.Stdin = r.opts.stdin, r.opts.stdin != nil
+	}
+	exit, err := r.sandbox.process(ctx, req, std)
+	if err != nil {
+		var ae *agentproto.Error
+		if errors.As(err, &ae) && ae.Code == agentproto.CodeNotFound && len(req.Argv) > 0 {
+			return true, &missingProgramError{program: req.Argv[0], cause: err}
+		}
+		return true, err
+	}
+	r.exit, r.compiling = exit, compile
+	r.cpu += time.Duration(exit.CPUMicros) * time.Microsecond
+	r.peak = max(r.peak, int64(exit.PeakRSS))
+	return exit.Code != 0 || exit.Signal != 0 || exit.Reason != agentproto.NotKilled, nil
+}
+
+// cleanup removes a run's files after a step that was not the last. What cannot be
+// removed goes with the sandbox.
+func (r *run) cleanup(ctx context.Context, paths []string) {
+	client, err := r.sandbox.link.get(ctx)
+	if err != nil {
+		return
+	}
+	for _, p := range paths {
+		_ = client.Remove(ctx, p, agentclient.RemoveOptions{Recursive: true, Missing: true})
+	}
+}

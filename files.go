@@ -1,0 +1,159 @@
+package llmsandbox
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+// A FileInfo describes a file in the sandbox. Symbolic links are not followed.
+type FileInfo struct {
+	Name    string      // base name
+	Size    int64       // bytes
+	Mode    fs.FileMode // type and permission bits
+	ModTime time.Time
+	Link    string // target of a symbolic link
+}
+
+// IsDir tells whether it is a folder.
+func (i FileInfo) IsDir() bool { return i.Mode.IsDir() }
+
+// Paths in the methods below are the sandbox's own; a relative one is below its
+// working folder. What is missing fails with fs.ErrNotExist, what is forbidden with
+// fs.ErrPermission, and what is there already with fs.ErrExist.
+
+// Stat describes a file.
+func (s *Sandbox) Stat(ctx context.Context, path string) (FileInfo, error) {
+	return file(ctx, s, "stat", path, func(c *agentclient.Client) (FileInfo, error) {
+		info, err := c.Stat(ctx, path)
+		return fileInfo(info), err
+	})
+}
+
+// ListDir lists a folder, sorted by name. A folder with more entries than one
+// listing carries fails rather than being cut.
+func (s *Sandbox) ListDir(ctx context.Context, path string) ([]FileInfo, error) {
+	return file(ctx, s, "list", path, func(c *agentclient.Client) ([]FileInfo, error) {
+		list, err := c.List(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		if list.Truncated {
+			return nil, fmt.Errorf("more than %d entries: %w", len(list.Files), ErrInvalid)
+		}
+		out := make([]FileInfo, len(list.Files))
+		for i, f := range list.Files {
+			out[i] = fileInfo(f)
+		}
+		return out, nil
+	})
+}
+
+// Mkdir makes a folder and those above it that are missing.
+func (s *Sandbox) Mkdir(ctx context.Context, path string) error {
+	return fileOnly(ctx, s, "make folder", path, func(c *agentclient.Client) error {
+		return c.Mkdir(ctx, path, 0o755, true)
+	})
+}
+
+// Remove removes a file, or a folder with all below it. It is an error when nothing
+// is there.
+func (s *Sandbox) Remove(ctx context.Context, path string) error {
+	return fileOnly(ctx, s, "remove", path, func(c *agentclient.Client) error {
+		return c.Remove(ctx, path, agentclient.RemoveOptions{Recursive: true})
+	})
+}
+
+// Rename moves a file or folder; an existing file at the target is replaced.
+func (s *Sandbox) Rename(ctx context.Context, from, to string) error {
+	return fileOnly(ctx, s, "rename", from, func(c *agentclient.Client) error {
+		return c.Rename(ctx, from, to)
+	})
+}
+
+// Chmod sets a file's permission bits.
+func (s *Sandbox) Chmod(ctx context.Context, path string, mode fs.FileMode) error {
+	return fileOnly(ctx, s, "chmod", path, func(c *agentclient.Client) error {
+		return c.Chmod(ctx, path, uint32(mode.Perm()))
+	})
+}
+
+// maxReadFile bounds what ReadFile keeps in memory.
+const maxReadFile = 1 << 30
+
+// ReadFile returns a regular file's content, at most 1 GiB; [Sandbox.ReadFileTo]
+// has no such bound.
+func (s *Sandbox) ReadFile(ctx context.Context, path string) ([]byte, error) {
+	return file(ctx, s, "read", path, func(c *agentclient.Client) ([]byte, error) {
+		return c.ReadAll(ctx, path, maxReadFile)
+	})
+}
+
+// ReadFileTo writes a regular file's content to w and returns its length.
+func (s *Sandbox) ReadFileTo(ctx context.Context, path string, w io.Writer) (int64, error) {
+	return file(ctx, s, "read", path, func(c *agentclient.Client) (int64, error) {
+		return c.ReadFile(ctx, path, w)
+	})
+}
+
+// WriteFile makes a regular file or gives one that is there another content; missing
+// folders above it are made. A symbolic link at path is not followed but an error. A
+// write that fails leaves what it has written.
+func (s *Sandbox) WriteFile(ctx context.Context, path string, data []byte, mode fs.FileMode) error {
+	return s.WriteFileFrom(ctx, path, bytes.NewReader(data), mode)
+}
+
+// WriteFileFrom is WriteFile with the content of r.
+func (s *Sandbox) WriteFileFrom(ctx context.Context, path string, r io.Reader, mode fs.FileMode) error {
+	return fileOnly(ctx, s, "write", path, func(c *agentclient.Client) error {
+		_, err := c.WriteFile(ctx, path, r, agentclient.WriteOptions{Mode: uint32(mode.Perm()), Create: true, Truncate: true, Parents: true})
+		return err
+	})
+}
+
+func fileInfo(i agentproto.FileInfo) FileInfo {
+	return FileInfo{
+		Name: i.Name, Size: int64(i.Size), Mode: fileMode(i), ModTime: time.UnixMicro(i.MTimeMicros), Link: i.Link,
+	}
+}
+
+func fileMode(i agentproto.FileInfo) fs.FileMode {
+	mode := fs.FileMode(i.Mode & 0o777)
+	switch i.Type {
+	case agentproto.TypeDir:
+		mode |= fs.ModeDir
+	case agentproto.TypeSymlink:
+		mode |= fs.ModeSymlink
+	case agentproto.TypeOther:
+		mode |= fs.ModeIrregular
+	}
+	return mode
+}
+
+// file does one file operation over the sandbox's link.
+func file[T any](ctx context.Context, s *Sandbox, op, path string, do func(*agentclient.Client) (T, error)) (T, error) {
+	var zero T
+	if err := s.alive(); err != nil {
+		return zero, err
+	}
+	client, err := s.link.get(ctx)
+	if err != nil {
+		return zero, err
+	}
+	v, err := do(client)
+	if err != nil {
+		return zero, fmt.Errorf("%s %q in sandbox %s: %w", op, path, s.ID(), s.explain(ctx, err))
+	}
+	return v, nil
+}
+
+func fileOnly(ctx context.Context, s *Sandbox, op, path string, do func(*agentclient.Client) error) error {
+	_, err := file(ctx, s, op, path, func(c *agentclient.Client) (struct{}, error) { return struct{}{}, do(c) })
+	return err
+}

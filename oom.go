@@ -1,0 +1,32 @@
+package llmsandbox
+
+import (
+	"context"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+const sigKill = 9
+
+// An oomWatch tells whether the kernel killed for memory while a run went on.
+type oomWatch struct {
+	machine backend.Machine
+	known   bool
+	before  int64
+}
+
+func watchOOM(ctx context.Context, m backend.Machine) oomWatch {
+	n, known := m.OOMKills(ctx)
+	return oomWatch{machine: m, known: known, before: n}
+}
+
+// happened tells whether a run that failed did so because of memory: the kernel
+// counted a kill meanwhile, and the run's own process was killed or gave up.
+func (w *oomWatch) happened(ctx context.Context, exit agentproto.Exit) bool {
+	if !w.known || (exit.Signal != 0 && exit.Signal != sigKill) {
+		return false
+	}
+	n, known := w.machine.OOMKills(ctx)
+	return known && n > w.before
+}

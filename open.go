@@ -1,0 +1,162 @@
+package llmsandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/language/all"
+)
+
+const defaultLanguage = "python"
+
+// Open starts a sandbox. It fails with ErrInvalid for options that make no sense,
+// ErrUnknownLanguage, ErrNotEnforced when a limit that was asked for cannot be
+// enforced here, ErrImageNotFound or ErrImageInvalid, and ErrUnsupported when the
+// backend cannot work on this machine. On an error nothing is left behind.
+func Open(ctx context.Context, o Options) (*Sandbox, error) {
+	name := o.Language
+	if name == "" {
+		name = defaultLanguage
+	}
+	lang, err := all.Get(name)
+	if err != nil {
+		return nil, err
+	}
+	limits, kernel, err := o.Limits.resolve()
+	if err != nil {
+		return nil, err
+	}
+	if o.Lifetime < 0 {
+		return nil, fmt.Errorf("lifetime of %v: %w: it is a positive duration, or 0 for none", o.Lifetime, ErrInvalid)
+	}
+	if o.ID == "" {
+		o.ID = newID()
+	} else if !validID(o.ID) {
+		return nil, fmt.Errorf("sandbox id %q: %w: use 1 to 40 of a-z, 0-9 and '-', not '-' at an end", o.ID, ErrInvalid)
+	}
+	env, err := envList(nil, o.Env)
+	if err != nil {
+		return nil, err
+	}
+	b, err := backendOrDefault(o.Backend)
+	if err != nil {
+		return nil, err
+	}
+	spec := backend.Spec{
+		ID: o.ID, Image: o.Image, Language: lang.Name, Limits: kernel, Labels: o.Labels,
+		Env: env, BestEffort: o.BestEffort, Progress: o.Progress,
+	}
+	if o.Lifetime > 0 {
+		spec.Deadline = time.Now().Add(o.Lifetime)
+	}
+	if spec.Layers, err = preparedLayers(ctx, b, lang, spec); err != nil {
+		return nil, err
+	}
+	machine, err := b.Create(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("open sandbox: %w", err)
+	}
+	s := &Sandbox{machine: machine, backend: b.Name(), language: lang, limits: limits, env: machine.Guest().Env}
+	s.link.dial = machine.Dial
+	return s, nil
+}
+
+// AttachOptions say how an existing sandbox is used by [Attach].
+type AttachOptions struct {
+	// Backend holds the sandbox; nil means the embedded local one.
+	Backend backend.Backend
+	// Language is what Run executes unless told otherwise; empty means the one the
+	// sandbox was opened for.
+	Language string
+	// Limits bound the runs of this handle: Timeout and Output, with their
+	// defaults. The other fields belong to the sandbox and must be zero.
+	Limits Limits
+	// Env is added to the environment of this handle's runs.
+	Env map[string]string
+}
+
+// Attach returns a handle on a sandbox that lives, by its id, whoever opened it. It
+// fails with ErrNotFound when there is none. Closing the handle leaves the sandbox
+// alone; Destroy ends it.
+func Attach(ctx context.Context, id string, o AttachOptions) (*Sandbox, error) {
+	if !validID(id) {
+		return nil, fmt.Errorf("sandbox id %q: %w", id, ErrInvalid)
+	}
+	if o.Limits.Memory != 0 || o.Limits.CPUs != 0 || o.Limits.PIDs != 0 || o.Limits.Disk != 0 {
+		return nil, fmt.Errorf("attach to %s: %w: memory, cpus, pids and disk were set when the sandbox was opened", id, ErrInvalid)
+	}
+	limits, _, err := o.Limits.resolve()
+	if err != nil {
+		return nil, err
+	}
+	b, err := backendOrDefault(o.Backend)
+	if err != nil {
+		return nil, err
+	}
+	machine, err := b.Attach(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("attach to sandbox %s: %w", id, err)
+	}
+	info := machine.Info()
+	// Runtimes are sized by the sandbox's own limits, whoever set them.
+	limits.Memory, limits.CPUs, limits.PIDs, limits.Disk = info.Limits.Memory, info.Limits.CPUs, info.Limits.PIDs, info.Limits.Disk
+	name := o.Language
+	if name == "" {
+		name = info.Language
+	}
+	if name == "" {
+		name = defaultLanguage
+	}
+	lang, err := all.Get(name)
+	if err != nil {
+		return nil, errors.Join(err, machine.Close())
+	}
+	env, err := envList(machine.Guest().Env, o.Env)
+	if err != nil {
+		return nil, errors.Join(err, machine.Close())
+	}
+	s := &Sandbox{machine: machine, backend: b.Name(), language: lang, limits: limits, env: env}
+	s.link.dial = machine.Dial
+	return s, nil
+}
+
+// List returns the sandboxes that live on a backend (nil: the embedded local one)
+// and that the caller may see.
+func List(ctx context.Context, b backend.Backend) ([]backend.Info, error) {
+	b, err := backendOrDefault(b)
+	if err != nil {
+		return nil, err
+	}
+	return b.List(ctx)
+}
+
+// GC removes what sandboxes have left whose owner no longer lives, and returns
+// what it found. It never touches a sandbox whose owner lives.
+func GC(ctx context.Context, b backend.Backend) ([]backend.Leftover, error) {
+	b, err := backendOrDefault(b)
+	if err != nil {
+		return nil, err
+	}
+	return b.GC(ctx)
+}
+
+// validID tells whether an id is of [a-z0-9-], at most 40 bytes, with no '-' at an
+// end. A regular expression would be compiled in every program that imports this.
+func validID(id string) bool {
+	if id == "" || len(id) > 40 || id[0] == '-' || id[len(id)-1] == '-' {
+		return false
+	}
+	return strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+func newID() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return "sb-" + hex.EncodeToString(b[:])
+}

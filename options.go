@@ -1,0 +1,163 @@
+package llmsandbox
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// Options say how a sandbox is opened. The zero value is a Python sandbox on the
+// default backend with the default limits and no network.
+type Options struct {
+	// Language is the name or an alias of the language that Run executes unless
+	// told otherwise; empty means python.
+	Language string
+	// Backend runs the sandbox; nil means the embedded local one.
+	Backend backend.Backend
+	// Image is the root filesystem: empty or "host" for the host's own read-only
+	// toolchains, an image's registry reference, the folder of an OCI layout, or
+	// the file of a `docker save` tar.
+	Image string
+	// Limits are what the kernel enforces. A zero field takes its default of
+	// [DefaultLimits]; [Unlimited] lifts it.
+	Limits Limits
+	// BestEffort lets a limit that was asked for, and that this machine cannot
+	// enforce, pass; Capabilities then tells so. Without it Open fails with
+	// ErrNotEnforced.
+	BestEffort bool
+	// Env is added to the sandbox's environment, which otherwise holds a fixed
+	// PATH, HOME, TMPDIR and a UTF-8 locale, nothing of the host.
+	Env map[string]string
+	// Labels are kept with the sandbox and returned by List.
+	Labels map[string]string
+	// Lifetime ends the sandbox after so long, whatever runs in it; 0 means never.
+	Lifetime time.Duration
+	// ID names the sandbox; empty lets Open choose. It is of [a-z0-9-], at most
+	// 40 bytes.
+	ID string
+	// Progress is told of long steps, such as an image being pulled. It is called
+	// from other goroutines and must not block.
+	Progress func(backend.Progress)
+}
+
+// Unlimited lifts a limit of [Limits].
+const Unlimited = -1
+
+// Limits bound a sandbox and its runs. Zero means the default; Unlimited, none.
+type Limits struct {
+	Memory  int64         // bytes, of the whole sandbox
+	CPUs    float64       // e.g. 0.5 for half a CPU, of the whole sandbox
+	PIDs    int64         // processes and threads, of the whole sandbox
+	Disk    int64         // bytes, of all that can be written in the sandbox
+	Timeout time.Duration // wall time of one run, its compilation included
+	Output  int64         // bytes, of stdout and stderr of one run together
+}
+
+// DefaultLimits are what a zero field of Limits means.
+func DefaultLimits() Limits {
+	return Limits{
+		Memory:  512 << 20,
+		CPUs:    1,
+		PIDs:    128,
+		Disk:    1 << 30,
+		Timeout: 60 * time.Second,
+		Output:  10 << 20,
+	}
+}
+
+// Smallest values that make sense: below them not even an interpreter starts.
+const (
+	minMemory  = 16 << 20
+	minCPUs    = 0.01
+	minDisk    = 1 << 20
+	minTimeout = time.Millisecond
+)
+
+// resolve fills in the defaults and returns the limits a backend must hold to.
+// In the result 0 means none.
+func (l Limits) resolve() (Limits, backend.Limits, error) {
+	def := DefaultLimits()
+	var required []string
+	pick := func(name string, v *int64, d, least int64, unit string) error {
+		switch {
+		case *v == 0:
+			*v = d
+		case *v == Unlimited:
+			*v = 0
+		case *v < least:
+			return fmt.Errorf("limit %s of %d %s: %w: the least is %d, and -1 lifts it", name, *v, unit, ErrInvalid, least)
+		default:
+			required = append(required, name)
+		}
+		return nil
+	}
+	if err := pick("memory", &l.Memory, def.Memory, minMemory, "bytes"); err != nil {
+		return l, backend.Limits{}, err
+	}
+	if err := pick("pids", &l.PIDs, def.PIDs, 1, "processes"); err != nil {
+		return l, backend.Limits{}, err
+	}
+	if err := pick("disk", &l.Disk, def.Disk, minDisk, "bytes"); err != nil {
+		return l, backend.Limits{}, err
+	}
+	if err := pick("output", &l.Output, def.Output, 1, "bytes"); err != nil {
+		return l, backend.Limits{}, err
+	}
+	if err := l.resolveTimeout(def.Timeout); err != nil {
+		return l, backend.Limits{}, err
+	}
+	switch {
+	case l.CPUs == 0:
+		l.CPUs = def.CPUs
+	case l.CPUs == Unlimited:
+		l.CPUs = 0
+	case !(l.CPUs >= minCPUs && l.CPUs <= 4096): // also catches NaN
+		return l, backend.Limits{}, fmt.Errorf("limit cpus of %g: %w: use a number from %g to 4096, and -1 lifts it", l.CPUs, ErrInvalid, minCPUs)
+	default:
+		required = append(required, "cpus")
+	}
+	// Output and timeout are held by the agent on every backend.
+	var kernel []string
+	for _, r := range required {
+		if r != "output" {
+			kernel = append(kernel, r)
+		}
+	}
+	return l, backend.Limits{Memory: l.Memory, CPUs: l.CPUs, PIDs: l.PIDs, Disk: l.Disk, Required: kernel}, nil
+}
+
+func (l *Limits) resolveTimeout(def time.Duration) error {
+	switch {
+	case l.Timeout == 0:
+		l.Timeout = def
+	case l.Timeout == Unlimited:
+		l.Timeout = 0
+	case l.Timeout < minTimeout:
+		return fmt.Errorf("timeout of %v: %w: the least is %v, and -1 lifts it", l.Timeout, ErrInvalid, minTimeout)
+	}
+	return nil
+}
+
+// envList turns an environment into NAME=VALUE lines added to base, later ones
+// taking the place of earlier ones.
+func envList(base []string, add map[string]string) ([]string, error) {
+	if len(add) == 0 {
+		return base, nil
+	}
+	out := make([]string, 0, len(base)+len(add))
+	for _, kv := range base {
+		name, _, _ := strings.Cut(kv, "=")
+		if _, replaced := add[name]; !replaced {
+			out = append(out, kv)
+		}
+	}
+	for name, value := range add {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
+			return nil, fmt.Errorf("environment variable %q: %w: a name is not empty and holds neither '=' nor NUL, a value no NUL", name, ErrInvalid)
+		}
+		out = append(out, name+"="+value)
+	}
+	return out, nil
+}

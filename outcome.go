@@ -1,0 +1,99 @@
+package llmsandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/signame"
+)
+
+// result turns what was observed of a run into its Result.
+func (r *run) result(ctx context.Context, err error) (*Result, error) {
+	s := r.sandbox
+	res := &Result{
+		SandboxID: s.ID(), Backend: s.backend, Capabilities: s.Capabilities(),
+		Stdout: r.out.text(), Stderr: r.err.text(),
+		StdoutTruncated: r.out.cut(), StderrTruncated: r.err.cut(),
+		CPU: r.cpu, PeakMemory: r.peak,
+	}
+	if r.language != nil {
+		res.Language = r.language.Name
+	}
+	if !r.started.IsZero() {
+		res.Duration = time.Since(r.started)
+	}
+	if err != nil {
+		err = r.blame(err)
+		res.Status, res.Error = failureStatus(err, r.started), err.Error()
+		return res, err
+	}
+	r.outcome(ctx, res)
+	return res, captureErrors(r.out, r.err)
+}
+
+// blame puts the cause of a failed run in words somebody can act on.
+func (r *run) blame(err error) error {
+	var missing *missingProgramError
+	if errors.As(err, &missing) && r.language != nil {
+		return fmt.Errorf("%s is not in this sandbox: %w: %s", missing.program, ErrToolchain, r.language.Install)
+	}
+	return err
+}
+
+func failureStatus(err error, started time.Time) Status {
+	switch {
+	case errors.Is(err, ErrLost):
+		return StatusLost
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		if started.IsZero() {
+			return StatusSetupFailed
+		}
+		return StatusKilled
+	default:
+		return StatusSetupFailed
+	}
+}
+
+// outcome reads the status off the last process's observed end.
+func (r *run) outcome(ctx context.Context, res *Result) {
+	exit := r.exit
+	if exit.Signal != 0 {
+		res.Signal = signame.Name(exit.Signal)
+	}
+	switch exit.Reason {
+	case agentproto.KilledTimeout:
+		res.Status = StatusTimeout
+		res.Error = fmt.Sprintf("the run took longer than its timeout of %v and was killed with all it started", r.timeout)
+		return
+	case agentproto.KilledOutputLimit:
+		res.Status = StatusOutputLimit
+		res.Error = fmt.Sprintf("the program wrote more than %d bytes and was killed", r.output)
+		res.StdoutTruncated = res.StdoutTruncated || exit.OutCut && !r.compiling
+		res.StderrTruncated = res.StderrTruncated || exit.ErrCut || exit.OutCut && r.compiling
+		return
+	}
+	if exit.Signal == 0 {
+		code := int(exit.Code)
+		res.ExitCode = &code
+		if code == 0 {
+			res.Status = StatusOK
+			return
+		}
+	}
+	if r.ooms.happened(ctx, exit) {
+		res.Status = StatusOutOfMemory
+		res.Error = "the sandbox reached its memory limit and the kernel killed a process"
+		if limit := r.sandbox.limits.Memory; limit > 0 {
+			res.Error = fmt.Sprintf("the sandbox reached its memory limit of %d MiB and the kernel killed a process", limit>>20)
+		}
+		return
+	}
+	if exit.Signal != 0 {
+		res.Status = StatusKilled
+		return
+	}
+	res.Status = StatusError
+}

@@ -1,0 +1,83 @@
+package llmsandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/language"
+)
+
+// Limits of a preparation. It runs nothing but the toolchain, so they are only there
+// against one that is broken.
+const (
+	fillMemory  = 2 << 30
+	fillPIDs    = 1024
+	fillDisk    = 4 << 30
+	fillTimeout = 10 * time.Minute
+	fillOutput  = 1 << 20
+)
+
+// fillCache runs a cache's steps in a sandbox of its own, which no user's code has
+// ever seen, and takes what they made out into dir.
+func fillCache(ctx context.Context, b backend.Backend, lang *language.Language, cache language.Cache, spec backend.Spec, dir string) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
+	defer cancel()
+	machine, err := b.Create(ctx, backend.Spec{
+		ID: newID(), Image: spec.Image, Language: lang.Name, BestEffort: true, Progress: spec.Progress,
+		Limits: backend.Limits{Memory: fillMemory, PIDs: fillPIDs, Disk: fillDisk},
+	})
+	if err != nil {
+		return err
+	}
+	s := &Sandbox{
+		machine: machine, backend: b.Name(), language: lang, env: machine.Guest().Env,
+		limits: Limits{Memory: fillMemory, Output: fillOutput, Timeout: fillTimeout},
+	}
+	s.link.dial = machine.Dial
+	defer func() { err = errors.Join(err, s.Close()) }()
+	r, err := s.newExecution(execution{})
+	if err != nil {
+		return err
+	}
+	r.language = lang
+	res, err := r.result(ctx, r.execute(ctx, language.Plan{Steps: cache.Fill}))
+	if err != nil {
+		return err
+	}
+	if res.Status != StatusOK {
+		return fmt.Errorf("preparing it ended as %s: %s%s", res.Status, res.Error, lastLine(res.Stderr))
+	}
+	return s.takeOut(ctx, cache.Target, dir)
+}
+
+// takeOut copies a folder of the sandbox into a folder of the host.
+func (s *Sandbox) takeOut(ctx context.Context, from, to string) error {
+	client, err := s.link.get(ctx)
+	if err != nil {
+		return err
+	}
+	pr, pw := io.Pipe()
+	sent := make(chan error, 1)
+	go func() {
+		result, err := client.TarOut(ctx, from, "", pw)
+		if err == nil && len(result.Skipped) > 0 {
+			err = fmt.Errorf("take it out of the sandbox: %s", result.Skipped[0])
+		}
+		pw.CloseWithError(err)
+		sent <- err
+	}()
+	err = unpackCache(pr, to, maxCacheBytes)
+	pr.CloseWithError(err) // a sender that nobody reads from ends
+	return errors.Join(err, <-sent)
+}
+
+// lastLine is the last line of a program's words with something in it.
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}

@@ -1,0 +1,173 @@
+package llmsandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+const (
+	// killGrace bounds the kill that a cancelled context asks for.
+	killGrace = 10 * time.Second
+	// attachTries is how often a lost stream is made again for one process.
+	attachTries = 3
+)
+
+// streams are the ends of a process's standard streams on our side.
+type streams struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	// resize carries a terminal's sizes, when the process has one.
+	resize <-chan agentproto.WinSize
+}
+
+// process starts one process and sees it to its end. A nil error means that the
+// end was observed; an error that wraps ErrLost means that it cannot be known.
+func (s *Sandbox) process(ctx context.Context, req agentproto.StartRequest, std streams) (agentproto.Exit, error) {
+	var none agentproto.Exit
+	client, err := s.link.get(ctx)
+	if err != nil {
+		return none, err
+	}
+	wait := ctx
+	if req.TimeoutMillis > 0 {
+		var stop func()
+		wait, stop = s.watchAgent(ctx, time.Duration(req.TimeoutMillis)*time.Millisecond)
+		defer stop()
+	}
+	p, err := client.Start(wait, req)
+	if err != nil {
+		return none, s.explain(wait, err)
+	}
+	feed := startFeeder(std.stdin, p)
+	for tries := 0; ; tries++ {
+		exit, err := follow(wait, p, std)
+		if err == nil {
+			if !exit.Known {
+				return exit, fmt.Errorf("the process's end was not observed: %w", ErrLost)
+			}
+			return exit, nil
+		}
+		if wait.Err() != nil {
+			s.kill(p.ID())
+			return none, context.Cause(wait)
+		}
+		// A program whose input was on its way may have missed some of it.
+		if !errors.Is(err, agentproto.ErrStreamLost) || tries == attachTries || !feed.complete() {
+			return none, s.explain(wait, err)
+		}
+		if p, err = s.reattach(wait, client.Info(), p); err != nil {
+			return none, s.explain(wait, err)
+		}
+	}
+}
+
+// reattach takes over a process whose stream was lost, from the bytes on that have
+// not been read yet.
+func (s *Sandbox) reattach(ctx context.Context, before agentproto.Hello, p *agentclient.Process) (*agentclient.Process, error) {
+	client, err := s.link.get(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the stream into the sandbox was lost: %w: %w", ErrLost, err)
+	}
+	if client.Info().Instance != before.Instance {
+		return nil, fmt.Errorf("the sandbox's agent was replaced: %w", ErrLost)
+	}
+	out, errs := p.Offsets()
+	return client.Attach(ctx, agentproto.AttachRequest{ID: p.ID(), OutOffset: out, ErrOffset: errs})
+}
+
+// follow reads a process's output to its end and returns how it ended.
+func follow(ctx context.Context, p *agentclient.Process, std streams) (agentproto.Exit, error) {
+	var wg sync.WaitGroup
+	pump := func(w io.Writer, r io.Reader) {
+		defer wg.Done()
+		// A broken stream also fails Wait, which tells it better.
+		_, _ = io.Copy(w, r)
+	}
+	wg.Add(2)
+	go pump(std.stdout, p.Stdout())
+	go pump(std.stderr, p.Stderr())
+	if std.resize != nil {
+		stop := make(chan struct{})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				select {
+				case size := <-std.resize:
+					// A terminal that keeps its old size is no reason to end.
+					_ = p.Resize(ctx, size)
+				case <-stop:
+					return
+				}
+			}
+		}()
+		defer func() { close(stop); <-done }()
+	}
+	exit, err := p.Wait(ctx)
+	if ctx.Err() != nil {
+		p.Detach()
+	}
+	wg.Wait()
+	return exit, err
+}
+
+// kill ends a process whose caller no longer waits, with all it started.
+func (s *Sandbox) kill(id uint64) {
+	ctx, cancel := context.WithTimeout(context.Background(), killGrace)
+	defer cancel()
+	client, err := s.link.get(ctx)
+	if err != nil {
+		return // the sandbox is gone, and so is the process
+	}
+	// The same: an agent that cannot be told is an agent whose sandbox ends.
+	_ = client.Kill(ctx, id)
+}
+
+// explain adds to an error what the sandbox's own end says about it.
+func (s *Sandbox) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, agentproto.ErrStreamLost) {
+		if gone := s.alive(); gone != nil {
+			return fmt.Errorf("%w: %w", gone, ErrLost)
+		}
+		return fmt.Errorf("the stream into the sandbox was lost: %w: %w", ErrLost, err)
+	}
+	var ae *agentproto.Error
+	if errors.As(err, &ae) && ae.Code == agentproto.CodeLost {
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return err
+}
+
+// A feeder hands the caller's reader on to a process's stdin.
+type feeder struct{ done atomic.Bool }
+
+// startFeeder starts it. Like package os/exec's, its goroutine cannot be ended
+// while it waits in the caller's Read: it ends at that Read's return.
+func startFeeder(r io.Reader, p *agentclient.Process) *feeder {
+	f := &feeder{}
+	if r == nil {
+		f.done.Store(true)
+		return f
+	}
+	stdin := p.Stdin()
+	go func() {
+		// The program may end, or close its stdin, before the input does.
+		_, _ = io.Copy(stdin, r)
+		_ = stdin.Close()
+		f.done.Store(true)
+	}()
+	return f
+}
+
+func (f *feeder) complete() bool { return f.done.Load() }

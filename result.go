@@ -1,0 +1,81 @@
+package llmsandbox
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// A Result is what became of one run. It is made from what the kernel and the
+// agent observed; nothing the program prints can change it.
+type Result struct {
+	// Status is what became of the program.
+	Status Status
+	// ExitCode is the program's exit code, or that of the compile step that
+	// failed; nil when none was observed (a signal, a timeout, lost).
+	ExitCode *int
+	// Signal is the name of the signal that ended the program, such as
+	// "SIGSEGV", or empty.
+	Signal string
+	// Stdout and Stderr are the bytes written, as far as the limits let them be
+	// kept. They may hold anything; see [DecodeText].
+	Stdout, Stderr string
+	// StdoutTruncated and StderrTruncated tell that the program wrote more than
+	// is kept here.
+	StdoutTruncated, StderrTruncated bool
+	// Duration is the wall time from the start of the first step to the end of
+	// the last.
+	Duration time.Duration
+	// CPU is the user and system time of all steps and the children they waited for.
+	CPU time.Duration
+	// PeakMemory is the largest resident size of any one process, in bytes; 0
+	// when not known.
+	PeakMemory int64
+	// SandboxID, Backend and Language tell where and as what the run took place.
+	SandboxID, Backend, Language string
+	// Error is a sentence on why there is no ordinary outcome (timeout, lost,
+	// setup_failed, out_of_memory, output_limit), or empty.
+	Error string
+	// Capabilities tells control by control what was enforced, and by what.
+	Capabilities backend.Capabilities
+}
+
+// OK tells whether the program ended by itself with exit code 0.
+func (r *Result) OK() bool { return r.Status == StatusOK }
+
+type resultJSON struct {
+	Status          Status               `json:"status"`
+	ExitCode        *int                 `json:"exit_code,omitempty"`
+	Signal          string               `json:"signal,omitempty"`
+	Stdout          string               `json:"stdout"`
+	Stderr          string               `json:"stderr"`
+	StdoutTruncated bool                 `json:"stdout_truncated"`
+	StderrTruncated bool                 `json:"stderr_truncated"`
+	DurationMS      float64              `json:"duration_ms"`
+	CPUMS           float64              `json:"cpu_ms"`
+	PeakMemory      int64                `json:"peak_memory_bytes"`
+	SandboxID       string               `json:"sandbox_id"`
+	Backend         string               `json:"backend"`
+	Language        string               `json:"language"`
+	Error           string               `json:"error,omitempty"`
+	Capabilities    backend.Capabilities `json:"capabilities"`
+}
+
+// MarshalJSON writes the result with snake_case names, times in milliseconds
+// (duration_ms, cpu_ms) and memory in bytes. Bytes of Stdout and Stderr that are
+// not UTF-8 become U+FFFD; [DecodeText] offers other ways.
+func (r Result) MarshalJSON() ([]byte, error) {
+	return json.Marshal(resultJSON{
+		Status: r.Status, ExitCode: r.ExitCode, Signal: r.Signal,
+		Stdout: r.Stdout, Stderr: r.Stderr,
+		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
+		DurationMS: milliseconds(r.Duration), CPUMS: milliseconds(r.CPU),
+		PeakMemory: r.PeakMemory, SandboxID: r.SandboxID, Backend: r.Backend,
+		Language: r.Language, Error: r.Error, Capabilities: r.Capabilities,
+	})
+}
+
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Microseconds()) / 1000
+}

@@ -1,0 +1,162 @@
+package llmsandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"path"
+	"sort"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/language/all"
+)
+
+// RunOptions say how code is run. The zero value (or nil) runs it in the
+// sandbox's language, in its working folder, without input.
+type RunOptions struct {
+	// Language is what the code is written in; empty means the sandbox's.
+	Language string
+	// Name is the main file's base name as the caller knows it. Its ending may
+	// matter to the language (main.mjs); it need not be unique.
+	Name string
+	// Files are the other files of a project by their relative path. A run with
+	// files lives in a private folder of its own, which goes when the run ends.
+	Files map[string][]byte
+	// Args are the program's arguments.
+	Args []string
+	// Standard is the language's standard, such as "c++20"; empty means the usual one.
+	Standard string
+	// Env is added to the sandbox's environment.
+	Env map[string]string
+	// Dir is the program's working folder, relative to the sandbox's; empty means
+	// the sandbox's.
+	Dir string
+	// Stdin is the program's input; nil means none. Reading from it may go on
+	// until its Read returns after the program has ended.
+	Stdin io.Reader
+	// Stdout and Stderr, when set, get the output as it is written, each chunk
+	// once, in order. They are called from other goroutines, one call at a time
+	// each. Their failure does not end the run: see ErrOutput.
+	Stdout, Stderr io.Writer
+	// Timeout bounds the run, its compilation included; 0 means the sandbox's
+	// Limits.Timeout, Unlimited none.
+	Timeout time.Duration
+	// KeepChildren leaves the processes that the program started in the
+	// background running when it ends; otherwise they are killed.
+	KeepChildren bool
+}
+
+// runCounter gives each run in a sandbox a name of its own. It starts at a random
+// place, since several handles may be attached to one sandbox.
+type runCounter struct{ n atomic.Uint64 }
+
+func (c *runCounter) next() string {
+	c.n.CompareAndSwap(0, rand.Uint64()>>16)
+	return strconv.FormatUint(c.n.Add(1), 36)
+}
+
+// Run executes code as a fresh process (after compiling it, where the language
+// does) and returns what became of it. opts may be nil.
+//
+// The error is nil whenever the program's end was observed, whatever it was. An
+// error means that we failed: ErrClosed, ErrLost, ErrToolchain, ErrInvalid, the
+// context's error after everything was killed, or ErrOutput, with which the result
+// is complete all the same. The result is never nil; with an error its Status says
+// how far the run came.
+func (s *Sandbox) Run(ctx context.Context, code string, opts *RunOptions) (*Result, error) {
+	if opts == nil {
+		opts = &RunOptions{}
+	}
+	r, err := s.newRun(opts)
+	if err != nil {
+		return s.failed(s.language.Name, err)
+	}
+	plan, err := s.planSource(r, code, opts)
+	for tried := 0; err == nil && tried < maxProgramAlternatives; tried++ {
+		var missing *missingProgramError
+		err = r.execute(ctx, plan)
+		if !errors.As(err, &missing) || !s.programs.reject(missing.program) {
+			break
+		}
+		plan, err = s.planSource(r, code, opts)
+	}
+	return r.result(ctx, err)
+}
+
+// newRun checks what does not depend on the language's plan.
+func (s *Sandbox) newRun(opts *RunOptions) (*run, error) {
+	lang := s.language
+	if opts.Language != "" {
+		var err error
+		if lang, err = all.Get(opts.Language); err != nil {
+			return nil, err
+		}
+	}
+	r, err := s.newExecution(execution{
+		env: opts.Env, dir: opts.Dir, stdin: opts.Stdin, stdout: opts.Stdout, stderr: opts.Stderr,
+		timeout: opts.Timeout, keepChildren: opts.KeepChildren,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.language = lang
+	return r, nil
+}
+
+// planSource asks the language how to execute the code.
+func (s *Sandbox) planSource(r *run, code string, opts *RunOptions) (language.Plan, error) {
+	guest := s.machine.Guest()
+	src := language.Source{
+		Code: []byte(code), Name: opts.Name, Args: opts.Args, Standard: opts.Standard, MemoryLimit: s.limits.Memory, CPULimit: s.limits.CPUs,
+		RunID: s.runs.next(), Workdir: guest.Workdir, TempDir: guest.TempDir, Program: s.programs.choose,
+	}
+	names := make([]string, 0, len(opts.Files))
+	for name := range opts.Files {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		if err := checkProjectPath(name); err != nil {
+			return language.Plan{}, err
+		}
+		src.Files = append(src.Files, language.File{Path: path.Clean(name), Data: opts.Files[name], Mode: 0o644})
+	}
+	plan, err := r.language.Plan(src)
+	if err != nil {
+		return plan, fmt.Errorf("prepare the %s code: %w", r.language.Title, err)
+	}
+	return plan, nil
+}
+
+// checkProjectPath refuses names that would leave the project's folder.
+func checkProjectPath(name string) error {
+	clean := path.Clean(name)
+	if name == "" || clean == "." || path.IsAbs(name) || clean == ".." || strings.HasPrefix(clean, "../") || strings.Contains(name, "\x00") {
+		return fmt.Errorf("file %q: %w: use a path relative to the project, without '..'", name, ErrInvalid)
+	}
+	return nil
+}
+
+// failed is the result of a run that did not come to start.
+func (s *Sandbox) failed(lang string, err error) (*Result, error) {
+	return &Result{
+		Status: StatusSetupFailed, SandboxID: s.ID(), Backend: s.backend, Language: lang,
+		Error: err.Error(), Capabilities: s.Capabilities(),
+	}, err
+}
+
+// inlineFiles turns a plan's files into those of a start request.
+func inlineFiles(files []language.File) []agentproto.InlineFile {
+	out := make([]agentproto.InlineFile, len(files))
+	for i, f := range files {
+		out[i] = agentproto.InlineFile{Path: f.Path, Mode: f.Mode, Data: f.Data}
+	}
+	return out
+}

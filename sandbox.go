@@ -1,0 +1,88 @@
+package llmsandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/language"
+)
+
+// A Sandbox is one isolated place with its own files and processes, from [Open] or
+// [Attach] to Close. It is safe for concurrent use.
+type Sandbox struct {
+	machine  backend.Machine
+	backend  string
+	language *language.Language
+	limits   Limits
+	env      []string
+
+	link     link
+	programs programs
+	runs     runCounter
+
+	closeOnce sync.Once
+	closeErr  error
+	closed    atomic.Bool
+}
+
+// ID is the sandbox's id, by which [Attach] finds it.
+func (s *Sandbox) ID() string { return s.machine.ID() }
+
+// Backend is the name of the backend that runs the sandbox.
+func (s *Sandbox) Backend() string { return s.backend }
+
+// Language is the name of the language that Run executes unless told otherwise.
+func (s *Sandbox) Language() string { return s.language.Name }
+
+// Workdir is the sandbox's writable working folder.
+func (s *Sandbox) Workdir() string { return s.machine.Guest().Workdir }
+
+// Capabilities tells control by control what is enforced for this sandbox, and by
+// what, or why it is not.
+func (s *Sandbox) Capabilities() backend.Capabilities { return s.machine.Capabilities() }
+
+// Usage tells what the sandbox as a whole uses, as far as it is known.
+func (s *Sandbox) Usage(ctx context.Context) (backend.Usage, error) {
+	if err := s.alive(); err != nil {
+		return backend.Usage{}, err
+	}
+	return s.machine.Usage(ctx)
+}
+
+// Done is closed when the sandbox has ended, for whatever reason.
+func (s *Sandbox) Done() <-chan struct{} { return s.machine.Done() }
+
+// Close ends the sandbox and removes all of it: processes, files, mounts. A
+// sandbox that [Attach] returned lives on, and only the connection is closed. Close
+// may be called more than once, and while runs go on: they end as lost.
+func (s *Sandbox) Close() error {
+	s.closeOnce.Do(func() {
+		s.closed.Store(true)
+		s.closeErr = errors.Join(s.machine.Close(), s.link.close())
+	})
+	return s.closeErr
+}
+
+// Destroy ends the sandbox and removes all of it, also when it was attached to.
+func (s *Sandbox) Destroy(ctx context.Context) error {
+	s.closed.Store(true)
+	err := s.machine.Destroy(ctx)
+	return errors.Join(err, s.Close())
+}
+
+// alive tells why the sandbox cannot be used, if it cannot.
+func (s *Sandbox) alive() error {
+	if s.closed.Load() {
+		return fmt.Errorf("sandbox %s: %w", s.ID(), ErrClosed)
+	}
+	select {
+	case <-s.machine.Done():
+		return fmt.Errorf("sandbox %s has ended (its lifetime is over, or somebody ended it): %w: open a new one", s.ID(), ErrClosed)
+	default:
+		return nil
+	}
+}
