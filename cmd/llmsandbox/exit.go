@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/signame"
+	"github.com/llmsandbox/llmsandbox/internal/termsafe"
+)
+
+// Exit codes of the command where they are not the program's own.
+const (
+	exitTimeout     = 124
+	exitOurFailure  = 125
+	exitRefused     = 126
+	exitInterrupted = 130
+	exitOutOfMemory = 137
+	exitOutputLimit = 153 // as a shell tells of SIGXFSZ, a file grown too large
+	exitSignalBase  = 128
+)
+
+// An exitCode ends the command with a code after everything has been said.
+type exitCode int
+
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
+// codeOf is the command's exit code for a result.
+func codeOf(res *llmsandbox.Result) int {
+	switch res.Status {
+	case llmsandbox.StatusOK, llmsandbox.StatusError:
+		if res.ExitCode != nil {
+			return *res.ExitCode
+		}
+	case llmsandbox.StatusTimeout:
+		return exitTimeout
+	case llmsandbox.StatusOutOfMemory:
+		return exitOutOfMemory
+	case llmsandbox.StatusOutputLimit:
+		return exitOutputLimit
+	case llmsandbox.StatusRefused:
+		return exitRefused
+	case llmsandbox.StatusKilled:
+		if n, ok := signame.Number(res.Signal); ok {
+			return exitSignalBase + int(n)
+		}
+	}
+	return exitOurFailure
+}
+
+// printError says what failed, and below it what to do, when that is known.
+func printError(w io.Writer, err error) {
+	// What failed may quote names from inside a sandbox.
+	fmt.Fprintln(w, paint(w, red, "llmsandbox:")+" "+termsafe.String(strings.TrimSpace(err.Error())))
+	if h := hint(err); h != "" {
+		fmt.Fprintln(w, paint(w, yellow, "hint:")+" "+h)
+	}
+}
+
+func hint(err error) string {
+	switch {
+	case errors.Is(err, llmsandbox.ErrNotFound):
+		return "`llmsandbox ls` lists the sandboxes that live"
+	case errors.Is(err, llmsandbox.ErrNotEnforced):
+		return "`llmsandbox doctor` tells what this machine can enforce; --best-effort runs without it"
+	case errors.Is(err, llmsandbox.ErrUnsupported):
+		return "`llmsandbox doctor` tells what is missing and how to fix it"
+	case errors.Is(err, llmsandbox.ErrUnknownLanguage), errors.Is(err, llmsandbox.ErrToolchain):
+		return "`llmsandbox languages` lists them and which are installed"
+	case errors.Is(err, llmsandbox.ErrImageNotFound):
+		return "`llmsandbox image list` lists the images that are here"
+	}
+	return ""
+}
