@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/test/abuse"
+)
+
+// TestAbuseCatalogue runs every program of package abuse in a sandbox of its own and
+// checks what became of it.
+func TestAbuseCatalogue(t *testing.T) {
+	requirePrograms(t, "gcc", "g++", "python3")
+	plantCanaries(t)
+	hidden := hostTexts()
+	for _, c := range abuse.Cases() {
+		t.Run(fmt.Sprintf("%02d %s", c.Number, c.Name), func(t *testing.T) {
+			sb := open(t, llmsandbox.Options{Limits: llmsandbox.Limits{
+				Memory: c.Limits.Memory, PIDs: c.Limits.PIDs, Disk: c.Limits.Disk, Output: c.Limits.Output, Timeout: c.Limits.Timeout,
+			}})
+			c := asDeclared(t, sb, c)
+			start := time.Now()
+			res, err := attack(t, sb, c)
+			if err != nil && !errors.Is(err, llmsandbox.ErrLost) {
+				t.Fatal(err)
+			}
+			o := abuse.Outcome{Status: string(res.Status), Stdout: res.Stdout, Stderr: res.Stderr, Duration: time.Since(start)}
+			if res.Status != llmsandbox.StatusLost {
+				if !staysFull[c.Name] {
+					answers(t, sb)
+				}
+				o.Processes = processes(t, sb)
+			}
+			if err := c.Check(o, hidden...); err != nil {
+				t.Errorf("%v\nstatus %s, signal %q, error %q\nstdout: %s\nstderr: %s",
+					err, res.Status, res.Signal, res.Error, clip(res.Stdout), clip(res.Stderr))
+			}
+		})
+	}
+}
+
+// held names the control that alone stops a program. Without it the program would
+// take the whole machine's.
+var held = map[string]string{
+	"fork_bomb_shell": "pids", "fork_bomb": "pids", "fork_count": "pids", "thread_bomb": "pids", "zombies": "pids",
+	"memory": "memory", "memory_of_many": "memory", "memory_of_memfd": "memory", "memory_of_shm": "memory",
+	"memory_of_shared_map": "memory", "kernel_buffers": "memory", "kernel_quotas": "memory",
+}
+
+// staysFull are the programs whose files and shared memory outlive their run and
+// leave the sandbox no memory for another one. They harm no sandbox but their own.
+var staysFull = map[string]bool{"kernel_quotas": true, "memory_of_shm": true}
+
+// asDeclared changes what must become of a case to what the sandbox declares it
+// enforces, or skips it where that is nothing.
+func asDeclared(t *testing.T, sb *llmsandbox.Sandbox, c abuse.Case) abuse.Case {
+	t.Helper()
+	name, limited := held[c.Name]
+	if !limited {
+		return c
+	}
+	declared := control(sb, name)
+	switch {
+	case declared.Enforced:
+	case name == "pids" && declared.By != "": // a limit of the user's processes: weaker, but it stops these
+	case c.Name == "memory" && declared.By != "": // a limit of each process: it fails instead of being killed
+		c.Want.Status = append(c.Want.Status, "error")
+	default:
+		needs(t, sb, name)
+	}
+	return c
+}
+
+// attack runs a case's program. C is compiled outside: the attack is the program.
+func attack(t *testing.T, sb *llmsandbox.Sandbox, c abuse.Case) (*llmsandbox.Result, error) {
+	t.Helper()
+	ctx := testContext(t)
+	if c.Language != "c" {
+		return sb.Run(ctx, c.Source, &llmsandbox.RunOptions{Language: c.Language})
+	}
+	if err := sb.WriteFile(ctx, "/sandbox/attack", compileC(t, c.Source), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return sb.Exec(ctx, []string{"/sandbox/attack"}, nil)
+}
+
+func compileC(t *testing.T, source string) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "attack.c"), filepath.Join(dir, "attack")
+	if err := os.WriteFile(in, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := exec.Command("gcc", "-o", out, in).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, text)
+	}
+	program, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}

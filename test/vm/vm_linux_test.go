@@ -1,0 +1,71 @@
+// Package vm runs tests in emulated machines that have cgroup v2 only: run.sh says
+// which. docs/cgroups.md tells what they prove.
+package vm
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+)
+
+const (
+	groupTests   = "github.com/llmsandbox/llmsandbox/backend/local/cgroup"
+	sandboxTests = "github.com/llmsandbox/llmsandbox/test/vm/limits"
+)
+
+func TestMachines(t *testing.T) {
+	required := os.Getenv("LLMSANDBOX_REQUIRE") == "1"
+	if !required && os.Getenv("LLMSANDBOX_VM") != "1" {
+		t.Skip("boots virtual machines for minutes: set LLMSANDBOX_VM=1, or run make vm")
+	}
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the machines are amd64")
+	}
+	programs := map[string]string{}
+	for _, pkg := range []string{groupTests, sandboxTests} {
+		programs[pkg] = build(t, pkg)
+	}
+	for _, c := range []struct{ mode, pkg, enforcedBy string }{
+		{"root", groupTests, "cgroup v2"},
+		{"root", sandboxTests, "cgroup v2"},
+		{"system", sandboxTests, "cgroup v2"},
+		{"session", groupTests, "cgroup v2 (systemd user scope)"},
+		{"session", sandboxTests, "cgroup v2 (systemd user scope)"},
+		{"service", groupTests, "cgroup v2 (systemd user scope)"},
+		{"delegated", groupTests, "cgroup v2 (delegated)"},
+		{"delegated", sandboxTests, "cgroup v2 (delegated)"},
+	} {
+		t.Run(c.mode+"/"+filepath.Base(c.pkg), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "./run.sh", c.mode, programs[c.pkg], "-test.v", "-test.timeout=150s")
+			cmd.Env = append(os.Environ(), "VM_TIMEOUT=180", "VM_ENV=LIMITS_ENFORCED_BY='"+c.enforcedBy+"'")
+			out, err := cmd.CombinedOutput()
+			var exit *exec.ExitError
+			if errors.As(err, &exit) && exit.ExitCode() == 77 && !required {
+				t.Skipf("no virtual machine here: %s", out)
+			}
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			t.Logf("%s", out)
+		})
+	}
+}
+
+// build makes a test binary that needs no library of the machine it runs in.
+func build(t *testing.T, pkg string) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), filepath.Base(pkg)+".test")
+	cmd := exec.Command("go", "test", "-c", "-o", bin, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", pkg, err, out)
+	}
+	return bin
+}
