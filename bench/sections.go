@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+const one = "print(1)"
+
+func oneShots(ctx context.Context, e *env, rounds int) error {
+	all := []contender{
+		program("python3 -c, bare", e.python, "-c", one),
+		program("llmsandbox run -c", e.command, "run", "-l", "python", "-c", one),
+		timed("Open+Run+Close", func(ctx context.Context) error {
+			sb, err := llmsandbox.Open(ctx, llmsandbox.Options{BestEffort: true})
+			if err != nil {
+				return err
+			}
+			return errors.Join(ok(sb.Run(ctx, one, nil)), sb.Close())
+		}),
+		timed("Open+Close", func(ctx context.Context) error {
+			sb, err := llmsandbox.Open(ctx, llmsandbox.Options{BestEffort: true})
+			if err != nil {
+				return err
+			}
+			return sb.Close()
+		}),
+		{"Close", func(ctx context.Context) (time.Duration, error) {
+			sb, err := llmsandbox.Open(ctx, llmsandbox.Options{BestEffort: true})
+			if err != nil {
+				return 0, err
+			}
+			if err := ok(sb.Run(ctx, one, nil)); err != nil {
+				return 0, errors.Join(err, sb.Close())
+			}
+			start := time.Now()
+			err = sb.Close()
+			return time.Since(start), err
+		}},
+	}
+	if e.bwrap != nil {
+		all = append(all, program("bwrap --unshare-all", append(e.bwrap, e.python, "-c", one)...))
+	}
+	if e.docker != nil {
+		all = append(all, program("docker run --rm", append(e.docker, "python3", "-c", one)...))
+	}
+	return compare(ctx, rounds, all...)
+}
+
+func openRuns(ctx context.Context, e *env, rounds int) error {
+	sb, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer sb.Close()
+	return compare(ctx, rounds,
+		program("python3 -c, bare", e.python, "-c", one),
+		timed("Run", func(ctx context.Context) error { return ok(sb.Run(ctx, one, nil)) }),
+		program("/bin/true, bare", "/bin/true"),
+		timed("Exec /bin/true", func(ctx context.Context) error { return ok(sb.Exec(ctx, []string{"/bin/true"}, nil)) }),
+	)
+}
+
+func manyAtOnce(ctx context.Context, e *env, rounds int) error {
+	const n = 50
+	together := func(do func() error) error {
+		var wg sync.WaitGroup
+		errs := make([]error, n)
+		for i := range n {
+			wg.Go(func() { errs[i] = do() })
+		}
+		wg.Wait()
+		return errors.Join(errs...)
+	}
+	bare := program("", e.python, "-c", one)
+	rounds = max(rounds/8, 3)
+	err := compare(ctx, rounds,
+		timed(fmt.Sprintf("%d bare interpreters at once", n), func(ctx context.Context) error {
+			return together(func() error { _, err := bare.do(ctx); return err })
+		}),
+		timed(fmt.Sprintf("%d × Open+Run+Close at once", n), func(ctx context.Context) error {
+			return together(func() error {
+				sb, err := llmsandbox.Open(ctx, llmsandbox.Options{BestEffort: true})
+				if err != nil {
+					return err
+				}
+				return errors.Join(ok(sb.Run(ctx, one, nil)), sb.Close())
+			})
+		}))
+	if err != nil {
+		return err
+	}
+	start, count := time.Now(), 0
+	for time.Since(start) < 3*time.Second {
+		sb, err := llmsandbox.Open(ctx, llmsandbox.Options{BestEffort: true})
+		if err != nil {
+			return err
+		}
+		if err := sb.Close(); err != nil {
+			return err
+		}
+		count++
+	}
+	fmt.Printf("%.0f sandboxes opened and closed per second, one after another\n", float64(count)/time.Since(start).Seconds())
+	return nil
+}
+
+func idleMemory(ctx context.Context, _ *env, _ int) error {
+	const n = 20
+	var sum int64
+	known := 0
+	for range n {
+		sb, err := open(ctx)
+		if err != nil {
+			return err
+		}
+		defer sb.Close()
+		if err := ok(sb.Run(ctx, one, nil)); err != nil {
+			return err
+		}
+		u, err := sb.Usage(ctx)
+		if err != nil {
+			return err
+		}
+		if u.MemoryKnown {
+			sum += u.Memory
+			known++
+		}
+	}
+	if known == 0 {
+		fmt.Println("not known here: no memory cgroup")
+		return nil
+	}
+	fmt.Printf("%.1f MiB charged to the sandbox's cgroup after one run, mean of %d\n", float64(sum)/float64(known)/(1<<20), known)
+	return nil
+}
