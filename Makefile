@@ -1,0 +1,35 @@
+# The targets a contributor needs; CONTRIBUTING.md says when to use which.
+GO ?= go
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+export GOTOOLCHAIN ?= auto
+
+.PHONY: build test test-deps unit e2e vm lint bench generate cross
+
+build: ## the command, into bin/
+	$(GO) build -trimpath -o bin/llmsandbox ./cmd/llmsandbox
+
+test: test-deps unit e2e ## everything a change must pass
+
+test-deps: ## what the tests need: installed as root on Debian, else named
+	scripts/test-deps
+
+unit: ## tests beside the code, with the race detector
+	$(GO) test -race -timeout 20m $$($(GO) list ./... | grep -vE "/test/e2e|/cmd/llmsandbox$$")
+
+e2e: ## whole sandboxes, as the user who calls this
+	$(GO) test -timeout 30m ./test/e2e/... ./cmd/llmsandbox
+
+vm: ## limits under cgroup v2, as root and as an ordinary user, in virtual machines
+	LLMSANDBOX_VM=1 $(GO) test -count=1 -timeout 30m ./test/vm
+
+lint: ## formatting, vet and staticcheck
+	scripts/lint $(STATICCHECK)
+
+bench: build ## ratios against the bare interpreter and other sandboxes
+	$(GO) run ./bench
+
+generate: ## the embedded agent
+	$(GO) generate ./internal/agentbin
+
+cross: ## everything for every platform that must build
+	scripts/cross
