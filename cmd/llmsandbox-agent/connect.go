@@ -57,13 +57,13 @@ func moveFD(fd int, name string) (*os.File, error) {
 
 // connect joins stdin and stdout to the unix socket of an agent, for places where
 // running a command is the only way in. It ends when the agent's side ends.
-func connect(path string) error {
+func connect(address string) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("make a socket: %w", err)
 	}
-	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
-		return fmt.Errorf("connect to the agent at %s: %w", path, err)
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: address}); err != nil {
+		return fmt.Errorf("connect to the agent at %s: %w", address, err)
 	}
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return fmt.Errorf("prepare the socket: %w", err)

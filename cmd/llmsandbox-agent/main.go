@@ -4,11 +4,13 @@
 // starts processes and moves files for the one who owns the sandbox. It is started
 // by a backend, not by people.
 //
-//	llmsandbox-agent serve [--stdio] [--listen PATH [--token-fd N]] [--grace SECONDS]
-//	                       [--uid N] [--gid N] [--workdir DIR]
+//	llmsandbox-agent serve [FLAG VALUE]...          see the list of flags in flags.go
 //	llmsandbox-agent --listen-fd N --setup-fd M     of the local backend
-//	llmsandbox-agent connect PATH                   joins stdin and stdout to PATH
+//	llmsandbox-agent connect ADDRESS                joins stdin and stdout to ADDRESS
 //	llmsandbox-agent version
+//
+// An ADDRESS is a path, or @NAME for a unix socket that is in no file system: it
+// needs no folder that can be written to, and code cannot remove it.
 package main
 
 import (
@@ -16,7 +18,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -48,7 +49,7 @@ func run(args []string) error {
 			return err
 		}
 		if len(args) != 2 {
-			return errors.New("usage: llmsandbox-agent connect PATH")
+			return errors.New("usage: llmsandbox-agent connect ADDRESS")
 		}
 		return connect(args[1])
 	case "serve":
@@ -67,60 +68,6 @@ func run(args []string) error {
 		return serveLocal(f)
 	}
 	return serve(f)
-}
-
-type flags struct {
-	stdio             bool
-	listen            string
-	listenFD, setupFD int
-	tokenFD           int
-	grace             int // seconds; -1: not given
-	uid, gid          int // -1: the agent's own
-	workdir           string
-}
-
-func parseFlags(args []string) (flags, error) {
-	f := flags{listenFD: -1, setupFD: -1, tokenFD: -1, grace: -1, uid: -1, gid: -1}
-	numbers := map[string]*int{
-		"--listen-fd": &f.listenFD, "--setup-fd": &f.setupFD, "--token-fd": &f.tokenFD,
-		"--grace": &f.grace, "--uid": &f.uid, "--gid": &f.gid,
-	}
-	texts := map[string]*string{"--listen": &f.listen, "--workdir": &f.workdir}
-	for len(args) > 0 {
-		name := args[0]
-		args = args[1:]
-		if name == "--stdio" {
-			f.stdio = true
-			continue
-		}
-		number, text := numbers[name], texts[name]
-		if number == nil && text == nil {
-			return f, fmt.Errorf("unknown flag %q", name)
-		}
-		if len(args) == 0 {
-			return f, fmt.Errorf("flag %s needs a value", name)
-		}
-		value := args[0]
-		args = args[1:]
-		if text != nil {
-			*text = value
-			continue
-		}
-		n, err := strconv.ParseUint(value, 10, 31)
-		if err != nil {
-			return f, fmt.Errorf("flag %s needs a number, not %q", name, value)
-		}
-		*number = int(n)
-	}
-	switch {
-	case (f.setupFD >= 0) != (f.listenFD >= 0):
-		return f, errors.New("--setup-fd and --listen-fd go together")
-	case f.setupFD < 0 && !f.stdio && f.listen == "":
-		return f, errors.New("nothing to serve: give --stdio or --listen")
-	case f.tokenFD >= 0 && f.listen == "":
-		return f, errors.New("--token-fd goes with --listen")
-	}
-	return f, nil
 }
 
 // ignoreSignals keeps code of the same uid from ending the agent by a signal that
@@ -150,7 +97,7 @@ func occupyStandardFDs() error {
 	for {
 		fd, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 		if err != nil {
-			return fmt.Errorf("open /dev/null: %w", err)
+			return fmt.Errorf("open /dev/null, which a container must have: %w", err)
 		}
 		if fd > 2 {
 			return unix.Close(fd)

@@ -70,6 +70,15 @@ func Size(arch string) (int64, error) {
 	return p.size(), nil
 }
 
+// Key is a short name of the agent's build for a GOARCH, of [0-9a-f-].
+func Key(arch string) (string, error) {
+	p, err := get(arch)
+	if err != nil {
+		return "", err
+	}
+	return p.key(), nil
+}
+
 // key tells builds of the agent apart, by the checksum and size that end the gzip file
 // and the length of it. Every process needs it before its first sandbox, and hashing the
 // file would take longer than looking for the agent. It guards against nobody: the agent

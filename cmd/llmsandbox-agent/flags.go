@@ -1,0 +1,120 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+// flags are what the agent is told by its command line.
+type flags struct {
+	stdio             bool   // --stdio: serve a stream on stdin and stdout
+	listen            string // --listen ADDRESS: serve streams on a unix socket
+	listenFD, setupFD int    // --listen-fd N, --setup-fd N: of the local backend
+
+	// Where the secret is that whoever connects to the address must send first.
+	tokenFD  int    // --token-fd N
+	tokenEnv string // --token-env NAME
+
+	grace    int       // --grace SECONDS: end when nobody was connected so long; -1: not given
+	deadline time.Time // --deadline UNIXMILLIS: end at that time; zero: not given
+	uid, gid int       // --uid N, --gid N: what code runs as; -1: as the agent
+	workdir  string    // --workdir DIR: where commands start
+	seccomp  string    // --seccomp FILE: the filter of every process, an array of struct sock_filter
+	rlimits  []agentproto.Rlimit
+}
+
+// parseFlags reads the command line. --rlimit RESOURCE=VALUE may be repeated.
+func parseFlags(args []string) (flags, error) {
+	f := flags{listenFD: -1, setupFD: -1, tokenFD: -1, grace: -1, uid: -1, gid: -1}
+	set := map[string]func(string) error{
+		"--listen":    text(&f.listen),
+		"--listen-fd": number(&f.listenFD),
+		"--setup-fd":  number(&f.setupFD),
+		"--token-fd":  number(&f.tokenFD),
+		"--token-env": text(&f.tokenEnv),
+		"--grace":     number(&f.grace),
+		"--deadline":  f.setDeadline,
+		"--uid":       number(&f.uid),
+		"--gid":       number(&f.gid),
+		"--workdir":   text(&f.workdir),
+		"--seccomp":   text(&f.seccomp),
+		"--rlimit":    f.addRlimit,
+	}
+	for len(args) > 0 {
+		name := args[0]
+		args = args[1:]
+		if name == "--stdio" {
+			f.stdio = true
+			continue
+		}
+		setter := set[name]
+		if setter == nil {
+			return f, fmt.Errorf("unknown flag %q", name)
+		}
+		if len(args) == 0 {
+			return f, fmt.Errorf("flag %s needs a value", name)
+		}
+		if err := setter(args[0]); err != nil {
+			return f, fmt.Errorf("flag %s: %q: %w", name, args[0], err)
+		}
+		args = args[1:]
+	}
+	return f, f.check()
+}
+
+func text(to *string) func(string) error {
+	return func(s string) error {
+		*to = s
+		return nil
+	}
+}
+
+func number(to *int) func(string) error {
+	return func(s string) error {
+		n, err := strconv.ParseUint(s, 10, 31)
+		if err != nil {
+			return errors.New("not a number from 0 to 2147483647")
+		}
+		*to = int(n)
+		return nil
+	}
+}
+
+func (f *flags) setDeadline(s string) error {
+	ms, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || ms <= 0 {
+		return errors.New("not a time in milliseconds since 1970")
+	}
+	f.deadline = time.UnixMilli(ms)
+	return nil
+}
+
+func (f *flags) addRlimit(s string) error {
+	r, err := parseRlimit(s)
+	f.rlimits = append(f.rlimits, r)
+	return err
+}
+
+// check refuses what does not go together.
+func (f *flags) check() error {
+	token := f.tokenFD >= 0 || f.tokenEnv != ""
+	switch {
+	case (f.setupFD >= 0) != (f.listenFD >= 0):
+		return errors.New("--setup-fd and --listen-fd go together")
+	case f.setupFD < 0 && !f.stdio && f.listen == "":
+		return errors.New("nothing to serve: give --stdio or --listen")
+	case token && f.listen == "":
+		return errors.New("--token-fd and --token-env go with --listen")
+	case f.tokenFD >= 0 && f.tokenEnv != "":
+		return errors.New("give --token-fd or --token-env, not both")
+	case abstract(f.listen) && !token:
+		return errors.New("--listen @NAME needs a token: no file system keeps others from connecting to it")
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+//go:build linux
+
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+func TestParseFlags(t *testing.T) {
+	got, err := parseFlags([]string{
+		"--stdio", "--listen", "@name", "--token-env", "T", "--grace", "30", "--deadline", "1700000000123",
+		"--uid", "1", "--gid", "2", "--workdir", "/w", "--seccomp", "/f",
+		"--rlimit", "nofile=10", "--rlimit", "2=unlimited",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := flags{
+		stdio: true, listen: "@name", listenFD: -1, setupFD: -1, tokenFD: -1, tokenEnv: "T", grace: 30,
+		deadline: time.UnixMilli(1700000000123), uid: 1, gid: 2, workdir: "/w", seccomp: "/f",
+		rlimits: []agentproto.Rlimit{{Resource: 7, Value: 10}, {Resource: 2, Value: math.MaxUint64}},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(flags{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestParseFlagsRefuses(t *testing.T) {
+	for _, c := range []struct{ args, says string }{
+		{"", "nothing to serve"},
+		{"--stdio --nonsense 1", `unknown flag "--nonsense"`},
+		{"--stdio --grace", "--grace needs a value"},
+		{"--stdio --grace -1", "not a number"},
+		{"--stdio --deadline 0", "milliseconds"},
+		{"--stdio --deadline soon", "milliseconds"},
+		{"--stdio --rlimit nofile", "RESOURCE=VALUE"},
+		{"--stdio --rlimit files=1", "nofile"},
+		{"--stdio --rlimit 16=1", "nofile"},
+		{"--stdio --rlimit core=-1", "unlimited"},
+		{"--stdio --token-env T", "go with --listen"},
+		{"--listen /s --token-env T --token-fd 3", "not both"},
+		{"--listen @s", "needs a token"},
+		{"--setup-fd 3", "go together"},
+	} {
+		_, err := parseFlags(strings.Fields(c.args))
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.args, err)
+		}
+	}
+}
