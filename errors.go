@@ -18,8 +18,6 @@ var (
 	ErrLost = errors.New("outcome is lost")
 	// ErrEmptyCommand: Exec or Shell was given nothing to run.
 	ErrEmptyCommand = errors.New("command is empty")
-	// ErrInvalid: an option or argument makes no sense.
-	ErrInvalid = errors.New("invalid")
 	// ErrToolchain: the program that runs the language is not in the sandbox.
 	ErrToolchain = errors.New("toolchain is missing")
 	// ErrOutput: a writer or callback of the caller failed; the run's result is
@@ -28,6 +26,8 @@ var (
 	// ErrDecode: output is not valid UTF-8 and strict decoding was asked for.
 	ErrDecode = errors.New("output is not valid UTF-8")
 
+	// ErrInvalid: an option or argument makes no sense.
+	ErrInvalid = backend.ErrInvalid
 	// ErrNotFound: no sandbox of that id lives.
 	ErrNotFound = backend.ErrNotFound
 	// ErrUnsupported: this machine or operating system cannot do this.

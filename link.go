@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 )
@@ -47,6 +48,22 @@ func (l *link) get(ctx context.Context) (*agentclient.Client, error) {
 	}
 	l.client = client
 	return client, nil
+}
+
+// shutdownGrace bounds how long an agent may take to acknowledge that it ends.
+const shutdownGrace = 2 * time.Second
+
+// shutdown asks the agent to end and tells whether it has acknowledged that.
+func (l *link) shutdown() bool {
+	l.mu.Lock()
+	client := l.client
+	l.mu.Unlock()
+	if client == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
+	defer cancel()
+	return client.Shutdown(ctx) == nil
 }
 
 func (l *link) close() error {

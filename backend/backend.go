@@ -57,6 +57,15 @@ type Machine interface {
 	Done() <-chan struct{}
 }
 
+// An AgentEnder is a machine that ends by itself, and whose engine then removes it, when
+// its agent ends. That takes less of the caller's time than Close.
+type AgentEnder interface {
+	Machine
+	// AgentEnded is called in place of Close when the agent has acknowledged that it
+	// ends. What is left to remove may go after it returns.
+	AgentEnded() error
+}
+
 // Spec is what a machine is created from.
 type Spec struct {
 	// ID is unique, of [a-z0-9-], at most 40 bytes.
@@ -115,6 +124,9 @@ type Guest struct {
 	// working folder. Empty means Workdir.
 	StartDir string
 	TempDir  string
+	// Command is put before every program's arguments: an environment that has to be
+	// entered, such as {"micromamba", "run", "-n", "base"}.
+	Command []string
 	// Host tells that the root filesystem is the host's own toolchains.
 	Host bool
 	// Image is the image's resolved name, or "host".

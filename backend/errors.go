@@ -4,6 +4,8 @@ import "errors"
 
 // Errors that a backend's methods wrap.
 var (
+	// ErrInvalid: an option or argument makes no sense.
+	ErrInvalid = errors.New("invalid")
 	// ErrNotFound: no sandbox of that id lives.
 	ErrNotFound = errors.New("no such sandbox")
 	// ErrUnsupported: this machine or operating system cannot run this backend.
