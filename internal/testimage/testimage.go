@@ -20,16 +20,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Unavailable skips the test with the reason, or fails it where a test that can
-// run must run.
-func Unavailable(t testing.TB, reason string) {
-	t.Helper()
-	if os.Getenv("LLMSANDBOX_REQUIRE") == "1" {
-		t.Fatal(reason)
-	}
-	t.Skip(reason)
-}
-
 // applets are the commands of the busybox image.
 var applets = []string{"sh", "ash", "cat", "echo", "env", "false", "head", "id", "ls", "mkdir", "mount", "ps", "pwd", "rm", "sleep", "stat", "touch", "true", "wc"}
 

@@ -1,0 +1,171 @@
+package testengine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/moby/moby/client"
+	"go.uber.org/goleak"
+)
+
+// startTimeout and stopTimeout bound what takes a second or two.
+const (
+	startTimeout = 2 * time.Minute
+	stopTimeout  = time.Minute
+)
+
+// A command is how a daemon is started.
+type command struct {
+	argv   []string
+	env    []string // all of it; nil: this process's own
+	dir    string   // working folder
+	socket string   // where it serves, made for it
+	log    string   // what it prints
+	// runAs is the user; nil: this process's own.
+	runAs *syscall.Credential
+	// mounts gives it a mount namespace, in which the value is bound over the key.
+	mounts map[string]string
+}
+
+// A daemon is a running process that serves on a socket.
+type daemon struct {
+	cmd  *exec.Cmd
+	log  string
+	done chan struct{} // closed when it has ended
+	err  error         // how; read after done
+}
+
+// handOver makes the daemon's mounts, and hands it the listening socket as systemd
+// would: a client that connects from now on waits until the daemon answers, so that
+// nobody has to try again and again. The protocol wants the process's own id.
+const handOver = `
+set -e
+while [ "$1" != -- ]; do mkdir -p "$1" "$2"; mount --bind "$2" "$1"; shift 2; done
+shift
+export LISTEN_FDS=1 LISTEN_PID=$$
+exec "$@"`
+
+// start starts the daemon and returns when it answers.
+func start(ctx context.Context, c command) (*daemon, error) {
+	if err := os.Remove(c.socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: c.socket, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("listen for %s: %w", c.argv[0], err)
+	}
+	// The socket is the daemon's from here on: when that ends, connections are refused.
+	l.SetUnlinkOnClose(false)
+	defer l.Close()
+	inherited, err := l.File()
+	if err != nil {
+		return nil, err
+	}
+	defer inherited.Close()
+	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+
+	args := []string{"-c", handOver, "sh"}
+	for target, source := range c.mounts {
+		args = append(args, target, source)
+	}
+	d := &daemon{cmd: exec.Command("/bin/sh", append(append(args, "--"), c.argv...)...), log: c.log, done: make(chan struct{})}
+	d.cmd.Dir, d.cmd.Env, d.cmd.Stdout, d.cmd.Stderr = c.dir, c.env, log, log
+	d.cmd.ExtraFiles = []*os.File{inherited}
+	// On SIGTERM both engines end in good order.
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM, Credential: c.runAs}
+	if len(c.mounts) > 0 {
+		d.cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
+	}
+	started := make(chan error)
+	go d.run(started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", c.argv[0], err)
+	}
+	// Only the daemon may hold the socket now.
+	l.Close()
+	inherited.Close()
+	if err := d.answers(ctx, c.socket); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s does not answer: %w; it printed:\n%s", c.argv[0], err, d.tail()), d.stop())
+	}
+	return d, nil
+}
+
+// run starts the process and waits for it, on one thread: the kernel takes the end of
+// the thread that started a process for the end of its parent.
+func (d *daemon) run(started chan<- error) {
+	runtime.LockOSThread()
+	if err := d.cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	started <- nil
+	d.err = d.cmd.Wait()
+	close(d.done)
+}
+
+// answers asks once; the question waits in the socket. It fails at once when the
+// daemon ends, since its socket ends with it.
+func (d *daemon) answers(ctx context.Context, socket string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	c, err := client.New(client.WithHost("unix://" + socket))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.Ping(ctx, client.PingOptions{})
+	return err
+}
+
+// stop ends the daemon in good order, and by force when that takes too long, which is
+// an error.
+func (d *daemon) stop() error {
+	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	late := time.NewTimer(stopTimeout)
+	defer late.Stop()
+	select {
+	case <-d.done:
+		return nil
+	case <-late.C:
+		return errors.Join(fmt.Errorf("%s did not end on SIGTERM within %v; it printed:\n%s", d.cmd, stopTimeout, d.tail()), d.kill())
+	}
+}
+
+// kill ends the daemon as a crash would.
+func (d *daemon) kill() error {
+	if err := d.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-d.done
+	return nil
+}
+
+// tail is the end of what the daemon printed.
+func (d *daemon) tail() string {
+	data, err := os.ReadFile(d.log)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	return strings.Join(lines[max(0, len(lines)-30):], "\n")
+}
+
+// IgnoreDaemons is for a test that looks for leaked goroutines: each running engine
+// has one, which ends with Main.
+func IgnoreDaemons() goleak.Option {
+	return goleak.IgnoreAnyFunction("github.com/llmsandbox/llmsandbox/internal/testengine.(*daemon).run")
+}

@@ -1,0 +1,113 @@
+package testengine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/testimage"
+)
+
+// A Private is a Docker daemon of one test, which may do to it what it likes. It has
+// no images; see [Engine.Load]. It ends with the test.
+type Private struct {
+	Engine
+	run  string
+	args []string
+}
+
+// PrivateDocker starts a daemon of the test's own, with further options of dockerd,
+// such as --host=tcp://127.0.0.1:2376 and --tlsverify. Engine.Host stays what reaches it,
+// without encryption.
+func PrivateDocker(t testing.TB, args ...string) *Private {
+	t.Helper()
+	// Not t.TempDir: a daemon's sockets want a short path.
+	run, err := runFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(run); err != nil {
+			t.Error(err)
+		}
+	})
+	p := &Private{run: run, args: args, Engine: Engine{
+		Name: "docker", Host: "unix://" + filepath.Join(run, "docker.sock"), DataRoot: filepath.Join(run, "data"),
+	}}
+	if err := os.Mkdir(p.DataRoot, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p.Start(t)
+	t.Cleanup(func() {
+		if p.daemon == nil {
+			p.Start(t) // for it to end what it had started
+		}
+		if err := p.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// Start starts the daemon again, on the same data and the same socket.
+func (p *Private) Start(t testing.TB) {
+	t.Helper()
+	d, err := dockerd(context.WithoutCancel(t.Context()), p.DataRoot, p.run, p.args...)
+	testimage.Must(t, err)
+	p.daemon = d
+}
+
+// Stop ends the daemon in good order; its containers end with it, unless it has
+// --live-restore.
+func (p *Private) Stop(t testing.TB) {
+	t.Helper()
+	d := p.daemon
+	p.daemon = nil
+	if err := d.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kill ends the daemon as a crash does. Its containers go on for as long as no daemon
+// starts on the same data.
+func (p *Private) Kill(t testing.TB) {
+	t.Helper()
+	d := p.daemon
+	p.daemon = nil
+	if err := p.kill(d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kill waits for the containerd too, which the kernel kills with its daemon. Its pid
+// file goes: until the machine's first process has taken note of the end, the next
+// daemon would take it for alive, and wait for it.
+func (p *Private) kill(d *daemon) error {
+	pidfile := filepath.Join(p.run, "exec", "containerd", "containerd.pid")
+	data, err := os.ReadFile(pidfile)
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		return err
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return fmt.Errorf("the daemon's containerd: %w", err)
+	}
+	defer unix.Close(fd)
+	if err := d.kill(); err != nil {
+		return err
+	}
+	if err := awaitEnd(fd, "the killed daemon's containerd"); err != nil {
+		return err
+	}
+	return os.Remove(pidfile)
+}
