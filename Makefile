@@ -3,7 +3,7 @@ GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export GOTOOLCHAIN ?= auto
 
-.PHONY: build test test-deps unit e2e vm lint bench generate cross
+.PHONY: build test test-deps unit e2e vm lint bench generate cross images
 
 build: ## the command, into bin/
 	$(GO) build -trimpath -o bin/llmsandbox ./cmd/llmsandbox
@@ -33,3 +33,6 @@ generate: ## the embedded agent
 
 cross: ## everything for every platform that must build
 	scripts/cross
+
+images: ## the default images, with ENGINE=docker or podman; BASE= for another base
+	scripts/images
