@@ -1,0 +1,36 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/llmsandbox/llmsandbox/backend/engine/diagnose"
+)
+
+// Diagnose looks, in this order, at the configuration, the connection to the engine
+// that o names, and what the engine can. A check that later ones need ends the list
+// when it fails.
+func Diagnose(ctx context.Context, o ClientOptions) []diagnose.Finding {
+	config := diagnose.Finding{Check: "configuration", Level: diagnose.OK}
+	f, err := o.find()
+	if err != nil {
+		config.Level, config.Detail = diagnose.Failure, err.Error()
+		config.Fix = "correct what the message names: the option, the variable or the file"
+		return []diagnose.Finding{config}
+	}
+	config.Detail = fmt.Sprintf("%s (%s)", f.endpoint.Host, f.source)
+	all := append([]diagnose.Finding{config}, diagnose.Connection(ctx, f.endpoint)...)
+	if all[len(all)-1].Level == diagnose.Failure {
+		return all
+	}
+	c, err := f.client()
+	if err != nil {
+		return append(all, diagnose.Finding{Check: "client", Level: diagnose.Failure, Detail: err.Error(),
+			Fix: "correct what the message names: the option, the variable or the file"})
+	}
+	all = append(all, diagnose.Engine(ctx, c)...)
+	if err := c.Close(); err != nil {
+		return append(all, diagnose.Finding{Check: "client", Level: diagnose.Warning, Detail: "closing it: " + err.Error(), Fix: "try again"})
+	}
+	return all
+}

@@ -1,0 +1,107 @@
+// Package diagnose looks at a container engine and says what of it is fit for
+// sandboxes, what is not, and what to do about it.
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/moby/moby/client"
+	"github.com/moby/moby/client/pkg/versions"
+
+	"github.com/llmsandbox/llmsandbox/backend/engine/dial"
+)
+
+// MinAPIVersion is the oldest version of the engine's API that sandboxes work with.
+const MinAPIVersion = "1.41"
+
+// Level is how a check came out.
+type Level string
+
+// The levels of a Finding.
+const (
+	OK      Level = "ok"
+	Warning Level = "warning" // sandboxes work, but something is weaker or slower
+	Failure Level = "failure" // sandboxes do not work
+)
+
+// A Finding is the outcome of one check.
+type Finding struct {
+	Check  string `json:"check"` // what was looked at: "socket", "cgroup", ...
+	Level  Level  `json:"level"`
+	Detail string `json:"detail"`        // what was found
+	Fix    string `json:"fix,omitempty"` // what to do about it, unless Level is OK
+}
+
+// Connection checks that the engine can be connected to: for a local socket that it
+// exists, and that the caller may open it; for another host that it can be reached. A
+// check that failed is the last finding.
+func Connection(ctx context.Context, e dial.Endpoint) []Finding {
+	check := "connection"
+	local := strings.HasPrefix(e.Host, "unix:") || strings.HasPrefix(e.Host, "npipe:")
+	if local {
+		check = "socket"
+	}
+	passed := Finding{Check: check, Level: OK, Detail: e.Host}
+	err := e.Connect(ctx)
+	var known *dial.Error
+	switch {
+	case err == nil && local:
+		return []Finding{passed, {Check: "permission", Level: OK, Detail: "the caller may open the socket"}}
+	case err == nil:
+		return []Finding{passed}
+	case errors.As(err, &known) && known.Kind == dial.Permission:
+		return []Finding{passed, failed("permission", err)}
+	}
+	return []Finding{failed(check, err)}
+}
+
+// failed is a check that failed with err.
+func failed(check string, err error) Finding {
+	var e *dial.Error
+	if errors.As(err, &e) {
+		return Finding{Check: check, Level: Failure, Detail: fmt.Sprintf("%s: %s", e.Host, e.Why), Fix: e.Fix}
+	}
+	return Finding{Check: check, Level: Failure, Detail: err.Error(), Fix: "see the engine's own log"}
+}
+
+// Engine checks, over a client, that the engine answers and what it can. When it does
+// not answer, or is not one that sandboxes work on, that is the last finding.
+func Engine(ctx context.Context, c *client.Client) []Finding {
+	ping, err := c.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
+	if err != nil {
+		return []Finding{failed("answer", err)}
+	}
+	res, err := c.Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return []Finding{failed("answer", err)}
+	}
+	info := res.Info
+	all := []Finding{
+		{Check: "answer", Level: OK, Detail: "version " + info.ServerVersion},
+		apiVersion(ping.APIVersion, c.ClientVersion()),
+		platform(info),
+	}
+	for _, f := range all {
+		if f.Level == Failure {
+			return all
+		}
+	}
+	return append(all, cgroup(info), limits(info), storage(info), rootless(info), seccomp(info), confinement(info), runtimes(info))
+}
+
+// apiVersion looks at the version the engine offers and the one in use.
+func apiVersion(offered, used string) Finding {
+	f := Finding{Check: "API version", Level: OK, Detail: used}
+	switch {
+	case offered != "" && versions.LessThan(offered, MinAPIVersion):
+		f.Level, f.Detail = Failure, fmt.Sprintf("the engine offers %s, sandboxes need %s", offered, MinAPIVersion)
+		f.Fix = "install a newer engine: Docker 20.10, Podman 4, or later"
+	case versions.LessThan(used, MinAPIVersion):
+		f.Level, f.Detail = Failure, fmt.Sprintf("%s is set to be used, sandboxes need %s", used, MinAPIVersion)
+		f.Fix = "unset DOCKER_API_VERSION"
+	}
+	return f
+}
