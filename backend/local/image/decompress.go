@@ -17,6 +17,8 @@ import (
 // maxWindow is the memory a zstd stream may ask for; what `zstd --long` uses.
 const maxWindow = 128 << 20
 
+var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+
 type opener func(io.Reader) (io.ReadCloser, error)
 
 // packedWith tells how to decompress what begins with head; nil: it is not packed.
@@ -25,7 +27,7 @@ func packedWith(head []byte) opener {
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		return func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }
-	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+	case bytes.HasPrefix(head, zstdMagic):
 		return func(r io.Reader) (io.ReadCloser, error) {
 			d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 			if err != nil {

@@ -106,7 +106,7 @@ func (s *Store) pull(ctx context.Context, r reference, want v1.Platform, o Optio
 		return nil, err
 	}
 	b := newBudget(s.Limits)
-	c, err := s.find(ctx, r, want, b)
+	c, err := find(ctx, r, want, s.path("tmp"), b)
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +144,9 @@ func (s *Store) pull(ctx context.Context, r reference, want v1.Platform, o Optio
 	return s.newImage(ref, rec, held), nil
 }
 
-// find loads what the reference names, without its layers.
-func (s *Store) find(ctx context.Context, r reference, want v1.Platform, b *budget) (*candidate, error) {
+// find loads what the reference names, without its layers. tmp is a folder for what has
+// to be unpacked meanwhile.
+func find(ctx context.Context, r reference, want v1.Platform, tmp string, b *budget) (*candidate, error) {
 	switch r.kind {
 	case kindLayout:
 		root, err := os.OpenRoot(r.path)
@@ -160,7 +161,7 @@ func (s *Store) find(ctx context.Context, r reference, want v1.Platform, b *budg
 		c.close = func() { root.Close() }
 		return c, nil
 	case kindArchive:
-		a, err := openArchive(ctx, r.path, s.path("tmp"), b)
+		a, err := openArchive(ctx, r.path, tmp, b)
 		if err != nil {
 			return nil, err
 		}

@@ -21,6 +21,7 @@ type candidate struct {
 	digest string // of what the name meant
 	id     v1.Hash
 	file   *v1.ConfigFile
+	raw    []byte // what id is the digest of
 	config Config
 	layers []layer // bottom first
 	close  func()  // releases what fetching the layers needed
@@ -103,7 +104,7 @@ func (c *candidate) setConfig(raw []byte, want v1.Platform) error {
 	if !fits(have, want) {
 		return fmt.Errorf("image is for %.80s, not for %s: %w", platformString(have), platformString(want), backend.ErrImageNotFound)
 	}
-	c.file, c.config, c.id = file, config, digestOf(raw)
+	c.file, c.raw, c.config, c.id = file, raw, config, digestOf(raw)
 	return nil
 }
 
