@@ -1,0 +1,195 @@
+package image
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/containerd/errdefs"
+	"github.com/distribution/reference"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// CommitPrefix begins the names of the containers that Commit and CommitFiles make. They
+// are never started, and last as long as the call: an old one is left from a process that
+// died.
+const CommitPrefix = "llmsandbox-commit-"
+
+// A Commit says what an image made from a sandbox is like.
+type Commit struct {
+	// Tag is its name, which must be new.
+	Tag string
+	// Overwrite allows the name to be taken from the image that has it; it must be Tag
+	// again, letter by letter.
+	Overwrite string
+	// Base is the image the sandbox was made from. Its environment, user, entrypoint,
+	// command, labels and all else of its configuration are the new image's; one without
+	// a command gets /bin/sh.
+	Base Image
+	// Comment is kept in the image's history.
+	Comment string
+}
+
+// Commit makes an image of a container's files. Nothing of the container's own
+// configuration gets in: neither its environment, which may have secrets, nor its labels,
+// by which it could be taken for a sandbox. For that the engine's own commit is not
+// enough, which merges them in: the files are exported and imported again, so that the
+// image has one layer with all files and shares none with its base.
+//
+// What is on a tmpfs or a volume, such as a sandbox's /sandbox and /tmp, is part of no
+// container's files on any engine: see CommitFiles. Processes go on meanwhile; what they
+// write is in the image or is not.
+func (s *Store) Commit(ctx context.Context, containerID string, c Commit) (Image, error) {
+	img, err := s.commit(ctx, containerID, c)
+	if err != nil {
+		return Image{}, fmt.Errorf("commit container %s as %s: %w", containerID, clean(c.Tag), err)
+	}
+	return img, nil
+}
+
+func (s *Store) commit(ctx context.Context, containerID string, c Commit) (Image, error) {
+	tag, err := s.checkTag(ctx, c)
+	if err != nil {
+		return Image{}, err
+	}
+	files, err := s.Client.ContainerExport(ctx, containerID, client.ContainerExportOptions{})
+	if err != nil {
+		return Image{}, err
+	}
+	defer files.Close()
+	flat, err := s.importFiles(ctx, files)
+	if err != nil {
+		return Image{}, err
+	}
+	img, err := s.fromContainer(ctx, flat, tag, c, func(string) error { return nil })
+	// The new image keeps its layer. Where the engine counts it as a parent it stays, and
+	// goes with the new image.
+	_, dropErr := s.Client.ImageRemove(context.WithoutCancel(ctx), flat, client.ImageRemoveOptions{})
+	if errdefs.IsConflict(dropErr) || errdefs.IsNotFound(dropErr) {
+		dropErr = nil
+	}
+	if dropErr != nil {
+		return Image{}, joined(err, dropErr)
+	}
+	return img, err
+}
+
+// CommitFiles makes an image of its base and the files of a tar, in one layer on top of
+// it. Only files below dir get in: see filterTar for what is refused. They belong to
+// uid and gid in the image. The tar may be hostile.
+func (s *Store) CommitFiles(ctx context.Context, files io.Reader, dir string, uid, gid int, c Commit) (Image, error) {
+	img, err := s.commitFiles(ctx, files, dir, uid, gid, c)
+	if err != nil {
+		return Image{}, fmt.Errorf("commit files as %s: %w", clean(c.Tag), err)
+	}
+	return img, nil
+}
+
+func (s *Store) commitFiles(ctx context.Context, files io.Reader, dir string, uid, gid int, c Commit) (Image, error) {
+	tag, err := s.checkTag(ctx, c)
+	if err != nil {
+		return Image{}, err
+	}
+	return s.fromContainer(ctx, c.Base.ID, tag, c, func(id string) error {
+		return stream(func(w io.Writer) error { return filterTar(ctx, w, files, dir, uid, gid) }, func(r io.Reader) error {
+			_, err := s.Client.CopyToContainer(ctx, id, client.CopyToContainerOptions{
+				DestinationPath: "/", Content: r, CopyUIDGID: true, AllowOverwriteDirWithFile: false,
+			})
+			return err
+		})
+	})
+}
+
+// checkTag returns the tag in full when it may be given.
+func (s *Store) checkTag(ctx context.Context, c Commit) (reference.NamedTagged, error) {
+	ref, err := reference.ParseNormalizedNamed(c.Tag)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the tag: %w", backend.ErrInvalid, err)
+	}
+	tag, ok := reference.TagNameOnly(ref).(reference.NamedTagged)
+	if _, digested := ref.(reference.Digested); digested || !ok {
+		return nil, fmt.Errorf("%w: the tag is a digest: name it like name:tag", backend.ErrInvalid)
+	}
+	if c.Overwrite != "" && c.Overwrite != c.Tag {
+		return nil, fmt.Errorf("%w: what may be overwritten is %s, not the tag asked for", backend.ErrInvalid, clean(c.Overwrite))
+	}
+	_, err = s.inspect(ctx, tag.String())
+	switch {
+	case errdefs.IsNotFound(err):
+		return tag, nil
+	case err != nil:
+		return nil, err
+	case c.Overwrite == "":
+		return nil, fmt.Errorf("%w: an image of that name exists: choose another name, or say that it may be overwritten", backend.ErrInvalid)
+	}
+	return tag, nil
+}
+
+// importFiles makes an image without a name of a file system, and returns its id.
+func (s *Store) importFiles(ctx context.Context, files io.Reader) (string, error) {
+	res, err := s.Client.ImageImport(ctx, client.ImageImportSource{Source: files, SourceName: "-"}, "", client.ImageImportOptions{})
+	if err != nil {
+		return "", err
+	}
+	defer res.Close()
+	id := ""
+	err = eachMessage(res, func(m message) {
+		if m.Status != "" {
+			id = m.Status // the last message is the id
+		}
+	})
+	if err != nil {
+		return "", err
+	}
+	if img, err := s.inspect(ctx, id); err != nil || img.ID == "" {
+		return "", fmt.Errorf("the engine does not have what it imported as %q: %w", clean(id), err)
+	}
+	return id, nil
+}
+
+// fromContainer commits a container of an image that is never started, after fill has put
+// files into it. It has the base's configuration and nothing else.
+func (s *Store) fromContainer(ctx context.Context, image string, tag reference.NamedTagged, c Commit, fill func(id string) error) (_ Image, err error) {
+	config, err := s.baseConfig(ctx, c.Base)
+	if err != nil {
+		return Image{}, err
+	}
+	config.Image = image
+	if len(config.Cmd)+len(config.Entrypoint) == 0 {
+		config.Cmd = []string{"/bin/sh"} // engines have no container without a command
+	}
+	// It can have no label to be found by when this process dies, since that would be in
+	// the image: it is known by its name.
+	made, err := s.Client.ContainerCreate(ctx, client.ContainerCreateOptions{
+		Name: CommitPrefix + strings.ToLower(rand.Text()), Config: config, HostConfig: &container.HostConfig{NetworkMode: "none"},
+	})
+	if err != nil {
+		return Image{}, err
+	}
+	defer func() {
+		_, e := s.Client.ContainerRemove(context.WithoutCancel(ctx), made.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		if e != nil && !errdefs.IsNotFound(e) {
+			err = joined(err, e)
+		}
+	}()
+	if err := fill(made.ID); err != nil {
+		return Image{}, err
+	}
+	res, err := s.Client.ContainerCommit(ctx, made.ID, client.ContainerCommitOptions{
+		Reference: tag.String(), Comment: c.Comment, NoPause: true,
+	})
+	if err != nil {
+		return Image{}, err
+	}
+	img, err := s.inspect(ctx, tag.String())
+	if err != nil {
+		return Image{}, fmt.Errorf("the engine does not have what it committed as %s: %w", res.ID, err)
+	}
+	img.Ref, img.Made = reference.FamiliarString(tag), c.Overwrite == ""
+	return img, nil
+}

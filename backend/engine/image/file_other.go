@@ -1,0 +1,5 @@
+//go:build !unix
+
+package image
+
+const openNonblock = 0
