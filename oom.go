@@ -22,9 +22,16 @@ func watchOOM(ctx context.Context, m backend.Machine) oomWatch {
 }
 
 // happened tells whether a run that failed did so because of memory: the kernel
-// counted a kill meanwhile, and the run's own process was killed or gave up.
+// counted a kill meanwhile, and the run's own process was killed or gave up. The
+// agent's count, where it has one, is that of the process's own time.
 func (w *oomWatch) happened(ctx context.Context, exit agentproto.Exit) bool {
-	if !w.known || (exit.Signal != 0 && exit.Signal != sigKill) {
+	if exit.Signal != 0 && exit.Signal != sigKill {
+		return false
+	}
+	if exit.OOMKnown {
+		return exit.OOMKills > 0
+	}
+	if !w.known {
 		return false
 	}
 	n, known := w.machine.OOMKills(ctx)

@@ -39,6 +39,9 @@ func TestOutcome(t *testing.T) {
 		"memory of a child":        {exit: agentproto.Exit{Code: 1}, kills: 2, known: true, want: StatusOutOfMemory, code: 1},
 		"memory not known":         {exit: agentproto.Exit{Signal: 9}, kills: 1, want: StatusKilled, code: -1},
 		"segfault is never memory": {exit: agentproto.Exit{Signal: 11}, kills: 1, known: true, want: StatusKilled, code: -1},
+		"memory by the agent":      {exit: agentproto.Exit{Signal: 9, OOMKnown: true, OOMKills: 1}, want: StatusOutOfMemory, code: -1},
+		"the agent knows better":   {exit: agentproto.Exit{Signal: 9, OOMKnown: true}, kills: 1, known: true, want: StatusKilled, code: -1},
+		"an agent that knows none": {exit: agentproto.Exit{Signal: 9, OOMKills: 1}, known: true, want: StatusKilled, code: -1},
 		"killed":                   {exit: agentproto.Exit{Signal: 15}, known: true, want: StatusKilled, code: -1},
 	} {
 		t.Run(name, func(t *testing.T) {

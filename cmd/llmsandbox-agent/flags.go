@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/guest/seed"
 )
 
 // flags are what the agent is told by its command line.
@@ -27,9 +28,12 @@ type flags struct {
 	workdir  string    // --workdir DIR: where commands start
 	seccomp  string    // --seccomp FILE: the filter of every process, an array of struct sock_filter
 	rlimits  []agentproto.Rlimit
+	seeds    []seed.Pair
 }
 
-// parseFlags reads the command line. --rlimit RESOURCE=VALUE may be repeated.
+// parseFlags reads the command line. --rlimit RESOURCE=VALUE, which holds for every
+// process, and --seed SOURCE=TARGET, which makes TARGET a writable tree of links to the
+// files of SOURCE, may be repeated.
 func parseFlags(args []string) (flags, error) {
 	f := flags{listenFD: -1, setupFD: -1, tokenFD: -1, grace: -1, uid: -1, gid: -1}
 	set := map[string]func(string) error{
@@ -45,6 +49,7 @@ func parseFlags(args []string) (flags, error) {
 		"--workdir":   text(&f.workdir),
 		"--seccomp":   text(&f.seccomp),
 		"--rlimit":    f.addRlimit,
+		"--seed":      f.addSeed,
 	}
 	for len(args) > 0 {
 		name := args[0]
@@ -98,6 +103,12 @@ func (f *flags) setDeadline(s string) error {
 func (f *flags) addRlimit(s string) error {
 	r, err := parseRlimit(s)
 	f.rlimits = append(f.rlimits, r)
+	return err
+}
+
+func (f *flags) addSeed(s string) error {
+	p, err := seed.Parse(s)
+	f.seeds = append(f.seeds, p)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/guest/seed"
 )
 
 func TestParseFlags(t *testing.T) {
@@ -18,6 +19,7 @@ func TestParseFlags(t *testing.T) {
 		"--stdio", "--listen", "@name", "--token-env", "T", "--grace", "30", "--deadline", "1700000000123",
 		"--uid", "1", "--gid", "2", "--workdir", "/w", "--seccomp", "/f",
 		"--rlimit", "nofile=10", "--rlimit", "2=unlimited",
+		"--seed", "/a/=/b/c",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -26,6 +28,7 @@ func TestParseFlags(t *testing.T) {
 		stdio: true, listen: "@name", listenFD: -1, setupFD: -1, tokenFD: -1, tokenEnv: "T", grace: 30,
 		deadline: time.UnixMilli(1700000000123), uid: 1, gid: 2, workdir: "/w", seccomp: "/f",
 		rlimits: []agentproto.Rlimit{{Resource: 7, Value: 10}, {Resource: 2, Value: math.MaxUint64}},
+		seeds:   []seed.Pair{{Source: "/a", Target: "/b/c"}},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(flags{})); diff != "" {
 		t.Error(diff)
@@ -44,6 +47,8 @@ func TestParseFlagsRefuses(t *testing.T) {
 		{"--stdio --rlimit files=1", "nofile"},
 		{"--stdio --rlimit 16=1", "nofile"},
 		{"--stdio --rlimit core=-1", "unlimited"},
+		{"--stdio --seed /a", "SOURCE=TARGET"},
+		{"--stdio --seed a=/b", "absolute"},
 		{"--stdio --token-env T", "go with --listen"},
 		{"--listen /s --token-env T --token-fd 3", "not both"},
 		{"--listen @s", "needs a token"},

@@ -88,6 +88,8 @@ func (f *flags) options() (guest.Options, error) {
 		Workdir:     f.workdir,
 		Rlimits:     f.rlimits,
 		OOMScoreAdj: codeOOMScoreAdj,
+		CountOOM:    true,
+		Prepare:     f.plant,
 	}
 	if f.uid >= 0 {
 		opts.CodeUID = uint32(f.uid)
@@ -100,6 +102,16 @@ func (f *flags) options() (guest.Options, error) {
 		return opts, err
 	}
 	return opts, addFiles(&opts)
+}
+
+// plant makes the trees of links.
+func (f *flags) plant() error {
+	for _, p := range f.seeds {
+		if err := p.Plant(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // codeOOMScoreAdj makes the kernel kill code rather than the agent when memory is

@@ -34,6 +34,14 @@ func TestBinary(t *testing.T) {
 			t.Errorf("%s: sum %s, %v", arch, got, err)
 		}
 	}
+	one, err := Key("amd64")
+	other, err2 := Key("arm64")
+	if err != nil || err2 != nil || one == "" || one == other {
+		t.Errorf("keys %q, %v and %q, %v", one, err, other, err2)
+	}
+	if _, err := Key("mips"); err == nil {
+		t.Error("a key for mips")
+	}
 	if _, err := Open("mips"); err == nil {
 		t.Error("an agent for mips")
 	}

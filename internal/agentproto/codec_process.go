@@ -111,7 +111,9 @@ func (m *Exit) append(b []byte) []byte {
 	b = appendUint(b, m.OutTotal)
 	b = appendUint(b, m.ErrTotal)
 	b = appendBool(b, m.OutCut)
-	return appendBool(b, m.ErrCut)
+	b = appendBool(b, m.ErrCut)
+	b = appendUint(b, m.OOMKills)
+	return appendBool(b, m.OOMKnown)
 }
 
 func (m *Exit) parse(d *decoder) {
@@ -126,6 +128,8 @@ func (m *Exit) parse(d *decoder) {
 	m.ErrTotal = d.uint64()
 	m.OutCut = d.bool()
 	m.ErrCut = d.bool()
+	m.OOMKills = d.uint64()
+	m.OOMKnown = d.bool()
 }
 
 func (m *AttachRequest) append(b []byte) []byte {

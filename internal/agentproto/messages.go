@@ -189,6 +189,11 @@ type Exit struct {
 	// OutCut and ErrCut tell that more was written to the channel and dropped
 	// because of StartRequest.OutputLimit.
 	OutCut, ErrCut bool
+	// OOMKills is how many processes the kernel killed for memory in the sandbox's
+	// own memory cgroup between the start and the end of this one. It means
+	// something only when OOMKnown is set: not every agent can see that group.
+	OOMKills uint64
+	OOMKnown bool
 }
 
 // AttachRequest takes over a running (or ended and not yet collected) process,

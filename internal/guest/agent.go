@@ -24,8 +24,11 @@ type Agent struct {
 	spawner  *spawner
 	orphans  *orphans
 	seccomp  *sockFprog
-	uid, gid uint32 // the agent's own
-	caps     bool   // the agent holds capabilities
+	oom      *oomCounter   // nil: not known
+	prepared chan struct{} // closed when Options.Prepare has returned
+	prepErr  error         // what it returned
+	uid, gid uint32        // the agent's own
+	caps     bool          // the agent holds capabilities
 
 	mu        sync.Mutex
 	processes map[uint64]*process
@@ -57,6 +60,7 @@ func New(opts Options) (*Agent, error) {
 		gid:       uint32(unix.Getegid()),
 		processes: map[uint64]*process{},
 		quit:      make(chan struct{}),
+		prepared:  make(chan struct{}),
 	}
 	if err := Harden(); err != nil {
 		return nil, err
@@ -75,6 +79,9 @@ func New(opts Options) (*Agent, error) {
 	if err := a.loadFilter(opts.Seccomp); err != nil {
 		return nil, err
 	}
+	if opts.CountOOM {
+		a.oom = openOOMCounter()
+	}
 	a.orphans = newOrphans()
 	if a.spawner, err = newSpawner(opts.OnSpawnerThread); err != nil {
 		return nil, err
@@ -82,7 +89,19 @@ func New(opts Options) (*Agent, error) {
 	if err := a.takeFileIdentity(); err != nil {
 		return nil, err
 	}
-	return a, a.sayHello()
+	if err := a.sayHello(); err != nil {
+		return nil, err
+	}
+	go a.prepareAll()
+	return a, nil
+}
+
+// prepareAll runs Options.Prepare. It has the code's identity for files by now.
+func (a *Agent) prepareAll() {
+	defer close(a.prepared)
+	if a.opts.Prepare != nil {
+		a.prepErr = a.opts.Prepare()
+	}
 }
 
 // Harden makes this process unreadable for others of its uid.

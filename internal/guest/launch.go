@@ -51,7 +51,7 @@ func (a *Agent) prepare(req *agentproto.StartRequest) (*launch, error) {
 	if !path.IsAbs(l.dirName) {
 		l.dirName = path.Join(a.opts.Workdir, l.dirName)
 	}
-	if a.opts.OOMScoreAdj != 0 {
+	if a.opts.OOMScoreAdj != 0 && !a.scoresLate() {
 		l.oomText = []byte(strconv.Itoa(a.opts.OOMScoreAdj))
 		l.oomDump = a.caps && a.uid != 0
 		l.oomFSUID = uintptr(a.uid)
@@ -130,6 +130,9 @@ func (a *Agent) limits(asked []agentproto.Rlimit) ([]rlimit, error) {
 	for _, r := range slices.Concat(a.opts.Rlimits, asked) {
 		if r.Resource > 15 {
 			return nil, failf(agentproto.CodeBadRequest, "resource limit %d does not exist", r.Resource)
+		}
+		if r.Resource == unix.RLIMIT_CORE && r.Value == 0 {
+			continue // no core files is what the first entry says better
 		}
 		list = append(list, rlimit{resource: uintptr(r.Resource), want: r.Value})
 	}

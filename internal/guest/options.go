@@ -22,6 +22,9 @@ type Options struct {
 	// OOMScoreAdj is given to every process, so that the kernel kills code rather
 	// than the agent when memory runs out. 0 leaves it as it is.
 	OOMScoreAdj int
+	// CountOOM has the end of every process tell how many the kernel killed for
+	// memory meanwhile, where the agent can see that.
+	CountOOM bool
 	// MaxProcesses bounds how many processes run at once that were started by
 	// request; 0 means 1024.
 	MaxProcesses int
@@ -31,6 +34,9 @@ type Options struct {
 	// OnSpawnerThread runs first on the thread that all processes are forked from,
 	// for what is a thread's own, such as unshared namespaces of children.
 	OnSpawnerThread func() error
+	// Prepare, when set, runs beside serving, and every process waits for it: what
+	// they need that takes its time. Its error is that of every start.
+	Prepare func() error
 	// Files serves the calls about files; nil means they are not supported.
 	Files Files
 	// Capabilities are added to those the agent finds by itself.

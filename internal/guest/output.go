@@ -138,15 +138,6 @@ func (o *output) readNow(p []byte) (n int, err error) {
 	return n, err
 }
 
-func readFD(fd int, p []byte) (int, error) {
-	for {
-		n, err := unix.Read(fd, p)
-		if err != unix.EINTR {
-			return n, err
-		}
-	}
-}
-
 // waitRoom waits for space in the buffer; false means that nobody will make any.
 func (o *output) waitRoom() bool {
 	o.mu.Lock()

@@ -21,6 +21,7 @@ type process struct {
 	supervisor int
 	req        agentproto.StartRequest // without files, environment
 	started    time.Time
+	oomBefore  uint64 // the kernel's count of kills for memory at the start
 	timer      *time.Timer
 
 	outputs [2]*output // of ChanOut and ChanErr; the latter nil when merged
@@ -97,6 +98,7 @@ func (p *process) watch() {
 		// Somebody killed the supervisor: what became of the program was not seen.
 		p.stopTimer()
 		p.exit = agentproto.Exit{WallMicros: uint64(time.Since(p.started).Microseconds()), Reason: p.killReason()}
+		p.countOOM(&p.exit)
 	}
 	select {
 	case <-p.gone:
@@ -122,6 +124,7 @@ func (p *process) mainEnded(rec record) {
 	} else {
 		exit.Code = uint32(ws.ExitStatus())
 	}
+	p.countOOM(&exit)
 	p.stopTimer()
 	p.mu.Lock()
 	p.running = false
@@ -130,6 +133,14 @@ func (p *process) mainEnded(rec record) {
 	}
 	p.mu.Unlock()
 	p.exit = exit
+}
+
+// countOOM tells how many processes the kernel killed for memory since the start. It
+// counts each before it kills it, so the end that a kill causes comes after its count.
+func (p *process) countOOM(exit *agentproto.Exit) {
+	if now, known := p.agent.oom.count(); known {
+		exit.OOMKills, exit.OOMKnown = now-min(p.oomBefore, now), true
+	}
 }
 
 func (p *process) stopTimer() {

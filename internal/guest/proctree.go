@@ -27,21 +27,7 @@ func (p procFS) read(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	buf := make([]byte, 0, 1024)
-	for len(buf) < maxProcFile {
-		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
-		}
-		n, err := readFD(fd, buf[len(buf):cap(buf)])
-		if err != nil {
-			return nil, err
-		}
-		if n <= 0 {
-			break
-		}
-		buf = buf[:len(buf)+n]
-	}
-	return buf, nil
+	return readAll(fd, maxProcFile)
 }
 
 // numbers lists the entries of a folder that are numbers.

@@ -43,6 +43,9 @@ func (a *Agent) serveStart(call *agentproto.Call) error {
 
 // start writes the request's files and starts its program.
 func (a *Agent) start(req *agentproto.StartRequest) (*process, error) {
+	if <-a.prepared; a.prepErr != nil {
+		return nil, failf(agentproto.CodeInternal, "the sandbox could not be prepared: %v", a.prepErr)
+	}
 	l, err := a.prepare(req)
 	if err != nil {
 		return nil, err
@@ -65,6 +68,7 @@ func (a *Agent) start(req *agentproto.StartRequest) (*process, error) {
 	argv, size := req.Argv, req.PTY
 	req.Files, req.Env = nil, nil
 	p.req = *req
+	p.oomBefore, _ = a.oom.count()
 	ends, err := p.openStreams(l, size)
 	defer ends.close()
 	if err == nil {
@@ -81,6 +85,7 @@ func (a *Agent) start(req *agentproto.StartRequest) (*process, error) {
 		p.pid = int(rec.arg)
 		p.running = true
 		p.budget = p.req.OutputLimit
+		a.preferToKill(p.pid)
 		return p, nil
 	}
 	p.closeStreams()

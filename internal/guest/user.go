@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
@@ -69,22 +67,9 @@ func parseID(s string) (uint32, bool) {
 
 // findEntry returns the fields of the first line whose given field has that value.
 func findEntry(file string, field int, value string) []string {
-	// Code may have put anything there, such as a FIFO: never wait, never read on.
-	fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	text, err := readBounded(file, maxUserFile)
 	if err != nil {
 		return nil
-	}
-	defer unix.Close(fd)
-	text := make([]byte, 0, 4096)
-	for len(text) < maxUserFile {
-		if len(text) == cap(text) {
-			text = append(text, 0)[:len(text)]
-		}
-		n, err := readFD(fd, text[len(text):cap(text)])
-		if err != nil || n <= 0 {
-			break
-		}
-		text = text[:len(text)+n]
 	}
 	for line := range strings.SplitSeq(string(text), "\n") {
 		if f := strings.Split(line, ":"); len(f) > field && f[field] == value {

@@ -1,0 +1,148 @@
+//go:build linux
+
+// Package seed makes a folder that cannot be written to usable as one that can: a
+// second tree with folders of its own, whose files are symbolic links to the first
+// one's. What is prepared once, such as a compiler's cache, then serves every sandbox
+// without being copied, and without an overlay, which needs rights that a container
+// does not give.
+package seed
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxDepth bounds how deep folders may lie in each other.
+	maxDepth = 64
+	// maxEntries bounds files and folders together: each costs memory that the
+	// sandbox is charged for.
+	maxEntries = 1 << 18
+)
+
+// A Pair is a folder and where its tree of links appears.
+type Pair struct {
+	Source string // absolute path of a folder
+	Target string // absolute path; made with all above it
+}
+
+// Parse parses SOURCE=TARGET.
+func Parse(s string) (Pair, error) {
+	source, target, ok := strings.Cut(s, "=")
+	if !ok || !path.IsAbs(source) || !path.IsAbs(target) {
+		return Pair{}, errors.New("not two absolute paths SOURCE=TARGET")
+	}
+	return Pair{Source: path.Clean(source), Target: path.Clean(target)}, nil
+}
+
+// Plant makes the tree of links. What exists in the target already stays as it is.
+func (p Pair) Plant() error {
+	w := &walk{buf: make([]byte, 64<<10)}
+	err := w.plant(p)
+	if err != nil {
+		return fmt.Errorf("link the files of %s into %s: %w", p.Source, p.Target, err)
+	}
+	return nil
+}
+
+type walk struct {
+	buf     []byte
+	entries int
+}
+
+func (w *walk) plant(p Pair) error {
+	from, err := unix.Open(p.Source, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open the source: %w", err)
+	}
+	defer unix.Close(from)
+	to, err := makeAll(p.Target)
+	if err != nil {
+		return fmt.Errorf("make the target: %w", err)
+	}
+	defer unix.Close(to)
+	return w.folder(from, to, p.Source, 0)
+}
+
+// folder links the entries of one folder, and then those of the folders in it.
+func (w *walk) folder(from, to int, source string, depth int) error {
+	if depth == maxDepth {
+		return fmt.Errorf("more than %d folders in each other", maxDepth)
+	}
+	var folders []string
+	for {
+		n, err := unix.Getdents(from, w.buf)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", source, err)
+		}
+		if n <= 0 {
+			break
+		}
+		for entry, kind := range entries(w.buf[:n]) {
+			if w.entries++; w.entries > maxEntries {
+				return fmt.Errorf("more than %d files", maxEntries)
+			}
+			if kind == unix.DT_UNKNOWN {
+				if kind, err = kindOf(from, entry); err != nil {
+					return fmt.Errorf("look at %s/%s: %w", source, entry, err)
+				}
+			}
+			if kind == unix.DT_DIR {
+				folders = append(folders, entry)
+				continue
+			}
+			if err := unix.Symlinkat(source+"/"+entry, to, entry); err != nil && err != unix.EEXIST {
+				return fmt.Errorf("link %s/%s: %w", source, entry, err)
+			}
+		}
+	}
+	for _, name := range folders {
+		if err := w.enter(from, to, source, name, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) enter(from, to int, source, name string, depth int) error {
+	source += "/" + name
+	sub, err := unix.Openat(from, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", source, err)
+	}
+	defer unix.Close(sub)
+	made, err := makeFolder(to, name)
+	if err != nil {
+		return fmt.Errorf("make the folder of %s: %w", source, err)
+	}
+	defer unix.Close(made)
+	return w.folder(sub, made, source, depth+1)
+}
+
+// makeAll makes a folder and all above it, and opens it.
+func makeAll(target string) (int, error) {
+	fd, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	for _, name := range strings.Split(strings.Trim(target, "/"), "/") {
+		if err != nil || name == "" {
+			break
+		}
+		above := fd
+		fd, err = makeFolder(above, name)
+		unix.Close(above)
+	}
+	return fd, err
+}
+
+// makeFolder makes a folder, unless it exists, and opens it.
+func makeFolder(in int, name string) (int, error) {
+	err := unix.Mkdirat(in, name, 0o755)
+	fd, oerr := unix.Openat(in, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if oerr != nil && err != nil && err != unix.EEXIST {
+		return -1, fmt.Errorf("%s: %w", name, err)
+	}
+	return fd, oerr
+}
