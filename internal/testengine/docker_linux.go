@@ -11,29 +11,35 @@ import (
 )
 
 func startDocker(ctx context.Context) (*Engine, error) {
-	data, err := cacheFolder("docker")
+	folder, err := cacheFolder("docker")
 	if err != nil {
 		return nil, err
 	}
-	if err := endLeftover(filepath.Join(data, "docker.pid"), "dockerd"); err != nil {
+	if err := endLeftover(filepath.Join(folder, "docker.pid"), "dockerd"); err != nil {
 		return nil, err
 	}
-	run, err := runFolder()
+	run, err := runFolder("docker", os.Geteuid())
 	if err != nil {
 		return nil, err
 	}
-	d, err := dockerd(ctx, data, run)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(run))
-	}
-	return &Engine{
-		Name: "docker", Host: "unix://" + filepath.Join(run, "docker.sock"), DataRoot: data,
-		daemon: d, cleanup: func() error { return os.RemoveAll(run) },
-	}, nil
+	return dockerIn(ctx, folder, run)
 }
 
-// dockerd starts a Docker daemon that keeps to two folders.
-func dockerd(ctx context.Context, data, run string, args ...string) (*daemon, error) {
+// dockerIn starts a Docker daemon that keeps to two folders, of which the second goes
+// with it.
+func dockerIn(ctx context.Context, folder, run string, args ...string) (*Engine, error) {
+	e := &Engine{
+		Name: "docker", Host: "unix://" + filepath.Join(run, "docker.sock"), DataRoot: filepath.Join(folder, "storage"),
+		cleanup: func() error { return removeRun(run) },
+	}
+	var err error
+	if e.daemon, err = dockerd(ctx, folder, run, e.DataRoot, args...); err != nil {
+		return nil, errors.Join(err, e.cleanup())
+	}
+	return e, nil
+}
+
+func dockerd(ctx context.Context, folder, run, data string, args ...string) (*daemon, error) {
 	if os.Geteuid() != 0 {
 		return nil, testimage.Lack("a Docker daemon for tests needs root")
 	}
@@ -47,7 +53,7 @@ func dockerd(ctx context.Context, data, run string, args ...string) (*daemon, er
 		return nil, err
 	}
 	argv := []string{program, "--host", "fd://", "--config-file", config, "--data-root", data,
-		"--exec-root", filepath.Join(run, "exec"), "--pidfile", filepath.Join(data, "docker.pid"),
+		"--exec-root", filepath.Join(run, "exec"), "--pidfile", filepath.Join(folder, "docker.pid"),
 		"--bridge=none", "--iptables=false", "--ip6tables=false"}
 	return start(ctx, command{
 		argv: append(argv, args...), dir: run,

@@ -1,6 +1,8 @@
 package testengine
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,9 +22,63 @@ func cacheFolder(name string) (string, error) {
 	return folder, os.MkdirAll(folder, 0o700)
 }
 
-// runFolder is a new folder for sockets and state that end with the engine. Its path
-// is short: a socket's must be.
-func runFolder() (string, error) { return os.MkdirTemp("/tmp", "llmsandbox-engine-") }
+// runFolder is for what an engine of a user keeps while it runs. Podman holds that it
+// never moves and has a path of at most 50 bytes. It is there from before only when a
+// test binary died, and then tells the engine what it has to clean up, unless the
+// machine has started anew since.
+func runFolder(name string, uid int) (string, error) {
+	parent := fmt.Sprintf("/tmp/llmsandbox-test-%d", uid)
+	if err := ownFolder(parent, uid); err != nil {
+		return "", err
+	}
+	run := filepath.Join(parent, name)
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", err
+	}
+	mark := filepath.Join(run, "boot")
+	if old, err := os.ReadFile(mark); err != nil || !bytes.Equal(old, boot) {
+		if err := os.RemoveAll(run); err != nil {
+			return "", err
+		}
+	}
+	if err := ownFolder(run, uid); err != nil {
+		return "", err
+	}
+	return run, os.WriteFile(mark, boot, 0o600)
+}
+
+// ownFolder makes a folder that is the user's alone. Where it lies, others may have
+// made something of that name.
+func ownFolder(path string, uid int) error {
+	err := os.Mkdir(path, 0o700)
+	if err == nil {
+		return os.Lchown(path, uid, -1)
+	}
+	if !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || !info.IsDir() || int(st.Uid) != uid || info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%s is not a folder of user %d alone: remove it", path, uid)
+	}
+	return nil
+}
+
+// removeRun removes the folder of an engine that has ended, and the user's when it was
+// the last one.
+func removeRun(run string) error {
+	if err := os.RemoveAll(run); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Dir(run)); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
 
 // takeTurn waits until no other test binary has engines. The lock goes with the
 // process.
@@ -40,7 +96,7 @@ var takeTurn = sync.OnceValue(func() error {
 		if err == nil {
 			return nil
 		}
-		if err != syscall.EINTR {
+		if !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("lock of the test engines: %w", err)
 		}
 	}

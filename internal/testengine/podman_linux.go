@@ -16,23 +16,17 @@ func startPodman(ctx context.Context) (*Engine, error) {
 	if os.Geteuid() != 0 {
 		return nil, testimage.Lack("Podman as root needs root")
 	}
-	data, err := cacheFolder("podman")
+	folder, err := cacheFolder("podman")
 	if err != nil {
 		return nil, err
 	}
-	run, err := runFolder()
+	run, err := runFolder("podman", 0)
 	if err != nil {
 		return nil, err
 	}
 	// Locks of the same name in /dev/shm would be shared with the machine's own Podman.
-	d, err := podman(ctx, data, run, nil, map[string]string{"/dev/shm": filepath.Join(run, "shm")})
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(run))
-	}
-	return &Engine{
-		Name: "podman", Host: "unix://" + filepath.Join(run, "podman.sock"), DataRoot: data, Podman: true,
-		daemon: d, cleanup: func() error { return os.RemoveAll(run) },
-	}, nil
+	return podman(ctx, Engine{Name: "podman", DataRoot: filepath.Join(folder, "storage")}, run, nil,
+		map[string]string{"/dev/shm": filepath.Join(run, "shm")})
 }
 
 // podmanConfig is used instead of the machine's own.
@@ -44,22 +38,27 @@ tmp_dir = %q
 runtime = "crun"
 `
 
-// podman starts Podman's service on two folders, which are the user's.
-func podman(ctx context.Context, data, run string, user *syscall.Credential, mounts map[string]string) (*daemon, error) {
+// podman starts Podman's service on the engine's data and a folder for what it keeps
+// while it runs, which are the user's.
+func podman(ctx context.Context, e Engine, run string, user *syscall.Credential, mounts map[string]string) (*Engine, error) {
 	program, err := exec.LookPath("podman")
 	if err != nil {
 		return nil, testimage.Lack("this test needs podman (apt-get install podman)")
 	}
-	config := filepath.Join(run, "containers.conf")
+	config, socket := filepath.Join(run, "containers.conf"), filepath.Join(run, "podman.sock")
 	if err := os.WriteFile(config, fmt.Appendf(nil, podmanConfig, filepath.Join(run, "libpod")), 0o644); err != nil {
 		return nil, err
 	}
-	return start(ctx, command{
-		argv: []string{program, "--root", filepath.Join(data, "storage"), "--runroot", filepath.Join(run, "storage"),
-			"system", "service", "--time=0"},
-		env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + data,
+	e.Podman, e.Host, e.cleanup = true, "unix://"+socket, func() error { return removeRun(run) }
+	e.daemon, err = start(ctx, command{
+		argv: []string{program, "--root", e.DataRoot, "--runroot", filepath.Join(run, "storage"), "system", "service", "--time=0"},
+		env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + filepath.Dir(e.DataRoot),
 			"XDG_RUNTIME_DIR=" + filepath.Join(run, "xdg"), "CONTAINERS_CONF=" + config},
-		dir: run, socket: filepath.Join(run, "podman.sock"), log: filepath.Join(run, "podman.log"),
+		dir: run, socket: socket, log: filepath.Join(run, "podman.log"),
 		runAs: user, mounts: mounts,
 	})
+	if err != nil {
+		return nil, errors.Join(err, e.cleanup())
+	}
+	return &e, nil
 }

@@ -15,40 +15,37 @@ import (
 )
 
 // A Private is a Docker daemon of one test, which may do to it what it likes. It has
-// no images; see [Engine.Load]. It ends with the test.
+// no images but what Load gives it, and ends with the test.
 type Private struct {
-	Engine
-	run  string
-	args []string
+	Host     string // what reaches it without encryption, whatever its options
+	DataRoot string
+
+	engine *Engine // nil: does not run
+	folder string
+	args   []string
 }
 
 // PrivateDocker starts a daemon of the test's own, with further options of dockerd,
-// such as --host=tcp://127.0.0.1:2376 and --tlsverify. Engine.Host stays what reaches it,
-// without encryption.
+// such as --host=tcp://127.0.0.1:2376 and --tlsverify.
 func PrivateDocker(t testing.TB, args ...string) *Private {
 	t.Helper()
 	// Not t.TempDir: a daemon's sockets want a short path.
-	run, err := runFolder()
+	folder, err := os.MkdirTemp("/tmp", "llmsandbox-engine-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.RemoveAll(run); err != nil {
+		if err := os.RemoveAll(folder); err != nil {
 			t.Error(err)
 		}
 	})
-	p := &Private{run: run, args: args, Engine: Engine{
-		Name: "docker", Host: "unix://" + filepath.Join(run, "docker.sock"), DataRoot: filepath.Join(run, "data"),
-	}}
-	if err := os.Mkdir(p.DataRoot, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	p := &Private{folder: folder, args: args}
 	p.Start(t)
 	t.Cleanup(func() {
-		if p.daemon == nil {
+		if p.engine == nil {
 			p.Start(t) // for it to end what it had started
 		}
-		if err := p.stop(); err != nil {
+		if err := p.engine.stop(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -58,17 +55,27 @@ func PrivateDocker(t testing.TB, args ...string) *Private {
 // Start starts the daemon again, on the same data and the same socket.
 func (p *Private) Start(t testing.TB) {
 	t.Helper()
-	d, err := dockerd(context.WithoutCancel(t.Context()), p.DataRoot, p.run, p.args...)
+	run := filepath.Join(p.folder, "run")
+	if err := ownFolder(run, os.Geteuid()); err != nil {
+		t.Fatal(err)
+	}
+	e, err := dockerIn(context.WithoutCancel(t.Context()), p.folder, run, p.args...)
 	testimage.Must(t, err)
-	p.daemon = d
+	p.engine, p.Host, p.DataRoot = e, e.Host, e.DataRoot
+}
+
+// Load puts the images of a `docker save` file into the engine.
+func (p *Private) Load(t testing.TB, path string) {
+	t.Helper()
+	p.engine.Load(t, path)
 }
 
 // Stop ends the daemon in good order; its containers end with it, unless it has
 // --live-restore.
 func (p *Private) Stop(t testing.TB) {
 	t.Helper()
-	d := p.daemon
-	p.daemon = nil
+	d := p.engine.daemon
+	p.engine = nil
 	if err := d.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +85,8 @@ func (p *Private) Stop(t testing.TB) {
 // starts on the same data.
 func (p *Private) Kill(t testing.TB) {
 	t.Helper()
-	d := p.daemon
-	p.daemon = nil
+	d := p.engine.daemon
+	p.engine = nil
 	if err := p.kill(d); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +96,7 @@ func (p *Private) Kill(t testing.TB) {
 // file goes: until the machine's first process has taken note of the end, the next
 // daemon would take it for alive, and wait for it.
 func (p *Private) kill(d *daemon) error {
-	pidfile := filepath.Join(p.run, "exec", "containerd", "containerd.pid")
+	pidfile := filepath.Join(p.folder, "run", "exec", "containerd", "containerd.pid")
 	data, err := os.ReadFile(pidfile)
 	if err != nil {
 		return err

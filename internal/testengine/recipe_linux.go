@@ -14,8 +14,10 @@ import (
 	"strings"
 
 	"github.com/moby/moby/client"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
+	"github.com/llmsandbox/llmsandbox/language/all"
 )
 
 // packages are what the Debian base has of each language, and what its Dockerfile
@@ -49,8 +51,10 @@ func newRecipe(ctx context.Context) (*recipe, error) {
 		return nil, err
 	}
 	r.Hooks = []string{
-		// As in the official Debian image: nothing of a build is worth waiting for the disk.
+		// As in the official Debian image: a build need not wait for the disk, and its
+		// layers need not keep what apt can make or fetch again.
 		`echo force-unsafe-io >"$1/etc/dpkg/dpkg.cfg.d/unsafe-io"`,
+		`printf '%s\n' 'Dir::Cache::pkgcache "";' 'Dir::Cache::srcpkgcache "";' 'APT::Keep-Downloaded-Packages "false";' >"$1/etc/apt/apt.conf.d/lean"`,
 		`mkdir "$1/usr/local/go"`,
 		fmt.Sprintf(`tar -C '%s' --exclude=./test --exclude=./api --exclude=./doc --exclude='*_test.go' --exclude=testdata -c . | tar -C "$1/usr/local/go" -x --no-same-owner`, env[1]),
 		`ln -s ../go/bin/go ../go/bin/gofmt "$1/usr/local/bin/"`,
@@ -93,14 +97,32 @@ func (r recipe) build(ctx context.Context, c *client.Client, host string) error 
 			return fmt.Errorf("the base of the images: %w", err)
 		}
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(r.Root, "scripts", "images"))
+	// Two take long: pip's keeps a processor busy, apt's the disk.
+	var rest []string
+	for _, l := range all.All() {
+		if l.Name != "python" {
+			rest = append(rest, l.Name)
+		}
+	}
+	var both errgroup.Group
+	both.Go(func() error { return r.script(ctx, host, "python") })
+	both.Go(func() error { return r.script(ctx, host, rest...) })
+	if err := both.Wait(); err != nil {
+		return err
+	}
+	_, err = c.ImageTag(ctx, client.ImageTagOptions{Source: r.base(), Target: r.ready()})
+	return err
+}
+
+// script builds images of languages as everybody does.
+func (r recipe) script(ctx context.Context, host string, languages ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(r.Root, "scripts", "images"), languages...)
 	// The classic builder is in every Docker.
 	cmd.Env = append(os.Environ(), "ENGINE=docker", "DOCKER_HOST="+host, "DOCKER_BUILDKIT=0", "BASE="+r.base(), "NETWORK=host")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("scripts/images: %w\n%s", err, out[max(0, len(out)-4000):])
 	}
-	_, err = c.ImageTag(ctx, client.ImageTagOptions{Source: r.base(), Target: r.ready()})
-	return err
+	return nil
 }
 
 // buildBase streams the root file system into the engine as it is made.
