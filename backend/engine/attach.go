@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// Attach finds a sandbox that this or another process made, wherever it runs.
+func (b *Backend) Attach(ctx context.Context, id string) (backend.Machine, error) {
+	res, err := b.client.ContainerInspect(ctx, containerName(id), client.ContainerInspectOptions{})
+	if gone(err) {
+		return nil, fmt.Errorf("sandbox %s: %w", id, backend.ErrNotFound)
+	}
+	if err != nil {
+		return nil, b.explain("look for the sandbox", err)
+	}
+	c := res.Container
+	if c.State == nil || !c.State.Running || c.Config == nil || c.Config.Labels[labelRole] != roleSandbox {
+		return nil, fmt.Errorf("sandbox %s: %w", id, backend.ErrNotFound)
+	}
+	info, err := decode(b.Name(), c.Config.Labels)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %s is not as this program makes them: %w", id, err)
+	}
+	token, guest, err := parseAgentEnv(c.Config.Env)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %s is not as this program makes them: %w", id, err)
+	}
+	host, err := b.host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := &attached{session{
+		backend: b, container: c.ID, agent: agentFile, token: token, info: info, guest: guest,
+		capabilities: b.controls(host, c.HostConfig, backend.Spec{Limits: info.Limits}), watcher: newWatcher(),
+	}}
+	m.watcher.start(b.client, c.ID, waitNotRunning)
+	return m, nil
+}

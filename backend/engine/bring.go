@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentbin"
+)
+
+// bringPlaces are where an agent is put in a container that is not ours, in order.
+var bringPlaces = []string{"/tmp", "/var/tmp", "/run", "/dev/shm"}
+
+// bringAgent puts the agent into a running container, unless it is there, and returns
+// its path. Nothing else in the container changes.
+func (b *Backend) bringAgent(ctx context.Context, c container.InspectResponse, arch string) (string, error) {
+	key, err := agentbin.Key(arch)
+	if err != nil {
+		return "", err
+	}
+	var failures []error
+	for _, place := range bringPlaces {
+		dir := path.Join(place, ".llmsandbox-"+key)
+		agent := path.Join(dir, "agent")
+		if b.runs(ctx, c.ID, agent) == nil {
+			return agent, nil
+		}
+		for _, bring := range []func() error{
+			func() error { return b.pipeAgent(ctx, c.ID, dir, arch) },
+			func() error { return b.copyAgent(ctx, c.ID, place, path.Base(dir), arch) },
+		} {
+			err := bring()
+			if err == nil {
+				err = b.runs(ctx, c.ID, agent)
+			}
+			if err == nil {
+				return agent, nil
+			}
+			failures = append(failures, fmt.Errorf("%s: %w", place, err))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return "", fmt.Errorf("bring the guest agent into container %s: %w: there is no folder that can be written and run from: give it a tmpfs with exec at /tmp: %w",
+		b.options.Container, backend.ErrUnsupported, errors.Join(failures...))
+}
+
+// runs tells whether the agent at that path can be started.
+func (b *Backend) runs(ctx context.Context, id, agent string) error {
+	return b.exec(ctx, id, nil, agent, "version")
+}
+
+// copyAgent has the engine unpack the agent, for containers without a shell. It writes
+// to the container's root, also below what a tmpfs hides.
+func (b *Backend) copyAgent(ctx context.Context, id, place, name, arch string) error {
+	pr, pw := io.Pipe()
+	go func() {
+		t := tar.NewWriter(pw)
+		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755}); err != nil {
+			pw.CloseWithError(err)
+			return
+		}
+		// The end of a tar comes once, with the files.
+		if err := t.Flush(); err != nil {
+			pw.CloseWithError(err)
+			return
+		}
+		pw.CloseWithError(writeAgent(pw, arch, name+"/"))
+	}()
+	_, err := b.client.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: place, Content: pr})
+	pr.CloseWithError(io.ErrClosedPipe)
+	return err
+}
+
+// pipeAgent has the container's own shell write the agent, into whatever is mounted
+// there.
+func (b *Backend) pipeAgent(ctx context.Context, id, dir, arch string) error {
+	for _, f := range []struct {
+		name, mode string
+		write      func(io.Writer) error
+	}{
+		{"seccomp", "444", func(w io.Writer) error { return writeFilter(w, arch) }},
+		{"agent", "111", func(w io.Writer) error { return writeBinary(w, arch) }},
+	} {
+		pr, pw := io.Pipe()
+		go func() { pw.CloseWithError(f.write(pw)) }()
+		// Renamed when whole, so that a half of it is never taken for it.
+		script := `set -e; umask 022; mkdir -p "$1"; cat >"$1/$2.$$"; chmod "$3" "$1/$2.$$"; mv "$1/$2.$$" "$1/$2"`
+		err := b.exec(ctx, id, pr, "/bin/sh", "-c", script, "sh", dir, f.name, f.mode)
+		pr.CloseWithError(io.ErrClosedPipe)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exec runs a program in a container to its end; its failure tells what it said.
+func (b *Backend) exec(ctx context.Context, id string, in io.Reader, argv ...string) error {
+	made, err := b.client.ExecCreate(ctx, id, client.ExecCreateOptions{
+		AttachStdin: in != nil, AttachStdout: true, AttachStderr: true, Cmd: argv, WorkingDir: "/",
+	})
+	if err != nil {
+		return b.explain("run "+argv[0]+" in the container", err)
+	}
+	h, err := b.client.ExecAttach(ctx, made.ID, client.ExecAttachOptions{})
+	if err != nil {
+		return b.explain("run "+argv[0]+" in the container", err)
+	}
+	defer h.Close()
+	stop := context.AfterFunc(ctx, func() { h.Close() })
+	defer stop()
+	fed := make(chan error, 1)
+	go func() {
+		if in == nil {
+			fed <- nil
+			return
+		}
+		_, err := io.Copy(h.Conn, in)
+		fed <- errors.Join(err, h.CloseWrite())
+	}()
+	s := newStream(h.HijackedResponse)
+	var out bytes.Buffer
+	_, err = io.Copy(&out, io.LimitReader(s, maxWords))
+	if err != nil {
+		return errors.Join(fmt.Errorf("run %s in the container: %w", argv[0], err), <-fed)
+	}
+	res, err := b.client.ExecInspect(ctx, made.ID, client.ExecInspectOptions{})
+	if err != nil {
+		return errors.Join(b.explain("run "+argv[0]+" in the container", err), <-fed)
+	}
+	if res.ExitCode != 0 {
+		// What it did not read tells less than how it ended.
+		return fmt.Errorf("%s ended with %d: %q", argv[0], res.ExitCode, out.String()+s.said())
+	}
+	return <-fed
+}

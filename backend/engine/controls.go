@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/moby/moby/api/types/container"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// Capabilities tells what a sandbox with the backend's options would be held to.
+func (b *Backend) Capabilities(ctx context.Context) (backend.Capabilities, error) {
+	host, err := b.host(ctx)
+	if err != nil {
+		return backend.Capabilities{}, err
+	}
+	spec := backend.Spec{Limits: backend.Limits{Memory: 1, CPUs: 1, PIDs: 1, Disk: 1}}
+	c, h := &container.Config{User: defaultUser}, hostConfig(spec, "")
+	if err := b.applySettings(spec, c, h); err != nil {
+		return backend.Capabilities{}, err
+	}
+	return b.controls(host, h, spec), nil
+}
+
+// controls tells what holds a container with that configuration.
+func (b *Backend) controls(host Host, h *container.HostConfig, spec backend.Spec) backend.Capabilities {
+	name := b.flavor.Name
+	on := func(what, by, detail string) backend.Control {
+		return backend.Control{Name: what, Enforced: true, By: by, Detail: detail}
+	}
+	all := []backend.Control{
+		on("user", name, "the code is not root inside; the agent is of the same user, and as pid 1 cannot be killed by it"),
+		on("filesystem", "mount namespace", "the image read-only; "+workdir+" and "+tempDir+" private"),
+		on("processes", "pid namespace", ""),
+		on("network", "network namespace", "loopback only"),
+		on("ipc", "IPC namespace", ""),
+		on("capabilities", name, "none are held by the code"),
+		on("no-new-privs", name+", agent", ""),
+		on("core-dumps", "RLIMIT_CORE 1", ""),
+		on("seccomp", "the agent's filter", engineFilter(host)),
+		userNamespace(host),
+	}
+	for _, l := range host.Limits {
+		all = append(all, limitControl(l, h, spec))
+	}
+	disk := on("disk", "tmpfs", workdir+" and "+tempDir+" each; what they hold counts as memory")
+	if spec.Limits.Disk == 0 {
+		disk = backend.Control{Name: "disk", Why: "no limit was asked for"}
+	}
+	all = append(all, disk)
+	return backend.Capabilities{Backend: name, Isolation: isolation(host, h), Controls: b.loosen(all)}
+}
+
+// limitControl says of a limit that nobody asked for that it is not there.
+func limitControl(l backend.Control, h *container.HostConfig, spec backend.Spec) backend.Control {
+	asked := map[string]bool{
+		"memory": h.Memory > 0 || spec.Limits.Memory > 0, "cpus": h.NanoCPUs > 0 || h.CPUQuota > 0 || spec.Limits.CPUs > 0,
+		"pids": value(h.PidsLimit) > 0 || spec.Limits.PIDs > 0,
+	}
+	if !asked[l.Name] {
+		return backend.Control{Name: l.Name, Why: "no limit was asked for"}
+	}
+	return l
+}
+
+// engineFilter tells whether the engine's own system call filter is there as well.
+func engineFilter(host Host) string {
+	if host.Seccomp {
+		return "and the engine's own"
+	}
+	return "the engine has none of its own"
+}
+
+func userNamespace(host Host) backend.Control {
+	if host.UserNamespace {
+		return backend.Control{Name: "user-namespace", Enforced: true, By: "user namespace", Detail: "root inside is nobody in particular outside"}
+	}
+	return backend.Control{Name: "user-namespace", Why: "the engine runs as root and maps no users",
+		Fix: "run the engine rootless, or with userns-remap"}
+}
+
+// isolation names the program that makes the containers.
+func isolation(host Host, h *container.HostConfig) string {
+	runtime := h.Runtime
+	if runtime == "" {
+		runtime = host.Runtime
+	}
+	if runtime == "" {
+		return "container"
+	}
+	return fmt.Sprintf("container (%s)", runtime)
+}

@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/image"
+)
+
+// Create starts a container with the agent as its main process, or brings the agent into
+// Options.Container.
+func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machine, error) {
+	if b.options.Container != "" {
+		return b.enter(ctx, spec)
+	}
+	// What owners that have died left goes while the container is being made.
+	b.sweepOnce(ctx)
+	defer b.swept.Wait()
+	c := &creation{backend: b, spec: spec}
+	if err := c.prepare(ctx); err != nil {
+		return nil, errors.Join(err, c.dropImage(ctx))
+	}
+	m, err := c.start(ctx)
+	if err != nil {
+		return nil, errors.Join(err, c.dropImage(ctx))
+	}
+	return m, nil
+}
+
+// A creation is a sandbox on its way.
+type creation struct {
+	backend *Backend
+	spec    backend.Spec
+	engine  Host
+	image   image.Image
+	config  *container.Config
+	host    *container.HostConfig
+	record  backend.Info
+	guest   backend.Guest
+	token   string
+}
+
+// prepare finds the image, brings the agent, and decides on the configuration.
+func (c *creation) prepare(ctx context.Context) error {
+	both, gctx := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		c.engine, err = c.backend.host(gctx)
+		return err
+	})
+	both.Go(func() (err error) {
+		c.image, err = c.backend.resolveImage(gctx, c.spec)
+		return err
+	})
+	if err := both.Wait(); err != nil {
+		return err
+	}
+	agent, err := c.backend.ensureAgent(ctx, c.image)
+	if err != nil {
+		return err
+	}
+	if err := c.checkLimits(); err != nil {
+		return err
+	}
+	return c.configure(agent)
+}
+
+// checkLimits fails when a limit that was asked for is not held to by the engine.
+func (c *creation) checkLimits() error {
+	for _, l := range c.engine.Limits {
+		if l.Enforced {
+			continue
+		}
+		if slices.Contains(c.spec.Limits.Required, l.Name) && !c.spec.BestEffort {
+			return fmt.Errorf("%s: %w: %s: %s, or ask for best effort", l.Name, backend.ErrNotEnforced, l.Why, l.Fix)
+		}
+	}
+	return nil
+}
+
+// configure fills in what the engine is asked for.
+func (c *creation) configure(agent string) error {
+	b := c.backend
+	c.guest = b.guest(c.spec, c.image)
+	c.record = backend.Info{
+		ID: c.spec.ID, Backend: b.Name(), Image: c.image.Ref, Language: c.spec.Language, Created: time.Now(),
+		Deadline: c.spec.Deadline, Labels: c.spec.Labels, Limits: c.spec.Limits, Owner: "pid " + fmt.Sprint(thisProcess().pid),
+	}
+	labels, err := encode(c.record)
+	if err != nil {
+		return err
+	}
+	c.token = newToken()
+	c.config = &container.Config{
+		Image: c.image.ID, Hostname: "sandbox", WorkingDir: "/", User: user(c.image), Labels: labels,
+		Entrypoint: append([]string{agentFile}, b.serveArgs(c.spec, c.engine.Limits)...), Cmd: []string{},
+		OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true,
+		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+	}
+	c.host = hostConfig(c.spec, agent)
+	c.dropUnenforced()
+	if err := b.applySettings(c.spec, c.config, c.host); err != nil {
+		return err
+	}
+	c.guest.Env = mergeEnv(mergeEnv(c.guest.Env, c.config.Env), c.spec.Env)
+	if c.config.WorkingDir != "/" { // by a setting: for programs, not for the agent
+		c.guest.StartDir, c.config.WorkingDir = c.config.WorkingDir, "/"
+	}
+	own, err := agentEnv(c.token, c.guest)
+	if err != nil {
+		return err
+	}
+	c.config.Env = own
+	if b.flavor.Adjust != nil {
+		b.flavor.Adjust(c.config, c.host)
+	}
+	if b.options.Raw != nil {
+		if err := b.options.Raw(c.config, c.host); err != nil {
+			return fmt.Errorf("the caller's own changes to the container: %w", err)
+		}
+	}
+	return nil
+}
+
+// dropUnenforced leaves out the limits that the engine cannot hold here, some of which
+// it would refuse to start with.
+func (c *creation) dropUnenforced() {
+	for _, l := range c.engine.Limits {
+		if l.Enforced {
+			continue
+		}
+		switch l.Name {
+		case "memory":
+			c.host.Memory, c.host.MemorySwap = 0, 0
+		case "cpus":
+			c.host.NanoCPUs = 0
+		case "pids":
+			c.host.PidsLimit = nil
+		}
+	}
+}
+
+// user is who the agent and the code run as.
+func user(img image.Image) string {
+	if rootUser(img.User) {
+		return defaultUser
+	}
+	return img.User
+}
+
+// rootUser tells whether a user, as images and containers name them, is root.
+func rootUser(u string) bool {
+	name, _, _ := strings.Cut(u, ":")
+	return name == "" || name == "0" || name == "root"
+}
+
+// start makes the container, takes its streams, and starts it.
+func (c *creation) start(ctx context.Context) (*machine, error) {
+	b := c.backend
+	made, err := b.client.ContainerCreate(ctx, client.ContainerCreateOptions{
+		Name: containerName(c.spec.ID), Config: c.config, HostConfig: c.host,
+	})
+	if errdefs.IsConflict(err) {
+		return nil, fmt.Errorf("sandbox %s: %w: another sandbox has that id", c.spec.ID, backend.ErrLocked)
+	}
+	if err != nil {
+		return nil, b.explain("make the container", err)
+	}
+	m := &machine{image: c.image, asked: c.spec.Image, session: session{
+		backend: b, container: made.ID, agent: agentFile, token: c.token, info: c.record, guest: c.guest,
+		capabilities: b.controls(c.engine, c.host, c.spec), watcher: newWatcher(),
+	}}
+	if err := m.begin(ctx); err != nil {
+		// Also when the context has ended: nothing is left behind.
+		return nil, errors.Join(err, m.remove(context.WithoutCancel(ctx)))
+	}
+	return m, nil
+}
+
+func containerName(id string) string { return "llmsandbox-" + id }

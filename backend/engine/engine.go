@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/image"
+	"github.com/llmsandbox/llmsandbox/backend/engine/settings"
+)
+
+// A Flavor is what differs from engine to engine.
+type Flavor struct {
+	// Name is the backend's name.
+	Name string
+	// Host finds out what the engine can hold containers to. It is called once, before
+	// the first container is made, and must be quick.
+	Host func(context.Context, *client.Client) (Host, error)
+	// Adjust changes a container's configuration to what the engine understands; nil
+	// means nothing. It is called after everything but Options.Raw.
+	Adjust func(*container.Config, *container.HostConfig)
+	// Auth returns the X-Registry-Auth value for an image reference; nil means none.
+	Auth func(ctx context.Context, ref string) (string, error)
+}
+
+// A Host is what an engine holds its containers to.
+type Host struct {
+	// Limits tell of memory, cpus and pids, in that order, whether the engine holds
+	// them, and by what. What is not enforced is not asked of the engine.
+	Limits []backend.Control
+	// UserNamespace tells that root inside is not root outside.
+	UserNamespace bool
+	// Seccomp tells that the engine has a system call filter of its own.
+	Seccomp bool
+	// Runtime is the program that makes containers, such as "runc".
+	Runtime string
+	// NoStats tells that what the engine says of a container's usage is not true.
+	NoStats bool
+}
+
+// Options say how sandboxes are made on an engine. The zero value is the safe default.
+type Options struct {
+	// Images is the image of a language, by its name, in place of the default one.
+	Images map[string]string
+	// Build makes the image from a Dockerfile. It and Spec.Image exclude each other.
+	Build *image.Build
+	// KeepImage keeps an image that was pulled, loaded or built for a sandbox because
+	// its caller named it; otherwise it is removed when the sandbox is closed, unless
+	// something else uses it. A language's default image is always kept.
+	KeepImage bool
+	// Container is the id or name of an existing container to work in. It is started
+	// when it is stopped, and never stopped or removed. The limits and the isolation
+	// are its own.
+	Container string
+	// Settings are laid over the safe defaults.
+	Settings settings.Settings
+	// Raw, when set, changes what is asked of the engine last, for what Settings has no
+	// field for. Capabilities do not know of it.
+	Raw func(*container.Config, *container.HostConfig) error
+	// Command is put before every program, for an environment that has to be entered.
+	Command []string
+}
+
+// A Backend makes sandboxes on one engine. It is safe for concurrent use.
+type Backend struct {
+	flavor  Flavor
+	options Options
+	client  *client.Client
+	images  *image.Store
+
+	known   lazy[Host]
+	volumes volumes
+	filling attempts
+	// fillImage is the id of an image that the engine has, for containers that are
+	// never started.
+	fillImage atomic.Value // string
+	sweep     sync.Once
+	swept     sync.WaitGroup
+}
+
+var _ backend.Backend = (*Backend)(nil)
+
+// New returns a backend. Nothing is asked of the engine yet. It fails with
+// backend.ErrInvalid for options that exclude each other.
+func New(c *client.Client, f Flavor, o Options) (*Backend, error) {
+	switch {
+	case o.Container != "" && o.Build != nil:
+		return nil, fmt.Errorf("%w: a Dockerfile cannot be used with an existing container: leave one out", backend.ErrInvalid)
+	case o.Container != "" && !reflect.ValueOf(o.Settings).IsZero():
+		return nil, fmt.Errorf("%w: runtime options are set when a container is made, not for an existing one", backend.ErrInvalid)
+	}
+	if err := o.Settings.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", backend.ErrInvalid, err)
+	}
+	return &Backend{
+		flavor: f, options: o, client: c,
+		images:  &image.Store{Client: c, Auth: f.Auth, Default: defaultImages(o.Images)},
+		volumes: volumes{client: c},
+	}, nil
+}
+
+// Name is the engine's name.
+func (b *Backend) Name() string { return b.flavor.Name }
+
+// Images is the store of the engine's images.
+func (b *Backend) Images() *image.Store { return b.images }
+
+// host asks the engine once what it is and can.
+func (b *Backend) host(ctx context.Context) (Host, error) {
+	return b.known.get(func() (Host, error) {
+		h, err := b.flavor.Host(ctx, b.client)
+		return h, b.explain("ask the engine what it can", err)
+	})
+}

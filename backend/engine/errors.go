@@ -1,0 +1,33 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/dial"
+)
+
+// explain puts an engine's error in words somebody can act on.
+func (b *Backend) explain(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	err = dial.Explain(err)
+	var unreachable *dial.Error
+	switch {
+	case errors.As(err, &unreachable):
+		return fmt.Errorf("%s: %w", what, err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: %w", what, err)
+	case client.IsErrConnectionFailed(err):
+		return fmt.Errorf("%s: %w: %w: llmsandbox doctor --backend %s tells why", what, backend.ErrUnsupported, err, b.flavor.Name)
+	case errdefs.IsPermissionDenied(err):
+		return fmt.Errorf("%s: %w: the engine refuses it: %w", what, backend.ErrUnsupported, err)
+	}
+	return fmt.Errorf("%s: %s: %w", what, b.flavor.Name, err)
+}

@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+)
+
+// enter brings the agent into Options.Container and starts it there, beside what runs
+// in it. The container is started when it is stopped, and is never stopped or removed.
+func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine, error) {
+	if spec.Image != "" {
+		return nil, fmt.Errorf("image %s: %w: an existing container has its image already", spec.Image, backend.ErrInvalid)
+	}
+	if len(spec.Limits.Required) > 0 && !spec.BestEffort {
+		return nil, fmt.Errorf("%s: %w: the limits of an existing container are its own: leave it out, or ask for best effort", spec.Limits.Required[0], backend.ErrNotEnforced)
+	}
+	c, err := b.running(ctx, b.options.Container)
+	if err != nil {
+		return nil, err
+	}
+	img, err := b.images.Resolve(ctx, c.Image, "", spec.Progress)
+	if err != nil {
+		return nil, b.explainImage(err)
+	}
+	agent, err := b.bringAgent(ctx, c, img.Arch)
+	if err != nil {
+		return nil, err
+	}
+	host, err := b.host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	guest := b.guest(spec, img)
+	guest.Workdir = path.Join(path.Dir(path.Dir(agent)), "sandbox-"+spec.ID)
+	guest.TempDir = path.Join(guest.Workdir, ".tmp")
+	guest.Env = mergeEnv(mergeEnv(guest.Env, c.Config.Env), []string{"HOME=" + guest.Workdir, "TMPDIR=" + guest.TempDir})
+	guest.Env = mergeEnv(guest.Env, spec.Env)
+	info := backend.Info{
+		ID: spec.ID, Backend: b.Name(), Image: img.Ref, Language: spec.Language, Created: time.Now(),
+		Deadline: spec.Deadline, Labels: spec.Labels, Owner: "pid " + fmt.Sprint(thisProcess().pid),
+	}
+	m := &entered{session{
+		backend: b, container: c.ID, agent: agent, token: newToken(), info: info, guest: guest,
+		capabilities: b.foreignControls(host, c), watcher: newWatcher(),
+	}}
+	if err := m.startAgent(ctx, spec); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// entered is a sandbox in a container that is not ours.
+type entered struct{ session }
+
+// leaveTimeout bounds the end of an agent in a container that is not ours.
+const leaveTimeout = 20 * time.Second
+
+// Close is Destroy.
+func (m *entered) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	return m.Destroy(ctx)
+}
+
+// Destroy ends the agent with all that was started through it, and removes the working
+// folder. The container stays as it is.
+func (m *entered) Destroy(ctx context.Context) error {
+	if m.watcher.isDone() {
+		m.release()
+		return nil
+	}
+	err := m.withAgent(ctx, func(a *agentclient.Client) error {
+		err := a.Remove(ctx, m.guest.Workdir, agentclient.RemoveOptions{Recursive: true, Missing: true})
+		return errors.Join(err, a.Shutdown(ctx))
+	})
+	m.release()
+	return err
+}
+
+// running finds a container and starts it when it is stopped.
+func (b *Backend) running(ctx context.Context, name string) (container.InspectResponse, error) {
+	for {
+		res, err := b.client.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
+		if errdefs.IsNotFound(err) {
+			return res.Container, fmt.Errorf("container %s: %w: %s knows no container of that name or id", name, backend.ErrNotFound, b.Name())
+		}
+		if err != nil {
+			return res.Container, b.explain("look for the container", err)
+		}
+		s := res.Container.State
+		switch {
+		case s == nil || s.Paused || s.Dead:
+			return res.Container, fmt.Errorf("container %s: %w: it is paused or being removed", name, backend.ErrUnsupported)
+		case s.Running:
+			return res.Container, nil
+		}
+		if _, err := b.client.ContainerStart(ctx, name, client.ContainerStartOptions{}); err != nil {
+			return res.Container, b.explain("start container "+name, err)
+		}
+	}
+}
+
+// startAgent starts the agent by a call of the engine, whose stream is the first.
+func (m *entered) startAgent(ctx context.Context, spec backend.Spec) error {
+	c := m.backend.client
+	args := []string{
+		m.agent, "serve", "--stdio", "--listen", socketName(spec.ID), "--token-env", envToken,
+		"--grace", fmt.Sprint(int(ownerGrace.Seconds())), "--workdir", m.guest.Workdir,
+		"--seccomp", path.Join(path.Dir(m.agent), "seccomp"),
+	}
+	if !spec.Deadline.IsZero() {
+		args = append(args, "--deadline", fmt.Sprint(spec.Deadline.UnixMilli()))
+	}
+	made, err := c.ExecCreate(ctx, m.container, client.ExecCreateOptions{
+		AttachStdin: true, AttachStdout: true, AttachStderr: true, Cmd: args, WorkingDir: "/", Env: []string{envToken + "=" + m.token},
+	})
+	if err != nil {
+		return m.backend.explain("start the agent in the container", err)
+	}
+	h, err := c.ExecAttach(ctx, made.ID, client.ExecAttachOptions{})
+	if err != nil {
+		return m.backend.explain("start the agent in the container", err)
+	}
+	m.first = newStream(h.HijackedResponse)
+	m.watcher.start(c, m.container, waitNotRunning)
+	return m.withAgent(ctx, func(a *agentclient.Client) error {
+		for _, dir := range []string{m.guest.Workdir, m.guest.TempDir} {
+			if err := a.Mkdir(ctx, dir, 0o700, true); err != nil {
+				return fmt.Errorf("make a working folder in the container: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// withAgent calls do with a connection of its own.
+func (m *entered) withAgent(ctx context.Context, do func(*agentclient.Client) error) error {
+	rwc, err := m.connect(ctx)
+	if err != nil {
+		return m.backend.explain("connect to the agent", err)
+	}
+	a, err := agentclient.Connect(ctx, rwc)
+	if err != nil {
+		return m.sayAgent(fmt.Errorf("connect to the agent: %w", err), rwc)
+	}
+	return errors.Join(do(a), a.Close())
+}
+
+// sayAgent adds what the agent, or the engine in its place, said on stderr.
+func (m *entered) sayAgent(err error, rwc io.ReadWriteCloser) error {
+	if s, ok := rwc.(*stream); ok && s.said() != "" {
+		return fmt.Errorf("%w: %q", err, s.said())
+	}
+	return err
+}

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// GC removes the containers of owners that have died or whose deadline has passed, the
+// volumes of agents that this program does not use, and images built for sandboxes that
+// are gone. What is in use is left alone.
+func (b *Backend) GC(ctx context.Context) ([]backend.Leftover, error) {
+	found, err := b.collectContainers(ctx)
+	if err != nil {
+		return found, err
+	}
+	volumes, err := b.collectVolumes(ctx)
+	return append(found, volumes...), err
+}
+
+// collectContainers removes what nobody owns any more.
+func (b *Backend) collectContainers(ctx context.Context) ([]backend.Leftover, error) {
+	var found []backend.Leftover
+	for _, role := range []string{roleSandbox, roleFill} {
+		all, err := b.containers(ctx, true, role)
+		if err != nil {
+			return found, err
+		}
+		for _, c := range all {
+			if !abandoned(c) {
+				continue
+			}
+			l := backend.Leftover{Kind: "container", Name: strings.TrimPrefix(strings.Join(c.Names, ","), "/")}
+			_, err := b.client.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+			if errdefs.IsNotFound(err) {
+				continue // the engine, or another collector, was faster
+			}
+			l.Removed = err == nil || errdefs.IsConflict(err) // under way
+			if !l.Removed {
+				l.Error = err.Error()
+			}
+			found = append(found, l)
+		}
+	}
+	return found, nil
+}
+
+// abandoned tells whether nobody can want a container any more.
+func abandoned(c container.Summary) bool {
+	if d, err := time.Parse(time.RFC3339Nano, c.Labels[labelDeadline]); err == nil && time.Now().After(d) {
+		return true
+	}
+	o, err := parseOwner(c.Labels[labelOwner])
+	if err == nil && o.dead() {
+		return true
+	}
+	// One that has run and runs no more is of no use to anybody.
+	return c.State == container.StateExited || c.State == container.StateDead
+}
+
+// collectVolumes removes unused volumes of other agents, and layers that were never
+// finished.
+func (b *Backend) collectVolumes(ctx context.Context) ([]backend.Leftover, error) {
+	res, err := b.client.VolumeList(ctx, client.VolumeListOptions{Filters: make(client.Filters).Add("label", labelRole)})
+	if err != nil {
+		return nil, b.explain("list the volumes", err)
+	}
+	names := map[string]bool{}
+	for _, v := range res.Items {
+		names[v.Name] = true
+	}
+	keep := map[string]bool{}
+	for _, arch := range []string{"amd64", "arm64"} {
+		name, err := agentVolume(arch)
+		if err != nil {
+			return nil, err
+		}
+		keep[name], keep[name+wholeSuffix] = true, true
+	}
+	var found []backend.Leftover
+	for _, v := range res.Items {
+		whole := strings.HasSuffix(v.Name, wholeSuffix) && names[strings.TrimSuffix(v.Name, wholeSuffix)] || names[v.Name+wholeSuffix]
+		if keep[v.Name] || whole && v.Labels[labelRole] != roleAgent {
+			continue
+		}
+		_, err := b.client.VolumeRemove(ctx, v.Name, client.VolumeRemoveOptions{})
+		if errdefs.IsConflict(err) || errdefs.IsNotFound(err) {
+			continue // in use, or gone
+		}
+		l := backend.Leftover{Kind: "volume", Name: v.Name, Removed: err == nil}
+		if err != nil {
+			l.Error = err.Error()
+		}
+		found = append(found, l)
+	}
+	return found, nil
+}
+
+// sweepOnce removes, once per backend and beside the first Create, what owners that
+// have died left. Create waits for it.
+func (b *Backend) sweepOnce(ctx context.Context) {
+	b.sweep.Do(func() {
+		b.swept.Go(func() {
+			// What it cannot remove, the next GC reports; this one only saves calling it.
+			_, _ = b.collectContainers(ctx)
+		})
+	})
+}

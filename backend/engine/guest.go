@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/image"
+)
+
+// The variables of the agent's own environment, which no program inside sees. Whoever
+// may inspect the container may also enter it.
+const (
+	envToken = "LLMSANDBOX_TOKEN" // who knows it may connect to the agent
+	envGuest = "LLMSANDBOX_GUEST" // JSON of backend.Guest, for those who attach
+)
+
+const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// guest tells what the inside of a container from that image looks like.
+func (b *Backend) guest(spec backend.Spec, img image.Image) backend.Guest {
+	env := mergeEnv([]string{defaultPath}, img.Env)
+	env = mergeEnv(env, []string{"HOME=" + workdir, "TMPDIR=" + tempDir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"})
+	g := backend.Guest{
+		Env: mergeEnv(env, spec.Env), Workdir: workdir, TempDir: tempDir,
+		Image: img.Ref, Arch: img.Arch, Command: b.options.Command,
+	}
+	if img.Workdir != "/" {
+		g.StartDir = img.Workdir
+	}
+	return g
+}
+
+// mergeEnv adds NAME=VALUE lines to others, later ones in place of earlier ones.
+func mergeEnv(base, add []string) []string {
+	at := make(map[string]int, len(base))
+	out := make([]string, 0, len(base)+len(add))
+	for _, kv := range append(base[:len(base):len(base)], add...) {
+		name, _, ok := strings.Cut(kv, "=")
+		if !ok || strings.HasPrefix(name, "LLMSANDBOX_") {
+			continue
+		}
+		if i, seen := at[name]; seen {
+			out[i] = kv
+			continue
+		}
+		at[name] = len(out)
+		out = append(out, kv)
+	}
+	return out
+}
+
+// agentEnv is the environment that the agent is started with.
+func agentEnv(token string, g backend.Guest) ([]string, error) {
+	b, err := json.Marshal(g)
+	if err != nil {
+		return nil, fmt.Errorf("describe the inside: %w", err)
+	}
+	return []string{envToken + "=" + token, envGuest + "=" + string(b)}, nil
+}
+
+// parseAgentEnv is its reverse.
+func parseAgentEnv(env []string) (token string, g backend.Guest, err error) {
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, envToken+"="); ok {
+			token = v
+		}
+		if v, ok := strings.CutPrefix(kv, envGuest+"="); ok {
+			if err := json.Unmarshal([]byte(v), &g); err != nil {
+				return "", g, fmt.Errorf("what the container says of its inside: %w", err)
+			}
+		}
+	}
+	if token == "" || g.Workdir == "" {
+		return "", g, fmt.Errorf("the container's environment has no %s or %s", envToken, envGuest)
+	}
+	return token, g, nil
+}
+
+func newToken() string {
+	var b [24]byte
+	rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}

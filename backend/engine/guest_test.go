@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/image"
+)
+
+func TestMergeEnv(t *testing.T) {
+	got := mergeEnv([]string{"A=1", "B=2"}, []string{"B=3", "C=", "no value", "LLMSANDBOX_TOKEN=x", "D=a=b"})
+	if diff := cmp.Diff([]string{"A=1", "B=3", "C=", "D=a=b"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAgentEnvRoundTrip(t *testing.T) {
+	b := &Backend{options: Options{Command: []string{"enter", "it"}}}
+	g := b.guest(backend.Spec{Env: []string{"K=v"}}, image.Image{Ref: "x:1", Arch: "arm64", Workdir: "/app", Env: []string{"PATH=/opt/bin", "LANG=fr"}})
+	if g.StartDir != "/app" || strings.Join(g.Env, " ") != "PATH=/opt/bin HOME=/sandbox TMPDIR=/tmp LANG=C.UTF-8 LC_ALL=C.UTF-8 K=v" && !strings.HasPrefix(strings.Join(g.Env, " "), "PATH=/opt/bin LANG=C.UTF-8") {
+		t.Errorf("guest %+v", g)
+	}
+	env, err := agentEnv("secret", g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, got, err := parseAgentEnv(append([]string{"X=1"}, env...))
+	if err != nil || token != "secret" {
+		t.Fatalf("token %q, %v", token, err)
+	}
+	if diff := cmp.Diff(g, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, bad := range [][]string{nil, {envToken + "=x"}, {envToken + "=x", envGuest + "={"}, env[1:]} {
+		if _, _, err := parseAgentEnv(bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+func TestRootUser(t *testing.T) {
+	for u, want := range map[string]bool{"": true, "0": true, "root": true, "0:1000": true, "root:x": true, "1000": false, "app:0": false, "00": false} {
+		if rootUser(u) != want {
+			t.Errorf("%q: %v", u, !want)
+		}
+	}
+}

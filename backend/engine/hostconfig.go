@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// Where things are inside. The agent's folder is a mount of its own, which the image
+// need not have.
+const (
+	workdir  = "/sandbox"
+	tempDir  = "/tmp"
+	agentDir = "/.llmsandbox"
+	layerDir = agentDir + "-layers" // followed by "/" and a number
+)
+
+// defaultUser is who runs an image that says nothing or says root: nobody in particular.
+const defaultUser = "1000:1000"
+
+// maxShm bounds /dev/shm, whose pages count as memory like those of the other two.
+const maxShm = 64 << 20
+
+// hostConfig is the safe default: nothing is shared, nothing is writable but two
+// file systems in memory, and every limit is set.
+func hostConfig(spec backend.Spec, agent string) *container.HostConfig {
+	noSwap := spec.Limits.Memory // memory and swap together
+	h := &container.HostConfig{
+		AutoRemove:     true,
+		NetworkMode:    "none",
+		ReadonlyRootfs: true,
+		CapDrop:        []string{"ALL"},
+		SecurityOpt:    []string{"no-new-privileges"},
+		LogConfig:      container.LogConfig{Type: "none"}, // its output is our stream
+		IpcMode:        container.IPCModePrivate,
+		Tmpfs:          map[string]string{workdir: tmpfs(spec.Limits.Disk), tempDir: tmpfs(spec.Limits.Disk)},
+		ShmSize:        maxShm,
+		Mounts:         []mount.Mount{readOnlyVolume(agent, agentDir)},
+		Resources: container.Resources{
+			Memory: spec.Limits.Memory, MemorySwap: noSwap,
+			NanoCPUs: int64(spec.Limits.CPUs * 1e9),
+		},
+	}
+	if spec.Limits.PIDs > 0 {
+		pids := spec.Limits.PIDs
+		h.PidsLimit = &pids
+	}
+	if spec.Limits.Disk > 0 {
+		h.ShmSize = min(maxShm, spec.Limits.Disk)
+	}
+	for i, l := range spec.Layers {
+		h.Mounts = append(h.Mounts, readOnlyVolume(l.Source, layerPath(i)))
+	}
+	return h
+}
+
+// tmpfs are the mount options of a writable file system of a size, 0 for any.
+func tmpfs(size int64) string {
+	o := "rw,exec,nosuid,nodev,mode=1777"
+	if size > 0 {
+		o += ",size=" + strconv.FormatInt(size, 10)
+	}
+	return o
+}
+
+func readOnlyVolume(name, target string) mount.Mount {
+	return mount.Mount{Type: mount.TypeVolume, Source: name, Target: target, ReadOnly: true,
+		VolumeOptions: &mount.VolumeOptions{NoCopy: true}}
+}
+
+func layerPath(i int) string { return layerDir + "/" + strconv.Itoa(i) }
+
+// applySettings lays the caller's options over the defaults.
+func (b *Backend) applySettings(spec backend.Spec, c *container.Config, h *container.HostConfig) error {
+	before := h.Resources
+	if err := b.options.Settings.Apply(c, h); err != nil {
+		return fmt.Errorf("%w: %w", backend.ErrInvalid, err)
+	}
+	// A limit said twice must be the same twice.
+	for _, l := range []struct {
+		name     string
+		was, now int64
+	}{
+		{"memory", before.Memory, h.Memory}, {"cpus", before.NanoCPUs, h.NanoCPUs},
+		{"pids", value(before.PidsLimit), value(h.PidsLimit)},
+	} {
+		if l.was != l.now && slices.Contains(spec.Limits.Required, l.name) {
+			return fmt.Errorf("%w: the limit %s and the runtime options ask for different values, %d and %d: leave one out", backend.ErrInvalid, l.name, l.was, l.now)
+		}
+	}
+	// What was unlimited swap before a memory limit came is none with it.
+	if h.Memory != before.Memory && h.MemorySwap == before.MemorySwap {
+		h.MemorySwap = h.Memory
+	}
+	return nil
+}
+
+func value(p *int64) int64 {
+	if p == nil {
+		return 0
+	}
+	return *p
+}

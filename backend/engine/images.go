@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/image"
+	"github.com/llmsandbox/llmsandbox/images"
+)
+
+// defaultImages tells which images a language may use, best first: the caller's own, or
+// the one that this project builds and then the official one.
+func defaultImages(own map[string]string) func(language string) []string {
+	return func(language string) []string {
+		if name := own[language]; name != "" {
+			return []string{name}
+		}
+		d, ok := images.For(language)
+		if !ok {
+			return nil
+		}
+		return []string{d.Name, d.Official}
+	}
+}
+
+// resolveImage finds, loads, pulls or builds the image of a sandbox.
+func (b *Backend) resolveImage(ctx context.Context, spec backend.Spec) (image.Image, error) {
+	if b.options.Build == nil {
+		img, err := b.images.Resolve(ctx, spec.Image, spec.Language, spec.Progress)
+		return img, b.explainImage(err)
+	}
+	if spec.Image != "" {
+		return image.Image{}, fmt.Errorf("image %s: %w: only one of an image and a Dockerfile can be given", spec.Image, backend.ErrInvalid)
+	}
+	img, err := b.images.Build(ctx, *b.options.Build, spec.Progress)
+	return img, b.explainImage(err)
+}
+
+func (b *Backend) explainImage(err error) error { return b.explain("get the image", err) }
+
+// dropImage removes what was brought only for a sandbox that did not come to be.
+func (c *creation) dropImage(ctx context.Context) error {
+	return c.backend.dropImage(context.WithoutCancel(ctx), c.spec.Image, c.image)
+}
+
+// dropImage removes an image that was pulled, loaded or built for one sandbox, unless it
+// is a language's default, or to be kept, or in use by something else.
+func (b *Backend) dropImage(ctx context.Context, asked string, img image.Image) error {
+	if b.options.KeepImage || !img.Made || asked == "" && b.options.Build == nil {
+		return nil
+	}
+	_, err := b.images.Remove(ctx, img)
+	return err
+}

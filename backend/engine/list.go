@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sort"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// List returns the sandboxes that run on the engine, of all owners, oldest first.
+func (b *Backend) List(ctx context.Context) ([]backend.Info, error) {
+	found, err := b.containers(ctx, false, roleSandbox)
+	if err != nil {
+		return nil, err
+	}
+	var all []backend.Info
+	for _, c := range found {
+		info, err := decode(b.Name(), c.Labels)
+		if err != nil {
+			return nil, fmt.Errorf("container %.12s: %w", c.ID, err)
+		}
+		all = append(all, info)
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].Created.Before(all[j].Created) })
+	return all, nil
+}
+
+// containers returns those with a role, only running ones unless all are asked for.
+func (b *Backend) containers(ctx context.Context, all bool, role string) ([]container.Summary, error) {
+	res, err := b.client.ContainerList(ctx, client.ContainerListOptions{
+		All: all, Filters: make(client.Filters).Add("label", labelRole+"="+role),
+	})
+	return res.Items, b.explain("list the containers", err)
+}
