@@ -6,10 +6,14 @@ package engine
 import (
 	"testing"
 
+	"github.com/llmsandbox/llmsandbox/backend/backendtest"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 )
 
-func TestMain(m *testing.M) { testengine.Main(m) }
+func TestMain(m *testing.M) {
+	backendtest.Child(conformance)
+	testengine.Main(m)
+}
 
 // engines are what each test of this package runs on.
 var engines = []struct {

@@ -1,0 +1,38 @@
+//go:build linux
+
+package engine
+
+import (
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox/backend/backendtest"
+	"github.com/llmsandbox/llmsandbox/backend/engine"
+	"github.com/llmsandbox/llmsandbox/internal/testengine"
+)
+
+// conformance is the suite's view of an engine at an address that backendAt knows.
+func conformance(address string) (backendtest.Config, error) {
+	b, err := backendAt(address, engine.Options{})
+	if err != nil {
+		return backendtest.Config{}, err
+	}
+	return backendtest.Config{Backend: b, Address: address, Lacks: map[backendtest.Feature]string{
+		backendtest.NoHostPaths: "an engine mounts layers and volumes by their folders on the host",
+	}}, nil
+}
+
+func testConformance(t *testing.T, e *testengine.Engine) {
+	e.Images(t)
+	name := "docker"
+	if e.Podman {
+		name = "podman"
+	}
+	c, err := conformance(name + " " + e.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Outside = &outside{client: newClient(t, e)}
+	backendtest.Run(t, c)
+}
+
+func TestDockerConformance(t *testing.T) { testConformance(t, testengine.Docker(t)) }

@@ -1,0 +1,494 @@
+//go:build linux
+
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	reg "github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/moby/moby/api/types/registry"
+	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/image"
+	"github.com/llmsandbox/llmsandbox/internal/testengine"
+	"github.com/llmsandbox/llmsandbox/internal/testimage"
+)
+
+// onEngines runs a test on each engine, with the store of its images.
+func onEngines(t *testing.T, test func(*testing.T, *image.Store)) {
+	for _, engine := range engines {
+		t.Run(engine.name, func(t *testing.T) {
+			e := engine.start(t)
+			if e.Podman {
+				trustLoopback(t, e)
+			}
+			test(t, storeOf(t, e.Host))
+		})
+	}
+}
+
+// trustLoopback lets Podman use a registry on loopback without encryption, as Docker does.
+func trustLoopback(t *testing.T, e *testengine.Engine) {
+	t.Helper()
+	folder := filepath.Join(filepath.Dir(e.DataRoot), ".config", "containers")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	conf := "[[registry]]\nlocation = \"127.0.0.1\"\ninsecure = true\n"
+	if err := os.WriteFile(filepath.Join(folder, "registries.conf"), []byte(conf), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func storeOf(t *testing.T, host string) *image.Store {
+	t.Helper()
+	c, err := client.New(client.WithHost(host))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return &image.Store{Client: c}
+}
+
+// drop removes a test's image at its end, and fails when it was not the test's to remove.
+func drop(t *testing.T, s *image.Store, img image.Image) {
+	t.Helper()
+	t.Cleanup(func() {
+		if r, err := s.Remove(context.Background(), img); err != nil || r.Kept != "" {
+			t.Errorf("remove %s: %+v %v", img.Ref, r, err)
+		}
+	})
+}
+
+func has(t *testing.T, s *image.Store, name string) bool {
+	t.Helper()
+	list, err := s.Client.ImageList(t.Context(), client.ImageListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range list.Items {
+		if i.ID == name {
+			return true
+		}
+		for _, tag := range i.RepoTags {
+			if strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(tag, "localhost/"), "docker.io/"), "library/") == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// only is an image that no engine has yet.
+func only(t *testing.T, edit func(*v1.Config)) v1.Image {
+	return testimage.Busybox(t, func(c *v1.Config) {
+		c.Labels = map[string]string{"only": rand.Text()}
+		if edit != nil {
+			edit(c)
+		}
+	})
+}
+
+// serve runs a registry with the image as x:1.
+func serve(t *testing.T, img v1.Image, wrap func(http.Handler) http.Handler, opts ...remote.Option) string {
+	t.Helper()
+	h := reg.New(reg.Logger(log.New(io.Discard, "", 0)))
+	if wrap != nil {
+		h = wrap(h)
+	}
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	host := strings.TrimPrefix(srv.URL, "http://")
+	ref, err := name.ParseReference(host + "/x:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(ref, img, opts...); err != nil {
+		t.Fatal(err)
+	}
+	return host + "/x:1"
+}
+
+func TestImagePull(t *testing.T) {
+	onEngines(t, func(t *testing.T, s *image.Store) {
+		ref := serve(t, only(t, func(c *v1.Config) { c.User = "7:8" }), nil)
+		var last backend.Progress
+		img, err := s.Resolve(t.Context(), ref, "", func(p backend.Progress) { last = p })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if img.Ref != ref || !img.Made || img.User != "7:8" || img.Workdir != "/srv" || img.OS != "linux" {
+			t.Errorf("got %+v", img)
+		}
+		if last.Stage != "pull" || last.Current != last.Total {
+			t.Errorf("progress ends with %+v", last)
+		}
+		again, err := s.Resolve(t.Context(), ref, "", nil)
+		if err != nil || again.Made || again.ID != img.ID {
+			t.Errorf("again it is %+v, %v", again, err)
+		}
+		if r, err := s.Remove(t.Context(), again); err != nil || r.Kept == "" || !has(t, s, ref) {
+			t.Errorf("what was there before is removed: %+v, %v", r, err)
+		}
+		byID, err := s.Resolve(t.Context(), "docker://"+img.ID, "", nil)
+		if err == nil && byID.ID != img.ID {
+			t.Errorf("by its id it is %+v", byID)
+		}
+		if r, err := s.Remove(t.Context(), img); err != nil || r.Kept != "" || has(t, s, ref) {
+			t.Errorf("not removed: %+v, %v", r, err)
+		}
+		if r, err := s.Remove(t.Context(), img); err != nil || r.Kept != "" {
+			t.Errorf("removed again: %+v, %v", r, err)
+		}
+	})
+}
+
+// A password that is wrong is told, and one that is right is used.
+func TestImagePullWithPassword(t *testing.T) {
+	onEngines(t, func(t *testing.T, s *image.Store) {
+		basic := func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if u, p, ok := r.BasicAuth(); !ok || u != "me" || p != "secret" {
+					w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+					w.WriteHeader(http.StatusUnauthorized)
+					return
+				}
+				h.ServeHTTP(w, r)
+			})
+		}
+		ref := serve(t, only(t, nil), basic, remote.WithAuth(&authn.Basic{Username: "me", Password: "secret"}))
+		password := "wrong"
+		s.Auth = func(_ context.Context, ref string) (string, error) {
+			host, _, _ := strings.Cut(ref, "/")
+			raw, err := json.Marshal(registry.AuthConfig{Username: "me", Password: password, ServerAddress: host})
+			return base64.URLEncoding.EncodeToString(raw), err
+		}
+		_, err := s.Resolve(t.Context(), ref, "", nil)
+		if !errors.Is(err, backend.ErrImageNotFound) || !strings.Contains(err.Error(), "login") || has(t, s, ref) {
+			t.Errorf("with a wrong password: %v", err)
+		}
+		password = "secret"
+		img, err := s.Resolve(t.Context(), ref, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drop(t, s, img)
+		// A build's base image comes from the same registry.
+		if _, err := s.Remove(t.Context(), img); err != nil {
+			t.Fatal(err)
+		}
+		built, err := s.Build(t.Context(), image.Build{Content: "ARG TAG\nFROM " + strings.TrimSuffix(ref, "1") + "$TAG\nENV A=b\n", Args: map[string]string{"TAG": "1"}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drop(t, s, img) // pulled by the build
+		drop(t, s, built)
+	})
+}
+
+func TestImageErrors(t *testing.T) {
+	onEngines(t, func(t *testing.T, s *image.Store) {
+		ref := serve(t, only(t, nil), nil)
+		other := only(t, nil)
+		conf, err := other.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		conf = conf.DeepCopy()
+		conf.Architecture = "s390x"
+		if other, err = mutate.ConfigFile(other, conf); err != nil {
+			t.Fatal(err)
+		}
+		foreign := serve(t, other, nil)
+		for _, c := range []struct {
+			name string
+			want error
+			text string
+		}{
+			{strings.TrimSuffix(ref, "1") + "gone", backend.ErrImageNotFound, "check its name"},
+			{"127.0.0.1:1/x", backend.ErrImageNotFound, "cannot reach the registry"},
+			{foreign, backend.ErrImageInvalid, "s390x"},
+			{"host", backend.ErrImageInvalid, "local backend"},
+			{"./nothing.tar", backend.ErrImageNotFound, "neither"},
+			{"Not A Name", backend.ErrImageNotFound, "reference"},
+			{"sha256:" + strings.Repeat("0", 64), backend.ErrImageNotFound, "no image of that id"},
+			{"", backend.ErrImageNotFound, "no default image"},
+		} {
+			_, err := s.Resolve(t.Context(), c.name, "cobol", nil)
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("%q: %v", c.name, err)
+			}
+		}
+		if has(t, s, foreign) {
+			t.Error("an image that cannot be used stays")
+		}
+	})
+}
+
+// A layer that is not what it says, or that ends half way, is an error with the
+// engine's words, and nothing stays.
+func TestImagePullBroken(t *testing.T) {
+	onEngines(t, func(t *testing.T, s *image.Store) {
+		img := only(t, nil)
+		layers, err := img.Layers()
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest, err := layers[0].Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ref := serve(t, img, func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, digest.String()) {
+					w = &corrupter{ResponseWriter: w}
+				}
+				h.ServeHTTP(w, r)
+			})
+		})
+		_, err = s.Resolve(t.Context(), ref, "", nil)
+		if !errors.Is(err, backend.ErrImageInvalid) || !strings.Contains(err.Error(), ref) || has(t, s, ref) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A corrupter changes the last byte of what is sent at once.
+type corrupter struct{ http.ResponseWriter }
+
+func (c *corrupter) Write(p []byte) (int, error) {
+	changed := append([]byte(nil), p...)
+	changed[len(changed)-1]++
+	return c.ResponseWriter.Write(changed)
+}
+
+// The line breaks in the middle of a layer, every time. Docker tries again with growing
+// pauses, unless told otherwise.
+func TestImagePullHalf(t *testing.T) {
+	p := testengine.PrivateDocker(t, "--max-download-attempts=1")
+	s := storeOf(t, p.Host)
+	img := only(t, nil)
+	ref := serve(t, img, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/") {
+				w = &breaker{ResponseWriter: w}
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	_, err := s.Resolve(t.Context(), ref, "", nil)
+	if !errors.Is(err, backend.ErrImageNotFound) && !errors.Is(err, backend.ErrImageInvalid) || !strings.Contains(err.Error(), "EOF") {
+		t.Errorf("got %v", err)
+	}
+	list, err := s.Client.ImageList(t.Context(), client.ImageListOptions{All: true})
+	if err != nil || len(list.Items) != 0 {
+		t.Errorf("the engine has %+v, %v", list.Items, err)
+	}
+}
+
+// A breaker breaks the line after half of what is sent first.
+type breaker struct{ http.ResponseWriter }
+
+func (b *breaker) Write(p []byte) (int, error) {
+	if _, err := b.ResponseWriter.Write(p[:len(p)/2]); err != nil {
+		return 0, err
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// Many callers of one store fetch an image once, and one of them has made it. Another
+// store, as of another process, pulls at the same time, and both succeed.
+func TestImagePullConcurrently(t *testing.T) {
+	onEngines(t, func(t *testing.T, s *image.Store) {
+		var manifests atomic.Int64
+		ref := serve(t, only(t, nil), func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/") {
+					manifests.Add(1)
+				}
+				h.ServeHTTP(w, r)
+			})
+		})
+		other := storeOf(t, s.Client.DaemonHost())
+		var made [2]atomic.Int64
+		var wg sync.WaitGroup
+		var got atomic.Value
+		for i := range 8 {
+			wg.Go(func() {
+				img, err := []*image.Store{s, other}[i%2].Resolve(t.Context(), ref, "", nil)
+				if err != nil {
+					t.Error(err)
+				}
+				if img.Made {
+					made[i%2].Add(1)
+					got.Store(img)
+				}
+			})
+		}
+		wg.Wait()
+		if a, b := made[0].Load(), made[1].Load(); a > 1 || b > 1 || a+b == 0 {
+			t.Errorf("made %d and %d times", a, b)
+		}
+		if img, ok := got.Load().(image.Image); ok {
+			drop(t, s, img)
+		}
+	})
+}
+
+func TestImageDefault(t *testing.T) {
+	onEngines(t, func(t *testing.T, s *image.Store) {
+		ref := serve(t, only(t, nil), nil)
+		own := "h-default:" + strings.ToLower(rand.Text())
+		s.Default = func(language string) []string { return []string{own, ref} }
+		img, err := s.Resolve(t.Context(), "", "python", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drop(t, s, img)
+		if img.Ref != ref {
+			t.Errorf("got %+v", img)
+		}
+		if _, err := s.Client.ImageTag(t.Context(), client.ImageTagOptions{Source: img.ID, Target: own}); err != nil {
+			t.Fatal(err)
+		}
+		second, err := s.Resolve(t.Context(), "", "python", nil)
+		if err != nil || second.Ref != own || second.Made {
+			t.Errorf("with its own image: %+v %v", second, err)
+		}
+		// It has another name now: only the one that was made goes.
+		if r, err := s.Remove(t.Context(), img); err != nil || r.Kept == "" || !has(t, s, own) {
+			t.Errorf("got %+v %v", r, err)
+		}
+		second.Made = true
+		drop(t, s, second)
+	})
+}
+
+// A folder and a file are loaded under a name of their own, once; the file's own names
+// are not taken.
+func TestImageLoad(t *testing.T) {
+	onEngines(t, func(t *testing.T, s *image.Store) {
+		stolen := "h-stolen:" + strings.ToLower(rand.Text())
+		img := only(t, nil)
+		want, err := img.ConfigName()
+		if err != nil {
+			t.Fatal(err)
+		}
+		saved := testimage.Save(t, stolen, img)
+		folder := testimage.Layout(t, map[string]v1.Image{"a": img})
+		first, err := s.Resolve(t.Context(), saved, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drop(t, s, first)
+		if !first.Made || strings.TrimPrefix(first.ID, "sha256:") != want.Hex || has(t, s, stolen) {
+			t.Errorf("got %+v, of %s", first, want)
+		}
+		for _, path := range []string{saved, folder, folder + ":a"} {
+			again, err := s.Resolve(t.Context(), path, "", nil)
+			if err != nil || again.Made || again.ID != first.ID {
+				t.Errorf("%s: %+v %v", path, again, err)
+			}
+		}
+		fresh := storeOf(t, s.Client.DaemonHost())
+		if again, err := fresh.Resolve(t.Context(), folder, "", nil); err != nil || again.Made || again.ID != first.ID {
+			t.Errorf("to another process: %+v %v", again, err)
+		}
+	})
+}
+
+// A layer that is not what the config says is refused.
+func TestImageLoadDamaged(t *testing.T) {
+	onEngines(t, func(t *testing.T, s *image.Store) {
+		img := only(t, nil)
+		folder := testimage.Layout(t, map[string]v1.Image{"a": img})
+		conf, err := img.ConfigName()
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers, err := only(t, nil).Layers()
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine, err := img.Layers()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := mine[0].Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := layers[1].Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		blobs := filepath.Join(folder, "blobs", "sha256")
+		wrong, err := os.ReadFile(filepath.Join(blobs, b.Hex))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(blobs, a.Hex), wrong, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Resolve(t.Context(), folder, "", nil)
+		if !errors.Is(err, backend.ErrImageInvalid) || has(t, s, "llmsandbox-load:"+conf.Hex) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// An image that a container uses stays, and that is told.
+func TestImageRemoveInUse(t *testing.T) {
+	onEngines(t, func(t *testing.T, s *image.Store) {
+		img, err := s.Resolve(t.Context(), testimage.Layout(t, map[string]v1.Image{"a": only(t, nil)}), "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drop(t, s, img)
+		c, err := s.Client.ContainerCreate(t.Context(), client.ContainerCreateOptions{Image: img.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Remove(t.Context(), img)
+		if err != nil || r.Kept == "" || !has(t, s, img.Ref) {
+			t.Errorf("got %+v %v", r, err)
+		}
+		if _, err := s.Client.ContainerRemove(t.Context(), c.ID, client.ContainerRemoveOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// base loads an image to build on.
+func base(t *testing.T, s *image.Store) image.Image {
+	t.Helper()
+	img, err := s.Resolve(t.Context(), testimage.Layout(t, map[string]v1.Image{"a": only(t, nil)}), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drop(t, s, img)
+	return img
+}
+
+var _ = fmt.Sprint
