@@ -118,5 +118,17 @@ func (e Endpoint) opener() (open opener, apiHost string, err error) {
 }
 
 func (e Endpoint) badHost(why string) error {
-	return fmt.Errorf("%s's host %q cannot be used: %s", e.Hints.Engine, e.Host, why)
+	return fmt.Errorf("%s's host %q cannot be used: %s", e.Hints.Engine, withoutPassword(e.Host), why)
+}
+
+// withoutPassword hides the password in a host, which no scheme allows but somebody
+// may have written.
+func withoutPassword(host string) string {
+	scheme, rest, _ := strings.Cut(host, "://")
+	user, after, found := strings.Cut(rest, "@")
+	name, _, secret := strings.Cut(user, ":")
+	if !found || !secret {
+		return host
+	}
+	return scheme + "://" + name + ":...@" + after
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -55,8 +56,12 @@ func Explain(err error) error {
 	return err
 }
 
+// reworded replaces the words by which the API's client takes an error for one that it
+// replaces altogether.
+var reworded = strings.NewReplacer("connection refused", "connection was refused", "dial unix", "dialing unix")
+
 func (e Endpoint) fail(kind Kind, cause error, why, fix string) *Error {
-	return &Error{Kind: kind, Engine: e.Hints.Engine, Host: e.Host, Why: why, Fix: fix, Cause: cause}
+	return &Error{Kind: kind, Engine: e.Hints.Engine, Host: e.Host, Why: reworded.Replace(why), Fix: fix, Cause: cause}
 }
 
 // explain turns what opening a socket failed with into an Error. A context that

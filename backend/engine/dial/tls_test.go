@@ -1,0 +1,139 @@
+package dial
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/testcert"
+)
+
+// serveTCP serves an engine on loopback and returns its address.
+func serveTCP(t *testing.T, config *tls.Config) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(engineAPI(t))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that are meant to fail
+	if config == nil {
+		s.Start()
+	} else {
+		s.TLS = config
+		s.StartTLS()
+	}
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+func TestTCP(t *testing.T) {
+	e := Endpoint{Host: "tcp://" + serveTCP(t, nil), Hints: testHints}
+	if err := ping(t, e); err != nil {
+		t.Fatal(err)
+	}
+	echo(t, e)
+}
+
+func TestTCPThatFails(t *testing.T) {
+	l := listen(t)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e := Endpoint{Host: "tcp://" + l.Addr().String(), Hints: testHints}
+	wantError(t, ping(t, e), NoAnswer, "nothing listens", "START")
+	e.Host = "tcp://no-such-host.invalid:2375"
+	wantError(t, ping(t, e), NoHost, "no-such-host.invalid", "does not resolve")
+}
+
+func TestTLS(t *testing.T) {
+	authority, other := testcert.NewAuthority(t), testcert.NewAuthority(t)
+	mine := authority.Issue(t, "client", nil).TLS(t)
+	serve := func(edit func(*x509.Certificate), host string) string {
+		return serveTCP(t, &tls.Config{
+			Certificates: []tls.Certificate{authority.Issue(t, host, edit).TLS(t)},
+			ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: authority.Pool(),
+		})
+	}
+	good := serve(nil, "127.0.0.1")
+	expired := serve(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }, "127.0.0.1")
+	misnamed := serve(nil, "elsewhere.example")
+	plain := serveTCP(t, nil)
+
+	for _, c := range []struct {
+		name   string
+		addr   string
+		config *tls.Config
+		words  []string // of the failure; none: it works
+	}{
+		{"fits", good, &tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{mine}}, nil},
+		{"not verified", misnamed, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{mine}}, nil},
+		{"1.2", good, &tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{mine}, MaxVersion: tls.VersionTLS12}, nil},
+		{"wrong authority", good, &tls.Config{RootCAs: other.Pool(), Certificates: []tls.Certificate{mine}},
+			[]string{"not signed by an authority that is trusted here", "TLSFILES"}},
+		{"no client certificate", good, &tls.Config{RootCAs: authority.Pool()},
+			[]string{"wants a client certificate, and none is configured", "TLSFILES"}},
+		{"no client certificate, 1.2", good, &tls.Config{RootCAs: authority.Pool(), MaxVersion: tls.VersionTLS12},
+			[]string{"wants a client certificate, and none is configured", "TLSFILES"}},
+		{"another's client certificate", good, &tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{other.Issue(t, "x", nil).TLS(t)},
+			GetClientCertificate: always(other.Issue(t, "x", nil).TLS(t))},
+			[]string{"refused the client certificate", "TLSFILES"}},
+		{"expired", expired, &tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{mine}}, []string{"not valid", "expired", "clock"}},
+		{"another name", misnamed, &tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{mine}}, []string{`not for the name "127.0.0.1"`}},
+		{"plain server", plain, &tls.Config{RootCAs: authority.Pool()}, []string{"does not speak TLS"}},
+		{"plain client", good, nil, []string{"it wants TLS, and none is configured", "TLSFILES"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := Endpoint{Host: "tcp://" + c.addr, TLS: c.config, Hints: testHints}
+			err := ping(t, e)
+			if c.words != nil {
+				wantError(t, err, TLS, c.words...)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			echo(t, e)
+		})
+	}
+}
+
+// always presents a certificate even where the server names other authorities.
+func always(c tls.Certificate) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c, nil }
+}
+
+// TestHTTPSHost: an https:// host speaks TLS without being told certificates.
+func TestHTTPSHost(t *testing.T) {
+	authority := testcert.NewAuthority(t)
+	addr := serveTCP(t, &tls.Config{Certificates: []tls.Certificate{authority.Issue(t, "127.0.0.1", nil).TLS(t)}})
+	wantError(t, ping(t, Endpoint{Host: "https://" + addr, Hints: testHints}), TLS, "not signed by an authority")
+}
+
+// TestCancelDuringHandshake: a server that never answers does not hold up a caller
+// who has given up.
+func TestCancelDuringHandshake(t *testing.T) {
+	l := listen(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var conn net.Conn
+	accepted := make(chan error, 1)
+	go func() {
+		var err error
+		conn, err = l.Accept()
+		cancel()
+		accepted <- err
+	}()
+	e := Endpoint{Host: "tcp://" + l.Addr().String(), TLS: &tls.Config{}, Hints: testHints}
+	if err := e.Connect(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("connect: %v, want context.Canceled", err)
+	}
+	if err := <-accepted; err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+}
