@@ -91,6 +91,10 @@ func (c *Call) Cancel() {
 	c.closeDone()
 }
 
+// Hangup ends the call's whole stream, and with it all its calls: for another end that
+// does not read what it is sent, so that nothing less would reach it.
+func (c *Call) Hangup() { c.conn.end(errHungUp) }
+
 // drop ends the call as cancelled. It is called with mu held.
 func (c *Call) drop() {
 	cancelled := &Error{Code: CodeCancelled, Msg: "the call was cancelled"}

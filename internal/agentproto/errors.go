@@ -15,6 +15,9 @@ var ErrCallEnded = errors.New("the call has ended")
 
 var errClosed = errors.New("it was closed by this end")
 
+// errHungUp is the cause of a stream that Hangup ended.
+var errHungUp = errors.New("this end hung up: what it sent was not read")
+
 // A StreamError tells that the stream ended while a call needed it. What became
 // of that call at the other end is not known.
 type StreamError struct {

@@ -4,6 +4,7 @@ package guest
 
 import (
 	"sync"
+	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
@@ -46,6 +47,10 @@ func (p *process) attach(call *agentproto.Call, offsets ...uint64) error {
 	return nil
 }
 
+// letGoWait is how long a stream that nobody reads may keep a process from a client
+// that attaches to it. A client that lives reads always.
+const letGoWait = 5 * time.Second
+
 func (p *process) takeOver(att *attachment, offsets []uint64) error {
 	p.attaching.Lock()
 	defer p.attaching.Unlock()
@@ -53,6 +58,8 @@ func (p *process) takeOver(att *attachment, offsets []uint64) error {
 	old := p.att
 	p.mu.Unlock()
 	if old != nil {
+		timer := time.AfterFunc(letGoWait, old.call.Hangup)
+		defer timer.Stop()
 		// It may have ended already.
 		_ = old.call.Fail(agentproto.CodeCancelled, "another client has attached to the process")
 		p.wake()

@@ -46,6 +46,7 @@ type testAgent struct {
 	t      testing.TB
 	cmd    *exec.Cmd
 	socket string
+	stdio  int // our end of its stdin and stdout
 	client *agentclient.Client
 }
 
@@ -94,6 +95,7 @@ func startAgent(t testing.TB, m mode) *testAgent {
 		t.Fatal(err)
 	}
 	unix.SetNonblock(fds[0], true)
+	a.stdio = fds[0]
 	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
 	args := append([]string{"serve", "--stdio", "--grace", "60", "--workdir", "/", "--listen", a.socket}, m.args...)
 	a.cmd = exec.Command(agentBinary, args...)
