@@ -30,7 +30,7 @@ var resourceOptions = []option{
 		codec:   pointer(toSmall[int], func(s *Settings) **int { return &s.OOMScoreAdj }, func(n int) error { return within(-1000, 1000)(int64(n)) }),
 	},
 	{
-		KeyInfo: KeyInfo{Name: "shm_size", Type: "size", Example: "128m", Meaning: "size of /dev/shm, which counts as memory; default: the engine's, 64m"},
+		KeyInfo: KeyInfo{Name: "shm_size", Type: "size", Example: "128m", Meaning: "size of /dev/shm, which counts as memory; default: at most 64m"},
 		codec:   pointer(toSize, func(s *Settings) **int64 { return &s.ShmSize }, within(1, math.MaxInt64)),
 	},
 	{
