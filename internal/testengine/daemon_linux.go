@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -37,6 +38,7 @@ type command struct {
 
 // A daemon is a running process that serves on a socket.
 type daemon struct {
+	name string
 	cmd  *exec.Cmd
 	log  string
 	done chan struct{} // closed when it has ended
@@ -80,7 +82,10 @@ func start(ctx context.Context, c command) (*daemon, error) {
 	for target, source := range c.mounts {
 		args = append(args, target, source)
 	}
-	d := &daemon{cmd: exec.Command("/bin/sh", append(append(args, "--"), c.argv...)...), log: c.log, done: make(chan struct{})}
+	d := &daemon{
+		name: filepath.Base(c.argv[0]), log: c.log, done: make(chan struct{}),
+		cmd: exec.Command("/bin/sh", append(append(args, "--"), c.argv...)...),
+	}
 	d.cmd.Dir, d.cmd.Env, d.cmd.Stdout, d.cmd.Stderr = c.dir, c.env, log, log
 	d.cmd.ExtraFiles = []*os.File{inherited}
 	// On SIGTERM both engines end in good order.
@@ -132,25 +137,47 @@ func (d *daemon) answers(ctx context.Context, socket string) error {
 // stop ends the daemon in good order, and by force when that takes too long, which is
 // an error.
 func (d *daemon) stop() error {
-	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	late := time.NewTimer(stopTimeout)
-	defer late.Stop()
-	select {
-	case <-d.done:
-		return nil
-	case <-late.C:
-		return errors.Join(fmt.Errorf("%s did not end on SIGTERM within %v; it printed:\n%s", d.cmd, stopTimeout, d.tail()), d.kill())
-	}
+	return d.end(func() error {
+		if err := d.signal(syscall.SIGTERM); err != nil {
+			return err
+		}
+		late := time.NewTimer(stopTimeout)
+		defer late.Stop()
+		select {
+		case <-d.done:
+			return nil
+		case <-late.C:
+			return errors.Join(fmt.Errorf("%s did not end on SIGTERM within %v; it printed:\n%s", d.name, stopTimeout, d.tail()),
+				d.signal(syscall.SIGKILL))
+		}
+	})
 }
 
 // kill ends the daemon as a crash would.
 func (d *daemon) kill() error {
-	if err := d.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	return d.end(func() error { return d.signal(syscall.SIGKILL) })
+}
+
+// end waits for the daemon's own children too, once how has ended it: Docker's
+// containerd, and the Podman that serves for one without root. Neither is meant to
+// live on, and both are told when the daemon dies, but are not done then.
+func (d *daemon) end(how func() error) error {
+	kids, err := children(d.cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	defer kids.close()
+	if err := how(); err != nil {
 		return err
 	}
 	<-d.done
+	return kids.end(d.name)
+}
+
+func (d *daemon) signal(s syscall.Signal) error {
+	if err := d.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
 	return nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )
 
@@ -35,8 +37,25 @@ cgroup_manager = "cgroupfs"
 events_logger = "file"
 lock_type = "file"
 tmp_dir = %q
-runtime = "crun"
+runtime = %q
+[containers]
+default_ulimits = ["nofile=%[3]d:%[3]d", "nproc=%[4]d:%[4]d"]
 `
+
+func configure(run string) ([]byte, error) {
+	// Crun refuses a machine that has both versions of control groups mounted.
+	oci := "crun"
+	if _, err := os.Stat("/sys/fs/cgroup/unified"); err == nil {
+		oci = "runc"
+	}
+	// Podman's own default is more than a root that is itself confined may have.
+	var files, processes unix.Rlimit
+	if err := errors.Join(unix.Getrlimit(unix.RLIMIT_NOFILE, &files), unix.Getrlimit(unix.RLIMIT_NPROC, &processes)); err != nil {
+		return nil, err
+	}
+	const most = 1 << 20 // as much as Podman would ask for
+	return fmt.Appendf(nil, podmanConfig, filepath.Join(run, "libpod"), oci, min(files.Max, most), min(processes.Max, most)), nil
+}
 
 // podman starts Podman's service on the engine's data and a folder for what it keeps
 // while it runs, which are the user's.
@@ -46,12 +65,17 @@ func podman(ctx context.Context, e Engine, run string, user *syscall.Credential,
 		return nil, testimage.Lack("this test needs podman (apt-get install podman)")
 	}
 	config, socket := filepath.Join(run, "containers.conf"), filepath.Join(run, "podman.sock")
-	if err := os.WriteFile(config, fmt.Appendf(nil, podmanConfig, filepath.Join(run, "libpod")), 0o644); err != nil {
+	content, err := configure(run)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(config, content, 0o644); err != nil {
 		return nil, err
 	}
 	e.Podman, e.Host, e.cleanup = true, "unix://"+socket, func() error { return removeRun(run) }
 	e.daemon, err = start(ctx, command{
-		argv: []string{program, "--root", e.DataRoot, "--runroot", filepath.Join(run, "storage"), "system", "service", "--time=0"},
+		argv: []string{program, "--storage-driver=overlay", "--root", e.DataRoot, "--runroot", filepath.Join(run, "storage"),
+			"system", "service", "--time=0"},
 		env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + filepath.Dir(e.DataRoot),
 			"XDG_RUNTIME_DIR=" + filepath.Join(run, "xdg"), "CONTAINERS_CONF=" + config},
 		dir: run, socket: socket, log: filepath.Join(run, "podman.log"),

@@ -2,14 +2,9 @@ package testengine
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )
@@ -87,34 +82,12 @@ func (p *Private) Kill(t testing.TB) {
 	t.Helper()
 	d := p.engine.daemon
 	p.engine = nil
-	if err := p.kill(d); err != nil {
+	if err := d.kill(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// kill waits for the containerd too, which the kernel kills with its daemon. Its pid
-// file goes: until the machine's first process has taken note of the end, the next
-// daemon would take it for alive, and wait for it.
-func (p *Private) kill(d *daemon) error {
-	pidfile := filepath.Join(p.folder, "run", "exec", "containerd", "containerd.pid")
-	data, err := os.ReadFile(pidfile)
-	if err != nil {
-		return err
+	// The kernel has ended its containerd too. But until the machine's first process has
+	// taken note, the next daemon would take that for alive, and wait for it.
+	if err := os.Remove(filepath.Join(p.folder, "run", "exec", "containerd", "containerd.pid")); err != nil {
+		t.Fatal(err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	if err != nil {
-		return err
-	}
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return fmt.Errorf("the daemon's containerd: %w", err)
-	}
-	defer unix.Close(fd)
-	if err := d.kill(); err != nil {
-		return err
-	}
-	if err := awaitEnd(fd, "the killed daemon's containerd"); err != nil {
-		return err
-	}
-	return os.Remove(pidfile)
 }

@@ -48,6 +48,10 @@ func TestEngines(t *testing.T) {
 			if root := rootless(t, e); root != e.Rootless {
 				t.Errorf("rootless is %v", root)
 			}
+			e.Load(t, testimage.Save(t, "llmsandbox-test/busybox:1", testimage.Busybox(t, nil)))
+			if _, err := c.ImageInspect(t.Context(), "llmsandbox-test/busybox:1"); err != nil {
+				t.Errorf("an image that was loaded is not there by its name: %v", err)
+			}
 			if _, err := os.Stat(strings.TrimPrefix(e.Host, "unix://")); err != nil {
 				t.Error(err)
 			}
