@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 
 	"golang.org/x/sys/unix"
 
@@ -63,32 +62,14 @@ func run(args []string) error {
 		return err
 	}
 	ignoreSignals()
+	if err := guest.DropFaultSignals(); err != nil {
+		return err
+	}
 	if f.setupFD >= 0 {
 		// Not hardened yet: the host must still be able to write its uid map.
 		return serveLocal(f)
 	}
 	return serve(f)
-}
-
-// ignoreSignals keeps code of the same uid from ending the agent by a signal that
-// can be caught. They are caught rather than ignored, because programs would
-// inherit that. SIGCHLD is the agent's own business.
-func ignoreSignals() {
-	drop := make(chan os.Signal, 1)
-	var all []os.Signal
-	for n := unix.Signal(1); n <= 64; n++ {
-		switch n {
-		case unix.SIGCHLD, unix.SIGURG, unix.SIGPROF, unix.SIGKILL, unix.SIGSTOP,
-			unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGPIPE:
-		default:
-			all = append(all, n)
-		}
-	}
-	signal.Notify(drop, all...)
-	go func() {
-		for range drop {
-		}
-	}()
 }
 
 // occupyStandardFDs makes sure that no pipe or socket gets a standard descriptor's
