@@ -145,6 +145,9 @@ func (d *daemon) stop() error {
 		defer late.Stop()
 		select {
 		case <-d.done:
+			if d.err != nil {
+				return fmt.Errorf("%s ended with %w; it printed:\n%s", d.name, d.err, d.tail())
+			}
 			return nil
 		case <-late.C:
 			return errors.Join(fmt.Errorf("%s did not end on SIGTERM within %v; it printed:\n%s", d.name, stopTimeout, d.tail()),

@@ -1,0 +1,83 @@
+package testengine_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/testengine"
+)
+
+// TestCrash is the binary that dies below; by itself it does nothing.
+func TestCrash(t *testing.T) {
+	if os.Getenv("LLMSANDBOX_TEST_CRASH") != "1" {
+		t.Skip("run by TestDaemonEndsWithItsBinary")
+	}
+	p := testengine.PrivateDocker(t)
+	fmt.Printf("data: %s\n", p.DataRoot)
+	select {}
+}
+
+// A daemon does not outlive a test binary that had no chance to stop it.
+func TestDaemonEndsWithItsBinary(t *testing.T) {
+	testengine.PrivateDocker(t) // says it when this machine cannot
+	cmd := exec.Command(os.Args[0], "-test.run=^TestCrash$")
+	cmd.Env = append(os.Environ(), "LLMSANDBOX_TEST_CRASH=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	folder := ""
+	lines := bufio.NewScanner(out)
+	for folder == "" && lines.Scan() {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			folder = filepath.Dir(data)
+		}
+	}
+	if folder == "" {
+		t.Fatalf("the binary has no daemon: %v", cmd.Wait())
+	}
+	defer os.RemoveAll(folder)
+	pidfile := filepath.Join(folder, "docker.pid")
+	data, err := os.ReadFile(pidfile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("the binary that was killed ended well")
+	}
+	// Until the end of the test binary's own time.
+	err = unix.EINTR
+	for errors.Is(err, unix.EINTR) {
+		_, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(pidfile); !os.IsNotExist(err) {
+		t.Errorf("the daemon did not end in good order: its pid file is there: %v", err)
+	}
+}
