@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestDocsNameRealTests keeps docs/abuse.md and docs/acceptance.md true: each test
-// that they name exists, and each case of this package has its row.
+// TestDocsNameRealTests keeps docs/abuse.md and docs/acceptance.md true: each test and
+// each case of the conformance suite that they name exists, each case of the suite that
+// has a number is named, and each case of this package has its row.
 func TestDocsNameRealTests(t *testing.T) {
 	const root = "../.."
 	var sources strings.Builder
@@ -27,6 +28,14 @@ func TestDocsNameRealTests(t *testing.T) {
 			sources.Write(b)
 		}
 	}
+	suite, err := os.ReadFile(filepath.Join(root, "backend/backendtest/run.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]bool{} // of the suite, and whether they are named
+	for _, m := range regexp.MustCompile(`\{"([A-Za-z0-9]+)", \(\*suite\)`).FindAllStringSubmatch(string(suite), -1) {
+		cases[m[1]] = false
+	}
 	for _, doc := range []string{"docs/abuse.md", "docs/acceptance.md"} {
 		b, err := os.ReadFile(filepath.Join(root, doc))
 		if err != nil {
@@ -40,6 +49,17 @@ func TestDocsNameRealTests(t *testing.T) {
 			}
 			if !strings.Contains(sources.String(), declaration) {
 				t.Errorf("%s names %s, which does not exist", doc, m[1])
+			}
+		}
+		for _, m := range regexp.MustCompile("`((?:Acceptance|Abuse)[A-Za-z0-9]*)(\\*?)[/`]").FindAllStringSubmatch(text, -1) {
+			known := false
+			for name := range cases {
+				if name == m[1] || m[2] != "" && strings.HasPrefix(name, m[1]) {
+					known, cases[name] = true, true
+				}
+			}
+			if !known {
+				t.Errorf("%s names %s, which is no case of the suite", doc, m[1])
 			}
 		}
 		for _, m := range regexp.MustCompile("`([a-z]+\\.txtar)`").FindAllStringSubmatch(text, -1) {
@@ -56,5 +76,13 @@ func TestDocsNameRealTests(t *testing.T) {
 				t.Errorf("%s has no row for case %d that names the catalogue", doc, c.Number)
 			}
 		}
+	}
+	for name, named := range cases {
+		if !named && (strings.HasPrefix(name, "Abuse") || strings.HasPrefix(name, "Acceptance")) {
+			t.Errorf("no document names the suite's %s", name)
+		}
+	}
+	if len(cases) < 50 {
+		t.Errorf("only %d cases were found in the suite", len(cases))
 	}
 }

@@ -1,11 +1,12 @@
-// Package e2e runs whole sandboxes, as their users do. The numbers in the tests'
-// names are those of the cases in docs/acceptance.md and docs/abuse.md.
+// Package e2e runs whole sandboxes, as their users do: the conformance suite of
+// backend/backendtest on the local backend, and what is the local backend's own. The
+// numbers in the tests' names are those of the cases in docs/acceptance.md and
+// docs/abuse.md.
 package e2e
 
 import (
 	"context"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
@@ -25,15 +26,6 @@ func require(t testing.TB, ok bool, why string) {
 		t.Fatalf("cannot run here: %s", why)
 	}
 	t.Skip(why)
-}
-
-// requirePrograms asks for programs of the host.
-func requirePrograms(t testing.TB, programs ...string) {
-	t.Helper()
-	for _, p := range programs {
-		_, err := exec.LookPath(p)
-		require(t, err == nil, p+" is not installed: make test-deps installs it")
-	}
 }
 
 func testContext(t testing.TB) context.Context {
@@ -83,14 +75,6 @@ func wantExit(t testing.TB, res *llmsandbox.Result, code int) {
 	}
 }
 
-func wantStatus(t testing.TB, res *llmsandbox.Result, want llmsandbox.Status) {
-	t.Helper()
-	if res.Status != want {
-		t.Fatalf("status %s, exit code %v, signal %s, error %q; want %s\nstdout: %s\nstderr: %s",
-			res.Status, show(res.ExitCode), res.Signal, res.Error, want, clip(res.Stdout), clip(res.Stderr))
-	}
-}
-
 func wantStdout(t testing.TB, res *llmsandbox.Result, want string) {
 	t.Helper()
 	if res.Stdout != want {
@@ -110,9 +94,4 @@ func clip(s string) string {
 		return s[:1000] + " ... " + s[len(s)-1000:]
 	}
 	return strings.ToValidUTF8(s, "?")
-}
-
-func contextWithCancel(t testing.TB) (context.Context, context.CancelFunc) {
-	t.Helper()
-	return context.WithCancel(testContext(t))
 }

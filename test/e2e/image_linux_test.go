@@ -268,3 +268,23 @@ func TestImagePython(t *testing.T) {
 	wantExit(t, res, 0)
 	wantStdout(t, res, "45 1000 /sandbox\n")
 }
+
+// A cache that cannot be prepared costs nothing but time, and only once.
+func TestImageWithoutGo(t *testing.T) {
+	image := testimage.Layout(t, map[string]v1.Image{"1": testimage.Busybox(t, nil)})
+	b := local.New(local.Options{CacheDir: t.TempDir()}) // one that has not failed before
+	for _, want := range []int{2, 0} {                   // the attempt and its failure, then nothing
+		var said []string
+		sb := open(t, llmsandbox.Options{Backend: b, Language: "go", Image: image, Progress: func(p backend.Progress) {
+			if p.Stage == "prepare" {
+				said = append(said, p.Message)
+			}
+		}})
+		if len(said) != want || want > 0 && !strings.Contains(said[1], "going on without it") {
+			t.Errorf("it says %q, want %d words of a cache", said, want)
+		}
+		if _, err := sb.Run(testContext(t), "package main\nfunc main() {}", nil); !errors.Is(err, llmsandbox.ErrToolchain) {
+			t.Errorf("run: %v, want ErrToolchain", err)
+		}
+	}
+}

@@ -1,4 +1,4 @@
-package e2e
+package backendtest
 
 import (
 	"errors"
@@ -8,15 +8,15 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 )
 
-// TestLimitAskedForHoldsOrOpenFails: what the caller asked for is enforced, or Open
+// limitAskedForHoldsOrOpenFails: what the caller asked for is enforced, or Open
 // says that it cannot be and what to do; best effort opens all the same and says so.
-func TestLimitAskedForHoldsOrOpenFails(t *testing.T) {
+func (s *suite) limitAskedForHoldsOrOpenFails(t *testing.T) {
 	ctx := testContext(t)
 	for name, limits := range map[string]llmsandbox.Limits{
 		"memory": {Memory: 128 << 20}, "cpus": {CPUs: 0.5}, "pids": {PIDs: 20}, "disk": {Disk: 16 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
-			held, known := open(t, llmsandbox.Options{Limits: limits}).Capabilities().Get(name)
+			held, known := s.open(t, llmsandbox.Options{Limits: limits}).Capabilities().Get(name)
 			if !known {
 				t.Fatalf("Capabilities does not mention %s", name)
 			}
@@ -36,8 +36,8 @@ func TestLimitAskedForHoldsOrOpenFails(t *testing.T) {
 	}
 }
 
-func TestResultCarriesCapabilities(t *testing.T) {
-	sb := open(t, llmsandbox.Options{})
+func (s *suite) resultCarriesCapabilities(t *testing.T) {
+	sb := s.shared(t)
 	res := run(t, sb, "print(1)", nil)
 	for _, name := range []string{"memory", "cpus", "pids", "disk", "network", "seccomp"} {
 		c, ok := res.Capabilities.Get(name)

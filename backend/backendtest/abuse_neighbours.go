@@ -1,0 +1,80 @@
+package backendtest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+// attacks are programs that take all they can get, for as long as they live.
+var attacks = map[string]struct {
+	code string
+	need string // the control without which it would take the machine's
+}{
+	"01 fork bomb": {"import os\nwhile True:\n  try: os.fork()\n  except OSError: pass", "pids"},
+	"08 disk": {`
+import os, time
+f = os.open("full", os.O_CREAT | os.O_WRONLY)
+while True:
+    try: os.write(f, b"x" * (1 << 20))
+    except OSError: time.sleep(0.01)`, ""},
+	"13 descriptors": {"import os\nkept = []\nwhile True:\n  try: kept.append(os.open('/dev/null', os.O_RDONLY))\n  except OSError: pass", ""},
+	"14 flood":       {"import os\nwhile True: os.write(1, b'x' * 65536)", ""},
+	"16 spin":        {"import os\nfor _ in range(4): os.fork()\nwhile True: pass", ""},
+	"21 memory":      {"kept = []\nwhile True:\n  try: kept.append(bytearray(1 << 20))\n  except MemoryError: pass", "memory"},
+}
+
+// abuseNeighbours keeps one sandbox busy with an attack, and meanwhile uses another
+// one and the attacked one's own control interface.
+func (s *suite) abuseNeighbours(t *testing.T) {
+	for name, a := range attacks {
+		t.Run(name, func(t *testing.T) {
+			good := s.open(t, llmsandbox.Options{})
+			bad := s.open(t, llmsandbox.Options{Limits: llmsandbox.Limits{
+				PIDs: 64, Memory: 128 << 20, Disk: 32 << 20, Output: llmsandbox.Unlimited, CPUs: 0.5,
+			}})
+			if a.need == "pids" && control(bad, "pids").By == "" || a.need == "memory" {
+				needs(t, bad, a.need)
+			}
+			ctx := testContext(t)
+			if err := good.WriteFile(ctx, "kept", []byte("unharmed"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				// How it ends is the catalogue's matter.
+				_, _ = bad.Run(ctx, a.code, &llmsandbox.RunOptions{Timeout: 3 * time.Second})
+			}()
+			for rounds := 0; ; rounds++ {
+				select {
+				case <-done:
+					if rounds == 0 {
+						t.Error("nothing was tried during the attack")
+					}
+					answers(t, bad)
+					return
+				default:
+				}
+				start := time.Now()
+				res := run(t, good, "print(open('kept').read()); open('new', 'w').write('x' * 100000)", nil)
+				wantStdout(t, res, "unharmed\n")
+				if d := time.Since(start); d > 5*time.Second {
+					t.Errorf("the other sandbox took %v for a run", d)
+				}
+				start = time.Now()
+				// 21: the sandbox under attack can still be listed, looked into and told to stop.
+				if _, err := bad.ListDir(ctx, "/sandbox"); err != nil {
+					t.Errorf("list a folder under attack: %v", err)
+				}
+				if _, err := llmsandbox.List(ctx, s.Backend); err != nil {
+					t.Errorf("list sandboxes: %v", err)
+				}
+				if d := time.Since(start); d > 5*time.Second {
+					t.Errorf("the attacked sandbox took %v to answer", d)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package backendtest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+// run runs code and fails the test when we, not the program, failed.
+func run(t testing.TB, sb *llmsandbox.Sandbox, code string, o *llmsandbox.RunOptions) *llmsandbox.Result {
+	t.Helper()
+	res, err := sb.Run(testContext(t), code, o)
+	if err != nil {
+		t.Fatalf("run: %v\nresult: %+v", err, res)
+	}
+	return res
+}
+
+// wantExit checks status and exit code.
+func wantExit(t testing.TB, res *llmsandbox.Result, code int) {
+	t.Helper()
+	want := llmsandbox.StatusOK
+	if code != 0 {
+		want = llmsandbox.StatusError
+	}
+	if res.Status != want || res.ExitCode == nil || *res.ExitCode != code {
+		t.Fatalf("status %s, exit code %v, error %q; want %s and %d\nstdout: %s\nstderr: %s",
+			res.Status, show(res.ExitCode), res.Error, want, code, clip(res.Stdout), clip(res.Stderr))
+	}
+}
+
+func wantStatus(t testing.TB, res *llmsandbox.Result, want llmsandbox.Status) {
+	t.Helper()
+	if res.Status != want {
+		t.Fatalf("status %s, exit code %v, signal %s, error %q; want %s\nstdout: %s\nstderr: %s",
+			res.Status, show(res.ExitCode), res.Signal, res.Error, want, clip(res.Stdout), clip(res.Stderr))
+	}
+}
+
+func wantStdout(t testing.TB, res *llmsandbox.Result, want string) {
+	t.Helper()
+	if res.Stdout != want {
+		t.Fatalf("stdout %q, want %q\nstderr: %s", clip(res.Stdout), want, clip(res.Stderr))
+	}
+}
+
+func show(code *int) any {
+	if code == nil {
+		return "none"
+	}
+	return *code
+}
+
+func clip(s string) string {
+	if len(s) > 2000 {
+		return s[:1000] + " ... " + s[len(s)-1000:]
+	}
+	return strings.ToValidUTF8(s, "?")
+}

@@ -1,0 +1,110 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+// closeLeavesNothing ends sandboxes in every way there is.
+func (s *suite) closeLeavesNothing(t *testing.T) {
+	s.closeShared(t)
+	for _, how := range []string{"Close", "Destroy", "attached Destroy", "pid 1 killed", "lifetime"} {
+		t.Run(how, func(t *testing.T) {
+			o := llmsandbox.Options{}
+			if how == "lifetime" {
+				o.Lifetime = 3 * time.Second
+			}
+			if how == "pid 1 killed" {
+				s.has(t, SeenFromOutside)
+			}
+			sb := s.open(t, o)
+			background(t, sb)
+			s.wantRunning(t, sb.ID())
+			ctx := testContext(t)
+			var err error
+			switch how {
+			case "Close":
+				err = sb.Close()
+			case "Destroy":
+				err = sb.Destroy(ctx)
+			case "attached Destroy":
+				var other *llmsandbox.Sandbox
+				if other, err = llmsandbox.Attach(ctx, sb.ID(), llmsandbox.AttachOptions{Backend: s.Backend}); err == nil {
+					err = other.Destroy(ctx)
+				}
+			case "pid 1 killed":
+				err = s.Outside.Kill(ctx, sb.ID())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantDone(t, sb)
+			s.wantGone(t, sb.ID())
+			s.nothingIsLeft(t)
+		})
+	}
+}
+
+// openCancelledLeavesNothing gives up opening a sandbox at several moments.
+func (s *suite) openCancelledLeavesNothing(t *testing.T) {
+	s.closeShared(t)
+	start := time.Now()
+	if err := s.open(t, llmsandbox.Options{}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	once := time.Since(start)
+	failed := 0
+	const rounds = 5
+	for i := range rounds {
+		ctx, cancel := context.WithTimeout(testContext(t), once*time.Duration(i)/rounds)
+		o := s.options(llmsandbox.Options{BestEffort: true, ID: fmt.Sprintf("cancelled-%d", i)})
+		sb, err := llmsandbox.Open(ctx, o)
+		cancel()
+		if err == nil {
+			if err := sb.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		} else {
+			failed++
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("open with a context that ends: %v, want its own error", err)
+			}
+		}
+		s.wantGone(t, o.ID)
+	}
+	if failed == 0 {
+		t.Error("no Open was given up")
+	}
+	s.nothingIsLeft(t)
+}
+
+// nothingIsLeft looks for what sandboxes have left when none is open.
+func (s *suite) nothingIsLeft(t *testing.T) {
+	t.Helper()
+	ctx := testContext(t)
+	settles(t, func() error {
+		list, err := llmsandbox.List(ctx, s.Backend)
+		if err != nil {
+			return fmt.Errorf("list: %w", err)
+		}
+		for _, i := range list {
+			return fmt.Errorf("sandbox left: %+v", i)
+		}
+		if s.Outside == nil {
+			return nil
+		}
+		left, err := s.Outside.Left(ctx)
+		if err != nil {
+			return fmt.Errorf("look from outside for what is left: %w", err)
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("left, seen from outside: %q", left)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,43 @@
+package backendtest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+func (s *suite) acceptance12ConcurrentCompiles(t *testing.T) {
+	sb := s.openWith(t, llmsandbox.Options{Language: "cpp", Limits: llmsandbox.Limits{Memory: 1 << 30, CPUs: llmsandbox.Unlimited}}, "g++")
+	var wg sync.WaitGroup
+	for i := range 6 {
+		wg.Go(func() {
+			res, err := sb.Run(testContext(t), fmt.Sprintf("#include <cstdio>\nint main() { puts(\"program %d\"); }", i), nil)
+			if err != nil || res.Stdout != fmt.Sprintf("program %d\n", i) {
+				t.Errorf("program %d: %v, stdout %q, stderr %q", i, err, res.Stdout, clip(res.Stderr))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (s *suite) acceptance13FiftySandboxes(t *testing.T) {
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			ctx := testContext(t)
+			sb, err := llmsandbox.Open(ctx, s.options(llmsandbox.Options{}))
+			if err != nil {
+				t.Errorf("open %d: %v", i, err)
+				return
+			}
+			defer sb.Close()
+			res, err := sb.Run(ctx, fmt.Sprintf("import os; open('me','w').write('%d'); print(open('me').read(), sorted(os.listdir('.'))[-1:])", i), nil)
+			if err != nil || res.Stdout != fmt.Sprintf("%d ['me']\n", i) {
+				t.Errorf("sandbox %d: %v, status %s, stdout %q, stderr %q", i, err, res.Status, res.Stdout, clip(res.Stderr))
+			}
+		})
+	}
+	wg.Wait()
+}

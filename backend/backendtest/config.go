@@ -1,0 +1,101 @@
+package backendtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// A Config says what is tested, and what it declares to be without.
+type Config struct {
+	// Backend is tested. It sees no other sandboxes than those of the suite: it has
+	// a state folder, a label or whatever tells owners apart of its own.
+	Backend backend.Backend
+	// Image returns the image for a language; nil means no image, which is the
+	// backend's default. An image has sh, cat, tr, sleep and the language's programs.
+	Image func(language string) string
+	// Options, when set, changes the options of each sandbox before it is opened.
+	Options func(*llmsandbox.Options)
+	// Address is what another process is told to reach the same backend: the function
+	// given to [Child] gets it. See [Child].
+	Address string
+	// Outside looks at the sandboxes by other means than the backend's. A backend
+	// whose sandboxes cannot be seen from here lacks [SeenFromOutside].
+	Outside Outside
+	// Lacks tells what the backend or its images are without, and why. A case that
+	// needs it is skipped with that reason. What is missing and not declared here is
+	// a failure when LLMSANDBOX_REQUIRE=1 is set, and a skip otherwise. Controls that
+	// are not enforced are not declared here: Capabilities tells them.
+	Lacks map[Feature]string
+}
+
+// A Feature is what some cases need: one of the constants, or the name of a language.
+type Feature string
+
+const (
+	// SeenFromOutside: there is a [Config.Outside].
+	SeenFromOutside Feature = "seen-from-outside"
+	// OtherProcesses: a second process can open sandboxes of its own and attach to those
+	// of the first, see [Child].
+	OtherProcesses Feature = "other-processes"
+	// NoHostPaths: the mount table inside names no folder of the host. An engine that
+	// mounts its layers by name lacks it.
+	NoHostPaths Feature = "no-host-paths"
+	// Science: python has numpy, pandas and matplotlib, and r has ggplot2.
+	Science Feature = "science"
+	// PreparedCaches: sandboxes get the layers of backend.Spec, such as the compiled
+	// standard library of Go.
+	PreparedCaches Feature = "prepared-caches"
+)
+
+// Marker is in the command line of every program that the suite leaves running in the
+// background, followed by the sandbox's id.
+const Marker = "llmsandbox-conformance-"
+
+// Outside looks at sandboxes from outside, by means that the backend has no part in:
+// the process table, control groups, an engine's own commands.
+type Outside interface {
+	// Processes returns what runs in a sandbox, its agent included; nothing of one that
+	// is gone, or that nobody owns any more.
+	Processes(ctx context.Context, id string) ([]Process, error)
+	// Kill ends the first process of a sandbox, as the kernel or an operator may.
+	Kill(ctx context.Context, id string) error
+	// Left returns all that can be found of any sandbox of this backend: processes with
+	// [Marker], mounts, containers, control groups, folders. It is called when none
+	// is open.
+	Left(ctx context.Context) ([]string, error)
+}
+
+// A Process of a sandbox, as seen from outside.
+type Process struct {
+	PID      int // on the machine it runs on
+	Command  string
+	Resident int64 // bytes of memory; 0 where that is not known
+}
+
+// check finds mistakes in a Config that would hide cases.
+func (c Config) check() error {
+	if c.Backend == nil {
+		return fmt.Errorf("backendtest: Config.Backend is nil: set the backend to test")
+	}
+	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, Science, PreparedCaches}
+	for language := range hellos {
+		known = append(known, Feature(language))
+	}
+	for feature, reason := range c.Lacks {
+		if !slices.Contains(known, feature) {
+			return fmt.Errorf("backendtest: Config.Lacks has %q, which no case needs: use one of %q", feature, known)
+		}
+		if reason == "" {
+			return fmt.Errorf("backendtest: Config.Lacks has %q without a reason", feature)
+		}
+	}
+	_, blind := c.Lacks[SeenFromOutside]
+	if blind == (c.Outside != nil) {
+		return fmt.Errorf("backendtest: set either Config.Outside, or Config.Lacks[SeenFromOutside] to the reason why there is none")
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package backendtest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+var hellos = map[string]struct{ program, code string }{
+	"python":     {"python3", `print("hello")`},
+	"javascript": {"node", `console.log("hello")`},
+	"java":       {"javac", `public class Greeter { public static void main(String[] a) { System.out.println("hello"); } }`},
+	"cpp":        {"g++", "#include <iostream>\nint main() { std::cout << \"hello\\n\"; }"},
+	"go":         {"go", "package main\nimport \"fmt\"\nfunc main() { fmt.Println(\"hello\") }"},
+	"ruby":       {"ruby", `puts "hello"`},
+	"r":          {"Rscript", `cat("hello\n")`},
+	"bash":       {"bash", `echo hello`},
+}
+
+func (s *suite) acceptance05HelloInEveryLanguage(t *testing.T) {
+	for lang, h := range hellos {
+		t.Run(lang, func(t *testing.T) {
+			sb := s.openWith(t, llmsandbox.Options{Language: lang}, h.program)
+			res := run(t, sb, h.code, nil)
+			wantExit(t, res, 0)
+			wantStdout(t, res, "hello\n")
+		})
+	}
+}
+
+func (s *suite) acceptance06to07CompileError(t *testing.T) {
+	sb := s.openWith(t, llmsandbox.Options{Language: "cpp"}, "g++")
+	wantExit(t, run(t, sb, hellos["cpp"].code, nil), 0) // a binary that must not be run again
+	for _, live := range []bool{false, true} {
+		t.Run(fmt.Sprintf("live %v", live), func(t *testing.T) {
+			o := &llmsandbox.RunOptions{}
+			var seen strings.Builder
+			if live {
+				o.Stdout = &seen
+			}
+			res := run(t, sb, "#include <iostream>\nint main() { std::cout << \"never\\n\" }", o)
+			wantStatus(t, res, llmsandbox.StatusError)
+			if *res.ExitCode == 0 || !strings.Contains(res.Stderr, "error") || res.Stdout != "" || seen.Len() > 0 {
+				t.Errorf("exit code %d, stdout %q, stderr %q: want the compiler's error and nothing run", *res.ExitCode, res.Stdout, clip(res.Stderr))
+			}
+		})
+	}
+}

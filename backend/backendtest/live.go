@@ -1,0 +1,118 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+type timed struct {
+	chunks []string
+	at     []time.Time
+}
+
+func (w *timed) Write(p []byte) (int, error) {
+	w.chunks = append(w.chunks, string(p))
+	w.at = append(w.at, time.Now())
+	return len(p), nil
+}
+
+func (s *suite) acceptance45to46Live(t *testing.T) {
+	sb := s.shared(t)
+	var w timed
+	res := run(t, sb, "import time\nfor i in range(3): print(i, flush=True); time.sleep(0.2)", &llmsandbox.RunOptions{Stdout: &w})
+	wantExit(t, res, 0)
+	if len(w.chunks) < 3 || strings.Join(w.chunks, "") != res.Stdout {
+		t.Fatalf("chunks %q, stdout %q", w.chunks, res.Stdout)
+	}
+	if gap := w.at[len(w.at)-1].Sub(w.at[0]); gap < 300*time.Millisecond {
+		t.Errorf("first and last chunk are %v apart, want about 0.4 s", gap)
+	}
+	var errs strings.Builder
+	res = run(t, sb, "import sys; print('out'); print('err', file=sys.stderr)", &llmsandbox.RunOptions{Stderr: &errs})
+	if errs.String() != "err\n" || res.Stdout != "out\n" || res.Stderr != "err\n" {
+		t.Errorf("live stderr %q, stdout %q, stderr %q", errs.String(), res.Stdout, res.Stderr)
+	}
+}
+
+type broken struct{ panics bool }
+
+func (b broken) Write([]byte) (int, error) {
+	if b.panics {
+		panic("callback broke")
+	}
+	return 0, errors.New("callback failed")
+}
+
+func (s *suite) acceptance48CallbackFails(t *testing.T) {
+	sb := s.shared(t)
+	for _, w := range []broken{{false}, {true}} {
+		res, err := sb.Run(testContext(t), "for i in range(3): print(i, flush=True)", &llmsandbox.RunOptions{Stdout: w})
+		if !errors.Is(err, llmsandbox.ErrOutput) {
+			t.Errorf("error %v, want ErrOutput", err)
+		}
+		wantExit(t, res, 0)
+		wantStdout(t, res, "0\n1\n2\n")
+	}
+}
+
+func (s *suite) streamYieldsEventsInOrder(t *testing.T) {
+	sb := s.shared(t)
+	var out strings.Builder
+	var last *llmsandbox.Result
+	for e, err := range sb.Stream(testContext(t), "print('a'); print('b'); import sys; sys.exit(3)", nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last != nil {
+			t.Fatal("an event after the last")
+		}
+		switch e.Kind {
+		case llmsandbox.EventStdout:
+			out.Write(e.Data)
+		case llmsandbox.EventDone:
+			last = e.Result
+		}
+	}
+	if last == nil {
+		t.Fatal("no EventDone")
+	}
+	wantExit(t, last, 3)
+	if out.String() != "a\nb\n" {
+		t.Errorf("output %q", out.String())
+	}
+}
+
+func (s *suite) streamLeftEarlyKillsTheRun(t *testing.T) {
+	sb := s.shared(t)
+	start := time.Now()
+	for range sb.Stream(testContext(t), "import time\nwhile True: print('x', flush=True); time.sleep(0.01)", nil) {
+		break
+	}
+	if d := time.Since(start); d > 10*time.Second {
+		t.Errorf("took %v", d)
+	}
+	left, err := sb.Shell(testContext(t), "cat /proc/[0-9]*/comm", nil)
+	if err != nil || strings.Contains(left.Stdout, "python") {
+		t.Errorf("after the loop: %v, processes %q", err, left.Stdout)
+	}
+}
+
+func (s *suite) cancelledContextKillsTheRun(t *testing.T) {
+	sb := s.shared(t)
+	ctx, cancel := context.WithCancel(testContext(t))
+	defer cancel()
+	// One write: an unbuffered print makes two, and the cancel may come between them.
+	res, err := sb.Run(ctx, "import os, time; os.write(1, b'up\\n'); time.sleep(300)", &llmsandbox.RunOptions{Stdout: writerFunc(cancel)})
+	if err == nil || res.Status != llmsandbox.StatusKilled || res.Stdout != "up\n" {
+		t.Errorf("%v, status %s, stdout %q: want an error, killed, and what was printed", err, res.Status, res.Stdout)
+	}
+	left, err := sb.Shell(testContext(t), "cat /proc/[0-9]*/comm", nil)
+	if err != nil || strings.Contains(left.Stdout, "python") {
+		t.Errorf("after the cancel: %v, processes %q", err, left.Stdout)
+	}
+}

@@ -1,0 +1,91 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+// lostStreamResumes breaks the stream in the middle of a run's output: the run
+// goes on and not a byte is lost or doubled.
+func (s *suite) lostStreamResumes(t *testing.T) {
+	const lines = 20000
+	var want strings.Builder
+	for i := range lines {
+		want.WriteString(strings.Repeat("x", i%50))
+		want.WriteByte('\n')
+	}
+	for _, after := range []int{200, 1000, 65000, 300000} {
+		sb := s.open(t, llmsandbox.Options{Backend: s.newCutting(t, after, 3)})
+		res, err := sb.Run(testContext(t), "for i in range(20000): print('x' * (i % 50))", nil)
+		if err != nil {
+			t.Fatalf("cut after %d bytes: %v", after, err)
+		}
+		wantExit(t, res, 0)
+		if res.Stdout != want.String() {
+			t.Errorf("cut after %d bytes: %d bytes arrived, want %d, or others", after, len(res.Stdout), want.Len())
+		}
+	}
+}
+
+// abuse96LostIsNeverSuccess takes every way into the sandbox away: what became
+// of the program cannot be known, and is not made up.
+func (s *suite) abuse96LostIsNeverSuccess(t *testing.T) {
+	c := s.newCutting(t, 0, 0)
+	sb := s.open(t, llmsandbox.Options{Backend: c})
+	started := writerFunc(func() { close(c.sever) })
+	res, err := sb.Run(testContext(t), "import time; print('up', flush=True); time.sleep(1)", &llmsandbox.RunOptions{Stdout: started})
+	if !errors.Is(err, llmsandbox.ErrLost) || res.Status != llmsandbox.StatusLost || res.ExitCode != nil {
+		t.Errorf("error %v, status %s, exit code %v: want ErrLost, lost, none", err, res.Status, show(res.ExitCode))
+	}
+}
+
+// sandboxKilledMidRunIsLost ends the sandbox itself while a program runs in it.
+func (s *suite) sandboxKilledMidRunIsLost(t *testing.T) {
+	sb := s.open(t, llmsandbox.Options{})
+	var once sync.Once
+	kill := writerFunc(func() {
+		once.Do(func() {
+			go func() { _ = sb.Destroy(context.Background()) }()
+		})
+	})
+	start := time.Now()
+	res, err := sb.Run(testContext(t), "import time; print('up', flush=True); time.sleep(300)", &llmsandbox.RunOptions{Stdout: kill})
+	if !errors.Is(err, llmsandbox.ErrLost) || res.Status != llmsandbox.StatusLost || res.ExitCode != nil {
+		t.Errorf("error %v, status %s, exit code %v: want ErrLost, lost, none", err, res.Status, show(res.ExitCode))
+	}
+	if d := time.Since(start); d > 20*time.Second {
+		t.Errorf("took %v to find out", d)
+	}
+}
+
+// abuse96Lost closes a sandbox under a run: what became of it is not known, and
+// nothing is made up.
+func (s *suite) abuse96Lost(t *testing.T) {
+	sb := s.open(t, llmsandbox.Options{})
+	started := make(chan struct{})
+	closed := make(chan error, 1)
+	go func() {
+		<-started
+		closed <- sb.Close()
+	}()
+	res, err := sb.Run(testContext(t), "import time; print('x', flush=True); time.sleep(60)", &llmsandbox.RunOptions{Stdout: &first{started: started}})
+	if err == nil || res.Status != llmsandbox.StatusLost || res.ExitCode != nil {
+		t.Errorf("%v, status %s, exit code %v: want lost", err, res.Status, show(res.ExitCode))
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+type writerFunc func()
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	f()
+	return len(p), nil
+}

@@ -1,0 +1,237 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// startBackground starts a program that outlives its run, with [Marker] and the sandbox's
+// id as an argument, and returns once it has said that it is up.
+func startBackground(ctx context.Context, sb *llmsandbox.Sandbox) error {
+	line := "up=/tmp/up.$$; mkfifo $up; sh -c 'echo >$0; sleep 3600; :' $up " + Marker + sb.ID() + " >/dev/null 2>&1 & read _ <$up; rm $up"
+	res, err := sb.Shell(ctx, line, &llmsandbox.ExecOptions{KeepChildren: true})
+	if err == nil && !res.OK() {
+		err = fmt.Errorf("start a program in the background: %s: %s", res.Status, res.Stderr)
+	}
+	return err
+}
+
+func background(t *testing.T, sb *llmsandbox.Sandbox) {
+	t.Helper()
+	if err := startBackground(testContext(t), sb); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// abuse89OwnerKilled kills an owner with a sandbox in which a program runs. The
+// sandbox dies with it, a collection removes what is left, and a living sandbox of
+// another owner is left alone.
+func (s *suite) abuse89OwnerKilled(t *testing.T) {
+	s.has(t, OtherProcesses)
+	ctx := testContext(t)
+	living := s.open(t, llmsandbox.Options{})
+	background(t, living)
+	owner, id := s.startChild(t, "background", "")
+	// Somebody else's handle tells when the sandbox ends.
+	watch, err := llmsandbox.Attach(ctx, id, llmsandbox.AttachOptions{Backend: s.Backend})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Close()
+	s.wantRunning(t, id)
+	s.wantKept(t, id, living.ID())
+	if err := owner.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	wantDone(t, watch)
+	s.wantGone(t, id)
+	s.wantCollected(t, living.ID())
+	if _, err := llmsandbox.Attach(ctx, living.ID(), llmsandbox.AttachOptions{Backend: s.Backend}); err != nil {
+		t.Errorf("attach to the sandbox of the owner that lives: %v", err)
+	}
+	answers(t, living)
+	s.wantRunning(t, living.ID())
+	if err := living.Close(); err != nil {
+		t.Error(err)
+	}
+	s.closeShared(t)
+	s.nothingIsLeft(t)
+}
+
+// wantKept checks that a collection leaves living sandboxes alone.
+func (s *suite) wantKept(t *testing.T, ids ...string) {
+	t.Helper()
+	found, err := llmsandbox.GC(testContext(t), s.Backend)
+	if err != nil {
+		t.Errorf("a collection while all owners live: %v", err)
+	}
+	for _, l := range found {
+		if slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(l.Name, id) }) {
+			t.Errorf("a collection while all owners live takes %+v", l)
+		}
+	}
+	for _, id := range ids {
+		if !s.listed(t, id) {
+			t.Errorf("sandbox %s lives and is not in the list", id)
+		}
+	}
+}
+
+// wantCollected collects until nothing is found any more, all of it removed, and checks
+// that of these sandboxes nothing was.
+func (s *suite) wantCollected(t *testing.T, living ...string) {
+	t.Helper()
+	settles(t, func() error {
+		found, err := llmsandbox.GC(testContext(t), s.Backend)
+		if err != nil {
+			return fmt.Errorf("collect: %w", err)
+		}
+		for _, l := range found {
+			for _, id := range living {
+				if strings.Contains(l.Name, id) {
+					t.Errorf("collected %+v of a sandbox that lives", l)
+				}
+			}
+			if !l.Removed {
+				return fmt.Errorf("left by the collection: %+v", l)
+			}
+		}
+		if len(found) > 0 {
+			return fmt.Errorf("a collection still finds %+v", found)
+		}
+		return nil
+	})
+}
+
+// listed tells whether a sandbox is in the list.
+func (s *suite) listed(t *testing.T, id string) bool {
+	t.Helper()
+	list, err := llmsandbox.List(testContext(t), s.Backend)
+	if err != nil {
+		t.Errorf("list: %v", err)
+	}
+	return slices.ContainsFunc(list, func(i backend.Info) bool { return i.ID == id })
+}
+
+// wantDone waits for a sandbox to end.
+func wantDone(t *testing.T, sb *llmsandbox.Sandbox) {
+	t.Helper()
+	select {
+	case <-sb.Done():
+	case <-time.After(20 * time.Second):
+		t.Fatal("the sandbox does not end")
+	}
+}
+
+// wantRunning checks that the background program of a sandbox can be seen from outside, so
+// that its end can be seen too.
+func (s *suite) wantRunning(t *testing.T, id string) {
+	t.Helper()
+	if s.Outside == nil {
+		return
+	}
+	if !slices.ContainsFunc(s.processes(t, id), func(p Process) bool { return strings.Contains(p.Command, Marker+id) }) {
+		t.Fatalf("the background program of %s cannot be seen from outside", id)
+	}
+}
+
+// wantGone waits until a sandbox that has ended is not listed, cannot be attached to and
+// has no process.
+func (s *suite) wantGone(t *testing.T, id string) {
+	t.Helper()
+	settles(t, func() error {
+		if s.listed(t, id) {
+			return fmt.Errorf("sandbox %s has ended and is in the list", id)
+		}
+		sb, err := llmsandbox.Attach(testContext(t), id, llmsandbox.AttachOptions{Backend: s.Backend})
+		if err == nil {
+			err = errors.Join(errors.New("it succeeds"), sb.Close())
+		}
+		if !errors.Is(err, llmsandbox.ErrNotFound) {
+			return fmt.Errorf("attach to %s, which has ended: %w, want ErrNotFound", id, err)
+		}
+		if s.Outside == nil {
+			return nil
+		}
+		if left := s.processes(t, id); len(left) > 0 {
+			return fmt.Errorf("processes of %s are left: %+v", id, left)
+		}
+		return nil
+	})
+}
+
+func (s *suite) processes(t *testing.T, id string) []Process {
+	t.Helper()
+	all, err := s.Outside.Processes(testContext(t), id)
+	if err != nil {
+		t.Errorf("processes of %s, seen from outside: %v", id, err)
+	}
+	return all
+}
+
+// abuse90KilledInTheMiddle kills owners while they open and close sandboxes.
+func (s *suite) abuse90KilledInTheMiddle(t *testing.T) {
+	s.has(t, OtherProcesses)
+	start := time.Now()
+	if err := s.open(t, llmsandbox.Options{}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	once := time.Since(start)
+	const rounds = 8
+	for i := range rounds {
+		owner, _ := s.startChild(t, "churn", "")
+		time.Sleep(20*time.Millisecond + once*time.Duration(i)/rounds) // not a wait: another moment of its work each time
+		if err := owner.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = owner.Wait() // it was killed
+	}
+	s.wantCollected(t)
+	s.closeShared(t)
+	s.nothingIsLeft(t)
+	answers(t, s.open(t, llmsandbox.Options{}))
+}
+
+// abuse91ClientGone kills a process that follows a run in a sandbox of another
+// owner. The sandbox and its agent work on, and the run ends by its own timeout.
+func (s *suite) abuse91ClientGone(t *testing.T) {
+	s.has(t, OtherProcesses)
+	sb := s.open(t, llmsandbox.Options{})
+	answers(t, sb)
+	agent := map[int]bool{}
+	if s.Outside != nil {
+		for _, p := range s.processes(t, sb.ID()) {
+			agent[p.PID] = true
+		}
+	}
+	client, _ := s.startChild(t, "flood", sb.ID())
+	if err := client.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = client.Wait() // it was killed
+	answers(t, sb)
+	if s.Outside != nil {
+		const most = 40 << 20
+		for _, p := range s.processes(t, sb.ID()) {
+			if agent[p.PID] && p.Resident > most {
+				t.Errorf("the agent holds %d MiB for a client that is gone", p.Resident>>20)
+			}
+		}
+	}
+	settles(t, func() error { // the run's timeout is 5 s
+		for _, line := range processes(t, sb) {
+			if strings.Contains(line, "python") {
+				return fmt.Errorf("the run goes on after its timeout: %s", line)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,84 @@
+package backendtest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// statusKilled ends programs by signals of their own: the signal is told, and no exit
+// code is made up.
+func (s *suite) statusKilled(t *testing.T) {
+	sb := s.shared(t)
+	for _, signal := range []string{"SIGKILL", "SIGSEGV", "SIGTERM"} {
+		res := run(t, sb, "import os, signal; os.kill(os.getpid(), signal."+signal+")", nil)
+		wantStatus(t, res, llmsandbox.StatusKilled)
+		if res.Signal != signal || res.ExitCode != nil {
+			t.Errorf("signal %q, exit code %v, want %s and none", res.Signal, show(res.ExitCode), signal)
+		}
+	}
+}
+
+// statusOutOfMemory takes more memory than there is: the kernel's count of its kills
+// decides, so that a program that only looks like it is told apart.
+func (s *suite) statusOutOfMemory(t *testing.T) {
+	sb := s.open(t, llmsandbox.Options{Limits: llmsandbox.Limits{Memory: 64 << 20}})
+	needs(t, sb, "memory")
+	wantStatus(t, run(t, sb, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)", nil), llmsandbox.StatusKilled)
+	res := run(t, sb, "kept = []\nwhile True: kept.append(bytearray(1 << 20))", nil)
+	wantStatus(t, res, llmsandbox.StatusOutOfMemory)
+	if res.ExitCode != nil {
+		t.Errorf("exit code %d, though the program never exited", *res.ExitCode)
+	}
+	wantStatus(t, run(t, sb, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)", nil), llmsandbox.StatusKilled)
+	answers(t, sb)
+}
+
+// identity checks what a backend says of itself and its sandboxes.
+func (s *suite) identity(t *testing.T) {
+	ctx := testContext(t)
+	if s.Backend.Name() == "" {
+		t.Error("the backend has no name")
+	}
+	c, err := s.Backend.Capabilities(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Backend != s.Backend.Name() {
+		t.Errorf("the capabilities are those of %q, the backend is %q", c.Backend, s.Backend.Name())
+	}
+	seen := map[string]bool{}
+	for _, k := range c.Controls {
+		if seen[k.Name] {
+			t.Errorf("%s is declared twice", k.Name)
+		}
+		seen[k.Name] = true
+		if k.Enforced && k.By == "" || !k.Enforced && k.Why == "" {
+			t.Errorf("%+v: want what enforces it, or why nothing does", k)
+		}
+	}
+	for _, name := range []string{"memory", "cpus", "pids", "disk", "network", "seccomp"} {
+		if !seen[name] {
+			t.Errorf("nothing is declared of %s", name)
+		}
+	}
+}
+
+// sameIDTwice opens a second sandbox of an id that is taken.
+func (s *suite) sameIDTwice(t *testing.T) {
+	one := s.open(t, llmsandbox.Options{ID: "conformance-twice"})
+	o := s.options(llmsandbox.Options{BestEffort: true, ID: one.ID()})
+	two, err := llmsandbox.Open(testContext(t), o)
+	if err == nil {
+		err = errors.Join(errors.New("it succeeds"), two.Close())
+	}
+	if !errors.Is(err, backend.ErrLocked) {
+		t.Errorf("open with an id that is taken: %v, want backend.ErrLocked", err)
+	}
+	answers(t, one)
+	if !s.listed(t, one.ID()) {
+		t.Error("the first one is no longer listed")
+	}
+}

@@ -1,0 +1,75 @@
+package backendtest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+func (s *suite) acceptance19to21Timeout(t *testing.T) {
+	ctx := testContext(t)
+	sb := s.shared(t)
+	start := time.Now()
+	res := run(t, sb, "while True: pass", &llmsandbox.RunOptions{Timeout: 2 * time.Second})
+	took := time.Since(start)
+	wantStatus(t, res, llmsandbox.StatusTimeout)
+	if took > 3*time.Second || took < 2*time.Second {
+		t.Errorf("took %v, want a little over 2 s", took)
+	}
+	if res.ExitCode != nil {
+		t.Errorf("exit code %d, though the program never exited", *res.ExitCode)
+	}
+	if !strings.Contains(res.Error, "2s") {
+		t.Errorf("error %q does not name the timeout", res.Error)
+	}
+	left, err := sb.Shell(ctx, "cat /proc/[0-9]*/comm", nil) // 20: already gone
+	if err != nil || strings.Contains(left.Stdout, "python") {
+		t.Errorf("after the timeout: %v, processes %q", err, left.Stdout)
+	}
+	res = run(t, sb, "print(1)", nil) // 21
+	wantStdout(t, res, "1\n")
+}
+
+func (s *suite) acceptance22PerRunTimeoutWins(t *testing.T) {
+	sb := s.open(t, llmsandbox.Options{Limits: llmsandbox.Limits{Timeout: time.Second}})
+	wantStatus(t, run(t, sb, "import time; time.sleep(30)", nil), llmsandbox.StatusTimeout)
+	wantExit(t, run(t, sb, "import time; time.sleep(1.5)", &llmsandbox.RunOptions{Timeout: 20 * time.Second}), 0)
+	wantStatus(t, run(t, sb, "import time; time.sleep(30)", &llmsandbox.RunOptions{Timeout: 100 * time.Millisecond}), llmsandbox.StatusTimeout)
+}
+
+func (s *suite) acceptance23FractionalTimeout(t *testing.T) {
+	sb := s.shared(t)
+	start := time.Now()
+	wantStatus(t, run(t, sb, "import time; time.sleep(30)", &llmsandbox.RunOptions{Timeout: 500 * time.Millisecond}), llmsandbox.StatusTimeout)
+	if d := time.Since(start); d > 1500*time.Millisecond {
+		t.Errorf("took %v for a timeout of 0.5 s", d)
+	}
+}
+
+func (s *suite) acceptance24Lifetime(t *testing.T) {
+	ctx := testContext(t)
+	sb := s.open(t, llmsandbox.Options{Lifetime: 3 * time.Second})
+	select {
+	case <-sb.Done():
+	case <-time.After(20 * time.Second):
+		t.Fatal("the sandbox outlives its lifetime of 3 s")
+	}
+	if _, err := sb.Run(ctx, "print(1)", nil); !errors.Is(err, llmsandbox.ErrClosed) {
+		t.Errorf("run after the lifetime: %v, want ErrClosed", err)
+	}
+	s.wantGone(t, sb.ID())
+}
+
+func (s *suite) acceptance26PartialOutput(t *testing.T) {
+	sb := s.shared(t)
+	var live strings.Builder
+	res := run(t, sb, "import time; print('before', flush=True); time.sleep(300)",
+		&llmsandbox.RunOptions{Timeout: time.Second, Stdout: &live})
+	wantStatus(t, res, llmsandbox.StatusTimeout)
+	if res.Stdout != "before\n" || live.String() != "before\n" {
+		t.Errorf("stdout %q, live %q, want what was printed before the timeout", res.Stdout, live.String())
+	}
+}
