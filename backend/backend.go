@@ -66,6 +66,15 @@ type AgentEnder interface {
 	AgentEnded() error
 }
 
+// A Committer is a machine that an image can be made of.
+type Committer interface {
+	Machine
+	// Commit makes an image named tag of the machine's image and files, a tar of its
+	// working folder whose names begin with that folder's path, and returns the
+	// image's id. The tar may be hostile. The tag must be new unless overwrite is the same.
+	Commit(ctx context.Context, tag, overwrite string, files io.Reader) (id string, err error)
+}
+
 // Spec is what a machine is created from.
 type Spec struct {
 	// ID is unique, of [a-z0-9-], at most 40 bytes.

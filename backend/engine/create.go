@@ -179,7 +179,11 @@ func (c *creation) start(ctx context.Context) (*machine, error) {
 		backend: b, container: made.ID, agent: agentFile, token: c.token, info: c.record, guest: c.guest,
 		capabilities: b.controls(c.engine, c.host, c.spec), watcher: newWatcher(),
 	}}
-	if err := m.begin(ctx); err != nil {
+	err = m.begin(ctx)
+	if err == nil && c.image.Committed != "" {
+		err = m.restoreWorkdir(ctx, c.image)
+	}
+	if err != nil {
 		// Also when the context has ended: nothing is left behind.
 		return nil, errors.Join(err, m.remove(context.WithoutCancel(ctx)))
 	}

@@ -2,10 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 )
 
 // connect starts the agent's bridge inside, and shows the token.
@@ -30,4 +33,25 @@ func (m *session) connect(ctx context.Context) (io.ReadWriteCloser, error) {
 		return nil, fmt.Errorf("show the token: %w", err)
 	}
 	return s, nil
+}
+
+// withAgent calls do with a connection of its own.
+func (m *session) withAgent(ctx context.Context, do func(*agentclient.Client) error) error {
+	rwc, err := m.connect(ctx)
+	if err != nil {
+		return m.backend.explain("connect to the agent", err)
+	}
+	a, err := agentclient.Connect(ctx, rwc)
+	if err != nil {
+		return m.sayAgent(fmt.Errorf("connect to the agent: %w", err), rwc)
+	}
+	return errors.Join(do(a), a.Close())
+}
+
+// sayAgent adds what the agent, or the engine in its place, said on stderr.
+func (m *session) sayAgent(err error, rwc io.ReadWriteCloser) error {
+	if s, ok := rwc.(*stream); ok && s.said() != "" {
+		return fmt.Errorf("%w: %q", err, s.said())
+	}
+	return err
 }

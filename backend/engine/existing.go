@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"time"
 
@@ -142,25 +141,4 @@ func (m *entered) startAgent(ctx context.Context, spec backend.Spec) error {
 		}
 		return nil
 	})
-}
-
-// withAgent calls do with a connection of its own.
-func (m *entered) withAgent(ctx context.Context, do func(*agentclient.Client) error) error {
-	rwc, err := m.connect(ctx)
-	if err != nil {
-		return m.backend.explain("connect to the agent", err)
-	}
-	a, err := agentclient.Connect(ctx, rwc)
-	if err != nil {
-		return m.sayAgent(fmt.Errorf("connect to the agent: %w", err), rwc)
-	}
-	return errors.Join(do(a), a.Close())
-}
-
-// sayAgent adds what the agent, or the engine in its place, said on stderr.
-func (m *entered) sayAgent(err error, rwc io.ReadWriteCloser) error {
-	if s, ok := rwc.(*stream); ok && s.said() != "" {
-		return fmt.Errorf("%w: %q", err, s.said())
-	}
-	return err
 }

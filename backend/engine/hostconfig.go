@@ -21,7 +21,10 @@ const (
 )
 
 // defaultUser is who runs an image that says nothing or says root: nobody in particular.
-const defaultUser = "1000:1000"
+const (
+	defaultUID  = 1000
+	defaultUser = "1000:1000"
+)
 
 // maxShm bounds /dev/shm, whose pages count as memory like those of the other two.
 const maxShm = 64 << 20

@@ -83,16 +83,17 @@ func (v *volumes) fill(ctx context.Context, name, role, image string, write func
 // lock makes the container that fills the volume. It returns "" after it has waited for
 // another one that did.
 func (v *volumes) lock(ctx context.Context, name, role, image string) (string, error) {
-	labels := map[string]string{labelRole: roleFill, labelOwner: thisProcess().String()}
+	// By itself, since not every engine labels the volumes that a container brings.
+	_, err := v.client.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, Labels: map[string]string{labelRole: role}})
+	if err != nil {
+		return "", err
+	}
+	host := noNetwork()
+	host.Mounts = []mount.Mount{{
+		Type: mount.TypeVolume, Source: name, Target: agentDir, VolumeOptions: &mount.VolumeOptions{NoCopy: true},
+	}}
 	made, err := v.client.ContainerCreate(ctx, client.ContainerCreateOptions{
-		Name: name + "-fill",
-		Config: &container.Config{
-			Image: image, Entrypoint: []string{"/never-started"}, Labels: labels, NetworkDisabled: true,
-		},
-		HostConfig: &container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{{
-			Type: mount.TypeVolume, Source: name, Target: agentDir,
-			VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: map[string]string{labelRole: role}},
-		}}},
+		Name: name + "-fill", Config: neverStarted(image), HostConfig: host,
 	})
 	if err == nil {
 		return made.ID, nil
@@ -152,3 +153,13 @@ func (v *volumes) put(ctx context.Context, id, name, role string, write func(io.
 	_, err = v.client.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name + wholeSuffix, Labels: map[string]string{labelRole: role}})
 	return err
 }
+
+// neverStarted is a container that is only made to reach files through it.
+func neverStarted(image string) *container.Config {
+	return &container.Config{
+		Image: image, Entrypoint: []string{"/never-started"}, NetworkDisabled: true,
+		Labels: map[string]string{labelRole: roleFill, labelOwner: thisProcess().String()},
+	}
+}
+
+func noNetwork() *container.HostConfig { return &container.HostConfig{NetworkMode: "none"} }

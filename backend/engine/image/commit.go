@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/containerd/errdefs"
@@ -31,6 +32,8 @@ type Commit struct {
 	// command, labels and all else of its configuration are the new image's; one without
 	// a command gets /bin/sh.
 	Base Image
+	// Workdir, when set, is kept as Image.Committed.
+	Workdir string
 	// Comment is kept in the image's history.
 	Comment string
 }
@@ -160,6 +163,13 @@ func (s *Store) fromContainer(ctx context.Context, image string, tag reference.N
 		return Image{}, err
 	}
 	config.Image = image
+	if c.Workdir != "" {
+		config.Labels = maps.Clone(config.Labels)
+		if config.Labels == nil {
+			config.Labels = map[string]string{}
+		}
+		config.Labels[committedLabel] = c.Workdir
+	}
 	if len(config.Cmd)+len(config.Entrypoint) == 0 {
 		config.Cmd = []string{"/bin/sh"} // engines have no container without a command
 	}
@@ -182,6 +192,7 @@ func (s *Store) fromContainer(ctx context.Context, image string, tag reference.N
 	}
 	res, err := s.Client.ContainerCommit(ctx, made.ID, client.ContainerCommitOptions{
 		Reference: tag.String(), Comment: c.Comment, NoPause: true,
+		Config: &container.Config{}, // Podman wants one
 	})
 	if err != nil {
 		return Image{}, err

@@ -29,6 +29,9 @@ type Store struct {
 	loads map[string]string // what was loaded: its place and fingerprint, to its tag
 }
 
+// committedLabel is where Image.Committed is kept.
+const committedLabel = "llmsandbox.committed"
+
 // An Image is an image that the engine has.
 type Image struct {
 	ID string // as the engine knows it, "sha256:..."
@@ -40,6 +43,9 @@ type Image struct {
 	Arch       string // as GOARCH
 	OS         string
 	Entrypoint []string
+	// Committed is the folder whose files a sandbox that was committed had in its working
+	// folder; "" for other images.
+	Committed string
 	// Made tells that this call brought it to the engine under Ref: it was not there.
 	Made bool
 }
@@ -54,6 +60,7 @@ func (s *Store) inspect(ctx context.Context, name string) (Image, error) {
 	img := Image{ID: res.ID, Ref: name, Arch: res.Architecture, OS: res.Os}
 	if res.Config != nil {
 		img.Env, img.User, img.Workdir, img.Entrypoint = res.Config.Env, res.Config.User, res.Config.WorkingDir, res.Config.Entrypoint
+		img.Committed = res.Config.Labels[committedLabel]
 	}
 	return img, nil
 }

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/image"
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+)
+
+var (
+	_ backend.Committer = (*machine)(nil)
+	_ backend.Committer = (*attached)(nil)
+	_ backend.Committer = (*entered)(nil)
+)
+
+// Commit makes an image of the container's image, of its root file system where that can
+// be written to, and of files. Whoever owns the files in the image does not matter: a
+// sandbox of it gets them as its own.
+func (m *session) Commit(ctx context.Context, tag, overwrite string, files io.Reader) (string, error) {
+	b := m.backend
+	c, err := b.client.ContainerInspect(ctx, m.container, client.ContainerInspectOptions{})
+	if err != nil {
+		return "", b.explain("look at the container", err)
+	}
+	base, err := b.images.Resolve(ctx, c.Container.Image, "", nil)
+	if err != nil {
+		return "", b.explain("look at the container's image", err)
+	}
+	o := image.Commit{Tag: tag, Overwrite: overwrite, Base: base}
+	if h := c.Container.HostConfig; h != nil && !h.ReadonlyRootfs {
+		if o.Base, err = b.images.Commit(ctx, m.container, o); err != nil {
+			return "", b.explain("make an image of the root file system", err)
+		}
+		o.Overwrite = tag // which is ours now
+	}
+	o.Workdir = m.guest.Workdir
+	img, err := b.images.CommitFiles(ctx, files, m.guest.Workdir, defaultUID, defaultUID, o)
+	return img.ID, b.explain("make an image of the working folder", err)
+}
+
+// restoreWorkdir puts the files that a committed image has of its sandbox's working
+// folder into this one's, where the image's own folder is hidden by what is mounted.
+func (m *machine) restoreWorkdir(ctx context.Context, img image.Image) (err error) {
+	c := m.backend.client
+	// Of a container without mounts, so that it is the image's.
+	made, err := c.ContainerCreate(ctx, client.ContainerCreateOptions{
+		Config: neverStarted(img.ID), HostConfig: noNetwork(),
+	})
+	if err != nil {
+		return m.backend.explain("read the image's working folder", err)
+	}
+	defer func() {
+		_, rerr := c.ContainerRemove(context.WithoutCancel(ctx), made.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		err = errors.Join(err, m.backend.explain("remove a container that was never started", rerr))
+	}()
+	files, err := c.CopyFromContainer(ctx, made.ID, client.CopyFromContainerOptions{SourcePath: img.Committed})
+	if errdefs.IsNotFound(err) {
+		return fmt.Errorf("image %s: %w: its label says that it has %s, and it has not", img.Ref, backend.ErrImageInvalid, img.Committed)
+	}
+	if err != nil {
+		return m.backend.explain("read the image's working folder", err)
+	}
+	defer files.Content.Close()
+	return m.withAgent(ctx, func(a *agentclient.Client) error {
+		_, err := a.TarIn(ctx, "/", files.Content, agentclient.TarLimits{})
+		if err != nil {
+			return fmt.Errorf("put the image's working folder into the sandbox: %w", err)
+		}
+		return nil
+	})
+}
