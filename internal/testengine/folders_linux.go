@@ -12,13 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// userCache is looked up before any test can give itself another home.
+var userCache, errUserCache = os.UserCacheDir()
+
 // cacheFolder is where this user's engines keep their images between runs.
 func cacheFolder(name string) (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("no cache folder for test engines: %w", err)
+	if errUserCache != nil {
+		return "", fmt.Errorf("no cache folder for test engines: %w", errUserCache)
 	}
-	folder := filepath.Join(cache, "llmsandbox-test", name)
+	folder := filepath.Join(userCache, "llmsandbox-test", name)
 	return folder, os.MkdirAll(folder, 0o700)
 }
 
@@ -27,7 +29,11 @@ func cacheFolder(name string) (string, error) {
 // test binary died, and then tells the engine what it has to clean up, unless the
 // machine has started anew since.
 func runFolder(name string, uid int) (string, error) {
-	parent := fmt.Sprintf("/tmp/llmsandbox-test-%d", uid)
+	place := "/tmp"
+	if os.Geteuid() == 0 {
+		place = "/run"
+	}
+	parent := filepath.Join(place, fmt.Sprintf("llmsandbox-test-%d", uid))
 	if err := ownFolder(parent, uid); err != nil {
 		return "", err
 	}

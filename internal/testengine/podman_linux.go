@@ -74,7 +74,7 @@ func podman(ctx context.Context, e Engine, run string, user *syscall.Credential,
 	}
 	e.Podman, e.Host, e.cleanup = true, "unix://"+socket, func() error { return removeRun(run) }
 	e.daemon, err = start(ctx, command{
-		argv: []string{program, "--storage-driver=overlay", "--root", e.DataRoot, "--runroot", filepath.Join(run, "storage"),
+		argv: []string{program, "--storage-driver=overlay", "--root", e.DataRoot, "--runroot", filepath.Join(run, "r"),
 			"system", "service", "--time=0"},
 		env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + filepath.Dir(e.DataRoot),
 			"XDG_RUNTIME_DIR=" + filepath.Join(run, "xdg"), "CONTAINERS_CONF=" + config},
