@@ -1,8 +1,6 @@
 package backendtest
 
-import (
-	"testing"
-)
+import "testing"
 
 // cases are all there is, in the order they run. The numbers are those of the project's
 // docs/acceptance.md and docs/abuse.md.
@@ -53,6 +51,9 @@ var cases = []struct {
 	{"LimitAskedForHoldsOrOpenFails", (*suite).limitAskedForHoldsOrOpenFails},
 	{"ResultCarriesCapabilities", (*suite).resultCarriesCapabilities},
 	{"Identity", (*suite).identity},
+	{"SafeByDefault", (*suite).safeByDefault},
+	{"NoNetwork", (*suite).noNetwork},
+	{"Usage", (*suite).usage},
 	{"SameIDTwice", (*suite).sameIDTwice},
 	{"ListAndAttach", (*suite).listAndAttach},
 	{"AttachKnowsTheLimits", (*suite).attachKnowsTheLimits},
