@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/moby/moby/client"
+
 	"github.com/llmsandbox/llmsandbox/backend/engine/diagnose"
 )
 
@@ -13,6 +15,10 @@ import (
 func Diagnose(ctx context.Context, o ClientOptions) []diagnose.Finding {
 	config := diagnose.Finding{Check: "configuration", Level: diagnose.OK}
 	f, err := o.find()
+	var c *client.Client
+	if err == nil {
+		c, err = f.client()
+	}
 	if err != nil {
 		config.Level, config.Detail = diagnose.Failure, err.Error()
 		config.Fix = "correct what the message names: the option, the variable or the file"
@@ -20,17 +26,11 @@ func Diagnose(ctx context.Context, o ClientOptions) []diagnose.Finding {
 	}
 	config.Detail = fmt.Sprintf("%s (%s)", f.endpoint.Host, f.source)
 	all := append([]diagnose.Finding{config}, diagnose.Connection(ctx, f.endpoint)...)
-	if all[len(all)-1].Level == diagnose.Failure {
-		return all
+	if all[len(all)-1].Level != diagnose.Failure {
+		all = append(all, diagnose.Engine(ctx, c, nil)...)
 	}
-	c, err := f.client()
-	if err != nil {
-		return append(all, diagnose.Finding{Check: "client", Level: diagnose.Failure, Detail: err.Error(),
-			Fix: "correct what the message names: the option, the variable or the file"})
-	}
-	all = append(all, diagnose.Engine(ctx, c)...)
 	if err := c.Close(); err != nil {
-		return append(all, diagnose.Finding{Check: "client", Level: diagnose.Warning, Detail: "closing it: " + err.Error(), Fix: "try again"})
+		all = append(all, diagnose.Finding{Check: "client", Level: diagnose.Warning, Detail: "closing it: " + err.Error(), Fix: "try again"})
 	}
 	return all
 }

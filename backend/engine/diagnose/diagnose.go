@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client"
 	"github.com/moby/moby/client/pkg/versions"
 
@@ -68,17 +69,20 @@ func failed(check string, err error) Finding {
 }
 
 // Engine checks, over a client, that the engine answers and what it can. When it does
-// not answer, or is not one that sandboxes work on, that is the last finding.
-func Engine(ctx context.Context, c *client.Client) []Finding {
+// not answer, or is not one that sandboxes work on, that is the last finding. ask is how
+// the engine is asked what it can; nil means by the API's own call.
+func Engine(ctx context.Context, c *client.Client, ask func(context.Context, *client.Client) (system.Info, error)) []Finding {
+	if ask == nil {
+		ask = askInfo
+	}
 	ping, err := c.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
 	if err != nil {
 		return []Finding{failed("answer", err)}
 	}
-	res, err := c.Info(ctx, client.InfoOptions{})
+	info, err := ask(ctx, c)
 	if err != nil {
 		return []Finding{failed("answer", err)}
 	}
-	info := res.Info
 	all := []Finding{
 		{Check: "answer", Level: OK, Detail: "version " + info.ServerVersion},
 		apiVersion(ping.APIVersion, c.ClientVersion()),
@@ -90,6 +94,11 @@ func Engine(ctx context.Context, c *client.Client) []Finding {
 		}
 	}
 	return append(all, cgroup(info), limits(info), storage(info), rootless(info), seccomp(info), confinement(info), runtimes(info))
+}
+
+func askInfo(ctx context.Context, c *client.Client) (system.Info, error) {
+	res, err := c.Info(ctx, client.InfoOptions{})
+	return res.Info, err
 }
 
 // apiVersion looks at the version the engine offers and the one in use.

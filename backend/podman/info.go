@@ -1,0 +1,92 @@
+package podman
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/moby/moby/api/types/system"
+)
+
+// info is what Podman tells of itself, as far as it matters here.
+type info struct {
+	Host struct {
+		Arch              string   `json:"arch"`
+		CgroupManager     string   `json:"cgroupManager"`
+		CgroupVersion     string   `json:"cgroupVersion"` // "v1" or "v2"
+		CgroupControllers []string `json:"cgroupControllers"`
+		CPUs              int      `json:"cpus"`
+		Distribution      struct {
+			Distribution string `json:"distribution"`
+			Version      string `json:"version"`
+		} `json:"distribution"`
+		Hostname   string `json:"hostname"`
+		Kernel     string `json:"kernel"`
+		MemTotal   int64  `json:"memTotal"`
+		OCIRuntime struct {
+			Name string `json:"name"`
+			Path string `json:"path"`
+		} `json:"ociRuntime"`
+		OS       string `json:"os"`
+		Security struct {
+			AppArmor bool `json:"apparmorEnabled"`
+			Rootless bool `json:"rootless"`
+			Seccomp  bool `json:"seccompEnabled"`
+			SELinux  bool `json:"selinuxEnabled"`
+		} `json:"security"`
+		SwapTotal int64 `json:"swapTotal"`
+	} `json:"host"`
+	Store struct {
+		Driver string `json:"graphDriverName"`
+		Root   string `json:"graphRoot"`
+	} `json:"store"`
+	Version struct {
+		Version string `json:"Version"`
+	} `json:"version"`
+}
+
+// docker says it in Docker's words.
+func (i info) docker() system.Info {
+	h := i.Host
+	version := strings.TrimPrefix(h.CgroupVersion, "v")
+	memory := i.holds("memory")
+	d := system.Info{
+		ServerVersion: i.Version.Version, OSType: h.OS, Architecture: h.Arch, KernelVersion: h.Kernel,
+		OperatingSystem: strings.TrimSpace(h.Distribution.Distribution + " " + h.Distribution.Version),
+		Name:            h.Hostname, NCPU: h.CPUs, MemTotal: h.MemTotal,
+		Driver: i.Store.Driver, DockerRootDir: i.Store.Root,
+		CgroupVersion: version, CgroupDriver: h.CgroupManager,
+		MemoryLimit: memory,
+		// Whether version 1 counts swap is a start parameter of the kernel that Podman
+		// does not tell. Without swap there is nothing to count.
+		SwapLimit:   memory && (version == "2" || h.SwapTotal == 0),
+		CPUCfsQuota: i.holds("cpu"), CPUCfsPeriod: i.holds("cpu"), CPUShares: i.holds("cpu"),
+		CPUSet: i.holds("cpuset"), PidsLimit: i.holds("pids"),
+		DefaultRuntime: h.OCIRuntime.Name,
+	}
+	if h.OCIRuntime.Name != "" {
+		d.Runtimes = map[string]system.RuntimeWithStatus{h.OCIRuntime.Name: {Runtime: system.Runtime{Path: h.OCIRuntime.Path}}}
+	}
+	for _, o := range []struct {
+		name string
+		on   bool
+	}{
+		{"seccomp,profile=default", h.Security.Seccomp}, {"rootless", h.Security.Rootless},
+		{"apparmor", h.Security.AppArmor}, {"selinux", h.Security.SELinux},
+	} {
+		if o.on {
+			d.SecurityOptions = append(d.SecurityOptions, "name="+o.name)
+		}
+	}
+	return d
+}
+
+// holds tells whether containers are held to what that cgroup controller limits.
+func (i info) holds(controller string) bool {
+	h := i.Host
+	if h.Security.Rootless && (h.CgroupVersion != "v2" || h.CgroupManager != "systemd") {
+		// An ordinary user has no cgroup of version 1 to write to, and one of version 2
+		// only from systemd. Podman then starts containers without limits.
+		return false
+	}
+	return slices.Contains(h.CgroupControllers, controller)
+}

@@ -1,0 +1,77 @@
+package podman
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"github.com/llmsandbox/llmsandbox/backend/engine/diagnose"
+)
+
+// minIDs is how many ids of its own a user needs, so that the usual users of images have
+// one.
+const minIDs = 65536
+
+// userSetup looks at what an ordinary user's Podman needs of this machine: ids of its
+// own and the two programs that hand them out. Root needs neither.
+func userSetup() []diagnose.Finding {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	u, err := user.Current()
+	if err != nil {
+		return []diagnose.Finding{{Check: "user", Level: diagnose.Failure, Detail: err.Error(), Fix: "give this uid a name in the user database"}}
+	}
+	return []diagnose.Finding{
+		ids("/etc/subuid", u), ids("/etc/subgid", u), idProgram("newuidmap"), idProgram("newgidmap"),
+	}
+}
+
+// ids looks up how many ids a user may hand out.
+func ids(file string, u *user.User) diagnose.Finding {
+	f := diagnose.Finding{Check: file, Level: diagnose.OK}
+	content, err := os.Open(file)
+	if err != nil {
+		f.Level, f.Detail, f.Fix = diagnose.Failure, err.Error(), giveIDs(u)
+		return f
+	}
+	defer content.Close()
+	n := 0
+	lines := bufio.NewScanner(content)
+	for lines.Scan() {
+		fields := strings.Split(lines.Text(), ":")
+		if len(fields) != 3 || fields[0] != u.Username && fields[0] != u.Uid {
+			continue
+		}
+		if count, err := strconv.Atoi(fields[2]); err == nil && count > 0 {
+			n += count
+		}
+	}
+	f.Detail = fmt.Sprintf("%d ids for %s", n, u.Username)
+	if err := lines.Err(); err != nil {
+		f.Level, f.Detail, f.Fix = diagnose.Failure, err.Error(), "correct the file"
+	} else if n < minIDs {
+		f.Level, f.Fix = diagnose.Failure, giveIDs(u)
+		f.Detail += fmt.Sprintf(", Podman needs %d", minIDs)
+	}
+	return f
+}
+
+func giveIDs(u *user.User) string {
+	return fmt.Sprintf("as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s (a range that nobody else has), then podman system migrate", u.Username)
+}
+
+// idProgram looks for a program that makes a user's ids its own; it needs root's rights
+// for it, by the set-user-id bit or by a file capability.
+func idProgram(name string) diagnose.Finding {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return diagnose.Finding{Check: name, Level: diagnose.Failure, Detail: "it is not installed",
+			Fix: "install it (Debian: uidmap; Fedora: shadow-utils)"}
+	}
+	return diagnose.Finding{Check: name, Level: diagnose.OK, Detail: path}
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package podman
+
+import "github.com/llmsandbox/llmsandbox/backend/engine/diagnose"
+
+// userSetup has nothing to look at: Podman runs in a virtual machine.
+func userSetup() []diagnose.Finding { return nil }
