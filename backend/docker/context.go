@@ -39,13 +39,18 @@ func contextID(name string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// metaPath is the file that describes a context.
+func metaPath(dir, name string) string {
+	return filepath.Join(dir, contextsDir, "meta", contextID(name), "meta.json")
+}
+
 // readContext returns the host and the certificates of the context called name, which
 // source names. Without a host it is the default one.
 func readContext(dir, name, source string) (string, *tls.Config, error) {
 	fail := func(err error) (string, *tls.Config, error) {
 		return "", nil, fmt.Errorf("Docker context %q (%s): %w", name, source, err)
 	}
-	meta, err := readMeta(filepath.Join(dir, contextsDir, "meta", contextID(name), "meta.json"))
+	meta, err := readMeta(metaPath(dir, name))
 	if errors.Is(err, os.ErrNotExist) {
 		return fail(fmt.Errorf("there is no such context in %s; %s", dir, knownContexts(dir)))
 	}

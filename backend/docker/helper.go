@@ -3,7 +3,6 @@ package docker
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -13,8 +12,10 @@ import (
 )
 
 const (
-	// maxHelperOutput bounds what is read of a credential helper, in bytes.
-	maxHelperOutput = 1 << 20
+	// maxHelperOutput bounds what is read of a credential helper, and maxHelperWords
+	// what of it an error shows, in bytes.
+	maxHelperOutput = 64 << 10
+	maxHelperWords  = 1 << 10
 	// helperGrace is how long a helper's output is waited for once it has ended.
 	helperGrace = time.Second
 )
@@ -39,18 +40,34 @@ func (h *helperRun) Output() ([]byte, error) {
 	var out, said capped
 	h.cmd.Stdout, h.cmd.Stderr = &out, &said
 	err := h.cmd.Run()
-	if err != nil && said.Len() > 0 {
-		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(said.Bytes()))
+	switch {
+	case err == nil:
+		return out.buf.Bytes(), nil
+	case out.full || said.full:
+		err = fmt.Errorf("more than %d bytes of output", maxHelperOutput)
+	case said.buf.Len() > 0:
+		err = fmt.Errorf("%w: %s", err, said.words())
 	}
-	return out.Bytes(), err
+	return out.words(), err
 }
 
-// capped is a buffer that refuses to grow over maxHelperOutput.
-type capped struct{ bytes.Buffer }
+// capped keeps what is written, and refuses more than maxHelperOutput. It has no
+// ReadFrom, by which a copy would get past Write.
+type capped struct {
+	buf  bytes.Buffer
+	full bool
+}
 
 func (c *capped) Write(p []byte) (int, error) {
-	if c.Len()+len(p) > maxHelperOutput {
-		return 0, errors.New("too much output")
+	if c.buf.Len()+len(p) > maxHelperOutput {
+		c.full = true
+		return 0, io.ErrShortWrite
 	}
-	return c.Buffer.Write(p)
+	return c.buf.Write(p)
+}
+
+// words is the beginning, for an error.
+func (c *capped) words() []byte {
+	b := bytes.TrimSpace(c.buf.Bytes())
+	return b[:min(len(b), maxHelperWords)]
 }

@@ -1,0 +1,282 @@
+package docker
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/diagnose"
+	"github.com/llmsandbox/llmsandbox/backend/engine/dial"
+	"github.com/llmsandbox/llmsandbox/internal/testcert"
+	"github.com/llmsandbox/llmsandbox/internal/testengine"
+	"github.com/llmsandbox/llmsandbox/internal/testimage"
+)
+
+// ask makes a client, asks the engine for its version, and opens a hijacked stream: a
+// builder's session, which needs no container.
+func ask(t *testing.T, o ClientOptions) error {
+	t.Helper()
+	c, err := NewClient(o)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	v, err := c.ServerVersion(t.Context(), client.ServerVersionOptions{})
+	if err != nil {
+		return dial.Explain(err)
+	}
+	if v.Version == "" || c.ClientVersion() == client.MaxAPIVersion && v.APIVersion != client.MaxAPIVersion {
+		t.Errorf("version %+v, the client uses API %s", v, c.ClientVersion())
+	}
+	conn, err := c.DialHijack(t.Context(), "/session", "h2c", map[string][]string{
+		"X-Docker-Expose-Session-Uuid": {t.Name()}, "X-Docker-Expose-Session-Name": {"test"},
+	})
+	if err != nil {
+		return dial.Explain(err)
+	}
+	// The engine speaks first: the preface of HTTP/2.
+	preface := make([]byte, 3)
+	_, err = io.ReadFull(conn, preface)
+	if err == nil && string(preface) != "PRI" {
+		t.Errorf("the stream began with %q", preface)
+	}
+	return errors.Join(err, conn.Close())
+}
+
+// freePort is an address on loopback that nothing listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return l.Addr().String()
+}
+
+// TestEngineOverTLS: a real daemon that wants client certificates, reached by
+// environment and by context, and refused in each way that it can be.
+func TestEngineOverTLS(t *testing.T) {
+	authority, other := testcert.NewAuthority(t), testcert.NewAuthority(t)
+	server := authority.Issue(t, "127.0.0.1", nil)
+	files := t.TempDir()
+	for name, content := range map[string][]byte{caFile: authority.PEM, certFile: server.Cert, keyFile: server.Key} {
+		write(t, filepath.Join(files, name), content)
+	}
+	addr := freePort(t)
+	fakeHome(t) // the daemon must not see the machine's configuration either
+	testengine.PrivateDocker(t, "--host=tcp://"+addr, "--tlsverify", "--tlscacert="+filepath.Join(files, caFile),
+		"--tlscert="+filepath.Join(files, certFile), "--tlskey="+filepath.Join(files, keyFile))
+
+	good, foreign := certificates(t, authority), other.Issue(t, "x", nil)
+	for _, c := range []struct {
+		name  string
+		certs map[string][]byte
+		word  string // of the failure; none: it works
+	}{
+		{"fits", good, ""},
+		{"wrong authority", map[string][]byte{caFile: other.PEM, certFile: good[certFile], keyFile: good[keyFile]}, "not signed by an authority"},
+		{"no client certificate", map[string][]byte{caFile: authority.PEM}, "wants a client certificate"},
+		{"another's client certificate", map[string][]byte{caFile: authority.PEM, certFile: foreign.Cert, keyFile: foreign.Key}, "client certificate"},
+		{"no TLS", nil, "it wants TLS"},
+	} {
+		check := func(t *testing.T, err error) {
+			t.Helper()
+			if c.word == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			var e *dial.Error
+			if !errors.As(err, &e) || e.Kind != dial.TLS || !errors.Is(err, backend.ErrUnsupported) || !strings.Contains(err.Error(), c.word) {
+				t.Errorf("error %v, want one of TLS with %q", err, c.word)
+			}
+		}
+		t.Run(c.name+"/environment", func(t *testing.T) {
+			dir := fakeHome(t)
+			for name, content := range c.certs {
+				write(t, filepath.Join(dir, name), content)
+			}
+			t.Setenv("DOCKER_HOST", "tcp://"+addr)
+			if c.certs != nil {
+				t.Setenv("DOCKER_TLS_VERIFY", "1")
+			}
+			check(t, ask(t, ClientOptions{}))
+		})
+		t.Run(c.name+"/context", func(t *testing.T) {
+			dir := fakeHome(t)
+			writeContext(t, dir, "secure", "tcp://"+addr, c.certs)
+			check(t, ask(t, ClientOptions{Context: "secure"}))
+		})
+	}
+	t.Run("context of the docker command", func(t *testing.T) {
+		docker, err := exec.LookPath("docker")
+		if err != nil {
+			testimage.Must(t, testimage.Lack("this test needs the docker command"))
+		}
+		fakeHome(t)
+		certs := t.TempDir()
+		for name, content := range good {
+			write(t, filepath.Join(certs, name), content)
+		}
+		for _, args := range [][]string{
+			{"context", "create", "made", "--docker", fmt.Sprintf("host=tcp://%s,ca=%s/%s,cert=%s/%s,key=%s/%s", addr, certs, caFile, certs, certFile, certs, keyFile)},
+			{"context", "use", "made"},
+		} {
+			if out, err := exec.Command(docker, args...).CombinedOutput(); err != nil {
+				t.Fatalf("docker %q: %v: %s", args, err, out)
+			}
+		}
+		if err := ask(t, ClientOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDiagnose of a real engine, and of one that is not there.
+func TestDiagnose(t *testing.T) {
+	fakeHome(t)
+	e := testengine.PrivateDocker(t)
+	all := Diagnose(t.Context(), ClientOptions{Host: e.Host})
+	var checks []string
+	for _, f := range all {
+		checks = append(checks, f.Check)
+		if f.Level == diagnose.Failure || f.Detail == "" || (f.Level == diagnose.OK) != (f.Fix == "") {
+			t.Errorf("%+v", f)
+		}
+	}
+	const want = "configuration|socket|permission|answer|API version|platform|cgroup|limits|storage|rootless|seccomp|confinement|runtimes"
+	if got := strings.Join(checks, "|"); got != want {
+		t.Errorf("checks %s", got)
+	}
+	t.Setenv("DOCKER_API_VERSION", "1.40")
+	all = Diagnose(t.Context(), ClientOptions{Host: e.Host})
+	if last := all[len(all)-2]; last.Check != "API version" || last.Level != diagnose.Failure || last.Fix == "" {
+		t.Errorf("with an old version of the API: %+v", all)
+	}
+	if err := os.Unsetenv("DOCKER_API_VERSION"); err != nil {
+		t.Fatal(err)
+	}
+	e.Stop(t)
+	all = Diagnose(t.Context(), ClientOptions{Host: e.Host})
+	if last := all[len(all)-1]; len(all) != 2 || last.Check != "socket" || last.Level != diagnose.Failure || !strings.Contains(last.Fix, "systemctl start docker") {
+		t.Errorf("without a daemon: %+v", all)
+	}
+}
+
+// TestEngineOverSSH reaches a real daemon through the real ssh program and a real sshd,
+// which ssh starts itself in the place of a connection.
+func TestEngineOverSSH(t *testing.T) {
+	programs := map[string]string{}
+	for _, name := range []string{"ssh", "sshd", "ssh-keygen", "docker"} {
+		path, err := lookPath(name)
+		if err != nil {
+			testimage.Must(t, testimage.Lack("this test needs "+name+" (apt-get install openssh-server openssh-client docker.io)"))
+		}
+		programs[name] = path
+	}
+	fakeHome(t)
+	e := testengine.PrivateDocker(t)
+	host := sshHost(t, programs)
+
+	o := ClientOptions{Host: host + strings.TrimPrefix(e.Host, "unix://")}
+	if err := ask(t, o); err != nil {
+		t.Fatal(err)
+	}
+	var checks []string
+	for _, f := range Diagnose(t.Context(), o) {
+		if f.Level == diagnose.Failure {
+			t.Errorf("%+v", f)
+		}
+		checks = append(checks, f.Check)
+	}
+	if !strings.HasPrefix(strings.Join(checks, " "), "configuration connection answer") {
+		t.Errorf("checks %q", checks)
+	}
+	t.Run("no such socket there", func(t *testing.T) {
+		err := ask(t, ClientOptions{Host: host + "/no/such.sock"})
+		var failed *dial.Error
+		if !errors.As(err, &failed) || failed.Kind != dial.SSHFailed || !strings.Contains(err.Error(), "/no/such.sock") {
+			t.Errorf("error %v, want one of ssh", err)
+		}
+	})
+	t.Run("no access", func(t *testing.T) {
+		err := ask(t, ClientOptions{Host: strings.Replace(host, "ssh://", "ssh://no-such-user@", 1) + "/x"})
+		var failed *dial.Error
+		if !errors.As(err, &failed) || failed.Kind != dial.SSHFailed || !strings.Contains(err.Error(), "Permission denied") {
+			t.Errorf("error %v, want one of ssh with Permission denied", err)
+		}
+	})
+}
+
+// lookPath finds programs of system administrators too.
+func lookPath(name string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	return exec.LookPath("/usr/sbin/" + name)
+}
+
+// sshHost configures ssh and sshd for this test alone, and returns an ssh:// host.
+func sshHost(t *testing.T, programs map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if me.Uid == "0" {
+		// The folder of sshd's unprivileged half, which its service makes at boot.
+		const empty = "/run/sshd"
+		if err := os.Mkdir(empty, 0o755); err == nil {
+			t.Cleanup(func() {
+				if err := os.Remove(empty); err != nil {
+					t.Error(err)
+				}
+			})
+		} else if !errors.Is(err, os.ErrExist) {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"host", "user"} {
+		if out, err := exec.Command(programs["ssh-keygen"], "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, key)).CombinedOutput(); err != nil {
+			t.Fatalf("ssh-keygen: %v: %s", err, out)
+		}
+	}
+	public, err := os.ReadFile(filepath.Join(dir, "user.pub"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "authorized"), public)
+	hostKey, err := os.ReadFile(filepath.Join(dir, "host.pub"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "known"), append([]byte("engine.example "), hostKey...))
+	write(t, filepath.Join(dir, "sshd_config"), fmt.Appendf(nil,
+		"HostKey %s/host\nAuthorizedKeysFile %s/authorized\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nPidFile none\nSetEnv PATH=%s:/usr/bin:/bin\n",
+		dir, dir, filepath.Dir(programs["docker"])))
+	write(t, filepath.Join(dir, "ssh_config"), fmt.Appendf(nil,
+		"Host engine.example\nProxyCommand %s -i -f %s/sshd_config\nIdentityFile %s/user\nIdentitiesOnly yes\nUserKnownHostsFile %s/known\nGlobalKnownHostsFile /dev/null\nBatchMode yes\nLogLevel ERROR\n",
+		programs["sshd"], dir, dir, dir))
+	// The user's own configuration is not read from HOME, so ssh has to be told.
+	script := fmt.Sprintf("#!/bin/sh\nexec %s -F %s/ssh_config \"$@\"\n", programs["ssh"], dir)
+	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return "ssh://engine.example"
+}
