@@ -40,7 +40,7 @@ func (o ClientOptions) configDir() (string, error) {
 func loadConfig(dir string) (*configfile.ConfigFile, error) {
 	c, err := config.Load(dir)
 	if err != nil {
-		return nil, fmt.Errorf("Docker's configuration: %w; correct or remove the file, or name another folder with DOCKER_CONFIG", err)
+		return nil, fmt.Errorf("read Docker's configuration: %w; correct or remove the file, or name another folder with DOCKER_CONFIG", err)
 	}
 	return c, nil
 }

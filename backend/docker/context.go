@@ -48,7 +48,7 @@ func metaPath(dir, name string) string {
 // source names. Without a host it is the default one.
 func readContext(dir, name, source string) (string, *tls.Config, error) {
 	fail := func(err error) (string, *tls.Config, error) {
-		return "", nil, fmt.Errorf("Docker context %q (%s): %w", name, source, err)
+		return "", nil, fmt.Errorf("use the Docker context %q (%s): %w", name, source, err)
 	}
 	meta, err := readMeta(metaPath(dir, name))
 	if errors.Is(err, os.ErrNotExist) {

@@ -31,7 +31,7 @@ func environmentTLS(configDir string, verify bool) (*tls.Config, error) {
 		err = fmt.Errorf("there is no %s", filepath.Join(dir, caFile))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("Docker's TLS certificates: %w; %s", err, hints.TLS)
+		return nil, fmt.Errorf("load Docker's TLS certificates: %w; %s", err, hints.TLS)
 	}
 	return c, nil
 }
