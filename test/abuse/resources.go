@@ -31,7 +31,7 @@ var resourceCases = []Case{
 		Want: Want{Status: []string{"ok", "timeout", "out_of_memory"}, Within: 65 * time.Second, Never: []string{`no end of files`}}},
 	{Number: 10, Name: "sparse_file", Language: "python", Limits: Limits{Timeout: 10 * time.Second},
 		Want: Want{Status: []string{"ok"}, Output: []string{`sparse`}}},
-	{Number: 11, Name: "deep_folders", Language: "python", Limits: Limits{Timeout: 150 * time.Second},
+	{Number: 11, Name: "deep_folders", Language: "python", Limits: Limits{Timeout: 60 * time.Second},
 		Want: Want{Status: []string{"ok"}, Output: []string{`deep`}}},
 	{Number: 12, Name: "odd_names", Language: "python", Limits: Limits{Timeout: 10 * time.Second},
 		Want: Want{Status: []string{"ok"}, Output: []string{`named`}}},

@@ -1,6 +1,6 @@
 depth = 0
 try:
-    for depth in range(20000):
+    for depth in range(5000):
         os.mkdir("d")
         os.chdir("d")
 except OSError as e:
