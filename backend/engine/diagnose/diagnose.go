@@ -110,7 +110,7 @@ func apiVersion(offered, used string) Finding {
 		f.Fix = "install a newer engine: Docker 20.10, Podman 4, or later"
 	case versions.LessThan(used, MinAPIVersion):
 		f.Level, f.Detail = Failure, fmt.Sprintf("%s is set to be used, sandboxes need %s", used, MinAPIVersion)
-		f.Fix = "unset DOCKER_API_VERSION"
+		f.Fix = "take back the setting of the API's version (DOCKER_API_VERSION)"
 	}
 	return f
 }
