@@ -46,6 +46,8 @@ const (
 	NoHostPaths Feature = "no-host-paths"
 	// Science: python has numpy, pandas and matplotlib, and r has ggplot2.
 	Science Feature = "science"
+	// IPv6Loopback: the sandbox's loopback has ::1.
+	IPv6Loopback Feature = "ipv6-loopback"
 	// PreparedCaches: sandboxes get the layers of backend.Spec, such as the compiled
 	// standard library of Go.
 	PreparedCaches Feature = "prepared-caches"
@@ -81,7 +83,7 @@ func (c Config) check() error {
 	if c.Backend == nil {
 		return fmt.Errorf("backendtest: Config.Backend is nil: set the backend to test")
 	}
-	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, Science, PreparedCaches}
+	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, Science, IPv6Loopback, PreparedCaches}
 	for language := range hellos {
 		known = append(known, Feature(language))
 	}

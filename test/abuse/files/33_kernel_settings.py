@@ -11,7 +11,7 @@ for path in """
             continue
     except OSError:
         pass
-    attempt(path, lambda: open_for(path, os.O_WRONLY if not os.path.isdir(path) else os.O_RDONLY | os.O_TMPFILE))
+    attempt(path, lambda: os.mkdir(path + "/made") if os.path.isdir(path) else open_for(path, os.O_WRONLY))
 
 def write(path, text):
     with open(path, "w") as f:
