@@ -48,13 +48,13 @@ func configure(run string) ([]byte, error) {
 	if _, err := os.Stat("/sys/fs/cgroup/unified"); err == nil {
 		oci = "runc"
 	}
-	// Podman's own default is more than a root that is itself confined may have.
+	// Podman's own default is more than a root that is itself confined may have. Of the
+	// processes it lowers what it has itself, so that not even that can be given on.
 	var files, processes unix.Rlimit
 	if err := errors.Join(unix.Getrlimit(unix.RLIMIT_NOFILE, &files), unix.Getrlimit(unix.RLIMIT_NPROC, &processes)); err != nil {
 		return nil, err
 	}
-	const most = 1 << 20 // as much as Podman would ask for
-	return fmt.Appendf(nil, podmanConfig, filepath.Join(run, "libpod"), oci, min(files.Max, most), min(processes.Max, most)), nil
+	return fmt.Appendf(nil, podmanConfig, filepath.Join(run, "libpod"), oci, min(files.Max, 1<<20), min(processes.Max, 1<<15)), nil
 }
 
 // podman starts Podman's service on the engine's data and a folder for what it keeps
