@@ -36,7 +36,7 @@ func New(o Options) (*engine.Backend, error) {
 			return nil, err
 		}
 	}
-	return engine.New(c, engine.Flavor{Name: Name, Host: host, Auth: RegistryAuth}, o.Options)
+	return engine.New(c, engine.Flavor{Name: Name, Host: host, Auth: o.Connection.registryAuth, TmpfsOwner: true}, o.Options)
 }
 
 // host asks the daemon what it holds containers to.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"golang.org/x/sync/errgroup"
@@ -111,6 +110,9 @@ func (c *creation) configure(agent string) error {
 	if err := b.applySettings(c.spec, c.config, c.host); err != nil {
 		return err
 	}
+	if b.flavor.TmpfsOwner {
+		giveTmpfs(c.spec, c.host, c.config.User)
+	}
 	c.guest.Env = mergeEnv(mergeEnv(c.guest.Env, c.config.Env), c.spec.Env)
 	if c.config.WorkingDir != "/" { // by a setting: for programs, not for the agent
 		c.guest.StartDir, c.config.WorkingDir = c.config.WorkingDir, "/"
@@ -169,7 +171,7 @@ func (c *creation) start(ctx context.Context) (*machine, error) {
 	made, err := b.client.ContainerCreate(ctx, client.ContainerCreateOptions{
 		Name: containerName(c.spec.ID), Config: c.config, HostConfig: c.host,
 	})
-	if errdefs.IsConflict(err) {
+	if nameTaken(err) {
 		return nil, fmt.Errorf("sandbox %s: %w: another sandbox has that id", c.spec.ID, backend.ErrLocked)
 	}
 	if err != nil {

@@ -25,6 +25,9 @@ type Flavor struct {
 	// Adjust changes a container's configuration to what the engine understands; nil
 	// means nothing. It is called after everything but Options.Raw.
 	Adjust func(*container.Config, *container.HostConfig)
+	// TmpfsOwner tells that the engine takes uid= and gid= for a tmpfs. Where the image has
+	// a folder of that name, its mode may win over the one that is asked for.
+	TmpfsOwner bool
 	// Auth returns the X-Registry-Auth value for an image reference; nil means none.
 	Auth func(ctx context.Context, ref string) (string, error)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
@@ -69,6 +70,23 @@ func tmpfs(size int64) string {
 		o += ",size=" + strconv.FormatInt(size, 10)
 	}
 	return o
+}
+
+// giveTmpfs makes the writable file systems the user's own, where that is a number.
+func giveTmpfs(spec backend.Spec, h *container.HostConfig, user string) {
+	uid, gid, _ := strings.Cut(user, ":")
+	if _, err := strconv.ParseUint(uid, 10, 31); err != nil {
+		return
+	}
+	for _, dir := range []string{workdir, tempDir} {
+		if h.Tmpfs[dir] != tmpfs(spec.Limits.Disk) {
+			continue // the caller's own
+		}
+		h.Tmpfs[dir] += ",uid=" + uid
+		if _, err := strconv.ParseUint(gid, 10, 31); err == nil {
+			h.Tmpfs[dir] += ",gid=" + gid
+		}
+	}
 }
 
 func readOnlyVolume(name, target string) mount.Mount {
