@@ -15,7 +15,8 @@ type Config struct {
 	// a state folder, a label or whatever tells owners apart of its own.
 	Backend backend.Backend
 	// Image returns the image for a language; nil means no image, which is the
-	// backend's default. An image has sh, cat, tr, sleep and the language's programs.
+	// backend's default. An image has the language's programs, and sh, true, false, echo,
+	// cat, tr, wc, cp, rm, mkfifo, nohup and sleep.
 	Image func(language string) string
 	// Options, when set, changes the options of each sandbox before it is opened.
 	Options func(*llmsandbox.Options)

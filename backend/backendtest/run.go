@@ -1,5 +1,9 @@
 package backendtest
 
+import (
+	"testing"
+)
+
 import "testing"
 
 // cases are all there is, in the order they run. The numbers are those of the project's
