@@ -4,22 +4,86 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/docker"
+	"github.com/llmsandbox/llmsandbox/backend/podman"
 )
 
-// backendFlag adds the --backend flag, whose default LLMSANDBOX_BACKEND can set, to a
-// command; what says what the backend is for.
-func backendFlag(set *pflag.FlagSet, name *string, what string) {
-	set.StringVar(name, "backend", cmp.Or(os.Getenv("LLMSANDBOX_BACKEND"), "local"), what+": local")
+// The names of the --backend flag. Micromamba is no engine of its own: its sandboxes are
+// Docker's, with every program started in an environment.
+const (
+	localName      = "local"
+	micromambaName = "micromamba"
+)
+
+var backendNames = []string{localName, docker.Name, podman.Name, micromambaName}
+
+// backendVariable sets the default of --backend.
+const backendVariable = "LLMSANDBOX_BACKEND"
+
+// A place is where a command finds or makes its sandboxes. It travels to a supervisor as
+// JSON.
+type place struct {
+	Backend string
+	Engine  engineFlags
 }
 
-// backendByName returns the backend of a --backend flag.
-func backendByName(name string) (backend.Backend, error) {
-	if name == "local" {
+// register adds the --backend flag to a command; what says what the backend is for.
+func (p *place) register(set *pflag.FlagSet, what string) {
+	set.StringVar(&p.Backend, "backend", cmp.Or(os.Getenv(backendVariable), localName),
+		what+": "+strings.Join(backendNames, ", ")+" (environment variable "+backendVariable+")")
+}
+
+// open returns the backend. Only a container engine's own is made here, and nothing is
+// asked of it yet.
+func (p *place) open() (backend.Backend, error) {
+	switch p.Backend {
+	case localName:
 		return localBackend()
+	case docker.Name, podman.Name, micromambaName:
+		b, err := p.engine()
+		if err != nil {
+			return nil, placed(p, err) // not a nil *engine.Backend in an interface
+		}
+		return b, nil
 	}
-	return nil, fmt.Errorf("backend %q is not known: use local", name)
+	return nil, unknownBackend(p.Backend)
+}
+
+// onEngine tells whether a container engine runs the sandboxes.
+func (p *place) onEngine() bool { return p.Backend != localName }
+
+// unknownBackend says which names there are, and which of them may be meant.
+func unknownBackend(name string) error {
+	menu := &cobra.Command{SuggestionsMinimumDistance: 3}
+	for _, known := range backendNames {
+		menu.AddCommand(&cobra.Command{Use: known, Run: func(*cobra.Command, []string) {}})
+	}
+	meant := ""
+	if like := menu.SuggestionsFor(name); name != "" && len(like) > 0 {
+		meant = " (did you mean " + like[0] + "?)"
+	}
+	last := len(backendNames) - 1
+	return fmt.Errorf("backend %q is not known%s: use %s or %s", name, meant, strings.Join(backendNames[:last], ", "), backendNames[last])
+}
+
+// A placedError is an error that hints are given for by its backend.
+type placedError struct {
+	error
+	place *place
+}
+
+func (e *placedError) Unwrap() error { return e.error }
+
+// placed notes on an error where it happened.
+func placed(p *place, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &placedError{err, p}
 }

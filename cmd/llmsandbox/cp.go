@@ -13,7 +13,7 @@ import (
 )
 
 func newCopyCommand() *cobra.Command {
-	var backendName string
+	var place place
 	cmd := &cobra.Command{
 		Use:   "cp SOURCE DESTINATION",
 		Short: "Copy files into or out of a kept sandbox",
@@ -30,7 +30,7 @@ beyond read, write and execute is carried over.`,
 				return errors.New("cp: exactly one of source and destination is ID:PATH")
 			}
 			ctx := cmd.Context()
-			sb, err := attach(ctx, backendName, fromID+toID)
+			sb, err := attach(ctx, &place, fromID+toID)
 			if err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ beyond read, write and execute is carried over.`,
 			return errors.Join(err, sb.Close())
 		},
 	}
-	backendFlag(cmd.Flags(), &backendName, "what runs the sandbox")
+	place.register(cmd.Flags(), "what runs the sandbox")
 	return cmd
 }
 
@@ -68,7 +68,7 @@ func insidePath(arg string) (id, path string, inside bool) {
 }
 
 func newRemoveCommand() *cobra.Command {
-	var backendName string
+	var place place
 	cmd := &cobra.Command{
 		Use:     "rm ID...",
 		Aliases: []string{"remove"},
@@ -79,7 +79,7 @@ func newRemoveCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var errs []error
 			for _, id := range args {
-				sb, err := attach(cmd.Context(), backendName, id)
+				sb, err := attach(cmd.Context(), &place, id)
 				if err == nil {
 					err = sb.Destroy(cmd.Context())
 				}
@@ -90,6 +90,6 @@ func newRemoveCommand() *cobra.Command {
 			return errors.Join(errs...)
 		},
 	}
-	backendFlag(cmd.Flags(), &backendName, "what runs the sandbox")
+	place.register(cmd.Flags(), "what runs the sandbox")
 	return cmd
 }

@@ -36,7 +36,7 @@ daemon.`,
   llmsandbox rm "$id"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := f.options()
+			o, err := f.options(true)
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ daemon.`,
 
 // order is what a supervisor is told on its standard input.
 type order struct {
-	Backend string
+	Place   place
 	Options keptOptions
 }
 
@@ -86,17 +86,18 @@ func createKept(ctx context.Context, f *sandboxFlags, ttl string, o llmsandbox.O
 	for k, v := range o.Labels {
 		labels[k] = v
 	}
-	id, err := startSupervisor(ctx, order{Backend: f.backend, Options: keptOptions{
+	id, err := startSupervisor(ctx, order{Place: f.place, Options: keptOptions{
 		Language: o.Language, Image: o.Image, Limits: o.Limits, BestEffort: o.BestEffort,
 		Env: o.Env, Labels: labels, Lifetime: lifetime,
 	}})
 	if err != nil {
-		return nil, err
+		return nil, placed(&f.place, err)
 	}
-	return llmsandbox.Attach(ctx, id, llmsandbox.AttachOptions{
+	sb, err := llmsandbox.Attach(ctx, id, llmsandbox.AttachOptions{
 		Backend: o.Backend, Language: o.Language,
 		Limits: llmsandbox.Limits{Timeout: o.Limits.Timeout, Output: o.Limits.Output},
 	})
+	return sb, placed(&f.place, err)
 }
 
 func ttlFlag(text string) (time.Duration, error) {
@@ -121,7 +122,6 @@ func startSupervisor(ctx context.Context, o order) (id string, err error) {
 	}
 	cmd := exec.Command(self, superviseCommand)
 	cmd.SysProcAttr = detached()
-	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr // progress and warnings, until it lets go of it
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

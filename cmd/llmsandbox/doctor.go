@@ -1,98 +1,111 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
-	"fmt"
 	"os"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/diagnose"
 )
 
+// A diagnosis is what doctor finds out.
+type diagnosis struct {
+	backend.Capabilities
+	// Findings are what was looked at of a container engine.
+	Findings []diagnose.Finding `json:"findings,omitempty"`
+	// Works tells that a sandbox was opened and is, seen from inside, what it declares.
+	Works bool `json:"works"`
+	// Image is what that sandbox was made from.
+	Image string `json:"image,omitempty"`
+	// Untried is why none was opened, where that is no fault of the backend.
+	Untried string `json:"untried,omitempty"`
+	Error   string `json:"error,omitempty"`
+	// Engines are the container engines beside the local backend.
+	Engines []engineState `json:"engines,omitempty"`
+}
+
 func newDoctorCommand() *cobra.Command {
-	var backendName string
+	var place place
+	var imageName string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Tell what this machine can enforce, what is missing, and how to fix it",
+		Short: "Tell what a backend can enforce here, what is missing, and how to fix it",
+		Long: `Tell what a backend can enforce here, what is missing, and how to fix it: of a container
+engine also how it is reached and what it can. A sandbox is opened, and looked at from inside
+whether it is what it declares. Without --backend it is the local backend, and one line each
+tells of the container engines. The exit code is 125 when sandboxes do not work.`,
 		Example: `  llmsandbox doctor
-  llmsandbox doctor --json`,
+  llmsandbox doctor --backend docker
+  llmsandbox doctor --backend podman --image python:3.13-slim-bookworm --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, err := backendByName(backendName)
-			if err != nil {
+			if err := place.check(imageName, false); err != nil {
 				return err
 			}
-			caps, err := b.Capabilities(cmd.Context())
-			if err != nil {
-				return err
+			var d diagnosis
+			var err error
+			switch {
+			case place.onEngine():
+				d, err = diagnoseEngine(cmd.Context(), &place, imageName)
+			default:
+				d, err = diagnoseLocal(cmd.Context(), &place, imageName)
+				if err == nil && !cmd.Flags().Changed("backend") {
+					d.Engines = engineStates(cmd.Context())
+				}
 			}
-			// What a machine promises is one thing, whether a sandbox starts another.
-			caps, trial := tryRun(cmd, b, caps)
+			if err != nil {
+				return placed(&place, err)
+			}
 			if asJSON {
-				out := struct {
-					backend.Capabilities
-					Works bool   `json:"works"`
-					Error string `json:"error,omitempty"`
-				}{Capabilities: caps, Works: trial == nil}
-				if trial != nil {
-					out.Error = trial.Error()
-				}
-				if err := printJSON(out); err != nil {
-					return err
-				}
-			} else if err := printControls(caps, trial); err != nil {
-				return err
+				err = printJSON(d)
+			} else {
+				err = printDiagnosis(os.Stdout, d)
 			}
-			if trial != nil {
-				return exitCode(exitOurFailure)
+			if err == nil && d.Error != "" {
+				err = exitCode(exitOurFailure)
 			}
-			return nil
+			return err
 		},
 	}
-	backendFlag(cmd.Flags(), &backendName, "what to look at")
+	place.register(cmd.Flags(), "what to look at")
+	cmd.Flags().StringVar(&imageName, "image", "", "image to try a sandbox in (default: on a container engine a language's that is there)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd
 }
 
-// tryRun opens a sandbox and looks from inside whether it is what it declares. It
-// returns the sandbox's own controls in the place of those the machine promises.
-func tryRun(cmd *cobra.Command, b backend.Backend, promised backend.Capabilities) (backend.Capabilities, error) {
-	sb, err := llmsandbox.Open(cmd.Context(), llmsandbox.Options{Language: "bash", Backend: b})
+// diagnoseLocal looks at the local backend.
+func diagnoseLocal(ctx context.Context, p *place, imageName string) (diagnosis, error) {
+	var d diagnosis
+	b, err := p.open()
 	if err != nil {
-		return promised, err
+		return d, err
 	}
-	err = verify(cmd.Context(), sb)
-	return sb.Capabilities(), errors.Join(err, sb.Close())
+	if d.Capabilities, err = b.Capabilities(ctx); err != nil {
+		return d, err
+	}
+	d.try(ctx, b, cmp.Or(imageName, "host"))
+	return d, nil
 }
 
-func printControls(caps backend.Capabilities, trial error) error {
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "backend %s %s\n\n", caps.Backend, caps.Isolation)
-	for _, c := range caps.Controls {
-		mark := "yes"
-		if !c.Enforced {
-			mark = "NO"
-		}
-		by := c.By
-		if c.Detail != "" {
-			by += " (" + c.Detail + ")"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", mark, c.Name, by)
-		if c.Why != "" {
-			fmt.Fprintf(w, "\t\twhy: %s\n", c.Why)
-		}
-		if c.Fix != "" {
-			fmt.Fprintf(w, "\t\tfix: %s\n", c.Fix)
-		}
+// try opens a sandbox and looks from inside whether it is what it declares: what a
+// backend promises is one thing, whether a sandbox starts another. The sandbox's own
+// controls take the place of those that were promised.
+func (d *diagnosis) try(ctx context.Context, b backend.Backend, imageName string) {
+	d.Image = imageName
+	sb, err := llmsandbox.Open(ctx, llmsandbox.Options{Language: "bash", Backend: b, Image: imageName})
+	if err == nil {
+		err = errors.Join(verify(ctx, sb), sb.Close())
+		d.Capabilities = sb.Capabilities()
 	}
-	if trial != nil {
-		fmt.Fprintf(w, "\n%s: %v\n", paint(os.Stdout, red, "A sandbox does NOT work here"), trial)
-	} else {
-		fmt.Fprintln(w, "\n"+paint(os.Stdout, green, "A sandbox works here."))
+	if err != nil {
+		d.Error = err.Error()
+		return
 	}
-	return w.Flush()
+	d.Works = true
 }

@@ -15,7 +15,7 @@ import (
 
 // execFlags are the flags of `exec`.
 type execFlags struct {
-	backend  string
+	place    place
 	env      []string
 	workdir  string
 	user     string
@@ -41,7 +41,7 @@ input and its exit code. Exit codes are those of llmsandbox run.`,
 	}
 	set := cmd.Flags()
 	set.SetInterspersed(false) // flags behind the id belong to the program
-	backendFlag(set, &f.backend, "what runs the sandbox")
+	f.place.register(set, "what runs the sandbox")
 	set.StringArrayVarP(&f.env, "env", "e", nil, "environment variable NAME=VALUE (repeatable)")
 	set.StringVarP(&f.workdir, "workdir", "w", "", "working folder in the sandbox (default /sandbox)")
 	set.StringVarP(&f.user, "user", "u", "", "user in the sandbox (default its ordinary one)")
@@ -65,7 +65,7 @@ func (f *execFlags) run(ctx context.Context, id string, argv []string) error {
 	if err != nil {
 		return err
 	}
-	sb, err := attach(ctx, f.backend, id)
+	sb, err := attach(ctx, &f.place, id)
 	if err != nil {
 		return err
 	}
@@ -126,10 +126,11 @@ func (f *execFlags) takeTerminal(ctx context.Context, opts *llmsandbox.ExecOptio
 }
 
 // attach returns the sandbox of an id on a backend.
-func attach(ctx context.Context, backendName, id string) (*llmsandbox.Sandbox, error) {
-	b, err := backendByName(backendName)
+func attach(ctx context.Context, p *place, id string) (*llmsandbox.Sandbox, error) {
+	b, err := p.open()
 	if err != nil {
 		return nil, err
 	}
-	return llmsandbox.Attach(ctx, id, llmsandbox.AttachOptions{Backend: b})
+	sb, err := llmsandbox.Attach(ctx, id, llmsandbox.AttachOptions{Backend: b})
+	return sb, placed(p, err)
 }

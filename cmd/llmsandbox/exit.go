@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend/engine/settings"
 	"github.com/llmsandbox/llmsandbox/internal/signame"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
@@ -60,15 +61,28 @@ func printError(w io.Writer, err error) {
 }
 
 func hint(err error) string {
+	at, engine := "", false
+	var p *placedError
+	if errors.As(err, &p) && p.place.onEngine() {
+		at, engine = " --backend "+p.place.Backend, true
+	}
+	var option *settings.KeyError
 	switch {
+	case errors.As(err, &option):
+		return "`llmsandbox help " + runtimeOptionsTopic + "` lists the keys and what they mean"
 	case errors.Is(err, llmsandbox.ErrNotFound):
-		return "`llmsandbox ls` lists the sandboxes that live"
+		if engine && p.place.Engine.Container != "" {
+			return "" // it is no sandbox that was not found
+		}
+		return "`llmsandbox ls" + at + "` lists the sandboxes that live"
 	case errors.Is(err, llmsandbox.ErrNotEnforced):
-		return "`llmsandbox doctor` tells what this machine can enforce; --best-effort runs without it"
+		return "`llmsandbox doctor" + at + "` tells what can be enforced; --best-effort runs without it"
 	case errors.Is(err, llmsandbox.ErrUnsupported):
-		return "`llmsandbox doctor` tells what is missing and how to fix it"
+		return "`llmsandbox doctor" + at + "` tells what is missing and how to fix it"
 	case errors.Is(err, llmsandbox.ErrUnknownLanguage), errors.Is(err, llmsandbox.ErrToolchain):
 		return "`llmsandbox languages` lists them and which are installed"
+	case errors.Is(err, llmsandbox.ErrImageNotFound) && engine:
+		return "`llmsandbox images" + at + "` tells which image each language has there"
 	case errors.Is(err, llmsandbox.ErrImageNotFound):
 		return "`llmsandbox image list` lists the images that are here"
 	}

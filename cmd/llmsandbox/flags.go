@@ -15,7 +15,7 @@ import (
 type sandboxFlags struct {
 	lang       string
 	image      string
-	backend    string
+	place      place
 	memory     string
 	cpus       string
 	pids       string
@@ -27,8 +27,9 @@ type sandboxFlags struct {
 
 func (f *sandboxFlags) register(set *pflag.FlagSet) {
 	set.StringVarP(&f.lang, "lang", "l", "", "language of the code (default: guessed from the file, else python)")
-	set.StringVar(&f.image, "image", "", "root filesystem: a registry reference, an OCI layout folder or a docker save tar (default: this machine's own toolchains, read-only)")
-	backendFlag(set, &f.backend, "what runs the sandbox")
+	set.StringVar(&f.image, "image", "", "root filesystem: a registry reference, an OCI layout folder or a docker save tar (default: this machine's own toolchains, read-only; on a container engine the language's default image)")
+	f.place.register(set, "what runs the sandbox")
+	f.place.Engine.register(set)
 	set.StringVar(&f.memory, "memory", "", "memory of the whole sandbox, such as 512m, or 'unlimited' (default 512m)")
 	set.StringVar(&f.cpus, "cpus", "", "CPUs of the whole sandbox, such as 0.5, or 'unlimited' (default 1)")
 	set.StringVar(&f.pids, "pids", "", "processes and threads in the sandbox, or 'unlimited' (default 128)")
@@ -39,10 +40,14 @@ func (f *sandboxFlags) register(set *pflag.FlagSet) {
 }
 
 // options turns the flags into options, saying which flag makes no sense.
-func (f *sandboxFlags) options() (llmsandbox.Options, error) {
+// kept tells that the sandbox is to stay.
+func (f *sandboxFlags) options(kept bool) (llmsandbox.Options, error) {
 	o := llmsandbox.Options{Language: f.lang, Image: f.image, BestEffort: f.bestEffort}
 	var err error
-	if o.Backend, err = backendByName(f.backend); err != nil {
+	if err = f.place.check(f.image, kept); err != nil {
+		return o, err
+	}
+	if o.Backend, err = f.place.open(); err != nil {
 		return o, err
 	}
 	if o.Limits.Memory, err = sizeFlag("memory", f.memory); err != nil {
@@ -124,11 +129,19 @@ func timeoutFlag(text string) (time.Duration, error) {
 func pairs(flag string, list []string) (map[string]string, error) {
 	out := make(map[string]string, len(list))
 	for _, kv := range list {
-		name, value, ok := strings.Cut(kv, "=")
-		if !ok || name == "" {
-			return nil, fmt.Errorf("--%s %q: use NAME=VALUE", flag, kv)
+		name, value, err := pair(flag, kv)
+		if err != nil {
+			return nil, err
 		}
 		out[name] = value
 	}
 	return out, nil
+}
+
+func pair(flag, kv string) (name, value string, err error) {
+	name, value, ok := strings.Cut(kv, "=")
+	if !ok || name == "" {
+		return "", "", fmt.Errorf("--%s %q: use NAME=VALUE", flag, kv)
+	}
+	return name, value, nil
 }

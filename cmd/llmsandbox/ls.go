@@ -13,7 +13,7 @@ import (
 )
 
 func newListCommand() *cobra.Command {
-	var backendName string
+	var place place
 	var quiet, asJSON bool
 	cmd := &cobra.Command{
 		Use:     "ls",
@@ -23,13 +23,13 @@ func newListCommand() *cobra.Command {
   llmsandbox ls --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, err := backendByName(backendName)
+			b, err := place.open()
 			if err != nil {
 				return err
 			}
 			infos, err := llmsandbox.List(cmd.Context(), b)
 			if err != nil {
-				return err
+				return placed(&place, err)
 			}
 			switch {
 			case asJSON:
@@ -46,7 +46,7 @@ func newListCommand() *cobra.Command {
 			return printTable(infos)
 		},
 	}
-	backendFlag(cmd.Flags(), &backendName, "what runs the sandboxes")
+	place.register(cmd.Flags(), "what runs the sandboxes")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print ids only")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd
@@ -70,7 +70,7 @@ func printTable(infos []backend.Info) error {
 }
 
 func newGCCommand() *cobra.Command {
-	var backendName string
+	var place place
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "Remove what sandboxes have left whose owner was killed",
@@ -79,7 +79,7 @@ files. The next start of a sandbox does the same. Nothing of a living owner is t
 		Example: `  llmsandbox gc`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, err := backendByName(backendName)
+			b, err := place.open()
 			if err != nil {
 				return err
 			}
@@ -96,9 +96,9 @@ files. The next start of a sandbox does the same. Nothing of a living owner is t
 			if err == nil && failed > 0 {
 				err = exitCode(exitOurFailure)
 			}
-			return err
+			return placed(&place, err)
 		},
 	}
-	backendFlag(cmd.Flags(), &backendName, "what runs the sandboxes")
+	place.register(cmd.Flags(), "what runs the sandboxes")
 	return cmd
 }

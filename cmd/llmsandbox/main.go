@@ -49,7 +49,7 @@ files and processes, no network, no privileges, and limits that the kernel enfor
 	root.AddCommand(
 		newRunCommand(), newCreateCommand(), newExecCommand(), newCopyCommand(), newListCommand(), newRemoveCommand(),
 		newLanguagesCommand(), newDoctorCommand(), newGCCommand(), newVersionCommand(), newSuperviseCommand(),
-		newImageCommand(imageStore),
+		newImageCommand(imageStore), newImagesCommand(), newCommitCommand(), newRuntimeOptionsTopic(),
 	)
 	return root
 }

@@ -40,7 +40,7 @@ func (f *runFlags) fail(err error) error {
 	if !f.json {
 		return err
 	}
-	return f.printJSON(&llmsandbox.Result{Status: llmsandbox.StatusSetupFailed, Backend: f.backend, Language: f.lang, Error: err.Error()}, exitOurFailure)
+	return f.printJSON(&llmsandbox.Result{Status: llmsandbox.StatusSetupFailed, Backend: f.place.Backend, Language: f.lang, Error: err.Error()}, exitOurFailure)
 }
 
 func (f *runFlags) printJSON(res *llmsandbox.Result, code int) error {

@@ -32,6 +32,8 @@ type runFlags struct {
 	ttl       string
 	textError string
 	children  bool
+	commit    string
+	overwrite string
 }
 
 func newRunCommand() *cobra.Command {
@@ -77,6 +79,8 @@ a policy, 137 out of memory, 153 too much output, 128+N ended by signal N.`,
 	set.StringVar(&f.ttl, "ttl", "", "how long a kept sandbox lives, such as 30m, or 'unlimited' (default 1h)")
 	set.StringVar(&f.textError, "text-errors", "replace", "for --json, bytes that are not UTF-8: replace, ignore, backslashreplace, surrogateescape or strict")
 	set.BoolVar(&f.children, "keep-children", false, "leave the program's background processes running (with --keep)")
+	set.StringVar(&f.commit, "commit", "", "after a run that ended well, make an image of this name of the sandbox's image and working folder (container engines)")
+	overwriteFlag(set, &f.overwrite)
 	return cmd
 }
 
@@ -125,8 +129,11 @@ func (f *runFlags) prepare(first string, codeGiven bool) (*llmsandbox.RunOptions
 	if f.lang == "" {
 		f.lang = src.lang
 	}
-	o, err := f.sandboxFlags.options()
+	o, err := f.sandboxFlags.options(f.keep)
 	if err != nil {
+		return nil, none, src, err
+	}
+	if err := f.checkCommit(); err != nil {
 		return nil, none, src, err
 	}
 	if o.Limits.Timeout, err = timeoutFlag(f.timeout); err != nil {
@@ -160,7 +167,8 @@ func (f *runFlags) input(codeWasStdin bool) (io.Reader, func(), error) {
 
 func (f *runFlags) open(ctx context.Context, o llmsandbox.Options) (*llmsandbox.Sandbox, error) {
 	if !f.keep {
-		return llmsandbox.Open(ctx, o)
+		sb, err := llmsandbox.Open(ctx, o)
+		return sb, placed(&f.place, err)
 	}
 	return createKept(ctx, &f.sandboxFlags, f.ttl, o)
 }
@@ -204,7 +212,7 @@ func (f *runFlags) inSandbox(ctx context.Context, sb *llmsandbox.Sandbox, code s
 			return res, err
 		}
 	}
-	return res, nil
+	return res, f.commitAfter(ctx, sb, res)
 }
 
 // splitPair cuts FROM:TO at the last colon; the second part may be missing. "a:b:" is

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -50,7 +51,7 @@ func openOrdered(ctx context.Context) (*llmsandbox.Sandbox, error) {
 	if err := json.NewDecoder(os.Stdin).Decode(&o); err != nil {
 		return nil, fmt.Errorf("read the order: %w", err)
 	}
-	b, err := backendByName(o.Backend)
+	b, err := o.Place.open()
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +70,12 @@ func answerWith(a answer) {
 }
 
 // letGo gives up the standard streams, so that who waits for their end (a shell's
-// command substitution) does not wait for us.
+// command substitution) does not wait for us, and the folder we were started in, which
+// was needed for the files that the order names.
 func letGo() error {
+	if err := os.Chdir(string(filepath.Separator)); err != nil {
+		return err
+	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
