@@ -74,7 +74,8 @@ func (e *BuildError) Unwrap() error { return backend.ErrImageInvalid }
 // Build makes the image, unless the same was built before from the same files. Its name
 // is llmsandbox-build: and the digest of all that went in; the base image counts by its
 // name only. progress is told of the steps; it may be nil. A failed or cancelled build
-// leaves no container and no image.
+// leaves no container and no image; but Podman goes on with the step that a cancelled
+// build is in until it ends, since its API cannot stop it.
 func (s *Store) Build(ctx context.Context, b Build, progress func(backend.Progress)) (Image, error) {
 	in, err := b.input()
 	if err != nil {

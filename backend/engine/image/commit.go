@@ -30,7 +30,7 @@ type Commit struct {
 	Overwrite string
 	// Base is the image the sandbox was made from. Its environment, user, entrypoint,
 	// command, labels and all else of its configuration are the new image's; one without
-	// a command gets /bin/sh.
+	// a command gets /bin/sh, and Podman adds the variables that it gives all containers.
 	Base Image
 	// Workdir, when set, is kept as Image.Committed.
 	Workdir string
@@ -101,7 +101,7 @@ func (s *Store) commitFiles(ctx context.Context, files io.Reader, dir string, ui
 	return s.fromContainer(ctx, c.Base.ID, tag, c, func(id string) error {
 		return stream(func(w io.Writer) error { return filterTar(ctx, w, files, dir, uid, gid) }, func(r io.Reader) error {
 			_, err := s.Client.CopyToContainer(ctx, id, client.CopyToContainerOptions{
-				DestinationPath: "/", Content: r, CopyUIDGID: true, AllowOverwriteDirWithFile: false,
+				DestinationPath: "/", Content: r,
 			})
 			return err
 		})

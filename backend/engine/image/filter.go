@@ -8,6 +8,7 @@ import (
 	"io"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 )
@@ -29,7 +30,7 @@ func filterTar(ctx context.Context, w io.Writer, r io.Reader, dir string, uid, g
 		return fmt.Errorf("%w: the folder %q is not absolute", backend.ErrInvalid, dir)
 	}
 	in, out := tar.NewReader(r), tar.NewWriter(w)
-	f := tarFilter{dir: strings.TrimPrefix(path.Clean(dir), "/"), seen: map[string]byte{}}
+	f := tarFilter{dir: strings.TrimPrefix(path.Clean(dir), "/"), seen: map[string]tarEntry{}}
 	for {
 		h, err := in.Next()
 		switch {
@@ -61,7 +62,14 @@ type tarFilter struct {
 	dir   string
 	size  int64
 	names int
-	seen  map[string]byte // names and what they are
+	seen  map[string]tarEntry
+}
+
+// A tarEntry is what is known of a name of the tar.
+type tarEntry struct {
+	kind byte
+	mode int64
+	time time.Time
 }
 
 // header returns what to write in place of h; nil is nothing.
@@ -88,13 +96,15 @@ func (f *tarFilter) header(h *tar.Header) (*tar.Header, error) {
 		if out.Linkname, err = f.name(h.Linkname); err != nil {
 			return nil, err
 		}
-		if f.seen[out.Linkname] != tar.TypeReg {
+		file := f.seen[out.Linkname]
+		if file.kind != tar.TypeReg {
 			return nil, fmt.Errorf("hard link %q does not mean a file of the tar", name)
 		}
+		out.Mode, out.ModTime = file.mode, file.time // an engine may set them through the link
 	default:
 		return nil, nil
 	}
-	if was, again := f.seen[name]; again && (was != tar.TypeDir || h.Typeflag != tar.TypeDir) {
+	if was, again := f.seen[name]; again && (was.kind != tar.TypeDir || h.Typeflag != tar.TypeDir) {
 		return nil, fmt.Errorf("%q is there twice", name)
 	}
 	if name == f.dir && h.Typeflag != tar.TypeDir {
@@ -103,7 +113,7 @@ func (f *tarFilter) header(h *tar.Header) (*tar.Header, error) {
 	if f.names += len(name); len(f.seen) == maxFiles || f.names > maxFileNames {
 		return nil, fmt.Errorf("there are over %d files, or %d bytes of names", maxFiles, maxFileNames)
 	}
-	f.seen[name] = h.Typeflag
+	f.seen[name] = tarEntry{h.Typeflag, out.Mode, out.ModTime}
 	return out, nil
 }
 
@@ -122,7 +132,7 @@ func (f *tarFilter) name(s string) (string, error) {
 		return "", fmt.Errorf("the name %q is not below /%s", clean(s), f.dir)
 	}
 	for up := path.Dir(name); up != "."; up = path.Dir(up) {
-		if kind, ok := f.seen[up]; ok && kind != tar.TypeDir {
+		if above, ok := f.seen[up]; ok && above.kind != tar.TypeDir {
 			return "", fmt.Errorf("the name %q is below something that is no folder", clean(s))
 		}
 	}

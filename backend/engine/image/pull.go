@@ -14,7 +14,7 @@ import (
 // pull fetches an image that the engine does not have.
 func (s *Store) pull(ctx context.Context, name string, progress func(backend.Progress)) (Image, error) {
 	named, err := reference.ParseNormalizedNamed(name)
-	if err != nil { // an id
+	if err != nil || strings.HasPrefix(name, "sha256:") {
 		return Image{}, fmt.Errorf("image %s: the engine has no image of that id: %w", name, backend.ErrImageNotFound)
 	}
 	full := reference.TagNameOnly(named).String()

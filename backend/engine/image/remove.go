@@ -55,9 +55,18 @@ func (s *Store) Remove(ctx context.Context, img Image) (Removal, error) {
 			r.Deleted = append(r.Deleted, item.Deleted)
 		}
 	}
-	if len(r.Deleted) == 0 {
-		r.Kept = "it has other names"
+	if len(r.Deleted) > 0 {
+		return r, nil
 	}
+	// Podman does not always tell what it deleted.
+	_, err = s.Client.ImageInspect(ctx, img.ID)
+	switch {
+	case errdefs.IsNotFound(err):
+		return r, nil
+	case err != nil:
+		return r, fmt.Errorf("remove image %s: look whether it is gone: %w", img.Ref, err)
+	}
+	r.Kept = "it has other names"
 	return r, nil
 }
 

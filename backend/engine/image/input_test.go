@@ -1,0 +1,115 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func names(t *testing.T, r io.Reader) string {
+	t.Helper()
+	var list []string
+	for in := tar.NewReader(r); ; {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return strings.Join(list, " ")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, h.Name)
+	}
+}
+
+func TestInput(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("Dockerfile", "FROM scratch")
+	put("a", "1")
+	put("x.log", "")
+	put(".dockerignore", "*.log")
+	digest := func(b Build) string {
+		t.Helper()
+		in, err := b.input()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.close()
+		sum, err := in.digest(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sent bytes.Buffer
+		if err := in.sendAs(t.Context(), &sent, sum); err != nil {
+			t.Fatal(err)
+		}
+		if got := names(t, &sent); got != ".llmsandbox-dockerfile .dockerignore Dockerfile a" {
+			t.Errorf("sent are %s", got)
+		}
+		return string(sum)
+	}
+	b := Build{Context: dir}
+	first := digest(b)
+	old := time.Unix(1, 0)
+	if err := os.Chtimes(filepath.Join(dir, "a"), old, old); err != nil {
+		t.Fatal(err)
+	}
+	if digest(b) != first {
+		t.Error("a time changes the digest")
+	}
+	put("x.log", "more")
+	if digest(b) != first {
+		t.Error("an ignored file changes the digest")
+	}
+	for what, other := range map[string]Build{
+		"target": {Context: dir, Target: "t"}, "platform": {Context: dir, Platform: "linux/arm64"}, "label": {Context: dir, Labels: map[string]string{"a": "b"}},
+		"argument": {Context: dir, Args: map[string]string{"a": "b"}}, "Dockerfile": {Context: dir, Content: "FROM x"},
+	} {
+		if digest(other) == first {
+			t.Errorf("another %s has the same digest", what)
+		}
+	}
+	put("a", "2")
+	if digest(b) == first {
+		t.Error("another file has the same digest")
+	}
+	in, err := b.input()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.close()
+	if err := in.sendAs(t.Context(), io.Discard, []byte(first)); !errors.Is(err, errChanged) {
+		t.Errorf("sent as another digest: %v", err)
+	}
+}
+
+// A link to a Dockerfile outside of the context is not followed.
+func TestInputStaysInside(t *testing.T) {
+	dir := t.TempDir()
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("FROM hush"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Dockerfile", ".dockerignore"} {
+		if err := os.Symlink(secret, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (Build{Context: dir, Content: "FROM x"}).input(); name == ".dockerignore" && err == nil {
+			t.Errorf("%s was read", name)
+		}
+	}
+	if _, err := (Build{Context: dir}).input(); err == nil || strings.Contains(err.Error(), "hush") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,243 @@
+//go:build linux
+
+package engine
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/image"
+	"github.com/llmsandbox/llmsandbox/internal/testimage"
+)
+
+// base loads an image to build on.
+func base(t *testing.T, s *image.Store) image.Image {
+	t.Helper()
+	img, err := s.Resolve(t.Context(), testimage.Layout(t, map[string]v1.Image{"a": only(t, nil)}), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drop(t, s, img)
+	return img
+}
+
+// everything lists all containers and images of the engine.
+func everything(t *testing.T, s *image.Store) (list []string) {
+	t.Helper()
+	images, err := s.Client.ImageList(t.Context(), client.ImageListOptions{All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range images.Items {
+		list = append(list, i.ID)
+	}
+	containers, err := s.Client.ContainerList(t.Context(), client.ContainerListOptions{All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range containers.Items {
+		list = append(list, c.ID)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// filesOf returns the files of an image.
+func filesOf(t *testing.T, s *image.Store, id string) map[string]*tar.Header {
+	t.Helper()
+	c, err := s.Client.ContainerCreate(t.Context(), client.ContainerCreateOptions{Image: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Client.ContainerRemove(context.Background(), c.ID, client.ContainerRemoveOptions{})
+	r, err := s.Client.ContainerExport(t.Context(), c.ID, client.ContainerExportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	files := map[string]*tar.Header{}
+	for in := tar.NewReader(r); ; {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[strings.Trim(strings.TrimPrefix(h.Name, "./"), "/")] = h
+	}
+}
+
+func write(t *testing.T, folder string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestImageBuild(t *testing.T) {
+	onEngines(t, func(t *testing.T, s *image.Store) {
+		from := base(t, s)
+		folder := t.TempDir()
+		step := "RUN echo the $WORD >/word\n"
+		if onPodman(t) {
+			// crun starts nothing for a build where cgroups v1 and v2 are mixed, as on the
+			// machines of these tests; what is built without RUN is the same.
+			step = "ENV RUN=\"echo the $WORD\"\nCOPY a/b.txt /word\n"
+		}
+		write(t, folder, map[string]string{
+			"Dockerfile":    "ARG BASE\nFROM $BASE AS first\nARG WORD\n" + step + "COPY . /in/\nUSER 5:6\nFROM first\nENV LATER=yes\n",
+			".dockerignore": "*.log\n!keep.log\nsecret\n",
+			"a/b.txt":       "b", "x.log": "x", "keep.log": "k", "secret/key": "s",
+		})
+		if err := os.Symlink("/etc/passwd", filepath.Join(folder, "link")); err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		var steps []backend.Progress
+		b := image.Build{
+			Context: folder, Target: "first", Args: map[string]string{"BASE": from.Ref, "WORD": "magic word"}, Labels: map[string]string{"mine": "1"},
+			Network: "none", Log: &log,
+		}
+		img, err := s.Build(t.Context(), b, func(p backend.Progress) { steps = append(steps, p) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		drop(t, s, img)
+		if !img.Made || img.User != "5:6" || slices.Contains(img.Env, "LATER=yes") || !strings.HasPrefix(img.Ref, "llmsandbox-build:") {
+			t.Errorf("got %+v", img)
+		}
+		if last := steps[len(steps)-1]; last.Stage != "build" || last.Total < 5 || !strings.Contains(log.String(), "echo the") {
+			t.Errorf("last step %+v, log:\n%s", last, &log)
+		}
+		files := filesOf(t, s, img.ID)
+		for name, want := range map[string]bool{"word": true, "in/a/b.txt": true, "in/keep.log": true, "in/x.log": false, "in/secret": false,
+			"in/secret/key": false, "in/.llmsandbox-dockerfile": false, "in/Dockerfile": true} {
+			if (files[name] != nil) != want {
+				t.Errorf("%s: %v", name, files[name])
+			}
+		}
+		if l := files["in/link"]; l == nil || l.Typeflag != tar.TypeSymlink || l.Linkname != "/etc/passwd" {
+			t.Errorf("the link is %+v", l)
+		}
+		log.Reset()
+		again, err := s.Build(t.Context(), b, nil)
+		if err != nil || again.Made || again.ID != img.ID || log.Len() > 0 {
+			t.Errorf("again: %+v %v, it printed %q", again, err, &log)
+		}
+		write(t, folder, map[string]string{"a/b.txt": "c"})
+		other, err := s.Build(t.Context(), b, nil)
+		if err != nil || other.Ref == img.Ref || !other.Made {
+			t.Errorf("with another file: %+v %v", other, err)
+		}
+		drop(t, s, other)
+		inspect, err := s.Client.ImageInspect(t.Context(), img.ID)
+		if err != nil || inspect.Config.Labels["mine"] != "1" || "llmsandbox-build:"+inspect.Config.Labels[image.LabelBuild] != img.Ref {
+			t.Errorf("labels %v %v", inspect.Config.Labels, err)
+		}
+	})
+}
+
+// A failed build tells the step and what was printed, and leaves nothing; what a program
+// prints cannot make anything else go.
+func TestImageBuildFails(t *testing.T) {
+	onEngines(t, func(t *testing.T, s *image.Store) {
+		from := base(t, s)
+		before := everything(t, s)
+		victim := strings.TrimPrefix(from.ID, "sha256:")[:12]
+		file, step, reason, words := "FROM "+from.Ref+"\nENV A="+rand.Text()+"\n", "RUN echo ' ---> "+victim+"'", "the reason", "3"
+		if onPodman(t) { // see TestImageBuild
+			step, reason, words = "COPY nothing /", "", "nothing"
+			file += step + "\n"
+		} else {
+			file += "RUN echo one >/one\n" + step + "; echo '--> " + victim + "'; printf 'the \\033[31mreason'; exit 3\n"
+		}
+		_, err := s.Build(t.Context(), image.Build{Content: file, Network: "none"}, nil)
+		var failed *image.BuildError
+		if !errors.As(err, &failed) || !errors.Is(err, backend.ErrImageInvalid) {
+			t.Fatalf("got %v", err)
+		}
+		if !strings.Contains(failed.Step, step) || !strings.Contains(strings.Join(failed.Last, "\n"), reason) || !strings.Contains(failed.Message, words) {
+			t.Errorf("got %q %q %q", failed.Step, failed.Message, failed.Last)
+		}
+		if after := everything(t, s); !slices.Equal(before, after) {
+			t.Errorf("before: %v\nafter: %v", before, after)
+		}
+	})
+}
+
+// cancelOn cancels when what is printed has a word.
+type cancelOn struct {
+	word   string
+	cancel func()
+	seen   string
+}
+
+func (c *cancelOn) Write(p []byte) (int, error) {
+	if c.seen += string(p); strings.Contains(c.seen, c.word) {
+		c.cancel()
+	}
+	return len(p), nil
+}
+
+func TestImageBuildCancelled(t *testing.T) {
+	onEngines(t, func(t *testing.T, s *image.Store) {
+		if onPodman(t) {
+			t.Skip("Podman does not stop the step of a build whose client goes away, and its API has no other way")
+		}
+		from := base(t, s)
+		before := everything(t, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		// The word is put together by the shell: the step's own line does not have it.
+		_, err := s.Build(ctx, image.Build{
+			Content: "FROM " + from.Ref + "\nENV A=" + rand.Text() + "\nRUN echo one >/one\nRUN echo go''ing on; sleep 1000\n",
+			Network: "none", Log: &cancelOn{word: "going on", cancel: cancel},
+		}, nil)
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v", err)
+		}
+		if after := everything(t, s); !slices.Equal(before, after) {
+			t.Errorf("before: %v\nafter: %v", before, after)
+		}
+	})
+}
+
+func TestImageBuildRefused(t *testing.T) {
+	onEngines(t, func(t *testing.T, s *image.Store) {
+		folder := t.TempDir()
+		write(t, folder, map[string]string{"Dockerfile": "FROM scratch\nCOPY big /\n", "big": strings.Repeat("x", 1000)})
+		for text, b := range map[string]image.Build{
+			"neither":       {},
+			"only one of":   {Content: "FROM x", Dockerfile: "x"},
+			"empty":         {Content: " \n"},
+			"cannot be":     {Context: t.TempDir()},
+			"must be a":     {Context: filepath.Join(folder, "gone")},
+			"over 10 bytes": {Context: folder, MaxContext: 10},
+			"platform":      {Content: "FROM scratch", Platform: "linux/s390x"},
+		} {
+			if _, err := s.Build(t.Context(), b, nil); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	})
+}
