@@ -1,9 +1,5 @@
 package backendtest
 
-import (
-	"testing"
-)
-
 import "testing"
 
 // cases are all there is, in the order they run. The numbers are those of the project's
