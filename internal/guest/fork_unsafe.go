@@ -340,7 +340,7 @@ program:
 	for i = 0; i < uintptr(len(l.paths)); i++ {
 		for tries = 0; ; tries++ {
 			_, _, err = unix.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(l.paths[i])), uintptr(unsafe.Pointer(&l.argv[0])), uintptr(unsafe.Pointer(&l.envv[0])))
-			if err != unix.ETXTBSY || tries == 100 {
+			if err != unix.ETXTBSY || tries == 1000 {
 				break
 			}
 			// A program that the agent has just written: another supervisor,
