@@ -112,7 +112,7 @@ func (b *Backend) exec(ctx context.Context, id string, in io.Reader, argv ...str
 	if err != nil {
 		return b.explain("run "+argv[0]+" in the container", err)
 	}
-	h, err := b.client.ExecAttach(ctx, made.ID, client.ExecAttachOptions{})
+	h, err := startExec(ctx, b.client, made.ID)
 	if err != nil {
 		return b.explain("run "+argv[0]+" in the container", err)
 	}
@@ -128,7 +128,7 @@ func (b *Backend) exec(ctx context.Context, id string, in io.Reader, argv ...str
 		_, err := io.Copy(h.Conn, in)
 		fed <- errors.Join(err, h.CloseWrite())
 	}()
-	s := newStream(h.HijackedResponse)
+	s := newStream(h)
 	var out bytes.Buffer
 	_, err = io.Copy(&out, io.LimitReader(s, maxWords))
 	if err != nil {

@@ -23,11 +23,11 @@ func (m *session) connect(ctx context.Context) (io.ReadWriteCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := c.ExecAttach(ctx, made.ID, client.ExecAttachOptions{})
+	h, err := startExec(ctx, c, made.ID)
 	if err != nil {
 		return nil, err
 	}
-	s := newStream(h.HijackedResponse)
+	s := newStream(h)
 	if _, err := io.WriteString(s, m.token); err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("show the token: %w", err)

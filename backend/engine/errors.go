@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
@@ -30,4 +31,10 @@ func (b *Backend) explain(what string, err error) error {
 		return fmt.Errorf("%s: %w: the engine refuses it: %w", what, backend.ErrUnsupported, err)
 	}
 	return fmt.Errorf("%s: %s: %w", what, b.flavor.Name, err)
+}
+
+// nameTaken tells whether a container was not made because another one has its name.
+// Podman 4 answers that as if it had failed itself.
+func nameTaken(err error) bool {
+	return errdefs.IsConflict(err) || errdefs.IsInternal(err) && strings.Contains(err.Error(), "name is already in use")
 }

@@ -127,11 +127,11 @@ func (m *entered) startAgent(ctx context.Context, spec backend.Spec) error {
 	if err != nil {
 		return m.backend.explain("start the agent in the container", err)
 	}
-	h, err := c.ExecAttach(ctx, made.ID, client.ExecAttachOptions{})
+	h, err := startExec(ctx, c, made.ID)
 	if err != nil {
 		return m.backend.explain("start the agent in the container", err)
 	}
-	m.first = newStream(h.HijackedResponse)
+	m.first = newStream(h)
 	m.watcher.start(c, m.container, waitNotRunning)
 	return m.withAgent(ctx, func(a *agentclient.Client) error {
 		for _, dir := range []string{m.guest.Workdir, m.guest.TempDir} {

@@ -30,14 +30,14 @@ var _ backend.AgentEnder = (*machine)(nil)
 // begin takes the streams of a container that has been made, and starts it.
 func (m *machine) begin(ctx context.Context) error {
 	c := m.backend.client
-	h, err := c.ContainerAttach(ctx, m.container, client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	h, err := attach(ctx, c, m.container)
 	if err != nil {
 		// An engine that prepares the container only now tells why it cannot with the
 		// next call, not with this one.
 		_, serr := c.ContainerStart(ctx, m.container, client.ContainerStartOptions{})
 		return m.backend.explain("take the container's streams", errors.Join(err, serr))
 	}
-	m.first = newStream(h.HijackedResponse)
+	m.first = newStream(h)
 	// Before the start, so that an end at once is not missed.
 	m.watcher.start(m.backend.client, m.container, waitNextExit)
 	if _, err := c.ContainerStart(ctx, m.container, client.ContainerStartOptions{}); err != nil {

@@ -98,7 +98,7 @@ func (v *volumes) lock(ctx context.Context, name, role, image string) (string, e
 	if err == nil {
 		return made.ID, nil
 	}
-	if !errdefs.IsConflict(err) {
+	if !nameTaken(err) {
 		return "", err
 	}
 	return "", v.await(ctx, name+"-fill")
