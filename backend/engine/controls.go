@@ -15,7 +15,8 @@ func (b *Backend) Capabilities(ctx context.Context) (backend.Capabilities, error
 	if err != nil {
 		return backend.Capabilities{}, err
 	}
-	spec := backend.Spec{Limits: backend.Limits{Memory: 1, CPUs: 1, PIDs: 1, Disk: 1}}
+	// More than any setting asks for, some of which are below the limit.
+	spec := backend.Spec{Limits: backend.Limits{Memory: 1 << 40, CPUs: 1, PIDs: 1 << 20, Disk: 1 << 40}}
 	c, h := &container.Config{User: defaultUser}, hostConfig(spec, "")
 	if err := b.applySettings(spec, c, h); err != nil {
 		return backend.Capabilities{}, err

@@ -114,10 +114,6 @@ func (b *Backend) applySettings(spec backend.Spec, c *container.Config, h *conta
 			return fmt.Errorf("%w: the limit %s and the runtime options ask for different values, %d and %d: leave one out", backend.ErrInvalid, l.name, l.was, l.now)
 		}
 	}
-	// What was unlimited swap before a memory limit came is none with it.
-	if h.Memory != before.Memory && h.MemorySwap == before.MemorySwap {
-		h.MemorySwap = h.Memory
-	}
 	return nil
 }
 
