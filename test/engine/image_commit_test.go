@@ -58,6 +58,9 @@ func sameConfig(t *testing.T, s *image.Store, a, b image.Image) {
 		"Labels": {x.Config.Labels, y.Config.Labels}, "ExposedPorts": {x.Config.ExposedPorts, y.Config.ExposedPorts},
 		"StopSignal": {x.Config.StopSignal, y.Config.StopSignal},
 	} {
+		if name == "StopSignal" && onPodman(t) {
+			continue // see image.Commit
+		}
 		if !reflect.DeepEqual(pair[0], pair[1]) {
 			t.Errorf("%s was %v and is %v", name, pair[0], pair[1])
 		}

@@ -35,3 +35,12 @@ func (s *Store) baseConfig(ctx context.Context, base Image) (*container.Config, 
 	}
 	return to, nil
 }
+
+// changes is what Podman does not take over from a container into its image and every
+// engine takes as an instruction.
+func changes(c *container.Config) (list []string) {
+	for p := range c.ExposedPorts {
+		list = append(list, "EXPOSE "+p.String())
+	}
+	return list
+}

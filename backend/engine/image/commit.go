@@ -30,7 +30,8 @@ type Commit struct {
 	Overwrite string
 	// Base is the image the sandbox was made from. Its environment, user, entrypoint,
 	// command, labels and all else of its configuration are the new image's; one without
-	// a command gets /bin/sh, and Podman adds the variables that it gives all containers.
+	// a command gets /bin/sh, Podman adds the variables that it gives all
+	// containers, and its Commit loses the stop signal.
 	Base Image
 	// Workdir, when set, is kept as Image.Committed.
 	Workdir string
@@ -191,7 +192,7 @@ func (s *Store) fromContainer(ctx context.Context, image string, tag reference.N
 		return Image{}, err
 	}
 	res, err := s.Client.ContainerCommit(ctx, made.ID, client.ContainerCommitOptions{
-		Reference: tag.String(), Comment: c.Comment, NoPause: true,
+		Reference: tag.String(), Comment: c.Comment, NoPause: true, Changes: changes(config),
 		Config: &container.Config{}, // Podman wants one
 	})
 	if err != nil {
