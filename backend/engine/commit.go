@@ -60,7 +60,9 @@ func (m *machine) restoreWorkdir(ctx context.Context, img image.Image) (err erro
 		_, rerr := c.ContainerRemove(context.WithoutCancel(ctx), made.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		err = errors.Join(err, m.backend.explain("remove a container that was never started", rerr))
 	}()
-	files, err := c.CopyFromContainer(ctx, made.ID, client.CopyFromContainerOptions{SourcePath: img.Committed})
+	// What is in the folder, without the folder: the sandbox's is a mount, and the agent
+	// unpacks into no other file system than the one it was told.
+	files, err := c.CopyFromContainer(ctx, made.ID, client.CopyFromContainerOptions{SourcePath: img.Committed + "/."})
 	if errdefs.IsNotFound(err) {
 		return fmt.Errorf("image %s: %w: its label says that it has %s, and it has not", img.Ref, backend.ErrImageInvalid, img.Committed)
 	}
@@ -69,7 +71,10 @@ func (m *machine) restoreWorkdir(ctx context.Context, img image.Image) (err erro
 	}
 	defer files.Content.Close()
 	return m.withAgent(ctx, func(a *agentclient.Client) error {
-		_, err := a.TarIn(ctx, "/", files.Content, agentclient.TarLimits{})
+		result, err := a.TarIn(ctx, m.guest.Workdir, files.Content, agentclient.TarLimits{})
+		if err == nil && len(result.Skipped) > 0 {
+			err = errors.New(result.Skipped[0])
+		}
 		if err != nil {
 			return fmt.Errorf("put the image's working folder into the sandbox: %w", err)
 		}
