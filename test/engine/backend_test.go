@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend/docker"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
+	"github.com/llmsandbox/llmsandbox/backend/podman"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 )
 
@@ -34,6 +35,8 @@ func backendAt(address string, o engine.Options) (*engine.Backend, error) {
 	switch name {
 	case "docker":
 		return docker.New(docker.Options{Options: o, Connection: docker.ClientOptions{Host: host}})
+	case "podman":
+		return podman.New(podman.Options{Options: o, Connection: podman.ClientOptions{Host: host}})
 	}
 	return nil, fmt.Errorf("backend %q is not known", name)
 }
