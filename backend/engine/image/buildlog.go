@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/moby/moby/client"
 
@@ -21,7 +22,9 @@ const (
 )
 
 // stepLine is how Docker ("Step 2/5 : RUN x") and Podman ("STEP 2/5: RUN x") begin a step.
-var stepLine = regexp.MustCompile(`^(?i:step) (\d{1,4})/(\d{1,4}) ?: (.*)$`)
+var stepLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?i:step) (\d{1,4})/(\d{1,4}) ?: (.*)$`)
+})
 
 // A buildLog reads what a build prints. What programs in it print can look like anything
 // the builder says: it is only shown, never acted on.
@@ -82,7 +85,7 @@ func (l *buildLog) line(line string) {
 	if len(l.last) > lastLines {
 		l.last = l.last[1:]
 	}
-	m := stepLine.FindStringSubmatch(line)
+	m := stepLine().FindStringSubmatch(line)
 	if m == nil {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -19,8 +20,8 @@ const (
 )
 
 var (
-	imageLine     = regexp.MustCompile(`^ ?--+> ([0-9a-f]{11,64})\s*$`)
-	containerLine = regexp.MustCompile(`^ ---> Running in ([0-9a-f]{12,64})\s*$`)
+	imageLine     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ ?--+> ([0-9a-f]{11,64})\s*$`) })
+	containerLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ ---> Running in ([0-9a-f]{12,64})\s*$`) })
 )
 
 // leftovers are what a build may have left when it fails: the images of the steps that
@@ -56,10 +57,10 @@ func (l *leftovers) list(ctx context.Context) (map[string]bool, error) {
 }
 
 func (l *leftovers) see(m message) {
-	if f := imageLine.FindStringSubmatch(m.Stream); f != nil && len(l.images) < maxLeft {
+	if f := imageLine().FindStringSubmatch(m.Stream); f != nil && len(l.images) < maxLeft {
 		l.images = append(l.images, f[1])
 	}
-	if f := containerLine.FindStringSubmatch(m.Stream); f != nil && len(l.containers) < maxLeft {
+	if f := containerLine().FindStringSubmatch(m.Stream); f != nil && len(l.containers) < maxLeft {
 		l.containers = append(l.containers, f[1])
 	}
 }

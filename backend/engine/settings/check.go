@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // What follows decides which values are allowed. What only the engine can know, such
@@ -56,10 +57,12 @@ func oneOf(words ...string) func(string) error {
 	}
 }
 
+// matching compiles the pattern when it is first used: there are many options, and
+// programs import this that use none.
 func matching(pattern, use string) func(string) error {
-	re := regexp.MustCompile(`^(?:` + pattern + `)$`)
+	re := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:` + pattern + `)$`) })
 	return func(s string) error {
-		if len(s) > 4096 || !re.MatchString(s) {
+		if len(s) > 4096 || !re().MatchString(s) {
 			return errors.New("use " + use)
 		}
 		return nil

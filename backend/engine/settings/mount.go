@@ -102,7 +102,7 @@ func validMount(m mount.Mount) error {
 		}
 		return source(m.Source)
 	case mount.TypeVolume:
-		if m.Source != "" && !volumeName.MatchString(m.Source) {
+		if m.Source != "" && !volumeName().MatchString(m.Source) {
 			return errors.New("a volume's source is its name; for a path of the host use type bind")
 		}
 	case mount.TypeImage:

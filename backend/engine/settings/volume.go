@@ -9,13 +9,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 const useVolume = "SOURCE:TARGET[:MODE], such as /srv/data:/data:ro, or a map of SOURCE to {bind: TARGET, mode: MODE}"
 
 var (
-	drivePath  = regexp.MustCompile(`^[A-Za-z]:[\\/]`)
-	volumeName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
+	drivePath  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]:[\\/]`) })
+	volumeName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`) })
 )
 
 // volumeModes are the words engines take behind a volume.
@@ -45,7 +46,7 @@ func toVolumes(v any) ([]Volume, error) {
 
 func parseVolume(text string) (Volume, error) {
 	drive := ""
-	if drivePath.MatchString(text) {
+	if drivePath().MatchString(text) {
 		drive, text = text[:2], text[2:]
 	}
 	parts := strings.Split(text, ":")
@@ -102,7 +103,7 @@ func validVolume(v Volume) error {
 		return nil
 	}
 	rest := v.Source
-	if drivePath.MatchString(rest) {
+	if drivePath().MatchString(rest) {
 		rest = rest[2:]
 	}
 	if strings.Contains(rest, ":") {
@@ -125,7 +126,7 @@ func source(s string) error {
 		return errors.New("control characters are not allowed")
 	case strings.HasPrefix(s, "~"):
 		return errors.New("~ is not expanded: write the home folder out")
-	case !hostPath(s) && !volumeName.MatchString(s):
+	case !hostPath(s) && !volumeName().MatchString(s):
 		return errors.New("a source is a path, absolute or with a slash as in ./data, or a volume's name of letters, digits, _, . and -")
 	}
 	return nil
@@ -133,7 +134,7 @@ func source(s string) error {
 
 // absoluteSource makes a relative host path absolute; a volume's name it leaves alone.
 func absoluteSource(s string) (string, error) {
-	if !hostPath(s) || path.IsAbs(s) || drivePath.MatchString(s) {
+	if !hostPath(s) || path.IsAbs(s) || drivePath().MatchString(s) {
 		return s, nil
 	}
 	abs, err := filepath.Abs(s)
