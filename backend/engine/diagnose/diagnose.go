@@ -65,6 +65,9 @@ func failed(check string, err error) Finding {
 	if errors.As(err, &e) {
 		return Finding{Check: check, Level: Failure, Detail: fmt.Sprintf("%s: %s", e.Host, e.Why), Fix: e.Fix}
 	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return Finding{Check: check, Level: Failure, Detail: "there was no answer in the time there was", Fix: "see whether the engine hangs, and restart it; one on another machine may be slow to reach"}
+	}
 	return Finding{Check: check, Level: Failure, Detail: err.Error(), Fix: "see the engine's own log"}
 }
 

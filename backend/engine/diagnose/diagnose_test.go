@@ -1,10 +1,12 @@
 package diagnose
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/moby/moby/api/types/system"
 
@@ -113,5 +115,20 @@ func TestEngineThatAnswersOddly(t *testing.T) {
 				t.Errorf("%+v", all)
 			}
 		})
+	}
+}
+
+func TestEngineThatDoesNotAnswerInTime(t *testing.T) {
+	e := dial.Endpoint{Host: "tcp://127.0.0.1:1"}
+	c, err := e.NewClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	late, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	all := Engine(late, c, nil)
+	if len(all) != 1 || all[0].Level != Failure || !strings.Contains(all[0].Detail, "no answer") || all[0].Fix == "" {
+		t.Errorf("%+v", all)
 	}
 }
