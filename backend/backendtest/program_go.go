@@ -80,7 +80,7 @@ func main() {
 // What one sandbox does to a prepared cache, no other one sees.
 func (s *suite) programGoCacheIsPrivate(t *testing.T) {
 	s.has(t, PreparedCaches)
-	const sum = `cd /tmp/.cache/go-build && find . -type f ! -name trim.txt | sort | xargs cat | sha256sum; find . -type f | wc -l`
+	const sum = `cd /tmp/.cache/go-build && find -L . -type f ! -name trim.txt | sort | xargs cat | sha256sum; find -L . -type f | wc -l`
 	const hello = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n"
 	state := func(sb *llmsandbox.Sandbox) string {
 		t.Helper()
@@ -97,8 +97,8 @@ func (s *suite) programGoCacheIsPrivate(t *testing.T) {
 		t.Fatal("the cache is empty: it was not prepared")
 	}
 	_, err := bad.Shell(testContext(t), `cd /tmp/.cache/go-build || exit 1
-find . -type f -name '*-d' | head -200 | while read -r f; do echo poison > "$f"; done
-find . -type f -name '*-a' | head -200 | xargs rm -f
+find -L . -type f -name '*-d' | head -200 | while read -r f; do echo poison > "$f"; done
+find -L . -type f -name '*-a' | head -200 | xargs rm -f
 chmod -R 777 . ; rm -rf 0*`, nil) // whether it may do all that is no matter
 	if err != nil {
 		t.Fatal(err)

@@ -10,18 +10,63 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/image"
 )
 
-// GC removes the containers of owners that have died or whose deadline has passed, the
-// volumes of agents that this program does not use, and images built for sandboxes that
-// are gone. What is in use is left alone.
+// GC removes the containers of owners that have died or whose deadline has passed, those
+// that commits have left, the volumes of agents that this program does not use, and layers
+// that were never finished. What is in use is left alone.
 func (b *Backend) GC(ctx context.Context) ([]backend.Leftover, error) {
 	found, err := b.collectContainers(ctx)
 	if err != nil {
 		return found, err
 	}
+	commits, err := b.collectCommits(ctx)
+	found = append(found, commits...)
+	if err != nil {
+		return found, err
+	}
 	volumes, err := b.collectVolumes(ctx)
 	return append(found, volumes...), err
+}
+
+// committing is how long a container through which an image is made may be there. It has
+// no labels, since they would get into the image.
+const committing = time.Hour
+
+// collectCommits removes the containers that commits of processes that died have left.
+func (b *Backend) collectCommits(ctx context.Context) ([]backend.Leftover, error) {
+	res, err := b.client.ContainerList(ctx, client.ContainerListOptions{
+		All: true, Filters: make(client.Filters).Add("name", image.CommitPrefix).Add("status", "created"),
+	})
+	if err != nil {
+		return nil, b.explain("list the containers", err)
+	}
+	var found []backend.Leftover
+	for _, c := range res.Items {
+		if name := containerNames(c); strings.HasPrefix(name, image.CommitPrefix) && time.Since(time.Unix(c.Created, 0)) > committing {
+			found = append(found, b.collect(ctx, c)...)
+		}
+	}
+	return found, nil
+}
+
+func containerNames(c container.Summary) string {
+	return strings.TrimPrefix(strings.Join(c.Names, ","), "/")
+}
+
+// collect removes one container; nothing of one that somebody else was faster to remove.
+func (b *Backend) collect(ctx context.Context, c container.Summary) []backend.Leftover {
+	l := backend.Leftover{Kind: "container", Name: containerNames(c)}
+	_, err := b.client.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	l.Removed = err == nil || errdefs.IsConflict(err) // under way
+	if !l.Removed {
+		l.Error = err.Error()
+	}
+	return []backend.Leftover{l}
 }
 
 // collectContainers removes what nobody owns any more.
@@ -36,16 +81,7 @@ func (b *Backend) collectContainers(ctx context.Context) ([]backend.Leftover, er
 			if !abandoned(c) {
 				continue
 			}
-			l := backend.Leftover{Kind: "container", Name: strings.TrimPrefix(strings.Join(c.Names, ","), "/")}
-			_, err := b.client.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-			if errdefs.IsNotFound(err) {
-				continue // the engine, or another collector, was faster
-			}
-			l.Removed = err == nil || errdefs.IsConflict(err) // under way
-			if !l.Removed {
-				l.Error = err.Error()
-			}
-			found = append(found, l)
+			found = append(found, b.collect(ctx, c)...)
 		}
 	}
 	return found, nil
