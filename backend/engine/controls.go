@@ -41,6 +41,7 @@ func (b *Backend) controls(host Host, h *container.HostConfig, spec backend.Spec
 		on("core-dumps", "RLIMIT_CORE 1", ""),
 		on("seccomp", "the agent's filter", engineFilter(host)),
 		userNamespace(host),
+		{Name: "landlock", Why: "it is not used in containers, whose mounts protect the same files", Fix: "where runs must not share files, give each a sandbox of its own"},
 	}
 	for _, l := range host.Limits {
 		all = append(all, limitControl(l, h, spec))

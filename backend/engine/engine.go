@@ -111,6 +111,9 @@ func New(c *client.Client, f Flavor, o Options) (*Backend, error) {
 // Name is the engine's name.
 func (b *Backend) Name() string { return b.flavor.Name }
 
+// Close closes the connections to the engine that are idle. Sandboxes live on.
+func (b *Backend) Close() error { return b.client.Close() }
+
 // Images is the store of the engine's images.
 func (b *Backend) Images() *image.Store { return b.images }
 

@@ -24,6 +24,10 @@ const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbi
 func (b *Backend) guest(spec backend.Spec, img image.Image) backend.Guest {
 	env := mergeEnv([]string{defaultPath}, img.Env)
 	env = mergeEnv(env, []string{"HOME=" + workdir, "TMPDIR=" + tempDir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"})
+	if rootUser(img.User) {
+		// An image that has no user for us has no name for ours either.
+		env = mergeEnv(env, []string{"USER=sandbox", "LOGNAME=sandbox"})
+	}
 	g := backend.Guest{
 		Env: mergeEnv(env, spec.Env), Workdir: workdir, TempDir: tempDir,
 		Image: img.Ref, Arch: img.Arch, Command: b.options.Command,
