@@ -14,7 +14,7 @@ import (
 
 // overwriteFlag adds --overwrite-tag, which names again what is overwritten.
 func overwriteFlag(set *pflag.FlagSet, tag *string) {
-	set.StringVar(tag, "overwrite-tag", "", "the tag again, to take it from the image that has it")
+	set.StringVar(tag, "overwrite-tag", "", "the `TAG` again, to take it from the image that has it")
 }
 
 func newCommitCommand() *cobra.Command {

@@ -28,13 +28,14 @@ type engineFlags struct {
 }
 
 func (f *engineFlags) register(set *pflag.FlagSet) {
-	set.StringArrayVar(&f.RuntimeOptions, "runtime-option", nil, "engine option KEY=VALUE, laid over the safe defaults (repeatable; `llmsandbox help runtime-options` lists the keys)")
-	set.StringVar(&f.Container, "container", "", "work in this container, by id or name, which is started when it is stopped, and left as it is")
-	set.StringVar(&f.Dockerfile, "dockerfile", "", "build the root filesystem from this Dockerfile")
-	set.StringArrayVar(&f.BuildArgs, "build-arg", nil, "argument NAME=VALUE of the build (repeatable)")
-	set.StringVar(&f.BuildContext, "build-context", "", "folder that the build copies from (default: the Dockerfile's)")
-	set.BoolVar(&f.KeepImage, "keep-image", false, "keep an image that was pulled, loaded or built for this sandbox")
-	set.StringVar(&f.MicromambaEnv, "micromamba-env", "", "start every program in this Micromamba environment of the image (default with --backend micromamba: base)")
+	const only = "on container engines: "
+	set.StringArrayVar(&f.RuntimeOptions, "runtime-option", nil, only+"an engine's option `KEY=VALUE`, laid over the safe defaults (repeatable; llmsandbox help runtime-options lists the keys)")
+	set.StringVar(&f.Container, "container", "", only+"work in the container of this `ID` or name, which is started when it is stopped, and left as it is")
+	set.StringVar(&f.Dockerfile, "dockerfile", "", only+"build the root filesystem from this `FILE`")
+	set.StringArrayVar(&f.BuildArgs, "build-arg", nil, only+"argument `NAME=VALUE` of the build (repeatable)")
+	set.StringVar(&f.BuildContext, "build-context", "", only+"`FOLDER` that the build copies from (default: the Dockerfile's)")
+	set.BoolVar(&f.KeepImage, "keep-image", false, only+"keep an image that was pulled, loaded or built for this sandbox")
+	set.StringVar(&f.MicromambaEnv, "micromamba-env", "", only+"start every program in this Micromamba `ENVIRONMENT` of the image (default with --backend micromamba: base)")
 }
 
 // given is the flags that were given, by name, in the order of errors.

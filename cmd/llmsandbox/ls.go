@@ -75,7 +75,8 @@ func newGCCommand() *cobra.Command {
 		Use:   "gc",
 		Short: "Remove what sandboxes have left whose owner was killed",
 		Long: `Remove what sandboxes have left whose owner was killed: state folders, cgroups, half-made
-files. The next start of a sandbox does the same. Nothing of a living owner is touched.`,
+files; on a container engine containers and volumes. The next start of a sandbox there does
+the same. Nothing of a living owner is touched.`,
 		Example: `  llmsandbox gc`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -79,7 +79,7 @@ a policy, 137 out of memory, 153 too much output, 128+N ended by signal N.`,
 	set.StringVar(&f.ttl, "ttl", "", "how long a kept sandbox lives, such as 30m, or 'unlimited' (default 1h)")
 	set.StringVar(&f.textError, "text-errors", "replace", "for --json, bytes that are not UTF-8: replace, ignore, backslashreplace, surrogateescape or strict")
 	set.BoolVar(&f.children, "keep-children", false, "leave the program's background processes running (with --keep)")
-	set.StringVar(&f.commit, "commit", "", "after a run that ended well, make an image of this name of the sandbox's image and working folder (container engines)")
+	set.StringVar(&f.commit, "commit", "", "on container engines: after a run that ended well, make an image of this `TAG`, of the sandbox's image and working folder")
 	overwriteFlag(set, &f.overwrite)
 	return cmd
 }
