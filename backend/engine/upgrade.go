@@ -32,9 +32,13 @@ func startExec(ctx context.Context, c *client.Client, id string) (client.Hijacke
 // but loses the engine's reason when it refuses; Podman prepares a container in this
 // call, and whatever is wrong with one comes out here.
 func upgrade(ctx context.Context, c *client.Client, path string, body any) (_ client.HijackedResponse, err error) {
-	content, err := json.Marshal(body)
-	if err != nil {
-		return client.HijackedResponse{}, fmt.Errorf("ask for a stream: %w", err)
+	// An engine that does not look at the body takes what is in it for the stream's
+	// first bytes.
+	var content []byte
+	if body != nil {
+		if content, err = json.Marshal(body); err != nil {
+			return client.HijackedResponse{}, fmt.Errorf("ask for a stream: %w", err)
+		}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost,
 		"http://"+client.DummyHost+apiRoot(c)+path, bytes.NewReader(content))

@@ -95,6 +95,35 @@ func TestUpgradeGivesTheStream(t *testing.T) {
 	}
 }
 
+func TestAttachBeginsWithWhatTheCallerSends(t *testing.T) {
+	e := engineOf(t, func(w http.ResponseWriter, r *http.Request) {
+		// As Podman does: whatever follows the head is the container's standard input.
+		conn, rw, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = conn.Write([]byte("HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"))
+		said, _ := io.ReadAll(rw)
+		_, _ = conn.Write(said)
+	})
+	h, err := attach(context.Background(), e, "abc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if _, err := io.WriteString(h.Conn, "mine"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(h.Reader); string(got) != "mine" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
 func TestUpgradeEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := engineOf(t, func(w http.ResponseWriter, r *http.Request) {
