@@ -34,6 +34,8 @@ type command struct {
 	runAs *syscall.Credential
 	// mounts gives it a mount namespace, in which the value is bound over the key.
 	mounts map[string]string
+	// namespace, when set, is the mount namespace it joins, instead of one with mounts.
+	namespace *os.File
 }
 
 // A daemon is a running process that serves on a socket.
@@ -78,19 +80,22 @@ func start(ctx context.Context, c command) (*daemon, error) {
 	}
 	defer log.Close()
 
-	args := []string{"-c", handOver, "sh"}
-	for target, source := range c.mounts {
-		args = append(args, target, source)
+	args, files := []string{"/bin/sh", "-c", handOver, "sh"}, []*os.File{inherited}
+	if c.namespace != nil {
+		args = append([]string{"nsenter", "--mount=/proc/self/fd/4", "--"}, args...)
+		files = append(files, c.namespace)
+	} else {
+		for target, source := range c.mounts {
+			args = append(args, target, source)
+		}
 	}
-	d := &daemon{
-		name: filepath.Base(c.argv[0]), log: c.log, done: make(chan struct{}),
-		cmd: exec.Command("/bin/sh", append(append(args, "--"), c.argv...)...),
-	}
+	args = append(append(args, "--"), c.argv...)
+	d := &daemon{name: filepath.Base(c.argv[0]), log: c.log, done: make(chan struct{}), cmd: exec.Command(args[0], args[1:]...)}
 	d.cmd.Dir, d.cmd.Env, d.cmd.Stdout, d.cmd.Stderr = c.dir, c.env, log, log
-	d.cmd.ExtraFiles = []*os.File{inherited}
+	d.cmd.ExtraFiles = files
 	// On SIGTERM both engines end in good order.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM, Credential: c.runAs}
-	if len(c.mounts) > 0 {
+	if c.namespace == nil && len(c.mounts) > 0 {
 		d.cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
 	}
 	started := make(chan error)

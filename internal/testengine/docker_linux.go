@@ -22,24 +22,24 @@ func startDocker(ctx context.Context) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dockerIn(ctx, folder, run)
+	return dockerIn(ctx, folder, run, nil)
 }
 
 // dockerIn starts a Docker daemon that keeps to two folders, of which the second goes
-// with it.
-func dockerIn(ctx context.Context, folder, run string, args ...string) (*Engine, error) {
+// with it. Its mount namespace is new when none is given.
+func dockerIn(ctx context.Context, folder, run string, namespace *os.File, args ...string) (*Engine, error) {
 	e := &Engine{
 		Name: "docker", Host: "unix://" + filepath.Join(run, "docker.sock"), DataRoot: filepath.Join(folder, "storage"),
 		cleanup: func() error { return removeRun(run) },
 	}
 	var err error
-	if e.daemon, err = dockerd(ctx, folder, run, e.DataRoot, args...); err != nil {
+	if e.daemon, err = dockerd(ctx, folder, run, e.DataRoot, namespace, args...); err != nil {
 		return nil, errors.Join(err, e.cleanup())
 	}
 	return e, nil
 }
 
-func dockerd(ctx context.Context, folder, run, data string, args ...string) (*daemon, error) {
+func dockerd(ctx context.Context, folder, run, data string, namespace *os.File, args ...string) (*daemon, error) {
 	if os.Geteuid() != 0 {
 		return nil, testimage.Lack("a Docker daemon for tests needs root")
 	}
@@ -59,6 +59,6 @@ func dockerd(ctx context.Context, folder, run, data string, args ...string) (*da
 		argv: append(argv, args...), dir: run,
 		socket: filepath.Join(run, "docker.sock"), log: filepath.Join(run, "dockerd.log"),
 		// Where a containerd of the machine listens, the daemon would use that.
-		mounts: map[string]string{"/run/containerd": filepath.Join(run, "containerd")},
+		mounts: map[string]string{"/run/containerd": filepath.Join(run, "containerd")}, namespace: namespace,
 	})
 }

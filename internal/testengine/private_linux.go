@@ -2,6 +2,8 @@ package testengine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -18,6 +20,9 @@ type Private struct {
 	engine *Engine // nil: does not run
 	folder string
 	args   []string
+	// mounts is the first daemon's mount namespace, in which the containers that
+	// outlive it have their files.
+	mounts *os.File
 }
 
 // PrivateDocker starts a daemon of the test's own, with further options of dockerd,
@@ -40,7 +45,7 @@ func PrivateDocker(t testing.TB, args ...string) *Private {
 		if p.engine == nil {
 			p.Start(t) // for it to end what it had started
 		}
-		if err := p.engine.stop(); err != nil {
+		if err := errors.Join(p.engine.stop(), p.mounts.Close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -54,9 +59,15 @@ func (p *Private) Start(t testing.TB) {
 	if err := ownFolder(run, os.Geteuid()); err != nil {
 		t.Fatal(err)
 	}
-	e, err := dockerIn(context.WithoutCancel(t.Context()), p.folder, run, p.args...)
+	e, err := dockerIn(context.WithoutCancel(t.Context()), p.folder, run, p.mounts, p.args...)
 	testimage.Must(t, err)
 	p.engine, p.Host, p.DataRoot = e, e.Host, e.DataRoot
+	if p.mounts != nil {
+		return
+	}
+	if p.mounts, err = os.Open(fmt.Sprintf("/proc/%d/ns/mnt", e.daemon.cmd.Process.Pid)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Load puts the images of a `docker save` file into the engine.

@@ -1,0 +1,56 @@
+//go:build linux
+
+package engine
+
+import (
+	"testing"
+
+	"github.com/moby/moby/api/types/container"
+
+	"github.com/llmsandbox/llmsandbox/backend/engine"
+)
+
+// Containers that outlive their engine are worked in again once it is back, and their end
+// is told then as well. Docker 20.10 does not keep those that it removes by itself, which is
+// what a sandbox's are otherwise.
+func TestFaultsLiveRestore(t *testing.T) {
+	leakFree(t)
+	p := privateDocker(t, "--live-restore")
+	b, c := privateBackend(t, p, engine.Options{Raw: func(_ *container.Config, h *container.HostConfig) error {
+		h.AutoRemove = false
+		return nil
+	}})
+	idle, busy := openFaults(t, b), openFaults(t, b)
+	if err := idle.WriteFile(faultsContext(t), "kept", []byte("from before\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, ended := running(t, busy, 0)
+	p.Kill(t)
+	wantLost(t, <-ended)
+	if _, err := idle.Shell(faultsContext(t), "true", nil); err == nil {
+		t.Error("a run without an engine succeeds")
+	} else {
+		wantUnreachable(t, err)
+	}
+	p.Start(t)
+	if kept, err := idle.ReadFile(faultsContext(t), "kept"); err != nil || string(kept) != "from before\n" {
+		t.Errorf("a file from before the crash: %q, %v", kept, err)
+	}
+	works(t, busy)
+	found, err := b.GC(faultsContext(t))
+	if err != nil || len(found) > 0 {
+		t.Errorf("a collection takes %+v, %v", found, err)
+	}
+	// What ends later is noticed by the watch that was taken up again.
+	if err := (&outside{client: c}).Kill(faultsContext(t), idle.ID()); err != nil {
+		t.Fatal(err)
+	}
+	awaitDone(t, idle)
+	for _, err := range []error{idle.Destroy(faultsContext(t)), busy.Destroy(faultsContext(t))} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	awaitDone(t, busy)
+	wantNothing(t, b, c)
+}
