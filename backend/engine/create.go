@@ -104,6 +104,7 @@ func (c *creation) configure(agent string) error {
 		Entrypoint: append([]string{agentFile}, b.serveArgs(c.spec, c.engine.Limits)...), Cmd: []string{},
 		OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true,
 		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+		StopSignal:  "SIGKILL", // the agent heeds no other, and who stops it would wait for nothing
 	}
 	c.host = hostConfig(c.spec, agent)
 	c.dropUnenforced()
