@@ -17,6 +17,8 @@ const (
 	maxLeft = 2000 // ids kept of one build
 	// removalWait bounds how long a cancelled build's container is waited for.
 	removalWait = 20 * time.Second
+	// listTries is how often images are listed that others are removing.
+	listTries = 5
 )
 
 var (
@@ -44,8 +46,16 @@ func (s *Store) watchLeftovers(ctx context.Context) (*leftovers, error) {
 	return l, nil
 }
 
+// list returns the ids of all images. Podman refuses to list any when one of them is
+// removed at that moment, which passes.
 func (l *leftovers) list(ctx context.Context) (map[string]bool, error) {
-	res, err := l.store.Client.ImageList(ctx, client.ImageListOptions{All: true})
+	var res client.ImageListResult
+	var err error
+	for range listTries {
+		if res, err = l.store.Client.ImageList(ctx, client.ImageListOptions{All: true}); !errdefs.IsInternal(err) {
+			break
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list the engine's images: %w", err)
 	}
