@@ -60,6 +60,9 @@ func (s *stream) Read(p []byte) (int, error) {
 func (s *stream) next() error {
 	var h [frameHeader]byte
 	if _, err := io.ReadFull(s.in, h[:]); err != nil {
+		if said := s.said(); said != "" {
+			return fmt.Errorf("%w: it said %q", io.ErrUnexpectedEOF, said)
+		}
 		return err
 	}
 	if h[1]|h[2]|h[3] != 0 {
