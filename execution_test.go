@@ -31,7 +31,7 @@ func (m *enteredMachine) Done() <-chan struct{} { return nil }
 
 func (m *enteredMachine) Dial(context.Context) (io.ReadWriteCloser, error) {
 	near, far := net.Pipe()
-	go func() { _ = agentproto.Server(far, agentproto.Hello{}, m) }()
+	go func() { _ = agentproto.Server(far, agentproto.Hello{}, 0, m) }()
 	return near, nil
 }
 

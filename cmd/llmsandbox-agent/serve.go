@@ -65,7 +65,7 @@ func serve(f flags) error {
 		go func() {
 			defer leave()
 			// The client sees why its own stream ended.
-			_ = agent.ServeConn(stdio)
+			_ = agent.ServeConn(stdio, 0)
 		}()
 	}
 	select {

@@ -109,7 +109,7 @@ func connect(t *testing.T, a *fakeAgent) (*Client, net.Conn) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		agentproto.Server(far, agentproto.Hello{Arch: "fake", CodeUID: 1000}, a)
+		agentproto.Server(far, agentproto.Hello{Arch: "fake", CodeUID: 1000}, 0, a)
 	}()
 	c, err := Connect(t.Context(), near)
 	if err != nil {

@@ -26,7 +26,7 @@ func connectTo(t *testing.T, agent serveCall) *Client {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		agentproto.Server(far, agentproto.Hello{}, agent)
+		agentproto.Server(far, agentproto.Hello{}, 0, agent)
 	}()
 	c, err := Connect(t.Context(), near)
 	if err != nil {

@@ -21,7 +21,7 @@ func socketPair(tb testing.TB, h func(*Call)) *Conn {
 	go func() {
 		s, err := l.Accept()
 		if err == nil {
-			err = Server(s, Hello{}, handlerFunc(h))
+			err = Server(s, Hello{}, 0, handlerFunc(h))
 		}
 		served <- err
 	}()

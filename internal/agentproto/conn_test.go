@@ -22,7 +22,7 @@ func pair(t testing.TB, h func(*Call)) *Conn {
 	t.Helper()
 	a, b := net.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- Server(b, Hello{Arch: "test"}, handlerFunc(h)) }()
+	go func() { served <- Server(b, Hello{Arch: "test"}, 0, handlerFunc(h)) }()
 	conn, err := Client(context.Background(), a, Hello{})
 	if err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func FuzzServer(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		stream := newScripted(append(greeting(Hello{}), b...), 0)
-		finish(t, func() { Server(stream, Hello{}, handlerFunc(echoHandler)) })
+		finish(t, func() { Server(stream, Hello{}, 0, handlerFunc(echoHandler)) })
 	})
 }
 
@@ -97,7 +97,7 @@ func FuzzHandshake(f *testing.F) {
 	f.Add(append(greeting(Hello{}), rawFrame(frameCall, 0, 1, "\x01")...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		finish(t, func() {
-			Server(newScripted(b, 0), Hello{}, handlerFunc(echoHandler))
+			Server(newScripted(b, 0), Hello{}, 0, handlerFunc(echoHandler))
 			conn, err := Client(context.Background(), newScripted(b, 0), Hello{})
 			if err == nil {
 				conn.Close()

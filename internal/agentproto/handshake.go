@@ -19,9 +19,6 @@ const preambleSize = len(magic) + 2
 // maxHello bounds the payload of a hello frame.
 const maxHello = 4 << 10
 
-// serverHandshake is how long the server waits for the client's hello.
-const serverHandshake = 30 * time.Second
-
 // readBuffer is the size of the buffer between the stream and the frame reader.
 const readBuffer = 16 << 10
 
@@ -54,13 +51,17 @@ func Client(ctx context.Context, rwc io.ReadWriteCloser, hello Hello) (*Conn, er
 }
 
 // Server does the handshake as the agent, then serves calls until the stream
-// ends. It returns when every handler has returned: nil if the client closed the
+// ends. The client's hello may take as long as patience, or, where that is 0, any time:
+// a stream that its owner has had from the start may rest until it is needed. It returns when every handler has returned: nil if the client closed the
 // stream between two frames. It owns rwc, whose Close must end a pending Read and
 // Write.
-func Server(rwc io.ReadWriteCloser, hello Hello, h Handler) error {
+func Server(rwc io.ReadWriteCloser, hello Hello, patience time.Duration, h Handler) error {
 	defer rwc.Close()
-	timer := time.AfterFunc(serverHandshake, func() { rwc.Close() })
-	defer timer.Stop()
+	greeted := func() bool { return true }
+	if patience > 0 {
+		greeted = time.AfterFunc(patience, func() { rwc.Close() }).Stop
+	}
+	defer greeted()
 	if err := sendHello(rwc, hello); err != nil {
 		return &StreamError{Err: err}
 	}
@@ -69,7 +70,7 @@ func Server(rwc io.ReadWriteCloser, hello Hello, h Handler) error {
 	if err != nil {
 		return err
 	}
-	timer.Stop()
+	greeted()
 	c := newConn(rwc, br, peer, h)
 	c.readLoop()
 	<-c.done // a handler may be ending it

@@ -34,7 +34,7 @@ func TestHandshakeWithSomethingElse(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("client: %v", err)
 			}
-			err = Server(newScripted([]byte(c.sent), 0), Hello{}, handlerFunc(echoHandler))
+			err = Server(newScripted([]byte(c.sent), 0), Hello{}, 0, handlerFunc(echoHandler))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("server: %v", err)
 			}
@@ -73,7 +73,7 @@ func TestHandshakeEndsWithContext(t *testing.T) {
 func TestPeersHello(t *testing.T) {
 	a, b := net.Pipe()
 	want := Hello{Capabilities: []string{"pty"}, Arch: "arm64", AgentUID: 1, CodeUID: 2, CodeGID: 3, Instance: 1 << 60}
-	go Server(b, want, handlerFunc(echoHandler))
+	go Server(b, want, 0, handlerFunc(echoHandler))
 	conn, err := Client(t.Context(), a, Hello{})
 	if err != nil {
 		t.Fatal(err)

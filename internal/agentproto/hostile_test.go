@@ -140,7 +140,7 @@ func TestServerRefuses(t *testing.T) {
 func TestServerRefusesFloodOfCalls(t *testing.T) {
 	a, b := net.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- Server(b, Hello{}, handlerFunc(func(c *Call) { <-c.Done() })) }()
+	go func() { served <- Server(b, Hello{}, 0, handlerFunc(func(c *Call) { <-c.Done() })) }()
 	hello := make([]byte, len(greeting(Hello{})))
 	go func() {
 		a.Write(greeting(Hello{}))
@@ -164,7 +164,7 @@ func TestServerRefusesFloodOfCalls(t *testing.T) {
 func TestStreamCutAnywhere(t *testing.T) {
 	a, b := net.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- Server(b, Hello{}, handlerFunc(echoHandler)) }()
+	go func() { served <- Server(b, Hello{}, 0, handlerFunc(echoHandler)) }()
 	rec := &recorder{Conn: a}
 	conn, err := Client(t.Context(), rec, Hello{})
 	if err != nil {
@@ -192,7 +192,7 @@ func TestStreamCutAnywhere(t *testing.T) {
 	}
 	for cut := range toServer {
 		go func() {
-			served <- Server(newScripted(toServer[:cut], 0), Hello{}, handlerFunc(echoHandler))
+			served <- Server(newScripted(toServer[:cut], 0), Hello{}, 0, handlerFunc(echoHandler))
 		}()
 		// The server cannot tell a client that leaves between two frames from one
 		// that is cut off there.

@@ -43,7 +43,7 @@ func rawServer(t *testing.T, h func(*Call)) (net.Conn, <-chan error) {
 	t.Helper()
 	a, b := net.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- Server(b, Hello{}, handlerFunc(h)) }()
+	go func() { served <- Server(b, Hello{}, 0, handlerFunc(h)) }()
 	go io.Copy(io.Discard, a)
 	if _, err := a.Write(greeting(Hello{})); err != nil {
 		t.Fatal(err)

@@ -14,12 +14,16 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
+// helloPatience is how long a client that has connected may take to say hello.
+const helloPatience = 30 * time.Second
+
 // ServeConn serves one stream until it ends. Any number may be served at once.
-// Processes live on when it ends.
-func (a *Agent) ServeConn(rwc io.ReadWriteCloser) error {
+// Processes live on when it ends. The client's hello may take as long as patience; 0
+// is any time.
+func (a *Agent) ServeConn(rwc io.ReadWriteCloser, patience time.Duration) error {
 	a.streams.Add(1)
 	defer a.streams.Done()
-	return agentproto.Server(rwc, a.hello, a)
+	return agentproto.Server(rwc, a.hello, patience, a)
 }
 
 // ServeListener accepts streams on a listening unix socket until accepting fails.
@@ -53,7 +57,7 @@ func (a *Agent) ServeListener(fd int, admit func(*os.File) (leave func(), err er
 				defer leave()
 			}
 			// The client sees why its own stream ended.
-			_ = a.ServeConn(conn)
+			_ = a.ServeConn(conn, helloPatience)
 		})
 	}
 }

@@ -31,7 +31,7 @@ func sandbox(t testing.TB) (c *agentclient.Client, root string) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		agentproto.Server(far, agentproto.Hello{}, handler{s})
+		agentproto.Server(far, agentproto.Hello{}, 0, handler{s})
 	}()
 	c, err = agentclient.Connect(context.Background(), near)
 	if err != nil {

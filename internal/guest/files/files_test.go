@@ -43,7 +43,7 @@ func serve(t *testing.T) (c *agentclient.Client, root string) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		agentproto.Server(far, agentproto.Hello{Arch: "test"}, handler{s})
+		agentproto.Server(far, agentproto.Hello{Arch: "test"}, 0, handler{s})
 	}()
 	c, err = agentclient.Connect(t.Context(), near)
 	if err != nil {
