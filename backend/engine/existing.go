@@ -133,6 +133,10 @@ func (m *entered) startAgent(ctx context.Context, spec backend.Spec) error {
 	}
 	m.first = newStream(h)
 	m.watcher.start(c, m.container, waitNotRunning)
+	// It listens before it speaks.
+	if err := m.first.spoken(ctx); err != nil {
+		return fmt.Errorf("start the agent in the container: %w", err)
+	}
 	return m.withAgent(ctx, func(a *agentclient.Client) error {
 		for _, dir := range []string{m.guest.Workdir, m.guest.TempDir} {
 			if err := a.Mkdir(ctx, dir, 0o700, true); err != nil {

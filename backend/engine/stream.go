@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -54,6 +55,22 @@ func (s *stream) Read(p []byte) (int, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	return n, err
+}
+
+// spoken waits until there is something to read, which it leaves there. The stream is
+// closed when the context ends before that.
+func (s *stream) spoken(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	for s.left == 0 {
+		if err := s.next(); err != nil {
+			stop()
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+	if !stop() {
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // next reads frames up to the next one of stdout.
