@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
 // CommitOptions say how an image is made of a sandbox.
@@ -18,37 +19,44 @@ type CommitOptions struct {
 	Overwrite string
 }
 
+// A CommitResult tells what image was made.
+type CommitResult struct {
+	ID string // the image's id, as the engine knows it
+	// Skipped names what was left out of the working folder (sockets, other special
+	// files, what cannot be read), each with its reason, at most 100 of them.
+	Skipped []string
+}
+
 // Commit makes an image under a new tag of the sandbox's image and its working folder,
-// and of its root file system where that could be written to, and returns the image's
-// id. A sandbox opened from that image starts with those files. Processes, the
+// and of its root file system where that could be written to, and tells
+// its id. A sandbox opened from that image starts with those files. Processes, the
 // temporary folder and the environment are not part of it. opts may be nil.
 //
 // It fails with ErrUnsupported where the backend keeps no images, and with ErrInvalid for
 // a tag that exists and is not to be overwritten.
-func (s *Sandbox) Commit(ctx context.Context, tag string, opts *CommitOptions) (string, error) {
+func (s *Sandbox) Commit(ctx context.Context, tag string, opts *CommitOptions) (CommitResult, error) {
 	if err := s.alive(); err != nil {
-		return "", err
+		return CommitResult{}, err
 	}
 	m, ok := s.machine.(backend.Committer)
 	if !ok {
-		return "", fmt.Errorf("commit sandbox %s: %w: the %s backend makes no images of sandboxes: use docker or podman", s.ID(), ErrUnsupported, s.backend)
+		return CommitResult{}, fmt.Errorf("commit sandbox %s: %w: the %s backend makes no images of sandboxes: use docker or podman", s.ID(), ErrUnsupported, s.backend)
 	}
 	if opts == nil {
 		opts = &CommitOptions{}
 	}
 	client, err := s.link.get(ctx)
 	if err != nil {
-		return "", err
+		return CommitResult{}, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	pr, pw := io.Pipe()
 	sent := make(chan error, 1)
+	var taken agentproto.TarResult
 	go func() {
-		result, err := client.TarOut(ctx, s.Workdir(), strings.TrimPrefix(s.Workdir(), "/"), pw)
-		if err == nil && len(result.Skipped) > 0 {
-			err = fmt.Errorf("take the working folder out of the sandbox: %s", result.Skipped[0])
-		}
+		var err error
+		taken, err = client.TarTree(ctx, s.Workdir(), strings.TrimPrefix(s.Workdir(), "/"), pw)
 		pw.CloseWithError(err)
 		sent <- err
 	}()
@@ -58,7 +66,7 @@ func (s *Sandbox) Commit(ctx context.Context, tag string, opts *CommitOptions) (
 		err = serr
 	}
 	if err != nil {
-		return "", fmt.Errorf("commit sandbox %s: %w", s.ID(), err)
+		return CommitResult{}, fmt.Errorf("commit sandbox %s: %w", s.ID(), err)
 	}
-	return id, nil
+	return CommitResult{ID: id, Skipped: taken.Skipped}, nil
 }

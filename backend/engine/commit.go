@@ -71,7 +71,7 @@ func (m *machine) restoreWorkdir(ctx context.Context, img image.Image) (err erro
 	}
 	defer files.Content.Close()
 	return m.withAgent(ctx, func(a *agentclient.Client) error {
-		result, err := a.TarIn(ctx, m.guest.Workdir, files.Content, agentclient.TarLimits{})
+		result, err := a.TarIn(ctx, m.guest.Workdir, files.Content, agentclient.TarLimits{Links: true})
 		if err == nil && len(result.Skipped) > 0 {
 			err = errors.New(result.Skipped[0])
 		}

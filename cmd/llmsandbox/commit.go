@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
 
 // overwriteFlag adds --overwrite-tag, which names again what is overwritten.
@@ -47,8 +48,13 @@ files. Processes, /tmp and the environment are not part of it. The image's id is
 	return cmd
 }
 
+// commit makes the image, says what is not in it, and returns the image's id.
 func commit(ctx context.Context, sb *llmsandbox.Sandbox, tag, overwrite string) (string, error) {
-	return sb.Commit(ctx, tag, &llmsandbox.CommitOptions{Overwrite: overwrite})
+	res, err := sb.Commit(ctx, tag, &llmsandbox.CommitOptions{Overwrite: overwrite})
+	for _, s := range res.Skipped {
+		fmt.Fprintln(os.Stderr, "llmsandbox: not in the image:", termsafe.String(s))
+	}
+	return res.ID, err
 }
 
 // checkCommit says which flags of run make no sense with --commit.

@@ -173,13 +173,22 @@ func (s *source) Read(p []byte) (int, error) {
 }
 
 // TarOut writes a file or folder to w as a tar stream, with names below prefix
-// (prefix itself for a file).
+// (prefix itself for a file). Links are left out.
 func (c *Client) TarOut(ctx context.Context, path, prefix string, w io.Writer) (agentproto.TarResult, error) {
+	return c.tarOut(ctx, &agentproto.TarOutRequest{Path: path, Prefix: prefix}, w)
+}
+
+// TarTree is TarOut of a tree with its symbolic links, for those who never follow them.
+func (c *Client) TarTree(ctx context.Context, path, prefix string, w io.Writer) (agentproto.TarResult, error) {
+	return c.tarOut(ctx, &agentproto.TarOutRequest{Path: path, Prefix: prefix, Links: true}, w)
+}
+
+func (c *Client) tarOut(ctx context.Context, req *agentproto.TarOutRequest, w io.Writer) (agentproto.TarResult, error) {
 	var result agentproto.TarResult
 	if err := ctx.Err(); err != nil {
 		return result, err
 	}
-	call, err := c.conn.Open(agentproto.MethodTarOut, &agentproto.TarOutRequest{Path: path, Prefix: prefix})
+	call, err := c.conn.Open(agentproto.MethodTarOut, req)
 	if err != nil {
 		return result, err
 	}
@@ -188,12 +197,16 @@ func (c *Client) TarOut(ctx context.Context, path, prefix string, w io.Writer) (
 }
 
 // TarLimits bound what TarIn unpacks; 0 means no limit but the disk's.
-type TarLimits struct{ MaxBytes, MaxFiles uint64 }
+type TarLimits struct {
+	MaxBytes, MaxFiles uint64
+	// Links allows symbolic links, which are otherwise left out. None is followed.
+	Links bool
+}
 
 // TarIn unpacks a tar stream below a folder, which is made when missing.
 func (c *Client) TarIn(ctx context.Context, dir string, r io.Reader, l TarLimits) (agentproto.TarResult, error) {
 	var result agentproto.TarResult
-	err := c.send(ctx, agentproto.MethodTarIn, &agentproto.TarInRequest{Dir: dir, MaxBytes: l.MaxBytes, MaxFiles: l.MaxFiles}, r, &result)
+	err := c.send(ctx, agentproto.MethodTarIn, &agentproto.TarInRequest{Dir: dir, MaxBytes: l.MaxBytes, MaxFiles: l.MaxFiles, Links: l.Links}, r, &result)
 	return result, err
 }
 

@@ -121,24 +121,28 @@ func (m *WriteRequest) parse(d *decoder) {
 
 func (m *TarOutRequest) append(b []byte) []byte {
 	b = appendText(b, m.Path)
-	return appendText(b, m.Prefix)
+	b = appendText(b, m.Prefix)
+	return appendBool(b, m.Links)
 }
 
 func (m *TarOutRequest) parse(d *decoder) {
 	m.Path = d.string()
 	m.Prefix = d.string()
+	m.Links = d.bool()
 }
 
 func (m *TarInRequest) append(b []byte) []byte {
 	b = appendText(b, m.Dir)
 	b = appendUint(b, m.MaxBytes)
-	return appendUint(b, m.MaxFiles)
+	b = appendUint(b, m.MaxFiles)
+	return appendBool(b, m.Links)
 }
 
 func (m *TarInRequest) parse(d *decoder) {
 	m.Dir = d.string()
 	m.MaxBytes = d.uint64()
 	m.MaxFiles = d.uint64()
+	m.Links = d.bool()
 }
 
 func (m *TarResult) append(b []byte) []byte {

@@ -320,6 +320,7 @@ type WriteRequest struct {
 type TarOutRequest struct {
 	Path   string
 	Prefix string
+	Links  bool // symbolic links are members, instead of being left out
 }
 
 // TarInRequest unpacks a tar stream below Dir, which is made when missing.
@@ -327,6 +328,7 @@ type TarInRequest struct {
 	Dir      string
 	MaxBytes uint64 // 0: no limit but the disk's
 	MaxFiles uint64 // 0: no limit but the disk's
+	Links    bool   // symbolic links are made, instead of being left out
 }
 
 // TarResult tells what a tar stream held.

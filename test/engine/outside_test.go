@@ -22,10 +22,12 @@ type outside struct{ client *client.Client }
 
 func (o *outside) Processes(ctx context.Context, id string) ([]backendtest.Process, error) {
 	res, err := o.client.ContainerTop(ctx, "llmsandbox-"+id, client.ContainerTopOptions{Arguments: []string{"-eo", "pid,rss,args"}})
-	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) || err != nil && strings.Contains(err.Error(), "not running") {
-		return nil, nil
-	}
 	if err != nil {
+		// One that is going away fails in many ways.
+		c, ierr := o.client.ContainerInspect(ctx, "llmsandbox-"+id, client.ContainerInspectOptions{})
+		if errdefs.IsNotFound(ierr) || ierr == nil && !c.Container.State.Running {
+			return nil, nil
+		}
 		return nil, err
 	}
 	var all []backendtest.Process

@@ -17,6 +17,7 @@ import (
 type archiver struct {
 	out          *bufio.Writer
 	tw           *tar.Writer
+	links        bool // symbolic links are members
 	buf          []byte
 	files, bytes uint64
 	skipped      skipped
@@ -78,6 +79,9 @@ func (a *archiver) entry(dir int, base, name string, depth int) error {
 		}
 		flags = dirFlags
 	case unix.S_IFLNK:
+		if a.links {
+			return a.link(dir, base, name, &st)
+		}
 		a.skipped.add(name, "symbolic link")
 		return nil
 	default:
@@ -103,6 +107,18 @@ func (a *archiver) entry(dir int, base, name string, depth int) error {
 		return nil
 	}
 	return a.file(f, name, &st)
+}
+
+// link archives a symbolic link as what it says.
+func (a *archiver) link(dir int, base, name string, st *unix.Stat_t) error {
+	target := make([]byte, maxPath)
+	n, err := unix.Readlinkat(dir, base, target)
+	if err != nil {
+		a.skipped.add(name, reason(err))
+		return nil
+	}
+	_, err = a.header(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: string(target[:n]), Mode: 0o777, ModTime: modTime(st)})
+	return err
 }
 
 // file archives a regular file at the size it has now, whatever becomes of it

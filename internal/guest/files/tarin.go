@@ -72,15 +72,18 @@ func (u *unpacker) unpack(r io.Reader) error {
 }
 
 func (u *unpacker) member(tr *tar.Reader, h *tar.Header) error {
-	name, why := memberName(h)
+	name, why := memberName(h, u.req.Links)
 	if why == "" && name == "" {
 		return nil // the folder itself
 	}
 	if why == "" {
 		var err error
-		if h.Typeflag == tar.TypeDir {
+		switch h.Typeflag {
+		case tar.TypeDir:
 			err = u.folder(name, uint32(h.Mode))
-		} else {
+		case tar.TypeSymlink:
+			err = u.link(name, h.Linkname)
+		default:
 			err = u.file(tr, name, uint32(h.Mode))
 		}
 		if err == nil {
@@ -96,11 +99,13 @@ func (u *unpacker) member(tr *tar.Reader, h *tar.Header) error {
 }
 
 // memberName cleans a member's name, or tells why the member is left out.
-func memberName(h *tar.Header) (name, why string) {
+func memberName(h *tar.Header, links bool) (name, why string) {
 	switch h.Typeflag {
 	case tar.TypeReg, tar.TypeDir:
 	case tar.TypeSymlink, tar.TypeLink:
-		return "", "link"
+		if h.Typeflag == tar.TypeLink || !links {
+			return "", "link"
+		}
 	default:
 		return "", "neither a regular file nor a folder"
 	}
@@ -120,7 +125,7 @@ func memberName(h *tar.Header) (name, why string) {
 			parts = append(parts, part)
 		}
 	}
-	if len(parts) == 0 && h.Typeflag == tar.TypeReg {
+	if len(parts) == 0 && h.Typeflag != tar.TypeDir {
 		return "", "no name"
 	}
 	return strings.Join(parts, "/"), ""
@@ -168,15 +173,11 @@ func (u *unpacker) openFolder(name string, mode uint32) (int, error) {
 // file writes a file, always a new one: what is at its place, a link to elsewhere or
 // another name of a file too, is replaced and not written to.
 func (u *unpacker) file(r io.Reader, name string, mode uint32) error {
-	at, base := u.dir, name
-	if i := strings.LastIndexByte(name, '/'); i >= 0 {
-		fd, err := u.openFolder(name[:i], 0o755)
-		if err != nil {
-			return err
-		}
-		defer unix.Close(fd)
-		at, base = fd, name[i+1:]
+	at, base, err := u.place(name)
+	if err != nil {
+		return err
 	}
+	defer unix.Close(at)
 	fd, err := replace(at, base)
 	if err != nil {
 		return err
@@ -187,6 +188,27 @@ func (u *unpacker) file(r io.Reader, name string, mode uint32) error {
 	}
 	u.files++
 	return u.copy(fd, r)
+}
+
+// link makes a symbolic link in place of what is there. It is never followed here.
+func (u *unpacker) link(name, target string) error {
+	at, base, err := u.place(name)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	if err := unix.Unlinkat(at, base, 0); err != nil && err != unix.ENOENT {
+		return err
+	}
+	u.files++
+	return unix.Symlinkat(target, at, base)
+}
+
+// place opens the folder that a member lies in and tells its name there.
+func (u *unpacker) place(name string) (at int, base string, err error) {
+	i := strings.LastIndexByte(name, '/')
+	at, err = u.openFolder(name[:max(i, 0)], 0o755)
+	return at, name[i+1:], err
 }
 
 // replace makes a new file at a place where something may be already.

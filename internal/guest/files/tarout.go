@@ -57,7 +57,7 @@ func (s *Service) serveTarOut(call *agentproto.Call) error {
 		return pathError("archive", req.Path, err)
 	}
 	out := bufio.NewWriterSize(output{call}, agentproto.MaxFrame)
-	a := archiver{out: out, tw: tar.NewWriter(out), buf: make([]byte, agentproto.MaxFrame)}
+	a := archiver{links: req.Links, out: out, tw: tar.NewWriter(out), buf: make([]byte, agentproto.MaxFrame)}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		err = a.file(top, req.Prefix, &st)
