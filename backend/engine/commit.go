@@ -50,7 +50,7 @@ func (m *session) Commit(ctx context.Context, tag, overwrite string, files io.Re
 func (m *machine) restoreWorkdir(ctx context.Context, img image.Image) (err error) {
 	c := m.backend.client
 	// Of a container without mounts, so that it is the image's.
-	made, err := c.ContainerCreate(ctx, client.ContainerCreateOptions{
+	made, err := createContainer(ctx, c, client.ContainerCreateOptions{
 		Config: neverStarted(img.ID), HostConfig: noNetwork(),
 	})
 	if err != nil {

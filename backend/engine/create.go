@@ -56,15 +56,15 @@ func (c *creation) prepare(ctx context.Context) error {
 		c.engine, err = c.backend.host(gctx)
 		return err
 	})
+	var agent string
 	both.Go(func() (err error) {
-		c.image, err = c.backend.resolveImage(gctx, c.spec)
+		if c.image, err = c.backend.resolveImage(gctx, c.spec); err != nil {
+			return err
+		}
+		agent, err = c.backend.ensureAgent(gctx, c.image)
 		return err
 	})
 	if err := both.Wait(); err != nil {
-		return err
-	}
-	agent, err := c.backend.ensureAgent(ctx, c.image)
-	if err != nil {
 		return err
 	}
 	if err := c.checkLimits(); err != nil {
@@ -169,7 +169,7 @@ func rootUser(u string) bool {
 // start makes the container, takes its streams, and starts it.
 func (c *creation) start(ctx context.Context) (*machine, error) {
 	b := c.backend
-	made, err := b.client.ContainerCreate(ctx, client.ContainerCreateOptions{
+	made, err := createContainer(ctx, b.client, client.ContainerCreateOptions{
 		Name: containerName(c.spec.ID), Config: c.config, HostConfig: c.host,
 	})
 	if nameTaken(err) {
@@ -191,6 +191,25 @@ func (c *creation) start(ctx context.Context) (*machine, error) {
 		return nil, errors.Join(err, m.remove(context.WithoutCancel(ctx)))
 	}
 	return m, nil
+}
+
+// createTimeout bounds the making of a container, which nothing interrupts.
+const createTimeout = 2 * time.Minute
+
+// createContainer makes a container. A call that is broken off may be carried out by the
+// engine all the same, so it is seen to its end, and what comes of it too late is removed.
+func createContainer(ctx context.Context, c *client.Client, o client.ContainerCreateOptions) (client.ContainerCreateResult, error) {
+	if ctx.Err() != nil {
+		return client.ContainerCreateResult{}, context.Cause(ctx)
+	}
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
+	defer cancel()
+	made, err := c.ContainerCreate(call, o)
+	if err == nil && ctx.Err() != nil {
+		_, err = c.ContainerRemove(call, made.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		return client.ContainerCreateResult{}, errors.Join(context.Cause(ctx), err)
+	}
+	return made, err
 }
 
 func containerName(id string) string { return "llmsandbox-" + id }

@@ -92,7 +92,7 @@ func (v *volumes) lock(ctx context.Context, name, role, image string) (string, e
 	host.Mounts = []mount.Mount{{
 		Type: mount.TypeVolume, Source: name, Target: agentDir, VolumeOptions: &mount.VolumeOptions{NoCopy: true},
 	}}
-	made, err := v.client.ContainerCreate(ctx, client.ContainerCreateOptions{
+	made, err := createContainer(ctx, v.client, client.ContainerCreateOptions{
 		Name: name + "-fill", Config: neverStarted(image), HostConfig: host,
 	})
 	if err == nil {

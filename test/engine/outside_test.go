@@ -16,36 +16,60 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/backendtest"
 )
 
-// outside looks at sandboxes through the engine's own list of processes, and at what is
-// left through the host's.
+// outside looks at sandboxes through the host's list of processes, and the engine's of
+// containers.
 type outside struct{ client *client.Client }
 
+// Processes are those of the pid namespace that the container's main process is in.
 func (o *outside) Processes(ctx context.Context, id string) ([]backendtest.Process, error) {
-	res, err := o.client.ContainerTop(ctx, "llmsandbox-"+id, client.ContainerTopOptions{Arguments: []string{"-eo", "pid,rss,args"}})
+	c, err := o.client.ContainerInspect(ctx, "llmsandbox-"+id, client.ContainerInspectOptions{})
+	if errdefs.IsNotFound(err) {
+		return nil, nil
+	}
 	if err != nil {
-		// One that is going away fails in many ways.
-		c, ierr := o.client.ContainerInspect(ctx, "llmsandbox-"+id, client.ContainerInspectOptions{})
-		if errdefs.IsNotFound(ierr) || ierr == nil && !c.Container.State.Running {
-			return nil, nil
-		}
+		return nil, err
+	}
+	if c.Container.State == nil || c.Container.State.Pid == 0 {
+		return nil, nil
+	}
+	inside, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", c.Container.State.Pid))
+	if err != nil {
+		return nil, nil // it has just ended
+	}
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
 		return nil, err
 	}
 	var all []backendtest.Process
-	for _, p := range res.Processes {
-		if len(p) < 3 {
-			return nil, fmt.Errorf("process %q has no three columns", p)
+	for _, dir := range dirs {
+		// What ends meanwhile is not there.
+		if ns, err := os.Readlink(dir + "/ns/pid"); err != nil || ns != inside {
+			continue
 		}
-		pid, err := strconv.Atoi(strings.TrimSpace(p[0]))
+		cmdline, err := os.ReadFile(dir + "/cmdline")
+		if err != nil {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(dir))
 		if err != nil {
 			return nil, err
 		}
-		rss, err := strconv.ParseInt(strings.TrimSpace(p[1]), 10, 64)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, backendtest.Process{PID: pid, Resident: rss << 10, Command: strings.Join(p[2:], " ")})
+		all = append(all, backendtest.Process{PID: pid, Resident: resident(dir), Command: strings.ReplaceAll(string(cmdline), "\x00", " ")})
 	}
 	return all, nil
+}
+
+// resident is the memory of a process by its folder in /proc; 0 of one that has ended.
+func resident(dir string) int64 {
+	statm, err := os.ReadFile(dir + "/statm")
+	if err != nil {
+		return 0
+	}
+	var size, pages int64
+	if _, err := fmt.Sscan(string(statm), &size, &pages); err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
 }
 
 func (o *outside) Kill(ctx context.Context, id string) error {
