@@ -17,13 +17,14 @@ type env struct {
 	python  string // the interpreter that the sandboxes use, as the host sees it
 	command string // the llmsandbox command
 	bwrap   []string
-	docker  []string
+	docker  *containerEngine // nil when there is none
+	podman  *containerEngine
 	dir     string
 }
 
 // newEnv looks for the contenders and says which are missing.
-func newEnv(ctx context.Context, command string) (*env, error) {
-	e := &env{command: command}
+func newEnv(ctx context.Context, o options) (*env, error) {
+	e := &env{command: o.command}
 	var err error
 	if e.dir, err = os.MkdirTemp("", "llmsandbox-bench-"); err != nil {
 		return nil, err
@@ -44,15 +45,42 @@ func newEnv(ctx context.Context, command string) (*env, error) {
 	} else {
 		fmt.Println("bwrap is not installed: left out")
 	}
-	if image := os.Getenv("BENCH_DOCKER_IMAGE"); image != "" && exec.CommandContext(ctx, "docker", "info").Run() == nil {
-		e.docker = []string{"docker", "run", "--rm", image}
-	} else {
-		fmt.Println("docker: left out (needs a daemon, and BENCH_DOCKER_IMAGE naming an image with python3)")
+	if e.docker, err = newDocker(ctx, o.image); err != nil {
+		fmt.Println("docker: left out:", err)
+	}
+	if o.podman == "" {
+		fmt.Println("podman: left out: no -podman HOST")
+	} else if e.podman, err = newPodman(ctx, o.image); err != nil {
+		fmt.Println("podman: left out:", err)
 	}
 	return e, nil
 }
 
-func (e *env) close() error { return os.RemoveAll(e.dir) }
+func (e *env) close() error {
+	err := os.RemoveAll(e.dir)
+	for _, c := range []*containerEngine{e.docker, e.podman} {
+		if c != nil {
+			err = errors.Join(err, c.close())
+		}
+	}
+	return err
+}
+
+// sameVersion is a python3 of this machine that is of the version in the sandbox, or "".
+func (e *env) sameVersion(ctx context.Context, sb *llmsandbox.Sandbox) string {
+	const version = "import sys; print(sys.version.split()[0])"
+	inside, err := sb.Exec(ctx, []string{"python3", "-c", version}, nil)
+	if ok(inside, err) != nil {
+		return ""
+	}
+	for _, python := range []string{e.python, "/usr/bin/python3"} {
+		out, err := exec.CommandContext(ctx, python, "-c", version).Output()
+		if err == nil && string(out) == inside.Stdout {
+			return python
+		}
+	}
+	return ""
+}
 
 // program is a contender that executes a program to its end.
 func program(name string, argv ...string) contender {

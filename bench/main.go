@@ -17,16 +17,25 @@ import (
 )
 
 func main() {
-	rounds := flag.Int("n", 40, "rounds of the short measurements")
-	only := flag.String("only", "", "measure only the sections whose name contains this")
-	command := flag.String("command", "", "the llmsandbox command to measure (default: built from ./cmd/llmsandbox)")
+	var o options
+	flag.IntVar(&o.rounds, "n", 40, "rounds of the short measurements")
+	flag.StringVar(&o.only, "only", "", "measure only the sections whose name contains this")
+	flag.StringVar(&o.command, "command", "", "the llmsandbox command to measure (default: built from ./cmd/llmsandbox)")
+	flag.StringVar(&o.image, "image", "llmsandbox/python:1", "an image with python3 that the container engines have")
+	flag.StringVar(&o.docker, "docker", "", "the Docker engine, as in DOCKER_HOST (default: the one that the docker command uses)")
+	flag.StringVar(&o.podman, "podman", "", "the Podman service, as in CONTAINER_HOST (default: none)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := bench(ctx, *rounds, *only, *command); err != nil {
+	if err := bench(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+type options struct {
+	rounds                               int
+	only, command, image, docker, podman string
 }
 
 type section struct {
@@ -34,26 +43,44 @@ type section struct {
 	run  func(context.Context, *env, int) error
 }
 
-func bench(ctx context.Context, rounds int, only, command string) error {
-	e, err := newEnv(ctx, command)
+func bench(ctx context.Context, o options) error {
+	// The commands that take part go by these, too.
+	for name, host := range map[string]string{"DOCKER_HOST": o.docker, "CONTAINER_HOST": o.podman} {
+		if host == "" {
+			continue
+		}
+		if err := os.Setenv(name, host); err != nil {
+			return err
+		}
+	}
+	e, err := newEnv(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer e.close()
 	fmt.Printf("%s, %d CPUs, %s, uid %d, python %s\n", kernel(), runtime.NumCPU(), runtime.Version(), os.Getuid(), e.python)
-	for _, s := range []section{
+	all := []section{
 		{"one-shot", oneShots},
 		{"run in an open sandbox", openRuns},
 		{"many at once", manyAtOnce},
 		{"memory of an idle sandbox", idleMemory},
 		{"output", outputs},
 		{"files", files},
-	} {
-		if !strings.Contains(s.name, only) {
+	}
+	for _, engine := range []*containerEngine{e.docker, e.podman} {
+		if engine != nil {
+			all = append(all, engine.sections()...)
+		}
+	}
+	if e.docker != nil {
+		all = append(all, section{"docker: llm-sandbox of Python", e.docker.reference})
+	}
+	for _, s := range all {
+		if !strings.Contains(s.name, o.only) {
 			continue
 		}
 		fmt.Printf("\n## %s\n", s.name)
-		if err := s.run(ctx, e, rounds); err != nil {
+		if err := s.run(ctx, e, o.rounds); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}

@@ -23,39 +23,46 @@ func timed(name string, do func(context.Context) error) contender {
 	}}
 }
 
-// compare runs all contenders for so many rounds after one warm-up, and prints
-// each one's times and, round by round, its ratio to the first.
+// compare measures all contenders and prints their times and ratios.
 func compare(ctx context.Context, rounds int, all ...contender) error {
-	times := make([][]float64, len(all))
-	ratios := make([][]float64, len(all))
-	for round := -1; round < rounds; round++ {
-		var first float64
-		for i, c := range all {
-			d, err := c.do(ctx)
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
-			ms := float64(d.Microseconds()) / 1000
-			if i == 0 {
-				first = ms
-			}
-			if round >= 0 {
-				times[i] = append(times[i], ms)
-				ratios[i] = append(ratios[i], ms/first)
-			}
-		}
+	t, err := measure(ctx, rounds, all...)
+	if err != nil {
+		return err
 	}
-	fmt.Printf("%-44s %10s %10s %14s   N=%d\n", "", "median ms", "p95 ms", "× the first", rounds)
-	for i, c := range all {
-		fmt.Printf("%-44s %10.2f %10.2f %14.2f\n", c.name, percentile(times[i], 50), percentile(times[i], 95), percentile(ratios[i], 50))
-	}
+	t.print()
 	return nil
 }
 
+// measure runs all contenders for so many rounds after one warm-up.
+func measure(ctx context.Context, rounds int, all ...contender) (*table, error) {
+	t := newTable()
+	for _, c := range all {
+		t.names = append(t.names, c.name)
+	}
+	for round := -1; round < rounds; round++ {
+		for _, c := range all {
+			d, err := c.do(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", c.name, err)
+			}
+			if round >= 0 {
+				t.times[c.name] = append(t.times[c.name], float64(d.Microseconds())/1000)
+			}
+		}
+	}
+	return t, nil
+}
+
+// percentile is the value that p percent lie below; between two values, as much of each.
 func percentile(values []float64, p int) float64 {
 	if len(values) == 0 {
 		return 0
 	}
 	sorted := slices.Sorted(slices.Values(values))
-	return sorted[min(len(sorted)*p/100, len(sorted)-1)]
+	at := float64(len(sorted)-1) * float64(p) / 100
+	i := int(at)
+	if i+1 == len(sorted) {
+		return sorted[i]
+	}
+	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
 }

@@ -47,7 +47,7 @@ func oneShots(ctx context.Context, e *env, rounds int) error {
 		all = append(all, program("bwrap --unshare-all", append(e.bwrap, e.python, "-c", one)...))
 	}
 	if e.docker != nil {
-		all = append(all, program("docker run --rm", append(e.docker, "python3", "-c", one)...))
+		all = append(all, e.docker.timed("docker run --rm", "run", "--rm", "--network", "none", e.docker.image, "python3", "-c", one))
 	}
 	return compare(ctx, rounds, all...)
 }
