@@ -81,7 +81,7 @@ func TestFaultsContainerEnded(t *testing.T) {
 func TestFaultsContainerPaused(t *testing.T) {
 	onFaultsEngines(t, func(t *testing.T, b *engine.Backend, c *client.Client) {
 		leakFree(t)
-		sb := openFaults(t, b)
+		sb, rested := openFaults(t, b), openFaults(t, b)
 		name := "llmsandbox-" + sb.ID()
 		_, ended := running(t, sb, time.Second)
 		if _, err := c.ContainerPause(faultsContext(t), name, client.ContainerPauseOptions{}); err != nil {
@@ -99,8 +99,12 @@ func TestFaultsContainerPaused(t *testing.T) {
 			t.Fatal(err)
 		}
 		works(t, sb)
-		if err := sb.Close(); err != nil {
-			t.Error(err)
+		// Half a minute that nobody used this one for.
+		works(t, rested)
+		for _, sb := range []*llmsandbox.Sandbox{sb, rested} {
+			if err := sb.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 		wantNothing(t, b, c)
 	})

@@ -56,13 +56,15 @@ func privateBackend(t testing.TB, p *testengine.Private, o engine.Options) (*eng
 	return newBackend(t, e, o), newClient(t, e)
 }
 
-// openFaults opens a sandbox of faultsImage. Each test closes it itself.
+// openFaults opens a sandbox of faultsImage. Each test closes it, and looks how that goes,
+// unless it fails before.
 func openFaults(t testing.TB, b *engine.Backend) *llmsandbox.Sandbox {
 	t.Helper()
 	sb, err := llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b, Image: faultsImage, BestEffort: true})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = sb.Close() })
 	return sb
 }
 

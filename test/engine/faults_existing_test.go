@@ -1,0 +1,199 @@
+//go:build linux
+
+package engine
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend/engine"
+	"github.com/llmsandbox/llmsandbox/internal/testengine"
+	"github.com/llmsandbox/llmsandbox/internal/testimage"
+)
+
+// noShellImage has a static program and no shell.
+const noShellImage = "llmsandbox-test/no-shell:faults"
+
+// own is the program of the containers that somebody else has made.
+const own = "sleep 86400"
+
+// foreigners are such containers.
+var foreigners = []struct {
+	name    string
+	config  container.Config
+	host    container.HostConfig
+	stopped bool
+	uid     string // of what runs in it
+	program []string
+}{
+	{name: "as root", config: container.Config{Image: faultsImage, Cmd: strings.Fields(own)}, uid: "0"},
+	{name: "as a user", config: container.Config{Image: faultsImage, Cmd: strings.Fields(own), User: "1000:1000"}, uid: "1000"},
+	{name: "stopped", config: container.Config{Image: faultsImage, Cmd: strings.Fields(own)}, stopped: true, uid: "0"},
+	{name: "its own entrypoint", config: container.Config{Image: faultsImage, Entrypoint: strings.Fields(own), Cmd: []string{}}, uid: "0"},
+	{
+		name: "read-only", config: container.Config{Image: faultsImage, Cmd: strings.Fields(own), User: "1000:1000"}, uid: "1000",
+		host: container.HostConfig{ReadonlyRootfs: true, Tmpfs: map[string]string{"/tmp": "rw,exec,mode=1777"}},
+	},
+	{name: "no shell", config: container.Config{Image: noShellImage, Cmd: []string{"/busybox", "sleep", "86400"}}, uid: "0", program: []string{"/busybox"}},
+}
+
+// foreignContainer makes a container that is not ours, and starts it.
+func foreignContainer(t *testing.T, c *client.Client, config container.Config, host container.HostConfig, stopped bool) string {
+	t.Helper()
+	host.NetworkMode = "none"
+	made, err := c.ContainerCreate(faultsContext(t), client.ContainerCreateOptions{Config: &config, HostConfig: &host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := c.ContainerRemove(faultsContext(t), made.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true}); err != nil {
+			t.Error(err)
+		}
+	})
+	if stopped {
+		return made.ID
+	}
+	if _, err := c.ContainerStart(faultsContext(t), made.ID, client.ContainerStartOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return made.ID
+}
+
+// loadNoShell gives an engine noShellImage.
+func loadNoShell(t *testing.T, c *client.Client) {
+	t.Helper()
+	path := slices.IndexFunc([]string{"/usr/bin/busybox", "/bin/busybox"}, func(p string) bool { _, err := os.Stat(p); return err == nil })
+	if path < 0 {
+		testimage.Unavailable(t, "the image of this test needs busybox-static (apt-get install busybox-static)")
+	}
+	program, err := os.ReadFile([]string{"/usr/bin/busybox", "/bin/busybox"}[path])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for _, err := range []error{
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}),
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "busybox", Mode: 0o755, Size: int64(len(program))}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Write(program); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	res, err := c.ImageImport(faultsContext(t), client.ImageImportSource{Source: &buf, SourceName: "-"}, noShellImage, client.ImageImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Close()
+	if said, err := io.ReadAll(res); err != nil || strings.Contains(string(said), "error") {
+		t.Fatalf("%s %v", said, err)
+	}
+}
+
+// commands are what runs in a container.
+func commands(ctx context.Context, c *client.Client, id string) ([]string, error) {
+	// With arguments Podman would want a ps in the container.
+	top, err := c.ContainerTop(ctx, id, client.ContainerTopOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, p := range top.Processes {
+		all = append(all, strings.Join(p[len(top.Titles)-1:], " "))
+	}
+	return all, nil
+}
+
+// A container that somebody else made is worked in, and is afterwards as it was, but for
+// the agent's own folder.
+func TestFaultsExisting(t *testing.T) {
+	path := testimage.Save(t, faultsImage, testimage.Busybox(t, nil))
+	onEachEngine(t, func(t *testing.T, e *testengine.Engine) {
+		e.Load(t, path)
+		c := newClient(t, e)
+		loadNoShell(t, c)
+		for _, f := range foreigners {
+			t.Run(f.name, func(t *testing.T) {
+				leakFree(t)
+				ctx := faultsContext(t)
+				id := foreignContainer(t, c, f.config, f.host, f.stopped)
+				b := newBackend(t, e, engine.Options{Container: id})
+				for range 2 { // the second time the agent is there
+					sb, err := llmsandbox.Open(ctx, llmsandbox.Options{Backend: b})
+					if err != nil {
+						t.Fatal(err)
+					}
+					for range 3 {
+						res, err := sb.Exec(ctx, append(f.program, "id", "-u"), nil)
+						if err != nil || res.Stdout != f.uid+"\n" {
+							t.Fatalf("a run: %v, %s %s%s", err, res.Status, res.Stdout, res.Stderr)
+						}
+					}
+					if err := sb.WriteFile(ctx, "data", []byte("x"), 0o600); err != nil {
+						t.Error(err)
+					}
+					if found, err := b.GC(ctx); err != nil || len(found) > 0 {
+						t.Errorf("a collection finds %+v, %v", found, err)
+					}
+					if err := sb.Close(); err != nil {
+						t.Errorf("close: %v", err)
+					}
+					awaitDone(t, sb)
+				}
+				wantAsItWas(t, c, id)
+			})
+		}
+	})
+}
+
+// wantAsItWas checks that a container runs its own program and nothing else, and that
+// nothing in it is new but the agent's folder.
+func wantAsItWas(t *testing.T, c *client.Client, id string) {
+	t.Helper()
+	ctx := faultsContext(t)
+	running, err := commands(ctx, c, id)
+	if err != nil || len(running) != 1 || !strings.HasSuffix(running[0], own) {
+		t.Errorf("what runs in it afterwards: %q, %v", running, err)
+	}
+	diff, err := c.ContainerDiff(ctx, id, client.ContainerDiffOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range diff.Changes {
+		// An engine makes its mount points in the container itself.
+		if p := change.Path; p != "/tmp" && !strings.HasPrefix(p, "/tmp/.llmsandbox-") && !strings.HasPrefix(p, "/etc") && !strings.HasPrefix(p, "/run") && !strings.HasPrefix(p, "/var") && !slices.Contains([]string{"/dev", "/proc", "/sys"}, p) {
+			t.Errorf("changed: %+v", change)
+		}
+	}
+}
+
+// A container that is not there is said to be so.
+func TestFaultsExistingMissing(t *testing.T) {
+	onFaultsEngines(t, func(t *testing.T, b *engine.Backend, c *client.Client) {
+		b2, err := backendAt(b.Name()+" "+c.DaemonHost(), engine.Options{Container: "nobody-has-this"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b2})
+		if !errors.Is(err, llmsandbox.ErrNotFound) || !strings.Contains(err.Error(), "nobody-has-this") {
+			t.Errorf("%v: want ErrNotFound with the container's name", err)
+		}
+	})
+}
