@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
@@ -121,7 +123,7 @@ func (e *Engine) sweep(ctx context.Context) error {
 		return err
 	}
 	for _, item := range containers.Items {
-		if _, err := c.ContainerRemove(ctx, item.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true}); err != nil {
+		if err := remove(ctx, c, item.ID); err != nil {
 			return fmt.Errorf("remove container %s: %w", item.ID, err)
 		}
 	}
@@ -135,6 +137,23 @@ func (e *Engine) sweep(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// remove removes a container, or waits where the engine is at it already.
+func remove(ctx context.Context, c *client.Client, id string) error {
+	removed := c.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
+	_, err := c.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	if cerrdefs.IsConflict(err) {
+		select {
+		case <-removed.Result:
+			err = nil
+		case err = <-removed.Error:
+		}
+	}
+	if cerrdefs.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // Main runs the tests, stops the engines they started, and exits. A package that wants
