@@ -63,18 +63,19 @@ func (s *Sandbox) process(ctx context.Context, req agentproto.StartRequest, std 
 		if !errors.Is(err, agentproto.ErrStreamLost) || tries == attachTries || !feed.complete() {
 			return none, s.explain(wait, err)
 		}
-		if p, err = s.reattach(wait, client.Info(), p); err != nil {
+		if p, err = s.reattach(wait, client.Info(), p, err); err != nil {
 			return none, s.explain(wait, err)
 		}
 	}
 }
 
 // reattach takes over a process whose stream was lost, from the bytes on that have
-// not been read yet.
-func (s *Sandbox) reattach(ctx context.Context, before agentproto.Hello, p *agentclient.Process) (*agentclient.Process, error) {
+// not been read yet. loss is how the stream ended.
+func (s *Sandbox) reattach(ctx context.Context, before agentproto.Hello, p *agentclient.Process, loss error) (*agentclient.Process, error) {
 	client, err := s.link.get(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("the stream into the sandbox was lost: %w: %w", ErrLost, err)
+		// The loss only as text: it can be made good, and that it was not is said here.
+		return nil, fmt.Errorf("the stream into the sandbox was lost (%s): %w: %w", loss, ErrLost, err)
 	}
 	if client.Info().Instance != before.Instance {
 		return nil, fmt.Errorf("the sandbox's agent was replaced: %w", ErrLost)

@@ -9,25 +9,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// faults are the signals by which the kernel tells of a program's own mistakes. The Go
-// runtime crashes on them whoever sent them.
-var faults = [...]unix.Signal{
+// unheard are the signals that nothing can be registered for: those by which the kernel
+// tells of a program's own mistakes, on which the Go runtime crashes whoever sent them,
+// and those that the C library keeps to itself, which the runtime leaves alone.
+var unheard = [...]unix.Signal{
 	unix.SIGILL, unix.SIGTRAP, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV, unix.SIGSTKFLT, unix.SIGSYS,
+	32, 33, 34,
 }
 
-// DropFaultSignals keeps code that shares the agent's uid from crashing it by the signal
-// of a fault, where the agent is pid 1: the kernel drops what a process of the same
-// namespace sends to pid 1 when that has no handler. A real fault still ends it.
+// DropFaultSignals keeps code that shares the agent's uid from ending it by a signal
+// that no handler can be registered for, where the agent is pid 1. They are ignored: that
+// pid 1 has no handler is not enough, since the kernel lets such a signal through when it
+// comes while the main thread blocks it and another thread does not. A real fault ends
+// the agent all the same. Programs get the default of each back, see launch.
 func DropFaultSignals() error {
 	if unix.Getpid() != 1 {
 		return nil // code of the same uid could kill it anyway
 	}
-	var byDefault [4]uint64 // a zero struct sigaction
-	for _, sig := range faults {
-		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+	ignore := [4]uint64{sigIgn} // a struct sigaction
+	for _, sig := range unheard {
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&ignore)), 0, 8, 0, 0)
 		if errno != 0 {
-			return fmt.Errorf("give up the handler of signal %d: %w", sig, errno)
+			return fmt.Errorf("ignore signal %d: %w", sig, errno)
 		}
 	}
 	return nil
 }
+
+// sigIgn is SIG_IGN of the kernel's struct sigaction, whose first field is the handler.
+const sigIgn = 1
