@@ -35,6 +35,9 @@ type Commit struct {
 	Base Image
 	// Workdir, when set, is kept as Image.Committed.
 	Workdir string
+	// Env, when set, is the environment in place of the base's. It has all of the base's
+	// names.
+	Env []string
 	// Comment is kept in the image's history.
 	Comment string
 }
@@ -81,6 +84,20 @@ func (s *Store) commit(ctx context.Context, containerID string, c Commit) (Image
 		return Image{}, joined(err, dropErr)
 	}
 	return img, err
+}
+
+// Derive makes an image that differs from its base in what the Commit says, and has the
+// base's files.
+func (s *Store) Derive(ctx context.Context, c Commit) (Image, error) {
+	tag, err := s.checkTag(ctx, c)
+	var img Image
+	if err == nil {
+		img, err = s.fromContainer(ctx, c.Base.ID, tag, c, func(string) error { return nil })
+	}
+	if err != nil {
+		return Image{}, fmt.Errorf("make image %s: %w", clean(c.Tag), err)
+	}
+	return img, nil
 }
 
 // CommitFiles makes an image of its base and the files of a tar, in one layer on top of
@@ -164,6 +181,9 @@ func (s *Store) fromContainer(ctx context.Context, image string, tag reference.N
 		return Image{}, err
 	}
 	config.Image = image
+	if c.Env != nil {
+		config.Env = c.Env
+	}
 	if c.Workdir != "" {
 		config.Labels = maps.Clone(config.Labels)
 		if config.Labels == nil {

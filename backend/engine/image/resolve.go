@@ -44,6 +44,16 @@ func (s *Store) Resolve(ctx context.Context, name, language string, progress fun
 	return s.pull(ctx, name, progress)
 }
 
+// Existing returns an image that the engine has; nothing is pulled. Its error wraps
+// backend.ErrImageNotFound when the engine has none of that name.
+func (s *Store) Existing(ctx context.Context, name string) (Image, error) {
+	img, found, err := s.usable(ctx, name)
+	if err == nil && !found {
+		err = fmt.Errorf("image %s: %w: the engine does not have it", clean(name), backend.ErrImageNotFound)
+	}
+	return img, err
+}
+
 func (s *Store) resolveDefault(ctx context.Context, language string, progress func(backend.Progress)) (Image, error) {
 	var list []string
 	if s.Default != nil {
