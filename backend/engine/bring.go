@@ -106,15 +106,22 @@ func (b *Backend) pipeAgent(ctx context.Context, id, dir, arch string) error {
 
 // exec runs a program in a container to its end; its failure tells what it said.
 func (b *Backend) exec(ctx context.Context, id string, in io.Reader, argv ...string) error {
+	_, err := b.output(ctx, id, maxWords, nil, in, argv...)
+	return err
+}
+
+// output is exec with variables in place of the container's own, and returns the first
+// bytes of what the program prints.
+func (b *Backend) output(ctx context.Context, id string, limit int64, env []string, in io.Reader, argv ...string) ([]byte, error) {
 	made, err := b.client.ExecCreate(ctx, id, client.ExecCreateOptions{
-		AttachStdin: in != nil, AttachStdout: true, AttachStderr: true, Cmd: argv, WorkingDir: "/",
+		AttachStdin: in != nil, AttachStdout: true, AttachStderr: true, Cmd: argv, WorkingDir: "/", Env: env,
 	})
 	if err != nil {
-		return b.explain("run "+argv[0]+" in the container", err)
+		return nil, b.explain("run "+argv[0]+" in the container", err)
 	}
 	h, err := startExec(ctx, b.client, made.ID)
 	if err != nil {
-		return b.explain("run "+argv[0]+" in the container", err)
+		return nil, b.explain("run "+argv[0]+" in the container", err)
 	}
 	defer h.Close()
 	stop := context.AfterFunc(ctx, func() { h.Close() })
@@ -130,17 +137,17 @@ func (b *Backend) exec(ctx context.Context, id string, in io.Reader, argv ...str
 	}()
 	s := newStream(h)
 	var out bytes.Buffer
-	_, err = io.Copy(&out, io.LimitReader(s, maxWords))
+	_, err = io.Copy(&out, io.LimitReader(s, limit))
 	if err != nil {
-		return errors.Join(fmt.Errorf("run %s in the container: %w", argv[0], err), <-fed)
+		return nil, errors.Join(fmt.Errorf("run %s in the container: %w", argv[0], err), <-fed)
 	}
 	res, err := b.client.ExecInspect(ctx, made.ID, client.ExecInspectOptions{})
 	if err != nil {
-		return errors.Join(b.explain("run "+argv[0]+" in the container", err), <-fed)
+		return nil, errors.Join(b.explain("run "+argv[0]+" in the container", err), <-fed)
 	}
 	if res.ExitCode != 0 {
 		// What it did not read tells less than how it ended.
-		return fmt.Errorf("%s ended with %d: %q", argv[0], res.ExitCode, out.String()+s.said())
+		return nil, fmt.Errorf("%s ended with %d: %q", argv[0], res.ExitCode, out.String()+s.said())
 	}
-	return <-fed
+	return out.Bytes(), <-fed
 }

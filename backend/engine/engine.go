@@ -66,8 +66,8 @@ type Options struct {
 	// Raw, when set, changes what is asked of the engine last, for what Settings has no
 	// field for. Capabilities do not know of it.
 	Raw func(*container.Config, *container.HostConfig) error
-	// Command is put before every program, for an environment that has to be entered.
-	Command []string
+	// Environment, when set, is what every program is started in.
+	Environment *Environment
 }
 
 // A Backend makes sandboxes on one engine. It is safe for concurrent use.
@@ -82,7 +82,8 @@ type Backend struct {
 	filling attempts
 	// fillImage is the id of an image that the engine has, for containers that are
 	// never started.
-	fillImage atomic.Value // string
+	fillImage atomic.Value  // string
+	preparing chan struct{} // holds one while an image is prepared
 	sweep     sync.Once
 	swept     sync.WaitGroup
 }
@@ -104,7 +105,7 @@ func New(c *client.Client, f Flavor, o Options) (*Backend, error) {
 	return &Backend{
 		flavor: f, options: o, client: c,
 		images:  &image.Store{Client: c, Auth: f.Auth, Default: defaultImages(o.Images)},
-		volumes: volumes{client: c},
+		volumes: volumes{client: c}, preparing: make(chan struct{}, 1),
 	}, nil
 }
 

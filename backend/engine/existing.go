@@ -44,6 +44,11 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 	guest.Workdir = path.Join(path.Dir(path.Dir(agent)), "sandbox-"+spec.ID)
 	guest.TempDir = path.Join(guest.Workdir, ".tmp")
 	guest.Env = mergeEnv(mergeEnv(guest.Env, c.Config.Env), []string{"HOME=" + guest.Workdir, "TMPDIR=" + guest.TempDir})
+	if b.options.Environment != nil {
+		if err := b.enterContainer(ctx, c.ID, path.Dir(path.Dir(agent)), &guest); err != nil {
+			return nil, err
+		}
+	}
 	guest.Env = mergeEnv(guest.Env, spec.Env)
 	info := backend.Info{
 		ID: spec.ID, Backend: b.Name(), Image: img.Ref, Language: spec.Language, Created: time.Now(),

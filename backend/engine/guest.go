@@ -30,7 +30,7 @@ func (b *Backend) guest(spec backend.Spec, img image.Image) backend.Guest {
 	}
 	g := backend.Guest{
 		Env: mergeEnv(env, spec.Env), Workdir: workdir, TempDir: tempDir,
-		Image: img.Ref, Arch: img.Arch, Command: b.options.Command,
+		Image: img.Ref, Arch: img.Arch,
 	}
 	if img.Workdir != "/" {
 		g.StartDir = img.Workdir

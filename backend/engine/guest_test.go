@@ -18,7 +18,7 @@ func TestMergeEnv(t *testing.T) {
 }
 
 func TestAgentEnvRoundTrip(t *testing.T) {
-	b := &Backend{options: Options{Command: []string{"enter", "it"}}}
+	b := &Backend{}
 	g := b.guest(backend.Spec{Env: []string{"K=v"}}, image.Image{Ref: "x:1", Arch: "arm64", User: "app", Workdir: "/app", Env: []string{"PATH=/opt/bin", "LANG=fr"}})
 	if g.StartDir != "/app" || strings.Join(g.Env, " ") != "PATH=/opt/bin LANG=C.UTF-8 HOME=/sandbox TMPDIR=/tmp LC_ALL=C.UTF-8 K=v" {
 		t.Errorf("guest %+v", g)

@@ -24,8 +24,21 @@ func defaultImages(own map[string]string) func(language string) []string {
 	}
 }
 
-// resolveImage finds, loads, pulls or builds the image of a sandbox.
+// resolveImage finds, loads, pulls or builds the image of a sandbox, and prepares it for
+// the environment. An image that was brought is returned with an error, too.
 func (b *Backend) resolveImage(ctx context.Context, spec backend.Spec) (image.Image, error) {
+	base, err := b.findImage(ctx, spec)
+	if err != nil || b.options.Environment == nil {
+		return base, err
+	}
+	img, err := b.prepared(ctx, spec, base)
+	if err != nil {
+		return base, b.explainImage(err)
+	}
+	return img, nil
+}
+
+func (b *Backend) findImage(ctx context.Context, spec backend.Spec) (image.Image, error) {
 	if b.options.Build == nil {
 		img, err := b.images.Resolve(ctx, spec.Image, spec.Language, spec.Progress)
 		return img, b.explainImage(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/docker"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
 	"github.com/llmsandbox/llmsandbox/backend/engine/image"
+	"github.com/llmsandbox/llmsandbox/backend/engine/micromamba"
 	"github.com/llmsandbox/llmsandbox/backend/podman"
 )
 
@@ -25,6 +26,8 @@ type engineFlags struct {
 	BuildContext   string
 	KeepImage      bool
 	MicromambaEnv  string
+	// MicromambaPackages are installed into the environment, from MicromambaChannels.
+	MicromambaPackages, MicromambaChannels []string
 }
 
 func (f *engineFlags) register(set *pflag.FlagSet) {
@@ -36,6 +39,8 @@ func (f *engineFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.BuildContext, "build-context", "", only+"`FOLDER` that the build copies from (default: the Dockerfile's)")
 	set.BoolVar(&f.KeepImage, "keep-image", false, only+"keep an image that was pulled, loaded or built for this sandbox")
 	set.StringVar(&f.MicromambaEnv, "micromamba-env", "", only+"start every program in this Micromamba `ENVIRONMENT` of the image (default with --backend micromamba: base)")
+	set.StringArrayVar(&f.MicromambaPackages, "micromamba-package", nil, only+"install the conda `PACKAGE`, such as numpy=2.1, into the Micromamba environment (repeatable)")
+	set.StringArrayVar(&f.MicromambaChannels, "micromamba-channel", nil, only+"take Micromamba's packages from this `CHANNEL` (repeatable, best first; default: conda-forge)")
 }
 
 // given is the flags that were given, by name, in the order of errors.
@@ -47,7 +52,8 @@ func (f *engineFlags) given() []string {
 	}{
 		{"runtime-option", len(f.RuntimeOptions) > 0}, {"container", f.Container != ""}, {"dockerfile", f.Dockerfile != ""},
 		{"build-arg", len(f.BuildArgs) > 0}, {"build-context", f.BuildContext != ""}, {"keep-image", f.KeepImage},
-		{"micromamba-env", f.MicromambaEnv != ""},
+		{"micromamba-env", f.MicromambaEnv != ""}, {"micromamba-package", len(f.MicromambaPackages) > 0},
+		{"micromamba-channel", len(f.MicromambaChannels) > 0},
 	} {
 		if flag.set {
 			names = append(names, flag.name)
@@ -75,6 +81,10 @@ func (p *place) check(imageName string, kept bool) error {
 		return errors.New("--container and --runtime-option exclude each other: runtime options are set when a container is made; leave one of them out")
 	case f.Container != "" && kept:
 		return errors.New("--container cannot be kept: the container stays by itself, and what runs in it by this command ends with this command; use run --container without --keep")
+	case len(f.MicromambaChannels) > 0 && len(f.MicromambaPackages) == 0 && (p.Backend != micromambaName || imageName != "" || f.Dockerfile != ""):
+		return errors.New("--micromamba-channel needs --micromamba-package: there is nothing to install from it")
+	case f.Container != "" && len(f.MicromambaPackages) > 0:
+		return errors.New("--container and --micromamba-package exclude each other: packages are installed when an image is prepared; leave one of them out")
 	case f.Dockerfile == "" && (len(f.BuildArgs) > 0 || f.BuildContext != ""):
 		return errors.New("--build-arg and --build-context need --dockerfile: there is nothing else to build")
 	case f.KeepImage && f.Dockerfile == "" && imageName == "":
@@ -114,13 +124,13 @@ func (p *place) options() (engine.Options, error) {
 		}
 	}
 	env := f.MicromambaEnv
-	if env == "" && p.Backend == micromambaName {
+	if env == "" && (p.Backend == micromambaName || len(f.MicromambaPackages) > 0) {
 		env = "base"
 	}
-	if env != "" {
-		o.Command = []string{"micromamba", "run", "-n", env}
+	if env == "" {
+		return o, nil
 	}
-	return o, nil
+	return o, micromamba.Apply(&o, micromamba.Options{Env: env, Packages: f.MicromambaPackages, Channels: f.MicromambaChannels})
 }
 
 // engine returns the backend of a container engine.

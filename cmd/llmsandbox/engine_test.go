@@ -38,8 +38,8 @@ func TestEngineOptions(t *testing.T) {
 	if o.Settings.Memory == nil || *o.Settings.Memory != 64<<20 || len(o.Settings.CapAdd) != 2 {
 		t.Errorf("the settings: %+v", o.Settings)
 	}
-	if !slices.Equal(o.Command, []string{"micromamba", "run", "-n", "tools"}) {
-		t.Errorf("the environment: %q", o.Command)
+	if o.Environment == nil || !slices.Equal(o.Environment.Enter, []string{"micromamba", "run", "-n", "tools"}) {
+		t.Errorf("the environment: %+v", o.Environment)
 	}
 	p.Engine.BuildContext = "."
 	if o, err := p.options(); err != nil || o.Build.Context != "." {
@@ -59,8 +59,12 @@ func TestMicromambaIsAnEnvironmentOfDocker(t *testing.T) {
 	} {
 		p := place{Backend: c.backend, Engine: engineFlags{MicromambaEnv: c.env}}
 		o, err := p.options()
-		if err != nil || !slices.Equal(o.Command, c.want) {
-			t.Errorf("%s, %q: %q, %v, want %q", c.backend, c.env, o.Command, err, c.want)
+		var got []string
+		if o.Environment != nil {
+			got = o.Environment.Enter
+		}
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s, %q: %q, %v, want %q", c.backend, c.env, got, err, c.want)
 		}
 	}
 }

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/image"
+)
+
+// An Environment is something in an image that programs have to be started in, such as
+// one of Micromamba's. It is entered once for an image, in a container that ends with it.
+// What that changed of the variables is part of an image prepared from the first, so that
+// programs in sandboxes are started as everywhere: how they end and what they print is
+// their own, and entering costs them nothing.
+//
+// Prepared images stay, and the images that they are made from, for the next sandbox.
+type Environment struct {
+	// Name is for errors, e.g. "Micromamba environment base".
+	Name string
+	// Repository is the name of prepared images; their tags are digests of what they
+	// are made from.
+	Repository string
+	// Enter is put before a program to start it in the environment.
+	Enter []string
+	// Install returns the program, with its arguments, that an image is prepared with
+	// first, with the engine's own network; nil for none. own tells that the image is the
+	// caller's, and not a language's default. It is not called for Options.Container.
+	Install func(language string, own bool) []string
+}
+
+// prepared returns the image in which programs of the language are started in the
+// environment. It is made from base unless that was done before.
+func (b *Backend) prepared(ctx context.Context, spec backend.Spec, base image.Image) (image.Image, error) {
+	e := b.options.Environment
+	var install []string
+	if e.Install != nil {
+		install = e.Install(spec.Language, spec.Image != "" || b.options.Build != nil)
+	}
+	tag, err := e.tag(base, install)
+	if err != nil {
+		return image.Image{}, err
+	}
+	img, err := b.images.Existing(ctx, tag)
+	if errors.Is(err, backend.ErrImageNotFound) {
+		img, err = b.prepareOnce(ctx, spec, base, install, tag)
+	}
+	if err != nil {
+		return image.Image{}, fmt.Errorf("prepare %s in image %s: %w", e.Name, base.Ref, err)
+	}
+	// It is known by the name that was asked for, and stays.
+	img.Ref, img.Made = base.Ref, false
+	return img, nil
+}
+
+// tag is the name of the image that is prepared from base.
+func (e *Environment) tag(base image.Image, install []string) (string, error) {
+	in, err := json.Marshal([]any{base.ID, user(base), e.Enter, install})
+	if err != nil {
+		return "", fmt.Errorf("name the image of %s: %w", e.Name, err)
+	}
+	sum := sha256.Sum256(in)
+	return e.Repository + ":" + hex.EncodeToString(sum[:16]), nil
+}
+
+// prepareOnce prepares images one at a time: who has waited finds the other's image.
+func (b *Backend) prepareOnce(ctx context.Context, spec backend.Spec, base image.Image, install []string, tag string) (image.Image, error) {
+	select {
+	case b.preparing <- struct{}{}:
+		defer func() { <-b.preparing }()
+	case <-ctx.Done():
+		return image.Image{}, context.Cause(ctx)
+	}
+	img, err := b.images.Existing(ctx, tag)
+	if errors.Is(err, backend.ErrImageNotFound) {
+		return b.prepare(ctx, spec, base, install, tag)
+	}
+	return img, err
+}
+
+// prepare installs, enters the environment, and makes the image.
+func (b *Backend) prepare(ctx context.Context, spec backend.Spec, base image.Image, install []string, tag string) (_ image.Image, err error) {
+	from := base
+	if len(install) > 0 {
+		if from, err = b.install(ctx, spec, base, install); err != nil {
+			return image.Image{}, err
+		}
+		// Only its name goes: its files are the prepared image's.
+		defer func() {
+			_, rerr := b.images.Remove(context.WithoutCancel(ctx), from)
+			err = errors.Join(err, rerr)
+		}()
+	}
+	guest := b.guest(backend.Spec{}, from)
+	out, err := b.enterImage(ctx, from, guest.Env)
+	if err != nil {
+		return image.Image{}, err
+	}
+	img, err := b.images.Derive(ctx, image.Commit{Tag: tag, Base: from, Env: mergeEnv(from.Env, out)})
+	if errors.Is(err, backend.ErrInvalid) { // another process may have been faster
+		if other, oerr := b.images.Existing(ctx, tag); oerr == nil {
+			return other, nil
+		}
+	}
+	return img, err
+}
+
+// install makes an image of the base with what a program installs in it, as the base's
+// own user.
+func (b *Backend) install(ctx context.Context, spec backend.Spec, base image.Image, argv []string) (image.Image, error) {
+	run, err := json.Marshal(argv)
+	if err != nil {
+		return image.Image{}, err
+	}
+	return b.images.Build(ctx, image.Build{Content: "FROM " + base.ID + "\nRUN " + string(run) + "\n"}, spec.Progress)
+}
