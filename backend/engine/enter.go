@@ -101,7 +101,7 @@ func (b *Backend) runToEnd(ctx context.Context, c *container.Config, h *containe
 	defer cancel()
 	end := b.client.ContainerWait(wctx, made.ID, client.ContainerWaitOptions{Condition: waitNextExit})
 	if _, err := b.client.ContainerStart(ctx, made.ID, client.ContainerStartOptions{}); err != nil {
-		return nil, b.explain("start "+c.Entrypoint[0]+", which the image may not have,", err)
+		return nil, b.explain("start "+c.Entrypoint[0]+", which must be on the image's PATH", err)
 	}
 	s := newStream(at.HijackedResponse)
 	out, err := io.ReadAll(io.LimitReader(s, maxVariables+1))

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/engine/image"
@@ -112,9 +113,12 @@ func (b *Backend) prepare(ctx context.Context, spec backend.Spec, base image.Ima
 // install makes an image of the base with what a program installs in it, as the base's
 // own user.
 func (b *Backend) install(ctx context.Context, spec backend.Spec, base image.Image, argv []string) (image.Image, error) {
-	run, err := json.Marshal(argv)
-	if err != nil {
+	var content strings.Builder
+	content.WriteString("FROM " + base.ID + "\nRUN ")
+	run := json.NewEncoder(&content)
+	run.SetEscapeHTML(false) // it is shown as progress
+	if err := run.Encode(argv); err != nil {
 		return image.Image{}, err
 	}
-	return b.images.Build(ctx, image.Build{Content: "FROM " + base.ID + "\nRUN " + string(run) + "\n"}, spec.Progress)
+	return b.images.Build(ctx, image.Build{Content: content.String()}, spec.Progress)
 }
