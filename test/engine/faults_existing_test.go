@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -83,16 +85,16 @@ func loadNoShell(t *testing.T, c *client.Client) {
 	}
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
-	for _, err := range []error{
-		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}),
-		w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "busybox", Mode: 0o755, Size: int64(len(program))}),
-	} {
-		if err != nil {
+	for _, f := range []struct {
+		name, content string
+		mode          int64
+	}{{"tmp/", "", 0o1777}, {"busybox", string(program), 0o755}} {
+		if err := w.WriteHeader(&tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content))}); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if _, err := w.Write(program); err != nil {
-		t.Fatal(err)
+		if _, err := io.WriteString(w, f.content); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -107,16 +109,29 @@ func loadNoShell(t *testing.T, c *client.Client) {
 	}
 }
 
-// commands are what runs in a container.
+// commands are what runs in a container, as this machine sees it: not every engine lists
+// the processes of every image.
 func commands(ctx context.Context, c *client.Client, id string) ([]string, error) {
-	// With arguments Podman would want a ps in the container.
-	top, err := c.ContainerTop(ctx, id, client.ContainerTopOptions{})
+	res, err := c.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", res.Container.State.Pid))
+	if err != nil {
+		return nil, err
+	}
+	processes, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return nil, err
 	}
 	var all []string
-	for _, p := range top.Processes {
-		all = append(all, strings.Join(p[len(top.Titles)-1:], " "))
+	for _, p := range processes {
+		if theirs, err := os.Readlink(p + "/ns/pid"); err != nil || theirs != namespace {
+			continue // of another container, or it has ended
+		}
+		if line, err := os.ReadFile(p + "/cmdline"); err == nil {
+			all = append(all, strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " ")))
+		}
 	}
 	return all, nil
 }
