@@ -29,6 +29,8 @@ func (b *Backend) explain(what string, err error) error {
 		return fmt.Errorf("%s: %w: %w: llmsandbox doctor --backend %s tells why", what, backend.ErrUnsupported, err, b.flavor.Name)
 	case errdefs.IsPermissionDenied(err):
 		return fmt.Errorf("%s: %w: the engine refuses it: %w", what, backend.ErrUnsupported, err)
+	case strings.Contains(err.Error(), "no space left on device"):
+		return fmt.Errorf("%s: %w: the disk of %s is full: make room there, e.g. with %[3]s system prune", what, err, b.flavor.Name)
 	}
 	return fmt.Errorf("%s: %s: %w", what, b.flavor.Name, err)
 }

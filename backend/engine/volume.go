@@ -120,10 +120,10 @@ func (v *volumes) await(ctx context.Context, filler string) error {
 	}
 	if o, err := parseOwner(c.Container.Config.Labels[labelOwner]); err == nil && o.dead() {
 		_, err := v.client.ContainerRemove(ctx, c.Container.ID, client.ContainerRemoveOptions{Force: true})
-		if errdefs.IsNotFound(err) {
-			err = nil
+		// Conflict: a collector is at it, too.
+		if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) {
+			return err
 		}
-		return err
 	}
 	select {
 	case <-gone.Result:

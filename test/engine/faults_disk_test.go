@@ -69,8 +69,8 @@ func wantNoSpace(t *testing.T, sb *llmsandbox.Sandbox, err error) {
 		_ = sb.Close()
 		t.Fatal("a sandbox on a full disk opens")
 	}
-	if !strings.Contains(err.Error(), "no space left on device") {
-		t.Errorf("%v: want it to tell of the full disk", err)
+	if !strings.Contains(err.Error(), "disk of docker is full: make room") {
+		t.Errorf("%v: want it to tell of the full disk, and what to do", err)
 	}
 }
 

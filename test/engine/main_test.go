@@ -11,6 +11,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	ownerChild()
 	backendtest.Child(conformance)
 	testengine.Main(m)
 }

@@ -1,0 +1,160 @@
+//go:build linux
+
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend/engine"
+)
+
+// Two processes that want the agent on an engine at once both get it.
+func TestFaultsTwoFillers(t *testing.T) {
+	p := privateDocker(t)
+	b, c := privateBackend(t, p, engine.Options{})
+	owners := []*owner{startOwner(t, b, p.Host), startOwner(t, b, p.Host), startOwner(t, b, p.Host)}
+	for _, o := range owners {
+		o.id(t)
+	}
+	for _, o := range owners {
+		o.end(t)
+	}
+	wantAgent(t, b, c)
+}
+
+// A process that is killed while it brings the agent leaves neither half of one that
+// counts, nor a lock that nobody may take.
+func TestFaultsFillerKilled(t *testing.T) {
+	leakFree(t)
+	p := privateDocker(t)
+	b, c := privateBackend(t, p, engine.Options{})
+	host, reached := stallingProxy(t, p.Host)
+	o := startOwner(t, b, host)
+	<-reached
+	fillers, err := b.List(faultsContext(t))
+	if err != nil || len(fillers) != 0 {
+		t.Errorf("the list has %+v, %v", fillers, err)
+	}
+	if found, err := b.GC(faultsContext(t)); err != nil || len(found) > 0 {
+		t.Errorf("a collection takes %+v of a filler that lives, %v", found, err)
+	}
+	if err := o.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = o.cmd.Wait() // it was killed
+	locks, err := c.ContainerList(faultsContext(t), client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", "llmsandbox.role=fill")})
+	if err != nil || len(locks.Items) != 1 || len(agentVolumes(t, c)) != 1 {
+		t.Fatalf("it was not killed in the middle: %+v, %v, %q", locks.Items, err, agentVolumes(t, c))
+	}
+	wantAgent(t, b, c)
+}
+
+// stallingProxy is a way to an engine on which the first archive that is sent stops in
+// its middle.
+func stallingProxy(t *testing.T, host string) (proxied string, reached <-chan struct{}) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "e.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stalled := make(chan struct{})
+	var once sync.Once
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("unix", strings.TrimPrefix(host, "unix://"))
+			if err != nil {
+				t.Error(err)
+				_ = from.Close()
+				return
+			}
+			conns.Go(func() { _, _ = io.Copy(from, to) })
+			conns.Go(func() {
+				// Until the client is gone, whatever it has sent so far.
+				_, _ = io.Copy(&stalling{to: to, stall: func() { once.Do(func() { close(stalled) }) }}, from)
+				_, _ = to.Close(), from.Close()
+			})
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); conns.Wait() })
+	return "unix://" + path, stalled
+}
+
+// A stalling writer passes on what is no archive, and of one the first bytes.
+type stalling struct {
+	to    io.Writer
+	left  int
+	found bool
+	stall func()
+}
+
+func (s *stalling) Write(p []byte) (int, error) {
+	if !s.found && bytes.HasPrefix(p, []byte("PUT ")) && bytes.Contains(p, []byte("/archive?")) {
+		s.found, s.left = true, 100_000
+	}
+	if !s.found {
+		return s.to.Write(p)
+	}
+	n := min(s.left, len(p))
+	if _, err := s.to.Write(p[:n]); err != nil {
+		return 0, err
+	}
+	if s.left -= n; s.left == 0 {
+		s.stall()
+	}
+	return len(p), nil
+}
+
+// An owner that is stopped is not dead: nobody takes its sandbox. One that is killed
+// takes it along, with nobody's help.
+func TestFaultsOwnerFrozen(t *testing.T) {
+	p := privateDocker(t)
+	b, c := privateBackend(t, p, engine.Options{})
+	o := startOwner(t, b, p.Host)
+	id := o.id(t)
+	if err := o.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := b.GC(faultsContext(t)); err != nil || len(found) > 0 {
+		t.Errorf("a collection takes %+v, %v", found, err)
+	}
+	sb, err := llmsandbox.Attach(faultsContext(t), id, llmsandbox.AttachOptions{Backend: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	works(t, sb)
+	if err := sb.Close(); err != nil {
+		t.Error(err)
+	}
+	ended := c.ContainerWait(faultsContext(t), "llmsandbox-"+id, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
+	if err := o.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = o.cmd.Wait() // it was killed
+	select {
+	case <-ended.Result:
+	case err := <-ended.Error:
+		t.Error(err)
+	}
+	if _, err := llmsandbox.Attach(faultsContext(t), id, llmsandbox.AttachOptions{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) {
+		t.Errorf("attach to what went with its owner: %v", err)
+	}
+	wantNothing(t, b, c)
+}
