@@ -11,10 +11,11 @@ import (
 
 // unheard are the signals that nothing can be registered for: those by which the kernel
 // tells of a program's own mistakes, on which the Go runtime crashes whoever sent them,
-// and those that the C library keeps to itself, which the runtime leaves alone.
+// and those that C libraries keep to themselves, which the runtime leaves alone. It has a
+// handler for the one between the last two, by which its threads agree on their ids.
 var unheard = [...]unix.Signal{
 	unix.SIGILL, unix.SIGTRAP, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV, unix.SIGSTKFLT, unix.SIGSYS,
-	32, 33, 34,
+	32, 34,
 }
 
 // DropFaultSignals keeps code that shares the agent's uid from ending it by a signal
