@@ -25,6 +25,7 @@ import (
 type containerEngine struct {
 	name    string
 	command []string // up to its sub-command
+	remove  []string // the sub-command that removes a container with no grace
 	client  *client.Client
 	backend backend.Backend
 	image   string // of the containers and of the sandboxes alike
@@ -37,7 +38,8 @@ func newDocker(ctx context.Context, image string) (*containerEngine, error) {
 		return nil, err
 	}
 	b, err := docker.New(docker.Options{Client: c})
-	return newEngine(ctx, &containerEngine{name: docker.Name, command: []string{"docker"}, client: c, backend: b, image: image}, err)
+	return newEngine(ctx, &containerEngine{name: docker.Name, command: []string{"docker"}, remove: []string{"rm", "-f"},
+		client: c, backend: b, image: image}, err)
 }
 
 // newPodman connects to the service that CONTAINER_HOST names.
@@ -47,7 +49,8 @@ func newPodman(ctx context.Context, image string) (*containerEngine, error) {
 		return nil, err
 	}
 	b, err := podman.New(podman.Options{Client: c})
-	return newEngine(ctx, &containerEngine{name: podman.Name, command: []string{"podman", "--remote"}, client: c, backend: b, image: image}, err)
+	return newEngine(ctx, &containerEngine{name: podman.Name, command: []string{"podman", "--remote"}, remove: []string{"rm", "-f", "-t", "0"},
+		client: c, backend: b, image: image}, err)
 }
 
 // newEngine checks that all is there that will be measured.
@@ -93,7 +96,7 @@ func (e *containerEngine) timed(name string, args ...string) contender {
 func (e *containerEngine) shell(ctx context.Context) (name string, remove func() error, err error) {
 	name = fmt.Sprintf("llmsandbox-bench-%d", os.Getpid())
 	err = e.run(ctx, "run", "-d", "--network", "none", "--name", name, e.image, "python3", "-c", "import time; time.sleep(3600)")
-	return name, func() error { return e.run(context.WithoutCancel(ctx), "rm", "-f", name) }, err
+	return name, func() error { return e.run(context.WithoutCancel(ctx), slices.Concat(e.remove, []string{name})...) }, err
 }
 
 // ownLabel is by which the sandboxes of this process are found on the engine. Of those

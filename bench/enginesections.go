@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
@@ -53,7 +54,7 @@ func (e *containerEngine) oneShots(ctx context.Context, all *env, rounds int) er
 			}
 			return e.run(ctx, "start", name)
 		}),
-		e.timed(e.name+" rm -f", "rm", "-f", name),
+		e.timed(e.name+" rm -f", slices.Concat(e.remove, []string{name})...),
 		timed("Open", func(ctx context.Context) (err error) { sb, err = e.open(ctx); return err }),
 		contender{"Close", func(ctx context.Context) (time.Duration, error) {
 			if err := ok(sb.Run(ctx, one, nil)); err != nil {
