@@ -86,7 +86,16 @@ func (m *entered) Destroy(ctx context.Context) error {
 	}
 	err := m.withAgent(ctx, func(a *agentclient.Client) error {
 		err := a.Remove(ctx, m.guest.Workdir, agentclient.RemoveOptions{Recursive: true, Missing: true})
-		return errors.Join(err, a.Shutdown(ctx))
+		if err := errors.Join(err, a.Shutdown(ctx)); err != nil {
+			return err
+		}
+		// The way to it ends when it has.
+		select {
+		case <-a.Done():
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("the agent in the container does not end: %w", context.Cause(ctx))
+		}
 	})
 	m.release()
 	return err

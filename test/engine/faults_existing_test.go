@@ -129,7 +129,7 @@ func commands(ctx context.Context, c *client.Client, id string) ([]string, error
 		if theirs, err := os.Readlink(p + "/ns/pid"); err != nil || theirs != namespace {
 			continue // of another container, or it has ended
 		}
-		if line, err := os.ReadFile(p + "/cmdline"); err == nil {
+		if line, err := os.ReadFile(p + "/cmdline"); err == nil && len(line) > 0 { // none: it has ended
 			all = append(all, strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " ")))
 		}
 	}

@@ -6,9 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net"
-	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -40,8 +37,12 @@ func TestFaultsFillerKilled(t *testing.T) {
 	leakFree(t)
 	p := privateDocker(t)
 	b, c := privateBackend(t, p, engine.Options{})
-	host, reached := stallingProxy(t, p.Host)
-	o := startOwner(t, b, host)
+	reached := make(chan struct{})
+	var once sync.Once
+	way := newProxy(t, p.Host, func(to io.Writer) io.Writer {
+		return &stalling{to: to, stall: func() { once.Do(func() { close(reached) }) }}
+	})
+	o := startOwner(t, b, way.Host)
 	<-reached
 	fillers, err := b.List(faultsContext(t))
 	if err != nil || len(fillers) != 0 {
@@ -61,43 +62,7 @@ func TestFaultsFillerKilled(t *testing.T) {
 	wantAgent(t, b, c)
 }
 
-// stallingProxy is a way to an engine on which the first archive that is sent stops in
-// its middle.
-func stallingProxy(t *testing.T, host string) (proxied string, reached <-chan struct{}) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "e.sock")
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stalled := make(chan struct{})
-	var once sync.Once
-	var conns sync.WaitGroup
-	conns.Go(func() {
-		for {
-			from, err := l.Accept()
-			if err != nil {
-				return
-			}
-			to, err := net.Dial("unix", strings.TrimPrefix(host, "unix://"))
-			if err != nil {
-				t.Error(err)
-				_ = from.Close()
-				return
-			}
-			conns.Go(func() { _, _ = io.Copy(from, to) })
-			conns.Go(func() {
-				// Until the client is gone, whatever it has sent so far.
-				_, _ = io.Copy(&stalling{to: to, stall: func() { once.Do(func() { close(stalled) }) }}, from)
-				_, _ = to.Close(), from.Close()
-			})
-		}
-	})
-	t.Cleanup(func() { _ = l.Close(); conns.Wait() })
-	return "unix://" + path, stalled
-}
-
-// A stalling writer passes on what is no archive, and of one the first bytes.
+// A stalling writer passes on what is no archive, and of one no more than the first bytes.
 type stalling struct {
 	to    io.Writer
 	left  int

@@ -1,0 +1,98 @@
+//go:build linux
+
+package engine
+
+import (
+	"testing"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend/engine"
+)
+
+// onCutEngines runs a test on each engine, reached by a way that can be cut.
+func onCutEngines(t *testing.T, f func(*testing.T, *proxy, *engine.Backend, *client.Client)) {
+	onFaultsEngines(t, func(t *testing.T, b *engine.Backend, c *client.Client) {
+		p := newProxy(t, c.DaemonHost(), nil)
+		cut, err := backendAt(b.Name()+" "+p.Host, engine.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(t, p, cut, c)
+	})
+}
+
+// An engine that cannot be reached for a while loses what runs, and not the sandbox.
+func TestFaultsEngineAway(t *testing.T) {
+	onCutEngines(t, func(t *testing.T, p *proxy, b *engine.Backend, c *client.Client) {
+		sb := openFaults(t, b)
+		_, ended := running(t, sb, 0)
+		p.cut(true)
+		wantLost(t, <-ended)
+		if res, err := sb.Shell(faultsContext(t), "true", nil); err == nil || res.ExitCode != nil {
+			t.Errorf("a run without an engine: %+v", res)
+		}
+		p.cut(false)
+		works(t, sb)
+		if err := sb.Close(); err != nil {
+			t.Error(err)
+		}
+		wantNothing(t, b, c)
+	})
+}
+
+// A sandbox whose owner cannot reach its engine any more ends by itself, with nobody's
+// help, and closing it does not claim to have removed it.
+func TestFaultsEngineAwayForGood(t *testing.T) {
+	onCutEngines(t, func(t *testing.T, p *proxy, b *engine.Backend, c *client.Client) {
+		sb := openFaults(t, b)
+		works(t, sb)
+		removed := c.ContainerWait(faultsContext(t), "llmsandbox-"+sb.ID(), client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
+		p.cut(true)
+		if err := sb.Close(); err == nil {
+			t.Error("closing it is said to have worked")
+		}
+		select {
+		case <-removed.Result:
+		case err := <-removed.Error:
+			t.Error(err)
+		}
+		p.cut(false)
+		wantNothing(t, b, c)
+	})
+}
+
+// A connection that breaks while the engine lives loses nothing, not even of a run.
+func TestFaultsConnectionCut(t *testing.T) {
+	onCutEngines(t, func(t *testing.T, p *proxy, b *engine.Backend, c *client.Client) {
+		sb := openFaults(t, b)
+		direct, err := backendAt(b.Name()+" "+c.DaemonHost(), engine.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := llmsandbox.Attach(faultsContext(t), sb.ID(), llmsandbox.AttachOptions{Backend: direct})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		up, ended := make(chan struct{}), make(chan outcome, 1)
+		go func() {
+			res, err := sb.Shell(faultsContext(t), "busybox mkfifo /tmp/go; echo up; read line </tmp/go; echo end; exit 3", &llmsandbox.ExecOptions{Stdout: &firstWrite{up: up}})
+			ended <- outcome{res, err}
+		}()
+		<-up
+		p.cut(false)
+		if res, err := other.Shell(faultsContext(t), "echo >/tmp/go", nil); err != nil || !res.OK() {
+			t.Fatal(err)
+		}
+		if o := <-ended; o.err != nil || o.res.ExitCode == nil || *o.res.ExitCode != 3 || o.res.Stdout != "up\nend\n" {
+			t.Errorf("the run: %v, %+v", o.err, o.res)
+		}
+		if err := sb.Close(); err != nil {
+			t.Error(err)
+		}
+		wantNothing(t, b, c)
+	})
+}
