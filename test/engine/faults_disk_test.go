@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
+	"github.com/llmsandbox/llmsandbox/backend/engine/image"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )
@@ -81,8 +82,8 @@ func TestFaultsDiskFull(t *testing.T) {
 	p := testengine.PrivateDocker(t, "--data-root="+dir)
 	path := testimage.Save(t, faultsImage, testimage.Busybox(t, nil))
 	b, c := privateBackend(t, p, engine.Options{KeepImage: true})
-	open := func(image string) (*llmsandbox.Sandbox, error) {
-		return llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b, Image: image, BestEffort: true})
+	open := func(name string) (*llmsandbox.Sandbox, error) {
+		return llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b, Image: name, BestEffort: true})
 	}
 	// Room for the image, or the agent, in half.
 	free := fillDisk(t, dir, 1<<20)
@@ -93,12 +94,29 @@ func TestFaultsDiskFull(t *testing.T) {
 	free = fillDisk(t, dir, 1<<20)
 	sb, err = open(faultsImage)
 	wantNoSpace(t, sb, err)
-	t.Log(err)
+	building, err := backendAt(b.Name()+" "+p.Host, engine.Options{Build: &image.Build{
+		Content: "FROM " + faultsImage + "\nRUN head -c 4000000 /dev/zero >/big\n", Network: "none",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sb, err = llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: building, BestEffort: true})
+	wantNoSpace(t, sb, err)
 	free()
-	for _, image := range []string{faultsImage, path} {
-		sb, err := open(image)
+	sb, err = llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: building, BestEffort: true})
+	if err != nil {
+		t.Fatalf("build once there is room: %v", err)
+	}
+	if out := inside(t, sb, "wc -c </big"); out != "4000000\n" {
+		t.Errorf("what was built has %q bytes", out)
+	}
+	if err := sb.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{faultsImage, path} {
+		sb, err := open(name)
 		if err != nil {
-			t.Fatalf("%s, once there is room: %v", image, err)
+			t.Fatalf("%s, once there is room: %v", name, err)
 		}
 		works(t, sb)
 		if err := sb.Close(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox"
@@ -24,6 +25,9 @@ var interventions = []struct {
 }{
 	{"killed", func(ctx context.Context, c *client.Client, id string) error {
 		_, err := c.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "KILL"})
+		if errdefs.IsNotFound(err) {
+			return nil // Podman waits for its end, and may find it removed
+		}
 		return err
 	}},
 	{"stopped", func(ctx context.Context, c *client.Client, id string) error {
