@@ -58,7 +58,7 @@ func dockerd(ctx context.Context, folder, run, data string, namespace *os.File, 
 	return start(ctx, command{
 		argv: append(argv, args...), dir: run,
 		// containerd writes a log of its stacks there when it is ended.
-		env: append(os.Environ(), "TMPDIR="+run),
+		env:    append(os.Environ(), "TMPDIR="+run),
 		socket: filepath.Join(run, "docker.sock"), log: filepath.Join(run, "dockerd.log"),
 		// Where a containerd of the machine listens, the daemon would use that.
 		mounts: map[string]string{"/run/containerd": filepath.Join(run, "containerd")}, namespace: namespace,
