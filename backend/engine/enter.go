@@ -14,6 +14,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/await"
 	"github.com/llmsandbox/llmsandbox/backend/engine/image"
 )
 
@@ -99,7 +100,7 @@ func (b *Backend) runToEnd(ctx context.Context, c *container.Config, h *containe
 	// Asked for before the start, so that its end cannot be missed.
 	wctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	end := b.client.ContainerWait(wctx, made.ID, client.ContainerWaitOptions{Condition: waitNextExit})
+	end := await.Container(wctx, b.client, made.ID, waitNextExit)
 	if _, err := b.client.ContainerStart(ctx, made.ID, client.ContainerStartOptions{}); err != nil {
 		return nil, b.explain("start "+c.Entrypoint[0]+", which must be on the image's PATH", err)
 	}
@@ -111,15 +112,14 @@ func (b *Backend) runToEnd(ctx context.Context, c *container.Config, h *containe
 	if err != nil {
 		return nil, fmt.Errorf("read what %s prints: %w", c.Entrypoint[0], err)
 	}
-	select {
-	case r := <-end.Result:
-		if r.StatusCode != 0 {
-			return nil, fmt.Errorf("%s ended with %d: %q", c.Entrypoint[0], r.StatusCode, s.said()+string(out))
-		}
-		return out, nil
-	case err := <-end.Error:
-		return nil, b.explain("wait for "+c.Entrypoint[0], err)
+	r := <-end
+	if r.Err != nil {
+		return nil, b.explain("wait for "+c.Entrypoint[0], r.Err)
 	}
+	if r.Code != 0 {
+		return nil, fmt.Errorf("%s ended with %d: %q", c.Entrypoint[0], r.Code, s.said()+string(out))
+	}
+	return out, nil
 }
 
 // ofProcess are the variables that are of one process, or that an engine gives each

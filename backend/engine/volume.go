@@ -10,6 +10,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox/backend/engine/await"
 )
 
 // volumes are named volumes that are filled once and read-only from then on. A second,
@@ -110,7 +112,7 @@ func (v *volumes) await(ctx context.Context, filler string) error {
 	// Asked for before looking, so that its end cannot be missed.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	gone := v.client.ContainerWait(ctx, filler, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
+	gone := await.Container(ctx, v.client, filler, container.WaitConditionRemoved)
 	c, err := v.client.ContainerInspect(ctx, filler, client.ContainerInspectOptions{})
 	if errdefs.IsNotFound(err) {
 		return nil
@@ -125,17 +127,11 @@ func (v *volumes) await(ctx context.Context, filler string) error {
 			return err
 		}
 	}
-	select {
-	case <-gone.Result:
+	end := <-gone
+	if end.Err == nil || errdefs.IsNotFound(end.Err) {
 		return nil
-	case err := <-gone.Error:
-		if errdefs.IsNotFound(err) {
-			return nil
-		}
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("wait for another process that fills it: %w", context.Cause(ctx))
 	}
+	return fmt.Errorf("wait for another process that fills it: %w", end.Err)
 }
 
 // put writes the content and then makes the mark that all of it is there.

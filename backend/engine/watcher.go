@@ -7,6 +7,8 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox/backend/engine/await"
 )
 
 // Conditions that a watcher waits for.
@@ -55,13 +57,8 @@ func (w *watcher) start(c *client.Client, id string, until container.WaitConditi
 // watch returns when the container has ended, or when the engine cannot be asked.
 func (w *watcher) watch(ctx context.Context, c *client.Client, id string, until container.WaitCondition) {
 	for {
-		wait := c.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: until})
-		select {
-		case <-wait.Result:
+		if end := <-await.Container(ctx, c, id, until); end.Err == nil {
 			w.end()
-			return
-		case <-wait.Error:
-		case <-ctx.Done():
 			return
 		}
 		if ctx.Err() != nil {

@@ -22,7 +22,7 @@ func TestCrash(t *testing.T) {
 		t.Skip("run by TestDaemonEndsWithItsBinary")
 	}
 	p := testengine.PrivateDocker(t)
-	fmt.Printf("data: %s\n", p.DataRoot)
+	fmt.Printf("data: %s %s\n", p.DataRoot, strings.TrimPrefix(p.Host, "unix://"))
 	select {}
 }
 
@@ -38,11 +38,12 @@ func TestDaemonEndsWithItsBinary(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	folder := ""
+	folder, run := "", ""
 	lines := bufio.NewScanner(out)
 	for folder == "" && lines.Scan() {
 		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-			folder = filepath.Dir(data)
+			data, socket, _ := strings.Cut(data, " ")
+			folder, run = filepath.Dir(data), filepath.Dir(socket)
 		}
 	}
 	if folder == "" {
@@ -78,6 +79,7 @@ func TestDaemonEndsWithItsBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(pidfile); !os.IsNotExist(err) {
-		t.Errorf("the daemon did not end in good order: its pid file is there: %v", err)
+		log, lerr := os.ReadFile(filepath.Join(run, "dockerd.log"))
+		t.Errorf("the daemon did not end in good order: its pid file is there (%v); it said (%v):\n%s", err, lerr, log[max(0, len(log)-4000):])
 	}
 }

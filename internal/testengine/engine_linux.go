@@ -12,6 +12,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
+	"github.com/llmsandbox/llmsandbox/backend/engine/await"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )
 
@@ -141,14 +142,12 @@ func (e *Engine) sweep(ctx context.Context) error {
 
 // remove removes a container, or waits where the engine is at it already.
 func remove(ctx context.Context, c *client.Client, id string) error {
-	removed := c.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	removed := await.Container(ctx, c, id, container.WaitConditionRemoved)
 	_, err := c.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	if cerrdefs.IsConflict(err) {
-		select {
-		case <-removed.Result:
-			err = nil
-		case err = <-removed.Error:
-		}
+		err = (<-removed).Err
 	}
 	if cerrdefs.IsNotFound(err) {
 		return nil

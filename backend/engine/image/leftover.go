@@ -11,6 +11,8 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox/backend/engine/await"
 )
 
 const (
@@ -80,13 +82,9 @@ func (l *leftovers) remove(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, removalWait)
 	defer cancel()
 	for _, id := range l.containers {
-		w := l.store.Client.ContainerWait(wait, id, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
-		select {
-		case err := <-w.Error:
-			if err != nil && !errdefs.IsNotFound(err) {
-				return fmt.Errorf("wait for the build's container %s to be removed: %w", id, err)
-			}
-		case <-w.Result:
+		end := <-await.Container(wait, l.store.Client, id, container.WaitConditionRemoved)
+		if end.Err != nil && !errdefs.IsNotFound(end.Err) {
+			return fmt.Errorf("wait for the build's container %s to be removed: %w", id, end.Err)
 		}
 	}
 	var failed error
