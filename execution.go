@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +32,6 @@ type run struct {
 	language *language.Language // nil for Exec
 	opts     execution
 	environ  []string
-	enter    []string // put before every step's arguments
 	dir      string
 	timeout  time.Duration // 0: none
 	output   int64         // 0: no limit
@@ -72,7 +70,7 @@ func (s *Sandbox) newExecution(o execution) (*run, error) {
 		return nil, fmt.Errorf("working folder %q: %w: it holds a NUL", o.dir, ErrInvalid)
 	}
 	return &run{
-		sandbox: s, opts: o, environ: env, enter: guest.Command, dir: dir, timeout: limits.Timeout, output: s.limits.Output,
+		sandbox: s, opts: o, environ: env, dir: dir, timeout: limits.Timeout, output: s.limits.Output,
 		out: newCapture(s.limits.Output, o.stdout), err: newCapture(s.limits.Output, o.stderr),
 	}, nil
 }
@@ -93,7 +91,7 @@ func (r *run) execute(ctx context.Context, plan language.Plan) error {
 	for i, step := range plan.Steps {
 		last := i == len(plan.Steps)-1
 		req := agentproto.StartRequest{
-			Argv: slices.Concat(r.enter, step.Argv), Env: append(r.environ[:len(r.environ):len(r.environ)], step.Env...),
+			Argv: step.Argv, Env: append(r.environ[:len(r.environ):len(r.environ)], step.Env...),
 			Dir: r.dir, User: r.opts.user,
 		}
 		if step.Dir != "" {
@@ -140,9 +138,6 @@ func (r *run) step(ctx context.Context, req agentproto.StartRequest, compile boo
 	if err != nil {
 		var ae *agentproto.Error
 		if errors.As(err, &ae) && ae.Code == agentproto.CodeNotFound && len(req.Argv) > 0 {
-			if len(r.enter) > 0 {
-				return true, fmt.Errorf("enter the sandbox's environment with %q: %w", r.enter, err)
-			}
 			return true, &missingProgramError{program: req.Argv[0], cause: err}
 		}
 		return true, err

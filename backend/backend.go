@@ -133,9 +133,6 @@ type Guest struct {
 	// working folder. Empty means Workdir.
 	StartDir string
 	TempDir  string
-	// Command is put before every program's arguments: an environment that has to be
-	// entered, such as {"micromamba", "run", "-n", "base"}.
-	Command []string
 	// Host tells that the root filesystem is the host's own toolchains.
 	Host bool
 	// Image is the image's resolved name, or "host".
