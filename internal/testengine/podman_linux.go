@@ -49,12 +49,13 @@ func configure(run string) ([]byte, error) {
 		oci = "runc"
 	}
 	// Podman's own default is more than a root that is itself confined may have. Of the
-	// processes it lowers what it has itself, so that not even that can be given on.
+	// processes it lowers what it has itself, so that not even that can be given on. They are
+	// few, since where nothing else bounds them the tests' fork bombs would fill the machine.
 	var files, processes unix.Rlimit
 	if err := errors.Join(unix.Getrlimit(unix.RLIMIT_NOFILE, &files), unix.Getrlimit(unix.RLIMIT_NPROC, &processes)); err != nil {
 		return nil, err
 	}
-	return fmt.Appendf(nil, podmanConfig, filepath.Join(run, "libpod"), oci, min(files.Max, 1<<20), min(processes.Max, 1<<15)), nil
+	return fmt.Appendf(nil, podmanConfig, filepath.Join(run, "libpod"), oci, min(files.Max, 1<<20), min(processes.Max, 1<<12)), nil
 }
 
 // podman starts Podman's service on the engine's data and a folder for what it keeps
