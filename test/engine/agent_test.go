@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"errors"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -127,12 +128,11 @@ func TestDeadline(t *testing.T) {
 // there was none.
 func TestOOMByAgent(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e *testengine.Engine) {
+		if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); e.Rootless && err != nil {
+			t.Skip("an ordinary user's engine has no memory limit under cgroup v1")
+		}
 		c := runAgent(t, e, []string{"--memory", "64m", "--memory-swap", "64m"}, nil)
 		out, exit := c.exec(t, "/bin/sh", "-c", "kill -9 $$")
-		if e.Rootless && !exit.OOMKnown {
-			t.Log("an ordinary user's engine has no memory limit here")
-			return
-		}
 		if exit.Signal != 9 || !exit.OOMKnown || exit.OOMKills != 0 {
 			t.Errorf("killed by itself: %q, %+v", out, exit)
 		}
