@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ const (
 )
 
 // agentFolder holds the agent, which nobody may read, and the filter.
-func agentFolder(t testing.TB) string {
+func agentFolder(t testing.TB, e *testengine.Engine) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "agent-test")
 	if err != nil {
@@ -53,6 +54,16 @@ func agentFolder(t testing.TB) string {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	// A file that cannot be read puts what runs it out of reach of everybody who is not
+	// its owner's root: the engine must own it, as it does its volumes.
+	data, err := os.Stat(e.DataRoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := data.Sys().(*syscall.Stat_t)
+	if err := os.Chown(filepath.Join(dir, "agent"), int(owner.Uid), int(owner.Gid)); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }
@@ -114,7 +125,7 @@ func runAgent(t testing.TB, e *testengine.Engine, engineArgs, agentArgs []string
 	image := e.Images(t)("python")
 	c := &agentContainer{name: "agent-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)}
 	args := append([]string{"run", "-i", "--rm", "--name", c.name, "--network", "none", "--read-only", "--cap-drop", "ALL",
-		"--security-opt", "no-new-privileges", "--user", "1000:1000", "--volume", agentFolder(t) + ":/llmsandbox:ro",
+		"--security-opt", "no-new-privileges", "--user", "1000:1000", "--volume", agentFolder(t, e) + ":/llmsandbox:ro",
 		"--env", "LLMSANDBOX_TOKEN=" + agentToken, "--entrypoint", "/llmsandbox/agent"}, engineArgs...)
 	args = append(args, image, "serve", "--stdio", "--listen", "@"+agentAddress, "--token-env", "LLMSANDBOX_TOKEN", "--grace", "1")
 	c.cmd = dockerCommand(context.Background(), e, append(args, agentArgs...)...)
