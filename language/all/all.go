@@ -4,6 +4,7 @@ package all
 import (
 	"strings"
 
+	"github.com/llmsandbox/llmsandbox/internal/edits"
 	"github.com/llmsandbox/llmsandbox/language"
 	"github.com/llmsandbox/llmsandbox/language/bash"
 	"github.com/llmsandbox/llmsandbox/language/cpp"
@@ -37,41 +38,20 @@ func Get(name string) (*language.Language, error) {
 
 func unknown(name, want string) error {
 	e := &language.UnknownError{Name: name}
-	best := 3 // more differences than this is another word
+	const longest = 32 // no name is longer, and so none is near
+	best := 3          // more differences than this is another word
 	for _, l := range languages {
 		e.Known = append(e.Known, l.Name)
 		for _, known := range append([]string{l.Name}, l.Aliases...) {
-			if d := distance(want, known); d < best && d < len(known) {
+			if len(want) > longest {
+				continue
+			}
+			if d := edits.Distance(want, known); d < best && d < len(known) {
 				best, e.Closest = d, l.Name
 			}
 		}
 	}
 	return e
-}
-
-// distance is the number of single-character edits between two words; long ones
-// are told apart without counting.
-func distance(a, b string) int {
-	if len(a) > 32 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
 
 func contains(list []string, s string) bool {

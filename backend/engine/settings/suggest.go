@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/llmsandbox/llmsandbox/internal/edits"
 )
 
 // lookUp returns the option of a key, or an error that says what to use instead.
@@ -47,7 +49,7 @@ func closest(s string, words []string) string {
 	best, found := 3, "" // more differences than two make another word
 	for _, w := range words {
 		plain := squash(w)
-		if d := distance(s, plain); d < best && d*3 <= len(plain) {
+		if d := edits.Distance(s, plain); d < best && d*3 <= len(plain) {
 			best, found = d, w
 		}
 	}
@@ -56,25 +58,4 @@ func closest(s string, words []string) string {
 
 func squash(s string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s))
-}
-
-// distance is the number of single-byte edits between two words.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
