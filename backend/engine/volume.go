@@ -41,17 +41,17 @@ func (v *volumes) has(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("look for volume %s: %w", name, err)
 	}
-	v.know(name, true)
+	v.know(name)
 	return true, nil
 }
 
-func (v *volumes) know(name string, whole bool) {
+func (v *volumes) know(name string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.whole == nil {
 		v.whole = map[string]bool{}
 	}
-	v.whole[name] = whole
+	v.whole[name] = true
 }
 
 // fill makes the volume with what write writes, a tar, unless it is there and whole.
@@ -77,7 +77,7 @@ func (v *volumes) fill(ctx context.Context, name, role, image string, write func
 		if err != nil {
 			return fmt.Errorf("fill volume %s: %w", name, err)
 		}
-		v.know(name, true)
+		v.know(name)
 		return nil
 	}
 }
