@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -26,25 +27,22 @@ func TestMachines(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the machines are amd64")
 	}
-	programs := map[string]string{}
-	for _, pkg := range []string{groupTests, sandboxTests} {
-		programs[pkg] = build(t, pkg)
-	}
-	for _, c := range []struct{ mode, pkg, enforcedBy string }{
-		{"root", groupTests, "cgroup v2"},
-		{"root", sandboxTests, "cgroup v2"},
-		{"system", sandboxTests, "cgroup v2"},
-		{"session", groupTests, "cgroup v2 (systemd user scope)"},
-		{"session", sandboxTests, "cgroup v2 (systemd user scope)"},
-		{"service", groupTests, "cgroup v2 (systemd user scope)"},
-		{"delegated", groupTests, "cgroup v2 (delegated)"},
-		{"delegated", sandboxTests, "cgroup v2 (delegated)"},
+	groups, limits := build(t, groupTests), build(t, sandboxTests)
+	for _, c := range []struct {
+		mode, enforcedBy string
+		programs         []string
+	}{
+		{"root", "cgroup v2", []string{groups, limits}},
+		{"system", "cgroup v2", []string{limits}},
+		{"session", "cgroup v2 (systemd user scope)", []string{groups, limits}},
+		{"service", "cgroup v2 (systemd user scope)", []string{groups}},
+		{"delegated", "cgroup v2 (delegated)", []string{groups, limits}},
 	} {
-		t.Run(c.mode+"/"+filepath.Base(c.pkg), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+		t.Run(c.mode, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, "./run.sh", c.mode, programs[c.pkg], "-test.v", "-test.timeout=150s")
-			cmd.Env = append(os.Environ(), "VM_TIMEOUT=180", "VM_ENV=LIMITS_ENFORCED_BY='"+c.enforcedBy+"'")
+			cmd := exec.CommandContext(ctx, "./run.sh", c.mode, strings.Join(c.programs, ","), "-test.v", "-test.timeout=150s")
+			cmd.Env = append(os.Environ(), "VM_TIMEOUT=330", "VM_ENV=LIMITS_ENFORCED_BY='"+c.enforcedBy+"'")
 			out, err := cmd.CombinedOutput()
 			var exit *exec.ExitError
 			if errors.As(err, &exit) && exit.ExitCode() == 77 && !required {
