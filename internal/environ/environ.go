@@ -1,0 +1,53 @@
+// Package environ works on environments: lists of NAME=VALUE lines. Nothing changes the
+// lists it is given.
+package environ
+
+import (
+	"slices"
+	"strings"
+)
+
+// Value is the value of a variable, or "" where there is none; of several the last counts.
+func Value(env []string, name string) string {
+	for _, kv := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(kv, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// Override adds lines to an environment; a later one of the same name takes the place of
+// an earlier one.
+func Override(env, with []string) []string {
+	at := make(map[string]int, len(env)+len(with))
+	out := make([]string, 0, len(env)+len(with))
+	for _, lines := range [][]string{env, with} {
+		for _, kv := range lines {
+			name, _, _ := strings.Cut(kv, "=")
+			if i, ok := at[name]; ok {
+				out[i] = kv
+				continue
+			}
+			at[name] = len(out)
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+// AddMissing adds the lines whose names env does not have.
+func AddMissing(env, add []string) []string {
+	has := make(map[string]bool, len(env))
+	for _, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		has[name] = true
+	}
+	out := slices.Clone(env)
+	for _, kv := range add {
+		if name, _, _ := strings.Cut(kv, "="); !has[name] {
+			out = append(out, kv)
+		}
+	}
+	return out
+}

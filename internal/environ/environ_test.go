@@ -1,0 +1,35 @@
+package environ
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestValue(t *testing.T) {
+	env := []string{"A=1", "AB=2", "A=3=4", "C"}
+	for name, want := range map[string]string{"A": "3=4", "AB": "2", "C": "", "D": "", "": ""} {
+		if got := Value(env, name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestOverride(t *testing.T) {
+	env := []string{"A=1", "B=2", "A=3", "C"}
+	got := Override(env, []string{"B=4", "D=5", "D="})
+	if !slices.Equal(got, []string{"A=3", "B=4", "C", "D="}) || env[0] != "A=1" || env[1] != "B=2" {
+		t.Errorf("%q of %q", got, env)
+	}
+	if got := Override(nil, nil); len(got) != 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestAddMissing(t *testing.T) {
+	env := make([]string, 1, 4)
+	env[0] = "A=1"
+	got := AddMissing(env, []string{"A=2", "B=3", "AB=4"})
+	if !slices.Equal(got, []string{"A=1", "B=3", "AB=4"}) || env[:2][1] != "" {
+		t.Errorf("%q of %q", got, env[:2])
+	}
+}
