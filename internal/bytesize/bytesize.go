@@ -26,7 +26,8 @@ func Parse(s string) (int64, error) {
 	return int64(v), nil
 }
 
-// Format writes a size with one decimal and a binary unit, such as "1.5 GiB".
+// Format writes a size with a binary unit and one decimal where it is not zero, such as
+// "1.5 GiB" or "512 MiB".
 func Format(n int64) string {
 	const units = "KMGT"
 	if n < 1024 {
@@ -38,5 +39,5 @@ func Format(n int64) string {
 		v /= 1024
 		i++
 	}
-	return strconv.FormatFloat(v, 'f', 1, 64) + " " + units[i:i+1] + "iB"
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + " " + units[i:i+1] + "iB"
 }

@@ -20,7 +20,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestFormat(t *testing.T) {
-	for in, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1536: "1.5 KiB", 1 << 30: "1.0 GiB", 5 << 50: "5120.0 TiB"} {
+	for in, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1536: "1.5 KiB", 2047: "2 KiB", 1 << 30: "1 GiB", 5 << 50: "5120 TiB"} {
 		if got := Format(in); got != want {
 			t.Errorf("Format(%d) = %q, want %q", in, got, want)
 		}

@@ -45,7 +45,7 @@ func TestLoosened(t *testing.T) {
 		{"named volume", Settings{Mounts: []mount.Mount{{Type: mount.TypeVolume, Source: "cache", Target: "/c"}}}, "disk filesystem", "volume cache"},
 		{"own volume", Settings{Volumes: []Volume{{Target: "/c"}}}, "disk", ""},
 		{"image", Settings{Mounts: []mount.Mount{{Type: mount.TypeImage, Source: "img", Target: "/c", ReadOnly: true}}}, "filesystem", "image img"},
-		{"tmpfs", Settings{Tmpfs: map[string]string{"/t/": "size=1k"}}, "disk", "1.0 KiB"},
+		{"tmpfs", Settings{Tmpfs: map[string]string{"/t/": "size=1k"}}, "disk", "1 KiB"},
 		{"tmpfs mount", Settings{Mounts: []mount.Mount{{Type: mount.TypeTmpfs, Target: "/t"}}}, "disk", "memory limit"},
 		{"another's volumes", Settings{VolumesFrom: []string{"x"}}, "filesystem", "container x"},
 		{"engine's socket", Settings{Volumes: []Volume{{Source: "/var/run/docker.sock", Target: "/s", Mode: "ro"}}}, "filesystem isolation", "as good as root"},
