@@ -2,8 +2,10 @@
 //
 // Escape sequences can retitle a window, write to the clipboard, or hide and forge
 // text; bidirectional and zero-width characters can make text read as what it is
-// not. All of them are left out. What remains is printable text, newlines, tabs,
-// carriage returns and backspaces.
+// not, and whole messages for a model can be written in characters that nobody sees.
+// All of them are left out. What remains is printable text, newlines, tabs, carriage
+// returns and backspaces, and of what has no shape one emoji presentation selector
+// behind a symbol or a digit, and one joiner behind a character.
 package termsafe
 
 import (
@@ -35,6 +37,7 @@ type Writer struct {
 
 	state   state
 	length  int    // of the sequence so far
+	before  rune   // the last character that was passed on
 	partial []byte // the beginning of a character
 }
 
@@ -129,37 +132,23 @@ func (w *Writer) next(out []byte, r rune, raw []byte) []byte {
 
 func (w *Writer) plain(out []byte, r rune, raw []byte) []byte {
 	switch {
-	case r == '\n' || r == '\t' || r == '\r' || r == '\b':
-		return append(out, raw...)
+	case r == '\n' || r == '\t' || r == '\r' || r == '\b' || r >= 0x20 && r < 0x7f:
 	case r == 0x1b:
 		w.state, w.length = escape, 0
+		return out
 	case r == 0x9b: // CSI in one character
 		w.state, w.length = control, 0
+		return out
 	case r == 0x90 || r == 0x98 || r >= 0x9d && r <= 0x9f: // DCS, SOS, OSC, PM, APC
 		w.state, w.length = str, 0
-	case unicode.IsControl(r), deceptive(r):
+		return out
+	case unicode.IsControl(r), deceptive(r), shapeless(r) && !fits(r, w.before):
+		return out
 	case r == utf8.RuneError:
-		return append(out, string(utf8.RuneError)...) // a stray byte could be a C1 control
-	default:
-		return append(out, raw...)
+		raw = []byte(string(utf8.RuneError)) // a stray byte could be a C1 control
 	}
-	return out
-}
-
-// deceptive tells of characters without a shape of their own that change how the
-// text around them reads.
-func deceptive(r rune) bool {
-	switch {
-	case r >= 0x200b && r <= 0x200f, // zero width, direction marks
-		r >= 0x202a && r <= 0x202e, // embeddings and overrides
-		r >= 0x2060 && r <= 0x2064, // word joiner, invisible operators
-		r >= 0x2066 && r <= 0x206f, // isolates, deprecated formats
-		r == 0x061c, r == 0xfeff, r == 0x2028, r == 0x2029,
-		r >= 0xfff9 && r <= 0xfffb,   // interlinear annotation
-		r >= 0xe0000 && r <= 0xe007f: // tags
-		return r != 0x200d // joins emoji
-	}
-	return false
+	w.before = r
+	return append(out, raw...)
 }
 
 // String filters a whole string.

@@ -26,6 +26,18 @@ func TestString(t *testing.T) {
 		"zero width":           {"a\u200bb\ufeff", "ab"},
 		"emoji joiner":         {"👩\u200d🚀", "👩\u200d🚀"},
 		"tags":                 {"x\U000e0041y", "xy"},
+		"variants":             {"h\U000e0101i\ufe05 \u180bm", "hi m"},
+		"fillers":              {"a\u3164b\u115f\u1160\uffa0c\u00ad\u034f\u17b4\u17b5", "abc"},
+		"unassigned":           {"a\u2065\ufff0\U000e0080\U000e0fffb", "ab"},
+		"shorthand, music":     {"a\U0001bca0\U0001d173b", "ab"},
+		"emoji picture":        {"❤\ufe0f 1\ufe0f\u20e3 ☎\ufe0e", "❤\ufe0f 1\ufe0f\u20e3 ☎\ufe0e"},
+		"emoji sequence":       {"🏳\ufe0f\u200d⚧\ufe0f", "🏳\ufe0f\u200d⚧\ufe0f"},
+		"ligature":             {"ක්\u200dය", "ක්\u200dය"},
+		"row of selectors":     {"❤\ufe0e\ufe0f\ufe0e", "❤\ufe0e"},
+		"row of joiners":       {"👩\u200d\u200d\ufe0f\u200d🚀", "👩\u200d🚀"},
+		"selected letters":     {"a\ufe0fb\ufe0ec", "abc"},
+		"selected nothing":     {"\ufe0f \ufe0f\n\ufe0e\b\u200d", " \n\b"},
+		"stray byte selected":  {"\xff\ufe0f\ufe0f", "\ufffd\ufe0f"},
 		"escape in CSI":        {"\x1b[3\x1b[1mok", "ok"},
 		"newline ends CSI":     {"\x1b[12\nok", "ok"},
 		"unended string":       {"\x1b]0;" + strings.Repeat("x", maxSequence) + "ok", "xxok"},
@@ -38,7 +50,7 @@ func TestString(t *testing.T) {
 }
 
 func TestSplitWrites(t *testing.T) {
-	in := "a€\x1b]52;c;AAAA\x1b\\b\x1b[1;31mc👩d\u202ee"
+	in := "a€\x1b]52;c;AAAA\x1b\\b\x1b[1;31mc👩\u200d\u200dd\u202ee❤\ufe0f\x1b[m\ufe0f"
 	want := String(in)
 	for i := range len(in) {
 		var b bytes.Buffer
@@ -66,7 +78,7 @@ func TestWriteFails(t *testing.T) {
 }
 
 func FuzzString(f *testing.F) {
-	for _, s := range []string{"plain", "\x1b[31m", "\x1b]52;c;\x1b\\", "\u009b2J", "\x9b", "\xe2\x82", "\x1bP\x1b\\"} {
+	for _, s := range []string{"plain", "\x1b[31m", "\x1b]52;c;\x1b\\", "\u009b2J", "\x9b", "\xe2\x82", "\x1bP\x1b\\", "❤\ufe0f\ufe0f", "a\u200d\ufe0f\u200d", "\U000e0101\u3164"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -74,7 +86,12 @@ func FuzzString(f *testing.F) {
 		if !utf8.ValidString(got) {
 			t.Fatalf("String(%q) = %q is not UTF-8", s, got)
 		}
+		var before rune
 		for _, r := range got {
+			if deceptive(r) || shapeless(r) && shapeless(before) && r != joiner {
+				t.Fatalf("String(%q) = %q holds %U behind %U", s, got, r, before)
+			}
+			before = r
 			if unicode.IsControl(r) && !strings.ContainsRune("\n\t\r\b", r) {
 				t.Fatalf("String(%q) = %q holds %U", s, got, r)
 			}
