@@ -1,0 +1,198 @@
+package layertree
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// archive makes a tar stream; a name that ends in "/" is a folder.
+func archive(t testing.TB, headers ...tar.Header) *bytes.Buffer {
+	t.Helper()
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for _, h := range headers {
+		h.Size = 0
+		if h.Typeflag == tar.TypeReg {
+			h.Size = 4
+		}
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if h.Size > 0 {
+			w.Write([]byte("data"))
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &buf
+}
+
+var bounds = Options{MaxBytes: 1 << 20, MaxFiles: 100}
+
+func TestUnpackModesAndTimes(t *testing.T) {
+	future := time.Date(2037, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		shared bool
+		want   map[string]os.FileMode
+	}{
+		"shared":  {true, map[string]os.FileMode{"00": os.ModeDir | 0o777, "00/a": 0o666, "deep/er/b": 0o777}},
+		"private": {false, map[string]os.FileMode{"00": os.ModeDir | 0o755, "00/a": 0o644, "deep/er/b": 0o755}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, o := t.TempDir(), bounds
+			o.Shared = c.shared
+			size, err := Unpack(archive(t, tar.Header{Typeflag: tar.TypeDir, Name: "00/", Mode: 0o700},
+				tar.Header{Typeflag: tar.TypeReg, Name: "00/a", Mode: 0o600, ModTime: future},
+				tar.Header{Typeflag: tar.TypeReg, Name: "deep/er/b", Mode: 0o4755}), dir, o)
+			if err != nil || size != (Size{Files: 3, Bytes: 8}) {
+				t.Fatalf("%+v, %v", size, err)
+			}
+			for name, want := range c.want {
+				info, err := os.Stat(filepath.Join(dir, name))
+				if err != nil || info.Mode() != want {
+					t.Errorf("%s: %v, %v, want mode %v", name, info, err, want)
+				}
+			}
+			if info, err := os.Stat(filepath.Join(dir, "00/a")); err != nil || !info.ModTime().Equal(future) {
+				t.Errorf("time %v, %v, want %v", info.ModTime(), err, future)
+			}
+		})
+	}
+}
+
+func TestUnpackRefuses(t *testing.T) {
+	link := func(name, target string) tar.Header {
+		return tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target}
+	}
+	file := func(name string) tar.Header { return tar.Header{Typeflag: tar.TypeReg, Name: name} }
+	many := make([]tar.Header, bounds.MaxFiles+1)
+	for i := range many {
+		many[i] = tar.Header{Typeflag: tar.TypeDir, Name: "d/"}
+	}
+	for name, c := range map[string]struct {
+		links   bool
+		headers []tar.Header
+	}{
+		"parent":                {headers: []tar.Header{file("../canary")}},
+		"parent with links":     {links: true, headers: []tar.Header{file("../canary")}},
+		"absolute":              {headers: []tar.Header{file("/canary")}},
+		"symbolic link":         {headers: []tar.Header{link("l", "..")}},
+		"hard link":             {links: true, headers: []tar.Header{{Typeflag: tar.TypeLink, Name: "l", Linkname: "../canary"}}},
+		"device":                {links: true, headers: []tar.Header{{Typeflag: tar.TypeChar, Name: "d"}}},
+		"twice":                 {headers: []tar.Header{file("a"), file("a")}},
+		"a link over a file":    {links: true, headers: []tar.Header{file("a"), link("a", "..")}},
+		"a link below a link":   {links: true, headers: []tar.Header{link("a", ".."), link("a/canary", "x")}},
+		"a link outside":        {links: true, headers: []tar.Header{link("../canary", "x")}},
+		"a link to nowhere":     {links: true, headers: []tar.Header{link("a", strings.Repeat("x", 5000))}},
+		"files without end":     {headers: many},
+		"folders without end":   {headers: []tar.Header{file(strings.Repeat("d/", 300) + "f")}},
+		"names without end":     {headers: []tar.Header{file(strings.Repeat("d", 5000))}},
+		"the folder by a link":  {links: true, headers: []tar.Header{link(".", ".."), file("../canary")}},
+		"a file below the file": {links: true, headers: []tar.Header{file("a"), file("a/b")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, o := t.TempDir(), bounds
+			o.Links = c.links
+			in := filepath.Join(dir, "in")
+			if err := os.Mkdir(in, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Unpack(archive(t, c.headers...), in, o); err == nil {
+				t.Error("taken")
+			}
+			if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+				t.Errorf("outside: %v, %v", entries, err)
+			}
+		})
+	}
+	t.Run("too large", func(t *testing.T) {
+		var buf bytes.Buffer
+		if err := tar.NewWriter(&buf).WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "a", Size: bounds.MaxBytes + 1}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Unpack(&buf, t.TempDir(), bounds); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestLinksAreData takes links that lead everywhere: nothing is written through them,
+// whatever the order of the members, and they come out of Pack as they were.
+func TestLinksAreData(t *testing.T) {
+	dir := t.TempDir()
+	in, again := filepath.Join(dir, "in"), filepath.Join(dir, "again")
+	for _, d := range []string{in, again, filepath.Join(dir, "outside")} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := bounds
+	o.Links, o.At = true, "/tmp/layer"
+	outside := filepath.Join(dir, "outside")
+	_, err := Unpack(archive(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "a", Linkname: outside},
+		tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/b", Linkname: "../a/x"},
+		tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/up", Linkname: "../../b"},
+		tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/far", Linkname: "../../../../../../etc/passwd"},
+		tar.Header{Typeflag: tar.TypeReg, Name: "bin/c", Mode: 0o755}), in, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The member comes after the link that it would have been written through.
+	if _, err := Unpack(archive(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: outside},
+		tar.Header{Typeflag: tar.TypeReg, Name: "l/canary"}), again, o); err == nil {
+		t.Error("a folder and a link of one name were taken")
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 0 {
+		t.Errorf("outside: %v, %v", entries, err)
+	}
+	var packed bytes.Buffer
+	if err := Pack(t.Context(), in, "p/", &packed); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for tr := tar.NewReader(&packed); ; {
+		h, err := tr.Next()
+		if err != nil {
+			break
+		}
+		got[h.Name] = h.Linkname
+		if h.Uid != 0 || h.Uname != "" {
+			t.Errorf("%s belongs to %d %q", h.Name, h.Uid, h.Uname)
+		}
+	}
+	want := map[string]string{"p/a": outside, "p/bin/": "", "p/bin/b": "../a/x", "p/bin/c": "", "p/bin/up": "/tmp/b", "p/bin/far": "/etc/passwd"}
+	for name, target := range want {
+		if have, ok := got[name]; !ok || have != target {
+			t.Errorf("%s leads to %q, %v, want %q", name, have, ok, target)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("packed %v", got)
+	}
+}
+
+func FuzzUnpack(f *testing.F) {
+	f.Add(archive(f, tar.Header{Typeflag: tar.TypeDir, Name: "00/"}, tar.Header{Typeflag: tar.TypeReg, Name: "00/a"}).Bytes())
+	f.Add(archive(f, tar.Header{Typeflag: tar.TypeReg, Name: "../canary"}).Bytes())
+	f.Add(archive(f, tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: ".."}, tar.Header{Typeflag: tar.TypeReg, Name: "l/canary"}).Bytes())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := t.TempDir()
+		in := filepath.Join(dir, "in")
+		if err := os.Mkdir(in, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		o := bounds
+		o.Links = len(data)%2 == 0
+		_, _ = Unpack(bytes.NewReader(data), in, o)
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+			t.Fatalf("outside: %v, %v", entries, err)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package layertree
+
+import (
+	"archive/tar"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Pack writes a folder's content to w as a tar stream. Everything in it belongs to root
+// there, who nobody inside is: it can be read and not be changed. Names are below prefix,
+// which is "" or ends in a slash.
+func Pack(ctx context.Context, dir, prefix string, w io.Writer) error {
+	tw := tar.NewWriter(w)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil || path == dir {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		return packMember(tw, path, prefix+filepath.ToSlash(name), d)
+	})
+	if err != nil {
+		return err
+	}
+	return tw.Close()
+}
+
+func packMember(tw *tar.Writer, path, name string, d fs.DirEntry) error {
+	info, err := d.Info()
+	if err != nil {
+		return err
+	}
+	h := &tar.Header{Name: name, Mode: int64(info.Mode().Perm()), ModTime: info.ModTime(), Format: tar.FormatPAX}
+	switch {
+	case d.IsDir():
+		h.Typeflag, h.Name = tar.TypeDir, name+"/"
+	case d.Type()&fs.ModeSymlink != 0:
+		h.Typeflag = tar.TypeSymlink
+		if h.Linkname, err = os.Readlink(path); err != nil {
+			return err
+		}
+	case d.Type().IsRegular():
+		return packFile(tw, path, h)
+	default:
+		return fmt.Errorf("%s is neither a file, a folder nor a link", path)
+	}
+	return tw.WriteHeader(h)
+}
+
+func packFile(tw *tar.Writer, path string, h *tar.Header) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	h.Typeflag, h.Size = tar.TypeReg, info.Size()
+	if err := tw.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err = io.CopyN(tw, f, h.Size)
+	return err
+}
+
+// Measure tells how much a folder holds.
+func Measure(dir string) (Size, error) {
+	var size Size
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		size.Files++
+		if info.Mode().IsRegular() {
+			size.Bytes += info.Size()
+		}
+		return nil
+	})
+	return size, err
+}
