@@ -9,7 +9,7 @@ const ackEvery = Window / 4
 // consumed. It is told in steps of a part of the window, so the last bytes may
 // stay unacknowledged until the call is collected.
 func (c *Call) Acked(ch Channel) uint64 {
-	if ch > ChanErr {
+	if ch > lastChannel {
 		return 0
 	}
 	c.mu.Lock()

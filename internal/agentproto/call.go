@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A Call is one end of a call: messages one at a time, and three channels of
-// bytes with a window each. Methods may be used from several goroutines, but only
+// A Call is one end of a call: messages one at a time, and channels of bytes
+// with a window each. Methods may be used from several goroutines, but only
 // one at a time may Read one channel, or Write one channel, or Recv.
 type Call struct {
 	conn    *Conn
@@ -19,8 +19,8 @@ type Call struct {
 	ackSig chan struct{}
 
 	mu  sync.Mutex
-	in  [ChanErr + 1]inbound
-	out [ChanErr + 1]outbound
+	in  [lastChannel + 1]inbound
+	out [lastChannel + 1]outbound
 	// term is why the call ended, nil while it lives: io.EOF after the final
 	// message, an *Error, a *StreamError, or ErrCallEnded at the end that sent
 	// the last message. What was received before is still delivered, unless

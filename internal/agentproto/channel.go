@@ -32,7 +32,7 @@ func (c *Call) reads(ch Channel) bool {
 // Write sends p on a channel, waiting while the channel's window is full. It
 // keeps nothing of p. n counts what was handed to the stream.
 func (c *Call) Write(ch Channel, p []byte) (n int, err error) {
-	if ch > ChanErr || c.reads(ch) {
+	if ch > lastChannel || c.reads(ch) {
 		return 0, protocolErrorf("this end does not write channel %d", ch)
 	}
 	out := &c.out[ch]
@@ -59,7 +59,7 @@ func (c *Call) Write(ch Channel, p []byte) (n int, err error) {
 
 // CloseWrite ends a channel: the other end reads io.EOF after what was written.
 func (c *Call) CloseWrite(ch Channel) error {
-	if ch > ChanErr || c.reads(ch) {
+	if ch > lastChannel || c.reads(ch) {
 		return protocolErrorf("this end does not write channel %d", ch)
 	}
 	out := &c.out[ch]
@@ -84,7 +84,7 @@ func (c *Call) CloseWrite(ch Channel) error {
 // the end of the call is returned first; then io.EOF if the channel or the call
 // ended well, or else the call's error.
 func (c *Call) Read(ch Channel, p []byte) (int, error) {
-	if ch > ChanErr || !c.reads(ch) {
+	if ch > lastChannel || !c.reads(ch) {
 		return 0, protocolErrorf("this end does not read channel %d", ch)
 	}
 	if len(p) == 0 {

@@ -90,13 +90,15 @@ func (m *ChmodRequest) parse(d *decoder) {
 func (m *ReadRequest) append(b []byte) []byte {
 	b = appendText(b, m.Path)
 	b = appendUint(b, m.Offset)
-	return appendUint(b, m.Length)
+	b = appendUint(b, m.Length)
+	return appendText(b, m.Below)
 }
 
 func (m *ReadRequest) parse(d *decoder) {
 	m.Path = d.string()
 	m.Offset = d.uint64()
 	m.Length = d.uint64()
+	m.Below = d.string()
 }
 
 func (m *WriteRequest) append(b []byte) []byte {

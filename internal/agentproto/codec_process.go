@@ -35,6 +35,7 @@ func (m *StartRequest) append(b []byte) []byte {
 	if m.PTY != nil {
 		b = m.PTY.append(b)
 	}
+	b = appendBool(b, m.Control)
 	b = appendBool(b, m.KeepChildren)
 	b = appendUint(b, m.TimeoutMillis)
 	b = appendUint(b, m.OutputLimit)
@@ -64,6 +65,7 @@ func (m *StartRequest) parse(d *decoder) {
 		m.PTY = new(WinSize)
 		m.PTY.parse(d)
 	}
+	m.Control = d.bool()
 	m.KeepChildren = d.bool()
 	m.TimeoutMillis = d.uint64()
 	m.OutputLimit = d.uint64()
@@ -135,13 +137,15 @@ func (m *Exit) parse(d *decoder) {
 func (m *AttachRequest) append(b []byte) []byte {
 	b = appendUint(b, m.ID)
 	b = appendUint(b, m.OutOffset)
-	return appendUint(b, m.ErrOffset)
+	b = appendUint(b, m.ErrOffset)
+	return appendUint(b, m.ControlOffset)
 }
 
 func (m *AttachRequest) parse(d *decoder) {
 	m.ID = d.uint64()
 	m.OutOffset = d.uint64()
 	m.ErrOffset = d.uint64()
+	m.ControlOffset = d.uint64()
 }
 
 func (m *ProcessInfo) append(b []byte) []byte {
@@ -203,8 +207,8 @@ func (m *SignalRequest) parse(d *decoder) {
 	m.Group = d.bool()
 }
 
-func (m *KillRequest) append(b []byte) []byte { return appendUint(b, m.ID) }
-func (m *KillRequest) parse(d *decoder)       { m.ID = d.uint64() }
+func (m *KillRequest) append(b []byte) []byte { return appendUint(appendUint(b, m.ID), m.AfterMillis) }
+func (m *KillRequest) parse(d *decoder)       { m.ID, m.AfterMillis = d.uint64(), d.uint64() }
 
 func (m *ResizeRequest) append(b []byte) []byte {
 	b = appendUint(b, m.ID)

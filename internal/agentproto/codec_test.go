@@ -57,6 +57,12 @@ func init() {
 	addKind[WatchRequest]()
 	addKind[WatchEvent]()
 	addKind[DialRequest]()
+	addKind[ListenRequest]()
+	addKind[Listening]()
+	addKind[Connection]()
+	addKind[AcceptRequest]()
+	addKind[FindRequest]()
+	addKind[Found]()
 	addKind[Error]()
 }
 

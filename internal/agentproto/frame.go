@@ -25,7 +25,7 @@ const (
 const headerSize = 10
 
 // chanMessages is the arg of an ack frame that acknowledges message bytes.
-const chanMessages = 3
+const chanMessages = uint8(lastChannel) + 1
 
 // The arg of a frame that carries a message: all of it, or a fragment.
 const (
@@ -68,12 +68,12 @@ func (h header) check() error {
 	case frameCall, frameMessage, frameFinal, frameError:
 		maxArg = lastFragment
 	case frameData:
-		maxArg = uint8(ChanErr)
+		maxArg = uint8(lastChannel)
 		if h.length == 0 {
 			return protocolErrorf("a data frame without data")
 		}
 	case frameEOF:
-		maxArg, size = uint8(ChanErr), 0
+		maxArg, size = uint8(lastChannel), 0
 	case frameAck:
 		maxArg, size = chanMessages, 8
 	case frameCancel, frameCollect:

@@ -33,7 +33,7 @@ func TestClientRefuses(t *testing.T) {
 		{"short ping", "with 3 bytes", rawFrame(framePing, 0, 0, "abc")},
 		{"pong without ping", "was not sent", rawFrame(framePong, 0, 0, u64(5))},
 		{"empty data", "without data", rawFrame(frameData, 1, 1, "")},
-		{"unknown channel", "argument 3", rawFrame(frameData, 3, 1, "x")},
+		{"unknown channel", "argument 4", rawFrame(frameData, 4, 1, "x")},
 		{"wrong channel", "flows the other way", rawFrame(frameData, 0, 1, "x")},
 		{"wrong end of channel", "flows the other way", rawFrame(frameEOF, 0, 1, "")},
 		{"wrong acknowledgement", "flows the other way", rawFrame(frameAck, 1, 1, u64(0))},

@@ -2,7 +2,7 @@ package agentproto
 
 // Version is the protocol's version. Both ends must speak the same one; a
 // difference fails the handshake with a [VersionError].
-const Version = 1
+const Version = 3
 
 // Limits both ends hold the other to. A frame or message over its limit is a
 // protocol error that ends the stream.
@@ -40,6 +40,9 @@ const (
 	MethodWatch                       // WatchRequest; reply Empty once watching, then WatchEvent until cancelled
 	MethodDial                        // DialRequest; reply Empty once connected; bytes on ChanIn and ChanOut; Empty (final)
 	MethodShutdown                    // Empty; reply Empty, then the agent kills everything and exits
+	MethodListen                      // ListenRequest; reply Listening, then Connection for each one, until cancelled
+	MethodAccept                      // AcceptRequest; reply Empty; bytes on ChanIn and ChanOut; Empty (final)
+	MethodFind                        // FindRequest; reply Found
 )
 
 // A Channel is one direction of bulk bytes of a call.
@@ -50,6 +53,10 @@ const (
 	ChanIn  Channel = 0 // stdin, file content, a dialled connection's sent bytes
 	ChanOut Channel = 1 // stdout (and stderr when merged, and a PTY), file content, received bytes
 	ChanErr Channel = 2 // stderr
+	// ChanControl is what a process with StartRequest.Control writes to descriptor 4.
+	ChanControl Channel = 3
+
+	lastChannel = ChanControl
 )
 
 // An ErrorCode is the kind of failure the agent reports.
@@ -72,7 +79,7 @@ const (
 	CodeLost                               // what was asked for is no longer known
 	CodeTooLarge                           // a limit of the protocol is exceeded
 	CodeCancelled                          // the call was cancelled
-	CodeBusy                               // a limit on how much goes on at once is reached (EAGAIN)
+	CodeBusy                               // a limit on how much goes on at once is reached (EAGAIN), or a port is taken
 )
 
 // Hello is the first frame of each end.
@@ -111,6 +118,10 @@ type StartRequest struct {
 	Merge bool
 	// PTY, when set, gives the process a terminal; Stdin and Merge are implied.
 	PTY *WinSize
+	// Control gives the process two further pipes: descriptor 3, which it reads ChanIn
+	// from, and descriptor 4, which ChanControl carries and OutputLimit does not count.
+	// Its stdin is empty then. It goes neither with Stdin nor with PTY.
+	Control bool
 	// KeepChildren leaves what the process started running when it ends;
 	// otherwise everything it started is killed.
 	KeepChildren bool
@@ -123,7 +134,8 @@ type StartRequest struct {
 	// Rlimits are set before the program is executed.
 	Rlimits []Rlimit
 	// Files are written, private to the default user, before the process starts.
-	// Missing parent folders are made.
+	// Missing parent folders are made. A path that ends in a slash is a folder; that it
+	// cannot be made is no failure.
 	Files []InlineFile
 	// RemoveAfter are paths removed, with all below them, once the process and
 	// all it started have ended.
@@ -201,8 +213,8 @@ type Exit struct {
 // was attached before. An offset that is no longer in the agent's buffer fails
 // with CodeLost.
 type AttachRequest struct {
-	ID                   uint64
-	OutOffset, ErrOffset uint64
+	ID                                  uint64
+	OutOffset, ErrOffset, ControlOffset uint64
 }
 
 // ProcessInfo is one process that the agent started.
@@ -231,8 +243,13 @@ type SignalRequest struct {
 	Group  bool
 }
 
-// KillRequest kills a process and everything it started.
-type KillRequest struct{ ID uint64 }
+// KillRequest kills a process and everything it started: at once, or as its timeout after
+// AfterMillis from now, which takes the place of the one it has. The reply to that does not
+// wait for it.
+type KillRequest struct {
+	ID          uint64
+	AfterMillis uint64
+}
 
 // ResizeRequest changes a PTY's size.
 type ResizeRequest struct {
@@ -300,6 +317,9 @@ type ReadRequest struct {
 	Path   string
 	Offset uint64
 	Length uint64
+	// Below, when set, is the folder that Path is relative to. No link on the way from
+	// there is followed, nor is it left.
+	Below string
 }
 
 // WriteRequest writes a regular file. Truncate empties it first; Create makes it
@@ -366,3 +386,19 @@ type WatchEvent struct {
 
 // DialRequest connects to a TCP port on the sandbox's loopback.
 type DialRequest struct{ Port uint16 }
+
+// ListenRequest listens on a TCP port of the sandbox's loopback, 127.0.0.1. It takes
+// the place of an earlier call that listens there: that of a lost stream may not have
+// ended yet. When the call ends nobody listens, and connections that were not accepted
+// are closed; those that were stay open.
+type ListenRequest struct{ Port uint16 } // 0: any free one
+
+// Listening tells where the agent listens.
+type Listening struct{ Port uint16 }
+
+// Connection tells of a connection that waits to be accepted.
+type Connection struct{ ID uint64 } // never used twice
+
+// AcceptRequest takes over a connection. One that nobody accepts within half a minute
+// is closed.
+type AcceptRequest struct{ ID uint64 }
