@@ -23,6 +23,7 @@ type fakeAgent struct {
 	mu       sync.Mutex
 	requests []agentproto.Message // of the calls without a process, in order
 	killed   chan uint64
+	dialled  func([]byte) // when set, gets what a dialled server was sent
 }
 
 // fakeProcess is a process while a client is attached to it.
@@ -89,6 +90,9 @@ func (a *fakeAgent) dial(c *agentproto.Call) {
 	}
 	c.Send(&agentproto.Empty{})
 	got, _ := io.ReadAll(input{c})
+	if a.dialled != nil {
+		a.dialled(got)
+	}
 	c.Write(agentproto.ChanOut, append([]byte("got "), got...))
 	c.CloseWrite(agentproto.ChanOut)
 	c.End(&agentproto.Empty{})

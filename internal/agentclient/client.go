@@ -10,7 +10,10 @@ package agentclient
 import (
 	"context"
 	"io"
+	"maps"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
@@ -23,6 +26,7 @@ type Client struct {
 	mu         sync.Mutex
 	closed     bool // no more goroutines
 	goroutines sync.WaitGroup
+	conns      map[*Conn]struct{} // whose goroutines may wait for their users
 }
 
 // Connect does the handshake over rwc, which the client then owns, also when
@@ -51,20 +55,25 @@ func (c *Client) Ping(ctx context.Context) error { return c.conn.Ping(ctx) }
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
+	conns := slices.Collect(maps.Keys(c.conns))
 	c.mu.Unlock()
 	err := c.conn.Close()
+	for _, conn := range conns {
+		conn.lose()
+	}
 	c.goroutines.Wait()
 	return err
 }
 
 // spawn runs f on a goroutine that Close waits for. After Close, whose end of
-// the stream leaves f nothing to do, it does nothing.
-func (c *Client) spawn(f func()) {
+// the stream leaves f nothing to do, it does nothing and returns false.
+func (c *Client) spawn(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
 		c.goroutines.Go(f)
 	}
+	return !c.closed
 }
 
 // Processes lists the processes the agent has started and still knows.
@@ -86,6 +95,12 @@ func (c *Client) Signal(ctx context.Context, id uint64, signal uint32, group boo
 // is left.
 func (c *Client) Kill(ctx context.Context, id uint64) error {
 	return c.request(ctx, agentproto.MethodKill, &agentproto.KillRequest{ID: id}, &agentproto.Empty{})
+}
+
+// KillAfter sets a process's timeout, from now, in place of the one it has.
+func (c *Client) KillAfter(ctx context.Context, id uint64, d time.Duration) error {
+	req := agentproto.KillRequest{ID: id, AfterMillis: uint64(max(d, time.Millisecond).Milliseconds())}
+	return c.request(ctx, agentproto.MethodKill, &req, &agentproto.Empty{})
 }
 
 // Resize changes the size of a process's terminal.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -26,14 +27,14 @@ func TestRequests(t *testing.T) {
 	}
 	size := agentproto.WinSize{Rows: 24, Cols: 80}
 	for _, err := range []error{
-		c.Signal(ctx, 7, 15, true), c.Kill(ctx, 7), c.Resize(ctx, 7, size), c.Ping(ctx), c.Shutdown(ctx),
+		c.Signal(ctx, 7, 15, true), c.Kill(ctx, 7), c.KillAfter(ctx, 7, 1500*time.Millisecond), c.Resize(ctx, 7, size), c.Ping(ctx), c.Shutdown(ctx),
 	} {
 		if err != nil {
 			t.Error(err)
 		}
 	}
 	want := []agentproto.Message{
-		&agentproto.SignalRequest{ID: 7, Signal: 15, Group: true}, &agentproto.KillRequest{ID: 7},
+		&agentproto.SignalRequest{ID: 7, Signal: 15, Group: true}, &agentproto.KillRequest{ID: 7}, &agentproto.KillRequest{ID: 7, AfterMillis: 1500},
 		&agentproto.ResizeRequest{ID: 7, Size: size}, &agentproto.Empty{},
 	}
 	a.mu.Lock()

@@ -7,10 +7,11 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
-// A Stream is a connection to a server inside the sandbox. It may be read and
+// A Stream is a connection to a program inside the sandbox. It may be read and
 // written at the same time.
 type Stream struct {
-	call *agentproto.Call
+	client *Client
+	call   *agentproto.Call
 }
 
 // Dial connects to a TCP port on the sandbox's loopback. It fails with
@@ -20,7 +21,7 @@ func (c *Client) Dial(ctx context.Context, port uint16) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Stream{call: call}, nil
+	return &Stream{client: c, call: call}, nil
 }
 
 // Read returns what the server sent, and io.EOF after its last byte.

@@ -58,18 +58,47 @@ func (c *Client) ReadFile(ctx context.Context, path string, w io.Writer) (int64,
 	return c.read(ctx, agentproto.ReadRequest{Path: path}, w)
 }
 
+// Find looks for files that were made or changed since a moment.
+func (c *Client) Find(ctx context.Context, req agentproto.FindRequest) (agentproto.Found, error) {
+	var found agentproto.Found
+	err := c.request(ctx, agentproto.MethodFind, &req, &found)
+	return found, err
+}
+
+// ReadBelow returns the content of a regular file that lies below a folder, without
+// following a link on the way there. A file of more than limit bytes fails with
+// CodeTooLarge.
+func (c *Client) ReadBelow(ctx context.Context, folder, path string, limit int64) ([]byte, error) {
+	return c.readAll(ctx, agentproto.ReadRequest{Path: path, Below: folder}, limit)
+}
+
 // ReadAll returns a regular file's content. A file of more than limit bytes fails
 // with CodeTooLarge.
 func (c *Client) ReadAll(ctx context.Context, path string, limit int64) ([]byte, error) {
-	var buf bytes.Buffer
-	n, err := c.read(ctx, agentproto.ReadRequest{Path: path, Length: uint64(limit) + 1}, &buf)
-	if err != nil {
+	return c.readAll(ctx, agentproto.ReadRequest{Path: path}, limit)
+}
+
+func (c *Client) readAll(ctx context.Context, req agentproto.ReadRequest, limit int64) ([]byte, error) {
+	buf := bounded{room: limit}
+	req.Length = uint64(limit) + 1
+	if _, err := c.read(ctx, req, &buf); err != nil {
 		return nil, err
 	}
-	if n > limit {
-		return nil, &agentproto.Error{Code: agentproto.CodeTooLarge, Msg: "the file is larger than what may be read into memory"}
+	return buf.content.Bytes(), nil
+}
+
+// bounded is a buffer that takes no more than it has room for, whatever an agent sends.
+type bounded struct {
+	content bytes.Buffer
+	room    int64
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if int64(len(p)) > b.room {
+		return 0, &agentproto.Error{Code: agentproto.CodeTooLarge, Msg: "the file is larger than what may be read into memory"}
 	}
-	return buf.Bytes(), nil
+	b.room -= int64(len(p))
+	return b.content.Write(p)
 }
 
 func (c *Client) read(ctx context.Context, req agentproto.ReadRequest, w io.Writer) (int64, error) {

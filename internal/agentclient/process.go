@@ -22,6 +22,9 @@ type Process struct {
 	stdin   stdin
 	stdout  output
 	stderr  output
+	control output
+
+	controlOffset uint64 // of the first byte that control gets
 
 	detached atomic.Bool
 	waiting  chan struct{} // holds a token while somebody receives the exit
@@ -40,7 +43,7 @@ func (c *Client) Start(ctx context.Context, req agentproto.StartRequest) (*Proce
 	if err != nil {
 		return nil, err
 	}
-	p := c.newProcess(call, req.Stdin || req.PTY != nil)
+	p := c.newProcess(call, req.Stdin || req.Control || req.PTY != nil)
 	if _, err := call.Recv(ctx, &p.started); err != nil {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			c.spawn(p.killOnceStarted)
@@ -66,6 +69,7 @@ func (p *Process) killOnceStarted() {
 // at the offsets of the request. It fails with CodeLost when that is no longer possible.
 func (c *Client) Attach(ctx context.Context, req agentproto.AttachRequest) (*Process, error) {
 	p := c.newProcess(nil, true)
+	p.controlOffset = req.ControlOffset
 	call, err := c.open(ctx, agentproto.MethodAttach, &req, &p.started)
 	if err != nil {
 		return nil, err
@@ -84,6 +88,7 @@ func (c *Client) newProcess(call *agentproto.Call, hasStdin bool) *Process {
 	p.stdin = stdin{p: p, absent: !hasStdin}
 	p.stdout = output{p: p, ch: agentproto.ChanOut}
 	p.stderr = output{p: p, ch: agentproto.ChanErr}
+	p.control = output{p: p, ch: agentproto.ChanControl}
 	return p
 }
 
@@ -153,6 +158,9 @@ func (p *Process) Resize(ctx context.Context, size agentproto.WinSize) error {
 func (p *Process) Offsets() (out, err uint64) {
 	return p.started.OutOffset + p.stdout.read.Load(), p.started.ErrOffset + p.stderr.read.Load()
 }
+
+// ControlOffset is what Offsets is, of Control.
+func (p *Process) ControlOffset() uint64 { return p.controlOffset + p.control.read.Load() }
 
 // Detach lets the process go on without this client. Output that has arrived and
 // was not read stays with the agent, for an Attach.

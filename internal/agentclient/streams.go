@@ -15,6 +15,12 @@ func (p *Process) Stdout() io.Reader { return &p.stdout }
 // into stdout.
 func (p *Process) Stderr() io.Reader { return &p.stderr }
 
+// Control is what a process with StartRequest.Control writes to descriptor 4.
+func (p *Process) Control() io.Reader { return &p.control }
+
+// Requests feeds descriptor 3 of such a process, as Stdin does another one's input.
+func (p *Process) Requests() io.WriteCloser { return &p.stdin }
+
 // Stdin feeds the process's standard input. A Write waits while the process does
 // not read, and fails with [io.ErrClosedPipe] once it has ended, or when it was
 // started without standard input.
