@@ -117,7 +117,7 @@ func (a *Agent) sayHello() error {
 	if _, err := unix.Getrandom(instance[:], 0); err != nil {
 		return fmt.Errorf("get random bytes: %w", err)
 	}
-	caps := append([]string{"pty"}, a.opts.Capabilities...)
+	caps := append([]string{"pty", "control"}, a.opts.Capabilities...)
 	if a.opts.UseLandlock {
 		caps = append(caps, "landlock")
 	}

@@ -24,8 +24,11 @@ func (a *Agent) serveAttach(call *agentproto.Call) error {
 	if err != nil {
 		return err
 	}
-	return p.attach(call, req.OutOffset, req.ErrOffset)
+	return p.attach(call, req.OutOffset, req.ErrOffset, req.ControlOffset)
 }
+
+// outputChannel is the channel of the output with that index.
+func outputChannel(i int) agentproto.Channel { return agentproto.ChanOut + agentproto.Channel(i) }
 
 // attach gives the process to a call, in the place of the one it had, and returns
 // when the call has ended.
@@ -69,7 +72,7 @@ func (p *process) takeOver(att *attachment, offsets []uint64) error {
 		switch {
 		case o == nil && offsets[i] == 0:
 		case o == nil:
-			return failf(agentproto.CodeLost, "process %d has no separate stderr to resume", p.id)
+			return failf(agentproto.CodeLost, "process %d has no channel %d to resume", p.id, outputChannel(i))
 		case !o.has(offsets[i]):
 			start, end := o.bounds()
 			return failf(agentproto.CodeLost, "output of process %d at offset %d is no longer known: %d to %d is kept", p.id, offsets[i], start, end)
@@ -113,14 +116,14 @@ func (p *process) deliver(call *agentproto.Call, offsets []uint64) {
 	for i, o := range p.outputs {
 		if o != nil {
 			// An error means that the call is gone, which Done tells.
-			sending.Go(func() { _ = o.send(call, agentproto.ChanOut+agentproto.Channel(i), offsets[i]) })
+			sending.Go(func() { _ = o.send(call, outputChannel(i), offsets[i]) })
 		}
 	}
 	go func() { sending.Wait(); close(sent) }()
 	acknowledge := func() {
 		for i, o := range p.outputs {
 			if o != nil {
-				o.release(offsets[i] + call.Acked(agentproto.ChanOut+agentproto.Channel(i)))
+				o.release(offsets[i] + call.Acked(outputChannel(i)))
 			}
 		}
 	}
@@ -157,9 +160,10 @@ func (p *process) finalExit() agentproto.Exit {
 			continue
 		}
 		o.mu.Lock()
-		if i == 0 {
+		switch outputChannel(i) {
+		case agentproto.ChanOut:
 			exit.OutTotal, exit.OutCut = o.total, o.cut
-		} else {
+		case agentproto.ChanErr:
 			exit.ErrTotal, exit.ErrCut = o.total, o.cut
 		}
 		o.mu.Unlock()
@@ -176,7 +180,7 @@ func (p *process) finalCPU() uint64 {
 	}
 }
 
-// feed writes what the call sends to the process's stdin. A process that has closed
+// feed writes what the call sends to the process's stdin or control pipe. A process that has closed
 // it does not care for the rest.
 func (p *process) feed(call *agentproto.Call) {
 	buf := make([]byte, 4<<10)

@@ -104,7 +104,11 @@ func (a *Agent) serveKill(call *agentproto.Call) error {
 	if err != nil {
 		return err
 	}
-	p.kill(agentproto.KilledByRequest)
+	if req.AfterMillis > 0 {
+		p.killAfter(req.AfterMillis)
+	} else {
+		p.kill(agentproto.KilledByRequest)
+	}
 	return call.End(&agentproto.Empty{})
 }
 

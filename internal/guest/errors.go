@@ -21,6 +21,7 @@ var steps = [...]string{
 	stepDir:        "enter its working folder",
 	stepNoNewPrivs: "set no_new_privs",
 	stepLandlock:   "restrict it with Landlock",
+	stepControl:    "set up its control pipes",
 	stepSeccomp:    "load its seccomp filter",
 	stepExec:       "execute it",
 }

@@ -52,6 +52,7 @@ const (
 	stepDir
 	stepNoNewPrivs
 	stepLandlock
+	stepControl
 	stepSeccomp
 	stepExec
 )
@@ -87,6 +88,8 @@ type launch struct {
 	keep       []uintptr // descriptors the supervisor keeps, ascending, from 3 on
 	status     uintptr
 	stdio      [3]uintptr
+	hasControl bool
+	control    [2]uintptr // what become descriptors 3 and 4
 	ctty       bool
 	rlimits    []rlimit
 	procFD     uintptr
@@ -329,6 +332,25 @@ program:
 		}
 	}
 	unix.RawSyscall(unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>33, unix.CLOSE_RANGE_CLOEXEC) // all are close-on-exec already
+	if l.hasControl {
+		// What is still needed first goes out of the way of descriptors 3 and 4.
+		step = uintptr(stepControl)
+		if n, _, err = unix.RawSyscall(unix.SYS_FCNTL, uintptr(l.pipe[1]), unix.F_DUPFD_CLOEXEC, 5); err != 0 {
+			goto programFailed
+		}
+		l.pipe[1] = int32(n)
+		for i = 0; i < 2; i++ {
+			if n, _, err = unix.RawSyscall(unix.SYS_FCNTL, l.control[i], unix.F_DUPFD_CLOEXEC, 5); err != 0 {
+				goto programFailed
+			}
+			l.control[i] = n
+		}
+		for i = 0; i < 2; i++ {
+			if _, _, err = unix.RawSyscall(unix.SYS_DUP3, l.control[i], 3+i, 0); err != 0 {
+				goto programFailed
+			}
+		}
+	}
 	unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&l.mask)), 0, 8, 0, 0)
 	if l.seccomp != nil {
 		step = uintptr(stepSeccomp)

@@ -3,6 +3,7 @@
 package guest_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -57,6 +58,45 @@ func TestTimeoutLeavesNothing(t *testing.T) {
 				t.Errorf("%s: after %v: %+v", name, took, r)
 			}
 		}
+	})
+}
+
+// TestTimeoutFromNow: a timeout that is set later counts from then, in place of the first.
+func TestTimeoutFromNow(t *testing.T) {
+	eachMode(t, func(t *testing.T, a *testAgent) {
+		req := sh("sleep 600 & echo; read -r line; sleep 600")
+		req.TimeoutMillis = 600_000
+		p, err := a.client.Start(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.client.KillAfter(t.Context(), p.ID(), 50*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		r, err := collect(t.Context(), p)
+		if err != nil || r.exit.Reason != agentproto.KilledTimeout || r.exit.Signal != 9 {
+			t.Errorf("%+v: %v", r, err)
+		}
+		// What has ended leaves alone what it was told to leave.
+		req = sh("sleep 600 & echo $!")
+		req.KeepChildren = true
+		if p, err = a.client.Start(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		kept, err := collect(t.Context(), p)
+		if err != nil || kept.exit.Code != 0 {
+			t.Fatalf("%+v: %v", kept, err)
+		}
+		if err := a.client.KillAfter(t.Context(), p.ID(), time.Millisecond); err != nil {
+			var gone *agentproto.Error
+			if !errors.As(err, &gone) || gone.Code != agentproto.CodeNotFound {
+				t.Error(err)
+			}
+		}
+		if r := a.run(sh("sleep 0.2; kill -0 " + strings.TrimSpace(kept.out))); r.exit.Code != 0 {
+			t.Errorf("a child that was to be kept: %+v", r)
+		}
+		a.run(sh("kill -9 " + strings.TrimSpace(kept.out)))
 	})
 }
 

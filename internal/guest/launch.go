@@ -56,6 +56,9 @@ func (a *Agent) prepare(req *agentproto.StartRequest) (*launch, error) {
 		l.oomDump = a.caps && a.uid != 0
 		l.oomFSUID = uintptr(a.uid)
 	}
+	if req.Control && (req.Stdin || req.PTY != nil) {
+		return nil, failf(agentproto.CodeBadRequest, "a process with control pipes has neither stdin nor a terminal")
+	}
 	if l.rlimits, err = a.limits(req.Rlimits); err != nil {
 		return nil, err
 	}
@@ -144,6 +147,9 @@ func (l *launch) keepOnly() {
 	l.keep = []uintptr{l.status, l.procFD, l.stdio[0], l.stdio[1], l.stdio[2]}
 	if l.restrict {
 		l.keep = append(l.keep, l.landlock)
+	}
+	if l.hasControl {
+		l.keep = append(l.keep, l.control[0], l.control[1])
 	}
 	slices.Sort(l.keep)
 }

@@ -24,8 +24,8 @@ type process struct {
 	oomBefore  uint64 // the kernel's count of kills for memory at the start
 	timer      *time.Timer
 
-	outputs [2]*output // of ChanOut and ChanErr; the latter nil when merged
-	stdin   *os.File   // nil without
+	outputs [3]*output // of ChanOut, ChanErr and ChanControl; nil: merged or without
+	stdin   *os.File   // what ChanIn is written to; nil without
 	tty     bool
 	status  *os.File // the supervisor's records
 
@@ -52,10 +52,7 @@ type process struct {
 // start sets everything going once the supervisor has reported that the program runs.
 func (p *process) start() {
 	if ms := p.req.TimeoutMillis; ms > 0 {
-		d := time.Duration(min(ms, uint64(1<<62/time.Millisecond))) * time.Millisecond
-		p.mu.Lock()
-		p.timer = time.AfterFunc(d, func() { p.kill(agentproto.KilledTimeout) })
-		p.mu.Unlock()
+		p.killAfter(ms)
 	}
 	for _, o := range p.outputs {
 		if o != nil {
@@ -77,6 +74,9 @@ func (p *process) watch() {
 		switch rec.kind {
 		case recExited:
 			p.mainEnded(rec)
+			// A kill that goes on may have missed a child that moves to the
+			// supervisor only now.
+			signalled(p.reaped)
 			if rec.none != 0 {
 				p.allGone()
 			} else if !p.req.KeepChildren {
@@ -92,11 +92,11 @@ func (p *process) watch() {
 	p.agent.orphans.reap(p.supervisor)
 	p.mu.Lock()
 	lost := p.running
+	p.stopTimer()
 	p.running = false
 	p.mu.Unlock()
 	if lost {
 		// Somebody killed the supervisor: what became of the program was not seen.
-		p.stopTimer()
 		p.exit = agentproto.Exit{WallMicros: uint64(time.Since(p.started).Microseconds()), Reason: p.killReason()}
 		p.countOOM(&p.exit)
 	}
@@ -125,8 +125,8 @@ func (p *process) mainEnded(rec record) {
 		exit.Code = uint32(ws.ExitStatus())
 	}
 	p.countOOM(&exit)
-	p.stopTimer()
 	p.mu.Lock()
+	p.stopTimer()
 	p.running = false
 	if exit.Signal != uint32(unix.SIGKILL) && p.reason != agentproto.KilledOutputLimit {
 		p.reason = agentproto.NotKilled // it had ended before the kill reached it
@@ -143,9 +143,8 @@ func (p *process) countOOM(exit *agentproto.Exit) {
 	}
 }
 
+// stopTimer needs mu.
 func (p *process) stopTimer() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.timer != nil {
 		p.timer.Stop()
 	}
@@ -218,6 +217,18 @@ func (p *process) kill(reason agentproto.KillReason) {
 	}
 	p.mu.Unlock()
 	p.killRest()
+}
+
+// killAfter sets the process's timeout, from now, in place of the one it has.
+func (p *process) killAfter(millis uint64) {
+	d := time.Duration(min(millis, uint64(1<<62/time.Millisecond))) * time.Millisecond
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.running {
+		return // it has ended; what it left is not its timeout's
+	}
+	p.stopTimer()
+	p.timer = time.AfterFunc(d, func() { p.kill(agentproto.KilledTimeout) })
 }
 
 func (p *process) killRest() {

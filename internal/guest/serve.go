@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/guest/accept"
 )
 
 // helloPatience is how long a client that has connected may take to say hello.
@@ -43,7 +44,7 @@ func (a *Agent) ServeListener(fd int, admit func(*os.File) (leave func(), err er
 	var streams sync.WaitGroup
 	defer streams.Wait()
 	for {
-		conn, err := accept(raw.Read)
+		conn, err := accept.Next(raw, "stream")
 		if err != nil {
 			return fmt.Errorf("accept a stream: %w", err)
 		}
@@ -59,34 +60,5 @@ func (a *Agent) ServeListener(fd int, admit func(*os.File) (leave func(), err er
 			// The client sees why its own stream ended.
 			_ = a.ServeConn(conn, helloPatience)
 		})
-	}
-}
-
-// acceptPause is how long accepting rests when a limit of descriptors or memory is
-// reached.
-const acceptPause = 50 * time.Millisecond
-
-// accept waits by the runtime's poller for a connection.
-func accept(wait func(func(fd uintptr) bool) error) (*os.File, error) {
-	for {
-		conn, failed := -1, error(nil)
-		err := wait(func(fd uintptr) bool {
-			conn, _, failed = unix.Accept4(int(fd), unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
-			return failed != unix.EAGAIN
-		})
-		switch {
-		case err != nil:
-			return nil, err
-		case failed == unix.EINTR, failed == unix.ECONNABORTED:
-			continue
-		case failed == unix.EMFILE, failed == unix.ENFILE, failed == unix.ENOBUFS, failed == unix.ENOMEM:
-			// Nothing tells when there is room again, and giving up would make
-			// the sandbox unreachable.
-			time.Sleep(acceptPause)
-			continue
-		case failed != nil:
-			return nil, failed
-		}
-		return os.NewFile(uintptr(conn), "stream"), nil
 	}
 }

@@ -38,7 +38,7 @@ func (a *Agent) serveStart(call *agentproto.Call) error {
 		go p.kill(agentproto.KilledByRequest)
 	}
 	p.start()
-	return p.attach(call, 0, 0)
+	return p.attach(call, 0, 0, 0)
 }
 
 // start writes the request's files and starts its program.
@@ -129,10 +129,9 @@ func (c *childEnds) close() {
 	*c = nil
 }
 
-// openStreams makes the program's stdin, stdout and stderr.
+// openStreams makes the program's stdin, stdout and stderr, and its control pipes.
 func (p *process) openStreams(l *launch, size *agentproto.WinSize) (ends *childEnds, err error) {
 	ends = new(childEnds)
-	buffer := p.agent.opts.BufferSize
 	if size != nil {
 		master, slave, err := openPTY(*size)
 		if err != nil {
@@ -142,7 +141,7 @@ func (p *process) openStreams(l *launch, size *agentproto.WinSize) (ends *childE
 		l.stdio = [3]uintptr{uintptr(slave), uintptr(slave), uintptr(slave)}
 		l.ctty = true
 		p.stdin = master
-		p.outputs[0], err = newOutput(master, true, buffer, p.grant)
+		p.outputs[0], err = newOutput(master, true, p.agent.opts.BufferSize, p.grant)
 		return ends, err
 	}
 	l.stdio[0] = uintptr(p.agent.null)
@@ -155,23 +154,47 @@ func (p *process) openStreams(l *launch, size *agentproto.WinSize) (ends *childE
 		*ends = append(*ends, theirs)
 		l.stdio[0] = uintptr(theirs)
 	}
-	for i := range p.outputs {
-		if i == 1 && p.req.Merge {
-			l.stdio[2] = l.stdio[1]
-			break
-		}
-		ours, theirs, err := newPipe(false)
-		if err != nil {
-			return ends, err
-		}
-		*ends = append(*ends, theirs)
-		l.stdio[1+i] = uintptr(theirs)
-		if p.outputs[i], err = newOutput(ours, false, buffer, p.grant); err != nil {
-			ours.Close()
-			return ends, err
-		}
+	if l.stdio[1], err = p.openOutput(ends, 0, p.grant); err != nil {
+		return ends, err
+	}
+	if p.req.Merge {
+		l.stdio[2] = l.stdio[1]
+	} else if l.stdio[2], err = p.openOutput(ends, 1, p.grant); err != nil {
+		return ends, err
+	}
+	if p.req.Control {
+		return ends, p.openControl(l, ends)
 	}
 	return ends, nil
+}
+
+// openOutput makes the pipe of one of the program's outputs and returns its end.
+func (p *process) openOutput(ends *childEnds, i int, grant func(int) int) (uintptr, error) {
+	ours, theirs, err := newPipe(false)
+	if err != nil {
+		return 0, err
+	}
+	*ends = append(*ends, theirs)
+	if p.outputs[i], err = newOutput(ours, false, p.agent.opts.BufferSize, grant); err != nil {
+		ours.Close()
+		return 0, err
+	}
+	return uintptr(theirs), nil
+}
+
+// openControl makes the pipes that become the program's descriptors 3 and 4.
+func (p *process) openControl(l *launch, ends *childEnds) error {
+	ours, theirs, err := newPipe(true)
+	if err != nil {
+		return err
+	}
+	p.stdin = ours
+	*ends = append(*ends, theirs)
+	l.control[0] = uintptr(theirs)
+	unlimited := func(n int) int { return n }
+	l.control[1], err = p.openOutput(ends, 2, unlimited)
+	l.hasControl = true
+	return err
 }
 
 // newPipe makes a pipe whose one end the runtime's poller serves; the program's end

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -26,15 +27,11 @@ func (s *Service) serveRead(call *agentproto.Call) error {
 	if err := request(call, &req); err != nil {
 		return err
 	}
-	p, err := s.absolute(req.Path)
-	if err != nil {
-		return err
-	}
-	fd, err := s.open(p, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	fd, err := s.openToRead(&req)
 	if err != nil {
 		return pathError("read", req.Path, err)
 	}
-	f := os.NewFile(uintptr(fd), p)
+	f := os.NewFile(uintptr(fd), req.Path)
 	defer f.Close()
 	st, err := regular(fd)
 	if err != nil {
@@ -44,7 +41,7 @@ func (s *Service) serveRead(call *agentproto.Call) error {
 	if req.Offset > maxOffset || req.Length > maxOffset-req.Offset {
 		return failf(agentproto.CodeBadRequest, "read %q: offset %d and length %d are beyond any file", req.Path, req.Offset, req.Length)
 	}
-	if err := call.Send(fileInfo(path.Base(p), &st)); err != nil {
+	if err := call.Send(fileInfo(path.Base(req.Path), &st)); err != nil {
 		return err
 	}
 	length := int64(req.Length)
@@ -58,6 +55,31 @@ func (s *Service) serveRead(call *agentproto.Call) error {
 		return err
 	}
 	return call.End(&agentproto.Empty{})
+}
+
+// openToRead opens the file of a request.
+func (s *Service) openToRead(req *agentproto.ReadRequest) (int, error) {
+	const flags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
+	if req.Below == "" {
+		p, err := s.absolute(req.Path)
+		if err != nil {
+			return -1, err
+		}
+		return s.open(p, flags, 0)
+	}
+	if _, err := s.absolute(req.Path); err != nil {
+		return -1, err
+	}
+	folder, err := s.absolute(req.Below)
+	if err != nil {
+		return -1, err
+	}
+	dir, err := s.open(strings.TrimRight(folder, "/"), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(dir)
+	return openat2(dir, req.Path, flags|unix.O_NOFOLLOW, 0, beneath)
 }
 
 // onlyReader and onlyWriter hide what would make io.CopyBuffer leave its buffer aside.
@@ -132,10 +154,24 @@ func (s *Service) create(req *agentproto.WriteRequest) (*os.File, error) {
 
 const writeFlags = unix.O_WRONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
 
+// makeFolder makes a folder and those above it that are missing.
+func (s *Service) makeFolder(path string) error {
+	p, err := s.absolute(path)
+	if err != nil {
+		return err
+	}
+	return s.mkdirAll(strings.TrimRight(p, "/"), 0o755)
+}
+
 // WriteInline writes small files, making missing folders. What was written before
 // a failure stays.
 func (s *Service) WriteInline(files []agentproto.InlineFile) error {
 	for _, file := range files {
+		if strings.HasSuffix(file.Path, "/") {
+			// Whoever needs it finds it missing: it is no reason not to start.
+			_ = s.makeFolder(file.Path)
+			continue
+		}
 		mode := file.Mode & 0o777
 		if mode == 0 {
 			mode = 0o600

@@ -123,7 +123,7 @@ func tunnel(call *agentproto.Call, conn *os.File) error {
 		if err == nil {
 			err = call.CloseWrite(agentproto.ChanOut)
 		} else {
-			err = failf(codeOf(err), "the connection to the server in the sandbox broke: %v", err)
+			err = failf(codeOf(err), "the connection inside the sandbox broke: %v", err)
 			// Wakes the other direction. It fails when the call has ended already.
 			_ = call.Fail(agentproto.CodeInternal, err.Error())
 		}

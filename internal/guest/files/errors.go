@@ -50,7 +50,7 @@ func codeOf(err error) agentproto.ErrorCode {
 		return agentproto.CodeBadRequest
 	case unix.EFBIG:
 		return agentproto.CodeTooLarge
-	case unix.EMFILE, unix.ENFILE, unix.EAGAIN, unix.EBUSY:
+	case unix.EMFILE, unix.ENFILE, unix.EAGAIN, unix.EBUSY, unix.EADDRINUSE:
 		return agentproto.CodeBusy
 	}
 	return agentproto.CodeInternal

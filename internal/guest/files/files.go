@@ -30,6 +30,7 @@ type Options struct {
 type Service struct {
 	root    int // O_PATH descriptor
 	workdir string
+	conns   connections
 }
 
 // New returns a service. It opens the root at once, so it is called after the
@@ -59,6 +60,8 @@ func (s *Service) ServeCall(call *agentproto.Call) bool {
 		err = s.serveStat(call)
 	case agentproto.MethodList:
 		err = s.serveList(call)
+	case agentproto.MethodFind:
+		err = s.serveFind(call)
 	case agentproto.MethodMkdir:
 		err = s.serveMkdir(call)
 	case agentproto.MethodRemove:
@@ -79,6 +82,10 @@ func (s *Service) ServeCall(call *agentproto.Call) bool {
 		err = s.serveWatch(call)
 	case agentproto.MethodDial:
 		err = s.serveDial(call)
+	case agentproto.MethodListen:
+		err = s.serveListen(call)
+	case agentproto.MethodAccept:
+		err = s.serveAccept(call)
 	default:
 		return false
 	}
