@@ -1,0 +1,113 @@
+package collect
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/llmsandbox/llmsandbox/artifact"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+// captures takes what is in the capture folder.
+func (t *taker) captures(folder captureFolder) error {
+	if folder.dropped {
+		if err := t.notes(); err != nil {
+			return err
+		}
+	}
+	if folder.unfinished > 0 {
+		t.drop("%d artifacts were left out: they were not whole when the run ended", folder.unfinished)
+	}
+	var last int64
+	for _, c := range folder.entries {
+		// The numbers order what one capture wrote, the times tell the rest.
+		last = max(last, c.at)
+		if !t.room() {
+			continue
+		}
+		if err := t.capture(c.number, last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// capture takes one artifact of the capture folder.
+func (t *taker) capture(number string, at int64) error {
+	data, err := t.client.ReadBelow(t.ctx, t.request.Capture, number+".json", maxDescription)
+	var refused *agentproto.Error
+	if errors.As(err, &refused) {
+		t.drop("artifact %s was left out: its description cannot be read: %s", number, line(refused.Msg))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	d, err := describe(data)
+	if err != nil {
+		t.drop("artifact %s was left out: %s", number, line(err.Error()))
+		return nil
+	}
+	a := d.artifact
+	content, ok, err := t.read(t.request.Capture, number+".data", a.Name)
+	if err != nil || !ok {
+		return err
+	}
+	if d.badChart {
+		t.drop("the chart data of %s was left out: it is not of the form", a.Name)
+	}
+	a.Data, a.MIME = content, artifact.Verify(a.MIME, content)
+	if size := artifact.SizeOf(a.MIME, content); size.Width > 0 {
+		a.Width, a.Height, a.DPI = size.Width, size.Height, cmp.Or(size.DPI, a.DPI)
+	}
+	for i, also := range d.also {
+		if also.file != number+"."+strconv.Itoa(i+1)+".data" {
+			t.drop("a further form of %s was left out: it is named %q", a.Name, line(also.file))
+			continue
+		}
+		form, ok, err := t.read(t.request.Capture, also.file, "a further form of "+a.Name)
+		if err != nil {
+			return err
+		}
+		if ok {
+			a.Also = append(a.Also, artifact.Form{MIME: artifact.Verify(also.mime, form), Data: form})
+		}
+	}
+	t.captured[sha256.Sum256(content)] = true
+	t.taken = append(t.taken, taken{at, a})
+	return nil
+}
+
+// Bounds of the note of what a capture dropped.
+const (
+	maxNote  = 16 << 10
+	maxNotes = 8
+)
+
+// notes takes what the capture says it left out.
+func (t *taker) notes() error {
+	data, err := t.client.ReadBelow(t.ctx, t.request.Capture, "dropped", maxNote)
+	var refused *agentproto.Error
+	if errors.As(err, &refused) {
+		t.drop("the capture left something out; what that was cannot be read: %s", line(refused.Msg))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	said := map[string]bool{}
+	for note := range strings.Lines(string(data)) {
+		if note = line(note); note == "" || said[note] {
+			continue
+		}
+		if said[note] = true; len(said) > maxNotes {
+			t.more++
+			continue
+		}
+		t.drop("%s", note)
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package collect
+
+import (
+	"path"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxName is the longest name of an artifact, in bytes.
+const maxName = 200
+
+// line makes a text fit for one line of a title or label: no control characters, bounded.
+func line(s string) string {
+	if len(s) > 8*maxText {
+		s = s[:8*maxText]
+	}
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	if utf8.RuneCountInString(s) > maxText {
+		s = string([]rune(s)[:maxText-1]) + "…"
+	}
+	return strings.TrimSpace(s)
+}
+
+// fileName makes a base name out of any path that every file system takes and that is
+// no option, hidden or special. What is left of nothing is "artifact".
+func fileName(p string) string {
+	if len(p) > 4096 {
+		p = p[len(p)-4096:]
+	}
+	p = strings.ToValidUTF8(p, "_")
+	if i := strings.LastIndexAny(p, `/\`); i >= 0 {
+		p = p[i+1:]
+	}
+	p = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || strings.ContainsRune(`<>:"|?*`, r) {
+			return '_'
+		}
+		return r
+	}, p)
+	p = strings.Trim(strings.TrimLeft(p, ".-"), " ")
+	p = strings.TrimRight(p, ". ")
+	if ext := path.Ext(p); len(p) > maxName {
+		if len(ext) > 20 {
+			ext = ""
+		}
+		p = strings.ToValidUTF8(p[:maxName-len(ext)], "") + ext
+	}
+	if p == "" || reserved(p) {
+		return "artifact" + path.Ext(p)
+	}
+	return p
+}
+
+// reserved tells whether a name is a device of Windows.
+func reserved(name string) bool {
+	stem, _, _ := strings.Cut(strings.ToLower(name), ".")
+	switch strings.TrimRight(stem, " ") {
+	case "con", "prn", "aux", "nul":
+		return true
+	}
+	return len(stem) == 4 && (strings.HasPrefix(stem, "com") || strings.HasPrefix(stem, "lpt")) && stem[3] >= '0' && stem[3] <= '9'
+}
