@@ -1,0 +1,88 @@
+package egress
+
+import (
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// An Attempt is one try of a sandbox to reach something.
+type Attempt struct {
+	Time time.Time
+	// Protocol is "http" for a request in plain HTTP, "connect" or "socks5" for a tunnel;
+	// empty when it did not get so far as to say.
+	Protocol string
+	// Name is the host asked for, as it was asked; Address what was dialled, if it was.
+	Name    string
+	Address netip.Addr
+	Port    uint16
+	Allowed bool
+	// Reason says why not, or what went wrong with what was allowed.
+	Reason string
+	// Sent and Received are bytes from and to the sandbox: of a request the bodies', of
+	// a tunnel all that went through it.
+	Sent, Received int64
+	// Duration is from the request to the connection's end; 0 while it is open.
+	Duration time.Duration
+}
+
+// An attempt is an Attempt under way. One goroutine has it, but for the counts and
+// the reason.
+type attempt struct {
+	Attempt
+	p              *Proxy
+	sent, received atomic.Int64
+	mu             sync.Mutex // of Reason
+}
+
+func (p *Proxy) begin(protocol, name string, port uint16) *attempt {
+	a := &attempt{Attempt: Attempt{Time: time.Now(), Protocol: protocol, Name: printable(name), Port: port}, p: p}
+	a.publish()
+	return a
+}
+
+// opened notes that there is a connection.
+func (a *attempt) opened(up *upstream) {
+	a.Allowed, a.Address = true, up.addr
+	a.publish()
+}
+
+// failed notes why nothing came of it. What was allowed and failed stays allowed.
+func (a *attempt) failed(err error) {
+	a.Allowed = refusalOf(err) == nil
+	a.note(err.Error())
+}
+
+// note adds to the reason, what is not there already.
+func (a *attempt) note(what string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if strings.Contains(a.Reason, what) || len(a.Reason) > 500 {
+		return
+	}
+	if a.Reason != "" {
+		a.Reason += "; "
+	}
+	a.Reason += what
+}
+
+// end logs it.
+func (a *attempt) end() {
+	a.Duration = max(time.Since(a.Time), 1)
+	a.Sent, a.Received = a.sent.Load(), a.received.Load()
+	a.p.cfg.Log(a.Attempt)
+	a.unpublish()
+}
+
+// printable bounds a hostile name and escapes what a terminal would obey.
+func printable(name string) string {
+	name = clip(name)
+	for _, r := range name {
+		if r < ' ' || r == 0x7f || r > '~' {
+			return quoted(name)
+		}
+	}
+	return name
+}

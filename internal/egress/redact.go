@@ -1,0 +1,167 @@
+package egress
+
+import (
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"html"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// echoes are the writings in which a host that hands back what it was sent may hand
+// back the value, and what takes their place: the same writing of the placeholder, of
+// the same length, so that lengths that were announced stay true.
+func (e *entry) echoes() []pair {
+	var out []pair
+	add := func(from, to string) {
+		if len(from) >= MinSecret {
+			out = append(out, fitted(from, to))
+		}
+	}
+	for _, write := range writings {
+		add(write(e.Value), write(e.placeholder))
+	}
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for shift := range 3 {
+			add(core(encoding, e.Value, shift), core(encoding, e.placeholder, shift))
+		}
+	}
+	return out
+}
+
+// writings of a text, the first being the text itself.
+var writings = []func(string) string{
+	func(s string) string { return s },
+	inJSON,
+	func(s string) string { // as encoders that care for HTML write it
+		b, _ := json.Marshal(s) // a string always can be
+		return string(b[1 : len(b)-1])
+	},
+	url.QueryEscape,
+	url.PathEscape,
+	html.EscapeString,
+	func(s string) string { return hex.EncodeToString([]byte(s)) },
+	func(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) },
+}
+
+// inJSON writes s as within the quotes of a JSON string.
+func inJSON(s string) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(s) // a string always can be
+	return b.String()[1 : b.Len()-2]
+}
+
+// core is the part of the base64 of any text with s in it, shift bytes into a group,
+// that depends on s alone.
+func core(encoding *base64.Encoding, s string, shift int) string {
+	whole := encoding.EncodeToString([]byte(strings.Repeat("\x00", shift) + s))
+	first := (shift*8 + 5) / 6
+	last := (shift + len(s)) * 8 / 6
+	return whole[first:last]
+}
+
+// fitted is a pair of equal lengths.
+func fitted(from, to string) pair {
+	if len(to) < len(from) {
+		to += strings.Repeat("*", len(from)-len(to))
+	}
+	return pair{[]byte(from), []byte(to[:len(from)])}
+}
+
+// redact puts placeholders where the response has values. It fails when the response
+// is in an encoding in which they could not be seen.
+func redact(r *http.Response, pairs []pair) error {
+	redactHeader(r.Header, pairs)
+	if r.StatusCode == http.StatusSwitchingProtocols {
+		if both, ok := r.Body.(io.ReadWriteCloser); ok {
+			// A message's last bytes must not wait for the next message.
+			r.Body = &upgraded{newReplacer(both, pairs, 4), both}
+		}
+		return nil
+	}
+	var body io.Reader = r.Body
+	switch encoding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding"))); {
+	case len(r.Header.Values("Content-Encoding")) > 1:
+		return unreadable("several")
+	case encoding == "" || encoding == "identity":
+	case r.ContentLength == 0 || r.Request.Method == http.MethodHead:
+	case encoding == "gzip" || encoding == "x-gzip":
+		r.Header.Del("Content-Encoding")
+		r.Header.Del("Content-Length")
+		r.ContentLength = -1
+		body = &lazyGzip{src: r.Body}
+	default:
+		return unreadable(quoted(clip(encoding)))
+	}
+	r.Body = &redacted{newReplacer(body, pairs, 1), r, pairs}
+	return nil
+}
+
+func unreadable(what string) error {
+	return &Refusal{Code: RefusedUnreadable, what: "the host of a secret answered in an encoding (" + what + ") in which the secret could not be recognised, though none was asked for"}
+}
+
+func redactHeader(h http.Header, pairs []pair) {
+	for name, values := range h {
+		for i, v := range values {
+			values[i] = replaceAll(v, pairs)
+		}
+		if clean := replaceAll(name, pairs); clean != name {
+			delete(h, name)
+			h[http.CanonicalHeaderKey(clean)] = values
+		}
+	}
+}
+
+// redacted is a body without values. At its end the trailers, which are known then,
+// are redacted too.
+type redacted struct {
+	*replacer
+	r     *http.Response
+	pairs []pair
+}
+
+func (b *redacted) Read(p []byte) (int, error) {
+	n, err := b.replacer.Read(p)
+	if err == io.EOF {
+		redactHeader(b.r.Trailer, b.pairs)
+	}
+	return n, err
+}
+
+// Close closes what the host sends.
+func (b *redacted) Close() error {
+	if g, ok := b.src.(*lazyGzip); ok {
+		return g.src.Close()
+	}
+	return b.src.(io.Closer).Close()
+}
+
+// upgraded is a connection whose reading half is redacted.
+type upgraded struct {
+	io.Reader
+	io.WriteCloser
+}
+
+// lazyGzip unpacks, reading nothing before it is read.
+type lazyGzip struct {
+	src io.ReadCloser
+	r   *gzip.Reader
+	err error
+}
+
+func (g *lazyGzip) Read(p []byte) (int, error) {
+	if g.r == nil && g.err == nil {
+		g.r, g.err = gzip.NewReader(g.src)
+	}
+	if g.err != nil {
+		return 0, g.err
+	}
+	return g.r.Read(p)
+}

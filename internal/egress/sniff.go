@@ -1,0 +1,142 @@
+package egress
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+// A language is what a client's first bytes in a tunnel are.
+type language int
+
+const (
+	opaque language = iota // anything else
+	silent                 // nothing before the end
+	speaksTLS
+	speaksBrokenTLS // begins as TLS, and its ClientHello cannot be read
+	speaksHTTP
+	speaksHTTP2 // without TLS
+	speaksSocks
+)
+
+// sniff looks at a client's first bytes without taking them. It waits for as many as
+// it takes to tell, up to maxHello.
+func sniff(r *bufio.Reader) (language, hello, error) {
+	for want := 1; ; {
+		b, err := r.Peek(want)
+		b = b[:len(b):len(b)]
+		if n := r.Buffered(); n > len(b) {
+			b, _ = r.Peek(n)
+		}
+		l, h, more := identify(b)
+		switch {
+		case !more:
+			return l, h, nil
+		case errors.Is(err, io.EOF), errors.Is(err, bufio.ErrBufferFull):
+			return opaqueUnless(b), hello{}, nil
+		case err != nil:
+			return opaque, hello{}, err
+		}
+		want = len(b) + 1
+	}
+}
+
+// opaqueUnless judges what stayed incomplete: a truncated ClientHello or request is
+// what it began as, so that nothing passes for being unfinished or too long.
+func opaqueUnless(b []byte) language {
+	b = bytes.TrimLeft(b, "\r\n")
+	switch {
+	case len(b) == 0:
+		return silent
+	case b[0] == recordHandshake:
+		return speaksBrokenTLS
+	case b[0] == 4 || b[0] == socksVersion:
+		return opaque
+	}
+	return speaksHTTP
+}
+
+// identify tells the language of b, or that more bytes are needed to tell.
+func identify(b []byte) (l language, h hello, more bool) {
+	if len(b) == 0 {
+		return opaque, hello{}, true
+	}
+	switch b[0] {
+	case recordHandshake:
+		h, err := parseHello(b)
+		if errors.Is(err, errMore) {
+			return speaksTLS, hello{}, true
+		}
+		if err != nil {
+			return speaksBrokenTLS, hello{}, false
+		}
+		return speaksTLS, h, false
+	case 4, socksVersion:
+		return identifySocks(b)
+	}
+	l, more = identifyHTTP(b)
+	return l, hello{}, more
+}
+
+// identifySocks tells a SOCKS4 request or a SOCKS5 greeting from other protocols
+// that begin with such a byte.
+func identifySocks(b []byte) (l language, h hello, more bool) {
+	if len(b) < 3 {
+		return opaque, hello{}, true
+	}
+	if b[0] == 4 && (b[1] == 1 || b[1] == 2) {
+		return speaksSocks, hello{}, false
+	}
+	// Of the methods that follow their number, the first is one that is known or private.
+	if b[0] == socksVersion && b[1] > 0 && (b[2] <= 9 || b[2] >= 0x80) {
+		return speaksSocks, hello{}, false
+	}
+	return opaque, hello{}, false
+}
+
+// blanks are what lenient servers skip before a request and between its words.
+const blanks = " \t\v\f"
+
+// preface begins HTTP/2 where there is no TLS to agree on it.
+const preface = "PRI * HTTP/2.0\r\n"
+
+// identifyHTTP takes for HTTP what some server might: after empty lines and blanks a
+// line of a method, blanks and whatever, with HTTP/ in it.
+func identifyHTTP(b []byte) (l language, more bool) {
+	if bytes.HasPrefix(b, []byte(preface)) {
+		return speaksHTTP2, false
+	}
+	b = bytes.TrimLeft(b, "\r\n"+blanks)
+	line, whole := b, false
+	if end := bytes.IndexByte(b, '\n'); end >= 0 {
+		line, whole = b[:end], true
+	}
+	method := line
+	if blank := bytes.IndexAny(line, blanks); blank >= 0 {
+		method = line[:blank]
+	}
+	if len(method) > 64 {
+		return opaque, false
+	}
+	for _, c := range method {
+		if !isToken(c) && c != '\r' {
+			return opaque, false
+		}
+	}
+	switch {
+	case !whole && len(line) > maxLine:
+		return speaksHTTP, false // so long a line of text is refused by what reads it
+	case !whole:
+		return opaque, true
+	case bytes.Contains(bytes.ToUpper(line), []byte("HTTP/")):
+		return speaksHTTP, false
+	}
+	return opaque, false
+}
+
+// isToken reports whether c may stand in an HTTP method.
+func isToken(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+		bytes.IndexByte([]byte("!#$%&'*+-.^_`|~"), c) >= 0
+}

@@ -1,0 +1,204 @@
+package egress
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+)
+
+// A tunnel carries bytes between the sandbox and something that was allowed. Where a
+// name was allowed rather than everything, or a secret may be used, the sandbox's first
+// bytes are looked at before any is passed on.
+type tunnel struct {
+	p      *Proxy
+	a      *attempt
+	ctx    context.Context
+	client *peeked
+	stream *stream
+	up     *upstream
+
+	scheme string          // http or https, of requests that are looked at
+	inner  *http.Transport // for them
+}
+
+// run carries until the end, and closes the connection.
+func (t *tunnel) run() {
+	defer t.up.Close()
+	sent, received := t.stream.sent.Load()-int64(t.client.r.Buffered()), t.stream.received.Load()
+	defer func() {
+		t.a.sent.Store(t.stream.sent.Load() - sent)
+		t.a.received.Store(t.stream.received.Load() - received)
+		if err := t.up.refused(); err != nil {
+			t.a.note(err.Error())
+		}
+	}()
+	if !t.mustLook() {
+		newRelay(t.client, t.up).run()
+		return
+	}
+	t.client = &peeked{t.client, bufio.NewReaderSize(t.client, maxHello)}
+	// The server may be the one who speaks first.
+	r := newRelay(t.client, t.up)
+	l, h, err := sniff(t.client.r)
+	if err != nil {
+		r.drop()
+		return
+	}
+	switch refusal := t.judge(l, h); {
+	case refusal != nil:
+		if r.take() {
+			t.refuse(l, refusal)
+		} else {
+			t.a.failed(refusal)
+		}
+		r.drop()
+	case !t.looksInside(l, h):
+		r.run()
+	case r.take():
+		t.serveInside(l)
+	default:
+		t.a.failed(&Refusal{Code: RefusedProtocol, what: "the server spoke before the client's request"})
+		r.drop()
+	}
+}
+
+// mustLook reports whether the bytes have to fit the name: when it was for its name that
+// it was allowed; always for a host of secrets.
+func (t *tunnel) mustLook() bool {
+	return t.p.vault.pinned(t.up.host, t.up.port) ||
+		!t.up.host.addr.IsValid() && !t.p.policy.Load().anyName(t.up.port)
+}
+
+// judge compares what the client says with what was allowed.
+func (t *tunnel) judge(l language, h hello) *Refusal {
+	switch l {
+	case speaksSocks:
+		return &Refusal{Code: RefusedRelay, what: "SOCKS was spoken to it"}
+	case speaksBrokenTLS:
+		return &Refusal{Code: RefusedHiddenName, what: "the first message of TLS could not be read, so the host it is for is not known"}
+	case opaque:
+		if t.up.port == 80 {
+			return &Refusal{Code: RefusedProtocol, what: "port 80 of a host allowed by name is for HTTP"}
+		}
+	case speaksTLS:
+		return t.judgeTLS(h)
+	}
+	return nil
+}
+
+func (t *tunnel) judgeTLS(h hello) *Refusal {
+	host := t.up.host
+	if h.name == "" {
+		if host.addr.IsValid() || t.looksInside(speaksTLS, h) {
+			return nil // there is no name; or it is we who answer, and the request has one
+		}
+		return &Refusal{Code: RefusedHiddenName, what: "the TLS client does not name its host (SNI), so it cannot be compared with what is allowed"}
+	}
+	if name, err := normalise(h.name); err != nil || name != host {
+		return &Refusal{Code: RefusedOtherName, what: quoted(clip(h.name))}
+	}
+	if h.ech && !t.looksInside(speaksTLS, h) {
+		return &Refusal{Code: RefusedHiddenName, what: "the TLS client may hide another host name (Encrypted ClientHello); turn that off in the client"}
+	}
+	return nil
+}
+
+// looksInside reports whether each request is looked at: plain HTTP, and HTTPS to the
+// hosts of secrets.
+func (t *tunnel) looksInside(l language, h hello) bool {
+	switch l {
+	case speaksHTTP, speaksHTTP2:
+		return true
+	case speaksTLS:
+		return t.p.vault.pinned(t.up.host, t.up.port) &&
+			(len(h.alpn) == 0 || slices.Contains(h.alpn, "http/1.1") || slices.Contains(h.alpn, "h2"))
+	}
+	return false
+}
+
+// refuse tells the client why not, in its own language where that has words for it.
+func (t *tunnel) refuse(l language, refusal *Refusal) {
+	t.a.failed(refusal)
+	switch l {
+	case speaksHTTP:
+		text := explain(t.a.Name, t.up.port, refusal)
+		_, _ = fmt.Fprintf(t.client, "HTTP/1.1 403 Forbidden\r\n%s: %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", refusedHeader, refusal.Code, len(text), text)
+	case speaksTLS, speaksBrokenTLS:
+		_, _ = t.client.Write([]byte{21, 3, 3, 0, 2, 2, 49}) // fatal: access denied
+	}
+}
+
+// serveInside has net/http serve the client, and sends each request on.
+func (t *tunnel) serveInside(l language) {
+	s := &served{Conn: t.client, stream: t.stream, ctx: t.ctx, tunnel: t}
+	t.scheme = "http"
+	if l == speaksTLS {
+		t.scheme = "https"
+	}
+	t.inner = t.newInner(l == speaksHTTP2)
+	defer t.inner.CloseIdleConnections()
+	if l == speaksTLS {
+		t.p.accept.serve(s, tls.Server(s, t.p.vault.authority.serverConfig(t.up.host)))
+	} else {
+		t.p.accept.serve(s, s)
+	}
+}
+
+// maxInner bounds the connections that the requests of one tunnel are spread over.
+const maxInner = 16
+
+// newInner makes the transport of one tunnel, whose first connection is there already.
+func (t *tunnel) newInner(http2 bool) *http.Transport {
+	var first sync.Once
+	tr := t.p.newTransport()
+	tr.MaxConnsPerHost = maxInner
+	tr.DialContext = func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
+		first.Do(func() { conn = t.up })
+		if conn != nil {
+			return conn, nil
+		}
+		return t.p.connect(ctx, t.up.host, t.up.port)
+	}
+	tr.Protocols = new(http.Protocols)
+	if http2 {
+		tr.Protocols.SetUnencryptedHTTP2(true)
+		return tr
+	}
+	tr.Protocols.SetHTTP1(true)
+	tr.Protocols.SetHTTP2(true)
+	tr.TLSClientConfig = &tls.Config{
+		RootCAs: t.p.cfg.Roots, ServerName: t.up.host.String(), MinVersion: tls.VersionTLS12,
+	}
+	tr.TLSHandshakeTimeout = dialTimeout
+	return tr
+}
+
+// handle serves one request inside the tunnel.
+func (t *tunnel) handle(w http.ResponseWriter, r *http.Request) {
+	a := t.p.begin(t.scheme, r.Host, t.up.port)
+	host, port, err := parseAuthority(r.Host, t.up.port)
+	switch {
+	case r.Method == http.MethodConnect:
+		err = &Refusal{Code: RefusedRelay, what: "a proxy's CONNECT was sent to it"}
+	case r.Host == "":
+		err = nil // HTTP/1.0: it is set from the tunnel
+	case err == nil && (host != t.up.host || port != t.up.port):
+		err = &Refusal{Code: RefusedOtherName, what: quoted(clip(r.Host))}
+	}
+	if err != nil {
+		a.failed(err)
+		a.end()
+		answer(w, a.Name, a.Port, err)
+		return
+	}
+	f := forward{p: t.p, a: a, scheme: t.scheme, host: t.up.host, port: t.up.port, transport: t.inner}
+	f.serve(w, r)
+	if a.Reason != "" { // what went well is part of the tunnel's attempt
+		t.a.note(a.Reason)
+	}
+}
