@@ -1,0 +1,61 @@
+package lex
+
+import (
+	"sort"
+
+	"github.com/llmsandbox/llmsandbox/language"
+)
+
+// Edited is code as a language reads it after a first phase that replaces escapes and
+// joins lines, with the places where its bytes come from.
+type Edited struct {
+	Code []byte
+	// from and to are each byte's place in the original.
+	from, to []int
+}
+
+// Add adds text that stands for the original's bytes from start up to end.
+func (e *Edited) Add(text string, start, end int) {
+	for i := range len(text) {
+		e.Code, e.from, e.to = append(e.Code, text[i]), append(e.from, start), append(e.to, end)
+	}
+}
+
+// Origin is the place in the original of a place in the code.
+func (e *Edited) Origin(s language.Span) language.Span {
+	if s.Start >= len(e.from) {
+		if n := len(e.to); n > 0 {
+			return language.Span{Start: e.to[n-1], End: e.to[n-1]}
+		}
+		return language.Span{}
+	}
+	o := language.Span{Start: e.from[s.Start], End: e.from[s.Start]}
+	if s.End > s.Start {
+		o.End = e.to[s.End-1]
+	}
+	return o
+}
+
+// Place is the first byte that comes from the original's bytes at or behind pos.
+func (e *Edited) Place(pos int) int {
+	return sort.Search(len(e.from), func(i int) bool { return e.from[i] >= pos })
+}
+
+// Restore gives facts their places in the original.
+func (e *Edited) Restore(f *language.Facts) {
+	for i, s := range f.Comments {
+		f.Comments[i] = e.Origin(s)
+	}
+	for i := range f.Strings {
+		f.Strings[i].Span = e.Origin(f.Strings[i].Span)
+	}
+	for i := range f.Imports {
+		f.Imports[i].Span = e.Origin(f.Imports[i].Span)
+	}
+	for i := range f.Uses {
+		f.Uses[i].Span = e.Origin(f.Uses[i].Span)
+	}
+	for i := range f.Computed {
+		f.Computed[i].Span = e.Origin(f.Computed[i].Span)
+	}
+}

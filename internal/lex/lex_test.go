@@ -1,0 +1,136 @@
+package lex
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox/language"
+)
+
+// toks makes a token of each character.
+func toks(code string) (list []Token) {
+	for i, r := range code {
+		list = append(list, Token{Span: language.Span{Start: i, End: i + 1}, Kind: Punct, Text: string(r)})
+	}
+	return list
+}
+
+func TestPair(t *testing.T) {
+	for code, want := range map[string][2]string{
+		"(a)[b]":   {"[2 -1 0 5 -1 3]", "[-1 0 -1 -1 3 -1]"},
+		"{(a}b":    {"[3 -1 -1 0 -1]", "[-1 0 1 -1 -1]"},
+		"a)b(":     {"[-1 -1 -1 -1]", "[-1 -1 -1 -1]"},
+		"(a]b)":    {"[4 -1 -1 -1 0]", "[-1 0 0 0 -1]"},
+		"f(a,(b))": {"[-1 7 -1 -1 6 -1 4 1]", "[-1 -1 1 1 1 4 1 -1]"},
+	} {
+		b := Pair(toks(code))
+		if got := [2]string{fmt.Sprint(b.Partner), fmt.Sprint(b.Outer)}; got != want {
+			t.Errorf("%s: got %v, want %v", code, got, want)
+		}
+	}
+}
+
+func TestArgs(t *testing.T) {
+	for code, want := range map[string]string{
+		"(a,(b,c),d)": "[[1 2] [3 8] [9 10]]", "()": "[]", "(,)": "[[1 1] [2 2]]", "(a": "[]",
+	} {
+		tokens := toks(code)
+		if got := fmt.Sprint(Pair(tokens).Args(tokens, 0)); got != want {
+			t.Errorf("%s: got %s, want %s", code, got, want)
+		}
+	}
+}
+
+func TestEdited(t *testing.T) {
+	// "abcdef" without "cd", and with "e" written as two bytes.
+	var e Edited
+	e.Add("a", 0, 1)
+	e.Add("b", 1, 2)
+	e.Add("é", 4, 5)
+	e.Add("f", 5, 6)
+	for s, want := range map[language.Span]language.Span{
+		{Start: 0, End: 2}: {Start: 0, End: 2}, {Start: 2, End: 4}: {Start: 4, End: 5}, {Start: 1, End: 5}: {Start: 1, End: 6},
+		{Start: 5, End: 5}: {Start: 6, End: 6}, {Start: 2, End: 2}: {Start: 4, End: 4},
+	} {
+		f := language.Facts{
+			Comments: []language.Span{s}, Strings: []language.Literal{{Span: s}}, Imports: []language.Import{{Span: s}},
+			Uses: []language.Use{{Span: s}}, Computed: []language.Computed{{Span: s}},
+		}
+		e.Restore(&f)
+		for _, got := range []language.Span{f.Comments[0], f.Strings[0].Span, f.Imports[0].Span, f.Uses[0].Span, f.Computed[0].Span} {
+			if got != want {
+				t.Errorf("%v: got %v, want %v", s, got, want)
+			}
+		}
+	}
+	for pos, want := range map[int]int{0: 0, 2: 2, 4: 2, 5: 4, 6: 5} {
+		if got := e.Place(pos); got != want {
+			t.Errorf("place of %d: %d, want %d", pos, got, want)
+		}
+	}
+	if got := new(Edited).Origin(language.Span{}); got != (language.Span{}) {
+		t.Errorf("of nothing: %v", got)
+	}
+}
+
+func TestOrdered(t *testing.T) {
+	var f Facts
+	for _, u := range []language.Use{
+		{Span: language.Span{Start: 5, End: 9}, Name: "d"}, {Span: language.Span{Start: 0, End: 2}, Name: "b"}, {Span: language.Span{Start: 0, End: 4}, Name: "a"},
+		{Span: language.Span{Start: 0, End: 4}, Name: "c"}, {Span: language.Span{Start: 3, End: 5}, Name: "e"},
+	} {
+		f.Use(u.Span, u.Name, u.Call)
+	}
+	var got []string
+	for _, u := range f.Ordered().Uses {
+		got = append(got, u.Name)
+	}
+	if !slices.Equal(got, []string{"a", "c", "d"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestNested(t *testing.T) {
+	var f Facts
+	var down func()
+	span := language.Span{Start: 3, End: 4}
+	down = func() {
+		f.Use(language.Span{Start: 100, End: 200}, "x", false)
+		f.Comment(0, 1)
+		f.Nested(language.Span{Start: 100, End: 200}, down)
+	}
+	f.Nested(span, down)
+	if len(f.Uses) != MaxDepth || f.Uses[MaxDepth-1].Span != span || len(f.Comments) != 0 || len(f.Computed) != 1 || f.Computed[0].Span != span || f.Depth != 0 {
+		t.Errorf("got %+v", f)
+	}
+}
+
+func TestBudget(t *testing.T) {
+	b := BudgetOf(0)
+	if !b.Take(4096) || b.Take(1) || !b.Take(0) {
+		t.Error("a budget is not what it was")
+	}
+}
+
+func TestFactsAreBounded(t *testing.T) {
+	var f Facts
+	for range maxFacts + 1 {
+		f.Use(language.Span{}, "x", false)
+	}
+	if len(f.Uses) != maxFacts || f.Problem == "" {
+		t.Errorf("%d uses, problem %q", len(f.Uses), f.Problem)
+	}
+}
+
+func TestIdentifier(t *testing.T) {
+	for code, want := range map[string]string{"a1_b c": "a1_b", "1a": "", "é1": "é1", "a.b": "a", "": "", "٣a": "", "a\xff": "a", "aé-": "aé"} {
+		c := Cursor{Code: []byte(code)}
+		if got := c.Identifier(""); got != want || c.Pos != len(want) {
+			t.Errorf("%q: got %q, at %d", code, got, c.Pos)
+		}
+	}
+	if c := (Cursor{Code: []byte("a.b$")}); c.Identifier(".") != "a.b" {
+		t.Error("a dot that belongs to names ends one")
+	}
+}
