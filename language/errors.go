@@ -12,6 +12,9 @@ var ErrUnknown = errors.New("unknown language")
 // ErrInvalidSource tells that a source cannot be turned into a plan.
 var ErrInvalidSource = errors.New("invalid source")
 
+// ErrInvalidLibrary tells that a library's name or version is not of its ecosystem's grammar.
+var ErrInvalidLibrary = errors.New("invalid library")
+
 // An UnknownError names a language nobody knows. It is an ErrUnknown.
 type UnknownError struct {
 	Name    string

@@ -20,6 +20,24 @@ type Language struct {
 	// Caches are prepared once per toolchain and seen by every sandbox; a language
 	// must work without them.
 	Caches []Cache
+	// Libraries installs libraries; nil: there is no way for this language.
+	Libraries *Libraries
+	// Capture catches what the language's plotting libraries show and save; nil: only
+	// files in the artifacts folder are artifacts.
+	Capture func(CaptureSource) Capture
+	// Ahead tells that Capture can start the interpreter before its code is known.
+	Ahead bool
+	// Kernel keeps state between cells; nil: there is no way for this language.
+	Kernel *Kernel
+	// Scan reads a program for a security policy; nil: no policy can judge this language.
+	Scan Scan
+	// Details are for whoever writes code for the sandbox.
+	Details Details
+	// ModuleSeparator is what parts a module's name into a path: "." in "os.path".
+	ModuleSeparator string
+	// LibraryName is the name of the library that a canonical entry of a list of libraries
+	// (see Libraries.Check) asks for, in the form in which equal names are equal.
+	LibraryName func(canonical string) string
 }
 
 // Source is what a run executes.
@@ -42,6 +60,16 @@ type Source struct {
 	// Program resolves the first program of alternatives that exists in the
 	// sandbox to the name to execute.
 	Program func(alternatives ...string) string
+	// Libraries are the folders of installed libraries, for languages that need more
+	// than the environment of Libraries.Use.
+	Libraries []string
+	// Proxy is the address, host:port, of the HTTP and SOCKS5 proxy that leads out of the
+	// sandbox, for languages that do not read the usual environment variables; empty when
+	// there is none.
+	Proxy string
+	// TrustStore is the file of certificates, a JKS store, that a JVM is to trust; empty
+	// for its own.
+	TrustStore string
 }
 
 // File is one file to be written before the steps.
