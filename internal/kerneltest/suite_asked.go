@@ -1,0 +1,51 @@
+//go:build unix
+
+package kerneltest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func asked(t *testing.T, k *Kernel, c Cells) {
+	k.MustRun(c.Define)
+	if e := k.Ask("complete", "é;"+c.Complete, len([]rune(c.Complete))+2); !slices.Contains(e.Matches, c.Completes) || e.Start != 2 || e.End != 2+len(c.Complete) {
+		t.Errorf("complete: %+v", e)
+	}
+	if c.Member != "" {
+		if e := k.Ask("complete", c.Member, len(c.Member)); !slices.Contains(e.Matches, c.MemberIs) {
+			t.Errorf("complete: %+v", e)
+		}
+	}
+	if e := k.Ask("inspect", c.Inspect, len(c.Inspect)); !strings.Contains(e.Text, c.Inspects) {
+		t.Errorf("inspect: %+v", e)
+	}
+	if e := k.Ask("inspect", "nothing_of_this_name", 3); e.Text != "" {
+		t.Errorf("inspect: %+v", e)
+	}
+	found := func() bool {
+		for _, v := range k.Ask("variables", "", 0).Variables {
+			if v.Name == c.Variable[0] {
+				if v.Type != c.Variable[1] || v.Value == "" {
+					t.Errorf("variables: %+v", v)
+				}
+				return true
+			}
+		}
+		return false
+	}
+	if !found() {
+		t.Errorf("variables: no %s in %+v", c.Variable[0], k.Ask("variables", "", 0))
+	}
+	if e := k.Ask("reset", "", 0); string(e.Error) != "" {
+		t.Errorf("reset: %s", e.Error)
+	}
+	if found() {
+		t.Error("a variable outlives a reset")
+	}
+	k.MustRun(c.Define)
+	if !found() {
+		t.Error("no variable after a reset")
+	}
+}

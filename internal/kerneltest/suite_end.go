@@ -1,0 +1,46 @@
+//go:build unix
+
+package kerneltest
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func ends(t *testing.T, start func(*testing.T) *Kernel, c Cells) {
+	k := start(t)
+	if c.ExitOnly {
+		if !k.Gone(c.Exit) {
+			t.Error("the driver tells of its end")
+		}
+	} else if e := k.Run(c.Exit); e.Status != "exit" || e.ExitCode == nil || *e.ExitCode != 3 || strings.TrimSpace(e.Stdout) != "bye" {
+		t.Errorf("got %+v", e)
+	}
+	if !c.Stays {
+		if s := k.Exit(); s.ExitCode() != 3 {
+			t.Errorf("the driver: %v", s)
+		}
+	}
+	k = start(t)
+	if !k.Gone(c.Crash) {
+		t.Error("an event came from a driver that crashed")
+	}
+	if s := k.Exit().Sys().(syscall.WaitStatus); !s.Signaled() && s.ExitStatus() == 0 {
+		t.Errorf("the driver: %v", s)
+	}
+}
+
+func interrupts(t *testing.T, k *Kernel, c Cells) {
+	k.prime(c)
+	for _, code := range []string{c.Sleep, c.Loop} {
+		began := time.Now()
+		e := k.RunWhile(code, k.Interrupt)
+		if e.Status != "interrupted" || e.Lost {
+			t.Errorf("%q: %+v %v", code, e, e.Failure)
+		}
+		t.Logf("interrupted after %v", time.Since(began).Round(time.Millisecond))
+		k.kept(c)
+	}
+}
