@@ -1,0 +1,23 @@
+package registry_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/language/registry"
+)
+
+func TestPlain(t *testing.T) {
+	for _, good := range []string{"six", "Django>=4.2", "@types/node", "g++", "a:b:1.0", strings.Repeat("a", 200)} {
+		if err := registry.Plain(good); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, bad := range []string{"", "-e", "/a", "./a", "~a", "http://a", "foo; rm -rf /", "foo$(x)", "foo`x`", "foo|x", "foo\\x", "foo\"x", "a/../b", "a\x00", "ä", "a\u2028b", strings.Repeat("a", 201), "a%20b", "a#b"} {
+		if err := registry.Plain(bad); !errors.Is(err, language.ErrInvalidLibrary) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
