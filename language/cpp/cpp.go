@@ -3,11 +3,13 @@ package cpp
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/language/debian"
 	"github.com/llmsandbox/llmsandbox/language/source"
 )
 
@@ -18,6 +20,10 @@ var Language = language.Language{
 	Programs:   [][]string{{"g++", "clang++", "c++"}},
 	Install:    "install it with: apt-get install g++; or use --image gcc:14",
 	Plan:       plan,
+	Details:    details,
+	Libraries:  &debian.Libraries,
+	Kernel:     kernel,
+	Scan:       scan, ModuleSeparator: "/", LibraryName: debian.LibraryName,
 }
 
 var endings = []string{".cpp", ".cc", ".cxx", ".c++", ".C"}
@@ -46,6 +52,9 @@ func plan(src language.Source) (language.Plan, error) {
 	program := src.Private(src.TempDir)
 	compile := []string{src.Program("g++", "clang++", "c++"), "-std=" + std, "-O1", "-pthread", "-I", src.Workdir, "-o", program}
 	compile = append(compile, l.WithEnding(endings...)...)
+	for _, dir := range src.Libraries {
+		compile = append(compile, "@"+path.Join(dir, debian.LinkFile))
+	}
 	return language.Plan{
 		Files: l.Files,
 		Steps: []language.Step{
