@@ -29,6 +29,10 @@ var Language = language.Language{
 	Programs:   [][]string{{"go"}},
 	Install:    "install it with: apt-get install golang-go; or use --image golang:1",
 	Plan:       plan,
+	Details:    details,
+	Kernel:     kernel,
+	Libraries:  &libraries,
+	Scan:       scan, ModuleSeparator: "/", LibraryName: libraryName,
 	Caches: []language.Cache{{
 		Name: "go-build", Title: "Go's build cache", Target: preparedCache, Program: "go",
 		// These pull in nearly all that programs use of the standard library. The go
@@ -36,8 +40,8 @@ var Language = language.Language{
 		// is old; in a sandbox each mark would copy a file, so all is of the future.
 		Fill: []language.Step{{Argv: []string{"go", "build", "net/http", "encoding/json", "encoding/csv", "encoding/xml",
 			"html/template", "math/big", "math/rand/v2", "math/cmplx", "os/signal", "regexp", "testing", "container/heap",
-			"container/list", "go/format", "archive/zip", "archive/tar", "log/slog", "image/png", "text/tabwriter"},
-			Env: environ(preparedCache, 8)},
+			"container/list", "go/format", "go/importer", "archive/zip", "archive/tar", "log/slog", "image/png", "text/tabwriter"},
+			Env: goEnv(preparedCache, 8)},
 			{Argv: []string{"find", preparedCache, "-type", "f", "(", "-name", "trim.txt", "-exec", "rm", "{}", ";", "-o", "-exec", "touch", "-d", "2037-01-01 00:00:00", "{}", "+", ")"}}},
 	}},
 }
@@ -66,21 +70,22 @@ func plan(src language.Source) (language.Plan, error) {
 	// through all of the cache now.
 	l.Files = append(l.Files, language.File{Path: path.Join(cache, "trim.txt"), Data: []byte(strconv.FormatInt(time.Now().Unix(), 10)), Mode: 0o644})
 	program := src.Private(src.TempDir)
-	return language.Plan{
-		Files: l.Files,
-		Steps: []language.Step{
-			{Argv: []string{src.Program("go"), "build", "-buildvcs=false", "-ldflags=-s -w", "-o", program, target},
-				Dir: l.Dir, Env: environ(cache, language.Parallel(src.CPULimit)), Compile: true},
-			{Argv: append([]string{program}, src.Args...)},
-		},
-		Cleanup: append(l.Cleanup, program),
-	}, nil
+	build := language.Step{Argv: []string{src.Program("go"), "build", "-buildvcs=false", "-ldflags=-s -w", "-o", program, target},
+		Dir: l.Dir, Env: goEnv(cache, language.Parallel(src.CPULimit)), Compile: true}
+	p := language.Plan{Files: l.Files, Cleanup: append(l.Cleanup, program)}
+	if len(src.Libraries) > 0 {
+		file, init := workspace(src, l.Dir, build.Env)
+		build.Env = init.Env
+		p.Steps, p.Cleanup = append(p.Steps, init), append(p.Cleanup, file, file+".sum")
+	}
+	p.Steps = append(p.Steps, build, language.Step{Argv: append([]string{program}, src.Args...)})
+	return p, nil
 }
 
-// environ is the go command's environment with a build cache. procs bounds how many
+// goEnv is the go command's environment with a build cache. procs bounds how many
 // compilers it runs at once, which otherwise are as many as the machine has CPUs: too
 // many for a sandbox's memory and processes. 0 leaves it to the go command.
-func environ(cache string, procs int) []string {
+func goEnv(cache string, procs int) []string {
 	env := append(environment[:len(environment):len(environment)], "GOCACHE="+cache)
 	if procs > 0 {
 		env = append(env, "GOMAXPROCS="+strconv.Itoa(procs))
