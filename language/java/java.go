@@ -2,8 +2,11 @@
 package java
 
 import (
+	"net"
 	"strconv"
 
+	"github.com/llmsandbox/llmsandbox/internal/proxyenv"
+	"github.com/llmsandbox/llmsandbox/internal/trust"
 	"github.com/llmsandbox/llmsandbox/language"
 	"github.com/llmsandbox/llmsandbox/language/source"
 )
@@ -15,6 +18,10 @@ var Language = language.Language{
 	Programs:   [][]string{{"javac"}, {"java"}},
 	Install:    "install it with: apt-get install default-jdk-headless; or use --image eclipse-temurin:21",
 	Plan:       plan,
+	Details:    details,
+	Kernel:     kernel,
+	Libraries:  &libraries,
+	Scan:       scan, ModuleSeparator: ".", LibraryName: libraryName,
 }
 
 func plan(src language.Source) (language.Plan, error) {
@@ -34,11 +41,12 @@ func plan(src language.Source) (language.Plan, error) {
 	for _, flag := range size(src) {
 		compile = append(compile, "-J"+flag)
 	}
-	compile = append(compile, "-encoding", "UTF-8", "-proc:none", "-cp", classes+":"+src.Workdir, "-d", classes)
+	compile = append(compile, "-encoding", "UTF-8", "-proc:none", "-cp", classes+":"+src.Workdir+classPath(src.Libraries), "-d", classes)
 	compile = append(compile, l.WithEnding(".java")...)
 	run := []string{src.Program("java"), "-XX:+UseSerialGC", "-XX:-UsePerfData"}
 	run = append(run, size(src)...)
-	run = append(run, "-cp", classes+":"+l.Dir+":"+src.Workdir, unit.mainClass())
+	run = append(run, network(src)...)
+	run = append(run, "-cp", classes+":"+l.Dir+":"+src.Workdir+classPath(src.Libraries), unit.mainClass())
 	return language.Plan{
 		Files:   l.Files,
 		Steps:   []language.Step{{Argv: compile, Compile: true}, {Argv: append(run, src.Args...)}},
@@ -55,6 +63,20 @@ func size(src language.Source) []string {
 	}
 	if n := language.Parallel(src.CPULimit); n > 0 {
 		flags = append(flags, "-XX:ActiveProcessorCount="+strconv.Itoa(n))
+	}
+	return flags
+}
+
+// network tells a JVM its way out of the sandbox: it reads no environment variable for
+// that without saying so on stderr.
+func network(src language.Source) []string {
+	host, port, err := net.SplitHostPort(src.Proxy)
+	if err != nil {
+		return nil // there is none
+	}
+	flags := proxyenv.JavaFlags(host, port)
+	if src.TrustStore != "" {
+		flags = append(flags, trust.JavaFlags(src.TrustStore)...)
 	}
 	return flags
 }
