@@ -15,7 +15,10 @@ var Language = language.Language{
 	Extensions: []string{".js", ".mjs", ".cjs"}, Shebangs: []string{"node", "nodejs"},
 	Programs: [][]string{{"node", "nodejs"}},
 	Install:  "install it with: apt-get install nodejs; or use --image node:22",
-	Plan:     plan,
+	Plan:     plan, Libraries: &libraries,
+	Details: details,
+	Kernel:  kernel,
+	Scan:    scanCode, ModuleSeparator: "/", LibraryName: libraryName,
 }
 
 func plan(src language.Source) (language.Plan, error) {
@@ -37,13 +40,18 @@ func plan(src language.Source) (language.Plan, error) {
 	if err != nil {
 		return language.Plan{}, err
 	}
-	node := []string{src.Program("node", "nodejs")}
-	if src.MemoryLimit > 0 {
+	return l.Interpret(src, node(src.Program, src.MemoryLimit)), nil
+}
+
+// node is the program's start, with its heap sized by the limit; 0 is none.
+func node(program func(names ...string) string, memoryLimit int64) []string {
+	argv := []string{program("node", "nodejs")}
+	if memoryLimit > 0 {
 		// Without /sys it cannot see its cgroup, and would put off collecting garbage
 		// until the kernel kills it. The rest is for what lies outside of its heap.
-		node = append(node, "--max-old-space-size="+strconv.FormatInt(max(src.MemoryLimit*3/4>>20, 1), 10))
+		argv = append(argv, "--max-old-space-size="+strconv.FormatInt(max(memoryLimit*3/4>>20, 1), 10))
 	}
-	return l.Interpret(src, node), nil
+	return argv
 }
 
 func hasPackage(files []language.File) bool {
