@@ -1,0 +1,50 @@
+# Installs libraries into a folder that any interpreter of the same version can use.
+#   libraries.py FOLDER SCRATCH [PIP-OPTION...] -- REQUIREMENT...
+# What the interpreter already has counts as installed, and is never touched: pip runs in
+# a virtual environment that only sees it.
+import compileall, glob, os, py_compile, site, subprocess, sys, sysconfig, venv
+
+folder, scratch = sys.argv[1:3]
+split = sys.argv.index("--")
+options, requirements = sys.argv[3:split], sys.argv[split + 1:]
+
+venv.EnvBuilder(system_site_packages=True, symlinks=True).create(scratch)
+python = os.path.join(scratch, "bin", "python")
+seen = [p for p in site.getsitepackages() + os.environ.get("PYTHONPATH", "").split(":") if p]
+# An environment in an environment sees the system's packages and not its parent's.
+pth = sysconfig.get_path("purelib", "venv" if "venv" in sysconfig.get_scheme_names() else "posix_prefix", {"base": scratch, "platbase": scratch})
+with open(os.path.join(pth, "parent.pth"), "w") as f:
+    f.write("\n".join(p for p in seen if os.path.isdir(p)))
+env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+
+pip = [python, "-m", "pip", "install", "--prefix", folder, "--no-compile", "--no-warn-script-location"]
+done = subprocess.run(pip + options + ["--"] + requirements, env=env)
+if done.returncode != 0:
+    sys.exit(done.returncode)
+
+# The folder is read-only later. What was compiled holds whatever times the files get.
+compileall.compile_dir(folder, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+
+# One name for the packages, whatever the version is called.
+places = glob.glob(os.path.join(folder, "**", "[sd][i]*-packages"), recursive=True)
+places = [p for p in places if os.path.basename(p) in ("site-packages", "dist-packages")]
+places = [p for p in places if os.path.dirname(os.path.relpath(p, folder)).split(os.sep)[-1].startswith("python")]
+site_dir = os.path.join(folder, "site")
+if len(places) == 1:
+    os.symlink(os.path.relpath(places[0], folder), site_dir)
+else:
+    os.mkdir(site_dir)
+    for place in places:  # pure and native packages apart
+        for name in os.listdir(place):
+            if not os.path.lexists(os.path.join(site_dir, name)):
+                os.symlink(os.path.relpath(os.path.join(place, name), site_dir), os.path.join(site_dir, name))
+# Commands start the interpreter that everything else starts.
+ours = b"#!" + os.fsencode(python)
+for name in glob.glob(os.path.join(folder, "bin", "*")):
+    if os.path.islink(name) or not os.path.isfile(name):
+        continue
+    with open(name, "rb") as f:
+        text = f.read()
+    if text.startswith(ours):
+        with open(name, "wb") as f:
+            f.write(b"#!" + os.fsencode(sys.executable) + text[len(ours):])
