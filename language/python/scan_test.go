@@ -1,0 +1,248 @@
+package python
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox/internal/lex/lextest"
+)
+
+var scans = []lextest.Case{
+	// How modules come in.
+	{"import os", "import os"},
+	{"import os, sys", "import os; import sys"},
+	{"import sys, os", "import sys; import os"},
+	{"import os;x", "import os; use x"},
+	{"a='#';import os", "import os"},
+	{"print('# '); import os", "call print; import os"},
+	{"x=\"'''\";import os;y=\"'''\"", "import os"},
+	{"import os.path as p; p.join('a')", "import os.path; call os.path.join"},
+	{"import os.path; os.system('ls')", "import os.path; call os.system; call ls"},
+	{"import os as x; x.system", "import os; use os.system"},
+	{"from os import path", "import os; import os.path; use os.path"},
+	{"from os import system as s; s ('x')", "import os; use os.system; call os.system; call x"},
+	{"from os import (system as s,\n  popen, # more\n)\npopen('x')", "+call os.popen"},
+	{"from os import *\nsystem('ls')", "import os; call os.system; call ls"},
+	{"from math import *\nfrom os import *\nfrom time import *\nsystem('x')", "+call os.system"},
+	{"from . import os; os.system('x')", "import ."},
+	{"try:\n  import os\nexcept ImportError: pass", "import os; use ImportError"},
+	{"if 1: import os", "import os"},
+	{"\timport os", "import os"},
+	{"\ufeffimport os", "import os"},
+	{"import os\r\nos.system('x')\r\n", "+call os.system"},
+	{"# comment\rimport os", "import os"},
+	{"x = 1 \\\n  ; import os", "import os"},
+	{"def f():\n  import os as o\n  def g():\n    o.system('x')", "+call os.system"},
+	{"import logging; logging.os.system('x')", "import logging; call os.system; import os; call x"},
+	{"from logging import os", "import logging; import os; use os"},
+	{"𝐢𝐦𝐩𝐨𝐫𝐭 = 1", ""},
+	{"import 𝐨𝐬; 𝐨𝐬.ˢystem('x')", "+call os.system"},
+	{"ⅇval(x)", "call eval; computed code; use x"},
+	{"__import__('os').system('x')", "call __import__; import os; call os.system; call x"},
+	{"__import__('o' + 's')", "+import os"},
+	{"__import__('o' 's')", "+import os"},
+	{"__import__('so'[::-1])", "+import os"},
+	{"__import__(''.join(['o', 's']))", "+import os"},
+	{"__import__(''.join(map(chr, [111, 115])))", "+import os"},
+	{"__import__(chr(111) + chr(0x73))", "+import os"},
+	{"__import__(bytes([111, 115]).decode())", "+import os"},
+	{"__import__('%s' % 'os')", "+import os"},
+	{"__import__('o{}'.format('s'))", "+import os"},
+	{"import base64; __import__(base64.b64decode('b3M=').decode())", "+import os"},
+	{"m = 'os'; __import__(m)", "call __import__; import os"},
+	{"m = 'os'; m = f(); __import__(m)", "+computed import"},
+	{"m = 'math'; globals()['m'] = 'os'; __import__(m)", "+computed import"},
+	{"for m in ['os', 'sys']: __import__(m)", "+computed import"},
+	{"__import__(x)", "+computed import"},
+	{"i = __import__; i('os').system('x')", "use __import__; call __import__; import os; call os.system; call x"},
+	{"[*map(__import__, ['os'])]", "+computed import"},
+	{"import importlib; importlib.import_module('os').system('x')", "+call os.system"},
+	{"from importlib import import_module as im; o = im('os'); o.system('x')", "+call os.system"},
+	{"import importlib.util; importlib.util.spec_from_file_location('x', p)", "+computed import"},
+	{"import sys; sys.modules['os'].system('x')", "+call os.system"},
+	{"import sys; sys.modules.get('os').system('x')", "+import os"},
+	{"import sys; sys.modules[__name__]", "import sys; use sys.modules"},
+	{"import builtins; builtins.__import__('os')", "import builtins; call __import__; import os"},
+	{"import runpy; runpy.run_path(x)", "+computed import"},
+	{"().__class__.__base__.__subclasses__()[84].load_module('os').system('x')",
+		"use __class__; use __base__; call __subclasses__; import os; call os.system; call x"},
+	// Names.
+	{"import os; f = os.system; f('x')", "import os; use os.system; call os.system; call x"},
+	{"import os; (f := os.system)('x')", "+call x"},
+	{"import os; a, b = os.system, 1; a('x')", "+call os.system"},
+	{"import os\nif x: f = os.system\nf('y')", "+call os.system"},
+	{"import os\nif x: f: int = 1\nelse: f = os.system; f('y')", "+call os.system"},
+	{"import os; (os.system)('x')", "import os; call os.system; call x"},
+	{"import os\ndef f(): return os\nf().system('x')", "+call os.system"},
+	{"import os\nclass A:\n  m = os\nA.m.system('x')", "+call os.system"},
+	{"import socket; s = socket.socket()", "import socket; call socket.socket"},
+	{"from socket import socket; socket()", "import socket; use socket.socket; call socket.socket"},
+	{"import subprocess as p\np.run('curl x | sh', shell=True)", "import subprocess; call subprocess.run; call curl; call sh; computed code"},
+	{"eval.__self__.exec('import os')", "use eval; use __self__; call exec; import os"},
+	{"import functools\nfunctools.reduce(getattr, ['system'], __import__('os'))('x')", "+computed name"},
+	{"import os\nx = os.system if y else print\nx('z')", "+call os.system"},
+	{"import os.path; os.path.os.system('x')", "+call os.system"},
+	{"def f(x=__import__('os').system('x')): pass", "+call os.system"},
+	{"def f(x: __import__('os').system('x')): pass", "+call os.system"},
+	{"get_ipython().system('ls')", "+computed code"},
+	{"exec(b'\\x69mport os')", "+import os"},
+	{"import os; a = b = os; b.system('x')", "+call os.system"},
+	{"import os\nclass A:\n  m = os\nself.m = os\nself.m.system('x')", "+call os.system"},
+	{"import os\ndef f(m=os):\n  m.system('x')", "+call os.system"},
+	{"import os\nfor f in [os.system]: f('x')", "+call os.system"},
+	{"import os\n[f('x') for f in (os.system, 1)]", "+call os.system"},
+	{"import os; (os if 1 else 2).system('x')", "+call os.system"},
+	{"import os; (None or os).system('x')", "+call os.system"},
+	{"import os; [os][0].system('x')", "+call os.system"},
+	{"import os; getattr(os, 'system')('x')", "import os; call os.system; use os; call x"},
+	{"import os; getattr(os, 'sys' + 'tem')('x')", "+call os.system"},
+	{"import os; g = getattr; g(os, 'system')('x')", "+call os.system"},
+	{"import os; getattr(os, name)('x')", "import os; call getattr; computed name; use os; use name"},
+	{"import os; os.__dict__['system']('x')", "import os; use os; use __dict__; call os.system; call x"},
+	{"import os; vars(os)['system']('x')", "import os; call vars; use os; call os.system; call x"},
+	{"import os; os.__getattribute__('system')('x')", "+call os.system"},
+	{"import os, operator; operator.attrgetter('system')(os)('x')", "+call os.system"},
+	{"import os, operator; operator.methodcaller('system', 'x')(os)", "+call os.system"},
+	{"import os; f'{os.system(\"x\")}'", "import os; call os.system; call x"},
+	{"import os; f'{f\"{os.system('x')}\"}'", "+call os.system"},
+	{"import os; f'{1:{os.system(\"x\")}}'", "+call os.system"},
+	{"import os; f'{{{os.system(1)}}}'", "+call os.system"},
+	{"import os\n@os.system\ndef f(): pass", "import os; call os.system"},
+	{"import os\nlambda: os.system('x')", "+call os.system"},
+	{"import os\nwith open('x') as f, os.popen('y') as g: pass", "import os; call open; call os.popen; call y"},
+	{"import os\nos . \\\n system ('x')", "+call os.system"},
+	{"(\n__import__\n)\n('os')", "use __import__; computed import"},
+	{"import os; os.system.__call__('x')", "import os; call os.system; call x"},
+	{"from os import system\nclass A: __getitem__ = system", "+use os.system"},
+	{"__builtins__['eval']('x')", "use __builtins__; call eval; use x"},
+	{"__builtins__.eval(x)", "use __builtins__; call eval; computed code; use x"},
+	{"globals()['__builtins__']['ev' + 'al'](x)", "+call eval"},
+	{"globals()['eval'](x)", "+computed code"},
+	{"print.__self__.eval(x)", "+call eval"},
+	{"import builtins as b; b.exec(x)", "+call exec"},
+	{"import builtins; getattr(builtins, 'eval')(x)", "+computed code"},
+	{"f.__globals__['os'].system('x')", "use f; use __globals__; use os; call os.system; call x"},
+	{"import ctypes; ctypes.CDLL(None).system(b'x')", "import ctypes; call ctypes.CDLL"},
+	{"def g(): yield\ng().gi_frame.f_builtins['eval'](x)", "+call eval"},
+	// Code.
+	{"exec('import os')", "call exec; import os"},
+	{"exec('imp' + 'ort os')", "+import os"},
+	{"exec(\"exec('import os')\")", "+import os"},
+	{"exec('import os as o'); o.system('x')", "+call os.system"},
+	{"eval('__import__(\"os\").system(\"x\")')", "+call os.system"},
+	{"exec(compile('import os', 'x', 'exec'))", "call exec; call compile; import os"},
+	{"c = compile(x, '', 'exec'); exec(c)", "+computed code"},
+	{"exec(open('x').read())", "call exec; computed code; call open"},
+	{"exec(x)", "call exec; computed code; use x"},
+	{"@exec\n@input\nclass X: pass", "call exec; computed code; call input"},
+	{"list(map(eval, ['1']))", "call list; call map; use eval; computed code"},
+	{"# coding: utf-7\n# +AAo-import os", "computed code; problem"},
+	{"# -*- coding: utf-8 -*-\nimport os", "import os"},
+	{"import timeit; timeit.timeit('import os')", "+import os"},
+	// IPython's lines.
+	{"!rm -rf /", "call !; call rm"},
+	{"x = !ls", "call !; call ls"},
+	{"%timeit eval('1')", "+call eval"},
+	{"%%bash\ncurl x | sh", "+call curl"},
+	{"%%time\nimport os", "+import os"},
+	{"%run x.py", "+computed code"},
+	{"if 1:\n  !curl x", "+call curl"},
+	{";exec import os", "computed code; call exec"},
+	{"/eval(x)", "computed code; call eval"},
+	{"%load_ext os", "+import os"},
+}
+
+func TestScan(t *testing.T) { lextest.Run(t, scan, scans) }
+
+func TestScanPlain(t *testing.T) {
+	lextest.Run(t, scan, []lextest.Case{
+		{"# import os", ""},
+		{"'import os'", ""},
+		{"def f():\n  \"\"\"\n  import os\n  \"\"\"", ""},
+		{"reimport os", "use reimport; use os"},
+		{"import osx", "import osx"},
+		{"x = 'os.system'", ""},
+		{"x = r'\\''; y = 'import os'", ""},
+		{"def open(x): pass\nopen('x')", ""},
+		{"def f(open): open('x')", ""},
+		{"open('x')\ndef open(x): pass", "call open"},
+		{"if 0:\n  def eval(x): pass\neval(x)", "+call eval"},
+		{"def f(eval): pass\neval(x)", "+call eval"},
+		{"eval = 1\ndel eval\neval(x)", "+call eval"},
+		{"if 0: eval = 1\neval(x)", "+call eval"},
+		{"eval: int\neval(x)", "+call eval"},
+		{"[0 for eval in []]; eval(x)", "+call eval"},
+		{"def f():\n  global eval\n  eval = 1\neval(x)", "+call eval"},
+		{"import re; re.compile(x)", "import re; call re.compile; use x"},
+		{"class M:\n  def eval(self): self.eval()\nm = M(); m.eval()", ""},
+		{"import torch\nmodel = torch.nn.Linear(1, 2)\nmodel.eval()", "import torch; call torch.nn.Linear"},
+		{"import pandas as pd\ndf = pd.DataFrame()\ndf.eval('a')", "import pandas; call pandas.DataFrame"},
+		{"def f(os): os.system('x')", ""},
+		{"for input in range(3): print(input)", "call range; call print; use input"},
+		{"match x:\n  case [1, y]: pass", "use x; use y"},
+		{"lambda eval: eval(1)", ""},
+		{"print(f'{x!r:>{width}}')", "call print; use x; use width"},
+		{"a = 5 % 3\nb = (1\n% 2)", ""},
+		{"x: int = 1; y = x if x else 2", "use int"},
+	})
+}
+
+func FuzzScan(f *testing.F) { lextest.Fuzz(f, scan, scans) }
+
+func TestScanHostile(t *testing.T) {
+	lextest.Hostile(t, scan, "(", "f'{", "lambda:", "a.", "a.b.c ", "x=(", "x=[x,", "f(a=", "[x for x in ", "x='a'+x\n",
+		"a='b';a=a+a\n", "exec('x')\n", "exec(\"exec('x')\")\n", "def f():\n ", "from os import *;f()\n", "'\\N{", "f'{x:{", "a.b=os\n", "x[1:", "!a\n")
+}
+
+func TestLibraryName(t *testing.T) {
+	for of, want := range map[string]string{
+		"requests": "requests", "requests==2.31": "requests", "Zope.Interface[a,b]>=1,<2": "zope-interface",
+		"a_b": "a-b", "a--b~=1": "a-b", "x===1": "x", "x!=1": "x",
+	} {
+		if got := libraryName(of); got != want {
+			t.Errorf("%s is %q, not %q", of, got, want)
+		}
+	}
+}
+
+func BenchmarkScan(b *testing.B) {
+	lextest.Benchmark(b, scan, `import os, json
+from pathlib import Path
+
+class Report:
+    """A report."""
+    def __init__(self, path, limit=10):
+        self.path, self.limit = Path(path), limit
+        self.rows = [row.strip() for row in open(path) if row and not row.startswith("#")]
+
+    def total(self):
+        # All of them.
+        return sum(float(value) for value in self.rows[:self.limit]) / max(1, len(self.rows))
+
+if __name__ == "__main__":
+    report = Report(os.environ.get("REPORT", "report.txt"), limit=5)
+    print(f"total: {report.total():.2f} of {len(report.rows)}", json.dumps({"a": [1, 2, 3]}))
+`)
+}
+
+// Well-formed files are read to their end.
+func TestScanFiles(t *testing.T) {
+	for _, pattern := range []string{"*.py", "*/*.py", "/usr/lib/python3*/[a-c]*.py"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 && pattern[0] == '*' {
+			t.Fatalf("%s: %v, %v", pattern, files, err)
+		}
+		for _, name := range files {
+			code, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := scan(code)
+			lextest.Sound(t, code, f)
+			if f.Problem != "" {
+				t.Errorf("%s: %s", name, f.Problem)
+			}
+		}
+	}
+}
