@@ -1,0 +1,147 @@
+package python
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// state is what a program can see of how it was started.
+const state = `from __future__ import annotations
+import os, sys
+print(sys.path, sys.argv, __file__, os.environ.get("PYTHONPATH"), sorted(os.environ), sorted(sys.modules))
+def f():
+    raise ValueError("x")
+try:
+    import matplotlib_that_is_not_there
+except ImportError as e:
+    print(e)
+f()
+`
+
+func TestAProgramDoesNotSeeTheCapture(t *testing.T) {
+	for _, python := range interpreters(t) {
+		for _, before := range []string{"", "PYTHONPATH=/nonexistent/a:/nonexistent/b"} {
+			t.Run(python+" "+before, func(t *testing.T) {
+				p := newProgram(t, python)
+				p.environ = append(p.environ, "PYTHONDONTWRITEBYTECODE=1")
+				if before != "" {
+					p.environ = append(p.environ, before)
+				}
+				with, withErr, items := p.run(state)
+				without, withoutErr := p.bare()
+				if with != without || withErr != withoutErr {
+					t.Errorf("with the capture\n%s%s\nwithout\n%s%s", with, withErr, without, withoutErr)
+				}
+				if !strings.Contains(withErr, "main.py\", line 5, in f") {
+					t.Errorf("the traceback is %s", withErr)
+				}
+				if len(items) > 0 || p.dropped() != "" {
+					t.Errorf("captured %s, dropped %s", names(items), p.dropped())
+				}
+			})
+		}
+	}
+}
+
+// TestTheSiteCustomizationStillRuns has one of the program's own on the path.
+func TestTheSiteCustomizationStillRuns(t *testing.T) {
+	p := newProgram(t, interpreter(t))
+	own := t.TempDir()
+	if err := os.WriteFile(filepath.Join(own, "sitecustomize.py"), []byte("import builtins\nbuiltins.customized = __file__\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.environ = append(p.environ, "PYTHONPATH="+own)
+	if stdout, stderr, _ := p.run("print(customized)"); stdout != filepath.Join(own, "sitecustomize.py")+"\n" || stderr != "" {
+		t.Errorf("stdout %q, stderr %q", stdout, stderr)
+	}
+}
+
+// TestAFailingImportIsTheProgramsOwn has a module that is looked after fail: the
+// traceback shows the program and the module, nothing between.
+func TestAFailingImportIsTheProgramsOwn(t *testing.T) {
+	p := newProgram(t, interpreter(t))
+	if err := os.Mkdir(filepath.Join(p.dir, "matplotlib"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(p.dir, "matplotlib", "__init__.py"), []byte("import not_there\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, stderr, _ := p.run("import matplotlib\n")
+	if n := strings.Count(stderr, "  File "); n != 2 || !strings.Contains(stderr, "ModuleNotFoundError: No module named 'not_there'") {
+		t.Errorf("stderr %s", stderr)
+	}
+}
+
+// TestWhatCannotBeCapturedIsNoted has a library that is not what it is said to be: the
+// program runs, and the note is there.
+func TestWhatCannotBeCapturedIsNoted(t *testing.T) {
+	p := newProgram(t, interpreter(t))
+	for _, name := range []string{"matplotlib", "PIL"} {
+		if err := os.Mkdir(filepath.Join(p.dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{"matplotlib/__init__.py": "", "matplotlib/pyplot.py": "", "PIL/__init__.py": "", "PIL/Image.py": ""} {
+		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stdout, stderr, items := p.run("import matplotlib.pyplot, PIL.Image\nprint('ran')")
+	if stdout != "ran\n" || stderr != "" || len(items) > 0 {
+		t.Errorf("stdout %q, stderr %q, captured %s", stdout, stderr, names(items))
+	}
+	for _, want := range []string{"matplotlib.pyplot", "PIL.Image"} {
+		if !strings.Contains(p.dropped(), want) {
+			t.Errorf("no note of %s: %s", want, p.dropped())
+		}
+	}
+}
+
+// TestThePrecompiledBootstrapIsUsed takes the source away: what Python then runs is what
+// was compiled here.
+func TestThePrecompiledBootstrapIsUsed(t *testing.T) {
+	for _, python := range interpreters(t) {
+		t.Run(python, func(t *testing.T) {
+			tag, err := exec.Command(python, "-c", "import sys; print(sys.implementation.cache_tag.split('-')[1])").Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, listed := compiled()[strings.TrimSpace(string(tag))]; !listed {
+				return // it compiles the source
+			}
+			p := newProgram(t, python)
+			c := p.lay()
+			if err := os.WriteFile(filepath.Join(p.source.Support, "sitecustomize.py"), []byte("raise SystemExit('the source was compiled')"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(python, "-c", "import sys; print(type(sys.meta_path[0]).__name__)")
+			cmd.Env = append(p.environ, c.Env...)
+			if out, err := cmd.CombinedOutput(); err != nil || string(out) != "Finder\n" {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}
+
+// TestTheProgramRemovesTheCapture has it delete what it finds in its temporary folder: it
+// can do without.
+func TestTheProgramRemovesTheCapture(t *testing.T) {
+	python := interpreter(t, "PIL")
+	for _, what := range []string{"", "/capture.zip", "/folder"} {
+		p := newProgram(t, python)
+		code := fmt.Sprintf(`
+import os, shutil
+what = %q
+shutil.rmtree(what) if os.path.isdir(what) else os.remove(what)
+from PIL import Image
+print(Image.new("RGB", (1, 1)).size)
+`, p.source.Support+what)
+		if stdout, stderr, items := p.run(code); stdout != "(1, 1)\n" || stderr != "" || len(items) > 0 {
+			t.Errorf("without %s: stdout %q, stderr %q, captured %s", what, stdout, stderr, names(items))
+		}
+	}
+}
