@@ -17,7 +17,7 @@ var official = map[string]string{
 	"bash":       "debian:bookworm-slim",
 	"cpp":        "gcc:14-bookworm",
 	"go":         "golang:1.26-bookworm",
-	"java":       "eclipse-temurin:21-jdk-jammy",
+	"java":       "maven:3-eclipse-temurin-21",
 	"javascript": "node:22-bookworm-slim",
 	"python":     "python:3.13-slim-bookworm",
 	"r":          "r-base:4.5.1",

@@ -22,7 +22,8 @@ import (
 
 // packages are what the Debian base has of each language, and what its Dockerfile
 // expects of an official base. Go is the machine's own: Debian's is too old.
-var packages = []string{"ca-certificates", "python3", "python3-pip", "nodejs", "default-jdk-headless", "g++", "r-base-core", "ruby"}
+var packages = []string{"ca-certificates", "python3", "python3-pip", "nodejs", "npm",
+	"default-jdk-headless", "maven", "g++", "pkg-config", "r-base-core", "ruby"}
 
 // A recipe tells how the images are made on this machine.
 type recipe struct {
