@@ -6,6 +6,7 @@ import (
 	"net"
 	"os/exec"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/docker/cli/cli/connhelper/commandconn"
@@ -56,14 +57,25 @@ type sshConn struct {
 	net.Conn
 	e     Endpoint
 	heard atomic.Bool // whether the other side has ever sent anything
+
+	// Whoever reads the end waits for ssh, which closes what is read from, and alone
+	// learns what ssh said. So one reads at a time, and how it ended is kept.
+	reading sync.Mutex
+	ended   error
 }
 
 func (c *sshConn) Read(p []byte) (int, error) {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	if c.ended != nil {
+		return 0, c.ended
+	}
 	n, err := c.Conn.Read(p)
 	if n > 0 {
 		c.heard.Store(true)
 	}
-	return n, c.explain(err)
+	c.ended = c.explain(err)
+	return n, c.ended
 }
 
 func (c *sshConn) Write(p []byte) (int, error) {
@@ -71,7 +83,7 @@ func (c *sshConn) Write(p []byte) (int, error) {
 	if err != nil && !c.heard.Load() {
 		// ssh ended before there was a connection. Reading waits for its end and tells
 		// what it said. Once there is a connection, what can be read is the engine's.
-		if _, rerr := c.Conn.Read(make([]byte, 1)); rerr != nil {
+		if _, rerr := c.Read(make([]byte, 1)); rerr != nil {
 			err = rerr
 		}
 	}

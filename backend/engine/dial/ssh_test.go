@@ -70,3 +70,27 @@ func TestSSHThatFailsWithAStandIn(t *testing.T) {
 		wantError(t, ping(t, e), SSHFailed, "no ssh program", "install")
 	})
 }
+
+// TestSSHThatFailsTellsAll: a request is written and its answer read at once, and each of the
+// two has to learn why ssh ended, whichever comes first.
+func TestSSHThatFailsTellsAll(t *testing.T) {
+	standIn(t, "echo 'me@host: Permission denied' >&2; exit 255\n")
+	e := Endpoint{Host: "ssh://host", SSH: SSH{Remote: dialStdio}, Hints: testHints}
+	open, _, err := e.opener()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		_, err := conn.Read(make([]byte, 1))
+		wantError(t, err, SSHFailed, "Permission denied")
+	}
+	_, err = conn.Write([]byte("x"))
+	wantError(t, err, SSHFailed, "Permission denied")
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+}
