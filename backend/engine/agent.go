@@ -120,7 +120,9 @@ func (b *Backend) serveArgs(spec backend.Spec, limits []backend.Control) []strin
 		args = append(args, "--deadline", strconv.FormatInt(spec.Deadline.UnixMilli(), 10))
 	}
 	for i, l := range spec.Layers {
-		args = append(args, "--seed", layerPath(i)+"="+l.Target)
+		if l.Writable {
+			args = append(args, "--seed", layerPath(i)+"="+l.Target)
+		}
 	}
 	return append(args, substituteRlimits(spec, limits)...)
 }

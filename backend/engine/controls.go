@@ -34,7 +34,7 @@ func (b *Backend) controls(host Host, h *container.HostConfig, spec backend.Spec
 		on("user", name, "the code is not root inside; the agent is of the same user, and as pid 1 cannot be killed by it"),
 		on("filesystem", "mount namespace", "the image read-only; "+workdir+" and "+tempDir+" private"),
 		on("processes", "pid namespace", ""),
-		on("network", "network namespace", "loopback only"),
+		on("network", "network namespace", "loopback only; a network that is asked for goes through a proxy of the process that opens the sandbox"),
 		on("ipc", "IPC namespace", ""),
 		on("capabilities", name, "none are held by the code"),
 		on("no-new-privs", name+", agent", ""),

@@ -111,7 +111,7 @@ func (b *Backend) collectVolumes(ctx context.Context) ([]backend.Leftover, error
 	for _, v := range res.Items {
 		names[v.Name] = true
 	}
-	keep := map[string]bool{}
+	keep := wholeLibraries(res.Items)
 	for _, arch := range []string{"amd64", "arm64"} {
 		name, err := agentVolume(arch)
 		if err != nil {

@@ -5,10 +5,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/engine/image"
+	"github.com/llmsandbox/llmsandbox/internal/environ"
 )
 
 // The variables of the agent's own environment, which no program inside sees. Whoever
@@ -38,23 +40,16 @@ func (b *Backend) guest(spec backend.Spec, img image.Image) backend.Guest {
 	return g
 }
 
-// mergeEnv adds NAME=VALUE lines to others, later ones in place of earlier ones.
+// mergeEnv adds NAME=VALUE lines to others, later ones in place of earlier ones. Lines that
+// are no variables, and variables of the agent's own, are dropped.
 func mergeEnv(base, add []string) []string {
-	at := make(map[string]int, len(base))
-	out := make([]string, 0, len(base)+len(add))
-	for _, kv := range append(base[:len(base):len(base)], add...) {
-		name, _, ok := strings.Cut(kv, "=")
-		if !ok || strings.HasPrefix(name, "LLMSANDBOX_") {
-			continue
-		}
-		if i, seen := at[name]; seen {
-			out[i] = kv
-			continue
-		}
-		at[name] = len(out)
-		out = append(out, kv)
-	}
-	return out
+	return environ.Override(ofPrograms(base), ofPrograms(add))
+}
+
+func ofPrograms(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		return !strings.Contains(kv, "=") || strings.HasPrefix(kv, "LLMSANDBOX_")
+	})
 }
 
 // agentEnv is the environment that the agent is started with.

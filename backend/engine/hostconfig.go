@@ -58,7 +58,11 @@ func hostConfig(spec backend.Spec, agent string) *container.HostConfig {
 		h.ShmSize = min(maxShm, spec.Limits.Disk)
 	}
 	for i, l := range spec.Layers {
-		h.Mounts = append(h.Mounts, readOnlyVolume(l.Source, layerPath(i)))
+		target := l.Target
+		if l.Writable {
+			target = layerPath(i) // from where the agent links its files to the target
+		}
+		h.Mounts = append(h.Mounts, readOnlyVolume(l.Source, target))
 	}
 	return h
 }

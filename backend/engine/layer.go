@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/layertree"
 )
 
 const (
@@ -48,7 +48,15 @@ func (b *Backend) Layer(ctx context.Context, key string, fill func(ctx context.C
 }
 
 // fillLayer lets fill fill a folder of this machine and takes it to the engine.
-func (b *Backend) fillLayer(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (err error) {
+func (b *Backend) fillLayer(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) error {
+	return filled(ctx, fill, func(dir string) error {
+		image, _ := b.fillImage.Load().(string)
+		return b.volumes.fill(ctx, name, roleLayer, image, func(w io.Writer) error { return layertree.Pack(ctx, dir, "", w) })
+	})
+}
+
+// filled lets fill fill a folder of this machine, hands it to take, and removes it.
+func filled(ctx context.Context, fill func(ctx context.Context, dir string) error, take func(dir string) error) (err error) {
 	dir, err := os.MkdirTemp("", "llmsandbox-layer-*")
 	if err != nil {
 		return fmt.Errorf("make a folder for a layer: %w", err)
@@ -57,14 +65,7 @@ func (b *Backend) fillLayer(ctx context.Context, name string, fill func(ctx cont
 	if err := fill(ctx, dir); err != nil {
 		return err
 	}
-	image, _ := b.fillImage.Load().(string)
-	return b.volumes.fill(ctx, name, roleLayer, image, func(w io.Writer) error {
-		t := tar.NewWriter(w)
-		if err := t.AddFS(os.DirFS(dir)); err != nil {
-			return err
-		}
-		return t.Close()
-	})
+	return take(dir)
 }
 
 // attempts remembers what failed in this process, so that it is not tried with every

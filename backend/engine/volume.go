@@ -61,7 +61,7 @@ func (v *volumes) fill(ctx context.Context, name, role, image string, write func
 		if ok, err := v.has(ctx, name); ok || err != nil {
 			return err
 		}
-		id, err := v.lock(ctx, name, role, image)
+		id, err := v.lock(ctx, name+"-fill", name, role, image)
 		if err != nil {
 			return fmt.Errorf("fill volume %s: %w", name, err)
 		}
@@ -83,8 +83,8 @@ func (v *volumes) fill(ctx context.Context, name, role, image string, write func
 }
 
 // lock makes the container that fills the volume. It returns "" after it has waited for
-// another one that did.
-func (v *volumes) lock(ctx context.Context, name, role, image string) (string, error) {
+// another one of the filler's name.
+func (v *volumes) lock(ctx context.Context, filler, name, role, image string) (string, error) {
 	// By itself, since not every engine labels the volumes that a container brings.
 	_, err := v.client.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, Labels: map[string]string{labelRole: role}})
 	if err != nil {
@@ -95,7 +95,7 @@ func (v *volumes) lock(ctx context.Context, name, role, image string) (string, e
 		Type: mount.TypeVolume, Source: name, Target: agentDir, VolumeOptions: &mount.VolumeOptions{NoCopy: true},
 	}}
 	made, err := createContainer(ctx, v.client, client.ContainerCreateOptions{
-		Name: name + "-fill", Config: neverStarted(image), HostConfig: host,
+		Name: filler, Config: neverStarted(image), HostConfig: host,
 	})
 	if err == nil {
 		return made.ID, nil
@@ -103,7 +103,7 @@ func (v *volumes) lock(ctx context.Context, name, role, image string) (string, e
 	if !nameTaken(err) {
 		return "", err
 	}
-	return "", v.await(ctx, name+"-fill")
+	return "", v.await(ctx, filler)
 }
 
 // await returns when the container that fills a volume is gone, and removes it when its
@@ -139,14 +139,24 @@ func (v *volumes) put(ctx context.Context, id, name, role string, write func(io.
 	if ok, err := v.has(ctx, name); ok || err != nil { // filled before the lock was ours
 		return err
 	}
-	pr, pw := io.Pipe()
-	go func() { pw.CloseWithError(write(pw)) }()
-	_, err := v.client.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: agentDir, Content: pr})
-	pr.CloseWithError(io.ErrClosedPipe) // ends a writer that nobody reads from
-	if err != nil {
+	if err := v.stream(ctx, id, write); err != nil {
 		return err
 	}
-	_, err = v.client.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name + wholeSuffix, Labels: map[string]string{labelRole: role}})
+	_, err := v.client.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name + wholeSuffix, Labels: map[string]string{labelRole: role}})
+	return err
+}
+
+// stream takes the tar that write writes into the volume, through the container that fills it.
+func (v *volumes) stream(ctx context.Context, id string, write func(io.Writer) error) error {
+	pr, pw := io.Pipe()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		pw.CloseWithError(write(pw))
+	}()
+	_, err := v.client.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: agentDir, Content: pr})
+	pr.CloseWithError(io.ErrClosedPipe) // ends a writer that nobody reads from
+	<-sent
 	return err
 }
 

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// ReadLibrary implements [backend.LibraryKeeper]: through a container that is never
+// started.
+func (b *Backend) ReadLibrary(ctx context.Context, source string, w io.Writer) (err error) {
+	if !strings.HasPrefix(source, libraryPrefix) {
+		return fmt.Errorf("volume %s: %w", source, backend.ErrLibraryNotFound)
+	}
+	if _, err := b.client.VolumeInspect(ctx, source, client.VolumeInspectOptions{}); err != nil {
+		return b.explain("look for a layer of libraries", err)
+	}
+	image, _ := b.fillImage.Load().(string)
+	host := noNetwork()
+	host.Mounts = []mount.Mount{readOnlyVolume(source, agentDir)}
+	made, err := createContainer(ctx, b.client, client.ContainerCreateOptions{Config: neverStarted(image), HostConfig: host})
+	if err != nil {
+		return b.explain("make a container", err)
+	}
+	defer func() {
+		_, rerr := b.client.ContainerRemove(context.WithoutCancel(ctx), made.ID, client.ContainerRemoveOptions{Force: true})
+		err = errors.Join(err, b.explain("remove a container", rerr))
+	}()
+	res, err := b.client.CopyFromContainer(ctx, made.ID, client.CopyFromContainerOptions{SourcePath: agentDir})
+	if err != nil {
+		return b.explain("read a layer of libraries", err)
+	}
+	defer res.Content.Close()
+	return b.explain("read a layer of libraries", withoutTop(res.Content, w))
+}
+
+// withoutTop copies a tar stream of one folder as one of what is in it. Docker names what
+// is in it below the folder's own name, Podman below "/"; either names the folder first.
+func withoutTop(r io.Reader, w io.Writer) error {
+	in, out := tar.NewReader(r), tar.NewWriter(w)
+	top := ""
+	for first := true; ; first = false {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return out.Close()
+		}
+		if err != nil {
+			return err
+		}
+		name := path.Clean("/" + h.Name)
+		if first {
+			top = strings.TrimSuffix(name, "/")
+			continue
+		}
+		below, ok := strings.CutPrefix(name, top+"/")
+		if !ok {
+			return fmt.Errorf("the engine sent %.200q, which is not in %q", h.Name, top)
+		}
+		if h.Name = below; h.Typeflag == tar.TypeDir {
+			h.Name += "/"
+		}
+		if err := out.WriteHeader(h); err != nil {
+			return err
+		}
+		if _, err := io.Copy(out, in); err != nil {
+			return err
+		}
+	}
+}
