@@ -130,7 +130,7 @@ func machineControls(id identity) []backend.Control {
 		uid.By = "newuidmap"
 	}
 	network := on("network", "network namespace")
-	network.Detail = "loopback only"
+	network.Detail = "loopback only; a network that is asked for goes through a proxy of the process that opens the sandbox"
 	return []backend.Control{
 		userNamespaces(), uid,
 		on("filesystem", "mount namespace and pivot_root"), on("processes", "pid namespace"), network,

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 	"github.com/llmsandbox/llmsandbox/internal/seccomp"
 )
@@ -235,7 +236,7 @@ func (c *creation) finish() (*machine, error) {
 				Deadline: c.spec.Deadline, Labels: c.spec.Labels, Limits: c.spec.Limits, Owner: "pid " + strconv.Itoa(os.Getpid()),
 			},
 			Guest: backend.Guest{
-				Env: mergeEnv(c.root.env, c.spec.Env), Workdir: workdir, StartDir: c.root.startDir, TempDir: tempDir, Host: c.root.host,
+				Env: environ.Override(c.root.env, c.spec.Env), Workdir: workdir, StartDir: c.root.startDir, TempDir: tempDir, Host: c.root.host,
 				Image: c.root.image, Arch: runtime.GOARCH,
 			},
 			Capabilities: backend.Capabilities{Backend: "local", Isolation: "namespace", Controls: c.controls},
@@ -282,20 +283,4 @@ func checkSpec(s backend.Spec) error {
 		}
 	}
 	return nil
-}
-
-// mergeEnv adds variables; a later one of the same name replaces an earlier.
-func mergeEnv(base, more []string) []string {
-	at := map[string]int{}
-	var env []string
-	for _, v := range append(append([]string{}, base...), more...) {
-		name, _, _ := strings.Cut(v, "=")
-		if i, ok := at[name]; ok {
-			env[i] = v
-			continue
-		}
-		at[name] = len(env)
-		env = append(env, v)
-	}
-	return env
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend/local/hostroot"
+	"github.com/llmsandbox/llmsandbox/internal/environ"
 )
 
 // hostRootAge is for how long what was found on the host counts: sandboxes that are
@@ -55,5 +56,5 @@ func (b *Backend) findHostRoot() (rootfs, error) {
 	if err != nil {
 		return rootfs{}, fmt.Errorf("the host's toolchains: %w", err)
 	}
-	return rootfs{image: "host", host: true, env: mergeEnv(root.Env, baseEnv), steps: steps, skeleton: root.Skeleton}, nil
+	return rootfs{image: "host", host: true, env: environ.Override(root.Env, baseEnv), steps: steps, skeleton: root.Skeleton}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/local/image"
+	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 )
 
@@ -41,7 +42,7 @@ func (b *Backend) resolveRoot(ctx context.Context, d dirs, spec backend.Spec) (r
 	if len(img.Layers) == 0 {
 		return rootfs{}, errors.Join(fmt.Errorf("image %s has no files: %w", img.Name, backend.ErrImageInvalid), img.Release())
 	}
-	r := rootfs{image: img.Name, release: img.Release, env: mergeEnv(mergeEnv([]string{defaultPath}, img.Config.Env), baseEnv)}
+	r := rootfs{image: img.Name, release: img.Release, env: environ.Override(environ.Override([]string{defaultPath}, img.Config.Env), baseEnv)}
 	for i := len(img.Layers) - 1; i >= 0; i-- {
 		r.union = append(r.union, img.Layers[i])
 	}

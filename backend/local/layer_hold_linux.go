@@ -20,8 +20,11 @@ func (r *rootfs) hold(d dirs, layers []backend.Layer) error {
 		paths = append(paths, r.skeleton)
 	}
 	for _, l := range layers {
-		if filepath.Dir(l.Source) == d.layers() {
+		switch {
+		case filepath.Dir(l.Source) == d.layers():
 			paths = append(paths, l.Source)
+		case d.isLibrary(l.Source):
+			paths = append(paths, filepath.Dir(l.Source))
 		}
 	}
 	for _, path := range paths {

@@ -74,7 +74,11 @@ func (d dirs) layers() string { return filepath.Join(d.cache, "layers") }
 
 // A layer is a folder at dir/key; a file there says why it could not be made. Its
 // maker holds dir/key.lock and fills dir/key.new.
-type layer struct{ dir, key string }
+type layer struct {
+	dir, key string
+	// retry tells that a failure is not noted: who comes next tries again.
+	retry bool
+}
 
 func (l layer) path() string { return filepath.Join(l.dir, l.key) }
 func (l layer) temp() string { return l.path() + ".new" }
@@ -103,9 +107,8 @@ func (l layer) make(ctx context.Context, fill func(context.Context, string) erro
 	if err != nil {
 		return "", err
 	}
-	// The empty file stays: were it removed, two makers could hold locks on two files
-	// of that name.
-	defer lock.Close()
+	// Removed while it is locked: who waited for it sees that it is no longer the file.
+	defer func() { err = errors.Join(err, removeFile(lock.Name()), lock.Close()) }()
 	if path, known, err := l.look(); known || err != nil {
 		return path, err // another maker was faster
 	}
@@ -120,7 +123,7 @@ func (l layer) make(ctx context.Context, fill func(context.Context, string) erro
 		}
 	}
 	err = errors.Join(err, os.RemoveAll(l.temp()))
-	if ctx.Err() == nil {
+	if ctx.Err() == nil && !l.retry {
 		err = errors.Join(err, os.WriteFile(l.path(), []byte(err.Error()+"\n"), 0o600))
 	}
 	return "", err
@@ -143,7 +146,7 @@ func lockLayer(ctx context.Context, path string) (*os.File, error) {
 	}
 	got := make(chan result, 1)
 	go func() {
-		f, err := lockFile(path, unix.LOCK_EX)
+		f, err := lockNamed(ctx, path, unix.LOCK_EX)
 		got <- result{f, err}
 	}()
 	select {
@@ -156,5 +159,30 @@ func lockLayer(ctx context.Context, path string) (*os.File, error) {
 			}
 		}()
 		return nil, fmt.Errorf("wait for another process that prepares the same layer: %w", context.Cause(ctx))
+	}
+}
+
+// lockNamed locks the file that is at path once it is locked: others remove theirs. It
+// makes none for a caller that has given up.
+func lockNamed(ctx context.Context, path string, how int) (*os.File, error) {
+	for {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		f, err := lockFile(path, how)
+		if err != nil {
+			return nil, err
+		}
+		locked, err := f.Stat()
+		if err == nil {
+			var named os.FileInfo
+			if named, err = os.Lstat(path); err == nil && os.SameFile(locked, named) {
+				return f, nil
+			}
+		}
+		f.Close()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
 	}
 }

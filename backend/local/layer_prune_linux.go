@@ -42,24 +42,10 @@ func collectPrepared(ctx context.Context, d dirs, unused time.Duration) ([]backe
 			found = append(found, l)
 		}
 	}
-	entries, err := os.ReadDir(d.layers())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	for _, e := range entries {
-		if ctx.Err() != nil {
-			return found, context.Cause(ctx)
-		}
-		path := filepath.Join(d.layers(), e.Name())
-		switch {
-		case strings.HasSuffix(e.Name(), ".lock"):
-			removed, err := collectMaker(strings.TrimSuffix(path, ".lock"))
-			note("layer", strings.TrimSuffix(path, ".lock"), removed, err)
-		case strings.HasPrefix(e.Name(), deadPrefix):
-			note("layer", path, true, os.RemoveAll(path))
-		case !strings.HasSuffix(e.Name(), ".new"): // a layer, or the note that it failed
-			removed, err := removeUnused(path, unused)
-			note("layer", path, removed, err)
+	for _, l := range []struct{ kind, dir string }{{"layer", d.layers()}, {"libraries", d.libraries()}} {
+		err := collectLayers(ctx, l.dir, unused, func(path string, removed bool, err error) { note(l.kind, path, removed, err) })
+		if err != nil {
+			return found, err
 		}
 	}
 	for _, kept := range []struct {
@@ -78,6 +64,35 @@ func collectPrepared(ctx context.Context, d dirs, unused time.Duration) ([]backe
 	return found, nil
 }
 
+// collectLayers removes from one folder of layers what note is then told of.
+func collectLayers(ctx context.Context, dir string, unused time.Duration, note func(path string, removed bool, err error)) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		path := filepath.Join(dir, e.Name())
+		maker, half := strings.CutSuffix(path, ".new")
+		if !half {
+			maker, half = strings.CutSuffix(path, ".lock")
+		}
+		switch {
+		case half:
+			removed, err := collectMaker(ctx, maker)
+			note(maker, removed, err)
+		case strings.HasPrefix(e.Name(), deadPrefix):
+			note(path, true, os.RemoveAll(path))
+		default: // a layer, or the note that it failed
+			removed, err := removeUnused(path, unused)
+			note(path, removed, err)
+		}
+	}
+	return nil
+}
+
 func withPrefix(dir, prefix string) []string {
 	var paths []string
 	entries, _ := os.ReadDir(dir) // it was just made sure of
@@ -90,15 +105,15 @@ func withPrefix(dir, prefix string) []string {
 }
 
 // collectMaker removes what the maker of the layer at path has left, if it is dead.
-func collectMaker(path string) (removed bool, err error) {
-	lock, err := lockFile(path+".lock", unix.LOCK_EX|unix.LOCK_NB)
+func collectMaker(ctx context.Context, path string) (removed bool, err error) {
+	lock, err := lockNamed(ctx, path+".lock", unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return false, nil // it lives
 	}
 	if err != nil {
 		return false, err
 	}
-	defer lock.Close()
+	defer func() { err = errors.Join(err, removeFile(lock.Name()), lock.Close()) }()
 	if _, err := os.Lstat(path + ".new"); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

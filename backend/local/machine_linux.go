@@ -51,11 +51,25 @@ func (m *machine) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	return dialAgent(ctx, m.folder.dir)
 }
 
+// dialAgent connects by a sandbox's folder. The folder is closed when the sandbox ends,
+// which may be meanwhile: its descriptor is held, so that its number does not become
+// that of another sandbox's folder.
 func dialAgent(ctx context.Context, dir *os.File) (io.ReadWriteCloser, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "unix", shortPath(dir, "agent.sock"))
+	held, err := dir.SyscallConn()
 	if err != nil {
-		return nil, fmt.Errorf("connect to the agent: %w", errors.Unwrap(err))
+		return nil, fmt.Errorf("connect to the agent: %w", err)
+	}
+	var c net.Conn
+	var refused error
+	err = held.Control(func(uintptr) {
+		var d net.Dialer
+		c, refused = d.DialContext(ctx, "unix", shortPath(dir, "agent.sock"))
+	})
+	switch {
+	case err != nil: // only a folder that is closed cannot be held
+		return nil, fmt.Errorf("connect to the agent: the sandbox has ended: %w", backend.ErrNotFound)
+	case refused != nil:
+		return nil, fmt.Errorf("connect to the agent: %w", errors.Unwrap(refused))
 	}
 	return c, nil
 }
