@@ -1,0 +1,128 @@
+package security
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/language/all"
+)
+
+// MaxCode is how many bytes of code are looked at. Larger code is refused by every policy
+// that refuses anything.
+const MaxCode = 4 << 20
+
+// A Checker holds a compiled policy. It is immutable and safe for concurrent use.
+type Checker struct {
+	policy Policy
+	rules  map[string]*rules // by language
+}
+
+// Policy returns a copy of what the checker was compiled from.
+func (c *Checker) Policy() Policy { return clone(c.policy) }
+
+// Check looks at a program without running it. What cannot be looked at is a finding.
+// Its error wraps language.ErrUnknown.
+func (c *Checker) Check(lang string, code []byte) (Report, error) {
+	l, err := all.Get(lang)
+	if err != nil {
+		return Report{}, err
+	}
+	return c.look(l, code), nil
+}
+
+func (c *Checker) look(l *language.Language, code []byte) Report {
+	if len(code) > MaxCode {
+		return c.unread(l, fmt.Sprintf("the code is larger than %d MiB, and is not looked at", MaxCode>>20))
+	}
+	if l.Scan == nil {
+		return c.unread(l, "code in "+l.Title+" cannot be looked at")
+	}
+	facts, err := scan(l, code)
+	if err != nil {
+		return c.unread(l, err.Error())
+	}
+	return c.judge(l, code, facts)
+}
+
+// scan reads code. Code is hostile, and a scanner that it breaks must not take a server
+// with it: such code is as good as unread.
+func scan(l *language.Language, code []byte) (facts language.Facts, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errScanner
+		}
+	}()
+	return l.Scan(code), nil
+}
+
+var errScanner = errors.New("the code breaks what reads it; please report it")
+
+// unread is the report on code that nothing is known about.
+func (c *Checker) unread(l *language.Language, reason string) Report {
+	return c.report([]Finding{{Rule: ruleUnreadable, Severity: High, Language: l.Name, Line: 1, Column: 1, EndLine: 1, EndColumn: 1, Reason: reason}})
+}
+
+// judge compares what a program says with the policy.
+func (c *Checker) judge(l *language.Language, code []byte, facts language.Facts) Report {
+	found := &findings{lang: l.Name, code: code}
+	r := c.rules[l.Name]
+	for _, i := range facts.Imports {
+		if m := r.module(i.Module, l.ModuleSeparator); m != nil {
+			found.add(i.Span, "module:"+m.Name, m.Severity, because(importOf(i.Module, m.Name), m.Description))
+		}
+	}
+	for _, u := range facts.Uses {
+		if n := r.name(u.Name); n != nil {
+			found.add(u.Span, "name:"+n.Name, n.Severity, because(useOf(u.Name, n.Name), n.Description))
+		}
+	}
+	for _, x := range facts.Computed {
+		found.add(x.Span, "computed:"+string(x.Kind), c.policy.Computed, computed(x.Kind))
+	}
+	if len(r.patterns) > 0 {
+		texts := newTexts(code, facts)
+		for _, p := range r.patterns {
+			for _, span := range texts.match(p) {
+				found.add(span, "pattern:"+p.Pattern.Pattern, p.Severity, because("the code matches a pattern", p.Description))
+			}
+		}
+	}
+	if facts.Problem != "" {
+		found.add(language.Span{}, ruleUnreadable, c.policy.Computed, "the code could not be read to its end: "+facts.Problem)
+	}
+	return c.report(found.sorted())
+}
+
+const ruleUnreadable = "unreadable"
+
+func because(what, description string) string {
+	if description == "" {
+		return what
+	}
+	return what + ": " + description
+}
+
+func importOf(module, rule string) string {
+	if module == rule {
+		return "the module " + rule + " is restricted"
+	}
+	return fmt.Sprintf("the module %.80s is restricted with %s", module, rule)
+}
+
+func useOf(name, rule string) string {
+	if name == rule {
+		return rule + " is restricted"
+	}
+	return fmt.Sprintf("%.80s is restricted with %s", name, rule)
+}
+
+func computed(kind language.ComputedKind) string {
+	switch kind {
+	case language.ComputedImport:
+		return "which module is brought in is computed, and cannot be told without running the code"
+	case language.ComputedName:
+		return "which name is used is computed, and cannot be told without running the code"
+	}
+	return "code that is made at run time is executed, and cannot be looked at"
+}
