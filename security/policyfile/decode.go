@@ -1,0 +1,126 @@
+package policyfile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/llmsandbox/llmsandbox/internal/edits"
+	"github.com/llmsandbox/llmsandbox/security"
+)
+
+// fields are the keys of a mapping and what reads each one's value.
+type fields map[string]func(*yaml.Node) error
+
+// mapping reads a mapping that may have the known keys and must have the needed ones.
+func mapping(n *yaml.Node, what string, known fields, needed ...string) error {
+	if n.Kind != yaml.MappingNode {
+		return wrong(n.Line, "%s is %s and should be a mapping of names to values", what, kind(n))
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		read := known[key.Value]
+		switch {
+		case key.Kind != yaml.ScalarNode || read == nil:
+			return wrong(key.Line, "%s has no %.60q%s", what, key.Value, meant(key.Value, known))
+		case seen[key.Value]:
+			return wrong(key.Line, "%s has %q twice", what, key.Value)
+		}
+		seen[key.Value] = true
+		if err := read(value); err != nil {
+			return err
+		}
+	}
+	for _, name := range needed {
+		if !seen[name] {
+			return wrong(n.Line, "%s needs a %q", what, name)
+		}
+	}
+	return nil
+}
+
+// meant names the known key that is near to one, or all.
+func meant(key string, known fields) string {
+	var names []string
+	for name := range known {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if len(key) <= 40 {
+		for _, name := range names {
+			if edits.Distance(strings.ToLower(key), name) <= 2 {
+				return ": did you mean " + name + "?"
+			}
+		}
+	}
+	return ": there are " + strings.Join(names, ", ")
+}
+
+// listOf reads each member of a sequence and appends it.
+func listOf[T any](to *[]T, what string, read func(*yaml.Node, *T) error) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		if n.Kind != yaml.SequenceNode {
+			return wrong(n.Line, "%s is %s and should be a list", what, kind(n))
+		}
+		for _, member := range n.Content {
+			var v T
+			if err := read(member, &v); err != nil {
+				return err
+			}
+			*to = append(*to, v)
+		}
+		return nil
+	}
+}
+
+// text reads a string. What YAML takes for a number or a truth value is none: in a list
+// of names it is a mistake.
+func text(to *string, what string) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
+			return wrong(n.Line, "%s is %s and should be text: put it in quotes", what, kind(n))
+		}
+		*to = n.Value
+		return nil
+	}
+}
+
+func severity(to *security.Severity) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		if tag := n.ShortTag(); n.Kind != yaml.ScalarNode || tag != "!!str" && tag != "!!int" {
+			return wrong(n.Line, "a severity is %s and should be SAFE, LOW, MEDIUM or HIGH", kind(n))
+		}
+		s, err := security.ParseSeverity(n.Value)
+		if err != nil {
+			return wrong(n.Line, "%w", err)
+		}
+		*to = s
+		return nil
+	}
+}
+
+// kind says what a node is.
+func kind(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias, which policies do not have,"
+	}
+	switch n.ShortTag() {
+	case "!!str":
+		return "text"
+	case "!!int", "!!float":
+		return "a number"
+	case "!!bool":
+		return "a truth value"
+	case "!!null":
+		return "empty"
+	}
+	return fmt.Sprintf("a %.40q", n.ShortTag())
+}

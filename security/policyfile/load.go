@@ -1,0 +1,75 @@
+// Package policyfile reads security policies from YAML and JSON files. It is strict: what
+// it does not know is an error with its line, so that a misspelt rule is not a missing one.
+package policyfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/llmsandbox/llmsandbox/security"
+)
+
+// MaxSize is how large a policy file may be, in bytes.
+const MaxSize = 1 << 20
+
+// Load compiles the preset of a name, or else the policy in the file of that path, whose
+// ending is .yaml, .yml or .json. Errors on what is in a policy wrap security.ErrPolicy,
+// those on the file are the file system's.
+func Load(nameOrPath string) (*security.Checker, error) {
+	p, err := policy(nameOrPath)
+	if err != nil {
+		return nil, err
+	}
+	c, err := security.Compile(p)
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", nameOrPath, err)
+	}
+	return c, nil
+}
+
+func policy(nameOrPath string) (security.Policy, error) {
+	p, err := security.Preset(nameOrPath)
+	if err == nil {
+		return p, nil
+	}
+	if ending(nameOrPath) == "" {
+		return p, fmt.Errorf("%w; a file's name ends in .yaml, .yml or .json", err)
+	}
+	return read(nameOrPath)
+}
+
+// ending is the path's ending if it is one of a policy file, or else empty.
+func ending(path string) string {
+	switch ext := strings.ToLower(filepath.Ext(path)); ext {
+	case ".yaml", ".yml", ".json":
+		return ext
+	}
+	return ""
+}
+
+func read(path string) (security.Policy, error) {
+	none := security.Policy{}
+	f, err := os.Open(path)
+	if err != nil {
+		return none, fmt.Errorf("read the policy: %w", err)
+	}
+	defer f.Close() // only read from
+	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	if err != nil {
+		return none, fmt.Errorf("read the policy: %w", err)
+	}
+	parse := ParseYAML
+	if ending(path) == ".json" {
+		parse = ParseJSON
+	}
+	p, err := parse(data)
+	var at *Error
+	if errors.As(err, &at) {
+		at.File = path
+	}
+	return p, err
+}
