@@ -104,6 +104,13 @@ func (c *capture) text() string {
 	return text.String()
 }
 
+// truncate notes that some of the stream is not even written to c.
+func (c *capture) truncate() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.truncated = true
+}
+
 func (c *capture) cut() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,8 +18,15 @@ var (
 	ErrLost = errors.New("outcome is lost")
 	// ErrEmptyCommand: Exec or Shell was given nothing to run.
 	ErrEmptyCommand = errors.New("command is empty")
+	// ErrKernelClosed: the kernel was closed.
+	ErrKernelClosed = errors.New("kernel is closed")
+	// ErrRefused: a policy refuses libraries; see RefusedError. Code that is refused is no
+	// error but a result: StatusRefused.
+	ErrRefused = errors.New("refused by the policy")
 	// ErrToolchain: the program that runs the language is not in the sandbox.
 	ErrToolchain = errors.New("toolchain is missing")
+	// ErrInstall: libraries could not be installed; see InstallError.
+	ErrInstall = errors.New("libraries could not be installed")
 	// ErrOutput: a writer or callback of the caller failed; the run's result is
 	// complete all the same.
 	ErrOutput = errors.New("output could not be handed on")

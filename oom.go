@@ -7,7 +7,10 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
-const sigKill = 9
+const (
+	sigInt  = 2
+	sigKill = 9
+)
 
 // An oomWatch tells whether the kernel killed for memory while a run went on.
 type oomWatch struct {

@@ -2,9 +2,6 @@ package llmsandbox
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -67,12 +64,9 @@ func progress(spec backend.Spec, message string) {
 
 // cacheKey names all that a cache depends on.
 func cacheKey(lang, fingerprint string, cache language.Cache) string {
-	// A struct of strings always has a JSON form.
-	b, _ := json.Marshal(struct {
+	return layerKey(lang, struct {
 		Version     int
 		Lang, Print string
 		Cache       language.Cache
 	}{cacheVersion, lang, fingerprint, cache})
-	sum := sha256.Sum256(b)
-	return lang + "-" + hex.EncodeToString(sum[:16])
 }

@@ -1,6 +1,9 @@
 package llmsandbox
 
-import "sync"
+import (
+	"errors"
+	"sync"
+)
 
 // maxProgramAlternatives bounds how often a run is planned again because a program
 // was not there; no language has as many alternatives.
@@ -55,4 +58,16 @@ func (p *programs) reject(name string) bool {
 		}
 	}
 	return false
+}
+
+// tryPrograms calls attempt again as long as it fails because a program was not there
+// that another one can take the place of.
+func (s *Sandbox) tryPrograms(attempt func() error) error {
+	for tried := 1; ; tried++ {
+		var missing *missingProgramError
+		err := attempt()
+		if tried == maxProgramAlternatives || !errors.As(err, &missing) || !s.programs.reject(missing.program) {
+			return err
+		}
+	}
 }

@@ -1,0 +1,32 @@
+package llmsandbox
+
+import "testing"
+
+func TestOutputBudget(t *testing.T) {
+	b := outputBudget{left: 5, limited: true, over: make(chan struct{})}
+	out, errs := newCapture(5, nil), newCapture(5, nil)
+	w, e := b.count(out), b.count(errs)
+	for _, part := range []string{"ab", "c"} {
+		if n, err := w.Write([]byte(part)); n != len(part) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	select {
+	case <-b.over:
+		t.Fatal("over too soon")
+	default:
+	}
+	for range 2 {
+		if n, err := e.Write([]byte("defg")); n != 4 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	<-b.over
+	if out.text() != "abc" || out.cut() || errs.text() != "de" || !errs.cut() {
+		t.Errorf("%q %v, %q %v", out.text(), out.cut(), errs.text(), errs.cut())
+	}
+	free := outputBudget{over: make(chan struct{})}
+	if n := free.grant(1 << 30); n != 1<<30 {
+		t.Errorf("no limit grants %d", n)
+	}
+}

@@ -1,0 +1,72 @@
+package llmsandbox
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+func TestFlights(t *testing.T) {
+	broken := errors.New("broken")
+	for name, c := range map[string]struct {
+		err   error // of the first
+		calls int32
+		want  error // of those who wait
+	}{
+		"one does it for all":       {nil, 1, nil},
+		"one fails for all":         {broken, 1, broken},
+		"one gives up, others work": {context.Canceled, 2, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var f flights
+				var calls atomic.Int32
+				first := make(chan struct{})
+				work := func() (string, error) {
+					if calls.Add(1) == 1 {
+						<-first
+						return "", c.err
+					}
+					return "again", nil
+				}
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					if _, err := f.do(t.Context(), t, "k", work); !errors.Is(err, c.err) {
+						t.Errorf("first: %v", err)
+					}
+				})
+				synctest.Wait()
+				wg.Go(func() {
+					if _, err := f.do(t.Context(), t, "k", work); !errors.Is(err, c.want) {
+						t.Errorf("second: %v, want %v", err, c.want)
+					}
+				})
+				wg.Go(func() { // another key does not wait
+					if v, err := f.do(t.Context(), t, "other", func() (string, error) { return "own", nil }); v != "own" || err != nil {
+						t.Errorf("other key: %q, %v", v, err)
+					}
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				wg.Go(func() { // nor does who gives up
+					if _, err := f.do(ctx, t, "k", work); !errors.Is(err, context.Canceled) && ctx.Err() == nil {
+						t.Errorf("given up: %v", err)
+					}
+				})
+				synctest.Wait()
+				cancel()
+				synctest.Wait()
+				close(first)
+				wg.Wait()
+				if n := calls.Load(); n != c.calls {
+					t.Errorf("%d calls, want %d", n, c.calls)
+				}
+				if len(f.now) != 0 {
+					t.Errorf("left %v", f.now)
+				}
+			})
+		})
+	}
+}
