@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/language"
 )
 
@@ -36,6 +37,9 @@ type run struct {
 	timeout  time.Duration // 0: none
 	output   int64         // 0: no limit
 	out, err *capture
+	// artifacts say what is collected, by collection, which is nil where nothing is.
+	artifacts  ArtifactOptions
+	collection *collection
 
 	started time.Time
 	exit    agentproto.Exit // of the last step that ran
@@ -44,6 +48,7 @@ type run struct {
 	cpu       time.Duration
 	peak      int64
 	ooms      oomWatch
+	network   *runNetwork // nil without a network
 }
 
 func (s *Sandbox) newExecution(o execution) (*run, error) {
@@ -57,7 +62,7 @@ func (s *Sandbox) newExecution(o execution) (*run, error) {
 	if err := limits.resolveTimeout(s.limits.Timeout); err != nil {
 		return nil, err
 	}
-	env, err := envList(s.env, o.env)
+	env, err := envList(s.environ(), o.env)
 	if err != nil {
 		return nil, err
 	}
@@ -86,13 +91,26 @@ func (e *missingProgramError) Unwrap() error { return e.cause }
 
 // execute runs a plan's steps in order until one fails.
 func (r *run) execute(ctx context.Context, plan language.Plan) error {
-	r.started = time.Now()
+	if r.started.IsZero() {
+		r.started = time.Now()
+	}
+	env, err := r.sandbox.libraryEnviron(ctx, r.environ)
+	if err != nil {
+		return err
+	}
+	r.capture(&plan, env)
+	if r.network == nil {
+		r.network = r.sandbox.net.watch()
+	}
 	r.ooms = watchOOM(ctx, r.sandbox.machine)
 	for i, step := range plan.Steps {
 		last := i == len(plan.Steps)-1
 		req := agentproto.StartRequest{
-			Argv: step.Argv, Env: append(r.environ[:len(r.environ):len(r.environ)], step.Env...),
+			Argv: step.Argv, Env: environ.AddMissing(env, step.Env),
 			Dir: r.dir, User: r.opts.user,
+		}
+		if r.collection != nil && !step.Compile {
+			req.Env = environ.Override(req.Env, r.collection.env())
 		}
 		if step.Dir != "" {
 			req.Dir = step.Dir

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/environ"
 )
 
 // Options say how a sandbox is opened. The zero value is a Python sandbox on the
@@ -30,10 +31,26 @@ type Options struct {
 	// Env is added to the sandbox's environment, which otherwise holds a fixed
 	// PATH, HOME, TMPDIR and a UTF-8 locale, nothing of the host.
 	Env map[string]string
+	// Network is what the sandbox may reach; the zero value is nothing.
+	Network Network
+	// Secrets are usable by requests to their hosts without ever being inside.
+	Secrets []Secret
+	// Libraries of the sandbox's language are installed before it opens, or taken from
+	// the cache of installed libraries: see [Sandbox.Install].
+	Libraries []string
+	// Install says how libraries are installed.
+	Install InstallOptions
+	// Artifacts say what results carry beside the output, unless a run says otherwise.
+	Artifacts ArtifactOptions
+	// Policy is what code and libraries are checked against before they get near the
+	// sandbox.
+	Policy Policy
 	// Labels are kept with the sandbox and returned by List.
 	Labels map[string]string
 	// Lifetime ends the sandbox after so long, whatever runs in it; 0 means never.
 	Lifetime time.Duration
+	// Resettable has Open look at what it has made, so that [Sandbox.Reset] can do it again.
+	Resettable bool
 	// ID names the sandbox; empty lets Open choose. It is of [a-z0-9-], at most
 	// 40 bytes.
 	ID string
@@ -146,18 +163,12 @@ func envList(base []string, add map[string]string) ([]string, error) {
 	if len(add) == 0 {
 		return base, nil
 	}
-	out := make([]string, 0, len(base)+len(add))
-	for _, kv := range base {
-		name, _, _ := strings.Cut(kv, "=")
-		if _, replaced := add[name]; !replaced {
-			out = append(out, kv)
-		}
-	}
+	lines := make([]string, 0, len(add))
 	for name, value := range add {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
 			return nil, fmt.Errorf("environment variable %q: %w: a name is not empty and holds neither '=' nor NUL, a value no NUL", name, ErrInvalid)
 		}
-		out = append(out, name+"="+value)
+		lines = append(lines, name+"="+value)
 	}
-	return out, nil
+	return environ.Override(base, lines), nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/layertree"
 	"github.com/llmsandbox/llmsandbox/language"
 )
 
@@ -20,6 +21,10 @@ const (
 	fillDisk    = 4 << 30
 	fillTimeout = 10 * time.Minute
 	fillOutput  = 1 << 20
+
+	// The toolchain of an image may make anything.
+	maxCacheBytes = 2 << 30
+	maxCacheFiles = 200_000
 )
 
 // fillCache runs a cache's steps in a sandbox of its own, which no user's code has
@@ -34,11 +39,7 @@ func fillCache(ctx context.Context, b backend.Backend, lang *language.Language, 
 	if err != nil {
 		return err
 	}
-	s := &Sandbox{
-		machine: machine, backend: b.Name(), language: lang, env: machine.Guest().Env,
-		limits: Limits{Memory: fillMemory, Output: fillOutput, Timeout: fillTimeout},
-	}
-	s.link.dial = machine.Dial
+	s := newSandbox(b, machine, lang, Limits{Memory: fillMemory, Output: fillOutput, Timeout: fillTimeout})
 	defer func() { err = errors.Join(err, s.Close()) }()
 	r, err := s.newExecution(execution{})
 	if err != nil {
@@ -52,28 +53,40 @@ func fillCache(ctx context.Context, b backend.Backend, lang *language.Language, 
 	if res.Status != StatusOK {
 		return fmt.Errorf("preparing it ended as %s: %s%s", res.Status, res.Error, lastLine(res.Stderr))
 	}
-	return s.takeOut(ctx, cache.Target, dir)
+	_, err = s.takeOut(ctx, cache.Target, dir, layertree.Options{MaxBytes: maxCacheBytes, MaxFiles: maxCacheFiles, Shared: true})
+	return err
 }
 
-// takeOut copies a folder of the sandbox into a folder of the host.
-func (s *Sandbox) takeOut(ctx context.Context, from, to string) error {
+// takeOut copies a folder of the sandbox into a folder of the host, whole or not at all.
+func (s *Sandbox) takeOut(ctx context.Context, from, to string, o layertree.Options) (layertree.Size, error) {
 	client, err := s.link.get(ctx)
 	if err != nil {
-		return err
+		return layertree.Size{}, err
 	}
+	take := client.TarOut
+	if o.Links {
+		take = client.TarTree
+	}
+	o.At = from
 	pr, pw := io.Pipe()
 	sent := make(chan error, 1)
 	go func() {
-		result, err := client.TarOut(ctx, from, "", pw)
+		result, err := take(ctx, from, "", pw)
 		if err == nil && len(result.Skipped) > 0 {
-			err = fmt.Errorf("take it out of the sandbox: %s", result.Skipped[0])
+			err = fmt.Errorf("it cannot be taken as it is: %s", result.Skipped[0])
 		}
 		pw.CloseWithError(err)
 		sent <- err
 	}()
-	err = unpackCache(pr, to, maxCacheBytes)
-	pr.CloseWithError(err) // a sender that nobody reads from ends
-	return errors.Join(err, <-sent)
+	size, err := layertree.Unpack(pr, to, o)
+	pr.CloseWithError(io.ErrClosedPipe) // a sender that nobody reads from ends
+	if serr := <-sent; err == nil && serr != nil && !errors.Is(serr, io.ErrClosedPipe) {
+		err = serr
+	}
+	if err != nil {
+		return size, fmt.Errorf("take %s out of the sandbox: %w", from, err)
+	}
+	return size, nil
 }
 
 // lastLine is the last line of a program's words with something in it.

@@ -1,16 +1,10 @@
 package llmsandbox
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/language"
@@ -112,96 +106,4 @@ func TestCacheKey(t *testing.T) {
 		}
 		seen[key] = name
 	}
-}
-
-// archive makes a tar stream; a name that ends in "/" is a folder.
-func archive(t testing.TB, headers ...tar.Header) *bytes.Buffer {
-	t.Helper()
-	var buf bytes.Buffer
-	w := tar.NewWriter(&buf)
-	for _, h := range headers {
-		h.Size = 0
-		if h.Typeflag == tar.TypeReg {
-			h.Size = 4
-		}
-		if err := w.WriteHeader(&h); err != nil {
-			t.Fatal(err)
-		}
-		if h.Size > 0 {
-			w.Write([]byte("data"))
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return &buf
-}
-
-func TestUnpackCache(t *testing.T) {
-	dir, future := t.TempDir(), time.Date(2037, 1, 1, 0, 0, 0, 0, time.UTC)
-	err := unpackCache(archive(t, tar.Header{Typeflag: tar.TypeDir, Name: "00/", Mode: 0o700},
-		tar.Header{Typeflag: tar.TypeReg, Name: "00/a", Mode: 0o600, ModTime: future},
-		tar.Header{Typeflag: tar.TypeReg, Name: "deep/er/b", Mode: 0o4755}), dir, maxCacheBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]os.FileMode{"00": os.ModeDir | 0o777, "00/a": 0o666, "deep/er/b": 0o777} {
-		info, err := os.Stat(filepath.Join(dir, name))
-		if err != nil || info.Mode() != want {
-			t.Errorf("%s: %v, %v, want mode %v", name, info, err, want)
-		}
-	}
-	if info, err := os.Stat(filepath.Join(dir, "00/a")); err != nil || !info.ModTime().Equal(future) {
-		t.Errorf("time %v, %v, want %v", info.ModTime(), err, future)
-	}
-}
-
-func TestUnpackCacheRefuses(t *testing.T) {
-	for name, headers := range map[string][]tar.Header{
-		"parent":        {{Typeflag: tar.TypeReg, Name: "../canary"}},
-		"absolute":      {{Typeflag: tar.TypeReg, Name: "/canary"}},
-		"symbolic link": {{Typeflag: tar.TypeSymlink, Name: "l", Linkname: ".."}},
-		"hard link":     {{Typeflag: tar.TypeLink, Name: "l", Linkname: "../canary"}},
-		"device":        {{Typeflag: tar.TypeChar, Name: "d"}},
-		"twice":         {{Typeflag: tar.TypeReg, Name: "a"}, {Typeflag: tar.TypeReg, Name: "a"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			in := filepath.Join(dir, "in")
-			if err := os.Mkdir(in, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := unpackCache(archive(t, headers...), in, maxCacheBytes); err == nil {
-				t.Error("taken")
-			}
-			if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-				t.Errorf("outside: %v, %v", entries, err)
-			}
-		})
-	}
-	t.Run("too large", func(t *testing.T) {
-		var buf bytes.Buffer
-		if err := tar.NewWriter(&buf).WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "a", Size: maxCacheBytes + 1}); err != nil {
-			t.Fatal(err)
-		}
-		if err := unpackCache(&buf, t.TempDir(), maxCacheBytes); err == nil || !strings.Contains(err.Error(), "larger") {
-			t.Errorf("got %v", err)
-		}
-	})
-}
-
-func FuzzUnpackCache(f *testing.F) {
-	f.Add(archive(f, tar.Header{Typeflag: tar.TypeDir, Name: "00/"}, tar.Header{Typeflag: tar.TypeReg, Name: "00/a"}).Bytes())
-	f.Add(archive(f, tar.Header{Typeflag: tar.TypeReg, Name: "../canary"}).Bytes())
-	f.Fuzz(func(t *testing.T, data []byte) {
-		dir := t.TempDir()
-		in := filepath.Join(dir, "in")
-		if err := os.Mkdir(in, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		_ = unpackCache(bytes.NewReader(data), in, 1<<20)
-		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-			t.Fatalf("outside: %v, %v", entries, err)
-		}
-	})
 }

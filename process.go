@@ -24,6 +24,8 @@ const (
 type streams struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	// control gets what the process writes to descriptor 4, when it has one.
+	control io.Writer
 	// resize carries a terminal's sizes, when the process has one.
 	resize <-chan agentproto.WinSize
 }
@@ -32,6 +34,7 @@ type streams struct {
 // end was observed; an error that wraps ErrLost means that it cannot be known.
 func (s *Sandbox) process(ctx context.Context, req agentproto.StartRequest, std streams) (agentproto.Exit, error) {
 	var none agentproto.Exit
+	s.dropAhead(ctx)
 	client, err := s.link.get(ctx)
 	if err != nil {
 		return none, err
@@ -46,6 +49,13 @@ func (s *Sandbox) process(ctx context.Context, req agentproto.StartRequest, std 
 	if err != nil {
 		return none, s.explain(wait, err)
 	}
+	return s.see(wait, client.Info(), p, std)
+}
+
+// see sees a process that one of the agent's clients has started to its end, as process
+// does.
+func (s *Sandbox) see(wait context.Context, agent agentproto.Hello, p *agentclient.Process, std streams) (agentproto.Exit, error) {
+	var none agentproto.Exit
 	feed := startFeeder(std.stdin, p)
 	for tries := 0; ; tries++ {
 		exit, err := follow(wait, p, std)
@@ -63,9 +73,13 @@ func (s *Sandbox) process(ctx context.Context, req agentproto.StartRequest, std 
 		if !errors.Is(err, agentproto.ErrStreamLost) || tries == attachTries || !feed.complete() {
 			return none, s.explain(wait, err)
 		}
-		if p, err = s.reattach(wait, client.Info(), p, err); err != nil {
+		next, err := s.reattach(wait, agent, p, err)
+		switch {
+		case err == nil:
+			p = next
+		case !errors.Is(err, agentproto.ErrStreamLost):
 			return none, s.explain(wait, err)
-		}
+		} // else that stream was lost as well, and p still tells from where on to go on
 	}
 }
 
@@ -81,7 +95,7 @@ func (s *Sandbox) reattach(ctx context.Context, before agentproto.Hello, p *agen
 		return nil, fmt.Errorf("the sandbox's agent was replaced: %w", ErrLost)
 	}
 	out, errs := p.Offsets()
-	return client.Attach(ctx, agentproto.AttachRequest{ID: p.ID(), OutOffset: out, ErrOffset: errs})
+	return client.Attach(ctx, agentproto.AttachRequest{ID: p.ID(), OutOffset: out, ErrOffset: errs, ControlOffset: p.ControlOffset()})
 }
 
 // follow reads a process's output to its end and returns how it ended.
@@ -95,6 +109,10 @@ func follow(ctx context.Context, p *agentclient.Process, std streams) (agentprot
 	wg.Add(2)
 	go pump(std.stdout, p.Stdout())
 	go pump(std.stderr, p.Stderr())
+	if std.control != nil {
+		wg.Add(1)
+		go pump(std.control, p.Control())
+	}
 	if std.resize != nil {
 		stop := make(chan struct{})
 		done := make(chan struct{})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/security"
 )
 
 // A Result is what became of one run. It is made from what the kernel and the
@@ -34,7 +35,20 @@ type Result struct {
 	PeakMemory int64
 	// SandboxID, Backend and Language tell where and as what the run took place.
 	SandboxID, Backend, Language string
-	// Error is a sentence on why there is no ordinary outcome (timeout, lost,
+	// Artifacts are what this run made, in the order it made them.
+	Artifacts []Artifact
+	// ArtifactsDropped says what was left out of Artifacts, one sentence each.
+	ArtifactsDropped []string
+	// Network are the sandbox's attempts to reach something that began during the run, in
+	// that order, and NetworkDropped how many more there were than are kept. Those that
+	// were open at its end have no Duration. A handle that Attach returned knows of none:
+	// whoever opened the sandbox serves its network.
+	Network        []NetworkAttempt
+	NetworkDropped int
+	// Findings are what the sandbox's policy names in the code and its libraries, whether
+	// it refused them or not.
+	Findings []security.Finding
+	// Error is a sentence on why there is no ordinary outcome (timeout, lost, refused,
 	// setup_failed, out_of_memory, output_limit), or empty.
 	Error string
 	// Capabilities tells control by control what was enforced, and by what.
@@ -45,21 +59,26 @@ type Result struct {
 func (r *Result) OK() bool { return r.Status == StatusOK }
 
 type resultJSON struct {
-	Status          Status               `json:"status"`
-	ExitCode        *int                 `json:"exit_code,omitempty"`
-	Signal          string               `json:"signal,omitempty"`
-	Stdout          string               `json:"stdout"`
-	Stderr          string               `json:"stderr"`
-	StdoutTruncated bool                 `json:"stdout_truncated"`
-	StderrTruncated bool                 `json:"stderr_truncated"`
-	DurationMS      float64              `json:"duration_ms"`
-	CPUMS           float64              `json:"cpu_ms"`
-	PeakMemory      int64                `json:"peak_memory_bytes"`
-	SandboxID       string               `json:"sandbox_id"`
-	Backend         string               `json:"backend"`
-	Language        string               `json:"language"`
-	Error           string               `json:"error,omitempty"`
-	Capabilities    backend.Capabilities `json:"capabilities"`
+	Status           Status               `json:"status"`
+	ExitCode         *int                 `json:"exit_code,omitempty"`
+	Signal           string               `json:"signal,omitempty"`
+	Stdout           string               `json:"stdout"`
+	Stderr           string               `json:"stderr"`
+	StdoutTruncated  bool                 `json:"stdout_truncated"`
+	StderrTruncated  bool                 `json:"stderr_truncated"`
+	DurationMS       float64              `json:"duration_ms"`
+	CPUMS            float64              `json:"cpu_ms"`
+	PeakMemory       int64                `json:"peak_memory_bytes"`
+	SandboxID        string               `json:"sandbox_id"`
+	Backend          string               `json:"backend"`
+	Language         string               `json:"language"`
+	Artifacts        []Artifact           `json:"artifacts"`
+	ArtifactsDropped []string             `json:"artifacts_dropped,omitempty"`
+	Error            string               `json:"error,omitempty"`
+	Network          []NetworkAttempt     `json:"network,omitempty"`
+	NetworkDropped   int                  `json:"network_dropped,omitempty"`
+	Findings         []security.Finding   `json:"findings,omitempty"`
+	Capabilities     backend.Capabilities `json:"capabilities"`
 }
 
 // MarshalJSON writes the result with snake_case names, times in milliseconds
@@ -72,7 +91,8 @@ func (r Result) MarshalJSON() ([]byte, error) {
 		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
 		DurationMS: milliseconds(r.Duration), CPUMS: milliseconds(r.CPU),
 		PeakMemory: r.PeakMemory, SandboxID: r.SandboxID, Backend: r.Backend,
-		Language: r.Language, Error: r.Error, Capabilities: r.Capabilities,
+		Language: r.Language, Artifacts: append([]Artifact{}, r.Artifacts...), ArtifactsDropped: r.ArtifactsDropped, Error: r.Error, Capabilities: r.Capabilities,
+		Network: r.Network, NetworkDropped: r.NetworkDropped, Findings: r.Findings,
 	})
 }
 

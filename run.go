@@ -2,7 +2,6 @@ package llmsandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -16,6 +15,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/language"
 	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/security"
 )
 
 // RunOptions say how code is run. The zero value (or nil) runs it in the
@@ -48,6 +48,11 @@ type RunOptions struct {
 	// Timeout bounds the run, its compilation included; 0 means the sandbox's
 	// Limits.Timeout, Unlimited none.
 	Timeout time.Duration
+	// Libraries are installed in the sandbox first: see [Sandbox.Install]. That counts
+	// against Timeout.
+	Libraries []string
+	// Artifacts, when set, take the place of the sandbox's ArtifactOptions.
+	Artifacts *ArtifactOptions
 	// KeepChildren leaves the processes that the program started in the
 	// background running when it ends; otherwise they are killed.
 	KeepChildren bool
@@ -65,6 +70,9 @@ func (c *runCounter) next() string {
 // Run executes code as a fresh process (after compiling it, where the language
 // does) and returns what became of it. opts may be nil.
 //
+// Code that the sandbox's policy refuses is not run: Status is StatusRefused, without an
+// error, also when the sandbox is closed.
+//
 // The error is nil whenever the program's end was observed, whatever it was. An
 // error means that we failed: ErrClosed, ErrLost, ErrToolchain, ErrInvalid, the
 // context's error after everything was killed, or ErrOutput, with which the result
@@ -74,31 +82,50 @@ func (s *Sandbox) Run(ctx context.Context, code string, opts *RunOptions) (*Resu
 	if opts == nil {
 		opts = &RunOptions{}
 	}
-	r, err := s.newRun(opts)
-	if err != nil {
-		return s.failed(s.language.Name, err)
-	}
-	plan, err := s.planSource(r, code, opts)
-	for tried := 0; err == nil && tried < maxProgramAlternatives; tried++ {
-		var missing *missingProgramError
-		err = r.execute(ctx, plan)
-		if !errors.As(err, &missing) || !s.programs.reject(missing.program) {
-			break
-		}
-		plan, err = s.planSource(r, code, opts)
-	}
-	return r.result(ctx, err)
-}
-
-// newRun checks what does not depend on the language's plan.
-func (s *Sandbox) newRun(opts *RunOptions) (*run, error) {
 	lang := s.language
 	if opts.Language != "" {
 		var err error
 		if lang, err = all.Get(opts.Language); err != nil {
-			return nil, err
+			return s.failed(s.language.Name, err)
 		}
 	}
+	findings, refused, err := s.refuse(lang, security.Program{Name: opts.Name, Code: []byte(code), Files: opts.Files, Libraries: opts.Libraries})
+	if refused != nil {
+		return refused, err
+	}
+	res, err := s.runChecked(ctx, lang, code, opts)
+	res.Findings = findings
+	return res, err
+}
+
+// runChecked runs code that the policy lets pass.
+func (s *Sandbox) runChecked(ctx context.Context, lang *language.Language, code string, opts *RunOptions) (*Result, error) {
+	r, err := s.newRun(lang, opts)
+	if err != nil {
+		return s.failed(lang.Name, err)
+	}
+	if err := r.install(ctx, opts.Libraries); err != nil {
+		return r.result(ctx, err)
+	}
+	if ran, err := r.executeAhead(ctx, code, opts); ran {
+		res, err := r.result(ctx, err)
+		r.collect(ctx, res)
+		return res, err
+	}
+	err = s.tryPrograms(func() error {
+		plan, err := s.planSource(ctx, r, s.runs.next(), code, opts)
+		if err != nil {
+			return err
+		}
+		return r.execute(ctx, plan)
+	})
+	res, err := r.result(ctx, err)
+	r.collect(ctx, res)
+	return res, err
+}
+
+// newRun checks what does not depend on the language's plan.
+func (s *Sandbox) newRun(lang *language.Language, opts *RunOptions) (*run, error) {
 	r, err := s.newExecution(execution{
 		env: opts.Env, dir: opts.Dir, stdin: opts.Stdin, stdout: opts.Stdout, stderr: opts.Stderr,
 		timeout: opts.Timeout, keepChildren: opts.KeepChildren,
@@ -107,15 +134,26 @@ func (s *Sandbox) newRun(opts *RunOptions) (*run, error) {
 		return nil, err
 	}
 	r.language = lang
+	r.artifacts = s.artifacts
+	if opts.Artifacts != nil {
+		if r.artifacts, err = opts.Artifacts.resolve(); err != nil {
+			return nil, err
+		}
+	}
 	return r, nil
 }
 
-// planSource asks the language how to execute the code.
-func (s *Sandbox) planSource(r *run, code string, opts *RunOptions) (language.Plan, error) {
+// planSource asks the language how to execute the code of the run of an id.
+func (s *Sandbox) planSource(ctx context.Context, r *run, id, code string, opts *RunOptions) (language.Plan, error) {
 	guest := s.machine.Guest()
+	libraries, err := s.libraryFolders(ctx, r.language.Name)
+	if err != nil {
+		return language.Plan{}, err
+	}
 	src := language.Source{
 		Code: []byte(code), Name: opts.Name, Args: opts.Args, Standard: opts.Standard, MemoryLimit: s.limits.Memory, CPULimit: s.limits.CPUs,
-		RunID: s.runs.next(), Workdir: guest.Workdir, TempDir: guest.TempDir, Program: s.programs.choose,
+		RunID: id, Workdir: guest.Workdir, TempDir: guest.TempDir, Program: s.programs.choose, Libraries: libraries,
+		Proxy: s.proxyAddress(), TrustStore: s.trustStore(),
 	}
 	names := make([]string, 0, len(opts.Files))
 	for name := range opts.Files {

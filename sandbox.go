@@ -19,14 +19,40 @@ type Sandbox struct {
 	language *language.Language
 	limits   Limits
 	env      []string
+	policy   Policy
 
+	// artifacts say what results carry, produced what they have carried.
+	artifacts ArtifactOptions
+	produced  produced
+
+	net      netState
 	link     link
 	programs programs
 	runs     runCounter
+	ahead    heldAhead
+
+	// libraries are those that are installed, and how more of them are.
+	libraries libraryState
+
+	kernels kernels
+
+	// made is what Open has made, for Reset; nil: nobody asked for it.
+	made *made
 
 	closeOnce sync.Once
 	closeErr  error
 	closed    atomic.Bool
+}
+
+// newSandbox is a handle on a machine of a backend. What a caller may choose beside it is
+// the caller's to set.
+func newSandbox(b backend.Backend, machine backend.Machine, lang *language.Language, limits Limits) *Sandbox {
+	s := &Sandbox{
+		machine: machine, backend: b.Name(), language: lang, limits: limits, env: machine.Guest().Env,
+		libraries: newLibraryState(b, machine),
+	}
+	s.link.dial = machine.Dial
+	return s
 }
 
 // ID is the sandbox's id, by which [Attach] finds it.
@@ -43,7 +69,7 @@ func (s *Sandbox) Workdir() string { return s.machine.Guest().Workdir }
 
 // Capabilities tells control by control what is enforced for this sandbox, and by
 // what, or why it is not.
-func (s *Sandbox) Capabilities() backend.Capabilities { return s.machine.Capabilities() }
+func (s *Sandbox) Capabilities() backend.Capabilities { return s.net.declare(s.machine.Capabilities()) }
 
 // Usage tells what the sandbox as a whole uses, as far as it is known.
 func (s *Sandbox) Usage(ctx context.Context) (backend.Usage, error) {
@@ -62,7 +88,11 @@ func (s *Sandbox) Done() <-chan struct{} { return s.machine.Done() }
 func (s *Sandbox) Close() error {
 	s.closeOnce.Do(func() {
 		s.closed.Store(true)
-		s.closeErr = errors.Join(s.end(), s.link.close())
+		s.stopNetwork()
+		s.closeErr = errors.Join(s.kernels.close(), s.end(), s.link.close())
+		s.net.mu.Lock() // a change under way fails by now
+		defer s.net.mu.Unlock()
+		s.stopNetwork()
 	})
 	return s.closeErr
 }

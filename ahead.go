@@ -1,0 +1,209 @@
+package llmsandbox
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/environ"
+	"github.com/llmsandbox/llmsandbox/language"
+)
+
+// What an interpreter that was started ahead says on its descriptor 4.
+const (
+	aheadReady = "ready\n"
+	aheadBegun = "begun\n"
+)
+
+// An ahead is an interpreter that was started before its code is known.
+type ahead struct {
+	id         string // of the run that it will be
+	plan       language.Plan
+	env        []string
+	collection *collection
+	agent      agentproto.Hello
+	client     *agentclient.Client
+	process    *agentclient.Process
+}
+
+// heldAhead is the one that a sandbox has, if any.
+type heldAhead struct {
+	mu   sync.Mutex
+	held *ahead
+}
+
+func (h *heldAhead) take() *ahead {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a := h.held
+	h.held = nil
+	return a
+}
+
+func (h *heldAhead) put(a *ahead) (before *ahead) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before, h.held = h.held, a
+	return before
+}
+
+// Prepare starts the interpreter of the sandbox's language now, for the next Run: it gets
+// its code once it is ready, and runs it as if it had only then been started. That holds
+// for a Run of code alone, with the sandbox's own options, when nothing else has been
+// executed since; otherwise the interpreter is dropped. Until then it counts as one process
+// with its memory. Prepare fails with ErrUnsupported where there is no way (Python has
+// one, unless artifacts are off); the sandbox is then as it was before.
+func (s *Sandbox) Prepare(ctx context.Context) error {
+	if err := s.alive(); err != nil {
+		return err
+	}
+	if !s.language.Ahead || s.artifacts.Off {
+		return fmt.Errorf("start %s ahead: %w: it takes the code it is started with", s.language.Title, ErrUnsupported)
+	}
+	r, err := s.newRun(s.language, &RunOptions{})
+	if err != nil {
+		return err
+	}
+	s.dropAhead(ctx)
+	return s.tryPrograms(func() error {
+		a, err := s.startAhead(ctx, r)
+		if err == nil {
+			a = s.ahead.put(a)
+		}
+		s.endAhead(ctx, a)
+		return err
+	})
+}
+
+// startAhead returns it also with an error, once there is something to end.
+func (s *Sandbox) startAhead(ctx context.Context, r *run) (*ahead, error) {
+	a := &ahead{id: s.runs.next()}
+	var err error
+	if a.plan, err = s.planSource(ctx, r, a.id, "", &RunOptions{}); err != nil {
+		return nil, err
+	}
+	if len(a.plan.Steps) != 1 || len(a.plan.Files) != 1 {
+		return nil, fmt.Errorf("start %s ahead: %w: it takes more than one file and step", s.language.Title, ErrUnsupported)
+	}
+	if a.env, err = s.libraryEnviron(ctx, r.environ); err != nil {
+		return nil, err
+	}
+	step, main := a.plan.Steps[0], a.plan.Files[0]
+	env := environ.AddMissing(a.env, step.Env)
+	a.collection = s.newCollection(r.language, a.id, r.artifacts, main.Path, func(name string) string { return environ.Value(env, name) })
+	req := agentproto.StartRequest{
+		Argv: step.Argv, Env: environ.Override(env, a.collection.env()), Dir: r.dir, Control: true,
+		Files: inlineFiles(append([]language.File{main}, a.collection.files()...)), RemoveAfter: a.plan.Cleanup,
+	}
+	if r.output > 0 {
+		req.OutputLimit = uint64(r.output)
+	}
+	if a.client, err = s.link.get(ctx); err != nil {
+		return nil, err
+	}
+	a.agent = a.client.Info()
+	if a.process, err = a.client.Start(ctx, req); err != nil {
+		var ae *agentproto.Error
+		if errors.As(err, &ae) && ae.Code == agentproto.CodeNotFound {
+			return nil, &missingProgramError{program: req.Argv[0], cause: err}
+		}
+		return nil, s.explain(ctx, err)
+	}
+	stop := context.AfterFunc(ctx, a.process.Detach)
+	defer stop()
+	if line, err := bufio.NewReader(a.process.Control()).ReadString('\n'); line != aheadReady {
+		switch {
+		case ctx.Err() != nil:
+			err = context.Cause(ctx)
+		case err == nil || errors.Is(err, io.EOF):
+			err = fmt.Errorf("it ended or said something else: %w", ErrUnsupported)
+		default:
+			err = s.explain(ctx, err)
+		}
+		return a, fmt.Errorf("start %s ahead: it did not become ready: %w", s.language.Title, err)
+	}
+	return a, nil
+}
+
+// dropAhead ends the interpreter that was started ahead, if there is one.
+func (s *Sandbox) dropAhead(ctx context.Context) {
+	s.endAhead(ctx, s.ahead.take())
+}
+
+// endAhead needs no answer: what is left of it goes with the sandbox.
+func (s *Sandbox) endAhead(ctx context.Context, a *ahead) {
+	if a == nil || a.process == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killGrace)
+	defer cancel()
+	a.process.Detach()
+	// Not by the stream that started it, which may be lost.
+	client, err := s.link.get(ctx)
+	if err != nil || client.Info().Instance != a.agent.Instance {
+		return
+	}
+	_ = client.Kill(ctx, a.process.ID())
+	_ = client.Remove(ctx, a.collection.root, agentclient.RemoveOptions{Recursive: true, Missing: true})
+}
+
+// fits tells that a run is what the interpreter was started for, but for its code.
+func (a *ahead) fits(r *run, plan language.Plan, env []string) bool {
+	return r.opts.stdin == nil && !r.opts.keepChildren && r.artifacts == r.sandbox.artifacts && r.dir == path.Clean(r.sandbox.machine.Guest().Workdir) &&
+		slices.Equal(env, a.env) && len(plan.Steps) == 1 && len(plan.Files) == 1 && plan.Files[0].Path == a.plan.Files[0].Path &&
+		slices.Equal(plan.Steps[0].Argv, a.plan.Steps[0].Argv) && slices.Equal(plan.Steps[0].Env, a.plan.Steps[0].Env) && plan.Steps[0].Dir == a.plan.Steps[0].Dir
+}
+
+// executeAhead runs code in the interpreter that was started ahead, if there is one that
+// fits. Otherwise ran is false, and the code has not been executed.
+func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (ran bool, err error) {
+	s := r.sandbox
+	a := s.ahead.take()
+	if a == nil {
+		return false, nil
+	}
+	plan, err := s.planSource(ctx, r, a.id, code, opts)
+	if err != nil {
+		s.endAhead(ctx, a)
+		return true, err
+	}
+	env, err := s.libraryEnviron(ctx, r.environ)
+	if err != nil || !a.fits(r, plan, env) {
+		s.endAhead(ctx, a)
+		return err != nil, err
+	}
+	r.started = time.Now()
+	r.network = s.net.watch()
+	r.ooms = watchOOM(ctx, s.machine)
+	wait := ctx
+	if r.timeout > 0 {
+		var stop func()
+		wait, stop = s.watchAgent(ctx, r.timeout)
+		defer stop()
+		if err := a.client.KillAfter(wait, a.process.ID(), r.timeout); err != nil {
+			s.endAhead(ctx, a)
+			return false, nil // it has ended meanwhile
+		}
+	}
+	text := plan.Files[0].Data
+	if _, err := io.WriteString(a.process.Requests(), fmt.Sprintf("%d\n%s", len(text), text)); err != nil {
+		s.endAhead(ctx, a)
+		return false, nil
+	}
+	said := &bounded{most: len(aheadBegun)}
+	exit, err := s.see(wait, a.agent, a.process, streams{stdout: r.out, stderr: r.err, control: said})
+	r.exit, r.collection = exit, a.collection
+	r.cpu, r.peak = time.Duration(exit.CPUMicros)*time.Microsecond, int64(exit.PeakRSS)
+	if err == nil && exit.Reason == agentproto.NotKilled && string(said.kept) != aheadBegun {
+		err = fmt.Errorf("the interpreter that was started ahead has ended before it took its code: run it again")
+	}
+	return true, err
+}

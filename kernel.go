@@ -1,0 +1,223 @@
+package llmsandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/language/all"
+)
+
+// KernelOptions say how a kernel is opened. The zero value (or nil) opens the richest
+// one that the sandbox has for the language.
+type KernelOptions struct {
+	// Env is added to the sandbox's environment.
+	Env map[string]string
+	// Dir is the kernel's first working folder, relative to the sandbox's.
+	Dir string
+	// Libraries are installed in the sandbox first: see [Sandbox.Install].
+	Libraries []string
+	// Plain keeps to the language's own shell where the sandbox has a richer one:
+	// Python without IPython, which opens in a fraction of the time.
+	Plain bool
+	// AllowInstall lets cells install libraries (%pip install), as [Sandbox.Install]
+	// does: with our access to the package registries, on the word of the code in the
+	// cell. Without it such a cell ends with an error.
+	AllowInstall bool
+	// Artifacts, when set, take the place of the sandbox's ArtifactOptions.
+	Artifacts *ArtifactOptions
+}
+
+// A Kernel is an interpreter in a sandbox that keeps its state between cells. It is safe
+// for concurrent use: cells, and what is asked about them, queue in the order of their
+// calls. What ends its process (a crash, a timeout that no interrupt ends, Restart) loses
+// the state and no more: the next cell starts a new one.
+type Kernel struct {
+	sandbox  *Sandbox
+	language *language.Language
+	opts     KernelOptions
+	run      *run // what a run has of options: environment, folder
+	// artifacts are the options as resolved.
+	artifacts ArtifactOptions
+
+	turn chan struct{} // holds a token while nobody uses the driver
+	// unsaid tells, to whoever has the turn, that a driver has ended since the last
+	// cell without anybody having been told.
+	unsaid bool
+
+	mu      sync.Mutex
+	driver  *driver // nil: to be started
+	closed  bool
+	info    KernelInfo
+	stopped chan struct{} // closed by Close
+
+	interrupting sync.Mutex
+	active       *cellRun // guarded by interrupting
+}
+
+// KernelInfo describes a kernel's interpreter, in its own words.
+type KernelInfo struct {
+	Language string // as in Options.Language
+	Version  string // of the interpreter, such as "3.11.2"
+	Flavor   string // its shell: "ipython", "plain", ...
+}
+
+// Kernel opens a kernel of a language (empty: the sandbox's) and waits until it is
+// ready. Nothing is installed for it and no network needed. It fails with
+// ErrUnknownLanguage, ErrToolchain when the sandbox has not what the kernel needs,
+// ErrUnsupported when the language has no kernel, and as Run does.
+func (s *Sandbox) Kernel(ctx context.Context, lang string, opts *KernelOptions) (*Kernel, error) {
+	l := s.language
+	if lang != "" {
+		var err error
+		if l, err = all.Get(lang); err != nil {
+			return nil, err
+		}
+	}
+	if l.Kernel == nil {
+		return nil, fmt.Errorf("open a %s kernel: %w: there is none for this language", l.Title, ErrUnsupported)
+	}
+	k := &Kernel{sandbox: s, language: l, turn: make(chan struct{}, 1), stopped: make(chan struct{})}
+	if opts != nil {
+		k.opts = *opts
+	}
+	r, err := s.newExecution(execution{env: k.opts.Env, dir: k.opts.Dir, timeout: Unlimited})
+	if err != nil {
+		return nil, fmt.Errorf("open a %s kernel: %w", l.Title, err)
+	}
+	r.language = l
+	k.run = r
+	k.artifacts = s.artifacts
+	if k.opts.Artifacts != nil {
+		if k.artifacts, err = k.opts.Artifacts.resolve(); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.install(ctx, l.Name, k.opts.Libraries, nil); err != nil {
+		return nil, fmt.Errorf("open a %s kernel: %w", l.Title, err)
+	}
+	if err := s.kernels.add(k); err != nil {
+		return nil, err
+	}
+	if _, err := k.started(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open a %s kernel: %w", l.Title, err), k.Close())
+	}
+	k.turn <- struct{}{}
+	return k, nil
+}
+
+// Info describes the kernel.
+func (k *Kernel) Info() KernelInfo {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.info
+}
+
+// Close ends the kernel and all it started. A cell that goes on ends as killed. It may
+// be called more than once.
+func (k *Kernel) Close() error {
+	k.mu.Lock()
+	first := !k.closed
+	k.closed = true
+	d := k.driver
+	k.mu.Unlock()
+	if first {
+		close(k.stopped)
+	}
+	if d != nil {
+		d.kill()
+		<-d.gone
+		d.tidy()
+	}
+	k.sandbox.kernels.remove(k)
+	return nil
+}
+
+// take waits for the kernel's turn and returns its driver, which is started when there
+// is none. give must then be called.
+func (k *Kernel) take(ctx context.Context) (*driver, error) {
+	if err := k.alive(); err != nil {
+		return nil, err
+	}
+	select {
+	case <-k.turn:
+	case <-k.stopped:
+		return nil, k.alive()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	d, err := k.started(ctx)
+	if err != nil {
+		k.give()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (k *Kernel) give() { k.turn <- struct{}{} }
+
+// alive tells why the kernel cannot be used, if it cannot.
+func (k *Kernel) alive() error {
+	if err := k.sandbox.alive(); err != nil {
+		return err
+	}
+	if k.isClosed() {
+		return fmt.Errorf("the %s kernel: %w", k.language.Title, ErrKernelClosed)
+	}
+	return nil
+}
+
+func (k *Kernel) isClosed() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.closed
+}
+
+// kernels are those of a sandbox, which ends them.
+type kernels struct {
+	mu     sync.Mutex
+	open   map[*Kernel]bool
+	closed bool
+}
+
+func (s *kernels) add(k *Kernel) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return fmt.Errorf("open a kernel: %w", ErrClosed)
+	}
+	if s.open == nil {
+		s.open = map[*Kernel]bool{}
+	}
+	s.open[k] = true
+	return nil
+}
+
+func (s *kernels) remove(k *Kernel) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, k)
+}
+
+// close ends them all, for good.
+func (s *kernels) close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	return s.closeOpen()
+}
+
+// closeOpen ends those that are open.
+func (s *kernels) closeOpen() error {
+	s.mu.Lock()
+	open := s.open
+	s.open = nil
+	s.mu.Unlock()
+	var errs []error
+	for k := range open {
+		errs = append(errs, k.Close())
+	}
+	return errors.Join(errs...)
+}

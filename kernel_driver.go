@@ -1,0 +1,152 @@
+package llmsandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/kernel"
+	"github.com/llmsandbox/llmsandbox/internal/signame"
+)
+
+// A driver is one process of a kernel, from its start to its end.
+type driver struct {
+	sandbox  *Sandbox
+	process  *agentclient.Process
+	encoded  bool // requests carry base64
+	out, err kernel.Splitter
+	events   chan kernel.Event
+	gone     chan struct{} // closed when the process has ended and all it wrote is read
+	killing  sync.Once
+	cells    int // that were run; owned by the holder of the turn
+	last     uint64
+	ooms     oomWatch
+	instance uint64 // of the agent
+	told     bool   // a cell or Restart has told of the end
+	// collection catches artifacts; nil where nothing is caught.
+	collection *collection
+
+	sending sync.Mutex
+
+	mu     sync.Mutex
+	broken error // what the driver did wrong
+
+	// Set before gone is closed.
+	exit agentproto.Exit
+	lost error          // why the end is not known
+	rest []kernel.Event // told before the end, and not yet taken
+}
+
+// follow reads all that the process writes, to its end.
+func (d *driver) follow() {
+	defer close(d.gone)
+	var reading sync.WaitGroup
+	// A broken stream also fails Wait, which tells it better.
+	reading.Go(func() { _, _ = io.Copy(&d.out, d.process.Stdout()) })
+	reading.Go(func() { _, _ = io.Copy(&d.err, d.process.Stderr()) })
+	ended := make(chan struct{})
+	reading.Go(func() { d.listen(ended) })
+	exit, err := d.process.Wait(context.Background()) // ends with the stream at the latest
+	close(ended)
+	reading.Wait()
+	d.exit, d.lost = exit, err
+}
+
+// maxRest bounds what is kept of a driver's last events: a cell's last one is its end.
+const maxRest = 16
+
+// listen hands the driver's events to whoever has the turn.
+func (d *driver) listen(ended <-chan struct{}) {
+	control := d.process.Control()
+	events := kernel.NewReader(control)
+	for {
+		e, err := events.Next()
+		if err != nil {
+			if err != io.EOF && !errors.Is(err, agentproto.ErrStreamLost) {
+				d.misbehaved(err)
+			}
+			break
+		}
+		select {
+		case d.events <- e:
+		case <-ended:
+			if len(d.rest) < maxRest {
+				d.rest = append(d.rest, e)
+			}
+		}
+	}
+	_, _ = io.Copy(io.Discard, control) // so that the end arrives
+}
+
+// collect gives a cell what it has produced. Nothing comes after the end of the process.
+func (d *driver) collect(ctx context.Context, cell *Cell) {
+	if d.collection == nil || d.sandbox.alive() != nil {
+		return
+	}
+	if cell.StateLost {
+		cell.Artifacts, cell.ArtifactsDropped = d.collection.finish(ctx)
+		return
+	}
+	cell.Artifacts, cell.ArtifactsDropped = d.collection.cell(ctx)
+}
+
+// tidy removes what is left in the sandbox once the process is gone. What cannot be
+// removed goes with the sandbox.
+func (d *driver) tidy() {
+	if d.collection == nil || d.sandbox.alive() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killGrace)
+	defer cancel()
+	if client, err := d.sandbox.link.get(ctx); err == nil {
+		_ = client.Remove(ctx, d.collection.root, agentclient.RemoveOptions{Recursive: true, Missing: true})
+	}
+}
+
+// misbehaved ends a driver that broke the protocol.
+func (d *driver) misbehaved(err error) {
+	d.mu.Lock()
+	if d.broken == nil {
+		d.broken = err
+	}
+	d.mu.Unlock()
+	d.kill()
+}
+
+// kill kills the process and all it started, and does not wait for its end to be known.
+func (d *driver) kill() {
+	d.killing.Do(func() { d.sandbox.kill(d.process.ID()) })
+}
+
+// misled is what the driver did wrong, if it did.
+func (d *driver) misled() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.broken
+}
+
+// end tells, once the process is gone, why it is if that is our own doing or not known.
+func (d *driver) end() error {
+	broken := d.misled()
+	switch {
+	case broken != nil:
+		return broken
+	case d.lost != nil:
+		return d.sandbox.explain(context.Background(), d.lost)
+	case !d.exit.Known:
+		return fmt.Errorf("the end of the kernel's process was not observed: %w", ErrLost)
+	}
+	return nil
+}
+
+// ending is the observed end in words.
+func (d *driver) ending() string {
+	if d.exit.Signal != 0 {
+		return signame.Name(d.exit.Signal)
+	}
+	return fmt.Sprintf("exit code %d", d.exit.Code)
+}

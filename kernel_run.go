@@ -1,0 +1,271 @@
+package llmsandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/kernel"
+	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/security"
+)
+
+const (
+	// interruptGrace is how long a cell may take to end once it is interrupted.
+	interruptGrace = 2 * time.Second
+	// interruptAgain is after what time an interrupt is repeated, where one may get lost.
+	interruptAgain = 400 * time.Millisecond
+	// markGrace is how long the output that a driver wrote before its cell's end may take
+	// to come after it.
+	markGrace = 30 * time.Second
+)
+
+// A cellRun is a cell on its way.
+type cellRun struct {
+	kernel  *Kernel
+	driver  *driver
+	opts    CellOptions
+	timeout time.Duration
+	id      uint64
+	ctx     context.Context // ends with the cell
+
+	out, err *capture
+	output   outputBudget
+	started  time.Time
+
+	done      *kernel.Event // what the driver said of the cell's end
+	why       cellEnd       // why it was interrupted
+	byUser    atomic.Bool   // Interrupt was called
+	restart   atomic.Bool   // Restart was called
+	repeat    chan struct{} // has a token once an interrupt may have to be repeated
+	questions questions
+}
+
+// A cellEnd is why we end a cell.
+type cellEnd int
+
+const (
+	endItself cellEnd = iota
+	endTimeout
+	endCancelled
+	endOutput
+)
+
+// Run runs a cell and returns what became of it. opts may be nil. The error is nil whenever that was
+// observed, whatever it was; otherwise it is as Run's of a sandbox. The cell is never nil.
+// When ctx ends the cell is interrupted as by a timeout.
+func (k *Kernel) Run(ctx context.Context, code string, opts *CellOptions) (*Cell, error) {
+	findings, refused, err := k.sandbox.policy.Check(security.Program{Language: k.language, Code: []byte(code)})
+	if err != nil {
+		return failedCell(err)
+	}
+	if refused != "" {
+		return &Cell{Status: StatusRefused, Reason: refused, Findings: findings}, nil
+	}
+	cell, err := k.runChecked(ctx, code, opts)
+	cell.Findings = findings
+	return cell, err
+}
+
+// runChecked runs a cell that the policy lets pass.
+func (k *Kernel) runChecked(ctx context.Context, code string, opts *CellOptions) (*Cell, error) {
+	c := &cellRun{kernel: k, repeat: make(chan struct{}, 1)}
+	if opts != nil {
+		c.opts = *opts
+	}
+	limits := Limits{Timeout: c.opts.Timeout}
+	if limits.Timeout == 0 && k.sandbox.limits.Timeout == 0 {
+		limits.Timeout = Unlimited
+	}
+	if err := limits.resolveTimeout(k.sandbox.limits.Timeout); err != nil {
+		return failedCell(err)
+	}
+	c.timeout = limits.Timeout
+	d, err := k.take(ctx)
+	if err != nil {
+		return failedCell(err)
+	}
+	defer k.give()
+	c.driver = d
+	return c.run(ctx, code)
+}
+
+// failedCell is a cell that did not come to start.
+func failedCell(err error) (*Cell, error) {
+	return &Cell{Status: failureStatus(err, time.Time{}), Reason: err.Error()}, err
+}
+
+func newMark() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+func (c *cellRun) run(ctx context.Context, code string) (*Cell, error) {
+	cellCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.ctx = cellCtx
+	d, limit := c.driver, c.kernel.sandbox.limits.Output
+	d.last++
+	c.id = d.last
+	c.output = outputBudget{left: limit, limited: limit > 0, over: make(chan struct{})}
+	c.out, c.err = newCapture(limit, c.opts.Stdout), newCapture(limit, c.opts.Stderr)
+	mark := newMark()
+	line, err := d.line(kernel.Request{Op: kernel.OpRun, ID: c.id, Code: code, Mark: mark, Stdin: c.opts.Stdin != nil})
+	if err != nil {
+		return failedCell(err)
+	}
+	outEnd, outLost := d.out.Begin(mark, c.output.count(c.out))
+	errEnd, errLost := d.err.Begin(mark, c.output.count(c.err))
+	if outLost {
+		c.out.truncate()
+	}
+	if errLost {
+		c.err.truncate()
+	}
+	defer d.out.End()
+	defer d.err.End()
+
+	network := c.kernel.sandbox.net.watch()
+	c.kernel.setActive(c)
+	c.started = time.Now()
+	// A failure to send is that of a process that has ended.
+	go d.send(line)
+	c.follow(ctx, outEnd, errEnd)
+	c.kernel.setActive(nil)
+	cancel()
+	d.cells++
+	cell := c.result(ctx)
+	cell.Restarted, c.kernel.unsaid = c.kernel.unsaid, false
+	d.told = cell.StateLost
+	cell.Network, cell.NetworkDropped = network.end(answerTime)
+	d.collect(ctx, cell)
+	return cell, errors.Join(c.failure(ctx), captureErrors(c.out, c.err))
+}
+
+// setActive waits for an interrupt that is on its way, which must not reach the next cell.
+func (k *Kernel) setActive(c *cellRun) {
+	k.interrupting.Lock()
+	defer k.interrupting.Unlock()
+	k.active = c
+}
+
+// follow sees the cell to its end: the driver's word and all output, or the end of its
+// process.
+func (c *cellRun) follow(ctx context.Context, outEnd, errEnd <-chan struct{}) {
+	d := c.driver
+	var timer, grace, again <-chan time.Time
+	if c.timeout > 0 {
+		t := time.NewTimer(c.timeout)
+		defer t.Stop()
+		timer = t.C
+	}
+	cancelled, over := ctx.Done(), c.output.over
+	stop := func(why cellEnd) {
+		timer, cancelled, over = nil, nil, nil
+		if c.done != nil {
+			return // it has ended, and only its output is still to come
+		}
+		c.why = why
+		t := time.NewTimer(interruptGrace)
+		context.AfterFunc(c.ctx, func() { t.Stop() })
+		grace = t.C
+		// A process that cannot be told has ended, or is killed after the grace.
+		_ = c.interrupt(context.Background())
+	}
+	var repeated time.Time
+	for c.done == nil || outEnd != nil || errEnd != nil {
+		select {
+		case e := <-d.events:
+			if err := c.handle(e); err != nil {
+				d.misbehaved(err)
+				continue
+			}
+			if c.done != nil {
+				t := time.NewTimer(markGrace)
+				defer t.Stop()
+				timer, grace, cancelled, again = nil, t.C, nil, nil
+			}
+		case <-c.repeat:
+			if repeated, again = time.Now(), nil; c.done == nil {
+				again = time.After(interruptAgain)
+				if c.kernel.language.Kernel.Interrupt == language.InterruptBoth {
+					again = time.After(language.SignalAfter)
+				}
+			}
+		case <-again:
+			again = nil
+			_ = d.interrupt(context.Background(), c.kernel.language.Kernel.Interrupt, c.id)
+			if time.Since(repeated) < interruptGrace {
+				again = time.After(interruptAgain)
+			}
+		case <-outEnd:
+			outEnd = nil
+		case <-errEnd:
+			errEnd = nil
+		case <-timer:
+			stop(endTimeout)
+		case <-cancelled:
+			stop(endCancelled)
+		case <-over:
+			stop(endOutput)
+		case <-grace:
+			grace = nil
+			if c.done != nil {
+				d.misbehaved(errors.New("the kernel's driver broke its protocol: it did not mark the end of a cell's output"))
+			}
+			d.kill()
+		case <-d.gone:
+			c.last(outEnd, errEnd)
+			return
+		}
+	}
+	if c.done.StateLost {
+		d.kill()
+		<-d.gone
+	}
+}
+
+// last takes what the driver has told before its process ended. Only with all of the
+// cell's output is that a cell's end.
+func (c *cellRun) last(outEnd, errEnd <-chan struct{}) {
+	for _, e := range c.driver.rest {
+		if c.handle(e) != nil {
+			break
+		}
+	}
+	for _, end := range []<-chan struct{}{outEnd, errEnd} {
+		if end == nil {
+			continue
+		}
+		select {
+		case <-end:
+		default:
+			c.done = nil
+		}
+	}
+	if c.done != nil {
+		c.done.StateLost = true
+	}
+}
+
+// handle takes one event of the cell.
+func (c *cellRun) handle(e kernel.Event) error {
+	switch {
+	case e.ID != c.id || c.done != nil:
+		return fmt.Errorf("the kernel's driver broke its protocol: event %q of cell %d in cell %d", e.Event, e.ID, c.id)
+	case e.Event == kernel.EventDone:
+		c.done = &e
+	case e.Event == kernel.EventInput:
+		return c.ask(e)
+	case e.Event == kernel.EventInstall:
+		go c.install(e.Libraries)
+	default:
+		return fmt.Errorf("the kernel's driver broke its protocol: event %q in a cell", e.Event)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package llmsandbox
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox/internal/environ"
+)
+
+const (
+	someHash  = "0123456789abcdef0123456789abcdef"
+	otherHash = "ffffffffffffffffffffffffffffffff"
+)
+
+func TestLibraryLanguage(t *testing.T) {
+	for dir, want := range map[string]string{
+		libraryPrefix + "python-" + someHash:                       "python",
+		libraryPrefix + "javascript-" + someHash:                   "javascript",
+		libraryPrefix + "py-" + someHash:                           "", // an alias
+		libraryPrefix + "cobol-" + someHash:                        "",
+		libraryPrefix + "python-" + someHash[1:]:                   "",
+		libraryPrefix + "python-" + someHash + "/..":               "",
+		libraryPrefix + "python-" + strings.ToUpper(someHash):      "",
+		libraryPrefix + "python-" + someHash[:31] + "/":            "",
+		"/etc/" + libraryPrefix + "python-" + someHash:             "",
+		libraryPrefix + "python":                                   "",
+		libraryPrefix:                                              "",
+		"":                                                         "",
+		libraryPrefix + "python-" + someHash[:30] + "\x00a":        "",
+		"/tmp/../tmp/.llmsandbox-lib-python-" + someHash:           "",
+		libraryPrefix + "python-" + someHash + ":/tmp/elsewhere":   "",
+		libraryPrefix + "python-" + someHash[:29] + "../"[:3] + "": "",
+	} {
+		if got := libraryLanguage(dir); got != want {
+			t.Errorf("%q is of %q, want %q", dir, got, want)
+		}
+	}
+}
+
+// TestHostileLibraryLists: what a sandbox says of itself is no more than a list of its
+// own folders.
+func TestHostileLibraryLists(t *testing.T) {
+	one, two := libraryPrefix+"python-"+someHash, libraryPrefix+"python-"+otherHash
+	list := []string{"/etc", one, one, "../x", two, ""}
+	if got := libraryFolders(list); !slices.Equal(got, []string{one, two}) {
+		t.Errorf("%q", got)
+	}
+	var many []string
+	for i := range 1000 {
+		many = append(many, libraryPrefix+"python-"+strings.Repeat(string("0123456789abcdef"[i%16]), 31)+string("0123456789abcdef"[i/16%16]))
+	}
+	if got := libraryFolders(many); len(got) != maxLibraryFolders {
+		t.Errorf("%d folders", len(got))
+	}
+	if got := listedLibraries([]string{"A=b", librariesVariable + "=" + one + ":/etc:" + two}); !slices.Equal(got, []string{one, two}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestWithLibraries(t *testing.T) {
+	python := libraryPrefix + "python-" + someHash
+	env := []string{"PATH=/bin", "PYTHONPATH=/own", "PYTHONPATH=/later"}
+	before := slices.Clone(env)
+	got := withLibraries(env, []string{python})
+	if !slices.Equal(env, before) {
+		t.Errorf("the caller's environment was changed: %q", env)
+	}
+	path := environ.Value(got, "PYTHONPATH")
+	if !strings.HasPrefix(path, python) || !strings.HasSuffix(path, ":/later") {
+		t.Errorf("PYTHONPATH=%s", path)
+	}
+	if p := environ.Value(got, "PATH"); !strings.HasPrefix(p, python) || !strings.HasSuffix(p, ":/bin") {
+		t.Errorf("PATH=%s", p)
+	}
+	if none := withLibraries(env, nil); !slices.Equal(none, env) {
+		t.Errorf("%q", none)
+	}
+}

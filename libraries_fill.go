@@ -1,0 +1,210 @@
+package llmsandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/environ"
+	"github.com/llmsandbox/llmsandbox/internal/layertree"
+	"github.com/llmsandbox/llmsandbox/internal/transfer"
+	"github.com/llmsandbox/llmsandbox/language"
+)
+
+// Limits of an installation. Packages run code of their own there (setup.py, configure,
+// node-gyp), which nobody has looked at.
+const (
+	installMemory = 4 << 30 // where the disk is memory, what is written counts, too
+	installPIDs   = 1024
+	installDisk   = 4 << 30
+	installOutput = 16 << 20
+)
+
+// libraryTree bounds what an installation may leave.
+var libraryTree = layertree.Options{MaxBytes: installDisk, MaxFiles: 400_000, Links: true}
+
+// installLocal is where a local folder lies while it is installed from.
+const installLocal = "/tmp/.llmsandbox-local"
+
+// errInstallTimeout is the cause of a context that InstallOptions.Timeout has ended.
+var errInstallTimeout = errors.New("the installation took longer than its timeout")
+
+// fill installs the request in a sandbox of its own, which no user's code has ever seen,
+// and takes what is in its folder target out into dir.
+func (q *libraryRequest) fill(ctx context.Context, target, dir string) error {
+	outer := ctx
+	ctx, cancel := context.WithTimeoutCause(ctx, q.options.Timeout, errInstallTimeout)
+	defer cancel()
+	err := q.installIn(ctx, target, dir)
+	var failed *InstallError
+	switch {
+	case err == nil, errors.As(err, &failed):
+		return err
+	case outer.Err() != nil:
+		return context.Cause(outer)
+	case errors.Is(context.Cause(ctx), errInstallTimeout):
+		return &InstallError{Language: q.language.Name, Libraries: q.libraries, Status: StatusTimeout, Err: fmt.Errorf("%w of %v", errInstallTimeout, q.options.Timeout)}
+	}
+	return q.fail(err)
+}
+
+// installIn makes the sandbox, and ends it.
+func (q *libraryRequest) installIn(ctx context.Context, target, dir string) (err error) {
+	s, err := q.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.needs(ctx, q.language); err != nil {
+		return err
+	}
+	var registries language.Registries
+	if q.options.Local == "" {
+		var trusted []string
+		if registries, trusted, err = q.registries(ctx, s.tools(ctx), s.machine.Guest().Host); err != nil {
+			return fmt.Errorf("find out where libraries come from: %w", err)
+		}
+		if err := s.reachRegistries(ctx, registries, trusted); err != nil {
+			return err
+		}
+	}
+	client, err := s.link.get(ctx)
+	if err != nil {
+		return err
+	}
+	if err := client.Mkdir(ctx, target, 0o755, true); err != nil {
+		return fmt.Errorf("make the folder of libraries: %w", err)
+	}
+	src := language.InstallSource{
+		Libraries: q.libraries, Dir: target, TempDir: s.machine.Guest().TempDir, Registries: registries, Program: s.programs.choose,
+	}
+	if q.options.Local != "" {
+		src.Local = installLocal
+		if _, err := transfer.CopyIn(ctx, client, q.options.Local, installLocal, localLimits); err != nil {
+			return fmt.Errorf("folder of libraries: %w", err)
+		}
+	}
+	if err := q.runTool(ctx, s, src); err != nil {
+		return err
+	}
+	_, err = s.takeOut(ctx, target, dir, libraryTree)
+	return err
+}
+
+// open makes the sandbox that installs.
+func (q *libraryRequest) open(ctx context.Context) (*Sandbox, error) {
+	machine, err := q.keeper.Create(ctx, backend.Spec{
+		ID: newID(), Image: q.spec.Image, Language: q.spec.Language, BestEffort: true, Progress: q.spec.Progress,
+		Limits: backend.Limits{Memory: installMemory, PIDs: installPIDs, Disk: installDisk, CPUs: float64(runtime.NumCPU())},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open the sandbox that installs: %w", err)
+	}
+	return newSandbox(q.keeper, machine, q.language, Limits{Memory: installMemory, Output: installOutput, Timeout: q.options.Timeout}), nil
+}
+
+// runTool runs the package tool.
+func (q *libraryRequest) runTool(ctx context.Context, s *Sandbox, src language.InstallSource) error {
+	words := newToolWords(q.progress)
+	timeout := q.options.Timeout
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, max(time.Until(deadline), minTimeout))
+	}
+	var r *run
+	err := s.tryPrograms(func() (err error) {
+		var plan language.Plan
+		if plan, err = q.language.Libraries.Install(src); err != nil {
+			return fmt.Errorf("plan the installation: %w", err)
+		}
+		if r, err = s.newExecution(execution{stdout: words, stderr: words, timeout: timeout}); err != nil {
+			return err
+		}
+		r.language = q.language
+		return r.execute(ctx, plan)
+	})
+	if r == nil {
+		return err
+	}
+	res, err := r.result(ctx, err)
+	if err != nil {
+		return err
+	}
+	if res.Status == StatusOK {
+		return nil
+	}
+	failed := &InstallError{Language: q.language.Name, Libraries: q.libraries, Status: res.Status, Output: explained(words.last(), res.Network, src.Registries.Credentials)}
+	if res.Error != "" {
+		failed.Err = errors.New(res.Error)
+	}
+	if res.Status == StatusTimeout {
+		failed.Err = fmt.Errorf("%w of %v", errInstallTimeout, q.options.Timeout)
+	}
+	return failed
+}
+
+// needs fails when none of the alternatives of something that installing needs is there.
+func (s *Sandbox) needs(ctx context.Context, lang *language.Language) error {
+	for _, alternatives := range lang.Libraries.Needs {
+		found := false
+		for _, program := range alternatives {
+			ok, err := s.inPath(ctx, program)
+			if err != nil {
+				return err
+			}
+			if found = found || ok; found {
+				break
+			}
+		}
+		if !found {
+			return fmt.Errorf("%s is not in this place: %w: installing libraries of %s needs it: add it to the image, or to this machine for a sandbox without one",
+				alternatives[0], ErrToolchain, lang.Title)
+		}
+	}
+	return nil
+}
+
+// inPath tells whether a program is in the sandbox's PATH.
+func (s *Sandbox) inPath(ctx context.Context, program string) (bool, error) {
+	client, err := s.link.get(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, dir := range pathFolders(s.env) {
+		_, err := client.Stat(ctx, path.Join(dir, program))
+		switch {
+		case err == nil:
+			return true, nil
+		case ctx.Err() != nil:
+			return false, context.Cause(ctx)
+		case !absent(err):
+			return false, fmt.Errorf("look for %s: %w", program, err)
+		}
+	}
+	return false, nil
+}
+
+// absent tells that the agent says there is no such file, or none that can be reached.
+func absent(err error) bool {
+	var ae *agentproto.Error
+	if !errors.As(err, &ae) {
+		return false
+	}
+	return ae.Code == agentproto.CodeNotFound || ae.Code == agentproto.CodeNotDir || ae.Code == agentproto.CodePermission || ae.Code == agentproto.CodeUnsafe
+}
+
+// pathFolders are the absolute folders of an environment's PATH.
+func pathFolders(env []string) []string {
+	var dirs []string
+	for _, dir := range strings.Split(environ.Value(env, "PATH"), ":") {
+		if path.IsAbs(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}

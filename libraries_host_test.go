@@ -1,0 +1,130 @@
+package llmsandbox
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox/language"
+)
+
+func TestDigestFolder(t *testing.T) {
+	dir := t.TempDir()
+	digest := func() string {
+		t.Helper()
+		d, err := digestFolder(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	if _, err := digestFolder(t.Context(), dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an empty folder: %v", err)
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]bool{}
+	for _, change := range []func(){
+		func() { write("a", "x") }, func() { write("a", "y") }, func() { write("b", "") }, func() { write("b", "y") },
+		func() { os.Rename(filepath.Join(dir, "b"), filepath.Join(dir, "c")) },
+	} {
+		change()
+		if d := digest(); seen[d] || d != digest() {
+			t.Errorf("digest %s again, or not again", d)
+		} else {
+			seen[d] = true
+		}
+	}
+	before := digest()
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if digest() != before {
+		t.Error("a link counts, which is not copied")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := digestFolder(ctx, dir); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestHostTools(t *testing.T) {
+	ask := hostTools(t.Context())
+	if out, err := ask.Program("sh", "-c", "echo said; echo loud >&2"); err != nil || string(out) != "said\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	if _, err := ask.Program("no-such-tool-anywhere"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing: %v", err)
+	}
+	if _, err := ask.Program("sh", "-c", "echo why >&2; exit 3"); err == nil || !strings.Contains(err.Error(), "why") {
+		t.Errorf("failing: %v", err)
+	}
+	if _, err := ask.Program("head", "-c", "5000000", "/dev/zero"); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("endless: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := hostTools(ctx).Program("sleep", "60"); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "conf")
+	if err := os.WriteFile(path, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := ask.File(path); err != nil || string(data) != "text" {
+		t.Errorf("%q, %v", data, err)
+	}
+	for _, bad := range []string{path + ".not", filepath.Dir(path), "/dev/zero"} {
+		if _, err := ask.File(bad); err == nil {
+			t.Errorf("%s was read", bad)
+		}
+	}
+}
+
+func TestRegistryPolicy(t *testing.T) {
+	for name, c := range map[string]struct {
+		urls []string
+		ok   bool
+	}{
+		"https and http":       {[]string{"https://mirror.test/simple", "http://mirror.test:8080/x", "https://mirror.test/other"}, true},
+		"an address":           {[]string{"http://10.1.2.3:81/", "https://[fd00::1]/x"}, true},
+		"a port that is none":  {[]string{"https://mirror.test:99999/"}, false},
+		"no URL":               {[]string{"https://mirror.test:x/"}, false},
+		"a host that is none":  {[]string{"https:///simple"}, false},
+		"a wildcard of a host": {[]string{"https://a b/"}, false},
+	} {
+		if _, err := registryPolicy(c.urls, c.urls); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestRefusalsAreExplained(t *testing.T) {
+	attempts := []NetworkAttempt{
+		{Name: "mirror.test", Port: 443, Allowed: true},
+		{Name: "elsewhere.test", Port: 443, Reason: "no rule"}, {Name: "elsewhere.test", Port: 443, Reason: "no rule"},
+	}
+	if got, want := explained("failed", attempts, nil), "failed\ncould not reach elsewhere.test:443: no rule"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := explained("", nil, nil); got != "" {
+		t.Errorf("%q", got)
+	}
+	got := explained("no", nil, []language.Credential{{URL: "https://mirror.test/", Header: "Authorization", Value: "SECRET"}})
+	if !strings.Contains(got, "the credentials for https://mirror.test/ were not sent") || strings.Contains(got, "SECRET") {
+		t.Errorf("credentials: %q", got)
+	}
+	err := &InstallError{Language: "python", Libraries: []string{"a", "b"}, Status: StatusError, Output: "why"}
+	if text := err.Error(); !strings.Contains(text, "a, b") || !strings.HasSuffix(text, "\nwhy") || !errors.Is(err, ErrInstall) {
+		t.Errorf("%q", text)
+	}
+}

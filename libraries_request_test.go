@@ -1,0 +1,171 @@
+package llmsandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/language"
+)
+
+// A libraryKeeper keeps no layers, and says what it was asked for.
+type libraryKeeper struct {
+	backend.LibraryKeeper
+	print    string
+	printErr error
+	without  error
+	fills    bool  // calls fill, and does not have the layer
+	create   error // of the sandbox that installs
+	asked    []backend.LibraryLayer
+}
+
+func (*libraryKeeper) Name() string { return "fake keeper" }
+
+func (k *libraryKeeper) Create(context.Context, backend.Spec) (backend.Machine, error) {
+	return nil, k.create
+}
+
+func (k *libraryKeeper) NoLibraries() error { return k.without }
+
+func (k *libraryKeeper) Toolchain(context.Context, backend.Spec, string, []string) (string, error) {
+	return k.print, k.printErr
+}
+
+func (k *libraryKeeper) Library(ctx context.Context, about backend.LibraryLayer, fill func(context.Context, string) error) (string, error) {
+	k.asked = append(k.asked, about)
+	if k.fills {
+		return "", fill(ctx, "")
+	}
+	return "/layers/" + about.Key, nil
+}
+
+var shelf = &language.Language{Name: "shelf", Title: "Shelf", Install: "build one", Libraries: &language.Libraries{
+	Program: "shelf",
+	Check: func(name string) (string, error) {
+		if strings.ContainsAny(name, " -;") || name == "" {
+			return "", fmt.Errorf("library %q: %w", name, language.ErrInvalidLibrary)
+		}
+		return strings.ToLower(name), nil
+	},
+}}
+
+func TestLibraryRequestRefuses(t *testing.T) {
+	broken := errors.New("broken")
+	for name, c := range map[string]struct {
+		b         backend.Backend
+		lang      *language.Language
+		libraries []string
+		timeout   time.Duration
+		want      []error
+	}{
+		"no name of a library":          {b: &libraryKeeper{}, lang: shelf, libraries: []string{"a", "--b"}, want: []error{ErrInvalid, language.ErrInvalidLibrary}},
+		"that on a backend without any": {b: &keeper{}, lang: shelf, libraries: []string{"a b"}, want: []error{ErrInvalid, language.ErrInvalidLibrary}},
+		"a language without any":        {b: &libraryKeeper{}, lang: cached, libraries: []string{"a"}, want: []error{ErrUnsupported}},
+		"a backend without any":         {b: &keeper{}, lang: shelf, libraries: []string{"a"}, want: []error{ErrUnsupported}},
+		"a backend that says why":       {b: &libraryKeeper{without: broken}, lang: shelf, libraries: []string{"a"}, want: []error{broken}},
+		"too many":                      {b: &libraryKeeper{}, lang: shelf, libraries: make([]string, maxLibraries+1), want: []error{ErrInvalid}},
+		"a negative timeout":            {b: &libraryKeeper{}, lang: shelf, libraries: []string{"a"}, timeout: -1, want: []error{ErrInvalid}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := newLibraryRequest(c.b, c.lang, c.libraries, InstallOptions{Timeout: c.timeout}, backend.Spec{})
+			for _, want := range c.want {
+				if !errors.Is(err, want) {
+					t.Errorf("%v, want %v", err, want)
+				}
+			}
+		})
+	}
+}
+
+func newShelfRequest(t *testing.T, k *libraryKeeper, o InstallOptions, libraries ...string) *libraryRequest {
+	t.Helper()
+	q, err := newLibraryRequest(k, shelf, libraries, o, backend.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// TestLibraryKey: the same wishes have one layer, different ones have different ones.
+func TestLibraryKey(t *testing.T) {
+	k := &libraryKeeper{}
+	base := newShelfRequest(t, k, InstallOptions{}, "a", "b").key("p", "")
+	for name, same := range map[string]string{
+		"another order": newShelfRequest(t, k, InstallOptions{}, "b", "A", "a").key("p", ""),
+		"other options": newShelfRequest(t, k, InstallOptions{Offline: true, Timeout: time.Hour}, "a", "b").key("p", ""),
+	} {
+		if same != base {
+			t.Errorf("%s: another key", name)
+		}
+	}
+	seen := map[string]string{base: "the base"}
+	for name, other := range map[string]string{
+		"another toolchain": newShelfRequest(t, k, InstallOptions{}, "a", "b").key("q", ""),
+		"another folder":    newShelfRequest(t, k, InstallOptions{}, "a", "b").key("p", "x"),
+		"fewer":             newShelfRequest(t, k, InstallOptions{}, "a").key("p", ""),
+		"one of two words":  newShelfRequest(t, k, InstallOptions{}, "a,b").key("p", ""),
+	} {
+		if twin, taken := seen[other]; taken {
+			t.Errorf("%s has the key of %s", name, twin)
+		}
+		seen[other] = name
+	}
+	if dir := libraryPrefix + "python-" + base[len("shelf-"):]; libraryLanguage(dir) != "python" {
+		t.Errorf("%s is no library folder", dir)
+	}
+}
+
+func TestLibrariesAreAddedToASpec(t *testing.T) {
+	k := &libraryKeeper{print: "p"}
+	spec := backend.Spec{Env: []string{"A=b"}, Layers: []backend.Layer{{Target: "/cache"}}}
+	if err := (*libraryRequest)(nil).addTo(t.Context(), &spec); err != nil || len(spec.Layers) != 1 {
+		t.Fatalf("%+v, %v", spec, err)
+	}
+	if err := newShelfRequest(t, k, InstallOptions{}, "b", "a").addTo(t.Context(), &spec); err != nil {
+		t.Fatal(err)
+	}
+	about := k.asked[0]
+	dir := libraryPrefix + about.Key
+	if l := spec.Layers[1]; l.Source != "/layers/"+about.Key || l.Target != dir || l.Writable {
+		t.Errorf("layer %+v", l)
+	}
+	if !slices.Equal(spec.Env, []string{"A=b", librariesVariable + "=" + dir}) {
+		t.Errorf("environment %q", spec.Env)
+	}
+	if about.Language != "shelf" || !slices.Equal(about.Libraries, []string{"a", "b"}) {
+		t.Errorf("described as %+v", about)
+	}
+}
+
+func TestLayerFails(t *testing.T) {
+	broken := errors.New("broken")
+	for name, c := range map[string]struct {
+		keeper  *libraryKeeper
+		options InstallOptions
+		want    []error
+		says    string
+	}{
+		"no toolchain":          {keeper: &libraryKeeper{}, want: []error{ErrInstall, ErrToolchain}, says: "build one"},
+		"an image that is gone": {keeper: &libraryKeeper{printErr: backend.ErrImageNotFound}, want: []error{ErrImageNotFound}},
+		"offline, not cached":   {keeper: &libraryKeeper{print: "p", fills: true}, options: InstallOptions{Offline: true}, want: []error{ErrInstall, errNotCached}},
+		"a folder that is gone": {keeper: &libraryKeeper{print: "p"}, options: InstallOptions{Local: "/nonexistent"}, says: "no such file"},
+		"no sandbox to be had":  {keeper: &libraryKeeper{print: "p", fills: true, create: broken}, want: []error{ErrInstall, broken}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := newShelfRequest(t, c.keeper, c.options, "a").layer(t.Context())
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, want it to say %q", err, c.says)
+			}
+			for _, want := range c.want {
+				if !errors.Is(err, want) {
+					t.Errorf("%v, want %v", err, want)
+				}
+			}
+		})
+	}
+}
