@@ -35,7 +35,7 @@ func ExampleSandbox_Run_status() {
 	}
 	defer sb.Close()
 	for _, code := range []string{"import sys; sys.exit(3)", "while True: pass"} {
-		res, err := sb.Run(ctx, code, &llmsandbox.RunOptions{Timeout: 500 * time.Millisecond})
+		res, err := sb.Run(ctx, code, &llmsandbox.RunOptions{Timeout: 2 * time.Second})
 		if err != nil {
 			log.Fatal(err)
 		}

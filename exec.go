@@ -9,6 +9,8 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/language/bash"
+	"github.com/llmsandbox/llmsandbox/security"
 )
 
 // ExecOptions say how a command is executed. The zero value (or nil) executes it
@@ -76,10 +78,17 @@ func (s *Sandbox) Exec(ctx context.Context, argv []string, opts *ExecOptions) (*
 }
 
 // Shell executes a line with the sandbox's /bin/sh: pipes, redirections, globs and
-// `exit 3` mean what they mean there. Otherwise it is Exec.
+// `exit 3` mean what they mean there. The sandbox's policy takes it for Bash. Otherwise it
+// is Exec.
 func (s *Sandbox) Shell(ctx context.Context, line string, opts *ExecOptions) (*Result, error) {
 	if strings.TrimSpace(line) == "" {
 		return s.failed("", fmt.Errorf("shell: %w: give a command line", ErrEmptyCommand))
 	}
-	return s.Exec(ctx, []string{"/bin/sh", "-c", line}, opts)
+	findings, refused, err := s.refuse(&bash.Language, security.Program{Code: []byte(line)})
+	if refused != nil {
+		return refused, err
+	}
+	res, err := s.Exec(ctx, []string{"/bin/sh", "-c", line}, opts)
+	res.Findings = findings
+	return res, err
 }

@@ -13,22 +13,31 @@ import (
 	"github.com/llmsandbox/llmsandbox/language/all"
 )
 
-const defaultLanguage = "python"
+// DefaultLanguage is what an empty language of Options means.
+const DefaultLanguage = "python"
 
 // Open starts a sandbox. It fails with ErrInvalid for options that make no sense,
 // ErrUnknownLanguage, ErrNotEnforced when a limit that was asked for cannot be
 // enforced here, ErrImageNotFound or ErrImageInvalid, and ErrUnsupported when the
-// backend cannot work on this machine. On an error nothing is left behind.
+// backend cannot work on this machine, and ErrRefused when the policy refuses a library.
+// On an error nothing is left behind.
 func Open(ctx context.Context, o Options) (*Sandbox, error) {
 	name := o.Language
 	if name == "" {
-		name = defaultLanguage
+		name = DefaultLanguage
 	}
 	lang, err := all.Get(name)
 	if err != nil {
 		return nil, err
 	}
+	if err := o.Policy.checkLibraries(lang, o.Libraries); err != nil {
+		return nil, fmt.Errorf("open sandbox: %w", err)
+	}
 	limits, kernel, err := o.Limits.resolve()
+	if err != nil {
+		return nil, err
+	}
+	artifacts, err := o.Artifacts.resolve()
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +49,12 @@ func Open(ctx context.Context, o Options) (*Sandbox, error) {
 	} else if !validID(o.ID) {
 		return nil, fmt.Errorf("sandbox id %q: %w: use 1 to 40 of a-z, 0-9 and '-', not '-' at an end", o.ID, ErrInvalid)
 	}
-	env, err := envList(nil, o.Env)
+	network, err := newOpeningNetwork(o)
+	if err != nil {
+		return nil, err
+	}
+	defer network.discard() // what did not come to be used
+	env, err := envList(network.env(), o.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -55,15 +69,32 @@ func Open(ctx context.Context, o Options) (*Sandbox, error) {
 	if o.Lifetime > 0 {
 		spec.Deadline = time.Now().Add(o.Lifetime)
 	}
+	var libraries *libraryRequest
+	if len(o.Libraries) > 0 {
+		if libraries, err = newLibraryRequest(b, lang, o.Libraries, o.Install, spec); err != nil {
+			return nil, err
+		}
+	}
 	if spec.Layers, err = preparedLayers(ctx, b, lang, spec); err != nil {
+		return nil, err
+	}
+	if err := libraries.addTo(ctx, &spec); err != nil {
 		return nil, err
 	}
 	machine, err := b.Create(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
-	s := &Sandbox{machine: machine, backend: b.Name(), language: lang, limits: limits, env: machine.Guest().Env}
-	s.link.dial = machine.Dial
+	s := newSandbox(b, machine, lang, limits)
+	s.policy = o.Policy
+	s.libraries.opened, s.libraries.asked, s.libraries.defaults, s.libraries.progress = true, o.Image, o.Install, o.Progress
+	s.keepArtifacts(artifacts)
+	if o.Resettable {
+		s.made = s.remember(ctx, o.Network)
+	}
+	if err := s.openNetwork(ctx, network); err != nil {
+		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), s.Close())
+	}
 	return s, nil
 }
 
@@ -79,6 +110,12 @@ type AttachOptions struct {
 	Limits Limits
 	// Env is added to the environment of this handle's runs.
 	Env map[string]string
+	// Progress is told of long steps, such as an installation, as in Options.
+	Progress func(backend.Progress)
+	// Artifacts say what results carry beside the output, unless a run says otherwise.
+	Artifacts ArtifactOptions
+	// Policy is what the code and libraries of this handle are checked against.
+	Policy Policy
 }
 
 // Attach returns a handle on a sandbox that lives, by its id, whoever opened it. It
@@ -92,6 +129,10 @@ func Attach(ctx context.Context, id string, o AttachOptions) (*Sandbox, error) {
 		return nil, fmt.Errorf("attach to %s: %w: memory, cpus, pids and disk were set when the sandbox was opened", id, ErrInvalid)
 	}
 	limits, _, err := o.Limits.resolve()
+	if err != nil {
+		return nil, err
+	}
+	artifacts, err := o.Artifacts.resolve()
 	if err != nil {
 		return nil, err
 	}
@@ -111,18 +152,19 @@ func Attach(ctx context.Context, id string, o AttachOptions) (*Sandbox, error) {
 		name = info.Language
 	}
 	if name == "" {
-		name = defaultLanguage
+		name = DefaultLanguage
 	}
 	lang, err := all.Get(name)
 	if err != nil {
 		return nil, errors.Join(err, machine.Close())
 	}
-	env, err := envList(machine.Guest().Env, o.Env)
+	env, err := envList(relocated(machine.Guest().Env, gateDirIn(machine.Guest())), o.Env)
 	if err != nil {
 		return nil, errors.Join(err, machine.Close())
 	}
-	s := &Sandbox{machine: machine, backend: b.Name(), language: lang, limits: limits, env: env}
-	s.link.dial = machine.Dial
+	s := newSandbox(b, machine, lang, limits)
+	s.env, s.policy, s.libraries.progress = env, o.Policy, o.Progress
+	s.keepArtifacts(artifacts)
 	return s, nil
 }
 

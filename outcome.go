@@ -25,6 +25,10 @@ func (r *run) result(ctx context.Context, err error) (*Result, error) {
 	if !r.started.IsZero() {
 		res.Duration = time.Since(r.started)
 	}
+	r.networkInto(res)
+	if errors.Is(err, errRunTimeout) {
+		return r.timedOutEarly(res)
+	}
 	if err != nil {
 		err = r.blame(err)
 		res.Status, res.Error = failureStatus(err, r.started), err.Error()
