@@ -1,0 +1,177 @@
+package pool
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/language/all"
+)
+
+// Unlimited lifts a limit of [Config].
+const Unlimited = llmsandbox.Unlimited
+
+// Exhaustion says what Acquire does when Max sandboxes are in use.
+type Exhaustion string
+
+const (
+	// Wait waits in line for AcquireTimeout.
+	Wait Exhaustion = "wait"
+	// FailFast fails at once with ErrExhausted.
+	FailFast Exhaustion = "fail_fast"
+	// Temporary opens a further sandbox that is removed on release: at most Max of them at
+	// a time, then it fails as FailFast does.
+	Temporary Exhaustion = "temporary"
+)
+
+// Reuse says what becomes of a released sandbox.
+type Reuse string
+
+const (
+	// ReuseNever removes it; a new one takes its place.
+	ReuseNever Reuse = "never"
+	// ReuseTenant gives it again, to the tenant that had it and to nobody else, after a
+	// reset that was verified; when there is no tenant or any doubt it is removed.
+	ReuseTenant Reuse = "tenant"
+)
+
+// Config says what a pool holds. Zero fields take their defaults.
+type Config struct {
+	// Options are what every sandbox is opened with; a Key overrides some.
+	Options llmsandbox.Options
+	// Max bounds the sandboxes of all keys together, those being opened and removed
+	// included; default 10.
+	Max int
+	// Min is how many of each of Keys are kept ready; default 0.
+	Min int
+	// Keys are kept warm; none means the one of Options. Others can be acquired as well,
+	// and are opened when they are first asked for.
+	Keys []Key
+	// IdleTimeout removes what nobody has wanted for so long, but for Min of each of Keys;
+	// default 300 s, Unlimited: never.
+	IdleTimeout time.Duration
+	// AcquireTimeout bounds Acquire; default 30 s, Unlimited: only its context does.
+	AcquireTimeout time.Duration
+	// HealthInterval is how often idle sandboxes are asked for a sign of life; default
+	// 60 s. One that ends is noticed at once, without.
+	HealthInterval time.Duration
+	// Lifetime is how old a sandbox may be that is given to somebody; default 3600 s,
+	// Unlimited: any age.
+	Lifetime time.Duration
+	// MaxUses is how often the same sandbox is given to its tenant; 0: any number.
+	MaxUses int
+	// Exhaustion is Wait unless set.
+	Exhaustion Exhaustion
+	// Reuse is ReuseNever unless set.
+	Reuse Reuse
+	// ResetTimeout bounds the reset before a reuse; default 10 s.
+	ResetTimeout time.Duration
+	// NoPrewarm opens sandboxes only when somebody waits for one.
+	NoPrewarm bool
+	// Prepare starts the interpreter of a sandbox ahead of its first run, where its
+	// language has a way: see [llmsandbox.Sandbox.Prepare].
+	Prepare bool
+	// RefillInterval is the least time between two sandboxes that are opened in the
+	// background, for nobody who waits; default 50 ms. At most 2 are being so at a time.
+	RefillInterval time.Duration
+	// Hooks are told what happens: see poolprom and poolotel.
+	Hooks []Hooks
+
+	language string // the name of that of Options
+	open     opener
+}
+
+const (
+	refillParallel = 2
+	firstBackoff   = time.Second
+	lastBackoff    = time.Minute
+	// trusted is for how long a sign of life counts on Acquire. Meanwhile only an end
+	// that was observed makes a sandbox unfit.
+	trusted     = 5 * time.Second
+	pingTimeout = 5 * time.Second
+)
+
+// resolve fills in the defaults. In the result 0 means none.
+func (c Config) resolve() (Config, error) {
+	bad := func(field string, value any, rule string) (Config, error) {
+		return c, fmt.Errorf("pool: %s of %v: %w: %s", field, value, llmsandbox.ErrInvalid, rule)
+	}
+	if c.Max == 0 {
+		c.Max = 10
+	}
+	if c.Max < 1 {
+		return bad("Max", c.Max, "it is at least 1")
+	}
+	if c.Min < 0 {
+		return bad("Min", c.Min, "it is not negative")
+	}
+	if c.Min*max(len(c.Keys), 1) > c.Max {
+		return bad("Min", c.Min, fmt.Sprintf("with %d keys that is more than Max, which is %d", max(len(c.Keys), 1), c.Max))
+	}
+	if c.MaxUses < 0 {
+		return bad("MaxUses", c.MaxUses, "it is at least 1, or 0 for any number")
+	}
+	for _, d := range []struct {
+		name      string
+		value     *time.Duration
+		def       time.Duration
+		unlimited bool
+	}{
+		{"IdleTimeout", &c.IdleTimeout, 300 * time.Second, true},
+		{"AcquireTimeout", &c.AcquireTimeout, 30 * time.Second, true},
+		{"HealthInterval", &c.HealthInterval, 60 * time.Second, false},
+		{"Lifetime", &c.Lifetime, 3600 * time.Second, true},
+		{"ResetTimeout", &c.ResetTimeout, 10 * time.Second, false},
+		{"RefillInterval", &c.RefillInterval, 50 * time.Millisecond, false},
+	} {
+		switch {
+		case *d.value == 0:
+			*d.value = d.def
+		case *d.value == Unlimited && d.unlimited:
+			*d.value = 0
+		case *d.value < 0 && d.unlimited:
+			return bad(d.name, *d.value, "it is positive, 0 for the default, or Unlimited")
+		case *d.value < 0:
+			return bad(d.name, *d.value, "it is positive, or 0 for the default")
+		}
+	}
+	switch c.Exhaustion {
+	case "":
+		c.Exhaustion = Wait
+	case Wait, FailFast, Temporary:
+	default:
+		return bad("Exhaustion", fmt.Sprintf("%q", c.Exhaustion), "use Wait, FailFast or Temporary")
+	}
+	switch c.Reuse {
+	case "":
+		c.Reuse = ReuseNever
+	case ReuseNever, ReuseTenant:
+	default:
+		return bad("Reuse", fmt.Sprintf("%q", c.Reuse), "use ReuseNever or ReuseTenant")
+	}
+	if c.Options.ID != "" {
+		return bad("Options.ID", fmt.Sprintf("%q", c.Options.ID), "a pool's sandboxes choose their own")
+	}
+	lang, err := all.Get(cmp.Or(c.Options.Language, llmsandbox.DefaultLanguage))
+	if err != nil {
+		return c, fmt.Errorf("pool: Options.Language: %w: %w", llmsandbox.ErrInvalid, err)
+	}
+	c.language = lang.Name
+	keys := c.Keys
+	if len(keys) == 0 {
+		keys = []Key{{}}
+	}
+	c.Keys = nil
+	for i, k := range keys {
+		k, err := c.canonical(k)
+		if err != nil {
+			return c, fmt.Errorf("pool: Keys[%d]: %w: %w", i, llmsandbox.ErrInvalid, err)
+		}
+		c.Keys = append(c.Keys, k)
+	}
+	if c.open == nil {
+		c.open = opening(c.Prepare)
+	}
+	return c, nil
+}

@@ -1,0 +1,105 @@
+package pool
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+// TestAcceptance71: every field has its default, and its bounds.
+func TestAcceptance71(t *testing.T) {
+	c, err := Config{}.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.open = nil
+	want := Config{
+		Max: 10, IdleTimeout: 300 * time.Second, AcquireTimeout: 30 * time.Second,
+		HealthInterval: 60 * time.Second, Lifetime: 3600 * time.Second, Exhaustion: Wait, Reuse: ReuseNever,
+		ResetTimeout: 10 * time.Second, RefillInterval: 50 * time.Millisecond,
+		Keys: []Key{{Language: "python"}}, language: "python",
+	}
+	if d := cmp.Diff(want.visible(), c.visible()); d != "" {
+		t.Errorf("defaults (-want +got):\n%s", d)
+	}
+	c, err = Config{IdleTimeout: Unlimited, AcquireTimeout: Unlimited, Lifetime: Unlimited}.resolve()
+	if err != nil || c.IdleTimeout != 0 || c.AcquireTimeout != 0 || c.Lifetime != 0 {
+		t.Errorf("without limits: %+v, %v", c.visible(), err)
+	}
+	for field, bad := range map[string]Config{
+		"Max":              {Max: -1},
+		"Min of -1":        {Min: -1},
+		"Min of 3":         {Min: 3, Max: 2},
+		"Min of 2":         {Min: 2, Max: 3, Keys: []Key{{Language: "python"}, {Language: "bash"}}},
+		"MaxUses":          {MaxUses: -1},
+		"IdleTimeout":      {IdleTimeout: -2},
+		"AcquireTimeout":   {AcquireTimeout: -time.Second},
+		"HealthInterval":   {HealthInterval: Unlimited},
+		"Lifetime":         {Lifetime: -time.Hour},
+		"ResetTimeout":     {ResetTimeout: -1},
+		"RefillInterval":   {RefillInterval: -1},
+		"Exhaustion":       {Exhaustion: "panic"},
+		"Reuse":            {Reuse: "always"},
+		"Options.ID":       {Options: llmsandbox.Options{ID: "mine"}},
+		"Options.Language": {Options: llmsandbox.Options{Language: "cobol"}},
+		"Keys[1]":          {Keys: []Key{{}, {Language: "cobol"}}},
+	} {
+		p, err := New(bad)
+		if !errors.Is(err, llmsandbox.ErrInvalid) || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v, want ErrInvalid that names it", field, err)
+		}
+		if p != nil {
+			t.Errorf("%s: there is a pool", field)
+		}
+	}
+}
+
+// visible is what of a Config can be compared.
+func (c Config) visible() map[string]any {
+	return map[string]any{
+		"Max": c.Max, "Min": c.Min, "IdleTimeout": c.IdleTimeout, "AcquireTimeout": c.AcquireTimeout,
+		"HealthInterval": c.HealthInterval, "Lifetime": c.Lifetime, "MaxUses": c.MaxUses, "Exhaustion": c.Exhaustion,
+		"Reuse": c.Reuse, "ResetTimeout": c.ResetTimeout, "NoPrewarm": c.NoPrewarm, "RefillInterval": c.RefillInterval,
+		"Keys": c.Keys, "language": c.language,
+	}
+}
+
+func TestKeys(t *testing.T) {
+	c, err := Config{Options: llmsandbox.Options{Language: "js", Image: "x", Libraries: []string{"b", "a"}}}.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, k := range map[string]Key{
+		"nothing":       {},
+		"an alias":      {Language: "node"},
+		"all":           {Language: "javascript", Image: "x", Libraries: []string{"a", "b"}},
+		"another order": {Libraries: []string{"b", "a", "b"}},
+	} {
+		got, err := c.canonical(k)
+		if want := (Key{Language: "javascript", Image: "x", Libraries: []string{"a", "b"}}); err != nil || got.id() != want.id() {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, err, want)
+		}
+	}
+	ids := map[string]bool{}
+	for _, k := range []Key{
+		{}, {Language: "python"}, {Image: "y"}, {Libraries: []string{"a"}}, {Libraries: []string{"a,b"}}, {Libraries: []string{`a","b`}},
+	} {
+		got, err := c.canonical(k)
+		if err != nil || ids[got.id()] {
+			t.Errorf("%+v is the same as another: %v", k, err)
+		}
+		ids[got.id()] = true
+	}
+	got, err := c.canonical(Key{Language: "python"})
+	if o := c.options(got); err != nil || o.Language != "python" || o.Image != "x" || len(o.Libraries) != 0 || o.Resettable {
+		t.Errorf("another language has the libraries of the pool's: %+v, %v", o, err)
+	}
+	if _, err := c.canonical(Key{Language: "cobol"}); !errors.Is(err, llmsandbox.ErrUnknownLanguage) {
+		t.Errorf("%v, want ErrUnknownLanguage", err)
+	}
+}

@@ -1,0 +1,191 @@
+package pool
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// create begins to open a sandbox of a kind, which takes a slot. The caller holds the lock.
+func (p *Pool) create(k *kind, background bool) {
+	if i := slices.Index(p.owed, k); i >= 0 {
+		p.owed = slices.Delete(p.owed, i, i+1)
+	}
+	p.begin(&member{kind: k, background: background})
+	p.trimOwed()
+}
+
+// trimOwed gives up replacements whose place another sandbox has taken.
+func (p *Pool) trimOwed() {
+	for len(p.owed) > 0 && len(p.owed) > p.cfg.Max-p.slots {
+		k := p.owed[0]
+		p.owed = p.owed[1:]
+		p.drop(k)
+	}
+}
+
+// createTemporary begins to open a sandbox above Max for one waiter.
+func (p *Pool) createTemporary(w *waiter) {
+	p.begin(&member{kind: w.kind, temporary: true, waiter: w})
+}
+
+func (p *Pool) begin(m *member) {
+	m.kind.members++
+	p.members[m] = struct{}{}
+	if m.temporary {
+		p.temporary++
+	} else {
+		p.slots++
+	}
+	if m.background {
+		p.filling++
+	}
+	p.move(m, Creating)
+	p.work.Go(func() { p.open(m) })
+}
+
+// forget takes a member off the books.
+func (p *Pool) forget(m *member) {
+	p.move(m, None)
+	delete(p.members, m)
+	m.kind.members--
+	if m.temporary {
+		p.temporary--
+	} else {
+		p.slots--
+	}
+	p.drop(m.kind)
+}
+
+// open opens a member's sandbox.
+func (p *Pool) open(m *member) {
+	k := m.kind
+	start := time.Now()
+	b, err := p.cfg.open(p.life, p.cfg.options(k.key))
+	now := time.Now()
+	if err != nil {
+		err = fmt.Errorf("create a %s sandbox for the pool: %w", k.key.Language, err)
+	}
+	p.mu.Lock()
+	defer p.unlock()
+	p.later(func(h Hooks) {
+		if h.Created != nil {
+			h.Created(Creation{Key: k.key, Duration: now.Sub(start), Background: m.background, Err: err})
+		}
+	})
+	if m.background {
+		p.filling--
+	}
+	switch {
+	case err != nil && p.closed:
+		p.forget(m)
+		p.refuse(m)
+		return
+	case err != nil:
+		p.failed(m, err)
+		return
+	}
+	p.stats.Created++
+	k.failures, k.retry = 0, time.Time{}
+	m.box, m.gone, m.created, m.verified = b, make(chan struct{}), now, now
+	p.work.Go(func() { p.watch(m) })
+	switch {
+	case p.closed:
+		p.remove(m, Shutdown)
+		p.refuse(m)
+	case m.temporary && m.waiter.left:
+		p.remove(m, Surplus)
+	case m.temporary:
+		p.hand(m, m.waiter)
+	default:
+		p.rest(m)
+		p.dispatch()
+	}
+}
+
+// refuse tells whom a temporary member is for that the pool was closed.
+func (p *Pool) refuse(m *member) {
+	if m.temporary && !m.waiter.left {
+		m.waiter.answer(answer{err: ErrClosed}, p)
+	}
+}
+
+// failed is what a creation's failure means: somebody who counted on it gets the error, and
+// the slot serves the next in line. What fails in the background is tried again later.
+func (p *Pool) failed(m *member, err error) {
+	k := m.kind
+	p.stats.CreateFailures++
+	p.stats.LastError = err
+	k.failures++
+	k.retry = time.Now().Add(backoff(k.failures))
+	p.forget(m)
+	switch {
+	case m.temporary && !m.waiter.left:
+		m.waiter.answer(answer{err: err}, p)
+	case !m.temporary && p.inLine(k) > k.creating:
+		i := slices.IndexFunc(p.waiters, func(w *waiter) bool { return w.kind == k })
+		w := p.waiters[i]
+		p.waiters = slices.Delete(p.waiters, i, i+1)
+		w.answer(answer{err: err}, p)
+	}
+	p.dispatch()
+}
+
+func (p *Pool) inLine(k *kind) (n int) {
+	for _, w := range p.waiters {
+		if w.kind == k {
+			n++
+		}
+	}
+	return n
+}
+
+func backoff(failures int) time.Duration {
+	return min(firstBackoff<<min(failures-1, 10), lastBackoff)
+}
+
+// watch notices the end of a sandbox. One in use is seen to when it is released.
+func (p *Pool) watch(m *member) {
+	select {
+	case <-m.gone:
+		return
+	case <-m.box.Done():
+	}
+	p.mu.Lock()
+	defer p.unlock()
+	if m.state == Idle {
+		p.remove(m, Died)
+		p.dispatch()
+	}
+}
+
+// remove begins to remove a member. Its slot is free when it is gone.
+func (p *Pool) remove(m *member, why Reason) {
+	p.move(m, Removing)
+	close(m.gone)
+	p.work.Go(func() {
+		start := time.Now()
+		err := m.box.Close()
+		took := time.Since(start)
+		if err != nil {
+			err = fmt.Errorf("remove sandbox %s of the pool: %w", m.box.ID(), err)
+		}
+		p.mu.Lock()
+		defer p.unlock()
+		p.stats.Destroyed++
+		if err != nil {
+			p.stats.LastError = err
+		}
+		p.later(func(h Hooks) {
+			if h.Destroyed != nil {
+				h.Destroyed(Destruction{Key: m.kind.key, Reason: why, Duration: took, Err: err})
+			}
+		})
+		if m.replace && !p.closed && !p.cfg.NoPrewarm {
+			p.owed = append(p.owed, m.kind)
+		}
+		p.forget(m)
+		p.dispatch()
+		p.trimOwed()
+	})
+}

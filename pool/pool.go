@@ -1,0 +1,224 @@
+package pool
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Pool is safe for concurrent use.
+type Pool struct {
+	cfg  Config
+	life context.Context // ends with Close
+	end  context.CancelFunc
+	work sync.WaitGroup
+	// changed wakes the keeper; it holds one.
+	changed chan struct{}
+	empty   chan struct{} // closed when the pool is closed and holds nothing
+
+	mu        sync.Mutex
+	closed    bool
+	closeErr  error
+	drained   bool // empty is closed
+	members   map[*member]struct{}
+	kinds     map[string]*kind
+	kept      []*kind // of Config.Keys
+	waiters   []*waiter
+	owed      []*kind // to be opened in place of removed ones, the oldest first
+	slots     int     // members that are not temporary
+	temporary int
+	filling   int       // being created in the background
+	filled    time.Time // when the last such creation began
+	count     map[State]int
+	stats     Stats // the sums
+	events    []func(Hooks)
+}
+
+// New makes a pool and begins to fill it. It fails with llmsandbox.ErrInvalid for a
+// Config that makes no sense. The pool must be closed.
+func New(cfg Config) (*Pool, error) {
+	cfg, err := cfg.resolve()
+	if err != nil {
+		return nil, err
+	}
+	p := &Pool{
+		cfg: cfg, changed: make(chan struct{}, 1), empty: make(chan struct{}),
+		members: map[*member]struct{}{}, kinds: map[string]*kind{}, count: map[State]int{},
+	}
+	p.life, p.end = context.WithCancel(context.Background())
+	for _, key := range cfg.Keys {
+		k := p.kindOf(key)
+		if !k.kept {
+			k.kept = true
+			p.kept = append(p.kept, k)
+		}
+	}
+	p.work.Go(p.keep)
+	return p, nil
+}
+
+// unlock gives the lock back after the state has changed.
+func (p *Pool) unlock() {
+	p.settle()
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// settle gives the lock back and tells the hooks, but not the keeper.
+func (p *Pool) settle() {
+	events := p.events
+	p.events = nil
+	if p.closed && len(p.members) == 0 && !p.drained {
+		p.drained = true
+		close(p.empty)
+	}
+	p.mu.Unlock()
+	for _, e := range events {
+		p.fire(e)
+	}
+}
+
+// Acquire returns a sandbox that nobody else has until it is released. tenant names for
+// whom; only the same tenant may get a sandbox again, see Config.Reuse. Empty: nobody.
+//
+// Those who wait are served in the order of their calls. It fails with ErrExhausted,
+// ErrClosed, the context's error, or why no sandbox could be opened.
+func (p *Pool) Acquire(ctx context.Context, key Key, tenant string) (*Lease, error) {
+	start := time.Now()
+	key, err := p.cfg.canonical(key)
+	if err != nil {
+		return nil, err
+	}
+	m, hit, err := p.acquire(ctx, key, tenant)
+	a := Acquisition{Key: key, Wait: time.Since(start), Hit: hit, Err: err}
+	p.fire(func(h Hooks) {
+		if h.Acquired != nil {
+			h.Acquired(ctx, a)
+		}
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case err != nil:
+		p.stats.Failures++
+		return nil, err
+	case hit:
+		p.stats.Hits++
+	default:
+		p.stats.Misses++
+	}
+	return &Lease{pool: p, member: m, uses: m.uses}, nil
+}
+
+func (p *Pool) acquire(ctx context.Context, key Key, tenant string) (_ *member, hit bool, _ error) {
+	var timeout <-chan time.Time
+	if p.cfg.AcquireTimeout > 0 {
+		timer := time.NewTimer(p.cfg.AcquireTimeout)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	for again := false; ; again = true {
+		if ctx.Err() != nil {
+			return nil, false, context.Cause(ctx)
+		}
+		w, err := p.queue(key, tenant, again)
+		if err != nil {
+			return nil, false, err
+		}
+		var a answer
+		select {
+		case a = <-w.ready:
+			hit = true
+		default:
+			hit = false
+			if a, err = p.wait(ctx, w, timeout); err != nil {
+				return nil, false, err
+			}
+		}
+		if a.err != nil {
+			return nil, false, a.err
+		}
+		if p.alive(ctx, a.member) {
+			return a.member, hit, nil
+		}
+	}
+}
+
+// queue puts an Acquire in line, at its head when it was there before.
+func (p *Pool) queue(key Key, tenant string, again bool) (*waiter, error) {
+	p.mu.Lock()
+	defer p.unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	w := &waiter{kind: p.kindOf(key), tenant: tenant, ready: make(chan answer, 1)}
+	w.kind.waiters++
+	if again {
+		p.waiters = slices.Insert(p.waiters, 0, w)
+	} else {
+		p.waiters = append(p.waiters, w)
+	}
+	p.dispatch()
+	if len(w.ready) > 0 || w.covered || p.cfg.Exhaustion == Wait {
+		return w, nil
+	}
+	p.waiters = slices.DeleteFunc(p.waiters, func(o *waiter) bool { return o == w })
+	if p.cfg.Exhaustion == Temporary && p.temporary < p.cfg.Max {
+		p.createTemporary(w)
+		return w, nil
+	}
+	w.kind.waiters--
+	p.drop(w.kind)
+	return nil, p.exhausted(0)
+}
+
+func (p *Pool) exhausted(waited time.Duration) error {
+	return &ExhaustedError{Max: p.cfg.Max, InUse: p.count[InUse], Creating: p.count[Creating], Waited: waited}
+}
+
+// wait waits for a waiter's answer.
+func (p *Pool) wait(ctx context.Context, w *waiter, timeout <-chan time.Time) (answer, error) {
+	select {
+	case a := <-w.ready:
+		return a, nil
+	case <-ctx.Done():
+		if a, answered := p.leave(w); answered && a.member != nil {
+			p.unused(a.member)
+		}
+		return answer{}, context.Cause(ctx)
+	case <-timeout:
+		if a, answered := p.leave(w); answered {
+			return a, nil
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return answer{}, p.exhausted(p.cfg.AcquireTimeout)
+	}
+}
+
+// alive tells whether a member can be given to whom it was handed; otherwise it is
+// removed, or idle again if only the caller has given up.
+func (p *Pool) alive(ctx context.Context, m *member) bool {
+	if time.Since(m.verified) < trusted {
+		return true
+	}
+	err := p.ping(ctx, m)
+	if err != nil && ctx.Err() != nil {
+		p.unused(m)
+		return false
+	}
+	p.mu.Lock()
+	defer p.unlock()
+	m.verified = time.Now()
+	if err == nil {
+		return true
+	}
+	p.stats.LastError = err
+	if m.state == InUse { // else Close has not waited for it
+		p.remove(m, Unhealthy)
+	}
+	return false
+}
