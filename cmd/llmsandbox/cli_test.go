@@ -11,29 +11,6 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 )
 
-func TestCodeOf(t *testing.T) {
-	seven := 7
-	for _, c := range []struct {
-		res  llmsandbox.Result
-		want int
-	}{
-		{llmsandbox.Result{Status: llmsandbox.StatusError, ExitCode: &seven}, 7},
-		{llmsandbox.Result{Status: llmsandbox.StatusTimeout, Signal: "SIGKILL"}, 124},
-		{llmsandbox.Result{Status: llmsandbox.StatusRefused}, 126},
-		{llmsandbox.Result{Status: llmsandbox.StatusOutOfMemory, Signal: "SIGKILL"}, 137},
-		{llmsandbox.Result{Status: llmsandbox.StatusOutOfMemory, ExitCode: &seven}, 137},
-		{llmsandbox.Result{Status: llmsandbox.StatusOutputLimit}, 153},
-		{llmsandbox.Result{Status: llmsandbox.StatusKilled, Signal: "SIGSEGV"}, 139},
-		{llmsandbox.Result{Status: llmsandbox.StatusSetupFailed}, 125},
-		{llmsandbox.Result{Status: llmsandbox.StatusLost}, 125},
-		{llmsandbox.Result{Status: llmsandbox.StatusOK}, 125}, // without an exit code nobody saw it succeed
-	} {
-		if got := codeOf(&c.res); got != c.want {
-			t.Errorf("%s: %d, want %d", c.res.Status, got, c.want)
-		}
-	}
-}
-
 func TestTimeoutFlag(t *testing.T) {
 	for in, want := range map[string]time.Duration{
 		"": 0, "10": 10 * time.Second, "2.5": 2500 * time.Millisecond, "1m30s": 90 * time.Second, "unlimited": llmsandbox.Unlimited,

@@ -8,19 +8,15 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine/settings"
-	"github.com/llmsandbox/llmsandbox/internal/signame"
+	"github.com/llmsandbox/llmsandbox/internal/exitcode"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
 
 // Exit codes of the command where they are not the program's own.
 const (
-	exitTimeout     = 124
-	exitOurFailure  = 125
-	exitRefused     = 126
-	exitInterrupted = 130
-	exitOutOfMemory = 137
-	exitOutputLimit = 153 // as a shell tells of SIGXFSZ, a file grown too large
-	exitSignalBase  = 128
+	exitOurFailure  = exitcode.OurFailure
+	exitRefused     = exitcode.Refused
+	exitInterrupted = exitcode.Interrupted
 )
 
 // An exitCode ends the command with a code after everything has been said.
@@ -30,25 +26,7 @@ func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 // codeOf is the command's exit code for a result.
 func codeOf(res *llmsandbox.Result) int {
-	switch res.Status {
-	case llmsandbox.StatusOK, llmsandbox.StatusError:
-		if res.ExitCode != nil {
-			return *res.ExitCode
-		}
-	case llmsandbox.StatusTimeout:
-		return exitTimeout
-	case llmsandbox.StatusOutOfMemory:
-		return exitOutOfMemory
-	case llmsandbox.StatusOutputLimit:
-		return exitOutputLimit
-	case llmsandbox.StatusRefused:
-		return exitRefused
-	case llmsandbox.StatusKilled:
-		if n, ok := signame.Number(res.Signal); ok {
-			return exitSignalBase + int(n)
-		}
-	}
-	return exitOurFailure
+	return exitcode.Of(res.Status, res.ExitCode, res.Signal)
 }
 
 // printError says what failed, and below it what to do, when that is known.

@@ -1,0 +1,42 @@
+// Package exitcode tells what becomes of a program as one number, where a shell or a
+// protocol has room for nothing else.
+package exitcode
+
+import (
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/signame"
+)
+
+// The codes that are not the program's own.
+const (
+	Timeout     = 124
+	OurFailure  = 125
+	Refused     = 126
+	Interrupted = 130
+	OutOfMemory = 137
+	OutputLimit = 153 // as a shell tells of SIGXFSZ, a file grown too large
+	signalBase  = 128
+)
+
+// Of is the code of an outcome: code where one was observed.
+func Of(status llmsandbox.Status, code *int, signal string) int {
+	switch status {
+	case llmsandbox.StatusOK, llmsandbox.StatusError:
+		if code != nil {
+			return *code
+		}
+	case llmsandbox.StatusTimeout:
+		return Timeout
+	case llmsandbox.StatusOutOfMemory:
+		return OutOfMemory
+	case llmsandbox.StatusOutputLimit:
+		return OutputLimit
+	case llmsandbox.StatusRefused:
+		return Refused
+	case llmsandbox.StatusKilled:
+		if n, ok := signame.Number(signal); ok {
+			return signalBase + int(n)
+		}
+	}
+	return OurFailure
+}
