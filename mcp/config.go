@@ -1,0 +1,142 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/language/all"
+)
+
+// Config says what the tools may do. The zero value is a server on the default backend
+// with the default limits, no network, all languages, and libraries allowed.
+type Config struct {
+	// Version is the server's, as clients are told.
+	Version string
+	// Sandbox is what every sandbox is opened with: backend, image, limits, network,
+	// policy. Language, Libraries, ID, Lifetime and Progress must be zero. Its
+	// Limits.Timeout is what a call may ask for at most; zero means five minutes.
+	Sandbox llmsandbox.Options
+	// Images take the place of Sandbox.Image for the languages they are named for.
+	Images map[string]string
+	// Languages are the ones on offer, by name or alias; none means all.
+	Languages []string
+	// NoLibraries refuses to install libraries.
+	NoLibraries bool
+	// Warm is how many sandboxes are kept ready for each of WarmLanguages; 0 means two,
+	// negative none. No WarmLanguages means Python, where it is on offer.
+	Warm          int
+	WarmLanguages []string
+	// MaxCalls is how many calls may use a sandbox at the same time; 0 means eight. A
+	// call beyond that waits for as long as its own timeout allows.
+	MaxCalls int
+	// MaxSessions is how many sessions may be open at the same time; 0 means 16.
+	MaxSessions int
+	// SessionTTL is how long a session may live, and SessionIdle how long without a call;
+	// 0 means an hour and 15 minutes.
+	SessionTTL, SessionIdle time.Duration
+	// MaxText bounds each text of a result (stdout, stderr, a file) in bytes; 0 means 64 KiB.
+	MaxText int
+	// MaxImages and MaxImageBytes bound the pictures of a result, MaxImageBytes all of
+	// them together; 0 means 16 and 8 MiB.
+	MaxImages     int
+	MaxImageBytes int64
+	// Commit, when set, is called after each execute_code, before its sandbox goes. It
+	// returns the image that it made of the sandbox, which the result names.
+	Commit func(ctx context.Context, sb *llmsandbox.Sandbox, language string) (image string, err error)
+	// Log is told of what is no answer to a client; nil means nobody.
+	Log *slog.Logger
+}
+
+// resolve checks the configuration and fills in the defaults. Languages get the names that
+// the rest of the package knows them by.
+func (c Config) resolve() (Config, error) {
+	o := c.Sandbox
+	if o.Language != "" || len(o.Libraries) > 0 || o.ID != "" || o.Lifetime != 0 || o.Progress != nil {
+		return c, fmt.Errorf("mcp: Config.Sandbox: %w: Language, Libraries, ID, Lifetime and Progress are chosen for each call", llmsandbox.ErrInvalid)
+	}
+	for name, n := range map[string]int64{
+		"MaxCalls": int64(c.MaxCalls), "MaxSessions": int64(c.MaxSessions), "SessionTTL": int64(c.SessionTTL), "SessionIdle": int64(c.SessionIdle),
+		"MaxText": int64(c.MaxText), "MaxImages": int64(c.MaxImages), "MaxImageBytes": c.MaxImageBytes, "Sandbox.Limits.Timeout": int64(o.Limits.Timeout),
+	} {
+		if n < 0 {
+			return c, fmt.Errorf("mcp: Config.%s: %w: it is negative; leave it zero for the default", name, llmsandbox.ErrInvalid)
+		}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	orDefault(&c.Sandbox.Limits.Timeout, 5*time.Minute)
+	orDefault(&c.Warm, 2)
+	orDefault(&c.MaxCalls, 8)
+	orDefault(&c.MaxSessions, 16)
+	orDefault(&c.SessionTTL, time.Hour)
+	orDefault(&c.SessionIdle, 15*time.Minute)
+	orDefault(&c.MaxText, 64<<10)
+	orDefault(&c.MaxImages, 16)
+	orDefault(&c.MaxImageBytes, 8<<20)
+	err := c.resolveLanguages()
+	return c, err
+}
+
+// resolveLanguages turns all names of languages into canonical ones.
+func (c *Config) resolveLanguages() error {
+	var err error
+	if c.Languages, err = canonical(c.Languages); err != nil {
+		return err
+	}
+	if len(c.Languages) == 0 {
+		for _, l := range all.All() {
+			c.Languages = append(c.Languages, l.Name)
+		}
+	}
+	if c.WarmLanguages, err = canonical(c.WarmLanguages); err != nil {
+		return err
+	}
+	for _, name := range c.WarmLanguages {
+		if !slices.Contains(c.Languages, name) {
+			return fmt.Errorf("mcp: Config.WarmLanguages: %w: %s is not among Languages", llmsandbox.ErrInvalid, name)
+		}
+	}
+	if len(c.WarmLanguages) == 0 && slices.Contains(c.Languages, preferred) {
+		c.WarmLanguages = []string{preferred}
+	}
+	images := map[string]string{}
+	for name, image := range c.Images {
+		names, err := canonical([]string{name})
+		if err != nil {
+			return err
+		}
+		images[names[0]] = image
+	}
+	c.Images = images
+	return nil
+}
+
+// preferred is the language of code that does not say, where it is on offer.
+const preferred = "python"
+
+// canonical are the names of languages, each once.
+func canonical(names []string) ([]string, error) {
+	var list []string
+	for _, name := range names {
+		l, err := all.Get(name)
+		if err != nil {
+			return nil, fmt.Errorf("mcp: %w", err)
+		}
+		if !slices.Contains(list, l.Name) {
+			list = append(list, l.Name)
+		}
+	}
+	return list, nil
+}
+
+func orDefault[T comparable](v *T, def T) {
+	var zero T
+	if *v == zero {
+		*v = def
+	}
+}

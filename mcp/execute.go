@@ -1,0 +1,82 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/security"
+)
+
+type executeArgs struct {
+	Code      string   `json:"code" jsonschema:"the program"`
+	Language  string   `json:"language,omitempty" jsonschema:"its language, as get_supported_languages lists them"`
+	Libraries []string `json:"libraries,omitempty" jsonschema:"libraries to install first, each as its package manager names it, such as requests or numpy==1.26.4"`
+	Timeout   int      `json:"timeout,omitempty" jsonschema:"seconds that the program may take; installing libraries does not count"`
+}
+
+func (s *Server) addExecute() {
+	add(s, tool{
+		name: "execute_code", title: "Run code",
+		description: "Run a program in a fresh sandbox and return its exit code, stdout and stderr as JSON, and every picture that it shows. " +
+			"Nothing is kept from one call to the next: use create_session for that. " + s.place() +
+			" Plots that are shown (plt.show()) come back as pictures, in order; so do files that the program writes below ./artifacts.",
+		hints: hints{openWorld: s.openWorld()},
+		bounds: func(p properties) {
+			s.boundCode(p)
+			s.boundLanguage(p)
+		},
+	}, s.execute)
+}
+
+// execute runs code. Whatever goes wrong is told in the shape of an outcome.
+func (s *Server) execute(ctx context.Context, c *call, in executeArgs) (*sdk.CallToolResult, outcome, error) {
+	res, out, err := s.executeFresh(ctx, c, in)
+	if err != nil {
+		out = s.failed(err)
+		res = s.cfg.result(&out, nil, nil)
+	}
+	return res, out, nil
+}
+
+func (s *Server) executeFresh(ctx context.Context, c *call, in executeArgs) (*sdk.CallToolResult, outcome, error) {
+	l, err := s.catalog.find(in.Language)
+	if err != nil {
+		return nil, outcome{}, fmt.Errorf("%w; there are %s", err, strings.Join(s.catalog.names, ", "))
+	}
+	if err := s.mayInstall(in.Libraries); err != nil {
+		return nil, outcome{}, err
+	}
+	// No sandbox is taken for code that would not run in it.
+	findings, refused, err := s.cfg.Sandbox.Policy.Check(security.Program{Language: l, Code: []byte(in.Code), Libraries: in.Libraries})
+	if err != nil {
+		return nil, outcome{}, err
+	}
+	if refused != "" {
+		out := s.cfg.outcome(observed{status: llmsandbox.StatusRefused, reason: refused, findings: findings})
+		return s.cfg.result(&out, nil, nil), out, nil
+	}
+	c.say("waiting for a sandbox")
+	sb, release, err := s.sandboxes.acquire(ctx, l.Name, in.Libraries, c.progress)
+	if err != nil {
+		return nil, outcome{}, err
+	}
+	defer release()
+	c.say("running")
+	timeout, notes := s.timeout(in.Timeout)
+	return s.runProgram(ctx, sb, l.Name, in.Code, timeout, func(out *outcome) {
+		out.Notes = append(out.Notes, notes...)
+		if s.cfg.Commit == nil {
+			return
+		}
+		image, err := s.cfg.Commit(ctx, sb, l.Name)
+		if err != nil {
+			out.note("no image was made: %s", s.message(err))
+			return
+		}
+		out.Image = line(image)
+	})
+}

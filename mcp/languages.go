@@ -1,0 +1,153 @@
+package mcp
+
+import (
+	"context"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/llmsandbox/llmsandbox/language"
+)
+
+// languagesURI is the resource that tells of all languages.
+const languagesURI = "sandbox://languages"
+
+type none struct{}
+
+type languageList struct {
+	Languages []string `json:"languages"`
+}
+
+type detailsArgs struct {
+	Language string `json:"language" jsonschema:"name of a language, as get_supported_languages lists them"`
+}
+
+// languageDetails is what is told of a language. Only Error is there when there is none.
+type languageDetails struct {
+	Version        string        `json:"version" jsonschema:"what the toolchain says, or unknown"`
+	PackageManager string        `json:"package_manager"`
+	Preinstalled   []string      `json:"preinstalled_libraries"`
+	UseCases       []string      `json:"use_cases"`
+	Visualization  bool          `json:"visualization_support" jsonschema:"plots that are shown come back as pictures"`
+	Stateful       bool          `json:"session_support" jsonschema:"sessions keep what code defines"`
+	Examples       []exampleNote `json:"examples"`
+	Note           string        `json:"note,omitempty"`
+}
+
+type exampleNote struct {
+	Title       string `json:"title"`
+	Description string `json:"description"`
+	Code        string `json:"code"`
+}
+
+type unsupported struct {
+	Error string `json:"error"`
+}
+
+func (s *Server) addLanguages() {
+	free := hints{readOnly: true, idempotent: true}
+	add(s, tool{
+		name: "get_supported_languages", title: "List languages", hints: free,
+		description: "List the languages that code can be written in.",
+	}, func(context.Context, *call, none) (*sdk.CallToolResult, languageList, error) {
+		names := s.catalog.names
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: jsonText(names)}}}, languageList{names}, nil
+	})
+	add(s, tool{
+		name: "get_language_details", title: "Describe a language", hints: free,
+		description: "Tell a language's version, package manager, preinstalled libraries, and whether its plots come back as pictures, with examples that run as they are.",
+		bounds:      func(p properties) { p["language"].MaxLength = atMost(maxName) },
+		output:      detailsSchema(),
+	}, s.getLanguageDetails)
+	s.mcp.AddResource(&sdk.Resource{
+		URI: languagesURI, Name: "languages", Title: "Languages", MIMEType: "application/json",
+		Description: "What get_language_details tells, of all languages.",
+	}, s.readLanguages)
+}
+
+// detailsSchema allows for either answer of get_language_details.
+func detailsSchema() *jsonschema.Schema {
+	schema := schemaOf[languageDetails]()
+	schema.Properties["error"] = &jsonschema.Schema{Type: "string"}
+	schema.Required = nil
+	return schema
+}
+
+func (s *Server) getLanguageDetails(ctx context.Context, c *call, in detailsArgs) (*sdk.CallToolResult, any, error) {
+	l, err := s.catalog.find(in.Language)
+	if err != nil {
+		out := unsupported{err.Error()}
+		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: jsonText(out)}}}, out, nil
+	}
+	out := s.describe(ctx, l, c.progress)
+	if err := ctx.Err(); err != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: jsonText(out)}}}, out, nil
+}
+
+// describe tells of a language. What its toolchain has not said is unknown, and why.
+func (s *Server) describe(ctx context.Context, l *language.Language, told *progress) languageDetails {
+	d := languageDetails{
+		Version: "unknown", PackageManager: l.Details.PackageManager, Preinstalled: []string{}, UseCases: l.Details.UseCases,
+		Visualization: l.Capture != nil, Stateful: l.Kernel != nil, Examples: []exampleNote{},
+	}
+	if s.cfg.NoLibraries {
+		d.Note = "libraries cannot be installed here"
+	}
+	said, err := s.catalog.ask(ctx, l, told)
+	if err != nil {
+		d.Note = "its toolchain could not be asked: " + s.message(err)
+	} else {
+		d.Version, d.Preinstalled = said.version, said.libraries
+	}
+	for _, e := range l.Details.Examples {
+		if containsAll(d.Preinstalled, e.Libraries) {
+			d.Examples = append(d.Examples, exampleNote{Title: e.Title, Description: e.Description, Code: e.Code})
+		}
+	}
+	return d
+}
+
+// readLanguages asks all toolchains side by side, as far as calls may run side by side.
+func (s *Server) readLanguages(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	list := map[string]languageDetails{}
+	var mu sync.Mutex // of list
+	var asked sync.WaitGroup
+	for _, name := range s.catalog.names {
+		asked.Go(func() {
+			l, err := s.catalog.find(name)
+			if err != nil {
+				return // names on offer are found
+			}
+			d := s.describe(ctx, l, &progress{})
+			mu.Lock()
+			defer mu.Unlock()
+			list[name] = d
+		})
+	}
+	asked.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: languagesURI, MIMEType: "application/json", Text: jsonText(list)}}}, nil
+}
+
+func containsAll(list, want []string) bool {
+	for _, w := range want {
+		found := false
+		for _, have := range list {
+			found = found || have == w
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,125 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/pool"
+)
+
+// sandboxes are where calls get a fresh sandbox each: warm ones out of a pool, and for a
+// list of libraries one that is opened with it.
+type sandboxes struct {
+	cfg  Config
+	gate *gate
+
+	mu     sync.Mutex
+	pool   *pool.Pool // nil until somebody needs it
+	closed bool
+}
+
+// warm makes the pool, which begins to fill it, if there is none.
+func (s *sandboxes) warm() (*pool.Pool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosing
+	}
+	if s.pool == nil {
+		p, err := pool.New(s.cfg.pool())
+		if err != nil {
+			return nil, err
+		}
+		s.pool = p
+	}
+	return s.pool, nil
+}
+
+// pool is how many sandboxes are kept, and of which languages. Those in use are bounded
+// before they are asked for, so that there is always room for them.
+func (c Config) pool() pool.Config {
+	p := pool.Config{Options: c.Sandbox, Max: c.MaxCalls, AcquireTimeout: patience, Prepare: true}
+	if c.Warm < 0 {
+		p.NoPrewarm = true
+		return p
+	}
+	for _, language := range c.WarmLanguages {
+		p.Keys = append(p.Keys, c.key(language))
+	}
+	if len(p.Keys) == 0 {
+		p.NoPrewarm = true
+		return p
+	}
+	p.Min = c.Warm
+	p.Max += p.Min * len(p.Keys)
+	return p
+}
+
+func (c Config) key(language string) pool.Key {
+	return pool.Key{Language: language, Image: c.Images[language]}
+}
+
+// acquire returns a sandbox that nobody has used. It goes, with all that is in it, when it
+// is released.
+func (s *sandboxes) acquire(ctx context.Context, language string, libraries []string, told *progress) (sb *llmsandbox.Sandbox, release func(), err error) {
+	leave, err := s.gate.enter(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			leave()
+		}
+	}()
+	if len(libraries) > 0 {
+		o := s.options(language, libraries)
+		o.Progress = told.tell
+		if sb, err = llmsandbox.Open(ctx, o); err != nil {
+			return nil, nil, err
+		}
+		return sb, func() { s.remove(sb); leave() }, nil
+	}
+	p, err := s.warm()
+	if err != nil {
+		return nil, nil, err
+	}
+	lease, err := p.Acquire(ctx, s.cfg.key(language), "")
+	if err != nil {
+		return nil, nil, err
+	}
+	return lease.Sandbox(), func() { lease.Release(); leave() }, nil
+}
+
+// options are those of a sandbox that is opened for one call or session.
+func (s *sandboxes) options(language string, libraries []string) llmsandbox.Options {
+	o := s.cfg.Sandbox
+	o.Language, o.Libraries = language, libraries
+	if image := s.cfg.Images[language]; image != "" {
+		o.Image = image
+	}
+	return o
+}
+
+// remove ends a sandbox. What cannot be removed now, the backend's garbage collection finds.
+func (s *sandboxes) remove(sb *llmsandbox.Sandbox) {
+	if err := sb.Close(); err != nil {
+		s.cfg.Log.Error("a sandbox could not be removed", "sandbox", sb.ID(), "error", err)
+	}
+}
+
+// close takes no more calls and removes the pool's sandboxes.
+func (s *sandboxes) close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	p := s.pool
+	s.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	if err := p.Close(ctx); err != nil {
+		return fmt.Errorf("close the pool: %w", err)
+	}
+	return nil
+}

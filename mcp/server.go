@@ -1,0 +1,120 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxMessage bounds a client's message, in bytes.
+const maxMessage = 32 << 20
+
+// patience is how long a call waits for others to end.
+const patience = 30 * time.Second
+
+// A Server answers MCP clients. It is safe for concurrent use.
+type Server struct {
+	cfg       Config
+	mcp       *sdk.Server
+	catalog   *catalog
+	sandboxes *sandboxes
+	sessions  *sessions[*workspace]
+	private   []string // see privateFolders
+
+	ctx    context.Context // of all calls
+	cancel context.CancelCauseFunc
+	mu     sync.Mutex // of closed, and of adding to calls
+	closed bool
+	calls  sync.WaitGroup
+
+	offer func() // makes the tools; the first call counts
+}
+
+// New makes a server. It starts nothing and contacts nobody: that is for the first client
+// to cause. It fails with llmsandbox.ErrInvalid or ErrUnknownLanguage for a configuration
+// that makes no sense.
+func New(cfg Config) (*Server, error) {
+	cfg, err := cfg.resolve()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, private: privateFolders()}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.sandboxes = &sandboxes{cfg: cfg, gate: newGate(cfg.MaxCalls, patience)}
+	s.catalog = newCatalog(cfg.Languages, s.sandboxes)
+	s.sessions = newSessions(cfg.MaxSessions, (*workspace).ended, func(w *workspace) { s.sandboxes.remove(w.sandbox) })
+	s.mcp = sdk.NewServer(&sdk.Implementation{Name: "llm-sandbox", Title: "LLM Sandbox", Version: cfg.Version}, &sdk.ServerOptions{
+		Instructions: s.instructions(), Logger: cfg.Log,
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
+	})
+	s.offer = sync.OnceFunc(func() {
+		s.addExecute()
+		s.addLanguages()
+		s.addSessions()
+		s.addFiles()
+	})
+	s.mcp.AddReceivingMiddleware(s.prepare, s.tellErrors, omitNulls)
+	return s, nil
+}
+
+// MCP is the protocol's server, to be served over HTTP. Sessions that create_session opens
+// belong to the UserID of the request's auth.TokenInfo, and where there is none to the
+// protocol's own session.
+func (s *Server) MCP() *sdk.Server { return s.mcp }
+
+// RunStdio serves one client over a stream of lines each way, and closes both. The end of
+// in says that the client has nothing more to ask, not that it has gone, as where a shell
+// writes requests into a pipe: calls under way come to their end, as their timeouts allow,
+// and are answered before RunStdio returns nil. They are killed when ctx ends, and when
+// out fails, with its error. Close is still to be called.
+func (s *Server) RunStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+	defer context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })()
+	return s.mcp.Run(ctx, lasting{&sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMessage}})
+}
+
+// Close ends all connections and calls, and removes all sandboxes. It returns when nothing
+// is left, or with an error that tells what is. It may be called more than once.
+func (s *Server) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel(errClosing)
+	for _, session := range slices.Collect(s.mcp.Sessions()) {
+		_ = session.Close() // its connection goes in any case
+	}
+	s.calls.Wait()
+	s.sessions.close()
+	return s.sandboxes.close(ctx)
+}
+
+// begin counts a call in, and gives it a context that ends with the server.
+func (s *Server) begin(ctx context.Context) (_ context.Context, done func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, nil, errClosing
+	}
+	s.calls.Add(1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
+	return ctx, func() { stop(); cancel(nil); s.calls.Done() }, nil
+}
+
+// prepare makes the tools, whose schemas take some milliseconds, and fills the pool, as soon
+// as a client has been answered who it talks to.
+func (s *Server) prepare(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		if method != "initialize" && method != "server/discover" && method != "ping" {
+			s.offer()
+			if _, err := s.sandboxes.warm(); err != nil && !errors.Is(err, errClosing) {
+				s.cfg.Log.Error("no sandboxes can be kept ready", "error", err)
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
