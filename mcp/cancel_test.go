@@ -1,0 +1,96 @@
+package mcp
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A cancelled call's program is gone: what it would have written later never comes.
+func TestCancelKills(t *testing.T) {
+	server := newServer(t, Config{})
+	started := make(chan struct{}, 1)
+	client := connect(t, server, &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, req *sdk.ProgressNotificationClientRequest) {
+		if req.Params.Message == "running" {
+			started <- struct{}{}
+		}
+	}})
+	s := open(t, client, args{"language": "bash"})
+	ctx, cancel := context.WithCancel(testContext(t))
+	var called sync.WaitGroup
+	called.Go(func() {
+		params := &sdk.CallToolParams{Name: "run_in_session", Arguments: args{"session_id": s.SessionID, "timeout": 100,
+			"code": "touch begun; (while sleep 0.01; do date +%N >beat; done) & wait"}}
+		params.SetProgressToken("t")
+		_, err := client.CallTool(ctx, params)
+		if err == nil {
+			t.Error("a cancelled call has a result")
+		}
+	})
+	<-started
+	waitFor(t, client, s.SessionID, "beat")
+	cancel()
+	called.Wait()
+	// The session's own work goes on only when the cell has ended.
+	got := decode[outcome](t, use(t, client, "run_in_session", args{"session_id": s.SessionID, "code": "echo free"}))
+	if got.Stdout != "free\n" {
+		t.Errorf("%+v", got)
+	}
+
+	ctx, cancel = context.WithCancel(testContext(t))
+	called.Go(func() {
+		params := &sdk.CallToolParams{Name: "execute_code", Arguments: args{"code": "while True: pass", "timeout": 100}}
+		params.SetProgressToken("u")
+		_, _ = client.CallTool(ctx, params) // its end is what is waited for
+	})
+	<-started
+	cancel()
+	called.Wait()
+	closing, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	defer stop()
+	if err := server.Close(closing); err != nil { // which waits for calls that go on
+		t.Error(err)
+	}
+}
+
+// waitFor reads a file of a session until it has content.
+func waitFor(t *testing.T, client *sdk.ClientSession, id, path string) {
+	t.Helper()
+	for ctx := testContext(t); ctx.Err() == nil; {
+		res := use(t, client, "read_file", args{"session_id": id, "path": path})
+		if !res.IsError && decode[fileContent](t, res).Content != "" {
+			return
+		}
+	}
+	t.Fatalf("%s never came", path)
+}
+
+func TestProgress(t *testing.T) {
+	var mu sync.Mutex
+	var told []string
+	var last float64
+	client := connect(t, newServer(t, Config{}), &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, req *sdk.ProgressNotificationClientRequest) {
+		mu.Lock()
+		defer mu.Unlock()
+		if req.Params.Progress <= last || req.Params.ProgressToken != "token" {
+			t.Errorf("%+v after %v", req.Params, last)
+		}
+		last = req.Params.Progress
+		told = append(told, req.Params.Message)
+	}})
+	params := &sdk.CallToolParams{Name: "execute_code", Arguments: args{"code": "1"}}
+	params.SetProgressToken("token")
+	if _, err := client.CallTool(testContext(t), params); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, client, args{"code": "1"}) // which asks for none
+	mu.Lock()
+	defer mu.Unlock()
+	if got := strings.Join(told, ","); got != "waiting for a sandbox,running" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,89 @@
+package mcp
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+func TestFiles(t *testing.T) {
+	client := connect(t, newServer(t, Config{MaxText: 1000}), nil)
+	id := open(t, client, args{"language": "bash"}).SessionID
+	write := func(path, content, encoding string) *sdk.CallToolResult {
+		return use(t, client, "write_file", args{"session_id": id, "path": path, "content": content, "encoding": encoding})
+	}
+	read := func(in args) fileContent {
+		in["session_id"] = id
+		res := use(t, client, "read_file", in)
+		if res.IsError {
+			t.Fatalf("%v: %s", in, text(t, res))
+		}
+		return decode[fileContent](t, res)
+	}
+
+	if got := decode[written](t, write("a/b.txt", "héllo", "text")); got.Bytes != 6 || got.Path != "a/b.txt" {
+		t.Errorf("%+v", got)
+	}
+	if got := read(args{"path": "a/b.txt"}); got.Content != "héllo" || got.Encoding != "text" || got.MIME != "text/plain" || got.Size != 6 || got.Next != 0 {
+		t.Errorf("%+v", got)
+	}
+	if got := read(args{"path": "a/b.txt", "limit": 2}); got.Content != "h" || got.Next != 1 { // é is not cut
+		t.Errorf("%+v", got)
+	}
+	if got := read(args{"path": "a/b.txt", "offset": 3, "limit": 2}); got.Content != "ll" || got.Next != 5 || got.Offset != 3 {
+		t.Errorf("%+v", got)
+	}
+	if got := read(args{"path": "a/b.txt", "offset": 100}); got.Content != "" || got.Bytes != 0 {
+		t.Errorf("%+v", got)
+	}
+
+	write("bytes", base64.StdEncoding.EncodeToString([]byte("\x00\xff\x01")), "base64")
+	if got := read(args{"path": "bytes"}); got.Encoding != "base64" || got.Content != "AP8B" || got.Bytes != 3 {
+		t.Errorf("%+v", got)
+	}
+	wantHas(t, failure(t, write("x", "no base64!", "base64")), "not base64")
+	failure(t, write("x", "x", "rot13"))
+
+	// A whole file is read piece by piece.
+	whole := strings.Repeat("0123456789é\n", 400)
+	write("long.txt", whole, "text")
+	var got strings.Builder
+	for next := int64(0); ; {
+		piece := read(args{"path": "long.txt", "offset": next})
+		if piece.Bytes > 1000 {
+			t.Fatalf("%d bytes", piece.Bytes)
+		}
+		got.WriteString(piece.Content)
+		if next = piece.Next; next == 0 {
+			break
+		}
+	}
+	if got.String() != whole {
+		t.Error("the pieces are not the whole")
+	}
+
+	picture := "\x89PNG\r\n\x1a\n" + strings.Repeat("x", 2000)
+	write("p.png", base64.StdEncoding.EncodeToString([]byte(picture)), "base64")
+	res := use(t, client, "read_file", args{"session_id": id, "path": "p.png"})
+	if image, ok := res.Content[0].(*sdk.ImageContent); !ok || string(image.Data) != picture || image.MIMEType != "image/png" {
+		t.Errorf("%+v", res.Content)
+	}
+
+	use(t, client, "run_in_session", args{"session_id": id, "code": "ln -s /etc/passwd link; mkfifo pipe; mkdir many; cd many; touch {1..1100}"})
+	types := map[string]string{}
+	for _, e := range decode[listing](t, use(t, client, "list_files", args{"session_id": id})).Entries {
+		types[e.Name] = e.Type
+	}
+	for name, want := range map[string]string{"a": "folder", "bytes": "file", "link": "link", "pipe": "other"} {
+		if types[name] != want {
+			t.Errorf("%s: %q, want %q", name, types[name], want)
+		}
+	}
+	if got := decode[listing](t, use(t, client, "list_files", args{"session_id": id, "path": "many"})); len(got.Entries) != 1000 || got.Omitted != 100 {
+		t.Errorf("%d entries, %d omitted", len(got.Entries), got.Omitted)
+	}
+	failure(t, use(t, client, "read_file", args{"session_id": id, "path": "pipe"})) // and does not block
+	failure(t, use(t, client, "list_files", args{"session_id": id, "path": "missing"}))
+}

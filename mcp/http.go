@@ -1,0 +1,142 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/net/netutil"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+// HTTPPath is where the protocol is served.
+const HTTPPath = "/mcp"
+
+// What a client may take of the server before it has done anything.
+const (
+	maxHeader      = 32 << 10
+	maxConnections = 256 // TCP
+	stopTime       = 10 * time.Second
+)
+
+// httpTimes are how long a client may take for each step.
+type httpTimes struct {
+	header, body time.Duration
+	write        time.Duration // of each piece of a response
+	idle         time.Duration // between requests of one TCP connection
+}
+
+// HTTPOptions say who may use a server over HTTP. The zero value lets everybody on the
+// machine use it.
+type HTTPOptions struct {
+	// Tokens are the bearer tokens that are accepted, each of at least 16 characters and
+	// a principal of its own: what one makes, another cannot use. None means that no
+	// token is asked for, which only a listener on the loopback may do.
+	Tokens []string
+	// Origins are the web origins, such as https://app.example.org, whose pages may use
+	// the server, beside those of the loopback that come over the loopback.
+	Origins []string
+	// Hosts are names that the server is reached by, beside its address and localhost.
+	// A request for another name is refused: its page may have been rebound to us.
+	Hosts []string
+	// MaxBody bounds a request's body in bytes; 0 means 4 MiB.
+	MaxBody int64
+	// MaxClients is how many clients may be connected (sessions of the protocol); 0 means 64.
+	MaxClients int
+	// ClientIdle is after how long without a request a client counts as gone; 0 means an hour.
+	ClientIdle time.Duration
+
+	times httpTimes
+}
+
+func (o HTTPOptions) resolve() (HTTPOptions, error) {
+	if o.MaxBody < 0 || o.MaxClients < 0 || o.ClientIdle < 0 {
+		return o, fmt.Errorf("mcp: HTTPOptions: %w: a bound is negative; leave it zero for the default", llmsandbox.ErrInvalid)
+	}
+	orDefault(&o.MaxBody, 4<<20)
+	orDefault(&o.MaxClients, 64)
+	orDefault(&o.ClientIdle, time.Hour)
+	orDefault(&o.times, httpTimes{header: 10 * time.Second, body: 30 * time.Second, write: 30 * time.Second, idle: 2 * time.Minute})
+	return o, nil
+}
+
+// Handler serves the protocol over streamable HTTP at HTTPPath, for servers that the
+// caller runs. It relies on http.LocalAddrContextKey, which net/http sets, to tell what
+// came over the loopback. The caller's server should bound the time of headers, and must
+// not bound the time of a response, which can be a stream.
+func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
+	o, err := o.resolve()
+	if err != nil {
+		return nil, err
+	}
+	e := &entrance{options: o, server: s.mcp}
+	if e.callers, err = newCallers(o.Tokens); err != nil {
+		return nil, err
+	}
+	if e.origins, err = newOrigins(o.Origins); err != nil {
+		return nil, err
+	}
+	if e.hosts, err = newHosts(o.Hosts); err != nil {
+		return nil, err
+	}
+	e.next = e.callers.tell(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.mcp }, &sdk.StreamableHTTPOptions{
+		Logger: s.cfg.Log, SessionTimeout: o.ClientIdle, MaxRequestBodyBytes: o.MaxBody,
+		DisableLocalhostProtection: true, // the entrance looks at hosts on every address
+	}))
+	return e, nil
+}
+
+// RunHTTP serves clients on a listener until ctx ends, and then closes the listener and
+// the server, with all that runs. It fails with llmsandbox.ErrInvalid for options that
+// make no sense, such as an open door on an address that others reach.
+func (s *Server) RunHTTP(ctx context.Context, l net.Listener, o HTTPOptions) error {
+	if len(o.Tokens) == 0 && !loopback(l.Addr()) {
+		return errors.Join(l.Close(), fmt.Errorf("mcp: serve on %s: %w: others reach that address, so a token is needed", l.Addr(), llmsandbox.ErrInvalid))
+	}
+	o, err := o.resolve()
+	if err != nil {
+		return errors.Join(l.Close(), err)
+	}
+	handler, err := s.Handler(o)
+	if err != nil {
+		return errors.Join(l.Close(), err)
+	}
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: o.times.header, IdleTimeout: o.times.idle, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(netutil.LimitListener(l, maxConnections)) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("mcp: serve on %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer cancel()
+	// Streams end with the sessions they belong to, and only then their requests.
+	err = s.Close(stop)
+	if server.Shutdown(stop) != nil {
+		err = errors.Join(err, server.Close())
+	}
+	<-served
+	return err
+}
+
+// loopback tells whether only this machine reaches an address.
+func loopback(a net.Addr) bool { return addressOf(a).IsLoopback() }
+
+// addressOf is the IP address of a; the zero Addr when it has none.
+func addressOf(a net.Addr) netip.Addr {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return netip.Addr{}
+}

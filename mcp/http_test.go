@@ -1,0 +1,436 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+const (
+	tokenOne = "one-0123456789abcdef"
+	tokenTwo = "two-0123456789abcdef"
+)
+
+// serveHTTP runs a server until the test ends, and returns its address.
+func serveHTTP(t *testing.T, o HTTPOptions) (*Server, string) {
+	t.Helper()
+	s, err := New(Config{Version: "test", Warm: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.RunHTTP(ctx, l, o) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return s, l.Addr().String()
+}
+
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+
+// request makes a request that a client of the protocol would; each header is "Name: value",
+// and takes the place of the one that would be sent.
+func request(t *testing.T, method, address, body string, headers ...string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+HTTPPath, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		if name == "Host" {
+			r.Host = value
+		}
+		r.Header[http.CanonicalHeaderKey(name)] = append([]string(nil), strings.Split(value, " && ")...)
+	}
+	return r
+}
+
+func answered(t *testing.T, r *http.Request) (*http.Response, string) {
+	t.Helper()
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, string(body)
+}
+
+// faultOf is the message of a refusal, which must be JSON.
+func faultOf(t *testing.T, body string) string {
+	t.Helper()
+	var f struct {
+		JSONRPC string
+		Error   struct {
+			Code    int
+			Message string
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &f); err != nil || f.JSONRPC != "2.0" || f.Error.Code != faultCode || f.Error.Message == "" {
+		t.Errorf("refused with %q, want a JSON-RPC error", body)
+	}
+	return f.Error.Message
+}
+
+func TestHTTPRefuses(t *testing.T) {
+	_, address := serveHTTP(t, HTTPOptions{
+		Tokens: []string{tokenOne}, Origins: []string{"https://app.example.org"}, Hosts: []string{"box.example.org"}, MaxBody: 1000,
+	})
+	_, port, _ := net.SplitHostPort(address)
+	const bearer = "Authorization: Bearer " + tokenOne
+	for name, c := range map[string]struct {
+		headers []string
+		body    string
+		status  int
+		says    string // of a refusal
+	}{
+		"in order":                {headers: []string{bearer}, status: 200},
+		"localhost":               {headers: []string{bearer, "Host: localhost:" + port}, status: 200},
+		"a name of ours":          {headers: []string{bearer, "Host: BOX.example.org."}, status: 200},
+		"another name":            {headers: []string{bearer, "Host: rebound.example.net"}, status: 403, says: "rebound.example.net"},
+		"a name that begins so":   {headers: []string{bearer, "Host: localhost.example.net"}, status: 403, says: "Host"},
+		"another address":         {headers: []string{bearer, "Host: 192.0.2.1"}, status: 403, says: "Host"},
+		"a page of ours":          {headers: []string{bearer, "Origin: https://app.example.org"}, status: 200},
+		"a page of this machine":  {headers: []string{bearer, "Origin: http://localhost:3000"}, status: 200},
+		"a page of the loopback":  {headers: []string{bearer, "Origin: http://[::1]:3000"}, status: 200},
+		"another page":            {headers: []string{bearer, "Origin: https://evil.example.net"}, status: 403, says: "evil.example.net"},
+		"another port of a page":  {headers: []string{bearer, "Origin: https://app.example.org:444"}, status: 403, says: "--allow-origin"},
+		"a page without origin":   {headers: []string{bearer, "Origin: null"}, status: 403, says: "null"},
+		"a file as page":          {headers: []string{bearer, "Origin: file://localhost"}, status: 403, says: "file"},
+		"two origins":             {headers: []string{bearer, "Origin: https://app.example.org && https://evil.example.net"}, status: 403, says: "evil"},
+		"no token":                {status: 401, says: "Authorization"},
+		"another's token":         {headers: []string{"Authorization: Bearer " + tokenTwo}, status: 401, says: "not one"},
+		"half a token":            {headers: []string{"Authorization: Bearer " + tokenOne[:10]}, status: 401, says: "not one"},
+		"an empty token":          {headers: []string{"Authorization: Bearer "}, status: 401, says: "not one"},
+		"another scheme":          {headers: []string{"Authorization: Basic " + tokenOne}, status: 401, says: "not one"},
+		"two tokens":              {headers: []string{"Authorization: Bearer " + tokenOne + " && Bearer " + tokenTwo}, status: 401, says: "not one"},
+		"a body too large":        {headers: []string{bearer}, body: strings.Repeat(" ", 1001), status: 413, says: "1000 bytes"},
+		"too large and no token":  {body: strings.Repeat(" ", 1001), status: 401, says: "Authorization"},
+		"no JSON":                 {headers: []string{bearer}, body: "{", status: 400},
+		"a session that is not":   {headers: []string{bearer, "Mcp-Session-Id: guess"}, status: 404},
+		"a session that is a way": {headers: []string{bearer, "Mcp-Session-Id: ../../x"}, status: 404},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := c.body
+			if body == "" {
+				body = initialize
+			}
+			res, got := answered(t, request(t, http.MethodPost, address, body, c.headers...))
+			if res.StatusCode != c.status {
+				t.Fatalf("status %d, want %d: %s", res.StatusCode, c.status, got)
+			}
+			if c.says != "" {
+				says := faultOf(t, got)
+				if !strings.Contains(says, c.says) {
+					t.Errorf("says %q, want %q in it", says, c.says)
+				}
+				if strings.Contains(says, tokenOne) {
+					t.Error("the refusal tells the token")
+				}
+			}
+			if (res.StatusCode == 401) != (res.Header.Get("WWW-Authenticate") != "") {
+				t.Errorf("WWW-Authenticate: %q with status %d", res.Header.Get("WWW-Authenticate"), res.StatusCode)
+			}
+		})
+	}
+}
+
+func TestHTTPBodyOfUnknownLength(t *testing.T) {
+	_, address := serveHTTP(t, HTTPOptions{MaxBody: 1000})
+	r := request(t, http.MethodPost, address, "")
+	r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(strings.Repeat(" ", 600)), strings.NewReader(strings.Repeat(" ", 600)))), -1
+	res, body := answered(t, r)
+	if res.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Fatalf("status %d, want 413: %s", res.StatusCode, body)
+	}
+	faultOf(t, body)
+}
+
+func TestHTTPOtherPath(t *testing.T) {
+	_, address := serveHTTP(t, HTTPOptions{})
+	r := request(t, http.MethodPost, address, initialize)
+	r.URL.Path = "/"
+	res, body := answered(t, r)
+	if res.StatusCode != http.StatusNotFound || !strings.Contains(faultOf(t, body), HTTPPath) {
+		t.Errorf("status %d: %s", res.StatusCode, body)
+	}
+}
+
+// A browser asks before it sends, without the token.
+func TestHTTPPreflight(t *testing.T) {
+	_, address := serveHTTP(t, HTTPOptions{Tokens: []string{tokenOne}, Origins: []string{"https://app.example.org"}})
+	for origin, want := range map[string]int{"https://app.example.org": 204, "https://evil.example.net": 403, "": 405} {
+		headers := []string{"Access-Control-Request-Method: POST"}
+		if origin != "" {
+			headers = append(headers, "Origin: "+origin)
+		}
+		res, _ := answered(t, request(t, http.MethodOptions, address, "", headers...))
+		allowed := res.Header.Get("Access-Control-Allow-Origin") == origin && strings.Contains(res.Header.Get("Access-Control-Allow-Headers"), "Authorization")
+		if res.StatusCode != want || allowed != (want == 204) {
+			t.Errorf("%q: status %d, want %d; headers %v", origin, res.StatusCode, want, res.Header)
+		}
+	}
+}
+
+// 10^5 arrays in one another are an error of that request, and nobody else's.
+func TestAbuse82NestedRequest(t *testing.T) {
+	_, address := serveHTTP(t, HTTPOptions{})
+	deep := strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"experimental":`+strings.Repeat(`[`, 1e5)+strings.Repeat(`]`, 1e5)+`}`, 1)
+	if res, body := answered(t, request(t, http.MethodPost, address, deep)); res.StatusCode == http.StatusOK && !strings.Contains(body, `"error"`) {
+		t.Errorf("answered with %d %.200s", res.StatusCode, body)
+	}
+	if res, body := answered(t, request(t, http.MethodPost, address, initialize)); res.StatusCode != http.StatusOK {
+		t.Errorf("afterwards: %d %s", res.StatusCode, body)
+	}
+}
+
+// Neither another principal nor a guess gets at a client's session.
+func TestAbuse86SessionsOfOthers(t *testing.T) {
+	_, address := serveHTTP(t, HTTPOptions{Tokens: []string{tokenOne, tokenTwo}})
+	one, two := "Authorization: Bearer "+tokenOne, "Authorization: Bearer "+tokenTwo
+	res, _ := answered(t, request(t, http.MethodPost, address, initialize, one))
+	id := res.Header.Get("Mcp-Session-Id")
+	if len(id) < 22 { // 128 bits
+		t.Fatalf("session %q", id)
+	}
+	session := "Mcp-Session-Id: " + id
+	ping := `{"jsonrpc":"2.0","id":2,"method":"ping"}`
+	for _, method := range []string{http.MethodPost, http.MethodDelete, http.MethodGet} {
+		if res, body := answered(t, request(t, method, address, ping, two, session)); res.StatusCode != http.StatusForbidden {
+			t.Errorf("%s with another's token: %d %s", method, res.StatusCode, body)
+		}
+	}
+	if res, body := answered(t, request(t, http.MethodPost, address, ping, one, session)); res.StatusCode != http.StatusOK {
+		t.Errorf("its own: %d %s", res.StatusCode, body)
+	}
+}
+
+func TestHTTPBoundsClients(t *testing.T) {
+	_, address := serveHTTP(t, HTTPOptions{MaxClients: 2})
+	var ids []string
+	for range 2 {
+		res, _ := answered(t, request(t, http.MethodPost, address, initialize))
+		ids = append(ids, "Mcp-Session-Id: "+res.Header.Get("Mcp-Session-Id"))
+	}
+	res, body := answered(t, request(t, http.MethodPost, address, initialize))
+	if res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(faultOf(t, body), "2 clients") || res.Header.Get("Retry-After") == "" {
+		t.Fatalf("a third: %d %s", res.StatusCode, body)
+	}
+	if res, body := answered(t, request(t, http.MethodDelete, address, "", ids[0])); res.StatusCode != http.StatusNoContent {
+		t.Fatalf("leave: %d %s", res.StatusCode, body)
+	}
+	if res, body := answered(t, request(t, http.MethodPost, address, initialize)); res.StatusCode != http.StatusOK {
+		t.Errorf("in the place of one that left: %d %s", res.StatusCode, body)
+	}
+}
+
+func TestHTTPForgetsIdleClients(t *testing.T) {
+	s, address := serveHTTP(t, HTTPOptions{ClientIdle: 50 * time.Millisecond})
+	res, _ := answered(t, request(t, http.MethodPost, address, initialize))
+	for session := range s.MCP().Sessions() {
+		_ = session.Wait() // how it ended does not matter here
+	}
+	id := "Mcp-Session-Id: " + res.Header.Get("Mcp-Session-Id")
+	if res, body := answered(t, request(t, http.MethodPost, address, `{"jsonrpc":"2.0","id":2,"method":"ping"}`, id)); res.StatusCode != http.StatusNotFound {
+		t.Errorf("%d %s", res.StatusCode, body)
+	}
+}
+
+// Clients that send slowly lose their connection, and others do not notice them.
+func TestAbuse87SlowClients(t *testing.T) {
+	_, address := serveHTTP(t, HTTPOptions{Tokens: []string{tokenOne}, times: httpTimes{
+		header: 100 * time.Millisecond, body: 100 * time.Millisecond, write: time.Minute, idle: 100 * time.Millisecond,
+	}})
+	head := "POST /mcp HTTP/1.1\r\nHost: " + address + "\r\nAuthorization: Bearer " + tokenOne + "\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+	for name, c := range map[string]struct{ sent, status string }{
+		"nothing at all":    {"", ""},
+		"half a header":     {head, ""},
+		"half a body":       {head + "Content-Length: 1000\r\n\r\n{", "408"},
+		"a body in chunks":  {head + "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n", "408"},
+		"a chunk's length":  {head + "Transfer-Encoding: chunked\r\n\r\n1", "408"},
+		"half, and no pass": {strings.ReplaceAll(head, tokenOne, tokenTwo) + "Content-Length: 1000\r\n\r\n{", "401"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, c.sent); err != nil {
+				t.Fatal(err)
+			}
+			// The server ends it: this read has no deadline of its own.
+			got, err := io.ReadAll(conn)
+			if err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
+				t.Fatal(err)
+			}
+			if line, _, _ := strings.Cut(string(got), "\r\n"); !strings.Contains(line, c.status) || (c.status == "" && strings.Contains(line, "200")) {
+				t.Errorf("answered %q, want status %q", line, c.status)
+			}
+		})
+	}
+	if res, body := answered(t, request(t, http.MethodPost, address, initialize, "Authorization: Bearer "+tokenOne)); res.StatusCode != http.StatusOK {
+		t.Errorf("meanwhile: %d %s", res.StatusCode, body)
+	}
+}
+
+// A client that does not read is not waited for.
+func TestAbuse87SlowReader(t *testing.T) {
+	failed := make(chan error, 1)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) {
+		w := newTimedWriter(response, 100*time.Millisecond)
+		defer w.finish()
+		piece := bytes.Repeat([]byte{'x'}, 1<<20)
+		for {
+			if _, err := w.Write(piece); err != nil {
+				failed <- err
+				return
+			}
+		}
+	})}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(l) }()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; err == nil {
+		t.Error("written without end")
+	}
+	if err := errors.Join(conn.Close(), server.Close()); err != nil {
+		t.Error(err)
+	}
+	<-done
+}
+
+// A stream that waits for news does not keep the server from ending.
+func TestHTTPEndsWithOpenStreams(t *testing.T) {
+	s, err := New(Config{Warm: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.RunHTTP(ctx, l, HTTPOptions{}) }()
+	address := l.Addr().String()
+	res, _ := answered(t, request(t, http.MethodPost, address, initialize))
+	id := "Mcp-Session-Id: " + res.Header.Get("Mcp-Session-Id")
+	answered(t, request(t, http.MethodPost, address, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, id))
+	stream, err := http.DefaultClient.Do(request(t, http.MethodGet, address, "", id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	if stream.StatusCode != http.StatusOK {
+		t.Fatalf("stream: %d", stream.StatusCode)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if _, err := io.Copy(io.Discard, bufio.NewReader(stream.Body)); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Error(err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestHTTPNeedsATokenWhereOthersReach(t *testing.T) {
+	s, err := New(Config{Warm: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RunHTTP(t.Context(), l, HTTPOptions{}); !errors.Is(err, llmsandbox.ErrInvalid) || !strings.Contains(err.Error(), "token") {
+		t.Error(err)
+	}
+	if _, err := l.Accept(); err == nil {
+		t.Error("the listener is still open")
+	}
+}
+
+func TestHTTPOptionsRefused(t *testing.T) {
+	s, err := New(Config{Warm: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]HTTPOptions{
+		"a short token": {Tokens: []string{"short"}}, "a token with a space": {Tokens: []string{"0123456789 0123456789"}},
+		"too many tokens": {Tokens: make([]string, maxTokens+1)},
+		"a negative size": {MaxBody: -1}, "negative clients": {MaxClients: -1}, "negative time": {ClientIdle: -1},
+		"every origin": {Origins: []string{"*"}}, "any below": {Origins: []string{"https://*.example.org"}}, "an origin with a path": {Origins: []string{"https://a.example/"}},
+		"every host": {Hosts: []string{"*"}}, "a host with a port": {Hosts: []string{"a.example:80"}}, "no host": {Hosts: []string{""}},
+	} {
+		if _, err := s.Handler(o); !errors.Is(err, llmsandbox.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The SDK's own client, as any program would use it.
+func TestHTTPWithTheSDKClient(t *testing.T) {
+	_, address := serveHTTP(t, HTTPOptions{Tokens: []string{tokenOne}})
+	client := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "1"}, nil)
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{
+		Endpoint: "http://" + address + HTTPPath, HTTPClient: &http.Client{Transport: bearer{transport}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := session.Ping(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	if err := session.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+type bearer struct{ next http.RoundTripper }
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+tokenOne)
+	return b.next.RoundTrip(r)
+}

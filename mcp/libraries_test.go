@@ -1,0 +1,76 @@
+package mcp
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/testpackage"
+	"github.com/llmsandbox/llmsandbox/security"
+)
+
+func TestLibraries(t *testing.T) {
+	dir := t.TempDir()
+	testpackage.Wheel(t, dir, "tinymcp", "1.0", map[string]string{"tinymcp.py": "answer = 42\n"})
+	client := connect(t, newServer(t, Config{Sandbox: llmsandbox.Options{Install: llmsandbox.InstallOptions{Local: dir, Offline: true}}}), nil)
+
+	_, got := execute(t, client, args{"code": "import tinymcp; print(tinymcp.answer)", "libraries": []string{"tinymcp"}})
+	if got.Stdout != "42\n" {
+		t.Errorf("%+v", got)
+	}
+	_, got = execute(t, client, args{"code": "import tinymcp"})
+	wantHas(t, got.Stderr, "ModuleNotFoundError")
+	failed := decode[outcome](t, use(t, client, "execute_code", args{"code": "1", "libraries": []string{"--index-url=http://evil.example"}}))
+	if failed.Status != "setup_failed" || failed.ExitCode != 1 {
+		t.Errorf("%+v", failed)
+	}
+
+	// A session's variables outlive an installation.
+	id := open(t, client, args{}).SessionID
+	run := func(code string) outcome {
+		return decode[outcome](t, use(t, client, "run_in_session", args{"session_id": id, "code": code}))
+	}
+	run("x = 1")
+	res := use(t, client, "install_libraries", args{"session_id": id, "libraries": []string{"tinymcp==1.0"}})
+	if res.IsError || decode[installed](t, res).StateLost {
+		t.Fatal(text(t, res))
+	}
+	if got := run("import tinymcp\nx + tinymcp.answer"); got.Value != "43" {
+		t.Errorf("%+v", got)
+	}
+	failure(t, use(t, client, "install_libraries", args{"session_id": id, "libraries": []string{"nosuchpackage"}}))
+}
+
+func TestPolicyRefuses(t *testing.T) {
+	checker, err := security.Compile(security.Policy{Name: "test", Threshold: security.Low, Modules: []security.RestrictedModule{{Name: "socket", Severity: security.High}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := connect(t, newServer(t, Config{Sandbox: llmsandbox.Options{Policy: llmsandbox.Policy{Checker: checker}}}), nil)
+	id := open(t, client, args{}).SessionID
+	for name, in := range map[string]args{
+		"execute_code":   {"code": "import socket"},
+		"run_in_session": {"code": "import socket", "session_id": id},
+	} {
+		res := use(t, client, name, in)
+		got := decode[outcome](t, res)
+		if !res.IsError || got.ExitCode != 126 || got.Status != "refused" || len(got.Findings) != 1 || got.Findings[0].Line != 1 || got.Stderr == "" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	got := decode[outcome](t, use(t, client, "execute_code", args{"code": "1", "libraries": []string{"Socket==1.0"}}))
+	if got.ExitCode != 126 || got.Status != "refused" {
+		t.Errorf("%+v", got)
+	}
+	if _, got := execute(t, client, args{"code": "print(1)"}); got.Stdout != "1\n" {
+		t.Errorf("%+v", got)
+	}
+	// Nothing is opened for it: here nothing can be.
+	client = connect(t, newServer(t, Config{Warm: -1, Sandbox: llmsandbox.Options{Image: filepath.Join(t.TempDir(), "none.tar"), Policy: llmsandbox.Policy{Checker: checker}}}), nil)
+	if got := decode[outcome](t, use(t, client, "execute_code", args{"code": "import socket"})); got.ExitCode != 126 || got.Status != "refused" {
+		t.Errorf("%+v", got)
+	}
+	if got := decode[outcome](t, use(t, client, "execute_code", args{"code": "print(1)"})); got.Status != "setup_failed" {
+		t.Errorf("%+v", got)
+	}
+}

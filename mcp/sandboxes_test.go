@@ -1,0 +1,66 @@
+package mcp
+
+import (
+	"context"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox/pool"
+)
+
+// What a call needs is there before it comes.
+func TestCallsFindTheirSandboxReady(t *testing.T) {
+	s := newServer(t, Config{Warm: 2})
+	ready, hits := make(chan error, 100), make(chan bool, 100)
+	cfg := s.cfg.pool()
+	cfg.Hooks = []pool.Hooks{{
+		Created:  func(c pool.Creation) { ready <- c.Err },
+		Acquired: func(_ context.Context, a pool.Acquisition) { hits <- a.Hit },
+	}}
+	p, err := pool.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.sandboxes.pool = p
+	for range 2 {
+		if err := <-ready; err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := connect(t, s, nil)
+	for range 2 {
+		execute(t, client, args{"code": "1"})
+		if !<-hits {
+			t.Error("a call had a sandbox opened")
+		}
+	}
+}
+
+func TestPoolHasRoomForAll(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg            Config
+		max, min, keys int
+	}{
+		"usual":     {Config{MaxCalls: 8, Warm: 2, WarmLanguages: []string{"python"}}, 10, 2, 1},
+		"several":   {Config{MaxCalls: 3, Warm: 1, WarmLanguages: []string{"python", "go"}}, 5, 1, 2},
+		"none warm": {Config{MaxCalls: 8, Warm: -1, WarmLanguages: []string{"python"}}, 8, 0, 0},
+		"nothing":   {Config{MaxCalls: 8, Warm: 2}, 8, 0, 0},
+	} {
+		p := c.cfg.pool()
+		if p.Max != c.max || p.Min != c.min || len(p.Keys) != c.keys || p.NoPrewarm != (c.keys == 0) {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
+// Calls beyond those that may run at a time are told so, as an error of the tool.
+func TestBusyIsAnError(t *testing.T) {
+	s := newServer(t, Config{MaxCalls: 1, Warm: -1})
+	s.sandboxes.gate.patience = 1
+	leave, err := s.sandboxes.gate.enter(testContext(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave()
+	res := use(t, connect(t, s, nil), "execute_code", args{"code": "1"})
+	wantHas(t, failure(t, res), "busy", "try again", `"exit_code":1`)
+}
