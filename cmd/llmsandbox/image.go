@@ -71,7 +71,7 @@ func newImagePullCommand(newStore func() (*image.Store, error)) *cobra.Command {
 }
 
 func newImageListCommand(newStore func() (*image.Store, error)) *cobra.Command {
-	var quiet, asJSON bool
+	var flags listFlags
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -88,23 +88,10 @@ func newImageListCommand(newStore func() (*image.Store, error)) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			switch {
-			case asJSON:
-				if images == nil {
-					images = []image.Info{}
-				}
-				return printJSON(images)
-			case quiet:
-				for _, i := range images {
-					fmt.Println(i.ID)
-				}
-				return nil
-			}
-			return printImages(images)
+			return printList(flags, images, func(i image.Info) string { return i.ID }, printImages)
 		},
 	}
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print ids only")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	flags.register(cmd.Flags(), "ids")
 	return cmd
 }
 

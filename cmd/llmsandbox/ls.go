@@ -14,7 +14,7 @@ import (
 
 func newListCommand() *cobra.Command {
 	var place place
-	var quiet, asJSON bool
+	var flags listFlags
 	cmd := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list", "ps"},
@@ -31,24 +31,11 @@ func newListCommand() *cobra.Command {
 			if err != nil {
 				return placed(&place, err)
 			}
-			switch {
-			case asJSON:
-				if infos == nil {
-					infos = []backend.Info{}
-				}
-				return printJSON(infos)
-			case quiet:
-				for _, i := range infos {
-					fmt.Println(i.ID)
-				}
-				return nil
-			}
-			return printTable(infos)
+			return printList(flags, infos, func(i backend.Info) string { return i.ID }, printTable)
 		},
 	}
 	place.register(cmd.Flags(), "what runs the sandboxes")
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print ids only")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	flags.register(cmd.Flags(), "ids")
 	return cmd
 }
 
