@@ -67,6 +67,11 @@ type keptOptions struct {
 	BestEffort      bool
 	Env, Labels     map[string]string
 	Lifetime        time.Duration
+	Mode            llmsandbox.NetworkMode
+	Allow           []string
+	Libraries       []string
+	Install         llmsandbox.InstallOptions
+	Secrets         []llmsandbox.Secret
 }
 
 // answer is what a supervisor says on its standard output, once.
@@ -88,7 +93,7 @@ func createKept(ctx context.Context, f *sandboxFlags, ttl string, o llmsandbox.O
 	}
 	id, err := startSupervisor(ctx, order{Place: f.place, Options: keptOptions{
 		Language: o.Language, Image: o.Image, Limits: o.Limits, BestEffort: o.BestEffort,
-		Env: o.Env, Labels: labels, Lifetime: lifetime,
+		Env: o.Env, Labels: labels, Lifetime: lifetime, Mode: o.Network.Mode, Allow: o.Network.Allow, Libraries: o.Libraries, Install: o.Install, Secrets: o.Secrets,
 	}})
 	if err != nil {
 		return nil, placed(&f.place, err)

@@ -23,10 +23,19 @@ type sandboxFlags struct {
 	bestEffort bool
 	env        []string
 	labels     []string
+	libraries  libraryFlags
+	network    []string
+	secrets    secretFlags
 }
 
 func (f *sandboxFlags) register(set *pflag.FlagSet) {
 	set.StringVarP(&f.lang, "lang", "l", "", "language of the code (default: guessed from the file, else python)")
+	f.libraries.register(set)
+	f.registerBounds(set)
+}
+
+// registerBounds adds what bounds a sandbox, whatever runs in it.
+func (f *sandboxFlags) registerBounds(set *pflag.FlagSet) {
 	set.StringVar(&f.image, "image", "", "root filesystem: a registry reference, an OCI layout folder or a docker save tar (default: this machine's own toolchains, read-only; on a container engine the language's default image)")
 	f.place.register(set, "what runs the sandbox")
 	f.place.Engine.register(set)
@@ -36,13 +45,16 @@ func (f *sandboxFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.disk, "disk", "", "bytes that can be written in the sandbox, such as 1g, or 'unlimited' (default 1g)")
 	set.BoolVar(&f.bestEffort, "best-effort", false, "go on when a limit that was asked for cannot be enforced here")
 	set.StringArrayVarP(&f.env, "env", "e", nil, "environment variable NAME=VALUE (repeatable)")
+	set.StringArrayVar(&f.network, "network", nil, networkUsage)
+	f.secrets.register(set)
+	f.libraries.registerHow(set, "install-timeout")
 	set.StringArrayVar(&f.labels, "label", nil, "label NAME=VALUE kept with the sandbox (repeatable)")
 }
 
 // options turns the flags into options, saying which flag makes no sense.
 // kept tells that the sandbox is to stay.
 func (f *sandboxFlags) options(kept bool) (llmsandbox.Options, error) {
-	o := llmsandbox.Options{Language: f.lang, Image: f.image, BestEffort: f.bestEffort}
+	o := llmsandbox.Options{Language: f.lang, Image: f.image, BestEffort: f.bestEffort, Libraries: f.libraries.libraries}
 	var err error
 	if err = f.place.check(f.image, kept); err != nil {
 		return o, err
@@ -68,6 +80,15 @@ func (f *sandboxFlags) options(kept bool) (llmsandbox.Options, error) {
 	}
 	o.Limits.PIDs = int64(pids)
 	if o.Env, err = pairs("env", f.env); err != nil {
+		return o, err
+	}
+	if o.Network, err = networkFlag(f.network); err != nil {
+		return o, err
+	}
+	if o.Secrets, err = f.secrets.options(); err != nil {
+		return o, err
+	}
+	if o.Install, err = f.libraries.options(); err != nil {
 		return o, err
 	}
 	o.Labels, err = pairs("label", f.labels)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,11 +13,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/security"
 )
 
 // runFlags are the flags of `run` beyond the sandbox's.
 type runFlags struct {
 	sandboxFlags
+	policy    policyFlags
 	code      string
 	timeout   string
 	output    string
@@ -34,6 +38,7 @@ type runFlags struct {
 	children  bool
 	commit    string
 	overwrite string
+	artifacts string
 }
 
 func newRunCommand() *cobra.Command {
@@ -64,6 +69,7 @@ a policy, 137 out of memory, 153 too much output, 128+N ended by signal N.`,
 	}
 	set := cmd.Flags()
 	f.register(set)
+	f.policy.register(set)
 	set.StringVarP(&f.code, "code", "c", "", "the code itself")
 	set.StringVar(&f.timeout, "timeout", "", "wall time of the run, such as 10s, or 'unlimited' (default 60s)")
 	set.StringVar(&f.output, "output", "", "bytes of output of the run, such as 10m, or 'unlimited' (default 10m)")
@@ -71,6 +77,7 @@ a policy, 137 out of memory, 153 too much output, 128+N ended by signal N.`,
 	set.StringArrayVar(&f.args, "arg", nil, "argument of the program (repeatable)")
 	set.StringArrayVar(&f.files, "file", nil, "HOST[:SANDBOX] file or folder to copy in before the run (repeatable; the last colon cuts, so end a name that has one with a colon)")
 	set.StringArrayVar(&f.outs, "out", nil, "SANDBOX[:HOST] file or folder to copy out after the run, a folder under its own name in HOST (repeatable)")
+	set.StringVar(&f.artifacts, "artifacts", "", "`DIR` that gets what the run made: plots, tables, the files of its artifacts folder (default: pictures are shown by terminals that can)")
 	set.StringVar(&f.stdin, "stdin", "", "file that is the program's standard input (default: this command's own)")
 	set.StringVarP(&f.workdir, "workdir", "w", "", "working folder in the sandbox (default /sandbox)")
 	set.BoolVar(&f.json, "json", false, "print one JSON object with the result instead of the output")
@@ -94,7 +101,18 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	if !codeGiven {
 		first, args = args[0], args[1:]
 	}
-	opts, sandboxOpts, src, err := f.prepare(first, codeGiven)
+	src, err := loadSource(first, f.code, codeGiven, f.lang)
+	if err != nil {
+		return err
+	}
+	if f.lang == "" {
+		f.lang = src.lang
+	}
+	findings, refused, err := f.check(src)
+	if err != nil || refused != nil {
+		return f.report(refused, err)
+	}
+	opts, sandboxOpts, err := f.prepare(src)
 	if err != nil {
 		return err
 	}
@@ -113,6 +131,10 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 		return f.fail(err)
 	}
 	res, err := f.inSandbox(ctx, sb, src.code, opts)
+	if res != nil {
+		res.Findings = findings
+	}
+	err = errors.Join(err, f.tellArtifacts(res))
 	if closeErr := sb.Close(); closeErr != nil {
 		err = errors.Join(err, fmt.Errorf("close the sandbox: %w", closeErr))
 	}
@@ -120,34 +142,49 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 }
 
 // prepare turns flags and source into options.
-func (f *runFlags) prepare(first string, codeGiven bool) (*llmsandbox.RunOptions, llmsandbox.Options, source, error) {
+func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Options, error) {
 	var none llmsandbox.Options
-	src, err := loadSource(first, f.code, codeGiven, f.lang)
-	if err != nil {
-		return nil, none, src, err
-	}
-	if f.lang == "" {
-		f.lang = src.lang
-	}
 	o, err := f.sandboxFlags.options(f.keep)
 	if err != nil {
-		return nil, none, src, err
+		return nil, none, err
 	}
 	if err := f.checkCommit(); err != nil {
-		return nil, none, src, err
+		return nil, none, err
 	}
 	if o.Limits.Timeout, err = timeoutFlag(f.timeout); err != nil {
-		return nil, none, src, err
+		return nil, none, err
 	}
 	if o.Limits.Output, err = sizeFlag("output", f.output); err != nil {
-		return nil, none, src, err
+		return nil, none, err
 	}
 	if _, err := llmsandbox.DecodeText("", llmsandbox.TextErrors(f.textError)); err != nil {
-		return nil, none, src, fmt.Errorf("--text-errors: %w", err)
+		return nil, none, fmt.Errorf("--text-errors: %w", err)
 	}
 	return &llmsandbox.RunOptions{
 		Name: src.name, Files: src.files, Standard: f.standard, Dir: f.workdir, KeepChildren: f.children,
-	}, o, src, nil
+	}, o, nil
+}
+
+// check has the policy look at the program before any backend hears of it. It returns
+// a result when the run is over by that.
+func (f *runFlags) check(src source) ([]security.Finding, *llmsandbox.Result, error) {
+	policy, err := f.policy.options()
+	if err != nil || policy.Checker == nil {
+		return nil, nil, err
+	}
+	lang, err := all.Get(cmp.Or(f.lang, llmsandbox.DefaultLanguage))
+	if err != nil {
+		return nil, nil, err
+	}
+	findings, refused, err := policy.Check(security.Program{
+		Language: lang, Name: src.name, Code: []byte(src.code), Files: src.files, Libraries: f.libraries.libraries,
+	})
+	if err != nil || refused == "" {
+		return findings, nil, err
+	}
+	return findings, &llmsandbox.Result{
+		Status: llmsandbox.StatusRefused, Backend: f.place.Backend, Language: lang.Name, Error: refused, Findings: findings,
+	}, nil
 }
 
 // input is the program's standard input.

@@ -61,6 +61,8 @@ func openOrdered(ctx context.Context) (*llmsandbox.Sandbox, error) {
 		Language: o.Options.Language, Image: o.Options.Image, Backend: b, Limits: o.Options.Limits,
 		BestEffort: o.Options.BestEffort, Env: o.Options.Env, Labels: o.Options.Labels,
 		Lifetime: o.Options.Lifetime, Progress: progress.show,
+		Libraries: o.Options.Libraries, Install: o.Options.Install,
+		Network: llmsandbox.Network{Mode: o.Options.Mode, Allow: o.Options.Allow}, Secrets: o.Options.Secrets,
 	})
 }
 
@@ -93,7 +95,7 @@ func letGo() error {
 var kinds = map[string]error{
 	"not_enforced": llmsandbox.ErrNotEnforced, "unsupported": llmsandbox.ErrUnsupported,
 	"image_not_found": llmsandbox.ErrImageNotFound, "image_invalid": llmsandbox.ErrImageInvalid,
-	"unknown_language": llmsandbox.ErrUnknownLanguage, "toolchain": llmsandbox.ErrToolchain,
+	"unknown_language": llmsandbox.ErrUnknownLanguage, "toolchain": llmsandbox.ErrToolchain, "invalid": llmsandbox.ErrInvalid,
 }
 
 func kindOf(err error) string {
