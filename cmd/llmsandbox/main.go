@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/llmsandbox/llmsandbox"
 )
 
 func main() { os.Exit(realMain()) }
@@ -29,6 +31,9 @@ func realMain() int {
 		return exitInterrupted
 	default:
 		printError(os.Stderr, err)
+		if errors.Is(err, llmsandbox.ErrRefused) {
+			return exitRefused
+		}
 		return exitOurFailure
 	}
 }
@@ -50,6 +55,7 @@ files and processes, no network, no privileges, and limits that the kernel enfor
 		newRunCommand(), newCreateCommand(), newExecCommand(), newCopyCommand(), newListCommand(), newRemoveCommand(),
 		newLanguagesCommand(), newDoctorCommand(), newGCCommand(), newVersionCommand(), newSuperviseCommand(),
 		newImageCommand(imageStore), newImagesCommand(), newCommitCommand(), newRuntimeOptionsTopic(),
+		newPortForwardCommand(), newInstallCommand(), newCacheCommand(), newReplCommand(), newCheckCommand(), newMCPCommand(),
 	)
 	return root
 }
