@@ -52,6 +52,10 @@ const (
 	// PreparedCaches: sandboxes get the layers of backend.Spec, such as the compiled
 	// standard library of Go.
 	PreparedCaches Feature = "prepared-caches"
+	// Libraries: the backend is a backend.LibraryKeeper that can keep them.
+	Libraries Feature = "libraries"
+	// Registries: the configured package registries may be asked for real packages.
+	Registries Feature = "registries"
 )
 
 // Marker is in the command line of every program that the suite leaves running in the
@@ -84,7 +88,7 @@ func (c Config) check() error {
 	if c.Backend == nil {
 		return fmt.Errorf("backendtest: Config.Backend is nil: set the backend to test")
 	}
-	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, Science, IPv6Loopback, PreparedCaches}
+	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, Science, IPv6Loopback, PreparedCaches, Libraries, Registries}
 	for language := range hellos {
 		known = append(known, Feature(language))
 	}
