@@ -15,6 +15,7 @@ import (
 type cutting struct {
 	backend.Backend
 	after int
+	then  int // as after, for all but the first; 0: the same
 	times int
 	sever chan struct{} // closed: every stream breaks at once and none is made again
 }
@@ -50,6 +51,9 @@ func (m *cutMachine) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	s := &cutStream{ReadWriteCloser: rwc, left: -1}
 	if m.n <= m.c.times {
 		s.left = m.c.after
+		if m.n > 1 && m.c.then > 0 {
+			s.left = m.c.then
+		}
 	}
 	go func() {
 		<-m.c.sever

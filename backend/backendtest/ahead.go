@@ -1,0 +1,125 @@
+package backendtest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+// seen is all that a program can see of how it was started.
+const seen = `from __future__ import annotations
+import os, sys
+print(sys.path, sys.argv[1:], len(sys.argv), sorted(os.environ), sorted(sys.modules), os.getcwd(), __name__)
+print(sorted(int(f) for f in os.listdir("/proc/self/fd"))[:3], sys.stdin.read(), os.path.basename(__file__) == os.path.basename(sys.argv[0]))
+print(open(__file__).read().count("count"))
+def f():
+    raise ValueError("x")
+f()
+`
+
+// countAhead counts the interpreters that run, in Bash.
+const countAhead = `cat /proc/[0-9]*/cmdline | tr '\0' ' ' | grep -c 'python[0-9.]* -u'`
+
+// interpreterAhead runs code in an interpreter that was started before it: nothing of the
+// result tells.
+func (s *suite) interpreterAhead(t *testing.T) {
+	sb := s.open(t, llmsandbox.Options{})
+	ctx := testContext(t)
+	prepare := func() {
+		t.Helper()
+		if err := sb.Prepare(ctx); err != nil {
+			t.Fatalf("prepare: %v", err)
+		}
+	}
+	same := func(code string, o *llmsandbox.RunOptions) *llmsandbox.Result {
+		t.Helper()
+		without := run(t, sb, code, o)
+		prepare()
+		with := run(t, sb, code, o)
+		if with.Status != without.Status || with.Stdout != without.Stdout || nameless(with.Stderr) != nameless(without.Stderr) {
+			t.Errorf("ahead:\n%s\nwithout:\n%s", describe(with), describe(without))
+		}
+		if (with.ExitCode == nil) != (without.ExitCode == nil) || with.ExitCode != nil && *with.ExitCode != *without.ExitCode || with.Signal != without.Signal {
+			t.Errorf("ahead:\n%s\nwithout:\n%s", describe(with), describe(without))
+		}
+		return with
+	}
+	if res := same(seen, nil); res.Status != llmsandbox.StatusError || !strings.Contains(res.Stderr, "line 7, in f") {
+		t.Errorf("%s", describe(res))
+	}
+	same("print('é'); import sys; sys.exit(7)", nil)
+	same("def broken(:", nil)
+	same("import os; os.kill(os.getpid(), 11)", nil)
+	same("", nil)
+	same("import os; print(os.listdir('artifacts')); import subprocess, sys; print(subprocess.run([sys.executable, '-c', 'print(5)'], capture_output=True, text=True))", nil)
+	res := same("print('x' * (11 << 20))", nil)
+	wantStatus(t, res, llmsandbox.StatusOutputLimit)
+
+	// The timeout counts from the code on.
+	prepare()
+	if res := run(t, sb, "import time; print('in time'); time.sleep(600)", &llmsandbox.RunOptions{Timeout: time.Second}); res.Status != llmsandbox.StatusTimeout || res.Stdout != "in time\n" {
+		t.Errorf("%s", describe(res))
+	}
+	// What was there before it began is not what it made.
+	prepare()
+	if err := sb.WriteFile(ctx, "artifacts/earlier.txt", []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	wantArtifacts(t, run(t, sb, "open('artifacts/later.txt', 'w').write('y')", nil), "later.txt")
+
+	// Any other run does without it, and it is gone.
+	const options = "import sys, os; print(sys.argv[1:], os.environ.get('A'), os.getcwd(), sys.stdin.read(), os.path.splitext(__file__)[1])"
+	for _, o := range []llmsandbox.RunOptions{
+		{Args: []string{"a"}}, {Env: map[string]string{"A": "b"}}, {Dir: "artifacts"},
+		{Files: map[string][]byte{"more.py": []byte("1")}}, {Name: "main.pyw"}, {KeepChildren: true},
+	} {
+		same(options, &o)
+	}
+	prepare()
+	wantStdout(t, run(t, sb, "import sys; print(sys.stdin.read())", &llmsandbox.RunOptions{Stdin: strings.NewReader("in")}), "in\n")
+	prepare()
+	wantStdout(t, run(t, sb, countAhead, &llmsandbox.RunOptions{Language: "bash"}), "0\n")
+
+	other := s.open(t, llmsandbox.Options{Language: "bash"})
+	if err := other.Prepare(ctx); !errors.Is(err, llmsandbox.ErrUnsupported) {
+		t.Errorf("Bash ahead: %v", err)
+	}
+}
+
+// aheadLosesItsStream has the stream that started an interpreter break at several points:
+// the run is what it is without, and nothing of the interpreter is left.
+func (s *suite) aheadLosesItsStream(t *testing.T) {
+	for after := 100; after < 800; after += 100 {
+		c := s.newCutting(t, after, 1)
+		sb := s.open(t, llmsandbox.Options{Backend: c})
+		if err := sb.Prepare(testContext(t)); err != nil && !errors.Is(err, llmsandbox.ErrLost) {
+			t.Errorf("%d: prepare: %v", after, err)
+		}
+		res, err := sb.Run(testContext(t), "print(6 * 7)", nil)
+		if err != nil || res.Status != llmsandbox.StatusOK || res.Stdout != "42\n" {
+			t.Errorf("%d: %s: %v", after, describe(res), err)
+		}
+		wantStdout(t, run(t, sb, countAhead, &llmsandbox.RunOptions{Language: "bash"}), "0\n")
+	}
+}
+
+// describe is what a program can do something about.
+func describe(res *llmsandbox.Result) string {
+	return fmt.Sprintf("%s, exit code %v, %s %s\nstdout: %s\nstderr: %s", res.Status, show(res.ExitCode), res.Signal, res.Error, clip(res.Stdout), clip(res.Stderr))
+}
+
+// nameless is a text without the name of the run's file.
+func nameless(text string) string {
+	for {
+		before, after, ok := strings.Cut(text, "/.run-")
+		if !ok {
+			return text
+		}
+		_, after, _ = strings.Cut(after, ".py")
+		text = before + "/FILE" + after
+	}
+}

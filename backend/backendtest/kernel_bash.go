@@ -1,0 +1,32 @@
+package backendtest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+func (s *suite) kernelOfBash(t *testing.T) {
+	k := openKernel(t, s.shared(t), "bash", nil)
+	cell(t, k, "x=20; add() { echo $((x + $1)); }; cd /", nil)
+	if c := cell(t, k, "add 2; pwd; echo err >&2", nil); c.Stdout != "22\n/\n" || c.Stderr != "err\n" || !c.OK() {
+		t.Errorf("%+v", c)
+	}
+	if c := cell(t, k, "(exit 3)", nil); c.Status != llmsandbox.StatusError || c.ExitCode == nil || *c.ExitCode != 3 || c.StateLost {
+		t.Errorf("%+v", c)
+	}
+	c := cell(t, k, "while :; do sleep 100; done", &llmsandbox.CellOptions{Timeout: time.Second})
+	if c.Status != llmsandbox.StatusTimeout || !c.Interrupted || c.StateLost {
+		t.Errorf("%+v", c)
+	}
+	if c := cell(t, k, "add 1", nil); c.Stdout != "21\n" {
+		t.Errorf("%+v", c)
+	}
+	if c := cell(t, k, "exit 3", nil); c.ExitCode == nil || *c.ExitCode != 3 || !c.StateLost {
+		t.Errorf("%+v", c)
+	}
+	if c := cell(t, k, `echo "x is $x"`, nil); c.Stdout != "x is \n" {
+		t.Errorf("%+v", c)
+	}
+}

@@ -1,0 +1,50 @@
+package backendtest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+func (s *suite) acceptance69ChildrenAndInput(t *testing.T) {
+	k := openKernel(t, s.shared(t), "", plainPython)
+	c := cell(t, k, "import subprocess\n_ = subprocess.run('echo out; echo err >&2', shell=True)\nprint('after')", nil)
+	if c.Stdout != "out\nafter\n" || c.Stderr != "err\n" {
+		t.Errorf("children: %+v", c)
+	}
+	// What comes after a cell is the next one's.
+	cell(t, k, "p = subprocess.Popen('sleep 0.3; echo late', shell=True)", nil)
+	if c := cell(t, k, "_ = p.wait()", nil); c.Stdout != "late\n" {
+		t.Errorf("late output: %+v", c)
+	}
+	var asked []string
+	answer := &llmsandbox.CellOptions{Stdin: func(_ context.Context, prompt string, password bool) (string, error) {
+		if password {
+			prompt += "(hidden)"
+		}
+		asked = append(asked, prompt)
+		return "Ann ä", nil
+	}}
+	if c := cell(t, k, "import getpass\n[input('name? '), getpass.getpass('word: ')]", answer); c.Value["text/plain"] != "['Ann ä', 'Ann ä']" {
+		t.Errorf("input: %+v", c)
+	}
+	if strings.Join(asked, "|") != "name? |word: (hidden)" {
+		t.Errorf("asked %q", asked)
+	}
+	if c := cell(t, k, "input()", nil); c.Error == nil || c.Error.Name != "EOFError" {
+		t.Errorf("without input: %+v", c)
+	}
+	// A question can be interrupted; an answer that comes too late harms nothing.
+	late := &llmsandbox.CellOptions{Stdin: func(ctx context.Context, _ string, _ bool) (string, error) {
+		if err := k.Interrupt(ctx); err != nil {
+			t.Errorf("interrupt a question: %v", err)
+		}
+		return "late", nil
+	}}
+	if c := cell(t, k, "input()", late); !c.Interrupted || c.StateLost {
+		t.Errorf("an interrupted question: %+v", c)
+	}
+	wantValue(t, k, "1 + 1", "2")
+}
