@@ -20,6 +20,7 @@ func (e *containerEngine) sections() []section {
 		{e.name + ": run in an open sandbox", e.openRuns},
 		{e.name + ": output", e.outputs},
 		{e.name + ": files", e.files},
+		{e.name + ": pool", e.pools},
 	}
 }
 

@@ -62,10 +62,16 @@ func bench(ctx context.Context, o options) error {
 	all := []section{
 		{"one-shot", oneShots},
 		{"run in an open sandbox", openRuns},
+		{"artifacts", captured},
+		{"kernels", kernels},
 		{"many at once", manyAtOnce},
 		{"memory of an idle sandbox", idleMemory},
 		{"output", outputs},
 		{"files", files},
+		{"network", network},
+		{"pool", pools},
+		{"libraries", libraries},
+		{"mcp", mcpServer},
 	}
 	for _, engine := range []*containerEngine{e.docker, e.podman} {
 		if engine != nil {

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/pool"
+)
+
+func pools(ctx context.Context, e *env, rounds int) error {
+	return poolRounds(ctx, rounds, llmsandbox.Options{BestEffort: true},
+		program("python3 -c, bare", e.python, "-c", one))
+}
+
+func (e *containerEngine) pools(ctx context.Context, all *env, rounds int) error {
+	return poolRounds(ctx, engineRounds(rounds), llmsandbox.Options{BestEffort: true, Backend: e.backend, Image: e.image, Labels: map[string]string{keptLabel: ""}},
+		program("python3 -c, bare", all.python, "-c", one))
+}
+
+// poolRounds measures what a warm sandbox of a pool takes, and what it spares.
+func poolRounds(ctx context.Context, rounds int, o llmsandbox.Options, bare contender) (err error) {
+	idle := make(chan struct{}, 1)
+	p, err := pool.New(pool.Config{
+		Options: o, Max: 4, Min: 2, RefillInterval: time.Millisecond, Prepare: true,
+		Hooks: []pool.Hooks{{Changed: func(_ pool.Key, _, to pool.State) {
+			if to == pool.Idle {
+				select {
+				case idle <- struct{}{}:
+				default:
+				}
+			}
+		}}},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close(context.WithoutCancel(ctx))) }()
+	warm := func(do func(context.Context, *pool.Lease) error, whole bool) func(context.Context) (time.Duration, error) {
+		return func(ctx context.Context) (time.Duration, error) {
+			for p.Stats().Idle == 0 {
+				select {
+				case <-idle:
+				case <-ctx.Done():
+					return 0, ctx.Err()
+				}
+			}
+			start := time.Now()
+			l, err := p.Acquire(ctx, pool.Key{}, "")
+			took := time.Since(start)
+			if err != nil {
+				return 0, err
+			}
+			err = do(ctx, l)
+			l.Release()
+			if whole {
+				took = time.Since(start)
+			}
+			return took, err
+		}
+	}
+	hello := func(ctx context.Context, l *pool.Lease) error { return ok(l.Sandbox().Run(ctx, one, nil)) }
+	err = compare(ctx, rounds, bare,
+		timed("Open+Run+Close", func(ctx context.Context) error {
+			sb, err := llmsandbox.Open(ctx, o)
+			if err != nil {
+				return err
+			}
+			return errors.Join(ok(sb.Run(ctx, one, nil)), sb.Close())
+		}),
+		contender{"Acquire of a warm one", warm(func(context.Context, *pool.Lease) error { return nil }, false)},
+		contender{"Acquire+Run+Release, warm", warm(hello, true)})
+	if err != nil {
+		return err
+	}
+	s := p.Stats()
+	fmt.Printf("%d of %d acquisitions found a warm sandbox\n", s.Hits, s.Hits+s.Misses)
+	return nil
+}
