@@ -11,6 +11,7 @@ func TestExamples(t *testing.T) {
 	requireGo(t)
 	for name, want := range map[string]string{
 		"hello":  "hello\n",
+		"pool":   "0\n1\n4\n9\n16\n25\n",
 		"stream": "step 0\nstep 1\nstep 2\nstatus: error\n",
 	} {
 		t.Run(name, func(t *testing.T) {
