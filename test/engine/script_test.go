@@ -75,8 +75,8 @@ func setUp(t *testing.T, env *testscript.Env, e *testengine.Engine, bin string) 
 // removeImages removes a script's images, once the containers of them have gone that are
 // on their way out.
 func removeImages(ctx context.Context, c *client.Client, script string) error {
-	for _, filter := range []client.Filters{
-		make(client.Filters).Add("reference", "test-"+script), make(client.Filters).Add("label", "test="+script),
+	for _, filter := range []client.Filters{ // an image goes after those that were made of it
+		make(client.Filters).Add("label", "test="+script), make(client.Filters).Add("reference", "test-"+script),
 	} {
 		images, err := c.ImageList(ctx, client.ImageListOptions{Filters: filter})
 		for range 4 {
