@@ -1,0 +1,31 @@
+package mcp
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestConformance runs the official suite. The scenarios that are expected to fail, and
+// why, are in clients/conformance.yml; the suite fails when one of them passes.
+func TestConformance(t *testing.T) {
+	suite := node(t, "@modelcontextprotocol/conformance/dist/index.js")
+	expected, err := filepath.Abs("clients/conformance.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env, _ := environment(t)
+	server := serve(t, env, "--no-token", "--warm", "0")
+	out, stderr, err := run(t, env, append(suite, "server", "--url", "http://"+server.address+"/mcp", "--expected-failures", expected)...)
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, stderr)
+	}
+	for _, scenario := range []string{
+		"server-initialize", "ping", "logging-set-level", "tools-list", "resources-list", "prompts-list",
+		"server-sse-multiple-streams", "dns-rebinding-protection",
+	} {
+		if !strings.Contains(out, "✓ "+scenario+":") {
+			t.Errorf("%s did not pass or did not run:\n%s", scenario, out)
+		}
+	}
+}

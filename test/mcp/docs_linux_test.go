@@ -1,0 +1,238 @@
+package mcp
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A block of docs/mcp.md is what a user copies: the heading above it names the client.
+type block struct{ heading, language, text string }
+
+func blocks(t *testing.T) []block {
+	t.Helper()
+	data, err := os.ReadFile("../../docs/mcp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []block
+	heading, fence := "", regexp.MustCompile("^```([a-z]*)$")
+	var open *block
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSuffix(line, "\n")
+		m := fence.FindStringSubmatch(line)
+		switch {
+		case m != nil && open == nil:
+			open = &block{heading, m[1], ""}
+		case m != nil:
+			all, open = append(all, *open), nil
+		case open != nil:
+			open.text += line + "\n"
+		case strings.HasPrefix(line, "#"):
+			heading = strings.TrimSpace(strings.TrimLeft(line, "#"))
+		}
+	}
+	if open != nil {
+		t.Fatalf("a block below %q has no end", open.heading)
+	}
+	return all
+}
+
+// formats are what each client documents for its file: the key of the servers, and the keys
+// of one, of which the first ones must be there.
+var formats = map[string]struct {
+	servers string
+	must    []string
+	may     []string
+	kind    string // of "type", where the client wants one
+}{
+	"Claude Desktop":     {servers: "mcpServers", must: []string{"command"}, may: []string{"args", "env"}},
+	"Claude Code":        {servers: "mcpServers", must: []string{"type", "command"}, may: []string{"args", "env"}, kind: "stdio"},
+	"Cursor":             {servers: "mcpServers", must: []string{"type", "command"}, may: []string{"args", "env", "envFile"}, kind: "stdio"},
+	"VS Code":            {servers: "servers", must: []string{"type", "command"}, may: []string{"args", "env", "envFile", "cwd"}, kind: "stdio"},
+	"Any other client":   {servers: "mcpServers", must: []string{"command"}, may: []string{"args", "env"}},
+	"By the environment": {servers: "mcpServers", must: []string{"command"}, may: []string{"args", "env"}},
+}
+
+// Each configuration of the docs is of its client's format, and really starts a server.
+func TestConfigurationsOfTheDocs(t *testing.T) {
+	seen := map[string]bool{}
+	for _, b := range blocks(t) {
+		if b.language != "json" || b.heading == "Clients over HTTP" {
+			continue
+		}
+		t.Run(b.heading, func(t *testing.T) {
+			format, ok := formats[b.heading]
+			if !ok {
+				t.Fatalf("a JSON block below %q, which no client is known by", b.heading)
+			}
+			seen[b.heading] = true
+			var file map[string]map[string]map[string]any
+			if err := json.Unmarshal([]byte(b.text), &file); err != nil {
+				t.Fatal(err)
+			}
+			servers := file[format.servers]
+			if len(file) != 1 || len(servers) != 1 {
+				t.Fatalf("%d keys, %d servers below %q: want one of each", len(file), len(servers), format.servers)
+			}
+			for name, server := range servers {
+				for _, key := range format.must {
+					if server[key] == nil {
+						t.Errorf("%s: %q is missing", name, key)
+					}
+				}
+				for key := range server {
+					if !slices.Contains(format.must, key) && !slices.Contains(format.may, key) {
+						t.Errorf("%s: %q is none of the client's keys", name, key)
+					}
+				}
+				if kind, _ := server["type"].(string); kind != format.kind {
+					t.Errorf("%s: type %q, want %q", name, kind, format.kind)
+				}
+				start(t, server)
+			}
+		})
+	}
+	for client := range formats {
+		if !seen[client] {
+			t.Errorf("the docs have no configuration for %s", client)
+		}
+	}
+}
+
+// start does with a server's entry what a client does, and lists its tools.
+func start(t *testing.T, server map[string]any) {
+	t.Helper()
+	env, _ := environment(t)
+	name, _ := server["command"].(string)
+	if name != "llmsandbox" {
+		t.Fatalf("the command is %q", name)
+	}
+	var args []string
+	list, _ := server["args"].([]any)
+	for _, arg := range list {
+		text, ok := arg.(string)
+		if !ok {
+			t.Fatalf("argument %v is no text", arg)
+		}
+		args = append(args, text)
+	}
+	variables, _ := server["env"].(map[string]any)
+	for key, value := range variables {
+		text, ok := value.(string)
+		if !ok {
+			t.Fatalf("variable %s is no text", key)
+		}
+		env = append(env, key+"="+text)
+	}
+	cmd := exec.Command(filepath.Join(command, name), args...)
+	cmd.Env, cmd.Stderr = env, os.Stderr
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "1"}, nil).Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := session.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, tool := range tools.Tools {
+		names = append(names, tool.Name)
+	}
+	for _, want := range toolNames {
+		if !slices.Contains(names, want) {
+			t.Errorf("no tool %s in %v", want, names)
+		}
+	}
+	if err := session.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The configuration for HTTP connects to a server that runs as the docs say.
+func TestHTTPConfigurationOfTheDocs(t *testing.T) {
+	for _, b := range blocks(t) {
+		if b.language != "json" || b.heading != "Clients over HTTP" {
+			continue
+		}
+		var file struct {
+			Servers map[string]struct {
+				Type, URL string
+				Headers   map[string]string
+			} `json:"mcpServers"`
+		}
+		strict := json.NewDecoder(strings.NewReader(b.text))
+		strict.DisallowUnknownFields()
+		if err := strict.Decode(&file); err != nil {
+			t.Fatal(err)
+		}
+		entry := file.Servers["llm-sandbox"]
+		if entry.Type != "http" || len(entry.Headers) != 1 {
+			t.Fatalf("%+v", entry)
+		}
+		token := filepath.Join(t.TempDir(), "token")
+		env, _ := environment(t)
+		server := serve(t, env, "--token-file", token)
+		secret, err := os.ReadFile(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		header := strings.ReplaceAll(entry.Headers["Authorization"], "${LLMSANDBOX_TOKEN}", strings.TrimSpace(string(secret)))
+		out := inspect(t, env, strings.Replace(entry.URL, "127.0.0.1:8765", server.address, 1), "--header", "Authorization: "+header, "--method", "tools/list")
+		if !strings.Contains(out, `"execute_code"`) {
+			t.Errorf("%s", out)
+		}
+		return
+	}
+	t.Error("the docs have no configuration for HTTP")
+}
+
+// The Inspector reads the files of clients itself.
+func TestInspectorReadsTheConfigurationOfTheDocs(t *testing.T) {
+	for _, b := range blocks(t) {
+		if b.language != "json" || b.heading != "Claude Code" {
+			continue
+		}
+		file := filepath.Join(t.TempDir(), "mcp.json")
+		if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		env, _ := environment(t)
+		if out := inspect(t, env, "--config", file, "--server", "llm-sandbox", "--method", "tools/list"); !strings.Contains(out, `"execute_code"`) {
+			t.Errorf("%s", out)
+		}
+		return
+	}
+	t.Error("the docs have no file for Claude Code")
+}
+
+// Every flag and tool that the docs name is there, and every tool is in the docs.
+func TestDocsNameWhatThereIs(t *testing.T) {
+	data, err := os.ReadFile("../../docs/mcp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env, _ := environment(t)
+	help, stderr, err := run(t, env, filepath.Join(command, "llmsandbox"), "mcp", "--help")
+	if err != nil {
+		t.Fatalf("%v: %s", err, stderr)
+	}
+	// --scope is Claude Code's.
+	for _, flag := range regexp.MustCompile("`[^`]*?(--[a-z][a-z-]+)[^`]*`").FindAllStringSubmatch(string(data), -1) {
+		if !strings.Contains(help, flag[1]+" ") && flag[1] != "--scope" {
+			t.Errorf("%s is in the docs and not in the command", flag[1])
+		}
+	}
+	for _, tool := range toolNames {
+		if !strings.Contains(string(data), "`"+tool) {
+			t.Errorf("the docs do not tell of %s", tool)
+		}
+	}
+}

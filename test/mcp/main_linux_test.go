@@ -1,0 +1,138 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// command is the folder with the llmsandbox command, which clients find in their PATH.
+var command string
+
+func TestMain(m *testing.M) { os.Exit(withCommand(m)) }
+
+func withCommand(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "mcp")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	command = dir
+	build := exec.Command("go", "build", "-o", filepath.Join(dir, "llmsandbox"), "github.com/llmsandbox/llmsandbox/cmd/llmsandbox")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the command: %v: %s\n", err, out)
+		return 1
+	}
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	return code
+}
+
+// missing skips a test, or fails it where everything ought to be there.
+func missing(t *testing.T, what string, err error) {
+	t.Helper()
+	if os.Getenv("LLMSANDBOX_REQUIRE") == "1" {
+		t.Fatalf("%s: %v", what, err)
+	}
+	t.Skipf("skipped, %s: %v", what, err)
+}
+
+// environment is a client's: with the command in its PATH and a state folder of the test's
+// own, whose path must be short for sockets.
+func environment(t *testing.T) (env []string, state string) {
+	t.Helper()
+	state, err := os.MkdirTemp("", "lsb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(state) }) // what the test is about is not this folder
+	return append(os.Environ(), "PATH="+command+":"+os.Getenv("PATH"), "LLMSANDBOX_STATE_DIR="+state), state
+}
+
+// nothingLeft checks that no sandbox is there.
+func nothingLeft(t *testing.T, env []string) {
+	t.Helper()
+	ls := exec.Command(filepath.Join(command, "llmsandbox"), "ls")
+	ls.Env = env
+	if out, err := ls.CombinedOutput(); err != nil || strings.Count(string(out), "\n") != 1 { // the heading
+		t.Errorf("sandboxes are left: %v: %s", err, out)
+	}
+}
+
+// run runs a client to its end.
+func run(t *testing.T, env []string, argv ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	var out, errs bytes.Buffer
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = env, t.TempDir(), &out, &errs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	err = cmd.Run()
+	return out.String(), errs.String(), err
+}
+
+// A httpServer is the command that serves HTTP.
+type httpServer struct {
+	address string
+	stderr  string // up to the line with the address
+	stop    func()
+}
+
+// serve starts the command and returns when it serves; the test's end stops it.
+func serve(t *testing.T, env []string, flags ...string) httpServer {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(command, "llmsandbox"), append([]string{"mcp", "--http", "127.0.0.1:0", "--best-effort"}, flags...)...)
+	cmd.Env = env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	pipe, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := httpServer{}
+	stopped := false
+	s.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		rest, _ := io.ReadAll(pipe) // its end is the process's
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the server ended with %v: %s", err, rest)
+		}
+	}
+	t.Cleanup(s.stop)
+	var said []byte
+	for buffer := make([]byte, 4096); ; {
+		n, err := pipe.Read(buffer)
+		said = append(said, buffer[:n]...)
+		if _, after, found := strings.Cut(string(said), "serving on http://"); found && strings.Contains(after, "\n") {
+			s.stderr = string(said)
+			s.address, _, _ = strings.Cut(after, "/mcp")
+			return s
+		}
+		if err != nil {
+			t.Fatalf("the server did not start: %v: %s", err, said)
+		}
+	}
+}
