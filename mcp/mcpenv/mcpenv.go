@@ -26,6 +26,8 @@ type Settings struct {
 	RemoveImage bool
 	// Memory is the text of a size, CPUs that of a number.
 	Memory, CPUs string
+	// Namespace is where the pods of a cluster are.
+	Namespace string
 	// Options are runtime options of a container engine, by the engine's names.
 	Options []Option
 }
@@ -69,6 +71,7 @@ func Read(getenv func(string) string, backend string, given func(flag string) bo
 			return Settings{}, fmt.Errorf("%s: %w: the variables SANDBOX_* are for container engines, and the backend is kubernetes: unset them", name, llmsandbox.ErrInvalid)
 		}
 	}
+	r.namespace()
 	r.images()
 	r.limits()
 	r.network()
@@ -114,14 +117,17 @@ func (r *reader) flag(name string) (value, set bool) {
 func (r *reader) images() {
 	if commit, _ := r.flag("COMMIT_CONTAINER"); commit && !r.given("commit") {
 		r.s.Commit = true
-		if r.backend == local {
-			r.fail("COMMIT_CONTAINER", "the local backend makes no images of sandboxes: use the backend docker or podman")
+		if r.backend == local || r.backend == kubernetes {
+			r.fail("COMMIT_CONTAINER", "the %s backend makes no images of sandboxes: use the backend docker or podman", r.backend)
 		}
 	}
 	if keep, set := r.flag("KEEP_TEMPLATE"); set && !keep && !r.given("keep-image") {
 		r.s.RemoveImage = true
-		if r.backend == local {
+		switch r.backend {
+		case local:
 			r.fail("KEEP_TEMPLATE", "the local backend keeps the images it has: remove them with `llmsandbox image rm`")
+		case kubernetes:
+			r.fail("KEEP_TEMPLATE", "the images are the nodes', which remove them as the cluster is set up to")
 		}
 	}
 }
