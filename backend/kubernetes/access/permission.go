@@ -1,0 +1,80 @@
+package access
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// A Permission is one thing that the caller must be allowed in the namespace.
+type Permission struct {
+	Verb, Group, Resource, Subresource string
+	// Optional tells that sandboxes work without it, with less; Why says what is lost.
+	Optional bool
+	Why      string
+}
+
+// String is the permission in words, such as "create pods/exec".
+func (p Permission) String() string {
+	s := p.Verb + " " + p.path()
+	if p.Group != "" {
+		s += "." + p.Group
+	}
+	return s
+}
+
+func (p Permission) path() string {
+	if p.Subresource == "" {
+		return p.Resource
+	}
+	return p.Resource + "/" + p.Subresource
+}
+
+// Needed are the permissions that the backend uses, and none that it does not.
+func Needed() []Permission {
+	return slices.Clone(needed)
+}
+
+var needed = []Permission{
+	{Verb: "create", Resource: "pods", Why: "a sandbox is a pod"},
+	{Verb: "get", Resource: "pods", Why: "attaching to a sandbox reads its pod"},
+	{Verb: "list", Resource: "pods", Why: "what there is, and what was left behind"},
+	{Verb: "watch", Resource: "pods", Why: "when a sandbox is ready, and when and why it ended"},
+	{Verb: "delete", Resource: "pods", Why: "closing a sandbox"},
+	// The stream into a pod is asked for with GET (WebSocket) or, from servers and proxies
+	// that have no WebSocket, with POST (SPDY). Since Kubernetes 1.35 a WebSocket needs
+	// the right to create, too.
+	{Verb: "get", Resource: "pods", Subresource: "exec", Why: "the stream to the agent, over WebSocket"},
+	{Verb: "create", Resource: "pods", Subresource: "exec", Why: "the stream to the agent, over SPDY, and over WebSocket since Kubernetes 1.35"},
+	{Verb: "get", Resource: "pods", Subresource: "attach", Why: "bringing the agent and libraries into a pod, over WebSocket"},
+	{Verb: "create", Resource: "pods", Subresource: "attach", Why: "bringing the agent and libraries into a pod, over SPDY, and over WebSocket since Kubernetes 1.35"},
+	{Verb: "get", Group: "networking.k8s.io", Resource: "networkpolicies", Why: "the policy that cuts sandboxes off the network must be there"},
+	{Verb: "create", Group: "networking.k8s.io", Resource: "networkpolicies", Optional: true, Why: "the policy must otherwise be made by deploy/"},
+	{Verb: "update", Group: "networking.k8s.io", Resource: "networkpolicies", Optional: true, Why: "a changed policy must otherwise be repaired by hand"},
+	{Verb: "list", Group: "networking.k8s.io", Resource: "networkpolicies", Optional: true, Why: "doctor otherwise cannot see whether another policy opens what ours closes"},
+	{Verb: "list", Resource: "events", Optional: true, Why: "why a pod does not start is otherwise told in fewer words, or only by the timeout"},
+	{Verb: "watch", Resource: "events", Optional: true, Why: "why a pod does not start is otherwise told in fewer words, or only by the timeout"},
+	{Verb: "get", Group: "batch", Resource: "jobs", Optional: true, Why: "abandoned pods are otherwise not removed by the cluster itself"},
+	{Verb: "list", Group: "batch", Resource: "jobs", Optional: true, Why: "gc otherwise cannot tell whose owner is gone"},
+	{Verb: "create", Group: "batch", Resource: "jobs", Optional: true, Why: "abandoned pods are otherwise not removed by the cluster itself"},
+	{Verb: "patch", Group: "batch", Resource: "jobs", Optional: true, Why: "abandoned pods are otherwise not removed by the cluster itself"},
+	{Verb: "delete", Group: "batch", Resource: "jobs", Optional: true, Why: "the owner's Job otherwise stays until its deadline"},
+}
+
+// Rules are the RBAC rules that grant permissions, those of one resource as one rule.
+func Rules(permissions []Permission) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for _, p := range permissions {
+		i := slices.IndexFunc(rules, func(r rbacv1.PolicyRule) bool {
+			return r.APIGroups[0] == p.Group && r.Resources[0] == p.path()
+		})
+		if i < 0 {
+			rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{p.Group}, Resources: []string{p.path()}})
+			i = len(rules) - 1
+		}
+		if !slices.Contains(rules[i].Verbs, p.Verb) {
+			rules[i].Verbs = append(rules[i].Verbs, p.Verb)
+		}
+	}
+	return rules
+}
