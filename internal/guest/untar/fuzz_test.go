@@ -1,0 +1,60 @@
+//go:build linux
+
+package untar
+
+import (
+	"archive/tar"
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// FuzzUnpack unpacks any bytes: nothing is made or changed outside of the folder, and in it
+// there are only plain files, folders and links within the limits.
+func FuzzUnpack(f *testing.F) {
+	for _, members := range [][]member{
+		{folder("0/", 0o755), file("0/a", "x", 0o755), link("0/l", "a"), hard("h", "0/a")},
+		{file("../canary", "x", 0o644)},
+		{link("l", ".."), file("l/canary", "x", 0o644)},
+		{link("l", "../canary"), hard("h", "l"), file("h", "x", 0o644)},
+		{hard("h", "../canary"), file("h", "x", 0o644)},
+		{file(strings.Repeat("long/", 40)+"name", "x", 0o4777)},
+		{{tar.Header{Typeflag: tar.TypeReg, Name: "pax", PAXRecords: map[string]string{"path": "/canary"}}, "x"}},
+		{folder("d", 0), file("d/f", strings.Repeat("x", 3000), 0)},
+	} {
+		f.Add(archive(f, members...))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		around := t.TempDir()
+		dir := filepath.Join(around, "in")
+		if err := os.WriteFile(filepath.Join(around, "canary"), []byte("safe"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := Unpack(bytes.NewReader(data), dir, bounds)
+		untouched(t, around)
+		members, size := int64(0), int64(0)
+		werr := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			if members++; d.Type().IsRegular() {
+				size += info.Size()
+			}
+			if kind := d.Type(); kind != 0 && kind != fs.ModeDir && kind != fs.ModeSymlink || info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != 0 {
+				t.Errorf("%q is %v", path, info.Mode())
+			}
+			return nil
+		})
+		// A name may make folders on the way, and names of one file count it again.
+		if werr != nil || members > 1+bounds.Members*(maxDepth+1) || size > bounds.Bytes*bounds.Members {
+			t.Errorf("%d files of %d bytes, %v, %v", members, size, err, werr)
+		}
+	})
+}

@@ -1,0 +1,276 @@
+//go:build linux
+
+package untar
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A member of an archive under test: its header, and its content when it is a file.
+type member struct {
+	tar.Header
+	content string
+}
+
+func file(name, content string, mode int64) member {
+	return member{tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, ModTime: made}, content}
+}
+
+func folder(name string, mode int64) member {
+	return member{tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: mode}, ""}
+}
+
+func link(name, target string) member {
+	return member{tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target}, ""}
+}
+
+func hard(name, target string) member {
+	return member{tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: target}, ""}
+}
+
+var (
+	made   = time.Date(2001, 2, 3, 4, 5, 6, 700000000, time.UTC)
+	bounds = Limits{Members: 100, Bytes: 1 << 16}
+)
+
+func archive(t testing.TB, members ...member) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for _, m := range members {
+		h := m.Header
+		h.Size, h.Format = int64(len(m.content)), tar.FormatPAX
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, m.content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+// tree lists what is below a folder: mode and content, or a link's target.
+func tree(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		name, what := strings.TrimPrefix(path, dir+"/"), ""
+		switch {
+		case d.Type().IsRegular():
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			what = string(data)
+		case d.Type()&fs.ModeSymlink != 0:
+			if what, err = os.Readlink(path); err != nil {
+				return err
+			}
+			found[name] = "-> " + what
+			return nil
+		}
+		found[name] = strings.TrimSpace(fmt.Sprint(info.Mode(), " ", what))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestUnpack(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "layers")
+	data := archive(t,
+		folder("0/", 0o755), folder("0/bin/", 0o711), folder("./", 0o700),
+		file("0/bin/tool", "#!", 0o6755), file("0/secret", "s", 0o000), file("deep/er/file", "x", 0o640),
+		folder("deep/", 0o500), // after what is in it
+		file("deep/late", "y", 0o444),
+		link("0/up", "../../../etc/passwd"), link("0/abs", "/proc/self/exe"), link("0/bin/rel", "tool"),
+		hard("1/same", "0/bin/tool"), hard("0/bin/also", "./0/bin/tool"), hard("top", "deep/late"),
+		file("empty", "", 0o644), file(strings.Repeat("n", 200), "long", 0o644),
+	)
+	if err := Unpack(bytes.NewReader(data), dir, bounds); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"0": "drwxr-xr-x", "0/bin": "drwx--x--x", "1": "drwxr-xr-x", "deep": "drwx------", "deep/er": "drwxr-xr-x",
+		"0/bin/tool": "-rwxr-xr-x #!", "0/bin/also": "-rwxr-xr-x #!", "1/same": "-rwxr-xr-x #!", "0/secret": "-r-------- s",
+		"deep/er/file": "-rw-r----- x", "deep/late": "-r--r--r-- y", "top": "-r--r--r-- y", "empty": "-rw-r--r--",
+		"0/up": "-> ../../../etc/passwd", "0/abs": "-> /proc/self/exe", "0/bin/rel": "-> tool", strings.Repeat("n", 200): "-rw-r--r-- long",
+	}
+	if diff := cmp.Diff(want, tree(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "0/bin/tool")); err != nil || !info.ModTime().Equal(made) {
+		t.Errorf("%v, %v, want the time %v", info, err, made)
+	}
+	one, err := os.Stat(filepath.Join(dir, "0/bin/tool"))
+	other, err2 := os.Stat(filepath.Join(dir, "1/same"))
+	if err != nil || err2 != nil || !os.SameFile(one, other) {
+		t.Errorf("a hard link is a file of its own: %v, %v", err, err2)
+	}
+}
+
+// TestUnpackEndsWithTheArchive: whoever sends the stream may keep it open.
+func TestUnpackEndsWithTheArchive(t *testing.T) {
+	r, w := io.Pipe()
+	data := archive(t, file("a", "x", 0o644))
+	go func() {
+		// An error tells that Unpack failed, which the test says.
+		_, _ = w.Write(data)
+	}()
+	defer r.Close()
+	dir := t.TempDir()
+	if err := Unpack(r, dir, bounds); err != nil {
+		t.Error(err)
+	}
+	if got := tree(t, dir); got["a"] != "-rw-r--r-- x" {
+		t.Errorf("unpacked %v", got)
+	}
+}
+
+func TestUnpackRefuses(t *testing.T) {
+	many := make([]member, bounds.Members+1)
+	for i := range many {
+		many[i] = folder("d/", 0o755)
+	}
+	for name, c := range map[string]struct {
+		members []member
+		says    string
+	}{
+		"parent":                     {[]member{file("../canary", "x", 0o644)}, ".."},
+		"parent in the middle":       {[]member{folder("a/", 0o755), file("a/../../canary", "x", 0o644)}, ".."},
+		"parent as a folder":         {[]member{folder("..", 0o777)}, ".."},
+		"absolute":                   {[]member{file("/canary", "x", 0o644)}, "absolute"},
+		"no name":                    {[]member{link("./.", "x")}, "no name"},
+		"a device":                   {[]member{{tar.Header{Typeflag: tar.TypeChar, Name: "d"}, ""}}, "neither"},
+		"a fifo":                     {[]member{{tar.Header{Typeflag: tar.TypeFifo, Name: "d"}, ""}}, "neither"},
+		"through a link":             {[]member{link("l", ".."), file("l/canary", "x", 0o644)}, "not a directory"},
+		"through a link to within":   {[]member{folder("d/", 0o755), link("l", "d"), file("l/f", "x", 0o644)}, "not a directory"},
+		"a folder over a link":       {[]member{link("l", ".."), folder("l/", 0o777)}, "not a directory"},
+		"a folder over a file":       {[]member{file("f", "x", 0o644), folder("f/", 0o777)}, "not a directory"},
+		"a file over a link":         {[]member{link("l", "../canary"), file("l", "x", 0o644)}, "exists"},
+		"a file twice":               {[]member{file("f", "x", 0o644), file("f", "y", 0o644)}, "exists"},
+		"a link over a file":         {[]member{file("f", "x", 0o644), link("f", "..")}, "exists"},
+		"a link made below a link":   {[]member{link("l", ".."), link("l/canary", "x")}, "not a directory"},
+		"a link to nothing":          {[]member{link("l", strings.Repeat("x", 5000))}, "no path"},
+		"a hard link out":            {[]member{hard("h", "../canary")}, ".."},
+		"an absolute hard link":      {[]member{hard("h", "/etc/passwd")}, "absolute"},
+		"a hard link to a link":      {[]member{link("l", "../canary"), hard("h", "l")}, "no regular file"},
+		"a hard link through a link": {[]member{link("l", ".."), hard("h", "l/canary")}, "not a directory"},
+		"a hard link to a folder":    {[]member{folder("d/", 0o755), hard("h", "d")}, "no regular file"},
+		"a hard link to nothing":     {[]member{hard("h", "gone")}, "no such file"},
+		"files without end":          {many, "more than 100 files"},
+		"bytes without end":          {[]member{file("a", strings.Repeat("x", 1<<15), 0o644), file("b", strings.Repeat("x", 1<<15+1), 0o644)}, "more than 65536 bytes"},
+		"folders without end":        {[]member{file(strings.Repeat("d/", maxDepth)+"f", "x", 0o644)}, "deeper"},
+		"a name without end":         {[]member{file(strings.Repeat("d", maxName+1), "x", 0o644)}, "longer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			around := t.TempDir()
+			dir := filepath.Join(around, "in")
+			if err := os.WriteFile(filepath.Join(around, "canary"), []byte("safe"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := Unpack(bytes.NewReader(archive(t, c.members...)), dir, bounds)
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want an error that says %q", err, c.says)
+			}
+			untouched(t, around)
+		})
+	}
+}
+
+// untouched makes sure that around has only the folder in and the canary, as it was.
+func untouched(t testing.TB, around string) {
+	t.Helper()
+	entries, err := os.ReadDir(around)
+	if err != nil || len(entries) != 2 {
+		t.Fatalf("outside are %v, %v", entries, err)
+	}
+	info, err := os.Stat(filepath.Join(around, "canary"))
+	data, err2 := os.ReadFile(filepath.Join(around, "canary"))
+	if err != nil || err2 != nil || string(data) != "safe" || info.Mode() != 0o600 {
+		t.Fatalf("the canary is %q, %v, %v, %v", data, info.Mode(), err, err2)
+	}
+}
+
+// TestUnpackCutOff: wherever a stream is cut, a part is never taken for the whole.
+func TestUnpackCutOff(t *testing.T) {
+	whole := archive(t, file("zeros", strings.Repeat("\x00", 1024), 0o644), folder("d/", 0o755), file("d/a", "x", 0o644))
+	for n := 0; n < len(whole); n += 256 {
+		if err := Unpack(bytes.NewReader(whole[:n]), t.TempDir(), bounds); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("cut to %d of %d bytes: %v", n, len(whole), err)
+		}
+	}
+}
+
+func TestUnpackNeedsAnEmptyFolder(t *testing.T) {
+	data := archive(t, file("a", "x", 0o644))
+	around := t.TempDir()
+	target := filepath.Join(around, "target")
+	if err := errors.Join(os.Mkdir(target, 0o755), os.Symlink(target, filepath.Join(around, "link")), os.WriteFile(filepath.Join(around, "file"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"link", "file", "missing/folder", "."} {
+		if err := Unpack(bytes.NewReader(data), filepath.Join(around, name), bounds); err == nil {
+			t.Errorf("%s was taken", name)
+		}
+	}
+	if left := tree(t, target); len(left) != 0 {
+		t.Errorf("unpacked through a link: %v", left)
+	}
+	if err := Unpack(bytes.NewReader(data), target, bounds); err != nil {
+		t.Error(err)
+	}
+	if err := Unpack(bytes.NewReader(data), target, bounds); err == nil {
+		t.Error("unpacked over another archive")
+	}
+}
+
+// TestUnpackLeaksNoDescriptors, whatever ends it.
+func TestUnpackLeaksNoDescriptors(t *testing.T) {
+	count := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	good := archive(t, file("a/b/c", "x", 0o644), hard("h", "a/b/c"), file("d/e", "x", 0o644))
+	bad := archive(t, file("a/b/c", "x", 0o644), link("a/l", "b"), hard("h", "a/l/c"))
+	before := count()
+	for range 10 {
+		if err := Unpack(bytes.NewReader(good), filepath.Join(t.TempDir(), "in"), bounds); err != nil {
+			t.Fatal(err)
+		}
+		if err := Unpack(bytes.NewReader(bad), filepath.Join(t.TempDir(), "in"), bounds); err == nil {
+			t.Fatal("taken")
+		}
+	}
+	if after := count(); after > before {
+		t.Errorf("%d descriptors, %d before", after, before)
+	}
+}
