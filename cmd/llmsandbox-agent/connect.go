@@ -56,8 +56,9 @@ func moveFD(fd int, name string) (*os.File, error) {
 }
 
 // connect joins stdin and stdout to the unix socket of an agent, for places where
-// running a command is the only way in. It ends when the agent's side ends.
-func connect(address string) error {
+// running a command is the only way in. It ends when the agent's side ends. Where that is
+// wanted it tells of its environment first, once there is an agent.
+func connect(address string, environment bool) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("make a socket: %w", err)
@@ -67,6 +68,11 @@ func connect(address string) error {
 	}
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return fmt.Errorf("prepare the socket: %w", err)
+	}
+	if environment {
+		if err := writeEnvironment(os.Stdout); err != nil {
+			return fmt.Errorf("tell of the environment: %w", err)
+		}
 	}
 	conn := os.NewFile(uintptr(fd), "agent")
 	go func() {

@@ -6,7 +6,10 @@
 //
 //	llmsandbox-agent serve [FLAG VALUE]...          see the list of flags in flags.go
 //	llmsandbox-agent --listen-fd N --setup-fd M     of the local backend
-//	llmsandbox-agent connect ADDRESS                joins stdin and stdout to ADDRESS
+//	llmsandbox-agent connect [--environment] ADDRESS
+//	                                                joins stdin and stdout to ADDRESS
+//	llmsandbox-agent install DIR [--layers]         copies itself to DIR/agent
+//	llmsandbox-agent unpack DIR                     unpacks a tar stream on stdin into DIR
 //	llmsandbox-agent version
 //
 // An ADDRESS is a path, or @NAME for a unix socket that is in no file system: it
@@ -47,10 +50,15 @@ func run(args []string) error {
 		if err := guest.Harden(); err != nil {
 			return err
 		}
-		if len(args) != 2 {
-			return errors.New("usage: llmsandbox-agent connect ADDRESS")
+		environment := len(args) == 3 && args[1] == "--environment"
+		if len(args) != 2 && !environment {
+			return errors.New("usage: llmsandbox-agent connect [--environment] ADDRESS")
 		}
-		return connect(args[1])
+		return connect(args[len(args)-1], environment)
+	case "install":
+		return install(args[1:])
+	case "unpack":
+		return unpack(args[1:])
 	case "serve":
 		args = args[1:]
 	}

@@ -1,0 +1,85 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// self is the agent's own program, by whatever name it was started.
+	self = "/proc/self/exe"
+	// layersDir is where the layers lie that come with an installed agent.
+	layersDir = "layers"
+	// filterFile is the seccomp filter, beside the agent.
+	filterFile = "seccomp"
+
+	// installedAgent lets everybody run the agent and nobody read it: the kernel then
+	// keeps other processes of the same user away from it from its first instruction on.
+	installedAgent = 0o111
+	// installedFilter lets everybody read the filter.
+	installedFilter = 0o444
+)
+
+// install is for places where an agent is brought by an image of its own: it copies itself
+// and the filter that lies beside it into a folder that the sandbox mounts. With --layers
+// it then unpacks the tar stream on stdin into the folder layers in there.
+func install(args []string) error {
+	layers := len(args) > 1 && args[1] == "--layers"
+	if len(args) != 1 && !layers {
+		return errors.New("usage: llmsandbox-agent install DIR [--layers [FLAG VALUE]...], with the flags of unpack")
+	}
+	dir := args[0]
+	path, err := os.Readlink(self)
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	if err := installFile(filepath.Join(filepath.Dir(path), filterFile), dir, filterFile, installedFilter); err != nil {
+		return fmt.Errorf("install the seccomp filter: %w", err)
+	}
+	if err := installFile(self, dir, "agent", installedAgent); err != nil {
+		return fmt.Errorf("install the agent: %w", err)
+	}
+	if !layers {
+		return nil
+	}
+	return unpack(append([]string{filepath.Join(dir, layersDir)}, args[2:]...))
+}
+
+// installFile copies a file, which then appears under its name whole, in place of what an
+// earlier try has left.
+func installFile(from, dir, name string, mode os.FileMode) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	temp := filepath.Join(dir, "."+name+".new")
+	if err := os.Remove(temp); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	out, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(out, in)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("%s is empty", from)
+	}
+	if err == nil {
+		err = out.Chmod(mode)
+	}
+	if err = errors.Join(err, out.Close()); err == nil {
+		err = os.Rename(temp, filepath.Join(dir, name))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return nil
+}
