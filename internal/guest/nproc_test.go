@@ -1,0 +1,89 @@
+//go:build linux
+
+package guest_test
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+// nprocUser is a user of this test's own: RLIMIT_NPROC counts all processes of a user.
+const nprocUser = 54321
+
+// bomb forks until it may not, says how often it could and why it could not, and stays.
+const bomb = `exec python3 -uc 'import os,time
+n=0
+while True:
+  try:
+    if os.fork()==0: time.sleep(600)
+  except OSError as e:
+    os.write(1, ("%d %s\n" % (n, type(e).__name__)).encode()); break
+  n+=1
+time.sleep(600)'`
+
+// raise says the limit, and what comes of raising it.
+const raise = `exec python3 -c 'import resource as r
+print(r.getrlimit(r.RLIMIT_NPROC), end=" ")
+try: r.setrlimit(r.RLIMIT_NPROC, (1000, 1000)); print("raised")
+except Exception as e: print(type(e).__name__)'`
+
+// TestProcessLimitOfAUser: where nothing else counts processes, an agent of the code's own
+// user without any privilege holds a limit by RLIMIT_NPROC. It binds the code and not the
+// agent, which starts programs whatever the code does.
+func TestProcessLimitOfAUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		need(t, "only root can start an agent as a user that has no other processes")
+	}
+	const limit = 64
+	a := startAgent(t, mode{
+		name: "limited", args: []string{"--rlimit", "nproc=" + strconv.Itoa(limit)},
+		attr: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nprocUser, Gid: nprocUser}},
+	})
+	// The threads of the agent and one supervisor a program are the user's too.
+	const own = 24
+	for range 2 {
+		p, err := a.client.Start(t.Context(), sh(bomb))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := make(chan string, 1)
+		go func() {
+			buf := make([]byte, 64)
+			n, err := p.Stdout().Read(buf)
+			if err != nil {
+				said <- err.Error()
+			}
+			said <- string(buf[:n])
+		}()
+		select {
+		case s := <-said:
+			text, why, _ := strings.Cut(strings.TrimSpace(s), " ")
+			if n, err := strconv.Atoi(text); err != nil || n > limit || n < limit-own || why != "BlockingIOError" {
+				t.Errorf("the bomb said %q, want %d to %d forks and BlockingIOError", s, limit-own, limit)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("the bomb did not say how it went")
+		}
+		if r := a.run(sh(raise)); r.out != "(64, 64) ValueError\n" {
+			t.Errorf("beside the bomb: %+v", r)
+		}
+		if r := a.run(sh("(exit 7); echo forked")); strings.Contains(r.out, "forked") {
+			t.Errorf("beside the bomb a program forks: %+v", r)
+		}
+		if err := a.client.Kill(t.Context(), p.ID()); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := collect(t.Context(), p); err != nil || r.exit.Reason != agentproto.KilledByRequest {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if r := a.run(sh("for i in 1 2 3; do (exit 3) & done; wait; (exit 7); echo $?")); r.out != "7\n" {
+			t.Errorf("after the bomb: %+v", r)
+		}
+	}
+}
