@@ -15,7 +15,15 @@ import (
 // which is "" or ends in a slash.
 func Pack(ctx context.Context, dir, prefix string, w io.Writer) error {
 	tw := tar.NewWriter(w)
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	if err := packBelow(ctx, tw, dir, prefix); err != nil {
+		return err
+	}
+	return tw.Close()
+}
+
+// packBelow writes what is in a folder, with names below prefix.
+func packBelow(ctx context.Context, tw *tar.Writer, dir, prefix string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -28,10 +36,6 @@ func Pack(ctx context.Context, dir, prefix string, w io.Writer) error {
 		}
 		return packMember(tw, path, prefix+filepath.ToSlash(name), d)
 	})
-	if err != nil {
-		return err
-	}
-	return tw.Close()
 }
 
 func packMember(tw *tar.Writer, path, name string, d fs.DirEntry) error {
