@@ -128,7 +128,7 @@ for variables in ({}, {"http": "http://127.0.0.1:" + hidden}, {"http": "http://1
     opener = urllib.request.build_opener(urllib.request.ProxyHandler(variables))
     for url in ("http://127.0.0.1:" + hidden + "/", web + "/hello", "http://93.184.216.34/"):
         try:
-            print("69", variables, url, opener.open(url, timeout=30).read())
+            print("69", variables, url, opener.open(url, timeout=5).read())
         except OSError:
             pass
 print("still", get(web + "/hello"))

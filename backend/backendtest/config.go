@@ -45,6 +45,9 @@ const (
 	// NoHostPaths: the mount table inside names no folder of the host. An engine that
 	// mounts its layers by name lacks it.
 	NoHostPaths Feature = "no-host-paths"
+	// OnlyLoopback: the sandbox has no network interface but its loopback. One that has an
+	// interface which leads nowhere lacks it.
+	OnlyLoopback Feature = "only-loopback"
 	// Science: python has numpy, pandas and matplotlib, and r has ggplot2.
 	Science Feature = "science"
 	// IPv6Loopback: the sandbox's loopback has ::1.
@@ -88,7 +91,7 @@ func (c Config) check() error {
 	if c.Backend == nil {
 		return fmt.Errorf("backendtest: Config.Backend is nil: set the backend to test")
 	}
-	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, Science, IPv6Loopback, PreparedCaches, Libraries, Registries}
+	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, Science, IPv6Loopback, PreparedCaches, Libraries, Registries}
 	for language := range hellos {
 		known = append(known, Feature(language))
 	}

@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -37,26 +38,42 @@ print("end")
 	}
 }
 
-// noNetwork: a sandbox has its own loopback, and nothing else.
+// noNetwork: a sandbox has its own loopback, and nothing else that leads anywhere.
 func (s *suite) noNetwork(t *testing.T) {
 	sb := s.shared(t)
 	needs(t, sb, "network")
-	res := run(t, sb, attempts+`
+	w := newWitness(t)
+	_, addressed := s.Lacks[OnlyLoopback]
+	// Where there is a route, connecting a datagram socket sends nothing: only an answer tells.
+	res := run(t, sb, attempts+"addressed = "+python(addressed)+"\nhosts = "+python(w.addresses)+"\nport = "+strconv.Itoa(w.port)+`
 import socket
+from concurrent.futures import ThreadPoolExecutor
 print("interfaces", sorted(name for _, name in socket.if_nameindex() if name not in ("tunl0", "sit0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "ip6tnl0", "ip6gre0")))
-def connect(family, kind, address):
-    with socket.socket(family, kind) as c:
+def connect(kind, *address):
+    with socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET, kind) as c:
         c.settimeout(5)
         c.connect(address)
+        if kind == socket.SOCK_DGRAM and addressed:
+            c.send(b"x")
+            return c.recv(1)
         return c.getsockname()
-for address in ("192.0.2.1", "169.254.169.254", "10.0.0.1", "172.17.0.1", "198.51.100.1"):
-    attempt(address, lambda: connect(socket.AF_INET, socket.SOCK_STREAM, (address, 80)))
-    attempt("udp " + address, lambda: connect(socket.AF_INET, socket.SOCK_DGRAM, (address, 53)))
-attempt("v6", lambda: connect(socket.AF_INET6, socket.SOCK_STREAM, ("2001:db8::1", 80)))
-attempt("name", lambda: socket.getaddrinfo("example.org", 80))
+with ThreadPoolExecutor(8) as pool:
+    tried = []
+    for address in ("192.0.2.1", "169.254.169.254", "10.0.0.1", "172.17.0.1", "198.51.100.1", "2001:db8::1"):
+        tried.append((address, pool.submit(connect, socket.SOCK_STREAM, address, 80)))
+        tried.append(("udp " + address, pool.submit(connect, socket.SOCK_DGRAM, address, 53)))
+    for address in hosts:
+        tried.append((address, pool.submit(connect, socket.SOCK_STREAM, address, port)))
+        tried.append(("udp " + address, pool.submit(connect, socket.SOCK_DGRAM, address, port)))
+    tried.append(("name", pool.submit(socket.getaddrinfo, "example.org", 80)))
+    for what, outcome in tried:
+        attempt(what, outcome.result)
 print("end")`, &llmsandbox.RunOptions{})
 	wantNothingReached(t, res)
-	if !strings.Contains(res.Stdout, "interfaces ['lo']\n") {
+	if !addressed && !strings.Contains(res.Stdout, "interfaces ['lo']\n") {
 		t.Errorf("more than a loopback:\n%s", res.Stdout)
+	}
+	if n := w.reached(); n != 0 {
+		t.Errorf("this machine was reached %d times from inside", n)
 	}
 }

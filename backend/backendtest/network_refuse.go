@@ -22,6 +22,7 @@ print("port", get("http://web.test:1/"))
 print("tls", get("https://other.example/"))
 print("socks", socks("other.example", 443)[0])
 print("direct", urllib.request.build_opener(urllib.request.ProxyHandler({})) is not None)
+print("soon", time.monotonic() - start < 10)
 for family, address in ((socket.AF_INET, ("192.0.2.1", 80)), (socket.AF_INET, ("127.0.0.1", echo)), (socket.AF_INET6, ("2001:db8::1", 80))):
     try:
         with socket.socket(family) as c:
@@ -32,15 +33,21 @@ for family, address in ((socket.AF_INET, ("192.0.2.1", 80)), (socket.AF_INET, ("
         print("HANGS", address)
     except OSError:
         pass
-print("soon", time.monotonic() - start < 10)
+print("all soon", time.monotonic() - start < 10)
 `, nil)
 	wantExit(t, res, 0)
-	for _, want := range []string{"name 403 ", "metadata 403 ", "port 403 ", "tls failed ", "socks 2\n", "soon True"} {
+	wanted := []string{"name 403 ", "metadata 403 ", "port 403 ", "tls failed ", "socks 2\n", "\nsoon True"}
+	// An interface that leads nowhere may swallow what is sent to it.
+	_, addressed := s.Lacks[OnlyLoopback]
+	if !addressed {
+		wanted = append(wanted, "all soon True")
+	}
+	for _, want := range wanted {
 		if !strings.Contains(res.Stdout, want) {
 			t.Errorf("%q is missing in\n%s%s", want, res.Stdout, res.Stderr)
 		}
 	}
-	if !strings.Contains(res.Stdout, "other.example") || strings.Contains(res.Stdout, "REACHED") || strings.Contains(res.Stdout, "HANGS") {
+	if !strings.Contains(res.Stdout, "other.example") || strings.Contains(res.Stdout, "REACHED") || !addressed && strings.Contains(res.Stdout, "HANGS") {
 		t.Errorf("%s", res.Stdout)
 	}
 	for _, name := range []string{"other.example", "169.254.169.254"} {
