@@ -3,7 +3,7 @@ GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export GOTOOLCHAIN ?= auto
 
-.PHONY: build test test-deps unit e2e engines vm lint bench generate cross images
+.PHONY: build test test-deps unit e2e engines vm lint bench generate cross images agent-image
 
 build: ## the command, into bin/
 	$(GO) build -trimpath -o bin/llmsandbox ./cmd/llmsandbox
@@ -39,3 +39,6 @@ cross: ## everything for every platform that must build
 
 images: ## the default images, with ENGINE=docker or podman; BASE= for another base
 	scripts/images
+
+agent-image: ## the guest agent's image; ENGINE=docker, podman or none for a file; ARCH=amd64 or arm64
+	scripts/agent-image $(ARCH)

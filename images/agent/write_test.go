@@ -1,0 +1,140 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"debug/elf"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/llmsandbox/llmsandbox/internal/seccomp"
+)
+
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+
+// files are the names, modes and contents in a tar stream.
+func filesOf(t *testing.T, r io.Reader) []file {
+	t.Helper()
+	var found []file
+	for tr := tar.NewReader(r); ; {
+		h, err := tr.Next()
+		if err == io.EOF {
+			return found
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(tr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, file{h.Name, os.FileMode(h.Mode), content})
+	}
+}
+
+func check(t *testing.T, arch string, files []file) {
+	t.Helper()
+	if len(files) != 2 || files[0].name != "agent" || files[0].mode != 0o555 || files[1].name != "seccomp" || files[1].mode != 0o444 {
+		t.Fatalf("%d files: %v", len(files), files)
+	}
+	program, err := elf.NewFile(bytes.NewReader(files[0].content))
+	if err != nil || program.Machine != machines[arch] {
+		t.Errorf("the agent is %v, %v", program, err)
+	}
+	if filter, err := seccomp.Filter(arch); err != nil || !bytes.Equal(filter, files[1].content) {
+		t.Errorf("another filter: %v", err)
+	}
+}
+
+func TestImage(t *testing.T) {
+	for arch := range machines {
+		dir := t.TempDir()
+		one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+		for _, path := range []string{one, two} {
+			if err := run(arch, "", path, "example/agent:2"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first, err := os.ReadFile(one)
+		second, err2 := os.ReadFile(two)
+		if err != nil || err2 != nil || !bytes.Equal(first, second) {
+			t.Errorf("made twice, it differs: %v, %v", err, err2)
+		}
+		tag, err := name.NewTag("example/agent:2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		img, err := tarball.ImageFromPath(one, &tag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := img.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if config.OS != "linux" || config.Architecture != arch || !slices.Equal(describe(config.Config.Entrypoint, config.Config.User), dockerfile(t)) {
+			t.Errorf("%s/%s %+v, the Dockerfile says %q", config.OS, config.Architecture, config.Config, dockerfile(t))
+		}
+		content := mutate.Extract(img)
+		check(t, arch, filesOf(t, content))
+		content.Close()
+	}
+}
+
+func describe(entrypoint []string, user string) []string {
+	return []string{"FROM scratch", "COPY agent seccomp /", "USER " + user, `ENTRYPOINT ["` + strings.Join(entrypoint, `", "`) + `"]`}
+}
+
+// dockerfile are the instructions of the Dockerfile, which makes the same image.
+func dockerfile(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(strings.Split(strings.TrimSpace(string(text)), "\n"), func(line string) bool { return strings.HasPrefix(line, "#") })
+}
+
+func TestFolder(t *testing.T) {
+	for arch := range machines {
+		dir := t.TempDir()
+		if err := run(arch, dir, "", ""); err != nil {
+			t.Fatal(err)
+		}
+		var files []file
+		for _, name := range []string{"agent", "seccomp"} {
+			info, err := os.Stat(filepath.Join(dir, name))
+			if err != nil || !info.ModTime().Equal(epoch) {
+				t.Fatal(info, err)
+			}
+			content, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, file{name, info.Mode(), content})
+		}
+		check(t, arch, files)
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	for name, err := range map[string]error{
+		"neither":             run("amd64", "", "", defaultTag),
+		"both":                run("amd64", t.TempDir(), "x", defaultTag),
+		"no such machine":     run("mips", t.TempDir(), "", defaultTag),
+		"no name":             run("amd64", "", filepath.Join(t.TempDir(), "x"), "A:B:C"),
+		"no folder to put it": run("amd64", filepath.Join(t.TempDir(), "missing"), "", ""),
+	} {
+		if err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}
