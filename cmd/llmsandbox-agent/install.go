@@ -20,6 +20,10 @@ const (
 	// filterFile is the seccomp filter, beside the agent.
 	filterFile = "seccomp"
 
+	// closedDir is where a cluster mounts closedFile, which everybody may write to and no
+	// limit counts: a folder that nobody may enter keeps code away from it.
+	closedDir, closedFile = "closed", "log"
+
 	// installedAgent lets everybody run the agent and nobody read it: the kernel then
 	// keeps other processes of the same user away from it from its first instruction on.
 	installedAgent = 0o111
@@ -45,6 +49,9 @@ func install(args []string) error {
 	}
 	if err := installFile(self, dir, "agent", installedAgent); err != nil {
 		return fmt.Errorf("install the agent: %w", err)
+	}
+	if err := makeClosed(filepath.Join(dir, closedDir)); err != nil {
+		return fmt.Errorf("make the closed folder: %w", err)
 	}
 	if !layers {
 		return nil
@@ -82,4 +89,15 @@ func installFile(from, dir, name string, mode os.FileMode) (err error) {
 		return errors.Join(err, os.Remove(temp))
 	}
 	return nil
+}
+
+func makeClosed(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	if errors.Is(err, os.ErrExist) {
+		err = os.Chmod(dir, 0o700) // an earlier try has closed it
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(filepath.Join(dir, closedFile), nil, 0o600), os.Chmod(dir, 0))
 }

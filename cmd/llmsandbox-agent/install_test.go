@@ -78,13 +78,20 @@ func TestInstall(t *testing.T) {
 		}
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 2 {
+	if err != nil || len(entries) != 3 {
 		t.Errorf("installed %v, %v", entries, err)
 	}
-	for name, mode := range map[string]os.FileMode{"agent": 0o111, "seccomp": 0o444} {
+	for name, mode := range map[string]os.FileMode{"agent": 0o111, "seccomp": 0o444, "closed": os.ModeDir} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode() != mode {
 			t.Errorf("%s: %v, %v, want mode %v", name, info, err, mode)
 		}
+	}
+	closed := filepath.Join(dir, closedDir)
+	if err := os.Chmod(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(closed, closedFile)); err != nil || info.Size() != 0 {
+		t.Errorf("in the closed folder: %v, %v", info, err)
 	}
 	// What is installed runs, and brings its layers.
 	if said, err := agent(oneFile(t), filepath.Join(dir, "agent"), "unpack", filepath.Join(dir, "layers")); err != nil {
