@@ -1,0 +1,228 @@
+package podspec
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// TestMerged has what becomes of the default under templates that change what it says.
+func TestMerged(t *testing.T) {
+	type pod = *corev1.Pod
+	sandbox := func(p pod) corev1.Container { return p.Spec.Containers[0] }
+	quantity := func(l corev1.ResourceList, name corev1.ResourceName) string {
+		q := l[name]
+		return q.String()
+	}
+	for _, c := range []struct {
+		name, template string
+		holds          func(pod) bool
+	}{
+		{"labels are added", `{metadata: {labels: {a: b}}}`, func(p pod) bool { return p.Labels["a"] == "b" && p.Labels[LabelSandbox] == "k7q2m9" }},
+		{"annotations are added", `{metadata: {annotations: {a: b}}}`, func(p pod) bool { return p.Annotations["a"] == "b" && p.Annotations[AnnotationGuest] == "{}" }},
+		{"the default's own annotations may change", `{metadata: {annotations: {kubectl.kubernetes.io/default-container: x}}}`, func(p pod) bool { return p.Annotations[annotationContainer] == "x" }},
+		{"a container without a name is the sandbox's", `{spec: {containers: [{env: [{name: A, value: b}]}]}}`, func(p pod) bool {
+			return len(p.Spec.Containers) == 1 && len(sandbox(p).Env) == 2 && sandbox(p).Command[0] == AgentFile
+		}},
+		{"sidecars come after, as they are there", `{spec: {containers: [{name: z, image: x}, {name: sandbox}, {name: a, image: x}]}}`, func(p pod) bool {
+			return slices.Equal(names(p.Spec.Containers), []string{Container, "z", "a"})
+		}},
+		{"init containers come after the agent's", `{spec: {initContainers: [{name: z, image: x}, {name: a, image: x}]}}`, func(p pod) bool {
+			return slices.Equal(names(p.Spec.InitContainers), []string{InitContainer, "z", "a"})
+		}},
+		{"the agent comes by the sandbox's image", `{spec: {containers: [{imagePullPolicy: Always}]}}`, func(p pod) bool {
+			i := p.Spec.InitContainers[0]
+			return i.Image == "registry.example/python:3.13" && i.ImagePullPolicy == corev1.PullAlways
+		}},
+		{"a sidecar says itself what it is held to", `{spec: {containers: [{name: a, image: x, securityContext: {allowPrivilegeEscalation: true, capabilities: {add: [NET_ADMIN]}}}]}}`, func(p pod) bool {
+			s := p.Spec.Containers[1].SecurityContext
+			return *s.AllowPrivilegeEscalation && len(s.Capabilities.Drop) == 0
+		}},
+		{"a privileged sidecar has no default beside", `{spec: {containers: [{name: a, image: x, securityContext: {privileged: true}}]}}`, func(p pod) bool {
+			s := p.Spec.Containers[1].SecurityContext
+			return s.AllowPrivilegeEscalation == nil && s.Capabilities == nil
+		}},
+		{"a sidecar says itself what it takes of the disk", `{spec: {containers: [{name: a, image: x, resources: {limits: {ephemeral-storage: 5Gi}}}]}}`, func(p pod) bool {
+			r := p.Spec.Containers[1].Resources
+			return quantity(r.Limits, "ephemeral-storage") == "5Gi" && len(r.Requests) == 0
+		}},
+		{"a sidecar gets what it asks for of the disk", `{spec: {containers: [{name: a, image: x, resources: {requests: {ephemeral-storage: 5Gi}}}]}}`, func(p pod) bool {
+			r := p.Spec.Containers[1].Resources
+			return quantity(r.Limits, "ephemeral-storage") == "5Gi" && quantity(r.Requests, "ephemeral-storage") == "5Gi"
+		}},
+		{"a template's volumes on disk are added to the limit", `{spec: {volumes: [{name: a, emptyDir: {sizeLimit: 1Gi}}, {name: b, emptyDir: {medium: Memory, sizeLimit: 1Gi}}]}}`, func(p pod) bool {
+			return quantity(sandbox(p).Resources.Limits, "ephemeral-storage") == "1088Mi"
+		}},
+		{"unless the template says the limit", `{spec: {volumes: [{name: a, emptyDir: {sizeLimit: 1Gi}}], containers: [{resources: {limits: {ephemeral-storage: 2Gi}}}]}}`, func(p pod) bool {
+			return quantity(sandbox(p).Resources.Limits, "ephemeral-storage") == "2Gi" && quantity(sandbox(p).Resources.Requests, "ephemeral-storage") == "2Gi"
+		}},
+		{"no more is asked for than the limit is", `{spec: {containers: [{resources: {limits: {memory: 16Mi, cpu: 10m}}}]}}`, func(p pod) bool {
+			r := sandbox(p).Resources.Requests
+			return quantity(r, "memory") == "16Mi" && quantity(r, "cpu") == "10m"
+		}},
+		{"what the template asks for", `{spec: {containers: [{resources: {requests: {memory: 300Mi}}}]}}`, func(p pod) bool {
+			r := sandbox(p).Resources.Requests
+			return quantity(r, "memory") == "300Mi" && quantity(r, "cpu") == "25m" && quantity(p.Spec.InitContainers[0].Resources.Requests, "memory") == "300Mi"
+		}},
+		{"devices are the sandbox's alone", `{spec: {containers: [{resources: {limits: {example.com/gpu: 1}, requests: {example.com/gpu: 1}}}]}}`, func(p pod) bool {
+			i := p.Spec.InitContainers[0].Resources
+			return len(i.Limits) == 3 && len(i.Requests) == 3 && quantity(sandbox(p).Resources.Limits, "example.com/gpu") == "1"
+		}},
+		{"all capabilities stay dropped", `{spec: {containers: [{securityContext: {capabilities: {drop: [CHOWN], add: [NET_RAW]}}}]}}`, func(p pod) bool {
+			c := sandbox(p).SecurityContext.Capabilities
+			return slices.Equal(c.Drop, []corev1.Capability{"ALL"}) && slices.Equal(c.Add, []corev1.Capability{"NET_RAW"})
+		}},
+		{"what the cluster refuses beside privileged goes", `{spec: {containers: [{securityContext: {privileged: true}}]}}`, func(p pod) bool {
+			return sandbox(p).SecurityContext.AllowPrivilegeEscalation == nil
+		}},
+		{"root by name", `{spec: {securityContext: {runAsUser: 0}}}`, func(p pod) bool { return p.Spec.SecurityContext.RunAsNonRoot == nil }},
+		{"root by name in the container", `{spec: {containers: [{securityContext: {runAsUser: 0}}]}}`, func(p pod) bool {
+			return !*sandbox(p).SecurityContext.RunAsNonRoot && *p.Spec.SecurityContext.RunAsNonRoot && p.Spec.InitContainers[0].SecurityContext.RunAsNonRoot == nil
+		}},
+		{"a sidecar that is root by name", `{spec: {containers: [{name: a, image: x, securityContext: {runAsUser: 0}}]}}`, func(p pod) bool {
+			return !*p.Spec.Containers[1].SecurityContext.RunAsNonRoot && sandbox(p).SecurityContext.RunAsNonRoot == nil
+		}},
+		{"a contradiction is the caller's", `{spec: {securityContext: {runAsUser: 0, runAsNonRoot: true}}}`, func(p pod) bool { return *p.Spec.SecurityContext.RunAsNonRoot }},
+		{"another user", `{spec: {securityContext: {runAsUser: 1000, runAsGroup: 1001, fsGroup: 1002}}}`, func(p pod) bool {
+			s := p.Spec.SecurityContext
+			return *s.RunAsUser == 1000 && *s.RunAsGroup == 1001 && *s.FSGroup == 1002 && *s.RunAsNonRoot
+		}},
+		{"names are asked of whom the template says", `{spec: {dnsPolicy: ClusterFirst}}`, func(p pod) bool { return p.Spec.DNSPolicy == corev1.DNSClusterFirst && p.Spec.DNSConfig == nil }},
+		{"with its own search", `{spec: {dnsPolicy: Default, dnsConfig: {searches: [a.example]}}}`, func(p pod) bool {
+			return len(p.Spec.DNSConfig.Nameservers) == 0 && p.Spec.DNSConfig.Searches[0] == "a.example"
+		}},
+		{"name servers of the template", `{spec: {dnsConfig: {nameservers: [192.0.2.1]}}}`, func(p pod) bool {
+			return p.Spec.DNSPolicy == corev1.DNSNone && slices.Equal(p.Spec.DNSConfig.Nameservers, []string{"192.0.2.1"})
+		}},
+		{"an earlier deadline", `{spec: {activeDeadlineSeconds: 60}}`, func(p pod) bool { return *p.Spec.ActiveDeadlineSeconds == 60 }},
+		{"no later deadline", `{spec: {activeDeadlineSeconds: 86400}}`, func(p pod) bool { return *p.Spec.ActiveDeadlineSeconds == 5401 }},
+		{"a mount in another place", `{spec: {volumes: [{name: d, emptyDir: {sizeLimit: 1Gi}}], containers: [{volumeMounts: [{name: d, mountPath: /sandbox/}]}]}}`, func(p pod) bool {
+			at := slices.DeleteFunc(slices.Clone(sandbox(p).VolumeMounts), func(m corev1.VolumeMount) bool { return m.MountPath != Workdir })
+			return len(at) == 1 && at[0].Name == "d"
+		}},
+		{"lists that have no key stay whole", `{spec: {tolerations: [{key: a}, {key: a, effect: NoExecute}], topologySpreadConstraints: [{topologyKey: z, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}, {topologyKey: z, maxSkew: 2, whenUnsatisfiable: ScheduleAnyway}]}}`, func(p pod) bool {
+			return len(p.Spec.Tolerations) == 2 && len(p.Spec.TopologySpreadConstraints) == 2
+		}},
+		{"grace for sidecars", `{spec: {terminationGracePeriodSeconds: 5}}`, func(p pod) bool { return *p.Spec.TerminationGracePeriodSeconds == 5 }},
+		{"a volume's source is not mixed with another's", `{spec: {volumes: [{name: a, secret: {secretName: s}}]}}`, func(p pod) bool {
+			v := p.Spec.Volumes[4]
+			return v.Name == "a" && v.Secret != nil && v.EmptyDir == nil
+		}},
+	} {
+		if p := build(t, with(t, c.template)); !c.holds(p) {
+			t.Errorf("%s: it does not hold of %s", c.name, c.template)
+		}
+	}
+}
+
+func names(all []corev1.Container) (names []string) {
+	for _, c := range all {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func TestRequested(t *testing.T) {
+	r := plain()
+	r.PullPolicy, r.PullSecrets = corev1.PullNever, []string{"a", "b"}
+	r.RuntimeClass, r.ServiceAccount, r.NodeSelector = "gvisor", "sandboxes", map[string]string{"disk": "ssd"}
+	p := build(t, r)
+	s := p.Spec
+	if *s.RuntimeClassName != "gvisor" || s.ServiceAccountName != "sandboxes" || s.NodeSelector["disk"] != "ssd" || len(s.ImagePullSecrets) != 2 {
+		t.Errorf("%+v", s)
+	}
+	if s.Containers[0].ImagePullPolicy != corev1.PullNever || s.InitContainers[0].ImagePullPolicy != corev1.PullNever {
+		t.Error("the pull policy is not that of both containers")
+	}
+	s.NodeSelector["disk"] = "changed"
+	p.OwnerReferences[0].Name = "changed"
+	p.Spec.Containers[0].Args[1] = "changed"
+	if r.NodeSelector["disk"] != "ssd" || r.OwnerRef.Name == "changed" || r.Args[0] == "changed" {
+		t.Error("the pod shares with the request")
+	}
+}
+
+// TestLiterally: the cluster puts no variables into what code could have named.
+func TestLiterally(t *testing.T) {
+	r := plain()
+	r.Args, r.Token = []string{"--seed", "/a=$(HOME)/$$"}, "$(HOME)"
+	c := build(t, r).Spec.Containers[0]
+	if c.Args[2] != "/a=$$(HOME)/$$$$" || c.Env[0].Value != "$$(HOME)" {
+		t.Errorf("%q, %q", c.Args, c.Env)
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	for _, c := range []struct {
+		in   time.Duration
+		want int64
+	}{{time.Minute, 60}, {time.Minute + 1, 61}, {time.Minute - 1, 60}, {1, 1}, {0, 1}, {-time.Hour, 1}} {
+		r := plain()
+		r.Spec.Deadline = now.Add(c.in)
+		if got := *build(t, r).Spec.ActiveDeadlineSeconds; got != c.want {
+			t.Errorf("%v: %d, want %d", c.in, got, c.want)
+		}
+	}
+	r := plain()
+	r.Spec.Deadline = time.Time{}
+	if d := build(t, r).Spec.ActiveDeadlineSeconds; d != nil {
+		t.Errorf("none: %d", *d)
+	}
+	r = plain()
+	r.Now, r.Spec.Deadline = time.Time{}, time.Now().Add(time.Hour)
+	if d := *build(t, r).Spec.ActiveDeadlineSeconds; d < 3590 || d > 3600 {
+		t.Errorf("from the present: %d", d)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	r := plain()
+	r.Spec.Limits = backend.Limits{CPUs: 0.0001, Memory: 8 << 20, Disk: 1 << 20}
+	p := build(t, r)
+	l, q := p.Spec.Containers[0].Resources.Limits, p.Spec.Containers[0].Resources.Requests
+	if l.Cpu().String() != "1m" || q.Cpu().String() != "1m" || q.Memory().String() != "8Mi" {
+		t.Errorf("%v, %v", l, q)
+	}
+	for i, want := range []string{"", "1Mi", "1Mi", "1Mi"} {
+		if size := p.Spec.Volumes[i].EmptyDir.SizeLimit; want == "" && size != nil || want != "" && size.String() != want {
+			t.Errorf("%s: %v, want %q", p.Spec.Volumes[i].Name, size, want)
+		}
+	}
+	r.Spec.Limits = backend.Limits{}
+	p = build(t, r)
+	l, q = p.Spec.Containers[0].Resources.Limits, p.Spec.Containers[0].Resources.Requests
+	if len(l) != 1 || q.Cpu().String() != "25m" || q.Memory().String() != "32Mi" {
+		t.Errorf("no limits: %v, %v", l, q)
+	}
+	for i, want := range []string{"", "", "", "64Mi"} {
+		if size := p.Spec.Volumes[i].EmptyDir.SizeLimit; want == "" && size != nil || want != "" && size.String() != want {
+			t.Errorf("no limits: %s: %v, want %q", p.Spec.Volumes[i].Name, size, want)
+		}
+	}
+}
+
+func TestImage(t *testing.T) {
+	if Image(nil) != "" || Image(with(t, `{spec: {containers: [{name: a, image: x}]}}`).Template) != "" {
+		t.Error("an image without a container of the sandbox's")
+	}
+	r := with(t, `{spec: {containers: [{name: a, image: x}, {name: sandbox, image: z}]}}`)
+	r.Image = ""
+	if Image(r.Template) != "z" || build(t, r).Spec.Containers[0].Image != "z" {
+		t.Error("the template's image is not the sandbox's")
+	}
+}
+
+func TestNewUID(t *testing.T) {
+	seen := map[int64]bool{}
+	for range 1000 {
+		uid := NewUID()
+		if uid < firstUID || uid > lastUID || seen[uid] {
+			t.Fatalf("%d", uid)
+		}
+		seen[uid] = true
+	}
+}

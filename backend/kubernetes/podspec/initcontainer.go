@@ -1,0 +1,57 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// feedScript takes the agent from stdin: see InitContainer. Only dd takes exactly as many
+// bytes of a pipe as it is told, in coreutils and in busybox; what others read ahead would
+// be lost to those after them.
+const feedScript = `set -eu
+umask 022
+cd ` + AgentDir + `
+read -r _
+uname -m
+read -r s a
+dd bs="$s" count=1 iflag=fullblock of=seccomp
+dd bs="$a" count=1 iflag=fullblock of=agent
+[ "$(wc -c <seccomp)" -eq "$s" ] && [ "$(wc -c <agent)" -eq "$a" ] || { echo "the agent did not come whole" >&2; exit 1; }
+chmod 0444 seccomp
+chmod 0111 agent
+mkdir closed
+: >closed/log
+chmod 0 closed
+`
+
+// unpackScript has the agent that has just come unpack the layers.
+const unpackScript = `exec ./agent unpack ` + LayerDir + "\n"
+
+// initContainer brings the agent. What it has in common with the sandbox's container it
+// gets after the merge.
+func initContainer(r Request) corev1.Container {
+	c := corev1.Container{
+		Name: InitContainer, Image: r.AgentImage, ImagePullPolicy: r.PullPolicy,
+		WorkingDir:      "/",
+		SecurityContext: containerSecurity(),
+		VolumeMounts:    []corev1.VolumeMount{{Name: VolumeAgent, MountPath: AgentDir}},
+		// What it says when it fails is then in the pod's status.
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+	}
+	layers := len(r.Spec.Layers) > 0
+	if r.AgentImage != "" {
+		c.Command = []string{"/agent", "install", AgentDir}
+		if layers {
+			c.Command = append(c.Command, "--layers")
+			c.Stdin, c.StdinOnce = true, true
+		}
+		return c
+	}
+	script := feedScript
+	if layers {
+		script += unpackScript
+	}
+	// The cluster must not put variables into it.
+	c.Command = []string{"/bin/sh", "-c", literal(script)}
+	c.Stdin, c.StdinOnce = true, true
+	return c
+}

@@ -1,0 +1,135 @@
+package podspec
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// Validate tells whether a template can be laid over a sandbox's pod; nil can. The error
+// names every field that cannot and why, and wraps backend.ErrInvalid.
+func Validate(t *corev1.PodTemplateSpec) error {
+	if t == nil {
+		return nil
+	}
+	var f faults
+	f.metadata(t.ObjectMeta)
+	f.pod(t.Spec)
+	f.volumes(t.Spec.Volumes)
+	f.containers(t.Spec)
+	if len(f) == 0 {
+		if _, err := patchOf(t); err != nil {
+			return err
+		}
+	}
+	return f.err()
+}
+
+// faults are what is wrong with a template, field by field.
+type faults []string
+
+func (f *faults) add(field, format string, args ...any) {
+	*f = append(*f, field+": "+fmt.Sprintf(format, args...))
+}
+
+func (f faults) err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return fmt.Errorf("pod template: %w: %s", backend.ErrInvalid, strings.Join(f, "; "))
+}
+
+// metadata may have labels and annotations; the rest would not be the template's.
+func (f *faults) metadata(m metav1.ObjectMeta) {
+	for key, value := range sorted(m.Labels) {
+		field := "metadata.labels[" + key + "]"
+		f.key(field, key)
+		if key == LabelManagedBy || key == LabelName {
+			f.add(field, "the sandbox is found by it: leave it out")
+		}
+		for _, why := range validation.IsValidLabelValue(value) {
+			f.add(field, "%s", why)
+		}
+	}
+	for key := range sorted(m.Annotations) {
+		f.key("metadata.annotations["+key+"]", key)
+	}
+	for _, c := range []struct {
+		set        bool
+		field, why string
+	}{
+		{m.Name != "", "name", "the pod is named after its sandbox: leave it out"},
+		{m.GenerateName != "", "generateName", "the pod is named after its sandbox: leave it out"},
+		{m.Namespace != "", "namespace", "the namespace is the backend's option: set it there"},
+		{len(m.OwnerReferences) > 0, "ownerReferences", "the cluster keeps a pod for as long as one of its owners is there, and would no longer remove one that was abandoned: leave them out"},
+		{len(m.Finalizers) > 0, "finalizers", "the pod would outlive its sandbox: leave them out"},
+	} {
+		if c.set {
+			f.add("metadata."+c.field, "%s", c.why)
+		}
+	}
+	m.Labels, m.Annotations, m.OwnerReferences, m.Finalizers = nil, nil, nil, nil
+	m.Name, m.GenerateName, m.Namespace = "", "", ""
+	if !reflect.DeepEqual(m, metav1.ObjectMeta{}) {
+		f.add("metadata", "it has what only the cluster fills in: leave labels and annotations, and remove the rest")
+	}
+}
+
+// key checks the name of a label or annotation.
+func (f *faults) key(field, key string) {
+	if strings.HasPrefix(key, domain) {
+		f.add(field, "names below %s are llmsandbox's own: choose another", domain)
+	}
+	for _, why := range validation.IsQualifiedName(strings.ToLower(key)) {
+		f.add(field, "%s", why)
+	}
+}
+
+// windows is what the node selector and the pod say of Windows.
+const (
+	labelOS = "kubernetes.io/os"
+	windows = "windows"
+)
+
+// pod checks what is said of the pod as a whole.
+func (f *faults) pod(s corev1.PodSpec) {
+	if s.RestartPolicy != "" && s.RestartPolicy != corev1.RestartPolicyNever {
+		f.add("spec.restartPolicy", "a sandbox that has ended stays so: %s is not possible, leave it out", s.RestartPolicy)
+	}
+	if len(s.EphemeralContainers) > 0 {
+		f.add("spec.ephemeralContainers", "they can only be added to a pod that runs: leave them out")
+	}
+	if s.DeprecatedServiceAccount != "" {
+		f.add("spec.serviceAccount", "it is an old name: use serviceAccountName")
+	}
+	if s.OS != nil && s.OS.Name == windows || s.NodeSelector[labelOS] == windows {
+		f.add("spec.os", "sandboxes need Linux")
+	}
+	if s.SecurityContext != nil && s.SecurityContext.WindowsOptions != nil {
+		f.add("spec.securityContext.windowsOptions", "sandboxes need Linux")
+	}
+}
+
+// volumes checks the template's volumes, which are added to the sandbox's own.
+func (f *faults) volumes(all []corev1.Volume) {
+	for i, v := range all {
+		field := fmt.Sprintf("spec.volumes[%d]", i)
+		if strings.HasPrefix(v.Name, volumePrefix) {
+			f.add(field+".name", "%s: names that begin with %s are llmsandbox's own: choose another", v.Name, volumePrefix)
+		}
+		if e := v.EmptyDir; e != nil && onDisk(e) && e.SizeLimit == nil {
+			f.add(field+".emptyDir", "%s: it has no sizeLimit: say how much of the node's disk it may take", v.Name)
+		}
+	}
+}
+
+// onDisk tells whether an emptyDir counts as the node's disk, and not as memory.
+func onDisk(e *corev1.EmptyDirVolumeSource) bool {
+	return e.Medium != corev1.StorageMediumMemory && !strings.HasPrefix(string(e.Medium), string(corev1.StorageMediumHugePages))
+}
