@@ -1,0 +1,109 @@
+package podspec
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// backendName is the backend that the controls are those of.
+const backendName = "kubernetes"
+
+// Controls tells what holds code in a pod that Build has made, as it is or as the cluster
+// has changed it. l are the limits that were asked for. networkEnforced tells that the
+// cluster's network plugin is known to enforce a NetworkPolicy.
+func Controls(p *corev1.Pod, l backend.Limits, networkEnforced bool) backend.Capabilities {
+	v := viewOf(p, Container)
+	all := []backend.Control{
+		on("user", "securityContext", "the code is not root inside; the agent is of the same user, and as pid 1 cannot be killed by it"),
+		on("filesystem", "mount namespace", "the image read-only; "+Workdir+" and "+TempDir+" private"),
+		on("processes", "pid namespace", ""),
+		v.network(networkEnforced),
+		on("ipc", "IPC namespace", ""),
+		on("capabilities", "securityContext", "none are held by the code"),
+		on("no-new-privs", "securityContext, agent", ""),
+		on("core-dumps", "RLIMIT_CORE 1", ""),
+		on("seccomp", "the agent's filter", v.filters()),
+		v.userNamespace(),
+		{Name: "landlock", Why: "it is not used in containers, whose mounts protect the same files", Fix: "where runs must not share files, give each a sandbox of its own"},
+		on("service-account", "automountServiceAccountToken", "no token of the cluster's API is inside"),
+		limit("memory", "cgroup", l.Memory > 0, v.limit(corev1.ResourceMemory)),
+		limit("cpus", "cgroup", l.CPUs > 0, v.limit(corev1.ResourceCPU)),
+		v.pids(l.PIDs),
+		v.disk(l.Disk),
+		v.abandoned(),
+	}
+	return backend.Capabilities{Backend: backendName, Isolation: v.isolation(), Controls: loosen(all, v.loosened())}
+}
+
+func on(what, by, detail string) backend.Control {
+	return backend.Control{Name: what, Enforced: true, By: by, Detail: detail}
+}
+
+// limit tells whether the pod has a limit, and of one that nobody asked for that it is not
+// there.
+func limit(name, by string, asked, set bool) backend.Control {
+	switch {
+	case set:
+		return on(name, by, "")
+	case !asked:
+		return backend.Control{Name: name, Why: "no limit was asked for"}
+	}
+	return backend.Control{Name: name, Why: "the pod has no such limit", Fix: "leave the limit to the sandbox, and out of the pod template"}
+}
+
+// isolation names what the pod is isolated by.
+func (v view) isolation() string {
+	if class := v.runtimeClass(); class != "" {
+		return fmt.Sprintf("pod (runtime class %s)", class)
+	}
+	return "pod"
+}
+
+func (v view) network(enforced bool) backend.Control {
+	detail := "nothing in and nothing out; a network that is asked for goes through a proxy of the process that opens the sandbox"
+	if others := v.others(); len(others) > 0 {
+		detail += "; the loopback is shared with " + strings.Join(others, ", ")
+	}
+	switch {
+	case v.pod.Labels[LabelNetwork] != NetworkIsolated:
+		return backend.Control{Name: "network", Why: "the pod has no label " + LabelNetwork + ", by which the NetworkPolicy selects it", Fix: "leave the label as it was"}
+	case !enforced:
+		return backend.Control{Name: "network", By: "NetworkPolicy",
+			Why: "whether this cluster's network plugin enforces policies is not known",
+			Fix: "`llmsandbox doctor --backend kubernetes` finds out; then tell the backend"}
+	}
+	return on("network", "NetworkPolicy", detail)
+}
+
+// filters tells which filters of system calls there are beside the agent's.
+func (v view) filters() string {
+	switch p := v.seccomp(); {
+	case p == nil || p.Type == corev1.SeccompProfileTypeUnconfined:
+		return "the container runtime has none of its own"
+	case p.Type == corev1.SeccompProfileTypeLocalhost:
+		return "and the node's profile that the pod template names"
+	}
+	return "and the container runtime's own"
+}
+
+func (v view) userNamespace() backend.Control {
+	if u := v.pod.Spec.HostUsers; u != nil && !*u {
+		return on("user-namespace", "user namespace", "root inside is nobody in particular outside")
+	}
+	return backend.Control{Name: "user-namespace", Why: "users inside are the node's users of the same number",
+		Fix: "set hostUsers: false in the pod template, where the nodes can map users"}
+}
+
+func (v view) abandoned() backend.Control {
+	for _, o := range v.pod.OwnerReferences {
+		if o.Kind == "Job" {
+			return on("abandoned", "owner "+o.Name, "the cluster removes the pod when the process that opened it is gone; the agent in it ends before")
+		}
+	}
+	return backend.Control{Name: "abandoned", Why: "the pod has no owner that the cluster would remove it with; only the agent in it ends by itself",
+		Fix: "let the backend create and patch jobs, or run `llmsandbox gc --backend kubernetes` regularly"}
+}
