@@ -1,0 +1,111 @@
+package layerstore
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// TestHeldLayersStay: whoever holds them, and only as long as that.
+func TestHeldLayersStay(t *testing.T) {
+	s := newStore(t)
+	kept, err := s.Layer(t.Context(), "kept", fillOne)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := s.Library(t.Context(), six, fillOne)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := t.TempDir()
+	one, err := s.Hold(kept, foreign, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := s.Hold(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-2 * time.Hour)
+	if err := errors.Join(os.Chtimes(kept, old, old), os.Chtimes(filepath.Dir(source), old, old)); err != nil {
+		t.Fatal(err)
+	}
+	if layers := mustLibraries(t, s); len(layers) != 1 || !layers[0].InUse {
+		t.Errorf("listed %+v", layers)
+	}
+	if found := collect(t, s); len(found) != 0 {
+		t.Errorf("collected what is held: %v", found)
+	}
+	if err := one(); err != nil {
+		t.Error(err)
+	}
+	if err := s.RemoveLibrary(t.Context(), six.Key); !errors.Is(err, backend.ErrLocked) {
+		t.Errorf("removed what another one holds: %v", err)
+	}
+	if err := two(); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"layer kept", "libraries python-1"}, collect(t, s)); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := s.Hold(foreign, kept); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("held what is gone: %v", err)
+	}
+}
+
+// TestHoldMarksUse: a layer that is in use now is not an old one.
+func TestHoldMarksUse(t *testing.T) {
+	s := newStore(t)
+	kept, err := s.Layer(t.Context(), "kept", fillOne)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-2 * time.Hour)
+	if err := os.Chtimes(kept, old, old); err != nil {
+		t.Fatal(err)
+	}
+	release, err := s.Hold(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+	if found := collect(t, s); len(found) != 0 {
+		t.Errorf("collected %v", found)
+	}
+}
+
+// TestCollectWhatTheDeadLeft: half-made layers and half-removed ones, but not what a maker
+// that lives is making.
+func TestCollectWhatTheDeadLeft(t *testing.T) {
+	s := newStore(t)
+	for _, dir := range []string{"dead.new", DeadPrefix + "x", "busy.new"} {
+		if err := os.MkdirAll(filepath.Join(s.layers(), dir, "f"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lock, err := waitLock(t.Context(), filepath.Join(s.layers(), "busy.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"layer " + DeadPrefix + "x", "layer dead"}, collect(t, s)); diff != "" {
+		t.Error(diff)
+	}
+	if err := dropLock(lock); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"layer busy"}, collect(t, s)); diff != "" {
+		t.Error(diff)
+	}
+	if entries, err := os.ReadDir(s.layers()); err != nil || len(entries) != 0 {
+		t.Errorf("left %v, %v", entries, err)
+	}
+}

@@ -1,0 +1,67 @@
+package layerstore
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// A Store is a folder of prepared layers. Its methods may be called concurrently, and by
+// several processes.
+type Store struct {
+	// Dir is the absolute path of a folder that exists, belongs to the caller, and that
+	// nobody else can write to: [Open] makes sure of that.
+	Dir string
+}
+
+// Open makes the folder dir a store, and all above it, where they are not there yet. Nobody
+// but the caller may have access to it.
+func Open(dir string) (Store, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err == nil {
+		err = ownPrivately(dir)
+	}
+	if err != nil {
+		return Store{}, fmt.Errorf("cache folder: %w: set LLMSANDBOX_CACHE_DIR to a folder of your own that can be written", err)
+	}
+	return Store{Dir: dir}, nil
+}
+
+// RootDir is the cache folder of root on Linux.
+const RootDir = "/var/cache/llmsandbox"
+
+// DefaultDir is the caller's cache folder, which need not exist yet: LLMSANDBOX_CACHE_DIR,
+// or llmsandbox in the folder that the system has for caches.
+func DefaultDir() (string, error) {
+	if dir := os.Getenv("LLMSANDBOX_CACHE_DIR"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	if runtime.GOOS == "linux" && os.Geteuid() == 0 {
+		return RootDir, nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("cache folder: %w: set HOME or LLMSANDBOX_CACHE_DIR", err)
+	}
+	return filepath.Join(dir, "llmsandbox"), nil
+}
+
+func (s Store) layers() string    { return filepath.Join(s.Dir, "layers") }
+func (s Store) libraries() string { return filepath.Join(s.Dir, "libraries") }
+
+// isLibrary tells whether a folder holds the files of a layer of libraries.
+func (s Store) isLibrary(source string) bool {
+	return filepath.Base(source) == libraryFiles && filepath.Dir(filepath.Dir(source)) == s.libraries()
+}
+
+// ValidKey tells whether a layer may have that key: 1 to 100 of a-z, 0-9 and '-', of which
+// '-' is not the first.
+func ValidKey(key string) bool {
+	other := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' }
+	return key != "" && len(key) <= 100 && key[0] != '-' && strings.IndexFunc(key, other) < 0
+}
