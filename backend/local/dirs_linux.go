@@ -7,10 +7,9 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
-)
 
-// rootCache is the cache folder of root.
-const rootCache = "/var/cache/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/layerstore"
+)
 
 // dirs are the backend's own folders, each private to its owner.
 type dirs struct {
@@ -67,17 +66,7 @@ func cacheDir(o Options) (string, error) {
 	if o.CacheDir != "" {
 		return filepath.Abs(o.CacheDir)
 	}
-	if dir := os.Getenv("LLMSANDBOX_CACHE_DIR"); dir != "" {
-		return filepath.Abs(dir)
-	}
-	if os.Geteuid() == 0 {
-		return rootCache, nil
-	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("cache folder: %w: set HOME or LLMSANDBOX_CACHE_DIR", err)
-	}
-	return filepath.Join(dir, "llmsandbox"), nil
+	return layerstore.DefaultDir()
 }
 
 // privateDir makes sure that path is a folder, not a link to one, of the caller's own

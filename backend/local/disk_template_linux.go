@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/layerstore"
 )
 
 // diskPrefix begins the names of the empty file systems kept in the cache folder;
@@ -64,7 +66,7 @@ func loadTemplate(dir string, size int64) ([]extent, error) {
 	if err != nil {
 		return nil, err
 	}
-	markUsed(path, info)
+	layerstore.MarkUsed(path, info)
 	return readExtents(f)
 }
 

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,113 +26,6 @@ func fillOne(_ context.Context, dir string) error {
 	return os.WriteFile(filepath.Join(dir, "f"), []byte("filled"), 0o644)
 }
 
-func mustNotFill(t *testing.T) func(context.Context, string) error {
-	return func(context.Context, string) error {
-		t.Error("filled again")
-		return nil
-	}
-}
-
-func TestLayerIsFilledOnce(t *testing.T) {
-	_, d := layerBackend(t)
-	var filled atomic.Int32
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			// A backend of its own, as another process has.
-			b := New(Options{StateDir: d.state, CacheDir: d.cache})
-			path, err := b.Layer(t.Context(), "k", func(ctx context.Context, dir string) error {
-				filled.Add(1)
-				if _, err := os.Stat(filepath.Join(d.layers(), "k")); err == nil {
-					t.Error("a half-made layer is seen")
-				}
-				return fillOne(ctx, dir)
-			})
-			if err != nil {
-				t.Error(err)
-			} else if data, err := os.ReadFile(filepath.Join(path, "f")); err != nil || string(data) != "filled" {
-				t.Errorf("%q, %v", data, err)
-			}
-		})
-	}
-	wg.Wait()
-	if n := filled.Load(); n != 1 {
-		t.Errorf("filled %d times", n)
-	}
-}
-
-func TestLayerThatFailsIsLeftAlone(t *testing.T) {
-	b, d := layerBackend(t)
-	broken := errors.New("broken")
-	path, err := b.Layer(t.Context(), "k", func(ctx context.Context, dir string) error {
-		return errors.Join(fillOne(ctx, dir), broken)
-	})
-	if path != "" || !errors.Is(err, broken) {
-		t.Fatalf("%q, %v", path, err)
-	}
-	if path, err := b.Layer(t.Context(), "k", mustNotFill(t)); path != "" || err != nil {
-		t.Errorf("at once: %q, %v", path, err)
-	}
-	old := time.Now().Add(-2 * layerRetry)
-	if err := os.Chtimes(filepath.Join(d.layers(), "k"), old, old); err != nil {
-		t.Fatal(err)
-	}
-	if path, err := b.Layer(t.Context(), "k", fillOne); path == "" || err != nil {
-		t.Errorf("later: %q, %v", path, err)
-	}
-}
-
-func TestLayerGivenUp(t *testing.T) {
-	b, _ := layerBackend(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	inside, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		if _, err := b.Layer(ctx, "k", func(ctx context.Context, dir string) error {
-			close(inside)
-			<-ctx.Done()
-			return ctx.Err()
-		}); !errors.Is(err, context.Canceled) {
-			t.Errorf("maker: %v", err)
-		}
-	}()
-	<-inside
-	short, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer stop()
-	if _, err := b.Layer(short, "k", mustNotFill(t)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("who waits: %v", err)
-	}
-	cancel()
-	<-done
-	// Nobody's impatience counts as a failure.
-	if path, err := b.Layer(t.Context(), "k", fillOne); path == "" || err != nil {
-		t.Errorf("%q, %v", path, err)
-	}
-}
-
-func TestLayerOfADeadMaker(t *testing.T) {
-	b, d := layerBackend(t)
-	if err := os.MkdirAll(filepath.Join(d.layers(), "k.new", "half"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	path, err := b.Layer(t.Context(), "k", fillOne)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if entries, err := os.ReadDir(path); err != nil || len(entries) != 1 || entries[0].Name() != "f" {
-		t.Errorf("%v, %v: want only what was filled in now", entries, err)
-	}
-}
-
-func TestLayerKeyIsNoPath(t *testing.T) {
-	b, _ := layerBackend(t)
-	for _, key := range []string{"", "..", "a/b", ".x", "A", strings.Repeat("a", 200)} {
-		if _, err := b.Layer(t.Context(), key, mustNotFill(t)); err == nil {
-			t.Errorf("%q is taken", key)
-		}
-	}
-}
-
 func TestCollectPrepared(t *testing.T) {
 	b, d := layerBackend(t)
 	for _, key := range []string{"old", "new", "held"} {
@@ -146,7 +36,7 @@ func TestCollectPrepared(t *testing.T) {
 	old := time.Now().Add(-2 * unusedPrepared)
 	var r rootfs
 	for _, key := range []string{"old", "held"} {
-		path := filepath.Join(d.layers(), key)
+		path := filepath.Join(filepath.Join(d.cache, "layers"), key)
 		if key == "held" {
 			if err := r.hold(d, []backend.Layer{{Source: path}}); err != nil {
 				t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
+	"github.com/llmsandbox/llmsandbox/internal/layerstore"
 )
 
 const (
@@ -57,7 +58,7 @@ func hostSteps(skeleton, empty string, binds [][2]string) ([]nsinit.Step, error)
 // it is hidden. That costs half a millisecond, which root's own cache folder is not
 // worth: it is called the same everywhere.
 func mountFolder(source, path, empty string) nsinit.Step {
-	if source == path || strings.HasPrefix(source, rootCache+"/") {
+	if source == path || strings.HasPrefix(source, layerstore.RootDir+"/") {
 		return nsinit.Step{Op: nsinit.OpBind, Source: source, Path: path, Attr: readOnly}
 	}
 	return nsinit.Step{Op: nsinit.OpVeil, Source: source, Path: path, Options: []string{empty}, Attr: readOnly}
