@@ -5,6 +5,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -31,6 +32,12 @@ func agentImage(t *testing.T) (program, dir string) {
 	t.Helper()
 	image := t.TempDir()
 	program, dir = filepath.Join(image, "agent"), t.TempDir()
+	t.Cleanup(func() {
+		// Else only root could remove the folder.
+		if err := os.Chmod(filepath.Join(dir, closedDir), 0o700); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Error(err)
+		}
+	})
 	own, err := os.ReadFile(self)
 	if err != nil {
 		t.Fatal(err)
