@@ -54,7 +54,6 @@ var needed = []Permission{
 	{Verb: "list", Group: "networking.k8s.io", Resource: "networkpolicies", Optional: true, Why: "doctor otherwise cannot see whether another policy opens what ours closes"},
 	{Verb: "list", Resource: "events", Optional: true, Why: "why a pod does not start is otherwise told in fewer words, or only by the timeout"},
 	{Verb: "watch", Resource: "events", Optional: true, Why: "why a pod does not start is otherwise told in fewer words, or only by the timeout"},
-	{Verb: "get", Group: "batch", Resource: "jobs", Optional: true, Why: "abandoned pods are otherwise not removed by the cluster itself"},
 	{Verb: "list", Group: "batch", Resource: "jobs", Optional: true, Why: "gc otherwise cannot tell whose owner is gone"},
 	{Verb: "create", Group: "batch", Resource: "jobs", Optional: true, Why: "abandoned pods are otherwise not removed by the cluster itself"},
 	{Verb: "patch", Group: "batch", Resource: "jobs", Optional: true, Why: "abandoned pods are otherwise not removed by the cluster itself"},
