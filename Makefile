@@ -3,7 +3,7 @@ GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export GOTOOLCHAIN ?= auto
 
-.PHONY: build test test-deps unit e2e engines vm lint bench generate cross images agent-image
+.PHONY: build test test-deps unit e2e engines vm lint bench generate cross images agent-image cluster-up cluster-down
 
 build: ## the command, into bin/
 	$(GO) build -trimpath -o bin/llmsandbox ./cmd/llmsandbox
@@ -42,3 +42,9 @@ images: ## the default images, with ENGINE=docker or podman; BASE= for another b
 
 agent-image: ## the guest agent's image; ENGINE=docker, podman or none for a file; ARCH=amd64 or arm64
 	scripts/agent-image $(ARCH)
+
+cluster-up: ## a real Kubernetes cluster on this machine, as root; says how to use it
+	@test/cluster/up
+
+cluster-down: ## ends it; what was built and its images stay in the cache
+	@test/cluster/down
