@@ -159,6 +159,10 @@ func (s *Sandbox) explain(ctx context.Context, err error) error {
 		if gone := s.alive(); gone != nil {
 			return fmt.Errorf("%w: %w", gone, ErrLost)
 		}
+		// Where the sandbox is gone, whoever calls it again is told why.
+		if _, cerr := s.link.get(ctx); cerr != nil {
+			return fmt.Errorf("the stream into the sandbox was lost (%s): %w: %w", err, ErrLost, cerr)
+		}
 		return fmt.Errorf("the stream into the sandbox was lost: %w: %w", ErrLost, err)
 	}
 	var ae *agentproto.Error

@@ -119,8 +119,18 @@ func (s *Sandbox) alive() error {
 	}
 	select {
 	case <-s.machine.Done():
-		return fmt.Errorf("sandbox %s has ended (its lifetime is over, or somebody ended it): %w: open a new one", s.ID(), ErrClosed)
+		return fmt.Errorf("sandbox %s has ended (%s): %w: open a new one", s.ID(), s.obituary(), ErrClosed)
 	default:
 		return nil
 	}
+}
+
+// obituary tells why the sandbox has ended, as far as its backend knows.
+func (s *Sandbox) obituary() string {
+	if m, ok := s.machine.(backend.Obituary); ok {
+		if words := m.Ended(); words != "" {
+			return words
+		}
+	}
+	return "its lifetime is over, or somebody ended it"
 }

@@ -66,6 +66,15 @@ type AgentEnder interface {
 	AgentEnded() error
 }
 
+// An Obituary is a machine that can tell why it has ended.
+type Obituary interface {
+	Machine
+	// Ended tells it in words that go on after "the sandbox has ended: ", such as "the pod
+	// was deleted". It is "" while the machine lives, where its owner closed it, and where
+	// the reason is not known.
+	Ended() string
+}
+
 // A Committer is a machine that an image can be made of.
 type Committer interface {
 	Machine
