@@ -29,6 +29,9 @@ func Build(r Request) (*corev1.Pod, error) {
 	if err := check(r, over); err != nil {
 		return nil, err
 	}
+	if c := over.Spec.RuntimeClassName; c != nil {
+		r.RuntimeClass = *c // the same, if it is said twice
+	}
 	under := base(r)
 	limits := limitResources(r)
 	under.Spec.Containers[0].Resources.Limits = limits

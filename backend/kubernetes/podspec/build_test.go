@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,6 +125,34 @@ func names(all []corev1.Container) (names []string) {
 		names = append(names, c.Name)
 	}
 	return names
+}
+
+// TestAgentMode: gVisor runs no program that its user may not read.
+func TestAgentMode(t *testing.T) {
+	for _, c := range []struct {
+		template, class, agentImage, want string
+	}{
+		{want: "chmod 0111 agent\n"},
+		{class: "gvisor", want: "chmod 0555 agent\n"},
+		{template: `{spec: {runtimeClassName: gvisor}}`, want: "chmod 0555 agent\n"},
+		{agentImage: "agent:1", want: "install /.llmsandbox"},
+		{agentImage: "agent:1", template: `{spec: {runtimeClassName: gvisor}}`, want: "install /.llmsandbox --readable"},
+	} {
+		r := plain()
+		if c.template != "" {
+			r = with(t, c.template)
+		}
+		r.RuntimeClass, r.AgentImage = c.class, c.agentImage
+		if got := strings.Join(build(t, r).Spec.InitContainers[0].Command, " "); !strings.HasSuffix(got, c.want) {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+	r := with(t, `{spec: {runtimeClassName: gvisor}}`)
+	r.AgentImage, r.Spec.Layers = "agent:1", []backend.Layer{{Target: "/a"}}
+	want := []string{"/agent", "install", AgentDir, "--readable", "--layers"}
+	if got := build(t, r).Spec.InitContainers[0].Command; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 func TestRequested(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // pids tells of the limit of processes, which Kubernetes has none of for one pod: the
 // agent has the kernel count the processes of the user that only this pod is.
 func (v view) pids(asked int64) backend.Control {
-	const name, by, fix = "pids", "RLIMIT_NPROC", "limit processes on the nodes (podPidsLimit of the kubelet), and ask for best effort"
+	const name, by, fix = "pids", "RLIMIT_NPROC", "have the nodes limit the processes of each pod (podPidsLimit of the kubelet)"
 	switch class := v.runtimeClass(); {
 	case asked <= 0:
 		return backend.Control{Name: name, Why: "no limit was asked for"}

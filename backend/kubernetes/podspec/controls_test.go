@@ -29,6 +29,9 @@ func checkControls(t *testing.T, name string, c backend.Capabilities, want []str
 		if k.Enforced && k.By == "" || !k.Enforced && k.Why == "" {
 			t.Errorf("%s: %+v: want what enforces it, or why nothing does", name, k)
 		}
+		if strings.Contains(k.Why, "loosens") && k.Fix == "" {
+			t.Errorf("%s: %+v: want what to do", name, k)
+		}
 		if k.Enforced {
 			got = append(got, k.Name)
 		}

@@ -16,12 +16,20 @@ read -r s a
 dd bs="$s" count=1 iflag=fullblock of=seccomp
 dd bs="$a" count=1 iflag=fullblock of=agent
 [ "$(wc -c <seccomp)" -eq "$s" ] && [ "$(wc -c <agent)" -eq "$a" ] || { echo "the agent did not come whole" >&2; exit 1; }
-chmod 0444 seccomp
-chmod 0111 agent
 mkdir closed
 : >closed/log
 chmod 0 closed
+chmod 0444 seccomp
 `
+
+// What the agent's file may be used for. Where nobody may read it, the kernel keeps other
+// processes of the agent's user away from it from its first instruction on; otherwise from
+// when the agent itself asks for that, which is soon after. The kernels of runtime classes
+// may run only what can be read, as gVisor's does.
+const (
+	hiddenScript   = "chmod 0111 agent\n"
+	readableScript = "chmod 0555 agent\n"
+)
 
 // unpackScript has the agent that has just come unpack the layers.
 const unpackScript = `exec ./agent unpack ` + LayerDir + "\n"
@@ -40,13 +48,19 @@ func initContainer(r Request) corev1.Container {
 	layers := len(r.Spec.Layers) > 0
 	if r.AgentImage != "" {
 		c.Command = []string{"/agent", "install", AgentDir}
+		if r.RuntimeClass != "" {
+			c.Command = append(c.Command, "--readable")
+		}
 		if layers {
 			c.Command = append(c.Command, "--layers")
 			c.Stdin, c.StdinOnce = true, true
 		}
 		return c
 	}
-	script := feedScript
+	script := feedScript + hiddenScript
+	if r.RuntimeClass != "" {
+		script = feedScript + readableScript
+	}
 	if layers {
 		script += unpackScript
 	}

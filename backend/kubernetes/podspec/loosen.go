@@ -47,6 +47,7 @@ func (l loosenings) merged() loosenings {
 // loosen takes back what the pod has loosened. What it loosens beside the controls of
 // every sandbox is added.
 func loosen(all []backend.Control, by loosenings) []backend.Control {
+	const fix = "leave that out of the pod template"
 	for _, l := range by {
 		why, found := "the pod loosens it: "+l.what, false
 		for i := range all {
@@ -55,14 +56,14 @@ func loosen(all []backend.Control, by loosenings) []backend.Control {
 				continue
 			}
 			if all[i].Enforced {
-				all[i] = backend.Control{Name: all[i].Name, Why: why}
+				all[i] = backend.Control{Name: all[i].Name, Why: why, Fix: fix}
 			} else {
 				all[i].Why += "; " + why
 			}
 			found = found || all[i].Name == l.control
 		}
 		if !found {
-			all = append(all, backend.Control{Name: l.control, Why: why})
+			all = append(all, backend.Control{Name: l.control, Why: why, Fix: fix})
 		}
 	}
 	return all
