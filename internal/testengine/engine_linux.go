@@ -159,14 +159,21 @@ func remove(ctx context.Context, c *client.Client, id string) error {
 // engines calls it from its TestMain.
 func Main(m *testing.M) {
 	code := m.Run()
-	for _, o := range []*once{rootlessOnce, podmanOnce, dockerOnce} {
-		if o.engine == nil {
-			continue
-		}
-		if err := o.engine.stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "testengine:", err)
-			code = max(code, 1)
-		}
+	if err := Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "testengine:", err)
+		code = max(code, 1)
 	}
 	os.Exit(code)
+}
+
+// Stop stops the engines that tests started, once all tests have run. Main does it; a
+// TestMain that has more to end calls it itself.
+func Stop() error {
+	var all error
+	for _, o := range []*once{rootlessOnce, podmanOnce, dockerOnce} {
+		if o.engine != nil {
+			all = errors.Join(all, o.engine.stop())
+		}
+	}
+	return all
 }

@@ -32,6 +32,36 @@ func (e *Engine) Images(t testing.TB) func(language string) string {
 	}
 }
 
+// ImagesMark is the name of an image that [Engine.SaveImages] saves with the default
+// images, and that changes with what they are made from: who has it has all of them.
+func ImagesMark(ctx context.Context) (string, error) {
+	r, err := newRecipe(ctx)
+	if err != nil {
+		return "", err
+	}
+	return r.ready(), nil
+}
+
+// SaveImages writes the default images of all languages, which [Engine.Images] has made
+// sure of, as `docker save` does.
+func (e *Engine) SaveImages(ctx context.Context, w io.Writer) error {
+	mark, err := ImagesMark(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := client.New(client.WithHost(e.Host))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	saved, err := c.ImageSave(ctx, append(names(), mark))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, saved)
+	return errors.Join(err, saved.Close())
+}
+
 // Load puts the images of a `docker save` file, such as testimage.Save writes, into the
 // engine.
 func (e *Engine) Load(t testing.TB, path string) {
