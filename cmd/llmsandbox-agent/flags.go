@@ -22,13 +22,15 @@ type flags struct {
 	tokenFD  int    // --token-fd N
 	tokenEnv string // --token-env NAME
 
-	grace    int       // --grace SECONDS: end when nobody was connected so long; -1: not given
-	deadline time.Time // --deadline UNIXMILLIS: end at that time; zero: not given
-	uid, gid int       // --uid N, --gid N: what code runs as; -1: as the agent
-	workdir  string    // --workdir DIR: where commands start
-	seccomp  string    // --seccomp FILE: the filter of every process, an array of struct sock_filter
-	rlimits  []agentproto.Rlimit
-	seeds    []seed.Pair
+	grace int // --grace SECONDS: end when nobody was connected so long; -1: not given
+	// --first-grace SECONDS: wait so long for the first connection, if that is longer
+	firstGrace int
+	deadline   time.Time // --deadline UNIXMILLIS: end at that time; zero: not given
+	uid, gid   int       // --uid N, --gid N: what code runs as; -1: as the agent
+	workdir    string    // --workdir DIR: where commands start
+	seccomp    string    // --seccomp FILE: the filter of every process, an array of struct sock_filter
+	rlimits    []agentproto.Rlimit
+	seeds      []seed.Pair
 }
 
 // parseFlags reads the command line. --rlimit RESOURCE=VALUE, which holds for every
@@ -37,19 +39,20 @@ type flags struct {
 func parseFlags(args []string) (flags, error) {
 	f := flags{listenFD: -1, setupFD: -1, tokenFD: -1, grace: -1, uid: -1, gid: -1}
 	set := map[string]func(string) error{
-		"--listen":    text(&f.listen),
-		"--listen-fd": number(&f.listenFD),
-		"--setup-fd":  number(&f.setupFD),
-		"--token-fd":  number(&f.tokenFD),
-		"--token-env": text(&f.tokenEnv),
-		"--grace":     number(&f.grace),
-		"--deadline":  f.setDeadline,
-		"--uid":       number(&f.uid),
-		"--gid":       number(&f.gid),
-		"--workdir":   text(&f.workdir),
-		"--seccomp":   text(&f.seccomp),
-		"--rlimit":    f.addRlimit,
-		"--seed":      f.addSeed,
+		"--listen":      text(&f.listen),
+		"--listen-fd":   number(&f.listenFD),
+		"--setup-fd":    number(&f.setupFD),
+		"--token-fd":    number(&f.tokenFD),
+		"--token-env":   text(&f.tokenEnv),
+		"--grace":       number(&f.grace),
+		"--first-grace": number(&f.firstGrace),
+		"--deadline":    f.setDeadline,
+		"--uid":         number(&f.uid),
+		"--gid":         number(&f.gid),
+		"--workdir":     text(&f.workdir),
+		"--seccomp":     text(&f.seccomp),
+		"--rlimit":      f.addRlimit,
+		"--seed":        f.addSeed,
 	}
 	for len(args) > 0 {
 		name := args[0]
@@ -124,6 +127,8 @@ func (f *flags) check() error {
 		return errors.New("--token-fd and --token-env go with --listen")
 	case f.tokenFD >= 0 && f.tokenEnv != "":
 		return errors.New("give --token-fd or --token-env, not both")
+	case f.firstGrace > 0 && (f.grace < 0 || f.stdio):
+		return errors.New("--first-grace goes with --grace, and not with --stdio, whose stream is there first")
 	case abstract(f.listen) && !token:
 		return errors.New("--listen @NAME needs a token: no file system keeps others from connecting to it")
 	}

@@ -52,6 +52,8 @@ func TestParseFlagsRefuses(t *testing.T) {
 		{"--stdio --token-env T", "go with --listen"},
 		{"--listen /s --token-env T --token-fd 3", "not both"},
 		{"--listen @s", "needs a token"},
+		{"--listen /s --first-grace 9", "goes with --grace"},
+		{"--stdio --grace 1 --first-grace 9", "not with --stdio"},
 		{"--setup-fd 3", "go together"},
 	} {
 		_, err := parseFlags(strings.Fields(c.args))

@@ -8,6 +8,7 @@
 //	llmsandbox-agent --listen-fd N --setup-fd M     of the local backend
 //	llmsandbox-agent connect [--environment] ADDRESS
 //	                                                joins stdin and stdout to ADDRESS
+//	llmsandbox-agent usage                          what the container uses, as far as it is shown
 //	llmsandbox-agent install DIR [--layers]         copies itself to DIR/agent
 //	llmsandbox-agent unpack DIR                     unpacks a tar stream on stdin into DIR
 //	llmsandbox-agent version
@@ -55,6 +56,11 @@ func run(args []string) error {
 			return errors.New("usage: llmsandbox-agent connect [--environment] ADDRESS")
 		}
 		return connect(args[len(args)-1], environment)
+	case "usage":
+		if err := guest.Harden(); err != nil {
+			return err
+		}
+		return writeUsage(os.Stdout, cgroupDir)
 	case "install":
 		return install(args[1:])
 	case "unpack":

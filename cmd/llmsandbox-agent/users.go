@@ -20,14 +20,29 @@ type users struct {
 }
 
 // newUsers: without --grace an agent that listens waits for clients for ever, and
-// one that only has stdin and stdout ends with them.
+// one that only has stdin and stdout ends with them. The first client may take longer.
 func newUsers(f flags) *users {
 	u := &users{grace: time.Duration(max(f.grace, 0)) * time.Second, idle: make(chan struct{})}
 	u.never = f.grace < 0 && f.listen != ""
 	if !u.never && !f.stdio {
-		u.enter()()
+		u.wait(max(u.grace, time.Duration(f.firstGrace)*time.Second))
 	}
 	return u
+}
+
+// wait has the agent end after that time, unless somebody comes.
+func (u *users) wait(grace time.Duration) {
+	u.timer = time.AfterFunc(grace, func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		select {
+		case <-u.idle:
+		default:
+			if u.count == 0 {
+				close(u.idle)
+			}
+		}
+	})
 }
 
 // enter counts a connection until leave is called.
@@ -44,16 +59,6 @@ func (u *users) enter() (leave func()) {
 		if u.count--; u.count > 0 || u.never {
 			return
 		}
-		u.timer = time.AfterFunc(u.grace, func() {
-			u.mu.Lock()
-			defer u.mu.Unlock()
-			select {
-			case <-u.idle:
-			default:
-				if u.count == 0 {
-					close(u.idle)
-				}
-			}
-		})
+		u.wait(u.grace)
 	}
 }
