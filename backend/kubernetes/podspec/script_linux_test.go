@@ -36,7 +36,8 @@ func feed(t *testing.T, dir, class string, talk func(in io.Writer, out *bufio.Re
 	}
 	talk(in, bufio.NewReader(out))
 	in.Close()
-	return said.String(), cmd.Wait()
+	err = cmd.Wait()
+	return said.String(), err
 }
 
 // TestFeedScript has this machine's shell take the agent.
