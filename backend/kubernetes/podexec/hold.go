@@ -1,0 +1,51 @@
+package podexec
+
+import (
+	"context"
+	"net"
+	"sync"
+)
+
+// A hold closes the connection that is made for a request when the request's context
+// ends or it fails. A handshake over it would go on.
+type hold struct {
+	ctx context.Context
+
+	mu   sync.Mutex
+	conn *liveConn
+	stop func() bool
+}
+
+// dial has the connections that dial makes held.
+func (h *hold) dial(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		live := newLiveConn(c)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.conn = live
+		h.stop = context.AfterFunc(h.ctx, func() { _ = live.Close() })
+		return live, nil
+	}
+}
+
+// release lets go of the connection, which is closed if err is an error or the context
+// has ended.
+func (h *hold) release(err error) (*liveConn, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.conn == nil {
+		return nil, err
+	}
+	if !h.stop() {
+		err = context.Cause(h.ctx)
+	}
+	if err != nil {
+		_ = h.conn.Close()
+		return nil, err
+	}
+	return h.conn, nil
+}
