@@ -1,0 +1,269 @@
+package podwatch
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func TestFollowBeforeCreate(t *testing.T) {
+	c := newCluster(t)
+	p := follow(t, New(c, namespace, "app=sandbox"), "a")
+	c.create(pod(t, "no-secret-volume", "a", "1", 1))
+	if _, err := p.Wait(soon(t), func(p *corev1.Pod) (bool, error) { return p.Status.Phase == corev1.PodPending, nil }); err != nil {
+		t.Fatal(err)
+	}
+	c.update(pod(t, "running", "a", "1", 2))
+	wait(t, p)
+	if p.Ended() != "" || p.OOMKilled() || p.Trouble() != "" {
+		t.Errorf("%q, %t, %q", p.Ended(), p.OOMKilled(), p.Trouble())
+	}
+	c.update(pod(t, "oom", "a", "1", 3))
+	over(t, p)
+	if p.Ended() != "the container was killed for memory (OOMKilled)" || !p.OOMKilled() {
+		t.Errorf("%q, %t", p.Ended(), p.OOMKilled())
+	}
+}
+
+// TestWatchIsShared also shows that it ends with the last pod, and begins again.
+func TestWatchIsShared(t *testing.T) {
+	c := newCluster(t)
+	for _, name := range []string{"a", "b"} {
+		c.create(pod(t, "running", name, "1", 1))
+	}
+	w := New(c, namespace, "app=sandbox")
+	for round := 1; round <= 2; round++ {
+		a, b := follow(t, w, "a"), follow(t, w, "b")
+		wait(t, a)
+		wait(t, b)
+		wait(t, follow(t, w, "b")) // one that is known already
+		if c.asked("list", "pods") != round || c.asked("watch", "pods") > round || c.asked("list", "events") > 0 {
+			t.Errorf("%v", c.Actions())
+		}
+		a.Stop()
+		if w.pods == nil {
+			t.Error("the watch has ended with the first of them")
+		}
+		b.Stop()
+		b.Stop()
+		for p := range w.followers["b"] {
+			p.Stop()
+		}
+		if w.pods != nil || len(w.followers)+len(w.known) > 0 {
+			t.Error("the watch goes on")
+		}
+	}
+}
+
+func TestDeleted(t *testing.T) {
+	c := newCluster(t)
+	c.create(pod(t, "running", "a", "1", 1))
+	p := follow(t, New(c, namespace, "app=sandbox"), "a")
+	wait(t, p)
+	for c.asked("watch", "pods") == 0 { // a fake's watch brings only what comes after it
+		<-time.After(time.Millisecond)
+	}
+	c.remove("a")
+	over(t, p)
+	if p.Ended() != "the pod was deleted" {
+		t.Errorf("%q", p.Ended())
+	}
+	var failed *StartError
+	if _, err := p.Wait(soon(t), func(*corev1.Pod) (bool, error) { return false, nil }); !errors.As(err, &failed) || failed.Reason != "Ended" {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestSameName has pods that were deleted and made again under one name.
+func TestSameName(t *testing.T) {
+	first, second := pod(t, "running", "a", "1", 5), pod(t, "running", "a", "2", 9)
+	late := pod(t, "exits", "a", "1", 7)
+	old := pod(t, "running", "a", "1", 6)
+	old.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	for _, c := range []struct {
+		name string
+		do   func(*Pod)
+		want string
+		uid  string
+	}{
+		{"another one comes", func(p *Pod) { p.see(first); p.see(second) }, "another one has its name", "1"},
+		{"an old one goes", func(p *Pod) { p.see(old); p.gone(late); p.see(second) }, "", "2"},
+		{"words about an old one", func(p *Pod) { p.is(second); p.see(late); p.gone(late) }, "", "2"},
+		{"an older state", func(p *Pod) { p.is(second); p.see(pod(t, "exits", "a", "2", 8)) }, "", "2"},
+		{"a list that is older", func(p *Pod) { p.is(second); p.missing("8") }, "", "2"},
+		{"a list that is newer", func(p *Pod) { p.is(second); p.missing("9") }, "the pod was deleted", "2"},
+		{"a list before it is made", func(p *Pod) { p.missing("8"); p.see(second) }, "", "2"},
+		{"seen first, told then", func(p *Pod) { p.see(first); p.is(second) }, "", "2"},
+		{"an event about another one", func(p *Pod) { p.is(second); p.warn("1", &StartError{}) }, "", "2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := &Pod{watcher: New(nil, namespace, ""), changed: make(chan struct{}), done: make(chan struct{})}
+			c.do(p)
+			if !strings.Contains(p.end, c.want) || (p.end == "") != (c.want == "") || string(p.uid) != c.uid || p.warning != nil {
+				t.Errorf("ended %q, pod %s, %v; want %q", p.end, p.uid, p.warning, c.want)
+			}
+		})
+	}
+}
+
+func TestSingle(t *testing.T) {
+	c := newCluster(t)
+	first := pod(t, "running", "theirs", "1", 1)
+	first.Status.ContainerStatuses[0].Name = "main"
+	c.create(first)
+	p, err := Single(c, namespace, "theirs", "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop()
+	if _, err := p.Wait(soon(t), func(*corev1.Pod) (bool, error) { return true, nil }); err != nil {
+		t.Fatal(err)
+	}
+	again := first.DeepCopy()
+	again.ResourceVersion, again.Status.ContainerStatuses[0].RestartCount = "2", 1
+	for c.asked("watch", "pods") == 0 {
+		<-time.After(time.Millisecond)
+	}
+	c.update(again)
+	over(t, p)
+	if p.Ended() != "the container was started anew" {
+		t.Errorf("%q", p.Ended())
+	}
+}
+
+// TestWatchBreaks has API servers that end watches, have forgotten the version, and are
+// away for a while: what happened meanwhile is noticed.
+func TestWatchBreaks(t *testing.T) {
+	gone := apierrors.NewResourceExpired("too old resource version").ErrStatus
+	for _, c := range []struct {
+		name  string
+		event *watch.Event
+		fails int // how many requests after that
+	}{
+		{"watch ends", nil, 0},
+		{"version is too old", &watch.Event{Type: watch.Error, Object: &gone}, 0},
+		{"server is away", nil, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k, watches, fails := newCluster(t), make(chan *watch.FakeWatcher, 10), c.fails
+			broken := false
+			away := func(clienttesting.Action) (bool, runtime.Object, error) {
+				if broken && fails > 0 {
+					fails--
+					return true, nil, apierrors.NewServiceUnavailable("away")
+				}
+				return false, nil, nil
+			}
+			k.PrependReactor("list", "pods", away)
+			k.PrependWatchReactor("pods", func(a clienttesting.Action) (bool, watch.Interface, error) {
+				if handled, _, err := away(a); handled {
+					return true, nil, err
+				}
+				f := watch.NewFakeWithChanSize(10, false)
+				watches <- f
+				return true, f, nil
+			})
+			k.create(pod(t, "running", "a", "1", 1))
+			p := follow(t, New(k, namespace, ""), "a")
+			wait(t, p)
+			f := <-watches
+			k.remove("a") // which no watch tells
+			broken = true
+			if c.event != nil {
+				f.Action(c.event.Type, c.event.Object)
+			}
+			f.Stop()
+			if c.event == nil {
+				// The reflector watches on where it was: the next server has it.
+				n := <-watches
+				n.Delete(pod(t, "running", "a", "1", 2))
+			}
+			over(t, p)
+			if p.Ended() != "the pod was deleted" {
+				t.Errorf("%q", p.Ended())
+			}
+		})
+	}
+}
+
+func TestWaitFails(t *testing.T) {
+	t.Run("refused", func(t *testing.T) {
+		c := newCluster(t)
+		no := apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("no list for you"))
+		c.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, no })
+		p := follow(t, New(c, namespace, ""), "a")
+		if _, err := p.Wait(soon(t), runs); !apierrors.IsForbidden(err) {
+			t.Errorf("%v", err)
+		}
+		if !strings.Contains(p.Trouble(), "no list for you") {
+			t.Errorf("%q", p.Trouble())
+		}
+	})
+	t.Run("context", func(t *testing.T) {
+		c := newCluster(t)
+		c.create(pod(t, "no-secret-volume", "a", "1", 1))
+		p := follow(t, New(c, namespace, ""), "a")
+		if _, err := p.Wait(soon(t), func(*corev1.Pod) (bool, error) { return true, nil }); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if _, err := p.Wait(ctx, runs); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "ContainerCreating") {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("event", func(t *testing.T) {
+		c, r := newCluster(t), load(t, "no-handler")
+		c.create(r.Pod)
+		if _, err := c.CoreV1().Events(namespace).Create(t.Context(), r.Event, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w := New(c, namespace, "")
+		p := follow(t, w, "no-handler")
+		var failed *StartError
+		if _, err := p.Wait(soon(t), runs); !errors.As(err, &failed) || failed.Reason != "FailedCreatePodSandBox" {
+			t.Errorf("%v", err)
+		}
+		if w.events != nil {
+			t.Error("events are watched on")
+		}
+	})
+}
+
+func TestWaitForNode(t *testing.T) {
+	var failed *StartError
+	c := newCluster(t)
+	c.create(pod(t, "no-node", "a", "1", 1))
+	w := New(c, namespace, "")
+	p := follow(t, w, "a")
+	if _, err := p.Wait(soon(t), runs); !errors.As(err, &failed) || failed.Reason != "Unschedulable" {
+		t.Errorf("%v", err)
+	}
+	p.Stop()
+	w.WaitForNode = 30 * time.Millisecond
+	p = follow(t, w, "a")
+	begun := time.Now()
+	if _, err := p.Wait(soon(t), runs); !errors.As(err, &failed) || time.Since(begun) < w.WaitForNode {
+		t.Errorf("%v after %s", err, time.Since(begun))
+	}
+	p.Stop()
+	w.WaitForNode = time.Hour
+	p = follow(t, w, "a")
+	watched := c.asked("watch", "pods")
+	time.AfterFunc(20*time.Millisecond, func() {
+		for c.asked("watch", "pods") == watched {
+			<-time.After(time.Millisecond)
+		}
+		c.update(pod(t, "running", "a", "1", 2))
+	})
+	wait(t, p)
+}
