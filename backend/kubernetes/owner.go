@@ -1,0 +1,129 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typed "k8s.io/client-go/kubernetes/typed/batch/v1"
+
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
+)
+
+// An owner is what a Backend's pods belong to: a Job that never makes a pod. Its deadline
+// is pushed forward as long as there are pods. When nobody does that any more, the Job
+// fails, the cluster deletes it at once, and its pods with it.
+type owner struct {
+	jobs typed.JobInterface
+	id   string
+	ttl  time.Duration
+
+	lock  lock // of the fields below
+	users int
+	ref   *metav1.OwnerReference // nil: there is no Job
+	stop  context.CancelFunc     // of the heartbeat
+	beats sync.WaitGroup
+}
+
+func newOwner(c *access.Cluster, id string, ttl time.Duration) *owner {
+	return &owner{jobs: c.Client.BatchV1().Jobs(c.Namespace), id: id, ttl: ttl, lock: newLock()}
+}
+
+// enter counts a pod, and returns what is to own it: nil where the cluster does not let us
+// have a Job.
+func (o *owner) enter(ctx context.Context) (*metav1.OwnerReference, error) {
+	if err := o.lock.take(ctx); err != nil {
+		return nil, err
+	}
+	defer o.lock.give()
+	if o.ref == nil {
+		if err := o.start(ctx); err != nil {
+			return nil, err
+		}
+	}
+	o.users++
+	return o.ref, nil
+}
+
+// start makes the Job. Like a pod's, its making is seen to the end.
+func (o *owner) start(ctx context.Context) error {
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
+	defer cancel()
+	began := time.Now()
+	job, err := o.jobs.Create(call, ownerJob(o.id, seconds(o.ttl)), metav1.CreateOptions{})
+	if apierrors.IsForbidden(err) { // by a role, or by a quota
+		return nil
+	}
+	if err != nil {
+		err = access.Explain("make the Job that owns the sandboxes", err)
+		if inDoubt(err) { // it would end by itself
+			err = errors.Join(err, o.remove(context.WithoutCancel(ctx), nil))
+		}
+		return err
+	}
+	no := false
+	o.ref = &metav1.OwnerReference{
+		APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job", Name: job.Name, UID: job.UID,
+		Controller: &no, BlockOwnerDeletion: &no,
+	}
+	beating, stop := context.WithCancel(context.Background())
+	o.stop = stop
+	o.beats.Go(func() { o.beat(beating, o.ref, began) })
+	return nil
+}
+
+// leave is enter's reverse, after the pod is gone. With the last pod the Job goes.
+func (o *owner) leave(ctx context.Context) error {
+	// Held by others only for requests that have a bound.
+	if err := o.lock.take(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	defer o.lock.give()
+	o.users--
+	if o.users > 0 || o.ref == nil {
+		return nil
+	}
+	ref := o.ref
+	o.halt()
+	return o.remove(ctx, ref)
+}
+
+// halt ends the heartbeat.
+func (o *owner) halt() {
+	o.stop()
+	o.beats.Wait()
+	o.ref, o.stop = nil, nil
+}
+
+// forget gives up a Job that is gone: pods that are made later get another one.
+func (o *owner) forget(ctx context.Context, ref *metav1.OwnerReference) {
+	if o.lock.take(ctx) != nil {
+		return // who ends the heartbeat has it
+	}
+	defer o.lock.give()
+	if o.ref == ref {
+		o.stop()
+		o.ref, o.stop = nil, nil
+	}
+}
+
+// remove deletes the Job; any that has the name when ref is nil.
+func (o *owner) remove(ctx context.Context, ref *metav1.OwnerReference) error {
+	background := metav1.DeletePropagationBackground
+	d := metav1.DeleteOptions{PropagationPolicy: &background}
+	if ref != nil {
+		d.Preconditions = &metav1.Preconditions{UID: &ref.UID}
+	}
+	err := persist(ctx, deletePatience, func() error { return o.jobs.Delete(ctx, ownerName(o.id), d) })
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return access.Explain("delete the Job "+ownerName(o.id), err)
+}
+
+func ownerName(id string) string { return fmt.Sprintf("llmsandbox-owner-%s", id) }

@@ -1,0 +1,77 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	typed "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
+)
+
+// Pauses between tries to reach an API server that is away, such as for an update.
+const (
+	firstPause = 50 * time.Millisecond
+	maxPause   = time.Second
+)
+
+// deletePatience is how long an API server that is away is waited for to delete something.
+const deletePatience = 15 * time.Second
+
+// persist calls do again as long as the API server is away, for at most that long.
+func persist(ctx context.Context, patience time.Duration, do func() error) error {
+	end := time.Now().Add(patience)
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		err := do()
+		if !away(err) || ctx.Err() != nil || time.Now().Add(pause).After(end) {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
+}
+
+// away tells whether an API server, or what it needs to reach a pod, could not be reached
+// or was too busy: trying again may help.
+func away(err error) bool {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return false
+	}
+	var timeout net.Error
+	switch {
+	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err), utilnet.IsProbableEOF(err),
+		errors.As(err, &timeout) && timeout.Timeout(),
+		apierrors.IsServiceUnavailable(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err):
+		return true
+	}
+	// The API server is there, and does not reach the node, or stops just now.
+	return strings.Contains(err.Error(), "error dialing backend") || strings.Contains(err.Error(), "apiserver is shutting down")
+}
+
+// deletePod deletes a pod at once, if it still is the one that is meant: uid may be empty
+// for any. A pod that is gone already is no error.
+func deletePod(ctx context.Context, pods typed.PodInterface, name string, uid types.UID) error {
+	now := int64(0)
+	o := metav1.DeleteOptions{GracePeriodSeconds: &now}
+	if uid != "" {
+		o.Preconditions = &metav1.Preconditions{UID: &uid}
+	}
+	err := persist(ctx, deletePatience, func() error { return pods.Delete(ctx, name, o) })
+	// Conflict: another pod has the name by now.
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return access.Explain("delete the pod "+name, err)
+}
