@@ -1,0 +1,42 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podwatch"
+)
+
+// Attach finds a sandbox that this or another process made, on whatever machine.
+func (b *Backend) Attach(ctx context.Context, id string) (backend.Machine, error) {
+	found, err := b.pods(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, pod := range found {
+		if !lives(&pod) {
+			continue
+		}
+		m := &attached{session: newSession(b, backend.Guest{}), uid: pod.UID}
+		m.target = podexec.Target{Namespace: pod.Namespace, Pod: pod.Name, Container: podspec.Container}
+		if err := m.describe(&pod); err != nil {
+			return nil, fmt.Errorf("sandbox %s is not as this program makes them: %w", id, err)
+		}
+		// Its owner may be another: then it is not among those that are watched.
+		watch := podwatch.New(b.cluster.Client, b.cluster.Namespace, podspec.LabelSandbox+"="+id)
+		if m.pod, err = watch.Follow(pod.Name); err != nil {
+			return nil, err
+		}
+		m.pod.Is(&pod)
+		m.watch()
+		if err := m.enter(ctx); err != nil {
+			return nil, errors.Join(err, m.Close())
+		}
+		return m, nil
+	}
+	return nil, fmt.Errorf("sandbox %s: %w", id, backend.ErrNotFound)
+}

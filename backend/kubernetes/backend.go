@@ -1,0 +1,101 @@
+package kubernetes
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/isolation"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podwatch"
+)
+
+// Name is the backend's name.
+const Name = "kubernetes"
+
+// A Backend makes sandboxes in one namespace of one cluster. It is safe for concurrent use.
+type Backend struct {
+	options Options
+	cluster *access.Cluster
+	exec    *podexec.Dialer
+	source  PodSource
+	owner   *owner
+	watch   *podwatch.Watcher // of the pods of this owner
+
+	isolating lock // of what follows
+	isolated  bool // the policy is there
+}
+
+var (
+	_ backend.Backend       = (*Backend)(nil)
+	_ backend.LibraryKeeper = (*Backend)(nil)
+)
+
+// New returns a backend. Nothing is asked of the cluster yet. It fails with
+// backend.ErrInvalid for options that make no sense or exclude each other, and with
+// backend.ErrUnsupported where there is no cluster.
+func New(o Options) (*Backend, error) {
+	o, err := o.resolve()
+	if err != nil {
+		return nil, err
+	}
+	c := o.Cluster
+	if c == nil {
+		if c, err = access.Find(o.Options); err != nil {
+			return nil, err
+		}
+	}
+	dialer, err := podexec.New(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	b := &Backend{
+		options: o, cluster: c, exec: dialer, source: o.Source, isolating: newLock(),
+		owner: newOwner(c, strings.ToLower(rand.Text()), o.TTL),
+	}
+	if b.source == nil {
+		b.source = creator{c.Client.CoreV1().Pods(c.Namespace)}
+	}
+	b.watch = podwatch.New(c.Client, c.Namespace, podspec.LabelOwner+"="+b.owner.id)
+	b.watch.WaitForNode = o.WaitForNode
+	return b, nil
+}
+
+// Name is "kubernetes".
+func (b *Backend) Name() string { return Name }
+
+// Cluster is the cluster that is used.
+func (b *Backend) Cluster() *access.Cluster { return b.cluster }
+
+// Close closes the connections to the cluster that are idle. Sandboxes live on.
+func (b *Backend) Close() error {
+	// All clients of one configuration share its connections.
+	client, err := rest.HTTPClientFor(b.cluster.Config)
+	if err != nil {
+		return fmt.Errorf("close the connections to the cluster: %w", err)
+	}
+	utilnet.CloseIdleConnectionsFor(client.Transport)
+	return nil
+}
+
+// isolate makes sure that the namespace has the policy that cuts sandboxes off. It is
+// looked at once by each Backend.
+func (b *Backend) isolate(ctx context.Context) error {
+	if err := b.isolating.take(ctx); err != nil {
+		return err
+	}
+	defer b.isolating.give()
+	if b.isolated {
+		return nil
+	}
+	err := isolation.Ensure(ctx, b.cluster.Client.NetworkingV1(), b.cluster.Namespace)
+	b.isolated = err == nil
+	return err
+}

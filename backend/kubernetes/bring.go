@@ -1,0 +1,112 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
+	"github.com/llmsandbox/llmsandbox/internal/agentbin"
+	"github.com/llmsandbox/llmsandbox/internal/seccomp"
+)
+
+// bringPlaces are where an agent is put in a container that is not ours, in order.
+var bringPlaces = []string{"/tmp", "/var/tmp", "/run", "/dev/shm"}
+
+// maxWords bounds what is read of a program that says little, in bytes.
+const maxWords = 4 << 10
+
+// bringAgent puts the agent into a running container, unless it is there, and returns its
+// path. Nothing else in the container changes.
+func (b *Backend) bringAgent(ctx context.Context, t podexec.Target) (string, error) {
+	arch, err := b.machineOf(ctx, t)
+	if err != nil {
+		return "", err
+	}
+	key, err := agentbin.Key(arch)
+	if err != nil {
+		return "", err
+	}
+	var failures []error
+	for _, place := range bringPlaces {
+		dir := path.Join(place, ".llmsandbox-"+key)
+		agent := path.Join(dir, "agent")
+		if b.execs(ctx, t, agent) == nil {
+			return agent, nil
+		}
+		err := b.pipeAgent(ctx, t, dir, arch)
+		if err == nil {
+			err = b.execs(ctx, t, agent)
+		}
+		if err == nil {
+			return agent, nil
+		}
+		failures = append(failures, fmt.Errorf("%s: %w", place, err))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return "", fmt.Errorf("bring the guest agent into %s: %w: there is no folder that can be written and run from: give it an emptyDir at /tmp: %w",
+		t, backend.ErrUnsupported, errors.Join(failures...))
+}
+
+// machineOf is the architecture of a container's node.
+func (b *Backend) machineOf(ctx context.Context, t podexec.Target) (string, error) {
+	out, err := b.exec.Run(ctx, t, nil, maxWords, "uname", "-m")
+	if errors.Is(err, podexec.ErrNoProgram) {
+		return "", fmt.Errorf("bring the guest agent into %s: %w: its image needs uname and sh: %w", t, backend.ErrUnsupported, err)
+	}
+	if err != nil {
+		return "", access.Explain("ask for the container's architecture", err)
+	}
+	arch, ok := machines[strings.TrimSpace(string(out))]
+	if !ok {
+		return "", fmt.Errorf("%s: %w: there is no guest agent for architecture %.60q", t, backend.ErrUnsupported, out)
+	}
+	return arch, nil
+}
+
+// execs tells whether the agent at that path can be started.
+func (b *Backend) execs(ctx context.Context, t podexec.Target, agent string) error {
+	_, err := b.exec.Run(ctx, t, nil, maxWords, agent, "version")
+	return err
+}
+
+// takeScript takes a file from stdin, which is renamed when whole, so that a half of it is
+// never taken for it.
+const takeScript = `set -e; umask 022; mkdir -p "$1"; cat >"$1/$2.$$"; [ "$(wc -c <"$1/$2.$$")" -eq "$4" ]; chmod "$3" "$1/$2.$$"; mv "$1/$2.$$" "$1/$2"`
+
+// pipeAgent has the container's own shell write the agent, into whatever is mounted there.
+func (b *Backend) pipeAgent(ctx context.Context, t podexec.Target, dir, arch string) error {
+	filter, err := seccomp.Filter(arch)
+	if err != nil {
+		return err
+	}
+	size, err := agentbin.Size(arch)
+	if err != nil {
+		return err
+	}
+	agent, err := agentbin.Open(arch)
+	if err != nil {
+		return err
+	}
+	defer agent.Close()
+	for _, f := range []struct {
+		name, mode string
+		size       int64
+		from       io.Reader
+	}{
+		{"seccomp", "444", int64(len(filter)), strings.NewReader(string(filter))},
+		{"agent", "111", size, agent},
+	} {
+		if _, err := b.exec.Run(ctx, t, f.from, maxWords, "/bin/sh", "-c", takeScript, "sh", dir, f.name, f.mode, fmt.Sprint(f.size)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

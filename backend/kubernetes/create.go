@@ -1,0 +1,147 @@
+package kubernetes
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
+)
+
+// Where things are inside.
+const (
+	workdir   = podspec.Workdir
+	tempDir   = podspec.TempDir
+	agentFile = podspec.AgentFile
+	envToken  = podspec.EnvToken
+)
+
+// ownerGrace is how long an agent waits for its owner, whose stream was lost, to come back.
+const ownerGrace = 10 * time.Second
+
+// Create makes a pod with the agent as its main process, or brings the agent into
+// Options.Pod.
+func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machine, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, b.options.StartTimeout,
+		fmt.Errorf("the sandbox has not started within %v, see Options.StartTimeout: %w", b.options.StartTimeout, context.DeadlineExceeded))
+	defer cancel()
+	if b.options.Pod != "" {
+		return b.enter(ctx, spec)
+	}
+	unhold, err := b.holdLayers(spec.Layers)
+	if err != nil {
+		return nil, err
+	}
+	pod, err := b.prepare(ctx, spec)
+	if err != nil {
+		return nil, errors.Join(err, unhold())
+	}
+	m := &machine{session: newSession(b, backend.Guest{}), unhold: unhold}
+	if err := m.start(ctx, spec, pod); err != nil {
+		// Also when the context has ended: nothing is left behind.
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// prepare decides on the pod, and makes sure of what it needs: the policy that cuts it off,
+// and an owner, which is to be left.
+func (b *Backend) prepare(ctx context.Context, spec backend.Spec) (*corev1.Pod, error) {
+	pod, err := b.plan(spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.isolate(ctx); err != nil {
+		return nil, err
+	}
+	ref, err := b.owner.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if ref != nil {
+		pod.OwnerReferences = []metav1.OwnerReference{*ref}
+	}
+	return pod, nil
+}
+
+// plan decides what the pod is, without asking anybody.
+func (b *Backend) plan(spec backend.Spec) (*corev1.Pod, error) {
+	o := b.options
+	image, err := o.image(spec)
+	if err != nil {
+		return nil, err
+	}
+	annotations, err := encode(backend.Info{
+		ID: spec.ID, Backend: Name, Image: image, Language: spec.Language, Created: time.Now(),
+		Deadline: spec.Deadline, Labels: spec.Labels, Limits: spec.Limits, Owner: ownerWords(),
+	}, asked(spec, image))
+	if err != nil {
+		return nil, err
+	}
+	size, err := layersSize(spec.Layers)
+	if err != nil {
+		return nil, err
+	}
+	pod, err := podspec.Build(podspec.Request{
+		Spec: spec, Image: image, PullPolicy: o.PullPolicy, PullSecrets: o.PullSecrets, AgentImage: o.AgentImage,
+		Args: serveArgs(spec, o.TTL), Token: newToken(), Owner: b.owner.id, Annotations: annotations,
+		RuntimeClass: o.RuntimeClass, ServiceAccount: o.ServiceAccount, NodeSelector: o.NodeSelector,
+		UID: podspec.NewUID(), LayerBytes: size, Template: o.Template,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return pod, checkLimits(spec, podspec.Controls(pod, spec.Limits, o.NetworkPolicyEnforced))
+}
+
+// checkLimits fails when a limit that was asked for would not be held to.
+func checkLimits(spec backend.Spec, c backend.Capabilities) error {
+	for _, l := range c.Controls {
+		if !l.Enforced && slices.Contains(spec.Limits.Required, l.Name) && !spec.BestEffort {
+			return fmt.Errorf("%s: %w: %s: %s, or ask for best effort", l.Name, backend.ErrNotEnforced, l.Why, l.Fix)
+		}
+	}
+	return nil
+}
+
+// socketName is the abstract socket that an agent listens on: it needs no file system, and
+// nobody can unlink it.
+func socketName(id string) string { return "@llmsandbox-" + id }
+
+// serveArgs are the arguments of an agent that is the main process, after "serve". On a
+// busy node its first stream takes its time.
+func serveArgs(spec backend.Spec, ttl time.Duration) []string {
+	args := []string{
+		"--listen", socketName(spec.ID), "--token-env", envToken,
+		"--grace", strconv.Itoa(int(ownerGrace.Seconds())), "--first-grace", strconv.FormatInt(seconds(ttl), 10),
+		"--workdir", workdir, "--seccomp", podspec.Filter,
+	}
+	if !spec.Deadline.IsZero() {
+		args = append(args, "--deadline", strconv.FormatInt(spec.Deadline.UnixMilli(), 10))
+	}
+	for i, l := range spec.Layers {
+		if l.Writable {
+			args = append(args, "--seed", podspec.LayerPath(i)+"="+l.Target)
+		}
+	}
+	if spec.Limits.PIDs > 0 {
+		// There is no such limit of a pod. The user is this sandbox's alone.
+		args = append(args, "--rlimit", "nproc="+strconv.FormatInt(spec.Limits.PIDs, 10))
+	}
+	return args
+}
+
+func newToken() string {
+	var b [24]byte
+	rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}

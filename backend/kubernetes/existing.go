@@ -1,0 +1,125 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+)
+
+// enter brings the agent into Options.Pod and starts it there, beside what runs in it. The
+// pod is never deleted, and its containers are never stopped.
+func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine, error) {
+	if spec.Image != "" {
+		return nil, fmt.Errorf("image %s: %w: an existing pod has its image already", spec.Image, backend.ErrInvalid)
+	}
+	if len(spec.Limits.Required) > 0 && !spec.BestEffort {
+		return nil, fmt.Errorf("%s: %w: the limits of an existing pod are its own: leave it out, or ask for best effort", spec.Limits.Required[0], backend.ErrNotEnforced)
+	}
+	pod, container, err := b.existing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	target := podexec.Target{Namespace: pod.Namespace, Pod: pod.Name, Container: container}
+	agent, err := b.bringAgent(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	place := path.Dir(path.Dir(agent))
+	guest := asked(spec, imageOf(pod, container))
+	guest.Workdir = path.Join(place, "sandbox-"+spec.ID)
+	guest.TempDir = path.Join(guest.Workdir, ".tmp")
+	m := &entered{session: newSession(b, guest)}
+	m.target, m.door = target, door{agent: agent, socket: socketName(spec.ID), token: newToken()}
+	m.capabilities = podspec.ExistingControls(pod, container)
+	m.info = backend.Info{
+		ID: spec.ID, Backend: Name, Image: guest.Image, Language: spec.Language, Created: time.Now(),
+		Deadline: spec.Deadline, Labels: spec.Labels, Owner: ownerWords(),
+	}
+	if err := m.begin(ctx, pod, spec); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// existing finds Options.Pod and the container of it that is meant.
+func (b *Backend) existing(ctx context.Context) (*corev1.Pod, string, error) {
+	name := b.options.Pod
+	pod, err := b.cluster.Client.CoreV1().Pods(b.cluster.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, "", fmt.Errorf("pod %s: %w: there is none of that name in namespace %s", name, backend.ErrNotFound, b.cluster.Namespace)
+	}
+	if err != nil {
+		return nil, "", access.Explain("look at the pod "+name, err)
+	}
+	container, err := podspec.Existing(pod, b.options.Container)
+	return pod, container, err
+}
+
+func (b *Backend) existingCapabilities(ctx context.Context) (backend.Capabilities, error) {
+	pod, container, err := b.existing(ctx)
+	if err != nil {
+		return backend.Capabilities{}, err
+	}
+	return podspec.ExistingControls(pod, container), nil
+}
+
+func imageOf(pod *corev1.Pod, container string) string {
+	for _, c := range pod.Spec.Containers {
+		if c.Name == container {
+			return c.Image
+		}
+	}
+	return ""
+}
+
+// entered is a sandbox in a container that is not ours.
+type entered struct {
+	session
+	serving  bool // there is an agent to end
+	watching sync.WaitGroup
+}
+
+// leaveTimeout bounds the end of an agent in a container that is not ours.
+const leaveTimeout = 20 * time.Second
+
+// Close is Destroy.
+func (m *entered) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	return m.Destroy(ctx)
+}
+
+// Destroy ends the agent with all that was started through it, and removes the working
+// folder. The container stays as it is.
+func (m *entered) Destroy(ctx context.Context) error {
+	defer m.leave()
+	if m.isOver() || !m.serving {
+		return nil
+	}
+	return m.withAgent(ctx, func(a *agentclient.Client) error {
+		err := a.Remove(ctx, m.guest.Workdir, agentclient.RemoveOptions{Recursive: true, Missing: true})
+		if err := errors.Join(err, a.Shutdown(ctx)); err != nil {
+			return err
+		}
+		// The way to it ends when it has.
+		select {
+		case <-a.Done():
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("the agent in the container does not end: %w", context.Cause(ctx))
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package kubernetes
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
+)
+
+// GC deletes the pods that have ended, those whose deadline has passed and those whose
+// owner is gone, and, on this machine, layers that were not used for long. The cluster does
+// most of that by itself. What is in use is left alone.
+func (b *Backend) GC(ctx context.Context) ([]backend.Leftover, error) {
+	found, err := b.collectPods(ctx)
+	if err != nil {
+		return found, err
+	}
+	layers, err := b.collectLayers(ctx)
+	return append(found, layers...), err
+}
+
+func (b *Backend) collectPods(ctx context.Context) ([]backend.Leftover, error) {
+	// Before the owners, which are made before their pods.
+	pods, err := b.pods(ctx, "")
+	if err != nil || len(pods) == 0 {
+		return nil, err
+	}
+	owners, err := b.owners(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []backend.Leftover
+	for _, pod := range pods {
+		if pod.DeletionTimestamp != nil || !abandoned(&pod, owners) {
+			continue
+		}
+		l := backend.Leftover{Kind: "pod", Name: pod.Name, Removed: true}
+		if err := deletePod(ctx, b.cluster.Client.CoreV1().Pods(pod.Namespace), pod.Name, pod.UID); err != nil {
+			l.Removed, l.Error = false, err.Error()
+		}
+		found = append(found, l)
+	}
+	return found, nil
+}
+
+// owners are the Jobs that there are; nil where the cluster does not tell us: then there
+// are none of ours.
+func (b *Backend) owners(ctx context.Context) (map[types.UID]bool, error) {
+	list, err := b.cluster.Client.BatchV1().Jobs(b.cluster.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: podspec.LabelManagedBy + "=" + podspec.ManagedBy + "," + podspec.LabelRole + "=" + roleOwner,
+	})
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, access.Explain("list the Jobs that own sandboxes", err)
+	}
+	there := map[types.UID]bool{}
+	for _, job := range list.Items {
+		there[job.UID] = job.DeletionTimestamp == nil
+	}
+	return there, nil
+}
+
+// abandoned tells whether nobody can want a pod any more.
+func abandoned(pod *corev1.Pod, owners map[types.UID]bool) bool {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return true
+	}
+	info, err := decodeInfo(pod)
+	if err == nil && !info.Deadline.IsZero() && time.Now().After(info.Deadline) {
+		return true
+	}
+	for _, o := range pod.OwnerReferences {
+		if o.Kind == "Job" && owners != nil && !owners[o.UID] {
+			return true
+		}
+	}
+	return false
+}

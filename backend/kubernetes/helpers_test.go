@@ -1,0 +1,39 @@
+package kubernetes
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
+)
+
+const testNamespace = "sandboxes"
+
+// testBackend is a backend of a cluster that is not there, with these objects in it.
+func testBackend(t *testing.T, o Options, objects ...runtime.Object) (*Backend, *fake.Clientset) {
+	t.Helper()
+	client := fake.NewClientset(objects...)
+	o.Cluster = &access.Cluster{
+		Config: &rest.Config{Host: "https://192.0.2.1"}, Client: client, Namespace: testNamespace,
+	}
+	if o.CacheDir == "" {
+		o.CacheDir = t.TempDir()
+	}
+	b, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, client
+}
+
+// verbs are the requests that a cluster got, as "verb resource".
+func verbs(c *fake.Clientset) []string {
+	var all []string
+	for _, a := range c.Actions() {
+		all = append(all, a.GetVerb()+" "+a.GetResource().Resource)
+	}
+	return all
+}

@@ -1,0 +1,110 @@
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
+)
+
+const (
+	// DefaultTTL is how long a sandbox lives at most when its owner has died.
+	DefaultTTL = 3 * time.Minute
+	// DefaultStartTimeout bounds the start of a pod; it is mostly for pulling its image.
+	DefaultStartTimeout = 10 * time.Minute
+
+	// minTTL leaves a heartbeat the time to be late.
+	minTTL = 6 * time.Second
+)
+
+// Options say which cluster is used and how its sandboxes are made. The zero value uses
+// the cluster that kubectl would use, with safe defaults.
+type Options struct {
+	access.Options
+	// Cluster is used in place of what access.Options say.
+	Cluster *access.Cluster
+
+	// Images is the image of a language, by its name, in place of the default one.
+	Images map[string]string
+	// PullPolicy says when nodes pull images; empty is the cluster's default for the tag.
+	PullPolicy corev1.PullPolicy
+	// PullSecrets are the names of secrets with the credentials of registries.
+	PullSecrets []string
+	// AgentImage is the image that brings the guest agent. Where it is empty the agent is
+	// sent into each pod, through an init container of the sandbox's own image, which then
+	// must have sh, dd, uname and chmod.
+	AgentImage string
+
+	// RuntimeClass is the container runtime, such as "gvisor".
+	RuntimeClass string
+	// ServiceAccount is who the pod is for the cluster. It gets no token.
+	ServiceAccount string
+	// NodeSelector are labels that a node must have.
+	NodeSelector map[string]string
+	// Template is laid over the safe pod by strategic merge. It is not changed.
+	Template *corev1.PodTemplateSpec
+
+	// Pod is the name of an existing pod to work in, and Container that of a container of
+	// it, which may be left out where there is one. They are never deleted. The limits and
+	// the isolation are their own.
+	Pod, Container string
+
+	// NetworkPolicyEnforced says that the cluster is known to enforce NetworkPolicies. Only
+	// then Capabilities call the network closed.
+	NetworkPolicyEnforced bool
+
+	// WaitForNode is how long a pod that fits on no node is waited for, such as for an
+	// autoscaler; 0 gives up at once.
+	WaitForNode time.Duration
+	// StartTimeout bounds the start of a sandbox; 0 means DefaultStartTimeout.
+	StartTimeout time.Duration
+	// TTL is how long sandboxes outlive an owner that has died, at most; 0 means
+	// DefaultTTL. An agent that nobody is connected to ends much earlier.
+	TTL time.Duration
+
+	// Source is where pods come from; nil creates each.
+	Source PodSource
+	// CacheDir is where layers of libraries and prepared caches are kept; empty is the
+	// user's cache folder.
+	CacheDir string
+}
+
+// resolve fills in defaults, and refuses what makes no sense.
+func (o Options) resolve() (Options, error) {
+	if o.TTL == 0 {
+		o.TTL = DefaultTTL
+	}
+	if o.StartTimeout == 0 {
+		o.StartTimeout = DefaultStartTimeout
+	}
+	switch {
+	case o.TTL < minTTL:
+		return o, fmt.Errorf("%w: a TTL of %v is too short for a heartbeat: use at least %v", backend.ErrInvalid, o.TTL, minTTL)
+	case o.StartTimeout < 0 || o.WaitForNode < 0:
+		return o, fmt.Errorf("%w: a time to wait cannot be negative", backend.ErrInvalid)
+	case o.Container != "" && o.Pod == "":
+		return o, fmt.Errorf("%w: container %q of which pod? Name the pod, too", backend.ErrInvalid, o.Container)
+	case o.Pod != "" && o.setsPod():
+		return o, fmt.Errorf("%w: options of a pod that is made cannot be used with the existing pod %s: leave one out", backend.ErrInvalid, o.Pod)
+	}
+	if o.Template != nil {
+		if err := podspec.Validate(o.Template); err != nil {
+			return o, fmt.Errorf("pod template: %w", err)
+		}
+	}
+	return o, nil
+}
+
+// setsPod tells whether an option says how a pod is made.
+func (o Options) setsPod() bool {
+	return o.Template != nil || o.AgentImage != "" || o.RuntimeClass != "" || o.ServiceAccount != "" || o.PullPolicy != "" ||
+		len(o.NodeSelector) > 0 || len(o.PullSecrets) > 0 || len(o.Images) > 0 || o.Source != nil || o.WaitForNode != 0
+}
+
+// errEnded is the cause of the end of what waits for a sandbox that is given up.
+var errEnded = errors.New("the sandbox has ended")

@@ -1,0 +1,59 @@
+package kubernetes
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+func TestOptionsThatMakeNoSense(t *testing.T) {
+	for name, o := range map[string]Options{
+		"short TTL":              {TTL: time.Second},
+		"negative TTL":           {TTL: -time.Hour},
+		"negative timeout":       {StartTimeout: -1},
+		"negative wait":          {WaitForNode: -1},
+		"container of no pod":    {Container: "c"},
+		"pod and template":       {Pod: "p", Template: &corev1.PodTemplateSpec{}},
+		"pod and runtime":        {Pod: "p", RuntimeClass: "gvisor"},
+		"pod and images":         {Pod: "p", Images: map[string]string{"python": "x"}},
+		"pod and node selector":  {Pod: "p", NodeSelector: map[string]string{"a": "b"}},
+		"template that takes it": {Template: &corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}}},
+	} {
+		if _, err := New(o); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("%s: %v, want ErrInvalid", name, err)
+		}
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	b, client := testBackend(t, Options{})
+	if b.options.TTL != DefaultTTL || b.options.StartTimeout != DefaultStartTimeout || b.Name() != "kubernetes" {
+		t.Errorf("options %+v", b.options)
+	}
+	if got := verbs(client); len(got) > 0 {
+		t.Errorf("New asks the cluster: %q", got)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What was asked for and would not be held to is refused before anything is made.
+func TestRequiredLimits(t *testing.T) {
+	b, client := testBackend(t, Options{RuntimeClass: "gvisor"})
+	spec := backend.Spec{ID: "a", Language: "python", Limits: backend.Limits{PIDs: 100, Required: []string{"pids"}}}
+	if _, err := b.Create(t.Context(), spec); !errors.Is(err, backend.ErrNotEnforced) {
+		t.Errorf("error %v, want ErrNotEnforced", err)
+	}
+	if got := verbs(client); len(got) > 0 {
+		t.Errorf("requests %q, want none", got)
+	}
+	spec.BestEffort = true
+	if _, err := b.plan(spec); err != nil {
+		t.Errorf("best effort: %v", err)
+	}
+}

@@ -1,0 +1,174 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
+)
+
+func testOwner(c *fake.Clientset, ttl time.Duration) *owner {
+	return newOwner(&access.Cluster{Client: c, Namespace: testNamespace}, "me", ttl)
+}
+
+func jobs(t *testing.T, c *fake.Clientset) []batchv1.Job {
+	t.Helper()
+	list, err := c.BatchV1().Jobs(testNamespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// One Job owns all pods, is there before the first and goes after the last.
+func TestOwnerIsOneJob(t *testing.T) {
+	c := fake.NewClientset()
+	o := testOwner(c, time.Hour)
+	const pods = 20
+	var all sync.WaitGroup
+	for range pods {
+		all.Go(func() {
+			if ref, err := o.enter(t.Context()); err != nil || ref == nil || ref.Name != "llmsandbox-owner-me" || *ref.Controller || *ref.BlockOwnerDeletion {
+				t.Errorf("owner %+v, error %v", ref, err)
+			}
+		})
+	}
+	all.Wait()
+	made := jobs(t, c)
+	if len(made) != 1 {
+		t.Fatalf("%d Jobs, want one", len(made))
+	}
+	spec := made[0].Spec
+	if *spec.Parallelism != 0 || *spec.ActiveDeadlineSeconds != 3600 || *spec.TTLSecondsAfterFinished != 0 {
+		t.Errorf("the Job is %+v: it must make no pod, end by itself and go at once", spec)
+	}
+	for i := range pods {
+		if len(jobs(t, c)) != 1 {
+			t.Fatalf("the Job is gone after %d of %d pods", i, pods)
+		}
+		if err := o.leave(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := jobs(t, c); len(left) != 0 {
+		t.Errorf("left: %+v", left)
+	}
+}
+
+// The heartbeat pushes the deadline on, by more than the time that has passed.
+func TestHeartbeat(t *testing.T) {
+	c := fake.NewClientset()
+	deadlines := make(chan int64)
+	c.PrependReactor("patch", "jobs", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		var patch struct{ Spec batchv1.JobSpec }
+		if err := json.Unmarshal(a.(clienttesting.PatchAction).GetPatch(), &patch); err != nil {
+			t.Error(err)
+		}
+		deadlines <- *patch.Spec.ActiveDeadlineSeconds
+		return true, &batchv1.Job{}, nil
+	})
+	const ttl = 1500 * time.Millisecond
+	o := testOwner(c, ttl)
+	began := time.Now()
+	if _, err := o.enter(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		at := <-deadlines
+		if left := began.Add(time.Duration(at) * time.Second).Sub(time.Now()); left < ttl-100*time.Millisecond || left > ttl+2*time.Second {
+			t.Errorf("the deadline is %v from now, want about %v", left, ttl)
+		}
+	}
+	// A heartbeat that is on its way does not keep the last one from leaving.
+	go func() {
+		for range deadlines {
+		}
+	}()
+	if err := o.leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	close(deadlines)
+}
+
+// A Job that is gone is replaced for pods that are made later.
+func TestOwnerAfterItsJobIsGone(t *testing.T) {
+	c := fake.NewClientset()
+	gone := make(chan struct{})
+	c.PrependReactor("patch", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+		defer close(gone)
+		return true, nil, apierrors.NewNotFound(batchv1.Resource("jobs"), "llmsandbox-owner-me")
+	})
+	o := testOwner(c, 300*time.Millisecond)
+	first, err := o.enter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-gone
+	if err := c.Tracker().Delete(batchv1.SchemeGroupVersion.WithResource("jobs"), testNamespace, first.Name); err != nil {
+		t.Fatal(err)
+	}
+	o.beats.Wait() // it ends by itself
+	if o.ref != nil {
+		t.Fatal("the Job that is gone still counts")
+	}
+	if _, err := o.enter(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(jobs(t, c)) != 1 {
+		t.Error("no new Job")
+	}
+	c.ReactionChain = c.ReactionChain[1:]
+	for range 2 {
+		if err := o.leave(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(jobs(t, c)) != 0 {
+		t.Error("the new Job is left")
+	}
+}
+
+// Where the cluster allows no Jobs, sandboxes have no owner.
+func TestOwnerForbidden(t *testing.T) {
+	c := fake.NewClientset()
+	c.PrependReactor("create", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(batchv1.Resource("jobs"), "x", errors.New("no"))
+	})
+	o := testOwner(c, time.Hour)
+	if ref, err := o.enter(t.Context()); ref != nil || err != nil {
+		t.Errorf("owner %v, error %v", ref, err)
+	}
+	if err := o.leave(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := verbs(c); !slices.Equal(got, []string{"create jobs"}) {
+		t.Errorf("requests: %q", got)
+	}
+}
+
+// Whoever waits for another's Job may give up.
+func TestOwnerWaitIsCancelled(t *testing.T) {
+	c := fake.NewClientset()
+	o := testOwner(c, time.Hour)
+	if err := o.lock.take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer o.lock.give()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := o.enter(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want context.Canceled", err)
+	}
+}
