@@ -27,19 +27,30 @@ const (
 	// installedAgent lets everybody run the agent and nobody read it: the kernel then
 	// keeps other processes of the same user away from it from its first instruction on.
 	installedAgent = 0o111
+	// readableAgent is for kernels that run nothing that they may not read, as gVisor's.
+	// The agent is then out of reach only once it has started.
+	readableAgent = 0o555
 	// installedFilter lets everybody read the filter.
 	installedFilter = 0o444
 )
 
 // install is for places where an agent is brought by an image of its own: it copies itself
-// and the filter that lies beside it into a folder that the sandbox mounts. With --layers
-// it then unpacks the tar stream on stdin into the folder layers in there.
+// and the filter that lies beside it into a folder that the sandbox mounts. With --readable
+// the copy may be read. With --layers it then unpacks the tar stream on stdin into the folder
+// layers in there.
 func install(args []string) error {
-	layers := len(args) > 1 && args[1] == "--layers"
-	if len(args) != 1 && !layers {
-		return errors.New("usage: llmsandbox-agent install DIR [--layers [FLAG VALUE]...], with the flags of unpack")
+	usage := errors.New("usage: llmsandbox-agent install DIR [--readable] [--layers [FLAG VALUE]...], with the flags of unpack")
+	if len(args) == 0 {
+		return usage
 	}
-	dir := args[0]
+	dir, rest, mode := args[0], args[1:], os.FileMode(installedAgent)
+	if len(rest) > 0 && rest[0] == "--readable" {
+		rest, mode = rest[1:], readableAgent
+	}
+	layers := len(rest) > 0 && rest[0] == "--layers"
+	if len(rest) > 0 && !layers {
+		return usage
+	}
 	path, err := os.Readlink(self)
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
@@ -47,7 +58,7 @@ func install(args []string) error {
 	if err := installFile(filepath.Join(filepath.Dir(path), filterFile), dir, filterFile, installedFilter); err != nil {
 		return fmt.Errorf("install the seccomp filter: %w", err)
 	}
-	if err := installFile(self, dir, "agent", installedAgent); err != nil {
+	if err := installFile(self, dir, "agent", mode); err != nil {
 		return fmt.Errorf("install the agent: %w", err)
 	}
 	if err := makeClosed(filepath.Join(dir, closedDir)); err != nil {
@@ -56,7 +67,7 @@ func install(args []string) error {
 	if !layers {
 		return nil
 	}
-	return unpack(append([]string{filepath.Join(dir, layersDir)}, args[2:]...))
+	return unpack(append([]string{filepath.Join(dir, layersDir)}, rest[1:]...))
 }
 
 // installFile copies a file, which then appears under its name whole, in place of what an

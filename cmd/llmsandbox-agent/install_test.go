@@ -110,12 +110,23 @@ func TestInstall(t *testing.T) {
 }
 
 func TestInstallWithLayers(t *testing.T) {
-	program, dir := agentImage(t)
-	if said, err := agent(oneFile(t), program, "install", dir, "--layers", "--max-files", "1", "--max-bytes", "4"); err != nil {
-		t.Fatal(said, err)
-	}
-	if data, err := os.ReadFile(filepath.Join(dir, "layers/0/f")); err != nil || string(data) != "data" {
-		t.Errorf("%q, %v", data, err)
+	for _, c := range []struct {
+		args string
+		mode os.FileMode
+	}{
+		{"--layers --max-files 1 --max-bytes 4", 0o111},
+		{"--readable --layers", 0o555},
+	} {
+		program, dir := agentImage(t)
+		if said, err := agent(oneFile(t), program, append([]string{"install", dir}, strings.Fields(c.args)...)...); err != nil {
+			t.Fatal(said, err)
+		}
+		if data, err := os.ReadFile(filepath.Join(dir, "layers/0/f")); err != nil || string(data) != "data" {
+			t.Errorf("%s: %q, %v", c.args, data, err)
+		}
+		if info, err := os.Stat(filepath.Join(dir, "agent")); err != nil || info.Mode() != c.mode {
+			t.Errorf("%s: %v, %v, want mode %v", c.args, info, err, c.mode)
+		}
 	}
 }
 
@@ -131,6 +142,7 @@ func TestInstallAndUnpackRefuse(t *testing.T) {
 	}{
 		{program, "install", "usage"},
 		{program, "install DIR --nonsense", "usage"},
+		{program, "install DIR --readable --nonsense", "usage"},
 		{program, "install DIR/missing", "no such file"},
 		{program, "install DIR/x --layers --max-files", "no such file"},
 		{program, "unpack", "usage"},

@@ -9,7 +9,7 @@
 //	llmsandbox-agent connect [--environment] ADDRESS
 //	                                                joins stdin and stdout to ADDRESS
 //	llmsandbox-agent usage                          what the container uses, as far as it is shown
-//	llmsandbox-agent install DIR [--layers]         copies itself to DIR/agent
+//	llmsandbox-agent install DIR [FLAG]...          copies itself to DIR/agent
 //	llmsandbox-agent unpack DIR                     unpacks a tar stream on stdin into DIR
 //	llmsandbox-agent version
 //
