@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/docker"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
 	"github.com/llmsandbox/llmsandbox/backend/podman"
 )
 
@@ -21,7 +22,7 @@ const (
 	micromambaName = "micromamba"
 )
 
-var backendNames = []string{localName, docker.Name, podman.Name, micromambaName}
+var backendNames = []string{localName, docker.Name, podman.Name, micromambaName, kubernetes.Name}
 
 // backendVariable sets the default of --backend.
 const backendVariable = "LLMSANDBOX_BACKEND"
@@ -31,17 +32,23 @@ const backendVariable = "LLMSANDBOX_BACKEND"
 type place struct {
 	Backend string
 	Engine  engineFlags
+	Cluster clusterFlags
+	Pod     podFlags
 }
 
-// register adds the --backend flag to a command; what says what the backend is for.
+// register adds to a command the flags that say where: --backend and a cluster's. what
+// says what the backend is for.
 func (p *place) register(set *pflag.FlagSet, what string) {
 	set.StringVar(&p.Backend, "backend", cmp.Or(os.Getenv(backendVariable), localName),
 		what+": "+strings.Join(backendNames, ", ")+" (environment variable "+backendVariable+")")
+	p.Cluster.register(set)
 }
 
-// open returns the backend. Only a container engine's own is made here, and nothing is
-// asked of it yet.
+// open returns the backend, of which nothing is asked yet.
 func (p *place) open() (backend.Backend, error) {
+	if err := p.checkCluster(); err != nil {
+		return nil, err
+	}
 	switch p.Backend {
 	case localName:
 		return localBackend()
@@ -51,12 +58,23 @@ func (p *place) open() (backend.Backend, error) {
 			return nil, placed(p, err) // not a nil *engine.Backend in an interface
 		}
 		return b, nil
+	case kubernetes.Name:
+		b, err := p.cluster()
+		if err != nil {
+			return nil, placed(p, err)
+		}
+		return b, nil
 	}
 	return nil, unknownBackend(p.Backend)
 }
 
 // onEngine tells whether a container engine runs the sandboxes.
-func (p *place) onEngine() bool { return p.Backend != localName }
+func (p *place) onEngine() bool {
+	return p.Backend == docker.Name || p.Backend == podman.Name || p.Backend == micromambaName
+}
+
+// onCluster tells whether a Kubernetes cluster runs the sandboxes.
+func (p *place) onCluster() bool { return p.Backend == kubernetes.Name }
 
 // unknownBackend says which names there are, and which of them may be meant.
 func unknownBackend(name string) error {

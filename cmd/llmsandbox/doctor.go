@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -16,7 +17,7 @@ import (
 // A diagnosis is what doctor finds out.
 type diagnosis struct {
 	backend.Capabilities
-	// Findings are what was looked at of a container engine.
+	// Findings are what was looked at of a container engine or a cluster.
 	Findings []diagnose.Finding `json:"findings,omitempty"`
 	// Works tells that a sandbox was opened and is, seen from inside, what it declares.
 	Works bool `json:"works"`
@@ -32,25 +33,35 @@ type diagnosis struct {
 func newDoctorCommand() *cobra.Command {
 	var place place
 	var imageName string
-	var asJSON bool
+	var asJSON, noProbe bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Tell what a backend can enforce here, what is missing, and how to fix it",
 		Long: `Tell what a backend can enforce here, what is missing, and how to fix it: of a container
-engine also how it is reached and what it can. A sandbox is opened, and looked at from inside
+engine also how it is reached and what it can, of a Kubernetes cluster also what this user may
+do there, and by two pods whether it enforces network policies. A sandbox is opened, and looked at from inside
 whether it is what it declares. Without --backend it is the local backend, and one line each
 tells of the container engines. The exit code is 125 when sandboxes do not work.`,
 		Example: `  llmsandbox doctor
   llmsandbox doctor --backend docker
-  llmsandbox doctor --backend podman --image python:3.13-slim-bookworm --json`,
+  llmsandbox doctor --backend podman --image python:3.13-slim-bookworm --json
+  llmsandbox doctor --backend kubernetes --namespace llmsandbox --runtime-class gvisor`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := place.check(imageName, false); err != nil {
 				return err
 			}
+			if err := place.checkCluster(); err != nil {
+				return err
+			}
+			if noProbe && !place.onCluster() {
+				return fmt.Errorf("--no-probe is for clusters, and the backend is %s: add --backend kubernetes", place.Backend)
+			}
 			var d diagnosis
 			var err error
 			switch {
+			case place.onCluster():
+				d, err = diagnoseCluster(cmd.Context(), &place, imageName, !noProbe)
 			case place.onEngine():
 				d, err = diagnoseEngine(cmd.Context(), &place, imageName)
 			default:
@@ -74,7 +85,9 @@ tells of the container engines. The exit code is 125 when sandboxes do not work.
 		},
 	}
 	place.register(cmd.Flags(), "what to look at")
-	cmd.Flags().StringVar(&imageName, "image", "", "image to try a sandbox in (default: on a container engine a language's that is there)")
+	place.Pod.register(cmd.Flags())
+	cmd.Flags().StringVar(&imageName, "image", "", "image to try a sandbox in (default: on a container engine a language's that is there, on kubernetes Python's)")
+	cmd.Flags().BoolVar(&noProbe, "no-probe", false, onKubernetes+"start no pods that try whether network policies are enforced")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -47,7 +48,8 @@ func printFindings(w io.Writer, all []diagnose.Finding) {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", level, f.Check, termsafe.String(f.Detail))
 		if f.Fix != "" {
-			fmt.Fprintf(w, "\t\tfix: %s\n", f.Fix)
+			// A fix may be lines of a file.
+			fmt.Fprintf(w, "\t\tfix: %s\n", strings.ReplaceAll(f.Fix, "\n", "\n\t\t     "))
 		}
 	}
 }

@@ -45,21 +45,12 @@ func (f *engineFlags) register(set *pflag.FlagSet) {
 
 // given is the flags that were given, by name, in the order of errors.
 func (f *engineFlags) given() []string {
-	var names []string
-	for _, flag := range []struct {
-		name string
-		set  bool
-	}{
+	return named([]given{
 		{"runtime-option", len(f.RuntimeOptions) > 0}, {"container", f.Container != ""}, {"dockerfile", f.Dockerfile != ""},
 		{"build-arg", len(f.BuildArgs) > 0}, {"build-context", f.BuildContext != ""}, {"keep-image", f.KeepImage},
 		{"micromamba-env", f.MicromambaEnv != ""}, {"micromamba-package", len(f.MicromambaPackages) > 0},
 		{"micromamba-channel", len(f.MicromambaChannels) > 0},
-	} {
-		if flag.set {
-			names = append(names, flag.name)
-		}
-	}
-	return names
+	})
 }
 
 // check says which flags make no sense together or on the backend, before anything is
@@ -69,8 +60,14 @@ func (p *place) check(imageName string, kept bool) error {
 	switch given := f.given(); {
 	case !slices.Contains(backendNames, p.Backend):
 		return unknownBackend(p.Backend)
+	case p.onCluster() && f.Container != "":
+		return errors.New("--container is for container engines, and the backend is kubernetes: use --pod, and --pod-container if the pod has several")
+	case p.onCluster() && f.Dockerfile != "":
+		return errors.New("--dockerfile is for container engines, and the backend is kubernetes: build the image where the cluster's nodes can pull it from, and name it with --image")
 	case !p.onEngine() && len(given) > 0:
 		return fmt.Errorf("--%s is for container engines, and the backend is %s: add --backend docker or --backend podman", given[0], p.Backend)
+	case !p.onCluster() && len(p.Pod.given()) > 0:
+		return fmt.Errorf("--%s is for clusters, and the backend is %s: add --backend kubernetes", p.Pod.given()[0], p.Backend)
 	case imageName != "" && f.Dockerfile != "":
 		return errors.New("--image and --dockerfile exclude each other: an image is either named or built; leave one of them out")
 	case f.Container != "" && f.Dockerfile != "":
@@ -94,7 +91,7 @@ func (p *place) check(imageName string, kept bool) error {
 			return fmt.Errorf("--dockerfile: %w", err)
 		}
 	}
-	return nil
+	return p.Pod.check(imageName, kept)
 }
 
 // options turns the flags into an engine's options.

@@ -9,7 +9,7 @@ import (
 func TestUnknownBackendSuggests(t *testing.T) {
 	for name, want := range map[string]string{
 		"dokcer": "docker", "Docker": "docker", "docking": "docker", "pod": "podman", "podmam": "podman", "mamba": "", "locl": "local",
-		"micromaba": "micromamba", "kubernetes": "", "": "",
+		"micromaba": "micromamba", "kubernets": "kubernetes", "kube": "kubernetes", "nowhere": "", "": "",
 	} {
 		text := unknownBackend(name).Error()
 		if want == "" && strings.Contains(text, "did you mean") || want != "" && !strings.Contains(text, "did you mean "+want+"?") {

@@ -39,17 +39,17 @@ func printError(w io.Writer, err error) {
 }
 
 func hint(err error) string {
-	at, engine := "", false
+	at, engine, cluster := "", false, false
 	var p *placedError
-	if errors.As(err, &p) && p.place.onEngine() {
-		at, engine = " --backend "+p.place.Backend, true
+	if errors.As(err, &p) {
+		at, engine, cluster = p.place.again(), p.place.onEngine(), p.place.onCluster()
 	}
 	var option *settings.KeyError
 	switch {
 	case errors.As(err, &option):
 		return "`llmsandbox help " + runtimeOptionsTopic + "` lists the keys and what they mean"
 	case errors.Is(err, llmsandbox.ErrNotFound):
-		if engine && p.place.Engine.Container != "" {
+		if engine && p.place.Engine.Container != "" || cluster && p.place.Pod.Pod != "" {
 			return "" // it is no sandbox that was not found
 		}
 		return "`llmsandbox ls" + at + "` lists the sandboxes that live"
@@ -61,6 +61,8 @@ func hint(err error) string {
 		return "`llmsandbox languages` lists them and which are installed"
 	case errors.Is(err, llmsandbox.ErrImageNotFound) && engine:
 		return "`llmsandbox images" + at + "` tells which image each language has there"
+	case errors.Is(err, llmsandbox.ErrImageNotFound) && cluster:
+		return "--image names another image that the nodes have or can pull, --pull-secret the credentials of its registry"
 	case errors.Is(err, llmsandbox.ErrImageNotFound):
 		return "`llmsandbox image list` lists the images that are here"
 	}

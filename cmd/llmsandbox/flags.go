@@ -36,9 +36,10 @@ func (f *sandboxFlags) register(set *pflag.FlagSet) {
 
 // registerBounds adds what bounds a sandbox, whatever runs in it.
 func (f *sandboxFlags) registerBounds(set *pflag.FlagSet) {
-	set.StringVar(&f.image, "image", "", "root filesystem: a registry reference, an OCI layout folder or a docker save tar (default: this machine's own toolchains, read-only; on a container engine the language's default image)")
+	set.StringVar(&f.image, "image", "", "root filesystem: a registry reference, an OCI layout folder or a docker save tar (default: this machine's own toolchains, read-only; elsewhere the language's default image)")
 	f.place.register(set, "what runs the sandbox")
 	f.place.Engine.register(set)
+	f.place.Pod.register(set)
 	set.StringVar(&f.memory, "memory", "", "memory of the whole sandbox, such as 512m, or 'unlimited' (default 512m)")
 	set.StringVar(&f.cpus, "cpus", "", "CPUs of the whole sandbox, such as 0.5, or 'unlimited' (default 1)")
 	set.StringVar(&f.pids, "pids", "", "processes and threads in the sandbox, or 'unlimited' (default 128)")

@@ -9,6 +9,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/spf13/cobra"
 
+	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine/image"
 	"github.com/llmsandbox/llmsandbox/images"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
@@ -39,7 +40,8 @@ func newImagesCommand() *cobra.Command {
 		Long: `Tell which image each language runs in on a backend when no --image is named, and whether
 it is there. A container engine uses the project's own image when it has it, and else the
 language's official one, which it pulls when it is first needed. The local backend uses this
-machine's own toolchains; what images it has fetched lists llmsandbox image list.`,
+machine's own toolchains; what images it has fetched lists llmsandbox image list. A cluster
+does not tell which images its nodes have.`,
 		Example: `  llmsandbox images --backend docker
   llmsandbox images --backend podman --json`,
 		Args: cobra.NoArgs,
@@ -65,6 +67,9 @@ func (p *place) languageImages(ctx context.Context) ([]languageImage, error) {
 		return nil, err
 	}
 	rows := make([]languageImage, 0, len(all.All()))
+	if p.onCluster() {
+		return nil, fmt.Errorf("a cluster does not tell which images its nodes have or can pull: a sandbox is made from its language's default image, such as %s, or from what --image names", pythonImage())
+	}
 	if !p.onEngine() {
 		for _, l := range all.All() {
 			missing := missingPrograms(l)
@@ -84,6 +89,12 @@ func (p *place) languageImages(ctx context.Context) ([]languageImage, error) {
 		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+// pythonImage is the default image of the default language.
+func pythonImage() string {
+	d, _ := images.For(llmsandbox.DefaultLanguage)
+	return d.Name
 }
 
 // imageOf is the first of a language's images that the engine has, else the one it would

@@ -63,7 +63,8 @@ func newGCCommand() *cobra.Command {
 		Short: "Remove what sandboxes have left whose owner was killed",
 		Long: `Remove what sandboxes have left whose owner was killed: state folders, cgroups, half-made
 files; on a container engine containers and volumes. The next start of a sandbox there does
-the same. Nothing of a living owner is touched.`,
+the same. On a cluster it is pods that have ended or that no owner is left of, which the
+cluster removes by itself unless it may not. Nothing of a living owner is touched.`,
 		Example: `  llmsandbox gc`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

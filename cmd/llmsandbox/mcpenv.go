@@ -43,6 +43,9 @@ func (f *mcpFlags) environment(set flagSet, log *slog.Logger) error {
 	if e.CPUs != "" {
 		f.cpus = e.CPUs
 	}
+	if e.Namespace != "" {
+		f.place.Cluster.Namespace = e.Namespace
+	}
 	for _, o := range e.Options {
 		f.place.Engine.RuntimeOptions = append(f.place.Engine.RuntimeOptions, o.Key+"="+o.Value)
 	}

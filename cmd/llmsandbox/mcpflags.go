@@ -64,11 +64,14 @@ func (f *mcpFlags) config(set flagSet, log *slog.Logger) (mcp.Config, error) {
 	if f.place.Engine.Container != "" {
 		return cfg, errors.New("--container is for one sandbox, and a server has many: use --image")
 	}
+	if f.place.Pod.Pod != "" {
+		return cfg, errors.New("--pod is for one sandbox, and a server has many: use --image or --pod-template")
+	}
 	if err := f.environment(set, log); err != nil {
 		return cfg, err
 	}
 	if f.commit && !f.place.onEngine() {
-		return cfg, errors.New("--commit is for container engines, and the backend is local: add --backend docker or --backend podman")
+		return cfg, fmt.Errorf("--commit is for container engines, and the backend is %s: add --backend docker or --backend podman", f.place.Backend)
 	}
 	var err error
 	if cfg.Sandbox, err = f.options(false); err != nil {

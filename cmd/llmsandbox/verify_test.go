@@ -48,6 +48,10 @@ func TestCompareFindsWhatDoesNotHold(t *testing.T) {
 			t.Errorf("%q instead of %q: %v", c.new, c.old, err)
 		}
 	}
+	policy := backend.Capabilities{Controls: []backend.Control{{Name: "network", Enforced: true, By: "NetworkPolicy"}}}
+	if err := compare(policy, parseProbe("interface: lo\ninterface: eth0\n")); err != nil {
+		t.Errorf("a pod's network: %v", err)
+	}
 	if err := compare(backend.Capabilities{}, observed{}); err != nil {
 		t.Errorf("what nobody declared: %v", err)
 	}
