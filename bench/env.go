@@ -19,6 +19,7 @@ type env struct {
 	bwrap   []string
 	docker  *containerEngine // nil when there is none
 	podman  *containerEngine
+	cluster *podCluster
 	dir     string
 }
 
@@ -52,6 +53,9 @@ func newEnv(ctx context.Context, o options) (*env, error) {
 		fmt.Println("podman: left out: no -podman HOST")
 	} else if e.podman, err = newPodman(ctx, o.image); err != nil {
 		fmt.Println("podman: left out:", err)
+	}
+	if e.cluster, err = newCluster(ctx, o); err != nil {
+		fmt.Println("kubernetes: left out:", err)
 	}
 	return e, nil
 }

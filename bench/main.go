@@ -24,6 +24,8 @@ func main() {
 	flag.StringVar(&o.image, "image", "llmsandbox/python:1", "an image with python3 that the container engines have")
 	flag.StringVar(&o.docker, "docker", "", "the Docker engine, as in DOCKER_HOST (default: the one that the docker command uses)")
 	flag.StringVar(&o.podman, "podman", "", "the Podman service, as in CONTAINER_HOST (default: none)")
+	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "the Kubernetes cluster to measure (default: that of KUBECONFIG; else none)")
+	flag.StringVar(&o.kubectl, "kubectl", "kubectl", "the kubectl command, with arguments if need be")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -36,6 +38,7 @@ func main() {
 type options struct {
 	rounds                               int
 	only, command, image, docker, podman string
+	kubeconfig, kubectl                  string
 }
 
 type section struct {
@@ -80,6 +83,9 @@ func bench(ctx context.Context, o options) error {
 	}
 	if e.docker != nil {
 		all = append(all, section{"docker: llm-sandbox of Python", e.docker.reference})
+	}
+	if e.cluster != nil {
+		all = append(all, e.cluster.sections()...)
 	}
 	for _, s := range all {
 		if !strings.Contains(s.name, o.only) {
