@@ -160,7 +160,7 @@ func (s *Sandbox) explain(ctx context.Context, err error) error {
 			return fmt.Errorf("%w: %w", gone, ErrLost)
 		}
 		// Where the sandbox is gone, whoever calls it again is told why.
-		if _, cerr := s.link.get(ctx); cerr != nil {
+		if cerr := s.callAgain(ctx); cerr != nil {
 			return fmt.Errorf("the stream into the sandbox was lost (%s): %w: %w", err, ErrLost, cerr)
 		}
 		return fmt.Errorf("the stream into the sandbox was lost: %w: %w", ErrLost, err)
@@ -170,6 +170,27 @@ func (s *Sandbox) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	return err
+}
+
+// callAgain calls the agent after a stream to it was lost.
+func (s *Sandbox) callAgain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerGrace)
+	defer cancel()
+	for range attachTries {
+		client, err := s.link.get(ctx)
+		if err != nil {
+			return err
+		}
+		if err := client.Ping(ctx); !errors.Is(err, agentproto.ErrStreamLost) {
+			return nil // it lives, or is too busy to say so
+		}
+		select { // it may be the stream that is known to be lost
+		case <-client.Done():
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
 }
 
 // A feeder hands the caller's reader on to a process's stdin.
