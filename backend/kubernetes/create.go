@@ -25,8 +25,11 @@ const (
 	envToken  = podspec.EnvToken
 )
 
-// ownerGrace is how long an agent waits for its owner, whose stream was lost, to come back.
-const ownerGrace = 10 * time.Second
+// maxGrace is how long an agent waits for its owner, whose stream was lost, to come back:
+// as long as an API server may take that is started anew. The owner's TTL holds besides.
+const maxGrace = time.Minute
+
+func (b *Backend) grace() time.Duration { return min(maxGrace, b.options.TTL) }
 
 // Create makes a pod with the agent as its main process, or brings the agent into
 // Options.Pod.
@@ -93,7 +96,7 @@ func (b *Backend) plan(spec backend.Spec) (*corev1.Pod, error) {
 	}
 	pod, err := podspec.Build(podspec.Request{
 		Spec: spec, Image: image, PullPolicy: o.PullPolicy, PullSecrets: o.PullSecrets, AgentImage: o.AgentImage,
-		Args: serveArgs(spec, o.TTL), Token: newToken(), Owner: b.owner.id, Annotations: annotations,
+		Args: b.serveArgs(spec), Token: newToken(), Owner: b.owner.id, Annotations: annotations,
 		RuntimeClass: o.RuntimeClass, ServiceAccount: o.ServiceAccount, NodeSelector: o.NodeSelector,
 		UID: podspec.NewUID(), LayerBytes: size, Template: o.Template,
 	})
@@ -119,10 +122,10 @@ func socketName(id string) string { return "@llmsandbox-" + id }
 
 // serveArgs are the arguments of an agent that is the main process, after "serve". On a
 // busy node its first stream takes its time.
-func serveArgs(spec backend.Spec, ttl time.Duration) []string {
+func (b *Backend) serveArgs(spec backend.Spec) []string {
 	args := []string{
 		"--listen", socketName(spec.ID), "--token-env", envToken,
-		"--grace", strconv.Itoa(int(ownerGrace.Seconds())), "--first-grace", strconv.FormatInt(seconds(ttl), 10),
+		"--grace", strconv.FormatInt(seconds(b.grace()), 10), "--first-grace", strconv.FormatInt(seconds(b.options.TTL), 10),
 		"--workdir", workdir, "--seccomp", podspec.Filter,
 	}
 	if !spec.Deadline.IsZero() {

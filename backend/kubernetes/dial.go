@@ -76,7 +76,7 @@ func (m *session) reach(ctx context.Context) (s *stream, err error) {
 	ctx, stop := m.whileAlive(ctx)
 	defer stop()
 	for range listenTries {
-		err = persist(ctx, ownerGrace, func() (err error) {
+		err = persist(ctx, m.backend.grace(), func() (err error) {
 			s, err = m.connect(ctx)
 			return err
 		})
@@ -107,8 +107,11 @@ func (m *session) obituary(ctx context.Context, err error) error {
 			return m.ended()
 		}
 	}
-	if trouble := m.pod.Trouble(); trouble != "" {
+	switch trouble := m.pod.Trouble(); {
+	case trouble != "":
 		err = fmt.Errorf("%w (%s)", err, trouble)
+	case nodeAway(err):
+		err = fmt.Errorf("%w (the kubelet of the pod's node does not answer)", err)
 	}
 	return access.Explain("connect to the agent in pod "+m.target.Pod, err)
 }

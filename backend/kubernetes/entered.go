@@ -29,7 +29,7 @@ func (m *entered) begin(ctx context.Context, pod *corev1.Pod, spec backend.Spec)
 	m.watching.Go(m.watch)
 	args := []string{
 		"/bin/sh", "-c", serveScript, m.door.agent, "serve", "--stdio", "--listen", m.door.socket, "--token-env", envToken,
-		"--grace", strconv.Itoa(int(ownerGrace.Seconds())), "--workdir", m.guest.Workdir,
+		"--grace", strconv.FormatInt(seconds(m.backend.grace()), 10), "--workdir", m.guest.Workdir,
 		"--seccomp", path.Join(path.Dir(m.door.agent), "seccomp"),
 	}
 	if !spec.Deadline.IsZero() {

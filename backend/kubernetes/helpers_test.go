@@ -1,11 +1,15 @@
 package kubernetes
 
 import (
+	"fmt"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
 )
@@ -16,6 +20,14 @@ const testNamespace = "sandboxes"
 func testBackend(t *testing.T, o Options, objects ...runtime.Object) (*Backend, *fake.Clientset) {
 	t.Helper()
 	client := fake.NewClientset(objects...)
+	made := 0
+	client.PrependReactor("create", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if object, err := meta.Accessor(a.(clienttesting.CreateAction).GetObject()); err == nil {
+			made++
+			object.SetUID(types.UID(fmt.Sprint("uid-", made)))
+		}
+		return false, nil, nil
+	})
 	o.Cluster = &access.Cluster{
 		Config: &rest.Config{Host: "https://192.0.2.1"}, Client: client, Namespace: testNamespace,
 	}
