@@ -52,12 +52,18 @@ func away(err error) bool {
 	var timeout net.Error
 	switch {
 	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err), utilnet.IsProbableEOF(err),
+		utilnet.IsHTTP2ConnectionLost(err), // nothing came on it any more
 		errors.As(err, &timeout) && timeout.Timeout(),
 		apierrors.IsServiceUnavailable(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err):
 		return true
 	}
-	// The API server is there, and does not reach the node, or stops just now.
-	return strings.Contains(err.Error(), "error dialing backend") || strings.Contains(err.Error(), "apiserver is shutting down")
+	return nodeAway(err) || strings.Contains(err.Error(), "apiserver is shutting down")
+}
+
+// nodeAway tells whether an API server said that it does not reach a pod's node. It has a
+// phrase for each protocol of streams.
+func nodeAway(err error) bool {
+	return strings.Contains(err.Error(), "error dialing backend") || strings.Contains(err.Error(), "error sending request")
 }
 
 // deletePod deletes a pod at once, if it still is the one that is meant: uid may be empty

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"syscall"
 	"testing"
 	"time"
@@ -30,6 +31,8 @@ func TestAway(t *testing.T) {
 		{apierrors.NewServiceUnavailable("starting"), true},
 		{apierrors.NewTooManyRequests("busy", 1), true},
 		{apierrors.NewInternalError(errors.New("error dialing backend: dial tcp 192.0.2.1:10250: connect: connection refused")), true},
+		{apierrors.NewInternalError(errors.New(`error sending request: Post "https://192.0.2.1:10250/exec": connect: connection refused`)), true},
+		{&url.Error{Op: "Delete", URL: "https://192.0.2.1:6443", Err: errors.New("http2: client connection lost")}, true},
 		{apierrors.NewInternalError(errors.New("container not found")), false},
 		{apierrors.NewNotFound(corev1.Resource("pods"), "a"), false},
 		{apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New("no")), false},
