@@ -1,0 +1,42 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/backend/backendtest"
+	"github.com/llmsandbox/llmsandbox/internal/testcluster"
+)
+
+// conformance is the suite's view of the cluster at an address that backendAt knows.
+func conformance(address string) (backendtest.Config, error) {
+	b, err := backendAt(address)
+	if err != nil {
+		return backendtest.Config{}, err
+	}
+	return backendtest.Config{Backend: b, Address: address, Lacks: map[backendtest.Feature]string{
+		backendtest.NoHostPaths:  "the kubelet mounts volumes by their folders on the node",
+		backendtest.OnlyLoopback: "every pod has an address, which a NetworkPolicy cuts off",
+		backendtest.Registries:   "an installation is the same on every backend, and Docker's cases make the real ones",
+	}}, nil
+}
+
+func testConformance(t *testing.T, runtimeClass string) {
+	p := newPlace(t)
+	p.node.Images(t)
+	p.RuntimeClass = runtimeClass
+	p.TTL = 9 * time.Second // the suite waits for what an owner that was killed has left
+	c, err := conformance(p.address(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Outside = newOutside(p)
+	backendtest.Run(t, c)
+}
+
+func TestConformance(t *testing.T) { testConformance(t, "") }
+
+// With a kernel of its own in user space, which answers some questions otherwise.
+func TestGVisorConformance(t *testing.T) { testConformance(t, testcluster.GVisor) }

@@ -1,0 +1,18 @@
+//go:build linux
+
+// Package kubernetes runs sandboxes as pods of a real cluster, and lets happen to them what
+// happens to pods.
+package kubernetes
+
+import (
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox/backend/backendtest"
+	"github.com/llmsandbox/llmsandbox/internal/testcluster"
+)
+
+func TestMain(m *testing.M) {
+	ownerChild()
+	backendtest.Child(conformance)
+	testcluster.Main(m)
+}

@@ -1,0 +1,80 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	client "k8s.io/client-go/kubernetes"
+
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
+	"github.com/llmsandbox/llmsandbox/internal/testcluster"
+)
+
+// A place is where sandboxes are, and how they are made: all that another process has to
+// know to reach them, as JSON.
+type place struct {
+	Kubeconfig   string
+	Namespace    string
+	RuntimeClass string        `json:",omitempty"`
+	TTL          time.Duration // of sandboxes whose owner has died
+
+	client client.Interface // to look at it from outside
+	node   *testcluster.Cluster
+}
+
+// newPlace is a namespace of the test's own.
+func newPlace(t testing.TB) place {
+	t.Helper()
+	c := testcluster.Start(t)
+	return place{Kubeconfig: c.Kubeconfig, Namespace: c.Namespace(t), TTL: time.Minute, client: c.Client(t), node: c}
+}
+
+func (p place) address(t testing.TB) string {
+	t.Helper()
+	text, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// options are those of a backend there.
+func (p place) options() kubernetes.Options {
+	return kubernetes.Options{
+		Options:      access.Options{Kubeconfig: p.Kubeconfig, Namespace: p.Namespace},
+		RuntimeClass: p.RuntimeClass, TTL: p.TTL,
+		NetworkPolicyEnforced: true, // TestNetworkIsCutOff shows it
+	}
+}
+
+// backendAt returns a backend by its place's address.
+func backendAt(address string) (*kubernetes.Backend, error) {
+	var p place
+	if err := json.Unmarshal([]byte(address), &p); err != nil {
+		return nil, err
+	}
+	return kubernetes.New(p.options())
+}
+
+// newBackend returns a backend with options that edit, where it is not nil, has changed.
+func (p place) newBackend(t testing.TB, edit func(*kubernetes.Options)) *kubernetes.Backend {
+	t.Helper()
+	o := p.options()
+	if edit != nil {
+		edit(&o)
+	}
+	b, err := kubernetes.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
