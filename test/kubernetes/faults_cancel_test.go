@@ -1,0 +1,48 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+// Opening that is given up at any moment leaves nothing.
+func TestFaultsOpenCancelled(t *testing.T) {
+	leakFree(t)
+	p := newPlace(t)
+	b := p.newBackend(t, nil)
+	o := p.sandbox(t, b)
+	start := time.Now()
+	closes(t, p.open(t, b))
+	once := time.Since(start)
+	rng := rand.New(rand.NewPCG(6, 0))
+	gaveUp := 0
+	for range 20 {
+		after := time.Duration(rng.Int64N(int64(once)))
+		ctx, cancel := context.WithTimeout(faultsContext(t), after)
+		sb, err := llmsandbox.Open(ctx, o)
+		cancel()
+		if err == nil {
+			closes(t, sb)
+			continue
+		}
+		gaveUp++
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("given up after %v: %v, want the context's own error", after, err)
+		}
+		list, err := b.List(faultsContext(t))
+		if err != nil || len(list) > 0 {
+			t.Errorf("given up after %v: the list has %+v, %v", after, list, err)
+		}
+	}
+	if gaveUp < 10 {
+		t.Errorf("%d of 20 were given up: that shows little", gaveUp)
+	}
+	p.wantNothing(t, b)
+}

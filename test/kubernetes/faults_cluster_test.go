@@ -1,0 +1,110 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+// An API server that starts anew breaks every stream and every watch. The run goes on, and
+// what ends later is noticed.
+func TestFaultsAPIServerRestarted(t *testing.T) {
+	leakFree(t)
+	p := newPlace(t)
+	b := p.newBackend(t, nil)
+	busy, idle := p.open(t, b), p.open(t, b)
+	works(t, idle)
+	end, ended := running(t, busy)
+	p.node.RestartAPIServer(t)
+	end(busy)
+	wantResult(t, <-ended)
+	works(t, busy)
+	works(t, idle)
+	if err := newOutside(p).Kill(faultsContext(t), idle.ID()); err != nil {
+		t.Fatal(err)
+	}
+	awaitDone(t, idle)
+	closes(t, busy, idle)
+	p.wantNothing(t, b)
+}
+
+// An API server that stays away loses what runs, and closing does not claim to have removed
+// a sandbox. Its agent ends by itself, and the cluster removes the pod once it is back.
+func TestFaultsAPIServerGone(t *testing.T) {
+	leakFree(t)
+	p := newPlace(t)
+	p.TTL = 20 * time.Second
+	b := p.newBackend(t, nil)
+	sb := p.open(t, b)
+	_, ended := running(t, sb)
+	p.node.StopAPIServer(t)
+	start := time.Now()
+	o := <-ended
+	wantLost(t, o, "refused", "reach")
+	t.Logf("lost after %v", time.Since(start))
+	if err := sb.Close(); err == nil {
+		t.Error("closing it is said to have worked")
+	} else {
+		wantText(t, err, "reach", "refused")
+	}
+	if _, err := llmsandbox.Open(faultsContext(t), p.sandbox(t, b)); err == nil {
+		t.Error("a sandbox opens without an API server")
+	} else {
+		wantText(t, err, "reach", "refused")
+	}
+	p.node.StartAPIServer(t)
+	deadline := time.Now().Add(time.Minute)
+	for left, err := p.left(faultsContext(t)); (err != nil || len(left) > 0) && time.Now().Before(deadline); left, err = p.left(faultsContext(t)) {
+		time.Sleep(100 * time.Millisecond) // nobody tells what the cluster removes
+	}
+	p.wantNothing(t, b)
+}
+
+// A kubelet that starts anew breaks the streams that go through it, and its pods go on.
+func TestFaultsKubeletRestarted(t *testing.T) {
+	leakFree(t)
+	p := newPlace(t)
+	b := p.newBackend(t, nil)
+	sb := p.open(t, b)
+	end, ended := running(t, sb)
+	p.node.StopKubelet(t)
+	p.node.StartKubelet(t)
+	end(sb)
+	wantResult(t, <-ended)
+	works(t, sb)
+	closes(t, sb)
+	p.wantNothing(t, b)
+}
+
+// A node that nobody hears of is told, and what became of a program there is not known.
+// Once it is back, nothing of the sandbox is left.
+func TestFaultsNodeNotReady(t *testing.T) {
+	leakFree(t)
+	p := newPlace(t)
+	b := p.newBackend(t, nil)
+	sb := p.open(t, b)
+	_, ended := running(t, sb)
+	p.node.StopKubelet(t)
+	back := false
+	t.Cleanup(func() {
+		if !back {
+			p.node.StartKubelet(t)
+		}
+	})
+	start := time.Now()
+	wantLost(t, <-ended, "node", "kubelet")
+	t.Logf("lost after %v", time.Since(start))
+	if _, err := sb.Shell(faultsContext(t), "true", nil); err == nil {
+		t.Error("a run on a node that is away succeeds")
+	} else if !errors.Is(err, llmsandbox.ErrClosed) {
+		wantText(t, err, "node", "kubelet", "dialing backend")
+	}
+	p.node.StartKubelet(t)
+	back = true
+	closes(t, sb)
+	p.wantNothing(t, b)
+}

@@ -1,0 +1,127 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+// watchGone returns what is closed when the cluster has removed a sandbox's pod.
+func (p place) watchGone(t *testing.T, id string) <-chan struct{} {
+	t.Helper()
+	// Past the restart of an API server this would end; no test that uses it does that.
+	w, err := p.client.CoreV1().Pods(p.Namespace).Watch(faultsContext(t), metav1.ListOptions{FieldSelector: "metadata.name=" + podName(id)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for e := range w.ResultChan() {
+			if e.Type == watch.Deleted {
+				return
+			}
+		}
+		t.Errorf("pod %s: the watch ended before it was deleted", podName(id))
+	}()
+	t.Cleanup(func() { w.Stop(); <-gone })
+	return gone
+}
+
+// The sandbox of an owner that was killed is removed by the cluster alone, when its time is
+// over. One that works goes on until then, for who is attached to it.
+func TestFaultsOwnerKilled(t *testing.T) {
+	p := newPlace(t)
+	p.TTL = 12 * time.Second
+	b := p.newBackend(t, nil)
+	living := p.open(t, b)
+	o := p.startOwner(t)
+	gone := p.watchGone(t, o.id)
+	sb, err := llmsandbox.Attach(faultsContext(t), o.id, llmsandbox.AttachOptions{Backend: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	works(t, sb)
+	start := time.Now()
+	o.kill(t)
+	works(t, sb)
+	awaitDone(t, sb)
+	<-gone
+	if d := time.Since(start); d > p.TTL+20*time.Second {
+		t.Errorf("removed %v after its owner was killed, of which the time to live is %v", d, p.TTL)
+	} else {
+		t.Logf("removed after %v", d)
+	}
+	closes(t, sb)
+	if _, err := llmsandbox.Attach(faultsContext(t), o.id, llmsandbox.AttachOptions{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) {
+		t.Errorf("attach to what went with its owner: %v", err)
+	}
+	works(t, living)
+	closes(t, living)
+	p.wantNothing(t, b)
+}
+
+// When every client is gone, the agent ends, and the cluster removes its pod.
+func TestFaultsAllClientsGone(t *testing.T) {
+	p := newPlace(t)
+	p.TTL = 30 * time.Second
+	o := p.startOwner(t)
+	gone := p.watchGone(t, o.id)
+	outside := newOutside(p)
+	if before, err := outside.Processes(faultsContext(t), o.id); err != nil || len(before) == 0 {
+		t.Fatalf("the agent cannot be seen: %v", err)
+	}
+	start := time.Now()
+	o.kill(t)
+	for {
+		now, err := outside.Processes(faultsContext(t), o.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(now) == 0 {
+			break
+		}
+		if time.Since(start) > p.TTL+20*time.Second {
+			t.Fatalf("%v after the last client is gone there is %+v", time.Since(start), now)
+		}
+		time.Sleep(100 * time.Millisecond) // a process of another ends without a word
+	}
+	t.Logf("the agent ended after %v", time.Since(start))
+	<-gone
+	t.Logf("the pod was removed after %v", time.Since(start))
+	p.wantNothing(t, p.newBackend(t, nil))
+}
+
+// An owner that is stopped for a moment is not dead: nobody takes its sandbox.
+func TestFaultsOwnerFrozen(t *testing.T) {
+	p := newPlace(t)
+	b := p.newBackend(t, nil)
+	o := p.startOwner(t)
+	if err := o.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := b.GC(faultsContext(t)); err != nil || len(found) > 0 {
+		t.Errorf("a collection takes %+v, %v", found, err)
+	}
+	sb, err := llmsandbox.Attach(faultsContext(t), o.id, llmsandbox.AttachOptions{Backend: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	works(t, sb)
+	closes(t, sb)
+	if err := o.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(o.close(), o.cmd.Wait()); err != nil {
+		t.Errorf("the owner: %v", err)
+	}
+	p.wantNothing(t, b)
+}

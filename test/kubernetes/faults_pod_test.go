@@ -1,0 +1,105 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+// interventions are what somebody else may do to a pod for good, and what the error of a
+// run then says of it.
+var interventions = []struct {
+	name string
+	do   func(context.Context, place, string) error
+	why  []string
+}{
+	{"deleted", func(ctx context.Context, p place, id string) error {
+		return p.client.CoreV1().Pods(p.Namespace).Delete(ctx, podName(id), metav1.DeleteOptions{})
+	}, []string{"deleted"}},
+	{"deleted at once", func(ctx context.Context, p place, id string) error {
+		now := int64(0)
+		return p.client.CoreV1().Pods(p.Namespace).Delete(ctx, podName(id), metav1.DeleteOptions{GracePeriodSeconds: &now})
+	}, []string{"deleted"}},
+	{"deleted with time", func(ctx context.Context, p place, id string) error {
+		grace := int64(30)
+		return p.client.CoreV1().Pods(p.Namespace).Delete(ctx, podName(id), metav1.DeleteOptions{GracePeriodSeconds: &grace})
+	}, []string{"deleted", "ended", "exited"}}, // the agent ends when it is told to
+	{"evicted", func(ctx context.Context, p place, id string) error {
+		return p.client.CoreV1().Pods(p.Namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: podName(id), Namespace: p.Namespace}})
+	}, []string{"evict", "deleted"}},
+	{"killed", func(ctx context.Context, p place, id string) error {
+		pod, err := p.client.CoreV1().Pods(p.Namespace).Get(ctx, podName(id), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return p.kill(ctx, pod)
+	}, []string{"SIGKILL", "killed", "137"}},
+}
+
+// A pod that ends by another's hand is lost to the program in it, with the reason, and to
+// who asks next; and nothing of it is left.
+func TestFaultsPodEnded(t *testing.T) {
+	p := newPlace(t)
+	b := p.newBackend(t, nil)
+	for _, i := range interventions {
+		t.Run(i.name, func(t *testing.T) {
+			leakFree(t)
+			busy, idle := p.open(t, b), p.open(t, b)
+			works(t, idle)
+			_, ended := running(t, busy)
+			for _, sb := range []*llmsandbox.Sandbox{busy, idle} {
+				if err := i.do(faultsContext(t), p, sb.ID()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			wantLost(t, <-ended, i.why...)
+			for _, sb := range []*llmsandbox.Sandbox{busy, idle} {
+				awaitDone(t, sb)
+				if _, err := sb.Shell(faultsContext(t), "true", nil); !errors.Is(err, llmsandbox.ErrClosed) || !strings.Contains(err.Error(), "open a new one") {
+					t.Errorf("the next run: %v", err)
+				}
+			}
+			closes(t, busy, idle)
+			p.wantNothing(t, b)
+		})
+	}
+}
+
+// A container whose first process the kernel kills for memory takes the program along. That
+// its own memory was at fault is not claimed: nobody saw what became of it.
+func TestFaultsOutOfMemory(t *testing.T) {
+	leakFree(t)
+	p := newPlace(t)
+	b := p.newBackend(t, nil)
+	o := p.sandbox(t, b)
+	o.Limits.Memory, o.Limits.Disk = 128<<20, 512<<20
+	sb, err := llmsandbox.Open(faultsContext(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sb.Close()
+	works(t, sb)
+	agent, err := agentOf(sb.ID())
+	if err != nil || agent == 0 {
+		t.Fatalf("the agent of %s cannot be seen: %d, %v", sb.ID(), agent, err)
+	}
+	// What is in files has no process of its own: the kernel kills the largest there is.
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", agent), []byte("1000"), 0); err != nil {
+		t.Fatal(err)
+	}
+	res, err := sb.Shell(faultsContext(t), "head -c 300m /dev/zero >/sandbox/large", nil)
+	wantLost(t, outcome{res, err}, "memory")
+	awaitDone(t, sb)
+	closes(t, sb)
+	p.wantNothing(t, b)
+}

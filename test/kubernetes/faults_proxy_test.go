@@ -1,0 +1,121 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/testcluster"
+)
+
+// onProxy runs a test with a backend that reaches the cluster by a way that can be broken,
+// and one that reaches it directly.
+func onProxy(t *testing.T, f func(t *testing.T, p place, way *testcluster.Proxy, b, direct backend.Backend)) {
+	leakFree(t)
+	p := newPlace(t)
+	way := p.node.Proxy(t)
+	through := p
+	through.Kubeconfig = way.Kubeconfig
+	f(t, p, way, through.newBackend(t, nil), p.newBackend(t, nil))
+}
+
+func shut(t *testing.T, way *testcluster.Proxy, on bool) {
+	t.Helper()
+	if err := way.Shut(on); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// attach returns another handle on a sandbox, which is closed with the test.
+func attach(t *testing.T, b backend.Backend, sb *llmsandbox.Sandbox) *llmsandbox.Sandbox {
+	t.Helper()
+	other, err := llmsandbox.Attach(faultsContext(t), sb.ID(), llmsandbox.AttachOptions{Backend: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Close() })
+	return other
+}
+
+// A connection that breaks loses nothing, not even of a run.
+func TestFaultsConnectionCut(t *testing.T) {
+	onProxy(t, func(t *testing.T, p place, way *testcluster.Proxy, b, direct backend.Backend) {
+		sb := p.open(t, b)
+		other := attach(t, direct, sb)
+		for range 3 {
+			end, ended := running(t, sb)
+			way.Cut()
+			end(other)
+			wantResult(t, <-ended)
+		}
+		closes(t, other)
+		works(t, sb)
+		closes(t, sb)
+		p.wantNothing(t, direct)
+	})
+}
+
+// A connection on which nothing comes any more, and that nobody closes, is noticed, and the
+// run goes on by another one.
+func TestFaultsConnectionFrozen(t *testing.T) {
+	onProxy(t, func(t *testing.T, p place, way *testcluster.Proxy, b, direct backend.Backend) {
+		sb := p.open(t, b)
+		other := attach(t, direct, sb)
+		end, ended := running(t, sb)
+		way.Freeze() // what is open; new ones are let through
+		end(other)
+		closes(t, other)
+		start := time.Now()
+		wantResult(t, <-ended)
+		if d := time.Since(start); d > time.Minute {
+			t.Errorf("that nothing comes any more was noticed after %v", d)
+		} else {
+			t.Logf("noticed after %v", d)
+		}
+		works(t, sb)
+		closes(t, sb)
+		p.wantNothing(t, direct)
+	})
+}
+
+// A cluster that cannot be reached for a while loses what runs when the agent has given up
+// waiting. The sandbox has then ended, and is removed once the cluster is reached again.
+func TestFaultsClusterAway(t *testing.T) {
+	onProxy(t, func(t *testing.T, p place, way *testcluster.Proxy, b, direct backend.Backend) {
+		sb := p.open(t, b)
+		other := attach(t, direct, sb)
+		works(t, other) // its stream keeps the agent
+		_, ended := running(t, sb)
+		shut(t, way, true)
+		wantLost(t, <-ended, "refused", "reach", "reset", "EOF")
+		works(t, other)
+		shut(t, way, false)
+		works(t, sb)
+		closes(t, other, sb)
+		p.wantNothing(t, direct)
+	})
+}
+
+// A sandbox whose owner cannot reach the cluster any more is removed by the cluster itself,
+// with nobody's help.
+func TestFaultsClusterAwayForGood(t *testing.T) {
+	onProxy(t, func(t *testing.T, p place, way *testcluster.Proxy, _, direct backend.Backend) {
+		through := p
+		through.Kubeconfig, through.TTL = way.Kubeconfig, 10*time.Second
+		b := through.newBackend(t, nil)
+		sb := p.open(t, b)
+		works(t, sb)
+		gone := p.watchGone(t, sb.ID())
+		shut(t, way, true)
+		if err := sb.Close(); err == nil {
+			t.Error("closing it is said to have worked")
+		} else {
+			wantText(t, err)
+		}
+		<-gone
+		p.wantNothing(t, direct)
+	})
+}
