@@ -1,0 +1,114 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
+)
+
+// foreignPod makes a pod that is not ours, and returns once it is ready.
+func (p place) foreignPod(t *testing.T, name string, containers ...corev1.Container) *corev1.Pod {
+	t.Helper()
+	no, yes, uid, grace := false, true, int64(1000), int64(1)
+	for i := range containers {
+		if containers[i].Image == "" {
+			containers[i].Image = p.node.Images(t)("bash")
+		}
+		containers[i].ImagePullPolicy = corev1.PullIfNotPresent
+		containers[i].SecurityContext = &corev1.SecurityContext{
+			AllowPrivilegeEscalation: &no, RunAsNonRoot: &yes, RunAsUser: &uid, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		}
+	}
+	pods := p.client.CoreV1().Pods(p.Namespace)
+	_, err := pods.Create(faultsContext(t), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.PodSpec{Containers: containers, TerminationGracePeriodSeconds: &grace},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := cache.NewListWatchFromClient(p.client.CoreV1().RESTClient(), "pods", p.Namespace, fields.OneTermEqualSelector("metadata.name", name))
+	e, err := watchtools.UntilWithSync(faultsContext(t), list, &corev1.Pod{}, nil, ready)
+	if err != nil {
+		t.Fatalf("pod %s: %v", name, err)
+	}
+	return e.Object.(*corev1.Pod)
+}
+
+// own is the program of the containers that somebody else has made.
+var own = []string{"sleep", "86400"}
+
+// A pod that somebody else made is worked in, any number of times, and is afterwards as it
+// was.
+func TestExistingPod(t *testing.T) {
+	leakFree(t)
+	p := newPlace(t)
+	pod := p.foreignPod(t, "theirs", corev1.Container{Name: "main", Command: own}, corev1.Container{Name: "beside", Command: own})
+	if _, err := llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: p.newBackend(t, func(o *kubernetes.Options) { o.Pod = pod.Name })}); !errors.Is(err, llmsandbox.ErrInvalid) || !strings.Contains(err.Error(), "beside") {
+		t.Errorf("a pod with two containers: %v: want ErrInvalid and their names", err)
+	}
+	b := p.newBackend(t, func(o *kubernetes.Options) { o.Pod, o.Container = pod.Name, "main" })
+	for range 2 { // the second time the agent is there
+		sb, err := llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b, Language: "bash"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			res, err := sb.Shell(faultsContext(t), "id -u", nil)
+			if err != nil || res.Stdout != "1000\n" {
+				t.Fatalf("a run: %v, %s %s%s", err, res.Status, res.Stdout, res.Stderr)
+			}
+		}
+		if err := sb.WriteFile(faultsContext(t), "data", []byte("x"), 0o600); err != nil {
+			t.Error(err)
+		}
+		if found, err := b.GC(faultsContext(t)); err != nil || len(found) > 0 {
+			t.Errorf("a collection finds %+v, %v", found, err)
+		}
+		closes(t, sb)
+		awaitDone(t, sb)
+	}
+	after, err := p.client.CoreV1().Pods(p.Namespace).Get(faultsContext(t), pod.Name, metav1.GetOptions{})
+	if err != nil || after.UID != pod.UID || after.DeletionTimestamp != nil {
+		t.Fatalf("the pod afterwards: %v, %+v", err, after)
+	}
+	for _, s := range after.Status.ContainerStatuses {
+		if s.RestartCount != 0 || s.State.Running == nil {
+			t.Errorf("container %s afterwards: %+v", s.Name, s)
+		}
+	}
+}
+
+// A pod that is not there, or goes while a program runs in it, is told.
+func TestExistingPodGone(t *testing.T) {
+	leakFree(t)
+	p := newPlace(t)
+	b := p.newBackend(t, func(o *kubernetes.Options) { o.Pod = "theirs" })
+	if _, err := llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) || !strings.Contains(err.Error(), "theirs") {
+		t.Errorf("a pod that is not there: %v: want ErrNotFound, and its name", err)
+	}
+	pod := p.foreignPod(t, "theirs", corev1.Container{Name: "main", Command: own})
+	sb, err := llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b, Language: "bash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ended := running(t, sb)
+	if err := p.client.CoreV1().Pods(p.Namespace).Delete(faultsContext(t), pod.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	wantLost(t, <-ended, "deleted", "ended", "gone")
+	awaitDone(t, sb)
+	closes(t, sb)
+}

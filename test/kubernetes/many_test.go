@@ -1,0 +1,104 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+// requestsPerSandbox bounds what the API server is asked for a sandbox from its opening to
+// its end: its pod is made, its agent is sent, one stream goes there, the pod is deleted.
+// The rest is for what all share: the policy, the watches, the owner and its heartbeat.
+const (
+	requestsPerSandbox = 5
+	requestsShared     = 30
+)
+
+// Fifty sandboxes that are asked for at once are all there, kept apart, and gone; and
+// nobody asks the API server again and again whether they are.
+func TestManyAtOnce(t *testing.T) {
+	leakFree(t)
+	p := newPlace(t)
+	b := p.newBackend(t, nil)
+	o := p.sandbox(t, b)
+	const n = 50
+	before := len(p.requests(t))
+	start := time.Now()
+	var opened, all sync.WaitGroup
+	opened.Add(n)
+	for i := range n {
+		all.Go(func() {
+			sb, err := llmsandbox.Open(faultsContext(t), o)
+			opened.Done()
+			if err != nil {
+				t.Errorf("sandbox %d: %v", i, err)
+				return
+			}
+			opened.Wait() // all are there at once
+			for range 5 {
+				res, err := sb.Shell(faultsContext(t), fmt.Sprintf("echo %d >/sandbox/me; cat /sandbox/me", i), nil)
+				if err != nil || res.Stdout != fmt.Sprintf("%d\n", i) {
+					t.Errorf("sandbox %d: %v, %+v", i, err, res)
+				}
+			}
+			if err := sb.Close(); err != nil {
+				t.Errorf("sandbox %d: %v", i, err)
+			}
+		})
+	}
+	opened.Wait()
+	t.Logf("%d sandboxes were open after %v", n, time.Since(start))
+	all.Wait()
+	t.Logf("and closed after %v", time.Since(start))
+	asked := p.requests(t)[before:]
+	kinds := map[string]int{}
+	for _, r := range asked {
+		kinds[r.Verb+" "+r.Resource+"/"+r.Subresource]++
+	}
+	t.Logf("%d requests, %.1f of each sandbox: %v", len(asked), float64(len(asked))/n, kinds)
+	if most := n*requestsPerSandbox + requestsShared; len(asked) > most {
+		t.Errorf("%d requests for %d sandboxes, want at most %d: %v", len(asked), n, most, kinds)
+	}
+	if len(asked) < 3*n {
+		t.Errorf("%d requests for %d sandboxes: they cannot all have been counted", len(asked), n)
+	}
+	p.wantNothing(t, b)
+}
+
+// A node that has no room for all serves some, and tells the others why at once.
+func TestManyMoreThanFit(t *testing.T) {
+	leakFree(t)
+	p := newPlace(t)
+	b := p.newBackend(t, nil)
+	o := p.sandbox(t, b)
+	p.limitPods(t, 5)
+	var mu sync.Mutex
+	var served []*llmsandbox.Sandbox
+	var all sync.WaitGroup
+	for range 12 {
+		all.Go(func() {
+			sb, err := llmsandbox.Open(faultsContext(t), o)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				wantText(t, err, "exceeded quota")
+				return
+			}
+			served = append(served, sb)
+		})
+	}
+	all.Wait()
+	if len(served) != 5 {
+		t.Errorf("%d of 12 were served, want 5", len(served))
+	}
+	for _, sb := range served {
+		works(t, sb)
+	}
+	closes(t, served...)
+	p.wantNothing(t, b)
+}

@@ -1,0 +1,57 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox/pool"
+)
+
+// A pool keeps pods warm: leases of one tenant get used ones, and those of another never.
+func TestPool(t *testing.T) {
+	leakFree(t)
+	p := newPlace(t)
+	b := p.newBackend(t, nil)
+	leases, err := pool.New(pool.Config{Options: p.sandbox(t, b), Max: 3, Min: 1, Reuse: pool.ReuseTenant, MaxUses: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 12
+	var all sync.WaitGroup
+	for _, tenant := range []string{"a", "b"} {
+		all.Go(func() {
+			for i := range n / 2 {
+				l, err := leases.Acquire(faultsContext(t), pool.Key{}, tenant)
+				if err != nil {
+					t.Errorf("acquire: %v", err)
+					return
+				}
+				sb := l.Sandbox()
+				if list, err := sb.Shell(faultsContext(t), "ls -A /sandbox /tmp | grep -c mine", nil); err != nil || list.Stdout != "0\n" {
+					t.Errorf("a lease has what another has left: %v, %+v", err, list)
+				}
+				if i == 3 {
+					if err := sb.Destroy(faultsContext(t)); err != nil {
+						t.Errorf("end a sandbox: %v", err)
+					}
+				} else if err := sb.WriteFile(faultsContext(t), "mine", []byte(tenant), 0o600); err != nil {
+					t.Error(err)
+				}
+				l.Release()
+			}
+		})
+	}
+	all.Wait()
+	s := leases.Stats()
+	t.Logf("%+v", s)
+	if s.Hits+s.Misses != n || s.Hits == 0 || s.Total > s.Max {
+		t.Errorf("%+v, want every one served, some by a warm one, and at most Max", s)
+	}
+	if err := leases.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	p.wantNothing(t, b)
+}
