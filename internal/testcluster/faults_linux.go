@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -66,17 +65,8 @@ func awaitHeartbeat(client kubernetes.Interface, before *corev1.Node) error {
 	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
 	defer cancel()
 	old, _ := ready(before)
-	one := fields.OneTermEqualSelector("metadata.name", before.Name).String()
-	list := &cache.ListWatch{
-		ListFunc: func(o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = one
-			return client.CoreV1().Nodes().List(ctx, o)
-		},
-		WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = one
-			return client.CoreV1().Nodes().Watch(ctx, o)
-		},
-	}
+	one := fields.OneTermEqualSelector("metadata.name", before.Name)
+	list := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "nodes", "", one)
 	_, err := watchtools.UntilWithSync(ctx, list, &corev1.Node{}, nil, func(e watch.Event) (bool, error) {
 		node, ok := e.Object.(*corev1.Node)
 		if !ok {
