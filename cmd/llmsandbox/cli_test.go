@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podwatch"
 )
 
 func TestTimeoutFlag(t *testing.T) {
@@ -55,6 +56,11 @@ func TestPrintErrorIsSafeAndHints(t *testing.T) {
 	var b bytes.Buffer
 	printError(&b, fmt.Errorf("open \x1b]0;owned\x07 sandbox: %w", llmsandbox.ErrNotEnforced))
 	if got := b.String(); strings.ContainsAny(got, "\x1b\x07") || !strings.Contains(got, "hint: ") || !strings.Contains(got, "doctor") {
+		t.Errorf("%q", got)
+	}
+	b.Reset()
+	printError(&b, fmt.Errorf("open sandbox: %w", &podwatch.StartError{Reason: "Unschedulable", Message: "no room"}))
+	if got := b.String(); !strings.Contains(got, "no room") || !strings.Contains(got, "hint: --wait-for-node") {
 		t.Errorf("%q", got)
 	}
 	b.Reset()
