@@ -111,7 +111,7 @@ func (m *session) obituary(ctx context.Context, err error) error {
 	case trouble != "":
 		err = fmt.Errorf("%w (%s)", err, trouble)
 	case nodeAway(err):
-		err = fmt.Errorf("%w (the kubelet of the pod's node does not answer)", err)
+		err = fmt.Errorf("%w (the kubelet of the pod's node does not answer, or has just started)", err)
 	}
 	return access.Explain("connect to the agent in pod "+m.target.Pod, err)
 }

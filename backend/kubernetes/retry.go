@@ -60,10 +60,16 @@ func away(err error) bool {
 	return nodeAway(err) || strings.Contains(err.Error(), "apiserver is shutting down")
 }
 
-// nodeAway tells whether an API server said that it does not reach a pod's node. It has a
-// phrase for each protocol of streams.
+// nodeAway tells whether an API server said that it does not reach a pod's node, for which
+// it has a phrase for each protocol of streams, or that the kubelet there knows no such pod:
+// one that has just started knows none. What becomes of the pod, its watch tells.
 func nodeAway(err error) bool {
-	return strings.Contains(err.Error(), "error dialing backend") || strings.Contains(err.Error(), "error sending request")
+	for _, phrase := range []string{"error dialing backend", "error sending request", "pod does not exist"} {
+		if strings.Contains(err.Error(), phrase) {
+			return true
+		}
+	}
+	return false
 }
 
 // deletePod deletes a pod at once, if it still is the one that is meant: uid may be empty

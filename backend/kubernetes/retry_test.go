@@ -32,6 +32,7 @@ func TestAway(t *testing.T) {
 		{apierrors.NewTooManyRequests("busy", 1), true},
 		{apierrors.NewInternalError(errors.New("error dialing backend: dial tcp 192.0.2.1:10250: connect: connection refused")), true},
 		{apierrors.NewInternalError(errors.New(`error sending request: Post "https://192.0.2.1:10250/exec": connect: connection refused`)), true},
+		{apierrors.NewInternalError(errors.New("unable to upgrade connection: pod does not exist")), true},
 		{&url.Error{Op: "Delete", URL: "https://192.0.2.1:6443", Err: errors.New("http2: client connection lost")}, true},
 		{apierrors.NewInternalError(errors.New("container not found")), false},
 		{apierrors.NewNotFound(corev1.Resource("pods"), "a"), false},
