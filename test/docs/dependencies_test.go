@@ -1,0 +1,52 @@
+package docs_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestWhoLinksWhat holds what docs/dependencies.md promises: who does not import a backend
+// pays nothing for its client.
+func TestWhoLinksWhat(t *testing.T) {
+	const docker, kubernetes = "github.com/moby/moby/", "k8s.io/"
+	for _, c := range []struct {
+		packages []string
+		without  []string
+		with     []string // which shows that these would be seen
+	}{
+		{packages: []string{".", "./backend/local", "./backend/backendtest", "./pool", "./security/policyfile"}, without: []string{docker, kubernetes}},
+		{packages: []string{"./mcp", "./mcp/mcpenv"}, without: []string{docker, kubernetes}},
+		{packages: []string{"./backend/docker", "./backend/podman"}, without: []string{kubernetes}, with: []string{docker}},
+		{packages: []string{"./backend/kubernetes"}, without: []string{docker}, with: []string{kubernetes}},
+		{packages: []string{"./cmd/llmsandbox-agent"}, without: []string{docker, kubernetes, "net/http", "github.com/spf13/"}},
+		{packages: []string{"./cmd/llmsandbox"}, with: []string{docker, kubernetes}},
+	} {
+		cmd := exec.Command("go", append([]string{"list", "-deps"}, c.packages...)...)
+		cmd.Dir = root
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", c.packages, err, stderr.String())
+		}
+		seen := func(prefix string) string {
+			for line := range strings.Lines(string(out)) {
+				if strings.HasPrefix(line, prefix) {
+					return strings.TrimSpace(line)
+				}
+			}
+			return ""
+		}
+		for _, prefix := range c.without {
+			if found := seen(prefix); found != "" {
+				t.Errorf("%v link %s", c.packages, found)
+			}
+		}
+		for _, prefix := range c.with {
+			if seen(prefix) == "" {
+				t.Errorf("%v link nothing of %s", c.packages, prefix)
+			}
+		}
+	}
+}
