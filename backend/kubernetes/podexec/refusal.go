@@ -26,7 +26,7 @@ func refusal(resp *http.Response) error {
 	}
 	var status metav1.Status
 	if json.Unmarshal(body, &status) == nil && status.Status == metav1.StatusFailure {
-		status.Message = clip(status.Message)
+		status.Message = plain(status.Message)
 		return &refusedError{classify(&apierrors.StatusError{ErrStatus: status}, status.Message)}
 	}
 	// A proxy, or a server that has no such stream, or the kubelet behind it.

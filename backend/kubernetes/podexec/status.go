@@ -37,7 +37,7 @@ func verdict(words []byte, stderr string) error {
 		}
 		return &ExitError{Code: code, Stderr: stderr}
 	}
-	status.Message = clip(status.Message)
+	status.Message = plain(status.Message)
 	return classify(&apierrors.StatusError{ErrStatus: status}, status.Message)
 }
 
@@ -61,6 +61,7 @@ func exitCode(status *metav1.Status) (int, error) {
 var (
 	goneWords = []string{
 		"container not found",
+		"no running task found",
 		"container is not running",
 		"container is in CONTAINER_EXITED state",
 		"container is in CONTAINER_CREATED state",
@@ -100,6 +101,16 @@ func says(said string, words []string) bool {
 	}
 	return false
 }
+
+// plain bounds a message and removes what each server on the way put before it.
+func plain(said string) string {
+	for strings.HasPrefix(said, internal) {
+		said = said[len(internal):]
+	}
+	return clip(said)
+}
+
+const internal = "Internal error occurred: "
 
 // clip bounds words that another side chose.
 func clip(s string) string {

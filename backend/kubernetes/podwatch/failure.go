@@ -20,7 +20,7 @@ type StartError struct {
 func (e *StartError) Error() string {
 	s := "the pod does not start: " + e.Reason
 	if e.Message != "" {
-		s += ": " + strings.TrimSpace(e.Message)
+		s += ": " + strings.TrimRight(e.Message, ". \n")
 	}
 	if e.Hint != "" {
 		s += ": " + e.Hint
