@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -135,15 +136,36 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// stop ends the cluster. What tests left in it is an error.
+// stop ends the cluster. Pods that tests left in it are an error.
 func (c *Cluster) stop() error {
-	left, err := c.containers(context.Background(), "")
+	left, err := c.pods()
 	if err != nil {
 		err = fmt.Errorf("look for what tests left: %w", err)
 	} else if len(left) > 0 {
-		err = fmt.Errorf("tests left containers: %s", strings.Join(left, ", "))
+		err = fmt.Errorf("tests left pods: %s", strings.Join(left, ", "))
 	}
 	return errors.Join(err, c.watch.end())
+}
+
+// pods are those of all namespaces that nobody has deleted.
+func (c *Cluster) pods() ([]string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
+	defer cancel()
+	client, err := kubernetes.NewForConfig(c.Config())
+	if err != nil {
+		return nil, err
+	}
+	all, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for _, p := range all.Items {
+		if p.DeletionTimestamp == nil {
+			list = append(list, p.Namespace+"/"+p.Name)
+		}
+	}
+	return list, nil
 }
 
 // IgnoreGoroutines is for a test that looks for leaked goroutines: those that a running

@@ -58,18 +58,14 @@ func (c *Cluster) Left(ctx context.Context, namespace string) ([]string, error) 
 	return append(left, networks...), err
 }
 
-// containers are those of a namespace that run; "" is every namespace. Of those that have
-// ended containerd keeps a record, until the kubelet's next round, a minute later at most.
+// containers are those of a namespace that run. Of those that have ended containerd keeps
+// a record, until the kubelet's next round, a minute later at most.
 func (c *Cluster) containers(ctx context.Context, namespace string) ([]string, error) {
 	tasks, err := c.kit.ctr(ctx, nil, "tasks", "ls", "-q")
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"containers", "ls", "-q"}
-	if namespace != "" {
-		args = append(args, fmt.Sprintf(`labels."io.kubernetes.pod.namespace"==%s`, namespace))
-	}
-	records, err := c.kit.ctr(ctx, nil, args...)
+	records, err := c.kit.ctr(ctx, nil, "containers", "ls", "-q", fmt.Sprintf(`labels."io.kubernetes.pod.namespace"==%s`, namespace))
 	if err != nil {
 		return nil, err
 	}
