@@ -42,7 +42,7 @@ func (b *Backend) collectPods(ctx context.Context) ([]backend.Leftover, error) {
 			continue
 		}
 		l := backend.Leftover{Kind: "pod", Name: pod.Name, Removed: true}
-		if err := deletePod(ctx, b.cluster.Client.CoreV1().Pods(pod.Namespace), pod.Name, pod.UID); err != nil {
+		if err := deletePod(ctx, b.cluster.Client.CoreV1().Pods(pod.Namespace), pod.Name, pod.UID, deletePatience); err != nil {
 			l.Removed, l.Error = false, err.Error()
 		}
 		found = append(found, l)

@@ -67,6 +67,7 @@ func (o *owner) beat(ctx context.Context, ref *metav1.OwnerReference, began time
 		err := o.push(ctx, ref, began, pause)
 		switch {
 		case err == nil:
+			o.settle(ctx)
 			timer.Reset(pause)
 		case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 			o.forget(ctx, ref)

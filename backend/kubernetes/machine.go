@@ -27,6 +27,7 @@ type machine struct {
 	watching sync.WaitGroup // for who buries it
 	removal  sync.Mutex
 	removed  bool
+	left     bool // the owner
 }
 
 var _ backend.AgentEnder = (*machine)(nil)
@@ -100,46 +101,22 @@ func (m *machine) remove(ctx context.Context) error {
 		return nil
 	}
 	m.release()
-	if m.uid != "" {
-		pods := m.backend.cluster.Client.CoreV1().Pods(m.backend.cluster.Namespace)
-		if err := deletePod(ctx, pods, m.target.Pod, m.uid); err != nil {
-			return err
-		}
+	err := m.deletePod(ctx, deletePatience)
+	m.removed = err == nil
+	if m.left {
+		return err
 	}
-	m.removed = true
-	return errors.Join(m.unhold(), m.backend.owner.leave(ctx))
-}
-
-// attached is a sandbox that another handle owns.
-type attached struct {
-	session
-	uid      types.UID
-	watching sync.WaitGroup
-}
-
-// watch ends this handle when the sandbox ends.
-func (m *attached) watch() {
-	m.watching.Go(func() {
-		select {
-		case <-m.over:
-		case <-m.pod.Done():
-			m.end(m.pod.Ended())
-		}
-	})
-}
-
-// Close leaves the sandbox alone.
-func (m *attached) Close() error {
-	m.release()
-	m.watching.Wait()
-	return nil
-}
-
-// Destroy ends it all the same.
-func (m *attached) Destroy(ctx context.Context) error {
-	err := deletePod(ctx, m.backend.cluster.Client.CoreV1().Pods(m.target.Namespace), m.target.Pod, m.uid)
-	if err == nil {
-		return m.Close()
+	m.left = true
+	var owed func(context.Context) error
+	if err != nil {
+		owed = func(ctx context.Context) error { return m.deletePod(ctx, 0) }
 	}
-	return err
+	return errors.Join(err, m.unhold(), m.backend.owner.leave(ctx, owed))
+}
+
+func (m *machine) deletePod(ctx context.Context, patience time.Duration) error {
+	if m.uid == "" {
+		return nil
+	}
+	return deletePod(ctx, m.backend.cluster.Client.CoreV1().Pods(m.target.Namespace), m.target.Pod, m.uid, patience)
 }

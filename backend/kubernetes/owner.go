@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,8 +26,9 @@ type owner struct {
 
 	lock  lock // of the fields below
 	users int
-	ref   *metav1.OwnerReference // nil: there is no Job
-	stop  context.CancelFunc     // of the heartbeat
+	owed  []func(context.Context) error // deletions of pods that failed
+	ref   *metav1.OwnerReference        // nil: there is no Job
+	stop  context.CancelFunc            // of the heartbeat
 	beats sync.WaitGroup
 }
 
@@ -62,7 +64,7 @@ func (o *owner) start(ctx context.Context) error {
 	if err != nil {
 		err = access.Explain("make the Job that owns the sandboxes", err)
 		if inDoubt(err) { // it would end by itself
-			err = errors.Join(err, o.remove(context.WithoutCancel(ctx), nil))
+			err = errors.Join(err, o.remove(context.WithoutCancel(ctx), nil, 0))
 		}
 		return err
 	}
@@ -77,27 +79,44 @@ func (o *owner) start(ctx context.Context) error {
 	return nil
 }
 
-// leave is enter's reverse, after the pod is gone. With the last pod the Job goes.
-func (o *owner) leave(ctx context.Context) error {
+// leave is enter's reverse, after the pod is gone: with the last pod the Job goes. Where it
+// could not be deleted, owed is how, which is tried again with each heartbeat. With the
+// last pod the heartbeat ends all the same, so that the cluster removes what is left.
+func (o *owner) leave(ctx context.Context, owed func(context.Context) error) error {
 	// Held by others only for requests that have a bound.
 	if err := o.lock.take(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
 	defer o.lock.give()
+	patience := deletePatience
+	if owed != nil {
+		o.owed, patience = append(o.owed, owed), 0
+	}
 	o.users--
 	if o.users > 0 || o.ref == nil {
 		return nil
 	}
 	ref := o.ref
 	o.halt()
-	return o.remove(ctx, ref)
+	return o.remove(ctx, ref, patience)
+}
+
+// settle deletes pods that could not be deleted before.
+func (o *owner) settle(ctx context.Context) {
+	if o.lock.take(ctx) != nil {
+		return // who ends the heartbeat has it
+	}
+	defer o.lock.give()
+	ctx, cancel := context.WithTimeout(ctx, o.ttl/beatsPerTTL)
+	defer cancel()
+	o.owed = slices.DeleteFunc(o.owed, func(try func(context.Context) error) bool { return try(ctx) == nil })
 }
 
 // halt ends the heartbeat.
 func (o *owner) halt() {
 	o.stop()
 	o.beats.Wait()
-	o.ref, o.stop = nil, nil
+	o.ref, o.stop, o.owed = nil, nil, nil
 }
 
 // forget gives up a Job that is gone: pods that are made later get another one.
@@ -113,13 +132,13 @@ func (o *owner) forget(ctx context.Context, ref *metav1.OwnerReference) {
 }
 
 // remove deletes the Job; any that has the name when ref is nil.
-func (o *owner) remove(ctx context.Context, ref *metav1.OwnerReference) error {
+func (o *owner) remove(ctx context.Context, ref *metav1.OwnerReference, patience time.Duration) error {
 	background := metav1.DeletePropagationBackground
 	d := metav1.DeleteOptions{PropagationPolicy: &background}
 	if ref != nil {
 		d.Preconditions = &metav1.Preconditions{UID: &ref.UID}
 	}
-	err := persist(ctx, deletePatience, func() error { return o.jobs.Delete(ctx, ownerName(o.id), d) })
+	err := persist(ctx, patience, func() error { return o.jobs.Delete(ctx, ownerName(o.id), d) })
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}

@@ -58,7 +58,7 @@ func TestOwnerIsOneJob(t *testing.T) {
 		if len(jobs(t, c)) != 1 {
 			t.Fatalf("the Job is gone after %d of %d pods", i, pods)
 		}
-		if err := o.leave(t.Context()); err != nil {
+		if err := o.leave(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,7 +96,7 @@ func TestHeartbeat(t *testing.T) {
 		for range deadlines {
 		}
 	}()
-	if err := o.leave(t.Context()); err != nil {
+	if err := o.leave(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	close(deadlines)
@@ -131,7 +131,7 @@ func TestOwnerAfterItsJobIsGone(t *testing.T) {
 	}
 	c.ReactionChain = c.ReactionChain[1:]
 	for range 2 {
-		if err := o.leave(t.Context()); err != nil {
+		if err := o.leave(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestOwnerForbidden(t *testing.T) {
 	if ref, err := o.enter(t.Context()); ref != nil || err != nil {
 		t.Errorf("owner %v, error %v", ref, err)
 	}
-	if err := o.leave(t.Context()); err != nil {
+	if err := o.leave(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
 	if got := verbs(c); !slices.Equal(got, []string{"create jobs"}) {
@@ -170,5 +170,57 @@ func TestOwnerWaitIsCancelled(t *testing.T) {
 	cancel()
 	if _, err := o.enter(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want context.Canceled", err)
+	}
+}
+
+// A pod that could not be deleted is deleted with a later heartbeat.
+func TestOwedDeletions(t *testing.T) {
+	c := fake.NewClientset()
+	o := testOwner(c, 300*time.Millisecond)
+	for range 2 {
+		if _, err := o.enter(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tries := make(chan int, 1)
+	tried := 0
+	err := o.leave(t.Context(), func(context.Context) error {
+		if tried++; tried < 3 {
+			return errors.New("the API server is away")
+		}
+		tries <- tried
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := <-tries; n != 3 {
+		t.Errorf("%d tries", n)
+	}
+	if err := o.leave(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if len(o.owed) > 0 || len(jobs(t, c)) > 0 {
+		t.Error("something is left")
+	}
+}
+
+// When the last pod cannot be deleted, nobody keeps its owner alive.
+func TestLastPodCannotBeDeleted(t *testing.T) {
+	c := fake.NewClientset()
+	c.PrependReactor("delete", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewServiceUnavailable("starting")
+	})
+	o := testOwner(c, time.Hour)
+	if _, err := o.enter(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := o.leave(t.Context(), func(context.Context) error { return errors.New("away") })
+	if !apierrors.IsServiceUnavailable(err) {
+		t.Errorf("error %v, want what the cluster said", err)
+	}
+	o.beats.Wait()
+	if o.ref != nil || len(o.owed) > 0 {
+		t.Error("the owner is kept alive")
 	}
 }

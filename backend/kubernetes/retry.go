@@ -74,13 +74,13 @@ func nodeAway(err error) bool {
 
 // deletePod deletes a pod at once, if it still is the one that is meant: uid may be empty
 // for any. A pod that is gone already is no error.
-func deletePod(ctx context.Context, pods typed.PodInterface, name string, uid types.UID) error {
+func deletePod(ctx context.Context, pods typed.PodInterface, name string, uid types.UID, patience time.Duration) error {
 	now := int64(0)
 	o := metav1.DeleteOptions{GracePeriodSeconds: &now}
 	if uid != "" {
 		o.Preconditions = &metav1.Preconditions{UID: &uid}
 	}
-	err := persist(ctx, deletePatience, func() error { return pods.Delete(ctx, name, o) })
+	err := persist(ctx, patience, func() error { return pods.Delete(ctx, name, o) })
 	// Conflict: another pod has the name by now.
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

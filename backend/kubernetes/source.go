@@ -56,7 +56,7 @@ func (c creator) Obtain(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, erro
 		}
 		return nil, err
 	case ctx.Err() != nil:
-		return nil, errors.Join(context.Cause(ctx), deletePod(context.WithoutCancel(ctx), c.pods, made.Name, made.UID))
+		return nil, errors.Join(context.Cause(ctx), deletePod(context.WithoutCancel(ctx), c.pods, made.Name, made.UID, deletePatience))
 	}
 	return made, nil
 }
@@ -72,7 +72,7 @@ func (c creator) discard(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return access.Explain("find out whether the pod "+pod.Name+" was made all the same", err)
 	}
-	return deletePod(ctx, c.pods, made.Name, made.UID)
+	return deletePod(ctx, c.pods, made.Name, made.UID, deletePatience)
 }
 
 // inDoubt tells whether a request that failed may have been carried out: no answer came, or
