@@ -12,7 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"go.uber.org/goleak"
 )
@@ -57,10 +59,19 @@ func pod(t *testing.T, state, name string, uid types.UID, version int) *corev1.P
 // A cluster is client-go's fake; pods get their resource versions from the test.
 type cluster struct {
 	*fake.Clientset
-	t *testing.T
+	t        *testing.T
+	watching chan struct{} // yields for each watch of pods, which brings only what comes after it
 }
 
-func newCluster(t *testing.T) *cluster { return &cluster{fake.NewClientset(), t} }
+func newCluster(t *testing.T) *cluster {
+	c := &cluster{fake.NewClientset(), t, make(chan struct{}, 10)}
+	c.PrependWatchReactor("pods", func(a clienttesting.Action) (bool, watch.Interface, error) {
+		w, err := c.Tracker().Watch(a.GetResource(), a.GetNamespace())
+		c.watching <- struct{}{}
+		return true, w, err
+	})
+	return c
+}
 
 func (c *cluster) create(p *corev1.Pod) {
 	c.t.Helper()

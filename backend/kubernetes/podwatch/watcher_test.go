@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 func TestFollowBeforeCreate(t *testing.T) {
 	c := newCluster(t)
 	p := follow(t, New(c, namespace, "app=sandbox"), "a")
+	<-c.watching
 	c.create(pod(t, "no-secret-volume", "a", "1", 1))
 	if _, err := p.Wait(soon(t), func(p *corev1.Pod) (bool, error) { return p.Status.Phase == corev1.PodPending, nil }); err != nil {
 		t.Fatal(err)
@@ -69,9 +71,7 @@ func TestDeleted(t *testing.T) {
 	c.create(pod(t, "running", "a", "1", 1))
 	p := follow(t, New(c, namespace, "app=sandbox"), "a")
 	wait(t, p)
-	for c.asked("watch", "pods") == 0 { // a fake's watch brings only what comes after it
-		<-time.After(time.Millisecond)
-	}
+	<-c.watching
 	c.remove("a")
 	over(t, p)
 	if p.Ended() != "the pod was deleted" {
@@ -130,9 +130,7 @@ func TestSingle(t *testing.T) {
 	}
 	again := first.DeepCopy()
 	again.ResourceVersion, again.Status.ContainerStatuses[0].RestartCount = "2", 1
-	for c.asked("watch", "pods") == 0 {
-		<-time.After(time.Millisecond)
-	}
+	<-c.watching
 	c.update(again)
 	over(t, p)
 	if p.Ended() != "the container was started anew" {
@@ -257,13 +255,18 @@ func TestWaitForNode(t *testing.T) {
 	}
 	p.Stop()
 	w.WaitForNode = time.Hour
+	for len(c.watching) > 0 {
+		<-c.watching
+	}
 	p = follow(t, w, "a")
-	watched := c.asked("watch", "pods")
-	time.AfterFunc(20*time.Millisecond, func() {
-		for c.asked("watch", "pods") == watched {
-			<-time.After(time.Millisecond)
-		}
-		c.update(pod(t, "running", "a", "1", 2))
-	})
-	wait(t, p)
+	found, waits := pod(t, "running", "a", "1", 2), make(chan struct{})
+	go func() {
+		<-c.watching
+		<-waits
+		_, _ = c.CoreV1().Pods(namespace).Update(t.Context(), found, metav1.UpdateOptions{})
+	}()
+	once := sync.OnceFunc(func() { close(waits) })
+	if _, err := p.Wait(soon(t), func(p *corev1.Pod) (bool, error) { once(); return runs(p) }); err != nil {
+		t.Error(err)
+	}
 }
