@@ -79,7 +79,8 @@ func (b *Backend) execs(ctx context.Context, t podexec.Target, agent string) err
 
 // takeScript takes a file from stdin, which is renamed when whole, so that a half of it is
 // never taken for it.
-const takeScript = `set -e; umask 022; mkdir -p "$1"; cat >"$1/$2.$$"; [ "$(wc -c <"$1/$2.$$")" -eq "$4" ]; chmod "$3" "$1/$2.$$"; mv "$1/$2.$$" "$1/$2"`
+const takeScript = `set -e; umask 022; mkdir -p "$1"; new="$1/$2.$$"; trap 'rm -f "$new"' EXIT
+cat >"$new"; [ "$(wc -c <"$new")" -eq "$4" ]; chmod "$3" "$new"; mv "$new" "$1/$2"`
 
 // pipeAgent has the container's own shell write the agent, into whatever is mounted there.
 func (b *Backend) pipeAgent(ctx context.Context, t podexec.Target, dir, arch string) error {
