@@ -17,7 +17,7 @@ func (s *suite) closeLeavesNothing(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			o := llmsandbox.Options{}
 			if how == "lifetime" {
-				o.Lifetime = 3 * time.Second
+				o.Lifetime = s.lifetime(t)
 			}
 			if how == "pid 1 killed" {
 				s.has(t, SeenFromOutside)
