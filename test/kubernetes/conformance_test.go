@@ -27,7 +27,7 @@ func testConformance(t *testing.T, runtimeClass string) {
 	p := newPlace(t)
 	p.node.Images(t)
 	p.RuntimeClass = runtimeClass
-	p.TTL = 9 * time.Second // the suite waits for what an owner that was killed has left
+	p.TTL = 15 * time.Second // the suite waits for what an owner that was killed has left
 	c, err := conformance(p.address(t))
 	if err != nil {
 		t.Fatal(err)
