@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -105,6 +104,3 @@ func (o Options) setsPod() bool {
 	return o.Template != nil || o.AgentImage != "" || o.RuntimeClass != "" || o.ServiceAccount != "" || o.PullPolicy != "" ||
 		len(o.NodeSelector) > 0 || len(o.PullSecrets) > 0 || len(o.Images) > 0 || o.Source != nil || o.WaitForNode != 0
 }
-
-// errEnded is the cause of the end of what waits for a sandbox that is given up.
-var errEnded = errors.New("the sandbox has ended")
