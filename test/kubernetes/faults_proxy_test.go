@@ -18,7 +18,7 @@ func onProxy(t *testing.T, f func(t *testing.T, p place, way *testcluster.Proxy,
 	p := newPlace(t)
 	way := p.node.Proxy(t)
 	through := p
-	through.Kubeconfig = way.Kubeconfig
+	through.Kubeconfig, through.TTL = way.Kubeconfig, 3*time.Minute // longer than a way back is looked for
 	f(t, p, way, through.newBackend(t, nil), p.newBackend(t, nil))
 }
 
