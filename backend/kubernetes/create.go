@@ -121,11 +121,11 @@ func checkLimits(spec backend.Spec, c backend.Capabilities) error {
 func socketName(id string) string { return "@llmsandbox-" + id }
 
 // serveArgs are the arguments of an agent that is the main process, after "serve". On a
-// busy node its first stream takes its time.
+// busy node its first stream takes its time; the owner's TTL holds all the same.
 func (b *Backend) serveArgs(spec backend.Spec) []string {
 	args := []string{
 		"--listen", socketName(spec.ID), "--token-env", envToken,
-		"--grace", strconv.FormatInt(seconds(b.grace()), 10), "--first-grace", strconv.FormatInt(seconds(b.options.TTL), 10),
+		"--grace", strconv.FormatInt(seconds(b.grace()), 10), "--first-grace", strconv.FormatInt(seconds(max(maxGrace, b.options.TTL)), 10),
 		"--workdir", workdir, "--seccomp", podspec.Filter,
 	}
 	if !spec.Deadline.IsZero() {

@@ -87,7 +87,7 @@ func TestHeartbeat(t *testing.T) {
 	}
 	for range 3 {
 		at := <-deadlines
-		if left := began.Add(time.Duration(at) * time.Second).Sub(time.Now()); left < ttl-100*time.Millisecond || left > ttl+2*time.Second {
+		if left := time.Until(began.Add(time.Duration(at) * time.Second)); left < ttl-100*time.Millisecond || left > ttl+2*time.Second {
 			t.Errorf("the deadline is %v from now, want about %v", left, ttl)
 		}
 	}
