@@ -59,6 +59,8 @@ func hint(err error) string {
 			return "" // it is no sandbox that was not found
 		}
 		return "`llmsandbox ls" + at + "` lists the sandboxes that live"
+	case errors.Is(err, llmsandbox.ErrNotEnforced) && cluster && !p.place.Pod.NetworkEnforced:
+		return "`llmsandbox doctor" + at + "` tells what can be enforced, and whether network policies are: if so, add --network-policy-enforced; --best-effort runs without it"
 	case errors.Is(err, llmsandbox.ErrNotEnforced):
 		return "`llmsandbox doctor" + at + "` tells what can be enforced; --best-effort runs without it"
 	case errors.Is(err, llmsandbox.ErrUnsupported):
