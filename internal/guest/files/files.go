@@ -4,9 +4,9 @@
 // connections to the sandbox's own loopback.
 //
 // Everything below the root belongs to hostile code that runs meanwhile: paths
-// are resolved by openat2 without magic links, and recursive work goes from
-// descriptor to descriptor, so that exchanging a folder for a link during an
-// operation leads nowhere.
+// are resolved by openat2 without magic links, or as strictly by hand where the
+// kernel has no openat2, and recursive work goes from descriptor to descriptor, so
+// that exchanging a folder for a link during an operation leads nowhere.
 package files
 
 import (

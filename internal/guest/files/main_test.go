@@ -4,14 +4,43 @@ package files_test
 
 import (
 	"os"
+	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/guest/files"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// walkEnv makes the tests run as on a kernel without openat2.
+const walkEnv = "LLMSANDBOX_TEST_WITHOUT_OPENAT2"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(walkEnv) != "" {
+		files.WithoutOpenat2()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// TestWithoutOpenat2 runs all tests of the package again, on what stands in for openat2.
+func TestWithoutOpenat2(t *testing.T) {
+	if os.Getenv(walkEnv) != "" {
+		t.Skip("this is that run")
+	}
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.skip=^TestWithoutOpenat2$", "-test.timeout=10m", "-test.v")
+	cmd.Env = append(os.Environ(), walkEnv+"=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), "--- PASS: TestSwappedLinks") {
+		t.Fatalf("the tests were not run:\n%s", out)
+	}
+}
 
 const nobody = 65534
 

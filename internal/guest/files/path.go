@@ -4,6 +4,7 @@ package files
 
 import (
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -32,13 +33,32 @@ func (s *Service) absolute(path string) (string, error) {
 	return path, nil
 }
 
-// openat2 opens, again when a rename elsewhere made the kernel unsure or a signal came.
+// maxTries bounds how often an opening is tried again that something else disturbed.
+const maxTries = 128
+
+// noOpenat2 is set once the kernel has turned out not to have openat2, as gVisor's.
+var noOpenat2 atomic.Bool
+
+// openat2 opens as the kernel's openat2 does, on every kernel. resolve is inRoot or
+// beneath.
 func openat2(dir int, path string, flags int, mode uint32, resolve uint64) (int, error) {
+	if !noOpenat2.Load() {
+		fd, err := kernelOpenat2(dir, path, flags, mode, resolve)
+		if err != unix.ENOSYS {
+			return fd, err
+		}
+		noOpenat2.Store(true)
+	}
+	return walk(dir, path, flags, mode, resolve)
+}
+
+// kernelOpenat2 opens, again when a rename elsewhere made the kernel unsure or a signal came.
+func kernelOpenat2(dir int, path string, flags int, mode uint32, resolve uint64) (int, error) {
 	how := unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: resolve}
 	if flags&unix.O_CREAT != 0 {
 		how.Mode = uint64(mode)
 	}
-	for range 128 {
+	for range maxTries {
 		fd, err := unix.Openat2(dir, path, &how)
 		if err != unix.EAGAIN && err != unix.EINTR {
 			return fd, err
