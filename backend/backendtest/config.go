@@ -48,6 +48,9 @@ const (
 	// OnlyLoopback: the sandbox has no network interface but its loopback. One that has an
 	// interface which leads nowhere lacks it.
 	OnlyLoopback Feature = "only-loopback"
+	// OOMAlone: a program that takes all the memory there is dies alone. A kernel in user
+	// space may go with it, and all of its sandbox.
+	OOMAlone Feature = "oom-alone"
 	// Science: python has numpy, pandas and matplotlib, and r has ggplot2.
 	Science Feature = "science"
 	// IPv6Loopback: the sandbox's loopback has ::1.
@@ -91,7 +94,7 @@ func (c Config) check() error {
 	if c.Backend == nil {
 		return fmt.Errorf("backendtest: Config.Backend is nil: set the backend to test")
 	}
-	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, Science, IPv6Loopback, PreparedCaches, Libraries, Registries}
+	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, Science, IPv6Loopback, PreparedCaches, Libraries, Registries}
 	for language := range hellos {
 		known = append(known, Feature(language))
 	}

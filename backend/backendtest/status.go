@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox"
@@ -27,7 +28,16 @@ func (s *suite) statusOutOfMemory(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{Limits: llmsandbox.Limits{Memory: 64 << 20}})
 	needs(t, sb, "memory")
 	wantStatus(t, run(t, sb, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)", nil), llmsandbox.StatusKilled)
-	res := run(t, sb, "kept = []\nwhile True: kept.append(bytearray(1 << 20))", nil)
+	const take = "kept = []\nwhile True: kept.append(bytearray(1 << 20))"
+	if _, lacks := s.Lacks[OOMAlone]; lacks {
+		res, err := sb.Run(testContext(t), take, nil)
+		if !errors.Is(err, llmsandbox.ErrLost) || res.Status != llmsandbox.StatusLost || !strings.Contains(err.Error(), "memory") {
+			t.Errorf("error %v, status %s: want ErrLost, lost, and that it was for memory", err, res.Status)
+		}
+		wantDone(t, sb)
+		return
+	}
+	res := run(t, sb, take, nil)
 	wantStatus(t, res, llmsandbox.StatusOutOfMemory)
 	if res.ExitCode != nil {
 		t.Errorf("exit code %d, though the program never exited", *res.ExitCode)
