@@ -7,20 +7,29 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend/backendtest"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
 	"github.com/llmsandbox/llmsandbox/internal/testcluster"
 )
 
-// conformance is the suite's view of the cluster at an address that backendAt knows.
+// conformance is the suite's view of the cluster at a place's address.
 func conformance(address string) (backendtest.Config, error) {
-	b, err := backendAt(address)
+	p, err := placeAt(address)
 	if err != nil {
 		return backendtest.Config{}, err
 	}
-	return backendtest.Config{Backend: b, Address: address, Lacks: map[backendtest.Feature]string{
+	b, err := kubernetes.New(p.options())
+	if err != nil {
+		return backendtest.Config{}, err
+	}
+	lacks := map[backendtest.Feature]string{
 		backendtest.NoHostPaths:  "the kubelet mounts volumes by their folders on the node",
 		backendtest.OnlyLoopback: "every pod has an address, which a NetworkPolicy cuts off",
 		backendtest.Registries:   "an installation is the same on every backend, and Docker's cases make the real ones",
-	}}, nil
+	}
+	if p.RuntimeClass == testcluster.GVisor {
+		lacks[backendtest.OOMAlone] = "gVisor's kernel is the process that the machine's kernel kills for memory"
+	}
+	return backendtest.Config{Backend: b, Address: address, Lacks: lacks}, nil
 }
 
 func testConformance(t *testing.T, runtimeClass string) {

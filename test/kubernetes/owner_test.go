@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
 )
 
 // ownerVariable makes this program another owner: its value is a place's address, and the
@@ -35,7 +36,11 @@ func ownerChild() {
 }
 
 func ownUntilEOF(address, image string) error {
-	b, err := backendAt(address)
+	p, err := placeAt(address)
+	if err != nil {
+		return err
+	}
+	b, err := kubernetes.New(p.options())
 	if err != nil {
 		return err
 	}

@@ -51,13 +51,11 @@ func (p place) options() kubernetes.Options {
 	}
 }
 
-// backendAt returns a backend by its place's address.
-func backendAt(address string) (*kubernetes.Backend, error) {
+// placeAt returns a place by its address.
+func placeAt(address string) (place, error) {
 	var p place
-	if err := json.Unmarshal([]byte(address), &p); err != nil {
-		return nil, err
-	}
-	return kubernetes.New(p.options())
+	err := json.Unmarshal([]byte(address), &p)
+	return p, err
 }
 
 // newBackend returns a backend with options that edit, where it is not nil, has changed.
