@@ -3,24 +3,28 @@ GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export GOTOOLCHAIN ?= auto
 
-.PHONY: build test test-deps unit e2e engines vm lint bench generate cross images agent-image cluster-up cluster-down
+.PHONY: build test test-deps unit e2e engines vm lint bench kubernetes generate cross images agent-image cluster-up cluster-down
 
 build: ## the command, into bin/
 	$(GO) build -trimpath -o bin/llmsandbox ./cmd/llmsandbox
 
-test: test-deps unit e2e engines ## everything a change must pass
+test: test-deps unit e2e engines kubernetes ## everything a change must pass
 
 test-deps: ## what the tests need: installed as root on Debian, else named
 	scripts/test-deps
 
 unit: ## tests beside the code, with the race detector
-	$(GO) test -race -timeout 20m $$($(GO) list ./... | grep -vE "/test/e2e|/test/engine|/cmd/llmsandbox$$")
+	$(GO) test -race -timeout 20m $$($(GO) list ./... | grep -vE "/test/e2e|/test/engine|/test/kubernetes|/internal/testcluster|/cmd/llmsandbox$$")
 
 e2e: ## whole sandboxes, as the user who calls this
 	$(GO) test -timeout 30m ./test/e2e/... ./cmd/llmsandbox
 
 engines: ## whole sandboxes on real Docker and Podman, which it starts and stops
 	$(GO) test -timeout 75m ./test/engine
+
+kubernetes: ## whole sandboxes on a real cluster, which it builds, starts and stops
+	test/cluster/build >/dev/null
+	$(GO) test -p 1 -timeout 60m ./internal/testcluster ./test/kubernetes
 
 vm: ## limits under cgroup v2, as root and as an ordinary user, in virtual machines
 	LLMSANDBOX_VM=1 $(GO) test -count=1 -timeout 30m ./test/vm
