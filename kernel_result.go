@@ -76,6 +76,9 @@ func (c *cellRun) crashed(ctx context.Context, cell *Cell) {
 		if d.misled() == nil {
 			cell.Status = StatusLost
 		}
+		if s := c.kernel.sandbox; s.killedForMemory() {
+			cell.Status, cell.Reason = StatusOutOfMemory, s.wholeOutOfMemory()
+		}
 		return
 	}
 	cell.Reason = fmt.Sprintf("the kernel's process ended (%s)", d.ending())

@@ -3,6 +3,7 @@ package llmsandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -21,10 +22,12 @@ func (m *endedMachine) Done() <-chan struct{} { return m.done }
 
 type tellingMachine struct {
 	endedMachine
-	words string
+	words  string
+	memory bool
 }
 
-func (m *tellingMachine) Ended() string { return m.words }
+func (m *tellingMachine) Ended() string         { return m.words }
+func (m *tellingMachine) KilledForMemory() bool { return m.memory }
 
 func TestEndIsToldWithItsReason(t *testing.T) {
 	done := make(chan struct{})
@@ -34,8 +37,8 @@ func TestEndIsToldWithItsReason(t *testing.T) {
 		machine backend.Machine
 		want    string
 	}{
-		{"the backend knows", &tellingMachine{endedMachine{done: done}, "the pod was evicted"}, "has ended (the pod was evicted)"},
-		{"the backend knows nothing", &tellingMachine{endedMachine{done: done}, ""}, "has ended (its lifetime is over, or somebody ended it)"},
+		{"the backend knows", &tellingMachine{endedMachine{done: done}, "the pod was evicted", false}, "has ended (the pod was evicted)"},
+		{"the backend knows nothing", &tellingMachine{endedMachine{done: done}, "", false}, "has ended (its lifetime is over, or somebody ended it)"},
 		{"the backend cannot tell", &endedMachine{done: done}, "has ended (its lifetime is over, or somebody ended it)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -62,3 +65,37 @@ func TestLossIsToldWithWhatTheNextCallSays(t *testing.T) {
 		t.Errorf("error %v, want ErrLost and %q", err, why)
 	}
 }
+
+// What was lost with a sandbox that was killed for memory ran out of memory; its output may
+// be cut short, and is told to be.
+func TestLossToMemory(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		memory bool
+		ended  bool
+		err    error
+		want   Status
+	}{
+		{"killed for memory", true, true, lostError, StatusOutOfMemory},
+		{"ended otherwise", false, true, lostError, StatusLost},
+		{"not ended", true, false, lostError, StatusLost},
+		{"not lost", true, true, errors.New("no such program"), StatusSetupFailed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := &tellingMachine{endedMachine{done: make(chan struct{})}, "", c.memory}
+			if c.ended {
+				close(m.done)
+			}
+			r := &run{sandbox: &Sandbox{machine: m, limits: Limits{Memory: 64 << 20}}, out: newCapture(9, nil), err: newCapture(9, nil)}
+			res, err := r.result(t.Context(), c.err)
+			if res.Status != c.want || (err == nil) != (c.want == StatusOutOfMemory) || res.ExitCode != nil {
+				t.Errorf("status %v, exit code %v, error %v, want %v", res.Status, res.ExitCode, err, c.want)
+			}
+			if c.want == StatusOutOfMemory && !strings.Contains(res.Error, "64 MiB") {
+				t.Errorf("%q does not tell the limit", res.Error)
+			}
+		})
+	}
+}
+
+var lostError = fmt.Errorf("the stream broke: %w", ErrLost)

@@ -2,6 +2,7 @@ package llmsandbox
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
@@ -39,4 +40,25 @@ func (w *oomWatch) happened(ctx context.Context, exit agentproto.Exit) bool {
 	}
 	n, known := w.machine.OOMKills(ctx)
 	return known && n > w.before
+}
+
+// killedForMemory tells whether the sandbox has ended because all of it was killed for
+// memory: what ran in it was, too.
+func (s *Sandbox) killedForMemory() bool {
+	select {
+	case <-s.machine.Done():
+		m, ok := s.machine.(backend.Obituary)
+		return ok && m.KilledForMemory()
+	default:
+		return false
+	}
+}
+
+// wholeOutOfMemory says so, and what follows from it.
+func (s *Sandbox) wholeOutOfMemory() string {
+	limit := "its memory limit"
+	if m := s.limits.Memory; m > 0 {
+		limit += fmt.Sprintf(" of %d MiB", m>>20)
+	}
+	return "the sandbox reached " + limit + " and was killed as a whole; the last of the output may be missing: open a new sandbox"
 }

@@ -29,6 +29,11 @@ func (r *run) result(ctx context.Context, err error) (*Result, error) {
 	if errors.Is(err, errRunTimeout) {
 		return r.timedOutEarly(res)
 	}
+	if errors.Is(err, ErrLost) && r.sandbox.killedForMemory() {
+		res.Status = StatusOutOfMemory
+		res.Error = r.sandbox.wholeOutOfMemory()
+		return res, captureErrors(r.out, r.err)
+	}
 	if err != nil {
 		err = r.blame(err)
 		res.Status, res.Error = failureStatus(err, r.started), err.Error()

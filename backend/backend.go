@@ -73,6 +73,8 @@ type Obituary interface {
 	// was deleted". It is "" while the machine lives, where its owner closed it, and where
 	// the reason is not known.
 	Ended() string
+	// KilledForMemory tells whether all of it was killed because it reached its memory limit.
+	KilledForMemory() bool
 }
 
 // A Committer is a machine that an image can be made of.

@@ -55,6 +55,10 @@ func (m *session) Ended() string {
 	return m.words
 }
 
+// KilledForMemory tells whether the kernel killed the container, or the cluster says that its
+// runtime did, for memory.
+func (m *session) KilledForMemory() bool { return m.pod != nil && m.pod.OOMKilled() }
+
 // describe takes over what a pod says of itself.
 func (m *session) describe(pod *corev1.Pod) (err error) {
 	if m.info, err = decodeInfo(pod); err != nil {
