@@ -37,7 +37,8 @@ func (s *suite) abuseCatalogue(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := abuse.Outcome{Status: string(res.Status), Stdout: res.Stdout, Stderr: res.Stderr, Duration: time.Since(start)}
-			if res.Status != llmsandbox.StatusLost {
+			_, dies := s.Lacks[OOMAlone]
+			if res.Status != llmsandbox.StatusLost && !(dies && held[c.Name] == "memory") {
 				if !staysFull[c.Name] {
 					answers(t, sb)
 				}

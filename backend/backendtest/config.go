@@ -48,8 +48,8 @@ const (
 	// OnlyLoopback: the sandbox has no network interface but its loopback. One that has an
 	// interface which leads nowhere lacks it.
 	OnlyLoopback Feature = "only-loopback"
-	// OOMAlone: a program that takes all the memory there is dies alone. A kernel in user
-	// space may go with it, and all of its sandbox.
+	// OOMAlone: a program that takes all the memory there is dies alone. Where all of the
+	// sandbox may go with it, the loss is told with its reason.
 	OOMAlone Feature = "oom-alone"
 	// Science: python has numpy, pandas and matplotlib, and r has ggplot2.
 	Science Feature = "science"
