@@ -21,15 +21,12 @@ func conformance(address string) (backendtest.Config, error) {
 	if err != nil {
 		return backendtest.Config{}, err
 	}
-	lacks := map[backendtest.Feature]string{
+	return backendtest.Config{Backend: b, Address: address, Lacks: map[backendtest.Feature]string{
 		backendtest.NoHostPaths:  "the kubelet mounts volumes by their folders on the node",
 		backendtest.OnlyLoopback: "every pod has an address, which a NetworkPolicy cuts off",
+		backendtest.OOMAlone:     "the kubelet lets nothing in a container be spared, and newer ones kill all of it; gVisor's kernel is itself what is killed",
 		backendtest.Registries:   "an installation is the same on every backend, and Docker's cases make the real ones",
-	}
-	if p.RuntimeClass == testcluster.GVisor {
-		lacks[backendtest.OOMAlone] = "gVisor's kernel is the process that the machine's kernel kills for memory"
-	}
-	return backendtest.Config{Backend: b, Address: address, Lacks: lacks}, nil
+	}}, nil
 }
 
 func testConformance(t *testing.T, runtimeClass string) {
