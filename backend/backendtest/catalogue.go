@@ -37,8 +37,7 @@ func (s *suite) abuseCatalogue(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := abuse.Outcome{Status: string(res.Status), Stdout: res.Stdout, Stderr: res.Stderr, Duration: time.Since(start)}
-			_, dies := s.Lacks[OOMAlone]
-			if res.Status != llmsandbox.StatusLost && !(dies && held[c.Name] == "memory") {
+			if res.Status != llmsandbox.StatusLost && !s.diedForMemory(t, sb) {
 				if !staysFull[c.Name] {
 					answers(t, sb)
 				}
@@ -50,6 +49,17 @@ func (s *suite) abuseCatalogue(t *testing.T) {
 			}
 		})
 	}
+}
+
+// diedForMemory tells whether a sandbox that may die whole for lack of memory did, and says so.
+// Files and their names take memory, too.
+func (s *suite) diedForMemory(t *testing.T, sb *llmsandbox.Sandbox) bool {
+	t.Helper()
+	if _, lacks := s.Lacks[OOMAlone]; !lacks {
+		return false
+	}
+	_, err := sb.Exec(testContext(t), []string{"true"}, nil)
+	return err != nil && strings.Contains(err.Error(), "for memory")
 }
 
 // held names the control that alone stops a program. Without it the program would
