@@ -60,6 +60,13 @@ func (s *Service) remove(p string, recursive bool, stop <-chan struct{}) error {
 	}
 	defer unix.Close(dir)
 	err = unix.Unlinkat(dir, base, 0)
+	if err == unix.EACCES {
+		// gVisor says so in a folder that must not be written even of what is not there.
+		var st unix.Stat_t
+		if unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) == unix.ENOENT {
+			return unix.ENOENT
+		}
+	}
 	if err != unix.EISDIR {
 		return err
 	}
@@ -148,14 +155,17 @@ func (r *remover) entry(dir int, name string, depth int) error {
 	return missingIsFine(r.moveUp(dir, name))
 }
 
-// moveUp moves a folder to the tree's top, where the next listing finds it.
+// moveUp moves a folder to the tree's top, where the next listing finds it. Should that
+// replace something there, it is something to be removed. Not RENAME_NOREPLACE, which
+// gVisor has not everywhere.
 func (r *remover) moveUp(dir int, name string) error {
 	writable := false
 	for range 1000 {
 		r.moved++
-		err := unix.Renameat2(dir, name, r.top, ".removed-"+strconv.Itoa(r.moved), unix.RENAME_NOREPLACE)
+		err := unix.Renameat(dir, name, r.top, ".removed-"+strconv.Itoa(r.moved))
 		switch {
-		case err == unix.EEXIST:
+		case err == unix.EEXIST, err == unix.ENOTEMPTY, err == unix.ENOTDIR, err == unix.EISDIR:
+			// The name is taken by what cannot be replaced.
 		case err == unix.EACCES && !writable:
 			// A folder that changes its parent must itself be writable.
 			fd, err := openFolder(dir, name)
