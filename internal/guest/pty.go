@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -35,12 +36,46 @@ func openPTY(size agentproto.WinSize) (master *os.File, slave int, err error) {
 	return master, slave, nil
 }
 
+const peerFlags = unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC
+
 func terminalPeer(master int) (int, error) {
-	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
-	if errno != 0 {
-		return -1, errno
+	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, peerFlags)
+	switch errno {
+	case 0:
+		return int(fd), nil
+	case unix.ENOTTY, unix.EINVAL:
+		return peerByName(master) // no such request: gVisor, and kernels before 4.13
 	}
-	return int(fd), nil
+	return -1, errno
+}
+
+// peerByName opens the program's end by its number in /dev/pts, and makes sure that
+// this is what is there.
+func peerByName(master int) (int, error) {
+	n, err := unix.IoctlGetInt(master, unix.TIOCGPTN)
+	if err != nil {
+		return -1, err
+	}
+	fd, err := unix.Open("/dev/pts/"+strconv.Itoa(n), peerFlags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	var fs unix.Statfs_t
+	var st unix.Stat_t
+	if err = unix.Fstatfs(fd, &fs); err == nil {
+		err = unix.Fstat(fd, &st)
+	}
+	if err == nil && (fs.Type != unix.DEVPTS_SUPER_MAGIC || unix.Minor(st.Rdev) != uint32(n)) {
+		err = unix.ENOTTY
+	}
+	if err == nil {
+		err = unix.SetNonblock(fd, false) // the program's own reads wait
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 func setSize(fd int, size agentproto.WinSize) error {
