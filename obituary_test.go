@@ -76,9 +76,9 @@ func TestLossToMemory(t *testing.T) {
 		err    error
 		want   Status
 	}{
-		{"killed for memory", true, true, lostError, StatusOutOfMemory},
-		{"ended otherwise", false, true, lostError, StatusLost},
-		{"not ended", true, false, lostError, StatusLost},
+		{"killed for memory", true, true, errBroken, StatusOutOfMemory},
+		{"ended otherwise", false, true, errBroken, StatusLost},
+		{"not ended", true, false, errBroken, StatusLost},
 		{"not lost", true, true, errors.New("no such program"), StatusSetupFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,4 +98,4 @@ func TestLossToMemory(t *testing.T) {
 	}
 }
 
-var lostError = fmt.Errorf("the stream broke: %w", ErrLost)
+var errBroken = fmt.Errorf("the stream broke: %w", ErrLost)
