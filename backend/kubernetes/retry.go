@@ -57,7 +57,8 @@ func away(err error) bool {
 		apierrors.IsServiceUnavailable(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err):
 		return true
 	}
-	return nodeAway(err) || strings.Contains(err.Error(), "apiserver is shutting down")
+	return nodeAway(err) || strings.Contains(err.Error(), "apiserver is shutting down") ||
+		strings.Contains(err.Error(), "server closed idle connection")
 }
 
 // nodeAway tells whether an API server said that it does not reach a pod's node, for which

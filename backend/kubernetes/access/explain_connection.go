@@ -71,7 +71,8 @@ func connectionFault(err error) (why, fix string) {
 		return "cannot be reached", "see whether this machine's network reaches it, and whether it needs a VPN"
 	case errors.As(err, &network) && network.Timeout():
 		return "does not answer", "see whether a firewall is in between, and whether this machine needs a VPN"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), strings.Contains(text, "connection lost"):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), strings.Contains(text, "connection lost"),
+		strings.Contains(text, "server closed idle connection"): // a moment before it was used
 		return "ended the connection", "it may be starting again: try again"
 	}
 	return "", ""

@@ -33,7 +33,10 @@ func (s *podStore) Update(obj any) error {
 }
 
 func (s *podStore) see(pod *corev1.Pod) {
-	pod.ManagedFields = nil
+	// A copy of the top: who brings it may still read it.
+	own := *pod
+	own.ManagedFields = nil
+	pod = &own
 	s.watcher.known[pod.Name] = pod
 	for p := range s.watcher.followers[pod.Name] {
 		p.see(pod)
