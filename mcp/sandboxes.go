@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/pool"
@@ -37,10 +38,14 @@ func (s *sandboxes) warm() (*pool.Pool, error) {
 	return s.pool, nil
 }
 
+// creationTimeout bounds the making of a sandbox. The first of a language may have to pull
+// an image or compile a standard library; a caller that has no time for it cancels its call.
+const creationTimeout = 10 * time.Minute
+
 // pool is how many sandboxes are kept, and of which languages. Those in use are bounded
 // before they are asked for, so that there is always room for them.
 func (c Config) pool() pool.Config {
-	p := pool.Config{Options: c.Sandbox, Max: c.MaxCalls, AcquireTimeout: patience, Prepare: true}
+	p := pool.Config{Options: c.Sandbox, Max: c.MaxCalls, AcquireTimeout: creationTimeout, Prepare: true}
 	if c.Warm < 0 {
 		p.NoPrewarm = true
 		return p
