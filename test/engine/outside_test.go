@@ -23,7 +23,8 @@ type outside struct{ client *client.Client }
 // Processes are those of the pid namespace that the container's main process is in.
 func (o *outside) Processes(ctx context.Context, id string) ([]backendtest.Process, error) {
 	c, err := o.client.ContainerInspect(ctx, "llmsandbox-"+id, client.ContainerInspectOptions{})
-	if errdefs.IsNotFound(err) {
+	// Podman says it with status 500 while the container is being removed.
+	if errdefs.IsNotFound(err) || err != nil && strings.Contains(err.Error(), "no such container") {
 		return nil, nil
 	}
 	if err != nil {
