@@ -102,7 +102,14 @@ func removeImages(ctx context.Context, c *client.Client, script string) error {
 					}
 				}
 			}
-			if _, err := c.ImageRemove(ctx, image.ID, client.ImageRemoveOptions{Force: true, PruneChildren: true}); err != nil && !errdefs.IsNotFound(err) {
+			o := client.ImageRemoveOptions{Force: true, PruneChildren: true}
+			_, err = c.ImageRemove(ctx, image.ID, o)
+			for range 4 {
+				if errdefs.IsInternal(err) { // Podman, while a container of it goes by itself
+					_, err = c.ImageRemove(ctx, image.ID, o)
+				}
+			}
+			if err != nil && !errdefs.IsNotFound(err) {
 				return err
 			}
 		}
