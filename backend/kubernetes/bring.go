@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/internal/agentbin"
-	"github.com/llmsandbox/llmsandbox/internal/seccomp"
 )
 
 // bringPlaces are where an agent is put in a container that is not ours, in order.
@@ -84,15 +84,7 @@ cat >"$new"; [ "$(wc -c <"$new")" -eq "$4" ]; chmod "$3" "$new"; mv "$new" "$1/$
 
 // pipeAgent has the container's own shell write the agent, into whatever is mounted there.
 func (b *Backend) pipeAgent(ctx context.Context, t podexec.Target, dir, arch string) error {
-	filter, err := seccomp.Filter(arch)
-	if err != nil {
-		return err
-	}
-	size, err := agentbin.Size(arch)
-	if err != nil {
-		return err
-	}
-	agent, err := agentbin.Open(arch)
+	agent, err := openAgent(arch)
 	if err != nil {
 		return err
 	}
@@ -102,8 +94,8 @@ func (b *Backend) pipeAgent(ctx context.Context, t podexec.Target, dir, arch str
 		size       int64
 		from       io.Reader
 	}{
-		{"seccomp", "444", int64(len(filter)), strings.NewReader(string(filter))},
-		{"agent", "111", size, agent},
+		{"seccomp", "444", int64(len(agent.filter)), bytes.NewReader(agent.filter)},
+		{"agent", "111", agent.size, agent},
 	} {
 		if _, err := b.exec.Run(ctx, t, f.from, maxWords, "/bin/sh", "-c", takeScript, "sh", dir, f.name, f.mode, fmt.Sprint(f.size)); err != nil {
 			return err

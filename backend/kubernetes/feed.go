@@ -12,9 +12,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
-	"github.com/llmsandbox/llmsandbox/internal/agentbin"
 	"github.com/llmsandbox/llmsandbox/internal/layertree"
-	"github.com/llmsandbox/llmsandbox/internal/seccomp"
 )
 
 // maxMachine bounds the name of an architecture that an init container says.
@@ -83,22 +81,14 @@ func sendAgent(s io.ReadWriter) error {
 	if !ok {
 		return fmt.Errorf("%w: there is no guest agent for nodes of architecture %q: choose nodes with kubernetes.io/arch amd64 or arm64", backend.ErrUnsupported, name)
 	}
-	filter, err := seccomp.Filter(arch)
-	if err != nil {
-		return err
-	}
-	size, err := agentbin.Size(arch)
-	if err != nil {
-		return err
-	}
-	agent, err := agentbin.Open(arch)
+	agent, err := openAgent(arch)
 	if err != nil {
 		return err
 	}
 	defer agent.Close()
 	w := bufio.NewWriterSize(s, 32<<10)
-	fmt.Fprintf(w, "%d %d\n", len(filter), size) // a failure is Flush's too
-	if _, err := w.Write(filter); err != nil {
+	fmt.Fprintf(w, "%d %d\n", len(agent.filter), agent.size) // a failure is Flush's too
+	if _, err := w.Write(agent.filter); err != nil {
 		return err
 	}
 	if _, err := io.Copy(w, agent); err != nil {
