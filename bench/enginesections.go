@@ -83,28 +83,7 @@ func (e *containerEngine) openRuns(ctx context.Context, all *env, rounds int) (e
 	if err != nil {
 		return err
 	}
-	floor := "Exec of the same argv"
-	python := all.sameVersion(ctx, sb)
-	contenders := []contender{
-		timed(floor, func(ctx context.Context) error { return ok(sb.Exec(ctx, []string{"python3", "-c", one}, nil)) }),
-		timed("Run", func(ctx context.Context) error { return ok(sb.Run(ctx, one, nil)) }),
-		timed("Exec /bin/true", func(ctx context.Context) error { return ok(sb.Exec(ctx, []string{"/bin/true"}, nil)) }),
-		e.timed(e.name+" exec", "exec", name, "python3", "-c", one),
-	}
-	if python == "" {
-		fmt.Println("bare: left out (this machine has no python3 of the version in the image)")
-	} else {
-		contenders = append([]contender{program("bare", python, "-c", one)}, contenders...)
-	}
-	t, err := measure(ctx, rounds, contenders...)
-	if err != nil {
-		return err
-	}
-	t.print()
-	if python != "" {
-		aimAtMost("Run less the bare interpreter, ms", 5, t.more("Run", "bare"))
-	}
-	return nil
+	return all.runsIn(ctx, rounds, sb, 5, e.timed(e.name+" exec", "exec", name, "python3", "-c", one))
 }
 
 func (e *containerEngine) outputs(ctx context.Context, _ *env, rounds int) (err error) {

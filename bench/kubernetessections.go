@@ -65,27 +65,7 @@ func (c *podCluster) openRuns(ctx context.Context, all *env, rounds int) (err er
 	if err != nil {
 		return err
 	}
-	contenders := []contender{
-		timed("Exec of the same argv", func(ctx context.Context) error { return ok(sb.Exec(ctx, []string{"python3", "-c", one}, nil)) }),
-		timed("Run", func(ctx context.Context) error { return ok(sb.Run(ctx, one, nil)) }),
-		timed("Exec /bin/true", func(ctx context.Context) error { return ok(sb.Exec(ctx, []string{"/bin/true"}, nil)) }),
-		timed("kubectl exec", func(ctx context.Context) error { return c.run(ctx, "exec", name, "--", "python3", "-c", one) }),
-	}
-	python := all.sameVersion(ctx, sb)
-	if python == "" {
-		fmt.Println("bare: left out (this machine has no python3 of the version in the image)")
-	} else {
-		contenders = append([]contender{program("bare", python, "-c", one)}, contenders...)
-	}
-	t, err := measure(ctx, rounds, contenders...)
-	if err != nil {
-		return err
-	}
-	t.print()
-	if python != "" {
-		aimAtMost("Run less the bare interpreter, ms", 8, t.more("Run", "bare"))
-	}
-	return nil
+	return all.runsIn(ctx, rounds, sb, 8, timed("kubectl exec", func(ctx context.Context) error { return c.run(ctx, "exec", name, "--", "python3", "-c", one) }))
 }
 
 // requests counts what sandboxes ask of the API server, one after another.
