@@ -14,6 +14,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/engine/image"
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 )
 
 // Create starts a container with the agent as its main process, or brings the agent into
@@ -98,7 +99,7 @@ func (c *creation) configure(agent string) error {
 	if err != nil {
 		return err
 	}
-	c.token = newToken()
+	c.token = agentclient.NewToken()
 	c.config = &container.Config{
 		Image: c.image.ID, Hostname: "sandbox", WorkingDir: "/", User: user(c.image), Labels: labels,
 		Entrypoint: append([]string{agentFile}, b.serveArgs(c.spec, c.engine.Limits)...), Cmd: []string{},

@@ -55,7 +55,7 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 		Deadline: spec.Deadline, Labels: spec.Labels, Owner: "pid " + fmt.Sprint(thisProcess().pid),
 	}
 	m := &entered{session{
-		backend: b, container: c.ID, agent: agent, token: newToken(), info: info, guest: guest,
+		backend: b, container: c.ID, agent: agent, token: agentclient.NewToken(), info: info, guest: guest,
 		capabilities: b.foreignControls(host, c), watcher: newWatcher(),
 	}}
 	if err := m.startAgent(ctx, spec); err != nil {

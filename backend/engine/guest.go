@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -20,11 +18,9 @@ const (
 	envGuest = "LLMSANDBOX_GUEST" // JSON of backend.Guest, for those who attach
 )
 
-const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 // guest tells what the inside of a container from that image looks like.
 func (b *Backend) guest(spec backend.Spec, img image.Image) backend.Guest {
-	env := mergeEnv([]string{defaultPath}, img.Env)
+	env := mergeEnv([]string{environ.DefaultPath}, img.Env)
 	env = mergeEnv(env, []string{"HOME=" + workdir, "TMPDIR=" + tempDir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"})
 	if rootUser(img.User) {
 		// An image that has no user for us has no name for ours either.
@@ -77,10 +73,4 @@ func parseAgentEnv(env []string) (token string, g backend.Guest, err error) {
 		return "", g, fmt.Errorf("the container's environment has no %s or %s", envToken, envGuest)
 	}
 	return token, g, nil
-}
-
-func newToken() string {
-	var b [24]byte
-	rand.Read(b[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(b[:])
 }

@@ -2,8 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 )
 
 // Where things are inside.
@@ -96,7 +95,7 @@ func (b *Backend) plan(spec backend.Spec) (*corev1.Pod, error) {
 	}
 	pod, err := podspec.Build(podspec.Request{
 		Spec: spec, Image: image, PullPolicy: o.PullPolicy, PullSecrets: o.PullSecrets, AgentImage: o.AgentImage,
-		Args: b.serveArgs(spec), Token: newToken(), Owner: b.owner.id, Annotations: annotations,
+		Args: b.serveArgs(spec), Token: agentclient.NewToken(), Owner: b.owner.id, Annotations: annotations,
 		RuntimeClass: o.RuntimeClass, ServiceAccount: o.ServiceAccount, NodeSelector: o.NodeSelector,
 		UID: podspec.NewUID(), LayerBytes: size, Template: o.Template,
 	})
@@ -141,10 +140,4 @@ func (b *Backend) serveArgs(spec backend.Spec) []string {
 		args = append(args, "--rlimit", "nproc="+strconv.FormatInt(spec.Limits.PIDs, 10))
 	}
 	return args
-}
-
-func newToken() string {
-	var b [24]byte
-	rand.Read(b[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(b[:])
 }

@@ -42,7 +42,7 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 	guest.Workdir = path.Join(place, "sandbox-"+spec.ID)
 	guest.TempDir = path.Join(guest.Workdir, ".tmp")
 	m := &entered{session: newSession(b, guest)}
-	m.target, m.door = target, door{agent: agent, socket: socketName(spec.ID), token: newToken()}
+	m.target, m.door = target, door{agent: agent, socket: socketName(spec.ID), token: agentclient.NewToken()}
 	m.capabilities = podspec.ExistingControls(pod, container)
 	m.info = backend.Info{
 		ID: spec.ID, Backend: Name, Image: guest.Image, Language: spec.Language, Created: time.Now(),

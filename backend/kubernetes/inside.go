@@ -80,9 +80,6 @@ func unexpected(err error) error {
 	return err
 }
 
-// defaultPath is for a container that has none.
-const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 // asked is what a sandbox's owner wants of its inside, as far as that follows from spec.
 // What the container has of itself comes with complete.
 func asked(spec backend.Spec, image string) backend.Guest {
@@ -93,7 +90,7 @@ func asked(spec backend.Spec, image string) backend.Guest {
 // caller's template, and the image's folder.
 func complete(g backend.Guest, h header) backend.Guest {
 	// Where the user is a number that the image has no name for.
-	base := environ.Override([]string{defaultPath, "USER=sandbox", "LOGNAME=sandbox"}, ofImage(h.env))
+	base := environ.Override([]string{environ.DefaultPath, "USER=sandbox", "LOGNAME=sandbox"}, ofImage(h.env))
 	base = environ.Override(base, []string{"HOME=" + g.Workdir, "TMPDIR=" + g.TempDir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"})
 	g.Env, g.Arch = environ.Override(base, ofPrograms(g.Env)), h.arch
 	if h.folder != "/" && h.folder != g.Workdir {

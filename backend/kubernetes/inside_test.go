@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/environ"
 )
 
 func TestReadHeader(t *testing.T) {
@@ -91,7 +92,7 @@ func TestComplete(t *testing.T) {
 			t.Errorf("an image whose folder is %q: programs start in %q", folder, g.StartDir)
 		}
 	}
-	if g := complete(backend.Guest{Workdir: "/sandbox"}, header{}); g.Env[0] != defaultPath {
+	if g := complete(backend.Guest{Workdir: "/sandbox"}, header{}); g.Env[0] != environ.DefaultPath {
 		t.Errorf("without a PATH: %q", g.Env)
 	}
 }

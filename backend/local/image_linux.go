@@ -13,8 +13,6 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 )
 
-const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 // baseEnv is every sandbox's own environment, whatever its root.
 var baseEnv = []string{"HOME=" + homeDir, "TMPDIR=" + tempDir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"}
 
@@ -42,7 +40,7 @@ func (b *Backend) resolveRoot(ctx context.Context, d dirs, spec backend.Spec) (r
 	if len(img.Layers) == 0 {
 		return rootfs{}, errors.Join(fmt.Errorf("image %s has no files: %w", img.Name, backend.ErrImageInvalid), img.Release())
 	}
-	r := rootfs{image: img.Name, release: img.Release, env: environ.Override(environ.Override([]string{defaultPath}, img.Config.Env), baseEnv)}
+	r := rootfs{image: img.Name, release: img.Release, env: environ.Override(environ.Override([]string{environ.DefaultPath}, img.Config.Env), baseEnv)}
 	for i := len(img.Layers) - 1; i >= 0; i-- {
 		r.union = append(r.union, img.Layers[i])
 	}

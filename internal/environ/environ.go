@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// DefaultPath is the PATH of an image that has none.
+const DefaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 // Value is the value of a variable, or "" where there is none; of several the last counts.
 func Value(env []string, name string) string {
 	for _, kv := range slices.Backward(env) {
