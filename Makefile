@@ -14,10 +14,10 @@ test-deps: ## what the tests need: installed as root on Debian, else named
 	scripts/test-deps
 
 unit: ## tests beside the code, with the race detector
-	$(GO) test -race -timeout 20m $$($(GO) list ./... | grep -vE "/test/e2e|/test/engine|/test/kubernetes|/internal/testcluster|/cmd/llmsandbox$$")
+	$(GO) test -race -timeout 20m $$($(GO) list ./... | grep -vE "/test/e2e|/test/engine|/test/kubernetes|/internal/testcluster|/internal/cli$$")
 
 e2e: ## whole sandboxes, as the user who calls this
-	$(GO) test -timeout 30m ./test/e2e/... ./cmd/llmsandbox
+	$(GO) test -timeout 30m ./test/e2e/... ./internal/cli
 
 engines: ## whole sandboxes on real Docker and Podman, which it starts and stops
 	$(GO) test -timeout 75m ./test/engine

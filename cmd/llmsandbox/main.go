@@ -2,60 +2,9 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/spf13/cobra"
-
-	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/cli"
 )
 
-func main() { os.Exit(realMain()) }
-
-func realMain() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	err := newRootCommand().ExecuteContext(ctx)
-	var code exitCode
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &code):
-		return int(code)
-	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "llmsandbox: interrupted; everything that was started has been ended")
-		return exitInterrupted
-	default:
-		printError(os.Stderr, err)
-		if errors.Is(err, llmsandbox.ErrRefused) {
-			return exitRefused
-		}
-		return exitOurFailure
-	}
-}
-
-func newRootCommand() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "llmsandbox",
-		Short: "Run code that a language model wrote, without trusting it",
-		Long: `Run code that a language model wrote, without trusting it: in a sandbox with its own
-files and processes, no network, no privileges, and limits that the kernel enforces.`,
-		Example: `  llmsandbox run examples/primes.py
-  llmsandbox run -l js -c 'console.log(6 * 7)'
-  echo 'puts "hi"' | llmsandbox run -l ruby -
-  id=$(llmsandbox create); llmsandbox exec "$id" -- python3 -V; llmsandbox rm "$id"`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	root.AddCommand(
-		newRunCommand(), newCreateCommand(), newExecCommand(), newCopyCommand(), newListCommand(), newRemoveCommand(),
-		newLanguagesCommand(), newDoctorCommand(), newGCCommand(), newVersionCommand(), newSuperviseCommand(),
-		newImageCommand(imageStore), newImagesCommand(), newCommitCommand(), newRuntimeOptionsTopic(),
-		newPortForwardCommand(), newInstallCommand(), newCacheCommand(), newReplCommand(), newCheckCommand(), newMCPCommand(),
-	)
-	return root
-}
+func main() { os.Exit(cli.Main()) }

@@ -15,7 +15,7 @@ import (
 func TestDocsNameRealTests(t *testing.T) {
 	const root = "../.."
 	var sources strings.Builder
-	for _, dir := range []string{"test/e2e", "cmd/llmsandbox", "internal/egress", "language/python", "security", "pool", "mcp", "mcp/mcpenv", "test/kubernetes"} {
+	for _, dir := range []string{"test/e2e", "internal/cli", "internal/egress", "language/python", "security", "pool", "mcp", "mcp/mcpenv", "test/kubernetes"} {
 		names, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
 		if err != nil || len(names) == 0 {
 			t.Fatalf("tests of %s: %d, %v", dir, len(names), err)
@@ -63,7 +63,7 @@ func TestDocsNameRealTests(t *testing.T) {
 			}
 		}
 		for _, m := range regexp.MustCompile("`([a-z]+\\.txtar)`").FindAllStringSubmatch(text, -1) {
-			if _, err := os.Stat(filepath.Join(root, "cmd/llmsandbox/testdata/script", m[1])); err != nil {
+			if _, err := os.Stat(filepath.Join(root, "internal/cli/testdata/script", m[1])); err != nil {
 				t.Errorf("%s: %v", doc, err)
 			}
 		}

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/security"
+	"github.com/llmsandbox/llmsandbox/security/policyfile"
+)
+
+// checkFlags are the flags of `check`.
+type checkFlags struct {
+	policy    string
+	lang      string
+	libraries []string
+	json      bool
+	sarif     bool
+	warn      bool
+	list      bool
+	print     string
+	schema    bool
+}
+
+func newCheckCommand() *cobra.Command {
+	var f checkFlags
+	cmd := &cobra.Command{
+		Use:   "check --policy NAME|FILE [flags] FILE|DIR|-...",
+		Short: "Look at code for what a policy refuses, without running it",
+		Long: `Look at code for what a security policy refuses. Nothing is run, and no sandbox is needed.
+
+A policy is one of the built-in ones (--list), or a YAML or JSON file (--schema). To
+write one, start from a built-in one: llmsandbox check --print production >policy.yaml
+
+A policy is advice: what code does cannot be told from its text with certainty. What holds
+code is the sandbox.
+
+Exit codes: 0 nothing refused, 126 refused, 125 our own failure.`,
+		Example: `  llmsandbox check --policy production script.py
+  llmsandbox check --policy policy.yaml --lib requests==2.32 src/*.js
+  echo 'eval("1")' | llmsandbox check --policy strict -l python -
+  llmsandbox check --policy production --sarif main.go >findings.sarif`,
+		RunE: func(_ *cobra.Command, args []string) error { return f.check(args) },
+	}
+	set := cmd.Flags()
+	set.StringVar(&f.policy, "policy", "", "the policy: a built-in one's `NAME` or a YAML or JSON file")
+	set.StringVarP(&f.lang, "lang", "l", "", "language of the code (default: guessed from each file, else python)")
+	set.StringArrayVar(&f.libraries, "lib", nil, "`LIBRARY` that would be installed, as for run (repeatable)")
+	set.BoolVar(&f.json, "json", false, "print one JSON object with the findings")
+	set.BoolVar(&f.sarif, "sarif", false, "print the findings as SARIF 2.1.0, for code hosts and editors")
+	set.BoolVar(&f.warn, "warn", false, "tell what the policy refuses, and exit with 0 all the same")
+	set.BoolVar(&f.list, "list", false, "list the built-in policies")
+	set.StringVar(&f.print, "print", "", "print a policy as YAML: a built-in one's `NAME` or a file")
+	set.BoolVar(&f.schema, "schema", false, "print the JSON Schema of policy files")
+	cmd.MarkFlagsMutuallyExclusive("json", "sarif")
+	cmd.MarkFlagsMutuallyExclusive("list", "print", "schema", "policy")
+	return cmd
+}
+
+func (f *checkFlags) check(args []string) error {
+	switch {
+	case f.list:
+		return listPolicies()
+	case f.schema:
+		_, err := os.Stdout.WriteString(policyfile.Schema)
+		return err
+	case f.print != "":
+		return printPolicy(f.print)
+	case f.policy == "":
+		return errors.New("which policy? give --policy NAME or a file; `llmsandbox check --list` has the built-in ones")
+	case len(args) == 0 && len(f.libraries) == 0:
+		return errors.New("nothing to check: give a FILE, a folder, '-' for standard input, or --lib")
+	}
+	checker, err := policyfile.Load(f.policy)
+	if err != nil {
+		return fmt.Errorf("--policy: %w", err)
+	}
+	programs, err := f.programs(args)
+	if err != nil {
+		return err
+	}
+	report, err := checkAll(checker, programs)
+	if err != nil {
+		return err
+	}
+	if err := f.tell(report, programs); err != nil {
+		return err
+	}
+	if report.Blocked && !f.warn {
+		return exitCode(exitRefused)
+	}
+	return nil
+}
+
+// programs are what the arguments name; the libraries go with the first.
+func (f *checkFlags) programs(args []string) ([]security.Program, error) {
+	var programs []security.Program
+	for _, arg := range args {
+		src, err := loadSource(arg, "", false, f.lang)
+		if err != nil {
+			return nil, err
+		}
+		p := security.Program{Name: arg, Code: []byte(src.code), Files: map[string][]byte{}}
+		if info, err := os.Stat(arg); arg != "-" && err == nil && info.IsDir() {
+			p.Name = filepath.Join(arg, src.name)
+		}
+		for name, data := range src.files {
+			p.Files[filepath.Join(arg, filepath.FromSlash(name))] = data
+		}
+		if p.Language, err = all.Get(cmp.Or(f.lang, src.lang, llmsandbox.DefaultLanguage)); err != nil {
+			return nil, err
+		}
+		programs = append(programs, p)
+	}
+	if len(programs) == 0 {
+		lang, err := all.Get(cmp.Or(f.lang, llmsandbox.DefaultLanguage))
+		if err != nil {
+			return nil, err
+		}
+		programs = append(programs, security.Program{Language: lang})
+	}
+	for _, library := range f.libraries {
+		// What cannot be a library is none that a policy could judge.
+		if l := programs[0].Language; l.Libraries != nil {
+			if _, err := l.Libraries.Check(library); err != nil {
+				return nil, fmt.Errorf("--lib: %w", err)
+			}
+		}
+	}
+	programs[0].Libraries = f.libraries
+	return programs, nil
+}
+
+// checkAll is one report on all programs.
+func checkAll(checker *security.Checker, programs []security.Program) (security.Report, error) {
+	var sum security.Report
+	for i, p := range programs {
+		r, err := checker.CheckProgram(p)
+		if err != nil {
+			return sum, err
+		}
+		if i == 0 {
+			sum = r
+			continue
+		}
+		sum.Findings = append(sum.Findings, r.Findings...)
+		sum.Omitted += r.Omitted
+		sum.Blocked = sum.Blocked || r.Blocked
+	}
+	return sum, nil
+}
+
+func (f *checkFlags) tell(report security.Report, programs []security.Program) error {
+	switch {
+	case f.json:
+		return printJSON(report)
+	case f.sarif:
+		return printJSON(sarifOf(report, f.warn))
+	}
+	return printReport(os.Stdout, report, linesOf(programs))
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podwatch"
+)
+
+func TestTimeoutFlag(t *testing.T) {
+	for in, want := range map[string]time.Duration{
+		"": 0, "10": 10 * time.Second, "2.5": 2500 * time.Millisecond, "1m30s": 90 * time.Second, "unlimited": llmsandbox.Unlimited,
+	} {
+		if got, err := timeoutFlag(in); got != want || err != nil {
+			t.Errorf("%q: %v, %v, want %v", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"0", "-1s", "soon", "1x", "-1"} {
+		if got, err := timeoutFlag(in); err == nil {
+			t.Errorf("%q: %v, want an error", in, got)
+		}
+	}
+}
+
+func TestNumberFlag(t *testing.T) {
+	for in, want := range map[string]float64{"": 0, "0.5": 0.5, "2": 2, "unlimited": llmsandbox.Unlimited} {
+		if got, err := numberFlag("cpus", in); got != want || err != nil {
+			t.Errorf("%q: %v, %v, want %v", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"0", "-1", "two", "1x", "nan", "1 2"} {
+		if got, err := numberFlag("cpus", in); err == nil {
+			t.Errorf("%q: %v, want an error", in, got)
+		}
+	}
+}
+
+func TestInsidePath(t *testing.T) {
+	for arg, want := range map[string][2]string{
+		"sb-1:/x": {"sb-1", "/x"}, "sb-1:x:y": {"sb-1", "x:y"}, "sb-1:": {"sb-1", "."},
+		"./a:b": {"", "./a:b"}, "dir/a:b": {"", "dir/a:b"}, "file": {"", "file"}, ":x": {"", ":x"}, `c.x:y`: {"", "c.x:y"},
+	} {
+		id, path, inside := insidePath(arg)
+		if id != want[0] || path != want[1] || inside != (want[0] != "") {
+			t.Errorf("%q: %q %q %v, want %q", arg, id, path, inside, want)
+		}
+	}
+}
+
+func TestPrintErrorIsSafeAndHints(t *testing.T) {
+	var b bytes.Buffer
+	printError(&b, fmt.Errorf("open \x1b]0;owned\x07 sandbox: %w", llmsandbox.ErrNotEnforced))
+	if got := b.String(); strings.ContainsAny(got, "\x1b\x07") || !strings.Contains(got, "hint: ") || !strings.Contains(got, "doctor") {
+		t.Errorf("%q", got)
+	}
+	b.Reset()
+	printError(&b, fmt.Errorf("open sandbox: %w", &podwatch.StartError{Reason: "Unschedulable", Message: "no room"}))
+	if got := b.String(); !strings.Contains(got, "no room") || !strings.Contains(got, "hint: --wait-for-node") {
+		t.Errorf("%q", got)
+	}
+	b.Reset()
+	printError(&b, errors.New("plain"))
+	if b.String() != "llmsandbox: plain\n" {
+		t.Errorf("%q", b.String())
+	}
+}
+
+func TestSupervisorErrorsKeepTheirMeaning(t *testing.T) {
+	for kind, sentinel := range kinds {
+		err := error(&remoteError{answer{Error: "text", Kind: kindOf(fmt.Errorf("x: %w", sentinel))}})
+		if !errors.Is(err, sentinel) || err.Error() != "text" {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}

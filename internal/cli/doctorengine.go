@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/backend/docker"
+	"github.com/llmsandbox/llmsandbox/backend/engine/diagnose"
+	"github.com/llmsandbox/llmsandbox/backend/podman"
+)
+
+const (
+	// glance bounds the look at engines that nobody asked about.
+	glance = 2 * time.Second
+	// engineTimeout bounds the questions to an engine, which may be on another machine.
+	engineTimeout = 20 * time.Second
+)
+
+// diagnoseEngine looks at a container engine.
+func diagnoseEngine(ctx context.Context, p *place, imageName string) (diagnosis, error) {
+	var d diagnosis
+	d.Backend = p.Backend
+	asking, cancel := context.WithTimeout(ctx, engineTimeout)
+	defer cancel()
+	d.Findings = findings(asking, p.Backend)
+	for _, f := range d.Findings {
+		if f.Level == diagnose.Failure {
+			d.Error = f.Detail
+			return d, ctx.Err()
+		}
+	}
+	b, err := p.engine()
+	if err != nil {
+		return d, err
+	}
+	if d.Capabilities, err = b.Capabilities(asking); err != nil {
+		return d, err
+	}
+	if imageName == "" {
+		rows, err := p.languageImages(asking)
+		if err != nil {
+			return d, err
+		}
+		if imageName = anyPresent(rows); imageName == "" {
+			d.Untried = "no language's image is there, and doctor pulls none: name one with --image"
+			return d, nil
+		}
+	}
+	d.try(ctx, b, imageName)
+	return d, ctx.Err()
+}
+
+func anyPresent(rows []languageImage) string {
+	for _, r := range rows {
+		if r.Present {
+			return r.Image
+		}
+	}
+	return ""
+}
+
+func findings(ctx context.Context, name string) []diagnose.Finding {
+	if name == podman.Name {
+		return podman.Diagnose(ctx, podman.ClientOptions{})
+	}
+	return docker.Diagnose(ctx, docker.ClientOptions{})
+}
+
+// engineState is a container engine in a line.
+type engineState struct {
+	Name   string `json:"name"`
+	Usable bool   `json:"usable"`
+	Detail string `json:"detail"` // where it is, or what is wrong
+}
+
+// engineStates glances at every container engine at once.
+func engineStates(ctx context.Context) []engineState {
+	ctx, cancel := context.WithTimeout(ctx, glance)
+	defer cancel()
+	states := []engineState{{Name: docker.Name}, {Name: podman.Name}}
+	var all sync.WaitGroup
+	for i := range states {
+		all.Go(func() { states[i].Usable, states[i].Detail = summary(findings(ctx, states[i].Name)) })
+	}
+	all.Wait()
+	return states
+}
+
+// summary is the failure among findings, or else what answered.
+func summary(all []diagnose.Finding) (usable bool, detail string) {
+	for _, f := range all {
+		switch {
+		case f.Level == diagnose.Failure:
+			return false, f.Detail
+		case f.Check == "answer":
+			detail = f.Detail
+		}
+	}
+	return true, detail
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/llmsandbox/llmsandbox"
+)
+
+// execFlags are the flags of `exec`.
+type execFlags struct {
+	place    place
+	env      []string
+	workdir  string
+	user     string
+	timeout  string
+	shell    bool
+	tty      bool
+	raw      bool
+	children bool
+}
+
+func newExecCommand() *cobra.Command {
+	var f execFlags
+	cmd := &cobra.Command{
+		Use:   "exec [flags] ID [--] PROGRAM [ARG...]",
+		Short: "Execute a program in a kept sandbox",
+		Long: `Execute a program in a sandbox that create or run --keep left, pass on its output, its
+input and its exit code. Exit codes are those of llmsandbox run.`,
+		Example: `  llmsandbox exec sb-1234 -- python3 -V
+  llmsandbox exec --shell sb-1234 'ls | wc -l'
+  llmsandbox exec --tty sb-1234 -- bash`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), args[0], args[1:]) },
+	}
+	set := cmd.Flags()
+	set.SetInterspersed(false) // flags behind the id belong to the program
+	f.place.register(set, "what runs the sandbox")
+	set.StringArrayVarP(&f.env, "env", "e", nil, "environment variable NAME=VALUE (repeatable)")
+	set.StringVarP(&f.workdir, "workdir", "w", "", "working folder in the sandbox (default /sandbox)")
+	set.StringVarP(&f.user, "user", "u", "", "user in the sandbox (default its ordinary one)")
+	set.StringVar(&f.timeout, "timeout", "", "wall time, such as 10s, or 'unlimited' (default 60s, with --tty unlimited)")
+	set.BoolVar(&f.shell, "shell", false, "give the words to the sandbox's /bin/sh as one line")
+	set.BoolVarP(&f.tty, "tty", "t", false, "give the program a terminal")
+	set.BoolVar(&f.raw, "raw", false, "let control sequences of the program reach the terminal (--tty implies it)")
+	set.BoolVar(&f.children, "keep-children", false, "leave the program's background processes running")
+	return cmd
+}
+
+func (f *execFlags) run(ctx context.Context, id string, argv []string) error {
+	if len(argv) > 0 && argv[0] == "--" {
+		argv = argv[1:]
+	}
+	env, err := pairs("env", f.env)
+	if err != nil {
+		return err
+	}
+	timeout, err := timeoutFlag(f.timeout)
+	if err != nil {
+		return err
+	}
+	sb, err := attach(ctx, &f.place, id)
+	if err != nil {
+		return err
+	}
+	opts := &llmsandbox.ExecOptions{
+		Env: env, Dir: f.workdir, User: f.user, Timeout: timeout, KeepChildren: f.children, Stdin: os.Stdin,
+	}
+	var doneOut, doneErr func()
+	opts.Stdout, doneOut = programOutput(os.Stdout, f.raw || f.tty)
+	opts.Stderr, doneErr = programOutput(os.Stderr, f.raw || f.tty)
+	res, err := f.execute(ctx, sb, argv, opts)
+	doneOut()
+	doneErr()
+	if closeErr := sb.Close(); closeErr != nil {
+		err = errors.Join(err, closeErr)
+	}
+	return (&runFlags{}).report(res, err)
+}
+
+func (f *execFlags) execute(ctx context.Context, sb *llmsandbox.Sandbox, argv []string, opts *llmsandbox.ExecOptions) (*llmsandbox.Result, error) {
+	if f.tty {
+		restore, err := f.takeTerminal(ctx, opts)
+		if err != nil {
+			return nil, err
+		}
+		defer restore()
+	}
+	if f.shell {
+		return sb.Shell(ctx, strings.Join(argv, " "), opts)
+	}
+	return sb.Exec(ctx, argv, opts)
+}
+
+// takeTerminal hands our terminal to the program: raw mode, its size, and changes
+// of its size.
+func (f *execFlags) takeTerminal(ctx context.Context, opts *llmsandbox.ExecOptions) (restore func(), err error) {
+	fd := int(os.Stdin.Fd())
+	if !term.IsTerminal(fd) {
+		return nil, fmt.Errorf("--tty needs a terminal as standard input: leave it out in a pipe")
+	}
+	cols, rows, err := term.GetSize(fd)
+	if err != nil {
+		return nil, fmt.Errorf("--tty: %w", err)
+	}
+	sizes, stopSizes := terminalSizes(ctx, fd)
+	opts.Terminal = &llmsandbox.Terminal{Rows: uint16(rows), Cols: uint16(cols), Resize: sizes}
+	if opts.Timeout == 0 {
+		opts.Timeout = llmsandbox.Unlimited
+	}
+	old, err := term.MakeRaw(fd)
+	if err != nil {
+		stopSizes()
+		return nil, fmt.Errorf("--tty: %w", err)
+	}
+	return func() {
+		stopSizes()
+		_ = term.Restore(fd, old) // a terminal that is gone needs none
+	}, nil
+}
+
+// attach returns the sandbox of an id on a backend.
+func attach(ctx context.Context, p *place, id string) (*llmsandbox.Sandbox, error) {
+	b, err := p.open()
+	if err != nil {
+		return nil, err
+	}
+	sb, err := llmsandbox.Attach(ctx, id, llmsandbox.AttachOptions{Backend: b})
+	return sb, placed(p, err)
+}

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/bytesize"
+)
+
+// sandboxFlags are the flags of every command that opens a sandbox.
+type sandboxFlags struct {
+	lang       string
+	image      string
+	place      place
+	memory     string
+	cpus       string
+	pids       string
+	disk       string
+	bestEffort bool
+	env        []string
+	labels     []string
+	libraries  libraryFlags
+	network    []string
+	secrets    secretFlags
+}
+
+func (f *sandboxFlags) register(set *pflag.FlagSet) {
+	set.StringVarP(&f.lang, "lang", "l", "", "language of the code (default: guessed from the file, else python)")
+	f.libraries.register(set)
+	f.registerBounds(set)
+}
+
+// registerBounds adds what bounds a sandbox, whatever runs in it.
+func (f *sandboxFlags) registerBounds(set *pflag.FlagSet) {
+	set.StringVar(&f.image, "image", "", "root filesystem: a registry reference, an OCI layout folder or a docker save tar (default: this machine's own toolchains, read-only; elsewhere the language's default image)")
+	f.place.register(set, "what runs the sandbox")
+	f.place.Engine.register(set)
+	f.place.Pod.register(set)
+	set.StringVar(&f.memory, "memory", "", "memory of the whole sandbox, such as 512m, or 'unlimited' (default 512m)")
+	set.StringVar(&f.cpus, "cpus", "", "CPUs of the whole sandbox, such as 0.5, or 'unlimited' (default 1)")
+	set.StringVar(&f.pids, "pids", "", "processes and threads in the sandbox, or 'unlimited' (default 128)")
+	set.StringVar(&f.disk, "disk", "", "bytes that can be written in the sandbox, such as 1g, or 'unlimited' (default 1g)")
+	set.BoolVar(&f.bestEffort, "best-effort", false, "go on when a limit that was asked for cannot be enforced here")
+	set.StringArrayVarP(&f.env, "env", "e", nil, "environment variable NAME=VALUE (repeatable)")
+	set.StringArrayVar(&f.network, "network", nil, networkUsage)
+	f.secrets.register(set)
+	f.libraries.registerHow(set, "install-timeout")
+	set.StringArrayVar(&f.labels, "label", nil, "label NAME=VALUE kept with the sandbox (repeatable)")
+}
+
+// options turns the flags into options, saying which flag makes no sense.
+// kept tells that the sandbox is to stay.
+func (f *sandboxFlags) options(kept bool) (llmsandbox.Options, error) {
+	o := llmsandbox.Options{Language: f.lang, Image: f.image, BestEffort: f.bestEffort, Libraries: f.libraries.libraries}
+	var err error
+	if err = f.place.check(f.image, kept); err != nil {
+		return o, err
+	}
+	if o.Backend, err = f.place.open(); err != nil {
+		return o, err
+	}
+	if o.Limits.Memory, err = sizeFlag("memory", f.memory); err != nil {
+		return o, err
+	}
+	if o.Limits.Disk, err = sizeFlag("disk", f.disk); err != nil {
+		return o, err
+	}
+	if o.Limits.CPUs, err = numberFlag("cpus", f.cpus); err != nil {
+		return o, err
+	}
+	pids, err := numberFlag("pids", f.pids)
+	if err != nil {
+		return o, err
+	}
+	if pids != float64(int64(pids)) {
+		return o, fmt.Errorf("--pids %s: use a whole number", f.pids)
+	}
+	o.Limits.PIDs = int64(pids)
+	if o.Env, err = pairs("env", f.env); err != nil {
+		return o, err
+	}
+	if o.Network, err = networkFlag(f.network); err != nil {
+		return o, err
+	}
+	if o.Secrets, err = f.secrets.options(); err != nil {
+		return o, err
+	}
+	if o.Install, err = f.libraries.options(); err != nil {
+		return o, err
+	}
+	o.Labels, err = pairs("label", f.labels)
+	return o, err
+}
+
+const unlimited = "unlimited"
+
+func sizeFlag(name, text string) (int64, error) {
+	switch text {
+	case "":
+		return 0, nil
+	case unlimited:
+		return llmsandbox.Unlimited, nil
+	}
+	n, err := bytesize.Parse(text)
+	if err != nil {
+		return 0, fmt.Errorf("--%s: %w", name, err)
+	}
+	if n == 0 {
+		return 0, fmt.Errorf("--%s 0: a sandbox without any cannot work; use '%s' to lift the limit", name, unlimited)
+	}
+	return n, nil
+}
+
+func numberFlag(name, text string) (float64, error) {
+	switch text {
+	case "":
+		return 0, nil
+	case unlimited:
+		return llmsandbox.Unlimited, nil
+	}
+	var v float64
+	var rest string
+	if n, _ := fmt.Sscanf(text, "%f%s", &v, &rest); n != 1 || !(v > 0) {
+		return 0, fmt.Errorf("--%s %q: use a number above 0, or '%s'", name, text, unlimited)
+	}
+	return v, nil
+}
+
+// timeoutFlag reads a duration; a bare number is seconds.
+func timeoutFlag(text string) (time.Duration, error) {
+	switch text {
+	case "":
+		return 0, nil
+	case unlimited:
+		return llmsandbox.Unlimited, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		d, err = time.ParseDuration(text + "s")
+	}
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("--timeout %q: use a duration above 0 such as 10s, 1m30s or 2.5, or '%s'", text, unlimited)
+	}
+	return d, nil
+}
+
+func pairs(flag string, list []string) (map[string]string, error) {
+	out := make(map[string]string, len(list))
+	for _, kv := range list {
+		name, value, err := pair(flag, kv)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+func pair(flag, kv string) (name, value string, err error) {
+	name, value, ok := strings.Cut(kv, "=")
+	if !ok || name == "" {
+		return "", "", fmt.Errorf("--%s %q: use NAME=VALUE", flag, kv)
+	}
+	return name, value, nil
+}

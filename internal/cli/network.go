@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/termsafe"
+)
+
+const networkUsage = "what the sandbox may reach: `none`, full, or allow=RULE,... with HOST[:PORT], *.DOMAIN[:PORT], an address or a CIDR (repeatable; default none)"
+
+// networkFlag reads the values of --network. Rules may also be given beside full, to name
+// addresses that it refuses.
+func networkFlag(values []string) (llmsandbox.Network, error) {
+	var n llmsandbox.Network
+	seen := map[llmsandbox.NetworkMode]bool{}
+	for _, value := range values {
+		mode, rules, given := strings.Cut(value, "=")
+		switch m := llmsandbox.NetworkMode(mode); {
+		case given && m == llmsandbox.NetworkAllow:
+			for rule := range strings.SplitSeq(rules, ",") {
+				if rule = strings.TrimSpace(rule); rule != "" {
+					n.Allow = append(n.Allow, rule)
+				}
+			}
+			if len(n.Allow) == 0 {
+				return n, fmt.Errorf("--network %q: name at least one host, such as allow=example.org", value)
+			}
+			seen[m] = true
+		case !given && (m == llmsandbox.NetworkNone || m == llmsandbox.NetworkFull):
+			seen[m] = true
+		default:
+			return n, fmt.Errorf("--network %q: use none, full or allow=RULE with rules such as example.org:443", value)
+		}
+	}
+	switch {
+	case seen[llmsandbox.NetworkNone] && len(seen) > 1:
+		return n, fmt.Errorf("--network none cannot be given together with others")
+	case seen[llmsandbox.NetworkFull]:
+		n.Mode = llmsandbox.NetworkFull
+	case seen[llmsandbox.NetworkAllow]:
+		n.Mode = llmsandbox.NetworkAllow
+	}
+	return n, nil
+}
+
+// maxRefusedLines bounds what is said on stderr of refused attempts.
+const maxRefusedLines = 10
+
+// printRefused says what a run could not reach, each once.
+func printRefused(w io.Writer, attempts []llmsandbox.NetworkAttempt) {
+	said := map[string]bool{}
+	for _, a := range attempts {
+		if a.Allowed {
+			continue
+		}
+		at := a.Name
+		if a.Port != 0 {
+			at = net.JoinHostPort(a.Name, strconv.Itoa(int(a.Port)))
+		}
+		line := fmt.Sprintf("llmsandbox: network: refused %s: %s", oneLine(at), oneLine(a.Reason))
+		if said[line] {
+			continue
+		}
+		said[line] = true
+		if len(said) <= maxRefusedLines {
+			fmt.Fprintln(w, line)
+		}
+	}
+	if more := len(said) - maxRefusedLines; more > 0 {
+		fmt.Fprintf(w, "llmsandbox: network: and %d more were refused; --json has all\n", more)
+	}
+}
+
+// oneLine makes a text that came from inside harmless and one line.
+func oneLine(text string) string {
+	return termsafe.String(strings.Join(strings.Fields(text), " "))
+}

@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/security"
+)
+
+// runFlags are the flags of `run` beyond the sandbox's.
+type runFlags struct {
+	sandboxFlags
+	policy    policyFlags
+	code      string
+	timeout   string
+	output    string
+	standard  string
+	args      []string
+	files     []string
+	outs      []string
+	stdin     string
+	workdir   string
+	json      bool
+	raw       bool
+	keep      bool
+	ttl       string
+	textError string
+	children  bool
+	commit    string
+	overwrite string
+	artifacts string
+}
+
+func newRunCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run [flags] FILE|DIR|- [ARG...]",
+		Short: "Run code in a fresh sandbox",
+		Long: `Run code in a fresh sandbox and pass on its output, its input and its exit code.
+
+The code is a file, a folder with a main file (main.py, Main.java, index.js), standard
+input (-), or the text of --code. The language follows from the file's ending or its
+first line unless --lang names it.
+
+Exit codes other than the program's own: 124 timeout, 125 our own failure, 126 refused by
+a policy, 137 out of memory, 153 too much output, 128+N ended by signal N.`,
+		Example: `  llmsandbox run examples/primes.py
+  llmsandbox run -c 'print(6 * 7)'
+  llmsandbox run --memory 256m --timeout 5s --cpus 0.5 train.py
+  llmsandbox run --file data.csv --out result.csv script.py
+  cat words.txt | llmsandbox run count.rb
+  llmsandbox run --image python:3.12-slim app.py --json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			return nil // checked in run, where --code is known
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, args)
+		},
+	}
+	set := cmd.Flags()
+	f.register(set)
+	f.policy.register(set)
+	set.StringVarP(&f.code, "code", "c", "", "the code itself")
+	set.StringVar(&f.timeout, "timeout", "", "wall time of the run, such as 10s, or 'unlimited' (default 60s)")
+	set.StringVar(&f.output, "output", "", "bytes of output of the run, such as 10m, or 'unlimited' (default 10m)")
+	set.StringVar(&f.standard, "standard", "", "language standard, such as c++20")
+	set.StringArrayVar(&f.args, "arg", nil, "argument of the program (repeatable)")
+	set.StringArrayVar(&f.files, "file", nil, "HOST[:SANDBOX] file or folder to copy in before the run (repeatable; the last colon cuts, so end a name that has one with a colon)")
+	set.StringArrayVar(&f.outs, "out", nil, "SANDBOX[:HOST] file or folder to copy out after the run, a folder under its own name in HOST (repeatable)")
+	set.StringVar(&f.artifacts, "artifacts", "", "`DIR` that gets what the run made: plots, tables, the files of its artifacts folder (default: pictures are shown by terminals that can)")
+	set.StringVar(&f.stdin, "stdin", "", "file that is the program's standard input (default: this command's own)")
+	set.StringVarP(&f.workdir, "workdir", "w", "", "working folder in the sandbox (default /sandbox)")
+	set.BoolVar(&f.json, "json", false, "print one JSON object with the result instead of the output")
+	set.BoolVar(&f.raw, "raw", false, "let control sequences of the program reach the terminal")
+	set.BoolVar(&f.keep, "keep", false, "keep the sandbox afterwards and print its id on stderr")
+	set.StringVar(&f.ttl, "ttl", "", "how long a kept sandbox lives, such as 30m, or 'unlimited' (default 1h)")
+	set.StringVar(&f.textError, "text-errors", "replace", "for --json, bytes that are not UTF-8: replace, ignore, backslashreplace, surrogateescape or strict")
+	set.BoolVar(&f.children, "keep-children", false, "leave the program's background processes running (with --keep)")
+	set.StringVar(&f.commit, "commit", "", "on container engines: after a run that ended well, make an image of this `TAG`, of the sandbox's image and working folder")
+	overwriteFlag(set, &f.overwrite)
+	return cmd
+}
+
+func (f *runFlags) run(cmd *cobra.Command, args []string) error {
+	ctx := cmd.Context()
+	codeGiven := cmd.Flags().Changed("code")
+	if !codeGiven && len(args) == 0 {
+		return errors.New("nothing to run: give a FILE, '-' for standard input, or --code; `llmsandbox run --help` has examples")
+	}
+	first := ""
+	if !codeGiven {
+		first, args = args[0], args[1:]
+	}
+	src, err := loadSource(first, f.code, codeGiven, f.lang)
+	if err != nil {
+		return err
+	}
+	if f.lang == "" {
+		f.lang = src.lang
+	}
+	findings, refused, err := f.check(src)
+	if err != nil || refused != nil {
+		return f.report(refused, err)
+	}
+	opts, sandboxOpts, err := f.prepare(src)
+	if err != nil {
+		return err
+	}
+	opts.Args = append(append([]string{}, f.args...), args...)
+	stdin, closeStdin, err := f.input(src.fromStdin)
+	if err != nil {
+		return err
+	}
+	defer closeStdin()
+	opts.Stdin = stdin
+	progress := &progressShower{}
+	sandboxOpts.Progress = progress.show
+	sb, err := f.open(ctx, sandboxOpts)
+	progress.close()
+	if err != nil {
+		return f.fail(err)
+	}
+	res, err := f.inSandbox(ctx, sb, src.code, opts)
+	if res != nil {
+		res.Findings = findings
+	}
+	err = errors.Join(err, f.tellArtifacts(res))
+	if closeErr := sb.Close(); closeErr != nil {
+		err = errors.Join(err, fmt.Errorf("close the sandbox: %w", closeErr))
+	}
+	return f.report(res, err)
+}
+
+// prepare turns flags and source into options.
+func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Options, error) {
+	var none llmsandbox.Options
+	o, err := f.sandboxFlags.options(f.keep)
+	if err != nil {
+		return nil, none, err
+	}
+	if err := f.checkCommit(); err != nil {
+		return nil, none, err
+	}
+	if o.Limits.Timeout, err = timeoutFlag(f.timeout); err != nil {
+		return nil, none, err
+	}
+	if o.Limits.Output, err = sizeFlag("output", f.output); err != nil {
+		return nil, none, err
+	}
+	if _, err := llmsandbox.DecodeText("", llmsandbox.TextErrors(f.textError)); err != nil {
+		return nil, none, fmt.Errorf("--text-errors: %w", err)
+	}
+	return &llmsandbox.RunOptions{
+		Name: src.name, Files: src.files, Standard: f.standard, Dir: f.workdir, KeepChildren: f.children,
+	}, o, nil
+}
+
+// check has the policy look at the program before any backend hears of it. It returns
+// a result when the run is over by that.
+func (f *runFlags) check(src source) ([]security.Finding, *llmsandbox.Result, error) {
+	policy, err := f.policy.options()
+	if err != nil || policy.Checker == nil {
+		return nil, nil, err
+	}
+	lang, err := all.Get(cmp.Or(f.lang, llmsandbox.DefaultLanguage))
+	if err != nil {
+		return nil, nil, err
+	}
+	findings, refused, err := policy.Check(security.Program{
+		Language: lang, Name: src.name, Code: []byte(src.code), Files: src.files, Libraries: f.libraries.libraries,
+	})
+	if err != nil || refused == "" {
+		return findings, nil, err
+	}
+	return findings, &llmsandbox.Result{
+		Status: llmsandbox.StatusRefused, Backend: f.place.Backend, Language: lang.Name, Error: refused, Findings: findings,
+	}, nil
+}
+
+// input is the program's standard input.
+func (f *runFlags) input(codeWasStdin bool) (io.Reader, func(), error) {
+	if f.stdin != "" {
+		file, err := os.Open(f.stdin)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--stdin: %w", err)
+		}
+		return file, func() { _ = file.Close() }, nil // only read from
+	}
+	if codeWasStdin {
+		return nil, func() {}, nil
+	}
+	return os.Stdin, func() {}, nil
+}
+
+func (f *runFlags) open(ctx context.Context, o llmsandbox.Options) (*llmsandbox.Sandbox, error) {
+	if !f.keep {
+		sb, err := llmsandbox.Open(ctx, o)
+		return sb, placed(&f.place, err)
+	}
+	return createKept(ctx, &f.sandboxFlags, f.ttl, o)
+}
+
+// inSandbox copies in, runs, and copies out.
+func (f *runFlags) inSandbox(ctx context.Context, sb *llmsandbox.Sandbox, code string, opts *llmsandbox.RunOptions) (*llmsandbox.Result, error) {
+	warnUnenforced(sb)
+	if f.keep {
+		fmt.Fprintln(os.Stderr, "llmsandbox: kept as "+sb.ID())
+	}
+	for _, spec := range f.files {
+		host, inside := splitPair(spec)
+		if inside == "" {
+			inside = filepath.Base(host)
+		}
+		copied, err := sb.CopyIn(ctx, host, inside)
+		printSkipped(copied)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !f.json {
+		var doneOut, doneErr func()
+		opts.Stdout, doneOut = programOutput(os.Stdout, f.raw)
+		opts.Stderr, doneErr = programOutput(os.Stderr, f.raw)
+		defer doneErr()
+		defer doneOut()
+	}
+	res, err := sb.Run(ctx, code, opts)
+	if err != nil {
+		return res, err
+	}
+	for _, spec := range f.outs {
+		inside, host := splitPair(spec)
+		if host == "" {
+			host = "." // there it gets its own name
+		}
+		copied, err := sb.CopyOut(ctx, inside, host)
+		printSkipped(copied)
+		if err != nil {
+			return res, err
+		}
+	}
+	return res, f.commitAfter(ctx, sb, res)
+}
+
+// splitPair cuts FROM:TO at the last colon; the second part may be missing. "a:b:" is
+// the one name a:b.
+func splitPair(spec string) (from, to string) {
+	if i := strings.LastIndex(spec, ":"); i > 0 {
+		return spec[:i], spec[i+1:]
+	}
+	return spec, ""
+}
+
+// warnUnenforced says in one line which limits this machine does not hold.
+func warnUnenforced(sb *llmsandbox.Sandbox) {
+	var names []string
+	for _, c := range sb.Capabilities().Controls {
+		switch c.Name {
+		case "memory", "cpus", "pids", "disk":
+			if !c.Enforced {
+				names = append(names, c.Name+" ("+c.Why+")")
+			}
+		}
+	}
+	if len(names) > 0 {
+		fmt.Fprintln(os.Stderr, "llmsandbox: not enforced here: "+strings.Join(names, ", ")+"; see `llmsandbox doctor`")
+	}
+}

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"llmsandbox": func() { os.Exit(Main()) }})
+}
+
+// TestScripts runs the command as its users do. Each script has a state folder of
+// its own, so that it sees no sandboxes but its own.
+func TestScripts(t *testing.T) {
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		// Its own folder stays behind when only some of the scripts are run.
+		WorkdirRoot: t.TempDir(),
+		Setup: func(env *testscript.Env) error {
+			// A socket's path is short, a test's folder is not.
+			state, err := os.MkdirTemp("", "lsb")
+			if err != nil {
+				return err
+			}
+			env.Defer(func() { _ = os.RemoveAll(state) })
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return err
+			}
+			env.Setenv("LLMSANDBOX_STATE_DIR", state)
+			env.Setenv("LLMSANDBOX_CACHE_DIR", os.Getenv("LLMSANDBOX_CACHE_DIR"))
+			env.Setenv("HOME", home) // toolchains live there
+			env.Setenv("EXAMPLES", examples)
+			return nil
+		},
+	})
+}
