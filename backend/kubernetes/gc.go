@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,9 +15,10 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
 )
 
-// GC deletes the pods that have ended, those whose deadline has passed and those whose
-// owner is gone, and, on this machine, layers that were not used for long. The cluster does
-// most of that by itself. What is in use is left alone.
+// GC deletes the pods of sandboxes that have ended, whose deadline has passed or whose
+// owner is gone, those that a doctor has left which was killed, and, on this machine, layers
+// that were not used for long. The cluster does most of that by itself. What is in use is
+// left alone.
 func (b *Backend) GC(ctx context.Context) ([]backend.Leftover, error) {
 	found, err := b.collectPods(ctx)
 	if err != nil {
@@ -28,7 +30,7 @@ func (b *Backend) GC(ctx context.Context) ([]backend.Leftover, error) {
 
 func (b *Backend) collectPods(ctx context.Context) ([]backend.Leftover, error) {
 	// Before the owners, which are made before their pods.
-	pods, err := b.pods(ctx, "")
+	pods, err := b.selected(ctx, fmt.Sprintf("%s in (%s,%s)", podspec.LabelRole, podspec.RoleSandbox, podspec.RoleProbe))
 	if err != nil || len(pods) == 0 {
 		return nil, err
 	}
@@ -71,6 +73,10 @@ func (b *Backend) owners(ctx context.Context) (map[types.UID]bool, error) {
 
 // abandoned tells whether nobody can want a pod any more.
 func abandoned(pod *corev1.Pod, owners map[types.UID]bool) bool {
+	if pod.Labels[podspec.LabelRole] == podspec.RoleProbe {
+		// One that has ended may have what its doctor is about to read.
+		return time.Since(pod.CreationTimestamp.Time) > podspec.ProbeLifetime
+	}
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return true
 	}

@@ -52,6 +52,17 @@ func livingJob() *batchv1.Job {
 	}}}
 }
 
+// probePod is one of a doctor's pods, made that long ago.
+func probePod(name string, phase corev1.PodPhase, age time.Duration) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "llmsandbox-probe-" + name, Namespace: testNamespace, CreationTimestamp: metav1.NewTime(time.Now().Add(-age)),
+			Labels: map[string]string{podspec.LabelManagedBy: podspec.ManagedBy, podspec.LabelRole: podspec.RoleProbe},
+		},
+		Status: corev1.PodStatus{Phase: phase},
+	}
+}
+
 func cluster(t *testing.T) []runtime.Object {
 	return []runtime.Object{
 		livingJob(),
@@ -63,19 +74,25 @@ func cluster(t *testing.T) []runtime.Object {
 		sandboxPod(t, "failed", func(p *corev1.Pod, _ *backend.Info) { p.Status.Phase = corev1.PodFailed }),
 		sandboxPod(t, "late", func(_ *corev1.Pod, i *backend.Info) { i.Deadline = time.Now().Add(-time.Second) }),
 		sandboxPod(t, "orphan", func(p *corev1.Pod, _ *backend.Info) { p.OwnerReferences[0].UID = "dead" }),
+		probePod("works", corev1.PodRunning, time.Minute),
+		probePod("is-read", corev1.PodSucceeded, time.Minute),
+		probePod("finished", corev1.PodSucceeded, time.Hour),
+		probePod("failed", corev1.PodFailed, time.Hour),
+		probePod("fits-nowhere", corev1.PodPending, time.Hour), // its time does not run
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "somebody-elses", Namespace: testNamespace}, Status: corev1.PodStatus{Phase: corev1.PodFailed}},
 		sandboxPod(t, "elsewhere", func(p *corev1.Pod, _ *backend.Info) { p.Namespace, p.Status.Phase = "other", corev1.PodFailed }),
 	}
 }
 
 func TestGC(t *testing.T) {
+	probes := []string{"llmsandbox-probe-failed", "llmsandbox-probe-finished", "llmsandbox-probe-fits-nowhere"}
 	for _, c := range []struct {
 		name      string
 		forbidden bool // to list Jobs
 		want      []string
 	}{
-		{"all", false, []string{"llmsandbox-ended", "llmsandbox-failed", "llmsandbox-late", "llmsandbox-orphan"}},
-		{"owners are not known", true, []string{"llmsandbox-ended", "llmsandbox-failed", "llmsandbox-late"}},
+		{"all", false, append([]string{"llmsandbox-ended", "llmsandbox-failed", "llmsandbox-late", "llmsandbox-orphan"}, probes...)},
+		{"owners are not known", true, append([]string{"llmsandbox-ended", "llmsandbox-failed", "llmsandbox-late"}, probes...)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, client := testBackend(t, Options{}, cluster(t)...)
@@ -112,7 +129,7 @@ func TestGCTellsWhatIsLeft(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "x", errors.New("no"))
 	})
 	found, err := b.GC(t.Context())
-	if err != nil || len(found) != 4 {
+	if err != nil || len(found) != 7 {
 		t.Fatalf("found %+v, error %v", found, err)
 	}
 	for _, l := range found {

@@ -36,10 +36,16 @@ func (b *Backend) List(ctx context.Context) ([]backend.Info, error) {
 
 // pods returns the pods of the sandbox of that id, or of all sandboxes.
 func (b *Backend) pods(ctx context.Context, id string) ([]corev1.Pod, error) {
-	selector := podspec.LabelManagedBy + "=" + podspec.ManagedBy + "," + podspec.LabelRole + "=" + podspec.RoleSandbox
+	selector := podspec.LabelRole + "=" + podspec.RoleSandbox
 	if id != "" {
 		selector += "," + podspec.LabelSandbox + "=" + id
 	}
+	return b.selected(ctx, selector)
+}
+
+// selected returns the pods of ours that a selector takes.
+func (b *Backend) selected(ctx context.Context, selector string) ([]corev1.Pod, error) {
+	selector = podspec.LabelManagedBy + "=" + podspec.ManagedBy + "," + selector
 	list, err := b.cluster.Client.CoreV1().Pods(b.cluster.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return nil, access.Explain("list the pods", err)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -30,9 +31,7 @@ const (
 	port          = 8080
 	periodMillis  = 1000
 	patientMillis = 15_000
-	// lifetime is when the cluster ends a pod whose doctor has died.
-	lifetime = 300
-	nobody   = 65534
+	nobody        = 65534
 	// exitNoProgram is how start ends where the image has nothing to run a probe with.
 	exitNoProgram = 97
 	// exitNoShell is what the kubelet says of a program that could not be started.
@@ -77,7 +76,7 @@ func (s *session) pod(part string) *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			RestartPolicy:                 corev1.RestartPolicyNever,
-			ActiveDeadlineSeconds:         new(int64(lifetime)),
+			ActiveDeadlineSeconds:         new(int64(podspec.ProbeLifetime / time.Second)),
 			TerminationGracePeriodSeconds: new(int64(0)),
 			AutomountServiceAccountToken:  new(false),
 			EnableServiceLinks:            new(false),

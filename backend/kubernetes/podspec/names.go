@@ -1,6 +1,9 @@
 package podspec
 
-import "strconv"
+import (
+	"strconv"
+	"time"
+)
 
 // The parts of a sandbox's pod.
 const (
@@ -79,6 +82,10 @@ const (
 	RoleProbe       = "probe"
 	NetworkIsolated = "isolated"
 )
+
+// ProbeLifetime is when the cluster ends a pod of a probe whose doctor has died. One that was
+// made earlier is nobody's.
+const ProbeLifetime = 5 * time.Minute
 
 // PodName is the name of a sandbox's pod.
 func PodName(id string) string { return "llmsandbox-" + id }
