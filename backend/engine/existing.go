@@ -13,16 +13,14 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/existing"
 )
 
 // enter brings the agent into Options.Container and starts it there, beside what runs
 // in it. The container is started when it is stopped, and is never stopped or removed.
 func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine, error) {
-	if spec.Image != "" {
-		return nil, fmt.Errorf("image %s: %w: an existing container has its image already", spec.Image, backend.ErrInvalid)
-	}
-	if len(spec.Limits.Required) > 0 && !spec.BestEffort {
-		return nil, fmt.Errorf("%s: %w: the limits of an existing container are its own: leave it out, or ask for best effort", spec.Limits.Required[0], backend.ErrNotEnforced)
+	if err := existing.Container.Refuse(spec); err != nil {
+		return nil, err
 	}
 	c, err := b.running(ctx, b.options.Container)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/existing"
 	"github.com/llmsandbox/llmsandbox/internal/layertree"
 )
 
@@ -37,7 +38,7 @@ func (b *Backend) NoLibraries() error {
 	if b.options.Container == "" {
 		return nil
 	}
-	return fmt.Errorf("%w: nothing can be mounted into an existing container, and no second one made of it: open a sandbox from its image, or have the libraries in it", backend.ErrUnsupported)
+	return existing.Container.NoLibraries()
 }
 
 // Toolchain implements [backend.LibraryKeeper]: everything is in the image.

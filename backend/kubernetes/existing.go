@@ -17,16 +17,14 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/existing"
 )
 
 // enter brings the agent into Options.Pod and starts it there, beside what runs in it. The
 // pod is never deleted, and its containers are never stopped.
 func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine, error) {
-	if spec.Image != "" {
-		return nil, fmt.Errorf("image %s: %w: an existing pod has its image already", spec.Image, backend.ErrInvalid)
-	}
-	if len(spec.Limits.Required) > 0 && !spec.BestEffort {
-		return nil, fmt.Errorf("%s: %w: the limits of an existing pod are its own: leave it out, or ask for best effort", spec.Limits.Required[0], backend.ErrNotEnforced)
+	if err := existing.Pod.Refuse(spec); err != nil {
+		return nil, err
 	}
 	pod, container, err := b.existing(ctx)
 	if err != nil {

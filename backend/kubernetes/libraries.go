@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/existing"
 	"github.com/llmsandbox/llmsandbox/internal/layerstore"
 )
 
@@ -61,7 +62,7 @@ func (b *Backend) NoLibraries() error {
 	if b.options.Pod == "" {
 		return nil
 	}
-	return fmt.Errorf("%w: nothing can be mounted into an existing pod, and no second one made of it: open a sandbox from its image, or have the libraries in it", backend.ErrUnsupported)
+	return existing.Pod.NoLibraries()
 }
 
 // Toolchain implements [backend.LibraryKeeper]: everything is in the image.

@@ -1,0 +1,41 @@
+package existing
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+func TestRefuse(t *testing.T) {
+	required := backend.Limits{Memory: 1 << 20, Required: []string{"memory"}}
+	for _, c := range []struct {
+		name string
+		spec backend.Spec
+		want error
+		say  string
+	}{
+		{"nothing of its own", backend.Spec{Language: "python", Env: []string{"A=1"}}, nil, ""},
+		{"an image", backend.Spec{Image: "python:3.13"}, backend.ErrInvalid, "python:3.13"},
+		{"a limit", backend.Spec{Limits: required}, backend.ErrNotEnforced, "memory"},
+		{"a limit as far as it goes", backend.Spec{Limits: required, BestEffort: true}, nil, ""},
+		{"a limit by default", backend.Spec{Limits: backend.Limits{Memory: 1 << 20}}, nil, ""},
+	} {
+		for _, p := range []Place{Container, Pod} {
+			err := p.Refuse(c.spec)
+			if !errors.Is(err, c.want) {
+				t.Errorf("%s, %s: %v, want %v", p, c.name, err, c.want)
+			}
+			if err != nil && !strings.Contains(err.Error(), c.say+": ") || err != nil && !strings.Contains(err.Error(), "existing "+string(p)) {
+				t.Errorf("%s, %s: %q does not name both", p, c.name, err)
+			}
+		}
+	}
+}
+
+func TestNoLibraries(t *testing.T) {
+	if err := Pod.NoLibraries(); !errors.Is(err, backend.ErrUnsupported) || !strings.Contains(err.Error(), "existing pod") {
+		t.Error(err)
+	}
+}
