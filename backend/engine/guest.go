@@ -3,7 +3,6 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -39,13 +38,7 @@ func (b *Backend) guest(spec backend.Spec, img image.Image) backend.Guest {
 // mergeEnv adds NAME=VALUE lines to others, later ones in place of earlier ones. Lines that
 // are no variables, and variables of the agent's own, are dropped.
 func mergeEnv(base, add []string) []string {
-	return environ.Override(ofPrograms(base), ofPrograms(add))
-}
-
-func ofPrograms(env []string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
-		return !strings.Contains(kv, "=") || strings.HasPrefix(kv, "LLMSANDBOX_")
-	})
+	return environ.Override(environ.OfPrograms(base), environ.OfPrograms(add))
 }
 
 // agentEnv is the environment that the agent is started with.

@@ -11,7 +11,7 @@ import (
 )
 
 func TestMergeEnv(t *testing.T) {
-	got := mergeEnv([]string{"A=1", "B=2"}, []string{"B=3", "C=", "no value", "LLMSANDBOX_TOKEN=x", "D=a=b"})
+	got := mergeEnv([]string{"A=1", "B=2"}, []string{"B=3", "C=", "no value", "=no name", "LLMSANDBOX_TOKEN=x", "D=a=b"})
 	if diff := cmp.Diff([]string{"A=1", "B=3", "C=", "D=a=b"}, got); diff != "" {
 		t.Error(diff)
 	}

@@ -92,19 +92,11 @@ func complete(g backend.Guest, h header) backend.Guest {
 	// Where the user is a number that the image has no name for.
 	base := environ.Override([]string{environ.DefaultPath, "USER=sandbox", "LOGNAME=sandbox"}, ofImage(h.env))
 	base = environ.Override(base, []string{"HOME=" + g.Workdir, "TMPDIR=" + g.TempDir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"})
-	g.Env, g.Arch = environ.Override(base, ofPrograms(g.Env)), h.arch
+	g.Env, g.Arch = environ.Override(base, environ.OfPrograms(g.Env)), h.arch
 	if h.folder != "/" && h.folder != g.Workdir {
 		g.StartDir = h.folder
 	}
 	return g
-}
-
-// ofPrograms drops lines that are no variables, and variables of the agent's own.
-func ofPrograms(env []string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
-		name, _, ok := strings.Cut(kv, "=")
-		return !ok || name == "" || strings.HasPrefix(name, "LLMSANDBOX_")
-	})
 }
 
 // ofContainer are variables that a kubelet or a container runtime gives every container.
@@ -113,7 +105,7 @@ var ofContainer = []string{"HOSTNAME", "HOME", "TERM", "PWD", "OLDPWD", "SHLVL",
 // ofImage drops as well what is the container's own, and the address of the cluster's API,
 // which no program needs to know.
 func ofImage(env []string) []string {
-	return slices.DeleteFunc(ofPrograms(env), func(kv string) bool {
+	return slices.DeleteFunc(environ.OfPrograms(env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return strings.HasPrefix(name, "KUBERNETES_") || slices.Contains(ofContainer, name)
 	})

@@ -10,6 +10,19 @@ import (
 // DefaultPath is the PATH of an image that has none.
 const DefaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+// Own begins the names of LLM Sandbox's own variables.
+const Own = "LLMSANDBOX_"
+
+// OfPrograms are the lines of an image's or a container's environment that programs get:
+// without those that are no variables, because they have no "=" or no name, and without
+// those that begin with Own.
+func OfPrograms(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, ok := strings.Cut(kv, "=")
+		return !ok || name == "" || strings.HasPrefix(name, Own)
+	})
+}
+
 // Value is the value of a variable, or "" where there is none; of several the last counts.
 func Value(env []string, name string) string {
 	for _, kv := range slices.Backward(env) {

@@ -14,6 +14,17 @@ func TestValue(t *testing.T) {
 	}
 }
 
+func TestOfPrograms(t *testing.T) {
+	env := []string{"A=1", "no variable", "=nameless", "", "B=", "LLMSANDBOX_TOKEN=x", "LLMSANDBOX_", "C=LLMSANDBOX_X=1", "LLMSANDBOXES=2", "D=a=b"}
+	got := OfPrograms(env)
+	if want := []string{"A=1", "B=", "C=LLMSANDBOX_X=1", "LLMSANDBOXES=2", "D=a=b"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if env[1] != "no variable" || env[5] != "LLMSANDBOX_TOKEN=x" {
+		t.Errorf("what was given became %q", env)
+	}
+}
+
 func TestOverride(t *testing.T) {
 	env := []string{"A=1", "B=2", "A=3", "C"}
 	got := Override(env, []string{"B=4", "D=5", "D="})

@@ -7,20 +7,19 @@ import (
 	"strings"
 
 	"github.com/moby/moby/api/types/container"
+
+	"github.com/llmsandbox/llmsandbox/internal/environ"
 )
 
-// What the project itself writes into the environment and the labels.
-const (
-	reservedVariable = "LLMSANDBOX_"
-	reservedLabel    = "llmsandbox."
-)
+// reservedLabel begins the labels that the project itself writes.
+const reservedLabel = "llmsandbox."
 
 func validVariable(name, value string) error {
 	switch {
 	case name == "" || strings.ContainsAny(name, "=\x00"):
 		return errors.New("a variable's name is not empty and holds neither '=' nor NUL")
-	case strings.HasPrefix(name, reservedVariable):
-		return errors.New("variables that begin with " + reservedVariable + " are the sandbox's own; use another name")
+	case strings.HasPrefix(name, environ.Own):
+		return errors.New("variables that begin with " + environ.Own + " are the sandbox's own; use another name")
 	case noNUL(value) != nil:
 		return errors.New("a variable's value holds no NUL")
 	}
