@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/moby/moby/api/types/container"
 
@@ -31,7 +33,8 @@ func (b *Backend) controls(host Host, h *container.HostConfig, spec backend.Spec
 		return backend.Control{Name: what, Enforced: true, By: by, Detail: detail}
 	}
 	all := []backend.Control{
-		on("user", name, "the code is not root inside; the agent is of the same user, and as pid 1 cannot be killed by it"),
+		on("user", name, "the code is not root inside; the agent is of the same user"),
+		agentControl(runtimeOf(host, h)),
 		on("filesystem", "mount namespace", "the image read-only; "+workdir+" and "+tempDir+" private"),
 		on("processes", "pid namespace", ""),
 		on("network", "network namespace", "loopback only; a network that is asked for goes through a proxy of the process that opens the sandbox"),
@@ -84,12 +87,23 @@ func userNamespace(host Host) backend.Control {
 
 // isolation names the program that makes the containers.
 func isolation(host Host, h *container.HostConfig) string {
-	runtime := h.Runtime
-	if runtime == "" {
-		runtime = host.Runtime
+	if runtime := runtimeOf(host, h); runtime != "" {
+		return fmt.Sprintf("container (%s)", runtime)
 	}
-	if runtime == "" {
-		return "container"
+	return "container"
+}
+
+// runtimeOf is the name of the program that makes a container; "" is one that is not known.
+func runtimeOf(host Host, h *container.HostConfig) string { return cmp.Or(h.Runtime, host.Runtime) }
+
+// agentControl tells whether code, which is of the agent's user, is kept from ending it and
+// from looking into it. Linux does so with the first process of a pid namespace, and gVisor's
+// kernel does not.
+func agentControl(runtime string) backend.Control {
+	if strings.Contains(runtime, "runsc") || strings.Contains(runtime, "gvisor") {
+		return backend.Control{Name: "agent",
+			Why: "the kernel of runtime " + runtime + " does not protect the first process of a container from code of its user, which can end the agent: its run is then lost, and so is the sandbox",
+			Fix: "give code that must not end what else runs in its sandbox one of its own"}
 	}
-	return fmt.Sprintf("container (%s)", runtime)
+	return backend.Control{Name: "agent", Enforced: true, By: "pid 1, non-dumpable", Detail: "code can neither end it nor look into it"}
 }

@@ -21,6 +21,8 @@ func (b *Backend) foreignControls(host Host, c container.InspectResponse) backen
 	name := b.Name()
 	all := []backend.Control{
 		control("user", name, c.Config != nil && !rootUser(c.Config.User), "it runs as root"),
+		{Name: "agent", Why: "it is not the first process of a container that somebody else made, so code of its user can end it: the run is then lost",
+			Fix: "let a sandbox make its own container"},
 		control("filesystem", "mount namespace", h.ReadonlyRootfs, "its root can be written to"),
 		control("processes", "pid namespace", !h.PidMode.IsHost(), "it shares the host's processes"),
 		control("network", "network namespace", h.NetworkMode.IsNone(), "it has a network"),

@@ -132,7 +132,7 @@ func machineControls(id identity) []backend.Control {
 	network := on("network", "network namespace")
 	network.Detail = "loopback only; a network that is asked for goes through a proxy of the process that opens the sandbox"
 	return []backend.Control{
-		userNamespaces(), uid,
+		userNamespaces(), uid, on("agent", "pid 1, non-dumpable"),
 		on("filesystem", "mount namespace and pivot_root"), on("processes", "pid namespace"), network,
 		on("ipc", "IPC namespace"), on("capabilities", "none are held by the code"), on("no-new-privs", "prctl"),
 		on("core-dumps", "RLIMIT_CORE 1, and seccomp"),

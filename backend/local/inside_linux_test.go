@@ -86,7 +86,7 @@ func TestControls(t *testing.T) {
 			t.Errorf("%s is not enforced and says not why, or what to do: %+v", c.Name, c)
 		}
 	}
-	for _, want := range []string{"memory", "cpus", "pids", "disk", "network", "seccomp", "landlock", "separate-uid"} {
+	for _, want := range []string{"memory", "cpus", "pids", "disk", "network", "seccomp", "landlock", "separate-uid", "agent"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%s is missing in %v", want, names)
 		}

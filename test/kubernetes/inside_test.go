@@ -105,7 +105,7 @@ func TestRestrictedNamespace(t *testing.T) {
 	}
 	sb := p.open(t, p.newBackend(t, nil))
 	works(t, sb)
-	for _, name := range []string{"user", "filesystem", "capabilities", "no-new-privs", "seccomp", "network", "memory", "cpus", "pids", "disk", "abandoned"} {
+	for _, name := range []string{"user", "agent", "filesystem", "capabilities", "no-new-privs", "seccomp", "network", "memory", "cpus", "pids", "disk", "abandoned"} {
 		c, ok := sb.Capabilities().Get(name)
 		if !ok || !c.Enforced || c.By == "" {
 			t.Errorf("%s: %+v, %v: want it enforced, and by what", name, c, ok)

@@ -18,7 +18,8 @@ const backendName = "kubernetes"
 func Controls(p *corev1.Pod, l backend.Limits, networkEnforced bool) backend.Capabilities {
 	v := viewOf(p, Container)
 	all := []backend.Control{
-		on("user", "securityContext", "the code is not root inside; the agent is of the same user, and as pid 1 cannot be killed by it"),
+		on("user", "securityContext", "the code is not root inside; the agent is of the same user"),
+		v.agent(),
 		on("filesystem", "mount namespace", "the image read-only; "+Workdir+" and "+TempDir+" private"),
 		on("processes", "pid namespace", ""),
 		v.network(networkEnforced),
@@ -61,6 +62,17 @@ func (v view) isolation() string {
 		return fmt.Sprintf("pod (runtime class %s)", class)
 	}
 	return "pod"
+}
+
+// agent tells whether code, which is of the agent's user, is kept from ending it and from
+// looking into it. Linux does so with the first process of a pid namespace.
+func (v view) agent() backend.Control {
+	if class := v.runtimeClass(); class != "" {
+		return backend.Control{Name: "agent",
+			Why: fmt.Sprintf("the kernel of runtime class %s need not protect the first process of a pod from code of its user, which may then end the agent: its run is lost, and so is the sandbox", class),
+			Fix: "give code that must not end what else runs in its sandbox one of its own"}
+	}
+	return on("agent", "pid 1, non-dumpable", "code can neither end it nor look into it")
 }
 
 func (v view) network(enforced bool) backend.Control {

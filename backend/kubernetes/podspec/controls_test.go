@@ -12,7 +12,7 @@ import (
 
 // held are the controls of the default pod that hold.
 var held = []string{
-	"user", "filesystem", "processes", "network", "ipc", "capabilities", "no-new-privs", "core-dumps", "seccomp",
+	"user", "agent", "filesystem", "processes", "network", "ipc", "capabilities", "no-new-privs", "core-dumps", "seccomp",
 	"service-account", "memory", "cpus", "pids", "disk", "abandoned",
 }
 
@@ -143,7 +143,10 @@ func TestControlsOfRuntimeClass(t *testing.T) {
 	if c.Isolation != "pod (runtime class gvisor)" {
 		t.Errorf("isolation %q", c.Isolation)
 	}
-	checkControls(t, "runtime class", c, without("pids"))
+	checkControls(t, "runtime class", c, without("agent", "pids"))
+	if k, _ := c.Get("agent"); !strings.Contains(k.Why, "runtime class gvisor") || !strings.Contains(k.Why, "lost") || k.Fix == "" {
+		t.Errorf("%+v", k)
+	}
 }
 
 func TestControlsOfWhatTheClusterAdds(t *testing.T) {

@@ -26,6 +26,8 @@ func ExistingControls(p *corev1.Pod, container string) backend.Capabilities {
 	mounts := v.pod.Spec.AutomountServiceAccountToken
 	all := []backend.Control{
 		control("user", "securityContext", !v.root(), "it runs as root, or as whom its image says"),
+		{Name: "agent", Why: "it is not the first process of a pod that somebody else made, so code of its user can end it: the run is then lost",
+			Fix: "let a sandbox make its own pod"},
 		control("filesystem", "mount namespace", isTrue(v.own.ReadOnlyRootFilesystem), "its root can be written to"),
 		control("processes", "pid namespace", ownProcesses, "it shares the processes of the node or of the pod's other containers"),
 		off("network", "it has the pod's network"),

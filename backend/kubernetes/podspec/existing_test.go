@@ -89,8 +89,10 @@ func TestExistingControls(t *testing.T) {
 	} {
 		caps := ExistingControls(podOf(t, c.pod), "app")
 		checkControls(t, c.name, caps, append(c.want, always...))
-		if k, _ := caps.Get("network"); k.Enforced || k.Fix == "" {
-			t.Errorf("%s: %+v", c.name, k)
+		for _, name := range []string{"agent", "network"} {
+			if k, ok := caps.Get(name); !ok || k.Enforced || k.Fix == "" {
+				t.Errorf("%s: %s: %+v, %v", c.name, name, k, ok)
+			}
 		}
 	}
 	for _, pod := range []string{
