@@ -45,7 +45,8 @@ type Config struct {
 	MaxImages     int
 	MaxImageBytes int64
 	// Commit, when set, is called after each execute_code, before its sandbox goes. It
-	// returns the image that it made of the sandbox, which the result names.
+	// returns the image that it made of the sandbox, which the result names. The sandbox has
+	// no policy: what runs in it was checked before.
 	Commit func(ctx context.Context, sb *llmsandbox.Sandbox, language string) (image string, err error)
 	// Log is told of what is no answer to a client; nil means nobody.
 	Log *slog.Logger

@@ -50,7 +50,8 @@ func (s *Server) executeFresh(ctx context.Context, c *call, in executeArgs) (*sd
 	if err := s.mayInstall(in.Libraries); err != nil {
 		return nil, outcome{}, err
 	}
-	// No sandbox is taken for code that would not run in it.
+	// No sandbox is taken for code that would not run in it. Those that are taken check
+	// nothing themselves.
 	findings, refused, err := s.cfg.Sandbox.Policy.Check(security.Program{Language: l, Code: []byte(in.Code), Libraries: in.Libraries})
 	if err != nil {
 		return nil, outcome{}, err
@@ -68,6 +69,7 @@ func (s *Server) executeFresh(ctx context.Context, c *call, in executeArgs) (*sd
 	c.say("running")
 	timeout, notes := s.timeout(in.Timeout)
 	return s.runProgram(ctx, sb, l.Name, in.Code, timeout, func(out *outcome) {
+		out.find(findings)
 		out.Notes = append(out.Notes, notes...)
 		if s.cfg.Commit == nil {
 			return

@@ -2,10 +2,13 @@ package mcp
 
 import (
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/testpackage"
+	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/language/all"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
@@ -39,6 +42,41 @@ func TestLibraries(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	failure(t, use(t, client, "install_libraries", args{"session_id": id, "libraries": []string{"nosuchpackage"}}))
+}
+
+// TestPolicyLooksOnce: code that the policy lets pass is read once, whether or not anything
+// is found in it, with a warm sandbox as with one that is opened with libraries.
+func TestPolicyLooksOnce(t *testing.T) {
+	python, err := all.Get("python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var looks atomic.Int32
+	scan := python.Scan
+	python.Scan = func(code []byte) language.Facts {
+		looks.Add(1)
+		return scan(code)
+	}
+	t.Cleanup(func() { python.Scan = scan })
+	checker, err := security.Compile(security.Policy{Threshold: security.High, Modules: []security.RestrictedModule{{Name: "socket", Severity: security.Low}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	testpackage.Wheel(t, dir, "tinymcp", "1.0", map[string]string{"tinymcp.py": "answer = 42\n"})
+	client := connect(t, newServer(t, Config{Sandbox: llmsandbox.Options{
+		Policy: llmsandbox.Policy{Checker: checker}, Install: llmsandbox.InstallOptions{Local: dir, Offline: true},
+	}}), nil)
+	for _, in := range []args{{"code": "import socket; print(1)"}, {"code": "import socket; print(1)", "libraries": []string{"tinymcp"}}} {
+		looks.Store(0)
+		_, got := execute(t, client, in)
+		if got.Stdout != "1\n" || len(got.Findings) != 1 || got.Findings[0].Rule != "module:socket" {
+			t.Errorf("%v: %+v", in, got)
+		}
+		if n := looks.Load(); n != 1 {
+			t.Errorf("%v was looked at %d times", in, n)
+		}
+	}
 }
 
 func TestPolicyRefuses(t *testing.T) {

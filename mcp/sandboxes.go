@@ -11,7 +11,8 @@ import (
 )
 
 // sandboxes are where calls get a fresh sandbox each: warm ones out of a pool, and for a
-// list of libraries one that is opened with it.
+// list of libraries one that is opened with it. They have no policy, since each is for one
+// program, which has been checked, with its libraries, before a sandbox is taken for it.
 type sandboxes struct {
 	cfg  Config
 	gate *gate
@@ -46,6 +47,7 @@ const creationTimeout = 10 * time.Minute
 // before they are asked for, so that there is always room for them.
 func (c Config) pool() pool.Config {
 	p := pool.Config{Options: c.Sandbox, Max: c.MaxCalls, AcquireTimeout: creationTimeout, Prepare: true}
+	p.Options.Policy = llmsandbox.Policy{}
 	if c.Warm < 0 {
 		p.NoPrewarm = true
 		return p
@@ -66,8 +68,8 @@ func (c Config) key(language string) pool.Key {
 	return pool.Key{Language: language, Image: c.Images[language]}
 }
 
-// acquire returns a sandbox that nobody has used. It goes, with all that is in it, when it
-// is released.
+// acquire returns a sandbox that nobody has used, for a program that the policy lets pass.
+// It goes, with all that is in it, when it is released.
 func (s *sandboxes) acquire(ctx context.Context, language string, libraries []string, told *progress) (sb *llmsandbox.Sandbox, release func(), err error) {
 	leave, err := s.gate.enter(ctx)
 	if err != nil {
@@ -80,7 +82,7 @@ func (s *sandboxes) acquire(ctx context.Context, language string, libraries []st
 	}()
 	if len(libraries) > 0 {
 		o := s.options(language, libraries)
-		o.Progress = told.tell
+		o.Policy, o.Progress = llmsandbox.Policy{}, told.tell
 		if sb, err = llmsandbox.Open(ctx, o); err != nil {
 			return nil, nil, err
 		}
