@@ -1,17 +1,17 @@
 package kubernetes
 
 import (
-	"context"
 	"crypto/rand"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
+	networkingv1 "k8s.io/api/networking/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/isolation"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podwatch"
@@ -29,8 +29,8 @@ type Backend struct {
 	owner   *owner
 	watch   *podwatch.Watcher // of the pods of this owner
 
-	isolating lock // of what follows
-	isolated  bool // the policy is there
+	isolating lock                                       // of making sure of what follows
+	isolated  atomic.Pointer[networkingv1.NetworkPolicy] // as it was seen; nil: not yet
 }
 
 var (
@@ -83,19 +83,4 @@ func (b *Backend) Close() error {
 	}
 	utilnet.CloseIdleConnectionsFor(client.Transport)
 	return nil
-}
-
-// isolate makes sure that the namespace has the policy that cuts sandboxes off. It is
-// looked at once by each Backend.
-func (b *Backend) isolate(ctx context.Context) error {
-	if err := b.isolating.take(ctx); err != nil {
-		return err
-	}
-	defer b.isolating.give()
-	if b.isolated {
-		return nil
-	}
-	err := isolation.Ensure(ctx, b.cluster.Client.NetworkingV1(), b.cluster.Namespace)
-	b.isolated = err == nil
-	return err
 }

@@ -25,6 +25,9 @@ func (b *Backend) Capabilities(ctx context.Context) (backend.Capabilities, error
 	if err != nil {
 		return backend.Capabilities{}, err
 	}
+	if err := b.lookAtPolicy(ctx); err != nil {
+		return backend.Capabilities{}, err
+	}
 	may, err := b.mayOwn(ctx)
 	if err != nil {
 		return backend.Capabilities{}, err
@@ -37,7 +40,7 @@ func (b *Backend) Capabilities(ctx context.Context) (backend.Capabilities, error
 
 // controls tells what holds a pod that this package made.
 func (b *Backend) controls(pod *corev1.Pod, limits backend.Limits) backend.Capabilities {
-	return podspec.Controls(pod, limits, b.options.NetworkPolicyEnforced)
+	return podspec.Controls(pod, limits, b.policies(pod))
 }
 
 // mayOwn asks whether the cluster lets us make the Job that owns sandboxes.

@@ -102,7 +102,7 @@ func (b *Backend) plan(spec backend.Spec) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pod, checkLimits(spec, podspec.Controls(pod, spec.Limits, o.NetworkPolicyEnforced))
+	return pod, checkLimits(spec, b.controls(pod, spec.Limits))
 }
 
 // checkLimits fails when a limit that was asked for would not be held to.

@@ -53,8 +53,9 @@ type Options struct {
 	// the isolation are their own.
 	Pod, Container string
 
-	// NetworkPolicyEnforced says that the cluster is known to enforce NetworkPolicies. Only
-	// then Capabilities call the network closed.
+	// NetworkPolicyEnforced says that the cluster is known to enforce NetworkPolicies, whatever
+	// doctor has seen. Without it what doctor has kept in the namespace counts, and where it has
+	// kept nothing Capabilities do not call the network closed.
 	NetworkPolicyEnforced bool
 
 	// WaitForNode is how long a pod that fits on no node is waited for, such as for an

@@ -50,7 +50,7 @@ var needed = []Permission{
 	{Verb: "create", Resource: "pods", Subresource: "attach", Why: "bringing the agent and libraries into a pod, over SPDY, and over WebSocket since Kubernetes 1.35"},
 	{Verb: "get", Group: "networking.k8s.io", Resource: "networkpolicies", Why: "the policy that cuts sandboxes off the network must be there"},
 	{Verb: "create", Group: "networking.k8s.io", Resource: "networkpolicies", Optional: true, Why: "the policy must otherwise be made by deploy/"},
-	{Verb: "update", Group: "networking.k8s.io", Resource: "networkpolicies", Optional: true, Why: "a changed policy must otherwise be repaired by hand"},
+	{Verb: "update", Group: "networking.k8s.io", Resource: "networkpolicies", Optional: true, Why: "a changed policy must otherwise be repaired by hand, and doctor cannot keep what it saw"},
 	{Verb: "list", Group: "networking.k8s.io", Resource: "networkpolicies", Optional: true, Why: "doctor otherwise cannot see whether another policy opens what ours closes"},
 	{Verb: "list", Resource: "events", Optional: true, Why: "why a pod does not start is otherwise told in fewer words, or only by the timeout"},
 	{Verb: "watch", Resource: "events", Optional: true, Why: "why a pod does not start is otherwise told in fewer words, or only by the timeout"},

@@ -56,6 +56,9 @@ type Result struct {
 	// Gap is how long after its start a pod could still reach others, until the policy
 	// took effect on it.
 	Gap time.Duration `json:"gap_ns,omitempty"`
+	// NotKept is why the verdict could not be kept in the namespace, for those who open
+	// sandboxes there.
+	NotKept string `json:"not_kept,omitempty"`
 	// Left are pods that could not be removed, with the reason.
 	Left []string `json:"left,omitempty"`
 }
@@ -99,7 +102,8 @@ func unknown(err error) Result {
 
 // run makes the pods, and reads what the callers have found out.
 func (s *session) run(ctx context.Context) (Result, error) {
-	if err := isolation.Ensure(ctx, s.cluster.Client.NetworkingV1(), s.cluster.Namespace); err != nil {
+	policy, err := isolation.Ensure(ctx, s.cluster.Client.NetworkingV1(), s.cluster.Namespace)
+	if err != nil {
 		return Result{}, err
 	}
 	if err := s.watch(ctx); err != nil {
@@ -128,22 +132,8 @@ func (s *session) run(ctx context.Context) (Result, error) {
 	}
 	r := conclude(open, closed)
 	r.Node = s.pods[closedCaller].Spec.NodeName
+	if err := s.keep(ctx, policy, r); err != nil {
+		r.NotKept = err.Error()
+	}
 	return r, nil
-}
-
-// lines are the result for a report.
-func (r Result) lines() []Line {
-	detail := r.Detail
-	if r.Node != "" {
-		detail += "; on node " + r.Node
-	}
-	l := Line{Name: "network", OK: r.Verdict == Enforced, Detail: detail, Fix: r.Fix}
-	if r.Gap > maxGap {
-		l.OK, l.Fix = false, "the network plugin is slow to learn of new pods: see how loaded it is; code that runs so soon after its sandbox's start is not cut off yet"
-	}
-	lines := []Line{l}
-	for _, left := range r.Left {
-		lines = append(lines, weak("probe", "a pod of the probe is left: "+left, "remove it: kubectl delete pod"))
-	}
-	return lines
 }

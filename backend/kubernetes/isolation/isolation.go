@@ -35,30 +35,31 @@ func Policy(namespace string) *networkingv1.NetworkPolicy {
 	}
 }
 
-// Ensure makes the policy where there is none, and takes back what somebody changed in
-// its rules. It may be called concurrently, and by several processes.
-func Ensure(ctx context.Context, c typed.NetworkPoliciesGetter, namespace string) error {
+// Ensure makes the policy where there is none, takes back what somebody changed in its
+// rules, and returns it. It may be called concurrently, and by several processes.
+func Ensure(ctx context.Context, c typed.NetworkPoliciesGetter, namespace string) (*networkingv1.NetworkPolicy, error) {
 	policies, want := c.NetworkPolicies(namespace), Policy(namespace)
 	for {
 		have, err := policies.Get(ctx, Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			_, err = policies.Create(ctx, want, metav1.CreateOptions{})
+			made, err := policies.Create(ctx, want, metav1.CreateOptions{})
 			if apierrors.IsAlreadyExists(err) {
 				continue // another process was quicker: look at what it made
 			}
-			return access.Explain(fmt.Sprintf("create the NetworkPolicy %s", Name), err)
+			return made, access.Explain(fmt.Sprintf("create the NetworkPolicy %s", Name), err)
 		case err != nil:
-			return access.Explain(fmt.Sprintf("look at the NetworkPolicy %s", Name), err)
+			return nil, access.Explain(fmt.Sprintf("look at the NetworkPolicy %s", Name), err)
 		case Holds(have):
-			return nil
+			return have, nil
 		}
 		have.Spec = want.Spec
-		_, err = policies.Update(ctx, have, metav1.UpdateOptions{})
+		delete(have.Annotations, Annotation) // it was of these rules, but they were changed
+		repaired, err := policies.Update(ctx, have, metav1.UpdateOptions{})
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			continue // changed or removed since it was read
 		}
-		return access.Explain(fmt.Sprintf("repair the NetworkPolicy %s, whose rules were changed", Name), err)
+		return repaired, access.Explain(fmt.Sprintf("repair the NetworkPolicy %s, whose rules were changed", Name), err)
 	}
 }
 

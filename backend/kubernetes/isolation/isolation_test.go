@@ -32,7 +32,7 @@ func TestEnsureMakesIt(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if err := Ensure(t.Context(), c.NetworkingV1(), ns); err != nil {
+			if _, err := Ensure(t.Context(), c.NetworkingV1(), ns); err != nil {
 				t.Error(err)
 			}
 		})
@@ -42,7 +42,7 @@ func TestEnsureMakesIt(t *testing.T) {
 		t.Errorf("%+v", stored(t, c).Spec)
 	}
 	c.ClearActions()
-	if err := Ensure(t.Context(), c.NetworkingV1(), ns); err != nil {
+	if _, err := Ensure(t.Context(), c.NetworkingV1(), ns); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(c.Actions()); n != 1 {
@@ -68,7 +68,7 @@ func TestEnsureRepairs(t *testing.T) {
 				t.Fatal("a changed policy is taken for one that denies all")
 			}
 			c := fake.NewClientset(p)
-			if err := Ensure(t.Context(), c.NetworkingV1(), ns); err != nil {
+			if _, err := Ensure(t.Context(), c.NetworkingV1(), ns); err != nil {
 				t.Fatal(err)
 			}
 			if got := stored(t, c); !Holds(got) || got.Annotations["of"] != "somebody" {
@@ -108,7 +108,7 @@ func TestEnsureAmongOthers(t *testing.T) {
 		}
 		return true, nil, apierrors.NewConflict(resource, Name, nil)
 	})
-	if err := Ensure(t.Context(), c.NetworkingV1(), ns); err != nil {
+	if _, err := Ensure(t.Context(), c.NetworkingV1(), ns); err != nil {
 		t.Fatal(err)
 	}
 	if !Holds(stored(t, c)) || creates != 1 || updates != 2 {
@@ -123,7 +123,7 @@ func TestEnsureMayNot(t *testing.T) {
 		c.PrependReactor(verb, "networkpolicies", func(ktesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(networkingv1.Resource("networkpolicies"), Name, nil)
 		})
-		err := Ensure(t.Context(), c.NetworkingV1(), ns)
+		_, err := Ensure(t.Context(), c.NetworkingV1(), ns)
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "NetworkPolicy "+Name) || !strings.Contains(err.Error(), "doctor") {
 			t.Errorf("%s: %v", verb, err)
 		}

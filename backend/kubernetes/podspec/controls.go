@@ -2,7 +2,6 @@ package podspec
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -13,16 +12,15 @@ import (
 const backendName = "kubernetes"
 
 // Controls tells what holds code in a pod that Build has made, as it is or as the cluster
-// has changed it. l are the limits that were asked for. networkEnforced tells that the
-// cluster's network plugin is known to enforce a NetworkPolicy.
-func Controls(p *corev1.Pod, l backend.Limits, networkEnforced bool) backend.Capabilities {
+// has changed it. l are the limits that were asked for.
+func Controls(p *corev1.Pod, l backend.Limits, policies Policies) backend.Capabilities {
 	v := viewOf(p, Container)
 	all := []backend.Control{
 		on("user", "securityContext", "the code is not root inside; the agent is of the same user"),
 		v.agent(),
 		on("filesystem", "mount namespace", "the image read-only; "+Workdir+" and "+TempDir+" private"),
 		on("processes", "pid namespace", ""),
-		v.network(networkEnforced),
+		v.network(policies),
 		on("ipc", "IPC namespace", ""),
 		on("capabilities", "securityContext", "none are held by the code"),
 		on("no-new-privs", "securityContext, agent", ""),
@@ -73,22 +71,6 @@ func (v view) agent() backend.Control {
 			Fix: "give code that must not end what else runs in its sandbox one of its own"}
 	}
 	return on("agent", "pid 1, non-dumpable", "code can neither end it nor look into it")
-}
-
-func (v view) network(enforced bool) backend.Control {
-	detail := "nothing in and nothing out; a network that is asked for goes through a proxy of the process that opens the sandbox"
-	if others := v.others(); len(others) > 0 {
-		detail += "; the loopback is shared with " + strings.Join(others, ", ")
-	}
-	switch {
-	case v.pod.Labels[LabelNetwork] != NetworkIsolated:
-		return backend.Control{Name: "network", Why: "the pod has no label " + LabelNetwork + ", by which the NetworkPolicy selects it", Fix: "leave the label as it was"}
-	case !enforced:
-		return backend.Control{Name: "network", By: "NetworkPolicy",
-			Why: "whether this cluster's network plugin enforces policies is not known",
-			Fix: "`llmsandbox doctor --backend kubernetes` finds out; then tell the backend"}
-	}
-	return on("network", "NetworkPolicy", detail)
 }
 
 // filters tells which filters of system calls there are beside the agent's.

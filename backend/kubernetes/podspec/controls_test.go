@@ -49,7 +49,7 @@ func without(names ...string) []string {
 
 func TestControlsOfTheDefault(t *testing.T) {
 	r := plain()
-	c := Controls(build(t, r), r.Spec.Limits, true)
+	c := Controls(build(t, r), r.Spec.Limits, shown)
 	checkControls(t, "default", c, held)
 	if c.Backend != "kubernetes" || c.Isolation != "pod" {
 		t.Errorf("backend %q, isolation %q", c.Backend, c.Isolation)
@@ -71,7 +71,7 @@ func TestControlsOfLimits(t *testing.T) {
 	none := plain()
 	none.Spec.Limits = backend.Limits{}
 	none.Args = []string{"--listen", "@a"}
-	c := Controls(build(t, none), none.Spec.Limits, true)
+	c := Controls(build(t, none), none.Spec.Limits, shown)
 	checkControls(t, "none", c, without("memory", "cpus", "pids", "disk"))
 	for _, name := range []string{"memory", "cpus", "pids", "disk"} {
 		if k, _ := c.Get(name); k.Why != "no limit was asked for" {
@@ -79,7 +79,7 @@ func TestControlsOfLimits(t *testing.T) {
 		}
 	}
 	// A pod that has none of what was asked for says so and what to do.
-	c = Controls(build(t, none), plain().Spec.Limits, true)
+	c = Controls(build(t, none), plain().Spec.Limits, shown)
 	checkControls(t, "missing", c, without("memory", "cpus", "pids", "disk"))
 	for _, name := range []string{"memory", "cpus", "pids", "disk"} {
 		if k, _ := c.Get(name); k.Fix == "" || k.By != "" {
@@ -108,7 +108,7 @@ func TestControlsOfProcesses(t *testing.T) {
 			r = with(t, c.template)
 		}
 		r.UID = c.uid
-		k, _ := Controls(build(t, r), r.Spec.Limits, true).Get("pids")
+		k, _ := Controls(build(t, r), r.Spec.Limits, shown).Get("pids")
 		if k.Enforced != (c.why == "") || k.By != c.by || !strings.Contains(k.Why, c.why) || !k.Enforced && k.Fix == "" {
 			t.Errorf("%s: %+v", c.name, k)
 		}
@@ -117,21 +117,21 @@ func TestControlsOfProcesses(t *testing.T) {
 
 func TestControlsOfNetworkAndOwner(t *testing.T) {
 	r := plain()
-	k, _ := Controls(build(t, r), r.Spec.Limits, false).Get("network")
+	k, _ := Controls(build(t, r), r.Spec.Limits, Policies{}).Get("network")
 	if k.Enforced || k.By != "NetworkPolicy" || !strings.Contains(k.Fix, "doctor --backend kubernetes") {
 		t.Errorf("not known: %+v", k)
 	}
 	p := build(t, r)
 	p.Labels[LabelNetwork] = "open"
-	if k, _ := Controls(p, r.Spec.Limits, true).Get("network"); k.Enforced {
+	if k, _ := Controls(p, r.Spec.Limits, shown).Get("network"); k.Enforced {
 		t.Errorf("without the label: %+v", k)
 	}
 	r = with(t, hardSidecars)
-	if k, _ := Controls(build(t, r), r.Spec.Limits, true).Get("network"); !strings.HasSuffix(k.Detail, "the loopback is shared with exporter") {
+	if k, _ := Controls(build(t, r), r.Spec.Limits, shown).Get("network"); !strings.HasSuffix(k.Detail, "the loopback is shared with exporter") {
 		t.Errorf("with a sidecar: %+v", k)
 	}
 	r.OwnerRef = nil
-	if k, _ := Controls(build(t, r), r.Spec.Limits, true).Get("abandoned"); k.Enforced || k.Fix == "" {
+	if k, _ := Controls(build(t, r), r.Spec.Limits, shown).Get("abandoned"); k.Enforced || k.Fix == "" {
 		t.Errorf("without an owner: %+v", k)
 	}
 }
@@ -139,7 +139,7 @@ func TestControlsOfNetworkAndOwner(t *testing.T) {
 func TestControlsOfRuntimeClass(t *testing.T) {
 	r := plain()
 	r.RuntimeClass = "gvisor"
-	c := Controls(build(t, r), r.Spec.Limits, true)
+	c := Controls(build(t, r), r.Spec.Limits, shown)
 	if c.Isolation != "pod (runtime class gvisor)" {
 		t.Errorf("isolation %q", c.Isolation)
 	}
@@ -159,7 +159,7 @@ func TestControlsOfWhatTheClusterAdds(t *testing.T) {
 		Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}}},
 	}})
 	p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "kube-api-access-x", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true})
-	c := Controls(p, r.Spec.Limits, true)
+	c := Controls(p, r.Spec.Limits, shown)
 	checkControls(t, "added", c, without("service-account"))
 	if k, _ := c.Get("network"); !strings.Contains(k.Detail, "shared with mesh") {
 		t.Errorf("%+v", k)

@@ -51,7 +51,7 @@ func checkBuild(t *testing.T, template *corev1.PodTemplateSpec) {
 		t.Fatalf("another pod the second time:\n%s", cmp.Diff(a, b))
 	}
 	checkIntact(t, p, r)
-	Controls(p, r.Spec.Limits, true)
+	Controls(p, r.Spec.Limits, shown)
 	spoil(p)
 	if !apiequality.Semantic.DeepEqual(before, template) {
 		t.Fatal("the pod shares with the template")

@@ -75,7 +75,7 @@ func TestLoosened(t *testing.T) {
 		{template: `{spec: {hostNetwork: true, containers: [{ports: [{containerPort: 1, hostPort: 1}]}]}}`, lost: []string{"network"}, control: "network", why: "policy holds; hostPort"},
 	} {
 		r := with(t, c.template)
-		caps := Controls(build(t, r), r.Spec.Limits, true)
+		caps := Controls(build(t, r), r.Spec.Limits, shown)
 		want := without(c.lost...)
 		if strings.Contains(c.template, "hostUsers: false") {
 			want = append(want, "user-namespace")

@@ -1,0 +1,46 @@
+package diagnose
+
+import (
+	"context"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/isolation"
+)
+
+// Holds tells that code in a sandbox is cut off: policies are enforced, and take effect
+// before code runs.
+func (r Result) Holds() bool { return r.Verdict == Enforced && r.Gap <= maxGap }
+
+// keep puts what was found out at the policy as it was when the probe began. What could
+// not be told is not kept: it takes nothing back.
+func (s *session) keep(ctx context.Context, policy *networkingv1.NetworkPolicy, r Result) error {
+	if r.Verdict == Unknown {
+		return nil
+	}
+	return isolation.Keep(ctx, s.cluster.Client.NetworkingV1(), policy, isolation.Verdict{
+		Enforced: r.Holds(), Ingress: r.Ingress == Enforced, Egress: r.Egress == Enforced, Gap: r.Gap,
+		Node: r.Node, At: time.Now().UTC().Truncate(time.Second), RuntimeClass: s.probe.RuntimeClass, NodeSelector: s.probe.NodeSelector,
+	})
+}
+
+// lines are the result for a report.
+func (r Result) lines() []Line {
+	detail := r.Detail
+	if r.Node != "" {
+		detail += "; on node " + r.Node
+	}
+	l := Line{Name: "network", OK: r.Verdict == Enforced, Detail: detail, Fix: r.Fix}
+	if r.Verdict == Enforced && !r.Holds() {
+		l.OK, l.Fix = false, "the network plugin is slow to learn of new pods: see how loaded it is; code that runs so soon after its sandbox's start is not cut off yet"
+	}
+	lines := []Line{l}
+	if r.NotKept != "" {
+		lines = append(lines, weak("verdict", "those who open sandboxes here are not told of it: "+r.NotKept, "let doctor update the NetworkPolicy, or tell them to use --network-policy-enforced where policies hold"))
+	}
+	for _, left := range r.Left {
+		lines = append(lines, weak("probe", "a pod of the probe is left: "+left, "remove it: kubectl delete pod"))
+	}
+	return lines
+}
