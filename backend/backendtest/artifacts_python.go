@@ -108,26 +108,6 @@ func wantDrawn(t *testing.T, a artifact.Artifact) {
 	}
 }
 
-// acceptance60PrintOnly compares the best of several runs, which is what neither
-// neighbours nor the machine's other work can make look worse than it is.
-func (s *suite) acceptance60PrintOnly(t *testing.T) {
-	sb := s.openWith(t, llmsandbox.Options{Language: "python"}, "python3")
-	best := map[bool]time.Duration{}
-	for range 12 {
-		for _, off := range []bool{false, true} {
-			res := run(t, sb, "print(1)", &llmsandbox.RunOptions{Artifacts: &llmsandbox.ArtifactOptions{Off: off}})
-			wantStdout(t, res, "1\n")
-			wantArtifacts(t, res)
-			if before, ok := best[off]; !ok || res.Duration < before {
-				best[off] = res.Duration
-			}
-		}
-	}
-	if best[false] > best[true]+20*time.Millisecond {
-		t.Errorf("%v with the capture, %v without", best[false], best[true])
-	}
-}
-
 // acceptance69PlotsOfKernelCells has cells that plot, with IPython where it is and without.
 func (s *suite) acceptance69PlotsOfKernelCells(t *testing.T) {
 	sb := s.plots(t, llmsandbox.Options{})
