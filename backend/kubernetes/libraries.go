@@ -2,8 +2,11 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -22,14 +25,23 @@ const (
 // layers is the store on this machine. Layers are sent into each pod that uses them, so
 // the cluster needs no volume that pods share.
 func (b *Backend) layers() (layerstore.Store, error) {
+	dir, err := b.layersDir()
+	if err != nil {
+		return layerstore.Store{}, err
+	}
+	return layerstore.Open(dir)
+}
+
+// layersDir is where that store is, or will be.
+func (b *Backend) layersDir() (string, error) {
 	dir := b.options.CacheDir
 	if dir == "" {
 		var err error
 		if dir, err = layerstore.DefaultDir(); err != nil {
-			return layerstore.Store{}, err
+			return "", err
 		}
 	}
-	return layerstore.Open(filepath.Join(dir, storeDir))
+	return filepath.Join(dir, storeDir), nil
 }
 
 // Fingerprint names an image as well as this machine can know it: by its reference and the
@@ -110,7 +122,14 @@ func (b *Backend) RemoveLibrary(ctx context.Context, key string) error {
 // collectLayers removes prepared folders that nobody has used for long, and what makers
 // that died have left.
 func (b *Backend) collectLayers(ctx context.Context) ([]backend.Leftover, error) {
-	s, err := b.layers()
+	dir, err := b.layersDir()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // nor need there be a place for one, as in a pod that only collects
+	}
+	s, err := layerstore.Open(dir)
 	if err != nil {
 		return nil, err
 	}
