@@ -62,15 +62,29 @@ func (m *session) obituary(ctx context.Context, err error) error {
 			return m.ended()
 		}
 	}
-	switch trouble := m.pod.Trouble(); {
+	return unreached(m.target.Pod, m.pod.Trouble(), err)
+}
+
+// unreached explains why the agent in a pod cannot be reached; trouble is what the cluster
+// says of the pod, if anything.
+func unreached(pod, trouble string, err error) error {
+	why := trouble
+	switch {
 	case apierrors.IsNotFound(err):
-		err = fmt.Errorf("%w: %w", backend.ErrNotFound, err)
-	case trouble != "":
-		err = fmt.Errorf("%w (%s)", err, trouble)
-	case nodeAway(err):
-		err = fmt.Errorf("%w (the kubelet of the pod's node does not answer, or has just started)", err)
+		err, why = fmt.Errorf("%w: %w", backend.ErrNotFound, err), ""
+	case why == "" && nodeAway(err):
+		why = "the kubelet of the pod's node does not answer, or has just started"
 	}
-	return access.Explain("connect to the agent in pod "+m.target.Pod, err)
+	err = access.Explain("connect to the agent in pod "+pod, err)
+	if why == "" {
+		return err
+	}
+	// Not of the error below: of what an API server answered its own message is told alone.
+	if e, ok := err.(*access.Error); ok {
+		e.Why += " (" + why + ")"
+		return e
+	}
+	return fmt.Errorf("%w (%s)", err, why)
 }
 
 // whileAlive returns a context that ends with the sandbox, too.
