@@ -9,11 +9,11 @@ import (
 	"io"
 	"strings"
 
-	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
 	"github.com/llmsandbox/llmsandbox/backend/engine/await"
 	"github.com/llmsandbox/llmsandbox/backend/engine/image"
 )
@@ -86,7 +86,7 @@ func (b *Backend) runToEnd(ctx context.Context, c *container.Config, h *containe
 	}
 	defer func() {
 		_, rerr := b.client.ContainerRemove(context.WithoutCancel(ctx), made.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-		if !errdefs.IsNotFound(rerr) {
+		if !absent.Container(rerr) {
 			err = errors.Join(err, b.explain("remove a container", rerr))
 		}
 	}()

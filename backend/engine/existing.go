@@ -7,11 +7,11 @@ import (
 	"path"
 	"time"
 
-	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/existing"
 )
@@ -103,7 +103,7 @@ func (m *entered) Destroy(ctx context.Context) error {
 func (b *Backend) running(ctx context.Context, name string) (container.InspectResponse, error) {
 	for {
 		res, err := b.client.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
-		if errdefs.IsNotFound(err) {
+		if absent.Container(err) {
 			return res.Container, fmt.Errorf("container %s: %w: %s knows no container of that name or id", name, backend.ErrNotFound, b.Name())
 		}
 		if err != nil {
@@ -111,8 +111,10 @@ func (b *Backend) running(ctx context.Context, name string) (container.InspectRe
 		}
 		s := res.Container.State
 		switch {
-		case s == nil || s.Paused || s.Dead:
-			return res.Container, fmt.Errorf("container %s: %w: it is paused or being removed", name, backend.ErrUnsupported)
+		case s == nil || s.Dead || s.Status == container.StateRemoving:
+			return res.Container, fmt.Errorf("container %s: %w: it is being removed", name, backend.ErrNotFound)
+		case s.Paused:
+			return res.Container, fmt.Errorf("container %s: %w: it is paused: unpause it first", name, backend.ErrUnsupported)
 		case s.Running:
 			return res.Container, nil
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
 	"github.com/llmsandbox/llmsandbox/backend/engine/image"
 )
 
@@ -36,14 +37,14 @@ const committing = time.Hour
 
 // collectCommits removes the containers that commits of processes that died have left.
 func (b *Backend) collectCommits(ctx context.Context) ([]backend.Leftover, error) {
-	res, err := b.client.ContainerList(ctx, client.ContainerListOptions{
+	all, err := absent.List(ctx, b.client, client.ContainerListOptions{
 		All: true, Filters: make(client.Filters).Add("name", image.CommitPrefix).Add("status", "created"),
 	})
 	if err != nil {
 		return nil, b.explain("list the containers", err)
 	}
 	var found []backend.Leftover
-	for _, c := range res.Items {
+	for _, c := range all {
 		if name := containerNames(c); strings.HasPrefix(name, image.CommitPrefix) && time.Since(time.Unix(c.Created, 0)) > committing {
 			found = append(found, b.collect(ctx, c)...)
 		}
@@ -59,7 +60,7 @@ func containerNames(c container.Summary) string {
 func (b *Backend) collect(ctx context.Context, c container.Summary) []backend.Leftover {
 	l := backend.Leftover{Kind: "container", Name: containerNames(c)}
 	_, err := b.client.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	if errdefs.IsNotFound(err) {
+	if absent.Container(err) {
 		return nil
 	}
 	l.Removed = err == nil || errdefs.IsConflict(err) // under way

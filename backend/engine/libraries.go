@@ -16,6 +16,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
 	"github.com/llmsandbox/llmsandbox/internal/existing"
 	"github.com/llmsandbox/llmsandbox/internal/layertree"
 )
@@ -163,11 +164,8 @@ func (b *Backend) Libraries(ctx context.Context) ([]backend.LibraryLayer, error)
 }
 
 func (b *Backend) volumeUsed(ctx context.Context, name string) (bool, error) {
-	res, err := b.client.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("volume", name)})
-	if err != nil {
-		return false, b.explain("list the containers", err)
-	}
-	return len(res.Items) > 0, nil
+	using, err := absent.List(ctx, b.client, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("volume", name)})
+	return len(using) > 0, b.explain("list the containers", err)
 }
 
 // RemoveLibrary implements [backend.LibraryKeeper].

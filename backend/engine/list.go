@@ -9,6 +9,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
 )
 
 // List returns the sandboxes that run on the engine, of all owners, oldest first.
@@ -31,8 +32,8 @@ func (b *Backend) List(ctx context.Context) ([]backend.Info, error) {
 
 // containers returns those with a role, only running ones unless all are asked for.
 func (b *Backend) containers(ctx context.Context, all bool, role string) ([]container.Summary, error) {
-	res, err := b.client.ContainerList(ctx, client.ContainerListOptions{
+	found, err := absent.List(ctx, b.client, client.ContainerListOptions{
 		All: all, Filters: make(client.Filters).Add("label", labelRole+"="+role),
 	})
-	return res.Items, b.explain("list the containers", err)
+	return found, b.explain("list the containers", err)
 }

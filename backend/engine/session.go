@@ -10,6 +10,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
 )
 
 // A session is a way into one sandbox on an engine. What its end means is told by the
@@ -64,7 +65,7 @@ func (m *session) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 }
 
 // gone tells whether the engine says that there is no such container that runs.
-func gone(err error) bool { return errdefs.IsNotFound(err) || errdefs.IsConflict(err) }
+func gone(err error) bool { return absent.Container(err) || errdefs.IsConflict(err) }
 
 // release gives up what this handle holds: its streams and its watcher.
 func (m *session) release() {
@@ -83,7 +84,7 @@ func (m *session) remove(ctx context.Context) error {
 	m.release()
 	_, err := m.backend.client.ContainerRemove(ctx, m.container, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	// Conflict: its removal is under way already.
-	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) {
+	if gone(err) {
 		return nil
 	}
 	return m.backend.explain("remove the container", err)

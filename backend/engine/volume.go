@@ -11,6 +11,7 @@ import (
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 
+	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
 	"github.com/llmsandbox/llmsandbox/backend/engine/await"
 )
 
@@ -112,9 +113,9 @@ func (v *volumes) await(ctx context.Context, filler string) error {
 	// Asked for before looking, so that its end cannot be missed.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	gone := await.Container(ctx, v.client, filler, container.WaitConditionRemoved)
+	removed := await.Container(ctx, v.client, filler, container.WaitConditionRemoved)
 	c, err := v.client.ContainerInspect(ctx, filler, client.ContainerInspectOptions{})
-	if errdefs.IsNotFound(err) {
+	if absent.Container(err) {
 		return nil
 	}
 	if err != nil {
@@ -123,12 +124,12 @@ func (v *volumes) await(ctx context.Context, filler string) error {
 	if o, err := parseOwner(c.Container.Config.Labels[labelOwner]); err == nil && o.dead() {
 		_, err := v.client.ContainerRemove(ctx, c.Container.ID, client.ContainerRemoveOptions{Force: true})
 		// Conflict: a collector is at it, too.
-		if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) {
+		if err != nil && !gone(err) {
 			return err
 		}
 	}
-	end := <-gone
-	if end.Err == nil || errdefs.IsNotFound(end.Err) {
+	end := <-removed
+	if end.Err == nil || absent.Container(end.Err) {
 		return nil
 	}
 	return fmt.Errorf("wait for another process that fills it: %w", end.Err)

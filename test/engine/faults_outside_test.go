@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
+	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )
@@ -25,7 +25,7 @@ var interventions = []struct {
 }{
 	{"killed", func(ctx context.Context, c *client.Client, id string) error {
 		_, err := c.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "KILL"})
-		if errdefs.IsNotFound(err) {
+		if absent.Container(err) {
 			return nil // Podman waits for its end, and may find it removed
 		}
 		return err

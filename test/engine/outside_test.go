@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend/backendtest"
+	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
 )
 
 // outside looks at sandboxes through the host's list of processes, and the engine's of
@@ -23,8 +23,7 @@ type outside struct{ client *client.Client }
 // Processes are those of the pid namespace that the container's main process is in.
 func (o *outside) Processes(ctx context.Context, id string) ([]backendtest.Process, error) {
 	c, err := o.client.ContainerInspect(ctx, "llmsandbox-"+id, client.ContainerInspectOptions{})
-	// Podman says it with status 500 while the container is being removed.
-	if errdefs.IsNotFound(err) || err != nil && strings.Contains(err.Error(), "no such container") {
+	if absent.Container(err) {
 		return nil, nil
 	}
 	if err != nil {

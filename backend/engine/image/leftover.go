@@ -12,6 +12,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
+	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
 	"github.com/llmsandbox/llmsandbox/backend/engine/await"
 )
 
@@ -83,7 +84,7 @@ func (l *leftovers) remove(ctx context.Context) error {
 	defer cancel()
 	for _, id := range l.containers {
 		end := <-await.Container(wait, l.store.Client, id, container.WaitConditionRemoved)
-		if end.Err != nil && !errdefs.IsNotFound(end.Err) {
+		if end.Err != nil && !absent.Container(end.Err) {
 			return fmt.Errorf("wait for the build's container %s to be removed: %w", id, end.Err)
 		}
 	}

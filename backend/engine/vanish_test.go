@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// vanishing is a backend whose engine removes every container just when it is asked about
+// one, and says so as Podman does.
+func vanishing(t *testing.T, list string) *Backend {
+	asked := false
+	c := engineOf(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasSuffix(r.URL.Path, "/containers/json") && asked {
+			_, _ = io.WriteString(w, list)
+			return
+		}
+		asked = true
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = io.WriteString(w, `{"cause":"no such container","message":"getting container from store \"c\": no such container","response":500}`)
+	})
+	b, err := New(c, Flavor{Name: "podman"}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestAVanishingContainerIsGone(t *testing.T) {
+	b := vanishing(t, `[]`)
+	if _, err := b.Attach(t.Context(), "c"); !errors.Is(err, backend.ErrNotFound) {
+		t.Errorf("attach: %v", err)
+	}
+	if _, err := b.running(t.Context(), "c"); !errors.Is(err, backend.ErrNotFound) {
+		t.Errorf("enter: %v", err)
+	}
+	if found := b.collect(t.Context(), container.Summary{ID: "c"}); found != nil {
+		t.Errorf("collected %v", found)
+	}
+	w := newWatcher()
+	w.start(b.client, "c", waitNotRunning)
+	t.Cleanup(w.stop)
+	select {
+	case <-w.done:
+	case <-time.After(10 * time.Second):
+		t.Error("its end is not noticed")
+	}
+	s := &session{backend: b, container: "c", watcher: newWatcher()}
+	if _, err := s.Dial(t.Context()); !errors.Is(err, backend.ErrNotFound) {
+		t.Errorf("dial: %v", err)
+	}
+	if err := s.remove(t.Context()); err != nil {
+		t.Errorf("remove: %v", err)
+	}
+}
+
+func TestAVanishingContainerSpoilsNoList(t *testing.T) {
+	if all, err := vanishing(t, `[]`).List(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+	// It is gone when it is removed, too.
+	b := vanishing(t, `[{"Id":"c","Names":["/c"],"State":"exited"}]`)
+	if found, err := b.collectContainers(t.Context()); err != nil || len(found) != 0 {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
+// TestEnteringWhatIsBeingRemoved: engines that still know the container tell its state.
+func TestEnteringWhatIsBeingRemoved(t *testing.T) {
+	for state, want := range map[string]error{
+		`{"Status":"removing"}`:               backend.ErrNotFound,
+		`{"Status":"dead","Dead":true}`:       backend.ErrNotFound,
+		`{"Running":true,"Paused":true}`:      backend.ErrUnsupported,
+		`{"Status":"running","Running":true}`: nil,
+	} {
+		c := engineOf(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"Id":"c","State":`+state+`}`)
+		})
+		b, err := New(c, Flavor{Name: "docker"}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.running(t.Context(), "c"); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", state, err, want)
+		}
+	}
+}
