@@ -2,11 +2,17 @@ package testcluster
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 )
 
 // removeTimeout bounds what a test waits for the API server while it ends.
@@ -35,5 +41,26 @@ func (c *Cluster) Namespace(t testing.TB) string {
 			t.Errorf("remove namespace %s: %v", made.Name, err)
 		}
 	})
+	if err := awaitAccount(t.Context(), client, made.Name); err != nil {
+		t.Fatal(err)
+	}
 	return made.Name
+}
+
+// accountTimeout bounds the wait for a namespace's account: controllers that the API server
+// was away for try again after a minute at most.
+const accountTimeout = 2 * time.Minute
+
+// awaitAccount returns when a new namespace has the account without which it takes no pods.
+func awaitAccount(ctx context.Context, client kubernetes.Interface, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
+	defer cancel()
+	list := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "serviceaccounts", namespace, fields.OneTermEqualSelector("metadata.name", "default"))
+	_, err := watchtools.UntilWithSync(ctx, list, &corev1.ServiceAccount{}, nil, func(e watch.Event) (bool, error) {
+		return e.Type == watch.Added, nil
+	})
+	if err != nil {
+		return fmt.Errorf("namespace %s gets no service account: %w", namespace, err)
+	}
+	return nil
 }
