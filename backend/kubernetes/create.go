@@ -28,7 +28,9 @@ const (
 // as long as an API server may take that is started anew. The owner's TTL holds besides.
 const maxGrace = time.Minute
 
-func (b *Backend) grace() time.Duration { return min(maxGrace, b.options.TTL) }
+// grace is shorter than the least time that is left after a heartbeat: so an agent that
+// nobody is connected to ends by itself, and whoever looks for it that long finds its pod.
+func (b *Backend) grace() time.Duration { return min(maxGrace, b.options.TTL/2) }
 
 // Create makes a pod with the agent as its main process, or brings the agent into
 // Options.Pod.

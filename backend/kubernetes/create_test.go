@@ -171,7 +171,7 @@ func TestPodThatIsAskedFor(t *testing.T) {
 		}
 	}
 	line := strings.Join(made.Spec.Containers[0].Args, " ")
-	for _, want := range []string{"--grace 20", "--first-grace 60", "--rlimit nproc=77", fmt.Sprintf("--deadline %d", spec.Deadline.UnixMilli())} {
+	for _, want := range []string{"--grace 10", "--first-grace 60", "--rlimit nproc=77", fmt.Sprintf("--deadline %d", spec.Deadline.UnixMilli())} {
 		if !strings.Contains(line, want) {
 			t.Errorf("the agent's arguments %q have no %q", line, want)
 		}
