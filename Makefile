@@ -3,7 +3,7 @@ GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export GOTOOLCHAIN ?= auto
 
-.PHONY: build test test-deps unit e2e engines vm lint bench kubernetes generate cross images agent-image cluster-up cluster-down
+.PHONY: build test test-deps unit e2e engines vm lint bench kubernetes generate cross images agent-image cli-image cluster-up cluster-down
 
 build: ## the command, into bin/
 	$(GO) build -trimpath -o bin/llmsandbox ./cmd/llmsandbox
@@ -46,6 +46,9 @@ images: ## the default images, with ENGINE=docker or podman; BASE= for another b
 
 agent-image: ## the guest agent's image; ENGINE=docker, podman or none for a file; ARCH=amd64 or arm64
 	scripts/agent-image $(ARCH)
+
+cli-image: ## the command's image, for pods that make sandboxes; ENGINE and ARCH as above
+	scripts/cli-image $(ARCH)
 
 cluster-up: ## a real Kubernetes cluster on this machine, as root; says how to use it
 	@test/cluster/up

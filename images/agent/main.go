@@ -12,9 +12,9 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentbin"
+	"github.com/llmsandbox/llmsandbox/internal/scratchimage"
 	"github.com/llmsandbox/llmsandbox/internal/seccomp"
 )
 
@@ -42,23 +42,13 @@ func run(arch, dir, tar, tag string) error {
 		return err
 	}
 	if dir != "" {
-		return extract(files, dir)
+		return scratchimage.Extract(files, dir)
 	}
-	return writeImage(files, arch, tar, tag)
-}
-
-// epoch is the time of everything in the image, so that it is always the same one.
-var epoch = time.Unix(0, 0).UTC()
-
-// A file of the image, which lies in its root folder.
-type file struct {
-	name    string
-	mode    os.FileMode
-	content []byte
+	return scratchimage.Image{Tag: tag, Arch: arch, User: "65532:65532", Entrypoint: []string{"/agent"}, Files: files}.Write(tar)
 }
 
 // contents are the agent, which must be readable to be copied, and its system call filter.
-func contents(arch string) ([]file, error) {
+func contents(arch string) ([]scratchimage.File, error) {
 	r, err := agentbin.Open(arch)
 	if err != nil {
 		return nil, err
@@ -72,5 +62,5 @@ func contents(arch string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []file{{"agent", 0o555, agent}, {"seccomp", 0o444, filter}}, nil
+	return []scratchimage.File{{Name: "agent", Mode: 0o555, Content: agent}, {Name: "seccomp", Mode: 0o444, Content: filter}}, nil
 }

@@ -15,15 +15,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
+	"github.com/llmsandbox/llmsandbox/internal/scratchimage"
 	"github.com/llmsandbox/llmsandbox/internal/seccomp"
 )
 
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
 // files are the names, modes and contents in a tar stream.
-func filesOf(t *testing.T, r io.Reader) []file {
+func filesOf(t *testing.T, r io.Reader) []scratchimage.File {
 	t.Helper()
-	var found []file
+	var found []scratchimage.File
 	for tr := tar.NewReader(r); ; {
 		h, err := tr.Next()
 		if err == io.EOF {
@@ -36,20 +37,20 @@ func filesOf(t *testing.T, r io.Reader) []file {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found = append(found, file{h.Name, os.FileMode(h.Mode), content})
+		found = append(found, scratchimage.File{Name: h.Name, Mode: os.FileMode(h.Mode), Content: content})
 	}
 }
 
-func check(t *testing.T, arch string, files []file) {
+func check(t *testing.T, arch string, files []scratchimage.File) {
 	t.Helper()
-	if len(files) != 2 || files[0].name != "agent" || files[0].mode != 0o555 || files[1].name != "seccomp" || files[1].mode != 0o444 {
+	if len(files) != 2 || files[0].Name != "agent" || files[0].Mode != 0o555 || files[1].Name != "seccomp" || files[1].Mode != 0o444 {
 		t.Fatalf("%d files: %v", len(files), files)
 	}
-	program, err := elf.NewFile(bytes.NewReader(files[0].content))
+	program, err := elf.NewFile(bytes.NewReader(files[0].Content))
 	if err != nil || program.Machine != machines[arch] {
 		t.Errorf("the agent is %v, %v", program, err)
 	}
-	if filter, err := seccomp.Filter(arch); err != nil || !bytes.Equal(filter, files[1].content) {
+	if filter, err := seccomp.Filter(arch); err != nil || !bytes.Equal(filter, files[1].Content) {
 		t.Errorf("another filter: %v", err)
 	}
 }
@@ -109,17 +110,17 @@ func TestFolder(t *testing.T) {
 		if err := run(arch, dir, "", ""); err != nil {
 			t.Fatal(err)
 		}
-		var files []file
+		var files []scratchimage.File
 		for _, name := range []string{"agent", "seccomp"} {
 			info, err := os.Stat(filepath.Join(dir, name))
-			if err != nil || !info.ModTime().Equal(epoch) {
+			if err != nil || !info.ModTime().Equal(scratchimage.Epoch) {
 				t.Fatal(info, err)
 			}
 			content, err := os.ReadFile(filepath.Join(dir, name))
 			if err != nil {
 				t.Fatal(err)
 			}
-			files = append(files, file{name, info.Mode(), content})
+			files = append(files, scratchimage.File{Name: name, Mode: info.Mode(), Content: content})
 		}
 		check(t, arch, files)
 	}
