@@ -163,5 +163,5 @@ func (f *checkFlags) tell(report security.Report, programs []security.Program) e
 	case f.sarif:
 		return printJSON(sarifOf(report, f.warn))
 	}
-	return printReport(os.Stdout, report, linesOf(programs))
+	return printReport(os.Stdout, report, linesOf(programs...))
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -42,34 +41,14 @@ func printPolicy(nameOrPath string) error {
 	return err
 }
 
-// linesOf are the lines of all files by their names.
-func linesOf(programs []security.Program) map[string][][]byte {
-	lines := map[string][][]byte{}
-	for _, p := range programs {
-		lines[p.Name] = bytes.Split(p.Code, []byte("\n"))
-		for name, data := range p.Files {
-			lines[name] = bytes.Split(data, []byte("\n"))
-		}
-	}
-	return lines
-}
-
 // printReport tells findings as a compiler tells errors.
-func printReport(to io.Writer, report security.Report, lines map[string][][]byte) error {
+func printReport(to io.Writer, report security.Report, lines codeLines) error {
 	w := bufio.NewWriter(to)
+	p := findingPrinter{w: w, to: to, lines: lines}
 	count := map[security.Severity]int{}
 	for _, f := range report.Findings {
 		count[f.Severity]++
-		at := termsafe.String(f.File)
-		if f.Line > 0 {
-			at = fmt.Sprintf("%s:%d:%d", at, f.Line, f.Column)
-		} else {
-			at = "--lib " + termsafe.String(f.Code)
-		}
-		fmt.Fprintf(w, "%s: %s: %s [%s]\n", at, paint(to, severityColour(f.Severity), f.Severity.String()), termsafe.String(f.Reason), termsafe.String(f.Rule))
-		if l := lines[f.File]; f.Line > 0 && f.Line <= len(l) {
-			printLine(w, f, l[f.Line-1])
-		}
+		p.print(f)
 	}
 	verdict := paint(to, green, "passed")
 	if report.Blocked {
@@ -81,13 +60,6 @@ func printReport(to io.Writer, report security.Report, lines map[string][][]byte
 	}
 	fmt.Fprintf(w, "%s: %s, %s\n", verdict, by, counts(count, report))
 	return w.Flush()
-}
-
-func severityColour(s security.Severity) colour {
-	if s == security.High {
-		return red
-	}
-	return yellow
 }
 
 func counts(count map[security.Severity]int, report security.Report) string {
@@ -109,33 +81,4 @@ func counts(count map[security.Severity]int, report security.Report) string {
 		refuses = "; it refuses nothing"
 	}
 	return fmt.Sprintf("%d found: %s%s", total, strings.Join(parts, ", "), refuses)
-}
-
-// maxShown is how long a line of code may be to be shown.
-const maxShown = 160
-
-// printLine shows the line of a finding and marks the place in it.
-func printLine(w io.Writer, f security.Finding, line []byte) {
-	text := []rune(strings.TrimPrefix(strings.TrimRight(string(line), "\r"), "\ufeff"))
-	if len(text) == 0 || len(text) > maxShown {
-		return
-	}
-	shown := termsafe.String(string(text))
-	fmt.Fprintf(w, "    %s\n", shown)
-	if shown != string(text) || f.Column > len(text) {
-		return // the columns are other ones
-	}
-	end := len(text) + 1
-	if f.EndLine == f.Line {
-		end = min(end, f.EndColumn)
-	}
-	var mark strings.Builder
-	for i := range text[:f.Column-1] {
-		if text[i] == '\t' {
-			mark.WriteByte('\t')
-		} else {
-			mark.WriteByte(' ')
-		}
-	}
-	fmt.Fprintf(w, "    %s^%s\n", mark.String(), strings.Repeat("~", max(end-f.Column-1, 0)))
 }

@@ -2,13 +2,10 @@ package cli
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/spf13/pflag"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/internal/termsafe"
-	"github.com/llmsandbox/llmsandbox/security"
 	"github.com/llmsandbox/llmsandbox/security/policyfile"
 )
 
@@ -36,25 +33,4 @@ func (f *policyFlags) options() (llmsandbox.Policy, error) {
 		return p, fmt.Errorf("--policy: %w", err)
 	}
 	return p, nil
-}
-
-// maxFindingLines bounds how many findings are printed; --json has all.
-const maxFindingLines = 20
-
-// printViolations says what a policy names in code, as a compiler would.
-func printViolations(w io.Writer, findings []security.Finding) {
-	for i, f := range findings {
-		if i == maxFindingLines {
-			fmt.Fprintf(w, "llmsandbox: policy: and %d more\n", len(findings)-i)
-			return
-		}
-		at := ""
-		if f.Line > 0 {
-			at = fmt.Sprintf("%s:%d:%d: ", f.File, f.Line, f.Column)
-			if f.File == "" {
-				at = fmt.Sprintf("line %d:%d: ", f.Line, f.Column)
-			}
-		}
-		fmt.Fprintln(w, "llmsandbox: policy: "+termsafe.String(fmt.Sprintf("%s%v: %s [%s]", at, f.Severity, f.Reason, f.Rule)))
-	}
 }

@@ -218,7 +218,7 @@ func (s *replSession) show(c *llmsandbox.Cell) error {
 			fmt.Fprintln(os.Stderr, "llmsandbox: "+termsafe.String(why))
 		}
 	}
-	printViolations(os.Stderr, c.Findings)
+	tellFindings(os.Stderr, c.Findings, nil)
 	if c.Restarted {
 		fmt.Fprintln(os.Stderr, "llmsandbox: the kernel's process had ended before this cell, which found none of the earlier state")
 	}

@@ -27,7 +27,7 @@ func (f *runFlags) report(res *llmsandbox.Result, err error) error {
 	if f.json {
 		return f.printJSON(res, code)
 	}
-	printViolations(os.Stderr, res.Findings)
+	tellFindings(os.Stderr, res.Findings, f.lines)
 	printRefused(os.Stderr, res.Network)
 	if res.Error != "" {
 		fmt.Fprintf(os.Stderr, "llmsandbox: %s: %s\n", paint(os.Stderr, red, string(res.Status)), res.Error)

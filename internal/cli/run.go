@@ -39,6 +39,7 @@ type runFlags struct {
 	commit    string
 	overwrite string
 	artifacts string
+	lines     codeLines // of the code, for what a policy finds in it
 }
 
 func newRunCommand() *cobra.Command {
@@ -176,9 +177,9 @@ func (f *runFlags) check(src source) ([]security.Finding, *llmsandbox.Result, er
 	if err != nil {
 		return nil, nil, err
 	}
-	findings, refused, err := policy.Check(security.Program{
-		Language: lang, Name: src.name, Code: []byte(src.code), Files: src.files, Libraries: f.libraries.libraries,
-	})
+	program := security.Program{Language: lang, Name: src.name, Code: []byte(src.code), Files: src.files, Libraries: f.libraries.libraries}
+	f.lines = linesOf(program)
+	findings, refused, err := policy.Check(program)
 	if err != nil || refused == "" {
 		return findings, nil, err
 	}
