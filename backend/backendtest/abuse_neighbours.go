@@ -1,6 +1,8 @@
 package backendtest
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,12 +30,15 @@ while True:
 // abuseNeighbours keeps one sandbox busy with an attack, and meanwhile uses another
 // one and the attacked one's own control interface.
 func (s *suite) abuseNeighbours(t *testing.T) {
-	for name, a := range attacks {
+	names := slices.Sorted(maps.Keys(attacks))
+	options := make([]llmsandbox.Options, 2*len(names))
+	for i := range names {
+		options[2*i+1].Limits = llmsandbox.Limits{PIDs: 64, Memory: 128 << 20, Disk: 32 << 20, Output: llmsandbox.Unlimited, CPUs: 0.5}
+	}
+	sandboxes := s.openings(t, options)
+	for i, name := range names {
 		t.Run(name, func(t *testing.T) {
-			good := s.open(t, llmsandbox.Options{})
-			bad := s.open(t, llmsandbox.Options{Limits: llmsandbox.Limits{
-				PIDs: 64, Memory: 128 << 20, Disk: 32 << 20, Output: llmsandbox.Unlimited, CPUs: 0.5,
-			}})
+			a, good, bad := attacks[name], sandboxes.use(t, 2*i), sandboxes.use(t, 2*i+1)
 			if a.need == "pids" && control(bad, "pids").By == "" || a.need == "memory" {
 				needs(t, bad, a.need)
 			}

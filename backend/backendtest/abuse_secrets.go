@@ -152,12 +152,16 @@ func (s *suite) abuse71Secrets(t *testing.T) {
 			t.Errorf("the value is in the result: %s", all)
 		}
 	}
-	for _, c := range secretPrograms {
+	options := make([]llmsandbox.Options, len(secretPrograms))
+	for i, c := range secretPrograms {
+		options[i] = h.options(t, value)
+		options[i].Language, options[i].Limits = c.language, llmsandbox.Limits{Memory: 1 << 30, CPUs: 2}
+	}
+	sandboxes := s.openings(t, options)
+	for i, c := range secretPrograms {
 		t.Run(c.language, func(t *testing.T) {
 			before := len(h.since(0))
-			o := h.options(t, value)
-			o.Language, o.Limits = c.language, llmsandbox.Limits{Memory: 1 << 30, CPUs: 2}
-			sb := s.openWith(t, o, c.needs...)
+			sb := sandboxes.use(t, i, c.needs...)
 			needs(t, sb, "network")
 			res := run(t, sb, c.code, &llmsandbox.RunOptions{Timeout: 2 * time.Minute})
 			wantExit(t, res, 0)

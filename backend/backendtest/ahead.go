@@ -93,9 +93,14 @@ func (s *suite) interpreterAhead(t *testing.T) {
 // aheadLosesItsStream has the stream that started an interpreter break at several points:
 // the run is what it is without, and nothing of the interpreter is left.
 func (s *suite) aheadLosesItsStream(t *testing.T) {
-	for after := 100; after < 800; after += 100 {
-		c := s.newCutting(t, after, 1)
-		sb := s.open(t, llmsandbox.Options{Backend: c})
+	options := make([]llmsandbox.Options, 7)
+	for i := range options {
+		options[i].Backend = s.newCutting(t, 100*(i+1), 1)
+	}
+	sandboxes := s.openings(t, options)
+	for i := range options {
+		after := 100 * (i + 1)
+		sb := sandboxes.use(t, i)
 		if err := sb.Prepare(testContext(t)); err != nil && !errors.Is(err, llmsandbox.ErrLost) {
 			t.Errorf("%d: prepare: %v", after, err)
 		}

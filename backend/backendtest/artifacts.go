@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -37,10 +38,12 @@ var writers = map[string]string{
 }
 
 func (s *suite) acceptance59FilesOfEveryLanguage(t *testing.T) {
-	for lang, code := range writers {
+	languages := slices.Sorted(maps.Keys(writers))
+	sandboxes := s.openings(t, ofLanguages(languages))
+	for i, lang := range languages {
 		t.Run(lang, func(t *testing.T) {
-			sb := s.openWith(t, llmsandbox.Options{Language: lang}, hellos[lang].program)
-			res := run(t, sb, code, nil)
+			sb := sandboxes.use(t, i, hellos[lang].program)
+			res := run(t, sb, writers[lang], nil)
 			wantExit(t, res, 0)
 			wantArtifacts(t, res, "made.csv")
 			if a := res.Artifacts[0]; a.MIME != artifact.CSV || string(a.Data) != "a,b\n1,2\n" || a.Source != "file" {

@@ -21,15 +21,21 @@ func (s *suite) abuseCatalogue(t *testing.T) {
 	onHost(t, "gcc")
 	s.plantCanaries(t)
 	hidden := hostTexts()
-	for _, c := range abuse.Cases() {
+	all := abuse.Cases()
+	options := make([]llmsandbox.Options, len(all))
+	for i, c := range all {
+		language := c.Language
+		if language == "c" {
+			language = "python"
+		}
+		options[i] = llmsandbox.Options{Language: language, Limits: llmsandbox.Limits{
+			Memory: c.Limits.Memory, PIDs: c.Limits.PIDs, Disk: c.Limits.Disk, Output: c.Limits.Output, Timeout: c.Limits.Timeout,
+		}}
+	}
+	sandboxes := s.openings(t, options)
+	for i, c := range all {
 		t.Run(fmt.Sprintf("%02d %s", c.Number, c.Name), func(t *testing.T) {
-			language := c.Language
-			if language == "c" {
-				language = "python"
-			}
-			sb := s.openWith(t, llmsandbox.Options{Language: language, Limits: llmsandbox.Limits{
-				Memory: c.Limits.Memory, PIDs: c.Limits.PIDs, Disk: c.Limits.Disk, Output: c.Limits.Output, Timeout: c.Limits.Timeout,
-			}}, hellos[language].program)
+			sb := sandboxes.use(t, i, hellos[options[i].Language].program)
 			c := s.asDeclared(t, sb, c)
 			start := time.Now()
 			res, err := attack(t, sb, c)

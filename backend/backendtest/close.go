@@ -12,7 +12,7 @@ import (
 
 // closeLeavesNothing ends sandboxes in every way there is.
 func (s *suite) closeLeavesNothing(t *testing.T) {
-	s.closeShared(t)
+	s.closeIdle(t)
 	for _, how := range []string{"Close", "Destroy", "attached Destroy", "pid 1 killed", "lifetime"} {
 		t.Run(how, func(t *testing.T) {
 			o := llmsandbox.Options{}
@@ -22,7 +22,7 @@ func (s *suite) closeLeavesNothing(t *testing.T) {
 			if how == "pid 1 killed" {
 				s.has(t, SeenFromOutside)
 			}
-			sb := s.open(t, o)
+			sb := s.openNow(t, o)
 			background(t, sb)
 			s.wantRunning(t, sb.ID())
 			ctx := testContext(t)
@@ -52,9 +52,9 @@ func (s *suite) closeLeavesNothing(t *testing.T) {
 
 // openCancelledLeavesNothing gives up opening a sandbox at several moments.
 func (s *suite) openCancelledLeavesNothing(t *testing.T) {
-	s.closeShared(t)
+	s.closeIdle(t)
 	start := time.Now()
-	if err := s.open(t, llmsandbox.Options{}).Close(); err != nil {
+	if err := s.openNow(t, llmsandbox.Options{}).Close(); err != nil {
 		t.Fatal(err)
 	}
 	once := time.Since(start)

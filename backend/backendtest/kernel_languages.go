@@ -61,13 +61,18 @@ var sessions = []languageCells{
 }
 
 func (s *suite) kernelsOfLanguages(t *testing.T) {
-	for _, c := range sessions {
-		t.Run(c.lang, func(t *testing.T) { s.kernelOf(t, c) })
+	options := make([]llmsandbox.Options, len(sessions))
+	for i, c := range sessions {
+		options[i].Language = c.lang
+	}
+	sandboxes := s.openings(t, options)
+	for i, c := range sessions {
+		t.Run(c.lang, func(t *testing.T) { c.inKernel(t, sandboxes.use(t, i)) })
 	}
 }
 
-func (s *suite) kernelOf(t *testing.T, c languageCells) {
-	sb := s.open(t, llmsandbox.Options{Language: c.lang})
+// inKernel is a session in a sandbox of the language.
+func (c languageCells) inKernel(t *testing.T, sb *llmsandbox.Sandbox) {
 	k, err := sb.Kernel(testContext(t), "", nil)
 	if c.lang == "cpp" && err != nil {
 		// Not every image has what it needs; then it says how to get it.

@@ -2,6 +2,8 @@ package backendtest
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,10 +21,22 @@ var hellos = map[string]struct{ program, code string }{
 	"bash":       {"bash", `echo hello`},
 }
 
+// ofLanguages are the options of a sandbox for each language.
+func ofLanguages(languages []string) []llmsandbox.Options {
+	all := make([]llmsandbox.Options, len(languages))
+	for i, l := range languages {
+		all[i].Language = l
+	}
+	return all
+}
+
 func (s *suite) acceptance05HelloInEveryLanguage(t *testing.T) {
-	for lang, h := range hellos {
+	languages := slices.Sorted(maps.Keys(hellos))
+	sandboxes := s.openings(t, ofLanguages(languages))
+	for i, lang := range languages {
 		t.Run(lang, func(t *testing.T) {
-			sb := s.openWith(t, llmsandbox.Options{Language: lang}, h.program)
+			h := hellos[lang]
+			sb := sandboxes.use(t, i, h.program)
 			res := run(t, sb, h.code, nil)
 			wantExit(t, res, 0)
 			wantStdout(t, res, "hello\n")

@@ -20,12 +20,18 @@ func (s *suite) lostStreamResumes(t *testing.T) {
 		want.WriteString(strings.Repeat("x", i%50))
 		want.WriteByte('\n')
 	}
-	for _, after := range []int{200, 1000, 65000, 300000} {
+	points := []int{200, 1000, 65000, 300000}
+	options := make([]llmsandbox.Options, len(points))
+	for i, after := range points {
 		c := s.newCutting(t, after, 3)
 		if after == 1000 {
 			c.then = 80 // the new ones break before the process is taken over
 		}
-		sb := s.open(t, llmsandbox.Options{Backend: c})
+		options[i].Backend = c
+	}
+	sandboxes := s.openings(t, options)
+	for i, after := range points {
+		sb := sandboxes.use(t, i)
 		res, err := sb.Run(testContext(t), "for i in range(20000): print('x' * (i % 50))", nil)
 		if err != nil {
 			t.Fatalf("cut after %d bytes: %v", after, err)

@@ -12,10 +12,15 @@ import (
 // networkLanguages: programs of each language find the way out by themselves.
 func (s *suite) networkLanguages(t *testing.T) {
 	h := newHostServers(t)
-	for _, c := range networkPrograms {
+	options := make([]llmsandbox.Options, len(networkPrograms))
+	for i, c := range networkPrograms {
+		limits := llmsandbox.Limits{Memory: 1 << 30, CPUs: 2}
+		options[i] = llmsandbox.Options{Language: c.language, Network: h.network(t), Env: h.env(t), Limits: limits}
+	}
+	sandboxes := s.openings(t, options)
+	for i, c := range networkPrograms {
 		t.Run(c.language, func(t *testing.T) {
-			limits := llmsandbox.Limits{Memory: 1 << 30, CPUs: 2}
-			sb := s.openWith(t, llmsandbox.Options{Language: c.language, Network: h.network(t), Env: h.env(t), Limits: limits}, c.needs...)
+			sb := sandboxes.use(t, i, c.needs...)
 			needs(t, sb, "network")
 			res := run(t, sb, c.code, &llmsandbox.RunOptions{Timeout: 2 * time.Minute})
 			wantExit(t, res, 0)

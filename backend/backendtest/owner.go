@@ -59,7 +59,7 @@ func (s *suite) abuse89OwnerKilled(t *testing.T) {
 	if err := living.Close(); err != nil {
 		t.Error(err)
 	}
-	s.closeShared(t)
+	s.closeIdle(t)
 	s.nothingIsLeft(t)
 }
 
@@ -67,7 +67,7 @@ func (s *suite) abuse89OwnerKilled(t *testing.T) {
 func (s *suite) abuse90KilledInTheMiddle(t *testing.T) {
 	s.has(t, OtherProcesses)
 	start := time.Now()
-	if err := s.open(t, llmsandbox.Options{}).Close(); err != nil {
+	if err := s.openNow(t, llmsandbox.Options{}).Close(); err != nil {
 		t.Fatal(err)
 	}
 	once := time.Since(start)
@@ -81,7 +81,7 @@ func (s *suite) abuse90KilledInTheMiddle(t *testing.T) {
 		_ = owner.Wait() // it was killed
 	}
 	s.wantCollected(t)
-	s.closeShared(t)
+	s.closeIdle(t)
 	s.nothingIsLeft(t)
 	answers(t, s.open(t, llmsandbox.Options{}))
 }

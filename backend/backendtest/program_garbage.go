@@ -1,14 +1,14 @@
 package backendtest
 
 import (
+	"maps"
+	"slices"
 	"testing"
-
-	"github.com/llmsandbox/llmsandbox"
 )
 
 // Runtimes that collect garbage must do so before the sandbox's memory is full.
 func (s *suite) programGarbage(t *testing.T) {
-	for lang, code := range map[string]string{
+	programs := map[string]string{
 		"javascript": `
 let live = []
 for (let r = 0; r < 6; r++) { const next = []; for (let i = 0; i < 7e5; i++) next.push({ i, s: 'x' + i + r, a: [i, r] }); live = next }
@@ -30,9 +30,12 @@ func main() {
 	fmt.Println(len(live))
 }
 `,
-	} {
+	}
+	languages := slices.Sorted(maps.Keys(programs))
+	sandboxes := s.openings(t, ofLanguages(languages))
+	for i, lang := range languages {
 		t.Run(lang, func(t *testing.T) {
-			wantLines(t, run(t, s.openWith(t, llmsandbox.Options{Language: lang}, hellos[lang].program), code, nil), "700000")
+			wantLines(t, run(t, sandboxes.use(t, i, hellos[lang].program), programs[lang], nil), "700000")
 		})
 	}
 }

@@ -162,10 +162,10 @@ func Run(t *testing.T, c Config) {
 		t.Fatal(err)
 	}
 	s := &suite{Config: c}
-	t.Cleanup(func() { s.closeShared(t) }) // also when a case ends all others
+	t.Cleanup(func() { s.closeIdle(t) }) // also when a case ends all others
 	for _, k := range cases {
 		t.Run(k.name, func(t *testing.T) { k.run(s, t) })
 	}
-	s.closeShared(t)
+	s.closeIdle(t)
 	t.Run("NothingIsLeft", s.nothingIsLeft)
 }

@@ -15,6 +15,7 @@ type suite struct {
 	Config
 	// common is a sandbox for the cases that leave nothing behind; see shared.
 	common *llmsandbox.Sandbox
+	stock  stock
 }
 
 // required tells that what is missing here must not be: LLMSANDBOX_REQUIRE=1.
@@ -42,6 +43,10 @@ func (s *suite) has(t testing.TB, features ...Feature) {
 		}
 	}
 }
+
+// openTimeout bounds the opening of a sandbox. The first one of a language may prepare
+// its caches, which has ten minutes.
+const openTimeout = 12 * time.Minute
 
 func testContext(t testing.TB) context.Context {
 	t.Helper()
@@ -71,12 +76,28 @@ func (s *suite) options(o llmsandbox.Options) llmsandbox.Options {
 // open opens a sandbox that is closed with the test.
 func (s *suite) open(t testing.TB, o llmsandbox.Options) *llmsandbox.Sandbox {
 	t.Helper()
-	o = s.options(o)
-	o.BestEffort = true // what must hold is asked for by the test itself
+	if !plain(o) {
+		return s.openNow(t, o)
+	}
+	sb, err := s.stock.take(s)
+	closeWith(t, sb, err)
+	return sb
+}
+
+// openNow is open for a test that looks at how a sandbox is opened: none was before.
+func (s *suite) openNow(t testing.TB, o llmsandbox.Options) *llmsandbox.Sandbox {
+	t.Helper()
 	if o.Language != "" {
 		s.has(t, Feature(o.Language))
 	}
-	sb, err := llmsandbox.Open(testContext(t), o)
+	sb, err := s.begin(o).wait()
+	closeWith(t, sb, err)
+	return sb
+}
+
+// closeWith closes a sandbox with the test, which fails when it was not opened.
+func closeWith(t testing.TB, sb *llmsandbox.Sandbox, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
@@ -85,17 +106,21 @@ func (s *suite) open(t testing.TB, o llmsandbox.Options) *llmsandbox.Sandbox {
 			t.Errorf("close: %v", err)
 		}
 	})
-	return sb
 }
 
 // openWith opens a sandbox that has programs.
 func (s *suite) openWith(t testing.TB, o llmsandbox.Options, programs ...string) *llmsandbox.Sandbox {
 	t.Helper()
 	sb := s.open(t, o)
+	requirePrograms(t, sb, programs)
+	return sb
+}
+
+func requirePrograms(t testing.TB, sb *llmsandbox.Sandbox, programs []string) {
+	t.Helper()
 	for _, p := range programs {
 		require(t, hasProgram(t, sb, p), "the sandbox has no "+p+": install it in the image, or on this machine for a backend without images")
 	}
-	return sb
 }
 
 func hasProgram(t testing.TB, sb *llmsandbox.Sandbox, name string) bool {
@@ -128,9 +153,7 @@ func (s *suite) shared(t *testing.T) *llmsandbox.Sandbox {
 		}
 	}
 	if s.common == nil {
-		o := s.options(llmsandbox.Options{})
-		o.BestEffort = true
-		sb, err := llmsandbox.Open(testContext(t), o)
+		sb, err := s.stock.take(s)
 		if err != nil {
 			t.Fatalf("open: %v", err)
 		}
@@ -142,6 +165,13 @@ func (s *suite) shared(t *testing.T) *llmsandbox.Sandbox {
 		}
 	})
 	return s.common
+}
+
+// closeIdle closes all that no case uses just now.
+func (s *suite) closeIdle(t testing.TB) {
+	t.Helper()
+	s.closeShared(t)
+	s.closeStock(t)
 }
 
 func (s *suite) closeShared(t testing.TB) {

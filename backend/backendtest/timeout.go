@@ -53,7 +53,7 @@ func (s *suite) acceptance23FractionalTimeout(t *testing.T) {
 func (s *suite) lifetime(t *testing.T) time.Duration {
 	t.Helper()
 	start := time.Now()
-	if err := s.open(t, llmsandbox.Options{}).Close(); err != nil {
+	if err := s.openNow(t, llmsandbox.Options{}).Close(); err != nil {
 		t.Fatal(err)
 	}
 	return 3*time.Second + 2*time.Since(start)
