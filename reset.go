@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 )
@@ -51,7 +48,7 @@ func (s *Sandbox) reset(ctx context.Context) error {
 	if err := killAll(ctx, client); err != nil {
 		return err
 	}
-	if err := m.processesGone(ctx, client); err != nil {
+	if err := processesGone(ctx, client); err != nil {
 		return err
 	}
 	if err := m.tree.restore(ctx, client); err != nil {
@@ -67,7 +64,7 @@ func (s *Sandbox) reset(ctx context.Context) error {
 	if now != m.surroundings {
 		return errors.New("mounts or shared memory, queues or semaphores are not as they were")
 	}
-	if err := m.processesGone(ctx, client); err != nil {
+	if err := processesGone(ctx, client); err != nil {
 		return err
 	}
 	if err := m.tree.verify(ctx, client); err != nil {
@@ -80,28 +77,6 @@ func (s *Sandbox) reset(ctx context.Context) error {
 		return err
 	}
 	return s.startNetwork(ctx, plan)
-}
-
-// killAll kills whatever the agent has started, with all that came of it.
-func killAll(ctx context.Context, client *agentclient.Client) error {
-	killed := map[uint64]bool{}
-	for fresh := true; fresh; {
-		list, err := client.Processes(ctx)
-		if err != nil {
-			return fmt.Errorf("list its processes: %w", err)
-		}
-		fresh = false
-		for _, p := range list {
-			if killed[p.ID] {
-				continue
-			}
-			killed[p.ID], fresh = true, true
-			if err := client.Kill(ctx, p.ID); err != nil && !collected(err) {
-				return fmt.Errorf("kill its processes: %w", err)
-			}
-		}
-	}
-	return nil
 }
 
 // restoreSticky gives folders the bit of their mode that the agent does not set. It comes
@@ -125,48 +100,4 @@ func (s *Sandbox) restoreSticky(ctx context.Context, client *agentclient.Client)
 		}
 	}
 	return nil
-}
-
-// reapTime bounds how long what was killed may still be seen: the agent says that it is
-// gone some moments before it has waited for the last of it.
-const reapTime = 2 * time.Second
-
-// processesGone waits until there are the processes that there were at first.
-func (m *made) processesGone(ctx context.Context, client *agentclient.Client) error {
-	over := time.Now().Add(reapTime)
-	for pause := time.Millisecond; ; pause *= 2 {
-		now, err := processes(ctx, client)
-		if err != nil {
-			return err
-		}
-		if slices.Equal(now, m.processes) {
-			return nil
-		}
-		if time.Now().After(over) {
-			return fmt.Errorf("%d processes are left, not %d", len(now), len(m.processes))
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// processes are the ids of all that run, as the kernel tells the agent.
-func processes(ctx context.Context, client *agentclient.Client) ([]string, error) {
-	list, err := client.List(ctx, "/proc")
-	if err != nil {
-		return nil, fmt.Errorf("list its processes: %w", err)
-	}
-	var ids []string
-	for _, f := range list.Files {
-		if strings.Trim(f.Name, "0123456789") == "" {
-			ids = append(ids, f.Name)
-		}
-	}
-	if list.Truncated || len(ids) == 0 {
-		return nil, errors.New("its processes cannot be told from /proc")
-	}
-	return ids, nil
 }

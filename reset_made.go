@@ -17,7 +17,6 @@ type made struct {
 	unknown      error // why that cannot be told
 	network      Network
 	libraries    []string
-	processes    []string
 	surroundings string
 	tree         tree
 }
@@ -38,12 +37,7 @@ func (s *Sandbox) remember(ctx context.Context, network Network) *made {
 		if err != nil {
 			return err
 		}
-		if m.processes, err = processes(ctx, client); err == nil && len(m.processes) == 1 {
-			return nil
-		}
-		// What a program has left that was just waited for; nothing else is there yet.
-		m.processes = []string{"1"}
-		return m.processesGone(ctx, client)
+		return processesGone(ctx, client)
 	}()
 	return m
 }
@@ -95,6 +89,17 @@ func mounts(lines string) []mount {
 // keepsNothing tells whether what code writes there is gone with its processes.
 func (m mount) keepsNothing() bool {
 	return !m.writable || m.kind == "devpts" || m.kind == "proc" || strings.HasPrefix(m.path, "/proc/")
+}
+
+// around is the mount among all that another one's path is in; none for the root.
+func around(all []mount, inner mount) mount {
+	var outer mount
+	for _, m := range all {
+		if m.path != inner.path && strings.HasPrefix(inner.path, strings.TrimSuffix(m.path, "/")+"/") && len(m.path) > len(outer.path) {
+			outer = m
+		}
+	}
+	return outer
 }
 
 // collected tells whether the agent knows no more of a process because all of it is over.

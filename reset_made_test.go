@@ -34,6 +34,15 @@ func TestMounts(t *testing.T) {
 	}
 }
 
+func TestAround(t *testing.T) {
+	all := mounts("a / a ro\nb /x b rw\nc /x/y c ro\nd /x/y/z/log d rw\ne /xy e rw\n")
+	for i, want := range []string{"", "/", "/x", "/x/y", "/"} {
+		if got := around(all, all[i]).path; got != want {
+			t.Errorf("%s is in %q, want %q", all[i].path, got, want)
+		}
+	}
+}
+
 func FuzzMounts(f *testing.F) {
 	f.Add(someMounts)
 	f.Add("a / b rw\na / b ro\n")

@@ -2,7 +2,9 @@ package llmsandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
@@ -37,6 +39,11 @@ func newTree(ctx context.Context, client *agentclient.Client, all []mount) (tree
 			return t, fmt.Errorf("%w: code can write to its root file system", ErrUnsupported)
 		}
 		top, err := client.Stat(ctx, m.path)
+		if errors.Is(err, fs.ErrPermission) && client.Info().AgentUID == uid && !around(all, m).writable {
+			// Code has no more rights than the agent, and the folder in the way can never
+			// get another mode.
+			continue
+		}
 		if err != nil {
 			return t, err
 		}

@@ -57,6 +57,8 @@ func (a *fakeAgent) ServeCall(c *agentproto.Call) {
 		a.programs["attached"](p)
 	case agentproto.MethodProcesses:
 		c.End(&agentproto.ProcessList{Processes: []agentproto.ProcessInfo{{ID: 7, Tag: "tag"}}})
+	case agentproto.MethodCount:
+		c.End(&agentproto.ProcessCount{Processes: 2})
 	case agentproto.MethodSignal:
 		a.record(c, new(agentproto.SignalRequest))
 	case agentproto.MethodResize:

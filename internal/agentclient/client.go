@@ -85,6 +85,14 @@ func (c *Client) Processes(ctx context.Context) ([]agentproto.ProcessInfo, error
 	return list.Processes, nil
 }
 
+// Count is how many processes there are beside the agent, whoever has started them, but for
+// those that were started from outside.
+func (c *Client) Count(ctx context.Context) (uint64, error) {
+	var count agentproto.ProcessCount
+	err := c.request(ctx, agentproto.MethodCount, &agentproto.Empty{}, &count)
+	return count.Processes, err
+}
+
 // Signal sends a signal, by its Linux number, to a process or to its group.
 func (c *Client) Signal(ctx context.Context, id uint64, signal uint32, group bool) error {
 	req := agentproto.SignalRequest{ID: id, Signal: signal, Group: group}

@@ -25,6 +25,9 @@ func TestRequests(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Tag != "tag" {
 		t.Error(list, err)
 	}
+	if n, err := c.Count(ctx); err != nil || n != 2 {
+		t.Error(n, err)
+	}
 	size := agentproto.WinSize{Rows: 24, Cols: 80}
 	for _, err := range []error{
 		c.Signal(ctx, 7, 15, true), c.Kill(ctx, 7), c.KillAfter(ctx, 7, 1500*time.Millisecond), c.Resize(ctx, 7, size), c.Ping(ctx), c.Shutdown(ctx),

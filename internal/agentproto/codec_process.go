@@ -195,6 +195,9 @@ func (m *ProcessList) parse(d *decoder) {
 	})
 }
 
+func (m *ProcessCount) append(b []byte) []byte { return appendUint(b, m.Processes) }
+func (m *ProcessCount) parse(d *decoder)       { m.Processes = d.uint64() }
+
 func (m *SignalRequest) append(b []byte) []byte {
 	b = appendUint(b, m.ID)
 	b = appendUint(b, m.Signal)

@@ -38,6 +38,7 @@ func init() {
 	addKind[AttachRequest]()
 	addKind[ProcessInfo]()
 	addKind[ProcessList]()
+	addKind[ProcessCount]()
 	addKind[SignalRequest]()
 	addKind[KillRequest]()
 	addKind[ResizeRequest]()

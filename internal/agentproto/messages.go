@@ -43,6 +43,7 @@ const (
 	MethodListen                      // ListenRequest; reply Listening, then Connection for each one, until cancelled
 	MethodAccept                      // AcceptRequest; reply Empty; bytes on ChanIn and ChanOut; Empty (final)
 	MethodFind                        // FindRequest; reply Found
+	MethodCount                       // Empty; reply ProcessCount
 )
 
 // A Channel is one direction of bulk bytes of a call.
@@ -235,6 +236,10 @@ type ProcessInfo struct {
 
 // ProcessList answers MethodProcesses.
 type ProcessList struct{ Processes []ProcessInfo }
+
+// ProcessCount is how many processes there are beside the agent, whoever has started them;
+// those whose parent is outside of the agent's pid namespace do not count.
+type ProcessCount struct{ Processes uint64 }
 
 // SignalRequest sends a signal to the process itself, or to its process group.
 type SignalRequest struct {

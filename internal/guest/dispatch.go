@@ -22,6 +22,8 @@ func (a *Agent) ServeCall(call *agentproto.Call) {
 		err = a.serveAttach(call)
 	case agentproto.MethodProcesses:
 		err = call.End(a.list())
+	case agentproto.MethodCount:
+		err = a.serveCount(call)
 	case agentproto.MethodSignal:
 		err = a.serveSignal(call)
 	case agentproto.MethodKill:

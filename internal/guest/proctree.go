@@ -53,6 +53,23 @@ func (p procFS) numbers(path string) ([]int, error) {
 	}
 }
 
+// others counts the processes that are neither this one nor came from outside, as a
+// container's exec does: their parent is in another pid namespace, which no program inside
+// can bring about, since its orphans become children of the first process. One that cannot be
+// looked at has ended.
+func (p procFS) others() (n int, err error) {
+	pids, err := p.numbers(".")
+	if err != nil {
+		return 0, err
+	}
+	for _, pid := range pids {
+		if st, ok := p.stat(pid); ok && pid != unix.Getpid() && st.ppid != 0 {
+			n++
+		}
+	}
+	return n, nil
+}
+
 // children lists the children of a process: of all its threads. A process that is
 // gone has none.
 func (p procFS) children(pid int) ([]int, error) {

@@ -102,6 +102,14 @@ func (a *Agent) list() *agentproto.ProcessList {
 	return list
 }
 
+func (a *Agent) serveCount(call *agentproto.Call) error {
+	n, err := a.proc.others()
+	if err != nil {
+		return failf(agentproto.CodeInternal, "count the processes: %v", err)
+	}
+	return call.End(&agentproto.ProcessCount{Processes: uint64(n)})
+}
+
 func (p *process) info() agentproto.ProcessInfo {
 	info := agentproto.ProcessInfo{
 		ID:          p.id,
