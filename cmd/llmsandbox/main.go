@@ -1,4 +1,5 @@
-// Command llmsandbox runs code in sandboxes: see `llmsandbox --help`.
+// Command llmsandbox runs code in sandboxes: see `llmsandbox --help`. Where the Kubernetes
+// backend is asked for, llmsandbox-kubernetes takes its place.
 package main
 
 import (
@@ -7,4 +8,4 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/cli"
 )
 
-func main() { os.Exit(cli.Main()) }
+func main() { os.Exit(cli.Main(nil)) }

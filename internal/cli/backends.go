@@ -11,7 +11,6 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/docker"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
 	"github.com/llmsandbox/llmsandbox/backend/podman"
 )
 
@@ -22,7 +21,7 @@ const (
 	micromambaName = "micromamba"
 )
 
-var backendNames = []string{localName, docker.Name, podman.Name, micromambaName, kubernetes.Name}
+var backendNames = []string{localName, docker.Name, podman.Name, micromambaName, kubernetesName}
 
 // backendVariable sets the default of --backend.
 const backendVariable = "LLMSANDBOX_BACKEND"
@@ -58,7 +57,7 @@ func (p *place) open() (backend.Backend, error) {
 			return nil, placed(p, err) // not a nil *engine.Backend in an interface
 		}
 		return b, nil
-	case kubernetes.Name:
+	case kubernetesName:
 		b, err := p.cluster()
 		if err != nil {
 			return nil, placed(p, err)
@@ -74,7 +73,7 @@ func (p *place) onEngine() bool {
 }
 
 // onCluster tells whether a Kubernetes cluster runs the sandboxes.
-func (p *place) onCluster() bool { return p.Backend == kubernetes.Name }
+func (p *place) onCluster() bool { return p.Backend == kubernetesName }
 
 // unknownBackend says which names there are, and which of them may be meant.
 func unknownBackend(name string) error {

@@ -14,8 +14,15 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 )
 
-// Main runs the command with the process's arguments, and returns its exit code.
-func Main() int {
+// Main runs the command with the process's arguments, and returns its exit code. c is the
+// Kubernetes backend; without one, another program is handed over to where it is asked for.
+// Main is called once in a process.
+func Main(c Cluster) int {
+	linked = c
+	if err := takenOver(); err != nil {
+		printError(os.Stderr, err)
+		return exitOurFailure
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	err := newRootCommand().ExecuteContext(ctx)
@@ -49,6 +56,9 @@ files and processes, no network, no privileges, and limits that the kernel enfor
   id=$(llmsandbox create); llmsandbox exec "$id" -- python3 -V; llmsandbox rm "$id"`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return handOver(cmd.Flags())
+		},
 	}
 	root.AddCommand(
 		newRunCommand(), newCreateCommand(), newExecCommand(), newCopyCommand(), newListCommand(), newRemoveCommand(),

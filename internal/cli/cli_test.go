@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podwatch"
 )
 
 func TestTimeoutFlag(t *testing.T) {
@@ -59,8 +58,10 @@ func TestPrintErrorIsSafeAndHints(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	b.Reset()
-	printError(&b, fmt.Errorf("open sandbox: %w", &podwatch.StartError{Reason: "Unschedulable", Message: "no room"}))
-	if got := b.String(); !strings.Contains(got, "no room") || !strings.Contains(got, "hint: --wait-for-node") {
+	linked = hinting{}
+	defer func() { linked = nil }()
+	printError(&b, fmt.Errorf("open sandbox: %w", errNoRoom))
+	if got := b.String(); !strings.Contains(got, "no room") || !strings.Contains(got, "hint: wait") {
 		t.Errorf("%q", got)
 	}
 	b.Reset()
@@ -68,6 +69,18 @@ func TestPrintErrorIsSafeAndHints(t *testing.T) {
 	if b.String() != "llmsandbox: plain\n" {
 		t.Errorf("%q", b.String())
 	}
+}
+
+var errNoRoom = errors.New("no room")
+
+// hinting knows what to do where there is no room.
+type hinting struct{ Cluster }
+
+func (hinting) Hint(err error) string {
+	if errors.Is(err, errNoRoom) {
+		return "wait"
+	}
+	return ""
 }
 
 func TestSupervisorErrorsKeepTheirMeaning(t *testing.T) {

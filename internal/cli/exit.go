@@ -6,11 +6,8 @@ import (
 	"io"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine/settings"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podwatch"
 	"github.com/llmsandbox/llmsandbox/internal/exitcode"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
@@ -48,10 +45,12 @@ func hint(err error) string {
 		at, engine, cluster = p.place.again(), p.place.onEngine(), p.place.onCluster()
 	}
 	var option *settings.KeyError
-	var start *podwatch.StartError
+	if linked != nil {
+		if h := linked.Hint(err); h != "" {
+			return h
+		}
+	}
 	switch {
-	case errors.As(err, &start) && start.Reason == corev1.PodReasonUnschedulable:
-		return "--wait-for-node 5m waits for a node that is started on demand"
 	case errors.As(err, &option):
 		return "`llmsandbox help " + runtimeOptionsTopic + "` lists the keys and what they mean"
 	case errors.Is(err, llmsandbox.ErrNotFound):

@@ -20,9 +20,6 @@ type flagSet interface{ Changed(name string) bool }
 // environment fills in what no flag says from the variables that a client's configuration
 // sets.
 func (f *mcpFlags) environment(set flagSet, log *slog.Logger) error {
-	if name := mcpenv.Backend(os.Getenv); name != "" && !set.Changed("backend") {
-		f.place.Backend = name
-	}
 	for _, name := range mcpenv.Unknown(os.Environ()) {
 		log.Warn("a variable that looks like one of a sandbox is not known, and has no effect", "name", name)
 	}

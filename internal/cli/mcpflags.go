@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/spf13/pflag"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/mcp"
+	"github.com/llmsandbox/llmsandbox/mcp/mcpenv"
 )
 
 // mcpFlags are what the operator of a server sets.
@@ -31,6 +33,9 @@ type mcpFlags struct {
 
 func (f *mcpFlags) register(set *pflag.FlagSet) {
 	f.registerBounds(set)
+	if name := mcpenv.Backend(os.Getenv); name != "" {
+		f.place.Backend, set.Lookup("backend").DefValue = name, name
+	}
 	f.policy.register(set)
 	f.http.register(set)
 	set.StringVar(&f.timeout, "timeout", "", "wall time that a call may ask for at most, such as 2m (default 5m)")

@@ -1,15 +1,22 @@
-package cli
+package cli_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/llmsandbox/llmsandbox/internal/cli"
+	"github.com/llmsandbox/llmsandbox/internal/cli/cluster"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"llmsandbox": func() { os.Exit(Main()) }})
+	testscript.Main(m, map[string]func(){
+		"llmsandbox":            func() { os.Exit(cli.Main(nil)) },
+		"llmsandbox-kubernetes": func() { os.Exit(cli.Main(cluster.Backend{})) },
+	})
 }
 
 // TestScripts runs the command as its users do. Each script has a state folder of
@@ -39,6 +46,11 @@ func TestScripts(t *testing.T) {
 			env.Setenv("LLMSANDBOX_CACHE_DIR", os.Getenv("LLMSANDBOX_CACHE_DIR"))
 			env.Setenv("HOME", home) // toolchains live there
 			env.Setenv("EXAMPLES", examples)
+			command, err := exec.LookPath("llmsandbox")
+			if err != nil {
+				return err
+			}
+			env.Setenv("COMMAND", command)
 			return nil
 		},
 	})

@@ -33,3 +33,13 @@ func newVersionCommand() *cobra.Command {
 		},
 	}
 }
+
+// thisBuild identifies what this program was built from: the release, and the module's
+// version, which has the commit in it and whether files were changed since, as far as the
+// build knows it.
+func thisBuild() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return version + " " + info.Main.Version
+	}
+	return version
+}

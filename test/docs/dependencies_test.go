@@ -9,7 +9,7 @@ import (
 // TestWhoLinksWhat holds what docs/dependencies.md promises: who does not import a backend
 // pays nothing for its client.
 func TestWhoLinksWhat(t *testing.T) {
-	const docker, kubernetes = "github.com/moby/moby/", "k8s.io/"
+	const docker, kubernetes, ours = "github.com/moby/moby/", "k8s.io/", "github.com/llmsandbox/llmsandbox/"
 	for _, c := range []struct {
 		packages []string
 		without  []string
@@ -20,7 +20,8 @@ func TestWhoLinksWhat(t *testing.T) {
 		{packages: []string{"./backend/docker", "./backend/podman"}, without: []string{kubernetes}, with: []string{docker}},
 		{packages: []string{"./backend/kubernetes"}, without: []string{docker}, with: []string{kubernetes}},
 		{packages: []string{"./cmd/llmsandbox-agent"}, without: []string{docker, kubernetes, "net/http", "github.com/spf13/"}},
-		{packages: []string{"./cmd/llmsandbox"}, with: []string{docker, kubernetes}},
+		{packages: []string{"./cmd/llmsandbox", "./internal/cli"}, without: []string{kubernetes, "sigs.k8s.io/", ours + "backend/kubernetes"}, with: []string{docker, ours + "internal/cli"}},
+		{packages: []string{"./cmd/llmsandbox-kubernetes"}, with: []string{docker, kubernetes, ours + "backend/kubernetes"}},
 	} {
 		cmd := exec.Command("go", append([]string{"list", "-deps"}, c.packages...)...)
 		cmd.Dir = root

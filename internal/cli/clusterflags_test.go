@@ -9,8 +9,14 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
 )
+
+func TestKubernetesHasItsName(t *testing.T) {
+	if kubernetesName != kubernetes.Name {
+		t.Errorf("%q, the backend calls itself %q", kubernetesName, kubernetes.Name)
+	}
+}
 
 func TestClusterOptions(t *testing.T) {
 	p := place{Backend: "kubernetes", Cluster: clusterFlags{Kubeconfig: "admin.conf", Context: "test", Namespace: "team"}, Pod: podFlags{
@@ -22,9 +28,9 @@ func TestClusterOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want, _ := filepath.Abs("admin.conf"); o.Kubeconfig != want || o.Context != "test" || o.Namespace != "team" {
-		t.Errorf("where: %+v", o.Options)
+		t.Errorf("where: %+v", o)
 	}
-	if o.RuntimeClass != "gvisor" || o.AgentImage != "agent:1" || o.PullPolicy != corev1.PullIfNotPresent || !slices.Equal(o.PullSecrets, []string{"a", "b"}) ||
+	if o.RuntimeClass != "gvisor" || o.AgentImage != "agent:1" || o.PullPolicy != "IfNotPresent" || !slices.Equal(o.PullSecrets, []string{"a", "b"}) ||
 		o.ServiceAccount != "runner" || o.NodeSelector["disk"] != "fast" || o.WaitForNode != 5*time.Minute || o.StartTimeout != 90*time.Second ||
 		!o.NetworkPolicyEnforced {
 		t.Errorf("what: %+v", o)

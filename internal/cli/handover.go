@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+const (
+	// kubernetesProgram is this command with the Kubernetes backend.
+	kubernetesProgram = "llmsandbox-kubernetes"
+	// handedVariable tells that program which build has started it.
+	handedVariable = "LLMSANDBOX_HANDED_OVER_BY"
+)
+
+// handOver replaces this program by the one with the Kubernetes backend when the flags ask
+// for it. It is called before anything is opened, read or made: the other begins anew, with
+// the same arguments. It returns nil when this program is the right one.
+func handOver(flags *pflag.FlagSet) error {
+	if f := flags.Lookup("backend"); linked != nil || f == nil || f.Value.String() != kubernetesName {
+		return nil
+	}
+	program, err := findProgram(kubernetesProgram)
+	if err != nil {
+		return fmt.Errorf("the Kubernetes backend is in a program of its own: %w; %s", err, howToGet(thisBuild()))
+	}
+	return become(program, append(os.Environ(), handedVariable+"="+thisBuild()))
+}
+
+// takenOver checks that this is the program that another build of the command wanted to
+// hand over to, if one did.
+func takenOver() error {
+	by, handed := os.LookupEnv(handedVariable)
+	if !handed {
+		return nil
+	}
+	// It is not for the programs that this one starts.
+	if err := os.Unsetenv(handedVariable); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	switch {
+	case linked == nil:
+		return fmt.Errorf("%s was started as %s, and has no Kubernetes backend; %s", self, kubernetesProgram, howToGet(by))
+	case by != thisBuild():
+		return fmt.Errorf("%s is version %s, and llmsandbox, which started it, is %s: they must be of one build; %s", self, thisBuild(), by, howToGet(by))
+	}
+	return nil
+}
+
+// howToGet says how the program with the Kubernetes backend is had for a build of this one.
+func howToGet(build string) string {
+	const checkout = "`make build` in a checkout makes both"
+	_, module, _ := strings.Cut(build, " ")
+	if strings.HasPrefix(module, "v") && !strings.Contains(module, "+") { // else nobody else has it
+		return "get it with `go install github.com/llmsandbox/llmsandbox/cmd/" + kubernetesProgram + "@" + module + "`; " + checkout
+	}
+	return checkout
+}
