@@ -3,11 +3,30 @@
 package kubernetes
 
 import (
+	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 )
+
+// awaitPod waits until a pod is as is says, past restarts of the API server. There says
+// what is thought of the pod, or of there being none, that is found first; nil: nothing.
+func (p place) awaitPod(ctx context.Context, name string, there watchtools.PreconditionFunc, is watchtools.ConditionFunc) (*watch.Event, error) {
+	list := cache.NewListWatchFromClient(p.client.CoreV1().RESTClient(), "pods", p.Namespace, fields.OneTermEqualSelector("metadata.name", name))
+	return watchtools.UntilWithSync(ctx, list, &corev1.Pod{}, there, is)
+}
+
+// awaitGone waits until there is no pod of a name.
+func (p place) awaitGone(ctx context.Context, name string) error {
+	_, err := p.awaitPod(ctx, name,
+		func(pods cache.Store) (bool, error) { return len(pods.ListKeys()) == 0, nil },
+		func(e watch.Event) (bool, error) { return e.Type == watch.Deleted, nil })
+	return err
+}
 
 // ready tells whether an event is of a pod that is ready. A pod that has ended never is.
 func ready(e watch.Event) (bool, error) {

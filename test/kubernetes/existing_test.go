@@ -9,9 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
@@ -39,8 +36,7 @@ func (p place) foreignPod(t *testing.T, name string, containers ...corev1.Contai
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := cache.NewListWatchFromClient(p.client.CoreV1().RESTClient(), "pods", p.Namespace, fields.OneTermEqualSelector("metadata.name", name))
-	e, err := watchtools.UntilWithSync(faultsContext(t), list, &corev1.Pod{}, nil, ready)
+	e, err := p.awaitPod(faultsContext(t), name, nil, ready)
 	if err != nil {
 		t.Fatalf("pod %s: %v", name, err)
 	}
@@ -53,7 +49,7 @@ var own = []string{"sleep", "86400"}
 // A pod that somebody else made is worked in, any number of times, and is afterwards as it
 // was.
 func TestExistingPod(t *testing.T) {
-	leakFree(t)
+	beside(t)
 	p := newPlace(t)
 	pod := p.foreignPod(t, "theirs", corev1.Container{Name: "main", Command: own}, corev1.Container{Name: "beside", Command: own})
 	if _, err := llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: p.newBackend(t, func(o *kubernetes.Options) { o.Pod = pod.Name })}); !errors.Is(err, llmsandbox.ErrInvalid) || !strings.Contains(err.Error(), "beside") {
@@ -93,7 +89,7 @@ func TestExistingPod(t *testing.T) {
 
 // A pod that is not there, or goes while a program runs in it, is told.
 func TestExistingPodGone(t *testing.T) {
-	leakFree(t)
+	beside(t)
 	p := newPlace(t)
 	b := p.newBackend(t, func(o *kubernetes.Options) { o.Pod = "theirs" })
 	if _, err := llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) || !strings.Contains(err.Error(), "theirs") {

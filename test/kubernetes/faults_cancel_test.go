@@ -14,7 +14,7 @@ import (
 
 // Opening that is given up at any moment leaves nothing.
 func TestFaultsOpenCancelled(t *testing.T) {
-	leakFree(t)
+	beside(t)
 	p := newPlace(t)
 	b := p.newBackend(t, nil)
 	o := p.sandbox(t, b)

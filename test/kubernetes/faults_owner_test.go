@@ -3,13 +3,11 @@
 package kubernetes
 
 import (
+	"context"
 	"errors"
 	"syscall"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/llmsandbox/llmsandbox"
 )
@@ -17,28 +15,22 @@ import (
 // watchGone returns what is closed when the cluster has removed a sandbox's pod.
 func (p place) watchGone(t *testing.T, id string) <-chan struct{} {
 	t.Helper()
-	// Past the restart of an API server this would end; no test that uses it does that.
-	w, err := p.client.CoreV1().Pods(p.Namespace).Watch(faultsContext(t), metav1.ListOptions{FieldSelector: "metadata.name=" + podName(id)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx, stop := context.WithCancel(faultsContext(t))
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		for e := range w.ResultChan() {
-			if e.Type == watch.Deleted {
-				return
-			}
+		if err := p.awaitGone(ctx, podName(id)); err != nil {
+			t.Errorf("pod %s is not removed: %v", podName(id), err)
 		}
-		t.Errorf("pod %s: the watch ended before it was deleted", podName(id))
 	}()
-	t.Cleanup(func() { w.Stop(); <-gone })
+	t.Cleanup(func() { stop(); <-gone })
 	return gone
 }
 
 // The sandbox of an owner that was killed is removed by the cluster alone, when its time is
 // over. One that works goes on until then, for who is attached to it.
 func TestFaultsOwnerKilled(t *testing.T) {
+	beside(t)
 	p := newPlace(t)
 	p.TTL = 12 * time.Second
 	b := p.newBackend(t, nil)
@@ -69,8 +61,9 @@ func TestFaultsOwnerKilled(t *testing.T) {
 	p.wantNothing(t, b)
 }
 
-// When every client is gone, the agent ends, and the cluster removes its pod.
+// When every client is gone, the agent ends before the cluster removes its pod.
 func TestFaultsAllClientsGone(t *testing.T) {
+	beside(t)
 	p := newPlace(t)
 	p.TTL = 30 * time.Second
 	o := p.startOwner(t)
@@ -95,6 +88,11 @@ func TestFaultsAllClientsGone(t *testing.T) {
 		time.Sleep(100 * time.Millisecond) // a process of another ends without a word
 	}
 	t.Logf("the agent ended after %v", time.Since(start))
+	select {
+	case <-gone:
+		t.Error("it did not end by itself: the cluster has removed it")
+	default:
+	}
 	<-gone
 	t.Logf("the pod was removed after %v", time.Since(start))
 	p.wantNothing(t, p.newBackend(t, nil))
@@ -102,6 +100,7 @@ func TestFaultsAllClientsGone(t *testing.T) {
 
 // An owner that is stopped for a moment is not dead: nobody takes its sandbox.
 func TestFaultsOwnerFrozen(t *testing.T) {
+	beside(t)
 	p := newPlace(t)
 	b := p.newBackend(t, nil)
 	o := p.startOwner(t)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,9 +32,9 @@ var interventions = []struct {
 		return p.client.CoreV1().Pods(p.Namespace).Delete(ctx, podName(id), metav1.DeleteOptions{GracePeriodSeconds: &now})
 	}, []string{"deleted"}},
 	{"deleted with time", func(ctx context.Context, p place, id string) error {
-		grace := int64(30)
+		grace := int64(2)
 		return p.client.CoreV1().Pods(p.Namespace).Delete(ctx, podName(id), metav1.DeleteOptions{GracePeriodSeconds: &grace})
-	}, []string{"deleted", "ended", "exited"}}, // the agent ends when it is told to
+	}, []string{"deleted"}}, // no signal ends the agent: the program goes on until then
 	{"evicted", func(ctx context.Context, p place, id string) error {
 		return p.client.CoreV1().Pods(p.Namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: podName(id), Namespace: p.Namespace}})
 	}, []string{"evict", "deleted"}},
@@ -49,11 +50,11 @@ var interventions = []struct {
 // A pod that ends by another's hand is lost to the program in it, with the reason, and to
 // who asks next; and nothing of it is left.
 func TestFaultsPodEnded(t *testing.T) {
+	beside(t)
 	p := newPlace(t)
 	b := p.newBackend(t, nil)
 	for _, i := range interventions {
 		t.Run(i.name, func(t *testing.T) {
-			leakFree(t)
 			busy, idle := p.open(t, b), p.open(t, b)
 			works(t, idle)
 			_, ended := running(t, busy)
@@ -78,7 +79,7 @@ func TestFaultsPodEnded(t *testing.T) {
 // A container whose first process the kernel kills for memory takes the program along, and
 // the cluster says why.
 func TestFaultsOutOfMemory(t *testing.T) {
-	leakFree(t)
+	beside(t)
 	p := newPlace(t)
 	b := p.newBackend(t, nil)
 	o := p.sandbox(t, b)
@@ -100,6 +101,29 @@ func TestFaultsOutOfMemory(t *testing.T) {
 	res, err := sb.Shell(faultsContext(t), "head -c 300m /dev/zero >/sandbox/large", nil)
 	if err != nil || res.Status != llmsandbox.StatusOutOfMemory || res.ExitCode != nil || !strings.Contains(res.Error, "128 MiB") {
 		t.Errorf("got %+v, %v, want out_of_memory", res, err)
+	}
+	awaitDone(t, sb)
+	closes(t, sb)
+	p.wantNothing(t, b)
+}
+
+// A sandbox whose time is over ends by itself, with what runs in it, and nothing is left.
+func TestFaultsLifetime(t *testing.T) {
+	beside(t)
+	p := newPlace(t)
+	b := p.newBackend(t, nil)
+	o := p.sandbox(t, b)
+	o.Lifetime = 20 * time.Second // its start is a part of that
+	start := time.Now()
+	sb, err := llmsandbox.Open(faultsContext(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sb.Close()
+	_, ended := running(t, sb)
+	wantLost(t, <-ended, "ended")
+	if d := time.Since(start); d < o.Lifetime-time.Second || d > o.Lifetime+20*time.Second {
+		t.Errorf("it ended after %v, want %v", d, o.Lifetime)
 	}
 	awaitDone(t, sb)
 	closes(t, sb)

@@ -14,7 +14,7 @@ import (
 // onProxy runs a test with a backend that reaches the cluster by a way that can be broken,
 // and one that reaches it directly.
 func onProxy(t *testing.T, f func(t *testing.T, p place, way *testcluster.Proxy, b, direct backend.Backend)) {
-	leakFree(t)
+	beside(t)
 	p := newPlace(t)
 	way := p.node.Proxy(t)
 	through := p

@@ -121,9 +121,9 @@ func (p place) awaitQuota(t *testing.T, name string) {
 // A pod that does not start ends the wait for it soon, with the cluster's own words, and
 // leaves nothing.
 func TestFaultsRefused(t *testing.T) {
+	beside(t)
 	for _, r := range refusals {
 		t.Run(r.name, func(t *testing.T) {
-			leakFree(t)
 			p := newPlace(t)
 			b := p.newBackend(t, r.options)
 			o := p.sandbox(t, b)

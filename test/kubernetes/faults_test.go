@@ -10,11 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/internal/testcluster"
 )
 
 // faultsContext bounds what hangs.
@@ -23,18 +20,6 @@ func faultsContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// leakFree fails the test for goroutines that it leaves.
-func leakFree(t testing.TB) {
-	t.Helper()
-	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() {
-		goleak.VerifyNone(t, before, testcluster.IgnoreGoroutines(),
-			// Connections that a client keeps for its next request.
-			goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-			goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"), goleak.IgnoreAnyFunction("net/http.(*http2clientConnReadLoop).run"))
-	})
 }
 
 // sandbox are the options of a sandbox that has a shell.
@@ -177,10 +162,11 @@ func (p place) wantNothing(t testing.TB, b backend.Backend) {
 	}
 	// The node removes what a pod had on its own time, and tells nobody.
 	deadline := time.Now().Add(30 * time.Second)
-	for check() != nil && time.Now().Before(deadline) {
+	err := check()
+	for ; err != nil && time.Now().Before(deadline); err = check() {
 		time.Sleep(50 * time.Millisecond)
 	}
-	if err := check(); err != nil {
+	if err != nil {
 		t.Error(err)
 	}
 	found, err := b.GC(faultsContext(t))

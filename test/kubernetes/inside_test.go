@@ -14,6 +14,7 @@ import (
 
 // Nothing inside tells where the cluster is, and there is no way to be somebody to it.
 func TestNothingOfTheCluster(t *testing.T) {
+	beside(t)
 	p := newPlace(t)
 	b := p.newBackend(t, nil)
 	sb := p.open(t, b)
@@ -47,6 +48,7 @@ ls -A /run/secrets /var/run/secrets/kubernetes.io 2>/dev/null; echo end`, nil)
 // as a file for a last message, is a file of the node. (Message queues are bound by a limit
 // of their own, and by the memory.)
 func TestNothingElseCanBeWritten(t *testing.T) {
+	beside(t)
 	p := newPlace(t)
 	for _, class := range []string{"", testcluster.GVisor} {
 		t.Run("runtime class "+class, func(t *testing.T) {
@@ -67,6 +69,7 @@ echo end`, nil)
 
 // The agent's files are nobody's to change.
 func TestAgentIsReadOnly(t *testing.T) {
+	beside(t)
 	p := newPlace(t)
 	sb := p.open(t, p.newBackend(t, nil))
 	pod, err := p.client.CoreV1().Pods(p.Namespace).Get(faultsContext(t), podName(sb.ID()), metav1.GetOptions{})
@@ -95,6 +98,7 @@ func mainContainer(t *testing.T, pod *corev1.Pod) corev1.Container {
 // Where a namespace demands the profile "restricted", the pod that is made by default is let
 // in, and what a template loosens is not hidden.
 func TestRestrictedNamespace(t *testing.T) {
+	beside(t)
 	p := newPlace(t)
 	ns, err := p.client.CoreV1().Namespaces().Get(faultsContext(t), p.Namespace, metav1.GetOptions{})
 	if err != nil {

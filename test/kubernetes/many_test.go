@@ -15,7 +15,7 @@ import (
 // its end: its pod is made, its agent is sent, one stream goes there, the pod is deleted.
 // The rest is for what all share: the policy, the watches, the owner and its heartbeat.
 const (
-	requestsPerSandbox = 5
+	requestsPerSandbox = 4
 	requestsShared     = 30
 )
 
@@ -72,7 +72,7 @@ func TestManyAtOnce(t *testing.T) {
 
 // A node that has no room for all serves some, and tells the others why at once.
 func TestManyMoreThanFit(t *testing.T) {
-	leakFree(t)
+	beside(t)
 	p := newPlace(t)
 	b := p.newBackend(t, nil)
 	o := p.sandbox(t, b)

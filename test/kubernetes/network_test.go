@@ -39,6 +39,7 @@ except OSError as e:
 // The cluster cuts sandboxes off from its pods, and its pods and other sandboxes off from
 // them; pods that are not ours reach each other.
 func TestNetworkIsCutOff(t *testing.T) {
+	beside(t)
 	p := newPlace(t)
 	b := p.newBackend(t, nil)
 	image := p.node.Images(t)("python")

@@ -12,7 +12,7 @@ import (
 
 // A pool keeps pods warm: leases of one tenant get used ones, and those of another never.
 func TestPool(t *testing.T) {
-	leakFree(t)
+	beside(t)
 	p := newPlace(t)
 	b := p.newBackend(t, nil)
 	leases, err := pool.New(pool.Config{Options: p.sandbox(t, b), Max: 3, Min: 1, Reuse: pool.ReuseTenant, MaxUses: 10})

@@ -29,6 +29,7 @@ var byTheTest = []string{"make build cluster-up", "docker save llmsandbox/python
 
 // TestWalkthrough types what docs/kubernetes.md tells its readers to type.
 func TestWalkthrough(t *testing.T) {
+	beside(t)
 	steps := readWalkthrough(t)
 	c := testcluster.Start(t)
 	c.Images(t)
@@ -79,13 +80,13 @@ func TestWalkthrough(t *testing.T) {
 
 // TestExample runs the program of examples/kubernetes.
 func TestExample(t *testing.T) {
+	beside(t)
 	c := testcluster.Start(t)
 	c.Images(t)
 	kubectl := filepath.Join(strings.TrimSpace(command(t, root, "test/cluster/build")), "kubectl")
 	config := copyFile(t, c.Kubeconfig, filepath.Join(t.TempDir(), "kubeconfig"))
 	command(t, root, kubectl, "--kubeconfig", config, "config", "set-context", "--current", "--namespace", c.Namespace(t))
-	t.Setenv("KUBECONFIG", config)
-	if got := command(t, root, "go", "run", "./examples/kubernetes"); got != "hello from a pod\n" {
+	if got := command(t, root, "env", "KUBECONFIG="+config, "go", "run", "./examples/kubernetes"); got != "hello from a pod\n" {
 		t.Errorf("it prints %q", got)
 	}
 }
