@@ -12,12 +12,9 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
-	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentbin"
+	"github.com/llmsandbox/llmsandbox/internal/existing"
 )
-
-// bringPlaces are where an agent is put in a container that is not ours, in order.
-var bringPlaces = []string{"/tmp", "/var/tmp", "/run", "/dev/shm"}
 
 // bringAgent puts the agent into a running container, unless it is there, and returns
 // its path. Nothing else in the container changes.
@@ -26,32 +23,17 @@ func (b *Backend) bringAgent(ctx context.Context, c container.InspectResponse, a
 	if err != nil {
 		return "", err
 	}
-	var failures []error
-	for _, place := range bringPlaces {
-		dir := path.Join(place, ".llmsandbox-"+key)
-		agent := path.Join(dir, "agent")
-		if b.runs(ctx, c.ID, agent) == nil {
-			return agent, nil
-		}
-		for _, bring := range []func() error{
-			func() error { return b.pipeAgent(ctx, c.ID, dir, arch) },
-			func() error { return b.copyAgent(ctx, c.ID, place, path.Base(dir), arch) },
-		} {
-			err := bring()
-			if err == nil {
-				err = b.runs(ctx, c.ID, agent)
-			}
-			if err == nil {
-				return agent, nil
-			}
-			failures = append(failures, fmt.Errorf("%s: %w", place, err))
-		}
-		if ctx.Err() != nil {
-			break
-		}
+	agent, err := existing.Bringer{
+		Key: key, Fix: "give it a tmpfs with exec at /tmp", Runs: func(agent string) error { return b.runs(ctx, c.ID, agent) },
+		Ways: []func(string) error{
+			func(dir string) error { return b.pipeAgent(ctx, c.ID, dir, arch) },
+			func(dir string) error { return b.copyAgent(ctx, c.ID, dir, arch) },
+		},
+	}.Bring(ctx)
+	if err != nil {
+		return "", fmt.Errorf("bring the guest agent into container %s: %w", b.options.Container, err)
 	}
-	return "", fmt.Errorf("bring the guest agent into container %s: %w: there is no folder that can be written and run from: give it a tmpfs with exec at /tmp: %w",
-		b.options.Container, backend.ErrUnsupported, errors.Join(failures...))
+	return agent, nil
 }
 
 // runs tells whether the agent at that path can be started.
@@ -61,7 +43,8 @@ func (b *Backend) runs(ctx context.Context, id, agent string) error {
 
 // copyAgent has the engine unpack the agent, for containers without a shell. It writes
 // to the container's root, also below what a tmpfs hides.
-func (b *Backend) copyAgent(ctx context.Context, id, place, name, arch string) error {
+func (b *Backend) copyAgent(ctx context.Context, id, dir, arch string) error {
+	place, name := path.Dir(dir), path.Base(dir)
 	pr, pw := io.Pipe()
 	go func() {
 		t := tar.NewWriter(pw)

@@ -39,8 +39,7 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 		return nil, err
 	}
 	guest := b.guest(spec, img)
-	guest.Workdir = path.Join(path.Dir(path.Dir(agent)), "sandbox-"+spec.ID)
-	guest.TempDir = path.Join(guest.Workdir, ".tmp")
+	existing.Settle(&guest, agent, spec.ID)
 	guest.Env = mergeEnv(mergeEnv(guest.Env, c.Config.Env), []string{"HOME=" + guest.Workdir, "TMPDIR=" + guest.TempDir})
 	if b.options.Environment != nil {
 		if err := b.enterContainer(ctx, c.ID, path.Dir(path.Dir(agent)), &guest); err != nil {
@@ -65,12 +64,9 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 // entered is a sandbox in a container that is not ours.
 type entered struct{ session }
 
-// leaveTimeout bounds the end of an agent in a container that is not ours.
-const leaveTimeout = 20 * time.Second
-
 // Close is Destroy.
 func (m *entered) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), existing.LeaveTimeout)
 	defer cancel()
 	return m.Destroy(ctx)
 }
@@ -82,19 +78,7 @@ func (m *entered) Destroy(ctx context.Context) error {
 		m.release()
 		return nil
 	}
-	err := m.withAgent(ctx, func(a *agentclient.Client) error {
-		err := a.Remove(ctx, m.guest.Workdir, agentclient.RemoveOptions{Recursive: true, Missing: true})
-		if err := errors.Join(err, a.Shutdown(ctx)); err != nil {
-			return err
-		}
-		// The way to it ends when it has.
-		select {
-		case <-a.Done():
-			return nil
-		case <-ctx.Done():
-			return fmt.Errorf("the agent in the container does not end: %w", context.Cause(ctx))
-		}
-	})
+	err := m.withAgent(ctx, func(a *agentclient.Client) error { return existing.Leave(ctx, a, m.guest) })
 	m.release()
 	return err
 }
@@ -151,12 +135,5 @@ func (m *entered) startAgent(ctx context.Context, spec backend.Spec) error {
 	if err := m.first.spoken(ctx); err != nil {
 		return fmt.Errorf("start the agent in the container: %w", err)
 	}
-	return m.withAgent(ctx, func(a *agentclient.Client) error {
-		for _, dir := range []string{m.guest.Workdir, m.guest.TempDir} {
-			if err := a.Mkdir(ctx, dir, 0o700, true); err != nil {
-				return fmt.Errorf("make a working folder in the container: %w", err)
-			}
-		}
-		return nil
-	})
+	return m.withAgent(ctx, func(a *agentclient.Client) error { return existing.Furnish(ctx, a, m.guest) })
 }

@@ -6,17 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/internal/agentbin"
+	"github.com/llmsandbox/llmsandbox/internal/existing"
 )
-
-// bringPlaces are where an agent is put in a container that is not ours, in order.
-var bringPlaces = []string{"/tmp", "/var/tmp", "/run", "/dev/shm"}
 
 // maxWords bounds what is read of a program that says little, in bytes.
 const maxWords = 4 << 10
@@ -32,27 +29,14 @@ func (b *Backend) bringAgent(ctx context.Context, t podexec.Target) (string, err
 	if err != nil {
 		return "", err
 	}
-	var failures []error
-	for _, place := range bringPlaces {
-		dir := path.Join(place, ".llmsandbox-"+key)
-		agent := path.Join(dir, "agent")
-		if b.execs(ctx, t, agent) == nil {
-			return agent, nil
-		}
-		err := b.pipeAgent(ctx, t, dir, arch)
-		if err == nil {
-			err = b.execs(ctx, t, agent)
-		}
-		if err == nil {
-			return agent, nil
-		}
-		failures = append(failures, fmt.Errorf("%s: %w", place, err))
-		if ctx.Err() != nil {
-			break
-		}
+	agent, err := existing.Bringer{
+		Key: key, Fix: "give it an emptyDir at /tmp", Runs: func(agent string) error { return b.execs(ctx, t, agent) },
+		Ways: []func(string) error{func(dir string) error { return b.pipeAgent(ctx, t, dir, arch) }},
+	}.Bring(ctx)
+	if err != nil {
+		return "", fmt.Errorf("bring the guest agent into %s: %w", t, err)
 	}
-	return "", fmt.Errorf("bring the guest agent into %s: %w: there is no folder that can be written and run from: give it an emptyDir at /tmp: %w",
-		t, backend.ErrUnsupported, errors.Join(failures...))
+	return agent, nil
 }
 
 // machineOf is the architecture of a container's node.

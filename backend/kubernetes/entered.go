@@ -14,6 +14,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podwatch"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/existing"
 )
 
 // serveScript reads the token from stdin, of which the shell takes the one line and not a
@@ -56,12 +57,7 @@ func (m *entered) begin(ctx context.Context, pod *corev1.Pod, spec backend.Spec)
 	if err != nil {
 		return fmt.Errorf("connect to the agent: %w", saying(err, way.Stream))
 	}
-	for _, dir := range []string{m.guest.Workdir, m.guest.TempDir} {
-		if err = a.Mkdir(ctx, dir, 0o700, true); err != nil {
-			err = fmt.Errorf("make a working folder in the container: %w", err)
-			break
-		}
-	}
+	err = existing.Furnish(ctx, a, m.guest)
 	if cerr := a.Close(); err == nil {
 		err = cerr
 	}

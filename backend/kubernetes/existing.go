@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"sync"
 	"time"
 
@@ -35,10 +34,8 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 	if err != nil {
 		return nil, err
 	}
-	place := path.Dir(path.Dir(agent))
 	guest := asked(spec, imageOf(pod, container))
-	guest.Workdir = path.Join(place, "sandbox-"+spec.ID)
-	guest.TempDir = path.Join(guest.Workdir, ".tmp")
+	existing.Settle(&guest, agent, spec.ID)
 	m := &entered{session: newSession(b, guest)}
 	m.target, m.door = target, door{agent: agent, socket: socketName(spec.ID), token: agentclient.NewToken()}
 	m.capabilities = podspec.ExistingControls(pod, container)
@@ -90,12 +87,9 @@ type entered struct {
 	watching sync.WaitGroup
 }
 
-// leaveTimeout bounds the end of an agent in a container that is not ours.
-const leaveTimeout = 20 * time.Second
-
 // Close is Destroy.
 func (m *entered) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), existing.LeaveTimeout)
 	defer cancel()
 	return m.Destroy(ctx)
 }
@@ -107,17 +101,5 @@ func (m *entered) Destroy(ctx context.Context) error {
 	if m.isOver() || !m.serving {
 		return nil
 	}
-	return m.withAgent(ctx, func(a *agentclient.Client) error {
-		err := a.Remove(ctx, m.guest.Workdir, agentclient.RemoveOptions{Recursive: true, Missing: true})
-		if err := errors.Join(err, a.Shutdown(ctx)); err != nil {
-			return err
-		}
-		// The way to it ends when it has.
-		select {
-		case <-a.Done():
-			return nil
-		case <-ctx.Done():
-			return fmt.Errorf("the agent in the container does not end: %w", context.Cause(ctx))
-		}
-	})
+	return m.withAgent(ctx, func(a *agentclient.Client) error { return existing.Leave(ctx, a, m.guest) })
 }
