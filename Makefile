@@ -2,6 +2,8 @@
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export GOTOOLCHAIN ?= auto
+# As what ships is built; and no step compiles again what another has. Only the race detector wants cgo.
+export CGO_ENABLED ?= 0
 
 .PHONY: build test test-deps unit e2e engines vm lint bench kubernetes generate cross images agent-image cli-image cluster-up cluster-down
 
@@ -14,7 +16,7 @@ test-deps: ## what the tests need: installed as root on Debian, else named
 	scripts/test-deps
 
 unit: ## tests beside the code, with the race detector
-	$(GO) test -race -timeout 20m $$($(GO) list ./... | grep -vE "/test/e2e|/test/engine|/test/kubernetes|/internal/testcluster|/internal/cli$$")
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -vE "/test/e2e|/test/engine|/test/kubernetes|/internal/testcluster|/internal/cli$$")
 
 e2e: ## whole sandboxes, as the user who calls this
 	$(GO) test -timeout 30m ./test/e2e/... ./internal/cli
