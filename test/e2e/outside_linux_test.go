@@ -6,16 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend/backendtest"
+	"github.com/llmsandbox/llmsandbox/internal/testprocess"
 )
 
 // outside looks at the sandboxes of a local backend through the host's /proc and /sys.
@@ -46,27 +45,22 @@ func (o *outside) Processes(_ context.Context, id string) ([]backendtest.Process
 			pids[n] = true
 		}
 	}
-	marked, err := processesWith(backendtest.Marker + id)
+	marked, err := testprocess.With(backendtest.Marker + id)
 	if err != nil {
 		return nil, err
 	}
-	for _, pid := range marked {
-		pids[pid] = true
+	for _, p := range marked {
+		pids[p.PID] = true
 	}
 	if pid, err := o.agent(id); err == nil {
 		addFamily(pids, pid)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	var all []backendtest.Process
-	for _, pid := range slices.Sorted(maps.Keys(pids)) {
-		cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err != nil {
-			continue // it has ended
-		}
-		all = append(all, backendtest.Process{PID: pid, Command: strings.ReplaceAll(string(cmdline), "\x00", " "), Resident: residentSize(pid)})
-	}
-	return all, nil
+	return testprocess.List(func(folder string) bool {
+		pid, err := strconv.Atoi(filepath.Base(folder))
+		return err == nil && pids[pid]
+	})
 }
 
 func (o *outside) Kill(_ context.Context, id string) error {
@@ -115,9 +109,9 @@ func (o *outside) Left(context.Context) ([]string, error) {
 			left = append(left, "loop device over "+strings.TrimSpace(string(b)))
 		}
 	}
-	pids, err := processesWith(backendtest.Marker)
-	for _, pid := range pids {
-		left = append(left, fmt.Sprintf("process %d", pid))
+	marked, err := testprocess.With(backendtest.Marker)
+	for _, p := range marked {
+		left = append(left, "process "+p.Command)
 	}
 	return left, err
 }
@@ -175,36 +169,4 @@ func groups(match func(name string) bool) ([]string, error) {
 		return nil
 	})
 	return found, err
-}
-
-// processesWith are the processes whose command line holds a text, this one excepted.
-func processesWith(text string) ([]int, error) {
-	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		return nil, err
-	}
-	var pids []int
-	for _, name := range names {
-		if b, err := os.ReadFile(name); err == nil && strings.Contains(string(b), text) {
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-			if err != nil {
-				return nil, err
-			}
-			pids = append(pids, pid)
-		}
-	}
-	return pids, nil
-}
-
-// residentSize is 0 of a process that has ended.
-func residentSize(pid int) int64 {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	if err != nil {
-		return 0
-	}
-	var size, resident int64
-	if _, err := fmt.Sscan(string(b), &size, &resident); err != nil {
-		return 0
-	}
-	return resident * int64(os.Getpagesize())
 }

@@ -4,16 +4,13 @@ package engine
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend/backendtest"
 	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
+	"github.com/llmsandbox/llmsandbox/internal/testprocess"
 )
 
 // outside looks at sandboxes through the host's list of processes, and the engine's of
@@ -32,44 +29,7 @@ func (o *outside) Processes(ctx context.Context, id string) ([]backendtest.Proce
 	if c.Container.State == nil || c.Container.State.Pid == 0 {
 		return nil, nil
 	}
-	inside, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", c.Container.State.Pid))
-	if err != nil {
-		return nil, nil // it has just ended
-	}
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		return nil, err
-	}
-	var all []backendtest.Process
-	for _, dir := range dirs {
-		// What ends meanwhile is not there.
-		if ns, err := os.Readlink(dir + "/ns/pid"); err != nil || ns != inside {
-			continue
-		}
-		cmdline, err := os.ReadFile(dir + "/cmdline")
-		if err != nil {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, backendtest.Process{PID: pid, Resident: resident(dir), Command: strings.ReplaceAll(string(cmdline), "\x00", " ")})
-	}
-	return all, nil
-}
-
-// resident is the memory of a process by its folder in /proc; 0 of one that has ended.
-func resident(dir string) int64 {
-	statm, err := os.ReadFile(dir + "/statm")
-	if err != nil {
-		return 0
-	}
-	var size, pages int64
-	if _, err := fmt.Sscan(string(statm), &size, &pages); err != nil {
-		return 0
-	}
-	return pages * int64(os.Getpagesize())
+	return testprocess.Beside(c.Container.State.Pid)
 }
 
 func (o *outside) Kill(ctx context.Context, id string) error {
@@ -87,15 +47,9 @@ func (o *outside) Left(ctx context.Context) ([]string, error) {
 	for _, c := range res.Items {
 		left = append(left, "container "+strings.Join(c.Names, ",")+" "+c.Status)
 	}
-	cmdlines, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		return nil, err
+	marked, err := testprocess.With(backendtest.Marker)
+	for _, p := range marked {
+		left = append(left, "process "+p.Command)
 	}
-	for _, path := range cmdlines {
-		b, err := os.ReadFile(path)
-		if err == nil && strings.Contains(string(b), backendtest.Marker) {
-			left = append(left, "process "+strings.ReplaceAll(string(b), "\x00", " "))
-		}
-	}
-	return left, nil
+	return left, err
 }

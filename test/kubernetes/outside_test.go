@@ -19,6 +19,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend/backendtest"
 	"github.com/llmsandbox/llmsandbox/internal/testcluster"
+	"github.com/llmsandbox/llmsandbox/internal/testprocess"
 )
 
 // outside looks at sandboxes through the machine's list of processes, the cluster's of
@@ -45,14 +46,7 @@ func (o *outside) Processes(ctx context.Context, id string) ([]backendtest.Proce
 	if err != nil || agent == 0 {
 		return nil, err
 	}
-	inside, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", agent))
-	if err != nil {
-		return nil, nil // it has just ended
-	}
-	return processes(func(dir string) bool {
-		ns, err := os.Readlink(dir + "/ns/pid")
-		return err == nil && ns == inside
-	})
+	return testprocess.Beside(agent)
 }
 
 // agentOf is the process of a sandbox's agent on this machine; 0: there is none.
@@ -72,43 +66,6 @@ func agentOf(id string) (int, error) {
 	return 0, nil
 }
 
-// processes are those of this machine, by their folders in /proc, that belong.
-func processes(belongs func(dir string) bool) ([]backendtest.Process, error) {
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		return nil, err
-	}
-	var all []backendtest.Process
-	for _, dir := range dirs {
-		if !belongs(dir) {
-			continue
-		}
-		cmdline, err := os.ReadFile(dir + "/cmdline")
-		if err != nil {
-			continue // it has ended meanwhile
-		}
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, backendtest.Process{PID: pid, Resident: resident(dir), Command: strings.ReplaceAll(string(cmdline), "\x00", " ")})
-	}
-	return all, nil
-}
-
-// resident is the memory of a process by its folder in /proc; 0 of one that has ended.
-func resident(dir string) int64 {
-	statm, err := os.ReadFile(dir + "/statm")
-	if err != nil {
-		return 0
-	}
-	var size, pages int64
-	if _, err := fmt.Sscan(string(statm), &size, &pages); err != nil {
-		return 0
-	}
-	return pages * int64(os.Getpagesize())
-}
-
 // pod is a sandbox's pod; nil: there is none.
 func (o *outside) pod(ctx context.Context, id string) (*corev1.Pod, error) {
 	pod, err := o.client.CoreV1().Pods(o.Namespace).Get(ctx, podName(id), metav1.GetOptions{})
@@ -122,6 +79,11 @@ func (o *outside) pod(ctx context.Context, id string) (*corev1.Pod, error) {
 	defer o.mu.Unlock()
 	o.uids[id] = string(pod.UID)
 	return pod, nil
+}
+
+// processes are those of this machine, by their folders in /proc, that belong.
+func processes(belongs func(dir string) bool) ([]backendtest.Process, error) {
+	return testprocess.List(belongs)
 }
 
 // Kill ends the first process of a sandbox.
@@ -158,10 +120,7 @@ func (o *outside) Left(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	marked, err := processes(func(dir string) bool {
-		cmdline, err := os.ReadFile(dir + "/cmdline")
-		return err == nil && bytes.Contains(cmdline, []byte(backendtest.Marker))
-	})
+	marked, err := testprocess.With(backendtest.Marker)
 	for _, p := range marked {
 		left = append(left, "process "+p.Command)
 	}
