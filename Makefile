@@ -7,8 +7,8 @@ export CGO_ENABLED ?= 0
 
 .PHONY: build test test-deps unit e2e engines vm lint bench kubernetes generate cross images agent-image cli-image cluster-up cluster-down
 
-build: ## the command, into bin/
-	$(GO) build -trimpath -o bin/llmsandbox ./cmd/llmsandbox
+build: ## the command, into bin/: llmsandbox, and llmsandbox-kubernetes for clusters
+	$(GO) build -trimpath -o bin/ ./cmd/llmsandbox ./cmd/llmsandbox-kubernetes
 
 test: test-deps unit e2e engines ## everything a change must pass
 

@@ -32,7 +32,7 @@ func newEnv(ctx context.Context, o options) (*env, error) {
 	}
 	if e.command == "" {
 		e.command = filepath.Join(e.dir, "llmsandbox")
-		if out, err := exec.CommandContext(ctx, "go", "build", "-o", e.command, "./cmd/llmsandbox").CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, "go", "build", "-o", e.dir+"/", "./cmd/llmsandbox", "./cmd/llmsandbox-kubernetes").CombinedOutput(); err != nil {
 			return nil, errors.Join(fmt.Errorf("build the command: %w: %s", err, out), e.close())
 		}
 	}

@@ -34,7 +34,7 @@ func TestWalkthrough(t *testing.T) {
 	c := testcluster.Start(t)
 	c.Images(t)
 	bin, dir := t.TempDir(), t.TempDir()
-	command(t, root, "go", "build", "-o", filepath.Join(bin, "llmsandbox"), "./cmd/llmsandbox")
+	command(t, root, "go", "build", "-o", bin+"/", "./cmd/llmsandbox", "./cmd/llmsandbox-kubernetes")
 	// kubectl is where make cluster-up says.
 	kit := strings.TrimSpace(command(t, root, "test/cluster/build"))
 	deploy, err := filepath.Abs(filepath.Join(root, "deploy"))
