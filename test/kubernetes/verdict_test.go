@@ -3,6 +3,7 @@
 package kubernetes
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -18,36 +19,50 @@ func TestVerdictIsKept(t *testing.T) {
 	d := deployOverlay(t, "deploy/base")
 	client := d.place
 	client.Kubeconfig = d.accountKubeconfig(t, "llmsandbox") // no right is needed beyond the role's
-	network := func(says string) bool {
+	// open opens a sandbox with rules for its network, which only hold where policies do.
+	open := func(bestEffort bool) (*llmsandbox.Sandbox, error) {
+		o := client.sandbox(t, client.newBackend(t, func(o *kubernetes.Options) { o.NetworkPolicyEnforced = false }))
+		o.BestEffort, o.Network = bestEffort, llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{"example.com"}}
+		return llmsandbox.Open(faultsContext(t), o)
+	}
+	wantNetwork := func(enforced bool, says string) {
 		t.Helper()
-		b := client.newBackend(t, func(o *kubernetes.Options) { o.NetworkPolicyEnforced = false })
-		sb, err := llmsandbox.Open(faultsContext(t), client.sandbox(t, b))
+		if !enforced {
+			if sb, err := open(false); !errors.Is(err, llmsandbox.ErrNotEnforced) || !strings.Contains(err.Error(), says) {
+				t.Errorf("rules that do not hold: %v, want ErrNotEnforced and %q", err, says)
+				if err == nil {
+					closes(t, sb)
+				}
+			}
+		}
+		sb, err := open(!enforced)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer closes(t, sb)
-		k, _ := sb.Capabilities().Get("network")
-		if !strings.Contains(k.Detail+k.Why, says) {
-			t.Errorf("%+v, want %q", k, says)
+		if k, _ := sb.Capabilities().Get("network"); k.Enforced != enforced || !strings.Contains(k.Detail+k.Why, says) {
+			t.Errorf("%+v, want %v and %q", k, enforced, says)
 		}
-		return k.Enforced
 	}
-	if network("is not known") {
-		t.Error("it is held to be enforced before anybody has looked")
+	look := func(want diagnose.Verdict) diagnose.Result {
+		t.Helper()
+		r := diagnose.Network(faultsContext(t), client.newBackend(t, nil).Cluster(), diagnose.Probe{})
+		if r.NotKept != "" || r.Verdict != want {
+			t.Fatalf("%+v, want %s", r, want)
+		}
+		return r
 	}
-	doctor := client.newBackend(t, nil)
-	r := diagnose.Network(faultsContext(t), doctor.Cluster(), diagnose.Probe{})
-	if r.NotKept != "" || r.Verdict == diagnose.Unknown {
-		t.Fatalf("%+v", r)
-	}
-	if enforced := network("doctor saw it on"); enforced != r.Holds() {
-		t.Errorf("enforced: %v after %+v", enforced, r)
-	}
+
+	wantNetwork(false, "is not known")
+	t.Cleanup(func() { d.node.StartPolicies(t) })
+	d.node.StopPolicies(t)
+	look(diagnose.NotEnforced)
+	wantNetwork(false, "a pod that is cut off was reached, and reached others")
+	d.node.StartPolicies(t)
+	wantNetwork(look(diagnose.Enforced).Holds(), "doctor saw it on") // not if the machine was so busy that it took long
 	// Changed, and changed back.
 	for _, types := range []string{`["Ingress"]`, `["Ingress","Egress"]`} {
 		d.run(t, "-n", d.Namespace, "patch", "networkpolicy", isolation.Name, "--type=merge", "-p", `{"spec":{"policyTypes":`+types+`}}`)
 	}
-	if network("is not known") {
-		t.Error("a verdict on a policy that was changed since is believed")
-	}
+	wantNetwork(false, "is not known")
 }
