@@ -9,7 +9,7 @@ func checked() []Group {
 		{"ioctl", Check, "all but those that type into a terminal (TIOCSTI, TIOCLINUX), take the console (TIOCCONS) or load a line discipline (TIOCSETD)", calls(`ioctl`)},
 		{"prctl", Check, "the options that concern the caller alone; not PR_SET_MM, which rewrites its memory layout, nor any unknown one", calls(`prctl`)},
 		{"personality", Check, "asking for it and the ordinary one; others turn off address randomisation or revive old semantics", calls(`personality`)},
-		{"rlimit", Check, "all limits but that of core files: it is 1, with which no crash is handed to a handler of the host's, and the code must not change it", calls(`setrlimit prlimit64`)},
+		{"rlimit", Check, "all limits of its own but that of core files: it is 1, with which no crash is handed to a handler of the host's, and the code must not change it; of others it can only be read, since over its CPU time the kernel kills even the first process, the agent", calls(`setrlimit prlimit64`)},
 		{"mknod", Check, "files, FIFOs and sockets, no devices", calls(`mknod mknodat`)},
 	}
 }
@@ -111,12 +111,12 @@ func checkSocket() block {
 
 const rlimitCore = 4
 
-// checkPrlimit denies to set the limit of core files, but not to read it: the new
-// limit is a pointer, which is nil when both its halves are 0.
+// checkPrlimit denies to set the limit of core files and those of another process, but not
+// to read them: the new limit is a pointer, which is nil when both its halves are 0.
 func checkPrlimit() block {
 	deny := errno(ePERM)
 	read := cond(arg(2), jmpEQ, 0, cond(upper(2), jmpEQ, 0, allow(), deny), deny)
-	return cond(arg(1), jmpEQ, rlimitCore, read, allow())
+	return cond(arg(0), jmpEQ, 0, cond(arg(1), jmpEQ, rlimitCore, read, allow()), read)
 }
 
 // checkDevice denies to make block and character devices. The type of a file is

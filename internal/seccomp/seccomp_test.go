@@ -66,6 +66,10 @@ func TestVerdicts(t *testing.T) {
 		{"prlimit64", []uint64{0, 4, 0x7ffe0000, 0}, vEPERM},
 		{"prlimit64", []uint64{0, high | 4, 1 << 32, 0}, vEPERM},
 		{"prlimit64", []uint64{0, 7, 0x7ffe0000, 0}, vAllow},
+		{"prlimit64", []uint64{1, 7, 0, 0x7ffe0000}, vAllow}, // another's: only read
+		{"prlimit64", []uint64{1, 0, 0x7ffe0000, 0}, vEPERM},
+		{"prlimit64", []uint64{1, 7, 1 << 32, 0}, vEPERM},
+		{"prlimit64", []uint64{high, 7, 0x7ffe0000, 0}, vAllow}, // the kernel takes it for 0
 		{"unshare", []uint64{0x02000000}, vEPERM},
 
 		{"socket", []uint64{1, 1}, vAllow},
