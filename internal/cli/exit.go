@@ -59,7 +59,7 @@ func hint(err error) string {
 		}
 		return "`llmsandbox ls" + at + "` lists the sandboxes that live"
 	case errors.Is(err, llmsandbox.ErrNotEnforced) && cluster && !p.place.Pod.NetworkEnforced:
-		return "`llmsandbox doctor" + at + "` tells what can be enforced, and whether network policies are: if so, add --network-policy-enforced; --best-effort runs without it"
+		return "`llmsandbox doctor" + at + "` tells what can be enforced, and finds out whether network policies are: if so, that is kept; --best-effort runs without it"
 	case errors.Is(err, llmsandbox.ErrNotEnforced):
 		return "`llmsandbox doctor" + at + "` tells what can be enforced; --best-effort runs without it"
 	case errors.Is(err, llmsandbox.ErrUnsupported):

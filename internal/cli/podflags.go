@@ -37,7 +37,7 @@ func (f *podFlags) register(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.NodeSelector, "node-selector", nil, only+"run on nodes with this label `NAME=VALUE` (repeatable)")
 	set.StringVar(&f.WaitForNode, "wait-for-node", "", only+"how long to wait for a node with room, as an autoscaler brings one, such as 5m (default: not at all)")
 	set.StringVar(&f.StartTimeout, "start-timeout", "", only+"how long a pod may take to start, mostly to pull its image (default 10m)")
-	set.BoolVar(&f.NetworkEnforced, "network-policy-enforced", false, only+"take it for shown that the cluster enforces network policies, as doctor can find out")
+	set.BoolVar(&f.NetworkEnforced, "network-policy-enforced", false, only+"take it for shown that the cluster enforces network policies, whatever doctor saw and kept")
 }
 
 // ofNew is the flags that were given and are for pods that are made, in the order of

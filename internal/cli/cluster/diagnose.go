@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/llmsandbox/llmsandbox/backend/engine/diagnose"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
@@ -45,7 +46,7 @@ func (Backend) Diagnose(ctx context.Context, o cli.ClusterOptions, image string,
 	if r.Error != "" {
 		return r, nil
 	}
-	options.NetworkPolicyEnforced = options.NetworkPolicyEnforced || report.Network != nil && report.Network.Verdict == look.Enforced
+	options.NetworkPolicyEnforced = options.NetworkPolicyEnforced || report.Network != nil && report.Network.Holds()
 	b, err := kubernetes.New(options)
 	if err != nil {
 		return r, err
@@ -61,8 +62,21 @@ func probeLike(o kubernetes.Options, image string) look.Probe {
 		Image: image, PullPolicy: o.PullPolicy, PullSecrets: o.PullSecrets,
 		RuntimeClass: o.RuntimeClass, NodeSelector: o.NodeSelector, Timeout: o.StartTimeout,
 	}
-	if o.Template != nil {
-		probe.Tolerations = o.Template.Spec.Tolerations
+	if o.Template == nil {
+		return probe
+	}
+	t := o.Template.Spec // what it says wins
+	probe.Tolerations = t.Tolerations
+	if t.RuntimeClassName != nil {
+		probe.RuntimeClass = *t.RuntimeClassName
+	}
+	if len(t.NodeSelector) > 0 {
+		probe.NodeSelector = maps.Clone(t.NodeSelector)
+		for label, value := range o.NodeSelector {
+			if _, ok := t.NodeSelector[label]; !ok {
+				probe.NodeSelector[label] = value
+			}
+		}
 	}
 	return probe
 }
