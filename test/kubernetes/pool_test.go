@@ -5,7 +5,9 @@ package kubernetes
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/llmsandbox/llmsandbox/pool"
 )
@@ -20,14 +22,20 @@ func TestPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	const n = 12
+	var again atomic.Int64
 	var all sync.WaitGroup
 	for _, tenant := range []string{"a", "b"} {
 		all.Go(func() {
 			for i := range n / 2 {
+				start := time.Now()
 				l, err := leases.Acquire(faultsContext(t), pool.Key{}, tenant)
 				if err != nil {
 					t.Errorf("acquire: %v", err)
 					return
+				}
+				t.Logf("tenant %s: use %d of a sandbox, got after %v", tenant, l.Uses(), time.Since(start))
+				if l.Uses() > 1 {
+					again.Add(1)
 				}
 				sb := l.Sandbox()
 				if list, err := sb.Shell(faultsContext(t), "ls -A /sandbox /tmp | grep -c mine", nil); err != nil || list.Stdout != "0\n" {
@@ -47,8 +55,9 @@ func TestPool(t *testing.T) {
 	all.Wait()
 	s := leases.Stats()
 	t.Logf("%+v", s)
-	if s.Hits+s.Misses != n || s.Hits == 0 || s.Total > s.Max {
-		t.Errorf("%+v, want every one served, some by a warm one, and at most Max", s)
+	// Whether one that was just released is ready by the next call is the machine's load.
+	if s.Hits+s.Misses != n || again.Load() == 0 || s.Total > s.Max {
+		t.Errorf("%+v, %d by a used one: want every one served, some by a used one, and at most Max", s, again.Load())
 	}
 	if err := leases.Close(context.Background()); err != nil {
 		t.Error(err)
