@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -52,27 +53,31 @@ print("end")`, nil))
 	})
 	t.Run("84 agent's own files", func(t *testing.T) {
 		// Of one's own uid, a process can be made slower, which slows only the runs of its own sandbox.
-		separate := "separate = False\n"
-		if control(sb, "separate-uid").Enforced {
-			separate = "separate = True\n"
-		}
-		wantNothingReached(t, run(t, sb, attempts+separate+`
+		separate := fmt.Sprintf("separate = %s\n", python(control(sb, "separate-uid").Enforced))
+		// Of an agent that the kernel does not protect the numbers of its descriptors and
+		// namespaces are told, and no more than that.
+		numbers := fmt.Sprintf("numbers = %s\n", python(control(sb, "agent").Enforced))
+		wantNothingReached(t, run(t, sb, attempts+separate+numbers+`
+import resource
 for pid in (1, os.getppid()):
     p = "/proc/%d/" % pid
     for name in ("environ", "maps", "mem", "stack", "syscall", "auxv", "io", "pagemap"):
         attempt(p + name, lambda: open(p + name, "rb").read(64))
-    for name in ("fd", "fdinfo", "map_files", "root/", "cwd/", "task/%d/fd" % pid):
+    for name in ("map_files", "root/", "cwd/") + (("fd", "fdinfo", "task/%d/fd" % pid) if numbers else ()):
         attempt(p + name, lambda: os.listdir(p + name))
-    for name in ("exe", "root", "cwd", "fd/0", "fd/3", "fd/4", "ns/mnt", "ns/pid"):
+    for name in ("exe", "root", "cwd", "fd/0", "fd/3", "fd/4") + (("ns/mnt", "ns/pid") if numbers else ()):
         attempt(p + name, lambda: os.readlink(p + name))
     for name in ("oom_score_adj", "comm", "timerslack_ns", "clear_refs", "uid_map", "loginuid"):
         attempt(p + "write " + name, lambda: os.write(os.open(p + name, os.O_WRONLY), b"1"))
+    for limit in (resource.RLIMIT_CPU, resource.RLIMIT_NOFILE): # over the first one the kernel itself kills, pid 1 too
+        attempt(p + "limit %d" % limit, lambda: resource.prlimit(pid, limit, (0, 0)))
     if separate:
         attempt(p + "priority", lambda: os.setpriority(os.PRIO_PROCESS, pid, 19))
         attempt(p + "affinity", lambda: os.sched_setaffinity(pid, {0}))
 print("end")`, nil))
 	})
 	t.Run("84 every signal to pid 1", func(t *testing.T) {
+		needs(t, sb, "agent") // abuse84EndTheAgent is what becomes of it without
 		res := run(t, sb, `
 import os
 for again in range(20): # whether one gets through may depend on what pid 1 does just then

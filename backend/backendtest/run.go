@@ -131,6 +131,7 @@ var cases = []struct {
 	{"Abuse78to79And84Forgery", (*suite).abuse78to79And84Forgery},
 	{"Abuse80OddBytes", (*suite).abuse80OddBytes},
 	{"Abuse84ReachTheAgent", (*suite).abuse84ReachTheAgent},
+	{"Abuse84EndTheAgent", (*suite).abuse84EndTheAgent},
 	{"Abuse84EndTheSupervisor", (*suite).abuse84EndTheSupervisor},
 	{"Abuse84WriteToAnotherRun", (*suite).abuse84WriteToAnotherRun},
 	{"Abuse84KernelForgery", (*suite).abuse84KernelForgery},
