@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/remotecommand"
 
@@ -35,22 +34,14 @@ func (o *outside) processesOfKernel(ctx context.Context, id string) ([]backendte
 		return nil, err
 	}
 	if pod == nil || pod.Status.Phase != corev1.PodRunning {
-		o.mu.Lock()
-		uid := o.uids[id]
-		o.mu.Unlock()
-		if uid == "" {
-			return nil, nil
-		}
-		return processes(func(dir string) bool {
-			groups, err := os.ReadFile(dir + "/cgroup")
-			return err == nil && bytes.Contains(groups, []byte("pod"+uid))
-		})
+		return o.processesAfter(id)
 	}
 	said, err := o.exec(ctx, pod.Name, "sh", "-c", list)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
 	if err != nil {
+		// Each part of the cluster has words of its own for a pod that ends just now.
+		if now, lookErr := o.pod(ctx, id); lookErr == nil && (now == nil || now.Status.Phase != corev1.PodRunning || now.DeletionTimestamp != nil) {
+			return o.processesAfter(id)
+		}
 		return nil, err
 	}
 	var all []backendtest.Process
@@ -73,6 +64,20 @@ func (o *outside) processesOfKernel(ctx context.Context, id string) ([]backendte
 		all = append(all, backendtest.Process{PID: pid, Resident: pages * int64(os.Getpagesize()), Command: fields[2]})
 	}
 	return all, nil
+}
+
+// processesAfter are those of a gVisor sandbox whose pod has ended, on this machine.
+func (o *outside) processesAfter(id string) ([]backendtest.Process, error) {
+	o.mu.Lock()
+	uid := o.uids[id]
+	o.mu.Unlock()
+	if uid == "" {
+		return nil, nil // it was never seen
+	}
+	return processes(func(dir string) bool {
+		groups, err := os.ReadFile(dir + "/cgroup")
+		return err == nil && bytes.Contains(groups, []byte("pod"+uid))
+	})
 }
 
 // exec runs a program in a pod's container sandbox, as kubectl does, and returns what it says.
