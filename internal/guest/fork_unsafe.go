@@ -120,6 +120,7 @@ type rlimit struct {
 	resource uintptr
 	want     uint64
 	soft     bool // leave the hard limit
+	optional bool // a kernel that does not let it be set has nothing to be held
 	old, set unix.Rlimit
 }
 
@@ -277,7 +278,7 @@ program:
 		if l.rlimits[i].soft {
 			l.rlimits[i].set.Max = l.rlimits[i].old.Max
 		}
-		if _, _, err = unix.RawSyscall6(unix.SYS_PRLIMIT64, 0, l.rlimits[i].resource, uintptr(unsafe.Pointer(&l.rlimits[i].set)), 0, 0, 0); err != 0 {
+		if _, _, err = unix.RawSyscall6(unix.SYS_PRLIMIT64, 0, l.rlimits[i].resource, uintptr(unsafe.Pointer(&l.rlimits[i].set)), 0, 0, 0); err != 0 && !l.rlimits[i].optional {
 			goto programFailed
 		}
 	}

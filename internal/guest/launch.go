@@ -22,6 +22,11 @@ const (
 	// by themselves when they can cope with more. The agent's own is raised by the
 	// Go runtime.
 	softFiles = 1024
+	// pendingSignals bounds signals that wait and timers. The kernel counts them for the
+	// user that a sandbox's namespace came from, together with all of that user's: without
+	// a bound one sandbox takes what there is, and a Go program that changes its user in
+	// all threads, as an agent does, then waits for ever for signals that were not sent.
+	pendingSignals = 1024
 )
 
 // prepare makes everything that the children of a start need.
@@ -129,6 +134,8 @@ func (a *Agent) limits(asked []agentproto.Rlimit) ([]rlimit, error) {
 		// (a core_pattern that is a pipe) on a crash either.
 		{resource: unix.RLIMIT_CORE, want: 1},
 		{resource: unix.RLIMIT_NOFILE, want: softFiles, soft: true},
+		// gVisor's kernel is the sandbox's own, and refuses.
+		{resource: unix.RLIMIT_SIGPENDING, want: pendingSignals, optional: true},
 	}
 	for _, r := range slices.Concat(a.opts.Rlimits, asked) {
 		if r.Resource > 15 {

@@ -3,6 +3,7 @@
 package guest_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -11,7 +12,7 @@ import (
 // one, has no descriptor of the agent's, and default signals.
 func TestPrivileges(t *testing.T) {
 	eachMode(t, func(t *testing.T, a *testAgent) {
-		r := a.run(sh("grep -E '^(Cap|NoNewPrivs|SigIgn|SigBlk|Uid|Gid|Groups)' /proc/self/status; ls /proc/self/fd; ulimit -c; umask; pwd"))
+		r := a.run(sh("grep -E '^(Cap|NoNewPrivs|SigIgn|SigBlk|Uid|Gid|Groups)' /proc/self/status; ls /proc/self/fd; ulimit -c; umask; pwd; grep pending /proc/self/limits"))
 		for _, name := range []string{"CapInh", "CapPrm", "CapEff", "CapAmb", "SigIgn", "SigBlk"} {
 			if !strings.Contains(r.out, name+":\t0000000000000000\n") {
 				t.Errorf("%s is not empty", name)
@@ -20,8 +21,12 @@ func TestPrivileges(t *testing.T) {
 		if !strings.Contains(r.out, "NoNewPrivs:\t1\n") {
 			t.Error("no_new_privs is not set")
 		}
-		if !strings.HasSuffix(r.out, "\n0\n1\n2\n3\n0\n0022\n/\n") { // 3 is the folder that ls reads
+		before, pending, _ := strings.Cut(r.out, "Max pending signals")
+		if !strings.HasSuffix(before, "\n0\n1\n2\n3\n0\n0022\n/\n") { // 3 is the folder that ls reads
 			t.Error("descriptors, core size, umask or folder")
+		}
+		if !slices.Equal(strings.Fields(pending), []string{"1024", "1024", "signals"}) {
+			t.Error("signals that wait, which the kernel counts for all sandboxes of a user")
 		}
 		if t.Failed() {
 			t.Log(r.out, r.err)
