@@ -10,34 +10,51 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 )
 
-// A link is the sandbox's connection to its agent. It is made when first needed and
-// made again when the stream was lost, since the agent outlives its streams.
+// A link is the sandbox's connection to its agent. It is made when first needed, and made
+// again as soon as the stream is lost: the agent outlives its streams, but not for long when
+// nobody comes back. It may be used concurrently; the zero value with a dial is ready.
 type link struct {
 	dial func(context.Context) (io.ReadWriteCloser, error)
 
-	mu     sync.Mutex
-	client *agentclient.Client
-	closed bool
+	mu      sync.Mutex
+	client  *agentclient.Client
+	dialing chan struct{} // closed when the one who connects just now is done; else nil
+	closed  bool
+	// left is done when nobody is to come back any more. It is nil before there is a watch.
+	left    context.Context
+	leaving context.CancelFunc
+	watch   sync.WaitGroup // of the watchers of clients
 }
 
 // get returns a live client, connecting when there is none.
 func (l *link) get(ctx context.Context) (*agentclient.Client, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return nil, ErrClosed
-	}
-	if l.client != nil {
+	for {
+		l.mu.Lock()
+		client, dialing, closed := l.client, l.dialing, l.closed
+		switch {
+		case closed:
+			l.mu.Unlock()
+			return nil, ErrClosed
+		case client != nil && client.Err() == nil:
+			l.mu.Unlock()
+			return client, nil
+		case dialing == nil:
+			done := make(chan struct{})
+			l.dialing = done
+			l.mu.Unlock()
+			client, err := l.connect(ctx)
+			return l.settle(done, client, err)
+		}
+		l.mu.Unlock()
 		select {
-		case <-l.client.Done():
-			// The old connection's end is known already; what it reports
-			// while closing is the same loss.
-			_ = l.client.Close()
-			l.client = nil
-		default:
-			return l.client, nil
+		case <-dialing: // with another's patience: if it failed it is tried with ours
+		case <-ctx.Done():
+			return nil, fmt.Errorf("connect to the sandbox's agent: %w", context.Cause(ctx))
 		}
 	}
+}
+
+func (l *link) connect(ctx context.Context) (*agentclient.Client, error) {
 	rwc, err := l.dial(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the sandbox's agent: %w", err)
@@ -46,8 +63,63 @@ func (l *link) get(ctx context.Context) (*agentclient.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the sandbox's agent: %w", err)
 	}
-	l.client = client
 	return client, nil
+}
+
+// settle ends the attempt to connect that done stands for.
+func (l *link) settle(done chan struct{}, client *agentclient.Client, err error) (*agentclient.Client, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dialing = nil
+	close(done)
+	if err != nil {
+		return nil, err
+	}
+	if l.closed {
+		_ = client.Close() // nobody has used it
+		return nil, ErrClosed
+	}
+	if l.client != nil {
+		// Its end is known already; what it reports while closing is the same loss.
+		_ = l.client.Close()
+	}
+	l.client = client
+	if l.left == nil {
+		l.left, l.leaving = context.WithCancel(context.Background())
+	}
+	if l.left.Err() == nil {
+		l.watch.Go(func() { l.comeBack(l.left, client) })
+	}
+	return client, nil
+}
+
+// comeBackTime bounds how long it is tried to reach an agent that nobody needs just now.
+// Agents wait no longer for anybody.
+const comeBackTime = time.Minute
+
+// comeBack waits until a client is lost, and connects again.
+func (l *link) comeBack(ctx context.Context, client *agentclient.Client) {
+	select {
+	case <-client.Done():
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, comeBackTime)
+	defer cancel()
+	// Who uses the sandbox next is told why it cannot be reached.
+	_, _ = l.get(ctx)
+}
+
+// leave is for who is about to end the sandbox: its stream's end is no loss then.
+func (l *link) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left == nil {
+		l.left, l.leaving = context.WithCancel(context.Background())
+	}
+	l.leaving()
 }
 
 // shutdownGrace bounds how long an agent may take to acknowledge that it ends.
@@ -67,6 +139,8 @@ func (l *link) shutdown() bool {
 }
 
 func (l *link) close() error {
+	l.leave()
+	l.watch.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true

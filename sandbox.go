@@ -88,6 +88,7 @@ func (s *Sandbox) Done() <-chan struct{} { return s.machine.Done() }
 func (s *Sandbox) Close() error {
 	s.closeOnce.Do(func() {
 		s.closed.Store(true)
+		s.link.leave()
 		s.stopNetwork()
 		s.closeErr = errors.Join(s.kernels.close(), s.end(), s.link.close())
 		s.net.mu.Lock() // a change under way fails by now
@@ -108,6 +109,7 @@ func (s *Sandbox) end() error {
 // Destroy ends the sandbox and removes all of it, also when it was attached to.
 func (s *Sandbox) Destroy(ctx context.Context) error {
 	s.closed.Store(true)
+	s.link.leave()
 	err := s.machine.Destroy(ctx)
 	return errors.Join(err, s.Close())
 }
