@@ -5,12 +5,15 @@ export GOTOOLCHAIN ?= auto
 # As what ships is built; and no step compiles again what another has. Only the race detector wants cgo.
 export CGO_ENABLED ?= 0
 
-.PHONY: build test test-deps unit e2e engines vm lint bench kubernetes generate cross images agent-image cli-image cluster-up cluster-down
+.PHONY: build test test-deps unit e2e engines cluster pods kubernetes vm lint bench generate cross images agent-image cli-image cluster-up cluster-down
 
 build: ## the command, into bin/: llmsandbox, and llmsandbox-kubernetes for clusters
 	$(GO) build -trimpath -o bin/ ./cmd/llmsandbox ./cmd/llmsandbox-kubernetes
 
-test: test-deps unit e2e engines ## everything a change must pass
+# Engines and pods are mostly waited for, so their tests run side by side. The cluster's images come from an engine,
+# and engines take turns: that is done before.
+test: test-deps unit e2e cluster ## everything a change must pass
+	$(MAKE) --jobs=2 --output-sync=target engines pods
 
 test-deps: ## what the tests need: installed as root on Debian, else named
 	scripts/test-deps
@@ -24,9 +27,14 @@ e2e: ## whole sandboxes, as the user who calls this
 engines: ## whole sandboxes on real Docker and Podman, which it starts and stops
 	$(GO) test -timeout 75m ./test/engine
 
-kubernetes: ## whole sandboxes on a real cluster, which it builds, starts and stops
+cluster: ## a real cluster for tests, which it builds and gives its images
 	test/cluster/build >/dev/null
-	$(GO) test -p 1 -timeout 60m ./internal/testcluster ./test/kubernetes
+	$(GO) test -timeout 45m ./internal/testcluster
+
+pods: ## whole sandboxes on that cluster, which it starts and stops
+	$(GO) test -timeout 75m ./test/kubernetes
+
+kubernetes: cluster pods ## both
 
 vm: ## limits under cgroup v2, as root and as an ordinary user, in virtual machines
 	LLMSANDBOX_VM=1 $(GO) test -count=1 -timeout 30m ./test/vm
