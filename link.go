@@ -10,9 +10,10 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 )
 
-// A link is the sandbox's connection to its agent. It is made when first needed, and made
-// again as soon as the stream is lost: the agent outlives its streams, but not for long when
-// nobody comes back. It may be used concurrently; the zero value with a dial is ready.
+// A link is the sandbox's connection to its agent. It is made when first needed, or before
+// by begin, and made again as soon as the stream is lost: the agent outlives its streams,
+// but not for long when nobody comes back. It may be used concurrently; the zero value with
+// a dial is ready.
 type link struct {
 	dial func(context.Context) (io.ReadWriteCloser, error)
 
@@ -84,13 +85,35 @@ func (l *link) settle(done chan struct{}, client *agentclient.Client, err error)
 		_ = l.client.Close()
 	}
 	l.client = client
-	if l.left == nil {
-		l.left, l.leaving = context.WithCancel(context.Background())
-	}
+	l.staying()
 	if l.left.Err() == nil {
 		l.watch.Go(func() { l.comeBack(l.left, client) })
 	}
 	return client, nil
+}
+
+// begin connects although nobody needs it yet: an agent does not wait long for those who
+// opened its sandbox, nor for the first words of who has connected. It does not wait; what
+// came of it is told to whoever uses the link next.
+func (l *link) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.staying()
+	if l.left.Err() != nil {
+		return
+	}
+	l.watch.Go(func() {
+		ctx, cancel := context.WithTimeout(l.left, comeBackTime)
+		defer cancel()
+		_, _ = l.get(ctx)
+	})
+}
+
+// staying makes left, once. mu is held.
+func (l *link) staying() {
+	if l.left == nil {
+		l.left, l.leaving = context.WithCancel(context.Background())
+	}
 }
 
 // comeBackTime bounds how long it is tried to reach an agent that nobody needs just now.
@@ -116,9 +139,7 @@ func (l *link) comeBack(ctx context.Context, client *agentclient.Client) {
 func (l *link) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.left == nil {
-		l.left, l.leaving = context.WithCancel(context.Background())
-	}
+	l.staying()
 	l.leaving()
 }
 

@@ -56,6 +56,44 @@ func TestLinkComesBack(t *testing.T) {
 	}
 }
 
+// A link that was begun connects before anybody needs it; one that is left does not.
+func TestLinkBegins(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	l := &link{}
+	var streams chan net.Conn
+	l.dial, streams = fakeAgents()
+	l.begin()
+	<-streams // nobody has asked
+	if _, err := l.get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.leave()
+	l.begin()
+	if err := l.close(); err != nil {
+		t.Error(err)
+	}
+	if len(streams) > 0 {
+		t.Errorf("%d more streams were made", len(streams))
+	}
+}
+
+// Closing a link ends the attempt to connect that was begun.
+func TestLinkBegunIsClosed(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	l := &link{}
+	dialing := make(chan struct{})
+	l.dial = func(ctx context.Context) (io.ReadWriteCloser, error) {
+		close(dialing)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	l.begin()
+	<-dialing
+	if err := l.close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Who waits for another's attempt keeps its own patience, and tries when that fails.
 func TestLinkWaits(t *testing.T) {
 	defer goleak.VerifyNone(t)

@@ -95,6 +95,7 @@ func Open(ctx context.Context, o Options) (*Sandbox, error) {
 	if err := s.openNetwork(ctx, network); err != nil {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), s.Close())
 	}
+	s.link.begin()
 	return s, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -30,8 +31,9 @@ type session struct {
 	released sync.Once
 
 	mu    sync.Mutex
-	words string  // why it ended
-	first *stream // the one that Create or Attach made, until the first Dial takes it
+	words string    // why it ended
+	first *stream   // the one that Create or Attach made, until the first Dial takes it
+	made  time.Time // when it was made
 }
 
 func newSession(b *Backend, guest backend.Guest) session {
@@ -82,19 +84,26 @@ func (m *session) enter(ctx context.Context) error {
 	}
 	m.guest = complete(m.guest, s.header)
 	m.mu.Lock()
-	m.first = s
+	m.first, m.made = s, time.Now()
 	m.mu.Unlock()
 	return nil
 }
 
+// firstAge is how old the first stream may be when it is used: an agent ends those over
+// which it has not been greeted for half a minute.
+const firstAge = 10 * time.Second
+
 // Dial opens a stream to the agent.
 func (m *session) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	m.mu.Lock()
-	s := m.first
+	s, made := m.first, m.made
 	m.first = nil
 	m.mu.Unlock()
-	if s != nil {
+	if s != nil && time.Since(made) < firstAge {
 		return s, nil
+	}
+	if s != nil {
+		_ = s.Close() // nobody has used it
 	}
 	return m.reach(ctx)
 }
