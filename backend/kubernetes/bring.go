@@ -41,6 +41,8 @@ func (b *Backend) bringAgent(ctx context.Context, t podexec.Target) (string, err
 
 // machineOf is the architecture of a container's node.
 func (b *Backend) machineOf(ctx context.Context, t podexec.Target) (string, error) {
+	ctx, p := pace(ctx, stallWait)
+	defer p.end()
 	out, err := b.exec.Run(ctx, t, nil, maxWords, "uname", "-m")
 	if errors.Is(err, podexec.ErrNoProgram) {
 		return "", fmt.Errorf("bring the guest agent into %s: %w: its image needs uname and sh: %w", t, backend.ErrUnsupported, err)
@@ -57,6 +59,8 @@ func (b *Backend) machineOf(ctx context.Context, t podexec.Target) (string, erro
 
 // execs tells whether the agent at that path can be started.
 func (b *Backend) execs(ctx context.Context, t podexec.Target, agent string) error {
+	ctx, p := pace(ctx, stallWait)
+	defer p.end()
 	_, err := b.exec.Run(ctx, t, nil, maxWords, agent, "version")
 	return err
 }
@@ -73,6 +77,8 @@ func (b *Backend) pipeAgent(ctx context.Context, t podexec.Target, dir, arch str
 		return err
 	}
 	defer agent.Close()
+	ctx, p := pace(ctx, stallWait)
+	defer p.end()
 	for _, f := range []struct {
 		name, mode string
 		size       int64
@@ -81,7 +87,7 @@ func (b *Backend) pipeAgent(ctx context.Context, t podexec.Target, dir, arch str
 		{"seccomp", "444", int64(len(agent.filter)), bytes.NewReader(agent.filter)},
 		{"agent", "111", agent.size, agent},
 	} {
-		if _, err := b.exec.Run(ctx, t, f.from, maxWords, "/bin/sh", "-c", takeScript, "sh", dir, f.name, f.mode, fmt.Sprint(f.size)); err != nil {
+		if _, err := b.exec.Run(ctx, t, pacedReader{f.from, p}, maxWords, "/bin/sh", "-c", takeScript, "sh", dir, f.name, f.mode, fmt.Sprint(f.size)); err != nil {
 			return err
 		}
 	}

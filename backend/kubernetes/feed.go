@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
@@ -15,8 +16,12 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/layertree"
 )
 
-// maxMachine bounds the name of an architecture that an init container says.
-const maxMachine = 64
+const (
+	// maxMachine bounds the name of an architecture that an init container says, in bytes.
+	maxMachine = 64
+	// maxAnswers bounds what it says after that: the same once more for each question.
+	maxAnswers = maxMachine * int64(stallWait/askAgain)
+)
 
 // machines are the architectures that `uname -m` names, as GOARCH.
 var machines = map[string]string{"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
@@ -34,9 +39,11 @@ func (b *Backend) feed(ctx context.Context, target podexec.Target, layers []back
 		return access.Explain("bring the guest agent into the pod", err)
 	}
 	defer s.Close()
-	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
-	defer stop()
-	if err := b.send(ctx, s, layers); err != nil {
+	ctx, p := pace(ctx, stallWait)
+	defer p.end()
+	unwatch := context.AfterFunc(ctx, func() { _ = s.Close() })
+	defer unwatch()
+	if err := b.send(ctx, s, p, layers); err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		} else {
@@ -48,14 +55,15 @@ func (b *Backend) feed(ctx context.Context, target podexec.Target, layers []back
 }
 
 // send speaks with the init container as podspec.InitContainer tells, and waits for its end.
-func (b *Backend) send(ctx context.Context, s *podexec.Stream, layers []backend.Layer) error {
+// The pacer is that of ctx.
+func (b *Backend) send(ctx context.Context, s *podexec.Stream, p *pacer, layers []backend.Layer) error {
 	if b.options.AgentImage == "" {
-		if err := sendAgent(s); err != nil {
+		if err := sendAgent(s, p); err != nil {
 			return err
 		}
 	}
 	if len(layers) > 0 {
-		w := bufio.NewWriterSize(s, 32<<10)
+		w := bufio.NewWriterSize(pacedWriter{s, p}, 32<<10)
 		if err := errors.Join(layertree.PackAll(ctx, w, sources(layers)...), w.Flush()); err != nil {
 			return fmt.Errorf("send prepared layers: %w", err)
 		}
@@ -63,20 +71,20 @@ func (b *Backend) send(ctx context.Context, s *podexec.Stream, layers []backend.
 	if err := s.CloseWrite(); err != nil {
 		return err
 	}
-	// It says nothing more, and its end ends the stream. How it ended the pod's status tells.
-	_, err := io.Copy(io.Discard, io.LimitReader(s, maxMachine))
+	p.rest() // what it does with it may take its time
+	// It says nothing new, and its end ends the stream. How it ended the pod's status tells.
+	_, err := io.Copy(io.Discard, io.LimitReader(s, maxAnswers))
 	return err
 }
 
-// sendAgent sends the agent for the architecture that the shell names.
-func sendAgent(s io.ReadWriter) error {
-	if _, err := io.WriteString(s, "\n"); err != nil {
-		return err
-	}
-	name, err := readLine(s)
+// sendAgent sends the agent for the architecture that the shell names. The pacer
+// learns of what it takes, not of what it is asked.
+func sendAgent(s io.ReadWriter, p *pacer) error {
+	name, err := askMachine(s, askAgain)
 	if err != nil {
 		return err
 	}
+	p.moved()
 	arch, ok := machines[name]
 	if !ok {
 		return fmt.Errorf("%w: there is no guest agent for nodes of architecture %q: choose nodes with kubernetes.io/arch amd64 or arm64", backend.ErrUnsupported, name)
@@ -86,7 +94,7 @@ func sendAgent(s io.ReadWriter) error {
 		return err
 	}
 	defer agent.Close()
-	w := bufio.NewWriterSize(s, 32<<10)
+	w := bufio.NewWriterSize(pacedWriter{s, p}, 32<<10)
 	fmt.Fprintf(w, "%d %d\n", len(agent.filter), agent.size) // a failure is Flush's too
 	if _, err := w.Write(agent.filter); err != nil {
 		return err
@@ -95,6 +103,38 @@ func sendAgent(s io.ReadWriter) error {
 		return fmt.Errorf("send the guest agent: %w", err)
 	}
 	return w.Flush()
+}
+
+// askAgain is how long the shell may take to answer until it is asked again. Container
+// runtimes begin to pass on stdin a moment before stdout: an answer in between is lost.
+const askAgain = 5 * time.Second
+
+// askMachine asks the shell until it names its machine.
+func askMachine(s io.ReadWriter, again time.Duration) (string, error) {
+	answered := make(chan struct{})
+	asked := make(chan error)
+	go func() {
+		tick := time.NewTicker(again)
+		defer tick.Stop()
+		for {
+			if _, err := io.WriteString(s, "\n"); err != nil {
+				asked <- err
+				return
+			}
+			select {
+			case <-answered:
+				asked <- nil
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	name, err := readLine(s)
+	close(answered)
+	if aerr := <-asked; err == nil {
+		err = aerr
+	}
+	return name, err
 }
 
 // readLine reads a short line and not a byte more.

@@ -3,11 +3,15 @@ package kubernetes
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentbin"
@@ -20,9 +24,11 @@ func TestSendAgent(t *testing.T) {
 	for machine, arch := range machines {
 		t.Run(machine, func(t *testing.T) {
 			ours, theirs := net.Pipe()
+			_, p := pace(t.Context(), stallWait)
+			defer p.end()
 			sent := make(chan error, 1)
 			go func() {
-				err := sendAgent(ours)
+				err := sendAgent(ours, p)
 				sent <- errors.Join(err, ours.Close())
 			}()
 			shell := bufio.NewReader(theirs)
@@ -70,10 +76,12 @@ func TestSendAgentToStrangers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got bytes.Buffer
+			_, p := pace(t.Context(), stallWait)
+			defer p.end()
 			err := sendAgent(struct {
 				io.Reader
 				io.Writer
-			}{bytes.NewReader([]byte(c.says)), &got})
+			}{bytes.NewReader([]byte(c.says)), &got}, p)
 			if err == nil || c.want != nil && !errors.Is(err, c.want) {
 				t.Errorf("error %v, want %v", err, c.want)
 			}
@@ -82,4 +90,80 @@ func TestSendAgentToStrangers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An answer that nobody heard is asked for again.
+func TestAskMachineAgain(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	heard := make(chan string, 1)
+	go func() {
+		name, err := askMachine(ours, time.Millisecond)
+		heard <- fmt.Sprint(name, err)
+		ours.Close()
+	}()
+	shell := bufio.NewReader(theirs)
+	for range 3 {
+		if line, err := shell.ReadString('\n'); err != nil || line != "\n" {
+			t.Fatalf("asked %q (%v)", line, err)
+		}
+	}
+	// The answer may meet a question that is on its way.
+	go io.Copy(io.Discard, shell)
+	fmt.Fprintln(theirs, "x86_64")
+	if got := <-heard; got != "x86_64<nil>" {
+		t.Errorf("heard %s", got)
+	}
+}
+
+// A shell that answers nothing, or takes nothing more, ends the feeding with what to do.
+func TestSendAgentStalls(t *testing.T) {
+	for name, talk := range map[string]func(shell net.Conn){
+		"answers nothing": func(shell net.Conn) { io.Copy(io.Discard, shell) },
+		"takes nothing more": func(shell net.Conn) {
+			r := bufio.NewReader(shell)
+			r.ReadString('\n')
+			fmt.Fprintln(shell, "x86_64")
+			r.ReadString('\n')
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ours, theirs := net.Pipe()
+			defer theirs.Close()
+			ctx, p := pace(t.Context(), 50*time.Millisecond)
+			defer p.end()
+			defer context.AfterFunc(ctx, func() { ours.Close() })()
+			go talk(theirs)
+			if err := sendAgent(ours, p); err == nil {
+				t.Error("it ended well")
+			}
+			var stalled *stallError
+			if err := context.Cause(ctx); !errors.As(err, &stalled) || !strings.Contains(err.Error(), "try again") {
+				t.Errorf("the cause is %v", err)
+			}
+		})
+	}
+}
+
+// Whoever is slow and moves all the same is waited for, and so is one that has all.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, p := pace(t.Context(), time.Second)
+		defer p.end()
+		for range 5 {
+			time.Sleep(time.Second - 1)
+			p.moved()
+		}
+		p.rest()
+		time.Sleep(time.Hour)
+		if ctx.Err() != nil {
+			t.Fatal(context.Cause(ctx))
+		}
+		p.moved()
+		time.Sleep(2 * time.Second)
+		var stalled *stallError
+		if !errors.As(context.Cause(ctx), &stalled) {
+			t.Errorf("the cause is %v", context.Cause(ctx))
+		}
+	})
 }

@@ -10,9 +10,7 @@ import (
 const feedScript = `set -eu
 umask 022
 cd ` + AgentDir + `
-read -r _
-uname -m
-read -r s a
+while read -r s a && [ -z "$s" ]; do uname -m; done
 dd bs="$s" count=1 iflag=fullblock of=seccomp
 dd bs="$a" count=1 iflag=fullblock of=agent
 [ "$(wc -c <seccomp)" -eq "$s" ] && [ "$(wc -c <agent)" -eq "$a" ] || { echo "the agent did not come whole" >&2; exit 1; }

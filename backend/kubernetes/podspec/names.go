@@ -16,7 +16,7 @@ const (
 	// Without, it is a shell of the sandbox's own image, fed through an attach:
 	//
 	//	client: "\n"                         nothing is said before somebody listens
-	//	shell:  the output of `uname -m`     which agent it takes
+	//	shell:  the output of `uname -m`     which agent it takes; both again until it is heard
 	//	client: "<S> <A>\n"                  sizes in bytes, decimal
 	//	client: S bytes of system call filter, A bytes of agent
 	//	client: the tar as above, when there are layers
