@@ -1,8 +1,9 @@
-import shutil, subprocess
+import ctypes, shutil, subprocess
 
 status = dict(line.rstrip("\n").split(":\t", 1) for line in open("/proc/self/status") if ":\t" in line)
 holds("not root", os.getuid() != 0 and os.geteuid() != 0 and os.getgid() != 0)
-holds("no_new_privs", status["NoNewPrivs"].strip() == "1")
+PR_GET_NO_NEW_PRIVS = 39 # not every kernel has it in its status
+holds("no_new_privs", ctypes.CDLL(None).prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
 # The bounding set is not among these: under no_new_privs nothing can be gained from it.
 for field in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
     holds(field + " is empty", int(status[field], 16) == 0)
