@@ -23,11 +23,19 @@ func (s *suite) acceptance12ConcurrentCompiles(t *testing.T) {
 }
 
 func (s *suite) acceptance13FiftySandboxes(t *testing.T) {
+	const sandboxes = 50
+	starts := s.Starts
+	if starts == 0 {
+		starts = sandboxes
+	}
+	starting := make(chan struct{}, starts)
 	var wg sync.WaitGroup
-	for i := range 50 {
+	for i := range sandboxes {
 		wg.Go(func() {
+			starting <- struct{}{}
 			ctx := testContext(t)
 			sb, err := llmsandbox.Open(ctx, s.options(llmsandbox.Options{}))
+			<-starting
 			if err != nil {
 				t.Errorf("open %d: %v", i, err)
 				return

@@ -23,6 +23,11 @@ type Config struct {
 	// Address is what another process is told to reach the same backend: the function
 	// given to [Child] gets it. See [Child].
 	Address string
+	// Starts is how many sandboxes are started at the same time at most where a case opens
+	// dozens; 0 means all of them. The processors bound it where each start keeps one busy
+	// for a second, as that of a kernel of its own does: the last would have waited longer
+	// than the case gives each.
+	Starts int
 	// Outside looks at the sandboxes by other means than the backend's. A backend
 	// whose sandboxes cannot be seen from here lacks [SeenFromOutside].
 	Outside Outside
@@ -51,6 +56,9 @@ const (
 	// OOMAlone: a program that takes all the memory there is dies alone. Where all of the
 	// sandbox may go with it, the loss is told with its reason.
 	OOMAlone Feature = "oom-alone"
+	// LinuxKernel: the kernel inside is Linux. What another one keeps to itself, such as how
+	// readily a process is killed for memory, is no setting of the machine.
+	LinuxKernel Feature = "linux-kernel"
 	// Science: python has numpy, pandas and matplotlib, and r has ggplot2.
 	Science Feature = "science"
 	// IPv6Loopback: the sandbox's loopback has ::1.
@@ -94,7 +102,7 @@ func (c Config) check() error {
 	if c.Backend == nil {
 		return fmt.Errorf("backendtest: Config.Backend is nil: set the backend to test")
 	}
-	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, Science, IPv6Loopback, PreparedCaches, Libraries, Registries}
+	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, LinuxKernel, Science, IPv6Loopback, PreparedCaches, Libraries, Registries}
 	for language := range hellos {
 		known = append(known, Feature(language))
 	}

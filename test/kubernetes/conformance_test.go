@@ -29,7 +29,7 @@ func conformance(address string) (backendtest.Config, error) {
 	}}, nil
 }
 
-func testConformance(t *testing.T, runtimeClass string) {
+func testConformance(t *testing.T, runtimeClass string, edit func(*backendtest.Config)) {
 	p := newPlace(t)
 	p.node.Images(t)
 	p.RuntimeClass = runtimeClass
@@ -42,10 +42,18 @@ func testConformance(t *testing.T, runtimeClass string) {
 	}
 	c.Address = other.address(t)
 	c.Outside = newOutside(p)
+	if edit != nil {
+		edit(&c)
+	}
 	backendtest.Run(t, c)
 }
 
-func TestConformance(t *testing.T) { testConformance(t, "") }
+func TestConformance(t *testing.T) { testConformance(t, "", nil) }
 
 // With a kernel of its own in user space, which answers some questions otherwise.
-func TestGVisorConformance(t *testing.T) { testConformance(t, testcluster.GVisor) }
+func TestGVisorConformance(t *testing.T) {
+	testConformance(t, testcluster.GVisor, func(c *backendtest.Config) {
+		c.Lacks[backendtest.LinuxKernel] = "gVisor's is a program, whose settings are of no process but those inside"
+		c.Starts = 8
+	})
+}
