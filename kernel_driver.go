@@ -138,7 +138,7 @@ func (d *driver) end() error {
 	case d.lost != nil:
 		return d.sandbox.explain(context.Background(), d.lost)
 	case !d.exit.Known:
-		return fmt.Errorf("the end of the kernel's process was not observed: %w", ErrLost)
+		return fmt.Errorf("the kernel's process: %w", &unobservedError{d.exit})
 	}
 	return nil
 }

@@ -76,8 +76,8 @@ func (c *cellRun) crashed(ctx context.Context, cell *Cell) {
 		if d.misled() == nil {
 			cell.Status = StatusLost
 		}
-		if s := c.kernel.sandbox; s.killedForMemory() {
-			cell.Status, cell.Reason = StatusOutOfMemory, s.wholeOutOfMemory()
+		if why := d.ooms.lost(ctx, c.kernel.sandbox, err); why != "" {
+			cell.Status, cell.Reason = StatusOutOfMemory, why
 		}
 		return
 	}

@@ -80,6 +80,9 @@ func TestLossToMemory(t *testing.T) {
 		{"ended otherwise", false, true, errBroken, StatusLost},
 		{"not ended", true, false, errBroken, StatusLost},
 		{"not lost", true, true, errors.New("no such program"), StatusSetupFailed},
+		{"its supervisor too", false, false, &unobservedError{agentproto.Exit{OOMKnown: true, OOMKills: 2}}, StatusOutOfMemory},
+		{"only its supervisor", false, false, &unobservedError{agentproto.Exit{OOMKnown: true}}, StatusLost},
+		{"its supervisor, uncounted", false, false, &unobservedError{}, StatusLost},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := &tellingMachine{endedMachine{done: make(chan struct{})}, "", c.memory}

@@ -2,6 +2,7 @@ package llmsandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -42,6 +43,32 @@ func (w *oomWatch) happened(ctx context.Context, exit agentproto.Exit) bool {
 	return known && n > w.before
 }
 
+// An unobservedError is the end of a process whose supervisor inside was killed, so that
+// nobody knows what became of it.
+type unobservedError struct {
+	exit agentproto.Exit // what is known all the same
+}
+
+func (e *unobservedError) Error() string {
+	return "the process's end was not observed: " + ErrLost.Error()
+}
+
+func (e *unobservedError) Unwrap() error { return ErrLost }
+
+// lost tells why a run that was lost has run out of memory; "" if it has not, or was not lost.
+func (w *oomWatch) lost(ctx context.Context, s *Sandbox, err error) string {
+	var unobserved *unobservedError
+	switch {
+	case !errors.Is(err, ErrLost):
+		return ""
+	case s.killedForMemory():
+		return "the sandbox reached " + s.memoryLimit() + " and was killed as a whole; the last of the output may be missing: open a new sandbox"
+	case errors.As(err, &unobserved) && w.happened(ctx, unobserved.exit):
+		return "the sandbox reached " + s.memoryLimit() + " and the kernel killed the program's supervisor too; the last of the output may be missing: free memory, such as files in memory, or open a new sandbox"
+	}
+	return ""
+}
+
 // killedForMemory tells whether the sandbox has ended because all of it was killed for
 // memory: what ran in it was, too.
 func (s *Sandbox) killedForMemory() bool {
@@ -54,11 +81,10 @@ func (s *Sandbox) killedForMemory() bool {
 	}
 }
 
-// wholeOutOfMemory says so, and what follows from it.
-func (s *Sandbox) wholeOutOfMemory() string {
-	limit := "its memory limit"
+// memoryLimit names the limit.
+func (s *Sandbox) memoryLimit() string {
 	if m := s.limits.Memory; m > 0 {
-		limit += fmt.Sprintf(" of %d MiB", m>>20)
+		return fmt.Sprintf("its memory limit of %d MiB", m>>20)
 	}
-	return "the sandbox reached " + limit + " and was killed as a whole; the last of the output may be missing: open a new sandbox"
+	return "its memory limit"
 }

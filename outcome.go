@@ -29,9 +29,8 @@ func (r *run) result(ctx context.Context, err error) (*Result, error) {
 	if errors.Is(err, errRunTimeout) {
 		return r.timedOutEarly(res)
 	}
-	if errors.Is(err, ErrLost) && r.sandbox.killedForMemory() {
-		res.Status = StatusOutOfMemory
-		res.Error = r.sandbox.wholeOutOfMemory()
+	if why := r.ooms.lost(ctx, r.sandbox, err); why != "" {
+		res.Status, res.Error = StatusOutOfMemory, why
 		return res, captureErrors(r.out, r.err)
 	}
 	if err != nil {

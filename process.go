@@ -61,7 +61,7 @@ func (s *Sandbox) see(wait context.Context, agent agentproto.Hello, p *agentclie
 		exit, err := follow(wait, p, std)
 		if err == nil {
 			if !exit.Known {
-				return exit, fmt.Errorf("the process's end was not observed: %w", ErrLost)
+				return exit, &unobservedError{exit}
 			}
 			return exit, nil
 		}
