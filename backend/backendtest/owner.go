@@ -51,8 +51,10 @@ func (s *suite) abuse89OwnerKilled(t *testing.T) {
 	wantDone(t, watch)
 	s.wantGone(t, id)
 	s.wantCollected(t, living.ID())
-	if _, err := llmsandbox.Attach(ctx, living.ID(), llmsandbox.AttachOptions{Backend: s.Backend}); err != nil {
+	if same, err := llmsandbox.Attach(ctx, living.ID(), llmsandbox.AttachOptions{Backend: s.Backend}); err != nil {
 		t.Errorf("attach to the sandbox of the owner that lives: %v", err)
+	} else if err := same.Close(); err != nil {
+		t.Error(err)
 	}
 	answers(t, living)
 	s.wantRunning(t, living.ID())

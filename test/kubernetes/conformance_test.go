@@ -30,6 +30,7 @@ func conformance(address string) (backendtest.Config, error) {
 }
 
 func testConformance(t *testing.T, runtimeClass string, edit func(*backendtest.Config)) {
+	leakFree(t)
 	p := newPlace(t)
 	p.node.Images(t)
 	p.RuntimeClass = runtimeClass
