@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podwatch"
 )
@@ -18,20 +19,51 @@ const verdictWait = 10 * time.Second
 // await sees a pod start: first its init container, which is fed, then the sandbox.
 func (m *machine) await(ctx context.Context, spec backend.Spec, pod *corev1.Pod) error {
 	if fed(pod) {
-		now, err := m.pod.Wait(ctx, initStarted)
-		if err != nil {
+		if err := m.feed(ctx, spec); err != nil {
 			return err
-		}
-		if state(now.Status.InitContainerStatuses, podspec.InitContainer).Running != nil {
-			m.progress(spec, "bringing the guest agent")
-			if err := m.backend.feed(ctx, m.target, spec.Layers); err != nil {
-				return m.verdict(ctx, err)
-			}
 		}
 	}
 	m.progress(spec, "starting the container")
 	_, err := m.pod.Wait(ctx, started)
 	return err
+}
+
+// feed feeds the init container as soon as it runs.
+func (m *machine) feed(ctx context.Context, spec backend.Spec) error {
+	s, err := m.attachInit(ctx)
+	if s != nil {
+		m.progress(spec, "bringing the guest agent")
+		err = m.backend.feed(ctx, s, spec.Layers)
+	}
+	var failed *podwatch.StartError
+	if err == nil || errors.As(err, &failed) {
+		return err
+	}
+	return m.verdict(ctx, err)
+}
+
+// attachInit attaches to the init container; no stream: it has ended, whoever fed it. An
+// event tells up to a second before the pod's status that it runs. The status has the last
+// word: anybody may make events.
+func (m *machine) attachInit(ctx context.Context) (*podexec.Stream, error) {
+	done := m.pod.Hear()
+	now, err := m.pod.Wait(ctx, func(pod *corev1.Pod) (bool, error) {
+		return m.pod.Started(podspec.InitContainer) || initStarted(pod), nil
+	})
+	done()
+	if err != nil {
+		return nil, err
+	}
+	if !initStarted(now) {
+		if s, err := m.backend.attachInit(ctx, m.target); err == nil {
+			return s, nil
+		}
+		now, err = m.pod.Wait(ctx, func(pod *corev1.Pod) (bool, error) { return initStarted(pod), nil })
+	}
+	if err != nil || !initRuns(now) {
+		return nil, err
+	}
+	return m.backend.attachInit(ctx, m.target)
 }
 
 // verdict adds to a failure to feed a pod what the cluster says of it.
@@ -62,9 +94,13 @@ func fed(pod *corev1.Pod) bool {
 }
 
 // initStarted tells whether the init container waits, or did.
-func initStarted(pod *corev1.Pod) (bool, error) {
+func initStarted(pod *corev1.Pod) bool {
 	s := state(pod.Status.InitContainerStatuses, podspec.InitContainer)
-	return s.Running != nil || s.Terminated != nil, nil
+	return s.Running != nil || s.Terminated != nil
+}
+
+func initRuns(pod *corev1.Pod) bool {
+	return state(pod.Status.InitContainerStatuses, podspec.InitContainer).Running != nil
 }
 
 // started tells whether the sandbox's container runs.

@@ -26,18 +26,22 @@ const (
 // machines are the architectures that `uname -m` names, as GOARCH.
 var machines = map[string]string{"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
-// feed sends what the init container waits for: the agent, unless an image of its own
-// brings it, and the layers.
-func (b *Backend) feed(ctx context.Context, target podexec.Target, layers []backend.Layer) error {
+// attachInit attaches to a pod's init container.
+func (b *Backend) attachInit(ctx context.Context, target podexec.Target) (s *podexec.Stream, err error) {
 	target.Container = podspec.InitContainer
-	var s *podexec.Stream
-	err := persist(ctx, deletePatience, func() (err error) {
+	err = persist(ctx, deletePatience, func() (err error) {
 		s, err = b.exec.Attach(ctx, target)
 		return err
 	})
 	if err != nil {
-		return access.Explain("bring the guest agent into the pod", err)
+		return nil, access.Explain("bring the guest agent into the pod", err)
 	}
+	return s, nil
+}
+
+// feed sends what the init container waits for: the agent, unless an image of its own
+// brings it, and the layers. It closes the stream.
+func (b *Backend) feed(ctx context.Context, s *podexec.Stream, layers []backend.Layer) error {
 	defer s.Close()
 	ctx, p := pace(ctx, stallWait)
 	defer p.end()

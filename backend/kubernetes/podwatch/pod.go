@@ -14,13 +14,14 @@ type Pod struct {
 	stopped sync.Once
 
 	// Guarded by the watcher's lock.
-	uid      types.UID     // of the pod that is meant; "" until one is seen
-	now      *corev1.Pod   // as last seen
-	restarts int32         // of the container when it was first seen
-	warning  *StartError   // what an event told
-	changed  chan struct{} // closed at each change, and made anew
-	end      string        // why it ended
-	done     chan struct{} // closed with its end
+	uid      types.UID       // of the pod that is meant; "" until one is seen
+	now      *corev1.Pod     // as last seen
+	restarts int32           // of the container when it was first seen
+	warning  *StartError     // what an event told
+	started  map[string]bool // containers of which an event told that they run
+	changed  chan struct{}   // closed at each change, and made anew
+	end      string          // why it ended
+	done     chan struct{}   // closed with its end
 }
 
 // Is tells which pod is meant, as the API server returned it. Without that it is the first
@@ -33,7 +34,7 @@ func (p *Pod) Is(pod *corev1.Pod) {
 
 func (p *Pod) is(pod *corev1.Pod) {
 	if p.uid != pod.UID && p.end == "" {
-		p.now, p.warning = nil, nil
+		p.now, p.warning, p.started = nil, nil, nil
 		p.uid, p.restarts = pod.UID, restarts(pod, p.watcher.container)
 		p.see(pod)
 	}

@@ -32,7 +32,9 @@ type Watcher struct {
 	pods      *reflection                  // nil while nobody is followed
 	events    *reflection                  // nil while no start takes long
 	waiters   int                          // starts that take long
-	lost      error                        // why the pods cannot be watched at the moment
+	starts    *reflection                  // nil while nobody hears
+	hearers   int
+	lost      error // why the pods cannot be watched at the moment
 }
 
 // New returns a watcher of the pods that a label selector chooses. Nothing is asked of

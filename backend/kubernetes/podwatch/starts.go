@@ -1,0 +1,118 @@
+package podwatch
+
+import (
+	"context"
+	"strings"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+)
+
+// startedEvents are those with which a kubelet tells that a container runs, as soon as it
+// does. In the pod's status that shows when the kubelet next looks, up to a second later.
+const startedEvents = "involvedObject.kind=Pod,reason=Started"
+
+// Hear has Started tell what events say, until the function that it returns is called.
+// Pods that are heard at the same time share one watch.
+func (p *Pod) Hear() (done func()) {
+	w := p.watcher
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hearers++
+	if w.starts == nil {
+		w.starts = w.reflectStarts()
+	}
+	return func() {
+		var over *reflection
+		w.mu.Lock()
+		if w.hearers--; w.hearers == 0 {
+			over, w.starts = w.starts, nil
+		}
+		w.mu.Unlock()
+		over.stop()
+	}
+}
+
+// Started tells whether an event has told that this container runs. It may come before
+// the pod's status shows that, or never: who may not watch events hears nothing.
+func (p *Pod) Started(container string) bool {
+	p.watcher.mu.Lock()
+	defer p.watcher.mu.Unlock()
+	return p.started[container]
+}
+
+// start takes what an event told.
+func (p *Pod) start(e *corev1.Event) {
+	container := containerOf(e)
+	if container == "" || p.uid == "" || p.uid != e.InvolvedObject.UID || p.started[container] {
+		return
+	}
+	if p.started == nil {
+		p.started = map[string]bool{}
+	}
+	p.started[container] = true
+	p.wake()
+}
+
+// containerOf is the container that an event is about, which it names as
+// "spec.initContainers{agent}"; "" for none.
+func containerOf(e *corev1.Event) string {
+	_, name, ok := strings.Cut(e.InvolvedObject.FieldPath, "{")
+	if !ok {
+		return ""
+	}
+	name, ok = strings.CutSuffix(name, "}")
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// reflectStarts watches from now on. What fails is no failure: all that it would tell the
+// pods' statuses tell, too.
+func (w *Watcher) reflectStarts() *reflection {
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
+	f := &reflection{ctx: ctx, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(f.done)
+		w.hear(ctx)
+	}()
+	return f
+}
+
+func (w *Watcher) hear(ctx context.Context) {
+	events := w.client.CoreV1().Events(w.namespace)
+	// Of the events so far only the version is of use.
+	list, err := events.List(ctx, metav1.ListOptions{FieldSelector: startedEvents, Limit: 1})
+	if err != nil {
+		return
+	}
+	heard, err := events.Watch(ctx, metav1.ListOptions{FieldSelector: startedEvents, ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		return
+	}
+	defer heard.Stop()
+	for {
+		select {
+		case got, ok := <-heard.ResultChan():
+			if !ok {
+				return
+			}
+			if e, ok := got.Object.(*corev1.Event); ok {
+				w.tell(e)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (w *Watcher) tell(e *corev1.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for p := range w.followers[e.InvolvedObject.Name] {
+		p.start(e)
+	}
+}
