@@ -50,7 +50,8 @@ func StartWith(t testing.TB, lang *language.Language, libraries []string, env ..
 	step := plan.Steps[0]
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	k.cmd = exec.CommandContext(ctx, step.Argv[0], step.Argv[1:]...)
-	k.cmd.Dir, k.cmd.Env = k.Workdir, append(append(append(os.Environ(), "TMPDIR="+tmp), step.Env...), env...)
+	// The locale is a sandbox's: this process may have none.
+	k.cmd.Dir, k.cmd.Env = k.Workdir, append(append(append(os.Environ(), "TMPDIR="+tmp, "LC_ALL=C.UTF-8"), step.Env...), env...)
 	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	k.cmd.Cancel = func() error { return syscall.Kill(-k.cmd.Process.Pid, syscall.SIGKILL) }
 	requests, to := pipe(t)

@@ -54,7 +54,7 @@ func runR(t *testing.T, code string, with bool, packages ...string) captured {
 	}
 	main := filepath.Join(root, "main.R")
 	cmd := exec.Command(rscript, append(argv(language.Source{Program: func(names ...string) string { return names[0] }})[1:], main)...)
-	cmd.Dir, cmd.Env = c.dir, append(os.Environ(), "R_PROFILE=/dev/null")
+	cmd.Dir, cmd.Env = c.dir, append(os.Environ(), "R_PROFILE=/dev/null", "LC_ALL=C.UTF-8") // as in a sandbox
 	files := []language.File{{Path: main, Data: []byte(code), Mode: 0o644}}
 	if with {
 		capture := capture(language.CaptureSource{Dir: folder, Support: support, Current: func(string) string { return "/dev/null" }})
