@@ -14,6 +14,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/engine"
 	"github.com/llmsandbox/llmsandbox/backend/engine/image"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )
 
@@ -83,7 +84,7 @@ func TestFaultsDiskFull(t *testing.T) {
 	path := testimage.Save(t, faultsImage, testimage.Busybox(t, nil))
 	b, c := privateBackend(t, p, engine.Options{KeepImage: true})
 	open := func(name string) (*llmsandbox.Sandbox, error) {
-		return llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b, Image: name, BestEffort: true})
+		return llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Image: name, BestEffort: true})
 	}
 	// Room for the image, or the agent, in half.
 	free := fillDisk(t, dir, 1<<20)
@@ -100,10 +101,10 @@ func TestFaultsDiskFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sb, err = llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: building, BestEffort: true})
+	sb, err = llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: building, BestEffort: true})
 	wantNoSpace(t, sb, err)
 	free()
-	sb, err = llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: building, BestEffort: true})
+	sb, err = llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: building, BestEffort: true})
 	if err != nil {
 		t.Fatalf("build once there is room: %v", err)
 	}
@@ -118,7 +119,7 @@ func TestFaultsDiskFull(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s, once there is room: %v", name, err)
 		}
-		works(t, sb)
+		testfaults.Works(t, sb)
 		if err := sb.Close(); err != nil {
 			t.Error(err)
 		}

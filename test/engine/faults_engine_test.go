@@ -10,6 +10,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // wantUnreachable checks that a call says that the engine is away, and what to do.
@@ -32,37 +33,37 @@ func TestFaultsEngineGone(t *testing.T) {
 			p := privateDocker(t)
 			b, c := privateBackend(t, p, engine.Options{})
 			busy, idle := openFaults(t, b), openFaults(t, b)
-			works(t, idle)
+			testfaults.Works(t, idle)
 			end, ended := running(t, busy, 0)
 			away(p, t)
-			wantLost(t, <-ended)
+			(<-ended).WantLost(t)
 			end()
 			for _, sb := range []*llmsandbox.Sandbox{busy, idle} {
-				res, err := sb.Shell(faultsContext(t), "true", nil)
+				res, err := sb.Shell(testfaults.Context(t), "true", nil)
 				if err == nil || res.ExitCode != nil {
 					t.Errorf("a run without an engine: %+v", res)
 				}
 				t.Logf("%s: %v", res.Status, err)
 			}
-			_, err := llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b, Image: faultsImage})
+			_, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Image: faultsImage})
 			wantUnreachable(t, err)
-			_, err = b.List(faultsContext(t))
+			_, err = b.List(testfaults.Context(t))
 			wantUnreachable(t, err)
 
 			p.Start(t)
 			for _, sb := range []*llmsandbox.Sandbox{busy, idle} {
-				_, err := sb.Shell(faultsContext(t), "true", nil)
+				_, err := sb.Shell(testfaults.Context(t), "true", nil)
 				if err == nil || !strings.Contains(err.Error(), "has ended") {
 					t.Errorf("a run after the engine came back: %v: want it to say that the sandbox has ended", err)
 				}
-				awaitDone(t, sb)
+				testfaults.AwaitDone(t, sb)
 				if err := sb.Close(); err != nil {
 					t.Errorf("close: %v", err)
 				}
 			}
 			wantNothing(t, b, c)
 			again := openFaults(t, b)
-			works(t, again)
+			testfaults.Works(t, again)
 			if err := again.Close(); err != nil {
 				t.Error(err)
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )
 
@@ -54,19 +55,19 @@ var foreigners = []struct {
 func foreignContainer(t *testing.T, c *client.Client, config container.Config, host container.HostConfig, stopped bool) string {
 	t.Helper()
 	host.NetworkMode = "none"
-	made, err := c.ContainerCreate(faultsContext(t), client.ContainerCreateOptions{Config: &config, HostConfig: &host})
+	made, err := c.ContainerCreate(testfaults.Context(t), client.ContainerCreateOptions{Config: &config, HostConfig: &host})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := c.ContainerRemove(faultsContext(t), made.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true}); err != nil {
+		if _, err := c.ContainerRemove(testfaults.Context(t), made.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true}); err != nil {
 			t.Error(err)
 		}
 	})
 	if stopped {
 		return made.ID
 	}
-	if _, err := c.ContainerStart(faultsContext(t), made.ID, client.ContainerStartOptions{}); err != nil {
+	if _, err := c.ContainerStart(testfaults.Context(t), made.ID, client.ContainerStartOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return made.ID
@@ -99,7 +100,7 @@ func loadNoShell(t *testing.T, c *client.Client) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	res, err := c.ImageImport(faultsContext(t), client.ImageImportSource{Source: &buf, SourceName: "-"}, noShellImage, client.ImageImportOptions{})
+	res, err := c.ImageImport(testfaults.Context(t), client.ImageImportSource{Source: &buf, SourceName: "-"}, noShellImage, client.ImageImportOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func TestFaultsExisting(t *testing.T) {
 		for _, f := range foreigners {
 			t.Run(f.name, func(t *testing.T) {
 				leakFree(t)
-				ctx := faultsContext(t)
+				ctx := testfaults.Context(t)
 				id := foreignContainer(t, c, f.config, f.host, f.stopped)
 				b := newBackend(t, e, engine.Options{Container: id})
 				for range 2 { // the second time the agent is there
@@ -170,7 +171,7 @@ func TestFaultsExisting(t *testing.T) {
 					if err := sb.Close(); err != nil {
 						t.Errorf("close: %v", err)
 					}
-					awaitDone(t, sb)
+					testfaults.AwaitDone(t, sb)
 				}
 				wantAsItWas(t, c, id)
 			})
@@ -182,7 +183,7 @@ func TestFaultsExisting(t *testing.T) {
 // nothing in it is new but the agent's folder.
 func wantAsItWas(t *testing.T, c *client.Client, id string) {
 	t.Helper()
-	ctx := faultsContext(t)
+	ctx := testfaults.Context(t)
 	running, err := commands(ctx, c, id)
 	if err != nil || len(running) != 1 || !strings.HasSuffix(running[0], own) {
 		t.Errorf("what runs in it afterwards: %q, %v", running, err)
@@ -206,7 +207,7 @@ func TestFaultsExistingMissing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b2})
+		_, err = llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b2})
 		if !errors.Is(err, llmsandbox.ErrNotFound) || !strings.Contains(err.Error(), "nobody-has-this") {
 			t.Errorf("%v: want ErrNotFound with the container's name", err)
 		}

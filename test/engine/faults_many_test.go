@@ -12,12 +12,13 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // agentVolumes are the names of an engine's volumes with agents.
 func agentVolumes(t *testing.T, c *client.Client) []string {
 	t.Helper()
-	res, err := c.VolumeList(faultsContext(t), client.VolumeListOptions{Filters: make(client.Filters).Add("label", "llmsandbox.role=agent")})
+	res, err := c.VolumeList(testfaults.Context(t), client.VolumeListOptions{Filters: make(client.Filters).Add("label", "llmsandbox.role=agent")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func agentVolumes(t *testing.T, c *client.Client) []string {
 func wantAgent(t *testing.T, b *engine.Backend, c *client.Client) {
 	t.Helper()
 	sb := openFaults(t, b)
-	works(t, sb)
+	testfaults.Works(t, sb)
 	names := agentVolumes(t, c)
 	if slices.Sort(names); len(names) != 2 || names[1] != names[0]+"-whole" {
 		t.Errorf("volumes %q: want the agent's and its mark", names)
@@ -52,12 +53,12 @@ func TestFaultsThirtyAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 30 {
 		wg.Go(func() {
-			sb, err := llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b, Image: faultsImage, BestEffort: true})
+			sb, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Image: faultsImage, BestEffort: true})
 			if err != nil {
 				t.Errorf("sandbox %d: %v", i, err)
 				return
 			}
-			res, err := sb.Shell(faultsContext(t), fmt.Sprintf("echo %d >/sandbox/me; cat /sandbox/me", i), nil)
+			res, err := sb.Shell(testfaults.Context(t), fmt.Sprintf("echo %d >/sandbox/me; cat /sandbox/me", i), nil)
 			if err != nil || res.Stdout != fmt.Sprintf("%d\n", i) {
 				t.Errorf("sandbox %d: %v, %+v", i, err, res)
 			}

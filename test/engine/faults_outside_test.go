@@ -15,6 +15,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/engine"
 	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )
 
@@ -57,17 +58,17 @@ func TestFaultsContainerEnded(t *testing.T) {
 			t.Run(i.name, func(t *testing.T) {
 				leakFree(t)
 				busy, idle := openFaults(t, b), openFaults(t, b)
-				works(t, idle)
+				testfaults.Works(t, idle)
 				_, ended := running(t, busy, 0)
 				for _, sb := range []*llmsandbox.Sandbox{busy, idle} {
-					if err := i.do(faultsContext(t), c, "llmsandbox-"+sb.ID()); err != nil {
+					if err := i.do(testfaults.Context(t), c, "llmsandbox-"+sb.ID()); err != nil {
 						t.Fatal(err)
 					}
 				}
-				wantLost(t, <-ended)
+				(<-ended).WantLost(t)
 				for _, sb := range []*llmsandbox.Sandbox{busy, idle} {
-					awaitDone(t, sb)
-					if _, err := sb.Shell(faultsContext(t), "true", nil); !errors.Is(err, llmsandbox.ErrClosed) || !strings.Contains(err.Error(), "open a new one") {
+					testfaults.AwaitDone(t, sb)
+					if _, err := sb.Shell(testfaults.Context(t), "true", nil); !errors.Is(err, llmsandbox.ErrClosed) || !strings.Contains(err.Error(), "open a new one") {
 						t.Errorf("the next run: %v", err)
 					}
 					if err := sb.Close(); err != nil {
@@ -88,23 +89,23 @@ func TestFaultsContainerPaused(t *testing.T) {
 		sb, rested := openFaults(t, b), openFaults(t, b)
 		name := "llmsandbox-" + sb.ID()
 		_, ended := running(t, sb, time.Second)
-		if _, err := c.ContainerPause(faultsContext(t), name, client.ContainerPauseOptions{}); err != nil {
+		if _, err := c.ContainerPause(testfaults.Context(t), name, client.ContainerPauseOptions{}); err != nil {
 			if strings.Contains(err.Error(), "cgroup") {
 				t.Skipf("this engine cannot pause here: %v", err)
 			}
 			t.Fatal(err)
 		}
 		o := <-ended
-		wantLost(t, o)
-		if o.err == nil || !strings.Contains(o.err.Error(), "does not answer") {
-			t.Errorf("the run of a paused container: %v", o.err)
+		o.WantLost(t)
+		if o.Err == nil || !strings.Contains(o.Err.Error(), "does not answer") {
+			t.Errorf("the run of a paused container: %v", o.Err)
 		}
-		if _, err := c.ContainerUnpause(faultsContext(t), name, client.ContainerUnpauseOptions{}); err != nil {
+		if _, err := c.ContainerUnpause(testfaults.Context(t), name, client.ContainerUnpauseOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		works(t, sb)
+		testfaults.Works(t, sb)
 		// Half a minute that nobody used this one for.
-		works(t, rested)
+		testfaults.Works(t, rested)
 		for _, sb := range []*llmsandbox.Sandbox{sb, rested} {
 			if err := sb.Close(); err != nil {
 				t.Error(err)

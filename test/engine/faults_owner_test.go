@@ -15,18 +15,19 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // Two processes that want the agent on an engine at once both get it.
 func TestFaultsTwoFillers(t *testing.T) {
 	p := privateDocker(t)
 	b, c := privateBackend(t, p, engine.Options{})
-	owners := []*owner{startOwner(t, b, p.Host), startOwner(t, b, p.Host), startOwner(t, b, p.Host)}
+	owners := []*testfaults.Owner{startOwner(t, b, p.Host), startOwner(t, b, p.Host), startOwner(t, b, p.Host)}
 	for _, o := range owners {
-		o.id(t)
+		o.ID(t)
 	}
 	for _, o := range owners {
-		o.end(t)
+		o.End(t)
 	}
 	wantAgent(t, b, c)
 }
@@ -44,18 +45,15 @@ func TestFaultsFillerKilled(t *testing.T) {
 	})
 	o := startOwner(t, b, way.Host)
 	<-reached
-	fillers, err := b.List(faultsContext(t))
+	fillers, err := b.List(testfaults.Context(t))
 	if err != nil || len(fillers) != 0 {
 		t.Errorf("the list has %+v, %v", fillers, err)
 	}
-	if found, err := b.GC(faultsContext(t)); err != nil || len(found) > 0 {
+	if found, err := b.GC(testfaults.Context(t)); err != nil || len(found) > 0 {
 		t.Errorf("a collection takes %+v of a filler that lives, %v", found, err)
 	}
-	if err := o.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = o.cmd.Wait() // it was killed
-	locks, err := c.ContainerList(faultsContext(t), client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", "llmsandbox.role=fill")})
+	o.Kill(t)
+	locks, err := c.ContainerList(testfaults.Context(t), client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", "llmsandbox.role=fill")})
 	if err != nil || len(locks.Items) != 1 || len(agentVolumes(t, c)) != 1 {
 		t.Fatalf("it was not killed in the middle: %+v, %v, %q", locks.Items, err, agentVolumes(t, c))
 	}
@@ -93,32 +91,27 @@ func TestFaultsOwnerFrozen(t *testing.T) {
 	p := privateDocker(t)
 	b, c := privateBackend(t, p, engine.Options{})
 	o := startOwner(t, b, p.Host)
-	id := o.id(t)
-	if err := o.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	if found, err := b.GC(faultsContext(t)); err != nil || len(found) > 0 {
+	id := o.ID(t)
+	o.Signal(t, syscall.SIGSTOP)
+	if found, err := b.GC(testfaults.Context(t)); err != nil || len(found) > 0 {
 		t.Errorf("a collection takes %+v, %v", found, err)
 	}
-	sb, err := llmsandbox.Attach(faultsContext(t), id, llmsandbox.AttachOptions{Backend: b})
+	sb, err := llmsandbox.Attach(testfaults.Context(t), id, llmsandbox.AttachOptions{Backend: b})
 	if err != nil {
 		t.Fatal(err)
 	}
-	works(t, sb)
+	testfaults.Works(t, sb)
 	if err := sb.Close(); err != nil {
 		t.Error(err)
 	}
-	ended := c.ContainerWait(faultsContext(t), "llmsandbox-"+id, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
-	if err := o.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = o.cmd.Wait() // it was killed
+	ended := c.ContainerWait(testfaults.Context(t), "llmsandbox-"+id, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
+	o.Kill(t)
 	select {
 	case <-ended.Result:
 	case err := <-ended.Error:
 		t.Error(err)
 	}
-	if _, err := llmsandbox.Attach(faultsContext(t), id, llmsandbox.AttachOptions{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) {
+	if _, err := llmsandbox.Attach(testfaults.Context(t), id, llmsandbox.AttachOptions{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) {
 		t.Errorf("attach to what went with its owner: %v", err)
 	}
 	wantNothing(t, b, c)

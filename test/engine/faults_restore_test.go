@@ -8,6 +8,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 
 	"github.com/llmsandbox/llmsandbox/backend/engine"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // Containers that outlive their engine are worked in again once it is back, and their end
@@ -21,36 +22,36 @@ func TestFaultsLiveRestore(t *testing.T) {
 		return nil
 	}})
 	idle, busy := openFaults(t, b), openFaults(t, b)
-	if err := idle.WriteFile(faultsContext(t), "kept", []byte("from before\n"), 0o600); err != nil {
+	if err := idle.WriteFile(testfaults.Context(t), "kept", []byte("from before\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, ended := running(t, busy, 0)
 	p.Kill(t)
-	wantLost(t, <-ended)
-	if _, err := idle.Shell(faultsContext(t), "true", nil); err == nil {
+	(<-ended).WantLost(t)
+	if _, err := idle.Shell(testfaults.Context(t), "true", nil); err == nil {
 		t.Error("a run without an engine succeeds")
 	} else {
 		wantUnreachable(t, err)
 	}
 	p.Start(t)
-	if kept, err := idle.ReadFile(faultsContext(t), "kept"); err != nil || string(kept) != "from before\n" {
+	if kept, err := idle.ReadFile(testfaults.Context(t), "kept"); err != nil || string(kept) != "from before\n" {
 		t.Errorf("a file from before the crash: %q, %v", kept, err)
 	}
-	works(t, busy)
-	found, err := b.GC(faultsContext(t))
+	testfaults.Works(t, busy)
+	found, err := b.GC(testfaults.Context(t))
 	if err != nil || len(found) > 0 {
 		t.Errorf("a collection takes %+v, %v", found, err)
 	}
 	// What ends later is noticed by the watch that was taken up again.
-	if err := (&outside{client: c}).Kill(faultsContext(t), idle.ID()); err != nil {
+	if err := (&outside{client: c}).Kill(testfaults.Context(t), idle.ID()); err != nil {
 		t.Fatal(err)
 	}
-	awaitDone(t, idle)
-	for _, err := range []error{idle.Destroy(faultsContext(t)), busy.Destroy(faultsContext(t))} {
+	testfaults.AwaitDone(t, idle)
+	for _, err := range []error{idle.Destroy(testfaults.Context(t)), busy.Destroy(testfaults.Context(t))} {
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	awaitDone(t, busy)
+	testfaults.AwaitDone(t, busy)
 	wantNothing(t, b, c)
 }

@@ -3,8 +3,6 @@
 package engine
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"testing"
@@ -16,19 +14,12 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )
 
 // faultsImage is all that the sandboxes of these tests need: a shell.
 const faultsImage = "llmsandbox-test/busybox:faults"
-
-// faultsContext bounds what hangs.
-func faultsContext(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // leakFree fails the test for goroutines that it leaves.
 func leakFree(t testing.TB) {
@@ -60,7 +51,7 @@ func privateBackend(t testing.TB, p *testengine.Private, o engine.Options) (*eng
 // unless it fails before.
 func openFaults(t testing.TB, b *engine.Backend) *llmsandbox.Sandbox {
 	t.Helper()
-	sb, err := llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b, Image: faultsImage, BestEffort: true})
+	sb, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Image: faultsImage, BestEffort: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,73 +59,27 @@ func openFaults(t testing.TB, b *engine.Backend) *llmsandbox.Sandbox {
 	return sb
 }
 
-// An outcome is what a run came to.
-type outcome struct {
-	res *llmsandbox.Result
-	err error
-}
-
 // running starts a program that waits for its input's end, which the test holds, and
 // returns once it has said that it is up. timeout 0 is the sandbox's own.
-func running(t testing.TB, sb *llmsandbox.Sandbox, timeout time.Duration) (end func(), ended <-chan outcome) {
+func running(t testing.TB, sb *llmsandbox.Sandbox, timeout time.Duration) (end func(), ended <-chan testfaults.Outcome) {
 	t.Helper()
 	in, hold := io.Pipe()
-	up, said := make(chan struct{}), make(chan outcome, 1)
+	w, up := testfaults.FirstWrite()
+	said := make(chan testfaults.Outcome, 1)
 	go func() {
-		res, err := sb.Shell(faultsContext(t), "echo up; read line; echo $line", &llmsandbox.ExecOptions{
-			Stdin: in, Stdout: &firstWrite{up: up}, Timeout: timeout,
+		res, err := sb.Shell(testfaults.Context(t), "echo up; read line; echo $line", &llmsandbox.ExecOptions{
+			Stdin: in, Stdout: w, Timeout: timeout,
 		})
 		_ = in.Close()
-		said <- outcome{res, err}
+		said <- testfaults.Outcome{Res: res, Err: err}
 	}()
 	t.Cleanup(func() { _ = hold.Close() })
 	select {
 	case <-up:
 	case o := <-said:
-		t.Fatalf("the program did not start: %v, %+v", o.err, o.res)
+		t.Fatalf("the program did not start: %v, %+v", o.Err, o.Res)
 	}
 	return func() { _, _ = io.WriteString(hold, "end\n") }, said
-}
-
-// A firstWrite closes up with the first write.
-type firstWrite struct {
-	up   chan struct{}
-	done bool
-}
-
-func (w *firstWrite) Write(p []byte) (int, error) {
-	if !w.done {
-		w.done = true
-		close(w.up)
-	}
-	return len(p), nil
-}
-
-// wantLost checks that nobody claims to know what became of a program.
-func wantLost(t testing.TB, o outcome) {
-	t.Helper()
-	if !errors.Is(o.err, llmsandbox.ErrLost) || o.res.Status != llmsandbox.StatusLost || o.res.ExitCode != nil {
-		t.Errorf("error %v, status %s, exit code %v: want ErrLost, lost and none", o.err, o.res.Status, o.res.ExitCode)
-	}
-}
-
-// works checks that a sandbox can be used.
-func works(t testing.TB, sb *llmsandbox.Sandbox) {
-	t.Helper()
-	res, err := sb.Shell(faultsContext(t), "echo works", nil)
-	if err != nil || res.Stdout != "works\n" {
-		t.Errorf("the sandbox does not work: %v, %+v", err, res)
-	}
-}
-
-// awaitDone waits for a sandbox's end.
-func awaitDone(t testing.TB, sb *llmsandbox.Sandbox) {
-	t.Helper()
-	select {
-	case <-sb.Done():
-	case <-faultsContext(t).Done():
-		t.Fatal("the sandbox's end is not told")
-	}
 }
 
 // wantNothing waits until an engine has no container with our labels, and no volume but
@@ -142,7 +87,7 @@ func awaitDone(t testing.TB, sb *llmsandbox.Sandbox) {
 func wantNothing(t testing.TB, b *engine.Backend, c *client.Client) {
 	t.Helper()
 	check := func() error {
-		left, err := (&outside{client: c}).Left(faultsContext(t))
+		left, err := (&outside{client: c}).Left(testfaults.Context(t))
 		if err != nil || len(left) > 0 {
 			return fmt.Errorf("left: %v, %w", left, err)
 		}
@@ -156,11 +101,11 @@ func wantNothing(t testing.TB, b *engine.Backend, c *client.Client) {
 	if err := check(); err != nil {
 		t.Error(err)
 	}
-	found, err := b.GC(faultsContext(t))
+	found, err := b.GC(testfaults.Context(t))
 	if err != nil || len(found) > 0 {
 		t.Errorf("a collection finds %+v, %v", found, err)
 	}
-	list, err := b.List(faultsContext(t))
+	list, err := b.List(testfaults.Context(t))
 	if err != nil || len(list) > 0 {
 		t.Errorf("the list has %+v, %v", list, err)
 	}

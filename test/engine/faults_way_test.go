@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // onCutEngines runs a test on each engine, reached by a way that can be cut.
@@ -30,12 +31,12 @@ func TestFaultsEngineAway(t *testing.T) {
 		sb := openFaults(t, b)
 		_, ended := running(t, sb, 0)
 		p.cut(true)
-		wantLost(t, <-ended)
-		if res, err := sb.Shell(faultsContext(t), "true", nil); err == nil || res.ExitCode != nil {
+		(<-ended).WantLost(t)
+		if res, err := sb.Shell(testfaults.Context(t), "true", nil); err == nil || res.ExitCode != nil {
 			t.Errorf("a run without an engine: %+v", res)
 		}
 		p.cut(false)
-		works(t, sb)
+		testfaults.Works(t, sb)
 		if err := sb.Close(); err != nil {
 			t.Error(err)
 		}
@@ -48,8 +49,8 @@ func TestFaultsEngineAway(t *testing.T) {
 func TestFaultsEngineAwayForGood(t *testing.T) {
 	onCutEngines(t, func(t *testing.T, p *proxy, b *engine.Backend, c *client.Client) {
 		sb := openFaults(t, b)
-		works(t, sb)
-		removed := c.ContainerWait(faultsContext(t), "llmsandbox-"+sb.ID(), client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
+		testfaults.Works(t, sb)
+		removed := c.ContainerWait(testfaults.Context(t), "llmsandbox-"+sb.ID(), client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
 		p.cut(true)
 		if err := sb.Close(); err == nil {
 			t.Error("closing it is said to have worked")
@@ -72,23 +73,24 @@ func TestFaultsConnectionCut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		other, err := llmsandbox.Attach(faultsContext(t), sb.ID(), llmsandbox.AttachOptions{Backend: direct})
+		other, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), llmsandbox.AttachOptions{Backend: direct})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer other.Close()
-		up, ended := make(chan struct{}), make(chan outcome, 1)
+		w, up := testfaults.FirstWrite()
+		ended := make(chan testfaults.Outcome, 1)
 		go func() {
-			res, err := sb.Shell(faultsContext(t), "busybox mkfifo /tmp/go; echo up; read line </tmp/go; echo end; exit 3", &llmsandbox.ExecOptions{Stdout: &firstWrite{up: up}})
-			ended <- outcome{res, err}
+			res, err := sb.Shell(testfaults.Context(t), "busybox mkfifo /tmp/go; echo up; read line </tmp/go; echo end; exit 3", &llmsandbox.ExecOptions{Stdout: w})
+			ended <- testfaults.Outcome{Res: res, Err: err}
 		}()
 		<-up
 		p.cut(false)
-		if res, err := other.Shell(faultsContext(t), "echo >/tmp/go", nil); err != nil || !res.OK() {
+		if res, err := other.Shell(testfaults.Context(t), "echo >/tmp/go", nil); err != nil || !res.OK() {
 			t.Fatal(err)
 		}
-		if o := <-ended; o.err != nil || o.res.ExitCode == nil || *o.res.ExitCode != 3 || o.res.Stdout != "up\nend\n" {
-			t.Errorf("the run: %v, %+v", o.err, o.res)
+		if o := <-ended; o.Err != nil || o.Res.ExitCode == nil || *o.Res.ExitCode != 3 || o.Res.Stdout != "up\nend\n" {
+			t.Errorf("the run: %v, %+v", o.Err, o.Res)
 		}
 		if err := sb.Close(); err != nil {
 			t.Error(err)

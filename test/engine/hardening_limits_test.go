@@ -15,6 +15,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/engine"
 	"github.com/llmsandbox/llmsandbox/backend/engine/settings"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // The files of a limit in a control group, of the first and of the second version, and
@@ -33,7 +34,7 @@ var limitFiles = map[string][]struct{ path, want string }{
 // The kernel has the limits that were asked for.
 func TestHardeningLimits(t *testing.T) {
 	onFaultsEngines(t, func(t *testing.T, b *engine.Backend, _ *client.Client) {
-		sb, err := llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b, Image: faultsImage, BestEffort: true, Limits: llmsandbox.Limits{
+		sb, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Image: faultsImage, BestEffort: true, Limits: llmsandbox.Limits{
 			Memory: 96 << 20, CPUs: 0.5, PIDs: 33, Disk: 8 << 20,
 		}})
 		if err != nil {
@@ -48,7 +49,7 @@ func TestHardeningLimits(t *testing.T) {
 			}
 			found := 0
 			for _, f := range files {
-				res, err := sb.Shell(faultsContext(t), "cat "+f.path, nil)
+				res, err := sb.Shell(testfaults.Context(t), "cat "+f.path, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -65,17 +66,17 @@ func TestHardeningLimits(t *testing.T) {
 			}
 		}
 		for _, dir := range []string{"/sandbox", "/tmp", "/dev/shm"} {
-			res, err := sb.Shell(faultsContext(t), "head -c 9000000 /dev/zero >"+dir+"/big; wc -c <"+dir+"/big; rm "+dir+"/big", nil)
+			res, err := sb.Shell(testfaults.Context(t), "head -c 9000000 /dev/zero >"+dir+"/big; wc -c <"+dir+"/big; rm "+dir+"/big", nil)
 			if err != nil || strings.TrimSpace(res.Stdout) != "8388608" {
 				t.Errorf("%s takes %q bytes: %v %s", dir, res.Stdout, err, res.Stderr)
 			}
 		}
 		if c, _ := sb.Capabilities().Get("memory"); c.Enforced {
-			res, err := sb.Shell(faultsContext(t), "x=$(head -c 200000000 /dev/zero | cat -v)", nil)
+			res, err := sb.Shell(testfaults.Context(t), "x=$(head -c 200000000 /dev/zero | cat -v)", nil)
 			if err != nil || res.Status != llmsandbox.StatusOutOfMemory || res.ExitCode != nil && *res.ExitCode == 0 {
 				t.Errorf("more memory than there is: %s, %v", res.Status, err)
 			}
-			works(t, sb)
+			testfaults.Works(t, sb)
 		}
 	})
 }
@@ -115,7 +116,7 @@ func TestHardeningLoosened(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := newBackend(t, e, engine.Options{Settings: s})
-		sb, err := llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b, Image: settingsImage, BestEffort: true})
+		sb, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Image: settingsImage, BestEffort: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +144,7 @@ func TestHardeningRaw(t *testing.T) {
 			c.Hostname, h.ReadonlyRootfs = "raw", false
 			return nil
 		}})
-		sb, err := llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b, Image: settingsImage, BestEffort: true})
+		sb, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Image: settingsImage, BestEffort: true})
 		if err != nil {
 			t.Fatal(err)
 		}

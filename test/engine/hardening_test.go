@@ -12,12 +12,13 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // inside runs a line in a sandbox's shell and returns what it printed.
 func inside(t *testing.T, sb *llmsandbox.Sandbox, line string) string {
 	t.Helper()
-	res, err := sb.Shell(faultsContext(t), line, nil)
+	res, err := sb.Shell(testfaults.Context(t), line, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

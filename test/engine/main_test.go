@@ -8,10 +8,11 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend/backendtest"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 func TestMain(m *testing.M) {
-	ownerChild()
+	testfaults.Own(openOwned)
 	backendtest.Child(conformance)
 	testengine.Main(m)
 }

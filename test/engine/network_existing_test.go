@@ -14,6 +14,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )
 
@@ -28,7 +29,7 @@ func TestNetworkOfExisting(t *testing.T) {
 		leakFree(t)
 		e.Load(t, path)
 		c := newClient(t, e)
-		ctx := faultsContext(t)
+		ctx := testfaults.Context(t)
 		id := foreignContainer(t, c, container.Config{Image: faultsImage, Cmd: strings.Fields(own)}, container.HostConfig{}, false)
 		b := newBackend(t, e, engine.Options{Container: id})
 		sb, err := llmsandbox.Open(ctx, llmsandbox.Options{Backend: b, Network: network})
@@ -43,7 +44,7 @@ func TestNetworkOfExisting(t *testing.T) {
 		if err := sb.Close(); err != nil {
 			t.Error(err)
 		}
-		awaitDone(t, sb)
+		testfaults.AwaitDone(t, sb)
 		wantAsItWas(t, c, id)
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 	"github.com/llmsandbox/llmsandbox/pool"
 )
 
@@ -47,17 +48,17 @@ func TestFaultsPoolSoak(t *testing.T) {
 			tenant := string(rune('a' + worker%2))
 			all.Go(func() {
 				for left.Add(-1) >= 0 {
-					l, err := leases.Acquire(faultsContext(t), pool.Key{}, tenant)
+					l, err := leases.Acquire(testfaults.Context(t), pool.Key{}, tenant)
 					if err != nil {
 						t.Errorf("acquire: %v", err)
 						return
 					}
 					if rng.IntN(10) == 0 {
 						killed.Add(1)
-						if err := l.Sandbox().Destroy(faultsContext(t)); err != nil {
+						if err := l.Sandbox().Destroy(testfaults.Context(t)); err != nil {
 							t.Errorf("end a sandbox: %v", err)
 						}
-					} else if err := l.Sandbox().WriteFile(faultsContext(t), "mine", []byte(tenant), 0o600); err != nil {
+					} else if err := l.Sandbox().WriteFile(testfaults.Context(t), "mine", []byte(tenant), 0o600); err != nil {
 						t.Error(err)
 					}
 					l.Release()

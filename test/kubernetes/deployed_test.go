@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // deployedNamespace is the one that deploy/ makes.
@@ -74,7 +76,7 @@ func (d deployment) ended(t *testing.T, selector func(*metav1.ListOptions)) (*co
 	t.Helper()
 	pods := d.client.CoreV1().Pods(d.Namespace)
 	list := cache.NewFilteredListWatchFromClient(d.client.CoreV1().RESTClient(), "pods", d.Namespace, selector)
-	e, err := watchtools.UntilWithSync(faultsContext(t), list, &corev1.Pod{}, nil, func(e watch.Event) (bool, error) {
+	e, err := watchtools.UntilWithSync(testfaults.Context(t), list, &corev1.Pod{}, nil, func(e watch.Event) (bool, error) {
 		pod, ok := e.Object.(*corev1.Pod)
 		return ok && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed), nil
 	})
@@ -83,7 +85,7 @@ func (d deployment) ended(t *testing.T, selector func(*metav1.ListOptions)) (*co
 		t.Fatalf("no pod has ended: %v; there are %+v (%v)", err, all, problem)
 	}
 	pod := e.Object.(*corev1.Pod)
-	said, err := pods.GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(faultsContext(t))
+	said, err := pods.GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(testfaults.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}

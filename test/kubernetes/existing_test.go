@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // foreignPod makes a pod that is not ours, and returns once it is ready.
@@ -29,14 +30,14 @@ func (p place) foreignPod(t *testing.T, name string, containers ...corev1.Contai
 		}
 	}
 	pods := p.client.CoreV1().Pods(p.Namespace)
-	_, err := pods.Create(faultsContext(t), &corev1.Pod{
+	_, err := pods.Create(testfaults.Context(t), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       corev1.PodSpec{Containers: containers, TerminationGracePeriodSeconds: &grace},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := p.awaitPod(faultsContext(t), name, nil, ready)
+	e, err := p.awaitPod(testfaults.Context(t), name, nil, ready)
 	if err != nil {
 		t.Fatalf("pod %s: %v", name, err)
 	}
@@ -52,31 +53,31 @@ func TestExistingPod(t *testing.T) {
 	beside(t)
 	p := newPlace(t)
 	pod := p.foreignPod(t, "theirs", corev1.Container{Name: "main", Command: own}, corev1.Container{Name: "beside", Command: own})
-	if _, err := llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: p.newBackend(t, func(o *kubernetes.Options) { o.Pod = pod.Name })}); !errors.Is(err, llmsandbox.ErrInvalid) || !strings.Contains(err.Error(), "beside") {
+	if _, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: p.newBackend(t, func(o *kubernetes.Options) { o.Pod = pod.Name })}); !errors.Is(err, llmsandbox.ErrInvalid) || !strings.Contains(err.Error(), "beside") {
 		t.Errorf("a pod with two containers: %v: want ErrInvalid and their names", err)
 	}
 	b := p.newBackend(t, func(o *kubernetes.Options) { o.Pod, o.Container = pod.Name, "main" })
 	for range 2 { // the second time the agent is there
-		sb, err := llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b, Language: "bash"})
+		sb, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Language: "bash"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
-			res, err := sb.Shell(faultsContext(t), "id -u", nil)
+			res, err := sb.Shell(testfaults.Context(t), "id -u", nil)
 			if err != nil || res.Stdout != "1000\n" {
 				t.Fatalf("a run: %v, %s %s%s", err, res.Status, res.Stdout, res.Stderr)
 			}
 		}
-		if err := sb.WriteFile(faultsContext(t), "data", []byte("x"), 0o600); err != nil {
+		if err := sb.WriteFile(testfaults.Context(t), "data", []byte("x"), 0o600); err != nil {
 			t.Error(err)
 		}
-		if found, err := b.GC(faultsContext(t)); err != nil || len(found) > 0 {
+		if found, err := b.GC(testfaults.Context(t)); err != nil || len(found) > 0 {
 			t.Errorf("a collection finds %+v, %v", found, err)
 		}
 		closes(t, sb)
-		awaitDone(t, sb)
+		testfaults.AwaitDone(t, sb)
 	}
-	after, err := p.client.CoreV1().Pods(p.Namespace).Get(faultsContext(t), pod.Name, metav1.GetOptions{})
+	after, err := p.client.CoreV1().Pods(p.Namespace).Get(testfaults.Context(t), pod.Name, metav1.GetOptions{})
 	if err != nil || after.UID != pod.UID || after.DeletionTimestamp != nil {
 		t.Fatalf("the pod afterwards: %v, %+v", err, after)
 	}
@@ -92,19 +93,19 @@ func TestExistingPodGone(t *testing.T) {
 	beside(t)
 	p := newPlace(t)
 	b := p.newBackend(t, func(o *kubernetes.Options) { o.Pod = "theirs" })
-	if _, err := llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) || !strings.Contains(err.Error(), "theirs") {
+	if _, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) || !strings.Contains(err.Error(), "theirs") {
 		t.Errorf("a pod that is not there: %v: want ErrNotFound, and its name", err)
 	}
 	pod := p.foreignPod(t, "theirs", corev1.Container{Name: "main", Command: own})
-	sb, err := llmsandbox.Open(faultsContext(t), llmsandbox.Options{Backend: b, Language: "bash"})
+	sb, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Language: "bash"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, ended := running(t, sb)
-	if err := p.client.CoreV1().Pods(p.Namespace).Delete(faultsContext(t), pod.Name, metav1.DeleteOptions{}); err != nil {
+	if err := p.client.CoreV1().Pods(p.Namespace).Delete(testfaults.Context(t), pod.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	wantLost(t, <-ended, "deleted", "ended", "gone")
-	awaitDone(t, sb)
+	(<-ended).WantLost(t, "deleted", "ended", "gone")
+	testfaults.AwaitDone(t, sb)
 	closes(t, sb)
 }

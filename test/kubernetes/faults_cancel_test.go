@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // Opening that is given up at any moment leaves nothing.
@@ -25,7 +26,7 @@ func TestFaultsOpenCancelled(t *testing.T) {
 	gaveUp := 0
 	for range 20 {
 		after := time.Duration(rng.Int64N(int64(once)))
-		ctx, cancel := context.WithTimeout(faultsContext(t), after)
+		ctx, cancel := context.WithTimeout(testfaults.Context(t), after)
 		sb, err := llmsandbox.Open(ctx, o)
 		cancel()
 		if err == nil {
@@ -36,7 +37,7 @@ func TestFaultsOpenCancelled(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("given up after %v: %v, want the context's own error", after, err)
 		}
-		list, err := b.List(faultsContext(t))
+		list, err := b.List(testfaults.Context(t))
 		if err != nil || len(list) > 0 {
 			t.Errorf("given up after %v: the list has %+v, %v", after, list, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // An API server that starts anew breaks every stream and every watch. The run goes on, and
@@ -17,17 +18,17 @@ func TestFaultsAPIServerRestarted(t *testing.T) {
 	p := newPlace(t)
 	b := p.newBackend(t, nil)
 	busy, idle := p.open(t, b), p.open(t, b)
-	works(t, idle)
+	testfaults.Works(t, idle)
 	end, ended := running(t, busy)
 	p.node.RestartAPIServer(t)
 	end(busy)
 	wantResult(t, <-ended)
-	works(t, busy)
-	works(t, idle)
-	if err := newOutside(p).Kill(faultsContext(t), idle.ID()); err != nil {
+	testfaults.Works(t, busy)
+	testfaults.Works(t, idle)
+	if err := newOutside(p).Kill(testfaults.Context(t), idle.ID()); err != nil {
 		t.Fatal(err)
 	}
-	awaitDone(t, idle)
+	testfaults.AwaitDone(t, idle)
 	closes(t, busy, idle)
 	p.wantNothing(t, b)
 }
@@ -49,21 +50,21 @@ func TestFaultsAPIServerGone(t *testing.T) {
 	p.node.StopAPIServer(t)
 	start := time.Now()
 	o := <-ended
-	wantLost(t, o, "refused", "reach")
+	o.WantLost(t, "refused", "reach")
 	t.Logf("lost after %v", time.Since(start))
 	if err := sb.Close(); err == nil {
 		t.Error("closing it is said to have worked")
 	} else {
-		wantText(t, err, "reach", "refused")
+		testfaults.WantText(t, err, "reach", "refused")
 	}
-	if _, err := llmsandbox.Open(faultsContext(t), p.sandbox(t, b)); err == nil {
+	if _, err := llmsandbox.Open(testfaults.Context(t), p.sandbox(t, b)); err == nil {
 		t.Error("a sandbox opens without an API server")
 	} else {
-		wantText(t, err, "reach", "refused")
+		testfaults.WantText(t, err, "reach", "refused")
 	}
 	p.node.StartAPIServer(t)
 	back := time.Now()
-	if err := p.awaitGone(faultsContext(t), podName(sb.ID())); err != nil {
+	if err := p.awaitGone(testfaults.Context(t), podName(sb.ID())); err != nil {
 		t.Fatal(err)
 	}
 	if d := time.Since(back); d > backOff {
@@ -85,7 +86,7 @@ func TestFaultsKubeletRestarted(t *testing.T) {
 	p.node.StartKubelet(t)
 	end(sb)
 	wantResult(t, <-ended)
-	works(t, sb)
+	testfaults.Works(t, sb)
 	closes(t, sb)
 	p.wantNothing(t, b)
 }
@@ -107,12 +108,12 @@ func TestFaultsNodeNotReady(t *testing.T) {
 		}
 	})
 	start := time.Now()
-	wantLost(t, <-ended, "node", "kubelet")
+	(<-ended).WantLost(t, "node", "kubelet")
 	t.Logf("lost after %v", time.Since(start))
-	if _, err := sb.Shell(faultsContext(t), "true", nil); err == nil {
+	if _, err := sb.Shell(testfaults.Context(t), "true", nil); err == nil {
 		t.Error("a run on a node that is away succeeds")
 	} else if !errors.Is(err, llmsandbox.ErrClosed) {
-		wantText(t, err, "node", "kubelet", "dialing backend")
+		testfaults.WantText(t, err, "node", "kubelet", "dialing backend")
 	}
 	p.node.StartKubelet(t)
 	back = true

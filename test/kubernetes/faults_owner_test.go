@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // watchGone returns what is closed when the cluster has removed a sandbox's pod.
 func (p place) watchGone(t *testing.T, id string) <-chan struct{} {
 	t.Helper()
-	ctx, stop := context.WithCancel(faultsContext(t))
+	ctx, stop := context.WithCancel(testfaults.Context(t))
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -36,16 +37,16 @@ func TestFaultsOwnerKilled(t *testing.T) {
 	b := p.newBackend(t, nil)
 	living := p.open(t, b)
 	o := p.startOwner(t)
-	gone := p.watchGone(t, o.id)
-	sb, err := llmsandbox.Attach(faultsContext(t), o.id, llmsandbox.AttachOptions{Backend: b})
+	gone := p.watchGone(t, o.ID(t))
+	sb, err := llmsandbox.Attach(testfaults.Context(t), o.ID(t), llmsandbox.AttachOptions{Backend: b})
 	if err != nil {
 		t.Fatal(err)
 	}
-	works(t, sb)
+	testfaults.Works(t, sb)
 	start := time.Now()
-	o.kill(t)
-	works(t, sb)
-	awaitDone(t, sb)
+	o.Kill(t)
+	testfaults.Works(t, sb)
+	testfaults.AwaitDone(t, sb)
 	<-gone
 	if d := time.Since(start); d > p.TTL+20*time.Second {
 		t.Errorf("removed %v after its owner was killed, of which the time to live is %v", d, p.TTL)
@@ -53,10 +54,10 @@ func TestFaultsOwnerKilled(t *testing.T) {
 		t.Logf("removed after %v", d)
 	}
 	closes(t, sb)
-	if _, err := llmsandbox.Attach(faultsContext(t), o.id, llmsandbox.AttachOptions{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) {
+	if _, err := llmsandbox.Attach(testfaults.Context(t), o.ID(t), llmsandbox.AttachOptions{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) {
 		t.Errorf("attach to what went with its owner: %v", err)
 	}
-	works(t, living)
+	testfaults.Works(t, living)
 	closes(t, living)
 	p.wantNothing(t, b)
 }
@@ -67,15 +68,15 @@ func TestFaultsAllClientsGone(t *testing.T) {
 	p := newPlace(t)
 	p.TTL = 30 * time.Second
 	o := p.startOwner(t)
-	gone := p.watchGone(t, o.id)
+	gone := p.watchGone(t, o.ID(t))
 	outside := newOutside(p)
-	if before, err := outside.Processes(faultsContext(t), o.id); err != nil || len(before) == 0 {
+	if before, err := outside.Processes(testfaults.Context(t), o.ID(t)); err != nil || len(before) == 0 {
 		t.Fatalf("the agent cannot be seen: %v", err)
 	}
 	start := time.Now()
-	o.kill(t)
+	o.Kill(t)
 	for {
-		now, err := outside.Processes(faultsContext(t), o.id)
+		now, err := outside.Processes(testfaults.Context(t), o.ID(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,23 +105,17 @@ func TestFaultsOwnerFrozen(t *testing.T) {
 	p := newPlace(t)
 	b := p.newBackend(t, nil)
 	o := p.startOwner(t)
-	if err := o.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	if found, err := b.GC(faultsContext(t)); err != nil || len(found) > 0 {
+	o.Signal(t, syscall.SIGSTOP)
+	if found, err := b.GC(testfaults.Context(t)); err != nil || len(found) > 0 {
 		t.Errorf("a collection takes %+v, %v", found, err)
 	}
-	sb, err := llmsandbox.Attach(faultsContext(t), o.id, llmsandbox.AttachOptions{Backend: b})
+	sb, err := llmsandbox.Attach(testfaults.Context(t), o.ID(t), llmsandbox.AttachOptions{Backend: b})
 	if err != nil {
 		t.Fatal(err)
 	}
-	works(t, sb)
+	testfaults.Works(t, sb)
 	closes(t, sb)
-	if err := o.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(o.close(), o.cmd.Wait()); err != nil {
-		t.Errorf("the owner: %v", err)
-	}
+	o.Signal(t, syscall.SIGCONT)
+	o.End(t)
 	p.wantNothing(t, b)
 }

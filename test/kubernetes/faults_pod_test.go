@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // interventions are what somebody else may do to a pod for good, and what the error of a
@@ -56,17 +57,17 @@ func TestFaultsPodEnded(t *testing.T) {
 	for _, i := range interventions {
 		t.Run(i.name, func(t *testing.T) {
 			busy, idle := p.open(t, b), p.open(t, b)
-			works(t, idle)
+			testfaults.Works(t, idle)
 			_, ended := running(t, busy)
 			for _, sb := range []*llmsandbox.Sandbox{busy, idle} {
-				if err := i.do(faultsContext(t), p, sb.ID()); err != nil {
+				if err := i.do(testfaults.Context(t), p, sb.ID()); err != nil {
 					t.Fatal(err)
 				}
 			}
-			wantLost(t, <-ended, i.why...)
+			(<-ended).WantLost(t, i.why...)
 			for _, sb := range []*llmsandbox.Sandbox{busy, idle} {
-				awaitDone(t, sb)
-				if _, err := sb.Shell(faultsContext(t), "true", nil); !errors.Is(err, llmsandbox.ErrClosed) || !strings.Contains(err.Error(), "open a new one") {
+				testfaults.AwaitDone(t, sb)
+				if _, err := sb.Shell(testfaults.Context(t), "true", nil); !errors.Is(err, llmsandbox.ErrClosed) || !strings.Contains(err.Error(), "open a new one") {
 					t.Errorf("the next run: %v", err)
 				}
 			}
@@ -84,12 +85,12 @@ func TestFaultsOutOfMemory(t *testing.T) {
 	b := p.newBackend(t, nil)
 	o := p.sandbox(t, b)
 	o.Limits.Memory, o.Limits.Disk = 128<<20, 512<<20
-	sb, err := llmsandbox.Open(faultsContext(t), o)
+	sb, err := llmsandbox.Open(testfaults.Context(t), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer sb.Close()
-	works(t, sb)
+	testfaults.Works(t, sb)
 	agent, err := agentOf(sb.ID())
 	if err != nil || agent == 0 {
 		t.Fatalf("the agent of %s cannot be seen: %d, %v", sb.ID(), agent, err)
@@ -98,11 +99,11 @@ func TestFaultsOutOfMemory(t *testing.T) {
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", agent), []byte("1000"), 0); err != nil {
 		t.Fatal(err)
 	}
-	res, err := sb.Shell(faultsContext(t), "head -c 300m /dev/zero >/sandbox/large", nil)
+	res, err := sb.Shell(testfaults.Context(t), "head -c 300m /dev/zero >/sandbox/large", nil)
 	if err != nil || res.Status != llmsandbox.StatusOutOfMemory || res.ExitCode != nil || !strings.Contains(res.Error, "128 MiB") {
 		t.Errorf("got %+v, %v, want out_of_memory", res, err)
 	}
-	awaitDone(t, sb)
+	testfaults.AwaitDone(t, sb)
 	closes(t, sb)
 	p.wantNothing(t, b)
 }
@@ -115,20 +116,20 @@ func TestFaultsLifetime(t *testing.T) {
 	o := p.sandbox(t, b)
 	o.Lifetime = 20 * time.Second // its start is a part of that
 	start := time.Now()
-	sb, err := llmsandbox.Open(faultsContext(t), o)
+	sb, err := llmsandbox.Open(testfaults.Context(t), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer sb.Close()
 	_, ended := running(t, sb)
 	// The agent kills what runs, and may be gone before it was heard to.
-	if end := <-ended; end.err != nil || end.res.Status != llmsandbox.StatusKilled || end.res.ExitCode != nil {
-		wantLost(t, end, "ended")
+	if end := <-ended; end.Err != nil || end.Res.Status != llmsandbox.StatusKilled || end.Res.ExitCode != nil {
+		end.WantLost(t, "ended")
 	}
 	if d := time.Since(start); d < o.Lifetime-time.Second || d > o.Lifetime+20*time.Second {
 		t.Errorf("it ended after %v, want %v", d, o.Lifetime)
 	}
-	awaitDone(t, sb)
+	testfaults.AwaitDone(t, sb)
 	closes(t, sb)
 	p.wantNothing(t, b)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/testcluster"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // onProxy runs a test with a backend that reaches the cluster by a way that can be broken,
@@ -32,7 +33,7 @@ func shut(t *testing.T, way *testcluster.Proxy, on bool) {
 // attach returns another handle on a sandbox, which is closed with the test.
 func attach(t *testing.T, b backend.Backend, sb *llmsandbox.Sandbox) *llmsandbox.Sandbox {
 	t.Helper()
-	other, err := llmsandbox.Attach(faultsContext(t), sb.ID(), llmsandbox.AttachOptions{Backend: b})
+	other, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), llmsandbox.AttachOptions{Backend: b})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func TestFaultsConnectionCut(t *testing.T) {
 			wantResult(t, <-ended)
 		}
 		closes(t, other)
-		works(t, sb)
+		testfaults.Works(t, sb)
 		closes(t, sb)
 		p.wantNothing(t, direct)
 	})
@@ -75,7 +76,7 @@ func TestFaultsConnectionFrozen(t *testing.T) {
 		} else {
 			t.Logf("noticed after %v", d)
 		}
-		works(t, sb)
+		testfaults.Works(t, sb)
 		closes(t, sb)
 		p.wantNothing(t, direct)
 	})
@@ -87,13 +88,13 @@ func TestFaultsClusterAway(t *testing.T) {
 	onProxy(t, func(t *testing.T, p place, way *testcluster.Proxy, b, direct backend.Backend) {
 		sb := p.open(t, b)
 		other := attach(t, direct, sb)
-		works(t, other) // its stream keeps the agent
+		testfaults.Works(t, other) // its stream keeps the agent
 		_, ended := running(t, sb)
 		shut(t, way, true)
-		wantLost(t, <-ended, "refused", "reach", "reset", "EOF")
-		works(t, other)
+		(<-ended).WantLost(t, "refused", "reach", "reset", "EOF")
+		testfaults.Works(t, other)
 		shut(t, way, false)
-		works(t, sb)
+		testfaults.Works(t, sb)
 		closes(t, other, sb)
 		p.wantNothing(t, direct)
 	})
@@ -107,13 +108,13 @@ func TestFaultsClusterAwayForGood(t *testing.T) {
 		through.Kubeconfig, through.TTL = way.Kubeconfig, 10*time.Second
 		b := through.newBackend(t, nil)
 		sb := p.open(t, b)
-		works(t, sb)
+		testfaults.Works(t, sb)
 		gone := p.watchGone(t, sb.ID())
 		shut(t, way, true)
 		if err := sb.Close(); err == nil {
 			t.Error("closing it is said to have worked")
 		} else {
-			wantText(t, err)
+			testfaults.WantText(t, err)
 		}
 		<-gone
 		p.wantNothing(t, direct)

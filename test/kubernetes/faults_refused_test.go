@@ -15,6 +15,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // refusals are pods that the cluster does not make, or that do not start, and what the
@@ -74,11 +75,11 @@ var refusals = []struct {
 		prepare: func(t *testing.T, p place) {
 			classes := p.client.NodeV1().RuntimeClasses()
 			class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: p.Namespace}, Handler: "llmsandbox-nowhere"}
-			if _, err := classes.Create(faultsContext(t), class, metav1.CreateOptions{}); err != nil {
+			if _, err := classes.Create(testfaults.Context(t), class, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() {
-				if err := classes.Delete(faultsContext(t), p.Namespace, metav1.DeleteOptions{}); err != nil {
+				if err := classes.Delete(testfaults.Context(t), p.Namespace, metav1.DeleteOptions{}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -105,7 +106,7 @@ var refusals = []struct {
 // awaitQuota waits until a quota is in force.
 func (p place) awaitQuota(t *testing.T, name string) {
 	t.Helper()
-	w, err := p.client.CoreV1().ResourceQuotas(p.Namespace).Watch(faultsContext(t), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	w, err := p.client.CoreV1().ResourceQuotas(p.Namespace).Watch(testfaults.Context(t), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func TestFaultsRefused(t *testing.T) {
 				r.open(&o)
 			}
 			start := time.Now()
-			sb, err := llmsandbox.Open(faultsContext(t), o)
+			sb, err := llmsandbox.Open(testfaults.Context(t), o)
 			if err == nil {
 				_ = sb.Close()
 				t.Fatal("it opens")

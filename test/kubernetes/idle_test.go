@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // An agent gives whoever connects half a minute for the first words, and ends when nobody
@@ -18,13 +19,13 @@ func TestLeftAlone(t *testing.T) {
 	p := newPlace(t)
 	b := p.newBackend(t, func(o *kubernetes.Options) { o.TTL = 15 * time.Second }) // of which the grace is a half
 	sb := p.open(t, b)
-	attached, err := llmsandbox.Attach(faultsContext(t), sb.ID(), llmsandbox.AttachOptions{Backend: b})
+	attached, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), llmsandbox.AttachOptions{Backend: b})
 	if err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(45 * time.Second)
 	for _, handle := range []*llmsandbox.Sandbox{attached, sb} {
-		res, err := handle.Shell(faultsContext(t), "echo here", nil)
+		res, err := handle.Shell(testfaults.Context(t), "echo here", nil)
 		if err != nil || res.Stdout != "here\n" {
 			t.Errorf("%v, %+v", err, res)
 		}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/llmsandbox/llmsandbox/internal/testcluster"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // Nothing inside tells where the cluster is, and there is no way to be somebody to it.
@@ -18,7 +19,7 @@ func TestNothingOfTheCluster(t *testing.T) {
 	p := newPlace(t)
 	b := p.newBackend(t, nil)
 	sb := p.open(t, b)
-	res, err := sb.Shell(faultsContext(t), `
+	res, err := sb.Shell(testfaults.Context(t), `
 env; cat /proc/*/environ 2>/dev/null | tr '\0' '\n'
 cat /etc/resolv.conf; hostname; cat /etc/hosts
 ls -A /run/secrets /var/run/secrets/kubernetes.io 2>/dev/null; echo end`, nil)
@@ -30,7 +31,7 @@ ls -A /run/secrets /var/run/secrets/kubernetes.io 2>/dev/null; echo end`, nil)
 			t.Errorf("%q is inside:\n%s", text, res.Stdout)
 		}
 	}
-	pod, err := p.client.CoreV1().Pods(p.Namespace).Get(faultsContext(t), podName(sb.ID()), metav1.GetOptions{})
+	pod, err := p.client.CoreV1().Pods(p.Namespace).Get(testfaults.Context(t), podName(sb.ID()), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func TestNothingElseCanBeWritten(t *testing.T) {
 		t.Run("runtime class "+class, func(t *testing.T) {
 			p.RuntimeClass = class
 			sb := p.open(t, p.newBackend(t, nil))
-			res, err := sb.Shell(faultsContext(t), `
+			res, err := sb.Shell(testfaults.Context(t), `
 find / \( -path /proc -o -path /sys -o -path /sandbox -o -path /tmp -o -path /dev/shm -o -path /dev/mqueue \) -prune -o \( -type f -o -type d \) -writable -print 2>/dev/null
 cut -d' ' -f5 /proc/self/mountinfo | while read -r m; do case $m in /proc*|/sandbox*|/tmp*|/dev/shm|/dev/mqueue) ;; *) [ -c "$m" ] || [ ! -w "$m" ] || echo "mount $m" ;; esac; done
 for f in /.llmsandbox/agent /.llmsandbox/x; do { echo x >$f; } 2>/dev/null && echo written to $f; done
@@ -72,7 +73,7 @@ func TestAgentIsReadOnly(t *testing.T) {
 	beside(t)
 	p := newPlace(t)
 	sb := p.open(t, p.newBackend(t, nil))
-	pod, err := p.client.CoreV1().Pods(p.Namespace).Get(faultsContext(t), podName(sb.ID()), metav1.GetOptions{})
+	pod, err := p.client.CoreV1().Pods(p.Namespace).Get(testfaults.Context(t), podName(sb.ID()), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func mainContainer(t *testing.T, pod *corev1.Pod) corev1.Container {
 func TestRestrictedNamespace(t *testing.T) {
 	beside(t)
 	p := newPlace(t)
-	ns, err := p.client.CoreV1().Namespaces().Get(faultsContext(t), p.Namespace, metav1.GetOptions{})
+	ns, err := p.client.CoreV1().Namespaces().Get(testfaults.Context(t), p.Namespace, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func TestRestrictedNamespace(t *testing.T) {
 		t.Fatalf("the namespace does not demand it: %v", ns.Labels)
 	}
 	sb := p.open(t, p.newBackend(t, nil))
-	works(t, sb)
+	testfaults.Works(t, sb)
 	for _, name := range []string{"user", "agent", "filesystem", "capabilities", "no-new-privs", "seccomp", "network", "memory", "cpus", "pids", "disk", "abandoned"} {
 		c, ok := sb.Capabilities().Get(name)
 		if !ok || !c.Enforced || c.By == "" {

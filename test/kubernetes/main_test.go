@@ -9,10 +9,11 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend/backendtest"
 	"github.com/llmsandbox/llmsandbox/internal/testcluster"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 func TestMain(m *testing.M) {
-	ownerChild()
+	testfaults.Own(openOwned)
 	backendtest.Child(conformance)
 	testcluster.Main(m)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // requestsPerSandbox bounds what the API server is asked for a sandbox from its opening to
@@ -33,7 +34,7 @@ func TestManyAtOnce(t *testing.T) {
 	opened.Add(n)
 	for i := range n {
 		all.Go(func() {
-			sb, err := llmsandbox.Open(faultsContext(t), o)
+			sb, err := llmsandbox.Open(testfaults.Context(t), o)
 			opened.Done()
 			if err != nil {
 				t.Errorf("sandbox %d: %v", i, err)
@@ -41,7 +42,7 @@ func TestManyAtOnce(t *testing.T) {
 			}
 			opened.Wait() // all are there at once
 			for range 5 {
-				res, err := sb.Shell(faultsContext(t), fmt.Sprintf("echo %d >/sandbox/me; cat /sandbox/me", i), nil)
+				res, err := sb.Shell(testfaults.Context(t), fmt.Sprintf("echo %d >/sandbox/me; cat /sandbox/me", i), nil)
 				if err != nil || res.Stdout != fmt.Sprintf("%d\n", i) {
 					t.Errorf("sandbox %d: %v, %+v", i, err, res)
 				}
@@ -82,11 +83,11 @@ func TestManyMoreThanFit(t *testing.T) {
 	var all sync.WaitGroup
 	for range 12 {
 		all.Go(func() {
-			sb, err := llmsandbox.Open(faultsContext(t), o)
+			sb, err := llmsandbox.Open(testfaults.Context(t), o)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				wantText(t, err, "exceeded quota")
+				testfaults.WantText(t, err, "exceeded quota")
 				return
 			}
 			served = append(served, sb)
@@ -97,7 +98,7 @@ func TestManyMoreThanFit(t *testing.T) {
 		t.Errorf("%d of 12 were served, want 5", len(served))
 	}
 	for _, sb := range served {
-		works(t, sb)
+		testfaults.Works(t, sb)
 	}
 	closes(t, served...)
 	p.wantNothing(t, b)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // server listens on every address and answers each who connects.
@@ -49,7 +50,7 @@ func TestNetworkIsCutOff(t *testing.T) {
 	}
 	from := func(pod *corev1.Pod, address string) string {
 		t.Helper()
-		said, err := p.exec(faultsContext(t), pod.Name, "python3", "-c", reach(address))
+		said, err := p.exec(testfaults.Context(t), pod.Name, "python3", "-c", reach(address))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,30 +62,31 @@ func TestNetworkIsCutOff(t *testing.T) {
 	o := llmsandbox.Options{Backend: b, Image: image, BestEffort: true}
 	var ours []*llmsandbox.Sandbox
 	for range 2 {
-		sb, err := llmsandbox.Open(faultsContext(t), o)
+		sb, err := llmsandbox.Open(testfaults.Context(t), o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer sb.Close()
 		ours = append(ours, sb)
 	}
-	up, ended := make(chan struct{}), make(chan struct{})
+	w, up := testfaults.FirstWrite()
+	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = ours[0].Run(faultsContext(t), server, &llmsandbox.RunOptions{Stdout: &firstWrite{up: up}, Timeout: 2 * time.Minute}) // it ends with the sandbox
+		_, _ = ours[0].Run(testfaults.Context(t), server, &llmsandbox.RunOptions{Stdout: w, Timeout: 2 * time.Minute}) // it ends with the sandbox
 	}()
 	select {
 	case <-up:
 	case <-ended:
 		t.Fatal("the sandbox's server has ended")
 	}
-	pod, err := p.client.CoreV1().Pods(p.Namespace).Get(faultsContext(t), podName(ours[0].ID()), metav1.GetOptions{})
+	pod, err := p.client.CoreV1().Pods(p.Namespace).Get(testfaults.Context(t), podName(ours[0].ID()), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	inside := func(sb *llmsandbox.Sandbox, address string) string {
 		t.Helper()
-		res, err := sb.Run(faultsContext(t), reach(address), nil)
+		res, err := sb.Run(testfaults.Context(t), reach(address), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 	"github.com/llmsandbox/llmsandbox/pool"
 )
 
@@ -28,7 +29,7 @@ func TestPool(t *testing.T) {
 		all.Go(func() {
 			for i := range n / 2 {
 				start := time.Now()
-				l, err := leases.Acquire(faultsContext(t), pool.Key{}, tenant)
+				l, err := leases.Acquire(testfaults.Context(t), pool.Key{}, tenant)
 				if err != nil {
 					t.Errorf("acquire: %v", err)
 					return
@@ -38,14 +39,14 @@ func TestPool(t *testing.T) {
 					again.Add(1)
 				}
 				sb := l.Sandbox()
-				if list, err := sb.Shell(faultsContext(t), "ls -A /sandbox /tmp | grep -c mine", nil); err != nil || list.Stdout != "0\n" {
+				if list, err := sb.Shell(testfaults.Context(t), "ls -A /sandbox /tmp | grep -c mine", nil); err != nil || list.Stdout != "0\n" {
 					t.Errorf("a lease has what another has left: %v, %+v", err, list)
 				}
 				if i == 3 {
-					if err := sb.Destroy(faultsContext(t)); err != nil {
+					if err := sb.Destroy(testfaults.Context(t)); err != nil {
 						t.Errorf("end a sandbox: %v", err)
 					}
-				} else if err := sb.WriteFile(faultsContext(t), "mine", []byte(tenant), 0o600); err != nil {
+				} else if err := sb.WriteFile(testfaults.Context(t), "mine", []byte(tenant), 0o600); err != nil {
 					t.Error(err)
 				}
 				l.Release()

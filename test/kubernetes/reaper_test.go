@@ -12,6 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // withoutJobs is the role of deploy/base for clients that may not make Jobs.
@@ -28,8 +30,8 @@ func TestReaper(t *testing.T) {
 
 	living := client.open(t, client.newBackend(t, nil))
 	killed := client.startOwner(t)
-	for _, id := range []string{living.ID(), killed.id} {
-		pod, err := d.client.CoreV1().Pods(d.Namespace).Get(faultsContext(t), podName(id), metav1.GetOptions{})
+	for _, id := range []string{living.ID(), killed.ID(t)} {
+		pod, err := d.client.CoreV1().Pods(d.Namespace).Get(testfaults.Context(t), podName(id), metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,17 +39,17 @@ func TestReaper(t *testing.T) {
 			t.Errorf("pod %s has an owner that the cluster would remove it with: %+v", pod.Name, pod.OwnerReferences)
 		}
 	}
-	killed.kill(t)
-	d.ended(t, named(podName(killed.id))) // its agent ends by itself; the pod stays
+	killed.Kill(t)
+	d.ended(t, named(podName(killed.ID(t)))) // its agent ends by itself; the pod stays
 
-	gone := d.watchGone(t, killed.id)
+	gone := d.watchGone(t, killed.ID(t))
 	d.run(t, "-n", d.Namespace, "create", "job", "--from=cronjob/llmsandbox-reaper", "reap-now")
 	pod, said := d.ended(t, labelled("job-name", "reap-now"))
-	if pod.Status.Phase != corev1.PodSucceeded || !strings.Contains(said, podName(killed.id)) {
+	if pod.Status.Phase != corev1.PodSucceeded || !strings.Contains(said, podName(killed.ID(t))) {
 		t.Errorf("the reaper has %s, and says\n%s", pod.Status.Phase, said)
 	}
 	<-gone
-	works(t, living)
+	testfaults.Works(t, living)
 	closes(t, living)
 }
 

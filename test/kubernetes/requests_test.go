@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/llmsandbox/llmsandbox/internal/testcluster"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // requests are those that the API server was asked in the namespace, but for this
@@ -28,7 +29,7 @@ func (p place) requests(t testing.TB) []testcluster.Request {
 // limitPods lets the namespace have so many pods.
 func (p place) limitPods(t *testing.T, n int64) {
 	t.Helper()
-	_, err := p.client.CoreV1().ResourceQuotas(p.Namespace).Create(faultsContext(t), &corev1.ResourceQuota{
+	_, err := p.client.CoreV1().ResourceQuotas(p.Namespace).Create(testfaults.Context(t), &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "pods"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(n, resource.DecimalSI)}},
 	}, metav1.CreateOptions{})

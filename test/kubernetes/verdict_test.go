@@ -11,6 +11,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/diagnose"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/isolation"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
 // What doctor has seen of a cluster's policies is kept in the namespace, and counts for
@@ -23,7 +24,7 @@ func TestVerdictIsKept(t *testing.T) {
 	open := func(bestEffort bool) (*llmsandbox.Sandbox, error) {
 		o := client.sandbox(t, client.newBackend(t, func(o *kubernetes.Options) { o.NetworkPolicyEnforced = false }))
 		o.BestEffort, o.Network = bestEffort, llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{"example.com"}}
-		return llmsandbox.Open(faultsContext(t), o)
+		return llmsandbox.Open(testfaults.Context(t), o)
 	}
 	wantNetwork := func(enforced bool, says string) {
 		t.Helper()
@@ -46,7 +47,7 @@ func TestVerdictIsKept(t *testing.T) {
 	}
 	look := func(want diagnose.Verdict) diagnose.Result {
 		t.Helper()
-		r := diagnose.Network(faultsContext(t), client.newBackend(t, nil).Cluster(), diagnose.Probe{})
+		r := diagnose.Network(testfaults.Context(t), client.newBackend(t, nil).Cluster(), diagnose.Probe{})
 		if r.NotKept != "" || r.Verdict != want {
 			t.Fatalf("%+v, want %s", r, want)
 		}
