@@ -11,6 +11,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/environ"
 )
 
 // FuzzBuild lays whatever can be read as a template over a sandbox's pod. The template
@@ -68,7 +69,7 @@ func checkIntact(t *testing.T, p *corev1.Pod, r Request) {
 	if !slices.Equal(c.Command, []string{AgentFile}) || len(c.Args) != 1+len(r.Args) || i.Command[0] != "/bin/sh" || c.Stdin || !i.Stdin || c.TerminationMessagePath != closedFile {
 		t.Errorf("what is run: %s", text(t, p))
 	}
-	if tokens := slices.DeleteFunc(slices.Clone(c.Env), func(e corev1.EnvVar) bool { return !strings.HasPrefix(e.Name, envPrefix) }); len(tokens) != 1 || tokens[0].Value != r.Token {
+	if tokens := slices.DeleteFunc(slices.Clone(c.Env), func(e corev1.EnvVar) bool { return !strings.HasPrefix(e.Name, environ.Own) }); len(tokens) != 1 || tokens[0].Value != r.Token {
 		t.Errorf("the agent's variables: %v", tokens)
 	}
 	for key, want := range map[string]string{LabelManagedBy: ManagedBy, LabelName: NameSandbox, LabelRole: RoleSandbox, LabelSandbox: r.Spec.ID, LabelOwner: r.Owner, LabelNetwork: NetworkIsolated} {

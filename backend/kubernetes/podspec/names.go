@@ -41,8 +41,6 @@ const (
 	// EnvToken is the variable with what a connection to the agent must show. Only the
 	// agent's own environment has it; code never sees it.
 	EnvToken = "LLMSANDBOX_TOKEN"
-	// envPrefix begins the names of the agent's own variables.
-	envPrefix = "LLMSANDBOX_"
 )
 
 // The pod's volumes. Sidecars may mount VolumeWorkdir and VolumeTemp.

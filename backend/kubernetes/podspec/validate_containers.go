@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/llmsandbox/llmsandbox/internal/environ"
 )
 
 // ours is the index of the template's container that is laid over the sandbox's, and -1
@@ -84,8 +86,8 @@ func (f *faults) sandbox(field string, c corev1.Container) {
 		}
 	}
 	for i, e := range c.Env {
-		if strings.HasPrefix(e.Name, envPrefix) {
-			f.add(fmt.Sprintf("%s.env[%d].name", field, i), "%s: variables that begin with %s are the agent's own: choose another name", e.Name, envPrefix)
+		if strings.HasPrefix(e.Name, environ.Own) {
+			f.add(fmt.Sprintf("%s.env[%d].name", field, i), "%s: variables that begin with %s are the agent's own: choose another name", e.Name, environ.Own)
 		}
 	}
 	for i, m := range c.VolumeMounts {
