@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
@@ -20,6 +22,10 @@ func (b *Backend) Attach(ctx context.Context, id string) (backend.Machine, error
 	for _, pod := range found {
 		if !lives(&pod) {
 			continue
+		}
+		// Who may not look does not learn whether the network is closed, and can attach.
+		if err := b.lookAtPolicy(ctx); err != nil && !apierrors.IsForbidden(err) {
+			return nil, err
 		}
 		m := &attached{session: newSession(b, backend.Guest{}), uid: pod.UID}
 		m.target = podexec.Target{Namespace: pod.Namespace, Pod: pod.Name, Container: podspec.Container}

@@ -20,9 +20,13 @@ func TestVerdictIsKept(t *testing.T) {
 	d := deployOverlay(t, "deploy/base")
 	client := d.place
 	client.Kubeconfig = d.accountKubeconfig(t, "llmsandbox") // no right is needed beyond the role's
+	// undecided is another process's backend, which goes by what doctor saw.
+	undecided := func() *kubernetes.Backend {
+		return client.newBackend(t, func(o *kubernetes.Options) { o.NetworkPolicyEnforced = false })
+	}
 	// open opens a sandbox with rules for its network, which only hold where policies do.
 	open := func(bestEffort bool) (*llmsandbox.Sandbox, error) {
-		o := client.sandbox(t, client.newBackend(t, func(o *kubernetes.Options) { o.NetworkPolicyEnforced = false }))
+		o := client.sandbox(t, undecided())
 		o.BestEffort, o.Network = bestEffort, llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{"example.com"}}
 		return llmsandbox.Open(testfaults.Context(t), o)
 	}
@@ -41,8 +45,15 @@ func TestVerdictIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer closes(t, sb)
-		if k, _ := sb.Capabilities().Get("network"); k.Enforced != enforced || !strings.Contains(k.Detail+k.Why, says) {
-			t.Errorf("%+v, want %v and %q", k, enforced, says)
+		other, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), llmsandbox.AttachOptions{Backend: undecided()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closes(t, other)
+		for _, sb := range []*llmsandbox.Sandbox{sb, other} {
+			if k, _ := sb.Capabilities().Get("network"); k.Enforced != enforced || !strings.Contains(k.Detail+k.Why, says) {
+				t.Errorf("%+v, want %v and %q", k, enforced, says)
+			}
 		}
 	}
 	look := func(want diagnose.Verdict) diagnose.Result {
