@@ -10,6 +10,7 @@ import (
 	"github.com/moby/moby/api/types/mount"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
 // Where things are inside. The agent's folder is a mount of its own, which the image
@@ -51,7 +52,7 @@ func hostConfig(spec backend.Spec, agent string) *container.HostConfig {
 		},
 	}
 	if spec.Limits.PIDs > 0 {
-		pids := spec.Limits.PIDs
+		pids := spec.Limits.PIDs + agentproto.SpareThreads
 		h.PidsLimit = &pids
 	}
 	if spec.Limits.Disk > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
 // Where things are inside.
@@ -139,7 +140,7 @@ func (b *Backend) serveArgs(spec backend.Spec) []string {
 	}
 	if spec.Limits.PIDs > 0 {
 		// There is no such limit of a pod. The user is this sandbox's alone.
-		args = append(args, "--rlimit", "nproc="+strconv.FormatInt(spec.Limits.PIDs, 10))
+		args = append(args, "--rlimit", "nproc="+strconv.FormatInt(spec.Limits.PIDs+agentproto.SpareThreads, 10))
 	}
 	return args
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/isolation"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podwatch"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
 // waiting is the status of a pod whose init container cannot start.
@@ -171,7 +172,7 @@ func TestPodThatIsAskedFor(t *testing.T) {
 		}
 	}
 	line := strings.Join(made.Spec.Containers[0].Args, " ")
-	for _, want := range []string{"--grace 10", "--first-grace 60", "--rlimit nproc=77", fmt.Sprintf("--deadline %d", spec.Deadline.UnixMilli())} {
+	for _, want := range []string{"--grace 10", "--first-grace 60", fmt.Sprintf("--rlimit nproc=%d", 77+agentproto.SpareThreads), fmt.Sprintf("--deadline %d", spec.Deadline.UnixMilli())} {
 		if !strings.Contains(line, want) {
 			t.Errorf("the agent's arguments %q have no %q", line, want)
 		}

@@ -92,6 +92,7 @@ func New(opts Options) (*Agent, error) {
 	if err := a.sayHello(); err != nil {
 		return nil, err
 	}
+	reserveThreads(agentproto.SpareThreads)
 	go a.prepareAll()
 	return a, nil
 }

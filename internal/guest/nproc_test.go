@@ -3,9 +3,12 @@
 package guest_test
 
 import (
+	"io"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -46,7 +49,7 @@ func TestProcessLimitOfAUser(t *testing.T) {
 		attr: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nprocUser, Gid: nprocUser}},
 	})
 	// The threads of the agent and one supervisor a program are the user's too.
-	const own = 24
+	const own = 24 + agentproto.SpareThreads
 	for range 2 {
 		p, err := a.client.Start(t.Context(), sh(bomb))
 		if err != nil {
@@ -85,5 +88,35 @@ func TestProcessLimitOfAUser(t *testing.T) {
 		if r := a.run(sh("for i in 1 2 3; do (exit 3) & done; wait; (exit 7); echo $?")); r.out != "7\n" {
 			t.Errorf("after the bomb: %+v", r)
 		}
+	}
+}
+
+// TestNoThreadCanBeMade: an agent goes on where the code has taken all processes that there
+// may be. A Go program that needs a thread then, and has no spare one, is ended.
+func TestNoThreadCanBeMade(t *testing.T) {
+	if os.Geteuid() != 0 {
+		need(t, "only root can limit an agent of another user")
+	}
+	asUser := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nprocUser, Gid: nprocUser}}
+	a := startAgent(t, mode{name: "limited", attr: asUser})
+	limit := exec.Command("prlimit", "--pid", strconv.Itoa(a.cmd.Process.Pid), "--nproc=1:1")
+	limit.SysProcAttr = asUser
+	if out, err := limit.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if _, err := a.client.Start(t.Context(), sh("true")); err == nil {
+		t.Error("a program has started: processes are not limited")
+	}
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if _, err := a.client.TarOut(t.Context(), "/usr/share/doc/bash", "", io.Discard); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if err := a.client.Ping(t.Context()); err != nil {
+		t.Errorf("the agent has ended: %v", err)
 	}
 }
