@@ -45,10 +45,12 @@ func (s *suite) abuseCatalogue(t *testing.T) {
 			}
 			o := abuse.Outcome{Status: string(res.Status), Stdout: res.Stdout, Stderr: res.Stderr, Duration: time.Since(start)}
 			if res.Status != llmsandbox.StatusLost && !s.diedForMemory(t, sb) {
-				if !staysFull[c.Name] {
+				if staysFull[c.Name] {
+					o.Processes = processesIfItLives(t, sb)
+				} else {
 					answers(t, sb)
+					o.Processes = processes(t, sb)
 				}
-				o.Processes = processes(t, sb)
 			}
 			if c.Name == "proc_handles" && !control(sb, "agent").Enforced {
 				// The numbers of its descriptors and of its namespaces a kernel tells of an
@@ -104,8 +106,9 @@ var held = map[string]string{
 	"memory_of_shared_map": "memory", "kernel_buffers": "memory", "kernel_quotas": "memory",
 }
 
-// staysFull are the programs whose files and shared memory outlive their run and
-// leave the sandbox no memory for another one. They harm no sandbox but their own.
+// staysFull are the programs whose files, shared memory and semaphores outlive their run and
+// leave the sandbox no memory for another one. They harm no sandbox but their own, which the
+// next program may end: where the agent may not lower its score, the kernel may take it.
 var staysFull = map[string]bool{"kernel_quotas": true, "memory_of_shm": true}
 
 // asDeclared changes what must become of a case to what the sandbox declares it

@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -45,12 +46,33 @@ func answers(t *testing.T, sb *llmsandbox.Sandbox) {
 // processes are the command lines of what runs in a sandbox.
 func processes(t *testing.T, sb *llmsandbox.Sandbox) []string {
 	t.Helper()
-	res, err := sb.Shell(testContext(t), `for f in /proc/[0-9]*/cmdline; do tr '\0' ' ' <$f; echo; done 2>/dev/null`, nil)
+	all, err := listProcesses(t, sb)
 	if err != nil {
 		t.Errorf("list processes: %v", err)
-		return nil
 	}
-	return strings.Split(res.Stdout, "\n")
+	return all
+}
+
+// processesIfItLives are none of a sandbox that ends meanwhile, which must be told.
+func processesIfItLives(t *testing.T, sb *llmsandbox.Sandbox) []string {
+	t.Helper()
+	all, err := listProcesses(t, sb)
+	switch {
+	case errors.Is(err, llmsandbox.ErrLost), errors.Is(err, llmsandbox.ErrClosed):
+		t.Logf("the sandbox has ended: %v", err)
+	case err != nil:
+		t.Errorf("list processes: %v", err)
+	}
+	return all
+}
+
+func listProcesses(t *testing.T, sb *llmsandbox.Sandbox) ([]string, error) {
+	t.Helper()
+	res, err := sb.Shell(testContext(t), `for f in /proc/[0-9]*/cmdline; do tr '\0' ' ' <$f; echo; done 2>/dev/null`, nil)
+	if err != nil {
+		return nil, err
+	}
+	return strings.Split(res.Stdout, "\n"), nil
 }
 
 // attempts is put before Python programs that attack: each try prints one line.

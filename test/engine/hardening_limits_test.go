@@ -5,6 +5,7 @@ package engine
 import (
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,9 +15,13 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
 	"github.com/llmsandbox/llmsandbox/backend/engine/settings"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
+
+// pidsMax is the limit that the test asks for, and the agent's reserve.
+var pidsMax = strconv.Itoa(33 + agentproto.SpareThreads)
 
 // The files of a limit in a control group, of the first and of the second version, and
 // what is in them for the limits that the test asks for.
@@ -28,7 +33,7 @@ var limitFiles = map[string][]struct{ path, want string }{
 	"cpus": {
 		{"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000"}, {"/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000"}, {"/sys/fs/cgroup/cpu.max", "50000 100000"},
 	},
-	"pids": {{"/sys/fs/cgroup/pids/pids.max", "33"}, {"/sys/fs/cgroup/pids.max", "33"}},
+	"pids": {{"/sys/fs/cgroup/pids/pids.max", pidsMax}, {"/sys/fs/cgroup/pids.max", pidsMax}},
 }
 
 // The kernel has the limits that were asked for.
