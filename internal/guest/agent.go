@@ -92,14 +92,16 @@ func New(opts Options) (*Agent, error) {
 	if err := a.sayHello(); err != nil {
 		return nil, err
 	}
-	reserveThreads(agentproto.SpareThreads)
+	boundThreads()
 	go a.prepareAll()
 	return a, nil
 }
 
-// prepareAll runs Options.Prepare. It has the code's identity for files by now.
+// prepareAll does what programs need to have done and clients do not wait for:
+// it runs Options.Prepare, which has the code's identity for files by now.
 func (a *Agent) prepareAll() {
 	defer close(a.prepared)
+	reserveThreads()
 	if a.opts.Prepare != nil {
 		a.prepErr = a.opts.Prepare()
 	}

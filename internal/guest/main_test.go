@@ -53,6 +53,7 @@ type testAgent struct {
 type mode struct {
 	name string
 	args []string
+	env  []string // beside the test's own
 	attr *syscall.SysProcAttr
 }
 
@@ -105,6 +106,7 @@ func startAgent(t testing.TB, m mode) *testAgent {
 		a.cmd = exec.Command("/bin/sh", append([]string{"-c", script, agentBinary}, args...)...)
 	}
 	a.cmd.Stdin, a.cmd.Stdout, a.cmd.Stderr = theirs, theirs, os.Stderr
+	a.cmd.Env = append(os.Environ(), m.env...)
 	a.cmd.SysProcAttr = m.attr
 	if err := a.cmd.Start(); err != nil {
 		theirs.Close()

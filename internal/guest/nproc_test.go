@@ -3,7 +3,11 @@
 package guest_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strconv"
@@ -92,13 +96,16 @@ func TestProcessLimitOfAUser(t *testing.T) {
 }
 
 // TestNoThreadCanBeMade: an agent goes on where the code has taken all processes that there
-// may be. A Go program that needs a thread then, and has no spare one, is ended.
+// may be, whatever its clients ask for and on how many CPUs. A Go program that needs a
+// thread then, and has no spare one, is ended.
 func TestNoThreadCanBeMade(t *testing.T) {
 	if os.Geteuid() != 0 {
 		need(t, "only root can limit an agent of another user")
 	}
+	stuck := mountStuck(t)
 	asUser := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nprocUser, Gid: nprocUser}}
-	a := startAgent(t, mode{name: "limited", attr: asUser})
+	defer stuck.release() // or the agent cannot even be killed
+	a := startAgent(t, mode{name: "limited", attr: asUser, env: []string{"GOMAXPROCS=64"}})
 	limit := exec.Command("prlimit", "--pid", strconv.Itoa(a.cmd.Process.Pid), "--nproc=1:1")
 	limit.SysProcAttr = asUser
 	if out, err := limit.CombinedOutput(); err != nil {
@@ -107,15 +114,43 @@ func TestNoThreadCanBeMade(t *testing.T) {
 	if _, err := a.client.Start(t.Context(), sh("true")); err == nil {
 		t.Error("a program has started: processes are not limited")
 	}
-	var all sync.WaitGroup
+	var looking sync.WaitGroup
+	for i := range 50 {
+		looking.Go(func() {
+			if _, err := a.client.Stat(t.Context(), fmt.Sprintf("%s/%d", stuck.dir, i)); !errors.Is(err, fs.ErrNotExist) {
+				t.Error(err)
+			}
+		})
+	}
+	select {
+	case <-stuck.waiting:
+	case <-time.After(20 * time.Second):
+		t.Fatal("nobody looks into the file system")
+	}
+	// Soon as many wait as may.
+	for err := error(nil); !errors.Is(err, context.DeadlineExceeded); {
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		_, err = a.client.Stat(short, "/")
+		if cancel(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := a.client.Ping(ctx); err != nil {
+		t.Fatalf("the agent has ended: %v", err)
+	}
+	stuck.release()
+	looking.Wait()
+	var archives sync.WaitGroup
 	for range 50 {
-		all.Go(func() {
+		archives.Go(func() {
 			if _, err := a.client.TarOut(t.Context(), "/usr/share/doc/bash", "", io.Discard); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	all.Wait()
+	archives.Wait()
 	if err := a.client.Ping(t.Context()); err != nil {
 		t.Errorf("the agent has ended: %v", err)
 	}

@@ -5,6 +5,7 @@ package guest
 import (
 	"bytes"
 	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,15 +14,21 @@ import (
 const maxProcFile = 4 << 20
 
 // A procFS reads /proc. It holds the folder open, so that nothing mounted over it
-// later matters.
-type procFS struct{ fd int }
+// later matters. One goroutine at a time reads: the kernel may take long where there are
+// many processes, and each that waits there needs a thread.
+type procFS struct {
+	fd  int
+	one *sync.Mutex
+}
 
 func openProc() (procFS, error) {
 	fd, err := unix.Open("/proc", unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	return procFS{fd: fd}, err
+	return procFS{fd: fd, one: new(sync.Mutex)}, err
 }
 
 func (p procFS) read(path string) ([]byte, error) {
+	p.one.Lock()
+	defer p.one.Unlock()
 	fd, err := unix.Openat(p.fd, path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -32,6 +39,8 @@ func (p procFS) read(path string) ([]byte, error) {
 
 // numbers lists the entries of a folder that are numbers.
 func (p procFS) numbers(path string) ([]int, error) {
+	p.one.Lock()
+	defer p.one.Unlock()
 	fd, err := unix.Openat(p.fd, path, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -32,7 +33,7 @@ func TestOthers(t *testing.T) {
 	defer unix.Close(fd)
 	count := func(want int) {
 		t.Helper()
-		if n, err := (procFS{fd: fd}).others(); err != nil || n != want {
+		if n, err := (procFS{fd: fd, one: new(sync.Mutex)}).others(); err != nil || n != want {
 			t.Errorf("%d others (%v), want %d", n, err, want)
 		}
 		if _, err := unix.Seek(fd, 0, 0); err != nil {

@@ -14,15 +14,21 @@ import (
 )
 
 // input and output are a call's byte channels.
-type input struct{ call *agentproto.Call }
+type input struct{ call channels }
 
 func (i input) Read(p []byte) (int, error) { return i.call.Read(agentproto.ChanIn, p) }
 
-type output struct{ call *agentproto.Call }
+type output struct{ call channels }
+
+// channels is a call, or one that works on files.
+type channels interface {
+	Read(agentproto.Channel, []byte) (int, error)
+	Write(agentproto.Channel, []byte) (int, error)
+}
 
 func (o output) Write(p []byte) (int, error) { return o.call.Write(agentproto.ChanOut, p) }
 
-func (s *Service) serveRead(call *agentproto.Call) error {
+func (s *Service) serveRead(call *job) error {
 	var req agentproto.ReadRequest
 	if err := request(call, &req); err != nil {
 		return err
@@ -86,7 +92,7 @@ func (s *Service) openToRead(req *agentproto.ReadRequest) (int, error) {
 type onlyReader struct{ io.Reader }
 type onlyWriter struct{ io.Writer }
 
-func (s *Service) serveWrite(call *agentproto.Call) error {
+func (s *Service) serveWrite(call *job) error {
 	var req agentproto.WriteRequest
 	if err := request(call, &req); err != nil {
 		return err
@@ -166,6 +172,8 @@ func (s *Service) makeFolder(path string) error {
 // WriteInline writes small files, making missing folders. What was written before
 // a failure stays.
 func (s *Service) WriteInline(files []agentproto.InlineFile) error {
+	s.turns.take()
+	defer s.turns.give()
 	for _, file := range files {
 		if strings.HasSuffix(file.Path, "/") {
 			// Whoever needs it finds it missing: it is no reason not to start.

@@ -30,6 +30,7 @@ type Options struct {
 type Service struct {
 	root    int // O_PATH descriptor
 	workdir string
+	turns   turns
 	conns   connections
 }
 
@@ -46,7 +47,7 @@ func New(o Options) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the sandbox's root for the file service: %w", err)
 	}
-	return &Service{root: fd, workdir: o.Workdir}, nil
+	return &Service{root: fd, workdir: o.Workdir, turns: newTurns()}, nil
 }
 
 // Close releases the root. No call may be in flight.
@@ -56,30 +57,6 @@ func (s *Service) Close() error { return unix.Close(s.root) }
 func (s *Service) ServeCall(call *agentproto.Call) bool {
 	var err error
 	switch call.Method() {
-	case agentproto.MethodStat:
-		err = s.serveStat(call)
-	case agentproto.MethodList:
-		err = s.serveList(call)
-	case agentproto.MethodFind:
-		err = s.serveFind(call)
-	case agentproto.MethodMkdir:
-		err = s.serveMkdir(call)
-	case agentproto.MethodRemove:
-		err = s.serveRemove(call)
-	case agentproto.MethodRename:
-		err = s.serveRename(call)
-	case agentproto.MethodChmod:
-		err = s.serveChmod(call)
-	case agentproto.MethodRead:
-		err = s.serveRead(call)
-	case agentproto.MethodWrite:
-		err = s.serveWrite(call)
-	case agentproto.MethodTarOut:
-		err = s.serveTarOut(call)
-	case agentproto.MethodTarIn:
-		err = s.serveTarIn(call)
-	case agentproto.MethodWatch:
-		err = s.serveWatch(call)
 	case agentproto.MethodDial:
 		err = s.serveDial(call)
 	case agentproto.MethodListen:
@@ -87,7 +64,11 @@ func (s *Service) ServeCall(call *agentproto.Call) bool {
 	case agentproto.MethodAccept:
 		err = s.serveAccept(call)
 	default:
-		return false
+		work := s.work(call.Method())
+		if work == nil {
+			return false
+		}
+		err = s.inTurn(call, work)
 	}
 	if err != nil {
 		code := agentproto.CodeInternal
@@ -101,8 +82,51 @@ func (s *Service) ServeCall(call *agentproto.Call) bool {
 	return true
 }
 
+// work is what serves a method that works on files.
+func (s *Service) work(m agentproto.Method) func(*job) error {
+	switch m {
+	case agentproto.MethodStat:
+		return s.serveStat
+	case agentproto.MethodList:
+		return s.serveList
+	case agentproto.MethodFind:
+		return s.serveFind
+	case agentproto.MethodMkdir:
+		return s.serveMkdir
+	case agentproto.MethodRemove:
+		return s.serveRemove
+	case agentproto.MethodRename:
+		return s.serveRename
+	case agentproto.MethodChmod:
+		return s.serveChmod
+	case agentproto.MethodRead:
+		return s.serveRead
+	case agentproto.MethodWrite:
+		return s.serveWrite
+	case agentproto.MethodTarOut:
+		return s.serveTarOut
+	case agentproto.MethodTarIn:
+		return s.serveTarIn
+	case agentproto.MethodWatch:
+		return s.serveWatch
+	default:
+		return nil
+	}
+}
+
+func (s *Service) inTurn(call *agentproto.Call, work func(*job) error) error {
+	j, ok := s.turns.begin(call)
+	if !ok {
+		return failf(agentproto.CodeCancelled, "the call ended before it had its turn")
+	}
+	defer s.turns.give()
+	return work(j)
+}
+
 // request decodes a call's request.
-func request(call *agentproto.Call, m agentproto.Message) error {
+func request(call interface {
+	Request(agentproto.Message) error
+}, m agentproto.Message) error {
 	if err := call.Request(m); err != nil {
 		return failf(agentproto.CodeBadRequest, "%v", err)
 	}

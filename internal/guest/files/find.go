@@ -21,7 +21,7 @@ const (
 	maxFoundBytes  = 1 << 20
 )
 
-func (s *Service) serveFind(call *agentproto.Call) error {
+func (s *Service) serveFind(call *job) error {
 	var req agentproto.FindRequest
 	if err := request(call, &req); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (s *Service) serveFind(call *agentproto.Call) error {
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &clock); err != nil {
 		return pathError("look at the clock before the search in", strings.Join(req.Folders, ", "), err)
 	}
-	f := finder{since: req.SinceNanos, stop: call.Done(), max: maxFound}
+	f := finder{turns: s.turns, since: req.SinceNanos, stop: call.Done(), max: maxFound}
 	if req.MaxFiles > 0 {
 		f.max = min(f.max, int(req.MaxFiles))
 	}
@@ -59,7 +59,7 @@ func (s *Service) serveFind(call *agentproto.Call) error {
 		}
 	}
 	if req.Discard != "" && !used {
-		if err := s.RemoveAll([]string{req.Discard}); err != nil {
+		if err := s.removeAll([]string{req.Discard}); err != nil {
 			return err
 		}
 		f.found.Discarded = true
@@ -109,6 +109,7 @@ func (s *Service) findBelow(f *finder, folder string) error {
 // A finder looks through trees that change meanwhile: what vanishes or cannot be
 // looked at is not there.
 type finder struct {
+	turns   turns
 	since   int64
 	index   uint32
 	max     int
@@ -120,6 +121,7 @@ type finder struct {
 
 func (f *finder) folder(dir *os.File, prefix string, depth int) {
 	for !f.full() {
+		f.turns.yield()
 		names, err := dir.Readdirnames(512)
 		for _, name := range names {
 			if f.entries++; f.full() {

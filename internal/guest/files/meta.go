@@ -21,7 +21,7 @@ const (
 	maxListBytes = 4 << 20
 )
 
-func (s *Service) serveStat(call *agentproto.Call) error {
+func (s *Service) serveStat(call *job) error {
 	var req agentproto.PathRequest
 	if err := request(call, &req); err != nil {
 		return err
@@ -77,7 +77,7 @@ func fileInfo(name string, st *unix.Stat_t) *agentproto.FileInfo {
 	return info
 }
 
-func (s *Service) serveList(call *agentproto.Call) error {
+func (s *Service) serveList(call *job) error {
 	var req agentproto.PathRequest
 	if err := request(call, &req); err != nil {
 		return err
@@ -94,6 +94,7 @@ func (s *Service) serveList(call *agentproto.Call) error {
 	defer dir.Close()
 	var list agentproto.FileList
 	for size := 0; ; {
+		call.turns.yield()
 		names, err := dir.Readdirnames(512)
 		for _, name := range names {
 			info, err := infoAt(fd, name)
@@ -120,7 +121,7 @@ func (s *Service) serveList(call *agentproto.Call) error {
 	return call.End(&list)
 }
 
-func (s *Service) serveMkdir(call *agentproto.Call) error {
+func (s *Service) serveMkdir(call *job) error {
 	var req agentproto.MkdirRequest
 	if err := request(call, &req); err != nil {
 		return err
@@ -144,7 +145,7 @@ func (s *Service) serveMkdir(call *agentproto.Call) error {
 	return call.End(&agentproto.Empty{})
 }
 
-func (s *Service) serveRename(call *agentproto.Call) error {
+func (s *Service) serveRename(call *job) error {
 	var req agentproto.RenameRequest
 	if err := request(call, &req); err != nil {
 		return err
@@ -173,7 +174,7 @@ func (s *Service) serveRename(call *agentproto.Call) error {
 	return call.End(&agentproto.Empty{})
 }
 
-func (s *Service) serveChmod(call *agentproto.Call) error {
+func (s *Service) serveChmod(call *job) error {
 	var req agentproto.ChmodRequest
 	if err := request(call, &req); err != nil {
 		return err

@@ -22,7 +22,7 @@ const (
 	maxRounds = 1 << 20
 )
 
-func (s *Service) serveRemove(call *agentproto.Call) error {
+func (s *Service) serveRemove(call *job) error {
 	var req agentproto.RemoveRequest
 	if err := request(call, &req); err != nil {
 		return err
@@ -40,6 +40,13 @@ func (s *Service) serveRemove(call *agentproto.Call) error {
 // RemoveAll removes paths with all below them; what is missing is no error. It
 // tries them all and returns the failures together.
 func (s *Service) RemoveAll(paths []string) error {
+	s.turns.take()
+	defer s.turns.give()
+	return s.removeAll(paths)
+}
+
+// removeAll is RemoveAll for who has a turn.
+func (s *Service) removeAll(paths []string) error {
 	var failed []error
 	for _, path := range paths {
 		p, err := s.absolute(path)
@@ -74,12 +81,13 @@ func (s *Service) remove(p string, recursive bool, stop <-chan struct{}) error {
 	if err != unix.ENOTEMPTY || !recursive {
 		return err
 	}
-	r := remover{top: -1, stop: stop}
+	r := remover{turns: s.turns, top: -1, stop: stop}
 	return r.folder(dir, base, 0)
 }
 
 // remover removes one tree.
 type remover struct {
+	turns  turns
 	top    int // descriptor of the tree's top folder
 	moved  int // folders moved up there
 	rounds int
@@ -125,6 +133,7 @@ func (r *remover) empty(dir *os.File, fd, depth int) error {
 			return failf(agentproto.CodeCancelled, "the removal was cancelled")
 		default:
 		}
+		r.turns.yield()
 		names, err := dir.Readdirnames(512)
 		for _, name := range names {
 			if err := r.entry(fd, name, depth); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
-func (s *Service) serveTarIn(call *agentproto.Call) error {
+func (s *Service) serveTarIn(call *job) error {
 	var req agentproto.TarInRequest
 	if err := request(call, &req); err != nil {
 		return err

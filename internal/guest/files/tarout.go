@@ -34,7 +34,7 @@ func (s *skipped) add(name, why string) {
 	*s = append(*s, fmt.Sprintf("%q: %s", name, why))
 }
 
-func (s *Service) serveTarOut(call *agentproto.Call) error {
+func (s *Service) serveTarOut(call *job) error {
 	var req agentproto.TarOutRequest
 	if err := request(call, &req); err != nil {
 		return err

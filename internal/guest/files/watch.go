@@ -22,7 +22,7 @@ const (
 		unix.IN_ATTRIB | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 )
 
-func (s *Service) serveWatch(call *agentproto.Call) error {
+func (s *Service) serveWatch(call *job) error {
 	var req agentproto.WatchRequest
 	if err := request(call, &req); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (s *Service) serveWatch(call *agentproto.Call) error {
 // watcher is one call's watch.
 type watcher struct {
 	service   *Service
-	call      *agentproto.Call
+	call      *job
 	in        *os.File
 	fd        int
 	recursive bool
@@ -89,6 +89,7 @@ func (w *watcher) add(fd int, path string, depth int, report bool) error {
 		return nil
 	}
 	for {
+		w.call.turns.yield()
 		names, err := dir.Readdirnames(512)
 		for _, name := range names {
 			sub, openErr := openat2(fd, name, dirFlags, 0, beneath)
@@ -135,7 +136,7 @@ func (w *watcher) run() error {
 	defer close(ended)
 	buf := make([]byte, 64<<10)
 	for {
-		n, err := w.in.Read(buf)
+		n, err := w.wait(buf)
 		if err != nil {
 			return failf(agentproto.CodeCancelled, "the watch has ended: %v", err)
 		}
@@ -150,6 +151,12 @@ func (w *watcher) run() error {
 			p = p[size:]
 		}
 	}
+}
+
+// wait waits for events and reads them.
+func (w *watcher) wait(buf []byte) (int, error) {
+	defer w.call.away()()
+	return w.in.Read(buf)
 }
 
 func (w *watcher) event(wd int32, mask uint32, name string) error {
