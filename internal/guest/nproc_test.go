@@ -106,6 +106,10 @@ func TestNoThreadCanBeMade(t *testing.T) {
 	asUser := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nprocUser, Gid: nprocUser}}
 	defer stuck.release() // or the agent cannot even be killed
 	a := startAgent(t, mode{name: "limited", attr: asUser, env: []string{"GOMAXPROCS=64"}})
+	// A program starts once the agent has all it needs.
+	if r := a.run(sh("true")); r.exit.Code != 0 {
+		t.Fatalf("%+v", r)
+	}
 	limit := exec.Command("prlimit", "--pid", strconv.Itoa(a.cmd.Process.Pid), "--nproc=1:1")
 	limit.SysProcAttr = asUser
 	if out, err := limit.CombinedOutput(); err != nil {
