@@ -30,7 +30,7 @@ func TestCrash(t *testing.T) {
 func TestClusterEndsWithItsBinary(t *testing.T) {
 	testcluster.Start(t) // says it when this machine cannot
 	cmd := exec.Command(os.Args[0], "-test.run=^TestCrash$")
-	cmd.Env = append(os.Environ(), "LLMSANDBOX_TEST_CRASH=1")
+	cmd.Env = append(os.Environ(), "LLMSANDBOX_TEST_CRASH=1", "TMPDIR="+t.TempDir()) // it cannot clean up
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
