@@ -20,13 +20,13 @@ func (i input) Read(p []byte) (int, error) { return i.call.Read(agentproto.ChanI
 
 type output struct{ call channels }
 
+func (o output) Write(p []byte) (int, error) { return o.call.Write(agentproto.ChanOut, p) }
+
 // channels is a call, or one that works on files.
 type channels interface {
 	Read(agentproto.Channel, []byte) (int, error)
 	Write(agentproto.Channel, []byte) (int, error)
 }
-
-func (o output) Write(p []byte) (int, error) { return o.call.Write(agentproto.ChanOut, p) }
 
 func (s *Service) serveRead(call *job) error {
 	var req agentproto.ReadRequest

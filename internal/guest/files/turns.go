@@ -4,15 +4,11 @@ package files
 
 import "github.com/llmsandbox/llmsandbox/internal/agentproto"
 
-// maxAtWork is how many goroutines may be in system calls about files at once. Each keeps
-// a thread while it waits for a disk or a server, and the agent has only so many: see
-// [agentproto.SpareThreads].
-const maxAtWork = 4
-
-// turns are taken to work on files, first come, first served.
+// turns are taken to work on files, first come, first served: there are
+// [agentproto.MaxAtWork].
 type turns chan struct{}
 
-func newTurns() turns { return make(turns, maxAtWork) }
+func newTurns() turns { return make(turns, agentproto.MaxAtWork) }
 
 func (t turns) take() { t <- struct{}{} }
 func (t turns) give() { <-t }
