@@ -70,6 +70,9 @@ func (r *run) outcome(ctx context.Context, res *Result) {
 	exit := r.exit
 	if exit.Signal != 0 {
 		res.Signal = signame.Name(exit.Signal)
+	} else {
+		code := int(exit.Code)
+		res.ExitCode = &code // also of one that wrote too much and ended before the kill reached it
 	}
 	switch exit.Reason {
 	case agentproto.KilledTimeout:
@@ -78,18 +81,14 @@ func (r *run) outcome(ctx context.Context, res *Result) {
 		return
 	case agentproto.KilledOutputLimit:
 		res.Status = StatusOutputLimit
-		res.Error = fmt.Sprintf("the program wrote more than %d bytes and was killed", r.output)
+		res.Error = fmt.Sprintf("the program wrote more than %d bytes: what is over that is dropped, and what still ran was killed", r.output)
 		res.StdoutTruncated = res.StdoutTruncated || exit.OutCut && !r.compiling
 		res.StderrTruncated = res.StderrTruncated || exit.ErrCut || exit.OutCut && r.compiling
 		return
 	}
-	if exit.Signal == 0 {
-		code := int(exit.Code)
-		res.ExitCode = &code
-		if code == 0 {
-			res.Status = StatusOK
-			return
-		}
+	if exit.Signal == 0 && exit.Code == 0 {
+		res.Status = StatusOK
+		return
 	}
 	if r.ooms.happened(ctx, exit) {
 		res.Status = StatusOutOfMemory

@@ -35,6 +35,7 @@ func TestOutcome(t *testing.T) {
 		"timeout":                  {exit: agentproto.Exit{Signal: 9, Reason: agentproto.KilledTimeout}, want: StatusTimeout, code: -1},
 		"timeout beats memory":     {exit: agentproto.Exit{Signal: 9, Reason: agentproto.KilledTimeout}, kills: 1, known: true, want: StatusTimeout, code: -1},
 		"output":                   {exit: agentproto.Exit{Signal: 9, Reason: agentproto.KilledOutputLimit, OutCut: true}, want: StatusOutputLimit, code: -1},
+		"output, and its own end":  {exit: agentproto.Exit{Code: 3, Reason: agentproto.KilledOutputLimit, OutCut: true}, want: StatusOutputLimit, code: 3},
 		"memory":                   {exit: agentproto.Exit{Signal: 9}, kills: 1, known: true, want: StatusOutOfMemory, code: -1},
 		"memory of a child":        {exit: agentproto.Exit{Code: 1}, kills: 2, known: true, want: StatusOutOfMemory, code: 1},
 		"memory not known":         {exit: agentproto.Exit{Signal: 9}, kills: 1, want: StatusKilled, code: -1},

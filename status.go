@@ -16,8 +16,8 @@ const (
 	// StatusOutOfMemory: the kernel killed the program, or a process of it
 	// without which it failed, for exceeding the memory limit.
 	StatusOutOfMemory Status = "out_of_memory"
-	// StatusOutputLimit: the program was ended because it wrote more than
-	// Limits.Output.
+	// StatusOutputLimit: the program wrote more than Limits.Output. What is over that is
+	// dropped, and what still ran was killed.
 	StatusOutputLimit Status = "output_limit"
 	// StatusKilled: a signal ended the program.
 	StatusKilled Status = "killed"
