@@ -56,7 +56,7 @@ func (s *suite) interpreterAhead(t *testing.T) {
 	same("import os; os.kill(os.getpid(), 11)", nil)
 	same("", nil)
 	same("import os; print(os.listdir('artifacts')); import subprocess, sys; print(subprocess.run([sys.executable, '-c', 'print(5)'], capture_output=True, text=True))", nil)
-	res := same("print('x' * (11 << 20))", nil)
+	res := same("print('x' * (11 << 20), flush=True); import time; time.sleep(600)", nil)
 	wantStatus(t, res, llmsandbox.StatusOutputLimit)
 
 	// The timeout counts from the code on.
