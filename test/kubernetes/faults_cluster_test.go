@@ -33,11 +33,6 @@ func TestFaultsAPIServerRestarted(t *testing.T) {
 	p.wantNothing(t, b)
 }
 
-// backOff is how long the cluster takes at most to remove an abandoned pod once its API server
-// is back: its controllers try again after a minute at most, and those that are too early
-// for their rights to be known once more.
-const backOff = 2*time.Minute + 10*time.Second
-
 // An API server that stays away loses what runs, and closing does not claim to have removed
 // a sandbox. Its agent ends by itself, and the cluster removes the pod once it is back.
 func TestFaultsAPIServerGone(t *testing.T) {

@@ -73,6 +73,11 @@ func closes(t testing.TB, all ...*llmsandbox.Sandbox) {
 	}
 }
 
+// backOff is how long the cluster and the node take at most to be done with an abandoned pod
+// once the API server is back: the controllers and the kubelet ask it again after a minute at
+// most, and those that are too early for their rights to be known once more.
+const backOff = 2*time.Minute + 10*time.Second
+
 // wantNothing waits until the cluster and the node have nothing of sandboxes any more, and
 // checks that nobody claims otherwise.
 func (p place) wantNothing(t testing.TB, b backend.Backend) {
@@ -84,8 +89,9 @@ func (p place) wantNothing(t testing.TB, b backend.Backend) {
 		}
 		return nil
 	}
-	// The node removes what a pod had on its own time, and tells nobody.
-	deadline := time.Now().Add(30 * time.Second)
+	// The node removes what a pod had on its own time, and tells nobody: the pod's folder only
+	// when it has heard that the pod is gone.
+	deadline := time.Now().Add(backOff)
 	err := check()
 	for ; err != nil && time.Now().Before(deadline); err = check() {
 		time.Sleep(50 * time.Millisecond)

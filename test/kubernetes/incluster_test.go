@@ -30,7 +30,7 @@ func TestInsideTheCluster(t *testing.T) {
 	d.wantNothing(t, d.newBackend(t, nil))
 	// The API server tells of some requests a moment after it has answered them.
 	made := 0
-	for deadline := time.Now().Add(10 * time.Second); made == 0 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); made == 0 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		for _, r := range d.requests(t)[before:] {
 			if !strings.HasPrefix(r.UserAgent, "llmsandbox/") {
 				continue
