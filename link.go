@@ -31,15 +31,18 @@ type link struct {
 func (l *link) get(ctx context.Context) (*agentclient.Client, error) {
 	for {
 		l.mu.Lock()
-		client, dialing, closed := l.client, l.dialing, l.closed
+		client, closed := l.client, l.closed
+		var wait <-chan struct{} = l.dialing
 		switch {
 		case closed:
 			l.mu.Unlock()
 			return nil, ErrClosed
-		case client != nil && client.Err() == nil:
+		case client != nil && !client.Failing():
 			l.mu.Unlock()
 			return client, nil
-		case dialing == nil:
+		case client != nil && client.Err() == nil:
+			wait = client.Done()
+		case wait == nil:
 			done := make(chan struct{})
 			l.dialing = done
 			l.mu.Unlock()
@@ -48,7 +51,7 @@ func (l *link) get(ctx context.Context) (*agentclient.Client, error) {
 		}
 		l.mu.Unlock()
 		select {
-		case <-dialing: // with another's patience: if it failed it is tried with ours
+		case <-wait: // with another's patience: if it failed it is tried with ours
 		case <-ctx.Done():
 			return nil, fmt.Errorf("connect to the sandbox's agent: %w", context.Cause(ctx))
 		}

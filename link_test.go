@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,6 +55,53 @@ func TestLinkComesBack(t *testing.T) {
 	if _, err := l.get(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("error %v, want ErrClosed", err)
 	}
+}
+
+// A client that cannot write any more is given to nobody, also while it still reads: what
+// was asked of it would count as lost, though no agent has heard of it.
+func TestLinkWritesNoMore(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	l := &link{}
+	dial, streams := fakeAgents()
+	broken := &oneWay{}
+	l.dial = func(ctx context.Context) (rwc io.ReadWriteCloser, err error) {
+		l.dial = dial
+		broken.ReadWriteCloser, err = dial(ctx)
+		return broken, err
+	}
+	first, err := l.get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken.cut.Store(true)
+	if err := first.Ping(t.Context()); !errors.Is(err, agentproto.ErrStreamLost) {
+		t.Errorf("a ping that cannot be written: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := l.get(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while it reads: %v, want the caller's deadline", err)
+	}
+	(<-streams).Close()
+	if second, err := l.get(t.Context()); err != nil || second == first {
+		t.Errorf("it has the client %p after %p, %v", second, first, err)
+	}
+	if err := l.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A oneWay is a stream that can be cut for what is written.
+type oneWay struct {
+	io.ReadWriteCloser
+	cut atomic.Bool
+}
+
+func (o *oneWay) Write(p []byte) (int, error) {
+	if o.cut.Load() {
+		return 0, io.ErrClosedPipe
+	}
+	return o.ReadWriteCloser.Write(p)
 }
 
 // A link that was begun connects before anybody needs it; one that is left does not.

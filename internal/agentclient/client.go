@@ -48,6 +48,10 @@ func (c *Client) Done() <-chan struct{} { return c.conn.Done() }
 // Err tells why the stream ended; nil while it lives.
 func (c *Client) Err() error { return c.conn.Err() }
 
+// Failing tells that the stream takes no further call. It ends, when it has not yet, once
+// what came for those before is read, after two seconds at most.
+func (c *Client) Failing() bool { return c.conn.Failing() }
+
 // Ping waits for a sign of life of the agent.
 func (c *Client) Ping(ctx context.Context) error { return c.conn.Ping(ctx) }
 

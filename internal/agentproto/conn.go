@@ -77,6 +77,14 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
+// Failing tells that a write has failed, so that no further call can be made. The stream ends
+// once what the other end sent before is read, after two seconds at most.
+func (c *Conn) Failing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err != nil || c.drain != nil
+}
+
 // Close ends the stream, and with it every call, and waits for the connection's
 // goroutines. It is idempotent.
 func (c *Conn) Close() error {
