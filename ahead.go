@@ -100,7 +100,7 @@ func (s *Sandbox) startAhead(ctx context.Context, r *run) (*ahead, error) {
 	env := environ.AddMissing(a.env, step.Env)
 	a.collection = s.newCollection(r.language, a.id, r.artifacts, main.Path, func(name string) string { return environ.Value(env, name) })
 	req := agentproto.StartRequest{
-		Argv: step.Argv, Env: environ.Override(env, a.collection.env()), Dir: r.dir, Control: true,
+		Argv: step.Argv, Env: environ.Override(env, a.collection.env()), Dir: r.dir, Control: true, Tag: a.tag(),
 		Files: inlineFiles(append([]language.File{main}, a.collection.files()...)), RemoveAfter: a.plan.Cleanup,
 	}
 	if r.output > 0 {
@@ -115,7 +115,7 @@ func (s *Sandbox) startAhead(ctx context.Context, r *run) (*ahead, error) {
 		if errors.As(err, &ae) && ae.Code == agentproto.CodeNotFound {
 			return nil, &missingProgramError{program: req.Argv[0], cause: err}
 		}
-		return nil, s.explain(ctx, err)
+		return a, s.explain(ctx, err)
 	}
 	stop := context.AfterFunc(ctx, a.process.Detach)
 	defer stop()
@@ -138,20 +138,42 @@ func (s *Sandbox) dropAhead(ctx context.Context) {
 	s.endAhead(ctx, s.ahead.take())
 }
 
+// tag is the agent's name for it.
+func (a *ahead) tag() string { return "ahead-" + a.id }
+
+// processes are those of it that the agent has: also one whose start was lost on the way.
+func (a *ahead) processes(ctx context.Context, client *agentclient.Client) []uint64 {
+	if a.process != nil {
+		return []uint64{a.process.ID()}
+	}
+	all, _ := client.Processes(ctx)
+	var ids []uint64
+	for _, p := range all {
+		if p.Tag == a.tag() {
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids
+}
+
 // endAhead needs no answer: what is left of it goes with the sandbox.
 func (s *Sandbox) endAhead(ctx context.Context, a *ahead) {
-	if a == nil || a.process == nil {
+	if a == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killGrace)
 	defer cancel()
-	a.process.Detach()
+	if a.process != nil {
+		a.process.Detach()
+	}
 	// Not by the stream that started it, which may be lost.
 	client, err := s.link.get(ctx)
 	if err != nil || client.Info().Instance != a.agent.Instance {
 		return
 	}
-	_ = client.Kill(ctx, a.process.ID())
+	for _, id := range a.processes(ctx, client) {
+		_ = client.Kill(ctx, id)
+	}
 	_ = client.Remove(ctx, a.collection.root, agentclient.RemoveOptions{Recursive: true, Missing: true})
 }
 
