@@ -90,25 +90,32 @@ func (s *suite) interpreterAhead(t *testing.T) {
 	}
 }
 
-// aheadLosesItsStream has the stream that started an interpreter break at several points:
-// the run is what it is without, and nothing of the interpreter is left.
+// aheadLosesItsStream has the stream that starts an interpreter break after each of the bytes
+// that this takes, and some of the run's: the run is what it is without, and nothing of the
+// interpreter is left.
 func (s *suite) aheadLosesItsStream(t *testing.T) {
-	options := make([]llmsandbox.Options, 7)
-	for i := range options {
-		options[i].Backend = s.newCutting(t, 100*(i+1), 1)
-	}
-	sandboxes := s.openings(t, options)
-	for i := range options {
-		after := 100 * (i + 1)
-		sb := sandboxes.use(t, i)
-		if err := sb.Prepare(testContext(t)); err != nil && !errors.Is(err, llmsandbox.ErrLost) {
+	ctx := testContext(t)
+	c := s.newCutting(t, 0, 0)
+	sb := s.open(t, llmsandbox.Options{Backend: c})
+	for after := range 45 {
+		answers(t, sb)
+		stream := c.latest.Load()
+		stream.breakAfter(after)
+		if err := sb.Prepare(ctx); err != nil && !errors.Is(err, llmsandbox.ErrLost) {
 			t.Errorf("%d: prepare: %v", after, err)
 		}
-		res, err := sb.Run(testContext(t), "print(6 * 7)", nil)
+		res, err := sb.Run(ctx, "print(6 * 7)", nil)
 		if err != nil || res.Status != llmsandbox.StatusOK || res.Stdout != "42\n" {
 			t.Errorf("%d: %s: %v", after, describe(res), err)
 		}
-		wantStdout(t, run(t, sb, countAhead, &llmsandbox.RunOptions{Language: "bash"}), "0\n")
+		stream.breakAfter(never)
+		// What asks just when the stream breaks may be lost.
+		if _, err := sb.Stat(ctx, "."); err != nil && !errors.Is(err, llmsandbox.ErrLost) {
+			t.Errorf("%d: %v", after, err)
+		}
+		if left := run(t, sb, countAhead, &llmsandbox.RunOptions{Language: "bash"}).Stdout; left != "0\n" {
+			t.Errorf("%d: interpreters that are left: %q", after, left)
+		}
 	}
 }
 
