@@ -22,6 +22,7 @@ type job struct {
 	Kind    string // "background", "churn" or "flood"
 	ID      string // the sandbox to attach to, of "flood"
 	Address string
+	Marker  string
 }
 
 // Child does the job of a process that the suite has started, and then ends the process. In
@@ -38,6 +39,7 @@ func Child(config func(address string) (Config, error)) {
 		if err := json.Unmarshal([]byte(text), &j); err != nil {
 			return err
 		}
+		Marker = j.Marker
 		c, err := config(j.Address)
 		if err != nil {
 			return err
@@ -105,7 +107,7 @@ func (s *suite) startChild(t *testing.T, kind, id string) (*exec.Cmd, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(job{Kind: kind, ID: id, Address: s.Address})
+	text, err := json.Marshal(job{Kind: kind, ID: id, Address: s.Address, Marker: Marker})
 	if err != nil {
 		t.Fatal(err)
 	}

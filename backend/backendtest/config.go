@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
 
@@ -73,8 +74,9 @@ const (
 )
 
 // Marker is in the command line of every program that the suite leaves running in the
-// background, followed by the sandbox's id.
-const Marker = "llmsandbox-conformance-"
+// background, followed by the sandbox's id. A test process has one of its own, which the
+// processes that it starts share: suites of other backends may run beside it.
+var Marker = "llmsandbox-conformance-" + rand.Text() + "-"
 
 // Outside looks at sandboxes from outside, by means that the backend has no part in:
 // the process table, control groups, an engine's own commands.
