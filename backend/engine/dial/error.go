@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/ctxend"
 )
 
 // Kind is what kept an engine from being reached.
@@ -67,7 +68,7 @@ func (e Endpoint) fail(kind Kind, cause error, why, fix string) *Error {
 // explain turns what opening a socket failed with into an Error. A context that
 // ended stays what it is.
 func (e Endpoint) explain(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	if ctxend.Ended(ctx) {
 		return ctx.Err()
 	}
 	var dns *net.DNSError

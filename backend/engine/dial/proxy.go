@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/ctxend"
 )
 
 // maxProxyAnswer bounds the head of a proxy's answer, in bytes.
@@ -40,7 +42,7 @@ func (e Endpoint) throughProxy(ctx context.Context, proxy func(*http.Request) (*
 	if err == nil {
 		return conn, nil
 	}
-	if ctx.Err() != nil {
+	if ctxend.Ended(ctx) {
 		return nil, ctx.Err()
 	}
 	return nil, e.fail(Proxy, err, fmt.Sprintf("the proxy %s did not let it through: %v", via.Redacted(), err),

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"sync"
+
+	"github.com/llmsandbox/llmsandbox/internal/ctxend"
 )
 
 // A hold closes the connection that is made for a request when the request's context
@@ -33,19 +35,16 @@ func (h *hold) dial(dial dialFunc) dialFunc {
 }
 
 // release lets go of the connection, which is closed if err is an error or the context
-// has ended.
+// has ended. A context's end is the error then, whatever came of it.
 func (h *hold) release(err error) (*liveConn, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.conn == nil {
-		return nil, err
-	}
-	if !h.stop() {
+	if h.conn != nil && !h.stop() || err != nil && ctxend.Ended(h.ctx) {
 		err = context.Cause(h.ctx)
 	}
-	if err != nil {
+	if err != nil && h.conn != nil {
 		_ = h.conn.Close()
 		return nil, err
 	}
-	return h.conn, nil
+	return h.conn, err
 }

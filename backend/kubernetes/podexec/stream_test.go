@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -257,23 +256,47 @@ func failedWith(words string) *metav1.Status {
 
 // TestConnectGivesUp has a server that takes connections and says nothing.
 func TestConnectGivesUp(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	why := errors.New("enough")
+	for name, until := range map[string]func(context.Context) (ctx context.Context, connected func()){
+		"when told to": func(ctx context.Context) (context.Context, func()) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			return ctx, func() { cancel(why) }
+		},
+		"when its time is over": func(ctx context.Context) (context.Context, func()) {
+			ctx, cancel := context.WithTimeoutCause(ctx, 200*time.Millisecond, why)
+			t.Cleanup(cancel)
+			return late{ctx}, func() {}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			ctx, connected := until(t.Context())
+			go func() {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				defer c.Close()
+				_, _ = c.Read(make([]byte, 1))
+				connected()
+				_, _ = io.Copy(io.Discard, c)
+			}()
+			if _, err := dialer(t, "http://"+l.Addr().String()).Attach(ctx, target); !errors.Is(err, why) {
+				t.Errorf("%v; want %v", err, why)
+			}
+		})
 	}
-	defer l.Close()
-	ctx, cancel := context.WithCancelCause(t.Context())
-	why := fmt.Errorf("enough")
-	go func() {
-		c, err := l.Accept()
-		if err == nil {
-			defer c.Close()
-			_, _ = c.Read(make([]byte, 1))
-		}
-		cancel(why)
-		_, _ = io.Copy(io.Discard, c)
-	}()
-	if _, err := dialer(t, "http://"+l.Addr().String()).Attach(ctx, target); !errors.Is(err, why) {
-		t.Errorf("%v; want %v", err, why)
-	}
+}
+
+// A late context's deadline comes before its end, for longer than those that a machine
+// makes: a connection notices it first.
+type late struct{ context.Context }
+
+func (c late) Deadline() (time.Time, bool) {
+	d, ok := c.Context.Deadline()
+	return d.Add(-100 * time.Millisecond), ok
 }
