@@ -77,8 +77,7 @@ func Find(o Options) (*Cluster, error) {
 	config := found.config
 	config.UserAgent = userAgent()
 	config.QPS, config.Burst = or(o.QPS, DefaultQPS), or(o.Burst, DefaultBurst)
-	// The limits are one bucket for all clients of this config, not one for each.
-	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
+	config.RateLimiter = limiter{flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)}
 	// What an API server warns of would be written to stderr, which is not ours.
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	client, err := newClient(config)
