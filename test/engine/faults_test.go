@@ -88,10 +88,10 @@ func wantNothing(t testing.TB, b *engine.Backend, c *client.Client) {
 	t.Helper()
 	check := func() error {
 		left, err := (&outside{client: c}).Left(testfaults.Context(t))
-		if err != nil || len(left) > 0 {
-			return fmt.Errorf("left: %v, %w", left, err)
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("left: %q", left)
 		}
-		return nil
+		return err
 	}
 	// The engine removes a container that has ended on its own time.
 	deadline := time.Now().Add(30 * time.Second)

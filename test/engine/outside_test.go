@@ -39,12 +39,12 @@ func (o *outside) Kill(ctx context.Context, id string) error {
 
 // Left looks for containers of any state and for processes on the host.
 func (o *outside) Left(ctx context.Context) ([]string, error) {
-	res, err := o.client.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", "llmsandbox.role")})
+	all, err := absent.List(ctx, o.client, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", "llmsandbox.role")})
 	if err != nil {
 		return nil, err
 	}
 	var left []string
-	for _, c := range res.Items {
+	for _, c := range all {
 		left = append(left, "container "+strings.Join(c.Names, ",")+" "+c.Status)
 	}
 	marked, err := testprocess.With(backendtest.Marker)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/containerd/errdefs"
@@ -33,24 +34,33 @@ func TestList(t *testing.T) {
 	for name, c := range map[string]struct {
 		failures int
 		message  string
+		inspect  int // what a question about the dead one is answered with
 		asked    int
+		want     string
 		ok       bool
 	}{
-		"at once":             {0, "", 1, true},
-		"while two go":        {2, "no such container", 3, true},
-		"while all go always": {listTries, "no such container", listTries, false},
-		"a real failure":      {1, "database is locked", 1, false},
+		"at once":                 {0, "", http.StatusOK, 1, "one dead", true},
+		"while two go":            {2, "no such container", http.StatusOK, 3, "one dead", true},
+		"while all go always":     {listTries, "no such container", http.StatusOK, listTries, "", false},
+		"a real failure":          {1, "database is locked", http.StatusOK, 1, "", false},
+		"one that is not there":   {0, "", http.StatusNotFound, 1, "one", true},
+		"one that cannot be told": {0, "", http.StatusInternalServerError, 1, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
-			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
+				if strings.HasSuffix(r.URL.Path, "/containers/dead/json") {
+					w.WriteHeader(c.inspect)
+					_, _ = w.Write([]byte(`{"message":"inspected"}`))
+					return
+				}
 				if asked++; asked <= c.failures {
 					w.WriteHeader(http.StatusInternalServerError)
 					_, _ = w.Write([]byte(`{"message":"` + c.message + `"}`))
 					return
 				}
-				_, _ = w.Write([]byte(`[{"Id":"one"}]`))
+				_, _ = w.Write([]byte(`[{"Id":"one","State":"running"},{"Id":"dead","State":"dead"}]`))
 			}))
 			defer s.Close()
 			engine, err := client.New(client.WithHost("tcp://"+s.Listener.Addr().String()), client.WithAPIVersion("1.41"))
@@ -59,8 +69,12 @@ func TestList(t *testing.T) {
 			}
 			defer engine.Close()
 			got, err := List(t.Context(), engine, client.ContainerListOptions{})
-			if (err == nil) != c.ok || c.ok && (len(got) != 1 || got[0].ID != "one") || asked != c.asked {
-				t.Errorf("%v, %v, asked %d times", got, err, asked)
+			var ids []string
+			for _, one := range got {
+				ids = append(ids, one.ID)
+			}
+			if (err == nil) != c.ok || strings.Join(ids, " ") != c.want || asked != c.asked {
+				t.Errorf("%v, %v, asked %d times", ids, err, asked)
 			}
 		})
 	}
