@@ -97,10 +97,6 @@ func (b *Backend) runToEnd(ctx context.Context, c *container.Config, h *containe
 	defer at.Close()
 	stop := context.AfterFunc(ctx, func() { at.Close() })
 	defer stop()
-	// Asked for before the start, so that its end cannot be missed.
-	wctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	end := await.Container(wctx, b.client, made.ID, waitNextExit)
 	if _, err := b.client.ContainerStart(ctx, made.ID, client.ContainerStartOptions{}); err != nil {
 		return nil, b.explain("start "+c.Entrypoint[0]+", which must be on the image's PATH", err)
 	}
@@ -112,7 +108,7 @@ func (b *Backend) runToEnd(ctx context.Context, c *container.Config, h *containe
 	if err != nil {
 		return nil, fmt.Errorf("read what %s prints: %w", c.Entrypoint[0], err)
 	}
-	r := <-end
+	r := <-await.Container(ctx, b.client, made.ID, waitNotRunning)
 	if r.Err != nil {
 		return nil, b.explain("wait for "+c.Entrypoint[0], r.Err)
 	}

@@ -17,8 +17,13 @@ const (
 	waitNotRunning = container.WaitConditionNotRunning
 )
 
-// lookTimeout bounds one look at a container whose watch broke off.
-const lookTimeout = 10 * time.Second
+const (
+	// lookTimeout bounds one look at a container whose watch broke off.
+	lookTimeout = 10 * time.Second
+	// watchPause is from one call to the next at least: an engine that cannot wait says so
+	// at once.
+	watchPause = time.Second
+)
 
 // A watcher learns of a container's end by one long call of the engine. An engine that
 // does not answer is no end: containers may outlive it. The watch is then taken up again
@@ -57,7 +62,9 @@ func (w *watcher) start(c *client.Client, id string, until container.WaitConditi
 // watch returns when the container has ended, or when the engine cannot be asked.
 func (w *watcher) watch(ctx context.Context, c *client.Client, id string, until container.WaitCondition) {
 	for {
-		if end := <-await.Container(ctx, c, id, until); end.Err == nil {
+		pause := time.After(watchPause)
+		// Podman ends its wait with no code where its own record of events has failed it.
+		if end := <-await.Container(ctx, c, id, until); end.Err == nil && end.Code >= 0 {
 			w.end()
 			return
 		}
@@ -67,14 +74,24 @@ func (w *watcher) watch(ctx context.Context, c *client.Client, id string, until 
 		look, cancel := context.WithTimeout(ctx, lookTimeout)
 		res, err := c.ContainerInspect(look, id, client.ContainerInspectOptions{})
 		cancel()
-		switch {
-		case gone(err), err == nil && (res.Container.State == nil || !res.Container.State.Running):
-			w.end()
-			return
-		case err != nil:
+		if err != nil && !gone(err) {
 			return // the engine is away
 		}
-		until = waitNotRunning
+		switch state := res.Container.State; {
+		case err != nil || state == nil:
+			w.end()
+			return
+		case state.Running:
+			until = waitNotRunning
+		case state.Status != container.StateCreated: // it is about to be started
+			w.end()
+			return
+		}
+		select {
+		case <-pause:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package await
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
@@ -10,7 +11,7 @@ import (
 
 // An End is how a container ended, or why that cannot be told.
 type End struct {
-	Code int64
+	Code int64 // below 0 where the engine does not know it
 	Err  error
 }
 
@@ -23,10 +24,23 @@ func Container(ctx context.Context, c *client.Client, id string, until container
 		w := c.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: until})
 		select { // one of the two comes, at the latest when ctx ends
 		case r := <-w.Result:
-			end <- End{Code: r.StatusCode}
+			end <- ended(r)
 		case err := <-w.Error:
 			end <- End{Err: err}
 		}
 	}()
 	return end
+}
+
+// ended reads an answer. Engines answer well as soon as they begin to wait, and say
+// afterwards that they could not.
+func ended(r container.WaitResponse) End {
+	if r.Error == nil {
+		return End{Code: r.StatusCode}
+	}
+	why := r.Error.Message
+	if why == "" {
+		why = "it does not say why"
+	}
+	return End{Code: -1, Err: fmt.Errorf("the engine could not wait for the container: %.1000s", why)}
 }
