@@ -65,7 +65,7 @@ var resourceCases = []Case{
 	{Number: 19, Name: "kill_everybody", Language: "python", Limits: Limits{Timeout: 20 * time.Second},
 		Want: Want{Status: []string{"ok", "lost"}, Within: 10 * time.Second}},
 	{Number: 20, Name: "kernel_quotas", Language: "c", Limits: Limits{Timeout: 30 * time.Second, Memory: 128 * mib},
-		Want: Want{Status: []string{"ok", "out_of_memory"}, Within: 30 * time.Second, Never: []string{`no end`}}},
+		Want: Want{Status: []string{"ok", "out_of_memory"}, Within: 15 * time.Second, Never: []string{`no end`}}},
 	{Number: 22, Name: "stdout_replaced", Language: "python", Limits: Limits{Timeout: 10 * time.Second},
 		Want: Want{Status: []string{"ok"}, Within: 5 * time.Second, Output: []string{`\Abefore\n\z`}}},
 	{Number: 26, Name: "template_bomb", Language: "cpp", Limits: Limits{Timeout: 10 * time.Second, Memory: 256 * mib},

@@ -83,20 +83,21 @@ func checkIntact(t *testing.T, p *corev1.Pod, r Request) {
 	if c.SecurityContext.Capabilities.Drop[0] != "ALL" || len(c.SecurityContext.Capabilities.Drop) != 1 {
 		t.Errorf("capabilities: %s", text(t, p))
 	}
-	agents := 0
+	mounted := map[string]int{}
 	for _, x := range slices.Concat(p.Spec.Containers, p.Spec.InitContainers) {
 		for _, m := range x.VolumeMounts {
-			if m.Name != VolumeAgent {
+			if m.Name != VolumeAgent && m.Name != volumeLayers {
 				continue
 			}
-			agents++
+			mounted[m.Name]++
 			if x.Name == Container && !m.ReadOnly || x.Name != Container && x.Name != InitContainer || m.SubPathExpr != "" {
-				t.Errorf("the agent is mounted into %s: %+v", x.Name, m)
+				t.Errorf("the agent or a layer is mounted into %s: %+v", x.Name, m)
 			}
 		}
 	}
-	if agents != 3 || p.Spec.Volumes[0].EmptyDir == nil || p.Spec.Volumes[0].Name != VolumeAgent {
-		t.Errorf("the agent's volume: %s", text(t, p))
+	agent := p.Spec.Volumes[0]
+	if mounted[VolumeAgent] != 2 || mounted[volumeLayers] != 3 || agent.Name != VolumeAgent || agent.EmptyDir == nil || agent.EmptyDir.Medium != corev1.StorageMediumMemory {
+		t.Errorf("the volumes of the agent and the layers: %s", text(t, p))
 	}
 }
 

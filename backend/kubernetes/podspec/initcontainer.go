@@ -44,6 +44,9 @@ func initContainer(r Request) corev1.Container {
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
 	layers := len(r.Spec.Layers) > 0
+	if layers {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeLayers, MountPath: LayerDir})
+	}
 	if r.AgentImage != "" {
 		c.Command = []string{"/agent", "install", AgentDir}
 		if r.RuntimeClass != "" {

@@ -50,6 +50,7 @@ const (
 	VolumeWorkdir = volumePrefix + "workdir"
 	VolumeTemp    = volumePrefix + "tmp"
 	volumeShm     = volumePrefix + "shm"
+	volumeLayers  = volumePrefix + "layers" // only where there are layers
 )
 
 // Labels and annotations of everything that is made in a cluster. What is secret is not

@@ -83,10 +83,13 @@ func sandboxContainer(r Request) corev1.Container {
 			{Name: volumeShm, MountPath: shmDir},
 		},
 	}
+	if len(r.Spec.Layers) > 0 {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeLayers, MountPath: LayerDir, ReadOnly: true})
+	}
 	for i, l := range r.Spec.Layers {
 		if !l.Writable { // the agent links the files of the others to their target
 			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{
-				Name: VolumeAgent, SubPath: strings.TrimPrefix(LayerPath(i), AgentDir+"/"), MountPath: path.Clean(l.Target), ReadOnly: true,
+				Name: volumeLayers, SubPath: strconv.Itoa(i), MountPath: path.Clean(l.Target), ReadOnly: true,
 			})
 		}
 	}

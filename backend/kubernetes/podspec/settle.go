@@ -54,7 +54,7 @@ func inOrder(all []corev1.Container, own string, template []corev1.Container) []
 
 // rank orders the sandbox's own volumes, before the template's.
 func rank(v corev1.Volume) int {
-	own := []string{VolumeAgent, VolumeWorkdir, VolumeTemp, volumeShm}
+	own := []string{VolumeAgent, VolumeWorkdir, VolumeTemp, volumeShm, volumeLayers}
 	if i := slices.Index(own, v.Name); i >= 0 {
 		return i
 	}
