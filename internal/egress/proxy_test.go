@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -194,8 +195,15 @@ func TestHTTP2WithoutTLS(t *testing.T) {
 	go func() { defer close(done); _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close(); <-done })
 	r.server(public+":80", l.Addr().String())
+	// A transport may connect once more than it needs to, and after the test has ended.
 	tr := &http.Transport{Protocols: new(http.Protocols), DialContext: func(context.Context, string, string) (net.Conn, error) {
-		c, _, _ := r.connect("h2.test:80")
+		c, err := r.dialProxy()
+		if err != nil {
+			return nil, err
+		}
+		if _, _, err := askForTunnel(c, "h2.test:80"); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
 		return c, nil
 	}}
 	tr.Protocols.SetUnencryptedHTTP2(true)

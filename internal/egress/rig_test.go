@@ -224,29 +224,45 @@ func get(t *testing.T, c *http.Client, address string) (int, string, string) {
 // open is a connection to the proxy.
 func (r *rig) open() *peeked {
 	r.t.Helper()
-	c, err := net.Dial("tcp", r.at)
+	c, err := r.dialProxy()
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func (r *rig) dialProxy() (*peeked, error) {
+	c, err := net.Dial("tcp", r.at)
+	if err != nil {
+		return nil, err
+	}
 	_ = c.SetDeadline(time.Now().Add(time.Minute))
-	return newPeeked(c)
+	return newPeeked(c), nil
 }
 
 // connect asks for a tunnel by CONNECT; status and body are of the answer.
 func (r *rig) connect(to string) (c *peeked, status int, body string) {
 	r.t.Helper()
 	c = r.open()
+	status, body, err := askForTunnel(c, to)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c, status, body
+}
+
+func askForTunnel(c *peeked, to string) (status int, body string, err error) {
 	fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", to, to)
 	response, err := http.ReadResponse(bufio.NewReader(&oneByte{c}), &http.Request{Method: http.MethodConnect})
 	if err != nil {
-		r.t.Fatal(err)
+		return 0, "", err
 	}
 	if response.StatusCode != http.StatusOK {
 		b, _ := io.ReadAll(response.Body)
 		body = string(b)
 	}
-	return c, response.StatusCode, body
+	return response.StatusCode, body, nil
 }
 
 // socks asks for a tunnel by SOCKS5 and returns the reply's code.
