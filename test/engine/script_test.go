@@ -12,9 +12,12 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/image"
 	"github.com/moby/moby/client"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
+	"github.com/llmsandbox/llmsandbox/backend/engine/await"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 )
 
@@ -87,32 +90,44 @@ func removeImages(ctx context.Context, c *client.Client, script string) error {
 		if err != nil {
 			return err
 		}
-		for _, image := range images.Items {
-			used, err := c.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("ancestor", image.ID)})
-			if err != nil {
-				return err
-			}
-			for _, u := range used.Items {
-				gone := c.ContainerWait(ctx, u.ID, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
-				select {
-				case <-gone.Result:
-				case err := <-gone.Error:
-					if err != nil && !errdefs.IsNotFound(err) {
-						return err
-					}
+		for left := images.Items; len(left) > 0; {
+			// Which of those of one second comes first in the list is chance.
+			var parents []image.Summary
+			var why error
+			for _, one := range left {
+				err := removeImage(ctx, c, one.ID)
+				if errdefs.IsConflict(err) {
+					parents, why = append(parents, one), err
+				} else if err != nil && !errdefs.IsNotFound(err) {
+					return err
 				}
 			}
-			o := client.ImageRemoveOptions{Force: true, PruneChildren: true}
-			_, err = c.ImageRemove(ctx, image.ID, o)
-			for range 4 {
-				if errdefs.IsInternal(err) { // Podman, while a container of it goes by itself
-					_, err = c.ImageRemove(ctx, image.ID, o)
-				}
+			if len(parents) == len(left) {
+				return why
 			}
-			if err != nil && !errdefs.IsNotFound(err) {
-				return err
-			}
+			left = parents
 		}
 	}
 	return nil
+}
+
+func removeImage(ctx context.Context, c *client.Client, id string) error {
+	used, err := c.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("ancestor", id)})
+	if err != nil {
+		return err
+	}
+	for _, u := range used.Items {
+		end := <-await.Container(ctx, c, u.ID, container.WaitConditionRemoved)
+		if end.Err != nil && !absent.Container(end.Err) {
+			return end.Err
+		}
+	}
+	o := client.ImageRemoveOptions{Force: true, PruneChildren: true}
+	_, err = c.ImageRemove(ctx, id, o)
+	for range 4 {
+		if errdefs.IsInternal(err) { // Podman, while a container of it goes by itself
+			_, err = c.ImageRemove(ctx, id, o)
+		}
+	}
+	return err
 }
