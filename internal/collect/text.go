@@ -46,26 +46,35 @@ func fileName(p string) string {
 		}
 		return r
 	}, p)
-	p = strings.Trim(strings.TrimLeft(p, ".-"), " ")
-	p = strings.TrimRight(p, ". ")
-	if ext := path.Ext(p); len(p) > maxName {
-		if len(ext) > 20 {
-			ext = ""
-		}
-		p = strings.ToValidUTF8(p[:maxName-len(ext)], "") + ext
+	p = strings.TrimRight(strings.TrimLeftFunc(p, hides), ". ")
+	ext := path.Ext(p)
+	if len(ext) > 20 {
+		ext = ""
+	}
+	if len(p) > maxName {
+		// Where it is cut there may be what no name ends with.
+		p = strings.TrimRight(strings.ToValidUTF8(p[:maxName-len(ext)], "")+ext, ". ")
 	}
 	if p == "" || reserved(p) {
-		return "artifact" + path.Ext(p)
+		return "artifact" + ext
 	}
 	return p
+}
+
+// hides tells of what makes a name hidden or an option where it begins with it, and of what
+// cannot be seen and may be left out by whoever takes the name.
+func hides(r rune) bool {
+	return r == '.' || r == '-' || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r)
 }
 
 // reserved tells whether a name is a device of Windows.
 func reserved(name string) bool {
 	stem, _, _ := strings.Cut(strings.ToLower(name), ".")
-	switch strings.TrimRight(stem, " ") {
-	case "con", "prn", "aux", "nul":
+	stem = strings.TrimRight(stem, " ")
+	switch stem {
+	case "con", "prn", "aux", "nul", "conin$", "conout$":
 		return true
 	}
-	return len(stem) == 4 && (strings.HasPrefix(stem, "com") || strings.HasPrefix(stem, "lpt")) && stem[3] >= '0' && stem[3] <= '9'
+	port := strings.HasPrefix(stem, "com") || strings.HasPrefix(stem, "lpt")
+	return port && utf8.RuneCountInString(stem) == 4 && strings.Contains("0123456789¹²³", stem[3:])
 }

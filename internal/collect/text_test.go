@@ -25,6 +25,15 @@ func TestFileName(t *testing.T) {
 		"dots...":                         "dots",
 		strings.Repeat("n", 300) + ".png": strings.Repeat("n", 196) + ".png",
 		"grün.png":                        "grün.png",
+		"- .bashrc":                       "bashrc",
+		". .\x94L\x8f\xe8\x13\xea\x95":    "_L___",
+		"\u00a0-\u3000.ssh":               "ssh",
+		"\ufeff.\u200d-rf":                "rf",
+		"com1 .txt":                       "artifact.txt",
+		"LPT².txt":                        "artifact.txt",
+		"con." + strings.Repeat("n", 196): "artifact",
+		strings.Repeat("n", 199) + ". x" + strings.Repeat("n", 99):  strings.Repeat("n", 199),
+		"aux" + strings.Repeat(" ", 300) + strings.Repeat("n", 300): "artifact",
 	} {
 		if got := fileName(in); got != want {
 			t.Errorf("%q becomes %q, want %q", in, got, want)
@@ -52,8 +61,11 @@ func FuzzFileName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		got := fileName(s)
 		if got == "" || got == "." || got == ".." || len(got) > maxName || !utf8.ValidString(got) || strings.ContainsAny(got, "/\\\x00\x1b\n:") ||
-			got[0] == '.' || got[0] == '-' {
+			strings.ContainsAny(got[:1], ".- ") || strings.TrimRight(got, ". ") != got || reserved(got) {
 			t.Fatalf("%q becomes %q", s, got)
+		}
+		if again := fileName(got); again != got {
+			t.Fatalf("%q becomes %q, which becomes %q", s, got, again)
 		}
 	})
 }
