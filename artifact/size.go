@@ -32,10 +32,12 @@ func side(n uint32) int {
 const maxHeaders = 256
 
 func sizeOfPNG(data []byte) (s Size) {
-	if !begins("\x89PNG\r\n\x1a\n")(data) {
+	// The size comes first, and once: decoders take no other.
+	if !begins("\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR")(data) || len(data) < 8+25 {
 		return s
 	}
-	data = data[8:]
+	s.Width, s.Height = side(binary.BigEndian.Uint32(data[16:])), side(binary.BigEndian.Uint32(data[20:]))
+	data = data[8+25:]
 	for range maxHeaders {
 		if len(data) < 12 {
 			return s
@@ -46,10 +48,11 @@ func sizeOfPNG(data []byte) (s Size) {
 		}
 		kind, body := string(data[4:8]), data[8:8+length]
 		switch {
-		case kind == "IHDR" && length == 13:
-			s.Width, s.Height = side(binary.BigEndian.Uint32(body)), side(binary.BigEndian.Uint32(body[4:]))
-		case kind == "pHYs" && length == 9 && body[8] == 1: // per metre
-			s.DPI = round2(float64(binary.BigEndian.Uint32(body)) * 0.0254)
+		case kind == "pHYs" && length == 9: // the first counts
+			if body[8] == 1 { // per metre
+				s.DPI = round2(float64(binary.BigEndian.Uint32(body)) * 0.0254)
+			}
+			return s
 		case kind == "IDAT":
 			return s
 		}
@@ -64,6 +67,9 @@ func sizeOfJPEG(data []byte) (s Size) {
 	}
 	data = data[2:]
 	for range maxHeaders {
+		if len(data) == 0 || data[0] != 0xff { // some decoders get over what is between markers
+			return s
+		}
 		for len(data) > 0 && data[0] == 0xff { // a marker's prefix, with any fill
 			data = data[1:]
 		}
@@ -71,7 +77,8 @@ func sizeOfJPEG(data []byte) (s Size) {
 			return s
 		}
 		marker, length := data[0], int(binary.BigEndian.Uint16(data[1:]))
-		if length < 2 || length > len(data)-1 {
+		alone := marker < 0xc0 || marker >= 0xd0 && marker <= 0xd9 // no length follows it
+		if alone || length < 2 || length > len(data)-1 {
 			return s
 		}
 		body := data[3 : 1+length]
