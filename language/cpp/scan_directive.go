@@ -138,7 +138,7 @@ func (l *lexer) deadLine() {
 			// What looks like a comment may be in a string.
 			quote := l.At(0)
 			for l.Pos++; !l.End() && l.At(0) != '\n' && l.At(0) != quote; l.Pos++ {
-				if l.At(0) == '\\' && l.At(1) != '\n' {
+				if l.At(0) == '\\' && (l.At(1) == quote || l.At(1) == '\\') {
 					l.Pos++
 				}
 			}
