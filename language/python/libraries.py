@@ -23,12 +23,21 @@ if done.returncode != 0:
     sys.exit(done.returncode)
 
 # The folder is read-only later. What was compiled holds whatever times the files get.
-compileall.compile_dir(folder, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+compileall.compile_dir(folder, maxlevels=64, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+
+def found(folder):
+    """Where pip put packages. All else below the folder is what packages wrote: no link is followed, and nothing deep."""
+    places = []
+    for at, dirs, _ in os.walk(folder):
+        inside = os.path.relpath(at, folder)
+        dirs[:] = [d for d in dirs if not os.path.islink(os.path.join(at, d))]
+        here = [d for d in dirs if d in ("site-packages", "dist-packages") and os.path.basename(inside).startswith("python")]
+        places += [os.path.join(at, d) for d in here]
+        dirs[:] = [d for d in dirs if d not in here] if inside.count(os.sep) < 3 else []
+    return sorted(places, key=lambda p: (p.count(os.sep), p))
 
 # One name for the packages, whatever the version is called.
-places = glob.glob(os.path.join(folder, "**", "[sd][i]*-packages"), recursive=True)
-places = [p for p in places if os.path.basename(p) in ("site-packages", "dist-packages")]
-places = [p for p in places if os.path.dirname(os.path.relpath(p, folder)).split(os.sep)[-1].startswith("python")]
+places = found(folder)
 site_dir = os.path.join(folder, "site")
 if len(places) == 1:
     os.symlink(os.path.relpath(places[0], folder), site_dir)

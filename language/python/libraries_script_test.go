@@ -1,0 +1,97 @@
+//go:build unix
+
+package python
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// fakePip runs the script of its arguments, with something in the place of pip: it installs
+// "plain" and "native" where pip puts them, and "hostile", which leaves what leads astray who
+// looks for packages. Nothing else is started.
+const fakePip = `import os, runpy, subprocess, sys, types
+version = "python%d.%d" % sys.version_info[:2]
+folder, library = sys.argv[2], sys.argv[-1]
+def put(*path):
+    path = os.path.join(folder, *path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as f:
+        f.write("where = %r" % os.path.relpath(path, folder))
+def install(*args, **options):
+    put("lib", version, "site-packages", "plain.py")
+    if library == "native":
+        put("lib64", version, "site-packages", "native.py")
+        put("lib64", version, "site-packages", "plain.py")
+    if library == "hostile":
+        os.chdir(folder)
+        put("lib", version, "site-packages", "python", "site-packages", "inside.py")
+        put("data", "outer", "inner", "python3", "more", "python3", "site-packages", "far.py")
+        put("outside", "site-packages", "no.py")
+        for name, target in ("circle", "."), ("lib/circle", ".."), ("aaa", "lib"), ("python", "outside"), ("up", "/"):
+            os.symlink(target, name)
+        os.mkdir("python3")
+        os.symlink("../outside/site-packages", "python3/site-packages")
+        os.mkdir("python4")
+        os.mkfifo("python4/site-packages")
+        os.mkfifo("lib/fifo.py")
+        for _ in range(1200):
+            os.mkdir("d")
+            os.chdir("d")
+        os.chdir("/")
+    return types.SimpleNamespace(returncode=0)
+subprocess.run = install
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+`
+
+// What the script calls site has what pip installed, whatever else packages wrote.
+func TestLibrariesScript(t *testing.T) {
+	for _, python := range interpreters(t) {
+		out, err := exec.Command(python, "-c", "import sys; print('python%d.%d' % sys.version_info[:2])").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lib := filepath.Join("lib", strings.TrimSpace(string(out)), "site-packages")
+		for _, c := range []struct {
+			library, link string
+			want          []string
+		}{
+			{"plain", lib, []string{"plain.py"}},
+			{"hostile", lib, []string{"plain.py", "python"}},
+			{"native", "", []string{"native.py", "plain.py"}},
+		} {
+			t.Run(python+" "+c.library, func(t *testing.T) {
+				dir := t.TempDir()
+				folder, site := filepath.Join(dir, "lib"), filepath.Join(dir, "lib", "site")
+				for name, text := range map[string]string{"libraries.py": string(installer), "pip.py": fakePip} {
+					if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				out, err := exec.Command(python, "-B", filepath.Join(dir, "pip.py"), filepath.Join(dir, "libraries.py"), folder, filepath.Join(dir, "scratch"), "--", c.library).CombinedOutput()
+				if err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				if link, _ := os.Readlink(site); link != c.link {
+					t.Errorf("site leads to %q, want %q", link, c.link)
+				}
+				names, err := filepath.Glob(filepath.Join(site, "[a-z]*"))
+				for i, name := range names {
+					names[i] = filepath.Base(name)
+				}
+				if err != nil || !slices.Equal(names, c.want) {
+					t.Errorf("in it are %q, %v, want %q", names, err, c.want)
+				}
+				text, err := os.ReadFile(filepath.Join(site, "plain.py"))
+				if want := "where = '" + filepath.Join(lib, "plain.py") + "'"; err != nil || string(text) != want {
+					t.Errorf("%q, %v, want %q", text, err, want)
+				}
+			})
+		}
+	}
+}
