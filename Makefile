@@ -5,7 +5,7 @@ export GOTOOLCHAIN ?= auto
 # As what ships is built; and no step compiles again what another has. Only the race detector wants cgo.
 export CGO_ENABLED ?= 0
 
-.PHONY: build test test-deps unit e2e engines cluster pods kubernetes vm lint bench generate cross images agent-image cli-image cluster-up cluster-down
+.PHONY: build test test-deps unit e2e engines cluster pods kubernetes vm fuzz lint bench generate cross images agent-image cli-image cluster-up cluster-down
 
 build: ## the command, into bin/: llmsandbox, and llmsandbox-kubernetes for clusters
 	$(GO) build -trimpath -o bin/ ./cmd/llmsandbox ./cmd/llmsandbox-kubernetes
@@ -38,6 +38,9 @@ kubernetes: cluster pods ## both
 
 vm: ## limits under cgroup v2, as root and as an ordinary user, in virtual machines
 	LLMSANDBOX_VM=1 $(GO) test -count=1 -timeout 30m ./test/vm
+
+fuzz: ## every fuzz target, for a minute each
+	scripts/fuzz
 
 lint: ## formatting, vet and staticcheck
 	scripts/lint $(STATICCHECK)
