@@ -29,7 +29,7 @@ func (s *scan) call(v value, w written, i, first int, tells bool) value {
 	if t := &s.tokens[i]; t.Text == "(" && t.pair > i {
 		args, end = s.parts(i), t.pair+1
 	} else {
-		t.tagged, args = true, []int{i}
+		args = []int{i}
 	}
 	called := s.span(first, end)
 	if w.start >= 0 {

@@ -36,6 +36,7 @@ func (s *scan) chain(i int, tells bool) (value, int) {
 		t := &s.tokens[i]
 		if t.Kind == lex.String && (t.role == 0 || t.role == head) && s.text[t.Start] == '`' {
 			v = s.call(v, w, i, first, tells)
+			t.tagged = true
 			w, i = written{start: -1}, i+1
 			if t.role == head {
 				i = t.pair + 1

@@ -63,6 +63,9 @@ func (s *scan) expression(i int) (value, int) {
 				return value{}, end
 			}
 			return yes, end
+		case "(", "[":
+			// The operand was too deep to be followed, and so is what these are of.
+			i, v = max(i, t.pair)+1, value{}
 		case ")", "]", "}", ",", ";", ":", "{", "=>", "...":
 			return v, i
 		default:
@@ -82,6 +85,8 @@ func (s *scan) operand(i int) (value, int) {
 		case t.Is("await") || t.Is("new"):
 		case t.Is("typeof") || t.Is("void") || t.Is("delete") || t.Is("!") || t.Is("~") || t.Is("-") || t.Is("+") || t.Is("++") || t.Is("--"):
 			passes = false
+		case t.Is(")") || t.Is("]") || t.Is("}"):
+			return value{}, i
 		default:
 			v, end := s.chain(i, false)
 			if !passes {

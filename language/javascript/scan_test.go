@@ -127,7 +127,7 @@ var scans = []lextest.Case{
 func TestScan(t *testing.T) { lextest.Run(t, scanCode, scans) }
 
 func TestScanHostile(t *testing.T) {
-	lextest.Hostile(t, scanCode, "(", "{", "[", "`${", "a(", "x=>", "a.b[", "eval(", "\"", "/", "require(", "let a=b,", "function f(){", "+a", "class A{", "a?b:", "<!--", "\\\\u0065", "async ", "{a:{b:", "import(", "x.y", "[a]=[", "if(a)", "of ", "f`", "(0,")
+	lextest.Hostile(t, scanCode, "(", "{", "[", "`${", "a(", "x=>", "a.b[", "eval(", "\"", "/", "require(", "let a=b,", "function f(){", "+a", "class A{", "a?b:", "<!--", "\\\\u0065", "async ", "{a:{b:", "import(", "x.y", "[a]=[", "if(a)", "of ", "f`", "(0,", "`", "a[", "`${}a}``${b`", "[]", "[!]")
 }
 
 func FuzzScan(f *testing.F) { lextest.Fuzz(f, scanCode, scans) }

@@ -84,9 +84,13 @@ func (l *lexer) run() {
 	if len(l.frames) > 1 {
 		l.trouble("a bracket is not closed")
 		for _, f := range l.frames[1:] {
-			// It ends with what there is.
-			if n := len(l.tokens) - 1; n > f.at {
+			// It ends with what there is, and so does the template that an insertion is in.
+			n := len(l.tokens) - 1
+			if n > f.at {
 				l.tokens[f.at].pair = n
+			}
+			if f.role == insertion {
+				l.tokens[f.head].pair = n
 			}
 		}
 	}
