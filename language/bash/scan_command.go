@@ -45,7 +45,7 @@ func (s *scanner) next(l *list, pattern bool) {
 		s.pos++
 		return
 	}
-	w := s.word(l.start || len(l.words) == 0 || assigns(l.words))
+	w := s.word(l.start || len(l.words) == 0 || !l.called || declares(l.words[0].value))
 	if s.pos == before {
 		s.pos++
 		return
@@ -89,18 +89,10 @@ func (s *scanner) next(l *list, pattern bool) {
 		}
 	case l.start && len(l.words) == 0 && plain && s.keyword(w, l):
 	default:
+		l.called = len(l.words) > 0 && l.called || w.assign == 0
 		l.words = append(l.words, w)
 		l.start = false
 	}
-}
-
-func assigns(words []word) bool {
-	for _, w := range words {
-		if w.assign == 0 {
-			return declares(words[0].value)
-		}
-	}
-	return true
 }
 
 // declares tells the commands whose arguments are assignments.

@@ -3,6 +3,7 @@ package bash
 // A list is where the reading of commands has come to.
 type list struct {
 	words     []word
+	called    bool // a word among them is no assignment
 	start     bool // a command may begin here
 	sure      bool // what begins here is surely executed
 	level     int  // compound commands around
