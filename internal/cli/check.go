@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -46,7 +47,7 @@ Exit codes: 0 nothing refused, 126 refused, 125 our own failure.`,
   llmsandbox check --policy policy.yaml --lib requests==2.32 src/*.js
   echo 'eval("1")' | llmsandbox check --policy strict -l python -
   llmsandbox check --policy production --sarif main.go >findings.sarif`,
-		RunE: func(_ *cobra.Command, args []string) error { return f.check(args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.check(cmd.Context(), args) },
 	}
 	set := cmd.Flags()
 	set.StringVar(&f.policy, "policy", "", "the policy: a built-in one's `NAME` or a YAML or JSON file")
@@ -63,7 +64,7 @@ Exit codes: 0 nothing refused, 126 refused, 125 our own failure.`,
 	return cmd
 }
 
-func (f *checkFlags) check(args []string) error {
+func (f *checkFlags) check(ctx context.Context, args []string) error {
 	switch {
 	case f.list:
 		return listPolicies()
@@ -81,7 +82,7 @@ func (f *checkFlags) check(args []string) error {
 	if err != nil {
 		return fmt.Errorf("--policy: %w", err)
 	}
-	programs, err := f.programs(args)
+	programs, err := f.programs(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -99,10 +100,10 @@ func (f *checkFlags) check(args []string) error {
 }
 
 // programs are what the arguments name; the libraries go with the first.
-func (f *checkFlags) programs(args []string) ([]security.Program, error) {
+func (f *checkFlags) programs(ctx context.Context, args []string) ([]security.Program, error) {
 	var programs []security.Program
 	for _, arg := range args {
-		src, err := loadSource(arg, "", false, f.lang)
+		src, err := loadSource(ctx, arg, "", false, f.lang)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,7 @@ func Main(c Cluster) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	endAtLast(graceTime)
 	err := newRootCommand().ExecuteContext(ctx)
 	var code exitCode
 	switch {
@@ -42,6 +44,26 @@ func Main(c Cluster) int {
 		}
 		return exitOurFailure
 	}
+}
+
+// graceTime is how long a command has to end what it started when it is told to end: longer
+// than a backend may take to remove a sandbox.
+const graceTime = 70 * time.Second
+
+// endAtLast ends this process where a signal is not heeded, after the grace time or at the
+// next signal. An interrupt is left to the command, since `repl` has a meaning of its own for it.
+func endAtLast(grace time.Duration) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		<-signals
+		select {
+		case <-signals:
+		case <-time.After(grace):
+		}
+		fmt.Fprintln(os.Stderr, "llmsandbox: ended before everything was removed; llmsandbox gc removes what is left")
+		os.Exit(exitInterrupted)
+	}()
 }
 
 func newRootCommand() *cobra.Command {

@@ -102,7 +102,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	if !codeGiven {
 		first, args = args[0], args[1:]
 	}
-	src, err := loadSource(first, f.code, codeGiven, f.lang)
+	src, err := loadSource(ctx, first, f.code, codeGiven, f.lang)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"llmsandbox":            func() { os.Exit(cli.Main(nil)) },
 		"llmsandbox-kubernetes": func() { os.Exit(cli.Main(cluster.Backend{})) },
+		"deaf":                  cli.Deaf,
 	})
 }
 

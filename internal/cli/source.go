@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -28,12 +29,12 @@ type source struct {
 
 // loadSource reads what a run's first argument (or --code) names: a file, a folder
 // with a main file, or "-" for standard input.
-func loadSource(arg, code string, codeGiven bool, lang string) (source, error) {
+func loadSource(ctx context.Context, arg, code string, codeGiven bool, lang string) (source, error) {
 	switch {
 	case codeGiven:
 		return guessed(source{code: code}), nil
 	case arg == "-":
-		data, err := readLimited(os.Stdin, "standard input")
+		data, err := unlessEnded(ctx, func() ([]byte, error) { return readLimited(os.Stdin, "standard input") })
 		return guessed(source{code: string(data), fromStdin: true}), err
 	}
 	info, err := os.Stat(arg)
@@ -43,7 +44,7 @@ func loadSource(arg, code string, codeGiven bool, lang string) (source, error) {
 	if info.IsDir() {
 		return loadProject(arg, lang)
 	}
-	data, err := readSource(arg)
+	data, err := unlessEnded(ctx, func() ([]byte, error) { return readSource(arg) })
 	if err != nil {
 		return source{}, err
 	}
@@ -64,6 +65,24 @@ func readSource(path string) ([]byte, error) {
 	}
 	defer f.Close()
 	return readLimited(f, path)
+}
+
+// unlessEnded reads code, and gives up when ctx ends: a terminal or a named pipe may be silent for
+// ever, and what waits for it cannot be told to stop.
+func unlessEnded(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+	var data []byte
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		data, err = read()
+	}()
+	select {
+	case <-done:
+		return data, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 func readLimited(r io.Reader, name string) ([]byte, error) {
