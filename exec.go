@@ -84,7 +84,7 @@ func (s *Sandbox) Shell(ctx context.Context, line string, opts *ExecOptions) (*R
 	if strings.TrimSpace(line) == "" {
 		return s.failed("", fmt.Errorf("shell: %w: give a command line", ErrEmptyCommand))
 	}
-	findings, refused, err := s.refuse(&bash.Language, security.Program{Code: []byte(line)})
+	findings, refused, err := s.refuse(ctx, &bash.Language, security.Program{Code: []byte(line)})
 	if refused != nil {
 		return refused, err
 	}

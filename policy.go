@@ -1,6 +1,7 @@
 package llmsandbox
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/llmsandbox/llmsandbox/language"
@@ -28,12 +29,12 @@ func (e *RefusedError) Error() string { return refusal(e.Report) }
 func (e *RefusedError) Unwrap() error { return ErrRefused }
 
 // Check looks at a program as Run would, without a sandbox: what was found, and why it is
-// refused, which is empty if it is not.
-func (p Policy) Check(program security.Program) (findings []security.Finding, refused string, err error) {
+// refused, which is empty if it is not. Its error is ctx's.
+func (p Policy) Check(ctx context.Context, program security.Program) (findings []security.Finding, refused string, err error) {
 	if p.Checker == nil {
 		return nil, "", nil
 	}
-	report, err := p.Checker.CheckProgram(program)
+	report, err := p.Checker.CheckProgram(ctx, program)
 	if err != nil {
 		return report.Findings, "", fmt.Errorf("check the code against the policy: %w", err)
 	}
@@ -76,9 +77,9 @@ func refusal(report security.Report) string {
 }
 
 // refuse checks a run's code. It returns a result when the run is over by that.
-func (s *Sandbox) refuse(lang *language.Language, program security.Program) (findings []security.Finding, res *Result, err error) {
+func (s *Sandbox) refuse(ctx context.Context, lang *language.Language, program security.Program) (findings []security.Finding, res *Result, err error) {
 	program.Language = lang
-	findings, refused, err := s.policy.Check(program)
+	findings, refused, err := s.policy.Check(ctx, program)
 	if err != nil {
 		res, err = s.failed(lang.Name, err)
 		return findings, res, err

@@ -89,7 +89,7 @@ func (s *Sandbox) Run(ctx context.Context, code string, opts *RunOptions) (*Resu
 			return s.failed(s.language.Name, err)
 		}
 	}
-	findings, refused, err := s.refuse(lang, security.Program{Name: opts.Name, Code: []byte(code), Files: opts.Files, Libraries: opts.Libraries})
+	findings, refused, err := s.refuse(ctx, lang, security.Program{Name: opts.Name, Code: []byte(code), Files: opts.Files, Libraries: opts.Libraries})
 	if refused != nil {
 		return refused, err
 	}

@@ -2,9 +2,10 @@ package language
 
 // A Scan reads a program without running it and says what it uses, in one pass over its
 // tokens or its syntax tree. It never fails: of a program that is not well-formed it tells
-// what it can, and says so in Facts.Problem. It does not keep code, and is safe for
+// what it can, and says so in Facts.Problem. It takes a step of the meter in each turn of a
+// loop, so that it ends whatever the code is. It does not keep code, and is safe for
 // concurrent use.
-type Scan func(code []byte) Facts
+type Scan func(m *Meter, code []byte) Facts
 
 // Facts are what a program says, as far as that can be told without running it. All
 // positions are byte offsets into the code; lists are in the order of the code.

@@ -53,9 +53,9 @@ func TestPolicyLooksOnce(t *testing.T) {
 	}
 	var looks atomic.Int32
 	scan := python.Scan
-	python.Scan = func(code []byte) language.Facts {
+	python.Scan = func(m *language.Meter, code []byte) language.Facts {
 		looks.Add(1)
-		return scan(code)
+		return scan(m, code)
 	}
 	t.Cleanup(func() { python.Scan = scan })
 	checker, err := security.Compile(security.Policy{Threshold: security.High, Modules: []security.RestrictedModule{{Name: "socket", Severity: security.Low}}})

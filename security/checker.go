@@ -1,6 +1,7 @@
 package security
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -21,39 +22,45 @@ type Checker struct {
 // Policy returns a copy of what the checker was compiled from.
 func (c *Checker) Policy() Policy { return clone(c.policy) }
 
-// Check looks at a program without running it. What cannot be looked at is a finding.
-// Its error wraps language.ErrUnknown.
-func (c *Checker) Check(lang string, code []byte) (Report, error) {
+// Check looks at a program without running it, in time that grows with its length. What
+// cannot be looked at is a finding. Its error wraps language.ErrUnknown, or is ctx's.
+func (c *Checker) Check(ctx context.Context, lang string, code []byte) (Report, error) {
 	l, err := all.Get(lang)
 	if err != nil {
 		return Report{}, err
 	}
-	return c.look(l, code), nil
+	return c.look(ctx, l, code)
 }
 
-func (c *Checker) look(l *language.Language, code []byte) Report {
+func (c *Checker) look(ctx context.Context, l *language.Language, code []byte) (Report, error) {
 	if len(code) > MaxCode {
-		return c.unread(l, fmt.Sprintf("the code is larger than %d MiB, and is not looked at", MaxCode>>20))
+		return c.unread(l, fmt.Sprintf("the code is larger than %d MiB, and is not looked at", MaxCode>>20)), nil
 	}
 	if l.Scan == nil {
-		return c.unread(l, "code in "+l.Title+" cannot be looked at")
+		return c.unread(l, "code in "+l.Title+" cannot be looked at"), nil
 	}
-	facts, err := scan(l, code)
-	if err != nil {
-		return c.unread(l, err.Error())
+	report, err := c.read(ctx, l, code)
+	switch {
+	case err == nil:
+		return report, nil
+	case errors.Is(err, language.ErrTooComplex), errors.Is(err, errScanner):
+		return c.unread(l, err.Error()), nil
 	}
-	return c.judge(l, code, facts)
+	return Report{}, err
 }
 
-// scan reads code. Code is hostile, and a scanner that it breaks must not take a server
-// with it: such code is as good as unread.
-func scan(l *language.Language, code []byte) (facts language.Facts, err error) {
+// read scans code and compares it with the policy. Code is hostile, and a scanner that it
+// breaks must not take a server with it: such code is as good as unread.
+func (c *Checker) read(ctx context.Context, l *language.Language, code []byte) (report Report, err error) {
 	defer func() {
 		if recover() != nil {
 			err = errScanner
 		}
 	}()
-	return l.Scan(code), nil
+	err = language.Metered(ctx, len(code), func(m *language.Meter) {
+		report = c.judge(m, l, code, l.Scan(m, code))
+	})
+	return report, err
 }
 
 var errScanner = errors.New("the code breaks what reads it; please report it")
@@ -64,15 +71,17 @@ func (c *Checker) unread(l *language.Language, reason string) Report {
 }
 
 // judge compares what a program says with the policy.
-func (c *Checker) judge(l *language.Language, code []byte, facts language.Facts) Report {
+func (c *Checker) judge(m *language.Meter, l *language.Language, code []byte, facts language.Facts) Report {
 	found := &findings{lang: l.Name, code: code}
 	r := c.rules[l.Name]
 	for _, i := range facts.Imports {
+		m.Take(len(i.Module))
 		if m := r.module(i.Module, l.ModuleSeparator); m != nil {
 			found.add(i.Span, "module:"+m.Name, m.Severity, because(importOf(i.Module, m.Name), m.Description))
 		}
 	}
 	for _, u := range facts.Uses {
+		m.Take(len(u.Name))
 		if n := r.name(u.Name); n != nil {
 			found.add(u.Span, "name:"+n.Name, n.Severity, because(useOf(u.Name, n.Name), n.Description))
 		}
@@ -81,7 +90,7 @@ func (c *Checker) judge(l *language.Language, code []byte, facts language.Facts)
 		found.add(x.Span, "computed:"+string(x.Kind), c.policy.Computed, computed(x.Kind))
 	}
 	if len(r.patterns) > 0 {
-		texts := newTexts(code, facts)
+		texts := newTexts(m, code, facts)
 		for _, p := range r.patterns {
 			for _, span := range texts.match(p) {
 				found.add(span, "pattern:"+p.Pattern.Pattern, p.Severity, because("the code matches a pattern", p.Description))

@@ -121,7 +121,7 @@ func TestWhatCannotBeReadIsAFinding(t *testing.T) {
 	if r := check(t, compiled(t, security.Policy{Threshold: security.High}), "python", []byte("__import__(input())")); r.Blocked || len(r.Findings) != 1 || r.Findings[0].Rule != "computed:import" {
 		t.Errorf("got %+v", r)
 	}
-	if _, err := preset(t, "strict").Check("cobol", nil); !errors.Is(err, language.ErrUnknown) {
+	if _, err := preset(t, "strict").Check(t.Context(), "cobol", nil); !errors.Is(err, language.ErrUnknown) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -167,7 +167,7 @@ func TestProgramsAreLookedAtAsAWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := preset(t, "production").CheckProgram(security.Program{
+	r, err := preset(t, "production").CheckProgram(t.Context(), security.Program{
 		Language: l, Name: "main.py", Code: []byte("import helper\n"), Libraries: []string{"requests==2"},
 		Files: map[string][]byte{"helper.py": []byte("import subprocess"), "data.csv": []byte("import os"), "run": []byte("#!/bin/sh\nrm x\n")},
 	})

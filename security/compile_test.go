@@ -105,7 +105,7 @@ func TestCompileCopiesThePolicy(t *testing.T) {
 	if !reflect.DeepEqual(c.Policy(), want) {
 		t.Error("a copy that is changed changes the checker")
 	}
-	report, err := c.Check("python", []byte("import os\n"))
+	report, err := c.Check(t.Context(), "python", []byte("import os\n"))
 	if err != nil || len(report.Findings) == 0 {
 		t.Errorf("got %+v, %v", report, err)
 	}

@@ -45,7 +45,7 @@ func compiled(t testing.TB, p security.Policy) *security.Checker {
 
 func check(t testing.TB, c *security.Checker, lang string, code []byte) security.Report {
 	t.Helper()
-	r, err := c.Check(lang, code)
+	r, err := c.Check(t.Context(), lang, code)
 	if err != nil {
 		t.Fatal(err)
 	}

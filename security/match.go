@@ -52,6 +52,7 @@ func (t *texts) inCode(p pattern) []language.Span {
 	text := t.code
 	var found []language.Span
 	for pass := 1; ; pass++ {
+		t.Look()
 		var covered []language.Literal
 		for _, m := range p.find(text.bytes) {
 			if l, in := t.literal(text.pieceAt(m[0]), m[0]); in && pass < maxPasses {
@@ -63,7 +64,7 @@ func (t *texts) inCode(p pattern) []language.Span {
 		if len(covered) == 0 {
 			return found
 		}
-		text = text.without(covered)
+		text = text.without(t.Meter, covered)
 	}
 }
 
@@ -91,7 +92,7 @@ func (t *texts) literal(p piece, at int) (language.Literal, bool) {
 const maxNested = 64
 
 // without is the text with strings blanked.
-func (t text) without(literals []language.Literal) text {
+func (t text) without(m *language.Meter, literals []language.Literal) text {
 	t.bytes = slices.Clone(t.bytes)
 	for _, p := range t.pieces {
 		if p.name {
@@ -100,7 +101,7 @@ func (t text) without(literals []language.Literal) text {
 		i, _ := slices.BinarySearchFunc(literals, p.from.Start, func(l language.Literal, at int) int { return cmp.Compare(l.End, at) })
 		for ; i < len(literals) && literals[i].Start < p.from.End; i++ {
 			from, to := max(literals[i].Start, p.from.Start), min(literals[i].End, p.from.End)
-			if from < to {
+			if m.Take(1 + max(0, to-from)); from < to {
 				blank(t.bytes[p.at+from-p.from.Start : p.at+to-p.from.Start])
 			}
 		}
@@ -119,6 +120,7 @@ func (t *texts) inHidden(p pattern) (found []language.Span) {
 // inValues finds the first match in each string's value.
 func (t *texts) inValues(p pattern, literals []language.Literal) (found []language.Span) {
 	for _, l := range literals {
+		t.Look()
 		if m := p.re().FindStringIndex(l.Value); m != nil {
 			found = append(found, t.written(l, l.Value[m[0]:m[1]]))
 		}

@@ -58,7 +58,11 @@ func judge(t *testing.T, p Policy, code []byte, facts language.Facts) Report {
 	}
 	lang := *l
 	lang.ModuleSeparator = "."
-	return c.judge(&lang, code, facts)
+	var r Report
+	if err := language.Metered(t.Context(), len(code), func(m *language.Meter) { r = c.judge(m, &lang, code, facts) }); err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 func TestPatternsMatchTheCodeWithItsNamesResolved(t *testing.T) {

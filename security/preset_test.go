@@ -88,7 +88,7 @@ func TestPresetsMeanWhatTheySay(t *testing.T) {
 	for code, want := range refused {
 		var got []string
 		for _, c := range checkers {
-			r, err := c.Check("python", []byte(code))
+			r, err := c.Check(t.Context(), "python", []byte(code))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package security
 
 import (
+	"context"
 	"maps"
 	"slices"
 
@@ -24,10 +25,10 @@ type Program struct {
 
 // CheckProgram looks at a program's libraries, its main file, and its other files in the
 // order of their names.
-func (c *Checker) CheckProgram(p Program) (Report, error) {
+func (c *Checker) CheckProgram(ctx context.Context, p Program) (Report, error) {
 	report := c.CheckLibraries(p.Language, p.Libraries)
 	add := func(lang, file string, code []byte) error {
-		of, err := c.Check(lang, code)
+		of, err := c.Check(ctx, lang, code)
 		if err != nil {
 			return err
 		}

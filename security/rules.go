@@ -54,6 +54,7 @@ func above(in map[string]*RestrictedModule, name, separator string) *RestrictedM
 		return nil
 	}
 	best := in[name]
+	name = name[:min(len(name), maxText)] // no rule's name is longer
 	for separator != "" {
 		i := strings.LastIndex(name, separator)
 		if i < 0 {
@@ -74,7 +75,7 @@ func (r *rules) name(name string) *RestrictedName {
 		return nil
 	}
 	best := r.names[name]
-	for end := len(name); end > 0; end-- {
+	for end := min(len(name), maxText); end > 0; end-- {
 		head := name[:end]
 		if !strings.HasSuffix(head, ".") && !strings.HasSuffix(head, "::") {
 			continue

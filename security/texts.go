@@ -1,9 +1,9 @@
 package security
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/llmsandbox/llmsandbox/language"
 )
@@ -11,6 +11,7 @@ import (
 // texts are what patterns are matched on: the code with its comments blanked and its names
 // resolved, names that have no place of their own in it, and the values of strings.
 type texts struct {
+	*language.Meter
 	code   text
 	hidden text
 	// executed are strings whose value is run as code, and so counts as code.
@@ -62,8 +63,8 @@ func (t *text) span(start, end int) language.Span {
 	return s
 }
 
-func newTexts(code []byte, facts language.Facts) *texts {
-	t := &texts{original: code}
+func newTexts(m *language.Meter, code []byte, facts language.Facts) *texts {
+	t := &texts{Meter: m, original: code}
 	for _, l := range facts.Strings {
 		if inside(l.Span, code) {
 			t.literals = append(t.literals, l)
@@ -129,7 +130,7 @@ func (t *texts) uses(all []language.Use) (shown, hidden []language.Use) {
 func (t *texts) isLiteral(s language.Span) bool {
 	i, found := slices.BinarySearchFunc(t.literals, s.Start, func(l language.Literal, at int) int { return cmp.Compare(l.Start, at) })
 	for ; found && i < len(t.literals) && t.literals[i].Start == s.Start; i++ {
-		if t.literals[i].Span == s {
+		if t.Step(); t.literals[i].Span == s {
 			return true
 		}
 	}
@@ -160,7 +161,8 @@ func (t *texts) sortStrings(facts language.Facts) {
 // written is where a part of a string's value stands in the code: all of the string where
 // that cannot be told.
 func (t *texts) written(l language.Literal, part string) language.Span {
-	if i := strings.Index(string(t.original[l.Start:l.End]), part); i >= 0 {
+	t.Take(1 + (l.End - l.Start))
+	if i := bytes.Index(t.original[l.Start:l.End], []byte(part)); i >= 0 {
 		return language.Span{Start: l.Start + i, End: l.Start + i + len(part)}
 	}
 	return l.Span

@@ -86,7 +86,7 @@ func (f *checkFlags) check(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	report, err := checkAll(checker, programs)
+	report, err := checkAll(ctx, checker, programs)
 	if err != nil {
 		return err
 	}
@@ -139,10 +139,10 @@ func (f *checkFlags) programs(ctx context.Context, args []string) ([]security.Pr
 }
 
 // checkAll is one report on all programs.
-func checkAll(checker *security.Checker, programs []security.Program) (security.Report, error) {
+func checkAll(ctx context.Context, checker *security.Checker, programs []security.Program) (security.Report, error) {
 	var sum security.Report
 	for i, p := range programs {
-		r, err := checker.CheckProgram(p)
+		r, err := checker.CheckProgram(ctx, p)
 		if err != nil {
 			return sum, err
 		}

@@ -109,7 +109,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	if f.lang == "" {
 		f.lang = src.lang
 	}
-	findings, refused, err := f.check(src)
+	findings, refused, err := f.check(ctx, src)
 	if err != nil || refused != nil {
 		return f.report(refused, err)
 	}
@@ -168,7 +168,7 @@ func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Optio
 
 // check has the policy look at the program before any backend hears of it. It returns
 // a result when the run is over by that.
-func (f *runFlags) check(src source) ([]security.Finding, *llmsandbox.Result, error) {
+func (f *runFlags) check(ctx context.Context, src source) ([]security.Finding, *llmsandbox.Result, error) {
 	policy, err := f.policy.options()
 	if err != nil || policy.Checker == nil {
 		return nil, nil, err
@@ -179,7 +179,7 @@ func (f *runFlags) check(src source) ([]security.Finding, *llmsandbox.Result, er
 	}
 	program := security.Program{Language: lang, Name: src.name, Code: []byte(src.code), Files: src.files, Libraries: f.libraries.libraries}
 	f.lines = linesOf(program)
-	findings, refused, err := policy.Check(program)
+	findings, refused, err := policy.Check(ctx, program)
 	if err != nil || refused == "" {
 		return findings, nil, err
 	}

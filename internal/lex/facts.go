@@ -10,9 +10,10 @@ const (
 	maxFacts = 200_000
 )
 
-// Facts collects what a scan finds. The zero value is ready to be used.
+// Facts collects what a scan finds, and counts its steps.
 type Facts struct {
 	language.Facts
+	*language.Meter
 	// Depth is how deep the code being read lies in other code.
 	Depth int
 	// within, when set, is where all facts are said to be: the string that the code being

@@ -14,11 +14,11 @@ const maxNesting = 250
 // that other commands start ("sudo", "xargs", "find -exec") included, "/dev/tcp" for a
 // redirection to there, and no options. Its imports are files that are sourced, or given
 // to a shell. Code on a shell's standard input that is not in the script is computed code.
-func scan(code []byte) language.Facts {
+func scan(m *language.Meter, code []byte) language.Facts {
 	k := &knowledge{functions: map[string]int{}, variables: map[string]*variable{}}
 	var facts lex.Facts
 	for pass := 0; pass < 2; pass++ {
-		facts = lex.Facts{}
+		facts = lex.Facts{Meter: m}
 		s := &scanner{src: code, text: &text{code: code}, facts: &facts, k: k}
 		if strings.HasPrefix(string(code[:min(3, len(code))]), "\xef\xbb\xbf") {
 			s.pos = 3
@@ -85,6 +85,7 @@ type feed struct {
 // script reads commands to the end of the code.
 func (s *scanner) script() {
 	for s.pos < len(s.src) {
+		s.facts.Step()
 		s.commands(0)
 		if s.pos < len(s.src) { // what closes nothing
 			s.facts.Trouble("a bracket is closed that was not opened")

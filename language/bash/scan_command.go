@@ -12,6 +12,7 @@ func (s *scanner) open(l *list, pattern bool) {
 	case !l.start && len(l.words) == 1 || l.function: // name () defines a function
 		s.pos++
 		for s.at(0) == ' ' || s.at(0) == '\t' {
+			s.facts.Step()
 			s.pos++
 		}
 		if s.at(0) == ')' {
@@ -82,6 +83,7 @@ func (s *scanner) next(l *list, pattern bool) {
 		s.define(w, l)
 		l.words, l.function, l.start, l.sure = nil, false, true, false
 		for s.at(0) == ' ' || s.at(0) == '\t' {
+			s.facts.Step()
 			s.pos++
 		}
 		if s.has("()") {

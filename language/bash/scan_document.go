@@ -17,6 +17,7 @@ type document struct {
 // documents reads those that were announced on the line that ends here.
 func (s *scanner) documents() {
 	for len(s.pending) > 0 {
+		s.facts.Step()
 		d := s.pending[0]
 		s.pending = s.pending[1:]
 		start := s.pos
@@ -24,8 +25,10 @@ func (s *scanner) documents() {
 		var value strings.Builder
 		closed := false
 		for at := s.pos; at < len(s.src); {
+			s.facts.Step()
 			stop := at
 			for stop < len(s.src) && s.src[stop] != '\n' {
+				s.facts.Step()
 				stop++
 			}
 			line := string(s.src[at:stop])

@@ -45,6 +45,7 @@ func (s *scanner) dollar(w *word, b *strings.Builder, quoted bool) {
 	case c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z':
 		n := 1
 		for name(string(s.src[start+1:min(start+n+1, len(s.src))])) && start+n < len(s.src) {
+			s.facts.Step()
 			n++
 			if n > 256 {
 				break
@@ -89,6 +90,7 @@ func (s *scanner) until(end byte) {
 	var w word
 	var b strings.Builder
 	for s.pos < len(s.src) {
+		s.facts.Step()
 		switch c := s.src[s.pos]; c {
 		case end:
 			s.pos++

@@ -5,6 +5,7 @@ import "strings"
 // expands tells whether a brace begins what is expanded into several words.
 func (s *scanner) expands() bool {
 	for i := s.pos + 1; i < len(s.src) && i < s.pos+256; i++ {
+		s.facts.Step()
 		switch s.src[i] {
 		case ',':
 			return i > s.pos+0
@@ -23,6 +24,7 @@ func (s *scanner) expands() bool {
 func (s *scanner) index() bool {
 	start, depth := s.pos, 0
 	for i := s.pos; i < len(s.src) && i < start+512; i++ {
+		s.facts.Step()
 		switch s.src[i] {
 		case '\n', ';', '\'', '"':
 			return false
@@ -50,6 +52,7 @@ func (s *scanner) expansions(end int) {
 	src := s.src
 	s.src = src[:end]
 	for s.pos < len(s.src) {
+		s.facts.Step()
 		switch s.src[s.pos] {
 		case '\\':
 			s.pos += 2
@@ -72,6 +75,7 @@ func (s *scanner) array() {
 	}
 	defer func() { s.depth-- }()
 	for s.pos < len(s.src) {
+		s.facts.Step()
 		switch c := s.src[s.pos]; c {
 		case ')':
 			s.pos++
@@ -98,6 +102,7 @@ func (s *scanner) extended() {
 	}
 	defer func() { s.depth-- }()
 	for s.pos < len(s.src) {
+		s.facts.Step()
 		switch s.src[s.pos] {
 		case ')':
 			s.pos++

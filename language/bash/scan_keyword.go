@@ -34,6 +34,7 @@ func (s *scanner) keyword(w word, l *list) bool {
 	if w.value == "time" {
 		s.facts.Use(w.Span, "time", true)
 		for s.at(0) == ' ' {
+			s.facts.Step()
 			s.pos++
 		}
 		if s.has("-p") {
@@ -46,6 +47,7 @@ func (s *scanner) keyword(w word, l *list) bool {
 // title goes over the name of a coprocess, which only a compound command has.
 func (s *scanner) title() {
 	for i := s.pos; i < len(s.src) && i < s.pos+256; i++ {
+		s.facts.Step()
 		if c := s.src[i]; c == ' ' || c == '\t' {
 			text := strings.TrimSpace(string(s.src[s.pos:i]))
 			rest := strings.TrimLeft(string(s.src[i:min(len(s.src), i+256)]), " \t")

@@ -20,6 +20,7 @@ func (s *scanner) commands(end byte) {
 	l := list{start: true, sure: !s.nested && end == 0}
 	s.fed = nil
 	for s.pos < len(s.src) {
+		s.facts.Step()
 		c := s.src[s.pos]
 		pattern := len(l.cases) > 0 && l.cases[len(l.cases)-1]
 		switch {
@@ -40,6 +41,7 @@ func (s *scanner) commands(end byte) {
 			s.pos++
 			if s.at(0) == ';' || s.at(0) == '&' {
 				for s.at(0) == ';' || s.at(0) == '&' {
+					s.facts.Step()
 					s.pos++
 				}
 				if len(l.cases) > 0 {

@@ -106,6 +106,7 @@ func (s *scanner) found(args []word) {
 	}
 	defer func() { s.depth-- }()
 	for i := 0; i < len(args); i++ {
+		s.facts.Step()
 		switch args[i].value {
 		case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch":
 		default:
@@ -113,6 +114,7 @@ func (s *scanner) found(args []word) {
 		}
 		start := i + 1
 		for i++; i < len(args) && args[i].value != ";" && args[i].value != "+"; i++ {
+			s.facts.Step()
 		}
 		s.run(args[min(start, len(args)):min(i, len(args))], false)
 	}

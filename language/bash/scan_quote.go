@@ -37,6 +37,7 @@ func (s *scanner) double(w *word, b *strings.Builder) {
 	w.quoted = true
 	s.pos++
 	for s.pos < len(s.src) {
+		s.facts.Step()
 		switch c := s.src[s.pos]; c {
 		case '"':
 			s.pos++
@@ -83,6 +84,7 @@ func (s *scanner) ansi(w *word, b *strings.Builder) {
 		}
 	}
 	for s.pos += 2; s.pos < len(s.src) && s.src[s.pos] != '\''; {
+		s.facts.Step()
 		if s.src[s.pos] != '\\' {
 			put(string(s.src[s.pos : s.pos+1]))
 			s.pos++
@@ -116,6 +118,7 @@ func (s *scanner) escape() string {
 	digits := func(most, base int) (uint64, bool) {
 		n := 0
 		for n < most && s.pos+n < len(s.src) {
+			s.facts.Step()
 			if _, err := strconv.ParseUint(string(s.src[s.pos+n:s.pos+n+1]), base, 8); err != nil {
 				break
 			}

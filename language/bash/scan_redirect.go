@@ -26,6 +26,7 @@ func (s *scanner) redirect(l *list) {
 		}
 		s.pos += len(op)
 		for s.at(0) == ' ' || s.at(0) == '\t' || s.at(0) == '\\' && s.at(1) == '\n' {
+			s.facts.Step()
 			if s.at(0) == '\\' {
 				s.pos++
 			}

@@ -9,10 +9,12 @@ import (
 // run tells what a command uses. pipes tells that its standard input is a pipe.
 func (s *scanner) run(words []word, pipes bool) {
 	for len(words) > 0 && words[0].assign > 0 {
+		s.facts.Step()
 		s.assigned(words[0])
 		words = words[1:]
 	}
 	for hops := 0; len(words) > 0 && hops < 64; hops++ {
+		s.facts.Step()
 		w := words[0]
 		command, ok := s.command(w, hops == 0)
 		if !ok {

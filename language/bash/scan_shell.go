@@ -51,6 +51,7 @@ func (s *scanner) file(w word) {
 func (s *scanner) shell(words []word, pipes bool) {
 	args := words[1:]
 	for len(args) > 0 {
+		s.facts.Step()
 		o := args[0]
 		if !o.constant || len(o.value) < 2 || o.value[0] != '-' && o.value[0] != '+' {
 			break

@@ -14,6 +14,7 @@ func (s *scanner) backticks(w *word) {
 	var b strings.Builder
 	plain := true
 	for s.pos < len(s.src) && s.src[s.pos] != '`' {
+		s.facts.Step()
 		c := s.src[s.pos]
 		if next := s.at(1); c == '\\' && (next == '`' || next == '\\' || next == '$') {
 			s.pos++

@@ -37,6 +37,7 @@ func (s *scanner) word(first bool) word {
 	var b strings.Builder
 	slash := func() { w.tail, w.tailAt = b.Len(), s.pos }
 	for s.pos < len(s.src) {
+		s.facts.Step()
 		c := s.src[s.pos]
 		switch c {
 		case ' ', '\t', '\n', ';', '&', '|', ')', '\r':
@@ -138,6 +139,7 @@ func name(text string) bool {
 func (s *scanner) comment() {
 	start := s.pos
 	for s.pos < len(s.src) && s.src[s.pos] != '\n' {
+		s.facts.Step()
 		s.pos++
 	}
 	s.facts.Comment(start, s.pos)

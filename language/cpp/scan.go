@@ -10,24 +10,24 @@ import (
 // scan reads a C++ program by its tokens, with its macros expanded. What C's library has is
 // bare ("system" for std::system and ::system), all else is qualified as it is written, with
 // aliases of namespaces resolved ("std::filesystem::remove_all").
-func scan(code []byte) language.Facts {
-	facts := read(code, false)
+func scan(m *language.Meter, code []byte) language.Facts {
+	facts := read(m, code, false)
 	if trigraphs(code) {
 		// They mean something in some standards, and nothing in others: what either reading
 		// finds is there.
-		other := read(code, true)
+		other := read(m, code, true)
 		facts.Imports = append(facts.Imports, other.Imports...)
 		facts.Uses = append(facts.Uses, other.Uses...)
 		facts.Computed = append(facts.Computed, other.Computed...)
-		all := lex.Facts{Facts: facts}
+		all := lex.Facts{Facts: facts, Meter: m}
 		facts = all.Ordered()
 		facts.Imports, facts.Uses, facts.Computed = slices.Compact(facts.Imports), slices.Compact(facts.Uses), slices.Compact(facts.Computed)
 	}
 	return facts
 }
 
-func read(code []byte, trigraphs bool) language.Facts {
-	l := lexer{Cursor: lex.Cursor{Code: code}, original: code}
+func read(m *language.Meter, code []byte, trigraphs bool) language.Facts {
+	l := lexer{Facts: lex.Facts{Meter: m}, Cursor: lex.Cursor{Code: code}, original: code}
 	if l.edited = join(code, trigraphs); l.edited != nil {
 		l.Code = l.edited.Code
 	}
@@ -63,11 +63,12 @@ func (n *names) plainly(size int, tokens []lex.Token) {
 	for _, u := range n.Uses {
 		known[u], spans[u.Span] = true, true
 		for i := u.Start; i < u.End; i++ {
+			n.Step()
 			covered[i] = true
 		}
 	}
 	facts := n.Facts
-	n.Facts = &lex.Facts{}
+	n.Facts = &lex.Facts{Meter: facts.Meter}
 	n.declare(s)
 	for i := range s.tokens {
 		n.use(i)

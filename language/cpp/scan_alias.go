@@ -81,6 +81,7 @@ func (n *names) chain(i int) (name string, end int) {
 	var b strings.Builder
 	b.WriteString(name)
 	for i++; s.is(i, "::") && (s.name(i+1) || s.is(i+1, "template") && s.name(i+2)); i += 2 {
+		n.Step()
 		if s.is(i+1, "template") {
 			i++
 		}

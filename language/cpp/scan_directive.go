@@ -22,6 +22,7 @@ func (l *lexer) directive() {
 		d.End = l.Pos
 	}
 	for !l.End() && l.At(0) != '\n' {
+		l.Facts.Step()
 		if t, ok := l.token(true); ok {
 			d.rest = append(d.rest, t)
 		}
@@ -40,6 +41,7 @@ func (l *lexer) directive() {
 // blank goes over white space and comments in a line.
 func (l *lexer) blank() {
 	for !l.End() && l.At(0) != '\n' {
+		l.Facts.Step()
 		before := l.Pos
 		if l.At(0) > ' ' && !l.Has("/*") && !l.Has("//") {
 			return
@@ -63,6 +65,7 @@ func (l *lexer) header() string {
 	}
 	start := l.Pos
 	for l.Pos++; !l.End() && l.At(0) != '\n'; l.Pos++ {
+		l.Facts.Step()
 		if l.At(0) == end {
 			l.Pos++
 			return module(string(l.Code[start+1 : l.Pos-1]))
@@ -94,6 +97,7 @@ func module(name string) string {
 func (l *lexer) dead() {
 	start, depth := l.Pos, 0
 	for !l.End() {
+		l.Facts.Step()
 		l.Pos++ // the newline
 		begin := l.Pos
 		mark := len(l.Comments)
@@ -129,6 +133,7 @@ func (l *lexer) dead() {
 // deadLine goes to the end of a line, over comments that go on behind it.
 func (l *lexer) deadLine() {
 	for !l.End() && l.At(0) != '\n' {
+		l.Facts.Step()
 		switch {
 		case l.Has("//"):
 			l.Line()
@@ -138,6 +143,7 @@ func (l *lexer) deadLine() {
 			// What looks like a comment may be in a string.
 			quote := l.At(0)
 			for l.Pos++; !l.End() && l.At(0) != '\n' && l.At(0) != quote; l.Pos++ {
+				l.Facts.Step()
 				if l.At(0) == '\\' && (l.At(1) == quote || l.At(1) == '\\') {
 					l.Pos++
 				}

@@ -9,6 +9,7 @@ import (
 // place at; nil for those of the code itself.
 func (e *expander) expand(out *stream, tokens []lex.Token, at *language.Span, depth int) {
 	for i := 0; i < len(tokens); i++ {
+		e.Step()
 		t := tokens[i]
 		m := e.macros[t.Text]
 		if t.Kind == lex.Name && m != nil && m.gone && m.pastes {
@@ -52,6 +53,7 @@ func (e *expander) arguments(tokens []lex.Token, i int) (args [][]lex.Token, end
 	}
 	depth, start := 0, i+1
 	for ; i < len(tokens); i++ {
+		e.Step()
 		switch {
 		case tokens[i].Is("("):
 			depth++

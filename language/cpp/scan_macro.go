@@ -115,6 +115,7 @@ func (e *expander) define(d *directive) {
 		m.function = true
 		i := 1
 		for ; i < len(m.body) && !m.body[i].Is(")"); i++ {
+			e.Step()
 			switch t := m.body[i]; {
 			case t.Kind == lex.Name:
 				m.params = append(m.params, t.Text)

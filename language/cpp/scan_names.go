@@ -55,6 +55,7 @@ func (n *names) class(i int) {
 	}
 	name, base := "", false
 	for j := i + 1; j < i+64 && j < len(s.tokens); j++ {
+		n.Step()
 		switch {
 		case s.is(j, "{"):
 			if s.Partner[j] > 0 {

@@ -15,6 +15,7 @@ func (l *lexer) quoted(t *lex.Token, line bool) {
 	var value strings.Builder
 	closed := false
 	for l.Pos++; !l.End() && !closed && l.At(0) != '\n'; {
+		l.Facts.Step()
 		switch b := l.At(0); b {
 		case quote:
 			closed = true
@@ -43,6 +44,7 @@ func (l *lexer) escape(value *strings.Builder) {
 	digits := func(base, most int) {
 		start := l.Pos
 		for l.Pos-start < most && !l.End() {
+			l.Facts.Step()
 			if _, err := strconv.ParseUint(string(rune(l.At(0))), base, 8); err != nil {
 				break
 			}
@@ -83,6 +85,7 @@ func (l *lexer) raw(t *lex.Token) bool {
 	code := l.original
 	open := at + 1
 	for open < len(code) && open-at <= 17 && code[open] != '(' && code[open] != '"' && code[open] != '\n' {
+		l.Facts.Step()
 		open++
 	}
 	if open >= len(code) || code[open] != '(' {

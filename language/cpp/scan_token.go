@@ -29,6 +29,7 @@ func (l *lexer) run() {
 	l.tokens = make([]lex.Token, 0, len(l.Code)/3+8)
 	start := true // only white space since the line began
 	for !l.End() {
+		l.Facts.Step()
 		switch b := l.At(0); {
 		case b == '\n':
 			l.Pos++

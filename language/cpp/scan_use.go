@@ -120,6 +120,7 @@ func (n *names) word(i int) bool {
 func (n *names) symbol(open int) {
 	s := n.stream
 	for s.is(open, "volatile") || s.is(open, "__volatile__") {
+		n.Step()
 		open++
 	}
 	if !s.is(open, "(") || open+1 >= len(s.tokens) {
@@ -139,6 +140,7 @@ func (n *names) module(i int) {
 	}
 	end := i + 1
 	for end < len(s.tokens) && !s.is(end, ";") && end < i+64 {
+		n.Step()
 		end++
 	}
 	if !s.is(end, ";") || end == i+1 || s.is(i+1, "=") || s.is(i+1, "(") {
@@ -176,6 +178,7 @@ func (n *names) loads(name string, open int) {
 	place := s.span(from, to)
 	value := ""
 	for i := from; i < to; i++ {
+		n.Step()
 		t := s.tokens[i]
 		if t.Kind != lex.String || !t.Constant {
 			if t.Is("nullptr") || t.Is("NULL") || t.Kind == lex.Number {

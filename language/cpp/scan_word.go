@@ -9,6 +9,7 @@ import (
 func (l *lexer) word() string {
 	name := l.Identifier("$")
 	for l.At(0) == '\\' && l.At(1)|0x20 == 'u' {
+		l.Facts.Step()
 		n := 6
 		if l.At(1) == 'U' {
 			n = 10
@@ -23,6 +24,7 @@ func (l *lexer) word() string {
 		l.Pos += n
 		name += string(rune(r))
 		for b := l.At(0); b == '_' || b == '$' || b >= '0' && b <= '9' || b|0x20 >= 'a' && b|0x20 <= 'z'; b = l.At(0) {
+			l.Facts.Step()
 			name += string(rune(b))
 			l.Pos++
 		}
@@ -33,6 +35,7 @@ func (l *lexer) word() string {
 // number reads what the preprocessor takes for one.
 func (l *lexer) number() {
 	for !l.End() {
+		l.Facts.Step()
 		b := l.At(0)
 		switch before := l.At(-1) | 0x20; {
 		case (b == '+' || b == '-') && (before == 'e' || before == 'p'):

@@ -9,8 +9,8 @@ import (
 
 // scan reads a Go file, or a cell of a kernel, by its tokens: a name of a package in front
 // of a dot is a use of that package unless something else of that name is in scope there.
-func scan(code []byte) language.Facts {
-	s := reader{code: code, packages: map[string]string{}, aliases: map[string]string{}, constants: map[string]string{}, budget: lex.BudgetOf(len(code))}
+func scan(m *language.Meter, code []byte) language.Facts {
+	s := reader{Facts: lex.Facts{Meter: m}, code: code, packages: map[string]string{}, aliases: map[string]string{}, constants: map[string]string{}, budget: lex.BudgetOf(len(code))}
 	s.lex()
 	s.imports()
 	s.assignments()

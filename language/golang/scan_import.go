@@ -21,6 +21,7 @@ func (s *reader) imports() {
 			continue
 		}
 		for i++; i < len(s.tokens) && !s.is(i, ")") && !s.is(i, "import"); i++ {
+			s.Step()
 			i = s.spec(i)
 		}
 	}

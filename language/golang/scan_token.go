@@ -19,6 +19,7 @@ func (s *reader) lex() {
 	}, scanner.ScanComments)
 	s.tokens = make([]lex.Token, 0, len(s.code)/3+8)
 	for {
+		s.Step()
 		pos, tok, lit := sc.Scan()
 		if tok == token.EOF {
 			break

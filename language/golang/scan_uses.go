@@ -63,6 +63,7 @@ func (s *reader) ends(i int) bool {
 // constant is the value of the string that begins at i, and where it ends.
 func (s *reader) constant(i int) (value string, end int, ok bool) {
 	for {
+		s.Step()
 		switch {
 		case s.kind(i) == lex.String && s.tokens[i].Constant && s.budget.Take(len(value)):
 			value += s.tokens[i].Text

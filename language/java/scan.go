@@ -10,9 +10,10 @@ import (
 // scan reads a Java program, or a cell of a kernel, by its tokens. Names are qualified:
 // those of classes by imports, those of members by the classes that variables are declared
 // with, as far as that takes no knowledge of other classes.
-func scan(code []byte) language.Facts {
+func scan(m *language.Meter, code []byte) language.Facts {
 	edited := unescape(code)
 	s := reader{
+		Facts:    lex.Facts{Meter: m},
 		imported: map[string]string{}, packages: map[string]bool{}, statics: map[string]string{}, top: map[string]bool{}, own: map[string][][2]int{}, variables: map[string][]string{}, elements: map[string]string{}, mirrors: map[string]string{},
 		results: map[int]string{}, reflected: map[int]string{}, constants: map[string]string{}, assigned: map[string]int{}, brought: map[string]bool{}, budget: lex.BudgetOf(len(code)),
 	}

@@ -73,6 +73,7 @@ func (s *reader) classOf(written string, at int) []string {
 	scopes := s.own[root]
 	last := sort.Search(len(scopes), func(n int) bool { return scopes[n][0] > at })
 	for n := last - 1; n >= max(0, last-maxScopes); n-- {
+		s.Step()
 		if at <= scopes[n][1] {
 			return nil
 		}

@@ -51,6 +51,7 @@ func (s *reader) chain(i int) (name string, end int) {
 	var b strings.Builder
 	b.WriteString(name)
 	for i++; s.is(i, "."); {
+		s.Step()
 		next := i + 1
 		if s.is(next, "<") {
 			next = s.angles(next)
@@ -68,6 +69,7 @@ func (s *reader) chain(i int) (name string, end int) {
 func (s *reader) angles(i int) int {
 	depth := 0
 	for j := i; j < len(s.tokens) && j < i+64; j++ {
+		s.Step()
 		switch {
 		case s.is(j, "<"):
 			depth++

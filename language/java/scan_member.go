@@ -6,6 +6,7 @@ import "github.com/llmsandbox/llmsandbox/internal/lex"
 func (s *reader) afterDot(i int) bool {
 	depth := 0
 	for j := i; j >= 0 && j > i-64; j-- {
+		s.Step()
 		switch {
 		case s.is(j, ">"):
 			depth++
@@ -23,6 +24,7 @@ func (s *reader) receiver(i int) int {
 	at := i - 1
 	if s.is(at, ">") {
 		for depth := 0; at >= 0; at-- {
+			s.Step()
 			if s.is(at, ">") {
 				depth++
 			} else if s.is(at, "<") {

@@ -17,6 +17,7 @@ func (s *reader) quoted(c *lex.Cursor, t *lex.Token) {
 	c.Skip(end)
 	var value strings.Builder
 	for !c.End() && (block || c.At(0) != '\n' && c.At(0) != '\r') {
+		s.Step()
 		if c.Skip(end) {
 			t.Constant = true
 			break

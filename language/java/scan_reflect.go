@@ -149,6 +149,7 @@ func (s *reader) load(open int, class string) {
 func (s *reader) assignee(open int) string {
 	at := open - 1
 	for s.is(at-1, ".") && at > 1 && open-at < 16 {
+		s.Step()
 		at -= 2
 	}
 	if s.is(at-1, "=") && at > 1 {
@@ -168,6 +169,7 @@ func (s *reader) mirror(i int) string {
 	case s.is(at, "class"):
 		first := at
 		for s.is(first-1, ".") && at-first < 32 {
+			s.Step()
 			first -= 2
 		}
 		if first < 0 {

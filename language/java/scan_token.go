@@ -14,6 +14,7 @@ func (s *reader) lex(code []byte) {
 	c.Skip("\ufeff")
 	s.tokens = make([]lex.Token, 0, len(code)/3+8)
 	for !c.End() {
+		s.Step()
 		t := lex.Token{Span: language.Span{Start: c.Pos}}
 		switch b := c.At(0); {
 		case b <= ' ' && b != 0:
@@ -22,6 +23,7 @@ func (s *reader) lex(code []byte) {
 		case c.Skip("//"):
 			// A line may end in a carriage return alone.
 			for !c.End() && c.At(0) != '\n' && c.At(0) != '\r' {
+				s.Step()
 				c.Pos++
 			}
 			s.Comment(t.Start, c.Pos)

@@ -19,11 +19,13 @@ func (s *reader) variable(i int) {
 	}
 	typ := i - 1
 	for s.is(typ, "]") || s.is(typ, "[") || s.is(typ, "...") {
+		s.Step()
 		typ--
 	}
 	if s.is(typ, ">") {
 		depth := 0
 		for from := typ; typ > from-64 && typ >= 0; typ-- {
+			s.Step()
 			if s.is(typ, ">") {
 				depth++
 			} else if s.is(typ, "<") {
@@ -43,6 +45,7 @@ func (s *reader) variable(i int) {
 	}
 	first := typ
 	for s.is(first-1, ".") && s.kind(first-2) == lex.Name && typ-first < 32 {
+		s.Step()
 		first -= 2
 	}
 	written, _ := s.chain(first)
@@ -70,6 +73,7 @@ const maxClasses = 8
 // constant is the string that the expression at i is, and where that ends.
 func (s *reader) constant(i int) (value string, end int, ok bool) {
 	for {
+		s.Step()
 		switch {
 		case s.kind(i) == lex.String && s.tokens[i].Constant && !s.is(i+1, "."):
 			value += s.tokens[i].Text

@@ -31,8 +31,8 @@ type scan struct {
 }
 
 // scanCode implements [language.Scan].
-func scanCode(code []byte) language.Facts {
-	var facts lex.Facts
+func scanCode(m *language.Meter, code []byte) language.Facts {
+	facts := lex.Facts{Meter: m}
 	read(&facts, code)
 	return facts.Ordered()
 }

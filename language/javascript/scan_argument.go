@@ -20,6 +20,7 @@ func (s *scan) ownClass(first int) bool {
 		return false
 	}
 	for in, n := s.tokens[first].in, 0; in >= 0 && n < maxDepth; in, n = s.tokens[in].in, n+1 {
+		s.facts.Step()
 		if r := s.tokens[in].role; r == class || r == classExpr {
 			return true
 		}
@@ -41,6 +42,7 @@ func (s *scan) argument(i int) value {
 // added tells whether a string is added to something in the argument at token i.
 func (s *scan) added(i int) bool {
 	for at, n := i, 0; at < len(s.tokens) && n < 32; at, n = s.over(at), n+1 {
+		s.facts.Step()
 		switch t := &s.tokens[at]; {
 		case t.Is(",") || t.Is(")") || t.Is("=>") || t.Is("function"):
 			return false
@@ -55,6 +57,7 @@ func (s *scan) added(i int) bool {
 func (s *scan) mentions(i int, name string) bool {
 	end := s.over(i)
 	for at := i; at < end && at < len(s.tokens) && at < i+64; at++ {
+		s.facts.Step()
 		if s.tokens[at].Text == name {
 			return true
 		}

@@ -68,6 +68,7 @@ func (l *lexer) method() bool {
 // like static before it.
 func (l *lexer) keyed(i int, f *frame) bool {
 	for ; i-1 > f.at; i-- {
+		l.facts.Step()
 		p := &l.tokens[i-1]
 		switch p.Text {
 		case "get", "set", "static", "async", "*", "accessor":

@@ -15,6 +15,7 @@ type written struct {
 // chain is the value of an operand with its members and calls, and the token behind. With
 // tells, what it uses is told.
 func (s *scan) chain(i int, tells bool) (value, int) {
+	s.facts.Step()
 	if s.depth++; s.depth > maxDepth {
 		s.depth--
 		if tells {
@@ -33,6 +34,7 @@ func (s *scan) chain(i int, tells bool) (value, int) {
 		w = written{t.Start, s.tokens[i-1].End}
 	}
 	for i < len(s.tokens) {
+		s.facts.Step()
 		t := &s.tokens[i]
 		if t.Kind == lex.String && (t.role == 0 || t.role == head) && s.text[t.Start] == '`' {
 			v = s.call(v, w, i, first, tells)

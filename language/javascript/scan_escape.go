@@ -43,6 +43,7 @@ func (l *lexer) escape(b *strings.Builder) {
 		}
 		value := r - '0'
 		for most := 2; most > 0 && l.At(0) >= '0' && l.At(0) <= '7' && value*8+rune(l.At(0)-'0') < 256; most-- {
+			l.facts.Step()
 			value = value*8 + rune(l.At(0)-'0')
 			l.Pos++
 		}
@@ -81,6 +82,7 @@ func (l *lexer) unicode() (rune, bool) {
 func (l *lexer) digits(n int) (rune, bool) {
 	value, have := rune(0), 0
 	for ; have != n; have++ {
+		l.facts.Step()
 		c := l.At(0)
 		switch {
 		case isDigit(c):

@@ -8,6 +8,7 @@ import (
 
 // expression is the value of the expression at token i, up to a comma, and the token behind.
 func (s *scan) expression(i int) (value, int) {
+	s.facts.Step()
 	if s.depth++; s.depth > maxDepth {
 		s.depth--
 		return value{}, i + 1
@@ -15,6 +16,7 @@ func (s *scan) expression(i int) (value, int) {
 	defer func() { s.depth-- }()
 	v, i := s.operand(i)
 	for i < len(s.tokens) {
+		s.facts.Step()
 		t := &s.tokens[i]
 		if t.Kind != lex.Punct {
 			if t.Is("in") || t.Is("instanceof") {
@@ -34,6 +36,7 @@ func (s *scan) expression(i int) (value, int) {
 			var b strings.Builder
 			b.WriteString(v.text)
 			for s.at(i).Is("+") {
+				s.facts.Step()
 				var next value
 				if next, i = s.operand(i + 1); next.kind != isText || b.Len() > maxText {
 					v = value{}
@@ -80,6 +83,7 @@ func (s *scan) expression(i int) (value, int) {
 func (s *scan) operand(i int) (value, int) {
 	passes := true
 	for ; i < len(s.tokens); i++ {
+		s.facts.Step()
 		t := &s.tokens[i]
 		switch {
 		case t.Is("await") || t.Is("new"):
@@ -106,6 +110,7 @@ func (s *scan) group(i int) value {
 	s.groups[i] = value{}
 	last := i + 1
 	for at, end := i+1, min(s.tokens[i].pair, len(s.tokens)); at < end; at = s.over(at) {
+		s.facts.Step()
 		if s.tokens[at].Is(",") {
 			last = at + 1
 		}
@@ -131,6 +136,7 @@ func (s *scan) parts(open int) []int {
 	}
 	list := []int{open + 1}
 	for at := open + 1; at < end && len(list) < 64; at = s.over(at) {
+		s.facts.Step()
 		if s.tokens[at].Is(",") && at+1 < end {
 			list = append(list, at+1)
 		}

@@ -67,8 +67,10 @@ func (b *binder) paren(i int) {
 func (b *binder) parameters(i int, sc *scope) {
 	src := b.resolvedValue(i)
 	for at, end := i+1, b.tokens[i].pair; at < end; {
+		b.facts.Step()
 		at = b.pattern(at, sc, src)
 		for at < end && !b.tokens[at].Is(",") {
+			b.facts.Step()
 			at = b.over(at)
 		}
 		at++

@@ -14,6 +14,7 @@ func (l *lexer) quoted(quote byte) {
 	var b strings.Builder
 	from := l.Pos
 	for {
+		l.facts.Step()
 		c := l.At(0)
 		if l.End() || c == '\n' || c == '\r' {
 			l.trouble("a string is not closed")
@@ -51,6 +52,7 @@ func (l *lexer) template(start, first int) {
 	from := l.Pos
 	flush := func() { b.WriteString(l.text[from:l.Pos]) }
 	for {
+		l.facts.Step()
 		switch {
 		case l.End():
 			l.trouble("a template is not closed")
@@ -98,6 +100,7 @@ func (l *lexer) regex() {
 	start, inClass := l.Pos, false
 	unsure := l.last() != nil && (l.last().Is("await") || l.last().Is("yield"))
 	for l.Pos++; ; l.Pos++ {
+		l.facts.Step()
 		c := l.At(0)
 		if l.End() || c == '\n' || c == '\r' {
 			l.trouble("a regular expression is not closed")

@@ -47,6 +47,7 @@ func (b *binder) target(i int, sc *scope, src origin) {
 func (b *binder) members(open int, sc *scope, src origin) {
 	array, n := b.tokens[open].Is("["), 0
 	for i, end := open+1, b.tokens[open].pair; i < end; {
+		b.facts.Step()
 		t := b.at(i)
 		if t.Is(",") {
 			i, n = i+1, n+1
@@ -76,6 +77,7 @@ func (b *binder) members(open int, sc *scope, src origin) {
 		}
 		i = b.pattern(at, sc, from)
 		for i < end && !b.tokens[i].Is(",") {
+			b.facts.Step()
 			i = b.over(i)
 		}
 	}
@@ -97,6 +99,7 @@ func (b *binder) imports(i int) {
 	}
 	end := i + 1
 	for end < len(b.tokens) && b.tokens[end].Kind != lex.String && !b.tokens[end].Is(";") && !b.tokens[end].Is("(") {
+		b.facts.Step()
 		if end = b.over(end); end > i+64 && !b.at(end-1).Is("}") {
 			return
 		}
@@ -110,6 +113,7 @@ func (b *binder) imports(i int) {
 	src := origin{expr: -1, known: value{kind: isModule, text: moduleName(from.Text)}}
 	top := b.open[0]
 	for at := i + 1; at < end-1; at = b.over(at) {
+		b.facts.Step()
 		switch t := b.at(at); {
 		case t.Is("{"):
 			b.names(at, top, src)
@@ -129,6 +133,7 @@ func (b *binder) imports(i int) {
 // names declares those in the braces of an import.
 func (b *binder) names(open int, sc *scope, src origin) {
 	for i, end := open+1, b.tokens[open].pair; i < end; i++ {
+		b.facts.Step()
 		t := b.at(i)
 		if t.Is("type") && b.at(i+1).Kind == lex.Name && !b.at(i+1).Is("as") {
 			b.tokens[i].plain = true
@@ -169,6 +174,7 @@ func (b *binder) exports(i int) {
 	}
 	b.modules = append(b.modules, end+1)
 	for ; i <= end; i++ {
+		b.facts.Step()
 		if b.tokens[i].Kind == lex.Name {
 			b.tokens[i].plain = true
 		}
@@ -178,6 +184,7 @@ func (b *binder) exports(i int) {
 	}
 	module := moduleName(b.tokens[end+1].Text)
 	for i := open.pair; i > 0 && !b.tokens[i].Is("{"); i-- {
+		b.facts.Step()
 		if t := b.tokens[i]; t.Kind == lex.Name && (b.at(i-1).Is("{") || b.at(i-1).Is(",")) {
 			b.facts.Use(t.Span, module+"."+t.Text, false)
 		}

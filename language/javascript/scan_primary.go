@@ -76,6 +76,7 @@ func (s *scan) body(i int) int {
 // definition goes over a function or a class.
 func (s *scan) definition(i int) int {
 	for at, n := i+1, 0; at < len(s.tokens) && n < 32; at, n = s.over(at), n+1 {
+		s.facts.Step()
 		if t := &s.tokens[at]; t.Is("{") && t.role != object && t.pair > at {
 			return min(t.pair+1, len(s.tokens))
 		}
@@ -91,6 +92,7 @@ func (s *scan) template(i int) (value, int) {
 	}
 	var b strings.Builder
 	for at := i; at <= end; {
+		s.facts.Step()
 		t := &s.tokens[at]
 		if t.Kind == lex.String {
 			b.WriteString(t.Text)

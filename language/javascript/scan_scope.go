@@ -89,6 +89,7 @@ func (b *binder) enter(sc *scope) {
 
 func (b *binder) leave(i int) {
 	for len(b.open) > 1 && b.open[len(b.open)-1].end < i {
+		b.facts.Step()
 		b.open = b.open[:len(b.open)-1]
 	}
 }
@@ -108,6 +109,7 @@ func (b *binder) inner() *scope { return b.open[len(b.open)-1] }
 
 func (b *binder) outer() *scope {
 	for i := len(b.open) - 1; i > 0; i-- {
+		b.facts.Step()
 		if b.open[i].function {
 			return b.open[i]
 		}
@@ -155,9 +157,11 @@ func (b *binder) resolve() {
 	b.vars = make([]*binding, len(b.tokens))
 	for i := range b.tokens {
 		for len(open) > 0 && open[len(open)-1].end < i {
+			b.facts.Step()
 			pop()
 		}
 		for ; next < len(b.ordered) && b.ordered[next].start == i; next++ {
+			b.facts.Step()
 			for name, v := range b.ordered[next].names {
 				above[name] = append(above[name], v)
 			}

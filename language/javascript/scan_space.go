@@ -11,6 +11,7 @@ import (
 func (l *lexer) comment() {
 	start := l.Pos
 	for !l.End() {
+		l.facts.Step()
 		if c := l.Code[l.Pos]; c == '\n' || c == '\r' || c == 0xe2 && (l.Has("\u2028") || l.Has("\u2029")) {
 			break
 		}
@@ -23,6 +24,7 @@ func (l *lexer) comment() {
 func (l *lexer) space() {
 	l.line, l.spaced = len(l.tokens) == 0, false
 	for !l.End() {
+		l.facts.Step()
 		switch c := l.Code[l.Pos]; {
 		case c == '\n' || c == '\r':
 			l.line = true

@@ -75,6 +75,7 @@ func (l *lexer) run() {
 		l.comment()
 	}
 	for {
+		l.facts.Step()
 		l.space()
 		if l.End() {
 			break

@@ -84,6 +84,7 @@ func (s *scan) use(v value, w written, i, end int) {
 	span := language.Span{Start: w.start, End: w.end}
 	called := false
 	for s.at(end).Is(")") && s.tokens[end].role == group {
+		s.facts.Step()
 		// As the last of what brackets hold it is what they stand for.
 		i, end = s.tokens[end].pair, end+1
 		called = s.at(end).Is("(") || s.at(end).Is("?.") && s.at(end+1).Is("(")
@@ -116,6 +117,7 @@ func (s *scan) escapes(i, end int) bool {
 		return false
 	}
 	for s.at(i - 1).Is("await") {
+		s.facts.Step()
 		i--
 	}
 	p := s.at(i - 1)
@@ -151,6 +153,7 @@ func (s *scan) declared(i int) bool {
 		return false
 	}
 	for in := s.tokens[i].in; in >= 0; in = s.tokens[in].in {
+		s.facts.Step()
 		t := &s.tokens[in]
 		if t.role != object && t.role != list {
 			return false

@@ -53,6 +53,7 @@ func (l *lexer) name() {
 func (l *lexer) identifier() (text string, escaped bool) {
 	start := l.Pos
 	for !l.End() {
+		l.facts.Step()
 		c := l.Code[l.Pos]
 		if c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '$' || isDigit(c) {
 			l.Pos++
@@ -68,6 +69,7 @@ func (l *lexer) identifier() (text string, escaped bool) {
 	var b strings.Builder
 	b.WriteString(l.text[start:l.Pos])
 	for !l.End() {
+		l.facts.Step()
 		if l.At(0) == '\\' && l.At(1) == 'u' {
 			l.Pos++
 			if r, ok := l.unicode(); ok {
@@ -77,6 +79,7 @@ func (l *lexer) identifier() (text string, escaped bool) {
 		}
 		from := l.Pos
 		for c := l.At(0); isNameStart(c) && c != '#' || isDigit(c); c = l.At(0) {
+			l.facts.Step()
 			l.Pos++
 		}
 		if l.Pos == from && (l.At(0) < 0x80 || l.Identifier("$\u200c\u200d") == "") {
@@ -91,6 +94,7 @@ func (l *lexer) identifier() (text string, escaped bool) {
 func (l *lexer) peek() byte {
 	rest := l.Cursor
 	for !rest.End() {
+		l.facts.Step()
 		switch c := rest.At(0); {
 		case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f':
 			rest.Pos++
@@ -111,6 +115,7 @@ func (l *lexer) number() {
 	hex := l.Has("0x") || l.Has("0X")
 	dot := false
 	for ; !l.End(); l.Pos++ {
+		l.facts.Step()
 		c := l.Code[l.Pos]
 		switch {
 		case c == '.' && !dot && !hex:

@@ -26,8 +26,8 @@ const (
 // of. A module that others hold as a member of theirs ("logging.os") counts as imported.
 // And a function that runs code, imports or gets members by name (exec, __import__,
 // getattr), when it is not called but handed on, is a computed one.
-func scan(code []byte) language.Facts {
-	s := &scanner{scopes: map[int]*scope{}, nested: map[string]*nested{}, again: lex.BudgetOf(8 * len(code)), folds: lex.BudgetOf(len(code))}
+func scan(m *language.Meter, code []byte) language.Facts {
+	s := &scanner{facts: lex.Facts{Meter: m}, scopes: map[int]*scope{}, nested: map[string]*nested{}, again: lex.BudgetOf(8 * len(code)), folds: lex.BudgetOf(len(code))}
 	if bytes.HasPrefix(code, []byte("\xff\xfe")) || bytes.HasPrefix(code, []byte("\xfe\xff")) {
 		s.facts.Trouble("it is not written in UTF-8")
 		s.facts.Compute(language.Span{End: len(code)}, language.ComputedCode)

@@ -55,6 +55,7 @@ func (s *scanner) arguments() (a arguments) {
 		defer func() { s.scope = outer }()
 	}
 	for s.more() {
+		s.facts.Step()
 		t := s.tok(0)
 		before := s.i
 		switch {

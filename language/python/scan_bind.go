@@ -38,6 +38,7 @@ func (s *scanner) assignment() bool {
 	}
 	s.i = equals + 1
 	for {
+		s.facts.Step()
 		start := s.i
 		next, _ := s.equals()
 		if next < 0 || s.toks[next].text != "=" {
@@ -68,6 +69,7 @@ func (s *scanner) equals() (equals, colon int) {
 		return -1, 0
 	}
 	for i := s.i; i < len(s.toks); i++ {
+		s.facts.Step()
 		t := &s.toks[i]
 		s.without = i
 		if t.kind == lex.Newline || t.kind == magic {
@@ -113,6 +115,7 @@ func (s *scanner) targets(from, to int, m meaning, assigned bool) {
 	var parts []part
 	start := from
 	for i := from; i < to; i++ {
+		s.facts.Step()
 		switch t := &s.toks[i]; {
 		case t.is(","):
 			parts = append(parts, part{start, i})
@@ -161,6 +164,7 @@ func (s *scanner) target(from, to int, m meaning, assigned bool) {
 		}
 		s.i = from
 		for s.i < to {
+			s.facts.Step()
 			before := s.i
 			if s.expression(); s.i == before {
 				s.i++
@@ -173,6 +177,7 @@ func (s *scanner) target(from, to int, m meaning, assigned bool) {
 func (s *scanner) path(from, to int) string {
 	var b strings.Builder
 	for i := from; i < to; i++ {
+		s.facts.Step()
 		t := &s.toks[i]
 		if (i-from)%2 == 0 && t.kind != lex.Name || (i-from)%2 == 1 && !t.is(".") || i-from > 16 {
 			return ""

@@ -23,6 +23,7 @@ func (s *scanner) bracket() meaning {
 	m, many, closed := meaning{}, t.text != "(", false
 	var l []meaning
 	for s.more() {
+		s.facts.Step()
 		t := s.tok(0)
 		if t.is(end) {
 			s.i++

@@ -80,6 +80,7 @@ func (s *scanner) tell(l *link, call bool) {
 // called notes that what brackets stand around is called, as in (os.system)("ls").
 func (s *scanner) called(m meaning) {
 	for i := len(s.facts.Uses) - 1; s.emit && i >= max(0, len(s.facts.Uses)-4); i-- {
+		s.facts.Step()
 		if u := &s.facts.Uses[i]; u.Span == m.at && u.Name == m.text {
 			u.Call = true
 		}
@@ -98,6 +99,7 @@ func (s *scanner) chain(m meaning, at language.Span, name bool) meaning {
 		l.path = s.tok(-1).text
 	}
 	for s.more() {
+		s.facts.Step()
 		t := s.tok(0)
 		if t.kind != lex.Punct || t.column >= 0 {
 			break

@@ -5,6 +5,7 @@ import "github.com/llmsandbox/llmsandbox/internal/lex"
 // outer notes names that a function binds further out.
 func (s *scanner) outer() {
 	for s.i++; s.tok(0).kind == lex.Name || s.tok(0).is(","); s.i++ {
+		s.facts.Step()
 		if s.scope.others == nil {
 			s.scope.others = map[string]bool{}
 		}
@@ -18,6 +19,7 @@ func (s *scanner) outer() {
 // delete reads a del statement: a name of the language's own is there again afterwards.
 func (s *scanner) delete() {
 	for s.i++; s.more() && s.tok(0).kind != lex.Newline && !s.tok(0).is(";"); {
+		s.facts.Step()
 		if t := s.tok(0); t.kind == lex.Name && !s.tok(1).is(".") && !s.tok(1).is("[") && !s.tok(1).is("(") {
 			if b := s.module.names[t.text]; b != nil {
 				b.deleted = true
@@ -61,8 +63,10 @@ func elements(m meaning) meaning {
 // as reads what follows an expression in a with statement, an except clause or a pattern.
 func (s *scanner) as() {
 	for s.skip("as") {
+		s.facts.Step()
 		from := s.i
 		for s.more() {
+			s.facts.Step()
 			t := s.tok(0)
 			if t.is(",") || t.is(":") || t.is(")") || t.is("]") || t.is("}") || t.kind == lex.Newline || t.is("if") {
 				break

@@ -55,7 +55,7 @@ func (s *scanner) command(m meaning) {
 		return
 	}
 	s.facts.Nested(m.at, func() {
-		found := bash.Language.Scan([]byte(m.text))
+		found := bash.Language.Scan(s.facts.Meter, []byte(m.text))
 		for _, u := range found.Uses {
 			s.facts.Use(u.Span, u.Name, u.Call)
 		}

@@ -24,6 +24,7 @@ func (s *scanner) skip(text string) bool {
 // find is the place of the next such token outside of brackets, or of the statement's end.
 func (s *scanner) find(text string) int {
 	for i := s.i; i < len(s.toks); i++ {
+		s.facts.Step()
 		t := &s.toks[i]
 		switch {
 		case t.is(text), t.kind == lex.Newline, t.is(":"), t.kind == lex.Punct && (t.text == ")" || t.text == "]" || t.text == "}"):

@@ -34,6 +34,7 @@ func (s *scanner) typeParameters() {
 // lineColumn is the indentation of the line that the statement stands on.
 func (s *scanner) lineColumn() int {
 	for i := s.i; i >= 0 && i > s.i-64; i-- {
+		s.facts.Step()
 		if c := s.toks[i].column; c >= 0 {
 			return c
 		}
@@ -57,6 +58,7 @@ func (s *scanner) parameters(inner *scope, end string) {
 	}
 	defer s.higher()
 	for s.more() && !s.tok(0).is(end) && s.tok(0).kind != lex.Newline {
+		s.facts.Step()
 		t := s.tok(0)
 		if t.kind != lex.Name || keyword(t.text) {
 			s.i++
@@ -74,6 +76,7 @@ func (s *scanner) parameters(inner *scope, end string) {
 		}
 		s.bind(inner, t.text, m, 0)
 		for s.more() && !s.tok(0).is(",") && !s.tok(0).is(end) && s.tok(0).kind != lex.Newline {
+			s.facts.Step()
 			before := s.i
 			if s.expression(); s.i == before {
 				s.i++

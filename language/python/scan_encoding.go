@@ -12,6 +12,7 @@ import (
 func (l *lexer) cookie() {
 	rest := l.src[l.pos:]
 	for n := 0; n < 2; n++ {
+		l.facts.Step()
 		line, after, _ := strings.Cut(rest, "\n")
 		if before, _, cr := strings.Cut(line, "\r"); cr && strings.TrimRight(line, "\r") != before {
 			line, after = before, rest[len(before)+1:]

@@ -15,6 +15,7 @@ func (s *scanner) deeper() bool {
 		s.facts.Trouble("expressions lie in expressions too deep")
 		return false
 	}
+	s.facts.Step()
 	s.depth++
 	return true
 }
@@ -29,6 +30,7 @@ func (s *scanner) expressions() meaning {
 	}
 	l := []meaning{first}
 	for s.skip(",") {
+		s.facts.Step()
 		before := s.i
 		m := s.expression()
 		if s.i == before {
@@ -51,6 +53,7 @@ func (s *scanner) expression() meaning {
 	defer s.higher()
 	m := s.either()
 	for s.more() {
+		s.facts.Step()
 		switch t := s.tok(0); {
 		case t.is("if") && t.kind == lex.Name:
 			s.i++
@@ -66,6 +69,7 @@ func (s *scanner) expression() meaning {
 			if name.kind == lex.Name {
 				sc := s.scope
 				for sc.kind == functionScope && sc.column == comprehension && sc.parent != nil {
+					s.facts.Step()
 					sc = sc.parent
 				}
 				s.bind(sc, name.text, v, 0)

@@ -12,6 +12,7 @@ import (
 func (s *scanner) importStatement() {
 	s.i++
 	for {
+		s.facts.Step()
 		module, at := s.dotted()
 		if module == "" {
 			return
@@ -46,11 +47,13 @@ func (s *scanner) dotted() (string, language.Span) {
 	at := s.tok(0).Span
 	var b strings.Builder
 	for s.tok(0).is(".") || s.tok(0).is("...") {
+		s.facts.Step()
 		b.WriteString(s.tok(0).text)
 		at.End = s.tok(0).End
 		s.i++
 	}
 	for s.tok(0).kind == lex.Name && s.tok(0).text != "import" {
+		s.facts.Step()
 		b.WriteString(s.tok(0).text)
 		at.End = s.tok(0).End
 		s.i++
@@ -73,6 +76,7 @@ func (s *scanner) fromStatement() {
 	s.imports(at, module)
 	brackets := s.skip("(")
 	for s.more() {
+		s.facts.Step()
 		t := s.tok(0)
 		switch {
 		case t.is("*"):

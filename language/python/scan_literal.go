@@ -6,6 +6,7 @@ import "github.com/llmsandbox/llmsandbox/internal/lex"
 func (s *scanner) literals() meaning {
 	m := meaning{kind: text, at: s.tok(0).Span}
 	for n := 0; s.tok(0).kind == lex.String; n++ {
+		s.facts.Step()
 		t := s.tok(0)
 		if n > 0 && t.column >= 0 {
 			break
@@ -14,6 +15,7 @@ func (s *scanner) literals() meaning {
 		for _, f := range t.fields {
 			s.inside(f, func() {
 				for s.more() {
+					s.facts.Step()
 					before := s.i
 					if s.expressions(); s.i == before {
 						s.i++

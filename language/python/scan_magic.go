@@ -19,6 +19,7 @@ func (l *lexer) magic(list []token, first, top bool) lex.Kind {
 	}
 	line := l.pos
 	for {
+		l.facts.Step()
 		l.line()
 		if l.pos == len(l.src) || l.src[l.pos-1] != '\\' {
 			break
@@ -127,6 +128,7 @@ func (s *scanner) timed(name, args string, at language.Span) {
 	}
 	args = strings.TrimSpace(args)
 	for strings.HasPrefix(args, "-") {
+		s.facts.Step()
 		option, after := word(args)
 		args = strings.TrimSpace(after)
 		if len(option) == 2 && strings.Contains("nrpsTDlf", option[1:]) {
@@ -142,7 +144,7 @@ func (s *scanner) shell(commands string, at int) {
 	if !s.emit {
 		return
 	}
-	found := bash.Language.Scan([]byte(commands))
+	found := bash.Language.Scan(s.facts.Meter, []byte(commands))
 	move := func(span language.Span) language.Span {
 		return language.Span{Start: span.Start + at, End: span.End + at}
 	}

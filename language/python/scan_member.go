@@ -92,6 +92,7 @@ func (s *scanner) subscript(of meaning) meaning {
 	}
 	defer s.higher()
 	for s.more() && !s.tok(0).is("]") {
+		s.facts.Step()
 		before := s.i
 		switch t := s.tok(0); {
 		case t.is(":"):

@@ -13,6 +13,7 @@ import (
 func (l *lexer) identifier() string {
 	start, ascii := l.pos, true
 	for l.pos < len(l.src) {
+		l.facts.Step()
 		c := l.src[l.pos]
 		if c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' && c < 0x80 || c >= '0' && c <= '9' && l.pos > start {
 			l.pos++

@@ -43,6 +43,7 @@ func prefix(text string) bool {
 func (l *lexer) number() {
 	digits := func(hex bool) {
 		for l.pos < len(l.src) {
+			l.facts.Step()
 			c := l.src[l.pos]
 			if c != '_' && (c < '0' || c > '9') && (!hex || (c|0x20) < 'a' || (c|0x20) > 'f') {
 				return

@@ -16,6 +16,7 @@ func choose(a, b meaning) meaning {
 func (s *scanner) either() meaning {
 	m := s.sum()
 	for s.more() {
+		s.facts.Step()
 		t := s.tok(0)
 		switch t.text {
 		case "or", "and":
@@ -39,6 +40,7 @@ func (s *scanner) either() meaning {
 func (s *scanner) sum() meaning {
 	m := s.product()
 	for s.more() {
+		s.facts.Step()
 		t := s.tok(0)
 		if t.kind != lex.Punct || t.text != "+" && t.text != "-" {
 			return m
@@ -57,6 +59,7 @@ func (s *scanner) sum() meaning {
 func (s *scanner) product() meaning {
 	m := s.prefixed()
 	for s.more() {
+		s.facts.Step()
 		t := s.tok(0)
 		if t.kind != lex.Punct || t.column >= 0 {
 			return m
@@ -83,6 +86,7 @@ func (s *scanner) product() meaning {
 func (s *scanner) prefixed() meaning {
 	signed := false
 	for s.more() {
+		s.facts.Step()
 		switch t := s.tok(0); {
 		case t.kind != lex.Punct && t.kind != lex.Name:
 		case t.is("-"), t.is("~"), t.is("not"):

@@ -93,6 +93,7 @@ func (s *scanner) hold(path string, m meaning) {
 // lookup finds what a name stands for at a place.
 func (s *scanner) lookup(name string, at int) meaning {
 	for sc := s.scope; sc != nil; sc = sc.parent {
+		s.facts.Step()
 		if sc.kind == classScope && sc != s.scope {
 			continue
 		}

@@ -6,10 +6,12 @@ import "github.com/llmsandbox/llmsandbox/internal/lex"
 func (s *scanner) block() {
 	base := s.tok(0).column
 	for s.more() {
+		s.facts.Step()
 		before := s.i
 		if column := s.tok(0).column; column >= 0 {
 			s.conditional = column > base
 			for s.scope != s.floor && s.scope.column >= column {
+				s.facts.Step()
 				s.scope = s.scope.parent
 			}
 		}
@@ -118,6 +120,7 @@ func (s *scanner) soft() bool {
 		return false
 	}
 	for i := s.i + 1; i < len(s.toks); i++ {
+		s.facts.Step()
 		t := &s.toks[i]
 		switch {
 		case t.kind == lex.Newline:

@@ -26,6 +26,7 @@ func (l *lexer) str(t *token, prefix string) {
 	flush := func() { built.WriteString(l.src[from:l.pos]) }
 	closed := false
 	for l.pos < len(l.src) && !closed {
+		l.facts.Step()
 		c := l.src[l.pos]
 		switch {
 		case c == quote[0] && strings.HasPrefix(l.src[l.pos:], quote):
@@ -99,6 +100,7 @@ func (l *lexer) field(t *token, quote string) {
 		return
 	}
 	for l.pos++; l.pos < len(l.src); {
+		l.facts.Step()
 		switch c := l.src[l.pos]; {
 		case c == '}':
 			l.pos++
@@ -138,6 +140,7 @@ func (l *lexer) escape(bytes bool) (string, bool) {
 	case c >= '0' && c <= '7':
 		n := int(c - '0')
 		for i := 0; i < 2 && l.at(0) >= '0' && l.at(0) <= '7'; i++ {
+			l.facts.Step()
 			n = n*8 + int(l.at(0)-'0')
 			l.pos++
 		}

@@ -238,7 +238,7 @@ func TestScanFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := scan(code)
+			f := lextest.Scan(t, scan, code)
 			lextest.Sound(t, code, f)
 			if f.Problem != "" {
 				t.Errorf("%s: %s", name, f.Problem)

@@ -60,6 +60,7 @@ func (l *lexer) tokens(field bool) []token {
 		column = l.indent()
 	}
 	for l.pos < len(l.src) {
+		l.facts.Step()
 		start, c := l.pos, l.src[l.pos]
 		switch c {
 		case '\n', '\r':
@@ -131,6 +132,7 @@ func (l *lexer) tokens(field bool) []token {
 func (l *lexer) indent() int {
 	width := 0
 	for ; l.pos < len(l.src); l.pos++ {
+		l.facts.Step()
 		switch l.src[l.pos] {
 		case ' ':
 			width++

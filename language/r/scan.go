@@ -10,8 +10,8 @@ import (
 // scan reads an R program by its tokens. Names of packages that R attaches by itself are
 // bare ("system"), those of others are written with theirs where the program does so
 // ("httr::GET").
-func scan(code []byte) language.Facts {
-	var facts lex.Facts
+func scan(m *language.Meter, code []byte) language.Facts {
+	facts := lex.Facts{Meter: m}
 	read(&facts, code)
 	return facts.Ordered()
 }
@@ -77,6 +77,7 @@ func (s *reader) name(i int) bool { return s.kind(i) == lex.Name && !keyword(s.t
 // next is the first token from i on that is no newline.
 func (s *reader) next(i int) int {
 	for s.kind(i) == lex.Newline {
+		s.Step()
 		i++
 	}
 	return i
@@ -84,6 +85,7 @@ func (s *reader) next(i int) int {
 
 func (s *reader) previous(i int) int {
 	for s.kind(i) == lex.Newline {
+		s.Step()
 		i--
 	}
 	return i

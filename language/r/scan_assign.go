@@ -35,6 +35,7 @@ func (s *reader) assignments() {
 func (s *reader) assignLeft(i int) {
 	from := i - 1
 	for s.is(from-1, "::") || s.is(from-1, ":::") {
+		s.Step()
 		from -= 2
 	}
 	target := s.next(i + 1)

@@ -147,6 +147,7 @@ func (s *reader) text(a argument) (string, bool) {
 func (s *reader) span(a argument) language.Span {
 	last := a.to - 1
 	for last > a.from && s.kind(last) == lex.Newline {
+		s.Step()
 		last--
 	}
 	return language.Span{Start: s.tokens[a.from].Start, End: s.tokens[last].End}

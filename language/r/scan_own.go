@@ -33,6 +33,7 @@ func (s *reader) parameters() {
 			last = s.Partner[body]
 		default:
 			for last++; !s.ends(last) && last < i+maxBody; last = s.Skip(last) {
+				s.Step()
 			}
 		}
 		for _, arg := range s.Args(s.tokens, i+1) {
@@ -50,6 +51,7 @@ const maxOwn = 64
 func (s *reader) owned(i int) (owned, bool) {
 	places := s.own[s.tokens[i].Text]
 	for n := len(places) - 1; n >= max(0, len(places)-maxOwn); n-- {
+		s.Step()
 		if p := places[n]; p.first <= i && i < p.last {
 			return p.kind, true
 		}
@@ -75,6 +77,7 @@ func (s *reader) changes(i int) {
 func (s *reader) changed(target int) {
 	i := target
 	for steps := 0; i >= 0 && steps < maxOwn; steps++ {
+		s.Step()
 		switch {
 		case s.Partner[i] >= 0 && s.Partner[i] < i && !s.is(i, ")"):
 			i = s.Partner[i] - 1

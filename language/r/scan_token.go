@@ -17,6 +17,7 @@ func tokens(facts *lex.Facts, code []byte) []lex.Token {
 	c.Skip("\ufeff")
 	list := make([]lex.Token, 0, len(code)/3+8)
 	for !c.End() {
+		facts.Step()
 		t := lex.Token{Span: language.Span{Start: c.Pos}}
 		switch b := c.At(0); {
 		case b == '\n':
@@ -38,6 +39,7 @@ func tokens(facts *lex.Facts, code []byte) []lex.Token {
 		case b == '%':
 			t.Kind = lex.Punct
 			for c.Pos++; !c.End() && c.At(0) != '%' && c.At(0) != '\n'; {
+				facts.Step()
 				c.Pos++
 			}
 			if !c.Skip("%") {
@@ -89,6 +91,7 @@ func number(c *lex.Cursor) {
 func raw(facts *lex.Facts, c *lex.Cursor, t *lex.Token) bool {
 	at := c.Pos + 2
 	for at < len(c.Code) && c.Code[at] == '-' {
+		facts.Step()
 		at++
 	}
 	if at >= len(c.Code) {
@@ -116,6 +119,7 @@ func delimited(facts *lex.Facts, c *lex.Cursor, t *lex.Token) {
 	var value strings.Builder
 	closed := false
 	for c.Pos++; !c.End() && !closed; {
+		facts.Step()
 		switch b := c.At(0); b {
 		case quote:
 			closed = true

@@ -26,6 +26,7 @@ func (s *scan) arguments(i int) []int {
 	}
 	var list []int
 	for i >= 0 && len(list) < 4 {
+		s.facts.Step()
 		list = append(list, i)
 		i = s.behindComma(i)
 	}

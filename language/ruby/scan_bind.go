@@ -71,6 +71,7 @@ func (b *binder) punct(i int) {
 		b.block(i + 1)
 	case "}":
 		for n := len(b.open) - 1; n > 0 && t.pair >= 0; n-- {
+			b.facts.Step()
 			if b.open[n].brace == t.pair {
 				b.open = b.open[:n]
 				break
@@ -96,6 +97,7 @@ func (b *binder) punct(i int) {
 // rescues tells whether the => at token i names an error that is rescued.
 func (b *binder) rescues(i int) bool {
 	for at, n := i-1, 0; at >= 0 && n < 32 && b.tokens[at].Kind != lex.Newline; at, n = at-1, n+1 {
+		b.facts.Step()
 		if b.tokens[at].Is("rescue") {
 			return true
 		}

@@ -11,6 +11,7 @@ func (b *binder) starts(i int) bool {
 // behindComma is the token behind the next comma of a statement, or -1.
 func (s *scan) behindComma(i int) int {
 	for n := 0; i >= 0 && i < len(s.tokens) && n < 256; i, n = s.over(i), n+1 {
+		s.facts.Step()
 		switch t := &s.tokens[i]; {
 		case t.Is(","):
 			return i + 1
@@ -29,6 +30,7 @@ func (b *binder) block(i int) {
 	}
 	first := true
 	for at, n := i+1, 0; at < len(b.tokens) && n < 64 && !b.tokens[at].Is("|"); at, n = at+1, n+1 {
+		b.facts.Step()
 		if t := &b.tokens[at]; t.Kind == lex.Name && (!t.plain || t.label) {
 			b.parameter(at)
 			if first {
@@ -49,6 +51,7 @@ func (b *binder) lambda(i int) {
 		from, end = t.pair, i
 	} else {
 		for n := 0; n < 16 && (b.at(from).Kind == lex.Name || b.at(from).Is(",")); n++ {
+			b.facts.Step()
 			from--
 		}
 		from++
@@ -57,6 +60,7 @@ func (b *binder) lambda(i int) {
 		return
 	}
 	for ; from < end; from++ {
+		b.facts.Step()
 		if t := b.at(from); t.Kind == lex.Name && (!t.plain || t.label) && isLocal(t.Text) {
 			b.parameter(from)
 		}
@@ -77,6 +81,7 @@ func (b *binder) elements(i int) int {
 
 // parameter declares the one at token i: here, whatever is around.
 func (b *binder) parameter(i int) {
+	b.facts.Take(8) // it may be declared anew in many places
 	r := b.here()
 	if r.names == nil {
 		r.names = map[string]*binding{}

@@ -52,6 +52,7 @@ func (s *scan) chain(i int, tells bool) (value, int) {
 	if i >= len(s.tokens) {
 		return value{}, i
 	}
+	s.facts.Step()
 	if s.depth++; s.depth > maxDepth {
 		s.depth--
 		if tells {
@@ -89,6 +90,7 @@ func (s *scan) chain(i int, tells bool) (value, int) {
 		i, w.Start = i+1, -1
 	}
 	for i < len(s.tokens) {
+		s.facts.Step()
 		t, next := &s.tokens[i], s.at(i+1)
 		switch {
 		case t.Is("::") && next.Kind == lex.Name && !isLocal(next.Text) && !(next.plain && s.at(i+2).Is("(") && !s.at(i+2).Spaced):

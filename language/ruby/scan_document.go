@@ -24,6 +24,7 @@ func (l *lexer) document() bool {
 		at.Pos++
 		from := at.Pos
 		for !at.End() && at.At(0) != quote && at.At(0) != '\n' {
+			l.facts.Step()
 			at.Pos++
 		}
 		if at.At(0) != quote {
@@ -45,7 +46,7 @@ func (l *lexer) document() bool {
 		l.Line()
 		l.body = min(l.Pos+1, len(l.Code))
 	}
-	end, next, closed := terminator(code, l.body, id, indented)
+	end, next, closed := l.terminator(code, l.body, id, indented)
 	if !closed {
 		l.trouble("a here-document is not closed")
 	}
@@ -58,8 +59,9 @@ func (l *lexer) document() bool {
 
 // terminator finds the line that ends a text that begins at from: where the text ends and
 // where the code goes on.
-func terminator(code []byte, from int, id string, indented bool) (end, next int, ok bool) {
+func (l *lexer) terminator(code []byte, from int, id string, indented bool) (end, next int, ok bool) {
 	for at := from; at < len(code); {
+		l.facts.Step()
 		stop := len(code)
 		if n := bytes.IndexByte(code[at:], '\n'); n >= 0 {
 			stop = at + n
@@ -85,6 +87,7 @@ func (l *lexer) heredoc(start, behind int, quote byte, squiggly bool) {
 	var b strings.Builder
 	first, begin, from := -1, l.Pos, l.Pos
 	for !l.End() {
+		l.facts.Step()
 		switch {
 		case quote == '\'':
 			l.Pos = len(l.Code)

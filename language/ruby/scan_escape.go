@@ -27,6 +27,7 @@ func (l *lexer) escape(b *strings.Builder) {
 			return
 		}
 		for !l.End() && !l.Skip("}") {
+			l.facts.Step()
 			if l.Skip(" ") || l.Skip("\t") {
 				continue
 			}
@@ -49,6 +50,7 @@ func (l *lexer) escape(b *strings.Builder) {
 func (l *lexer) digits(n int, base rune) rune {
 	value := rune(0)
 	for ; n > 0; n-- {
+		l.facts.Step()
 		d := rune(strings.IndexByte("0123456789abcdef", l.At(0)|0x20))
 		if isDigit(l.At(0)) {
 			d = rune(l.At(0) - '0')

@@ -45,6 +45,7 @@ func (l *lexer) literal(start int, open, end byte, r role, inserts bool) {
 	first, deep, from := -1, 0, l.Pos
 	flush := func() { b.WriteString(l.text[from:l.Pos]) }
 	for {
+		l.facts.Step()
 		c := l.At(0)
 		switch {
 		case l.End():
@@ -123,6 +124,7 @@ func (l *lexer) insert(start int, value string, r role, first int) int {
 	body := l.body
 	l.tokenize()
 	for ; len(l.frames) > open; l.frames = l.frames[:len(l.frames)-1] {
+		l.facts.Step()
 		l.trouble("a bracket is not closed")
 		l.unclosed(l.frames[len(l.frames)-1].at)
 	}

@@ -104,6 +104,7 @@ func pairs(open string, c byte) bool {
 func (l *lexer) name(dot bool) {
 	start := l.Pos
 	for !l.End() {
+		l.facts.Step()
 		c := l.Code[l.Pos]
 		if c != '_' && c < 0x80 && !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') {
 			break
@@ -157,6 +158,7 @@ func (l *lexer) sigil() {
 func (l *lexer) number() {
 	dot := false
 	for ; !l.End(); l.Pos++ {
+		l.facts.Step()
 		c := l.Code[l.Pos]
 		switch {
 		case c == '.' && !dot && isDigit(l.At(1)):

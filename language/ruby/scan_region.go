@@ -15,6 +15,7 @@ func (b *binder) name(i int) {
 			b.enter(region{closed: true, owner: &owner{methods: map[string]bool{}}, brace: -1})
 		} else if t.begins {
 			for at := i + 1; b.at(at).Kind == lex.Name && !b.at(at).plain || b.at(at).Is("::"); at++ {
+				b.facts.Step()
 				b.tokens[at].plain = b.tokens[at].Kind == lex.Name
 			}
 			b.enter(region{closed: true, owner: &owner{methods: map[string]bool{}}, brace: -1})
@@ -46,6 +47,7 @@ func (b *binder) name(i int) {
 		}
 	case "super":
 		for r := len(b.open) - 1; r > 0; r-- {
+			b.facts.Step()
 			if name := b.open[r].def; name != "" {
 				b.open[r].owner.methods[name] = false
 				break
@@ -67,6 +69,7 @@ func (b *binder) def(i int) {
 	at := i + 1
 	own := false
 	for b.at(at+1).Is(".") && b.at(at).Kind == lex.Name {
+		b.facts.Step()
 		at, own = at+2, true
 	}
 	name := b.at(at)
@@ -86,6 +89,7 @@ func (b *binder) def(i int) {
 	if endless {
 		// Its body has no end: what it declares is seen behind it, too.
 		for p := at + 2; p < end-1; p++ {
+			b.facts.Step()
 			b.argument(p)
 		}
 		return
@@ -93,11 +97,13 @@ func (b *binder) def(i int) {
 	b.enter(r)
 	if open.Is("(") {
 		for p := at + 2; p < end-1 && p < len(b.tokens); p++ {
+			b.facts.Step()
 			b.argument(p)
 		}
 		return
 	}
 	for p, n := at+1, 0; p < len(b.tokens) && n < 256 && b.tokens[p].Kind != lex.Newline && !b.tokens[p].Is(";"); p, n = p+1, n+1 {
+		b.facts.Step()
 		b.argument(p)
 	}
 }

@@ -9,6 +9,7 @@ import (
 // to be called again.
 func (l *lexer) space() bool {
 	for !l.End() {
+		l.facts.Step()
 		c := l.Code[l.Pos]
 		first := l.Pos == 0 || l.Code[l.Pos-1] == '\n'
 		switch {
@@ -43,6 +44,7 @@ func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\
 func (l *lexer) block() {
 	start := l.Pos
 	for {
+		l.facts.Step()
 		if !l.Through("\n=end") {
 			l.trouble("a comment is not closed")
 			break
@@ -68,6 +70,7 @@ func (l *lexer) newline() {
 	}
 	next := l.Cursor
 	for !next.End() {
+		l.facts.Step()
 		if c := next.At(0); isBlank(c) {
 			next.Pos++
 			continue

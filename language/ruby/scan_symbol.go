@@ -38,8 +38,10 @@ func (l *lexer) symbol() bool {
 	case c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 || c == '@' || c == '$':
 		l.Pos++
 		for l.Skip("@") || l.Skip("$") {
+			l.facts.Step()
 		}
 		for !l.End() && (isWord(l.At(0)) && l.At(0) != '@' || isDigit(l.At(0))) {
+			l.facts.Step()
 			l.Pos++
 		}
 		if n := l.At(0); (n == '?' || n == '!' || n == '=') && l.At(1) != '=' && l.At(1) != '~' && l.At(1) != '>' {

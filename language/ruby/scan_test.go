@@ -132,6 +132,9 @@ func TestScanHostile(t *testing.T) {
 	lextest.Hostile(t, scanCode, "(", "{", "[", "\"#{", "a ", "<<A\n", "do ", "def f\n", "%w(", "eval ", "a.b ", "require ", "|", "a,", "::A", "x = y\n", "a /", "alias a b\n", "if ", "?a", "send(", "'a' ", "-> ", "end\n", "#{", "=begin\n", "case x\n", "a = b + ", "&m", "f(*")
 }
 
+// Each method's parameters are looked for in all that is in its brackets.
+func TestScanTooComplex(t *testing.T) { lextest.TooComplex(t, scanCode, "a( def ", "def a( ") }
+
 func FuzzScan(f *testing.F) { lextest.Fuzz(f, scanCode, scans) }
 
 func BenchmarkScan(b *testing.B) {

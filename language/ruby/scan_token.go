@@ -74,6 +74,7 @@ func (l *lexer) run() {
 func (l *lexer) tokenize() {
 	base := len(l.frames)
 	for !l.End() {
+		l.facts.Step()
 		l.spaced = false
 		if l.space() {
 			continue

@@ -62,16 +62,19 @@ func (s *scan) settle(v *binding) value {
 
 // expression is the value of the expression at token i, and the token behind.
 func (s *scan) expression(i int) (value, int) {
+	s.facts.Step()
 	if s.depth++; s.depth > maxDepth {
 		s.depth--
 		return value{}, i + 1
 	}
 	defer func() { s.depth-- }()
 	for s.at(i).Is("&") || s.at(i).Is("*") {
+		s.facts.Step()
 		i++
 	}
 	v, i := s.chain(i, false)
 	for i < len(s.tokens) {
+		s.facts.Step()
 		t := &s.tokens[i]
 		switch {
 		case t.Kind == lex.String && v.kind == isText && t.role != symbol && s.tokens[i-1].Kind == lex.String, t.Is("+"):
@@ -121,6 +124,7 @@ func (s *scan) literal(i int) value {
 	}
 	var b strings.Builder
 	for at := i; at <= end; {
+		s.facts.Step()
 		t := &s.tokens[at]
 		if t.Kind == lex.String {
 			b.WriteString(t.Text)
@@ -141,6 +145,7 @@ func (s *scan) literal(i int) value {
 func (s *scan) list(i int) value {
 	var texts []string
 	for at, n := i+1, 0; at >= 0 && at < s.tokens[i].pair && n < 64; n++ {
+		s.facts.Step()
 		v, _ := s.expression(at)
 		if v.kind != isText {
 			return value{}

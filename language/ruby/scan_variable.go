@@ -30,6 +30,7 @@ func (b *binder) variable(i int) *binding {
 // find is the local variable that a name is here, or nil.
 func (b *binder) find(name string) *binding {
 	for n, r := 0, len(b.open)-1; r >= 0 && n < maxDepth; n, r = n+1, r-1 {
+		b.facts.Step()
 		if v := b.open[r].names[name]; v != nil {
 			return v
 		}
@@ -68,6 +69,7 @@ func (b *binder) declare(i int) *binding {
 func (b *binder) assign(i int) {
 	n, first := 0, i-1
 	for ; b.at(first-1).Is(",") && b.at(first-2).Kind == lex.Name && n < 32; n++ {
+		b.facts.Step()
 		first -= 2
 	}
 	if t := b.at(i - 1); t.Kind != lex.Name || t.plain || n > 0 && !b.starts(first) {
@@ -78,6 +80,7 @@ func (b *binder) assign(i int) {
 	}
 	from := i + 1
 	for at := first; at < i; at += 2 {
+		b.facts.Step()
 		t := &b.tokens[at]
 		if t.plain || isOpening(t.Text) || isEnding(t.Text) {
 			continue

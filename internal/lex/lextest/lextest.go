@@ -2,7 +2,9 @@
 package lextest
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -87,6 +89,21 @@ func Sound(t testing.TB, code []byte, f language.Facts) {
 	}
 }
 
+// Scan reads code, and fails the test when that is too complex.
+func Scan(t testing.TB, scan language.Scan, code []byte) language.Facts {
+	t.Helper()
+	facts, err := read(t, scan, code)
+	if err != nil {
+		t.Fatalf("%d bytes: %v", len(code), err)
+	}
+	return facts
+}
+
+func read(t testing.TB, scan language.Scan, code []byte) (facts language.Facts, err error) {
+	err = language.Metered(t.Context(), len(code), func(m *language.Meter) { facts = scan(m, code) })
+	return facts, err
+}
+
 // A Case is code with what Show is to say about it. That may begin with "+", and is then to
 // be among what is said; with "-", and is not to be.
 type Case [2]string
@@ -96,7 +113,7 @@ func Run(t *testing.T, scan language.Scan, cases []Case) {
 	t.Helper()
 	for _, c := range cases {
 		code, said := c[0], c[1]
-		f := scan([]byte(code))
+		f := Scan(t, scan, []byte(code))
 		Sound(t, []byte(code), f)
 		got := Show(f)
 		if want, ok := strings.CutPrefix(said, "+"); ok {
@@ -119,16 +136,36 @@ func Hostile(t *testing.T, scan language.Scan, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
 		code := []byte(strings.Repeat(p, 50_000/len(p)))
-		t.Run(p, func(t *testing.T) { Sound(t, code, scan(code)) })
+		t.Run(p, func(t *testing.T) { Sound(t, code, Scan(t, scan, code)) })
 	}
 }
 
-// Fuzz checks that a scanner ends on anything, with facts that are sound.
+// TooComplex checks that a multiple of each part is refused, since reading it would take more than
+// its size allows.
+func TooComplex(t *testing.T, scan language.Scan, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if _, err := read(t, scan, []byte(strings.Repeat(p, 50_000/len(p)))); !errors.Is(err, language.ErrTooComplex) {
+			t.Errorf("%q: err = %v, want %v", p, err, language.ErrTooComplex)
+		}
+	}
+}
+
+// Fuzz checks that a scanner ends on anything, with facts that are sound. Many of the same may
+// be too complex.
 func Fuzz(f *testing.F, scan language.Scan, cases []Case) {
 	for _, c := range cases {
 		f.Add([]byte(c[0]))
 	}
-	f.Fuzz(func(t *testing.T, code []byte) { Sound(t, code, scan(code)) })
+	f.Fuzz(func(t *testing.T, code []byte) {
+		Sound(t, code, Scan(t, scan, code))
+		if n := len(code); 0 < n && n <= 32 {
+			many := bytes.Repeat(code, 10_000/n)
+			if facts, err := read(t, scan, many); !errors.Is(err, language.ErrTooComplex) {
+				Sound(t, many, facts)
+			}
+		}
+	})
 }
 
 // Benchmark tells the time of a scan of some lines, over and over, for each 100 of them.
@@ -137,7 +174,7 @@ func Benchmark(b *testing.B, scan language.Scan, lines string) {
 	code := []byte(strings.Repeat(lines, 1000/strings.Count(lines, "\n")))
 	b.SetBytes(int64(len(code)))
 	for b.Loop() {
-		scan(code)
+		Scan(b, scan, code)
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/10, "µs/100lines")
 }

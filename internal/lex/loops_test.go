@@ -1,0 +1,74 @@
+package lex
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sure are functions whose loops take few turns, or in each turn take something away from a text or
+// a list that is never put back.
+var sure = map[string]bool{
+	"bash.closing": true, "bash.environment": true, "bash.name": true, "bash.options": true, "bash.prefixed": true, "bash.scan": true,
+	"cpp.join": true, "cpp.module": true, "cpp.paste": true, "cpp.span": true, "cpp.spliced": true, "cpp.trigraphs": true,
+	"java.escape": true, "java.escaped": true, "java.number": true, "java.qualified": true, "java.unescape": true, "java.word": true,
+	"javascript.length": true, "python.encoding": true, "python.inModule": true, "python.scan": true, "python.slice": true,
+	"r.escape": true, "r.number": true, "ruby.methodOperator": true, "ruby.moduleName": true, "ruby.operator": true,
+}
+
+// Scanners take a step in each turn of a loop, so that none reads hostile code for ever, or for
+// much longer than its size allows. Loops over a list are left out.
+func TestLoopsTakeSteps(t *testing.T) {
+	files, err := filepath.Glob("../../language/*/scan*.go")
+	if err != nil || len(files) < 100 {
+		t.Fatalf("there are %d scanners' files: %v", len(files), err)
+	}
+	loops := 0
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || sure[file.Name.Name+"."+f.Name.Name] {
+				continue
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				if loop, ok := n.(*ast.ForStmt); ok {
+					if loops++; !steps(loop) {
+						t.Errorf("%v: a loop in %s that takes no step", set.Position(loop.Pos()), f.Name.Name)
+					}
+				}
+				return true
+			})
+		}
+	}
+	if loops < 100 {
+		t.Errorf("there are %d loops", loops)
+	}
+}
+
+// steps tells whether a loop's body begins with a step.
+func steps(loop *ast.ForStmt) bool {
+	if len(loop.Body.List) == 0 {
+		return false
+	}
+	e, ok := loop.Body.List[0].(*ast.ExprStmt)
+	if !ok {
+		return false
+	}
+	call, ok := e.X.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && method.Sel.Name == "Step"
+}
