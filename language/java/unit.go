@@ -44,6 +44,9 @@ func (u unit) fileName() string {
 	return "Main"
 }
 
+// maxPackage is how long a package's name may be: as long as a path on Linux.
+const maxPackage = 4096
+
 // parse finds the package, the top-level types and which of them have a main. It
 // never fails: what is no Java is javac's to report.
 func parse(code []byte) unit {
@@ -79,7 +82,9 @@ func parse(code []byte) unit {
 			case tok == ";":
 				inPackage = false
 			case inPackage:
-				u.pkg += tok
+				if len(u.pkg)+len(tok) <= maxPackage {
+					u.pkg += tok
+				}
 			case depth == 0 && isName(tok) && declares(prev) && len(tok) <= 200:
 				u.types = append(u.types, declared{name: tok, public: public})
 			}

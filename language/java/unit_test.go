@@ -1,6 +1,9 @@
 package java
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestParse(t *testing.T) {
 	for code, want := range map[string][2]string{
@@ -19,6 +22,13 @@ func TestParse(t *testing.T) {
 		if got := [2]string{u.mainClass(), u.fileName()}; got != want {
 			t.Errorf("%s\ngot %v, want %v", code, got, want)
 		}
+	}
+}
+
+func TestParseBoundsThePackage(t *testing.T) {
+	u := parse([]byte("package " + strings.Repeat("a.", 1_000_000) + "; class A {}"))
+	if len(u.pkg) > maxPackage || u.mainClass() != u.pkg+".A" {
+		t.Errorf("a package of %d bytes, want at most %d; main class %.20q...", len(u.pkg), maxPackage, u.mainClass())
 	}
 }
 
