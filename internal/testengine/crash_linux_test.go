@@ -78,8 +78,14 @@ func TestDaemonEndsWithItsBinary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	log, err := os.ReadFile(filepath.Join(run, "dockerd.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := os.Stat(pidfile); !os.IsNotExist(err) {
-		log, lerr := os.ReadFile(filepath.Join(run, "dockerd.log"))
-		t.Errorf("the daemon did not end in good order: its pid file is there (%v); it said (%v):\n%s", err, lerr, log[max(0, len(log)-4000):])
+		t.Errorf("the daemon did not end in good order: its pid file is there (%v); it said:\n%s", err, log[max(0, len(log)-4000):])
+	}
+	if n := strings.Count(string(log), "Processing signal"); n != 1 {
+		t.Errorf("the daemon was told to end %d times, want once: at the third it leaves everything as it is", n)
 	}
 }

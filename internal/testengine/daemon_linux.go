@@ -8,13 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/moby/moby/client"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 // startTimeout and stopTimeout bound what takes a second or two.
@@ -43,8 +44,11 @@ type daemon struct {
 	name string
 	cmd  *exec.Cmd
 	log  string
-	done chan struct{} // closed when it has ended
-	err  error         // how; read after done
+	// watcher ends the daemon when this process dies, which closes lifeline.
+	watcher  *exec.Cmd
+	lifeline *os.File
+	done     chan struct{} // closed when it has ended
+	err      error         // how; read after done
 }
 
 // handOver makes the daemon's mounts, and hands it the listening socket as systemd
@@ -56,6 +60,11 @@ while [ "$1" != -- ]; do mkdir -p "$1" "$2"; mount --bind "$2" "$1"; shift 2; do
 shift
 export LISTEN_FDS=1 LISTEN_PID=$$
 exec "$@"`
+
+// watch sends the daemon one SIGTERM, on which both engines end in good order, when standard input
+// ends. The kernel's own signal at a parent's death comes once for each thread that the parent still
+// has, and Docker's daemon gives up on an orderly end at the third one.
+const watch = `read -r _; kill -TERM "$1"`
 
 // start starts the daemon and returns when it answers.
 func start(ctx context.Context, c command) (*daemon, error) {
@@ -93,16 +102,17 @@ func start(ctx context.Context, c command) (*daemon, error) {
 	d := &daemon{name: filepath.Base(c.argv[0]), log: c.log, done: make(chan struct{}), cmd: exec.Command(args[0], args[1:]...)}
 	d.cmd.Dir, d.cmd.Env, d.cmd.Stdout, d.cmd.Stderr = c.dir, c.env, log, log
 	d.cmd.ExtraFiles = files
-	// On SIGTERM both engines end in good order.
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM, Credential: c.runAs}
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: c.runAs}
 	if c.namespace == nil && len(c.mounts) > 0 {
 		d.cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
 	}
-	started := make(chan error)
-	go d.run(started)
-	if err := <-started; err != nil {
+	if err := d.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.argv[0], err)
 	}
+	if err := d.startWatcher(); err != nil {
+		return nil, errors.Join(fmt.Errorf("watch over %s: %w", c.argv[0], err), d.cmd.Process.Kill(), d.cmd.Wait())
+	}
+	go d.run()
 	// Only the daemon may hold the socket now.
 	l.Close()
 	inherited.Close()
@@ -112,16 +122,34 @@ func start(ctx context.Context, c command) (*daemon, error) {
 	return d, nil
 }
 
-// run starts the process and waits for it, on one thread: the kernel takes the end of
-// the thread that started a process for the end of its parent.
-func (d *daemon) run(started chan<- error) {
-	runtime.LockOSThread()
-	if err := d.cmd.Start(); err != nil {
-		started <- err
-		return
+func (d *daemon) startWatcher() error {
+	input, lifeline, err := os.Pipe()
+	if err != nil {
+		return err
 	}
-	started <- nil
-	d.err = d.cmd.Wait()
+	defer input.Close()
+	w := exec.Command("/bin/sh", "-c", watch, "sh", strconv.Itoa(d.cmd.Process.Pid))
+	w.Stdin = input
+	w.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // an interrupt from the terminal ends this process first
+	if err := w.Start(); err != nil {
+		lifeline.Close()
+		return err
+	}
+	d.watcher, d.lifeline = w, lifeline
+	return nil
+}
+
+// run waits for the daemon's end. Its process is only collected once the watcher is gone, since
+// its id may be another's from then on.
+func (d *daemon) run() {
+	err := error(unix.EINTR)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Waitid(unix.P_PID, d.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+	}
+	err = errors.Join(err, d.watcher.Process.Kill())
+	_ = d.watcher.Wait() // it was killed
+	d.lifeline.Close()
+	d.err = errors.Join(err, d.cmd.Wait())
 	close(d.done)
 }
 
