@@ -46,12 +46,12 @@ func Main(c Cluster) int {
 	}
 }
 
-// graceTime is how long a command has to end what it started when it is told to end: longer
-// than a backend may take to remove a sandbox.
+// graceTime is how long a command may clean up after SIGTERM or SIGHUP: longer than a backend may
+// take to remove a sandbox.
 const graceTime = 70 * time.Second
 
-// endAtLast ends this process where a signal is not heeded, after the grace time or at the
-// next signal. An interrupt is left to the command, since `repl` has a meaning of its own for it.
+// endAtLast exits when the command has not ended within the grace time after the first signal, or at
+// the second signal. SIGINT is left to the command: `repl` interrupts a cell with it.
 func endAtLast(grace time.Duration) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP)
