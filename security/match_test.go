@@ -137,9 +137,11 @@ func TestPatternsAreNotOutlasted(t *testing.T) {
 }
 
 func TestModulesAndNamesMatchWhole(t *testing.T) {
+	long := strings.Repeat("\u65e5", maxText)
 	for _, c := range []struct{ rule, sep, module, want string }{
 		{"os", ".", "os", "os"}, {"os", ".", "os.path", "os"}, {"os.path", ".", "os", ""}, {"os", ".", "ossaudio", ""}, {"os", ".", "posix.os", ""},
 		{"os", "/", "os/exec", "os"}, {"os", "/", "example.com/os", ""}, {"os", "", "os.path", ""}, {"Os", ".", "os", ""},
+		{long, ".", long + ".a", long}, {long, ".", long, long}, {long, "", long + "a", ""}, {"os", "", "osx", ""}, {"os", ".", "os.a." + long, "os"},
 	} {
 		r := newRules(nil)
 		r.modules[c.rule] = &RestrictedModule{Name: c.rule}
@@ -154,6 +156,7 @@ func TestModulesAndNamesMatchWhole(t *testing.T) {
 	for _, c := range []struct{ rule, name, want string }{
 		{"os.system", "os.system", "os.system"}, {"os.system", "os.systems", ""}, {"os.system", "system", ""}, {"os.*", "os.a.b", "os.*"}, {"os.*", "os", ""},
 		{"os.*", "oss.a", ""}, {"httr::*", "httr::GET", "httr::*"}, {"os/exec.*", "os/exec.Command", "os/exec.*"}, {"*", "*", "*"}, {"*", "a", ""},
+		{long[3:] + ".*", long[3:] + ".a.b", long[3:] + ".*"}, {"os.*", "os." + long, "os.*"},
 	} {
 		r := newRules(nil)
 		r.names[c.rule] = &RestrictedName{Name: c.rule}

@@ -15,6 +15,8 @@ type rules struct {
 	patterns []pattern
 	// libraries are the modules by the names of their libraries.
 	libraries func() map[string]*RestrictedModule
+	// longest is how many bytes the longest name of a module or a name has.
+	longest func() int
 }
 
 func newRules(l *language.Language) *rules {
@@ -28,13 +30,23 @@ func newRules(l *language.Language) *rules {
 		}
 		return libraries
 	})
+	r.longest = sync.OnceValue(func() int {
+		n := 0
+		for name := range r.modules {
+			n = max(n, len(name))
+		}
+		for name := range r.names {
+			n = max(n, len(name))
+		}
+		return n
+	})
 	return r
 }
 
 // module is the rule on a module or on what it lies below: the worst, and of those the
-// most specific.
+// most specific. Of a name that code made long, no more is looked at than a rule may be about.
 func (r *rules) module(name, separator string) *RestrictedModule {
-	return above(r.modules, name, separator)
+	return above(r.modules, name[:min(len(name), r.longest()+len(separator)+1)], separator)
 }
 
 // library is the rule on a library's name, or on what that lies below: a scope, an
@@ -54,7 +66,6 @@ func above(in map[string]*RestrictedModule, name, separator string) *RestrictedM
 		return nil
 	}
 	best := in[name]
-	name = name[:min(len(name), maxText)] // no rule's name is longer
 	for separator != "" {
 		i := strings.LastIndex(name, separator)
 		if i < 0 {
@@ -75,7 +86,7 @@ func (r *rules) name(name string) *RestrictedName {
 		return nil
 	}
 	best := r.names[name]
-	for end := min(len(name), maxText); end > 0; end-- {
+	for end := min(len(name), r.longest()); end > 0; end-- {
 		head := name[:end]
 		if !strings.HasSuffix(head, ".") && !strings.HasSuffix(head, "::") {
 			continue
