@@ -44,6 +44,7 @@ func (s *suite) abuseCatalogue(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := abuse.Outcome{Status: string(res.Status), Stdout: res.Stdout, Stderr: res.Stderr, Duration: time.Since(start)}
+			t.Logf("%s after %v, stdout %.200q, stderr %.200q", res.Status, o.Duration, res.Stdout, res.Stderr)
 			if res.Status != llmsandbox.StatusLost && !s.diedForMemory(t, sb) {
 				if staysFull[c.Name] {
 					o.Processes = processesIfItLives(t, sb)

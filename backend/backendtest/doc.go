@@ -31,9 +31,12 @@
 //		backendtest.Run(t, c)
 //	}
 //
-// One case is run by its name:
+// The cases have three tiers. Contract is what a backend itself must do; Agent and Language are
+// what the agent and the languages do on any backend that keeps it, and need to be run less often.
+// A tier, or a case, is run by its name:
 //
-//	go test -run 'TestConformance/AbuseCatalogue/72' ./...
+//	go test -run 'TestConformance/Contract' ./...
+//	go test -run 'TestConformance/./AbuseCatalogue/72' ./...
 //
 // # What it takes
 //

@@ -84,7 +84,7 @@ func (s *suite) acceptance49TextErrors(t *testing.T) {
 // slowReaderIsNotLost reads nothing until long after the run's timeout: the agent
 // still answers, so the outcome is known and the output complete.
 func (s *suite) slowReaderIsNotLost(t *testing.T) {
-	sb := s.shared(t)
+	sb := s.open(t, llmsandbox.Options{})
 	res := run(t, sb, "import sys; sys.stdout.write('x' * (4 << 20))", &llmsandbox.RunOptions{Timeout: time.Second, Stdout: new(slow)})
 	if res.Status != llmsandbox.StatusOK && res.Status != llmsandbox.StatusTimeout {
 		t.Errorf("status %s, error %q", res.Status, res.Error)

@@ -33,7 +33,7 @@ func TestDocsNameRealTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases := map[string]bool{} // of the suite, and whether they are named
-	for _, m := range regexp.MustCompile(`\{"([A-Za-z0-9]+)", \(\*suite\)`).FindAllStringSubmatch(string(suite), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\t\{"(\w+)", \w+Tier, `).FindAllStringSubmatch(string(suite), -1) {
 		cases[m[1]] = false
 	}
 	for _, doc := range []string{"docs/abuse.md", "docs/acceptance.md"} {
