@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/llmsandbox/llmsandbox/internal/testcommand"
 )
 
 // invocation is the command with its arguments, up to the end of the shell's command.
@@ -13,10 +15,11 @@ var invocation = regexp.MustCompile(`(?:^|[\s(])llmsandbox ((?:'[^']*'|"[^"]*"|[
 
 // TestCommandsExist looks for every command and flag that the pages' shell lines show.
 func TestCommandsExist(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "llmsandbox")
-	if out, err := exec.Command("go", "build", "-o", binary, root+"/cmd/llmsandbox").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	bin, err := testcommand.In(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
+	binary := filepath.Join(bin, "llmsandbox")
 	help := map[string]string{}
 	seen := 0
 	for file, text := range pages(t) {

@@ -5,7 +5,6 @@ package engine
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,15 +17,15 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
 	"github.com/llmsandbox/llmsandbox/backend/engine/await"
+	"github.com/llmsandbox/llmsandbox/internal/testcommand"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 )
 
 // TestCommand runs the command as its users do, on each engine.
 func TestCommand(t *testing.T) {
-	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "llmsandbox"), "../../cmd/llmsandbox")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the command: %v\n%s", err, out)
+	bin, err := testcommand.In(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, engine := range engines {
 		t.Run(engine.name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox/internal/testcluster"
+	"github.com/llmsandbox/llmsandbox/internal/testcommand"
 )
 
 const root = "../.."
@@ -33,8 +34,11 @@ func TestWalkthrough(t *testing.T) {
 	steps := readWalkthrough(t)
 	c := testcluster.Start(t)
 	c.Images(t)
-	bin, dir := t.TempDir(), t.TempDir()
-	command(t, root, "go", "build", "-o", bin+"/", "./cmd/llmsandbox", "./cmd/llmsandbox-kubernetes")
+	bin, err := testcommand.In(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
 	// kubectl is where make cluster-up says.
 	kit := strings.TrimSpace(command(t, root, "test/cluster/build"))
 	deploy, err := filepath.Abs(filepath.Join(root, "deploy"))

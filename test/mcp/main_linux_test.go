@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/llmsandbox/llmsandbox/internal/testcommand"
 )
 
 // command is the folder with the llmsandbox command, which clients find in their PATH.
@@ -28,10 +30,8 @@ func withCommand(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	command = dir
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "llmsandbox"), "github.com/llmsandbox/llmsandbox/cmd/llmsandbox")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the command: %v: %s\n", err, out)
+	if command, err = testcommand.In(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	code := m.Run()
