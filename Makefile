@@ -1,43 +1,88 @@
 # The targets a contributor needs; CONTRIBUTING.md says when to use which.
 GO ?= go
+SHELL := bash
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export GOTOOLCHAIN ?= auto
 # As what ships is built; and no step compiles again what another has. Only the race detector wants cgo.
 export CGO_ENABLED ?= 0
+# Nor what a clone in another place has compiled, and tested.
+export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
 
-.PHONY: build test test-deps unit e2e engines cluster pods kubernetes vm fuzz lint bench generate cross images agent-image cli-image cluster-up cluster-down
+.PHONY: build commands test test-all test-deps unit programs local user user-rest docker docker-rest engines cluster pods kubernetes vm clients harness \
+	fuzz lint types bench generate cross images agent-image cli-image cluster-up cluster-down
 
 build: ## the command, into bin/: llmsandbox, and llmsandbox-kubernetes for clusters
-	$(GO) build -trimpath -o bin/ ./cmd/llmsandbox ./cmd/llmsandbox-kubernetes
+	$(GO) build -o bin/ ./cmd/llmsandbox ./cmd/llmsandbox-kubernetes
 
-# Engines and pods are mostly waited for, so their tests run side by side. The cluster's images come from an engine,
-# and engines take turns: that is done before.
-test: test-deps unit e2e cluster ## everything a change must pass
-	$(MAKE) --jobs=2 --output-sync=target engines pods
+export LLMSANDBOX_TEST_COMMANDS := $(CURDIR)/bin/test
+SUM := $(LLMSANDBOX_TEST_COMMANDS)/gotestsum --hide-summary=skipped --format-hide-empty-pkg
+commands: ## the command for all tests, and what counts them
+	$(GO) build -o bin/test/ ./cmd/llmsandbox ./cmd/llmsandbox-kubernetes
+	GOBIN=$(LLMSANDBOX_TEST_COMMANDS) $(GO) install gotest.tools/gotestsum@v1.13.0
+
+# Three lanes, side by side: much of each is waiting. Pods are tried where a cluster has been built, which takes long.
+ON_ENGINES := docker docker-rest engines
+ON_CLUSTER := pods kubernetes harness
+PODS = $(if $(filter kubernetes,$(ALSO)),pods,$(shell test/cluster/build --built >/dev/null 2>&1 && echo pods))
+TIME ?= up to 25 minutes on two processors, 40 the first time
+test: ## what every change must pass; ALSO="PART..." for more of it
+	@echo "The tests: $(TIME). On Debian, root installs what is missing."
+	@scripts/check "unit programs local user $(filter-out $(ON_ENGINES) $(ON_CLUSTER),$(ALSO))" \
+		"docker $(filter $(ON_ENGINES),$(ALSO))" "$(PODS) $(filter $(ON_CLUSTER),$(ALSO))"
+
+test-all: ## all there is: before a release, and before .ci/parts names a commit
+	@$(MAKE) --no-print-directory test ALSO="$(shell awk '!/^(#|passed)/ { print $$1 }' .ci/parts)" TIME="up to 60 minutes on two processors, 90 the first time"
 
 test-deps: ## what the tests need: installed as root on Debian, else named
 	scripts/test-deps
 
-unit: ## tests beside the code, with the race detector
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -vE "/test/e2e|/test/engine|/test/kubernetes|/internal/testcluster|/internal/cli$$")
+unit: commands ## the library with the race detector: no interpreter or compiler but the agent's
+	CGO_ENABLED=1 $(SUM) --format pkgname-and-test-fails -- -race -timeout 20m $$($(GO) list ./... | grep -vE "$(PROGRAMS)|$(WHOLE)")
 
-e2e: ## whole sandboxes, as the user who calls this
-	$(GO) test -timeout 30m ./test/e2e/... ./internal/cli
+programs: commands ## beside the code too, with interpreters and compilers
+	$(SUM) --format pkgname-and-test-fails -- -timeout 20m $$($(GO) list ./... | grep -E "$(PROGRAMS)")
 
-engines: ## whole sandboxes on real Docker and Podman, which it starts and stops
-	$(GO) test -timeout 75m ./test/engine
+PROGRAMS := /llmsandbox/(language|security|images|bench|examples|scripts|test/docs|test/abuse|internal/seccomp)(/|$$)
+WHOLE := /llmsandbox/(test/(e2e|engine|kubernetes|mcp|vm)|internal/(cli|testengine|testcluster))(/|$$)
 
-cluster: ## a real cluster for tests, which it builds and gives its images
+SUITE := $(SUM) --format testname
+CONTRACT := ^TestConformance$$/^Contract$$
+local: commands ## whole sandboxes, as the user who calls this
+	$(SUITE) -- -timeout 30m ./test/e2e/... ./internal/cli
+
+user: commands ## what a backend must do, as an ordinary user that root makes
+	$(SUITE) --raw-command -- scripts/e2e-as-user -test.run '$(CONTRACT)'
+
+user-rest: commands ## all else of local, as that user
+	$(SUITE) --raw-command -- scripts/e2e-as-user -test.skip '$(CONTRACT)'
+
+docker: commands ## what a backend must do, on a Docker daemon that it starts and stops
+	$(SUITE) -- -timeout 30m -run '^TestDockerConformance$$/^Contract$$' ./test/engine
+
+docker-rest: commands ## all else of the suite there
+	$(SUITE) -- -timeout 30m -run '^TestDockerConformance$$/^(Agent|Language)$$' ./test/engine
+
+engines: commands ## images, settings and faults of engines; the suite on Podman, with root and without
+	$(SUITE) -- -timeout 75m -skip '^TestDockerConformance$$' ./test/engine
+
+cluster: ## a real cluster for tests, which it builds
 	test/cluster/build >/dev/null
-	$(GO) test -timeout 45m ./internal/testcluster
 
-pods: ## whole sandboxes on that cluster, which it starts and stops
-	$(GO) test -timeout 75m ./test/kubernetes
+pods: commands cluster ## what a backend must do, on that cluster
+	$(SUITE) -- -timeout 45m -run '$(CONTRACT)' ./test/kubernetes
 
-kubernetes: cluster pods ## both
+kubernetes: commands cluster ## all else of the suite there, with gVisor and faults
+	$(SUITE) -- -timeout 75m -skip '$(CONTRACT)' ./test/kubernetes
 
-vm: ## limits under cgroup v2, as root and as an ordinary user, in virtual machines
-	LLMSANDBOX_VM=1 $(GO) test -count=1 -timeout 30m ./test/vm
+vm: commands ## limits under cgroup v2, as root and as an ordinary user, in virtual machines
+	LLMSANDBOX_VM=1 $(SUITE) -- -timeout 30m ./test/vm
+
+clients: commands ## programs of npm that speak with the MCP server
+	$(SUITE) -- -timeout 20m ./test/mcp
+
+harness: commands cluster ## what starts and ends engines and the cluster
+	$(SUITE) -- -timeout 45m ./internal/testengine ./internal/testcluster
+	cd test/cluster && $(GO) vet ./... && $(GO) test ./netpol && cd gvisor && $(GO) vet ./...
 
 fuzz: ## every fuzz target, for a minute each
 	scripts/fuzz
@@ -51,7 +96,10 @@ bench: build ## ratios against the bare interpreter and other sandboxes
 generate: ## the embedded agent
 	$(GO) generate ./internal/agentbin
 
-cross: ## everything for every platform that must build
+types: ## everything for every platform, without compiling it
+	$(GO) run ./scripts/typecheck {linux,darwin,windows}/{amd64,arm64}
+
+cross: ## everything compiled for every system and every processor
 	scripts/cross
 
 images: ## the default images, with ENGINE=docker or podman; BASE= for another base
