@@ -43,8 +43,11 @@ func (s *suite) abuseCatalogue(t *testing.T) {
 			if err != nil && !errors.Is(err, llmsandbox.ErrLost) {
 				t.Fatal(err)
 			}
-			o := abuse.Outcome{Status: string(res.Status), Stdout: res.Stdout, Stderr: res.Stderr, Duration: time.Since(start)}
-			t.Logf("%s after %v, stdout %.200q, stderr %.200q", res.Status, o.Duration, res.Stdout, res.Stderr)
+			o := abuse.Outcome{Status: string(res.Status), Stdout: res.Stdout, Stderr: res.Stderr, Error: res.Error, Duration: time.Since(start)}
+			if err != nil {
+				o.Error = err.Error()
+			}
+			t.Logf("%s after %v, error %q, stdout %.200q, stderr %.200q", res.Status, o.Duration, o.Error, res.Stdout, res.Stderr)
 			if res.Status != llmsandbox.StatusLost && !s.diedForMemory(t, sb) {
 				if staysFull[c.Name] {
 					o.Processes = processesIfItLives(t, sb)
@@ -120,21 +123,21 @@ func (s *suite) asDeclared(t *testing.T, sb *llmsandbox.Sandbox, c abuse.Case) a
 		c.Want.Never = slices.DeleteFunc(slices.Clone(c.Want.Never), func(p string) bool { return strings.Contains(p, "lower|upper|work") })
 	}
 	if c.Name == "kill_pid_1" && !control(sb, "agent").Enforced {
-		c.Want.Status, c.Want.Output = []string{"lost"}, nil
+		c.Want.Status, c.Want.Output = "lost", nil
 	}
 	name, limited := held[c.Name]
 	if !limited {
 		return c
 	}
 	if _, lacks := s.Lacks[OOMAlone]; lacks && name == "memory" {
-		c.Want.Status = append(slices.Clone(c.Want.Status), "lost")
+		c.Want.Or = append(slices.Clone(c.Want.Or), abuse.End{Status: "lost", Says: "for memory", Why: "all of the sandbox may go for lack of memory"})
 	}
 	declared := control(sb, name)
 	switch {
 	case declared.Enforced:
 	case name == "pids" && declared.By != "": // a limit of the user's processes: weaker, but it stops these
-	case c.Name == "memory" && declared.By != "": // a limit of each process: it fails instead of being killed
-		c.Want.Status = append(c.Want.Status, "error")
+	case c.Name == "memory" && declared.By != "":
+		c.Want.Or = append(slices.Clone(c.Want.Or), abuse.End{Status: "error", Says: "MemoryError", Why: "a limit of each process lets it go on"})
 	default:
 		needs(t, sb, name)
 	}

@@ -47,8 +47,10 @@ type Limits struct {
 
 // Want is what must become of a program.
 type Want struct {
-	// Status lists the statuses that will do, by their names; none means any.
-	Status []string
+	// Status is the status's name.
+	Status string
+	// Or are other ends, where which one it is depends on the machine or on chance.
+	Or []End
 	// Within is how long the run may take at most; 0 means as long as it likes.
 	Within time.Duration
 	// Denied tells that the program prints one report line for each try, none
@@ -57,13 +59,23 @@ type Want struct {
 	// Results are the results that count as denied; none means EPERM, EACCES
 	// and ENOSYS.
 	Results []string
-	// Output are regular expressions that stdout must match.
+	// Output are regular expressions that stdout must match at the usual end.
 	Output []string
 	// Never are regular expressions that neither stdout nor stderr may match.
 	Never []string
 	// Gone is a text that no process left in the sandbox may have in its
 	// command line.
 	Gone string
+}
+
+// An End is another end than a program's usual one.
+type End struct {
+	Status string
+	// Says is a regular expression that the output or the result's error must match, so that
+	// it is this end and no failure of ours; empty where the status alone says it.
+	Says string
+	// Why it may end so.
+	Why string
 }
 
 //go:embed kernel files resources secrets

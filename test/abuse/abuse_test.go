@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,10 +23,21 @@ func TestCasesAreWhole(t *testing.T) {
 		if strings.Contains(c.Source, Canary) {
 			t.Errorf("%s holds the canary", c.Name)
 		}
-		if len(c.Want.Status) == 0 {
+		if c.Want.Status == "" {
 			t.Errorf("%s wants no status", c.Name)
 		}
-		for _, p := range append(append([]string{}, c.Want.Output...), c.Want.Never...) {
+		patterns := slices.Concat(c.Want.Output, c.Want.Never)
+		for _, e := range c.Want.Or {
+			patterns = append(patterns, e.Says)
+			if e.Status == "" || e.Status == c.Want.Status || e.Why == "" {
+				t.Errorf("%s has an end without its own status, or without a reason: %+v", c.Name, e)
+			}
+			// What a program has printed or made of its run cannot be taken for our own failure.
+			if e.Says == "" && (e.Status == "error" || e.Status == "lost" || e.Status == "killed") {
+				t.Errorf("%s may end as %s whatever happened", c.Name, e.Status)
+			}
+		}
+		for _, p := range patterns {
 			if _, err := regexp.Compile(p); err != nil {
 				t.Errorf("%s: %v", c.Name, err)
 			}
@@ -75,10 +87,10 @@ func TestProgramsCompile(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	report := Case{Number: 42, Name: "x", Want: Want{Status: []string{"ok"}, Denied: true}}
+	report := Case{Number: 42, Name: "x", Want: Want{Status: "ok", Denied: true}}
 	end := `{"case":42,"what":"end","result":"end"}` + "\n"
 	line := func(result string) string { return `{"case":42,"what":"a","result":"` + result + `"}` + "\n" }
-	limits := Case{Number: 1, Name: "y", Want: Want{Within: time.Second, Output: []string{"^a"}, Never: []string{"b"}, Gone: "left"}}
+	limits := Case{Number: 1, Name: "y", Want: Want{Status: "ok", Or: []End{{"error", "no room", "chance"}}, Within: time.Second, Output: []string{"^a"}, Never: []string{"b"}, Gone: "left"}}
 	cases := []struct {
 		name   string
 		c      Case
@@ -95,13 +107,15 @@ func TestCheck(t *testing.T) {
 		{"noise", report, Outcome{Status: "ok", Stdout: "hello\n" + line("EPERM") + end}, nil, "not a report"},
 		{"another case", report, Outcome{Status: "ok", Stdout: strings.ReplaceAll(line("EPERM")+end, "42", "41")}, nil, "not a report"},
 		{"status", report, Outcome{Status: "lost", Stdout: line("EPERM") + end}, nil, "lost"},
-		{"within limits", limits, Outcome{Stdout: "a", Duration: time.Second}, nil, ""},
-		{"slow", limits, Outcome{Stdout: "a", Duration: 2 * time.Second}, nil, "took"},
-		{"output", limits, Outcome{Stdout: "c"}, nil, "does not match"},
-		{"never", limits, Outcome{Stdout: "a", Stderr: "b"}, nil, `has "b"`},
-		{"left", limits, Outcome{Stdout: "a", Processes: []string{"what is left over"}}, nil, "process is left"},
-		{"canary", limits, Outcome{Stdout: "a", Stderr: "x" + Canary}, nil, "reveals"},
-		{"hidden", limits, Outcome{Stdout: "a vm7"}, []string{"", "vm7"}, "reveals"},
+		{"another end", limits, Outcome{Status: "error", Stdout: "a", Error: "no room"}, nil, ""},
+		{"another end for another reason", limits, Outcome{Status: "error", Stdout: "a"}, nil, `status is "error"`},
+		{"within limits", limits, Outcome{Status: "ok", Stdout: "a", Duration: time.Second}, nil, ""},
+		{"slow", limits, Outcome{Status: "ok", Stdout: "a", Duration: 2 * time.Second}, nil, "took"},
+		{"output", limits, Outcome{Status: "ok", Stdout: "c"}, nil, "does not match"},
+		{"never", limits, Outcome{Status: "ok", Stdout: "a", Stderr: "b"}, nil, `has "b"`},
+		{"left", limits, Outcome{Status: "ok", Stdout: "a", Processes: []string{"what is left over"}}, nil, "process is left"},
+		{"canary", limits, Outcome{Status: "ok", Stdout: "a", Stderr: "x" + Canary}, nil, "reveals"},
+		{"hidden", limits, Outcome{Status: "ok", Stdout: "a vm7"}, []string{"", "vm7"}, "reveals"},
 	}
 	for _, c := range cases {
 		err := c.c.Check(c.o, c.hidden...)

@@ -14,6 +14,7 @@ import (
 type Outcome struct {
 	Status         string
 	Stdout, Stderr string
+	Error          string // the result's
 	Duration       time.Duration
 	// Processes are the command lines of what was left running.
 	Processes []string
@@ -35,8 +36,10 @@ func (c Case) Check(o Outcome, hidden ...string) error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 
-	if len(c.Want.Status) > 0 && !slices.Contains(c.Want.Status, o.Status) {
-		fail("status is %q, want one of %q", o.Status, c.Want.Status)
+	if o.Status != c.Want.Status && !slices.ContainsFunc(c.Want.Or, func(e End) bool {
+		return e.Status == o.Status && regexp.MustCompile(e.Says).MatchString(strings.Join([]string{o.Stdout, o.Stderr, o.Error}, "\n"))
+	}) {
+		fail("status is %q, want %q or %+v", o.Status, c.Want.Status, c.Want.Or)
 	}
 	if c.Want.Within > 0 && o.Duration > c.Want.Within {
 		fail("took %v, want at most %v", o.Duration, c.Want.Within)
@@ -45,7 +48,7 @@ func (c Case) Check(o Outcome, hidden ...string) error {
 		errs = append(errs, c.checkReports(o.Stdout)...)
 	}
 	for _, p := range c.Want.Output {
-		if !regexp.MustCompile(p).MatchString(o.Stdout) {
+		if o.Status == c.Want.Status && !regexp.MustCompile(p).MatchString(o.Stdout) {
 			fail("stdout does not match %q", p)
 		}
 	}

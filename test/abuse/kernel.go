@@ -1,7 +1,7 @@
 package abuse
 
 func denied(number int, name, language string, more ...string) Case {
-	c := Case{Number: number, Name: name, Language: language, Want: Want{Status: []string{"ok"}, Denied: true}}
+	c := Case{Number: number, Name: name, Language: language, Want: Want{Status: "ok", Denied: true}}
 	if len(more) > 0 {
 		c.Want.Results = append(append(c.Want.Results, deniedByDefault...), more...)
 	}
