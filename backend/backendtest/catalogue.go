@@ -38,8 +38,9 @@ func (s *suite) abuseCatalogue(t *testing.T) {
 		t.Run(fmt.Sprintf("%02d %s", c.Number, c.Name), func(t *testing.T) {
 			sb := sandboxes.use(t, i, hellos[options[i].Language].program)
 			c := s.asDeclared(t, sb, c)
+			run := attack(t, sb, c)
 			start := time.Now()
-			res, err := attack(t, sb, c)
+			res, err := run()
 			if err != nil && !errors.Is(err, llmsandbox.ErrLost) {
 				t.Fatal(err)
 			}
@@ -144,18 +145,20 @@ func (s *suite) asDeclared(t *testing.T, sb *llmsandbox.Sandbox, c abuse.Case) a
 	return c
 }
 
-// attack runs a case's program. C is compiled outside: the attack is the program. It is
-// static, so that any image runs it.
-func attack(t *testing.T, sb *llmsandbox.Sandbox, c abuse.Case) (*llmsandbox.Result, error) {
+// attack returns what runs a case's program. C is compiled outside, and before: the attack is
+// the program. It is static, so that any image runs it.
+func attack(t *testing.T, sb *llmsandbox.Sandbox, c abuse.Case) func() (*llmsandbox.Result, error) {
 	t.Helper()
 	ctx := testContext(t)
 	if c.Language != "c" {
-		return sb.Run(ctx, c.Source, &llmsandbox.RunOptions{Language: c.Language})
+		return func() (*llmsandbox.Result, error) {
+			return sb.Run(ctx, c.Source, &llmsandbox.RunOptions{Language: c.Language})
+		}
 	}
 	if err := sb.WriteFile(ctx, "/sandbox/attack", compileC(t, c.Source), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return sb.Exec(ctx, []string{"/sandbox/attack"}, nil)
+	return func() (*llmsandbox.Result, error) { return sb.Exec(ctx, []string{"/sandbox/attack"}, nil) }
 }
 
 func compileC(t *testing.T, source string) []byte {
