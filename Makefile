@@ -24,14 +24,14 @@ commands: ## the command for all tests, and what counts them
 ON_ENGINES := docker docker-rest engines
 ON_CLUSTER := pods kubernetes harness
 PODS = $(if $(filter kubernetes,$(ALSO)),pods,$(shell test/cluster/build --built >/dev/null 2>&1 && echo pods))
-TIME ?= up to 25 minutes on two processors, 40 the first time
+TIME ?= some 30 minutes on two processors, 45 the first time
 test: ## what every change must pass; ALSO="PART..." for more of it
 	@echo "The tests: $(TIME). On Debian, root installs what is missing."
 	@scripts/check "unit programs local user $(filter-out $(ON_ENGINES) $(ON_CLUSTER),$(ALSO))" \
 		"docker $(filter $(ON_ENGINES),$(ALSO))" "$(PODS) $(filter $(ON_CLUSTER),$(ALSO))"
 
 test-all: ## all there is: before a release, and before .ci/parts names a commit
-	@$(MAKE) --no-print-directory test ALSO="$(shell awk '!/^(#|passed)/ { print $$1 }' .ci/parts)" TIME="up to 60 minutes on two processors, 90 the first time"
+	@$(MAKE) --no-print-directory test ALSO="$(shell awk '!/^(#|passed)/ { print $$1 }' .ci/parts)" TIME="some 90 minutes on two processors, 2 hours the first time"
 
 test-deps: ## what the tests need: installed as root on Debian, else named
 	scripts/test-deps
