@@ -32,7 +32,7 @@ func TestCasesAreWhole(t *testing.T) {
 			if e.Status == "" || e.Status == c.Want.Status || e.Why == "" {
 				t.Errorf("%s has an end without its own status, or without a reason: %+v", c.Name, e)
 			}
-			// What a program has printed or made of its run cannot be taken for our own failure.
+			// A failure of ours could end so too: something must show that it was the attack.
 			if e.Says == "" && (e.Status == "error" || e.Status == "lost" || e.Status == "killed") {
 				t.Errorf("%s may end as %s whatever happened", c.Name, e.Status)
 			}

@@ -8,6 +8,12 @@ const mib = 1 << 20
 // timeout does not end has no end; how exact it is, another case asks.
 const ended = 10 * time.Second
 
+// compilerEnds are the other ends of a compiler that is made to take all the memory there is.
+var compilerEnds = []End{
+	{"timeout", "", "a slow compiler"},
+	{"error", `out of memory allocating|virtual memory exhausted`, "a limit of each process tells the compiler"},
+}
+
 var resourceCases = []Case{
 	{Number: 1, Name: "fork_bomb_shell", Language: "bash", Limits: Limits{Timeout: 4 * time.Second, PIDs: 64},
 		Want: Want{Status: "timeout", Within: 10 * time.Second, Gone: "sleep 3600"}},
@@ -78,13 +84,13 @@ var resourceCases = []Case{
 		Want: Want{Status: "ok", Within: 5 * time.Second, Output: []string{`\Abefore\n\z`}}},
 	{Number: 26, Name: "template_bomb", Language: "cpp", Limits: Limits{Timeout: 10 * time.Second, Memory: 256 * mib},
 		Want: Want{Status: "out_of_memory", Within: 14 * time.Second, Never: []string{`compiled`},
-			Or: []End{{"timeout", "", "a slow compiler"}, {"error", `out of memory allocating|virtual memory exhausted`, "a limit of each process tells the compiler"}}}},
+			Or: compilerEnds}},
 	{Number: 26, Name: "include_random", Language: "cpp", Limits: Limits{Timeout: 10 * time.Second, Memory: 256 * mib},
 		Want: Want{Status: "out_of_memory", Within: 14 * time.Second,
-			Or: []End{{"timeout", "", "a slow compiler"}, {"error", `out of memory allocating|virtual memory exhausted`, "a limit of each process tells the compiler"}}}},
+			Or: compilerEnds}},
 	{Number: 26, Name: "include_shadow", Language: "cpp", Limits: Limits{Timeout: 20 * time.Second},
 		Want: Want{Status: "error", Never: []string{`root:\S*:\d+:\d*:`}}},
 	{Number: 26, Name: "macro_bomb", Language: "cpp", Limits: Limits{Timeout: 10 * time.Second, Memory: 256 * mib},
 		Want: Want{Status: "out_of_memory", Within: 14 * time.Second, Never: []string{`compiled`},
-			Or: []End{{"timeout", "", "a slow compiler"}, {"error", `out of memory allocating|virtual memory exhausted`, "a limit of each process tells the compiler"}}}},
+			Or: compilerEnds}},
 }
