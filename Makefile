@@ -47,8 +47,8 @@ WHOLE := /llmsandbox/(test/(e2e|engine|kubernetes|mcp|vm)|internal/(cli|testengi
 
 SUITE := $(SUM) --format testname
 CONTRACT := ^TestConformance$$/^Contract$$
-local: commands ## whole sandboxes, as the user who calls this
-	$(SUITE) -- -timeout 30m ./test/e2e/... ./internal/cli
+local: commands ## whole sandboxes, as the user who calls this; limits on this machine as vm has them on others
+	$(SUITE) -- -timeout 30m ./test/e2e/... ./internal/cli ./test/vm/limits
 
 user: commands ## what a backend must do, as an ordinary user that root makes
 	$(SUITE) --raw-command -- scripts/e2e-as-user -test.run '$(CONTRACT)'
