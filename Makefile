@@ -43,7 +43,7 @@ programs: commands ## beside the code too, with interpreters and compilers
 	$(SUM) --format pkgname-and-test-fails -- -timeout 20m $$($(GO) list ./... | grep -E "$(PROGRAMS)")
 
 PROGRAMS := /llmsandbox/(language|security|images|bench|examples|scripts|test/docs|test/abuse|internal/seccomp)(/|$$)
-WHOLE := /llmsandbox/(test/(e2e|engine|kubernetes|mcp|vm)|internal/(cli|testengine|testcluster))(/|$$)
+WHOLE := /llmsandbox/(test/(e2e|engine|kubernetes|mcp|vm)(/|$$)|internal/(cli|testengine|testcluster)$$)
 
 SUITE := $(SUM) --format testname
 CONTRACT := ^TestConformance$$/^Contract$$
