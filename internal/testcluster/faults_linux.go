@@ -60,7 +60,8 @@ func (c *Cluster) StartKubelet(t testing.TB) {
 	}
 }
 
-// awaitHeartbeat returns when a kubelet has said that the node is ready, after a state of it.
+// awaitHeartbeat returns when a kubelet has said that the node is ready, after a state of it, and
+// pods can be placed there: a controller takes away the taint of a node that was not ready.
 func awaitHeartbeat(client kubernetes.Interface, before *corev1.Node) error {
 	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
 	defer cancel()
@@ -73,7 +74,7 @@ func awaitHeartbeat(client kubernetes.Interface, before *corev1.Node) error {
 			return false, fmt.Errorf("the watch of the node says %T", e.Object)
 		}
 		now, is := ready(node)
-		return is && now.After(old.Time), nil
+		return is && now.After(old.Time) && len(node.Spec.Taints) == 0, nil
 	})
 	if err != nil {
 		return fmt.Errorf("node %s does not get ready: %w", before.Name, err)
