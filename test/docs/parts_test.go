@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -44,5 +45,47 @@ func TestPartsOfTheCheck(t *testing.T) {
 	}
 	if passed != 1 {
 		t.Errorf("%d lines name the commit that passed", passed)
+	}
+}
+
+// TestEveryTestIsInAPart: what unit and programs leave out by name, another part has by name.
+func TestEveryTestIsInAPart(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := regexp.MustCompile(`(?m)^WHOLE := (.+)$`).FindSubmatch(text)
+	if whole == nil {
+		t.Fatal("the Makefile has no WHOLE")
+	}
+	leftOut := regexp.MustCompile(strings.ReplaceAll(string(whole[1]), "$$", "$"))
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile(` \./([a-z0-9/]*[a-z0-9])`).FindAllSubmatch(text, -1) {
+		named[string(m[1])] = true
+	}
+	var out int
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		folder, _ := filepath.Rel(root, path)
+		if !d.IsDir() || folder == "." {
+			return nil
+		}
+		if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil || d.Name() == "testdata" || d.Name()[0] == '.' {
+			return fs.SkipDir // another module, or no packages of this one
+		}
+		tests, _ := filepath.Glob(filepath.Join(path, "*_test.go"))
+		if len(tests) == 0 || !leftOut.MatchString("github.com/llmsandbox/llmsandbox/"+filepath.ToSlash(folder)) {
+			return nil
+		}
+		out++
+		if !named[filepath.ToSlash(folder)] {
+			t.Errorf("%s has tests, and no part of the check has it", folder)
+		}
+		return nil
+	})
+	if err != nil || out < 5 {
+		t.Errorf("%d packages left out by unit, %v", out, err)
 	}
 }
