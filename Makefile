@@ -21,14 +21,14 @@ commands: ## the command for all tests, and what counts them
 	GOBIN=$(LLMSANDBOX_TEST_COMMANDS) $(GO) install gotest.tools/gotestsum@v1.13.0
 
 # Three lanes, side by side: much of each is waiting. Pods are tried where a cluster has been built, which takes long.
-ON_ENGINES := docker docker-rest engines
-ON_CLUSTER := pods kubernetes harness
+ON_ENGINES := docker-rest engines user-rest
+ON_CLUSTER := kubernetes harness clients
 PODS = $(if $(filter kubernetes,$(ALSO)),pods,$(shell test/cluster/build --built >/dev/null 2>&1 && echo pods))
 TIME ?= some 30 minutes on two processors, 45 the first time
 test: ## what every change must pass; ALSO="PART..." for more of it
 	@echo "The tests: $(TIME). On Debian, root installs what is missing."
-	@scripts/check "unit programs local user $(filter-out $(ON_ENGINES) $(ON_CLUSTER),$(ALSO))" \
-		"docker $(filter $(ON_ENGINES),$(ALSO))" "$(PODS) $(filter $(ON_CLUSTER),$(ALSO))"
+	@scripts/check "unit local $(filter-out $(ON_ENGINES) $(ON_CLUSTER),$(ALSO))" \
+		"docker user $(filter $(ON_ENGINES),$(ALSO))" "$(PODS) programs $(filter $(ON_CLUSTER),$(ALSO))"
 
 test-all: ## all there is: before a release, and before .ci/parts names a commit
 	@$(MAKE) --no-print-directory test ALSO="$(shell awk '!/^(#|passed)/ { print $$1 }' .ci/parts)" TIME="some 90 minutes on two processors, 2 hours the first time"
