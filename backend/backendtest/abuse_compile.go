@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,14 +20,28 @@ func (s *suite) abuse26CompileBombs(t *testing.T) {
 		deepTypes += strings.ReplaceAll(strings.ReplaceAll("type tN struct{ a, b tM }\n", "N", strconv.Itoa(i)), "M", strconv.Itoa(i-1))
 	}
 	deepTypes += "func main() { var v, w t59; println(\"compiled\", v == w) }\n"
-	bombs := map[string]struct{ language, program, code string }{
-		"26 go generics":  {"go", "go", "package main\n\ntype T[P any] struct{ f *T[T[P]] }\n\nfunc f[P any](n int) { if n > 0 { f[T[P]](n - 1) } }\n\nfunc main() { f[int](9); println(\"compiled\") }\n"},
-		"26 go types":     {"go", "go", deepTypes},
-		"26 go embed":     {"go", "go", "package main\n\nimport _ \"embed\"\n\n//go:embed /etc/passwd\nvar s string\n\nfunc main() { println(\"compiled\", s) }\n"},
-		"26 go cgo":       {"go", "go", "package main\n\n// #include \"/etc/shadow\"\nimport \"C\"\n\nfunc main() { println(\"compiled\") }\n"},
-		"26 java nesting": {"java", "javac", "class A { public static void main(String[] a) { int x = " + strings.Repeat("(", 20000) + "1" + strings.Repeat(")", 20000) + "; System.out.println(\"compiled\"); } }"},
-		"26 java inference": {"java", "javac", "import java.util.function.*;\nclass A {\n static <T> T m(Supplier<T> s) { return s.get(); }\n static <T> T m(Function<T, T> s) { return null; }\n" +
-			" public static void main(String[] a) { Object o = " + strings.Repeat("m(() -> ", 40) + "1" + strings.Repeat(")", 40) + "; System.out.println(\"done\"); } }"},
+	longString := "class A {\n static final String s0 = \"0123456789abcdef\";\n"
+	for i := 1; i < 40; i++ {
+		longString += strings.ReplaceAll(strings.ReplaceAll(" static final String sN = sM + sM;\n", "N", strconv.Itoa(i)), "M", strconv.Itoa(i-1))
+	}
+	longString += " public static void main(String[] a) { System.out.println(\"compiled\" + s39.length()); }\n}\n"
+	bombs := map[string]struct {
+		language, program, code string
+		// ends are what may become of it, by status, and what the compiler says then: a regular expression.
+		ends map[llmsandbox.Status]string
+	}{
+		"26 go generics": {"go", "go", "package main\n\ntype T[P any] struct{ f *T[T[P]] }\n\nfunc f[P any](n int) { if n > 0 { f[T[P]](n - 1) } }\n\nfunc main() { f[int](9); println(\"compiled\") }\n",
+			map[llmsandbox.Status]string{llmsandbox.StatusError: `instantiation cycle`}},
+		// The compiler would need 2^60 steps, or as much memory.
+		"26 go types": {"go", "go", deepTypes, map[llmsandbox.Status]string{llmsandbox.StatusTimeout: ``, llmsandbox.StatusOutOfMemory: ``}},
+		"26 go embed": {"go", "go", "package main\n\nimport _ \"embed\"\n\n//go:embed /etc/passwd\nvar s string\n\nfunc main() { println(\"compiled\", s) }\n",
+			map[llmsandbox.Status]string{llmsandbox.StatusError: `pattern /etc/passwd: invalid pattern syntax`}},
+		"26 go cgo": {"go", "go", "package main\n\n// #include \"/etc/shadow\"\nimport \"C\"\n\nfunc main() { println(\"compiled\") }\n",
+			map[llmsandbox.Status]string{llmsandbox.StatusError: `no Go source files`}},
+		"26 java nesting": {"java", "javac", "class A { public static void main(String[] a) { int x = " + strings.Repeat("(", 20000) + "1" + strings.Repeat(")", 20000) + "; System.out.println(\"compiled\"); } }",
+			map[llmsandbox.Status]string{llmsandbox.StatusError: `StackOverflowError`}},
+		"26 java constants": {"java", "javac", longString,
+			map[llmsandbox.Status]string{llmsandbox.StatusError: `OutOfMemoryError`, llmsandbox.StatusOutOfMemory: ``}},
 	}
 	names := slices.Sorted(maps.Keys(bombs))
 	options := make([]llmsandbox.Options, len(names))
@@ -38,13 +53,18 @@ func (s *suite) abuse26CompileBombs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := bombs[name]
 			sb := sandboxes.use(t, i, c.program)
+			timeout := time.Minute // the compiler ends by itself
+			if _, bounded := c.ends[llmsandbox.StatusTimeout]; bounded {
+				timeout = 10 * time.Second
+			}
 			start := time.Now()
-			res := run(t, sb, c.code, &llmsandbox.RunOptions{Timeout: 10 * time.Second})
-			if d := time.Since(start); d > 15*time.Second {
+			res := run(t, sb, c.code, &llmsandbox.RunOptions{Timeout: timeout})
+			if d := time.Since(start); d > timeout+5*time.Second {
 				t.Errorf("took %v", d)
 			}
-			if strings.Contains(res.Stdout+res.Stderr, "root:") || strings.Contains(res.Stdout, "compiled") {
-				t.Errorf("status %s\nstdout: %s\nstderr: %s", res.Status, clip(res.Stdout), clip(res.Stderr))
+			says, ok := c.ends[res.Status]
+			if !ok || !regexp.MustCompile(says).MatchString(res.Stderr) || strings.Contains(res.Stdout+res.Stderr, "root:") || strings.Contains(res.Stdout, "compiled") {
+				t.Errorf("status %s, want one of %q\nstdout: %s\nstderr: %s", res.Status, c.ends, clip(res.Stdout), clip(res.Stderr))
 			}
 			answers(t, sb)
 		})
