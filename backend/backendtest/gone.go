@@ -72,7 +72,7 @@ func wantDone(t *testing.T, sb *llmsandbox.Sandbox) {
 	t.Helper()
 	select {
 	case <-sb.Done():
-	case <-time.After(20 * time.Second):
+	case <-time.After(settleTime):
 		t.Fatal("the sandbox does not end")
 	}
 }

@@ -185,12 +185,16 @@ func (s *suite) closeShared(t testing.TB) {
 	s.common = nil
 }
 
+// settleTime is longer than anything takes on a machine that is busy: a kubelet that tests beside it kept waiting has taken
+// 20 s to remove the folder of a pod.
+const settleTime = 2 * time.Minute
+
 // settles waits until check finds nothing wrong. It asks again and again, since what an
 // engine or a kernel removes on its own time sends no event.
 func settles(t testing.TB, check func() error) {
 	t.Helper()
 	err := check()
-	for deadline := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(deadline); err = check() {
+	for deadline := time.Now().Add(settleTime); err != nil && time.Now().Before(deadline); err = check() {
 		time.Sleep(20 * time.Millisecond)
 	}
 	if err != nil {
