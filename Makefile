@@ -24,7 +24,7 @@ commands: ## the command for all tests, and what counts them
 ON_ENGINES := docker-rest engines user-rest
 ON_CLUSTER := kubernetes harness clients
 PODS = $(if $(filter kubernetes,$(ALSO)),pods,$(shell test/cluster/build --built >/dev/null 2>&1 && echo pods))
-TIME ?= some 30 minutes on two processors, 45 the first time
+TIME ?= some 25 minutes on two processors, 45 the first time
 test: ## what every change must pass; ALSO="PART..." for more of it
 	@echo "The tests: $(TIME). On Debian, root installs what is missing."
 	@scripts/check "unit local $(filter-out $(ON_ENGINES) $(ON_CLUSTER),$(ALSO))" \
