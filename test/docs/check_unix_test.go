@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// fakeMake takes the place of make in scripts/check: a part that passes, one whose tests fail, and one that goes on until
-// it is ended, in a process of its own.
+// fakeMake takes the place of make in scripts/check: a part that passes, one whose tests fail, one that fails before
+// there are any, and one that goes on until it is ended, in a process of its own.
 const fakeMake = `#!/bin/bash
 case $2 in
 good) echo 'DONE 3 tests, 1 skipped in 0.1s' ;;
@@ -31,6 +31,7 @@ PASS a.TestFine (0.00s)
 DONE 4 tests, 2 failures in 0.1s
 LOG
   exit 1 ;;
+broken) echo 'make: no rule'; exit 2 ;;
 endless) sleep 600 & echo begun; wait ;;
 esac
 `
@@ -48,15 +49,19 @@ func check(t *testing.T, lanes ...string) *exec.Cmd {
 }
 
 func TestCheckSaysWhatFailed(t *testing.T) {
-	out, err := check(t, "good", "bad").Output()
+	out, err := check(t, "good", "bad broken").Output()
 	if err == nil {
 		t.Error("it passed")
 	}
 	text := string(out)
-	_, end, _ := strings.Cut(text, "FAILED bad: ")
-	if !strings.HasPrefix(end, "a.TestOne/case\n") || !strings.Contains(end, "one_test.go:7: not what it was\n") ||
-		!strings.Contains(end, "\n4 passed, 2 failed, 1 skipped in ") || strings.Contains(end, "a.TestOne\n") {
-		t.Errorf("its end: %s", text)
+	_, end, _ := strings.Cut(text, "\nFAILED bad: ")
+	for _, want := range []string{"a.TestOne/case\n", "one_test.go:7: not what it was\n", "\nFAILED broken:\n    make: no rule\n", "\n4 passed, 2 failed, 1 skipped in "} {
+		if !strings.Contains(end, want) {
+			t.Errorf("got %s, want %q at its end", text, want)
+		}
+	}
+	if strings.Contains(end, "a.TestOne\n") {
+		t.Errorf("got %s, want only the case of the test that failed", text)
 	}
 }
 
@@ -84,7 +89,7 @@ func TestCheckEndsItsLanes(t *testing.T) {
 		}
 	}
 	if begun != 2 {
-		t.Errorf("%d of 2 lanes began", begun)
+		t.Errorf("got %d lanes that began, want 2", begun)
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -94,6 +99,6 @@ func TestCheckEndsItsLanes(t *testing.T) {
 	}
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 128+int(syscall.SIGTERM) {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("got %v, want exit status %d", err, 128+int(syscall.SIGTERM))
 	}
 }
