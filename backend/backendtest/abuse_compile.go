@@ -1,10 +1,10 @@
 package backendtest
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,12 +17,12 @@ import (
 func (s *suite) abuse26CompileBombs(t *testing.T) {
 	deepTypes := "package main\n\ntype t0 struct{ a, b int }\n"
 	for i := 1; i < 60; i++ {
-		deepTypes += strings.ReplaceAll(strings.ReplaceAll("type tN struct{ a, b tM }\n", "N", strconv.Itoa(i)), "M", strconv.Itoa(i-1))
+		deepTypes += fmt.Sprintf("type t%d struct{ a, b t%d }\n", i, i-1)
 	}
 	deepTypes += "func main() { var v, w t59; println(\"compiled\", v == w) }\n"
 	longString := "class A {\n static final String s0 = \"0123456789abcdef\";\n"
 	for i := 1; i < 40; i++ {
-		longString += strings.ReplaceAll(strings.ReplaceAll(" static final String sN = sM + sM;\n", "N", strconv.Itoa(i)), "M", strconv.Itoa(i-1))
+		longString += fmt.Sprintf(" static final String s%d = s%d + s%d;\n", i, i-1, i-1)
 	}
 	longString += " public static void main(String[] a) { System.out.println(\"compiled\" + s39.length()); }\n}\n"
 	bombs := map[string]struct {
