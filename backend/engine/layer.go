@@ -39,16 +39,18 @@ func (b *Backend) Layer(ctx context.Context, key string, fill func(ctx context.C
 	} else if ok {
 		return name, nil
 	}
-	var failed bool
-	err := b.filling.once(key, func() error { return b.fillLayer(ctx, name, fill) }, &failed)
-	if failed {
-		return "", nil
+	failed, err := b.filling.try(ctx, key, func() error { return b.fillLayer(ctx, name, fill) })
+	if failed || err != nil {
+		return "", err
 	}
-	return name, err
+	return name, nil
 }
 
-// fillLayer lets fill fill a folder of this machine and takes it to the engine.
+// fillLayer lets fill fill a directory of this machine and copies it to the engine, unless another caller just did.
 func (b *Backend) fillLayer(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) error {
+	if ok, err := b.volumes.has(ctx, name); ok || err != nil {
+		return err
+	}
 	return filled(ctx, fill, func(dir string) error {
 		image, _ := b.fillImage.Load().(string)
 		return b.volumes.fill(ctx, name, roleLayer, image, func(w io.Writer) error { return layertree.Pack(ctx, dir, "", w) })
@@ -68,26 +70,44 @@ func filled(ctx context.Context, fill func(ctx context.Context, dir string) erro
 	return take(dir)
 }
 
-// attempts remembers what failed in this process, so that it is not tried with every
-// sandbox.
+// attempts let one caller at a time fill a layer. A layer that could not be filled is not
+// tried again in this process.
 type attempts struct {
-	mu     sync.Mutex
-	failed map[string]bool
+	mu   sync.Mutex
+	each map[string]*attempt
 }
 
-func (a *attempts) once(key string, do func() error, before *bool) error {
+type attempt struct {
+	turn   chan struct{} // full while a caller fills the layer
+	failed bool          // read and written by the caller that has the turn
+}
+
+// try calls fill unless that failed before. It waits for other callers of the same key, and
+// no longer than ctx lives. A fill that ended with its ctx is not remembered as a failure.
+func (a *attempts) try(ctx context.Context, key string, fill func() error) (failed bool, err error) {
+	at := a.of(key)
+	select {
+	case at.turn <- struct{}{}:
+		defer func() { <-at.turn }()
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	if at.failed {
+		return true, nil
+	}
+	err = fill()
+	at.failed = err != nil && ctx.Err() == nil
+	return false, err
+}
+
+func (a *attempts) of(key string) *attempt {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.failed[key] {
-		*before = true
-		return nil
+	if a.each == nil {
+		a.each = map[string]*attempt{}
 	}
-	err := do()
-	if err != nil {
-		if a.failed == nil {
-			a.failed = map[string]bool{}
-		}
-		a.failed[key] = true
+	if a.each[key] == nil {
+		a.each[key] = &attempt{turn: make(chan struct{}, 1)}
 	}
-	return err
+	return a.each[key]
 }
