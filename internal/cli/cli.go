@@ -27,11 +27,14 @@ func Main(c Cluster) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	endAtLast(graceTime)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // so that the write fails, and this process lives to remove its sandbox
 	err := newRootCommand().ExecuteContext(ctx)
 	var code exitCode
 	switch {
 	case err == nil:
 		return 0
+	case readerGone(err):
+		return exitBrokenPipe
 	case errors.As(err, &code):
 		return int(code)
 	case ctx.Err() != nil:

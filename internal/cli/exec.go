@@ -72,16 +72,18 @@ func (f *execFlags) run(ctx context.Context, id string, argv []string) error {
 	opts := &llmsandbox.ExecOptions{
 		Env: env, Dir: f.workdir, User: f.user, Timeout: timeout, KeepChildren: f.children, Stdin: os.Stdin,
 	}
+	ctx, gone := context.WithCancelCause(ctx)
+	defer gone(nil)
 	var doneOut, doneErr func()
-	opts.Stdout, doneOut = programOutput(os.Stdout, f.raw || f.tty)
-	opts.Stderr, doneErr = programOutput(os.Stderr, f.raw || f.tty)
+	opts.Stdout, doneOut = programOutput(os.Stdout, f.raw || f.tty, gone)
+	opts.Stderr, doneErr = programOutput(os.Stderr, f.raw || f.tty, gone)
 	res, err := f.execute(ctx, sb, argv, opts)
 	doneOut()
 	doneErr()
 	if closeErr := sb.Close(); closeErr != nil {
 		err = errors.Join(err, closeErr)
 	}
-	return (&runFlags{}).report(res, err)
+	return (&runFlags{}).report(res, errors.Join(err, outputEnded(ctx)))
 }
 
 func (f *execFlags) execute(ctx context.Context, sb *llmsandbox.Sandbox, argv []string, opts *llmsandbox.ExecOptions) (*llmsandbox.Result, error) {

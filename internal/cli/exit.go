@@ -17,6 +17,7 @@ const (
 	exitOurFailure  = exitcode.OurFailure
 	exitRefused     = exitcode.Refused
 	exitInterrupted = exitcode.Interrupted
+	exitBrokenPipe  = exitcode.BrokenPipe
 )
 
 // An exitCode ends the command with a code after everything has been said.

@@ -83,8 +83,17 @@ func (f *replFlags) run(ctx context.Context) (err error) {
 	}
 	s := &replSession{kernel: k, flags: f}
 	var doneOut, doneErr func()
-	s.stdout, doneOut = programOutput(os.Stdout, false)
-	s.stderr, doneErr = programOutput(os.Stderr, false)
+	if isTerminal(os.Stdin) {
+		// An interrupt is the cell's here; what ends us are the other signals.
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP)
+		defer stop()
+	}
+	ctx, gone := context.WithCancelCause(ctx)
+	defer gone(nil)
+	defer func() { err = errors.Join(err, outputEnded(ctx)) }()
+	s.stdout, doneOut = programOutput(os.Stdout, false, gone)
+	s.stderr, doneErr = programOutput(os.Stderr, false, gone)
 	defer doneOut()
 	defer doneErr()
 	if isTerminal(os.Stdin) {
@@ -142,9 +151,6 @@ func splitCells(text string) []string {
 
 // interactive reads cells from the terminal until its end.
 func (s *replSession) interactive(ctx context.Context) error {
-	// An interrupt is the cell's here; what ends us are the other signals.
-	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
 	s.line = newLineEditor(ctx, s.kernel)
 	info := s.kernel.Info()
 	fmt.Fprintf(s.stdout, "%s %s (%s) in a sandbox; Ctrl-C interrupts, Ctrl-D ends\n", info.Language, termsafe.String(info.Version), termsafe.String(info.Flavor))
@@ -193,6 +199,9 @@ func (s *replSession) cell(ctx context.Context, code string) (*llmsandbox.Cell, 
 		defer func() { signal.Stop(interrupts); close(done); <-over }()
 	}
 	c, err := s.kernel.Run(ctx, code, opts)
+	if gone := outputEnded(ctx); gone != nil {
+		return c, gone
+	}
 	return c, errors.Join(err, s.show(c))
 }
 

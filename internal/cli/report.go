@@ -11,6 +11,9 @@ import (
 
 // report says how a run ended and turns it into the command's exit code.
 func (f *runFlags) report(res *llmsandbox.Result, err error) error {
+	if readerGone(err) {
+		return err
+	}
 	if res == nil || err != nil && !errors.Is(err, llmsandbox.ErrOutput) && res.ExitCode == nil {
 		if f.json && res != nil {
 			return f.printJSON(res, exitOurFailure)

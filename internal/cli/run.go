@@ -54,7 +54,8 @@ input (-), or the text of --code. The language follows from the file's ending or
 first line unless --lang names it.
 
 Exit codes other than the program's own: 124 timeout, 125 our own failure, 126 refused by
-a policy, 137 out of memory, 153 too much output, 128+N ended by signal N.`,
+a policy, 137 out of memory, 141 nothing reads the output any more, 153 too much output,
+128+N ended by signal N.`,
 		Example: `  llmsandbox run examples/primes.py
   llmsandbox run -c 'print(6 * 7)'
   llmsandbox run --memory 256m --timeout 5s --cpus 0.5 train.py
@@ -131,7 +132,9 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return f.fail(err)
 	}
-	res, err := f.inSandbox(ctx, sb, src.code, opts)
+	ctx, gone := context.WithCancelCause(ctx)
+	defer gone(nil)
+	res, err := f.inSandbox(ctx, gone, sb, src.code, opts)
 	if res != nil {
 		res.Findings = findings
 	}
@@ -139,7 +142,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	if closeErr := sb.Close(); closeErr != nil {
 		err = errors.Join(err, fmt.Errorf("close the sandbox: %w", closeErr))
 	}
-	return f.report(res, err)
+	return f.report(res, errors.Join(err, outputEnded(ctx)))
 }
 
 // prepare turns flags and source into options.
@@ -212,7 +215,7 @@ func (f *runFlags) open(ctx context.Context, o llmsandbox.Options) (*llmsandbox.
 }
 
 // inSandbox copies in, runs, and copies out.
-func (f *runFlags) inSandbox(ctx context.Context, sb *llmsandbox.Sandbox, code string, opts *llmsandbox.RunOptions) (*llmsandbox.Result, error) {
+func (f *runFlags) inSandbox(ctx context.Context, gone context.CancelCauseFunc, sb *llmsandbox.Sandbox, code string, opts *llmsandbox.RunOptions) (*llmsandbox.Result, error) {
 	warnUnenforced(sb)
 	if f.keep {
 		fmt.Fprintln(os.Stderr, "llmsandbox: kept as "+sb.ID())
@@ -230,8 +233,8 @@ func (f *runFlags) inSandbox(ctx context.Context, sb *llmsandbox.Sandbox, code s
 	}
 	if !f.json {
 		var doneOut, doneErr func()
-		opts.Stdout, doneOut = programOutput(os.Stdout, f.raw)
-		opts.Stderr, doneErr = programOutput(os.Stderr, f.raw)
+		opts.Stdout, doneOut = programOutput(os.Stdout, f.raw, gone)
+		opts.Stderr, doneErr = programOutput(os.Stderr, f.raw, gone)
 		defer doneErr()
 		defer doneOut()
 	}

@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
+	"syscall"
 
 	"golang.org/x/term"
 
@@ -16,12 +20,40 @@ func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // programOutput is where a program's output goes: a pipe gets every byte, a
 // terminal no control sequences unless raw. done flushes it.
-func programOutput(f *os.File, raw bool) (w io.Writer, done func()) {
+func programOutput(f *os.File, raw bool, gone context.CancelCauseFunc) (w io.Writer, done func()) {
 	if raw || !isTerminal(f) {
-		return f, func() {}
+		return &outlet{f, gone}, func() {}
 	}
-	safe := &termsafe.Writer{W: f}
+	safe := &termsafe.Writer{W: &outlet{f, gone}}
 	return safe, func() { _ = safe.Close() } // the terminal itself would have failed before
+}
+
+// An outlet writes to f, and calls gone when nothing reads there any more.
+type outlet struct {
+	f    *os.File
+	gone context.CancelCauseFunc
+}
+
+func (o *outlet) Write(p []byte) (int, error) {
+	n, err := o.f.Write(p)
+	if readerGone(err) {
+		o.gone(err)
+	}
+	return n, err
+}
+
+// outputEnded is the error that ended ctx, if an outlet ended it.
+func outputEnded(ctx context.Context) error {
+	if err := context.Cause(ctx); readerGone(err) {
+		return err
+	}
+	return nil
+}
+
+// readerGone says that err is of writing to this command's own output, a pipe that nothing reads.
+func readerGone(err error) bool {
+	var write *fs.PathError
+	return errors.As(err, &write) && errors.Is(write.Err, syscall.EPIPE) && (write.Path == os.Stdout.Name() || write.Path == os.Stderr.Name())
 }
 
 // progressShower shows long steps on stderr: a bar on a terminal, a line a step

@@ -14,6 +14,7 @@ const (
 	Refused     = 126
 	Interrupted = 130
 	OutOfMemory = 137
+	BrokenPipe  = 141 // as a shell reports SIGPIPE
 	OutputLimit = 153 // as a shell tells of SIGXFSZ, a file grown too large
 	signalBase  = 128
 )
