@@ -42,7 +42,7 @@ unit: commands ## the library with the race detector: no interpreter or compiler
 programs: commands ## beside the code too, with interpreters and compilers
 	$(SUM) --format pkgname-and-test-fails -- -timeout 20m $$($(GO) list ./... | grep -E "$(PROGRAMS)")
 
-PROGRAMS := /llmsandbox/(language|security|images|bench|examples|scripts|test/docs|test/abuse|internal/seccomp)(/|$$)
+PROGRAMS := /llmsandbox/(internal/language|security|images|bench|examples|scripts|test/docs|test/abuse|internal/seccomp)(/|$$)
 WHOLE := /llmsandbox/(test/(e2e|engine|kubernetes|mcp|vm)(/|$$)|internal/(cli|testengine|testcluster)$$)
 
 SUITE := $(SUM) --format testname

@@ -14,7 +14,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // What an interpreter that was started ahead says on its descriptor 4.

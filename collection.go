@@ -8,7 +8,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/internal/collect"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // collectGrace bounds how long artifacts are collected after a run or cell.

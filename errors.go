@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/transfer"
-	"github.com/llmsandbox/llmsandbox/language"
 )
 
 // Errors that the functions and methods of this package wrap; test for them with

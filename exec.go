@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
-	"github.com/llmsandbox/llmsandbox/language"
-	"github.com/llmsandbox/llmsandbox/language/bash"
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/language/bash"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 

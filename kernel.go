@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/llmsandbox/llmsandbox/language"
-	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
 // KernelOptions say how a kernel is opened. The zero value (or nil) opens the richest

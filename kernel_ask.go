@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // askTimeout bounds what a kernel may take to answer about its state: the answer may

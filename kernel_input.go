@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // maxAnswering bounds how many answers of a cell may be on their way: code that asks and

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // interrupt asks the cell or request of that id to end, as far as its language can.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/signame"
-	"github.com/llmsandbox/llmsandbox/language"
 )
 
 // result turns what was observed of a cell into its Cell.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
@@ -59,7 +59,7 @@ const (
 // observed, whatever it was; otherwise it is as Run's of a sandbox. The cell is never nil.
 // When ctx ends the cell is interrupted as by a timeout.
 func (k *Kernel) Run(ctx context.Context, code string, opts *CellOptions) (*Cell, error) {
-	findings, refused, err := k.sandbox.policy.Check(ctx, security.Program{Language: k.language, Code: []byte(code)})
+	findings, refused, err := k.sandbox.policy.Check(ctx, security.Program{Language: k.language.Name, Code: []byte(code)})
 	if err != nil {
 		return failedCell(err)
 	}

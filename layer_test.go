@@ -3,7 +3,7 @@ package llmsandbox
 import (
 	"testing"
 
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // TestLayerKeysStay: a key that changes makes everybody's layers anew, so it changes with

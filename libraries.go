@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
 // InstallOptions say how libraries are installed. The zero value installs from the

@@ -10,7 +10,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // Bounds of what a tool of this machine may take to tell its configuration.

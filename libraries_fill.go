@@ -12,9 +12,9 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/layertree"
 	"github.com/llmsandbox/llmsandbox/internal/transfer"
-	"github.com/llmsandbox/llmsandbox/language"
 )
 
 // Limits of an installation. Packages run code of their own there (setup.py, configure,

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/environ"
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // registries finds where the libraries come from, and which of these are this machine's own.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // Who is asked where libraries come from, and what an image may answer.

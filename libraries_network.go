@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/egress"
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // reachRegistries lets a sandbox that installs reach the registries and nothing else:

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // A libraryKeeper keeps no layers, and says what it was asked for.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
 // DefaultLanguage is what an empty language of Options means.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
@@ -49,10 +49,11 @@ func (p Policy) checkLibraries(lang *language.Language, libraries []string) erro
 	if p.Checker == nil || p.WarnOnly || len(libraries) == 0 {
 		return nil
 	}
-	if report := p.Checker.CheckLibraries(lang, libraries); report.Blocked {
-		return &RefusedError{report}
+	report, err := p.Checker.CheckLibraries(lang.Name, libraries)
+	if err == nil && report.Blocked {
+		err = &RefusedError{report}
 	}
-	return nil
+	return err
 }
 
 // refusal is a sentence on the finding that decided.
@@ -78,7 +79,7 @@ func refusal(report security.Report) string {
 
 // refuse checks a run's code. It returns a result when the run is over by that.
 func (s *Sandbox) refuse(ctx context.Context, lang *language.Language, program security.Program) (findings []security.Finding, res *Result, err error) {
-	program.Language = lang
+	program.Language = lang.Name
 	findings, refused, err := s.policy.Check(ctx, program)
 	if err != nil {
 		res, err = s.failed(lang.Name, err)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // A layerKeeper is a backend that keeps prepared folders where its sandboxes can

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/layertree"
-	"github.com/llmsandbox/llmsandbox/language"
 )
 
 // Limits of a preparation. It runs nothing but the toolchain, so they are only there

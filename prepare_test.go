@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // A keeper is a backend that keeps layers and can do nothing else.

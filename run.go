@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
-	"github.com/llmsandbox/llmsandbox/language"
-	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // A Sandbox is one isolated place with its own files and processes, from [Open] or

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/isolation"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/isolation"
 )
 
 // kinds are what may be in a file here.

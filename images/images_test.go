@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox/images"
-	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
 // The table in the code and the Dockerfiles say the same, for every language.

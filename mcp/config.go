@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
 // Config says what the tools may do. The zero value is a server on the default backend

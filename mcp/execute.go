@@ -52,7 +52,7 @@ func (s *Server) executeFresh(ctx context.Context, c *call, in executeArgs) (*sd
 	}
 	// No sandbox is taken for code that would not run in it. Those that are taken check
 	// nothing themselves.
-	findings, refused, err := s.cfg.Sandbox.Policy.Check(ctx, security.Program{Language: l, Code: []byte(in.Code), Libraries: in.Libraries})
+	findings, refused, err := s.cfg.Sandbox.Policy.Check(ctx, security.Program{Language: l.Name, Code: []byte(in.Code), Libraries: in.Libraries})
 	if err != nil {
 		return nil, outcome{}, err
 	}

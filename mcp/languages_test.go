@@ -11,8 +11,8 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/llmsandbox/llmsandbox/language"
-	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
 func TestAcceptance100Languages(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
 // Unlimited lifts a limit of [Config].

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
 // A Key says which sandboxes are alike.

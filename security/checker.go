@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/llmsandbox/llmsandbox/language"
-	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
 // MaxCode is how many bytes of code are looked at. Larger code is refused by every policy
@@ -23,7 +23,8 @@ type Checker struct {
 func (c *Checker) Policy() Policy { return clone(c.policy) }
 
 // Check looks at a program without running it, in time that grows with its length. What
-// cannot be looked at is a finding. Its error wraps language.ErrUnknown, or is ctx's.
+// cannot be looked at is a finding. Its error is ctx's, or wraps
+// [github.com/llmsandbox/llmsandbox.ErrUnknownLanguage].
 func (c *Checker) Check(ctx context.Context, lang string, code []byte) (Report, error) {
 	l, err := all.Get(lang)
 	if err != nil {

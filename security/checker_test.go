@@ -9,8 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/llmsandbox/llmsandbox/language"
-	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
@@ -147,28 +146,20 @@ func TestLibrariesCountAsTheirModules(t *testing.T) {
 		{"ruby", "httparty", "httparty:0.21", "library:httparty"}, {"r", "httr", "httr", "library:httr"}, {"r", "httr", "httr2", ""},
 		{"java", "org.apache.httpcomponents", "org.apache.httpcomponents:httpclient:4.5", "library:org.apache.httpcomponents"}, {"java", "org.apache.http", "org.apache.httpcomponents:httpclient:4.5", ""},
 	} {
-		l, err := all.Get(c.lang)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := compiled(t, security.Policy{Threshold: security.Low, Modules: []security.RestrictedModule{{Name: c.module, Severity: security.High}}}).CheckLibraries(l, []string{c.library})
+		r, err := compiled(t, security.Policy{Threshold: security.Low, Modules: []security.RestrictedModule{{Name: c.module, Severity: security.High}}}).CheckLibraries(c.lang, []string{c.library})
 		got := ""
 		if len(r.Findings) > 0 {
 			got = r.Findings[0].Rule
 		}
-		if got != c.rule || r.Blocked != (c.rule != "") {
-			t.Errorf("%+v: got %+v", c, r)
+		if err != nil || got != c.rule || r.Blocked != (c.rule != "") {
+			t.Errorf("%+v: got %+v, %v", c, r, err)
 		}
 	}
 }
 
 func TestProgramsAreLookedAtAsAWhole(t *testing.T) {
-	l, err := all.Get("python")
-	if err != nil {
-		t.Fatal(err)
-	}
 	r, err := preset(t, "production").CheckProgram(t.Context(), security.Program{
-		Language: l, Name: "main.py", Code: []byte("import helper\n"), Libraries: []string{"requests==2"},
+		Language: "python", Name: "main.py", Code: []byte("import helper\n"), Libraries: []string{"requests==2"},
 		Files: map[string][]byte{"helper.py": []byte("import subprocess"), "data.csv": []byte("import os"), "run": []byte("#!/bin/sh\nrm x\n")},
 	})
 	var got []string

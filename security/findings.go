@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
-	"github.com/llmsandbox/llmsandbox/language"
 )
 
 // maxCodeText is how many characters of code a finding shows.

@@ -4,13 +4,19 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
-// CheckLibraries looks at the libraries that somebody asks for, as in a list for
+// CheckLibraries looks at libraries, as they are listed for
 // [github.com/llmsandbox/llmsandbox.Sandbox.Install]. Entries that the language's grammar
-// refuses are no findings: installing them fails.
-func (c *Checker) CheckLibraries(lang *language.Language, libraries []string) Report {
+// refuses are no findings: installing them fails. Its error wraps
+// [github.com/llmsandbox/llmsandbox.ErrUnknownLanguage].
+func (c *Checker) CheckLibraries(language string, libraries []string) (Report, error) {
+	lang, err := all.Get(language)
+	if err != nil {
+		return Report{}, err
+	}
 	var found []Finding
 	for _, library := range libraries {
 		name := libraryOf(lang, library)
@@ -24,7 +30,7 @@ func (c *Checker) CheckLibraries(lang *language.Language, libraries []string) Re
 			})
 		}
 	}
-	return c.report(found)
+	return c.report(found), nil
 }
 
 // libraryOf is the name of the library that an entry of a list asks for, in the form in

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
 func TestPresetsCompileAndConcernEveryLanguage(t *testing.T) {

@@ -5,14 +5,13 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/llmsandbox/llmsandbox/language"
-	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
 // A Program is all that a run executes.
 type Program struct {
-	// Language is what Code is written in.
-	Language *language.Language
+	// Language is the name of what Code is written in.
+	Language string
 	// Name is the main file's name where there is one, Code its content.
 	Name string
 	Code []byte
@@ -24,9 +23,12 @@ type Program struct {
 }
 
 // CheckProgram looks at a program's libraries, its main file, and its other files in the
-// order of their names.
+// order of their names. Its errors are those of [Checker.Check].
 func (c *Checker) CheckProgram(ctx context.Context, p Program) (Report, error) {
-	report := c.CheckLibraries(p.Language, p.Libraries)
+	report, err := c.CheckLibraries(p.Language, p.Libraries)
+	if err != nil {
+		return report, err
+	}
 	add := func(lang, file string, code []byte) error {
 		of, err := c.Check(ctx, lang, code)
 		if err != nil {
@@ -41,7 +43,7 @@ func (c *Checker) CheckProgram(ctx context.Context, p Program) (Report, error) {
 		return nil
 	}
 	if len(p.Code) > 0 {
-		if err := add(p.Language.Name, p.Name, p.Code); err != nil {
+		if err := add(p.Language, p.Name, p.Code); err != nil {
 			return report, err
 		}
 	}

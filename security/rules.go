@@ -4,7 +4,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // rules are those of a policy that are meant for one language, by what they name.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 func TestABrokenScannerRefuses(t *testing.T) {

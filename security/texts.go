@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // texts are what patterns are matched on: the code with its comments blanked and its names

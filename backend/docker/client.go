@@ -3,7 +3,7 @@ package docker
 import (
 	"github.com/moby/moby/client"
 
-	"github.com/llmsandbox/llmsandbox/backend/engine/dial"
+	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 )
 
 // ClientOptions say which Docker engine is meant. The zero value is the one that the

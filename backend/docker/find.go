@@ -10,7 +10,7 @@ import (
 	"github.com/docker/cli/opts"
 	"github.com/moby/moby/client"
 
-	"github.com/llmsandbox/llmsandbox/backend/engine/dial"
+	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 )
 
 // defaultContext is the context that stands for the environment.

@@ -3,7 +3,7 @@ package docker
 import (
 	"runtime"
 
-	"github.com/llmsandbox/llmsandbox/backend/engine/dial"
+	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 )
 
 // hints are what errors tell a Docker user to do.

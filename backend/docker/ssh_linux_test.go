@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox/backend/engine/diagnose"
-	"github.com/llmsandbox/llmsandbox/backend/engine/dial"
+	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )

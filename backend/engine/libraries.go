@@ -16,7 +16,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
+	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
 	"github.com/llmsandbox/llmsandbox/internal/existing"
 	"github.com/llmsandbox/llmsandbox/internal/layertree"
 )

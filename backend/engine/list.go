@@ -9,7 +9,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
+	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
 )
 
 // List returns the sandboxes that run on the engine, of all owners, oldest first.

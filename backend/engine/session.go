@@ -10,7 +10,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
+	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
 )
 
 // A session is a way into one sandbox on an engine. What its end means is told by the

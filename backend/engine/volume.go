@@ -11,8 +11,8 @@ import (
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 
-	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
-	"github.com/llmsandbox/llmsandbox/backend/engine/await"
+	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
+	"github.com/llmsandbox/llmsandbox/internal/engine/await"
 )
 
 // volumes are named volumes that are filled once and read-only from then on. A second,

@@ -8,7 +8,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
-	"github.com/llmsandbox/llmsandbox/backend/engine/await"
+	"github.com/llmsandbox/llmsandbox/internal/engine/await"
 )
 
 // Conditions that a watcher waits for.

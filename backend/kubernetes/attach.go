@@ -8,9 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podwatch"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podwatch"
 )
 
 // Attach finds a sandbox that this or another process made, on whatever machine.

@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podwatch"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podwatch"
 )
 
 // verdictWait bounds the wait for what the cluster says of an init container that failed.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podwatch"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podwatch"
 )
 
 // Name is the backend's name.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/internal/agentbin"
 	"github.com/llmsandbox/llmsandbox/internal/existing"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
 )
 
 // maxWords bounds what is read of a program that says little, in bytes.

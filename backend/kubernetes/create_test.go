@@ -17,10 +17,10 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/isolation"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podwatch"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/isolation"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podwatch"
 )
 
 // waiting is the status of a pod whose init container cannot start.

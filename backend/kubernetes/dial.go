@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
 )
 
 // headerWait bounds the wait for the agent's first words: a node may hang while the API

@@ -13,10 +13,10 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/existing"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
 )
 
 // enter brings the agent into Options.Pod and starts it there, beside what runs in it. The

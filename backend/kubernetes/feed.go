@@ -11,8 +11,8 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/internal/layertree"
 )
 

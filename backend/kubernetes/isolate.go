@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/isolation"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/isolation"
 )
 
 // isolate makes sure that the namespace has the policy that cuts sandboxes off. It is

@@ -11,7 +11,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/isolation"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/isolation"
 )
 
 // judge lets doctor have seen something of a backend's cluster.

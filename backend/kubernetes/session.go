@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podwatch"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podwatch"
 )
 
 // A session is a way into one sandbox of a cluster. What its end means is told by the

@@ -10,7 +10,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podexec"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
 )
 
 // Usage has the agent's program read the container's own control group. What a cluster

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/local/cgroup"
+	"github.com/llmsandbox/llmsandbox/internal/cgroup"
 )
 
 // agentThreads is how many threads the agent and its supervisors may have beside the

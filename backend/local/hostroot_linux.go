@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/llmsandbox/llmsandbox/backend/local/hostroot"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
+	"github.com/llmsandbox/llmsandbox/internal/hostroot"
 )
 
 // hostRootAge is for how long what was found on the host counts: sandboxes that are

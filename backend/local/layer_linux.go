@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/local/hostroot"
 	"github.com/llmsandbox/llmsandbox/backend/local/image"
+	"github.com/llmsandbox/llmsandbox/internal/hostroot"
 	"github.com/llmsandbox/llmsandbox/internal/layerstore"
 )
 

@@ -3,7 +3,7 @@ package podman
 import (
 	"github.com/moby/moby/client"
 
-	"github.com/llmsandbox/llmsandbox/backend/engine/dial"
+	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 )
 
 // ClientOptions say which Podman is meant. The zero value is the one that Podman's own

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/engine/dial"
+	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 )
 
 // The variables of Podman's remote client.

@@ -4,7 +4,7 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/llmsandbox/llmsandbox/backend/engine/dial"
+	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 )
 
 // hints are what errors tell a Podman user to do.

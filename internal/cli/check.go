@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/security"
 	"github.com/llmsandbox/llmsandbox/security/policyfile"
 )
@@ -107,29 +107,26 @@ func (f *checkFlags) programs(ctx context.Context, args []string) ([]security.Pr
 		if err != nil {
 			return nil, err
 		}
-		p := security.Program{Name: arg, Code: []byte(src.code), Files: map[string][]byte{}}
+		p := security.Program{Language: cmp.Or(f.lang, src.lang, llmsandbox.DefaultLanguage), Name: arg, Code: []byte(src.code), Files: map[string][]byte{}}
 		if info, err := os.Stat(arg); arg != "-" && err == nil && info.IsDir() {
 			p.Name = filepath.Join(arg, src.name)
 		}
 		for name, data := range src.files {
 			p.Files[filepath.Join(arg, filepath.FromSlash(name))] = data
 		}
-		if p.Language, err = all.Get(cmp.Or(f.lang, src.lang, llmsandbox.DefaultLanguage)); err != nil {
-			return nil, err
-		}
 		programs = append(programs, p)
 	}
 	if len(programs) == 0 {
-		lang, err := all.Get(cmp.Or(f.lang, llmsandbox.DefaultLanguage))
-		if err != nil {
-			return nil, err
-		}
-		programs = append(programs, security.Program{Language: lang})
+		programs = append(programs, security.Program{Language: cmp.Or(f.lang, llmsandbox.DefaultLanguage)})
+	}
+	lang, err := all.Get(programs[0].Language)
+	if err != nil {
+		return nil, err
 	}
 	for _, library := range f.libraries {
 		// What cannot be a library is none that a policy could judge.
-		if l := programs[0].Language; l.Libraries != nil {
-			if _, err := l.Libraries.Check(library); err != nil {
+		if lang.Libraries != nil {
+			if _, err := lang.Libraries.Check(library); err != nil {
 				return nil, fmt.Errorf("--lib: %w", err)
 			}
 		}

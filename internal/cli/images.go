@@ -13,9 +13,9 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/engine/image"
 	"github.com/llmsandbox/llmsandbox/images"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
-	"github.com/llmsandbox/llmsandbox/language"
-	"github.com/llmsandbox/llmsandbox/language/all"
 )
 
 // languageImage is what a language runs in when no image is named.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/mcp/mcpenv"
+	"github.com/llmsandbox/llmsandbox/internal/mcpenv"
 )
 
 // A flagSet tells whether a flag was given.

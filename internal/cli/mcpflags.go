@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/mcpenv"
 	"github.com/llmsandbox/llmsandbox/mcp"
-	"github.com/llmsandbox/llmsandbox/mcp/mcpenv"
 )
 
 // mcpFlags are what the operator of a server sets.

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
@@ -180,7 +180,7 @@ func (f *runFlags) check(ctx context.Context, src source) ([]security.Finding, *
 	if err != nil {
 		return nil, nil, err
 	}
-	program := security.Program{Language: lang, Name: src.name, Code: []byte(src.code), Files: src.files, Libraries: f.libraries.libraries}
+	program := security.Program{Language: lang.Name, Name: src.name, Code: []byte(src.code), Files: src.files, Libraries: f.libraries.libraries}
 	f.lines = linesOf(program)
 	findings, refused, err := policy.Check(ctx, program)
 	if err != nil || refused == "" {

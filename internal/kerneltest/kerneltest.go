@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // patience is how long a driver may take for anything, on a machine under load.

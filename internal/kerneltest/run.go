@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // Run runs a cell to its end.

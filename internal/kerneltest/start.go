@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // Start starts the driver of lang and waits until it is ready.

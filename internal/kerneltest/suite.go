@@ -5,7 +5,7 @@ package kerneltest
 import (
 	"testing"
 
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // Cells say in one language what every driver must do. An empty one is not asked for.

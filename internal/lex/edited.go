@@ -3,7 +3,7 @@ package lex
 import (
 	"sort"
 
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // Edited is code as a language reads it after a first phase that replaces escapes and

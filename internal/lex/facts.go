@@ -1,6 +1,6 @@
 package lex
 
-import "github.com/llmsandbox/llmsandbox/language"
+import "github.com/llmsandbox/llmsandbox/internal/language"
 
 const (
 	// MaxDepth bounds how deep code lies in code: interpolations, and code in strings

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // toks makes a token of each character.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/llmsandbox/llmsandbox/language"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // Ordered are the facts in the order of the code. Of uses that overlap only those that

@@ -2,7 +2,7 @@
 // and a list of facts that stays bounded whatever the code is.
 package lex
 
-import "github.com/llmsandbox/llmsandbox/language"
+import "github.com/llmsandbox/llmsandbox/internal/language"
 
 // A Kind is what a token is.
 type Kind uint8

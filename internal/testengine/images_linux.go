@@ -12,8 +12,8 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/images"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
-	"github.com/llmsandbox/llmsandbox/language/all"
 )
 
 // Images makes sure that the engine has the default images of all languages, built from

@@ -16,8 +16,8 @@ import (
 	"github.com/moby/moby/client"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
-	"github.com/llmsandbox/llmsandbox/language/all"
 )
 
 // packages are what the Debian base has of each language, and what its Dockerfile

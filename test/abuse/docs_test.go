@@ -15,7 +15,7 @@ import (
 func TestDocsNameRealTests(t *testing.T) {
 	const root = "../.."
 	var sources strings.Builder
-	for _, dir := range []string{"test/e2e", "internal/cli", "internal/egress", "language/python", "security", "pool", "mcp", "mcp/mcpenv", "test/kubernetes"} {
+	for _, dir := range []string{"test/e2e", "internal/cli", "internal/egress", "internal/language/python", "security", "pool", "mcp", "internal/mcpenv", "test/kubernetes"} {
 		names, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
 		if err != nil || len(names) == 0 {
 			t.Fatalf("tests of %s: %d, %v", dir, len(names), err)

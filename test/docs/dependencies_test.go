@@ -16,7 +16,7 @@ func TestWhoLinksWhat(t *testing.T) {
 		with     []string // which shows that these would be seen
 	}{
 		{packages: []string{".", "./backend/local", "./backend/backendtest", "./pool", "./security/policyfile"}, without: []string{docker, kubernetes}},
-		{packages: []string{"./mcp", "./mcp/mcpenv"}, without: []string{docker, kubernetes}},
+		{packages: []string{"./mcp", "./internal/mcpenv"}, without: []string{docker, kubernetes}},
 		{packages: []string{"./backend/docker", "./backend/podman"}, without: []string{kubernetes}, with: []string{docker}},
 		{packages: []string{"./backend/kubernetes"}, without: []string{docker}, with: []string{kubernetes}},
 		{packages: []string{"./cmd/llmsandbox-agent"}, without: []string{docker, kubernetes, "net/http", "github.com/spf13/"}},

@@ -13,7 +13,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
-	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
+	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"

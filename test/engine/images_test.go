@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
-	"github.com/llmsandbox/llmsandbox/language/all"
 )
 
 // programs show that an image has what it is for: each prints "hello" at its end.

@@ -15,8 +15,8 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
-	"github.com/llmsandbox/llmsandbox/backend/engine/await"
+	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
+	"github.com/llmsandbox/llmsandbox/internal/engine/await"
 	"github.com/llmsandbox/llmsandbox/internal/testcommand"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 )

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	groupTests   = "github.com/llmsandbox/llmsandbox/backend/local/cgroup"
+	groupTests   = "github.com/llmsandbox/llmsandbox/internal/cgroup"
 	sandboxTests = "github.com/llmsandbox/llmsandbox/test/vm/limits"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/moby/moby/client/pkg/versions"
 
-	"github.com/llmsandbox/llmsandbox/backend/engine/dial"
+	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 )
 
 // MinAPIVersion is the oldest version of the engine's API that sandboxes work with.

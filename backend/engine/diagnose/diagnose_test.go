@@ -10,7 +10,7 @@ import (
 
 	"github.com/moby/moby/api/types/system"
 
-	"github.com/llmsandbox/llmsandbox/backend/engine/dial"
+	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 )
 
 // good is an engine without a fault.

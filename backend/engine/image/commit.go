@@ -14,7 +14,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
+	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
 )
 
 // CommitPrefix begins the names of the containers that Commit and CommitFiles make. They

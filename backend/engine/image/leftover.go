@@ -12,8 +12,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
-	"github.com/llmsandbox/llmsandbox/backend/engine/absent"
-	"github.com/llmsandbox/llmsandbox/backend/engine/await"
+	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
+	"github.com/llmsandbox/llmsandbox/internal/engine/await"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/isolation"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/isolation"
 )
 
 // DefaultTimeout bounds a probe; it is mostly for pulling its image.

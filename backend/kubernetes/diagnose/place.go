@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/isolation"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/isolation"
 )
 
 // enforceLabel is what a namespace's pods are refused by.

@@ -6,7 +6,7 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/isolation"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/isolation"
 )
 
 // Holds tells that code in a sandbox is cut off: policies are enforced, and take effect

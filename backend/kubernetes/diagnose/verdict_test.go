@@ -14,7 +14,7 @@ import (
 	ktesting "k8s.io/client-go/testing"
 
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/isolation"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/isolation"
 )
 
 // kept is what those who open sandboxes are told.

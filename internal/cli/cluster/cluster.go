@@ -16,8 +16,8 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podwatch"
 	"github.com/llmsandbox/llmsandbox/internal/cli"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podwatch"
 )
 
 // Backend is a cli.Cluster.

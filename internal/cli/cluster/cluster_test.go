@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podwatch"
 	"github.com/llmsandbox/llmsandbox/internal/cli"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podwatch"
 )
 
 func TestHint(t *testing.T) {

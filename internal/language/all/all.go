@@ -1,0 +1,64 @@
+// Package all is the registry of the languages a sandbox can run.
+package all
+
+import (
+	"strings"
+
+	"github.com/llmsandbox/llmsandbox/internal/edits"
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/language/bash"
+	"github.com/llmsandbox/llmsandbox/internal/language/cpp"
+	"github.com/llmsandbox/llmsandbox/internal/language/golang"
+	"github.com/llmsandbox/llmsandbox/internal/language/java"
+	"github.com/llmsandbox/llmsandbox/internal/language/javascript"
+	"github.com/llmsandbox/llmsandbox/internal/language/python"
+	"github.com/llmsandbox/llmsandbox/internal/language/r"
+	"github.com/llmsandbox/llmsandbox/internal/language/ruby"
+)
+
+var languages = [...]*language.Language{
+	&python.Language, &javascript.Language, &java.Language, &cpp.Language,
+	&golang.Language, &r.Language, &ruby.Language, &bash.Language,
+}
+
+// All returns the languages, the best known first. The slice is the caller's.
+func All() []*language.Language { return append([]*language.Language(nil), languages[:]...) }
+
+// Get returns the language of a name or alias, in any case. The error is a
+// *language.UnknownError.
+func Get(name string) (*language.Language, error) {
+	want := strings.ToLower(strings.TrimSpace(name))
+	for _, l := range languages {
+		if l.Name == want || contains(l.Aliases, want) {
+			return l, nil
+		}
+	}
+	return nil, unknown(name, want)
+}
+
+func unknown(name, want string) error {
+	e := &language.UnknownError{Name: name}
+	const longest = 32 // no name is longer, and so none is near
+	best := 3          // more differences than this is another word
+	for _, l := range languages {
+		e.Known = append(e.Known, l.Name)
+		for _, known := range append([]string{l.Name}, l.Aliases...) {
+			if len(want) > longest {
+				continue
+			}
+			if d := edits.Distance(want, known); d < best && d < len(known) {
+				best, e.Closest = d, l.Name
+			}
+		}
+	}
+	return e
+}
+
+func contains(list []string, s string) bool {
+	for _, e := range list {
+		if e == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,47 @@
+package all
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox/internal/language"
+)
+
+func TestGet(t *testing.T) {
+	for name, want := range map[string]string{"PY": "python", "node": "javascript", "C++": "cpp", "golang": "go", " rb ": "ruby", "sh": "bash", "R": "r"} {
+		if l, err := Get(name); err != nil || l.Name != want {
+			t.Errorf("Get(%q) = %v, %v", name, l, err)
+		}
+	}
+	var unknown *language.UnknownError
+	if _, err := Get("pyhton"); !errors.As(err, &unknown) || unknown.Closest != "python" || !errors.Is(err, language.ErrUnknown) || len(unknown.Known) != 8 {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Get("cobol"); !errors.As(err, &unknown) || unknown.Closest != "" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestGuess(t *testing.T) {
+	for _, c := range []struct{ name, head, want string }{
+		{"a.py", "", "python"}, {"A.PY", "", "python"}, {"x.C", "", "cpp"}, {"x.mjs", "", "javascript"}, {`c:\a.rb`, "", "ruby"},
+		{"a", "#!/usr/bin/env -S python3 -u\n", "python"}, {"a", "#! /usr/bin/python3.11", "python"}, {"a", "#!/bin/sh -e\n", "bash"},
+		{"a", "#!/usr/bin/env A=b node", "javascript"}, {"a", "\xef\xbb\xbf#!/usr/bin/Rscript\r\n", "r"},
+		{"a", "#!/usr/bin/env", ""}, {"a.txt", "python", ""}, {"", "", ""}, {"a", "#!", ""},
+	} {
+		l, ok := Guess(c.name, []byte(c.head))
+		if ok != (c.want != "") || ok && l.Name != c.want {
+			t.Errorf("Guess(%q, %q) = %v, %v", c.name, c.head, l, ok)
+		}
+	}
+}
+
+func FuzzGuess(f *testing.F) {
+	f.Add("a.py", []byte("#!/usr/bin/env -S python3 -u\n"))
+	f.Add("", []byte("#!"))
+	f.Fuzz(func(t *testing.T, name string, head []byte) {
+		if l, ok := Guess(name, head); ok != (l != nil) {
+			t.Errorf("%v %v", l, ok)
+		}
+	})
+}

@@ -1,0 +1,103 @@
+// Package golang describes Go.
+package golang
+
+import (
+	"path"
+	"strconv"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/language/source"
+)
+
+// buildCache lies in the temporary folder, so that builds work, if slowly at first,
+// where no prepared cache is mounted there.
+func buildCache(tempDir string) string { return path.Join(tempDir, ".cache/go-build") }
+
+// preparedCache is where a sandbox has it.
+var preparedCache = buildCache("/tmp")
+
+// environment keeps the go command off the network and off other modules.
+var environment = []string{
+	"GOTOOLCHAIN=local", "GOPROXY=off", "GOWORK=off", "GOFLAGS=-mod=mod", "CGO_ENABLED=0", "GOTELEMETRY=off",
+}
+
+// Language is Go.
+var Language = language.Language{
+	Name: "go", Title: "Go", Aliases: []string{"golang"},
+	Extensions: []string{".go"},
+	Programs:   [][]string{{"go"}},
+	Install:    "install it with: apt-get install golang-go; or use --image golang:1",
+	Plan:       plan,
+	Details:    details,
+	Kernel:     kernel,
+	Libraries:  &libraries,
+	Scan:       scan, ModuleSeparator: "/", LibraryName: libraryName,
+	Caches: []language.Cache{{
+		Name: "go-build", Title: "Go's build cache", Target: preparedCache, Program: "go",
+		// These pull in nearly all that programs use of the standard library. The go
+		// command marks what it uses with the time, once an hour, and throws away what
+		// is old; in a sandbox each mark would copy a file, so all is of the future.
+		Fill: []language.Step{{Argv: []string{"go", "build", "net/http", "encoding/json", "encoding/csv", "encoding/xml",
+			"html/template", "math/big", "math/rand/v2", "math/cmplx", "os/signal", "regexp", "testing", "container/heap",
+			"container/list", "go/format", "go/importer", "archive/zip", "archive/tar", "log/slog", "image/png", "text/tabwriter"},
+			Env: goEnv(preparedCache, 8)},
+			{Argv: []string{"find", preparedCache, "-type", "f", "(", "-name", "trim.txt", "-exec", "rm", "{}", ";", "-o", "-exec", "touch", "-d", "2037-01-01 00:00:00", "{}", "+", ")"}}},
+	}},
+}
+
+func plan(src language.Source) (language.Plan, error) {
+	code, err := source.Clean(src.Code)
+	if err != nil {
+		return language.Plan{}, err
+	}
+	// Always a folder: the go command overlooks hidden files. A name may carry a
+	// meaning (_test.go, _windows.go), so a single file is plainly main.go.
+	target := "."
+	if len(src.Files) == 0 {
+		// Named, not by its folder, so that "//go:build ignore" does not hide it.
+		src.Name, target = "", "main.go"
+	}
+	l, err := language.LayProject(src, code, "main.go", ".go")
+	if err != nil {
+		return language.Plan{}, err
+	}
+	if !hasModule(l) {
+		l.Files = append(l.Files, language.File{Path: path.Join(l.Dir, "go.mod"), Data: []byte("module program\n"), Mode: 0o644})
+	}
+	cache := buildCache(src.TempDir)
+	// Without its note of when it last looked for old entries, the go command looks
+	// through all of the cache now.
+	l.Files = append(l.Files, language.File{Path: path.Join(cache, "trim.txt"), Data: []byte(strconv.FormatInt(time.Now().Unix(), 10)), Mode: 0o644})
+	program := src.Private(src.TempDir)
+	build := language.Step{Argv: []string{src.Program("go"), "build", "-buildvcs=false", "-ldflags=-s -w", "-o", program, target},
+		Dir: l.Dir, Env: goEnv(cache, language.Parallel(src.CPULimit)), Compile: true}
+	p := language.Plan{Files: l.Files, Cleanup: append(l.Cleanup, program)}
+	if len(src.Libraries) > 0 {
+		file, init := workspace(src, l.Dir, build.Env)
+		build.Env = init.Env
+		p.Steps, p.Cleanup = append(p.Steps, init), append(p.Cleanup, file, file+".sum")
+	}
+	p.Steps = append(p.Steps, build, language.Step{Argv: append([]string{program}, src.Args...)})
+	return p, nil
+}
+
+// goEnv is the go command's environment with a build cache. procs bounds how many
+// compilers it runs at once, which otherwise are as many as the machine has CPUs: too
+// many for a sandbox's memory and processes. 0 leaves it to the go command.
+func goEnv(cache string, procs int) []string {
+	env := append(environment[:len(environment):len(environment)], "GOCACHE="+cache)
+	if procs > 0 {
+		env = append(env, "GOMAXPROCS="+strconv.Itoa(procs))
+	}
+	return env
+}
+
+func hasModule(l language.Layout) bool {
+	for _, f := range l.Files {
+		if f.Path == path.Join(l.Dir, "go.mod") {
+			return true
+		}
+	}
+	return false
+}

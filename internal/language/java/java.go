@@ -1,0 +1,82 @@
+// Package java describes Java.
+package java
+
+import (
+	"net"
+	"strconv"
+
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/language/source"
+	"github.com/llmsandbox/llmsandbox/internal/proxyenv"
+	"github.com/llmsandbox/llmsandbox/internal/trust"
+)
+
+// Language is Java.
+var Language = language.Language{
+	Name: "java", Title: "Java", Aliases: []string{"jdk"},
+	Extensions: []string{".java"},
+	Programs:   [][]string{{"javac"}, {"java"}},
+	Install:    "install it with: apt-get install default-jdk-headless; or use --image eclipse-temurin:21",
+	Plan:       plan,
+	Details:    details,
+	Kernel:     kernel,
+	Libraries:  &libraries,
+	Scan:       scan, ModuleSeparator: ".", LibraryName: libraryName,
+}
+
+func plan(src language.Source) (language.Plan, error) {
+	code, err := source.Clean(src.Code)
+	if err != nil {
+		return language.Plan{}, err
+	}
+	unit := parse(code)
+	src.Name = "" // javac wants the public type's name
+	l, err := language.LayProject(src, code, unit.fileName()+".java")
+	if err != nil {
+		return language.Plan{}, err
+	}
+	classes := src.Private(src.TempDir)
+	// Compilers are short-lived: the second JIT tier and parallel collectors only cost.
+	compile := []string{src.Program("javac"), "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-J-XX:-UsePerfData"}
+	for _, flag := range size(src) {
+		compile = append(compile, "-J"+flag)
+	}
+	compile = append(compile, "-encoding", "UTF-8", "-proc:none", "-cp", classes+":"+src.Workdir+classPath(src.Libraries), "-d", classes)
+	compile = append(compile, l.WithEnding(".java")...)
+	run := []string{src.Program("java"), "-XX:+UseSerialGC", "-XX:-UsePerfData"}
+	run = append(run, size(src)...)
+	run = append(run, network(src)...)
+	run = append(run, "-cp", classes+":"+l.Dir+":"+src.Workdir+classPath(src.Libraries), unit.mainClass())
+	return language.Plan{
+		Files:   l.Files,
+		Steps:   []language.Step{{Argv: compile, Compile: true}, {Argv: append(run, src.Args...)}},
+		Cleanup: append(l.Cleanup, classes),
+	}, nil
+}
+
+// size tells a JVM how large the sandbox is: without /sys it cannot see its cgroup and
+// would go by the machine.
+func size(src language.Source) []string {
+	var flags []string
+	if src.MemoryLimit > 0 {
+		flags = append(flags, "-XX:MaxRAM="+strconv.FormatInt(src.MemoryLimit, 10), "-XX:MaxRAMPercentage=60")
+	}
+	if n := language.Parallel(src.CPULimit); n > 0 {
+		flags = append(flags, "-XX:ActiveProcessorCount="+strconv.Itoa(n))
+	}
+	return flags
+}
+
+// network tells a JVM its way out of the sandbox: it reads no environment variable for
+// that without saying so on stderr.
+func network(src language.Source) []string {
+	host, port, err := net.SplitHostPort(src.Proxy)
+	if err != nil {
+		return nil // there is none
+	}
+	flags := proxyenv.JavaFlags(host, port)
+	if src.TrustStore != "" {
+		flags = append(flags, trust.JavaFlags(src.TrustStore)...)
+	}
+	return flags
+}

@@ -1,0 +1,109 @@
+package python
+
+import (
+	"archive/zip"
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"sync"
+
+	"github.com/llmsandbox/llmsandbox/internal/language"
+)
+
+// The module that Python itself loads first, and what that loads when the program
+// imports a plotting library.
+var (
+	//go:embed capture/sitecustomize.py
+	bootstrap []byte
+	//go:embed capture/found.py
+	found []byte
+	//go:embed capture/llmsandbox_capture/*.py
+	library embed.FS
+)
+
+// What the writer inside holds itself to where CaptureSource says nothing. The reader
+// has limits of its own, which it does not leave to the sandbox.
+const (
+	captureCount = 4096
+	captureBytes = 1 << 30
+)
+
+// capture has Python load our module before the program, by the one environment variable
+// that makes it look into another folder.
+func capture(src language.CaptureSource) language.Capture {
+	settings, err := json.Marshal(map[string]any{
+		"unshown": src.Unshown, "count": orDefault(src.MaxCount, captureCount), "bytes": orDefault(src.MaxBytes, captureBytes),
+	})
+	if err != nil {
+		panic(err) // numbers always can be
+	}
+	c := language.Capture{
+		Files: []language.File{
+			{Path: path.Join(src.Support, "sitecustomize.py"), Data: bootstrap, Mode: 0o644},
+			{Path: path.Join(src.Support, "found.py"), Data: found, Mode: 0o644},
+			{Path: path.Join(src.Support, "capture.zip"), Data: archive(), Mode: 0o644},
+			{Path: path.Join(src.Support, "folder"), Data: []byte(src.Dir), Mode: 0o644},
+			{Path: path.Join(src.Support, "settings"), Data: settings, Mode: 0o644},
+		},
+		Env: []string{"PYTHONPATH=" + src.Support},
+	}
+	for _, v := range versions {
+		name := fmt.Sprintf("sitecustomize.cpython-%s.pyc", v.tag)
+		c.Files = append(c.Files, language.File{Path: path.Join(src.Support, "__pycache__", name), Data: compiled()[v.tag], Mode: 0o644})
+	}
+	if src.Ahead != "" {
+		ahead := src.Ahead + "\x00" + src.Marker
+		c.Files = append(c.Files, language.File{Path: path.Join(src.Support, "ahead"), Data: []byte(ahead), Mode: 0o644})
+	}
+	if before := src.Current("PYTHONPATH"); before != "" {
+		c.Env[0] += ":" + before
+	}
+	return c
+}
+
+func orDefault[T int | int64](n, otherwise T) T {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+// archive is the library in the form that Python imports from.
+var archive = sync.OnceValue(func() []byte {
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	err := fs.WalkDir(library, "capture", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := library.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		f, err := w.Create(path.Join("llmsandbox_capture", path.Base(name)))
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(data)
+		return err
+	})
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		panic(err) // nothing of it can fail: all is in memory
+	}
+	return out.Bytes()
+})
+
+// compiled is the bootstrap as each version of Python loads it without its compiler.
+var compiled = sync.OnceValue(func() map[string][]byte {
+	all := map[string][]byte{}
+	for _, v := range versions {
+		all[v.tag] = v.compile(bootstrap)
+	}
+	return all
+})

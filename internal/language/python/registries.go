@@ -1,0 +1,126 @@
+package python
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"strings"
+
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/language/registries"
+)
+
+// defaults asks pip for the index that it uses when nothing is configured, and for the
+// host that this index's files lie on.
+const defaults = "from pip._internal.models.index import PyPI as p; print(p.simple_url); print(p.file_storage_domain)"
+
+// findRegistries are the index, the further indexes and the pages of links that pip is
+// configured for on this machine, by its files or its environment.
+func findRegistries(ask language.Ask) (language.Registries, error) {
+	python, config, err := configuration(ask)
+	if err != nil {
+		return language.Registries{}, err
+	}
+	var r language.Registries
+	index := config["index-url"]
+	if index == "" {
+		out, err := ask.Program(python, "-c", defaults)
+		if err != nil {
+			return r, fmt.Errorf("ask pip for its default index (or set PIP_INDEX_URL): %w", err)
+		}
+		lines := strings.Fields(string(out))
+		if len(lines) != 2 {
+			return r, fmt.Errorf("%w: pip does not tell its default index: set PIP_INDEX_URL", registries.ErrConfiguration)
+		}
+		index = lines[0]
+		if _, err := registries.Add(&r, "https://"+lines[1]+"/"); err != nil {
+			return r, err
+		}
+	}
+	if err := add(&r, "PIP_INDEX_URL", index); err != nil {
+		return r, err
+	}
+	if err := add(&r, "PIP_EXTRA_INDEX_URL", config["extra-index-url"]); err != nil {
+		return r, err
+	}
+	// Links may also be folders of this machine, which a sandbox does not see.
+	var links []string
+	for _, link := range strings.Fields(config["find-links"]) {
+		if u, err := url.Parse(link); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+			links = append(links, link)
+		}
+	}
+	if err := add(&r, "PIP_FIND_LINKS", strings.Join(links, " ")); err != nil {
+		return r, err
+	}
+	for _, name := range []string{"trusted-host", "timeout", "retries", "prefer-binary", "only-binary", "no-binary"} {
+		if v := config[name]; v != "" {
+			r.Env = append(r.Env, "PIP_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))+"="+strings.Join(strings.Fields(v), " "))
+		}
+	}
+	if err := registries.Netrc(&r, ask); err != nil {
+		return r, err
+	}
+	trusted, err := registries.Trust(&r, ask, config["cert"], ask.Env("REQUESTS_CA_BUNDLE"), ask.Env("CURL_CA_BUNDLE"))
+	if trusted {
+		r.Env = append(r.Env, "PIP_CERT="+registries.CA)
+	}
+	return r, err
+}
+
+// add puts addresses, without their credentials, into a variable of pip's.
+func add(r *language.Registries, variable, addresses string) error {
+	var clean []string
+	for _, address := range strings.Fields(addresses) {
+		c, err := registries.Add(r, address)
+		if err != nil {
+			return fmt.Errorf("pip: %w", err)
+		}
+		clean = append(clean, c)
+	}
+	if clean != nil {
+		r.Env = append(r.Env, variable+"="+strings.Join(clean, " "))
+	}
+	return nil
+}
+
+// configuration is what pip is told by its files and its environment, and the
+// interpreter that it belongs to.
+func configuration(ask language.Ask) (python string, config map[string]string, err error) {
+	for _, python = range []string{"python3", "python"} {
+		var out []byte
+		out, err = ask.Program(python, "-m", "pip", "config", "list")
+		if err == nil {
+			return python, settings(string(out)), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return "", nil, fmt.Errorf("ask pip for its configuration: %w", err)
+}
+
+// settings reads the list that pip prints, lines of section.name='value'. What is set for
+// one command comes before what is set for all, and the environment before both.
+func settings(list string) map[string]string {
+	config := map[string]string{}
+	rank := map[string]int{}
+	for line := range strings.Lines(list) {
+		key, value, found := strings.Cut(strings.TrimSpace(line), "=")
+		section, name, _ := strings.Cut(key, ".")
+		at := map[string]int{"global": 1, "install": 2, ":env:": 3}[section]
+		if found && at > rank[name] {
+			config[name], rank[name] = unquote(value), at
+		}
+	}
+	return config
+}
+
+// unquote reads a string as Python's repr writes it.
+func unquote(s string) string {
+	if len(s) < 2 || s[0] != s[len(s)-1] || s[0] != '\'' && s[0] != '"' {
+		return s
+	}
+	return strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\'`, `'`, `\"`, `"`).Replace(s[1 : len(s)-1])
+}
