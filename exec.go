@@ -40,7 +40,7 @@ type Terminal struct {
 }
 
 // WinSize is a terminal's size in characters.
-type WinSize = agentproto.WinSize
+type WinSize struct{ Rows, Cols uint16 }
 
 func (t *Terminal) winSize() *agentproto.WinSize {
 	return &agentproto.WinSize{Rows: t.Rows, Cols: t.Cols}

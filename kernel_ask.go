@@ -21,8 +21,14 @@ type Completion struct {
 	Start, End int
 }
 
-// A Variable is one of a kernel's, with its value as the language shows it, shortened.
-type Variable = kernel.Variable
+// A Variable is one of a kernel's.
+type Variable struct {
+	Name string `json:"name"`
+	// Type is what the language calls it.
+	Type string `json:"type"`
+	// Value is as the language shows it, shortened.
+	Value string `json:"value"`
+}
 
 // Complete completes the code at a cursor, counted in code points.
 func (k *Kernel) Complete(ctx context.Context, code string, cursor int) (Completion, error) {
@@ -43,7 +49,14 @@ func (k *Kernel) Inspect(ctx context.Context, code string, cursor int) (string, 
 // Variables lists what cells have defined.
 func (k *Kernel) Variables(ctx context.Context) ([]Variable, error) {
 	e, err := k.ask(ctx, kernel.Request{Op: kernel.OpVariables})
-	return e.Variables, err
+	if err != nil {
+		return nil, err
+	}
+	variables := make([]Variable, len(e.Variables))
+	for i, v := range e.Variables {
+		variables[i] = Variable(v)
+	}
+	return variables, nil
 }
 
 // Reset forgets what cells have defined. The kernel's process lives on, and with it

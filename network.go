@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/x509"
 	"net/netip"
-
-	"github.com/llmsandbox/llmsandbox/internal/egress"
 )
 
 // A NetworkMode is how much a sandbox may reach.
@@ -37,9 +35,6 @@ type Network struct {
 	// called from other goroutines and must not block.
 	Hook func(NetworkAttempt)
 }
-
-// A NetworkAttempt is one try of the sandbox to reach something.
-type NetworkAttempt = egress.Attempt
 
 // A Secret is a value that never enters the sandbox: its environment variable holds a
 // placeholder there, for which requests to its hosts get the value on their way out.

@@ -152,6 +152,11 @@ func (r *attemptRecord) end(proxy *egress.Proxy, settle time.Duration) (attempts
 }
 
 // open are the attempts of the run that have not ended.
-func (r *attemptRecord) open(proxy *egress.Proxy) []NetworkAttempt {
-	return slices.DeleteFunc(proxy.Open(), func(a NetworkAttempt) bool { return a.Time.Before(r.since) })
+func (r *attemptRecord) open(proxy *egress.Proxy) (open []NetworkAttempt) {
+	for _, a := range proxy.Open() {
+		if !a.Time.Before(r.since) {
+			open = append(open, NetworkAttempt(a))
+		}
+	}
+	return open
 }

@@ -29,7 +29,7 @@ func planNetwork(network Network, secrets []Secret, log *networkLog) (*netPlan, 
 
 // planPolicy is planNetwork for what the options of a network cannot say.
 func planPolicy(c egress.Config, log *networkLog) (*netPlan, error) {
-	c.Log, c.MaxConnections = log.ended, gateConnections
+	c.Log, c.MaxConnections = func(a egress.Attempt) { log.ended(NetworkAttempt(a)) }, gateConnections
 	proxy, err := egress.New(c)
 	if err != nil {
 		return nil, asInvalid(err)

@@ -27,7 +27,7 @@ type streams struct {
 	// control gets what the process writes to descriptor 4, when it has one.
 	control io.Writer
 	// resize carries a terminal's sizes, when the process has one.
-	resize <-chan agentproto.WinSize
+	resize <-chan WinSize
 }
 
 // process starts one process and sees it to its end. A nil error means that the
@@ -122,7 +122,7 @@ func follow(ctx context.Context, p *agentclient.Process, std streams) (agentprot
 				select {
 				case size := <-std.resize:
 					// A terminal that keeps its old size is no reason to end.
-					_ = p.Resize(ctx, size)
+					_ = p.Resize(ctx, agentproto.WinSize(size))
 				case <-stop:
 					return
 				}
