@@ -139,8 +139,8 @@ func (q *libraryRequest) runTool(ctx context.Context, s *Sandbox, src language.I
 		return nil
 	}
 	failed := &InstallError{Language: q.language.Name, Libraries: q.libraries, Status: res.Status, Output: explained(words.last(), res.Network, src.Registries.Credentials)}
-	if res.Error != "" {
-		failed.Err = errors.New(res.Error)
+	if res.Reason != "" {
+		failed.Err = errors.New(res.Reason)
 	}
 	if res.Status == StatusTimeout {
 		failed.Err = fmt.Errorf("%w of %v", errInstallTimeout, q.options.Timeout)

@@ -32,6 +32,6 @@ func (r *run) install(ctx context.Context, libraries []string) error {
 // libraries: the program was never started.
 func (r *run) timedOutEarly(res *Result) (*Result, error) {
 	res.Status = StatusTimeout
-	res.Error = fmt.Sprintf("installing the run's libraries took longer than its timeout of %v; the program was not started", r.timeout)
+	res.Reason = fmt.Sprintf("installing the run's libraries took longer than its timeout of %v; the program was not started", r.timeout)
 	return res, nil
 }

@@ -94,8 +94,8 @@ func TestLossToMemory(t *testing.T) {
 			if res.Status != c.want || (err == nil) != (c.want == StatusOutOfMemory) || res.ExitCode != nil {
 				t.Errorf("status %v, exit code %v, error %v, want %v", res.Status, res.ExitCode, err, c.want)
 			}
-			if c.want == StatusOutOfMemory && !strings.Contains(res.Error, "64 MiB") {
-				t.Errorf("%q does not tell the limit", res.Error)
+			if c.want == StatusOutOfMemory && !strings.Contains(res.Reason, "64 MiB") {
+				t.Errorf("%q does not tell the limit", res.Reason)
 			}
 		})
 	}

@@ -30,12 +30,12 @@ func (r *run) result(ctx context.Context, err error) (*Result, error) {
 		return r.timedOutEarly(res)
 	}
 	if why := r.ooms.lost(ctx, r.sandbox, err); why != "" {
-		res.Status, res.Error = StatusOutOfMemory, why
+		res.Status, res.Reason = StatusOutOfMemory, why
 		return res, captureErrors(r.out, r.err)
 	}
 	if err != nil {
 		err = r.blame(err)
-		res.Status, res.Error = failureStatus(err, r.started), err.Error()
+		res.Status, res.Reason = failureStatus(err, r.started), err.Error()
 		return res, err
 	}
 	r.outcome(ctx, res)
@@ -77,11 +77,11 @@ func (r *run) outcome(ctx context.Context, res *Result) {
 	switch exit.Reason {
 	case agentproto.KilledTimeout:
 		res.Status = StatusTimeout
-		res.Error = fmt.Sprintf("the run took longer than its timeout of %v and was killed with all it started", r.timeout)
+		res.Reason = fmt.Sprintf("the run took longer than its timeout of %v and was killed with all it started", r.timeout)
 		return
 	case agentproto.KilledOutputLimit:
 		res.Status = StatusOutputLimit
-		res.Error = fmt.Sprintf("the program wrote more than %d bytes: what is over that is dropped, and what still ran was killed", r.output)
+		res.Reason = fmt.Sprintf("the program wrote more than %d bytes: what is over that is dropped, and what still ran was killed", r.output)
 		res.StdoutTruncated = res.StdoutTruncated || exit.OutCut && !r.compiling
 		res.StderrTruncated = res.StderrTruncated || exit.ErrCut || exit.OutCut && r.compiling
 		return
@@ -92,9 +92,9 @@ func (r *run) outcome(ctx context.Context, res *Result) {
 	}
 	if r.ooms.happened(ctx, exit) {
 		res.Status = StatusOutOfMemory
-		res.Error = "the sandbox reached its memory limit and the kernel killed a process"
+		res.Reason = "the sandbox reached its memory limit and the kernel killed a process"
 		if limit := r.sandbox.limits.Memory; limit > 0 {
-			res.Error = fmt.Sprintf("the sandbox reached its memory limit of %d MiB and the kernel killed a process", limit>>20)
+			res.Reason = fmt.Sprintf("the sandbox reached its memory limit of %d MiB and the kernel killed a process", limit>>20)
 		}
 		return
 	}

@@ -90,6 +90,6 @@ func (s *Sandbox) refuse(ctx context.Context, lang *language.Language, program s
 	}
 	return findings, &Result{
 		Status: StatusRefused, SandboxID: s.ID(), Backend: s.backend, Language: lang.Name,
-		Error: refused, Findings: findings, Capabilities: s.Capabilities(),
+		Reason: refused, Findings: findings, Capabilities: s.Capabilities(),
 	}, nil
 }

@@ -51,7 +51,7 @@ func fillCache(ctx context.Context, b backend.Backend, lang *language.Language, 
 		return err
 	}
 	if res.Status != StatusOK {
-		return fmt.Errorf("preparing it ended as %s: %s%s", res.Status, res.Error, lastLine(res.Stderr))
+		return fmt.Errorf("preparing it ended as %s: %s%s", res.Status, res.Reason, lastLine(res.Stderr))
 	}
 	_, err = s.takeOut(ctx, cache.Target, dir, layertree.Options{MaxBytes: maxCacheBytes, MaxFiles: maxCacheFiles, Shared: true})
 	return err

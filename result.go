@@ -48,9 +48,9 @@ type Result struct {
 	// Findings are what the sandbox's policy names in the code and its libraries, whether
 	// it refused them or not.
 	Findings []security.Finding
-	// Error is a sentence on why there is no ordinary outcome (timeout, lost, refused,
+	// Reason is a sentence on why there is no ordinary outcome (timeout, lost, refused,
 	// setup_failed, out_of_memory, output_limit), or empty.
-	Error string
+	Reason string
 	// Capabilities tells control by control what was enforced, and by what.
 	Capabilities backend.Capabilities
 }
@@ -74,7 +74,7 @@ type resultJSON struct {
 	Language         string               `json:"language"`
 	Artifacts        []Artifact           `json:"artifacts"`
 	ArtifactsDropped []string             `json:"artifacts_dropped,omitempty"`
-	Error            string               `json:"error,omitempty"`
+	Reason           string               `json:"reason,omitempty"`
 	Network          []NetworkAttempt     `json:"network,omitempty"`
 	NetworkDropped   int                  `json:"network_dropped,omitempty"`
 	Findings         []security.Finding   `json:"findings,omitempty"`
@@ -91,7 +91,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
 		DurationMS: milliseconds(r.Duration), CPUMS: milliseconds(r.CPU),
 		PeakMemory: r.PeakMemory, SandboxID: r.SandboxID, Backend: r.Backend,
-		Language: r.Language, Artifacts: append([]Artifact{}, r.Artifacts...), ArtifactsDropped: r.ArtifactsDropped, Error: r.Error, Capabilities: r.Capabilities,
+		Language: r.Language, Artifacts: append([]Artifact{}, r.Artifacts...), ArtifactsDropped: r.ArtifactsDropped, Reason: r.Reason, Capabilities: r.Capabilities,
 		Network: r.Network, NetworkDropped: r.NetworkDropped, Findings: r.Findings,
 	})
 }

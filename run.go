@@ -186,7 +186,7 @@ func checkProjectPath(name string) error {
 func (s *Sandbox) failed(lang string, err error) (*Result, error) {
 	return &Result{
 		Status: StatusSetupFailed, SandboxID: s.ID(), Backend: s.backend, Language: lang,
-		Error: err.Error(), Capabilities: s.Capabilities(),
+		Reason: err.Error(), Capabilities: s.Capabilities(),
 	}, err
 }
 

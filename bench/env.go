@@ -108,7 +108,7 @@ func open(ctx context.Context) (*llmsandbox.Sandbox, error) {
 // ok turns a run that did not end well into an error.
 func ok(res *llmsandbox.Result, err error) error {
 	if err == nil && !res.OK() {
-		err = fmt.Errorf("status %s: %s%s", res.Status, res.Error, res.Stderr)
+		err = fmt.Errorf("status %s: %s%s", res.Status, res.Reason, res.Stderr)
 	}
 	return err
 }

@@ -17,7 +17,7 @@ func (s *Server) runProgram(ctx context.Context, sb *llmsandbox.Sandbox, languag
 		return nil, outcome{}, err
 	}
 	out := s.cfg.outcome(observed{
-		status: res.Status, code: res.ExitCode, signal: res.Signal, reason: res.Error, duration: res.Duration,
+		status: res.Status, code: res.ExitCode, signal: res.Signal, reason: res.Reason, duration: res.Duration,
 		stdout: res.Stdout, stderr: res.Stderr, stdoutTruncated: res.StdoutTruncated, stderrTruncated: res.StderrTruncated,
 		network: res.Network, findings: res.Findings,
 	})

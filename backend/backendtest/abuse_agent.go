@@ -107,7 +107,7 @@ import signal, time
 attempt("kill", lambda: os.kill(os.getppid(), signal.`+signal+`))
 time.sleep(0.5)`, &llmsandbox.RunOptions{Timeout: 3 * time.Second})
 			if !slices.Contains(allowed, res.Status) {
-				t.Errorf("status %s, error %q, want one of %v", res.Status, res.Error, allowed)
+				t.Errorf("status %s, error %q, want one of %v", res.Status, res.Reason, allowed)
 			}
 			if res.Status == llmsandbox.StatusLost && res.ExitCode != nil {
 				t.Errorf("a lost run has exit code %d", *res.ExitCode)

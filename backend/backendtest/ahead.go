@@ -121,7 +121,7 @@ func (s *suite) aheadLosesItsStream(t *testing.T) {
 
 // describe is what a program can do something about.
 func describe(res *llmsandbox.Result) string {
-	return fmt.Sprintf("%s, exit code %v, %s %s\nstdout: %s\nstderr: %s", res.Status, show(res.ExitCode), res.Signal, res.Error, clip(res.Stdout), clip(res.Stderr))
+	return fmt.Sprintf("%s, exit code %v, %s %s\nstdout: %s\nstderr: %s", res.Status, show(res.ExitCode), res.Signal, res.Reason, clip(res.Stdout), clip(res.Stderr))
 }
 
 // nameless is a text without the name of the run's file.

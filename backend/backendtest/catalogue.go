@@ -44,7 +44,7 @@ func (s *suite) abuseCatalogue(t *testing.T) {
 			if err != nil && !errors.Is(err, llmsandbox.ErrLost) {
 				t.Fatal(err)
 			}
-			o := abuse.Outcome{Status: string(res.Status), Stdout: res.Stdout, Stderr: res.Stderr, Error: res.Error, Duration: time.Since(start)}
+			o := abuse.Outcome{Status: string(res.Status), Stdout: res.Stdout, Stderr: res.Stderr, Error: res.Reason, Duration: time.Since(start)}
 			if err != nil {
 				o.Error = err.Error()
 			}
@@ -67,7 +67,7 @@ func (s *suite) abuseCatalogue(t *testing.T) {
 			}
 			if err := c.Check(o, hidden...); err != nil {
 				t.Errorf("%v\nstatus %s, signal %q, error %q\nstdout: %s\nstderr: %s",
-					err, res.Status, res.Signal, res.Error, clip(res.Stdout), clip(res.Stderr))
+					err, res.Status, res.Signal, res.Reason, clip(res.Stdout), clip(res.Stderr))
 			}
 		})
 	}

@@ -26,7 +26,7 @@ func wantExit(t testing.TB, res *llmsandbox.Result, code int) {
 	}
 	if res.Status != want || res.ExitCode == nil || *res.ExitCode != code {
 		t.Fatalf("status %s, exit code %v, error %q; want %s and %d\nstdout: %s\nstderr: %s",
-			res.Status, show(res.ExitCode), res.Error, want, code, clip(res.Stdout), clip(res.Stderr))
+			res.Status, show(res.ExitCode), res.Reason, want, code, clip(res.Stdout), clip(res.Stderr))
 	}
 }
 
@@ -34,7 +34,7 @@ func wantStatus(t testing.TB, res *llmsandbox.Result, want llmsandbox.Status) {
 	t.Helper()
 	if res.Status != want {
 		t.Fatalf("status %s, exit code %v, signal %s, error %q; want %s\nstdout: %s\nstderr: %s",
-			res.Status, show(res.ExitCode), res.Signal, res.Error, want, clip(res.Stdout), clip(res.Stderr))
+			res.Status, show(res.ExitCode), res.Signal, res.Reason, want, clip(res.Stdout), clip(res.Stderr))
 	}
 }
 

@@ -34,7 +34,7 @@ func (s *suite) acceptance92PolicyRefuses(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{Policy: llmsandbox.Policy{Checker: noCurl(t)}})
 	refused := func(res *llmsandbox.Result, err error) {
 		t.Helper()
-		if err != nil || res.Status != llmsandbox.StatusRefused || res.ExitCode != nil || len(res.Findings) == 0 || !strings.Contains(res.Error, "no-curl") {
+		if err != nil || res.Status != llmsandbox.StatusRefused || res.ExitCode != nil || len(res.Findings) == 0 || !strings.Contains(res.Reason, "no-curl") {
 			t.Errorf("%+v: %v", res, err)
 		}
 	}
@@ -42,8 +42,8 @@ func (s *suite) acceptance92PolicyRefuses(t *testing.T) {
 	ctx := testContext(t)
 	res, err := sb.Run(ctx, code, nil)
 	refused(res, err)
-	if len(res.Findings) != 2 || !strings.Contains(res.Error, "line 3, column 1") {
-		t.Errorf("%q of %+v", res.Error, res.Findings)
+	if len(res.Findings) != 2 || !strings.Contains(res.Reason, "line 3, column 1") {
+		t.Errorf("%q of %+v", res.Reason, res.Findings)
 	}
 	refused(sb.Run(ctx, "curl x", &llmsandbox.RunOptions{Language: "bash"}))
 	refused(sb.Run(ctx, "1", &llmsandbox.RunOptions{Files: map[string][]byte{"more.py": []byte("eval('1')")}}))

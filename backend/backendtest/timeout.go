@@ -22,8 +22,8 @@ func (s *suite) acceptance19to21Timeout(t *testing.T) {
 	if res.ExitCode != nil {
 		t.Errorf("exit code %d, though the program never exited", *res.ExitCode)
 	}
-	if !strings.Contains(res.Error, "2s") {
-		t.Errorf("error %q does not name the timeout", res.Error)
+	if !strings.Contains(res.Reason, "2s") {
+		t.Errorf("error %q does not name the timeout", res.Reason)
 	}
 	left, err := sb.Shell(ctx, "cat /proc/[0-9]*/comm", nil) // 20: already gone
 	if err != nil || strings.Contains(left.Stdout, "python") {

@@ -32,8 +32,8 @@ func (f *runFlags) report(res *llmsandbox.Result, err error) error {
 	}
 	tellFindings(os.Stderr, res.Findings, f.lines)
 	printRefused(os.Stderr, res.Network)
-	if res.Error != "" {
-		fmt.Fprintf(os.Stderr, "llmsandbox: %s: %s\n", paint(os.Stderr, red, string(res.Status)), res.Error)
+	if res.Reason != "" {
+		fmt.Fprintf(os.Stderr, "llmsandbox: %s: %s\n", paint(os.Stderr, red, string(res.Status)), res.Reason)
 	} else if res.Signal != "" {
 		fmt.Fprintf(os.Stderr, "llmsandbox: %s: the program was ended by %s\n", paint(os.Stderr, red, string(res.Status)), res.Signal)
 	}
@@ -45,7 +45,7 @@ func (f *runFlags) fail(err error) error {
 	if !f.json {
 		return err
 	}
-	return f.printJSON(&llmsandbox.Result{Status: llmsandbox.StatusSetupFailed, Backend: f.place.Backend, Language: f.lang, Error: err.Error()}, exitOurFailure)
+	return f.printJSON(&llmsandbox.Result{Status: llmsandbox.StatusSetupFailed, Backend: f.place.Backend, Language: f.lang, Reason: err.Error()}, exitOurFailure)
 }
 
 func (f *runFlags) printJSON(res *llmsandbox.Result, code int) error {

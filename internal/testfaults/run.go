@@ -36,8 +36,8 @@ func (o Outcome) WantLost(t testing.TB, why ...string) {
 		return
 	}
 	WantText(t, o.Err, why...)
-	if o.Res.Error != o.Err.Error() {
-		t.Errorf("the result says %q, and the error %q", o.Res.Error, o.Err)
+	if o.Res.Reason != o.Err.Error() {
+		t.Errorf("the result says %q, and the error %q", o.Res.Reason, o.Err)
 	}
 }
 

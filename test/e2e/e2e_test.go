@@ -71,7 +71,7 @@ func wantExit(t testing.TB, res *llmsandbox.Result, code int) {
 	}
 	if res.Status != want || res.ExitCode == nil || *res.ExitCode != code {
 		t.Fatalf("status %s, exit code %v, error %q; want %s and %d\nstdout: %s\nstderr: %s",
-			res.Status, show(res.ExitCode), res.Error, want, code, clip(res.Stdout), clip(res.Stderr))
+			res.Status, show(res.ExitCode), res.Reason, want, code, clip(res.Stdout), clip(res.Stderr))
 	}
 }
 

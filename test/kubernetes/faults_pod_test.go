@@ -100,7 +100,7 @@ func TestFaultsOutOfMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	res, err := sb.Shell(testfaults.Context(t), "head -c 300m /dev/zero >/sandbox/large", nil)
-	if err != nil || res.Status != llmsandbox.StatusOutOfMemory || res.ExitCode != nil || !strings.Contains(res.Error, "128 MiB") {
+	if err != nil || res.Status != llmsandbox.StatusOutOfMemory || res.ExitCode != nil || !strings.Contains(res.Reason, "128 MiB") {
 		t.Errorf("got %+v, %v, want out_of_memory", res, err)
 	}
 	testfaults.AwaitDone(t, sb)

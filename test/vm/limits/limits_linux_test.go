@@ -109,7 +109,7 @@ func TestMemory(t *testing.T) {
 	}
 	res := run(t, sb, "x = bytearray(300 << 20)", nil)
 	if res.Status != llmsandbox.StatusOutOfMemory {
-		t.Errorf("%s %q %q", res.Status, res.Error, res.Stderr)
+		t.Errorf("%s %q %q", res.Status, res.Reason, res.Stderr)
 	}
 	alive(t, sb)
 }
@@ -126,7 +126,7 @@ dead = sum(os.waitstatus_to_exitcode(os.wait()[1]) == -9 for _ in range(2))
 print(dead, flush=True)
 `, nil)
 	if res.Stdout != "2\n" && res.Status != llmsandbox.StatusOutOfMemory {
-		t.Errorf("%s %q %q %q", res.Status, res.Stdout, res.Error, res.Stderr)
+		t.Errorf("%s %q %q %q", res.Status, res.Stdout, res.Reason, res.Stderr)
 	}
 	alive(t, sb)
 }
@@ -176,7 +176,7 @@ func TestTimeout(t *testing.T) {
 	sb := open(t, all())
 	res := run(t, sb, "import os\nos.fork(); os.fork()\nwhile True: pass", &llmsandbox.RunOptions{Timeout: 2 * time.Second})
 	if res.Status != llmsandbox.StatusTimeout {
-		t.Errorf("%s %q", res.Status, res.Error)
+		t.Errorf("%s %q", res.Status, res.Reason)
 	}
 	alive(t, sb)
 }
