@@ -53,6 +53,9 @@ func Child(config func(address string) (Config, error)) {
 	os.Exit(0)
 }
 
+// churned begins the ids of sandboxes whose owner is killed while it opens one.
+const churned = "churned-"
+
 // ready tells the first process that this one has come to what it is for.
 func ready(id string) { fmt.Println("owner", id) }
 
@@ -72,7 +75,8 @@ func (j job) do(ctx context.Context, s *suite) error {
 		return nil
 	case "churn":
 		ready("-")
-		for {
+		for n := 0; ; n++ {
+			o.ID = fmt.Sprintf("%s%d-%d", churned, os.Getpid(), n)
 			sb, err := llmsandbox.Open(ctx, o)
 			if err != nil {
 				return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +103,12 @@ func (s *suite) nothingIsLeft(t *testing.T) {
 		left, err := s.Outside.Left(ctx)
 		if err != nil {
 			return fmt.Errorf("look from outside for what is left: %w", err)
+		}
+		if slices.ContainsFunc(left, func(l string) bool { return strings.Contains(l, churned) }) {
+			// An engine may finish a container whose owner was killed while it asked for it, and after the last collection.
+			if _, err := llmsandbox.GC(ctx, s.Backend); err != nil {
+				return fmt.Errorf("collect: %w", err)
+			}
 		}
 		if len(left) > 0 {
 			return fmt.Errorf("left, seen from outside: %q", left)

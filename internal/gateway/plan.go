@@ -1,0 +1,76 @@
+package gateway
+
+import (
+	"net"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/egress"
+	"github.com/llmsandbox/llmsandbox/internal/proxyenv"
+	"github.com/llmsandbox/llmsandbox/internal/trust"
+)
+
+const (
+	// port is where programs find the proxy on the sandbox's loopback: no service's port,
+	// and below those that the kernel hands out by itself.
+	port = 28471
+	// usualDir holds the files that make programs use the proxy, in a sandbox whose
+	// directory for temporary files is /tmp.
+	usualDir = "/tmp/.llmsandbox"
+	// maxConnections bounds what is carried at once. The agent holds to the same, unless
+	// it was taken over.
+	maxConnections = 256
+)
+
+// DirIn is the directory of the gateway's files in a sandbox.
+func DirIn(guest backend.Guest) string { return path.Join(guest.TempDir, path.Base(usualDir)) }
+
+// EnvIn is an environment that a plan made, for a sandbox: a plan is made before it is
+// known where the sandbox has its directory for temporary files.
+func EnvIn(guest backend.Guest, env []string) []string {
+	dir := DirIn(guest)
+	if dir == usualDir {
+		return env
+	}
+	out := slices.Clone(env)
+	for i, kv := range out {
+		out[i] = strings.ReplaceAll(kv, usualDir, dir)
+	}
+	return out
+}
+
+// A Plan is a proxy that serves nobody yet, and what programs inside need in order to use it.
+type Plan struct {
+	Mode string
+	// Env are variables that a sandbox's programs get, see [EnvIn].
+	Env   []string
+	files []proxyenv.File
+	proxy *egress.Proxy
+	log   *Log
+}
+
+// NewPlan makes the proxy. Nothing inside is needed for it, so that what is not possible
+// fails before there is a sandbox. The plan is ended by [Plan.Discard] or taken over by [Open].
+func NewPlan(c egress.Config, log *Log) (*Plan, error) {
+	c.Log, c.MaxConnections = log.ended, maxConnections
+	proxy, err := egress.New(c)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Mode: c.Policy.Mode(), proxy: proxy, log: log}
+	p.Env, p.files = proxyenv.Setup(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), usualDir)
+	// Programs get placeholders of secrets, and trust the authority by which secrets are put into TLS.
+	if proxy.CA() != nil {
+		for _, s := range c.Secrets {
+			p.Env = append(p.Env, s.Name+"="+proxy.Placeholder(s.Name))
+		}
+		p.Env = append(p.Env, trust.Env(usualDir)...)
+	}
+	return p, nil
+}
+
+// Discard ends a plan that no gateway has taken over.
+func (p *Plan) Discard() { p.proxy.Close() }
