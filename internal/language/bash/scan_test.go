@@ -209,7 +209,7 @@ case $count in 0) echo none ;; [1-9]) echo some ;; *) echo many ;; esac
 
 // Well-formed files are read to their end.
 func TestScanFiles(t *testing.T) {
-	for _, pattern := range []string{"*/*.sh", "../*/*.sh", "../../scripts/*", "/usr/share/bash-completion/completions/[a-c]*"} {
+	for _, pattern := range []string{"*/*.sh", "../*/*.sh", "../../../scripts/*", "/usr/share/bash-completion/completions/[a-c]*"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 && pattern[0] != '/' {
 			t.Fatalf("%s: %v, %v", pattern, files, err)
