@@ -203,7 +203,7 @@ func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (
 		return err != nil, err
 	}
 	r.started = time.Now()
-	r.network = s.net.watch()
+	r.network = s.net.record()
 	r.ooms = watchOOM(ctx, s.machine)
 	wait := ctx
 	if r.timeout > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
+	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
@@ -48,7 +49,7 @@ type run struct {
 	cpu       time.Duration
 	peak      int64
 	ooms      oomWatch
-	network   *runNetwork // nil without a network
+	network   *gateway.Record // nil without a network
 }
 
 func (s *Sandbox) newExecution(o execution) (*run, error) {
@@ -100,7 +101,7 @@ func (r *run) execute(ctx context.Context, plan language.Plan) error {
 	}
 	r.capture(&plan, env)
 	if r.network == nil {
-		r.network = r.sandbox.net.watch()
+		r.network = r.sandbox.net.record()
 	}
 	r.ooms = watchOOM(ctx, r.sandbox.machine)
 	for i, step := range plan.Steps {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/security"
@@ -130,7 +131,7 @@ func (c *cellRun) run(ctx context.Context, code string) (*Cell, error) {
 	defer d.out.End()
 	defer d.err.End()
 
-	network := c.kernel.sandbox.net.watch()
+	network := c.kernel.sandbox.net.record()
 	c.kernel.setActive(c)
 	c.started = time.Now()
 	// A failure to send is that of a process that has ended.
@@ -142,7 +143,7 @@ func (c *cellRun) run(ctx context.Context, code string) (*Cell, error) {
 	cell := c.result(ctx)
 	cell.Restarted, c.kernel.unsaid = c.kernel.unsaid, false
 	d.told = cell.StateLost
-	cell.Network, cell.NetworkDropped = network.end(answerTime)
+	cell.Network, cell.NetworkDropped = attempts(network, gateway.AnswerTime)
 	d.collect(ctx, cell)
 	return cell, errors.Join(c.failure(ctx), captureErrors(c.out, c.err))
 }

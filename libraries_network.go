@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/egress"
+	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
@@ -21,8 +22,8 @@ func (s *Sandbox) reachRegistries(ctx context.Context, r language.Registries, tr
 	if err != nil {
 		return err
 	}
-	s.net.log = &networkLog{}
-	plan, err := planPolicy(egress.Config{Policy: policy}, s.net.log)
+	s.net.log = &gateway.Log{}
+	plan, err := gateway.NewPlan(egress.Config{Policy: policy}, s.net.log)
 	if err != nil {
 		return fmt.Errorf("reach the registries: %w", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/netip"
 	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/gateway"
 )
 
 // A NetworkAttempt is one try of the sandbox to reach something.
@@ -52,4 +54,14 @@ func (a NetworkAttempt) MarshalJSON() ([]byte, error) {
 		out.Address = a.Address.String()
 	}
 	return json.Marshal(out)
+}
+
+// attempts ends a record, see [gateway.Record.End].
+func attempts(r *gateway.Record, settle time.Duration) ([]NetworkAttempt, int) {
+	ended, dropped := r.End(settle)
+	var list []NetworkAttempt
+	for _, a := range ended {
+		list = append(list, NetworkAttempt(a))
+	}
+	return list, dropped
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
@@ -159,7 +160,7 @@ func Attach(ctx context.Context, id string, o AttachOptions) (*Sandbox, error) {
 	if err != nil {
 		return nil, errors.Join(err, machine.Close())
 	}
-	env, err := envList(relocated(machine.Guest().Env, gateDirIn(machine.Guest())), o.Env)
+	env, err := envList(gateway.EnvIn(machine.Guest(), machine.Guest().Env), o.Env)
 	if err != nil {
 		return nil, errors.Join(err, machine.Close())
 	}

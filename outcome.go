@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/signame"
 )
 
@@ -25,7 +26,11 @@ func (r *run) result(ctx context.Context, err error) (*Result, error) {
 	if !r.started.IsZero() {
 		res.Duration = time.Since(r.started)
 	}
-	r.networkInto(res)
+	settle := gateway.SettleTime
+	if r.opts.keepChildren {
+		settle = gateway.AnswerTime
+	}
+	res.Network, res.NetworkDropped = attempts(r.network, settle)
 	if errors.Is(err, errRunTimeout) {
 		return r.timedOutEarly(res)
 	}

@@ -8,11 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"path"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -20,6 +17,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/egress"
 	"github.com/llmsandbox/llmsandbox/internal/proxyenv"
+	"github.com/llmsandbox/llmsandbox/internal/trust"
 )
 
 // A Gateway takes the connections that programs make to their loopback and has a proxy serve
