@@ -2,10 +2,11 @@ package llmsandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"time"
 
-	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/baseline"
 )
 
 // Reset makes a sandbox that was opened with Options.Resettable as it was then: everything
@@ -21,6 +22,40 @@ func (s *Sandbox) Reset(ctx context.Context) error {
 		return fmt.Errorf("reset sandbox %s: %w", s.ID(), s.explain(ctx, err))
 	}
 	return nil
+}
+
+// made is what a sandbox was like before any code has run in it.
+type made struct {
+	baseline  *baseline.Baseline
+	unknown   error // why there is no baseline
+	network   Network
+	libraries []string
+}
+
+// remember looks at a sandbox that was just opened, before it has a network, whose files
+// are made anew.
+func (s *Sandbox) remember(ctx context.Context, network Network) *made {
+	m := &made{network: network, libraries: slices.Clone(s.libraries.dirs)}
+	whole, err := s.forBaseline(ctx)
+	if err == nil {
+		m.baseline, err = baseline.Take(ctx, whole)
+	}
+	m.unknown = err
+	return m
+}
+
+func (s *Sandbox) forBaseline(ctx context.Context) (baseline.Sandbox, error) {
+	client, err := s.link.get(ctx)
+	return baseline.Sandbox{Client: client, Exec: func(ctx context.Context, timeout time.Duration, argv ...string) (string, error) {
+		res, err := s.Exec(ctx, argv, &ExecOptions{Dir: "/", Timeout: timeout})
+		if err != nil {
+			return "", err
+		}
+		if !res.OK() {
+			return "", fmt.Errorf("%s ended with status %s: %w", argv[0], res.Status, ErrUnsupported)
+		}
+		return res.Stdout, nil
+	}}, err
 }
 
 func (s *Sandbox) reset(ctx context.Context) error {
@@ -41,33 +76,11 @@ func (s *Sandbox) reset(ctx context.Context) error {
 		return fmt.Errorf("close its kernels: %w", err)
 	}
 	s.dropAhead(ctx)
-	client, err := s.link.get(ctx)
+	whole, err := s.forBaseline(ctx)
 	if err != nil {
 		return err
 	}
-	if err := killAll(ctx, client); err != nil {
-		return err
-	}
-	if err := processesGone(ctx, client); err != nil {
-		return err
-	}
-	if err := m.tree.restore(ctx, client); err != nil {
-		return err
-	}
-	if err := s.restoreSticky(ctx, client); err != nil {
-		return err
-	}
-	now, err := s.surroundings(ctx)
-	if err != nil {
-		return err
-	}
-	if now != m.surroundings {
-		return errors.New("mounts or shared memory, queues or semaphores are not as they were")
-	}
-	if err := processesGone(ctx, client); err != nil {
-		return err
-	}
-	if err := m.tree.verify(ctx, client); err != nil {
+	if err := m.baseline.Restore(ctx, whole); err != nil {
 		return err
 	}
 	s.ClearArtifacts()
@@ -77,27 +90,4 @@ func (s *Sandbox) reset(ctx context.Context) error {
 		return err
 	}
 	return s.startNetwork(ctx, plan)
-}
-
-// restoreSticky gives folders the bit of their mode that the agent does not set. It comes
-// when there is no program left of the code's that could take chmod's place.
-func (s *Sandbox) restoreSticky(ctx context.Context, client *agentclient.Client) error {
-	for _, root := range s.made.tree.roots {
-		was := s.made.tree.folders[root].Mode
-		now, err := client.Stat(ctx, root)
-		if err != nil {
-			return err
-		}
-		if now.Mode == was {
-			continue
-		}
-		res, err := s.Exec(ctx, []string{"chmod", fmt.Sprintf("%04o", was), root}, &ExecOptions{Dir: "/", Timeout: surroundingsTime})
-		if err != nil {
-			return err
-		}
-		if !res.OK() {
-			return fmt.Errorf("give its folder %s its mode: chmod ended with status %s", root, res.Status)
-		}
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package llmsandbox
+package baseline
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
@@ -23,7 +24,7 @@ type tree struct {
 	mounted map[string]bool
 }
 
-// newTree looks for what code can write to. It fails with ErrUnsupported when there is more
+// newTree looks for what code can write to. It fails with backend.ErrUnsupported when there is more
 // than empty folders in it.
 func newTree(ctx context.Context, client *agentclient.Client, all []mount) (tree, error) {
 	t := tree{folders: map[string]agentproto.FileInfo{}, mounted: map[string]bool{}}
@@ -36,7 +37,7 @@ func newTree(ctx context.Context, client *agentclient.Client, all []mount) (tree
 			continue
 		}
 		if m.path == "/" || uid == 0 {
-			return t, fmt.Errorf("%w: code can write to its root file system", ErrUnsupported)
+			return t, fmt.Errorf("%w: code can write to its root file system", backend.ErrUnsupported)
 		}
 		top, err := client.Stat(ctx, m.path)
 		if errors.Is(err, fs.ErrPermission) && client.Info().AgentUID == uid && !around(all, m).writable {
@@ -75,11 +76,11 @@ func writableBy(client *agentclient.Client, f agentproto.FileInfo) bool {
 func (t *tree) look(ctx context.Context, client *agentclient.Client, at string, info agentproto.FileInfo, found map[string]agentproto.FileInfo, root bool) error {
 	switch {
 	case !root && writableBy(client, info):
-		return fmt.Errorf("%w: code can write to %q, beside files that it cannot", ErrUnsupported, at)
+		return fmt.Errorf("%w: code can write to %q, beside files that it cannot", backend.ErrUnsupported, at)
 	case root && info.Type != agentproto.TypeDir:
-		return fmt.Errorf("%w: there is a file %q from the beginning, which code may change", ErrUnsupported, at)
+		return fmt.Errorf("%w: there is a file %q from the beginning, which code may change", backend.ErrUnsupported, at)
 	case len(found) >= maxTreeEntries:
-		return fmt.Errorf("%w: there are more than %d files and folders where code can write", ErrUnsupported, maxTreeEntries)
+		return fmt.Errorf("%w: there are more than %d files and folders where code can write", backend.ErrUnsupported, maxTreeEntries)
 	}
 	info.Name, info.Size, info.MTimeMicros = "", 0, 0
 	found[at] = info
@@ -91,7 +92,7 @@ func (t *tree) look(ctx context.Context, client *agentclient.Client, at string, 
 		return err
 	}
 	if list.Truncated {
-		return fmt.Errorf("%w: folder %q has too many files to be looked at", ErrUnsupported, at)
+		return fmt.Errorf("%w: folder %q has too many files to be looked at", backend.ErrUnsupported, at)
 	}
 	for _, f := range list.Files {
 		below := path.Join(at, f.Name)

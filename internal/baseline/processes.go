@@ -1,11 +1,13 @@
-package llmsandbox
+package baseline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
 // killAll kills whatever the agent has started, with all that came of it.
@@ -54,4 +56,10 @@ func processesGone(ctx context.Context, client *agentclient.Client) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// collected tells whether the agent knows no more of a process because all of it is over.
+func collected(err error) bool {
+	var ae *agentproto.Error
+	return errors.As(err, &ae) && ae.Code == agentproto.CodeLost
 }

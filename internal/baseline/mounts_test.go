@@ -1,4 +1,4 @@
-package llmsandbox
+package baseline
 
 import (
 	"path"
