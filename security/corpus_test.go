@@ -58,7 +58,7 @@ var evaded = map[string]string{
 }
 
 func restrictive(t *testing.T, lang string) *security.Checker {
-	p := security.Policy{Name: "one", Threshold: security.High}
+	p := security.Policy{Name: "one", Threshold: security.High, Computed: security.High}
 	if lang == "bash" {
 		p.Names = []security.RestrictedName{{Name: "curl", Severity: security.High}}
 	} else {

@@ -39,6 +39,12 @@ func check(library string) (string, error) {
 	return strings.TrimSuffix(library, "@latest"), nil
 }
 
+// libraryName is the path without a version.
+func libraryName(canonical string) string {
+	name, _, _ := strings.Cut(canonical, "@")
+	return name
+}
+
 // modules is the module cache of a library folder.
 const modules = "mod"
 

@@ -82,3 +82,11 @@ func TestPlanWithLibraries(t *testing.T) {
 		}
 	}
 }
+
+func TestLibraryName(t *testing.T) {
+	for in, want := range map[string]string{"golang.org/x/text@v0.1.0": "golang.org/x/text", "golang.org/x/text": "golang.org/x/text"} {
+		if got := libraryName(in); got != want {
+			t.Errorf("%s: %s", in, got)
+		}
+	}
+}

@@ -1,22 +1,56 @@
 package golang
 
 import (
+	"go/token"
+	"path"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/lex"
 )
 
-// scan reads a Go file, or a cell of a kernel, by its tokens: a name of a package in front
-// of a dot is a use of that package unless something else of that name is in scope there.
+const (
+	// maxPackages bounds how many packages one name may stand for. Honest programs have a few
+	// whose paths end in the same version.
+	maxPackages = 32
+	// maxName bounds how long the name of a package's member may be: each use of it is a
+	// copy of the package's path.
+	maxName = 512
+)
+
+var (
+	// builtins are the functions that are there without an import.
+	builtins = set("append cap clear close complex copy delete imag len make max min new panic print println real recover")
+	// reflective are the methods that look a name up.
+	reflective = set("MethodByName FieldByName")
+	// loading are the functions that load code.
+	loading = set("plugin.Open")
+)
+
+func set(words string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(words) {
+		m[w] = true
+	}
+	return m
+}
+
+// scan reads a file, a snippet or a cell of a kernel by its tokens. Tokens are there where
+// go/parser has no tree: without a package's clause, with imports between statements, and in
+// code that is nested so deeply that the parser gives up, or that walking its tree would
+// overflow the stack. Scopes are not looked at: whatever is written like a member of an
+// imported package counts as one.
 func scan(m *language.Meter, code []byte) language.Facts {
-	s := reader{Facts: lex.Facts{Meter: m}, code: code, packages: map[string]string{}, aliases: map[string]string{}, constants: map[string]string{}, budget: lex.BudgetOf(len(code))}
-	s.lex()
+	s := reader{Facts: lex.Facts{Meter: m}, packages: map[string][]string{}, aliases: map[string]int{}}
+	s.tokenize(code)
 	s.imports()
 	s.assignments()
-	s.shadows()
-	for i := range s.tokens {
-		s.use(i)
+	for i, t := range s.tokens {
+		if t.Kind == lex.Name {
+			s.name(i)
+		}
 	}
 	return s.Ordered()
 }
@@ -24,15 +58,9 @@ func scan(m *language.Meter, code []byte) language.Facts {
 // A reader collects the facts of one file.
 type reader struct {
 	lex.Facts
-	code   []byte
-	tokens []lex.Token
-	lex.Brackets
-	packages  map[string]string // paths by the names they have in the file
-	dotted    []string          // paths of packages whose names are used as they are
-	aliases   map[string]string // "os/exec.Command" by the name it was assigned to
-	constants map[string]string // values of strings that are assigned once
-	local     map[int]bool      // offsets of names that are of the file's own things
-	budget    lex.Budget
+	tokens   []lex.Token
+	packages map[string][]string // paths by name; under "." those whose members need no name
+	aliases  map[string]int      // where the member is that a name was given: the index of its package's name
 }
 
 // is tells whether the token at i, which need not be there, is text.
@@ -47,8 +75,139 @@ func (s *reader) kind(i int) lex.Kind {
 	return s.tokens[i].Kind
 }
 
-// libraryName is the path without a version.
-func libraryName(canonical string) string {
-	name, _, _ := strings.Cut(canonical, "@")
-	return name
+// imports finds them; a cell may have them anywhere.
+func (s *reader) imports() {
+	grouped := false
+	for i, t := range s.tokens {
+		switch {
+		case t.Is("import"):
+			grouped = s.is(i+1, "(")
+		case t.Is(")"):
+			grouped = false
+		case t.Kind == lex.String && (grouped || s.is(i-1, "import") || s.is(i-2, "import")):
+			s.Import(t.Span, t.Text)
+			names := defaultNames(t.Text)
+			if before := &s.tokens[i-1]; before.Kind == lex.Name || before.Is(".") {
+				names = []string{before.Text}
+			}
+			for _, name := range names {
+				s.bind(name, t.Text)
+			}
+		}
+	}
 }
+
+// bind says that name stands for the package at path, among others: a default name may be
+// wrong, and is not to hide the package that has it.
+func (s *reader) bind(name, path string) {
+	have := s.packages[name]
+	s.Take(len(have))
+	switch {
+	case name == "_" || path == "" || slices.Contains(have, path):
+	case len(have) == maxPackages:
+		s.Trouble("more packages are imported under one name than are looked at")
+	default:
+		s.packages[name] = append(have, path)
+	}
+}
+
+// defaultNames are what a package may be called that is imported without a name: the last
+// element of its path, mostly.
+func defaultNames(of string) []string {
+	base := path.Base(of)
+	names := []string{base}
+	if isVersion(base) {
+		base = path.Base(path.Dir(of))
+		names = append(names, base)
+	}
+	if ext := path.Ext(base); ext != "" && isVersion(ext[1:]) {
+		base = strings.TrimSuffix(base, ext)
+		names = append(names, base)
+	}
+	short := strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(base, "go-"), "-go"), ".go")
+	return append(names, short, strings.ReplaceAll(base, "-", ""), strings.ReplaceAll(base, "-", "_"))
+}
+
+func isVersion(s string) bool {
+	if len(s) < 2 || s[0] != 'v' {
+		return false
+	}
+	_, err := strconv.Atoi(s[1:])
+	return err == nil
+}
+
+// assignments finds plain names that stand for a package's member.
+func (s *reader) assignments() {
+	for i, t := range s.tokens {
+		if t.Kind != lex.Name || s.is(i-1, ".") || s.is(i-1, ",") {
+			continue
+		}
+		at := i + 1
+		if s.kind(at) == lex.Name { // a type of one word
+			at++
+		}
+		if !s.is(at, ":=") && !s.is(at, "=") || !s.member(at+1) || !s.ends(at+4) {
+			continue
+		}
+		if _, ok := s.aliases[t.Text]; !ok {
+			s.aliases[t.Text] = at + 1
+		}
+	}
+}
+
+// member tells whether a package's name, a dot and a name are at i.
+func (s *reader) member(i int) bool {
+	return s.kind(i) == lex.Name && s.is(i+1, ".") && s.kind(i+2) == lex.Name && s.packages[s.tokens[i].Text] != nil
+}
+
+func (s *reader) ends(i int) bool {
+	return i >= len(s.tokens) || s.is(i, ";") || s.is(i, ")") || s.is(i, "}") || s.is(i, ",")
+}
+
+// name adds what the name at i uses.
+func (s *reader) name(i int) {
+	t := s.tokens[i]
+	alias, aliased := s.aliases[t.Text]
+	switch {
+	case s.is(i-1, "func"): // is declared here
+	case s.is(i-1, "."):
+		if reflective[t.Text] && !s.literal(i+1) {
+			s.Compute(t.Span, language.ComputedName)
+		}
+	case s.member(i):
+		s.use(language.Span{Start: t.Start, End: s.tokens[i+2].End}, t.Text, i+2, i+3)
+	case aliased && (s.is(i+1, "(") || s.is(i+1, ".")):
+		s.use(t.Span, s.tokens[alias].Text, alias+2, i+1)
+	case builtins[t.Text] && s.is(i+1, "("):
+		s.Use(t.Span, t.Text, true)
+	case token.IsExported(t.Text) && !s.key(i):
+		s.use(t.Span, ".", i, i+1)
+	}
+}
+
+// use adds a use of the member at i of the packages of that name. What comes behind it tells
+// whether it is called, and with what.
+func (s *reader) use(at language.Span, packages string, i, behind int) {
+	for _, path := range s.packages[packages] {
+		name := s.tokens[i].Text
+		if len(path)+len(name) > maxName {
+			s.Trouble("a name in it is longer than what is looked at")
+			continue
+		}
+		name = path + "." + name
+		s.Take(len(name))
+		s.Use(at, name, s.is(behind, "("))
+		if loading[name] && !s.literal(behind) {
+			s.Compute(at, language.ComputedImport)
+		}
+	}
+}
+
+// literal tells whether there are brackets at open with a plain string and nothing else. What
+// is not called at once may be called with anything.
+func (s *reader) literal(open int) bool {
+	return s.is(open, "(") && s.kind(open+1) == lex.String && s.tokens[open+1].Constant && s.is(open+2, ")")
+}
+
+// key tells whether a name is that of a field in a composite literal.
+func (s *reader) key(i int) bool { return s.is(i+1, ":") && (s.is(i-1, "{") || s.is(i-1, ",")) }

@@ -3,6 +3,7 @@ package golang
 import (
 	"go/scanner"
 	"go/token"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,76 +11,75 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/lex"
 )
 
-// lex has Go's own scanner make the tokens.
-func (s *reader) lex() {
-	file := token.NewFileSet().AddFile("", -1, len(s.code))
+// tokenize has Go's own scanner make the tokens.
+func (s *reader) tokenize(code []byte) {
+	file := token.NewFileSet().AddFile("", -1, len(code))
 	var sc scanner.Scanner
-	sc.Init(file, s.code, func(at token.Position, msg string) {
-		s.Trouble("line " + strconv.Itoa(file.Line(file.Pos(at.Offset))) + ": " + msg)
+	sc.Init(file, code, func(at token.Position, msg string) {
+		s.Trouble("line " + strconv.Itoa(at.Line) + ": " + msg)
 	}, scanner.ScanComments)
-	s.tokens = make([]lex.Token, 0, len(s.code)/3+8)
+	s.tokens = make([]lex.Token, 0, len(code)/3+8)
 	for {
 		s.Step()
-		pos, tok, lit := sc.Scan()
-		if tok == token.EOF {
-			break
-		}
-		t := lex.Token{Span: language.Span{Start: file.Offset(pos)}, Text: lit}
+		pos, tok, text := sc.Scan()
+		start := file.Offset(pos)
+		t := lex.Token{Span: language.Span{Start: start, End: end(code, start, text)}, Kind: lex.Punct, Text: text}
 		switch {
+		case tok == token.EOF:
+			return
 		case tok == token.COMMENT:
-			s.comment(t.Start)
+			s.Comment(t.Start, t.End)
+			s.directive(t.Start, string(code[t.Start:t.End]))
 			continue
 		case tok == token.STRING || tok == token.CHAR:
-			s.literal(&t)
+			value, err := strconv.Unquote(text)
+			t.Kind, t.Text, t.Constant = lex.String, value, err == nil
+			s.String(language.Literal{Span: t.Span, Value: value})
 		case tok == token.IDENT:
-			t.Kind, t.End = lex.Name, t.Start+len(lit)
-		case tok == token.INT || tok == token.FLOAT || tok == token.IMAG:
-			t.Kind, t.End = lex.Number, t.Start+len(lit)
+			t.Kind = lex.Name
+		case tok.IsLiteral():
+			t.Kind = lex.Number
 		case tok == token.SEMICOLON:
-			t.Kind, t.Text, t.End = lex.Punct, ";", min(t.Start+1, len(s.code))
-		default:
-			t.Kind, t.Text = lex.Punct, tok.String()
-			t.End = min(t.Start+len(t.Text), len(s.code))
+			t.Text = ";" // not the newline that stands for it
+		case tok.IsOperator():
+			t.Text = tok.String()
+		}
+		if len(s.tokens) == cap(s.tokens) {
+			// There are at most as many as bytes are left: one step instead of many copies.
+			s.tokens = slices.Grow(s.tokens, len(code)-start+1)
 		}
 		s.tokens = append(s.tokens, t)
 	}
-	s.Brackets = lex.Pair(s.tokens)
 }
 
-// literal gives a string its span, which the scanner's text does not tell: it leaves out
-// carriage returns.
-func (s *reader) literal(t *lex.Token) {
-	t.Kind, t.End = lex.String, min(t.Start+len(t.Text), len(s.code))
-	if s.code[t.Start] == '`' {
-		c := lex.Cursor{Code: s.code, Pos: t.Start + 1}
+// end is where a token at start ends. The scanner's text does not always tell, since it
+// leaves out carriage returns.
+func end(code []byte, start int, text string) int {
+	c := lex.Cursor{Code: code, Pos: start + 1}
+	switch {
+	case strings.HasPrefix(text, "`"):
 		c.Through("`")
-		t.End = c.Pos
+	case strings.HasPrefix(text, "/*"):
+		c.Pos++
+		c.Through("*/")
+	case strings.HasPrefix(text, "//"):
+		c.Line()
+	default:
+		return min(start+len(text), len(code))
 	}
-	value, err := strconv.Unquote(t.Text)
-	t.Text, t.Constant = value, err == nil
-	s.String(language.Literal{Span: t.Span, Value: value})
+	return c.Pos
 }
 
-// comment adds one, and what a directive in it uses.
-func (s *reader) comment(start int) {
-	c := lex.Cursor{Code: s.code, Pos: start}
-	if c.Has("/*") {
-		c.Pos += 2
-		c.Through("*/")
-		s.Comment(start, c.Pos)
+// directive adds what a comment tells the compiler to use: the directive itself, and the
+// name that it links to.
+func (s *reader) directive(start int, comment string) {
+	if !strings.HasPrefix(comment, "//go:") {
 		return
 	}
-	c.Line()
-	s.Comment(start, c.Pos)
-	text := string(s.code[start:c.Pos])
-	if !strings.HasPrefix(text, "//go:") {
-		return
-	}
-	directive, _, _ := strings.Cut(strings.TrimRight(text, "\r"), " ")
-	directive, _, _ = strings.Cut(directive, "\t")
-	s.Use(language.Span{Start: start, End: start + len(directive)}, directive, false)
-	if fields := strings.Fields(text); directive == "//go:linkname" && len(fields) == 3 {
-		at := start + strings.LastIndex(text, fields[2])
-		s.Use(language.Span{Start: at, End: at + len(fields[2])}, fields[2], false)
+	words := strings.Fields(comment)
+	s.Use(language.Span{Start: start, End: start + len(words[0])}, words[0], false)
+	if words[0] == "//go:linkname" && len(words) == 3 {
+		at := start + strings.LastIndex(comment, words[2])
+		s.Use(language.Span{Start: at, End: at + len(words[2])}, words[2], false)
 	}
 }
