@@ -1,17 +1,20 @@
 package r
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/lex"
 )
 
 // operators of more than one character, the longer ones first.
-var operators = [...]string{"<<-", "->>", ":::", "[[", "<-", "->", "::", "|>", "<=", ">=", "==", "!=", "&&", "||", ":="}
+var operators = [...]string{"<<-", "->>", ":::", "<-", "->", "::", "|>", "<=", ">=", "==", "!=", "&&", "||", ":="}
 
-// tokens splits code. A name in backticks is a name whose text is all of it.
+// tokens splits code. A name in backticks is a name whose text is all of it. Newlines in a row
+// are one token, and [[ is two, as its end is.
 func tokens(facts *lex.Facts, code []byte) []lex.Token {
 	c := &lex.Cursor{Code: code}
 	c.Skip("\ufeff")
@@ -22,6 +25,9 @@ func tokens(facts *lex.Facts, code []byte) []lex.Token {
 		switch b := c.At(0); {
 		case b == '\n':
 			c.Pos++
+			if n := len(list); n > 0 && list[n-1].Kind == lex.Newline {
+				continue
+			}
 			t.Kind = lex.Newline
 		case b == '#':
 			c.Line()
@@ -35,7 +41,7 @@ func tokens(facts *lex.Facts, code []byte) []lex.Token {
 			delimited(facts, c, &t)
 		case b >= '0' && b <= '9' || b == '.' && c.At(1) >= '0' && c.At(1) <= '9':
 			t.Kind = lex.Number
-			number(c)
+			number(facts, c)
 		case b == '%':
 			t.Kind = lex.Punct
 			for c.Pos++; !c.End() && c.At(0) != '%' && c.At(0) != '\n'; {
@@ -61,7 +67,7 @@ func tokens(facts *lex.Facts, code []byte) []lex.Token {
 }
 
 func operator(c *lex.Cursor) string {
-	if next := c.At(1); next > ' ' && strings.IndexByte("<->:[=&|", next) >= 0 {
+	if next := c.At(1); next > ' ' && strings.IndexByte("<->:=&|", next) >= 0 {
 		for _, op := range operators {
 			if c.Skip(op) {
 				return op
@@ -74,11 +80,15 @@ func operator(c *lex.Cursor) string {
 	return string(c.Code[start:c.Pos])
 }
 
-func number(c *lex.Cursor) {
-	hex := c.At(0) == '0' && c.At(1)|0x20 == 'x'
+func number(facts *lex.Facts, c *lex.Cursor) {
+	exponent := byte('e')
+	if c.At(0) == '0' && c.At(1)|0x20 == 'x' {
+		exponent = 'p'
+	}
 	for !c.End() {
+		facts.Step()
 		switch b := c.At(0); {
-		case (b == '+' || b == '-') && c.At(-1)|0x20 == map[bool]byte{true: 'p', false: 'e'}[hex]:
+		case (b == '+' || b == '-') && c.At(-1)|0x20 == exponent:
 		case b == '.' || b >= '0' && b <= '9' || b|0x20 >= 'a' && b|0x20 <= 'z':
 		default:
 			return
@@ -147,58 +157,88 @@ func delimited(facts *lex.Facts, c *lex.Cursor, t *lex.Token) {
 // escape reads what comes behind a backslash.
 func escape(c *lex.Cursor, value *strings.Builder) {
 	b := c.At(0)
-	if !c.End() {
-		c.Pos++
+	if c.End() {
+		return
 	}
-	digits := func(base, most int) {
-		start := c.Pos
-		for c.Pos-start < most && !c.End() {
-			if _, err := strconv.ParseUint(string(c.At(0)), base, 8); err != nil {
-				break
-			}
-			c.Pos++
-		}
-		n, _ := strconv.ParseUint(string(c.Code[start:c.Pos]), base, 32) // no digits are none
-		value.WriteRune(rune(n))
-	}
+	c.Pos++
 	switch b {
-	case 'n':
-		value.WriteByte('\n')
-	case 't':
-		value.WriteByte('\t')
-	case 'r':
-		value.WriteByte('\r')
-	case 'a', 'b', 'f', 'v':
-		value.WriteByte(' ')
+	case 'n', 't', 'r', 'a', 'b', 'f', 'v':
+		value.WriteByte("\n\t\r    "[strings.IndexByte("ntrabfv", b)])
 	case 'x':
-		digits(16, 2)
+		value.WriteRune(digits(c, 16, 2))
 	case 'u', 'U':
-		most := 4
-		if b == 'U' {
-			most = 8
-		}
 		braces := c.Skip("{")
-		digits(16, most)
+		value.WriteRune(digits(c, 16, map[byte]int{'u': 4, 'U': 8}[b]))
 		if braces {
 			c.Skip("}")
 		}
 	case '0', '1', '2', '3', '4', '5', '6', '7':
 		c.Pos--
-		digits(8, 3)
+		value.WriteRune(digits(c, 8, 3))
 	default:
-		if b != 0 {
-			value.WriteByte(b)
-		}
+		value.WriteByte(b)
 	}
 }
 
-func keyword(t lex.Token) bool {
-	if t.Constant {
+// digits is the character whose number comes next.
+func digits(c *lex.Cursor, base, most int) rune {
+	n := int64(0)
+	for range most {
+		d, err := strconv.ParseInt(string(c.At(0)), base, 8)
+		if err != nil {
+			break
+		}
+		n = n*int64(base) + d
+		c.Pos++
+	}
+	return rune(min(n, unicode.MaxRune+1)) // which is none
+}
+
+var keywords = words("if else repeat while function for next break TRUE FALSE NULL Inf NaN NA NA_integer_ NA_real_ NA_character_ " +
+	"NA_complex_ in ...")
+
+func keyword(t lex.Token) bool { return !t.Constant && keywords[t.Text] }
+
+// is tells whether the token at i, which need not be there, is one of texts: keywords, operators
+// and names that are not quoted.
+func (s *reader) is(i int, texts ...string) bool {
+	if i < 0 || i >= len(s.tokens) {
 		return false
 	}
-	switch t.Text {
-	case "if", "else", "repeat", "while", "function", "for", "next", "break", "TRUE", "FALSE", "NULL", "Inf", "NaN", "NA", "NA_integer_", "NA_real_", "NA_character_", "NA_complex_", "in", "...":
-		return true
+	t := &s.tokens[i]
+	return (t.Kind == lex.Punct || t.Kind == lex.Name && !t.Constant) && slices.Contains(texts, t.Text)
+}
+
+func (s *reader) kind(i int) lex.Kind {
+	if i < 0 || i >= len(s.tokens) {
+		return 0
 	}
-	return false
+	return s.tokens[i].Kind
+}
+
+// name tells whether the token at i is a name and no keyword.
+func (s *reader) name(i int) bool { return s.kind(i) == lex.Name && !keyword(s.tokens[i]) }
+
+// named tells whether the token at i can be called or assigned to: R takes a string for a name.
+func (s *reader) named(i int) bool { return s.name(i) || s.kind(i) == lex.String }
+
+// next is i, or behind the newline there.
+func (s *reader) next(i int) int {
+	if s.kind(i) == lex.Newline {
+		return i + 1
+	}
+	return i
+}
+
+// previous is i, or before the newline there.
+func (s *reader) previous(i int) int {
+	if s.kind(i) == lex.Newline {
+		return i - 1
+	}
+	return i
+}
+
+// ends tells whether an expression ends before the token at i.
+func (s *reader) ends(i int) bool {
+	return i >= len(s.tokens) || s.kind(i) == lex.Newline || s.is(i, ";", "}", ")", ",", "]")
 }
