@@ -13,7 +13,7 @@ import (
 // a list that is never put back.
 var sure = map[string]bool{
 	"bash.closing": true, "bash.environment": true, "bash.name": true, "bash.options": true, "bash.prefixed": true, "bash.scan": true,
-	"cpp.join": true, "cpp.module": true, "cpp.paste": true, "cpp.span": true, "cpp.spliced": true, "cpp.trigraphs": true,
+	"cpp.join": true, "cpp.trigraphs": true,
 	"java.escape": true, "java.escaped": true, "java.number": true, "java.qualified": true, "java.unescape": true, "java.word": true,
 	"javascript.length": true, "python.encoding": true, "python.inModule": true, "python.scan": true, "python.slice": true,
 	"ruby.methodOperator": true, "ruby.moduleName": true, "ruby.operator": true,

@@ -1,15 +1,19 @@
 package cpp
 
 import (
+	"bytes"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/lex"
 )
 
-// scan reads a C++ program by its tokens, with its macros expanded. What C's library has is
-// bare ("system" for std::system and ::system), all else is qualified as it is written, with
-// aliases of namespaces resolved ("std::filesystem::remove_all").
+// scan reads a C++ program by its tokens. What C's library has is bare ("system" for std::system and
+// ::system), all else is qualified as it is written, with the program's own names for namespaces, types
+// and functions resolved ("std::filesystem::remove_all"). Macros are not expanded: one that stands for
+// a name is that name, one that makes names is computed, and their bodies are read as code.
 func scan(m *language.Meter, code []byte) language.Facts {
 	facts := read(m, code, false)
 	if trigraphs(code) {
@@ -32,21 +36,20 @@ func read(m *language.Meter, code []byte, trigraphs bool) language.Facts {
 		l.Code = l.edited.Code
 	}
 	l.run()
-	e := expander{Facts: &l.Facts, macros: map[string]*macro{}, budget: lex.BudgetOf(len(code))}
-	main := e.all(l.tokens, l.lines)
-	n := &names{Facts: &l.Facts, aliases: map[string]string{}, functions: map[string]bool{}, members: map[string]map[string]bool{}, open: map[string]bool{}, conditional: e.conditional}
-	streams := append(e.bodies, main)
-	for _, s := range streams {
-		n.declare(s)
+	r := &reader{Facts: &l.Facts, names: lex.Names{}, open: map[string]bool{}, own: map[string]bool{}, macros: map[string]macro{}}
+	r.split(l.tokens)
+	for _, s := range r.streams {
+		r.declare(s)
 	}
-	for _, s := range streams {
-		n.stream = s
-		for i := range s.tokens {
-			n.use(i)
+	for _, name := range r.opened {
+		for _, of := range r.meanings(language.Span{}, name) {
+			r.open[r.plain(of, false)] = true
 		}
 	}
-	if len(e.macros) > 0 {
-		n.plainly(len(l.Code), l.tokens)
+	for _, s := range r.streams {
+		for i := range s.tokens {
+			r.use(s, i)
+		}
 	}
 	if l.edited != nil {
 		l.edited.Restore(&l.Facts.Facts)
@@ -54,29 +57,309 @@ func read(m *language.Meter, code []byte, trigraphs bool) language.Facts {
 	return l.Ordered()
 }
 
-// plainly adds what the program uses when no macro is one: whether one is defined may depend
-// on the machine.
-func (n *names) plainly(size int, tokens []lex.Token) {
-	s := &stream{tokens: tokens, made: make([]bool, len(tokens)), Brackets: lex.Pair(tokens)}
-	covered, known := make([]bool, size), map[language.Use]bool{}
-	spans := map[language.Span]bool{}
-	for _, u := range n.Uses {
-		known[u], spans[u.Span] = true, true
-		for i := u.Start; i < u.End; i++ {
-			n.Step()
-			covered[i] = true
+// The third characters of trigraphs, and what those stand for.
+const trigraphThird, trigraphMeaning = "=/'()!<>-", "#\\^[]|{}~"
+
+// trigraph is what three characters at i mean to standards before C++17, or 0.
+func trigraph(code []byte, i int) byte {
+	if i+2 < len(code) && code[i] == '?' && code[i+1] == '?' {
+		if n := strings.IndexByte(trigraphThird, code[i+2]); n >= 0 {
+			return trigraphMeaning[n]
 		}
 	}
-	facts := n.Facts
-	n.Facts = &lex.Facts{Meter: facts.Meter}
-	n.declare(s)
-	for i := range s.tokens {
-		n.use(i)
-	}
-	for _, u := range n.Uses {
-		if !known[u] && (spans[u.Span] || !slices.Contains(covered[u.Start:u.End], true)) {
-			facts.Use(u.Span, u.Name, u.Call)
+	return 0
+}
+
+func trigraphs(code []byte) bool {
+	for i := 0; ; i++ {
+		n := bytes.Index(code[i:], []byte("??"))
+		if n < 0 {
+			return false
+		}
+		if i += n; trigraph(code, i) != 0 {
+			return true
 		}
 	}
-	n.Facts = facts
+}
+
+// spliced is where the line behind a newline begins that only white space comes before, as compilers
+// take it; 0 where there is other text.
+func spliced(code []byte, i int) int {
+	rest := bytes.TrimLeft(code[i:], " \t\r\v\f")
+	if len(rest) == 0 || rest[0] != '\n' {
+		return 0
+	}
+	return len(code) - len(rest) + 1
+}
+
+// join is the code with lines joined that end in a backslash; nil where there are none.
+func join(code []byte, trigraphs bool) *lex.Edited {
+	changed := trigraphs
+	for i, b := range code {
+		changed = changed || b == '\\' && spliced(code, i+1) > 0
+	}
+	if !changed {
+		return nil
+	}
+	e := &lex.Edited{Code: make([]byte, 0, len(code))}
+	for i := 0; i < len(code); {
+		b, n := code[i], 1
+		if t := trigraph(code, i); trigraphs && t != 0 {
+			b, n = t, 3
+		}
+		if b == '\\' {
+			if end := spliced(code, i+n); end > 0 {
+				i = end
+				continue
+			}
+		}
+		e.Add(string([]byte{b}), i, i+n)
+		i += n
+	}
+	return e
+}
+
+// A reader collects what a program uses.
+type reader struct {
+	*lex.Facts
+	streams []*stream
+	names   lex.Names       // what the program's own names stand for
+	opened  []string        // namespaces whose names are used as they are, as they are written
+	open    map[string]bool // and what they stand for
+	own     map[string]bool // the program's own classes
+	macros  map[string]macro
+	// conditional tells that some of the code may not be compiled: it hides nothing then that matters.
+	conditional bool
+}
+
+// A macro is what is known of a name that the preprocessor replaces.
+type macro struct {
+	function bool
+	pastes   bool // it makes names
+	opaque   bool // it may be more than a name
+}
+
+// A stream is a list of tokens with their brackets: those of the program, or of a directive, whose
+// brackets need not be balanced.
+type stream struct {
+	tokens []lex.Token
+	lex.Brackets
+	named    bool           // all of it is one name
+	braces   map[int]bool   // of classes
+	classes  map[string]int // those by the class's name
+	methods  map[int]string // the class of methods that are outside of it, by their braces
+	declared map[scope]bool
+}
+
+// A scope is where a name is declared: the brace around it, -1 outside of all.
+type scope struct {
+	brace int
+	name  string
+}
+
+func (r *reader) add(tokens []lex.Token) *stream {
+	s := &stream{tokens: tokens, Brackets: lex.Pair(tokens)}
+	r.streams = append(r.streams, s)
+	return s
+}
+
+// split parts the tokens of the program from its directives.
+func (r *reader) split(tokens []lex.Token) {
+	main := make([]lex.Token, 0, len(tokens))
+	for len(tokens) > 0 {
+		r.Step()
+		end := slices.IndexFunc(tokens, func(t lex.Token) bool { return t.Kind == lex.Newline })
+		if end < 0 {
+			end = len(tokens)
+		}
+		if tokens[0].Is("#") {
+			r.directive(tokens[1:end])
+		} else {
+			main = append(main, tokens[:end]...)
+		}
+		tokens = tokens[min(end+1, len(tokens)):]
+	}
+	r.add(main)
+}
+
+func (r *reader) directive(tokens []lex.Token) {
+	if len(tokens) == 0 || tokens[0].Kind != lex.Name {
+		return
+	}
+	switch rest := tokens[1:]; tokens[0].Text {
+	case "define":
+		if len(rest) > 0 && rest[0].Kind == lex.Name {
+			r.define(rest[0], rest[1:])
+		}
+	case "include", "include_next", "import":
+		r.include(tokens[0].Span, rest)
+	case "embed":
+		r.Use(tokens[min(1, len(rest))].Span, "#embed", false)
+	case "if", "ifdef", "ifndef", "else", "elif", "elifdef", "elifndef":
+		r.conditional = true
+	case "pragma", "ident":
+		r.add(rest)
+	}
+}
+
+// include reads the name of a header, which a macro may stand for.
+func (r *reader) include(at language.Span, rest []lex.Token) {
+	if len(rest) == 0 {
+		r.Compute(at, language.ComputedImport)
+		return
+	}
+	if rest[0].Kind == lex.String {
+		r.Import(rest[0].Span, header(rest[0].Text))
+		return
+	}
+	r.Compute(language.Span{Start: rest[0].Start, End: rest[len(rest)-1].End}, language.ComputedImport)
+}
+
+// header is a header's name from the folder on that headers are looked for in: there are longer ways
+// to say the same.
+func header(name string) string {
+	name = strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(strings.TrimSpace(name), "\\", "/")), "/")
+	if i := strings.LastIndex("/"+name, "/include/"); i >= 0 {
+		name = name[i+len("include/"):]
+	}
+	if first, rest, ok := strings.Cut(name, "/"); ok && strings.Contains(first, "-linux-") {
+		name = rest
+	}
+	return name
+}
+
+// define reads a macro. One that is a name, or the parts of one, stands for it; but whether it is
+// defined where it is used is not told, so that it stands for itself, too.
+func (r *reader) define(name lex.Token, body []lex.Token) {
+	m := r.macros[name.Text]
+	if len(body) > 0 && body[0].Is("(") && body[0].Start == name.End {
+		m.function = true
+		end := slices.IndexFunc(body, func(t lex.Token) bool { return t.Is(")") })
+		body = body[end+1:]
+	}
+	s := r.add(body)
+	to, end := r.chain(s, 0)
+	s.named = to != "" && end == len(body)
+	if slices.ContainsFunc(body, func(t lex.Token) bool { return t.Is("##") }) {
+		m.pastes = true
+		to = joined(body)
+	}
+	if s.named || m.pastes && !m.function {
+		r.bind(name, to)
+		r.bind(name, name.Text)
+	}
+	words := !slices.ContainsFunc(body, func(t lex.Token) bool { return t.Kind != lex.Name || expression[t.Text] })
+	m.opaque = m.opaque || !m.function && !s.named && (!words || len(body) == 0)
+	r.macros[name.Text] = m
+}
+
+// joined is the name that names and numbers make when they are pasted.
+func joined(tokens []lex.Token) string {
+	var b strings.Builder
+	for _, t := range tokens {
+		if t.Kind == lex.Name || t.Kind == lex.Number {
+			b.WriteString(t.Text)
+		}
+	}
+	return b.String()
+}
+
+// bind notes what a name stands for. Of a name that stands for more than is kept, it is not known.
+func (r *reader) bind(name lex.Token, to string) {
+	if r.names.Bind(name.Text, to); !slices.Contains(r.names[name.Text], to) {
+		r.Compute(name.Span, language.ComputedName)
+	}
+}
+
+// is tells whether the token at i, which need not be there, is text.
+func (s *stream) is(i int, text string) bool {
+	return i >= 0 && i < len(s.tokens) && s.tokens[i].Is(text)
+}
+
+func (s *stream) among(i int, texts ...string) bool {
+	return i >= 0 && i < len(s.tokens) && s.tokens[i].Kind != lex.String && slices.Contains(texts, s.tokens[i].Text)
+}
+
+func (s *stream) name(i int) bool {
+	return i >= 0 && i < len(s.tokens) && s.tokens[i].Kind == lex.Name
+}
+
+// opaque tells whether the token at i is a macro that may be more than a name.
+func (r *reader) opaque(s *stream, i int) bool { return s.name(i) && r.macros[s.tokens[i].Text].opaque }
+
+// typed tells whether the name at i comes right behind what may be a type, and so is declared.
+func (r *reader) typed(s *stream, i int) bool {
+	return s.name(i-1) && !expression[s.tokens[i-1].Text] && !r.opaque(s, i-1)
+}
+
+// chain is the qualified name that begins at i, and where it ends.
+func (r *reader) chain(s *stream, i int) (name string, end int) {
+	if s.is(i, "::") {
+		i++
+	}
+	if !s.name(i) || keywords[s.tokens[i].Text] {
+		return "", i
+	}
+	name = s.tokens[i].Text
+	if i++; !s.is(i, "::") || r.opaque(s, i-1) {
+		return name, i
+	}
+	long := []byte(name)
+	for s.is(i, "::") {
+		r.Step()
+		next := i + 1
+		if s.is(next, "template") {
+			next++
+		}
+		if !s.name(next) || keywords[s.tokens[next].Text] || r.opaque(s, next) {
+			break
+		}
+		long = append(append(long, "::"...), s.tokens[next].Text...)
+		i = next + 1
+	}
+	return string(long), i
+}
+
+// meanings are the names that the name at a place may stand for, itself last. Names stand for names;
+// where those are more than are looked at, it is computed.
+func (r *reader) meanings(at language.Span, name string) []string {
+	list, kept := []string{name}, []string(nil)
+	for i := 0; i < len(list); i++ {
+		r.Step()
+		r.Take(len(list[i]))
+		root, _, _ := strings.Cut(list[i], "::")
+		rest, bound := list[i][len(root):], r.names[root]
+		if bound == nil || slices.Contains(bound, root) {
+			kept = append(kept, list[i])
+		}
+		for _, to := range bound {
+			if to += rest; slices.Contains(list, to) {
+				continue
+			}
+			if len(list) == maxMeanings || len(to) > maxName {
+				r.Compute(at, language.ComputedName)
+				break
+			}
+			list = append(list, to)
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+const (
+	maxMeanings = 16   // how many names a name may stand for
+	maxName     = 1000 // how long they may be. Compilers' are shorter
+)
+
+// plain is a qualified name without what C's library does not need. Algorithms of the standard library
+// take more than one argument where functions of the same name in C take one.
+func (r *reader) plain(name string, many bool) string {
+	if r.open["std"] && strings.HasPrefix(name+"::", "filesystem::") {
+		name = "std::" + name
+	}
+	if bare, ok := strings.CutPrefix(name, "std::"); ok && inC[bare] && !(bare == "remove" && many) {
+		return bare
+	}
+	return name
 }

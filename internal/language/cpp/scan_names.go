@@ -1,153 +1,395 @@
 package cpp
 
-import "github.com/llmsandbox/llmsandbox/internal/lex"
+import (
+	"strings"
 
-// Names resolves the names of a program.
-type names struct {
-	*lex.Facts
-	aliases   map[string]string          // what a name of the program's own stands for
-	functions map[string]bool            // functions that it defines outside of classes
-	members   map[string]map[string]bool // what classes declare
-	open      map[string]bool            // namespaces whose names are used as they are
-	// conditional tells that some of the code may not be compiled: it hides nothing then
-	// that matters.
-	conditional bool
-	stream      *stream
-}
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/lex"
+)
 
-// declare finds what a stream declares.
-func (n *names) declare(s *stream) {
-	n.stream, s.classes, s.locals = s, map[int]string{}, map[int]map[string]bool{}
-	for i, t := range s.tokens {
-		if t.Kind != lex.Name {
-			if t.Text == "=" || t.Text == "{" || t.Text == "(" {
-				n.assign(i)
+// declare finds what the names of a stream stand for, and where they are declared.
+func (r *reader) declare(s *stream) {
+	s.classes, s.methods, s.declared = map[string]int{}, map[int]string{}, map[scope]bool{}
+	s.braces = map[int]bool{}
+	for i := range s.tokens {
+		switch t := &s.tokens[i]; {
+		case t.Is("="):
+			r.assigned(s, i)
+		case t.Is("class"), t.Is("struct"), t.Is("union"):
+			r.class(s, i)
+		case t.Is("using"):
+			r.using(s, i)
+		case t.Is("namespace") && s.name(i+1) && s.is(i+2, "="):
+			if to, _ := r.chain(s, i+3); to != "" {
+				r.bind(s.tokens[i+1], to)
 			}
-			continue
-		}
-		switch t.Text {
-		case "class", "struct", "union":
-			n.class(i)
-		case "using":
-			n.using(i)
-		case "namespace":
-			if s.name(i+1) && s.is(i+2, "=") {
-				if to, _ := n.chain(i + 3); to != "" {
-					n.aliases[s.tokens[i+1].Text] = to
-				}
+		case t.Is("typedef"):
+			if to, end := r.chain(s, i+1); strings.Contains(to, "::") && s.name(end) && s.is(end+1, ";") {
+				r.names.Bind(s.tokens[end].Text, to)
 			}
-		case "typedef":
-			n.typedef(i)
 		}
 	}
-	for i, t := range s.tokens {
-		if t.Kind == lex.Name {
-			n.declared(i)
+	for i := range s.tokens {
+		if s.name(i) && !s.among(i-1, ".", "->") {
+			r.declared(s, i)
 		}
+	}
+}
+
+// using notes names and namespaces that are used without their own.
+func (r *reader) using(s *stream, i int) {
+	if s.is(i+1, "namespace") {
+		of, _ := r.chain(s, i+2)
+		r.opened = append(r.opened, of)
+		return
+	}
+	if s.name(i+1) && s.is(i+2, "=") {
+		return // assigned has it
+	}
+	for more := true; more; more = s.is(i, ",") {
+		r.Step()
+		to, end := r.chain(s, i+1)
+		if strings.Contains(to, "::") {
+			r.names.Bind(s.tokens[end-1].Text, to)
+		}
+		i = end
+	}
+}
+
+// assigned notes a name that another name is assigned to: a function's address, or a type. Elsewhere
+// it may be another name, and so stands for itself, too.
+func (r *reader) assigned(s *stream, i int) {
+	from := i + 1
+	if s.is(from, "&") {
+		from++
+	}
+	to, end := r.chain(s, from)
+	if to == "" || !s.among(end, ";", ",", ")", "}", "<") {
+		return
+	}
+	name := i - 1
+	typ := s.is(name-1, "using") && strings.Contains(to, "::")
+	if _, listed := functions[strings.TrimPrefix(to, "std::")]; !listed && !typ && r.names[to] == nil {
+		return
+	}
+	if s.is(name, ")") && s.Partner[name] > 1 {
+		// int (*f)(const char *) = system
+		if name = s.Partner[name] - 1; s.is(name, ")") {
+			name--
+		}
+	}
+	if s.name(name) && !keywords[s.tokens[name].Text] && !s.is(name-1, "namespace") {
+		r.names.Bind(s.tokens[name].Text, to)
+		r.names.Bind(s.tokens[name].Text, s.tokens[name].Text)
 	}
 }
 
 // class notes which braces are a class's.
-func (n *names) class(i int) {
-	s := n.stream
-	if s.is(i-1, "enum") || s.is(i-1, "<") || s.is(i-1, ",") {
+func (r *reader) class(s *stream, i int) {
+	if s.among(i-1, "enum", "<", ",") {
 		return
 	}
 	name, base := "", false
-	for j := i + 1; j < i+64 && j < len(s.tokens); j++ {
-		n.Step()
+	for j := i + 1; j < min(i+64, len(s.tokens)); j++ {
+		r.Step()
 		switch {
-		case s.is(j, "{"):
-			if s.Partner[j] > 0 {
-				s.classes[j] = name
-			}
+		case s.is(j, "{") && s.Partner[j] > 0:
+			s.braces[j], s.classes[name], r.own[name] = true, j, true
+			return
+		case s.among(j, "{", ";", "(", ")", "=") || !base && s.among(j, ">", ","):
 			return
 		case s.is(j, ":"):
 			base = true
-		case s.is(j, ";") || s.is(j, ")") || s.is(j, "=") || !base && (s.is(j, ">") || s.is(j, ",")):
-			return
-		case s.is(j, "(") || s.is(j, "["):
-			if s.Partner[j] < 0 {
-				return
-			}
-			j = s.Partner[j]
 		case s.name(j) && !base && !s.is(j, "final"):
 			name = s.tokens[j].Text
 		}
 	}
 }
 
-// declared notes a function or variable that is declared at i.
-func (n *names) declared(i int) {
-	s := n.stream
-	name, outer := s.tokens[i].Text, s.Outer[i]
-	if s.is(i-1, ".") || s.is(i-1, "->") {
-		return
-	}
-	class, inClass := "", false
-	if outer >= 0 {
-		class, inClass = s.classes[outer]
-	}
-	if s.is(i+1, "(") {
-		body := s.body(i + 1)
-		switch {
-		case s.is(i-1, "::"):
-			// A method outside of its class sees what is declared there.
-			if body > 0 && s.name(i-2) {
-				s.classes[body] = s.tokens[i-2].Text
-			}
-		case inClass && (body > 0 || s.typed(i) || s.pointed(i)):
-			n.member(class, name)
-		case body > 0 && !inClass:
-			n.functions[name] = true
+// declared notes a function or a variable that is declared at i.
+func (r *reader) declared(s *stream, i int) {
+	outer := s.Outer[i]
+	switch {
+	case s.is(i-1, "::"):
+		// A method outside of its class sees what is declared there.
+		if body := s.body(i + 1); body > 0 && s.name(i-2) {
+			s.methods[body] = s.tokens[i-2].Text
 		}
 		return
-	}
-	if !s.typed(i) && (!s.pointed(i) || critical(name)) || s.is(i-1, "::") || !(s.is(i+1, "=") || s.is(i+1, ";") || s.is(i+1, ",") || s.is(i+1, ")") || s.is(i+1, "{") || s.is(i+1, "[") || s.is(i+1, ":")) {
+	case s.is(i+1, "("):
+		if !r.function(s, i) {
+			return
+		}
+	case !r.variable(s, i):
 		return
-	}
-	switch {
-	case inClass:
-		n.member(class, name)
 	case s.is(outer, "("):
 		if outer = s.body(outer); outer < 0 {
 			return
 		}
-		fallthrough
-	default:
-		if s.locals[outer] == nil {
-			s.locals[outer] = map[string]bool{}
-		}
-		s.locals[outer][name] = true
 	}
+	s.declared[scope{outer, s.tokens[i].Text}] = true
 }
 
-func (n *names) member(class, name string) {
-	if n.members[class] == nil {
-		n.members[class] = map[string]bool{}
+// function tells whether the name at i, which brackets come behind, is that of a function that hides
+// others: in a class, or one that is defined and does not start programs.
+func (r *reader) function(s *stream, i int) bool {
+	defined := s.body(i+1) > 0
+	if !s.braces[s.Outer[i]] {
+		return defined && !functions[s.tokens[i].Text]
 	}
-	n.members[class][name] = true
+	begins := r.typed(s, i-2) || s.among(i-3, ";", "{", "}") || s.is(i-3, ":") && s.among(i-4, "public", "protected", "private")
+	return defined || r.typed(s, i) || r.pointed(s, i) && begins
 }
 
-// hidden tells whether the name at i is a local variable's or a member's there.
-func (n *names) hidden(i int) bool {
-	s := n.stream
+// variable tells whether a variable's name, or a parameter's, is declared at i. What looks like a
+// pointer may be a product.
+func (r *reader) variable(s *stream, i int) bool {
+	if !s.among(i+1, "=", ";", ",", ")", "{", "[", ":") {
+		return false
+	}
+	critical, listed := functions[s.tokens[i].Text]
+	return r.typed(s, i) || r.pointed(s, i) && !critical && (!listed || s.among(i+1, "=", ",", ")"))
+}
+
+// pointed tells whether what may be a type and a pointer or a reference come before the name at i.
+func (r *reader) pointed(s *stream, i int) bool {
+	return s.among(i-1, "*", "&") && r.typed(s, i-1)
+}
+
+// hidden tells whether the name at i is the program's own there.
+func (r *reader) hidden(s *stream, i int) bool {
 	name := s.tokens[i].Text
-	if n.conditional && critical(name) {
+	if r.conditional && functions[name] {
 		return false
 	}
 	at := s.Outer[i]
 	for range 64 {
-		if s.locals[at][name] {
+		if s.declared[scope{at, name}] {
 			return true
 		}
 		if at < 0 {
 			return false
 		}
-		if class, ok := s.classes[at]; ok && n.members[class][name] {
+		class, ok := s.classes[s.methods[at]]
+		if ok && s.methods[at] != "" && s.declared[scope{class, name}] {
 			return true
 		}
 		at = s.Outer[at]
 	}
 	return false
+}
+
+// body is the brace behind the parameters of a function that is defined, whose bracket opens at open,
+// or -1. No expression looks like that.
+func (s *stream) body(open int) int {
+	if !s.is(open, "(") || s.Partner[open] < 0 {
+		return -1
+	}
+	i := s.Partner[open] + 1
+	returns := s.is(i, "->") && s.is(open-2, "auto")
+	for range 16 {
+		switch {
+		case s.is(i, "{"):
+			return i
+		case s.is(i, "noexcept") && s.is(i+1, "(") && s.Partner[i+1] > 0:
+			i = s.Partner[i+1] + 1
+		case s.among(i, "const", "noexcept", "override", "final", "mutable", "try"), returns && (s.name(i) || s.among(i, "->", "::", "*", "&")):
+			i++
+		default:
+			return -1
+		}
+	}
+	return -1
+}
+
+// use adds what the token at i uses.
+func (r *reader) use(s *stream, i int) {
+	if !s.name(i) {
+		return
+	}
+	t := s.tokens[i]
+	if r.macros[t.Text].pastes {
+		r.pasted(s, i)
+	}
+	if s.among(i-1, ".", "->", "->*") || r.word(s, i) {
+		return
+	}
+	first := i
+	if s.is(i-1, "::") {
+		if r.qualifies(s, i-2) {
+			return // in the middle of a qualified name
+		}
+		first--
+	}
+	name, end := r.chain(s, first)
+	place := language.Span{Start: s.tokens[first].Start, End: s.tokens[end-1].End}
+	call := s.is(end, "(") || r.opaque(s, end)
+	many := s.is(end, "(") && strings.HasSuffix(name, "remove") && len(s.Args(s.tokens, end)) > 1
+	for _, meaning := range r.meanings(place, name) {
+		full := r.plain(meaning, many)
+		switch {
+		case strings.Contains(name, "::"):
+			if call && s.body(end) > 0 && r.typed(s, first) {
+				return // it is defined
+			}
+			r.Use(place, full, call)
+		case full == name:
+			full = r.bare(s, first, i, place, call, many)
+		case call || s.among(end, "{", "<") || s.name(end):
+			r.Use(place, full, call)
+		}
+		r.looksUp(s, full, end)
+	}
+}
+
+// qualifies tells whether the token at i, which "::" comes behind, is part of a qualified name.
+func (r *reader) qualifies(s *stream, i int) bool {
+	if s.is(i, ">") {
+		return true
+	}
+	return s.name(i) && !r.opaque(s, i) && !keywords[s.tokens[i].Text]
+}
+
+// bare adds a name that stands for nothing else, unless it is the program's own, and returns it.
+func (r *reader) bare(s *stream, first, i int, place language.Span, call, many bool) string {
+	name, end := s.tokens[i].Text, i+1
+	critical, listed := functions[name]
+	declared := first == i && r.typed(s, i)
+	variable := s.among(end, ".", "->") || (declared || r.pointed(s, i)) && s.among(end, ";", "=", ",", ")", "{", "[")
+	switch {
+	case first == i && r.hidden(s, i):
+		return ""
+	case r.open["std"] && (inStd[name] || name == "remove" && many) && !r.own[name] && !(call && declared):
+		name = r.plain("std::"+name, many)
+		r.Use(place, name, call)
+	case r.open["std::filesystem"] && inFilesystem[name] && call:
+		r.Use(place, "std::filesystem::"+name, call)
+	case call && s.body(end) > 0 && (declared || !critical):
+		return "" // it is defined
+	case call && !declared:
+		r.Use(place, name, true)
+	case critical && !variable, listed && !critical && !declared && s.value(first, end), s.named, r.passed(s, first, end):
+		r.Use(place, name, false)
+	}
+	return name
+}
+
+// value tells whether the name of the tokens from first up to end is all of a value.
+func (s *stream) value(first, end int) bool {
+	if s.is(first-1, "&") && !s.name(first-2) && !s.is(first-2, ")") {
+		first--
+	}
+	return s.among(first-1, "=", "(", ",", "{") && s.among(end, ";", ",", ")", "}")
+}
+
+// passed tells whether that name is an argument of a macro, which may be called there.
+func (r *reader) passed(s *stream, first, end int) bool {
+	open := s.Outer[first]
+	return s.value(first, end) && s.is(open, "(") && s.name(open-1) && r.macros[s.tokens[open-1].Text].function
+}
+
+// pasted adds the name that a macro at i may make of what it is given: how it does is not looked at.
+func (r *reader) pasted(s *stream, i int) {
+	place := s.tokens[i].Span
+	r.Compute(place, language.ComputedName)
+	if s.is(i+1, "(") && s.Partner[i+1] > 0 && s.Partner[i+1] < i+maxPasted {
+		end := s.Partner[i+1]
+		r.Use(place, joined(s.tokens[i+2:end]), s.is(end+1, "("))
+	}
+}
+
+// maxPasted bounds how many tokens are pasted.
+const maxPasted = 32
+
+// word handles keywords, and tells whether that is all there is at i.
+func (r *reader) word(s *stream, i int) bool {
+	t := s.tokens[i]
+	switch t.Text {
+	case "asm", "__asm__", "__asm":
+		r.Use(t.Span, "asm", true)
+		r.symbol(s, i+1)
+	case "alias", "weakref", "ifunc", "__alias__", "__weakref__", "__ifunc__":
+		r.symbol(s, i+1)
+	case "import":
+		r.module(s, i+1)
+	}
+	return keywords[t.Text]
+}
+
+// symbol sees a function that is named to the linker by a string.
+func (r *reader) symbol(s *stream, open int) {
+	for s.among(open, "volatile", "__volatile__") {
+		r.Step()
+		open++
+	}
+	if !s.is(open, "(") || s.Partner[open] != open+2 {
+		return
+	}
+	t := s.tokens[open+1]
+	if t.Kind == lex.String && !strings.ContainsFunc(t.Text, func(c rune) bool { return c >= 0x80 || !isWord(byte(c)) }) {
+		r.Use(t.Span, t.Text, false)
+	}
+}
+
+// module reads what is behind import: <x>; "x"; x;
+func (r *reader) module(s *stream, i int) {
+	end := i
+	for end < min(i+64, len(s.tokens)) && !s.is(end, ";") {
+		r.Step()
+		end++
+	}
+	if !s.is(end, ";") || end == i || s.among(i, "=", "(", "{", ",", ".") {
+		return
+	}
+	place := language.Span{Start: s.tokens[i].Start, End: s.tokens[end-1].End}
+	if s.is(i, "<") && s.is(end-1, ">") {
+		i, end = i+1, end-1
+	}
+	var name strings.Builder
+	for _, t := range s.tokens[i:end] {
+		name.WriteString(t.Text)
+	}
+	r.Import(place, header(name.String()))
+}
+
+// A lookUp is what a function looks up by which argument.
+type lookUp struct {
+	arg  int
+	kind language.ComputedKind
+}
+
+var lookUps = map[string]lookUp{
+	"dlopen": {0, language.ComputedImport}, "dlmopen": {1, language.ComputedImport}, "LoadLibrary": {0, language.ComputedImport},
+	"LoadLibraryA": {0, language.ComputedImport}, "LoadLibraryW": {0, language.ComputedImport},
+	"dlsym": {1, language.ComputedName}, "dlvsym": {1, language.ComputedName}, "GetProcAddress": {1, language.ComputedName},
+}
+
+// looksUp sees libraries and functions that are looked for by a string, in the call at open.
+func (r *reader) looksUp(s *stream, name string, open int) {
+	look, ok := lookUps[name]
+	if !ok || !s.is(open, "(") {
+		return
+	}
+	args := s.Args(s.tokens, open)
+	if look.arg >= len(args) || args[look.arg][0] == args[look.arg][1] {
+		return
+	}
+	list := s.tokens[args[look.arg][0]:args[look.arg][1]]
+	place := language.Span{Start: list[0].Start, End: list[len(list)-1].End}
+	if len(list) == 1 && (list[0].Is("nullptr") || list[0].Is("NULL") || list[0].Kind == lex.Number) {
+		return // the program itself
+	}
+	var value strings.Builder
+	for _, t := range list {
+		if t.Kind != lex.String || !t.Constant {
+			r.Compute(place, look.kind)
+			return
+		}
+		value.WriteString(t.Text)
+	}
+	if look.kind == language.ComputedName {
+		r.Use(place, value.String(), false)
+	} else {
+		r.Import(place, value.String())
+	}
 }

@@ -20,9 +20,10 @@ var scans = []lextest.Case{
 	{"#import <unistd.h>", "import unistd.h"},
 	{"#include </usr/include/x86_64-linux-gnu/sys/socket.h>", "import sys/socket.h"},
 	{"#include <./sys/../unistd.h>\n#include <../include/unistd.h>", "import unistd.h; import unistd.h"},
-	{"#define H <unistd.h>\n#include H", "import unistd.h"},
-	{"#define H \"unistd.h\"\n#include H", "import unistd.h"},
-	{"#define H(x) <x.h>\n#include H(unistd)", "import unistd.h"},
+	{"#define H <unistd.h>\n#include H", "computed import"},
+	{"#define H \"unistd.h\"\n#include H", "computed import"},
+	{"#define H(x) <x.h>\n#include H(unistd)", "computed import"},
+	{"#define E\nE\nimport <unistd.h>;", "import unistd.h"},
 	{"#include H", "computed import"},
 	{"#embed \"/etc/passwd\"", "use #embed"},
 	{"import <unistd.h>;\nexport import std.core;", "import unistd.h; import std.core"},
@@ -35,7 +36,7 @@ var scans = []lextest.Case{
 	{"using std::system;\nint main() { system(\"ls\"); }", "use system; call system"},
 	{"int main() { auto f = &system; f(\"ls\"); }", "use system; call system"},
 	{"int main() { auto f = std::system; f(\"ls\"); }", "use system; call system"},
-	{"int (*f)(const char *) = system; int x = f(\"ls\");", "use system; call system"},
+	{"int (*f)(const char *) = system; int x = f(\"ls\");", "use system; call system; call f"},
 	{"int main() { (system)(\"ls\"); (*&system)(\"ls\"); }", "use system; use system"},
 	{"int main() { auto f = unlink; f(\"x\"); run(&remove, \"x\"); }", "use unlink; call unlink; call run; use remove"},
 	{"std::function<int(const char*)> f{system};", "use std::function; use system"},
@@ -60,9 +61,21 @@ var scans = []lextest.Case{
 	{"#define A B\n#define B system\nint main() { A(\"ls\"); }", "+call system"},
 	{"#define S sys##tem\nint main() { S(\"ls\"); }", "+call system"},
 	{"#define P(a, b) a##b\nint main() { P(sys, tem)(\"ls\"); }", "+call system"},
-	{"#define P(a, b) a%:%:b\n#define Q(a, b) P(a, b)\nint main() { Q(Q(s, ys), tem)(\"ls\"); }", "+call system"},
-	{"#define CALL(f, x) f(x)\nint main() { CALL(system, \"ls\"); }", "+call system"},
-	{"#define CALL(...) __VA_ARGS__\nint main() { CALL(system)(\"ls\"); }", "+call system"},
+	{"#define P(a, b) a%:%:b\n#define Q(a, b) P(a, b)\nint main() { Q(Q(s, ys), tem)(\"ls\"); }", "+computed name"},
+	{"#define CALL(f, x) f(x)\nint main() { CALL(system, \"ls\"); }", "+use system"},
+	{"#define CALL(...) __VA_ARGS__\nint main() { CALL(system)(\"ls\"); }", "+use system"},
+	{"#define CALL(f, x) f(x)\nint main() { CALL(mkdir, \"x\"); }", "+use mkdir"},
+	{"#define E\nint main() { E remove(\"x\"); E ::system(\"x\"); remove E (\"x\"); std::E system(\"x\"); }",
+		"call remove; call system; call remove; call system"},
+	{"#define R return\nint f() { R remove(\"x\"); }", "call remove"},
+	{"#define S mkdir\nint f() { S(\"x\"); }", "use mkdir; call mkdir; call S"},
+	{"#define N std\nnamespace M = N; void f() { M::system(\"x\"); }", "+call system"},
+	{"using A = B; using B = std::ofstream; A f(\"x\");", "+use std::ofstream"},
+	{"using a::b, std::system; void f() { system(\"x\"); }", "use a::b; use system; call system"},
+	{"struct { int remove(int); } x; void f() { remove(\"x\"); }", "call remove"},
+	{"namespace z { int unlink(int) { return 1; } } void f() { unlink(\"x\"); }", "call unlink"},
+	{"struct S { int v = c ? a : y * remove(\"x\"), w = remove(\"x\"); };", "call remove; call remove"},
+	{"#if '0'\nint x = system(\"x\");\n#endif", "call system"},
 	{"#define RUN(x) system(x)", "call system"},
 	{"#define P(a, b) a##b\n#ifdef X\n#undef P\n#endif\nint main() { P(sys, tem)(\"ls\"); }", "+computed name"},
 	{"#define P(a, b) a##b\n#ifdef X\n#define P(a, b) puts\n#endif\nint main() { P(sys, tem)(\"ls\"); }", "+computed name"},
@@ -122,7 +135,8 @@ var scans = []lextest.Case{
 func TestScan(t *testing.T) { lextest.Run(t, scan, scans) }
 
 func TestScanEnds(t *testing.T) {
-	lextest.Hostile(t, scan, "(", "[", "{", "\"", "R\"(", "/*", "#define A(x) A(x) A(x)\n", "#if 0\n", "a::", "f(", "struct ", "system(", "??/\n", "\\\n", "using A=", "%:", "dlsym(a,", "auto f=&system;", "import <")
+	lextest.Hostile(t, scan, "(", "[", "{", "\"", "R\"(", "/*", "#define A(x) A(x) A(x)\n", "#if 0\n", "a::", "f(", "struct ", "system(", "??/\n", "\\\n", "using A=", "%:", "dlsym(a,", "auto f=&system;", "import <",
+		"::using", "using ", "a::b=", "class ", "#define a b\n", "\\u0061", "a*", "extern system", "::a", "#include <", "#define a b::b\n#define b a::a\na(b())\n")
 	lextest.Hostile(t, scan, "#define A(x) x x\n", "#define A(x) x x\nA(A(A(A(A(A(A(A(A(A(A(A(1))))))))))))\n", "#define M(x) x\nM(", "#define a b b\n#define b c c\n#define c a a\na b c\n")
 }
 
