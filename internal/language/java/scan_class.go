@@ -2,7 +2,6 @@ package java
 
 import (
 	_ "embed"
-	"sort"
 	"strings"
 	"sync"
 	"unicode"
@@ -36,89 +35,88 @@ var listed = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
-// implied are the packages that a cell, and a program without a class, have imported.
-func implied(pkg string) bool {
-	switch pkg {
-	case "java.io", "java.math", "java.net", "java.nio.file", "java.util", "java.util.concurrent", "java.util.function", "java.util.prefs", "java.util.regex", "java.util.stream":
-		return true
+func words(text string) map[string]bool {
+	set := map[string]bool{}
+	for word := range strings.FieldsSeq(text) {
+		set[word] = true
 	}
-	return false
+	return set
 }
+
+// implied are the packages that a cell, and a program without a class, have imported.
+var implied = words(`java.io java.math java.net java.nio.file java.util java.util.concurrent java.util.function
+	java.util.prefs java.util.regex java.util.stream`)
+
+// domains are what the names of packages begin with.
+var domains = words(`java javax jdk sun com org net io edu dev jakarta kotlin groovy scala akka reactor`)
 
 func capital(name string) bool {
 	r, _ := utf8.DecodeRuneInString(name)
 	return unicode.IsUpper(r)
 }
 
-// maxScopes is how many places before its use are asked whether a class is the file's own. Where
-// that are too few, it is taken for another one.
-const maxScopes = 64
-
-// classOf are the whole names that the name of a class, or of what is in one, at token at
-// may have; none for the file's own.
-func (s *reader) classOf(written string, at int) []string {
+// classOf are the whole names that the name of a class, or of what is in one, at token at may have;
+// none for the file's own.
+func (r *reader) classOf(written string, at int) []string {
 	root, rest, more := strings.Cut(written, ".")
 	if more {
 		rest = "." + rest
 	}
-	if !capital(root) && s.imported[root] == "" {
+	class, imported := r.imported[root]
+	switch {
+	case !capital(root) && !imported:
 		if qualified(written) != "" {
 			return []string{written}
 		}
 		return nil
-	}
-	if s.top[root] {
+	case r.isOwn(root, at):
 		return nil
-	}
-	scopes := s.own[root]
-	last := sort.Search(len(scopes), func(n int) bool { return scopes[n][0] > at })
-	for n := last - 1; n >= max(0, last-maxScopes); n-- {
-		s.Step()
-		if at <= scopes[n][1] {
-			return nil
-		}
-	}
-	if class, ok := s.imported[root]; ok {
+	case imported:
 		return []string{class + rest}
 	}
 	packages := known()[root]
 	for _, pkg := range packages {
-		if pkg == "java.lang" || s.packages[pkg] {
+		if pkg == "java.lang" || r.packages[pkg] {
 			return []string{pkg + "." + root + rest}
 		}
 	}
 	var list []string
-	for _, pkg := range s.others {
+	for _, pkg := range r.others {
 		list = append(list, pkg+"."+root+rest)
 	}
 	for _, pkg := range packages {
-		if list == nil && implied(pkg) {
+		if list == nil && implied[pkg] {
 			list = append(list, pkg+"."+root+rest)
 		}
 	}
 	return list
 }
 
+// isOwn tells whether a class that is named at token at is one of the file's own that is known there.
+// Where that is too deep to be told it is taken for another one.
+func (r *reader) isOwn(class string, at int) bool {
+	for range 64 {
+		if at = r.Outer[at]; r.own[scope{at, class}] {
+			return true
+		}
+		if at < 0 {
+			return false
+		}
+	}
+	return false
+}
+
 // qualified is the class of a name that begins with its package, or empty.
 func qualified(name string) string {
-	root, _, _ := strings.Cut(name, ".")
-	switch root {
-	case "java", "javax", "jdk", "sun", "com", "org", "net", "io", "edu", "dev", "jakarta", "kotlin", "groovy", "scala", "akka", "reactor":
-	default:
+	root, rest, _ := strings.Cut(name, ".")
+	if !domains[root] {
 		return ""
 	}
-	for at := 0; ; {
-		n := strings.IndexByte(name[at:], '.')
-		word := name[at:]
-		if n >= 0 {
-			word = name[at : at+n]
+	end := len(root)
+	for word := range strings.SplitSeq(rest, ".") {
+		if end += 1 + len(word); capital(word) {
+			return name[:end]
 		}
-		if at > 0 && capital(word) {
-			return name[:at+len(word)]
-		}
-		if n < 0 {
-			return ""
-		}
-		at += n + 1
 	}
+	return ""
 }

@@ -43,7 +43,15 @@ var scans = []lextest.Case{
 	{in("Class.forName(\"java.lang.Runtime\");"), "import java.lang.Class; call java.lang.Class.forName; import java.lang.Runtime"},
 	{in("Class.forName(\"java.lang.\" + \"Run\" + \"time\");"), "+import java.lang.Runtime"},
 	{in("Class.forName(\"\"\"\n  java.lang.Runtime\"\"\");"), "+import java.lang.Runtime"},
-	{in("String n = \"java.lang.Runtime\"; Class.forName(n);"), "+import java.lang.Runtime"},
+	{in("String n = \"java.lang.Runtime\"; Class.forName(n);"), "+computed import"},
+	{"x.<)>f().getMethod(a", "computed name"},
+	{in("Class.forName(\"java.lang.\" + n);"), "+computed import"},
+	{in("Class.forName(\"java.lang.Runtime\".trim());"), "+computed import"},
+	{in("Class.forName();x.getMethod(,1);"), "import java.lang.Class; call java.lang.Class.forName"},
+	{in("java.util.Collections.<java.net.Socket>emptyList();"), "import java.util.Collections; call java.util.Collections.emptyList; import java.net.Socket"},
+	{in("new java.net.@A @b.C(\"x\") Socket();"), "+call java.net.Socket"},
+	{in("s.map(r -> r.exec(\"x\")); f(Runtime::getRuntime);"), "+call java.lang.Runtime.exec"},
+	{in("A r; Runtime q = Runtime.getRuntime(); Object r = q; r.exec(\"x\");"), "+call java.lang.Runtime.exec"},
 	{in("String n = \"java.lang.String\"; n = g(); Class.forName(n);"), "+computed import"},
 	{in("String n = \"java.lang.String\"; } void g(String n) { Class.forName(n);"), "+computed import"},
 	{in("Class.forName(n);"), "import java.lang.Class; call java.lang.Class.forName; computed import"},
@@ -94,7 +102,7 @@ var scans = []lextest.Case{
 func TestScan(t *testing.T) { lextest.Run(t, scan, scans) }
 
 func TestScanEnds(t *testing.T) {
-	lextest.Hostile(t, scan, "(", "[", "{", "<", ">", "a.", "a<", "\"", "'", "\"\"\"", "/*", "\\u", "\\u0022", "import ", "class A{", "A.b().", "(A)", "((", "String a=a+a;", "Class.forName(", "var x=", "a.<b>", "new ", "::a")
+	lextest.Hostile(t, scan, "(", "[", "{", "<", ">", "a.", "a<", "\"", "'", "\"\"\"", "/*", "\\u", "\\u0022", "import ", "class A{", "A.b().", "(A)", "((", "String a=a+a;", "Class.forName(", "var x=", "a.<b>", "new ", "::a", ".<a", ".<a>", ".@a(", ".@a.", "x.exec(", "Runtime a;a.exec();", "Class.forName(\"a\").getMethod(\"b\");", "((A)", "import a.b;", "a[]", "a>")
 	lextest.Hostile(t, scan, "String a=\"x\";String b=a+a;String c=b+b;String d=c+c;Class.forName(d);\n", "import a.*;\nB.c();", "import static a.B.*;\nc();")
 }
 

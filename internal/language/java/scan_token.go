@@ -1,18 +1,22 @@
 package java
 
 import (
+	"bytes"
+	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/lex"
 )
 
-// lex splits code.
-func (s *reader) lex(code []byte) {
+// split makes tokens of code.
+func split(s *lex.Facts, code []byte) []lex.Token {
 	c := &lex.Cursor{Code: code}
 	c.Skip("\ufeff")
-	s.tokens = make([]lex.Token, 0, len(code)/3+8)
+	tokens := make([]lex.Token, 0, len(code)/3+8)
 	for !c.End() {
 		s.Step()
 		t := lex.Token{Span: language.Span{Start: c.Pos}}
@@ -35,7 +39,7 @@ func (s *reader) lex(code []byte) {
 			s.Comment(t.Start, c.Pos)
 			continue
 		case b == '"' || b == '\'':
-			s.quoted(c, &t)
+			quoted(s, c, &t)
 		case b >= '0' && b <= '9' || b == '.' && c.At(1) >= '0' && c.At(1) <= '9':
 			t.Kind = lex.Number
 			number(c)
@@ -46,7 +50,8 @@ func (s *reader) lex(code []byte) {
 			}
 			t.Kind = lex.Punct
 			switch {
-			case c.Skip("::"), c.Skip("->"), c.Skip("=="), c.Skip("!="), c.Skip("<="), c.Skip("&&"), c.Skip("||"), c.Skip("++"), c.Skip("--"), c.Skip("+="), c.Skip("..."):
+			case c.Skip("::"), c.Skip("->"), c.Skip("=="), c.Skip("!="), c.Skip("<="), c.Skip("&&"), c.Skip("||"),
+				c.Skip("++"), c.Skip("--"), c.Skip("+="), c.Skip("..."):
 			default:
 				_, n := c.Rune()
 				c.Pos += n
@@ -54,8 +59,9 @@ func (s *reader) lex(code []byte) {
 			t.Text = string(code[t.Start:c.Pos])
 		}
 		t.End = c.Pos
-		s.tokens = append(s.tokens, t)
+		tokens = append(tokens, t)
 	}
+	return tokens
 }
 
 // word reads a name. Characters that Java ignores in names are left out.
@@ -114,4 +120,121 @@ func number(c *lex.Cursor) {
 		}
 		c.Pos++
 	}
+}
+
+// quoted reads a string, a text block or a character.
+func quoted(s *lex.Facts, c *lex.Cursor, t *lex.Token) {
+	end := string(c.At(0))
+	block := c.Has(`"""`)
+	if block {
+		end = `"""`
+	}
+	c.Skip(end)
+	var value strings.Builder
+	for !c.End() && (block || c.At(0) != '\n' && c.At(0) != '\r') {
+		s.Step()
+		if c.Skip(end) {
+			t.Constant = true
+			break
+		}
+		if c.Skip(`\`) {
+			escape(c, &value)
+			continue
+		}
+		value.WriteByte(c.At(0))
+		c.Pos++
+	}
+	if !t.Constant {
+		s.Trouble("a string is not closed")
+	}
+	t.Kind, t.Text = lex.String, value.String()
+	if block {
+		// White space that only lays out the block is not part of it.
+		lines := strings.Split(t.Text, "\n")
+		for i := range lines {
+			lines[i] = strings.TrimSpace(lines[i])
+		}
+		t.Text = strings.Join(lines[1:], "\n")
+	}
+	s.String(language.Literal{Span: language.Span{Start: t.Start, End: c.Pos}, Value: t.Text})
+}
+
+func escape(c *lex.Cursor, value *strings.Builder) {
+	b := c.At(0)
+	if c.End() {
+		return
+	}
+	c.Pos++
+	switch {
+	case b == 'n':
+		value.WriteByte('\n')
+	case b == 't':
+		value.WriteByte('\t')
+	case b == 's':
+		value.WriteByte(' ')
+	case b == '\n':
+	case b >= '0' && b <= '7':
+		n := rune(b - '0')
+		for most := 2; most > 0 && c.At(0) >= '0' && c.At(0) <= '7' && (b <= '3' || most > 1); most-- {
+			n = n*8 + rune(c.At(0)-'0')
+			c.Pos++
+		}
+		value.WriteRune(n)
+	default:
+		value.WriteByte(b)
+	}
+}
+
+// unescape replaces characters that are written by their numbers, which comes before all
+// else in Java; nil where there are none.
+func unescape(code []byte) *lex.Edited {
+	if !bytes.Contains(code, []byte(`\u`)) {
+		return nil
+	}
+	e := &lex.Edited{Code: make([]byte, 0, len(code))}
+	for i := 0; i < len(code); {
+		if code[i] != '\\' {
+			e.Add(string(code[i:i+1]), i, i+1)
+			i++
+			continue
+		}
+		if r, n := escaped(code, i); n > 0 {
+			if low, m := escaped(code, i+n); utf16.IsSurrogate(r) && m > 0 {
+				if both := utf16.DecodeRune(r, low); both != utf8.RuneError {
+					r, n = both, n+m
+				}
+			}
+			e.Add(string(r), i, i+n)
+			i += n
+			continue
+		}
+		// A second backslash behind one begins nothing.
+		n := min(2, len(code)-i)
+		if n == 2 && code[i+1] != '\\' {
+			n = 1
+		}
+		for range n {
+			e.Add(string(code[i:i+1]), i, i+1)
+			i++
+		}
+	}
+	return e
+}
+
+// escaped is the character that a number at i stands for, and its length, 0 when there is none.
+func escaped(code []byte, i int) (rune, int) {
+	start := i
+	if i >= len(code) || code[i] != '\\' {
+		return 0, 0
+	}
+	for i++; i < len(code) && code[i] == 'u'; i++ {
+	}
+	if i == start+1 || i+4 > len(code) {
+		return 0, 0
+	}
+	n, err := strconv.ParseUint(string(code[i:i+4]), 16, 16)
+	if err != nil {
+		return 0, 0
+	}
+	return rune(n), i + 4 - start
 }

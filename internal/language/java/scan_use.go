@@ -1,6 +1,7 @@
 package java
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
@@ -8,84 +9,67 @@ import (
 )
 
 // use adds what the token at i uses.
-func (s *reader) use(i int) {
-	t := s.tokens[i]
-	if t.Kind == lex.Punct {
-		s.result(i)
-		return
-	}
-	if t.Kind != lex.Name || s.is(i-1, "@") && s.is(i, "interface") {
-		return
-	}
-	if s.is(i-1, "::") || i < s.done {
-		return
-	}
-	if s.is(i-1, ".") || s.is(i-1, ">") && s.afterDot(i-1) {
-		s.member(i)
-		return
-	}
-	switch t.Text {
-	case "native":
-		if s.kind(i+1) == lex.Name {
-			s.Use(t.Span, "native", false)
-		}
-		return
-	case "import", "package":
-		return
-	case "var":
-		if s.kind(i+1) == lex.Name && s.is(i+2, "=") {
-			s.pending = s.tokens[i+1].Text
-		}
-	}
-	if s.imports(i) {
-		return
-	}
-	name, end := s.chain(i)
-	written := name
-	last := end - 1
-	call := s.is(end, "(")
+func (r *reader) use(i int) {
+	t := &r.tokens[i]
 	switch {
-	case s.is(end, "::") && s.kind(end+1) == lex.Name:
-		call = false
-		if last = end + 1; !s.is(last, "new") {
-			name += "." + s.tokens[last].Text
+	case t.Is(")"):
+		r.grouped(i)
+		return
+	case t.Is(";"):
+		r.assigned(i)
+		return
+	case t.Kind != lex.Name || i < r.done || r.is(i-1, "::") || r.is(i-1, "@") && t.Is("interface"):
+		return
+	case r.is(i-1, "."):
+		r.member(i)
+		return
+	case r.is(i, "import"), r.is(i, "package"), r.is(i-1, "import"), r.is(i-1, "package"),
+		r.is(i-2, "import") && (r.is(i-1, "static") || r.is(i-1, "module")):
+		_, r.done = r.chain(i)
+		return
+	case t.Text == "native":
+		if r.kind(i+1) == lex.Name {
+			r.Use(t.Span, "native", false)
 		}
-	case s.is(i-1, "new"):
-		if s.is(end, "<") {
-			call = s.is(s.angles(end), "(")
-		}
-	case s.is(end, "<") && !capital(written):
+		return
+	case t.Text == "var" && r.kind(i+1) == lex.Name && r.is(i+2, "="):
+		r.pending = r.tokens[i+1].Text
 	}
-	span := language.Span{Start: t.Start, End: s.tokens[last].End}
-	s.done = end
-	found := s.resolve(name, i)
+	name, end := r.chain(i)
+	r.done = end
+	written, last, open := name, end-1, end
+	switch {
+	case r.is(end, "::") && r.kind(end+1) == lex.Name:
+		if last, open = end+1, -1; !r.is(last, "new") {
+			name += "." + r.tokens[last].Text
+		}
+	case r.is(i-1, "new") && r.is(end, "<"):
+		open = r.closed(r.tokens, end, ">")
+	}
+	span := language.Span{Start: t.Start, End: r.tokens[last].End}
+	found := r.resolve(name, i)
 	for _, full := range found {
-		s.Use(span, strings.TrimSuffix(full, ".class"), call)
+		r.Use(span, strings.TrimSuffix(full, ".class"), r.is(open, "("))
 	}
-	s.bring(found, written, i, span)
-	s.special(i, end, found, call)
+	r.bring(found, written, span)
+	r.call(i, open, found)
 }
 
-// imports tells whether the token at i is in an import or a package's name.
-func (s *reader) imports(i int) bool {
-	return s.is(i-1, "import") || s.is(i-1, "package") || (s.is(i-1, "static") || s.is(i-1, "module")) && s.is(i-2, "import")
-}
-
-// resolve are the whole names that a name at i may have: that of a class, or of a member of
-// one, or of what a variable is.
-func (s *reader) resolve(name string, i int) []string {
-	found := s.classOf(name, i)
+// resolve are the whole names that a name at i may have: that of a class, or of a member of one, or
+// of what a variable is.
+func (r *reader) resolve(name string, i int) []string {
+	found := r.classOf(name, i)
 	root, rest, more := strings.Cut(name, ".")
 	if more {
-		for _, class := range s.variables[root] {
+		for _, class := range r.variables[root] {
 			found = append(found, class+"."+rest)
 		}
-	} else if s.is(i+1, "(") && !s.is(i-1, "new") && len(found) == 0 {
-		if static := s.statics[root]; static != "" {
-			return []string{static}
+	} else if r.is(i+1, "(") && !r.is(i-1, "new") && len(found) == 0 {
+		if r.statics[root] != nil {
+			return r.statics[root]
 		}
-		if !keyword(root) {
-			for _, class := range s.classes {
+		if !keywords[root] {
+			for _, class := range r.classes {
 				found = append(found, class+"."+root)
 			}
 		}
@@ -93,26 +77,222 @@ func (s *reader) resolve(name string, i int) []string {
 	return found
 }
 
+// keywords are those that a bracket may come behind.
+var keywords = words(`if for while switch catch synchronized super this return try assert throw new do else case yield`)
+
 // bring tells classes that are used without an import of their own.
-func (s *reader) bring(found []string, written string, i int, span language.Span) {
+func (r *reader) bring(found []string, written string, span language.Span) {
 	root, _, _ := strings.Cut(written, ".")
-	if len(found) == 0 || s.imported[root] != "" || !capital(root) && qualified(written) == "" {
+	if len(found) == 0 || r.imported[root] != "" || !capital(root) && qualified(written) == "" {
 		return
 	}
 	class := qualified(found[0])
 	if class == "" {
 		class = found[0]
 	}
-	if class != "" && !s.brought[class] {
-		s.brought[class] = true
-		s.Import(span, class)
+	if !r.brought[class] {
+		r.brought[class] = true
+		r.Import(span, class)
 	}
 }
 
-func keyword(word string) bool {
-	switch word {
-	case "if", "for", "while", "switch", "catch", "synchronized", "super", "this", "return", "try", "assert", "throw", "new", "do", "else", "case", "yield":
-		return true
+// member adds a member of what a call returns.
+func (r *reader) member(i int) {
+	class, called := r.results[i-2], r.is(i+1, "(")
+	if !r.is(i-2, ")") || class == "" {
+		r.call(i, i+1, nil)
+		return
 	}
-	return false
+	name := class + "." + r.tokens[i].Text
+	r.Use(r.tokens[i].Span, name, called)
+	r.call(i, i+1, []string{name})
+}
+
+// grouped notes the class of what brackets are around: a call, or a cast.
+func (r *reader) grouped(i int) {
+	open := r.Partner[i]
+	if open < 0 || r.kind(open-1) == lex.Name || r.results[i] != "" {
+		return
+	}
+	if r.is(i-1, ")") {
+		r.results[i], r.mirrored[i] = r.results[i-1], r.mirrored[i-1]
+	}
+	if r.is(open+1, "(") && r.Partner[open+1] > 0 {
+		if name, end := r.chain(open + 2); end == r.Partner[open+1] {
+			for _, class := range r.classOf(name, open+2) {
+				r.results[i] = class
+			}
+		}
+	}
+}
+
+// assigned notes the class of a variable whose declaration ends at i.
+func (r *reader) assigned(i int) {
+	if class := r.results[i-1]; r.pending != "" && class != "" {
+		r.variables.Bind(r.pending, class)
+	}
+	r.pending = ""
+}
+
+// call sees what the call at open, whose name begins at i, returns, and what it does by a name that it
+// is given; found are its whole names, none where the class is not known.
+func (r *reader) call(i, open int, found []string) {
+	if !r.is(open, "(") || r.Partner[open] < 0 {
+		return
+	}
+	end := r.Partner[open]
+	class, name := "", r.tokens[open-1].Text
+	if r.is(i-1, "new") {
+		if len(found) > 0 {
+			r.results[end] = found[0]
+		}
+		return
+	}
+	if len(found) > 0 {
+		last := strings.LastIndexByte(found[0], '.')
+		class, name = found[0][:max(last, 0)], found[0][last+1:]
+	}
+	r.results[end] = returns[class+"."+name]
+	switch {
+	case class == "java.lang.ProcessBuilder" && name != "start" && name != "startPipeline":
+		r.results[end] = class
+	case name == "getClass":
+		r.results[end] = "java.lang.Class"
+	case name == "exec" && class != "java.lang.Runtime" && r.is(open-2, "."):
+		r.members = append(r.members, member{language.Span{Start: r.tokens[i].Start, End: r.tokens[open-1].End}, name, true})
+	}
+	r.reflection(open, class, name)
+}
+
+// returns are the classes of what members of classes return, where more is to be known of it.
+var returns = map[string]string{
+	"java.lang.Runtime.getRuntime":                          "java.lang.Runtime",
+	"java.lang.Class.forName":                               "java.lang.Class",
+	"java.lang.ClassLoader.loadClass":                       "java.lang.Class",
+	"java.lang.Class.getClassLoader":                        "java.lang.ClassLoader",
+	"java.lang.ClassLoader.getSystemClassLoader":            "java.lang.ClassLoader",
+	"java.lang.ClassLoader.getPlatformClassLoader":          "java.lang.ClassLoader",
+	"java.lang.Thread.getContextClassLoader":                "java.lang.ClassLoader",
+	"java.lang.Class.getMethod":                             "java.lang.reflect.Method",
+	"java.lang.Class.getDeclaredMethod":                     "java.lang.reflect.Method",
+	"java.lang.Thread.currentThread":                        "java.lang.Thread",
+	"java.lang.invoke.MethodHandles.lookup":                 "java.lang.invoke.MethodHandles.Lookup",
+	"java.lang.invoke.MethodHandles.publicLookup":           "java.lang.invoke.MethodHandles.Lookup",
+	"java.net.URL.openConnection":                           "java.net.URLConnection",
+	"java.net.http.HttpClient.newHttpClient":                "java.net.http.HttpClient",
+	"java.nio.file.Paths.get":                               "java.nio.file.Path",
+	"java.nio.file.Path.of":                                 "java.nio.file.Path",
+	"javax.script.ScriptEngineManager.getEngineByName":      "javax.script.ScriptEngine",
+	"javax.script.ScriptEngineManager.getEngineByExtension": "javax.script.ScriptEngine",
+}
+
+// Methods that look for something by its name.
+var (
+	defineClasses = words(`defineClass defineHiddenClass defineAnonymousClass`)
+	loadClasses   = words(`loadClass findClass findSystemClass`)
+	findMembers   = words(`getMethod getDeclaredMethod getField getDeclaredField`)
+	findHandles   = words(`findStatic findVirtual findSpecial findGetter findSetter findStaticGetter findVarHandle findStaticVarHandle bind`)
+)
+
+// reflection sees classes and members that are looked for by a string.
+func (r *reader) reflection(open int, class, name string) {
+	args := r.Args(r.tokens, open)
+	at := r.tokens[open-1].Span
+	switch {
+	case name == "forName" && (class == "java.lang.Class" || class == "" && r.is(open-2, ".") && r.is(open-3, ")")):
+		r.load(open, args, class != "")
+	case loadClasses[name]:
+		r.load(open, args, true)
+	case defineClasses[name], name == "eval" && (r.scripts || runsScripts(class)):
+		r.Compute(at, language.ComputedCode)
+	case name == "getMethods", name == "getDeclaredMethods":
+		r.Compute(at, language.ComputedName)
+	case findMembers[name] && len(args) > 0:
+		of, isClass := strings.CutSuffix(class, ".class")
+		if !isClass {
+			of = r.mirrored[open-3]
+		}
+		r.find(args[0], of)
+	case findHandles[name] && len(args) > 2 && (class == "" || strings.HasPrefix(class, "java.lang.invoke.")):
+		of := ""
+		if written, end := r.chain(args[0][0]); end == args[0][1] {
+			for _, class := range r.classOf(strings.TrimSuffix(written, ".class"), open) {
+				of = class
+			}
+		}
+		r.find(args[1], of)
+	}
+}
+
+// load brings in the class that the first literal argument of a call names. Where it is not sure that
+// it names a class, it is one if there is a dot in it.
+func (r *reader) load(open int, args [][2]int, sure bool) {
+	for _, arg := range args {
+		text, ok := r.literal(arg)
+		if !ok {
+			continue
+		}
+		text = strings.ReplaceAll(strings.TrimSuffix(strings.TrimLeft(text, "[L"), ";"), "$", ".")
+		if !sure && !strings.Contains(text, ".") {
+			return // of some other class, such as a character set
+		}
+		r.Import(r.span(arg), text)
+		r.results[r.Partner[open]], r.mirrored[r.Partner[open]] = "java.lang.Class", text
+		if r.mirrors = add(r.mirrors, text); !slices.Contains(r.mirrors, text) {
+			r.Compute(r.span(arg), language.ComputedName)
+		}
+		return
+	}
+	if len(args) > 0 {
+		r.Compute(r.tokens[open-1].Span, language.ComputedImport)
+	}
+}
+
+// find sees a member that an argument names.
+func (r *reader) find(arg [2]int, class string) {
+	switch text, ok := r.literal(arg); {
+	case arg[0] == arg[1]:
+	case !ok:
+		r.Compute(r.span(arg), language.ComputedName)
+	case class != "":
+		r.Use(r.span(arg), class+"."+text, false)
+	default:
+		r.members = append(r.members, member{r.span(arg), text, false})
+	}
+}
+
+// literal is the text of an argument that is a string literal, or some that are joined.
+func (r *reader) literal(arg [2]int) (string, bool) {
+	var text strings.Builder
+	for i := arg[0]; i < arg[1]; i += 2 {
+		r.Step()
+		if t := r.tokens[i]; t.Kind != lex.String || !t.Constant || i+1 < arg[1] && !r.is(i+1, "+") {
+			return "", false
+		}
+		text.WriteString(r.tokens[i].Text)
+	}
+	return text.String(), (arg[1]-arg[0])%2 == 1
+}
+
+// span is where an argument is, up to what was moved aside: that is no part of it.
+func (r *reader) span(arg [2]int) language.Span {
+	first, last := r.tokens[arg[0]], r.tokens[arg[1]-1]
+	return language.Span{Start: first.Start, End: max(first.End, last.End)}
+}
+
+// unknown adds members whose class is not known: those looked up may be of any class that was loaded,
+// and what starts programs is Runtime's wherever that is at hand.
+func (r *reader) unknown() {
+	runtime := slices.ContainsFunc(r.Imports, func(i language.Import) bool { return i.Module == "java.lang.Runtime" })
+	for _, m := range r.members {
+		if m.called {
+			if runtime {
+				r.Use(m.Span, "java.lang.Runtime."+m.name, true)
+			}
+			continue
+		}
+		for _, class := range r.mirrors {
+			r.Use(m.Span, class+"."+m.name, false)
+		}
+	}
 }
