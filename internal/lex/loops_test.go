@@ -16,7 +16,7 @@ var sure = map[string]bool{
 	"cpp.join": true, "cpp.trigraphs": true,
 	"java.escape": true, "java.escaped": true, "java.number": true, "java.unescape": true, "java.word": true,
 	"javascript.length": true, "python.encoding": true, "python.inModule": true, "python.scan": true, "python.slice": true,
-	"ruby.methodOperator": true, "ruby.moduleName": true, "ruby.operator": true,
+	"ruby.length": true, "ruby.moduleName": true,
 }
 
 // Scanners take a step in each turn of a loop, so that none reads hostile code for ever, or for
