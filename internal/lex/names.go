@@ -1,6 +1,10 @@
 package lex
 
-import "github.com/llmsandbox/llmsandbox/internal/language"
+import (
+	"slices"
+
+	"github.com/llmsandbox/llmsandbox/internal/language"
+)
 
 // maxMeanings bounds what one name stands for: a program may import under a name as often as
 // it likes, and each use of the name is one of all of them.
@@ -11,15 +15,24 @@ const maxMeanings = 8
 // anywhere in the program counts as bound everywhere.
 type Names map[string][]string
 
-// Bind says that a name stands for what is called meaning.
-func (n Names) Bind(name, meaning string) {
-	for _, m := range n[name] {
-		if m == meaning {
-			return
-		}
+// Bind says that a name stands for what is called meaning, and returns false where there are
+// too many meanings to keep it.
+func (n Names) Bind(name, meaning string) bool {
+	if slices.Contains(n[name], meaning) {
+		return true
 	}
-	if len(n[name]) < maxMeanings {
-		n[name] = append(n[name], meaning)
+	if len(n[name]) == maxMeanings {
+		return false
+	}
+	n[name] = append(n[name], meaning)
+	return true
+}
+
+// Bind binds a name. One with more meanings than are kept is trouble: the meaning that counts
+// may be the one that is left out.
+func (f *Facts) Bind(n Names, name, meaning string) {
+	if !n.Bind(name, meaning) {
+		f.Trouble("a name in it stands for more than is looked at")
 	}
 }
 

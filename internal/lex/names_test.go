@@ -11,7 +11,9 @@ func TestNames(t *testing.T) {
 	n := Names{}
 	for i := range 2 * maxMeanings {
 		n.Bind("x", "os")
-		n.Bind("many", fmt.Sprint(i))
+		if kept := n.Bind("many", fmt.Sprint(i)); kept != (i < maxMeanings) {
+			t.Errorf("meaning %d is kept: got %v, want %v", i, kept, !kept)
+		}
 	}
 	n.Bind("x", "sys")
 	for name, want := range map[string]string{"x": "[os sys]", "y": "[y]", "many": "[0 1 2 3 4 5 6 7]"} {

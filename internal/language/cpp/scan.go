@@ -266,7 +266,7 @@ func joined(tokens []lex.Token) string {
 
 // bind notes what a name stands for. Of a name that stands for more than is kept, it is not known.
 func (r *reader) bind(name lex.Token, to string) {
-	if r.names.Bind(name.Text, to); !slices.Contains(r.names[name.Text], to) {
+	if !r.names.Bind(name.Text, to) {
 		r.Compute(name.Span, language.ComputedName)
 	}
 }

@@ -25,7 +25,7 @@ func (r *reader) declare(s *stream) {
 			}
 		case t.Is("typedef"):
 			if to, end := r.chain(s, i+1); strings.Contains(to, "::") && s.name(end) && s.is(end+1, ";") {
-				r.names.Bind(s.tokens[end].Text, to)
+				r.Bind(r.names, s.tokens[end].Text, to)
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func (r *reader) using(s *stream, i int) {
 		r.Step()
 		to, end := r.chain(s, i+1)
 		if strings.Contains(to, "::") {
-			r.names.Bind(s.tokens[end-1].Text, to)
+			r.Bind(r.names, s.tokens[end-1].Text, to)
 		}
 		i = end
 	}
@@ -79,8 +79,8 @@ func (r *reader) assigned(s *stream, i int) {
 		}
 	}
 	if s.name(name) && !keywords[s.tokens[name].Text] && !s.is(name-1, "namespace") {
-		r.names.Bind(s.tokens[name].Text, to)
-		r.names.Bind(s.tokens[name].Text, s.tokens[name].Text)
+		r.Bind(r.names, s.tokens[name].Text, to)
+		r.Bind(r.names, s.tokens[name].Text, s.tokens[name].Text)
 	}
 }
 

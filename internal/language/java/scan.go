@@ -185,7 +185,7 @@ func (r *reader) importAt(i int) {
 			r.Trouble("it imports the members of more classes than are looked at")
 		}
 	case static && last > 0:
-		r.statics.Bind(name[last+1:], name)
+		r.Bind(r.statics, name[last+1:], name)
 		name, span.End = name[:last], r.tokens[end-3].End
 	case all:
 		if !listed()[name] {
@@ -243,7 +243,7 @@ func (r *reader) variable(i int) {
 	}
 	written, _ := r.chain(first)
 	for _, class := range r.classOf(written, first) {
-		r.variables.Bind(r.tokens[i].Text, class)
+		r.Bind(r.variables, r.tokens[i].Text, class)
 	}
 }
 

@@ -129,7 +129,7 @@ func (r *reader) grouped(i int) {
 // assigned notes the class of a variable whose declaration ends at i.
 func (r *reader) assigned(i int) {
 	if class := r.results[i-1]; r.pending != "" && class != "" {
-		r.variables.Bind(r.pending, class)
+		r.Bind(r.variables, r.pending, class)
 	}
 	r.pending = ""
 }

@@ -173,9 +173,8 @@ func (s *reader) alias(i int, name string, from int) bool {
 		s.spaces[name] = pkg
 	}
 	if whole {
-		s.names.Bind(name, what)
 		// What nested code assigns is not known where the code around it was read before.
-		s.followed[from] = s.Depth == 0 && slices.Contains(s.names[name], what)
+		s.followed[from] = s.names.Bind(name, what) && s.Depth == 0
 	}
 	return whole
 }

@@ -250,7 +250,7 @@ func (r *reader) assigned(i int) {
 		for _, member := range c.Names[1:] {
 			of = scoped(of, member)
 		}
-		r.names.Bind(name, of)
+		r.Bind(r.names, name, of)
 	}
 	r.bound[c.Behind-1] = true
 }
@@ -262,6 +262,6 @@ func (r *reader) renamed(i, old int) {
 		return
 	}
 	for _, method := range r.methods.Of(is.Text) {
-		r.methods.Bind(made.Text, method)
+		r.Bind(r.methods, made.Text, method)
 	}
 }
