@@ -126,7 +126,7 @@ func (g *Gateway) serve(l *agentclient.Listener, slots chan struct{}) {
 }
 
 // again listens once more after the stream was lost. While that cannot be, it waits for
-// whoever reaches the agent next.
+// the next call that reaches the agent.
 func (g *Gateway) again() *agentclient.Listener {
 	for g.ctx.Err() == nil {
 		if client, err := g.agent(g.ctx); err == nil {

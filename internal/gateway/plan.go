@@ -42,7 +42,7 @@ func EnvIn(guest backend.Guest, env []string) []string {
 	return out
 }
 
-// A Plan is a proxy that serves nobody yet, and what programs inside need in order to use it.
+// A Plan is a proxy that serves no sandbox yet, and what programs inside need in order to use it.
 type Plan struct {
 	Mode string
 	// Env are variables that a sandbox's programs get, see [EnvIn].

@@ -427,8 +427,8 @@ func (s *reader) literals(a argument) ([]string, bool) {
 	return list, len(list) > 0
 }
 
-// function tells whether an argument is a function, as it is or by its name, whose use is told
-// where it stands. A parameter may be one where functions are what is mostly passed.
+// function says whether an argument is a function, itself or by its name. Its use is reported where
+// it stands. With parameters, a parameter counts as one: functions are mostly passed there.
 func (s *reader) function(a argument, parameters bool) bool {
 	if s.maker(a.from) {
 		return true

@@ -82,8 +82,8 @@ func (s *reader) written(i int) (name string, end int) {
 	return s.tokens[i].Text, i + 1
 }
 
-// meanings are all that a name may stand for, itself first. Where there are too many, that is told
-// as a computed name.
+// meanings are all that a name may stand for, itself first. Too many are
+// reported as a computed name.
 func (s *reader) meanings(span language.Span, name string) []string {
 	list := []string{name}
 	for i := 0; i < len(list); i++ {

@@ -184,7 +184,7 @@ func (r *reader) named(i int, name string, call bool) {
 }
 
 // value notes what the operand that ends at token i stands for. Without a member behind it,
-// that is told; and Kernel itself, with all its methods, goes where it is not followed.
+// that is a use; and Kernel itself, with all its methods, goes where it is not followed.
 func (r *reader) value(i int, v value) {
 	if r.dot(i + 1) {
 		r.values[i] = v
@@ -271,7 +271,7 @@ func (r *reader) call(i int, of, methods []string, use language.Span) {
 	}
 }
 
-// escapes tells of methods that are taken as values that nobody knows what they get.
+// escapes reports methods that are taken as values: what they are called with is not known.
 func (r *reader) escapes(methods []string, at language.Span) {
 	for _, name := range methods {
 		switch act := actions[name]; {

@@ -179,8 +179,8 @@ func (r *reader) execute(c invocation) {
 }
 
 // bind finds what variables and constants stand for, the new names of methods, and which
-// names are those of local variables. What is a name's anywhere counts as its everywhere: it
-// is one pass, and a reader that is told too much is right to be careful.
+// names are those of local variables. What a name stands for anywhere counts everywhere: this is
+// one pass, and it is better to report too much.
 func (r *reader) bind() {
 	until := -1     // parameters are read up to here
 	lined := false  // or to the end of the line

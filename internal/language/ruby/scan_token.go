@@ -57,8 +57,8 @@ func (l *lexer) tokenize(open int) {
 	}
 }
 
-// trouble notes why code could not be read. Of code in a string it is said that nobody can
-// tell what it does.
+// trouble notes why code could not be read. Code in a string that cannot be
+// read is computed code.
 func (l *lexer) trouble(reason string) {
 	if l.facts.Depth == 0 {
 		l.facts.Trouble(reason)
