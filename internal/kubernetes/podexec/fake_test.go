@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 	corev1 "k8s.io/api/core/v1"
@@ -90,7 +91,11 @@ func (f *fake) webSocket(w http.ResponseWriter, r *http.Request) {
 	defer conn.Close()
 	in, stdin := io.Pipe()
 	defer in.Close()
-	f.programs.Go(func() { feedPipe(conn, stdin) })
+	fed := make(chan struct{})
+	f.programs.Go(func() {
+		defer close(fed)
+		feedPipe(conn, stdin)
+	})
 	if r.URL.Query().Get("stdin") != "true" {
 		_ = stdin.Close()
 	}
@@ -107,6 +112,10 @@ func (f *fake) webSocket(w http.ResponseWriter, r *http.Request) {
 	status := f.run(&program{r.URL.Query()["command"], in, out(channelStdout), out(channelStderr)})
 	_ = json.NewEncoder(out(channelStatus)).Encode(status)
 	_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
+	// Closing a connection with pings that were not read yet resets it, and the client loses what is on its way.
+	_ = in.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	<-fed
 }
 
 // feedPipe is the reading half of a WebSocket's server.
