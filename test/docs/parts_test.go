@@ -31,8 +31,12 @@ func TestPartsOfTheCheck(t *testing.T) {
 			t.Fatalf("no commit, or no paths: %s", line)
 		}
 		for _, path := range words[2:] {
-			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
-				t.Errorf("%s: %v", words[0], err)
+			pattern, excluded := strings.CutPrefix(path, ":!")
+			if excluded {
+				pattern = strings.Replace(pattern, "/*", "/*/*", 1) // to git, a star goes into directories
+			}
+			if found, err := filepath.Glob(filepath.Join(root, pattern)); err != nil || len(found) == 0 {
+				t.Errorf("%s: %s: got %v, %v, want files", words[0], path, found, err)
 			}
 		}
 	}
