@@ -248,7 +248,7 @@ func (r *reader) define(name lex.Token, body []lex.Token) {
 		r.bind(name, to)
 		r.bind(name, name.Text)
 	}
-	words := !slices.ContainsFunc(body, func(t lex.Token) bool { return t.Kind != lex.Name || expression[t.Text] })
+	words := !slices.ContainsFunc(body, func(t lex.Token) bool { return t.Kind != lex.Name || expression()[t.Text] })
 	m.opaque = m.opaque || !m.function && !s.named && (!words || len(body) == 0)
 	r.macros[name.Text] = m
 }
@@ -289,7 +289,7 @@ func (r *reader) opaque(s *stream, i int) bool { return s.name(i) && r.macros[s.
 
 // typed tells whether the name at i comes right behind what may be a type, and so is declared.
 func (r *reader) typed(s *stream, i int) bool {
-	return s.name(i-1) && !expression[s.tokens[i-1].Text] && !r.opaque(s, i-1)
+	return s.name(i-1) && !expression()[s.tokens[i-1].Text] && !r.opaque(s, i-1)
 }
 
 // chain is the qualified name that begins at i, and where it ends.
@@ -297,7 +297,7 @@ func (r *reader) chain(s *stream, i int) (name string, end int) {
 	if s.is(i, "::") {
 		i++
 	}
-	if !s.name(i) || keywords[s.tokens[i].Text] {
+	if !s.name(i) || keywords()[s.tokens[i].Text] {
 		return "", i
 	}
 	name = s.tokens[i].Text
@@ -311,7 +311,7 @@ func (r *reader) chain(s *stream, i int) (name string, end int) {
 		if s.is(next, "template") {
 			next++
 		}
-		if !s.name(next) || keywords[s.tokens[next].Text] || r.opaque(s, next) {
+		if !s.name(next) || keywords()[s.tokens[next].Text] || r.opaque(s, next) {
 			break
 		}
 		long = append(append(long, "::"...), s.tokens[next].Text...)
@@ -358,7 +358,7 @@ func (r *reader) plain(name string, many bool) string {
 	if r.open["std"] && strings.HasPrefix(name+"::", "filesystem::") {
 		name = "std::" + name
 	}
-	if bare, ok := strings.CutPrefix(name, "std::"); ok && inC[bare] && !(bare == "remove" && many) {
+	if bare, ok := strings.CutPrefix(name, "std::"); ok && inC()[bare] && !(bare == "remove" && many) {
 		return bare
 	}
 	return name

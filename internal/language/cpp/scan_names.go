@@ -69,7 +69,7 @@ func (r *reader) assigned(s *stream, i int) {
 	}
 	name := i - 1
 	typ := s.is(name-1, "using") && strings.Contains(to, "::")
-	if _, listed := functions[strings.TrimPrefix(to, "std::")]; !listed && !typ && r.names[to] == nil {
+	if _, listed := functions()[strings.TrimPrefix(to, "std::")]; !listed && !typ && r.names[to] == nil {
 		return
 	}
 	if s.is(name, ")") && s.Partner[name] > 1 {
@@ -78,7 +78,7 @@ func (r *reader) assigned(s *stream, i int) {
 			name--
 		}
 	}
-	if s.name(name) && !keywords[s.tokens[name].Text] && !s.is(name-1, "namespace") {
+	if s.name(name) && !keywords()[s.tokens[name].Text] && !s.is(name-1, "namespace") {
 		r.Bind(r.names, s.tokens[name].Text, to)
 		r.Bind(r.names, s.tokens[name].Text, s.tokens[name].Text)
 	}
@@ -135,7 +135,7 @@ func (r *reader) declared(s *stream, i int) {
 func (r *reader) function(s *stream, i int) bool {
 	defined := s.body(i+1) > 0
 	if !s.braces[s.Outer[i]] {
-		return defined && !functions[s.tokens[i].Text]
+		return defined && !functions()[s.tokens[i].Text]
 	}
 	begins := r.typed(s, i-2) || s.among(i-3, ";", "{", "}") || s.is(i-3, ":") && s.among(i-4, "public", "protected", "private")
 	return defined || r.typed(s, i) || r.pointed(s, i) && begins
@@ -147,7 +147,7 @@ func (r *reader) variable(s *stream, i int) bool {
 	if !s.among(i+1, "=", ";", ",", ")", "{", "[", ":") {
 		return false
 	}
-	critical, listed := functions[s.tokens[i].Text]
+	critical, listed := functions()[s.tokens[i].Text]
 	return r.typed(s, i) || r.pointed(s, i) && !critical && (!listed || s.among(i+1, "=", ",", ")"))
 }
 
@@ -159,7 +159,7 @@ func (r *reader) pointed(s *stream, i int) bool {
 // hidden tells whether the name at i is the program's own there.
 func (r *reader) hidden(s *stream, i int) bool {
 	name := s.tokens[i].Text
-	if r.conditional && functions[name] {
+	if r.conditional && functions()[name] {
 		return false
 	}
 	at := s.Outer[i]
@@ -247,22 +247,22 @@ func (r *reader) qualifies(s *stream, i int) bool {
 	if s.is(i, ">") {
 		return true
 	}
-	return s.name(i) && !r.opaque(s, i) && !keywords[s.tokens[i].Text]
+	return s.name(i) && !r.opaque(s, i) && !keywords()[s.tokens[i].Text]
 }
 
 // bare adds a name that stands for nothing else, unless it is the program's own, and returns it.
 func (r *reader) bare(s *stream, first, i int, place language.Span, call, many bool) string {
 	name, end := s.tokens[i].Text, i+1
-	critical, listed := functions[name]
+	critical, listed := functions()[name]
 	declared := first == i && r.typed(s, i)
 	variable := s.among(end, ".", "->") || (declared || r.pointed(s, i)) && s.among(end, ";", "=", ",", ")", "{", "[")
 	switch {
 	case first == i && r.hidden(s, i):
 		return ""
-	case r.open["std"] && (inStd[name] || name == "remove" && many) && !r.own[name] && !(call && declared):
+	case r.open["std"] && (inStd()[name] || name == "remove" && many) && !r.own[name] && !(call && declared):
 		name = r.plain("std::"+name, many)
 		r.Use(place, name, call)
-	case r.open["std::filesystem"] && inFilesystem[name] && call:
+	case r.open["std::filesystem"] && inFilesystem()[name] && call:
 		r.Use(place, "std::filesystem::"+name, call)
 	case call && s.body(end) > 0 && (declared || !critical):
 		return "" // it is defined
@@ -313,7 +313,7 @@ func (r *reader) word(s *stream, i int) bool {
 	case "import":
 		r.module(s, i+1)
 	}
-	return keywords[t.Text]
+	return keywords()[t.Text]
 }
 
 // symbol sees a function that is named to the linker by a string.

@@ -22,20 +22,12 @@ const (
 
 var (
 	// builtins are the functions that are there without an import.
-	builtins = set("append cap clear close complex copy delete imag len make max min new panic print println real recover")
+	builtins = lex.Words("append cap clear close complex copy delete imag len make max min new panic print println real recover")
 	// reflective are the methods that look a name up.
-	reflective = set("MethodByName FieldByName")
+	reflective = lex.Words("MethodByName FieldByName")
 	// loading are the functions that load code.
-	loading = set("plugin.Open")
+	loading = lex.Words("plugin.Open")
 )
-
-func set(words string) map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields(words) {
-		m[w] = true
-	}
-	return m
-}
 
 // scan reads a file, a snippet or a cell of a kernel by its tokens. Tokens are there where
 // go/parser has no tree: without a package's clause, with imports between statements, and in
@@ -171,14 +163,14 @@ func (s *reader) name(i int) {
 	switch {
 	case s.is(i-1, "func"): // is declared here
 	case s.is(i-1, "."):
-		if reflective[t.Text] && !s.literal(i+1) {
+		if reflective()[t.Text] && !s.literal(i+1) {
 			s.Compute(t.Span, language.ComputedName)
 		}
 	case s.member(i):
 		s.use(language.Span{Start: t.Start, End: s.tokens[i+2].End}, t.Text, i+2, i+3)
 	case aliased && (s.is(i+1, "(") || s.is(i+1, ".")):
 		s.use(t.Span, s.tokens[alias].Text, alias+2, i+1)
-	case builtins[t.Text] && s.is(i+1, "("):
+	case builtins()[t.Text] && s.is(i+1, "("):
 		s.Use(t.Span, t.Text, true)
 	case token.IsExported(t.Text) && !s.key(i):
 		s.use(t.Span, ".", i, i+1)
@@ -197,7 +189,7 @@ func (s *reader) use(at language.Span, packages string, i, behind int) {
 		name = path + "." + name
 		s.Take(len(name))
 		s.Use(at, name, s.is(behind, "("))
-		if loading[name] && !s.literal(behind) {
+		if loading()[name] && !s.literal(behind) {
 			s.Compute(at, language.ComputedImport)
 		}
 	}

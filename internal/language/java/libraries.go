@@ -145,3 +145,10 @@ func classPath(dirs []string) string {
 	}
 	return s.String()
 }
+
+// libraryName is an artifact of Maven's without a version.
+func libraryName(canonical string) string {
+	group, rest, _ := strings.Cut(canonical, ":")
+	artifact, _, _ := strings.Cut(rest, ":")
+	return group + ":" + artifact
+}

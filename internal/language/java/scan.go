@@ -246,10 +246,3 @@ func (r *reader) variable(i int) {
 		r.Bind(r.variables, r.tokens[i].Text, class)
 	}
 }
-
-// libraryName is an artifact of Maven's without a version.
-func libraryName(canonical string) string {
-	group, rest, _ := strings.Cut(canonical, ":")
-	artifact, _, _ := strings.Cut(rest, ":")
-	return group + ":" + artifact
-}

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/llmsandbox/llmsandbox/internal/lex"
 )
 
 // Each line is a package of the JDK and its public classes.
@@ -35,20 +37,12 @@ var listed = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
-func words(text string) map[string]bool {
-	set := map[string]bool{}
-	for word := range strings.FieldsSeq(text) {
-		set[word] = true
-	}
-	return set
-}
-
 // implied are the packages that a cell, and a program without a class, have imported.
-var implied = words(`java.io java.math java.net java.nio.file java.util java.util.concurrent java.util.function
+var implied = lex.Words(`java.io java.math java.net java.nio.file java.util java.util.concurrent java.util.function
 	java.util.prefs java.util.regex java.util.stream`)
 
 // domains are what the names of packages begin with.
-var domains = words(`java javax jdk sun com org net io edu dev jakarta kotlin groovy scala akka reactor`)
+var domains = lex.Words(`java javax jdk sun com org net io edu dev jakarta kotlin groovy scala akka reactor`)
 
 func capital(name string) bool {
 	r, _ := utf8.DecodeRuneInString(name)
@@ -85,7 +79,7 @@ func (r *reader) classOf(written string, at int) []string {
 		list = append(list, pkg+"."+root+rest)
 	}
 	for _, pkg := range packages {
-		if list == nil && implied[pkg] {
+		if list == nil && implied()[pkg] {
 			list = append(list, pkg+"."+root+rest)
 		}
 	}
@@ -109,7 +103,7 @@ func (r *reader) isOwn(class string, at int) bool {
 // qualified is the class of a name that begins with its package, or empty.
 func qualified(name string) string {
 	root, rest, _ := strings.Cut(name, ".")
-	if !domains[root] {
+	if !domains()[root] {
 		return ""
 	}
 	end := len(root)

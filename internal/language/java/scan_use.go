@@ -68,7 +68,7 @@ func (r *reader) resolve(name string, i int) []string {
 		if r.statics[root] != nil {
 			return r.statics[root]
 		}
-		if !keywords[root] {
+		if !keywords()[root] {
 			for _, class := range r.classes {
 				found = append(found, class+"."+root)
 			}
@@ -78,7 +78,7 @@ func (r *reader) resolve(name string, i int) []string {
 }
 
 // keywords are those that a bracket may come behind.
-var keywords = words(`if for while switch catch synchronized super this return try assert throw new do else case yield`)
+var keywords = lex.Words(`if for while switch catch synchronized super this return try assert throw new do else case yield`)
 
 // bring tells classes that are used without an import of their own.
 func (r *reader) bring(found []string, written string, span language.Span) {
@@ -188,10 +188,10 @@ var returns = map[string]string{
 
 // Methods that look for something by its name.
 var (
-	defineClasses = words(`defineClass defineHiddenClass defineAnonymousClass`)
-	loadClasses   = words(`loadClass findClass findSystemClass`)
-	findMembers   = words(`getMethod getDeclaredMethod getField getDeclaredField`)
-	findHandles   = words(`findStatic findVirtual findSpecial findGetter findSetter findStaticGetter findVarHandle findStaticVarHandle bind`)
+	defineClasses = lex.Words(`defineClass defineHiddenClass defineAnonymousClass`)
+	loadClasses   = lex.Words(`loadClass findClass findSystemClass`)
+	findMembers   = lex.Words(`getMethod getDeclaredMethod getField getDeclaredField`)
+	findHandles   = lex.Words(`findStatic findVirtual findSpecial findGetter findSetter findStaticGetter findVarHandle findStaticVarHandle bind`)
 )
 
 // reflection sees classes and members that are looked for by a string.
@@ -201,19 +201,19 @@ func (r *reader) reflection(open int, class, name string) {
 	switch {
 	case name == "forName" && (class == "java.lang.Class" || class == "" && r.is(open-2, ".") && r.is(open-3, ")")):
 		r.load(open, args, class != "")
-	case loadClasses[name]:
+	case loadClasses()[name]:
 		r.load(open, args, true)
-	case defineClasses[name], name == "eval" && (r.scripts || runsScripts(class)):
+	case defineClasses()[name], name == "eval" && (r.scripts || runsScripts(class)):
 		r.Compute(at, language.ComputedCode)
 	case name == "getMethods", name == "getDeclaredMethods":
 		r.Compute(at, language.ComputedName)
-	case findMembers[name] && len(args) > 0:
+	case findMembers()[name] && len(args) > 0:
 		of, isClass := strings.CutSuffix(class, ".class")
 		if !isClass {
 			of = r.mirrored[open-3]
 		}
 		r.find(args[0], of)
-	case findHandles[name] && len(args) > 2 && (class == "" || strings.HasPrefix(class, "java.lang.invoke.")):
+	case findHandles()[name] && len(args) > 2 && (class == "" || strings.HasPrefix(class, "java.lang.invoke.")):
 		of := ""
 		if written, end := r.chain(args[0][0]); end == args[0][1] {
 			for _, class := range r.classOf(strings.TrimSuffix(written, ".class"), open) {

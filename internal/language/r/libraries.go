@@ -91,3 +91,9 @@ func findRegistries(ask language.Ask) (language.Registries, error) {
 	}
 	return r, err
 }
+
+// libraryName is the name without a version. CRAN's names have a case.
+func libraryName(canonical string) string {
+	name, _, _ := strings.Cut(canonical, "@")
+	return name
+}

@@ -3,6 +3,7 @@ package r
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/lex"
@@ -82,38 +83,33 @@ var builtins = byName([]builtin{
 	{sources, "file", 0, -1, "source sys.source"},
 })
 
-func byName(list []builtin) map[string]builtin {
-	all := map[string]builtin{}
-	for _, b := range list {
-		for name := range strings.FieldsSeq(b.names) {
-			all[name] = b
+// byName returns the builtins by their names, and makes that map when it is first asked for.
+func byName(list []builtin) func() map[string]builtin {
+	return sync.OnceValue(func() map[string]builtin {
+		all := map[string]builtin{}
+		for _, b := range list {
+			for name := range strings.FieldsSeq(b.names) {
+				all[name] = b
+			}
 		}
-	}
-	return all
+		return all
+	})
 }
 
 // attached are the packages whose names are there without them being named.
-var attached = words("base stats graphics grDevices utils datasets methods")
+var attached = lex.Words("base stats graphics grDevices utils datasets methods")
 
 // environments are functions that return one: what is taken out of it by $ is a function's name.
-var environments = words("baseenv globalenv environment topenv parent.env parent.frame as.environment asNamespace getNamespace " +
+var environments = lex.Words("baseenv globalenv environment topenv parent.env parent.frame as.environment asNamespace getNamespace " +
 	"loadNamespace sys.frame pos.to.env")
 
 // rebinding are functions behind which a name need not be what the program defined last, besides
 // those that return an environment.
-var rebinding = words("rm remove detach eval evalq eval.parent local with sys.function")
+var rebinding = lex.Words("rm remove detach eval evalq eval.parent local with sys.function")
 
 // makers are functions that return functions.
-var makers = words("Negate Vectorize ecdf approxfun splinefun stepfun colorRampPalette match.fun getFunction get " +
+var makers = lex.Words("Negate Vectorize ecdf approxfun splinefun stepfun colorRampPalette match.fun getFunction get " +
 	"purrr::partial purrr::compose")
-
-func words(text string) map[string]bool {
-	set := map[string]bool{}
-	for w := range strings.FieldsSeq(text) {
-		set[w] = true
-	}
-	return set
-}
 
 // scan reads an R program by its tokens. Names of packages that R attaches by itself are bare
 // ("system"), those of others are written with theirs where the program does so ("httr::GET").
@@ -174,7 +170,7 @@ func (s *reader) token(i int) {
 func (s *reader) use(i, end int, name string) {
 	span, called := s.span(argument{from: i, to: end}), s.is(end, "(")
 	s.Use(span, name, called)
-	b, ok := builtins[name]
+	b, ok := builtins()[name]
 	switch {
 	case !ok:
 	case called && s.Partner[end] > 0:
@@ -302,7 +298,7 @@ func (s *reader) pass(a, with argument, name string, literal bool) {
 		if literal {
 			s.Use(s.span(a), meaning, true)
 		}
-		effect := builtins[meaning].effect
+		effect := builtins()[meaning].effect
 		if effect.computed() == language.ComputedImport && ok {
 			for _, pkg := range packages {
 				s.Import(s.span(with), pkg)
@@ -440,10 +436,4 @@ func (s *reader) function(a argument, parameters bool) bool {
 	return end > a.from+1 || !slices.ContainsFunc(s.meanings(s.span(a), name), func(m string) bool {
 		return s.assigned[m] || !parameters && s.values[m] > a.from
 	})
-}
-
-// libraryName is the name without a version. CRAN's names have a case.
-func libraryName(canonical string) string {
-	name, _, _ := strings.Cut(canonical, "@")
-	return name
 }

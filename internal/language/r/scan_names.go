@@ -68,7 +68,7 @@ func (s *reader) last(outer int) int {
 
 // qualify is what a package's function is called.
 func qualify(pkg, name string) string {
-	if pkg == "" || attached[pkg] {
+	if pkg == "" || attached()[pkg] {
 		return name
 	}
 	return pkg + "::" + name
@@ -127,7 +127,7 @@ func (s *reader) collect(i int) {
 	switch t := &s.tokens[i]; {
 	case t.Kind == lex.Number || t.Kind == lex.Newline:
 		return
-	case rebinding[t.Text] || environments[t.Text]:
+	case rebinding()[t.Text] || environments()[t.Text]:
 		s.unsure = true
 	case s.is(i, "assign", "delayedAssign", "makeActiveBinding") && s.is(i+1, "(") && s.kind(s.next(i+2)) == lex.String:
 		s.assigned[s.tokens[s.next(i+2)].Text] = true
@@ -153,7 +153,7 @@ func (s *reader) maker(i int) bool {
 	}
 	name, end := s.written(i)
 	_, own := s.assigned[name]
-	return makers[name] && !own && s.is(end, "(") && s.Partner[end] > 0 && s.ends(s.Partner[end]+1)
+	return makers()[name] && !own && s.is(end, "(") && s.Partner[end] > 0 && s.ends(s.Partner[end]+1)
 }
 
 // alias notes that the operator at i makes name another one for the name at from, and tells
@@ -199,7 +199,7 @@ func (s *reader) environment(i int) (pkg string, ok bool) {
 // environmentOf tells the same of what the function at i returns, whose bracket is at open.
 func (s *reader) environmentOf(i, open int) (pkg string, ok bool) {
 	name := s.tokens[i].Text
-	ok = environments[name] || slices.ContainsFunc(s.names[name], func(n string) bool { return environments[n] })
+	ok = environments()[name] || slices.ContainsFunc(s.names[name], func(n string) bool { return environments()[n] })
 	if list, literal := s.literals(s.match(i, open, []string{"ns"})[0]); ok && literal {
 		pkg = list[0]
 	}

@@ -194,10 +194,10 @@ func digits(c *lex.Cursor, base, most int) rune {
 	return rune(min(n, unicode.MaxRune+1)) // which is none
 }
 
-var keywords = words("if else repeat while function for next break TRUE FALSE NULL Inf NaN NA NA_integer_ NA_real_ NA_character_ " +
+var keywords = lex.Words("if else repeat while function for next break TRUE FALSE NULL Inf NaN NA NA_integer_ NA_real_ NA_character_ " +
 	"NA_complex_ in ...")
 
-func keyword(t lex.Token) bool { return !t.Constant && keywords[t.Text] }
+func keyword(t lex.Token) bool { return !t.Constant && keywords()[t.Text] }
 
 // is tells whether the token at i, which need not be there, is one of texts: keywords, operators
 // and names that are not quoted.

@@ -67,3 +67,9 @@ func use(dirs []string, current func(string) string) []string {
 	list := strings.Join(dirs, ":") + ":" + current("GEM_PATH") // an end in a colon stands for the usual folders
 	return []string{registries.Prepend("PATH", dirs, "bin", current), "GEM_PATH=" + list}
 }
+
+// libraryName is the gem that an entry of a list of libraries asks for.
+func libraryName(canonical string) string {
+	name, _, _ := strings.Cut(canonical, ":")
+	return strings.ToLower(name)
+}

@@ -103,7 +103,7 @@ func (r *reader) token(i int) int {
 			r.Use(old.Span, old.Text, false)
 		}
 		i += 2
-	case !keywords[t.Text]:
+	case !keywords()[t.Text]:
 		r.head(i)
 	}
 	return i + 1
@@ -113,7 +113,7 @@ func (r *reader) token(i int) int {
 func isOperand(t *lex.Token) bool {
 	switch t.Kind {
 	case lex.Name:
-		return !opening[t.Text]
+		return !opening()[t.Text]
 	case lex.Punct:
 		return t.Text == ")" || t.Text == "]" || t.Text == "}"
 	}
@@ -163,7 +163,7 @@ func (r *reader) head(i int) {
 		r.value(i, value{names: r.names.Of(t.Text), start: t.Start})
 	default:
 		of := r.methods.Of(t.Text)
-		if r.locals[t.Text] && !called && arg < 0 && !slices.ContainsFunc(of, func(name string) bool { return alone[name] }) {
+		if r.locals[t.Text] && !called && arg < 0 && !slices.ContainsFunc(of, func(name string) bool { return alone()[name] }) {
 			return
 		}
 		r.call(i, nil, of, language.Span{Start: t.Start, End: t.End})
@@ -193,7 +193,7 @@ func (r *reader) value(i int, v value) {
 	if r.at(i + 1).Is(")") {
 		r.values[i] = v
 	}
-	if next := r.at(i + 1); assigning[next.Text] && next.Kind == lex.Punct && v.start == r.tokens[i].Start {
+	if next := r.at(i + 1); assigning()[next.Text] && next.Kind == lex.Punct && v.start == r.tokens[i].Start {
 		return
 	}
 	for _, name := range v.names {
@@ -230,7 +230,7 @@ func (r *reader) member(i int) {
 			r.call(i, nil, of.names, use)
 		}
 	case known:
-		if hands[t.Text] && slices.Contains(of.names, "Kernel") {
+		if hands()[t.Text] && slices.Contains(of.names, "Kernel") {
 			r.Compute(t.Span, language.ComputedName)
 		}
 		r.call(i, of.names, []string{t.Text}, use)
@@ -277,7 +277,7 @@ func (r *reader) escapes(methods []string, at language.Span) {
 		switch act := actions[name]; {
 		case act == imports || act == autoloads:
 			r.Compute(at, language.ComputedImport)
-		case act == runs || codeOf[name]:
+		case act == runs || codeOf()[name]:
 			r.Compute(at, language.ComputedCode)
 		case act == sends || act == takes || act == constants:
 			r.Compute(at, language.ComputedName)
@@ -298,9 +298,9 @@ func (r *reader) argument(i int) int {
 			return i
 		}
 		return i + 1
-	case t.Kind == lex.String, t.Spaced && (t.Kind == lex.Number || t.Kind == lex.Name && !parting[t.Text]):
+	case t.Kind == lex.String, t.Spaced && (t.Kind == lex.Number || t.Kind == lex.Name && !parting()[t.Text]):
 		return i
-	case t.Kind == lex.Punct && t.Spaced && (prefix[t.Text] || !next.Spaced && maybePrefix[t.Text]):
+	case t.Kind == lex.Punct && t.Spaced && (prefix()[t.Text] || !next.Spaced && maybePrefix()[t.Text]):
 		return i
 	}
 	return -1
@@ -309,7 +309,7 @@ func (r *reader) argument(i int) int {
 // ends tells whether an argument is over at token i.
 func (r *reader) ends(i int) bool {
 	t := r.at(i)
-	return t.Kind == 0 || t.Kind == lex.Newline || t.Kind == lex.Name && parting[t.Text] ||
+	return t.Kind == 0 || t.Kind == lex.Newline || t.Kind == lex.Name && parting()[t.Text] ||
 		t.Kind == lex.Punct && strings.Contains(",)]};", t.Text)
 }
 
@@ -372,10 +372,4 @@ func moduleName(text string) string {
 		}
 		own = rest
 	}
-}
-
-// libraryName is the gem that an entry of a list of libraries asks for.
-func libraryName(canonical string) string {
-	name, _, _ := strings.Cut(canonical, ":")
-	return strings.ToLower(name)
 }

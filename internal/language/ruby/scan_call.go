@@ -37,24 +37,24 @@ var actions = map[string]action{
 
 var (
 	// codeOf are the methods that run code only as methods of these.
-	codeOf = setOf("eval binding.eval TOPLEVEL_BINDING.eval RubyVM::InstructionSequence.eval RubyVM::InstructionSequence.compile " +
+	codeOf = lex.Words("eval binding.eval TOPLEVEL_BINDING.eval RubyVM::InstructionSequence.eval RubyVM::InstructionSequence.compile " +
 		"RubyVM::InstructionSequence.new")
 	// hands are methods whose result, or whose block, gets what they are called of.
-	hands = setOf("itself freeze dup clone then tap yield_self")
+	hands = lex.Words("itself freeze dup clone then tap yield_self")
 	// core are classes whose constants, by const_get, are those that there are without.
-	core = setOf("Module Class String Symbol Array Hash Integer Float Struct Proc Range Comparable Enumerable")
+	core = lex.Words("Module Class String Symbol Array Hash Integer Float Struct Proc Range Comparable Enumerable")
 	// keywords are those that are no names.
-	keywords = setOf("true false nil end yield super defined? redo retry __FILE__ __LINE__ __method__ if unless while until and or not " +
+	keywords = lex.Words("true false nil end yield super defined? redo retry __FILE__ __LINE__ __method__ if unless while until and or not " +
 		"return break next when in case then do else elsif begin ensure rescue for BEGIN END")
 	// alone are methods that do something without arguments. The others, of those that matter,
 	// fail without: there, the name of a variable is nothing else.
-	alone = setOf("fork binding sleep")
+	alone = lex.Words("fork binding sleep")
 	// parting are keywords that end an argument before them.
-	parting = setOf("if unless while until and or rescue then do end in else elsif when ensure")
+	parting = lex.Words("if unless while until and or rescue then do end in else elsif when ensure")
 	// prefix are operators that an argument may begin with, maybePrefix those that do when no
 	// white space is behind them.
-	prefix      = setOf("-> ! ~ [")
-	maybePrefix = setOf("* ** & - + ::")
+	prefix      = lex.Words("-> ! ~ [")
+	maybePrefix = lex.Words("* ** & - + ::")
 )
 
 // maxName bounds a name: longer ones are not put together.
@@ -104,7 +104,7 @@ func (r *reader) invoke(c invocation) (name string, method bool) {
 		if act == autoloads || act == imports && name == c.method {
 			r.imported(c, act)
 		}
-		if act == runs || codeOf[name] {
+		if act == runs || codeOf()[name] {
 			r.execute(c)
 		}
 		if act != sends && act != takes && act != constants || c.argument < 0 {
@@ -122,7 +122,7 @@ func (r *reader) invoke(c invocation) (name string, method bool) {
 			return name, true
 		case constants:
 			name = strings.TrimPrefix(strings.TrimPrefix(text, "::"), "Object::")
-			if c.of != "" && !core[c.of] {
+			if c.of != "" && !core()[c.of] {
 				name = scoped(c.of, name)
 			}
 			r.named(c.argument, name, false)
@@ -206,7 +206,7 @@ func (r *reader) bind() {
 			} else {
 				lined = true
 			}
-		case t.Kind == lex.Punct && assigning[t.Text] && p.Kind == lex.Name && !r.isMember(i-1):
+		case t.Kind == lex.Punct && assigning()[t.Text] && p.Kind == lex.Name && !r.isMember(i-1):
 			r.assigned(i)
 		case t.Is("alias") && !r.isMember(i):
 			r.renamed(i+1, i+2)

@@ -172,7 +172,7 @@ func (l *lexer) symbol() bool {
 			l.Pos++
 		}
 	default:
-		n := methods.length(l.text[l.Pos+1:])
+		n := length(methods(), l.text[l.Pos+1:])
 		if n == 0 {
 			return false
 		}

@@ -174,8 +174,8 @@ func (l *lexer) next() {
 	case isDigit(c):
 		l.number()
 		l.add(lex.Number, start, l.text[start:l.Pos])
-	case method && methods.length(l.text[start:]) > 0:
-		l.Pos += methods.length(l.text[start:])
+	case method && length(methods(), l.text[start:]) > 0:
+		l.Pos += length(methods(), l.text[start:])
 		l.add(lex.Name, start, l.text[start:l.Pos])
 		l.state.method = true
 	case c == '"' || c == '\'' || c == '`':
@@ -195,7 +195,7 @@ func (l *lexer) next() {
 	case c == ')' || c == ']' || c == '}':
 		l.close(c)
 	default:
-		l.Pos += max(1, operators.length(l.text[start:]))
+		l.Pos += max(1, length(operators(), l.text[start:]))
 		l.add(lex.Punct, start, l.text[start:l.Pos])
 	}
 }
@@ -290,7 +290,7 @@ func (l *lexer) number() {
 func (l *lexer) operand() bool {
 	switch t := l.last(); t.Kind {
 	case lex.Name:
-		return !l.state.method && !l.state.label && opening[t.Text]
+		return !l.state.method && !l.state.label && opening()[t.Text]
 	case lex.Number, lex.String:
 		return false
 	case lex.Punct:
@@ -303,7 +303,7 @@ func (l *lexer) operand() bool {
 // before it if that is a method's: white space comes before it, but not behind.
 func (l *lexer) applied(n int) bool {
 	t := l.last()
-	return t.Kind == lex.Name && l.spaced && !isBlank(l.At(n)) && (!ending[t.Text] || !l.variable()) && t.Text[0] != '@' && t.Text[0] != '$'
+	return t.Kind == lex.Name && l.spaced && !isBlank(l.At(n)) && (!ending()[t.Text] || !l.variable()) && t.Text[0] != '@' && t.Text[0] != '$'
 }
 
 // variable tells whether the last token, a name, may be that of a local variable.
@@ -324,7 +324,7 @@ func (l *lexer) argument() bool {
 // ended tells whether the last token is the end of an operand for sure.
 func (l *lexer) ended() bool {
 	t := l.last()
-	return t.Kind != lex.Name || ending[t.Text] || l.locals[t.Text] && l.variable() || t.Text[0] == '@' || t.Text[0] == '$' || !l.spaced
+	return t.Kind != lex.Name || ending()[t.Text] || l.locals[t.Text] && l.variable() || t.Text[0] == '@' || t.Text[0] == '$' || !l.spaced
 }
 
 // note notes, before a token is added, whether the last one is the name of a local variable,
@@ -338,7 +338,7 @@ func (l *lexer) note(kind lex.Kind, text string) {
 	case t.Kind == lex.String && text == "=~":
 		l.captures(t.Text)
 	case t.Kind != lex.Name || l.state.method:
-	case kind == lex.Punct && assigning[text]:
+	case kind == lex.Punct && assigning()[text]:
 		l.locals[t.Text] = true
 	case kind == lex.Newline, kind == lex.Punct && strings.Contains(",|)]};:{", text),
 		before.Is("for"), before.Is("in"), before.Is("=>"), before.Is("->"),
@@ -363,36 +363,25 @@ func (l *lexer) unsure() {
 	l.trouble("an operator may be the start of a literal: write a space behind it")
 }
 
-// An operatorSet is a set of operators, or of other words.
-type operatorSet map[string]bool
-
-// length is that of the longest one at the start of s, or 0.
-func (o operatorSet) length(s string) int {
+// length is that of the longest of operators at the start of s, or 0.
+func length(operators map[string]bool, s string) int {
 	for n := min(3, len(s)); n > 0; n-- {
-		if o[s[:n]] {
+		if operators[s[:n]] {
 			return n
 		}
 	}
 	return 0
 }
 
-func setOf(words string) operatorSet {
-	set := operatorSet{}
-	for _, w := range strings.Fields(words) {
-		set[w] = true
-	}
-	return set
-}
-
 var (
 	// operators are those of more than one character.
-	operators = setOf("**= <=> === ... <<= >>= &&= ||= ** == != >= <= && || =~ !~ .. :: += -= *= /= %= &= |= ^= << >> -> => &.")
+	operators = lex.Words("**= <=> === ... <<= >>= &&= ||= ** == != >= <= && || =~ !~ .. :: += -= *= /= %= &= |= ^= << >> -> => &.")
 	// methods are operators that are names of methods.
-	methods   = setOf("[]= <=> === [] == =~ !~ != ** +@ -@ !@ ~@ << >> <= >= + - * / % < > ! & | ^ ~ `")
-	assigning = setOf("= ||= &&= += -= *= /= %= **= <<= >>= |= &= ^=")
+	methods   = lex.Words("[]= <=> === [] == =~ !~ != ** +@ -@ !@ ~@ << >> <= >= + - * / % < > ! & | ^ ~ `")
+	assigning = lex.Words("= ||= &&= += -= *= /= %= **= <<= >>= |= &= ^=")
 	// opening are keywords that an operand follows.
-	opening = setOf("if unless while until and or not return break next when in case then do else elsif begin ensure rescue class module " +
+	opening = lex.Words("if unless while until and or not return break next when in case then do else elsif begin ensure rescue class module " +
 		"for def alias undef BEGIN END")
 	// ending are keywords that are operands.
-	ending = setOf("end self nil true false __FILE__ __LINE__ __ENCODING__ redo retry")
+	ending = lex.Words("end self nil true false __FILE__ __LINE__ __ENCODING__ redo retry")
 )
