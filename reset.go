@@ -46,15 +46,15 @@ func (s *Sandbox) remember(ctx context.Context, network Network) *made {
 
 func (s *Sandbox) forBaseline(ctx context.Context) (baseline.Sandbox, error) {
 	client, err := s.link.get(ctx)
-	return baseline.Sandbox{Client: client, Exec: func(ctx context.Context, timeout time.Duration, argv ...string) (string, error) {
+	return baseline.Sandbox{Client: client, Exec: func(ctx context.Context, timeout time.Duration, argv ...string) (output, failed string, err error) {
 		res, err := s.Exec(ctx, argv, &ExecOptions{Dir: "/", Timeout: timeout})
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		if !res.OK() {
-			return "", fmt.Errorf("%s ended with status %s: %w", argv[0], res.Status, ErrUnsupported)
+			failed = string(res.Status)
 		}
-		return res.Stdout, nil
+		return res.Stdout, failed, nil
 	}}, err
 }
 

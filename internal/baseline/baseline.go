@@ -9,15 +9,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 )
 
 // A Sandbox is what a baseline is taken of.
 type Sandbox struct {
 	Client *agentclient.Client
-	// Exec executes a program of the read-only root as code would be, and returns its output. A
-	// program that fails is an error that wraps backend.ErrUnsupported.
-	Exec func(ctx context.Context, timeout time.Duration, argv ...string) (string, error)
+	// Exec executes a program of the read-only root as code would be, and returns its output, and
+	// with which status it ended if it failed.
+	Exec func(ctx context.Context, timeout time.Duration, argv ...string) (output, failed string, err error)
 }
 
 // A Baseline is what a sandbox was like.
@@ -73,9 +74,12 @@ const execTime = 10 * time.Second
 
 // surroundings are the mounts, and what processes share that outlives them.
 func (s Sandbox) surroundings(ctx context.Context) (string, error) {
-	text, err := s.Exec(ctx, execTime, "cat", "/proc/self/mounts", "/proc/sysvipc/shm", "/proc/sysvipc/msg", "/proc/sysvipc/sem")
+	text, failed, err := s.Exec(ctx, execTime, "cat", "/proc/self/mounts", "/proc/sysvipc/shm", "/proc/sysvipc/msg", "/proc/sysvipc/sem")
 	if err != nil {
 		return "", fmt.Errorf("look at its mounts: %w", err)
+	}
+	if failed != "" {
+		return "", fmt.Errorf("look at its mounts: cat ended with status %s: %w", failed, backend.ErrUnsupported)
 	}
 	return text, nil
 }
@@ -92,8 +96,12 @@ func (b *Baseline) restoreSticky(ctx context.Context, s Sandbox) error {
 		if now.Mode == was {
 			continue
 		}
-		if _, err := s.Exec(ctx, execTime, "chmod", fmt.Sprintf("%04o", was), root); err != nil {
-			return fmt.Errorf("give its directory %s its mode: %w", root, err)
+		_, failed, err := s.Exec(ctx, execTime, "chmod", fmt.Sprintf("%04o", was), root)
+		if err != nil {
+			return err
+		}
+		if failed != "" {
+			return fmt.Errorf("give its directory %s its mode: chmod ended with status %s", root, failed)
 		}
 	}
 	return nil
