@@ -203,8 +203,8 @@ func (n *netState) declare(c backend.Capabilities) backend.Capabilities {
 // was attached knows it from the environment alone.
 func (s *Sandbox) proxyAddress() string { return environ.Value(s.environ(), proxyenv.Address) }
 
-// trustStore is the file a JVM is told to trust; empty without secrets, or where the
-// caller has an environment of its own for that.
+// trustStore is the path of the trust store for JVMs. It is empty if the sandbox has no secrets,
+// or if the caller has set one of the variables that name certificates.
 func (s *Sandbox) trustStore() string {
 	dir := gateway.DirIn(s.machine.Guest())
 	for _, kv := range trust.Env(dir) {
