@@ -221,7 +221,9 @@ func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (
 		return false, nil
 	}
 	said := &bounded{most: len(aheadBegun)}
-	exit, err := s.see(wait, a.agent, a.process, streams{stdout: r.out, stderr: r.err, control: said})
+	stderr, flush := r.stderr()
+	exit, err := s.see(wait, a.agent, a.process, streams{stdout: r.out, stderr: stderr, control: said})
+	flush()
 	r.exit, r.collection = exit, a.collection
 	r.cpu, r.peak = time.Duration(exit.CPUMicros)*time.Microsecond, int64(exit.PeakRSS)
 	if err == nil && exit.Reason == agentproto.NotKilled && string(said.kept) != aheadBegun {

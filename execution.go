@@ -38,6 +38,8 @@ type run struct {
 	timeout  time.Duration // 0: none
 	output   int64         // 0: no limit
 	out, err *capture
+	// rename is set for a Run, whose files have other names than the caller knows.
+	rename func(io.Writer) *language.Renamer
 	// artifacts say what is collected, by collection, which is nil where nothing is.
 	artifacts  ArtifactOptions
 	collection *collection
@@ -143,10 +145,14 @@ func (r *run) step(ctx context.Context, req agentproto.StartRequest, compile boo
 	if r.output > 0 {
 		req.OutputLimit = uint64(max(r.output-r.out.written()-r.err.written(), 1))
 	}
-	std := streams{stdout: r.out, stderr: r.err}
+	stderr, flush := r.stderr()
+	defer flush()
+	std := streams{stdout: r.out, stderr: stderr}
 	switch {
-	case compile:
-		std.stdout = r.err // a compiler's words are no output of the program
+	case compile: // what a compiler prints is no output of the program
+		stdout, flush := r.stderr()
+		defer flush()
+		std.stdout = stdout
 	case r.opts.terminal != nil:
 		req.PTY = r.opts.terminal.winSize()
 		std.stdin, std.resize = r.opts.stdin, r.opts.terminal.Resize
@@ -165,6 +171,15 @@ func (r *run) step(ctx context.Context, req agentproto.StartRequest, compile boo
 	r.cpu += time.Duration(exit.CPUMicros) * time.Microsecond
 	r.peak = max(r.peak, int64(exit.PeakRSS))
 	return exit.Code != 0 || exit.Signal != 0 || exit.Reason != agentproto.NotKilled, nil
+}
+
+// stderr is what one stream of a step writes to the run's stderr with; flush ends that.
+func (r *run) stderr() (w io.Writer, flush func()) {
+	if r.rename == nil {
+		return r.err, func() {}
+	}
+	names := r.rename(r.err)
+	return names, func() { _ = names.Flush() } // a capture's Write does not fail
 }
 
 // cleanup removes a run's files after a step that was not the last. What cannot be

@@ -23,8 +23,10 @@ import (
 type RunOptions struct {
 	// Language is what the code is written in; empty means the sandbox's.
 	Language string
-	// Name is the main file's base name as the caller knows it. Its ending may
-	// matter to the language (main.mjs); it need not be unique.
+	// Name is the main file's base name as the caller knows it; empty means main with
+	// the language's ending. Its ending may matter to the language (main.mjs); it need not
+	// be unique. The file is called otherwise while it runs, since runs may overlap, but
+	// stderr has this name.
 	Name string
 	// Files are the other files of a project by their relative path. A run with
 	// files lives in a private folder of its own, which goes when the run ends.
@@ -170,6 +172,7 @@ func (s *Sandbox) planSource(ctx context.Context, r *run, id, code string, opts 
 	if err != nil {
 		return plan, fmt.Errorf("prepare the %s code: %w", r.language.Title, err)
 	}
+	r.rename = func(w io.Writer) *language.Renamer { return language.NewRenamer(w, src, plan) }
 	return plan, nil
 }
 

@@ -62,3 +62,42 @@ func (s *suite) acceptance06to07CompileError(t *testing.T) {
 		})
 	}
 }
+
+// failures are programs that say where they fail.
+var failures = map[string]struct{ program, code, name, where string }{
+	"python":     {"python3", "def f():\n    raise ValueError('x')\nf()", "broken.py", `File "/sandbox/broken.py", line 2, in f`},
+	"javascript": {"node", "\nthrow new Error('x')", "broken.js", "/sandbox/broken.js:2"},
+	"java":       {"javac", "public class Greeter { public static void main(String[] a) {\nint i = \"x\"; } }", "Greeter.java", "/sandbox/Greeter.java:2: error"},
+	"cpp":        {"g++", "#include <cassert>\nint main() { assert(1 > 2); }", "broken.cpp", "broken: /sandbox/broken.cpp:2: int main()"},
+	"go":         {"go", "package main\nfunc main() {\n\tpanic(1)\n}", "broken_windows.go", "/sandbox/broken_windows.go:3"},
+	"ruby":       {"ruby", "\nraise 'x'", "broken.rb", "/sandbox/broken.rb:2:in"},
+	"r":          {"Rscript", "message(grep('--file', commandArgs(), value = TRUE))\nstop('x')", "broken.R", "--file=/sandbox/broken.R"},
+	"bash":       {"bash", "\nno-such-command", "broken.sh", "/sandbox/broken.sh: line 2:"},
+}
+
+// namesInStderr shows that what a program says of its own file names the file that the caller
+// knows, the same in every run.
+func (s *suite) namesInStderr(t *testing.T) {
+	languages := slices.Sorted(maps.Keys(failures))
+	sandboxes := s.openings(t, ofLanguages(languages))
+	for i, lang := range languages {
+		t.Run(lang, func(t *testing.T) {
+			f := failures[lang]
+			sb := sandboxes.use(t, i, f.program)
+			where := strings.ReplaceAll(f.where, "/sandbox/", sb.Workdir()+"/")
+			for range 2 {
+				res := run(t, sb, f.code, &llmsandbox.RunOptions{Name: f.name})
+				if !strings.Contains(res.Stderr, where) || strings.Contains(res.Stderr, ".run-") {
+					t.Errorf("%s\nwant in stderr: %s", describe(res), where)
+				}
+			}
+			if lang == "java" {
+				return // the compiler wants the name of the class
+			}
+			res := run(t, sb, f.code, nil)
+			if unnamed := strings.ReplaceAll(strings.ReplaceAll(where, "broken_windows", "broken"), "broken", "main"); !strings.Contains(res.Stderr, unnamed) {
+				t.Errorf("%s\nwant in stderr: %s", describe(res), unnamed)
+			}
+		})
+	}
+}

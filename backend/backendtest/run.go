@@ -26,6 +26,7 @@ var cases = []struct {
 	{"Acceptance01to04Python", contractTier, (*suite).acceptance01to04Python},
 	{"Acceptance05HelloInEveryLanguage", contractTier, (*suite).acceptance05HelloInEveryLanguage},
 	{"Acceptance06to07CompileError", languageTier, (*suite).acceptance06to07CompileError},
+	{"NamesInStderr", languageTier, (*suite).namesInStderr},
 	{"Acceptance08ExitCodeWithLiveOutput", agentTier, (*suite).acceptance08ExitCodeWithLiveOutput},
 	{"Acceptance09Commands", contractTier, (*suite).acceptance09Commands},
 	{"Acceptance10Closed", contractTier, (*suite).acceptance10Closed},

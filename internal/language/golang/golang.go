@@ -4,6 +4,7 @@ package golang
 import (
 	"path"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
@@ -51,16 +52,19 @@ func plan(src language.Source) (language.Plan, error) {
 	if err != nil {
 		return language.Plan{}, err
 	}
-	// Always a folder: the go command overlooks hidden files. A name may carry a
-	// meaning (_test.go, _windows.go), so a single file is plainly main.go.
-	target := "."
-	if len(src.Files) == 0 {
-		// Named, not by its folder, so that "//go:build ignore" does not hide it.
-		src.Name, target = "", "main.go"
+	// Always a folder: the go command overlooks hidden files. It takes no program from
+	// _test.go, nor all names that a file may have.
+	if len(src.Files) == 0 && !plainName(src.Name) {
+		src.Name = ""
 	}
 	l, err := language.LayProject(src, code, "main.go", ".go")
 	if err != nil {
 		return language.Plan{}, err
+	}
+	target := "."
+	if len(src.Files) == 0 {
+		// Named, not by its folder, so that neither "//go:build ignore" nor _windows.go hides it.
+		target = path.Base(l.Main)
 	}
 	if !hasModule(l) {
 		l.Files = append(l.Files, language.File{Path: path.Join(l.Dir, "go.mod"), Data: []byte("module program\n"), Mode: 0o644})
@@ -80,6 +84,13 @@ func plan(src language.Source) (language.Plan, error) {
 	}
 	p.Steps = append(p.Steps, build, language.Step{Argv: append([]string{program}, src.Args...)})
 	return p, nil
+}
+
+func plainName(name string) bool {
+	strange := func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("_.-", c)
+	}
+	return !strings.HasSuffix(name, "_test.go") && !strings.ContainsFunc(name, strange)
 }
 
 // goEnv is the go command's environment with a build cache. procs bounds how many
