@@ -16,7 +16,10 @@ var (
 	// ErrLost: the sandbox or the stream into it went away, so what became of
 	// the program cannot be known.
 	ErrLost = errors.New("outcome is lost")
-	// ErrEmptyCommand: Exec or Shell was given nothing to run.
+	// ErrDetached: the process goes on without this Process: after Detach, or because
+	// another one has attached to it.
+	ErrDetached = errors.New("detached from the process")
+	// ErrEmptyCommand: Exec, Start or Shell was given nothing to run.
 	ErrEmptyCommand = errors.New("command is empty")
 	// ErrKernelClosed: the kernel was closed.
 	ErrKernelClosed = errors.New("kernel is closed")

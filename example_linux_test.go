@@ -3,6 +3,7 @@ package llmsandbox_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"path/filepath"
@@ -48,6 +49,30 @@ func ExampleSandbox_Run_status() {
 	// Output:
 	// error 3
 	// timeout no exit code was observed
+}
+
+func ExampleSandbox_Start() {
+	ctx := context.Background()
+	sb, err := llmsandbox.Open(ctx, llmsandbox.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer sb.Close()
+	input, answer := io.Pipe()
+	p, err := sb.Start(ctx, []string{"sort", "-n"}, &llmsandbox.ExecOptions{Stdin: input})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Fprintln(answer, "10\n9")
+	answer.Close()
+	res, err := p.Wait(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print(res.Stdout)
+	// Output:
+	// 9
+	// 10
 }
 
 func ExampleSandbox_Stream() {

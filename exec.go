@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/bash"
 	"github.com/llmsandbox/llmsandbox/security"
@@ -28,35 +27,34 @@ type ExecOptions struct {
 	// /etc/passwd, a number, or user:group. Empty means the sandbox's ordinary
 	// user. Most sandboxes have no other to offer.
 	User string
-	// Terminal gives the command a terminal, which merges stderr into stdout.
-	Terminal *Terminal
-}
-
-// A Terminal is the pseudo-terminal of a command.
-type Terminal struct {
-	Rows, Cols uint16
-	// Resize, when set, carries later sizes.
-	Resize <-chan WinSize
+	// Terminal gives the command a terminal of that size, which merges stderr into stdout.
+	// [Process.Resize] changes the size.
+	Terminal *WinSize
 }
 
 // WinSize is a terminal's size in characters.
 type WinSize struct{ Rows, Cols uint16 }
-
-func (t *Terminal) winSize() *agentproto.WinSize {
-	return &agentproto.WinSize{Rows: t.Rows, Cols: t.Cols}
-}
 
 // Exec executes a program with its arguments, without a shell. A program without a
 // slash is looked up in the sandbox's PATH; one that is not there fails with
 // fs.ErrNotExist, and an empty argv with ErrEmptyCommand. Result and error are
 // those of [Sandbox.Run].
 func (s *Sandbox) Exec(ctx context.Context, argv []string, opts *ExecOptions) (*Result, error) {
+	r, err := s.newExec(argv, opts)
+	if err != nil {
+		return s.failed("", err)
+	}
+	err = r.execute(ctx, language.Plan{Steps: []language.Step{{Argv: argv}}})
+	return r.result(ctx, err)
+}
+
+func (s *Sandbox) newExec(argv []string, opts *ExecOptions) (*run, error) {
 	if len(argv) == 0 || argv[0] == "" {
-		return s.failed("", fmt.Errorf("exec: %w: give a program and its arguments", ErrEmptyCommand))
+		return nil, fmt.Errorf("exec: %w: give a program and its arguments", ErrEmptyCommand)
 	}
 	for _, arg := range argv {
 		if strings.Contains(arg, "\x00") {
-			return s.failed("", fmt.Errorf("exec: argument %q: %w: it holds a NUL", arg, ErrInvalid))
+			return nil, fmt.Errorf("exec: argument %q: %w: it holds a NUL", arg, ErrInvalid)
 		}
 	}
 	if opts == nil {
@@ -66,15 +64,10 @@ func (s *Sandbox) Exec(ctx context.Context, argv []string, opts *ExecOptions) (*
 	if dir == "" {
 		dir = s.machine.Guest().StartDir
 	}
-	r, err := s.newExecution(execution{
+	return s.newExecution(execution{
 		env: opts.Env, dir: dir, user: opts.User, stdin: opts.Stdin, stdout: opts.Stdout, stderr: opts.Stderr,
 		timeout: opts.Timeout, keepChildren: opts.KeepChildren, terminal: opts.Terminal,
 	})
-	if err != nil {
-		return s.failed("", err)
-	}
-	err = r.execute(ctx, language.Plan{Steps: []language.Step{{Argv: argv}}})
-	return r.result(ctx, err)
 }
 
 // Shell executes a line with the sandbox's /bin/sh: pipes, redirections, globs and

@@ -25,7 +25,7 @@ type execution struct {
 	stdout, stderr io.Writer
 	timeout        time.Duration
 	keepChildren   bool
-	terminal       *Terminal
+	terminal       *WinSize
 }
 
 // A run is one execution on its way from options to result.
@@ -38,6 +38,7 @@ type run struct {
 	timeout  time.Duration // 0: none
 	output   int64         // 0: no limit
 	out, err *capture
+	onStart  func(*agentclient.Process) // nil unless there is a Process
 	// rename is set for a Run, whose files have other names than the caller knows.
 	rename func(io.Writer) *language.Renamer
 	// artifacts say what is collected, by collection, which is nil where nothing is.
@@ -45,6 +46,7 @@ type run struct {
 	collection *collection
 
 	started time.Time
+	wall    time.Duration   // by the sandbox's clock, of a process that was attached to
 	exit    agentproto.Exit // of the last step that ran
 	// compiling tells that it was a compile step, whose output is our stderr.
 	compiling bool
@@ -147,15 +149,15 @@ func (r *run) step(ctx context.Context, req agentproto.StartRequest, compile boo
 	}
 	stderr, flush := r.stderr()
 	defer flush()
-	std := streams{stdout: r.out, stderr: stderr}
+	std := streams{stdout: r.out, stderr: stderr, onStart: r.onStart}
 	switch {
 	case compile: // what a compiler prints is no output of the program
 		stdout, flush := r.stderr()
 		defer flush()
 		std.stdout = stdout
 	case r.opts.terminal != nil:
-		req.PTY = r.opts.terminal.winSize()
-		std.stdin, std.resize = r.opts.stdin, r.opts.terminal.Resize
+		req.PTY = (*agentproto.WinSize)(r.opts.terminal)
+		std.stdin = r.opts.stdin
 	default:
 		std.stdin, req.Stdin = r.opts.stdin, r.opts.stdin != nil
 	}
@@ -167,10 +169,15 @@ func (r *run) step(ctx context.Context, req agentproto.StartRequest, compile boo
 		}
 		return true, err
 	}
+	r.ended(exit, compile)
+	return exit.Code != 0 || exit.Signal != 0 || exit.Reason != agentproto.NotKilled, nil
+}
+
+// ended notes how a step has ended.
+func (r *run) ended(exit agentproto.Exit, compile bool) {
 	r.exit, r.compiling = exit, compile
 	r.cpu += time.Duration(exit.CPUMicros) * time.Microsecond
 	r.peak = max(r.peak, int64(exit.PeakRSS))
-	return exit.Code != 0 || exit.Signal != 0 || exit.Reason != agentproto.NotKilled, nil
 }
 
 // stderr is what one stream of a step writes to the run's stderr with; flush ends that.

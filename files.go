@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
@@ -136,8 +137,80 @@ func fileMode(i agentproto.FileInfo) fs.FileMode {
 	return mode
 }
 
+// A FileEvent is one change of a file.
+type FileEvent struct {
+	Op   FileOp
+	Path string // absolute
+	// Dir tells that it is a folder's.
+	Dir bool
+}
+
+// A FileOp is what happened to a file.
+type FileOp string
+
+// What happens to files.
+const (
+	FileCreated  FileOp = "create"
+	FileWritten  FileOp = "write"
+	FileRemoved  FileOp = "remove"
+	FileRenamed  FileOp = "rename" // it had this path
+	FileChmod    FileOp = "chmod"
+	FileOverflow FileOp = "overflow" // events were lost: look at the folder again
+)
+
+func fileOp(op agentproto.WatchOp) FileOp {
+	switch op {
+	case agentproto.OpCreate:
+		return FileCreated
+	case agentproto.OpWrite:
+		return FileWritten
+	case agentproto.OpRemove:
+		return FileRemoved
+	case agentproto.OpRename:
+		return FileRenamed
+	case agentproto.OpChmod:
+		return FileChmod
+	default: // all the agent says else is that there was more
+		return FileOverflow
+	}
+}
+
+// Watch tells of changes in a folder, with recursive also of those below it, from its return
+// on. The events end with the one error that ended the watch: the context's once ctx has ended,
+// or ErrLost with the stream into the sandbox. They can be read once; a loop that ends early
+// ends the watch, and where there is none, ctx has to.
+func (s *Sandbox) Watch(ctx context.Context, path string, recursive bool) (iter.Seq2[FileEvent, error], error) {
+	events, err := file(ctx, s, "watch", path, func(c *agentclient.Client) (iter.Seq2[agentproto.WatchEvent, error], error) {
+		return c.Watch(ctx, path, recursive)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(FileEvent, error) bool) {
+		for e, err := range events {
+			if err != nil {
+				yield(FileEvent{}, fmt.Errorf("watch %q in sandbox %s: %w", path, s.ID(), s.explain(ctx, err)))
+				return
+			}
+			if !yield(FileEvent{Op: fileOp(e.Op), Path: e.Path, Dir: e.Dir}, nil) {
+				return
+			}
+		}
+	}, nil
+}
+
 // file does one file operation over the sandbox's link.
 func file[T any](ctx context.Context, s *Sandbox, op, path string, do func(*agentclient.Client) (T, error)) (T, error) {
+	return call(ctx, s, fmt.Sprintf("%s %q", op, path), do)
+}
+
+func fileOnly(ctx context.Context, s *Sandbox, op, path string, do func(*agentclient.Client) error) error {
+	_, err := file(ctx, s, op, path, func(c *agentclient.Client) (struct{}, error) { return struct{}{}, do(c) })
+	return err
+}
+
+// call asks the sandbox's agent for something over its link.
+func call[T any](ctx context.Context, s *Sandbox, what string, do func(*agentclient.Client) (T, error)) (T, error) {
 	var zero T
 	if err := s.alive(); err != nil {
 		return zero, err
@@ -148,12 +221,7 @@ func file[T any](ctx context.Context, s *Sandbox, op, path string, do func(*agen
 	}
 	v, err := do(client)
 	if err != nil {
-		return zero, fmt.Errorf("%s %q in sandbox %s: %w", op, path, s.ID(), s.explain(ctx, err))
+		return zero, fmt.Errorf("%s in sandbox %s: %w", what, s.ID(), s.explain(ctx, err))
 	}
 	return v, nil
-}
-
-func fileOnly(ctx context.Context, s *Sandbox, op, path string, do func(*agentclient.Client) error) error {
-	_, err := file(ctx, s, op, path, func(c *agentclient.Client) (struct{}, error) { return struct{}{}, do(c) })
-	return err
 }

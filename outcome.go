@@ -23,7 +23,10 @@ func (r *run) result(ctx context.Context, err error) (*Result, error) {
 	if r.language != nil {
 		res.Language = r.language.Name
 	}
-	if !r.started.IsZero() {
+	switch {
+	case r.wall > 0:
+		res.Duration = r.wall
+	case !r.started.IsZero():
 		res.Duration = time.Since(r.started)
 	}
 	settle := gateway.SettleTime
@@ -58,7 +61,7 @@ func (r *run) blame(err error) error {
 
 func failureStatus(err error, started time.Time) Status {
 	switch {
-	case errors.Is(err, ErrLost):
+	case errors.Is(err, ErrLost), errors.Is(err, ErrDetached):
 		return StatusLost
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		if started.IsZero() {
@@ -82,7 +85,10 @@ func (r *run) outcome(ctx context.Context, res *Result) {
 	switch exit.Reason {
 	case agentproto.KilledTimeout:
 		res.Status = StatusTimeout
-		res.Reason = fmt.Sprintf("the run took longer than its timeout of %v and was killed with all it started", r.timeout)
+		res.Reason = "the run took longer than its timeout and was killed with all it started"
+		if r.timeout > 0 {
+			res.Reason = fmt.Sprintf("the run took longer than its timeout of %v and was killed with all it started", r.timeout)
+		}
 		return
 	case agentproto.KilledOutputLimit:
 		res.Status = StatusOutputLimit

@@ -5,213 +5,246 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
-	"sync/atomic"
+	"io/fs"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/signame"
 )
 
-const (
-	// killGrace bounds the kill that a cancelled context asks for.
-	killGrace = 10 * time.Second
-	// attachTries is how often a lost stream is made again for one process.
-	attachTries = 3
-)
+// A Process is a program in the sandbox that [Sandbox.Start] has started, or that
+// [Sandbox.AttachProcess] has found. Its output is read all the time. Its methods may be
+// called concurrently.
+type Process struct {
+	sandbox *Sandbox
+	id      uint64
+	pid     int
 
-// streams are the ends of a process's standard streams on our side.
-type streams struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	// control gets what the process writes to descriptor 4, when it has one.
-	control io.Writer
-	// resize carries a terminal's sizes, when the process has one.
-	resize <-chan WinSize
+	detach context.CancelCauseFunc
+	done   chan struct{} // closed once result and err are set
+	result *Result
+	err    error
 }
 
-// process starts one process and sees it to its end. A nil error means that the
-// end was observed; an error that wraps ErrLost means that it cannot be known.
-func (s *Sandbox) process(ctx context.Context, req agentproto.StartRequest, std streams) (agentproto.Exit, error) {
-	var none agentproto.Exit
-	s.dropAhead(ctx)
-	client, err := s.link.get(ctx)
+// Start starts a program with its arguments as [Sandbox.Exec] does, and returns once it
+// runs. ctx bounds the start only: the process ends by itself, by Kill, at its timeout, or
+// with the sandbox. opts may be nil.
+func (s *Sandbox) Start(ctx context.Context, argv []string, opts *ExecOptions) (*Process, error) {
+	r, err := s.newExec(argv, opts)
 	if err != nil {
-		return none, err
+		return nil, err
 	}
-	wait := ctx
-	if req.TimeoutMillis > 0 {
-		var stop func()
-		wait, stop = s.watchAgent(ctx, time.Duration(req.TimeoutMillis)*time.Millisecond)
-		defer stop()
+	return s.follow(ctx, r, func(running context.Context) error {
+		return r.execute(running, language.Plan{Steps: []language.Step{{Argv: argv}}})
+	})
+}
+
+// AttachOutput says what becomes of the output and input of a process that is attached to.
+type AttachOutput struct {
+	// Stdin, Stdout and Stderr mean what they mean in [RunOptions].
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// StdoutOffset and StderrOffset say from which byte of the process's output on it is
+	// wanted, counted from its start; 0 means from the first one that is still kept in
+	// the sandbox. A byte that is no longer kept fails with ErrLost.
+	StdoutOffset, StderrOffset int64
+}
+
+// AttachProcess takes over a process of the sandbox by its number: one that another handle
+// or program has started, also with Run, as long as nobody has seen its end. It fails with
+// fs.ErrNotExist when there is none. Whoever follows the process until then gets ErrDetached.
+// The result's output begins where it is attached to, and counts as truncated unless that
+// is the start. opts may be nil.
+func (s *Sandbox) AttachProcess(ctx context.Context, id uint64, opts *AttachOutput) (*Process, error) {
+	if opts == nil {
+		opts = &AttachOutput{}
 	}
-	p, err := client.Start(wait, req)
+	if opts.StdoutOffset < 0 || opts.StderrOffset < 0 {
+		return nil, fmt.Errorf("attach to process %d: %w: an offset is negative", id, ErrInvalid)
+	}
+	infos, err := s.Processes(ctx)
 	if err != nil {
-		return none, s.explain(wait, err)
+		return nil, err
 	}
-	return s.see(wait, client.Info(), p, std)
-}
-
-// see sees a process that one of the agent's clients has started to its end, as process
-// does.
-func (s *Sandbox) see(wait context.Context, agent agentproto.Hello, p *agentclient.Process, std streams) (agentproto.Exit, error) {
-	var none agentproto.Exit
-	feed := startFeeder(std.stdin, p)
-	for tries := 0; ; tries++ {
-		exit, err := follow(wait, p, std)
-		if err == nil {
-			if !exit.Known {
-				return exit, &unobservedError{exit}
-			}
-			return exit, nil
+	var info *ProcessInfo
+	for i := range infos {
+		if infos[i].ID == id {
+			info = &infos[i]
 		}
-		if wait.Err() != nil {
-			s.kill(p.ID())
-			return none, context.Cause(wait)
-		}
-		// A program whose input was on its way may have missed some of it.
-		if !errors.Is(err, agentproto.ErrStreamLost) || tries == attachTries || !feed.complete() {
-			return none, s.explain(wait, err)
-		}
-		next, err := s.reattach(wait, agent, p, err)
-		switch {
-		case err == nil:
-			p = next
-		case !errors.Is(err, agentproto.ErrStreamLost):
-			return none, s.explain(wait, err)
-		} // else that stream was lost as well, and p still tells from where on to go on
 	}
-}
-
-// reattach takes over a process whose stream was lost, from the bytes on that have
-// not been read yet. loss is how the stream ended.
-func (s *Sandbox) reattach(ctx context.Context, before agentproto.Hello, p *agentclient.Process, loss error) (*agentclient.Process, error) {
-	client, err := s.link.get(ctx)
+	if info == nil {
+		return nil, fmt.Errorf("attach to process %d in sandbox %s: %w: see Processes for those there are", id, s.ID(), fs.ErrNotExist)
+	}
+	req := agentproto.AttachRequest{ID: id, OutOffset: uint64(opts.StdoutOffset), ErrOffset: uint64(opts.StderrOffset)}
+	if req.OutOffset == 0 {
+		req.OutOffset = uint64(info.StdoutStart)
+	}
+	if req.ErrOffset == 0 {
+		req.ErrOffset = uint64(info.StderrStart)
+	}
+	r, err := s.newExecution(execution{stdin: opts.Stdin, stdout: opts.Stdout, stderr: opts.Stderr, timeout: Unlimited})
 	if err != nil {
-		// The loss only as text: it can be made good, and that it was not is said here.
-		return nil, fmt.Errorf("the stream into the sandbox was lost (%s): %w: %w", loss, ErrLost, err)
+		return nil, err
 	}
-	if client.Info().Instance != before.Instance {
-		return nil, fmt.Errorf("the sandbox's agent was replaced: %w", ErrLost)
+	r.started = info.Started
+	if req.OutOffset > 0 {
+		r.out.truncate()
 	}
-	out, errs := p.Offsets()
-	return client.Attach(ctx, agentproto.AttachRequest{ID: p.ID(), OutOffset: out, ErrOffset: errs, ControlOffset: p.ControlOffset()})
+	if req.ErrOffset > 0 {
+		r.err.truncate()
+	}
+	return s.follow(ctx, r, func(running context.Context) error { return r.attach(running, req) })
 }
 
-// follow reads a process's output to its end and returns how it ended.
-func follow(ctx context.Context, p *agentclient.Process, std streams) (agentproto.Exit, error) {
-	var wg sync.WaitGroup
-	pump := func(w io.Writer, r io.Reader) {
-		defer wg.Done()
-		// A broken stream also fails Wait, which tells it better.
-		_, _ = io.Copy(w, r)
+// follow sees a run to its end beside its caller, from the time on when its process runs.
+func (s *Sandbox) follow(ctx context.Context, r *run, execute func(context.Context) error) (*Process, error) {
+	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	p := &Process{sandbox: s, detach: cancel, done: make(chan struct{})}
+	started := make(chan struct{})
+	r.onStart = func(a *agentclient.Process) {
+		p.id, p.pid = a.ID(), int(a.PID())
+		close(started)
 	}
-	wg.Add(2)
-	go pump(std.stdout, p.Stdout())
-	go pump(std.stderr, p.Stderr())
-	if std.control != nil {
-		wg.Add(1)
-		go pump(std.control, p.Control())
+	go func() {
+		defer close(p.done)
+		defer cancel(nil)
+		p.result, p.err = r.result(running, execute(running))
+	}()
+	select {
+	case <-started:
+		return p, nil
+	case <-p.done:
+	case <-ctx.Done():
+		cancel(context.Cause(ctx)) // which kills it, should it run by now
+		<-p.done
 	}
-	if std.resize != nil {
-		stop := make(chan struct{})
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			for {
-				select {
-				case size := <-std.resize:
-					// A terminal that keeps its old size is no reason to end.
-					_ = p.Resize(ctx, agentproto.WinSize(size))
-				case <-stop:
-					return
-				}
-			}
-		}()
-		defer func() { close(stop); <-done }()
+	if p.err != nil {
+		return nil, p.err
 	}
-	exit, err := p.Wait(ctx)
-	if ctx.Err() != nil {
-		p.Detach()
-	}
-	wg.Wait()
-	return exit, err
+	return p, nil // it has ended already
 }
 
-// kill ends a process whose caller no longer waits, with all it started.
-func (s *Sandbox) kill(id uint64) {
-	ctx, cancel := context.WithTimeout(context.Background(), killGrace)
-	defer cancel()
-	client, err := s.link.get(ctx)
+// attach follows a process that runs already.
+func (r *run) attach(ctx context.Context, req agentproto.AttachRequest) error {
+	client, err := r.sandbox.link.get(ctx)
 	if err != nil {
-		return // the sandbox is gone, and so is the process
+		return err
 	}
-	// The same: an agent that cannot be told is an agent whose sandbox ends.
-	_ = client.Kill(ctx, id)
-}
-
-// explain adds to an error what the sandbox's own end says about it.
-func (s *Sandbox) explain(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	r.network = r.sandbox.net.record()
+	r.ooms = watchOOM(ctx, r.sandbox.machine)
+	a, err := client.Attach(ctx, req)
+	if err != nil {
+		return r.sandbox.explain(ctx, err)
 	}
-	if errors.Is(err, agentproto.ErrStreamLost) {
-		if gone := s.alive(); gone != nil {
-			return fmt.Errorf("%w: %w", gone, ErrLost)
-		}
-		// Where the sandbox is gone, whoever calls it again is told why.
-		if cerr := s.callAgain(ctx); cerr != nil {
-			return fmt.Errorf("the stream into the sandbox was lost (%s): %w: %w", err, ErrLost, cerr)
-		}
-		return fmt.Errorf("the stream into the sandbox was lost: %w: %w", ErrLost, err)
+	r.onStart(a)
+	exit, err := r.sandbox.see(ctx, client.Info(), a, streams{stdin: r.opts.stdin, stdout: r.out, stderr: r.err})
+	if err != nil {
+		return err
 	}
-	var ae *agentproto.Error
-	if errors.As(err, &ae) && ae.Code == agentproto.CodeLost {
-		return fmt.Errorf("%w: %w", ErrLost, err)
-	}
-	return err
-}
-
-// callAgain calls the agent after a stream to it was lost.
-func (s *Sandbox) callAgain(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, answerGrace)
-	defer cancel()
-	for range attachTries {
-		client, err := s.link.get(ctx)
-		if err != nil {
-			return err
-		}
-		if err := client.Ping(ctx); !errors.Is(err, agentproto.ErrStreamLost) {
-			return nil // it lives, or is too busy to say so
-		}
-		select { // it may be the stream that is known to be lost
-		case <-client.Done():
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	r.ended(exit, false)
+	r.wall = time.Duration(exit.WallMicros) * time.Microsecond
 	return nil
 }
 
-// A feeder hands the caller's reader on to a process's stdin.
-type feeder struct{ done atomic.Bool }
+// ID is the sandbox's number of the process, by which AttachProcess finds it. It is never
+// used twice.
+func (p *Process) ID() uint64 { return p.id }
 
-// startFeeder starts it. Like package os/exec's, its goroutine cannot be ended
-// while it waits in the caller's Read: it ends at that Read's return.
-func startFeeder(r io.Reader, p *agentclient.Process) *feeder {
-	f := &feeder{}
-	if r == nil {
-		f.done.Store(true)
-		return f
+// PID is the process's pid inside the sandbox.
+func (p *Process) PID() int { return p.pid }
+
+// Done is closed when Wait returns at once.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Wait returns what became of the process once it has ended, as [Sandbox.Exec] does. When
+// ctx ends before, it returns no result and the context's error, and the process goes on.
+func (p *Process) Wait(ctx context.Context) (*Result, error) {
+	select {
+	case <-p.done:
+		return p.result, p.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
-	stdin := p.Stdin()
-	go func() {
-		// The program may end, or close its stdin, before the input does.
-		_, _ = io.Copy(stdin, r)
-		_ = stdin.Close()
-		f.done.Store(true)
-	}()
-	return f
 }
 
-func (f *feeder) complete() bool { return f.done.Load() }
+// Signal sends the process a signal by its name or number: SIGINT, INT, 2. What the process
+// has started gets none. That the process has ended is no error, here and in Kill and Resize.
+func (p *Process) Signal(ctx context.Context, name string) error {
+	number, ok := signame.Number(name)
+	if !ok {
+		return fmt.Errorf("signal process %d: %w: there is no signal %q", p.id, ErrInvalid, name)
+	}
+	return p.call(ctx, "signal", func(c *agentclient.Client) error { return c.Signal(ctx, p.id, number, false) })
+}
+
+// Kill kills the process with all that it has started, and returns once that has ended.
+func (p *Process) Kill(ctx context.Context) error {
+	return p.call(ctx, "kill", func(c *agentclient.Client) error { return c.Kill(ctx, p.id) })
+}
+
+// Resize changes the size of the process's terminal.
+func (p *Process) Resize(ctx context.Context, size WinSize) error {
+	return p.call(ctx, "resize the terminal of", func(c *agentclient.Client) error {
+		return c.Resize(ctx, p.id, agentproto.WinSize(size))
+	})
+}
+
+// Detach lets the process go on without this Process, whose Wait then returns ErrDetached
+// and what it has seen of the output. What it has not yet read is kept in the sandbox for
+// AttachProcess, and once that is much, the process waits for someone to read it.
+func (p *Process) Detach() {
+	p.detach(ErrDetached)
+	<-p.done
+}
+
+func (p *Process) call(ctx context.Context, what string, do func(*agentclient.Client) error) error {
+	_, err := call(ctx, p.sandbox, fmt.Sprintf("%s process %d", what, p.id), func(c *agentclient.Client) (struct{}, error) {
+		err := do(c)
+		var refused *agentproto.Error
+		if errors.As(err, &refused) && (refused.Code == agentproto.CodeNotFound || refused.Code == agentproto.CodeLost) {
+			err = nil // it has ended
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+// A ProcessInfo describes a process that Start, Exec, Shell or Run has started in the sandbox,
+// through this handle or another one.
+type ProcessInfo struct {
+	ID      uint64 // see Process.ID
+	PID     int
+	Argv    []string
+	Started time.Time // by the sandbox's clock
+	// Running is false once it has ended. Then it is still listed as long as its end has not
+	// been delivered, or what it has started runs on.
+	Running bool
+	// Of its output, the bytes from Start up to End are kept in the sandbox, counted from
+	// the process's start.
+	StdoutStart, StdoutEnd, StderrStart, StderrEnd int64
+	// CPU and Memory (in bytes) are what the process and those that it has started use.
+	CPU    time.Duration
+	Memory int64
+}
+
+// Processes lists what has been started in the sandbox, the oldest first. Kernels, and what
+// programs inside have started themselves, are not in it.
+func (s *Sandbox) Processes(ctx context.Context) ([]ProcessInfo, error) {
+	return call(ctx, s, "list the processes", func(c *agentclient.Client) ([]ProcessInfo, error) {
+		all, err := c.Processes(ctx)
+		var infos []ProcessInfo
+		for _, p := range all {
+			if p.Tag != "" {
+				continue // a kernel, or an interpreter that waits for its code
+			}
+			infos = append(infos, ProcessInfo{
+				ID: p.ID, PID: int(p.PID), Argv: p.Argv, Started: time.UnixMilli(int64(p.StartMillis)), Running: p.Running,
+				StdoutStart: int64(p.OutStart), StdoutEnd: int64(p.OutEnd), StderrStart: int64(p.ErrStart), StderrEnd: int64(p.ErrEnd),
+				CPU: time.Duration(p.CPUMicros) * time.Microsecond, Memory: int64(p.RSS),
+			})
+		}
+		return infos, err
+	})
+}

@@ -72,7 +72,7 @@ for fd in (0, 1, 2):
     attempt("TIOCSTI with a high half %d" % fd, lambda: ioctl(fd, 0x100005412))
 print("end")`
 	wantNothingReached(t, run(t, sb, code, nil))
-	res, err := sb.Exec(testContext(t), []string{"python3", "-c", code}, &llmsandbox.ExecOptions{Terminal: &llmsandbox.Terminal{Rows: 24, Cols: 80}})
+	res, err := sb.Exec(testContext(t), []string{"python3", "-c", code}, &llmsandbox.ExecOptions{Terminal: &llmsandbox.WinSize{Rows: 24, Cols: 80}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -87,22 +88,23 @@ func (f *execFlags) run(ctx context.Context, id string, argv []string) error {
 }
 
 func (f *execFlags) execute(ctx context.Context, sb *llmsandbox.Sandbox, argv []string, opts *llmsandbox.ExecOptions) (*llmsandbox.Result, error) {
-	if f.tty {
-		restore, err := f.takeTerminal(ctx, opts)
-		if err != nil {
-			return nil, err
-		}
-		defer restore()
-	}
-	if f.shell {
-		return sb.Shell(ctx, strings.Join(argv, " "), opts)
+	line := strings.Join(argv, " ")
+	switch {
+	case f.tty && f.shell:
+		return inTerminal(ctx, sb, []string{"/bin/sh", "-c", line}, opts)
+	case f.tty:
+		return inTerminal(ctx, sb, argv, opts)
+	case f.shell:
+		return sb.Shell(ctx, line, opts)
 	}
 	return sb.Exec(ctx, argv, opts)
 }
 
-// takeTerminal hands our terminal to the program: raw mode, its size, and changes
-// of its size.
-func (f *execFlags) takeTerminal(ctx context.Context, opts *llmsandbox.ExecOptions) (restore func(), err error) {
+// endGrace bounds how long a program in a terminal may take to end once it is killed.
+const endGrace = 10 * time.Second
+
+// inTerminal hands our terminal to the program: raw mode, its size, and changes of its size.
+func inTerminal(ctx context.Context, sb *llmsandbox.Sandbox, argv []string, opts *llmsandbox.ExecOptions) (*llmsandbox.Result, error) {
 	fd := int(os.Stdin.Fd())
 	if !term.IsTerminal(fd) {
 		return nil, fmt.Errorf("--tty needs a terminal as standard input: leave it out in a pipe")
@@ -111,20 +113,32 @@ func (f *execFlags) takeTerminal(ctx context.Context, opts *llmsandbox.ExecOptio
 	if err != nil {
 		return nil, fmt.Errorf("--tty: %w", err)
 	}
-	sizes, stopSizes := terminalSizes(ctx, fd)
-	opts.Terminal = &llmsandbox.Terminal{Rows: uint16(rows), Cols: uint16(cols), Resize: sizes}
+	opts.Terminal = &llmsandbox.WinSize{Rows: uint16(rows), Cols: uint16(cols)}
 	if opts.Timeout == 0 {
 		opts.Timeout = llmsandbox.Unlimited
 	}
 	old, err := term.MakeRaw(fd)
 	if err != nil {
-		stopSizes()
 		return nil, fmt.Errorf("--tty: %w", err)
 	}
-	return func() {
-		stopSizes()
-		_ = term.Restore(fd, old) // a terminal that is gone needs none
-	}, nil
+	defer func() { _ = term.Restore(fd, old) }() // a terminal that is gone needs none
+	p, err := sb.Start(ctx, argv, opts)
+	if err != nil {
+		return nil, err
+	}
+	stop := onResize(fd, func(size llmsandbox.WinSize) {
+		_ = p.Resize(ctx, size) // a terminal that keeps its old size is no reason to end
+	})
+	defer stop()
+	res, err := p.Wait(ctx)
+	if res != nil {
+		return res, err
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endGrace)
+	defer cancel()
+	err = errors.Join(err, p.Kill(ending))
+	res, _ = p.Wait(ending)
+	return res, err
 }
 
 // attach returns the sandbox of an id on a backend.

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"context"
 	"os"
 	"os/signal"
 	"syscall"
@@ -13,35 +12,22 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 )
 
-// terminalSizes sends the terminal's size whenever it changes, until stopped.
-func terminalSizes(ctx context.Context, fd int) (<-chan llmsandbox.WinSize, func()) {
-	ctx, cancel := context.WithCancel(ctx)
+// onResize calls resized whenever the terminal's size changes, until stopped.
+func onResize(fd int, resized func(llmsandbox.WinSize)) (stop func()) {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)
-	sizes := make(chan llmsandbox.WinSize)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-changed:
-			}
-			cols, rows, err := term.GetSize(fd)
-			if err != nil {
-				continue
-			}
-			select {
-			case sizes <- llmsandbox.WinSize{Rows: uint16(rows), Cols: uint16(cols)}:
-			case <-ctx.Done():
-				return
+		for range changed {
+			if cols, rows, err := term.GetSize(fd); err == nil {
+				resized(llmsandbox.WinSize{Rows: uint16(rows), Cols: uint16(cols)})
 			}
 		}
 	}()
-	return sizes, func() {
+	return func() {
 		signal.Stop(changed)
-		cancel()
+		close(changed) // Stop waits for what is being sent
 		<-done
 	}
 }

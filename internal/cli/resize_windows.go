@@ -1,12 +1,6 @@
 package cli
 
-import (
-	"context"
+import "github.com/llmsandbox/llmsandbox"
 
-	"github.com/llmsandbox/llmsandbox"
-)
-
-// terminalSizes sends nothing: Windows tells of no changes.
-func terminalSizes(context.Context, int) (<-chan llmsandbox.WinSize, func()) {
-	return nil, func() {}
-}
+// onResize calls nothing: Windows tells of no changes.
+func onResize(int, func(llmsandbox.WinSize)) (stop func()) { return func() {} }
