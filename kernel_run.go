@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -269,4 +271,70 @@ func (c *cellRun) handle(e kernel.Event) error {
 		return fmt.Errorf("the kernel's driver broke its protocol: event %q in a cell", e.Event)
 	}
 	return nil
+}
+
+// install installs what a cell's code asks for, where the kernel's owner has allowed it,
+// and tells the driver where that is.
+func (c *cellRun) install(libraries []string) {
+	k := c.kernel
+	reply := kernel.Request{Op: kernel.OpInstalled, ID: c.id}
+	var err error
+	if !k.opts.AllowInstall {
+		reply.Error = "this kernel may not install libraries: its owner can allow it (KernelOptions.AllowInstall, --allow-install), or install them before"
+	} else if err = k.sandbox.install(c.ctx, k.language.Name, libraries, nil); err == nil {
+		reply.Dirs, err = k.sandbox.libraryFolders(c.ctx, k.language.Name)
+	}
+	if err != nil {
+		reply.Error = err.Error()
+	}
+	if c.ctx.Err() == nil { // else the cell has ended meanwhile
+		c.driver.tell(reply)
+	}
+}
+
+// An outputBudget is what a cell's streams may hold together.
+type outputBudget struct {
+	mu      sync.Mutex
+	left    int64
+	limited bool
+	over    chan struct{} // closed when more was written
+	cut     bool
+}
+
+// count returns a writer that hands on to c what is within the budget.
+func (b *outputBudget) count(c *capture) io.Writer { return &budgeted{b, c} }
+
+type budgeted struct {
+	budget  *outputBudget
+	capture *capture
+}
+
+func (w *budgeted) Write(p []byte) (int, error) {
+	granted := w.budget.grant(len(p))
+	if granted < len(p) {
+		w.capture.truncate()
+	}
+	if granted > 0 {
+		_, _ = w.capture.Write(p[:granted]) // it never fails
+	}
+	return len(p), nil
+}
+
+func (b *outputBudget) grant(n int) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.limited {
+		return n
+	}
+	if int64(n) <= b.left {
+		b.left -= int64(n)
+		return n
+	}
+	n = int(b.left)
+	b.left = 0
+	if !b.cut {
+		b.cut = true
+		close(b.over)
+	}
+	return n
 }

@@ -2,11 +2,19 @@ package llmsandbox
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/transfer"
 )
 
 // errNotCached is why a request fails that may not go to the network.
@@ -53,4 +61,109 @@ func (q *libraryRequest) addTo(ctx context.Context, spec *backend.Spec) error {
 	spec.Layers = append(spec.Layers, backend.Layer{Source: source, Target: dir})
 	spec.Env = append(spec.Env, librariesVariable+"="+dir)
 	return nil
+}
+
+// installing are the layers of libraries that this process is just making. Who asks for
+// one of them waits for it, and gets the same error: a package that does not exist would
+// else be looked for once more by everybody who waits.
+var installing flights
+
+// flights let one of several callers with the same key do the work.
+type flights struct {
+	mu  sync.Mutex
+	now map[flightKey]*flight
+}
+
+type flightKey struct {
+	keeper any // a pointer in every backend there is
+	key    string
+}
+
+type flight struct {
+	done  chan struct{}
+	value string
+	err   error
+}
+
+// do calls work, or waits for another's call of the same key.
+func (f *flights) do(ctx context.Context, keeper any, key string, work func() (string, error)) (string, error) {
+	k := flightKey{keeper, key}
+	for {
+		f.mu.Lock()
+		other := f.now[k]
+		if other == nil {
+			break
+		}
+		f.mu.Unlock()
+		select {
+		case <-other.done:
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+		// That somebody else gave up is no answer to us.
+		if !errors.Is(other.err, context.Canceled) && !errors.Is(other.err, context.DeadlineExceeded) {
+			return other.value, other.err
+		}
+	}
+	own := &flight{done: make(chan struct{})}
+	if f.now == nil {
+		f.now = map[flightKey]*flight{}
+	}
+	f.now[k] = own
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		delete(f.now, k)
+		f.mu.Unlock()
+		close(own.done)
+	}()
+	own.value, own.err = work()
+	return own.value, own.err
+}
+
+// Bounds of a folder that libraries are installed from.
+const (
+	maxLocalBytes = 2 << 30
+	maxLocalFiles = 10_000
+)
+
+var localLimits = transfer.Options{MaxBytes: maxLocalBytes, MaxFiles: maxLocalFiles}
+
+// digestFolder names a folder's files by what they hold. Links below it are left out, as they
+// are when it is copied.
+func digestFolder(ctx context.Context, dir string) (string, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	var files, bytes int64
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		content := sha256.New()
+		n, err := io.Copy(content, io.LimitReader(f, maxLocalBytes+1-bytes))
+		if files, bytes = files+1, bytes+n; err == nil && (files > maxLocalFiles || bytes > maxLocalBytes) {
+			err = fmt.Errorf("%s: %w: at most %d files and %d bytes", dir, ErrTooLarge, maxLocalFiles, int64(maxLocalBytes))
+		}
+		fmt.Fprintf(sum, "%q %x\n", filepath.ToSlash(name), content.Sum(nil))
+		return err
+	})
+	if err == nil && files == 0 {
+		err = fmt.Errorf("%s: %w: there is no file in it", dir, fs.ErrNotExist)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), err
 }

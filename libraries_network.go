@@ -2,14 +2,22 @@ package llmsandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
+	"net/netip"
 	"net/url"
+	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/egress"
+	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
@@ -113,4 +121,136 @@ func explained(words string, attempts []NetworkAttempt, withheld []language.Cred
 			"if it wants them, use a mirror that asks for none, or a folder of packages", c.URL))
 	}
 	return strings.TrimPrefix(strings.Join(lines, "\n"), "\n")
+}
+
+// registries finds where the libraries come from, and which of these are this machine's own.
+// Nobody has looked at what an image says, so what it names beyond them must not lead into
+// private networks. inside asks the sandbox that installs, which has the host's own system
+// or an image.
+func (q *libraryRequest) registries(ctx context.Context, inside language.Ask, host bool) (r language.Registries, own []string, err error) {
+	find := q.language.Libraries.Registries
+	machine, err := find(hostTools(ctx))
+	if host || !q.language.Libraries.Inside {
+		if err == nil || host || !errors.Is(err, fs.ErrNotExist) {
+			return machine, machine.URLs, err
+		}
+	}
+	if err != nil {
+		machine.URLs = nil // this machine names none, whatever the reason
+	}
+	if r, err = find(inside); err != nil {
+		return r, nil, fmt.Errorf("ask the image: %w", err)
+	}
+	for _, address := range r.URLs {
+		u, err := url.Parse(address)
+		if err != nil {
+			return r, nil, fmt.Errorf("the image's registry: %w: %w", ErrInvalid, err)
+		}
+		if _, err := netip.ParseAddr(strings.Trim(u.Hostname(), "[]")); err == nil {
+			return r, nil, fmt.Errorf("the image names a registry by the address %s: %w: only names are taken from images", u.Hostname(), ErrUnsupported)
+		}
+	}
+	return r, machine.URLs, nil
+}
+
+// tools asks the package tools in the sandbox for their configuration. What they answer is
+// of the image, and bounded like all output.
+func (s *Sandbox) tools(ctx context.Context) language.Ask {
+	return language.Ask{
+		Program: func(argv ...string) ([]byte, error) { return s.askTool(ctx, argv) },
+		Env:     func(name string) string { return environ.Value(s.env, name) },
+		File: func(path string) ([]byte, error) {
+			client, err := s.link.get(ctx)
+			if err != nil {
+				return nil, err
+			}
+			data, err := client.ReadAll(ctx, path, maxAnswer)
+			if err != nil && absent(err) {
+				return nil, fmt.Errorf("%s: %w", path, fs.ErrNotExist)
+			}
+			return data, err
+		},
+		Home: environ.Value(s.env, "HOME"),
+	}
+}
+
+func (s *Sandbox) askTool(ctx context.Context, argv []string) ([]byte, error) {
+	there, err := s.inPath(ctx, argv[0])
+	if err != nil {
+		return nil, err
+	}
+	if !there {
+		return nil, fmt.Errorf("%s: %w", argv[0], fs.ErrNotExist)
+	}
+	r, err := s.newExecution(execution{timeout: min(toolTimeout, max(s.limits.Timeout, time.Second))})
+	if err != nil {
+		return nil, err
+	}
+	r.language = s.language
+	res, err := r.result(ctx, r.execute(ctx, language.Plan{Steps: []language.Step{{Argv: argv}}}))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("ask %s: %w", argv[0], err)
+	case res.Status != StatusOK:
+		return nil, fmt.Errorf("ask %s: it ended as %s: %s", argv[0], res.Status, lastLine(res.Stderr))
+	case len(res.Stdout) > maxAnswer:
+		return nil, fmt.Errorf("ask %s: it says more than %d bytes", argv[0], maxAnswer)
+	}
+	return []byte(res.Stdout), nil
+}
+
+// Bounds of what a tool of this machine may take to tell its configuration.
+const (
+	toolTimeout = time.Minute
+	maxAnswer   = 4 << 20
+)
+
+// hostTools asks the package tools of this machine for their configuration.
+func hostTools(ctx context.Context) language.Ask {
+	home, _ := os.UserHomeDir() // without one there is no configuration in it
+	return language.Ask{
+		Program: func(argv ...string) ([]byte, error) { return askTool(ctx, argv) },
+		Env:     os.Getenv, File: readConfiguration, Home: home,
+	}
+}
+
+func askTool(ctx context.Context, argv []string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, toolTimeout)
+	defer cancel()
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", argv[0], fs.ErrNotExist)
+	}
+	cmd := exec.CommandContext(ctx, path, argv[1:]...)
+	// A project that we happen to be started in must not say where libraries come from.
+	cmd.Dir = os.TempDir()
+	cmd.WaitDelay = time.Second // a child of the tool may hold its output
+	out, words := bounded{most: maxAnswer}, bounded{most: maxAnswer}
+	cmd.Stdout, cmd.Stderr = &out, &words
+	err = cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("ask %s: %w", argv[0], ctx.Err())
+	case err != nil:
+		return nil, fmt.Errorf("ask %s: %w: %s", argv[0], err, lastLine(string(words.kept)))
+	case out.cut:
+		return nil, fmt.Errorf("ask %s: it says more than %d bytes", argv[0], maxAnswer)
+	}
+	return out.kept, nil
+}
+
+func readConfiguration(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, fmt.Errorf("%s is no ordinary file: %w", path, fs.ErrInvalid))
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxAnswer+1))
+	if err == nil && len(data) > maxAnswer {
+		err = fmt.Errorf("%s is larger than %d bytes: %w", path, maxAnswer, fs.ErrInvalid)
+	}
+	return data, err
 }
