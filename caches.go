@@ -22,7 +22,7 @@ type layerKeeper interface {
 	// Fingerprint names the program of a language in spec.Image, and changes when the
 	// program does. It is "" when it is known that there is none.
 	Fingerprint(ctx context.Context, spec backend.Spec, program string) (string, error)
-	// Layer returns the folder of that key, which fill has filled once, whoever
+	// Layer returns the folder of that key, which fill has filled once, whichever process
 	// asked first. It is "" when there is none and trying again so soon is of no
 	// use: fill failed not long ago. A failure of fill is returned as it is.
 	Layer(ctx context.Context, key string, fill func(ctx context.Context, dir string) error) (string, error)
@@ -32,7 +32,7 @@ type layerKeeper interface {
 const cacheVersion = 1
 
 // preparedLayers returns the caches of spec's language as layers, and makes them when
-// nobody has before. What cannot be made only costs time later, so it is told through
+// it does not exist yet. What cannot be made only costs time later, so it is reported through
 // spec.Progress and left out.
 func preparedLayers(ctx context.Context, b backend.Backend, lang *language.Language, spec backend.Spec) ([]backend.Layer, error) {
 	keeper, ok := b.(layerKeeper)
@@ -145,7 +145,7 @@ func (s *Sandbox) takeOut(ctx context.Context, from, to string, o layertree.Opti
 		sent <- err
 	}()
 	size, err := layertree.Unpack(pr, to, o)
-	pr.CloseWithError(io.ErrClosedPipe) // a sender that nobody reads from ends
+	pr.CloseWithError(io.ErrClosedPipe) // ends a sender whose reader is gone
 	if serr := <-sent; err == nil && serr != nil && !errors.Is(serr, io.ErrClosedPipe) {
 		err = serr
 	}
@@ -155,7 +155,7 @@ func (s *Sandbox) takeOut(ctx context.Context, from, to string, o layertree.Opti
 	return size, nil
 }
 
-// lastLine is the last line of a program's words with something in it.
+// lastLine is the last line of a program's output that is not empty.
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return text[strings.LastIndexByte(text, '\n')+1:]

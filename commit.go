@@ -14,7 +14,7 @@ import (
 // CommitOptions say how an image is made of a sandbox.
 type CommitOptions struct {
 	// Overwrite allows the tag to be taken from the image that has it. It must be the
-	// tag again, letter by letter, so that nobody overwrites an image, least of all the
+	// tag again, letter by letter, so that no image is overwritten by mistake, least of all the
 	// sandbox's own, without naming it.
 	Overwrite string
 }
@@ -61,7 +61,7 @@ func (s *Sandbox) Commit(ctx context.Context, tag string, opts *CommitOptions) (
 		sent <- err
 	}()
 	id, err := m.Commit(ctx, tag, opts.Overwrite, pr)
-	pr.CloseWithError(io.ErrClosedPipe) // a sender that nobody reads from ends
+	pr.CloseWithError(io.ErrClosedPipe) // ends a sender whose reader is gone
 	if serr := <-sent; err == nil && serr != nil && !errors.Is(serr, io.ErrClosedPipe) {
 		err = serr
 	}

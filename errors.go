@@ -31,7 +31,7 @@ var (
 	// ErrInstall: libraries could not be installed; see InstallError.
 	ErrInstall = errors.New("libraries could not be installed")
 	// ErrOutput: a writer or callback of the caller failed; the run's result is
-	// complete all the same.
+	// complete nevertheless.
 	ErrOutput = errors.New("output could not be handed on")
 	// ErrDecode: output is not valid UTF-8 and strict decoding was asked for.
 	ErrDecode = errors.New("output is not valid UTF-8")

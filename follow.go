@@ -135,7 +135,7 @@ func (s *Sandbox) kill(id uint64) {
 	if err != nil {
 		return // the sandbox is gone, and so is the process
 	}
-	// The same: an agent that cannot be told is an agent whose sandbox ends.
+	// An agent that cannot be reached is one whose sandbox ends.
 	_ = client.Kill(ctx, id)
 }
 
@@ -148,7 +148,7 @@ func (s *Sandbox) explain(ctx context.Context, err error) error {
 		if gone := s.alive(); gone != nil {
 			return fmt.Errorf("%w: %w", gone, ErrLost)
 		}
-		// Where the sandbox is gone, whoever calls it again is told why.
+		// Where the sandbox is gone, the next call to it says why.
 		if cerr := s.callAgain(ctx); cerr != nil {
 			return fmt.Errorf("the stream into the sandbox was lost (%s): %w: %w", err, ErrLost, cerr)
 		}

@@ -48,9 +48,9 @@ type Kernel struct {
 	// artifacts are the options as resolved.
 	artifacts ArtifactOptions
 
-	turn chan struct{} // holds a token while nobody uses the driver
-	// unsaid tells, to whoever has the turn, that a driver has ended since the last
-	// cell without anybody having been told.
+	turn chan struct{} // holds a token while the driver is free
+	// unsaid means that a driver has ended since the last cell, and no result has
+	// reported it. It belongs to the holder of the turn.
 	unsaid bool
 
 	mu      sync.Mutex
@@ -63,7 +63,7 @@ type Kernel struct {
 	active       *cellRun // guarded by interrupting
 }
 
-// KernelInfo describes a kernel's interpreter, in its own words.
+// KernelInfo describes a kernel's interpreter as it describes itself.
 type KernelInfo struct {
 	Language string // as in Options.Language
 	Version  string // of the interpreter, such as "3.11.2"
@@ -237,7 +237,7 @@ func (k *Kernel) started(ctx context.Context) (*driver, error) {
 	if d != nil {
 		select {
 		case <-d.gone:
-			k.bury(ctx, d)
+			k.discard(ctx, d)
 		default:
 			return d, nil
 		}
@@ -265,11 +265,11 @@ func (k *Kernel) started(ctx context.Context) (*driver, error) {
 	return d, nil
 }
 
-// bury notes that a driver has ended, and ends one whose stream was lost: nobody can
+// discard notes that a driver has ended, and ends one whose stream was lost: nothing can
 // make use of its state any more. The caller has the turn.
-func (k *Kernel) bury(ctx context.Context, d *driver) {
-	k.unsaid = k.unsaid || !d.told
-	d.told = true
+func (k *Kernel) discard(ctx context.Context, d *driver) {
+	k.unsaid = k.unsaid || !d.reported
+	d.reported = true
 	if d.lost == nil {
 		return
 	}
@@ -363,13 +363,13 @@ func (k *Kernel) install() string {
 // readyGrace bounds how long a driver may take until it is ready.
 const readyGrace = 2 * time.Minute
 
-// maxFirstWords bounds what is kept of what a driver says when it cannot start.
-const maxFirstWords = 4 << 10
+// maxFirstOutput bounds what is kept of what a driver says when it cannot start.
+const maxFirstOutput = 4 << 10
 
 // ready waits until the driver says that it is.
 func (k *Kernel) ready(ctx context.Context, d *driver) error {
-	words := bounded{most: maxFirstWords}
-	d.err.Begin(newMark(), &words)
+	output := bounded{most: maxFirstOutput}
+	d.err.Begin(newMark(), &output)
 	defer d.err.End()
 	select {
 	case e := <-d.events:
@@ -385,15 +385,15 @@ func (k *Kernel) ready(ctx context.Context, d *driver) error {
 		if err := d.end(); err != nil {
 			return err
 		}
-		return fmt.Errorf("its process ended before it was ready (%s)%s", d.ending(), told(words.kept))
+		return fmt.Errorf("its process ended before it was ready (%s)%s", d.ending(), quoted(output.kept))
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// told are a driver's words at the end of an error.
-func told(words []byte) string {
-	if text := strings.TrimSpace(string(words)); text != "" {
+// quoted is a driver's output as the end of an error.
+func quoted(output []byte) string {
+	if text := strings.TrimSpace(string(output)); text != "" {
 		return ": " + text
 	}
 	return ""

@@ -16,7 +16,7 @@ import (
 // CellOptions say how a cell is run. The zero value (or nil) runs it without input.
 type CellOptions struct {
 	// Stdin answers the code's request for a line of input, without its newline; nil, or
-	// an error, answers it with end-of-file. Its context ends when nobody waits for the
+	// an error, answers it with end-of-file. Its context ends when the cell no longer waits for the
 	// answer any more, at the latest with the cell. password tells that the line should not be shown.
 	Stdin func(ctx context.Context, prompt string, password bool) (string, error)
 	// Stdout and Stderr, when set, get the output as in [RunOptions].

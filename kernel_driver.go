@@ -27,7 +27,7 @@ type driver struct {
 	last     uint64
 	ooms     oomWatch
 	instance uint64 // of the agent
-	told     bool   // a cell or Restart has told of the end
+	reported bool   // a cell or Restart has reported the end
 	// collection catches artifacts; nil where nothing is caught.
 	collection *collection
 
@@ -39,7 +39,7 @@ type driver struct {
 	// Set before gone is closed.
 	exit agentproto.Exit
 	lost error          // why the end is not known
-	rest []kernel.Event // told before the end, and not yet taken
+	rest []kernel.Event // sent before the end, and not yet taken
 }
 
 // follow reads all that the process writes, to its end.
@@ -60,7 +60,7 @@ func (d *driver) follow() {
 // maxRest bounds what is kept of a driver's last events: a cell's last one is its end.
 const maxRest = 16
 
-// listen hands the driver's events to whoever has the turn.
+// listen hands the driver's events to the holder of the turn.
 func (d *driver) listen(ended <-chan struct{}) {
 	control := d.process.Control()
 	events := kernel.NewReader(control)
@@ -144,7 +144,7 @@ func (d *driver) end() error {
 	return nil
 }
 
-// ending is the observed end in words.
+// ending describes the observed end.
 func (d *driver) ending() string {
 	if d.exit.Signal != 0 {
 		return signame.Name(d.exit.Signal)

@@ -153,7 +153,7 @@ func (k *Kernel) ask(ctx context.Context, r kernel.Request) (kernel.Event, error
 			if how == language.InterruptNone {
 				continue // it may still answer
 			}
-			// A process that cannot be told is killed after the grace.
+			// A process that cannot be reached is killed after the grace.
 			_ = d.interrupt(context.WithoutCancel(ctx), how, r.ID)
 		case <-grace:
 			d.kill()
@@ -180,7 +180,7 @@ type questions struct {
 // A question is answered once: by the caller, or by an interrupt.
 type question struct {
 	answered bool
-	cancel   context.CancelFunc // tells the caller that nobody waits any more
+	cancel   context.CancelFunc // tells the caller that the answer is no longer needed
 }
 
 // ask begins to answer a request for input.
@@ -218,7 +218,7 @@ func (c *cellRun) answer(ctx context.Context, q *question, e kernel.Event) {
 			reply.Text, reply.EOF = line, false
 		}
 	}
-	// An answer to a cell that has ended, or was interrupted, is nobody's.
+	// An answer to a cell that has ended, or was interrupted, is dropped.
 	if c.questions.take(q) && c.ctx.Err() == nil && !c.driver.tell(reply) {
 		c.driver.tell(end) // it was too long
 	}

@@ -144,7 +144,7 @@ func (c *cellRun) run(ctx context.Context, code string) (*Cell, error) {
 	d.cells++
 	cell := c.result(ctx)
 	cell.Restarted, c.kernel.unsaid = c.kernel.unsaid, false
-	d.told = cell.StateLost
+	d.reported = cell.StateLost
 	cell.Network, cell.NetworkDropped = attempts(network, gateway.AnswerTime)
 	d.collect(ctx, cell)
 	return cell, errors.Join(c.failure(ctx), captureErrors(c.out, c.err))
@@ -177,7 +177,7 @@ func (c *cellRun) follow(ctx context.Context, outEnd, errEnd <-chan struct{}) {
 		t := time.NewTimer(interruptGrace)
 		context.AfterFunc(c.ctx, func() { t.Stop() })
 		grace = t.C
-		// A process that cannot be told has ended, or is killed after the grace.
+		// A process that cannot be reached has ended, or is killed after the grace.
 		_ = c.interrupt(context.Background())
 	}
 	var repeated time.Time
@@ -233,7 +233,7 @@ func (c *cellRun) follow(ctx context.Context, outEnd, errEnd <-chan struct{}) {
 	}
 }
 
-// last takes what the driver has told before its process ended. Only with all of the
+// last takes what the driver has sent before its process ended. Only with all of the
 // cell's output is that a cell's end.
 func (c *cellRun) last(outEnd, errEnd <-chan struct{}) {
 	for _, e := range c.driver.rest {

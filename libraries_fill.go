@@ -21,7 +21,7 @@ import (
 )
 
 // Limits of an installation. Packages run code of their own there (setup.py, configure,
-// node-gyp), which nobody has looked at.
+// node-gyp), which no one has reviewed.
 const (
 	installMemory = 4 << 30 // where the disk is memory, what is written counts, too
 	installPIDs   = 1024
@@ -114,7 +114,7 @@ func (q *libraryRequest) open(ctx context.Context) (*Sandbox, error) {
 
 // runTool runs the package tool.
 func (q *libraryRequest) runTool(ctx context.Context, s *Sandbox, src language.InstallSource) error {
-	words := newToolWords(q.progress)
+	output := newToolOutput(q.progress)
 	timeout := q.options.Timeout
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, max(time.Until(deadline), minTimeout))
@@ -125,7 +125,7 @@ func (q *libraryRequest) runTool(ctx context.Context, s *Sandbox, src language.I
 		if plan, err = q.language.Libraries.Install(src); err != nil {
 			return fmt.Errorf("plan the installation: %w", err)
 		}
-		if r, err = s.newExecution(execution{stdout: words, stderr: words, timeout: timeout}); err != nil {
+		if r, err = s.newExecution(execution{stdout: output, stderr: output, timeout: timeout}); err != nil {
 			return err
 		}
 		r.language = q.language
@@ -141,7 +141,7 @@ func (q *libraryRequest) runTool(ctx context.Context, s *Sandbox, src language.I
 	if res.Status == StatusOK {
 		return nil
 	}
-	failed := &InstallError{Language: q.language.Name, Libraries: q.libraries, Status: res.Status, Output: explained(words.last(), res.Network, src.Registries.Credentials)}
+	failed := &InstallError{Language: q.language.Name, Libraries: q.libraries, Status: res.Status, Output: explained(output.last(), res.Network, src.Registries.Credentials)}
 	if res.Reason != "" {
 		failed.Err = errors.New(res.Reason)
 	}
@@ -212,15 +212,15 @@ func pathFolders(env []string) []string {
 	return dirs
 }
 
-// Bounds of what is kept of a package tool's words, which hostile packages write, too.
+// Bounds of what is kept of a package tool's output, which hostile packages write to, too.
 const (
 	maxToolLines = 30
 	maxToolLine  = 500
 )
 
-// toolWords keeps the last lines that a package tool writes, and tells of each. It may be
+// toolOutput keeps the last lines that a package tool writes, and tells of each. It may be
 // written to from several goroutines; each writes whole pieces.
-type toolWords struct {
+type toolOutput struct {
 	tell func(line string)
 
 	mu      sync.Mutex
@@ -228,10 +228,10 @@ type toolWords struct {
 	lines   []string
 }
 
-func newToolWords(tell func(string)) *toolWords { return &toolWords{tell: tell} }
+func newToolOutput(tell func(string)) *toolOutput { return &toolOutput{tell: tell} }
 
 // Write never fails.
-func (w *toolWords) Write(p []byte) (int, error) {
+func (w *toolOutput) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for rest := p; len(rest) > 0; {
@@ -249,7 +249,7 @@ func (w *toolWords) Write(p []byte) (int, error) {
 
 // end takes the line so far. Of a line that was drawn over, a progress bar, only the last
 // state counts.
-func (w *toolWords) end() {
+func (w *toolOutput) end() {
 	text := strings.TrimRight(string(w.partial), " \t\r")
 	text = text[strings.LastIndexByte(text, '\r')+1:]
 	w.partial = w.partial[:0]
@@ -265,7 +265,7 @@ func (w *toolWords) end() {
 }
 
 // last returns the last lines.
-func (w *toolWords) last() string {
+func (w *toolOutput) last() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.end()

@@ -28,7 +28,7 @@ func TestToolWords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var told []string
-			w := newToolWords(func(line string) { told = append(told, line) })
+			w := newToolOutput(func(line string) { told = append(told, line) })
 			for _, p := range c.writes {
 				if n, err := w.Write([]byte(p)); n != len(p) || err != nil {
 					t.Fatal(n, err)

@@ -20,7 +20,7 @@ import (
 // errNotCached is why a request fails that may not go to the network.
 var errNotCached = errors.New("they are not in the cache, and the network is not to be used: install them once without --offline, or give a folder that has them")
 
-// layer returns the request's layer, made when nobody has before.
+// layer returns the request's layer, and makes it where there is none yet.
 func (q *libraryRequest) layer(ctx context.Context) (key, source string, err error) {
 	toolchain, err := q.keeper.Toolchain(ctx, q.spec, q.language.Libraries.Program, q.language.Libraries.Installed)
 	if err != nil {
@@ -65,7 +65,7 @@ func (q *libraryRequest) addTo(ctx context.Context, spec *backend.Spec) error {
 
 // installing are the layers of libraries that this process is just making. Who asks for
 // one of them waits for it, and gets the same error: a package that does not exist would
-// else be looked for once more by everybody who waits.
+// else be looked for once more by each caller that waits.
 var installing flights
 
 // flights let one of several callers with the same key do the work.
@@ -100,7 +100,7 @@ func (f *flights) do(ctx context.Context, keeper any, key string, work func() (s
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
 		}
-		// That somebody else gave up is no answer to us.
+		// That another caller gave up is no answer to this one.
 		if !errors.Is(other.err, context.Canceled) && !errors.Is(other.err, context.DeadlineExceeded) {
 			return other.value, other.err
 		}

@@ -112,10 +112,10 @@ func refusals(attempts []NetworkAttempt) []string {
 	return lines
 }
 
-// explained are a package tool's last words, what it could not reach, and for which
+// explained is the end of a package tool's output, with what it could not reach, and for which
 // registries this machine has names and tokens, which are never let into a sandbox.
-func explained(words string, attempts []NetworkAttempt, withheld []language.Credential) string {
-	lines := append([]string{words}, refusals(attempts)...)
+func explained(output string, attempts []NetworkAttempt, withheld []language.Credential) string {
+	lines := append([]string{output}, refusals(attempts)...)
 	for _, c := range withheld {
 		lines = append(lines, fmt.Sprintf("the credentials for %s were not sent, as they are not let into a sandbox: "+
 			"if it wants them, use a mirror that asks for none, or a folder of packages", c.URL))
@@ -124,7 +124,7 @@ func explained(words string, attempts []NetworkAttempt, withheld []language.Cred
 }
 
 // registries finds where the libraries come from, and which of these are this machine's own.
-// Nobody has looked at what an image says, so what it names beyond them must not lead into
+// What an image says is not trusted: what it names beyond them must not lead into
 // private networks. inside asks the sandbox that installs, which has the host's own system
 // or an image.
 func (q *libraryRequest) registries(ctx context.Context, inside language.Ask, host bool) (r language.Registries, own []string, err error) {
@@ -225,14 +225,14 @@ func askTool(ctx context.Context, argv []string) ([]byte, error) {
 	// A project that we happen to be started in must not say where libraries come from.
 	cmd.Dir = os.TempDir()
 	cmd.WaitDelay = time.Second // a child of the tool may hold its output
-	out, words := bounded{most: maxAnswer}, bounded{most: maxAnswer}
-	cmd.Stdout, cmd.Stderr = &out, &words
+	out, errs := bounded{most: maxAnswer}, bounded{most: maxAnswer}
+	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("ask %s: %w", argv[0], ctx.Err())
 	case err != nil:
-		return nil, fmt.Errorf("ask %s: %w: %s", argv[0], err, lastLine(string(words.kept)))
+		return nil, fmt.Errorf("ask %s: %w: %s", argv[0], err, lastLine(string(errs.kept)))
 	case out.cut:
 		return nil, fmt.Errorf("ask %s: it says more than %d bytes", argv[0], maxAnswer)
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // libraryMarks is a folder in the sandbox with an empty file for each list of libraries that
-// was installed when it was open already, so that whoever attaches to it knows of them.
+// was installed when it was open already, so that a handle that attaches to it knows of them.
 const libraryMarks = "/tmp/.llmsandbox-libraries"
 
 // libraryState are the libraries of an open sandbox, and how more of them are installed.
@@ -149,7 +149,7 @@ func (s *Sandbox) bringLibrary(ctx context.Context, q *libraryRequest, source, d
 		read <- err
 	}()
 	took, err := client.TarIn(ctx, half, pr, agentclient.TarLimits{Links: true})
-	pr.CloseWithError(io.ErrClosedPipe) // a reader of the layer that nobody listens to ends
+	pr.CloseWithError(io.ErrClosedPipe) // ends a reader of the layer whose writer is gone
 	if rerr := <-read; rerr != nil && !errors.Is(rerr, io.ErrClosedPipe) {
 		err = rerr
 	}

@@ -12,7 +12,7 @@ import (
 
 // A link is the sandbox's connection to its agent. It is made when first needed, or before
 // by begin, and made again as soon as the stream is lost: the agent outlives its streams,
-// but not for long when nobody comes back. It may be used concurrently; the zero value with
+// but not for long when no stream is made again. It may be used concurrently; the zero value with
 // a dial is ready.
 type link struct {
 	dial func(context.Context) (io.ReadWriteCloser, error)
@@ -21,7 +21,7 @@ type link struct {
 	client  *agentclient.Client
 	dialing chan struct{} // closed when the one who connects just now is done; else nil
 	closed  bool
-	// left is done when nobody is to come back any more. It is nil before there is a watch.
+	// left is done when the connection is not to be made again. It is nil before there is a watch.
 	left    context.Context
 	leaving context.CancelFunc
 	watch   sync.WaitGroup // of the watchers of clients
@@ -80,7 +80,7 @@ func (l *link) settle(done chan struct{}, client *agentclient.Client, err error)
 		return nil, err
 	}
 	if l.closed {
-		_ = client.Close() // nobody has used it
+		_ = client.Close() // it was not used yet
 		return nil, ErrClosed
 	}
 	if l.client != nil {
@@ -95,9 +95,9 @@ func (l *link) settle(done chan struct{}, client *agentclient.Client, err error)
 	return client, nil
 }
 
-// begin connects although nobody needs it yet: an agent does not wait long for those who
-// opened its sandbox, nor for the first words of who has connected. It does not wait; what
-// came of it is told to whoever uses the link next.
+// begin connects before the connection is needed: an agent does not wait long for those who
+// opened its sandbox, nor for the first message on a stream. It does not wait; the next use
+// of the link returns what came of it.
 func (l *link) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +119,7 @@ func (l *link) staying() {
 	}
 }
 
-// comeBackTime bounds how long it is tried to reach an agent that nobody needs just now.
+// comeBackTime bounds how long it is tried to reach an agent that is not needed just now.
 // Agents wait no longer for anybody.
 const comeBackTime = time.Minute
 
@@ -134,7 +134,7 @@ func (l *link) comeBack(ctx context.Context, client *agentclient.Client) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, comeBackTime)
 	defer cancel()
-	// Who uses the sandbox next is told why it cannot be reached.
+	// The next use of the sandbox returns why it cannot be reached.
 	_, _ = l.get(ctx)
 }
 

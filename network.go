@@ -40,7 +40,7 @@ type Network struct {
 	Resolve func(ctx context.Context, name string) ([]netip.Addr, error)
 	// Roots verify the certificates of the hosts of secrets; nil means this machine's.
 	Roots *x509.CertPool
-	// Hook, when set, is told of every attempt when it has ended or was refused. It is
+	// Hook, when set, is called with every attempt when it has ended or was refused. It is
 	// called from other goroutines and must not block.
 	Hook func(NetworkAttempt)
 }

@@ -104,7 +104,7 @@ func Open(ctx context.Context, o Options) (*Sandbox, error) {
 type AttachOptions struct {
 	// Backend holds the sandbox; nil means the embedded local one.
 	Backend backend.Backend
-	// Language is what Run executes unless told otherwise; empty means the one the
+	// Language is what Run executes by default; empty means the one the
 	// sandbox was opened for.
 	Language string
 	// Limits bound the runs of this handle: Timeout and Output, with their
@@ -112,7 +112,7 @@ type AttachOptions struct {
 	Limits Limits
 	// Env is added to the environment of this handle's runs.
 	Env map[string]string
-	// Progress is told of long steps, such as an installation, as in Options.
+	// Progress is called with long steps, such as an installation, as in Options.
 	Progress func(backend.Progress)
 	// Artifacts say what results carry beside the output, unless a run says otherwise.
 	Artifacts ArtifactOptions
@@ -120,7 +120,7 @@ type AttachOptions struct {
 	Policy Policy
 }
 
-// Attach returns a handle on a sandbox that lives, by its id, whoever opened it. It
+// Attach returns a handle on a sandbox that lives, by its id, whichever process opened it. It
 // fails with ErrNotFound when there is none. Closing the handle leaves the sandbox
 // alone; Destroy ends it.
 func Attach(ctx context.Context, id string, o AttachOptions) (*Sandbox, error) {
@@ -147,7 +147,7 @@ func Attach(ctx context.Context, id string, o AttachOptions) (*Sandbox, error) {
 		return nil, fmt.Errorf("attach to sandbox %s: %w", id, err)
 	}
 	info := machine.Info()
-	// Runtimes are sized by the sandbox's own limits, whoever set them.
+	// Runtimes are sized by the sandbox's own limits, not by this handle's.
 	limits.Memory, limits.CPUs, limits.PIDs, limits.Disk = info.Limits.Memory, info.Limits.CPUs, info.Limits.PIDs, info.Limits.Disk
 	name := o.Language
 	if name == "" {

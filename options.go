@@ -13,7 +13,7 @@ import (
 // default backend with the default limits and no network.
 type Options struct {
 	// Language is the name or an alias of the language that Run executes unless
-	// told otherwise; empty means python.
+	// it is given another; empty means python.
 	Language string
 	// Backend runs the sandbox; nil means the embedded local one.
 	Backend backend.Backend
@@ -54,7 +54,7 @@ type Options struct {
 	// ID names the sandbox; empty lets Open choose. It is of [a-z0-9-], at most
 	// 40 bytes.
 	ID string
-	// Progress is told of long steps, such as an image being pulled. It is called
+	// Progress is called with long steps, such as an image being pulled. It is called
 	// from other goroutines and must not block.
 	Progress func(backend.Progress)
 }

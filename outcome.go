@@ -51,7 +51,7 @@ func (r *run) result(ctx context.Context, err error) (*Result, error) {
 	return res, captureErrors(r.out, r.err)
 }
 
-// blame puts the cause of a failed run in words somebody can act on.
+// blame says of a failed run what can be done about it.
 func (r *run) blame(err error) error {
 	var missing *missingProgramError
 	if errors.As(err, &missing) && r.language != nil {
@@ -152,9 +152,9 @@ func (w *oomWatch) happened(ctx context.Context, exit agentproto.Exit) bool {
 }
 
 // An unobservedError is the end of a process whose supervisor inside was killed, so that
-// nobody knows what became of it.
+// what became of it is not known.
 type unobservedError struct {
-	exit agentproto.Exit // what is known all the same
+	exit agentproto.Exit // what is known nevertheless
 }
 
 func (e *unobservedError) Error() string {

@@ -9,7 +9,7 @@ import (
 )
 
 // Policy is what a sandbox's code is checked against before it is run. It is advice: what
-// a program does cannot be told from its text with certainty, and the sandbox holds
+// a program does cannot be seen in its text with certainty, and the sandbox holds
 // whatever passes. It looks at the code of Run, Stream and of kernels' cells, at the lines
 // of Shell, and at libraries; the programs of Exec are the caller's own.
 type Policy struct {

@@ -53,8 +53,8 @@ type AttachOutput struct {
 }
 
 // AttachProcess takes over a process of the sandbox by its number: one that another handle
-// or program has started, also with Run, as long as nobody has seen its end. It fails with
-// fs.ErrNotExist when there is none. Whoever follows the process until then gets ErrDetached.
+// or program has started, also with Run, as long as its end has not been delivered. It fails with
+// fs.ErrNotExist when there is none. The handle that follows the process until then gets ErrDetached.
 // The result's output begins where it is attached to, and counts as truncated unless that
 // is the start. opts may be nil.
 func (s *Sandbox) AttachProcess(ctx context.Context, id uint64, opts *AttachOutput) (*Process, error) {

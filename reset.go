@@ -11,11 +11,11 @@ import (
 
 // Reset makes a sandbox that was opened with Options.Resettable as it was then: everything
 // that runs in it is killed, its kernels are closed, its files, installed libraries,
-// artifacts and network are those of Open. Then it looks whether that is so. Nobody may use
+// artifacts and network are those of Open. Then it looks whether that is so. Nothing may use
 // the sandbox meanwhile.
 //
 // An error says that it is not known to be as new, and that it must be closed. So it is
-// with ErrUnsupported where that cannot be told: what code can write to held files from the
+// with ErrUnsupported where that cannot be known: what code can write to held files from the
 // beginning, such as a compiler's cache or an image's working folder.
 func (s *Sandbox) Reset(ctx context.Context) error {
 	if err := s.reset(ctx); err != nil {

@@ -42,7 +42,7 @@ type Result struct {
 	// Network are the sandbox's attempts to reach something that began during the run, in
 	// that order, and NetworkDropped how many more there were than are kept. Those that
 	// were open at its end have no Duration. A handle that Attach returned knows of none:
-	// whoever opened the sandbox serves its network.
+	// the one that opened the sandbox serves its network.
 	Network        []NetworkAttempt
 	NetworkDropped int
 	// Findings are what the sandbox's policy names in the code and its libraries, whether
@@ -126,6 +126,6 @@ const (
 	// StatusSetupFailed: we failed before the program started. Never the
 	// program's fault.
 	StatusSetupFailed Status = "setup_failed"
-	// StatusLost: the sandbox or its stream went away, and nobody can know.
+	// StatusLost: the sandbox or its stream went away, and what became of the program cannot be known.
 	StatusLost Status = "lost"
 )

@@ -78,7 +78,7 @@ func (c *runCounter) next() string {
 // The error is nil whenever the program's end was observed, whatever it was. An
 // error means that we failed: ErrClosed, ErrLost, ErrToolchain, ErrInvalid, the
 // context's error after everything was killed, or ErrOutput, with which the result
-// is complete all the same. The result is never nil; with an error its Status says
+// is complete nevertheless. The result is never nil; with an error its Status says
 // how far the run came.
 func (s *Sandbox) Run(ctx context.Context, code string, opts *RunOptions) (*Result, error) {
 	if opts == nil {

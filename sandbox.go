@@ -36,7 +36,7 @@ type Sandbox struct {
 
 	kernels kernels
 
-	// made is what Open has made, for Reset; nil: nobody asked for it.
+	// made is what Open has made, for Reset; nil: it was not asked for.
 	made *made
 
 	closeOnce sync.Once
@@ -61,7 +61,7 @@ func (s *Sandbox) ID() string { return s.machine.ID() }
 // Backend is the name of the backend that runs the sandbox.
 func (s *Sandbox) Backend() string { return s.backend }
 
-// Language is the name of the language that Run executes unless told otherwise.
+// Language is the name of the language that Run executes by default.
 func (s *Sandbox) Language() string { return s.language.Name }
 
 // Workdir is the sandbox's writable working folder.
@@ -121,18 +121,18 @@ func (s *Sandbox) alive() error {
 	}
 	select {
 	case <-s.machine.Done():
-		return fmt.Errorf("sandbox %s has ended (%s): %w: open a new one", s.ID(), s.obituary(), ErrClosed)
+		return fmt.Errorf("sandbox %s has ended (%s): %w: open a new one", s.ID(), s.endReason(), ErrClosed)
 	default:
 		return nil
 	}
 }
 
-// obituary tells why the sandbox has ended, as far as its backend knows.
-func (s *Sandbox) obituary() string {
+// endReason says why the sandbox has ended, as far as its backend knows.
+func (s *Sandbox) endReason() string {
 	if m, ok := s.machine.(backend.Obituary); ok {
-		if words := m.Ended(); words != "" {
-			return words
+		if why := m.Ended(); why != "" {
+			return why
 		}
 	}
-	return "its lifetime is over, or somebody ended it"
+	return "its lifetime is over, or it was ended from outside"
 }

@@ -38,8 +38,8 @@ func TestEndIsToldWithItsReason(t *testing.T) {
 		want    string
 	}{
 		{"the backend knows", &tellingMachine{endedMachine{done: done}, "the pod was evicted", false}, "has ended (the pod was evicted)"},
-		{"the backend knows nothing", &tellingMachine{endedMachine{done: done}, "", false}, "has ended (its lifetime is over, or somebody ended it)"},
-		{"the backend cannot tell", &endedMachine{done: done}, "has ended (its lifetime is over, or somebody ended it)"},
+		{"the backend knows nothing", &tellingMachine{endedMachine{done: done}, "", false}, "has ended (its lifetime is over, or it was ended from outside)"},
+		{"the backend cannot tell", &endedMachine{done: done}, "has ended (its lifetime is over, or it was ended from outside)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &Sandbox{machine: c.machine}
