@@ -33,8 +33,6 @@ var (
 	// ErrOutput: a writer or callback of the caller failed; the run's result is
 	// complete nevertheless.
 	ErrOutput = errors.New("output could not be handed on")
-	// ErrDecode: output is not valid UTF-8 and strict decoding was asked for.
-	ErrDecode = errors.New("output is not valid UTF-8")
 
 	// ErrInvalid: an option or argument makes no sense.
 	ErrInvalid = backend.ErrInvalid

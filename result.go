@@ -20,7 +20,7 @@ type Result struct {
 	// "SIGSEGV", or empty.
 	Signal string
 	// Stdout and Stderr are the bytes written, as far as the limits let them be
-	// kept. They may hold anything; see [DecodeText].
+	// kept. They may hold anything, also what is not UTF-8.
 	Stdout, Stderr string
 	// StdoutTruncated and StderrTruncated tell that the program wrote more than
 	// is kept here.
@@ -83,7 +83,7 @@ type resultJSON struct {
 
 // MarshalJSON writes the result with snake_case names, times in milliseconds
 // (duration_ms, cpu_ms) and memory in bytes. Bytes of Stdout and Stderr that are
-// not UTF-8 become U+FFFD; [DecodeText] offers other ways.
+// not UTF-8 become U+FFFD.
 func (r Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(resultJSON{
 		Status: r.Status, ExitCode: r.ExitCode, Signal: r.Signal,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/llmsandbox/llmsandbox"
@@ -49,21 +50,16 @@ func (f *runFlags) fail(err error) error {
 }
 
 func (f *runFlags) printJSON(res *llmsandbox.Result, code int) error {
-	for _, s := range []*string{&res.Stdout, &res.Stderr} {
-		text, err := llmsandbox.DecodeText(*s, llmsandbox.TextErrors(f.textError))
-		if err != nil {
-			return err
-		}
-		*s = text
-	}
-	if err := printJSON(res); err != nil {
+	if err := writeResult(os.Stdout, *res, f.textError); err != nil {
 		return err
 	}
 	return exitCode(code)
 }
 
-func printJSON(v any) error {
-	enc := json.NewEncoder(os.Stdout)
+func printJSON(v any) error { return encodeJSON(os.Stdout, v) }
+
+func encodeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)

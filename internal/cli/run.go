@@ -161,8 +161,8 @@ func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Optio
 	if o.Limits.Output, err = sizeFlag("output", f.output); err != nil {
 		return nil, none, err
 	}
-	if _, err := llmsandbox.DecodeText("", llmsandbox.TextErrors(f.textError)); err != nil {
-		return nil, none, fmt.Errorf("--text-errors: %w", err)
+	if err := checkTextErrors(f.textError); err != nil {
+		return nil, none, err
 	}
 	return &llmsandbox.RunOptions{
 		Name: src.name, Files: src.files, Standard: f.standard, Dir: f.workdir, KeepChildren: f.children,
