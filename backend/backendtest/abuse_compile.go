@@ -59,7 +59,7 @@ func (s *suite) abuse26CompileBombs(t *testing.T) {
 			}
 			start := time.Now()
 			res := run(t, sb, c.code, &llmsandbox.RunOptions{Timeout: timeout})
-			if d := time.Since(start); d > timeout+5*time.Second {
+			if d := time.Since(start); d > timeout+hang {
 				t.Errorf("took %v", d)
 			}
 			says, ok := c.ends[res.Status]

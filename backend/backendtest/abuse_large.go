@@ -32,7 +32,7 @@ for _ in range(3000):
 		if _, err := sb.CopyOut(ctx, "/sandbox/sparse", dest); err == nil {
 			t.Error("a folder with a file of 1 TiB was copied")
 		}
-		if d := time.Since(start); d > 10*time.Second {
+		if d := time.Since(start); d > hang {
 			t.Errorf("took %v to refuse it", d)
 		}
 		if n := wantOnlyPlainFiles(t, dest); n != 0 {
@@ -50,7 +50,7 @@ for _ in range(3000):
 		if err := sb.Remove(ctx, "/sandbox/deep"); err != nil {
 			t.Errorf("remove: %v", err)
 		}
-		if d := time.Since(start); d > 15*time.Second {
+		if d := time.Since(start); d > hang {
 			t.Errorf("took %v", d)
 		}
 	})
@@ -62,7 +62,7 @@ for _ in range(3000):
 		if err := sb.Remove(ctx, "/sandbox/many"); err != nil {
 			t.Errorf("remove: %v", err)
 		}
-		if d := time.Since(start); d > 15*time.Second {
+		if d := time.Since(start); d > hang {
 			t.Errorf("took %v", d)
 		}
 	})

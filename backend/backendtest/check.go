@@ -3,9 +3,14 @@ package backendtest
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/llmsandbox/llmsandbox"
 )
+
+// hang is how long nothing takes that does not wait for what never comes. How fast a machine is
+// just then decides no test.
+const hang = time.Minute
 
 // run runs code and fails the test when we, not the program, failed.
 func run(t testing.TB, sb *llmsandbox.Sandbox, code string, o *llmsandbox.RunOptions) *llmsandbox.Result {

@@ -16,8 +16,8 @@ func (s *suite) acceptance19to21Timeout(t *testing.T) {
 	res := run(t, sb, "while True: pass", &llmsandbox.RunOptions{Timeout: 2 * time.Second})
 	took := time.Since(start)
 	wantStatus(t, res, llmsandbox.StatusTimeout)
-	if took > 3*time.Second || took < 2*time.Second {
-		t.Errorf("took %v, want a little over 2 s", took)
+	if took > hang || took < 2*time.Second {
+		t.Errorf("took %v, want at least the timeout of 2 s", took)
 	}
 	if res.ExitCode != nil {
 		t.Errorf("exit code %d, though the program never exited", *res.ExitCode)
@@ -43,9 +43,10 @@ func (s *suite) acceptance22PerRunTimeoutWins(t *testing.T) {
 func (s *suite) acceptance23FractionalTimeout(t *testing.T) {
 	sb := s.shared(t)
 	start := time.Now()
-	wantStatus(t, run(t, sb, "import time; time.sleep(30)", &llmsandbox.RunOptions{Timeout: 500 * time.Millisecond}), llmsandbox.StatusTimeout)
-	if d := time.Since(start); d > 1500*time.Millisecond {
-		t.Errorf("took %v for a timeout of 0.5 s", d)
+	res := run(t, sb, "import time; time.sleep(300)", &llmsandbox.RunOptions{Timeout: 500 * time.Millisecond})
+	wantStatus(t, res, llmsandbox.StatusTimeout)
+	if d := time.Since(start); d < 500*time.Millisecond || d > hang || !strings.Contains(res.Reason, "500ms") {
+		t.Errorf("took %v for a timeout of 0.5 s, reason %q", d, res.Reason)
 	}
 }
 

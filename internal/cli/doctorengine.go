@@ -10,12 +10,8 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/podman"
 )
 
-const (
-	// glance bounds the look at engines that nobody asked about.
-	glance = 2 * time.Second
-	// engineTimeout bounds the questions to an engine, which may be on another machine.
-	engineTimeout = 20 * time.Second
-)
+// engineTimeout bounds the questions to an engine, which may be on another machine, or busy.
+const engineTimeout = 20 * time.Second
 
 // diagnoseEngine looks at a container engine.
 func diagnoseEngine(ctx context.Context, p *place, imageName string) (diagnosis, error) {
@@ -74,9 +70,9 @@ type engineState struct {
 	Detail string `json:"detail"` // where it is, or what is wrong
 }
 
-// engineStates glances at every container engine at once.
+// engineStates asks every container engine at once.
 func engineStates(ctx context.Context) []engineState {
-	ctx, cancel := context.WithTimeout(ctx, glance)
+	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
 	defer cancel()
 	states := []engineState{{Name: docker.Name}, {Name: podman.Name}}
 	var all sync.WaitGroup

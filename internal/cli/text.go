@@ -69,7 +69,7 @@ func writeValid(b *strings.Builder, text string) {
 	var literal bytes.Buffer
 	enc := json.NewEncoder(&literal)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(text) // a string always can be
+	_ = enc.Encode(text)                          // a string always can be
 	b.Write(literal.Bytes()[1 : literal.Len()-2]) // without quotes and newline
 }
 
