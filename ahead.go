@@ -172,9 +172,9 @@ func (s *Sandbox) endAhead(ctx context.Context, a *ahead) {
 		return
 	}
 	for _, id := range a.processes(ctx, client) {
-		_ = client.Kill(ctx, id)
+		warn(s.log, "an interpreter that was started ahead could not be ended", client.Kill(ctx, id))
 	}
-	_ = client.Remove(ctx, a.collection.root, agentclient.RemoveOptions{Recursive: true, Missing: true})
+	warn(s.log, "artifacts could not be removed", client.Remove(ctx, a.collection.root, agentclient.RemoveOptions{Recursive: true, Missing: true}))
 }
 
 // fits tells that a run is what the interpreter was started for, but for its code.

@@ -197,6 +197,6 @@ func (r *run) cleanup(ctx context.Context, paths []string) {
 		return
 	}
 	for _, p := range paths {
-		_ = client.Remove(ctx, p, agentclient.RemoveOptions{Recursive: true, Missing: true})
+		warn(r.sandbox.log, "a run's files could not be removed", client.Remove(ctx, p, agentclient.RemoveOptions{Recursive: true, Missing: true}), "path", p)
 	}
 }

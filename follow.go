@@ -136,7 +136,7 @@ func (s *Sandbox) kill(id uint64) {
 		return // the sandbox is gone, and so is the process
 	}
 	// An agent that cannot be reached is one whose sandbox ends.
-	_ = client.Kill(ctx, id)
+	warn(s.log, "a process could not be killed", client.Kill(ctx, id), "process", id)
 }
 
 // explain adds to an error what the sandbox's own end says about it.

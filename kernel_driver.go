@@ -104,7 +104,7 @@ func (d *driver) tidy() {
 	ctx, cancel := context.WithTimeout(context.Background(), killGrace)
 	defer cancel()
 	if client, err := d.sandbox.link.get(ctx); err == nil {
-		_ = client.Remove(ctx, d.collection.root, agentclient.RemoveOptions{Recursive: true, Missing: true})
+		warn(d.sandbox.log, "a kernel's artifacts could not be removed", client.Remove(ctx, d.collection.root, agentclient.RemoveOptions{Recursive: true, Missing: true}))
 	}
 }
 

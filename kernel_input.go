@@ -154,7 +154,7 @@ func (k *Kernel) ask(ctx context.Context, r kernel.Request) (kernel.Event, error
 				continue // it may still answer
 			}
 			// A process that cannot be reached is killed after the grace.
-			_ = d.interrupt(context.WithoutCancel(ctx), how, r.ID)
+			warn(d.sandbox.log, "a kernel could not be interrupted", d.interrupt(context.WithoutCancel(ctx), how, r.ID))
 		case <-grace:
 			d.kill()
 		case <-d.gone:

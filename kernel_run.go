@@ -178,7 +178,7 @@ func (c *cellRun) follow(ctx context.Context, outEnd, errEnd <-chan struct{}) {
 		context.AfterFunc(c.ctx, func() { t.Stop() })
 		grace = t.C
 		// A process that cannot be reached has ended, or is killed after the grace.
-		_ = c.interrupt(context.Background())
+		warn(d.sandbox.log, "a kernel could not be interrupted", c.interrupt(context.Background()))
 	}
 	var repeated time.Time
 	for c.done == nil || outEnd != nil || errEnd != nil {
@@ -202,7 +202,7 @@ func (c *cellRun) follow(ctx context.Context, outEnd, errEnd <-chan struct{}) {
 			}
 		case <-again:
 			again = nil
-			_ = d.interrupt(context.Background(), c.kernel.language.Kernel.Interrupt, c.id)
+			warn(d.sandbox.log, "a kernel could not be interrupted", d.interrupt(context.Background(), c.kernel.language.Kernel.Interrupt, c.id))
 			if time.Since(repeated) < interruptGrace {
 				again = time.After(interruptAgain)
 			}

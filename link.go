@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 // a dial is ready.
 type link struct {
 	dial func(context.Context) (io.ReadWriteCloser, error)
+	log  *slog.Logger // nil: there is none
 
 	mu      sync.Mutex
 	client  *agentclient.Client
@@ -84,6 +86,7 @@ func (l *link) settle(done chan struct{}, client *agentclient.Client, err error)
 		return nil, ErrClosed
 	}
 	if l.client != nil {
+		warn(l.log, "a stream into the sandbox was lost, and made again", l.client.Err())
 		// Its end is known already; what it reports while closing is the same loss.
 		_ = l.client.Close()
 	}
@@ -108,7 +111,9 @@ func (l *link) begin() {
 	l.watch.Go(func() {
 		ctx, cancel := context.WithTimeout(l.left, comeBackTime)
 		defer cancel()
-		_, _ = l.get(ctx)
+		if _, err := l.get(ctx); l.left.Err() == nil {
+			warn(l.log, "the sandbox could not be connected to", err)
+		}
 	})
 }
 
@@ -135,7 +140,9 @@ func (l *link) comeBack(ctx context.Context, client *agentclient.Client) {
 	ctx, cancel := context.WithTimeout(ctx, comeBackTime)
 	defer cancel()
 	// The next use of the sandbox returns why it cannot be reached.
-	_, _ = l.get(ctx)
+	if _, err := l.get(ctx); l.left.Err() == nil {
+		warn(l.log, "a stream into the sandbox was lost, and could not be made again", err)
+	}
 }
 
 // leave is for who is about to end the sandbox: its stream's end is no loss then.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -88,6 +89,7 @@ func Open(ctx context.Context, o Options) (*Sandbox, error) {
 	}
 	s := newSandbox(b, machine, lang, limits)
 	s.policy = o.Policy
+	s.logTo(o.Logger)
 	s.libraries.opened, s.libraries.asked, s.libraries.defaults, s.libraries.progress = true, o.Image, o.Install, o.Progress
 	s.keepArtifacts(artifacts)
 	if o.Resettable {
@@ -118,6 +120,8 @@ type AttachOptions struct {
 	Artifacts ArtifactOptions
 	// Policy is what the code and libraries of this handle are checked against.
 	Policy Policy
+	// Logger is what it is in Options, for this handle.
+	Logger *slog.Logger
 }
 
 // Attach returns a handle on a sandbox that lives, by its id, whichever process opened it. It
@@ -166,6 +170,7 @@ func Attach(ctx context.Context, id string, o AttachOptions) (*Sandbox, error) {
 	}
 	s := newSandbox(b, machine, lang, limits)
 	s.env, s.policy, s.libraries.progress = env, o.Policy, o.Progress
+	s.logTo(o.Logger)
 	s.keepArtifacts(artifacts)
 	return s, nil
 }

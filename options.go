@@ -2,6 +2,7 @@ package llmsandbox
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -57,6 +58,10 @@ type Options struct {
 	// Progress is called with long steps, such as an image being pulled. It is called
 	// from other goroutines and must not block.
 	Progress func(backend.Progress)
+	// Logger gets what goes wrong without a caller that gets the error: a stream into the
+	// sandbox that is lost and made again, files that could not be cleaned up. It gets
+	// neither code nor output nor secrets. nil logs nothing.
+	Logger *slog.Logger
 }
 
 // Unlimited lifts a limit of [Limits].

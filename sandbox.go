@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 
@@ -20,6 +21,7 @@ type Sandbox struct {
 	limits   Limits
 	env      []string
 	policy   Policy
+	log      *slog.Logger // nil: there is none
 
 	// artifacts say what results carry, produced what they have carried.
 	artifacts ArtifactOptions

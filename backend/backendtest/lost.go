@@ -3,6 +3,7 @@ package backendtest
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -21,13 +22,13 @@ func (s *suite) lostStreamResumes(t *testing.T) {
 		want.WriteByte('\n')
 	}
 	points := []int{200, 1000, 65000, 300000}
-	options := make([]llmsandbox.Options, len(points))
+	options, logs := make([]llmsandbox.Options, len(points)), make([]strings.Builder, len(points))
 	for i, after := range points {
 		c := s.newCutting(t, after, 3)
 		if after == 1000 {
 			c.then = 80 // the new ones break before the process is taken over
 		}
-		options[i].Backend = c
+		options[i].Backend, options[i].Logger = c, slog.New(slog.NewTextHandler(&logs[i], nil))
 	}
 	sandboxes := s.openings(t, options)
 	for i, after := range points {
@@ -39,6 +40,12 @@ func (s *suite) lostStreamResumes(t *testing.T) {
 		wantExit(t, res, 0)
 		if res.Stdout != want.String() {
 			t.Errorf("cut after %d bytes: %d bytes arrived, want %d, or others", after, len(res.Stdout), want.Len())
+		}
+		if err := sb.Close(); err != nil {
+			t.Error(err)
+		}
+		if want := "a stream into the sandbox was lost, and made again\" sandbox=" + sb.ID(); !strings.Contains(logs[i].String(), want) {
+			t.Errorf("cut after %d bytes: logged %q, want %q in it", after, logs[i].String(), want)
 		}
 	}
 }
