@@ -71,7 +71,7 @@ func waitFor(t *testing.T, client *sdk.ClientSession, id, path string) {
 
 func TestProgress(t *testing.T) {
 	var mu sync.Mutex
-	var told []string
+	var reported []string
 	var last float64
 	client := connect(t, newServer(t, Config{}), &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, req *sdk.ProgressNotificationClientRequest) {
 		mu.Lock()
@@ -80,7 +80,7 @@ func TestProgress(t *testing.T) {
 			t.Errorf("%+v after %v", req.Params, last)
 		}
 		last = req.Params.Progress
-		told = append(told, req.Params.Message)
+		reported = append(reported, req.Params.Message)
 	}})
 	params := &sdk.CallToolParams{Name: "execute_code", Arguments: args{"code": "1"}}
 	params.SetProgressToken("token")
@@ -90,7 +90,7 @@ func TestProgress(t *testing.T) {
 	execute(t, client, args{"code": "1"}) // which asks for none
 	mu.Lock()
 	defer mu.Unlock()
-	if got := strings.Join(told, ","); got != "waiting for a sandbox,running" {
+	if got := strings.Join(reported, ","); got != "waiting for a sandbox,running" {
 		t.Error(got)
 	}
 }

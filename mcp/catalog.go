@@ -67,7 +67,7 @@ func (e unsupportedError) Error() string { return "Unsupported language: " + str
 
 // ask returns what a language's toolchain says of itself, in a sandbox like those that
 // code gets. It is asked until it has answered once.
-func (c *catalog) ask(ctx context.Context, l *language.Language, told *progress) (*inventory, error) {
+func (c *catalog) ask(ctx context.Context, l *language.Language, steps *progress) (*inventory, error) {
 	e := c.known[l.Name]
 	if err := e.asking.take(ctx); err != nil {
 		return nil, err
@@ -76,8 +76,8 @@ func (c *catalog) ask(ctx context.Context, l *language.Language, told *progress)
 	if e.said != nil {
 		return e.said, nil
 	}
-	told.say("asking for " + l.Title + "'s version")
-	sb, release, err := c.sandboxes.acquire(ctx, l.Name, nil, told)
+	steps.say("asking for " + l.Title + "'s version")
+	sb, release, err := c.sandboxes.acquire(ctx, l.Name, nil, steps)
 	if err != nil {
 		return nil, err
 	}

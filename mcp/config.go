@@ -14,7 +14,7 @@ import (
 // Config says what the tools may do. The zero value is a server on the default backend
 // with the default limits, no network, all languages, and libraries allowed.
 type Config struct {
-	// Version is the server's, as clients are told.
+	// Version is the server's, as clients see it.
 	Version string
 	// Sandbox is what every sandbox is opened with: backend, image, limits, network,
 	// policy. Language, Libraries, ID, Lifetime and Progress must be zero. Its
@@ -48,7 +48,7 @@ type Config struct {
 	// returns the image that it made of the sandbox, which the result names. The sandbox has
 	// no policy: what runs in it was checked before.
 	Commit func(ctx context.Context, sb *llmsandbox.Sandbox, language string) (image string, err error)
-	// Log is told of what is no answer to a client; nil means nobody.
+	// Log gets what is no answer to a client; nil logs nothing.
 	Log *slog.Logger
 }
 

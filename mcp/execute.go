@@ -32,7 +32,7 @@ func (s *Server) addExecute() {
 	}, s.execute)
 }
 
-// execute runs code. Whatever goes wrong is told in the shape of an outcome.
+// execute runs code. Whatever goes wrong has the shape of an outcome.
 func (s *Server) execute(ctx context.Context, c *call, in executeArgs) (*sdk.CallToolResult, outcome, error) {
 	res, out, err := s.executeFresh(ctx, c, in)
 	if err != nil {

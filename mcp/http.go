@@ -33,7 +33,7 @@ type httpTimes struct {
 	idle         time.Duration // between requests of one TCP connection
 }
 
-// HTTPOptions say who may use a server over HTTP. The zero value lets everybody on the
+// HTTPOptions say who may use a server over HTTP. The zero value lets everyone on the
 // machine use it.
 type HTTPOptions struct {
 	// Tokens are the bearer tokens that are accepted, each of at least 16 characters and

@@ -23,7 +23,7 @@ type detailsArgs struct {
 	Language string `json:"language" jsonschema:"name of a language, as get_supported_languages lists them"`
 }
 
-// languageDetails is what is told of a language. Only Error is there when there is none.
+// languageDetails describes a language. Only Error is there when there is none.
 type languageDetails struct {
 	Version        string        `json:"version" jsonschema:"what the toolchain says, or unknown"`
 	PackageManager string        `json:"package_manager"`
@@ -88,7 +88,7 @@ func (s *Server) getLanguageDetails(ctx context.Context, c *call, in detailsArgs
 }
 
 // describe tells of a language. What its toolchain has not said is unknown, and why.
-func (s *Server) describe(ctx context.Context, l *language.Language, told *progress) languageDetails {
+func (s *Server) describe(ctx context.Context, l *language.Language, steps *progress) languageDetails {
 	d := languageDetails{
 		Version: "unknown", PackageManager: l.Details.PackageManager, Preinstalled: []string{}, UseCases: l.Details.UseCases,
 		Visualization: l.Capture != nil, Stateful: l.Kernel != nil, Examples: []exampleNote{},
@@ -96,7 +96,7 @@ func (s *Server) describe(ctx context.Context, l *language.Language, told *progr
 	if s.cfg.NoLibraries {
 		d.Note = "libraries cannot be installed here"
 	}
-	said, err := s.catalog.ask(ctx, l, told)
+	said, err := s.catalog.ask(ctx, l, steps)
 	if err != nil {
 		d.Note = "its toolchain could not be asked: " + s.message(err)
 	} else {

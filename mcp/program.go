@@ -10,7 +10,7 @@ import (
 )
 
 // runProgram runs code as a process of its own. after, when set, is called with the
-// outcome before it is told.
+// outcome before it is sent.
 func (s *Server) runProgram(ctx context.Context, sb *llmsandbox.Sandbox, language, code string, timeout time.Duration, after func(*outcome)) (*sdk.CallToolResult, outcome, error) {
 	res, err := sb.Run(ctx, code, &llmsandbox.RunOptions{Language: language, Timeout: timeout})
 	if err != nil {

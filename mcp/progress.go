@@ -30,7 +30,7 @@ func newProgress(ctx context.Context, req *sdk.CallToolRequest) *progress {
 		count := 0.0
 		for step := range p.steps {
 			count++
-			// A client that cannot be told will not get the result either.
+			// A client that cannot be reached will not get the result either.
 			_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: count, Message: line(step.Message)})
 		}
 	})
@@ -52,7 +52,7 @@ func (p *progress) tell(step backend.Progress) {
 
 func (p *progress) say(message string) { p.tell(backend.Progress{Message: message}) }
 
-// close waits until all that was told is sent, so that it comes before the result.
+// close waits until all steps are sent, so that it comes before the result.
 func (p *progress) close() {
 	p.mu.Lock()
 	p.ended = true

@@ -18,7 +18,7 @@ type sandboxes struct {
 	gate *gate
 
 	mu     sync.Mutex
-	pool   *pool.Pool // nil until somebody needs it
+	pool   *pool.Pool // nil until it is needed
 	closed bool
 }
 
@@ -68,9 +68,9 @@ func (c Config) key(language string) pool.Key {
 	return pool.Key{Language: language, Image: c.Images[language]}
 }
 
-// acquire returns a sandbox that nobody has used, for a program that the policy lets pass.
+// acquire returns a sandbox that has not been used, for a program that the policy lets pass.
 // It goes, with all that is in it, when it is released.
-func (s *sandboxes) acquire(ctx context.Context, language string, libraries []string, told *progress) (sb *llmsandbox.Sandbox, release func(), err error) {
+func (s *sandboxes) acquire(ctx context.Context, language string, libraries []string, steps *progress) (sb *llmsandbox.Sandbox, release func(), err error) {
 	leave, err := s.gate.enter(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -82,7 +82,7 @@ func (s *sandboxes) acquire(ctx context.Context, language string, libraries []st
 	}()
 	if len(libraries) > 0 {
 		o := s.options(language, libraries)
-		o.Policy, o.Progress = llmsandbox.Policy{}, told.tell
+		o.Policy, o.Progress = llmsandbox.Policy{}, steps.tell
 		if sb, err = llmsandbox.Open(ctx, o); err != nil {
 			return nil, nil, err
 		}

@@ -52,7 +52,7 @@ func TestPoolHasRoomForAll(t *testing.T) {
 	}
 }
 
-// Calls beyond those that may run at a time are told so, as an error of the tool.
+// Calls beyond those that may run at a time are reported so, as an error of the tool.
 func TestBusyIsAnError(t *testing.T) {
 	s := newServer(t, Config{MaxCalls: 1, Warm: -1})
 	s.sandboxes.gate.patience = 1

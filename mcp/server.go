@@ -35,7 +35,7 @@ type Server struct {
 	offer func() // makes the tools; the first call counts
 }
 
-// New makes a server. It starts nothing and contacts nobody: that is for the first client
+// New makes a server. It starts and contacts nothing: that is for the first client
 // to cause. It fails with llmsandbox.ErrInvalid or ErrUnknownLanguage for a configuration
 // that makes no sense.
 func New(cfg Config) (*Server, error) {

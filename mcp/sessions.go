@@ -88,7 +88,7 @@ func (s *sessions[T]) use(o owner, id string) (one *session[T], done func(), err
 	defer s.mu.Unlock()
 	one, ok := s.open[id]
 	if !ok || one.owner != o {
-		return nil, nil, errNoSession // whether it is another's is nobody's business
+		return nil, nil, errNoSession // whether it is another's is not said
 	}
 	if s.ended(one.Value) {
 		s.take(one)

@@ -14,7 +14,7 @@ type call struct {
 	req   *sdk.CallToolRequest
 }
 
-// hints are what a client is told of a tool before it asks anybody.
+// hints describe a tool to a client that has not called it yet.
 type hints struct{ readOnly, destructive, idempotent, openWorld bool }
 
 // A tool is how one is offered.
@@ -51,9 +51,9 @@ func add[In, Out any](s *Server, t tool, run func(context.Context, *call, In) (*
 			return nil, none, err
 		}
 		defer done()
-		told := newProgress(ctx, req)
-		defer told.close()
-		return run(ctx, &call{progress: told, owner: ownerOf(req), req: req}, in)
+		steps := newProgress(ctx, req)
+		defer steps.close()
+		return run(ctx, &call{progress: steps, owner: ownerOf(req), req: req}, in)
 	})
 }
 

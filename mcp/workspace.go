@@ -26,15 +26,15 @@ type workspace struct {
 	why      string             // there is no kernel
 
 	installing turn
-	told       atomic.Pointer[progress] // of the call that may take long
+	steps      atomic.Pointer[progress] // of the call that may take long
 	used       atomic.Bool              // the interpreter has state
 }
 
 // openWorkspace opens a sandbox for so long, and its interpreter where there is one.
-func (s *Server) openWorkspace(ctx context.Context, l *language.Language, libraries []string, ttl time.Duration, told *progress) (*workspace, error) {
+func (s *Server) openWorkspace(ctx context.Context, l *language.Language, libraries []string, ttl time.Duration, steps *progress) (*workspace, error) {
 	w := &workspace{language: l, installing: newTurn()}
-	w.told.Store(told)
-	defer w.told.Store(nil)
+	w.steps.Store(steps)
+	defer w.steps.Store(nil)
 	o := s.sandboxes.options(l.Name, libraries)
 	o.Progress = w.tell
 	o.Lifetime = ttl + lifetimeSlack
@@ -66,20 +66,20 @@ func (w *workspace) ended() bool {
 }
 
 func (w *workspace) tell(step backend.Progress) {
-	if told := w.told.Load(); told != nil {
-		told.tell(step)
+	if steps := w.steps.Load(); steps != nil {
+		steps.tell(step)
 	}
 }
 
 // install installs libraries, and has the interpreter find them. lost tells that it had to
 // begin anew for that.
-func (w *workspace) install(ctx context.Context, libraries []string, told *progress) (lost bool, err error) {
+func (w *workspace) install(ctx context.Context, libraries []string, steps *progress) (lost bool, err error) {
 	if err := w.installing.take(ctx); err != nil {
 		return false, err
 	}
 	defer w.installing.leave()
-	w.told.Store(told)
-	defer w.told.Store(nil)
+	w.steps.Store(steps)
+	defer w.steps.Store(nil)
 	if err := w.sandbox.Install(ctx, libraries, nil); err != nil || w.kernel == nil {
 		return false, err
 	}

@@ -37,7 +37,7 @@ func (w warm) Reset(ctx context.Context) error {
 	return w.prepare(ctx)
 }
 
-// prepare starts the interpreter. That there is no way, or no interpreter, is for whoever
+// prepare starts the interpreter. That there is no way, or no interpreter, is for the one who
 // runs something to hear.
 func (w warm) prepare(ctx context.Context) error {
 	if !w.prepared {

@@ -31,7 +31,7 @@ type Reuse string
 const (
 	// ReuseNever removes it; a new one takes its place.
 	ReuseNever Reuse = "never"
-	// ReuseTenant gives it again, to the tenant that had it and to nobody else, after a
+	// ReuseTenant gives it again, only to the tenant that had it, after a
 	// reset that was verified; when there is no tenant or any doubt it is removed.
 	ReuseTenant Reuse = "tenant"
 )
@@ -48,7 +48,7 @@ type Config struct {
 	// Keys are kept warm; none means the one of Options. Others can be acquired as well,
 	// and are opened when they are first asked for.
 	Keys []Key
-	// IdleTimeout removes what nobody has wanted for so long, but for Min of each of Keys;
+	// IdleTimeout removes what was not asked for during so long, but for Min of each of Keys;
 	// default 300 s, Unlimited: never.
 	IdleTimeout time.Duration
 	// AcquireTimeout bounds Acquire; default 30 s, Unlimited: only its context does.
@@ -56,7 +56,7 @@ type Config struct {
 	// HealthInterval is how often idle sandboxes are asked for a sign of life; default
 	// 60 s. One that ends is noticed at once, without.
 	HealthInterval time.Duration
-	// Lifetime is how old a sandbox may be that is given to somebody; default 3600 s,
+	// Lifetime is how old a sandbox may be that is given out; default 3600 s,
 	// Unlimited: any age.
 	Lifetime time.Duration
 	// MaxUses is how often the same sandbox is given to its tenant; 0: any number.
@@ -67,15 +67,15 @@ type Config struct {
 	Reuse Reuse
 	// ResetTimeout bounds the reset before a reuse; default 10 s.
 	ResetTimeout time.Duration
-	// NoPrewarm opens sandboxes only when somebody waits for one.
+	// NoPrewarm opens sandboxes only when a caller waits for one.
 	NoPrewarm bool
 	// Prepare starts the interpreter of a sandbox ahead of its first run, where its
 	// language has a way: see [llmsandbox.Sandbox.Prepare].
 	Prepare bool
 	// RefillInterval is the least time between two sandboxes that are opened in the
-	// background, for nobody who waits; default 50 ms. At most 2 are being so at a time.
+	// background, that no caller waits for; default 50 ms. At most 2 are being so at a time.
 	RefillInterval time.Duration
-	// Hooks are told what happens: see poolprom and poolotel.
+	// Hooks are called with what happens: see poolprom and poolotel.
 	Hooks []Hooks
 
 	language string // the name of that of Options

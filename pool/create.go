@@ -110,7 +110,7 @@ func (p *Pool) refuse(m *member) {
 	}
 }
 
-// failed is what a creation's failure means: somebody who counted on it gets the error, and
+// failed is what a creation's failure means: a caller who counted on it gets the error, and
 // the slot serves the next in line. What fails in the background is tried again later.
 func (p *Pool) failed(m *member, err error) {
 	k := m.kind

@@ -8,7 +8,7 @@ import (
 // dispatch serves those who wait, in the order in which they came: with an idle sandbox,
 // with one that is being created, with a new one where there is a place, with a place that
 // is becoming free, or with the place of an idle one of another key or tenant, the longest
-// idle first. Nobody is served before somebody who came earlier and could have had that
+// idle first. No caller is served before one who came earlier and could have had that
 // sandbox or its place. The caller holds the lock.
 func (p *Pool) dispatch() {
 	if len(p.waiters) == 0 {

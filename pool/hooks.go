@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Hooks are told what happens in a pool; each may be nil. They are called from many
+// Hooks are called with what happens in a pool; each may be nil. They are called from many
 // goroutines, with nothing locked, and must not block.
 type Hooks struct {
 	// Acquired tells the end of an Acquire. ctx is the caller's.
@@ -16,7 +16,7 @@ type Hooks struct {
 	// Destroyed tells the end of a sandbox's removal.
 	Destroyed func(Destruction)
 	// Changed tells that a sandbox is in another state. Changes of different sandboxes
-	// may be told in another order than they came about.
+	// may be called in another order than things happened.
 	Changed func(key Key, from, to State)
 }
 
@@ -49,7 +49,7 @@ func (a Acquisition) Outcome() string {
 type Creation struct {
 	Key      Key
 	Duration time.Duration
-	// Background tells that nobody waited for it when it began.
+	// Background means that no caller waited for it when it began.
 	Background bool
 	Err        error
 }
@@ -85,7 +85,7 @@ const (
 	Died      Reason = "died"      // it ended by itself
 	Unhealthy Reason = "unhealthy" // it gave no sign of life
 	NotReset  Reason = "not_reset" // it could not be made as new
-	TimedOut  Reason = "idle"      // nobody wanted it for IdleTimeout
+	TimedOut  Reason = "idle"      // it was not asked for during IdleTimeout
 	TooOld    Reason = "lifetime"
 	UsedUp    Reason = "uses"
 	Evicted   Reason = "evicted"   // a sandbox of another key or tenant needed its place

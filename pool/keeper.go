@@ -84,7 +84,7 @@ func (p *Pool) tend(now time.Time, due *deadline) {
 	}
 }
 
-// check asks an idle member for a sign of life. Nobody can acquire it meanwhile.
+// check asks an idle member for a sign of life. It cannot be acquired meanwhile.
 func (p *Pool) check(m *member) {
 	since := m.since
 	p.move(m, Checking)
@@ -118,7 +118,7 @@ func (p *Pool) ping(ctx context.Context, m *member) error {
 	return nil
 }
 
-// fill opens sandboxes for nobody in particular: in place of those that were removed after
+// fill opens sandboxes that no caller waits for: in place of those that were removed after
 // use, and up to Min of what is kept warm.
 func (p *Pool) fill(now time.Time, due *deadline) {
 	if p.cfg.NoPrewarm {

@@ -10,7 +10,7 @@ import (
 type member struct {
 	kind       *kind
 	state      State
-	background bool    // it was begun for nobody who waits
+	background bool    // no caller waited when it was begun
 	temporary  bool    // it takes no slot
 	waiter     *waiter // whom a temporary one is for
 	replace    bool    // another one is to come in its place
@@ -19,7 +19,7 @@ type member struct {
 	gone    chan struct{} // closed when it is removed
 	created time.Time
 
-	tenant          string // who had it; empty: nobody
+	tenant          string // who had it; empty: no tenant
 	holder          string // who has it
 	uses            int
 	since, verified time.Time // idle since, and seen alive
@@ -34,7 +34,7 @@ type kind struct {
 	members  int
 	waiters  int
 	creating int       // that any waiter can have
-	checking int       // that nobody had
+	checking int       // that have had no tenant
 	idle     []*member // the longest idle first
 
 	failures int       // in a row
@@ -52,7 +52,7 @@ func (k *kind) ready() int {
 	return n
 }
 
-// pick is the idle one for a tenant: its own, else the last that nobody had.
+// pick is the idle one for a tenant: its own, else the last that has had no tenant.
 func (k *kind) pick(tenant string) *member {
 	var fresh *member
 	for _, m := range slices.Backward(k.idle) {

@@ -81,8 +81,8 @@ func (p *Pool) settle() {
 	}
 }
 
-// Acquire returns a sandbox that nobody else has until it is released. tenant names for
-// whom; only the same tenant may get a sandbox again, see Config.Reuse. Empty: nobody.
+// Acquire returns a sandbox that is the caller's alone until it is released. tenant names for
+// whom; only the same tenant may get a sandbox again, see Config.Reuse. Empty: for no tenant.
 //
 // Those who wait are served in the order of their calls. It fails with ErrExhausted,
 // ErrClosed, the context's error, or why no sandbox could be opened.

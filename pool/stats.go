@@ -16,7 +16,7 @@ type Stats struct {
 	// Created and Destroyed count sandboxes, CreateFailures attempts.
 	Created, CreateFailures, Destroyed uint64
 	// LastError is the last failure of the pool's own work: opening in the background or
-	// for somebody, a reset, a removal. Nil: there was none.
+	// for a caller, a reset, a removal. Nil: there was none.
 	LastError error
 	Closed    bool
 }

@@ -130,9 +130,9 @@ func useOf(name, rule string) string {
 func computed(kind language.ComputedKind) string {
 	switch kind {
 	case language.ComputedImport:
-		return "which module is brought in is computed, and cannot be told without running the code"
+		return "which module is brought in is computed, and cannot be known without running the code"
 	case language.ComputedName:
-		return "which name is used is computed, and cannot be told without running the code"
+		return "which name is used is computed, and cannot be known without running the code"
 	}
 	return "code that is made at run time is executed, and cannot be looked at"
 }

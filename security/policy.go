@@ -11,13 +11,13 @@ type Policy struct {
 	Name        string `json:"name,omitempty"`
 	Description string `json:"description,omitempty"`
 	// Threshold is the severity from which on a finding refuses the code. [Safe] refuses
-	// nothing: findings are only told.
+	// nothing: findings are only reported.
 	Threshold Severity `json:"severity_threshold,omitempty"`
 	// Modules, Names and Patterns are what is looked for.
 	Modules  []RestrictedModule `json:"restricted_modules,omitempty"`
 	Names    []RestrictedName   `json:"restricted_names,omitempty"`
 	Patterns []Pattern          `json:"patterns,omitempty"`
-	// Computed is the severity of what cannot be told without running the code: a module
+	// Computed is the severity of what cannot be known without running the code: a module
 	// or a name that is computed, code made at run time. [Safe] still tells it.
 	Computed Severity `json:"computed,omitempty"`
 }

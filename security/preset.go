@@ -62,9 +62,9 @@ func Preset(name string) (Policy, error) {
 	default:
 		return Policy{}, fmt.Errorf("%w: there is no policy %.60q: there are %s", ErrPolicy, name, strings.Join(Presets(), ", "))
 	}
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	for _, part := range parts {
-		part.addTo(&p, told)
+		part.addTo(&p, seen)
 	}
 	return p, nil
 }
@@ -91,12 +91,12 @@ type part struct {
 	severity Severity
 }
 
-// addTo adds the concern's rules that are not told already.
-func (c part) addTo(p *Policy, told map[string]bool) {
-	for lang, name := range words(c.modules, "module", told) {
+// addTo adds the concern's rules that are not there already.
+func (c part) addTo(p *Policy, seen map[string]bool) {
+	for lang, name := range fresh(c.modules, "module", seen) {
 		p.Modules = append(p.Modules, RestrictedModule{Name: name, Description: c.about, Severity: c.severity, Languages: []string{lang}})
 	}
-	for lang, name := range words(c.names, "name", told) {
+	for lang, name := range fresh(c.names, "name", seen) {
 		p.Names = append(p.Names, RestrictedName{Name: name, Description: c.about, Severity: c.severity, Languages: []string{lang}})
 	}
 	for _, pattern := range c.patterns {
@@ -108,16 +108,16 @@ func (c part) addTo(p *Policy, told map[string]bool) {
 	}
 }
 
-// words are each language's words that are not told already.
-func words(by map[string]string, kind string, told map[string]bool) iter.Seq2[string, string] {
+// fresh yields the names in each language that are not there already.
+func fresh(by map[string]string, kind string, seen map[string]bool) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, lang := range slices.Sorted(maps.Keys(by)) {
 			for name := range strings.FieldsSeq(by[lang]) {
 				key := kind + " " + lang + " " + name
-				if !told[key] && !yield(lang, name) {
+				if !seen[key] && !yield(lang, name) {
 					return
 				}
-				told[key] = true
+				seen[key] = true
 			}
 		}
 	}

@@ -159,7 +159,7 @@ func (t *texts) sortStrings(facts language.Facts) {
 }
 
 // written is where a part of a string's value stands in the code: all of the string where
-// that cannot be told.
+// that cannot be known.
 func (t *texts) written(l language.Literal, part string) language.Span {
 	t.Take(1 + (l.End - l.Start))
 	if i := bytes.Index(t.original[l.Start:l.End], []byte(part)); i >= 0 {

@@ -52,7 +52,7 @@ larger than --max-size. One in use stays.`,
 			for _, l := range prunable(layers, time.Now().Add(-age), most) {
 				err := k.RemoveLibrary(cmd.Context(), l.Key)
 				if errors.Is(err, backend.ErrLocked) || errors.Is(err, backend.ErrLibraryNotFound) {
-					continue // somebody was faster
+					continue // another process was faster
 				}
 				if err != nil {
 					return placed(&place, err)

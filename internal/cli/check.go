@@ -39,7 +39,7 @@ func newCheckCommand() *cobra.Command {
 A policy is one of the built-in ones (--list), or a YAML or JSON file (--schema). To
 write one, start from a built-in one: llmsandbox check --print production >policy.yaml
 
-A policy is advice: what code does cannot be told from its text with certainty. What holds
+A policy is advice: what code does cannot be seen in its text with certainty. What holds
 code is the sandbox.
 
 Exit codes: 0 nothing refused, 126 refused, 125 our own failure.`,
@@ -55,7 +55,7 @@ Exit codes: 0 nothing refused, 126 refused, 125 our own failure.`,
 	set.StringArrayVar(&f.libraries, "lib", nil, "`LIBRARY` that would be installed, as for run (repeatable)")
 	set.BoolVar(&f.json, "json", false, "print one JSON object with the findings")
 	set.BoolVar(&f.sarif, "sarif", false, "print the findings as SARIF 2.1.0, for code hosts and editors")
-	set.BoolVar(&f.warn, "warn", false, "tell what the policy refuses, and exit with 0 all the same")
+	set.BoolVar(&f.warn, "warn", false, "say what the policy refuses, and exit with 0 nevertheless")
 	set.BoolVar(&f.list, "list", false, "list the built-in policies")
 	set.StringVar(&f.print, "print", "", "print a policy as YAML: a built-in one's `NAME` or a file")
 	set.BoolVar(&f.schema, "schema", false, "print the JSON Schema of policy files")

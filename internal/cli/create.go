@@ -54,7 +54,7 @@ daemon.`,
 	return cmd
 }
 
-// order is what a supervisor is told on its standard input.
+// order is what a supervisor reads from its standard input.
 type order struct {
 	Place   place
 	Options keptOptions

@@ -10,7 +10,7 @@ import (
 )
 
 // findProgram looks for another program of this project: beside this one, and then in PATH,
-// whose relative folders do not count: what lies where somebody works is not ours.
+// whose relative folders do not count: what lies in a working directory is not ours.
 func findProgram(name string) (string, error) {
 	var beside []string
 	if self, err := os.Executable(); err == nil {

@@ -57,7 +57,7 @@ func takenOver() error {
 func howToGet(build string) string {
 	const checkout = "`make build` in a checkout makes both"
 	_, module, _ := strings.Cut(build, " ")
-	if strings.HasPrefix(module, "v") && !strings.Contains(module, "+") { // else nobody else has it
+	if strings.HasPrefix(module, "v") && !strings.Contains(module, "+") { // else it is a build of this machine
 		return "get it with `go install github.com/llmsandbox/llmsandbox/cmd/" + kubernetesProgram + "@" + module + "`; " + checkout
 	}
 	return checkout

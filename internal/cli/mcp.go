@@ -36,7 +36,7 @@ It also reads the variables of docs/mcp.md; a flag wins over its variable.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := f.serve(cmd.Context(), cmd.Flags())
 			if cmd.Context().Err() != nil && errors.Is(err, context.Canceled) {
-				return nil // it was told to end, and has
+				return nil // it was asked to end, and has
 			}
 			return placed(&f.place, err)
 		},

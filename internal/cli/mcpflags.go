@@ -49,7 +49,7 @@ func (f *mcpFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.ttl, "session-ttl", "1h", "how long a session may live")
 	set.StringVar(&f.idle, "session-idle", "15m", "how long a session may live without a call")
 	set.BoolVar(&f.commit, "commit", false, "on container engines: after each execute_code, make an image of its sandbox under a new tag, which the result names")
-	set.StringVar(&f.log, "log", "warn", "what is told on standard error: debug, info, warn or error")
+	set.StringVar(&f.log, "log", "warn", "what is logged on standard error: debug, info, warn or error")
 }
 
 // config turns flags and environment into the server's configuration.

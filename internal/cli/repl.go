@@ -189,7 +189,7 @@ func (s *replSession) cell(ctx context.Context, code string) (*llmsandbox.Cell, 
 			for {
 				select {
 				case <-interrupts:
-					// A kernel that cannot be told has ended.
+					// A kernel that cannot be reached has ended.
 					_ = s.kernel.Interrupt(ctx)
 				case <-done:
 					return

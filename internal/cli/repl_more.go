@@ -25,9 +25,9 @@ func incomplete(language, code string) bool {
 		block := strings.Contains(code, "\n") && unicode.IsSpace(rune(last[0]))
 		return strings.HasSuffix(strings.TrimSpace(last), ":") || block || strings.HasPrefix(strings.TrimPrefix(code, first), "@") && !strings.Contains(code, "\n")
 	case "bash":
-		return words(code, "if", "case", "do", "{") > words(code, "fi", "esac", "done", "}")
+		return count(code, "if", "case", "do", "{") > count(code, "fi", "esac", "done", "}")
 	case "ruby":
-		return words(code, "def", "class", "module", "do", "begin", "case", "if", "unless", "while") > words(code, "end")
+		return count(code, "def", "class", "module", "do", "begin", "case", "if", "unless", "while") > count(code, "end")
 	}
 	return false
 }
@@ -62,8 +62,8 @@ func openBrackets(code, language string) int {
 	return open
 }
 
-// words counts how often words of a list begin a command of the code.
-func words(code string, list ...string) int {
+// count returns how often words of a list begin a command of the code.
+func count(code string, list ...string) int {
 	n := 0
 	for _, line := range strings.Split(code, "\n") {
 		for _, word := range strings.FieldsFunc(line, func(r rune) bool { return unicode.IsSpace(r) || r == ';' }) {

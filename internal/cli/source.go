@@ -68,7 +68,7 @@ func readSource(path string) ([]byte, error) {
 }
 
 // unlessEnded reads code, and gives up when ctx ends: a terminal or a named pipe may be silent for
-// ever, and what waits for it cannot be told to stop.
+// ever, and what waits for it cannot be stopped.
 func unlessEnded(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
 	var data []byte
 	var err error

@@ -67,7 +67,7 @@ func openOrdered(ctx context.Context) (*llmsandbox.Sandbox, error) {
 }
 
 func answerWith(a answer) {
-	// Who asked may be gone; then nobody needs the answer.
+	// The process that asked may be gone, and needs no answer then.
 	_ = json.NewEncoder(os.Stdout).Encode(a)
 }
 

@@ -18,7 +18,7 @@ func refusalOf(err error) *Refusal {
 
 func quoted(s string) string { return strconv.QuoteToASCII(s) }
 
-// explain is what the sandbox is told about err, in sentences a model can act on.
+// explain is what the sandbox gets about err, in sentences a model can act on.
 func explain(host string, port uint16, err error) string {
 	at := printable(host)
 	if port != 0 {

@@ -12,7 +12,7 @@ import (
 type Config struct {
 	Policy  *Policy
 	Secrets []Secret
-	// Log, when set, is told of every attempt when it has ended or was refused. It is
+	// Log, when set, is called with every attempt when it has ended or was refused. It is
 	// called from several goroutines and must not block.
 	Log func(Attempt)
 	// MaxConnections bounds connections at once, others are refused; 0 means 256.

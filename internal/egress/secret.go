@@ -12,6 +12,6 @@ type Secret struct {
 	Body bool
 }
 
-// MinSecret is the least length of a secret's value: shorter ones could not be told
+// MinSecret is the least length of a secret's value: shorter ones could not be distinguished
 // from other text in an answer.
 const MinSecret = 8

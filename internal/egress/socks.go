@@ -106,7 +106,7 @@ func readSocksRequest(r io.Reader) (socksRequest, error) {
 }
 
 // socksReply writes the answer to a request. The address it holds is always 0.0.0.0:
-// ours is not told.
+// ours is not sent.
 func socksReply(w io.Writer, code byte) error {
 	_, err := w.Write([]byte{socksVersion, code, 0, socksIPv4, 0, 0, 0, 0, 0, 0})
 	return err

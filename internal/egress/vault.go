@@ -58,7 +58,7 @@ func newEntry(s Secret) (*entry, error) {
 	case !isVariable(s.Name):
 		return fail("its name is that of an environment variable: letters, digits and underscores, no digit first")
 	case len(s.Value) < MinSecret:
-		return fail(fmt.Sprintf("a value of less than %d bytes cannot be told from other text", MinSecret))
+		return fail(fmt.Sprintf("a value of less than %d bytes cannot be distinguished from other text", MinSecret))
 	case len(s.Value) > maxSecretValue:
 		return fail(fmt.Sprintf("its value has more than %d bytes", maxSecretValue))
 	case strings.ContainsFunc(s.Value, func(r rune) bool { return r < ' ' || r == 0x7f }):
@@ -145,7 +145,7 @@ var publicPrefixes = []string{
 const minRandom = 20
 
 // placeholderFor makes a random text of the value's shape: its public prefix, its
-// separators where it is long enough not to be told by them, its alphabet, and at
+// separators where it is long enough not to be recognized by them, its alphabet, and at
 // least minRandom random characters.
 func placeholderFor(value string) string {
 	var out strings.Builder

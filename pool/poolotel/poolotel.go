@@ -31,7 +31,7 @@ func New(tracers trace.TracerProvider, meters metric.MeterProvider) (pool.Hooks,
 		return pool.Hooks{}, err
 	}
 	tracer := tracers.Tracer(scope)
-	ctx := context.Background() // of what nobody in particular waits for
+	ctx := context.Background() // no single caller waits for it
 	span := func(ctx context.Context, name string, took time.Duration, err error, attrs ...attribute.KeyValue) {
 		now := time.Now()
 		_, s := tracer.Start(ctx, name, trace.WithTimestamp(now.Add(-took)), trace.WithAttributes(attrs...))
