@@ -36,7 +36,7 @@ func (s *Sandbox) Start(ctx context.Context, argv []string, opts *ExecOptions) (
 	if err != nil {
 		return nil, err
 	}
-	return s.follow(ctx, r, func(running context.Context) error {
+	return s.follow(ctx, r, context.Cause, func(running context.Context) error {
 		return r.execute(running, language.Plan{Steps: []language.Step{{Argv: argv}}})
 	})
 }
@@ -61,45 +61,23 @@ func (s *Sandbox) AttachProcess(ctx context.Context, id uint64, opts *AttachOutp
 	if opts == nil {
 		opts = &AttachOutput{}
 	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if opts.StdoutOffset < 0 || opts.StderrOffset < 0 {
 		return nil, fmt.Errorf("attach to process %d: %w: an offset is negative", id, ErrInvalid)
-	}
-	infos, err := s.Processes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var info *ProcessInfo
-	for i := range infos {
-		if infos[i].ID == id {
-			info = &infos[i]
-		}
-	}
-	if info == nil {
-		return nil, fmt.Errorf("attach to process %d in sandbox %s: %w: see Processes for those there are", id, s.ID(), fs.ErrNotExist)
-	}
-	req := agentproto.AttachRequest{ID: id, OutOffset: uint64(opts.StdoutOffset), ErrOffset: uint64(opts.StderrOffset)}
-	if req.OutOffset == 0 {
-		req.OutOffset = uint64(info.StdoutStart)
-	}
-	if req.ErrOffset == 0 {
-		req.ErrOffset = uint64(info.StderrStart)
 	}
 	r, err := s.newExecution(execution{stdin: opts.Stdin, stdout: opts.Stdout, stderr: opts.Stderr, timeout: Unlimited})
 	if err != nil {
 		return nil, err
 	}
-	r.started = info.Started
-	if req.OutOffset > 0 {
-		r.out.truncate()
-	}
-	if req.ErrOffset > 0 {
-		r.err.truncate()
-	}
-	return s.follow(ctx, r, func(running context.Context) error { return r.attach(running, req) })
+	detach := func(context.Context) error { return ErrDetached } // and not kill what is another's
+	return s.follow(ctx, r, detach, func(running context.Context) error { return r.attach(running, id, opts) })
 }
 
 // follow sees a run to its end beside its caller, from the time on when its process runs.
-func (s *Sandbox) follow(ctx context.Context, r *run, execute func(context.Context) error) (*Process, error) {
+// giveUp is the cause with which execute's context ends when ctx does before that.
+func (s *Sandbox) follow(ctx context.Context, r *run, giveUp func(context.Context) error, execute func(context.Context) error) (*Process, error) {
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &Process{sandbox: s, detach: cancel, done: make(chan struct{})}
 	started := make(chan struct{})
@@ -116,36 +94,78 @@ func (s *Sandbox) follow(ctx context.Context, r *run, execute func(context.Conte
 	case <-started:
 		return p, nil
 	case <-p.done:
+		if p.err != nil {
+			return nil, p.err
+		}
+		return p, nil // it has ended already
 	case <-ctx.Done():
-		cancel(context.Cause(ctx)) // which kills it, should it run by now
+		cancel(giveUp(ctx))
 		<-p.done
+		return nil, context.Cause(ctx)
 	}
-	if p.err != nil {
-		return nil, p.err
-	}
-	return p, nil // it has ended already
 }
 
 // attach follows a process that runs already.
-func (r *run) attach(ctx context.Context, req agentproto.AttachRequest) error {
-	client, err := r.sandbox.link.get(ctx)
+func (r *run) attach(ctx context.Context, id uint64, opts *AttachOutput) error {
+	s := r.sandbox
+	client, err := s.link.get(ctx)
 	if err != nil {
 		return err
 	}
-	r.network = r.sandbox.net.record()
-	r.ooms = watchOOM(ctx, r.sandbox.machine)
-	a, err := client.Attach(ctx, req)
-	if err != nil {
-		return r.sandbox.explain(ctx, err)
+	r.network = s.net.record()
+	r.ooms = watchOOM(ctx, s.machine)
+	var a *agentclient.Process
+	// The one who followed the process may have read more since it was listed. After the
+	// first try there is none.
+	for range 2 {
+		info, err := s.processInfo(ctx, id)
+		if err != nil {
+			return err
+		}
+		req := agentproto.AttachRequest{ID: id}
+		if req.OutOffset, err = from(opts.StdoutOffset, info.StdoutStart, info.StdoutEnd); err != nil {
+			return fmt.Errorf("attach to stdout of process %d: %w", id, err)
+		}
+		if req.ErrOffset, err = from(opts.StderrOffset, info.StderrStart, info.StderrEnd); err != nil {
+			return fmt.Errorf("attach to stderr of process %d: %w", id, err)
+		}
+		if a, err = client.Attach(ctx, req); err == nil {
+			r.started = info.Started
+			if req.OutOffset > 0 {
+				r.out.truncate()
+			}
+			if req.ErrOffset > 0 {
+				r.err.truncate()
+			}
+			break
+		}
+		var refused *agentproto.Error
+		if !errors.As(err, &refused) || refused.Code != agentproto.CodeLost {
+			return s.explain(ctx, err)
+		}
+	}
+	if a == nil {
+		return fmt.Errorf("attach to process %d: %w: its output is not kept any more", id, ErrLost)
 	}
 	r.onStart(a)
-	exit, err := r.sandbox.see(ctx, client.Info(), a, streams{stdin: r.opts.stdin, stdout: r.out, stderr: r.err})
+	exit, err := s.see(ctx, client.Info(), a, streams{stdin: r.opts.stdin, stdout: r.out, stderr: r.err})
 	if err != nil {
 		return err
 	}
 	r.ended(exit, false)
 	r.wall = time.Duration(exit.WallMicros) * time.Microsecond
 	return nil
+}
+
+// from is the offset of the first byte that is wanted of an output.
+func from(wanted, start, end int64) (uint64, error) {
+	if wanted == 0 {
+		wanted = start
+	}
+	if wanted < start || wanted > end {
+		return 0, fmt.Errorf("byte %d: %w: bytes %d to %d are kept", wanted, ErrLost, start, end)
+	}
+	return uint64(wanted), nil
 }
 
 // ID is the sandbox's number of the process, by which AttachProcess finds it. It is never
@@ -227,6 +247,19 @@ type ProcessInfo struct {
 	// CPU and Memory (in bytes) are what the process and those that it has started use.
 	CPU    time.Duration
 	Memory int64
+}
+
+func (s *Sandbox) processInfo(ctx context.Context, id uint64) (ProcessInfo, error) {
+	infos, err := s.Processes(ctx)
+	if err != nil {
+		return ProcessInfo{}, err
+	}
+	for _, info := range infos {
+		if info.ID == id {
+			return info, nil
+		}
+	}
+	return ProcessInfo{}, fmt.Errorf("process %d in sandbox %s: %w: see Processes for those there are", id, s.ID(), fs.ErrNotExist)
 }
 
 // Processes lists what has been started in the sandbox, the oldest first. Kernels, and what

@@ -319,18 +319,44 @@ func (s *suite) processesAttached(t *testing.T) {
 			}
 			return nil
 		})
-		p.Detach()
 		for offset, want := range map[int64]error{-1: llmsandbox.ErrInvalid, 12: llmsandbox.ErrLost, 1 << 40: llmsandbox.ErrLost} {
 			if _, err := other.AttachProcess(ctx, p.ID(), &llmsandbox.AttachOutput{StdoutOffset: offset}); !errors.Is(err, want) {
 				t.Errorf("attach from byte %d: %v, want %v", offset, err, want)
 			}
 		}
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		if _, err := other.AttachProcess(ended, p.ID(), nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("attach with a context that has ended: %v, want context.Canceled", err)
+		}
+		select {
+		case <-p.Done():
+			res, err := p.Wait(ctx)
+			t.Fatalf("an attachment that failed took the process: %s: %v", describe(res), err)
+		default:
+		}
+		p.Detach()
 		again := attach(t, p.ID(), &llmsandbox.AttachOutput{StdoutOffset: 11})
 		if err := again.Kill(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if res := wait(t, again); res.Status != llmsandbox.StatusKilled || res.Stdout != "" || !res.StdoutTruncated {
 			t.Errorf("%s\ntruncated %v; want killed, nothing more on stdout, truncated", describe(res), res.StdoutTruncated)
+		}
+	})
+	t.Run("flowing", func(t *testing.T) {
+		p := start(t, sb, "yes | head -c 8000000; sleep 600", nil)
+		for range 5 { // its output is read and dropped in the sandbox meanwhile
+			again := attach(t, p.ID(), nil)
+			again.Detach()
+		}
+		again := attach(t, p.ID(), nil)
+		if err := again.Kill(ctx); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = again.Wait(ctx) // how far it came is of no interest
+		if _, err := p.Wait(ctx); !errors.Is(err, llmsandbox.ErrDetached) {
+			t.Errorf("the first handle: %v, want ErrDetached", err)
 		}
 	})
 	t.Run("run", func(t *testing.T) {
