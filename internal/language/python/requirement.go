@@ -63,6 +63,14 @@ func refusal(library string) error {
 		library, language.ErrInvalidLibrary)
 }
 
+// libraryName is the name that a requirement asks for.
+func libraryName(canonical string) string {
+	if n := strings.IndexAny(canonical, "[=<>!~; "); n >= 0 {
+		canonical = canonical[:n]
+	}
+	return normal(canonical)
+}
+
 // normal is the one form of a name that is told apart neither by case nor by dashes,
 // dots and underscores.
 func normal(name string) string {

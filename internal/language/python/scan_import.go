@@ -8,118 +8,142 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/lex"
 )
 
+// module reads the name of a module, dots before it included, and returns where to go on.
+func (r *reader) module(i int) (string, language.Span, int) {
+	at := r.tok(i).Span
+	dots := i
+	for ; r.is(i, "."); i++ {
+		r.Step()
+		at.End = r.tokens[i].End
+	}
+	name := strings.Repeat(".", i-dots)
+	if r.isName(i) {
+		c := lex.ReadChain(r.Meter, r.tokens, i, ".")
+		name += strings.Join(c.Names, ".")
+		at.End, i = c.End, c.Behind
+	}
+	return name, at, i
+}
+
 // importStatement reads "import a.b, c as d".
-func (s *scanner) importStatement() {
-	s.i++
-	for {
-		s.facts.Step()
-		module, at := s.dotted()
+func (r *reader) importStatement(start int) int {
+	for i := start + 1; ; i++ {
+		r.Step()
+		module, at, behind := r.module(i)
 		if module == "" {
-			return
+			return i
 		}
-		s.imports(at, module)
+		r.Import(at, module)
 		top, _, _ := strings.Cut(module, ".")
 		name, of := top, top
-		if s.skip("as") && s.tok(0).kind == lex.Name {
-			name, of = s.tok(0).text, module
-			s.i++
+		if i = behind; r.is(i, "as") && r.isName(i+1) {
+			name, of = r.tokens[i+1].Text, module
+			i += 2
 		}
-		s.imported(name, of, at.End)
-		if !s.skip(",") {
-			return
+		r.bindImport(name, of)
+		if !r.is(i, ",") {
+			return i
 		}
 	}
-}
-
-// imported binds a name to what is imported, which counts as learnt at once.
-func (s *scanner) imported(name, of string, at int) {
-	derived := s.derived
-	m := meaning{kind: named, text: of}
-	if strings.HasPrefix(of, ".") {
-		m = meaning{}
-	}
-	s.bind(s.scope, name, m, s.firm(at))
-	s.derived = derived
-}
-
-// dotted reads a module's name.
-func (s *scanner) dotted() (string, language.Span) {
-	at := s.tok(0).Span
-	var b strings.Builder
-	for s.tok(0).is(".") || s.tok(0).is("...") {
-		s.facts.Step()
-		b.WriteString(s.tok(0).text)
-		at.End = s.tok(0).End
-		s.i++
-	}
-	for s.tok(0).kind == lex.Name && s.tok(0).text != "import" {
-		s.facts.Step()
-		b.WriteString(s.tok(0).text)
-		at.End = s.tok(0).End
-		s.i++
-		if !s.tok(0).is(".") || s.tok(1).kind != lex.Name {
-			break
-		}
-		b.WriteByte('.')
-		s.i++
-	}
-	return b.String(), at
 }
 
 // fromStatement reads "from a import b, c as d".
-func (s *scanner) fromStatement() {
-	s.i++
-	module, at := s.dotted()
-	if !s.skip("import") {
-		return
+func (r *reader) fromStatement(start int) int {
+	module, at, i := r.module(start + 1)
+	if !r.is(i, "import") {
+		return start + 1 // as in "yield from f()"
 	}
-	s.imports(at, module)
-	brackets := s.skip("(")
-	for s.more() {
-		s.facts.Step()
-		t := s.tok(0)
-		switch {
-		case t.is("*"):
-			s.i++
-			if module != "" && !strings.HasPrefix(module, ".") && !slices.Contains(s.stars, module) {
-				if n := len(s.stars); n > 0 && !brings(s.stars[n-1]) {
-					s.stars = s.stars[:n-1]
-				}
-				s.stars = append(s.stars, module)
-			}
-			return
-		case t.kind != lex.Name:
-			return
-		}
-		s.i++
-		name := t.text
-		if s.skip("as") && s.tok(0).kind == lex.Name {
-			name = s.tok(0).text
-			s.i++
-		}
-		s.member(module, name, t)
-		if !s.skip(",") {
-			break
-		}
+	r.Import(at, module)
+	if i++; r.is(i, "(") {
+		i++
 	}
-	if brackets {
-		s.skip(")")
+	for ; ; i++ {
+		r.Step()
+		t := r.tok(i)
+		if r.is(i, "*") {
+			r.star(module)
+			return i + 1
+		}
+		if t.Kind != lex.Name {
+			return i
+		}
+		name := t.Text
+		if i++; r.is(i, "as") && r.isName(i+1) {
+			name = r.tokens[i+1].Text
+			i += 2
+		}
+		if strings.HasPrefix(module, ".") {
+			r.local[name] = true
+		} else {
+			r.bindImport(name, r.from(module, t))
+		}
+		if !r.is(i, ",") {
+			return i
+		}
 	}
 }
 
-// member binds a name to what is imported out of a module.
-func (s *scanner) member(module, name string, t *token) {
-	of := join(module, t.text)
-	if strings.HasPrefix(module, ".") {
-		s.imported(name, of, t.End)
+// from tells a member that is imported from a module, which may be a module itself, and
+// returns its name.
+func (r *reader) from(module string, t *lex.Token) string {
+	of := r.join(module, t.Text)
+	if shared := sharedModule(t.Text); shared != "" && shared != module {
+		of = shared
+		r.Import(t.Span, of)
+	} else if of == "os.path" || !withoutModules()[module] && t.Text == strings.ToLower(t.Text) {
+		r.Import(t.Span, of)
+	}
+	r.Use(t.Span, of, false)
+	return of
+}
+
+// bindImport binds a name to what the statement imports.
+func (r *reader) bindImport(name, of string) {
+	r.Bind(r.names, name, of)
+	r.replace(name, r.statement)
+}
+
+// replace notes that a name is no builtin behind token i, if the statement begins a line of
+// the program itself: then it surely is executed.
+func (r *reader) replace(name string, i int) {
+	at, first := r.tokens[r.statement].Start, r.statement == 0 || r.tokens[r.statement-1].Kind == lex.Newline
+	if _, ok := r.replaced[name]; !ok && first && r.Depth == 0 && (at == 0 || r.source[at-1] == '\n') {
+		r.replaced[name] = r.tokens[i].Start
+	}
+}
+
+// star binds what "from module import *" brings as far as that is known. Any other name may
+// come from the module too.
+func (r *reader) star(module string) {
+	if module == "" || strings.HasPrefix(module, ".") {
 		return
 	}
-	if held, ok := heldModule(t.text); ok && held != module {
-		of = held
-		s.imports(t.Span, of)
-	} else if of == "os.path" || !flat(module) && t.text == strings.ToLower(t.text) {
-		s.imports(t.Span, of)
+	r.rebinds = true
+	r.Bind(r.names, "*", module)
+	for name := range strings.FieldsSeq(exports(module)) {
+		r.Step()
+		r.Bind(r.names, name, r.join(module, name))
 	}
-	s.use(t.Span, of, false)
-	s.imported(name, of, t.End)
+}
+
+// meanings are what the name at a place may stand for; none where that has no name.
+func (r *reader) meanings(name string, at int) []string {
+	bound := r.names[name]
+	replaced, ok := r.replaced[name]
+	switch {
+	case builtins()[name] && !slices.Contains(bound, name) && (!ok || at <= replaced || r.rebinds || r.Depth > 0):
+		return append(slices.Clip(bound), name)
+	case len(bound) > 0:
+		return bound
+	case r.local[name] || everywhere()[name] || !r.telling:
+		return nil
+	}
+	var from []string
+	for _, module := range r.names["*"] {
+		from = append(from, r.join(module, name))
+	}
+	if from == nil {
+		return []string{name}
+	}
+	return from
 }

@@ -8,163 +8,144 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/lex"
 )
 
-// magic reads a line that IPython takes out of a cell before Python sees it. None of them
-// is Python: in a program they are errors of syntax.
-func (l *lexer) magic(list []token, first, top bool) lex.Kind {
-	c := l.src[l.pos]
-	assigned := top && len(list) > 0 && list[len(list)-1].is("=")
-	calls := first && (c == ',' || c == ';' || c == '/')
-	if c != '!' && c != '%' && !calls || !first && !assigned {
-		return 0
+// magic is the kind of a line that IPython takes out of a cell before Python reads it: "!ls",
+// "%timeit x", "%%bash" with all that follows. Its text is the line. None of them is Python:
+// in a program they are syntax errors.
+const magic = lex.Newline + 1
+
+// magic reads such a line, which begins like that or follows an assignment sign.
+func (l *lexer) magic(first, outside bool) bool {
+	start, c := l.Pos, l.At(0)
+	assigned := outside && len(l.tokens) > 0 && l.tokens[len(l.tokens)-1].Is("=")
+	if c != '!' && c != '%' && (!first || c != ',' && c != ';' && c != '/') || !first && !assigned {
+		return false
 	}
-	line := l.pos
-	for {
+	for l.toNewline(); !l.End() && l.At(-1) == '\\'; l.toNewline() {
 		l.facts.Step()
-		l.line()
-		if l.pos == len(l.src) || l.src[l.pos-1] != '\\' {
-			break
-		}
-		l.pos++
-	}
-	name := strings.TrimPrefix(l.src[line:l.pos], "%%")
-	if first && len(name) < l.pos-line {
-		if name, _ = word(name); cell(name) != notCode {
-			l.pos = len(l.src)
+		if !l.Skip("\r\n") {
+			l.Pos++
 		}
 	}
-	return magic
+	// Only at the beginning of a cell, or below such magics, is a magic one of the cell.
+	name, cell := strings.CutPrefix(l.text[start:l.Pos], "%%")
+	if name, _ = word(name); cell && !l.begun && cellAction(name) != 0 {
+		l.Pos = len(l.text)
+	}
+	l.add(magic, start)
+	return true
 }
 
-// What the rest of a cell is, below a magic of its own.
-type rest int
-
-const (
-	notCode rest = iota // it is Python, or what looks like a cell's is none
-	inShell
-	inPython
-	inOther // another language, and nobody knows which
-	inNone  // data
-)
-
-func cell(name string) rest {
+// cellAction is what the magic of that name does with the rest of a cell, if that is not read
+// as Python of the same cell.
+func cellAction(name string) action {
 	switch name {
-	case "bash", "sh", "sx", "system", "!":
-		return inShell
 	case "python", "python3", "pypy":
-		return inPython
+		return executes
+	case "bash", "sh", "sx", "system", "!":
+		return commands
 	case "script", "ruby", "perl", "perl6", "R", "julia", "cython", "macro":
-		return inOther
+		return interacts
 	case "writefile", "file", "html", "HTML", "latex", "markdown", "svg", "SVG", "javascript", "js":
-		return inNone
+		return keeps
 	}
-	return notCode
+	return 0
 }
 
-// word is the first word of a line, and what comes behind it.
-func word(line string) (string, string) {
-	if strings.HasPrefix(line, "!") {
-		return "!", line[1:]
+// lineAction is what the magic of that name does with the rest of its line.
+func lineAction(name string) action {
+	switch name {
+	case "sx", "system", "sc":
+		return commands
+	case "load_ext", "reload_ext":
+		return imports
+	case "run", "load", "loadpy", "macro", "edit", "rerun", "recall", "rep", "alias", "alias_magic", "script":
+		return interacts
+	case "time", "timeit", "prun", "memit", "mprun", "lprun", "debug", "pinfo", "psource", "pdef", "pdoc":
+		return measures
 	}
+	return 0
+}
+
+// word is the first word of a line, and what follows it.
+func word(line string) (first, rest string) {
 	n := strings.IndexAny(line, " \t\r\n")
-	if n < 0 {
-		return line, ""
+	switch {
+	case strings.HasPrefix(line, "!"):
+		n = 1
+	case n < 0:
+		n = len(line)
 	}
 	return line[:n], line[n:]
 }
 
-// ipython tells what such a line uses.
-func (s *scanner) ipython(t token) {
-	mark := len(t.text) - len(strings.TrimLeft(t.text, "!%"))
-	name, args := word(t.text[mark:])
+// magic tells what such a line uses.
+func (r *reader) magic(line string, at language.Span) {
+	if !r.telling {
+		return
+	}
+	mark := len(line) - len(strings.TrimLeft(line, "!%"))
+	name, args := word(line[mark:])
+	behind := language.Span{Start: at.End - len(args), End: at.End}
 	if mark == 0 { // ",f a b" calls f with words
 		name, _, _ = strings.Cut(name, "(")
-		called := s.lookup(strings.TrimLeft(name, ",;/"), t.Start)
-		s.use(language.Span{Start: t.Start + 1, End: t.Start + len(name)}, called.text, true)
-		s.compute(t.Span, language.ComputedCode)
+		r.uses(r.meanings(name[1:], at.Start), language.Span{Start: at.Start + 1, End: at.Start + len(name)}, true)
+		r.Compute(at, language.ComputedCode)
 		return
 	}
-	if t.text[0] == '!' {
-		s.use(language.Span{Start: t.Start, End: t.Start + 1}, "!", true)
-		s.shell(t.text[mark:], t.Start+mark)
+	if line[0] == '!' {
+		r.Use(language.Span{Start: at.Start, End: at.Start + 1}, "!", true)
+		r.shell(line[mark:], at.Start+mark)
 		return
 	}
-	s.use(language.Span{Start: t.Start, End: t.End - len(args)}, t.text[:mark]+name, true)
-	at := t.End - len(args)
+	r.Use(language.Span{Start: at.Start, End: behind.Start}, line[:mark]+name, true)
+	action, text := lineAction(name), args
 	if mark > 1 {
-		switch cell(name) {
-		case inShell:
-			// The first line's arguments are the shell's own.
-			_, body, _ := strings.Cut(args, "\n")
-			s.shell(body, t.End-len(body))
-		case inPython:
-			_, body, _ := strings.Cut(args, "\n")
-			s.code(t.Span, body)
-		case inOther:
-			s.compute(t.Span, language.ComputedCode)
-		case inNone:
-		default:
-			s.timed(name, args, t.Span)
+		if below := cellAction(name); below != 0 {
+			action = below
+			_, text, _ = strings.Cut(args, "\n")
+		} else if action != measures {
+			action = 0
 		}
-		return
 	}
-	switch name {
-	case "sx", "system", "sc":
-		s.shell(args, at)
-	case "load_ext", "reload_ext":
-		s.imports(t.Span, strings.TrimSpace(args))
-	case "run", "load", "loadpy", "macro", "edit", "rerun", "recall", "rep", "alias", "alias_magic", "script":
-		s.compute(t.Span, language.ComputedCode)
-	default:
-		s.timed(name, args, t.Span)
+	switch action {
+	case commands:
+		r.shell(text, at.End-len(text))
+	case imports:
+		r.Import(behind, strings.TrimSpace(text))
+	case interacts:
+		r.Compute(behind, language.ComputedCode)
+	case executes, measures:
+		for text = strings.TrimSpace(text); strings.HasPrefix(text, "-"); text = strings.TrimSpace(text) {
+			r.Step()
+			_, text = word(text) // an option
+		}
+		r.code(behind, text, r.read)
 	}
 }
 
-// timed reads the statement that is the argument of a magic.
-func (s *scanner) timed(name, args string, at language.Span) {
-	switch name {
-	case "time", "timeit", "prun", "memit", "mprun", "lprun", "debug", "pinfo", "psource", "pdef", "pdoc":
-	default:
-		return
-	}
-	args = strings.TrimSpace(args)
-	for strings.HasPrefix(args, "-") {
-		s.facts.Step()
-		option, after := word(args)
-		args = strings.TrimSpace(after)
-		if len(option) == 2 && strings.Contains("nrpsTDlf", option[1:]) {
-			_, args = word(args)
-			args = strings.TrimSpace(args)
-		}
-	}
-	s.code(at, args)
-}
-
-// shell reads commands that lie in the code at a place.
-func (s *scanner) shell(commands string, at int) {
-	if !s.emit {
-		return
-	}
-	found := bash.Language.Scan(s.facts.Meter, []byte(commands))
-	move := func(span language.Span) language.Span {
-		return language.Span{Start: span.Start + at, End: span.End + at}
+// shell reads commands that are in the code at a place.
+func (r *reader) shell(commands string, at int) {
+	found := bash.Language.Scan(r.Meter, []byte(commands))
+	moved := func(s language.Span) language.Span {
+		return language.Span{Start: s.Start + at, End: s.End + at}
 	}
 	for _, u := range found.Uses {
-		s.facts.Use(move(u.Span), u.Name, u.Call)
+		r.Use(moved(u.Span), u.Name, u.Call)
 	}
 	for _, i := range found.Imports {
-		s.facts.Import(move(i.Span), i.Module)
+		r.Import(moved(i.Span), i.Module)
 	}
 	for _, c := range found.Computed {
-		s.facts.Compute(move(c.Span), c.Kind)
+		r.Compute(moved(c.Span), c.Kind)
 	}
 	for _, l := range found.Strings {
-		l.Span = move(l.Span)
-		s.facts.String(l)
+		l.Span = moved(l.Span)
+		r.String(l)
 	}
 	for _, c := range found.Comments {
-		s.facts.Comment(c.Start+at, c.End+at)
+		r.Comment(c.Start+at, c.End+at)
 	}
 	if found.Problem != "" {
-		s.facts.Trouble(found.Problem)
+		r.Trouble(found.Problem)
 	}
 }

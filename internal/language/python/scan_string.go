@@ -9,165 +9,122 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/lex"
 )
 
-// str reads a string literal; its prefix is read already.
-func (l *lexer) str(t *token, prefix string) {
-	prefix = strings.ToLower(prefix)
-	start := l.pos - len(prefix)
-	t.kind, t.text, t.constant = lex.String, "", true
-	quote := l.src[l.pos : l.pos+1]
-	if strings.HasPrefix(l.src[l.pos+1:], quote+quote) {
-		quote = l.src[l.pos : l.pos+3]
+// maxCharacter bounds the name of a character; the longest has 88 letters.
+const maxCharacter = 128
+
+// str reads a string that begins at start; its prefix is read already.
+func (l *lexer) str(start int) {
+	prefix := strings.ToLower(l.text[start:l.Pos])
+	raw, bytes, format := strings.Contains(prefix, "r"), strings.Contains(prefix, "b"), strings.ContainsAny(prefix, "ft")
+	quote := l.text[l.Pos : l.Pos+1]
+	long := l.Has(quote + quote + quote)
+	if long {
+		quote = l.text[l.Pos : l.Pos+3]
 	}
-	l.pos += len(quote)
-	raw, bytes := strings.Contains(prefix, "r"), strings.Contains(prefix, "b")
-	format := strings.ContainsAny(prefix, "ft")
-	var built strings.Builder
-	from := l.pos // what was not built yet
-	flush := func() { built.WriteString(l.src[from:l.pos]) }
-	closed := false
-	for l.pos < len(l.src) && !closed {
+	l.Pos += len(quote)
+	token := len(l.tokens)
+	l.tokens = append(l.tokens, lex.Token{}) // the fields come behind it
+	var text strings.Builder
+	constant := true
+	for !l.End() && !l.Has(quote) && (long || !l.isNewline()) {
 		l.facts.Step()
-		c := l.src[l.pos]
-		switch {
-		case c == quote[0] && strings.HasPrefix(l.src[l.pos:], quote):
-			if built.Len() == 0 {
-				t.text = l.src[from:l.pos]
-			} else {
-				flush()
+		switch c := l.At(0); {
+		case c == '\\' && (raw || format && l.At(1) == '{'): // a field begins at a brace even so
+			text.WriteByte(c)
+			if l.Pos++; raw && !l.End() && (!format || l.At(0) != '{') {
+				text.WriteByte(l.At(0))
+				l.Pos++
 			}
-			l.pos += len(quote)
-			from, closed = l.pos, true
 		case c == '\\':
-			if raw {
-				l.pos++
-				if l.pos < len(l.src) && (l.src[l.pos] != '{' || !format) {
-					l.pos++
-				}
-				continue
-			}
-			flush()
-			text, known := l.escape(bytes)
-			built.WriteString(text)
-			t.constant = t.constant && known
-			from = l.pos
-		case (c == '\n' || c == '\r') && len(quote) == 1:
-			flush()
-			from = l.pos
-			l.facts.Trouble("a string is not closed")
-			closed = true
-		case format && (c == '{' || c == '}') && l.at(1) == c:
-			l.pos++
-			flush()
-			l.pos++
-			from = l.pos
-		case format && c == '{' && l.depth < lex.MaxDepth:
-			flush()
-			t.constant = false
-			l.depth++
-			l.field(t, quote)
-			l.depth--
-			from = l.pos
+			escaped, known := l.escape(bytes)
+			text.WriteString(escaped)
+			constant = constant && known
+		case format && (c == '{' || c == '}') && l.At(1) == c:
+			text.WriteByte(c)
+			l.Pos += 2
+		case format && c == '{':
+			l.field(quote)
+			constant = false
 		default:
-			l.pos++
+			text.WriteByte(c)
+			l.Pos++
 		}
 	}
-	if !closed {
-		flush()
+	if !l.Skip(quote) {
 		l.facts.Trouble("a string is not closed")
 	}
-	if built.Len() > 0 {
-		t.text = built.String()
-	}
-	l.facts.String(language.Literal{Span: language.Span{Start: start, End: l.pos}, Value: t.text})
+	l.tokens[token] = lex.Token{Span: language.Span{Start: start, End: l.Pos}, Kind: lex.String, Text: text.String(), Constant: constant}
 }
 
-// field reads what stands in braces in an f-string. Its code may hold the string's own
-// quotes, as it may since Python 3.12; earlier versions refuse them.
-func (l *lexer) field(t *token, quote string) {
-	docs := l.docs
-	l.docs = nil
-	l.pos++
-	t.fields = append(t.fields, l.tokens(true))
-	l.docs = docs
-	if l.at(0) == '!' {
-		l.pos++
-		l.identifier()
-	}
-	if l.at(0) != ':' {
-		if l.at(0) == '}' {
-			l.pos++
-		}
+// field reads what stands in braces in an f-string. Its code may have the string's own quotes,
+// as since Python 3.12; earlier versions refuse them.
+func (l *lexer) field(quote string) {
+	l.Pos++
+	if l.depth == lex.MaxDepth {
+		l.facts.Trouble("strings lie in strings too deep")
 		return
 	}
-	for l.pos++; l.pos < len(l.src); {
+	l.depth++
+	l.add(lex.Punct, l.Pos-1)
+	l.run(true)
+	if l.Skip("!") {
+		l.word()
+	}
+	if l.Skip(":") {
+		l.format(quote)
+	}
+	closing := l.Pos
+	l.Skip("}")
+	l.add(lex.Punct, closing)
+	l.tokens[len(l.tokens)-1].Text = "}"
+	l.depth--
+}
+
+// format reads how a field is to look, which may have fields itself.
+func (l *lexer) format(quote string) {
+	for !l.End() && l.At(0) != '}' {
 		l.facts.Step()
-		switch c := l.src[l.pos]; {
-		case c == '}':
-			l.pos++
-			return
-		case c == '{' && l.depth < lex.MaxDepth:
-			l.depth++
-			l.field(t, quote)
-			l.depth--
-		case c == quote[0] && strings.HasPrefix(l.src[l.pos:], quote):
+		switch {
+		case l.At(0) == '{':
+			l.field(quote)
+		case l.Has(quote):
 			l.facts.Trouble("a bracket is not closed")
 			return
 		default:
-			l.pos++
+			l.Pos++
 		}
 	}
 }
 
-// escape reads a backslash and what it escapes, and returns what they stand for, and
-// whether that is known.
-func (l *lexer) escape(bytes bool) (string, bool) {
-	start := l.pos
-	l.pos++
-	if l.pos >= len(l.src) {
-		return `\`, true
-	}
-	c := l.src[l.pos]
-	l.pos++
-	if i := strings.IndexByte("\\'\"abfnrtv", c); i >= 0 {
-		return "\\'\"\a\b\f\n\r\t\v"[i : i+1], true
-	}
+// escape reads a backslash and what it escapes, and returns what they stand for, and whether
+// that is known.
+func (l *lexer) escape(bytes bool) (text string, known bool) {
+	start, c := l.Pos, l.At(1)
 	switch {
-	case c == '\r' && l.at(0) == '\n':
-		l.pos++
+	case l.Skip("\\\r\n") || l.Skip("\\\n") || l.Skip("\\\r"):
 		return "", true
-	case c == '\n' || c == '\r':
-		return "", true
-	case c >= '0' && c <= '7':
-		n := int(c - '0')
-		for i := 0; i < 2 && l.at(0) >= '0' && l.at(0) <= '7'; i++ {
+	case '0' <= c && c <= '7':
+		n := 0
+		for l.Pos++; l.Pos < start+4 && '0' <= l.At(0) && l.At(0) <= '7'; l.Pos++ {
 			l.facts.Step()
-			n = n*8 + int(l.at(0)-'0')
-			l.pos++
+			n = n*8 + int(l.At(0)-'0')
 		}
 		return string(rune(n)), true
-	case c == 'x':
-		return l.hex(start, 2)
-	case c == 'u' && !bytes:
-		return l.hex(start, 4)
-	case c == 'U' && !bytes:
-		return l.hex(start, 8)
-	case c == 'N' && !bytes && l.at(0) == '{':
-		if n := strings.IndexAny(l.src[l.pos:], "}\n\"'"); n >= 0 && l.src[l.pos+n] == '}' {
-			l.pos += n + 1
+	case c == 'N' && !bytes && l.At(2) == '{':
+		l.Pos += 2
+		name := l.text[l.Pos:min(l.Pos+maxCharacter, len(l.text))]
+		if n := strings.IndexAny(name, "}\n\"'"); n >= 0 && name[n] == '}' {
+			l.Pos += n + 1
 		}
 		return "", false
-	}
-	_, n := utf8.DecodeRuneInString(l.src[start+1:])
-	l.pos = start + 1 + n
-	return l.src[start:l.pos], true
-}
-
-func (l *lexer) hex(start, digits int) (string, bool) {
-	if l.pos+digits <= len(l.src) {
-		if n, err := strconv.ParseUint(l.src[l.pos:l.pos+digits], 16, 32); err == nil {
-			l.pos += digits
-			return string(rune(n)), true
+	case c == 'u' && bytes, c == 'U' && bytes: // they are no escapes
+	default:
+		if char, _, rest, err := strconv.UnquoteChar(l.text[l.Pos:], c); err == nil {
+			l.Pos = len(l.text) - len(rest)
+			return string(char), true
 		}
 	}
-	return l.src[start:l.pos], true
+	_, n := utf8.DecodeRuneInString(l.text[l.Pos+1:])
+	l.Pos += 1 + n
+	return l.text[start:l.Pos], true
 }
