@@ -15,7 +15,6 @@ var sure = map[string]bool{
 	"bash.closing": true, "bash.environment": true, "bash.name": true, "bash.options": true, "bash.prefixed": true, "bash.scan": true,
 	"cpp.join": true, "cpp.trigraphs": true,
 	"java.escape": true, "java.escaped": true, "java.number": true, "java.unescape": true, "java.word": true,
-	"javascript.length": true,
 	"ruby.length": true, "ruby.moduleName": true,
 }
 

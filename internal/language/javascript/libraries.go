@@ -90,3 +90,12 @@ func use(dirs []string, current func(string) string) []string {
 		"NODE_OPTIONS=" + options,
 	}
 }
+
+// libraryName is the package that an entry of a list of libraries asks for.
+func libraryName(canonical string) string {
+	name := canonical
+	if at := strings.LastIndexByte(name, '@'); at > 0 {
+		name = name[:at]
+	}
+	return strings.ToLower(name)
+}

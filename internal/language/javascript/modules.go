@@ -1,6 +1,11 @@
 package javascript
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/base64"
+	"net/url"
+	"strings"
+)
 
 // usesModules tells whether code has a static import or an export at the start of a
 // statement, outside of comments, strings and templates.
@@ -73,4 +78,40 @@ func after(code []byte, i int, end string) int {
 
 func isWord(c byte) bool {
 	return c == '_' || c == '$' || c >= 0x80 || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
+}
+
+// moduleName is the name of the module that a program writes so.
+func moduleName(text string) string {
+	if len(text) > 5 && strings.EqualFold(text[:5], "node:") {
+		return text[5:]
+	}
+	return text
+}
+
+// bindings are Node's own parts, each with the module that gives what it does.
+const bindings = " spawn_sync=child_process process_wrap=child_process tcp_wrap=net pipe_wrap=net stream_wrap=net udp_wrap=dgram cares_wrap=dns " +
+	"contextify=vm fs_dir=fs fs_event_wrap=fs tls_wrap=tls worker=worker_threads "
+
+func builtinOf(binding string) string {
+	if _, rest, ok := strings.Cut(bindings, " "+binding+"="); ok {
+		binding, _, _ = strings.Cut(rest, " ")
+	}
+	return binding
+}
+
+// dataCode is the code in an address that holds a module itself.
+func dataCode(address string) (string, bool) {
+	if len(address) < 5 || !strings.EqualFold(address[:5], "data:") {
+		return "", false
+	}
+	kind, data, _ := strings.Cut(address[5:], ",")
+	if plain, err := url.PathUnescape(data); err == nil {
+		data = plain
+	}
+	if strings.HasSuffix(strings.ToLower(strings.TrimSpace(kind)), ";base64") {
+		if code, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(data, "=")); err == nil {
+			data = string(code)
+		}
+	}
+	return data, true
 }

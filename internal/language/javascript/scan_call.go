@@ -1,117 +1,191 @@
 package javascript
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/lex"
 )
 
-// special tells of a function that can bring in a module or run code.
-func special(name string) bool {
-	_, runs := executor(name)
-	return runs || importer(name) || timer(name) || strings.HasPrefix(name, "Reflect.") || strings.HasPrefix(name, "module.createRequire")
+var (
+	// importers are functions that bring in the module that their argument names.
+	importers = lex.Words("require import process.getBuiltinModule process.binding process._linkedBinding module._load module.constructor._load")
+	// executors are functions that run their first argument as code, or their last one.
+	executors = lex.Words("eval vm.runInThisContext vm.runInNewContext vm.runInContext vm.Script vm.SourceTextModule vm.compileFunction " +
+		"Function constructor")
+)
+
+func importer(name string) bool {
+	head, _, _ := strings.Cut(name, ".")
+	return importers()[name] || strings.HasSuffix(name, ".require") &&
+		(head == "module" || head == "require" || head == "import" || strings.HasPrefix(name, "process.mainModule."))
 }
 
-// call is the result of a call of v, whose arguments are the brackets, or the template, at
-// token i, and tells what it does.
-func (s *scan) call(v value, w written, i, first int, tells bool) value {
-	switch {
-	case v.kind == isGlobal || v.kind == isName && (v.text == "process" || v.text == "module"):
-		return v // what a function made of code returns
-	case v.kind != isName && v.kind != isModule:
-		return value{}
-	}
-	if v.text == "constructor" && s.ownClass(first) {
-		return value{}
-	}
-	end := i + 1
-	var args []int
-	if t := &s.tokens[i]; t.Text == "(" && t.pair > i {
-		args, end = s.parts(i), t.pair+1
-	} else {
-		args = []int{i}
-	}
-	called := s.span(first, end)
-	if w.start >= 0 {
-		called.Start = w.start
-		if tells && (!strings.HasPrefix(v.text, "constructor.") || v.kind == isModule) {
-			s.facts.Use(language.Span{Start: w.start, End: w.end}, v.text, true)
-		}
-	}
-	if v.kind == isModule {
-		if v.text == "module" {
-			return value{isName, "module"}
-		}
-		return value{}
-	}
-	switch s.at(i - 1).Text {
-	case "call":
-		args = args[min(1, len(args)):]
-	case "apply":
-		args = s.spread(args, 1)
-	case "bind":
-		if s.at(i-2).Text == "." || s.at(i-2).Text == "?." {
-			return v
-		}
-	}
-	return s.result(v.text, args, called, tells)
+// reflective tells of a function that gets a member by its name.
+func reflective(name string) bool {
+	return name == "Reflect.get" || name == "Object.getOwnPropertyDescriptor"
 }
 
-// result is that of a call of the function name.
-func (s *scan) result(name string, args []int, called language.Span, tells bool) value {
-	argument := func(n int) value {
-		if n >= len(args) {
-			return value{}
-		}
-		return s.argument(args[n])
+// An invocation is a call of one function.
+type invocation struct {
+	name   string
+	args   [][2]int // the bounds of the arguments
+	called language.Span
+	open   int
+}
+
+// call reads a call of what callees has for token open, up to its last token.
+func (r *reader) call(open, end int) {
+	v, known := r.callees[open]
+	if !known || v.names[0] == "constructor" && r.classes > 0 && r.is(open-3, "this") && r.is(open-4, "new") {
+		return // in a class that makes another of its kind
 	}
-	switch {
+	c := invocation{open: open, called: r.span(r.begin[end], end+1)}
+	if v.start >= 0 {
+		c.called.Start = v.start
+		r.use(language.Span{Start: v.start, End: v.end}, v.names, true)
+	}
+	method := ""
+	if r.isMember(open - 1) {
+		method = r.tokens[open-1].Text
+	}
+	result := value{start: -1}
+	for _, c.name = range v.names {
+		c.args = [][2]int{{open, open + 1}} // a template
+		if open < end {
+			c.args = r.Args(r.tokens, open)
+		}
+		switch {
+		case method == "bind" && len(c.args) < 2:
+			result.names = append(result.names, c.name)
+			continue
+		case method == "call" || method == "bind":
+			c.args = c.args[min(1, len(c.args)):]
+		case method == "apply" && len(c.args) > 1:
+			if list := c.args[1][0]; r.Partner[list] == c.args[1][1]-1 {
+				c.args = r.Args(r.tokens, list)
+			}
+		}
+		for _, name := range r.invoke(c) {
+			if !slices.Contains(result.names, name) {
+				result.names = append(result.names, name)
+			}
+		}
+	}
+	r.operand(result, end)
+}
+
+// invoke tells what a call does, and returns what its result stands for.
+func (r *reader) invoke(c invocation) []string {
+	switch name := strings.TrimPrefix(c.name, "timers."); {
 	case importer(name):
-		return s.importing(name, argument, len(args), called, tells)
+		return r.importing(c)
 	case name == "module.createRequire" || name == "module.createRequireFromPath":
-		return value{isName, "require"}
-	case name == "module.constructor" || name == "module.Module":
-		return value{isName, "module"}
-	case name == "require.resolve" || name == "import.meta.resolve":
-		if v := argument(0); v.kind == isText {
-			return v
+		return []string{"require"}
+	case name == "module.constructor" || name == "module.Module" || name == "module.":
+		return []string{"module"}
+	case name == "process" || name == "module" || name == ".":
+		return []string{name} // what a function made of code returns
+	case reflective(name):
+		return r.reflected(c)
+	case name == "worker_threads.Worker" && len(c.args) > 1:
+		options := c.args[1]
+		r.Take(options[1] - options[0])
+		if !r.is(options[0], "{") || slices.ContainsFunc(r.tokens[options[0]:options[1]], func(t lex.Token) bool { return t.Text == "eval" }) {
+			r.execute(c)
 		}
-	case name == "Reflect.get" || name == "Object.getOwnPropertyDescriptor":
-		return s.reflected(argument(0), args, tells)
-	case name == "Reflect.apply" || name == "Reflect.construct":
-		list := s.spread(args, 2)
-		if name == "Reflect.construct" {
-			list = s.spread(args, 1)
+	case name == "setTimeout" || name == "setInterval" || name == "setImmediate":
+		if len(c.args) > 0 && r.isText(c.args[0]) {
+			r.execute(c)
 		}
-		if v := argument(0); v.kind == isName {
-			return s.result(v.text, list, called, tells)
-		}
-	case timer(name):
-		if tells && len(args) > 0 {
-			if v := argument(0); v.kind == isText {
-				s.nested(v.text, s.tokens[args[0]].Span)
-			} else if t := s.tokens[args[0]]; t.Constant || t.role == head || v.kind == unknown && s.added(args[0]) {
-				s.facts.Compute(called, language.ComputedCode)
-			}
-		}
-	case name == "worker_threads.Worker":
-		if tells && len(args) > 1 && s.mentions(args[1], "eval") {
-			if !s.execute(args[:1], 0) {
-				s.facts.Compute(called, language.ComputedCode)
-			}
-		}
+	case executors()[name], strings.HasPrefix(name, "module.") && strings.HasSuffix(name, "._compile"):
+		return r.execute(c)
+	}
+	return nil
+}
+
+// importing is a call of a function that brings in a module.
+func (r *reader) importing(c invocation) []string {
+	if len(c.args) == 0 {
+		return nil
+	}
+	text, ok := r.constant(c.args[0][0], c.args[0][1])
+	module := moduleName(text)
+	if strings.HasPrefix(c.name, "process.") && strings.HasSuffix(strings.ToLower(c.name), "binding") {
+		module = builtinOf(module)
+	}
+	switch code, holds := dataCode(text); {
+	case !ok:
+		r.compute(c.called, language.ComputedImport)
+		return nil
+	case module == "" || !r.tells:
+	case holds:
+		// It lies behind the function's name, which has a place of its own.
+		at := language.Span{Start: c.called.End - 1, End: c.called.End}
+		r.Compute(at, language.ComputedCode)
+		r.nested(code, at)
 	default:
-		if n, ok := executor(name); ok {
-			if tells {
-				if !s.execute(args, n) || name == "constructor" {
-					s.facts.Compute(called, language.ComputedCode)
-				}
-			}
-			if n < 0 {
-				n = max(len(args)-1, 0)
-			}
-			return outcome(argument(n))
+		r.Import(c.called, module)
+	}
+	return []string{module + "."}
+}
+
+// reflected is the member of an object that the second argument names.
+func (r *reader) reflected(c invocation) []string {
+	objects := r.firsts[c.open]
+	if len(c.args) < 2 || len(objects) == 0 {
+		return nil
+	}
+	at := r.span(c.args[1][0], c.args[1][1])
+	key, ok := r.constant(c.args[1][0], c.args[1][1])
+	if !ok {
+		if slices.ContainsFunc(objects, sensitive) {
+			r.compute(at, language.ComputedName)
+		}
+		return nil
+	}
+	names := members(objects, key)
+	if c.args[1][1] == c.args[1][0]+1 {
+		r.use(at, names, false)
+	}
+	return names
+}
+
+// isText tells whether an argument may be code, and not a function.
+func (r *reader) isText(arg [2]int) bool {
+	for i := arg[0]; i < arg[1] && !r.is(i, "=>") && !r.is(i, "function"); i = r.Skip(i) {
+		r.Step()
+		if r.at(i).Kind == lex.String || r.is(i, "+") {
+			return true
 		}
 	}
-	return value{}
+	_, ok := r.constant(arg[0], arg[1])
+	return ok
+}
+
+// execute reads code that is run, and what names parameters before it; it tells where that is not known.
+// It returns what simple code results in, whether it is run at once or called.
+func (r *reader) execute(c invocation) []string {
+	if c.name != "Function" && c.name != "constructor" {
+		c.args = c.args[:min(1, len(c.args))]
+	}
+	code, ok := "", true
+	for i := 0; ok && i < len(c.args); i++ {
+		r.Step()
+		if code, ok = r.constant(c.args[i][0], c.args[i][1]); ok && r.tells {
+			r.nested(code, r.tokens[c.args[i][0]].Span)
+		}
+	}
+	if !ok || c.name == "constructor" {
+		r.compute(c.called, language.ComputedCode)
+	}
+	switch result := strings.Trim(strings.TrimPrefix(strings.TrimSpace(code), "return"), " \t\n();"); {
+	case !ok:
+	case result == "this" || result == "globalThis" || result == "global":
+		return []string{"."}
+	case result == "process" || result == "require" || result == "module":
+		return []string{result}
+	}
+	return nil
 }

@@ -1,166 +1,277 @@
 package javascript
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/lex"
 )
 
-// tell goes over the tokens and tells what they use.
-func (s *scan) tell() {
-	for _, at := range s.modules {
-		t := &s.tokens[at]
-		if code, ok := dataCode(t.Text); ok {
-			s.executes(code, t.Span)
-		} else {
-			s.facts.Import(t.Span, moduleName(t.Text))
+// reserved are words that are no variables, or hardly ever.
+var reserved = lex.Words("null true false undefined if else for while do switch case default break continue return throw try catch finally " +
+	"var let const with debugger import export extends in instanceof new typeof void delete await yield function class this super arguments async of")
+
+// operandAt notes where the operand begins that token i ends, if it does.
+func (r *reader) operandAt(i int) {
+	from, open := i, r.Partner[i]
+	switch {
+	case r.at(i).Kind == lex.Name && r.isMember(i):
+		from = i - 2
+	case r.role(i) == tail || r.role(i) == middle:
+		from = r.Partner[i-1] - 1
+	case r.marks[i].tagged:
+		from = i - 1
+	case open < 0 || open > i:
+	case r.role(i) == funcExpr && r.is(open-1, ")") && r.Partner[open-1] > 0:
+		from = r.Partner[open-1] - 1
+	case r.role(i) != call && r.role(i) != subscript:
+		from = open
+	case r.is(open-1, "?."):
+		from = open - 2
+	default:
+		from = open - 1
+	}
+	if r.begin[i] = i; from >= 0 && from < i {
+		r.begin[i] = r.begin[from]
+	}
+}
+
+// pass goes over the tokens from left to right.
+func (r *reader) pass() {
+	r.end, r.classes = -3, 0 // no token is behind that
+	for i := range r.tokens {
+		r.Step()
+		r.token(i)
+	}
+}
+
+func (r *reader) token(i int) {
+	t, m := &r.tokens[i], &r.marks[i]
+	if m.begins && m.line || t.Is(",") || t.Is(";") || t.Is("=>") {
+		delete(r.targets, r.Outer[i])
+	}
+	switch {
+	case t.Kind == lex.Name:
+		r.name(i)
+	case t.Kind == lex.String:
+		if m.tagged && r.end == i-1 {
+			r.callees[i] = r.last
+			r.call(i, i)
+		}
+	case t.Kind != lex.Punct:
+	case m.role == call || m.role == subscript:
+		r.bracket(i)
+	case t.Text == ")" && m.role == group:
+		if r.end == i-1 && r.passed(i-1) {
+			r.operand(r.last, i)
+		}
+	case t.Text == "=" || t.Text == "||=" || t.Text == "&&=" || t.Text == "??=":
+		r.assign(i)
+	case m.role == class || m.role == classExpr:
+		if r.classes--; t.Text == "{" {
+			r.classes += 2
 		}
 	}
-	for _, key := range s.keys {
-		if v := s.source(origin{expr: key.expr, path: key.path[:len(key.path)-1], known: key.known}); sensitive(v) {
-			if key, end := s.expression(key.path[len(key.path)-1].at); key.kind != isText {
-				s.facts.Compute(s.span(end-1, end), language.ComputedName)
+}
+
+// bracket reads a bracket behind an operand.
+func (r *reader) bracket(i int) {
+	open, before := r.Partner[i], i-1
+	if r.is(before, "?.") {
+		before--
+	}
+	switch {
+	case open > i:
+		if r.end == before {
+			r.callees[i] = r.last
+		}
+		return
+	case open < 0:
+		return
+	case r.role(i) == call:
+		r.call(open, i)
+	default:
+		r.subscript(open, i)
+	}
+	delete(r.callees, open)
+	delete(r.firsts, open)
+}
+
+// name reads the name at token i.
+func (r *reader) name(i int) {
+	t := &r.tokens[i]
+	switch {
+	case r.isMember(i):
+		v := value{names: members(nil, t.Text), start: t.Start, end: t.End}
+		if r.end == i-2 {
+			if v.names = members(r.last.names, t.Text); r.last.start >= 0 {
+				v.start = r.last.start
+			}
+			if t.Text == "then" && slices.ContainsFunc(r.last.names, func(of string) bool { return strings.HasSuffix(of, ".") }) {
+				r.then(i+1, r.last.names)
+				return
 			}
 		}
-	}
-	for i := range s.tokens {
-		if s.heads(i) {
-			s.chain(i, true)
-		}
+		r.operand(v, i)
+	case r.marks[i].plain:
+	case t.Text == "with" && r.role(i+1) == control:
+		r.compute(t.Span, language.ComputedName)
+	case t.Text == "import" && (r.is(i+1, "(") || r.is(i+1, ".")), !reserved()[t.Text], len(r.names[t.Text]) > 0:
+		r.operand(value{names: r.meanings(i), start: t.Start, end: t.End}, i)
 	}
 }
 
-// heads tells whether an operand begins at token i that may have members.
-func (s *scan) heads(i int) bool {
-	t := &s.tokens[i]
-	switch t.Kind {
-	case lex.Name:
-		if t.Text == "with" && !t.plain && s.at(i+1).role == control {
-			s.facts.Compute(t.Span, language.ComputedName)
-			return false
-		}
-		return !t.plain && !isReserved(t.Text) && !s.contextual(i)
-	case lex.Number:
-		return s.followed(i + 1)
-	case lex.String:
-		if t.role == head {
-			return !t.tagged && t.pair > i && s.followed(t.pair+1)
-		}
-		return !t.tagged && t.role != tail && s.followed(i+1)
+// then binds the first parameter of the function that brackets at token i begin with to a module.
+func (r *reader) then(i int, names []string) {
+	for r.is(i, "(") || r.is(i, "async") || r.is(i, "function") || r.is(i, "*") || r.at(i).Kind == lex.Name && r.is(i+1, "(") {
+		r.Step()
+		i++
 	}
-	switch t.role {
-	case group, list, object:
-		return t.pair > i && s.followed(t.pair+1)
-	}
-	return false
+	r.target(i, names, nil, 0)
 }
 
-// contextual tells of token i that it is a keyword where it stands.
-func (s *scan) contextual(i int) bool {
-	next := s.at(i + 1)
-	if next.Is(":") && next.role == control && s.tokens[i].begins {
-		return true // a label
+// assign notes what the operator at token i assigns to.
+func (r *reader) assign(i int) {
+	to, around := i-1, r.Outer[i]
+	list := r.targets[around]
+	if to < 0 || !r.is(r.begin[to]-1, "=") {
+		list = list[:0]
 	}
-	switch s.tokens[i].Text {
-	case "import":
-		return !next.Is("(") && !next.Is(".")
-	case "of":
-		in := s.at(s.tokens[i].in)
-		return in.role == control && !s.at(i-1).Is("(")
-	case "async":
-		return next.Kind == lex.Name && !next.line || next.Is("(") && s.at(next.pair+1).Is("=>")
+	if r.role(to) == pattern {
+		list = append(list, r.Partner[to])
+	} else if r.isVariable(to) && !r.isMember(to) {
+		list = append(list, to)
 	}
-	return false
+	r.targets[around] = list
 }
 
-// followed tells whether a member or a call comes at token i.
-func (s *scan) followed(i int) bool {
-	t := s.at(i)
-	return t.Is(".") || t.Is("?.") || t.Is("(") || t.Is("[") || t.Kind == lex.String && s.text[t.Start] == '`'
-}
-
-// use tells a name that is not called at its end, which is before token end; it begins at
-// token i.
-func (s *scan) use(v value, w written, i, end int) {
-	span := language.Span{Start: w.start, End: w.end}
-	called := false
-	for s.at(end).Is(")") && s.tokens[end].role == group {
-		s.facts.Step()
-		// As the last of what brackets hold it is what they stand for.
-		i, end = s.tokens[end].pair, end+1
-		called = s.at(end).Is("(") || s.at(end).Is("?.") && s.at(end+1).Is("(")
-	}
-	switch v.kind {
-	case isText:
-		return
-	case isName:
-		if len(v.text) > 11 && v.text[:11] == "constructor" || v.text == "constructor" && !called {
-			return
-		}
-	}
-	s.facts.Use(span, v.name(), called)
-	if called || !s.escapes(i, end) {
+// operand notes what the operand that ends at token i stands for, and tells of it unless it goes on.
+func (r *reader) operand(v value, i int) {
+	if len(v.names) == 0 {
 		return
 	}
-	switch name := v.name(); {
-	case importer(name):
-		s.facts.Compute(span, language.ComputedImport)
-	case name == "process" || name == "module" || v.kind == isGlobal:
-		s.facts.Compute(span, language.ComputedName)
+	r.last, r.end = v, i
+	next := i + 1
+	if r.is(next, ".") || r.is(next, "?.") || (r.role(next) == call || r.role(next) == subscript) && r.Partner[next] > next ||
+		next < len(r.tokens) && r.marks[next].tagged {
+		return
+	}
+	begin := r.begin[i]
+	p := r.before(begin)
+	assigned := r.assigned(v.names, begin, p, next)
+	reflects := slices.ContainsFunc(r.callees[begin-1].names, reflective)
+	if reflects {
+		r.firsts[begin-1] = v.names
+	}
+	if !r.tells || r.passed(i) {
+		return
+	}
+	s := language.Span{Start: v.start, End: v.end}
+	if v.start < 0 {
+		s = r.span(begin, next)
+	} else {
+		r.use(s, v.names, false)
+	}
+	if assigned || reflects || !r.escapes(p, next) {
+		return
+	}
+	for _, name := range v.names {
+		if importer(name) {
+			r.Compute(s, language.ComputedImport)
+		} else if name == "process" || name == "module" || name == "." && !r.chooses(p) {
+			r.Compute(s, language.ComputedName)
+		}
 	}
 }
 
-// escapes tells whether the operand from token i up to end goes where it is not followed: into
-// an argument, a list, an object, a result.
-func (s *scan) escapes(i, end int) bool {
-	next := s.at(end)
-	if next.Kind == lex.Punct && !next.Is(",") && !next.Is(")") && !next.Is("]") && !next.Is("}") && !next.Is(";") && !next.line {
-		return false
+// before is the token before the operand that begins at token i, and before words that change nothing
+// about what it stands for.
+func (r *reader) before(i int) int {
+	for i--; r.is(i, "await") || r.is(i, "new") || r.is(i, "async"); i-- {
+		r.Step()
 	}
-	for s.at(i - 1).Is("await") {
-		s.facts.Step()
-		i--
-	}
-	p := s.at(i - 1)
-	switch p.Kind {
-	case lex.Name:
-		return !p.plain && (p.Text == "return" || p.Text == "yield" || p.Text == "throw")
-	case lex.Punct:
-		switch p.Text {
-		case "(":
-			return p.role == call && !s.at(i-4).Is("Reflect") && s.at(i-2).Text != "getOwnPropertyDescriptor"
-		case ",":
-			in := s.at(p.in)
-			return in.role == call || in.role == list || in.role == object && !s.declared(i)
-		case "[":
-			return p.role == list
-		case "{":
-			return p.role == object && !s.declared(i)
-		case ":":
-			return s.at(p.in).role == object && !s.declared(i)
-		case "...", "=>":
-			return true
-		case "=":
-			before := s.at(i - 2)
-			return before.plain || before.Is("]") && before.role == subscript
-		}
-	}
-	return false
+	return i
 }
 
-// declared tells whether token i is a name in a pattern, or one that gets a value there.
-func (s *scan) declared(i int) bool {
-	if s.vars[i] == nil {
+// chooses tells of the operator at token i that what is behind it may be what it results in.
+func (r *reader) chooses(i int) bool {
+	return r.is(i, "||") || r.is(i, "&&") || r.is(i, "??") || r.is(i, "?") || r.is(i, ":") && r.role(i) != control
+}
+
+// chosen tells whether what is before token i may be what an expression results in.
+func (r *reader) chosen(i int) bool {
+	return r.ends(i) || r.is(i, "||") || r.is(i, "??") || r.is(i, ":")
+}
+
+// passed tells whether the brackets around stand for the operand that ends at token i.
+func (r *reader) passed(i int) bool {
+	p := r.before(r.begin[i])
+	return r.is(i+1, ")") && r.role(i+1) == group && (r.role(p) == group || r.is(p, ",") || r.is(p, "=") || r.chooses(p))
+}
+
+// assigned binds what is assigned to, and tells whether there is any.
+func (r *reader) assigned(names []string, begin, before, next int) bool {
+	targets := r.targets[r.Outer[begin]]
+	if op := r.at(before).Text; len(targets) == 0 || !r.chosen(next) || op != "=" && op != "||=" && op != "&&=" && op != "??=" && !r.chooses(before) {
 		return false
 	}
-	for in := s.tokens[i].in; in >= 0; in = s.tokens[in].in {
-		s.facts.Step()
-		t := &s.tokens[in]
-		if t.role != object && t.role != list {
-			return false
-		}
-		if s.at(t.pair + 1).Is("=") {
-			return true
+	for _, to := range targets {
+		// What a name gets of itself would go on for ever.
+		if r.Step(); r.tokens[to].Text != r.tokens[begin].Text {
+			r.target(to, names, nil, 0)
 		}
 	}
-	return false
+	return true
+}
+
+// escapes tells whether an operand goes where it is not followed: into an argument, a list, an object,
+// a result. The token before it is p, and that behind it next.
+func (r *reader) escapes(p, next int) bool {
+	if p < 0 || !r.chosen(next) {
+		return false
+	}
+	in := role(0)
+	if p+1 < len(r.tokens) {
+		in = r.role(r.Outer[p+1])
+	}
+	switch r.tokens[p].Text {
+	case "return", "yield", "throw", "default":
+		return !r.marks[p].plain
+	case "(", "[", "{", ",":
+		return in == call || in == list || in == object || in == group && !r.ends(next)
+	case "...", "=>":
+		return in != pattern
+	case "=":
+		return p > 0 && (r.marks[p-1].plain || r.role(p-1) == subscript)
+	case ":":
+		return in != pattern && r.role(p) != control
+	}
+	return r.chooses(p)
+}
+
+// subscript reads the brackets from token open to end behind an operand.
+func (r *reader) subscript(open, end int) {
+	of, known := r.callees[open]
+	whole := r.span(open, end+1)
+	key, ok := r.constant(open+1, end)
+	if !ok && end == open+2 && r.at(open+1).Kind == lex.Number {
+		key, ok = r.tokens[open+1].Text, true
+	}
+	if !ok {
+		if known && of.start >= 0 {
+			r.use(language.Span{Start: of.start, End: of.end}, of.names, false)
+		}
+		if slices.ContainsFunc(of.names, sensitive) {
+			r.compute(whole, language.ComputedName)
+		}
+		return
+	}
+	v := value{names: members(of.names, key), start: whole.Start, end: whole.End}
+	if end > open+2 { // what else the brackets hold is reported where it is written
+		v.end = v.start + 1
+	} else if known && of.start >= 0 {
+		v.start = of.start
+	}
+	r.operand(v, end)
 }
