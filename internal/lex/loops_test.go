@@ -12,7 +12,6 @@ import (
 // sure are functions whose loops take few turns, or in each turn take something away from a text or
 // a list that is never put back.
 var sure = map[string]bool{
-	"bash.closing": true, "bash.environment": true, "bash.name": true, "bash.options": true, "bash.prefixed": true, "bash.scan": true,
 	"cpp.join": true, "cpp.trigraphs": true,
 	"java.escape": true, "java.escaped": true, "java.number": true, "java.unescape": true, "java.word": true,
 	"ruby.length": true, "ruby.moduleName": true,

@@ -1,126 +1,250 @@
 package bash
 
 import (
-	"strings"
+	"bytes"
+	"fmt"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/lex"
 )
-
-// maxNesting bounds how deep commands lie in commands.
-const maxNesting = 250
 
 // scan reads a script. Its uses are the commands by their names without folders, those
 // that other commands start ("sudo", "xargs", "find -exec") included, "/dev/tcp" for a
 // redirection to there, and no options. Its imports are files that are sourced, or given
 // to a shell. Code on a shell's standard input that is not in the script is computed code.
 func scan(m *language.Meter, code []byte) language.Facts {
-	k := &knowledge{functions: map[string]int{}, variables: map[string]*variable{}}
+	n := names{variables: map[string]string{}}
 	var facts lex.Facts
-	for pass := 0; pass < 2; pass++ {
+	for range 2 {
 		facts = lex.Facts{Meter: m}
-		s := &scanner{src: code, text: &text{code: code}, facts: &facts, k: k}
-		if strings.HasPrefix(string(code[:min(3, len(code))]), "\xef\xbb\xbf") {
-			s.pos = 3
-		}
-		s.script()
-		if !k.wanted {
+		n.sure = map[string]bool{}
+		s := scanner{Facts: &facts, names: &n, budget: new(lex.BudgetOf(len(code)))}
+		s.read(code)
+		if n.known = true; !n.again {
 			break
 		}
-		k.told = true
 	}
 	return facts.Ordered()
 }
 
-// knowledge is what is known of a script's names.
-type knowledge struct {
-	functions map[string]int // where each was surely defined first; -1: nobody knows
-	variables map[string]*variable
-	wanted    bool // a command's name is a variable
-	told      bool // all bindings of variables are known
-}
-
-// A variable is one whose value may be known.
-type variable struct {
-	value string
-	bound int // how often it is set; more than once: its value is not known
-}
-
-func (k *knowledge) set(name, value string, constant bool) {
-	if k.told || name == "" {
-		return
-	}
-	v := k.variables[name]
-	if v == nil {
-		v = &variable{}
-		k.variables[name] = v
-	}
-	if v.bound++; !constant {
-		v.bound = 2
-	}
-	v.value = value
-}
-
-// A scanner reads one piece of code.
+// A scanner reads one piece of code: the script, or a string that is executed.
 type scanner struct {
-	src     []byte
-	text    *text
-	pos     int
-	facts   *lex.Facts
-	k       *knowledge
-	depth   int
-	nested  bool // the code lies in a string
-	pending []*document
-	fed     *feed
+	*lex.Facts
+	names *names
+	// code is what the parser reads, with as many bytes as the original and what ends it.
+	code []byte
+	// base is where the text begins that the parser reads now.
+	base int
+	// budget bounds what is read besides the script: strings, and again what failed.
+	budget *lex.Budget
+	failed int
+	fed    *feed
 }
 
-// feed is what comes to a command on its standard input, as far as the script says.
-type feed struct {
-	value    string
-	at       language.Span
-	constant bool
-	file     bool
+// end is put behind the code. What it says is the last statement that the parser tells, with
+// all comments that came before it.
+const end = "\n\n_=\n"
+
+// read reads commands.
+func (s *scanner) read(code []byte) {
+	s.code = readable(code)
+	if bytes.IndexByte(code, 0) >= 0 {
+		s.trouble("there is a zero byte in it")
+	}
+	at := 0
+	if bytes.HasPrefix(code, []byte("\xef\xbb\xbf")) {
+		at = 3
+	}
+	for at < len(code) {
+		s.Step()
+		at = s.lines(at)
+	}
 }
 
-// script reads commands to the end of the code.
-func (s *scanner) script() {
-	for s.pos < len(s.src) {
-		s.facts.Step()
-		s.commands(0)
-		if s.pos < len(s.src) { // what closes nothing
-			s.facts.Trouble("a bracket is closed that was not opened")
-			s.pos++
+// odd stands for a byte that the parser takes for something else than Bash does: for Bash a
+// carriage return is no white space, and what is not UTF-8 is text.
+const odd = 1
+
+// readable is a copy of code for the parser.
+func readable(code []byte) []byte {
+	text := append(make([]byte, 0, len(code)+len(end)), code...)
+	valid := utf8.Valid(text)
+	for i, c := range text {
+		switch {
+		case c == '\r':
+			text[i] = odd
+		case !valid && c >= utf8.RuneSelf:
+			text[i] = odd
 		}
 	}
-	s.documents()
+	return append(text, end...)
 }
 
-// code reads commands that are the value of the string at a place.
-func (s *scanner) code(at language.Span, value string) {
-	s.facts.Nested(at, func() {
-		inner := []byte(value)
-		n := &scanner{src: inner, text: &text{code: inner}, facts: s.facts, k: s.k, depth: s.depth, nested: true}
-		n.script()
+// nested reads code that is the value of the string at a place.
+func (s *scanner) nested(at language.Span, value string) {
+	if !s.budget.Take(len(value)) {
+		s.Compute(at, language.ComputedCode)
+		return
+	}
+	s.Nested(at, func() {
+		inner := scanner{Facts: s.Facts, names: s.names, budget: s.budget}
+		inner.read([]byte(value))
 	})
 }
 
-func (s *scanner) at(n int) byte {
-	if s.pos+n < len(s.src) && s.pos+n >= 0 {
-		return s.src[s.pos+n]
+// trouble notes why code could not be read. Code in a string that cannot be read is
+// computed code.
+func (s *scanner) trouble(reason string) {
+	if s.Depth == 0 {
+		s.Trouble(reason)
+	} else {
+		s.Compute(language.Span{}, language.ComputedCode)
 	}
-	return 0
 }
 
-func (s *scanner) has(text string) bool {
-	return len(s.src)-s.pos >= len(text) && string(s.src[s.pos:s.pos+len(text)]) == text
+// lines reads from a place on, where a statement begins, and returns where to go on.
+func (s *scanner) lines(at int) int {
+	at = s.comments(at)
+	s.base = at
+	l := line{scanner: s, at: at, next: -1, in: source{meter: s.Meter, code: s.code[at:]}}
+	// The parser may call this once more after it was told to stop.
+	syntax.NewParser(syntax.KeepComments(true)).StmtsSeq(&l.in)(func(stmt *syntax.Stmt, err error) bool {
+		if l.next < 0 {
+			l.add(stmt, err)
+		}
+		return l.next < 0
+	})
+	if l.next < 0 {
+		s.tell(l.stmts)
+		s.trouble("it ends within a command")
+		return len(s.code)
+	}
+	return l.next
 }
 
-// deeper goes down one level, unless there are too many.
-func (s *scanner) deeper() bool {
-	if s.depth >= maxNesting {
-		s.facts.Trouble("commands lie in commands too deep")
-		return false
+// A line is statements that are not told yet, since here-documents come behind the line that
+// asks for them.
+type line struct {
+	*scanner
+	in    source
+	at    int // where the first of them begins
+	stmts []*syntax.Stmt
+	next  int // where to go on with another parser, or -1
+}
+
+// add adds a statement, and tells those before it if they are complete.
+func (l *line) add(stmt *syntax.Stmt, err error) {
+	l.Step()
+	if err != nil {
+		l.tell(l.stmts)
+		l.next = l.recover(l.at, l.base+l.in.read, err)
+		return
 	}
-	s.depth++
-	return true
+	start := l.base + int(stmt.Pos().Offset())
+	if n := len(l.stmts); n > 0 && l.ended(l.at, l.base+int(l.stmts[n-1].End().Offset()), start) {
+		if i := l.continued(l.at, start, append(l.stmts, stmt)); i >= 0 {
+			l.code[i] = ' '
+			if l.budget.Take(l.base + l.in.read - l.at) {
+				l.next = l.at
+				return
+			}
+			l.trouble("there are too many comments in it that end with a backslash")
+		}
+		l.tell(l.stmts)
+		l.stmts, l.at, l.in.told = l.stmts[:0], start, l.in.read
+	}
+	if start >= len(l.code)-len(end) {
+		l.next = start
+		return
+	}
+	if len(l.stmts) == 0 {
+		l.at = start
+	}
+	l.stmts = append(l.stmts, stmt)
+}
+
+// comments goes over white space and whole lines of comments where a statement may begin.
+func (s *scanner) comments(at int) int {
+	c := lex.Cursor{Code: s.code[:len(s.code)-len(end)], Pos: at}
+	for !c.End() {
+		s.Step()
+		switch c.At(0) {
+		case ' ', '\t', '\n':
+			c.Pos++
+		case '#':
+			start := c.Pos
+			c.Line()
+			s.Comment(start, c.Pos)
+		default:
+			return c.Pos
+		}
+	}
+	return c.Pos
+}
+
+// ended tells whether all here-documents that statements from one place on ask for are read
+// where the next one begins: a line ends behind the last of them, or they ask for none.
+func (s *scanner) ended(from, behind, next int) bool {
+	for i := behind; i < next; i++ {
+		s.Step()
+		if s.code[i] == '\n' && s.code[i-1] != '\\' {
+			return true
+		}
+	}
+	return !bytes.Contains(s.code[from:next], []byte("<<"))
+}
+
+// continued finds the first comment that the parser has wrongly taken to be continued on the
+// next line, because there is a backslash at its end, and returns the place of that, or -1.
+func (s *scanner) continued(from, to int, stmts []*syntax.Stmt) int {
+	text := s.code[from:to]
+	if !bytes.Contains(text, []byte("\\\n")) || bytes.IndexByte(text, '#') < 0 {
+		return -1
+	}
+	first := -1
+	look := func(node syntax.Node) {
+		if c, ok := node.(*syntax.Comment); ok && bytes.HasSuffix([]byte(c.Text), []byte("\\\n")) {
+			at := s.base + int(c.Hash.Offset())
+			at += bytes.IndexByte(s.code[at:], '\n') - 1
+			if first < 0 || at < first {
+				first = at
+			}
+		}
+	}
+	for _, stmt := range stmts[:len(stmts)-1] {
+		s.walk(stmt, look)
+	}
+	for _, c := range stmts[len(stmts)-1].Comments {
+		look(&c)
+	}
+	return first
+}
+
+// recover returns where to go on after an error. What the parser does not understand is not
+// known, but what follows is looked at.
+func (s *scanner) recover(from, read int, err error) int {
+	reason, text := err.Error(), true
+	switch e := err.(type) {
+	case syntax.ParseError:
+		reason = e.Text
+	case syntax.LangError:
+		reason = e.Feature
+	default:
+		text = false
+	}
+	s.trouble(fmt.Sprintf("a command in it could not be read: %.80s", reason))
+	const retries, price = 256, 4
+	parts := "\n"
+	if s.failed++; s.failed < retries {
+		if parts = " \t\n;&|(){}`"; text && s.budget.Take(price*(read-from)) {
+			read = from
+		}
+	}
+	if i := bytes.IndexAny(s.code[read:], parts); i >= 0 {
+		return read + i + 1
+	}
+	return len(s.code)
 }

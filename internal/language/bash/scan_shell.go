@@ -7,8 +7,8 @@ import (
 )
 
 // evaluate reads the code that eval is given.
-func (s *scanner) evaluate(args []word) {
-	if len(args) > 0 && args[0].value == "--" {
+func (s *scanner) evaluate(args []*word) {
+	if len(args) > 0 && args[0].is("--") {
 		args = args[1:]
 	}
 	if len(args) == 0 {
@@ -17,93 +17,86 @@ func (s *scanner) evaluate(args []word) {
 	at := language.Span{Start: args[0].Start, End: args[len(args)-1].End}
 	parts := make([]string, 0, len(args))
 	for _, w := range args {
-		if !w.constant || w.glob || w.brace {
-			s.facts.Compute(at, language.ComputedCode)
+		if !w.plain() {
+			s.Compute(at, language.ComputedCode)
 			return
 		}
-		parts = append(parts, w.value)
+		parts = append(parts, w.value.String())
 	}
-	s.code(at, strings.Join(parts, " "))
+	s.nested(at, strings.Join(parts, " "))
 }
 
 // constant reads code that is one argument.
-func (s *scanner) constant(w word) {
-	if !w.constant {
-		s.facts.Compute(w.Span, language.ComputedCode)
-		return
+func (s *scanner) constant(w *word) {
+	if w.constant {
+		s.nested(w.Span, w.value.String())
+	} else {
+		s.Compute(w.Span, language.ComputedCode)
 	}
-	s.code(w.Span, w.value)
 }
 
 // file is a file whose code is executed.
-func (s *scanner) file(w word) {
+func (s *scanner) file(w *word) {
 	switch {
-	case !w.constant || w.glob || w.brace:
-		s.facts.Compute(w.Span, language.ComputedImport)
-	case w.value == "/dev/stdin":
-		s.standard(w.Span, true)
+	case !w.plain():
+		s.Compute(w.Span, language.ComputedImport)
+	case w.is("/dev/stdin"):
+		s.standard(w.Span)
 	default:
-		s.facts.Import(w.Span, w.value)
+		s.Import(w.Span, w.value.String())
 	}
 }
 
 // shell reads what a shell that is started executes.
-func (s *scanner) shell(words []word, pipes bool) {
+func (s *scanner) shell(words []*word) {
 	args := words[1:]
 	for len(args) > 0 {
-		s.facts.Step()
-		o := args[0]
-		if !o.constant || len(o.value) < 2 || o.value[0] != '-' && o.value[0] != '+' {
+		s.Step()
+		o := args[0].value.String()
+		if !args[0].constant || len(o) < 2 || o[0] != '-' && o[0] != '+' {
 			break
 		}
 		args = args[1:]
 		switch {
-		case o.value == "--" || o.value == "-s":
-			if o.value == "-s" {
-				args = nil
-			}
-		case o.value == "--version" || o.value == "--help":
+		case o == "--version" || o == "--help":
 			return
-		case o.value == "--rcfile" || o.value == "--init-file":
+		case o == "--rcfile" || o == "--init-file":
 			if len(args) > 0 {
 				s.file(args[0])
 				args = args[1:]
 			}
-			continue
-		case strings.HasPrefix(o.value, "--"):
-			continue
-		case strings.Contains(o.value[1:], "c"):
-			args = options(args, "oO")
-			if len(args) > 0 {
+		case o == "-s":
+			args = nil
+		case strings.HasPrefix(o, "--"):
+		case strings.Contains(o, "c"):
+			if args = options(s, args, "oO"); len(args) > 0 {
 				s.constant(args[0])
 			}
 			return
-		case strings.HasSuffix(o.value, "o") || strings.HasSuffix(o.value, "O"):
+		case strings.HasSuffix(o, "o") || strings.HasSuffix(o, "O"):
 			args = args[min(1, len(args)):]
-			continue
-		default:
-			continue
 		}
-		break
+		if o == "--" {
+			break
+		}
 	}
-	if len(args) > 0 && args[0].value != "-" {
+	if len(args) > 0 && !args[0].is("-") {
 		s.file(args[0])
-		return
+	} else {
+		s.standard(words[0].Span)
 	}
-	s.standard(words[0].Span, pipes)
 }
 
 // standard reads code that comes on a command's standard input.
-func (s *scanner) standard(at language.Span, pipes bool) {
-	fed := s.fed
+func (s *scanner) standard(at language.Span) {
 	switch {
-	case fed == nil:
-		s.facts.Compute(at, language.ComputedCode)
-	case fed.file && fed.constant:
-		s.facts.Import(fed.at, fed.value)
-	case fed.constant:
-		s.code(fed.at, fed.value)
+	case s.fed == nil:
+		s.Compute(at, language.ComputedCode)
+	case s.fed.file && s.fed.code.plain():
+		s.Import(s.fed.code.Span, s.fed.code.value.String())
+	case s.fed.file:
+		s.Compute(at, language.ComputedCode)
 	default:
-		s.facts.Compute(at, language.ComputedCode)
+		s.constant(s.fed.code)
 	}
 }

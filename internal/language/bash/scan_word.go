@@ -3,144 +3,225 @@ package bash
 import (
 	"strings"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/lex"
 )
 
 // A word is one word of a command.
 type word struct {
 	language.Span
 	// value is what it stands for without the parts that are not constant.
-	value string
+	value strings.Builder
 	// constant tells that value is all of it.
 	constant bool
-	// quoted tells that a part of it is quoted: it is no keyword.
+	// quoted tells that a part of it is quoted.
 	quoted bool
-	// glob and brace tell of patterns that are not quoted.
-	glob, brace bool
-	// split tells of an expansion that is not quoted, and may be several words.
-	split bool
-	// tail is where what follows the last slash begins, in value and in the code, if all
-	// of that is constant.
-	tail, tailAt int
-	// broken is the part of value before an expansion of IFS, -1: there is none.
-	broken int
+	// pattern tells that it stands for files or for several words: *.c, {a,b}; brace, that
+	// a brace in it is not quoted.
+	pattern, brace bool
+	// behind is how much of value comes before the last part that is not constant.
+	behind int
+	// fields are how much of value comes before the first expansion of IFS, or 0.
+	fields int
 	// variable is the name of the one that is all of the word.
 	variable string
-	// assign is the length of "name=" that the word begins with, in value; 0: none.
-	assign int
 }
 
-// word reads one; it ends before a character that separates words. first tells that the
-// word may be an assignment.
-func (s *scanner) word(first bool) word {
-	w := word{Span: language.Span{Start: s.pos}, constant: true, broken: -1, tailAt: s.pos}
-	var b strings.Builder
-	slash := func() { w.tail, w.tailAt = b.Len(), s.pos }
-	for s.pos < len(s.src) {
-		s.facts.Step()
-		c := s.src[s.pos]
-		switch c {
-		case ' ', '\t', '\n', ';', '&', '|', ')', '\r':
-			if c != '\r' || s.at(1) == '\n' || s.at(1) == 0 {
-				return s.done(&w, &b)
-			}
-		case '<', '>':
-			if s.at(1) != '(' {
-				return s.done(&w, &b)
-			}
-			s.pos += 2
-			s.substitution(')')
-			w.constant = false
-			continue
-		case '(':
-			if w.assign == b.Len() && w.assign > 0 && s.src[s.pos-1] == '=' {
-				s.array()
-				w.constant = false
-				continue
-			}
-			if prev := s.at(-1); s.pos > w.Start && !w.quoted && strings.IndexByte("?*+@!", prev) >= 0 && s.pos-1 > w.Start-1 && !(first && prev == '!' && s.pos-1 == w.Start) {
-				w.glob = true
-				s.extended()
-				continue
-			}
-			return s.done(&w, &b)
-		case '\\':
-			if s.at(1) == '\n' {
-				s.pos += 2
-				continue
-			}
-			w.quoted = true
-			if s.pos++; s.pos < len(s.src) {
-				b.WriteByte(s.src[s.pos])
-				s.pos++
-				if s.src[s.pos-1] == '/' {
-					slash()
-				}
-			}
-			continue
-		case '\'':
-			s.single(&w, &b)
-			continue
-		case '"':
-			s.double(&w, &b)
-			continue
-		case '`':
-			s.backticks(&w)
-			w.split = true
-			continue
-		case '$':
-			s.dollar(&w, &b, false)
-			continue
-		case '*', '?':
-			w.glob = true
-		case '[':
-			if first && w.assign == 0 && name(b.String()) && w.constant && !w.quoted && s.index() {
-				// A place in an array, which is part of an assignment.
-				b.WriteString("[]")
-				continue
-			}
-			w.glob = w.glob || s.pos > w.Start
-		case '{':
-			w.brace = w.brace || s.expands()
-		case '=':
-			if w.assign == 0 && w.constant && !w.quoted {
-				if n := strings.TrimSuffix(strings.TrimSuffix(b.String(), "+"), "[]"); name(n) {
-					w.assign = b.Len() + 1
-				}
-			}
+// plain tells that a word is nothing but its value.
+func (w *word) plain() bool { return w.constant && !w.pattern }
+
+// is tells whether a word is text.
+func (w *word) is(text string) bool { return w.constant && w.value.String() == text }
+
+// with is a word at the same place with another value.
+func (w *word) with(value string) *word {
+	of := &word{Span: w.Span, constant: w.constant}
+	of.value.WriteString(value)
+	return of
+}
+
+// word reads one.
+func (s *scanner) word(of *syntax.Word) *word {
+	w := &word{Span: s.span(of), constant: true}
+	for _, part := range of.Parts {
+		s.add(w, part)
+	}
+	if len(of.Parts) == 1 {
+		part := of.Parts[0]
+		if q, ok := part.(*syntax.DblQuoted); ok && len(q.Parts) == 1 {
+			part = q.Parts[0]
 		}
-		b.WriteByte(c)
-		s.pos++
-		if c == '/' {
-			slash()
+		if p, ok := part.(*syntax.ParamExp); ok && variable(p) {
+			w.variable = p.Param.Value
 		}
 	}
-	return s.done(&w, &b)
+	return w
 }
 
-func (s *scanner) done(w *word, b *strings.Builder) word {
-	w.End = s.pos
-	w.value = b.String()
-	w.glob = w.glob && w.value != "[["
-	return *w
+// variable tells whether an expansion is that of a variable, and nothing more.
+func variable(p *syntax.ParamExp) bool {
+	return !p.Excl && !p.Length && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Names == 0 && p.Exp == nil
 }
 
-// name tells whether text is a variable's name.
-func name(text string) bool {
+// add adds a part to a word.
+func (s *scanner) add(w *word, part syntax.WordPart) {
+	switch p := part.(type) {
+	case *syntax.Lit:
+		w.literal(s, p.Value)
+		return
+	case *syntax.SglQuoted:
+		w.quoted = true
+		if p.Dollar {
+			w.value.WriteString(s.ansi(p.Value))
+		} else {
+			w.value.WriteString(p.Value)
+		}
+		return
+	case *syntax.DblQuoted:
+		w.quoted = true
+		for _, part := range p.Parts {
+			if text, ok := part.(*syntax.Lit); ok {
+				w.unquote(s, text.Value, "$`\"\\")
+			} else {
+				s.add(w, part)
+			}
+		}
+		return
+	case *syntax.ParamExp:
+		if p.Param.Value == "IFS" && w.fields == 0 {
+			w.fields = w.value.Len()
+		}
+	}
+	w.constant, w.behind = false, w.value.Len()
+}
+
+// literal adds text that is not quoted.
+func (w *word) literal(s *scanner, text string) {
 	for i := 0; i < len(text); i++ {
+		s.Step()
 		c := text[i]
-		if c != '_' && (c|0x20 < 'a' || c|0x20 > 'z') && (i == 0 || c < '0' || c > '9') {
-			return false
+		switch c {
+		case '\\':
+			w.quoted = true
+			if i++; i == len(text) || text[i] == '\n' {
+				continue
+			}
+			c = text[i]
+		case '*', '?':
+			w.pattern = true
+		case '[':
+			w.pattern = w.pattern || text != "[" && text != "[["
+		case '{':
+			w.brace = true
+		case ',':
+			w.pattern = w.pattern || w.brace
+		case '.':
+			w.pattern = w.pattern || w.brace && strings.HasPrefix(text[i:], "..")
 		}
+		w.value.WriteByte(c)
 	}
-	return text != ""
 }
 
-func (s *scanner) comment() {
-	start := s.pos
-	for s.pos < len(s.src) && s.src[s.pos] != '\n' {
-		s.facts.Step()
-		s.pos++
+// unquote adds text in which backslashes escape some characters and ends of lines only.
+func (w *word) unquote(s *scanner, text, escaped string) {
+	for i := 0; i < len(text); i++ {
+		s.Step()
+		if text[i] == '\\' && i+1 < len(text) {
+			if text[i+1] == '\n' {
+				i++
+				continue
+			}
+			if strings.IndexByte(escaped, text[i+1]) >= 0 {
+				i++
+			}
+		}
+		w.value.WriteByte(text[i])
 	}
-	s.facts.Comment(start, s.pos)
+}
+
+// pattern tells trouble with one such as @(a|b) that has more in it than text. The parser only
+// looks for the bracket that ends it, and may take another one for that.
+func (s *scanner) pattern(p *syntax.ExtGlob) {
+	text := p.Pattern.Value
+	odd := strings.ContainsAny(text, "'\"\\`") || strings.Contains(text, "${")
+	for i := range len(text) {
+		odd = odd || text[i] == '(' && (i == 0 || strings.IndexByte("?*+@!", text[i-1]) < 0)
+	}
+	if odd {
+		s.trouble("a pattern in it is too complex")
+		s.nested(s.span(p), "_=("+strings.ReplaceAll(text, "|", " ")+")")
+	}
+}
+
+// ansi is the value of a string of the form $'...'.
+func (s *scanner) ansi(text string) string {
+	c := lex.Cursor{Code: []byte(text)}
+	var b strings.Builder
+	for !c.End() {
+		s.Step()
+		if c.At(0) != '\\' {
+			b.WriteByte(c.At(0))
+			c.Pos++
+			continue
+		}
+		c.Pos += 2
+		e := c.At(-1)
+		if i := strings.IndexByte("abeEfnrtv\\'\"?", e); i >= 0 {
+			b.WriteByte("\a\b\x1b\x1b\f\n\r\t\v\\'\"?"[i])
+			continue
+		}
+		switch n, ok := s.number(&c, e); {
+		case e == 'c':
+			b.WriteByte(c.At(0) & 0x1f)
+			c.Pos++
+		case !ok:
+			b.WriteByte('\\')
+			b.WriteByte(e)
+		case n == 0: // it ends the string for Bash
+			return b.String()
+		case e == 'u' || e == 'U':
+			b.WriteRune(rune(n))
+		default:
+			b.WriteByte(byte(n))
+		}
+	}
+	return b.String()
+}
+
+// number reads the number of an escape that begins with a backslash and the character before c.
+func (s *scanner) number(c *lex.Cursor, begin byte) (n int, ok bool) {
+	most, base, brace := 0, 16, false
+	switch {
+	case begin >= '0' && begin <= '7':
+		most, base = 3, 8
+		c.Pos--
+	case begin == 'x':
+		most = 2
+		if brace = c.Skip("{"); brace {
+			most = len(c.Code)
+		}
+	case begin == 'u':
+		most = 4
+	case begin == 'U':
+		most = 8
+	}
+	for ; most > 0; most-- {
+		s.Step()
+		digit := strings.IndexByte("0123456789abcdefABCDEF", c.At(0))
+		if digit >= 16 {
+			digit -= 6
+		}
+		if digit < 0 || digit >= base {
+			break
+		}
+		n, ok = n*base+digit, true
+		c.Pos++
+	}
+	if brace {
+		ok = true
+		c.Skip("}")
+	}
+	return n, ok
 }

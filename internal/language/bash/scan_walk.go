@@ -1,0 +1,228 @@
+package bash
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/llmsandbox/llmsandbox/internal/language"
+)
+
+// walk calls visit for all nodes of a tree. The tree is about as deep as the parser's stack
+// was, but for lists that the parser makes in a loop, which are walked in one here.
+func (s *scanner) walk(node syntax.Node, visit func(syntax.Node)) {
+	syntax.Walk(node, func(node syntax.Node) bool {
+		s.Step()
+		switch n := node.(type) {
+		case nil:
+			return false
+		case *syntax.BinaryCmd:
+			s.pipeline(n, visit)
+			return false
+		case *syntax.IfClause:
+			s.branches(n, visit)
+			return false
+		case *syntax.BinaryArithm:
+			s.terms(n, visit)
+			return false
+		case *syntax.Stmt: // Walk leaves out some of these
+			for i := range n.Comments {
+				visit(&n.Comments[i])
+			}
+		}
+		visit(node)
+		return true
+	})
+}
+
+// pipeline walks commands with |, && or || between them, from the last to the first.
+func (s *scanner) pipeline(of *syntax.BinaryCmd, visit func(syntax.Node)) {
+	for {
+		s.Step()
+		s.walk(of.Y, visit)
+		before, more := of.X.Cmd.(*syntax.BinaryCmd)
+		if !more {
+			s.walk(of.X, visit)
+			return
+		}
+		of = before
+	}
+}
+
+// branches walks an if with its elif and else.
+func (s *scanner) branches(c *syntax.IfClause, visit func(syntax.Node)) {
+	for ; c != nil; c = c.Else {
+		s.Step()
+		for _, stmts := range [][]*syntax.Stmt{c.Cond, c.Then} {
+			for _, stmt := range stmts {
+				s.walk(stmt, visit)
+			}
+		}
+		for _, comments := range [][]syntax.Comment{c.CondLast, c.ThenLast, c.Last} {
+			for i := range comments {
+				visit(&comments[i])
+			}
+		}
+	}
+}
+
+// terms walks what binary operators stand between, from the last to the first.
+func (s *scanner) terms(of *syntax.BinaryArithm, visit func(syntax.Node)) {
+	for {
+		s.Step()
+		s.walk(of.Y, visit)
+		before, more := of.X.(*syntax.BinaryArithm)
+		if !more {
+			s.walk(of.X, visit)
+			return
+		}
+		of = before
+	}
+}
+
+// tell tells what statements say that stand outside of all others.
+func (s *scanner) tell(stmts []*syntax.Stmt) {
+	for _, stmt := range stmts {
+		s.define(stmt)
+		s.walk(stmt, s.visit)
+	}
+}
+
+// visit tells what a node says by itself.
+func (s *scanner) visit(node syntax.Node) {
+	switch n := node.(type) {
+	case *syntax.Comment:
+		at := s.span(n)
+		s.Comment(at.Start, at.End)
+	case *syntax.Stmt:
+		s.statement(n)
+	case *syntax.Redirect:
+		s.redirect(n)
+	case *syntax.SglQuoted:
+		value := n.Value
+		if n.Dollar {
+			value = s.ansi(value)
+		}
+		s.String(language.Literal{Span: s.span(n), Value: value})
+	case *syntax.DblQuoted:
+		var w word
+		s.add(&w, n)
+		s.String(language.Literal{Span: s.span(n), Value: w.value.String()})
+	case *syntax.ExtGlob:
+		s.pattern(n)
+	case *syntax.WordIter:
+		s.names.bind(n.Name.Value, nil)
+	case *syntax.ParamExp:
+		if n.Exp != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull) {
+			s.names.bind(n.Param.Value, nil)
+		}
+	}
+}
+
+// statement tells what a command uses, after what it gets on its standard input.
+func (s *scanner) statement(n *syntax.Stmt) {
+	s.fed = nil
+	for _, r := range n.Redirs {
+		switch r.Op {
+		case syntax.Hdoc, syntax.DashHdoc:
+			s.fed = &feed{code: s.document(r)}
+		case syntax.WordHdoc:
+			s.fed = &feed{code: s.word(r.Word)}
+		case syntax.RdrIn:
+			s.fed = &feed{code: s.word(r.Word), file: true}
+		}
+	}
+	switch c := n.Cmd.(type) {
+	case *syntax.CallExpr:
+		for _, a := range c.Assigns {
+			s.assign(a)
+		}
+		words := make([]*word, 0, len(c.Args))
+		for _, w := range c.Args {
+			words = append(words, s.word(w))
+		}
+		s.run(words)
+		if len(c.Args) == 0 {
+			break
+		}
+		// Bash takes !(a) for a command that is negated, unless it is told not to.
+		if p, ok := c.Args[0].Parts[0].(*syntax.ExtGlob); ok && p.Op == syntax.GlobExcept {
+			s.nested(s.span(p), p.Pattern.Value)
+		}
+	case *syntax.DeclClause:
+		s.Use(s.span(c.Variant), c.Variant.Value, true)
+		for _, a := range c.Args {
+			s.assign(a)
+		}
+	case *syntax.LetClause:
+		start := s.span(c).Start
+		s.Use(language.Span{Start: start, End: start + len("let")}, "let", true)
+		for _, x := range c.Exprs {
+			if w, ok := x.(*syntax.Word); ok {
+				s.subscript(s.word(w))
+			}
+		}
+	case *syntax.TimeClause:
+		start := s.span(c).Start
+		s.Use(language.Span{Start: start, End: start + len("time")}, "time", true)
+	}
+	s.fed = nil
+}
+
+// A feed is what comes to a command on its standard input: code, or the name of a file.
+type feed struct {
+	code *word
+	file bool
+}
+
+// document is the text of a here-document.
+func (s *scanner) document(r *syntax.Redirect) *word {
+	if r.Hdoc == nil {
+		return s.word(r.Word).with("")
+	}
+	w := &word{Span: s.span(r.Hdoc), constant: true}
+	quoted := s.word(r.Word).quoted
+	for _, part := range r.Hdoc.Parts {
+		if text, ok := part.(*syntax.Lit); ok && quoted {
+			w.value.WriteString(text.Value)
+		} else if ok {
+			w.unquote(s, text.Value, "$`\\")
+		} else {
+			s.add(w, part)
+		}
+	}
+	return w
+}
+
+func (s *scanner) redirect(r *syntax.Redirect) {
+	switch r.Op {
+	case syntax.Hdoc, syntax.DashHdoc:
+		if w := s.document(r); r.Hdoc != nil {
+			s.String(language.Literal{Span: w.Span, Value: w.value.String()})
+		}
+	case syntax.WordHdoc:
+	default:
+		w := s.word(r.Word)
+		for _, device := range []string{"/dev/tcp", "/dev/udp"} {
+			if strings.Contains(w.value.String(), device+"/") {
+				s.Use(w.Span, device, false)
+			}
+		}
+	}
+}
+
+// span is where a node stands, on the bounds of characters.
+func (s *scanner) span(n syntax.Node) language.Span {
+	bound := func(pos syntax.Pos) int {
+		at := min(s.base+int(pos.Offset()), len(s.code)-len(end))
+		for at > 0 && at < len(s.code) && !utf8.RuneStart(s.code[at]) {
+			s.Step()
+			at--
+		}
+		return at
+	}
+	at := language.Span{Start: bound(n.Pos()), End: bound(n.End())}
+	at.End = max(at.Start, at.End)
+	return at
+}
