@@ -215,11 +215,12 @@ func (s *suite) processHandles(t *testing.T) {
 		defer input.Close()
 		out := newReply()
 		defer out.close()
-		p := start(t, sb, "stty -echo -onlcr; trap 'stty size' WINCH; stty size; while :; do read -r line; done", &llmsandbox.ExecOptions{Stdin: in, Stdout: out, Terminal: &llmsandbox.WinSize{Rows: 24, Cols: 80}})
+		p := start(t, sb, "stty -echo -onlcr; stty size; while read -r line; do stty size; done", &llmsandbox.ExecOptions{Stdin: in, Stdout: out, Terminal: &llmsandbox.WinSize{Rows: 24, Cols: 80}})
 		out.want(t, "24 80")
 		if err := p.Resize(ctx, llmsandbox.WinSize{Rows: 50, Cols: 132}); err != nil {
 			t.Fatal(err)
 		}
+		send(t, input, "\n")
 		out.want(t, "50 132")
 		if err := p.Kill(ctx); err != nil {
 			t.Fatal(err)
