@@ -108,7 +108,7 @@ func TestCacheKey(t *testing.T) {
 	}
 }
 
-// TestLayerKeysStay: a key that changes makes everybody's layers anew, so it changes with
+// TestLayerKeysStay: a key that changes makes all layers anew, so it changes with
 // a version and never by chance.
 func TestLayerKeysStay(t *testing.T) {
 	cache := language.Cache{Name: "c", Target: "/tmp/c", Fill: []language.Step{{Argv: []string{"fill"}}}}

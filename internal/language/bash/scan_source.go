@@ -12,7 +12,7 @@ const (
 	// maxFrames bounds how deep the stack is. The parser is recursive and would go as deep
 	// as brackets are nested, until the program is killed.
 	maxFrames = 2000
-	// maxLine bounds what is read before statements are told, and forgotten.
+	// maxLine bounds what is read before statements are reported, and forgotten.
 	maxLine = 256 << 10
 	// piece is how much the parser gets at once. For each byte it may go some thirty
 	// functions deeper before it asks for more.

@@ -146,7 +146,7 @@ func (s *scanner) statement(n *syntax.Stmt) {
 		if len(c.Args) == 0 {
 			break
 		}
-		// Bash takes !(a) for a command that is negated, unless it is told not to.
+		// Bash takes !(a) for a command that is negated, unless an option says otherwise.
 		if p, ok := c.Args[0].Parts[0].(*syntax.ExtGlob); ok && p.Op == syntax.GlobExcept {
 			s.nested(s.span(p), p.Pattern.Value)
 		}

@@ -20,7 +20,7 @@ type link struct {
 	first int           // the token that the expression begins with
 	names []string      // what it may stand for, if that has names
 	at    language.Span // where the last of its names is written
-	told  bool          // its use is told
+	told  bool          // its use is reported
 }
 
 // A call is a link with brackets behind it, round ones or those of an index.
