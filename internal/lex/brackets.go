@@ -60,21 +60,3 @@ func (b Brackets) Skip(i int) int {
 	}
 	return i + 1
 }
-
-// Args are the bounds of what the commas in the brackets that open at open part: none for
-// empty brackets, or where they are not closed.
-func (b Brackets) Args(tokens []Token, open int) [][2]int {
-	end := b.Partner[open]
-	if end <= open+1 {
-		return nil
-	}
-	var args [][2]int
-	start := open + 1
-	for i := start; i < end; i = b.Skip(i) {
-		if tokens[i].Is(",") {
-			args = append(args, [2]int{start, i})
-			start = i + 1
-		}
-	}
-	return append(args, [2]int{start, end})
-}

@@ -35,10 +35,23 @@ func TestArgs(t *testing.T) {
 	for code, want := range map[string]string{
 		"(a,(b,c),d)": "[[1 2] [3 8] [9 10]]", "()": "[]", "(,)": "[[1 1] [2 2]]", "(a": "[]",
 	} {
-		tokens := toks(code)
-		if got := fmt.Sprint(Pair(tokens).Args(tokens, 0)); got != want {
+		stream := NewStream(toks(code))
+		if got := fmt.Sprint(stream.Args(0)); got != want {
 			t.Errorf("%s: got %s, want %s", code, got, want)
 		}
+	}
+}
+
+// A token that is not there is nothing, and no name or operator.
+func TestStreamEnds(t *testing.T) {
+	stream := NewStream(toks("(a"))
+	for _, i := range []int{-1, 2, 100} {
+		if stream.Is(i, "", "(", "a") || stream.Kind(i) != 0 || *stream.At(i) != (Token{}) {
+			t.Errorf("token %d: got %+v, want nothing", i, *stream.At(i))
+		}
+	}
+	if !stream.Is(0, "a", "(") || stream.Is(1, "(") || stream.Kind(1) != Punct {
+		t.Errorf("got %+v", stream.Tokens)
 	}
 }
 

@@ -47,7 +47,7 @@ func read(m *language.Meter, code []byte, trigraphs bool) language.Facts {
 		}
 	}
 	for _, s := range r.streams {
-		for i := range s.tokens {
+		for i := range s.Tokens {
 			r.use(s, i)
 		}
 	}
@@ -142,8 +142,7 @@ type macro struct {
 // A stream is a list of tokens with their brackets: those of the program, or of a directive, whose
 // brackets need not be balanced.
 type stream struct {
-	tokens []lex.Token
-	lex.Brackets
+	lex.Stream
 	named    bool           // all of it is one name
 	braces   map[int]bool   // of classes
 	classes  map[string]int // those by the class's name
@@ -158,7 +157,7 @@ type scope struct {
 }
 
 func (r *reader) add(tokens []lex.Token) *stream {
-	s := &stream{tokens: tokens, Brackets: lex.Pair(tokens)}
+	s := &stream{Stream: lex.NewStream(tokens)}
 	r.streams = append(r.streams, s)
 	return s
 }
@@ -271,50 +270,41 @@ func (r *reader) bind(name lex.Token, to string) {
 	}
 }
 
-// is tells whether the token at i, which need not be there, is text.
-func (s *stream) is(i int, text string) bool {
-	return i >= 0 && i < len(s.tokens) && s.tokens[i].Is(text)
-}
-
-func (s *stream) among(i int, texts ...string) bool {
-	return i >= 0 && i < len(s.tokens) && s.tokens[i].Kind != lex.String && slices.Contains(texts, s.tokens[i].Text)
-}
-
-func (s *stream) name(i int) bool {
-	return i >= 0 && i < len(s.tokens) && s.tokens[i].Kind == lex.Name
-}
+func (s *stream) isName(i int) bool { return s.Kind(i) == lex.Name }
 
 // opaque tells whether the token at i is a macro that may be more than a name.
-func (r *reader) opaque(s *stream, i int) bool { return s.name(i) && r.macros[s.tokens[i].Text].opaque }
+func (r *reader) opaque(s *stream, i int) bool {
+	return s.isName(i) && r.macros[s.Tokens[i].Text].opaque
+}
 
 // typed tells whether the name at i comes right behind what may be a type, and so is declared.
 func (r *reader) typed(s *stream, i int) bool {
-	return s.name(i-1) && !expression()[s.tokens[i-1].Text] && !r.opaque(s, i-1)
+	return s.isName(i-1) && !expression()[s.Tokens[i-1].Text] && !r.opaque(s, i-1)
 }
 
 // chain is the qualified name that begins at i, and where it ends.
 func (r *reader) chain(s *stream, i int) (name string, end int) {
-	if s.is(i, "::") {
+	if s.Is(i, "::") {
 		i++
 	}
-	if !s.name(i) || keywords()[s.tokens[i].Text] {
+	if !s.isName(i) || keywords()[s.Tokens[i].Text] {
 		return "", i
 	}
-	name = s.tokens[i].Text
-	if i++; !s.is(i, "::") || r.opaque(s, i-1) {
+	name = s.Tokens[i].Text
+	if i++; !s.Is(i, "::") || r.opaque(s, i-1) {
 		return name, i
 	}
 	long := []byte(name)
-	for s.is(i, "::") {
+	for s.Is(i, "::") {
 		r.Step()
 		next := i + 1
-		if s.is(next, "template") {
+		if s.Is(next, "template") {
 			next++
 		}
-		if !s.name(next) || keywords()[s.tokens[next].Text] || r.opaque(s, next) {
+		if !s.isName(next) || keywords()[s.Tokens[next].Text] || r.opaque(s, next) {
 			break
 		}
-		long = append(append(long, "::"...), s.tokens[next].Text...)
+		long = append(append(long, "::"...), s.Tokens[next].Text...)
 		i = next + 1
 	}
 	return string(long), i

@@ -39,7 +39,7 @@ func scan(m *language.Meter, code []byte) language.Facts {
 	s.tokenize(code)
 	s.imports()
 	s.assignments()
-	for i, t := range s.tokens {
+	for i, t := range s.Tokens {
 		if t.Kind == lex.Name {
 			s.name(i)
 		}
@@ -50,36 +50,24 @@ func scan(m *language.Meter, code []byte) language.Facts {
 // A reader collects the facts of one file.
 type reader struct {
 	lex.Facts
-	tokens   []lex.Token
-	packages map[string][]string // paths by name; under "." those whose members need no name
-	aliases  map[string]int      // where the member is that a name was given: the index of its package's name
-}
-
-// is tells whether the token at i, which need not be there, is text.
-func (s *reader) is(i int, text string) bool {
-	return i >= 0 && i < len(s.tokens) && s.tokens[i].Is(text)
-}
-
-func (s *reader) kind(i int) lex.Kind {
-	if i < 0 || i >= len(s.tokens) {
-		return 0
-	}
-	return s.tokens[i].Kind
+	lex.Stream                     // whose brackets are of no interest
+	packages   map[string][]string // paths by name; under "." those whose members need no name
+	aliases    map[string]int      // where the member is that a name was given: the index of its package's name
 }
 
 // imports finds them; a cell may have them anywhere.
 func (s *reader) imports() {
 	grouped := false
-	for i, t := range s.tokens {
+	for i, t := range s.Tokens {
 		switch {
 		case t.Is("import"):
-			grouped = s.is(i+1, "(")
+			grouped = s.Is(i+1, "(")
 		case t.Is(")"):
 			grouped = false
-		case t.Kind == lex.String && (grouped || s.is(i-1, "import") || s.is(i-2, "import")):
+		case t.Kind == lex.String && (grouped || s.Is(i-1, "import") || s.Is(i-2, "import")):
 			s.Import(t.Span, t.Text)
 			names := defaultNames(t.Text)
-			if before := &s.tokens[i-1]; before.Kind == lex.Name || before.Is(".") {
+			if before := &s.Tokens[i-1]; before.Kind == lex.Name || before.Is(".") {
 				names = []string{before.Text}
 			}
 			for _, name := range names {
@@ -130,15 +118,15 @@ func isVersion(s string) bool {
 
 // assignments finds plain names that stand for a package's member.
 func (s *reader) assignments() {
-	for i, t := range s.tokens {
-		if t.Kind != lex.Name || s.is(i-1, ".") || s.is(i-1, ",") {
+	for i, t := range s.Tokens {
+		if t.Kind != lex.Name || s.Is(i-1, ".") || s.Is(i-1, ",") {
 			continue
 		}
 		at := i + 1
-		if s.kind(at) == lex.Name { // a type of one word
+		if s.Kind(at) == lex.Name { // a type of one word
 			at++
 		}
-		if !s.is(at, ":=") && !s.is(at, "=") || !s.member(at+1) || !s.ends(at+4) {
+		if !s.Is(at, ":=") && !s.Is(at, "=") || !s.member(at+1) || !s.ends(at+4) {
 			continue
 		}
 		if _, ok := s.aliases[t.Text]; !ok {
@@ -149,28 +137,28 @@ func (s *reader) assignments() {
 
 // member tells whether a package's name, a dot and a name are at i.
 func (s *reader) member(i int) bool {
-	return s.kind(i) == lex.Name && s.is(i+1, ".") && s.kind(i+2) == lex.Name && s.packages[s.tokens[i].Text] != nil
+	return s.Kind(i) == lex.Name && s.Is(i+1, ".") && s.Kind(i+2) == lex.Name && s.packages[s.Tokens[i].Text] != nil
 }
 
 func (s *reader) ends(i int) bool {
-	return i >= len(s.tokens) || s.is(i, ";") || s.is(i, ")") || s.is(i, "}") || s.is(i, ",")
+	return i >= len(s.Tokens) || s.Is(i, ";") || s.Is(i, ")") || s.Is(i, "}") || s.Is(i, ",")
 }
 
 // name adds what the name at i uses.
 func (s *reader) name(i int) {
-	t := s.tokens[i]
+	t := s.Tokens[i]
 	alias, aliased := s.aliases[t.Text]
 	switch {
-	case s.is(i-1, "func"): // is declared here
-	case s.is(i-1, "."):
+	case s.Is(i-1, "func"): // is declared here
+	case s.Is(i-1, "."):
 		if reflective()[t.Text] && !s.literal(i+1) {
 			s.Compute(t.Span, language.ComputedName)
 		}
 	case s.member(i):
-		s.use(language.Span{Start: t.Start, End: s.tokens[i+2].End}, t.Text, i+2, i+3)
-	case aliased && (s.is(i+1, "(") || s.is(i+1, ".")):
-		s.use(t.Span, s.tokens[alias].Text, alias+2, i+1)
-	case builtins()[t.Text] && s.is(i+1, "("):
+		s.use(language.Span{Start: t.Start, End: s.Tokens[i+2].End}, t.Text, i+2, i+3)
+	case aliased && (s.Is(i+1, "(") || s.Is(i+1, ".")):
+		s.use(t.Span, s.Tokens[alias].Text, alias+2, i+1)
+	case builtins()[t.Text] && s.Is(i+1, "("):
 		s.Use(t.Span, t.Text, true)
 	case token.IsExported(t.Text) && !s.key(i):
 		s.use(t.Span, ".", i, i+1)
@@ -181,14 +169,14 @@ func (s *reader) name(i int) {
 // whether it is called, and with what.
 func (s *reader) use(at language.Span, packages string, i, behind int) {
 	for _, path := range s.packages[packages] {
-		name := s.tokens[i].Text
+		name := s.Tokens[i].Text
 		if len(path)+len(name) > maxName {
 			s.Trouble("a name in it is longer than what is looked at")
 			continue
 		}
 		name = path + "." + name
 		s.Take(len(name))
-		s.Use(at, name, s.is(behind, "("))
+		s.Use(at, name, s.Is(behind, "("))
 		if loading()[name] && !s.literal(behind) {
 			s.Compute(at, language.ComputedImport)
 		}
@@ -198,8 +186,8 @@ func (s *reader) use(at language.Span, packages string, i, behind int) {
 // literal tells whether there are brackets at open with a plain string and nothing else. What
 // is not called at once may be called with anything.
 func (s *reader) literal(open int) bool {
-	return s.is(open, "(") && s.kind(open+1) == lex.String && s.tokens[open+1].Constant && s.is(open+2, ")")
+	return s.Is(open, "(") && s.Kind(open+1) == lex.String && s.Tokens[open+1].Constant && s.Is(open+2, ")")
 }
 
 // key tells whether a name is that of a field in a composite literal.
-func (s *reader) key(i int) bool { return s.is(i+1, ":") && (s.is(i-1, "{") || s.is(i-1, ",")) }
+func (s *reader) key(i int) bool { return s.Is(i+1, ":") && (s.Is(i-1, "{") || s.Is(i-1, ",")) }

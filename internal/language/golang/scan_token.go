@@ -18,7 +18,7 @@ func (s *reader) tokenize(code []byte) {
 	sc.Init(file, code, func(at token.Position, msg string) {
 		s.Trouble("line " + strconv.Itoa(at.Line) + ": " + msg)
 	}, scanner.ScanComments)
-	s.tokens = make([]lex.Token, 0, len(code)/3+8)
+	s.Tokens = make([]lex.Token, 0, len(code)/3+8)
 	for {
 		s.Step()
 		pos, tok, text := sc.Scan()
@@ -44,11 +44,11 @@ func (s *reader) tokenize(code []byte) {
 		case tok.IsOperator():
 			t.Text = tok.String()
 		}
-		if len(s.tokens) == cap(s.tokens) {
+		if len(s.Tokens) == cap(s.Tokens) {
 			// There are at most as many as bytes are left: one step instead of many copies.
-			s.tokens = slices.Grow(s.tokens, len(code)-start+1)
+			s.Tokens = slices.Grow(s.Tokens, len(code)-start+1)
 		}
-		s.tokens = append(s.tokens, t)
+		s.Tokens = append(s.Tokens, t)
 	}
 }
 

@@ -20,10 +20,9 @@ func scan(m *language.Meter, code []byte) language.Facts {
 	if edited != nil {
 		code = edited.Code
 	}
-	r.tokens = r.aside(split(&r.Facts, code))
-	r.Brackets = lex.Pair(r.tokens)
+	r.Stream = lex.NewStream(r.aside(split(&r.Facts, code)))
 	r.declarations()
-	for i := range r.tokens {
+	for i := range r.Tokens {
 		r.use(i)
 	}
 	r.unknown()
@@ -36,8 +35,7 @@ func scan(m *language.Meter, code []byte) language.Facts {
 // A reader collects the facts of one file. Classes are by their whole names.
 type reader struct {
 	lex.Facts
-	tokens []lex.Token
-	lex.Brackets
+	lex.Stream
 	imported  map[string]string // classes by their names in the file
 	statics   lex.Names         // members by theirs
 	packages  map[string]bool   // packages all of whose classes are imported
@@ -118,44 +116,32 @@ func (r *reader) closed(tokens []lex.Token, i int, end string) int {
 	return i
 }
 
-// is tells whether the token at i, which need not be there, is text.
-func (r *reader) is(i int, text string) bool {
-	return i >= 0 && i < len(r.tokens) && r.tokens[i].Is(text)
-}
-
-func (r *reader) kind(i int) lex.Kind {
-	if i < 0 || i >= len(r.tokens) {
-		return 0
-	}
-	return r.tokens[i].Kind
-}
-
 // chain is the qualified name at i, and where it ends.
 func (r *reader) chain(i int) (name string, end int) {
-	if r.kind(i) != lex.Name {
+	if r.Kind(i) != lex.Name {
 		return "", i
 	}
-	c := lex.ReadChain(r.Meter, r.tokens, i, ".")
+	c := lex.ReadChain(r.Meter, r.Tokens, i, ".")
 	return strings.Join(c.Names, "."), c.Behind
 }
 
 // declarations finds imports, the file's own classes, and variables.
 func (r *reader) declarations() {
-	for i, t := range r.tokens {
-		if t.Kind != lex.Name || r.is(i-1, ".") {
+	for i, t := range r.Tokens {
+		if t.Kind != lex.Name || r.Is(i-1, ".") {
 			continue
 		}
 		switch t.Text {
 		case "import":
 			r.importAt(i + 1)
 		case "class", "interface", "enum", "record":
-			if r.kind(i+1) == lex.Name && (t.Text != "record" || r.is(i+2, "(") || r.is(i+2, "<")) {
-				r.own[scope{r.Outer[i], r.tokens[i+1].Text}] = true
+			if r.Kind(i+1) == lex.Name && (t.Text != "record" || r.Is(i+2, "(") || r.Is(i+2, "<")) {
+				r.own[scope{r.Outer[i], r.Tokens[i+1].Text}] = true
 			}
 		}
 	}
-	for i, t := range r.tokens {
-		if t.Kind == lex.Name && !r.is(i-1, ".") {
+	for i, t := range r.Tokens {
+		if t.Kind == lex.Name && !r.Is(i-1, ".") {
 			r.variable(i)
 		}
 	}
@@ -163,7 +149,7 @@ func (r *reader) declarations() {
 
 // importAt reads what is behind import.
 func (r *reader) importAt(i int) {
-	static, module := r.is(i, "static"), r.is(i, "module") && r.kind(i+1) == lex.Name
+	static, module := r.Is(i, "static"), r.Is(i, "module") && r.Kind(i+1) == lex.Name
 	if static || module {
 		i++
 	}
@@ -171,8 +157,8 @@ func (r *reader) importAt(i int) {
 	if name == "" {
 		return
 	}
-	span := language.Span{Start: r.tokens[i].Start, End: r.tokens[end-1].End}
-	all := r.is(end, ".") && r.is(end+1, "*")
+	span := language.Span{Start: r.Tokens[i].Start, End: r.Tokens[end-1].End}
+	all := r.Is(end, ".") && r.Is(end+1, "*")
 	last := strings.LastIndexByte(name, '.')
 	r.scripts = r.scripts || runsScripts(name+".")
 	switch {
@@ -186,7 +172,7 @@ func (r *reader) importAt(i int) {
 		}
 	case static && last > 0:
 		r.Bind(r.statics, name[last+1:], name)
-		name, span.End = name[:last], r.tokens[end-3].End
+		name, span.End = name[:last], r.Tokens[end-3].End
 	case all:
 		if !listed()[name] {
 			r.others = add(r.others, name)
@@ -217,32 +203,32 @@ func add(list []string, name string) []string {
 // variable notes the class that a variable at i is declared with.
 func (r *reader) variable(i int) {
 	switch {
-	case r.is(i+1, "="), r.is(i+1, ";"), r.is(i+1, ","), r.is(i+1, ")"), r.is(i+1, ":"), r.is(i+1, "&&"):
+	case r.Is(i+1, "="), r.Is(i+1, ";"), r.Is(i+1, ","), r.Is(i+1, ")"), r.Is(i+1, ":"), r.Is(i+1, "&&"):
 	default:
 		return
 	}
 	first := i - 1
-	for r.is(first, "]") || r.is(first, "[") || r.is(first, "...") {
+	for r.Is(first, "]") || r.Is(first, "[") || r.Is(first, "...") {
 		r.Step()
 		first--
 	}
-	for depth := 0; first > max(0, i-64) && (r.is(first, ">") || depth > 0); first-- {
+	for depth := 0; first > max(0, i-64) && (r.Is(first, ">") || depth > 0); first-- {
 		r.Step()
-		if r.is(first, ">") {
+		if r.Is(first, ">") {
 			depth++
-		} else if r.is(first, "<") {
+		} else if r.Is(first, "<") {
 			depth--
 		}
 	}
-	if r.kind(first) != lex.Name {
+	if r.Kind(first) != lex.Name {
 		return
 	}
-	for r.is(first-1, ".") && r.kind(first-2) == lex.Name && i-first < 64 {
+	for r.Is(first-1, ".") && r.Kind(first-2) == lex.Name && i-first < 64 {
 		r.Step()
 		first -= 2
 	}
 	written, _ := r.chain(first)
 	for _, class := range r.classOf(written, first) {
-		r.Bind(r.variables, r.tokens[i].Text, class)
+		r.Bind(r.variables, r.Tokens[i].Text, class)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // use adds what the token at i uses.
 func (r *reader) use(i int) {
-	t := &r.tokens[i]
+	t := &r.Tokens[i]
 	switch {
 	case t.Is(")"):
 		r.grouped(i)
@@ -18,38 +18,38 @@ func (r *reader) use(i int) {
 	case t.Is(";"):
 		r.assigned(i)
 		return
-	case t.Kind != lex.Name || i < r.done || r.is(i-1, "::") || r.is(i-1, "@") && t.Is("interface"):
+	case t.Kind != lex.Name || i < r.done || r.Is(i-1, "::") || r.Is(i-1, "@") && t.Is("interface"):
 		return
-	case r.is(i-1, "."):
+	case r.Is(i-1, "."):
 		r.member(i)
 		return
-	case r.is(i, "import"), r.is(i, "package"), r.is(i-1, "import"), r.is(i-1, "package"),
-		r.is(i-2, "import") && (r.is(i-1, "static") || r.is(i-1, "module")):
+	case r.Is(i, "import"), r.Is(i, "package"), r.Is(i-1, "import"), r.Is(i-1, "package"),
+		r.Is(i-2, "import") && (r.Is(i-1, "static") || r.Is(i-1, "module")):
 		_, r.done = r.chain(i)
 		return
 	case t.Text == "native":
-		if r.kind(i+1) == lex.Name {
+		if r.Kind(i+1) == lex.Name {
 			r.Use(t.Span, "native", false)
 		}
 		return
-	case t.Text == "var" && r.kind(i+1) == lex.Name && r.is(i+2, "="):
-		r.pending = r.tokens[i+1].Text
+	case t.Text == "var" && r.Kind(i+1) == lex.Name && r.Is(i+2, "="):
+		r.pending = r.Tokens[i+1].Text
 	}
 	name, end := r.chain(i)
 	r.done = end
 	written, last, open := name, end-1, end
 	switch {
-	case r.is(end, "::") && r.kind(end+1) == lex.Name:
-		if last, open = end+1, -1; !r.is(last, "new") {
-			name += "." + r.tokens[last].Text
+	case r.Is(end, "::") && r.Kind(end+1) == lex.Name:
+		if last, open = end+1, -1; !r.Is(last, "new") {
+			name += "." + r.Tokens[last].Text
 		}
-	case r.is(i-1, "new") && r.is(end, "<"):
-		open = r.closed(r.tokens, end, ">")
+	case r.Is(i-1, "new") && r.Is(end, "<"):
+		open = r.closed(r.Tokens, end, ">")
 	}
-	span := language.Span{Start: t.Start, End: r.tokens[last].End}
+	span := language.Span{Start: t.Start, End: r.Tokens[last].End}
 	found := r.resolve(name, i)
 	for _, full := range found {
-		r.Use(span, strings.TrimSuffix(full, ".class"), r.is(open, "("))
+		r.Use(span, strings.TrimSuffix(full, ".class"), r.Is(open, "("))
 	}
 	r.bring(found, written, span)
 	r.call(i, open, found)
@@ -64,7 +64,7 @@ func (r *reader) resolve(name string, i int) []string {
 		for _, class := range r.variables[root] {
 			found = append(found, class+"."+rest)
 		}
-	} else if r.is(i+1, "(") && !r.is(i-1, "new") && len(found) == 0 {
+	} else if r.Is(i+1, "(") && !r.Is(i-1, "new") && len(found) == 0 {
 		if r.statics[root] != nil {
 			return r.statics[root]
 		}
@@ -98,26 +98,26 @@ func (r *reader) bring(found []string, written string, span language.Span) {
 
 // member adds a member of what a call returns.
 func (r *reader) member(i int) {
-	class, called := r.results[i-2], r.is(i+1, "(")
-	if !r.is(i-2, ")") || class == "" {
+	class, called := r.results[i-2], r.Is(i+1, "(")
+	if !r.Is(i-2, ")") || class == "" {
 		r.call(i, i+1, nil)
 		return
 	}
-	name := class + "." + r.tokens[i].Text
-	r.Use(r.tokens[i].Span, name, called)
+	name := class + "." + r.Tokens[i].Text
+	r.Use(r.Tokens[i].Span, name, called)
 	r.call(i, i+1, []string{name})
 }
 
 // grouped notes the class of what brackets are around: a call, or a cast.
 func (r *reader) grouped(i int) {
 	open := r.Partner[i]
-	if open < 0 || r.kind(open-1) == lex.Name || r.results[i] != "" {
+	if open < 0 || r.Kind(open-1) == lex.Name || r.results[i] != "" {
 		return
 	}
-	if r.is(i-1, ")") {
+	if r.Is(i-1, ")") {
 		r.results[i], r.mirrored[i] = r.results[i-1], r.mirrored[i-1]
 	}
-	if r.is(open+1, "(") && r.Partner[open+1] > 0 {
+	if r.Is(open+1, "(") && r.Partner[open+1] > 0 {
 		if name, end := r.chain(open + 2); end == r.Partner[open+1] {
 			for _, class := range r.classOf(name, open+2) {
 				r.results[i] = class
@@ -137,12 +137,12 @@ func (r *reader) assigned(i int) {
 // call sees what the call at open, whose name begins at i, returns, and what it does by a name that it
 // is given; found are its whole names, none where the class is not known.
 func (r *reader) call(i, open int, found []string) {
-	if !r.is(open, "(") || r.Partner[open] < 0 {
+	if !r.Is(open, "(") || r.Partner[open] < 0 {
 		return
 	}
 	end := r.Partner[open]
-	class, name := "", r.tokens[open-1].Text
-	if r.is(i-1, "new") {
+	class, name := "", r.Tokens[open-1].Text
+	if r.Is(i-1, "new") {
 		if len(found) > 0 {
 			r.results[end] = found[0]
 		}
@@ -158,8 +158,8 @@ func (r *reader) call(i, open int, found []string) {
 		r.results[end] = class
 	case name == "getClass":
 		r.results[end] = "java.lang.Class"
-	case name == "exec" && class != "java.lang.Runtime" && r.is(open-2, "."):
-		r.members = append(r.members, member{language.Span{Start: r.tokens[i].Start, End: r.tokens[open-1].End}, name, true})
+	case name == "exec" && class != "java.lang.Runtime" && r.Is(open-2, "."):
+		r.members = append(r.members, member{language.Span{Start: r.Tokens[i].Start, End: r.Tokens[open-1].End}, name, true})
 	}
 	r.reflection(open, class, name)
 }
@@ -196,10 +196,10 @@ var (
 
 // reflection sees classes and members that are looked for by a string.
 func (r *reader) reflection(open int, class, name string) {
-	args := r.Args(r.tokens, open)
-	at := r.tokens[open-1].Span
+	args := r.Args(open)
+	at := r.Tokens[open-1].Span
 	switch {
-	case name == "forName" && (class == "java.lang.Class" || class == "" && r.is(open-2, ".") && r.is(open-3, ")")):
+	case name == "forName" && (class == "java.lang.Class" || class == "" && r.Is(open-2, ".") && r.Is(open-3, ")")):
 		r.load(open, args, class != "")
 	case loadClasses()[name]:
 		r.load(open, args, true)
@@ -244,7 +244,7 @@ func (r *reader) load(open int, args [][2]int, sure bool) {
 		return
 	}
 	if len(args) > 0 {
-		r.Compute(r.tokens[open-1].Span, language.ComputedImport)
+		r.Compute(r.Tokens[open-1].Span, language.ComputedImport)
 	}
 }
 
@@ -266,17 +266,17 @@ func (r *reader) literal(arg [2]int) (string, bool) {
 	var text strings.Builder
 	for i := arg[0]; i < arg[1]; i += 2 {
 		r.Step()
-		if t := r.tokens[i]; t.Kind != lex.String || !t.Constant || i+1 < arg[1] && !r.is(i+1, "+") {
+		if t := r.Tokens[i]; t.Kind != lex.String || !t.Constant || i+1 < arg[1] && !r.Is(i+1, "+") {
 			return "", false
 		}
-		text.WriteString(r.tokens[i].Text)
+		text.WriteString(r.Tokens[i].Text)
 	}
 	return text.String(), (arg[1]-arg[0])%2 == 1
 }
 
 // span is where an argument is, up to what was moved aside: that is no part of it.
 func (r *reader) span(arg [2]int) language.Span {
-	first, last := r.tokens[arg[0]], r.tokens[arg[1]-1]
+	first, last := r.Tokens[arg[0]], r.Tokens[arg[1]-1]
 	return language.Span{Start: first.Start, End: max(first.End, last.End)}
 }
 

@@ -35,7 +35,7 @@ func read(facts *lex.Facts, code []byte, names lex.Names, budget *lex.Budget) {
 	l := newLexer(facts, code)
 	l.run()
 	r := reader{
-		Facts: facts, Brackets: l.pairs, tokens: l.tokens, marks: l.marks, names: names, budget: budget,
+		Facts: facts, Stream: lex.Stream{Tokens: l.tokens, Brackets: l.pairs}, marks: l.marks, names: names, budget: budget,
 		begin: make([]int, len(l.tokens)), owned: map[string]*owned{}, declaring: map[int]declaration{},
 		targets: map[int][]int{}, callees: map[int]value{}, firsts: map[int][]string{},
 	}
@@ -66,9 +66,8 @@ func newLexer(facts *lex.Facts, code []byte) *lexer {
 // a dot behind it, and the object of all that is there without an import is a dot.
 type reader struct {
 	*lex.Facts
-	lex.Brackets
-	tokens []lex.Token
-	marks  []mark
+	lex.Stream
+	marks []mark
 	// names are what variables stand for.
 	names   lex.Names
 	changed bool // they were added to
@@ -99,41 +98,26 @@ type value struct {
 	start, end int
 }
 
-// at is token i; where there is none, one that is nothing.
-func (r *reader) at(i int) *lex.Token {
-	if i < 0 || i >= len(r.tokens) {
-		return &lex.Token{}
-	}
-	return &r.tokens[i]
-}
-
-func (r *reader) is(i int, text string) bool { return r.at(i).Is(text) }
-
 func (r *reader) role(i int) role {
-	if i < 0 || i >= len(r.tokens) {
+	if i < 0 || i >= len(r.Tokens) {
 		return 0
 	}
 	return r.marks[i].role
 }
 
 // isMember tells whether the name at token i is that of something's member.
-func (r *reader) isMember(i int) bool { return r.is(i-1, ".") || r.is(i-1, "?.") }
+func (r *reader) isMember(i int) bool { return r.Is(i-1, ".") || r.Is(i-1, "?.") }
 
 // isVariable tells whether a variable's name is at token i.
-func (r *reader) isVariable(i int) bool { return r.at(i).Kind == lex.Name && !r.marks[i].plain }
+func (r *reader) isVariable(i int) bool { return r.At(i).Kind == lex.Name && !r.marks[i].plain }
 
 // closes tells whether an expression cannot go on at token i, and ends whether it may be over.
 func (r *reader) closes(i int) bool {
-	t := r.at(i)
+	t := r.At(i)
 	return t.Kind == 0 || t.Kind == lex.Punct && strings.Contains(",;)]}", t.Text)
 }
 
 func (r *reader) ends(i int) bool { return r.closes(i) || r.marks[i].line }
-
-// span is that of the tokens from i up to end.
-func (r *reader) span(i, end int) language.Span {
-	return language.Span{Start: r.tokens[i].Start, End: r.tokens[max(i, end-1)].End}
-}
 
 // nested reads code that is the value of the string at s.
 func (r *reader) nested(code string, s language.Span) {

@@ -38,23 +38,23 @@ type invocation struct {
 // call reads a call of what callees has for token open, up to its last token.
 func (r *reader) call(open, end int) {
 	v, known := r.callees[open]
-	if !known || v.names[0] == "constructor" && r.classes > 0 && r.is(open-3, "this") && r.is(open-4, "new") {
+	if !known || v.names[0] == "constructor" && r.classes > 0 && r.Is(open-3, "this") && r.Is(open-4, "new") {
 		return // in a class that makes another of its kind
 	}
-	c := invocation{open: open, called: r.span(r.begin[end], end+1)}
+	c := invocation{open: open, called: r.SpanOf(r.begin[end], end+1)}
 	if v.start >= 0 {
 		c.called.Start = v.start
 		r.use(language.Span{Start: v.start, End: v.end}, v.names, true)
 	}
 	method := ""
 	if r.isMember(open - 1) {
-		method = r.tokens[open-1].Text
+		method = r.Tokens[open-1].Text
 	}
 	result := value{start: -1}
 	for _, c.name = range v.names {
 		c.args = [][2]int{{open, open + 1}} // a template
 		if open < end {
-			c.args = r.Args(r.tokens, open)
+			c.args = r.Args(open)
 		}
 		switch {
 		case method == "bind" && len(c.args) < 2:
@@ -64,7 +64,7 @@ func (r *reader) call(open, end int) {
 			c.args = c.args[min(1, len(c.args)):]
 		case method == "apply" && len(c.args) > 1:
 			if list := c.args[1][0]; r.Partner[list] == c.args[1][1]-1 {
-				c.args = r.Args(r.tokens, list)
+				c.args = r.Args(list)
 			}
 		}
 		for _, name := range r.invoke(c) {
@@ -92,7 +92,7 @@ func (r *reader) invoke(c invocation) []string {
 	case name == "worker_threads.Worker" && len(c.args) > 1:
 		options := c.args[1]
 		r.Take(options[1] - options[0])
-		if !r.is(options[0], "{") || slices.ContainsFunc(r.tokens[options[0]:options[1]], func(t lex.Token) bool { return t.Text == "eval" }) {
+		if !r.Is(options[0], "{") || slices.ContainsFunc(r.Tokens[options[0]:options[1]], func(t lex.Token) bool { return t.Text == "eval" }) {
 			r.execute(c)
 		}
 	case name == "setTimeout" || name == "setInterval" || name == "setImmediate":
@@ -137,7 +137,7 @@ func (r *reader) reflected(c invocation) []string {
 	if len(c.args) < 2 || len(objects) == 0 {
 		return nil
 	}
-	at := r.span(c.args[1][0], c.args[1][1])
+	at := r.SpanOf(c.args[1][0], c.args[1][1])
 	key, ok := r.constant(c.args[1][0], c.args[1][1])
 	if !ok {
 		if slices.ContainsFunc(objects, sensitive) {
@@ -154,9 +154,9 @@ func (r *reader) reflected(c invocation) []string {
 
 // isText tells whether an argument may be code, and not a function.
 func (r *reader) isText(arg [2]int) bool {
-	for i := arg[0]; i < arg[1] && !r.is(i, "=>") && !r.is(i, "function"); i = r.Skip(i) {
+	for i := arg[0]; i < arg[1] && !r.Is(i, "=>") && !r.Is(i, "function"); i = r.Skip(i) {
 		r.Step()
-		if r.at(i).Kind == lex.String || r.is(i, "+") {
+		if r.At(i).Kind == lex.String || r.Is(i, "+") {
 			return true
 		}
 	}
@@ -174,7 +174,7 @@ func (r *reader) execute(c invocation) []string {
 	for i := 0; ok && i < len(c.args); i++ {
 		r.Step()
 		if code, ok = r.constant(c.args[i][0], c.args[i][1]); ok && r.tells {
-			r.nested(code, r.tokens[c.args[i][0]].Span)
+			r.nested(code, r.Tokens[c.args[i][0]].Span)
 		}
 	}
 	if !ok || c.name == "constructor" {

@@ -36,10 +36,10 @@ type owned struct {
 
 // declare notes that the name at token i is the program's own in a scope that has begun.
 func (r *reader) declare(i int, in scope, c constant) {
-	o := r.owned[r.tokens[i].Text]
+	o := r.owned[r.Tokens[i].Text]
 	if o == nil {
 		o = &owned{constant: c}
-		r.owned[r.tokens[i].Text] = o
+		r.owned[r.Tokens[i].Text] = o
 	}
 	if o.constant != c {
 		o.constant = constant{}
@@ -53,8 +53,8 @@ func (r *reader) own() {
 		slices.SortFunc(o.scopes, func(a, b scope) int { return a.from - b.from })
 		o.end = 0
 	}
-	for i := range r.tokens {
-		o := r.owned[r.tokens[i].Text]
+	for i := range r.Tokens {
+		o := r.owned[r.Tokens[i].Text]
 		if o == nil {
 			continue
 		}
@@ -70,10 +70,10 @@ func (r *reader) own() {
 func (r *reader) around(i int) scope {
 	open := r.Outer[i]
 	if open < 0 || r.Partner[open] < 0 {
-		return scope{max(open, 0), len(r.tokens)}
+		return scope{max(open, 0), len(r.Tokens)}
 	}
 	end := r.Partner[open]
-	if r.role(open) == control && r.is(end+1, "{") {
+	if r.role(open) == control && r.Is(end+1, "{") {
 		end = r.Skip(end + 1)
 	}
 	return scope{open, end}
@@ -81,7 +81,7 @@ func (r *reader) around(i int) scope {
 
 // meanings are what the variable at token i stands for.
 func (r *reader) meanings(i int) []string {
-	name := r.tokens[i].Text
+	name := r.Tokens[i].Text
 	list := r.names[name]
 	if r.marks[i].own {
 		return list
@@ -113,13 +113,13 @@ func (r *reader) bind(name string, names []string) {
 
 // declarations finds what the program declares, its static imports, and where operands begin.
 func (r *reader) declarations() {
-	for i := range r.tokens {
+	for i := range r.Tokens {
 		r.operandAt(i)
-		t, around := &r.tokens[i], r.Outer[i]
+		t, around := &r.Tokens[i], r.Outer[i]
 		if r.marks[i].begins && r.marks[i].line || t.Is(";") {
 			delete(r.declaring, around)
 		}
-		switch next := r.at(i + 1); {
+		switch next := r.At(i + 1); {
 		case t.Is(","):
 			if d, ok := r.declaring[around]; ok {
 				r.declared(i+1, d)
@@ -150,12 +150,12 @@ func (r *reader) declarations() {
 
 // declared declares what is at token i.
 func (r *reader) declared(i int, d declaration) {
-	t := r.at(i)
+	t := r.At(i)
 	switch {
-	case t.Kind == lex.Name && d.by == "var" && d.scope == scope{0, len(r.tokens)} && given()[t.Text]:
-	case t.Kind == lex.Name && d.by == "const" && r.is(i+1, "="):
+	case t.Kind == lex.Name && d.by == "var" && d.scope == scope{0, len(r.Tokens)} && given()[t.Text]:
+	case t.Kind == lex.Name && d.by == "const" && r.Is(i+1, "="):
 		text, behind, ok := r.text(i+2, 0)
-		r.declare(i, d.scope, constant{text, ok && (r.closes(behind) || r.ends(behind) && r.tokens[behind].Kind == lex.Name)})
+		r.declare(i, d.scope, constant{text, ok && (r.closes(behind) || r.ends(behind) && r.Tokens[behind].Kind == lex.Name)})
 	default:
 		r.target(i, nil, &d.scope, 0)
 	}
@@ -163,15 +163,15 @@ func (r *reader) declared(i int, d declaration) {
 
 // head looks for patterns and parameters at the operator at token i.
 func (r *reader) head(i int) {
-	t, p := &r.tokens[i], i-1
+	t, p := &r.Tokens[i], i-1
 	switch {
 	case t.Is("=") && (r.role(p) == list || r.role(p) == object):
 		r.target(r.Partner[p], nil, nil, 0)
-	case t.Is("=>") && r.is(p, ")") && r.Partner[p] >= 0:
+	case t.Is("=>") && r.Is(p, ")") && r.Partner[p] >= 0:
 		r.parameters(r.Partner[p], r.body(i))
 	case t.Is("=>") && r.isVariable(p):
 		r.declare(p, scope{p, r.body(i)}, constant{})
-	case t.Is("(") && r.Partner[i] > 0 && (r.role(i) == params || r.role(i) == control && r.is(p, "catch")):
+	case t.Is("(") && r.Partner[i] > 0 && (r.role(i) == params || r.role(i) == control && r.Is(p, "catch")):
 		r.parameters(i, r.body(r.Partner[i]))
 	}
 }
@@ -179,10 +179,10 @@ func (r *reader) head(i int) {
 // body is the token behind the body of a function whose head ends at token i.
 func (r *reader) body(i int) int {
 	at := i + 1
-	if r.is(at, "{") {
+	if r.Is(at, "{") {
 		return r.Skip(at)
 	}
-	for r.is(i, "=>") && at < min(i+far, len(r.tokens)) && (at == i+1 || !r.ends(at)) {
+	for r.Is(i, "=>") && at < min(i+far, len(r.Tokens)) && (at == i+1 || !r.ends(at)) {
 		r.Step()
 		at = r.Skip(at)
 	}
@@ -192,7 +192,7 @@ func (r *reader) body(i int) int {
 // parameters declares those in the brackets at token open, up to the token end.
 func (r *reader) parameters(open, end int) {
 	r.marks[open].role, r.marks[r.Partner[open]].role = params, params
-	for _, arg := range r.Args(r.tokens, open) {
+	for _, arg := range r.Args(open) {
 		r.target(arg[0], nil, &scope{open, end}, 0)
 	}
 }
@@ -200,17 +200,17 @@ func (r *reader) parameters(open, end int) {
 // function declares the name of the function at token i. That of one that is a value is known only
 // inside of it.
 func (r *reader) function(i int) {
-	at, before := i+1, r.at(r.before(i))
-	if r.is(at, "*") {
+	at, before := i+1, r.At(r.before(i))
+	if r.Is(at, "*") {
 		at++
 	}
-	if r.at(at).Kind != lex.Name {
+	if r.At(at).Kind != lex.Name {
 		return
 	}
 	r.marks[at].plain = true
 	switch open := at + 1; {
 	case r.role(i) != function:
-		if r.is(open, "(") && r.Partner[open] > 0 {
+		if r.Is(open, "(") && r.Partner[open] > 0 {
 			r.declare(at, scope{at, r.body(r.Partner[open])}, constant{})
 		}
 	case !before.Is(")") && !before.Is("else") && !before.Is("do") && !before.Is(":"): // without a condition
@@ -222,10 +222,10 @@ func (r *reader) function(i int) {
 // a scope, declares them in it.
 func (r *reader) target(i int, names []string, in *scope, depth int) {
 	r.Step()
-	if r.is(i, "...") {
+	if r.Is(i, "...") {
 		i++
 	}
-	t := r.at(i)
+	t := r.At(i)
 	switch {
 	case t.Kind == lex.Name:
 		if in != nil {
@@ -237,7 +237,7 @@ func (r *reader) target(i int, names []string, in *scope, depth int) {
 		r.Trouble("patterns lie too deep inside of each other")
 	default:
 		r.marks[i].role, r.marks[r.Partner[i]].role = pattern, pattern
-		for n, arg := range r.Args(r.tokens, i) {
+		for n, arg := range r.Args(i) {
 			at, of := r.key(i, n, arg[0], names)
 			r.target(at, of, in, depth+1)
 		}
@@ -247,21 +247,21 @@ func (r *reader) target(i int, names []string, in *scope, depth int) {
 // key is where member n of the pattern at token open, at token i, has what it is bound to, and what
 // that stands for then.
 func (r *reader) key(open, n, i int, names []string) (at int, of []string) {
-	t := &r.tokens[i]
+	t := &r.Tokens[i]
 	switch end := r.Partner[i]; {
 	case t.Is("..."):
 		return i, names
-	case r.is(open, "["):
+	case r.Is(open, "["):
 		return i, members(names, strconv.Itoa(n))
 	case t.Is("[") && end > i:
 		if text, ok := r.constant(i+1, end); ok {
 			return end + 2, members(names, text)
 		}
 		if slices.ContainsFunc(names, sensitive) {
-			r.compute(r.tokens[end-1].Span, language.ComputedName)
+			r.compute(r.Tokens[end-1].Span, language.ComputedName)
 		}
 		return end + 2, nil
-	case r.is(i+1, ":"):
+	case r.Is(i+1, ":"):
 		r.marks[i].plain = true
 		return i + 2, members(names, t.Text)
 	}
@@ -272,40 +272,40 @@ func (r *reader) key(open, n, i int, names []string) (at int, of []string) {
 // that begin behind a comma or a bracket.
 func (r *reader) statement(i int) {
 	first := i - 1
-	for n := 0; n < 8 && first > 0 && !r.is(first, "import") && !r.is(first, "export"); n++ {
+	for n := 0; n < 8 && first > 0 && !r.Is(first, "import") && !r.Is(first, "export"); n++ {
 		r.Step()
 		if open := r.Partner[first]; open > 0 {
 			first = open
 		}
 		first--
 	}
-	names := []string{moduleName(r.tokens[i+1].Text) + "."}
+	names := []string{moduleName(r.Tokens[i+1].Text) + "."}
 	name := first + 1
 	for at := max(first, 0); at <= i; at++ {
 		r.Step()
-		t, next := &r.tokens[at], at+1
+		t, next := &r.Tokens[at], at+1
 		r.marks[at].plain = true
 		of := names
 		if r.Outer[at] > first {
-			of = members(names, r.tokens[name].Text)
+			of = members(names, r.Tokens[name].Text)
 		}
 		switch {
-		case t.Is("{") || t.Is(","), t.Is("type") && r.at(next).Kind != lex.Punct && !r.is(next, "as") && next < i:
+		case t.Is("{") || t.Is(","), t.Is("type") && r.At(next).Kind != lex.Punct && !r.Is(next, "as") && next < i:
 			name = next
-		case t.Kind != lex.Name || at == first || next != i && !r.is(next, ",") && !r.is(next, "}"):
-		case r.is(first, "import"):
+		case t.Kind != lex.Name || at == first || next != i && !r.Is(next, ",") && !r.Is(next, "}"):
+		case r.Is(first, "import"):
 			r.marks[at].plain = false
-			r.declare(at, scope{0, len(r.tokens)}, constant{})
+			r.declare(at, scope{0, len(r.Tokens)}, constant{})
 			r.bind(t.Text, of)
 		case r.Outer[at] > first:
-			r.Use(r.tokens[name].Span, strings.TrimSuffix(names[0], ".")+"."+r.tokens[name].Text, false)
+			r.Use(r.Tokens[name].Span, strings.TrimSuffix(names[0], ".")+"."+r.Tokens[name].Text, false)
 		}
 	}
 }
 
 // module tells of the module that the string at token i names.
 func (r *reader) module(i int) {
-	t := &r.tokens[i]
+	t := &r.Tokens[i]
 	if code, ok := dataCode(t.Text); ok {
 		r.Compute(t.Span, language.ComputedCode)
 		r.nested(code, t.Span)

@@ -186,11 +186,11 @@ func (r *reader) constant(i, end int) (string, bool) {
 // text is the text at token i, and the token behind.
 func (r *reader) text(i, depth int) (text string, behind int, ok bool) {
 	text, i, ok = r.piece(i, depth)
-	if !ok || !r.is(i, "+") {
+	if !ok || !r.Is(i, "+") {
 		return text, i, ok
 	}
 	var all []byte
-	for ok = r.add(&all, text); ok && r.is(i, "+"); {
+	for ok = r.add(&all, text); ok && r.Is(i, "+"); {
 		r.Step()
 		text, i, ok = r.piece(i+1, depth)
 		ok = ok && r.add(&all, text)
@@ -208,10 +208,10 @@ func (r *reader) add(all *[]byte, text string) bool {
 }
 
 func (r *reader) piece(i, depth int) (text string, behind int, ok bool) {
-	if i >= len(r.tokens) || depth == lex.MaxDepth {
+	if i >= len(r.Tokens) || depth == lex.MaxDepth {
 		return "", i, false
 	}
-	t := &r.tokens[i]
+	t := &r.Tokens[i]
 	switch end := r.Partner[i]; {
 	case t.Kind == lex.String && t.Constant:
 		return t.Text, i + 1, true
@@ -225,7 +225,7 @@ func (r *reader) piece(i, depth int) (text string, behind int, ok bool) {
 	case r.role(i) == group && end > i:
 		text, behind, ok = r.text(i+1, depth+1)
 		return text, end + 1, ok && behind == end
-	case r.role(i) == list && end > i && r.is(end+1, ".") && r.is(end+2, "join") && r.is(end+3, "("):
+	case r.role(i) == list && end > i && r.Is(end+1, ".") && r.Is(end+2, "join") && r.Is(end+3, "("):
 		return r.joined(i, end+3, depth+1)
 	}
 	return "", i, false
@@ -234,10 +234,10 @@ func (r *reader) piece(i, depth int) (text string, behind int, ok bool) {
 // template is the text of the template at token i, if all that is inserted is text.
 func (r *reader) template(i, depth int) (text string, behind int, ok bool) {
 	var all []byte
-	for ok = r.add(&all, r.tokens[i].Text); ok && r.role(i) != tail; ok = ok && r.add(&all, r.tokens[i].Text) {
+	for ok = r.add(&all, r.Tokens[i].Text); ok && r.role(i) != tail; ok = ok && r.add(&all, r.Tokens[i].Text) {
 		r.Step()
 		end := r.Partner[i+1]
-		if end < 0 || end+1 == len(r.tokens) {
+		if end < 0 || end+1 == len(r.Tokens) {
 			return "", i, false
 		}
 		text, behind, ok = r.text(i+2, depth)
@@ -250,13 +250,13 @@ func (r *reader) template(i, depth int) (text string, behind int, ok bool) {
 // joined is the text of the list at token i that is joined with what the brackets at token by hold.
 func (r *reader) joined(i, by, depth int) (text string, behind int, ok bool) {
 	separator := ","
-	if args := r.Args(r.tokens, by); len(args) > 0 {
+	if args := r.Args(by); len(args) > 0 {
 		if separator, behind, ok = r.text(args[0][0], depth); !ok || behind != args[0][1] {
 			return "", i, false
 		}
 	}
 	var all []byte
-	for n, arg := range r.Args(r.tokens, i) {
+	for n, arg := range r.Args(i) {
 		text, behind, ok = r.text(arg[0], depth)
 		if !ok || behind != arg[1] || n > 0 && !r.add(&all, separator) || !r.add(&all, text) {
 			return "", i, false

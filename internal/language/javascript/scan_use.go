@@ -16,18 +16,18 @@ var reserved = lex.Words("null true false undefined if else for while do switch 
 func (r *reader) operandAt(i int) {
 	from, open := i, r.Partner[i]
 	switch {
-	case r.at(i).Kind == lex.Name && r.isMember(i):
+	case r.At(i).Kind == lex.Name && r.isMember(i):
 		from = i - 2
 	case r.role(i) == tail || r.role(i) == middle:
 		from = r.Partner[i-1] - 1
 	case r.marks[i].tagged:
 		from = i - 1
 	case open < 0 || open > i:
-	case r.role(i) == funcExpr && r.is(open-1, ")") && r.Partner[open-1] > 0:
+	case r.role(i) == funcExpr && r.Is(open-1, ")") && r.Partner[open-1] > 0:
 		from = r.Partner[open-1] - 1
 	case r.role(i) != call && r.role(i) != subscript:
 		from = open
-	case r.is(open-1, "?."):
+	case r.Is(open-1, "?."):
 		from = open - 2
 	default:
 		from = open - 1
@@ -40,14 +40,14 @@ func (r *reader) operandAt(i int) {
 // pass goes over the tokens from left to right.
 func (r *reader) pass() {
 	r.end, r.classes = -3, 0 // no token is behind that
-	for i := range r.tokens {
+	for i := range r.Tokens {
 		r.Step()
 		r.token(i)
 	}
 }
 
 func (r *reader) token(i int) {
-	t, m := &r.tokens[i], &r.marks[i]
+	t, m := &r.Tokens[i], &r.marks[i]
 	if m.begins && m.line || t.Is(",") || t.Is(";") || t.Is("=>") {
 		delete(r.targets, r.Outer[i])
 	}
@@ -78,7 +78,7 @@ func (r *reader) token(i int) {
 // bracket reads a bracket behind an operand.
 func (r *reader) bracket(i int) {
 	open, before := r.Partner[i], i-1
-	if r.is(before, "?.") {
+	if r.Is(before, "?.") {
 		before--
 	}
 	switch {
@@ -100,7 +100,7 @@ func (r *reader) bracket(i int) {
 
 // name reads the name at token i.
 func (r *reader) name(i int) {
-	t := &r.tokens[i]
+	t := &r.Tokens[i]
 	switch {
 	case r.isMember(i):
 		v := value{names: members(nil, t.Text), start: t.Start, end: t.End}
@@ -117,14 +117,14 @@ func (r *reader) name(i int) {
 	case r.marks[i].plain:
 	case t.Text == "with" && r.role(i+1) == control:
 		r.compute(t.Span, language.ComputedName)
-	case t.Text == "import" && (r.is(i+1, "(") || r.is(i+1, ".")), !reserved()[t.Text], len(r.names[t.Text]) > 0:
+	case t.Text == "import" && (r.Is(i+1, "(") || r.Is(i+1, ".")), !reserved()[t.Text], len(r.names[t.Text]) > 0:
 		r.operand(value{names: r.meanings(i), start: t.Start, end: t.End}, i)
 	}
 }
 
 // then binds the first parameter of the function that brackets at token i begin with to a module.
 func (r *reader) then(i int, names []string) {
-	for r.is(i, "(") || r.is(i, "async") || r.is(i, "function") || r.is(i, "*") || r.at(i).Kind == lex.Name && r.is(i+1, "(") {
+	for r.Is(i, "(") || r.Is(i, "async") || r.Is(i, "function") || r.Is(i, "*") || r.At(i).Kind == lex.Name && r.Is(i+1, "(") {
 		r.Step()
 		i++
 	}
@@ -135,7 +135,7 @@ func (r *reader) then(i int, names []string) {
 func (r *reader) assign(i int) {
 	to, around := i-1, r.Outer[i]
 	list := r.targets[around]
-	if to < 0 || !r.is(r.begin[to]-1, "=") {
+	if to < 0 || !r.Is(r.begin[to]-1, "=") {
 		list = list[:0]
 	}
 	if r.role(to) == pattern {
@@ -153,8 +153,8 @@ func (r *reader) operand(v value, i int) {
 	}
 	r.last, r.end = v, i
 	next := i + 1
-	if r.is(next, ".") || r.is(next, "?.") || (r.role(next) == call || r.role(next) == subscript) && r.Partner[next] > next ||
-		next < len(r.tokens) && r.marks[next].tagged {
+	if r.Is(next, ".") || r.Is(next, "?.") || (r.role(next) == call || r.role(next) == subscript) && r.Partner[next] > next ||
+		next < len(r.Tokens) && r.marks[next].tagged {
 		return
 	}
 	begin := r.begin[i]
@@ -169,7 +169,7 @@ func (r *reader) operand(v value, i int) {
 	}
 	s := language.Span{Start: v.start, End: v.end}
 	if v.start < 0 {
-		s = r.span(begin, next)
+		s = r.SpanOf(begin, next)
 	} else {
 		r.use(s, v.names, false)
 	}
@@ -188,7 +188,7 @@ func (r *reader) operand(v value, i int) {
 // before is the token before the operand that begins at token i, and before words that change nothing
 // about what it stands for.
 func (r *reader) before(i int) int {
-	for i--; r.is(i, "await") || r.is(i, "new") || r.is(i, "async"); i-- {
+	for i--; r.Is(i, "await") || r.Is(i, "new") || r.Is(i, "async"); i-- {
 		r.Step()
 	}
 	return i
@@ -196,29 +196,29 @@ func (r *reader) before(i int) int {
 
 // chooses tells of the operator at token i that what is behind it may be what it results in.
 func (r *reader) chooses(i int) bool {
-	return r.is(i, "||") || r.is(i, "&&") || r.is(i, "??") || r.is(i, "?") || r.is(i, ":") && r.role(i) != control
+	return r.Is(i, "||") || r.Is(i, "&&") || r.Is(i, "??") || r.Is(i, "?") || r.Is(i, ":") && r.role(i) != control
 }
 
 // chosen tells whether what is before token i may be what an expression results in.
 func (r *reader) chosen(i int) bool {
-	return r.ends(i) || r.is(i, "||") || r.is(i, "??") || r.is(i, ":")
+	return r.ends(i) || r.Is(i, "||") || r.Is(i, "??") || r.Is(i, ":")
 }
 
 // passed tells whether the brackets around stand for the operand that ends at token i.
 func (r *reader) passed(i int) bool {
 	p := r.before(r.begin[i])
-	return r.is(i+1, ")") && r.role(i+1) == group && (r.role(p) == group || r.is(p, ",") || r.is(p, "=") || r.chooses(p))
+	return r.Is(i+1, ")") && r.role(i+1) == group && (r.role(p) == group || r.Is(p, ",") || r.Is(p, "=") || r.chooses(p))
 }
 
 // assigned binds what is assigned to, and tells whether there is any.
 func (r *reader) assigned(names []string, begin, before, next int) bool {
 	targets := r.targets[r.Outer[begin]]
-	if op := r.at(before).Text; len(targets) == 0 || !r.chosen(next) || op != "=" && op != "||=" && op != "&&=" && op != "??=" && !r.chooses(before) {
+	if op := r.At(before).Text; len(targets) == 0 || !r.chosen(next) || op != "=" && op != "||=" && op != "&&=" && op != "??=" && !r.chooses(before) {
 		return false
 	}
 	for _, to := range targets {
 		// What a name gets of itself would go on for ever.
-		if r.Step(); r.tokens[to].Text != r.tokens[begin].Text {
+		if r.Step(); r.Tokens[to].Text != r.Tokens[begin].Text {
 			r.target(to, names, nil, 0)
 		}
 	}
@@ -232,10 +232,10 @@ func (r *reader) escapes(p, next int) bool {
 		return false
 	}
 	in := role(0)
-	if p+1 < len(r.tokens) {
+	if p+1 < len(r.Tokens) {
 		in = r.role(r.Outer[p+1])
 	}
-	switch r.tokens[p].Text {
+	switch r.Tokens[p].Text {
 	case "return", "yield", "throw", "default":
 		return !r.marks[p].plain
 	case "(", "[", "{", ",":
@@ -253,10 +253,10 @@ func (r *reader) escapes(p, next int) bool {
 // subscript reads the brackets from token open to end behind an operand.
 func (r *reader) subscript(open, end int) {
 	of, known := r.callees[open]
-	whole := r.span(open, end+1)
+	whole := r.SpanOf(open, end+1)
 	key, ok := r.constant(open+1, end)
-	if !ok && end == open+2 && r.at(open+1).Kind == lex.Number {
-		key, ok = r.tokens[open+1].Text, true
+	if !ok && end == open+2 && r.At(open+1).Kind == lex.Number {
+		key, ok = r.Tokens[open+1].Text, true
 	}
 	if !ok {
 		if known && of.start >= 0 {

@@ -3,7 +3,6 @@ package python
 import (
 	"bytes"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
@@ -49,9 +48,8 @@ type known struct {
 // A reader reads one text: the program, or code in a string.
 type reader struct {
 	*known
-	lex.Brackets
+	lex.Stream
 	source string
-	tokens []lex.Token
 	// telling is false the first time, when what is found counts for nothing.
 	telling bool
 	targets []bool // tokens that are names which get a value
@@ -65,8 +63,8 @@ type reader struct {
 
 // read reads a text twice.
 func (k *known) read(source string) {
-	r := &reader{known: k, source: source, tokens: tokenize(source, k.Facts)}
-	r.Brackets, r.targets = lex.Pair(r.tokens), make([]bool, len(r.tokens))
+	r := &reader{known: k, source: source, Stream: lex.NewStream(tokenize(source, k.Facts))}
+	r.targets = make([]bool, len(r.Tokens))
 	told := k.Facts
 	k.Facts = &lex.Facts{Meter: told.Meter, Depth: told.Depth}
 	r.all()
@@ -78,46 +76,32 @@ func (k *known) read(source string) {
 func (r *reader) all() {
 	r.calls = nil
 	r.begin(0)
-	for i := 0; i < len(r.tokens); {
+	for i := 0; i < len(r.Tokens); {
 		r.Step()
 		i = r.token(i)
 	}
 }
 
-// tok is token i; where there is none, one that is nothing.
-func (r *reader) tok(i int) *lex.Token {
-	if i < 0 || i >= len(r.tokens) {
-		return &lex.Token{}
-	}
-	return &r.tokens[i]
-}
-
-// is tells whether token i is one of the texts.
-func (r *reader) is(i int, texts ...string) bool {
-	t := r.tok(i)
-	return (t.Kind == lex.Name || t.Kind == lex.Punct) && slices.Contains(texts, t.Text)
-}
-
 // isName tells whether token i is a name and no keyword.
 func (r *reader) isName(i int) bool {
-	t := r.tok(i)
+	t := r.At(i)
 	return t.Kind == lex.Name && !keywords()[t.Text]
 }
 
 // isOperand tells whether token i ends something that may be called.
 func (r *reader) isOperand(i int) bool {
-	kind := r.tok(i).Kind
-	return r.isName(i) || kind == lex.Number || kind == lex.String || r.is(i, ")", "]", "}")
+	kind := r.At(i).Kind
+	return r.isName(i) || kind == lex.Number || kind == lex.String || r.Is(i, ")", "]", "}")
 }
 
 // ends tells whether token i ends a statement.
 func (r *reader) ends(i int) bool {
-	return i < 0 || i >= len(r.tokens) || r.tokens[i].Kind == lex.Newline || r.is(i, ";")
+	return i < 0 || i >= len(r.Tokens) || r.Tokens[i].Kind == lex.Newline || r.Is(i, ";")
 }
 
 // until is the next token, brackets passed over, that ends what token i is in, or one of texts.
 func (r *reader) until(i int, texts ...string) int {
-	for !r.ends(i) && !r.is(i, ")", "]", "}", ":") && !r.is(i, texts...) {
+	for !r.ends(i) && !r.Is(i, ")", "]", "}", ":") && !r.Is(i, texts...) {
 		r.Step()
 		i = r.Skip(i)
 	}
@@ -131,7 +115,7 @@ func (r *reader) begin(i int) {
 
 // token reads what begins at token i and returns where to go on.
 func (r *reader) token(i int) int {
-	t := &r.tokens[i]
+	t := &r.Tokens[i]
 	switch t.Kind {
 	case magic:
 		r.magic(t.Text, t.Span)
@@ -155,7 +139,7 @@ func (r *reader) token(i int) int {
 }
 
 func (r *reader) punct(i int) int {
-	switch r.tokens[i].Text {
+	switch r.Tokens[i].Text {
 	case ")", "]", "}":
 		l := link{first: i}
 		if n := len(r.calls) - 1; n >= 0 && r.Partner[r.calls[n].open] == i {
@@ -183,12 +167,12 @@ func (r *reader) colon(i int) {
 	case r.Outer[i] >= 0:
 	case r.lambdas > 0:
 		r.lambdas--
-	case r.isName(r.statement) && r.is(r.statement+1, ":", ".", "[") && !r.is(r.statement, "match", "case"):
+	case r.isName(r.statement) && r.Is(r.statement+1, ":", ".", "[") && !r.Is(r.statement, "match", "case"):
 		r.assign(i)
-		r.value = len(r.tokens) // an annotation gets no value
+		r.value = len(r.Tokens) // an annotation gets no value
 	default:
-		if r.is(r.statement, "def") {
-			r.replace(r.tok(r.statement+1).Text, i)
+		if r.Is(r.statement, "def") {
+			r.replace(r.At(r.statement+1).Text, i)
 		}
 		r.begin(i + 1)
 	}
@@ -209,7 +193,7 @@ func (r *reader) bindTargets(i, end int) {
 	for ; i < end; i++ {
 		r.Step()
 		switch {
-		case r.is(i, "(", "[", "{") && !r.isGroup(i):
+		case r.Is(i, "(", "[", "{") && !r.isGroup(i):
 			i = max(i, r.Partner[i])
 		case r.isTarget(i):
 			r.bind(i)
@@ -224,45 +208,45 @@ func (r *reader) bindParameters(i, end int) {
 		if first && r.isName(i) {
 			r.bind(i)
 		}
-		first = r.is(i, ",") || first && r.is(i, "*")
+		first = r.Is(i, ",") || first && r.Is(i, "*")
 	}
 }
 
 // isGroup tells whether the bracket at token i is around targets: what is in it is neither an
 // argument nor an index, and has no members.
 func (r *reader) isGroup(i int) bool {
-	return r.is(i, "(", "[") && !r.isOperand(i-1) && !r.is(r.Skip(i), ".", "(", "[")
+	return r.Is(i, "(", "[") && !r.isOperand(i-1) && !r.Is(r.Skip(i), ".", "(", "[")
 }
 
 // isTarget tells whether token i is a name that may get a value: no member, and without any.
 func (r *reader) isTarget(i int) bool {
-	return r.isName(i) && !r.is(i-1, ".") && !r.is(i+1, ".", "[", "(")
+	return r.isName(i) && !r.Is(i-1, ".") && !r.Is(i+1, ".", "[", "(")
 }
 
 // bind notes that the name at token i gets a value.
 func (r *reader) bind(i int) {
 	r.targets[i] = true
-	r.local[r.tokens[i].Text] = true
+	r.local[r.Tokens[i].Text] = true
 }
 
 func (r *reader) name(i int) int {
-	t := &r.tokens[i]
+	t := &r.Tokens[i]
 	switch {
 	case r.targets[i]:
 		return i + 1
-	case r.is(i+1, ":="):
+	case r.Is(i+1, ":="):
 		r.bind(i)
 		return i + 1
-	case r.Outer[i] >= 0 && r.is(r.Outer[i], "(") && r.is(i+1, "=") && r.is(i-1, "(", ","): // a named argument
+	case r.Outer[i] >= 0 && r.Is(r.Outer[i], "(") && r.Is(i+1, "=") && r.Is(i-1, "(", ","): // a named argument
 		return i + 1
-	case i == r.statement && r.is(i, "match", "case") && r.isSubject(i+1):
+	case i == r.statement && r.Is(i, "match", "case") && r.isSubject(i+1):
 		return i + 1
-	case r.is(r.statement, "del"):
+	case r.Is(r.statement, "del"):
 		r.replaced[t.Text] = math.MaxInt // it is the builtin again
 	}
 	l := link{first: i, at: t.Span}
 	if introspective()[t.Text] && strings.HasPrefix(t.Text, "__") && t.Text != "__import__" && !everywhere()[t.Text] {
-		l.names, l.told = r.inner(nil, t.Text, t.Span, r.is(i+1, "(")), true
+		l.names, l.told = r.inner(nil, t.Text, t.Span, r.Is(i+1, "(")), true
 	} else {
 		l.names = r.meanings(t.Text, t.Start)
 	}
@@ -271,11 +255,11 @@ func (r *reader) name(i int) int {
 
 // isSubject tells whether what is matched begins at token i, and no member, call or index.
 func (r *reader) isSubject(i int) bool {
-	return r.isOperand(i) || r.is(i, "{", "None", "True", "False") || r.is(i, "(", "[") && r.is(r.Skip(i), ":")
+	return r.isOperand(i) || r.Is(i, "{", "None", "True", "False") || r.Is(i, "(", "[") && r.Is(r.Skip(i), ":")
 }
 
 func (r *reader) keyword(i int) int {
-	switch r.tokens[i].Text {
+	switch r.Tokens[i].Text {
 	case "import":
 		return r.importStatement(i)
 	case "from":
@@ -308,10 +292,10 @@ func (r *reader) definition(i int) int {
 	}
 	r.bind(i + 1)
 	open := i + 2
-	if r.is(open, "[") {
+	if r.Is(open, "[") {
 		open = r.Skip(open)
 	}
-	if r.is(i, "def") && r.is(open, "(") {
+	if r.Is(i, "def") && r.Is(open, "(") {
 		r.bindParameters(open+1, r.Partner[open])
 	}
 	return i + 2

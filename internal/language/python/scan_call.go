@@ -76,7 +76,7 @@ func (r *reader) attribute(c *call, of []string, name literal) (got []string, in
 
 // get tells the use of a member that a call gets by its name, if it is one of something known.
 func (r *reader) get(c *call, of []string, name string, at language.Span) (got []string, known bool) {
-	called := r.is(r.Partner[c.open]+1, "(")
+	called := r.Is(r.Partner[c.open]+1, "(")
 	if introspective()[name] {
 		return r.inner(of, name, at, called), true
 	}
@@ -121,7 +121,7 @@ func (r *reader) item(c *call, of string, key literal) (got []string) {
 		return got
 	}
 	got = r.meanings(key.text, -1)
-	r.uses(got, key.at, r.is(r.Partner[c.open]+1, "("))
+	r.uses(got, key.at, r.Is(r.Partner[c.open]+1, "("))
 	return got
 }
 
@@ -158,7 +158,7 @@ func (r *reader) imports(c *call, function string) []string {
 	}
 	if !module.ok {
 		if len(c.args) > 0 {
-			r.Compute(language.Span{Start: r.tokens[c.open].Start, End: r.tokens[r.Partner[c.open]].End}, language.ComputedImport)
+			r.Compute(language.Span{Start: r.Tokens[c.open].Start, End: r.Tokens[r.Partner[c.open]].End}, language.ComputedImport)
 		}
 		return nil
 	}
@@ -206,7 +206,7 @@ func (r *reader) code(at language.Span, source string, read func(string)) {
 // hasShell tells whether the arguments of subprocess.run and its like ask for a shell, or may.
 func (r *reader) hasShell(c *call) bool {
 	for n, a := range c.args {
-		arg := r.tokens[a[0]:a[1]]
+		arg := r.Tokens[a[0]:a[1]]
 		switch {
 		case len(arg) == 0:
 		case arg[0].Is("*") || n == 8:
@@ -221,7 +221,7 @@ func (r *reader) hasShell(c *call) bool {
 // arg is a call's argument: the nth, or one that has one of the names.
 func (r *reader) arg(c *call, n int, names ...string) []lex.Token {
 	for k, a := range c.args {
-		arg := r.tokens[a[0]:a[1]]
+		arg := r.Tokens[a[0]:a[1]]
 		switch {
 		case len(arg) > 1 && arg[0].Kind == lex.Name && arg[1].Is("="):
 			if slices.Contains(names, arg[0].Text) {

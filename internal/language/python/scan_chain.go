@@ -37,20 +37,20 @@ func (r *reader) chain(l link, i int) int {
 	for {
 		r.Step()
 		switch {
-		case r.is(i, ".") && r.tok(i+1).Kind == lex.Name:
+		case r.Is(i, ".") && r.At(i+1).Kind == lex.Name:
 			r.member(&l, i+1)
 			i += 2
-		case r.is(i, "(", "["):
+		case r.Is(i, "(", "["):
 			if r.Partner[i] > i {
 				r.calls = append(r.calls, call{link: l, open: i})
 			} else {
-				r.tell(&l, r.is(i, "("))
+				r.tell(&l, r.Is(i, "("))
 			}
 			return i + 1
-		case r.is(l.first-1, ":=") && r.tok(l.first-2).Kind == lex.Name:
+		case r.Is(l.first-1, ":=") && r.At(l.first-2).Kind == lex.Name:
 			r.alias(l.first-2, l.names)
 			l.first -= 2
-		case r.is(l.first-1, "(") && r.Partner[l.first-1] == i && !r.isOperand(l.first-2):
+		case r.Is(l.first-1, "(") && r.Partner[l.first-1] == i && !r.isOperand(l.first-2):
 			l.first-- // the brackets are around nothing but the expression
 			i++
 		default:
@@ -62,7 +62,7 @@ func (r *reader) chain(l link, i int) int {
 
 // finish ends an expression, or an operand of one, before token i.
 func (r *reader) finish(l *link, i int) {
-	r.tell(l, r.is(r.statement, "@") && l.first-1 == r.statement)
+	r.tell(l, r.Is(r.statement, "@") && l.first-1 == r.statement)
 	for _, name := range l.names {
 		switch actionOf(name) {
 		case imports, loads:
@@ -73,7 +73,7 @@ func (r *reader) finish(l *link, i int) {
 			r.Compute(l.at, language.ComputedName)
 		}
 	}
-	if n := len(r.calls) - 1; n >= 0 && r.calls[n].open == l.first-1 && r.is(i, ",", ")", "]") {
+	if n := len(r.calls) - 1; n >= 0 && r.calls[n].open == l.first-1 && r.Is(i, ",", ")", "]") {
 		r.calls[n].given = l.names
 	}
 	if l.first == r.value && r.ends(i) {
@@ -86,7 +86,7 @@ func (r *reader) finish(l *link, i int) {
 // alias binds the name at token i to what it may stand for.
 func (r *reader) alias(i int, of []string) {
 	for _, o := range of {
-		r.Bind(r.names, r.tokens[i].Text, o)
+		r.Bind(r.names, r.Tokens[i].Text, o)
 	}
 }
 
@@ -111,7 +111,7 @@ func (r *reader) uses(names []string, at language.Span, call bool) {
 
 // member goes on to the member that is named by token i.
 func (r *reader) member(l *link, i int) {
-	t := &r.tokens[i]
+	t := &r.Tokens[i]
 	builtin := t.Text == "__import__" && (slices.Contains(l.names, "builtins") || slices.Contains(l.names, "importlib"))
 	switch {
 	case t.Text == "__call__":
@@ -121,7 +121,7 @@ func (r *reader) member(l *link, i int) {
 		return
 	case introspective()[t.Text] && !builtin:
 		r.tell(l, false)
-		l.names, l.at = r.inner(l.names, t.Text, t.Span, r.is(i+1, "(")), t.Span
+		l.names, l.at = r.inner(l.names, t.Text, t.Span, r.Is(i+1, "(")), t.Span
 		return
 	case l.told || len(l.names) == 0:
 		l.at = t.Span
@@ -205,17 +205,17 @@ func isDictionary(name string) bool {
 // closed is what a call or an index stands for, where its brackets close.
 func (r *reader) closed(c *call) link {
 	l := link{first: c.first, at: c.at, told: true}
-	if r.is(c.open, "[") {
+	if r.Is(c.open, "[") {
 		r.tell(&c.link, false)
 		for _, name := range c.names {
 			if isDictionary(name) || name == "builtins" {
-				l.names = r.add(l.names, r.item(c, name, r.constant(r.tokens[c.open+1:r.Partner[c.open]]))...)
+				l.names = r.add(l.names, r.item(c, name, r.constant(r.Tokens[c.open+1:r.Partner[c.open]]))...)
 			}
 		}
 		return l
 	}
 	if len(c.names) > 0 {
-		c.args = r.Args(r.tokens, c.open)
+		c.args = r.Args(c.open)
 	}
 	for _, name := range c.names {
 		got, instead := r.result(c, name)

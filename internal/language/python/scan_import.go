@@ -10,15 +10,15 @@ import (
 
 // module reads the name of a module, dots before it included, and returns where to go on.
 func (r *reader) module(i int) (string, language.Span, int) {
-	at := r.tok(i).Span
+	at := r.At(i).Span
 	dots := i
-	for ; r.is(i, "."); i++ {
+	for ; r.Is(i, "."); i++ {
 		r.Step()
-		at.End = r.tokens[i].End
+		at.End = r.Tokens[i].End
 	}
 	name := strings.Repeat(".", i-dots)
 	if r.isName(i) {
-		c := lex.ReadChain(r.Meter, r.tokens, i, ".")
+		c := lex.ReadChain(r.Meter, r.Tokens, i, ".")
 		name += strings.Join(c.Names, ".")
 		at.End, i = c.End, c.Behind
 	}
@@ -36,12 +36,12 @@ func (r *reader) importStatement(start int) int {
 		r.Import(at, module)
 		top, _, _ := strings.Cut(module, ".")
 		name, of := top, top
-		if i = behind; r.is(i, "as") && r.isName(i+1) {
-			name, of = r.tokens[i+1].Text, module
+		if i = behind; r.Is(i, "as") && r.isName(i+1) {
+			name, of = r.Tokens[i+1].Text, module
 			i += 2
 		}
 		r.bindImport(name, of)
-		if !r.is(i, ",") {
+		if !r.Is(i, ",") {
 			return i
 		}
 	}
@@ -50,17 +50,17 @@ func (r *reader) importStatement(start int) int {
 // fromStatement reads "from a import b, c as d".
 func (r *reader) fromStatement(start int) int {
 	module, at, i := r.module(start + 1)
-	if !r.is(i, "import") {
+	if !r.Is(i, "import") {
 		return start + 1 // as in "yield from f()"
 	}
 	r.Import(at, module)
-	if i++; r.is(i, "(") {
+	if i++; r.Is(i, "(") {
 		i++
 	}
 	for ; ; i++ {
 		r.Step()
-		t := r.tok(i)
-		if r.is(i, "*") {
+		t := r.At(i)
+		if r.Is(i, "*") {
 			r.star(module)
 			return i + 1
 		}
@@ -68,8 +68,8 @@ func (r *reader) fromStatement(start int) int {
 			return i
 		}
 		name := t.Text
-		if i++; r.is(i, "as") && r.isName(i+1) {
-			name = r.tokens[i+1].Text
+		if i++; r.Is(i, "as") && r.isName(i+1) {
+			name = r.Tokens[i+1].Text
 			i += 2
 		}
 		if strings.HasPrefix(module, ".") {
@@ -77,7 +77,7 @@ func (r *reader) fromStatement(start int) int {
 		} else {
 			r.bindImport(name, r.from(module, t))
 		}
-		if !r.is(i, ",") {
+		if !r.Is(i, ",") {
 			return i
 		}
 	}
@@ -106,9 +106,9 @@ func (r *reader) bindImport(name, of string) {
 // replace notes that a name is no builtin behind token i, if the statement begins a line of
 // the program itself: then it surely is executed.
 func (r *reader) replace(name string, i int) {
-	at, first := r.tokens[r.statement].Start, r.statement == 0 || r.tokens[r.statement-1].Kind == lex.Newline
+	at, first := r.Tokens[r.statement].Start, r.statement == 0 || r.Tokens[r.statement-1].Kind == lex.Newline
 	if _, ok := r.replaced[name]; !ok && first && r.Depth == 0 && (at == 0 || r.source[at-1] == '\n') {
-		r.replaced[name] = r.tokens[i].Start
+		r.replaced[name] = r.Tokens[i].Start
 	}
 }
 

@@ -121,14 +121,13 @@ func scan(m *language.Meter, code []byte) language.Facts {
 
 // read reads a program, or code in one, which shares what is known of its names.
 func read(facts *lex.Facts, code []byte, names known) {
-	s := reader{Facts: facts, known: names, tokens: tokens(facts, code)}
+	s := reader{Facts: facts, known: names, Stream: lex.NewStream(tokens(facts, code))}
 	s.followed, s.quoted = map[int]bool{}, map[int]bool{}
 	s.functions, s.values = map[string]int{}, map[string]int{}
-	s.Brackets = lex.Pair(s.tokens)
-	for i := range s.tokens {
+	for i := range s.Tokens {
 		s.collect(i)
 	}
-	for i := range s.tokens {
+	for i := range s.Tokens {
 		s.token(i)
 	}
 }
@@ -136,7 +135,7 @@ func read(facts *lex.Facts, code []byte, names known) {
 // token tells what the token at i brings in or uses.
 func (s *reader) token(i int) {
 	s.define(i)
-	t := &s.tokens[i]
+	t := &s.Tokens[i]
 	if s.is(i, "[") && s.is(i+1, "[") {
 		s.element(i)
 	}
@@ -229,7 +228,7 @@ func (s *reader) call(b builtin, i, open int) {
 // that it may be an expression.
 func (s *reader) attach(a, byString argument) {
 	if a.single() && s.named(a.from) && (byString.none() || byString.single() && s.is(byString.from, "FALSE")) {
-		s.Import(s.span(a), s.tokens[a.from].Text)
+		s.Import(s.span(a), s.Tokens[a.from].Text)
 		s.quoted[a.from] = true
 		return
 	}
@@ -341,15 +340,15 @@ func (a argument) single() bool { return a.to == a.from+1 }
 
 // span is where an argument is written.
 func (s *reader) span(a argument) language.Span {
-	return language.Span{Start: s.tokens[a.from].Start, End: s.tokens[a.to-1].End}
+	return language.Span{Start: s.Tokens[a.from].Start, End: s.Tokens[a.to-1].End}
 }
 
 // args are the arguments of the call whose bracket is at open.
 func (s *reader) args(open int) (list []argument) {
-	for _, bounds := range s.Args(s.tokens, open) {
+	for _, bounds := range s.Args(open) {
 		a := argument{from: s.next(bounds[0]), to: s.previous(bounds[1]-1) + 1}
 		if equals := s.next(a.from + 1); equals < a.to && s.named(a.from) && s.is(equals, "=") {
-			a.name, a.from = s.tokens[a.from].Text, s.next(equals+1)
+			a.name, a.from = s.Tokens[a.from].Text, s.next(equals+1)
 		}
 		list = append(list, a)
 	}
@@ -396,7 +395,7 @@ func (s *reader) piped(i int) argument {
 		return argument{}
 	}
 	at := s.previous(pipe - 1)
-	if s.kind(at) == lex.String && (at == 0 || s.ends(at-1) || s.is(at-1, "{", "(", "=", "<-", "<<-")) {
+	if s.Kind(at) == lex.String && (at == 0 || s.ends(at-1) || s.is(at-1, "{", "(", "=", "<-", "<<-")) {
 		return argument{from: at, to: at + 1}
 	}
 	return argument{from: pipe, to: pipe + 1}
@@ -404,21 +403,21 @@ func (s *reader) piped(i int) argument {
 
 // literals are the strings that an argument is: one, or a vector or list that is written there.
 func (s *reader) literals(a argument) ([]string, bool) {
-	if a.single() && s.kind(a.from) == lex.String && s.tokens[a.from].Constant {
-		return []string{s.tokens[a.from].Text}, true
+	if a.single() && s.Kind(a.from) == lex.String && s.Tokens[a.from].Constant {
+		return []string{s.Tokens[a.from].Text}, true
 	}
 	if a.none() || !s.is(a.from, "c", "list") || !s.is(a.from+1, "(") || s.Partner[a.from+1] != a.to-1 {
 		return nil, false
 	}
-	if _, own := s.assigned[s.tokens[a.from].Text]; own {
+	if _, own := s.assigned[s.Tokens[a.from].Text]; own {
 		return nil, false
 	}
 	var list []string
 	for _, e := range s.args(a.from + 1) {
-		if !e.single() || s.kind(e.from) != lex.String || !s.tokens[e.from].Constant {
+		if !e.single() || s.Kind(e.from) != lex.String || !s.Tokens[e.from].Constant {
 			return nil, false
 		}
-		list = append(list, s.tokens[e.from].Text)
+		list = append(list, s.Tokens[e.from].Text)
 	}
 	return list, len(list) > 0
 }

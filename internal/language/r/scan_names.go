@@ -18,8 +18,7 @@ type known struct {
 type reader struct {
 	*lex.Facts
 	known
-	tokens []lex.Token
-	lex.Brackets
+	lex.Stream
 	followed map[int]bool // names of functions that are not called there, but are known where they are
 	quoted   map[int]bool // names that stand for themselves
 	unsure   bool         // names may be other than the program defines them
@@ -52,7 +51,7 @@ func (s *reader) starts(i int) bool {
 		open := s.Partner[before]
 		return open < 0 || !s.is(open-1, "if", "while", "for", "function", "\\")
 	}
-	return s.kind(before) != lex.Punct || s.is(before, "]", "}", ";", "{")
+	return s.Kind(before) != lex.Punct || s.is(before, "]", "}", ";", "{")
 }
 
 // block tells whether the token at i lies in no brackets, or in braces.
@@ -61,7 +60,7 @@ func (s *reader) block(i int) bool { return s.Outer[i] < 0 || s.is(s.Outer[i], "
 // last is where a name that is defined in the brackets that open at outer is not known any more.
 func (s *reader) last(outer int) int {
 	if outer < 0 || s.Partner[outer] < 0 {
-		return len(s.tokens)
+		return len(s.Tokens)
 	}
 	return s.Partner[outer]
 }
@@ -77,9 +76,9 @@ func qualify(pkg, name string) string {
 // written is the name that begins at i, as it is written, and where it ends.
 func (s *reader) written(i int) (name string, end int) {
 	if s.is(i+1, "::", ":::") && s.named(i+2) {
-		return qualify(s.tokens[i].Text, s.tokens[i+2].Text), i + 3
+		return qualify(s.Tokens[i].Text, s.Tokens[i+2].Text), i + 3
 	}
-	return s.tokens[i].Text, i + 1
+	return s.Tokens[i].Text, i + 1
 }
 
 // meanings are all that a name may stand for, itself first. Too many are
@@ -116,7 +115,7 @@ func (s *reader) assignment(i int) (target, from int, ok bool) {
 		}
 		ok = !s.is(target+1, "$", "@", "::", ":::", "(", "[")
 	}
-	return target, from, ok && s.named(target) && 0 <= from && from < len(s.tokens)
+	return target, from, ok && s.named(target) && 0 <= from && from < len(s.Tokens)
 }
 
 // right tells whether the operator at i assigns to what is behind it.
@@ -124,20 +123,20 @@ func (s *reader) right(i int) bool { return s.is(i, "->", "->>") }
 
 // collect notes what the token at i says about names, which holds in all of the program.
 func (s *reader) collect(i int) {
-	switch t := &s.tokens[i]; {
+	switch t := &s.Tokens[i]; {
 	case t.Kind == lex.Number || t.Kind == lex.Newline:
 		return
 	case rebinding()[t.Text] || environments()[t.Text]:
 		s.unsure = true
-	case s.is(i, "assign", "delayedAssign", "makeActiveBinding") && s.is(i+1, "(") && s.kind(s.next(i+2)) == lex.String:
-		s.assigned[s.tokens[s.next(i+2)].Text] = true
-	case s.is(i, "=") && s.kind(s.next(i+1)) == lex.String && s.named(s.previous(i-1)): // with(list(f = "system"), ...)
-		s.assigned[s.tokens[s.previous(i-1)].Text] = true
+	case s.is(i, "assign", "delayedAssign", "makeActiveBinding") && s.is(i+1, "(") && s.Kind(s.next(i+2)) == lex.String:
+		s.assigned[s.Tokens[s.next(i+2)].Text] = true
+	case s.is(i, "=") && s.Kind(s.next(i+1)) == lex.String && s.named(s.previous(i-1)): // with(list(f = "system"), ...)
+		s.assigned[s.Tokens[s.previous(i-1)].Text] = true
 	case s.is(i, "in") && s.name(i-1):
-		s.assigned[s.tokens[i-1].Text] = true
+		s.assigned[s.Tokens[i-1].Text] = true
 	}
 	if target, from, ok := s.assignment(i); ok {
-		name := s.tokens[target].Text
+		name := s.Tokens[target].Text
 		function := s.maker(from) && !s.right(i) || s.alias(i, name, from)
 		s.assigned[name] = s.assigned[name] || !function
 	}
@@ -184,7 +183,7 @@ func (s *reader) environment(i int) (pkg string, ok bool) {
 	for range lex.MaxDepth {
 		switch {
 		case s.name(i):
-			pkg, ok = s.spaces[s.tokens[i].Text]
+			pkg, ok = s.spaces[s.Tokens[i].Text]
 			return pkg, ok
 		case !s.is(i, ")") || s.Partner[i] < 0:
 			return "", false
@@ -198,7 +197,7 @@ func (s *reader) environment(i int) (pkg string, ok bool) {
 
 // environmentOf tells the same of what the function at i returns, whose bracket is at open.
 func (s *reader) environmentOf(i, open int) (pkg string, ok bool) {
-	name := s.tokens[i].Text
+	name := s.Tokens[i].Text
 	ok = environments()[name] || slices.ContainsFunc(s.names[name], func(n string) bool { return environments()[n] })
 	if list, literal := s.literals(s.match(i, open, []string{"ns"})[0]); ok && literal {
 		pkg = list[0]
@@ -214,7 +213,7 @@ func (s *reader) own(name string, i int, called bool) bool {
 // define notes what the program defines at the token at i.
 func (s *reader) define(i int) {
 	switch {
-	case s.kind(i) == lex.Newline || s.is(i, ";"):
+	case s.Kind(i) == lex.Newline || s.is(i, ";"):
 		if s.starts(i + 1) {
 			s.settle(s.Outer[i], s.last(s.Outer[i]))
 		}
@@ -225,10 +224,10 @@ func (s *reader) define(i int) {
 	case s.is(i, "function", "\\") && s.is(i+1, "(") && s.Partner[i+1] > 0:
 		s.parameters(i)
 	case s.is(i, "in") && s.name(i-1):
-		s.pending = append(s.pending, definition{s.tokens[i-1].Text, s.values, s.Outer[i]})
+		s.pending = append(s.pending, definition{s.Tokens[i-1].Text, s.values, s.Outer[i]})
 	case s.block(i):
 		if target, from, ok := s.assignment(i); ok {
-			d := definition{s.tokens[target].Text, s.values, s.Outer[i]}
+			d := definition{s.Tokens[target].Text, s.values, s.Outer[i]}
 			if !s.right(i) && s.is(from, "function", "\\") && s.starts(target) {
 				d.in = s.functions
 			}
@@ -261,9 +260,9 @@ func (s *reader) parameters(i int) {
 			s.Step()
 		}
 	}
-	for _, a := range s.Args(s.tokens, i+1) {
+	for _, a := range s.Args(i + 1) {
 		if at := s.next(a[0]); s.name(at) {
-			s.values[s.tokens[at].Text] = max(s.values[s.tokens[at].Text], last)
+			s.values[s.Tokens[at].Text] = max(s.values[s.Tokens[at].Text], last)
 		}
 	}
 }

@@ -202,29 +202,22 @@ func keyword(t lex.Token) bool { return !t.Constant && keywords()[t.Text] }
 // is tells whether the token at i, which need not be there, is one of texts: keywords, operators
 // and names that are not quoted.
 func (s *reader) is(i int, texts ...string) bool {
-	if i < 0 || i >= len(s.tokens) {
+	if i < 0 || i >= len(s.Tokens) {
 		return false
 	}
-	t := &s.tokens[i]
+	t := &s.Tokens[i]
 	return (t.Kind == lex.Punct || t.Kind == lex.Name && !t.Constant) && slices.Contains(texts, t.Text)
 }
 
-func (s *reader) kind(i int) lex.Kind {
-	if i < 0 || i >= len(s.tokens) {
-		return 0
-	}
-	return s.tokens[i].Kind
-}
-
 // name tells whether the token at i is a name and no keyword.
-func (s *reader) name(i int) bool { return s.kind(i) == lex.Name && !keyword(s.tokens[i]) }
+func (s *reader) name(i int) bool { return s.Kind(i) == lex.Name && !keyword(s.Tokens[i]) }
 
 // named tells whether the token at i can be called or assigned to: R takes a string for a name.
-func (s *reader) named(i int) bool { return s.name(i) || s.kind(i) == lex.String }
+func (s *reader) named(i int) bool { return s.name(i) || s.Kind(i) == lex.String }
 
 // next is i, or behind the newline there.
 func (s *reader) next(i int) int {
-	if s.kind(i) == lex.Newline {
+	if s.Kind(i) == lex.Newline {
 		return i + 1
 	}
 	return i
@@ -232,7 +225,7 @@ func (s *reader) next(i int) int {
 
 // previous is i, or before the newline there.
 func (s *reader) previous(i int) int {
-	if s.kind(i) == lex.Newline {
+	if s.Kind(i) == lex.Newline {
 		return i - 1
 	}
 	return i
@@ -240,5 +233,5 @@ func (s *reader) previous(i int) int {
 
 // ends tells whether an expression ends before the token at i.
 func (s *reader) ends(i int) bool {
-	return i >= len(s.tokens) || s.kind(i) == lex.Newline || s.is(i, ";", "}", ")", ",", "]")
+	return i >= len(s.Tokens) || s.Kind(i) == lex.Newline || s.is(i, ";", "}", ")", ",", "]")
 }

@@ -21,11 +21,11 @@ func read(facts *lex.Facts, code []byte, names, methods lex.Names) {
 	l := lexer{Cursor: lex.Cursor{Code: code}, text: string(code), facts: facts, locals: map[string]bool{}, missing: map[terminator]bool{}}
 	l.run()
 	r := reader{
-		Facts: facts, code: l.text, tokens: l.tokens, pairs: lex.Pair(l.tokens), names: names, methods: methods,
+		Facts: facts, code: l.text, Stream: lex.NewStream(l.tokens), names: names, methods: methods,
 		locals: map[string]bool{}, bound: map[int]bool{}, values: map[int]value{}, executed: -1,
 	}
 	r.bind()
-	for i := 0; i < len(r.tokens); {
+	for i := 0; i < len(r.Tokens); {
 		r.Step()
 		i = r.token(i)
 	}
@@ -35,9 +35,8 @@ func read(facts *lex.Facts, code []byte, names, methods lex.Names) {
 // but for those that look up others or run code.
 type reader struct {
 	*lex.Facts
-	code   string
-	tokens []lex.Token
-	pairs  lex.Brackets
+	code string
+	lex.Stream
 	// names are what variables and constants stand for, methods what the new names of
 	// methods do.
 	names, methods lex.Names
@@ -59,30 +58,22 @@ type value struct {
 	start  int // where it is written, or -1 where it is no name in the code
 }
 
-// at is token i; where there is none, one that is nothing.
-func (r *reader) at(i int) *lex.Token {
-	if i < 0 || i >= len(r.tokens) {
-		return &lex.Token{}
-	}
-	return &r.tokens[i]
-}
-
 // dot tells whether a member comes behind token i.
 func (r *reader) dot(i int) bool {
-	t := r.at(i)
+	t := r.At(i)
 	return t.Is(".") || t.Is("&.") || t.Is("::")
 }
 
 // token reads what begins at token i and returns where to go on.
 func (r *reader) token(i int) int {
-	t := &r.tokens[i]
+	t := &r.Tokens[i]
 	switch {
 	case t.Kind == lex.String:
 		r.literal(i)
-	case t.Is(")") && r.pairs.Partner[i] >= 0:
+	case t.Is(")") && r.Partner[i] >= 0:
 		// A value in brackets is one, but the arguments of a call are not its value.
-		before := r.at(r.pairs.Partner[i] - 1)
-		if v, ok := r.values[i-1]; ok && (r.tokens[r.pairs.Partner[i]].Spaced || !isOperand(before)) {
+		before := r.At(r.Partner[i] - 1)
+		if v, ok := r.values[i-1]; ok && (r.Tokens[r.Partner[i]].Spaced || !isOperand(before)) {
 			r.values[i] = v
 		}
 	case t.Kind != lex.Name || r.isLabel(i):
@@ -93,13 +84,13 @@ func (r *reader) token(i int) int {
 			i += 2
 		}
 	case t.Text == "class" || t.Text == "module":
-		if r.at(i+1).Kind == lex.Name {
-			return lex.ReadChain(r.Meter, r.tokens, i+1, "::").Behind
+		if r.At(i+1).Kind == lex.Name {
+			return lex.ReadChain(r.Meter, r.Tokens, i+1, "::").Behind
 		}
 	case t.Text == "undef":
 		i++
 	case t.Text == "alias":
-		if old := r.at(i + 2); old.Kind == lex.Name || old.Constant {
+		if old := r.At(i + 2); old.Kind == lex.Name || old.Constant {
 			r.Use(old.Span, old.Text, false)
 		}
 		i += 2
@@ -122,20 +113,20 @@ func isOperand(t *lex.Token) bool {
 
 // isLabel tells whether the name at token i is a key: a colon follows it.
 func (r *reader) isLabel(i int) bool {
-	next := r.at(i + 1)
-	return next.Is(":") && !next.Spaced && !r.at(i-1).Is("?") && !r.isMember(i)
+	next := r.At(i + 1)
+	return next.Is(":") && !next.Spaced && !r.At(i-1).Is("?") && !r.isMember(i)
 }
 
 // isMember tells whether the name at token i is that of something's member, which is not so
 // behind a :: that nothing comes before.
 func (r *reader) isMember(i int) bool {
-	p := r.at(i - 1)
-	return p.Is(".") || p.Is("&.") || p.Is("::") && !p.Spaced && isOperand(r.at(i-2))
+	p := r.At(i - 1)
+	return p.Is(".") || p.Is("&.") || p.Is("::") && !p.Spaced && isOperand(r.At(i-2))
 }
 
 // literal reads the string at token i: commands are run, and &:name is a method.
 func (r *reader) literal(i int) {
-	t := r.tokens[i]
+	t := r.Tokens[i]
 	written := strings.TrimLeft(r.code[t.Start:t.End], "<~-")
 	switch {
 	case strings.HasPrefix(written, "`"):
@@ -143,15 +134,15 @@ func (r *reader) literal(i int) {
 	case strings.HasPrefix(written, "%x"):
 		r.Use(language.Span{Start: t.Start, End: t.Start + 3}, "`", true)
 	case !t.Constant || written[0] != ':' && !strings.HasPrefix(written, "%s"):
-	case r.at(i-1).Is("&") || r.dot(i+1) && r.at(i+2).Is("to_proc"):
+	case r.At(i-1).Is("&") || r.dot(i+1) && r.At(i+2).Is("to_proc"):
 		r.named(i, t.Text, false)
 	}
 }
 
 // head reads the name at token i, which no dot comes before.
 func (r *reader) head(i int) {
-	t := r.tokens[i]
-	next, arg := r.at(i+1), r.argument(i+1)
+	t := r.Tokens[i]
+	next, arg := r.At(i+1), r.argument(i+1)
 	called := next.Is("(") && !next.Spaced
 	first := t.Text[0]
 	switch {
@@ -179,7 +170,7 @@ func (r *reader) named(i int, name string, call bool) {
 		return c < 0x80 && !isWord(byte(c)) && !isDigit(byte(c)) && !strings.ContainsRune("?!=`:.", c)
 	}
 	if !strings.ContainsFunc(name, odd) {
-		r.Use(r.tokens[i].Span, name, call)
+		r.Use(r.Tokens[i].Span, name, call)
 	}
 }
 
@@ -190,25 +181,25 @@ func (r *reader) value(i int, v value) {
 		r.values[i] = v
 		return
 	}
-	if r.at(i + 1).Is(")") {
+	if r.At(i + 1).Is(")") {
 		r.values[i] = v
 	}
-	if next := r.at(i + 1); assigning()[next.Text] && next.Kind == lex.Punct && v.start == r.tokens[i].Start {
+	if next := r.At(i + 1); assigning()[next.Text] && next.Kind == lex.Punct && v.start == r.Tokens[i].Start {
 		return
 	}
 	for _, name := range v.names {
 		if v.start >= 0 && name != "self" {
-			r.Use(language.Span{Start: v.start, End: r.tokens[i].End}, name, false)
+			r.Use(language.Span{Start: v.start, End: r.Tokens[i].End}, name, false)
 		}
 		if name == "Kernel" && !r.bound[i] {
-			r.Compute(r.tokens[i].Span, language.ComputedName)
+			r.Compute(r.Tokens[i].Span, language.ComputedName)
 		}
 	}
 }
 
 // member reads the name at token i, which is a member of what comes before the dot.
 func (r *reader) member(i int) {
-	t, next := r.tokens[i], r.at(i+1)
+	t, next := r.Tokens[i], r.At(i+1)
 	of, known := r.values[i-2]
 	delete(r.values, i-2)
 	use := language.Span{Start: t.Start, End: t.End}
@@ -216,7 +207,7 @@ func (r *reader) member(i int) {
 		use.Start = of.start
 	}
 	switch act := actions[t.Text]; {
-	case r.at(i-1).Is("::") && isConstant(t.Text) && !(next.Is("(") && !next.Spaced):
+	case r.At(i-1).Is("::") && isConstant(t.Text) && !(next.Is("(") && !next.Spaced):
 		if !known || of.method {
 			return
 		}
@@ -242,10 +233,10 @@ func (r *reader) member(i int) {
 // call reads a call, by the name at token i, of the methods of the objects in of, or of self.
 func (r *reader) call(i int, of, methods []string, use language.Span) {
 	end := i
-	if open := r.at(i + 1); open.Is("(") && !open.Spaced && r.pairs.Partner[i+1] > i {
-		end = r.pairs.Partner[i+1]
+	if open := r.At(i + 1); open.Is("(") && !open.Spaced && r.Partner[i+1] > i {
+		end = r.Partner[i+1]
 	}
-	whole := language.Span{Start: r.tokens[i].Start, End: max(r.tokens[i].End, r.tokens[end].End)}
+	whole := language.Span{Start: r.Tokens[i].Start, End: max(r.Tokens[i].End, r.Tokens[end].End)}
 	c := invocation{use: use, whole: whole, argument: r.argument(i + 1)}
 	if len(of) == 0 {
 		of = []string{""}
@@ -264,7 +255,7 @@ func (r *reader) call(i int, of, methods []string, use language.Span) {
 	}
 	if !result.method {
 		r.value(end, result)
-	} else if member := r.at(end + 2); r.dot(end+1) && (member.Is("call") || member.Is("===") || member.Is("yield")) {
+	} else if member := r.At(end + 2); r.dot(end+1) && (member.Is("call") || member.Is("===") || member.Is("yield")) {
 		r.values[end] = result
 	} else {
 		r.escapes(result.names, c.whole)
@@ -287,10 +278,10 @@ func (r *reader) escapes(methods []string, at language.Span) {
 
 // argument is where the first argument of a call begins whose name ends before token i, or -1.
 func (r *reader) argument(i int) int {
-	t, next := r.at(i), r.at(i+1)
+	t, next := r.At(i), r.At(i+1)
 	switch {
 	case t.Is("("):
-		end := r.pairs.Partner[i]
+		end := r.Partner[i]
 		if end == i+1 || next.Kind == 0 {
 			return -1
 		}
@@ -308,7 +299,7 @@ func (r *reader) argument(i int) int {
 
 // ends tells whether an argument is over at token i.
 func (r *reader) ends(i int) bool {
-	t := r.at(i)
+	t := r.At(i)
 	return t.Kind == 0 || t.Kind == lex.Newline || t.Kind == lex.Name && parting()[t.Text] ||
 		t.Kind == lex.Punct && strings.Contains(",)]};", t.Text)
 }
@@ -317,10 +308,10 @@ func (r *reader) ends(i int) bool {
 // the other or with a + between them, and the token behind it.
 func (r *reader) constant(i int) (text string, behind int, ok bool) {
 	var parts []string
-	for i >= 0 && r.at(i).Constant {
+	for i >= 0 && r.At(i).Constant {
 		r.Step()
-		parts = append(parts, r.tokens[i].Text)
-		if i++; r.at(i).Is("+") && r.at(i+1).Constant {
+		parts = append(parts, r.Tokens[i].Text)
+		if i++; r.At(i).Is("+") && r.At(i+1).Constant {
 			i++
 		}
 	}
@@ -329,7 +320,7 @@ func (r *reader) constant(i int) (text string, behind int, ok bool) {
 
 // behind is the argument behind one that ends before token i, or -1.
 func (r *reader) behind(i int) int {
-	if r.at(i).Is(",") && i+1 < len(r.tokens) {
+	if r.At(i).Is(",") && i+1 < len(r.Tokens) {
 		return i + 1
 	}
 	return -1
@@ -341,7 +332,7 @@ func (r *reader) nested(i int, text string) {
 		return
 	}
 	r.executed = i
-	r.Nested(r.tokens[i].Span, func() { read(r.Facts, []byte(text), r.names, r.methods) })
+	r.Nested(r.Tokens[i].Span, func() { read(r.Facts, []byte(text), r.names, r.methods) })
 }
 
 // moduleName is the name of the library that a program requires so: without a file's ending,

@@ -168,7 +168,7 @@ func (r *reader) imported(c invocation, act action) {
 
 // execute reads code that is run, or tells that it is not known. A block is no such code.
 func (r *reader) execute(c invocation) {
-	if c.argument < 0 || r.at(c.argument).Is("&") {
+	if c.argument < 0 || r.At(c.argument).Is("&") {
 		return
 	}
 	if text, _, ok := r.constant(c.argument); ok {
@@ -185,8 +185,8 @@ func (r *reader) bind() {
 	until := -1     // parameters are read up to here
 	lined := false  // or to the end of the line
 	stroke := false // or to the next stroke
-	for i := range r.tokens {
-		t, p := &r.tokens[i], r.at(i-1)
+	for i := range r.Tokens {
+		t, p := &r.Tokens[i], r.At(i-1)
 		switch {
 		case t.Kind == lex.Newline || t.Is(";"):
 			lined, stroke = false, false
@@ -201,8 +201,8 @@ func (r *reader) bind() {
 			if r.dot(open) {
 				open += 2
 			}
-			if r.at(open).Is("(") {
-				until = max(until, r.pairs.Partner[open])
+			if r.At(open).Is("(") {
+				until = max(until, r.Partner[open])
 			} else {
 				lined = true
 			}
@@ -224,26 +224,26 @@ func (r *reader) bind() {
 // assigned notes the names that get a value by the operator at token i, and what they stand
 // for if that is nothing but a name.
 func (r *reader) assigned(i int) {
-	name := r.at(i - 1).Text
+	name := r.At(i - 1).Text
 	r.locals[name] = true
-	for at := i - 2; r.at(at).Is(",") && r.at(at-1).Kind == lex.Name; at -= 2 {
+	for at := i - 2; r.At(at).Is(",") && r.At(at-1).Kind == lex.Name; at -= 2 {
 		r.Step()
-		r.locals[r.at(at-1).Text] = true
+		r.locals[r.At(at-1).Text] = true
 	}
 	first := i + 1
-	if r.at(first).Is("::") {
+	if r.At(first).Is("::") {
 		first++
 	}
-	t := r.at(first)
-	if t.Kind != lex.Name || r.at(i-2).Is(",") {
+	t := r.At(first)
+	if t.Kind != lex.Name || r.At(i-2).Is(",") {
 		return
 	}
 	object := isConstant(t.Text) || t.Is("self") || t.Is("binding") || len(r.names[t.Text]) > 0
 	if !object {
 		return
 	}
-	c := lex.ReadChain(r.Meter, r.tokens, first, "::")
-	if next := r.at(c.Behind); r.dot(c.Behind) || next.Is("(") || next.Is("[") || next.Kind == lex.String {
+	c := lex.ReadChain(r.Meter, r.Tokens, first, "::")
+	if next := r.At(c.Behind); r.dot(c.Behind) || next.Is("(") || next.Is("[") || next.Kind == lex.String {
 		return
 	}
 	for _, of := range r.names.Of(c.Names[0]) {
@@ -257,7 +257,7 @@ func (r *reader) assigned(i int) {
 
 // renamed notes that a method, named at token i, is the one named at token old.
 func (r *reader) renamed(i, old int) {
-	made, is := r.at(i), r.at(old)
+	made, is := r.At(i), r.At(old)
 	if made.Text == "" || is.Text == "" {
 		return
 	}
