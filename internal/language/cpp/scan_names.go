@@ -222,7 +222,7 @@ func (r *reader) use(s *stream, i int) {
 		first--
 	}
 	name, end := r.chain(s, first)
-	place := language.Span{Start: s.Tokens[first].Start, End: s.Tokens[end-1].End}
+	place := s.SpanOf(first, end)
 	call := s.Is(end, "(") || r.opaque(s, end)
 	many := s.Is(end, "(") && strings.HasSuffix(name, "remove") && len(s.Args(end)) > 1
 	for _, meaning := range r.meanings(place, name) {
@@ -341,7 +341,7 @@ func (r *reader) module(s *stream, i int) {
 	if !s.Is(end, ";") || end == i || s.Is(i, "=", "(", "{", ",", ".") {
 		return
 	}
-	place := language.Span{Start: s.Tokens[i].Start, End: s.Tokens[end-1].End}
+	place := s.SpanOf(i, end)
 	if s.Is(i, "<") && s.Is(end-1, ">") {
 		i, end = i+1, end-1
 	}

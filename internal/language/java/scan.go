@@ -157,7 +157,7 @@ func (r *reader) importAt(i int) {
 	if name == "" {
 		return
 	}
-	span := language.Span{Start: r.Tokens[i].Start, End: r.Tokens[end-1].End}
+	span := r.SpanOf(i, end)
 	all := r.Is(end, ".") && r.Is(end+1, "*")
 	last := strings.LastIndexByte(name, '.')
 	r.scripts = r.scripts || runsScripts(name+".")

@@ -159,7 +159,7 @@ func (r *reader) call(i, open int, found []string) {
 	case name == "getClass":
 		r.results[end] = "java.lang.Class"
 	case name == "exec" && class != "java.lang.Runtime" && r.Is(open-2, "."):
-		r.members = append(r.members, member{language.Span{Start: r.Tokens[i].Start, End: r.Tokens[open-1].End}, name, true})
+		r.members = append(r.members, member{r.SpanOf(i, open), name, true})
 	}
 	r.reflection(open, class, name)
 }

@@ -158,7 +158,7 @@ func (r *reader) imports(c *call, function string) []string {
 	}
 	if !module.ok {
 		if len(c.args) > 0 {
-			r.Compute(language.Span{Start: r.Tokens[c.open].Start, End: r.Tokens[r.Partner[c.open]].End}, language.ComputedImport)
+			r.Compute(r.SpanOf(c.open, r.Partner[c.open]+1), language.ComputedImport)
 		}
 		return nil
 	}

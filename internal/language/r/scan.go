@@ -340,7 +340,7 @@ func (a argument) single() bool { return a.to == a.from+1 }
 
 // span is where an argument is written.
 func (s *reader) span(a argument) language.Span {
-	return language.Span{Start: s.Tokens[a.from].Start, End: s.Tokens[a.to-1].End}
+	return s.SpanOf(a.from, a.to)
 }
 
 // args are the arguments of the call whose bracket is at open.
