@@ -2,10 +2,14 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -124,4 +128,103 @@ func newCacheRemoveCommand() *cobra.Command {
 	}
 	place.register(cmd.Flags(), "whose layers")
 	return cmd
+}
+
+func newCachePruneCommand() *cobra.Command {
+	var place place
+	var unused, size string
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Remove layers of installed libraries that were not used for long, or are too many",
+		Long: `Remove layers of installed libraries that no sandbox has used for some time (where an
+engine does not tell: that are so old), and then those used longest ago until the rest is no
+larger than --max-size. One in use stays.`,
+		Example: `  llmsandbox cache prune
+  llmsandbox cache prune --unused 7d --max-size 2g
+  llmsandbox cache prune --all`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			age, err := ageFlag(unused)
+			if err != nil {
+				return err
+			}
+			most, err := sizeFlag("max-size", size)
+			if err != nil {
+				return err
+			}
+			if all {
+				age = 0
+			}
+			k, err := place.keeper()
+			if err != nil {
+				return err
+			}
+			layers, err := k.Libraries(cmd.Context())
+			if err != nil {
+				return placed(&place, err)
+			}
+			var freed int64
+			for _, l := range prunable(layers, time.Now().Add(-age), most) {
+				err := k.RemoveLibrary(cmd.Context(), l.Key)
+				if errors.Is(err, backend.ErrLocked) || errors.Is(err, backend.ErrLibraryNotFound) {
+					continue // another process was faster
+				}
+				if err != nil {
+					return placed(&place, err)
+				}
+				freed += l.Size
+				fmt.Println("removed", l.Key)
+			}
+			fmt.Printf("freed %s\n", bytesize.Format(freed))
+			return nil
+		},
+	}
+	place.register(cmd.Flags(), "whose layers")
+	cmd.Flags().StringVar(&unused, "unused", "30d", "for how long a layer must not have been used, such as 7d or 12h")
+	cmd.Flags().StringVar(&size, "max-size", "", "how much may be left, such as 2g (default: any)")
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "all that no sandbox uses now")
+	return cmd
+}
+
+// prunable are the layers that were last used before a time, and of the others those used
+// longest ago, as far as all are larger than most, which is no limit at 0.
+func prunable(layers []backend.LibraryLayer, before time.Time, most int64) []backend.LibraryLayer {
+	used := func(l backend.LibraryLayer) time.Time {
+		if l.LastUsed.IsZero() {
+			return l.Created
+		}
+		return l.LastUsed
+	}
+	layers = slices.Clone(layers)
+	slices.SortFunc(layers, func(a, b backend.LibraryLayer) int { return used(a).Compare(used(b)) })
+	var total int64
+	for _, l := range layers {
+		total += l.Size
+	}
+	var gone []backend.LibraryLayer
+	for _, l := range layers {
+		if l.InUse || !used(l).Before(before) && (most <= 0 || total <= most) {
+			continue
+		}
+		total -= l.Size
+		gone = append(gone, l)
+	}
+	return gone
+}
+
+// ageFlag reads a duration, also one in days.
+func ageFlag(text string) (time.Duration, error) {
+	const day = 24 * time.Hour
+	d, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n uint64
+		if n, err = strconv.ParseUint(days, 10, 16); err == nil {
+			d = time.Duration(n) * day
+		}
+	}
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("--unused %q: use a duration such as 7d or 12h", text)
+	}
+	return d, nil
 }

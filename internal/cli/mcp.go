@@ -2,15 +2,21 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/mcpenv"
 	"github.com/llmsandbox/llmsandbox/mcp"
 )
 
@@ -80,4 +86,155 @@ func (f *mcpFlags) serve(ctx context.Context, set flagSet) error {
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), mcpStop)
 	defer cancel()
 	return errors.Join(err, server.Close(stop))
+}
+
+// mcpFlags are what the operator of a server sets.
+type mcpFlags struct {
+	sandboxFlags
+	policy        policyFlags
+	http          mcpHTTPFlags
+	timeout       string
+	images        []string
+	languages     []string
+	noLibraries   bool
+	warm          int
+	warmLanguages []string
+	maxCalls      int
+	maxSessions   int
+	ttl, idle     string
+	commit        bool
+	log           string
+}
+
+func (f *mcpFlags) register(set *pflag.FlagSet) {
+	f.registerBounds(set)
+	if name := mcpenv.Backend(os.Getenv); name != "" {
+		f.place.Backend, set.Lookup("backend").DefValue = name, name
+	}
+	f.policy.register(set)
+	f.http.register(set)
+	set.StringVar(&f.timeout, "timeout", "", "wall time that a call may ask for at most, such as 2m (default 5m)")
+	set.StringArrayVar(&f.images, "image-for", nil, "`LANGUAGE=IMAGE`: another root filesystem for a language (repeatable)")
+	set.StringArrayVar(&f.languages, "language", nil, "offer this `LANGUAGE` (repeatable; default: all)")
+	set.BoolVar(&f.noLibraries, "no-libraries", false, "refuse to install libraries")
+	set.IntVar(&f.warm, "warm", 2, "sandboxes kept ready for each warm language; 0: none")
+	set.StringArrayVar(&f.warmLanguages, "warm-language", nil, "keep sandboxes of this `LANGUAGE` ready (repeatable; default: python)")
+	set.IntVar(&f.maxCalls, "max-calls", 8, "calls that may use a sandbox at the same time")
+	set.IntVar(&f.maxSessions, "max-sessions", 16, "sessions that may be open at the same time")
+	set.StringVar(&f.ttl, "session-ttl", "1h", "how long a session may live")
+	set.StringVar(&f.idle, "session-idle", "15m", "how long a session may live without a call")
+	set.BoolVar(&f.commit, "commit", false, "on container engines: after each execute_code, make an image of its sandbox under a new tag, which the result names")
+	set.StringVar(&f.log, "log", "warn", "what is logged on standard error: debug, info, warn or error")
+}
+
+// config turns flags and environment into the server's configuration.
+func (f *mcpFlags) config(set flagSet, log *slog.Logger) (mcp.Config, error) {
+	cfg := mcp.Config{
+		Version: version, NoLibraries: f.noLibraries, Languages: f.languages, WarmLanguages: f.warmLanguages,
+		Warm: f.warm, MaxCalls: f.maxCalls, MaxSessions: f.maxSessions, Log: log,
+	}
+	if f.warm == 0 {
+		cfg.Warm = -1 // zero is the default there
+	}
+	for name, n := range map[string]int{"warm": f.warm + 1, "max-calls": f.maxCalls, "max-sessions": f.maxSessions} {
+		if n < 1 {
+			return cfg, fmt.Errorf("--%s: the number is too small", name)
+		}
+	}
+	if f.place.Engine.Container != "" {
+		return cfg, errors.New("--container is for one sandbox, and a server has many: use --image")
+	}
+	if f.place.Pod.Pod != "" {
+		return cfg, errors.New("--pod is for one sandbox, and a server has many: use --image or --pod-template")
+	}
+	if err := f.environment(set, log); err != nil {
+		return cfg, err
+	}
+	if f.commit && !f.place.onEngine() {
+		return cfg, fmt.Errorf("--commit is for container engines, and the backend is %s: add --backend docker or --backend podman", f.place.Backend)
+	}
+	var err error
+	if cfg.Sandbox, err = f.options(false); err != nil {
+		return cfg, err
+	}
+	if cfg.Sandbox.Policy, err = f.policy.options(); err != nil {
+		return cfg, err
+	}
+	if cfg.Images, err = pairs("image-for", f.images); err != nil {
+		return cfg, err
+	}
+	if cfg.Sandbox.Limits.Timeout, err = timeoutFlag(f.timeout); err != nil {
+		return cfg, err
+	}
+	if cfg.Sandbox.Limits.Timeout == llmsandbox.Unlimited {
+		return cfg, errors.New("--timeout unlimited: a server's calls need an end; use a duration such as 1h")
+	}
+	if cfg.SessionTTL, err = lifeFlag("session-ttl", f.ttl); err != nil {
+		return cfg, err
+	}
+	if cfg.SessionIdle, err = lifeFlag("session-idle", f.idle); err != nil {
+		return cfg, err
+	}
+	if f.commit {
+		cfg.Commit = commitNew
+	}
+	return cfg, nil
+}
+
+// A flagSet tells whether a flag was given.
+type flagSet interface{ Changed(name string) bool }
+
+// environment fills in what no flag says from the variables that a client's configuration
+// sets.
+func (f *mcpFlags) environment(set flagSet, log *slog.Logger) error {
+	for _, name := range mcpenv.Unknown(os.Environ()) {
+		log.Warn("a variable that looks like one of a sandbox is not known, and has no effect", "name", name)
+	}
+	var keys []string
+	for _, option := range f.place.Engine.RuntimeOptions {
+		key, _, _ := strings.Cut(option, "=")
+		keys = append(keys, "runtime-option "+key)
+	}
+	e, err := mcpenv.Read(os.Getenv, f.place.Backend, func(flag string) bool {
+		return slices.Contains(keys, flag) || set.Changed(flag)
+	})
+	if err != nil {
+		return err
+	}
+	if e.Memory != "" {
+		f.memory = e.Memory
+	}
+	if e.CPUs != "" {
+		f.cpus = e.CPUs
+	}
+	if e.Namespace != "" {
+		f.place.Cluster.Namespace = e.Namespace
+	}
+	for _, o := range e.Options {
+		f.place.Engine.RuntimeOptions = append(f.place.Engine.RuntimeOptions, o.Key+"="+o.Value)
+	}
+	f.commit = f.commit || e.Commit
+	// A server opens one sandbox after another: to get the image anew for each is only
+	// done when it is asked for.
+	named := f.image != "" || f.place.Engine.Dockerfile != ""
+	f.place.Engine.KeepImage = f.place.Engine.KeepImage || f.place.onEngine() && named && !e.RemoveImage
+	return nil
+}
+
+// lifeFlag reads a duration that has an end.
+func lifeFlag(name, text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("--%s %q: use a duration above 0 such as 30m", name, text)
+	}
+	return d, nil
+}
+
+// commitNew makes an image under a tag that no image has.
+func commitNew(ctx context.Context, sb *llmsandbox.Sandbox, language string) (string, error) {
+	tag := "llmsandbox/mcp-" + language + ":" + time.Now().UTC().Format("20060102-150405") + "-" + strings.ToLower(rand.Text()[:10])
+	if _, err := commit(ctx, sb, tag, ""); err != nil {
+		return "", err
+	}
+	return tag, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -183,4 +184,144 @@ func commonPrefix(list []string) string {
 		common = common[:len(common)-1]
 	}
 	return string(common)
+}
+
+// maxHistory and maxHistoryLine bound the file of lines, the latter in bytes.
+const (
+	maxHistory     = 1000
+	maxHistoryLine = 4096
+)
+
+// A history is the lines typed before, the newest last, kept in a file of the user's
+// own. Where there can be no file, it is that of the session.
+type history struct {
+	file   string
+	lines  []string
+	silent bool // what is typed now is no code
+	added  bool
+}
+
+func loadHistory(language string) *history {
+	h := &history{}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return h
+	}
+	h.file = filepath.Join(dir, "llmsandbox", "repl-"+language+".history")
+	info, err := os.Stat(h.file)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxHistory*maxHistoryLine {
+		return h // nothing to go on from
+	}
+	text, err := os.ReadFile(h.file)
+	if err != nil {
+		return h
+	}
+	for line := range strings.Lines(string(text)) {
+		h.Add(strings.TrimRight(line, "\n"))
+	}
+	h.added = false
+	return h
+}
+
+// Add is called with every line that was typed.
+func (h *history) Add(line string) {
+	if h.silent || strings.TrimSpace(line) == "" || len(line) > maxHistoryLine || len(h.lines) > 0 && h.lines[len(h.lines)-1] == line {
+		return
+	}
+	h.lines = append(h.lines, line)
+	h.lines = h.lines[max(0, len(h.lines)-maxHistory):]
+	h.added = true
+}
+
+// Len is how many lines there are.
+func (h *history) Len() int { return len(h.lines) }
+
+// At returns a line, counted from the newest.
+func (h *history) At(i int) string { return h.lines[len(h.lines)-1-i] }
+
+// save writes the file when there is something new.
+func (h *history) save() error {
+	if !h.added || h.file == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(h.file), 0o700); err != nil {
+		return fmt.Errorf("keep the history: %w", err)
+	}
+	if err := os.WriteFile(h.file, []byte(strings.Join(h.lines, "\n")+"\n"), 0o600); err != nil {
+		return fmt.Errorf("keep the history: %w", err)
+	}
+	h.added = false
+	return nil
+}
+
+// incomplete guesses whether a cell goes on in the next line: a bracket is open, a line
+// ends in a backslash, or a block has begun; an empty line ends any but the first two.
+// A guess that is wrong costs the user an empty line, or an error of the language's.
+func incomplete(language, code string) bool {
+	last := code[strings.LastIndexByte(code, '\n')+1:]
+	if strings.HasSuffix(last, `\`) {
+		return true
+	}
+	if strings.TrimSpace(last) == "" {
+		return false
+	}
+	if language != "bash" && openBrackets(code, language) > 0 {
+		return true
+	}
+	switch language {
+	case "python":
+		first := code[:len(code)-len(strings.TrimLeft(code, " \t\n"))]
+		block := strings.Contains(code, "\n") && unicode.IsSpace(rune(last[0]))
+		return strings.HasSuffix(strings.TrimSpace(last), ":") || block || strings.HasPrefix(strings.TrimPrefix(code, first), "@") && !strings.Contains(code, "\n")
+	case "bash":
+		return count(code, "if", "case", "do", "{") > count(code, "fi", "esac", "done", "}")
+	case "ruby":
+		return count(code, "def", "class", "module", "do", "begin", "case", "if", "unless", "while") > count(code, "end")
+	}
+	return false
+}
+
+// openBrackets is how many brackets are open at the end, outside of strings and comments.
+func openBrackets(code, language string) int {
+	comment := "//"
+	if language == "python" || language == "r" || language == "ruby" {
+		comment = "#"
+	}
+	open, quote := 0, byte(0)
+	for i := 0; i < len(code); i++ {
+		c := code[i]
+		switch {
+		case quote != 0 && c == '\\':
+			i++
+		case quote != 0 && (c == quote || c == '\n' && quote != '`'):
+			quote = 0
+		case quote != 0:
+		case c == '"' || c == '\'' || c == '`':
+			quote = c
+		case strings.HasPrefix(code[i:], comment):
+			for i < len(code) && code[i] != '\n' {
+				i++
+			}
+		case c == '(' || c == '[' || c == '{':
+			open++
+		case c == ')' || c == ']' || c == '}':
+			open--
+		}
+	}
+	return open
+}
+
+// count returns how often words of a list begin a command of the code.
+func count(code string, list ...string) int {
+	n := 0
+	for _, line := range strings.Split(code, "\n") {
+		for _, word := range strings.FieldsFunc(line, func(r rune) bool { return unicode.IsSpace(r) || r == ';' }) {
+			for _, w := range list {
+				if word == w {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }

@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend/engine/settings"
+	"github.com/llmsandbox/llmsandbox/internal/exitcode"
+	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
 
 // report says how a run ended and turns it into the command's exit code.
@@ -63,4 +67,88 @@ func encodeJSON(w io.Writer, v any) error {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
+}
+
+// Exit codes of the command where they are not the program's own.
+const (
+	exitOurFailure  = exitcode.OurFailure
+	exitRefused     = exitcode.Refused
+	exitInterrupted = exitcode.Interrupted
+	exitBrokenPipe  = exitcode.BrokenPipe
+)
+
+// An exitCode ends the command with a code after everything has been said.
+type exitCode int
+
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
+// codeOf is the command's exit code for a result.
+func codeOf(res *llmsandbox.Result) int {
+	return exitcode.Of(res.Status, res.ExitCode, res.Signal)
+}
+
+// printError says what failed, and below it what to do, when that is known.
+func printError(w io.Writer, err error) {
+	// What failed may quote names from inside a sandbox.
+	fmt.Fprintln(w, paint(w, red, "llmsandbox:")+" "+termsafe.String(strings.TrimSpace(err.Error())))
+	if h := hint(err); h != "" {
+		fmt.Fprintln(w, paint(w, yellow, "hint:")+" "+h)
+	}
+}
+
+func hint(err error) string {
+	at, engine, cluster := "", false, false
+	var p *placedError
+	if errors.As(err, &p) {
+		at, engine, cluster = p.place.again(), p.place.onEngine(), p.place.onCluster()
+	}
+	var option *settings.KeyError
+	if linked != nil {
+		if h := linked.Hint(err); h != "" {
+			return h
+		}
+	}
+	switch {
+	case errors.As(err, &option):
+		return "`llmsandbox help " + runtimeOptionsTopic + "` lists the keys and what they mean"
+	case errors.Is(err, llmsandbox.ErrNotFound):
+		if engine && p.place.Engine.Container != "" || cluster && p.place.Pod.Pod != "" {
+			return "" // it is no sandbox that was not found
+		}
+		return "`llmsandbox ls" + at + "` lists the sandboxes that live"
+	case errors.Is(err, llmsandbox.ErrNotEnforced) && cluster && !p.place.Pod.NetworkEnforced:
+		return "`llmsandbox doctor" + at + "` tells what can be enforced, and finds out whether network policies are: if so, that is kept; --best-effort runs without it"
+	case errors.Is(err, llmsandbox.ErrNotEnforced):
+		return "`llmsandbox doctor" + at + "` tells what can be enforced; --best-effort runs without it"
+	case errors.Is(err, llmsandbox.ErrUnsupported):
+		return "`llmsandbox doctor" + at + "` tells what is missing and how to fix it"
+	case errors.Is(err, llmsandbox.ErrUnknownLanguage), errors.Is(err, llmsandbox.ErrToolchain):
+		return "`llmsandbox languages` lists them and which are installed"
+	case errors.Is(err, llmsandbox.ErrImageNotFound) && engine:
+		return "`llmsandbox images" + at + "` tells which image each language has there"
+	case errors.Is(err, llmsandbox.ErrImageNotFound) && cluster:
+		return "--image names another image that the nodes have or can pull, --pull-secret the credentials of its registry"
+	case errors.Is(err, llmsandbox.ErrImageNotFound):
+		return "`llmsandbox image list` lists the images that are here"
+	}
+	return ""
+}
+
+// A colour is how a word stands out on a terminal.
+type colour string
+
+const (
+	red    colour = "31"
+	green  colour = "32"
+	yellow colour = "33"
+)
+
+// paint colours text that goes to w, if that is a terminal that wants colours:
+// neither NO_COLOR nor TERM=dumb is set.
+func paint(w io.Writer, c colour, text string) string {
+	f, ok := w.(*os.File)
+	if !ok || !isTerminal(f) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return text
+	}
+	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }

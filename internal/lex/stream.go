@@ -1,0 +1,61 @@
+package lex
+
+import (
+	"slices"
+
+	"github.com/llmsandbox/llmsandbox/internal/language"
+)
+
+// A Stream is the tokens of a piece of code, and which of them are brackets of each other.
+type Stream struct {
+	Tokens []Token
+	Brackets
+}
+
+// NewStream pairs the brackets of tokens.
+func NewStream(tokens []Token) Stream { return Stream{tokens, Pair(tokens)} }
+
+// At is token i; where there is none, one that is nothing.
+func (s *Stream) At(i int) *Token {
+	if i < 0 || i >= len(s.Tokens) {
+		return &Token{}
+	}
+	return &s.Tokens[i]
+}
+
+// Kind is the kind of token i; 0 where there is none.
+func (s *Stream) Kind(i int) Kind {
+	if i < 0 || i >= len(s.Tokens) {
+		return 0
+	}
+	return s.Tokens[i].Kind
+}
+
+// Is tells whether token i, which need not be there, is one of the names or operators texts.
+func (s *Stream) Is(i int, texts ...string) bool {
+	kind := s.Kind(i)
+	return (kind == Name || kind == Punct) && slices.Contains(texts, s.Tokens[i].Text)
+}
+
+// Args are the bounds of what the commas in the brackets that open at open part: none for
+// empty brackets, or where they are not closed.
+func (s *Stream) Args(open int) [][2]int {
+	end := s.Partner[open]
+	if end <= open+1 {
+		return nil
+	}
+	var args [][2]int
+	start := open + 1
+	for i := start; i < end; i = s.Skip(i) {
+		if s.Tokens[i].Is(",") {
+			args = append(args, [2]int{start, i})
+			start = i + 1
+		}
+	}
+	return append(args, [2]int{start, end})
+}
+
+// SpanOf is where the tokens from i up to end are written.
+func (s *Stream) SpanOf(i, end int) language.Span {
+	return language.Span{Start: s.Tokens[i].Start, End: s.Tokens[max(i, end-1)].End}
+}
