@@ -24,14 +24,14 @@ commands: ## the command for all tests, and what counts them
 ON_ENGINES := docker-rest engines user-rest
 ON_CLUSTER := kubernetes harness clients
 PODS = $(if $(filter kubernetes,$(ALSO)),pods,$(shell test/cluster/build --built >/dev/null 2>&1 && echo pods))
-TIME ?= some 25 minutes on two processors, 45 the first time
+TIME ?= some 15 minutes on two processors, 30 the first time
 test: ## what every change must pass; ALSO="PART..." for more of it
 	@echo "The tests: $(TIME). On Debian, root installs what is missing."
 	@scripts/check "unit local $(filter-out $(ON_ENGINES) $(ON_CLUSTER),$(ALSO))" \
 		"docker user $(filter $(ON_ENGINES),$(ALSO))" "$(PODS) programs $(filter $(ON_CLUSTER),$(ALSO))"
 
 test-all: ## all there is: before a release
-	@$(MAKE) --no-print-directory test ALSO="$(shell awk '!/^#/ { print $$1 }' .ci/parts)" TIME="some 90 minutes on two processors, 2 hours the first time"
+	@$(MAKE) --no-print-directory test ALSO="$(shell awk '!/^#/ { print $$1 }' .ci/parts)" TIME="some 45 minutes on two processors, 90 the first time"
 
 test-deps: ## what the tests need: installed as root on Debian, else named
 	scripts/test-deps
