@@ -111,8 +111,7 @@ func (s *Sandbox) startAhead(ctx context.Context, r *run) (*ahead, error) {
 	}
 	a.agent = a.client.Info()
 	if a.process, err = a.client.Start(ctx, req); err != nil {
-		var ae *agentproto.Error
-		if errors.As(err, &ae) && ae.Code == agentproto.CodeNotFound {
+		if answered(err) == agentproto.CodeNotFound {
 			return nil, &missingProgramError{program: req.Argv[0], cause: err}
 		}
 		return a, s.explain(ctx, err)

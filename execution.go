@@ -2,7 +2,6 @@ package llmsandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -163,8 +162,7 @@ func (r *run) step(ctx context.Context, req agentproto.StartRequest, compile boo
 	}
 	exit, err := r.sandbox.process(ctx, req, std)
 	if err != nil {
-		var ae *agentproto.Error
-		if errors.As(err, &ae) && ae.Code == agentproto.CodeNotFound && len(req.Argv) > 0 {
+		if answered(err) == agentproto.CodeNotFound && len(req.Argv) > 0 {
 			return true, &missingProgramError{program: req.Argv[0], cause: err}
 		}
 		return true, err

@@ -154,16 +154,22 @@ func (s *Sandbox) explain(ctx context.Context, err error) error {
 		}
 		return fmt.Errorf("the stream into the sandbox was lost: %w: %w", ErrLost, err)
 	}
-	var ae *agentproto.Error
-	if errors.As(err, &ae) {
-		switch ae.Code {
-		case agentproto.CodeLost:
-			return fmt.Errorf("%w: %w", ErrLost, err)
-		case agentproto.CodeCancelled: // by another AttachProcess
-			return fmt.Errorf("%w: %w", ErrDetached, err)
-		}
+	switch answered(err) {
+	case agentproto.CodeLost:
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	case agentproto.CodeCancelled: // by another AttachProcess
+		return fmt.Errorf("%w: %w", ErrDetached, err)
 	}
 	return err
+}
+
+// answered is the code of the error that the agent answered with; 0 where err is none of its.
+func answered(err error) agentproto.ErrorCode {
+	var refused *agentproto.Error
+	if !errors.As(err, &refused) {
+		return 0
+	}
+	return refused.Code
 }
 
 // callAgain calls the agent after a stream to it was lost.

@@ -302,8 +302,7 @@ func (k *Kernel) start(ctx context.Context) (*driver, error) {
 			go d.follow()
 			return d, nil
 		}
-		var ae *agentproto.Error
-		if !errors.As(err, &ae) || ae.Code != agentproto.CodeNotFound {
+		if answered(err) != agentproto.CodeNotFound {
 			return nil, s.explain(ctx, err)
 		}
 		if tried == maxProgramAlternatives || !s.programs.reject(req.Argv[0]) {

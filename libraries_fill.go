@@ -194,11 +194,11 @@ func (s *Sandbox) inPath(ctx context.Context, program string) (bool, error) {
 
 // absent tells that the agent says there is no such file, or none that can be reached.
 func absent(err error) bool {
-	var ae *agentproto.Error
-	if !errors.As(err, &ae) {
-		return false
+	switch answered(err) {
+	case agentproto.CodeNotFound, agentproto.CodeNotDir, agentproto.CodePermission, agentproto.CodeUnsafe:
+		return true
 	}
-	return ae.Code == agentproto.CodeNotFound || ae.Code == agentproto.CodeNotDir || ae.Code == agentproto.CodePermission || ae.Code == agentproto.CodeUnsafe
+	return false
 }
 
 // pathFolders are the absolute folders of an environment's PATH.

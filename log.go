@@ -11,11 +11,7 @@ import (
 // warn logs an error that no caller gets: nothing waits for what failed, or it was made good.
 // That something has ended or is gone already is none. Neither code nor output is logged.
 func warn(log *slog.Logger, what string, err error, args ...any) {
-	if log == nil || err == nil || errors.Is(err, ErrClosed) || errors.Is(err, fs.ErrNotExist) {
-		return
-	}
-	var refused *agentproto.Error
-	if errors.As(err, &refused) && refused.Code == agentproto.CodeLost {
+	if log == nil || err == nil || errors.Is(err, ErrClosed) || errors.Is(err, fs.ErrNotExist) || answered(err) == agentproto.CodeLost {
 		return
 	}
 	log.Warn(what, append(args, "error", err)...)

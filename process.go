@@ -2,7 +2,6 @@ package llmsandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -139,8 +138,7 @@ func (r *run) attach(ctx context.Context, id uint64, opts *AttachOutput) error {
 			}
 			break
 		}
-		var refused *agentproto.Error
-		if !errors.As(err, &refused) || refused.Code != agentproto.CodeLost {
+		if answered(err) != agentproto.CodeLost {
 			return s.explain(ctx, err)
 		}
 	}
@@ -222,8 +220,7 @@ func (p *Process) Detach() {
 func (p *Process) call(ctx context.Context, what string, do func(*agentclient.Client) error) error {
 	_, err := call(ctx, p.sandbox, fmt.Sprintf("%s process %d", what, p.id), func(c *agentclient.Client) (struct{}, error) {
 		err := do(c)
-		var refused *agentproto.Error
-		if errors.As(err, &refused) && (refused.Code == agentproto.CodeNotFound || refused.Code == agentproto.CodeLost) {
+		if code := answered(err); code == agentproto.CodeNotFound || code == agentproto.CodeLost {
 			err = nil // it has ended
 		}
 		return struct{}{}, err

@@ -12,8 +12,8 @@ import (
 // name follows in brackets: operator.attrgetter("x") returns one.
 const getter = "operator.attrgetter("
 
-// result does what a function does that is called by name, and returns what the call stands
-// for. Instead tells that the use of what the function gets is told, and not that of itself.
+// result handles a call of a function that is known by name, and returns what the call stands
+// for. If instead is true, what it got is reported as used, and the function itself is not.
 func (r *reader) result(c *call, name string) (got []string, instead bool) {
 	switch actionOf(name) {
 	case gets:
