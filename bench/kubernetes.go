@@ -13,7 +13,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 )
 
 // A podCluster is a Kubernetes cluster, as kubectl and the library reach it.

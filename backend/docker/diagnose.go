@@ -6,7 +6,7 @@ import (
 
 	"github.com/moby/moby/client"
 
-	"github.com/llmsandbox/llmsandbox/backend/engine/diagnose"
+	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
 )
 
 // Diagnose looks, in this order, at the configuration, the connection to the engine

@@ -14,7 +14,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/engine/diagnose"
+	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
 	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 	"github.com/llmsandbox/llmsandbox/internal/testcert"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/llmsandbox/llmsandbox/backend/engine/diagnose"
+	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
 	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"

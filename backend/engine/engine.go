@@ -11,8 +11,8 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/engine/image"
 	"github.com/llmsandbox/llmsandbox/backend/engine/settings"
+	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
 // A Flavor is what differs from engine to engine.

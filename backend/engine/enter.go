@@ -13,9 +13,9 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/engine/image"
 	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
 	"github.com/llmsandbox/llmsandbox/internal/engine/await"
+	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
 // maxVariables bounds what an environment may print before its variables, and these.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/engine/image"
+	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
 // An Environment is something in an image that programs have to be started in, such as

@@ -10,8 +10,8 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/engine/image"
 	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
+	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
 // GC removes the containers of owners that have died or whose deadline has passed, those

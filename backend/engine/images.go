@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/engine/image"
-	"github.com/llmsandbox/llmsandbox/images"
+	"github.com/llmsandbox/llmsandbox/internal/defaultimage"
+	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
 // defaultImages tells which images a language may use, best first: the caller's own, or
@@ -16,7 +16,7 @@ func defaultImages(own map[string]string) func(language string) []string {
 		if name := own[language]; name != "" {
 			return []string{name}
 		}
-		d, ok := images.For(language)
+		d, ok := defaultimage.For(language)
 		if !ok {
 			return nil
 		}

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podwatch"
 )
 

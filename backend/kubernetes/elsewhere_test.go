@@ -11,7 +11,7 @@ import (
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podwatch"
 )
 

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
 )
 
 // GC deletes the pods of sandboxes that have ended, whose deadline has passed or whose

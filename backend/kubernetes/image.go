@@ -7,9 +7,9 @@ import (
 	"github.com/distribution/reference"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/podspec"
-	local "github.com/llmsandbox/llmsandbox/backend/local/image"
-	"github.com/llmsandbox/llmsandbox/images"
+	"github.com/llmsandbox/llmsandbox/internal/defaultimage"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
+	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
 // image is the reference of a sandbox's image: the one that is asked for, or the
@@ -24,7 +24,7 @@ func (o Options) image(spec backend.Spec) (string, error) {
 	case "host":
 		return "", fmt.Errorf("image host: %w: a pod cannot use this machine's own toolchains, only the local backend can: name an image that the cluster can pull, or leave it out for the language's default", backend.ErrImageInvalid)
 	}
-	place, err := local.Locate(spec.Image)
+	place, err := ociimage.Locate(spec.Image)
 	if err != nil {
 		return "", err
 	}
@@ -42,7 +42,7 @@ func (o Options) defaultImage(language string) (string, error) {
 	if name := o.Images[language]; name != "" {
 		return name, nil
 	}
-	d, ok := images.For(language)
+	d, ok := defaultimage.For(language)
 	if !ok {
 		return "", fmt.Errorf("language %q has no default image here: name one: %w", language, backend.ErrImageNotFound)
 	}

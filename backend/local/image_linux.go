@@ -8,21 +8,21 @@ import (
 	"path/filepath"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/local/image"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
+	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
 // baseEnv is every sandbox's own environment, whatever its root.
 var baseEnv = []string{"HOME=" + homeDir, "TMPDIR=" + tempDir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"}
 
 // Images is the store of the images that sandboxes start from.
-func (b *Backend) Images() (*image.Store, error) {
+func (b *Backend) Images() (*ociimage.Store, error) {
 	d, err := b.dirs()
 	if err != nil {
 		return nil, err
 	}
-	return image.NewStore(filepath.Join(d.cache, "images")), nil
+	return ociimage.NewStore(filepath.Join(d.cache, "images")), nil
 }
 
 func (b *Backend) resolveRoot(ctx context.Context, d dirs, spec backend.Spec) (rootfs, error) {
@@ -33,7 +33,7 @@ func (b *Backend) resolveRoot(ctx context.Context, d dirs, spec backend.Spec) (r
 	if err != nil {
 		return rootfs{}, err
 	}
-	img, err := store.Resolve(ctx, spec.Image, image.Options{Progress: spec.Progress})
+	img, err := store.Resolve(ctx, spec.Image, ociimage.Options{Progress: spec.Progress})
 	if err != nil {
 		return rootfs{}, err
 	}

@@ -6,9 +6,9 @@ import (
 	"strconv"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/local/image"
 	"github.com/llmsandbox/llmsandbox/internal/hostroot"
 	"github.com/llmsandbox/llmsandbox/internal/layerstore"
+	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
 // Fingerprint names a program of spec's image without running it: of the host's own
@@ -30,7 +30,7 @@ func (b *Backend) Fingerprint(ctx context.Context, spec backend.Spec, program st
 	if err != nil {
 		return "", err
 	}
-	img, err := store.Resolve(ctx, spec.Image, image.Options{Progress: spec.Progress})
+	img, err := store.Resolve(ctx, spec.Image, ociimage.Options{Progress: spec.Progress})
 	if err != nil {
 		return "", err
 	}

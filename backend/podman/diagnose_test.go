@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmsandbox/llmsandbox/backend/engine/diagnose"
+	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
 )
 
 func TestDiagnoseStopsAtWhatFails(t *testing.T) {

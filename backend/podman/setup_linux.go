@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/llmsandbox/llmsandbox/backend/engine/diagnose"
+	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
 )
 
 // minIDs is how many ids of its own a user needs, so that the usual users of images have

@@ -13,10 +13,10 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend/docker"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
-	"github.com/llmsandbox/llmsandbox/backend/engine/image"
 	"github.com/llmsandbox/llmsandbox/backend/engine/micromamba"
 	"github.com/llmsandbox/llmsandbox/backend/engine/settings"
 	"github.com/llmsandbox/llmsandbox/backend/podman"
+	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
 // engineFlags are the flags of commands that open a sandbox, as far as they are for

@@ -3,9 +3,9 @@ package cli
 import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/local"
-	"github.com/llmsandbox/llmsandbox/backend/local/image"
+	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
 func localBackend() (backend.Backend, error) { return local.New(local.Options{}), nil }
 
-func imageStore() (*image.Store, error) { return local.New(local.Options{}).Images() }
+func imageStore() (*ociimage.Store, error) { return local.New(local.Options{}).Images() }

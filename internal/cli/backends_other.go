@@ -7,13 +7,13 @@ import (
 	"runtime"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/local/image"
+	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
 func localBackend() (backend.Backend, error) {
 	return nil, fmt.Errorf("the local backend needs Linux, this is %s: %w", runtime.GOOS, backend.ErrUnsupported)
 }
 
-func imageStore() (*image.Store, error) {
+func imageStore() (*ociimage.Store, error) {
 	return nil, fmt.Errorf("images are unpacked on Linux only, this is %s: %w", runtime.GOOS, backend.ErrUnsupported)
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/backend/engine/diagnose"
+	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
 

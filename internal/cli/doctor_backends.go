@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend/docker"
-	"github.com/llmsandbox/llmsandbox/backend/engine/diagnose"
 	"github.com/llmsandbox/llmsandbox/backend/podman"
+	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
 )
 
 // engineTimeout bounds the questions to an engine, which may be on another machine, or busy.

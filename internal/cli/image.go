@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/llmsandbox/llmsandbox/backend/local/image"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
+	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
 
-func newImageCommand(newStore func() (*image.Store, error)) *cobra.Command {
+func newImageCommand(newStore func() (*ociimage.Store, error)) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
 		Short: "Fetch, list and remove the images of the local backend",
@@ -31,7 +31,7 @@ registry reference, the folder of an OCI layout or the file of a docker save tar
 	return cmd
 }
 
-func newImagePullCommand(newStore func() (*image.Store, error)) *cobra.Command {
+func newImagePullCommand(newStore func() (*ociimage.Store, error)) *cobra.Command {
 	var platform string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -47,7 +47,7 @@ func newImagePullCommand(newStore func() (*image.Store, error)) *cobra.Command {
 				return err
 			}
 			var progress progressShower
-			img, err := store.Pull(cmd.Context(), args[0], image.Options{Platform: platform, Progress: progress.show})
+			img, err := store.Pull(cmd.Context(), args[0], ociimage.Options{Platform: platform, Progress: progress.show})
 			progress.close()
 			if err != nil {
 				return err
@@ -70,7 +70,7 @@ func newImagePullCommand(newStore func() (*image.Store, error)) *cobra.Command {
 	return cmd
 }
 
-func newImageListCommand(newStore func() (*image.Store, error)) *cobra.Command {
+func newImageListCommand(newStore func() (*ociimage.Store, error)) *cobra.Command {
 	var flags listFlags
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -88,14 +88,14 @@ func newImageListCommand(newStore func() (*image.Store, error)) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printList(flags, images, func(i image.Info) string { return i.ID }, printImages)
+			return printList(flags, images, func(i ociimage.Info) string { return i.ID }, printImages)
 		},
 	}
 	flags.register(cmd.Flags(), "ids")
 	return cmd
 }
 
-func printImages(images []image.Info) error {
+func printImages(images []ociimage.Info) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tID\tPLATFORM\tSIZE\tCREATED\tFETCHED\tIN USE")
 	for _, i := range images {
@@ -127,7 +127,7 @@ func day(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04")
 }
 
-func newImageRemoveCommand(newStore func() (*image.Store, error)) *cobra.Command {
+func newImageRemoveCommand(newStore func() (*ociimage.Store, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rm IMAGE...",
 		Short: "Remove images by name or id; one in use stays",
@@ -151,7 +151,7 @@ func newImageRemoveCommand(newStore func() (*image.Store, error)) *cobra.Command
 	}
 }
 
-func newImagePruneCommand(newStore func() (*image.Store, error)) *cobra.Command {
+func newImagePruneCommand(newStore func() (*ociimage.Store, error)) *cobra.Command {
 	var all, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "prune",
@@ -183,7 +183,7 @@ pulls left; with --all every image that no sandbox uses.`,
 	return cmd
 }
 
-func printRemoved(r image.Removed) {
+func printRemoved(r ociimage.Removed) {
 	for _, n := range r.Names {
 		fmt.Println("forgot", termsafe.String(n))
 	}
@@ -195,7 +195,7 @@ func printRemoved(r image.Removed) {
 	}
 }
 
-func newImageInspectCommand(newStore func() (*image.Store, error)) *cobra.Command {
+func newImageInspectCommand(newStore func() (*ociimage.Store, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:     "inspect IMAGE",
 		Short:   "Print what is known of an image that is here, as a JSON object",

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/backend/engine/image"
-	"github.com/llmsandbox/llmsandbox/images"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
+	"github.com/llmsandbox/llmsandbox/internal/defaultimage"
+	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
@@ -93,7 +93,7 @@ func (p *place) languageImages(ctx context.Context) ([]languageImage, error) {
 
 // pythonImage is the default image of the default language.
 func pythonImage() string {
-	d, _ := images.For(llmsandbox.DefaultLanguage)
+	d, _ := defaultimage.For(llmsandbox.DefaultLanguage)
 	return d.Name
 }
 
@@ -101,7 +101,7 @@ func pythonImage() string {
 // pull.
 func imageOf(ctx context.Context, store *image.Store, l *language.Language) (languageImage, error) {
 	row := languageImage{Language: l.Name}
-	if d, ok := images.For(l.Name); ok {
+	if d, ok := defaultimage.For(l.Name); ok {
 		row.Official = d.Official
 	}
 	for _, name := range store.Default(l.Name) {

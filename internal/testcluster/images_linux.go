@@ -5,7 +5,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/llmsandbox/llmsandbox/images"
+	"github.com/llmsandbox/llmsandbox/internal/defaultimage"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )
@@ -23,7 +23,7 @@ func (c *Cluster) Images(t testing.TB) func(language string) string {
 	}
 	return func(language string) string {
 		t.Helper()
-		d, ok := images.For(language)
+		d, ok := defaultimage.For(language)
 		if !ok {
 			t.Fatalf("no default image for %q", language)
 		}

@@ -11,7 +11,7 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
-	"github.com/llmsandbox/llmsandbox/images"
+	"github.com/llmsandbox/llmsandbox/internal/defaultimage"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )
@@ -24,7 +24,7 @@ func (e *Engine) Images(t testing.TB) func(language string) string {
 	testimage.Must(t, e.images())
 	return func(language string) string {
 		t.Helper()
-		d, ok := images.For(language)
+		d, ok := defaultimage.For(language)
 		if !ok {
 			t.Fatalf("no default image for %q", language)
 		}
@@ -114,7 +114,7 @@ func (e *Engine) ensureImages(ctx context.Context) error {
 func names() []string {
 	var list []string
 	for _, l := range all.All() {
-		if d, ok := images.For(l.Name); ok {
+		if d, ok := defaultimage.For(l.Name); ok {
 			list = append(list, d.Name)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	client "k8s.io/client-go/kubernetes"
 
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/internal/testcluster"
 )
 

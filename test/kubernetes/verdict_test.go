@@ -9,7 +9,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/diagnose"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/diagnose"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/isolation"
 	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"maps"
 
-	"github.com/llmsandbox/llmsandbox/backend/engine/diagnose"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
-	look "github.com/llmsandbox/llmsandbox/backend/kubernetes/diagnose"
 	"github.com/llmsandbox/llmsandbox/internal/cli"
+	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
+	look "github.com/llmsandbox/llmsandbox/internal/kubernetes/diagnose"
 )
 
 // Diagnose looks at a cluster. The backend that it returns knows what the pods have shown of

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typed "k8s.io/client-go/kubernetes/typed/networking/v1"
 
-	"github.com/llmsandbox/llmsandbox/backend/kubernetes/access"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 )
 
 // Annotation is what verdicts are kept in, at the policy: JSON, a list of Verdict. Who may

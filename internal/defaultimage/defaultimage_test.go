@@ -1,0 +1,79 @@
+package defaultimage_test
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox/internal/defaultimage"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
+)
+
+// dockerfiles is where they are, in directories named after the languages.
+const dockerfiles = "../../images"
+
+// The table in the code and the Dockerfiles say the same, for every language.
+func TestDefaultsAreTheDockerfiles(t *testing.T) {
+	folders, err := filepath.Glob(filepath.Join(dockerfiles, "*", "Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// These are of no language: scripts/agent-image and scripts/cli-image build them.
+	folders = slices.DeleteFunc(folders, func(f string) bool { name := filepath.Base(filepath.Dir(f)); return name == "agent" || name == "cli" })
+	for _, l := range all.All() {
+		d, ok := defaultimage.For(l.Name)
+		if !ok {
+			t.Errorf("%s has no default image", l.Name)
+			continue
+		}
+		lines := read(t, filepath.Join(dockerfiles, l.Name, "Dockerfile"))
+		for _, want := range []string{"ARG BASE=" + d.Official, "FROM ${BASE}", "USER 1000:1000", "WORKDIR /sandbox"} {
+			if !slices.Contains(lines, want) {
+				t.Errorf("%s/Dockerfile has no line %q", l.Name, want)
+			}
+		}
+		if i := slices.Index(folders, filepath.Join(dockerfiles, l.Name, "Dockerfile")); i >= 0 {
+			folders = slices.Delete(folders, i, i+1)
+		}
+	}
+	if len(folders) > 0 {
+		t.Errorf("no language has these: %v", folders)
+	}
+}
+
+// A base that moves under the same name would make other images of the same Dockerfile.
+func TestBasesArePinned(t *testing.T) {
+	for _, l := range all.All() {
+		d, _ := defaultimage.For(l.Name)
+		if _, tag, ok := strings.Cut(d.Official, ":"); !ok || tag == "latest" {
+			t.Errorf("%s: the base %q has no tag of its own", l.Name, d.Official)
+		}
+	}
+}
+
+func TestNoDefault(t *testing.T) {
+	if d, ok := defaultimage.For("cobol"); ok {
+		t.Errorf("cobol has a default image: %v", d)
+	}
+}
+
+func read(t *testing.T, path string) []string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var lines []string
+	s := bufio.NewScanner(f)
+	for s.Scan() {
+		lines = append(lines, s.Text())
+	}
+	if err := s.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}

@@ -1,0 +1,164 @@
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
+)
+
+// allow lets the caller do what may says, of "verb resource".
+func allow(c *access.Cluster, may func(string) bool) {
+	c.Client.(*fake.Clientset).PrependReactor("create", "selfsubjectaccessreviews", func(a ktesting.Action) (bool, runtime.Object, error) {
+		r := a.(ktesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).DeepCopy()
+		r.Status.Allowed = may(r.Spec.ResourceAttributes.Verb + " " + r.Spec.ResourceAttributes.Resource)
+		return true, r, nil
+	})
+}
+
+func add(t *testing.T, c *access.Cluster, objects ...runtime.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := c.Client.(*fake.Clientset).Tracker().Add(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func namespaceOf(level string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{enforceLabel: level}}}
+}
+
+func node(name, arch string, ready corev1.ConditionStatus) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+		NodeInfo:   corev1.NodeSystemInfo{OperatingSystem: "linux", Architecture: arch},
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
+}
+
+func line(t *testing.T, r *Report, name string) Line {
+	t.Helper()
+	for _, l := range r.Lines() {
+		if l.Name == name {
+			return l
+		}
+	}
+	t.Fatalf("no line %q in %+v", name, r.Lines())
+	return Line{}
+}
+
+func TestRunWhereAllIsWell(t *testing.T) {
+	c := cluster(t, behaving(true))
+	allow(c, func(string) bool { return true })
+	add(t, c, namespaceOf("restricted"), node("a", "amd64", corev1.ConditionTrue), node("b", "arm64", corev1.ConditionTrue), node("c", "amd64", corev1.ConditionFalse))
+	r, err := Run(t.Context(), c, Options{})
+	if err != nil || !r.Works() || r.Network.Verdict != Enforced || r.Missing != nil || r.Server != c.Server {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, l := range r.Lines() {
+		if !l.OK || l.Fatal || l.Fix != "" || l.Detail == "" {
+			t.Errorf("%+v", l)
+		}
+	}
+	if l := line(t, r, "nodes"); l.Detail != "2 of 3 ready: 1 linux/amd64, 1 linux/arm64" {
+		t.Errorf("%+v", l)
+	}
+	if l := line(t, r, "NetworkPolicy"); !strings.Contains(l.Detail, "is there, and denies") {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestRunWhereRightsAreMissing(t *testing.T) {
+	c := cluster(t, behaving(true))
+	allow(c, func(what string) bool { return what != "create pods" && what != "watch events" })
+	add(t, c, namespaceOf("restricted"))
+	for _, resource := range []string{"namespaces", "nodes", "runtimeclasses", "networkpolicies"} {
+		c.Client.(*fake.Clientset).PrependReactor("*", resource, func(ktesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(corev1.Resource(resource), "", errors.New("no right"))
+		})
+	}
+	r, err := Run(t.Context(), c, Options{NoProbe: true})
+	if err != nil || r.Works() || r.Network != nil || len(r.Missing) != 4 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if l := line(t, r, "permissions"); !l.Fatal || !strings.Contains(l.Detail, "create pods (a sandbox is a pod)") || !strings.Contains(l.Fix, `- {apiGroups: [""], resources: [pods], verbs: [create]}`) {
+		t.Errorf("%+v", l)
+	}
+	if l := line(t, r, "optional permissions"); l.Fatal || l.OK || !strings.Contains(l.Fix, "resources: [events], verbs: [watch]") {
+		t.Errorf("%+v", l)
+	}
+	if l := line(t, r, "network"); l.OK || l.Fatal || l.Fix == "" {
+		t.Errorf("%+v", l)
+	}
+	for _, name := range []string{"namespace", "nodes", "RuntimeClasses", "NetworkPolicy"} {
+		if l := line(t, r, name); !l.OK || !strings.Contains(l.Detail, "not known") {
+			t.Errorf("%+v", l)
+		}
+	}
+}
+
+func TestRunWithoutAnAnswer(t *testing.T) {
+	c := cluster(t, behaving(true))
+	c.Client.(*fake.Clientset).PrependReactor("get", "version", func(ktesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewUnauthorized("Unauthorized")
+	})
+	r, err := Run(t.Context(), c, Options{})
+	if err != nil || r.Works() || len(r.Lines()) != 1 || !strings.Contains(r.Lines()[0].Fix, "log in again") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestRunCanceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := cluster(t, behaving(true))
+	if _, err := Run(ctx, c, Options{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestPlace(t *testing.T) {
+	opening := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "open", Namespace: "ns"}, Spec: networkingv1.NetworkPolicySpec{
+		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}, Egress: []networkingv1.NetworkPolicyEgressRule{{}}}}
+	elsewhere := opening.DeepCopy()
+	elsewhere.Name, elsewhere.Spec.PodSelector.MatchLabels = "web", map[string]string{"app": "web"}
+	dying := namespaceOf("restricted")
+	dying.Status.Phase = corev1.NamespaceTerminating
+	for _, c := range []struct {
+		name  string
+		check func(context.Context, *access.Cluster) []Line
+		there []runtime.Object
+		ok    bool
+		fatal bool
+		words string
+	}{
+		{"no namespace", namespace, nil, false, true, "no namespace ns"},
+		{"dying namespace", namespace, []runtime.Object{dying}, false, true, "being removed"},
+		{"any namespace", namespace, []runtime.Object{namespaceOf("")}, false, false, `"privileged"`},
+		{"no policy", policies, nil, true, false, "is not there"},
+		{"a policy that opens", policies, []runtime.Object{opening}, false, false, "selected by open"},
+		{"a policy of others", policies, []runtime.Object{elsewhere}, true, false, "is not there"},
+		{"no node", nodes, nil, false, false, "none is ready"},
+		{"another machine", nodes, []runtime.Object{node("a", "s390x", corev1.ConditionTrue)}, false, false, "none is ready"},
+		{"no runtime class", runtimeClasses, nil, true, false, "share the kernel"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := cluster(t, behaving(true))
+			add(t, k, c.there...)
+			l := c.check(t.Context(), k)[0]
+			if l.OK != c.ok || l.Fatal != c.fatal || !strings.Contains(l.Detail, c.words) || (l.Fix == "") != c.ok {
+				t.Errorf("%+v", l)
+			}
+		})
+	}
+}

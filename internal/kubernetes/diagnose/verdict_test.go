@@ -1,0 +1,78 @@
+package diagnose
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/isolation"
+)
+
+// kept is what those who open sandboxes are told.
+func kept(t *testing.T, c *access.Cluster, class string) (isolation.Verdict, bool) {
+	t.Helper()
+	p, err := c.Client.NetworkingV1().NetworkPolicies("ns").Get(t.Context(), isolation.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return isolation.Known(p, class, map[string]string{"pool": "blue"}, time.Now())
+}
+
+// What a probe shows is kept for the pods it is about; what it cannot tell is not.
+func TestVerdictIsKept(t *testing.T) {
+	for _, enforced := range []bool{true, false} {
+		c := cluster(t, behaving(enforced))
+		r := Network(t.Context(), c, Probe{RuntimeClass: "gvisor", NodeSelector: map[string]string{"pool": "blue"}})
+		if v, known := kept(t, c, "gvisor"); !known || v.Enforced != enforced || v.Ingress != enforced || v.Egress != enforced || v.Node != "n1" || r.NotKept != "" {
+			t.Errorf("%v %+v, %+v", known, v, r)
+		}
+		if _, known := kept(t, c, ""); known {
+			t.Error("it is known of pods that were not tried")
+		}
+	}
+	c := cluster(t, func(_ string, p *corev1.Pod) { ended(p, exitNoShell, "") })
+	if r := Network(t.Context(), c, Probe{}); r.Verdict != Unknown || r.NotKept != "" {
+		t.Errorf("%+v", r)
+	}
+	if v, known := kept(t, c, ""); known {
+		t.Errorf("%+v", v)
+	}
+}
+
+// A policy that takes effect late does not hold what runs before.
+func TestLatePolicyIsNotKeptAsGood(t *testing.T) {
+	c := cluster(t, behaving(true))
+	s := newSession(c, Probe{})
+	p, err := isolation.Ensure(t.Context(), c.Client.NetworkingV1(), "ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := Result{Verdict: Enforced, Ingress: Enforced, Egress: Enforced, Gap: 2 * maxGap}
+	if err := s.keep(t.Context(), p, late); err != nil {
+		t.Fatal(err)
+	}
+	if v, known := kept(t, c, ""); !known || v.Enforced || late.lines()[0].OK {
+		t.Errorf("%v %+v", known, v)
+	}
+}
+
+// Who may not keep it is told, and still learns the verdict.
+func TestVerdictThatMayNotBeKept(t *testing.T) {
+	c := cluster(t, behaving(true))
+	c.Client.(*fake.Clientset).PrependReactor("update", "networkpolicies", func(ktesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(networkingv1.Resource("networkpolicies"), isolation.Name, nil)
+	})
+	r := Network(t.Context(), c, Probe{})
+	if r.Verdict != Enforced || !strings.Contains(r.NotKept, isolation.Name) || len(r.lines()) != 2 || !r.lines()[0].OK || r.lines()[1].OK || r.lines()[1].Fatal {
+		t.Errorf("%+v", r)
+	}
+}

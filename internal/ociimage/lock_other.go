@@ -1,0 +1,20 @@
+//go:build !linux
+
+package ociimage
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+type fileLock struct{ *os.File }
+
+var errUnsupported = fmt.Errorf("the image store needs Linux: use another backend: %w", backend.ErrUnsupported)
+
+func openLock(string) (fileLock, error)                { return fileLock{}, errUnsupported }
+func (l fileLock) tryExclusive() (bool, error)         { return false, errUnsupported }
+func (l fileLock) shared(ctx context.Context) error    { return errUnsupported }
+func (l fileLock) exclusive(ctx context.Context) error { return errUnsupported }

@@ -1,0 +1,155 @@
+package ociimage
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+func TestRemoveAndPrune(t *testing.T) {
+	host := serve(t, nil)
+	base := layerOf(t, file("base", "12345"))
+	push(t, host+"/a", imageOf(t, v1.Config{}, base, layerOf(t, file("a", "a"))))
+	push(t, host+"/b", imageOf(t, v1.Config{}, base, layerOf(t, file("b", "b"))))
+	s := newStore(t)
+	if list, err := s.List(); err != nil || len(list) != 0 {
+		t.Errorf("an empty store: %v %v", list, err)
+	}
+	if _, err := s.Prune(t.Context(), true); err != nil {
+		t.Errorf("prune an empty store: %v", err)
+	}
+	a := resolve(t, s, host+"/a", Options{})
+	b := resolve(t, s, host+"/b", Options{})
+	again, err := a.Acquire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Release()
+
+	info, err := s.Inspect(host + "/a")
+	if err != nil || !info.InUse || info.ID != a.ID || info.Size != 6 || len(info.Layers) != 2 || info.Names[0] != a.Name {
+		t.Errorf("inspect: %+v %v", info, err)
+	}
+	if info, err := s.Inspect(b.ID[7:17]); err != nil || info.InUse {
+		t.Errorf("inspect b by its id: %+v %v", info, err)
+	}
+	if _, err := s.Remove(host + "/a"); !errors.Is(err, backend.ErrLocked) {
+		t.Errorf("remove an image in use: %v", err)
+	}
+	out, err := s.Prune(t.Context(), true)
+	if err != nil || len(out.Images) != 1 || out.Images[0] != b.ID || out.Layers != 1 || out.Bytes != 1 || len(out.InUse) != 1 {
+		t.Errorf("prune: %+v %v", out, err)
+	}
+	if read(t, a.Layers[0], "base") != "12345" {
+		t.Error("a layer in use is gone")
+	}
+	if _, err := b.Acquire(); !errors.Is(err, backend.ErrImageNotFound) {
+		t.Errorf("acquire what was removed: %v", err)
+	}
+	a.Release()
+	if _, err := s.Remove(host + "/a"); !errors.Is(err, backend.ErrLocked) {
+		t.Errorf("remove an image acquired twice: %v", err)
+	}
+	again.Release()
+	if out, err = s.Remove(host + "/a"); err != nil || out.Layers != 2 {
+		t.Errorf("remove: %+v %v", out, err)
+	}
+	if _, err := s.Remove(host + "/a"); !errors.Is(err, backend.ErrImageNotFound) {
+		t.Errorf("remove again: %v", err)
+	}
+	for _, d := range []string{"images", "refs", "layers", "tmp", "locks"} {
+		if left, _ := os.ReadDir(s.path(d)); len(left) != 0 {
+			t.Errorf("%s has %v", d, left)
+		}
+	}
+	resolve(t, s, host+"/a", Options{}) // and it can be fetched again
+}
+
+func TestPruneNamelessAndLeftovers(t *testing.T) {
+	host := serve(t, nil)
+	push(t, host+"/x", imageOf(t, v1.Config{}, layerOf(t, file("a", "old"))))
+	s := newStore(t)
+	old := resolve(t, s, host+"/x", Options{})
+	old.Release()
+	push(t, host+"/x", imageOf(t, v1.Config{}, layerOf(t, file("a", "new"))))
+	img := resolve(t, s, host+"/x", Options{Pull: PullAlways})
+	img.Release()
+	dead := s.path("tmp", "layer-dead", "fs")
+	if err := os.MkdirAll(dead, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := s.lockPull(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dead); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("the next pull does not clear what a dead one left")
+	}
+	if _, err := s.Prune(t.Context(), false); !errors.Is(err, backend.ErrLocked) {
+		t.Errorf("prune during a pull: %v", err)
+	}
+	if _, err := s.Remove(host + "/x"); !errors.Is(err, backend.ErrLocked) {
+		t.Errorf("remove during a pull: %v", err)
+	}
+	unlock()
+	if err := os.MkdirAll(dead, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.Prune(t.Context(), false)
+	if err != nil || len(out.Images) != 1 || out.Images[0] != old.ID || out.Layers != 1 || out.Temp != 1 {
+		t.Errorf("prune: %+v %v", out, err)
+	}
+	if list, err := s.List(); err != nil || len(list) != 1 || list[0].ID != img.ID {
+		t.Errorf("list: %+v %v", list, err)
+	}
+}
+
+// A layer folder that somebody removed by hand is fetched again.
+func TestLayerLost(t *testing.T) {
+	host := serve(t, nil)
+	push(t, host+"/x", imageOf(t, v1.Config{}, layerOf(t, file("a", "1"))))
+	s := newStore(t)
+	img := resolve(t, s, host+"/x", Options{})
+	if err := os.RemoveAll(filepath.Dir(img.Layers[0])); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, resolve(t, s, host+"/x", Options{}).Layers[0], "a"); got != "1" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A pull that waits for a removal elsewhere can be given up.
+func TestPullWaitsForRemoval(t *testing.T) {
+	host := serve(t, nil)
+	push(t, host+"/x", imageOf(t, v1.Config{}, layerOf(t, file("a", "1"))))
+	s := newStore(t)
+	unlock, err := s.lockRemove()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	if _, err := s.Resolve(ctx, host+"/x", Options{}); err == nil || !strings.Contains(err.Error(), "enough") {
+		t.Errorf("got %v", err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		img, err := s.Resolve(t.Context(), host+"/x", Options{})
+		if err == nil {
+			img.Release()
+		}
+		done <- err
+	}()
+	unlock()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

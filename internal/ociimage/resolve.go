@@ -1,0 +1,232 @@
+package ociimage
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// parallelLayers is how many layers are fetched and unpacked at once.
+const parallelLayers = 4
+
+// Resolve returns the image that ref names, and fetches it where Options.Pull says
+// so. The caller must Release it. ref is
+//
+//   - a registry reference such as "127.0.0.1:5000/tools:1" (or docker://...),
+//   - the folder of an OCI layout, with ":tag" where it has several images (oci:...),
+//   - the file of a `docker save` or OCI tar, also compressed (docker-archive:...),
+//   - the id of an image in the store, "sha256:" and 64 digits.
+//
+// A path is known by a leading "/", "./" or "../", by ending in .tar, .tar.gz, .tgz
+// or .tar.zst, or by the prefix. A name that can mean both is refused.
+//
+// Errors wrap backend.ErrImageNotFound when there is no such image or it cannot be
+// read, and backend.ErrImageInvalid when it is damaged or goes over a limit; after
+// either the store is as it was, but for layers that are complete.
+func (s *Store) Resolve(ctx context.Context, ref string, o Options) (*Image, error) {
+	want, err := o.platform()
+	if err != nil {
+		return nil, err
+	}
+	r, err := parseRef(ref)
+	if err != nil {
+		return nil, err
+	}
+	if r.kind == kindID {
+		rec, held, err := s.openImage(r.hex)
+		if err != nil {
+			return nil, err
+		}
+		return s.newImage(refRecord{Name: ref, Digest: ref}, rec, held), nil
+	}
+	if o.Pull != PullAlways {
+		img, err := s.lookup(r, want)
+		if err == nil || !errors.Is(err, backend.ErrImageNotFound) {
+			return img, err
+		}
+		if o.Pull == PullNever {
+			return nil, fmt.Errorf("image %s is not in the store, and fetching it was not allowed: %w", r.name, backend.ErrImageNotFound)
+		}
+	}
+	img, err := s.pull(ctx, r, want, o)
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", r.name, err)
+	}
+	return img, nil
+}
+
+// Pull is Resolve with PullAlways.
+func (s *Store) Pull(ctx context.Context, ref string, o Options) (*Image, error) {
+	o.Pull = PullAlways
+	return s.Resolve(ctx, ref, o)
+}
+
+// lookup finds the image in the store.
+func (s *Store) lookup(r reference, want v1.Platform) (*Image, error) {
+	ref, err := s.readRef(r.name, platformString(want))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, backend.ErrImageNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	stamp, err := r.fingerprint()
+	if err != nil {
+		return nil, err
+	}
+	if stamp != ref.Fingerprint {
+		return nil, fmt.Errorf("the image changed since it was read: %w", backend.ErrImageNotFound)
+	}
+	rec, held, err := s.openImage(hexOf(ref.ID))
+	if err != nil {
+		return nil, err
+	}
+	return s.newImage(ref, rec, held), nil
+}
+
+func (s *Store) pull(ctx context.Context, r reference, want v1.Platform, o Options) (*Image, error) {
+	unlock, err := s.lockPull(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	stamp, err := r.fingerprint() // before reading: a change meanwhile reads it again
+	if err != nil {
+		return nil, err
+	}
+	b := newBudget(s.Limits)
+	c, err := find(ctx, r, want, s.path("tmp"), b)
+	if err != nil {
+		return nil, err
+	}
+	if c.close != nil {
+		defer c.close()
+	}
+	if len(c.layers) > s.Limits.Layers {
+		return nil, invalid("it has more than %d layers", s.Limits.Layers)
+	}
+	size, err := s.installAll(ctx, c.layers, b, newMeter(o.Progress, r.name, distinct(c.layers)))
+	if err != nil {
+		return nil, err
+	}
+	rec := imageRecord{
+		ID: c.id.String(), Platform: platformString(v1.Platform{OS: c.file.OS, Architecture: c.file.Architecture, Variant: c.file.Variant}),
+		Created: c.file.Created.Time, Size: size, Config: c.config,
+	}
+	for _, l := range c.layers {
+		rec.Layers = append(rec.Layers, l.diffID.Hex)
+	}
+	if err := s.writeJSON(s.path("images", c.id.Hex+".json"), rec, os.Link); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	ref := refRecord{
+		Name: r.name, Platform: platformString(want), ID: rec.ID, Digest: c.digest,
+		Pulled: time.Now().UTC(), Fingerprint: stamp,
+	}
+	if err := s.writeJSON(s.refPath(ref.Name, ref.Platform), ref, os.Rename); err != nil {
+		return nil, err
+	}
+	rec, held, err := s.openImage(c.id.Hex)
+	if err != nil {
+		return nil, err
+	}
+	return s.newImage(ref, rec, held), nil
+}
+
+// find loads what the reference names, without its layers. tmp is a folder for what has
+// to be unpacked meanwhile.
+func find(ctx context.Context, r reference, want v1.Platform, tmp string, b *budget) (*candidate, error) {
+	switch r.kind {
+	case kindLayout:
+		root, err := os.OpenRoot(r.path)
+		if err != nil {
+			return nil, fmt.Errorf("read the OCI layout (%v): %w", err, backend.ErrImageNotFound)
+		}
+		c, err := folderLayout(root).load(ctx, r.tag, want)
+		if err != nil {
+			root.Close()
+			return nil, err
+		}
+		c.close = func() { root.Close() }
+		return c, nil
+	case kindArchive:
+		a, err := openArchive(ctx, r.path, tmp, b)
+		if err != nil {
+			return nil, err
+		}
+		c, err := a.load(ctx, r.tag, want)
+		if err != nil {
+			a.file.Close()
+			return nil, err
+		}
+		c.close = func() { a.file.Close() }
+		return c, nil
+	}
+	return loadRegistry(ctx, r.reg, want)
+}
+
+// installAll puts the layers into the store and adds up their sizes.
+func (s *Store) installAll(ctx context.Context, layers []layer, b *budget, m *meter) (size int64, err error) {
+	list := distinct(layers)
+	records := make([]layerRecord, len(list))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelLayers)
+	for i, l := range list {
+		group.Go(func() error {
+			rec, err := s.install(ctx, l, b, m)
+			records[i] = rec
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return 0, err
+	}
+	for _, r := range records {
+		size += r.Size
+	}
+	return size, nil
+}
+
+// distinct drops repeated layers: two of the same would wait for each other's lock.
+func distinct(layers []layer) []layer {
+	seen := map[v1.Hash]bool{}
+	var list []layer
+	for _, l := range layers {
+		if !seen[l.diffID] {
+			seen[l.diffID] = true
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// fingerprint changes when a folder or tar does. Registry references have none.
+func (r reference) fingerprint() (string, error) {
+	switch r.kind {
+	case kindLayout:
+		data, err := os.ReadFile(filepath.Join(r.path, "index.json"))
+		if err != nil {
+			return "", invalid("the folder is not an OCI layout: it has no readable index.json (%v)", errors.Unwrap(pathError(err)))
+		}
+		sum := sha256.Sum256(data)
+		return hex.EncodeToString(sum[:]), nil
+	case kindArchive:
+		info, err := os.Stat(r.path)
+		if err != nil {
+			return "", fmt.Errorf("read the image tar (%v): %w", err, backend.ErrImageNotFound)
+		}
+		return fmt.Sprintf("%d %d %d", info.Size(), info.ModTime().UnixNano(), inode(info)), nil
+	}
+	return "", nil
+}

@@ -1,0 +1,214 @@
+package ociimage
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+func unpackBytes(t testing.TB, data []byte, l Limits) (string, layerRecord, error) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "fs")
+	rec, err := unpack(t.Context(), dir, bytes.NewReader(data), newBudget(l))
+	return dir, rec, err
+}
+
+func TestUnpack(t *testing.T) {
+	suid := file("bin/su", "x")
+	suid.Mode = 0o6755
+	secret := file("secret", "x")
+	secret.Mode = 0
+	closed := folder("closed")
+	closed.Mode = 0
+	tmp := folder("tmp")
+	tmp.Mode = 0o1777
+	xattr := file("x", "x")
+	xattr.PAXRecords = map[string]string{"SCHILY.xattr.user.overlay.redirect": "/etc", "SCHILY.xattr.security.capability": "x"}
+	dir, rec, err := unpackBytes(t, tarOf(t,
+		suid, secret, closed, file("closed/in", "1"), tmp, xattr,
+		symlink("lib", "usr/lib"), folder("usr"), folder("usr/lib"), file("lib/so", "so"),
+		symlink("run", "/usr"), file("run/pid", "7"),
+		symlink("up", "../../../../usr"), file("up/up", "8"),
+		hardlink("ln", "bin/su"), hardlink("lnlib", "lib/so"), hardlink("sym", "lib"),
+		entry{tar.Header{Typeflag: tar.TypeChar, Name: "null", Devmajor: 1, Devminor: 3}, ""},
+		entry{tar.Header{Typeflag: tar.TypeChar, Name: "whiteout"}, ""},
+		entry{tar.Header{Typeflag: tar.TypeFifo, Name: "fifo"}, ""},
+		hardlink("nulltoo", "null"),
+		file("twice", "1"), file("twice", "22"),
+		file("/abs", "abs"), file("./dot/./file", "dot"),
+	), DefaultLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"usr/lib/so": "so", "usr/pid": "7", "usr/up": "8", "ln": "x", "lnlib": "so", "twice": "22", "abs": "abs", "dot/file": "dot", "closed/in": "1",
+	} {
+		if got := read(t, dir, name); got != want {
+			t.Errorf("%s is %q, not %q", name, got, want)
+		}
+	}
+	for name, want := range map[string]fs.FileMode{
+		"bin/su": 0o755, "secret": 0o400, "closed": fs.ModeDir | 0o700, "tmp": fs.ModeDir | fs.ModeSticky | 0o777, ".": fs.ModeDir | 0o755,
+	} {
+		info, err := os.Lstat(filepath.Join(dir, name))
+		if err != nil || info.Mode() != want {
+			t.Errorf("%s: %v %v, want %v", name, info.Mode(), err, want)
+		}
+	}
+	for _, name := range []string{"null", "nulltoo", "whiteout", "fifo"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s was made", name)
+		}
+	}
+	if rec.Skipped != 4 {
+		t.Errorf("%d were skipped", rec.Skipped)
+	}
+	if n, err := unix.Listxattr(filepath.Join(dir, "x"), nil); err != nil || n != 0 {
+		t.Errorf("x has extended attributes: %d %v", n, err)
+	}
+}
+
+func TestUnpackWhiteouts(t *testing.T) {
+	dir, _, err := unpackBytes(t, tarOf(t,
+		folder("d"), file("d/.wh.gone", ""),
+		folder("o"), file("o/new", "1"), file("o/.wh..wh..opq", ""), file("o/new2", "2"),
+		file(".wh.f", ""), file("f", "again"),
+		file(".wh.g", ""), file("g/in", "again"),
+		folder("h"), file(".wh.h", ""),
+		file(".wh..wh.plnk/x", ""), file(".wh..wh.aufs", ""),
+	), DefaultLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(filepath.Join(dir, "d/gone"), &st); err != nil || !isWhiteout(st) {
+		t.Errorf("d/gone is no whiteout: %v %o", err, st.Mode)
+	}
+	for _, name := range []string{"o", "g", "h"} {
+		buf := make([]byte, 8)
+		n, err := unix.Lgetxattr(filepath.Join(dir, name), "user.overlay.opaque", buf)
+		if err != nil || string(buf[:n]) != "y" {
+			t.Errorf("%s is not opaque: %v", name, err)
+		}
+		if os.Geteuid() == 0 {
+			if n, err = unix.Lgetxattr(filepath.Join(dir, name), "trusted.overlay.opaque", buf); err != nil || string(buf[:n]) != "y" {
+				t.Errorf("%s is not opaque for mounts of root: %v", name, err)
+			}
+		}
+	}
+	if read(t, dir, "f") != "again" || read(t, dir, "g/in") != "again" || read(t, dir, "o/new") != "1" {
+		t.Error("files of the layer itself are gone")
+	}
+}
+
+func TestUnpackRefuses(t *testing.T) {
+	long := strings.Repeat("a", 256)
+	for name, c := range map[string][]entry{
+		"dotdot":            {file("../x", "1")},
+		"dotdot within":     {folder("a"), file("a/../../x", "1")},
+		"name too long":     {file(long, "1")},
+		"too deep":          {file(strings.Repeat("d/", maxDepth+1)+"x", "1")},
+		"link to itself":    {hardlink("a", "a")},
+		"link to nothing":   {hardlink("a", "b")},
+		"link by dotdot":    {hardlink("a", "../../etc/passwd")},
+		"link to folder":    {folder("d"), hardlink("a", "d")},
+		"link to whiteout":  {file(".wh.w", ""), hardlink("a", "w")},
+		"link loop":         {symlink("a", "b"), symlink("b", "a"), file("a/x", "1")},
+		"dangling parent":   {symlink("a", "/nowhere"), file("a/x", "1")},
+		"below a file":      {file("a", "1"), file("a/b", "1")},
+		"file over folder":  {folder("a"), file("a", "1")},
+		"whiteout of dot":   {file("a/.wh..", "")},
+		"whiteout of none":  {file("a/.wh.", "")},
+		"whiteout of up":    {file("a/.wh...", "")},
+		"magic link parent": {symlink("p", "/proc/self/cwd"), file("p/x", "1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, _, err := unpackBytes(t, tarOf(t, c...), DefaultLimits)
+			if !errors.Is(err, backend.ErrImageInvalid) {
+				t.Errorf("got %v", err)
+			}
+			if out, _ := os.ReadDir(filepath.Dir(dir)); len(out) != 1 {
+				t.Errorf("beside the layer there is %v", out)
+			}
+		})
+	}
+	_, _, err := unpackBytes(t, []byte(strings.Repeat("not a tar", 200)), DefaultLimits)
+	if !errors.Is(err, backend.ErrImageInvalid) {
+		t.Errorf("no tar: %v", err)
+	}
+}
+
+func TestUnpackLimits(t *testing.T) {
+	few := DefaultLimits
+	few.Entries = 3
+	if _, _, err := unpackBytes(t, tarOf(t, file("a", ""), file("b/c/d", "")), few); !errors.Is(err, backend.ErrImageInvalid) {
+		t.Errorf("folders that the tar only implies are not counted: %v", err)
+	}
+	small := DefaultLimits
+	small.Bytes = 10
+	if _, _, err := unpackBytes(t, tarOf(t, file("a", "12345678"), file("b", "123")), small); !errors.Is(err, backend.ErrImageInvalid) {
+		t.Errorf("bytes are not counted: %v", err)
+	}
+}
+
+// Whatever the tar, nothing is made outside, and no special file inside.
+func FuzzUnpack(f *testing.F) {
+	for _, seed := range [][]entry{
+		{file("a", "1"), folder("d"), symlink("l", "d"), file("l/x", "2"), hardlink("h", "a")},
+		{symlink("up", "../.."), file("up/canary", "x")},
+		{symlink("abs", "/"), file("abs/canary", "x"), file(".wh.abs", "")},
+		{folder("o"), file("o/.wh..wh..opq", ""), file("o/.wh.x", "")},
+		{entry{tar.Header{Typeflag: tar.TypeBlock, Name: "b"}, ""}, hardlink("c", "b")},
+	} {
+		f.Add(tarOf(f, seed...))
+	}
+	limits := Limits{Bytes: 1 << 20, Entries: 200, Layers: 1, Ratio: 250}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		outer := t.TempDir()
+		dir := filepath.Join(outer, "a", "b", "fs")
+		if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		_, err := unpack(t.Context(), dir, bytes.NewReader(data), newBudget(limits))
+		var outside []string
+		walk := filepath.WalkDir(outer, func(p string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if !strings.HasPrefix(p, dir) {
+				outside = append(outside, strings.TrimPrefix(p, outer))
+				return nil
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			var st unix.Stat_t
+			if err := unix.Lstat(p, &st); err != nil {
+				return err
+			}
+			if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeNamedPipe|fs.ModeSocket) != 0 ||
+				info.Mode()&fs.ModeDevice != 0 && !isWhiteout(st) {
+				t.Errorf("%q has mode %v", p, info.Mode())
+			}
+			return nil
+		})
+		if walk != nil {
+			t.Errorf("walk: %v (unpack: %v)", walk, err)
+		}
+		sort.Strings(outside)
+		if got := strings.Join(outside, " "); got != " /a /a/b" {
+			t.Errorf("outside there is %q", got)
+		}
+	})
+}
