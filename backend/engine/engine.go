@@ -66,8 +66,8 @@ type Options struct {
 	// Raw, when set, changes what is asked of the engine last, for what Settings has no
 	// field for. Capabilities do not know of it.
 	Raw func(*container.Config, *container.HostConfig) error
-	// Environment, when set, is what every program is started in.
-	Environment *Environment
+	// Micromamba, when set, is the environment that every program is started in.
+	Micromamba *Micromamba
 }
 
 // A Backend makes sandboxes on one engine. It is safe for concurrent use.
@@ -101,6 +101,12 @@ func New(c *client.Client, f Flavor, o Options) (*Backend, error) {
 	}
 	if err := o.Settings.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", backend.ErrInvalid, err)
+	}
+	if o.Micromamba != nil {
+		var err error
+		if o, err = o.inMicromamba(); err != nil {
+			return nil, err
+		}
 	}
 	return &Backend{
 		flavor: f, options: o, client: c,

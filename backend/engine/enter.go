@@ -25,14 +25,14 @@ var errTooMuch = errors.New("it prints more than 256 KiB before and with its var
 
 // probe is the program that prints the variables in an environment, after a mark: what
 // scripts of the environment print themselves comes before it.
-func (e *Environment) probe(mark string) []string {
-	return append(e.Enter[:len(e.Enter):len(e.Enter)], "sh", "-c", "echo $0; exec env -0", mark)
+func (m *Micromamba) probe(mark string) []string {
+	return append(m.enter(), "sh", "-c", "echo $0; exec env -0", mark)
 }
 
 // enterImage returns the variables that entering the environment changes, in a container
 // that is confined like a sandbox.
 func (b *Backend) enterImage(ctx context.Context, img image.Image, env []string) ([]string, error) {
-	e := b.options.Environment
+	e := b.options.Micromamba
 	mark := newMark()
 	c := neverStarted(img.ID)
 	c.Entrypoint, c.Cmd, c.Env, c.User, c.WorkingDir = e.probe(mark), []string{}, env, user(img), "/"
@@ -50,7 +50,7 @@ func (b *Backend) enterImage(ctx context.Context, img image.Image, env []string)
 	}
 	out, err := b.runToEnd(ctx, c, h)
 	if err != nil {
-		return nil, fmt.Errorf("enter it with %s: %w", strings.Join(e.Enter, " "), err)
+		return nil, fmt.Errorf("enter it with %s: %w", strings.Join(e.enter(), " "), err)
 	}
 	return changed(env, out, mark)
 }
@@ -58,19 +58,19 @@ func (b *Backend) enterImage(ctx context.Context, img image.Image, env []string)
 // enterContainer adds what entering the environment changes in an existing container.
 // What it writes goes to place, since the sandbox's own folder is not there yet.
 func (b *Backend) enterContainer(ctx context.Context, id, place string, g *backend.Guest) error {
-	e := b.options.Environment
+	e := b.options.Micromamba
 	mark := newMark()
 	env := mergeEnv(g.Env, []string{"HOME=" + place, "TMPDIR=" + place})
 	out, err := b.output(ctx, id, maxVariables+1, env, nil, e.probe(mark)...)
 	if err != nil {
-		return fmt.Errorf("enter %s: %w", e.Name, err)
+		return fmt.Errorf("enter %s: %w", e, err)
 	}
 	vars, err := changed(env, out, mark)
 	if err == nil && len(out) > maxVariables {
 		err = errTooMuch
 	}
 	if err != nil {
-		return fmt.Errorf("enter %s: %w", e.Name, err)
+		return fmt.Errorf("enter %s: %w", e, err)
 	}
 	g.Env = mergeEnv(g.Env, vars)
 	return nil

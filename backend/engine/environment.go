@@ -13,36 +13,16 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
-// An Environment is something in an image that programs have to be started in, such as
-// one of Micromamba's. It is entered once for an image, in a container that ends with it.
-// What that changed of the variables is part of an image prepared from the first, so that
-// programs in sandboxes are started as everywhere: how they end and what they print is
-// their own, and entering costs them nothing.
-//
-// Prepared images stay, and the images that they are made from, for the next sandbox.
-type Environment struct {
-	// Name is for errors, e.g. "Micromamba environment base".
-	Name string
-	// Repository is the name of prepared images; their tags are digests of what they
-	// are made from.
-	Repository string
-	// Enter is put before a program to start it in the environment.
-	Enter []string
-	// Install returns the program, with its arguments, that an image is prepared with
-	// first, with the engine's own network; nil for none. own tells that the image is the
-	// caller's, and not a language's default. It is not called for Options.Container.
-	Install func(language string, own bool) []string
-}
+// preparedImages is the name of prepared images; their tags are digests of what they are
+// made from.
+const preparedImages = "llmsandbox-micromamba"
 
 // prepared returns the image in which programs of the language are started in the
 // environment. It is made from base unless that was done before.
 func (b *Backend) prepared(ctx context.Context, spec backend.Spec, base image.Image) (image.Image, error) {
-	e := b.options.Environment
-	var install []string
-	if e.Install != nil {
-		install = e.Install(spec.Language, spec.Image != "" || b.options.Build != nil)
-	}
-	tag, err := e.tag(base, install)
+	m := b.options.Micromamba
+	install := b.options.install(spec.Language, spec.Image != "" || b.options.Build != nil)
+	tag, err := m.tag(base, install)
 	if err != nil {
 		return image.Image{}, err
 	}
@@ -51,7 +31,7 @@ func (b *Backend) prepared(ctx context.Context, spec backend.Spec, base image.Im
 		img, err = b.prepareOnce(ctx, spec, base, install, tag)
 	}
 	if err != nil {
-		return image.Image{}, fmt.Errorf("prepare %s in image %s: %w", e.Name, base.Ref, err)
+		return image.Image{}, fmt.Errorf("prepare %s in image %s: %w", m, base.Ref, err)
 	}
 	// It is known by the name that was asked for, and stays.
 	img.Ref, img.Made = base.Ref, false
@@ -59,13 +39,13 @@ func (b *Backend) prepared(ctx context.Context, spec backend.Spec, base image.Im
 }
 
 // tag is the name of the image that is prepared from base.
-func (e *Environment) tag(base image.Image, install []string) (string, error) {
-	in, err := json.Marshal([]any{base.ID, user(base), e.Enter, install})
+func (m *Micromamba) tag(base image.Image, install []string) (string, error) {
+	in, err := json.Marshal([]any{base.ID, user(base), m.enter(), install})
 	if err != nil {
-		return "", fmt.Errorf("name the image of %s: %w", e.Name, err)
+		return "", fmt.Errorf("name the image of %s: %w", m, err)
 	}
 	sum := sha256.Sum256(in)
-	return e.Repository + ":" + hex.EncodeToString(sum[:16]), nil
+	return preparedImages + ":" + hex.EncodeToString(sum[:16]), nil
 }
 
 // prepareOnce prepares images one at a time: who has waited finds the other's image.

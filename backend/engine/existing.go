@@ -41,7 +41,7 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 	guest := b.guest(spec, img)
 	existing.Settle(&guest, agent, spec.ID)
 	guest.Env = mergeEnv(mergeEnv(guest.Env, c.Config.Env), []string{"HOME=" + guest.Workdir, "TMPDIR=" + guest.TempDir})
-	if b.options.Environment != nil {
+	if b.options.Micromamba != nil {
 		if err := b.enterContainer(ctx, c.ID, path.Dir(path.Dir(agent)), &guest); err != nil {
 			return nil, err
 		}

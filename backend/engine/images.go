@@ -28,7 +28,7 @@ func defaultImages(own map[string]string) func(language string) []string {
 // the environment. An image that was brought is returned with an error, too.
 func (b *Backend) resolveImage(ctx context.Context, spec backend.Spec) (image.Image, error) {
 	base, err := b.findImage(ctx, spec)
-	if err != nil || b.options.Environment == nil {
+	if err != nil || b.options.Micromamba == nil {
 		return base, err
 	}
 	img, err := b.prepared(ctx, spec, base)

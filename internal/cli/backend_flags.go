@@ -13,7 +13,6 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend/docker"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
-	"github.com/llmsandbox/llmsandbox/backend/engine/micromamba"
 	"github.com/llmsandbox/llmsandbox/backend/engine/settings"
 	"github.com/llmsandbox/llmsandbox/backend/podman"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
@@ -127,10 +126,10 @@ func (p *place) options() (engine.Options, error) {
 	if env == "" && (p.Backend == micromambaName || len(f.MicromambaPackages) > 0) {
 		env = "base"
 	}
-	if env == "" {
-		return o, nil
+	if env != "" {
+		o.Micromamba = &engine.Micromamba{Env: env, Packages: f.MicromambaPackages, Channels: f.MicromambaChannels}
 	}
-	return o, micromamba.Apply(&o, micromamba.Options{Env: env, Packages: f.MicromambaPackages, Channels: f.MicromambaChannels})
+	return o, nil
 }
 
 // engine returns the backend of a container engine.

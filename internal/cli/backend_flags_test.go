@@ -44,8 +44,8 @@ func TestEngineOptions(t *testing.T) {
 	if o.Settings.Memory == nil || *o.Settings.Memory != 64<<20 || len(o.Settings.CapAdd) != 2 {
 		t.Errorf("the settings: %+v", o.Settings)
 	}
-	if o.Environment == nil || !slices.Equal(o.Environment.Enter, []string{"micromamba", "run", "-n", "tools"}) {
-		t.Errorf("the environment: %+v", o.Environment)
+	if o.Micromamba == nil || o.Micromamba.Env != "tools" {
+		t.Errorf("the environment: %+v, want tools", o.Micromamba)
 	}
 	p.Engine.BuildContext = "."
 	if o, err := p.options(); err != nil || o.Build.Context != "." {
@@ -55,21 +55,20 @@ func TestEngineOptions(t *testing.T) {
 
 func TestMicromambaIsAnEnvironmentOfDocker(t *testing.T) {
 	for _, c := range []struct {
-		backend, env string
-		want         []string
+		backend, env, want string
 	}{
-		{"docker", "", nil},
-		{"micromamba", "", []string{"micromamba", "run", "-n", "base"}},
-		{"micromamba", "tools", []string{"micromamba", "run", "-n", "tools"}},
-		{"podman", "tools", []string{"micromamba", "run", "-n", "tools"}},
+		{"docker", "", ""},
+		{"micromamba", "", "base"},
+		{"micromamba", "tools", "tools"},
+		{"podman", "tools", "tools"},
 	} {
 		p := place{Backend: c.backend, Engine: engineFlags{MicromambaEnv: c.env}}
 		o, err := p.options()
-		var got []string
-		if o.Environment != nil {
-			got = o.Environment.Enter
+		var got string
+		if o.Micromamba != nil {
+			got = o.Micromamba.Env
 		}
-		if err != nil || !slices.Equal(got, c.want) {
+		if err != nil || got != c.want {
 			t.Errorf("%s, %q: %q, %v, want %q", c.backend, c.env, got, err, c.want)
 		}
 	}

@@ -20,7 +20,7 @@ const module = "github.com/llmsandbox/llmsandbox"
 var imports = map[string]string{
 	"context": "context", "fmt": "fmt", "log": "log", "time": "time", "os": "os", "errors": "errors",
 	"llmsandbox": module, "pool": module + "/pool", "policyfile": module + "/security/policyfile", "security": module + "/security",
-	"docker": module + "/backend/docker", "kubernetes": module + "/backend/kubernetes", "micromamba": module + "/backend/engine/micromamba", "settings": module + "/backend/engine/settings",
+	"docker": module + "/backend/docker", "kubernetes": module + "/backend/kubernetes", "engine": module + "/backend/engine", "settings": module + "/backend/engine/settings",
 }
 
 // given is what the pages' code takes for granted.

@@ -19,7 +19,6 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
-	"github.com/llmsandbox/llmsandbox/backend/engine/micromamba"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 )
@@ -68,11 +67,9 @@ func named(t *testing.T, s *image.Store, part string) (names []string) {
 }
 
 // backendIn is a backend whose sandboxes are in an environment.
-func backendIn(t *testing.T, e *testengine.Engine, o engine.Options, m micromamba.Options) *engine.Backend {
+func backendIn(t *testing.T, e *testengine.Engine, o engine.Options, m engine.Micromamba) *engine.Backend {
 	t.Helper()
-	if err := micromamba.Apply(&o, m); err != nil {
-		t.Fatal(err)
-	}
+	o.Micromamba = &m
 	return newBackend(t, e, o)
 }
 
@@ -111,7 +108,7 @@ func TestMicromamba(t *testing.T) {
 		t.Run(on.name, func(t *testing.T) {
 			e := on.start(t)
 			s, img := standIn(t, e)
-			sb, err := openIn(t, backendIn(t, e, engine.Options{}, micromamba.Options{Env: "tools"}), img.Ref, nil)
+			sb, err := openIn(t, backendIn(t, e, engine.Options{}, engine.Micromamba{Env: "tools"}), img.Ref, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,7 +141,7 @@ func TestMicromamba(t *testing.T) {
 			if list := named(t, s, "llmsandbox-micromamba:"); len(list) != 1 {
 				t.Errorf("images prepared: %q", list)
 			}
-			_, err = openIn(t, backendIn(t, e, engine.Options{}, micromamba.Options{Env: "none"}), img.Ref, nil)
+			_, err = openIn(t, backendIn(t, e, engine.Options{}, engine.Micromamba{Env: "none"}), img.Ref, nil)
 			if err == nil || !strings.Contains(err.Error(), "environment none") || !strings.Contains(err.Error(), "prefix does not exist") {
 				t.Errorf("an environment that is not there: %v", err)
 			}
@@ -180,7 +177,7 @@ func TestMicromambaPackages(t *testing.T) {
 					t.Errorf("installed by %q, want %q", got, want)
 				}
 			}
-			m := micromamba.Options{Packages: []string{"zlib>=1.2,<2", "conda-test=1.0"}, Channels: []string{"first", "file:///srv/channel"}}
+			m := engine.Micromamba{Packages: []string{"zlib>=1.2,<2", "conda-test=1.0"}, Channels: []string{"first", "file:///srv/channel"}}
 			b := backendIn(t, e, engine.Options{}, m)
 			var both sync.WaitGroup
 			for range 2 {
@@ -196,7 +193,7 @@ func TestMicromambaPackages(t *testing.T) {
 				t.Errorf("the image in between has kept its name: %q, before: %q", list, builds)
 			}
 			before := everything(t, s)
-			_, err := openIn(t, backendIn(t, e, engine.Options{}, micromamba.Options{Packages: []string{"absent"}}), img.Ref, nil)
+			_, err := openIn(t, backendIn(t, e, engine.Options{}, engine.Micromamba{Packages: []string{"absent"}}), img.Ref, nil)
 			if err == nil || !errors.Is(err, backend.ErrImageInvalid) || !strings.Contains(err.Error(), "nothing provides requested absent") {
 				t.Errorf("a package that is not there: %v", err)
 			}
@@ -226,7 +223,7 @@ func TestMicromambaContainer(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			b := backendIn(t, e, engine.Options{Container: made.ID}, micromamba.Options{Env: "tools"})
+			b := backendIn(t, e, engine.Options{Container: made.ID}, engine.Micromamba{Env: "tools"})
 			sb, err := openIn(t, b, "", nil)
 			if err != nil {
 				t.Fatal(err)
