@@ -14,7 +14,6 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
 	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 	"github.com/llmsandbox/llmsandbox/internal/testcert"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
@@ -153,7 +152,7 @@ func TestDiagnose(t *testing.T) {
 	var checks []string
 	for _, f := range all {
 		checks = append(checks, f.Check)
-		if f.Level == diagnose.Failure || f.Detail == "" || (f.Level == diagnose.OK) != (f.Fix == "") {
+		if f.Level == backend.LevelFailure || f.Detail == "" || (f.Level == backend.LevelOK) != (f.Fix == "") {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -163,7 +162,7 @@ func TestDiagnose(t *testing.T) {
 	}
 	t.Setenv("DOCKER_API_VERSION", "1.40")
 	all = Diagnose(t.Context(), ClientOptions{Host: e.Host})
-	if last := all[len(all)-2]; last.Check != "API version" || last.Level != diagnose.Failure || last.Fix == "" {
+	if last := all[len(all)-2]; last.Check != "API version" || last.Level != backend.LevelFailure || last.Fix == "" {
 		t.Errorf("with an old version of the API: %+v", all)
 	}
 	if err := os.Unsetenv("DOCKER_API_VERSION"); err != nil {
@@ -171,7 +170,7 @@ func TestDiagnose(t *testing.T) {
 	}
 	e.Stop(t)
 	all = Diagnose(t.Context(), ClientOptions{Host: e.Host})
-	if last := all[len(all)-1]; len(all) != 2 || last.Check != "socket" || last.Level != diagnose.Failure || !strings.Contains(last.Fix, "systemctl start docker") {
+	if last := all[len(all)-1]; len(all) != 2 || last.Check != "socket" || last.Level != backend.LevelFailure || !strings.Contains(last.Fix, "systemctl start docker") {
 		t.Errorf("without a daemon: %+v", all)
 	}
 }

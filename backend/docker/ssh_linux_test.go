@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
@@ -38,7 +38,7 @@ func TestEngineOverSSH(t *testing.T) {
 	}
 	var checks []string
 	for _, f := range Diagnose(t.Context(), o) {
-		if f.Level == diagnose.Failure {
+		if f.Level == backend.LevelFailure {
 			t.Errorf("%+v", f)
 		}
 		checks = append(checks, f.Check)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
+	"github.com/llmsandbox/llmsandbox/backend"
 )
 
 func TestDiagnoseStopsAtWhatFails(t *testing.T) {
@@ -24,7 +24,7 @@ func TestDiagnoseStopsAtWhatFails(t *testing.T) {
 			}
 			all := Diagnose(context.Background(), ClientOptions{Host: c.host})
 			last := all[len(all)-1]
-			if last.Check != c.check || last.Level != diagnose.Failure || !strings.Contains(last.Fix, c.fix) {
+			if last.Check != c.check || last.Level != backend.LevelFailure || !strings.Contains(last.Fix, c.fix) {
 				t.Errorf("got %+v", all)
 			}
 		})

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
+	"github.com/llmsandbox/llmsandbox/backend"
 )
 
 // minIDs is how many ids of its own a user needs, so that the usual users of images have
@@ -18,25 +18,25 @@ const minIDs = 65536
 
 // userSetup looks at what an ordinary user's Podman needs of this machine: ids of its
 // own and the two programs that hand them out. Root needs neither.
-func userSetup() []diagnose.Finding {
+func userSetup() []backend.Finding {
 	if os.Geteuid() == 0 {
 		return nil
 	}
 	u, err := user.Current()
 	if err != nil {
-		return []diagnose.Finding{{Check: "user", Level: diagnose.Failure, Detail: err.Error(), Fix: "give this uid a name in the user database"}}
+		return []backend.Finding{{Check: "user", Level: backend.LevelFailure, Detail: err.Error(), Fix: "give this uid a name in the user database"}}
 	}
-	return []diagnose.Finding{
+	return []backend.Finding{
 		ids("/etc/subuid", u), ids("/etc/subgid", u), idProgram("newuidmap"), idProgram("newgidmap"),
 	}
 }
 
 // ids looks up how many ids a user may hand out.
-func ids(file string, u *user.User) diagnose.Finding {
-	f := diagnose.Finding{Check: file, Level: diagnose.OK}
+func ids(file string, u *user.User) backend.Finding {
+	f := backend.Finding{Check: file, Level: backend.LevelOK}
 	content, err := os.Open(file)
 	if err != nil {
-		f.Level, f.Detail, f.Fix = diagnose.Failure, err.Error(), giveIDs(u)
+		f.Level, f.Detail, f.Fix = backend.LevelFailure, err.Error(), giveIDs(u)
 		return f
 	}
 	defer content.Close()
@@ -53,9 +53,9 @@ func ids(file string, u *user.User) diagnose.Finding {
 	}
 	f.Detail = fmt.Sprintf("%d ids for %s", n, u.Username)
 	if err := lines.Err(); err != nil {
-		f.Level, f.Detail, f.Fix = diagnose.Failure, err.Error(), "correct the file"
+		f.Level, f.Detail, f.Fix = backend.LevelFailure, err.Error(), "correct the file"
 	} else if n < minIDs {
-		f.Level, f.Fix = diagnose.Failure, giveIDs(u)
+		f.Level, f.Fix = backend.LevelFailure, giveIDs(u)
 		f.Detail += fmt.Sprintf(", Podman needs %d", minIDs)
 	}
 	return f
@@ -67,11 +67,11 @@ func giveIDs(u *user.User) string {
 
 // idProgram looks for a program that makes a user's ids its own; it needs root's rights
 // for it, by the set-user-id bit or by a file capability.
-func idProgram(name string) diagnose.Finding {
+func idProgram(name string) backend.Finding {
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return diagnose.Finding{Check: name, Level: diagnose.Failure, Detail: "it is not installed",
+		return backend.Finding{Check: name, Level: backend.LevelFailure, Detail: "it is not installed",
 			Fix: "install it (Debian: uidmap; Fedora: shadow-utils)"}
 	}
-	return diagnose.Finding{Check: name, Level: diagnose.OK, Detail: path}
+	return backend.Finding{Check: name, Level: backend.LevelOK, Detail: path}
 }

@@ -2,7 +2,7 @@
 
 package podman
 
-import "github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
+import "github.com/llmsandbox/llmsandbox/backend"
 
 // userSetup has nothing to look at: Podman runs in a virtual machine.
-func userSetup() []diagnose.Finding { return nil }
+func userSetup() []backend.Finding { return nil }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
 )
 
 // kubernetesName is the name of the Kubernetes backend, which this package must not link.
@@ -53,7 +52,7 @@ type ClusterOptions struct {
 
 // A ClusterReport is what is found out of a cluster.
 type ClusterReport struct {
-	Findings []diagnose.Finding
+	Findings []backend.Finding
 	// Error is why no sandbox can work there.
 	Error string
 	// Backend is to try a sandbox with, and nil with an Error.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
 
@@ -22,7 +21,7 @@ import (
 type diagnosis struct {
 	backend.Capabilities
 	// Findings are what was looked at of a container engine or a cluster.
-	Findings []diagnose.Finding `json:"findings,omitempty"`
+	Findings []backend.Finding `json:"findings,omitempty"`
 	// Works tells that a sandbox was opened and is, seen from inside, what it declares.
 	Works bool `json:"works"`
 	// Image is what that sandbox was made from.
@@ -155,10 +154,10 @@ func printDiagnosis(out io.Writer, d diagnosis) error {
 	return w.Flush()
 }
 
-func printFindings(w io.Writer, all []diagnose.Finding) {
+func printFindings(w io.Writer, all []backend.Finding) {
 	for _, f := range all {
 		level := string(f.Level)
-		if f.Level == diagnose.Failure {
+		if f.Level == backend.LevelFailure {
 			level = "FAILURE"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", level, f.Check, termsafe.String(f.Detail))

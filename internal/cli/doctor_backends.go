@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/docker"
 	"github.com/llmsandbox/llmsandbox/backend/podman"
-	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
 )
 
 // engineTimeout bounds the questions to an engine, which may be on another machine, or busy.
@@ -23,7 +23,7 @@ func diagnoseEngine(ctx context.Context, p *place, imageName string) (diagnosis,
 	defer cancel()
 	d.Findings = findings(asking, p.Backend)
 	for _, f := range d.Findings {
-		if f.Level == diagnose.Failure {
+		if f.Level == backend.LevelFailure {
 			d.Error = f.Detail
 			return d, ctx.Err()
 		}
@@ -58,7 +58,7 @@ func anyPresent(rows []languageImage) string {
 	return ""
 }
 
-func findings(ctx context.Context, name string) []diagnose.Finding {
+func findings(ctx context.Context, name string) []backend.Finding {
 	if name == podman.Name {
 		return podman.Diagnose(ctx, podman.ClientOptions{})
 	}
@@ -86,10 +86,10 @@ func engineStates(ctx context.Context) []engineState {
 }
 
 // summary is the failure among findings, or else what answered.
-func summary(all []diagnose.Finding) (usable bool, detail string) {
+func summary(all []backend.Finding) (usable bool, detail string) {
 	for _, f := range all {
 		switch {
-		case f.Level == diagnose.Failure:
+		case f.Level == backend.LevelFailure:
 			return false, f.Detail
 		case f.Check == "answer":
 			detail = f.Detail

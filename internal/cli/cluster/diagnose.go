@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
 	"github.com/llmsandbox/llmsandbox/internal/cli"
-	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
-	look "github.com/llmsandbox/llmsandbox/internal/kubernetes/diagnose"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/diagnose"
 )
 
 // Diagnose looks at a cluster. The backend that it returns knows what the pods have shown of
@@ -26,22 +27,20 @@ func (Backend) Diagnose(ctx context.Context, o cli.ClusterOptions, image string,
 		if !errors.As(err, &why) {
 			return r, err
 		}
-		r.Findings = []diagnose.Finding{{Check: "kubeconfig", Level: diagnose.Failure, Detail: why.Why, Fix: why.Fix}}
+		r.Findings = []backend.Finding{{Check: "kubeconfig", Level: backend.LevelFailure, Detail: why.Why, Fix: why.Fix}}
 		r.Error = why.Why
 		return r, nil
 	}
-	report, err := look.Run(ctx, options.Cluster, look.Options{
+	report, err := diagnose.Run(ctx, options.Cluster, diagnose.Options{
 		NoProbe: !probe || o.Pod != "", // an existing pod is in no policy of ours
 		Probe:   probeLike(options, image),
 	})
 	if err != nil {
 		return r, err
 	}
-	for _, l := range report.Lines() {
-		r.Findings = append(r.Findings, finding(l))
-		if l.Fatal && r.Error == "" {
-			r.Error = l.Detail
-		}
+	r.Findings = report.Findings
+	if i := slices.IndexFunc(r.Findings, func(f backend.Finding) bool { return f.Level == backend.LevelFailure }); i >= 0 {
+		r.Error = r.Findings[i].Detail
 	}
 	if r.Error != "" {
 		return r, nil
@@ -57,8 +56,8 @@ func (Backend) Diagnose(ctx context.Context, o cli.ClusterOptions, image string,
 
 // probeLike makes the pods that try the network like the sandboxes, as far as it matters
 // for it.
-func probeLike(o kubernetes.Options, image string) look.Probe {
-	probe := look.Probe{
+func probeLike(o kubernetes.Options, image string) diagnose.Probe {
+	probe := diagnose.Probe{
 		Image: image, PullPolicy: o.PullPolicy, PullSecrets: o.PullSecrets,
 		RuntimeClass: o.RuntimeClass, NodeSelector: o.NodeSelector, Timeout: o.StartTimeout,
 	}
@@ -79,16 +78,4 @@ func probeLike(o kubernetes.Options, image string) look.Probe {
 		}
 	}
 	return probe
-}
-
-// finding is a line of a cluster's report, as those of engines are.
-func finding(l look.Line) diagnose.Finding {
-	f := diagnose.Finding{Check: l.Name, Level: diagnose.Warning, Detail: l.Detail, Fix: l.Fix}
-	switch {
-	case l.OK:
-		f.Level = diagnose.OK
-	case l.Fatal:
-		f.Level = diagnose.Failure
-	}
-	return f
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/moby/moby/api/types/system"
 
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 )
 
@@ -25,41 +26,41 @@ func good() system.Info {
 }
 
 func TestInfo(t *testing.T) {
-	checks := map[string]func(system.Info) Finding{
+	checks := map[string]func(system.Info) backend.Finding{
 		"platform": platform, "cgroup": cgroup, "limits": limits, "storage": storage, "rootless": rootless,
 		"seccomp": seccomp, "confinement": confinement, "runtimes": runtimes,
 	}
 	for _, c := range []struct {
 		check, name string
 		edit        func(*system.Info)
-		level       Level
+		level       backend.Level
 		words       string
 	}{
-		{"platform", "good", nil, OK, "Debian"},
-		{"platform", "windows", func(i *system.Info) { i.OSType = "windows" }, Failure, "windows containers"},
-		{"cgroup", "good", nil, OK, "v2, driver systemd"},
-		{"cgroup", "v1 of root", func(i *system.Info) { i.CgroupVersion, i.CgroupDriver = "1", "cgroupfs" }, OK, "v1, driver cgroupfs"},
-		{"cgroup", "old engine", func(i *system.Info) { i.CgroupVersion = "" }, OK, "v1"},
-		{"cgroup", "no driver", func(i *system.Info) { i.CgroupDriver = "none" }, Warning, "no limit"},
+		{"platform", "good", nil, backend.LevelOK, "Debian"},
+		{"platform", "windows", func(i *system.Info) { i.OSType = "windows" }, backend.LevelFailure, "windows containers"},
+		{"cgroup", "good", nil, backend.LevelOK, "v2, driver systemd"},
+		{"cgroup", "v1 of root", func(i *system.Info) { i.CgroupVersion, i.CgroupDriver = "1", "cgroupfs" }, backend.LevelOK, "v1, driver cgroupfs"},
+		{"cgroup", "old engine", func(i *system.Info) { i.CgroupVersion = "" }, backend.LevelOK, "v1"},
+		{"cgroup", "no driver", func(i *system.Info) { i.CgroupDriver = "none" }, backend.LevelWarning, "no limit"},
 		{"cgroup", "v1 rootless", func(i *system.Info) {
 			i.CgroupVersion, i.SecurityOptions = "1", []string{"name=rootless"}
-		}, Warning, "without root cannot use"},
-		{"limits", "good", nil, OK, "memory, swap, CPU, processes"},
-		{"limits", "some missing", func(i *system.Info) { i.PidsLimit, i.MemoryLimit = false, false }, Warning, "cannot limit: memory, processes"},
-		{"limits", "no swap", func(i *system.Info) { i.SwapLimit = false }, Warning, "swap is not limited"},
-		{"storage", "good", nil, OK, "overlay2"},
-		{"storage", "vfs", func(i *system.Info) { i.Driver = "vfs" }, Warning, "copies the whole image"},
-		{"rootless", "no", nil, OK, "no: the engine runs as root"},
-		{"rootless", "yes", func(i *system.Info) { i.SecurityOptions = []string{"name=rootless"} }, OK, "yes"},
-		{"rootless", "remapped", func(i *system.Info) { i.SecurityOptions = []string{"name=userns"} }, OK, "userns-remap"},
-		{"seccomp", "good", nil, OK, "profile builtin"},
-		{"seccomp", "old form", func(i *system.Info) { i.SecurityOptions = []string{"seccomp"} }, OK, "profile default"},
-		{"seccomp", "none", func(i *system.Info) { i.SecurityOptions = nil }, Warning, "filters no system calls"},
-		{"seccomp", "unconfined", func(i *system.Info) { i.SecurityOptions = []string{"name=seccomp,profile=unconfined"} }, Warning, "unconfined"},
-		{"confinement", "good", nil, OK, "AppArmor"},
-		{"confinement", "selinux", func(i *system.Info) { i.SecurityOptions = []string{"name=selinux"} }, OK, "SELinux"},
-		{"confinement", "none", func(i *system.Info) { i.SecurityOptions = []string{"name=apparmorish"} }, Warning, "neither"},
-		{"runtimes", "good", nil, OK, "crun, runc (default runc)"},
+		}, backend.LevelWarning, "without root cannot use"},
+		{"limits", "good", nil, backend.LevelOK, "memory, swap, CPU, processes"},
+		{"limits", "some missing", func(i *system.Info) { i.PidsLimit, i.MemoryLimit = false, false }, backend.LevelWarning, "cannot limit: memory, processes"},
+		{"limits", "no swap", func(i *system.Info) { i.SwapLimit = false }, backend.LevelWarning, "swap is not limited"},
+		{"storage", "good", nil, backend.LevelOK, "overlay2"},
+		{"storage", "vfs", func(i *system.Info) { i.Driver = "vfs" }, backend.LevelWarning, "copies the whole image"},
+		{"rootless", "no", nil, backend.LevelOK, "no: the engine runs as root"},
+		{"rootless", "yes", func(i *system.Info) { i.SecurityOptions = []string{"name=rootless"} }, backend.LevelOK, "yes"},
+		{"rootless", "remapped", func(i *system.Info) { i.SecurityOptions = []string{"name=userns"} }, backend.LevelOK, "userns-remap"},
+		{"seccomp", "good", nil, backend.LevelOK, "profile builtin"},
+		{"seccomp", "old form", func(i *system.Info) { i.SecurityOptions = []string{"seccomp"} }, backend.LevelOK, "profile default"},
+		{"seccomp", "none", func(i *system.Info) { i.SecurityOptions = nil }, backend.LevelWarning, "filters no system calls"},
+		{"seccomp", "unconfined", func(i *system.Info) { i.SecurityOptions = []string{"name=seccomp,profile=unconfined"} }, backend.LevelWarning, "unconfined"},
+		{"confinement", "good", nil, backend.LevelOK, "AppArmor"},
+		{"confinement", "selinux", func(i *system.Info) { i.SecurityOptions = []string{"name=selinux"} }, backend.LevelOK, "SELinux"},
+		{"confinement", "none", func(i *system.Info) { i.SecurityOptions = []string{"name=apparmorish"} }, backend.LevelWarning, "neither"},
+		{"runtimes", "good", nil, backend.LevelOK, "crun, runc (default runc)"},
 	} {
 		t.Run(c.check+"/"+c.name, func(t *testing.T) {
 			i := good()
@@ -67,7 +68,7 @@ func TestInfo(t *testing.T) {
 				c.edit(&i)
 			}
 			f := checks[c.check](i)
-			if f.Check != c.check || f.Level != c.level || !strings.Contains(f.Detail, c.words) || (f.Fix == "") != (f.Level == OK) {
+			if f.Check != c.check || f.Level != c.level || !strings.Contains(f.Detail, c.words) || (f.Fix == "") != (f.Level == backend.LevelOK) {
 				t.Errorf("%+v, want %s with %q", f, c.level, c.words)
 			}
 		})
@@ -77,9 +78,9 @@ func TestInfo(t *testing.T) {
 func TestAPIVersion(t *testing.T) {
 	for _, c := range []struct {
 		offered, used string
-		level         Level
-	}{{"1.41", "1.41", OK}, {"1.56", "1.56", OK}, {"", "1.56", OK}, {"1.40", "1.40", Failure}, {"1.56", "1.40", Failure}, {"1.9", "1.9", Failure}} {
-		if f := apiVersion(c.offered, c.used); f.Level != c.level || (f.Fix == "") != (f.Level == OK) {
+		level         backend.Level
+	}{{"1.41", "1.41", backend.LevelOK}, {"1.56", "1.56", backend.LevelOK}, {"", "1.56", backend.LevelOK}, {"1.40", "1.40", backend.LevelFailure}, {"1.56", "1.40", backend.LevelFailure}, {"1.9", "1.9", backend.LevelFailure}} {
+		if f := apiVersion(c.offered, c.used); f.Level != c.level || (f.Fix == "") != (f.Level == backend.LevelOK) {
 			t.Errorf("offered %q, used %q: %+v", c.offered, c.used, f)
 		}
 	}
@@ -102,7 +103,7 @@ func TestEngineThatAnswersOddly(t *testing.T) {
 			s := httptest.NewServer(answer)
 			defer s.Close()
 			e := dial.Endpoint{Host: "tcp://" + s.Listener.Addr().String()}
-			if all := Connection(t.Context(), e); len(all) != 1 || all[0].Level != OK || all[0].Check != "connection" {
+			if all := Connection(t.Context(), e); len(all) != 1 || all[0].Level != backend.LevelOK || all[0].Check != "connection" {
 				t.Errorf("connection: %+v", all)
 			}
 			c, err := e.NewClient()
@@ -111,7 +112,7 @@ func TestEngineThatAnswersOddly(t *testing.T) {
 			}
 			defer c.Close()
 			all := Engine(t.Context(), c, nil)
-			if len(all) != 1 || all[0].Check != "answer" || all[0].Level != Failure || all[0].Detail == "" || all[0].Fix == "" {
+			if len(all) != 1 || all[0].Check != "answer" || all[0].Level != backend.LevelFailure || all[0].Detail == "" || all[0].Fix == "" {
 				t.Errorf("%+v", all)
 			}
 		})
@@ -128,7 +129,7 @@ func TestEngineThatDoesNotAnswerInTime(t *testing.T) {
 	late, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
 	all := Engine(late, c, nil)
-	if len(all) != 1 || all[0].Level != Failure || !strings.Contains(all[0].Detail, "no answer") || all[0].Fix == "" {
+	if len(all) != 1 || all[0].Level != backend.LevelFailure || !strings.Contains(all[0].Detail, "no answer") || all[0].Fix == "" {
 		t.Errorf("%+v", all)
 	}
 }

@@ -7,38 +7,40 @@ import (
 	"strings"
 
 	"github.com/moby/moby/api/types/system"
+
+	"github.com/llmsandbox/llmsandbox/backend"
 )
 
 // platform looks at what kind of containers the engine runs.
-func platform(i system.Info) Finding {
-	f := Finding{Check: "platform", Level: OK, Detail: fmt.Sprintf("%s, %s, Linux %s", i.OperatingSystem, i.Architecture, i.KernelVersion)}
+func platform(i system.Info) backend.Finding {
+	f := backend.Finding{Check: "platform", Level: backend.LevelOK, Detail: fmt.Sprintf("%s, %s, Linux %s", i.OperatingSystem, i.Architecture, i.KernelVersion)}
 	if i.OSType != "linux" {
-		f.Level, f.Detail = Failure, fmt.Sprintf("the engine runs %s containers, sandboxes are Linux containers", i.OSType)
+		f.Level, f.Detail = backend.LevelFailure, fmt.Sprintf("the engine runs %s containers, sandboxes are Linux containers", i.OSType)
 		f.Fix = "switch the engine to Linux containers"
 	}
 	return f
 }
 
 // cgroup looks at how the engine limits its containers.
-func cgroup(i system.Info) Finding {
+func cgroup(i system.Info) backend.Finding {
 	version := i.CgroupVersion
 	if version == "" {
 		version = "1" // what engines without the field have
 	}
-	f := Finding{Check: "cgroup", Level: OK, Detail: fmt.Sprintf("v%s, driver %s", version, i.CgroupDriver)}
+	f := backend.Finding{Check: "cgroup", Level: backend.LevelOK, Detail: fmt.Sprintf("v%s, driver %s", version, i.CgroupDriver)}
 	switch {
 	case i.CgroupDriver == "none" || i.CgroupDriver == "":
-		f.Level, f.Detail = Warning, fmt.Sprintf("v%s, and the engine has no driver for it: no limit of a container is enforced", version)
+		f.Level, f.Detail = backend.LevelWarning, fmt.Sprintf("v%s, and the engine has no driver for it: no limit of a container is enforced", version)
 		f.Fix = "rootless needs cgroup v2 and systemd with delegation (Delegate=cpu memory pids of user@.service)"
 	case version == "1" && isRootless(i):
-		f.Level, f.Detail = Warning, "v1, which an engine without root cannot use: no limit of a container is enforced"
+		f.Level, f.Detail = backend.LevelWarning, "v1, which an engine without root cannot use: no limit of a container is enforced"
 		f.Fix = "start the kernel with cgroup v2 (systemd.unified_cgroup_hierarchy=1), or use an engine that runs as root"
 	}
 	return f
 }
 
 // limits looks at which limits the engine says it cannot enforce.
-func limits(i system.Info) Finding {
+func limits(i system.Info) backend.Finding {
 	var missing []string
 	for _, l := range []struct {
 		name string
@@ -49,28 +51,28 @@ func limits(i system.Info) Finding {
 		}
 	}
 	if len(missing) > 0 {
-		return Finding{Check: "limits", Level: Warning, Detail: "the engine cannot limit: " + strings.Join(missing, ", "),
+		return backend.Finding{Check: "limits", Level: backend.LevelWarning, Detail: "the engine cannot limit: " + strings.Join(missing, ", "),
 			Fix: "enable these cgroup controllers in the kernel, or delegate them to the engine's user"}
 	}
 	if !i.SwapLimit {
-		return Finding{Check: "limits", Level: Warning, Detail: "memory, CPU, processes; swap is not limited",
+		return backend.Finding{Check: "limits", Level: backend.LevelWarning, Detail: "memory, CPU, processes; swap is not limited",
 			Fix: "start the kernel with swapaccount=1, or turn swap off"}
 	}
-	return Finding{Check: "limits", Level: OK, Detail: "memory, swap, CPU, processes"}
+	return backend.Finding{Check: "limits", Level: backend.LevelOK, Detail: "memory, swap, CPU, processes"}
 }
 
 // storage looks at the driver that images and containers are stored with.
-func storage(i system.Info) Finding {
-	f := Finding{Check: "storage", Level: OK, Detail: i.Driver}
+func storage(i system.Info) backend.Finding {
+	f := backend.Finding{Check: "storage", Level: backend.LevelOK, Detail: i.Driver}
 	if i.Driver == "vfs" {
-		f.Level, f.Detail = Warning, "vfs, which copies the whole image for each container"
+		f.Level, f.Detail = backend.LevelWarning, "vfs, which copies the whole image for each container"
 		f.Fix = "put the engine's data on a file system that overlay2 (rootless: fuse-overlayfs) works on"
 	}
 	return f
 }
 
 // rootless tells whether the engine runs without root.
-func rootless(i system.Info) Finding {
+func rootless(i system.Info) backend.Finding {
 	detail := "no: the engine runs as root"
 	switch {
 	case isRootless(i):
@@ -78,14 +80,14 @@ func rootless(i system.Info) Finding {
 	case slices.ContainsFunc(i.SecurityOptions, named("userns")):
 		detail = "no, but root inside is another user outside (userns-remap)"
 	}
-	return Finding{Check: "rootless", Level: OK, Detail: detail}
+	return backend.Finding{Check: "rootless", Level: backend.LevelOK, Detail: detail}
 }
 
 // seccomp looks at the system call filter that containers get.
-func seccomp(i system.Info) Finding {
+func seccomp(i system.Info) backend.Finding {
 	at := slices.IndexFunc(i.SecurityOptions, named("seccomp"))
 	if at < 0 {
-		return Finding{Check: "seccomp", Level: Warning, Detail: "the engine filters no system calls; only the agent's own filter is in force",
+		return backend.Finding{Check: "seccomp", Level: backend.LevelWarning, Detail: "the engine filters no system calls; only the agent's own filter is in force",
 			Fix: "use a kernel and an engine with seccomp"}
 	}
 	profile := "default"
@@ -95,14 +97,14 @@ func seccomp(i system.Info) Finding {
 		}
 	}
 	if profile == "unconfined" {
-		return Finding{Check: "seccomp", Level: Warning, Detail: "the engine's default profile filters nothing (unconfined); only the agent's own filter is in force",
+		return backend.Finding{Check: "seccomp", Level: backend.LevelWarning, Detail: "the engine's default profile filters nothing (unconfined); only the agent's own filter is in force",
 			Fix: "remove seccomp-profile from the engine's configuration"}
 	}
-	return Finding{Check: "seccomp", Level: OK, Detail: "profile " + profile}
+	return backend.Finding{Check: "seccomp", Level: backend.LevelOK, Detail: "profile " + profile}
 }
 
 // confinement looks at AppArmor and SELinux, which a machine has one or none of.
-func confinement(i system.Info) Finding {
+func confinement(i system.Info) backend.Finding {
 	var has []string
 	for name, shown := range map[string]string{"apparmor": "AppArmor", "selinux": "SELinux"} {
 		if slices.ContainsFunc(i.SecurityOptions, named(name)) {
@@ -110,17 +112,17 @@ func confinement(i system.Info) Finding {
 		}
 	}
 	if len(has) == 0 {
-		return Finding{Check: "confinement", Level: Warning, Detail: "neither AppArmor nor SELinux confines containers",
+		return backend.Finding{Check: "confinement", Level: backend.LevelWarning, Detail: "neither AppArmor nor SELinux confines containers",
 			Fix: "enable AppArmor or SELinux in the kernel and the engine, as a second wall"}
 	}
 	slices.Sort(has)
-	return Finding{Check: "confinement", Level: OK, Detail: strings.Join(has, ", ")}
+	return backend.Finding{Check: "confinement", Level: backend.LevelOK, Detail: strings.Join(has, ", ")}
 }
 
 // runtimes tells what containers can be run by.
-func runtimes(i system.Info) Finding {
+func runtimes(i system.Info) backend.Finding {
 	names := slices.Sorted(maps.Keys(i.Runtimes))
-	return Finding{Check: "runtimes", Level: OK, Detail: fmt.Sprintf("%s (default %s)", strings.Join(names, ", "), i.DefaultRuntime)}
+	return backend.Finding{Check: "runtimes", Level: backend.LevelOK, Detail: fmt.Sprintf("%s (default %s)", strings.Join(names, ", "), i.DefaultRuntime)}
 }
 
 func isRootless(i system.Info) bool {

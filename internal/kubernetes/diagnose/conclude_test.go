@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/llmsandbox/llmsandbox/backend"
 )
 
 func TestConclude(t *testing.T) {
@@ -37,8 +39,12 @@ func TestConclude(t *testing.T) {
 			if r.Verdict != c.verdict || r.Ingress != c.ingress || r.Egress != c.egress || !strings.Contains(r.Detail, c.words) {
 				t.Errorf("%+v", r)
 			}
-			if l := r.lines()[0]; l.OK != c.ok || (l.Fix == "") != c.ok || l.Fatal {
-				t.Errorf("%+v", l)
+			level := backend.LevelWarning
+			if c.ok {
+				level = backend.LevelOK
+			}
+			if f := r.findings()[0]; f.Level != level || (f.Fix == "") != c.ok {
+				t.Errorf("%+v, want %s", f, level)
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
 )
@@ -189,7 +190,7 @@ func TestPodsThatStay(t *testing.T) {
 		return refuse, nil, apierrors.NewForbidden(corev1.Resource("pods"), "", nil)
 	})
 	r := Network(t.Context(), c, Probe{})
-	if len(r.Left) != 4 || r.Verdict != Enforced || len(r.lines()) != 5 || r.lines()[1].OK {
+	if len(r.Left) != 4 || r.Verdict != Enforced || len(r.findings()) != 5 || r.findings()[1].Level != backend.LevelWarning {
 		t.Errorf("%+v", r)
 	}
 	refuse = false

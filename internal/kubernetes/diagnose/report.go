@@ -1,6 +1,10 @@
 package diagnose
 
-import "github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
+import (
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
 
 // A Report is what was found out about a cluster.
 type Report struct {
@@ -13,38 +17,18 @@ type Report struct {
 	// Network tells whether NetworkPolicies are enforced; nil when it was not tried.
 	Network *Result `json:"network,omitempty"`
 
-	lines []Line
+	// Findings are the checks, in the order in which they are best read.
+	Findings []backend.Finding `json:"findings"`
 }
 
-// A Line is the outcome of one check.
-type Line struct {
-	Name string `json:"name"` // what was looked at: "version", "permissions", ...
-	// OK tells that nothing has to be done.
-	OK bool `json:"ok"`
-	// Fatal tells that sandboxes do not work until it is repaired. What is neither OK nor
-	// Fatal makes them weaker, slower or harder to understand.
-	Fatal  bool   `json:"fatal,omitempty"`
-	Detail string `json:"detail"`        // what was found
-	Fix    string `json:"fix,omitempty"` // what to do about it; it may have several lines
+func fine(check, detail string) backend.Finding {
+	return backend.Finding{Check: check, Level: backend.LevelOK, Detail: detail}
 }
 
-// Lines are the checks, in the order in which they are best read.
-func (r *Report) Lines() []Line { return r.lines }
-
-// Works tells that no check found what keeps sandboxes from working.
-func (r *Report) Works() bool {
-	for _, l := range r.lines {
-		if l.Fatal {
-			return false
-		}
-	}
-	return true
+func weak(check, detail, fix string) backend.Finding {
+	return backend.Finding{Check: check, Level: backend.LevelWarning, Detail: detail, Fix: fix}
 }
 
-func fine(name, detail string) Line { return Line{Name: name, OK: true, Detail: detail} }
-
-func weak(name, detail, fix string) Line { return Line{Name: name, Detail: detail, Fix: fix} }
-
-func fatal(name, detail, fix string) Line {
-	return Line{Name: name, Fatal: true, Detail: detail, Fix: fix}
+func fatal(check, detail, fix string) backend.Finding {
+	return backend.Finding{Check: check, Level: backend.LevelFailure, Detail: detail, Fix: fix}
 }

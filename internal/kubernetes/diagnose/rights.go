@@ -5,18 +5,19 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 )
 
 // permissions asks what the caller may do.
-func (r *Report) permissions(ctx context.Context, c *access.Cluster) []Line {
+func (r *Report) permissions(ctx context.Context, c *access.Cluster) []backend.Finding {
 	missing, err := access.Missing(ctx, c)
 	if err != nil {
-		return []Line{broken("permissions", err)}
+		return []backend.Finding{broken("permissions", err)}
 	}
 	r.Missing = missing
 	if len(missing) == 0 {
-		return []Line{fine("permissions", fmt.Sprintf("all %d that sandboxes need in namespace %s", len(access.Needed()), c.Namespace))}
+		return []backend.Finding{fine("permissions", fmt.Sprintf("all %d that sandboxes need in namespace %s", len(access.Needed()), c.Namespace))}
 	}
 	var required, optional []access.Permission
 	for _, p := range missing {
@@ -26,7 +27,7 @@ func (r *Report) permissions(ctx context.Context, c *access.Cluster) []Line {
 			required = append(required, p)
 		}
 	}
-	var lines []Line
+	var lines []backend.Finding
 	if len(required) > 0 {
 		lines = append(lines, fatal("permissions", lacking(c, required), grant(required)))
 	}

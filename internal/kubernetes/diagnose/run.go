@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/client-go/discovery"
 
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 )
 
@@ -24,32 +25,32 @@ func Run(ctx context.Context, c *access.Cluster, o Options) (*Report, error) {
 	r := &Report{Server: c.Server, Source: c.Source, Namespace: c.Namespace}
 	// The first question: when it has no answer there is no sense in others.
 	answered := r.version(ctx, c)
-	r.lines = append(r.lines, answered)
-	if answered.Fatal {
+	r.Findings = append(r.Findings, answered)
+	if answered.Level == backend.LevelFailure {
 		return r, ctx.Err()
 	}
-	checks := []func() []Line{
-		func() []Line { return r.permissions(ctx, c) },
-		func() []Line { return namespace(ctx, c) },
+	checks := []func() []backend.Finding{
+		func() []backend.Finding { return r.permissions(ctx, c) },
+		func() []backend.Finding { return namespace(ctx, c) },
 		// The probe makes the policy, which is looked at after it.
-		func() []Line { return append(r.network(ctx, c, o), policies(ctx, c)...) },
-		func() []Line { return runtimeClasses(ctx, c) },
-		func() []Line { return nodes(ctx, c) },
+		func() []backend.Finding { return append(r.network(ctx, c, o), policies(ctx, c)...) },
+		func() []backend.Finding { return runtimeClasses(ctx, c) },
+		func() []backend.Finding { return nodes(ctx, c) },
 	}
-	found := make([][]Line, len(checks))
+	found := make([][]backend.Finding, len(checks))
 	var all sync.WaitGroup
 	for i, check := range checks {
 		all.Go(func() { found[i] = check() })
 	}
 	all.Wait()
 	for _, lines := range found {
-		r.lines = append(r.lines, lines...)
+		r.Findings = append(r.Findings, lines...)
 	}
 	return r, ctx.Err()
 }
 
 // version asks the API server who it is.
-func (r *Report) version(ctx context.Context, c *access.Cluster) Line {
+func (r *Report) version(ctx context.Context, c *access.Cluster) backend.Finding {
 	const name = "API server"
 	v, err := discovery.ToDiscoveryInterfaceWithContext(c.Client.Discovery()).ServerVersionWithContext(ctx)
 	if err != nil {
@@ -60,7 +61,7 @@ func (r *Report) version(ctx context.Context, c *access.Cluster) Line {
 }
 
 // broken is a check that found an error without which sandboxes would work.
-func broken(name string, err error) Line {
+func broken(name string, err error) backend.Finding {
 	l := fatal(name, err.Error(), "")
 	var e *access.Error
 	if errors.As(err, &e) {
@@ -69,12 +70,12 @@ func broken(name string, err error) Line {
 	return l
 }
 
-// network is the probe's line.
-func (r *Report) network(ctx context.Context, c *access.Cluster, o Options) []Line {
+// network is what the probe finds.
+func (r *Report) network(ctx context.Context, c *access.Cluster, o Options) []backend.Finding {
 	if o.NoProbe {
-		return []Line{weak("network", "whether this cluster enforces NetworkPolicies was not tried", "let doctor start the pods of its probe")}
+		return []backend.Finding{weak("network", "whether this cluster enforces NetworkPolicies was not tried", "let doctor start the pods of its probe")}
 	}
 	result := Network(ctx, c, o.Probe)
 	r.Network = &result
-	return result.lines()
+	return result.findings()
 }

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 )
 
@@ -46,15 +48,20 @@ func node(name, arch string, ready corev1.ConditionStatus) *corev1.Node {
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
 }
 
-func line(t *testing.T, r *Report, name string) Line {
+func finding(t *testing.T, r *Report, name string) backend.Finding {
 	t.Helper()
-	for _, l := range r.Lines() {
-		if l.Name == name {
+	for _, l := range r.Findings {
+		if l.Check == name {
 			return l
 		}
 	}
-	t.Fatalf("no line %q in %+v", name, r.Lines())
-	return Line{}
+	t.Fatalf("no finding %q in %+v", name, r.Findings)
+	return backend.Finding{}
+}
+
+// works tells that nothing was found that keeps sandboxes from working.
+func works(r *Report) bool {
+	return !slices.ContainsFunc(r.Findings, func(f backend.Finding) bool { return f.Level == backend.LevelFailure })
 }
 
 func TestRunWhereAllIsWell(t *testing.T) {
@@ -62,18 +69,18 @@ func TestRunWhereAllIsWell(t *testing.T) {
 	allow(c, func(string) bool { return true })
 	add(t, c, namespaceOf("restricted"), node("a", "amd64", corev1.ConditionTrue), node("b", "arm64", corev1.ConditionTrue), node("c", "amd64", corev1.ConditionFalse))
 	r, err := Run(t.Context(), c, Options{})
-	if err != nil || !r.Works() || r.Network.Verdict != Enforced || r.Missing != nil || r.Server != c.Server {
+	if err != nil || !works(r) || r.Network.Verdict != Enforced || r.Missing != nil || r.Server != c.Server {
 		t.Errorf("%+v, %v", r, err)
 	}
-	for _, l := range r.Lines() {
-		if !l.OK || l.Fatal || l.Fix != "" || l.Detail == "" {
+	for _, l := range r.Findings {
+		if l.Level != backend.LevelOK || l.Fix != "" || l.Detail == "" {
 			t.Errorf("%+v", l)
 		}
 	}
-	if l := line(t, r, "nodes"); l.Detail != "2 of 3 ready: 1 linux/amd64, 1 linux/arm64" {
+	if l := finding(t, r, "nodes"); l.Detail != "2 of 3 ready: 1 linux/amd64, 1 linux/arm64" {
 		t.Errorf("%+v", l)
 	}
-	if l := line(t, r, "NetworkPolicy"); !strings.Contains(l.Detail, "is there, and denies") {
+	if l := finding(t, r, "NetworkPolicy"); !strings.Contains(l.Detail, "is there, and denies") {
 		t.Errorf("%+v", l)
 	}
 }
@@ -88,20 +95,20 @@ func TestRunWhereRightsAreMissing(t *testing.T) {
 		})
 	}
 	r, err := Run(t.Context(), c, Options{NoProbe: true})
-	if err != nil || r.Works() || r.Network != nil || len(r.Missing) != 4 {
+	if err != nil || works(r) || r.Network != nil || len(r.Missing) != 4 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if l := line(t, r, "permissions"); !l.Fatal || !strings.Contains(l.Detail, "create pods (a sandbox is a pod)") || !strings.Contains(l.Fix, `- {apiGroups: [""], resources: [pods], verbs: [create]}`) {
+	if l := finding(t, r, "permissions"); l.Level != backend.LevelFailure || !strings.Contains(l.Detail, "create pods (a sandbox is a pod)") || !strings.Contains(l.Fix, `- {apiGroups: [""], resources: [pods], verbs: [create]}`) {
 		t.Errorf("%+v", l)
 	}
-	if l := line(t, r, "optional permissions"); l.Fatal || l.OK || !strings.Contains(l.Fix, "resources: [events], verbs: [watch]") {
+	if l := finding(t, r, "optional permissions"); l.Level != backend.LevelWarning || !strings.Contains(l.Fix, "resources: [events], verbs: [watch]") {
 		t.Errorf("%+v", l)
 	}
-	if l := line(t, r, "network"); l.OK || l.Fatal || l.Fix == "" {
+	if l := finding(t, r, "network"); l.Level != backend.LevelWarning || l.Fix == "" {
 		t.Errorf("%+v", l)
 	}
 	for _, name := range []string{"namespace", "nodes", "RuntimeClasses", "NetworkPolicy"} {
-		if l := line(t, r, name); !l.OK || !strings.Contains(l.Detail, "not known") {
+		if l := finding(t, r, name); l.Level != backend.LevelOK || !strings.Contains(l.Detail, "not known") {
 			t.Errorf("%+v", l)
 		}
 	}
@@ -113,7 +120,7 @@ func TestRunWithoutAnAnswer(t *testing.T) {
 		return true, nil, apierrors.NewUnauthorized("Unauthorized")
 	})
 	r, err := Run(t.Context(), c, Options{})
-	if err != nil || r.Works() || len(r.Lines()) != 1 || !strings.Contains(r.Lines()[0].Fix, "log in again") {
+	if err != nil || works(r) || len(r.Findings) != 1 || !strings.Contains(r.Findings[0].Fix, "log in again") {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -136,28 +143,27 @@ func TestPlace(t *testing.T) {
 	dying.Status.Phase = corev1.NamespaceTerminating
 	for _, c := range []struct {
 		name  string
-		check func(context.Context, *access.Cluster) []Line
+		check func(context.Context, *access.Cluster) []backend.Finding
 		there []runtime.Object
-		ok    bool
-		fatal bool
+		level backend.Level
 		words string
 	}{
-		{"no namespace", namespace, nil, false, true, "no namespace ns"},
-		{"dying namespace", namespace, []runtime.Object{dying}, false, true, "being removed"},
-		{"any namespace", namespace, []runtime.Object{namespaceOf("")}, false, false, `"privileged"`},
-		{"no policy", policies, nil, true, false, "is not there"},
-		{"a policy that opens", policies, []runtime.Object{opening}, false, false, "selected by open"},
-		{"a policy of others", policies, []runtime.Object{elsewhere}, true, false, "is not there"},
-		{"no node", nodes, nil, false, false, "none is ready"},
-		{"another machine", nodes, []runtime.Object{node("a", "s390x", corev1.ConditionTrue)}, false, false, "none is ready"},
-		{"no runtime class", runtimeClasses, nil, true, false, "share the kernel"},
+		{"no namespace", namespace, nil, backend.LevelFailure, "no namespace ns"},
+		{"dying namespace", namespace, []runtime.Object{dying}, backend.LevelFailure, "being removed"},
+		{"any namespace", namespace, []runtime.Object{namespaceOf("")}, backend.LevelWarning, `"privileged"`},
+		{"no policy", policies, nil, backend.LevelOK, "is not there"},
+		{"a policy that opens", policies, []runtime.Object{opening}, backend.LevelWarning, "selected by open"},
+		{"a policy of others", policies, []runtime.Object{elsewhere}, backend.LevelOK, "is not there"},
+		{"no node", nodes, nil, backend.LevelWarning, "none is ready"},
+		{"another machine", nodes, []runtime.Object{node("a", "s390x", corev1.ConditionTrue)}, backend.LevelWarning, "none is ready"},
+		{"no runtime class", runtimeClasses, nil, backend.LevelOK, "share the kernel"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := cluster(t, behaving(true))
 			add(t, k, c.there...)
 			l := c.check(t.Context(), k)[0]
-			if l.OK != c.ok || l.Fatal != c.fatal || !strings.Contains(l.Detail, c.words) || (l.Fix == "") != c.ok {
-				t.Errorf("%+v", l)
+			if l.Level != c.level || !strings.Contains(l.Detail, c.words) || (l.Fix == "") != (c.level == backend.LevelOK) {
+				t.Errorf("%+v, want %s with %q", l, c.level, c.words)
 			}
 		})
 	}

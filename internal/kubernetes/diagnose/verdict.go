@@ -6,6 +6,7 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/isolation"
 )
 
@@ -25,17 +26,20 @@ func (s *session) keep(ctx context.Context, policy *networkingv1.NetworkPolicy, 
 	})
 }
 
-// lines are the result for a report.
-func (r Result) lines() []Line {
+// findings are the result for a report.
+func (r Result) findings() []backend.Finding {
 	detail := r.Detail
 	if r.Node != "" {
 		detail += "; on node " + r.Node
 	}
-	l := Line{Name: "network", OK: r.Verdict == Enforced, Detail: detail, Fix: r.Fix}
-	if r.Verdict == Enforced && !r.Holds() {
-		l.OK, l.Fix = false, "the network plugin is slow to learn of new pods: see how loaded it is; code that runs so soon after its sandbox's start is not cut off yet"
+	l := backend.Finding{Check: "network", Level: backend.LevelWarning, Detail: detail, Fix: r.Fix}
+	switch {
+	case r.Holds():
+		l.Level = backend.LevelOK
+	case r.Verdict == Enforced:
+		l.Fix = "the network plugin is slow to learn of new pods: see how loaded it is; code that runs so soon after its sandbox's start is not cut off yet"
 	}
-	lines := []Line{l}
+	lines := []backend.Finding{l}
 	if r.NotKept != "" {
 		lines = append(lines, weak("verdict", "those who open sandboxes here are not told of it: "+r.NotKept, "let doctor update the NetworkPolicy, or tell them to use --network-policy-enforced where policies hold"))
 	}

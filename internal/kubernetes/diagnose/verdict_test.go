@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/isolation"
 )
@@ -60,7 +61,7 @@ func TestLatePolicyIsNotKeptAsGood(t *testing.T) {
 	if err := s.keep(t.Context(), p, late); err != nil {
 		t.Fatal(err)
 	}
-	if v, known := kept(t, c, ""); !known || v.Enforced || late.lines()[0].OK {
+	if v, known := kept(t, c, ""); !known || v.Enforced || late.findings()[0].Level != backend.LevelWarning {
 		t.Errorf("%v %+v", known, v)
 	}
 }
@@ -72,7 +73,7 @@ func TestVerdictThatMayNotBeKept(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(networkingv1.Resource("networkpolicies"), isolation.Name, nil)
 	})
 	r := Network(t.Context(), c, Probe{})
-	if r.Verdict != Enforced || !strings.Contains(r.NotKept, isolation.Name) || len(r.lines()) != 2 || !r.lines()[0].OK || r.lines()[1].OK || r.lines()[1].Fatal {
+	if r.Verdict != Enforced || !strings.Contains(r.NotKept, isolation.Name) || len(r.findings()) != 2 || r.findings()[0].Level != backend.LevelOK || r.findings()[1].Level != backend.LevelWarning {
 		t.Errorf("%+v", r)
 	}
 }
