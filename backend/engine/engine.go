@@ -52,7 +52,7 @@ type Options struct {
 	// Images is the image of a language, by its name, in place of the default one.
 	Images map[string]string
 	// Build makes the image from a Dockerfile. It and Spec.Image exclude each other.
-	Build *image.Build
+	Build *Build
 	// KeepImage keeps an image that was pulled, loaded or built for a sandbox because
 	// its caller named it; otherwise it is removed when the sandbox is closed, unless
 	// something else uses it. A language's default image is always kept.
@@ -120,9 +120,6 @@ func (b *Backend) Name() string { return b.flavor.Name }
 
 // Close closes the connections to the engine that are idle. Sandboxes live on.
 func (b *Backend) Close() error { return b.client.Close() }
-
-// Images is the store of the engine's images.
-func (b *Backend) Images() *image.Store { return b.images }
 
 // host asks the engine once what it is and can.
 func (b *Backend) host(ctx context.Context) (Host, error) {

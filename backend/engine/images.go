@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/containerd/errdefs"
+
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/defaultimage"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
@@ -22,6 +24,30 @@ func defaultImages(own map[string]string) func(language string) []string {
 		}
 		return []string{d.Name, d.Official}
 	}
+}
+
+// A LanguageImage is what sandboxes of a language are made from when they name no image.
+type LanguageImage struct {
+	Name    string // of the best that the engine has, else of the one that is pulled; "" for none
+	Present bool
+	Size    int64 // in bytes, of one that is present
+}
+
+// LanguageImage tells what sandboxes of a language are made from when they name no image.
+func (b *Backend) LanguageImage(ctx context.Context, language string) (LanguageImage, error) {
+	var i LanguageImage
+	for _, i.Name = range b.images.Default(language) {
+		res, err := b.client.ImageInspect(ctx, i.Name)
+		if errdefs.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return i, fmt.Errorf("look for image %s: %w", i.Name, err)
+		}
+		i.Present, i.Size = true, res.Size
+		break
+	}
+	return i, nil
 }
 
 // resolveImage finds, loads, pulls or builds the image of a sandbox, and prepares it for
@@ -46,7 +72,7 @@ func (b *Backend) findImage(ctx context.Context, spec backend.Spec) (image.Image
 	if spec.Image != "" {
 		return image.Image{}, fmt.Errorf("image %s: %w: only one of an image and a Dockerfile can be given", spec.Image, backend.ErrInvalid)
 	}
-	img, err := b.images.Build(ctx, *b.options.Build, spec.Progress)
+	img, err := b.images.Build(ctx, image.Build(*b.options.Build), spec.Progress)
 	return img, b.explainImage(err)
 }
 

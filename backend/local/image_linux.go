@@ -16,20 +16,25 @@ import (
 // baseEnv is every sandbox's own environment, whatever its root.
 var baseEnv = []string{"HOME=" + homeDir, "TMPDIR=" + tempDir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"}
 
-// Images is the store of the images that sandboxes start from.
-func (b *Backend) Images() (*ociimage.Store, error) {
+// ImageDir is the directory of the images that sandboxes start from.
+func (b *Backend) ImageDir() (string, error) {
 	d, err := b.dirs()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return ociimage.NewStore(filepath.Join(d.cache, "images")), nil
+	return filepath.Join(d.cache, "images"), nil
+}
+
+func (b *Backend) images() (*ociimage.Store, error) {
+	dir, err := b.ImageDir()
+	return ociimage.NewStore(dir), err
 }
 
 func (b *Backend) resolveRoot(ctx context.Context, d dirs, spec backend.Spec) (rootfs, error) {
 	if spec.Image == "" || spec.Image == "host" {
 		return b.hostRoot()
 	}
-	store, err := b.Images()
+	store, err := b.images()
 	if err != nil {
 		return rootfs{}, err
 	}

@@ -26,7 +26,7 @@ func (b *Backend) Fingerprint(ctx context.Context, spec backend.Spec, program st
 		}
 		return path + "\x00" + strconv.FormatInt(info.Size(), 10) + "\x00" + strconv.FormatInt(info.ModTime().UnixNano(), 10), nil
 	}
-	store, err := b.Images()
+	store, err := b.images()
 	if err != nil {
 		return "", err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/engine"
 	"github.com/llmsandbox/llmsandbox/backend/engine/settings"
 	"github.com/llmsandbox/llmsandbox/backend/podman"
-	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
 // engineFlags are the flags of commands that open a sandbox, as far as they are for
@@ -117,7 +116,7 @@ func (p *place) options() (engine.Options, error) {
 		if err != nil {
 			return o, err
 		}
-		o.Build = &image.Build{Dockerfile: f.Dockerfile, Context: f.BuildContext, Args: args}
+		o.Build = &engine.Build{Dockerfile: f.Dockerfile, Context: f.BuildContext, Args: args}
 		if o.Build.Context == "" {
 			o.Build.Context = filepath.Dir(f.Dockerfile)
 		}

@@ -8,4 +8,7 @@ import (
 
 func localBackend() (backend.Backend, error) { return local.New(local.Options{}), nil }
 
-func imageStore() (*ociimage.Store, error) { return local.New(local.Options{}).Images() }
+func imageStore() (*ociimage.Store, error) {
+	dir, err := local.New(local.Options{}).ImageDir()
+	return ociimage.NewStore(dir), err
+}

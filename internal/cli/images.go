@@ -6,14 +6,11 @@ import (
 	"os"
 	"text/tabwriter"
 
-	"github.com/containerd/errdefs"
 	"github.com/spf13/cobra"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
 	"github.com/llmsandbox/llmsandbox/internal/defaultimage"
-	"github.com/llmsandbox/llmsandbox/internal/engine/image"
-	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
@@ -82,11 +79,12 @@ func (p *place) languageImages(ctx context.Context) ([]languageImage, error) {
 		return nil, err
 	}
 	for _, l := range all.All() {
-		row, err := imageOf(ctx, b.Images(), l)
+		i, err := b.LanguageImage(ctx, l.Name)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, row)
+		d, _ := defaultimage.For(l.Name)
+		rows = append(rows, languageImage{Language: l.Name, Image: i.Name, Present: i.Present, Size: i.Size, Official: d.Official})
 	}
 	return rows, nil
 }
@@ -95,28 +93,6 @@ func (p *place) languageImages(ctx context.Context) ([]languageImage, error) {
 func pythonImage() string {
 	d, _ := defaultimage.For(llmsandbox.DefaultLanguage)
 	return d.Name
-}
-
-// imageOf is the first of a language's images that the engine has, else the one it would
-// pull.
-func imageOf(ctx context.Context, store *image.Store, l *language.Language) (languageImage, error) {
-	row := languageImage{Language: l.Name}
-	if d, ok := defaultimage.For(l.Name); ok {
-		row.Official = d.Official
-	}
-	for _, name := range store.Default(l.Name) {
-		row.Image = name
-		res, err := store.Client.ImageInspect(ctx, name)
-		if errdefs.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return row, fmt.Errorf("look for image %s: %w", name, err)
-		}
-		row.Present, row.Size = true, res.Size
-		return row, nil
-	}
-	return row, nil
 }
 
 func printLanguageImages(rows []languageImage) error {

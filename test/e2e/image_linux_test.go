@@ -21,6 +21,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/local"
+	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )
 
@@ -196,10 +197,11 @@ func TestImageInUse(t *testing.T) {
 	two := open(t, llmsandbox.Options{Backend: b, Image: ref, Language: "bash"})
 	shellIn(t, one, "echo mine >/sandbox/f; cat /sandbox/f", "mine\n")
 	shellIn(t, two, "ls /sandbox", "")
-	store, err := b.Images()
+	dir, err := b.ImageDir()
 	if err != nil {
 		t.Fatal(err)
 	}
+	store := ociimage.NewStore(dir)
 	if _, err := store.Remove(ref); !errors.Is(err, backend.ErrLocked) {
 		t.Errorf("an image in use is removed: %v", err)
 	}
@@ -240,10 +242,11 @@ func TestImageStoreLocked(t *testing.T) {
 	case err := <-opened:
 		t.Fatalf("opened without a blob: %v", err)
 	}
-	store, err := b.Images()
+	dir, err := b.ImageDir()
 	if err != nil {
 		t.Fatal(err)
 	}
+	store := ociimage.NewStore(dir)
 	if _, err := store.Prune(ctx, true); !errors.Is(err, backend.ErrLocked) {
 		t.Errorf("the store is pruned during a pull: %v", err)
 	}

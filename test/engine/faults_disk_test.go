@@ -12,7 +12,6 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
-	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
@@ -95,7 +94,7 @@ func TestFaultsDiskFull(t *testing.T) {
 	free = fillDisk(t, dir, 1<<20)
 	sb, err = open(faultsImage)
 	wantNoSpace(t, sb, err)
-	building, err := backendAt(b.Name()+" "+p.Host, engine.Options{Build: &image.Build{
+	building, err := backendAt(b.Name()+" "+p.Host, engine.Options{Build: &engine.Build{
 		Content: "FROM " + faultsImage + "\nRUN head -c 4000000 /dev/zero >/big\n", Network: "none",
 	}})
 	if err != nil {

@@ -18,33 +18,16 @@ import (
 // LabelBuild is on every image that Build made; its value is the digest of what went in.
 const LabelBuild = "llmsandbox.build"
 
-// A Build is an image to make from a Dockerfile. The classic builder makes it, which
-// every engine has; what only BuildKit knows, such as RUN --mount, fails on Docker.
+// A Build is an image to make from a Dockerfile, as engine.Build has it: a package that
+// that one is made of cannot name it.
 type Build struct {
-	// Dockerfile is the path of the Dockerfile; "" is Dockerfile in the context.
-	Dockerfile string
-	// Content is the Dockerfile itself, in place of a path.
-	Content string
-	// Context is the folder that COPY and ADD take from, "" is none. Its .dockerignore
-	// is honoured; links in it are kept as links and not followed; what is no file,
-	// folder or link is left out. Files get the owner root and one fixed time.
-	Context string
-	// Args are the build arguments. They are no place for secrets: the image's history
-	// shows them.
-	Args     map[string]string
-	Target   string // stage to build; "" is the last
-	Platform string // e.g. "linux/arm64"; "" is the engine's own
-	// Network is the network of RUN: "" is the engine's default, "none", "host", or a
-	// network's name.
-	Network string
-	Labels  map[string]string
-	// NoCache builds every step again, also when the same build was made before.
-	NoCache bool
-	// Log, when set, gets what the build prints as it comes. It is not cleaned: on a
-	// terminal it can do harm.
-	Log io.Writer
-	// MaxContext bounds the bytes of the context; 0 means 2 GiB.
-	MaxContext int64
+	Dockerfile, Content, Context string
+	Args                         map[string]string
+	Target, Platform, Network    string
+	Labels                       map[string]string
+	NoCache                      bool
+	Log                          io.Writer
+	MaxContext                   int64 // 0 means 2 GiB
 }
 
 // A BuildError is a build that failed by what its Dockerfile says. It wraps
