@@ -13,7 +13,6 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
-	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 )
 
 // A podCluster is a Kubernetes cluster, as kubectl and the library reach it.
@@ -41,7 +40,7 @@ func newCluster(ctx context.Context, o options) (*podCluster, error) {
 	if _, err := exec.LookPath(c.kubectl[0]); err != nil {
 		return nil, err
 	}
-	b, err := c.reached(access.Options{Kubeconfig: o.kubeconfig})
+	b, err := kubernetes.New(kubernetes.Options{Kubeconfig: o.kubeconfig})
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +51,6 @@ func newCluster(ctx context.Context, o options) (*podCluster, error) {
 		return nil, err
 	}
 	return c, sb.Close()
-}
-
-// reached is the backend by some way to the cluster.
-func (c *podCluster) reached(at access.Options) (*kubernetes.Backend, error) {
-	return kubernetes.New(kubernetes.Options{Options: at})
 }
 
 // run executes kubectl; what it prints goes nowhere.

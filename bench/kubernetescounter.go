@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 )
 
@@ -26,10 +27,10 @@ import (
 // While it is open, every program of this machine can use it with the cluster's
 // credentials: it is for clusters that are there to be measured.
 type counter struct {
-	access access.Options
-	dir    string
-	server *http.Server
-	ended  chan error
+	options kubernetes.Options // of a backend that is counted
+	dir     string
+	server  *http.Server
+	ended   chan error
 
 	mu   sync.Mutex
 	seen map[string]int
@@ -59,13 +60,13 @@ func newCounter(kubeconfig string) (*counter, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	c.access = access.Options{Kubeconfig: filepath.Join(dir, "kubeconfig"), Namespace: cluster.Namespace}
+	c.options = kubernetes.Options{Kubeconfig: filepath.Join(dir, "kubeconfig"), Namespace: cluster.Namespace}
 	file := api.Config{
 		Clusters:       map[string]*api.Cluster{"bench": {Server: "http://" + l.Addr().String()}},
 		Contexts:       map[string]*api.Context{"bench": {Cluster: "bench"}},
 		CurrentContext: "bench",
 	}
-	if err := clientcmd.WriteToFile(file, c.access.Kubeconfig); err != nil {
+	if err := clientcmd.WriteToFile(file, c.options.Kubeconfig); err != nil {
 		return nil, errors.Join(err, l.Close(), os.RemoveAll(dir))
 	}
 	proxy := &httputil.ReverseProxy{

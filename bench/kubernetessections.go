@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
 )
 
 // sections are what is measured on a cluster.
@@ -125,7 +126,7 @@ func (c *podCluster) counted(ctx context.Context, n int, do func(one func() erro
 		return err
 	}
 	defer func() { err = errors.Join(err, counter.close()) }()
-	b, err := c.reached(counter.access)
+	b, err := kubernetes.New(counter.options)
 	if err != nil {
 		return err
 	}

@@ -46,12 +46,15 @@ func New(o Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := o.Cluster
-	if c == nil {
-		if c, err = access.Find(o.Options); err != nil {
-			return nil, err
-		}
+	c, err := access.Find(o.access())
+	if err != nil {
+		return nil, err
 	}
+	return newBackend(c, o)
+}
+
+// newBackend returns a backend with options that are resolved.
+func newBackend(c *access.Cluster, o Options) (*Backend, error) {
 	dialer, err := podexec.New(c.Config)
 	if err != nil {
 		return nil, err
@@ -70,9 +73,6 @@ func New(o Options) (*Backend, error) {
 
 // Name is "kubernetes".
 func (b *Backend) Name() string { return Name }
-
-// Cluster is the cluster that is used.
-func (b *Backend) Cluster() *access.Cluster { return b.cluster }
 
 // Close closes the connections to the cluster that are idle. Sandboxes live on.
 func (b *Backend) Close() error {

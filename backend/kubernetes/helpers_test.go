@@ -28,13 +28,16 @@ func testBackend(t *testing.T, o Options, objects ...runtime.Object) (*Backend, 
 		}
 		return false, nil, nil
 	})
-	o.Cluster = &access.Cluster{
-		Config: &rest.Config{Host: "https://192.0.2.1"}, Client: client, Namespace: testNamespace,
-	}
 	if o.CacheDir == "" {
 		o.CacheDir = t.TempDir()
 	}
-	b, err := New(o)
+	o, err := o.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := newBackend(&access.Cluster{
+		Config: &rest.Config{Host: "https://192.0.2.1"}, Client: client, Namespace: testNamespace,
+	}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

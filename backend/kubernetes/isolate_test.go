@@ -69,7 +69,7 @@ func TestNetworkAsDoctorSawIt(t *testing.T) {
 				t.Error("a question has made the policy")
 			}
 			// A new process sees it when it makes sure of the policy, and asks nothing else.
-			b2, err := New(Options{Cluster: b.cluster, RuntimeClass: c.options.RuntimeClass, NetworkPolicyEnforced: c.options.NetworkPolicyEnforced, CacheDir: t.TempDir()})
+			b2, err := newBackend(b.cluster, b.options)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
@@ -24,9 +25,21 @@ const (
 // Options say which cluster is used and how its sandboxes are made. The zero value uses
 // the cluster that kubectl would use, with safe defaults.
 type Options struct {
-	access.Options
-	// Cluster is used in place of what access.Options say.
-	Cluster *access.Cluster
+	// Kubeconfig is a kubeconfig file. Empty means the files of KUBECONFIG, or
+	// ~/.kube/config, or, where that is not there, the service account of the pod that
+	// this process runs in.
+	Kubeconfig string
+	// Context is a context of the kubeconfig; empty means the current one.
+	Context string
+	// Config connects to the cluster in place of Kubeconfig and Context. It is not changed.
+	Config *rest.Config
+	// Namespace is where sandboxes are made. Empty means the context's, or the pod's own,
+	// or "default".
+	Namespace string
+	// QPS and Burst limit the requests to the API server; zero means 50 a second on
+	// average, and 200 at once.
+	QPS   float32
+	Burst int
 
 	// Images is the image of a language, by its name, in place of the default one.
 	Images map[string]string
@@ -87,6 +100,8 @@ func (o Options) resolve() (Options, error) {
 		return o, fmt.Errorf("%w: a TTL of %v is too short for a heartbeat: use at least %v", backend.ErrInvalid, o.TTL, minTTL)
 	case o.StartTimeout < 0 || o.WaitForNode < 0:
 		return o, fmt.Errorf("%w: a time to wait cannot be negative", backend.ErrInvalid)
+	case o.Config != nil && (o.Kubeconfig != "" || o.Context != ""):
+		return o, fmt.Errorf("%w: Config is used in place of Kubeconfig and Context: leave them or it out", backend.ErrInvalid)
 	case o.Container != "" && o.Pod == "":
 		return o, fmt.Errorf("%w: container %q of which pod? Name the pod, too", backend.ErrInvalid, o.Container)
 	case o.Pod != "" && o.setsPod():
@@ -98,6 +113,11 @@ func (o Options) resolve() (Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// access says which cluster is used.
+func (o Options) access() access.Options {
+	return access.Options{Kubeconfig: o.Kubeconfig, Context: o.Context, Config: o.Config, Namespace: o.Namespace, QPS: o.QPS, Burst: o.Burst}
 }
 
 // setsPod tells whether an option says how a pod is made.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 )
@@ -16,6 +17,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		"negative TTL":           {TTL: -time.Hour},
 		"negative timeout":       {StartTimeout: -1},
 		"negative wait":          {WaitForNode: -1},
+		"config and kubeconfig":  {Config: &rest.Config{}, Kubeconfig: "k"},
 		"container of no pod":    {Container: "c"},
 		"pod and template":       {Pod: "p", Template: &corev1.PodTemplateSpec{}},
 		"pod and runtime":        {Pod: "p", RuntimeClass: "gvisor"},
@@ -26,6 +28,21 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		if _, err := New(o); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("%s: %v, want ErrInvalid", name, err)
 		}
+	}
+}
+
+// A configuration of the caller's own is used as it is, and stays the caller's.
+func TestConfig(t *testing.T) {
+	config := &rest.Config{Host: "https://192.0.2.1", BearerToken: "x"}
+	b, err := New(Options{Config: config, Namespace: "mine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := b.cluster; c.Server != config.Host || c.Config.BearerToken != "x" || c.Namespace != "mine" {
+		t.Errorf("the cluster is %s, namespace %s, want %s, mine", c.Server, c.Namespace, config.Host)
+	}
+	if config.UserAgent != "" || config.QPS != 0 {
+		t.Errorf("the caller's configuration has changed: user agent %q, QPS %v", config.UserAgent, config.QPS)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	client "k8s.io/client-go/kubernetes"
 
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
-	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/internal/testcluster"
 )
 
@@ -45,7 +44,7 @@ func (p place) address(t testing.TB) string {
 // options are those of a backend there.
 func (p place) options() kubernetes.Options {
 	return kubernetes.Options{
-		Options:      access.Options{Kubeconfig: p.Kubeconfig, Namespace: p.Namespace},
+		Kubeconfig: p.Kubeconfig, Namespace: p.Namespace,
 		RuntimeClass: p.RuntimeClass, TTL: p.TTL,
 		NetworkPolicyEnforced: true, // TestNetworkIsCutOff shows it
 	}

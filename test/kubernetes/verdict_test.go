@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/diagnose"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/isolation"
 	"github.com/llmsandbox/llmsandbox/internal/testfaults"
@@ -58,7 +59,11 @@ func TestVerdictIsKept(t *testing.T) {
 	}
 	look := func(want diagnose.Verdict) diagnose.Result {
 		t.Helper()
-		r := diagnose.Network(testfaults.Context(t), client.newBackend(t, nil).Cluster(), diagnose.Probe{})
+		c, err := access.Find(access.Options{Kubeconfig: client.Kubeconfig, Namespace: client.Namespace})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := diagnose.Network(testfaults.Context(t), c, diagnose.Probe{})
 		if r.NotKept != "" || r.Verdict != want {
 			t.Fatalf("%+v, want %s", r, want)
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
 	"github.com/llmsandbox/llmsandbox/internal/cli"
-	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podwatch"
 )
@@ -52,8 +51,8 @@ var quiet = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
 func optionsOf(o cli.ClusterOptions) (kubernetes.Options, error) {
 	options := kubernetes.Options{
-		Options: access.Options{Kubeconfig: o.Kubeconfig, Context: o.Context, Namespace: o.Namespace},
-		Pod:     o.Pod, Container: o.Container, RuntimeClass: o.RuntimeClass, AgentImage: o.AgentImage,
+		Kubeconfig: o.Kubeconfig, Context: o.Context, Namespace: o.Namespace,
+		Pod: o.Pod, Container: o.Container, RuntimeClass: o.RuntimeClass, AgentImage: o.AgentImage,
 		PullPolicy: corev1.PullPolicy(o.PullPolicy), PullSecrets: o.PullSecrets, ServiceAccount: o.ServiceAccount,
 		NodeSelector: o.NodeSelector, WaitForNode: o.WaitForNode, StartTimeout: o.StartTimeout,
 		NetworkPolicyEnforced: o.NetworkPolicyEnforced,

@@ -22,7 +22,8 @@ func (Backend) Diagnose(ctx context.Context, o cli.ClusterOptions, image string,
 		return r, err
 	}
 	quiet()
-	if options.Cluster, err = access.Find(options.Options); err != nil {
+	cluster, err := access.Find(access.Options{Kubeconfig: o.Kubeconfig, Context: o.Context, Namespace: o.Namespace})
+	if err != nil {
 		var why *access.Error
 		if !errors.As(err, &why) {
 			return r, err
@@ -31,7 +32,7 @@ func (Backend) Diagnose(ctx context.Context, o cli.ClusterOptions, image string,
 		r.Error = why.Why
 		return r, nil
 	}
-	report, err := diagnose.Run(ctx, options.Cluster, diagnose.Options{
+	report, err := diagnose.Run(ctx, cluster, diagnose.Options{
 		NoProbe: !probe || o.Pod != "", // an existing pod is in no policy of ours
 		Probe:   probeLike(options, image),
 	})

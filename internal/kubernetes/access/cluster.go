@@ -32,6 +32,8 @@ type Options struct {
 	Kubeconfig string
 	// Context is a context of the kubeconfig; empty means the current one.
 	Context string
+	// Config, when set, is used in place of Kubeconfig and Context, and not changed.
+	Config *rest.Config
 	// Namespace is where sandboxes are made. Empty means the context's, or the pod's own,
 	// or "default".
 	Namespace string
