@@ -15,6 +15,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/ctxlock"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
@@ -31,7 +32,7 @@ type libraryState struct {
 	defaults InstallOptions
 	progress func(backend.Progress)
 
-	adding chan struct{} // holds one while one is copied in
+	adding ctxlock.Mutex // held while one is copied in
 	mu     sync.Mutex
 	dirs   []string // newest first
 	known  bool     // what others installed was asked for
@@ -39,7 +40,7 @@ type libraryState struct {
 
 // newLibraryState is that of a machine whose environment names what it was opened with.
 func newLibraryState(b backend.Backend, m backend.Machine) libraryState {
-	return libraryState{keeper: b, dirs: listedLibraries(m.Guest().Env), adding: make(chan struct{}, 1)}
+	return libraryState{keeper: b, dirs: listedLibraries(m.Guest().Env), adding: ctxlock.New()}
 }
 
 // forget forgets all but those that Open has installed.
@@ -103,12 +104,10 @@ func (l *libraryState) add(ctx context.Context, s *Sandbox, q *libraryRequest) e
 	if err != nil {
 		return err
 	}
-	select {
-	case l.adding <- struct{}{}:
-		defer func() { <-l.adding }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := l.adding.Lock(ctx); err != nil {
+		return err
 	}
+	defer l.adding.Unlock()
 	have, err := l.folders(ctx, s)
 	if err != nil {
 		return err

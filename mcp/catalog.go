@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/ctxlock"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
@@ -23,7 +24,7 @@ type catalog struct {
 
 // An entry is what a toolchain has said, once it was asked.
 type entry struct {
-	asking turn
+	asking ctxlock.Mutex
 	said   *inventory // under asking
 }
 
@@ -37,7 +38,7 @@ type inventory struct {
 func newCatalog(names []string, from *sandboxes) *catalog {
 	c := &catalog{names: names, sandboxes: from, known: map[string]*entry{}}
 	for _, name := range names {
-		c.known[name] = &entry{asking: newTurn()}
+		c.known[name] = &entry{asking: ctxlock.New()}
 	}
 	return c
 }
@@ -69,10 +70,10 @@ func (e unsupportedError) Error() string { return "Unsupported language: " + str
 // code gets. It is asked until it has answered once.
 func (c *catalog) ask(ctx context.Context, l *language.Language, steps *progress) (*inventory, error) {
 	e := c.known[l.Name]
-	if err := e.asking.take(ctx); err != nil {
+	if err := e.asking.Lock(ctx); err != nil {
 		return nil, err
 	}
-	defer e.asking.leave()
+	defer e.asking.Unlock()
 	if e.said != nil {
 		return e.said, nil
 	}

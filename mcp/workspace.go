@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/ctxlock"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
@@ -25,14 +26,14 @@ type workspace struct {
 	kernel   *llmsandbox.Kernel // nil where the sandbox has none for the language
 	why      string             // there is no kernel
 
-	installing turn
+	installing ctxlock.Mutex
 	steps      atomic.Pointer[progress] // of the call that may take long
 	used       atomic.Bool              // the interpreter has state
 }
 
 // openWorkspace opens a sandbox for so long, and its interpreter where there is one.
 func (s *Server) openWorkspace(ctx context.Context, l *language.Language, libraries []string, ttl time.Duration, steps *progress) (*workspace, error) {
-	w := &workspace{language: l, installing: newTurn()}
+	w := &workspace{language: l, installing: ctxlock.New()}
 	w.steps.Store(steps)
 	defer w.steps.Store(nil)
 	o := s.sandboxes.options(l.Name, libraries)
@@ -74,10 +75,10 @@ func (w *workspace) tell(step backend.Progress) {
 // install installs libraries, and has the interpreter find them. lost tells that it had to
 // begin anew for that.
 func (w *workspace) install(ctx context.Context, libraries []string, steps *progress) (lost bool, err error) {
-	if err := w.installing.take(ctx); err != nil {
+	if err := w.installing.Lock(ctx); err != nil {
 		return false, err
 	}
-	defer w.installing.leave()
+	defer w.installing.Unlock()
 	w.steps.Store(steps)
 	defer w.steps.Store(nil)
 	if err := w.sandbox.Install(ctx, libraries, nil); err != nil || w.kernel == nil {

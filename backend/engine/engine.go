@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/engine/settings"
+	"github.com/llmsandbox/llmsandbox/internal/ctxlock"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
@@ -83,7 +84,7 @@ type Backend struct {
 	// fillImage is the id of an image that the engine has, for containers that are
 	// never started.
 	fillImage atomic.Value  // string
-	preparing chan struct{} // holds one while an image is prepared
+	preparing ctxlock.Mutex // held while an image is prepared
 	sweep     sync.Once
 	swept     sync.WaitGroup
 }
@@ -111,7 +112,7 @@ func New(c *client.Client, f Flavor, o Options) (*Backend, error) {
 	return &Backend{
 		flavor: f, options: o, client: c,
 		images:  &image.Store{Client: c, Auth: f.Auth, Default: defaultImages(o.Images)},
-		volumes: volumes{client: c}, preparing: make(chan struct{}, 1),
+		volumes: volumes{client: c}, preparing: ctxlock.New(),
 	}, nil
 }
 

@@ -50,12 +50,10 @@ func (m *Micromamba) tag(base image.Image, install []string) (string, error) {
 
 // prepareOnce prepares images one at a time: who has waited finds the other's image.
 func (b *Backend) prepareOnce(ctx context.Context, spec backend.Spec, base image.Image, install []string, tag string) (image.Image, error) {
-	select {
-	case b.preparing <- struct{}{}:
-		defer func() { <-b.preparing }()
-	case <-ctx.Done():
-		return image.Image{}, context.Cause(ctx)
+	if err := b.preparing.Lock(ctx); err != nil {
+		return image.Image{}, err
 	}
+	defer b.preparing.Unlock()
 	img, err := b.images.Existing(ctx, tag)
 	if errors.Is(err, backend.ErrImageNotFound) {
 		return b.prepare(ctx, spec, base, install, tag)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/ctxlock"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
@@ -29,7 +30,7 @@ type Backend struct {
 	owner   *owner
 	watch   *podwatch.Watcher // of the pods of this owner
 
-	isolating lock                                       // of making sure of what follows
+	isolating ctxlock.Mutex                              // of making sure of what follows
 	isolated  atomic.Pointer[networkingv1.NetworkPolicy] // as it was seen; nil: not yet
 }
 
@@ -60,7 +61,7 @@ func newBackend(c *access.Cluster, o Options) (*Backend, error) {
 		return nil, err
 	}
 	b := &Backend{
-		options: o, cluster: c, exec: dialer, source: o.Source, isolating: newLock(),
+		options: o, cluster: c, exec: dialer, source: o.Source, isolating: ctxlock.New(),
 		owner: newOwner(c, strings.ToLower(rand.Text()), o.TTL),
 	}
 	if b.source == nil {

@@ -17,10 +17,10 @@ import (
 // isolate makes sure that the namespace has the policy that cuts sandboxes off. It is
 // looked at once by each Backend.
 func (b *Backend) isolate(ctx context.Context) error {
-	if err := b.isolating.take(ctx); err != nil {
+	if err := b.isolating.Lock(ctx); err != nil {
 		return err
 	}
-	defer b.isolating.give()
+	defer b.isolating.Unlock()
 	if b.isolated.Load() != nil {
 		return nil
 	}

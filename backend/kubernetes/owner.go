@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typed "k8s.io/client-go/kubernetes/typed/batch/v1"
 
+	"github.com/llmsandbox/llmsandbox/internal/ctxlock"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 )
 
@@ -24,7 +25,7 @@ type owner struct {
 	id   string
 	ttl  time.Duration
 
-	lock  lock // of the fields below
+	lock  ctxlock.Mutex // of the fields below
 	users int
 	owed  []func(context.Context) error // deletions of pods that failed
 	ref   *metav1.OwnerReference        // nil: there is no Job
@@ -33,16 +34,16 @@ type owner struct {
 }
 
 func newOwner(c *access.Cluster, id string, ttl time.Duration) *owner {
-	return &owner{jobs: c.Client.BatchV1().Jobs(c.Namespace), id: id, ttl: ttl, lock: newLock()}
+	return &owner{jobs: c.Client.BatchV1().Jobs(c.Namespace), id: id, ttl: ttl, lock: ctxlock.New()}
 }
 
 // enter counts a pod, and returns what is to own it: nil where the cluster does not let us
 // have a Job.
 func (o *owner) enter(ctx context.Context) (*metav1.OwnerReference, error) {
-	if err := o.lock.take(ctx); err != nil {
+	if err := o.lock.Lock(ctx); err != nil {
 		return nil, err
 	}
-	defer o.lock.give()
+	defer o.lock.Unlock()
 	if o.ref == nil {
 		if err := o.start(ctx); err != nil {
 			return nil, err
@@ -84,10 +85,10 @@ func (o *owner) start(ctx context.Context) error {
 // last pod the heartbeat ends all the same, so that the cluster removes what is left.
 func (o *owner) leave(ctx context.Context, owed func(context.Context) error) error {
 	// Held by others only for requests that have a bound.
-	if err := o.lock.take(context.WithoutCancel(ctx)); err != nil {
+	if err := o.lock.Lock(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
-	defer o.lock.give()
+	defer o.lock.Unlock()
 	patience := deletePatience
 	if owed != nil {
 		o.owed, patience = append(o.owed, owed), 0
@@ -103,10 +104,10 @@ func (o *owner) leave(ctx context.Context, owed func(context.Context) error) err
 
 // settle deletes pods that could not be deleted before.
 func (o *owner) settle(ctx context.Context) {
-	if o.lock.take(ctx) != nil {
+	if o.lock.Lock(ctx) != nil {
 		return // who ends the heartbeat has it
 	}
-	defer o.lock.give()
+	defer o.lock.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, o.ttl/beatsPerTTL)
 	defer cancel()
 	o.owed = slices.DeleteFunc(o.owed, func(try func(context.Context) error) bool { return try(ctx) == nil })
@@ -121,10 +122,10 @@ func (o *owner) halt() {
 
 // forget gives up a Job that is gone: pods that are made later get another one.
 func (o *owner) forget(ctx context.Context, ref *metav1.OwnerReference) {
-	if o.lock.take(ctx) != nil {
+	if o.lock.Lock(ctx) != nil {
 		return // who ends the heartbeat has it
 	}
-	defer o.lock.give()
+	defer o.lock.Unlock()
 	if o.ref == ref {
 		o.stop()
 		o.ref, o.stop = nil, nil

@@ -164,10 +164,10 @@ func TestOwnerForbidden(t *testing.T) {
 func TestOwnerWaitIsCancelled(t *testing.T) {
 	c := fake.NewClientset()
 	o := testOwner(c, time.Hour)
-	if err := o.lock.take(t.Context()); err != nil {
+	if err := o.lock.Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	defer o.lock.give()
+	defer o.lock.Unlock()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := o.enter(ctx); !errors.Is(err, context.Canceled) {
