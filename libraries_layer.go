@@ -83,6 +83,8 @@ type flight struct {
 	done  chan struct{}
 	value string
 	err   error
+	// gaveUp tells that it failed when the context of its caller had ended.
+	gaveUp bool
 }
 
 // do calls work, or waits for another's call of the same key.
@@ -100,8 +102,7 @@ func (f *flights) do(ctx context.Context, keeper any, key string, work func() (s
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
 		}
-		// That another caller gave up is no answer to this one.
-		if !errors.Is(other.err, context.Canceled) && !errors.Is(other.err, context.DeadlineExceeded) {
+		if !other.gaveUp {
 			return other.value, other.err
 		}
 	}
@@ -118,6 +119,7 @@ func (f *flights) do(ctx context.Context, keeper any, key string, work func() (s
 		close(own.done)
 	}()
 	own.value, own.err = work()
+	own.gaveUp = own.err != nil && ctx.Err() != nil
 	return own.value, own.err
 }
 

@@ -12,13 +12,16 @@ import (
 func TestFlights(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
-		err   error // of the first
-		calls int32
-		want  error // of those who wait
+		err    error // of the first
+		gaveUp bool  // its context has ended by then
+		calls  int32
+		want   error // of those who wait
 	}{
-		"one does it for all":       {nil, 1, nil},
-		"one fails for all":         {broken, 1, broken},
-		"one gives up, others work": {context.Canceled, 2, nil},
+		"one does it for all":                    {nil, false, 1, nil},
+		"one fails for all":                      {broken, false, 1, broken},
+		"one takes too long for all":             {context.DeadlineExceeded, false, 1, context.DeadlineExceeded},
+		"one gives up, others work":              {context.Canceled, true, 2, nil},
+		"one gives up with a cause, others work": {errRunTimeout, true, 2, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -33,15 +36,17 @@ func TestFlights(t *testing.T) {
 					return "again", nil
 				}
 				var wg sync.WaitGroup
+				patience, giveUp := context.WithCancelCause(t.Context())
+				defer giveUp(nil)
 				wg.Go(func() {
-					if _, err := f.do(t.Context(), t, "k", work); !errors.Is(err, c.err) {
-						t.Errorf("first: %v", err)
+					if _, err := f.do(patience, t, "k", work); !errors.Is(err, c.err) {
+						t.Errorf("first: got %v, want %v", err, c.err)
 					}
 				})
 				synctest.Wait()
 				wg.Go(func() {
 					if _, err := f.do(t.Context(), t, "k", work); !errors.Is(err, c.want) {
-						t.Errorf("second: %v, want %v", err, c.want)
+						t.Errorf("second: got %v, want %v", err, c.want)
 					}
 				})
 				wg.Go(func() { // another key does not wait
@@ -58,6 +63,9 @@ func TestFlights(t *testing.T) {
 				synctest.Wait()
 				cancel()
 				synctest.Wait()
+				if c.gaveUp {
+					giveUp(c.err)
+				}
 				close(first)
 				wg.Wait()
 				if n := calls.Load(); n != c.calls {
