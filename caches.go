@@ -2,12 +2,8 @@ package llmsandbox
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -16,49 +12,46 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/layertree"
 )
 
-// A layerKeeper is a backend that keeps prepared folders where its sandboxes can
-// mount them. A backend that is none runs its languages without prepared caches.
-type layerKeeper interface {
-	// Fingerprint names the program of a language in spec.Image, and changes when the
-	// program does. It is "" when it is known that there is none.
-	Fingerprint(ctx context.Context, spec backend.Spec, program string) (string, error)
-	// Layer returns the folder of that key, which fill has filled once, whichever process
-	// asked first. It is "" when there is none and trying again so soon is of no
-	// use: fill failed not long ago. A failure of fill is returned as it is.
-	Layer(ctx context.Context, key string, fill func(ctx context.Context, dir string) error) (string, error)
-}
-
 // cacheVersion changes when the same definition gives another cache.
-const cacheVersion = 1
+const cacheVersion = 2
 
-// preparedLayers returns the caches of spec's language as layers, and makes them when
-// it does not exist yet. What cannot be made only costs time later, so it is reported through
-// spec.Progress and left out.
+// preparedLayers returns the caches of spec's language as layers, and makes them where they
+// do not exist yet. What cannot be made only costs time later, so it is reported through
+// spec.Progress and left out, and so are all of a backend that has no layers.
 func preparedLayers(ctx context.Context, b backend.Backend, lang *language.Language, spec backend.Spec) ([]backend.Layer, error) {
-	keeper, ok := b.(layerKeeper)
-	if !ok {
+	if len(lang.Caches) == 0 {
+		return nil, nil
+	}
+	kept, err := b.Layers()
+	if err != nil {
+		if !errors.Is(err, ErrUnsupported) {
+			progress(spec, fmt.Sprintf("prepared caches: %v; going on without them", err))
+		}
 		return nil, nil
 	}
 	var layers []backend.Layer
 	for _, cache := range lang.Caches {
-		toolchain, err := keeper.Fingerprint(ctx, spec, cache.Program)
+		toolchain, err := kept.Toolchain(ctx, spec, cache.Program, nil)
 		if err != nil {
 			return nil, fmt.Errorf("open sandbox: %w", err)
 		}
 		if toolchain == "" {
 			continue
 		}
-		path, err := keeper.Layer(ctx, cacheKey(lang.Name, toolchain, cache), func(ctx context.Context, dir string) error {
-			progress(spec, cache.Title+" (once)")
-			return fillCache(ctx, b, lang, cache, spec, dir)
+		about := backend.LayerInfo{Key: cacheKey(lang.Name, toolchain, cache), Language: lang.Name, Cache: cache.Name, Image: spec.Image}
+		source, err := making.do(ctx, b, about.Key, func() (string, error) {
+			return kept.Get(ctx, about, func(ctx context.Context, dir string) error {
+				progress(spec, cache.Title+" (once)")
+				return fillCache(ctx, b, lang, cache, spec, dir)
+			})
 		})
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case err != nil:
 			progress(spec, fmt.Sprintf("%s: %v; going on without it", cache.Title, err))
-		case path != "":
-			layers = append(layers, backend.Layer{Source: path, Target: cache.Target, Writable: true})
+		case source != "":
+			layers = append(layers, backend.Layer{Source: source, Target: cache.Target, Writable: true})
 		}
 	}
 	return layers, nil
@@ -123,48 +116,8 @@ func fillCache(ctx context.Context, b backend.Backend, lang *language.Language, 
 	return err
 }
 
-// takeOut copies a folder of the sandbox into a folder of the host, whole or not at all.
-func (s *Sandbox) takeOut(ctx context.Context, from, to string, o layertree.Options) (layertree.Size, error) {
-	client, err := s.link.get(ctx)
-	if err != nil {
-		return layertree.Size{}, err
-	}
-	take := client.TarOut
-	if o.Links {
-		take = client.TarTree
-	}
-	o.At = from
-	pr, pw := io.Pipe()
-	sent := make(chan error, 1)
-	go func() {
-		result, err := take(ctx, from, "", pw)
-		if err == nil && len(result.Skipped) > 0 {
-			err = fmt.Errorf("it cannot be taken as it is: %s", result.Skipped[0])
-		}
-		pw.CloseWithError(err)
-		sent <- err
-	}()
-	size, err := layertree.Unpack(pr, to, o)
-	pr.CloseWithError(io.ErrClosedPipe) // ends a sender whose reader is gone
-	if serr := <-sent; err == nil && serr != nil && !errors.Is(serr, io.ErrClosedPipe) {
-		err = serr
-	}
-	if err != nil {
-		return size, fmt.Errorf("take %s out of the sandbox: %w", from, err)
-	}
-	return size, nil
-}
-
 // lastLine is the last line of a program's output that is not empty.
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return text[strings.LastIndexByte(text, '\n')+1:]
-}
-
-// layerKey is the key of a language's layer that depends on nothing but the fields of a
-// struct, which has a JSON form.
-func layerKey(lang string, depends any) string {
-	b, _ := json.Marshal(depends)
-	sum := sha256.Sum256(b)
-	return lang + "-" + hex.EncodeToString(sum[:16])
 }

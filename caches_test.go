@@ -10,30 +10,43 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
-// A keeper is a backend that keeps layers and can do nothing else.
+// A keeper is a backend that has layers, or says why it has none, and can do nothing else.
 type keeper struct {
 	backend.Backend
+	layers fakeLayers
+	none   error
+	create error // of a sandbox that fills a layer
+}
+
+func (k *keeper) Layers() (backend.Layers, error) { return &k.layers, k.none }
+
+func (k *keeper) Create(context.Context, backend.Spec) (backend.Machine, error) {
+	return nil, k.create
+}
+
+// fakeLayers say what they were asked for.
+type fakeLayers struct {
+	backend.Layers
 	print    string
 	printErr error
-	path     string
-	fail     error
-	keys     []string
+	gone     bool // for some time
+	fills    bool // calls fill, and does not have the layer
+	asked    []backend.LayerInfo
 }
 
-func (*keeper) Name() string { return "keeper" }
-
-func (k *keeper) Create(context.Context, backend.Spec) (backend.Machine, error) { return nil, k.fail }
-
-func (k *keeper) Fingerprint(context.Context, backend.Spec, string) (string, error) {
-	return k.print, k.printErr
+func (l *fakeLayers) Toolchain(context.Context, backend.Spec, string, []string) (string, error) {
+	return l.print, l.printErr
 }
 
-func (k *keeper) Layer(ctx context.Context, key string, fill func(context.Context, string) error) (string, error) {
-	k.keys = append(k.keys, key)
-	if k.fail != nil {
+func (l *fakeLayers) Get(ctx context.Context, about backend.LayerInfo, fill func(context.Context, string) error) (string, error) {
+	l.asked = append(l.asked, about)
+	switch {
+	case l.gone:
+		return "", nil
+	case l.fills:
 		return "", fill(ctx, "")
 	}
-	return k.path, nil
+	return "/layers/" + about.Key, nil
 }
 
 var cached = &language.Language{Name: "x", Caches: []language.Cache{{Name: "c", Title: "X's cache", Target: "/tmp/c", Program: "x"}}}
@@ -41,19 +54,20 @@ var cached = &language.Language{Name: "x", Caches: []language.Cache{{Name: "c", 
 func TestPreparedLayers(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
-		b      backend.Backend
+		b      *keeper
 		layers []backend.Layer
 		err    error
 		said   []string
 	}{
-		"a backend that keeps none":   {b: struct{ backend.Backend }{}},
-		"no such program":             {b: &keeper{path: "/l"}},
-		"there":                       {b: &keeper{print: "p", path: "/l"}, layers: []backend.Layer{{Source: "/l", Target: "/tmp/c", Writable: true}}},
-		"failed before":               {b: &keeper{print: "p"}},
-		"fails":                       {b: &keeper{print: "p", fail: broken}, said: []string{"X's cache (once)", "X's cache: broken; going on without it"}},
-		"an image that is not there":  {b: &keeper{printErr: backend.ErrImageNotFound}, err: backend.ErrImageNotFound},
-		"a language without a cache":  {b: &keeper{print: "p", path: "/l"}},
-		"a caller that does not wait": {b: &keeper{print: "p", fail: broken}, err: context.Canceled},
+		"a backend that keeps none":   {b: &keeper{none: backend.ErrUnsupported}},
+		"no place for them":           {b: &keeper{none: broken}, said: []string{"prepared caches: broken; going on without them"}},
+		"no such program":             {b: &keeper{}},
+		"there":                       {b: &keeper{layers: fakeLayers{print: "p"}}, layers: []backend.Layer{{Source: "/layers/" + cacheKey("x", "p", cached.Caches[0]), Target: "/tmp/c", Writable: true}}},
+		"failed before":               {b: &keeper{layers: fakeLayers{print: "p", gone: true}}},
+		"fails":                       {b: &keeper{layers: fakeLayers{print: "p", fills: true}, create: broken}, said: []string{"X's cache (once)", "X's cache: broken; going on without it"}},
+		"an image that is not there":  {b: &keeper{layers: fakeLayers{printErr: backend.ErrImageNotFound}}, err: backend.ErrImageNotFound},
+		"a language without a cache":  {b: &keeper{layers: fakeLayers{print: "p"}}},
+		"a caller that does not wait": {b: &keeper{layers: fakeLayers{print: "p", fills: true}, create: broken}, err: context.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -70,6 +84,11 @@ func TestPreparedLayers(t *testing.T) {
 			layers, err := preparedLayers(ctx, c.b, lang, spec)
 			if !errors.Is(err, c.err) || !reflect.DeepEqual(layers, c.layers) {
 				t.Errorf("%+v, %v, want %+v, %v", layers, err, c.layers, c.err)
+			}
+			for _, about := range c.b.layers.asked {
+				if about.Language != "x" || about.Cache != "c" || about.Libraries != nil {
+					t.Errorf("asked for %+v, want the cache c of x", about)
+				}
 			}
 			if c.err == nil && !reflect.DeepEqual(said, c.said) {
 				t.Errorf("said %q, want %q", said, c.said)
@@ -112,7 +131,7 @@ func TestCacheKey(t *testing.T) {
 // a version and never by chance.
 func TestLayerKeysStay(t *testing.T) {
 	cache := language.Cache{Name: "c", Target: "/tmp/c", Fill: []language.Step{{Argv: []string{"fill"}}}}
-	if got := cacheKey("x", "p", cache); got != "x-6d74569ede7e4f1c3eec7c37362c795b" {
+	if got := cacheKey("x", "p", cache); got != "x-8a4dd7c04738694ae027f765325488f2" {
 		t.Errorf("a cache's key is %s", got)
 	}
 	q := &libraryRequest{language: &language.Language{Name: "x"}, libraries: []string{"a", "b"}}

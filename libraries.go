@@ -62,7 +62,7 @@ func (s *Sandbox) install(ctx context.Context, lang string, libraries []string, 
 		opts = &s.libraries.defaults
 	}
 	info := s.machine.Info()
-	q, err := newLibraryRequest(s.libraries.keeper, language, libraries, *opts, backend.Spec{
+	q, err := newLibraryRequest(s.libraries.backend, language, libraries, *opts, backend.Spec{
 		Image: s.libraries.image(info), Language: info.Language, Progress: s.libraries.progress,
 	})
 	if err != nil {
@@ -83,7 +83,8 @@ const (
 
 // A libraryRequest is a list of libraries on its way to a layer.
 type libraryRequest struct {
-	keeper    backend.LibraryKeeper
+	backend   backend.Backend
+	layers    backend.Layers
 	language  *language.Language
 	libraries []string // canonical, sorted, without doubles
 	options   InstallOptions
@@ -98,7 +99,7 @@ func newLibraryRequest(b backend.Backend, lang *language.Language, libraries []s
 	if len(libraries) > maxLibraries {
 		return nil, fmt.Errorf("install %d libraries: %w: a list has at most %d", len(libraries), ErrInvalid, maxLibraries)
 	}
-	q := &libraryRequest{language: lang, options: o, spec: spec}
+	q := &libraryRequest{backend: b, language: lang, options: o, spec: spec}
 	for _, name := range libraries {
 		canonical, err := lang.Libraries.Check(name)
 		if err != nil {
@@ -114,14 +115,10 @@ func newLibraryRequest(b backend.Backend, lang *language.Language, libraries []s
 	case o.Timeout == 0:
 		q.options.Timeout = defaultInstallTimeout
 	}
-	keeper, ok := b.(backend.LibraryKeeper)
-	if !ok {
-		return nil, fmt.Errorf("install libraries: %w: the %s backend keeps no layers of libraries: use an image that has them", ErrUnsupported, b.Name())
-	}
-	if err := keeper.NoLibraries(); err != nil {
+	var err error
+	if q.layers, err = b.Layers(); err != nil {
 		return nil, fmt.Errorf("install libraries: %w", err)
 	}
-	q.keeper = keeper
 	return q, nil
 }
 
@@ -135,8 +132,8 @@ func (q *libraryRequest) key(fingerprint, local string) string {
 	}{libraryVersion, q.language.Name, fingerprint, local, q.libraries})
 }
 
-func (q *libraryRequest) about(key string) backend.LibraryLayer {
-	return backend.LibraryLayer{Key: key, Language: q.language.Name, Libraries: q.libraries, Image: q.spec.Image, Created: time.Now()}
+func (q *libraryRequest) about(key string) backend.LayerInfo {
+	return backend.LayerInfo{Key: key, Language: q.language.Name, Libraries: q.libraries, Image: q.spec.Image}
 }
 
 func (q *libraryRequest) progress(message string) {

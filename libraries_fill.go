@@ -102,14 +102,14 @@ func (q *libraryRequest) installIn(ctx context.Context, target, dir string) (err
 
 // open makes the sandbox that installs.
 func (q *libraryRequest) open(ctx context.Context) (*Sandbox, error) {
-	machine, err := q.keeper.Create(ctx, backend.Spec{
+	machine, err := q.backend.Create(ctx, backend.Spec{
 		ID: newID(), Image: q.spec.Image, Language: q.spec.Language, BestEffort: true, Progress: q.spec.Progress,
 		Limits: backend.Limits{Memory: installMemory, PIDs: installPIDs, Disk: installDisk, CPUs: float64(runtime.NumCPU())},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the sandbox that installs: %w", err)
 	}
-	return newSandbox(q.keeper, machine, q.language, Limits{Memory: installMemory, Output: installOutput, Timeout: q.options.Timeout}), nil
+	return newSandbox(q.backend, machine, q.language, Limits{Memory: installMemory, Output: installOutput, Timeout: q.options.Timeout}), nil
 }
 
 // runTool runs the package tool.

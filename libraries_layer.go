@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/transfer"
@@ -22,7 +21,7 @@ var errNotCached = errors.New("they are not in the cache, and the network is not
 
 // layer returns the request's layer, and makes it where there is none yet.
 func (q *libraryRequest) layer(ctx context.Context) (key, source string, err error) {
-	toolchain, err := q.keeper.Toolchain(ctx, q.spec, q.language.Libraries.Program, q.language.Libraries.Installed)
+	toolchain, err := q.layers.Toolchain(ctx, q.spec, q.language.Libraries.Program, q.language.Libraries.Installed)
 	if err != nil {
 		return "", "", fmt.Errorf("install libraries: %w", err)
 	}
@@ -36,8 +35,8 @@ func (q *libraryRequest) layer(ctx context.Context) (key, source string, err err
 		}
 	}
 	key = q.key(toolchain, local)
-	source, err = installing.do(ctx, q.keeper, key, func() (string, error) {
-		return q.keeper.Library(ctx, q.about(key), func(ctx context.Context, dir string) error {
+	source, err = making.do(ctx, q.backend, key, func() (string, error) {
+		return q.layers.Get(ctx, q.about(key), func(ctx context.Context, dir string) error {
 			if q.options.Offline && q.options.Local == "" {
 				return q.fail(errNotCached)
 			}
@@ -61,66 +60,6 @@ func (q *libraryRequest) addTo(ctx context.Context, spec *backend.Spec) error {
 	spec.Layers = append(spec.Layers, backend.Layer{Source: source, Target: dir})
 	spec.Env = append(spec.Env, librariesVariable+"="+dir)
 	return nil
-}
-
-// installing are the layers of libraries that this process is just making. Who asks for
-// one of them waits for it, and gets the same error: a package that does not exist would
-// else be looked for once more by each caller that waits.
-var installing flights
-
-// flights let one of several callers with the same key do the work.
-type flights struct {
-	mu  sync.Mutex
-	now map[flightKey]*flight
-}
-
-type flightKey struct {
-	keeper any // a pointer in every backend there is
-	key    string
-}
-
-type flight struct {
-	done  chan struct{}
-	value string
-	err   error
-	// gaveUp tells that it failed when the context of its caller had ended.
-	gaveUp bool
-}
-
-// do calls work, or waits for another's call of the same key.
-func (f *flights) do(ctx context.Context, keeper any, key string, work func() (string, error)) (string, error) {
-	k := flightKey{keeper, key}
-	for {
-		f.mu.Lock()
-		other := f.now[k]
-		if other == nil {
-			break
-		}
-		f.mu.Unlock()
-		select {
-		case <-other.done:
-		case <-ctx.Done():
-			return "", context.Cause(ctx)
-		}
-		if !other.gaveUp {
-			return other.value, other.err
-		}
-	}
-	own := &flight{done: make(chan struct{})}
-	if f.now == nil {
-		f.now = map[flightKey]*flight{}
-	}
-	f.now[k] = own
-	f.mu.Unlock()
-	defer func() {
-		f.mu.Lock()
-		delete(f.now, k)
-		f.mu.Unlock()
-		close(own.done)
-	}()
-	own.value, own.err = work()
-	own.gaveUp = own.err != nil && ctx.Err() != nil
-	return own.value, own.err
 }
 
 // Bounds of a folder that libraries are installed from.

@@ -26,7 +26,7 @@ const libraryMarks = "/tmp/.llmsandbox-libraries"
 
 // libraryState are the libraries of an open sandbox, and how more of them are installed.
 type libraryState struct {
-	keeper   backend.Backend
+	backend  backend.Backend
 	opened   bool   // by this handle
 	asked    string // the image it was opened with, if so
 	defaults InstallOptions
@@ -40,7 +40,7 @@ type libraryState struct {
 
 // newLibraryState is that of a machine whose environment names what it was opened with.
 func newLibraryState(b backend.Backend, m backend.Machine) libraryState {
-	return libraryState{keeper: b, dirs: listedLibraries(m.Guest().Env), adding: ctxlock.New()}
+	return libraryState{backend: b, dirs: listedLibraries(m.Guest().Env), adding: ctxlock.New()}
 }
 
 // forget forgets all but those that Open has installed.
@@ -143,7 +143,7 @@ func (s *Sandbox) bringLibrary(ctx context.Context, q *libraryRequest, source, d
 	pr, pw := io.Pipe()
 	read := make(chan error, 1)
 	go func() {
-		err := q.keeper.ReadLibrary(ctx, source, pw)
+		err := q.layers.Read(ctx, source, pw)
 		pw.CloseWithError(err)
 		read <- err
 	}()

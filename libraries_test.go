@@ -1,7 +1,6 @@
 package llmsandbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,37 +11,6 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
-
-// A libraryKeeper keeps no layers, and says what it was asked for.
-type libraryKeeper struct {
-	backend.LibraryKeeper
-	print    string
-	printErr error
-	without  error
-	fills    bool  // calls fill, and does not have the layer
-	create   error // of the sandbox that installs
-	asked    []backend.LibraryLayer
-}
-
-func (*libraryKeeper) Name() string { return "fake keeper" }
-
-func (k *libraryKeeper) Create(context.Context, backend.Spec) (backend.Machine, error) {
-	return nil, k.create
-}
-
-func (k *libraryKeeper) NoLibraries() error { return k.without }
-
-func (k *libraryKeeper) Toolchain(context.Context, backend.Spec, string, []string) (string, error) {
-	return k.print, k.printErr
-}
-
-func (k *libraryKeeper) Library(ctx context.Context, about backend.LibraryLayer, fill func(context.Context, string) error) (string, error) {
-	k.asked = append(k.asked, about)
-	if k.fills {
-		return "", fill(ctx, "")
-	}
-	return "/layers/" + about.Key, nil
-}
 
 var shelf = &language.Language{Name: "shelf", Title: "Shelf", Install: "build one", Libraries: &language.Libraries{
 	Program: "shelf",
@@ -63,13 +31,13 @@ func TestLibraryRequestRefuses(t *testing.T) {
 		timeout   time.Duration
 		want      []error
 	}{
-		"no name of a library":          {b: &libraryKeeper{}, lang: shelf, libraries: []string{"a", "--b"}, want: []error{ErrInvalid, language.ErrInvalidLibrary}},
-		"that on a backend without any": {b: &keeper{}, lang: shelf, libraries: []string{"a b"}, want: []error{ErrInvalid, language.ErrInvalidLibrary}},
-		"a language without any":        {b: &libraryKeeper{}, lang: cached, libraries: []string{"a"}, want: []error{ErrUnsupported}},
-		"a backend without any":         {b: &keeper{}, lang: shelf, libraries: []string{"a"}, want: []error{ErrUnsupported}},
-		"a backend that says why":       {b: &libraryKeeper{without: broken}, lang: shelf, libraries: []string{"a"}, want: []error{broken}},
-		"too many":                      {b: &libraryKeeper{}, lang: shelf, libraries: make([]string, maxLibraries+1), want: []error{ErrInvalid}},
-		"a negative timeout":            {b: &libraryKeeper{}, lang: shelf, libraries: []string{"a"}, timeout: -1, want: []error{ErrInvalid}},
+		"no name of a library":          {b: &keeper{}, lang: shelf, libraries: []string{"a", "--b"}, want: []error{ErrInvalid, language.ErrInvalidLibrary}},
+		"that on a backend without any": {b: &keeper{none: ErrUnsupported}, lang: shelf, libraries: []string{"a b"}, want: []error{ErrInvalid, language.ErrInvalidLibrary}},
+		"a language without any":        {b: &keeper{}, lang: cached, libraries: []string{"a"}, want: []error{ErrUnsupported}},
+		"a backend without any":         {b: &keeper{none: ErrUnsupported}, lang: shelf, libraries: []string{"a"}, want: []error{ErrUnsupported}},
+		"a backend that says why":       {b: &keeper{none: broken}, lang: shelf, libraries: []string{"a"}, want: []error{broken}},
+		"too many":                      {b: &keeper{}, lang: shelf, libraries: make([]string, maxLibraries+1), want: []error{ErrInvalid}},
+		"a negative timeout":            {b: &keeper{}, lang: shelf, libraries: []string{"a"}, timeout: -1, want: []error{ErrInvalid}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := newLibraryRequest(c.b, c.lang, c.libraries, InstallOptions{Timeout: c.timeout}, backend.Spec{})
@@ -82,7 +50,7 @@ func TestLibraryRequestRefuses(t *testing.T) {
 	}
 }
 
-func newShelfRequest(t *testing.T, k *libraryKeeper, o InstallOptions, libraries ...string) *libraryRequest {
+func newShelfRequest(t *testing.T, k *keeper, o InstallOptions, libraries ...string) *libraryRequest {
 	t.Helper()
 	q, err := newLibraryRequest(k, shelf, libraries, o, backend.Spec{})
 	if err != nil {
@@ -93,7 +61,7 @@ func newShelfRequest(t *testing.T, k *libraryKeeper, o InstallOptions, libraries
 
 // TestLibraryKey: the same wishes have one layer, different ones have different ones.
 func TestLibraryKey(t *testing.T) {
-	k := &libraryKeeper{}
+	k := &keeper{}
 	base := newShelfRequest(t, k, InstallOptions{}, "a", "b").key("p", "")
 	for name, same := range map[string]string{
 		"another order": newShelfRequest(t, k, InstallOptions{}, "b", "A", "a").key("p", ""),
@@ -121,7 +89,7 @@ func TestLibraryKey(t *testing.T) {
 }
 
 func TestLibrariesAreAddedToASpec(t *testing.T) {
-	k := &libraryKeeper{print: "p"}
+	k := &keeper{layers: fakeLayers{print: "p"}}
 	spec := backend.Spec{Env: []string{"A=b"}, Layers: []backend.Layer{{Target: "/cache"}}}
 	if err := (*libraryRequest)(nil).addTo(t.Context(), &spec); err != nil || len(spec.Layers) != 1 {
 		t.Fatalf("%+v, %v", spec, err)
@@ -129,7 +97,7 @@ func TestLibrariesAreAddedToASpec(t *testing.T) {
 	if err := newShelfRequest(t, k, InstallOptions{}, "b", "a").addTo(t.Context(), &spec); err != nil {
 		t.Fatal(err)
 	}
-	about := k.asked[0]
+	about := k.layers.asked[0]
 	dir := libraryPrefix + about.Key
 	if l := spec.Layers[1]; l.Source != "/layers/"+about.Key || l.Target != dir || l.Writable {
 		t.Errorf("layer %+v", l)
@@ -137,7 +105,7 @@ func TestLibrariesAreAddedToASpec(t *testing.T) {
 	if !slices.Equal(spec.Env, []string{"A=b", librariesVariable + "=" + dir}) {
 		t.Errorf("environment %q", spec.Env)
 	}
-	if about.Language != "shelf" || !slices.Equal(about.Libraries, []string{"a", "b"}) {
+	if about.Cache != "" || about.Language != "shelf" || !slices.Equal(about.Libraries, []string{"a", "b"}) {
 		t.Errorf("described as %+v", about)
 	}
 }
@@ -145,16 +113,16 @@ func TestLibrariesAreAddedToASpec(t *testing.T) {
 func TestLayerFails(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
-		keeper  *libraryKeeper
+		keeper  *keeper
 		options InstallOptions
 		want    []error
 		says    string
 	}{
-		"no toolchain":          {keeper: &libraryKeeper{}, want: []error{ErrInstall, ErrToolchain}, says: "build one"},
-		"an image that is gone": {keeper: &libraryKeeper{printErr: backend.ErrImageNotFound}, want: []error{ErrImageNotFound}},
-		"offline, not cached":   {keeper: &libraryKeeper{print: "p", fills: true}, options: InstallOptions{Offline: true}, want: []error{ErrInstall, errNotCached}},
-		"a folder that is gone": {keeper: &libraryKeeper{print: "p"}, options: InstallOptions{Local: "/nonexistent"}, says: "no such file"},
-		"no sandbox to be had":  {keeper: &libraryKeeper{print: "p", fills: true, create: broken}, want: []error{ErrInstall, broken}},
+		"no toolchain":          {keeper: &keeper{}, want: []error{ErrInstall, ErrToolchain}, says: "build one"},
+		"an image that is gone": {keeper: &keeper{layers: fakeLayers{printErr: backend.ErrImageNotFound}}, want: []error{ErrImageNotFound}},
+		"offline, not cached":   {keeper: &keeper{layers: fakeLayers{print: "p", fills: true}}, options: InstallOptions{Offline: true}, want: []error{ErrInstall, errNotCached}},
+		"a folder that is gone": {keeper: &keeper{layers: fakeLayers{print: "p"}}, options: InstallOptions{Local: "/nonexistent"}, says: "no such file"},
+		"no sandbox to be had":  {keeper: &keeper{layers: fakeLayers{print: "p", fills: true}, create: broken}, want: []error{ErrInstall, broken}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := newShelfRequest(t, c.keeper, c.options, "a").layer(t.Context())

@@ -28,6 +28,9 @@ type Backend interface {
 	Capabilities(ctx context.Context) (Capabilities, error)
 	// GC removes what owners that no longer live have left, and tells what.
 	GC(ctx context.Context) ([]Leftover, error)
+	// Layers are the prepared caches and installed libraries that sandboxes can get. It
+	// fails with ErrUnsupported where there can be none.
+	Layers() (Layers, error)
 }
 
 // A Machine is one live sandbox of a backend. Its methods may be called concurrently.
@@ -110,14 +113,13 @@ type Spec struct {
 	BestEffort bool
 	// Progress, when set, is told of long steps. It must not block.
 	Progress func(Progress)
-	// Layers are read-only host folders mounted into the sandbox: prepared
-	// caches and installed libraries.
+	// Layers are mounted into the sandbox: prepared caches and installed libraries.
 	Layers []Layer
 }
 
-// A Layer is a read-only host folder that appears inside the sandbox.
+// A Layer is a read-only folder that appears inside the sandbox.
 type Layer struct {
-	Source string // host folder
+	Source string // what Layers.Get returned, or a folder of the host where the sandbox is local
 	Target string // absolute path inside
 	// Writable puts a private writable layer on top of it; what is written
 	// counts against the disk limit.

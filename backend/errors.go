@@ -16,8 +16,8 @@ var (
 	ErrImageNotFound = errors.New("image not found")
 	// ErrImageInvalid: the image is damaged or refused.
 	ErrImageInvalid = errors.New("image is damaged or refused")
-	// ErrLibraryNotFound: no layer of installed libraries has that key.
-	ErrLibraryNotFound = errors.New("no such layer of libraries")
+	// ErrLayerNotFound: no layer has that key.
+	ErrLayerNotFound = errors.New("no such layer")
 	// ErrLocked: another process holds what is needed.
 	ErrLocked = errors.New("in use by another process")
 )

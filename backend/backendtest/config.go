@@ -67,7 +67,7 @@ const (
 	// PreparedCaches: sandboxes get the layers of backend.Spec, such as the compiled
 	// standard library of Go.
 	PreparedCaches Feature = "prepared-caches"
-	// Libraries: the backend is a backend.LibraryKeeper that can keep them.
+	// Libraries: the backend has layers, and its images have pip.
 	Libraries Feature = "libraries"
 	// Registries: the configured package registries may be asked for real packages.
 	Registries Feature = "registries"

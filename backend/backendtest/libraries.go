@@ -21,14 +21,14 @@ func (s *suite) newPackage(t *testing.T) string {
 	t.Helper()
 	name := "tiny" + strings.ToLower(rand.Text()[:10])
 	t.Cleanup(func() {
-		keeper := s.Backend.(backend.LibraryKeeper)
-		layers, err := keeper.Libraries(testContext(t))
+		kept := s.layers(t)
+		layers, err := kept.List(testContext(t))
 		if err != nil {
 			t.Error(err)
 		}
 		for _, l := range layers {
 			if slices.ContainsFunc(l.Libraries, func(lib string) bool { return strings.Contains(lib, name) }) {
-				settles(t, func() error { return keeper.RemoveLibrary(testContext(t), l.Key) })
+				settles(t, func() error { return kept.Remove(testContext(t), l.Key) })
 			}
 		}
 	})

@@ -108,13 +108,13 @@ func (s *suite) acceptance27InstallationTimesOut(t *testing.T) {
 
 // A watched backend counts the sandboxes that are made.
 type watched struct {
-	backend.LibraryKeeper
+	backend.Backend
 	created atomic.Int32
 }
 
 func (w *watched) Create(ctx context.Context, spec backend.Spec) (backend.Machine, error) {
 	w.created.Add(1)
-	return w.LibraryKeeper.Create(ctx, spec)
+	return w.Backend.Create(ctx, spec)
 }
 
 // acceptance33Injection: what is no name of a library fails before anything runs, in
@@ -122,7 +122,7 @@ func (w *watched) Create(ctx context.Context, spec backend.Spec) (backend.Machin
 func (s *suite) acceptance33Injection(t *testing.T) {
 	s.keepsLibraries(t)
 	sb := s.shared(t)
-	w := &watched{LibraryKeeper: s.Backend.(backend.LibraryKeeper)}
+	w := &watched{Backend: s.Backend}
 	for _, l := range all.All() {
 		lang := l.Name
 		if l.Libraries == nil {

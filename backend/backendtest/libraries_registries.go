@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/backend"
 )
 
 // ofRegistries are libraries as people use them, out of the registries that the machine's
@@ -107,15 +106,15 @@ func (s *suite) openError(t *testing.T, o llmsandbox.Options) error {
 // forgetLibraries removes the layers that have a library, now and when the test ends.
 func (s *suite) forgetLibraries(t *testing.T, library string) {
 	t.Helper()
-	keeper := s.Backend.(backend.LibraryKeeper)
+	kept := s.layers(t)
 	forget := func() {
-		layers, err := keeper.Libraries(testContext(t))
+		layers, err := kept.List(testContext(t))
 		if err != nil {
 			t.Error(err)
 		}
 		for _, l := range layers {
 			if slices.Contains(l.Libraries, strings.ToLower(library)) || slices.Contains(l.Libraries, library) {
-				settles(t, func() error { return keeper.RemoveLibrary(testContext(t), l.Key) })
+				settles(t, func() error { return kept.Remove(testContext(t), l.Key) })
 			}
 		}
 	}

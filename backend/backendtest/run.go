@@ -47,6 +47,7 @@ var cases = []struct {
 	{"Acceptance28LibrariesOfANewSandbox", languageTier, (*suite).acceptance28LibrariesOfANewSandbox},
 	{"Acceptance28LibrariesOfRegistries", languageTier, waits((*suite).acceptance28LibrariesOfRegistries)},
 	{"Acceptance28to29LibrariesOfAnOpenSandbox", languageTier, (*suite).acceptance28to29LibrariesOfAnOpenSandbox},
+	{"LayersAreKept", contractTier, (*suite).layersAreKept},
 	{"LibrariesAreInstalledOnce", contractTier, (*suite).librariesAreInstalledOnce},
 	{"Acceptance31InstallationFails", languageTier, (*suite).acceptance31InstallationFails},
 	{"Acceptance33Injection", languageTier, (*suite).acceptance33Injection},

@@ -24,17 +24,17 @@ const (
 	agentFile   = agentDir + "/agent"
 	seccompFile = agentDir + "/seccomp"
 
-	// agentVolumePrefix is followed by what tells agents apart.
-	agentVolumePrefix = "llmsandbox-agent-"
-	roleAgent         = "agent"
+	// agentPrefix is followed by what tells agents apart.
+	agentPrefix = "llmsandbox-agent-"
+	roleAgent   = "agent"
 
 	// ownerGrace is how long an agent waits for its owner, whose stream was lost, to
 	// come back.
 	ownerGrace = 10 * time.Second
 )
 
-// agentVolume names the volume of this program's agent for an architecture.
-func agentVolume(arch string) (string, error) {
+// agentMark names the mark of the volume of this program's agent for an architecture.
+func agentMark(arch string) (string, error) {
 	key, err := agentbin.Key(arch)
 	if err != nil {
 		return "", err
@@ -44,17 +44,27 @@ func agentVolume(arch string) (string, error) {
 		return "", err
 	}
 	sum := sha256.Sum256(filter)
-	return agentVolumePrefix + arch + "-" + key + "-" + hex.EncodeToString(sum[:4]), nil
+	return agentPrefix + key + "-" + hex.EncodeToString(sum[:4]) + "-" + arch, nil
 }
 
 // ensureAgent makes sure that the engine has the agent, and returns its volume.
 func (b *Backend) ensureAgent(ctx context.Context, img image.Image) (string, error) {
-	name, err := agentVolume(img.Arch)
+	if name, ok := b.agents.Load(img.Arch); ok {
+		return name.(string), nil
+	}
+	mark, err := agentMark(img.Arch)
 	if err != nil {
 		return "", err
 	}
-	err = b.volumes.fill(ctx, name, roleAgent, img.ID, func(w io.Writer) error { return writeAgent(w, img.Arch, "") })
-	return name, b.explain("bring the guest agent to the engine", err)
+	name, err := b.fill(ctx, filling{mark: mark, role: roleAgent, image: img.ID,
+		put: func(send func(func(io.Writer) error) error) (map[string]string, error) {
+			return nil, send(func(w io.Writer) error { return writeAgent(w, img.Arch, "") })
+		}})
+	if err != nil {
+		return "", fmt.Errorf("bring the guest agent to the engine: %w", err)
+	}
+	b.agents.Store(img.Arch, name)
+	return name, nil
 }
 
 // writeAgent writes a tar with the agent and its system call filter below a folder,

@@ -78,9 +78,9 @@ type Backend struct {
 	client  *client.Client
 	images  *image.Store
 
-	known   lazy[Host]
-	volumes volumes
-	filling attempts
+	known  lazy[Host]
+	agents sync.Map // the agent's volume, by architecture
+	failed sync.Map // when filling a cache failed, by key
 	// fillImage is the id of an image that the engine has, for containers that are
 	// never started.
 	fillImage atomic.Value  // string
@@ -111,8 +111,8 @@ func New(c *client.Client, f Flavor, o Options) (*Backend, error) {
 	}
 	return &Backend{
 		flavor: f, options: o, client: c,
-		images:  &image.Store{Client: c, Auth: f.Auth, Default: defaultImages(o.Images)},
-		volumes: volumes{client: c}, preparing: ctxlock.New(),
+		images:    &image.Store{Client: c, Auth: f.Auth, Default: defaultImages(o.Images)},
+		preparing: ctxlock.New(),
 	}, nil
 }
 

@@ -108,22 +108,18 @@ func (b *Backend) collectVolumes(ctx context.Context) ([]backend.Leftover, error
 	if err != nil {
 		return nil, b.explain("list the volumes", err)
 	}
-	names := map[string]bool{}
-	for _, v := range res.Items {
-		names[v.Name] = true
-	}
-	keep := wholeLibraries(res.Items)
+	own := map[string]bool{}
 	for _, arch := range []string{"amd64", "arm64"} {
-		name, err := agentVolume(arch)
+		mark, err := agentMark(arch)
 		if err != nil {
 			return nil, err
 		}
-		keep[name], keep[name+wholeSuffix] = true, true
+		own[mark] = true
 	}
+	keep := wholeVolumes(res.Items, own)
 	var found []backend.Leftover
 	for _, v := range res.Items {
-		whole := strings.HasSuffix(v.Name, wholeSuffix) && names[strings.TrimSuffix(v.Name, wholeSuffix)] || names[v.Name+wholeSuffix]
-		if keep[v.Name] || whole && v.Labels[labelRole] != roleAgent {
+		if keep[v.Name] {
 			continue
 		}
 		_, err := b.client.VolumeRemove(ctx, v.Name, client.VolumeRemoveOptions{})

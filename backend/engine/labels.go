@@ -12,7 +12,7 @@ import (
 // The labels of everything that is made on an engine. What is secret is not in them.
 const (
 	labelID       = "llmsandbox.id"       // of a sandbox
-	labelRole     = "llmsandbox.role"     // "sandbox", "fill", "agent", "layer", "libraries"
+	labelRole     = "llmsandbox.role"     // "sandbox", "fill", "agent", "layer"
 	labelOwner    = "llmsandbox.owner"    // see owner
 	labelLanguage = "llmsandbox.language" //
 	labelImage    = "llmsandbox.image"    // its name as resolved

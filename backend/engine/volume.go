@@ -2,101 +2,123 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
-	"sync"
+	"strings"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/api/types/volume"
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
 	"github.com/llmsandbox/llmsandbox/internal/engine/await"
 )
 
-// volumes are named volumes that are filled once and read-only from then on. A second,
-// empty volume beside each tells that it is whole: it is made when all is in it. The
-// container through which it is filled is never started; its name is the lock among all
-// who would fill it, in this and other processes.
-type volumes struct {
-	client *client.Client
-	mu     sync.Mutex
-	whole  map[string]bool
+// A volume is filled once and read-only from then on, and has a name of its own. A second,
+// empty volume, its mark, says which one is whole: it is made when all is there, and removed
+// first. So a volume that is being filled or removed is never used. The
+// container through which it is filled is never started; its name, that of the mark with a
+// suffix, is the lock among all who would fill it, in this and other processes.
+
+// labelVolume is, of a mark, the name of the volume that is whole.
+const labelVolume = "llmsandbox.volume"
+
+// A filling is how a volume is made.
+type filling struct {
+	mark, role string
+	image      string // the id of any image of the engine
+	// put hands a function that writes the content, a tar, to send, and returns more labels
+	// of the mark.
+	put func(send func(write func(io.Writer) error) error) (map[string]string, error)
 }
 
-const wholeSuffix = "-whole"
-
-// has tells whether the volume is there and whole.
-func (v *volumes) has(ctx context.Context, name string) (bool, error) {
-	v.mu.Lock()
-	known := v.whole[name]
-	v.mu.Unlock()
-	if known {
-		return true, nil
-	}
-	_, err := v.client.VolumeInspect(ctx, name+wholeSuffix, client.VolumeInspectOptions{})
+// wholeVolume returns the volume that a mark names, or "" when there is no such mark.
+func (b *Backend) wholeVolume(ctx context.Context, mark string) (string, error) {
+	v, err := b.client.VolumeInspect(ctx, mark, client.VolumeInspectOptions{})
 	if errdefs.IsNotFound(err) {
-		return false, nil
+		return "", nil
 	}
+	return v.Volume.Labels[labelVolume], b.explain("look for volume "+mark, err)
+}
+
+// fill returns the volume of a mark, and makes it unless it is there and whole.
+func (b *Backend) fill(ctx context.Context, f filling) (string, error) {
+	for {
+		if name, err := b.wholeVolume(ctx, f.mark); err != nil || name != "" {
+			return name, err
+		}
+		if name, err := b.fillOnce(ctx, f); err != nil || name != "" {
+			return name, err
+		}
+	}
+}
+
+// fillOnce makes a volume. It returns "" after it has waited for another one who did.
+func (b *Backend) fillOnce(ctx context.Context, f filling) (_ string, err error) {
+	name := f.mark + "-" + strings.ToLower(rand.Text())
+	made := false
+	defer func() {
+		if !made {
+			err = errors.Join(err, b.removeVolume(context.WithoutCancel(ctx), name))
+		}
+	}()
+	id, err := b.lockVolume(ctx, name, f)
+	if err != nil || id == "" {
+		return "", b.explain("fill volume "+f.mark, err)
+	}
+	defer func() {
+		// A context that ended must not leave the lock.
+		_, rerr := b.client.ContainerRemove(context.WithoutCancel(ctx), id, client.ContainerRemoveOptions{Force: true})
+		err = errors.Join(err, b.explain("remove a container", rerr))
+	}()
+	if whole, err := b.wholeVolume(ctx, f.mark); err != nil || whole != "" {
+		return whole, err // before the lock was ours
+	}
+	labels, err := f.put(func(write func(io.Writer) error) error {
+		return b.explain("fill volume "+f.mark, b.stream(ctx, id, write))
+	})
 	if err != nil {
-		return false, fmt.Errorf("look for volume %s: %w", name, err)
+		return "", err
 	}
-	v.know(name)
+	made, err = b.markVolume(ctx, name, f, labels)
+	return name, err
+}
+
+// markVolume tells that all is in a volume. An engine that has one of the mark's name already
+// says that it has made it.
+func (b *Backend) markVolume(ctx context.Context, name string, f filling, labels map[string]string) (made bool, err error) {
+	all := map[string]string{labelRole: f.role, labelVolume: name}
+	for k, v := range labels {
+		all[k] = v
+	}
+	mark, err := b.client.VolumeCreate(ctx, client.VolumeCreateOptions{Name: f.mark, Labels: all})
+	if err != nil {
+		return false, b.explain("mark a volume as whole", err)
+	}
+	if mark.Volume.Labels[labelVolume] != name {
+		return false, fmt.Errorf("volume %s was not made by this program and is in its way: remove it with %s volume rm", f.mark, b.flavor.Name)
+	}
 	return true, nil
 }
 
-func (v *volumes) know(name string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.whole == nil {
-		v.whole = map[string]bool{}
-	}
-	v.whole[name] = true
-}
-
-// fill makes the volume with what write writes, a tar, unless it is there and whole.
-// image is any image of the engine.
-func (v *volumes) fill(ctx context.Context, name, role, image string, write func(io.Writer) error) error {
-	for {
-		if ok, err := v.has(ctx, name); ok || err != nil {
-			return err
-		}
-		id, err := v.lock(ctx, name+"-fill", name, role, image)
-		if err != nil {
-			return fmt.Errorf("fill volume %s: %w", name, err)
-		}
-		if id == "" {
-			continue // somebody else has been filling it
-		}
-		err = v.put(ctx, id, name, role, write)
-		// A context that ended must not leave the lock.
-		_, rerr := v.client.ContainerRemove(context.WithoutCancel(ctx), id, client.ContainerRemoveOptions{Force: true})
-		if err == nil {
-			err = rerr
-		}
-		if err != nil {
-			return fmt.Errorf("fill volume %s: %w", name, err)
-		}
-		v.know(name)
-		return nil
-	}
-}
-
-// lock makes the container that fills the volume. It returns "" after it has waited for
-// another one of the filler's name.
-func (v *volumes) lock(ctx context.Context, filler, name, role, image string) (string, error) {
+// lockVolume makes a volume and the container that fills it. It returns "" after it has waited
+// for another one of the container's name.
+func (b *Backend) lockVolume(ctx context.Context, name string, f filling) (string, error) {
 	// By itself, since not every engine labels the volumes that a container brings.
-	_, err := v.client.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, Labels: map[string]string{labelRole: role}})
-	if err != nil {
+	if _, err := b.client.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, Labels: map[string]string{labelRole: f.role}}); err != nil {
 		return "", err
 	}
 	host := noNetwork()
 	host.Mounts = []mount.Mount{{
 		Type: mount.TypeVolume, Source: name, Target: agentDir, VolumeOptions: &mount.VolumeOptions{NoCopy: true},
 	}}
-	made, err := createContainer(ctx, v.client, client.ContainerCreateOptions{
-		Name: filler, Config: neverStarted(image), HostConfig: host,
+	filler := f.mark + "-fill"
+	made, err := createContainer(ctx, b.client, client.ContainerCreateOptions{
+		Name: filler, Config: neverStarted(f.image), HostConfig: host,
 	})
 	if err == nil {
 		return made.ID, nil
@@ -104,61 +126,84 @@ func (v *volumes) lock(ctx context.Context, filler, name, role, image string) (s
 	if !nameTaken(err) {
 		return "", err
 	}
-	return "", v.await(ctx, filler)
+	return "", b.awaitFiller(ctx, f.mark, filler)
 }
 
-// await returns when the container that fills a volume is gone, and removes it when its
-// owner has died.
-func (v *volumes) await(ctx context.Context, filler string) error {
+// awaitFiller returns when the container that fills a volume is gone. When its owner has died
+// it removes it, and what it has left.
+func (b *Backend) awaitFiller(ctx context.Context, mark, filler string) error {
 	// Asked for before looking, so that its end cannot be missed.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	removed := await.Container(ctx, v.client, filler, container.WaitConditionRemoved)
-	c, err := v.client.ContainerInspect(ctx, filler, client.ContainerInspectOptions{})
+	removed := await.Container(ctx, b.client, filler, container.WaitConditionRemoved)
+	c, err := b.client.ContainerInspect(ctx, filler, client.ContainerInspectOptions{})
 	if absent.Container(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if o, err := parseOwner(c.Container.Config.Labels[labelOwner]); err == nil && o.dead() {
-		_, err := v.client.ContainerRemove(ctx, c.Container.ID, client.ContainerRemoveOptions{Force: true})
+	o, err := parseOwner(c.Container.Config.Labels[labelOwner])
+	dead := err == nil && o.dead()
+	if dead {
+		_, err := b.client.ContainerRemove(ctx, c.Container.ID, client.ContainerRemoveOptions{Force: true})
 		// Conflict: a collector is at it, too.
 		if err != nil && !gone(err) {
 			return err
 		}
 	}
-	end := <-removed
-	if end.Err == nil || absent.Container(end.Err) {
+	if end := <-removed; end.Err != nil && !absent.Container(end.Err) {
+		return fmt.Errorf("wait for another process that fills it: %w", end.Err)
+	}
+	if !dead {
 		return nil
 	}
-	return fmt.Errorf("wait for another process that fills it: %w", end.Err)
-}
-
-// put writes the content and then makes the mark that all of it is there.
-func (v *volumes) put(ctx context.Context, id, name, role string, write func(io.Writer) error) error {
-	if ok, err := v.has(ctx, name); ok || err != nil { // filled before the lock was ours
-		return err
+	whole, err := b.wholeVolume(ctx, mark)
+	for _, m := range c.Container.Mounts {
+		if err == nil && m.Name != whole {
+			err = b.removeVolume(ctx, m.Name)
+		}
 	}
-	if err := v.stream(ctx, id, write); err != nil {
-		return err
-	}
-	_, err := v.client.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name + wholeSuffix, Labels: map[string]string{labelRole: role}})
 	return err
 }
 
+// removeVolume removes a volume. One that is gone is no error, nor is one in use, which a
+// collection removes later.
+func (b *Backend) removeVolume(ctx context.Context, name string) error {
+	_, err := b.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
+	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) {
+		return nil
+	}
+	return b.explain("remove volume "+name, err)
+}
+
 // stream takes the tar that write writes into the volume, through the container that fills it.
-func (v *volumes) stream(ctx context.Context, id string, write func(io.Writer) error) error {
+func (b *Backend) stream(ctx context.Context, id string, write func(io.Writer) error) error {
 	pr, pw := io.Pipe()
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
 		pw.CloseWithError(write(pw))
 	}()
-	_, err := v.client.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: agentDir, Content: pr})
-	pr.CloseWithError(io.ErrClosedPipe) // ends a writer that nobody reads from
+	_, err := b.client.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: agentDir, Content: pr})
+	pr.CloseWithError(io.ErrClosedPipe) // ends a writer that has no reader
 	<-sent
 	return err
+}
+
+// wholeVolumes are the names of the marks of layers and of own, and of the volumes that they
+// mark, as far as both are there.
+func wholeVolumes(all []volume.Volume, own map[string]bool) map[string]bool {
+	there, whole := map[string]bool{}, map[string]bool{}
+	for _, v := range all {
+		there[v.Name] = true
+	}
+	for _, mark := range all {
+		if name := mark.Labels[labelVolume]; there[name] && (mark.Labels[labelRole] == roleLayer || own[mark.Name]) {
+			whole[mark.Name], whole[name] = true, true
+		}
+	}
+	return whole
 }
 
 // neverStarted is a container that is only made to reach files through it.

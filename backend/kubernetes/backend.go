@@ -34,10 +34,7 @@ type Backend struct {
 	isolated  atomic.Pointer[networkingv1.NetworkPolicy] // as it was seen; nil: not yet
 }
 
-var (
-	_ backend.Backend       = (*Backend)(nil)
-	_ backend.LibraryKeeper = (*Backend)(nil)
-)
+var _ backend.Backend = (*Backend)(nil)
 
 // New returns a backend. Nothing is asked of the cluster yet. It fails with
 // backend.ErrInvalid for options that make no sense or exclude each other, and with

@@ -69,7 +69,7 @@ func (b *Backend) send(ctx context.Context, s *podexec.Stream, p *pacer, layers 
 	if len(layers) > 0 {
 		w := bufio.NewWriterSize(pacedWriter{s, p}, 32<<10)
 		if err := errors.Join(layertree.PackAll(ctx, w, sources(layers)...), w.Flush()); err != nil {
-			return fmt.Errorf("send prepared layers: %w", err)
+			return fmt.Errorf("send layers: %w", err)
 		}
 	}
 	if err := s.CloseWrite(); err != nil {

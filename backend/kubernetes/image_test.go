@@ -49,24 +49,25 @@ func TestImage(t *testing.T) {
 	}
 }
 
-func TestFingerprint(t *testing.T) {
+func TestToolchain(t *testing.T) {
 	a, _ := testBackend(t, Options{})
 	b, _ := testBackend(t, Options{NodeSelector: map[string]string{"kubernetes.io/arch": "arm64"}})
 	seen := map[string]bool{}
 	for _, x := range []*Backend{a, b} {
 		for _, image := range []string{"", "python:3.13"} {
-			f, err := x.Fingerprint(t.Context(), backend.Spec{Image: image, Language: "python"}, "python3")
+			l, err := x.Layers()
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := l.Toolchain(t.Context(), backend.Spec{Image: image, Language: "python"}, "python3", nil)
 			if err != nil || f == "" || seen[f] {
-				t.Errorf("fingerprint %q (%v) of image %q: want another one for each", f, err, image)
+				t.Errorf("toolchain %q (%v) of image %q: want another one for each", f, err, image)
 			}
 			seen[f] = true
 		}
 	}
 	e, _ := testBackend(t, Options{Pod: "p"})
-	if f, err := e.Fingerprint(t.Context(), backend.Spec{Language: "python"}, "python3"); f != "" || err != nil {
-		t.Errorf("fingerprint of an existing pod: %q, %v", f, err)
-	}
-	if !errors.Is(e.NoLibraries(), backend.ErrUnsupported) || a.NoLibraries() != nil {
-		t.Errorf("libraries in an existing pod: %v; in others: %v", e.NoLibraries(), a.NoLibraries())
+	if l, err := e.Layers(); l != nil || !errors.Is(err, backend.ErrUnsupported) {
+		t.Errorf("layers in an existing pod: got %v, %v, want none and %v", l, err, backend.ErrUnsupported)
 	}
 }

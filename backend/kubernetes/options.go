@@ -82,8 +82,7 @@ type Options struct {
 
 	// Source is where pods come from; nil creates each.
 	Source PodSource
-	// CacheDir is where layers of libraries and prepared caches are kept; empty is the
-	// user's cache folder.
+	// CacheDir is where layers are kept; empty is the user's cache folder.
 	CacheDir string
 }
 

@@ -11,11 +11,11 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-var six = backend.LibraryLayer{Key: "python-1", Language: "python", Libraries: []string{"six"}, Image: "host"}
+var six = backend.LayerInfo{Key: "python-1", Language: "python", Libraries: []string{"six"}, Image: "host"}
 
-func mustLibraries(t *testing.T, b *Backend) []backend.LibraryLayer {
+func mustLibraries(t *testing.T, b *Backend) []backend.LayerInfo {
 	t.Helper()
-	layers, err := b.Libraries(t.Context())
+	layers, err := layersOf(t, b).List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestLibraryOfTheHost(t *testing.T) {
 	b, _ := layerBackend(t)
 	about := six
 	about.Image = ""
-	if _, err := b.Library(t.Context(), about, fillOne); err != nil {
+	if _, err := layersOf(t, b).Get(t.Context(), about, fillOne); err != nil {
 		t.Fatal(err)
 	}
 	if layers := mustLibraries(t, b); len(layers) != 1 || layers[0].Image != "host" || layers[0].Size != 6 {
@@ -37,7 +37,7 @@ func TestLibraryOfTheHost(t *testing.T) {
 
 func TestLibraryInUseStays(t *testing.T) {
 	b, d := layerBackend(t)
-	source, err := b.Library(t.Context(), six, fillOne)
+	source, err := layersOf(t, b).Get(t.Context(), six, fillOne)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestLibraryInUseStays(t *testing.T) {
 	if layers := mustLibraries(t, b); len(layers) != 1 || !layers[0].InUse {
 		t.Errorf("listed %+v", layers)
 	}
-	if err := b.RemoveLibrary(t.Context(), six.Key); !errors.Is(err, backend.ErrLocked) {
+	if err := layersOf(t, b).Remove(t.Context(), six.Key); !errors.Is(err, backend.ErrLocked) {
 		t.Errorf("remove: %v", err)
 	}
 	if found, err := b.PrunePrepared(t.Context(), 0); err != nil || len(found) != 0 {
@@ -57,13 +57,13 @@ func TestLibraryInUseStays(t *testing.T) {
 	if err := r.release(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.RemoveLibrary(t.Context(), six.Key); err != nil {
+	if err := layersOf(t, b).Remove(t.Context(), six.Key); err != nil {
 		t.Error(err)
 	}
-	if err := b.RemoveLibrary(t.Context(), six.Key); !errors.Is(err, backend.ErrLibraryNotFound) {
+	if err := layersOf(t, b).Remove(t.Context(), six.Key); !errors.Is(err, backend.ErrLayerNotFound) {
 		t.Errorf("again: %v", err)
 	}
-	if err := b.ReadLibrary(t.Context(), source, &bytes.Buffer{}); !errors.Is(err, backend.ErrLibraryNotFound) {
+	if err := layersOf(t, b).Read(t.Context(), source, &bytes.Buffer{}); !errors.Is(err, backend.ErrLayerNotFound) {
 		t.Errorf("read: %v", err)
 	}
 	if layers := mustLibraries(t, b); len(layers) != 0 {
@@ -82,7 +82,7 @@ func TestToolchainAndWhatLiesBesideIt(t *testing.T) {
 	spec := backend.Spec{Language: "bash"}
 	toolchain := func(installed ...string) string {
 		t.Helper()
-		s, err := b.Toolchain(t.Context(), spec, "bash", installed)
+		s, err := layersOf(t, b).Toolchain(t.Context(), spec, "bash", installed)
 		if err != nil || s == "" {
 			t.Fatalf("%q, %v", s, err)
 		}
@@ -106,7 +106,7 @@ func TestToolchainAndWhatLiesBesideIt(t *testing.T) {
 	if changes(dir, []string{"lib/*/site"}) != changes("/", []string{pattern}) {
 		t.Error("a pattern below the prefix finds something else")
 	}
-	if s, err := b.Toolchain(t.Context(), spec, "no-such-program", nil); s != "" || err != nil {
+	if s, err := layersOf(t, b).Toolchain(t.Context(), spec, "no-such-program", nil); s != "" || err != nil {
 		t.Errorf("%q, %v", s, err)
 	}
 }

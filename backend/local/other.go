@@ -40,5 +40,8 @@ func (*Backend) Capabilities(context.Context) (backend.Capabilities, error) {
 	return backend.Capabilities{}, unsupported()
 }
 
+// Layers fails.
+func (*Backend) Layers() (backend.Layers, error) { return nil, unsupported() }
+
 // GC fails.
 func (*Backend) GC(context.Context) ([]backend.Leftover, error) { return nil, unsupported() }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
@@ -22,10 +21,11 @@ import (
 func newCacheCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cache",
-		Short: "List and remove the layers of installed libraries",
-		Long: `List and remove the layers of installed libraries. Each list of libraries that was
-installed is kept as one layer, by language, toolchain, image and list, so that the next
-sandbox with that list installs nothing. What a sandbox uses is never removed.`,
+		Short: "List and remove layers: installed libraries and prepared caches",
+		Long: `List and remove layers. Each list of libraries that was installed is kept as one, by
+language, toolchain, image and list, so that the next sandbox with that list installs nothing,
+and so is each cache of a toolchain that was prepared, such as Go's compiled standard library.
+What a sandbox uses is never removed.`,
 		Example: `  llmsandbox cache ls
   llmsandbox cache prune --unused 7d --max-size 2g`,
 		Args: cobra.NoArgs,
@@ -35,17 +35,12 @@ sandbox with that list installs nothing. What a sandbox uses is never removed.`,
 	return cmd
 }
 
-// keeper returns what keeps layers of libraries.
-func (p *place) keeper() (backend.LibraryKeeper, error) {
+func (p *place) layers() (backend.Layers, error) {
 	b, err := p.open()
 	if err != nil {
 		return nil, err
 	}
-	k, ok := b.(backend.LibraryKeeper)
-	if !ok {
-		return nil, fmt.Errorf("the %s backend keeps no layers of libraries: %w", p.Backend, llmsandbox.ErrUnsupported)
-	}
-	return k, nil
+	return b.Layers()
 }
 
 func newCacheListCommand() *cobra.Command {
@@ -54,20 +49,20 @@ func newCacheListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
-		Short:   "List the layers of installed libraries",
+		Short:   "List the layers",
 		Example: `  llmsandbox cache ls
   llmsandbox cache ls --backend docker --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			k, err := place.keeper()
+			kept, err := place.layers()
 			if err != nil {
 				return err
 			}
-			layers, err := k.Libraries(cmd.Context())
+			layers, err := kept.List(cmd.Context())
 			if err != nil {
 				return placed(&place, err)
 			}
-			return printList(flags, layers, func(l backend.LibraryLayer) string { return l.Key }, printLayers)
+			return printList(flags, layers, func(l backend.LayerInfo) string { return l.Key }, printLayers)
 		},
 	}
 	place.register(cmd.Flags(), "whose layers")
@@ -75,9 +70,9 @@ func newCacheListCommand() *cobra.Command {
 	return cmd
 }
 
-func printLayers(layers []backend.LibraryLayer) error {
+func printLayers(layers []backend.LayerInfo) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "KEY\tLANGUAGE\tLIBRARIES\tIMAGE\tSIZE\tCREATED\tLAST USED\tIN USE")
+	fmt.Fprintln(w, "KEY\tLANGUAGE\tCONTENT\tIMAGE\tSIZE\tCREATED\tLAST USED\tIN USE")
 	var sum int64
 	for _, l := range layers {
 		use := "no"
@@ -85,7 +80,7 @@ func printLayers(layers []backend.LibraryLayer) error {
 			use = "yes"
 		}
 		sum += l.Size
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Key, termsafe.String(l.Language), termsafe.String(shortList(l.Libraries)),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Key, termsafe.String(l.Language), termsafe.String(content(l)),
 			termsafe.String(cmp.Or(l.Image, "default")), bytesize.Format(l.Size), day(l.Created), day(l.LastUsed), use)
 	}
 	if err := w.Flush(); err != nil {
@@ -95,30 +90,30 @@ func printLayers(layers []backend.LibraryLayer) error {
 	return nil
 }
 
-// shortList is a list of libraries that fits into a line of a table.
-func shortList(libraries []string) string {
+// content is what is in a layer, in words that fit into a line of a table.
+func content(l backend.LayerInfo) string {
 	const most = 60
-	text := strings.Join(libraries, " ")
+	text := strings.Join(l.Libraries, " ")
 	if len(text) > most {
-		text = fmt.Sprintf("%s... (%d)", text[:most], len(libraries))
+		text = fmt.Sprintf("%s... (%d)", text[:most], len(l.Libraries))
 	}
-	return text
+	return cmp.Or(text, l.Cache+" (cache)")
 }
 
 func newCacheRemoveCommand() *cobra.Command {
 	var place place
 	cmd := &cobra.Command{
 		Use:     "rm KEY...",
-		Short:   "Remove layers of installed libraries; one in use stays",
+		Short:   "Remove layers; one in use stays",
 		Example: `  llmsandbox cache rm $(llmsandbox cache ls -q)`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, keys []string) error {
-			k, err := place.keeper()
+			kept, err := place.layers()
 			if err != nil {
 				return err
 			}
 			for _, key := range keys {
-				if err := k.RemoveLibrary(cmd.Context(), key); err != nil {
+				if err := kept.Remove(cmd.Context(), key); err != nil {
 					return placed(&place, err)
 				}
 				fmt.Println("removed", key)
@@ -136,8 +131,8 @@ func newCachePruneCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "prune",
-		Short: "Remove layers of installed libraries that were not used for long, or are too many",
-		Long: `Remove layers of installed libraries that no sandbox has used for some time (where an
+		Short: "Remove layers that were not used for long, or are too many",
+		Long: `Remove layers that no sandbox has used for some time (where an
 engine does not tell: that are so old), and then those used longest ago until the rest is no
 larger than --max-size. One in use stays.`,
 		Example: `  llmsandbox cache prune
@@ -156,18 +151,18 @@ larger than --max-size. One in use stays.`,
 			if all {
 				age = 0
 			}
-			k, err := place.keeper()
+			kept, err := place.layers()
 			if err != nil {
 				return err
 			}
-			layers, err := k.Libraries(cmd.Context())
+			layers, err := kept.List(cmd.Context())
 			if err != nil {
 				return placed(&place, err)
 			}
 			var freed int64
 			for _, l := range prunable(layers, time.Now().Add(-age), most) {
-				err := k.RemoveLibrary(cmd.Context(), l.Key)
-				if errors.Is(err, backend.ErrLocked) || errors.Is(err, backend.ErrLibraryNotFound) {
+				err := kept.Remove(cmd.Context(), l.Key)
+				if errors.Is(err, backend.ErrLocked) || errors.Is(err, backend.ErrLayerNotFound) {
 					continue // another process was faster
 				}
 				if err != nil {
@@ -189,20 +184,20 @@ larger than --max-size. One in use stays.`,
 
 // prunable are the layers that were last used before a time, and of the others those used
 // longest ago, as far as all are larger than most, which is no limit at 0.
-func prunable(layers []backend.LibraryLayer, before time.Time, most int64) []backend.LibraryLayer {
-	used := func(l backend.LibraryLayer) time.Time {
+func prunable(layers []backend.LayerInfo, before time.Time, most int64) []backend.LayerInfo {
+	used := func(l backend.LayerInfo) time.Time {
 		if l.LastUsed.IsZero() {
 			return l.Created
 		}
 		return l.LastUsed
 	}
 	layers = slices.Clone(layers)
-	slices.SortFunc(layers, func(a, b backend.LibraryLayer) int { return used(a).Compare(used(b)) })
+	slices.SortFunc(layers, func(a, b backend.LayerInfo) int { return used(a).Compare(used(b)) })
 	var total int64
 	for _, l := range layers {
 		total += l.Size
 	}
-	var gone []backend.LibraryLayer
+	var gone []backend.LayerInfo
 	for _, l := range layers {
 		if l.InUse || !used(l).Before(before) && (most <= 0 || total <= most) {
 			continue

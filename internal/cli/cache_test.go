@@ -11,7 +11,7 @@ import (
 func TestPrunable(t *testing.T) {
 	now := time.Now()
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
-	layers := []backend.LibraryLayer{
+	layers := []backend.LayerInfo{
 		{Key: "new", Size: 10, LastUsed: ago(time.Minute)},
 		{Key: "week", Size: 20, LastUsed: ago(7 * 24 * time.Hour), Created: now},
 		{Key: "engine", Size: 30, Created: ago(30 * 24 * time.Hour)},

@@ -29,8 +29,8 @@ func (p Place) Refuse(spec backend.Spec) error {
 	return nil
 }
 
-// NoLibraries is why libraries cannot be brought into the place. It wraps
+// NoLayers is why libraries and prepared caches cannot be brought into the place. It wraps
 // backend.ErrUnsupported.
-func (p Place) NoLibraries() error {
+func (p Place) NoLayers() error {
 	return fmt.Errorf("%w: nothing can be mounted into an existing %s, and no second one made of it: open a sandbox from its image, or have the libraries in it", backend.ErrUnsupported, p)
 }

@@ -34,8 +34,8 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-func TestNoLibraries(t *testing.T) {
-	if err := Pod.NoLibraries(); !errors.Is(err, backend.ErrUnsupported) || !strings.Contains(err.Error(), "existing pod") {
+func TestNoLayers(t *testing.T) {
+	if err := Pod.NoLayers(); !errors.Is(err, backend.ErrUnsupported) || !strings.Contains(err.Error(), "existing pod") {
 		t.Error(err)
 	}
 }

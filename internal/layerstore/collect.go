@@ -14,24 +14,9 @@ import (
 const DeadPrefix = ".dead-"
 
 // Collect removes the layers that nobody holds and that were not used for so long, and
-// what makers that died have left. note is told of each, whose kind is "layer" or
-// "libraries", that was removed or could not be.
-func (s Store) Collect(ctx context.Context, unused time.Duration, note func(kind, path string, err error)) error {
-	for _, l := range []struct{ kind, dir string }{{"layer", s.layers()}, {"libraries", s.libraries()}} {
-		err := collectFolder(ctx, l.dir, unused, func(path string, removed bool, err error) {
-			if removed || err != nil {
-				note(l.kind, path, err)
-			}
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func collectFolder(ctx context.Context, dir string, unused time.Duration, note func(path string, removed bool, err error)) error {
-	entries, err := os.ReadDir(dir)
+// what makers that died have left. note is told of each that was removed or could not be.
+func (s Store) Collect(ctx context.Context, unused time.Duration, note func(path string, err error)) error {
+	entries, err := os.ReadDir(s.layers())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -39,20 +24,23 @@ func collectFolder(ctx context.Context, dir string, unused time.Duration, note f
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		path := filepath.Join(dir, e.Name())
+		path, removed := s.path(e.Name()), true
+		var err error
 		maker, half := strings.CutSuffix(path, ".new")
 		if !half {
 			maker, half = strings.CutSuffix(path, ".lock")
 		}
 		switch {
 		case half:
-			removed, err := collectMaker(ctx, maker)
-			note(maker, removed, err)
+			path = maker
+			removed, err = collectMaker(ctx, maker)
 		case strings.HasPrefix(e.Name(), DeadPrefix):
-			note(path, true, os.RemoveAll(path))
+			err = os.RemoveAll(path)
 		default: // a layer, or the note that it failed
-			removed, err := RemoveUnused(path, unused)
-			note(path, removed, err)
+			removed, err = RemoveUnused(path, unused)
+		}
+		if removed || err != nil {
+			note(path, err)
 		}
 	}
 	return nil

@@ -1,13 +1,12 @@
-// Package layerstore keeps prepared folders on this machine, which sandboxes mount or are
-// sent: caches that were warmed once, and installed libraries. A folder is made once among
-// all processes that share the store, is only ever seen whole, and stays while somebody
-// holds it.
+// Package layerstore keeps layers on this machine, which sandboxes mount or are sent:
+// prepared caches and installed libraries. A layer is made once among all processes that
+// share the store, is only ever seen whole, and stays while it is held.
 //
 // On disk a store is a folder with
 //
-//	layers/KEY                a prepared folder, or a file that says why there is none
-//	libraries/KEY/about.json  what a layer of libraries is
-//	libraries/KEY/files       its files
+//	layers/KEY/about.json  what the layer is
+//	layers/KEY/files       its files
 //
-// and beside each KEY, while it is being made, KEY.lock and KEY.new.
+// and beside each KEY, while it is being made, KEY.lock and KEY.new. Where KEY is a file it
+// says why a cache could not be made.
 package layerstore

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -22,11 +21,8 @@ func (s Store) Hold(sources ...string) (release func() error, err error) {
 		return err
 	}
 	for _, source := range sources {
-		path := source
-		switch {
-		case s.isLibrary(source):
-			path = filepath.Dir(source)
-		case filepath.Dir(source) != s.layers():
+		path, ok := s.layerOf(source)
+		if !ok {
 			continue
 		}
 		h, err := HoldFolder(path)

@@ -16,11 +16,11 @@ import (
 // TestHeldLayersStay: whoever holds them, and only as long as that.
 func TestHeldLayersStay(t *testing.T) {
 	s := newStore(t)
-	kept, err := s.Layer(t.Context(), "kept", fillOne)
+	kept, err := s.Get(t.Context(), cache("kept"), fillOne)
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := s.Library(t.Context(), six, fillOne)
+	source, err := s.Get(t.Context(), six, fillOne)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,10 +34,10 @@ func TestHeldLayersStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := time.Now().Add(-2 * time.Hour)
-	if err := errors.Join(os.Chtimes(kept, old, old), os.Chtimes(filepath.Dir(source), old, old)); err != nil {
+	if err := errors.Join(os.Chtimes(filepath.Dir(kept), old, old), os.Chtimes(filepath.Dir(source), old, old)); err != nil {
 		t.Fatal(err)
 	}
-	if layers := mustLibraries(t, s); len(layers) != 1 || !layers[0].InUse {
+	if layers := mustList(t, s); len(layers) != 2 || !layers[0].InUse || !layers[1].InUse {
 		t.Errorf("listed %+v", layers)
 	}
 	if found := collect(t, s); len(found) != 0 {
@@ -46,13 +46,13 @@ func TestHeldLayersStay(t *testing.T) {
 	if err := one(); err != nil {
 		t.Error(err)
 	}
-	if err := s.RemoveLibrary(t.Context(), six.Key); !errors.Is(err, backend.ErrLocked) {
+	if err := s.Remove(t.Context(), six.Key); !errors.Is(err, backend.ErrLocked) {
 		t.Errorf("removed what another one holds: %v", err)
 	}
 	if err := two(); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff([]string{"layer kept", "libraries python-1"}, collect(t, s)); diff != "" {
+	if diff := cmp.Diff([]string{"kept", "python-1"}, collect(t, s)); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := s.Hold(foreign, kept); !errors.Is(err, fs.ErrNotExist) {
@@ -63,12 +63,12 @@ func TestHeldLayersStay(t *testing.T) {
 // TestHoldMarksUse: a layer that is in use now is not an old one.
 func TestHoldMarksUse(t *testing.T) {
 	s := newStore(t)
-	kept, err := s.Layer(t.Context(), "kept", fillOne)
+	kept, err := s.Get(t.Context(), cache("kept"), fillOne)
 	if err != nil {
 		t.Fatal(err)
 	}
 	old := time.Now().Add(-2 * time.Hour)
-	if err := os.Chtimes(kept, old, old); err != nil {
+	if err := os.Chtimes(filepath.Dir(kept), old, old); err != nil {
 		t.Fatal(err)
 	}
 	release, err := s.Hold(kept)
@@ -96,13 +96,13 @@ func TestCollectWhatTheDeadLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"layer " + DeadPrefix + "x", "layer dead"}, collect(t, s)); diff != "" {
+	if diff := cmp.Diff([]string{DeadPrefix + "x", "dead"}, collect(t, s)); diff != "" {
 		t.Error(diff)
 	}
 	if err := dropLock(lock); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff([]string{"layer busy"}, collect(t, s)); diff != "" {
+	if diff := cmp.Diff([]string{"busy"}, collect(t, s)); diff != "" {
 		t.Error(diff)
 	}
 	if entries, err := os.ReadDir(s.layers()); err != nil || len(entries) != 0 {

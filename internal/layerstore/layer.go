@@ -2,91 +2,105 @@ package layerstore
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/layertree"
 )
 
 const (
-	// layerRetry is how long a layer that could not be made is not tried again.
-	layerRetry = time.Hour
+	aboutName = "about.json"
+	filesName = "files"
 	// usedAccuracy is how exactly the last use of a layer is known, so that not every
 	// use writes to the disk.
 	usedAccuracy = time.Hour
 )
 
-// Layer returns the folder of a key, see [ValidKey], for backend.Spec.Layers. When it is
-// not there, fill makes it in an empty folder, once among all processes that share the
-// store: the others wait. Until fill has succeeded nobody sees anything of it. After fill
-// has failed Layer returns "" for an hour instead of trying again.
-func (s Store) Layer(ctx context.Context, key string, fill func(ctx context.Context, dir string) error) (string, error) {
-	if !ValidKey(key) {
-		return "", fmt.Errorf("layer %q: a key is of a-z, 0-9 and '-'", key)
+// Get is [backend.Layers].Get. The source that it returns is a folder of this machine.
+func (s Store) Get(ctx context.Context, about backend.LayerInfo, fill func(ctx context.Context, dir string) error) (string, error) {
+	if !ValidKey(about.Key) {
+		return "", fmt.Errorf("layer %q: a key is of a-z, 0-9 and '-'", about.Key)
 	}
-	l := layer{dir: s.layers(), key: key}
-	if path, known, err := l.look(); known || err != nil {
-		return path, err
+	if source, known, err := s.look(about.Key); known || err != nil {
+		return source, err
 	}
-	return l.make(ctx, fill)
+	return s.make(ctx, about, fill)
 }
 
-// A layer is a folder at dir/key; a file there says why it could not be made. Its
-// maker holds dir/key.lock and fills dir/key.new.
-type layer struct {
-	dir, key string
-	// retry tells that a failure is not noted: who comes next tries again.
-	retry bool
-}
-
-func (l layer) path() string { return filepath.Join(l.dir, l.key) }
-func (l layer) temp() string { return l.path() + ".new" }
-
-// look tells what is known of the layer; it is one stat as long as all is well.
-func (l layer) look() (path string, known bool, err error) {
-	info, err := os.Lstat(l.path())
+// look tells what is known of a layer: its source, or "" where it could not be made not long
+// ago. It is one stat as long as all is well.
+func (s Store) look(key string) (source string, known bool, err error) {
+	path := s.path(key)
+	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", false, nil
 	case err != nil:
-		return "", false, fmt.Errorf("look for a prepared layer: %w", err)
+		return "", false, fmt.Errorf("look for a layer: %w", err)
 	case !info.IsDir():
-		return "", time.Since(info.ModTime()) < layerRetry, nil
+		return "", time.Since(info.ModTime()) < backend.CacheRetry, nil
 	}
-	MarkUsed(l.path(), info)
-	return l.path(), true, nil
+	MarkUsed(path, info)
+	return filepath.Join(path, filesName), true, nil
 }
 
-func (l layer) make(ctx context.Context, fill func(context.Context, string) error) (path string, err error) {
+// make makes a layer. Its maker holds KEY.lock and fills KEY.new.
+func (s Store) make(ctx context.Context, about backend.LayerInfo, fill func(context.Context, string) error) (source string, err error) {
 	// Its files may be written by whoever reaches them, so nobody else may.
-	if err := os.Mkdir(l.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("make the folder of prepared layers: %w", err)
+	if err := os.Mkdir(s.layers(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("make the folder of layers: %w", err)
 	}
-	lock, err := waitLock(ctx, l.path()+".lock")
+	path := s.path(about.Key)
+	lock, err := waitLock(ctx, path+".lock")
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, dropLock(lock)) }()
-	if path, known, err := l.look(); known || err != nil {
-		return path, err // another maker was faster
+	if source, known, err := s.look(about.Key); known || err != nil {
+		return source, err // another maker was faster
 	}
+	half := path + ".new"
 	// What a maker that died has left, and the note of an older failure.
-	if err := errors.Join(os.RemoveAll(l.temp()), removeFile(l.path()), os.Mkdir(l.temp(), 0o700)); err != nil {
-		return "", fmt.Errorf("make a prepared layer: %w", err)
+	if err := errors.Join(os.RemoveAll(half), removeFile(path), os.Mkdir(half, 0o700)); err != nil {
+		return "", fmt.Errorf("make a layer: %w", err)
 	}
-	err = fill(ctx, l.temp())
-	if err == nil {
-		if err = errors.Join(os.Chmod(l.temp(), 0o755), os.Rename(l.temp(), l.path())); err == nil {
-			return l.path(), nil
+	if err = fillLayer(ctx, half, about, fill); err == nil {
+		if err = errors.Join(os.Chmod(half, 0o755), os.Rename(half, path)); err == nil {
+			return filepath.Join(path, filesName), nil
 		}
 	}
-	err = errors.Join(err, os.RemoveAll(l.temp()))
-	if ctx.Err() == nil && !l.retry {
-		err = errors.Join(err, os.WriteFile(l.path(), []byte(err.Error()+"\n"), 0o600))
+	err = errors.Join(err, os.RemoveAll(half))
+	if about.Cache != "" && ctx.Err() == nil {
+		err = errors.Join(err, os.WriteFile(path, []byte(err.Error()+"\n"), 0o600))
 	}
 	return "", err
+}
+
+// fillLayer has fill make the files of a layer below dir, and describes them.
+func fillLayer(ctx context.Context, dir string, about backend.LayerInfo, fill func(context.Context, string) error) error {
+	files := filepath.Join(dir, filesName)
+	if err := os.Mkdir(files, 0o755); err != nil {
+		return err
+	}
+	if err := fill(ctx, files); err != nil {
+		return err
+	}
+	size, err := layertree.Measure(files)
+	if err != nil {
+		return err
+	}
+	about.Size, about.Created = size.Bytes, time.Now()
+	data, err := json.Marshal(about)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Chmod(files, 0o755), os.WriteFile(filepath.Join(dir, aboutName), data, 0o600))
 }
 
 func removeFile(path string) error {

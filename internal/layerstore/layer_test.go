@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/llmsandbox/llmsandbox/backend"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,6 +26,9 @@ func newStore(t *testing.T) Store {
 	}
 	return s
 }
+
+// cache is a prepared cache of that key.
+func cache(key string) backend.LayerInfo { return backend.LayerInfo{Key: key, Cache: "a cache"} }
 
 func fillOne(_ context.Context, dir string) error {
 	return os.WriteFile(filepath.Join(dir, "f"), []byte("filled"), 0o644)
@@ -42,7 +47,7 @@ func TestLayerIsFilledOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			path, err := s.Layer(t.Context(), "k", func(ctx context.Context, dir string) error {
+			path, err := s.Get(t.Context(), cache("k"), func(ctx context.Context, dir string) error {
 				filled.Add(1)
 				if _, err := os.Stat(filepath.Join(s.layers(), "k")); err == nil {
 					t.Error("a half-made layer is seen")
@@ -65,20 +70,20 @@ func TestLayerIsFilledOnce(t *testing.T) {
 func TestLayerThatFailsIsLeftAlone(t *testing.T) {
 	s := newStore(t)
 	broken := errors.New("broken")
-	path, err := s.Layer(t.Context(), "k", func(ctx context.Context, dir string) error {
+	path, err := s.Get(t.Context(), cache("k"), func(ctx context.Context, dir string) error {
 		return errors.Join(fillOne(ctx, dir), broken)
 	})
 	if path != "" || !errors.Is(err, broken) {
 		t.Fatalf("%q, %v", path, err)
 	}
-	if path, err := s.Layer(t.Context(), "k", mustNotFill(t)); path != "" || err != nil {
+	if path, err := s.Get(t.Context(), cache("k"), mustNotFill(t)); path != "" || err != nil {
 		t.Errorf("at once: %q, %v", path, err)
 	}
-	old := time.Now().Add(-2 * layerRetry)
+	old := time.Now().Add(-2 * backend.CacheRetry)
 	if err := os.Chtimes(filepath.Join(s.layers(), "k"), old, old); err != nil {
 		t.Fatal(err)
 	}
-	if path, err := s.Layer(t.Context(), "k", fillOne); path == "" || err != nil {
+	if path, err := s.Get(t.Context(), cache("k"), fillOne); path == "" || err != nil {
 		t.Errorf("later: %q, %v", path, err)
 	}
 }
@@ -89,7 +94,7 @@ func TestLayerGivenUp(t *testing.T) {
 	inside, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		if _, err := s.Layer(ctx, "k", func(ctx context.Context, dir string) error {
+		if _, err := s.Get(ctx, cache("k"), func(ctx context.Context, dir string) error {
 			close(inside)
 			<-ctx.Done()
 			return ctx.Err()
@@ -100,13 +105,13 @@ func TestLayerGivenUp(t *testing.T) {
 	<-inside
 	short, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer stop()
-	if _, err := s.Layer(short, "k", mustNotFill(t)); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.Get(short, cache("k"), mustNotFill(t)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("who waits: %v", err)
 	}
 	cancel()
 	<-done
 	// Nobody's impatience counts as a failure.
-	if path, err := s.Layer(t.Context(), "k", fillOne); path == "" || err != nil {
+	if path, err := s.Get(t.Context(), cache("k"), fillOne); path == "" || err != nil {
 		t.Errorf("%q, %v", path, err)
 	}
 }
@@ -116,7 +121,7 @@ func TestLayerOfADeadMaker(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(s.layers(), "k.new", "half"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	path, err := s.Layer(t.Context(), "k", fillOne)
+	path, err := s.Get(t.Context(), cache("k"), fillOne)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +133,7 @@ func TestLayerOfADeadMaker(t *testing.T) {
 func TestLayerKeyIsNoPath(t *testing.T) {
 	s := newStore(t)
 	for _, key := range []string{"", "..", "a/b", ".x", "A", strings.Repeat("a", 200)} {
-		if _, err := s.Layer(t.Context(), key, mustNotFill(t)); err == nil {
+		if _, err := s.Get(t.Context(), cache(key), mustNotFill(t)); err == nil {
 			t.Errorf("%q is taken", key)
 		}
 	}

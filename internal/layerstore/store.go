@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A Store is a folder of prepared layers. Its methods may be called concurrently, and by
+// A Store is a folder of layers. Its methods may be called concurrently, and by
 // several processes.
 type Store struct {
 	// Dir is the absolute path of a folder that exists, belongs to the caller, and that
@@ -51,12 +51,13 @@ func DefaultDir() (string, error) {
 	return filepath.Join(dir, "llmsandbox"), nil
 }
 
-func (s Store) layers() string    { return filepath.Join(s.Dir, "layers") }
-func (s Store) libraries() string { return filepath.Join(s.Dir, "libraries") }
+func (s Store) layers() string         { return filepath.Join(s.Dir, "layers") }
+func (s Store) path(key string) string { return filepath.Join(s.layers(), key) }
 
-// isLibrary tells whether a folder holds the files of a layer of libraries.
-func (s Store) isLibrary(source string) bool {
-	return filepath.Base(source) == libraryFiles && filepath.Dir(filepath.Dir(source)) == s.libraries()
+// layerOf returns the folder of the layer that has its files at source.
+func (s Store) layerOf(source string) (path string, ok bool) {
+	path = filepath.Dir(source)
+	return path, filepath.Base(source) == filesName && filepath.Dir(path) == s.layers()
 }
 
 // ValidKey tells whether a layer may have that key: 1 to 100 of a-z, 0-9 and '-', of which

@@ -1,4 +1,4 @@
-// Package layertree takes the files of prepared layers out of sandboxes and hands them on:
+// Package layertree takes the files of layers out of sandboxes and hands them on:
 // as tar streams, between a folder of this machine and a place that only takes streams.
 //
 // What comes out of a sandbox is hostile. Only files, folders and, where they are asked

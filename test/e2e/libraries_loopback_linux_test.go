@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/local"
 )
 
@@ -65,14 +64,17 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 func forget(t *testing.T, library string) {
 	t.Helper()
 	t.Cleanup(func() {
-		var keeper backend.LibraryKeeper = local.New(local.Options{})
-		layers, err := keeper.Libraries(testContext(t))
+		kept, err := local.New(local.Options{}).Layers()
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers, err := kept.List(testContext(t))
 		if err != nil {
 			t.Error(err)
 		}
 		for _, l := range layers {
 			if strings.Contains(strings.Join(l.Libraries, " "), library) {
-				if err := keeper.RemoveLibrary(testContext(t), l.Key); err != nil {
+				if err := kept.Remove(testContext(t), l.Key); err != nil {
 					t.Error(err)
 				}
 			}

@@ -22,6 +22,15 @@ func layerBackend(t *testing.T) (*Backend, dirs) {
 	return b, d
 }
 
+func layersOf(t testing.TB, b *Backend) backend.Layers {
+	t.Helper()
+	l, err := b.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 func fillOne(_ context.Context, dir string) error {
 	return os.WriteFile(filepath.Join(dir, "f"), []byte("filled"), 0o644)
 }
@@ -29,16 +38,16 @@ func fillOne(_ context.Context, dir string) error {
 func TestCollectPrepared(t *testing.T) {
 	b, d := layerBackend(t)
 	for _, key := range []string{"old", "new", "held"} {
-		if _, err := b.Layer(t.Context(), key, fillOne); err != nil {
+		if _, err := layersOf(t, b).Get(t.Context(), backend.LayerInfo{Key: key}, fillOne); err != nil {
 			t.Fatal(err)
 		}
 	}
 	old := time.Now().Add(-2 * unusedPrepared)
 	var r rootfs
 	for _, key := range []string{"old", "held"} {
-		path := filepath.Join(filepath.Join(d.cache, "layers"), key)
+		path := filepath.Join(d.cache, "layers", key)
 		if key == "held" {
-			if err := r.hold(d, []backend.Layer{{Source: path}}); err != nil {
+			if err := r.hold(d, []backend.Layer{{Source: filepath.Join(path, "files")}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -86,29 +95,30 @@ func TestCollectPrepared(t *testing.T) {
 	}
 }
 
-func TestFingerprint(t *testing.T) {
+func TestToolchain(t *testing.T) {
 	b, _ := layerBackend(t)
+	l := layersOf(t, b)
 	bin := t.TempDir()
 	t.Setenv("PATH", bin)
 	program := filepath.Join(bin, "no-such-program")
 	spec := backend.Spec{Language: "go"}
-	if print, err := b.Fingerprint(t.Context(), spec, "no-such-program"); print != "" || err != nil {
+	if print, err := l.Toolchain(t.Context(), spec, "no-such-program", nil); print != "" || err != nil {
 		t.Errorf("of a missing program: %q, %v", print, err)
 	}
 	if err := os.WriteFile(program, nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	// It lies in a folder that could hold anything, so no root has it.
-	if print, err := b.Fingerprint(t.Context(), spec, "no-such-program"); print != "" || err != nil {
+	if print, err := l.Toolchain(t.Context(), spec, "no-such-program", nil); print != "" || err != nil {
 		t.Errorf("of a program that no root has: %q, %v", print, err)
 	}
-	first, err := b.Fingerprint(t.Context(), spec, "sh")
-	again, _ := b.Fingerprint(t.Context(), spec, "sh")
-	other, _ := b.Fingerprint(t.Context(), spec, "env")
+	first, err := l.Toolchain(t.Context(), spec, "sh", nil)
+	again, _ := l.Toolchain(t.Context(), spec, "sh", nil)
+	other, _ := l.Toolchain(t.Context(), spec, "env", nil)
 	if err != nil || first == "" || first != again || first == other {
 		t.Errorf("%q, %q, %q, %v", first, again, other, err)
 	}
-	if _, err := b.Fingerprint(t.Context(), backend.Spec{Image: filepath.Join(bin, "nothing.tar")}, "go"); !errors.Is(err, backend.ErrImageNotFound) {
+	if _, err := l.Toolchain(t.Context(), backend.Spec{Image: filepath.Join(bin, "nothing.tar")}, "go", nil); !errors.Is(err, backend.ErrImageNotFound) {
 		t.Errorf("of an image that is not there: %v", err)
 	}
 }
@@ -117,16 +127,16 @@ func BenchmarkLayerThere(b *testing.B) {
 	temp := b.TempDir()
 	back := New(Options{StateDir: filepath.Join(temp, "state"), CacheDir: filepath.Join(temp, "cache")})
 	for b.Loop() {
-		if _, err := back.Layer(b.Context(), "k", fillOne); err != nil {
+		if _, err := layersOf(b, back).Get(b.Context(), backend.LayerInfo{Key: "k"}, fillOne); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-func BenchmarkFingerprint(b *testing.B) {
+func BenchmarkToolchain(b *testing.B) {
 	back := New(Options{})
 	for b.Loop() {
-		if _, err := back.Fingerprint(b.Context(), backend.Spec{Language: "go"}, "go"); err != nil {
+		if _, err := layersOf(b, back).Toolchain(b.Context(), backend.Spec{Language: "go"}, "go", nil); err != nil {
 			b.Fatal(err)
 		}
 	}

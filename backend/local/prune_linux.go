@@ -19,7 +19,7 @@ const unusedPrepared = 30 * 24 * time.Hour
 // moment.
 const abandoned = time.Hour
 
-// PrunePrepared removes prepared layers, roots and disks that no sandbox uses, and that none
+// PrunePrepared removes layers, roots and disks that no sandbox uses, and that none
 // has used for so long. They are made again when they are needed.
 func (b *Backend) PrunePrepared(ctx context.Context, unused time.Duration) ([]backend.Leftover, error) {
 	d, err := b.dirs()
@@ -37,7 +37,7 @@ func collectPrepared(ctx context.Context, d dirs, unused time.Duration) ([]backe
 		l.Removed, l.Error = outcome(err)
 		found = append(found, l)
 	}
-	if err := d.store().Collect(ctx, unused, note); err != nil {
+	if err := d.store().Collect(ctx, unused, func(path string, err error) { note("layer", path, err) }); err != nil {
 		return found, err
 	}
 	for _, kept := range []struct {

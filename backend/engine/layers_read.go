@@ -9,38 +9,39 @@ import (
 	"path"
 	"strings"
 
+	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// ReadLibrary implements [backend.LibraryKeeper]: through a container that is never
-// started.
-func (b *Backend) ReadLibrary(ctx context.Context, source string, w io.Writer) (err error) {
-	if !strings.HasPrefix(source, libraryPrefix) {
-		return fmt.Errorf("volume %s: %w", source, backend.ErrLibraryNotFound)
+// Read is [backend.Layers].Read, through a container that is never started.
+func (l layers) Read(ctx context.Context, source string, w io.Writer) (err error) {
+	_, err = l.client.VolumeInspect(ctx, source, client.VolumeInspectOptions{})
+	if !strings.HasPrefix(source, layerPrefix) || errdefs.IsNotFound(err) {
+		return fmt.Errorf("volume %s: %w", source, backend.ErrLayerNotFound)
 	}
-	if _, err := b.client.VolumeInspect(ctx, source, client.VolumeInspectOptions{}); err != nil {
-		return b.explain("look for a layer of libraries", err)
+	if err != nil {
+		return l.explain("look for a layer", err)
 	}
-	image, _ := b.fillImage.Load().(string)
+	image, _ := l.fillImage.Load().(string)
 	host := noNetwork()
 	host.Mounts = []mount.Mount{readOnlyVolume(source, agentDir)}
-	made, err := createContainer(ctx, b.client, client.ContainerCreateOptions{Config: neverStarted(image), HostConfig: host})
+	made, err := createContainer(ctx, l.client, client.ContainerCreateOptions{Config: neverStarted(image), HostConfig: host})
 	if err != nil {
-		return b.explain("make a container", err)
+		return l.explain("make a container", err)
 	}
 	defer func() {
-		_, rerr := b.client.ContainerRemove(context.WithoutCancel(ctx), made.ID, client.ContainerRemoveOptions{Force: true})
-		err = errors.Join(err, b.explain("remove a container", rerr))
+		_, rerr := l.client.ContainerRemove(context.WithoutCancel(ctx), made.ID, client.ContainerRemoveOptions{Force: true})
+		err = errors.Join(err, l.explain("remove a container", rerr))
 	}()
-	res, err := b.client.CopyFromContainer(ctx, made.ID, client.CopyFromContainerOptions{SourcePath: agentDir})
+	res, err := l.client.CopyFromContainer(ctx, made.ID, client.CopyFromContainerOptions{SourcePath: agentDir})
 	if err != nil {
-		return b.explain("read a layer of libraries", err)
+		return l.explain("read a layer", err)
 	}
 	defer res.Content.Close()
-	return b.explain("read a layer of libraries", withoutTop(res.Content, w))
+	return l.explain("read a layer", withoutTop(res.Content, w))
 }
 
 // withoutTop copies a tar stream of one folder as one of what is in it. Docker names what

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"testing"
 
@@ -65,22 +66,26 @@ func TestWithoutTop(t *testing.T) {
 	}
 }
 
-// TestWholeLibraries: only what a mark names is kept by a collection.
-func TestWholeLibraries(t *testing.T) {
-	libraries := map[string]string{labelRole: roleLibraries}
-	mark := map[string]string{labelRole: roleLibraries, labelLibraryVol: "llmsandbox-libraries-k-1"}
-	whole := wholeLibraries([]volume.Volume{
-		{Name: "llmsandbox-libraries-k", Labels: mark}, {Name: "llmsandbox-libraries-k-1", Labels: libraries},
-		{Name: "llmsandbox-libraries-k-2", Labels: libraries}, {Name: "other"},
-	})
-	if len(whole) != 2 || !whole["llmsandbox-libraries-k"] || !whole["llmsandbox-libraries-k-1"] {
-		t.Errorf("%v", whole)
+// TestWholeVolumes: a collection keeps only what marks name, of layers and of our own agents,
+// and no mark of what is gone.
+func TestWholeVolumes(t *testing.T) {
+	of := func(role, name string) map[string]string {
+		return map[string]string{labelRole: role, labelVolume: name}
+	}
+	got := wholeVolumes([]volume.Volume{
+		{Name: "k", Labels: of(roleLayer, "k-1")}, {Name: "k-1", Labels: of(roleLayer, "")}, {Name: "k-2", Labels: of(roleLayer, "")},
+		{Name: "gone", Labels: of(roleLayer, "gone-1")}, {Name: "other"},
+		{Name: "own", Labels: of(roleAgent, "own-1")}, {Name: "own-1", Labels: of(roleAgent, "")},
+		{Name: "old", Labels: of(roleAgent, "old-1")}, {Name: "old-1", Labels: of(roleAgent, "")},
+	}, map[string]bool{"own": true})
+	if want := map[string]bool{"k": true, "k-1": true, "own": true, "own-1": true}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
-func TestNoLibrariesInAnExistingContainer(t *testing.T) {
+func TestNoLayersInAnExistingContainer(t *testing.T) {
 	b := &Backend{options: Options{Container: "c"}}
-	if err := b.NoLibraries(); !errors.Is(err, backend.ErrUnsupported) {
-		t.Error(err)
+	if l, err := b.Layers(); l != nil || !errors.Is(err, backend.ErrUnsupported) {
+		t.Errorf("got %v, %v, want none and %v", l, err, backend.ErrUnsupported)
 	}
 }
