@@ -3,7 +3,6 @@ package local
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -112,24 +111,5 @@ func TestIDTaken(t *testing.T) {
 	}
 	if got := shell(t, m, "echo alive"); got != "alive\n" {
 		t.Errorf("the first one prints %q", got)
-	}
-}
-
-func TestPrivateDir(t *testing.T) {
-	base := t.TempDir()
-	if err := os.Symlink(base, base+"/link"); err != nil {
-		t.Fatal(err)
-	}
-	if err := privateDir(base + "/link"); err == nil {
-		t.Error("a link is accepted")
-	}
-	if err := os.Mkdir(base+"/open", 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := privateDir(base + "/open"); err != nil {
-		t.Error(err)
-	}
-	if fi, err := os.Stat(base + "/open"); err != nil || fi.Mode().Perm() != 0o700 {
-		t.Errorf("mode is %v, %v", fi.Mode(), err)
 	}
 }

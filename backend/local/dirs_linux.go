@@ -1,12 +1,9 @@
 package local
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/internal/layerstore"
 )
@@ -35,7 +32,7 @@ func prepareDirs(o Options) (dirs, error) {
 		{d.empty, "state folder", "LLMSANDBOX_STATE_DIR"},
 		{d.cache, "cache folder", "LLMSANDBOX_CACHE_DIR"},
 	} {
-		if err := privateDir(p.path); err != nil {
+		if err := layerstore.MakePrivate(p.path); err != nil {
 			return dirs{}, fmt.Errorf("%s: %w: set %s to a folder of your own that can be written", p.use, err, p.variable)
 		}
 	}
@@ -67,33 +64,4 @@ func cacheDir(o Options) (string, error) {
 		return filepath.Abs(o.CacheDir)
 	}
 	return layerstore.DefaultDir()
-}
-
-// privateDir makes sure that path is a folder, not a link to one, of the caller's own
-// that nobody else can enter.
-func privateDir(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	fd, err := unix.Open(path, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return &os.PathError{Op: "stat", Path: path, Err: err}
-	}
-	if int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to uid %d, not to uid %d", path, st.Uid, os.Geteuid())
-	}
-	if st.Mode&0o077 != 0 {
-		if err := unix.Fchmod(fd, 0o700); err != nil {
-			return &os.PathError{Op: "chmod", Path: path, Err: err}
-		}
-	}
-	return nil
 }

@@ -21,15 +21,21 @@ type Store struct {
 func Open(dir string) (Store, error) {
 	dir, err := filepath.Abs(dir)
 	if err == nil {
-		err = os.MkdirAll(dir, 0o700)
-	}
-	if err == nil {
-		err = ownPrivately(dir)
+		err = MakePrivate(dir)
 	}
 	if err != nil {
 		return Store{}, fmt.Errorf("cache folder: %w: set LLMSANDBOX_CACHE_DIR to a folder of your own that can be written", err)
 	}
 	return Store{Dir: dir}, nil
+}
+
+// MakePrivate makes a folder, and all above it, where they are not there yet, and makes sure
+// that it is no link, that it belongs to the caller and that nobody else can enter it.
+func MakePrivate(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return ownPrivately(dir)
 }
 
 // RootDir is the cache folder of root on Linux.
