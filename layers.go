@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"sync"
 
 	"github.com/llmsandbox/llmsandbox/internal/layertree"
@@ -33,7 +34,7 @@ type flights struct {
 }
 
 type flightKey struct {
-	backend any // a pointer in every backend there is
+	backend any
 	key     string
 }
 
@@ -47,6 +48,9 @@ type flight struct {
 
 // do calls work, or waits for another's call of the same key.
 func (f *flights) do(ctx context.Context, backend any, key string, work func() (string, error)) (string, error) {
+	if !reflect.ValueOf(backend).Comparable() {
+		return work() // its own layers let one at a time do it, too
+	}
 	k := flightKey{backend, key}
 	for {
 		f.mu.Lock()

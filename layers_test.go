@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"github.com/llmsandbox/llmsandbox/backend"
 )
 
 func TestFlights(t *testing.T) {
@@ -76,5 +78,17 @@ func TestFlights(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestFlightsOfAnyBackend: a caller's own need not be one that Go can compare.
+func TestFlightsOfAnyBackend(t *testing.T) {
+	var f flights
+	wrapped := struct {
+		backend.Backend
+		tags []string
+	}{tags: []string{"a"}}
+	if v, err := f.do(t.Context(), wrapped, "k", func() (string, error) { return "own", nil }); v != "own" || err != nil {
+		t.Errorf("got %q, %v, want own", v, err)
 	}
 }
