@@ -93,8 +93,8 @@ lint: ## formatting, vet and staticcheck
 bench: build ## ratios against the bare interpreter and other sandboxes
 	$(GO) run ./bench
 
-generate: ## the embedded agent
-	$(GO) generate ./internal/agentbin
+generate: ## the embedded agent, and the tables of system call numbers
+	$(GO) generate ./internal/agentbin ./internal/seccomp
 
 types: ## everything for every platform, without compiling it
 	$(GO) run ./scripts/typecheck {linux,darwin,windows}/{amd64,arm64}

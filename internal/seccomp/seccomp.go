@@ -13,6 +13,8 @@
 // place.
 package seccomp
 
+//go:generate go run ./gen
+
 import (
 	"encoding/binary"
 	"errors"
