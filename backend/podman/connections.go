@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/BurntSushi/toml"
 )
 
 // maxConfig bounds a configuration file, in bytes.
@@ -15,9 +18,9 @@ const maxConfig = 1 << 20
 
 // A destination is one service that Podman's remote client knows.
 type destination struct {
-	URI       string `json:"URI"`
-	Identity  string `json:"Identity"`
-	IsMachine bool   `json:"IsMachine"`
+	URI       string `json:"URI" toml:"uri"`
+	Identity  string `json:"Identity" toml:"identity"`
+	IsMachine bool   `json:"IsMachine" toml:"is_machine"`
 }
 
 // known are the destinations of this user.
@@ -33,12 +36,7 @@ func (k known) endpoint(name, source string) (found, error) {
 	if !ok {
 		names := "there are none"
 		if len(k.Destinations) > 0 {
-			all := make([]string, 0, len(k.Destinations))
-			for n := range k.Destinations {
-				all = append(all, n)
-			}
-			slices.Sort(all)
-			names = "there are: " + strings.Join(all, ", ")
+			names = "there are: " + strings.Join(slices.Sorted(maps.Keys(k.Destinations)), ", ")
 		}
 		return found{}, fmt.Errorf("the Podman connection %q (%s) is not known; %s; podman system connection list shows them", name, source, names)
 	}
@@ -100,31 +98,19 @@ func (k *known) readConf(file string) error {
 	if data == nil || err != nil {
 		return err
 	}
-	values, err := parseTOML(string(data))
+	var content struct {
+		Engine struct {
+			Default      string                 `toml:"active_service"`
+			Destinations map[string]destination `toml:"service_destinations"`
+		} `toml:"engine"`
+	}
+	meta, err := toml.Decode(string(data), &content)
 	if err != nil {
 		return fmt.Errorf("configuration of Podman %s: %w; correct the file", file, err)
 	}
-	for _, v := range values {
-		if len(v.key) < 2 || v.key[0] != "engine" {
-			continue
-		}
-		switch {
-		case len(v.key) == 2 && v.key[1] == "active_service":
-			k.Default, k.from = v.text, file
-		case v.key[1] == "service_destinations" && (v.kind == inlineTOML || len(v.key) == 3):
-			return fmt.Errorf("configuration of Podman %s: line %d: a connection in braces is not understood here: write it as a table [engine.service_destinations.NAME]", file, v.line)
-		case len(v.key) == 4 && v.key[1] == "service_destinations":
-			d := k.Destinations[v.key[2]]
-			switch v.key[3] {
-			case "uri":
-				d.URI = v.text
-			case "identity":
-				d.Identity = v.text
-			case "is_machine":
-				d.IsMachine = v.text == "true"
-			}
-			k.Destinations[v.key[2]] = d
-		}
+	maps.Copy(k.Destinations, content.Engine.Destinations)
+	if meta.IsDefined("engine", "active_service") {
+		k.Default, k.from = content.Engine.Default, file
 	}
 	return nil
 }
@@ -142,9 +128,7 @@ func (k *known) readJSON(file string) error {
 	if err := json.Unmarshal(data, &content); err != nil {
 		return fmt.Errorf("connections of Podman %s: %w; correct or remove the file", file, err)
 	}
-	for name, d := range content.Connection.Destinations {
-		k.Destinations[name] = d
-	}
+	maps.Copy(k.Destinations, content.Connection.Destinations)
 	if content.Connection.Default != "" {
 		k.Default, k.from = content.Connection.Default, file
 	}

@@ -44,6 +44,21 @@ uri = "ssh://u@two:2222/run/two.sock"
 identity = "/keys/two"
 `
 
+// confForms has what else a containers.conf may hold, and connections in every form.
+const confForms = "# containers.conf\n" +
+	"top = \"of all\" # said of it\n" +
+	"[containers]\r\n" +
+	"default_ulimits = [\n  \"nofile=1:2\", # a ] in a comment\n  'nproc=]',\n]\n" +
+	"annotations = \"\"\"several\n[lines] = \\\"\"\"\n\"\"\"\n" +
+	"[engine]\n" +
+	"active_service = \"a.b\"\n" +
+	"volume_path = 'C:\\dir'\n" +
+	"service_destinations.one = {uri = 'unix:///one.sock'}\n" +
+	"  [engine . service_destinations.\"a.b\"]\n" +
+	"  uri=\"ssh://u@localhost:22/run/p.sock\"\n" +
+	"  is_machine = true # yes\n" +
+	"[[farm]]\nname = {x = 1, y = \"}\"}\n"
+
 const jsonThree = `{"Connection":{"Default":"three","Connections":{"three":{"URI":"ssh://core@127.0.0.1:4321/run/p.sock","Identity":"/keys/m","IsMachine":true},
 "one":{"URI":"tcp://one:8080"}}}}`
 
@@ -62,6 +77,8 @@ func TestFindPrecedence(t *testing.T) {
 		{name: "host's key", env: map[string]string{envHost: "ssh://u@h/p.sock", envKey: "/keys/k"}, host: "ssh://u@h/p.sock", source: envHost, flag: "/keys/k"},
 		{name: "connection", env: map[string]string{envConnection: "one"}, conf: confTwo, host: "unix:///one.sock", source: `connection "one" (CONTAINER_CONNECTION)`},
 		{name: "default of containers.conf", conf: confTwo, host: "ssh://u@two:2222/run/two.sock", source: `connection "two"`, flag: "/keys/two"},
+		{name: "other things of containers.conf", conf: confForms, host: "ssh://u@localhost:22/run/p.sock", source: `connection "a.b"`, flag: "StrictHostKeyChecking=no"},
+		{name: "a connection in braces", options: ClientOptions{Connection: "one"}, conf: confForms, host: "unix:///one.sock", source: `connection "one" (option)`},
 		{name: "json over containers.conf", conf: confTwo, json: jsonThree, host: "ssh://core@127.0.0.1:4321/run/p.sock", source: `connection "three"`, flag: "StrictHostKeyChecking=no"},
 		{name: "json's own host of a name", options: ClientOptions{Connection: "one"}, conf: confTwo, json: jsonThree, host: "tcp://one:8080", source: `connection "one"`},
 	} {
@@ -92,6 +109,23 @@ func TestFindPrecedence(t *testing.T) {
 				t.Errorf("ssh gets %q", f.endpoint.SSH.Flags)
 			}
 		})
+	}
+}
+
+// Files that are read later go over earlier ones, a connection as a whole.
+func TestFindOverride(t *testing.T) {
+	dir := home(t)
+	put(t, filepath.Join(dir, "containers.conf"), confTwo)
+	over := filepath.Join(dir, "over.conf")
+	put(t, over, "[engine.service_destinations.two]\nuri = \"unix:///over.sock\"\n")
+	t.Setenv("CONTAINERS_CONF_OVERRIDE", over)
+	f, err := ClientOptions{}.find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `connection "two" (default of ` + filepath.Join(dir, "containers.conf") + ")"
+	if f.endpoint.Host != "unix:///over.sock" || f.source != want {
+		t.Errorf("%s (%s), want unix:///over.sock (%s)", f.endpoint.Host, f.source, want)
 	}
 }
 
@@ -130,8 +164,8 @@ func TestFindErrors(t *testing.T) {
 		{name: "unknown", options: ClientOptions{Connection: "x"}, conf: confTwo, want: `"x" (option) is not known; there are: one, two`},
 		{name: "unknown among none", env: map[string]string{envConnection: "x"}, want: "(CONTAINER_CONNECTION) is not known; there are none"},
 		{name: "default that is not there", conf: "[engine]\nactive_service = \"gone\"\n", want: `"gone" (default of `},
-		{name: "broken conf", conf: "[engine\n", want: "line 1: the table's name has to end with ]"},
-		{name: "inline", conf: "[engine.service_destinations]\nx = {uri = \"unix:///x\"}\n", want: "write it as a table [engine.service_destinations.NAME]"},
+		{name: "broken conf", conf: "[engine\n", want: "containers.conf: toml: line 2: expected '.' or ']' to end table name"},
+		{name: "wrong type", conf: "[engine.service_destinations.x]\nis_machine = \"yes\"\n", want: "incompatible types"},
 		{name: "broken json", json: "{", want: "unexpected end of JSON input; correct or remove the file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
