@@ -25,6 +25,9 @@ func (s *Settings) loosenedFiles(l *loosenings) {
 			l.addTmpfs("mounts", m.Target, size)
 			continue
 		}
+		if dir := driverPath(m); dir != "" {
+			m.Type, m.Source = mount.TypeBind, dir
+		}
 		l.addMount("mounts", m.Type, m.Source, m.Target, m.ReadOnly)
 	}
 	for _, p := range s.targets() {
@@ -35,6 +38,15 @@ func (s *Settings) loosenedFiles(l *loosenings) {
 	for _, from := range s.VolumesFrom {
 		l.add("filesystem", "volumes_from: the volumes of container %s", from)
 	}
+}
+
+// driverPath is what of the host a volume's driver mounts, as that of local volumes does
+// when it is given a device: the volume is then as much as a bind mount of it.
+func driverPath(m mount.Mount) string {
+	if o := m.VolumeOptions; m.Type == mount.TypeVolume && o != nil && o.DriverConfig != nil && path.IsAbs(o.DriverConfig.Options["device"]) {
+		return o.DriverConfig.Options["device"]
+	}
+	return ""
 }
 
 func (l *loosenings) tmpfs(target string, all map[string]string) {
