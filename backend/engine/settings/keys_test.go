@@ -97,6 +97,8 @@ var shapes = []struct {
 		Settings{Mounts: []mount.Mount{{Type: mount.TypeTmpfs, Target: "/t", TmpfsOptions: &mount.TmpfsOptions{SizeBytes: 1 << 20, Mode: 0o1777}}}}},
 	{"mounts", []string{"src=cache,target=/c,volume-nocopy,volume-subpath=a"}, []string{`[{"Target":"/c","Source":"cache","VolumeOptions":{"NoCopy":true,"Subpath":"a"}}]`},
 		Settings{Mounts: []mount.Mount{{Type: mount.TypeVolume, Source: "cache", Target: "/c", VolumeOptions: &mount.VolumeOptions{NoCopy: true, Subpath: "a"}}}}},
+	{"mounts", []string{`type=bind,"src=/a,b",dst=/c,bind-recursive=disabled`}, []string{`[{"Target":"/c","Source":"/a,b","Type":"bind","BindOptions":{"NonRecursive":true}}]`},
+		Settings{Mounts: []mount.Mount{{Type: mount.TypeBind, Source: "/a,b", Target: "/c", BindOptions: &mount.BindOptions{NonRecursive: true}}}}},
 	{"tmpfs", []string{"/a:size=64m,mode=1777", "/b"}, []string{`{"/a":"size=64m,mode=1777","/b":""}`, `["/a:size=64m,mode=1777","/b"]`}, Settings{Tmpfs: map[string]string{"/a": "size=64m,mode=1777", "/b": ""}}},
 	{"volumes_from", []string{"other:ro"}, []string{`["other:ro"]`}, Settings{VolumesFrom: []string{"other:ro"}}},
 	{"storage_opt", []string{"size=1g"}, []string{`{"size":"1g"}`}, Settings{StorageOpt: map[string]string{"size": "1g"}}},

@@ -3,89 +3,29 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/docker/cli/opts"
 	"github.com/moby/moby/api/types/mount"
 )
 
-const useMount = "type=bind|volume|tmpfs|image,source=...,target=...,readonly, or an object with Type, Source, Target and ReadOnly"
+const useMount = "type=bind|volume|tmpfs|image,source=...,target=..., with readonly[=true or false], bind-propagation, volume-subpath, tmpfs-size, an octal tmpfs-mode and the like, or an object with Type, Source, Target and ReadOnly"
 
+// toMount decodes an object, or text as the docker command's --mount takes it.
 func toMount(v any) (mount.Mount, error) {
-	if _, ok := v.(map[string]any); ok {
+	text, err := toText(v)
+	if err != nil {
 		m, err := toObject[mount.Mount](v, useMount)
 		if m.Type == "" {
 			m.Type = mount.TypeVolume // as docker-py
 		}
 		return m, err
 	}
-	text, err := toText(v)
-	if err != nil {
-		return mount.Mount{}, errors.New("use " + useMount)
+	var parsed opts.MountOpt
+	if err := parsed.Set(text); err != nil {
+		return mount.Mount{}, fmt.Errorf("%w: use %s", err, useMount)
 	}
-	m := mount.Mount{Type: mount.TypeVolume}
-	for field := range strings.SplitSeq(text, ",") {
-		name, value, found := strings.Cut(field, "=")
-		if err := mountField(&m, name, value, found); err != nil {
-			return mount.Mount{}, err
-		}
-	}
-	return m, nil
-}
-
-// mountField sets one NAME=VALUE of a mount, or one NAME when given is false.
-func mountField(m *mount.Mount, name, value string, given bool) error {
-	flag, flagErr := true, error(nil)
-	if given {
-		flag, flagErr = toBool(value)
-	}
-	switch name {
-	case "type":
-		m.Type = mount.Type(value)
-	case "source", "src":
-		m.Source = value
-	case "target", "dst", "destination":
-		m.Target = value
-	case "readonly", "ro":
-		m.ReadOnly = flag
-		return flagErr
-	case "bind-propagation":
-		m.BindOptions = &mount.BindOptions{Propagation: mount.Propagation(value)}
-	case "volume-nocopy":
-		volumeOptions(m).NoCopy = flag
-		return flagErr
-	case "volume-subpath":
-		volumeOptions(m).Subpath = value
-	case "tmpfs-size":
-		size, err := toSize(value)
-		tmpfsOptions(m).SizeBytes = size
-		return err
-	case "tmpfs-mode":
-		mode, err := strconv.ParseUint(value, 8, 12)
-		if err != nil {
-			return errors.New("tmpfs-mode: use an octal mode, such as 1777")
-		}
-		tmpfsOptions(m).Mode = fs.FileMode(mode)
-	default:
-		return fmt.Errorf("field %q: use %s; for more, an object", shorten(name), useMount)
-	}
-	return nil
-}
-
-func volumeOptions(m *mount.Mount) *mount.VolumeOptions {
-	if m.VolumeOptions == nil {
-		m.VolumeOptions = &mount.VolumeOptions{}
-	}
-	return m.VolumeOptions
-}
-
-func tmpfsOptions(m *mount.Mount) *mount.TmpfsOptions {
-	if m.TmpfsOptions == nil {
-		m.TmpfsOptions = &mount.TmpfsOptions{}
-	}
-	return m.TmpfsOptions
+	return parsed.Value()[0], nil
 }
 
 func validMount(m mount.Mount) error {

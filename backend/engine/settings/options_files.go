@@ -8,7 +8,7 @@ var fileOptions = []option{
 		codec:   list(toVolumes, func(s *Settings) *[]Volume { return &s.Volumes }, validVolume),
 	},
 	{
-		KeyInfo: KeyInfo{Name: "mounts", Type: "list", Example: "type=bind,source=/srv/data,target=/data,readonly", Meaning: "the same with more detail: type, source, target, readonly, bind-propagation, volume-nocopy, volume-subpath, tmpfs-size and tmpfs-mode, or objects as in the engine's API (Type, Source, Target, ReadOnly, ...)"},
+		KeyInfo: KeyInfo{Name: "mounts", Type: "list", Example: "type=bind,source=/srv/data,target=/data,readonly", Meaning: "the same with more detail: fields as of docker run --mount (type, source, target, readonly, bind-propagation, volume-subpath, tmpfs-size, ...), or objects as in the engine's API (Type, Source, Target, ReadOnly, ...)"},
 		codec:   list(one(toMount), func(s *Settings) *[]mount.Mount { return &s.Mounts }, validMount),
 	},
 	{
