@@ -3,31 +3,18 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"strings"
-	"sync"
 )
 
 // What follows decides which values are allowed. What only the engine can know, such
 // as the names of its networks, is left to the engine.
 
-func within(least, most int64) func(int64) error {
-	return func(n int64) error {
-		if n < least || n > most {
+func within[T int | int64 | uint16](least, most int64) func(T) error {
+	return func(n T) error {
+		if int64(n) < least || int64(n) > most {
 			return fmt.Errorf("use a whole number from %d to %d", least, most)
-		}
-		return nil
-	}
-}
-
-// minMemory is the least memory limit that engines accept, in bytes.
-const minMemory = 6 << 20
-
-// memory allows limits that can work; lifted is the value that means no limit.
-func memory(lifted int64) func(int64) error {
-	return func(n int64) error {
-		if n != lifted && n < minMemory {
-			return fmt.Errorf("use at least 6m, or %d for no limit", lifted)
 		}
 		return nil
 	}
@@ -48,25 +35,27 @@ func oneOf(words ...string) func(string) error {
 	return func(s string) error {
 		for _, w := range words {
 			rest, prefixed := strings.CutPrefix(s, w)
-			if s == w && !strings.HasSuffix(w, ":") || prefixed && strings.HasSuffix(w, ":") && word(rest) == nil {
+			if open := strings.HasSuffix(w, ":"); s == w && !open || prefixed && open && word(rest) == nil {
 				return nil
 			}
 		}
-		shown := strings.ReplaceAll(strings.Join(words, ", "), ":", ":...")
-		return fmt.Errorf("use %s", shown)
+		return errors.New("use " + strings.ReplaceAll(strings.Join(words, ", "), ":", ":..."))
 	}
 }
 
-// matching compiles the pattern when it is first used: there are many options, and
-// programs import this that use none.
 func matching(pattern, use string) func(string) error {
-	re := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:` + pattern + `)$`) })
 	return func(s string) error {
-		if len(s) > 4096 || !re().MatchString(s) {
+		if !matches(pattern, s) {
 			return errors.New("use " + use)
 		}
 		return nil
 	}
+}
+
+// matches compiles the pattern when it is used: there are many options, and programs
+// import this that use none.
+func matches(pattern, s string) bool {
+	return len(s) <= 4096 && regexp.MustCompile(`^(?:`+pattern+`)$`).MatchString(s)
 }
 
 // noControls allows text that fits into a line of a configuration.
@@ -92,3 +81,14 @@ func wordLine(name, value string) error {
 	}
 	return noControls(value)
 }
+
+// absolute allows a clean absolute path inside, or on an engine's Linux host.
+func absolute(p string) error {
+	if !path.IsAbs(p) || noControls(p) != nil {
+		return errors.New("use an absolute path")
+	}
+	return nil
+}
+
+// is tells whether a setting has that value.
+func is[T comparable](setting *T, value T) bool { return setting != nil && *setting == value }

@@ -10,7 +10,7 @@ import (
 // A codec gets a value into one field and tells whether what is there makes sense.
 type codec struct {
 	// set decodes a value of the JSON kinds. To lists and maps it adds; of a
-	// scalar the last one holds.
+	// scalar the last one holds. What it leaves after an error is thrown away.
 	set func(s *Settings, v any) error
 	// check returns the first value of the field that is not allowed, and why. It
 	// holds for values set from Go as for those from text.
@@ -20,14 +20,12 @@ type codec struct {
 // pointer is the codec of a scalar whose zero value means something.
 func pointer[T any](decode func(any) (T, error), field func(*Settings) **T, valid func(T) error) codec {
 	return codec{
-		set: func(s *Settings, v any) error {
+		func(s *Settings, v any) error {
 			x, err := decode(v)
-			if err == nil {
-				*field(s) = &x
-			}
+			*field(s) = &x
 			return err
 		},
-		check: func(s *Settings) (any, error) {
+		func(s *Settings) (any, error) {
 			if p := *field(s); p != nil {
 				return *p, valid(*p)
 			}
@@ -39,17 +37,15 @@ func pointer[T any](decode func(any) (T, error), field func(*Settings) **T, vali
 // text is the codec of a string.
 func text(field func(*Settings) *string, valid func(string) error) codec {
 	return codec{
-		set: func(s *Settings, v any) error {
+		func(s *Settings, v any) error {
 			x, err := toText(v)
 			if err == nil && x == "" {
 				err = errors.New("must not be empty; leave the key out for the default")
 			}
-			if err == nil {
-				*field(s) = x
-			}
+			*field(s) = x
 			return err
 		},
-		check: func(s *Settings) (any, error) {
+		func(s *Settings) (any, error) {
 			if x := *field(s); x != "" {
 				return x, valid(x)
 			}
@@ -61,12 +57,9 @@ func text(field func(*Settings) *string, valid func(string) error) codec {
 // list is the codec of a list. An item may decode to several, as a map of them does.
 func list[T any](decode func(any) ([]T, error), field func(*Settings) *[]T, valid func(T) error) codec {
 	return codec{
-		set: func(s *Settings, v any) error {
+		func(s *Settings, v any) error {
 			values, err := items(v)
-			if err != nil {
-				return err
-			}
-			all := slices.Clone(*field(s)) // a copy of the Settings may share it
+			all := slices.Clip(*field(s)) // a copy of the Settings may share it
 			for _, item := range values {
 				x, err := decode(item)
 				if err != nil {
@@ -75,9 +68,9 @@ func list[T any](decode func(any) ([]T, error), field func(*Settings) *[]T, vali
 				all = append(all, x...)
 			}
 			*field(s) = all
-			return nil
+			return err
 		},
-		check: func(s *Settings) (any, error) {
+		func(s *Settings) (any, error) {
 			for _, x := range *field(s) {
 				if err := valid(x); err != nil {
 					return x, err
@@ -91,18 +84,13 @@ func list[T any](decode func(any) ([]T, error), field func(*Settings) *[]T, vali
 // table is the codec of a map, which may also come as a list of texts that split cuts.
 func table(split func(string) (name, value string, err error), field func(*Settings) *map[string]string, valid func(name, value string) error) codec {
 	return codec{
-		set: func(s *Settings, v any) error {
-			all := maps.Clone(*field(s)) // a copy of the Settings may share it
-			if all == nil {
-				all = map[string]string{}
-			}
-			if err := pairs(v, split, func(name, value string) { all[name] = value }); err != nil {
-				return err
-			}
+		func(s *Settings, v any) error {
+			all := map[string]string{} // a copy of the Settings may share the one there is
+			maps.Copy(all, *field(s))
 			*field(s) = all
-			return nil
+			return pairs(v, split, all)
 		},
-		check: func(s *Settings) (any, error) {
+		func(s *Settings) (any, error) {
 			m := *field(s)
 			for _, name := range slices.Sorted(maps.Keys(m)) {
 				if err := valid(name, m[name]); err != nil {

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,36 @@ import (
 // may stand for a number or a boolean, because command lines have nothing else. The
 // errors say what is allowed; the key and the value are put before them.
 
+// normalise turns any Go value into the JSON kinds: nil, bool, json.Number, string,
+// []any and map[string]any.
+func normalise(v any) (any, error) {
+	switch v.(type) {
+	case nil, bool, string:
+		return v, nil
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, errors.New("has a value that JSON cannot hold")
+	}
+	return decodeJSON(text)
+}
+
+func decodeJSON(text []byte) (any, error) {
+	if len(text) > maxValue {
+		return nil, errors.New("is longer than 1 MiB")
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if d.More() {
+		return nil, errors.New("something follows the value")
+	}
+	return v, nil
+}
+
 func toText(v any) (string, error) {
 	switch v := v.(type) {
 	case string:
@@ -23,14 +54,6 @@ func toText(v any) (string, error) {
 		return v.String(), nil
 	}
 	return "", errors.New("use a string")
-}
-
-// toScalarText also takes booleans, for maps whose values are text in the end.
-func toScalarText(v any) (string, error) {
-	if b, ok := v.(bool); ok {
-		return strconv.FormatBool(b), nil
-	}
-	return toText(v)
 }
 
 func toBool(v any) (bool, error) {
@@ -49,14 +72,11 @@ func toBool(v any) (bool, error) {
 }
 
 func toInt(v any) (int64, error) {
-	var text string
-	switch v := v.(type) {
-	case string:
-		text = strings.TrimSpace(v)
-	case json.Number:
-		text = v.String()
+	text, _ := toText(v)
+	text = strings.TrimSpace(text)
+	if number, ok := v.(json.Number); ok && strings.ContainsAny(text, ".eE") {
 		// 1e9 is how some encoders write a whole number.
-		if f, err := v.Float64(); err == nil && strings.ContainsAny(text, ".eE") && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		if f, err := number.Float64(); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 			return int64(f), nil
 		}
 	}
@@ -78,18 +98,48 @@ func toSmall[T int | uint16](v any) (T, error) {
 
 // toSize decodes bytes: a whole number, or text with a unit.
 func toSize(v any) (int64, error) {
-	const use = "use bytes as a whole number, or a number with b, k, m or g behind it, such as 512m"
-	switch v := v.(type) {
-	case string:
-		if n, err := bytesize.Parse(v); err == nil {
-			return n, nil
-		}
-	case json.Number:
-		if n, err := toInt(v); err == nil && n >= 0 {
-			return n, nil
-		}
+	n, err := toInt(v)
+	if text, ok := v.(string); ok {
+		n, err = bytesize.Parse(text)
 	}
-	return 0, errors.New(use)
+	if err != nil || n < 0 {
+		return 0, errors.New("use bytes as a whole number, or a number with b, k, m or g behind it, such as 512m")
+	}
+	return n, nil
+}
+
+// toObject decodes a JSON object into a type of the engine's API. Field names may be
+// in any case and hold underscores, so both PathOnHost and path_on_host will do; a
+// field that the type does not have is an error.
+func toObject[T any](v any, use string) (T, error) {
+	var x T
+	m, ok := v.(map[string]any)
+	if !ok {
+		return x, errors.New("use " + use)
+	}
+	plain := make(map[string]any, len(m))
+	for name, value := range m {
+		short := strings.ToLower(strings.ReplaceAll(name, "_", ""))
+		if _, twice := plain[short]; twice {
+			return x, fmt.Errorf("field %q is there twice", shorten(name))
+		}
+		plain[short] = value
+	}
+	text, err := json.Marshal(plain)
+	if err != nil {
+		return x, err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	d.UseNumber()
+	if err := d.Decode(&x); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return x, fmt.Errorf("field %q: use a %s, not a %s", wrong.Field, wrong.Type, wrong.Value)
+		}
+		return x, fmt.Errorf("%s: use %s", strings.TrimPrefix(err.Error(), "json: "), use)
+	}
+	return x, nil
 }
 
 // items returns the items of a list; a single string or object is a list of one.
@@ -103,16 +153,17 @@ func items(v any) ([]any, error) {
 	return nil, errors.New("use a list")
 }
 
-// pairs calls add with the names and values of a map, or of a list of texts that
-// split cuts.
-func pairs(v any, split func(string) (name, value string, err error), add func(name, value string)) error {
+// pairs adds the names and values of a map, or of a list of texts that split cuts.
+func pairs(v any, split func(string) (name, value string, err error), all map[string]string) error {
 	if m, ok := v.(map[string]any); ok {
 		for name, value := range m {
-			text, err := toScalarText(value)
-			if err != nil {
+			if b, ok := value.(bool); ok {
+				value = strconv.FormatBool(b)
+			}
+			var err error
+			if all[name], err = toText(value); err != nil {
 				return fmt.Errorf("%q: use a string as its value", shorten(name))
 			}
-			add(name, text)
 		}
 		return nil
 	}
@@ -129,7 +180,7 @@ func pairs(v any, split func(string) (name, value string, err error), add func(n
 		if err != nil {
 			return err
 		}
-		add(name, value)
+		all[name] = value
 	}
 	return nil
 }
@@ -141,4 +192,12 @@ func nameValue(text string) (string, string, error) {
 		return "", "", errors.New("use NAME=VALUE")
 	}
 	return name, value, nil
+}
+
+// cutAt cuts NAME and perhaps a separator and a value behind it.
+func cutAt(separator string) func(string) (string, string, error) {
+	return func(text string) (string, string, error) {
+		name, value, _ := strings.Cut(text, separator)
+		return name, value, nil
+	}
 }

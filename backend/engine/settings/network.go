@@ -1,21 +1,36 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
 )
+
+func networkField(s *Settings) *string { return &s.Network }
 
 func validNetwork(name string) error {
 	if name == "container:" {
 		return errors.New("use container:ID with the container's id or name")
 	}
 	return word(name)
+}
+
+func setNetworkDisabled(s *Settings, v any) error {
+	disabled, err := toBool(v)
+	if err == nil && !disabled {
+		err = errors.New("a sandbox has no network unless one is named: use network_mode=bridge")
+	}
+	s.Network = "none"
+	return err
 }
 
 func validHostname(name string) error {
@@ -48,8 +63,7 @@ func validAddr(a netip.Addr) error {
 func toExtraHosts(v any) ([]string, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		text, err := toText(v)
-		return []string{text}, err
+		return one(toText)(v)
 	}
 	var hosts []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -64,24 +78,156 @@ func toExtraHosts(v any) ([]string, error) {
 
 func validExtraHost(host string) error {
 	name, addr, _ := strings.Cut(host, ":")
-	if word(name) != nil {
-		return errors.New("use NAME:ADDRESS")
-	}
-	if addr == "host-gateway" {
-		return nil
-	}
-	if _, err := toAddr(strings.Trim(addr, "[]")); err != nil {
+	_, err := toAddr(strings.Trim(addr, "[]"))
+	if word(name) != nil || err != nil && addr != "host-gateway" {
 		return errors.New("use NAME:ADDRESS with an IP address or host-gateway")
 	}
 	return nil
 }
 
-// shared tells that the network is another one's: the host's or a container's.
-func shared(network string) bool {
-	return network == "host" || strings.HasPrefix(network, "container:")
+const usePorts = "[[IP:]HOSTPORT:]PORT[/PROTOCOL], such as 127.0.0.1:8080:80/tcp, or a map of PORT/PROTOCOL to a host port, [IP, HOSTPORT], a list of them, or null"
+
+var errPorts = errors.New("use " + usePorts)
+
+// toPorts decodes one port as text, or a map of ports inside to places on the host.
+func toPorts(v any) ([]Port, error) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		text, err := toText(v)
+		if err != nil {
+			return nil, errPorts
+		}
+		p, err := parsePort(text)
+		return []Port{p}, err
+	}
+	var ports []Port
+	for _, inside := range slices.Sorted(maps.Keys(m)) {
+		p, err := insidePort(inside)
+		if err == nil {
+			ports, err = bindings(ports, p, m[inside])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("port %q: %w", shorten(inside), err)
+		}
+	}
+	return ports, nil
 }
 
-func (s *Settings) applyNetwork(cfg *container.Config, host *container.HostConfig) {
+// parsePort reads [[IP:]HOSTPORT:]PORT[/PROTOCOL]; an IPv6 address is in brackets.
+func parsePort(text string) (Port, error) {
+	i := strings.LastIndexByte(text, ':')
+	p, err := insidePort(text[i+1:])
+	if err != nil || i < 0 {
+		return p, err
+	}
+	host, port := "", text[:i]
+	if strings.Contains(port, ":") {
+		if host, port, err = net.SplitHostPort(port); err != nil {
+			return p, errPorts
+		}
+		if p.HostIP, err = toAddr(host); err != nil {
+			return p, err
+		}
+	}
+	return address(p, "", port)
+}
+
+// insidePort reads PORT[/PROTOCOL].
+func insidePort(text string) (Port, error) {
+	number, protocol, found := strings.Cut(text, "/")
+	if !found {
+		protocol = "tcp"
+	}
+	n, err := portNumber(number)
+	return Port{Container: n, Protocol: strings.ToLower(protocol)}, err
+}
+
+// bindings adds what docker-py's values of the ports map say of p.
+func bindings(ports []Port, p Port, v any) ([]Port, error) {
+	ip, port := "", v
+	switch v := v.(type) {
+	case map[string]any:
+		type object struct {
+			HostIP   string
+			HostPort string
+		}
+		o, err := toObject[object](v, usePorts)
+		if err != nil {
+			return nil, err
+		}
+		ip, port = o.HostIP, o.HostPort
+	case []any:
+		// [IP, HOSTPORT] is a pair, everything else a list: JSON does not tell them apart.
+		pair := slices.Concat(v, []any{nil, nil})
+		text, isText := pair[0].(string)
+		if _, err := strconv.ParseUint(text, 10, 16); !isText || len(v) > 2 || err == nil {
+			for _, item := range v {
+				var err error
+				if ports, err = bindings(ports, p, item); err != nil {
+					return nil, err
+				}
+			}
+			return ports, nil
+		}
+		ip, port = text, pair[1]
+	}
+	p, err := address(p, ip, port)
+	return append(ports, p), err
+}
+
+// address binds p to an address and a port of the host; "" and nil: the default.
+func address(p Port, ip string, port any) (Port, error) {
+	var err error
+	if ip != "" {
+		if p.HostIP, err = toAddr(ip); err != nil {
+			return p, err
+		}
+	}
+	if port != nil && port != "" {
+		p.HostPort, err = portNumber(port)
+	}
+	return p, err
+}
+
+func portNumber(v any) (uint16, error) {
+	n, err := toInt(v)
+	if err != nil || n < 1 || n > 65535 {
+		return 0, errors.New("use port numbers from 1 to 65535, as " + usePorts)
+	}
+	return uint16(n), nil
+}
+
+func validPort(p Port) error {
+	if !slices.Contains([]string{"", "tcp", "udp", "sctp"}, p.Protocol) {
+		return fmt.Errorf("protocol %q: use tcp, udp or sctp", shorten(p.Protocol))
+	}
+	if p.Container == 0 || p.HostIP.Zone() != "" {
+		return errPorts
+	}
+	return nil
+}
+
+func (s *Settings) networkConflict() error {
+	// The network is another one's: the host's or a container's.
+	shared := s.Network == "host" || strings.HasPrefix(s.Network, "container:")
+	if key := "ports"; len(s.Ports) > 0 || is(s.PublishAllPorts, true) {
+		if len(s.Ports) == 0 {
+			key = "publish_all_ports"
+		}
+		switch {
+		case s.Network == "" || s.Network == "none":
+			return fault(key, "a sandbox without a network has no ports to publish: name one, such as network_mode=bridge")
+		case shared:
+			return fault(key, "contradicts network_mode=%s: its ports are published already", s.Network)
+		}
+	}
+	if s.Hostname != "" && (s.UTSMode == "host" || shared && s.Network != "host") {
+		return fault("hostname", "contradicts uts_mode=host and network_mode=container:...: the host name is then another one's")
+	}
+	return nil
+}
+
+func (s *Settings) applyNetwork(cfg *container.Config, host *container.HostConfig) error {
 	if s.Network != "" {
 		host.NetworkMode = container.NetworkMode(s.Network)
 		cfg.NetworkDisabled = s.Network == "none"
@@ -89,12 +235,33 @@ func (s *Settings) applyNetwork(cfg *container.Config, host *container.HostConfi
 	if host.NetworkMode.IsContainer() || s.UTSMode == "host" {
 		cfg.Hostname = "" // it is the other one's
 	}
-	setText(&cfg.Hostname, s.Hostname)
-	setText(&cfg.Domainname, s.Domainname)
+	cfg.Hostname = cmp.Or(s.Hostname, cfg.Hostname)
+	cfg.Domainname = cmp.Or(s.Domainname, cfg.Domainname)
 	s.applyPorts(cfg, host)
 	setIf(&host.PublishAllPorts, s.PublishAllPorts)
 	host.DNS = append(host.DNS, s.DNS...)
 	host.DNSSearch = append(host.DNSSearch, s.DNSSearch...)
 	host.DNSOptions = append(host.DNSOptions, s.DNSOptions...)
 	host.ExtraHosts = append(host.ExtraHosts, s.ExtraHosts...)
+	return nil
+}
+
+// applyPorts publishes ports, on the loopback interface unless another was named.
+func (s *Settings) applyPorts(cfg *container.Config, host *container.HostConfig) {
+	if len(s.Ports) == 0 {
+		return
+	}
+	exposed, bound := network.PortSet{}, network.PortMap{}
+	maps.Copy(exposed, cfg.ExposedPorts)
+	maps.Copy(bound, host.PortBindings)
+	for _, p := range s.Ports {
+		inside, _ := network.PortFrom(p.Container, network.IPProtocol(cmp.Or(p.Protocol, "tcp")))
+		on := network.PortBinding{HostIP: cmp.Or(p.HostIP, netip.AddrFrom4([4]byte{127, 0, 0, 1}))}
+		if p.HostPort != 0 {
+			on.HostPort = strconv.Itoa(int(p.HostPort))
+		}
+		exposed[inside] = struct{}{}
+		bound[inside] = append(slices.Clip(bound[inside]), on)
+	}
+	cfg.ExposedPorts, host.PortBindings = exposed, bound
 }

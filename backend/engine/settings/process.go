@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -26,12 +27,6 @@ func validVariable(name, value string) error {
 	return nil
 }
 
-// cutLabel cuts NAME[=VALUE].
-func cutLabel(text string) (string, string, error) {
-	name, value, _ := strings.Cut(text, "=")
-	return name, value, nil
-}
-
 func validLabel(name, value string) error {
 	switch {
 	case strings.HasPrefix(name, reservedLabel):
@@ -42,38 +37,30 @@ func validLabel(name, value string) error {
 	return noNUL(value)
 }
 
-var logConfig = codec{
-	set: func(s *Settings, v any) error {
-		if driver, err := toText(v); err == nil {
-			s.LogConfig = &container.LogConfig{Type: driver}
-			return nil
-		}
-		c, err := toObject[container.LogConfig](v, "a driver's name, or an object with Type and Config")
-		s.LogConfig = &c
-		return err
-	},
-	check: func(s *Settings) (any, error) {
-		if s.LogConfig == nil {
-			return nil, nil
-		}
-		if word(s.LogConfig.Type) != nil {
-			return s.LogConfig.Type, errors.New("use a driver's name, such as json-file or none, or an object with Type and Config")
-		}
-		return nil, nil
-	},
+const useLogConfig = "a driver's name, such as json-file or none, or an object with Type and Config"
+
+func toLogConfig(v any) (container.LogConfig, error) {
+	if driver, err := toText(v); err == nil {
+		return container.LogConfig{Type: driver}, nil
+	}
+	return toObject[container.LogConfig](v, useLogConfig)
 }
 
-func (s *Settings) applyProcess(cfg *container.Config, host *container.HostConfig) {
-	setText(&cfg.User, s.User)
-	setText(&cfg.WorkingDir, s.WorkingDir)
+func validLogConfig(c container.LogConfig) error {
+	if word(c.Type) != nil {
+		return errors.New("use " + useLogConfig)
+	}
+	return nil
+}
+
+func (s *Settings) applyProcess(cfg *container.Config, host *container.HostConfig) error {
+	cfg.WorkingDir = cmp.Or(s.WorkingDir, cfg.WorkingDir)
 	cfg.Env = withVariables(cfg.Env, s.Environment)
 	cfg.Labels = merged(cfg.Labels, s.Labels)
-	host.GroupAdd = append(host.GroupAdd, s.Groups...)
-	if s.Init != nil {
-		host.Init = s.Init
-	}
-	setText(&host.Runtime, s.Runtime)
+	host.Init = cmp.Or(s.Init, host.Init)
+	host.Runtime = cmp.Or(s.Runtime, host.Runtime)
 	setIf(&host.LogConfig, s.LogConfig)
+	return nil
 }
 
 // withVariables adds variables to NAME=VALUE lines, each in the place of one of the
@@ -95,7 +82,7 @@ func merged(base, add map[string]string) map[string]string {
 	if len(add) == 0 {
 		return base
 	}
-	all := make(map[string]string, len(base)+len(add))
+	all := map[string]string{}
 	maps.Copy(all, base)
 	maps.Copy(all, add)
 	return all

@@ -200,6 +200,9 @@ func TestUnknownKeys(t *testing.T) {
 // What is advised is a key.
 func TestAdviceNamesKeys(t *testing.T) {
 	for word, advice := range other {
+		if _, err := lookUp(word); err == nil || !strings.Contains(err.Error(), advice) {
+			t.Errorf("%s: got %v, want %q", word, err, advice)
+		}
 		for _, field := range strings.FieldsFunc(advice, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
 			if _, known := optionByName[field]; strings.Contains(field, "_") && !known {
 				t.Errorf("%s: %q is no key", word, field)

@@ -1,9 +1,7 @@
 package settings
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -86,7 +84,7 @@ func (o *option) assign(s *Settings, v any) error {
 
 // show renders a value for an error.
 func (o *option) show(v any) string {
-	if o.secret {
+	if o.secret() {
 		return ""
 	}
 	if text, ok := v.(string); ok {
@@ -97,34 +95,4 @@ func (o *option) show(v any) string {
 		return ""
 	}
 	return shorten(string(text))
-}
-
-// normalise turns any Go value into the JSON kinds: nil, bool, json.Number, string,
-// []any and map[string]any.
-func normalise(v any) (any, error) {
-	switch v.(type) {
-	case nil, bool, string:
-		return v, nil
-	}
-	text, err := json.Marshal(v)
-	if err != nil {
-		return nil, errors.New("has a value that JSON cannot hold")
-	}
-	return decodeJSON(text)
-}
-
-func decodeJSON(text []byte) (any, error) {
-	if len(text) > maxValue {
-		return nil, errors.New("is longer than 1 MiB")
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, err
-	}
-	if d.More() {
-		return nil, errors.New("something follows the value")
-	}
-	return v, nil
 }

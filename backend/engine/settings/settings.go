@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"cmp"
+	"fmt"
 	"net/netip"
 
 	"github.com/moby/moby/api/types/blkiodev"
@@ -100,4 +102,33 @@ type Volume struct {
 	Source string
 	Target string // absolute path inside
 	Mode   string // "ro", "rw" and the engine's other words, separated by commas; "" means rw
+}
+
+// Validate finds values that are not allowed and settings that contradict each other.
+// FromMap and Apply do it themselves.
+func (s *Settings) Validate() error {
+	for i := range options {
+		o := &options[i]
+		value, err := o.check(s)
+		if err == nil {
+			continue
+		}
+		shown := ""
+		if !o.secret() {
+			shown = shorten(fmt.Sprint(value))
+		}
+		return &KeyError{Key: o.Name, Value: shown, Reason: err.Error()}
+	}
+	return cmp.Or(s.limitsConflict(), s.networkConflict(), s.securityConflict(), s.filesConflict())
+}
+
+// Apply lays the settings over a sandbox's defaults, which cfg and host already hold:
+// what was not set stays. The mounts of host are taken for the sandbox's own, which
+// nothing may cover; its tmpfs give way. Networks and ports need no networking
+// configuration besides. After an error cfg and host are of no use.
+func (s Settings) Apply(cfg *container.Config, host *container.HostConfig) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	return cmp.Or(s.applyLimits(cfg, host), s.applySecurity(cfg, host), s.applyNetwork(cfg, host), s.applyFiles(cfg, host), s.applyProcess(cfg, host))
 }
