@@ -42,12 +42,12 @@ func (a *fakeAgent) ServeCall(c *agentproto.Call) {
 	case agentproto.MethodStart:
 		p := &fakeProcess{Call: c}
 		if err := c.Request(&p.req); err != nil {
-			c.Fail(agentproto.CodeBadRequest, err.Error())
+			c.Fail(err)
 			return
 		}
 		program := a.programs[p.req.Argv[0]]
 		if program == nil {
-			c.Fail(agentproto.CodeNotFound, "no such program: "+p.req.Argv[0])
+			c.Fail(agentproto.Errorf(agentproto.CodeNotFound, "no such program: %s", p.req.Argv[0]))
 			return
 		}
 		program(p)
@@ -87,7 +87,7 @@ func (a *fakeAgent) dial(c *agentproto.Call) {
 	var req agentproto.DialRequest
 	c.Request(&req)
 	if req.Port != 80 {
-		c.Fail(agentproto.CodeNotFound, "nothing listens on that port of the sandbox")
+		c.Fail(agentproto.Errorf(agentproto.CodeNotFound, "nothing listens on that port of the sandbox"))
 		return
 	}
 	c.Send(&agentproto.Empty{})

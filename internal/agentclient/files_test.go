@@ -147,7 +147,7 @@ func TestReadFileFailures(t *testing.T) {
 	failing := connectTo(t, func(call *agentproto.Call) {
 		call.Send(&agentproto.FileInfo{})
 		call.Write(agentproto.ChanOut, []byte("some"))
-		call.Fail(agentproto.CodeInternal, "input/output error")
+		call.Fail(agentproto.Errorf(agentproto.CodeInternal, "input/output error"))
 	})
 	var got bytes.Buffer
 	if n, err := failing.ReadFile(soon(t), "f", &got); n != 4 || err == nil || err.Error() != "input/output error" {
@@ -207,7 +207,7 @@ func TestWriteFileFailures(t *testing.T) {
 	<-ended
 	full := connectTo(t, func(call *agentproto.Call) {
 		input{call}.Read(make([]byte, 1))
-		call.Fail(agentproto.CodeNoSpace, "no space left")
+		call.Fail(agentproto.Errorf(agentproto.CodeNoSpace, "no space left"))
 	})
 	if _, err := full.WriteFile(soon(t), "f", zeros{}, WriteOptions{}); err == nil || err.Error() != "no space left" {
 		t.Error(err)

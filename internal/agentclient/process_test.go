@@ -210,7 +210,7 @@ func TestDetachAndAttach(t *testing.T) {
 	collected := make(chan bool, 1)
 	a.programs["attached"] = func(p *fakeProcess) {
 		if p.attach.OutOffset == 0 {
-			p.Fail(agentproto.CodeLost, "the output before byte 4 is gone")
+			p.Fail(agentproto.Errorf(agentproto.CodeLost, "the output before byte 4 is gone"))
 			return
 		}
 		p.started(p.attach.OutOffset, p.attach.ErrOffset)

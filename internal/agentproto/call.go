@@ -60,9 +60,14 @@ func newCall(conn *Conn, id uint32, m Method) *Call {
 // Method is the call's method.
 func (c *Call) Method() Method { return c.method }
 
-// Request decodes the call's request into m (server end). An error is a
-// *[ProtocolError]; the call can still be answered.
-func (c *Call) Request(m Message) error { return Unmarshal(c.request, m) }
+// Request decodes the call's request into m (server end). An error is an [Error], which
+// the call can be answered with.
+func (c *Call) Request(m Message) error {
+	if err := Unmarshal(c.request, m); err != nil {
+		return Errorf(CodeBadRequest, "%v", err)
+	}
+	return nil
+}
 
 // Done is closed when the call has ended, was cancelled, or the stream is gone.
 // At the server's end of MethodStart and MethodAttach, whose results must not get
@@ -75,7 +80,7 @@ func (c *Call) Done() <-chan struct{} { return c.done }
 // CodeCancelled.
 func (c *Call) Cancel() {
 	if c.conn.handler != nil {
-		_ = c.Fail(CodeCancelled, "the agent cancelled the call")
+		_ = c.Fail(Errorf(CodeCancelled, "the agent cancelled the call"))
 		return
 	}
 	c.mu.Lock()

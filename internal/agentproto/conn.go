@@ -231,7 +231,7 @@ func (c *Conn) removeCall(call *Call) {
 // serve runs the handler for a call of the other end.
 func (c *Conn) serve(call *Call) {
 	c.handler.ServeCall(call)
-	call.Fail(CodeInternal, "the agent ended the call without an answer")
+	call.Fail(Errorf(CodeInternal, "the agent ended the call without an answer"))
 	c.removeCall(call)
 	call.closeDone()
 }

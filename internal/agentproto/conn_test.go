@@ -40,7 +40,7 @@ func TestCallExchange(t *testing.T) {
 	conn := pair(t, func(c *Call) {
 		var req StartRequest
 		if err := c.Request(&req); err != nil {
-			c.Fail(CodeBadRequest, err.Error())
+			c.Fail(err)
 			return
 		}
 		c.Send(&Started{ID: 7, PID: 42})

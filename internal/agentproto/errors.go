@@ -69,6 +69,11 @@ type Error struct {
 	Msg  string
 }
 
+// Errorf makes an [Error].
+func Errorf(code ErrorCode, format string, args ...any) error {
+	return &Error{Code: code, Msg: fmt.Sprintf(format, args...)}
+}
+
 func (e *Error) Error() string {
 	if e.Msg == "" {
 		return e.Code.String()

@@ -234,13 +234,26 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestBadRequest: a call whose request cannot be decoded is answered, and says so.
+func TestBadRequest(t *testing.T) {
+	conn := pair(t, func(c *Call) { c.Fail(c.Request(&StartRequest{})) })
+	call, err := conn.Open(MethodStart, &Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failure *Error
+	if _, err := call.Recv(t.Context(), &Empty{}); !errors.As(err, &failure) || failure.Code != CodeBadRequest {
+		t.Errorf("got %v, want an error of code %v", err, CodeBadRequest)
+	}
+}
+
 func TestFailure(t *testing.T) {
 	conn := pair(t, func(c *Call) {
 		if c.Method() == MethodStat {
 			return // no answer
 		}
 		c.Write(ChanOut, []byte("before"))
-		c.Fail(CodeNotFound, "no such file: /x")
+		c.Fail(Errorf(CodeNotFound, "no such file: /x"))
 		if err := c.End(&Empty{}); err != ErrCallEnded {
 			t.Errorf("End after Fail: %v", err)
 		}

@@ -2,6 +2,7 @@ package agentproto
 
 import (
 	"context"
+	"errors"
 	"io"
 )
 
@@ -73,8 +74,13 @@ func (c *Call) Send(m Message) error { return c.send(frameMessage, m) }
 // End sends the final message, which ends the call (server end).
 func (c *Call) End(m Message) error { return c.send(frameFinal, m) }
 
-// Fail ends the call with an error (server end).
-func (c *Call) Fail(code ErrorCode, msg string) error {
+// Fail ends the call with an error (server end), which has a code of its own when it is or
+// wraps an [Error].
+func (c *Call) Fail(why error) error {
+	code, msg := CodeInternal, why.Error()
+	if known := (*Error)(nil); errors.As(why, &known) {
+		code = known.Code
+	}
 	return c.send(frameError, &Error{Code: code, Msg: msg[:min(len(msg), maxErrorText)]})
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/guest/forward"
 )
 
 // An Agent serves the protocol. There is one per process. Its methods may be called
@@ -27,8 +28,9 @@ type Agent struct {
 	oom      *oomCounter   // nil: not known
 	prepared chan struct{} // closed when Options.Prepare has returned
 	prepErr  error         // what it returned
-	uid, gid uint32        // the agent's own
-	caps     bool          // the agent holds capabilities
+	forward  forward.Service
+	uid, gid uint32 // the agent's own
+	caps     bool   // the agent holds capabilities
 
 	mu        sync.Mutex
 	processes map[uint64]*process

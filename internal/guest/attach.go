@@ -17,7 +17,7 @@ type attachment struct {
 
 func (a *Agent) serveAttach(call *agentproto.Call) error {
 	var req agentproto.AttachRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	p, err := a.find(req.ID)
@@ -64,7 +64,7 @@ func (p *process) takeOver(att *attachment, offsets []uint64) error {
 		timer := time.AfterFunc(letGoWait, old.call.Hangup)
 		defer timer.Stop()
 		// It may have ended already.
-		_ = old.call.Fail(agentproto.CodeCancelled, "another client has attached to the process")
+		_ = old.call.Fail(agentproto.Errorf(agentproto.CodeCancelled, "another client has attached to the process"))
 		p.wake()
 		<-old.done
 	}
@@ -72,10 +72,10 @@ func (p *process) takeOver(att *attachment, offsets []uint64) error {
 		switch {
 		case o == nil && offsets[i] == 0:
 		case o == nil:
-			return failf(agentproto.CodeLost, "process %d has no channel %d to resume", p.id, outputChannel(i))
+			return agentproto.Errorf(agentproto.CodeLost, "process %d has no channel %d to resume", p.id, outputChannel(i))
 		case !o.has(offsets[i]):
 			start, end := o.bounds()
-			return failf(agentproto.CodeLost, "output of process %d at offset %d is no longer known: %d to %d is kept", p.id, offsets[i], start, end)
+			return agentproto.Errorf(agentproto.CodeLost, "output of process %d at offset %d is no longer known: %d to %d is kept", p.id, offsets[i], start, end)
 		}
 	}
 	p.mu.Lock()

@@ -3,8 +3,6 @@
 package guest
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,38 +30,27 @@ func (a *Agent) ServeCall(call *agentproto.Call) {
 		err = a.serveResize(call)
 	case agentproto.MethodShutdown:
 		a.serveShutdown(call)
+	case agentproto.MethodDial:
+		err = a.forward.ServeDial(call)
+	case agentproto.MethodListen:
+		err = a.forward.ServeListen(call)
+	case agentproto.MethodAccept:
+		err = a.forward.ServeAccept(call)
 	default:
 		if a.opts.Files != nil && a.opts.Files.ServeCall(call) {
 			return
 		}
-		err = failf(agentproto.CodeUnsupported, "this agent does not know method %d: it may be older than the client", call.Method())
+		err = agentproto.Errorf(agentproto.CodeUnsupported, "this agent does not know method %d: it may be older than the client", call.Method())
 	}
 	if err != nil {
-		code := agentproto.CodeInternal
-		var known *agentproto.Error
-		if errors.As(err, &known) {
-			code = known.Code
-		}
 		// Fails when the call has ended or the stream is gone: nobody listens then.
-		_ = call.Fail(code, err.Error())
+		_ = call.Fail(err)
 	}
-}
-
-func failf(code agentproto.ErrorCode, format string, args ...any) error {
-	return &agentproto.Error{Code: code, Msg: fmt.Sprintf(format, args...)}
-}
-
-// request decodes a call's request.
-func request(call *agentproto.Call, m agentproto.Message) error {
-	if err := call.Request(m); err != nil {
-		return failf(agentproto.CodeBadRequest, "%v", err)
-	}
-	return nil
 }
 
 func (a *Agent) serveSignal(call *agentproto.Call) error {
 	var req agentproto.SignalRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	p, err := a.find(req.ID)
@@ -71,7 +58,7 @@ func (a *Agent) serveSignal(call *agentproto.Call) error {
 		return err
 	}
 	if req.Signal == 0 || req.Signal > 64 {
-		return failf(agentproto.CodeBadRequest, "signal %d does not exist: signals are 1 to 64", req.Signal)
+		return agentproto.Errorf(agentproto.CodeBadRequest, "signal %d does not exist: signals are 1 to 64", req.Signal)
 	}
 	if err := p.signal(unix.Signal(req.Signal), req.Group); err != nil {
 		return err
@@ -89,17 +76,17 @@ func (p *process) signal(sig unix.Signal, group bool) error {
 		pid = -pid
 	}
 	if !p.running {
-		return failf(agentproto.CodeNotFound, "process %d has ended", p.id)
+		return agentproto.Errorf(agentproto.CodeNotFound, "process %d has ended", p.id)
 	}
 	if err := unix.Kill(pid, sig); err != nil {
-		return failf(agentproto.CodeNotFound, "signal process %d: %v", p.id, err)
+		return agentproto.Errorf(agentproto.CodeNotFound, "signal process %d: %v", p.id, err)
 	}
 	return nil
 }
 
 func (a *Agent) serveKill(call *agentproto.Call) error {
 	var req agentproto.KillRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	p, err := a.find(req.ID)
@@ -116,7 +103,7 @@ func (a *Agent) serveKill(call *agentproto.Call) error {
 
 func (a *Agent) serveResize(call *agentproto.Call) error {
 	var req agentproto.ResizeRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	p, err := a.find(req.ID)

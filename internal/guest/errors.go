@@ -44,33 +44,33 @@ func startError(argv []string, dir string, step int32, errno unix.Errno) error {
 	if errno == unix.EPERM || errno == unix.EACCES {
 		code = agentproto.CodePermission
 	}
-	return failf(code, "start %q: %s: %v", argv[0], name, errno)
+	return agentproto.Errorf(code, "start %q: %s: %v", argv[0], name, errno)
 }
 
 func dirError(dir string, errno unix.Errno) error {
 	switch errno {
 	case unix.ENOENT:
-		return failf(agentproto.CodeNotFound, "working folder %q does not exist", dir)
+		return agentproto.Errorf(agentproto.CodeNotFound, "working folder %q does not exist", dir)
 	case unix.ENOTDIR:
-		return failf(agentproto.CodeNotDir, "working folder %q is not a folder", dir)
+		return agentproto.Errorf(agentproto.CodeNotDir, "working folder %q is not a folder", dir)
 	case unix.EACCES:
-		return failf(agentproto.CodePermission, "working folder %q may not be entered by the program's user", dir)
+		return agentproto.Errorf(agentproto.CodePermission, "working folder %q may not be entered by the program's user", dir)
 	}
-	return failf(agentproto.CodeInternal, "working folder %q: %v", dir, errno)
+	return agentproto.Errorf(agentproto.CodeInternal, "working folder %q: %v", dir, errno)
 }
 
 func execError(program string, errno unix.Errno) error {
 	switch errno {
 	case unix.ENOENT, unix.ENOTDIR:
-		return failf(agentproto.CodeNotFound, "program %q not found (or the interpreter in its first line is missing)", program)
+		return agentproto.Errorf(agentproto.CodeNotFound, "program %q not found (or the interpreter in its first line is missing)", program)
 	case unix.EACCES, unix.EPERM:
-		return failf(agentproto.CodeNotExecutable, "program %q may not be executed by the program's user: %v", program, errno)
+		return agentproto.Errorf(agentproto.CodeNotExecutable, "program %q may not be executed by the program's user: %v", program, errno)
 	case unix.ENOEXEC:
-		return failf(agentproto.CodeNotExecutable, "program %q is neither a program of this machine nor a script with a #! line", program)
+		return agentproto.Errorf(agentproto.CodeNotExecutable, "program %q is neither a program of this machine nor a script with a #! line", program)
 	case unix.E2BIG:
-		return failf(agentproto.CodeTooLarge, "the arguments and the environment of %q are longer than the kernel takes: pass them in a file", program)
+		return agentproto.Errorf(agentproto.CodeTooLarge, "the arguments and the environment of %q are longer than the kernel takes: pass them in a file", program)
 	case unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE:
 		return resourceError("execute "+program, errno)
 	}
-	return failf(agentproto.CodeNotExecutable, "program %q cannot be executed: %v", program, errno)
+	return agentproto.Errorf(agentproto.CodeNotExecutable, "program %q cannot be executed: %v", program, errno)
 }

@@ -32,7 +32,7 @@ const (
 // prepare makes everything that the children of a start need.
 func (a *Agent) prepare(req *agentproto.StartRequest) (*launch, error) {
 	if len(req.Argv) == 0 || req.Argv[0] == "" {
-		return nil, failf(agentproto.CodeBadRequest, "no program to start: Argv is empty")
+		return nil, agentproto.Errorf(agentproto.CodeBadRequest, "no program to start: Argv is empty")
 	}
 	who, err := a.resolveUser(req.User)
 	if err != nil {
@@ -51,7 +51,7 @@ func (a *Agent) prepare(req *agentproto.StartRequest) (*launch, error) {
 		dirName:   req.Dir,
 	}
 	if l.setIDs && !a.caps {
-		return nil, failf(agentproto.CodePermission, "start as user %q: this sandbox's agent cannot change users; leave the user empty", req.User)
+		return nil, agentproto.Errorf(agentproto.CodePermission, "start as user %q: this sandbox's agent cannot change users; leave the user empty", req.User)
 	}
 	if !path.IsAbs(l.dirName) {
 		l.dirName = path.Join(a.opts.Workdir, l.dirName)
@@ -62,7 +62,7 @@ func (a *Agent) prepare(req *agentproto.StartRequest) (*launch, error) {
 		l.oomFSUID = uintptr(a.uid)
 	}
 	if req.Control && (req.Stdin || req.PTY != nil) {
-		return nil, failf(agentproto.CodeBadRequest, "a process with control pipes has neither stdin nor a terminal")
+		return nil, agentproto.Errorf(agentproto.CodeBadRequest, "a process with control pipes has neither stdin nor a terminal")
 	}
 	if l.rlimits, err = a.limits(req.Rlimits); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (l *launch) strings(req *agentproto.StartRequest) (err error) {
 	}
 	l.paths = paths[:len(paths)-1]
 	if l.dir, err = unix.BytePtrFromString(l.dirName); err != nil {
-		return failf(agentproto.CodeBadRequest, "the working folder %q has a NUL byte in it", l.dirName)
+		return agentproto.Errorf(agentproto.CodeBadRequest, "the working folder %q has a NUL byte in it", l.dirName)
 	}
 	l.oomPath, err = unix.BytePtrFromString("self/oom_score_adj")
 	return err
@@ -96,7 +96,7 @@ func cStrings(what string, list []string) ([]*byte, error) {
 	for i, s := range list {
 		p, err := unix.BytePtrFromString(s)
 		if err != nil {
-			return nil, failf(agentproto.CodeBadRequest, "%s %d has a NUL byte in it", what, i)
+			return nil, agentproto.Errorf(agentproto.CodeBadRequest, "%s %d has a NUL byte in it", what, i)
 		}
 		ptrs[i] = p
 	}
@@ -139,7 +139,7 @@ func (a *Agent) limits(asked []agentproto.Rlimit) ([]rlimit, error) {
 	}
 	for _, r := range slices.Concat(a.opts.Rlimits, asked) {
 		if r.Resource > 15 {
-			return nil, failf(agentproto.CodeBadRequest, "resource limit %d does not exist", r.Resource)
+			return nil, agentproto.Errorf(agentproto.CodeBadRequest, "resource limit %d does not exist", r.Resource)
 		}
 		if r.Resource == unix.RLIMIT_CORE && r.Value == 0 {
 			continue // no core files is what the first entry says better

@@ -17,15 +17,15 @@ import (
 func openPTY(size agentproto.WinSize) (master *os.File, slave int, err error) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, -1, failf(agentproto.CodeUnsupported, "open a terminal (/dev/ptmx): %v", err)
+		return nil, -1, agentproto.Errorf(agentproto.CodeUnsupported, "open a terminal (/dev/ptmx): %v", err)
 	}
 	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
 		unix.Close(fd)
-		return nil, -1, failf(agentproto.CodeInternal, "unlock the terminal: %v", err)
+		return nil, -1, agentproto.Errorf(agentproto.CodeInternal, "unlock the terminal: %v", err)
 	}
 	if slave, err = terminalPeer(fd); err != nil {
 		unix.Close(fd)
-		return nil, -1, failf(agentproto.CodeUnsupported, "open the program's end of the terminal: %v", err)
+		return nil, -1, agentproto.Errorf(agentproto.CodeUnsupported, "open the program's end of the terminal: %v", err)
 	}
 	master = os.NewFile(uintptr(fd), "pty")
 	if err := setSize(fd, size); err != nil {
@@ -81,18 +81,18 @@ func peerByName(master int) (int, error) {
 func setSize(fd int, size agentproto.WinSize) error {
 	ws := &unix.Winsize{Row: size.Rows, Col: size.Cols}
 	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, ws); err != nil {
-		return failf(agentproto.CodeInternal, "set the terminal's size: %v", err)
+		return agentproto.Errorf(agentproto.CodeInternal, "set the terminal's size: %v", err)
 	}
 	return nil
 }
 
 func (p *process) resize(size agentproto.WinSize) error {
 	if !p.tty {
-		return failf(agentproto.CodeBadRequest, "process %d has no terminal to resize", p.id)
+		return agentproto.Errorf(agentproto.CodeBadRequest, "process %d has no terminal to resize", p.id)
 	}
 	var err error
 	if cerr := p.outputs[0].raw.Control(func(fd uintptr) { err = setSize(int(fd), size) }); cerr != nil {
-		return failf(agentproto.CodeNotFound, "process %d has ended", p.id)
+		return agentproto.Errorf(agentproto.CodeNotFound, "process %d has ended", p.id)
 	}
 	return err
 }

@@ -13,10 +13,10 @@ func (a *Agent) admit() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.down {
-		return failf(agentproto.CodeBusy, "the agent is shutting down")
+		return agentproto.Errorf(agentproto.CodeBusy, "the agent is shutting down")
 	}
 	if a.live >= a.opts.MaxProcesses {
-		return failf(agentproto.CodeBusy, "%d processes run already, which is the agent's limit: wait for some to end", a.live)
+		return agentproto.Errorf(agentproto.CodeBusy, "%d processes run already, which is the agent's limit: wait for some to end", a.live)
 	}
 	a.live++
 	return nil
@@ -45,9 +45,9 @@ func (a *Agent) find(id uint64) (*process, error) {
 		return p, nil
 	}
 	if id == 0 || id > a.lastID {
-		return nil, failf(agentproto.CodeNotFound, "this agent has started no process %d: it may have been restarted", id)
+		return nil, agentproto.Errorf(agentproto.CodeNotFound, "this agent has started no process %d: it may have been restarted", id)
 	}
-	return nil, failf(agentproto.CodeLost, "process %d has ended, and its result was collected or is too old to be kept", id)
+	return nil, agentproto.Errorf(agentproto.CodeLost, "process %d has ended, and its result was collected or is too old to be kept", id)
 }
 
 // ended is called when nothing of a process is left.
@@ -105,7 +105,7 @@ func (a *Agent) list() *agentproto.ProcessList {
 func (a *Agent) serveCount(call *agentproto.Call) error {
 	n, err := a.proc.others()
 	if err != nil {
-		return failf(agentproto.CodeInternal, "count the processes: %v", err)
+		return agentproto.Errorf(agentproto.CodeInternal, "count the processes: %v", err)
 	}
 	return call.End(&agentproto.ProcessCount{Processes: uint64(n)})
 }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
-	"github.com/llmsandbox/llmsandbox/internal/guest/accept"
+	"github.com/llmsandbox/llmsandbox/internal/guest/forward"
 )
 
 // helloPatience is how long a client that has connected may take to say hello.
@@ -44,7 +44,7 @@ func (a *Agent) ServeListener(fd int, admit func(*os.File) (leave func(), err er
 	var streams sync.WaitGroup
 	defer streams.Wait()
 	for {
-		conn, err := accept.Next(raw, "stream")
+		conn, err := forward.Accept(raw, "stream")
 		if err != nil {
 			return fmt.Errorf("accept a stream: %w", err)
 		}

@@ -20,7 +20,7 @@ const pipeSize = 256 << 10
 
 func (a *Agent) serveStart(call *agentproto.Call) error {
 	var req agentproto.StartRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	if err := a.admit(); err != nil {
@@ -44,14 +44,14 @@ func (a *Agent) serveStart(call *agentproto.Call) error {
 // start writes the request's files and starts its program.
 func (a *Agent) start(req *agentproto.StartRequest) (*process, error) {
 	if <-a.prepared; a.prepErr != nil {
-		return nil, failf(agentproto.CodeInternal, "the sandbox could not be prepared: %v", a.prepErr)
+		return nil, agentproto.Errorf(agentproto.CodeInternal, "the sandbox could not be prepared: %v", a.prepErr)
 	}
 	l, err := a.prepare(req)
 	if err != nil {
 		return nil, err
 	}
 	if len(req.Files)+len(req.RemoveAfter) > 0 && a.opts.Files == nil {
-		return nil, failf(agentproto.CodeUnsupported, "this agent does not serve files")
+		return nil, agentproto.Errorf(agentproto.CodeUnsupported, "this agent does not serve files")
 	}
 	if len(req.Files) > 0 {
 		if err := a.opts.Files.WriteInline(req.Files); err != nil {
@@ -92,7 +92,7 @@ func (a *Agent) start(req *agentproto.StartRequest) (*process, error) {
 	a.orphans.reap(p.supervisor)
 	if err != nil {
 		go a.orphans.kill(a.proc)
-		return nil, failf(agentproto.CodeLost, "the program's supervisor was killed while it started it")
+		return nil, agentproto.Errorf(agentproto.CodeLost, "the program's supervisor was killed while it started it")
 	}
 	return nil, startError(argv, l.dirName, rec.arg, unix.Errno(rec.value))
 }

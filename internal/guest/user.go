@@ -35,12 +35,12 @@ func (a *Agent) resolveUser(spec string) (user, error) {
 	} else {
 		fields := findEntry("/etc/passwd", 0, name)
 		if len(fields) < 4 {
-			return u, failf(agentproto.CodeNotFound, "the sandbox has no user %q", name)
+			return u, agentproto.Errorf(agentproto.CodeNotFound, "the sandbox has no user %q", name)
 		}
 		uid, ok := parseID(fields[2])
 		gid, ok2 := parseID(fields[3])
 		if !ok || !ok2 {
-			return u, failf(agentproto.CodeNotFound, "the sandbox's entry for user %q has no valid ids", name)
+			return u, agentproto.Errorf(agentproto.CodeNotFound, "the sandbox's entry for user %q has no valid ids", name)
 		}
 		u = user{uid: uid, gid: gid}
 	}
@@ -52,7 +52,7 @@ func (a *Agent) resolveUser(spec string) (user, error) {
 		gid, ok = parseID(fields[2])
 	}
 	if !ok {
-		return u, failf(agentproto.CodeNotFound, "the sandbox has no group %q", group)
+		return u, agentproto.Errorf(agentproto.CodeNotFound, "the sandbox has no group %q", group)
 	}
 	u.gid = gid
 	return u, nil

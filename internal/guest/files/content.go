@@ -30,7 +30,7 @@ type channels interface {
 
 func (s *Service) serveRead(call *job) error {
 	var req agentproto.ReadRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	fd, err := s.openToRead(&req)
@@ -45,7 +45,7 @@ func (s *Service) serveRead(call *job) error {
 	}
 	const maxOffset = 1<<63 - 1
 	if req.Offset > maxOffset || req.Length > maxOffset-req.Offset {
-		return failf(agentproto.CodeBadRequest, "read %q: offset %d and length %d are beyond any file", req.Path, req.Offset, req.Length)
+		return agentproto.Errorf(agentproto.CodeBadRequest, "read %q: offset %d and length %d are beyond any file", req.Path, req.Offset, req.Length)
 	}
 	if err := call.Send(fileInfo(path.Base(req.Path), &st)); err != nil {
 		return err
@@ -94,11 +94,11 @@ type onlyWriter struct{ io.Writer }
 
 func (s *Service) serveWrite(call *job) error {
 	var req agentproto.WriteRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	if req.Offset > 1<<62 {
-		return failf(agentproto.CodeBadRequest, "write %q: offset %d is beyond any file", req.Path, req.Offset)
+		return agentproto.Errorf(agentproto.CodeBadRequest, "write %q: offset %d is beyond any file", req.Path, req.Offset)
 	}
 	f, err := s.create(&req)
 	if err != nil {

@@ -4,16 +4,11 @@ package files
 
 import (
 	"errors"
-	"fmt"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
-
-func failf(code agentproto.ErrorCode, format string, args ...any) error {
-	return &agentproto.Error{Code: code, Msg: fmt.Sprintf(format, args...)}
-}
 
 // pathError says that op failed on a path of the sandbox.
 func pathError(op, path string, err error) error {
@@ -21,7 +16,7 @@ func pathError(op, path string, err error) error {
 	if errors.As(err, &known) {
 		return known
 	}
-	return failf(codeOf(err), "%s %q: %s", op, path, reason(err))
+	return agentproto.Errorf(codeOf(err), "%s %q: %s", op, path, reason(err))
 }
 
 func codeOf(err error) agentproto.ErrorCode {

@@ -1,7 +1,6 @@
 //go:build linux
 
-// Package files serves the calls of the agent protocol about files, watches and
-// connections to the sandbox's own loopback.
+// Package files serves the calls of the agent protocol about files and watches.
 //
 // Everything below the root belongs to hostile code that runs meanwhile: paths
 // are resolved by openat2 without magic links, or as strictly by hand where the
@@ -10,7 +9,6 @@
 package files
 
 import (
-	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -31,7 +29,6 @@ type Service struct {
 	root    int // O_PATH descriptor
 	workdir string
 	turns   turns
-	conns   connections
 }
 
 // New returns a service. It opens the root at once, so it is called after the
@@ -55,29 +52,13 @@ func (s *Service) Close() error { return unix.Close(s.root) }
 
 // ServeCall serves a call, and tells whether its method was one of its own.
 func (s *Service) ServeCall(call *agentproto.Call) bool {
-	var err error
-	switch call.Method() {
-	case agentproto.MethodDial:
-		err = s.serveDial(call)
-	case agentproto.MethodListen:
-		err = s.serveListen(call)
-	case agentproto.MethodAccept:
-		err = s.serveAccept(call)
-	default:
-		work := s.work(call.Method())
-		if work == nil {
-			return false
-		}
-		err = s.inTurn(call, work)
+	work := s.work(call.Method())
+	if work == nil {
+		return false
 	}
-	if err != nil {
-		code := agentproto.CodeInternal
-		var known *agentproto.Error
-		if errors.As(err, &known) {
-			code = known.Code
-		}
+	if err := s.inTurn(call, work); err != nil {
 		// Fails when the call has ended or the stream is gone: nobody listens then.
-		_ = call.Fail(code, err.Error())
+		_ = call.Fail(err)
 	}
 	return true
 }
@@ -117,18 +98,8 @@ func (s *Service) work(m agentproto.Method) func(*job) error {
 func (s *Service) inTurn(call *agentproto.Call, work func(*job) error) error {
 	j, ok := s.turns.begin(call)
 	if !ok {
-		return failf(agentproto.CodeCancelled, "the call ended before it had its turn")
+		return agentproto.Errorf(agentproto.CodeCancelled, "the call ended before it had its turn")
 	}
 	defer s.turns.give()
 	return work(j)
-}
-
-// request decodes a call's request.
-func request(call interface {
-	Request(agentproto.Message) error
-}, m agentproto.Message) error {
-	if err := call.Request(m); err != nil {
-		return failf(agentproto.CodeBadRequest, "%v", err)
-	}
-	return nil
 }

@@ -7,8 +7,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -235,35 +233,5 @@ func TestWatch(t *testing.T) {
 		if e.Path == "/sandbox/sub/deep/f" {
 			return
 		}
-	}
-}
-
-func TestDial(t *testing.T) {
-	c, _ := serve(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		conn, err := l.Accept()
-		if err == nil {
-			b, _ := io.ReadAll(conn)
-			fmt.Fprintf(conn, "got %s", b)
-			conn.Close()
-		}
-	}()
-	port := uint16(l.Addr().(*net.TCPAddr).Port)
-	s, err := c.Dial(t.Context(), port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Write([]byte("hi"))
-	s.CloseWrite()
-	if got, err := io.ReadAll(s); string(got) != "got hi" || err != nil {
-		t.Fatalf("%q, %v", got, err)
-	}
-	l.Close()
-	if _, err := c.Dial(t.Context(), port); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("dial of a closed port: %v", err)
 	}
 }

@@ -23,7 +23,7 @@ const (
 
 func (s *Service) serveFind(call *job) error {
 	var req agentproto.FindRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	var clock unix.Timespec

@@ -23,7 +23,7 @@ const (
 
 func (s *Service) serveStat(call *job) error {
 	var req agentproto.PathRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	p, err := s.absolute(req.Path)
@@ -79,7 +79,7 @@ func fileInfo(name string, st *unix.Stat_t) *agentproto.FileInfo {
 
 func (s *Service) serveList(call *job) error {
 	var req agentproto.PathRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	p, err := s.absolute(req.Path)
@@ -123,7 +123,7 @@ func (s *Service) serveList(call *job) error {
 
 func (s *Service) serveMkdir(call *job) error {
 	var req agentproto.MkdirRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	p, err := s.absolute(req.Path)
@@ -147,7 +147,7 @@ func (s *Service) serveMkdir(call *job) error {
 
 func (s *Service) serveRename(call *job) error {
 	var req agentproto.RenameRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	from, err := s.absolute(req.From)
@@ -176,7 +176,7 @@ func (s *Service) serveRename(call *job) error {
 
 func (s *Service) serveChmod(call *job) error {
 	var req agentproto.ChmodRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	p, err := s.absolute(req.Path)

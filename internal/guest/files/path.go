@@ -21,14 +21,14 @@ const (
 func (s *Service) absolute(path string) (string, error) {
 	switch {
 	case path == "":
-		return "", failf(agentproto.CodeBadRequest, "the path is empty")
+		return "", agentproto.Errorf(agentproto.CodeBadRequest, "the path is empty")
 	case strings.IndexByte(path, 0) >= 0:
-		return "", failf(agentproto.CodeBadRequest, "path %q has a NUL byte", path)
+		return "", agentproto.Errorf(agentproto.CodeBadRequest, "path %q has a NUL byte", path)
 	case path[0] != '/':
 		path = s.workdir + "/" + path
 	}
 	if len(path) >= maxPath {
-		return "", failf(agentproto.CodeBadRequest, "the path has %d bytes, more than the %d allowed", len(path), maxPath-1)
+		return "", agentproto.Errorf(agentproto.CodeBadRequest, "the path has %d bytes, more than the %d allowed", len(path), maxPath-1)
 	}
 	return path, nil
 }
@@ -77,11 +77,11 @@ func split(path string) (dir, base string, err error) {
 	trimmed := strings.TrimRight(path, "/")
 	i := strings.LastIndexByte(trimmed, '/')
 	if i < 0 {
-		return "", "", failf(agentproto.CodeBadRequest, "%q is the root folder, which cannot be changed", path)
+		return "", "", agentproto.Errorf(agentproto.CodeBadRequest, "%q is the root folder, which cannot be changed", path)
 	}
 	dir, base = trimmed[:i+1], trimmed[i+1:]
 	if base == "." || base == ".." {
-		return "", "", failf(agentproto.CodeBadRequest, "%q does not end in a name", path)
+		return "", "", agentproto.Errorf(agentproto.CodeBadRequest, "%q does not end in a name", path)
 	}
 	return dir, base, nil
 }
@@ -134,7 +134,7 @@ func mayServe(fd int) error {
 	}
 	switch int64(st.Type) {
 	case unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC:
-		return failf(agentproto.CodeUnsafe, "it is in a file system of the kernel, which only programs in the sandbox may use")
+		return agentproto.Errorf(agentproto.CodeUnsafe, "it is in a file system of the kernel, which only programs in the sandbox may use")
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ const (
 
 func (s *Service) serveRemove(call *job) error {
 	var req agentproto.RemoveRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	p, err := s.absolute(req.Path)
@@ -130,7 +130,7 @@ func (r *remover) empty(dir *os.File, fd, depth int) error {
 		}
 		select {
 		case <-r.stop:
-			return failf(agentproto.CodeCancelled, "the removal was cancelled")
+			return agentproto.Errorf(agentproto.CodeCancelled, "the removal was cancelled")
 		default:
 		}
 		r.turns.yield()

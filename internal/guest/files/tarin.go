@@ -15,7 +15,7 @@ import (
 
 func (s *Service) serveTarIn(call *job) error {
 	var req agentproto.TarInRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	p, err := s.absolute(req.Dir)
@@ -63,7 +63,7 @@ func (u *unpacker) unpack(r io.Reader) error {
 			return streamError(err)
 		}
 		if u.members++; u.req.MaxFiles > 0 && u.members > u.req.MaxFiles {
-			return failf(agentproto.CodeTooLarge, "the archive has more than the %d members allowed", u.req.MaxFiles)
+			return agentproto.Errorf(agentproto.CodeTooLarge, "the archive has more than the %d members allowed", u.req.MaxFiles)
 		}
 		if err := u.member(tr, h); err != nil {
 			return err
@@ -230,7 +230,7 @@ func (u *unpacker) copy(fd int, r io.Reader) error {
 	for {
 		n, err := r.Read(u.buf)
 		if u.bytes += uint64(n); u.req.MaxBytes > 0 && u.bytes > u.req.MaxBytes {
-			return failf(agentproto.CodeTooLarge, "the archive holds more than the %d bytes allowed", u.req.MaxBytes)
+			return agentproto.Errorf(agentproto.CodeTooLarge, "the archive holds more than the %d bytes allowed", u.req.MaxBytes)
 		}
 		for p := u.buf[:n]; len(p) > 0; {
 			written, err := unix.Write(fd, p)
@@ -251,7 +251,7 @@ func (u *unpacker) copy(fd int, r io.Reader) error {
 // streamError tells a damaged archive from a stream that ended.
 func streamError(err error) error {
 	if errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return failf(agentproto.CodeBadRequest, "the archive is damaged: %v", err)
+		return agentproto.Errorf(agentproto.CodeBadRequest, "the archive is damaged: %v", err)
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func (s *skipped) add(name, why string) {
 
 func (s *Service) serveTarOut(call *job) error {
 	var req agentproto.TarOutRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	p, err := s.absolute(req.Path)

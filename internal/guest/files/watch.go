@@ -24,7 +24,7 @@ const (
 
 func (s *Service) serveWatch(call *job) error {
 	var req agentproto.WatchRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	p, err := s.absolute(req.Path)
@@ -138,7 +138,7 @@ func (w *watcher) run() error {
 	for {
 		n, err := w.wait(buf)
 		if err != nil {
-			return failf(agentproto.CodeCancelled, "the watch has ended: %v", err)
+			return agentproto.Errorf(agentproto.CodeCancelled, "the watch has ended: %v", err)
 		}
 		for p := buf[:n]; len(p) >= unix.SizeofInotifyEvent; {
 			wd := int32(binary.NativeEndian.Uint32(p))
@@ -167,7 +167,7 @@ func (w *watcher) event(wd int32, mask uint32, name string) error {
 	if mask&unix.IN_IGNORED != 0 {
 		delete(w.folders, wd)
 		if len(w.folders) == 0 {
-			return failf(agentproto.CodeNotFound, "the watch has ended: the folder is gone")
+			return agentproto.Errorf(agentproto.CodeNotFound, "the watch has ended: the folder is gone")
 		}
 		return nil
 	}

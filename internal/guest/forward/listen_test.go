@@ -1,6 +1,6 @@
 //go:build linux
 
-package files_test
+package forward_test
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func take(t *testing.T, l *agentclient.Listener) *agentclient.Stream {
 
 // TestListen carries bytes both ways, and each way's end.
 func TestListen(t *testing.T) {
-	c, _ := serve(t)
+	c := serve(t)
 	l := listenInside(t, c, 0)
 	conn := connectTo(t, l.Port())
 	io.WriteString(conn, "question")
@@ -72,7 +72,7 @@ func TestListen(t *testing.T) {
 // TestListenEnds: nobody listens after the call, what waits is closed, what was
 // accepted lives on.
 func TestListenEnds(t *testing.T) {
-	c, _ := serve(t)
+	c := serve(t)
 	l := listenInside(t, c, 0)
 	accepted := connectTo(t, l.Port())
 	s := take(t, l)
@@ -103,7 +103,7 @@ func TestListenEnds(t *testing.T) {
 // TestListenAgain takes a port over, as after a lost stream of which the agent does not
 // know yet.
 func TestListenAgain(t *testing.T) {
-	c, _ := serve(t)
+	c := serve(t)
 	first := listenInside(t, c, 0)
 	second := listenInside(t, c, first.Port())
 	if _, err := first.Next(t.Context()); err == nil {
@@ -118,7 +118,7 @@ func TestListenAgain(t *testing.T) {
 }
 
 func TestListenWhereCodeListens(t *testing.T) {
-	c, _ := serve(t)
+	c := serve(t)
 	_, port := listen(t)
 	if _, err := c.Listen(t.Context(), port); err == nil {
 		t.Error("listens where somebody else does")
@@ -130,7 +130,7 @@ func TestListenWhereCodeListens(t *testing.T) {
 // TestListenFlood opens more connections than the agent carries: it closes the rest,
 // and serves again once there is room.
 func TestListenFlood(t *testing.T) {
-	c, _ := serve(t)
+	c := serve(t)
 	l := listenInside(t, c, 0)
 	const limit = 256
 	conns := make([]net.Conn, limit)
@@ -175,7 +175,7 @@ func TestListenFlood(t *testing.T) {
 
 // TestListenBurst connects more at once than wait to be accepted: all are served.
 func TestListenBurst(t *testing.T) {
-	c, _ := serve(t)
+	c := serve(t)
 	l := listenInside(t, c, 0)
 	const burst = 150
 	for range burst {

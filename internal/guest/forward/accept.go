@@ -1,5 +1,6 @@
-// Package accept waits for connections as long as it takes, whatever the kernel is short of.
-package accept
+//go:build linux
+
+package forward
 
 import (
 	"os"
@@ -12,10 +13,10 @@ import (
 // pause is how long accepting rests when a limit of descriptors or memory is reached.
 const pause = 50 * time.Millisecond
 
-// Next waits by the runtime's poller for a connection to a listening socket, which must be
-// non-blocking. It fails when the socket is closed, or is no listening one; the file it
+// Accept waits for a connection to a listening socket as long as it takes, whatever the kernel
+// is short of. The socket must be non-blocking: the runtime's poller waits. It fails when the socket is closed, or is no listening one; the file it
 // returns has that name.
-func Next(socket syscall.RawConn, name string) (*os.File, error) {
+func Accept(socket syscall.RawConn, name string) (*os.File, error) {
 	for {
 		conn, failed := -1, error(nil)
 		err := socket.Read(func(fd uintptr) bool {

@@ -1,4 +1,6 @@
-package accept
+//go:build linux
+
+package forward_test
 
 import (
 	"errors"
@@ -9,10 +11,12 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/guest/forward"
 )
 
 // listen returns a listening socket as the agent has them, and how to connect to it.
-func listen(t *testing.T) (*os.File, string) {
+func listenUnix(t *testing.T) (*os.File, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
@@ -38,8 +42,8 @@ func listen(t *testing.T) (*os.File, string) {
 	return socket, path
 }
 
-func TestNext(t *testing.T) {
-	socket, path := listen(t)
+func TestAccept(t *testing.T) {
+	socket, path := listenUnix(t)
 	raw, err := socket.SyscallConn()
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +53,7 @@ func TestNext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn, err := Next(raw, text)
+		conn, err := forward.Accept(raw, text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,16 +72,16 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestNextEnds: whoever waits learns that the socket was closed, and that it is none.
-func TestNextEnds(t *testing.T) {
-	socket, _ := listen(t)
+// TestAcceptEnds: whoever waits learns that the socket was closed, and that it is none.
+func TestAcceptEnds(t *testing.T) {
+	socket, _ := listenUnix(t)
 	raw, err := socket.SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error)
 	go func() {
-		_, err := Next(raw, "connection")
+		_, err := forward.Accept(raw, "connection")
 		ended <- err
 	}()
 	socket.Close()
@@ -95,7 +99,7 @@ func TestNextEnds(t *testing.T) {
 	if raw, err = other.SyscallConn(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Next(raw, "connection"); !errors.Is(err, unix.EINVAL) {
+	if _, err := forward.Accept(raw, "connection"); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("no listening socket: %v", err)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package files
+package forward
 
 import (
 	"time"
@@ -22,15 +22,17 @@ const (
 	acceptTime = 30 * time.Second
 )
 
-func (s *Service) serveListen(call *agentproto.Call) error {
+// ServeListen listens on a port of the loopback until the call ends, and announces each
+// connection. A port that another call listens on is taken over from it.
+func (s *Service) ServeListen(call *agentproto.Call) error {
 	var req agentproto.ListenRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	s.conns.replace(call, req.Port)
 	l, err := listenOn(call, req.Port)
 	if err != nil {
-		return failf(codeOf(err), "listen on port %d of the sandbox's loopback: %v", req.Port, err)
+		return agentproto.Errorf(codeOf(err), "listen on port %d of the sandbox's loopback: %v", req.Port, err)
 	}
 	s.conns.add(l)
 	defer s.conns.remove(l)
@@ -41,7 +43,7 @@ func (s *Service) serveListen(call *agentproto.Call) error {
 	for {
 		conn, err := l.accept()
 		if err != nil {
-			return failf(agentproto.CodeCancelled, "listening on port %d has ended: %v", l.port, err)
+			return agentproto.Errorf(agentproto.CodeCancelled, "listening on port %d has ended: %v", l.port, err)
 		}
 		id, ok := s.conns.announce(l, conn)
 		if !ok {
@@ -55,14 +57,15 @@ func (s *Service) serveListen(call *agentproto.Call) error {
 	}
 }
 
-func (s *Service) serveAccept(call *agentproto.Call) error {
+// ServeAccept carries the bytes of a connection that was announced.
+func (s *Service) ServeAccept(call *agentproto.Call) error {
 	var req agentproto.AcceptRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	w := s.conns.take(req.ID)
 	if w == nil {
-		return failf(agentproto.CodeNotFound, "connection %d does not wait to be accepted: it was closed", req.ID)
+		return agentproto.Errorf(agentproto.CodeNotFound, "connection %d does not wait to be accepted: it was closed", req.ID)
 	}
 	defer s.conns.closed()
 	if err := call.Send(&agentproto.Empty{}); err != nil {

@@ -1,25 +1,24 @@
 //go:build linux
 
-package files
+package forward
 
 import (
 	"errors"
-	"io"
 	"os"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
-func (s *Service) serveDial(call *agentproto.Call) error {
+// ServeDial connects to a port of the loopback and carries bytes until both ends have ended.
+func (s *Service) ServeDial(call *agentproto.Call) error {
 	var req agentproto.DialRequest
-	if err := request(call, &req); err != nil {
+	if err := call.Request(&req); err != nil {
 		return err
 	}
 	if req.Port == 0 {
-		return failf(agentproto.CodeBadRequest, "port 0 cannot be connected to: ports are 1 to 65535")
+		return agentproto.Errorf(agentproto.CodeBadRequest, "port 0 cannot be connected to: ports are 1 to 65535")
 	}
 	conn, err := connect(call, unix.AF_INET, &unix.SockaddrInet4{Port: int(req.Port), Addr: [4]byte{127, 0, 0, 1}})
 	if errors.Is(err, unix.ECONNREFUSED) {
@@ -28,10 +27,10 @@ func (s *Service) serveDial(call *agentproto.Call) error {
 		}
 	}
 	if errors.Is(err, unix.ECONNREFUSED) {
-		return failf(agentproto.CodeNotFound, "nothing listens on port %d of the sandbox", req.Port)
+		return agentproto.Errorf(agentproto.CodeNotFound, "nothing listens on port %d of the sandbox", req.Port)
 	}
 	if err != nil {
-		return failf(codeOf(err), "connect to port %d of the sandbox: %v", req.Port, err)
+		return agentproto.Errorf(codeOf(err), "connect to port %d of the sandbox: %v", req.Port, err)
 	}
 	if err := call.Send(&agentproto.Empty{}); err != nil {
 		conn.Close()
@@ -90,51 +89,4 @@ func connected(call *agentproto.Call, conn *os.File) error {
 		return err
 	}
 	return failed
-}
-
-// closeWith closes a connection when its call ends, until stop is called. Stop waits
-// for what it stops.
-func closeWith(call *agentproto.Call, conn *os.File) (stop func()) {
-	stopped := make(chan struct{})
-	var watcher sync.WaitGroup
-	watcher.Go(func() {
-		select {
-		case <-call.Done():
-			conn.Close()
-		case <-stopped:
-		}
-	})
-	return func() {
-		close(stopped)
-		watcher.Wait()
-	}
-}
-
-// tunnel copies both ways until both have ended, the connection is broken or the
-// call has ended. A server that has closed its end looks like one that has only
-// ended what it sends: the way to it stays open until the caller ends it, or its
-// kernel refuses what comes.
-func tunnel(call *agentproto.Call, conn *os.File) error {
-	defer conn.Close()
-	defer closeWith(call, conn)()
-	received := make(chan error, 1)
-	go func() {
-		_, err := io.CopyBuffer(output{call}, onlyReader{conn}, make([]byte, 32<<10))
-		if err == nil {
-			err = call.CloseWrite(agentproto.ChanOut)
-		} else {
-			err = failf(codeOf(err), "the connection inside the sandbox broke: %v", err)
-			// Wakes the other direction. It fails when the call has ended already.
-			_ = call.Fail(agentproto.CodeInternal, err.Error())
-		}
-		received <- err
-	}()
-	_, err := io.CopyBuffer(onlyWriter{conn}, input{call}, make([]byte, 32<<10))
-	if err == nil {
-		if raw, rawErr := conn.SyscallConn(); rawErr == nil {
-			_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) })
-		}
-	}
-	// A server that takes no more may have answered before: that still comes.
-	return <-received
 }

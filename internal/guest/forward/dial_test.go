@@ -1,6 +1,6 @@
 //go:build linux
 
-package files_test
+package forward_test
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func listen(t *testing.T) (*net.TCPListener, uint16) {
 // TestDialCancelled connects to a server that has no room for more: the agent lets go
 // of it with the call. (The test's end waits for all that serves calls.)
 func TestDialCancelled(t *testing.T) {
-	c, _ := serve(t)
+	c := serve(t)
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestDialCancelled(t *testing.T) {
 
 // TestDialReset has a server that breaks the connection while the caller only reads.
 func TestDialReset(t *testing.T) {
-	c, _ := serve(t)
+	c := serve(t)
 	l, port := listen(t)
 	go func() {
 		conn, err := l.AcceptTCP()
@@ -81,7 +81,7 @@ func TestDialReset(t *testing.T) {
 // TestDialAnsweredEarly has a server that answers and closes without reading on: the
 // answer arrives, and the caller's writing ends.
 func TestDialAnsweredEarly(t *testing.T) {
-	c, _ := serve(t)
+	c := serve(t)
 	l, port := listen(t)
 	go func() {
 		conn, err := l.AcceptTCP()

@@ -1,6 +1,6 @@
 //go:build linux
 
-package files
+package forward
 
 import (
 	"os"
@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
-	"github.com/llmsandbox/llmsandbox/internal/guest/accept"
 )
 
 // A listener is a call that listens.
@@ -90,5 +89,5 @@ func (l *listener) accept() (*os.File, error) {
 	case <-l.call.Done():
 		return nil, os.ErrClosed
 	}
-	return accept.Next(l.raw, "connection")
+	return Accept(l.raw, "connection")
 }
