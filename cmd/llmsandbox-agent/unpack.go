@@ -11,9 +11,12 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/guest/untar"
 )
 
-// defaultLimits bound what is unpacked when the command line does not: more than all layers
-// of a sandbox that llmsandbox itself makes.
-var defaultLimits = untar.Limits{Members: 2 << 20, Bytes: 32 << 30}
+// These bound what is unpacked when the command line does not: more than all layers of a
+// sandbox that llmsandbox itself makes.
+const (
+	defaultMaxFiles = 2 << 20
+	defaultMaxBytes = 32 << 30
+)
 
 // unpack unpacks the tar stream on stdin into a folder that is empty or missing.
 func unpack(args []string) error {
@@ -21,8 +24,8 @@ func unpack(args []string) error {
 	if len(args)%2 == 0 {
 		return usage
 	}
-	limits := defaultLimits
-	to := map[string]*int64{"--max-files": &limits.Members, "--max-bytes": &limits.Bytes}
+	maxFiles, maxBytes := int64(defaultMaxFiles), int64(defaultMaxBytes)
+	to := map[string]*int64{"--max-files": &maxFiles, "--max-bytes": &maxBytes}
 	for flags := args[1:]; len(flags) > 0; flags = flags[2:] {
 		limit := to[flags[0]]
 		if limit == nil {
@@ -34,5 +37,5 @@ func unpack(args []string) error {
 		}
 		*limit = n
 	}
-	return untar.Unpack(os.Stdin, args[0], limits)
+	return untar.Layers(os.Stdin, args[0], maxFiles, maxBytes)
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
 // pathError says that op failed on a path of the sandbox.
@@ -21,7 +22,12 @@ func pathError(op, path string, err error) error {
 
 func codeOf(err error) agentproto.ErrorCode {
 	var errno unix.Errno
-	if !errors.As(err, &errno) {
+	switch {
+	case errors.Is(err, tarcheck.ErrTooLarge):
+		return agentproto.CodeTooLarge
+	case errors.Is(err, tarcheck.ErrDamaged):
+		return agentproto.CodeBadRequest
+	case !errors.As(err, &errno):
 		return agentproto.CodeInternal
 	}
 	switch errno {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
 func archiveOf(content string, headers ...tar.Header) *bytes.Reader {
@@ -89,8 +90,15 @@ func TestTarInFolders(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := c.TarIn(t.Context(), "/sandbox", strings.NewReader(strings.Repeat("x", 2000)), agentclient.TarLimits{}); codeOf(err) != agentproto.CodeBadRequest {
-		t.Errorf("a damaged archive: %v", err)
+	cut := io.LimitReader(archiveOf("new", file("a"), file("b")), 1024)
+	for name, r := range map[string]io.Reader{"a damaged archive": strings.NewReader(strings.Repeat("x", 2000)), "a part of an archive": cut} {
+		if _, err := c.TarIn(t.Context(), "/sandbox", r, agentclient.TarLimits{}); codeOf(err) != agentproto.CodeBadRequest {
+			t.Errorf("%s: %v, want code %v", name, err, agentproto.CodeBadRequest)
+		}
+	}
+	deep := archiveOf("new", file(strings.Repeat("d/", tarcheck.MaxDepth)+"f"))
+	if _, err := c.TarIn(t.Context(), "/sandbox", deep, agentclient.TarLimits{}); codeOf(err) != agentproto.CodeTooLarge {
+		t.Errorf("folders without end: %v, want code %v", err, agentproto.CodeTooLarge)
 	}
 }
 

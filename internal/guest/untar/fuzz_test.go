@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
 // FuzzUnpack unpacks any bytes: nothing is made or changed outside of the folder, and in it
@@ -33,7 +35,7 @@ func FuzzUnpack(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(around, "canary"), []byte("safe"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := Unpack(bytes.NewReader(data), dir, bounds)
+		err := Layers(bytes.NewReader(data), dir, maxMembers, maxBytes)
 		untouched(t, around)
 		members, size := int64(0), int64(0)
 		werr := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -53,7 +55,7 @@ func FuzzUnpack(f *testing.F) {
 			return nil
 		})
 		// A name may make folders on the way, and names of one file count it again.
-		if werr != nil || members > 1+bounds.Members*(maxDepth+1) || size > bounds.Bytes*bounds.Members {
+		if werr != nil || members > 1+maxMembers*(tarcheck.MaxDepth+1) || size > maxBytes*maxMembers {
 			t.Errorf("%d files of %d bytes, %v, %v", members, size, err, werr)
 		}
 	})

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
 // A member of an archive under test: its header, and its content when it is a file.
@@ -40,10 +42,9 @@ func hard(name, target string) member {
 	return member{tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: target}, ""}
 }
 
-var (
-	made   = time.Date(2001, 2, 3, 4, 5, 6, 700000000, time.UTC)
-	bounds = Limits{Members: 100, Bytes: 1 << 16}
-)
+var made = time.Date(2001, 2, 3, 4, 5, 6, 700000000, time.UTC)
+
+const maxMembers, maxBytes = 100, 1 << 16
 
 func archive(t testing.TB, members ...member) []byte {
 	t.Helper()
@@ -112,7 +113,7 @@ func TestUnpack(t *testing.T) {
 		hard("1/same", "0/bin/tool"), hard("0/bin/also", "./0/bin/tool"), hard("top", "deep/late"),
 		file("empty", "", 0o644), file(strings.Repeat("n", 200), "long", 0o644),
 	)
-	if err := Unpack(bytes.NewReader(data), dir, bounds); err != nil {
+	if err := Layers(bytes.NewReader(data), dir, maxMembers, maxBytes); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{
@@ -144,7 +145,7 @@ func TestUnpackEndsWithTheArchive(t *testing.T) {
 	}()
 	defer r.Close()
 	dir := t.TempDir()
-	if err := Unpack(r, dir, bounds); err != nil {
+	if err := Layers(r, dir, maxMembers, maxBytes); err != nil {
 		t.Error(err)
 	}
 	if got := tree(t, dir); got["a"] != "-rw-r--r-- x" {
@@ -153,7 +154,7 @@ func TestUnpackEndsWithTheArchive(t *testing.T) {
 }
 
 func TestUnpackRefuses(t *testing.T) {
-	many := make([]member, bounds.Members+1)
+	many := make([]member, maxMembers+1)
 	for i := range many {
 		many[i] = folder("d/", 0o755)
 	}
@@ -185,8 +186,8 @@ func TestUnpackRefuses(t *testing.T) {
 		"a hard link to nothing":     {[]member{hard("h", "gone")}, "no such file"},
 		"files without end":          {many, "more than 100 files"},
 		"bytes without end":          {[]member{file("a", strings.Repeat("x", 1<<15), 0o644), file("b", strings.Repeat("x", 1<<15+1), 0o644)}, "more than 65536 bytes"},
-		"folders without end":        {[]member{file(strings.Repeat("d/", maxDepth)+"f", "x", 0o644)}, "deeper"},
-		"a name without end":         {[]member{file(strings.Repeat("d", maxName+1), "x", 0o644)}, "longer"},
+		"folders without end":        {[]member{file(strings.Repeat("d/", tarcheck.MaxDepth)+"f", "x", 0o644)}, "deeper"},
+		"a name without end":         {[]member{file(strings.Repeat("d", tarcheck.MaxName+1), "x", 0o644)}, "longer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			around := t.TempDir()
@@ -194,7 +195,7 @@ func TestUnpackRefuses(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(around, "canary"), []byte("safe"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			err := Unpack(bytes.NewReader(archive(t, c.members...)), dir, bounds)
+			err := Layers(bytes.NewReader(archive(t, c.members...)), dir, maxMembers, maxBytes)
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, want an error that says %q", err, c.says)
 			}
@@ -221,7 +222,7 @@ func untouched(t testing.TB, around string) {
 func TestUnpackCutOff(t *testing.T) {
 	whole := archive(t, file("zeros", strings.Repeat("\x00", 1024), 0o644), folder("d/", 0o755), file("d/a", "x", 0o644))
 	for n := 0; n < len(whole); n += 256 {
-		if err := Unpack(bytes.NewReader(whole[:n]), t.TempDir(), bounds); !errors.Is(err, io.ErrUnexpectedEOF) {
+		if err := Layers(bytes.NewReader(whole[:n]), t.TempDir(), maxMembers, maxBytes); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("cut to %d of %d bytes: %v", n, len(whole), err)
 		}
 	}
@@ -235,17 +236,17 @@ func TestUnpackNeedsAnEmptyFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"link", "file", "missing/folder", "."} {
-		if err := Unpack(bytes.NewReader(data), filepath.Join(around, name), bounds); err == nil {
+		if err := Layers(bytes.NewReader(data), filepath.Join(around, name), maxMembers, maxBytes); err == nil {
 			t.Errorf("%s was taken", name)
 		}
 	}
 	if left := tree(t, target); len(left) != 0 {
 		t.Errorf("unpacked through a link: %v", left)
 	}
-	if err := Unpack(bytes.NewReader(data), target, bounds); err != nil {
+	if err := Layers(bytes.NewReader(data), target, maxMembers, maxBytes); err != nil {
 		t.Error(err)
 	}
-	if err := Unpack(bytes.NewReader(data), target, bounds); err == nil {
+	if err := Layers(bytes.NewReader(data), target, maxMembers, maxBytes); err == nil {
 		t.Error("unpacked over another archive")
 	}
 }
@@ -263,10 +264,10 @@ func TestUnpackLeaksNoDescriptors(t *testing.T) {
 	bad := archive(t, file("a/b/c", "x", 0o644), link("a/l", "b"), hard("h", "a/l/c"))
 	before := count()
 	for range 10 {
-		if err := Unpack(bytes.NewReader(good), filepath.Join(t.TempDir(), "in"), bounds); err != nil {
+		if err := Layers(bytes.NewReader(good), filepath.Join(t.TempDir(), "in"), maxMembers, maxBytes); err != nil {
 			t.Fatal(err)
 		}
-		if err := Unpack(bytes.NewReader(bad), filepath.Join(t.TempDir(), "in"), bounds); err == nil {
+		if err := Layers(bytes.NewReader(bad), filepath.Join(t.TempDir(), "in"), maxMembers, maxBytes); err == nil {
 			t.Fatal("taken")
 		}
 	}
