@@ -112,8 +112,7 @@ func fillCache(ctx context.Context, b backend.Backend, lang *language.Language, 
 	if res.Status != StatusOK {
 		return fmt.Errorf("preparing it ended as %s: %s%s", res.Status, res.Reason, lastLine(res.Stderr))
 	}
-	_, err = s.takeOut(ctx, cache.Target, dir, layertree.Options{MaxBytes: maxCacheBytes, MaxFiles: maxCacheFiles, Shared: true})
-	return err
+	return s.takeOut(ctx, cache.Target, dir, layertree.Options{MaxBytes: maxCacheBytes, MaxFiles: maxCacheFiles, Shared: true})
 }
 
 // lastLine is the last line of a program's output that is not empty.

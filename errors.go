@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 	"github.com/llmsandbox/llmsandbox/internal/transfer"
 )
 
@@ -47,12 +48,12 @@ var (
 	// ErrImageInvalid: the image is damaged or refused.
 	ErrImageInvalid = backend.ErrImageInvalid
 	// ErrUnsafePath: a path has a ".." component, or names what must not be copied.
-	ErrUnsafePath = transfer.ErrUnsafePath
+	ErrUnsafePath = tarcheck.ErrUnsafe
 	// ErrNoSafeContent: there was nothing that may be copied; it is an
 	// fs.ErrNotExist.
 	ErrNoSafeContent = transfer.ErrNoSafeContent
 	// ErrTooLarge: a limit of a copy was exceeded.
-	ErrTooLarge = transfer.ErrTooLarge
+	ErrTooLarge = tarcheck.ErrTooLarge
 	// ErrUnknownLanguage: no language of that name is known.
 	ErrUnknownLanguage = language.ErrUnknown
 )

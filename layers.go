@@ -86,10 +86,10 @@ func (f *flights) do(ctx context.Context, backend any, key string, work func() (
 }
 
 // takeOut copies a folder of the sandbox into a folder of the host, whole or not at all.
-func (s *Sandbox) takeOut(ctx context.Context, from, to string, o layertree.Options) (layertree.Size, error) {
+func (s *Sandbox) takeOut(ctx context.Context, from, to string, o layertree.Options) error {
 	client, err := s.link.get(ctx)
 	if err != nil {
-		return layertree.Size{}, err
+		return err
 	}
 	take := client.TarOut
 	if o.Links {
@@ -106,13 +106,13 @@ func (s *Sandbox) takeOut(ctx context.Context, from, to string, o layertree.Opti
 		pw.CloseWithError(err)
 		sent <- err
 	}()
-	size, err := layertree.Unpack(pr, to, o)
+	err = layertree.Unpack(pr, to, o)
 	pr.CloseWithError(io.ErrClosedPipe) // ends a sender whose reader is gone
 	if serr := <-sent; err == nil && serr != nil && !errors.Is(serr, io.ErrClosedPipe) {
 		err = serr
 	}
 	if err != nil {
-		return size, fmt.Errorf("take %s out of the sandbox: %w", from, err)
+		return fmt.Errorf("take %s out of the sandbox: %w", from, err)
 	}
-	return size, nil
+	return nil
 }

@@ -96,8 +96,7 @@ func (q *libraryRequest) installIn(ctx context.Context, target, dir string) (err
 	if err := q.runTool(ctx, s, src); err != nil {
 		return err
 	}
-	_, err = s.takeOut(ctx, target, dir, libraryTree)
-	return err
+	return s.takeOut(ctx, target, dir, libraryTree)
 }
 
 // open makes the sandbox that installs.

@@ -7,17 +7,20 @@
 package layertree
 
 import (
-	"errors"
-	"fmt"
-)
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
 
-// ErrTooLarge: a stream holds more than it may.
-var ErrTooLarge = errors.New("too large")
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
+	"github.com/llmsandbox/llmsandbox/internal/untar"
+)
 
 // Options say what [Unpack] takes.
 type Options struct {
-	MaxBytes int64 // bytes of content
-	MaxFiles int64 // files, folders and links
+	MaxBytes int64 // bytes of content; 0 is no limit
+	MaxFiles int64 // files, folders and links; 0 is no limit
 	// Links takes symbolic links, which otherwise end the unpacking with an error.
 	Links bool
 	// At is where the folder lies inside, with Links: a link that leads out of it by a
@@ -29,18 +32,38 @@ type Options struct {
 	Shared bool
 }
 
-// A Size is how much a stream or folder holds.
-type Size struct {
-	Files int64
-	Bytes int64
+// Unpack unpacks a tar stream below a directory. What is not plain ends it with an error: a layer
+// of which something is missing is no layer. On an error what was unpacked so far stays.
+func Unpack(r io.Reader, dir string, o Options) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	_, err = untar.Unpack(r, root, untar.Options{
+		Options: tarcheck.Options{MaxMembers: o.MaxFiles, MaxBytes: o.MaxBytes, Links: o.Links},
+		Mode:    o.mode, DirMode: o.mode(0o100), Times: true, Target: o.target,
+	})
+	return err
 }
 
-// add counts one member of so many bytes.
-func (s *Size) add(bytes int64, o Options) error {
-	s.Files++
-	if bytes < 0 || bytes > o.MaxBytes-s.Bytes || s.Files > o.MaxFiles {
-		return fmt.Errorf("%w: more than %d files or %d bytes", ErrTooLarge, o.MaxFiles, o.MaxBytes)
+// mode keeps of a mode only whether it can be executed.
+func (o Options) mode(mode int64) fs.FileMode {
+	m := fs.FileMode(0o644)
+	if o.Shared {
+		m = 0o666
 	}
-	s.Bytes += bytes
-	return nil
+	if mode&0o111 != 0 {
+		m |= 0o111
+	}
+	return m
+}
+
+// target is what a link leads to. Not every engine takes links that lead out of a directory.
+func (o Options) target(name []string, target string) string {
+	from := path.Join(name[:len(name)-1]...)
+	if to := path.Join(from, target); !path.IsAbs(target) && (to == ".." || strings.HasPrefix(to, "../")) {
+		return path.Join("/", o.At, to)
+	}
+	return target
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
 // archive makes a tar stream; a name that ends in "/" is a folder.
@@ -42,17 +44,18 @@ func TestUnpackModesAndTimes(t *testing.T) {
 		shared bool
 		want   map[string]os.FileMode
 	}{
-		"shared":  {true, map[string]os.FileMode{"00": os.ModeDir | 0o777, "00/a": 0o666, "deep/er/b": 0o777}},
-		"private": {false, map[string]os.FileMode{"00": os.ModeDir | 0o755, "00/a": 0o644, "deep/er/b": 0o755}},
+		"shared":  {true, map[string]os.FileMode{"00": os.ModeDir | 0o777, "deep/er": os.ModeDir | 0o777, "00/a": 0o666, "deep/er/b": 0o777}},
+		"private": {false, map[string]os.FileMode{"00": os.ModeDir | 0o755, "deep/er": os.ModeDir | 0o755, "00/a": 0o644, "deep/er/b": 0o755}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, o := t.TempDir(), bounds
 			o.Shared = c.shared
-			size, err := Unpack(archive(t, tar.Header{Typeflag: tar.TypeDir, Name: "00/", Mode: 0o700},
+			err := Unpack(archive(t, tar.Header{Typeflag: tar.TypeDir, Name: "00/", Mode: 0o700},
 				tar.Header{Typeflag: tar.TypeReg, Name: "00/a", Mode: 0o600, ModTime: future},
 				tar.Header{Typeflag: tar.TypeReg, Name: "deep/er/b", Mode: 0o4755}), dir, o)
-			if err != nil || size != (Size{Files: 3, Bytes: 8}) {
-				t.Fatalf("%+v, %v", size, err)
+			size, merr := Measure(dir)
+			if want := (Size{Files: 5, Bytes: 8}); err != nil || merr != nil || size != want {
+				t.Fatalf("%+v, %v, %v, want %+v", size, err, merr, want)
 			}
 			for name, want := range c.want {
 				info, err := os.Stat(filepath.Join(dir, name))
@@ -104,7 +107,7 @@ func TestUnpackRefuses(t *testing.T) {
 			if err := os.Mkdir(in, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Unpack(archive(t, c.headers...), in, o); err == nil {
+			if err := Unpack(archive(t, c.headers...), in, o); err == nil {
 				t.Error("taken")
 			}
 			if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
@@ -117,7 +120,7 @@ func TestUnpackRefuses(t *testing.T) {
 		if err := tar.NewWriter(&buf).WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "a", Size: bounds.MaxBytes + 1}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Unpack(&buf, t.TempDir(), bounds); !errors.Is(err, ErrTooLarge) {
+		if err := Unpack(&buf, t.TempDir(), bounds); !errors.Is(err, tarcheck.ErrTooLarge) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -136,7 +139,7 @@ func TestLinksAreData(t *testing.T) {
 	o := bounds
 	o.Links, o.At = true, "/tmp/layer"
 	outside := filepath.Join(dir, "outside")
-	_, err := Unpack(archive(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "a", Linkname: outside},
+	err := Unpack(archive(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "a", Linkname: outside},
 		tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/b", Linkname: "../a/x"},
 		tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/up", Linkname: "../../b"},
 		tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/far", Linkname: "../../../../../../etc/passwd"},
@@ -145,7 +148,7 @@ func TestLinksAreData(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The member comes after the link that it would have been written through.
-	if _, err := Unpack(archive(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: outside},
+	if err := Unpack(archive(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: outside},
 		tar.Header{Typeflag: tar.TypeReg, Name: "l/canary"}), again, o); err == nil {
 		t.Error("a folder and a link of one name were taken")
 	}
@@ -190,7 +193,7 @@ func FuzzUnpack(f *testing.F) {
 		}
 		o := bounds
 		o.Links = len(data)%2 == 0
-		_, _ = Unpack(bytes.NewReader(data), in, o)
+		_ = Unpack(bytes.NewReader(data), in, o)
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 			t.Fatalf("outside: %v, %v", entries, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // Pack writes a folder's content to w as a tar stream. Everything in it belongs to root
@@ -17,6 +18,23 @@ func Pack(ctx context.Context, dir, prefix string, w io.Writer) error {
 	tw := tar.NewWriter(w)
 	if err := packBelow(ctx, tw, dir, prefix); err != nil {
 		return err
+	}
+	return tw.Close()
+}
+
+// PackAll writes what is in several folders to w as one tar stream, as [Pack] does with
+// one: what is in the i-th is below "i/" there. No folders make an empty archive.
+func PackAll(ctx context.Context, w io.Writer, dirs ...string) error {
+	tw := tar.NewWriter(w)
+	for i, dir := range dirs {
+		name := strconv.Itoa(i) + "/"
+		// Its own entry, so that a folder with nothing in it is there too.
+		if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: 0o755}); err != nil {
+			return err
+		}
+		if err := packBelow(ctx, tw, dir, name); err != nil {
+			return fmt.Errorf("pack %s: %w", dir, err)
+		}
 	}
 	return tw.Close()
 }
@@ -76,6 +94,12 @@ func packFile(tw *tar.Writer, path string, h *tar.Header) error {
 	}
 	_, err = io.CopyN(tw, f, h.Size)
 	return err
+}
+
+// A Size is how much a folder holds.
+type Size struct {
+	Files int64
+	Bytes int64
 }
 
 // Measure tells how much a folder holds.

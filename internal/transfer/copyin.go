@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
 // CopyIn copies a host file or folder to dest in the sandbox; the folder's content
@@ -30,7 +31,7 @@ func CopyIn(ctx context.Context, guest Guest, src, dest string, o Options) (Resu
 
 func copyIn(ctx context.Context, guest Guest, src, dest string, o Options, res *Result) error {
 	if dest == "" || hasDotDot(dest) {
-		return fmt.Errorf("%w: give a path without .. in it", ErrUnsafePath)
+		return fmt.Errorf("%w: give a path without .. in it", tarcheck.ErrUnsafe)
 	}
 	info, err := os.Stat(src)
 	if err != nil {
@@ -63,7 +64,7 @@ func copyIn(ctx context.Context, guest Guest, src, dest string, o Options, res *
 		res.skip(s)
 	}
 	if err == nil && p.name != "" && got.Files == 0 {
-		err = fmt.Errorf("%w: %s", ErrUnsafePath, strings.Join(got.Skipped, "; "))
+		err = fmt.Errorf("%w: %s", tarcheck.ErrUnsafe, strings.Join(got.Skipped, "; "))
 	}
 	return err
 }
@@ -73,7 +74,7 @@ func copyIn(ctx context.Context, guest Guest, src, dest string, o Options, res *
 func notLink(ctx context.Context, guest Guest, dest string) error {
 	found, err := typeAt(ctx, guest, strings.TrimRight(dest, "/"))
 	if err == nil && found == agentproto.TypeSymlink {
-		err = fmt.Errorf("%w: there is a symbolic link, which is not followed", ErrUnsafePath)
+		err = fmt.Errorf("%w: there is a symbolic link, which is not followed", tarcheck.ErrUnsafe)
 	}
 	return err
 }

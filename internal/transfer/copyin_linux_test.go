@@ -6,9 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
 func TestCopyInPlaces(t *testing.T) {
@@ -51,6 +54,9 @@ func TestCopyInRefuses(t *testing.T) {
 	os.Mkdir(dir+"/two", 0o755)
 	writeFile(t, dir+"/two/a", "data")
 	writeFile(t, dir+"/two/b", "data")
+	if err := os.MkdirAll(dir+"/deep"+strings.Repeat("/d", tarcheck.MaxDepth+1), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	os.Symlink("/etc", root+"/sandbox/link")
 	for name, test := range map[string]struct {
 		src, dest string
@@ -58,17 +64,18 @@ func TestCopyInRefuses(t *testing.T) {
 		want      error
 	}{
 		"missing":             {dir + "/none", "x", Options{}, fs.ErrNotExist},
-		"empty":               {dir + "/f", "", Options{}, ErrUnsafePath},
-		"up":                  {dir + "/f", "../x", Options{}, ErrUnsafePath},
-		"up inside":           {dir + "/f", "/sandbox/../etc/x", Options{}, ErrUnsafePath},
-		"ends up":             {dir + "/f", "a/..", Options{}, ErrUnsafePath},
-		"FIFO":                {dir + "/fifo", "x", Options{}, ErrUnsafePath},
-		"FIFO inside":         {dir + "/tree", "x", Options{}, ErrUnsafePath},
-		"FIFO inside, linked": {dir + "/to-tree", "x", Options{}, ErrUnsafePath},
-		"folder over link":    {dir + "/two", "link/", Options{}, ErrUnsafePath},
-		"large file":          {dir + "/f", "x", Options{MaxBytes: 3}, ErrTooLarge},
-		"large folder":        {dir + "/two", "x", Options{MaxBytes: 7}, ErrTooLarge},
-		"many files":          {dir + "/two", "x", Options{MaxFiles: 1}, ErrTooLarge},
+		"empty":               {dir + "/f", "", Options{}, tarcheck.ErrUnsafe},
+		"up":                  {dir + "/f", "../x", Options{}, tarcheck.ErrUnsafe},
+		"up inside":           {dir + "/f", "/sandbox/../etc/x", Options{}, tarcheck.ErrUnsafe},
+		"ends up":             {dir + "/f", "a/..", Options{}, tarcheck.ErrUnsafe},
+		"FIFO":                {dir + "/fifo", "x", Options{}, tarcheck.ErrUnsafe},
+		"FIFO inside":         {dir + "/tree", "x", Options{}, tarcheck.ErrUnsafe},
+		"FIFO inside, linked": {dir + "/to-tree", "x", Options{}, tarcheck.ErrUnsafe},
+		"folder over link":    {dir + "/two", "link/", Options{}, tarcheck.ErrUnsafe},
+		"large file":          {dir + "/f", "x", Options{MaxBytes: 3}, tarcheck.ErrTooLarge},
+		"large folder":        {dir + "/two", "x", Options{MaxBytes: 7}, tarcheck.ErrTooLarge},
+		"deep folders":        {dir + "/deep", "x", Options{}, tarcheck.ErrTooLarge},
+		"many files":          {dir + "/two", "x", Options{MaxFiles: 1}, tarcheck.ErrTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := CopyIn(t.Context(), guest, test.src, test.dest, test.o); !errors.Is(err, test.want) {
@@ -78,6 +85,22 @@ func TestCopyInRefuses(t *testing.T) {
 				t.Errorf("left %v", left)
 			}
 		})
+	}
+}
+
+// TestCopyInDeep copies as deep as is allowed, which the agent unpacks.
+func TestCopyInDeep(t *testing.T) {
+	guest, root := sandbox(t)
+	dir, deep := t.TempDir(), strings.Repeat("/d", tarcheck.MaxDepth-1)
+	if err := os.MkdirAll(dir+deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, dir+deep+"/f", "data")
+	if res, err := CopyIn(t.Context(), guest, dir, "x", Options{}); err != nil || res.Files != 1 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if got := readFile(t, root+"/sandbox/x"+deep+"/f"); got != "data" {
+		t.Errorf("got %q, want %q", got, "data")
 	}
 }
 
@@ -96,7 +119,7 @@ func TestPackGrown(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeFile(t, dir+"/b", "data")
-	if _, err := send(t.Context(), guest, "x", &p); !errors.Is(err, ErrTooLarge) {
+	if _, err := send(t.Context(), guest, "x", &p); !errors.Is(err, tarcheck.ErrTooLarge) {
 		t.Errorf("more bytes: %v", err)
 	}
 	os.Remove(dir + "/b")
@@ -106,7 +129,7 @@ func TestPackGrown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.file(f, "a"); !errors.Is(err, ErrUnsafePath) {
+	if err := p.file(f, "a"); !errors.Is(err, tarcheck.ErrUnsafe) {
 		t.Errorf("now a FIFO: %v", err)
 	}
 }

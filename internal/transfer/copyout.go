@@ -9,9 +9,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
+	"github.com/llmsandbox/llmsandbox/internal/untar"
 )
 
 // CopyOut copies a file or folder of the sandbox to the host. A folder comes to lie
@@ -30,10 +33,10 @@ func CopyOut(ctx context.Context, guest Guest, src, dest string, o Options) (Res
 
 func copyOut(ctx context.Context, guest Guest, src, dest string, o Options, res *Result) error {
 	if dest == "" {
-		return fmt.Errorf("%w: the destination is empty", ErrUnsafePath)
+		return fmt.Errorf("%w: the destination is empty", tarcheck.ErrUnsafe)
 	}
 	if hasDotDot(src) {
-		return fmt.Errorf("%w: give a path without .. in it", ErrUnsafePath)
+		return fmt.Errorf("%w: give a path without .. in it", tarcheck.ErrUnsafe)
 	}
 	info, err := guest.Stat(ctx, src)
 	if err != nil {
@@ -54,7 +57,7 @@ func copyOut(ctx context.Context, guest Guest, src, dest string, o Options, res 
 	case agentproto.TypeSymlink:
 		return fmt.Errorf("%w: it is a symbolic link", ErrNoSafeContent)
 	default:
-		return fmt.Errorf("%w: it is neither a regular file nor a folder", ErrUnsafePath)
+		return fmt.Errorf("%w: it is neither a regular file nor a folder", tarcheck.ErrUnsafe)
 	}
 	// The way to a file's folder is the caller's word. A folder that is itself the
 	// destination must not be a link.
@@ -83,22 +86,16 @@ func endsInSeparator(path string) bool {
 
 // openDest opens the destination folder, made with those above it when missing.
 func openDest(dir string, follow bool) (*os.Root, error) {
+	open := untar.OpenDir
+	if follow {
+		open = os.OpenRoot
+	}
 	makeErr := os.MkdirAll(dir, 0o755)
-	seen, err := os.Lstat(dir)
-	if err == nil && !follow {
-		err = mustBeFolder(seen) // says more than makeErr
-	} else if makeErr != nil {
-		err = makeErr
+	root, err := open(dir)
+	if errors.Is(err, fs.ErrNotExist) && makeErr != nil {
+		err = makeErr // where something is there, open says more
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%q: %w", dir, err)
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil || follow {
-		return root, err
-	}
-	if err := sameFolder(root, seen); err != nil {
-		root.Close()
 		return nil, fmt.Errorf("%q: %w", dir, err)
 	}
 	return root, nil
@@ -117,9 +114,7 @@ func receive(ctx context.Context, guest Guest, src, name string, root *os.Root, 
 		writer.CloseWithError(err)
 		sent <- outcome{got.Skipped, err}
 	}()
-	e := &extractor{folders: newFolders(root), o: o, res: res, buf: make([]byte, copyBuffer)}
-	err := e.extract(reader)
-	e.folders.close()
+	err := extract(reader, root, o, res)
 	if err == nil {
 		// The archive's padding.
 		_, err = io.Copy(io.Discard, io.LimitReader(reader, 1<<20))
@@ -133,6 +128,28 @@ func receive(ctx context.Context, guest Guest, src, name string, root *os.Root, 
 		err = got.err
 	}
 	return err
+}
+
+// extract unpacks a tar stream of the sandbox, and leaves out what must not be followed.
+func extract(r io.Reader, root *os.Root, o Options, res *Result) error {
+	made, err := untar.Unpack(r, root, untar.Options{
+		Options: tarcheck.Options{
+			MaxMembers: o.MaxFiles, MaxBytes: o.MaxBytes,
+			Skip: func(name string, why error) { res.skip(quote(name) + ": " + why.Error()) },
+		},
+		Mode: func(mode int64) fs.FileMode { return fs.FileMode(safeMode(mode)) }, Replace: true,
+	})
+	res.Files, res.Bytes = made.Files, made.Bytes
+	return err
+}
+
+// quote makes a name from the sandbox fit to be shown.
+func quote(name string) string {
+	const most = 4096
+	if len(name) > most {
+		name = "..." + name[len(name)-most:]
+	}
+	return strconv.Quote(name)
 }
 
 // firstMissing is the topmost part of a path that is not there, or "".

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
 func TestCopyOutPlaces(t *testing.T) {
@@ -69,14 +71,14 @@ func TestCopyOutRefuses(t *testing.T) {
 		want      error
 	}{
 		"missing":                 {"none", "x", fs.ErrNotExist},
-		"empty destination":       {"f", "", ErrUnsafePath},
-		"up":                      {"/sandbox/../etc", "x", ErrUnsafePath},
+		"empty destination":       {"f", "", tarcheck.ErrUnsafe},
+		"up":                      {"/sandbox/../etc", "x", tarcheck.ErrUnsafe},
 		"link":                    {"link", "x", ErrNoSafeContent},
-		"FIFO":                    {"fifo", "x", ErrUnsafePath},
+		"FIFO":                    {"fifo", "x", tarcheck.ErrUnsafe},
 		"only links":              {"links", "x/y", ErrNoSafeContent},
-		"sparse giant":            {"sparse", "x", ErrTooLarge},
-		"folder over link":        {"two", "to-there", ErrUnsafePath},
-		"folder over link, slash": {"two", "to-there/", ErrUnsafePath},
+		"sparse giant":            {"sparse", "x", tarcheck.ErrTooLarge},
+		"folder over link":        {"two", "to-there", tarcheck.ErrUnsafe},
+		"folder over link, slash": {"two", "to-there/", tarcheck.ErrUnsafe},
 		"folder over file":        {"two", "file", fs.ErrExist},
 		"into a folder's place":   {"two", ".", ErrNoSafeContent}, // "two" is a link here
 		"file over folder":        {"f", "holds-f/", fs.ErrExist},
@@ -94,7 +96,7 @@ func TestCopyOutRefuses(t *testing.T) {
 				t.Fatalf("%v, want %v", err, test.want)
 			}
 			for path, was := range tree(t, ".") {
-				if before[path] != was && test.want != ErrTooLarge {
+				if before[path] != was && test.want != tarcheck.ErrTooLarge {
 					t.Errorf("%s is now %q", path, was)
 				}
 			}

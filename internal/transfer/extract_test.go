@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
 func regular(name string) tar.Header { return tar.Header{Name: name, Typeflag: tar.TypeReg, Size: 3} }
@@ -85,23 +87,24 @@ func TestExtractFailures(t *testing.T) {
 	for name, test := range map[string]struct {
 		data []byte
 		want error
+		says string
 	}{
-		"bytes":               {archive(tar.Header{Name: "f", Typeflag: tar.TypeReg, Size: 100}), ErrTooLarge},
-		"members":             {archive(regular("a"), regular("b"), regular("c"), regular("d"), regular("e")), ErrTooLarge},
-		"depth":               {archive(regular(strings.Repeat("d/", maxDepth+1) + "f")), ErrTooLarge},
-		"file for a folder":   {archive(regular("folder")), errFolder},
-		"folder for a file":   {archive(tar.Header{Name: "plain/", Typeflag: tar.TypeDir}), errNotFolder},
-		"file below a file":   {archive(regular("plain/x")), fs.ErrExist},
-		"damaged":             {[]byte(strings.Repeat("x", 1024)), tar.ErrHeader},
-		"extended header bad": {pax("9 badkey\n"), tar.ErrHeader},
+		"bytes":               {archive(tar.Header{Name: "f", Typeflag: tar.TypeReg, Size: 100}), tarcheck.ErrTooLarge, ""},
+		"members":             {archive(regular("a"), regular("b"), regular("c"), regular("d"), regular("e")), tarcheck.ErrTooLarge, ""},
+		"depth":               {archive(regular(strings.Repeat("d/", tarcheck.MaxDepth+1) + "f")), tarcheck.ErrTooLarge, ""},
+		"file for a folder":   {archive(regular("folder")), fs.ErrExist, "a directory at its place"},
+		"folder for a file":   {archive(tar.Header{Name: "plain/", Typeflag: tar.TypeDir}), fs.ErrExist, "that is not a directory"},
+		"file below a file":   {archive(regular("plain/x")), fs.ErrExist, ""},
+		"damaged":             {[]byte(strings.Repeat("x", 1024)), tar.ErrHeader, ""},
+		"extended header bad": {pax("9 badkey\n"), tar.ErrHeader, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			os.Mkdir(dir+"/folder", 0o755)
 			writeFile(t, dir+"/plain", "plain")
 			_, err := unpack(t, test.data, dir, Options{MaxBytes: 99, MaxFiles: 4})
-			if !errors.Is(err, test.want) {
-				t.Fatalf("%v, want %v", err, test.want)
+			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
+				t.Fatalf("%v, want %v that says %q", err, test.want, test.says)
 			}
 			left, _ := filepath.Glob(dir + "/.llmsandbox-*")
 			if got := readFile(t, dir+"/plain"); got != "plain" || len(left) != 0 {

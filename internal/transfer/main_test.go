@@ -32,9 +32,7 @@ func unpack(t testing.TB, data []byte, dir string, o Options) (Result, error) {
 	}
 	defer root.Close()
 	var res Result
-	e := extractor{folders: newFolders(root), o: o.withDefaults(), res: &res, buf: make([]byte, 4096)}
-	err = e.extract(bytes.NewReader(data))
-	e.folders.close()
+	err = extract(bytes.NewReader(data), root, o.withDefaults(), &res)
 	return res, err
 }
 

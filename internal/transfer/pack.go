@@ -8,6 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
+
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
 // packer makes a tar stream of a file or a folder's content on the host.
@@ -23,7 +26,7 @@ type packer struct {
 }
 
 func special(path string) error {
-	return fmt.Errorf("%w: %q is neither a regular file nor a folder", ErrUnsafePath, path)
+	return fmt.Errorf("%w: %q is neither a regular file nor a folder", tarcheck.ErrUnsafe, path)
 }
 
 // check refuses a folder before anything of it is written.
@@ -43,6 +46,9 @@ func (p *packer) check(ctx context.Context, res *Result) error {
 		case !d.IsDir():
 			return special(path.Join(p.src, name))
 		}
+		if strings.Count(name, "/") >= tarcheck.MaxDepth {
+			return fmt.Errorf("%w: %.200q lies deeper than %d directories", tarcheck.ErrTooLarge, name, tarcheck.MaxDepth)
+		}
 		files++
 		return p.within(files, bytes)
 	})
@@ -50,7 +56,7 @@ func (p *packer) check(ctx context.Context, res *Result) error {
 
 func (p *packer) within(files, bytes int64) error {
 	if files > p.o.MaxFiles || bytes > p.o.MaxBytes {
-		return fmt.Errorf("%w: the limits are %d files and folders, and %d bytes", ErrTooLarge, p.o.MaxFiles, p.o.MaxBytes)
+		return fmt.Errorf("%w: the limits are %d files and folders, and %d bytes", tarcheck.ErrTooLarge, p.o.MaxFiles, p.o.MaxBytes)
 	}
 	return nil
 }
@@ -147,7 +153,7 @@ func (p *packer) file(f *os.File, name string) error {
 	if err := p.tw.WriteHeader(h); err != nil {
 		return err
 	}
-	n, err := io.CopyBuffer(onlyWriter{p.tw}, io.LimitReader(f, info.Size()), p.buf)
+	n, err := io.CopyBuffer(p.tw, io.LimitReader(f, info.Size()), p.buf)
 	if err == nil && n < info.Size() {
 		err = fmt.Errorf("%q shrank while it was copied: %w", f.Name(), io.ErrUnexpectedEOF)
 	}

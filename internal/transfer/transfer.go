@@ -9,7 +9,10 @@ package transfer
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"io/fs"
+	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
@@ -21,6 +24,12 @@ type Guest interface {
 	TarOut(ctx context.Context, path, prefix string, w io.Writer) (agentproto.TarResult, error)
 	TarIn(ctx context.Context, dir string, r io.Reader, l agentclient.TarLimits) (agentproto.TarResult, error)
 }
+
+// ErrNoSafeContent: there was nothing that may be copied. It wraps fs.ErrNotExist.
+var ErrNoSafeContent = fmt.Errorf("no safe content found: %w", fs.ErrNotExist)
+
+// copyBuffer is the size of the pieces that content is copied in.
+const copyBuffer = 256 << 10
 
 // Defaults of the limits.
 const (
@@ -61,3 +70,13 @@ func (r *Result) skip(what string) {
 
 // safeMode drops setuid, setgid, sticky and others' write permission.
 func safeMode(mode int64) int64 { return mode&0o777&^0o022 | 0o600 }
+
+// hasDotDot tells whether a path has a component "..".
+func hasDotDot(path string) bool {
+	for part := range strings.SplitSeq(path, "/") {
+		if part == ".." {
+			return true
+		}
+	}
+	return false
+}
