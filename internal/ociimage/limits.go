@@ -27,9 +27,7 @@ var DefaultLimits = Limits{
 const (
 	maxManifest = 4 << 20 // bytes of a manifest or an index
 	maxConfig   = 4 << 20 // bytes of an image config
-	maxName     = 4000    // bytes of a path, below the kernel's PATH_MAX
-	maxBase     = 255     // bytes of one name, the kernel's NAME_MAX
-	maxDepth    = 200     // folders in folders
+	maxName     = 4000    // bytes of a reference or a working folder, below the kernel's PATH_MAX
 	// ratioFloor is how many unpacked bytes a layer may have before its ratio
 	// counts: a small layer of zeros harms nobody.
 	ratioFloor = 64 << 20

@@ -14,11 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
 // An unpacker writes one layer below a folder. The tar is hostile: every path is
 // resolved by the kernel with that folder as the root, then only the last name is
 // used, without following a link.
+//
+// It is neither internal/untar nor the agent's: here links of folders lead on, a later entry
+// replaces an earlier one, names that begin with .wh. delete what lower layers have, what is
+// no file is left out where the others refuse it, and the limits are those of all layers together.
 type unpacker struct {
 	ctx    context.Context
 	root   dir
@@ -146,7 +151,7 @@ func (u *unpacker) makeFile(parent dir, base string, mode uint32, size int64, r 
 }
 
 func (u *unpacker) makeSymlink(parent dir, base, target string) error {
-	if target == "" || len(target) > maxName || strings.ContainsRune(target, 0) {
+	if target == "" || len(target) > tarcheck.MaxName || strings.ContainsRune(target, 0) {
 		return invalid("its link target is empty, too long or has a NUL")
 	}
 	if err := parent.clear(base); err != nil {
@@ -209,23 +214,11 @@ func (u *unpacker) setTimes() error {
 
 // cleanName returns the path of an entry relative to the layer's root, "" for the root.
 func cleanName(name string) (string, error) {
-	if len(name) > maxName || strings.ContainsRune(name, 0) {
-		return "", invalid("its path is too long or has a NUL")
+	parts, err := tarcheck.Split(strings.TrimLeft(name, "/"))
+	if err != nil {
+		return "", invalid("%v", err)
 	}
-	if hasDotDot(name) {
-		return "", invalid("its path leads out with \"..\"")
-	}
-	name = strings.TrimPrefix(path.Clean("/"+name), "/")
-	parts := strings.Split(name, "/")
-	if len(parts) > maxDepth {
-		return "", invalid("it is more than %d folders deep", maxDepth)
-	}
-	for _, p := range parts {
-		if len(p) > maxBase {
-			return "", invalid("its name is longer than %d bytes", maxBase)
-		}
-	}
-	return name, nil
+	return strings.Join(parts, "/"), nil
 }
 
 // entryError names the entry, and blames the image for what only it can cause.

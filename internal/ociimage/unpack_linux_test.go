@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
 func unpackBytes(t testing.TB, data []byte, l Limits) (string, layerRecord, error) {
@@ -115,9 +116,10 @@ func TestUnpackRefuses(t *testing.T) {
 	long := strings.Repeat("a", 256)
 	for name, c := range map[string][]entry{
 		"dotdot":            {file("../x", "1")},
+		"path too long":     {file(strings.Repeat("long/", 1000)+"x", "1")},
 		"dotdot within":     {folder("a"), file("a/../../x", "1")},
 		"name too long":     {file(long, "1")},
-		"too deep":          {file(strings.Repeat("d/", maxDepth+1)+"x", "1")},
+		"too deep":          {file(strings.Repeat("d/", tarcheck.MaxDepth+1)+"x", "1")},
 		"link to itself":    {hardlink("a", "a")},
 		"link to nothing":   {hardlink("a", "b")},
 		"link by dotdot":    {hardlink("a", "../../etc/passwd")},

@@ -157,7 +157,7 @@ func TestImageCommitFiles(t *testing.T) {
 		}
 		for what, list := range map[string][]tar.Header{
 			"not below":   {{Typeflag: tar.TypeReg, Name: "etc/passwd"}},
-			"elsewhere":   {{Typeflag: tar.TypeReg, Name: "sandbox/../etc/passwd"}},
+			"has .. in":   {{Typeflag: tar.TypeReg, Name: "sandbox/../etc/passwd"}},
 			"no folder":   {{Typeflag: tar.TypeSymlink, Name: "sandbox/l", Linkname: "/etc"}, {Typeflag: tar.TypeReg, Name: "sandbox/l/passwd"}},
 			"not a fold":  {{Typeflag: tar.TypeSymlink, Name: "sandbox", Linkname: "/etc"}},
 			"there twice": {{Typeflag: tar.TypeSymlink, Name: "sandbox/l", Linkname: "/etc/passwd"}, {Typeflag: tar.TypeReg, Name: "sandbox/l"}},

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
 const (
 	maxFiles     = 1_000_000
-	maxFileName  = 4096     // bytes of a name
 	maxFileNames = 64 << 20 // bytes of all names
 	maxFilesSize = 16 << 30
 )
@@ -119,15 +119,11 @@ func (f *tarFilter) header(h *tar.Header) (*tar.Header, error) {
 
 // name checks a name and returns it without its slashes at the ends.
 func (f *tarFilter) name(s string) (string, error) {
-	if len(s) > maxFileName || strings.Contains(s, "\x00") {
-		return "", fmt.Errorf("the name %q is too long or has a NUL", clean(s))
+	parts, err := tarcheck.Split(strings.TrimLeft(s, "/"))
+	if err != nil {
+		return "", fmt.Errorf("the name %q: %w", clean(s), err)
 	}
-	name := path.Clean(strings.TrimLeft(s, "/"))
-	for _, p := range strings.Split(s, "/") {
-		if p == ".." {
-			return "", fmt.Errorf("the name %q leads elsewhere", clean(s))
-		}
-	}
+	name := path.Clean(strings.Join(parts, "/"))
 	if f.dir != "" && name != f.dir && !strings.HasPrefix(name, f.dir+"/") {
 		return "", fmt.Errorf("the name %q is not below /%s", clean(s), f.dir)
 	}
