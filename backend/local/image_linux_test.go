@@ -1,7 +1,6 @@
 package local
 
 import (
-	"archive/tar"
 	"bytes"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
+	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
 
 func TestImage(t *testing.T) {
@@ -55,18 +55,8 @@ func TestImageOfManyLayers(t *testing.T) {
 
 func oneFileLayer(t *testing.T, name string) v1.Layer {
 	t.Helper()
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	if err := w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(name))}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(w, name); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil })
+	data := testtar.Archive(t, testtar.File(name, name, 0o644))
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,29 +11,13 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
+	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
 
-// archive makes a tar stream; a name that ends in "/" is a folder.
-func archive(t testing.TB, headers ...tar.Header) *bytes.Buffer {
+// archive makes a tar stream whose files hold four bytes.
+func archive(t testing.TB, headers ...tar.Header) *bytes.Reader {
 	t.Helper()
-	var buf bytes.Buffer
-	w := tar.NewWriter(&buf)
-	for _, h := range headers {
-		h.Size = 0
-		if h.Typeflag == tar.TypeReg {
-			h.Size = 4
-		}
-		if err := w.WriteHeader(&h); err != nil {
-			t.Fatal(err)
-		}
-		if h.Size > 0 {
-			w.Write([]byte("data"))
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return &buf
+	return bytes.NewReader(testtar.Archive(t, testtar.Filled("data", headers...)...))
 }
 
 var bounds = Options{MaxBytes: 1 << 20, MaxFiles: 100}
@@ -182,9 +166,9 @@ func TestLinksAreData(t *testing.T) {
 }
 
 func FuzzUnpack(f *testing.F) {
-	f.Add(archive(f, tar.Header{Typeflag: tar.TypeDir, Name: "00/"}, tar.Header{Typeflag: tar.TypeReg, Name: "00/a"}).Bytes())
-	f.Add(archive(f, tar.Header{Typeflag: tar.TypeReg, Name: "../canary"}).Bytes())
-	f.Add(archive(f, tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: ".."}, tar.Header{Typeflag: tar.TypeReg, Name: "l/canary"}).Bytes())
+	f.Add(testtar.Archive(f, testtar.Filled("data", tar.Header{Typeflag: tar.TypeDir, Name: "00/"}, tar.Header{Typeflag: tar.TypeReg, Name: "00/a"})...))
+	f.Add(testtar.Archive(f, testtar.Filled("data", tar.Header{Typeflag: tar.TypeReg, Name: "../canary"})...))
+	f.Add(testtar.Archive(f, testtar.Filled("data", tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: ".."}, tar.Header{Typeflag: tar.TypeReg, Name: "l/canary"})...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
 		in := filepath.Join(dir, "in")

@@ -1,7 +1,6 @@
 package ociimage
 
 import (
-	"archive/tar"
 	"bytes"
 	"io"
 	"log"
@@ -21,54 +20,18 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"go.uber.org/goleak"
+
+	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// entry is a tar entry; body is what a file has.
-type entry struct {
-	tar.Header
-	body string
-}
+func file(name, content string) testtar.Member { return testtar.File(name, content, 0o644) }
+func folder(name string) testtar.Member        { return testtar.Dir(name, 0o755) }
 
-func file(name, body string) entry {
-	return entry{tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644}, body}
-}
-
-func folder(name string) entry {
-	return entry{tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: 0o755}, ""}
-}
-
-func symlink(name, to string) entry {
-	return entry{tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to}, ""}
-}
-
-func hardlink(name, to string) entry {
-	return entry{tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: to}, ""}
-}
-
-func tarOf(t testing.TB, entries ...entry) []byte {
+func layerOf(t testing.TB, entries ...testtar.Member) v1.Layer {
 	t.Helper()
-	var buf bytes.Buffer
-	w := tar.NewWriter(&buf)
-	for _, e := range entries {
-		e.Size = int64(len(e.body))
-		if err := w.WriteHeader(&e.Header); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(w, e.body); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return buf.Bytes()
-}
-
-func layerOf(t testing.TB, entries ...entry) v1.Layer {
-	t.Helper()
-	data := tarOf(t, entries...)
+	data := testtar.Archive(t, entries...)
 	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil })
 	if err != nil {
 		t.Fatal(err)

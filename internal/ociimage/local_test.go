@@ -19,6 +19,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
+	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
 
 func TestLayout(t *testing.T) {
@@ -126,7 +127,7 @@ func TestArchive(t *testing.T) {
 		t.Errorf("another tag: %v", err)
 	}
 	for name, data := range map[string][]byte{
-		"text": []byte("hello"), "cut": data[:len(data)/2], "empty": nil, "gzcut": gz(t, data)[:100], "other": tarOf(t, file("x", "y")),
+		"text": []byte("hello"), "cut": data[:len(data)/2], "empty": nil, "gzcut": gz(t, data)[:100], "other": testtar.Archive(t, file("x", "y")),
 	} {
 		p := filepath.Join(t.TempDir(), name+".tar")
 		if err := os.WriteFile(p, data, 0o644); err != nil {
@@ -146,7 +147,7 @@ func TestArchive(t *testing.T) {
 }
 
 func TestZstdLayer(t *testing.T) {
-	data := tarOf(t, file("a", "zstd"))
+	data := testtar.Archive(t, file("a", "zstd"))
 	enc, _ := zstd.NewWriter(nil)
 	host := serve(t, nil)
 	img := imageOf(t, v1.Config{}, diffed{static.NewLayer(enc.EncodeAll(data, nil), types.OCILayerZStd), digestOf(data)})
@@ -165,7 +166,7 @@ type diffed struct {
 func (d diffed) DiffID() (v1.Hash, error) { return d.id, nil }
 
 func TestDecompressionBombs(t *testing.T) {
-	zeros := tarOf(t, file("zeros", strings.Repeat("\x00", 100<<20)))
+	zeros := testtar.Archive(t, file("zeros", strings.Repeat("\x00", 100<<20)))
 	enc, _ := zstd.NewWriter(nil)
 	huge := gz(t, sparse(t, 1<<40))
 	for name, c := range map[string]struct {

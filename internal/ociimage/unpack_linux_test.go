@@ -15,6 +15,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
+	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
 
 func unpackBytes(t testing.TB, data []byte, l Limits) (string, layerRecord, error) {
@@ -35,16 +36,16 @@ func TestUnpack(t *testing.T) {
 	tmp.Mode = 0o1777
 	xattr := file("x", "x")
 	xattr.PAXRecords = map[string]string{"SCHILY.xattr.user.overlay.redirect": "/etc", "SCHILY.xattr.security.capability": "x"}
-	dir, rec, err := unpackBytes(t, tarOf(t,
+	dir, rec, err := unpackBytes(t, testtar.Archive(t,
 		suid, secret, closed, file("closed/in", "1"), tmp, xattr,
-		symlink("lib", "usr/lib"), folder("usr"), folder("usr/lib"), file("lib/so", "so"),
-		symlink("run", "/usr"), file("run/pid", "7"),
-		symlink("up", "../../../../usr"), file("up/up", "8"),
-		hardlink("ln", "bin/su"), hardlink("lnlib", "lib/so"), hardlink("sym", "lib"),
-		entry{tar.Header{Typeflag: tar.TypeChar, Name: "null", Devmajor: 1, Devminor: 3}, ""},
-		entry{tar.Header{Typeflag: tar.TypeChar, Name: "whiteout"}, ""},
-		entry{tar.Header{Typeflag: tar.TypeFifo, Name: "fifo"}, ""},
-		hardlink("nulltoo", "null"),
+		testtar.Link("lib", "usr/lib"), folder("usr"), folder("usr/lib"), file("lib/so", "so"),
+		testtar.Link("run", "/usr"), file("run/pid", "7"),
+		testtar.Link("up", "../../../../usr"), file("up/up", "8"),
+		testtar.HardLink("ln", "bin/su"), testtar.HardLink("lnlib", "lib/so"), testtar.HardLink("sym", "lib"),
+		testtar.Member{Header: tar.Header{Typeflag: tar.TypeChar, Name: "null", Devmajor: 1, Devminor: 3}},
+		testtar.Member{Header: tar.Header{Typeflag: tar.TypeChar, Name: "whiteout"}},
+		testtar.Member{Header: tar.Header{Typeflag: tar.TypeFifo, Name: "fifo"}},
+		testtar.HardLink("nulltoo", "null"),
 		file("twice", "1"), file("twice", "22"),
 		file("/abs", "abs"), file("./dot/./file", "dot"),
 	), DefaultLimits)
@@ -80,7 +81,7 @@ func TestUnpack(t *testing.T) {
 }
 
 func TestUnpackWhiteouts(t *testing.T) {
-	dir, _, err := unpackBytes(t, tarOf(t,
+	dir, _, err := unpackBytes(t, testtar.Archive(t,
 		folder("d"), file("d/.wh.gone", ""),
 		folder("o"), file("o/new", "1"), file("o/.wh..wh..opq", ""), file("o/new2", "2"),
 		file(".wh.f", ""), file("f", "again"),
@@ -114,28 +115,28 @@ func TestUnpackWhiteouts(t *testing.T) {
 
 func TestUnpackRefuses(t *testing.T) {
 	long := strings.Repeat("a", 256)
-	for name, c := range map[string][]entry{
+	for name, c := range map[string][]testtar.Member{
 		"dotdot":            {file("../x", "1")},
 		"path too long":     {file(strings.Repeat("long/", 1000)+"x", "1")},
 		"dotdot within":     {folder("a"), file("a/../../x", "1")},
 		"name too long":     {file(long, "1")},
 		"too deep":          {file(strings.Repeat("d/", tarcheck.MaxDepth+1)+"x", "1")},
-		"link to itself":    {hardlink("a", "a")},
-		"link to nothing":   {hardlink("a", "b")},
-		"link by dotdot":    {hardlink("a", "../../etc/passwd")},
-		"link to folder":    {folder("d"), hardlink("a", "d")},
-		"link to whiteout":  {file(".wh.w", ""), hardlink("a", "w")},
-		"link loop":         {symlink("a", "b"), symlink("b", "a"), file("a/x", "1")},
-		"dangling parent":   {symlink("a", "/nowhere"), file("a/x", "1")},
+		"link to itself":    {testtar.HardLink("a", "a")},
+		"link to nothing":   {testtar.HardLink("a", "b")},
+		"link by dotdot":    {testtar.HardLink("a", "../../etc/passwd")},
+		"link to folder":    {folder("d"), testtar.HardLink("a", "d")},
+		"link to whiteout":  {file(".wh.w", ""), testtar.HardLink("a", "w")},
+		"link loop":         {testtar.Link("a", "b"), testtar.Link("b", "a"), file("a/x", "1")},
+		"dangling parent":   {testtar.Link("a", "/nowhere"), file("a/x", "1")},
 		"below a file":      {file("a", "1"), file("a/b", "1")},
 		"file over folder":  {folder("a"), file("a", "1")},
 		"whiteout of dot":   {file("a/.wh..", "")},
 		"whiteout of none":  {file("a/.wh.", "")},
 		"whiteout of up":    {file("a/.wh...", "")},
-		"magic link parent": {symlink("p", "/proc/self/cwd"), file("p/x", "1")},
+		"magic link parent": {testtar.Link("p", "/proc/self/cwd"), file("p/x", "1")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, _, err := unpackBytes(t, tarOf(t, c...), DefaultLimits)
+			dir, _, err := unpackBytes(t, testtar.Archive(t, c...), DefaultLimits)
 			if !errors.Is(err, backend.ErrImageInvalid) {
 				t.Errorf("got %v", err)
 			}
@@ -153,26 +154,26 @@ func TestUnpackRefuses(t *testing.T) {
 func TestUnpackLimits(t *testing.T) {
 	few := DefaultLimits
 	few.Entries = 3
-	if _, _, err := unpackBytes(t, tarOf(t, file("a", ""), file("b/c/d", "")), few); !errors.Is(err, backend.ErrImageInvalid) {
+	if _, _, err := unpackBytes(t, testtar.Archive(t, file("a", ""), file("b/c/d", "")), few); !errors.Is(err, backend.ErrImageInvalid) {
 		t.Errorf("folders that the tar only implies are not counted: %v", err)
 	}
 	small := DefaultLimits
 	small.Bytes = 10
-	if _, _, err := unpackBytes(t, tarOf(t, file("a", "12345678"), file("b", "123")), small); !errors.Is(err, backend.ErrImageInvalid) {
+	if _, _, err := unpackBytes(t, testtar.Archive(t, file("a", "12345678"), file("b", "123")), small); !errors.Is(err, backend.ErrImageInvalid) {
 		t.Errorf("bytes are not counted: %v", err)
 	}
 }
 
 // Whatever the tar, nothing is made outside, and no special file inside.
 func FuzzUnpack(f *testing.F) {
-	for _, seed := range [][]entry{
-		{file("a", "1"), folder("d"), symlink("l", "d"), file("l/x", "2"), hardlink("h", "a")},
-		{symlink("up", "../.."), file("up/canary", "x")},
-		{symlink("abs", "/"), file("abs/canary", "x"), file(".wh.abs", "")},
+	for _, seed := range [][]testtar.Member{
+		{file("a", "1"), folder("d"), testtar.Link("l", "d"), file("l/x", "2"), testtar.HardLink("h", "a")},
+		{testtar.Link("up", "../.."), file("up/canary", "x")},
+		{testtar.Link("abs", "/"), file("abs/canary", "x"), file(".wh.abs", "")},
 		{folder("o"), file("o/.wh..wh..opq", ""), file("o/.wh.x", "")},
-		{entry{tar.Header{Typeflag: tar.TypeBlock, Name: "b"}, ""}, hardlink("c", "b")},
+		{testtar.Member{Header: tar.Header{Typeflag: tar.TypeBlock, Name: "b"}}, testtar.HardLink("c", "b")},
 	} {
-		f.Add(tarOf(f, seed...))
+		f.Add(testtar.Archive(f, seed...))
 	}
 	limits := Limits{Bytes: 1 << 20, Entries: 200, Layers: 1, Ratio: 250}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
 
 func TestSplit(t *testing.T) {
@@ -39,12 +41,12 @@ func TestSplit(t *testing.T) {
 // TestReadTakes tells which kinds of members are made, and that the others are left out, or
 // end the reading where nothing may be.
 func TestReadTakes(t *testing.T) {
-	all := []tar.Header{
+	all := testtar.Archive(t, testtar.Filled("", []tar.Header{
 		{Typeflag: tar.TypeDir, Name: "d/"}, {Typeflag: tar.TypeReg, Name: "f"},
 		{Typeflag: tar.TypeSymlink, Name: "l", Linkname: "../anything"}, {Typeflag: tar.TypeSymlink, Name: "far", Linkname: strings.Repeat("x", MaxName+1)},
 		{Typeflag: tar.TypeLink, Name: "h", Linkname: "./d/f"}, {Typeflag: tar.TypeLink, Name: "up", Linkname: "../f"}, {Typeflag: tar.TypeLink, Name: "top", Linkname: "."},
 		{Typeflag: tar.TypeChar, Name: "device"}, {Typeflag: tar.TypeFifo, Name: "fifo"}, {Typeflag: tar.TypeCont, Name: "contiguous"},
-	}
+	}...)...)
 	for name, c := range map[string]struct {
 		o       Options
 		want    []string
@@ -63,7 +65,7 @@ func TestReadTakes(t *testing.T) {
 					t.Errorf("left out: %v", why)
 				}
 			}
-			if err := Read(archive(t, all...), c.o, make); err != nil || skipped != c.skipped {
+			if err := Read(bytes.NewReader(all), c.o, make); err != nil || skipped != c.skipped {
 				t.Errorf("%d left out, %v, want %d", skipped, err, c.skipped)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -71,7 +73,7 @@ func TestReadTakes(t *testing.T) {
 			}
 			c.o.Skip = nil
 			var member *MemberError
-			if err := Read(archive(t, all...), c.o, make); !errors.Is(err, ErrUnsafe) || !errors.As(err, &member) {
+			if err := Read(bytes.NewReader(all), c.o, make); !errors.Is(err, ErrUnsafe) || !errors.As(err, &member) {
 				t.Errorf("got %v, want a MemberError of %v", err, ErrUnsafe)
 			}
 		})
@@ -81,16 +83,16 @@ func TestReadTakes(t *testing.T) {
 // TestReadKeepsFailures: an error that is not about the archive is handed on as it is.
 func TestReadKeepsFailures(t *testing.T) {
 	failed := errors.New("the stream failed")
-	data := archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "f", Size: 2000})
+	data := testtar.Archive(t, testtar.File("f", strings.Repeat("x", 2000), 0o644))
 	copied := func(_ Member, content io.Reader) error { _, err := io.Copy(io.Discard, content); return err }
 	for _, n := range []int64{0, 100, 1000} {
-		r := io.MultiReader(io.LimitReader(bytes.NewReader(data.Bytes()), n), failing{failed})
+		r := io.MultiReader(io.LimitReader(bytes.NewReader(data), n), failing{failed})
 		if err := Read(r, Options{}, copied); !errors.Is(err, failed) || errors.Is(err, ErrDamaged) {
 			t.Errorf("after %d bytes: got %v, want %v alone", n, err, failed)
 		}
 	}
 	for _, n := range []int64{0, 100, 1000, 2560} {
-		if err := Read(io.LimitReader(bytes.NewReader(data.Bytes()), n), Options{}, copied); !errors.Is(err, ErrDamaged) {
+		if err := Read(io.LimitReader(bytes.NewReader(data), n), Options{}, copied); !errors.Is(err, ErrDamaged) {
 			t.Errorf("cut to %d bytes: got %v, want %v", n, err, ErrDamaged)
 		}
 	}
@@ -99,21 +101,3 @@ func TestReadKeepsFailures(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-func archive(t *testing.T, headers ...tar.Header) *bytes.Buffer {
-	t.Helper()
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	for _, h := range headers {
-		if err := w.WriteHeader(&h); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(make([]byte, h.Size)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return &b
-}

@@ -3,7 +3,6 @@
 package testimage
 
 import (
-	"archive/tar"
 	"bytes"
 	"io"
 	"os"
@@ -18,6 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
 
 // applets are the commands of the busybox image.
@@ -30,20 +31,20 @@ var applets = []string{"sh", "ash", "cat", "echo", "env", "false", "head", "id",
 func Busybox(t testing.TB, edit func(*v1.Config)) v1.Image {
 	t.Helper()
 	data := busybox(t)
-	base := []entry{
-		dir("bin", 0o755), dir("etc", 0o755), dir("opt", 0o755), dir("srv", 0o755), dir("tmp", 0o1777), dir("root", 0o700),
-		file("bin/busybox", 0o755, string(data)),
-		file("etc/passwd", 0o644, "root:x:0:0:root:/root:/bin/sh\napp:x:1000:1000::/srv:/bin/sh\n"),
-		file("etc/group", 0o644, "root:x:0:\napp:x:1000:\n"),
-		file("etc/gone", 0o644, "a lower layer's\n"), file("opt/old", 0o644, "a lower layer's\n"),
-		file("srv/motd", 0o644, "from the image\n"),
+	base := []testtar.Member{
+		testtar.Dir("bin/", 0o755), testtar.Dir("etc/", 0o755), testtar.Dir("opt/", 0o755), testtar.Dir("srv/", 0o755), testtar.Dir("tmp/", 0o1777), testtar.Dir("root/", 0o700),
+		testtar.File("bin/busybox", string(data), 0o755),
+		testtar.File("etc/passwd", "root:x:0:0:root:/root:/bin/sh\napp:x:1000:1000::/srv:/bin/sh\n", 0o644),
+		testtar.File("etc/group", "root:x:0:\napp:x:1000:\n", 0o644),
+		testtar.File("etc/gone", "a lower layer's\n", 0o644), testtar.File("opt/old", "a lower layer's\n", 0o644),
+		testtar.File("srv/motd", "from the image\n", 0o644),
 	}
 	for _, a := range applets {
-		base = append(base, link("bin/"+a, "busybox"))
+		base = append(base, testtar.Link("bin/"+a, "busybox"))
 	}
-	change := []entry{
-		dir("etc", 0o755), file("etc/.wh.gone", 0o644, ""),
-		dir("opt", 0o755), file("opt/.wh..wh..opq", 0o644, ""), file("opt/new", 0o644, "the upper layer's\n"),
+	change := []testtar.Member{
+		testtar.Dir("etc/", 0o755), testtar.File("etc/.wh.gone", "", 0o644),
+		testtar.Dir("opt/", 0o755), testtar.File("opt/.wh..wh..opq", "", 0o644), testtar.File("opt/new", "the upper layer's\n", 0o644),
 	}
 	conf := v1.Config{
 		Env:        []string{"PATH=/bin", "FROM_IMAGE=yes"},
@@ -54,7 +55,7 @@ func Busybox(t testing.TB, edit func(*v1.Config)) v1.Image {
 	if edit != nil {
 		edit(&conf)
 	}
-	return build(t, conf, layer(t, tarOf(t, base)), layer(t, tarOf(t, change)))
+	return build(t, conf, layer(t, testtar.Archive(t, base...)), layer(t, testtar.Archive(t, change...)))
 }
 
 // Layout writes the images, by their tags, as the folder of an OCI layout.
@@ -130,40 +131,4 @@ func layer(t testing.TB, data []byte) v1.Layer {
 		t.Fatal(err)
 	}
 	return l
-}
-
-// An entry is a file of a layer.
-type entry struct {
-	tar.Header
-	body string
-}
-
-func dir(name string, mode int64) entry {
-	return entry{Header: tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: mode}}
-}
-
-func file(name string, mode int64, body string) entry {
-	return entry{tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(body))}, body}
-}
-
-func link(name, to string) entry {
-	return entry{Header: tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to, Mode: 0o777}}
-}
-
-func tarOf(t testing.TB, entries []entry) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	w := tar.NewWriter(&buf)
-	for _, e := range entries {
-		if err := w.WriteHeader(&e.Header); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(w, e.body); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return buf.Bytes()
 }

@@ -12,34 +12,19 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
+	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
 
 // unpack unpacks files of four bytes, directories and links below dir.
 func unpack(t *testing.T, dir string, o Options, headers ...tar.Header) (Result, error) {
 	t.Helper()
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	for _, h := range headers {
-		if h.Typeflag == tar.TypeReg {
-			h.Size = 4
-		}
-		if err := w.WriteHeader(&h); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write([]byte("data")[:h.Size]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer root.Close()
 	o.Mode = func(mode int64) fs.FileMode { return fs.FileMode(mode & 0o700) }
-	return Unpack(&b, root, o)
+	return Unpack(bytes.NewReader(testtar.Archive(t, testtar.Filled("data", headers...)...)), root, o)
 }
 
 func file(name string) tar.Header { return tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o6755} }

@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
@@ -23,6 +22,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
+	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
 
 // noShellImage has a static program and no shell.
@@ -84,23 +84,8 @@ func loadNoShell(t *testing.T, c *client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var buf bytes.Buffer
-	w := tar.NewWriter(&buf)
-	for _, f := range []struct {
-		name, content string
-		mode          int64
-	}{{"tmp/", "", 0o1777}, {"busybox", string(program), 0o755}} {
-		if err := w.WriteHeader(&tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(w, f.content); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	res, err := c.ImageImport(testfaults.Context(t), client.ImageImportSource{Source: &buf, SourceName: "-"}, noShellImage, client.ImageImportOptions{})
+	data := testtar.Archive(t, testtar.Dir("tmp/", 0o1777), testtar.File("busybox", string(program), 0o755))
+	res, err := c.ImageImport(testfaults.Context(t), client.ImageImportSource{Source: bytes.NewReader(data), SourceName: "-"}, noShellImage, client.ImageImportOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
+	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
 
 // richBase loads an image with a configuration that has something of everything.
@@ -134,26 +135,8 @@ func TestImageCommitFiles(t *testing.T) {
 	onEngines(t, func(t *testing.T, s *image.Store) {
 		from := richBase(t, s)
 		before := everything(t, s)
-		archive := func(list ...tar.Header) *bytes.Buffer {
-			var buf bytes.Buffer
-			w := tar.NewWriter(&buf)
-			for _, h := range list {
-				if h.Typeflag == tar.TypeReg {
-					h.Size = 3
-				}
-				if err := w.WriteHeader(&h); err != nil {
-					t.Fatal(err)
-				}
-				if h.Size > 0 {
-					if _, err := w.Write([]byte("abc")); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
-			return &buf
+		archive := func(list ...tar.Header) *bytes.Reader {
+			return bytes.NewReader(testtar.Archive(t, testtar.Filled("abc", list...)...))
 		}
 		for what, list := range map[string][]tar.Header{
 			"not below":   {{Typeflag: tar.TypeReg, Name: "etc/passwd"}},

@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"crypto/rand"
@@ -35,6 +34,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
+	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
 
 // onEngines runs a test on each engine, with the store of its images.
@@ -114,19 +114,8 @@ func only(t *testing.T, edit func(*v1.Config)) v1.Image {
 			edit(c)
 		}
 	})
-	var buf bytes.Buffer
-	w := tar.NewWriter(&buf)
-	text := rand.Text()
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "only", Size: int64(len(text)), Mode: 0o644}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(w, text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(buf.Bytes())), nil })
+	data := testtar.Archive(t, testtar.File("only", rand.Text(), 0o644))
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/guest/files"
+	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
 
 type handler struct{ *files.Service }
@@ -168,11 +169,7 @@ func TestSwappedLinks(t *testing.T) {
 	os.WriteFile(outside+"/f", []byte("CANARY"), 0o644)
 	stop := swap(t, root, outside)
 	defer stop()
-	var archive bytes.Buffer
-	tw := tar.NewWriter(&archive)
-	tw.WriteHeader(&tar.Header{Name: "x/f", Typeflag: tar.TypeReg, Size: 4, Mode: 0o644})
-	tw.Write([]byte("evil"))
-	tw.Close()
+	archive := testtar.Archive(t, testtar.File("x/f", "evil", 0o644))
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
 		if got, err := c.ReadAll(t.Context(), "x/f", 100); err == nil && strings.Contains(string(got), "CANARY") {
 			t.Fatal("the canary leaked by a read")
@@ -182,7 +179,7 @@ func TestSwappedLinks(t *testing.T) {
 		if strings.Contains(out.String(), "CANARY") {
 			t.Fatal("the canary leaked by an archive")
 		}
-		c.TarIn(t.Context(), "/sandbox", bytes.NewReader(archive.Bytes()), agentclient.TarLimits{})
+		c.TarIn(t.Context(), "/sandbox", bytes.NewReader(archive), agentclient.TarLimits{})
 		write(t, c, "x/f", "evil")
 		c.Remove(t.Context(), "x/f", agentclient.RemoveOptions{Recursive: true})
 	}
@@ -193,16 +190,11 @@ func TestSwappedLinks(t *testing.T) {
 
 func TestTarIn(t *testing.T) {
 	c, root := serve(t)
-	var archive bytes.Buffer
-	tw := tar.NewWriter(&archive)
-	for _, h := range []tar.Header{
+	archive := testtar.Archive(t, testtar.Filled("", []tar.Header{
 		{Name: "ok/.env", Typeflag: tar.TypeReg, Mode: 0o6777}, {Name: "/abs", Typeflag: tar.TypeReg},
 		{Name: "../up", Typeflag: tar.TypeReg}, {Name: "link", Typeflag: tar.TypeSymlink, Linkname: "/etc"},
-	} {
-		tw.WriteHeader(&h)
-	}
-	tw.Close()
-	res, err := c.TarIn(t.Context(), "new/dest", bytes.NewReader(archive.Bytes()), agentclient.TarLimits{})
+	}...)...)
+	res, err := c.TarIn(t.Context(), "new/dest", bytes.NewReader(archive), agentclient.TarLimits{})
 	if err != nil || res.Files != 1 || len(res.Skipped) != 3 {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -210,7 +202,7 @@ func TestTarIn(t *testing.T) {
 	if err != nil || st.Mode() != 0o755 {
 		t.Fatalf("%v, %v", st, err)
 	}
-	if _, err := c.TarIn(t.Context(), "new", bytes.NewReader(archive.Bytes()), agentclient.TarLimits{MaxFiles: 2}); codeOf(err) != agentproto.CodeTooLarge {
+	if _, err := c.TarIn(t.Context(), "new", bytes.NewReader(archive), agentclient.TarLimits{MaxFiles: 2}); codeOf(err) != agentproto.CodeTooLarge {
 		t.Fatalf("too many members: %v", err)
 	}
 }

@@ -17,20 +17,12 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
+	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
 
-func archiveOf(content string, headers ...tar.Header) *bytes.Reader {
-	var b bytes.Buffer
-	tw := tar.NewWriter(&b)
-	for _, h := range headers {
-		if h.Typeflag == tar.TypeReg {
-			h.Size = int64(len(content))
-		}
-		tw.WriteHeader(&h)
-		io.WriteString(tw, content[:h.Size])
-	}
-	tw.Close()
-	return bytes.NewReader(b.Bytes())
+func archiveOf(t *testing.T, content string, headers ...tar.Header) *bytes.Reader {
+	t.Helper()
+	return bytes.NewReader(testtar.Archive(t, testtar.Filled(content, headers...)...))
 }
 
 func file(name string) tar.Header { return tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644} }
@@ -50,7 +42,7 @@ func TestTarInReplaces(t *testing.T) {
 	for i, name := range names {
 		headers[i] = file(name)
 	}
-	res, err := c.TarIn(t.Context(), "/sandbox", archiveOf("new", headers...), agentclient.TarLimits{})
+	res, err := c.TarIn(t.Context(), "/sandbox", archiveOf(t, "new", headers...), agentclient.TarLimits{})
 	if err != nil || res.Files != uint64(len(names)) || len(res.Skipped) != 0 {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -75,7 +67,7 @@ func TestTarInFolders(t *testing.T) {
 	folder := func(name string, mode int64) tar.Header {
 		return tar.Header{Name: name, Typeflag: tar.TypeDir, Mode: mode}
 	}
-	res, err := c.TarIn(t.Context(), "/sandbox", archiveOf("new", folder("new/", 0o7777), folder("closed/", 0), file("closed/f"), folder("theirs/", 0o700), file("link/f"), folder("link/", 0o700)),
+	res, err := c.TarIn(t.Context(), "/sandbox", archiveOf(t, "new", folder("new/", 0o7777), folder("closed/", 0), file("closed/f"), folder("theirs/", 0o700), file("link/f"), folder("link/", 0o700)),
 		agentclient.TarLimits{})
 	if err != nil || res.Files != 1 || len(res.Skipped) != 2 || !strings.Contains(res.Skipped[0], "symbolic link") {
 		t.Fatalf("%+v, %v", res, err)
@@ -86,17 +78,17 @@ func TestTarInFolders(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]agentproto.ErrorCode{"file/x": agentproto.CodeNotDir, "theirs": agentproto.CodeIsDir} {
-		if _, err := c.TarIn(t.Context(), "/sandbox", archiveOf("new", file(name)), agentclient.TarLimits{}); codeOf(err) != want {
+		if _, err := c.TarIn(t.Context(), "/sandbox", archiveOf(t, "new", file(name)), agentclient.TarLimits{}); codeOf(err) != want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	cut := io.LimitReader(archiveOf("new", file("a"), file("b")), 1024)
+	cut := io.LimitReader(archiveOf(t, "new", file("a"), file("b")), 1024)
 	for name, r := range map[string]io.Reader{"a damaged archive": strings.NewReader(strings.Repeat("x", 2000)), "a part of an archive": cut} {
 		if _, err := c.TarIn(t.Context(), "/sandbox", r, agentclient.TarLimits{}); codeOf(err) != agentproto.CodeBadRequest {
 			t.Errorf("%s: %v, want code %v", name, err, agentproto.CodeBadRequest)
 		}
 	}
-	deep := archiveOf("new", file(strings.Repeat("d/", tarcheck.MaxDepth)+"f"))
+	deep := archiveOf(t, "new", file(strings.Repeat("d/", tarcheck.MaxDepth)+"f"))
 	if _, err := c.TarIn(t.Context(), "/sandbox", deep, agentclient.TarLimits{}); codeOf(err) != agentproto.CodeTooLarge {
 		t.Errorf("folders without end: %v, want code %v", err, agentproto.CodeTooLarge)
 	}

@@ -3,13 +3,13 @@
 package files_test
 
 import (
-	"archive/tar"
 	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
 
 // TestTreeKeepsLinks takes a tree with links out and in again: they say what they said,
@@ -46,23 +46,9 @@ func TestTreeKeepsLinks(t *testing.T) {
 		}
 	}
 	// A member below a link of the archive goes nowhere.
-	var evil bytes.Buffer
-	w := tar.NewWriter(&evil)
-	for _, h := range []*tar.Header{
-		{Typeflag: tar.TypeSymlink, Name: "way", Linkname: outside},
-		{Typeflag: tar.TypeReg, Name: "way/in", Mode: 0o644},
-		{Typeflag: tar.TypeSymlink, Name: "way/link", Linkname: "x"},
-		{Typeflag: tar.TypeSymlink, Name: "../up", Linkname: "x"},
-		{Typeflag: tar.TypeLink, Name: "hard", Linkname: "file"},
-	} {
-		if err := w.WriteHeader(h); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	res, err = c.TarIn(t.Context(), "/sandbox/to", &evil, agentclient.TarLimits{Links: true})
+	evil := testtar.Archive(t, testtar.Link("way", outside), testtar.File("way/in", "", 0o644), testtar.Link("way/link", "x"),
+		testtar.Link("../up", "x"), testtar.HardLink("hard", "file"))
+	res, err = c.TarIn(t.Context(), "/sandbox/to", bytes.NewReader(evil), agentclient.TarLimits{Links: true})
 	if err != nil || len(res.Skipped) != 4 {
 		t.Errorf("%+v, %v: want four members left out", res, err)
 	}

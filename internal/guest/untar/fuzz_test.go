@@ -12,22 +12,23 @@ import (
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
+	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
 
 // FuzzUnpack unpacks any bytes: nothing is made or changed outside of the folder, and in it
 // there are only plain files, folders and links within the limits.
 func FuzzUnpack(f *testing.F) {
-	for _, members := range [][]member{
-		{folder("0/", 0o755), file("0/a", "x", 0o755), link("0/l", "a"), hard("h", "0/a")},
+	for _, members := range [][]testtar.Member{
+		{testtar.Dir("0/", 0o755), file("0/a", "x", 0o755), testtar.Link("0/l", "a"), testtar.HardLink("h", "0/a")},
 		{file("../canary", "x", 0o644)},
-		{link("l", ".."), file("l/canary", "x", 0o644)},
-		{link("l", "../canary"), hard("h", "l"), file("h", "x", 0o644)},
-		{hard("h", "../canary"), file("h", "x", 0o644)},
+		{testtar.Link("l", ".."), file("l/canary", "x", 0o644)},
+		{testtar.Link("l", "../canary"), testtar.HardLink("h", "l"), file("h", "x", 0o644)},
+		{testtar.HardLink("h", "../canary"), file("h", "x", 0o644)},
 		{file(strings.Repeat("long/", 40)+"name", "x", 0o4777)},
-		{{tar.Header{Typeflag: tar.TypeReg, Name: "pax", PAXRecords: map[string]string{"path": "/canary"}}, "x"}},
-		{folder("d", 0), file("d/f", strings.Repeat("x", 3000), 0)},
+		{{Header: tar.Header{Typeflag: tar.TypeReg, Name: "pax", PAXRecords: map[string]string{"path": "/canary"}}, Content: "x"}},
+		{testtar.Dir("d", 0), file("d/f", strings.Repeat("x", 3000), 0)},
 	} {
-		f.Add(archive(f, members...))
+		f.Add(testtar.Archive(f, members...))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		around := t.TempDir()

@@ -18,52 +18,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
+	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
-
-// A member of an archive under test: its header, and its content when it is a file.
-type member struct {
-	tar.Header
-	content string
-}
-
-func file(name, content string, mode int64) member {
-	return member{tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, ModTime: made}, content}
-}
-
-func folder(name string, mode int64) member {
-	return member{tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: mode}, ""}
-}
-
-func link(name, target string) member {
-	return member{tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target}, ""}
-}
-
-func hard(name, target string) member {
-	return member{tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: target}, ""}
-}
 
 var made = time.Date(2001, 2, 3, 4, 5, 6, 700000000, time.UTC)
 
 const maxMembers, maxBytes = 100, 1 << 16
 
-func archive(t testing.TB, members ...member) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	w := tar.NewWriter(&buf)
-	for _, m := range members {
-		h := m.Header
-		h.Size, h.Format = int64(len(m.content)), tar.FormatPAX
-		if err := w.WriteHeader(&h); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(w, m.content); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return buf.Bytes()
+func file(name, content string, mode int64) testtar.Member {
+	m := testtar.File(name, content, mode)
+	m.ModTime = made
+	return m
 }
 
 // tree lists what is below a folder: mode and content, or a link's target.
@@ -104,13 +69,13 @@ func tree(t testing.TB, dir string) map[string]string {
 
 func TestUnpack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "layers")
-	data := archive(t,
-		folder("0/", 0o755), folder("0/bin/", 0o711), folder("./", 0o700),
+	data := testtar.Archive(t,
+		testtar.Dir("0/", 0o755), testtar.Dir("0/bin/", 0o711), testtar.Dir("./", 0o700),
 		file("0/bin/tool", "#!", 0o6755), file("0/secret", "s", 0o000), file("deep/er/file", "x", 0o640),
-		folder("deep/", 0o500), // after what is in it
+		testtar.Dir("deep/", 0o500), // after what is in it
 		file("deep/late", "y", 0o444),
-		link("0/up", "../../../etc/passwd"), link("0/abs", "/proc/self/exe"), link("0/bin/rel", "tool"),
-		hard("1/same", "0/bin/tool"), hard("0/bin/also", "./0/bin/tool"), hard("top", "deep/late"),
+		testtar.Link("0/up", "../../../etc/passwd"), testtar.Link("0/abs", "/proc/self/exe"), testtar.Link("0/bin/rel", "tool"),
+		testtar.HardLink("1/same", "0/bin/tool"), testtar.HardLink("0/bin/also", "./0/bin/tool"), testtar.HardLink("top", "deep/late"),
 		file("empty", "", 0o644), file(strings.Repeat("n", 200), "long", 0o644),
 	)
 	if err := Layers(bytes.NewReader(data), dir, maxMembers, maxBytes); err != nil {
@@ -138,7 +103,7 @@ func TestUnpack(t *testing.T) {
 // TestUnpackEndsWithTheArchive: whoever sends the stream may keep it open.
 func TestUnpackEndsWithTheArchive(t *testing.T) {
 	r, w := io.Pipe()
-	data := archive(t, file("a", "x", 0o644))
+	data := testtar.Archive(t, file("a", "x", 0o644))
 	go func() {
 		// An error tells that Unpack failed, which the test says.
 		_, _ = w.Write(data)
@@ -154,40 +119,40 @@ func TestUnpackEndsWithTheArchive(t *testing.T) {
 }
 
 func TestUnpackRefuses(t *testing.T) {
-	many := make([]member, maxMembers+1)
+	many := make([]testtar.Member, maxMembers+1)
 	for i := range many {
-		many[i] = folder("d/", 0o755)
+		many[i] = testtar.Dir("d/", 0o755)
 	}
 	for name, c := range map[string]struct {
-		members []member
+		members []testtar.Member
 		says    string
 	}{
-		"parent":                     {[]member{file("../canary", "x", 0o644)}, ".."},
-		"parent in the middle":       {[]member{folder("a/", 0o755), file("a/../../canary", "x", 0o644)}, ".."},
-		"parent as a folder":         {[]member{folder("..", 0o777)}, ".."},
-		"absolute":                   {[]member{file("/canary", "x", 0o644)}, "absolute"},
-		"no name":                    {[]member{link("./.", "x")}, "no name"},
-		"a device":                   {[]member{{tar.Header{Typeflag: tar.TypeChar, Name: "d"}, ""}}, "neither"},
-		"a fifo":                     {[]member{{tar.Header{Typeflag: tar.TypeFifo, Name: "d"}, ""}}, "neither"},
-		"through a link":             {[]member{link("l", ".."), file("l/canary", "x", 0o644)}, "not a directory"},
-		"through a link to within":   {[]member{folder("d/", 0o755), link("l", "d"), file("l/f", "x", 0o644)}, "not a directory"},
-		"a folder over a link":       {[]member{link("l", ".."), folder("l/", 0o777)}, "not a directory"},
-		"a folder over a file":       {[]member{file("f", "x", 0o644), folder("f/", 0o777)}, "not a directory"},
-		"a file over a link":         {[]member{link("l", "../canary"), file("l", "x", 0o644)}, "exists"},
-		"a file twice":               {[]member{file("f", "x", 0o644), file("f", "y", 0o644)}, "exists"},
-		"a link over a file":         {[]member{file("f", "x", 0o644), link("f", "..")}, "exists"},
-		"a link made below a link":   {[]member{link("l", ".."), link("l/canary", "x")}, "not a directory"},
-		"a link to nothing":          {[]member{link("l", strings.Repeat("x", 5000))}, "no path"},
-		"a hard link out":            {[]member{hard("h", "../canary")}, ".."},
-		"an absolute hard link":      {[]member{hard("h", "/etc/passwd")}, "absolute"},
-		"a hard link to a link":      {[]member{link("l", "../canary"), hard("h", "l")}, "no regular file"},
-		"a hard link through a link": {[]member{link("l", ".."), hard("h", "l/canary")}, "not a directory"},
-		"a hard link to a folder":    {[]member{folder("d/", 0o755), hard("h", "d")}, "no regular file"},
-		"a hard link to nothing":     {[]member{hard("h", "gone")}, "no such file"},
+		"parent":                     {[]testtar.Member{file("../canary", "x", 0o644)}, ".."},
+		"parent in the middle":       {[]testtar.Member{testtar.Dir("a/", 0o755), file("a/../../canary", "x", 0o644)}, ".."},
+		"parent as a folder":         {[]testtar.Member{testtar.Dir("..", 0o777)}, ".."},
+		"absolute":                   {[]testtar.Member{file("/canary", "x", 0o644)}, "absolute"},
+		"no name":                    {[]testtar.Member{testtar.Link("./.", "x")}, "no name"},
+		"a device":                   {[]testtar.Member{{Header: tar.Header{Typeflag: tar.TypeChar, Name: "d"}}}, "neither"},
+		"a fifo":                     {[]testtar.Member{{Header: tar.Header{Typeflag: tar.TypeFifo, Name: "d"}}}, "neither"},
+		"through a link":             {[]testtar.Member{testtar.Link("l", ".."), file("l/canary", "x", 0o644)}, "not a directory"},
+		"through a link to within":   {[]testtar.Member{testtar.Dir("d/", 0o755), testtar.Link("l", "d"), file("l/f", "x", 0o644)}, "not a directory"},
+		"a folder over a link":       {[]testtar.Member{testtar.Link("l", ".."), testtar.Dir("l/", 0o777)}, "not a directory"},
+		"a folder over a file":       {[]testtar.Member{file("f", "x", 0o644), testtar.Dir("f/", 0o777)}, "not a directory"},
+		"a file over a link":         {[]testtar.Member{testtar.Link("l", "../canary"), file("l", "x", 0o644)}, "exists"},
+		"a file twice":               {[]testtar.Member{file("f", "x", 0o644), file("f", "y", 0o644)}, "exists"},
+		"a link over a file":         {[]testtar.Member{file("f", "x", 0o644), testtar.Link("f", "..")}, "exists"},
+		"a link made below a link":   {[]testtar.Member{testtar.Link("l", ".."), testtar.Link("l/canary", "x")}, "not a directory"},
+		"a link to nothing":          {[]testtar.Member{testtar.Link("l", strings.Repeat("x", 5000))}, "no path"},
+		"a hard link out":            {[]testtar.Member{testtar.HardLink("h", "../canary")}, ".."},
+		"an absolute hard link":      {[]testtar.Member{testtar.HardLink("h", "/etc/passwd")}, "absolute"},
+		"a hard link to a link":      {[]testtar.Member{testtar.Link("l", "../canary"), testtar.HardLink("h", "l")}, "no regular file"},
+		"a hard link through a link": {[]testtar.Member{testtar.Link("l", ".."), testtar.HardLink("h", "l/canary")}, "not a directory"},
+		"a hard link to a folder":    {[]testtar.Member{testtar.Dir("d/", 0o755), testtar.HardLink("h", "d")}, "no regular file"},
+		"a hard link to nothing":     {[]testtar.Member{testtar.HardLink("h", "gone")}, "no such file"},
 		"files without end":          {many, "more than 100 files"},
-		"bytes without end":          {[]member{file("a", strings.Repeat("x", 1<<15), 0o644), file("b", strings.Repeat("x", 1<<15+1), 0o644)}, "more than 65536 bytes"},
-		"folders without end":        {[]member{file(strings.Repeat("d/", tarcheck.MaxDepth)+"f", "x", 0o644)}, "deeper"},
-		"a name without end":         {[]member{file(strings.Repeat("d", tarcheck.MaxName+1), "x", 0o644)}, "longer"},
+		"bytes without end":          {[]testtar.Member{file("a", strings.Repeat("x", 1<<15), 0o644), file("b", strings.Repeat("x", 1<<15+1), 0o644)}, "more than 65536 bytes"},
+		"folders without end":        {[]testtar.Member{file(strings.Repeat("d/", tarcheck.MaxDepth)+"f", "x", 0o644)}, "deeper"},
+		"a name without end":         {[]testtar.Member{file(strings.Repeat("d", tarcheck.MaxName+1), "x", 0o644)}, "longer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			around := t.TempDir()
@@ -195,7 +160,7 @@ func TestUnpackRefuses(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(around, "canary"), []byte("safe"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			err := Layers(bytes.NewReader(archive(t, c.members...)), dir, maxMembers, maxBytes)
+			err := Layers(bytes.NewReader(testtar.Archive(t, c.members...)), dir, maxMembers, maxBytes)
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, want an error that says %q", err, c.says)
 			}
@@ -220,7 +185,7 @@ func untouched(t testing.TB, around string) {
 
 // TestUnpackCutOff: wherever a stream is cut, a part is never taken for the whole.
 func TestUnpackCutOff(t *testing.T) {
-	whole := archive(t, file("zeros", strings.Repeat("\x00", 1024), 0o644), folder("d/", 0o755), file("d/a", "x", 0o644))
+	whole := testtar.Archive(t, file("zeros", strings.Repeat("\x00", 1024), 0o644), testtar.Dir("d/", 0o755), file("d/a", "x", 0o644))
 	for n := 0; n < len(whole); n += 256 {
 		if err := Layers(bytes.NewReader(whole[:n]), t.TempDir(), maxMembers, maxBytes); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("cut to %d of %d bytes: %v", n, len(whole), err)
@@ -229,7 +194,7 @@ func TestUnpackCutOff(t *testing.T) {
 }
 
 func TestUnpackNeedsAnEmptyFolder(t *testing.T) {
-	data := archive(t, file("a", "x", 0o644))
+	data := testtar.Archive(t, file("a", "x", 0o644))
 	around := t.TempDir()
 	target := filepath.Join(around, "target")
 	if err := errors.Join(os.Mkdir(target, 0o755), os.Symlink(target, filepath.Join(around, "link")), os.WriteFile(filepath.Join(around, "file"), nil, 0o644)); err != nil {
@@ -260,8 +225,8 @@ func TestUnpackLeaksNoDescriptors(t *testing.T) {
 		}
 		return len(entries)
 	}
-	good := archive(t, file("a/b/c", "x", 0o644), hard("h", "a/b/c"), file("d/e", "x", 0o644))
-	bad := archive(t, file("a/b/c", "x", 0o644), link("a/l", "b"), hard("h", "a/l/c"))
+	good := testtar.Archive(t, file("a/b/c", "x", 0o644), testtar.HardLink("h", "a/b/c"), file("d/e", "x", 0o644))
+	bad := testtar.Archive(t, file("a/b/c", "x", 0o644), testtar.Link("a/l", "b"), testtar.HardLink("h", "a/l/c"))
 	before := count()
 	for range 10 {
 		if err := Layers(bytes.NewReader(good), filepath.Join(t.TempDir(), "in"), maxMembers, maxBytes); err != nil {
