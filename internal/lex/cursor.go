@@ -1,13 +1,14 @@
 package lex
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
 // A Cursor reads code. Methods never go beyond its end.
 type Cursor struct {
-	Code []byte
+	Code string
 	Pos  int
 }
 
@@ -24,7 +25,7 @@ func (c *Cursor) At(n int) byte {
 
 // Has tells whether text comes next.
 func (c *Cursor) Has(text string) bool {
-	return len(c.Code)-c.Pos >= len(text) && string(c.Code[c.Pos:c.Pos+len(text)]) == text
+	return len(c.Code)-c.Pos >= len(text) && c.Code[c.Pos:c.Pos+len(text)] == text
 }
 
 // Skip goes over text if it comes next.
@@ -36,21 +37,24 @@ func (c *Cursor) Skip(text string) bool {
 	return true
 }
 
-// Line goes to the end of the line, before its newline.
-func (c *Cursor) Line() {
-	for !c.End() && c.Code[c.Pos] != '\n' {
-		c.Pos++
+// To goes to the next of the characters any, or to the end of the code.
+func (c *Cursor) To(any string) {
+	if n := strings.IndexAny(c.Code[c.Pos:], any); n >= 0 {
+		c.Pos += n
+	} else {
+		c.Pos = len(c.Code)
 	}
 }
 
 // Through goes behind the next text, or to the end of the code, and then returns false.
 func (c *Cursor) Through(text string) bool {
-	for ; !c.End(); c.Pos++ {
-		if c.Skip(text) {
-			return true
-		}
+	n := strings.Index(c.Code[c.Pos:], text)
+	if n < 0 {
+		c.Pos = len(c.Code)
+		return false
 	}
-	return false
+	c.Pos += n + len(text)
+	return true
 }
 
 // Rune is the next character and its length; length 0 at the end.
@@ -58,41 +62,40 @@ func (c *Cursor) Rune() (rune, int) {
 	if c.End() {
 		return utf8.RuneError, 0
 	}
-	return utf8.DecodeRune(c.Code[c.Pos:])
+	return utf8.DecodeRuneInString(c.Code[c.Pos:])
 }
 
-// Identifier goes over letters, digits, '_' and the bytes in also, and returns them; it is
-// empty where a digit or none of them comes next.
+// Identifier goes over letters, digits, '_' and the characters in also, and returns them; it
+// is empty where a digit or none of them comes next.
 func (c *Cursor) Identifier(also string) string {
 	start := c.Pos
 	for !c.End() {
 		// Nearly all code is of these.
 		if b := c.Code[c.Pos]; b < utf8.RuneSelf {
-			digit := b >= '0' && b <= '9'
-			if b != '_' && (b|0x20 < 'a' || b|0x20 > 'z') && (!digit || c.Pos == start) && (digit || !contains(also, rune(b))) {
+			if !isLetter(b) && b != '_' && (!IsDigit(b) || c.Pos == start) && strings.IndexByte(also, b) < 0 {
 				break
 			}
 			c.Pos++
 			continue
 		}
 		r, n := c.Rune()
-		digit := unicode.IsDigit(r)
-		if c.Pos == start && digit {
-			break
-		}
-		if !unicode.IsLetter(r) && !digit && !unicode.In(r, unicode.Mn, unicode.Mc, unicode.Pc) && !contains(also, r) {
+		if c.Pos == start && unicode.IsDigit(r) || !unicode.In(r, letters...) && !strings.ContainsRune(also, r) {
 			break
 		}
 		c.Pos += n
 	}
-	return string(c.Code[start:c.Pos])
+	return c.Code[start:c.Pos]
 }
 
-func contains(s string, r rune) bool {
-	for _, have := range s {
-		if have == r {
-			return true
-		}
-	}
-	return false
+// letters are what names are made of in some language.
+var letters = []*unicode.RangeTable{
+	unicode.L, unicode.Nl, unicode.Mn, unicode.Mc, unicode.Nd, unicode.Pc, unicode.Sc, unicode.Other_ID_Start, unicode.Other_ID_Continue,
 }
+
+// IsDigit tells of a decimal digit.
+func IsDigit(b byte) bool { return '0' <= b && b <= '9' }
+
+func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
+
+// IsWord tells of what a name in ASCII has.
+func IsWord(b byte) bool { return b == '_' || IsDigit(b) || isLetter(b) }

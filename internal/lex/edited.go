@@ -2,6 +2,7 @@ package lex
 
 import (
 	"sort"
+	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
@@ -9,16 +10,52 @@ import (
 // Edited is code as a language reads it after a first phase that replaces escapes and
 // joins lines, with the places where its bytes come from.
 type Edited struct {
-	Code []byte
+	Code string
 	// from and to are each byte's place in the original.
 	from, to []int
 }
 
-// Add adds text that stands for the original's bytes from start up to end.
-func (e *Edited) Add(text string, start, end int) {
-	for i := range len(text) {
-		e.Code, e.from, e.to = append(e.Code, text[i]), append(e.from, start), append(e.to, end)
+// Edit has each text in code replaced that change finds: of n bytes at i, where one of the bytes in
+// marks is. It returns nil if there is none.
+func Edit(m *language.Meter, code, marks string, change func(i int) (text string, n int)) *Edited {
+	var b strings.Builder
+	e := &Edited{}
+	add := func(text string, start, end int) {
+		b.WriteString(text)
+		for range len(text) {
+			e.from, e.to = append(e.from, start), append(e.to, end)
+		}
 	}
+	done := 0 // what comes before is added
+	keep := func(end int) {
+		for ; done < end; done++ {
+			m.Step()
+			add(code[done:done+1], done, done+1)
+		}
+	}
+	for i := 0; i < len(code); {
+		m.Step()
+		n := strings.IndexAny(code[i:], marks)
+		if n < 0 {
+			break
+		}
+		i += n
+		text, n := change(i)
+		if n == 0 {
+			i++
+			continue
+		}
+		keep(i)
+		add(text, i, i+n)
+		i += n
+		done = i
+	}
+	if done == 0 {
+		return nil
+	}
+	keep(len(code))
+	e.Code = b.String()
+	return e
 }
 
 // Origin is the place in the original of a place in the code.

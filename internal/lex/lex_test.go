@@ -57,11 +57,20 @@ func TestStreamEnds(t *testing.T) {
 
 func TestEdited(t *testing.T) {
 	// "abcdef" without "cd", and with "e" written as two bytes.
-	var e Edited
-	e.Add("a", 0, 1)
-	e.Add("b", 1, 2)
-	e.Add("é", 4, 5)
-	e.Add("f", 5, 6)
+	changed := map[int]struct {
+		text string
+		n    int
+	}{2: {"", 2}, 4: {"é", 1}}
+	var e *Edited
+	err := language.Metered(t.Context(), 6, func(m *language.Meter) {
+		if same := Edit(m, "abcdef", "xf", func(int) (string, int) { return "", 0 }); same != nil {
+			t.Errorf("without a change: %+v", same)
+		}
+		e = Edit(m, "abcdef", "ce", func(i int) (string, int) { return changed[i].text, changed[i].n })
+	})
+	if err != nil || e.Code != "abéf" {
+		t.Fatalf("got %+v, %v, want abéf", e, err)
+	}
 	for s, want := range map[language.Span]language.Span{
 		{Start: 0, End: 2}: {Start: 0, End: 2}, {Start: 2, End: 4}: {Start: 4, End: 5}, {Start: 1, End: 5}: {Start: 1, End: 6},
 		{Start: 5, End: 5}: {Start: 6, End: 6}, {Start: 2, End: 2}: {Start: 4, End: 4},
@@ -138,12 +147,12 @@ func TestFactsAreBounded(t *testing.T) {
 
 func TestIdentifier(t *testing.T) {
 	for code, want := range map[string]string{"a1_b c": "a1_b", "1a": "", "é1": "é1", "a.b": "a", "": "", "٣a": "", "a\xff": "a", "aé-": "aé"} {
-		c := Cursor{Code: []byte(code)}
+		c := Cursor{Code: code}
 		if got := c.Identifier(""); got != want || c.Pos != len(want) {
 			t.Errorf("%q: got %q, at %d", code, got, c.Pos)
 		}
 	}
-	if c := (Cursor{Code: []byte("a.b$")}); c.Identifier(".") != "a.b" {
+	if c := (Cursor{Code: "a.b$"}); c.Identifier(".") != "a.b" {
 		t.Error("a dot that belongs to names ends one")
 	}
 }

@@ -25,8 +25,10 @@ type Token struct {
 	Kind Kind
 	// Constant tells of a string that Text is all of it.
 	Constant bool
-	// Spaced tells that white space comes before it.
-	Spaced bool
+	// Spaced tells that white space comes before it, and Line that a line begins there.
+	Spaced, Line bool
+	// Role is what else a language has to know of it.
+	Role uint8
 }
 
 // Is tells whether a token is the name or operator text.

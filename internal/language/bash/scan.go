@@ -168,21 +168,21 @@ func (l *line) add(stmt *syntax.Stmt, err error) {
 
 // comments goes over white space and whole lines of comments where a statement may begin.
 func (s *scanner) comments(at int) int {
-	c := lex.Cursor{Code: s.code[:len(s.code)-len(end)], Pos: at}
-	for !c.End() {
+	code := s.code[:len(s.code)-len(end)]
+	for at < len(code) {
 		s.Step()
-		switch c.At(0) {
+		switch code[at] {
 		case ' ', '\t', '\n':
-			c.Pos++
+			at++
 		case '#':
-			start := c.Pos
-			c.Line()
-			s.Comment(start, c.Pos)
+			line, _, _ := bytes.Cut(code[at:], []byte("\n"))
+			s.Comment(at, at+len(line))
+			at += len(line)
 		default:
-			return c.Pos
+			return at
 		}
 	}
-	return c.Pos
+	return at
 }
 
 // ended tells whether all here-documents that statements from one place on ask for are read

@@ -157,7 +157,7 @@ func (s *scanner) pattern(p *syntax.ExtGlob) {
 
 // ansi is the value of a string of the form $'...'.
 func (s *scanner) ansi(text string) string {
-	c := lex.Cursor{Code: []byte(text)}
+	c := lex.Cursor{Code: text}
 	var b strings.Builder
 	for !c.End() {
 		s.Step()

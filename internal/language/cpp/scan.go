@@ -16,7 +16,7 @@ import (
 // a name is that name, one that makes names is computed, and their bodies are read as code.
 func scan(m *language.Meter, code []byte) language.Facts {
 	facts := read(m, code, false)
-	if trigraphs(code) {
+	if bytes.Contains(code, []byte("??")) {
 		// They mean something in some standards, and nothing in others: what either reading
 		// finds is there.
 		other := read(m, code, true)
@@ -31,13 +31,14 @@ func scan(m *language.Meter, code []byte) language.Facts {
 }
 
 func read(m *language.Meter, code []byte, trigraphs bool) language.Facts {
-	l := lexer{Facts: lex.Facts{Meter: m}, Cursor: lex.Cursor{Code: code}, original: code}
-	if l.edited = join(code, trigraphs); l.edited != nil {
+	l := lexer{original: string(code)}
+	l.Facts, l.Code = &lex.Facts{Meter: m}, l.original
+	if l.edited = join(m, l.original, trigraphs); l.edited != nil {
 		l.Code = l.edited.Code
 	}
 	l.run()
-	r := &reader{Facts: &l.Facts, names: lex.Names{}, open: map[string]bool{}, own: map[string]bool{}, macros: map[string]macro{}}
-	r.split(l.tokens)
+	r := &reader{Facts: l.Facts, names: lex.Names{}, open: map[string]bool{}, own: map[string]bool{}, macros: map[string]macro{}}
+	r.split(l.Tokens)
 	for _, s := range r.streams {
 		r.declare(s)
 	}
@@ -52,7 +53,7 @@ func read(m *language.Meter, code []byte, trigraphs bool) language.Facts {
 		}
 	}
 	if l.edited != nil {
-		l.edited.Restore(&l.Facts.Facts)
+		l.edited.Restore(&r.Facts.Facts)
 	}
 	return l.Ordered()
 }
@@ -60,63 +61,35 @@ func read(m *language.Meter, code []byte, trigraphs bool) language.Facts {
 // The third characters of trigraphs, and what those stand for.
 const trigraphThird, trigraphMeaning = "=/'()!<>-", "#\\^[]|{}~"
 
-// trigraph is what three characters at i mean to standards before C++17, or 0.
-func trigraph(code []byte, i int) byte {
+// trigraph is what three characters at i mean to standards before C++17, or empty.
+func trigraph(code string, i int) string {
 	if i+2 < len(code) && code[i] == '?' && code[i+1] == '?' {
 		if n := strings.IndexByte(trigraphThird, code[i+2]); n >= 0 {
-			return trigraphMeaning[n]
+			return trigraphMeaning[n : n+1]
 		}
 	}
-	return 0
+	return ""
 }
 
-func trigraphs(code []byte) bool {
-	for i := 0; ; i++ {
-		n := bytes.Index(code[i:], []byte("??"))
-		if n < 0 {
-			return false
-		}
-		if i += n; trigraph(code, i) != 0 {
-			return true
-		}
-	}
-}
-
-// spliced is where the line behind a newline begins that only white space comes before, as compilers
-// take it; 0 where there is other text.
-func spliced(code []byte, i int) int {
-	rest := bytes.TrimLeft(code[i:], " \t\r\v\f")
-	if len(rest) == 0 || rest[0] != '\n' {
-		return 0
-	}
-	return len(code) - len(rest) + 1
-}
-
-// join is the code with lines joined that end in a backslash; nil where there are none.
-func join(code []byte, trigraphs bool) *lex.Edited {
-	changed := trigraphs
-	for i, b := range code {
-		changed = changed || b == '\\' && spliced(code, i+1) > 0
-	}
-	if !changed {
-		return nil
-	}
-	e := &lex.Edited{Code: make([]byte, 0, len(code))}
-	for i := 0; i < len(code); {
-		b, n := code[i], 1
-		if t := trigraph(code, i); trigraphs && t != 0 {
-			b, n = t, 3
-		}
-		if b == '\\' {
-			if end := spliced(code, i+n); end > 0 {
-				i = end
-				continue
+// join is the code with lines joined that end in a backslash, which only white space comes behind, as
+// compilers take it; nil where there are none.
+func join(m *language.Meter, code string, trigraphs bool) *lex.Edited {
+	return lex.Edit(m, code, "\\?", func(i int) (text string, n int) {
+		if text, n = code[i:i+1], 1; text == "?" {
+			if text, n = trigraph(code, i), 3; text == "" || !trigraphs {
+				return "", 0
 			}
 		}
-		e.Add(string([]byte{b}), i, i+n)
-		i += n
-	}
-	return e
+		if text == "\\" {
+			rest := strings.TrimLeft(code[i+n:], " \t\r\v\f")
+			if strings.HasPrefix(rest, "\n") {
+				return "", len(code) - len(rest) + 1 - i
+			} else if n == 1 {
+				return "", 0
+			}
+		}
+		return text, n
+	})
 }
 
 // A reader collects what a program uses.

@@ -326,7 +326,7 @@ func (r *reader) symbol(s *stream, open int) {
 		return
 	}
 	t := s.Tokens[open+1]
-	if t.Kind == lex.String && !strings.ContainsFunc(t.Text, func(c rune) bool { return c >= 0x80 || !isWord(byte(c)) }) {
+	if t.Kind == lex.String && !strings.ContainsFunc(t.Text, func(c rune) bool { return c >= 0x80 || !lex.IsWord(byte(c)) }) {
 		r.Use(t.Span, t.Text, false)
 	}
 }

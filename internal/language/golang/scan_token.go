@@ -14,6 +14,7 @@ import (
 // tokenize has Go's own scanner make the tokens.
 func (s *reader) tokenize(code []byte) {
 	file := token.NewFileSet().AddFile("", -1, len(code))
+	whole := string(code)
 	var sc scanner.Scanner
 	sc.Init(file, code, func(at token.Position, msg string) {
 		s.Trouble("line " + strconv.Itoa(at.Line) + ": " + msg)
@@ -23,13 +24,13 @@ func (s *reader) tokenize(code []byte) {
 		s.Step()
 		pos, tok, text := sc.Scan()
 		start := file.Offset(pos)
-		t := lex.Token{Span: language.Span{Start: start, End: end(code, start, text)}, Kind: lex.Punct, Text: text}
+		t := lex.Token{Span: language.Span{Start: start, End: end(whole, start, text)}, Kind: lex.Punct, Text: text}
 		switch {
 		case tok == token.EOF:
 			return
 		case tok == token.COMMENT:
 			s.Comment(t.Start, t.End)
-			s.directive(t.Start, string(code[t.Start:t.End]))
+			s.directive(t.Start, whole[t.Start:t.End])
 			continue
 		case tok == token.STRING || tok == token.CHAR:
 			value, err := strconv.Unquote(text)
@@ -54,7 +55,7 @@ func (s *reader) tokenize(code []byte) {
 
 // end is where a token at start ends. The scanner's text does not always tell, since it
 // leaves out carriage returns.
-func end(code []byte, start int, text string) int {
+func end(code string, start int, text string) int {
 	c := lex.Cursor{Code: code, Pos: start + 1}
 	switch {
 	case strings.HasPrefix(text, "`"):
@@ -63,7 +64,7 @@ func end(code []byte, start int, text string) int {
 		c.Pos++
 		c.Through("*/")
 	case strings.HasPrefix(text, "//"):
-		c.Line()
+		c.To("\n")
 	default:
 		return min(start+len(text), len(code))
 	}

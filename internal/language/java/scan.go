@@ -16,11 +16,12 @@ func scan(m *language.Meter, code []byte) language.Facts {
 		Facts: lex.Facts{Meter: m}, imported: map[string]string{}, packages: map[string]bool{}, statics: lex.Names{}, own: map[scope]bool{},
 		variables: lex.Names{}, results: map[int]string{}, mirrored: map[int]string{}, brought: map[string]bool{},
 	}
-	edited := unescape(code)
+	text := string(code)
+	edited := unescape(m, text)
 	if edited != nil {
-		code = edited.Code
+		text = edited.Code
 	}
-	r.Stream = lex.NewStream(r.aside(split(&r.Facts, code)))
+	r.Stream = lex.NewStream(r.aside(split(&r.Facts, text)))
 	r.declarations()
 	for i := range r.Tokens {
 		r.use(i)

@@ -59,7 +59,7 @@ func read(facts *lex.Facts, code []byte, names lex.Names, budget *lex.Budget) {
 
 func newLexer(facts *lex.Facts, code []byte) *lexer {
 	marked := bytes.Contains(code, []byte("<!--")) || bytes.Contains(code, []byte("-->"))
-	return &lexer{Cursor: lex.Cursor{Code: code}, text: string(code), facts: facts, script: marked && !usesModules(code)}
+	return &lexer{Cursor: lex.Cursor{Code: string(code)}, text: string(code), facts: facts, script: marked && !usesModules(code)}
 }
 
 // A reader tells what tokens say. A name is written as it is reported, with two exceptions: a module has

@@ -30,7 +30,7 @@ type lexer struct {
 
 // tokenize splits code into tokens, and tells comments and what cannot be read.
 func tokenize(code string, facts *lex.Facts) []lex.Token {
-	l := lexer{Cursor: lex.Cursor{Code: []byte(code)}, text: code, facts: facts, tokens: make([]lex.Token, 0, len(code)/3+8)}
+	l := lexer{Cursor: lex.Cursor{Code: code}, text: code, facts: facts, tokens: make([]lex.Token, 0, len(code)/3+8)}
 	l.Skip("\ufeff")
 	l.encoding()
 	if strings.IndexByte(code, 0) >= 0 {
@@ -50,7 +50,7 @@ var encodings = sync.OnceValue(func() (e struct{ comment, plain *regexp.Regexp }
 
 // encoding looks for the name of another encoding, in which a comment may be code.
 func (l *lexer) encoding() {
-	m := encodings().comment.FindSubmatchIndex(l.Code[l.Pos:])
+	m := encodings().comment.FindStringSubmatchIndex(l.Code[l.Pos:])
 	if m == nil {
 		return
 	}

@@ -115,12 +115,12 @@ var makers = lex.Words("Negate Vectorize ecdf approxfun splinefun stepfun colorR
 // ("system"), those of others are written with theirs where the program does so ("httr::GET").
 func scan(m *language.Meter, code []byte) language.Facts {
 	facts := lex.Facts{Meter: m}
-	read(&facts, code, known{lex.Names{}, map[string]string{".GlobalEnv": "", ".BaseNamespaceEnv": ""}, map[string]bool{}})
+	read(&facts, string(code), known{lex.Names{}, map[string]string{".GlobalEnv": "", ".BaseNamespaceEnv": ""}, map[string]bool{}})
 	return facts.Ordered()
 }
 
 // read reads a program, or code in one, which shares what is known of its names.
-func read(facts *lex.Facts, code []byte, names known) {
+func read(facts *lex.Facts, code string, names known) {
 	s := reader{Facts: facts, known: names, Stream: lex.NewStream(tokens(facts, code))}
 	s.followed, s.quoted = map[int]bool{}, map[int]bool{}
 	s.functions, s.values = map[string]int{}, map[string]int{}
@@ -316,7 +316,7 @@ func (s *reader) run(a argument) {
 		s.Compute(s.span(a), language.ComputedCode)
 		return
 	}
-	s.Nested(s.span(a), func() { read(s.Facts, []byte(strings.Join(list, "\n")), s.known) })
+	s.Nested(s.span(a), func() { read(s.Facts, strings.Join(list, "\n"), s.known) })
 }
 
 // element sees functions taken out of an environment by [["name"]], which begins at i.

@@ -18,7 +18,7 @@ func scanCode(m *language.Meter, code []byte) language.Facts {
 
 // read adds what code says to facts. Names and methods are what names stand for around it.
 func read(facts *lex.Facts, code []byte, names, methods lex.Names) {
-	l := lexer{Cursor: lex.Cursor{Code: code}, text: string(code), facts: facts, locals: map[string]bool{}, missing: map[terminator]bool{}}
+	l := lexer{Cursor: lex.Cursor{Code: string(code)}, text: string(code), facts: facts, locals: map[string]bool{}, missing: map[terminator]bool{}}
 	l.run()
 	r := reader{
 		Facts: facts, code: l.text, Stream: lex.NewStream(l.tokens), names: names, methods: methods,

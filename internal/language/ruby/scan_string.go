@@ -1,7 +1,6 @@
 package ruby
 
 import (
-	"bytes"
 	"strings"
 	"unicode/utf8"
 
@@ -192,8 +191,8 @@ func (l *lexer) document() bool {
 	id, quote := "", at.At(0)
 	if quote == '"' || quote == '\'' || quote == '`' {
 		at.Pos++
-		n := bytes.IndexByte(at.Code[at.Pos:], quote)
-		if n < 0 || bytes.IndexByte(at.Code[at.Pos:at.Pos+n], '\n') >= 0 {
+		n := strings.IndexByte(at.Code[at.Pos:], quote)
+		if n < 0 || strings.IndexByte(at.Code[at.Pos:at.Pos+n], '\n') >= 0 {
 			return false
 		}
 		id = l.text[at.Pos : at.Pos+n]
@@ -203,7 +202,7 @@ func (l *lexer) document() bool {
 	}
 	behind, code := at.Pos, l.Code
 	if l.body == 0 {
-		at.Line()
+		at.To("\n")
 		l.body = min(at.Pos+1, len(l.Code))
 	}
 	_, known := l.locals[l.last().Text]
@@ -259,15 +258,15 @@ func (l *lexer) terminator(id string, indented bool) (end, next int, ok bool) {
 	for at < len(l.Code) {
 		l.facts.Step()
 		stop := len(l.Code)
-		if n := bytes.IndexByte(l.Code[at:], '\n'); n >= 0 {
+		if n := strings.IndexByte(l.Code[at:], '\n'); n >= 0 {
 			stop = at + n
 		}
 		l.facts.Take((stop - at) / 64)
-		line := bytes.TrimSuffix(l.Code[at:stop], []byte("\r"))
+		line := strings.TrimSuffix(l.Code[at:stop], "\r")
 		if indented {
-			line = bytes.TrimLeft(line, " \t\v\f\r")
+			line = strings.TrimLeft(line, " \t\v\f\r")
 		}
-		if string(line) == id {
+		if line == id {
 			return at, min(stop+1, len(l.Code)), true
 		}
 		at = stop + 1

@@ -98,7 +98,7 @@ func (l *lexer) space() bool {
 			l.documents()
 		case c == '#':
 			start := l.Pos
-			l.Line()
+			l.To("\n")
 			l.facts.Comment(start, l.Pos)
 		case first && l.Has("=begin") && isBlank(l.At(6)):
 			l.comment()
@@ -123,7 +123,7 @@ func (l *lexer) comment() {
 			break
 		}
 	}
-	l.Line()
+	l.To("\n")
 	l.facts.Comment(start, l.Pos)
 }
 
@@ -141,7 +141,7 @@ func (l *lexer) newline() {
 	for !next.End() && (isBlank(next.At(0)) || next.At(0) == '#') {
 		l.facts.Step()
 		if next.At(0) == '#' {
-			next.Line()
+			next.To("\n")
 		} else {
 			next.Pos++
 		}
