@@ -14,24 +14,23 @@ import (
 const magic = lex.Newline + 1
 
 // magic reads such a line, which begins like that or follows an assignment sign.
-func (l *lexer) magic(first, outside bool) bool {
-	start, c := l.Pos, l.At(0)
-	assigned := outside && len(l.tokens) > 0 && l.tokens[len(l.tokens)-1].Is("=")
-	if c != '!' && c != '%' && (!first || c != ',' && c != ';' && c != '/') || !first && !assigned {
+func (l *lexer) magic() bool {
+	start, c, first := l.Pos, l.At(0), l.first()
+	if c != '!' && c != '%' && (!first || c != ',' && c != ';' && c != '/') || !first && (len(l.Open) > 0 || !l.Last().Is("=")) {
 		return false
 	}
-	for l.toNewline(); !l.End() && l.At(-1) == '\\'; l.toNewline() {
-		l.facts.Step()
+	for l.To(table.Ends); !l.End() && l.At(-1) == '\\'; l.To(table.Ends) {
+		l.Step()
 		if !l.Skip("\r\n") {
 			l.Pos++
 		}
 	}
 	// Only at the beginning of a cell, or below such magics, is a magic one of the cell.
-	name, cell := strings.CutPrefix(l.text[start:l.Pos], "%%")
-	if name, _ = word(name); cell && !l.begun && cellAction(name) != 0 {
-		l.Pos = len(l.text)
+	name, cell := strings.CutPrefix(l.Code[start:l.Pos], "%%")
+	if name, _ = word(name); cell && !l.begun && len(l.Comments) == 0 && cellAction(name) != 0 {
+		l.Pos = len(l.Code)
 	}
-	l.add(magic, start)
+	l.Put(magic, start, l.Code[start:l.Pos])
 	return true
 }
 
