@@ -197,7 +197,7 @@ func (l *Lexer) whole(text string) string {
 		l.Step()
 		from, before := l.Pos, b.Len()
 		if l.Universal && l.At(0) == '\\' && l.At(1)|0x20 == 'u' {
-			if l.escape(&b, &Escapes{Long: true}); b.Len() == before {
+			if l.Escape(&b, &Escapes{Long: true}); b.Len() == before {
 				l.Pos = from
 				break
 			}

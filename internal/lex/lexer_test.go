@@ -73,9 +73,9 @@ func TestLiteral(t *testing.T) {
 		code, want, value string
 	}{
 		{Quote{End: ")", Open: '('}, "a(b)c)d", `"a(b)c" d`, "a(b)c"},
-		{Quote{End: "/", Class: true, Flags: true}, `[/]\//g d`, `"[/]\\/" d`, `[/]\/`},
+		{Quote{End: "/", Class: true, Flags: true, Escapes: &Escapes{Verbatim: true}}, `[/]\//g d`, `"[/]\\/" d`, `[/]\/`},
 		{Quote{End: "'", Escapes: &Escapes{Only: `'\`}}, `\n\'\\'d`, `"\\n'\\" d`, `\n'\`},
-		{Quote{End: "'", Escapes: NoEscapes}, `\'d`, `"\\" d`, `\`},
+		{Quote{End: "'"}, `\'d`, `"\\" d`, `\`},
 		{Quote{End: "'", Insert: "${", Parts: true}, "a${b('}')}c'd", `?"a" { b ( "}" ) } ?"c" d`, "a|c"},
 		{Quote{End: "'", Insert: "{"}, "a{{{b}c'd", `?"a{c" { b } d`, "a{|c"},
 		{Quote{End: "'", Insert: "#{"}, "a#b#@c'd", `?"a#b#@c" d`, "a#b#@c"},

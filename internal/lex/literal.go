@@ -12,7 +12,7 @@ type Quote struct {
 	End     string                   // what ends it; the end of the code if it is empty
 	Open    byte                     // a bracket that is closed by another end
 	Lines   bool                     // it may go over lines
-	Escapes *Escapes                 // without them, a backslash and what it escapes stand for themselves
+	Escapes *Escapes                 // without them, a backslash is one
 	Insert  string                   // what code in it begins with, up to the bracket
 	Parts   bool                     // what is before and behind such code are tokens of their own
 	Class   bool                     // nothing ends it in []
@@ -26,6 +26,7 @@ type Quote struct {
 
 // Escapes are what a backslash and what follows it stand for. All languages have characters by their numbers.
 type Escapes struct {
+	Verbatim        bool   // they stand for themselves
 	Only            string // nothing else is escaped, if it is set
 	Letters, Values string // letters with what they stand for
 	Bytes           bool   // short numbers are those of bytes
@@ -34,9 +35,6 @@ type Escapes struct {
 	Control         bool   // \c, \C- and \M- belong to what follows them
 	Named           bool   // \N{} is a character that is not known here
 }
-
-// NoEscapes is for literals in which a backslash is one.
-var NoEscapes = &Escapes{Only: "\x00"}
 
 // Roles of tokens that are parts of one literal, with code between them.
 const (
@@ -74,7 +72,7 @@ func (l *Lexer) Literal(start int, q Quote) *Token {
 			l.Unreadable(NotClosed)
 		}
 		value := b.String()[done:]
-		if q.Value != nil {
+		if q.Value != nil && done == 0 {
 			value = q.Value(value)
 		}
 		t := &l.Tokens[token]
@@ -117,15 +115,13 @@ func (l *Lexer) text(b *strings.Builder, q *Quote) (closed, inserts bool) {
 		case l.Resume > 0 && l.At(-1) == '\n':
 			flush(max(0, l.Resume-l.Pos))
 			l.Resume = 0
-		case c == '\\' && (q.Insert != "{" || l.At(1) != '{'):
-			if q.Escapes == nil {
-				if l.Pos++; !l.End() && (!q.Class || !l.IsEnd(l.At(0))) {
-					l.Pos++
-				}
+		case c == '\\' && q.Escapes != nil && (q.Insert != "{" || l.At(1) != '{') && (!q.Class || !l.IsEnd(l.At(1))):
+			if q.Escapes.Verbatim {
+				l.Escape(&strings.Builder{}, q.Escapes)
 				break
 			}
 			flush(0)
-			q.Dynamic = !l.escape(b, q.Escapes) || q.Dynamic
+			q.Dynamic = !l.Escape(b, q.Escapes) || q.Dynamic
 			from = l.Pos
 		case q.deep == 0 && !class && q.End != "" && c == q.End[0] && l.Has(q.End):
 			flush(0)
@@ -176,8 +172,8 @@ func (l *Lexer) Insert(q Quote) {
 	l.Base, l.Quote = base, quote
 }
 
-// escape reads a backslash and what it escapes, and tells whether what they stand for is known.
-func (l *Lexer) escape(b *strings.Builder, e *Escapes) bool {
+// Escape reads a backslash and what it escapes, and tells whether what they stand for is known.
+func (l *Lexer) Escape(b *strings.Builder, e *Escapes) bool {
 	start := l.Pos
 	l.Pos++
 	r, n := l.Rune()

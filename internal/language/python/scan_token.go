@@ -96,12 +96,12 @@ func (l *lexer) prefixed(start int) bool {
 	if prefix != "" && !prefixes()[prefix] {
 		return false
 	}
-	q := lex.Quote{End: l.Code[l.Pos : l.Pos+1], Quiet: true}
+	q := lex.Quote{End: l.Code[l.Pos : l.Pos+1], Escapes: table.Escapes, Quiet: true}
 	if long := strings.Repeat(q.End, 3); l.Has(long) {
 		q.End, q.Lines = long, true
 	}
-	if !strings.Contains(prefix, "r") {
-		q.Escapes = table.Escapes
+	if strings.Contains(prefix, "r") {
+		q.Escapes = &lex.Escapes{Verbatim: true}
 	}
 	if strings.ContainsAny(prefix, "ft") {
 		q.Insert = "{"

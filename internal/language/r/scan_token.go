@@ -56,7 +56,7 @@ func raw(l *lex.Lexer, start int) bool {
 	}
 	end := string(lex.Opposite(open)) + dashes + string(l.At(0))
 	l.Pos += len(dashes) + 2
-	l.Literal(start, lex.Quote{End: end, Lines: true, Escapes: lex.NoEscapes})
+	l.Literal(start, lex.Quote{End: end, Lines: true})
 	return true
 }
 

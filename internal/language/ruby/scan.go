@@ -12,16 +12,14 @@ import (
 // scanCode implements [language.Scan].
 func scanCode(m *language.Meter, code []byte) language.Facts {
 	facts := lex.Facts{Meter: m}
-	read(&facts, code, lex.Names{}, lex.Names{})
+	read(&facts, string(code), lex.Names{}, lex.Names{})
 	return facts.Ordered()
 }
 
 // read adds what code says to facts. Names and methods are what names stand for around it.
-func read(facts *lex.Facts, code []byte, names, methods lex.Names) {
-	l := lexer{Cursor: lex.Cursor{Code: string(code)}, text: string(code), facts: facts, locals: map[string]bool{}, missing: map[terminator]bool{}}
-	l.run()
+func read(facts *lex.Facts, code string, names, methods lex.Names) {
 	r := reader{
-		Facts: facts, code: l.text, Stream: lex.NewStream(l.tokens), names: names, methods: methods,
+		Facts: facts, code: code, Stream: lex.NewStream(tokens(facts, code)), names: names, methods: methods,
 		locals: map[string]bool{}, bound: map[int]bool{}, values: map[int]value{}, executed: -1,
 	}
 	r.bind()
@@ -60,8 +58,7 @@ type value struct {
 
 // dot tells whether a member comes behind token i.
 func (r *reader) dot(i int) bool {
-	t := r.At(i)
-	return t.Is(".") || t.Is("&.") || t.Is("::")
+	return dots(r.At(i))
 }
 
 // token reads what begins at token i and returns where to go on.
@@ -167,7 +164,7 @@ func isConstant(name string) bool { return name[0] >= 'A' && name[0] <= 'Z' }
 // names nothing.
 func (r *reader) named(i int, name string, call bool) {
 	odd := func(c rune) bool {
-		return c < 0x80 && !isWord(byte(c)) && !isDigit(byte(c)) && !strings.ContainsRune("?!=`:.", c)
+		return c < 0x80 && !isWord(byte(c)) && !strings.ContainsRune("?!=`:.", c)
 	}
 	if !strings.ContainsFunc(name, odd) {
 		r.Use(r.Tokens[i].Span, name, call)
@@ -332,7 +329,7 @@ func (r *reader) nested(i int, text string) {
 		return
 	}
 	r.executed = i
-	r.Nested(r.Tokens[i].Span, func() { read(r.Facts, []byte(text), r.names, r.methods) })
+	r.Nested(r.Tokens[i].Span, func() { read(r.Facts, text, r.names, r.methods) })
 }
 
 // moduleName is the name of the library that a program requires so: without a file's ending,
@@ -358,7 +355,7 @@ func moduleName(text string) string {
 	}
 	for {
 		first, rest, more := strings.Cut(own, "/")
-		if !more || first != "vendor_ruby" && first != "site_ruby" && !isDigit(first[0]) && !strings.Contains(first, "-linux") {
+		if !more || first != "vendor_ruby" && first != "site_ruby" && !lex.IsDigit(first[0]) && !strings.Contains(first, "-linux") {
 			return own
 		}
 		own = rest
