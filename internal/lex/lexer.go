@@ -168,8 +168,8 @@ func (l *Lexer) name() {
 	switch text := l.Name(); {
 	case text == "":
 		r, n := l.Rune()
-		if l.Pos += n; l.Balanced && r == utf8.RuneError {
-			l.Unreadable("it has names that are not written in UTF-8")
+		if l.Pos += n; l.Balanced && (r == '\\' || r >= utf8.RuneSelf) {
+			l.Unreadable("a character in it means nothing")
 		}
 		l.Put(Punct, start, l.Code[start:l.Pos])
 	case l.Prefixed != nil && (l.At(0) == '"' || l.At(0) == '\'') && l.Prefixed(start):

@@ -43,7 +43,7 @@ func TestLexer(t *testing.T) {
 		{"c", "a->b>>=c>>d>e", "a -> b >>= c >> d > e", ""},
 		{"c", `"a\n\x41\u0042\103\"" "b\` + "\nc\"", `"a\nABC\"" "bc"`, ""},
 		{"c", "\"a\nb", `?"a" b`, NotClosed},
-		{"c", `\u0061b1 $c \x`, `ab1 $c \ x`, ""},
+		{"c", `\u0061b1 \u{0000000000063} $c \x`, `ab1 c $c \ x`, ""},
 		{"c", "1'000 0xe+1 1e+1 .5f 1.x 1..2", "1'000 0xe + 1 1e+1 .5f 1 . x 1 . .2", ""},
 		{"c", "é 日本 a\xff", "é 日本 a \xff", ""},
 		{"c", "(]", "( ]", ""},
@@ -52,7 +52,7 @@ func TestLexer(t *testing.T) {
 		{"#", "1or 0x1for 2e1if 3else 1j", "1 or 0x1f or 2e1 if 3 else 1j", ""},
 		{"#", "(a]", "( a ]", "a bracket is closed that was not opened"},
 		{"#", "(a", "( a", "a bracket is not closed"},
-		{"#", "\xff", "\xff", "it has names that are not written in UTF-8"},
+		{"#", "\xff", "\xff", "a character in it means nothing"},
 		{".", "a.b<-\"c\nd\" 1.", `a.b <- "c` + `\nd" 1.`, ""},
 	} {
 		table := tables[c.table]

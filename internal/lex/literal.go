@@ -68,6 +68,8 @@ func (l *Lexer) Literal(start int, q Quote) *Token {
 			if l.Pos += len(q.End); q.Flags {
 				l.Identifier("")
 			}
+		case !inserts && q.Flags:
+			l.Unreadable("a regular expression is not closed")
 		case !inserts:
 			l.Unreadable(NotClosed)
 		}
@@ -81,7 +83,7 @@ func (l *Lexer) Literal(start int, q Quote) *Token {
 			t.Text = b.String()
 		}
 		if !q.Quiet {
-			l.String(language.Literal{Span: language.Span{Start: start, End: l.Pos}, Value: value, Doc: q.Doc && !q.Dynamic})
+			l.String(language.Literal{Span: language.Span{Start: start, End: l.Pos}, Value: value, Doc: q.Doc && closed && !q.Dynamic})
 		}
 		if !inserts {
 			if q.Parts && token > first {
@@ -202,7 +204,7 @@ func (l *Lexer) Escape(b *strings.Builder, e *Escapes) bool {
 		for known && !l.End() && !l.Skip("}") {
 			l.Step()
 			if !l.Skip(" ") && !l.Skip("\t") {
-				known = l.digits(b, 16, 8, false)
+				known = l.digits(b, 16, len(l.Code), false)
 			}
 		}
 	case r == 'u':
@@ -243,7 +245,7 @@ func (l *Lexer) digits(b *strings.Builder, base, most int, bytes bool) bool {
 		if d < 0 || d >= base || l.At(0) < '0' || base == 8 && value*8+d > 255 {
 			break
 		}
-		value = value*base + d
+		value = min(value*base+d, utf8.MaxRune+1)
 		l.Pos++
 	}
 	switch {

@@ -1,7 +1,6 @@
 package javascript
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -26,17 +25,19 @@ const (
 func scanCode(m *language.Meter, code []byte) language.Facts {
 	facts := lex.Facts{Meter: m}
 	budget := lex.BudgetOf(4 * len(code))
-	read(&facts, code, lex.Names{}, &budget)
+	read(&facts, string(code), lex.Names{}, &budget)
 	return facts.Ordered()
 }
 
 // read adds what code says to facts. Names are what names stand for around it.
-func read(facts *lex.Facts, code []byte, names lex.Names, budget *lex.Budget) {
-	l := newLexer(facts, code)
+func read(facts *lex.Facts, code string, names lex.Names, budget *lex.Budget) {
+	marked := strings.Contains(code, "<!--") || strings.Contains(code, "-->")
+	l := lexer{script: marked && !usesModules([]byte(code))}
+	l.Code, l.Facts = code, facts
 	l.run()
 	r := reader{
-		Facts: facts, Stream: lex.Stream{Tokens: l.tokens, Brackets: l.pairs}, marks: l.marks, names: names, budget: budget,
-		begin: make([]int, len(l.tokens)), owned: map[string]*owned{}, declaring: map[int]declaration{},
+		Facts: facts, Stream: lex.NewStream(l.Tokens), marks: l.marks, names: names, budget: budget,
+		begin: make([]int, len(l.Tokens)), owned: map[string]*owned{}, declaring: map[int]declaration{},
 		targets: map[int][]int{}, callees: map[int]value{}, firsts: map[int][]string{},
 	}
 	for _, d := range l.doubtful {
@@ -55,11 +56,6 @@ func read(facts *lex.Facts, code []byte, names lex.Names, budget *lex.Budget) {
 	}
 	r.tells = true
 	r.pass()
-}
-
-func newLexer(facts *lex.Facts, code []byte) *lexer {
-	marked := bytes.Contains(code, []byte("<!--")) || bytes.Contains(code, []byte("-->"))
-	return &lexer{Cursor: lex.Cursor{Code: string(code)}, text: string(code), facts: facts, script: marked && !usesModules(code)}
 }
 
 // A reader tells what tokens say. A name is written as it is reported, with two exceptions: a module has
@@ -99,10 +95,7 @@ type value struct {
 }
 
 func (r *reader) role(i int) role {
-	if i < 0 || i >= len(r.Tokens) {
-		return 0
-	}
-	return r.marks[i].role
+	return r.At(i).Role
 }
 
 // isMember tells whether the name at token i is that of something's member.
@@ -117,12 +110,12 @@ func (r *reader) closes(i int) bool {
 	return t.Kind == 0 || t.Kind == lex.Punct && strings.Contains(",;)]}", t.Text)
 }
 
-func (r *reader) ends(i int) bool { return r.closes(i) || r.marks[i].line }
+func (r *reader) ends(i int) bool { return r.closes(i) || r.Tokens[i].Line }
 
 // nested reads code that is the value of the string at s.
 func (r *reader) nested(code string, s language.Span) {
 	if r.budget.Take(len(code)) {
-		r.Nested(s, func() { read(r.Facts, []byte(code), r.names, r.budget) })
+		r.Nested(s, func() { read(r.Facts, code, r.names, r.budget) })
 	} else {
 		r.Compute(s, language.ComputedCode)
 	}

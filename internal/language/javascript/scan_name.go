@@ -116,7 +116,7 @@ func (r *reader) declarations() {
 	for i := range r.Tokens {
 		r.operandAt(i)
 		t, around := &r.Tokens[i], r.Outer[i]
-		if r.marks[i].begins && r.marks[i].line || t.Is(";") {
+		if r.marks[i].begins && r.Tokens[i].Line || t.Is(";") {
 			delete(r.declaring, around)
 		}
 		switch next := r.At(i + 1); {
@@ -191,7 +191,7 @@ func (r *reader) body(i int) int {
 
 // parameters declares those in the brackets at token open, up to the token end.
 func (r *reader) parameters(open, end int) {
-	r.marks[open].role, r.marks[r.Partner[open]].role = params, params
+	r.Tokens[open].Role, r.Tokens[r.Partner[open]].Role = params, params
 	for _, arg := range r.Args(open) {
 		r.target(arg[0], nil, &scope{open, end}, 0)
 	}
@@ -236,7 +236,7 @@ func (r *reader) target(i int, names []string, in *scope, depth int) {
 	case depth == lex.MaxDepth:
 		r.Trouble("patterns lie too deep inside of each other")
 	default:
-		r.marks[i].role, r.marks[r.Partner[i]].role = pattern, pattern
+		r.Tokens[i].Role, r.Tokens[r.Partner[i]].Role = pattern, pattern
 		for n, arg := range r.Args(i) {
 			at, of := r.key(i, n, arg[0], names)
 			r.target(at, of, in, depth+1)

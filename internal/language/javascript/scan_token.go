@@ -7,38 +7,38 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/lex"
 )
 
+var table = lex.Table{
+	Remark: "//", Block: true, Ends: "\n\r\u2028\u2029", Names: "$\u200c\u200d", Universal: true, Balanced: true,
+	Escapes:   &lex.Escapes{Letters: "ntrbfv", Values: "\n\t\r\b\f\v"},
+	Operators: lex.OperatorsOf(">>>= ... === !== **= <<= >>= >>> &&= ||= ??= => == != <= >= && || ?? ++ -- += -= *= /= %= &= |= ^= ** << >> ?."),
+}
+
 // A role is what a bracket, a part of a template or an operator is. Whether a slash divides or
 // begins a regular expression depends on it.
-type role uint8
+type role = uint8
 
 const (
-	block     role = iota + 1 // { of statements
-	object                    // { of an object
-	class                     // { of a class that is a statement
-	classExpr                 // { of one that is a value
-	function                  // { of a function that is a statement, or of a method
-	funcExpr                  // { of one that is a value
-	arrow                     // { of an arrow function
-	insertion                 // { of what is inserted in a template
-	control                   // ( of if, for, while, with, switch, catch; : of a label or a case
-	params                    // ( of a function or a method
-	group                     // ( around an expression
-	call                      // ( of arguments
-	list                      // [ of an array
-	subscript                 // [ of a member
-	pattern                   // { or [ around names that are bound
-	head                      // the first part of a template with insertions
-	middle                    // one of its other parts
-	tail                      // its last part
-	regex                     // a regular expression
-	postfix                   // ++ or -- behind an operand
+	block     role = iota + lex.Tail + 1 // { of statements
+	object                               // { of an object
+	class                                // { of a class that is a statement
+	classExpr                            // { of one that is a value
+	function                             // { of a function that is a statement, or of a method
+	funcExpr                             // { of one that is a value
+	arrow                                // { of an arrow function
+	insertion                            // { of what is inserted in a template
+	control                              // ( of if, for, while, with, switch, catch; : of a label or a case
+	params                               // ( of a function or a method
+	group                                // ( around an expression
+	call                                 // ( of arguments
+	list                                 // [ of an array
+	subscript                            // [ of a member
+	pattern                              // { or [ around names that are bound
+	regex                                // a regular expression
+	postfix                              // ++ or -- behind an operand
 )
 
 // A mark is what else is known of a token.
 type mark struct {
-	role role
-	// line tells that a new line begins before it.
-	line bool
 	// plain tells of a name that it stands for no variable: a member's, a key's.
 	plain bool
 	// begins tells that a statement may begin here.
@@ -51,7 +51,6 @@ type mark struct {
 
 // A frame is an open bracket.
 type frame struct {
-	at      int
 	asks    int // open ?, whose : is to come
 	role    role
 	body    role // of the function or class whose head is being read
@@ -61,305 +60,239 @@ type frame struct {
 // A lexer splits code into tokens. A template with insertions is a string and, for each ${}, its
 // code between braces and another string.
 type lexer struct {
-	lex.Cursor
-	pairs  lex.Brackets
-	text   string // Code
-	facts  *lex.Facts
-	tokens []lex.Token
+	lex.Lexer
 	marks  []mark
-	frames []frame
-	line   bool // a new line has begun since the last token
-	script bool // it has no static import or export, so that <!-- may be a comment
+	frames []frame // one more than brackets are open
+	script bool    // it has no static import or export, so that <!-- may be a comment
 	// doubtful is what may be code and may be a comment or a regular expression.
 	doubtful []language.Literal
 }
 
 func (l *lexer) run() {
-	l.frames = append(l.frames, frame{at: -1, role: block})
-	n := len(l.text)/3 + 8
-	l.tokens, l.marks, l.pairs.Partner, l.pairs.Outer = make([]lex.Token, 0, n), make([]mark, 0, n), make([]int, 0, n), make([]int, 0, n)
+	l.Table, l.Special, l.Add = &table, l.special, l.added
+	l.Unreadable = func(reason string) {
+		if l.Depth == 0 { // what is only in a string may be no code
+			l.Trouble(reason)
+		}
+	}
+	l.frames = append(l.frames, frame{role: block})
 	if l.Has("#!") {
 		l.comment()
 	}
-	for {
-		l.facts.Step()
-		l.space()
-		if l.End() {
-			break
-		}
-		l.next()
-	}
-	if len(l.frames) > 1 {
-		l.trouble("a bracket is not closed")
-	}
+	l.Run()
 }
 
-// trouble notes why code could not be read. What is only in a string may be no code.
-func (l *lexer) trouble(reason string) {
-	if l.facts.Depth == 0 {
-		l.facts.Trouble(reason)
-	}
-}
+func (l *lexer) top() *frame { return &l.frames[len(l.Open)] }
 
-func (l *lexer) top() *frame { return &l.frames[len(l.frames)-1] }
+// at is the bracket that is open, or -1.
+func (l *lexer) at() int {
+	if n := len(l.Open); n > 0 {
+		return l.Open[n-1]
+	}
+	return -1
+}
 
 // last is the last token with its mark; before the first one, a token that is nothing.
 func (l *lexer) last() (*lex.Token, *mark) {
-	n := len(l.tokens)
-	if n == 0 {
-		return &lex.Token{}, &mark{}
+	if n := len(l.marks); n > 0 {
+		return &l.Tokens[n-1], &l.marks[n-1]
 	}
-	return &l.tokens[n-1], &l.marks[n-1]
+	return &lex.Token{}, &mark{}
 }
-
-// add appends a token that ends here.
-func (l *lexer) add(kind lex.Kind, start int, text string, r role) *mark {
-	m := mark{role: r, line: l.line, begins: l.begins()}
-	l.tokens = append(l.tokens, lex.Token{Kind: kind, Span: language.Span{Start: start, End: l.Pos}, Text: text})
-	l.marks, l.pairs.Partner, l.pairs.Outer = append(l.marks, m), append(l.pairs.Partner, -1), append(l.pairs.Outer, l.top().at)
-	return &l.marks[len(l.marks)-1]
-}
-
-// isBlank tells of white space in a line, isEnd of what ends one.
-func isBlank(r rune) bool {
-	return strings.ContainsRune(" \t\v\f\u00a0\u1680\u202f\u205f\u3000\ufeff", r) || r >= 0x2000 && r <= 0x200a
-}
-
-func isEnd(r rune) bool { return r == '\n' || r == '\r' || r == 0x2028 || r == 0x2029 }
 
 // comment goes over the rest of a line.
-func (l *lexer) comment() {
+func (l *lexer) comment() string {
 	start := l.Pos
-	for r, n := l.Rune(); n > 0 && !isEnd(r); r, n = l.Rune() {
-		l.facts.Step()
-		l.Pos += n
-	}
-	l.facts.Comment(start, l.Pos)
+	l.To(table.Ends)
+	l.Comment(start, l.Pos)
+	return l.Code[start:l.Pos]
 }
 
-// space goes over white space and comments.
-func (l *lexer) space() {
-	l.line = len(l.tokens) == 0
-	for !l.End() {
-		l.facts.Step()
-		switch r, n := l.Rune(); {
-		case isBlank(r) || isEnd(r):
-			l.line = l.line || isEnd(r)
+// special reads what depends on what comes before.
+func (l *lexer) special(c byte) bool {
+	start, doc := l.Pos, l.begins()
+	switch {
+	case c == '"' || c == '\'':
+		l.Pos++
+		l.Literal(start, lex.Quote{End: string(c), Escapes: table.Escapes, Doc: doc})
+	case c == '`':
+		n, tagged := len(l.Tokens), l.operand()
+		l.Pos++
+		l.Literal(start, lex.Quote{End: "`", Escapes: table.Escapes, Lines: true, Insert: "${", Parts: true, Doc: doc})
+		l.marks[n].tagged = tagged
+	case c == '/' && !l.operand():
+		l.regex()
+	case c == '#':
+		l.Pos++
+		l.Put(lex.Name, start, l.Name())
+	case c == '?' && l.At(1) == '.' && lex.IsDigit(l.At(2)):
+		l.Pos++
+		l.Put(lex.Punct, start, "?")
+	case l.script && (c == '<' && l.Has("<!--") || c == '-' && l.Line && l.Has("-->")):
+		l.markup()
+	case c >= 0x80:
+		r, n := l.Rune()
+		if end := r == 0x2028 || r == 0x2029; end || strings.ContainsRune("\u00a0\u1680\u202f\u205f\u3000\ufeff", r) || r >= 0x2000 && r <= 0x200a {
 			l.Pos += n
-		case r == '/' && l.At(1) == '/':
-			l.comment()
-		case r == '/' && l.At(1) == '*':
-			start := l.Pos
-			l.Pos += 2
-			if !l.Through("*/") {
-				l.trouble("a comment is not closed")
-			}
-			l.line = l.line || strings.ContainsFunc(l.text[start:l.Pos], isEnd)
-			l.facts.Comment(start, l.Pos)
-		case l.script && (r == '<' && l.Has("<!--") || r == '-' && l.line && l.Has("-->")):
-			l.markup()
-		default:
-			return
+			l.Line = l.Line || end
+			return true
 		}
+		return false
+	default:
+		return false
 	}
+	return true
 }
 
 // markup goes over a comment as HTML has them. In a module the same is code, and which of
 // both a file is, its name may say: so it is read as code, too.
 func (l *lexer) markup() {
 	start := l.Pos
-	l.comment()
-	text := strings.TrimPrefix(strings.TrimPrefix(l.text[start:l.Pos], "<!--"), "-->")
+	text := strings.TrimPrefix(strings.TrimPrefix(l.comment(), "<!--"), "-->")
 	if strings.Contains(text, "`") || strings.Contains(text, "/*") {
-		l.trouble("a comment in the way of HTML is code in a module")
+		l.Unreadable("a comment in the way of HTML is code in a module")
 	}
 	l.doubtful = append(l.doubtful, language.Literal{Span: language.Span{Start: start, End: l.Pos}, Value: text})
 }
 
-// next reads one token.
-func (l *lexer) next() {
-	start, c := l.Pos, l.Code[l.Pos]
-	switch {
-	case isNameStart(c) || c == '#' || c == '\\' || c >= 0x80:
-		l.name()
-	case isDigit(c) || c == '.' && isDigit(l.At(1)):
-		l.number()
-		l.add(lex.Number, start, l.text[start:l.Pos], 0)
-	case c == '"' || c == '\'':
-		l.quoted(c)
-	case c == '`':
-		n, tagged := len(l.tokens), l.operand()
-		l.Pos++
-		l.template(start, 0, head)
-		l.marks[n].tagged = tagged
-	case c == '/' && !l.operand():
-		l.regex()
-	case c == '(' || c == '[' || c == '{':
-		l.open(c)
-	case c == ')' || c == ']' || c == '}':
-		l.close(c)
-	default:
-		l.punct()
+// regex reads a regular expression with its flags.
+func (l *lexer) regex() {
+	start, prev := l.Pos, *l.Last()
+	l.Pos++
+	t := l.Literal(start, lex.Quote{End: "/", Escapes: &lex.Escapes{Verbatim: true}, Class: true, Flags: true, Dynamic: true})
+	t.Role = regex
+	if prev.Is("await") || prev.Is("yield") { // where these are names it is divided by
+		l.doubtful = append(l.doubtful, language.Literal{Span: t.Span, Value: t.Text})
 	}
 }
 
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
-func isNameStart(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '$' }
-
-// name reads an identifier, a keyword or a private name.
-func (l *lexer) name() {
-	start := l.Pos
-	l.Skip("#")
-	text, escaped := l.identifier()
-	if l.Pos == start {
-		_, n := l.Rune()
-		l.Pos += n
-		l.trouble("a character that means nothing")
-		return
+// added gives a token its role and its mark before it is added.
+func (l *lexer) added(t *lex.Token) {
+	m := mark{begins: l.begins()}
+	if t.Kind == lex.Name {
+		l.name(t, &m)
+	} else if t.Kind == lex.Punct {
+		l.punct(t)
 	}
+	l.marks = append(l.marks, m)
+}
+
+// name tells what a name is: an identifier, a keyword or a private name.
+func (l *lexer) name(t *lex.Token, next *mark) {
 	f := l.top()
 	prev, m := l.last()
-	plain := prev.Kind == lex.Punct && (prev.Text == "." || prev.Text == "?.") || l.text[start] == '#'
-	if !plain && (f.role == class || f.role == classExpr) {
-		plain = (l.line || !l.operand() || m.plain || prev.Is("}")) && l.keyed(len(l.tokens), f)
+	written := l.Code[t.Start:t.End]
+	next.plain = prev.Is(".") || prev.Is("?.") || written[0] == '#'
+	if !next.plain && (f.role == class || f.role == classExpr) {
+		next.plain = (t.Line || !l.operand() || m.plain || prev.Is("}")) && l.keyed(len(l.Tokens))
 	}
-	starts := l.begins() || prev.Is("default") || prev.Is("export") || prev.Is("async") && m.begins
-	m = l.add(lex.Name, start, text, 0)
-	if m.plain = plain; plain || escaped || text != "function" && text != "class" {
+	if next.plain || written != "function" && written != "class" {
 		return
 	}
-	if f.isClass, f.body = text == "class", funcExpr; f.isClass {
+	if f.isClass, f.body = written == "class", funcExpr; f.isClass {
 		f.body = classExpr
 	}
-	if starts {
+	if next.begins || prev.Is("default") || prev.Is("export") || prev.Is("async") && m.begins {
 		f.body-- // a statement
 	}
-	m.role = f.body
+	t.Role = f.body
 }
 
-// number reads a number, whatever its form.
-func (l *lexer) number() {
-	hex := l.Has("0x") || l.Has("0X")
-	for dot := hex; !l.End(); l.Pos++ {
-		l.facts.Step()
-		switch c := l.Code[l.Pos]; {
-		case c == '.' && !dot:
-			dot = true
-		case (c == '+' || c == '-') && !hex && l.At(-1)|0x20 == 'e' && isDigit(l.At(1)):
-		case !isDigit(c) && !isNameStart(c) || c == '$':
-			return
+// punct tells what an operator or a bracket is.
+func (l *lexer) punct(t *lex.Token) {
+	f := l.top()
+	switch t.Text {
+	case "(", "[", "{":
+		t.Role = l.opening(t.Text)
+		l.frames = append(l.frames[:len(l.Open)+1], frame{role: t.Role})
+	case ")", "]", "}":
+		if l.Closed >= 0 {
+			t.Role = l.Tokens[l.Closed].Role
 		}
-	}
-}
-
-// operators are those of more than one character.
-var operators = lex.Words(">>>= ... === !== **= <<= >>= >>> &&= ||= ??= => == != <= >= && || ?? ++ -- += -= *= /= %= &= |= ^= ** << >> ?.")
-
-// punct reads an operator.
-func (l *lexer) punct() {
-	start, n, r := l.Pos, 1, role(0)
-	if strings.IndexByte("=&|?>+-*.<", l.At(1)) >= 0 {
-		for n = min(4, len(l.text)-start); n > 1 && (!operators()[l.text[start:start+n]] || l.Has("?.") && isDigit(l.At(2))); n-- {
-			l.facts.Step()
-		}
-	}
-	f, text := l.top(), l.text[start:start+n]
-	switch text {
 	case "?":
-		if next := l.At(1); next != ':' && next != ')' && next != ',' {
+		if next := l.At(0); next != ':' && next != ')' && next != ',' {
 			f.asks++
 		}
 	case ":":
 		if f.asks > 0 {
 			f.asks--
 		} else if f.role != object {
-			r = control
-		} else if l.key(len(l.tokens) - 1) {
+			t.Role = control
+		} else if l.key(len(l.Tokens) - 1) {
 			f.body, f.isClass = 0, false
 		}
 	case ";":
 		f.body, f.asks = 0, 0
 	case "++", "--":
-		if l.operand() && !l.line {
-			r = postfix
+		if l.operand() && !t.Line {
+			t.Role = postfix
 		}
 	}
-	l.Pos += n
-	l.add(lex.Punct, start, text, r)
 }
 
-// open reads an opening bracket and tells what it is of.
-func (l *lexer) open(c byte) {
-	r := list
+// opening tells what an opening bracket is of.
+func (l *lexer) opening(text string) role {
 	outer := l.top()
 	prev, m := l.last()
 	follows := l.operand() || prev.Is("?.")
-	switch n := len(l.tokens); {
-	case c == '{':
-		r = l.brace()
+	switch n := len(l.Tokens); {
+	case text == "{":
+		r := l.brace()
 		outer.body, outer.isClass = 0, false
-	case c == '[' && follows:
-		r = subscript
-	case c == '[':
+		return r
+	case text == "[" && follows:
+		return subscript
+	case text == "[":
+		return list
 	case outer.body != 0 && !outer.isClass:
-		r = params
-	case prev.Kind == lex.Name && !m.plain && controls()[prev.Text], n > 1 && prev.Is("await") && l.tokens[n-2].Is("for") && !l.marks[n-2].plain:
-		r = control
+		return params
+	case prev.Kind == lex.Name && !m.plain && controls()[prev.Text], n > 1 && prev.Is("await") && l.Tokens[n-2].Is("for") && !l.marks[n-2].plain:
+		return control
 	case l.method():
-		r = params
+		return params
 	case follows:
-		r = call
-	default:
-		r = group
+		return call
 	}
-	l.bracket(string(c), r)
+	return group
 }
 
 var controls = lex.Words("if for while with switch catch")
 
-// bracket adds an opening bracket that comes here.
-func (l *lexer) bracket(text string, r role) {
-	l.Pos++
-	l.add(lex.Punct, l.Pos-1, text, r)
-	l.frames = append(l.frames, frame{at: len(l.tokens) - 1, role: r})
-}
-
 // method tells whether the last token is the name of a method in a class or an object.
 func (l *lexer) method() bool {
-	f, first := l.top(), len(l.tokens)-1
+	f, first := l.top(), len(l.Tokens)-1
 	t, _ := l.last()
 	switch {
 	case f.role != class && f.role != classExpr && f.role != object:
 		return false
-	case t.Is("]") && l.pairs.Partner[first] > f.at:
-		first = l.pairs.Partner[first]
+	case t.Is("]") && l.Closed > l.at():
+		first = l.Closed
 	case t.Kind == lex.Punct:
 		return false
 	}
-	return f.role == object && l.key(first) || f.role != object && l.keyed(first, f)
+	return f.role == object && l.key(first) || f.role != object && l.keyed(first)
 }
 
 // key marks the key of an object that begins at token i, and the words before it, as no variables, if
 // it is one.
 func (l *lexer) key(i int) bool {
-	f := l.top()
-	if i <= f.at || !l.keyed(i, f) {
+	if i <= l.at() || !l.keyed(i) {
 		return false
 	}
-	for ; i > f.at && !l.tokens[i].Is(","); i-- {
-		l.facts.Step()
-		l.marks[i].plain = l.tokens[i].Kind == lex.Name
+	for ; i > l.at() && !l.Tokens[i].Is(","); i-- {
+		l.Step()
+		l.marks[i].plain = l.Tokens[i].Kind == lex.Name
 	}
 	return true
 }
 
-// keyed tells whether a key of the object or a member of the class f begins at token i, words
-// like static before it.
-func (l *lexer) keyed(i int, f *frame) bool {
-	for ; i-1 > f.at; i-- {
-		l.facts.Step()
-		p := &l.tokens[i-1]
+// keyed tells whether a key of an object or a member of a class begins at token i, words like
+// static before it.
+func (l *lexer) keyed(i int) bool {
+	f := l.top()
+	for ; i-1 > l.at(); i-- {
+		l.Step()
+		p := &l.Tokens[i-1]
 		switch p.Text {
 		case "get", "set", "static", "async", "*", "accessor":
 			if p.Kind == lex.Name && !l.marks[i-1].plain && f.role != object {
@@ -371,7 +304,7 @@ func (l *lexer) keyed(i int, f *frame) bool {
 		case ";", "}":
 			return f.role != object && p.Kind == lex.Punct
 		}
-		return f.role != object && i < len(l.tokens) && l.marks[i].line && p.Text != "="
+		return f.role != object && i < len(l.Tokens) && l.Tokens[i].Line && p.Text != "="
 	}
 	return true
 }
@@ -379,20 +312,22 @@ func (l *lexer) keyed(i int, f *frame) bool {
 // brace tells what a { is of.
 func (l *lexer) brace() role {
 	f := l.top()
-	t, m := l.last()
+	t, _ := l.last()
 	switch {
 	case t.Kind == 0:
 		return block
+	case t.Kind == lex.String && (t.Role == lex.Head || t.Role == lex.Middle):
+		return insertion
 	case t.Is("=>"):
 		return arrow
 	case f.isClass && !t.Is("extends"):
 		return f.body
-	case t.Is(")") && m.role == params:
+	case t.Is(")") && t.Role == params:
 		if f.body != 0 {
 			return f.body
 		}
 		return function
-	case t.Is(")") && m.role == control:
+	case t.Is(")") && t.Role == control:
 		return block
 	case t.Is("static") && (f.role == class || f.role == classExpr):
 		return function
@@ -400,24 +335,6 @@ func (l *lexer) brace() role {
 		return block
 	}
 	return object
-}
-
-// close reads a closing bracket. One that closes nothing is a mistake in the code.
-func (l *lexer) close(c byte) {
-	f := *l.top()
-	l.Pos++
-	if f.at < 0 || strings.IndexByte("()[]{}", c) != strings.IndexByte("()[]{}", l.tokens[f.at].Text[0])+1 {
-		l.trouble("a bracket is closed that was not opened")
-		l.add(lex.Punct, l.Pos-1, string(c), 0)
-		return
-	}
-	l.frames = l.frames[:len(l.frames)-1]
-	n := len(l.tokens)
-	l.add(lex.Punct, l.Pos-1, string(c), f.role)
-	l.pairs.Partner[n], l.pairs.Partner[f.at] = f.at, n
-	if f.role == insertion {
-		l.template(l.Pos, tail, middle)
-	}
 }
 
 // begins tells whether a statement may begin at the next token.
@@ -430,22 +347,22 @@ func (l *lexer) begins() bool {
 		return false
 	}
 	if t.Kind == lex.Name {
-		return !m.plain && (t.Text == "else" || t.Text == "do" || t.Text == "try" || t.Text == "finally") || l.line && l.operand()
+		return !m.plain && (t.Text == "else" || t.Text == "do" || t.Text == "try" || t.Text == "finally") || l.Line && l.operand()
 	}
 	if t.Kind != lex.Punct {
-		return l.line
+		return l.Line
 	}
 	switch t.Text {
 	case ";":
 		return true
 	case "{":
-		return m.role != object && m.role != class && m.role != classExpr
+		return t.Role != object && t.Role != class && t.Role != classExpr
 	case "}":
-		return m.role != object && m.role != insertion && (m.role != funcExpr && m.role != classExpr || l.line)
+		return t.Role != object && t.Role != insertion && (t.Role != funcExpr && t.Role != classExpr || l.Line)
 	case "]", "++", "--":
-		return l.line
+		return l.Line
 	}
-	return m.role == control || t.Text == ")" && l.line
+	return t.Role == control || t.Text == ")" && l.Line
 }
 
 // expecting are words that an operand follows.
@@ -462,17 +379,17 @@ func (l *lexer) operand() bool {
 	case t.Kind == lex.Name:
 		return !expecting()[t.Text]
 	case t.Kind == lex.String:
-		return m.role != head && m.role != middle
+		return t.Role != lex.Head && t.Role != lex.Middle
 	case t.Kind != lex.Punct:
 		return t.Kind == lex.Number
 	}
 	switch t.Text {
 	case ")":
-		return m.role != control
+		return t.Role != control
 	case "]":
 		return true
 	case "}":
-		return m.role == object || m.role == funcExpr || m.role == classExpr
+		return t.Role == object || t.Role == funcExpr || t.Role == classExpr
 	}
-	return m.role == postfix
+	return t.Role == postfix
 }

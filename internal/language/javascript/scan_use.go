@@ -18,7 +18,7 @@ func (r *reader) operandAt(i int) {
 	switch {
 	case r.At(i).Kind == lex.Name && r.isMember(i):
 		from = i - 2
-	case r.role(i) == tail || r.role(i) == middle:
+	case r.role(i) == lex.Tail || r.role(i) == lex.Middle:
 		from = r.Partner[i-1] - 1
 	case r.marks[i].tagged:
 		from = i - 1
@@ -48,7 +48,7 @@ func (r *reader) pass() {
 
 func (r *reader) token(i int) {
 	t, m := &r.Tokens[i], &r.marks[i]
-	if m.begins && m.line || t.Is(",") || t.Is(";") || t.Is("=>") {
+	if m.begins && t.Line || t.Is(",") || t.Is(";") || t.Is("=>") {
 		delete(r.targets, r.Outer[i])
 	}
 	switch {
@@ -60,15 +60,15 @@ func (r *reader) token(i int) {
 			r.call(i, i)
 		}
 	case t.Kind != lex.Punct:
-	case m.role == call || m.role == subscript:
+	case t.Role == call || t.Role == subscript:
 		r.bracket(i)
-	case t.Text == ")" && m.role == group:
+	case t.Text == ")" && t.Role == group:
 		if r.end == i-1 && r.passed(i-1) {
 			r.operand(r.last, i)
 		}
 	case t.Text == "=" || t.Text == "||=" || t.Text == "&&=" || t.Text == "??=":
 		r.assign(i)
-	case m.role == class || m.role == classExpr:
+	case t.Role == class || t.Role == classExpr:
 		if r.classes--; t.Text == "{" {
 			r.classes += 2
 		}
