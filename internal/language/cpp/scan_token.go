@@ -21,6 +21,11 @@ type lexer struct {
 	original string
 	edited   *lex.Edited // nil when it is the original
 	line     int         // the first token of this line
+	begin    int         // where the line begins
+	// Lines behind #if 0 are as good as a comment. This many of such parts are open, the
+	// first of which begins at dead, and what is in them is no fact.
+	open, dead int
+	living     *lex.Facts
 }
 
 func (l *lexer) run() {
@@ -31,16 +36,49 @@ func (l *lexer) run() {
 		}
 	}
 	l.Run()
+	l.newline(len(l.Code))
+	if l.open > 0 {
+		l.Facts = l.living
+		l.Comment(l.dead, len(l.Code))
+		l.Trouble("an #if is not closed")
+	}
 }
 
-// newline ends a line's tokens, and goes over the lines behind #if 0.
+// newline ends a line's tokens.
 func (l *lexer) newline(at int) {
-	if last := l.Last(); len(l.Tokens) == l.line+3 && l.directive("if") && last.Kind == lex.Number && last.Text == "0" {
-		l.dead(at)
+	last := l.Last()
+	switch {
+	case l.open > 0:
+		l.deadLine()
+	case len(l.Tokens) == l.line+3 && l.directive("if") && last.Kind == lex.Number && last.Text == "0":
+		l.living, l.Facts = l.Facts, &lex.Facts{Meter: l.Meter}
+		l.open, l.dead = 1, at
 	}
-	if len(l.Tokens) > l.line {
+	if l.begin = l.Pos; len(l.Tokens) > l.line {
 		l.Put(lex.Newline, l.Pos, "")
 		l.line = len(l.Tokens)
+	}
+}
+
+// deadLine leaves out a line behind #if 0, unless it ends the part.
+func (l *lexer) deadLine() {
+	switch {
+	case l.directive("if", "ifdef", "ifndef"):
+		l.open++
+	case l.directive("endif"), l.open == 1 && l.directive("else", "elif", "elifdef", "elifndef"):
+		l.open--
+	}
+	if l.open > 0 {
+		l.Tokens = l.Tokens[:l.line]
+		return
+	}
+	dead := l.Facts
+	l.Facts = l.living
+	l.Comment(l.dead, l.begin)
+	for _, c := range dead.Comments {
+		if c.Start >= l.begin { // it is in this line
+			l.Comment(c.Start, c.End)
+		}
 	}
 }
 
@@ -122,80 +160,4 @@ func (l *lexer) raw(start int) bool {
 	t.Constant = closed
 	l.String(language.Literal{Span: t.Span, Value: text})
 	return true
-}
-
-// dead goes over the lines behind #if 0, which are as good as a comment, to where their part ends.
-// In them quotes need not be closed.
-func (l *lexer) dead(start int) {
-	for depth := 0; !l.End(); l.Pos++ {
-		l.Step()
-		begin := l.Pos
-		switch l.deadDirective() {
-		case "if", "ifdef", "ifndef":
-			depth++
-		case "endif":
-			depth--
-		case "else", "elif", "elifdef", "elifndef":
-			if depth == 0 {
-				depth = -1
-			}
-		}
-		if depth < 0 {
-			l.Comment(start, begin)
-			l.Pos = begin
-			return
-		}
-		l.deadLine()
-	}
-	l.Pos = len(l.Code)
-	l.Comment(start, l.Pos)
-	l.Trouble("an #if is not closed")
-}
-
-// deadDirective is the name of the directive that a line is, or empty.
-func (l *lexer) deadDirective() string {
-	l.blank()
-	if !l.Skip("#") && !l.Skip("%:") {
-		return ""
-	}
-	l.blank()
-	return l.Identifier("")
-}
-
-// blank goes over white space in a line, and comments.
-func (l *lexer) blank() {
-	for !l.End() {
-		l.Step()
-		switch b := l.At(0); {
-		case l.Skip("/*"):
-			l.Through("*/")
-		case b == '\n' || b > ' ':
-			return
-		default:
-			l.Pos++
-		}
-	}
-}
-
-// deadLine goes to the end of a line, over comments that go on behind it.
-func (l *lexer) deadLine() {
-	quote := byte(0) // what looks like a comment may be in a string
-	for ; !l.End() && l.At(0) != '\n'; l.Pos++ {
-		l.Step()
-		switch b := l.At(0); {
-		case quote != 0 && b == '\\' && (l.At(1) == quote || l.At(1) == '\\'):
-			l.Pos++
-		case quote != 0 && b == quote:
-			quote = 0
-		case quote != 0:
-		case l.Has("//"):
-			l.To("\n")
-			return
-		case l.Skip("/*"):
-			l.Through("*/")
-			l.Pos--
-		case b == '"' || b == '\'':
-			quote = b
-		}
-	}
 }
