@@ -42,7 +42,9 @@ type Lexer struct {
 
 // Run reads all of the code.
 func (l *Lexer) Run() {
-	l.Tokens = make([]Token, 0, len(l.Code)/3+8)
+	if l.Tokens == nil {
+		l.Tokens = make([]Token, 0, len(l.Code)/3+8)
+	}
 	if l.Unreadable == nil {
 		l.Unreadable = l.Trouble
 	}
@@ -127,13 +129,17 @@ func (l *Lexer) Last() *Token {
 
 // Put adds a token that ends here.
 func (l *Lexer) Put(kind Kind, start int, text string) *Token {
-	t := Token{Span: language.Span{Start: start, End: l.Pos}, Kind: kind, Text: text, Spaced: l.Spaced, Line: l.Line}
+	n := len(l.Tokens)
+	l.Tokens = append(l.Tokens, Token{Span: language.Span{Start: start, End: l.Pos}, Kind: kind, Text: text, Spaced: l.Spaced, Line: l.Line})
+	t := &l.Tokens[n]
 	if l.Add != nil {
-		l.Add(&t)
+		l.Tokens = l.Tokens[:n] // it is none of them yet
+		l.Add(t)
+		l.Tokens = append(l.Tokens, *t)
+		t = l.Last()
 	}
-	l.Tokens = append(l.Tokens, t)
 	l.Spaced, l.Line = false, false
-	return l.Last()
+	return t
 }
 
 // token reads one that begins with c.

@@ -57,8 +57,8 @@ func (l *Lexer) quoted() {
 // Literal reads one from here on, which is written from start on, and returns its first token. The
 // tokens of the code in it come behind the one that it is, or between its parts.
 func (l *Lexer) Literal(start int, q Quote) *Token {
-	first := len(l.Tokens)
 	l.Put(String, start, "")
+	first := len(l.Tokens) - 1
 	var b strings.Builder
 	for token, done := first, 0; ; {
 		l.Step()
@@ -97,8 +97,8 @@ func (l *Lexer) Literal(start int, q Quote) *Token {
 		l.Insert(q)
 		q.Dynamic, start, done = true, l.Pos, b.Len()
 		if q.Parts {
-			token = len(l.Tokens)
 			l.Put(String, start, "").Role = Middle
+			token = len(l.Tokens) - 1
 		}
 	}
 }

@@ -29,7 +29,10 @@ func plan(src language.Source) (language.Plan, error) {
 	if err != nil {
 		return language.Plan{}, err
 	}
-	unit := parse(code)
+	unit, err := parse(code)
+	if err != nil {
+		return language.Plan{}, err
+	}
 	src.Name = "" // javac wants the public type's name
 	l, err := language.LayProject(src, code, unit.fileName()+".java")
 	if err != nil {

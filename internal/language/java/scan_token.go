@@ -19,8 +19,7 @@ var table = lex.Table{
 
 // split makes tokens of code.
 func split(f *lex.Facts, code string) []lex.Token {
-	l := lex.Lexer{Cursor: lex.Cursor{Code: code}, Facts: f, Table: &table}
-	l.Ignored = ignored
+	l := lex.Lexer{Cursor: lex.Cursor{Code: code}, Facts: f, Table: &table, Ignored: ignored}
 	l.Run()
 	return l.Tokens
 }

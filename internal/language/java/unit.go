@@ -1,5 +1,12 @@
 package java
 
+import (
+	"context"
+
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/lex"
+)
+
 // A unit is what a compilation unit declares at its top level.
 type unit struct {
 	pkg   string
@@ -47,51 +54,66 @@ func (u unit) fileName() string {
 // maxPackage is how long a package's name may be: as long as a path on Linux.
 const maxPackage = 4096
 
-// parse finds the package, the top-level types and which of them have a main. It
-// never fails: what is no Java is javac's to report.
-func parse(code []byte) unit {
-	var u unit
-	t := tokenizer{code: code}
-	depth, parens := 0, 0
-	public, static, inPackage := false, false, false
-	prev, prev2 := "", ""
-	for tok := t.next(); tok != ""; tok = t.next() {
-		switch tok {
-		case "(":
-			if parens == 0 && depth == 1 && prev == "main" && prev2 == "void" && static && len(u.types) > 0 {
-				u.types[len(u.types)-1].main = true
+// parse finds the package, the top-level types and which of them have a main. What is no Java is
+// javac's to report.
+func parse(code []byte) (u unit, err error) {
+	err = language.Metered(context.Background(), len(code), func(m *language.Meter) {
+		p := parser{unit: &u}
+		l := lex.Lexer{Cursor: lex.Cursor{Code: string(code)}, Facts: &lex.Facts{Meter: m}, Table: &table, Ignored: ignored, Tokens: []lex.Token{}}
+		l.Add = func(t *lex.Token) {
+			if t.Kind == lex.Name || t.Kind == lex.Punct {
+				p.token(t)
 			}
-			parens++
-		case ")":
-			parens = max(parens-1, 0)
-		case "{":
-			depth, public, static = depth+1, false, false
-		case "}":
-			depth, public, static = max(depth-1, 0), false, false
-		case ";":
-			public, static = false, false
+			l.Tokens = l.Tokens[:0] // none is looked at again
 		}
-		if parens == 0 {
-			switch {
-			case tok == "static":
-				static = true
-			case depth == 0 && tok == "public":
-				public = true
-			case depth == 0 && tok == "package":
-				inPackage = true
-			case tok == ";":
-				inPackage = false
-			case inPackage:
-				if len(u.pkg)+len(tok) <= maxPackage {
-					u.pkg += tok
-				}
-			case depth == 0 && isName(tok) && declares(prev) && len(tok) <= 200:
-				u.types = append(u.types, declared{name: tok, public: public})
-			}
+		l.Run()
+	})
+	return u, err
+}
+
+// A parser goes over tokens.
+type parser struct {
+	*unit
+	depth, parens             int // how many brackets are open
+	public, static, inPackage bool
+	prev, prev2               string // the last tokens
+}
+
+func (p *parser) token(t *lex.Token) {
+	switch t.Text {
+	case "(":
+		if p.parens == 0 && p.depth == 1 && p.prev == "main" && p.prev2 == "void" && p.static && len(p.types) > 0 {
+			p.types[len(p.types)-1].main = true
 		}
-		prev, prev2 = tok, prev
+		p.parens++
+	case ")":
+		p.parens = max(p.parens-1, 0)
+	case "{":
+		p.depth, p.public, p.static = p.depth+1, false, false
+	case "}":
+		p.depth, p.public, p.static = max(p.depth-1, 0), false, false
+	case ";":
+		p.public, p.static = false, false
 	}
-	return u
+	if p.parens == 0 {
+		switch {
+		case t.Text == "static":
+			p.static = true
+		case p.depth == 0 && t.Text == "public":
+			p.public = true
+		case p.depth == 0 && t.Text == "package":
+			p.inPackage = true
+		case t.Text == ";":
+			p.inPackage = false
+		case p.inPackage:
+			if len(p.pkg)+len(t.Text) <= maxPackage {
+				p.pkg += t.Text
+			}
+		case p.depth == 0 && t.Kind == lex.Name && declares(p.prev) && len(t.Text) <= 200:
+			p.types = append(p.types, declared{name: t.Text, public: p.public})
+		}
+	}
+	p.prev, p.prev2 = t.Text, p.prev
 }
 
 func declares(word string) bool {

@@ -18,7 +18,10 @@ func TestParse(t *testing.T) {
 		`class A { class In { static void main(String[] a) {} } } class B { static void main(String[] a) {} }`:       {"B", "Main"},
 		``: {"Main", "Main"},
 	} {
-		u := parse([]byte(code))
+		u, err := parse([]byte(code))
+		if err != nil {
+			t.Errorf("%s\ngot %v, want none", code, err)
+		}
 		if got := [2]string{u.mainClass(), u.fileName()}; got != want {
 			t.Errorf("%s\ngot %v, want %v", code, got, want)
 		}
@@ -26,9 +29,9 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseBoundsThePackage(t *testing.T) {
-	u := parse([]byte("package " + strings.Repeat("a.", 1_000_000) + "; class A {}"))
-	if len(u.pkg) > maxPackage || u.mainClass() != u.pkg+".A" {
-		t.Errorf("a package of %d bytes, want at most %d; main class %.20q...", len(u.pkg), maxPackage, u.mainClass())
+	u, err := parse([]byte("package " + strings.Repeat("a.", 1_000_000) + "; class A {}"))
+	if err != nil || len(u.pkg) > maxPackage || u.mainClass() != u.pkg+".A" {
+		t.Errorf("a package of %d bytes, want at most %d; main class %.20q..., %v", len(u.pkg), maxPackage, u.mainClass(), err)
 	}
 }
 
@@ -36,7 +39,11 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`package a.b; public class A { static void main(String[] a) {} }`))
 	f.Add([]byte(`"""` + "\\"))
 	f.Fuzz(func(t *testing.T, code []byte) {
-		for _, c := range parse(code).fileName() {
+		u, err := parse(code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range u.fileName() {
 			if c == '/' || c == 0 {
 				t.Fatal("the file name leaves its folder")
 			}
