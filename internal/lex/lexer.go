@@ -225,7 +225,7 @@ func (l *Lexer) Number() {
 		l.Step()
 		c, next := l.Code[l.Pos], l.At(1)
 		switch before, low := l.At(-1)|0x20, c|0x20; {
-		case c == '.' && (!dot && IsDigit(next) || l.Names == "." || l.Digits != ""):
+		case c == '.' && (!dot && (IsDigit(next) || l.Plain && !isLetter(next)) || l.Names == "." || l.Digits != ""):
 			dot = true
 		case (c == '+' || c == '-') && (before == 'e' && !hex || before == 'p' && hex):
 		case strings.IndexByte(l.Digits, c) >= 0 && IsWord(next):

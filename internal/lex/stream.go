@@ -2,6 +2,7 @@ package lex
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
@@ -58,4 +59,46 @@ func (s *Stream) Args(open int) [][2]int {
 // SpanOf is where the tokens from i up to end are written.
 func (s *Stream) SpanOf(i, end int) language.Span {
 	return language.Span{Start: s.Tokens[i].Start, End: s.Tokens[max(i, end-1)].End}
+}
+
+// Constant is the text at token i if that is nothing but strings, one behind the other or with a +
+// between them, and the token behind them.
+func (s *Stream) Constant(m *language.Meter, i int) (text string, behind int, ok bool) {
+	var b strings.Builder
+	for t := s.At(i); t.Kind == String && t.Constant; t = s.At(i) {
+		m.Take(1 + len(t.Text))
+		b.WriteString(t.Text)
+		ok = true
+		if i++; s.Is(i, "+") && s.Kind(i+1) == String && s.Tokens[i+1].Constant {
+			i++
+		}
+	}
+	return b.String(), i, ok
+}
+
+// A Scope is where a name is declared: the bracket around, -1 outside of all.
+type Scope struct {
+	Bracket int
+	Name    string
+}
+
+// Scopes are those of a program's own names.
+type Scopes map[Scope]bool
+
+// maxScopes is how far out it is looked for scopes: there is hardly more, and what is not found counts as
+// another's.
+const maxScopes = 64
+
+// In tells whether one of a name is around token i of a stream, or where elsewhere, unless it is nil, tells that
+// it is declared for the bracket around.
+func (d Scopes) In(s *Stream, i int, name string, elsewhere func(bracket int) bool) bool {
+	for range maxScopes {
+		if i = s.Outer[i]; d[Scope{i, name}] || elsewhere != nil && elsewhere(i) {
+			return true
+		}
+		if i < 0 {
+			return false
+		}
+	}
+	return false
 }

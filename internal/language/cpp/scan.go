@@ -120,13 +120,7 @@ type stream struct {
 	braces   map[int]bool   // of classes
 	classes  map[string]int // those by the class's name
 	methods  map[int]string // the class of methods that are outside of it, by their braces
-	declared map[scope]bool
-}
-
-// A scope is where a name is declared: the brace around it, -1 outside of all.
-type scope struct {
-	brace int
-	name  string
+	declared lex.Scopes
 }
 
 func (r *reader) add(tokens []lex.Token) *stream {

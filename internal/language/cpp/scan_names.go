@@ -9,7 +9,7 @@ import (
 
 // declare finds what the names of a stream stand for, and where they are declared.
 func (r *reader) declare(s *stream) {
-	s.classes, s.methods, s.declared = map[string]int{}, map[int]string{}, map[scope]bool{}
+	s.classes, s.methods, s.declared = map[string]int{}, map[int]string{}, lex.Scopes{}
 	s.braces = map[int]bool{}
 	for i := range s.Tokens {
 		switch t := &s.Tokens[i]; {
@@ -127,7 +127,7 @@ func (r *reader) declared(s *stream, i int) {
 			return
 		}
 	}
-	s.declared[scope{outer, s.Tokens[i].Text}] = true
+	s.declared[lex.Scope{Bracket: outer, Name: s.Tokens[i].Text}] = true
 }
 
 // function tells whether the name at i, which brackets come behind, is that of a function that hides
@@ -162,21 +162,10 @@ func (r *reader) hidden(s *stream, i int) bool {
 	if r.conditional && functions()[name] {
 		return false
 	}
-	at := s.Outer[i]
-	for range 64 {
-		if s.declared[scope{at, name}] {
-			return true
-		}
-		if at < 0 {
-			return false
-		}
-		class, ok := s.classes[s.methods[at]]
-		if ok && s.methods[at] != "" && s.declared[scope{class, name}] {
-			return true
-		}
-		at = s.Outer[at]
-	}
-	return false
+	return s.declared.In(&s.Stream, i, name, func(body int) bool {
+		class, ok := s.classes[s.methods[body]]
+		return ok && s.methods[body] != "" && s.declared[lex.Scope{Bracket: class, Name: name}]
+	})
 }
 
 // body is the brace behind the parameters of a function that is defined, whose bracket opens at open,
@@ -379,17 +368,14 @@ func (r *reader) looksUp(s *stream, name string, open int) {
 	if len(list) == 1 && (list[0].Is("nullptr") || list[0].Is("NULL") || list[0].Kind == lex.Number) {
 		return // the program itself
 	}
-	var value strings.Builder
-	for _, t := range list {
-		if t.Kind != lex.String || !t.Constant {
-			r.Compute(place, look.kind)
-			return
-		}
-		value.WriteString(t.Text)
+	value, behind, ok := s.Constant(r.Meter, args[look.arg][0])
+	if !ok || behind < args[look.arg][1] {
+		r.Compute(place, look.kind)
+		return
 	}
 	if look.kind == language.ComputedName {
-		r.Use(place, value.String(), false)
+		r.Use(place, value, false)
 	} else {
-		r.Import(place, value.String())
+		r.Import(place, value)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // what a few methods return.
 func scan(m *language.Meter, code []byte) language.Facts {
 	r := reader{
-		Facts: lex.Facts{Meter: m}, imported: map[string]string{}, packages: map[string]bool{}, statics: lex.Names{}, own: map[scope]bool{},
+		Facts: lex.Facts{Meter: m}, imported: map[string]string{}, packages: map[string]bool{}, statics: lex.Names{}, own: lex.Scopes{},
 		variables: lex.Names{}, results: map[int]string{}, mirrored: map[int]string{}, brought: map[string]bool{},
 	}
 	text := string(code)
@@ -42,7 +42,7 @@ type reader struct {
 	packages  map[string]bool   // packages all of whose classes are imported
 	others    []string          // those of them that are not the JDK's
 	classes   []string          // classes all of whose members are
-	own       map[scope]bool    // the file's own classes
+	own       lex.Scopes        // the file's own classes
 	variables lex.Names         // the classes that variables are declared with
 	results   map[int]string    // the class of what a call returns, by its closing bracket
 	mirrored  map[int]string    // the class that such a result of class Class stands for
@@ -52,12 +52,6 @@ type reader struct {
 	pending   string            // a variable whose class is that of what it is assigned
 	done      int               // where the name ends that was looked at last
 	scripts   bool              // there are imports of what runs other code
-}
-
-// A scope is where a class is declared: the bracket around it, -1 outside of all.
-type scope struct {
-	bracket int
-	name    string
 }
 
 // A member is one of a class that is not known.
@@ -137,7 +131,7 @@ func (r *reader) declarations() {
 			r.importAt(i + 1)
 		case "class", "interface", "enum", "record":
 			if r.Kind(i+1) == lex.Name && (t.Text != "record" || r.Is(i+2, "(") || r.Is(i+2, "<")) {
-				r.own[scope{r.Outer[i], r.Tokens[i+1].Text}] = true
+				r.own[lex.Scope{Bracket: r.Outer[i], Name: r.Tokens[i+1].Text}] = true
 			}
 		}
 	}

@@ -89,15 +89,7 @@ func (r *reader) classOf(written string, at int) []string {
 // isOwn tells whether a class that is named at token at is one of the file's own that is known there.
 // Where that is too deep to be told it is taken for another one.
 func (r *reader) isOwn(class string, at int) bool {
-	for range 64 {
-		if at = r.Outer[at]; r.own[scope{at, class}] {
-			return true
-		}
-		if at < 0 {
-			return false
-		}
-	}
-	return false
+	return r.own.In(&r.Stream, at, class, nil)
 }
 
 // qualified is the class of a name that begins with its package, or empty.

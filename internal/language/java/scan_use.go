@@ -263,15 +263,8 @@ func (r *reader) find(arg [2]int, class string) {
 
 // literal is the text of an argument that is a string literal, or some that are joined.
 func (r *reader) literal(arg [2]int) (string, bool) {
-	var text strings.Builder
-	for i := arg[0]; i < arg[1]; i += 2 {
-		r.Step()
-		if t := r.Tokens[i]; t.Kind != lex.String || !t.Constant || i+1 < arg[1] && !r.Is(i+1, "+") {
-			return "", false
-		}
-		text.WriteString(r.Tokens[i].Text)
-	}
-	return text.String(), (arg[1]-arg[0])%2 == 1
+	text, behind, ok := r.Constant(r.Meter, arg[0])
+	return text, ok && behind == arg[1]
 }
 
 // span is where an argument is, up to what was moved aside: that is no part of it.

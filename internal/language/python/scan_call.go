@@ -249,16 +249,8 @@ func (r *reader) constant(tokens []lex.Token) (l literal) {
 		return l
 	}
 	l.at, l.own = tokens[0].Span, len(tokens) == 1 && tokens[0].Is("__name__")
-	var text strings.Builder
-	for i := range tokens {
-		t := &tokens[i]
-		r.Take(1 + len(t.Text))
-		if t.Constant {
-			text.WriteString(t.Text)
-		} else if !t.Is("+") || i == 0 || i == len(tokens)-1 {
-			return l
-		}
-	}
-	l.text, l.ok = text.String(), true
+	list := lex.Stream{Tokens: tokens}
+	text, behind, ok := list.Constant(r.Meter, 0)
+	l.text, l.ok = text, ok && behind == len(tokens)
 	return l
 }

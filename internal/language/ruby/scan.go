@@ -304,15 +304,8 @@ func (r *reader) ends(i int) bool {
 // constant is the text of the argument at token i if it is nothing but strings, one behind
 // the other or with a + between them, and the token behind it.
 func (r *reader) constant(i int) (text string, behind int, ok bool) {
-	var parts []string
-	for i >= 0 && r.At(i).Constant {
-		r.Step()
-		parts = append(parts, r.Tokens[i].Text)
-		if i++; r.At(i).Is("+") && r.At(i+1).Constant {
-			i++
-		}
-	}
-	return strings.Join(parts, ""), i, len(parts) > 0 && r.ends(i)
+	text, behind, ok = r.Constant(r.Meter, i)
+	return text, behind, ok && r.ends(behind)
 }
 
 // behind is the argument behind one that ends before token i, or -1.
