@@ -3,6 +3,7 @@ package lex
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
@@ -38,6 +39,51 @@ func TestArgs(t *testing.T) {
 		stream := NewStream(toks(code))
 		if got := fmt.Sprint(stream.Args(0)); got != want {
 			t.Errorf("%s: got %s, want %s", code, got, want)
+		}
+	}
+}
+
+func TestConstant(t *testing.T) {
+	str, plus := Token{Kind: String, Text: "a", Constant: true}, Token{Kind: Punct, Text: "+"}
+	for _, c := range []struct {
+		tokens []Token
+		text   string
+		behind int
+		ok     bool
+	}{
+		{nil, "", 0, false},
+		{[]Token{str}, "a", 1, true},
+		{[]Token{str, str, plus, str}, "aaa", 4, true},
+		{[]Token{str, plus}, "a", 1, true},
+		{[]Token{str, plus, {Kind: String, Text: "b"}}, "a", 1, true},
+		{[]Token{{Kind: Name, Text: "a", Constant: true}}, "", 0, false},
+	} {
+		err := language.Metered(t.Context(), 0, func(m *language.Meter) {
+			stream := NewStream(c.tokens)
+			if text, behind, ok := stream.Constant(m, 0); text != c.text || behind != c.behind || ok != c.ok {
+				t.Errorf("%v: got %q, %d, %t, want %q, %d, %t", c.tokens, text, behind, ok, c.text, c.behind, c.ok)
+			}
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestScopes(t *testing.T) {
+	stream := NewStream(toks("a{b(c)}d" + strings.Repeat("(", 2*maxScopes)))
+	scopes := Scopes{{-1, "x"}: true, {1, "y"}: true}
+	for _, c := range []struct {
+		at        int
+		name      string
+		elsewhere int
+		want      bool
+	}{
+		{4, "x", -2, true}, {4, "y", -2, true}, {0, "y", -2, false}, {7, "y", -2, false}, {4, "z", -2, false}, {4, "z", 3, true}, {2, "z", 3, false},
+		{len(stream.Tokens) - 1, "x", -2, false},
+	} {
+		if got := scopes.In(&stream, c.at, c.name, func(bracket int) bool { return bracket == c.elsewhere }); got != c.want {
+			t.Errorf("%s at %d: got %t, want %t", c.name, c.at, got, c.want)
 		}
 	}
 }

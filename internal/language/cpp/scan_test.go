@@ -87,6 +87,8 @@ var scans = []lextest.Case{
 	{"#if 0\n\"/*\"\n#endif\nint x = system(\"ls\"); /* */", "call system"},
 	{"#if 0\n\"\\\"/*\"\n#endif\nint x = system(\"ls\"); /* */", "call system"},
 	{"#if 0\n\"\\\\\"/*\n#endif\n*/\n#endif\nint x = system(\"ls\");", "call system"},
+	{"#if 0\nR\"(\n#endif\nint x = system(\"x\");\n#if 0\n)\"\n#endif", "call system"},
+	{"#if 0\n#if 1\n#else\n#endif\nint y = system(\"y\");\n#elif /* x */ 1 // y\nint x = system(\"x\");\n#endif", "call system"},
 	{"#if 0\n\"\\", "problem"},
 	{"system(\\\n1);\n#if 0\n'\\", "call system; problem"},
 	{"#pragma weak run = system", "use system"},

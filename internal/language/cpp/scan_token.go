@@ -124,11 +124,12 @@ func (l *lexer) header(c byte) bool {
 	return ok
 }
 
-// prefixed reads a string with a prefix.
+// prefixed reads a string with a prefix. Behind #if 0, compilers do not agree on whether there are raw
+// ones, and what one of them takes for code counts.
 func (l *lexer) prefixed(start int) bool {
 	switch quote := l.Code[l.Pos : l.Pos+1]; l.Code[start:l.Pos] {
 	case "R", "LR", "uR", "UR", "u8R":
-		return quote == `"` && l.raw(start)
+		return quote == `"` && l.open == 0 && l.raw(start)
 	case "L", "u", "U", "u8":
 		l.Pos++
 		l.Literal(start, lex.Quote{End: quote, Escapes: table.Escapes})
