@@ -84,6 +84,9 @@ func TestLiteral(t *testing.T) {
 		{Quote{Lines: true}, "a\n", `"a\n"`, "a\n"},
 		{Quote{End: "'", Escapes: &Escapes{Unknown: true, Named: true}}, `\d\N{x y}'d`, `?"\\d" d`, `\d`},
 		{Quote{End: "'", Escapes: &Escapes{Control: true, Bytes: true}}, `\C-a\cb\xff\u{41 42}'d`, `"\xffAB" d`, "\xffAB"},
+		{Quote{End: "'", Escapes: &Escapes{Bytes: true}}, `\563\x73\x0073'd`, `"ss\x0073" d`, "ss\x0073"},
+		{Quote{End: "'", Escapes: &Escapes{Bytes: true, Any: true}}, `\x0073'd`, `"s" d`, "s"},
+		{Quote{End: "'", Escapes: &Escapes{}}, `\563'd`, `".3" d`, ".3"},
 	} {
 		var l Lexer
 		table := tables["#"]

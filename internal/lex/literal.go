@@ -29,7 +29,8 @@ type Escapes struct {
 	Verbatim        bool   // they stand for themselves
 	Only            string // nothing else is escaped, if it is set
 	Letters, Values string // letters with what they stand for
-	Bytes           bool   // short numbers are those of bytes
+	Bytes           bool   // short numbers are those of bytes, whose higher bits do not count
+	Any             bool   // \x has any number of digits
 	Long            bool   // \U has eight digits
 	Unknown         bool   // what means nothing stands for itself, the backslash included
 	Control         bool   // \c, \C- and \M- belong to what follows them
@@ -198,15 +199,17 @@ func (l *Lexer) Escape(b *strings.Builder, e *Escapes) bool {
 	case '0' <= r && r <= '7':
 		l.Pos--
 		known = l.digits(b, 8, 3, e.Bytes)
-	case r == 'x':
-		known = l.digits(b, 16, 2, e.Bytes)
-	case (r == 'u' || r == 'U' && e.Long) && l.Skip("{"):
+	case r == 'x' && e.Any:
+		known = l.digits(b, 16, len(l.Code), e.Bytes)
+	case (r == 'x' || r == 'u' || r == 'U' && e.Long) && l.Skip("{"):
 		for known && !l.End() && !l.Skip("}") {
 			l.Step()
 			if !l.Skip(" ") && !l.Skip("\t") {
 				known = l.digits(b, 16, len(l.Code), false)
 			}
 		}
+	case r == 'x':
+		known = l.digits(b, 16, 2, e.Bytes)
 	case r == 'u':
 		known = l.digits(b, 16, 4, false)
 	case r == 'U' && e.Long:
@@ -242,7 +245,7 @@ func (l *Lexer) digits(b *strings.Builder, base, most int, bytes bool) bool {
 	for ; most > 0; most-- {
 		l.Step()
 		d := strings.IndexByte("0123456789abcdef", l.At(0)|0x20)
-		if d < 0 || d >= base || l.At(0) < '0' || base == 8 && value*8+d > 255 {
+		if d < 0 || d >= base || l.At(0) < '0' || base == 8 && !bytes && value*8+d > 255 {
 			break
 		}
 		value = min(value*base+d, utf8.MaxRune+1)
@@ -251,7 +254,7 @@ func (l *Lexer) digits(b *strings.Builder, base, most int, bytes bool) bool {
 	switch {
 	case l.Pos == from:
 		return false
-	case bytes && l.Pos <= from+3 && value < 256:
+	case bytes:
 		b.WriteByte(byte(value))
 	case value > utf8.MaxRune:
 		b.WriteRune(utf8.RuneError)

@@ -155,73 +155,25 @@ func (s *scanner) pattern(p *syntax.ExtGlob) {
 	}
 }
 
+var ansiEscapes = &lex.Escapes{Letters: "abeEfnrtv\\'\"?", Values: "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", Bytes: true, Long: true, Unknown: true}
+
 // ansi is the value of a string of the form $'...'.
 func (s *scanner) ansi(text string) string {
-	c := lex.Cursor{Code: text}
+	l := lex.Lexer{Cursor: lex.Cursor{Code: text}, Facts: s.Facts}
 	var b strings.Builder
-	for !c.End() {
+	for !l.End() {
 		s.Step()
-		if c.At(0) != '\\' {
-			b.WriteByte(c.At(0))
-			c.Pos++
-			continue
-		}
-		c.Pos += 2
-		e := c.At(-1)
-		if i := strings.IndexByte("abeEfnrtv\\'\"?", e); i >= 0 {
-			b.WriteByte("\a\b\x1b\x1b\f\n\r\t\v\\'\"?"[i])
-			continue
-		}
-		switch n, ok := s.number(&c, e); {
-		case e == 'c':
-			b.WriteByte(c.At(0) & 0x1f)
-			c.Pos++
-		case !ok:
-			b.WriteByte('\\')
-			b.WriteByte(e)
-		case n == 0: // it ends the string for Bash
-			return b.String()
-		case e == 'u' || e == 'U':
-			b.WriteRune(rune(n))
+		switch c := l.At(0); {
+		case c == '\\' && l.At(1) == 'c':
+			b.WriteByte(l.At(2) & 0x1f)
+			l.Pos += 3
+		case c == '\\':
+			l.Escape(&b, ansiEscapes)
 		default:
-			b.WriteByte(byte(n))
+			b.WriteByte(c)
+			l.Pos++
 		}
 	}
-	return b.String()
-}
-
-// number reads the number of an escape that begins with a backslash and the character before c.
-func (s *scanner) number(c *lex.Cursor, begin byte) (n int, ok bool) {
-	most, base, brace := 0, 16, false
-	switch {
-	case begin >= '0' && begin <= '7':
-		most, base = 3, 8
-		c.Pos--
-	case begin == 'x':
-		most = 2
-		if brace = c.Skip("{"); brace {
-			most = len(c.Code)
-		}
-	case begin == 'u':
-		most = 4
-	case begin == 'U':
-		most = 8
-	}
-	for ; most > 0; most-- {
-		s.Step()
-		digit := strings.IndexByte("0123456789abcdefABCDEF", c.At(0))
-		if digit >= 16 {
-			digit -= 6
-		}
-		if digit < 0 || digit >= base {
-			break
-		}
-		n, ok = n*base+digit, true
-		c.Pos++
-	}
-	if brace {
-		ok = true
-		c.Skip("}")
-	}
-	return n, ok
+	value, _, _ := strings.Cut(b.String(), "\x00") // it ends the string for Bash
+	return value
 }

@@ -95,6 +95,7 @@ var scans = []lextest.Case{
 	{"int main() { asm volatile(\"syscall\"); __asm__(\"nop\"); syscall(59, 0); }", "call asm; use syscall; call asm; use nop; call syscall"},
 	{"int main() { fork(); execl(\"a\", 0); popen(\"x\", \"r\"); posix_spawn(0); }", "call fork; call execl; call popen; call posix_spawn"},
 	{"void* h = dlopen(\"libc.so.6\", 1); void* f = dlsym(h, \"sys\" \"tem\");", "call dlopen; import libc.so.6; call dlsym; use system"},
+	{"void* f = dlsym(h, \"\\x0073ys\\164em\");", "call dlsym; use system"},
 	{"void* f(char* n) { return dlsym(RTLD_DEFAULT, n); }", "call dlsym; computed name"},
 	{"void* h = dlopen(n, 1);", "call dlopen; computed import"},
 	{"auto s = R\"x(\")\")x\"; int y = system(\"ls\");", "call system"},

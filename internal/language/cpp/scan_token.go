@@ -10,7 +10,7 @@ import (
 
 var table = lex.Table{
 	Remark: "//", Block: true, Ends: "\n", Names: "$", Universal: true, Digits: "'", Quotes: `"'`,
-	Escapes:   &lex.Escapes{Letters: "ntr", Values: "\n\t\r", Bytes: true, Long: true},
+	Escapes:   &lex.Escapes{Letters: "ntr", Values: "\n\t\r", Bytes: true, Any: true, Long: true},
 	Operators: lex.OperatorsOf("->* -> :: ## == != <= >= += -= *= && ||"),
 }
 
