@@ -79,20 +79,23 @@ func (e *Edited) Place(pos int) int {
 }
 
 // Restore gives facts their places in the original.
-func (e *Edited) Restore(f *language.Facts) {
+func (e *Edited) Restore(f *language.Facts) { Move(f, e.Origin) }
+
+// Move gives facts other places.
+func Move(f *language.Facts, to func(language.Span) language.Span) {
 	for i, s := range f.Comments {
-		f.Comments[i] = e.Origin(s)
+		f.Comments[i] = to(s)
 	}
 	for i := range f.Strings {
-		f.Strings[i].Span = e.Origin(f.Strings[i].Span)
+		f.Strings[i].Span = to(f.Strings[i].Span)
 	}
 	for i := range f.Imports {
-		f.Imports[i].Span = e.Origin(f.Imports[i].Span)
+		f.Imports[i].Span = to(f.Imports[i].Span)
 	}
 	for i := range f.Uses {
-		f.Uses[i].Span = e.Origin(f.Uses[i].Span)
+		f.Uses[i].Span = to(f.Uses[i].Span)
 	}
 	for i := range f.Computed {
-		f.Computed[i].Span = e.Origin(f.Computed[i].Span)
+		f.Computed[i].Span = to(f.Computed[i].Span)
 	}
 }

@@ -70,6 +70,28 @@ func (f *Facts) Trouble(reason string) {
 	}
 }
 
+// Merge adds what was found in a part of the code.
+func (f *Facts) Merge(found language.Facts) {
+	for _, s := range found.Comments {
+		f.Comment(s.Start, s.End)
+	}
+	for _, l := range found.Strings {
+		f.String(l)
+	}
+	for _, i := range found.Imports {
+		f.Import(i.Span, i.Module)
+	}
+	for _, u := range found.Uses {
+		f.Use(u.Span, u.Name, u.Call)
+	}
+	for _, c := range found.Computed {
+		f.Compute(c.Span, c.Kind)
+	}
+	if found.Problem != "" {
+		f.Trouble(found.Problem)
+	}
+}
+
 func (f *Facts) room(n int) bool {
 	if n < maxFacts {
 		return true

@@ -19,11 +19,9 @@ func scan(m *language.Meter, code []byte) language.Facts {
 	if bytes.Contains(code, []byte("??")) {
 		// They mean something in some standards, and nothing in others: what either reading
 		// finds is there.
-		other := read(m, code, true)
-		facts.Imports = append(facts.Imports, other.Imports...)
-		facts.Uses = append(facts.Uses, other.Uses...)
-		facts.Computed = append(facts.Computed, other.Computed...)
 		all := lex.Facts{Facts: facts, Meter: m}
+		other := read(m, code, true)
+		all.Merge(language.Facts{Imports: other.Imports, Uses: other.Uses, Computed: other.Computed})
 		facts = all.Ordered()
 		facts.Imports, facts.Uses, facts.Computed = slices.Compact(facts.Imports), slices.Compact(facts.Uses), slices.Compact(facts.Computed)
 	}

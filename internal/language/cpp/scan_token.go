@@ -145,7 +145,7 @@ func (l *lexer) raw(start int) bool {
 	if l.edited != nil {
 		at = l.edited.Origin(language.Span{Start: at, End: at}).Start
 	}
-	name, rest, ok := strings.Cut(l.original[at+1:min(at+18, len(l.original))], "(")
+	name, _, ok := strings.Cut(l.original[at+1:min(at+18, len(l.original))], "(")
 	if !ok || strings.ContainsAny(name, "\"\n") {
 		return false
 	}

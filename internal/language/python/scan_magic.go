@@ -125,26 +125,6 @@ func (r *reader) magic(line string, at language.Span) {
 // shell reads commands that are in the code at a place.
 func (r *reader) shell(commands string, at int) {
 	found := bash.Language.Scan(r.Meter, []byte(commands))
-	moved := func(s language.Span) language.Span {
-		return language.Span{Start: s.Start + at, End: s.End + at}
-	}
-	for _, u := range found.Uses {
-		r.Use(moved(u.Span), u.Name, u.Call)
-	}
-	for _, i := range found.Imports {
-		r.Import(moved(i.Span), i.Module)
-	}
-	for _, c := range found.Computed {
-		r.Compute(moved(c.Span), c.Kind)
-	}
-	for _, l := range found.Strings {
-		l.Span = moved(l.Span)
-		r.String(l)
-	}
-	for _, c := range found.Comments {
-		r.Comment(c.Start+at, c.End+at)
-	}
-	if found.Problem != "" {
-		r.Trouble(found.Problem)
-	}
+	lex.Move(&found, func(s language.Span) language.Span { return language.Span{Start: s.Start + at, End: s.End + at} })
+	r.Merge(found)
 }
