@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
@@ -38,10 +37,6 @@ func (s *Sandbox) Commit(ctx context.Context, tag string, opts *CommitOptions) (
 	if err := s.alive(); err != nil {
 		return CommitResult{}, err
 	}
-	m, ok := s.machine.(backend.Committer)
-	if !ok {
-		return CommitResult{}, fmt.Errorf("commit sandbox %s: %w: the %s backend makes no images of sandboxes: use docker or podman", s.ID(), ErrUnsupported, s.backend)
-	}
 	if opts == nil {
 		opts = &CommitOptions{}
 	}
@@ -60,7 +55,7 @@ func (s *Sandbox) Commit(ctx context.Context, tag string, opts *CommitOptions) (
 		pw.CloseWithError(err)
 		sent <- err
 	}()
-	id, err := m.Commit(ctx, tag, opts.Overwrite, pr)
+	id, err := s.machine.Commit(ctx, tag, opts.Overwrite, pr)
 	pr.CloseWithError(io.ErrClosedPipe) // ends a sender whose reader is gone
 	if serr := <-sent; err == nil && serr != nil && !errors.Is(serr, io.ErrClosedPipe) {
 		err = serr

@@ -162,11 +162,11 @@ func Attach(ctx context.Context, id string, o AttachOptions) (*Sandbox, error) {
 	}
 	lang, err := all.Get(name)
 	if err != nil {
-		return nil, errors.Join(err, machine.Close())
+		return nil, errors.Join(err, machine.Close(nil))
 	}
 	env, err := envList(gateway.EnvIn(machine.Guest(), machine.Guest().Env), o.Env)
 	if err != nil {
-		return nil, errors.Join(err, machine.Close())
+		return nil, errors.Join(err, machine.Close(nil))
 	}
 	s := newSandbox(b, machine, lang, limits)
 	s.env, s.policy, s.libraries.progress = env, o.Policy, o.Progress

@@ -182,8 +182,7 @@ func (w *oomWatch) lost(ctx context.Context, s *Sandbox, err error) string {
 func (s *Sandbox) killedForMemory() bool {
 	select {
 	case <-s.machine.Done():
-		m, ok := s.machine.(backend.Obituary)
-		return ok && m.KilledForMemory()
+		return s.machine.End().KilledForMemory
 	default:
 		return false
 	}

@@ -92,20 +92,12 @@ func (s *Sandbox) Close() error {
 		s.closed.Store(true)
 		s.link.leave()
 		s.stopNetwork()
-		s.closeErr = errors.Join(s.kernels.close(), s.end(), s.link.close())
+		s.closeErr = errors.Join(s.kernels.close(), s.machine.Close(s.link.shutdown), s.link.close())
 		s.net.mu.Lock() // a change under way fails by now
 		defer s.net.mu.Unlock()
 		s.stopNetwork()
 	})
 	return s.closeErr
-}
-
-// end closes the machine: through its agent, where that is quicker and the agent answers.
-func (s *Sandbox) end() error {
-	if m, ok := s.machine.(backend.AgentEnder); ok && s.link.shutdown() {
-		return m.AgentEnded()
-	}
-	return s.machine.Close()
 }
 
 // Destroy ends the sandbox and removes all of it, also when it was attached to.
@@ -131,10 +123,8 @@ func (s *Sandbox) alive() error {
 
 // endReason says why the sandbox has ended, as far as its backend knows.
 func (s *Sandbox) endReason() string {
-	if m, ok := s.machine.(backend.Obituary); ok {
-		if why := m.Ended(); why != "" {
-			return why
-		}
+	if why := s.machine.End().Reason; why != "" {
+		return why
 	}
 	return "its lifetime is over, or it was ended from outside"
 }

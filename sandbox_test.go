@@ -12,37 +12,29 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
-// endedMachine is one that has ended, and may tell why.
+// endedMachine is one that has ended in some manner, once done is closed.
 type endedMachine struct {
 	fakeMachine
 	done chan struct{}
+	end  backend.End
 }
 
 func (m *endedMachine) Done() <-chan struct{} { return m.done }
-
-type tellingMachine struct {
-	endedMachine
-	words  string
-	memory bool
-}
-
-func (m *tellingMachine) Ended() string         { return m.words }
-func (m *tellingMachine) KilledForMemory() bool { return m.memory }
+func (m *endedMachine) End() backend.End      { return m.end }
 
 func TestEndIsToldWithItsReason(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	for _, c := range []struct {
-		name    string
-		machine backend.Machine
-		want    string
+		name string
+		end  backend.End
+		want string
 	}{
-		{"the backend knows", &tellingMachine{endedMachine{done: done}, "the pod was evicted", false}, "has ended (the pod was evicted)"},
-		{"the backend knows nothing", &tellingMachine{endedMachine{done: done}, "", false}, "has ended (its lifetime is over, or it was ended from outside)"},
-		{"the backend cannot tell", &endedMachine{done: done}, "has ended (its lifetime is over, or it was ended from outside)"},
+		{"the backend knows", backend.End{Reason: "the pod was evicted"}, "has ended (the pod was evicted)"},
+		{"the backend knows nothing", backend.End{}, "has ended (its lifetime is over, or it was ended from outside)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &Sandbox{machine: c.machine}
+			s := &Sandbox{machine: &endedMachine{done: done, end: c.end}}
 			err := s.alive()
 			if !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
@@ -85,7 +77,7 @@ func TestLossToMemory(t *testing.T) {
 		{"its supervisor, uncounted", false, false, &unobservedError{}, StatusLost},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := &tellingMachine{endedMachine{done: make(chan struct{})}, "", c.memory}
+			m := &endedMachine{done: make(chan struct{}), end: backend.End{KilledForMemory: c.memory}}
 			if c.ended {
 				close(m.done)
 			}
@@ -102,3 +94,26 @@ func TestLossToMemory(t *testing.T) {
 }
 
 var errBroken = fmt.Errorf("the stream broke: %w", ErrLost)
+
+// A machine is closed with a call that asks its agent to end, also when it is wrapped. Without
+// a connection there is no agent that acknowledges.
+func TestCloseOffersToEndTheAgent(t *testing.T) {
+	m := &closingMachine{}
+	s := &Sandbox{machine: struct{ backend.Machine }{m}}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if m.endAgent == nil || m.endAgent() {
+		t.Errorf("the machine got a call: %t, want one that reports no acknowledgement", m.endAgent != nil)
+	}
+}
+
+type closingMachine struct {
+	fakeMachine
+	endAgent func() bool
+}
+
+func (m *closingMachine) Close(endAgent func() bool) error {
+	m.endAgent = endAgent
+	return nil
+}

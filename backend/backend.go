@@ -53,40 +53,30 @@ type Machine interface {
 	OOMKills(ctx context.Context) (n int64, known bool)
 	// Destroy ends the sandbox and removes all of it. It is idempotent.
 	Destroy(ctx context.Context) error
-	// Close releases this handle. On the machine that Create returned it is
-	// Destroy; on an attached one the sandbox lives on.
-	Close() error
-	// Done is closed when the sandbox has ended, for whatever reason.
-	Done() <-chan struct{}
-}
-
-// An AgentEnder is a machine that ends by itself, and whose engine then removes it, when
-// its agent ends. That takes less of the caller's time than Close.
-type AgentEnder interface {
-	Machine
-	// AgentEnded is called in place of Close when the agent has acknowledged that it
-	// ends. What is left to remove may go after it returns.
-	AgentEnded() error
-}
-
-// An Obituary is a machine that can tell why it has ended.
-type Obituary interface {
-	Machine
-	// Ended tells it in words that go on after "the sandbox has ended: ", such as "the pod
-	// was deleted". It is "" while the machine lives, where its owner closed it, and where
-	// the reason is not known.
-	Ended() string
-	// KilledForMemory tells whether all of it was killed because it reached its memory limit.
-	KilledForMemory() bool
-}
-
-// A Committer is a machine that an image can be made of.
-type Committer interface {
-	Machine
 	// Commit makes an image named tag of the machine's image and files, a tar of its
 	// working folder whose names begin with that folder's path, and returns the
 	// image's id. The tar may be hostile. The tag must be new unless overwrite is the same.
+	// It fails with ErrUnsupported where no images are made of sandboxes.
 	Commit(ctx context.Context, tag, overwrite string, files io.Reader) (id string, err error)
+	// Close releases this handle. On the machine that Create returned it is
+	// Destroy; on an attached one the sandbox lives on. A machine that ends with its agent,
+	// which takes less time than to remove it, calls endAgent before: it asks the agent, over
+	// the caller's connection, and tells whether the agent has acknowledged that it ends. It
+	// may be nil. What is left to remove may then go after Close returns.
+	Close(endAgent func() bool) error
+	// Done is closed when the sandbox has ended, for whatever reason.
+	Done() <-chan struct{}
+	// End tells how the sandbox has ended. It is zero while the sandbox lives.
+	End() End
+}
+
+// An End is what is known of how a machine has ended.
+type End struct {
+	// Reason goes on after "the sandbox has ended: ", such as "the pod was deleted". It is
+	// empty where the owner closed the sandbox, and where the reason is not known.
+	Reason string
+	// KilledForMemory tells that all of it was killed because it reached its memory limit.
+	KilledForMemory bool
 }
 
 // Spec is what a machine is created from.

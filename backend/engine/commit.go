@@ -14,12 +14,6 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
-var (
-	_ backend.Committer = (*machine)(nil)
-	_ backend.Committer = (*attached)(nil)
-	_ backend.Committer = (*entered)(nil)
-)
-
 // Commit makes an image of the container's image, of its root file system where that can
 // be written to, and of files. Whoever owns the files in the image does not matter: a
 // sandbox of it gets them as its own.

@@ -56,7 +56,7 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 		capabilities: b.foreignControls(host, c), watcher: newWatcher(),
 	}}
 	if err := m.startAgent(ctx, spec); err != nil {
-		return nil, errors.Join(err, m.Close())
+		return nil, errors.Join(err, m.Close(nil))
 	}
 	return m, nil
 }
@@ -65,7 +65,7 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 type entered struct{ session }
 
 // Close is Destroy.
-func (m *entered) Close() error {
+func (m *entered) Close(func() bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), existing.LeaveTimeout)
 	defer cancel()
 	return m.Destroy(ctx)

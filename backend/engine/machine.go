@@ -8,7 +8,6 @@ import (
 
 	"github.com/moby/moby/client"
 
-	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
@@ -24,8 +23,6 @@ type machine struct {
 	removal sync.Once
 	removed error
 }
-
-var _ backend.AgentEnder = (*machine)(nil)
 
 // begin takes the streams of a container that has been made, and starts it.
 func (m *machine) begin(ctx context.Context) error {
@@ -46,18 +43,13 @@ func (m *machine) begin(ctx context.Context) error {
 	return nil
 }
 
-// AgentEnded leaves the removal to the engine.
-func (m *machine) AgentEnded() error {
-	m.release()
-	// The container may still be there, and in use keeps an image from removal.
-	if !m.image.Made {
+// Close is Destroy. Where the agent ends, the engine removes the container by itself; but
+// while that is there, its image cannot be removed.
+func (m *machine) Close(endAgent func() bool) error {
+	if endAgent != nil && endAgent() && !m.image.Made {
+		m.release()
 		return nil
 	}
-	return m.Close()
-}
-
-// Close is Destroy.
-func (m *machine) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
 	defer cancel()
 	return m.Destroy(ctx)
@@ -75,7 +67,7 @@ func (m *machine) Destroy(ctx context.Context) error {
 type attached struct{ session }
 
 // Close leaves the sandbox alone.
-func (m *attached) Close() error {
+func (m *attached) Close(func() bool) error {
 	m.release()
 	return nil
 }

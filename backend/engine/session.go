@@ -36,6 +36,9 @@ func (m *session) Guest() backend.Guest               { return m.guest }
 func (m *session) Capabilities() backend.Capabilities { return m.capabilities }
 func (m *session) Done() <-chan struct{}              { return m.watcher.done }
 
+// End knows nothing: an engine does not keep a container that has ended.
+func (m *session) End() backend.End { return backend.End{} }
+
 // OOMKills is told by the agent with each program's end.
 func (m *session) OOMKills(context.Context) (int64, bool) { return 0, false }
 

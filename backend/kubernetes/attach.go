@@ -40,7 +40,7 @@ func (b *Backend) Attach(ctx context.Context, id string) (backend.Machine, error
 		m.pod.Is(&pod)
 		m.watch()
 		if err := m.enter(ctx); err != nil {
-			return nil, errors.Join(err, m.Close())
+			return nil, errors.Join(err, m.Close(nil))
 		}
 		return m, nil
 	}

@@ -26,7 +26,7 @@ func (m *attached) watch() {
 }
 
 // Close leaves the sandbox alone.
-func (m *attached) Close() error {
+func (m *attached) Close(func() bool) error {
 	m.release()
 	m.watching.Wait()
 	return nil
@@ -36,7 +36,7 @@ func (m *attached) Close() error {
 func (m *attached) Destroy(ctx context.Context) error {
 	err := deletePod(ctx, m.backend.cluster.Client.CoreV1().Pods(m.target.Namespace), m.target.Pod, m.uid, deletePatience)
 	if err == nil {
-		return m.Close()
+		return m.Close(nil)
 	}
 	return err
 }

@@ -53,7 +53,7 @@ func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machin
 	m := &machine{session: newSession(b, backend.Guest{}), unhold: unhold}
 	if err := m.start(ctx, spec, pod); err != nil {
 		// Also when the context has ended: nothing is left behind.
-		return nil, errors.Join(err, m.Close())
+		return nil, errors.Join(err, m.Close(nil))
 	}
 	return m, nil
 }

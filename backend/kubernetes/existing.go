@@ -44,7 +44,7 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 		Deadline: spec.Deadline, Labels: spec.Labels, Owner: ownerWords(),
 	}
 	if err := m.begin(ctx, pod, spec); err != nil {
-		return nil, errors.Join(err, m.Close())
+		return nil, errors.Join(err, m.Close(nil))
 	}
 	return m, nil
 }
@@ -88,7 +88,7 @@ type entered struct {
 }
 
 // Close is Destroy.
-func (m *entered) Close() error {
+func (m *entered) Close(func() bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), existing.LeaveTimeout)
 	defer cancel()
 	return m.Destroy(ctx)

@@ -24,13 +24,11 @@ type machine struct {
 	uid    types.UID    // of the pod; empty: there is none
 	unhold func() error // lets go of the layers
 
-	watching sync.WaitGroup // for who buries it
+	watching sync.WaitGroup // for follow
 	removal  sync.Mutex
 	removed  bool
 	left     bool // the owner
 }
-
-var _ backend.AgentEnder = (*machine)(nil)
 
 // start gets the pod and sees it start.
 func (m *machine) start(ctx context.Context, spec backend.Spec, pod *corev1.Pod) (err error) {
@@ -58,12 +56,12 @@ func (m *machine) start(ctx context.Context, spec backend.Spec, pod *corev1.Pod)
 	if err := m.await(ctx, spec, made); err != nil {
 		return err
 	}
-	m.watching.Go(m.bury)
+	m.watching.Go(m.follow)
 	return m.enter(ctx)
 }
 
-// bury waits for the sandbox's end, records why, and removes what is left of it.
-func (m *machine) bury() {
+// follow waits for the sandbox's end, records why, and removes what is left of it.
+func (m *machine) follow() {
 	select {
 	case <-m.over: // closed by its owner, who removes it
 		return
@@ -76,11 +74,12 @@ func (m *machine) bury() {
 	_ = m.remove(ctx)
 }
 
-// AgentEnded is Close: the pod stays until it is deleted.
-func (m *machine) AgentEnded() error { return m.Close() }
-
-// Close is Destroy.
-func (m *machine) Close() error {
+// Close is Destroy. The pod stays until it is deleted, which takes less time when its agent
+// has ended.
+func (m *machine) Close(endAgent func() bool) error {
+	if endAgent != nil {
+		endAgent()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
 	defer cancel()
 	return m.Destroy(ctx)

@@ -49,17 +49,21 @@ func (m *session) Done() <-chan struct{}              { return m.over }
 // OOMKills is told by the agent with each program's end.
 func (m *session) OOMKills(context.Context) (int64, bool) { return 0, false }
 
-// Ended tells in words why the sandbox has ended; "" while it lives, or where its handle
-// was closed.
-func (m *session) Ended() string {
+// End tells in words why the sandbox has ended; none where its handle was closed. For memory it
+// was killed where the kernel, or the container's runtime, says so.
+func (m *session) End() backend.End {
+	if !m.isOver() {
+		return backend.End{}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.words
+	return backend.End{Reason: m.words, KilledForMemory: m.pod != nil && m.pod.OOMKilled()}
 }
 
-// KilledForMemory tells whether the kernel killed the container, or the cluster says that its
-// runtime did, for memory.
-func (m *session) KilledForMemory() bool { return m.pod != nil && m.pod.OOMKilled() }
+// Commit fails: an image is made where it is kept, and a cluster keeps none.
+func (m *session) Commit(context.Context, string, string, io.Reader) (string, error) {
+	return "", fmt.Errorf("%w: the %s backend makes no images of sandboxes: use docker or podman", backend.ErrUnsupported, Name)
+}
 
 // describe takes over what a pod says of itself.
 func (m *session) describe(pod *corev1.Pod) (err error) {
@@ -129,7 +133,7 @@ func (m *session) isOver() bool {
 
 // ended is the error of whoever wants into a sandbox that has ended.
 func (m *session) ended() error {
-	words := m.Ended()
+	words := m.End().Reason
 	if words == "" {
 		words = "this handle was closed"
 	}

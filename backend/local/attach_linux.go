@@ -55,7 +55,7 @@ func (b *Backend) Attach(_ context.Context, id string) (backend.Machine, error) 
 	if err != nil {
 		return nil, errors.Join(err, pidfd.Close(), dir.Close())
 	}
-	a := &attached{record: *r, path: path, dir: dir, pidfd: pidfd, group: g, done: make(chan struct{})}
+	a := &attached{described: described{*r}, path: path, dir: dir, pidfd: pidfd, group: g, done: make(chan struct{})}
 	go a.watch()
 	return a, nil
 }
@@ -82,22 +82,19 @@ func openAgent(r *record) (*os.File, error) {
 
 // attached is a sandbox that another handle owns, mostly in another process.
 type attached struct {
-	record record
-	path   string
-	dir    *os.File
-	pidfd  *os.File
-	group  groupReader
-	done   chan struct{}
-	once   sync.Once
+	described
+	path  string
+	dir   *os.File
+	pidfd *os.File
+	group groupReader
+	done  chan struct{}
+	once  sync.Once
 }
 
 var _ backend.Machine = (*attached)(nil)
 
-func (a *attached) ID() string                         { return a.record.Info.ID }
-func (a *attached) Info() backend.Info                 { return a.record.Info }
-func (a *attached) Guest() backend.Guest               { return a.record.Guest }
-func (a *attached) Capabilities() backend.Capabilities { return a.record.Capabilities }
-func (a *attached) Done() <-chan struct{}              { return a.done }
+// Done is closed when the agent has ended.
+func (a *attached) Done() <-chan struct{} { return a.done }
 
 func (a *attached) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	return dialAgent(ctx, a.dir)
@@ -171,7 +168,7 @@ func (a *attached) awaitOwner(ctx context.Context) error {
 }
 
 // Close releases the handle; the sandbox lives on.
-func (a *attached) Close() error {
+func (a *attached) Close(func() bool) error {
 	a.once.Do(func() {
 		a.pidfd.Close()
 		a.dir.Close()

@@ -34,7 +34,7 @@ func BenchmarkCreate(b *testing.B) {
 		t2 := time.Now()
 		conn.Close()
 		t3 := time.Now()
-		if err := m.Close(); err != nil {
+		if err := m.Close(nil); err != nil {
 			b.Fatal(err)
 		}
 		if i == 0 {

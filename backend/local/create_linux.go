@@ -230,7 +230,7 @@ func (c *creation) finish() (*machine, error) {
 	}
 	m := &machine{
 		folder: c.folder, agent: c.agent, group: c.group, disk: c.disk, release: c.root.release, done: make(chan struct{}),
-		record: record{
+		described: described{record{
 			Info: backend.Info{
 				ID: c.spec.ID, Backend: "local", Image: c.root.image, Language: c.spec.Language, Created: time.Now(),
 				Deadline: c.spec.Deadline, Labels: c.spec.Labels, Limits: c.spec.Limits, Owner: "pid " + strconv.Itoa(os.Getpid()),
@@ -241,7 +241,7 @@ func (c *creation) finish() (*machine, error) {
 			},
 			Capabilities: backend.Capabilities{Backend: "local", Isolation: "namespace", Controls: c.controls},
 			AgentPID:     c.agent.pid, AgentStart: start, Group: groupName(c.dirs, c.spec.ID),
-		},
+		}},
 	}
 	if err := m.record.write(c.folder.path); err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func TestRequiredLimits(t *testing.T) {
 		} else if c, _ := m.Capabilities().Get(name); !c.Enforced {
 			t.Errorf("%s was required and is not enforced: %+v", name, c)
 		}
-		if err := m.Close(); err != nil {
+		if err := m.Close(nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -65,7 +65,7 @@ func TestManyAtOnce(t *testing.T) {
 			if got := shell(t, m, "echo "+want[:len(want)-1]+" >/sandbox/n; cat /sandbox/n"); got != want {
 				t.Errorf("sandbox %d prints %q", i, got)
 			}
-			if err := m.Close(); err != nil {
+			if err := m.Close(nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -96,7 +96,7 @@ func TestBadSpecs(t *testing.T) {
 		{ID: "a", Layers: []backend.Layer{{Source: "/does/not/exist", Target: "/a"}}},
 	} {
 		if m, err := b.Create(t.Context(), spec); err == nil {
-			m.Close()
+			m.Close(nil)
 			t.Errorf("%+v is accepted", spec)
 		}
 	}

@@ -107,7 +107,7 @@ func TestFallback(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer m.Close()
+			defer m.Close(nil)
 			k, _ := m.Capabilities().Get("disk")
 			if c.why != "" && (k.By != "tmpfs" || !strings.Contains(k.Why, c.why)) {
 				t.Errorf("disk is %+v", k)
@@ -131,7 +131,7 @@ func TestRootOfUserNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.Close()
+	defer m.Close(nil)
 	if got := shell(t, m, "id -u; echo x >/sandbox/x && cat /sandbox/x"); got != "1000\nx\n" {
 		t.Errorf("prints %q", got)
 	}

@@ -43,7 +43,7 @@ func TestNothingGrows(t *testing.T) {
 			t.Fatal(err)
 		}
 		shell(t, m, "sleep 100 & echo x >/sandbox/x")
-		if err := m.Close(); err != nil {
+		if err := m.Close(nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -96,7 +96,7 @@ func create(t testing.TB, b *Backend, change func(*backend.Spec)) backend.Machin
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
+		if err := m.Close(nil); err != nil {
 			t.Error(err)
 		}
 	})

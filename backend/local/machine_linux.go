@@ -13,9 +13,25 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
+// described is what is the same of every machine.
+type described struct{ record record }
+
+func (d *described) ID() string                         { return d.record.Info.ID }
+func (d *described) Info() backend.Info                 { return d.record.Info }
+func (d *described) Guest() backend.Guest               { return d.record.Guest }
+func (d *described) Capabilities() backend.Capabilities { return d.record.Capabilities }
+
+// End knows nothing: the agent's end is all that is seen from outside.
+func (d *described) End() backend.End { return backend.End{} }
+
+// Commit fails: there is no engine that would keep the image.
+func (d *described) Commit(context.Context, string, string, io.Reader) (string, error) {
+	return "", fmt.Errorf("%w: the local backend makes no images of sandboxes: use docker or podman", backend.ErrUnsupported)
+}
+
 // machine is a sandbox that this process owns.
 type machine struct {
-	record record
+	described
 	folder *folder
 	agent  *agentProcess
 	group  group
@@ -35,11 +51,8 @@ type machine struct {
 
 var _ backend.Machine = (*machine)(nil)
 
-func (m *machine) ID() string                         { return m.record.Info.ID }
-func (m *machine) Info() backend.Info                 { return m.record.Info }
-func (m *machine) Guest() backend.Guest               { return m.record.Guest }
-func (m *machine) Capabilities() backend.Capabilities { return m.record.Capabilities }
-func (m *machine) Done() <-chan struct{}              { return m.done }
+// Done is closed when nothing is left of the sandbox.
+func (m *machine) Done() <-chan struct{} { return m.done }
 
 // Dial connects to the agent.
 func (m *machine) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
@@ -114,8 +127,8 @@ func (m *machine) Destroy(ctx context.Context) error {
 	}
 }
 
-// Close is Destroy.
-func (m *machine) Close() error { return m.Destroy(context.Background()) }
+// Close is Destroy, which ends the agent without asking it.
+func (m *machine) Close(func() bool) error { return m.Destroy(context.Background()) }
 
 // watch waits for the end of the agent, whoever brought it about, and cleans up. It
 // is the only one to do so.

@@ -80,7 +80,7 @@ func TestOwnerKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.Close()
+	defer m.Close(nil)
 	if got := shell(t, m, "echo $$ >/dev/null; echo alive"); got != "alive\n" {
 		t.Fatalf("attached shell printed %q", got)
 	}
@@ -170,7 +170,7 @@ func TestTwoProcesses(t *testing.T) {
 	if err := m.Destroy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Close(); err != nil {
+	if err := m.Close(nil); err != nil {
 		t.Error(err)
 	}
 	nothingLeft(t, b, id)
