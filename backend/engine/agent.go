@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentbin"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 	"github.com/llmsandbox/llmsandbox/internal/seccomp"
 )
@@ -115,26 +116,12 @@ func writeFilter(w io.Writer, arch string) error {
 	return err
 }
 
-// socketName is the abstract socket that an agent listens on besides its stdin: it needs
-// no file system, and nobody can unlink it.
-func socketName(id string) string { return "@llmsandbox-" + id }
-
 // serveArgs are the arguments of an agent that is the main process.
 func (b *Backend) serveArgs(spec backend.Spec, limits []backend.Control) []string {
-	args := []string{
-		"serve", "--stdio", "--listen", socketName(spec.ID), "--token-env", envToken,
-		"--grace", strconv.Itoa(int(ownerGrace.Seconds())), "--workdir", workdir,
-		"--seccomp", seccompFile,
-	}
-	if !spec.Deadline.IsZero() {
-		args = append(args, "--deadline", strconv.FormatInt(spec.Deadline.UnixMilli(), 10))
-	}
-	for i, l := range spec.Layers {
-		if l.Writable {
-			args = append(args, "--seed", layerPath(i)+"="+l.Target)
-		}
-	}
-	return append(args, substituteRlimits(spec, limits)...)
+	args := agenthost.ServeArgs(spec, agenthost.Serve{
+		Stdio: true, Grace: ownerGrace, Workdir: workdir, Filter: seccompFile, LayerPath: layerPath,
+	})
+	return append(append([]string{"serve"}, args...), substituteRlimits(spec, limits)...)
 }
 
 // substituteRlimits stand in, per process, for limits that the engine does not hold.

@@ -7,6 +7,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 )
 
 // Attach finds a sandbox that this or another process made, wherever it runs.
@@ -30,14 +31,14 @@ func (b *Backend) Attach(ctx context.Context, id string) (backend.Machine, error
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s is not as this program makes them: %w", id, err)
 	}
-	host, err := b.host(ctx)
+	engine, err := b.host(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m := &attached{session{
-		backend: b, container: c.ID, agent: agentFile, token: token, info: info, guest: guest,
-		capabilities: b.controls(host, c.HostConfig, backend.Spec{Limits: info.Limits}), watcher: newWatcher(),
-	}}
-	m.watcher.start(b.client, c.ID, waitNotRunning)
-	return m, nil
+	s := agenthost.New(agenthost.Attached, &host{
+		backend: b, container: c.ID, agent: agenthost.Agent{File: agentFile, Socket: agenthost.Socket(info.ID), Token: token},
+		workdir: guest.Workdir, until: waitNotRunning,
+	}, agenthost.Description{Sandbox: info, Inside: guest, Enforced: b.controls(engine, c.HostConfig, backend.Spec{Limits: info.Limits})})
+	s.Follow()
+	return s, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentbin"
-	"github.com/llmsandbox/llmsandbox/internal/existing"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 )
 
 // bringAgent puts the agent into a running container, unless it is there, and returns
@@ -23,9 +23,9 @@ func (b *Backend) bringAgent(ctx context.Context, c container.InspectResponse, a
 	if err != nil {
 		return "", err
 	}
-	agent, err := existing.Bringer{
+	agent, err := agenthost.Bringer{
 		Key: key, Fix: "give it a tmpfs with exec at /tmp", Runs: func(agent string) error { return b.runs(ctx, c.ID, agent) },
-		Ways: []func(string) error{
+		Puts: []func(string) error{
 			func(dir string) error { return b.pipeAgent(ctx, c.ID, dir, arch) },
 			func(dir string) error { return b.copyAgent(ctx, c.ID, dir, arch) },
 		},
@@ -130,7 +130,7 @@ func (b *Backend) output(ctx context.Context, id string, limit int64, env []stri
 	}
 	if res.ExitCode != 0 {
 		// What it did not read tells less than how it ended.
-		return nil, fmt.Errorf("%s ended with %d: %q", argv[0], res.ExitCode, out.String()+s.said())
+		return nil, fmt.Errorf("%s ended with %d: %q", argv[0], res.ExitCode, out.String()+s.Said())
 	}
 	return out.Bytes(), <-fed
 }

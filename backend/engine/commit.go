@@ -11,15 +11,16 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
 // Commit makes an image of the container's image, of its root file system where that can
 // be written to, and of files. Whoever owns the files in the image does not matter: a
 // sandbox of it gets them as its own.
-func (m *session) Commit(ctx context.Context, tag, overwrite string, files io.Reader) (string, error) {
-	b := m.backend
-	c, err := b.client.ContainerInspect(ctx, m.container, client.ContainerInspectOptions{})
+func (h *host) Commit(ctx context.Context, tag, overwrite string, files io.Reader) (string, error) {
+	b := h.backend
+	c, err := b.client.ContainerInspect(ctx, h.container, client.ContainerInspectOptions{})
 	if err != nil {
 		return "", b.explain("look at the container", err)
 	}
@@ -28,31 +29,31 @@ func (m *session) Commit(ctx context.Context, tag, overwrite string, files io.Re
 		return "", b.explain("look at the container's image", err)
 	}
 	o := image.Commit{Tag: tag, Overwrite: overwrite, Base: base}
-	if h := c.Container.HostConfig; h != nil && !h.ReadonlyRootfs {
-		if o.Base, err = b.images.Commit(ctx, m.container, o); err != nil {
+	if made := c.Container.HostConfig; made != nil && !made.ReadonlyRootfs {
+		if o.Base, err = b.images.Commit(ctx, h.container, o); err != nil {
 			return "", b.explain("make an image of the root file system", err)
 		}
 		o.Overwrite = tag // which is ours now
 	}
-	o.Workdir = m.guest.Workdir
-	img, err := b.images.CommitFiles(ctx, files, m.guest.Workdir, defaultUID, defaultUID, o)
+	o.Workdir = h.workdir
+	img, err := b.images.CommitFiles(ctx, files, h.workdir, defaultUID, defaultUID, o)
 	return img.ID, b.explain("make an image of the working folder", err)
 }
 
 // restoreWorkdir puts the files that a committed image has of its sandbox's working
 // folder into this one's, where the image's own folder is hidden by what is mounted.
-func (m *machine) restoreWorkdir(ctx context.Context, img image.Image) (err error) {
-	c := m.backend.client
+func (b *Backend) restoreWorkdir(ctx context.Context, s *agenthost.Session, img image.Image) (err error) {
+	c := b.client
 	// Of a container without mounts, so that it is the image's.
 	made, err := createContainer(ctx, c, client.ContainerCreateOptions{
 		Config: neverStarted(img.ID), HostConfig: noNetwork(),
 	})
 	if err != nil {
-		return m.backend.explain("read the image's working folder", err)
+		return b.explain("read the image's working folder", err)
 	}
 	defer func() {
 		_, rerr := c.ContainerRemove(context.WithoutCancel(ctx), made.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-		err = errors.Join(err, m.backend.explain("remove a container that was never started", rerr))
+		err = errors.Join(err, b.explain("remove a container that was never started", rerr))
 	}()
 	// What is in the folder, without the folder: the sandbox's is a mount, and the agent
 	// unpacks into no other file system than the one it was told.
@@ -61,11 +62,11 @@ func (m *machine) restoreWorkdir(ctx context.Context, img image.Image) (err erro
 		return fmt.Errorf("image %s: %w: its label says that it has %s, and it has not", img.Ref, backend.ErrImageInvalid, img.Committed)
 	}
 	if err != nil {
-		return m.backend.explain("read the image's working folder", err)
+		return b.explain("read the image's working folder", err)
 	}
 	defer files.Content.Close()
-	return m.withAgent(ctx, func(a *agentclient.Client) error {
-		result, err := a.TarIn(ctx, m.guest.Workdir, files.Content, agentclient.TarLimits{Links: true})
+	return s.WithAgent(ctx, func(a *agentclient.Client) error {
+		result, err := a.TarIn(ctx, s.Inside.Workdir, files.Content, agentclient.TarLimits{Links: true})
 		if err == nil && len(result.Skipped) > 0 {
 			err = errors.New(result.Skipped[0])
 		}

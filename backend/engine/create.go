@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
@@ -27,14 +27,15 @@ func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machin
 	b.sweepOnce(ctx)
 	defer b.swept.Wait()
 	c := &creation{backend: b, spec: spec}
-	if err := c.prepare(ctx); err != nil {
-		return nil, errors.Join(err, c.dropImage(ctx))
+	err := c.prepare(ctx)
+	var id string
+	if err == nil {
+		id, err = c.make(ctx)
 	}
-	m, err := c.start(ctx)
 	if err != nil {
 		return nil, errors.Join(err, c.dropImage(ctx))
 	}
-	return m, nil
+	return c.start(ctx, id)
 }
 
 // A creation is a sandbox on its way.
@@ -68,33 +69,17 @@ func (c *creation) prepare(ctx context.Context) error {
 	if err := both.Wait(); err != nil {
 		return err
 	}
-	if err := c.checkLimits(); err != nil {
+	if err := agenthost.CheckLimits(c.spec, c.engine.Limits); err != nil {
 		return err
 	}
 	return c.configure(agent)
-}
-
-// checkLimits fails when a limit that was asked for is not held to by the engine.
-func (c *creation) checkLimits() error {
-	for _, l := range c.engine.Limits {
-		if l.Enforced {
-			continue
-		}
-		if slices.Contains(c.spec.Limits.Required, l.Name) && !c.spec.BestEffort {
-			return fmt.Errorf("%s: %w: %s: %s, or ask for best effort", l.Name, backend.ErrNotEnforced, l.Why, l.Fix)
-		}
-	}
-	return nil
 }
 
 // configure fills in what the engine is asked for.
 func (c *creation) configure(agent string) error {
 	b := c.backend
 	c.guest = b.guest(c.spec, c.image)
-	c.record = backend.Info{
-		ID: c.spec.ID, Backend: b.Name(), Image: c.image.Ref, Language: c.spec.Language, Created: time.Now(),
-		Deadline: c.spec.Deadline, Labels: c.spec.Labels, Limits: c.spec.Limits, Owner: "pid " + fmt.Sprint(thisProcess().pid),
-	}
+	c.record = agenthost.Record(c.spec, b.Name(), c.image.Ref, thisProcess().words())
 	labels, err := encode(c.record)
 	if err != nil {
 		return err
@@ -167,31 +152,35 @@ func rootUser(u string) bool {
 	return name == "" || name == "0" || name == "root"
 }
 
-// start makes the container, takes its streams, and starts it.
-func (c *creation) start(ctx context.Context) (*machine, error) {
-	b := c.backend
-	made, err := createContainer(ctx, b.client, client.ContainerCreateOptions{
+// make makes the container and returns its id.
+func (c *creation) make(ctx context.Context) (string, error) {
+	made, err := createContainer(ctx, c.backend.client, client.ContainerCreateOptions{
 		Name: containerName(c.spec.ID), Config: c.config, HostConfig: c.host,
 	})
 	if nameTaken(err) {
-		return nil, fmt.Errorf("sandbox %s: %w: another sandbox has that id", c.spec.ID, backend.ErrLocked)
+		return "", fmt.Errorf("sandbox %s: %w: another sandbox has that id", c.spec.ID, backend.ErrLocked)
 	}
-	if err != nil {
-		return nil, b.explain("make the container", err)
+	return made.ID, c.backend.explain("make the container", err)
+}
+
+// start takes the container's streams and starts it.
+func (c *creation) start(ctx context.Context, id string) (backend.Machine, error) {
+	b := c.backend
+	h := &host{
+		backend: b, container: id, agent: agenthost.Agent{File: agentFile, Socket: agenthost.Socket(c.spec.ID), Token: c.token},
+		workdir: c.guest.Workdir, until: waitNextExit, image: c.image, asked: c.spec.Image,
 	}
-	m := &machine{image: c.image, asked: c.spec.Image, session: session{
-		backend: b, container: made.ID, agent: agentFile, token: c.token, info: c.record, guest: c.guest,
-		capabilities: b.controls(c.engine, c.host, c.spec), watcher: newWatcher(),
-	}}
-	err = m.begin(ctx)
+	s := agenthost.New(agenthost.Owner, h, agenthost.Description{
+		Sandbox: c.record, Inside: c.guest, Enforced: b.controls(c.engine, c.host, c.spec),
+	})
+	err := h.begin(ctx, s)
 	if err == nil && c.image.Committed != "" {
-		err = m.restoreWorkdir(ctx, c.image)
+		err = b.restoreWorkdir(ctx, s, c.image)
 	}
 	if err != nil {
-		// Also when the context has ended: nothing is left behind.
-		return nil, errors.Join(err, m.remove(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, s.Close(nil)) // nothing is left behind
 	}
-	return m, nil
+	return s, nil
 }
 
 // createTimeout bounds the making of a container, which nothing interrupts.

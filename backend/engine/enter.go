@@ -113,7 +113,7 @@ func (b *Backend) runToEnd(ctx context.Context, c *container.Config, h *containe
 		return nil, b.explain("wait for "+c.Entrypoint[0], r.Err)
 	}
 	if r.Code != 0 {
-		return nil, fmt.Errorf("%s ended with %d: %q", c.Entrypoint[0], r.Code, s.said()+string(out))
+		return nil, fmt.Errorf("%s ended with %d: %q", c.Entrypoint[0], r.Code, s.Said()+string(out))
 	}
 	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 )
@@ -13,7 +14,7 @@ import (
 // The variables of the agent's own environment, which no program inside sees. Whoever
 // may inspect the container may also enter it.
 const (
-	envToken = "LLMSANDBOX_TOKEN" // who knows it may connect to the agent
+	envToken = agenthost.EnvToken // who knows it may connect to the agent
 	envGuest = "LLMSANDBOX_GUEST" // JSON of backend.Guest, for those who attach
 )
 

@@ -3,7 +3,6 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -71,7 +70,7 @@ func decode(name string, l map[string]string) (backend.Info, error) {
 	}
 	info.Owner = "unknown"
 	if o, err := parseOwner(l[labelOwner]); err == nil {
-		info.Owner = "pid " + strconv.Itoa(o.pid)
+		info.Owner = o.words()
 	}
 	return info, nil
 }

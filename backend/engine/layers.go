@@ -14,8 +14,8 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
-	"github.com/llmsandbox/llmsandbox/internal/existing"
 	"github.com/llmsandbox/llmsandbox/internal/layertree"
 )
 
@@ -28,7 +28,7 @@ const (
 // Layers implements [backend.Backend]. All who use the engine share them.
 func (b *Backend) Layers() (backend.Layers, error) {
 	if b.options.Container != "" {
-		return nil, existing.Container.NoLayers()
+		return nil, agenthost.Container.NoLayers()
 	}
 	return layers{b}, nil
 }

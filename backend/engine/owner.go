@@ -20,6 +20,9 @@ func (o owner) String() string {
 	return strings.Join([]string{o.boot, o.namespace, strconv.Itoa(o.pid), strconv.FormatUint(o.start, 10)}, "/")
 }
 
+// words are what people know an owner by.
+func (o owner) words() string { return "pid " + strconv.Itoa(o.pid) }
+
 func parseOwner(s string) (owner, error) {
 	parts := strings.Split(s, "/")
 	if len(parts) != 4 {

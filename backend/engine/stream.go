@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -57,27 +56,11 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// spoken waits until there is something to read, which it leaves there. The stream is
-// closed when the context ends before that.
-func (s *stream) spoken(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
-	for s.left == 0 {
-		if err := s.next(); err != nil {
-			stop()
-			return errors.Join(context.Cause(ctx), err)
-		}
-	}
-	if !stop() {
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
 // next reads frames up to the next one of stdout.
 func (s *stream) next() error {
 	var h [frameHeader]byte
 	if _, err := io.ReadFull(s.in, h[:]); err != nil {
-		if said := s.said(); said != "" {
+		if said := s.Said(); said != "" {
 			return fmt.Errorf("%w: it said %q", io.ErrUnexpectedEOF, said)
 		}
 		return err
@@ -115,8 +98,8 @@ func (s *stream) keep(size int64) error {
 	return err
 }
 
-// said is what came over stderr so far.
-func (s *stream) said() string {
+// Said is what came over stderr so far.
+func (s *stream) Said() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return string(s.words)

@@ -38,8 +38,8 @@ func TestStreamRead(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := &stream{in: iotest.OneByteReader(strings.NewReader(c.in))}
 			out, err := io.ReadAll(s)
-			if string(out) != c.out || s.said() != c.said || !errors.Is(err, c.fails) {
-				t.Errorf("%q, said %.20q, %v; want %q, %.20q, %v", out, s.said(), err, c.out, c.said, c.fails)
+			if string(out) != c.out || s.Said() != c.said || !errors.Is(err, c.fails) {
+				t.Errorf("%q, said %.20q, %v; want %q, %.20q, %v", out, s.Said(), err, c.out, c.said, c.fails)
 			}
 		})
 	}
@@ -52,8 +52,8 @@ func FuzzStreamRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		s := &stream{in: bytes.NewReader(in)}
 		out, _ := io.ReadAll(s)
-		if len(out)+len(s.said()) > len(in) {
-			t.Errorf("%d bytes of output and %d of words out of %d", len(out), len(s.said()), len(in))
+		if len(out)+len(s.Said()) > len(in) {
+			t.Errorf("%d bytes of output and %d of words out of %d", len(out), len(s.Said()), len(in))
 		}
 	})
 }

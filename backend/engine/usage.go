@@ -17,14 +17,14 @@ import (
 const maxStats = 1 << 20
 
 // Usage asks the engine for one sample.
-func (m *session) Usage(ctx context.Context) (backend.Usage, error) {
-	host, err := m.backend.host(ctx)
+func (h *host) Usage(ctx context.Context) (backend.Usage, error) {
+	host, err := h.backend.host(ctx)
 	if err != nil || host.NoStats {
 		return backend.Usage{}, err
 	}
-	res, err := m.backend.client.ContainerStats(ctx, m.container, client.ContainerStatsOptions{})
+	res, err := h.backend.client.ContainerStats(ctx, h.container, client.ContainerStatsOptions{})
 	if err != nil {
-		return backend.Usage{}, m.backend.explain("ask for the sandbox's usage", err)
+		return backend.Usage{}, h.backend.explain("ask for the sandbox's usage", err)
 	}
 	defer res.Body.Close()
 	var s container.StatsResponse

@@ -6,11 +6,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/moby/moby/api/types/container"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 )
 
 // vanishing is a backend whose engine removes every container just when it is asked about
@@ -45,19 +45,15 @@ func TestAVanishingContainerIsGone(t *testing.T) {
 	if found := b.collect(t.Context(), container.Summary{ID: "c"}); found != nil {
 		t.Errorf("collected %v", found)
 	}
-	w := newWatcher()
-	w.start(b.client, "c", waitNotRunning)
-	t.Cleanup(w.stop)
-	select {
-	case <-w.done:
-	case <-time.After(10 * time.Second):
-		t.Error("its end is not noticed")
-	}
-	s := &session{backend: b, container: "c", watcher: newWatcher()}
+	h := &host{backend: b, container: "c", until: waitNotRunning}
+	s := agenthost.New(agenthost.Attached, h, agenthost.Description{})
 	if _, err := s.Dial(t.Context()); !errors.Is(err, backend.ErrNotFound) {
 		t.Errorf("dial: %v", err)
 	}
-	if err := s.remove(t.Context()); err != nil {
+	if !h.Await(t.Context()) {
+		t.Error("its end is not noticed")
+	}
+	if err := s.Destroy(t.Context()); err != nil {
 		t.Errorf("remove: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podwatch"
@@ -27,22 +28,22 @@ func (b *Backend) Attach(ctx context.Context, id string) (backend.Machine, error
 		if err := b.lookAtPolicy(ctx); err != nil && !apierrors.IsForbidden(err) {
 			return nil, err
 		}
-		m := &attached{session: newSession(b, backend.Guest{}), uid: pod.UID}
-		m.target = podexec.Target{Namespace: pod.Namespace, Pod: pod.Name, Container: podspec.Container}
-		if err := m.describe(&pod); err != nil {
+		h := &host{backend: b, uid: pod.UID, target: podexec.Target{Namespace: pod.Namespace, Pod: pod.Name, Container: podspec.Container}}
+		about, err := h.describe(&pod)
+		if err != nil {
 			return nil, fmt.Errorf("sandbox %s is not as this program makes them: %w", id, err)
 		}
 		// Its owner may be another: then it is not among those that are watched.
 		watch := podwatch.New(b.cluster.Client, b.cluster.Namespace, podspec.LabelSandbox+"="+id)
-		if m.pod, err = watch.Follow(pod.Name); err != nil {
+		if h.pod, err = watch.Follow(pod.Name); err != nil {
 			return nil, err
 		}
-		m.pod.Is(&pod)
-		m.watch()
-		if err := m.enter(ctx); err != nil {
-			return nil, errors.Join(err, m.Close(nil))
+		h.pod.Is(&pod)
+		s := agenthost.New(agenthost.Attached, h, about)
+		if err := h.enter(ctx, s); err != nil {
+			return nil, errors.Join(err, s.Close(nil))
 		}
-		return m, nil
+		return s, nil
 	}
 	return nil, fmt.Errorf("sandbox %s: %w", id, backend.ErrNotFound)
 }

@@ -17,67 +17,67 @@ import (
 const verdictWait = 10 * time.Second
 
 // await sees a pod start: first its init container, which is fed, then the sandbox.
-func (m *machine) await(ctx context.Context, spec backend.Spec, pod *corev1.Pod) error {
+func (h *host) await(ctx context.Context, spec backend.Spec, pod *corev1.Pod) error {
 	if fed(pod) {
-		if err := m.feed(ctx, spec); err != nil {
+		if err := h.feed(ctx, spec); err != nil {
 			return err
 		}
 	}
-	m.progress(spec, "starting the container")
-	_, err := m.pod.Wait(ctx, started)
+	h.progress(spec, "starting the container")
+	_, err := h.pod.Wait(ctx, started)
 	return err
 }
 
 // feed feeds the init container as soon as it runs.
-func (m *machine) feed(ctx context.Context, spec backend.Spec) error {
-	s, err := m.attachInit(ctx)
+func (h *host) feed(ctx context.Context, spec backend.Spec) error {
+	s, err := h.attachInit(ctx)
 	if s != nil {
-		m.progress(spec, "bringing the guest agent")
-		err = m.backend.feed(ctx, s, spec.Layers)
+		h.progress(spec, "bringing the guest agent")
+		err = h.backend.feed(ctx, s, spec.Layers)
 	}
 	var failed *podwatch.StartError
 	if err == nil || errors.As(err, &failed) {
 		return err
 	}
-	return m.verdict(ctx, err)
+	return h.verdict(ctx, err)
 }
 
 // attachInit attaches to the init container; no stream: it has ended, whoever fed it. An
 // event tells up to a second before the pod's status that it runs. The status has the last
 // word: anybody may make events.
-func (m *machine) attachInit(ctx context.Context) (*podexec.Stream, error) {
-	done := m.pod.Hear()
-	now, err := m.pod.Wait(ctx, func(pod *corev1.Pod) (bool, error) {
-		return m.pod.Started(podspec.InitContainer) || initStarted(pod), nil
+func (h *host) attachInit(ctx context.Context) (*podexec.Stream, error) {
+	done := h.pod.Hear()
+	now, err := h.pod.Wait(ctx, func(pod *corev1.Pod) (bool, error) {
+		return h.pod.Started(podspec.InitContainer) || initStarted(pod), nil
 	})
 	done()
 	if err != nil {
 		return nil, err
 	}
 	if !initStarted(now) {
-		if s, err := m.backend.attachInit(ctx, m.target); err == nil {
+		if s, err := h.backend.attachInit(ctx, h.target); err == nil {
 			return s, nil
 		}
-		now, err = m.pod.Wait(ctx, func(pod *corev1.Pod) (bool, error) { return initStarted(pod), nil })
+		now, err = h.pod.Wait(ctx, func(pod *corev1.Pod) (bool, error) { return initStarted(pod), nil })
 	}
 	if err != nil || !initRuns(now) {
 		return nil, err
 	}
-	return m.backend.attachInit(ctx, m.target)
+	return h.backend.attachInit(ctx, h.target)
 }
 
 // verdict adds to a failure to feed a pod what the cluster says of it.
-func (m *machine) verdict(ctx context.Context, err error) error {
+func (h *host) verdict(ctx context.Context, err error) error {
 	wait, cancel := context.WithTimeout(ctx, verdictWait)
 	defer cancel()
 	var failed *podwatch.StartError
-	if _, werr := m.pod.Wait(wait, started); errors.As(werr, &failed) {
+	if _, werr := h.pod.Wait(wait, started); errors.As(werr, &failed) {
 		return errors.Join(werr, err)
 	}
 	return err
 }
 
-func (m *machine) progress(spec backend.Spec, message string) {
+func (h *host) progress(spec backend.Spec, message string) {
 	if spec.Progress != nil {
 		spec.Progress(backend.Progress{Stage: "start", Message: message})
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentbin"
-	"github.com/llmsandbox/llmsandbox/internal/existing"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
 )
@@ -29,9 +29,9 @@ func (b *Backend) bringAgent(ctx context.Context, t podexec.Target) (string, err
 	if err != nil {
 		return "", err
 	}
-	agent, err := existing.Bringer{
+	agent, err := agenthost.Bringer{
 		Key: key, Fix: "give it an emptyDir at /tmp", Runs: func(agent string) error { return b.execs(ctx, t, agent) },
-		Ways: []func(string) error{func(dir string) error { return b.pipeAgent(ctx, t, dir, arch) }},
+		Puts: []func(string) error{func(dir string) error { return b.pipeAgent(ctx, t, dir, arch) }},
 	}.Bring(ctx)
 	if err != nil {
 		return "", fmt.Errorf("bring the guest agent into %s: %w", t, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
 )
@@ -22,7 +22,7 @@ const (
 	workdir   = podspec.Workdir
 	tempDir   = podspec.TempDir
 	agentFile = podspec.AgentFile
-	envToken  = podspec.EnvToken
+	envToken  = agenthost.EnvToken
 )
 
 // maxGrace is how long an agent waits for its owner, whose stream was lost, to come back:
@@ -50,12 +50,12 @@ func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machin
 	if err != nil {
 		return nil, errors.Join(err, unhold())
 	}
-	m := &machine{session: newSession(b, backend.Guest{}), unhold: unhold}
-	if err := m.start(ctx, spec, pod); err != nil {
-		// Also when the context has ended: nothing is left behind.
-		return nil, errors.Join(err, m.Close(nil))
+	h := &host{backend: b, unhold: unhold}
+	s := agenthost.New(agenthost.Owner, h, agenthost.Description{})
+	if err := h.start(ctx, s, spec, pod); err != nil {
+		return nil, errors.Join(err, s.Close(nil)) // nothing is left behind
 	}
-	return m, nil
+	return s, nil
 }
 
 // prepare decides on the pod, and makes sure of what it needs: the policy that cuts it off,
@@ -85,10 +85,7 @@ func (b *Backend) plan(spec backend.Spec) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	annotations, err := encode(backend.Info{
-		ID: spec.ID, Backend: Name, Image: image, Language: spec.Language, Created: time.Now(),
-		Deadline: spec.Deadline, Labels: spec.Labels, Limits: spec.Limits, Owner: ownerWords(),
-	}, asked(spec, image))
+	annotations, err := encode(agenthost.Record(spec, Name, image, ownerWords()), asked(spec, image))
 	if err != nil {
 		return nil, err
 	}
@@ -105,39 +102,15 @@ func (b *Backend) plan(spec backend.Spec) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pod, checkLimits(spec, b.controls(pod, spec.Limits))
+	return pod, agenthost.CheckLimits(spec, b.controls(pod, spec.Limits).Controls)
 }
-
-// checkLimits fails when a limit that was asked for would not be held to.
-func checkLimits(spec backend.Spec, c backend.Capabilities) error {
-	for _, l := range c.Controls {
-		if !l.Enforced && slices.Contains(spec.Limits.Required, l.Name) && !spec.BestEffort {
-			return fmt.Errorf("%s: %w: %s: %s, or ask for best effort", l.Name, backend.ErrNotEnforced, l.Why, l.Fix)
-		}
-	}
-	return nil
-}
-
-// socketName is the abstract socket that an agent listens on: it needs no file system, and
-// nobody can unlink it.
-func socketName(id string) string { return "@llmsandbox-" + id }
 
 // serveArgs are the arguments of an agent that is the main process, after "serve". On a
-// busy node its first stream takes its time; the owner's TTL holds all the same.
+// busy node its first stream takes its time; the owner's TTL holds nevertheless.
 func (b *Backend) serveArgs(spec backend.Spec) []string {
-	args := []string{
-		"--listen", socketName(spec.ID), "--token-env", envToken,
-		"--grace", strconv.FormatInt(seconds(b.grace()), 10), "--first-grace", strconv.FormatInt(seconds(max(maxGrace, b.options.TTL)), 10),
-		"--workdir", workdir, "--seccomp", podspec.Filter,
-	}
-	if !spec.Deadline.IsZero() {
-		args = append(args, "--deadline", strconv.FormatInt(spec.Deadline.UnixMilli(), 10))
-	}
-	for i, l := range spec.Layers {
-		if l.Writable {
-			args = append(args, "--seed", podspec.LayerPath(i)+"="+l.Target)
-		}
-	}
+	args := agenthost.ServeArgs(spec, agenthost.Serve{
+		Grace: b.grace(), FirstGrace: max(maxGrace, b.options.TTL), Workdir: workdir, Filter: podspec.Filter, LayerPath: podspec.LayerPath,
+	})
 	if spec.Limits.PIDs > 0 {
 		// There is no such limit of a pod. The user is this sandbox's alone.
 		args = append(args, "--rlimit", "nproc="+strconv.FormatInt(spec.Limits.PIDs+agentproto.SpareThreads, 10))

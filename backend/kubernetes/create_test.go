@@ -162,12 +162,12 @@ func TestPodThatIsAskedFor(t *testing.T) {
 	if err != nil || guest.Workdir != "/sandbox" || !slices.Equal(guest.Env, spec.Env) {
 		t.Errorf("inside is %+v (%v)", guest, err)
 	}
-	d, err := doorOf(made)
-	if err != nil || d.socket != "@llmsandbox-a" || len(d.token) < 32 {
-		t.Errorf("door %+v (%v)", d, err)
+	agent, err := agentOf(made)
+	if err != nil || agent.Socket != "@llmsandbox-a" || len(agent.Token) < 32 {
+		t.Errorf("agent %+v (%v)", agent, err)
 	}
 	for _, text := range made.Annotations {
-		if strings.Contains(text, d.token) {
+		if strings.Contains(text, agent.Token) {
 			t.Errorf("the token is in an annotation: %s", text)
 		}
 	}

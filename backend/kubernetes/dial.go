@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
 )
 
@@ -19,8 +20,7 @@ const headerWait = 30 * time.Second
 // A stream is the byte stream to an agent.
 type stream struct {
 	*podexec.Stream
-	in     *bufio.Reader
-	header header
+	in *bufio.Reader
 }
 
 func (s *stream) Read(p []byte) (int, error) { return s.in.Read(p) }
@@ -28,15 +28,13 @@ func (s *stream) Read(p []byte) (int, error) { return s.in.Read(p) }
 var (
 	// errNotListening: the container runs, and its agent cannot be connected to.
 	errNotListening = errors.New("the agent does not listen")
-	// errEnded is the cause of the end of what waits for a sandbox that has ended.
-	errEnded  = errors.New("the sandbox has ended")
-	errSilent = fmt.Errorf("the pod has not answered within %v", headerWait)
+	errSilent       = fmt.Errorf("the pod has not answered within %v", headerWait)
 )
 
-// connect starts the agent's bridge inside, hears what it tells of the container, and
+// connect starts the agent's bridge inside, hears what it says of the container, and
 // shows the token.
-func (m *session) connect(ctx context.Context) (_ *stream, err error) {
-	raw, err := m.backend.exec.Connect(ctx, m.target, m.door.agent, "connect", "--environment", m.door.socket)
+func (h *host) connect(ctx context.Context) (_ *stream, err error) {
+	raw, err := h.backend.exec.Connect(ctx, h.target, h.agent.File, "connect", "--environment", h.agent.Socket)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +47,7 @@ func (m *session) connect(ctx context.Context) (_ *stream, err error) {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	s := &stream{Stream: raw, in: bufio.NewReader(raw)}
-	s.header, err = readHeader(s.in)
+	said, err := readHeader(s.in)
 	if !stop() {
 		return nil, context.Cause(ctx)
 	}
@@ -57,10 +55,11 @@ func (m *session) connect(ctx context.Context) (_ *stream, err error) {
 		if strings.Contains(raw.Said(), "connection refused") {
 			err = fmt.Errorf("%w: %w", errNotListening, err)
 		}
-		return nil, saying(err, raw)
+		return nil, agenthost.Saying(err, raw)
 	}
-	if _, err := io.WriteString(s, m.door.token); err != nil {
+	if _, err := io.WriteString(s, h.agent.Token); err != nil {
 		return nil, fmt.Errorf("show the token: %w", err)
 	}
+	h.header.Store(&said)
 	return s, nil
 }

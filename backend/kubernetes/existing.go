@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,7 +11,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
-	"github.com/llmsandbox/llmsandbox/internal/existing"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
@@ -22,7 +20,7 @@ import (
 // enter brings the agent into Options.Pod and starts it there, beside what runs in it. The
 // pod is never deleted, and its containers are never stopped.
 func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine, error) {
-	if err := existing.Pod.Refuse(spec); err != nil {
+	if err := agenthost.Pod.Refuse(spec); err != nil {
 		return nil, err
 	}
 	pod, container, err := b.existing(ctx)
@@ -35,18 +33,16 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 		return nil, err
 	}
 	guest := asked(spec, imageOf(pod, container))
-	existing.Settle(&guest, agent, spec.ID)
-	m := &entered{session: newSession(b, guest)}
-	m.target, m.door = target, door{agent: agent, socket: socketName(spec.ID), token: agentclient.NewToken()}
-	m.capabilities = podspec.ExistingControls(pod, container)
-	m.info = backend.Info{
-		ID: spec.ID, Backend: Name, Image: guest.Image, Language: spec.Language, Created: time.Now(),
-		Deadline: spec.Deadline, Labels: spec.Labels, Owner: ownerWords(),
+	agenthost.Settle(&guest, agent, spec.ID)
+	spec.Limits = backend.Limits{} // those of the container hold
+	h := &host{backend: b, target: target, agent: agenthost.Agent{File: agent, Socket: agenthost.Socket(spec.ID), Token: agentclient.NewToken()}}
+	s := agenthost.New(agenthost.Entered, h, agenthost.Description{
+		Sandbox: agenthost.Record(spec, Name, guest.Image, ownerWords()), Inside: guest, Enforced: podspec.ExistingControls(pod, container),
+	})
+	if err := h.serve(ctx, s, pod, spec); err != nil {
+		return nil, errors.Join(err, s.Close(nil))
 	}
-	if err := m.begin(ctx, pod, spec); err != nil {
-		return nil, errors.Join(err, m.Close(nil))
-	}
-	return m, nil
+	return s, nil
 }
 
 // existing finds Options.Pod and the container of it that is meant.
@@ -78,28 +74,4 @@ func imageOf(pod *corev1.Pod, container string) string {
 		}
 	}
 	return ""
-}
-
-// entered is a sandbox in a container that is not ours.
-type entered struct {
-	session
-	serving  bool // there is an agent to end
-	watching sync.WaitGroup
-}
-
-// Close is Destroy.
-func (m *entered) Close(func() bool) error {
-	ctx, cancel := context.WithTimeout(context.Background(), existing.LeaveTimeout)
-	defer cancel()
-	return m.Destroy(ctx)
-}
-
-// Destroy ends the agent with all that was started through it, and removes the working
-// folder. The container stays as it is.
-func (m *entered) Destroy(ctx context.Context) error {
-	defer m.leave()
-	if m.isOver() || !m.serving {
-		return nil
-	}
-	return m.withAgent(ctx, func(a *agentclient.Client) error { return existing.Leave(ctx, a, m.guest) })
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
@@ -51,7 +52,7 @@ func (b *Backend) feed(ctx context.Context, s *podexec.Stream, layers []backend.
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		} else {
-			err = saying(err, s)
+			err = agenthost.Saying(err, s)
 		}
 		return fmt.Errorf("bring the guest agent into the pod: %w", err)
 	}
@@ -156,12 +157,4 @@ func readLine(r io.Reader) (string, error) {
 			return "", fmt.Errorf("hear which architecture the node has: %.80q is none", line)
 		}
 	}
-}
-
-// saying adds what a program said on stderr.
-func saying(err error, s *podexec.Stream) error {
-	if said := strings.TrimSpace(s.Said()); said != "" {
-		return fmt.Errorf("%w: it said %q", err, said)
-	}
-	return err
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/internal/existing"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/layerstore"
 	"github.com/llmsandbox/llmsandbox/internal/layertree"
 )
@@ -27,7 +27,7 @@ const (
 // sandbox of this machine has it.
 func (b *Backend) Layers() (backend.Layers, error) {
 	if b.options.Pod != "" {
-		return nil, existing.Pod.NoLayers()
+		return nil, agenthost.Pod.NoLayers()
 	}
 	s, err := b.store()
 	if err != nil {

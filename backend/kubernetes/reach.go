@@ -9,30 +9,27 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 )
 
 const (
-	// obituaryWait bounds the wait for the reason why a container is gone: the kubelet
-	// tells it a moment later.
-	obituaryWait = 5 * time.Second
+	// reasonWait bounds the wait for the reason why a container is gone: the kubelet
+	// says it a moment later.
+	reasonWait = 5 * time.Second
 	// listenTries is how often an agent is called that does not listen yet: its container
 	// counts as running from the moment its program is started.
 	listenTries = 20
 )
 
-// reach connects to the agent. It waits for an API server that is away as long as the
+// Connect connects to the agent. It waits for an API server that is away as long as the
 // agent waits for us.
-func (m *session) reach(ctx context.Context) (s *stream, err error) {
-	if m.isOver() {
-		return nil, m.ended()
-	}
-	ctx, stop := m.whileAlive(ctx)
-	defer stop()
+func (h *host) Connect(ctx context.Context) (agenthost.Stream, error) {
+	var s *stream
+	var err error
 	for range listenTries {
-		err = persist(ctx, m.backend.grace(), func() (err error) {
-			s, err = m.connect(ctx)
+		err = persist(ctx, h.backend.grace(), func() (err error) {
+			s, err = h.connect(ctx)
 			return err
 		})
 		if !errors.Is(err, errNotListening) || ctx.Err() != nil {
@@ -43,26 +40,23 @@ func (m *session) reach(ctx context.Context) (s *stream, err error) {
 	case err == nil:
 		return s, nil
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return nil, access.Explain("connect to the agent in pod "+m.target.Pod, err)
+		return nil, access.Explain("connect to the agent in pod "+h.target.Pod, err)
 	}
 	// What a runtime says of a container that ends just now may be anything.
-	return nil, m.obituary(ctx, err)
+	return nil, h.explain(ctx, err)
 }
 
-// obituary tells why a sandbox cannot be reached any more, as soon as the cluster does.
-func (m *session) obituary(ctx context.Context, err error) error {
-	timer := time.NewTimer(obituaryWait)
+// explain finds out why a sandbox cannot be reached any more, as soon as the cluster knows.
+func (h *host) explain(ctx context.Context, err error) error {
+	timer := time.NewTimer(reasonWait)
 	defer timer.Stop()
 	select {
-	case <-m.over:
-		return m.ended()
+	case <-h.pod.Done():
+		return agenthost.ErrGone
 	case <-timer.C:
 	case <-ctx.Done():
-		if m.isOver() {
-			return m.ended()
-		}
 	}
-	return unreached(m.target.Pod, m.pod.Trouble(), err)
+	return unreached(h.target.Pod, h.pod.Trouble(), err)
 }
 
 // unreached explains why the agent in a pod cannot be reached; trouble is what the cluster
@@ -85,35 +79,4 @@ func unreached(pod, trouble string, err error) error {
 		return e
 	}
 	return fmt.Errorf("%w (%s)", err, why)
-}
-
-// whileAlive returns a context that ends with the sandbox, too.
-func (m *session) whileAlive(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		select {
-		case <-m.over:
-			cancel(errEnded)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() {
-		cancel(nil)
-		<-done
-	}
-}
-
-// withAgent calls do with a connection of its own.
-func (m *session) withAgent(ctx context.Context, do func(*agentclient.Client) error) error {
-	s, err := m.reach(ctx)
-	if err != nil {
-		return err
-	}
-	a, err := agentclient.Connect(ctx, s)
-	if err != nil {
-		return saying(fmt.Errorf("connect to the agent: %w", err), s.Stream)
-	}
-	return errors.Join(do(a), a.Close())
 }

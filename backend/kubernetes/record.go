@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
 )
 
@@ -54,36 +55,29 @@ func decodeGuest(pod *corev1.Pod) (backend.Guest, error) {
 	return guest, nil
 }
 
-// door is how to get to the agent in a pod that this package made.
-type door struct {
-	agent  string // its path
-	socket string
-	token  string
-}
-
-// doorOf reads it from the container that the agent is the main process of.
-func doorOf(pod *corev1.Pod) (door, error) {
-	d := door{agent: agentFile}
+// agentOf reads how to connect to an agent from the container that it is the main process of.
+func agentOf(pod *corev1.Pod) (agenthost.Agent, error) {
+	a := agenthost.Agent{File: agentFile}
 	for _, c := range pod.Spec.Containers {
 		if c.Name != podspec.Container {
 			continue
 		}
 		for _, e := range c.Env {
 			if e.Name == podspec.EnvToken {
-				d.token = e.Value
+				a.Token = e.Value
 			}
 		}
 		line := append(c.Command[:len(c.Command):len(c.Command)], c.Args...)
 		for i, arg := range line {
 			if arg == "--listen" && i+1 < len(line) {
-				d.socket = line[i+1]
+				a.Socket = line[i+1]
 			}
 		}
 	}
-	if d.token == "" || !strings.HasPrefix(d.socket, "@") {
-		return d, fmt.Errorf("pod %s has no container %q with an agent", pod.Name, podspec.Container)
+	if a.Token == "" || !strings.HasPrefix(a.Socket, "@") {
+		return a, fmt.Errorf("pod %s has no container %q with an agent", pod.Name, podspec.Container)
 	}
-	return d, nil
+	return a, nil
 }
 
 // ownerWords is who made a sandbox, for people.

@@ -15,13 +15,10 @@ import (
 
 // Usage has the agent's program read the container's own control group. What a cluster
 // knows of a pod's usage may only be asked by who may ask about the node.
-func (m *session) Usage(ctx context.Context) (backend.Usage, error) {
-	if m.isOver() {
-		return backend.Usage{}, m.ended()
-	}
-	out, err := m.backend.exec.Run(ctx, m.target, nil, maxWords, m.door.agent, "usage")
+func (h *host) Usage(ctx context.Context) (backend.Usage, error) {
+	out, err := h.backend.exec.Run(ctx, h.target, nil, maxWords, h.agent.File, "usage")
 	if errors.Is(err, podexec.ErrGone) {
-		return backend.Usage{}, m.obituary(ctx, err)
+		return backend.Usage{}, h.explain(ctx, err)
 	}
 	if err != nil {
 		return backend.Usage{}, access.Explain("ask for the sandbox's usage", err)

@@ -3,6 +3,8 @@ package podspec
 import (
 	"strconv"
 	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 )
 
 // The parts of a sandbox's pod.
@@ -40,7 +42,7 @@ const (
 
 	// EnvToken is the variable with what a connection to the agent must show. Only the
 	// agent's own environment has it; code never sees it.
-	EnvToken = "LLMSANDBOX_TOKEN"
+	EnvToken = agenthost.EnvToken
 )
 
 // The pod's volumes. Sidecars may mount VolumeWorkdir and VolumeTemp.

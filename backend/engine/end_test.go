@@ -8,11 +8,13 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 )
 
-// TestWatcher has an engine that could not wait at first, as Podman tells it: in an answer
+// TestAwait has an engine that could not wait at first, as Podman tells it: in an answer
 // that has begun as a good one.
-func TestWatcher(t *testing.T) {
+func TestAwait(t *testing.T) {
 	const (
 		ended   = `{"StatusCode":0}`
 		failed  = `{"StatusCode":-1,"Error":{"Message":"unexpected end of JSON input"}}`
@@ -63,19 +65,28 @@ func TestWatcher(t *testing.T) {
 				}
 				_, _ = io.WriteString(w, answer)
 			})
-			w := newWatcher()
-			t.Cleanup(w.stop)
-			w.start(engine, "c", waitNextExit)
+			b, err := New(engine, Flavor{Name: "podman"}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := agenthost.New(agenthost.Attached, &host{backend: b, container: "c", until: waitNextExit}, agenthost.Description{})
+			defer s.Close(nil)
+			s.Follow()
 			select {
-			case <-w.done:
+			case <-s.Done():
 				if !c.done {
 					t.Error("an end that nobody saw")
 				}
 			case <-settled:
-				if c.done || w.isDone() {
-					t.Error("the end is not noticed, or one that nobody saw")
+				select {
+				case <-s.Done():
+					t.Error("an end that nobody saw")
+				default:
 				}
-				w.stop()
+				if c.done {
+					t.Error("the end is not noticed")
+				}
+				s.Close(nil)
 			case <-time.After(10 * time.Second):
 				t.Error("no end, and no wait")
 			}

@@ -1,4 +1,4 @@
-package existing
+package agenthost
 
 import (
 	"context"
@@ -15,7 +15,7 @@ func TestBring(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		there       string          // an agent that is there already
-		writable    map[string]bool // by folder
+		writable    map[string]bool // by directory
 		executable  map[string]bool
 		want        string
 		put         int
@@ -37,7 +37,7 @@ func TestBring(t *testing.T) {
 				}
 				return noExec
 			}}
-			way := func(works bool) func(string) error {
+			attempt := func(works bool) func(string) error {
 				return func(dir string) error {
 					put++
 					place := strings.TrimSuffix(dir, "/.llmsandbox-k")
@@ -50,7 +50,7 @@ func TestBring(t *testing.T) {
 					return nil
 				}
 			}
-			b.Ways = []func(string) error{way(false), way(true)}
+			b.Puts = []func(string) error{attempt(false), attempt(true)}
 			got, err := b.Bring(t.Context())
 			if got != c.want || put != c.put || errors.Is(err, backend.ErrUnsupported) != c.unsupported {
 				t.Errorf("%q, %v, tried %d times", got, err, put)
@@ -66,7 +66,7 @@ func TestBring(t *testing.T) {
 func TestBringEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	put := 0
-	_, err := Bringer{Key: "k", Runs: func(string) error { return context.Canceled }, Ways: []func(string) error{func(string) error {
+	_, err := Bringer{Key: "k", Runs: func(string) error { return context.Canceled }, Puts: []func(string) error{func(string) error {
 		put++
 		cancel()
 		return ctx.Err()

@@ -1,4 +1,4 @@
-package existing
+package agenthost
 
 import (
 	"context"
@@ -18,10 +18,10 @@ type Bringer struct {
 	Key string
 	// Runs tells whether the agent of that path can be started.
 	Runs func(agent string) error
-	// Ways put the agent and its filter into a folder, which they make. They are tried in
+	// Puts put the agent and its filter into a directory, which they make. They are tried in
 	// order.
-	Ways []func(dir string) error
-	// Fix is what to do where no folder will do.
+	Puts []func(dir string) error
+	// Fix is what to do where no directory will do.
 	Fix string
 }
 
@@ -35,7 +35,7 @@ func (b Bringer) Bring(ctx context.Context) (agent string, err error) {
 		if b.Runs(agent) == nil {
 			return agent, nil
 		}
-		for _, put := range b.Ways {
+		for _, put := range b.Puts {
 			err := put(dir)
 			if err == nil {
 				err = b.Runs(agent)
@@ -49,5 +49,5 @@ func (b Bringer) Bring(ctx context.Context) (agent string, err error) {
 			break
 		}
 	}
-	return "", fmt.Errorf("%w: there is no folder that can be written and run from: %s: %w", backend.ErrUnsupported, b.Fix, errors.Join(failures...))
+	return "", fmt.Errorf("%w: there is no directory that can be written to and run from: %s: %w", backend.ErrUnsupported, b.Fix, errors.Join(failures...))
 }

@@ -1,6 +1,4 @@
-// Package existing holds what backends refuse of a sandbox in a container or a pod that
-// somebody else made.
-package existing
+package agenthost
 
 import (
 	"fmt"
