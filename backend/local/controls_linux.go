@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 )
 
 const (
@@ -48,12 +48,8 @@ func (c *creation) describe(diskWhy error) ([]backend.Control, error) {
 	} else {
 		limits = append(limits, backend.Control{Name: "disk", Why: "no limit was asked for"})
 	}
-	if !c.spec.BestEffort {
-		for _, k := range limits {
-			if slices.Contains(c.spec.Limits.Required, k.Name) && !k.Enforced {
-				return nil, fmt.Errorf("%s: %w: %s: %s, or ask for best effort", k.Name, backend.ErrNotEnforced, k.Why, k.Fix)
-			}
-		}
+	if err := agenthost.CheckLimits(c.spec, limits); err != nil {
+		return nil, err
 	}
 	return append(machineControls(c.identity), limits...), nil
 }

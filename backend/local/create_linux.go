@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 	"github.com/llmsandbox/llmsandbox/internal/seccomp"
@@ -231,10 +232,7 @@ func (c *creation) finish() (*machine, error) {
 	m := &machine{
 		folder: c.folder, agent: c.agent, group: c.group, disk: c.disk, release: c.root.release, done: make(chan struct{}),
 		described: described{record{
-			Info: backend.Info{
-				ID: c.spec.ID, Backend: "local", Image: c.root.image, Language: c.spec.Language, Created: time.Now(),
-				Deadline: c.spec.Deadline, Labels: c.spec.Labels, Limits: c.spec.Limits, Owner: "pid " + strconv.Itoa(os.Getpid()),
-			},
+			Info: agenthost.Record(c.spec, "local", c.root.image, "pid "+strconv.Itoa(os.Getpid())),
 			Guest: backend.Guest{
 				Env: environ.Override(c.root.env, c.spec.Env), Workdir: workdir, StartDir: c.root.startDir, TempDir: tempDir, Host: c.root.host,
 				Image: c.root.image, Arch: runtime.GOARCH,
