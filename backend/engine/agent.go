@@ -17,10 +17,6 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/seccomp"
 )
 
-// agentMode lets everybody run the agent and nobody read it: the kernel then keeps other
-// processes of the same user away from it from its first instruction on.
-const agentMode = 0o111
-
 const (
 	agentFile   = agentDir + "/agent"
 	seccompFile = agentDir + "/seccomp"
@@ -68,52 +64,24 @@ func (b *Backend) ensureAgent(ctx context.Context, img image.Image) (string, err
 	return name, nil
 }
 
-// writeAgent writes a tar with the agent and its system call filter below a folder,
+// writeAgent writes a tar with the agent and its system call filter below a directory,
 // which ends in a slash, or "".
 func writeAgent(w io.Writer, arch, dir string) error {
-	filter, err := seccomp.Filter(arch)
+	files, done, err := agenthost.Files(arch)
 	if err != nil {
 		return err
 	}
-	size, err := agentbin.Size(arch)
-	if err != nil {
-		return err
-	}
+	defer done.Close()
 	t := tar.NewWriter(w)
-	if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: dir + "seccomp", Mode: 0o444, Size: int64(len(filter))}); err != nil {
-		return err
-	}
-	if _, err := t.Write(filter); err != nil {
-		return err
-	}
-	if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: dir + "agent", Mode: agentMode, Size: size}); err != nil {
-		return err
-	}
-	if err := writeBinary(t, arch); err != nil {
-		return err
+	for _, f := range files {
+		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: dir + f.Name, Mode: f.Mode, Size: f.Size}); err != nil {
+			return err
+		}
+		if _, err := io.Copy(t, f); err != nil {
+			return fmt.Errorf("write the guest agent: %w", err)
+		}
 	}
 	return t.Close()
-}
-
-func writeBinary(w io.Writer, arch string) error {
-	r, err := agentbin.Open(arch)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	if _, err := io.Copy(w, r); err != nil {
-		return fmt.Errorf("unpack the guest agent: %w", err)
-	}
-	return nil
-}
-
-func writeFilter(w io.Writer, arch string) error {
-	filter, err := seccomp.Filter(arch)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(filter)
-	return err
 }
 
 // serveArgs are the arguments of an agent that is the main process.

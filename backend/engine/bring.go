@@ -12,33 +12,21 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
-	"github.com/llmsandbox/llmsandbox/internal/agentbin"
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 )
 
 // bringAgent puts the agent into a running container, unless it is there, and returns
 // its path. Nothing else in the container changes.
 func (b *Backend) bringAgent(ctx context.Context, c container.InspectResponse, arch string) (string, error) {
-	key, err := agentbin.Key(arch)
-	if err != nil {
-		return "", err
-	}
 	agent, err := agenthost.Bringer{
-		Key: key, Fix: "give it a tmpfs with exec at /tmp", Runs: func(agent string) error { return b.runs(ctx, c.ID, agent) },
-		Puts: []func(string) error{
-			func(dir string) error { return b.pipeAgent(ctx, c.ID, dir, arch) },
-			func(dir string) error { return b.copyAgent(ctx, c.ID, dir, arch) },
-		},
+		Arch: arch, Fix: "give it a tmpfs with exec at /tmp",
+		Run:  func(ctx context.Context, in io.Reader, argv ...string) error { return b.exec(ctx, c.ID, in, argv...) },
+		Copy: func(ctx context.Context, dir string) error { return b.copyAgent(ctx, c.ID, dir, arch) },
 	}.Bring(ctx)
 	if err != nil {
 		return "", fmt.Errorf("bring the guest agent into container %s: %w", b.options.Container, err)
 	}
 	return agent, nil
-}
-
-// runs tells whether the agent at that path can be started.
-func (b *Backend) runs(ctx context.Context, id, agent string) error {
-	return b.exec(ctx, id, nil, agent, "version")
 }
 
 // copyAgent has the engine unpack the agent, for containers without a shell. It writes
@@ -62,29 +50,6 @@ func (b *Backend) copyAgent(ctx context.Context, id, dir, arch string) error {
 	_, err := b.client.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: place, Content: pr})
 	pr.CloseWithError(io.ErrClosedPipe)
 	return err
-}
-
-// pipeAgent has the container's own shell write the agent, into whatever is mounted
-// there.
-func (b *Backend) pipeAgent(ctx context.Context, id, dir, arch string) error {
-	for _, f := range []struct {
-		name, mode string
-		write      func(io.Writer) error
-	}{
-		{"seccomp", "444", func(w io.Writer) error { return writeFilter(w, arch) }},
-		{"agent", "111", func(w io.Writer) error { return writeBinary(w, arch) }},
-	} {
-		pr, pw := io.Pipe()
-		go func() { pw.CloseWithError(f.write(pw)) }()
-		// Renamed when whole, so that a half of it is never taken for it.
-		script := `set -e; umask 022; mkdir -p "$1"; cat >"$1/$2.$$"; chmod "$3" "$1/$2.$$"; mv "$1/$2.$$" "$1/$2"`
-		err := b.exec(ctx, id, pr, "/bin/sh", "-c", script, "sh", dir, f.name, f.mode)
-		pr.CloseWithError(io.ErrClosedPipe)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // exec runs a program in a container to its end; its failure tells what it said.

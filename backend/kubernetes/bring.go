@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/internal/agentbin"
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
@@ -25,13 +23,17 @@ func (b *Backend) bringAgent(ctx context.Context, t podexec.Target) (string, err
 	if err != nil {
 		return "", err
 	}
-	key, err := agentbin.Key(arch)
-	if err != nil {
-		return "", err
-	}
 	agent, err := agenthost.Bringer{
-		Key: key, Fix: "give it an emptyDir at /tmp", Runs: func(agent string) error { return b.execs(ctx, t, agent) },
-		Puts: []func(string) error{func(dir string) error { return b.pipeAgent(ctx, t, dir, arch) }},
+		Arch: arch, Fix: "give it an emptyDir at /tmp",
+		Run: func(ctx context.Context, in io.Reader, argv ...string) error {
+			ctx, p := pace(ctx, stallWait)
+			defer p.end()
+			if in != nil {
+				in = pacedReader{in, p}
+			}
+			_, err := b.exec.Run(ctx, t, in, maxWords, argv...)
+			return err
+		},
 	}.Bring(ctx)
 	if err != nil {
 		return "", fmt.Errorf("bring the guest agent into %s: %w", t, err)
@@ -55,41 +57,4 @@ func (b *Backend) machineOf(ctx context.Context, t podexec.Target) (string, erro
 		return "", fmt.Errorf("%s: %w: there is no guest agent for architecture %.60q", t, backend.ErrUnsupported, out)
 	}
 	return arch, nil
-}
-
-// execs tells whether the agent at that path can be started.
-func (b *Backend) execs(ctx context.Context, t podexec.Target, agent string) error {
-	ctx, p := pace(ctx, stallWait)
-	defer p.end()
-	_, err := b.exec.Run(ctx, t, nil, maxWords, agent, "version")
-	return err
-}
-
-// takeScript takes a file from stdin, which is renamed when whole, so that a half of it is
-// never taken for it.
-const takeScript = `set -e; umask 022; mkdir -p "$1"; new="$1/$2.$$"; trap 'rm -f "$new"' EXIT
-cat >"$new"; [ "$(wc -c <"$new")" -eq "$4" ]; chmod "$3" "$new"; mv "$new" "$1/$2"`
-
-// pipeAgent has the container's own shell write the agent, into whatever is mounted there.
-func (b *Backend) pipeAgent(ctx context.Context, t podexec.Target, dir, arch string) error {
-	agent, err := openAgent(arch)
-	if err != nil {
-		return err
-	}
-	defer agent.Close()
-	ctx, p := pace(ctx, stallWait)
-	defer p.end()
-	for _, f := range []struct {
-		name, mode string
-		size       int64
-		from       io.Reader
-	}{
-		{"seccomp", "444", int64(len(agent.filter)), bytes.NewReader(agent.filter)},
-		{"agent", "111", agent.size, agent},
-	} {
-		if _, err := b.exec.Run(ctx, t, pacedReader{f.from, p}, maxWords, "/bin/sh", "-c", takeScript, "sh", dir, f.name, f.mode, fmt.Sprint(f.size)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -94,18 +94,17 @@ func sendAgent(s io.ReadWriter, p *pacer) error {
 	if !ok {
 		return fmt.Errorf("%w: there is no guest agent for nodes of architecture %q: choose nodes with kubernetes.io/arch amd64 or arm64", backend.ErrUnsupported, name)
 	}
-	agent, err := openAgent(arch)
+	files, done, err := agenthost.Files(arch)
 	if err != nil {
 		return err
 	}
-	defer agent.Close()
+	defer done.Close()
 	w := bufio.NewWriterSize(pacedWriter{s, p}, 32<<10)
-	fmt.Fprintf(w, "%d %d\n", len(agent.filter), agent.size) // a failure is Flush's too
-	if _, err := w.Write(agent.filter); err != nil {
-		return err
-	}
-	if _, err := io.Copy(w, agent); err != nil {
-		return fmt.Errorf("send the guest agent: %w", err)
+	fmt.Fprintf(w, "%d %d\n", files[0].Size, files[1].Size) // a failure is Flush's too
+	for _, f := range files {
+		if _, err := io.Copy(w, f); err != nil {
+			return fmt.Errorf("send the guest agent: %w", err)
+		}
 	}
 	return w.Flush()
 }

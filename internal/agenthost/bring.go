@@ -4,23 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path"
+	"strconv"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentbin"
 )
 
 // places are where an agent is put, in order.
 var places = []string{"/tmp", "/var/tmp", "/run", "/dev/shm"}
 
-// A Bringer puts the agent into a running container.
+// A Bringer puts the agent into a running container, unless one of the same version is there.
 type Bringer struct {
-	// Key names the agent and its version: who finds one of that key needs no other.
-	Key string
-	// Runs tells whether the agent of that path can be started.
-	Runs func(agent string) error
-	// Puts put the agent and its filter into a directory, which they make. They are tried in
-	// order.
-	Puts []func(dir string) error
+	Arch string // of the container, as GOARCH
+	// Run runs a program in the container to its end. in, which may be nil, is its stdin.
+	Run func(ctx context.Context, in io.Reader, argv ...string) error
+	// Copy puts the agent's files into a directory, which it makes, of a container that has
+	// no shell to do so. It may be nil.
+	Copy func(ctx context.Context, dir string) error
 	// Fix is what to do where no directory will do.
 	Fix string
 }
@@ -28,17 +30,24 @@ type Bringer struct {
 // Bring returns the path of an agent that can be started, in the first place that takes
 // one. Nothing else in the container changes. The error wraps backend.ErrUnsupported.
 func (b Bringer) Bring(ctx context.Context) (agent string, err error) {
+	key, err := agentbin.Key(b.Arch)
+	if err != nil {
+		return "", err
+	}
 	var failures []error
 	for _, place := range places {
-		dir := path.Join(place, ".llmsandbox-"+b.Key)
+		dir := path.Join(place, ".llmsandbox-"+key)
 		agent := path.Join(dir, "agent")
-		if b.Runs(agent) == nil {
+		if b.Run(ctx, nil, agent, "version") == nil {
 			return agent, nil
 		}
-		for _, put := range b.Puts {
-			err := put(dir)
+		for _, put := range []func(context.Context, string) error{b.pipe, b.Copy} {
+			if put == nil {
+				continue
+			}
+			err := put(ctx, dir)
 			if err == nil {
-				err = b.Runs(agent)
+				err = b.Run(ctx, nil, agent, "version")
 			}
 			if err == nil {
 				return agent, nil
@@ -50,4 +59,25 @@ func (b Bringer) Bring(ctx context.Context) (agent string, err error) {
 		}
 	}
 	return "", fmt.Errorf("%w: there is no directory that can be written to and run from: %s: %w", backend.ErrUnsupported, b.Fix, errors.Join(failures...))
+}
+
+// takeScript takes a file from stdin, which is renamed when whole, so that a half of it is
+// never taken for it.
+const takeScript = `set -e; umask 022; mkdir -p "$1"; new="$1/$2.$$"; trap 'rm -f "$new"' EXIT
+cat >"$new"; [ "$(wc -c <"$new")" -eq "$4" ]; chmod "$3" "$new"; mv "$new" "$1/$2"`
+
+// pipe has the container's own shell write the files, into whatever is mounted there.
+func (b Bringer) pipe(ctx context.Context, dir string) error {
+	files, done, err := Files(b.Arch)
+	if err != nil {
+		return err
+	}
+	defer done.Close()
+	for _, f := range files {
+		err := b.Run(ctx, f, "/bin/sh", "-c", takeScript, "sh", dir, f.Name, strconv.FormatInt(f.Mode, 8), strconv.FormatInt(f.Size, 10))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
