@@ -17,9 +17,9 @@ var (
 	// ErrLost: the sandbox or the stream into it went away, so what became of
 	// the program cannot be known.
 	ErrLost = errors.New("outcome is lost")
-	// ErrDetached: the process goes on without this Process: after Detach, or because
+	// ErrDetached: the process or kernel goes on without this handle: after Detach, or because
 	// another one has attached to it.
-	ErrDetached = errors.New("detached from the process")
+	ErrDetached = errors.New("detached")
 	// ErrEmptyCommand: Exec, Start or Shell was given nothing to run.
 	ErrEmptyCommand = errors.New("command is empty")
 	// ErrKernelClosed: the kernel was closed.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
@@ -48,16 +49,24 @@ type Kernel struct {
 	// artifacts are the options as resolved.
 	artifacts ArtifactOptions
 
+	id   string
 	turn chan struct{} // holds a token while the driver is free
 	// unsaid means that a driver has ended since the last cell, and no result has
 	// reported it. It belongs to the holder of the turn.
 	unsaid bool
 
-	mu      sync.Mutex
-	driver  *driver // nil: to be started
-	closed  bool
-	info    KernelInfo
-	stopped chan struct{} // closed by Close
+	mu       sync.Mutex
+	driver   *driver // nil: to be started
+	closed   bool
+	detached bool // and so closed: the process lives on
+	info     KernelInfo
+	stopped  chan struct{} // closed with the kernel
+
+	// resumed is closed once attached and attachedErr, the cell that ran when the kernel was
+	// attached to, are set; nil for a kernel that was not.
+	resumed     chan struct{}
+	attached    *Cell
+	attachedErr error
 
 	interrupting sync.Mutex
 	active       *cellRun // guarded by interrupting
@@ -65,6 +74,7 @@ type Kernel struct {
 
 // KernelInfo describes a kernel's interpreter as it describes itself.
 type KernelInfo struct {
+	ID       string // by which [Sandbox.AttachKernel] finds the kernel
 	Language string // as in Options.Language
 	Version  string // of the interpreter, such as "3.11.2"
 	Flavor   string // its shell: "ipython", "plain", ...
@@ -85,22 +95,11 @@ func (s *Sandbox) Kernel(ctx context.Context, lang string, opts *KernelOptions) 
 	if l.Kernel == nil {
 		return nil, fmt.Errorf("open a %s kernel: %w: there is none for this language", l.Title, ErrUnsupported)
 	}
-	k := &Kernel{sandbox: s, language: l, turn: make(chan struct{}, 1), stopped: make(chan struct{})}
-	if opts != nil {
-		k.opts = *opts
-	}
-	r, err := s.newExecution(execution{env: k.opts.Env, dir: k.opts.Dir, timeout: Unlimited})
+	k, err := s.newKernel(l, opts)
 	if err != nil {
 		return nil, fmt.Errorf("open a %s kernel: %w", l.Title, err)
 	}
-	r.language = l
-	k.run = r
-	k.artifacts = s.artifacts
-	if k.opts.Artifacts != nil {
-		if k.artifacts, err = k.opts.Artifacts.resolve(); err != nil {
-			return nil, err
-		}
-	}
+	k.id = s.runs.next()
 	if err := s.install(ctx, l.Name, k.opts.Libraries, nil); err != nil {
 		return nil, fmt.Errorf("open a %s kernel: %w", l.Title, err)
 	}
@@ -111,6 +110,27 @@ func (s *Sandbox) Kernel(ctx context.Context, lang string, opts *KernelOptions) 
 		return nil, errors.Join(fmt.Errorf("open a %s kernel: %w", l.Title, err), k.Close())
 	}
 	k.turn <- struct{}{}
+	return k, nil
+}
+
+// newKernel is a kernel without a process.
+func (s *Sandbox) newKernel(l *language.Language, opts *KernelOptions) (*Kernel, error) {
+	k := &Kernel{sandbox: s, language: l, turn: make(chan struct{}, 1), stopped: make(chan struct{})}
+	if opts != nil {
+		k.opts = *opts
+	}
+	r, err := s.newExecution(execution{env: k.opts.Env, dir: k.opts.Dir, timeout: Unlimited})
+	if err != nil {
+		return nil, err
+	}
+	r.language = l
+	k.run = r
+	k.artifacts = s.artifacts
+	if k.opts.Artifacts != nil {
+		if k.artifacts, err = k.opts.Artifacts.resolve(); err != nil {
+			return nil, err
+		}
+	}
 	return k, nil
 }
 
@@ -128,14 +148,16 @@ func (k *Kernel) Close() error {
 	first := !k.closed
 	k.closed = true
 	d := k.driver
+	detached := k.detached
 	k.mu.Unlock()
 	if first {
 		close(k.stopped)
 	}
-	if d != nil {
-		d.kill()
-		<-d.gone
-		d.tidy()
+	if d != nil && !detached {
+		d.stop()
+	}
+	if k.resumed != nil {
+		<-k.resumed
 	}
 	k.sandbox.kernels.remove(k)
 	return nil
@@ -169,7 +191,12 @@ func (k *Kernel) alive() error {
 	if err := k.sandbox.alive(); err != nil {
 		return err
 	}
-	if k.isClosed() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.detached:
+		return fmt.Errorf("the %s kernel goes on without this handle: %w: use AttachKernel", k.language.Title, ErrDetached)
+	case k.closed:
 		return fmt.Errorf("the %s kernel: %w", k.language.Title, ErrKernelClosed)
 	}
 	return nil
@@ -238,6 +265,9 @@ func (k *Kernel) started(ctx context.Context) (*driver, error) {
 		select {
 		case <-d.gone:
 			k.discard(ctx, d)
+			if err := k.alive(); err != nil {
+				return nil, err
+			}
 		default:
 			return d, nil
 		}
@@ -270,7 +300,11 @@ func (k *Kernel) started(ctx context.Context) (*driver, error) {
 func (k *Kernel) discard(ctx context.Context, d *driver) {
 	k.unsaid = k.unsaid || !d.reported
 	d.reported = true
-	if d.lost == nil {
+	switch {
+	case d.lost == nil:
+		return
+	case d.taken():
+		k.leave()
 		return
 	}
 	client, err := k.sandbox.link.get(ctx)
@@ -287,15 +321,13 @@ func (k *Kernel) start(ctx context.Context) (*driver, error) {
 		return nil, err
 	}
 	for tried := 0; ; tried++ {
-		req, caught, err := k.request(ctx)
+		tag := kernelTag{kernel: k.id, language: k.language.Name, run: s.runs.next(), mark: newMark(), artifacts: !k.artifacts.Off}
+		req, caught, err := k.request(ctx, tag)
 		if err != nil {
 			return nil, err
 		}
-		d := &driver{
-			collection: caught, instance: client.Info().Instance,
-			sandbox: s, encoded: k.language.Kernel.Base64, events: make(chan kernel.Event),
-			gone: make(chan struct{}), ooms: watchOOM(ctx, s.machine),
-		}
+		d := k.newDriver(ctx, client, tag)
+		d.collection = caught
 		s.dropAhead(ctx)
 		d.process, err = client.Start(ctx, req)
 		if err == nil {
@@ -311,8 +343,16 @@ func (k *Kernel) start(ctx context.Context) (*driver, error) {
 	}
 }
 
+// newDriver is a driver whose process is to be started or attached to.
+func (k *Kernel) newDriver(ctx context.Context, client *agentclient.Client, tag kernelTag) *driver {
+	return &driver{
+		sandbox: k.sandbox, run: tag.run, mark: tag.mark, encoded: k.language.Kernel.Base64, instance: client.Info().Instance,
+		events: make(chan kernel.Event), gone: make(chan struct{}), ooms: watchOOM(ctx, k.sandbox.machine),
+	}
+}
+
 // request is what starts a driver.
-func (k *Kernel) request(ctx context.Context) (req agentproto.StartRequest, caught *collection, err error) {
+func (k *Kernel) request(ctx context.Context, tag kernelTag) (req agentproto.StartRequest, caught *collection, err error) {
 	s := k.sandbox
 	env, err := s.libraryEnviron(ctx, k.run.environ)
 	if err != nil {
@@ -323,7 +363,7 @@ func (k *Kernel) request(ctx context.Context) (req agentproto.StartRequest, caug
 		return req, nil, err
 	}
 	guest := s.machine.Guest()
-	id := s.runs.next()
+	id := tag.run
 	dir := path.Join(guest.Workdir, ".kernel-"+id)
 	plan, err := k.language.Kernel.Plan(language.KernelSource{
 		ID: id, Dir: dir, Workdir: guest.Workdir, TempDir: guest.TempDir, Plain: k.opts.Plain,
@@ -343,8 +383,8 @@ func (k *Kernel) request(ctx context.Context) (req agentproto.StartRequest, caug
 	}
 	req = agentproto.StartRequest{
 		Argv: step.Argv, Env: env,
-		Dir: k.run.dir, Tag: "kernel-" + k.language.Name, Control: true,
-		Files: inlineFiles(plan.Files), RemoveAfter: append(plan.Cleanup, dir),
+		Dir: k.run.dir, Tag: tag.String(), Control: true,
+		Files: inlineFiles(plan.Files), RemoveAfter: append(plan.Cleanup, dir, k.descriptionFile(id)),
 	}
 	if step.Dir != "" {
 		req.Dir = step.Dir
@@ -368,7 +408,7 @@ const maxFirstOutput = 4 << 10
 // ready waits until the driver says that it is.
 func (k *Kernel) ready(ctx context.Context, d *driver) error {
 	output := bounded{most: maxFirstOutput}
-	d.err.Begin(newMark(), &output)
+	d.err.Begin(d.mark, &output)
 	defer d.err.End()
 	select {
 	case e := <-d.events:
@@ -376,12 +416,12 @@ func (k *Kernel) ready(ctx context.Context, d *driver) error {
 			return fmt.Errorf("the kernel's driver broke its protocol: its first event is %q", e.Event)
 		}
 		k.mu.Lock()
-		k.info = KernelInfo{Language: k.language.Name, Version: e.Version, Flavor: e.Flavor}
+		k.info = KernelInfo{ID: k.id, Language: k.language.Name, Version: e.Version, Flavor: e.Flavor}
 		k.mu.Unlock()
 		return nil
 	case <-d.gone:
 		d.err.End()
-		if err := d.end(); err != nil {
+		if err := d.failed(); err != nil {
 			return err
 		}
 		return fmt.Errorf("its process ended before it was ready (%s)%s", d.ending(), quoted(output.kept))

@@ -141,7 +141,7 @@ func (c *cellRun) crashed(ctx context.Context, cell *Cell) {
 		cell.Reason = "the cell was interrupted; " + c.kernel.language.Title + " cannot do that and keep its state"
 		return
 	}
-	if err := d.end(); err != nil {
+	if err := d.failed(); err != nil {
 		cell.Reason = err.Error()
 		if d.misled() == nil {
 			cell.Status = StatusLost
@@ -200,7 +200,7 @@ func (c *cellRun) failure(ctx context.Context) error {
 	case c.driver.misled() != nil:
 		return nil // the end was observed: we have killed it
 	}
-	return c.driver.end()
+	return c.driver.failed()
 }
 
 type cellJSON struct {

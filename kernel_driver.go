@@ -17,8 +17,12 @@ import (
 // A driver is one process of a kernel, from its start to its end.
 type driver struct {
 	sandbox  *Sandbox
+	run      string // see kernelTag
+	mark     string
 	process  *agentclient.Process
-	encoded  bool // requests carry base64
+	adopted  bool   // another handle has started it
+	probing  uint64 // the request of a probe that was not answered
+	encoded  bool   // requests carry base64
 	out, err kernel.Splitter
 	events   chan kernel.Event
 	gone     chan struct{} // closed when the process has ended and all it wrote is read
@@ -64,10 +68,14 @@ const maxRest = 16
 func (d *driver) listen(ended <-chan struct{}) {
 	control := d.process.Control()
 	events := kernel.NewReader(control)
-	for {
+	for first := true; ; first = false {
 		e, err := events.Next()
 		if err != nil {
-			if err != io.EOF && !errors.Is(err, agentproto.ErrStreamLost) {
+			over := err == io.EOF || errors.Is(err, agentproto.ErrStreamLost) || detached(err)
+			if !over && d.adopted && first {
+				continue // the rest of a line that another handle has begun to read
+			}
+			if !over {
 				d.misbehaved(err)
 			}
 			break
@@ -89,7 +97,9 @@ func (d *driver) collect(ctx context.Context, cell *Cell) {
 		return
 	}
 	if cell.StateLost {
-		cell.Artifacts, cell.ArtifactsDropped = d.collection.finish(ctx)
+		if !d.taken() {
+			cell.Artifacts, cell.ArtifactsDropped = d.collection.finish(ctx)
+		}
 		return
 	}
 	cell.Artifacts, cell.ArtifactsDropped = d.collection.cell(ctx)
@@ -98,7 +108,7 @@ func (d *driver) collect(ctx context.Context, cell *Cell) {
 // tidy removes what is left in the sandbox once the process is gone. What cannot be
 // removed goes with the sandbox.
 func (d *driver) tidy() {
-	if d.collection == nil || d.sandbox.alive() != nil {
+	if d.collection == nil || d.taken() || d.sandbox.alive() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), killGrace)
@@ -123,6 +133,20 @@ func (d *driver) kill() {
 	d.killing.Do(func() { d.sandbox.kill(d.process.ID()) })
 }
 
+// stop ends the process and removes its files, unless another handle has taken it over.
+func (d *driver) stop() {
+	select {
+	case <-d.gone:
+		if d.taken() {
+			return
+		}
+	default:
+	}
+	d.kill()
+	<-d.gone
+	d.tidy()
+}
+
 // misled is what the driver did wrong, if it did.
 func (d *driver) misled() error {
 	d.mu.Lock()
@@ -130,8 +154,8 @@ func (d *driver) misled() error {
 	return d.broken
 }
 
-// end tells, once the process is gone, why it is if that is our own doing or not known.
-func (d *driver) end() error {
+// failed tells, once the process is gone, why it is if that is our own doing or not known.
+func (d *driver) failed() error {
 	broken := d.misled()
 	switch {
 	case broken != nil:

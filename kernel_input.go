@@ -97,13 +97,13 @@ func (k *Kernel) Restart(ctx context.Context) error {
 	}
 	k.interrupting.Unlock()
 	if d != nil {
-		d.kill()
+		ended := make(chan struct{})
+		go func() { d.stop(); close(ended) }()
 		select {
-		case <-d.gone:
+		case <-ended:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		d.tidy()
 	}
 	if _, err := k.take(ctx); err != nil {
 		return fmt.Errorf("restart the %s kernel: %w", k.language.Title, err)
@@ -135,6 +135,8 @@ func (k *Kernel) ask(ctx context.Context, r kernel.Request) (kernel.Event, error
 		select {
 		case e := <-d.events:
 			switch {
+			case d.probed(e):
+				d.probing = 0
 			case e.ID != r.ID || e.Event != kernel.EventReply:
 				d.misbehaved(fmt.Errorf("the kernel's driver broke its protocol: event %q of request %d for request %d", e.Event, e.ID, r.ID))
 			case ctx.Err() != nil:
@@ -158,7 +160,7 @@ func (k *Kernel) ask(ctx context.Context, r kernel.Request) (kernel.Event, error
 		case <-grace:
 			d.kill()
 		case <-d.gone:
-			if err := d.end(); err != nil {
+			if err := d.failed(); err != nil {
 				return none, err
 			}
 			return none, fmt.Errorf("the %s kernel's process ended (%s)", k.language.Title, d.ending())
@@ -222,6 +224,7 @@ func (c *cellRun) answer(ctx context.Context, q *question, e kernel.Event) {
 	if c.questions.take(q) && c.ctx.Err() == nil && !c.driver.tell(reply) {
 		c.driver.tell(end) // it was too long
 	}
+	c.driver.process.Acknowledge() // another handle is not to answer it again
 }
 
 // take tells whether it is the caller's to answer the question, which it then does.

@@ -46,6 +46,11 @@ type cellRun struct {
 	restart   atomic.Bool   // Restart was called
 	repeat    chan struct{} // has a token once an interrupt may have to be repeated
 	questions questions
+
+	// resumes says that what runs is another handle's cell, if any does, and idle that none
+	// does. begun is closed once the cell can be interrupted.
+	resumes, idle bool
+	begun         chan struct{}
 }
 
 // A cellEnd is why we end a cell.
@@ -76,18 +81,10 @@ func (k *Kernel) Run(ctx context.Context, code string, opts *CellOptions) (*Cell
 
 // runChecked runs a cell that the policy lets pass.
 func (k *Kernel) runChecked(ctx context.Context, code string, opts *CellOptions) (*Cell, error) {
-	c := &cellRun{kernel: k, repeat: make(chan struct{}, 1)}
-	if opts != nil {
-		c.opts = *opts
-	}
-	limits := Limits{Timeout: c.opts.Timeout}
-	if limits.Timeout == 0 && k.sandbox.limits.Timeout == 0 {
-		limits.Timeout = Unlimited
-	}
-	if err := limits.resolveTimeout(k.sandbox.limits.Timeout); err != nil {
+	c, err := k.newCell(opts, k.sandbox.limits.Timeout)
+	if err != nil {
 		return failedCell(err)
 	}
-	c.timeout = limits.Timeout
 	d, err := k.take(ctx)
 	if err != nil {
 		return failedCell(err)
@@ -95,6 +92,23 @@ func (k *Kernel) runChecked(ctx context.Context, code string, opts *CellOptions)
 	defer k.give()
 	c.driver = d
 	return c.run(ctx, code)
+}
+
+// newCell is a cell whose options have no timeout unless they or otherwise, which may be 0, say so.
+func (k *Kernel) newCell(opts *CellOptions, otherwise time.Duration) (*cellRun, error) {
+	c := &cellRun{kernel: k, repeat: make(chan struct{}, 1), begun: make(chan struct{})}
+	if opts != nil {
+		c.opts = *opts
+	}
+	limits := Limits{Timeout: c.opts.Timeout}
+	if limits.Timeout == 0 && otherwise == 0 {
+		limits.Timeout = Unlimited
+	}
+	if err := limits.resolveTimeout(otherwise); err != nil {
+		return nil, err
+	}
+	c.timeout = limits.Timeout
+	return c, nil
 }
 
 // failedCell is a cell that did not come to start.
@@ -117,13 +131,19 @@ func (c *cellRun) run(ctx context.Context, code string) (*Cell, error) {
 	c.id = d.last
 	c.output = outputBudget{left: limit, limited: limit > 0, over: make(chan struct{})}
 	c.out, c.err = newCapture(limit, c.opts.Stdout), newCapture(limit, c.opts.Stderr)
-	mark := newMark()
-	line, err := d.line(kernel.Request{Op: kernel.OpRun, ID: c.id, Code: code, Mark: mark, Stdin: c.opts.Stdin != nil})
+	request := kernel.Request{Op: kernel.OpRun, ID: c.id, Code: code, Mark: d.mark, Stdin: c.opts.Stdin != nil}
+	if c.resumes {
+		request, c.id = d.probe(), 0
+	}
+	line, err := d.line(request)
 	if err != nil {
 		return failedCell(err)
 	}
-	outEnd, outLost := d.out.Begin(mark, c.output.count(c.out))
-	errEnd, errLost := d.err.Begin(mark, c.output.count(c.err))
+	outEnd, outLost := d.out.Begin(d.mark, c.output.count(c.out))
+	errEnd, errLost := d.err.Begin(d.mark, c.output.count(c.err))
+	if c.resumes {
+		go d.follow() // no byte of a mark may come before Begin
+	}
 	if outLost {
 		c.out.truncate()
 	}
@@ -135,18 +155,27 @@ func (c *cellRun) run(ctx context.Context, code string) (*Cell, error) {
 
 	network := c.kernel.sandbox.net.record()
 	c.kernel.setActive(c)
+	close(c.begun)
 	c.started = time.Now()
 	// A failure to send is that of a process that has ended.
 	go d.send(line)
 	c.follow(ctx, outEnd, errEnd)
 	c.kernel.setActive(nil)
 	cancel()
+	if c.idle {
+		attempts(network, 0)
+		c.giveBack()
+		d.process.Acknowledge()
+		d.collect(ctx, &Cell{}) // what earlier cells have made is none of the next one's
+		return nil, nil
+	}
 	d.cells++
 	cell := c.result(ctx)
 	cell.Restarted, c.kernel.unsaid = c.kernel.unsaid, false
 	d.reported = cell.StateLost
 	cell.Network, cell.NetworkDropped = attempts(network, gateway.AnswerTime)
 	d.collect(ctx, cell)
+	d.process.Acknowledge() // another handle begins after this cell
 	return cell, errors.Join(c.failure(ctx), captureErrors(c.out, c.err))
 }
 
@@ -181,7 +210,7 @@ func (c *cellRun) follow(ctx context.Context, outEnd, errEnd <-chan struct{}) {
 		warn(d.sandbox.log, "a kernel could not be interrupted", c.interrupt(context.Background()))
 	}
 	var repeated time.Time
-	for c.done == nil || outEnd != nil || errEnd != nil {
+	for !c.idle && (c.done == nil || outEnd != nil || errEnd != nil) {
 		select {
 		case e := <-d.events:
 			if err := c.handle(e); err != nil {
@@ -189,7 +218,11 @@ func (c *cellRun) follow(ctx context.Context, outEnd, errEnd <-chan struct{}) {
 				continue
 			}
 			if c.done != nil {
-				t := time.NewTimer(markGrace)
+				late := markGrace
+				if c.resumes { // its marks may have been read by another handle
+					late = interruptGrace
+				}
+				t := time.NewTimer(late)
 				defer t.Stop()
 				timer, grace, cancelled, again = nil, t.C, nil, nil
 			}
@@ -218,6 +251,9 @@ func (c *cellRun) follow(ctx context.Context, outEnd, errEnd <-chan struct{}) {
 			stop(endOutput)
 		case <-grace:
 			grace = nil
+			if c.done != nil && c.resumes {
+				return
+			}
 			if c.done != nil {
 				d.misbehaved(errors.New("the kernel's driver broke its protocol: it did not mark the end of a cell's output"))
 			}
@@ -227,7 +263,7 @@ func (c *cellRun) follow(ctx context.Context, outEnd, errEnd <-chan struct{}) {
 			return
 		}
 	}
-	if c.done.StateLost {
+	if c.done != nil && c.done.StateLost {
 		d.kill()
 		<-d.gone
 	}
@@ -258,6 +294,17 @@ func (c *cellRun) last(outEnd, errEnd <-chan struct{}) {
 
 // handle takes one event of the cell.
 func (c *cellRun) handle(e kernel.Event) error {
+	switch {
+	case c.driver.probed(e):
+		c.driver.probing, c.idle = 0, c.resumes && c.done == nil
+		return nil
+	case c.resumes && e.Event == kernel.EventReady:
+		return nil
+	case c.resumes && c.id == 0:
+		c.kernel.interrupting.Lock()
+		c.id = e.ID
+		c.kernel.interrupting.Unlock()
+	}
 	switch {
 	case e.ID != c.id || c.done != nil:
 		return fmt.Errorf("the kernel's driver broke its protocol: event %q of cell %d in cell %d", e.Event, e.ID, c.id)

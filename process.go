@@ -113,37 +113,21 @@ func (r *run) attach(ctx context.Context, id uint64, opts *AttachOutput) error {
 	}
 	r.network = s.net.record()
 	r.ooms = watchOOM(ctx, s.machine)
-	var a *agentclient.Process
-	// The one who followed the process may have read more since it was listed. After the
-	// first try there is none.
-	for range 2 {
-		info, err := s.processInfo(ctx, id)
-		if err != nil {
-			return err
-		}
-		req := agentproto.AttachRequest{ID: id}
-		if req.OutOffset, err = from(opts.StdoutOffset, info.StdoutStart, info.StdoutEnd); err != nil {
-			return fmt.Errorf("attach to stdout of process %d: %w", id, err)
-		}
-		if req.ErrOffset, err = from(opts.StderrOffset, info.StderrStart, info.StderrEnd); err != nil {
-			return fmt.Errorf("attach to stderr of process %d: %w", id, err)
-		}
-		if a, err = client.Attach(ctx, req); err == nil {
-			r.started = info.Started
-			if req.OutOffset > 0 {
-				r.out.truncate()
-			}
-			if req.ErrOffset > 0 {
-				r.err.truncate()
-			}
-			break
-		}
-		if answered(err) != agentproto.CodeLost {
-			return s.explain(ctx, err)
-		}
+	info, err := s.processInfo(ctx, id)
+	if err != nil {
+		return err
 	}
-	if a == nil {
-		return fmt.Errorf("attach to process %d: %w: its output is not kept any more", id, ErrLost)
+	a, err := client.Attach(ctx, agentproto.AttachRequest{ID: id, OutOffset: kept(opts.StdoutOffset), ErrOffset: kept(opts.StderrOffset)})
+	if err != nil {
+		return fmt.Errorf("attach to process %d: %w", id, s.explain(ctx, err))
+	}
+	r.started = info.Started
+	out, errs := a.Offsets()
+	if out > 0 {
+		r.out.truncate()
+	}
+	if errs > 0 {
+		r.err.truncate()
 	}
 	r.onStart(a)
 	exit, err := s.see(ctx, client.Info(), a, streams{stdin: r.opts.stdin, stdout: r.out, stderr: r.err})
@@ -155,15 +139,12 @@ func (r *run) attach(ctx context.Context, id uint64, opts *AttachOutput) error {
 	return nil
 }
 
-// from is the offset of the first byte that is wanted of an output.
-func from(wanted, start, end int64) (uint64, error) {
-	if wanted == 0 {
-		wanted = start
+// kept is the agent's offset for one of [AttachOutput].
+func kept(offset int64) uint64 {
+	if offset == 0 {
+		return agentproto.FirstKept
 	}
-	if wanted < start || wanted > end {
-		return 0, fmt.Errorf("byte %d: %w: bytes %d to %d are kept", wanted, ErrLost, start, end)
-	}
-	return uint64(wanted), nil
+	return uint64(offset)
 }
 
 // ID is the sandbox's number of the process, by which AttachProcess finds it. It is never

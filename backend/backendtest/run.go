@@ -86,6 +86,7 @@ var cases = []struct {
 	{"KernelOfBash", languageTier, (*suite).kernelOfBash},
 	{"KernelLosesItsStream", contractTier, (*suite).kernelLosesItsStream},
 	{"KernelsOfAttached", contractTier, (*suite).kernelsOfAttached},
+	{"KernelsAttached", contractTier, (*suite).kernelsAttached},
 	{"KernelEndsBetweenCells", agentTier, (*suite).kernelEndsBetweenCells},
 	{"KernelsOfLanguages", languageTier, (*suite).kernelsOfLanguages},
 	{"Acceptance92PolicyRefuses", agentTier, (*suite).acceptance92PolicyRefuses},

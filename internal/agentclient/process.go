@@ -24,8 +24,6 @@ type Process struct {
 	stderr  output
 	control output
 
-	controlOffset uint64 // of the first byte that control gets
-
 	detached atomic.Bool
 	waiting  chan struct{} // holds a token while somebody receives the exit
 	exited   chan struct{} // closed once exit and err are set
@@ -66,10 +64,9 @@ func (p *Process) killOnceStarted() {
 }
 
 // Attach takes over a process that another stream has started. Its output resumes
-// at the offsets of the request. It fails with CodeLost when that is no longer possible.
+// at the offsets of the request, see Offsets and ControlOffset. It fails with CodeLost when that is no longer possible.
 func (c *Client) Attach(ctx context.Context, req agentproto.AttachRequest) (*Process, error) {
 	p := c.newProcess(nil, true)
-	p.controlOffset = req.ControlOffset
 	call, err := c.open(ctx, agentproto.MethodAttach, &req, &p.started)
 	if err != nil {
 		return nil, err
@@ -160,7 +157,11 @@ func (p *Process) Offsets() (out, err uint64) {
 }
 
 // ControlOffset is what Offsets is, of Control.
-func (p *Process) ControlOffset() uint64 { return p.controlOffset + p.control.read.Load() }
+func (p *Process) ControlOffset() uint64 { return p.started.ControlOffset + p.control.read.Load() }
+
+// Acknowledge tells the agent what of the output has been read, so that it is not what an Attach
+// with FirstKept begins with. Otherwise the agent learns it now and then.
+func (p *Process) Acknowledge() { p.call.Acknowledge() }
 
 // Detach lets the process go on without this client. Output that has arrived and
 // was not read stays with the agent, for an Attach.

@@ -47,6 +47,23 @@ func (c *Call) gotAck(arg uint8, consumed uint64) error {
 	return nil
 }
 
+// Acknowledge tells the other end what has been read of all channels, which Read does only now
+// and then.
+func (c *Call) Acknowledge() {
+	for ch := range c.in {
+		in := &c.in[ch]
+		c.mu.Lock()
+		ack, consumed := in.consumed > in.acked && c.acceptsAcks(), in.consumed
+		if ack {
+			in.acked = consumed
+		}
+		c.mu.Unlock()
+		if ack {
+			c.sendAck(uint8(ch), consumed)
+		}
+	}
+}
+
 // sendAck acknowledges bytes. A failure needs no attention here: it ends the
 // stream, which a later Read or Recv tells.
 func (c *Call) sendAck(arg uint8, consumed uint64) {

@@ -92,7 +92,8 @@ func (m *Started) append(b []byte) []byte {
 	b = appendUint(b, m.ID)
 	b = appendUint(b, m.PID)
 	b = appendUint(b, m.OutOffset)
-	return appendUint(b, m.ErrOffset)
+	b = appendUint(b, m.ErrOffset)
+	return appendUint(b, m.ControlOffset)
 }
 
 func (m *Started) parse(d *decoder) {
@@ -100,6 +101,7 @@ func (m *Started) parse(d *decoder) {
 	m.PID = d.uint32()
 	m.OutOffset = d.uint64()
 	m.ErrOffset = d.uint64()
+	m.ControlOffset = d.uint64()
 }
 
 func (m *Exit) append(b []byte) []byte {

@@ -1,8 +1,10 @@
 package agentproto
 
+import "math"
+
 // Version is the protocol's version. Both ends must speak the same one; a
 // difference fails the handshake with a [VersionError].
-const Version = 3
+const Version = 4
 
 // Limits both ends hold the other to. A frame or message over its limit is a
 // protocol error that ends the stream.
@@ -166,6 +168,8 @@ type Started struct {
 	PID       uint32 // its pid inside the sandbox
 	OutOffset uint64 // offset of the first byte that ChanOut will carry
 	ErrOffset uint64 // and of ChanErr
+	// ControlOffset is that of ChanControl.
+	ControlOffset uint64
 }
 
 // A KillReason tells why the agent killed a process.
@@ -212,11 +216,15 @@ type Exit struct {
 // AttachRequest takes over a running (or ended and not yet collected) process,
 // whose output resumes at the given offsets. It takes the place of the call that
 // was attached before. An offset that is no longer in the agent's buffer fails
-// with CodeLost.
+// with CodeLost; FirstKept is the first one that is still there, and Started tells which
+// that is.
 type AttachRequest struct {
 	ID                                  uint64
 	OutOffset, ErrOffset, ControlOffset uint64
 }
+
+// FirstKept is an offset of an AttachRequest.
+const FirstKept = math.MaxUint64
 
 // ProcessInfo is one process that the agent started.
 type ProcessInfo struct {
@@ -393,8 +401,8 @@ type WatchEvent struct {
 type DialRequest struct{ Port uint16 }
 
 // ListenRequest listens on a TCP port of the sandbox's loopback, 127.0.0.1. It takes
-// the place of an earlier call that listens there: that of a lost stream may not have
-// ended yet. When the call ends nobody listens, and connections that were not accepted
+// the place of an earlier call that listens there, which ends with CodeBusy: that of a lost stream
+// may not have ended yet. When the call ends nobody listens, and connections that were not accepted
 // are closed; those that were stay open.
 type ListenRequest struct{ Port uint16 } // 0: any free one
 

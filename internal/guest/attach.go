@@ -24,7 +24,7 @@ func (a *Agent) serveAttach(call *agentproto.Call) error {
 	if err != nil {
 		return err
 	}
-	return p.attach(call, req.OutOffset, req.ErrOffset, req.ControlOffset)
+	return p.attach(call, [3]uint64{req.OutOffset, req.ErrOffset, req.ControlOffset})
 }
 
 // outputChannel is the channel of the output with that index.
@@ -32,13 +32,13 @@ func outputChannel(i int) agentproto.Channel { return agentproto.ChanOut + agent
 
 // attach gives the process to a call, in the place of the one it had, and returns
 // when the call has ended.
-func (p *process) attach(call *agentproto.Call, offsets ...uint64) error {
+func (p *process) attach(call *agentproto.Call, offsets [3]uint64) error {
 	att := &attachment{call: call, done: make(chan struct{})}
 	defer close(att.done)
-	if err := p.takeOver(att, offsets); err != nil {
+	if err := p.takeOver(att, &offsets); err != nil {
 		return err
 	}
-	err := call.Send(&agentproto.Started{ID: p.id, PID: uint32(p.pid), OutOffset: offsets[0], ErrOffset: offsets[1]})
+	err := call.Send(&agentproto.Started{ID: p.id, PID: uint32(p.pid), OutOffset: offsets[0], ErrOffset: offsets[1], ControlOffset: offsets[2]})
 	if err == nil {
 		p.deliver(call, offsets)
 	}
@@ -54,7 +54,8 @@ func (p *process) attach(call *agentproto.Call, offsets ...uint64) error {
 // that attaches to it. A client that lives reads always.
 const letGoWait = 5 * time.Second
 
-func (p *process) takeOver(att *attachment, offsets []uint64) error {
+// takeOver sets the offsets that are FirstKept.
+func (p *process) takeOver(att *attachment, offsets *[3]uint64) error {
 	p.attaching.Lock()
 	defer p.attaching.Unlock()
 	p.mu.Lock()
@@ -69,6 +70,9 @@ func (p *process) takeOver(att *attachment, offsets []uint64) error {
 		<-old.done
 	}
 	for i, o := range p.outputs {
+		if offsets[i] == agentproto.FirstKept {
+			offsets[i], _ = o.bounds()
+		}
 		switch {
 		case o == nil && offsets[i] == 0:
 		case o == nil:
@@ -107,7 +111,7 @@ func (p *process) abandon() {
 }
 
 // deliver feeds a call until the process's end is collected or the call is gone.
-func (p *process) deliver(call *agentproto.Call, offsets []uint64) {
+func (p *process) deliver(call *agentproto.Call, offsets [3]uint64) {
 	if p.stdin != nil {
 		go p.feed(call)
 	}

@@ -38,7 +38,7 @@ func (a *Agent) serveStart(call *agentproto.Call) error {
 		go p.kill(agentproto.KilledByRequest)
 	}
 	p.start()
-	return p.attach(call, 0, 0, 0)
+	return p.attach(call, [3]uint64{})
 }
 
 // start writes the request's files and starts its program.
