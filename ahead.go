@@ -202,7 +202,7 @@ func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (
 		return err != nil, err
 	}
 	r.started = time.Now()
-	r.network = s.net.record()
+	r.network = s.recordNetwork(ctx)
 	r.ooms = watchOOM(ctx, s.machine)
 	wait := ctx
 	if r.timeout > 0 {

@@ -11,7 +11,6 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
-	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
@@ -52,7 +51,7 @@ type run struct {
 	cpu       time.Duration
 	peak      int64
 	ooms      oomWatch
-	network   *gateway.Record // nil without a network
+	network   networkRecord // nil without a network
 }
 
 func (s *Sandbox) newExecution(o execution) (*run, error) {
@@ -104,7 +103,7 @@ func (r *run) execute(ctx context.Context, plan language.Plan) error {
 	}
 	r.capture(&plan, env)
 	if r.network == nil {
-		r.network = r.sandbox.net.record()
+		r.network = r.sandbox.recordNetwork(ctx)
 	}
 	r.ooms = watchOOM(ctx, r.sandbox.machine)
 	for i, step := range plan.Steps {

@@ -153,7 +153,7 @@ func (c *cellRun) run(ctx context.Context, code string) (*Cell, error) {
 	defer d.out.End()
 	defer d.err.End()
 
-	network := c.kernel.sandbox.net.record()
+	network := c.kernel.sandbox.recordNetwork(ctx)
 	c.kernel.setActive(c)
 	close(c.begun)
 	c.started = time.Now()

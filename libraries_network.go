@@ -35,7 +35,7 @@ func (s *Sandbox) reachRegistries(ctx context.Context, r language.Registries, tr
 	if err != nil {
 		return fmt.Errorf("reach the registries: %w", err)
 	}
-	return s.startNetwork(ctx, plan)
+	return s.startNetwork(ctx, plan, nil)
 }
 
 // registryPolicy allows the hosts of URLs, each at its port, and those of this machine's own

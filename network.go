@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/egress"
-	"github.com/llmsandbox/llmsandbox/internal/gateway"
 )
 
 // A NetworkMode is how much a sandbox may reach.
@@ -172,8 +171,11 @@ func (a NetworkAttempt) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// attempts ends a record, see [gateway.Record.End].
-func attempts(r *gateway.Record, settle time.Duration) ([]NetworkAttempt, int) {
+// attempts ends a record, which may be nil.
+func attempts(r networkRecord, settle time.Duration) ([]NetworkAttempt, int) {
+	if r == nil {
+		return nil, 0
+	}
 	ended, dropped := r.End(settle)
 	var list []NetworkAttempt
 	for _, a := range ended {

@@ -18,11 +18,13 @@ import (
 
 // A netState is what a sandbox has of a network, and what is needed to change it.
 type netState struct {
-	log     *gateway.Log
-	on      atomic.Pointer[netOn] // nil: no network
-	owner   bool                  // the handle is the one that serves it
-	lenient bool                  // the caller takes what cannot be enforced
-	secrets []Secret
+	log *gateway.Log
+	on  atomic.Pointer[netOn] // nil: no network, or another process serves it
+	// supervised is what the sandbox's supervisor serves; nil where there is none.
+	supervised atomic.Pointer[supervisedNetwork]
+	owner      bool // the handle is the one that serves it
+	lenient    bool // the caller takes what cannot be enforced
+	secrets    []Secret
 
 	mu sync.Mutex // one change at a time
 }
@@ -30,13 +32,16 @@ type netState struct {
 // netOn is a network that is served.
 type netOn struct {
 	mode    NetworkMode
+	allow   []string
 	gateway *gateway.Gateway
+	added   []string // to the environment
 	environ []string // the sandbox's whole environment
 }
 
 // An openingNetwork is the network of a sandbox that is being opened.
 type openingNetwork struct {
 	plan    *gateway.Plan // nil: none
+	allow   []string
 	secrets []Secret
 	log     *gateway.Log
 	lenient bool
@@ -45,7 +50,7 @@ type openingNetwork struct {
 
 // newOpeningNetwork checks a sandbox's network.
 func newOpeningNetwork(o Options) (*openingNetwork, error) {
-	n := &openingNetwork{secrets: o.Secrets, log: &gateway.Log{}, lenient: o.BestEffort}
+	n := &openingNetwork{allow: o.Network.Allow, secrets: o.Secrets, log: &gateway.Log{}, lenient: o.BestEffort}
 	err := checkSecrets(o)
 	if err != nil {
 		return n, err
@@ -95,11 +100,11 @@ func (s *Sandbox) openNetwork(ctx context.Context, n *openingNetwork) error {
 	}
 	s.env = without(s.env, n.plan.Env)
 	n.taken = true
-	return s.startNetwork(ctx, n.plan)
+	return s.startNetwork(ctx, n.plan, n.allow)
 }
 
 // startNetwork has a plan's proxy serve the sandbox. When it fails the plan is discarded.
-func (s *Sandbox) startNetwork(ctx context.Context, plan *gateway.Plan) error {
+func (s *Sandbox) startNetwork(ctx context.Context, plan *gateway.Plan, allow []string) error {
 	mode, guest := NetworkMode(plan.Mode), s.machine.Guest()
 	if err := s.netIsolated(mode); err != nil {
 		plan.Discard()
@@ -109,7 +114,8 @@ func (s *Sandbox) startNetwork(ctx context.Context, plan *gateway.Plan) error {
 	if err != nil {
 		return err
 	}
-	s.net.on.Store(&netOn{mode: mode, gateway: g, environ: environ.AddMissing(s.env, gateway.EnvIn(guest, plan.Env))})
+	added := gateway.EnvIn(guest, plan.Env)
+	s.net.on.Store(&netOn{mode: mode, allow: allow, gateway: g, added: added, environ: environ.AddMissing(s.env, added)})
 	return nil
 }
 
@@ -125,23 +131,32 @@ func (s *Sandbox) netIsolated(mode NetworkMode) error {
 // SetNetwork changes what the sandbox may reach: at once for what its programs ask for
 // from now on, and connections that are no longer allowed are cut. Where there was no
 // network before, only programs that start from now on know of it; where there was one,
-// its Resolve and Roots stay. Only the handle that [Open] returned can change it; on
-// others it fails with ErrInvalid.
+// its Resolve and Roots stay.
+//
+// A handle of [Attach] has the sandbox's supervisor do it (see [Options]), without Resolve, Roots and
+// Hook. Where there is none it serves the network itself from now on, without secrets, and the handle
+// that did it before gets ErrDetached.
 func (s *Sandbox) SetNetwork(ctx context.Context, network Network) error {
 	s.net.mu.Lock()
 	defer s.net.mu.Unlock()
 	if err := s.alive(); err != nil {
 		return err
 	}
-	if !s.net.owner {
-		return fmt.Errorf("change the network of sandbox %s: %w: it is served, and can be changed, where the sandbox was opened", s.ID(), ErrInvalid)
-	}
 	policy, err := network.policy()
 	if err != nil {
 		return err
 	}
+	switch {
+	case s.net.owner:
+	case s.supervisor != nil:
+		return s.setSupervisedNetwork(ctx, network)
+	case policy == nil:
+		return fmt.Errorf("change the network of sandbox %s: %w: what serves it is the process that opened the sandbox", s.ID(), ErrInvalid)
+	}
 	on := s.net.on.Load()
 	switch {
+	case on != nil && on.gateway.Taken():
+		return s.networkTaken()
 	case policy == nil && on == nil:
 		return nil
 	case policy == nil:
@@ -154,14 +169,49 @@ func (s *Sandbox) SetNetwork(ctx context.Context, network Network) error {
 		}
 		s.net.log.SetHook(network.hook())
 		on.gateway.SetPolicy(policy)
-		s.net.on.CompareAndSwap(on, &netOn{mode: network.Mode, gateway: on.gateway, environ: on.environ}) // unless it was closed meanwhile
+		s.net.on.CompareAndSwap(on, &netOn{mode: network.Mode, allow: network.Allow, gateway: on.gateway, added: on.added, environ: on.environ}) // unless it was closed meanwhile
 		return nil
+	}
+	if s.net.log == nil { // nothing was served by this handle before
+		s.net.log = &gateway.Log{}
 	}
 	plan, err := planNetwork(network, s.net.secrets, s.net.log)
 	if err != nil {
 		return err
 	}
-	return s.startNetwork(ctx, plan)
+	if err := s.startNetwork(ctx, plan, network.Allow); err != nil {
+		return err
+	}
+	s.net.owner = true
+	return nil
+}
+
+// Network returns what the sandbox may reach, as Mode and Allow say. A handle of [Attach] knows it
+// from the sandbox's supervisor; where there is none it fails with ErrUnsupported.
+func (s *Sandbox) Network(ctx context.Context) (Network, error) {
+	if err := s.alive(); err != nil {
+		return Network{}, err
+	}
+	if on := s.net.on.Load(); on != nil {
+		if on.gateway.Taken() {
+			return Network{}, s.networkTaken()
+		}
+		return Network{Mode: on.mode, Allow: slices.Clone(on.allow)}, nil
+	}
+	switch {
+	case s.net.owner:
+		return Network{Mode: NetworkNone}, nil
+	case s.supervisor == nil:
+		return Network{}, fmt.Errorf("the network of sandbox %s: %w: only the process that opened the sandbox knows it", s.ID(), ErrUnsupported)
+	}
+	if err := s.askNetwork(ctx); err != nil {
+		return Network{}, err
+	}
+	return s.net.supervised.Load().Network, nil
+}
+
+func (s *Sandbox) networkTaken() error {
+	return fmt.Errorf("the network of sandbox %s: %w: another handle serves it", s.ID(), ErrDetached)
 }
 
 // stopNetwork ends the network and waits for all of its goroutines. It does not wait for
@@ -219,6 +269,9 @@ func (s *Sandbox) trustStore() string {
 func (s *Sandbox) environ() []string {
 	if on := s.net.on.Load(); on != nil {
 		return on.environ
+	}
+	if n := s.net.supervised.Load(); n != nil {
+		return n.environ
 	}
 	return s.env
 }

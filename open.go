@@ -12,7 +12,9 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/supervisor"
 )
 
 // DefaultLanguage is what an empty language of Options means.
@@ -24,16 +26,12 @@ const DefaultLanguage = "python"
 // backend cannot work on this machine, and ErrRefused when the policy refuses a library.
 // On an error nothing is left behind.
 func Open(ctx context.Context, o Options) (*Sandbox, error) {
-	name := o.Language
-	if name == "" {
-		name = DefaultLanguage
-	}
-	lang, err := all.Get(name)
+	lang, err := o.language()
 	if err != nil {
 		return nil, err
 	}
-	if err := o.Policy.checkLibraries(lang, o.Libraries); err != nil {
-		return nil, fmt.Errorf("open sandbox: %w", err)
+	if o.Supervisor != nil {
+		return openSupervised(ctx, o)
 	}
 	limits, kernel, err := o.Limits.resolve()
 	if err != nil {
@@ -100,6 +98,22 @@ func Open(ctx context.Context, o Options) (*Sandbox, error) {
 	}
 	s.link.begin()
 	return s, nil
+}
+
+// language is the language of the options, whose policy lets the libraries pass.
+func (o *Options) language() (*language.Language, error) {
+	name := o.Language
+	if name == "" {
+		name = DefaultLanguage
+	}
+	lang, err := all.Get(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.Policy.checkLibraries(lang, o.Libraries); err != nil {
+		return nil, fmt.Errorf("open sandbox: %w", err)
+	}
+	return lang, nil
 }
 
 // AttachOptions say how an existing sandbox is used by [Attach].
@@ -172,6 +186,9 @@ func Attach(ctx context.Context, id string, o AttachOptions) (*Sandbox, error) {
 	s.env, s.policy, s.libraries.progress = env, o.Policy, o.Progress
 	s.logTo(o.Logger)
 	s.keepArtifacts(artifacts)
+	if err := s.attachSupervisor(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("attach to sandbox %s: %w", id, err), machine.Close(nil))
+	}
 	return s, nil
 }
 
@@ -192,7 +209,12 @@ func GC(ctx context.Context, b backend.Backend) ([]backend.Leftover, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.GC(ctx)
+	left, err := b.GC(ctx)
+	sockets, gone := supervisor.GC()
+	for _, path := range sockets {
+		left = append(left, backend.Leftover{Kind: "supervisor's socket", Name: path, Removed: true})
+	}
+	return left, errors.Join(err, gone)
 }
 
 // validID tells whether an id is of [a-z0-9-], at most 40 bytes, with no '-' at an

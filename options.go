@@ -52,6 +52,10 @@ type Options struct {
 	Lifetime time.Duration
 	// Resettable has Open look at what it has made, so that [Sandbox.Reset] can do it again.
 	Resettable bool
+	// Supervisor, when set, opens and owns the sandbox in a process of its own, so that the sandbox
+	// lives on when this process ends. Open then returns a handle as [Attach] does: Close leaves
+	// the sandbox alone. It is available on Linux.
+	Supervisor *Supervisor
 	// ID names the sandbox; empty lets Open choose. It is of [a-z0-9-], at most
 	// 40 bytes.
 	ID string

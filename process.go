@@ -111,7 +111,7 @@ func (r *run) attach(ctx context.Context, id uint64, opts *AttachOutput) error {
 	if err != nil {
 		return err
 	}
-	r.network = s.net.record()
+	r.network = s.recordNetwork(ctx)
 	r.ooms = watchOOM(ctx, s.machine)
 	info, err := s.processInfo(ctx, id)
 	if err != nil {

@@ -62,6 +62,9 @@ func (s *Sandbox) reset(ctx context.Context) error {
 	if err := s.alive(); err != nil {
 		return err
 	}
+	if s.made == nil && s.supervisor != nil {
+		return s.resetSupervised(ctx)
+	}
 	m := s.made
 	if m == nil {
 		return fmt.Errorf("%w: it was not opened with Options.Resettable, so what it was like is not known", ErrInvalid)
@@ -89,5 +92,5 @@ func (s *Sandbox) reset(ctx context.Context) error {
 	if err != nil || plan == nil {
 		return err
 	}
-	return s.startNetwork(ctx, plan)
+	return s.startNetwork(ctx, plan, m.network.Allow)
 }

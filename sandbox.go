@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/supervisor"
 )
 
 // A Sandbox is one isolated place with its own files and processes, from [Open] or
@@ -27,11 +28,13 @@ type Sandbox struct {
 	artifacts ArtifactOptions
 	produced  produced
 
-	net      netState
-	link     link
-	programs programs
-	runs     runCounter
-	ahead    heldAhead
+	net netState
+	// supervisor is the process that owns the sandbox; nil where that is not known to this user.
+	supervisor *supervisor.Client
+	link       link
+	programs   programs
+	runs       runCounter
+	ahead      heldAhead
 
 	// libraries are those that are installed, and how more of them are.
 	libraries libraryState
@@ -93,6 +96,9 @@ func (s *Sandbox) Close() error {
 		s.link.leave()
 		s.stopNetwork()
 		s.closeErr = errors.Join(s.kernels.close(), s.machine.Close(s.link.shutdown), s.link.close())
+		if s.supervisor != nil {
+			s.supervisor.Close()
+		}
 		s.net.mu.Lock() // a change under way fails by now
 		defer s.net.mu.Unlock()
 		s.stopNetwork()

@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -85,7 +86,8 @@ print(p.stdout.readline())`, &llmsandbox.RunOptions{KeepChildren: true})
 	answers(t, sb)
 }
 
-// networkOfAttached: whoever attaches uses the network that the opener serves.
+// networkOfAttached: a handle that attaches uses the network that the opener serves, until it
+// takes it over.
 func (s *suite) networkOfAttached(t *testing.T) {
 	ctx := testContext(t)
 	h := newHostServers(t)
@@ -98,9 +100,25 @@ func (s *suite) networkOfAttached(t *testing.T) {
 	defer same.Close()
 	wantStdout(t, run(t, same, pythonNetwork+`print(get(web + "/hello").split()[0])`, nil), "hello\n")
 	if err := same.SetNetwork(ctx, llmsandbox.Network{}); !errors.Is(err, llmsandbox.ErrInvalid) {
-		t.Errorf("change through an attached handle: %v, want ErrInvalid", err)
+		t.Errorf("no network, by an attached handle: %v, want ErrInvalid", err)
 	}
 	if len(h.hooked()) == 0 {
-		t.Error("the opener was not told")
+		t.Error("the opener's hook got no attempt, want one")
+	}
+	if _, err := same.Network(ctx); !errors.Is(err, llmsandbox.ErrUnsupported) {
+		t.Errorf("the network by an attached handle: %v, want ErrUnsupported", err)
+	}
+	if err := same.SetNetwork(ctx, llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{"other.example"}}); err != nil {
+		t.Fatalf("take over: %v", err)
+	}
+	settles(t, func() error {
+		if err := sb.SetNetwork(ctx, h.network(t)); !errors.Is(err, llmsandbox.ErrDetached) {
+			return fmt.Errorf("the network by the handle that had it: %v, want ErrDetached", err)
+		}
+		return nil
+	})
+	res := run(t, same, pythonNetwork+`print(get(web + "/hello"))`, nil)
+	if len(res.Network) != 1 || res.Network[0].Allowed {
+		t.Errorf("attempts after the takeover %+v, want one that is refused; %s", res.Network, describe(res))
 	}
 }

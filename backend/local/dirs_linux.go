@@ -2,10 +2,10 @@ package local
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/llmsandbox/llmsandbox/internal/layerstore"
+	"github.com/llmsandbox/llmsandbox/internal/statedir"
 )
 
 // dirs are the backend's own folders, each private to its owner.
@@ -43,20 +43,7 @@ func stateDir(o Options) (string, error) {
 	if o.StateDir != "" {
 		return filepath.Abs(o.StateDir)
 	}
-	if dir := os.Getenv("LLMSANDBOX_STATE_DIR"); dir != "" {
-		return filepath.Abs(dir)
-	}
-	if os.Geteuid() == 0 {
-		return "/run/llmsandbox", nil
-	}
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		if fi, err := os.Stat(dir); err == nil && fi.IsDir() {
-			return filepath.Join(dir, "llmsandbox"), nil
-		}
-	}
-	// No session of a login manager. The folder's owner and mode are checked, so
-	// that a name anybody could take is no danger.
-	return filepath.Join(os.TempDir(), fmt.Sprintf("llmsandbox-%d", os.Geteuid())), nil
+	return statedir.Default()
 }
 
 func cacheDir(o Options) (string, error) {

@@ -82,12 +82,3 @@ func (hinting) Hint(err error) string {
 	}
 	return ""
 }
-
-func TestSupervisorErrorsKeepTheirMeaning(t *testing.T) {
-	for kind, sentinel := range kinds {
-		err := error(&remoteError{answer{Error: "text", Kind: kindOf(fmt.Errorf("x: %w", sentinel))}})
-		if !errors.Is(err, sentinel) || err.Error() != "text" {
-			t.Errorf("%s: %v", kind, err)
-		}
-	}
-}

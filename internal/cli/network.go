@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"strconv"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
@@ -46,6 +49,47 @@ func networkFlag(values []string) (llmsandbox.Network, error) {
 		n.Mode = llmsandbox.NetworkAllow
 	}
 	return n, nil
+}
+
+func newNetworkCommand() *cobra.Command {
+	var at place
+	var values []string
+	cmd := &cobra.Command{
+		Use:   "network [flags] ID",
+		Short: "Tell or change what a kept sandbox may reach",
+		Long: `Tell what a sandbox that create or run --keep left may reach, or change it with --network.
+What is no longer allowed is cut at once.`,
+		Example: `  llmsandbox network "$id"
+  llmsandbox network --network allow=example.org:443 "$id"
+  llmsandbox network --network none "$id"`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			n, err := networkFlag(values)
+			if err != nil {
+				return err
+			}
+			b, err := at.open()
+			if err != nil {
+				return err
+			}
+			sb, err := llmsandbox.Attach(cmd.Context(), args[0], llmsandbox.AttachOptions{Backend: b})
+			if err != nil {
+				return placed(&at, err)
+			}
+			defer func() { err = errors.Join(placed(&at, err), sb.Close()) }()
+			if len(values) > 0 {
+				return sb.SetNetwork(cmd.Context(), n)
+			}
+			if n, err = sb.Network(cmd.Context()); err != nil {
+				return err
+			}
+			fmt.Println(strings.TrimSuffix(string(n.Mode)+"="+strings.Join(n.Allow, ","), "="))
+			return nil
+		},
+	}
+	at.register(cmd.Flags(), "what runs the sandbox")
+	cmd.Flags().StringArrayVar(&values, "network", nil, networkUsage)
+	return cmd
 }
 
 // maxRefusedLines bounds what is said on stderr of refused attempts.

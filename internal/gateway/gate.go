@@ -31,6 +31,7 @@ type Gateway struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wake   chan struct{}
+	taken  chan struct{} // closed when another gateway serves the sandbox
 	wg     sync.WaitGroup
 }
 
@@ -40,7 +41,7 @@ type Agent func(context.Context) (*agentclient.Client, error)
 // Open writes the plan's files and listens inside the sandbox, which has ended when ended is
 // closed. ctx is that of opening alone. When it fails the plan is discarded.
 func Open(ctx context.Context, agent Agent, ended <-chan struct{}, guest backend.Guest, plan *Plan) (*Gateway, error) {
-	g := &Gateway{agent: agent, proxy: plan.proxy, log: plan.log, ended: ended, wake: make(chan struct{}, 1)}
+	g := &Gateway{agent: agent, proxy: plan.proxy, log: plan.log, ended: ended, wake: make(chan struct{}, 1), taken: make(chan struct{})}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	client, err := agent(ctx)
 	if err == nil {
@@ -61,8 +62,7 @@ func Open(ctx context.Context, agent Agent, ended <-chan struct{}, guest backend
 
 func listenInside(ctx context.Context, client *agentclient.Client) (*agentclient.Listener, error) {
 	l, err := client.Listen(ctx, port)
-	var known *agentproto.Error
-	if errors.As(err, &known) && known.Code == agentproto.CodeBusy {
+	if busy(err) {
 		return nil, fmt.Errorf("%w: a program has taken the proxy's port: end it", err)
 	}
 	return l, err
@@ -92,27 +92,47 @@ func write(ctx context.Context, client *agentclient.Client, dir string, plan *Pl
 	return nil
 }
 
+func busy(err error) bool {
+	var known *agentproto.Error
+	return errors.As(err, &known) && known.Code == agentproto.CodeBusy
+}
+
 // keep serves one listener after the other, since the agent outlives its streams.
 func (g *Gateway) keep(l *agentclient.Listener) {
 	slots := make(chan struct{}, maxConnections)
 	for l != nil {
-		g.serve(l, slots)
+		err := g.serve(l, slots)
 		l.Close()
+		if busy(err) {
+			close(g.taken)
+			return
+		}
 		l = g.again()
 	}
 }
 
+// Taken tells whether another gateway has taken the sandbox over. Connections that this one has
+// go on.
+func (g *Gateway) Taken() bool {
+	select {
+	case <-g.taken:
+		return true
+	default:
+		return false
+	}
+}
+
 // serve takes connections until the listener has ended.
-func (g *Gateway) serve(l *agentclient.Listener, slots chan struct{}) {
+func (g *Gateway) serve(l *agentclient.Listener, slots chan struct{}) error {
 	for {
 		id, err := l.Next(g.ctx)
 		if err != nil {
-			return
+			return err
 		}
 		select {
 		case slots <- struct{}{}:
 		case <-g.ctx.Done():
-			return
+			return nil
 		}
 		g.wg.Go(func() {
 			defer func() { <-slots }()

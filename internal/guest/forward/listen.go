@@ -42,6 +42,11 @@ func (s *Service) ServeListen(call *agentproto.Call) error {
 	}
 	for {
 		conn, err := l.accept()
+		select {
+		case <-l.replaced:
+			return agentproto.Errorf(agentproto.CodeBusy, "another call listens on port %d", l.port)
+		default:
+		}
 		if err != nil {
 			return agentproto.Errorf(agentproto.CodeCancelled, "listening on port %d has ended: %v", l.port, err)
 		}

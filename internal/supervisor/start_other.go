@@ -1,0 +1,36 @@
+//go:build !linux
+
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+var errElsewhere = fmt.Errorf("a sandbox that outlives its opener needs Linux: %w", backend.ErrUnsupported)
+
+// Start fails: see the one of Linux.
+func Start(context.Context, []string, any, func(json.RawMessage)) (string, error) {
+	return "", errElsewhere
+}
+
+// Order fails: see the one of Linux.
+func Order(any) error { return errElsewhere }
+
+// Say does nothing.
+func Say(Answer) {}
+
+// LetGo fails: see the one of Linux.
+func LetGo() error { return errElsewhere }
+
+// A Server is of Linux.
+type Server struct{}
+
+// Close does nothing.
+func (*Server) Close() error { return nil }
+
+// Serve fails: see the one of Linux.
+func Serve(string, string, Owner) (*Server, error) { return nil, errElsewhere }

@@ -1,0 +1,248 @@
+package llmsandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/egress"
+	"github.com/llmsandbox/llmsandbox/internal/environ"
+	"github.com/llmsandbox/llmsandbox/internal/gateway"
+	"github.com/llmsandbox/llmsandbox/internal/supervisor"
+)
+
+// A Supervisor is a program that opens and owns a sandbox in place of the process that calls
+// [Open], so that the sandbox outlives it. There is one process for each sandbox.
+type Supervisor struct {
+	// Command is the program with its arguments, which calls [Supervise]: a program may name
+	// itself. The llmsandbox command does it as "llmsandbox supervise".
+	Command []string
+	// Config is for the function that returns the backend there, which has to be the one
+	// of Options. It goes by the program's standard input, and may hold secrets.
+	Config []byte
+}
+
+// An order is what a supervisor is started with: its Config, and what of the Options is for it.
+type order struct {
+	Config                 []byte
+	Language, Image, ID    string
+	Limits                 Limits
+	BestEffort, Resettable bool
+	Env, Labels            map[string]string
+	Mode                   NetworkMode
+	Allow                  []string
+	Secrets                []Secret
+	Libraries              []string
+	Install                InstallOptions
+	Lifetime               time.Duration
+}
+
+// openSupervised has a supervisor open the sandbox, and attaches to it.
+func openSupervised(ctx context.Context, o Options) (*Sandbox, error) {
+	switch {
+	case len(o.Supervisor.Command) == 0:
+		return nil, fmt.Errorf("open sandbox: %w: the supervisor has no Command", ErrInvalid)
+	case o.Network.Resolve != nil || o.Network.Roots != nil || o.Network.Hook != nil:
+		return nil, fmt.Errorf("open sandbox: %w: a supervisor serves the network, and has no use for Resolve, Roots and Hook of this process", ErrInvalid)
+	}
+	progress := func(text json.RawMessage) {
+		var p backend.Progress
+		if o.Progress != nil && json.Unmarshal(text, &p) == nil {
+			o.Progress(p)
+		}
+	}
+	id, err := supervisor.Start(ctx, o.Supervisor.Command, order{
+		Config: o.Supervisor.Config, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
+		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
+		Mode: o.Network.Mode, Allow: o.Network.Allow, Secrets: o.Secrets, Libraries: o.Libraries, Install: o.Install, Lifetime: o.Lifetime,
+	}, progress)
+	if err != nil {
+		return nil, asTold(err)
+	}
+	return Attach(ctx, id, AttachOptions{
+		Backend: o.Backend, Language: o.Language, Limits: Limits{Timeout: o.Limits.Timeout, Output: o.Limits.Output},
+		Progress: o.Progress, Artifacts: o.Artifacts, Policy: o.Policy, Logger: o.Logger,
+	})
+}
+
+// Supervise is the whole of a [Supervisor]'s program: it opens the sandbox that it was started for
+// on the backend that open returns for the Supervisor's Config, and owns it until it ends or ctx
+// does. open may be nil for the embedded local backend. It reads the program's standard input and
+// writes to its standard output; once the sandbox is open, the standard streams are
+// /dev/null, and the working directory is /.
+func Supervise(ctx context.Context, open func(config []byte) (backend.Backend, error)) error {
+	s, err := openOrdered(ctx, open)
+	if err != nil {
+		supervisor.Say(supervisor.Answer{Error: &supervisor.Error{Text: err.Error(), Kind: kindOf(err)}})
+		return err
+	}
+	served, err := supervisor.Serve(s.backend, s.ID(), owner{s})
+	if err != nil {
+		supervisor.Say(supervisor.Answer{Error: &supervisor.Error{Text: err.Error(), Kind: kindOf(err)}})
+		return errors.Join(err, s.Close())
+	}
+	supervisor.Say(supervisor.Answer{ID: s.ID()})
+	if err := supervisor.LetGo(); err != nil {
+		return errors.Join(err, served.Close(), s.Close())
+	}
+	select {
+	case <-s.Done():
+	case <-ctx.Done():
+	}
+	return errors.Join(served.Close(), s.Close())
+}
+
+func openOrdered(ctx context.Context, open func([]byte) (backend.Backend, error)) (*Sandbox, error) {
+	var o order
+	if err := supervisor.Order(&o); err != nil {
+		return nil, err
+	}
+	var b backend.Backend
+	if open != nil {
+		var err error
+		if b, err = open(o.Config); err != nil {
+			return nil, err
+		}
+	}
+	progress := func(p backend.Progress) {
+		text, _ := json.Marshal(p) // it has a JSON form
+		supervisor.Say(supervisor.Answer{Progress: text})
+	}
+	return Open(ctx, Options{
+		Backend: b, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
+		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
+		Network: Network{Mode: o.Mode, Allow: o.Allow}, Secrets: o.Secrets, Libraries: o.Libraries, Install: o.Install,
+		Lifetime: o.Lifetime, Progress: progress,
+	})
+}
+
+// kinds are the error values that keep their meaning on the way from a supervisor.
+var kinds = map[string]error{
+	"not_enforced": ErrNotEnforced, "unsupported": ErrUnsupported, "image_not_found": ErrImageNotFound, "image_invalid": ErrImageInvalid,
+	"unknown_language": ErrUnknownLanguage, "toolchain": ErrToolchain, "refused": ErrRefused, "closed": ErrClosed, "lost": ErrLost, "invalid": ErrInvalid,
+}
+
+func kindOf(err error) string {
+	for kind, value := range kinds {
+		if errors.Is(err, value) {
+			return kind
+		}
+	}
+	return ""
+}
+
+// A supervisorError is a supervisor's failure that means one of our error values.
+type supervisorError struct{ text, is error }
+
+func (e *supervisorError) Error() string   { return e.text.Error() }
+func (e *supervisorError) Unwrap() []error { return []error{e.text, e.is} }
+
+// asTold gives a supervisor's error its meaning.
+func asTold(err error) error {
+	var told *supervisor.Error
+	if errors.As(err, &told) && kinds[told.Kind] != nil {
+		return &supervisorError{err, kinds[told.Kind]}
+	}
+	return err
+}
+
+// owner answers for the sandbox of a supervisor.
+type owner struct{ *Sandbox }
+
+func (o owner) Kind(err error) string   { return kindOf(err) }
+func (o owner) Record() *gateway.Record { return o.net.record() }
+
+func (o owner) Network() supervisor.Network {
+	on := o.net.on.Load()
+	if on == nil {
+		return supervisor.Network{Mode: string(NetworkNone)}
+	}
+	return supervisor.Network{Mode: string(on.mode), Allow: on.allow, Env: on.added}
+}
+
+func (o owner) SetNetwork(ctx context.Context, mode string, allow []string) error {
+	return o.Sandbox.SetNetwork(ctx, Network{Mode: NetworkMode(mode), Allow: allow})
+}
+
+// A supervisedNetwork is a sandbox's network as its supervisor serves it.
+type supervisedNetwork struct {
+	Network
+	environ []string // the sandbox's whole environment
+}
+
+// attachSupervisor finds the supervisor of a sandbox that was attached to, if it has one.
+func (s *Sandbox) attachSupervisor(ctx context.Context) error {
+	var err error
+	if s.supervisor, err = supervisor.Find(ctx, s.backend, s.ID()); err != nil || s.supervisor == nil {
+		return err
+	}
+	return s.askNetwork(ctx)
+}
+
+func (s *Sandbox) askNetwork(ctx context.Context) error {
+	n, err := s.supervisor.Network(ctx)
+	if err != nil {
+		return asTold(err)
+	}
+	// What the sandbox was opened with may be out of date; what the handle was given is not.
+	guest := s.machine.Guest()
+	opened := gateway.EnvIn(guest, guest.Env)
+	env := slices.DeleteFunc(slices.Clone(s.env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.Contains(opened, kv) && environ.Value(n.Env, name) != ""
+	})
+	s.net.supervised.Store(&supervisedNetwork{Network{Mode: NetworkMode(n.Mode), Allow: n.Allow}, environ.AddMissing(env, n.Env)})
+	return nil
+}
+
+// setSupervisedNetwork has the supervisor change the network.
+func (s *Sandbox) setSupervisedNetwork(ctx context.Context, n Network) error {
+	if n.Resolve != nil || n.Roots != nil || n.Hook != nil {
+		return fmt.Errorf("change the network of sandbox %s: %w: its supervisor serves it, and has no use for Resolve, Roots and Hook of this process", s.ID(), ErrInvalid)
+	}
+	if err := s.supervisor.SetNetwork(ctx, supervisor.Network{Mode: string(n.Mode), Allow: n.Allow}); err != nil {
+		return asTold(err)
+	}
+	return s.askNetwork(ctx)
+}
+
+// A networkRecord has what a run tries to reach, see [gateway.Record].
+type networkRecord interface {
+	End(settle time.Duration) (attempts []egress.Attempt, dropped int)
+}
+
+// recordNetwork begins a record; nil where there is no network, or another process serves it.
+func (s *Sandbox) recordNetwork(ctx context.Context) networkRecord {
+	if r := s.net.record(); r != nil {
+		return r
+	}
+	if n := s.net.supervised.Load(); n == nil || n.Mode == NetworkNone {
+		return nil
+	}
+	const failed = "what a run has tried to reach is not known"
+	r, err := s.supervisor.Record(ctx, func(err error) { warn(s.log, failed, err) })
+	if err != nil {
+		warn(s.log, failed, err)
+		return nil
+	}
+	return r
+}
+
+// resetSupervised has the supervisor reset the sandbox.
+func (s *Sandbox) resetSupervised(ctx context.Context) error {
+	if err := s.kernels.closeOpen(); err != nil {
+		return fmt.Errorf("close its kernels: %w", err)
+	}
+	s.dropAhead(ctx)
+	if err := s.supervisor.Reset(ctx); err != nil {
+		return asTold(err)
+	}
+	s.ClearArtifacts()
+	s.libraries.forget(listedLibraries(s.machine.Guest().Env))
+	return s.askNetwork(ctx)
+}
