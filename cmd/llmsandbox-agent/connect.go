@@ -76,7 +76,7 @@ func connect(address string, environment bool) error {
 	}
 	conn := os.NewFile(uintptr(fd), "agent")
 	go func() {
-		// Whatever ends the input, the agent is told by the end of the stream.
+		// Whatever ends the input, the agent sees the end of the stream.
 		_, _ = io.Copy(conn, os.Stdin)
 		_ = unix.Shutdown(fd, unix.SHUT_WR)
 	}()

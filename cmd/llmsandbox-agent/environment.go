@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// writeEnvironment tells what this process was given by its container, for places where
-// nobody else tells: strings that each end in a zero byte, of which the last is empty.
-// They are the architecture, the current folder, and the variables but those of the
+// writeEnvironment reports what this process was given by its container, for places where
+// no API reports it: strings that each end in a zero byte, of which the last is empty.
+// They are the architecture, the current directory, and the variables but those of the
 // agent's own.
 func writeEnvironment(w io.Writer) error {
 	dir, err := os.Getwd()

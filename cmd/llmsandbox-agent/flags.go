@@ -12,17 +12,17 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/guest/seed"
 )
 
-// flags are what the agent is told by its command line.
+// flags are the options of the agent's command line.
 type flags struct {
 	stdio             bool   // --stdio: serve a stream on stdin and stdout
 	listen            string // --listen ADDRESS: serve streams on a unix socket
 	listenFD, setupFD int    // --listen-fd N, --setup-fd N: of the local backend
 
-	// Where the secret is that whoever connects to the address must send first.
+	// Where the secret is that each client of the address must send first.
 	tokenFD  int    // --token-fd N
 	tokenEnv string // --token-env NAME
 
-	grace int // --grace SECONDS: end when nobody was connected so long; -1: not given
+	grace int // --grace SECONDS: end when no client was connected so long; -1: not given
 	// --first-grace SECONDS: wait so long for the first connection, if that is longer
 	firstGrace int
 	deadline   time.Time // --deadline UNIXMILLIS: end at that time; zero: not given

@@ -21,10 +21,10 @@ const (
 	filterFile = "seccomp"
 
 	// closedDir is where a cluster mounts closedFile, which everybody may write to and no
-	// limit counts: a folder that nobody may enter keeps code away from it.
+	// limit counts: a directory that no user may enter keeps code away from it.
 	closedDir, closedFile = "closed", "log"
 
-	// installedAgent lets everybody run the agent and nobody read it: the kernel then
+	// installedAgent lets all users run the agent and none read it: the kernel then
 	// keeps other processes of the same user away from it from its first instruction on.
 	installedAgent = 0o111
 	// readableAgent is for kernels that run nothing that they may not read, as gVisor's.
@@ -35,8 +35,8 @@ const (
 )
 
 // install is for places where an agent is brought by an image of its own: it copies itself
-// and the filter that lies beside it into a folder that the sandbox mounts. With --readable
-// the copy may be read. With --layers it then unpacks the tar stream on stdin into the folder
+// and the filter that lies beside it into a directory that the sandbox mounts. With --readable
+// the copy may be read. With --layers it then unpacks the tar stream on stdin into the directory
 // layers in there.
 func install(args []string) error {
 	usage := errors.New("usage: llmsandbox-agent install DIR [--readable] [--layers [FLAG VALUE]...], with the flags of unpack")

@@ -27,13 +27,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// An agentImage is a folder as the agent's image has it, and an empty one to install into.
+// An agentImage is a directory as the agent's image has it, and an empty one to install into.
 func agentImage(t *testing.T) (program, dir string) {
 	t.Helper()
 	image := t.TempDir()
 	program, dir = filepath.Join(image, "agent"), t.TempDir()
 	t.Cleanup(func() {
-		// Else only root could remove the folder.
+		// Else only root could remove the directory.
 		if err := os.Chmod(filepath.Join(dir, closedDir), 0o700); err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Error(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// abstract tells whether an address is a name in the abstract namespace, which
+// abstract reports whether an address is a name in the abstract namespace, which
 // belongs to the network namespace and not to a file system.
 func abstract(address string) bool { return strings.HasPrefix(address, "@") }
 

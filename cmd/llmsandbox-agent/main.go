@@ -14,7 +14,7 @@
 //	llmsandbox-agent version
 //
 // An ADDRESS is a path, or @NAME for a unix socket that is in no file system: it
-// needs no folder that can be written to, and code cannot remove it.
+// needs no directory that can be written to, and code cannot remove it.
 package main
 
 import (

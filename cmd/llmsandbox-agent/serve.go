@@ -50,10 +50,10 @@ func serve(f flags) error {
 	users := newUsers(f)
 	failed := make(chan error, 1)
 	if listener >= 0 {
-		door := newDoor(token)
+		auth := newAuthenticator(token)
 		go func() {
 			failed <- agent.ServeListener(listener, func(conn *os.File) (func(), error) {
-				if err := door.admit(conn); err != nil {
+				if err := auth.authenticate(conn); err != nil {
 					return nil, err
 				}
 				return users.enter(), nil

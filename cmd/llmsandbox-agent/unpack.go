@@ -18,7 +18,7 @@ const (
 	defaultMaxBytes = 32 << 30
 )
 
-// unpack unpacks the tar stream on stdin into a folder that is empty or missing.
+// unpack unpacks the tar stream on stdin into a directory that is empty or missing.
 func unpack(args []string) error {
 	usage := errors.New("usage: llmsandbox-agent unpack DIR [--max-files N] [--max-bytes N]")
 	if len(args)%2 == 0 {

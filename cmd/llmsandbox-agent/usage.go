@@ -27,7 +27,7 @@ var gauges = []gauge{
 	{"cpu", []string{"cpu.stat", "cpuacct/cpuacct.usage", "cpu,cpuacct/cpuacct.usage"}},
 }
 
-// writeUsage tells what the container uses, one line each: "memory BYTES", "peak BYTES"
+// writeUsage reports what the container uses, one line each: "memory BYTES", "peak BYTES"
 // and "cpu NANOSECONDS". What is not shown here is left out.
 func writeUsage(w io.Writer, dir string) error {
 	for _, g := range gauges {

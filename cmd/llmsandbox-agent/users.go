@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// users counts the connections, and tells when there has been none for the grace
+// users counts the connections, and reports when there has been none for the grace
 // time.
 type users struct {
 	grace time.Duration
@@ -30,7 +30,7 @@ func newUsers(f flags) *users {
 	return u
 }
 
-// wait has the agent end after that time, unless somebody comes.
+// wait has the agent end after that time, unless a client connects.
 func (u *users) wait(grace time.Duration) {
 	u.timer = time.AfterFunc(grace, func() {
 		u.mu.Lock()

@@ -14,28 +14,29 @@ import (
 const (
 	// tokenWait is how long a client may take to send its token.
 	tokenWait = 10 * time.Second
-	// maxStrangers bounds the connections that have not sent it yet, so that code
+	// maxPending bounds the connections that have not sent it yet, so that code
 	// that connects and stays silent cannot use up the agent's descriptors.
-	maxStrangers = 32
+	maxPending = 32
 )
 
 var errRefused = errors.New("connection refused")
 
-// A door lets in who runs as the agent's own user or as root, and knows the token.
-type door struct {
-	token     []byte
-	strangers chan struct{} // one element for each connection that is being looked at
+// An authenticator accepts clients that run as the agent's own user or as root, and that
+// know the token.
+type authenticator struct {
+	token   []byte
+	pending chan struct{} // one element for each connection that is being checked
 }
 
-func newDoor(token []byte) *door {
-	return &door{token: token, strangers: make(chan struct{}, maxStrangers)}
+func newAuthenticator(token []byte) *authenticator {
+	return &authenticator{token: token, pending: make(chan struct{}, maxPending)}
 }
 
-// admit reads the token, where there is one, and fails for who is not let in.
-func (d *door) admit(conn *os.File) error {
+// authenticate reads the token, if there is one, and fails for a client that is not accepted.
+func (a *authenticator) authenticate(conn *os.File) error {
 	select {
-	case d.strangers <- struct{}{}:
-		defer func() { <-d.strangers }()
+	case a.pending <- struct{}{}:
+		defer func() { <-a.pending }()
 	default:
 		return errRefused
 	}
@@ -46,19 +47,19 @@ func (d *door) admit(conn *os.File) error {
 	if uid != 0 && uid != uint32(unix.Geteuid()) {
 		return errRefused
 	}
-	if len(d.token) == 0 {
+	if len(a.token) == 0 {
 		return nil
 	}
 	if err := conn.SetReadDeadline(time.Now().Add(tokenWait)); err != nil {
 		return err
 	}
-	given := make([]byte, len(d.token))
+	given := make([]byte, len(a.token))
 	if _, err := io.ReadFull(conn, given); err != nil {
 		return err
 	}
 	different := byte(0)
-	for i := range d.token { // in constant time
-		different |= d.token[i] ^ given[i]
+	for i := range a.token { // in constant time
+		different |= a.token[i] ^ given[i]
 	}
 	if different != 0 {
 		return errRefused
