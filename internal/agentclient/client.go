@@ -42,13 +42,13 @@ func Connect(ctx context.Context, rwc io.ReadWriteCloser) (*Client, error) {
 // Info is what the agent says of itself.
 func (c *Client) Info() agentproto.Hello { return c.conn.Peer() }
 
-// Done is closed when the stream has ended; Err then tells why.
+// Done is closed when the stream has ended; Err then returns why.
 func (c *Client) Done() <-chan struct{} { return c.conn.Done() }
 
-// Err tells why the stream ended; nil while it lives.
+// Err reports why the stream ended; nil while it lives.
 func (c *Client) Err() error { return c.conn.Err() }
 
-// Failing tells that the stream takes no further call. It ends, when it has not yet, once
+// Failing reports whether the stream takes no further call. It ends, when it has not yet, once
 // what came for those before is read, after two seconds at most.
 func (c *Client) Failing() bool { return c.conn.Failing() }
 
@@ -89,7 +89,7 @@ func (c *Client) Processes(ctx context.Context) ([]agentproto.ProcessInfo, error
 	return list.Processes, nil
 }
 
-// Count is how many processes there are beside the agent, whoever has started them, but for
+// Count is how many processes there are beside the agent, no matter what has started them, but for
 // those that were started from outside.
 func (c *Client) Count(ctx context.Context) (uint64, error) {
 	var count agentproto.ProcessCount

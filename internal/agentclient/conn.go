@@ -128,7 +128,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// because tells why a pipe has ended.
+// because reports why a pipe has ended.
 func (c *Conn) because(err error, known func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -129,7 +129,7 @@ func TestConnOfClosedClient(t *testing.T) {
 	}
 }
 
-// TestConnUnreadAtClose: a connection that nobody reads does not keep its client.
+// TestConnUnreadAtClose: a connection that no process reads does not keep its client.
 func TestConnUnreadAtClose(t *testing.T) {
 	c, _ := connect(t, &fakeAgent{})
 	s, err := c.Dial(soon(t), 80)

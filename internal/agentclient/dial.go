@@ -41,7 +41,7 @@ func (s *Stream) Write(p []byte) (int, error) {
 func (s *Stream) CloseWrite() error {
 	err := s.call.CloseWrite(agentproto.ChanIn)
 	if err == agentproto.ErrCallEnded {
-		return nil // the server has already gone
+		return nil // the server has already ended
 	}
 	return err
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
-// Paths are the sandbox's; a relative one is below the agent's working folder.
+// Paths are the sandbox's; a relative one is below the agent's working directory.
 
 // Stat describes a file. A symbolic link is not followed.
 func (c *Client) Stat(ctx context.Context, path string) (agentproto.FileInfo, error) {
@@ -18,14 +18,14 @@ func (c *Client) Stat(ctx context.Context, path string) (agentproto.FileInfo, er
 	return info, err
 }
 
-// List lists a folder, sorted by name.
+// List lists a directory, sorted by name.
 func (c *Client) List(ctx context.Context, path string) (agentproto.FileList, error) {
 	var list agentproto.FileList
 	err := c.request(ctx, agentproto.MethodList, &agentproto.PathRequest{Path: path}, &list)
 	return list, err
 }
 
-// Mkdir makes a folder, with parents also those above it.
+// Mkdir makes a directory, with parents also those above it.
 func (c *Client) Mkdir(ctx context.Context, path string, mode uint32, parents bool) error {
 	req := agentproto.MkdirRequest{Path: path, Mode: mode, Parents: parents}
 	return c.request(ctx, agentproto.MethodMkdir, &req, &agentproto.Empty{})
@@ -33,11 +33,11 @@ func (c *Client) Mkdir(ctx context.Context, path string, mode uint32, parents bo
 
 // RemoveOptions tell what Remove may remove.
 type RemoveOptions struct {
-	Recursive bool // a folder with all below it
+	Recursive bool // a directory with all below it
 	Missing   bool // nothing being there is no error
 }
 
-// Remove removes a file or an empty folder, or more as the options allow.
+// Remove removes a file or an empty directory, or more as the options allow.
 func (c *Client) Remove(ctx context.Context, path string, o RemoveOptions) error {
 	req := agentproto.RemoveRequest{Path: path, Recursive: o.Recursive, Missing: o.Missing}
 	return c.request(ctx, agentproto.MethodRemove, &req, &agentproto.Empty{})
@@ -65,7 +65,7 @@ func (c *Client) Find(ctx context.Context, req agentproto.FindRequest) (agentpro
 	return found, err
 }
 
-// ReadBelow returns the content of a regular file that lies below a folder, without
+// ReadBelow returns the content of a regular file that lies below a directory, without
 // following a link on the way there. A file of more than limit bytes fails with
 // CodeTooLarge.
 func (c *Client) ReadBelow(ctx context.Context, folder, path string, limit int64) ([]byte, error) {
@@ -147,7 +147,7 @@ type WriteOptions struct {
 	Create    bool
 	Exclusive bool
 	Truncate  bool
-	Parents   bool // missing folders are made
+	Parents   bool // missing directories are made
 }
 
 // WriteFile writes a regular file with what r gives, and returns what became of it.
@@ -201,7 +201,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TarOut writes a file or folder to w as a tar stream, with names below prefix
+// TarOut writes a file or directory to w as a tar stream, with names below prefix
 // (prefix itself for a file). Links are left out.
 func (c *Client) TarOut(ctx context.Context, path, prefix string, w io.Writer) (agentproto.TarResult, error) {
 	return c.tarOut(ctx, &agentproto.TarOutRequest{Path: path, Prefix: prefix}, w)
@@ -232,14 +232,14 @@ type TarLimits struct {
 	Links bool
 }
 
-// TarIn unpacks a tar stream below a folder, which is made when missing.
+// TarIn unpacks a tar stream below a directory, which is made when missing.
 func (c *Client) TarIn(ctx context.Context, dir string, r io.Reader, l TarLimits) (agentproto.TarResult, error) {
 	var result agentproto.TarResult
 	err := c.send(ctx, agentproto.MethodTarIn, &agentproto.TarInRequest{Dir: dir, MaxBytes: l.MaxBytes, MaxFiles: l.MaxFiles, Links: l.Links}, r, &result)
 	return result, err
 }
 
-// Watch watches a folder from now on. The events end with the one error that
+// Watch watches a directory from now on. The events end with the one error that
 // ended the watch, at the latest when ctx ends; they are read once, and until
 // then ctx must be ended to stop the watch.
 func (c *Client) Watch(ctx context.Context, path string, recursive bool) (iter.Seq2[agentproto.WatchEvent, error], error) {

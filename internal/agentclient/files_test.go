@@ -54,7 +54,7 @@ func sends(content string, begin bool, final agentproto.Message) serveCall {
 	}
 }
 
-// endless sends until nobody wants more, and tells when that was.
+// endless sends until no reader wants more, and reports when that was.
 func endless(begin bool) (serveCall, chan error) {
 	ended := make(chan error, 1)
 	return func(c *agentproto.Call) {

@@ -12,7 +12,7 @@ import (
 var ErrDetached = errors.New("detached from the process, which goes on without this client")
 
 // A Process is a process in the sandbox, from this client's view. Its output
-// arrives whether or not somebody waits for its end; when its output is not read,
+// arrives whether or not a caller waits for its end; when its output is not read,
 // it alone comes to a stand. Methods may be called concurrently, but each stream
 // must have one reader or writer at a time.
 type Process struct {
@@ -25,7 +25,7 @@ type Process struct {
 	control output
 
 	detached atomic.Bool
-	waiting  chan struct{} // holds a token while somebody receives the exit
+	waiting  chan struct{} // holds a token while a caller receives the exit
 	exited   chan struct{} // closed once exit and err are set
 	exit     agentproto.Exit
 	err      error
@@ -51,13 +51,13 @@ func (c *Client) Start(ctx context.Context, req agentproto.StartRequest) (*Proce
 	return p, nil
 }
 
-// killOnceStarted kills a process that nobody wants any more and whose number is
+// killOnceStarted kills a process that no caller wants any more and whose number is
 // not known yet. It ends with the stream at the latest.
 func (p *Process) killOnceStarted() {
 	defer p.call.Cancel()
 	ctx := context.Background()
 	if _, err := p.call.Recv(ctx, &p.started); err != nil {
-		return // it did not start, or the stream is gone
+		return // it did not start, or the stream has ended
 	}
 	// When the stream breaks, the process is left to its timeout and the sandbox's end.
 	_ = p.Kill(ctx)

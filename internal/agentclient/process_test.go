@@ -123,7 +123,7 @@ func TestNoStdin(t *testing.T) {
 	}
 }
 
-// A process whose output nobody reads comes to a stand alone.
+// A process whose output is not read is the only one that stops.
 func TestStalledProcess(t *testing.T) {
 	a := agent()
 	a.programs["flood"] = func(p *fakeProcess) {

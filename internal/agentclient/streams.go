@@ -62,7 +62,7 @@ func (s *stdin) Close() error {
 	}
 	err := s.p.call.CloseWrite(agentproto.ChanIn)
 	if err == agentproto.ErrCallEnded {
-		return nil // there is nobody left to tell
+		return nil // no caller is left to report it to
 	}
 	return s.err(err)
 }

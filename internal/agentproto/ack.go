@@ -6,7 +6,7 @@ import "encoding/binary"
 const ackEvery = Window / 4
 
 // Acked is how many bytes written to a channel the other end is known to have
-// consumed. It is told in steps of a part of the window, so the last bytes may
+// consumed. It is reported in steps of a part of the window, so the last bytes may
 // stay unacknowledged until the call is collected.
 func (c *Call) Acked(ch Channel) uint64 {
 	if ch > lastChannel {
@@ -65,7 +65,7 @@ func (c *Call) Acknowledge() {
 }
 
 // sendAck acknowledges bytes. A failure needs no attention here: it ends the
-// stream, which a later Read or Recv tells.
+// stream, which a later Read or Recv returns.
 func (c *Call) sendAck(arg uint8, consumed uint64) {
 	_ = c.conn.w.frame(header{typ: frameAck, arg: arg, call: c.id}, binary.LittleEndian.AppendUint64(nil, consumed))
 }

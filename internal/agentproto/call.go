@@ -69,10 +69,10 @@ func (c *Call) Request(m Message) error {
 	return nil
 }
 
-// Done is closed when the call has ended, was cancelled, or the stream is gone.
+// Done is closed when the call has ended, was cancelled, or the stream has ended.
 // At the server's end of MethodStart and MethodAttach, whose results must not get
 // lost, it is after End closed only once one of these is known: [Call.Collected],
-// cancelled, or the stream is gone.
+// cancelled, or the stream has ended.
 func (c *Call) Done() <-chan struct{} { return c.done }
 
 // Cancel tells the other end that the call is no longer wanted, and ends it here:
@@ -158,7 +158,7 @@ func (c *Call) lose(why *StreamError) {
 	c.mu.Unlock()
 }
 
-// gotEnd takes the client's word that it needs nothing more of the call.
+// gotEnd handles the client's frame that ends or collects the call.
 func (c *Call) gotEnd(typ frameType) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,7 +24,7 @@ type outbound struct {
 	closed bool
 }
 
-// reads tells whether this end reads ch rather than writing it.
+// reads reports whether this end reads ch rather than writing it.
 func (c *Call) reads(ch Channel) bool {
 	return (ch == ChanIn) == (c.conn.handler != nil)
 }
@@ -136,7 +136,7 @@ func (c *Call) Read(ch Channel, p []byte) (int, error) {
 }
 
 // gotData takes n bytes of data off the stream, and returns how many of them are
-// left on it because nobody wants them.
+// left on it because no reader wants them.
 func (c *Call) gotData(ch Channel, n int) (left int, err error) {
 	if !c.reads(ch) {
 		return n, protocolErrorf("data on channel %d, which flows the other way", ch)

@@ -6,7 +6,7 @@ import "sync"
 // piece that does not fit starts one of MaxFrame.
 const smallChunk = 4 << 10
 
-// A chunk holds received bytes that nobody has read yet: buf[r:w]. The reading
+// A chunk holds received bytes that have not been read yet: buf[r:w]. The reading
 // goroutine appends, the consumer takes off the front.
 type chunk struct {
 	buf  []byte

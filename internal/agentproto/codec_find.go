@@ -4,7 +4,7 @@ import "encoding/binary"
 
 // FindRequest looks for regular files below Folders that were made or changed since a
 // moment: since SinceNanos when that is not 0, or else since Marker was last changed. No
-// symbolic link is followed, and a folder that is missing holds nothing.
+// symbolic link is followed, and a directory that is missing holds nothing.
 type FindRequest struct {
 	Folders []string
 	Marker  string
@@ -19,7 +19,7 @@ type FindRequest struct {
 // FoundFile is one of them.
 type FoundFile struct {
 	Folder     uint32 // index in FindRequest.Folders
-	Path       string // relative to the folder
+	Path       string // relative to the directory
 	Size       uint64
 	CTimeNanos int64 // when it was last changed in any way, which no program can set
 	Inode      uint64
@@ -28,13 +28,13 @@ type FoundFile struct {
 // Found answers MethodFind. Its files have no order.
 type Found struct {
 	Files []FoundFile
-	// Truncated tells that there may be more than the agent looks through or gives.
+	// Truncated reports whether there may be more than the agent looks through or gives.
 	Truncated bool
-	// Unmarked tells that Marker is not there, so that nothing was looked for.
+	// Unmarked reports whether Marker is not there, so that nothing was looked for.
 	Unmarked bool
 	// NowNanos is the sandbox's clock when the search began.
 	NowNanos int64
-	// Discarded tells that Discard was removed.
+	// Discarded reports whether Discard was removed.
 	Discarded bool
 }
 

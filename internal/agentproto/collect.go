@@ -2,7 +2,7 @@ package agentproto
 
 import "io"
 
-// Collected tells, at the server's end of MethodStart and MethodAttach, that the
+// Collected reports, at the server's end of MethodStart and MethodAttach, that the
 // client has consumed the final message and every byte of every channel.
 func (c *Call) Collected() bool {
 	c.mu.Lock()
@@ -10,17 +10,17 @@ func (c *Call) Collected() bool {
 	return c.collected
 }
 
-// acceptsAcks tells whether the other end still wants to know what was consumed.
+// acceptsAcks reports whether the other end still wants to know what was consumed.
 // It is called with mu held.
 func (c *Call) acceptsAcks() bool {
 	return c.term == nil || c.term == io.EOF && c.method.collectable()
 }
 
-// collectable tells that the server wants to know when the client has consumed
+// collectable reports whether the server wants to know when the client has consumed
 // everything, because otherwise another client may ask for it.
 func (m Method) collectable() bool { return m == MethodStart || m == MethodAttach }
 
-// takeCollect tells whether it is time to tell the server that everything was
+// takeCollect reports whether it is time to tell the server that everything was
 // consumed. It is called with mu held.
 func (c *Call) takeCollect() bool {
 	if c.conn.handler != nil || !c.finalRead || c.collected || c.dropped || !c.method.collectable() {

@@ -67,17 +67,17 @@ func (c *Conn) spawn(f func()) { c.goroutines.Go(f) }
 // Peer is the other end's Hello.
 func (c *Conn) Peer() Hello { return c.peer }
 
-// Done is closed when the stream has ended; Err then tells why.
+// Done is closed when the stream has ended; Err then returns why.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err tells why the stream ended, as a *[StreamError]; nil while it lives.
+// Err reports why the stream ended, as a *[StreamError]; nil while it lives.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Failing tells that a write has failed, so that no further call can be made. The stream ends
+// Failing reports whether a write has failed, so that no further call can be made. The stream ends
 // once what the other end sent before is read, after two seconds at most.
 func (c *Conn) Failing() bool {
 	c.mu.Lock()
@@ -89,7 +89,7 @@ func (c *Conn) Failing() bool {
 // goroutines. It is idempotent.
 func (c *Conn) Close() error {
 	c.end(errClosed)
-	<-c.done // somebody else may be ending it
+	<-c.done // another goroutine may be ending it
 	c.goroutines.Wait()
 	return nil
 }

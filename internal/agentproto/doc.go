@@ -16,7 +16,7 @@
 // unfinished [MaxMessage].
 //
 // Call numbers are chosen by the client and only grow, so a late frame of a call
-// that has ended is told apart from nonsense.
+// that has ended is not taken for a violation of the protocol.
 //
 // Nothing that the other end does makes one call wait for another: the
 // goroutine that reads the stream never writes to it and never waits for a

@@ -18,7 +18,7 @@ var errClosed = errors.New("it was closed by this end")
 // errHungUp is the cause of a stream that Hangup ended.
 var errHungUp = errors.New("this end hung up: what it sent was not read")
 
-// A StreamError tells that the stream ended while a call needed it. What became
+// A StreamError means that the stream ended while a call needed it. What became
 // of that call at the other end is not known.
 type StreamError struct {
 	Err error // why the stream ended
@@ -37,7 +37,7 @@ func (e *StreamError) Error() string {
 // Unwrap gives [ErrStreamLost] and the cause.
 func (e *StreamError) Unwrap() []error { return []error{ErrStreamLost, e.Err} }
 
-// A ProtocolError tells that the other end broke the protocol. It ends the stream.
+// A ProtocolError means that the other end broke the protocol. It ends the stream.
 type ProtocolError struct {
 	Msg string
 }
@@ -48,7 +48,7 @@ func protocolErrorf(format string, args ...any) *ProtocolError {
 	return &ProtocolError{Msg: fmt.Sprintf(format, args...)}
 }
 
-// A VersionError tells that the two ends speak different versions.
+// A VersionError means that the two ends speak different versions.
 type VersionError struct {
 	Ours, Theirs uint32
 }

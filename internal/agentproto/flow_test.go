@@ -101,7 +101,7 @@ func TestManyMessagesHoldBackTheirSender(t *testing.T) {
 	}
 }
 
-// A call whose large messages nobody receives leaves the large ones of others alone.
+// A call whose large messages are not received does not stop the large ones of others.
 func TestUnreadLargeMessages(t *testing.T) {
 	large := &PathRequest{Path: string(make([]byte, Window+MaxFrame))}
 	conn := pair(t, func(c *Call) {

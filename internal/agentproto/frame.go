@@ -56,7 +56,7 @@ func parseHeader(b []byte) header {
 	}
 }
 
-// check refuses what no frame of that type may have, whoever sends it.
+// check refuses what no frame of that type may have, from either end.
 func (h header) check() error {
 	if h.length > MaxFrame {
 		return protocolErrorf("a frame of %d bytes, more than %d", h.length, MaxFrame)

@@ -10,7 +10,7 @@ import (
 )
 
 // magic starts every stream. Its bytes occur in no text protocol, so that a
-// stream that is something else is told from a damaged one.
+// stream of another kind can be distinguished from a damaged one.
 const magic = "\xf0LSBX\x00"
 
 // preambleSize is the length of the magic and the version.

@@ -93,7 +93,7 @@ type Hello struct {
 	AgentUID     uint32   // uid the agent runs as, in its own namespace
 	CodeUID      uint32   // uid a started process gets by default
 	CodeGID      uint32
-	Instance     uint64 // random, one per agent process: tells a restarted agent from the same one
+	Instance     uint64 // random, one per agent process: distinguishes a restarted agent from the same one
 }
 
 // Empty is a message without content.
@@ -107,14 +107,14 @@ type StartRequest struct {
 	Argv []string
 	// Env is the whole environment, as NAME=VALUE.
 	Env []string
-	// Dir is the working folder; empty means the agent's default.
+	// Dir is the working directory; empty means the agent's default.
 	Dir string
 	// User is "" for the agent's default, a number, a name of /etc/passwd, or
 	// user:group.
 	User string
 	// Tag is the caller's own name for the process, returned by MethodProcesses.
 	Tag string
-	// Stdin tells that the caller will write to ChanIn and end it. Without it
+	// Stdin reports whether the caller will write to ChanIn and end it. Without it
 	// the process reads end-of-file at once.
 	Stdin bool
 	// Merge sends stderr down ChanOut, in order with stdout.
@@ -129,7 +129,7 @@ type StartRequest struct {
 	// otherwise everything it started is killed.
 	KeepChildren bool
 	// TimeoutMillis kills the process and all it started when it has run for so
-	// long; 0 means no timeout. The agent holds to it even if the caller is gone.
+	// long; 0 means no timeout. The agent enforces it even if the caller has ended.
 	TimeoutMillis uint64
 	// OutputLimit kills the process when stdout and stderr together exceed so
 	// many bytes; 0 means no limit. What is within the limit is delivered.
@@ -137,7 +137,7 @@ type StartRequest struct {
 	// Rlimits are set before the program is executed.
 	Rlimits []Rlimit
 	// Files are written, private to the default user, before the process starts.
-	// Missing parent folders are made. A path that ends in a slash is a folder; that it
+	// Missing parent directories are made. A path that ends in a slash is a directory; that it
 	// cannot be made is no failure.
 	Files []InlineFile
 	// RemoveAfter are paths removed, with all below them, once the process and
@@ -162,7 +162,7 @@ type Rlimit struct {
 	Value    uint64
 }
 
-// Started tells that a process runs.
+// Started reports whether a process runs.
 type Started struct {
 	ID        uint64 // the agent's own number of the process, never used twice
 	PID       uint32 // its pid inside the sandbox
@@ -172,7 +172,7 @@ type Started struct {
 	ControlOffset uint64
 }
 
-// A KillReason tells why the agent killed a process.
+// A KillReason is why the agent killed a process.
 type KillReason uint8
 
 // The reasons.
@@ -185,14 +185,14 @@ const (
 
 // Exit is the end of a process: an observation, never a guess.
 type Exit struct {
-	// Known tells that the end was observed. Without it neither Code nor Signal
+	// Known reports whether the end was observed. Without it neither Code nor Signal
 	// means anything and the outcome is lost.
 	Known bool
 	// Code is the exit code, when Signal is 0.
 	Code uint32
 	// Signal is the signal that ended the process, or 0.
 	Signal uint32
-	// Reason tells whether and why the agent killed it.
+	// Reason is why the agent killed it, if it did.
 	Reason KillReason
 	// CPUMicros is user plus system time of the process and the children it
 	// waited for, in microseconds.
@@ -245,7 +245,7 @@ type ProcessInfo struct {
 // ProcessList answers MethodProcesses.
 type ProcessList struct{ Processes []ProcessInfo }
 
-// ProcessCount is how many processes there are beside the agent, whoever has started them;
+// ProcessCount is how many processes there are beside the agent, no matter what has started them;
 // those whose parent is outside of the agent's pid namespace do not count.
 type ProcessCount struct{ Processes uint64 }
 
@@ -301,14 +301,14 @@ type FileList struct {
 	Truncated bool // more entries than the agent lists in one reply
 }
 
-// MkdirRequest makes a folder, with Parents also those above it.
+// MkdirRequest makes a directory, with Parents also those above it.
 type MkdirRequest struct {
 	Path    string
 	Mode    uint32
 	Parents bool
 }
 
-// RemoveRequest removes a file or an empty folder, with Recursive a folder and
+// RemoveRequest removes a file or an empty directory, with Recursive a directory and
 // all below it. With Missing it is no error that nothing is there.
 type RemoveRequest struct {
 	Path      string
@@ -330,13 +330,13 @@ type ReadRequest struct {
 	Path   string
 	Offset uint64
 	Length uint64
-	// Below, when set, is the folder that Path is relative to. No link on the way from
+	// Below, when set, is the directory that Path is relative to. No link on the way from
 	// there is followed, nor is it left.
 	Below string
 }
 
 // WriteRequest writes a regular file. Truncate empties it first; Create makes it
-// with Mode when missing; Parents makes missing folders; Exclusive fails when it
+// with Mode when missing; Parents makes missing directories; Exclusive fails when it
 // exists. Without Truncate, bytes go to Offset and the rest is kept.
 type WriteRequest struct {
 	Path      string
@@ -348,7 +348,7 @@ type WriteRequest struct {
 	Parents   bool
 }
 
-// TarOutRequest sends Path, a file or a folder, as a tar stream whose members
+// TarOutRequest sends Path, a file or a directory, as a tar stream whose members
 // are named below Prefix (Prefix itself for a file).
 type TarOutRequest struct {
 	Path   string
@@ -364,14 +364,14 @@ type TarInRequest struct {
 	Links    bool   // symbolic links are made, instead of being left out
 }
 
-// TarResult tells what a tar stream held.
+// TarResult reports what a tar stream held.
 type TarResult struct {
 	Files   uint64
 	Bytes   uint64
 	Skipped []string // members left out, each with its reason, at most 100
 }
 
-// WatchRequest watches a folder, with Recursive also those below it.
+// WatchRequest watches a directory, with Recursive also those below it.
 type WatchRequest struct {
 	Path      string
 	Recursive bool
@@ -387,7 +387,7 @@ const (
 	OpRemove
 	OpRename
 	OpChmod
-	OpOverflow // events were lost: look at the folder again
+	OpOverflow // events were lost: look at the directory again
 )
 
 // WatchEvent is one change.
@@ -402,16 +402,16 @@ type DialRequest struct{ Port uint16 }
 
 // ListenRequest listens on a TCP port of the sandbox's loopback, 127.0.0.1. It takes
 // the place of an earlier call that listens there, which ends with CodeBusy: that of a lost stream
-// may not have ended yet. When the call ends nobody listens, and connections that were not accepted
+// may not have ended yet. When the call ends the port is closed, and connections that were not accepted
 // are closed; those that were stay open.
 type ListenRequest struct{ Port uint16 } // 0: any free one
 
-// Listening tells where the agent listens.
+// Listening reports where the agent listens.
 type Listening struct{ Port uint16 }
 
-// Connection tells of a connection that waits to be accepted.
+// Connection describes a connection that waits to be accepted.
 type Connection struct{ ID uint64 } // never used twice
 
-// AcceptRequest takes over a connection. One that nobody accepts within half a minute
+// AcceptRequest takes over a connection. One that is not accepted within half a minute
 // is closed.
 type AcceptRequest struct{ ID uint64 }

@@ -19,13 +19,13 @@ const (
 type writer struct {
 	out   io.Writer
 	spawn func(func()) // starts a goroutine that the connection waits for
-	fail  func(error)  // told of a failed write, without mu
+	fail  func(error)  // is called after a failed write, without mu
 
 	mu      sync.Mutex
 	room    sync.Cond // pending got shorter, or err was set
 	pending []byte
 	spare   []byte
-	busy    bool // somebody is writing
+	busy    bool // a goroutine is writing
 	err     error
 }
 
@@ -72,7 +72,7 @@ func (w *writer) urgent(h header, payload []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
-		return nil // nobody will read the answer
+		return nil // no client will read the answer
 	}
 	if len(w.pending) > maxUrgent {
 		return protocolErrorf("the other end asks for answers and does not read them")
