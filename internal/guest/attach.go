@@ -50,7 +50,7 @@ func (p *process) attach(call *agentproto.Call, offsets [3]uint64) error {
 	return nil
 }
 
-// letGoWait is how long a stream that nobody reads may keep a process from a client
+// letGoWait is how long a stream that no client reads may keep a process from a client
 // that attaches to it. A client that lives reads always.
 const letGoWait = 5 * time.Second
 
@@ -110,7 +110,7 @@ func (p *process) abandon() {
 	}
 }
 
-// deliver feeds a call until the process's end is collected or the call is gone.
+// deliver feeds a call until the process's end is collected or the call has ended.
 func (p *process) deliver(call *agentproto.Call, offsets [3]uint64) {
 	if p.stdin != nil {
 		go p.feed(call)
@@ -119,7 +119,7 @@ func (p *process) deliver(call *agentproto.Call, offsets [3]uint64) {
 	sent := make(chan struct{})
 	for i, o := range p.outputs {
 		if o != nil {
-			// An error means that the call is gone, which Done tells.
+			// An error means that the call has ended, which Done reports.
 			sending.Go(func() { _ = o.send(call, outputChannel(i), offsets[i]) })
 		}
 	}
@@ -141,7 +141,7 @@ func (p *process) deliver(call *agentproto.Call, offsets [3]uint64) {
 		case <-exited:
 			exited = nil
 			exit := p.finalExit()
-			// A failure means that the stream is gone, which Done tells.
+			// A failure means that the stream has ended, which Done reports.
 			_ = call.End(&exit)
 		case <-call.Done():
 			p.wake()

@@ -16,7 +16,7 @@ import (
 )
 
 // TestBridgeAndToken: an agent that listens is reached through a bridge process, by
-// who knows the token, and ends when nobody has been there for the grace time.
+// a client with the token, and ends when no client was connected for the grace time.
 func TestBridgeAndToken(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	r, w, err := os.Pipe()
@@ -50,7 +50,7 @@ func TestBridgeAndToken(t *testing.T) {
 		if !c.ok {
 			continue
 		}
-		// Longer than the grace time, which counts only while nobody is there.
+		// Longer than the grace time, which counts only while no client is connected.
 		if r, err := runOn(t.Context(), client, sh("sleep 1.2; echo through")); err != nil || r.out != "through\n" {
 			t.Errorf("%+v, %v", r, err)
 		}

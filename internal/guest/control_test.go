@@ -36,7 +36,7 @@ func TestControl(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		// 5 is the folder that ls reads.
+		// 5 is the directory that ls reads.
 		if r.out != "0 1 2 3 4 5 " {
 			t.Errorf("descriptors %q", r.out)
 		}

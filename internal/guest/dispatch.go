@@ -43,7 +43,7 @@ func (a *Agent) ServeCall(call *agentproto.Call) {
 		err = agentproto.Errorf(agentproto.CodeUnsupported, "this agent does not know method %d: it may be older than the client", call.Method())
 	}
 	if err != nil {
-		// Fails when the call has ended or the stream is gone: nobody listens then.
+		// Fails when the call or the stream has ended: no client listens then.
 		_ = call.Fail(err)
 	}
 }
@@ -118,7 +118,7 @@ func (a *Agent) serveResize(call *agentproto.Call) error {
 
 func (a *Agent) serveShutdown(call *agentproto.Call) {
 	a.Shutdown()
-	_ = call.End(&agentproto.Empty{}) // a failure: the client has gone already
+	_ = call.End(&agentproto.Empty{}) // a failure: the client has disconnected already
 	a.quitOnce.Do(func() { go a.linger() })
 }
 

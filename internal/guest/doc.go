@@ -1,5 +1,5 @@
 // Package guest is the agent inside a sandbox: it starts processes, streams their
-// output and kills them with everything they started, for whoever speaks the
+// output and kills them with everything they started, for a client that speaks the
 // protocol of package agentproto with it.
 //
 // # How a process is started

@@ -26,7 +26,7 @@ var steps = [...]string{
 	stepExec:       "execute it",
 }
 
-// startError tells why a program could not be started.
+// startError reports why a program could not be started.
 func startError(argv []string, dir string, step int32, errno unix.Errno) error {
 	switch step {
 	case stepDir:

@@ -10,7 +10,7 @@ import (
 )
 
 // unheard are the signals that nothing can be registered for: those by which the kernel
-// tells of a program's own mistakes, on which the Go runtime crashes whoever sent them,
+// reports a program's own mistakes, on which the Go runtime crashes no matter what sent them,
 // and those that C libraries keep to themselves, which the runtime leaves alone. It has a
 // handler for the one between the last two, by which its threads agree on their ids.
 var unheard = [...]unix.Signal{
@@ -22,7 +22,7 @@ var unheard = [...]unix.Signal{
 // that no handler can be registered for, where the agent is pid 1. They are ignored: that
 // pid 1 has no handler is not enough, since the kernel lets such a signal through when it
 // comes while the main thread blocks it and another thread does not. A real fault ends
-// the agent all the same. Programs get the default of each back, see launch.
+// the agent nevertheless. Programs get the default of each back, see launch.
 func DropFaultSignals() error {
 	if unix.Getpid() != 1 {
 		return nil // code of the same uid could kill it anyway

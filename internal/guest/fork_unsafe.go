@@ -18,7 +18,7 @@ func runtimeAfterFork()
 const (
 	recStarted uint32 = iota + 1 // the program runs; arg is its pid
 	recFailed                    // it could not be started; arg is the step, value the errno
-	recExited                    // it ended; value is the wait status, none tells that no child is left
+	recExited                    // it ended; value is the wait status, without one no child is left
 	recReaped                    // after recExited: another child ended
 	recEmpty                     // after recExited: no child is left; the last record
 )
@@ -153,7 +153,7 @@ func forkSupervisor(l *launch) (uintptr, unix.Errno) {
 	// The supervisor.
 	unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
 	if n, _, _ = unix.RawSyscall(unix.SYS_GETPPID, 0, 0, 0); n != l.agentPID {
-		goto exit // the agent died before it could be asked to be told
+		goto exit // the agent died before the death signal was requested
 	}
 	unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
 	prev = 3
@@ -186,7 +186,7 @@ func forkSupervisor(l *launch) (uintptr, unix.Errno) {
 		goto supervisorFailed
 	}
 	// The pipe closed with nothing in it: the program is executed, or it was
-	// killed before, which the wait tells.
+	// killed before, which the wait reports.
 	closeRange(0, l.status-1)
 	closeRange(l.status+1, ^uintptr(0)>>33)
 	l.rec.kind, l.rec.arg = recStarted, int32(main)

@@ -77,7 +77,7 @@ func TestTimeoutFromNow(t *testing.T) {
 		if err != nil || r.exit.Reason != agentproto.KilledTimeout || r.exit.Signal != 9 {
 			t.Errorf("%+v: %v", r, err)
 		}
-		// What has ended leaves alone what it was told to leave.
+		// What has ended leaves alone what it was asked to leave.
 		req = sh("sleep 600 & echo $!")
 		req.KeepChildren = true
 		if p, err = a.client.Start(t.Context(), req); err != nil {
@@ -201,7 +201,7 @@ func TestSupervisorKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Only now, or the supervisor dies before it has told of the start.
+	// Only now, or the supervisor dies before it has reported the start.
 	p.Stdin().Write([]byte("go\n"))
 	r, err := collect(t.Context(), p)
 	if err != nil {

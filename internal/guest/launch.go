@@ -16,7 +16,7 @@ import (
 const (
 	// defaultPath is where programs are looked for when the environment has no PATH.
 	defaultPath = "/usr/local/bin:/usr/bin:/bin"
-	// maxPathDirs bounds how many folders of PATH are looked into.
+	// maxPathDirs bounds how many directories of PATH are looked into.
 	maxPathDirs = 128
 	// softFiles is the soft limit of open files: the usual one, which programs raise
 	// by themselves when they can cope with more. The agent's own is raised by the
@@ -70,7 +70,7 @@ func (a *Agent) prepare(req *agentproto.StartRequest) (*launch, error) {
 	return l, l.strings(req)
 }
 
-// strings makes the C strings of the program, its environment and its folder.
+// strings makes the C strings of the program, its environment and its directory.
 func (l *launch) strings(req *agentproto.StartRequest) (err error) {
 	if l.argv, err = cStrings("argument", req.Argv); err != nil {
 		return err

@@ -197,7 +197,7 @@ func collect(ctx context.Context, p *agentclient.Process) (result, error) {
 	return result{out: out.String(), err: errs.String(), exit: exit, id: p.ID()}, err
 }
 
-// alive tells whether any process has marker in its command line.
+// alive reports whether any process has marker in its command line.
 func alive(marker string) []string {
 	var found []string
 	dirs, _ := filepath.Glob("/proc/[0-9]*")

@@ -129,7 +129,7 @@ func TestNoThreadCanBeMade(t *testing.T) {
 	select {
 	case <-stuck.waiting:
 	case <-time.After(20 * time.Second):
-		t.Fatal("nobody looks into the file system")
+		t.Fatal("no process reads the file system")
 	}
 	// Soon as many wait as may.
 	for err := error(nil); !errors.Is(err, context.DeadlineExceeded); {

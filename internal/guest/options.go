@@ -8,13 +8,13 @@ import "github.com/llmsandbox/llmsandbox/internal/agentproto"
 type Options struct {
 	// CodeUID and CodeGID are what a process gets by default.
 	CodeUID, CodeGID uint32
-	// Workdir is the default working folder; empty means "/".
+	// Workdir is the default working directory; empty means "/".
 	Workdir string
 	// Seccomp is a raw array of struct sock_filter that every process gets; empty
 	// means none.
 	Seccomp []byte
 	// Landlock is a ruleset's descriptor that every process is restricted by;
-	// UseLandlock tells that there is one.
+	// UseLandlock reports whether there is one.
 	Landlock    int
 	UseLandlock bool
 	// Rlimits are set for every process before those of its request.
@@ -45,7 +45,7 @@ type Options struct {
 
 // Files is what the agent needs of the service of files.
 type Files interface {
-	// ServeCall tells whether the call's method was one of its own.
+	// ServeCall reports whether the call's method was one of its own.
 	ServeCall(*agentproto.Call) bool
 	WriteInline([]agentproto.InlineFile) error
 	RemoveAll(paths []string) error

@@ -13,11 +13,11 @@ import (
 // orphans are processes that have become the agent's children because their
 // supervisor was killed, or because the agent is pid 1. They are waited for as they
 // end. Supervisors are not among them: they have no exit signal, so neither SIGCHLD
-// nor a plain wait tells of them.
+// nor a plain wait reports them.
 type orphans struct {
 	ended chan struct{} // signalled after some were waited for
 
-	killing sync.Mutex // held to kill all: ended tells one at a time
+	killing sync.Mutex // held to kill all: ended reports one at a time
 
 	mu          sync.Mutex
 	supervisors map[int]bool
@@ -88,7 +88,7 @@ func (o *orphans) kill(fs procFS) {
 	defer o.killing.Unlock()
 	self := unix.Getpid()
 	for {
-		// What SIGCHLD has not told yet would be taken for something alive.
+		// What SIGCHLD has not reported yet would be taken for a live process.
 		reapEnded()
 		any := false
 		o.mu.Lock() // no supervisor is forked meanwhile

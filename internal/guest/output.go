@@ -36,7 +36,7 @@ type output struct {
 	cut       bool // bytes over the output limit were dropped
 	closed    bool // no further byte will come
 	stopping  bool // the process ended: only what is there is still read
-	abandoned bool // nobody will ask for it any more
+	abandoned bool // no client will ask for it any more
 	left      int  // when stopping: how many bytes were there
 	finished  chan struct{}
 }
@@ -93,8 +93,8 @@ func (o *output) pump() {
 // has no space in use, so that an idle process holds no large one.
 func (o *output) fill() (int, error) { return o.read(o.reserve, o.unreserve) }
 
-// drain reads what was in the pipe when the process ended. It tells whether
-// somebody may still hold the other end.
+// drain reads what was in the pipe when the process ended. It reports whether
+// another process may still hold the other end.
 func (o *output) drain() (more bool) {
 	for o.left > 0 {
 		if !o.waitRoom() {
@@ -138,7 +138,7 @@ func (o *output) readNow(p []byte) (n int, err error) {
 	return n, err
 }
 
-// waitRoom waits for space in the buffer; false means that nobody will make any.
+// waitRoom waits for space in the buffer; false means that no reader will make any.
 func (o *output) waitRoom() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -177,7 +177,7 @@ func (o *output) commit(n int) {
 	o.mu.Unlock()
 }
 
-// stop tells that the process has ended: what it wrote is still read, more is not
+// stop reports whether the process has ended: what it wrote is still read, more is not
 // waited for.
 func (o *output) stop() {
 	o.mu.Lock()
@@ -210,7 +210,7 @@ func (o *output) abandon() {
 	o.changed.Broadcast()
 }
 
-// has tells whether the buffer can still be read from offset off on.
+// has reports whether the buffer can still be read from offset off on.
 func (o *output) has(off uint64) bool {
 	start, end := o.bounds()
 	return off >= start && off <= end

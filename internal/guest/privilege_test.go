@@ -22,7 +22,7 @@ func TestPrivileges(t *testing.T) {
 			t.Error("no_new_privs is not set")
 		}
 		before, pending, _ := strings.Cut(r.out, "Max pending signals")
-		if !strings.HasSuffix(before, "\n0\n1\n2\n3\n0\n0022\n/\n") { // 3 is the folder that ls reads
+		if !strings.HasSuffix(before, "\n0\n1\n2\n3\n0\n0022\n/\n") { // 3 is the directory that ls reads
 			t.Error("descriptors, core size, umask or folder")
 		}
 		if !slices.Equal(strings.Fields(pending), []string{"1024", "1024", "signals"}) {

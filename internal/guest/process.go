@@ -96,7 +96,7 @@ func (p *process) watch() {
 	p.running = false
 	p.mu.Unlock()
 	if lost {
-		// Somebody killed the supervisor: what became of the program was not seen.
+		// The supervisor was killed, so the end of the program was not seen.
 		p.exit = agentproto.Exit{WallMicros: uint64(time.Since(p.started).Microseconds()), Reason: p.killReason()}
 		p.countOOM(&p.exit)
 	}
@@ -135,7 +135,7 @@ func (p *process) mainEnded(rec record) {
 	p.exit = exit
 }
 
-// countOOM tells how many processes the kernel killed for memory since the start. It
+// countOOM reports how many processes the kernel killed for memory since the start. It
 // counts each before it kills it, so the end that a kill causes comes after its count.
 func (p *process) countOOM(exit *agentproto.Exit) {
 	if now, known := p.agent.oom.count(); known {
@@ -194,7 +194,7 @@ func (p *process) removeAfter() {
 	go func() {
 		defer close(removed)
 		<-p.gone
-		// There is nobody left to tell of a failure: the files are the code's own.
+		// No caller is left to report a failure to, and the files are the code's own.
 		_ = p.agent.opts.Files.RemoveAll(p.req.RemoveAfter)
 	}()
 	if p.req.KeepChildren {
@@ -242,7 +242,7 @@ func (p *process) killRest() {
 	<-p.gone
 }
 
-// grant tells how many of n further bytes of output are within the limit. The first
+// grant reports how many of n further bytes of output are within the limit. The first
 // byte over it gets the process killed.
 func (p *process) grant(n int) int {
 	if p.req.OutputLimit == 0 {
@@ -263,7 +263,7 @@ func (p *process) grant(n int) int {
 	return n
 }
 
-// isRunning tells whether the main process has not ended.
+// isRunning reports whether the main process has not ended.
 func (p *process) isRunning() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

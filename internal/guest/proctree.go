@@ -13,7 +13,7 @@ import (
 // maxProcFile bounds what is read of one file of /proc: a list of children.
 const maxProcFile = 4 << 20
 
-// A procFS reads /proc. It holds the folder open, so that nothing mounted over it
+// A procFS reads /proc. It holds the directory open, so that nothing mounted over it
 // later matters. One goroutine at a time reads: the kernel may take long where there are
 // many processes, and each that waits there needs a thread.
 type procFS struct {
@@ -37,7 +37,7 @@ func (p procFS) read(path string) ([]byte, error) {
 	return readAll(fd, maxProcFile)
 }
 
-// numbers lists the entries of a folder that are numbers.
+// numbers lists the entries of a directory that are numbers.
 func (p procFS) numbers(path string) ([]int, error) {
 	p.one.Lock()
 	defer p.one.Unlock()

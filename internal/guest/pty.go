@@ -97,7 +97,7 @@ func (p *process) resize(size agentproto.WinSize) error {
 	return err
 }
 
-// endStdin tells the program that its input has ended: a pipe is closed, on a
+// endStdin signals to the program that its input has ended: a pipe is closed, on a
 // terminal the end-of-file character is typed if the program reads lines.
 func (p *process) endStdin() {
 	p.feeding.Lock()

@@ -28,7 +28,7 @@ func (a *Agent) dismiss() {
 	a.mu.Unlock()
 }
 
-// add makes a started process known. It tells whether the agent is shutting down.
+// add makes a started process known. It reports whether the agent is shutting down.
 func (a *Agent) add(p *process) (down bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,7 +85,7 @@ func (a *Agent) collect(p *process) {
 	}
 }
 
-// list tells about the processes whose Exit has not been collected, and those that
+// list describes the processes whose Exit has not been collected, and those that
 // have left something running.
 func (a *Agent) list() *agentproto.ProcessList {
 	a.mu.Lock()

@@ -42,7 +42,7 @@ func (r *ring) grow() {
 	r.buf = bigger
 }
 
-// commit tells that n bytes were put into room.
+// commit reports whether n bytes were put into room.
 func (r *ring) commit(n int) { r.end += uint64(n) }
 
 // next returns bytes from offset off, which lies within the ring.

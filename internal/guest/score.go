@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scoresLate tells that a program's OOM score can only be set once it is executed:
+// scoresLate reports whether a program's OOM score can only be set once it is executed:
 // without capabilities an ordinary user cannot write the files in /proc of a
 // non-dumpable process, which a program is until then, and it must be, because it
 // still holds a copy of the agent's memory.

@@ -75,7 +75,7 @@ func TestStdin(t *testing.T) {
 	if r, err := collect(t.Context(), p); err != nil || r.out != string(data) {
 		t.Errorf("%d, %v", len(r.out), err)
 	}
-	// A program that does not read its input ends all the same.
+	// A program that does not read its input ends nevertheless.
 	req = sh("exec <&-; echo bye")
 	req.Stdin = true
 	if p, err = a.client.Start(t.Context(), req); err != nil {
@@ -199,7 +199,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestCollectLater: what ends while nobody is attached can be collected later, once.
+// TestCollectLater: what ends while no client is attached can be collected later, once.
 func TestCollectLater(t *testing.T) {
 	a := startAgent(t, modes()[0])
 	first := a.dial()

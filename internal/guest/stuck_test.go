@@ -15,7 +15,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
-// A deaf stream stops reading when it is told to: its owner lives, and does not read.
+// A deaf stream stops reading when it is asked to: its owner lives, and does not read.
 type deaf struct {
 	net.Conn
 	stopped, over chan struct{}
@@ -79,7 +79,7 @@ func TestDeafClient(t *testing.T) {
 	}
 }
 
-// TestStdoutGone: an agent whose stdin lives on when nobody reads its stdout any more
+// TestStdoutGone: an agent whose stdin lives on when no client reads its stdout any more
 // goes on serving others.
 func TestStdoutGone(t *testing.T) {
 	a := startAgent(t, modes()[0])
@@ -106,7 +106,7 @@ func TestStdoutGone(t *testing.T) {
 	}
 }
 
-// TestScoreOfCode: the kernel is told to kill code rather than the agent, whatever the
+// TestScoreOfCode: the kernel is set to kill code rather than the agent, whatever the
 // agent may do.
 func TestScoreOfCode(t *testing.T) {
 	eachMode(t, func(t *testing.T, a *testAgent) {

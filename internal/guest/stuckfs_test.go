@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stuckFS is a file system (FUSE) that lets everybody wait who asks anything of it, as a
+// stuckFS is a file system (FUSE) that lets every process wait that uses it, as a
 // volume does whose server is away.
 type stuckFS struct {
 	dir     string
@@ -103,5 +103,5 @@ func (s *stuckFS) serve(dev int, released <-chan struct{}) {
 func answer(dev int, out []byte, unique uint64) {
 	binary.NativeEndian.PutUint32(out, uint32(len(out)))
 	binary.NativeEndian.PutUint64(out[fuseUnique:], unique)
-	_, _ = unix.Write(dev, out) // an error: the file system is gone, and nobody waits
+	_, _ = unix.Write(dev, out) // an error: the file system is unmounted, and no process waits
 }

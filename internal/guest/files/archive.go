@@ -28,7 +28,7 @@ func (a *archiver) header(h *tar.Header) (ok bool, err error) {
 	if err = a.tw.WriteHeader(h); err == nil {
 		return true, nil
 	}
-	// Writing nothing tells whether it was the stream that failed: its error stays.
+	// Writing nothing shows whether it was the stream that failed: its error stays.
 	if _, streamErr := a.out.Write(nil); streamErr != nil {
 		return false, streamErr
 	}
@@ -62,7 +62,7 @@ func (a *archiver) folder(dir *os.File, name string, st *unix.Stat_t, depth int)
 	}
 }
 
-// entry archives one entry of a folder.
+// entry archives one entry of a directory.
 func (a *archiver) entry(dir int, base, name string, depth int) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {

@@ -160,7 +160,7 @@ func (s *Service) create(req *agentproto.WriteRequest) (*os.File, error) {
 
 const writeFlags = unix.O_WRONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
 
-// makeFolder makes a folder and those above it that are missing.
+// makeFolder makes a directory and those above it that are missing.
 func (s *Service) makeFolder(path string) error {
 	p, err := s.absolute(path)
 	if err != nil {
@@ -169,14 +169,14 @@ func (s *Service) makeFolder(path string) error {
 	return s.mkdirAll(strings.TrimRight(p, "/"), 0o755)
 }
 
-// WriteInline writes small files, making missing folders. What was written before
+// WriteInline writes small files, making missing directories. What was written before
 // a failure stays.
 func (s *Service) WriteInline(files []agentproto.InlineFile) error {
 	s.turns.take()
 	defer s.turns.give()
 	for _, file := range files {
 		if strings.HasSuffix(file.Path, "/") {
-			// Whoever needs it finds it missing: it is no reason not to start.
+			// A program that needs it finds it missing. That is no reason not to start.
 			_ = s.makeFolder(file.Path)
 			continue
 		}

@@ -5,7 +5,7 @@
 // Everything below the root belongs to hostile code that runs meanwhile: paths
 // are resolved by openat2 without magic links, or as strictly by hand where the
 // kernel has no openat2, and recursive work goes from descriptor to descriptor, so
-// that exchanging a folder for a link during an operation leads nowhere.
+// that exchanging a directory for a link during an operation leads nowhere.
 package files
 
 import (
@@ -18,7 +18,7 @@ import (
 
 // Options of a service.
 type Options struct {
-	// Root is the folder that is "/" to the service's paths; empty means "/".
+	// Root is the directory that is "/" to the service's paths; empty means "/".
 	Root string
 	// Workdir is what relative paths are below; empty means "/".
 	Workdir string
@@ -50,14 +50,14 @@ func New(o Options) (*Service, error) {
 // Close releases the root. No call may be in flight.
 func (s *Service) Close() error { return unix.Close(s.root) }
 
-// ServeCall serves a call, and tells whether its method was one of its own.
+// ServeCall serves a call, and reports whether its method was one of its own.
 func (s *Service) ServeCall(call *agentproto.Call) bool {
 	work := s.work(call.Method())
 	if work == nil {
 		return false
 	}
 	if err := s.inTurn(call, work); err != nil {
-		// Fails when the call has ended or the stream is gone: nobody listens then.
+		// Fails when the call or the stream has ended: no client listens then.
 		_ = call.Fail(err)
 	}
 	return true

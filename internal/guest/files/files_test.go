@@ -27,7 +27,7 @@ type handler struct{ *files.Service }
 
 func (h handler) ServeCall(c *agentproto.Call) { h.Service.ServeCall(c) }
 
-// serve returns a client of a service whose root is a fresh folder with a work folder.
+// serve returns a client of a service whose root is a fresh directory with a work directory.
 func serve(t *testing.T) (c *agentclient.Client, root string) {
 	t.Helper()
 	root = t.TempDir()
@@ -146,7 +146,7 @@ func TestRemoveDeepTree(t *testing.T) {
 	}
 }
 
-// swap exchanges root/sandbox/x between a folder and a link to outside until the
+// swap exchanges root/sandbox/x between a directory and a link to outside until the
 // test's context ends.
 func swap(t *testing.T, root, outside string) (stop func()) {
 	os.MkdirAll(root+"/sandbox/x", 0o755)

@@ -67,7 +67,7 @@ func (s *Service) serveFind(call *job) error {
 	return call.End(&f.found)
 }
 
-// changed tells when a file was last changed in any way.
+// changed reports when a file was last changed in any way.
 func (s *Service) changed(path string) (int64, error) {
 	p, err := s.absolute(path)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Service) changed(path string) (int64, error) {
 	return st.Ctim.Nano(), err
 }
 
-// findBelow searches one folder. What is no folder holds nothing.
+// findBelow searches one directory. What is no directory holds nothing.
 func (s *Service) findBelow(f *finder, folder string) error {
 	p, err := s.absolute(folder)
 	if err != nil {

@@ -143,7 +143,7 @@ func TestFindIsBounded(t *testing.T) {
 	}
 }
 
-// TestReadBelow has links where a search has seen files and folders.
+// TestReadBelow has links where a search has seen files and directories.
 func TestReadBelow(t *testing.T) {
 	c, root := serve(t)
 	put(t, root+"/secret", "CANARY")

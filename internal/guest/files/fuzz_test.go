@@ -15,7 +15,7 @@ import (
 )
 
 // FuzzTarIn unpacks any bytes: nothing is made outside of the destination, and in it
-// only plain files and folders within the limits.
+// only plain files and directories within the limits.
 func FuzzTarIn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		around := t.TempDir()

@@ -42,10 +42,10 @@ func TestWithoutOpenat2(t *testing.T) {
 	}
 }
 
-const nobody = 65534
+const nobody = 65534 // the usual uid of that user
 
-// asOrdinaryUser lets the service reach only what is nobody's or everybody's, as it is
-// in a sandbox, where the code's uid decides; root is given to nobody.
+// asOrdinaryUser lets the service reach only what the user nobody may, as it is
+// in a sandbox, where the code's uid decides; root is given to the user nobody.
 func asOrdinaryUser(t *testing.T, root string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -64,7 +64,7 @@ func asOrdinaryUser(t *testing.T, root string) {
 			t.Fatal(err)
 		}
 	}
-	// The folders that t.TempDir makes around it are closed to others.
+	// The directories that t.TempDir makes around it are closed to others.
 	for _, dir := range []string{root + "/..", root + "/../.."} {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)

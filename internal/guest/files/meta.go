@@ -43,7 +43,7 @@ func (s *Service) serveStat(call *job) error {
 	return call.End(info)
 }
 
-// infoAt describes a folder's entry, or with an empty name the descriptor itself.
+// infoAt describes a directory's entry, or with an empty name the descriptor itself.
 func infoAt(dir int, name string) (*agentproto.FileInfo, error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH); err != nil {

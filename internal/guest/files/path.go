@@ -72,7 +72,7 @@ func (s *Service) open(path string, flags int, mode uint32) (int, error) {
 	return openat2(s.root, path, flags, mode, inRoot)
 }
 
-// split cuts an absolute path into its folder and last component.
+// split cuts an absolute path into its directory and last component.
 func split(path string) (dir, base string, err error) {
 	trimmed := strings.TrimRight(path, "/")
 	i := strings.LastIndexByte(trimmed, '/')
@@ -86,7 +86,7 @@ func split(path string) (dir, base string, err error) {
 	return dir, base, nil
 }
 
-// parent opens the folder that an absolute path's last component is in.
+// parent opens the directory that an absolute path's last component is in.
 func (s *Service) parent(path string) (fd int, base string, err error) {
 	dir, base, err := split(path)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *Service) parent(path string) (fd int, base string, err error) {
 	return fd, base, err
 }
 
-// mkdirAll makes a folder and those above it that are missing.
+// mkdirAll makes a directory and those above it that are missing.
 func (s *Service) mkdirAll(path string, mode uint32) error {
 	for i := 1; i <= len(path); i++ {
 		if i < len(path) && path[i] != '/' || path[i-1] == '/' {

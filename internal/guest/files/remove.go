@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// maxRemoveDepth is how many folders a removal holds open at once. What is
+	// maxRemoveDepth is how many directories a removal holds open at once. What is
 	// deeper is moved up to the tree's top first, so that no depth is too deep.
 	maxRemoveDepth = 32
-	// maxRounds bounds how often one removal lists a folder, against code that
+	// maxRounds bounds how often one removal lists a directory, against code that
 	// makes files as fast as they are removed.
 	maxRounds = 1 << 20
 )
@@ -68,7 +68,7 @@ func (s *Service) remove(p string, recursive bool, stop <-chan struct{}) error {
 	defer unix.Close(dir)
 	err = unix.Unlinkat(dir, base, 0)
 	if err == unix.EACCES {
-		// gVisor says so in a folder that must not be written even of what is not there.
+		// gVisor says so in a directory that must not be written even of what is not there.
 		var st unix.Stat_t
 		if unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) == unix.ENOENT {
 			return unix.ENOENT
@@ -88,13 +88,13 @@ func (s *Service) remove(p string, recursive bool, stop <-chan struct{}) error {
 // remover removes one tree.
 type remover struct {
 	turns  turns
-	top    int // descriptor of the tree's top folder
-	moved  int // folders moved up there
+	top    int // descriptor of the tree's top directory
+	moved  int // directories moved up there
 	rounds int
 	stop   <-chan struct{}
 }
 
-// folder removes a folder with all below it.
+// folder removes a directory with all below it.
 func (r *remover) folder(parent int, name string, depth int) error {
 	fd, err := openFolder(parent, name)
 	if err == unix.ENOTDIR || err == unix.ELOOP {
@@ -122,7 +122,7 @@ func (r *remover) folder(parent int, name string, depth int) error {
 	}
 }
 
-// empty removes what one listing of a folder finds.
+// empty removes what one listing of a directory finds.
 func (r *remover) empty(dir *os.File, fd, depth int) error {
 	for {
 		if r.rounds++; r.rounds > maxRounds {
@@ -164,7 +164,7 @@ func (r *remover) entry(dir int, name string, depth int) error {
 	return missingIsFine(r.moveUp(dir, name))
 }
 
-// moveUp moves a folder to the tree's top, where the next listing finds it. Should that
+// moveUp moves a directory to the tree's top, where the next listing finds it. Should that
 // replace something there, it is something to be removed. Not RENAME_NOREPLACE, which
 // gVisor has not everywhere.
 func (r *remover) moveUp(dir int, name string) error {
@@ -176,7 +176,7 @@ func (r *remover) moveUp(dir int, name string) error {
 		case err == unix.EEXIST, err == unix.ENOTEMPTY, err == unix.ENOTDIR, err == unix.EISDIR:
 			// The name is taken by what cannot be replaced.
 		case err == unix.EACCES && !writable:
-			// A folder that changes its parent must itself be writable.
+			// A directory that changes its parent must itself be writable.
 			fd, err := openFolder(dir, name)
 			if err == unix.ENOTDIR || err == unix.ELOOP {
 				return nil // exchanged meanwhile: the next listing finds what it is now
@@ -193,7 +193,7 @@ func (r *remover) moveUp(dir int, name string) error {
 	return unix.EEXIST
 }
 
-// openFolder opens a folder for listing and removing. One whose mode forbids that to
+// openFolder opens a directory for listing and removing. One whose mode forbids that to
 // its owner is made to allow it; who is not the owner gets the kernel's refusal.
 func openFolder(parent int, name string) (int, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW

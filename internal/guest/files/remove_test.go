@@ -44,13 +44,13 @@ func TestRemoveDenied(t *testing.T) {
 	if _, err := os.Stat(root + "/sandbox/closed/folder/f"); err != nil {
 		t.Errorf("a folder that cannot be removed was emptied: %v", err)
 	}
-	// The folder itself can go, once its owner may write to it again.
+	// The directory itself can go, once its owner may write to it again.
 	if err := c.Remove(t.Context(), "closed", all); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestRemoveClosedFolders has folders of the caller's own that allow nothing, deeper
+// TestRemoveClosedFolders has directories of the caller's own that allow nothing, deeper
 // than a removal holds open.
 func TestRemoveClosedFolders(t *testing.T) {
 	c, root := serve(t)
@@ -70,7 +70,7 @@ func TestRemoveClosedFolders(t *testing.T) {
 	}
 }
 
-// TestRemoveAnothersFolder has a folder of somebody else below those that a removal
+// TestRemoveAnothersFolder has a directory of another user below those that a removal
 // holds open: it can neither be emptied nor moved up, and the error says so.
 func TestRemoveAnothersFolder(t *testing.T) {
 	c, root := serve(t)

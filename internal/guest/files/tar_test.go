@@ -95,7 +95,7 @@ func TestTarInFolders(t *testing.T) {
 }
 
 // TestTarOutSkips has what cannot be read, or is not quite what an archive can hold:
-// the rest comes all the same.
+// the rest is still sent.
 func TestTarOutSkips(t *testing.T) {
 	c, root := serve(t)
 	asOrdinaryUser(t, root)

@@ -45,7 +45,7 @@ func (s *Service) serveTarIn(call *job) error {
 	return call.End(result)
 }
 
-// tarIn unpacks below a folder that code may have written to, and may write to meanwhile.
+// tarIn unpacks below a directory that code may have written to, and may write to meanwhile.
 func tarIn(r io.Reader, folder int, req *agentproto.TarInRequest) (*agentproto.TarResult, error) {
 	var left skipped
 	made, err := untar.Unpack(r, folder, untar.Options{

@@ -15,7 +15,7 @@ import (
 
 const (
 	maxSkipped = 100
-	// maxTarDepth is how many folders a walk holds open at once.
+	// maxTarDepth is how many directories a walk holds open at once.
 	maxTarDepth = 200
 	dirFlags    = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW
 	readFlags   = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY

@@ -26,7 +26,7 @@ type job struct {
 	turns turns
 }
 
-// begin waits for a job's turn; ok tells that it came before the call ended.
+// begin waits for a job's turn; ok means that it came before the call ended.
 func (t turns) begin(call *agentproto.Call) (j *job, ok bool) {
 	select {
 	case t <- struct{}{}:

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestSlowClients: whoever reads slowly, or sends slowly, keeps nobody from the files.
+// TestSlowClients: a client that reads or sends slowly does not keep others from the files.
 func TestSlowClients(t *testing.T) {
 	c, root := serve(t)
 	if err := os.Truncate(newFile(t, root+"/sandbox/large"), 8<<20); err != nil {
@@ -34,7 +34,7 @@ func TestSlowClients(t *testing.T) {
 		select {
 		case <-began:
 		case <-ctx.Done():
-			t.Fatal("archives wait for others that nobody reads")
+			t.Fatal("archives wait for others that are not read")
 		}
 	}
 	if _, err := c.Stat(ctx, "large"); err != nil {

@@ -10,7 +10,7 @@ import (
 
 const (
 	maxLinks = 40 // of one path, as in the kernel
-	// maxAbove is how many folders a walk holds open to go back up to.
+	// maxAbove is how many directories a walk holds open to go back up to.
 	maxAbove = 64
 )
 
@@ -57,10 +57,10 @@ type walker struct {
 	start   int
 	beneath bool // without links or other mounts; else as if start were "/"
 	mount   mount
-	// entered are the folders below start that the walk is in, the deepest last. They
+	// entered are the directories below start that the walk is in, the deepest last. They
 	// are what ".." goes back to: where it leads by now is for the code to decide.
 	entered   []int
-	forgotten int // folders above those, closed since
+	forgotten int // directories above those, closed since
 	links     int
 }
 
@@ -93,7 +93,7 @@ func (w *walker) open(path string, flags int, mode uint32) (int, error) {
 	}
 }
 
-// enter goes to a component that is not the last, or tells what the link says that it is.
+// enter goes to a component that is not the last, or returns the target of the link that it is.
 func (w *walker) enter(name string) (text string, err error) {
 	switch name {
 	case ".":
@@ -118,7 +118,7 @@ func (w *walker) enter(name string) (text string, err error) {
 	return text, err
 }
 
-// last opens the last component, or tells what the link says that it is.
+// last opens the last component, or returns the target of the link that it is.
 func (w *walker) last(name string, slash bool, flags int, mode uint32) (fd int, text string, err error) {
 	switch {
 	case name == "" || name == ".":

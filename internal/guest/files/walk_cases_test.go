@@ -64,7 +64,7 @@ func TestWalkCases(t *testing.T) {
 	}
 }
 
-// TestWalkGoesNotFurtherUp has a path that comes back up through more folders than a
+// TestWalkGoesNotFurtherUp has a path that comes back up through more directories than a
 // walk holds open: it is refused, and nothing is guessed.
 func TestWalkGoesNotFurtherUp(t *testing.T) {
 	root := t.TempDir()

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWalkAgainstMoves moves a folder out of the tree and in again, and exchanges one
+// TestWalkAgainstMoves moves a directory out of the tree and in again, and exchanges one
 // for a link to outside, while paths lead through both and up again.
 func TestWalkAgainstMoves(t *testing.T) {
 	root := t.TempDir()

@@ -167,7 +167,7 @@ func compareTree(t testing.TB, seed1, seed2 uint64, paths int) {
 	}
 }
 
-// TestWalkAsOpenat2 compares the two on random trees of folders, files and links.
+// TestWalkAsOpenat2 compares the two on random trees of directories, files and links.
 func TestWalkAsOpenat2(t *testing.T) {
 	for seed := range uint64(60) {
 		compareTree(t, seed, 0, 60)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// at is the folder that the walk is in.
+// at is the directory that the walk is in.
 func (w *walker) at() int {
 	if n := len(w.entered); n > 0 {
 		return w.entered[n-1]
@@ -25,7 +25,7 @@ func (w *walker) push(fd int) {
 	w.entered = append(w.entered, fd)
 }
 
-// up goes to the folder above, as it was come through.
+// up goes to the directory above, as it was come through.
 func (w *walker) up() error {
 	if err := w.search(); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (w *walker) back() {
 	w.entered, w.forgotten = w.entered[:0], 0
 }
 
-// search fails unless the folder may be searched, which even "." and ".." need.
+// search fails unless the directory may be searched, which even "." and ".." need.
 func (w *walker) search() error {
 	fd, err := openat(w.at(), ".", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -74,7 +74,7 @@ func (w *walker) look(name string) (fd int, st unix.Stat_t, err error) {
 	return fd, st, err
 }
 
-// follow tells what a link says, if this walk may follow it.
+// follow returns the target of a link, if this walk may follow it.
 func (w *walker) follow(fd int, name string) (string, error) {
 	if w.links++; w.beneath || w.links > maxLinks {
 		return "", unix.ELOOP
@@ -100,7 +100,7 @@ func (w *walker) follow(fd int, name string) (string, error) {
 	return text, nil
 }
 
-// plain tells the few links of /proc that are ordinary ones. All others are magic: where
+// plain recognizes the few links of /proc that are ordinary ones. All others are magic: where
 // they lead is not what they say.
 func plain(name, text string) bool {
 	switch name {
@@ -114,7 +114,7 @@ func plain(name, text string) bool {
 	return false
 }
 
-// mount identifies a mount, by its device alone where the kernel tells no more.
+// mount identifies a mount, by its device alone where the kernel reports no more.
 type mount struct {
 	major, minor uint32
 	id           uint64

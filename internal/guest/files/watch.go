@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// maxWatches bounds the folders one call watches; beyond it the client is told
+	// maxWatches bounds the directories one call watches; beyond it the client gets a report
 	// of an overflow.
 	maxWatches = 4096
 	watchMask  = unix.IN_CREATE | unix.IN_MODIFY | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO |
@@ -67,8 +67,8 @@ type watcher struct {
 	full      bool
 }
 
-// add watches an open folder, which it closes, and those below it. With report,
-// what they hold already is told as created.
+// add watches an open directory, which it closes, and those below it. With report,
+// what they hold already is reported as created.
 func (w *watcher) add(fd int, path string, depth int, report bool) error {
 	dir := os.NewFile(uintptr(fd), path)
 	defer dir.Close()
@@ -102,14 +102,14 @@ func (w *watcher) add(fd int, path string, depth int, report bool) error {
 				}
 			}
 			if openErr != nil {
-				continue // not a folder, or gone
+				continue // not a directory, or gone
 			}
 			if err := w.add(sub, path+"/"+name, depth+1, report); err != nil {
 				return err
 			}
 		}
 		if err != nil {
-			return nil // the end, or the folder is gone, which an event tells
+			return nil // the end, or the directory was removed, which an event reports
 		}
 	}
 }
@@ -121,7 +121,7 @@ func (w *watcher) send(op agentproto.WatchOp, path string, dir bool) error {
 	return w.call.Send(&agentproto.WatchEvent{Op: op, Path: path, Dir: dir})
 }
 
-// run tells of events until the call is cancelled.
+// run reports events until the call is cancelled.
 func (w *watcher) run() error {
 	ended := make(chan struct{})
 	var stopper sync.WaitGroup
@@ -204,7 +204,7 @@ func (w *watcher) event(wd int32, mask uint32, name string) error {
 	}
 	fd, err := w.service.open(path, dirFlags, 0)
 	if err != nil {
-		return nil // gone again, which another event tells
+		return nil // removed again, which another event reports
 	}
 	wasFull := w.full
 	if err := w.add(fd, path, 0, true); err != nil {
@@ -216,12 +216,12 @@ func (w *watcher) event(wd int32, mask uint32, name string) error {
 	return nil
 }
 
-// forget ends the watch of a folder that has moved away, and of those below it. Where
-// it has come to is told as created, and watched, when that is in the tree.
+// forget ends the watch of a directory that has moved away, and of those below it. Where
+// it has come to is reported as created, and watched, when that is in the tree.
 func (w *watcher) forget(moved string) {
 	for wd, path := range w.folders {
 		if path == moved || strings.HasPrefix(path, moved+"/") {
-			// Fails when the folder is gone, and the watch with it.
+			// Fails when the directory is gone, and the watch with it.
 			_, _ = unix.InotifyRmWatch(w.fd, uint32(wd))
 			delete(w.folders, wd)
 		}

@@ -78,7 +78,7 @@ func TestWatchMovedFolders(t *testing.T) {
 	want(t, next, agentproto.OpCreate, "/sandbox/moved/deep/f")
 	os.Rename(root+"/sandbox/moved", root+"/elsewhere/out")
 	want(t, next, agentproto.OpRename, "/sandbox/moved")
-	// Moved with its folder, but not told any more.
+	// Moved with its directory, but not reported any more.
 	os.WriteFile(root+"/elsewhere/out/deep/g", nil, 0o644)
 	os.WriteFile(root+"/sandbox/last", nil, 0o644)
 	for {
@@ -90,7 +90,7 @@ func TestWatchMovedFolders(t *testing.T) {
 			return
 		}
 		if e.Path == "/sandbox/moved/deep/g" {
-			t.Fatal("a file outside of the watched folder was told")
+			t.Fatal("a file outside of the watched directory was reported")
 		}
 	}
 }

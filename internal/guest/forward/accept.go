@@ -28,7 +28,7 @@ func Accept(socket syscall.RawConn, name string) (*os.File, error) {
 			return nil, err
 		case failed == unix.EINTR, failed == unix.ECONNABORTED:
 		case failed == unix.EMFILE, failed == unix.ENFILE, failed == unix.ENOBUFS, failed == unix.ENOMEM:
-			// Nothing tells when there is room again, and giving up would make the
+			// No event reports when there is room again, and giving up would make the
 			// sandbox unreachable.
 			time.Sleep(pause)
 		case failed != nil:

@@ -72,7 +72,7 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// TestAcceptEnds: whoever waits learns that the socket was closed, and that it is none.
+// TestAcceptEnds: a caller that waits gets the error that the socket was closed, and that it is none.
 func TestAcceptEnds(t *testing.T) {
 	socket, _ := listenUnix(t)
 	raw, err := socket.SyscallConn()

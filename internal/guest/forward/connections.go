@@ -66,7 +66,7 @@ func (c *connections) remove(l *listener) {
 	close(l.gone)
 }
 
-// announce registers a connection; ok tells that there is room for it.
+// announce registers a connection; ok means that there is room for it.
 func (c *connections) announce(l *listener, conn *os.File) (id uint64, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +115,7 @@ func (c *connections) take(id uint64) *waiting {
 	return w
 }
 
-// closed tells that an accepted connection has ended.
+// closed reports whether an accepted connection has ended.
 func (c *connections) closed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

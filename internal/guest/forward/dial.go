@@ -74,7 +74,7 @@ func connected(call *agentproto.Call, conn *os.File) error {
 	}
 	var failed error
 	err = raw.Write(func(fd uintptr) bool {
-		// The poller tells of changes only, and this one may be past already.
+		// The poller reports changes only, and this one may be past already.
 		ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 		if n, err := unix.Poll(ready, 0); err == unix.EINTR || err == nil && n == 0 {
 			return false

@@ -37,7 +37,7 @@ func closeWith(call *agentproto.Call, conn *os.File) (stop func()) {
 	}
 }
 
-// tunnel copies both ways until both have ended, the connection is broken or the
+// tunnel copies in both directions until both have ended, the connection is broken or the
 // call has ended. A server that has closed its end looks like one that has only
 // ended what it sends: the way to it stays open until the caller ends it, or its
 // kernel refuses what comes.

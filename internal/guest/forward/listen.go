@@ -15,7 +15,7 @@ const (
 	// maxConnections bounds the connections of all listeners, accepted ones included.
 	// One more is closed at once: each costs memory at both ends of the stream.
 	maxConnections = 256
-	// backlog is how many wait in the kernel. Whoever connects when these are used up
+	// backlog is how many wait in the kernel. A client that connects when these are used up
 	// waits for a second before the kernel tries again.
 	backlog = 1024
 	// acceptTime is how long the client may take to accept a connection.

@@ -69,7 +69,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestListenEnds: nobody listens after the call, what waits is closed, what was
+// TestListenEnds: the port is closed after the call, what waits is closed, what was
 // accepted lives on.
 func TestListenEnds(t *testing.T) {
 	c := serve(t)
@@ -84,14 +84,14 @@ func TestListenEnds(t *testing.T) {
 	l.Close()
 	waits.SetReadDeadline(time.Now().Add(20 * time.Second))
 	if _, err := waits.Read(make([]byte, 1)); err == nil || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a connection that nobody accepted: %v", err)
+		t.Errorf("a connection that was not accepted: %v", err)
 	}
 	if _, err := l.Accept(t.Context(), id); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("accepting it later: %v, want fs.ErrNotExist", err)
 	}
 	if conn, err := net.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", l.Port())); err == nil {
 		conn.Close()
-		t.Error("somebody still listens")
+		t.Error("the port is still open")
 	}
 	io.WriteString(s, "alive")
 	s.CloseWrite()
@@ -121,7 +121,7 @@ func TestListenWhereCodeListens(t *testing.T) {
 	c := serve(t)
 	_, port := listen(t)
 	if _, err := c.Listen(t.Context(), port); err == nil {
-		t.Error("listens where somebody else does")
+		t.Error("listens where another process does")
 	} else {
 		t.Log(err)
 	}

@@ -24,12 +24,12 @@ var ErrUnsupported = errors.New("the kernel has no Landlock")
 const SysRestrictSelf = unix.SYS_LANDLOCK_RESTRICT_SELF
 
 // Rules name what is allowed; all else of the file system is denied. Paths are
-// absolute, as seen at the time of NewRuleset, and a folder includes all below.
+// absolute, as seen at the time of NewRuleset, and a directory includes all below.
 // A path that does not exist allows nothing.
 type Rules struct {
 	// ReadExec may be read and executed: the root with the toolchains.
 	ReadExec []string
-	// ReadWrite may be used in every way but making devices: the work folder
+	// ReadWrite may be used in every way but making devices: the work directory
 	// and /tmp. Executing is part of it, since programs are built and run there.
 	ReadWrite []string
 	// Special may be read, written and controlled (ioctl), but nothing made,
@@ -102,7 +102,7 @@ func allow(ruleset int, path string, access uint64) error {
 		return fmt.Errorf("landlock: stat %s: %w", path, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		access &= ofFiles // the kernel refuses a folder's rights on a file
+		access &= ofFiles // the kernel refuses a directory's rights on a file
 	}
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}
 	if e := addRule(ruleset, &rule); e != 0 {

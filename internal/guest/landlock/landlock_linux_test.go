@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Set, they make this binary confine itself to a work folder and run a program.
+// Set, they make this binary confine itself to a work directory and run a program.
 const (
 	envWork  = "LLMSANDBOX_TEST_LANDLOCK"
 	envScope = "LLMSANDBOX_TEST_LANDLOCK_SCOPE"

@@ -19,7 +19,7 @@ const (
 )
 
 // later are the rights that came after the first ABI, and what is not enforced
-// on a kernel without them. Before ABI 2, moving files between folders is denied
+// on a kernel without them. Before ABI 2, moving files between directories is denied
 // altogether.
 var later = []struct {
 	abi    int

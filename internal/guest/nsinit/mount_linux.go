@@ -68,8 +68,8 @@ func newFilesystem(kind string, options []string, attr uint32) (int, error) {
 	return fd, nil
 }
 
-// newUnion mounts a read-only overlay of host folders, top first, detached. The mount
-// table repeats what an overlay was told, so it is told descriptors and no paths.
+// newUnion mounts a read-only overlay of host directories, top first, detached. The mount
+// table repeats the options of an overlay, so they name descriptors and no paths.
 func newUnion(lower []string, attr uint32) (int, error) {
 	names := make([]string, len(lower))
 	for i, dir := range lower {
@@ -95,14 +95,14 @@ func newUnion(lower []string, attr uint32) (int, error) {
 // maxOption is how long fsconfig lets the value of an option be, in bytes.
 const maxOption = 255
 
-// newVeil mounts a host folder detached, hidden if it can be.
+// newVeil mounts a host directory detached, hidden if it can be.
 func newVeil(dir string, empty []string, attr uint32) (fd int, hidden bool, err error) {
-	// An overlay that cannot be written to must have two folders at least.
+	// An overlay that cannot be written to must have two directories at least.
 	if fd, err = newUnion(append([]string{dir}, empty...), attr); err == nil {
 		return fd, true, nil
 	}
 	// No overlay here, none in user namespaces (before Linux 5.11), or something is
-	// mounted below the folder.
+	// mounted below the directory.
 	fd, err = cloneTree(dir, attr)
 	return fd, false, err
 }

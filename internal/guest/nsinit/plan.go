@@ -16,34 +16,34 @@ type Op uint8
 // The operations. Those that take something from the host (OpBind, OpReceived,
 // OpFilesystem, OpUnion, OpVeil) open it before the host's root is left, and put it in place after.
 const (
-	// OpBind mounts the host's file or folder Source, with what is mounted below
+	// OpBind mounts the host's file or directory Source, with what is mounted below
 	// it, at Path.
 	OpBind Op = iota + 1
 	// OpReceived mounts the descriptor number FD of those sent with the plan.
 	OpReceived
 	// OpFilesystem mounts a new file system of type Source with Options.
 	OpFilesystem
-	// OpUnion mounts a read-only overlay of the host's folders Options, top first.
+	// OpUnion mounts a read-only overlay of the host's directories Options, top first.
 	OpUnion
-	// OpVeil mounts the host's folder Source at Path through an overlay with the
-	// host's empty folder Options, so that the mount table does not tell where it
+	// OpVeil mounts the host's directory Source at Path through an overlay with the
+	// host's empty directory Options, so that the mount table does not tell where it
 	// is from. Where the kernel refuses that, it is OpBind, and the answer says so.
 	OpVeil
-	// OpOverlay mounts an overlay of the sandbox's own folders: Options are the
-	// lower, the upper and the work folder. The mount at the lower one is let go.
+	// OpOverlay mounts an overlay of the sandbox's own directories: Options are the
+	// lower, the upper and the work directory. The mount at the lower one is let go.
 	OpOverlay
-	// OpInner mounts the sandbox's own file or folder Source a second time, at Path.
+	// OpInner mounts the sandbox's own file or directory Source a second time, at Path.
 	OpInner
 	// OpAttr adds Attr to the mount at Path.
 	OpAttr
-	// OpMkdir makes the folder Path and those above it that are missing, with the
+	// OpMkdir makes the directory Path and those above it that are missing, with the
 	// step's owner; Mode is the last one's. What exists stays as it is.
 	OpMkdir
 	// OpSymlink makes Path a symbolic link to Source.
 	OpSymlink
 	// OpFile writes Data to a new file at Path.
 	OpFile
-	// OpOwnFolders gives the folder Path and those below it, not their files, the
+	// OpOwnFolders gives the directory Path and those below it, not their files, the
 	// step's owner.
 	OpOwnFolders
 )
@@ -75,7 +75,7 @@ type Rlimit struct {
 type Plan struct {
 	Hostname string
 	Workdir  string
-	// StartDir, unless empty, is a folder of the image that the answer tells of.
+	// StartDir, unless empty, is a directory of the image that the answer describes.
 	StartDir string
 	// SetIDs makes the agent uid and gid 0 of its namespace. Without it there is
 	// only one user, and the agent shares it with the code.

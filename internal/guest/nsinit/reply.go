@@ -8,11 +8,11 @@ import (
 // MaxReply is the largest reply of an agent, in bytes.
 const MaxReply = 4 << 10
 
-// A Reply is what an agent tells of a set-up that succeeded.
+// A Reply is an agent's report of a setup that succeeded.
 type Reply struct {
-	// Exposed is how many OpVeil steps could not hide where their folder is from.
+	// Exposed is how many OpVeil steps could not hide where their directory is from.
 	Exposed int
-	// StartDir tells that the code can have Plan.StartDir as its working folder.
+	// StartDir reports whether the code can have Plan.StartDir as its working directory.
 	StartDir bool
 }
 

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// staging are folders every Linux host has; the new root is mounted on one of them
-// for the moment between its making and pivot_root, in a mount namespace nobody
-// else is in.
+// staging are directories every Linux host has; the new root is mounted on one of them
+// for the moment between its making and pivot_root, in a mount namespace that no
+// other process is in.
 var staging = []string{"/tmp", "/mnt", "/usr"}
 
 // buildRoot carries out the plan's steps. Everything of the host is opened first, as
 // detached mounts; then the new root takes the place of the host's; only then are
 // paths inside it walked, so no link in a hostile image can lead out. It returns how
-// many mounts name a folder of the host that was to be hidden.
+// many mounts name a directory of the host that was to be hidden.
 func buildRoot(plan *Plan, received []int) (exposed int, err error) {
 	if len(plan.Steps) == 0 || plan.Steps[0].Path != "/" {
 		return 0, fmt.Errorf("%w: its first step is not the root", errPlan)
@@ -27,7 +27,7 @@ func buildRoot(plan *Plan, received []int) (exposed int, err error) {
 		return 0, fmt.Errorf("make mounts private: %w", err)
 	}
 	// New file systems belong to the uid that makes them, so they come after the
-	// change of identity, while the host's folders need the identity of before.
+	// change of identity, while the host's directories need the identity of before.
 	mounts := make([]int, len(plan.Steps))
 	for i := range plan.Steps {
 		mounts[i] = -1
@@ -68,7 +68,7 @@ func buildRoot(plan *Plan, received []int) (exposed int, err error) {
 }
 
 // openSource opens what a step takes from outside the new root; a step that takes
-// nothing, or an optional one whose source is missing, leaves -1. exposed tells that a
+// nothing, or an optional one whose source is missing, leaves -1. exposed means that a
 // source that was to be hidden is named by its mount.
 func openSource(s *Step, received []int, fd *int) (exposed bool, err error) {
 	switch s.Op {
@@ -192,8 +192,8 @@ func skipMissing(s *Step, err error) error {
 	return err
 }
 
-// makeDir makes a folder and the missing ones above it, all with the step's owner. A
-// folder that is there stays as it is.
+// makeDir makes a directory and the missing ones above it, all with the step's owner. A
+// directory that is there stays as it is.
 func makeDir(s *Step) error {
 	err := unix.Mkdir(s.Path, 0o755)
 	if err == unix.EEXIST {

@@ -12,7 +12,7 @@ import (
 // Config is what the guest agent must know of the sandbox it now lives in.
 type Config struct {
 	CodeUID, CodeGID uint32
-	// SharedUID tells that the code has the agent's own uid.
+	// SharedUID reports whether the code has the agent's own uid.
 	SharedUID bool
 	Workdir   string
 	Seccomp   []byte // as in Plan
@@ -72,11 +72,11 @@ func setup(fd int) (Config, Reply, error) {
 	}, Reply{Exposed: exposed, StartDir: plan.StartDir != "" && canEnter(plan.StartDir, plan)}, nil
 }
 
-// canEnter tells whether the code can have dir as its working folder.
+// canEnter reports whether the code can have dir as its working directory.
 func canEnter(dir string, plan *Plan) bool {
 	if plan.SetIDs {
 		// To the file system this thread is the code for a moment; with the uid go
-		// the capabilities that open every folder.
+		// the capabilities that open every directory.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		if unix.Setfsgid(int(plan.CodeGID)) != nil || unix.Setfsuid(int(plan.CodeUID)) != nil {
@@ -90,7 +90,7 @@ func canEnter(dir string, plan *Plan) bool {
 
 // setIDs makes every thread uid and gid 0 of the namespace. Until then the agent
 // still has the identity it had on the host, which it needed to open the host's
-// folders.
+// directories.
 func setIDs() error {
 	if err := syscall.Setgroups(nil); err != nil {
 		return fmt.Errorf("drop groups: %w", err)

@@ -38,7 +38,7 @@ func entries(buf []byte) iter.Seq2[string, uint8] {
 	}
 }
 
-// kindOf is for file systems that do not tell kinds in their folders.
+// kindOf is for file systems that do not tell kinds in their directories.
 func kindOf(in int, name string) (uint8, error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(in, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {

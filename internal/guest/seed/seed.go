@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package seed makes a folder that cannot be written to usable as one that can: a
-// second tree with folders of its own, whose files are symbolic links to the first
+// Package seed makes a directory that cannot be written to usable as one that can: a
+// second tree with directories of its own, whose files are symbolic links to the first
 // one's. What is prepared once, such as a compiler's cache, then serves every sandbox
 // without being copied, and without an overlay, which needs rights that a container
 // does not give.
@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// maxDepth bounds how deep folders may lie in each other.
+	// maxDepth bounds how deep directories may lie in each other.
 	maxDepth = 64
-	// maxEntries bounds files and folders together: each costs memory that the
+	// maxEntries bounds files and directories together: each costs memory that the
 	// sandbox is charged for.
 	maxEntries = 1 << 18
 )
 
-// A Pair is a folder and where its tree of links appears.
+// A Pair is a directory and where its tree of links appears.
 type Pair struct {
-	Source string // absolute path of a folder
+	Source string // absolute path of a directory
 	Target string // absolute path; made with all above it
 }
 
@@ -68,7 +68,7 @@ func (w *walk) plant(p Pair) error {
 	return w.folder(from, to, p.Source, 0)
 }
 
-// folder links the entries of one folder, and then those of the folders in it.
+// folder links the entries of one directory, and then those of the directories in it.
 func (w *walk) folder(from, to int, source string, depth int) error {
 	if depth == maxDepth {
 		return fmt.Errorf("more than %d folders in each other", maxDepth)
@@ -123,7 +123,7 @@ func (w *walk) enter(from, to int, source, name string, depth int) error {
 	return w.folder(sub, made, source, depth+1)
 }
 
-// makeAll makes a folder and all above it, and opens it.
+// makeAll makes a directory and all above it, and opens it.
 func makeAll(target string) (int, error) {
 	fd, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	for _, name := range strings.Split(strings.Trim(target, "/"), "/") {
@@ -137,7 +137,7 @@ func makeAll(target string) (int, error) {
 	return fd, err
 }
 
-// makeFolder makes a folder, unless it exists, and opens it.
+// makeFolder makes a directory, unless it exists, and opens it.
 func makeFolder(in int, name string) (int, error) {
 	err := unix.Mkdirat(in, name, 0o755)
 	fd, oerr := unix.Openat(in, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

@@ -142,7 +142,7 @@ func TestGoBuildCache(t *testing.T) {
 	}
 }
 
-// listing tells names and sizes of all files.
+// listing returns names and sizes of all files.
 func listing(t *testing.T, dir string) string {
 	var list strings.Builder
 	err := filepath.Walk(dir, func(name string, info fs.FileInfo, err error) error {

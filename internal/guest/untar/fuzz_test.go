@@ -15,8 +15,8 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
 
-// FuzzUnpack unpacks any bytes: nothing is made or changed outside of the folder, and in it
-// there are only plain files, folders and links within the limits.
+// FuzzUnpack unpacks any bytes: nothing is made or changed outside of the directory, and in it
+// there are only plain files, directories and links within the limits.
 func FuzzUnpack(f *testing.F) {
 	for _, members := range [][]testtar.Member{
 		{testtar.Dir("0/", 0o755), file("0/a", "x", 0o755), testtar.Link("0/l", "a"), testtar.HardLink("h", "0/a")},
@@ -55,7 +55,7 @@ func FuzzUnpack(f *testing.F) {
 			}
 			return nil
 		})
-		// A name may make folders on the way, and names of one file count it again.
+		// A name may make directories on the way, and names of one file count it again.
 		if werr != nil || members > 1+maxMembers*(tarcheck.MaxDepth+1) || size > maxBytes*maxMembers {
 			t.Errorf("%d files of %d bytes, %v, %v", members, size, err, werr)
 		}

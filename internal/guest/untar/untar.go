@@ -36,7 +36,7 @@ type Options struct {
 	Open func(at int, name string) (int, error)
 }
 
-// A Result tells what was made.
+// A Result reports what was made.
 type Result struct {
 	Files int64 // and links
 	Bytes int64 // of content

@@ -31,7 +31,7 @@ func file(name, content string, mode int64) testtar.Member {
 	return m
 }
 
-// tree lists what is below a folder: mode and content, or a link's target.
+// tree lists what is below a directory: mode and content, or a link's target.
 func tree(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -100,12 +100,12 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// TestUnpackEndsWithTheArchive: whoever sends the stream may keep it open.
+// TestUnpackEndsWithTheArchive: the sender of the stream may keep it open.
 func TestUnpackEndsWithTheArchive(t *testing.T) {
 	r, w := io.Pipe()
 	data := testtar.Archive(t, file("a", "x", 0o644))
 	go func() {
-		// An error tells that Unpack failed, which the test says.
+		// An error means that Unpack failed, which the test says.
 		_, _ = w.Write(data)
 	}()
 	defer r.Close()
@@ -169,7 +169,7 @@ func TestUnpackRefuses(t *testing.T) {
 	}
 }
 
-// untouched makes sure that around has only the folder in and the canary, as it was.
+// untouched makes sure that around has only the directory in and the canary, as it was.
 func untouched(t testing.TB, around string) {
 	t.Helper()
 	entries, err := os.ReadDir(around)
