@@ -19,14 +19,14 @@ type Backend interface {
 	// Create starts a machine. On an error nothing is left behind.
 	Create(ctx context.Context, spec Spec) (Machine, error)
 	// Attach returns a machine that this or another process created. It fails
-	// with ErrNotFound when there is none of that id, or its owner is gone.
+	// with ErrNotFound when there is none of that id, or its owner has ended.
 	// Closing an attached machine only closes what Attach opened.
 	Attach(ctx context.Context, id string) (Machine, error)
 	// List returns the machines that live, of every owner the caller may see.
 	List(ctx context.Context) ([]Info, error)
-	// Capabilities tells what this backend can enforce here, and by what.
+	// Capabilities reports what this backend can enforce here, and by what.
 	Capabilities(ctx context.Context) (Capabilities, error)
-	// GC removes what owners that no longer live have left, and tells what.
+	// GC removes what owners that no longer live have left, and reports what.
 	GC(ctx context.Context) ([]Leftover, error)
 	// Layers are the prepared caches and installed libraries that sandboxes can get. It
 	// fails with ErrUnsupported where there can be none.
@@ -41,11 +41,11 @@ type Machine interface {
 	Info() Info
 	// Dial opens a new byte stream to the guest agent.
 	Dial(ctx context.Context) (io.ReadWriteCloser, error)
-	// Guest tells what the inside looks like.
+	// Guest describes the inside of the sandbox.
 	Guest() Guest
-	// Capabilities tells what is enforced for this sandbox, and by what.
+	// Capabilities reports what is enforced for this sandbox, and by what.
 	Capabilities() Capabilities
-	// Usage tells what the sandbox as a whole uses, as far as it is known.
+	// Usage reports what the sandbox as a whole uses, as far as it is known.
 	Usage(ctx context.Context) (Usage, error)
 	// OOMKills is how many processes of the sandbox the kernel has killed for
 	// memory so far, and whether that is known. It is called around each run and
@@ -54,19 +54,19 @@ type Machine interface {
 	// Destroy ends the sandbox and removes all of it. It is idempotent.
 	Destroy(ctx context.Context) error
 	// Commit makes an image named tag of the machine's image and files, a tar of its
-	// working folder whose names begin with that folder's path, and returns the
+	// working directory whose names begin with that directory's path, and returns the
 	// image's id. The tar may be hostile. The tag must be new unless overwrite is the same.
 	// It fails with ErrUnsupported where no images are made of sandboxes.
 	Commit(ctx context.Context, tag, overwrite string, files io.Reader) (id string, err error)
 	// Close releases this handle. On the machine that Create returned it is
 	// Destroy; on an attached one the sandbox lives on. A machine that ends with its agent,
 	// which takes less time than to remove it, calls endAgent before: it asks the agent, over
-	// the caller's connection, and tells whether the agent has acknowledged that it ends. It
+	// the caller's connection, and reports whether the agent has acknowledged that it ends. It
 	// may be nil. What is left to remove may then go after Close returns.
 	Close(endAgent func() bool) error
 	// Done is closed when the sandbox has ended, for whatever reason.
 	Done() <-chan struct{}
-	// End tells how the sandbox has ended. It is zero while the sandbox lives.
+	// End reports how the sandbox has ended. It is zero while the sandbox lives.
 	End() End
 }
 
@@ -75,7 +75,7 @@ type End struct {
 	// Reason goes on after "the sandbox has ended: ", such as "the pod was deleted". It is
 	// empty where the owner closed the sandbox, and where the reason is not known.
 	Reason string
-	// KilledForMemory tells that all of it was killed because it reached its memory limit.
+	// KilledForMemory reports whether all of it was killed because it reached its memory limit.
 	KilledForMemory bool
 }
 
@@ -84,7 +84,7 @@ type Spec struct {
 	// ID is unique, of [a-z0-9-], at most 40 bytes.
 	ID string
 	// Image is the root filesystem: "" or "host" for the host's own read-only
-	// toolchains, a registry reference, the folder of an OCI layout, or the file
+	// toolchains, a registry reference, the directory of an OCI layout, or the file
 	// of a `docker save` tar.
 	Image string
 	// Language is the language the sandbox is opened for; a hint, e.g. for the
@@ -101,15 +101,15 @@ type Spec struct {
 	Deadline time.Time
 	// BestEffort allows a limit in Limits.Required that cannot be enforced.
 	BestEffort bool
-	// Progress, when set, is told of long steps. It must not block.
+	// Progress, when set, gets reports of long steps. It must not block.
 	Progress func(Progress)
 	// Layers are mounted into the sandbox: prepared caches and installed libraries.
 	Layers []Layer
 }
 
-// A Layer is a read-only folder that appears inside the sandbox.
+// A Layer is a read-only directory that appears inside the sandbox.
 type Layer struct {
-	Source string // what Layers.Get returned, or a folder of the host where the sandbox is local
+	Source string // what Layers.Get returned, or a directory of the host where the sandbox is local
 	Target string // absolute path inside
 	// Writable puts a private writable layer on top of it; what is written
 	// counts against the disk limit.
@@ -128,15 +128,15 @@ type Limits struct {
 	Required []string `json:"-"`
 }
 
-// Guest tells what the inside of a machine looks like.
+// Guest describes the inside of a machine.
 type Guest struct {
 	Env     []string // default environment: PATH, HOME, TMPDIR, locale, the image's own
-	Workdir string   // the writable working folder
-	// StartDir is where a command starts that was told no folder: the image's own
-	// working folder. Empty means Workdir.
+	Workdir string   // the writable working directory
+	// StartDir is where a command starts when no directory is given: the image's own
+	// working directory. Empty means Workdir.
 	StartDir string
 	TempDir  string
-	// Host tells that the root filesystem is the host's own toolchains.
+	// Host reports whether the root filesystem is the host's own toolchains.
 	Host bool
 	// Image is the image's resolved name, or "host".
 	Image string
@@ -182,7 +182,7 @@ type Leftover struct {
 	Error   string // why it could not be removed
 }
 
-// Capabilities tells control by control what is enforced.
+// Capabilities lists, control by control, what is enforced.
 type Capabilities struct {
 	Backend   string    `json:"backend"`
 	Isolation string    `json:"isolation,omitempty"`

@@ -19,7 +19,7 @@ type LayerInfo struct {
 	Size      int64     `json:"size_bytes"`
 	// LastUsed is when a sandbox last got it, within an hour; zero when not known.
 	LastUsed time.Time `json:"last_used,omitzero"`
-	// InUse tells that a sandbox has it now.
+	// InUse reports whether a sandbox has it now.
 	InUse bool `json:"in_use"`
 }
 
@@ -32,12 +32,12 @@ const CacheRetry = time.Hour
 type Layers interface {
 	// Toolchain names the program of a language in spec.Image and what was installed
 	// beside it, and changes when one of them does. Where there is no image, installed are
-	// the places, patterns as in filepath.Match, absolute or below the folder above the
+	// the places, patterns as in filepath.Match, absolute or below the directory above the
 	// program's. It is "" when it is known that there is no such program. It is asked
 	// before the first Get or Read.
 	Toolchain(ctx context.Context, spec Spec, program string, installed []string) (string, error)
 	// Get returns the layer of about.Key as the Source of a [Layer]. When it is not there,
-	// fill makes it in an empty folder of this machine, one caller at a time among all
+	// fill makes it in an empty directory of this machine, one caller at a time among all
 	// processes: others wait, no longer than their ctx lives. Until fill has succeeded
 	// nothing of it is seen, and when it fails nothing is left and its error is
 	// returned as it is. The next caller tries again, unless about is of a cache and ctx

@@ -14,7 +14,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// Attach returns a machine of any process that shares the state folder.
+// Attach returns a machine of any process that shares the state directory.
 func (b *Backend) Attach(_ context.Context, id string) (backend.Machine, error) {
 	if !validID(id) {
 		return nil, fmt.Errorf("sandbox id %q: %w: use 1 to 40 of a-z, 0-9 and '-'", id, backend.ErrNotFound)
@@ -140,7 +140,7 @@ func (a *attached) Destroy(ctx context.Context) error {
 	return nil
 }
 
-// awaitOwner returns when the owner has cleaned up, which it tells by giving up its lock.
+// awaitOwner returns when the owner has cleaned up, which it shows by giving up its lock.
 func (a *attached) awaitOwner(ctx context.Context) error {
 	f, err := os.OpenFile(filepath.Join(a.path, "lock"), os.O_RDONLY, 0)
 	if errors.Is(err, os.ErrNotExist) {

@@ -12,7 +12,7 @@ type Backend struct {
 	dirs    func() (dirs, error)
 	agent   func() (string, error) // path of the agent's binary
 	sweep   sync.Once              // the collection of leftovers in the background
-	// sweeping is waited for by nobody but tests: a sweep only removes what is
+	// Only tests wait for sweeping: a sweep only removes what is
 	// already dead and may be cut off anywhere.
 	sweeping sync.WaitGroup
 	disks    diskTemplates

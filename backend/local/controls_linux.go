@@ -19,7 +19,7 @@ const (
 	byRlimitNproc = "RLIMIT_NPROC of the sandbox's user"
 )
 
-// Capabilities tells what a sandbox with every limit would be held to here.
+// Capabilities reports what a sandbox with every limit would be held to here.
 func (b *Backend) Capabilities(ctx context.Context) (backend.Capabilities, error) {
 	d, err := b.dirs()
 	if err != nil {
@@ -39,7 +39,7 @@ func (b *Backend) Capabilities(ctx context.Context) (backend.Capabilities, error
 	return backend.Capabilities{Backend: "local", Isolation: "namespace", Controls: append(machineControls(id), limits...)}, nil
 }
 
-// describe tells what holds this sandbox, or fails when a limit that was required is
+// describe reports what limits this sandbox, or fails when a limit that was required is
 // not enforced.
 func (c *creation) describe(diskWhy error) ([]backend.Control, error) {
 	limits := substitutes(c.group.Controls(), c.identity)
@@ -75,10 +75,10 @@ func substitutes(controls []backend.Control, id identity) []backend.Control {
 	return controls
 }
 
-// limitsProcesses tells whether RLIMIT_NPROC says something about the sandbox.
+// limitsProcesses reports whether RLIMIT_NPROC says something about the sandbox.
 func limitsProcesses(id identity) bool { return id.separate || countsPerNamespace() }
 
-// countsPerNamespace tells whether RLIMIT_NPROC counts what a user runs in one user
+// countsPerNamespace reports whether RLIMIT_NPROC counts what a user runs in one user
 // namespace. Before Linux 5.14 it counts all of the user's processes on the machine,
 // which say nothing about the sandbox when the code has the caller's own uid.
 var countsPerNamespace = sync.OnceValue(func() bool {
@@ -97,7 +97,7 @@ func releaseAtLeast(release string, major, minor int) bool {
 	return a > major || a == major && b >= minor
 }
 
-// diskControl tells what limits the disk. Without a file system of its own (why) it is
+// diskControl reports what limits the disk. Without a file system of its own (why) it is
 // memory, which another of the limits may or may not count.
 func diskControl(why error, limits []backend.Control) backend.Control {
 	const what = "/sandbox, /tmp and /dev/shm together"
@@ -136,7 +136,7 @@ func machineControls(id identity) []backend.Control {
 	}
 }
 
-// hostPathsControl tells whether the mount table inside names folders of the host.
+// hostPathsControl reports whether the mount table inside names directories of the host.
 func hostPathsControl(exposed int) backend.Control {
 	if exposed == 0 {
 		return backend.Control{Name: "host-paths", Enforced: true, By: "overlay", Detail: "the mount table names no folder of a user"}
@@ -167,7 +167,7 @@ func hasTimeNamespaces() bool {
 	return err == nil
 }
 
-// userNamespaces tells from the kernel's settings whether they can be made.
+// userNamespaces reports from the kernel's settings whether they can be made.
 func userNamespaces() backend.Control {
 	for _, s := range []struct {
 		path, bad string

@@ -223,7 +223,7 @@ func (c *creation) rlimits() []nsinit.Rlimit {
 	return r
 }
 
-// finish makes the sandbox known to other processes and hands it over.
+// finish makes the sandbox known to other processes and returns it.
 func (c *creation) finish() (*machine, error) {
 	start, err := startTime(c.agent.pid)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// A sandbox that has ended is not found, whoever has the number of its descriptor now.
+// A sandbox that has ended is not found, no matter which file has the number of its descriptor now.
 func TestDialAfterTheEnd(t *testing.T) {
 	path := t.TempDir()
 	dir, err := os.Open(path)

@@ -8,7 +8,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/statedir"
 )
 
-// dirs are the backend's own folders, each private to its owner.
+// dirs are the backend's own directories, each private to its owner.
 type dirs struct {
 	state     string
 	sandboxes string // below state

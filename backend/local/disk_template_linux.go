@@ -14,7 +14,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/layerstore"
 )
 
-// diskPrefix begins the names of the empty file systems kept in the cache folder;
+// diskPrefix begins the names of the empty file systems kept in the cache directory;
 // halfDiskPrefix those that are being made. The number changes with mke2fs's options.
 const (
 	diskPrefix     = "disk-1-"
@@ -70,7 +70,7 @@ func loadTemplate(dir string, size int64) ([]extent, error) {
 	return readExtents(f)
 }
 
-// makeTemplate makes the file under another name and renames it, so that nobody ever
+// makeTemplate makes the file under another name and renames it, so that no process ever
 // sees half of one. mke2fs has it on the disk by then.
 func makeTemplate(path string, size int64) (*os.File, error) {
 	mke2fs, err := findMke2fs()

@@ -3,7 +3,7 @@
 //
 // Create starts the guest agent as the first process of new user, mount, pid,
 // network, IPC and UTS namespaces, inside a cgroup, and sends it a plan of the root
-// filesystem to build. The sandbox lives in a folder of the state directory:
+// filesystem to build. The sandbox lives in a directory of the state directory:
 //
 //	<state>/sandboxes/<id>/lock        locked by the owner for as long as it lives
 //	<state>/sandboxes/<id>/info        what List and Attach report
@@ -11,6 +11,6 @@
 //
 // The agent holds one end of a socket whose other end the owner holds: when the owner
 // dies, however it dies, the agent exits, and the kernel ends everything in its pid
-// namespace. What is left then is a folder nobody has locked and an empty cgroup,
+// namespace. What is left then is a directory that no process has locked and an empty cgroup,
 // which the next Create or GC removes.
 package local

@@ -12,7 +12,7 @@ import (
 )
 
 // spoiled runs another process that opens a sandbox, after script has spoiled the place
-// in a mount namespace of its own, where $state and $cache are its folders. It returns
+// in a mount namespace of its own, where $state and $cache are its directories. It returns
 // what the process says, and the backend that sees the same state.
 func spoiled(t *testing.T, id, script string, unshare ...string) (string, *Backend) {
 	t.Helper()

@@ -13,10 +13,10 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// deadPrefix marks a folder that a collector has taken; no sandbox id starts with it.
+// deadPrefix marks a directory that a collector has taken; no sandbox id starts with it.
 const deadPrefix = ".dead-"
 
-// GC removes the folders and cgroups of sandboxes whose owner has died. Their
+// GC removes the directories and cgroups of sandboxes whose owner has died. Their
 // processes, mounts and disks died with the owner. It also removes what was prepared
 // for a toolchain and not used for a month, or never finished.
 func (b *Backend) GC(ctx context.Context) ([]backend.Leftover, error) {
@@ -36,7 +36,7 @@ func (b *Backend) GC(ctx context.Context) ([]backend.Leftover, error) {
 		l.Removed, l.Error = outcome(os.RemoveAll(filepath.Join(d.sandboxes, name)))
 		found = append(found, l)
 	}
-	// A cgroup carries the name of its sandbox; one without a folder has no owner.
+	// A cgroup carries the name of its sandbox; one without a directory has no owner.
 	for _, name := range staleGroups(d) {
 		l := backend.Leftover{Kind: "cgroup", Name: name}
 		l.Removed, l.Error = outcome(removeGroup(ctx, name))
@@ -53,7 +53,7 @@ func outcome(err error) (removed bool, text string) {
 	return true, ""
 }
 
-// claimDead renames the folders nobody owns, so that their ids are free at once, and
+// claimDead renames the directories without an owner, so that their ids are free at once, and
 // returns their new names with those that an interrupted collection left.
 func claimDead(d dirs) (dead []string, failed []backend.Leftover, err error) {
 	guard, err := lockFile(filepath.Join(d.state, "gc.lock"), unix.LOCK_EX)
@@ -97,7 +97,7 @@ func (b *Backend) sweepOnce() {
 		b.sweeping.Add(1)
 		go func() {
 			defer b.sweeping.Done()
-			// What it cannot remove, the next GC reports; nobody waits for this one.
+			// What it cannot remove, the next GC reports: no caller waits for this one.
 			_, _ = b.GC(context.Background())
 		}()
 	})

@@ -16,7 +16,7 @@ import (
 // code's own.
 const agentThreads = 64
 
-// A groupReader tells what a sandbox uses.
+// A groupReader reports what a sandbox uses.
 type groupReader interface {
 	Usage() (backend.Usage, error)
 	OOMKills() (int64, error)
@@ -33,7 +33,7 @@ type group interface {
 	Controls() []backend.Control
 }
 
-// groupPrefix tells the sandboxes of one state folder from those of others.
+// groupPrefix distinguishes the sandboxes of one state directory from those of others.
 func groupPrefix(d dirs) string {
 	h := fnv.New32a()
 	h.Write([]byte(d.state))
@@ -63,7 +63,7 @@ func attachGroup(r *record) (groupReader, error) {
 	return g, nil
 }
 
-// staleGroups lists the groups of this state folder whose sandbox has no folder. A
+// staleGroups lists the groups of this state directory whose sandbox has no directory. A
 // folder is made before its group and removed after it, so none of these is in use.
 func staleGroups(d dirs) []string {
 	var stale []string

@@ -50,7 +50,7 @@ func TestHostPathsHidden(t *testing.T) {
 		}
 		for _, line := range strings.Split(shell(t, m, tell), "\n") {
 			if strings.Contains(line, canary) {
-				t.Errorf("the sandbox is told %s", line)
+				t.Errorf("the sandbox can read %s, want it hidden", line)
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func TestHostPathsHidden(t *testing.T) {
 	})
 }
 
-// TestHostPathsExposed is about a folder that no overlay can be laid over.
+// TestHostPathsExposed is about a directory that no overlay can be laid over.
 func TestHostPathsExposed(t *testing.T) {
 	b := newBackend(t)
 	d, err := b.dirs()

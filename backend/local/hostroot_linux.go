@@ -14,7 +14,7 @@ import (
 // opened in a burst need not each look at hundreds of files.
 const hostRootAge = time.Second
 
-// hostRoots keeps the last host root. Nobody may change what is in it.
+// hostRoots keeps the last host root. No caller may change what is in it.
 type hostRoots struct {
 	mu    sync.Mutex
 	found time.Time

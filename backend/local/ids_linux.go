@@ -20,7 +20,7 @@ const codeID = 1000
 
 // identity says which users of the host the agent and the code are.
 type identity struct {
-	// separate tells that the agent and the code have different uids.
+	// separate reports whether the agent and the code have different uids.
 	separate bool
 	// agentHost and codeHost are the host's uids and gids.
 	agentUID, agentGID, codeUID, codeGID uint32
@@ -30,7 +30,7 @@ type identity struct {
 	helpers bool
 }
 
-// privileged tells whether the caller is the machine's root, and not that of a user
+// privileged reports whether the caller is the machine's root, and not that of a user
 // namespace such as a rootless container, which has not all ids, no loop devices and
 // no mounts with mapped owners.
 var privileged = sync.OnceValue(func() bool {

@@ -58,7 +58,7 @@ func (b *Backend) resolveRoot(ctx context.Context, d dirs, spec backend.Spec) (r
 	return r, nil
 }
 
-// imageRoot makes the folder of mount points that lies on top of an image's layers, and
+// imageRoot makes the directory of mount points that lies on top of an image's layers, and
 // the step that mounts them all. On top, because what an image has at these paths may
 // be a link.
 func (c *creation) imageRoot() (nsinit.Step, error) {

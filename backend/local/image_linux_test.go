@@ -32,7 +32,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestImageOfManyLayers has more folders than one option of fsconfig can name.
+// TestImageOfManyLayers has more directories than one option of fsconfig can name.
 func TestImageOfManyLayers(t *testing.T) {
 	img := testimage.Busybox(t, nil)
 	const layers = 60

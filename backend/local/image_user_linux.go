@@ -104,7 +104,7 @@ func readEtc(layers []string, name string) (string, error) {
 	return "", nil
 }
 
-// readLayerEtc reads the file in one layer; hidden tells that what lower layers have
+// readLayerEtc reads the file in one layer; hidden means that what lower layers have
 // does not count.
 func readLayerEtc(layer, name string) (text string, hidden bool, err error) {
 	root, err := unix.Open(layer, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -136,7 +136,7 @@ func readLayerEtc(layer, name string) (text string, hidden bool, err error) {
 		return "", false, nil
 	}
 	if err != nil {
-		return "", true, nil // a whiteout or a file in the place of the folder
+		return "", true, nil // a whiteout or a file in the place of the directory
 	}
 	defer unix.Close(etc)
 	var value [1]byte

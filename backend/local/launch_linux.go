@@ -26,7 +26,7 @@ var setupCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETUID, unix.CAP_SETGID, 
 type agentProcess struct {
 	pid   int
 	pidfd *os.File
-	setup *os.File // the host's end: its closing tells the agent that the owner is gone
+	setup *os.File // the host's end: its closing shows the agent that the owner has ended
 	log   string   // path of what the agent writes on its standard error
 }
 

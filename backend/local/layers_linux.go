@@ -14,7 +14,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
-// Layers implements [backend.Backend]. Processes that share the cache folder share them.
+// Layers implements [backend.Backend]. Processes that share the cache directory share them.
 func (b *Backend) Layers() (backend.Layers, error) {
 	d, err := b.dirs()
 	if err != nil {
@@ -23,7 +23,7 @@ func (b *Backend) Layers() (backend.Layers, error) {
 	return layers{d.store(), b}, nil
 }
 
-// store keeps layers in the cache folder.
+// store keeps layers in the cache directory.
 func (d dirs) store() layerstore.Store { return layerstore.Store{Dir: d.cache} }
 
 // layers are those of the store. They know toolchains of the host.
@@ -72,7 +72,7 @@ func hostToolchain(language, program string, installed []string) string {
 		"\x00" + changes(filepath.Dir(filepath.Dir(path)), installed)
 }
 
-// changes tells when what lies at patterns was changed; relative ones are below prefix.
+// changes reports when what lies at patterns was changed; relative ones are below prefix.
 func changes(prefix string, patterns []string) string {
 	var times strings.Builder
 	for _, pattern := range patterns {

@@ -108,7 +108,7 @@ func TestToolchain(t *testing.T) {
 	if err := os.WriteFile(program, nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// It lies in a folder that could hold anything, so no root has it.
+	// It lies in a directory that could hold anything, so no root has it.
 	if print, err := l.Toolchain(t.Context(), spec, "no-such-program", nil); print != "" || err != nil {
 		t.Errorf("of a program that no root has: %q, %v", print, err)
 	}

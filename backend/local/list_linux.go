@@ -11,7 +11,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// List returns the sandboxes in the state folder whose owner lives, oldest first.
+// List returns the sandboxes in the state directory whose owner lives, oldest first.
 func (b *Backend) List(ctx context.Context) ([]backend.Info, error) {
 	d, err := b.dirs()
 	if err != nil {
@@ -40,7 +40,7 @@ func (b *Backend) List(ctx context.Context) ([]backend.Info, error) {
 		}
 		r, err := readRecord(path)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // being made, or gone meanwhile
+			continue // being made, or removed meanwhile
 		}
 		if err != nil {
 			errs = append(errs, err)

@@ -64,9 +64,9 @@ func (m *machine) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	return dialAgent(ctx, m.folder.dir)
 }
 
-// dialAgent connects by a sandbox's folder. The folder is closed when the sandbox ends,
+// dialAgent connects by a sandbox's directory. The directory is closed when the sandbox ends,
 // which may be meanwhile: its descriptor is held, so that its number does not become
-// that of another sandbox's folder.
+// that of another sandbox's directory.
 func dialAgent(ctx context.Context, dir *os.File) (io.ReadWriteCloser, error) {
 	held, err := dir.SyscallConn()
 	if err != nil {
@@ -79,7 +79,7 @@ func dialAgent(ctx context.Context, dir *os.File) (io.ReadWriteCloser, error) {
 		c, refused = d.DialContext(ctx, "unix", shortPath(dir, "agent.sock"))
 	})
 	switch {
-	case err != nil: // only a folder that is closed cannot be held
+	case err != nil: // only a directory that is closed cannot be held
 		return nil, fmt.Errorf("connect to the agent: the sandbox has ended: %w", backend.ErrNotFound)
 	case refused != nil:
 		return nil, fmt.Errorf("connect to the agent: %w", errors.Unwrap(refused))
@@ -87,7 +87,7 @@ func dialAgent(ctx context.Context, dir *os.File) (io.ReadWriteCloser, error) {
 	return c, nil
 }
 
-// Usage tells what the sandbox's cgroup counts; after its end, what it had counted last.
+// Usage reports what the sandbox's cgroup counts; after its end, what it had counted last.
 func (m *machine) Usage(context.Context) (backend.Usage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,7 +130,7 @@ func (m *machine) Destroy(ctx context.Context) error {
 // Close is Destroy, which ends the agent without asking it.
 func (m *machine) Close(func() bool) error { return m.Destroy(context.Background()) }
 
-// watch waits for the end of the agent, whoever brought it about, and cleans up. It
+// watch waits for the end of the agent, for whatever reason, and cleans up. It
 // is the only one to do so.
 func (m *machine) watch() {
 	err := m.agent.wait()
@@ -140,7 +140,7 @@ func (m *machine) watch() {
 	m.mu.Lock()
 	usage, uerr := m.group.Usage()
 	if uerr != nil {
-		usage = backend.Usage{} // a group that cannot be read tells nothing
+		usage = backend.Usage{} // the group cannot be read
 	}
 	m.usage = &usage
 	m.oom, m.oomErr = m.group.OOMKills()

@@ -2,7 +2,7 @@ package local
 
 import "strings"
 
-// validID tells whether a sandbox may have that id. The names of sandboxes are checked by
+// validID reports whether a sandbox may have that id. The names of sandboxes are checked by
 // hand: the package is initialised in every process, and an expression for them would take
 // a tenth of a millisecond of that.
 func validID(id string) bool {

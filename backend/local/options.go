@@ -2,7 +2,7 @@ package local
 
 // Options say where a backend keeps what it needs. The zero value is what most want.
 type Options struct {
-	// StateDir holds the folder of each sandbox that lives. Empty means
+	// StateDir holds the directory of each sandbox that lives. Empty means
 	// $LLMSANDBOX_STATE_DIR, else $XDG_RUNTIME_DIR/llmsandbox, or /run/llmsandbox
 	// for root. All processes that share it see each other's sandboxes.
 	StateDir string

@@ -56,7 +56,7 @@ func startOwner(t *testing.T, b *Backend, id string) *exec.Cmd {
 }
 
 // endOwner kills an owner, if it still lives, and removes what it leaves: the test's
-// folders go next, and nobody would know of its cgroups any more.
+// directories go next, and no process would know of its cgroups any more.
 func endOwner(t *testing.T, b *Backend, owner *exec.Cmd) {
 	t.Helper()
 	owner.Process.Kill()
@@ -113,14 +113,14 @@ func TestOwnerKilled(t *testing.T) {
 	if !strings.Contains(kinds, "sandbox") {
 		t.Errorf("collected only %v", found)
 	}
-	// Whoever adopted it may not have reaped it yet.
+	// The process that adopted it may not have reaped it yet.
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", agent)); err == nil && !strings.Contains(string(stat), ") Z ") {
 		t.Errorf("the agent lives on: %s", stat)
 	}
 	nothingLeft(t, b, id)
 }
 
-// nothingLeft checks that no folder, cgroup, mount or process of a sandbox is there.
+// nothingLeft checks that no directory, cgroup, mount or process of a sandbox is there.
 func nothingLeft(t *testing.T, b *Backend, id string) {
 	t.Helper()
 	d, err := b.dirs()

@@ -37,7 +37,7 @@ var (
 const stage = "/proc"
 
 // disk is where everything writable of a sandbox lives: /sandbox, /tmp, /dev/shm and
-// what is written to layers are folders of one file system with one limit.
+// what is written to layers are directories of one file system with one limit.
 type disk struct {
 	mount bool  // it comes as the plan's descriptor 0
 	size  int64 // of a tmpfs otherwise; 0: no limit
@@ -52,7 +52,7 @@ type planInput struct {
 	// owned are the numbers of the descriptors of layers that belong to the code;
 	// -1 for a layer that is bound by its path.
 	owned    []int
-	empty    string // an empty folder of the host
+	empty    string // an empty directory of the host
 	seccomp  []byte
 	landlock bool
 	rlimits  []nsinit.Rlimit
@@ -157,11 +157,11 @@ func procSteps() []nsinit.Step {
 }
 
 // layerSteps put one layer in place. fd is the number of its descriptor, or -1; empty
-// is an empty folder.
+// is an empty directory.
 func layerSteps(i int, l backend.Layer, fd int, empty string, id identity) []nsinit.Step {
 	target := nsinit.Step{Op: nsinit.OpMkdir, Path: l.Target, Mode: 0o755}
 	if below(l.Target, tempDir) || below(l.Target, workdir) {
-		target.UID, target.GID = id.insideUID, id.insideGID // the folders above it are the code's as well
+		target.UID, target.GID = id.insideUID, id.insideGID // the directories above it are the code's as well
 	}
 	if !l.Writable {
 		return []nsinit.Step{target, mountFolder(l.Source, l.Target, empty)}
@@ -182,7 +182,7 @@ func layerSteps(i int, l backend.Layer, fd int, empty string, id identity) []nsi
 	}
 	if id.separate && fd < 0 {
 		// An ordinary user cannot have the layer's files mapped to the code's user.
-		// With the folders its own, the code can replace files, if not change them.
+		// With the directories its own, the code can replace files, if not change them.
 		steps = append(steps, nsinit.Step{Op: nsinit.OpOwnFolders, Path: l.Target, UID: id.insideUID, GID: id.insideGID})
 	}
 	return steps

@@ -47,7 +47,7 @@ func collectPrepared(ctx context.Context, d dirs, unused time.Duration) ([]backe
 		{"root", "hostroot-", unused}, {"root", ".hostroot-", abandoned}, {"root", layerstore.DeadPrefix + "hostroot-", 0},
 		{"disk", diskPrefix, unused}, {"disk", halfDiskPrefix, abandoned}, {"disk", layerstore.DeadPrefix + diskPrefix, 0},
 	} {
-		// The folder's name is no pattern's business, so it is listed, not matched.
+		// The directory's name is no pattern's business, so it is listed, not matched.
 		for _, path := range withPrefix(d.cache, kept.prefix) {
 			if removed, err := layerstore.RemoveUnused(path, kept.unused); removed || err != nil {
 				note(kept.kind, path, err)

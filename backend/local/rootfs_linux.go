@@ -22,23 +22,23 @@ type rootfs struct {
 	image string
 	host  bool
 	env   []string
-	// startDir is the image's own working folder, and uid and gid are those of its
+	// startDir is the image's own working directory, and uid and gid are those of its
 	// user; empty and 0 for the sandbox's.
 	startDir string
 	uid, gid uint32
 	// steps put it in place, the first at "/".
 	steps []nsinit.Step
-	// union holds the folders of an image, top first; the launcher adds one with
+	// union holds the directories of an image, top first; the launcher adds one with
 	// the mount points on top and makes the first step of them.
 	union []string
-	// skeleton is the prepared folder it was made from; empty for an image.
+	// skeleton is the prepared directory it was made from; empty for an image.
 	skeleton string
 	release  func() error // gives up the hold on what it was made from; may be nil
 }
 
 // hostSteps build the root of the host's own toolchains: a small tmpfs that repeats
 // the prepared skeleton, so that further mount points can be made in it, with the
-// host's folders mounted into it. empty is an empty folder.
+// host's directories mounted into it. empty is an empty directory.
 func hostSteps(skeleton, empty string, binds [][2]string) ([]nsinit.Step, error) {
 	steps := []nsinit.Step{{Op: nsinit.OpFilesystem, Path: "/", Source: "tmpfs", Attr: safe,
 		Options: []string{"mode=755", "size=4m", "nr_inodes=4096"}}}
@@ -53,9 +53,9 @@ func hostSteps(skeleton, empty string, binds [][2]string) ([]nsinit.Step, error)
 	return steps, nil
 }
 
-// mountFolder mounts a host folder read-only at path. Where the mount table would tell
-// a path of the host that is not seen inside anyway, such as one below somebody's home,
-// it is hidden. That costs half a millisecond, which root's own cache folder is not
+// mountFolder mounts a host directory read-only at path. Where the mount table would show
+// a path of the host that is not seen inside anyway, such as one below a user's home,
+// it is hidden. That costs half a millisecond, which root's own cache directory is not
 // worth: it is called the same everywhere.
 func mountFolder(source, path, empty string) nsinit.Step {
 	if source == path || strings.HasPrefix(source, layerstore.RootDir+"/") {
@@ -64,7 +64,7 @@ func mountFolder(source, path, empty string) nsinit.Step {
 	return nsinit.Step{Op: nsinit.OpVeil, Source: source, Path: path, Options: []string{empty}, Attr: readOnly}
 }
 
-// copySkeleton repeats folders that hold nothing but folders and links, and mounts the
+// copySkeleton repeats directories that hold nothing but directories and links, and mounts the
 // others as they are.
 func copySkeleton(host, empty, inside string) ([]nsinit.Step, error) {
 	entries, err := os.ReadDir(host)
@@ -103,7 +103,7 @@ func copySkeleton(host, empty, inside string) ([]nsinit.Step, error) {
 	return steps, nil
 }
 
-// holdsFiles tells whether a folder holds anything but folders and links, at any depth.
+// holdsFiles reports whether a directory holds anything but directories and links, at any depth.
 func holdsFiles(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -32,13 +32,13 @@ const maxRecord = 4 << 20
 // folder is the state folder of one sandbox, held by its owner.
 type folder struct {
 	path string
-	dir  *os.File // the folder itself: short socket paths are made from it
+	dir  *os.File // the directory itself: short socket paths are made from it
 	lock *os.File
 }
 
-// createFolder makes and locks the folder of a new sandbox.
+// createFolder makes and locks the directory of a new sandbox.
 func createFolder(d dirs, id string) (*folder, error) {
-	// A collector must not find the folder between its making and its locking.
+	// A collector must not find the directory between its making and its locking.
 	guard, err := lockFile(filepath.Join(d.state, "gc.lock"), unix.LOCK_SH)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func createFolder(d dirs, id string) (*folder, error) {
 	return f, nil
 }
 
-// inStateFolder says what to do about a state folder that is full.
+// inStateFolder says what to do about a state directory that is full.
 func inStateFolder(what string, err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return fmt.Errorf("%s: %w: the state folder's file system is full: make space there, or set LLMSANDBOX_STATE_DIR to another folder", what, err)
@@ -69,7 +69,7 @@ func inStateFolder(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// remove deletes the folder and gives up its lock, in this order: an unlocked folder
+// remove deletes the directory and gives up its lock, in this order: an unlocked directory
 // is one whose owner died.
 func (f *folder) remove() error {
 	err := os.RemoveAll(f.path)
@@ -85,7 +85,7 @@ func (f *folder) remove() error {
 	return nil
 }
 
-// shortPath names a file of the folder by the folder's descriptor, since the path of
+// shortPath names a file of the directory by the directory's descriptor, since the path of
 // a unix socket has at most 107 bytes.
 func shortPath(dir *os.File, name string) string {
 	return "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + name
@@ -108,7 +108,7 @@ func lockFile(path string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// owned tells whether the owner of the sandbox folder path lives. Locks die with
+// owned reports whether the owner of the sandbox directory path lives. Locks die with
 // their holder, so no pid is trusted.
 func owned(path string) (bool, error) {
 	f, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDONLY|unix.O_NOFOLLOW, 0)
