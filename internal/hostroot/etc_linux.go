@@ -20,7 +20,7 @@ var etcPatterns = []string{
 	"fonts", "java", "java-*", "R", "python3*", "matplotlibrc", "mime.types", "protocols", "services", "terminfo",
 }
 
-// synthetic is the part of /etc that tells nothing of the host.
+// synthetic is the part of /etc that reveals nothing of the host.
 var synthetic = map[string]string{
 	"passwd":        "root:x:0:0:root:/:/usr/sbin/nologin\nsandbox:x:1000:1000:sandbox:/tmp/home:/bin/bash\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
 	"group":         "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n",

@@ -34,7 +34,7 @@ func newFinder(getenv func(string) string) *finder {
 		}
 	}
 	for _, dir := range filepath.SplitList(getenv("PATH")) {
-		if filepath.IsAbs(dir) { // a relative entry means another folder each time
+		if filepath.IsAbs(dir) { // a relative entry means another directory each time
 			f.dirs = append(f.dirs, filepath.Clean(dir))
 		}
 	}

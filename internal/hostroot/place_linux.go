@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// marks are what a toolchain's own prefix holds, by language. A folder without them
+// marks are what a toolchain's own prefix holds, by language. A directory without them
 // (a home, ~/.local, /opt itself) may hold anything and is never mounted. Ruby and R
 // are built for one path and are mounted there, the others run from any.
 var marks = map[string]struct {
@@ -99,7 +99,7 @@ func (f *finder) venv(path, language string) (reason string) {
 }
 
 // pythonLibrary lets a moved python find its shared library, and only that one: the
-// other libraries of its folder must not replace the system's.
+// other libraries of its directory must not replace the system's.
 func (f *finder) pythonLibrary(real, prefix, target string) {
 	bin, err := elf.Open(real)
 	if err != nil {
@@ -124,7 +124,7 @@ func (f *finder) addPath(dir string) {
 	}
 }
 
-// private tells whether a folder is, or contains, what belongs to people.
+// private reports whether a directory is, or contains, what belongs to people.
 func (f *finder) private(dir string) bool {
 	if filepath.IsAbs(f.home) && under(f.home, dir) || filepath.Dir(dir) == "/" || filepath.Dir(dir) == "/home" {
 		return true

@@ -52,7 +52,7 @@ func key(root *Root, links map[string]string, sources []string) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-// build makes the skeleton under another name and renames it, so that nobody ever
+// build makes the skeleton under another name and renames it, so that no process ever
 // sees half of one.
 func build(cacheDir string, root *Root, links map[string]string, sources []string) (err error) {
 	if err := os.MkdirAll(cacheDir, 0o755); err != nil {

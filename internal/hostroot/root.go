@@ -1,11 +1,11 @@
 // Package hostroot prepares a root filesystem out of the host's own toolchains: a
-// skeleton folder with a synthetic /etc, and what is to be mounted read-only on it.
-// No home folder, no /var, no socket and nothing secret of the host is in it.
+// skeleton directory with a synthetic /etc, and what is to be mounted read-only on it.
+// No home directory, no /var, no socket and nothing secret of the host is in it.
 package hostroot
 
 // A Root is a prepared root filesystem. It is immutable.
 type Root struct {
-	// Skeleton is a folder with mount points, links and /etc, readable by any user
+	// Skeleton is a directory with mount points, links and /etc, readable by any user
 	// and never changed after it was made.
 	Skeleton string
 	// Binds are to be mounted read-only, in this order; the targets exist.
@@ -16,7 +16,7 @@ type Root struct {
 	Skipped    []Skipped
 }
 
-// A Bind is a host folder and where it appears inside.
+// A Bind is a host directory and where it appears inside.
 type Bind struct{ Source, Target string }
 
 // Found is a program of a language. Path is inside the root.

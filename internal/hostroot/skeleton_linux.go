@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// topLinks are links into /usr where /usr is merged, folders elsewhere.
+// topLinks are links into /usr where /usr is merged, directories elsewhere.
 var topLinks = []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
 var mountPoints = []string{"proc", "dev", "tmp", "sandbox", "sys", "run", "var", "home", "etc", "usr", "opt"}
@@ -36,7 +36,7 @@ func (b *builder) skeleton(binds []Bind, links map[string]string) {
 	}
 }
 
-// mkdir makes a folder and its parents, each open to everybody whatever the umask.
+// mkdir makes a directory and its parents, each open to everybody whatever the umask.
 func (b *builder) mkdir(name string) {
 	path := filepath.Join(b.dir, name)
 	if b.err != nil || path == b.dir {

@@ -13,8 +13,8 @@ import (
 // DeadPrefix begins the name of what is being removed.
 const DeadPrefix = ".dead-"
 
-// Collect removes the layers that nobody holds and that were not used for so long, and
-// what makers that died have left. note is told of each that was removed or could not be.
+// Collect removes the layers that no process holds and that were not used for so long, and
+// what makers that died have left. note gets reports of each that was removed or could not be.
 func (s Store) Collect(ctx context.Context, unused time.Duration, note func(path string, err error)) error {
 	entries, err := os.ReadDir(s.layers())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -62,12 +62,12 @@ func collectMaker(ctx context.Context, path string) (removed bool, err error) {
 	return true, os.RemoveAll(path + ".new")
 }
 
-// RemoveUnused removes a prepared folder or file, of a store or not, that was not used for
-// so long and that nobody holds; removed is false when it stays.
+// RemoveUnused removes a prepared directory or file, of a store or not, that was not used for
+// so long and that no process holds; removed is false when it stays.
 func RemoveUnused(path string, unused time.Duration) (removed bool, err error) {
 	info, err := os.Lstat(path)
 	if err != nil || time.Since(info.ModTime()) < unused {
-		return false, nil // a folder that just went away is not unused either
+		return false, nil // a directory that just went away is not unused either
 	}
 	f, err := openAlone(path)
 	if errors.Is(err, errBusy) {
@@ -78,7 +78,7 @@ func RemoveUnused(path string, unused time.Duration) (removed bool, err error) {
 	}
 	defer f.Close()
 	if !strings.HasPrefix(filepath.Base(path), DeadPrefix) {
-		// Nobody finds a half-removed one.
+		// So that no process finds a half-removed one.
 		gone := filepath.Join(filepath.Dir(path), DeadPrefix+filepath.Base(path))
 		if err := os.Rename(path, gone); err != nil {
 			return false, err

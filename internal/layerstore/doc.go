@@ -2,7 +2,7 @@
 // prepared caches and installed libraries. A layer is made once among all processes that
 // share the store, is only ever seen whole, and stays while it is held.
 //
-// On disk a store is a folder with
+// On disk a store is a directory with
 //
 //	layers/KEY/about.json  what the layer is
 //	layers/KEY/files       its files

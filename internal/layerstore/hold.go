@@ -9,7 +9,7 @@ import (
 )
 
 // Hold keeps those of the sources that are layers of this store from being removed, until
-// release is called, once. Other sources, which are the caller's own folders, are passed
+// release is called, once. Other sources, which are the caller's own directories, are passed
 // over.
 func (s Store) Hold(sources ...string) (release func() error, err error) {
 	var held []io.Closer
@@ -34,7 +34,7 @@ func (s Store) Hold(sources ...string) (release func() error, err error) {
 	return release, nil
 }
 
-// HoldFolder keeps a prepared folder, of a store or not, from being removed by
+// HoldFolder keeps a prepared directory, of a store or not, from being removed by
 // [RemoveUnused] until it is closed.
 func HoldFolder(path string) (io.Closer, error) {
 	f, err := openHeld(path)
@@ -47,7 +47,7 @@ func HoldFolder(path string) (io.Closer, error) {
 	return nil, fmt.Errorf("use what was prepared for the sandbox: %w: trying again prepares it anew", err)
 }
 
-// sameStill makes sure that an open folder is still the one of that name, and notes that it
+// sameStill makes sure that an open directory is still the one of that name, and notes that it
 // is in use.
 func sameStill(f *os.File, path string) error {
 	info, err := f.Stat()
@@ -66,7 +66,7 @@ func sameStill(f *os.File, path string) error {
 	return nil
 }
 
-// MarkUsed notes, by the time of a prepared folder, that it is in use. Only the choice
+// MarkUsed notes, by the time of a prepared directory, that it is in use. Only the choice
 // of what to remove some day depends on it.
 func MarkUsed(path string, info os.FileInfo) {
 	if now := time.Now(); now.Sub(info.ModTime()) > usedAccuracy {

@@ -13,7 +13,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// TestHeldLayersStay: whoever holds them, and only as long as that.
+// TestHeldLayersStay: held layers stay, and only as long as they are held.
 func TestHeldLayersStay(t *testing.T) {
 	s := newStore(t)
 	kept, err := s.Get(t.Context(), cache("kept"), fillOne)

@@ -22,7 +22,7 @@ const (
 	usedAccuracy = time.Hour
 )
 
-// Get is [backend.Layers].Get. The source that it returns is a folder of this machine.
+// Get is [backend.Layers].Get. The source that it returns is a directory of this machine.
 func (s Store) Get(ctx context.Context, about backend.LayerInfo, fill func(ctx context.Context, dir string) error) (string, error) {
 	if !ValidKey(about.Key) {
 		return "", fmt.Errorf("layer %q: a key is of a-z, 0-9 and '-'", about.Key)
@@ -33,7 +33,7 @@ func (s Store) Get(ctx context.Context, about backend.LayerInfo, fill func(ctx c
 	return s.make(ctx, about, fill)
 }
 
-// look tells what is known of a layer: its source, or "" where it could not be made not long
+// look reports what is known of a layer: its source, or "" where it could not be made not long
 // ago. It is one stat as long as all is well.
 func (s Store) look(key string) (source string, known bool, err error) {
 	path := s.path(key)
@@ -52,7 +52,7 @@ func (s Store) look(key string) (source string, known bool, err error) {
 
 // make makes a layer. Its maker holds KEY.lock and fills KEY.new.
 func (s Store) make(ctx context.Context, about backend.LayerInfo, fill func(context.Context, string) error) (source string, err error) {
-	// Its files may be written by whoever reaches them, so nobody else may.
+	// All who reach its files may write to them, so no other user may reach them.
 	if err := os.Mkdir(s.layers(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("make the folder of layers: %w", err)
 	}

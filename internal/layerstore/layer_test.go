@@ -110,7 +110,7 @@ func TestLayerGivenUp(t *testing.T) {
 	}
 	cancel()
 	<-done
-	// Nobody's impatience counts as a failure.
+	// A caller that gives up does not count as a failure.
 	if path, err := s.Get(t.Context(), cache("k"), fillOne); path == "" || err != nil {
 		t.Errorf("%q, %v", path, err)
 	}

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// errBusy: somebody else has the lock.
+// errBusy means that another process has the lock.
 var errBusy = errors.New("in use")
 
 // waitLock waits for the lock file at path, or for the end of ctx. Waiting for a lock

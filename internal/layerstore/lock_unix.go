@@ -37,11 +37,11 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// openHeld opens a folder or file and locks it against its removal.
+// openHeld opens a directory or file and locks it against its removal.
 func openHeld(path string) (*os.File, error) { return openAndLock(path, unix.LOCK_SH) }
 
-// openAlone opens a folder or file that nobody holds, and keeps others from holding it;
-// errBusy when somebody does.
+// openAlone opens a directory or file that no process holds, and keeps others from holding it;
+// errBusy when a process does.
 func openAlone(path string) (*os.File, error) { return openAndLock(path, unix.LOCK_EX|unix.LOCK_NB) }
 
 func openAndLock(path string, how int) (*os.File, error) {
@@ -56,7 +56,7 @@ func openAndLock(path string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// ownPrivately makes sure that a folder is the caller's own and nobody else can enter it.
+// ownPrivately makes sure that a directory is the caller's own and no other user can enter it.
 func ownPrivately(dir string) error {
 	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -24,8 +24,8 @@ func lockFile(f *os.File, wait bool) error {
 	return err
 }
 
-// dropLock lets go of a lock file and removes it. The system refuses that while somebody
-// else has it open, who then removes it in turn.
+// dropLock closes a lock file and removes it. The system refuses that while another process
+// has it open, which then removes it in turn.
 func dropLock(f *os.File) error {
 	if err := f.Close(); err != nil {
 		return err
@@ -36,17 +36,17 @@ func dropLock(f *os.File) error {
 	return nil
 }
 
-// shared tells that somebody has a file open in a way that keeps others from it.
+// shared reports whether a process has a file open in a way that keeps others from it.
 func shared(err error) bool {
 	return errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_ACCESS_DENIED)
 }
 
-// openHeld opens a folder or file without leave to remove it, which is as good as a lock.
+// openHeld opens a directory or file without leave to remove it, which is as good as a lock.
 func openHeld(path string) (*os.File, error) {
 	return open(path, windows.GENERIC_READ, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE)
 }
 
-// openAlone opens a folder or file to remove it, which fails with errBusy while somebody
+// openAlone opens a directory or file to remove it, which fails with errBusy while a process
 // holds it, and keeps others from holding it.
 func openAlone(path string) (*os.File, error) {
 	return open(path, windows.GENERIC_READ|windows.DELETE, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE)
@@ -57,7 +57,7 @@ func open(path string, access, share uint32) (*os.File, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	// Backup semantics: otherwise no folder can be opened.
+	// Backup semantics: otherwise no directory can be opened.
 	h, err := windows.CreateFile(name, access, share, nil, windows.OPEN_EXISTING,
 		windows.FILE_FLAG_BACKUP_SEMANTICS|windows.FILE_FLAG_OPEN_REPARSE_POINT, 0)
 	if errors.Is(err, windows.ERROR_SHARING_VIOLATION) {
@@ -69,7 +69,7 @@ func open(path string, access, share uint32) (*os.File, error) {
 	return os.NewFile(uintptr(h), path), nil
 }
 
-// ownPrivately: the folder of a user's caches is that user's alone here, and so is what is
+// ownPrivately: the directory of a user's caches is that user's alone here, and so is what is
 // made in it.
 func ownPrivately(dir string) error {
 	info, err := os.Lstat(dir)

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// A Store is a folder of layers. Its methods may be called concurrently, and by
+// A Store is a directory of layers. Its methods may be called concurrently, and by
 // several processes.
 type Store struct {
-	// Dir is the absolute path of a folder that exists, belongs to the caller, and that
-	// nobody else can write to: [Open] makes sure of that.
+	// Dir is the absolute path of a directory that exists, belongs to the caller, and that
+	// no other user can write to: [Open] makes sure of that.
 	Dir string
 }
 
-// Open makes the folder dir a store, and all above it, where they are not there yet. Nobody
+// Open makes the directory dir a store, and all above it, where they are not there yet. No user
 // but the caller may have access to it.
 func Open(dir string) (Store, error) {
 	dir, err := filepath.Abs(dir)
@@ -29,8 +29,8 @@ func Open(dir string) (Store, error) {
 	return Store{Dir: dir}, nil
 }
 
-// MakePrivate makes a folder, and all above it, where they are not there yet, and makes sure
-// that it is no link, that it belongs to the caller and that nobody else can enter it.
+// MakePrivate makes a directory, and all above it, where they are not there yet, and makes sure
+// that it is no link, that it belongs to the caller and that no other user can enter it.
 func MakePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -38,11 +38,11 @@ func MakePrivate(dir string) error {
 	return ownPrivately(dir)
 }
 
-// RootDir is the cache folder of root on Linux.
+// RootDir is the cache directory of root on Linux.
 const RootDir = "/var/cache/llmsandbox"
 
-// DefaultDir is the caller's cache folder, which need not exist yet: LLMSANDBOX_CACHE_DIR,
-// or llmsandbox in the folder that the system has for caches.
+// DefaultDir is the caller's cache directory, which need not exist yet: LLMSANDBOX_CACHE_DIR,
+// or llmsandbox in the directory that the system has for caches.
 func DefaultDir() (string, error) {
 	if dir := os.Getenv("LLMSANDBOX_CACHE_DIR"); dir != "" {
 		return filepath.Abs(dir)
@@ -60,13 +60,13 @@ func DefaultDir() (string, error) {
 func (s Store) layers() string         { return filepath.Join(s.Dir, "layers") }
 func (s Store) path(key string) string { return filepath.Join(s.layers(), key) }
 
-// layerOf returns the folder of the layer that has its files at source.
+// layerOf returns the directory of the layer that has its files at source.
 func (s Store) layerOf(source string) (path string, ok bool) {
 	path = filepath.Dir(source)
 	return path, filepath.Base(source) == filesName && filepath.Dir(path) == s.layers()
 }
 
-// ValidKey tells whether a layer may have that key: 1 to 100 of a-z, 0-9 and '-', of which
+// ValidKey reports whether a layer may have that key: 1 to 100 of a-z, 0-9 and '-', of which
 // '-' is not the first.
 func ValidKey(key string) bool {
 	other := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' }

@@ -1,7 +1,7 @@
 // Package layertree takes the files of layers out of sandboxes and hands them on:
-// as tar streams, between a folder of this machine and a place that only takes streams.
+// as tar streams, between a directory of this machine and a place that only takes streams.
 //
-// What comes out of a sandbox is hostile. Only files, folders and, where they are asked
+// What comes out of a sandbox is hostile. Only files, directories and, where they are asked
 // for, symbolic links are taken; a link is data, which is never followed here. Times are
 // kept: caches and compiled files go by them.
 package layertree
@@ -20,10 +20,10 @@ import (
 // Options say what [Unpack] takes.
 type Options struct {
 	MaxBytes int64 // bytes of content; 0 is no limit
-	MaxFiles int64 // files, folders and links; 0 is no limit
+	MaxFiles int64 // files, directories and links; 0 is no limit
 	// Links takes symbolic links, which otherwise end the unpacking with an error.
 	Links bool
-	// At is where the folder lies inside, with Links: a link that leads out of it by a
+	// At is where the directory lies inside, with Links: a link that leads out of it by a
 	// relative way is made an absolute one, which means the same there.
 	At string
 	// Shared lets everybody write: a private layer lies on top in a sandbox, where the

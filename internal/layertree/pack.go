@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// Pack writes a folder's content to w as a tar stream. Everything in it belongs to root
-// there, who nobody inside is: it can be read and not be changed. Names are below prefix,
+// Pack writes a directory's content to w as a tar stream. Everything in it belongs to root
+// there, and no process inside runs as root, so it can be read and not changed. Names are below prefix,
 // which is "" or ends in a slash.
 func Pack(ctx context.Context, dir, prefix string, w io.Writer) error {
 	tw := tar.NewWriter(w)
@@ -22,13 +22,13 @@ func Pack(ctx context.Context, dir, prefix string, w io.Writer) error {
 	return tw.Close()
 }
 
-// PackAll writes what is in several folders to w as one tar stream, as [Pack] does with
-// one: what is in the i-th is below "i/" there. No folders make an empty archive.
+// PackAll writes what is in several directories to w as one tar stream, as [Pack] does with
+// one: what is in the i-th is below "i/" there. No directories make an empty archive.
 func PackAll(ctx context.Context, w io.Writer, dirs ...string) error {
 	tw := tar.NewWriter(w)
 	for i, dir := range dirs {
 		name := strconv.Itoa(i) + "/"
-		// Its own entry, so that a folder with nothing in it is there too.
+		// Its own entry, so that a directory with nothing in it is there too.
 		if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: 0o755}); err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func PackAll(ctx context.Context, w io.Writer, dirs ...string) error {
 	return tw.Close()
 }
 
-// packBelow writes what is in a folder, with names below prefix.
+// packBelow writes what is in a directory, with names below prefix.
 func packBelow(ctx context.Context, tw *tar.Writer, dir, prefix string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil {
@@ -96,13 +96,13 @@ func packFile(tw *tar.Writer, path string, h *tar.Header) error {
 	return err
 }
 
-// A Size is how much a folder holds.
+// A Size is how much a directory holds.
 type Size struct {
 	Files int64
 	Bytes int64
 }
 
-// Measure tells how much a folder holds.
+// Measure reports how much a directory holds.
 func Measure(dir string) (Size, error) {
 	var size Size
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

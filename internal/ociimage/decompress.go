@@ -21,7 +21,7 @@ var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
 type opener func(io.Reader) (io.ReadCloser, error)
 
-// packedWith tells how to decompress what begins with head; nil: it is not packed.
+// packedWith returns what decompresses data that begins with head; nil: it is not packed.
 // Media types are not asked, since what they say need not be so.
 func packedWith(head []byte) opener {
 	switch {

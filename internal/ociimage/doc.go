@@ -1,13 +1,13 @@
 // Package ociimage keeps OCI images on this machine without an engine or a daemon:
-// it pulls them from a registry, or reads an OCI layout folder or a `docker save`
-// tar, and unpacks each layer once into a folder that an overlay mount can use.
+// it pulls them from a registry, or reads an OCI layout directory or a `docker save`
+// tar, and unpacks each layer once into a directory that an overlay mount can use.
 //
-// # What a layer folder looks like
+// # What a layer directory looks like
 //
-// Every layer folder is the lower folder of an overlay mounted with the option
-// userxattr: a deleted name is a character device 0:0, an opaque folder has the
+// Every layer directory is the lower directory of an overlay mounted with the option
+// userxattr: a deleted name is a character device 0:0, an opaque directory has the
 // extended attribute user.overlay.opaque. Kernels let ordinary users make both,
-// so there is one format for root and rootless. Where root unpacks, opaque folders
+// so there is one format for root and rootless. Where root unpacks, opaque directories
 // also have trusted.overlay.opaque, for mounts without userxattr.
 //
 // All files belong to the user who unpacked them; setuid and setgid bits, device
@@ -18,12 +18,12 @@
 //	lock            flock: shared while pulling, exclusive while removing
 //	locks/          one flock a layer, so that two pulls unpack it once
 //	refs/           one file a name: which image it means
-//	images/         one file an image; whoever uses the image holds it flocked
+//	images/         one file an image; a process that uses the image holds its lock
 //	layers/<hex>/   layer.json and fs/, named by the digest of the uncompressed tar
 //	tmp/            what is being unpacked; renamed into layers/ when complete
 //
 // Lock order: lock, then one of locks/, then a file of images/.
 //
-// Any number of processes may use one store. A layer folder that exists is complete
+// Any number of processes may use one store. A layer directory that exists is complete
 // and on disk.
 package ociimage

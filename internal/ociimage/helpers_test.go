@@ -86,7 +86,7 @@ func push(t testing.TB, ref string, img v1.Image, opts ...remote.Option) {
 
 func newStore(t testing.TB) *Store {
 	t.Helper()
-	// Whoever runs the tests must not pull with their own credentials.
+	// The tests must not pull with the credentials of the user who runs them.
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	return NewStore(filepath.Join(t.TempDir(), "store"))
 }

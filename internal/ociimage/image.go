@@ -19,7 +19,7 @@ type Image struct {
 	Digest string
 	// Platform is e.g. "linux/amd64".
 	Platform string
-	// Layers are the unpacked folders, bottom first, for an overlay mounted
+	// Layers are the unpacked directories, bottom first, for an overlay mounted
 	// with userxattr. An image may have none. They must not be written to.
 	Layers []string
 	// Config is the image's own configuration.

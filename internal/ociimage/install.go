@@ -15,18 +15,18 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// layerFormat is what doc.go says a layer folder looks like.
+// layerFormat is what doc.go says a layer directory looks like.
 const layerFormat = "overlay-userxattr-1"
 
 // A layerRecord is the file layer.json beside a layer's fs.
 type layerRecord struct {
 	Format  string `json:"format"`
 	Size    int64  `json:"size"`              // unpacked bytes
-	Entries int64  `json:"entries"`           // files, folders and links
+	Entries int64  `json:"entries"`           // files, directories and links
 	Skipped int64  `json:"skipped,omitempty"` // devices, FIFOs and the like, left out
 }
 
-// install unpacks the layer unless the store has it. Its folder appears only when
+// install unpacks the layer unless the store has it. Its directory appears only when
 // all digests were right and its bytes are on the disk.
 func (s *Store) install(ctx context.Context, l layer, b *budget, m *meter) (layerRecord, error) {
 	if rec, ok := s.installed(l); ok {
@@ -75,14 +75,14 @@ func (s *Store) install(ctx context.Context, l layer, b *budget, m *meter) (laye
 	return rec, syncDir(filepath.Dir(final))
 }
 
-// installed tells whether the store has the layer, in the format of today.
+// installed reports whether the store has the layer, in the format of today.
 func (s *Store) installed(l layer) (layerRecord, bool) {
 	var rec layerRecord
 	err := readJSON(filepath.Join(s.layerDir(l.diffID.Hex), "layer.json"), &rec)
 	return rec, err == nil && rec.Format == layerFormat
 }
 
-// unpackInto fetches, decompresses and unpacks in one pass, and then tells whether
+// unpackInto fetches, decompresses and unpacks in one pass, and then reports whether
 // it was the right bytes.
 func (l layer) unpackInto(ctx context.Context, tmp string, b *budget, m *meter) (rec layerRecord, err error) {
 	rc, err := l.open(ctx)
@@ -150,7 +150,7 @@ func (i *input) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// explain tells damaged bytes from a fetch that broke off.
+// explain distinguishes damaged bytes from a fetch that broke off.
 func (i *input) explain(err error) error {
 	switch {
 	case i.ctx.Err() != nil:

@@ -15,12 +15,12 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// layout fetches from an OCI layout: a folder, or the inside of a tar.
+// layout fetches from an OCI layout: a directory, or the inside of a tar.
 type layout struct {
 	open func(name string) (io.ReadCloser, error)
 }
 
-// folderLayout reads below root: a link in the folder does not lead out of it.
+// folderLayout reads below root: a link in the directory does not lead out of it.
 func folderLayout(root *os.Root) layout {
 	return layout{open: func(name string) (io.ReadCloser, error) {
 		f, err := root.OpenFile(name, os.O_RDONLY|openNonblock, 0)

@@ -11,7 +11,7 @@ import (
 // one of them is refused with backend.ErrImageInvalid.
 type Limits struct {
 	Bytes   int64 // unpacked bytes of all layers together
-	Entries int64 // files, folders and links of all layers together
+	Entries int64 // files, directories and links of all layers together
 	Layers  int   // layers of one image
 	Ratio   int64 // unpacked bytes for one compressed byte of a layer
 }
@@ -27,9 +27,9 @@ var DefaultLimits = Limits{
 const (
 	maxManifest = 4 << 20 // bytes of a manifest or an index
 	maxConfig   = 4 << 20 // bytes of an image config
-	maxName     = 4000    // bytes of a reference or a working folder, below the kernel's PATH_MAX
+	maxName     = 4000    // bytes of a reference or a working directory, below the kernel's PATH_MAX
 	// ratioFloor is how many unpacked bytes a layer may have before its ratio
-	// counts: a small layer of zeros harms nobody.
+	// counts: a small layer of zeros does no harm.
 	ratioFloor = 64 << 20
 )
 

@@ -77,14 +77,14 @@ func (s *Store) Inspect(ref string) (Info, error) {
 	return Info{}, fmt.Errorf("image %q: several ids begin so; write more digits: %w", ref, backend.ErrImageNotFound)
 }
 
-// matches tells whether ref is one of the image's names, and which.
+// matches reports whether ref is one of the image's names, and which.
 func (i Info) matches(ref string) (bool, string) {
 	full := ref
 	if r, err := parseRef(ref); err == nil {
 		full = r.name
 	}
 	for _, n := range i.Names {
-		// A folder or tar that is gone is still listed by its name here.
+		// A directory or tar that was removed is still listed by its name here.
 		if n == ref || n == full || strings.TrimPrefix(strings.TrimPrefix(n, prefixLayout), prefixArchive) == ref {
 			return true, n
 		}

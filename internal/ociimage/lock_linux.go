@@ -29,7 +29,7 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// tryExclusive takes the lock if nobody else has it.
+// tryExclusive takes the lock if no other process has it.
 func (l fileLock) tryExclusive() (bool, error) {
 	err := flock(l.File, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {

@@ -10,11 +10,11 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// PullPolicy tells when an image is fetched although the store may have it.
+// PullPolicy is when an image is fetched although the store may have it.
 type PullPolicy int
 
 const (
-	// PullMissing fetches what the store does not have. A folder or tar that
+	// PullMissing fetches what the store does not have. A directory or tar that
 	// changed since counts as missing.
 	PullMissing PullPolicy = iota
 	// PullAlways asks the registry what the name means now. Layers that are there
@@ -29,9 +29,9 @@ type Options struct {
 	// Platform is "os/arch" or "os/arch/variant"; "" is Linux on this machine's
 	// architecture.
 	Platform string
-	// Pull tells when to fetch.
+	// Pull is when to fetch.
 	Pull PullPolicy
-	// Progress, when set, is told of the bytes fetched. It is never called
+	// Progress, when set, gets reports of the bytes fetched. It is never called
 	// concurrently and must not block.
 	Progress func(backend.Progress)
 }
@@ -51,7 +51,7 @@ func (o Options) platform() (v1.Platform, error) {
 	return p, nil
 }
 
-// fits tells whether something made for have can stand in for want.
+// fits reports whether something made for have can stand in for want.
 func fits(have, want v1.Platform) bool {
 	return have.OS == want.OS && have.Architecture == want.Architecture &&
 		(want.Variant == "" || have.Variant == want.Variant)

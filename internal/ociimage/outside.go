@@ -12,23 +12,23 @@ import (
 // that has an image store of its own understand names as Resolve does.
 type Place struct{ ref reference }
 
-// Locate tells what a name means, by the rules that Resolve states. Its errors wrap
+// Locate reports what a name means, by the rules that Resolve states. Its errors wrap
 // backend.ErrImageNotFound.
 func Locate(ref string) (Place, error) {
 	r, err := parseRef(ref)
 	return Place{r}, err
 }
 
-// OnDisk tells that the name means a folder or a file here.
+// OnDisk reports whether the name means a directory or a file here.
 func (p Place) OnDisk() bool { return p.ref.kind == kindLayout || p.ref.kind == kindArchive }
 
 // Name is the reference in full; Locate understands it as the same place.
 func (p Place) Name() string { return p.ref.name }
 
-// Fingerprint changes when the folder or the file does.
+// Fingerprint changes when the directory or the file does.
 func (p Place) Fingerprint() (string, error) { return p.ref.fingerprint() }
 
-// Open reads the image of a place on the disk, but for its layers. tmp is a folder for
+// Open reads the image of a place on the disk, but for its layers. tmp is a directory for
 // what has to be unpacked; "" is the system's. The caller must Close it. Errors wrap
 // backend.ErrImageNotFound or backend.ErrImageInvalid.
 func (p Place) Open(ctx context.Context, o Options, tmp string) (*Outside, error) {

@@ -33,7 +33,7 @@ type refRecord struct {
 	ID       string    `json:"id"`
 	Digest   string    `json:"digest"`
 	Pulled   time.Time `json:"pulled"`
-	// Fingerprint tells whether a folder or tar is still the one that was read.
+	// Fingerprint identifies the directory or tar that was read, to notice when it changes.
 	Fingerprint string `json:"fingerprint,omitempty"`
 }
 
@@ -60,7 +60,7 @@ func (s *Store) openImage(hex string) (imageRecord, *os.File, error) {
 	if err != nil {
 		return rec, nil, fmt.Errorf("open an image of the store: %w", err)
 	}
-	// Nobody holds this lock exclusively but for the moment of a removal.
+	// This lock is held exclusively only for the moment of a removal.
 	lock := fileLock{f}
 	if err := lock.shared(context.Background()); err != nil {
 		return rec, nil, err

@@ -44,7 +44,7 @@ func badRef(ref, format string, args ...any) error {
 	return fmt.Errorf("image %q: %s: %w", ref, fmt.Sprintf(format, args...), backend.ErrImageNotFound)
 }
 
-// parseRef tells what ref means by its prefix, else by what is there.
+// parseRef reports what ref means by its prefix, else by what is there.
 func parseRef(ref string) (reference, error) {
 	switch {
 	case ref == "":
@@ -76,7 +76,7 @@ func parseRef(ref string) (reference, error) {
 	return parseRegistry(ref, ref)
 }
 
-// looksLikePath tells that ref can only be meant as a path.
+// looksLikePath reports whether ref can only be meant as a path.
 func looksLikePath(ref string) bool {
 	if filepath.IsAbs(ref) || ref == "." || ref == ".." || strings.HasPrefix(ref, "./") || strings.HasPrefix(ref, "../") {
 		return true
@@ -111,7 +111,7 @@ func splitTag(p string) (path, tag string) {
 	return p, ""
 }
 
-// localKind tells whether ref, with or without a tag, is an image on the disk.
+// localKind reports whether ref, with or without a tag, is an image on the disk.
 func localKind(ref string) (refKind, bool) {
 	p, _ := splitTag(ref)
 	info, err := os.Stat(p)
@@ -125,7 +125,7 @@ func localKind(ref string) (refKind, bool) {
 	return kindArchive, info.Mode().IsRegular() && isTar(p)
 }
 
-// isTar tells whether the file begins like a tar or a compressed file.
+// isTar reports whether the file begins like a tar or a compressed file.
 func isTar(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {

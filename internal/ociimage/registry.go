@@ -68,7 +68,7 @@ func (r *registry) blob(ctx context.Context, d v1.Descriptor) (io.ReadCloser, er
 	return rc, nil
 }
 
-// registryError tells a missing image, a refused one and a broken line apart.
+// registryError distinguishes a missing image, a refused one and a broken connection.
 func registryError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("fetch the image: %w", context.Cause(ctx))

@@ -127,7 +127,7 @@ func TestPullErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := l.Addr().String()
+	unreachable := l.Addr().String()
 	l.Close()
 	push(t, host+"/env", imageOf(t, v1.Config{Env: []string{"A=1\nB=2"}}, layerOf(t, file("a", "b"))))
 	push(t, host+"/wd", imageOf(t, v1.Config{WorkingDir: "../etc"}, layerOf(t, file("a", "b"))))
@@ -139,7 +139,7 @@ func TestPullErrors(t *testing.T) {
 		{host + "/nothing", backend.ErrImageNotFound, "does not have it"},
 		{host + "/other", backend.ErrImageNotFound, "for linux/s390x"},
 		{host + "/index", backend.ErrImageNotFound, "only for"},
-		{nobody + "/x", backend.ErrImageNotFound, "cannot fetch"},
+		{unreachable + "/x", backend.ErrImageNotFound, "cannot fetch"},
 		{"Not A Ref", backend.ErrImageNotFound, "no valid registry reference"},
 		{"", backend.ErrImageNotFound, "empty"},
 		{"./nothing", backend.ErrImageNotFound, "neither"},

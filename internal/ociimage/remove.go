@@ -11,7 +11,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// Removed tells what Remove or Prune took out of the store.
+// Removed reports what Remove or Prune took out of the store.
 type Removed struct {
 	Names  []string `json:"names,omitempty"`  // names forgotten
 	Images []string `json:"images,omitempty"` // ids
@@ -71,7 +71,7 @@ func (s *Store) Remove(ref string) (Removed, error) {
 }
 
 // Prune removes what nothing needs: images that lost their name, layers of no image,
-// and what pulls that died have left; with all also every image that nobody uses.
+// and what pulls that died have left; with all also every image that no process uses.
 // An image in use always stays. It fails with backend.ErrLocked while an image is
 // being fetched.
 func (s *Store) Prune(ctx context.Context, all bool) (Removed, error) {
@@ -193,7 +193,7 @@ func (s *Store) sweep(ctx context.Context, out *Removed) error {
 		}
 		var rec layerRecord
 		_ = readJSON(s.path("layers", e.Name(), "layer.json"), &rec) // only for the sum
-		// Out of the way first: a layer folder that exists is complete.
+		// Out of the way first: a layer directory that exists is complete.
 		doomed := s.path("tmp", "removed-"+e.Name())
 		if err := os.Rename(s.layerDir(e.Name()), doomed); err != nil {
 			return fmt.Errorf("remove a layer: %w", err)

@@ -112,7 +112,7 @@ func TestPruneNamelessAndLeftovers(t *testing.T) {
 	}
 }
 
-// A layer folder that somebody removed by hand is fetched again.
+// A layer directory that was removed by hand is fetched again.
 func TestLayerLost(t *testing.T) {
 	host := serve(t, nil)
 	push(t, host+"/x", imageOf(t, v1.Config{}, layerOf(t, file("a", "1"))))

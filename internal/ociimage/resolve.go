@@ -24,7 +24,7 @@ const parallelLayers = 4
 // so. The caller must Release it. ref is
 //
 //   - a registry reference such as "127.0.0.1:5000/tools:1" (or docker://...),
-//   - the folder of an OCI layout, with ":tag" where it has several images (oci:...),
+//   - the directory of an OCI layout, with ":tag" where it has several images (oci:...),
 //   - the file of a `docker save` or OCI tar, also compressed (docker-archive:...),
 //   - the id of an image in the store, "sha256:" and 64 digits.
 //
@@ -144,7 +144,7 @@ func (s *Store) pull(ctx context.Context, r reference, want v1.Platform, o Optio
 	return s.newImage(ref, rec, held), nil
 }
 
-// find loads what the reference names, without its layers. tmp is a folder for what has
+// find loads what the reference names, without its layers. tmp is a directory for what has
 // to be unpacked meanwhile.
 func find(ctx context.Context, r reference, want v1.Platform, tmp string, b *budget) (*candidate, error) {
 	switch r.kind {
@@ -211,7 +211,7 @@ func distinct(layers []layer) []layer {
 	return list
 }
 
-// fingerprint changes when a folder or tar does. Registry references have none.
+// fingerprint changes when a directory or tar does. Registry references have none.
 func (r reference) fingerprint() (string, error) {
 	switch r.kind {
 	case kindLayout:

@@ -30,8 +30,8 @@ type candidate struct {
 // A layer can be fetched. Its bytes are hostile until their digests were checked.
 type layer struct {
 	diffID v1.Hash
-	digest v1.Hash // of the compressed bytes; zero when nobody stated it
-	size   int64   // of the compressed bytes; -1 when nobody stated it
+	digest v1.Hash // of the compressed bytes; zero when it is not stated
+	size   int64   // of the compressed bytes; -1 when it is not stated
 	open   func(context.Context) (io.ReadCloser, error)
 }
 

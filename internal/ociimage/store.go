@@ -11,8 +11,8 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// A Store keeps images in a folder. Its methods may be called concurrently, and
-// any number of processes may use one folder. The folder is made when the first
+// A Store keeps images in a directory. Its methods may be called concurrently, and
+// any number of processes may use one directory. The directory is made when the first
 // image is fetched. Everything but Linux fails with backend.ErrUnsupported.
 type Store struct {
 	dir string
@@ -25,7 +25,7 @@ func NewStore(dir string) *Store {
 	return &Store{dir: dir, Limits: DefaultLimits}
 }
 
-// Dir is the store's folder.
+// Dir is the store's directory.
 func (s *Store) Dir() string { return s.dir }
 
 func (s *Store) path(parts ...string) string {
@@ -34,7 +34,7 @@ func (s *Store) path(parts ...string) string {
 
 func (s *Store) layerDir(hex string) string { return s.path("layers", hex) }
 
-// prepare makes the store's folders. Others may pass through them but not list
+// prepare makes the store's directories. Others may pass through them but not list
 // them: in a sandbox that root starts, the overlay is read by another user.
 func (s *Store) prepare() error {
 	if err := os.MkdirAll(filepath.Dir(s.dir), 0o755); err != nil {

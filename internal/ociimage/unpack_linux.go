@@ -17,11 +17,11 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
-// An unpacker writes one layer below a folder. The tar is hostile: every path is
-// resolved by the kernel with that folder as the root, then only the last name is
+// An unpacker writes one layer below a directory. The tar is hostile: every path is
+// resolved by the kernel with that directory as the root, then only the last name is
 // used, without following a link.
 //
-// It is neither internal/untar nor the agent's: here links of folders lead on, a later entry
+// It is neither internal/untar nor the agent's: here links of directories lead on, a later entry
 // replaces an earlier one, names that begin with .wh. delete what lower layers have, what is
 // no file is left out where the others refuse it, and the limits are those of all layers together.
 type unpacker struct {
@@ -30,17 +30,17 @@ type unpacker struct {
 	budget *budget
 	rec    layerRecord
 	buf    []byte
-	// parent is the folder last worked in, since entries of one folder follow
+	// parent is the directory last worked in, since entries of one directory follow
 	// each other.
 	parent     dir
 	parentName string
-	// times are those of folders, set last since making files changes them.
+	// times are those of directories, set last since making files changes them.
 	times map[string]time.Time
 	// left are the devices and the like that a hard link may want.
 	left map[string]bool
 }
 
-// unpack makes the folder and unpacks the tar into it. On an error the folder is
+// unpack makes the directory and unpacks the tar into it. On an error the directory is
 // left half-made.
 func unpack(ctx context.Context, target string, r io.Reader, b *budget) (layerRecord, error) {
 	if err := os.Mkdir(target, 0o700); err != nil {

@@ -18,7 +18,7 @@ const (
 	auxPrefix      = ".wh..wh." // what else aufs kept in a layer
 )
 
-// A dir is an O_PATH descriptor of a folder inside the layer.
+// A dir is an O_PATH descriptor of a directory inside the layer.
 type dir int
 
 const noDir dir = -1
@@ -71,7 +71,7 @@ func (d dir) setTime(base string, t time.Time) error {
 	return unix.UtimesNanoAt(int(d), base, []unix.Timespec{ts, ts}, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// setOpaque hides what lower layers have in the folder.
+// setOpaque hides what lower layers have in the directory.
 func (d dir) setOpaque(base string) error {
 	fd, err := unix.Openat(int(d), base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -91,7 +91,7 @@ func (d dir) setOpaque(base string) error {
 	return nil
 }
 
-// enter opens the folder that entries go to, and makes it where the tar does not.
+// enter opens the directory that entries go to, and makes it where the tar does not.
 func (u *unpacker) enter(name string) (dir, error) {
 	if u.parent != noDir && u.parentName == name {
 		return u.parent, nil
@@ -133,7 +133,7 @@ func (u *unpacker) openAll(name string) (dir, error) {
 	return u.root.open(name)
 }
 
-// makeDir makes the folder, or gives the one that is there its mode. A folder where
+// makeDir makes the directory, or gives the one that is there its mode. A directory where
 // the layer also deletes a name replaces what lower layers have.
 func (u *unpacker) makeDir(parent dir, base string, mode uint32) error {
 	st, err := parent.stat(base)
@@ -174,7 +174,7 @@ func (d dir) clear(base string) error {
 	return unix.Unlinkat(int(d), base, 0)
 }
 
-// whiteout records that the layer deletes a name, or all that was in a folder.
+// whiteout records that the layer deletes a name, or all that was in a directory.
 func (u *unpacker) whiteout(parent dir, base string) error {
 	if base == opaqueName {
 		u.rec.Entries++

@@ -2,7 +2,7 @@
 // are made, under which names and within which limits; those who unpack make them.
 //
 // The layers of container images are not read by it: there links lead on, and names that
-// begin with .wh. remove files. They have these bounds of names all the same.
+// begin with .wh. remove files. Their names have the same bounds.
 package tarcheck
 
 import (
@@ -50,7 +50,7 @@ type Member struct {
 	Target []string // those that lead to the file that a hard link means
 }
 
-// A MemberError tells which member could not be made.
+// A MemberError reports which member could not be made.
 type MemberError struct {
 	Name string
 	Err  error
@@ -101,7 +101,7 @@ func Read(r io.Reader, o Options, unpack func(m Member, content io.Reader) error
 	}
 }
 
-// member tells what a header means.
+// member reports what a header means.
 func (o *Options) member(h *tar.Header) (m Member, err error) {
 	m.Header = h
 	switch {
@@ -158,7 +158,7 @@ func Split(name string) ([]string, error) {
 
 func refuse(why string) error { return fmt.Errorf("%w: %s", ErrUnsafe, why) }
 
-// damaged tells a bad archive from a stream that failed.
+// damaged distinguishes a bad archive from a stream that failed.
 func damaged(err error) error {
 	for _, bad := range []error{tar.ErrHeader, tar.ErrFieldTooLong, io.ErrUnexpectedEOF} {
 		if errors.Is(err, bad) {

@@ -38,7 +38,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestReadTakes tells which kinds of members are made, and that the others are left out, or
+// TestReadTakes shows which kinds of members are made, and that the others are left out, or
 // end the reading where nothing may be.
 func TestReadTakes(t *testing.T) {
 	all := testtar.Archive(t, testtar.Filled("", []tar.Header{

@@ -15,10 +15,10 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
-// CopyIn copies a host file or folder to dest in the sandbox; the folder's content
-// becomes dest's, and a file becomes dest, or lies in it when dest is a folder or
-// ends in a slash. Missing folders above dest are made. A src that is a symbolic link
-// is followed: it is the caller's word. Symbolic links inside a folder are left out
+// CopyIn copies a host file or directory to dest in the sandbox; the directory's content
+// becomes dest's, and a file becomes dest, or lies in it when dest is a directory or
+// ends in a slash. Missing directories above dest are made. A src that is a symbolic link
+// is followed: it is the caller's own path. Symbolic links inside a directory are left out
 // and reported; a FIFO, socket or device anywhere refuses the whole copy before
 // anything is written. It returns when nothing of the host is read any more.
 func CopyIn(ctx context.Context, guest Guest, src, dest string, o Options) (Result, error) {
@@ -69,7 +69,7 @@ func copyIn(ctx context.Context, guest Guest, src, dest string, o Options, res *
 	return err
 }
 
-// notLink refuses a link at the place of a folder. Code in the sandbox that makes one
+// notLink refuses a link at the place of a directory. Code in the sandbox that makes one
 // later leads the copy no further than it can write itself.
 func notLink(ctx context.Context, guest Guest, dest string) error {
 	found, err := typeAt(ctx, guest, strings.TrimRight(dest, "/"))
@@ -79,7 +79,7 @@ func notLink(ctx context.Context, guest Guest, dest string) error {
 	return err
 }
 
-// place tells the folder and name in the sandbox that a file goes to.
+// place returns the directory and name in the sandbox that a file goes to.
 func place(ctx context.Context, guest Guest, src, dest string) (dir, name string, err error) {
 	found := agentproto.TypeDir
 	if !strings.HasSuffix(dest, "/") {
@@ -93,7 +93,7 @@ func place(ctx context.Context, guest Guest, src, dest string) (dir, name string
 	return dest, filepath.Base(src), nil
 }
 
-// typeAt tells what is at a path of the sandbox. It is 0 also when the sandbox refuses
+// typeAt reports what is at a path of the sandbox. It is 0 also when the sandbox refuses
 // to say: then the writing fails, and says why.
 func typeAt(ctx context.Context, guest Guest, path string) (agentproto.FileType, error) {
 	info, err := guest.Stat(ctx, path)
@@ -107,7 +107,7 @@ func typeAt(ctx context.Context, guest Guest, path string) (agentproto.FileType,
 // send packs and sends, and returns when both have ended.
 func send(ctx context.Context, guest Guest, dir string, p *packer) (agentproto.TarResult, error) {
 	reader, writer := io.Pipe()
-	// So that nobody waits for the next piece of a file that is read slowly.
+	// So that the caller does not wait for the next piece of a file that is read slowly.
 	defer context.AfterFunc(ctx, func() { reader.CloseWithError(context.Cause(ctx)) })()
 	packed := make(chan error, 1)
 	go func() {

@@ -104,7 +104,7 @@ func TestCopyInDeep(t *testing.T) {
 	}
 }
 
-// TestPackGrown packs a folder that has changed since it was checked.
+// TestPackGrown packs a directory that has changed since it was checked.
 func TestPackGrown(t *testing.T) {
 	guest, _ := sandbox(t)
 	dir := t.TempDir()

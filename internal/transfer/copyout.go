@@ -17,11 +17,11 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/untar"
 )
 
-// CopyOut copies a file or folder of the sandbox to the host. A folder comes to lie
+// CopyOut copies a file or directory of the sandbox to the host. A directory comes to lie
 // in dest under its own name; a file becomes dest, or lies in it when dest is a
-// folder or ends in a slash. Missing folders on the way are made. Links, devices and
+// directory or ends in a slash. Missing directories on the way are made. Links, devices and
 // unsafe names are left out and reported. A link at dest or below is not followed:
-// a file takes its place, and a folder is not written through it. What is new on the
+// a file takes its place, and a directory is not written through it. What is new on the
 // host has the present as its time.
 func CopyOut(ctx context.Context, guest Guest, src, dest string, o Options) (Result, error) {
 	var res Result
@@ -59,7 +59,7 @@ func copyOut(ctx context.Context, guest Guest, src, dest string, o Options, res 
 	default:
 		return fmt.Errorf("%w: it is neither a regular file nor a folder", tarcheck.ErrUnsafe)
 	}
-	// The way to a file's folder is the caller's word. A folder that is itself the
+	// The path to a file's directory is the caller's. A directory that is itself the
 	// destination must not be a link.
 	follow := info.Type == agentproto.TypeRegular && dir != filepath.Clean(dest)
 	made := firstMissing(filepath.Join(dir, name))
@@ -84,7 +84,7 @@ func endsInSeparator(path string) bool {
 	return os.IsPathSeparator(path[len(path)-1])
 }
 
-// openDest opens the destination folder, made with those above it when missing.
+// openDest opens the destination directory, made with those above it when missing.
 func openDest(dir string, follow bool) (*os.Root, error) {
 	open := untar.OpenDir
 	if follow {
@@ -168,8 +168,8 @@ func firstMissing(path string) string {
 	}
 }
 
-// removeEmpty removes the folders that a copy made and put nothing into. What
-// somebody else has put there meanwhile stays, and the folders around it.
+// removeEmpty removes the directories that a copy made and put nothing into. What
+// another process has put there meanwhile stays, and the directories around it.
 func removeEmpty(top string) {
 	var made []string
 	_ = filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {

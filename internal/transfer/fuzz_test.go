@@ -8,7 +8,7 @@ import (
 )
 
 // FuzzExtract unpacks any bytes: whatever they are, nothing is made outside of the
-// destination, and in it only plain files and folders within the limits.
+// destination, and in it only plain files and directories within the limits.
 func FuzzExtract(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		around := t.TempDir()

@@ -23,7 +23,7 @@ func archive(headers ...tar.Header) []byte {
 	return b.Bytes()
 }
 
-// unpack extracts a tar stream into a folder.
+// unpack extracts a tar stream into a directory.
 func unpack(t testing.TB, data []byte, dir string, o Options) (Result, error) {
 	t.Helper()
 	root, err := os.OpenRoot(dir)

@@ -13,10 +13,10 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
-// packer makes a tar stream of a file or a folder's content on the host.
+// packer makes a tar stream of a file or a directory's content on the host.
 type packer struct {
 	src  string
-	root *os.Root // src opened, when it is a folder
+	root *os.Root // src opened, when it is a directory
 	name string   // of the one member, when it is a file
 	o    Options
 
@@ -29,7 +29,7 @@ func special(path string) error {
 	return fmt.Errorf("%w: %q is neither a regular file nor a folder", tarcheck.ErrUnsafe, path)
 }
 
-// check refuses a folder before anything of it is written.
+// check refuses a directory before anything of it is written.
 func (p *packer) check(ctx context.Context, res *Result) error {
 	var files, bytes int64
 	return p.walk(ctx, func(name string, d fs.DirEntry) error {
@@ -61,7 +61,7 @@ func (p *packer) within(files, bytes int64) error {
 	return nil
 }
 
-// walk visits what is in the folder, a folder before its content. (fs.WalkDir refuses
+// walk visits what is in the directory, a directory before its content. (fs.WalkDir refuses
 // names that are not UTF-8.)
 func (p *packer) walk(ctx context.Context, visit func(name string, d fs.DirEntry) error) error {
 	return p.walkFolder(ctx, ".", "", visit)

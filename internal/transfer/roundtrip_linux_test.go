@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tree reads a folder as path -> what is there.
+// tree reads a directory as path -> what is there.
 func tree(t rapid.TB, dir string) map[string]string {
 	found := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -1,10 +1,10 @@
-// Package transfer copies files and folders between the host and a sandbox.
+// Package transfer copies files and directories between the host and a sandbox.
 //
-// What comes out of a sandbox is hostile: only regular files and folders are
-// taken, below the destination, from one open folder to the next, so that neither a
+// What comes out of a sandbox is hostile: only regular files and directories are
+// taken, below the destination, from one open directory to the next, so that neither a
 // name nor a link that is there already leads elsewhere. File times are not kept,
-// either way: what arrives is new there, and a build tool must not be told otherwise
-// by what it builds.
+// either way: what arrives is new there, and a build tool must not trust times
+// that come with what it builds.
 package transfer
 
 import (
@@ -40,7 +40,7 @@ const (
 // Options bound one copy. Zero means the default.
 type Options struct {
 	MaxBytes int64 // bytes of content
-	MaxFiles int64 // files and folders
+	MaxFiles int64 // files and directories
 }
 
 func (o Options) withDefaults() Options {
@@ -53,7 +53,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Result tells what a copy did, also when it failed halfway.
+// A Result reports what a copy did, also when it failed halfway.
 type Result struct {
 	Files   int64    // regular files
 	Bytes   int64    // bytes of their content
@@ -71,7 +71,7 @@ func (r *Result) skip(what string) {
 // safeMode drops setuid, setgid, sticky and others' write permission.
 func safeMode(mode int64) int64 { return mode&0o777&^0o022 | 0o600 }
 
-// hasDotDot tells whether a path has a component "..".
+// hasDotDot reports whether a path has a component "..".
 func hasDotDot(path string) bool {
 	for part := range strings.SplitSeq(path, "/") {
 		if part == ".." {

@@ -36,7 +36,7 @@ type Options struct {
 	Replace bool
 }
 
-// A Result tells what was made.
+// A Result reports what was made.
 type Result struct {
 	Files int64 // regular files
 	Bytes int64 // of their content

@@ -29,7 +29,7 @@ func unpack(t *testing.T, dir string, o Options, headers ...tar.Header) (Result,
 
 func file(name string) tar.Header { return tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o6755} }
 
-// TestUnpack makes what the options say, and tells how much it was.
+// TestUnpack makes what the options say, and reports how much it was.
 func TestUnpack(t *testing.T) {
 	dir, then := t.TempDir(), time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
 	old := file("a/b/old")
