@@ -69,8 +69,8 @@ func (s *Support) makeV2(g *Group) error {
 	g.dirs[""] = dir
 	err := g.limitV2(dir, true)
 	if errors.Is(err, unix.ENOENT) {
-		// The folder above is new, by another process that is just handing the
-		// controllers down: the kernel tells of them before all their files are
+		// The directory above is new, by another process that is just handing the
+		// controllers down: the kernel lists them before all their files are
 		// there. Doing it again waits for that process.
 		if err = s.handDown(s.base, s.usable()); err == nil {
 			err = g.limitV2(dir, false)
@@ -83,7 +83,7 @@ func sameMount(s *Support, a, b string) bool {
 	return s.controllers[a].mount.point == s.controllers[b].mount.point
 }
 
-// mkdir makes a new folder, and by parent the one above it where that is missing.
+// mkdir makes a new directory, and by parent the one above it where that is missing.
 // Another process may tidy that one away at any time, so it may take several tries.
 func mkdir(dir string, parent func() error) error {
 	var err error
@@ -98,10 +98,10 @@ func mkdir(dir string, parent func() error) error {
 	return err
 }
 
-// missing tells that a group is not there, or is just being removed.
+// missing reports whether a group is not there, or is just being removed.
 func missing(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) }
 
-// mkdirOurs makes the folder above all groups, if it is not there yet.
+// mkdirOurs makes the directory above all groups, if it is not there yet.
 func mkdirOurs(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
 		return err
@@ -165,7 +165,7 @@ func (g *Group) limitV2(d string, late bool) error {
 
 func (g *Group) pidsMax() string { return strconv.FormatInt(g.limits.PIDs+g.limits.Reserve, 10) }
 
-// Controls tells for memory, cpus and pids what enforces them for this group.
+// Controls reports for memory, cpus and pids what enforces them for this group.
 func (g *Group) Controls() []backend.Control {
 	out := g.s.Controls()
 	want := g.limits.controllers()

@@ -24,7 +24,7 @@ func (g *Group) Kill() error {
 	return errors.Join(g.each(kill)...)
 }
 
-// each folder once.
+// each directory once.
 func (g *Group) each(f func(dir string) error) []error {
 	var errs []error
 	var seen []string
@@ -43,7 +43,7 @@ func kill(dir string) error {
 		return err
 	}
 	// Version 1, or Linux before 5.14: first stop the forking, where this is the group that
-	// can, then kill until a pass finds nobody new.
+	// can, then kill until a pass finds no new process.
 	if err := write(dir, "pids.max", "0"); err != nil && !errors.Is(err, unix.ENOENT) {
 		return err
 	}
@@ -110,7 +110,7 @@ func (g *Group) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, destroyTime)
 	defer cancel()
 	if g.s.scopes {
-		// systemd removes the folder. Were it faster than systemd, a removal of
+		// systemd removes the directory. Were it faster than systemd, a removal of
 		// ours would leave the unit behind, running for ever without a group.
 		return errors.Join(g.each(func(d string) error { return empty(ctx, d) })...)
 	}
@@ -136,7 +136,7 @@ func empty(ctx context.Context, dir string) error {
 	}
 }
 
-// removeDir removes a group, first as if nobody were left, which is the usual case.
+// removeDir removes a group, first as if no process were left, which is the usual case.
 func removeDir(ctx context.Context, dir string) error {
 	pause := 50 * time.Microsecond
 	for {
@@ -191,7 +191,7 @@ func awaitEnd(ctx context.Context, dir string) error {
 func (s *Support) Stale(prefix string) []string {
 	var out []string
 	for _, b := range s.bases() {
-		entries, _ := os.ReadDir(b) // no folder: no groups
+		entries, _ := os.ReadDir(b) // no directory: no groups
 		for _, e := range entries {
 			if e.IsDir() && strings.HasPrefix(e.Name(), prefix) && validName(e.Name()) == nil && !slices.Contains(out, e.Name()) {
 				out = append(out, e.Name())
@@ -202,7 +202,7 @@ func (s *Support) Stale(prefix string) []string {
 	return out
 }
 
-// Remove ends and removes the group of that name, whoever made it.
+// Remove ends and removes the group of that name, no matter which process made it.
 func (s *Support) Remove(ctx context.Context, name string) error {
 	if err := validName(name); err != nil {
 		return err
@@ -218,12 +218,12 @@ func (s *Support) Remove(ctx context.Context, name string) error {
 	return errors.Join(errs...)
 }
 
-// abandonedAge is how old an empty group must be to be nobody's. A group is empty for
+// abandonedAge is how old an empty group must be to have no owner. A group is empty for
 // the moment between its making and its first process only.
 const abandonedAge = 10 * time.Minute
 
-// Tidy removes empty groups that nobody will use, also those of owners whose state
-// folder is not known any more, and the folders above the groups when none is left in
+// Tidy removes empty groups that no process will use, also those of owners whose state
+// directory is not known any more, and the directories above the groups when none is left in
 // them. The latter is not part of Destroy, because making them anew and handing the
 // controllers down again costs the next sandbox more than its own group does.
 func (s *Support) Tidy() error {
@@ -243,7 +243,7 @@ func (s *Support) Tidy() error {
 // removeAbandoned removes the old groups below base that are empty. The kernel keeps
 // those with a process in them; what cannot be removed is looked at the next time.
 func removeAbandoned(base string) {
-	entries, _ := os.ReadDir(base) // no folder: no groups
+	entries, _ := os.ReadDir(base) // no directory: no groups
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || !e.IsDir() || validName(e.Name()) != nil || time.Since(info.ModTime()) < abandonedAge {
@@ -253,7 +253,7 @@ func removeAbandoned(base string) {
 	}
 }
 
-// bases are the folders above the groups. Scopes have none: systemd removes a
+// bases are the directories above the groups. Scopes have none: systemd removes a
 // scope by itself when its last process ends.
 func (s *Support) bases() []string {
 	if s.scopes {

@@ -37,7 +37,7 @@ type Support struct {
 
 	controllers map[string]controller
 	top         string // version 2: the highest group that is ours to divide
-	base        string // version 2: our folder in it, above the sandboxes' groups
+	base        string // version 2: our directory in it, above the sandboxes' groups
 	v2          mount
 	scopes      bool // version 2, ordinary user: systemd makes the groups
 	delegated   bool // version 2, ordinary user: the top is theirs
@@ -46,7 +46,7 @@ type Support struct {
 
 // A controller as found; why and fix are set when it cannot be used.
 type controller struct {
-	base     string // version 1: our folder
+	base     string // version 1: our directory
 	mount    mount
 	why, fix string
 }
@@ -114,7 +114,7 @@ func (s *Support) detectV1(mounts []mount, own map[string]string) {
 				continue
 			}
 			// Next to the caller's own group and not in it: so the limits of the
-			// slice around both still hold, and the folder outlives the caller.
+			// slice around both still hold, and the directory outlives the caller.
 			parent := filepath.Dir(m.path(own[name]))
 			if !strings.HasPrefix(parent+"/", m.point+"/") {
 				parent = m.point
@@ -127,7 +127,7 @@ func (s *Support) detectV1(mounts []mount, own map[string]string) {
 	}
 }
 
-// writable tells why groups cannot be made in base, which may not exist yet.
+// writable reports why groups cannot be made in base, which may not exist yet.
 func writable(parent, base string) (why, fix string) {
 	err := unix.Access(base, unix.W_OK)
 	if err == unix.ENOENT {
@@ -189,7 +189,7 @@ func delegated(own string) string {
 	return ""
 }
 
-// stuck tells why the top cannot hand controllers down: only the kernel's root may
+// stuck reports why the top cannot hand controllers down: only the kernel's root may
 // while it has processes, and those of others are not ours to move.
 func (s *Support) stuck() (why, fix string) {
 	if unix.Access(filepath.Join(s.top, "cgroup.type"), unix.F_OK) != nil {
@@ -206,13 +206,13 @@ func (s *Support) stuck() (why, fix string) {
 		"start those in a group below it (docs/cgroups.md shows how for a container), or let a service have Delegate=yes and one process"
 }
 
-// Usable tells whether the controller "memory", "cpu" or "pids" can be used.
+// Usable reports whether the controller "memory", "cpu" or "pids" can be used.
 func (s *Support) Usable(name string) bool {
 	c, ok := s.controllers[name]
 	return ok && c.why == ""
 }
 
-// Controls tells for memory, cpus and pids what enforces them, or why nothing does.
+// Controls reports for memory, cpus and pids what enforces them, or why nothing does.
 func (s *Support) Controls() []backend.Control {
 	var out []backend.Control
 	for _, n := range [][2]string{{"memory", "memory"}, {"cpus", "cpu"}, {"pids", "pids"}} {

@@ -24,7 +24,7 @@ type Group struct {
 	swapUnlimited bool
 
 	mu   sync.Mutex
-	dirs map[string]string // controller to folder; version 2 has one, under ""
+	dirs map[string]string // controller to directory; version 2 has one, under ""
 	oom  *os.File          // kept open: read around each run
 	gone bool
 }
@@ -32,7 +32,7 @@ type Group struct {
 // Name is the name given to Create.
 func (g *Group) Name() string { return g.name }
 
-// dir of a controller; on version 2 that is always the same folder.
+// dir of a controller; on version 2 that is always the same directory.
 func (g *Group) dir(controller string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -45,7 +45,7 @@ func (g *Group) dir(controller string) string {
 // errNoGroup: nothing here counts that.
 var errNoGroup = errors.New("no control group counts it here")
 
-// Usage tells what the group uses; what no controller counts is marked unknown.
+// Usage reports what the group uses; what no controller counts is marked unknown.
 func (g *Group) Usage() (backend.Usage, error) {
 	var u backend.Usage
 	now, peak, stat := "memory.usage_in_bytes", "memory.max_usage_in_bytes", "cpuacct.usage"

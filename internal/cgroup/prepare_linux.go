@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepare makes our version 2 folder and hands the controllers down to it.
+// prepare makes our version 2 directory and hands the controllers down to it.
 func (s *Support) prepare() error {
 	s.preparing.Lock()
 	defer s.preparing.Unlock()
@@ -57,7 +57,7 @@ func (s *Support) handDown(dir string, controllers []string) error {
 	return write(dir, "cgroup.subtree_control", "+"+strings.Join(controllers, " +"))
 }
 
-// leaveTop moves this process to a leaf, only when nobody else is in the group.
+// leaveTop moves this process to a leaf, only when no other process is in the group.
 func (s *Support) leaveTop() error {
 	busy, err := s.shared()
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Support) leaveTop() error {
 	return write(leaf, "cgroup.procs", "0")
 }
 
-// shared tells whether processes but this one live in the top.
+// shared reports whether processes but this one live in the top.
 func (s *Support) shared() (bool, error) {
 	data, err := os.ReadFile(filepath.Join(s.top, "cgroup.procs"))
 	if err != nil {

@@ -131,7 +131,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestTidyRemovesOldEmptyGroups: what a dead owner of an unknown state folder left goes,
+// TestTidyRemovesOldEmptyGroups: what a dead owner of an unknown state directory left goes,
 // what is young or in use stays.
 func TestTidyRemovesOldEmptyGroups(t *testing.T) {
 	old, young, used := newGroup(t, Limits{PIDs: 40}), newGroup(t, Limits{PIDs: 40}), newGroup(t, Limits{PIDs: 40})

@@ -28,7 +28,7 @@ type property struct {
 // own, around its agent: a shared scope with groups of ours in it would not do,
 // because the kernel lets a user move a process (or clone one) into a
 // group only when they own the nearest group above both, and a login session and
-// user@UID.service have a folder of root's above them. systemd may do it for us,
+// user@UID.service have a directory of root's above them. systemd may do it for us,
 // the caller is left where it is, and a scope goes by itself with its last process.
 func (g *Group) startScope(ctx context.Context, pid int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, scopeTime, fmt.Errorf("systemd did not answer within %v: %w", scopeTime, context.DeadlineExceeded))
@@ -84,7 +84,7 @@ func (g *Group) startScope(ctx context.Context, pid int) error {
 // of the same name can follow while systemd still tidies up after this one.
 func (g *Group) unit(pid int) string { return fmt.Sprintf("%s-%s-%d.scope", folder, g.name, pid) }
 
-// enterScope finds the folder systemd made and makes sure the limits are in it.
+// enterScope finds the directory systemd made and makes sure the limits are in it.
 func (g *Group) enterScope(pid int) error {
 	own, err := readOwn(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
@@ -97,7 +97,7 @@ func (g *Group) enterScope(pid int) error {
 	g.mu.Lock()
 	g.dirs[""] = dir
 	g.mu.Unlock()
-	// Written again in the kernel's own words: systemd takes a property without
+	// Written again in the kernel's own format: systemd takes a property without
 	// complaint also where the controller behind it is missing.
 	return g.limitV2(dir, false)
 }

@@ -48,7 +48,7 @@ func TestProgramsWork(t *testing.T) {
 	cases := []struct {
 		name string
 		file string     // in testdata/programs
-		argv [][]string // run in order, in a folder that holds file
+		argv [][]string // run in order, in a directory that holds file
 		need []string   // succeeds without the filter, or the test is skipped
 	}{
 		{"python", "threads.py", [][]string{{"python3", "threads.py"}}, nil},

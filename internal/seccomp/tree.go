@@ -28,7 +28,7 @@ func tree(s []span) block {
 }
 
 // spans lays the verdicts of all numbers out in order. A number without a name
-// is that of a call newer than this table: the program is told that the kernel
+// is that of a call newer than this table: the program gets the error that the kernel
 // has no such call, as an older kernel would, so that it falls back.
 func spans(a abi) []span {
 	unknown := span{name: "ENOSYS", block: errno(eNOSYS)}
