@@ -14,7 +14,7 @@ type Artifact struct {
 	// to be what it is said to be is [Binary].
 	MIME string `json:"mime"`
 	Data []byte `json:"data"`
-	// Source tells what made it: "matplotlib", "plotly", "file", ...
+	// Source is what made it: "matplotlib", "plotly", "file", ...
 	Source string `json:"source,omitempty"`
 	// Title is the figure's, may be empty.
 	Title string `json:"title,omitempty"`
@@ -40,7 +40,7 @@ type Form struct {
 type Chart struct {
 	Title string `json:"title,omitempty"`
 	Axes  []Axes `json:"axes"`
-	// Truncated tells that there are more points or series than are kept.
+	// Truncated reports whether there are more points or series than are kept.
 	Truncated bool `json:"truncated,omitempty"`
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
-// captures takes what is in the capture folder.
+// captures takes what is in the capture directory.
 func (t *taker) captures(folder captureFolder) error {
 	if folder.dropped {
 		if err := t.notes(); err != nil {
@@ -35,7 +35,7 @@ func (t *taker) captures(folder captureFolder) error {
 	return nil
 }
 
-// capture takes one artifact of the capture folder.
+// capture takes one artifact of the capture directory.
 func (t *taker) capture(number string, at int64) error {
 	data, err := t.client.ReadBelow(t.ctx, t.request.Capture, number+".json", maxDescription)
 	var refused *agentproto.Error

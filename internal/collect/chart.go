@@ -35,7 +35,7 @@ func decodeChart(data []byte) (*artifact.Chart, error) {
 		a := &c.Axes[i]
 		a.Title = line(a.Title)
 		for _, axis := range []*artifact.Axis{&a.X, &a.Y} {
-			axis.Label, axis.Scale = line(axis.Label), word(axis.Scale)
+			axis.Label, axis.Scale = line(axis.Label), shortName(axis.Scale)
 			if len(axis.Categories) > maxCategories {
 				return nil, fmt.Errorf("%w: more than %d categories", errChart, maxCategories)
 			}
@@ -56,7 +56,7 @@ func decodeChart(data []byte) (*artifact.Chart, error) {
 }
 
 func checkSeries(s *artifact.Series) (err error) {
-	s.Type, s.Label = word(s.Type), line(s.Label)
+	s.Type, s.Label = shortName(s.Type), line(s.Label)
 	for _, points := range []*json.RawMessage{&s.X, &s.Y, &s.Z, &s.Low, &s.High} {
 		if *points, err = checkPoints(*points); err != nil {
 			return err

@@ -17,14 +17,14 @@ type Client interface {
 
 // A Request says what to collect.
 type Request struct {
-	// Capture is the capture folder, Files the artifacts folder.
+	// Capture is the capture directory, Files the artifacts directory.
 	Capture, Files string
 	// Marker is a file that was written when the run began. SinceNanos, when not 0, is
 	// the moment in its place.
 	Marker     string
 	SinceNanos int64
 	// Discard, when set, holds Capture and is removed afterwards. Without it, the
-	// capture folder is emptied.
+	// capture directory is emptied.
 	Discard string
 	// MaxCount and MaxBytes bound the artifacts.
 	MaxCount int

@@ -197,7 +197,7 @@ func TestCollectOnce(t *testing.T) {
 	}
 }
 
-// TestCollectEmptiesFolder is of a kernel, whose capture folder stays.
+// TestCollectEmptiesFolder is of a kernel, whose capture directory stays.
 func TestCollectEmptiesFolder(t *testing.T) {
 	f := &fake{}
 	f.capture("000001", `{"name": "a"}`, "a")

@@ -21,7 +21,7 @@ const (
 type description struct {
 	artifact artifact.Artifact // without content
 	also     []alsoFile
-	// badChart tells that there was chart data, which is not of the form.
+	// badChart reports whether there was chart data, which is not of the form.
 	badChart bool
 }
 
@@ -60,7 +60,7 @@ func describe(data []byte) (description, error) {
 		d.also = append(d.also, alsoFile{also.MIME, also.File})
 	}
 	d.artifact = artifact.Artifact{
-		Name: fileName(in.Name), MIME: in.MIME, Source: word(in.Source), Title: line(in.Title),
+		Name: fileName(in.Name), MIME: in.MIME, Source: shortName(in.Source), Title: line(in.Title),
 		Figure: count(in.Figure), Width: count(in.Width), Height: count(in.Height),
 	}
 	if in.DPI > 0 && in.DPI < 1e5 {
@@ -80,8 +80,8 @@ func count(f float64) int {
 	return int(f)
 }
 
-// word is a short name of a tool, or nothing.
-func word(s string) string {
+// shortName returns s if it is a short name, as of a tool or a scale, else "".
+func shortName(s string) string {
 	if len(s) > 40 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
 		return ""
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
-// files takes what is in the artifacts folder and was not captured already.
+// files takes what is in the artifacts directory and was not captured already.
 func (t *taker) files(found []agentproto.FoundFile) error {
 	found = slices.DeleteFunc(slices.Clone(found), func(f agentproto.FoundFile) bool {
 		return f.Folder != filesIndex || !t.request.Seen.first(t.request.Files, f)

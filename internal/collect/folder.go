@@ -7,7 +7,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
-// Indexes of the folders of a search.
+// Indexes of the directories of a search.
 const (
 	captureIndex = iota
 	filesIndex
@@ -15,7 +15,7 @@ const (
 
 const digits = 6
 
-// A captureFolder is what a search has found in a capture folder.
+// A captureFolder is what a search has found in a capture directory.
 type captureFolder struct {
 	entries []captured
 	dropped bool // there is a note of what was dropped

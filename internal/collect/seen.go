@@ -23,7 +23,7 @@ type identity struct {
 	ctime int64
 }
 
-// first tells whether a file has not been collected as it is now, and remembers it.
+// first reports whether a file has not been collected as it is now, and remembers it.
 func (s *Seen) first(folder string, f agentproto.FoundFile) bool {
 	if s == nil {
 		return true

@@ -45,7 +45,7 @@ func (t *taker) drop(format string, args ...any) {
 	t.dropped = append(t.dropped, fmt.Sprintf(format, args...))
 }
 
-// room tells whether there may be another artifact.
+// room reports whether there may be another artifact.
 func (t *taker) room() bool {
 	if len(t.taken) < t.request.MaxCount {
 		return true
@@ -54,7 +54,7 @@ func (t *taker) room() bool {
 	return false
 }
 
-// read returns a file's content. Without an error, false tells that it was left out, as
+// read returns a file's content. Without an error, false means that it was left out, as
 // what is said of it.
 func (t *taker) read(folder, path, name string) (data []byte, ok bool, err error) {
 	data, err = t.client.ReadBelow(t.ctx, folder, path, t.left)

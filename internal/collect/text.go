@@ -61,13 +61,13 @@ func fileName(p string) string {
 	return p
 }
 
-// hides tells of what makes a name hidden or an option where it begins with it, and of what
-// cannot be seen and may be left out by whoever takes the name.
+// hides reports what makes a name hidden or an option where it begins with it, and of what
+// cannot be seen and may be left out by a program that takes the name.
 func hides(r rune) bool {
 	return r == '.' || r == '-' || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r)
 }
 
-// reserved tells whether a name is a device of Windows.
+// reserved reports whether a name is a device of Windows.
 func reserved(name string) bool {
 	stem, _, _ := strings.Cut(strings.ToLower(name), ".")
 	stem = strings.TrimRight(stem, " ")

@@ -28,9 +28,9 @@ const (
 // Variable overrides what is detected: kitty, iterm2, sixel or none.
 const Variable = "LLMSANDBOX_PICTURES"
 
-// Detect tells by the environment how the terminal takes pictures. It asks the terminal
+// Detect finds by the environment how the terminal takes pictures. It asks the terminal
 // nothing: an answer could arrive when the program reads its input. A multiplexer passes
-// pictures on only when it is told to, so inside one there are none.
+// pictures on only when it is configured to, so inside one there are none.
 func Detect(env func(string) string) Protocol {
 	switch p := Protocol(strings.ToLower(env(Variable))); p {
 	case Kitty, ITerm, Sixel:
@@ -59,7 +59,7 @@ const (
 	maxPixels = 32 << 20
 )
 
-// ErrNotShown tells why a picture was not shown: it is none that can be, or too large.
+// ErrNotShown means that a picture was not shown: it has no supported format, or is too large.
 var ErrNotShown = errors.New("the picture cannot be shown in a terminal")
 
 // Show writes a PNG or JPEG for the terminal, which moves to the line below it.

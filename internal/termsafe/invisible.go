@@ -2,7 +2,7 @@ package termsafe
 
 import "unicode"
 
-// deceptive tells of characters without a shape of their own that change how the text
+// deceptive reports characters without a shape of their own that change how the text
 // around them reads, or that are not seen at all. Unassigned ones that Unicode keeps for
 // such are among them.
 func deceptive(r rune) bool {
@@ -31,10 +31,10 @@ const (
 	emojiSelector = 0xfe0f // and here a picture
 )
 
-// shapeless tells of characters without a shape that ordinary text has.
+// shapeless reports characters without a shape that ordinary text has.
 func shapeless(r rune) bool { return r == joiner || r == textSelector || r == emojiSelector }
 
-// fits tells whether one of them stands where ordinary text has it. A row of them could
+// fits reports whether one of them stands where ordinary text has it. A row of them could
 // hold any message, and so could letters with and without a selector.
 func fits(r, before rune) bool {
 	switch {

@@ -2,7 +2,7 @@
 //
 // Escape sequences can retitle a window, write to the clipboard, or hide and forge
 // text; bidirectional and zero-width characters can make text read as what it is
-// not, and whole messages for a model can be written in characters that nobody sees.
+// not, and whole messages for a model can be written in characters that are not visible.
 // All of them are left out. What remains is printable text, newlines, tabs, carriage
 // returns and backspaces, and of what has no shape one emoji presentation selector
 // behind a symbol or a digit, and one joiner behind a character.
