@@ -206,7 +206,7 @@ func TestAbuse61Relay(t *testing.T) {
 			relayed <- string(b[:n])
 		}
 	})
-	for _, words := range []string{
+	for _, request := range []string{
 		"CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n",
 		"CONNECT evil.test:443 HTTP/1.0\r\n\r\n",
 		"GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n",
@@ -216,7 +216,7 @@ func TestAbuse61Relay(t *testing.T) {
 		if status != http.StatusOK {
 			t.Fatal(status, body)
 		}
-		fmt.Fprint(c, words)
+		fmt.Fprint(c, request)
 		ends(t, half(c))
 	}
 	select {
@@ -317,7 +317,7 @@ func TestAbuse68RefusalsAreFastAndReadable(t *testing.T) {
 	}
 }
 
-// What fails is told without what the resolver and the system say of their network.
+// An error is reported without what the resolver and the system say of their network.
 func TestFailuresTellNothingOfTheHost(t *testing.T) {
 	r := newRig(t, "full", nil, nil)
 	r.name("gone.test", "93.184.216.40")

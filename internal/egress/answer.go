@@ -46,7 +46,7 @@ func statusOf(err error) int {
 	return http.StatusBadGateway
 }
 
-// refusedHeader tells a refusal by this proxy from an answer of what was reached.
+// refusedHeader distinguishes a refusal by this proxy from an answer of what was reached.
 const refusedHeader = "X-Llmsandbox-Refused"
 
 // answer writes err as a response.
@@ -58,5 +58,5 @@ func answer(w http.ResponseWriter, host string, port uint16, err error) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(statusOf(err))
-	_, _ = w.Write([]byte(text)) // who asked may have gone
+	_, _ = w.Write([]byte(text)) // the client may have disconnected
 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// A failure is why something that was allowed did not work, in words that tell
+// A failure is why something that was allowed did not work, in a text that reveals
 // nothing of this machine's own network.
 type failure struct {
 	what string

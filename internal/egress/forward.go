@@ -58,7 +58,7 @@ func (f *forward) serve(w http.ResponseWriter, r *http.Request) {
 	}).ServeHTTP(counted, r)
 }
 
-// plain says what went wrong in our own words: those of net/http may hold addresses, or
+// plain says what went wrong in a text of its own: those of net/http may hold addresses, or
 // parts of a request with secrets.
 func (f *forward) plain(err error) error {
 	var known *failure

@@ -113,7 +113,7 @@ func (p *Policy) askable(t target, port uint16) error {
 }
 
 // dialable reports whether addr, which t resolved to or is, may be dialled at port,
-// when t may be asked for. own tells this machine's addresses.
+// when t may be asked for. own reports this machine's addresses.
 func (p *Policy) dialable(t target, addr netip.Addr, port uint16, own func(netip.Addr) bool) error {
 	addr = addr.Unmap()
 	if addr.Zone() != "" {

@@ -204,7 +204,7 @@ func TestOwnAddressIsNamedByItself(t *testing.T) {
 		}
 	}
 	if !isOwn(netip.MustParseAddr("127.0.0.1")) || isOwn(netip.MustParseAddr(public)) {
-		t.Error("the machine's own addresses are not told from others")
+		t.Error("the machine's own addresses are not distinguished from others")
 	}
 }
 

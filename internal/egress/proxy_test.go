@@ -98,7 +98,7 @@ func TestServerSpeaksFirst(t *testing.T) {
 	}
 }
 
-// What one side has sent in full is told the other, which may still answer.
+// The end of what one side sends is passed on to the other, which may still answer.
 func TestHalfClose(t *testing.T) {
 	for _, mode := range []string{"full", "allow"} {
 		var allow []string
@@ -229,7 +229,7 @@ func TestHTTP2WithoutTLS(t *testing.T) {
 
 func TestWhatIsNoProxyRequest(t *testing.T) {
 	r := newRig(t, "full", nil, nil)
-	for _, words := range []string{
+	for _, request := range []string{
 		"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", "GET ftp://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", "GET https://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n",
 		"CONNECT a.test HTTP/1.1\r\nHost: a.test\r\n\r\n", "CONNECT a.test:0 HTTP/1.1\r\nHost: a.test\r\n\r\n", "CONNECT a.test:99999 HTTP/1.1\r\nHost: a.test:99999\r\n\r\n",
 		"CONNECT /x HTTP/1.1\r\nHost: a\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "nonsense\r\n\r\n", "\x16\x03\x01\x00\x05", "\x04\x01\x00\x50\x01\x01\x01\x01\x00",
@@ -237,9 +237,9 @@ func TestWhatIsNoProxyRequest(t *testing.T) {
 		"\x05\x01\x00\x05\x01\x00\x03\x00\x00\x50", "GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nX: " + strings.Repeat("x", 2*maxHeader) + "\r\n\r\n",
 	} {
 		c := r.open()
-		fmt.Fprint(c, words)
+		fmt.Fprint(c, request)
 		if got := ends(t, half(c)); strings.Contains(got, " 200 ") {
-			t.Errorf("%.60q: %q", words, got)
+			t.Errorf("%.60q: %q", request, got)
 		}
 	}
 	if len(r.dialled)+len(r.lookups) != 0 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Code says in one word why something was refused: the value of the header
+// A Code names the reason why something was refused: the value of the header
 // X-Llmsandbox-Refused.
 type Code string
 

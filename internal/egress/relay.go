@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A relay copies both ways between a sandbox's client and a server.
+// A relay copies in both directions between a sandbox's client and a server.
 type relay struct {
 	client, server net.Conn
 	idle           *idle
@@ -30,7 +30,7 @@ func newRelay(client, server net.Conn) *relay {
 	return r
 }
 
-// run copies until both ways have ended.
+// run copies until both directions have ended.
 func (r *relay) run() {
 	defer r.idle.stop()
 	if r.copy(r.server, r.client) != nil {
@@ -68,7 +68,7 @@ func (r *relay) close() {
 	_ = r.server.Close()
 }
 
-// copyDown copies from the server, unless its first words are taken.
+// copyDown copies from the server, unless its first bytes are taken.
 func (r *relay) copyDown() {
 	buf := make([]byte, 32<<10)
 	n, err := r.server.Read(buf)

@@ -57,7 +57,7 @@ func opaqueUnless(b []byte) language {
 	return speaksHTTP
 }
 
-// identify tells the language of b, or that more bytes are needed to tell.
+// identify returns the protocol of b, or that more bytes are needed to know it.
 func identify(b []byte) (l language, h hello, more bool) {
 	if len(b) == 0 {
 		return opaque, hello{}, true
@@ -79,7 +79,7 @@ func identify(b []byte) (l language, h hello, more bool) {
 	return l, hello{}, more
 }
 
-// identifySocks tells a SOCKS4 request or a SOCKS5 greeting from other protocols
+// identifySocks distinguishes a SOCKS4 request or a SOCKS5 greeting from other protocols
 // that begin with such a byte.
 func identifySocks(b []byte) (l language, h hello, more bool) {
 	if len(b) < 3 {

@@ -88,7 +88,7 @@ func ranged(prefix, what string) special {
 // unicast is the part of IPv6 that the internet uses.
 var unicast = netip.MustParsePrefix("2000::/3")
 
-// specials are the special ranges that addr is in. own tells this machine's addresses.
+// specials are the special ranges that addr is in. own reports this machine's addresses.
 func specials(addr netip.Addr, own func(netip.Addr) bool) []special {
 	var in []special
 	for _, s := range specialRanges {

@@ -125,7 +125,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite tells the sandbox that no more comes, where the protocol can say so.
+// CloseWrite signals to the sandbox that no more data comes, where the protocol can say so.
 func (s *stream) CloseWrite() error { return closeWrite(s.rwc) }
 
 func (s *stream) Close() error {

@@ -23,7 +23,7 @@ func TestWhatIsReadAheadIsNotCounted(t *testing.T) {
 	if n, err := s.Read(buf); err != nil || string(buf[:n]) != "request" {
 		t.Fatalf("%q, %v", buf[:n], err)
 	}
-	send("ahead") // the stream has taken it, nobody has read it
+	send("ahead") // the stream has taken it, no reader has read it
 	if n := s.sent.Load(); n != 7 {
 		t.Errorf("%d bytes, want those of the request", n)
 	}

@@ -121,7 +121,7 @@ func (t *tunnel) looksInside(l language, h hello) bool {
 	return false
 }
 
-// refuse tells the client why not, in its own language where that has words for it.
+// refuse sends the client the reason, in its own protocol where that can express it.
 func (t *tunnel) refuse(l language, refusal *Refusal) {
 	t.a.failed(refusal)
 	switch l {

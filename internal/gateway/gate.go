@@ -1,4 +1,4 @@
-// Package gateway is the way out of a sandbox, as the host sees it: a listener on the
+// Package gateway is the host's end of a sandbox's network: a listener on the
 // sandbox's loopback whose connections an egress proxy serves, the files and variables by
 // which programs find it, and a log of what they tried to reach.
 package gateway
@@ -111,7 +111,7 @@ func (g *Gateway) keep(l *agentclient.Listener) {
 	}
 }
 
-// Taken tells whether another gateway has taken the sandbox over. Connections that this one has
+// Taken reports whether another gateway has taken the sandbox over. Connections that this one has
 // go on.
 func (g *Gateway) Taken() bool {
 	select {

@@ -21,8 +21,8 @@ func TestRecord(t *testing.T) {
 	}
 	defer proxy.Close()
 	var log Log
-	told := 0
-	log.SetHook(func(egress.Attempt) { told++ })
+	hooked := 0
+	log.SetHook(func(egress.Attempt) { hooked++ })
 	before := time.Now().Add(-time.Second)
 	r := log.begin(proxy)
 	log.ended(egress.Attempt{Time: before, Name: "before"})
@@ -46,12 +46,12 @@ func TestRecord(t *testing.T) {
 	if len(log.records) != 0 {
 		t.Errorf("%d records are left", len(log.records))
 	}
-	if told != maxAttempts+9 {
-		t.Errorf("the hook was told of %d attempts", told)
+	if hooked != maxAttempts+9 {
+		t.Errorf("the hook was called for %d attempts, want %d", hooked, maxAttempts+9)
 	}
 }
 
-// TestEnvIn: what names the folder of the proxy's files names the sandbox's own.
+// TestEnvIn: what names the directory of the proxy's files names the sandbox's own.
 func TestEnvIn(t *testing.T) {
 	env := []string{"A=" + usualDir + "/a:" + usualDir + "/b", "B=/tmp/other", "C"}
 	guest := backend.Guest{TempDir: "/scratch/.tmp"}

@@ -33,7 +33,7 @@ func Setup(address, dir string) ([]string, []File) {
 		"HTTP_PROXY=" + proxy, "HTTPS_PROXY=" + proxy, "ALL_PROXY=" + proxy, "NO_PROXY=" + direct,
 		"http_proxy=" + proxy, "https_proxy=" + proxy, "all_proxy=" + proxy, "no_proxy=" + direct,
 		Address + "=" + address,
-		// Node reads the variables above from version 22.21 and 24 on when it is told to.
+		// Node reads the variables above from version 22.21 and 24 on when NODE_USE_ENV_PROXY is set.
 		// In older ones the preloaded file does.
 		"NODE_USE_ENV_PROXY=1", "NODE_OPTIONS=--require=" + preload.Path,
 	}, []File{preload}
