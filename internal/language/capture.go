@@ -10,10 +10,10 @@ type Capture struct {
 
 // CaptureSource is what a capture is made from.
 type CaptureSource struct {
-	// Dir is the capture folder of one run or kernel, which exists: artifacts and their
+	// Dir is the capture directory of one run or kernel, which exists: artifacts and their
 	// descriptions go there, in the form that package artifact reads.
 	Dir string
-	// Support is a folder for the capture's own files, private to the run or kernel.
+	// Support is a directory for the capture's own files, private to the run or kernel.
 	Support string
 	// Unshown also captures figures that the program made and never showed.
 	Unshown bool

@@ -11,7 +11,7 @@ type Details struct {
 	// its program has alternatives in Language.Programs, one of them will do.
 	Version []string
 	// Known are libraries that images often bring along, as their users name them, and
-	// Present is the command that prints those of them that are there, one a line; nil: there is no way to tell.
+	// Present is the command that prints those of them that are there, one a line; nil: they cannot be listed.
 	Known   []string
 	Present func(names []string) []string
 	// Examples are whole programs.

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// ErrUnknown tells that no language of a name is known.
+// ErrUnknown means that no language of a name is known.
 var ErrUnknown = errors.New("unknown language")
 
-// ErrInvalidSource tells that a source cannot be turned into a plan.
+// ErrInvalidSource means that a source cannot be turned into a plan.
 var ErrInvalidSource = errors.New("invalid source")
 
-// ErrInvalidLibrary tells that a library's name or version is not of its ecosystem's grammar.
+// ErrInvalidLibrary means that a library's name or version is not of its ecosystem's grammar.
 var ErrInvalidLibrary = errors.New("invalid library")
 
-// An UnknownError names a language nobody knows. It is an ErrUnknown.
+// An UnknownError names a language that is not known. It is an ErrUnknown.
 type UnknownError struct {
 	Name    string
 	Known   []string

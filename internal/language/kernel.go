@@ -10,13 +10,13 @@ import (
 type Kernel struct {
 	// Plan turns a kernel's source into the files and the one process of its driver.
 	Plan func(KernelSource) (Plan, error)
-	// Interrupt tells how a cell is interrupted.
+	// Interrupt is how a cell is interrupted.
 	Interrupt Interrupt
-	// Repeat tells that an interrupt may come to nothing in a moment between two pieces
+	// Repeat reports whether an interrupt may come to nothing in a moment between two pieces
 	// of a cell. It is then repeated while the cell goes on; elsewhere it comes once, since
 	// code may handle it.
 	Repeat bool
-	// EndInput tells that a signal does not end a cell's wait for input: the interrupt is
+	// EndInput reports whether a signal does not end a cell's wait for input: the interrupt is
 	// then the answer.
 	EndInput bool
 	// Base64 sends text of requests as base64 of UTF-8 in fields that end in 64, for
@@ -30,10 +30,10 @@ type Kernel struct {
 // KernelSource is what a kernel is started from.
 type KernelSource struct {
 	ID        string // unique in the sandbox, of [a-z0-9]
-	Dir       string // a private folder for the driver's files, which does not exist yet
+	Dir       string // a private directory for the driver's files, which does not exist yet
 	Workdir   string
 	TempDir   string
-	Libraries []string // library folders
+	Libraries []string // library directories
 	// Plain asks for the language's plain shell where there is a richer one.
 	Plain bool
 	// These are as in Source.
@@ -44,7 +44,7 @@ type KernelSource struct {
 	Program     func(alternatives ...string) string
 }
 
-// File is a file of the driver's in its folder. The folder is removed with the kernel, and
+// File is a file of the driver's in its directory. The directory is removed with the kernel, and
 // need not be among what a plan cleans up.
 func (s KernelSource) File(name string, data []byte) File {
 	return File{Path: path.Join(s.Dir, name), Data: data, Mode: 0o644}
@@ -53,7 +53,7 @@ func (s KernelSource) File(name string, data []byte) File {
 // Interrupt is how a kernel's cell is interrupted.
 type Interrupt int
 
-// The ways.
+// The kinds of interrupt.
 const (
 	// InterruptSignal sends SIGINT to the driver's process group.
 	InterruptSignal Interrupt = iota

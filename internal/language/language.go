@@ -1,5 +1,5 @@
 // Package language describes the languages a sandbox runs: names, file endings,
-// and how code becomes processes. Each language is one folder below this one.
+// and how code becomes processes. Each language is one directory below this one.
 package language
 
 // A Language is one language a sandbox can run. Values are immutable and safe for
@@ -20,18 +20,18 @@ type Language struct {
 	// Caches are prepared once per toolchain and seen by every sandbox; a language
 	// must work without them.
 	Caches []Cache
-	// Libraries installs libraries; nil: there is no way for this language.
+	// Libraries installs libraries; nil: this language has none.
 	Libraries *Libraries
 	// Capture catches what the language's plotting libraries show and save; nil: only
-	// files in the artifacts folder are artifacts.
+	// files in the artifacts directory are artifacts.
 	Capture func(CaptureSource) Capture
-	// Ahead tells that Capture can start the interpreter before its code is known.
+	// Ahead reports whether Capture can start the interpreter before its code is known.
 	Ahead bool
-	// Kernel keeps state between cells; nil: there is no way for this language.
+	// Kernel keeps state between cells; nil: this language has none.
 	Kernel *Kernel
 	// Scan reads a program for a security policy; nil: no policy can judge this language.
 	Scan Scan
-	// Details are for whoever writes code for the sandbox.
+	// Details are for those who write code for the sandbox.
 	Details Details
 	// ModuleSeparator is what parts a module's name into a path: "." in "os.path".
 	ModuleSeparator string
@@ -55,12 +55,12 @@ type Source struct {
 	// processes as the machine has CPUs; 0: not known.
 	CPULimit float64
 	RunID    string // unique in the sandbox, of [a-z0-9]
-	Workdir  string // absolute: the sandbox's writable working folder
+	Workdir  string // absolute: the sandbox's writable working directory
 	TempDir  string // absolute: its /tmp
 	// Program resolves the first program of alternatives that exists in the
 	// sandbox to the name to execute.
 	Program func(alternatives ...string) string
-	// Libraries are the folders of installed libraries, for languages that need more
+	// Libraries are the directories of installed libraries, for languages that need more
 	// than the environment of Libraries.Use.
 	Libraries []string
 	// Proxy is the address, host:port, of the HTTP and SOCKS5 proxy that leads out of the
@@ -91,11 +91,11 @@ type Plan struct {
 type Step struct {
 	Argv    []string
 	Env     []string // added to the sandbox's environment
-	Dir     string   // empty: the run's working folder
+	Dir     string   // empty: the run's working directory
 	Compile bool
 }
 
-// Cache is a folder that a preparation fills once per toolchain, without any user
+// Cache is a directory that a preparation fills once per toolchain, without any user
 // code, and that every sandbox of the language then finds at Target, each with its own
 // changes.
 type Cache struct {

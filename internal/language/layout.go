@@ -9,13 +9,13 @@ import (
 // A Layout is where the files of one run lie. No two runs share a path.
 type Layout struct {
 	Main    string // absolute path of the main file
-	Dir     string // the project's own folder; empty for a single file
+	Dir     string // the project's own directory; empty for a single file
 	Files   []File
 	Cleanup []string
 }
 
-// Lay places a source. A single file goes, hidden, straight into the working folder,
-// so that what lies there can be imported; a project gets a folder of its own.
+// Lay places a source. A single file goes, hidden, straight into the working directory,
+// so that what lies there can be imported; a project gets a directory of its own.
 // main is the name of the main file when the caller gave none with an ending of exts.
 func Lay(src Source, code []byte, main string, exts ...string) (Layout, error) {
 	if len(src.Files) == 0 {
@@ -25,7 +25,7 @@ func Lay(src Source, code []byte, main string, exts ...string) (Layout, error) {
 	return LayProject(src, code, main, exts...)
 }
 
-// LayProject places a source in a folder of its own, even a single file.
+// LayProject places a source in a directory of its own, even a single file.
 func LayProject(src Source, code []byte, main string, exts ...string) (Layout, error) {
 	name := main
 	if validName(src.Name) && has(exts, path.Ext(src.Name)) {

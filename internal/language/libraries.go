@@ -1,7 +1,7 @@
 package language
 
 // Libraries is how libraries of a language are installed: each list in a sandbox of its
-// own into one folder, the library folder, which other sandboxes then get at the same
+// own into one directory, the library directory, which other sandboxes then get at the same
 // path. Values are immutable and safe for concurrent use.
 type Libraries struct {
 	// Program is the one the installed libraries depend on: another one needs them
@@ -9,8 +9,8 @@ type Libraries struct {
 	Program string
 	// Installed are where a sandbox without an image finds libraries that were installed
 	// on this machine by other means, which an installation may rely on: when one of these
-	// files or folders changes, libraries are installed anew. Patterns as in
-	// filepath.Match, absolute or below the folder above the one that Program lies in.
+	// files or directories changes, libraries are installed anew. Patterns as in
+	// filepath.Match, absolute or below the directory above the one that Program lies in.
 	Installed []string
 	// Needs are what must be found in the PATH to install, as in Language.Programs.
 	Needs [][]string
@@ -21,12 +21,12 @@ type Libraries struct {
 	// Install turns a list of canonical libraries into the processes that install them
 	// into src.Dir. Nothing in the list is a path or an option.
 	Install func(src InstallSource) (Plan, error)
-	// Use returns the environment that lets programs find what lies in library folders,
-	// the first folder first. current returns a variable's value as it is without them.
+	// Use returns the environment that lets programs find what lies in library directories,
+	// the first directory first. current returns a variable's value as it is without them.
 	Use func(dirs []string, current func(name string) string) []string
 	// Registries finds where libraries come from.
 	Registries func(ask Ask) (Registries, error)
-	// Inside tells that an image knows better than the machine that runs us: libraries are
+	// Inside reports whether an image knows better than the machine that runs us: libraries are
 	// a part of its system. Others are asked for of an image only where the machine has no
 	// such tool.
 	Inside bool
@@ -35,10 +35,10 @@ type Libraries struct {
 // InstallSource is what an installation is made from.
 type InstallSource struct {
 	Libraries  []string // canonical, sorted, without doubles
-	Dir        string   // the library folder: absolute, exists, empty
+	Dir        string   // the library directory: absolute, exists, empty
 	TempDir    string   // absolute, writable
 	Registries Registries
-	// Local is a folder in the sandbox with wheels, tarballs or gems, which are to be
+	// Local is a directory in the sandbox with wheels, tarballs or gems, which are to be
 	// used in place of any registry; empty: none.
 	Local   string
 	Program func(alternatives ...string) string

@@ -82,7 +82,7 @@ func (r *Renamer) rename(text []byte, all bool) (renamed, rest []byte) {
 			renamed = append(renamed, r.name...)
 			behind = behind[len(r.ext):]
 		case bytes.HasPrefix(behind, []byte("/")):
-			behind = behind[1:] // a file in the run's folder
+			behind = behind[1:] // a file in the run's directory
 		default:
 			renamed = append(renamed, strings.TrimSuffix(r.name, path.Ext(r.name))...) // the program
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
-// Guess tells a file's language by the ending of its name or else by its #! line.
+// Guess returns a file's language by the ending of its name or else by its #! line.
 func Guess(filename string, head []byte) (*language.Language, bool) {
 	ext := path.Ext(strings.ReplaceAll(filename, `\`, "/"))
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
@@ -38,14 +38,14 @@ func shebang(head []byte) string {
 		return ""
 	}
 	line, _, _ = bytes.Cut(line, []byte("\n"))
-	words := strings.Fields(string(line[:min(len(line), 1024)]))
-	for i, word := range words {
-		env := i > 0 && path.Base(words[0]) == "env"
+	fields := strings.Fields(string(line[:min(len(line), 1024)]))
+	for i, field := range fields {
+		env := i > 0 && path.Base(fields[0]) == "env"
 		switch {
-		case i == 0 && path.Base(word) != "env":
-			return path.Base(word)
-		case env && !strings.HasPrefix(word, "-") && !strings.Contains(word, "="):
-			return path.Base(word)
+		case i == 0 && path.Base(field) != "env":
+			return path.Base(field)
+		case env && !strings.HasPrefix(field, "-") && !strings.Contains(field, "="):
+			return path.Base(field)
 		}
 	}
 	return ""

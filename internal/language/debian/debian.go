@@ -26,7 +26,7 @@ var Libraries = language.Libraries{
 	Inside:     true,
 }
 
-// LinkFile is the file of a library folder with the compiler's options that link its
+// LinkFile is the file of a library directory with the compiler's options that link its
 // libraries, for those of them that are needed.
 const LinkFile = "link"
 
@@ -68,7 +68,7 @@ func install(src language.InstallSource) (language.Plan, error) {
 	}, nil
 }
 
-// use lets shells, compilers, loaders and pkg-config find what is in the folders.
+// use lets shells, compilers, loaders and pkg-config find what is in the directories.
 func use(dirs []string, current func(string) string) []string {
 	var env []string
 	for _, list := range []struct {

@@ -91,7 +91,7 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// The packages are made here; what is unpacked of them is looked at in the folder.
+// The packages are made here; what is unpacked of them is looked at in the directory.
 func TestInstallLocal(t *testing.T) {
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		if os.Getenv("LLMSANDBOX_REQUIRE") != "" {

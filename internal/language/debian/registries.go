@@ -12,7 +12,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/language/registries"
 )
 
-// Where apt finds what it is told in a sandbox.
+// Where apt finds its configuration in a sandbox.
 const (
 	configFile = registries.Dir + "/apt.conf"
 	sourcesDir = registries.Dir + "/sources.list.d"
@@ -45,18 +45,18 @@ Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
 Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";
 `
 
-// installed prints what is installed, as apt's status file has it but for what nobody
-// needs to know to add to it.
+// installed prints what is installed, in the format of apt's status file, without what
+// an installation does not need.
 const installed = "Package: ${Package}\nStatus: ${Status}\nArchitecture: ${Architecture}\nVersion: ${Version}\nMulti-Arch: ${Multi-Arch}\nProvides: ${Provides}\n\n"
 
-// ownKeys are folders of keys that a sandbox does not have where it has the host's system.
+// ownKeys are directories of keys that a sandbox does not have where it has the host's system.
 var ownKeys = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`/etc/apt/[A-Za-z0-9._/-]+\.(?:gpg|asc)`) })
 
 // findRegistries are the sources of apt where it is asked, with the keys they are signed by
 // and the list of what is installed there.
 func findRegistries(ask language.Ask) (language.Registries, error) {
 	var r language.Registries
-	// Not indextargets, which tells only of what was fetched: images have nothing of it.
+	// Not indextargets, which lists only what was fetched: images have nothing of it.
 	out, err := ask.Program("apt-get", "update", "--print-uris", "-o", "Debug::NoLocking=true", "-o", "Dir::State::lists=/nonexistent")
 	if err != nil {
 		return r, fmt.Errorf("ask apt for its sources: %w", err)

@@ -11,7 +11,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/language/source"
 )
 
-// buildCache lies in the temporary folder, so that builds work, if slowly at first,
+// buildCache lies in the temporary directory, so that builds work, if slowly at first,
 // where no prepared cache is mounted there.
 func buildCache(tempDir string) string { return path.Join(tempDir, ".cache/go-build") }
 
@@ -52,7 +52,7 @@ func plan(src language.Source) (language.Plan, error) {
 	if err != nil {
 		return language.Plan{}, err
 	}
-	// Always a folder: the go command overlooks hidden files. It takes no program from
+	// Always a directory: the go command overlooks hidden files. It takes no program from
 	// _test.go, nor all names that a file may have.
 	if len(src.Files) == 0 && !plainName(src.Name) {
 		src.Name = ""
@@ -63,7 +63,7 @@ func plan(src language.Source) (language.Plan, error) {
 	}
 	target := "."
 	if len(src.Files) == 0 {
-		// Named, not by its folder, so that neither "//go:build ignore" nor _windows.go hides it.
+		// Named, not by its directory, so that neither "//go:build ignore" nor _windows.go hides it.
 		target = path.Base(l.Main)
 	}
 	if !hasModule(l) {

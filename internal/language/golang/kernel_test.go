@@ -80,7 +80,7 @@ func TestKernelCells(t *testing.T) {
 	t.Logf("round trip %v", kerneltest.RoundTrip(k, "1+1", 10))
 }
 
-// installed is a library folder with a module of one package.
+// installed is a library directory with a module of one package.
 func installed(t *testing.T, module, code string) string {
 	t.Helper()
 	base := t.TempDir()

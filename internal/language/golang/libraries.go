@@ -45,7 +45,7 @@ func libraryName(canonical string) string {
 	return name
 }
 
-// modules is the module cache of a library folder.
+// modules is the module cache of a library directory.
 const modules = "mod"
 
 // install makes src.Dir a module that requires the libraries, with a module cache that
@@ -64,7 +64,7 @@ func install(src language.InstallSource) (language.Plan, error) {
 		"GOMODCACHE="+path.Join(src.Dir, modules), "GOCACHE="+path.Join(src.TempDir, ".install-cache"), "GOPATH="+path.Join(src.TempDir, ".install-go"),
 		"GOTOOLCHAIN=local", "GOWORK=off", "GOENV=off", "GOFLAGS=-modcacherw", "GOTELEMETRY=off", "GOVCS=*:off")
 	if src.Local != "" {
-		// A folder laid out as a proxy is, such as a module cache's cache/download.
+		// A directory laid out as a proxy is, such as a module cache's cache/download.
 		env = append(env, "GOPROXY=file://"+src.Local, "GOSUMDB=off")
 	}
 	mod := "module libraries.invalid/" + strings.TrimLeft(path.Base(src.Dir), ".") + "\n"
@@ -74,10 +74,10 @@ func install(src language.InstallSource) (language.Plan, error) {
 	}, nil
 }
 
-// use has nothing to add: the plan of a run names the folders.
+// use has nothing to add: the plan of a run names the directories.
 func use([]string, func(string) string) []string { return nil }
 
-// proxies is a GOPROXY of the archives in the folders' module caches.
+// proxies is a GOPROXY of the archives in the directories' module caches.
 func proxies(dirs []string) string {
 	var list []string
 	for _, dir := range dirs {
@@ -86,8 +86,8 @@ func proxies(dirs []string) string {
 	return strings.Join(append(list, "off"), ",")
 }
 
-// workspace is the step that puts the module in the plan's folder into a workspace with
-// the library folders, and the environment of it and of builds there, made of another. A variable that
+// workspace is the step that puts the module in the plan's directory into a workspace with
+// the library directories, and the environment of it and of builds there, made of another. A variable that
 // comes twice would be one thing to some programs and another to others.
 func workspace(src language.Source, dir string, of []string) (file string, init language.Step) {
 	file = src.Private(src.TempDir) + ".work"

@@ -57,7 +57,7 @@ func plan(src language.Source) (language.Plan, error) {
 	}, nil
 }
 
-// size tells a JVM how large the sandbox is: without /sys it cannot see its cgroup and
+// size sets how large the sandbox is for a JVM: without /sys it cannot see its cgroup and
 // would go by the machine.
 func size(src language.Source) []string {
 	var flags []string
@@ -70,7 +70,7 @@ func size(src language.Source) []string {
 	return flags
 }
 
-// network tells a JVM its way out of the sandbox: it reads no environment variable for
+// network sets the proxy for a JVM, which reads no environment variable for
 // that without saying so on stderr.
 func network(src language.Source) []string {
 	host, port, err := net.SplitHostPort(src.Proxy)

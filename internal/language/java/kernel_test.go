@@ -69,7 +69,7 @@ func TestKernelCells(t *testing.T) {
 	t.Logf("round trip %v", kerneltest.RoundTrip(k, "1+1", 100))
 }
 
-// makeJar compiles a class into the only jar of a new library folder.
+// makeJar compiles a class into the only jar of a new library directory.
 func makeJar(t *testing.T, class, code string) string {
 	t.Helper()
 	base := t.TempDir()

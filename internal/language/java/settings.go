@@ -53,7 +53,7 @@ func (s *settings) read(ask language.Ask, file string) error {
 	return nil
 }
 
-// mirrored tells whether a mirror stands for a repository.
+// mirrored reports whether a mirror stands for a repository.
 func (s *settings) mirrored(id string) bool {
 	for _, m := range s.Mirrors {
 		parts := strings.Split(m.MirrorOf, ",")

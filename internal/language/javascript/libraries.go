@@ -57,7 +57,7 @@ var threadResolver []byte
 //go:embed local.cjs
 var local []byte
 
-// hook is the file of a library folder that lets import find what NODE_PATH names.
+// hook is the file of a library directory that lets import find what NODE_PATH names.
 const hook = "resolve.cjs"
 
 // install has npm install into src.Dir's node_modules.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// usesModules tells whether code has a static import or an export at the start of a
+// usesModules reports whether code has a static import or an export at the start of a
 // statement, outside of comments, strings and templates.
 func usesModules(code []byte) bool {
 	start := true      // at the start of a statement

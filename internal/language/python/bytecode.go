@@ -14,7 +14,7 @@ type version struct {
 	magic uint16
 	code  []byte
 	stack uint32
-	// qualified tells that code objects have a qualified name and a table of exceptions.
+	// qualified reports whether code objects have a qualified name and a table of exceptions.
 	qualified bool
 }
 
@@ -55,7 +55,7 @@ var versions = []version{
 }
 
 // compile returns the compiled file of a module that executes source, in the form that
-// Python's marshal reads. It holds for every source: Python is told not to compare.
+// Python's marshal reads. It is valid for every source, as Python does not compare the digest.
 func (v version) compile(source []byte) []byte {
 	le := binary.LittleEndian
 	out := le.AppendUint16(nil, v.magic)

@@ -32,7 +32,7 @@ const (
 )
 
 // capture has Python load our module before the program, by the one environment variable
-// that makes it look into another folder.
+// that makes it look into another directory.
 func capture(src language.CaptureSource) language.Capture {
 	settings, err := json.Marshal(map[string]any{
 		"unshown": src.Unshown, "count": orDefault(src.MaxCount, captureCount), "bytes": orDefault(src.MaxBytes, captureBytes),

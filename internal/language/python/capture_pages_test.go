@@ -87,7 +87,7 @@ func TestAltairIsCaptured(t *testing.T) {
 	}
 }
 
-// installed returns a folder with real packages, from where this machine's pip has them.
+// installed returns a directory with real packages, from where this machine's pip has them.
 func installed(t *testing.T, python string, packages ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -127,7 +127,7 @@ func TestThePrecompiledBootstrapIsUsed(t *testing.T) {
 	}
 }
 
-// TestTheProgramRemovesTheCapture has it delete what it finds in its temporary folder: it
+// TestTheProgramRemovesTheCapture has it delete what it finds in its temporary directory: it
 // can do without.
 func TestTheProgramRemovesTheCapture(t *testing.T) {
 	python := interpreter(t, "PIL")

@@ -11,7 +11,7 @@ import (
 var libraries = language.Libraries{
 	Program:   "python3",
 	Installed: []string{"lib/python3*/site-packages", "/usr/lib/python3/dist-packages", "/usr/local/lib/python3*/dist-packages"},
-	// pip is run as a module of the interpreter; its command tells that it is there.
+	// pip is run as a module of the interpreter; its command shows that it is there.
 	Needs:      [][]string{{"python3", "python"}, {"pip3", "pip"}},
 	Check:      check,
 	Install:    install,
@@ -33,7 +33,7 @@ func install(src language.InstallSource) (language.Plan, error) {
 	return language.Plan{
 		Files: append([]language.File{{Path: script, Data: installer, Mode: 0o644}}, src.Registries.Files...),
 		Steps: []language.Step{{Argv: argv, Dir: src.TempDir, Env: append([]string{
-			// Nothing in an image says where from, and nobody is there to be asked.
+			// No configuration of an image is read, and no user can answer questions.
 			"PIP_CONFIG_FILE=/dev/null", "PIP_NO_INPUT=1", "PIP_NO_CACHE_DIR=1", "PIP_DISABLE_PIP_VERSION_CHECK=1",
 			"PIP_PROGRESS_BAR=off", "PYTHONDONTWRITEBYTECODE=1",
 		}, src.Registries.Env...)}},

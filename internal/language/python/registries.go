@@ -44,7 +44,7 @@ func findRegistries(ask language.Ask) (language.Registries, error) {
 	if err := add(&r, "PIP_EXTRA_INDEX_URL", config["extra-index-url"]); err != nil {
 		return r, err
 	}
-	// Links may also be folders of this machine, which a sandbox does not see.
+	// Links may also be directories of this machine, which a sandbox does not see.
 	var links []string
 	for _, link := range strings.Fields(config["find-links"]) {
 		if u, err := url.Parse(link); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
@@ -85,7 +85,7 @@ func add(r *language.Registries, variable, addresses string) error {
 	return nil
 }
 
-// configuration is what pip is told by its files and its environment, and the
+// configuration is what pip reads from its files and its environment, and the
 // interpreter that it belongs to.
 func configuration(ask language.Ask) (python string, config map[string]string, err error) {
 	for _, python = range []string{"python3", "python"} {

@@ -71,7 +71,7 @@ func libraryName(canonical string) string {
 	return normal(canonical)
 }
 
-// normal is the one form of a name that is told apart neither by case nor by dashes,
+// normal is the one form of a name that ignores case and the differences between dashes,
 // dots and underscores.
 func normal(name string) string {
 	name = strings.NewReplacer("_", "-", ".", "-").Replace(strings.ToLower(name))

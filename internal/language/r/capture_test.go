@@ -231,7 +231,7 @@ print(tryCatch(dev.off(), error = conditionMessage)); print(dev.list()); f <- fu
 	}
 }
 
-// TestCaptureFailureIsNoFailure takes the capture folder away.
+// TestCaptureFailureIsNoFailure takes the capture directory away.
 func TestCaptureFailureIsNoFailure(t *testing.T) {
 	c := runR(t, `unlink(file.path(dirname(getwd()), c("capture", "support")), recursive = TRUE); plot(1); cat("on\n"); plot(2); cat("ended\n")`, true)
 	if c.stdout != "on\nended\n" || c.stderr != "" || c.exit != 0 || len(c.artifacts) > 0 {

@@ -41,7 +41,7 @@ func check(library string) (string, error) {
 //go:embed libraries.R
 var installer []byte
 
-// packages is the folder of a library folder that is a library of R's.
+// packages is the directory of a library directory that is a library of R's.
 const packages = "library"
 
 // install has R build and install the packages.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Prepend is the assignment that puts a folder of each library folder before what a
+// Prepend is the assignment that puts a directory of each library directory before what a
 // search path has now.
 func Prepend(name string, dirs []string, folder string, current func(string) string) string {
 	var list []string

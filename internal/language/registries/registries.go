@@ -17,7 +17,7 @@ import (
 // Dir is where the files that tell tools about registries lie in a sandbox.
 const Dir = "/tmp/.llmsandbox-registries"
 
-// ErrConfiguration tells that the machine's configuration of a package tool cannot be used.
+// ErrConfiguration means that the machine's configuration of a package tool cannot be used.
 var ErrConfiguration = errors.New("cannot use the machine's package configuration")
 
 // maxURLs bounds how many registries a configuration may name.

@@ -14,7 +14,7 @@ const CA = Dir + "/ca.pem"
 // maxCA bounds a bundle of certificates: a system's has some 250 KiB.
 const maxCA = 8 << 20
 
-// Trust adds the certificates that this machine trusts as a file at CA, and tells
+// Trust adds the certificates that this machine trusts as a file at CA, and reports
 // whether there is one: what an image trusts need not be what the registries, or a
 // company's proxy before them, are signed by. A configured bundle, the first that is
 // not empty, comes before the one that the environment names, and that before the

@@ -49,7 +49,7 @@ func install(src language.InstallSource) (language.Plan, error) {
 		// Neither an image's settings nor a user's.
 		config = path.Join(src.TempDir, ".install-gemrc")
 		files = []language.File{{Path: config, Data: []byte("---\n:verbose: true\n"), Mode: 0o644}}
-		// gem finds gems, those depended on as well, in the folder that it is started in.
+		// gem finds gems, those depended on as well, in the directory that it is started in.
 		argv, dir = append(argv, "--local"), src.Local
 	}
 	env := append([]string{"GEM_SPEC_CACHE=" + path.Join(src.TempDir, ".install-specs")}, src.Registries.Env...)
@@ -64,7 +64,7 @@ func install(src language.InstallSource) (language.Plan, error) {
 }
 
 func use(dirs []string, current func(string) string) []string {
-	list := strings.Join(dirs, ":") + ":" + current("GEM_PATH") // an end in a colon stands for the usual folders
+	list := strings.Join(dirs, ":") + ":" + current("GEM_PATH") // an end in a colon stands for the usual directories
 	return []string{registries.Prepend("PATH", dirs, "bin", current), "GEM_PATH=" + list}
 }
 

@@ -8,12 +8,12 @@ import (
 	"unicode/utf16"
 )
 
-// ErrUTF16 tells that a text that announces UTF-16 is none.
+// ErrUTF16 means that a text that announces UTF-16 is not valid.
 var ErrUTF16 = errors.New("the code begins with a UTF-16 mark but has an odd number of bytes: save it as UTF-8")
 
 // Clean returns code as UTF-8 without a byte order mark. Line ends become LF only
 // when every one of them is CRLF: mixed ones may be meant, inside a string.
-// NUL bytes stay, for the interpreter to report with its own words and line.
+// NUL bytes stay, for the interpreter to report with its own message and line.
 func Clean(code []byte) ([]byte, error) {
 	code, err := decode(code)
 	if err != nil {
