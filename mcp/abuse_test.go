@@ -175,7 +175,7 @@ func TestAbuse83ArgumentsCannotWiden(t *testing.T) {
 	}
 }
 
-// A session is its owner's. Whether there is another's, nobody else learns.
+// A session is its owner's. No other caller learns whether it exists.
 func TestAbuse86SomebodyElsesSession(t *testing.T) {
 	server := newServer(t, Config{})
 	mine, theirs := connect(t, server, nil), connect(t, server, nil)

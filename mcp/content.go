@@ -72,7 +72,7 @@ func (c Config) result(out *outcome, made []llmsandbox.Artifact, dropped []strin
 	}
 }
 
-// isPicture tells which artifacts a client can be expected to show a model as they are.
+// isPicture reports which artifacts a client can be expected to show a model as they are.
 func isPicture(mime string) bool { return mime == artifact.PNG || mime == artifact.JPEG }
 
 // resource is a file's content as the protocol has it. Text is clean, and all of it data.

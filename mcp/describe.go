@@ -36,7 +36,7 @@ func (s *Server) place() string {
 	return b.String()
 }
 
-// openWorld tells that code can reach others.
+// openWorld reports whether code can reach others.
 func (s *Server) openWorld() bool {
 	mode := s.cfg.Sandbox.Network.Mode
 	return mode == llmsandbox.NetworkAllow || mode == llmsandbox.NetworkFull

@@ -13,7 +13,7 @@ var (
 	errNoLibraries = errors.New("libraries cannot be installed: the operator has switched that off; use what is preinstalled (get_language_details tells)")
 )
 
-// message is what a client gets of an error: nothing that names this machine's folders.
+// message is what a client gets of an error: nothing that names this machine's directories.
 // The log gets all of it.
 func (s *Server) message(err error) string {
 	if errors.Is(err, context.Canceled) {

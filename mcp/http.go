@@ -50,7 +50,7 @@ type HTTPOptions struct {
 	MaxBody int64
 	// MaxClients is how many clients may be connected (sessions of the protocol); 0 means 64.
 	MaxClients int
-	// ClientIdle is after how long without a request a client counts as gone; 0 means an hour.
+	// ClientIdle is after how long without a request a client counts as disconnected; 0 means an hour.
 	ClientIdle time.Duration
 
 	times httpTimes
@@ -95,7 +95,7 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 
 // RunHTTP serves clients on a listener until ctx ends, and then closes the listener and
 // the server, with all that runs. It fails with llmsandbox.ErrInvalid for options that
-// make no sense, such as an open door on an address that others reach.
+// make no sense, such as no token on an address that others reach.
 func (s *Server) RunHTTP(ctx context.Context, l net.Listener, o HTTPOptions) error {
 	if len(o.Tokens) == 0 && !loopback(l.Addr()) {
 		return errors.Join(l.Close(), fmt.Errorf("mcp: serve on %s: %w: others reach that address, so a token is needed", l.Addr(), llmsandbox.ErrInvalid))
@@ -130,7 +130,7 @@ func (s *Server) RunHTTP(ctx context.Context, l net.Listener, o HTTPOptions) err
 	return err
 }
 
-// loopback tells whether only this machine reaches an address.
+// loopback reports whether only this machine reaches an address.
 func loopback(a net.Addr) bool { return addressOf(a).IsLoopback() }
 
 // addressOf is the IP address of a; the zero Addr when it has none.

@@ -37,7 +37,7 @@ func newCallers(tokens []string) (callers, error) {
 	return c, nil
 }
 
-// find tells whose token a request bears; "" when none is asked for.
+// find returns whose token a request bears; "" when none is asked for.
 func (c callers) find(r *http.Request) (string, *fault) {
 	if len(c) == 0 {
 		return "", nil
@@ -63,7 +63,7 @@ func withCaller(r *http.Request, caller string) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
 }
 
-// tell makes the protocol's handlers know who calls, so that nobody can go on with
+// tell makes the protocol's handlers know who calls, so that no caller can go on with
 // another's session.
 func (c callers) tell(next http.Handler) http.Handler {
 	if len(c) == 0 {

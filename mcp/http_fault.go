@@ -36,5 +36,5 @@ func (f *fault) write(w http.ResponseWriter) {
 		w.Header().Set("Retry-After", "10")
 	}
 	w.WriteHeader(f.status)
-	_, _ = w.Write(append(body, '\n')) // a client that has gone misses nothing
+	_, _ = w.Write(append(body, '\n')) // a client that has disconnected misses nothing
 }

@@ -27,7 +27,7 @@ func newHosts(names []string) (hosts, error) {
 	return h, nil
 }
 
-// allow tells whether a Host header is one of the server's at the address that the
+// allow reports whether a Host header is one of the server's at the address that the
 // request came in by.
 func (h hosts) allow(header string, local netip.Addr) bool {
 	name := hostname(header)
@@ -52,7 +52,7 @@ func hostname(hostport string) string {
 	return strings.ToLower(strings.TrimSuffix(name, "."))
 }
 
-// isLoopbackName tells whether a name or address can only mean the machine itself.
+// isLoopbackName reports whether a name or address can only mean the machine itself.
 func isLoopbackName(name string) bool {
 	if name == "localhost" {
 		return true

@@ -199,7 +199,7 @@ func TestHTTPPreflight(t *testing.T) {
 	}
 }
 
-// 10^5 arrays in one another are an error of that request, and nobody else's.
+// 10^5 arrays in one another are an error of that request, and of no other.
 func TestAbuse82NestedRequest(t *testing.T) {
 	_, address := serveHTTP(t, HTTPOptions{})
 	deep := strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"experimental":`+strings.Repeat(`[`, 1e5)+strings.Repeat(`]`, 1e5)+`}`, 1)
@@ -258,7 +258,7 @@ func TestHTTPForgetsIdleClients(t *testing.T) {
 		_ = session.Wait() // how it ended does not matter here
 	}
 	id := "Mcp-Session-Id: " + res.Header.Get("Mcp-Session-Id")
-	// Its end is seen a moment before it is forgotten, which nothing tells of.
+	// Its end is seen a moment before it is forgotten, which no event reports.
 	for began := time.Now(); ; time.Sleep(200 * time.Millisecond) {
 		res, body := answered(t, request(t, http.MethodPost, address, `{"jsonrpc":"2.0","id":2,"method":"ping"}`, id))
 		if res.StatusCode == http.StatusNotFound {

@@ -10,7 +10,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
-// languagesURI is the resource that tells of all languages.
+// languagesURI is the resource that describes all languages.
 const languagesURI = "sandbox://languages"
 
 type none struct{}
@@ -87,7 +87,7 @@ func (s *Server) getLanguageDetails(ctx context.Context, c *call, in detailsArgs
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: jsonText(out)}}}, out, nil
 }
 
-// describe tells of a language. What its toolchain has not said is unknown, and why.
+// describe describes a language. What its toolchain has not said is unknown, and why.
 func (s *Server) describe(ctx context.Context, l *language.Language, steps *progress) languageDetails {
 	d := languageDetails{
 		Version: "unknown", PackageManager: l.Details.PackageManager, Preinstalled: []string{}, UseCases: l.Details.UseCases,

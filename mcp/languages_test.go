@@ -62,7 +62,7 @@ func TestAcceptance100Resource(t *testing.T) {
 	}
 }
 
-// installed tells that this machine has a language's programs.
+// installed reports whether this machine has a language's programs.
 func onThisMachine(l *language.Language) bool {
 	for _, alternatives := range l.Programs {
 		if !slices.ContainsFunc(alternatives, func(p string) bool { _, err := exec.LookPath(p); return err == nil }) {

@@ -13,7 +13,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
-// An outcome is what a tool tells of code. The first three are all that a client need know.
+// An outcome is what a tool reports of code. The first three are all that a client need know.
 type outcome struct {
 	ExitCode int    `json:"exit_code" jsonschema:"the program's exit code; 124 timeout, 125 the server failed, 126 refused by policy, 137 out of memory, 153 too much output, 128+n ended by signal n"`
 	Stderr   string `json:"stderr"`
@@ -114,8 +114,8 @@ func (o *outcome) note(format string, args ...any) {
 	o.Notes = append(o.Notes, fmt.Sprintf(format, args...))
 }
 
-// ours tells that what went wrong is not the program's doing: it did not run, or nobody
-// knows.
+// ours reports whether what went wrong is not the program's doing: it did not run, or its end is
+// unknown.
 func (o *outcome) ours() bool {
 	switch llmsandbox.Status(o.Status) {
 	case llmsandbox.StatusSetupFailed, llmsandbox.StatusLost, llmsandbox.StatusRefused:

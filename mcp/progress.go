@@ -9,7 +9,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// A progress tells a client how a call goes on, where it has asked for that. Telling never
+// A progress reports to a client how a call goes on, where it has asked for that. Telling never
 // blocks: what the client is too slow for is left out.
 type progress struct {
 	steps chan backend.Progress

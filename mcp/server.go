@@ -68,7 +68,7 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) MCP() *sdk.Server { return s.mcp }
 
 // RunStdio serves one client over a stream of lines each way, and closes both. The end of
-// in says that the client has nothing more to ask, not that it has gone, as where a shell
+// in says that the client has nothing more to ask, not that it has disconnected, as where a shell
 // writes requests into a pipe: calls under way come to their end, as their timeouts allow,
 // and are answered before RunStdio returns nil. They are killed when ctx ends, and when
 // out fails, with its error. Close is still to be called.
@@ -78,7 +78,7 @@ func (s *Server) RunStdio(ctx context.Context, in io.ReadCloser, out io.WriteClo
 }
 
 // Close ends all connections and calls, and removes all sandboxes. It returns when nothing
-// is left, or with an error that tells what is. It may be called more than once.
+// is left, or with an error that names what is. It may be called more than once.
 func (s *Server) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true

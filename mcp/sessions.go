@@ -12,7 +12,7 @@ import (
 // whole time, or the time without a call.
 type sessions[T any] struct {
 	most   int
-	ended  func(T) bool // tells that it has ended by itself
+	ended  func(T) bool // reports whether it has ended by itself
 	remove func(T)      // removes what it holds; called once
 
 	mu       sync.Mutex

@@ -44,7 +44,7 @@ func callLine(id int, code string) string {
 func TestStdioAnswersWhoHasLeft(t *testing.T) {
 	_, _, in, out, ended := serveStdio(t, newServer(t, Config{}))
 	go func() {
-		_, _ = io.WriteString(in, hello+callLine(2, "print('late')")) // the answer tells
+		_, _ = io.WriteString(in, hello+callLine(2, "print('late')")) // the answer shows a failure
 		_ = in.Close()
 	}()
 	all, err := io.ReadAll(out)
@@ -85,11 +85,11 @@ func TestStdioEnds(t *testing.T) {
 	}
 }
 
-// Nothing is opened, and nobody asked, before the client has been answered.
+// Nothing is opened, and nothing asked of the client, before the client has been answered.
 func TestInitializeStartsNothing(t *testing.T) {
 	s := newServer(t, Config{})
 	_, _, in, out, _ := serveStdio(t, s)
-	go func() { _, _ = io.WriteString(in, strings.SplitAfter(hello, "\n")[0]) }() // the answer tells
+	go func() { _, _ = io.WriteString(in, strings.SplitAfter(hello, "\n")[0]) }() // the answer shows a failure
 	if l, err := out.ReadString('\n'); err != nil || !strings.Contains(l, `"serverInfo"`) || !strings.Contains(l, `"llm-sandbox"`) {
 		t.Fatalf("%q, %v", l, err)
 	}
@@ -109,7 +109,7 @@ func TestStdioOutFails(t *testing.T) {
 		out, theirOut := io.Pipe()
 		ended := make(chan error, 1)
 		go func() { ended <- s.RunStdio(testContext(t), theirIn, theirOut) }()
-		go func() { _, _ = io.WriteString(in, hello) }() // the answer tells
+		go func() { _, _ = io.WriteString(in, hello) }() // the answer shows a failure
 		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
 
-// clean makes text from a sandbox fit for a model and for whoever reads over its
+// clean makes text from a sandbox fit for a model and for a person who reads over its
 // shoulder: valid UTF-8, and no control sequences or characters that hide or forge. A
 // carriage return, which on a terminal hides what stands before it, becomes a new line.
 func clean(s string) string {

@@ -14,8 +14,8 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
-// lifetimeSlack is how much later than the session its sandbox ends by itself, should
-// nobody be there to end it.
+// lifetimeSlack is how much later than the session its sandbox ends by itself, if
+// no server is left to end it.
 const lifetimeSlack = time.Minute
 
 // A workspace is what a session holds: a sandbox, and an interpreter in it that keeps what
@@ -56,7 +56,7 @@ func (s *Server) openWorkspace(ctx context.Context, l *language.Language, librar
 	return w, nil
 }
 
-// ended tells that the sandbox has ended by itself.
+// ended reports whether the sandbox has ended by itself.
 func (w *workspace) ended() bool {
 	select {
 	case <-w.sandbox.Done():
@@ -72,7 +72,7 @@ func (w *workspace) tell(step backend.Progress) {
 	}
 }
 
-// install installs libraries, and has the interpreter find them. lost tells that it had to
+// install installs libraries, and has the interpreter find them. lost means that it had to
 // begin anew for that.
 func (w *workspace) install(ctx context.Context, libraries []string, steps *progress) (lost bool, err error) {
 	if err := w.installing.Lock(ctx); err != nil {
