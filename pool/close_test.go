@@ -96,12 +96,12 @@ func TestCloseInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestRemovalFails: its slot is free all the same, and it is said.
+// TestRemovalFails: its slot is free nevertheless, and the error is reported.
 func TestRemovalFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPool(t, &fakeBackend{}, Config{Max: 1})
 		l := acquire(t, p, Key{}, "")
-		fake(l).closed.Store(true) // as if somebody had
+		fake(l).closed.Store(true) // as if another caller had
 		fake(l).backend.alive--
 		l.Release()
 		acquire(t, p, Key{}, "").Release()

@@ -70,7 +70,7 @@ type Config struct {
 	// NoPrewarm opens sandboxes only when a caller waits for one.
 	NoPrewarm bool
 	// Prepare starts the interpreter of a sandbox ahead of its first run, where its
-	// language has a way: see [llmsandbox.Sandbox.Prepare].
+	// language supports it: see [llmsandbox.Sandbox.Prepare].
 	Prepare bool
 	// RefillInterval is the least time between two sandboxes that are opened in the
 	// background, that no caller waits for; default 50 ms. At most 2 are being so at a time.

@@ -103,7 +103,7 @@ func (p *Pool) open(m *member) {
 	}
 }
 
-// refuse tells whom a temporary member is for that the pool was closed.
+// refuse returns to the caller that waits for a temporary member that the pool was closed.
 func (p *Pool) refuse(m *member) {
 	if m.temporary && !m.waiter.left {
 		m.waiter.answer(answer{err: ErrClosed}, p)
@@ -159,7 +159,7 @@ func (p *Pool) watch(m *member) {
 	}
 }
 
-// remove begins to remove a member. Its slot is free when it is gone.
+// remove begins to remove a member. Its slot is free when it has been removed.
 func (p *Pool) remove(m *member, why Reason) {
 	p.move(m, Removing)
 	close(m.gone)

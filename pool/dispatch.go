@@ -40,7 +40,7 @@ func (p *Pool) dispatch() {
 	p.waiters = rest
 }
 
-// freeing are those that will be idle or gone without anybody's doing.
+// freeing are those that will be idle or removed without any caller's action.
 func (p *Pool) freeing() int { return p.count[Checking] + p.count[Resetting] + p.count[Removing] }
 
 // take returns an idle member for a waiter; those that are unfit it removes.
@@ -74,7 +74,7 @@ func (p *Pool) tooOld(m *member, now time.Time) bool {
 	return p.cfg.Lifetime > 0 && now.Sub(m.created) >= p.cfg.Lifetime
 }
 
-// hand gives a member to a waiter, who is no longer in line.
+// hand gives a member to a waiter and takes the waiter out of the queue.
 func (p *Pool) hand(m *member, w *waiter) {
 	p.move(m, InUse)
 	m.uses++

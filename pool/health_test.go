@@ -81,7 +81,7 @@ func TestCallerGivesUpDuringAPing(t *testing.T) {
 	})
 }
 
-// TestB14ChecksNeverTouchWhatIsInUse: a sandbox that is being checked is nobody's, and one
+// TestB14ChecksNeverTouchWhatIsInUse: a sandbox that is being checked has no holder, and one
 // in use is not checked.
 func TestB14ChecksNeverTouchWhatIsInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestLifetime(t *testing.T) {
 	})
 }
 
-// TestB15FailuresAreNotTheEnd: what cannot be opened is told to who waits, frees its slot,
+// TestB15FailuresAreNotTheEnd: a failed opening is returned to the waiter, frees its slot,
 // and is tried again in the background, ever more seldom.
 func TestB15FailuresAreNotTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestB15FailuresAreNotTheEnd(t *testing.T) {
 			}
 		}
 		if s := p.Stats(); s.Waiting != 0 || s.Failures != 3 {
-			t.Errorf("%+v, want nobody to wait", s)
+			t.Errorf("%+v, want no waiter", s)
 		}
 		before := tries.Load()
 		pass(time.Hour)

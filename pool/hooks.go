@@ -9,13 +9,13 @@ import (
 // Hooks are called with what happens in a pool; each may be nil. They are called from many
 // goroutines, with nothing locked, and must not block.
 type Hooks struct {
-	// Acquired tells the end of an Acquire. ctx is the caller's.
+	// Acquired reports the end of an Acquire. ctx is the caller's.
 	Acquired func(ctx context.Context, a Acquisition)
-	// Created tells the end of the opening of a sandbox.
+	// Created reports the end of the opening of a sandbox.
 	Created func(Creation)
-	// Destroyed tells the end of a sandbox's removal.
+	// Destroyed reports the end of a sandbox's removal.
 	Destroyed func(Destruction)
-	// Changed tells that a sandbox is in another state. Changes of different sandboxes
+	// Changed is called when a sandbox is in another state. Changes of different sandboxes
 	// may be called in another order than things happened.
 	Changed func(key Key, from, to State)
 }
@@ -24,7 +24,7 @@ type Hooks struct {
 type Acquisition struct {
 	Key  Key
 	Wait time.Duration
-	// Hit tells that a warm sandbox was there.
+	// Hit reports whether a warm sandbox was there.
 	Hit bool
 	Err error // nil: the caller has a sandbox
 }

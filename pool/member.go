@@ -70,7 +70,7 @@ func (k *kind) pick(tenant string) *member {
 type waiter struct {
 	kind   *kind
 	tenant string
-	// covered tells that a sandbox or its place is on its way.
+	// covered reports whether a sandbox or its slot is being prepared.
 	covered bool
 	left    bool
 	ready   chan answer // holds one

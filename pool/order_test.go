@@ -86,7 +86,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 	})
 }
 
-// TestOtherKeysMakeRoom: an idle sandbox goes for somebody who needs another one, the
+// TestOtherKeysMakeRoom: an idle sandbox is removed for a caller of another key, the
 // longest idle first.
 func TestOtherKeysMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestCancelledWaiter(t *testing.T) {
 			t.Errorf("%v, want why it was cancelled", err)
 		}
 		if s := p.Stats(); s.Waiting != 0 || s.Creating != 1 {
-			t.Errorf("%+v, want nobody to wait", s)
+			t.Errorf("%+v, want no waiter", s)
 		}
 		start := time.Now()
 		acquire(t, p, Key{}, "")
@@ -184,7 +184,7 @@ func TestCancelledWaiter(t *testing.T) {
 	})
 }
 
-// TestCancelledAsItIsServed: an answer that nobody takes is given to another.
+// TestCancelledAsItIsServed: an answer that its caller does not take is given to another.
 func TestCancelledAsItIsServed(t *testing.T) {
 	for i := range 100 {
 		synctest.Test(t, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestB13TemporaryOnesDoNotCount(t *testing.T) {
 		}
 		pass(time.Minute)
 		if s := p.Stats(); s.Temporary != 0 {
-			t.Errorf("%+v, want what nobody waits for any more removed", s)
+			t.Errorf("%+v, want what no caller waits for any more removed", s)
 		}
 		f.fail(func(llmsandbox.Options) error { return errors.New("no more") })
 		if _, err := p.Acquire(t.Context(), Key{}, ""); err == nil || p.Stats().Temporary != 0 {

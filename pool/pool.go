@@ -67,7 +67,7 @@ func (p *Pool) unlock() {
 	}
 }
 
-// settle gives the lock back and tells the hooks, but not the keeper.
+// settle gives the lock back and calls the hooks, but not the keeper.
 func (p *Pool) settle() {
 	events := p.events
 	p.events = nil
@@ -199,7 +199,7 @@ func (p *Pool) wait(ctx context.Context, w *waiter, timeout <-chan time.Time) (a
 	}
 }
 
-// alive tells whether a member can be given to whom it was handed; otherwise it is
+// alive reports whether a member can be given to whom it was handed; otherwise it is
 // removed, or idle again if only the caller has given up.
 func (p *Pool) alive(ctx context.Context, m *member) bool {
 	if time.Since(m.verified) < trusted {

@@ -87,7 +87,7 @@ func (m *model) release(b *fakeBox) {
 	l.Release()
 }
 
-// pickHeld draws one that somebody holds.
+// pickHeld draws one that a caller holds.
 func (m *model) pickHeld(t *rapid.T) *fakeBox {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +110,7 @@ func (m *model) boxes() []*fakeBox {
 	return append([]*fakeBox(nil), m.fake.opened...)
 }
 
-// check is what holds at any time.
+// check verifies the invariants.
 func (m *model) check(t *rapid.T, temporary bool) {
 	synctest.Wait()
 	s := m.pool.Stats()
@@ -212,7 +212,7 @@ func TestProperties(t *testing.T) {
 					m.mu.Lock()
 					defer m.mu.Unlock()
 					if len(m.waiting) == 0 {
-						t.Skip("nobody waits")
+						t.Skip("no caller waits")
 					}
 					m.waiting[rapid.IntRange(0, len(m.waiting)-1).Draw(t, "who")].cancel()
 				},
@@ -258,7 +258,7 @@ func (m *model) finish(t *rapid.T) {
 	}
 	m.all.Wait()
 	if s := m.pool.Stats(); s.Waiting != 0 || s.InUse != 0 {
-		t.Errorf("%+v, want nobody to wait and nothing in use", s)
+		t.Errorf("%+v, want no waiter and nothing in use", s)
 	}
 	if err := m.pool.Close(context.Background()); err != nil {
 		t.Errorf("close: %v", err)

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// TestB17TenantsNeverMeet: a sandbox that somebody had is given to nobody else.
+// TestB17TenantsNeverMeet: a sandbox of one tenant is given to no other.
 func TestB17TenantsNeverMeet(t *testing.T) {
 	for name, c := range map[string]struct {
 		reuse         Reuse
 		first, second string
 		same          bool
 	}{
-		"the same tenant":       {ReuseTenant, "x", "x", true},
-		"another tenant":        {ReuseTenant, "x", "y", false},
-		"nobody after a tenant": {ReuseTenant, "x", "", false},
-		"nobody twice":          {ReuseTenant, "", "", false},
-		"a tenant after nobody": {ReuseTenant, "", "x", false},
-		"by default":            {ReuseNever, "x", "x", false},
+		"the same tenant":     {ReuseTenant, "x", "x", true},
+		"another tenant":      {ReuseTenant, "x", "y", false},
+		"no tenant after one": {ReuseTenant, "x", "", false},
+		"no tenant twice":     {ReuseTenant, "", "", false},
+		"a tenant after none": {ReuseTenant, "", "x", false},
+		"by default":          {ReuseNever, "x", "x", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

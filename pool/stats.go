@@ -21,7 +21,7 @@ type Stats struct {
 	Closed    bool
 }
 
-// Stats tells what the pool holds.
+// Stats reports what the pool holds.
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package poolotel tells what happens in a pool as OpenTelemetry spans and metrics.
+// Package poolotel records what happens in a pool as OpenTelemetry spans and metrics.
 package poolotel
 
 import (
