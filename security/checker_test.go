@@ -13,7 +13,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
-func told(r security.Report) []string {
+func found(r security.Report) []string {
 	list := []string{}
 	for _, f := range r.Findings {
 		list = append(list, fmt.Sprintf("%d:%d %v %s", f.Line, f.Column, f.Severity, f.Rule))
@@ -66,7 +66,7 @@ func TestAcceptance86Aliases(t *testing.T) {
 	}
 }
 
-// With the threshold SAFE everything is told and nothing is refused.
+// With the threshold SAFE everything is reported and nothing is refused.
 func TestAcceptance88SafeTells(t *testing.T) {
 	c := compiled(t, security.Policy{
 		Modules: []security.RestrictedModule{{Name: "urllib", Severity: security.High}, {Name: "socket", Severity: security.High}},
@@ -74,8 +74,8 @@ func TestAcceptance88SafeTells(t *testing.T) {
 	})
 	r := check(t, c, "python", []byte("import urllib.request\nimport socket\neval('1')\n"))
 	want := []string{"1:8 HIGH module:urllib", "2:8 HIGH module:socket", "3:1 MEDIUM name:eval"}
-	if r.Blocked || !reflect.DeepEqual(told(r), want) || len(r.Violations()) != 3 {
-		t.Errorf("got %v, %+v", told(r), r)
+	if r.Blocked || !reflect.DeepEqual(found(r), want) || len(r.Violations()) != 3 {
+		t.Errorf("got %v, %+v", found(r), r)
 	}
 }
 

@@ -22,7 +22,7 @@ const (
 // ErrPolicy: a policy makes no sense; the text says which part.
 var ErrPolicy = errors.New("policy is not valid")
 
-// A PatternError tells which pattern of a policy is no regular expression. It wraps
+// A PatternError reports which pattern of a policy is no regular expression. It wraps
 // ErrPolicy.
 type PatternError struct {
 	// Index is the pattern's place in Policy.Patterns, from 0.

@@ -71,7 +71,7 @@ func TestCompileNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// An invalid regular expression is an error of its own that tells which one it is.
+// An invalid regular expression is an error of its own that names which one it is.
 func TestAcceptance91InvalidPattern(t *testing.T) {
 	_, err := Compile(Policy{Patterns: []Pattern{{Pattern: "ok"}, {Pattern: `os\.(`}}})
 	var bad *PatternError

@@ -88,7 +88,7 @@ func evaluation() concern {
 	}
 }
 
-// native is code beyond the language's own rules: machine code, raw memory, and ways to
+// native is code beyond the language's own rules: machine code, raw memory, and means to
 // reach what the language hides.
 func native() concern {
 	return concern{

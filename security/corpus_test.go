@@ -12,7 +12,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
-// programs are those of a folder of testdata in one language.
+// programs are those of a directory of testdata in one language.
 func programs(t testing.TB, folder, lang string) []txtar.File {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", folder, lang+".txtar"))

@@ -28,7 +28,7 @@ func (t *texts) match(p pattern) []language.Span {
 	return found
 }
 
-// mayHave tells whether one of the texts is anywhere, or there are none.
+// mayHave reports whether one of the texts is anywhere, or there are none.
 func (t *texts) mayHave(needs []string) bool {
 	for _, n := range needs {
 		if t.has(n) {

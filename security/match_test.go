@@ -120,7 +120,7 @@ func TestPatternsMatchInExecutedStrings(t *testing.T) {
 	}
 }
 
-// Whoever hides code behind ever more strings that match is found out.
+// Code that is hidden behind ever more strings that match is found.
 func TestPatternsAreNotOutlasted(t *testing.T) {
 	const decoys = 200
 	var code []byte
@@ -192,7 +192,7 @@ func TestTheWorstRuleCountsOnce(t *testing.T) {
 	}
 }
 
-// The first finding that refuses is told with the lower ones before it.
+// The first finding that refuses is reported with the lower ones before it.
 func TestViolationsEndWithTheOneThatRefuses(t *testing.T) {
 	facts := language.Facts{Problem: "it ends in a string"}
 	for i, name := range []string{"low", "medium", "low", "high"} {

@@ -15,7 +15,7 @@ type pattern struct {
 	re func() *regexp.Regexp
 	// needs are texts one of which is in every match; none: that is not known.
 	needs []string
-	// oneLine tells that matches lie within a line, and that lines tell all about them.
+	// oneLine reports whether matches lie within a line and depend on that line alone.
 	oneLine bool
 }
 
@@ -58,7 +58,7 @@ func (p pattern) find(text []byte) (found [][]int) {
 	return found
 }
 
-// oneLine tells whether an expression matches no newline and no end of the text.
+// oneLine reports whether an expression matches no newline and no end of the text.
 func oneLine(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpAnyChar, syntax.OpBeginText, syntax.OpEndText, syntax.OpBeginLine, syntax.OpEndLine:

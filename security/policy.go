@@ -1,6 +1,6 @@
 // Package security says which programs may not even start: a [Policy] names modules,
 // names and patterns with a severity each, and a [Checker] finds them in code by its
-// tokens, without running it. That is advice to an honest program and a first word to a
+// tokens, without running it. That is advice to an honest program and a first warning to a
 // careless one; a hostile one is held by the sandbox, which enforces the rest.
 package security
 
@@ -18,7 +18,7 @@ type Policy struct {
 	Names    []RestrictedName   `json:"restricted_names,omitempty"`
 	Patterns []Pattern          `json:"patterns,omitempty"`
 	// Computed is the severity of what cannot be known without running the code: a module
-	// or a name that is computed, code made at run time. [Safe] still tells it.
+	// or a name that is computed, code made at run time. [Safe] still reports it.
 	Computed Severity `json:"computed,omitempty"`
 }
 

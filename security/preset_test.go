@@ -48,7 +48,7 @@ func TestPresetsAreTheCallersOwn(t *testing.T) {
 	}
 }
 
-// What tells the policies apart, in Python.
+// How the policies differ, in Python.
 func TestPresetsMeanWhatTheySay(t *testing.T) {
 	refused := map[string]string{
 		"import os\nos.system('x')":                "minimal development educational web_scraping data_science production strict",

@@ -8,7 +8,7 @@ type Report struct {
 	// Policy is the policy's name, and Threshold its threshold.
 	Policy    string   `json:"policy,omitempty"`
 	Threshold Severity `json:"severity_threshold"`
-	// Blocked tells that the policy refuses the code.
+	// Blocked reports whether the policy refuses the code.
 	Blocked bool `json:"blocked"`
 	// Findings are what was found, in the order of the code, of the same place the worst
 	// first. The first one that refuses the code is always among them.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Severity tells how bad a finding is. Its text, in JSON and YAML too, is its name in
+// A Severity is how bad a finding is. Its text, in JSON and YAML too, is its name in
 // capitals.
 type Severity int
 

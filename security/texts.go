@@ -137,7 +137,7 @@ func (t *texts) isLiteral(s language.Span) bool {
 	return false
 }
 
-// sortStrings tells strings from docstrings and from those that are executed, which are
+// sortStrings separates strings from docstrings and from those that are executed, which are
 // those that something is used in.
 func (t *texts) sortStrings(facts language.Facts) {
 	used := map[language.Span]bool{}

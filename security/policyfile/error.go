@@ -6,7 +6,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
-// An Error tells where a policy file is wrong. It wraps security.ErrPolicy.
+// An Error reports where a policy file is wrong. It wraps security.ErrPolicy.
 type Error struct {
 	// File is its path, empty when it was parsed from memory. Line is from 1, or 0 when
 	// it is about all of the file.
