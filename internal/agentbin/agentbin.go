@@ -79,9 +79,9 @@ func Key(arch string) (string, error) {
 	return p.key(), nil
 }
 
-// key tells builds of the agent apart, by the checksum and size that end the gzip file
+// key distinguishes builds of the agent, by the checksum and size that end the gzip file
 // and the length of it. Every process needs it before its first sandbox, and hashing the
-// file would take longer than looking for the agent. It guards against nobody: the agent
+// file would take longer than looking for the agent. It is no protection: the agent
 // lies where only the caller can write.
 func (p *packed) key() string {
 	return fmt.Sprintf("%x-%x", p.gz[len(p.gz)-8:], len(p.gz))

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Extract makes the agent for a GOARCH a file in a folder, and returns its path.
-// When it is there already, this takes no more than a look. The folder must be one
+// Extract makes the agent for a GOARCH a file in a directory, and returns its path.
+// When it is there already, this takes no more than a look. The directory must be one
 // that only the caller can write to. It may be called concurrently, also by several
 // processes.
 func Extract(dir, arch string) (string, error) {
@@ -30,7 +30,7 @@ func Extract(dir, arch string) (string, error) {
 	return path, nil
 }
 
-// intact tells whether a file is a finished agent of the caller's own. Its content
+// intact reports whether a file is a finished agent of the caller's own. Its content
 // is not read: files of that name only ever appear whole.
 func intact(path string, size int64) bool {
 	info, err := os.Lstat(path)
