@@ -100,7 +100,7 @@ func (s *Sandbox) startAhead(ctx context.Context, r *run) (*ahead, error) {
 	env := environ.AddMissing(a.env, step.Env)
 	a.collection = s.newCollection(r.language, a.id, r.artifacts, main.Path, func(name string) string { return environ.Value(env, name) })
 	req := agentproto.StartRequest{
-		Argv: step.Argv, Env: environ.Override(env, a.collection.env()), Dir: r.dir, Control: true, Tag: a.tag(),
+		Argv: step.Argv, Env: environ.Override(env, a.collection.env()), Dir: r.dir, Control: true, Rest: agentproto.RestUntilFed, Tag: a.tag(),
 		Files: inlineFiles(append([]language.File{main}, a.collection.files()...)), RemoveAfter: a.plan.Cleanup,
 	}
 	if r.output > 0 {

@@ -383,7 +383,7 @@ func (k *Kernel) request(ctx context.Context, tag kernelTag) (req agentproto.Sta
 	}
 	req = agentproto.StartRequest{
 		Argv: step.Argv, Env: env,
-		Dir: k.run.dir, Tag: tag.String(), Control: true,
+		Dir: k.run.dir, Tag: tag.String(), Control: true, Rest: agentproto.RestAlways,
 		Files: inlineFiles(plan.Files), RemoveAfter: append(plan.Cleanup, dir, k.descriptionFile(id)),
 	}
 	if step.Dir != "" {
@@ -407,6 +407,7 @@ const maxFirstOutput = 4 << 10
 
 // ready waits until the driver says that it is.
 func (k *Kernel) ready(ctx context.Context, d *driver) error {
+	defer d.process.Busy()()
 	output := bounded{most: maxFirstOutput}
 	d.err.Begin(d.mark, &output)
 	defer d.err.End()

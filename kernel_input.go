@@ -121,6 +121,7 @@ func (k *Kernel) ask(ctx context.Context, r kernel.Request) (kernel.Event, error
 		return none, err
 	}
 	defer k.give()
+	defer d.process.Busy()()
 	d.last++
 	r.ID = d.last
 	line, err := d.line(r)

@@ -157,6 +157,7 @@ func (c *cellRun) run(ctx context.Context, code string) (*Cell, error) {
 	c.kernel.setActive(c)
 	close(c.begun)
 	c.started = time.Now()
+	defer d.process.Busy()()
 	// A failure to send is that of a process that has ended.
 	go d.send(line)
 	c.follow(ctx, outEnd, errEnd)

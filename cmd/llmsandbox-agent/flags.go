@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -25,10 +26,11 @@ type flags struct {
 	grace int // --grace SECONDS: end when no client was connected so long; -1: not given
 	// --first-grace SECONDS: wait so long for the first connection, if that is longer
 	firstGrace int
-	deadline   time.Time // --deadline UNIXMILLIS: end at that time; zero: not given
-	uid, gid   int       // --uid N, --gid N: what code runs as; -1: as the agent
-	workdir    string    // --workdir DIR: where commands start
-	seccomp    string    // --seccomp FILE: the filter of every process, an array of struct sock_filter
+	deadline   time.Time     // --deadline UNIXMILLIS: end at that time; zero: not given
+	idle       time.Duration // --idle MILLIS: end when nothing went on so long; 0: never
+	uid, gid   int           // --uid N, --gid N: what code runs as; -1: as the agent
+	workdir    string        // --workdir DIR: where commands start
+	seccomp    string        // --seccomp FILE: the filter of every process, an array of struct sock_filter
 	rlimits    []agentproto.Rlimit
 	seeds      []seed.Pair
 }
@@ -47,6 +49,7 @@ func parseFlags(args []string) (flags, error) {
 		"--grace":       number(&f.grace),
 		"--first-grace": number(&f.firstGrace),
 		"--deadline":    f.setDeadline,
+		"--idle":        f.setIdle,
 		"--uid":         number(&f.uid),
 		"--gid":         number(&f.gid),
 		"--workdir":     text(&f.workdir),
@@ -100,6 +103,15 @@ func (f *flags) setDeadline(s string) error {
 		return errors.New("not a time in milliseconds since 1970")
 	}
 	f.deadline = time.UnixMilli(ms)
+	return nil
+}
+
+func (f *flags) setIdle(s string) error {
+	ms, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || ms <= 0 || ms > math.MaxInt64/int64(time.Millisecond) {
+		return errors.New("not a duration in milliseconds")
+	}
+	f.idle = time.Duration(ms) * time.Millisecond
 	return nil
 }
 

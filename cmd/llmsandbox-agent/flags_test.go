@@ -16,7 +16,7 @@ import (
 
 func TestParseFlags(t *testing.T) {
 	got, err := parseFlags([]string{
-		"--stdio", "--listen", "@name", "--token-env", "T", "--grace", "30", "--deadline", "1700000000123",
+		"--stdio", "--listen", "@name", "--token-env", "T", "--grace", "30", "--deadline", "1700000000123", "--idle", "1500",
 		"--uid", "1", "--gid", "2", "--workdir", "/w", "--seccomp", "/f",
 		"--rlimit", "nofile=10", "--rlimit", "2=unlimited",
 		"--seed", "/a/=/b/c",
@@ -26,7 +26,7 @@ func TestParseFlags(t *testing.T) {
 	}
 	want := flags{
 		stdio: true, listen: "@name", listenFD: -1, setupFD: -1, tokenFD: -1, tokenEnv: "T", grace: 30,
-		deadline: time.UnixMilli(1700000000123), uid: 1, gid: 2, workdir: "/w", seccomp: "/f",
+		deadline: time.UnixMilli(1700000000123), idle: 1500 * time.Millisecond, uid: 1, gid: 2, workdir: "/w", seccomp: "/f",
 		rlimits: []agentproto.Rlimit{{Resource: 7, Value: 10}, {Resource: 2, Value: math.MaxUint64}},
 		seeds:   []seed.Pair{{Source: "/a", Target: "/b/c"}},
 	}
@@ -43,6 +43,8 @@ func TestParseFlagsRefuses(t *testing.T) {
 		{"--stdio --grace -1", "not a number"},
 		{"--stdio --deadline 0", "milliseconds"},
 		{"--stdio --deadline soon", "milliseconds"},
+		{"--stdio --idle 0", "milliseconds"},
+		{"--stdio --idle 9999999999999999", "milliseconds"},
 		{"--stdio --rlimit nofile", "RESOURCE=VALUE"},
 		{"--stdio --rlimit files=1", "nofile"},
 		{"--stdio --rlimit 16=1", "nofile"},

@@ -32,6 +32,8 @@ func serveLocal(f flags) error {
 		Seccomp:         config.Seccomp,
 		OOMScoreAdj:     codeOOMScoreAdj,
 		OnSpawnerThread: config.OnSpawnerThread,
+		Deadline:        f.deadline,
+		Idle:            f.idle,
 	}
 	for _, r := range config.Rlimits {
 		opts.Rlimits = append(opts.Rlimits, agentproto.Rlimit{Resource: r.Resource, Value: r.Value})
@@ -52,6 +54,8 @@ func serveLocal(f flags) error {
 	select {
 	case <-agent.Quit():
 		return nil
+	case why := <-agent.Over():
+		return endError(why)
 	case err := <-failed:
 		return err
 	}

@@ -29,10 +29,20 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	err := run(os.Args[1:])
+	var end endError
+	switch {
+	case errors.As(err, &end):
+		os.Exit(int(end))
+	case err != nil:
 		fail(err)
 	}
 }
+
+// An endError is why an agent has ended by itself, which its exit code tells.
+type endError agentproto.End
+
+func (e endError) Error() string { return agentproto.End(e).Words(0) }
 
 func fail(err error) {
 	fmt.Fprintf(os.Stderr, "llmsandbox-agent: %v\n", err)

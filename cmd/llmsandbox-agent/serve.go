@@ -4,25 +4,22 @@ package main
 
 import (
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/guest"
 )
 
 // serve serves streams on stdin and stdout, on a unix socket, or both, until a
-// client shuts the agent down, nobody has been connected for the grace time, or the
-// deadline is there.
+// client shuts the agent down, or it ends by itself.
 func serve(f flags) error {
 	// First of all: code of the same uid could look into this process.
 	if err := guest.Harden(); err != nil {
 		return err
 	}
 	opts, err := f.options()
-	if err != nil {
-		return err
-	}
-	late, err := deadline(f.deadline)
 	if err != nil {
 		return err
 	}
@@ -47,7 +44,7 @@ func serve(f flags) error {
 		return err
 	}
 	defer agent.Shutdown()
-	users := newUsers(f)
+	users := newUsers(f, func(d time.Duration, do func()) stopper { return agent.After(d, do) })
 	failed := make(chan error, 1)
 	if listener >= 0 {
 		auth := newAuthenticator(token)
@@ -71,10 +68,10 @@ func serve(f flags) error {
 	select {
 	case <-agent.Quit():
 		return nil
-	case <-users.idle:
-		return nil
-	case <-late:
-		return nil
+	case <-users.alone:
+		return endError(agentproto.EndAlone)
+	case why := <-agent.Over():
+		return endError(why)
 	case err := <-failed:
 		return err
 	}
@@ -89,6 +86,8 @@ func (f *flags) options() (guest.Options, error) {
 		Rlimits:     f.rlimits,
 		OOMScoreAdj: codeOOMScoreAdj,
 		CountOOM:    true,
+		Deadline:    f.deadline,
+		Idle:        f.idle,
 		Prepare:     f.plant,
 	}
 	if f.uid >= 0 {

@@ -49,13 +49,14 @@ func TestUsage(t *testing.T) {
 func TestFirstGrace(t *testing.T) {
 	idle := func(u *users, within time.Duration) bool {
 		select {
-		case <-u.idle:
+		case <-u.alone:
 			return true
 		case <-time.After(within):
 			return false
 		}
 	}
-	u := newUsers(flags{listen: "@x", grace: 0, firstGrace: 3600})
+	after := func(d time.Duration, do func()) stopper { return time.AfterFunc(d, do) }
+	u := newUsers(flags{listen: "@x", grace: 0, firstGrace: 3600}, after)
 	if idle(u, 50*time.Millisecond) {
 		t.Fatal("the first client is not waited for")
 	}
@@ -69,7 +70,7 @@ func TestFirstGrace(t *testing.T) {
 	if !idle(u, 10*time.Second) {
 		t.Error("it does not end after the last client")
 	}
-	if u := newUsers(flags{listen: "@x", grace: 0}); !idle(u, 10*time.Second) {
+	if u := newUsers(flags{listen: "@x", grace: 0}, after); !idle(u, 10*time.Second) {
 		t.Error("without a grace of its own the first client is waited for")
 	}
 }

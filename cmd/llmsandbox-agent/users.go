@@ -12,17 +12,21 @@ import (
 type users struct {
 	grace time.Duration
 	never bool
-	idle  chan struct{}
+	alone chan struct{}
+	after func(time.Duration, func()) stopper
 
 	mu    sync.Mutex
 	count int
-	timer *time.Timer
+	timer stopper
 }
+
+// A stopper is a timer that can be stopped.
+type stopper interface{ Stop() bool }
 
 // newUsers: without --grace an agent that listens waits for clients for ever, and
 // one that only has stdin and stdout ends with them. The first client may take longer.
-func newUsers(f flags) *users {
-	u := &users{grace: time.Duration(max(f.grace, 0)) * time.Second, idle: make(chan struct{})}
+func newUsers(f flags, after func(time.Duration, func()) stopper) *users {
+	u := &users{after: after, grace: time.Duration(max(f.grace, 0)) * time.Second, alone: make(chan struct{})}
 	u.never = f.grace < 0 && f.listen != ""
 	if !u.never && !f.stdio {
 		u.wait(max(u.grace, time.Duration(f.firstGrace)*time.Second))
@@ -32,14 +36,14 @@ func newUsers(f flags) *users {
 
 // wait has the agent end after that time, unless a client connects.
 func (u *users) wait(grace time.Duration) {
-	u.timer = time.AfterFunc(grace, func() {
+	u.timer = u.after(grace, func() {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		select {
-		case <-u.idle:
+		case <-u.alone:
 		default:
 			if u.count == 0 {
-				close(u.idle)
+				close(u.alone)
 			}
 		}
 	})

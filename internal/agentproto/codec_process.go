@@ -37,6 +37,7 @@ func (m *StartRequest) append(b []byte) []byte {
 	}
 	b = appendBool(b, m.Control)
 	b = appendBool(b, m.KeepChildren)
+	b = appendUint(b, m.Rest)
 	b = appendUint(b, m.TimeoutMillis)
 	b = appendUint(b, m.OutputLimit)
 	b = appendUint(b, uint64(len(m.Rlimits)))
@@ -67,6 +68,7 @@ func (m *StartRequest) parse(d *decoder) {
 	}
 	m.Control = d.bool()
 	m.KeepChildren = d.bool()
+	m.Rest = Rest(d.uint8())
 	m.TimeoutMillis = d.uint64()
 	m.OutputLimit = d.uint64()
 	m.Rlimits = parseList(d, 2, func(d *decoder) Rlimit {

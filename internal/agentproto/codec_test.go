@@ -42,6 +42,8 @@ func init() {
 	addKind[SignalRequest]()
 	addKind[KillRequest]()
 	addKind[ResizeRequest]()
+	addKind[DeadlineRequest]()
+	addKind[Deadline]()
 	addKind[WinSize]()
 	addKind[FileInfo]()
 	addKind[PathRequest]()

@@ -23,29 +23,33 @@ type Method uint8
 
 // The methods. Each one's request and replies are the types of the same name.
 const (
-	MethodStart     Method = iota + 1 // StartRequest; replies Started, then Exit (final)
-	MethodAttach                      // AttachRequest; replies Started, then Exit (final)
-	MethodProcesses                   // Empty; reply ProcessList
-	MethodSignal                      // SignalRequest; reply Empty
-	MethodKill                        // KillRequest; reply Empty, once nothing of the process is left
-	MethodResize                      // ResizeRequest; reply Empty
-	MethodStat                        // PathRequest; reply FileInfo
-	MethodList                        // PathRequest; reply FileList
-	MethodMkdir                       // MkdirRequest; reply Empty
-	MethodRemove                      // RemoveRequest; reply Empty
-	MethodRename                      // RenameRequest; reply Empty
-	MethodChmod                       // ChmodRequest; reply Empty
-	MethodRead                        // ReadRequest; reply FileInfo, bytes on ChanOut, then Empty (final)
-	MethodWrite                       // WriteRequest; bytes on ChanIn until its end, then FileInfo (final)
-	MethodTarOut                      // TarOutRequest; a tar stream on ChanOut, then TarResult (final)
-	MethodTarIn                       // TarInRequest; a tar stream on ChanIn, then TarResult (final)
-	MethodWatch                       // WatchRequest; reply Empty once watching, then WatchEvent until cancelled
-	MethodDial                        // DialRequest; reply Empty once connected; bytes on ChanIn and ChanOut; Empty (final)
-	MethodShutdown                    // Empty; reply Empty, then the agent kills everything and exits
-	MethodListen                      // ListenRequest; reply Listening, then Connection for each one, until cancelled
-	MethodAccept                      // AcceptRequest; reply Empty; bytes on ChanIn and ChanOut; Empty (final)
-	MethodFind                        // FindRequest; reply Found
-	MethodCount                       // Empty; reply ProcessCount
+	MethodStart        Method = iota + 1 // StartRequest; replies Started, then Exit (final)
+	MethodAttach                         // AttachRequest; replies Started, then Exit (final)
+	MethodProcesses                      // Empty; reply ProcessList
+	MethodSignal                         // SignalRequest; reply Empty
+	MethodKill                           // KillRequest; reply Empty, once nothing of the process is left
+	MethodResize                         // ResizeRequest; reply Empty
+	MethodStat                           // PathRequest; reply FileInfo
+	MethodList                           // PathRequest; reply FileList
+	MethodMkdir                          // MkdirRequest; reply Empty
+	MethodRemove                         // RemoveRequest; reply Empty
+	MethodRename                         // RenameRequest; reply Empty
+	MethodChmod                          // ChmodRequest; reply Empty
+	MethodRead                           // ReadRequest; reply FileInfo, bytes on ChanOut, then Empty (final)
+	MethodWrite                          // WriteRequest; bytes on ChanIn until its end, then FileInfo (final)
+	MethodTarOut                         // TarOutRequest; a tar stream on ChanOut, then TarResult (final)
+	MethodTarIn                          // TarInRequest; a tar stream on ChanIn, then TarResult (final)
+	MethodWatch                          // WatchRequest; reply Empty once watching, then WatchEvent until cancelled
+	MethodDial                           // DialRequest; reply Empty once connected; bytes on ChanIn and ChanOut; Empty (final)
+	MethodShutdown                       // Empty; reply Empty, then the agent kills everything and exits
+	MethodListen                         // ListenRequest; reply Listening, then Connection for each one, until cancelled
+	MethodAccept                         // AcceptRequest; reply Empty; bytes on ChanIn and ChanOut; Empty (final)
+	MethodFind                           // FindRequest; reply Found
+	MethodCount                          // Empty; reply ProcessCount
+	MethodDeadline                       // DeadlineRequest; reply Deadline
+	MethodPauseTimers                    // Empty; reply Deadline
+	MethodResumeTimers                   // Empty; reply Deadline
+	MethodBusy                           // Empty; no reply, until it is cancelled
 )
 
 // A Channel is one direction of bulk bytes of a call.
@@ -128,6 +132,9 @@ type StartRequest struct {
 	// KeepChildren leaves what the process started running when it ends;
 	// otherwise everything it started is killed.
 	KeepChildren bool
+	// Rest tells when the process counts as one that waits for work, so that it alone does
+	// not keep the sandbox from being idle.
+	Rest Rest
 	// TimeoutMillis kills the process and all it started when it has run for so
 	// long; 0 means no timeout. The agent enforces it even if the caller has ended.
 	TimeoutMillis uint64
@@ -144,6 +151,16 @@ type StartRequest struct {
 	// all it started have ended.
 	RemoveAfter []string
 }
+
+// A Rest is when a running process waits for work.
+type Rest uint8
+
+// The rests.
+const (
+	RestNever    Rest = iota // it works as long as it runs
+	RestUntilFed             // until it is sent something on ChanIn
+	RestAlways               // whoever has it work keeps a call of MethodBusy open meanwhile
+)
 
 // InlineFile is a small file that travels in a StartRequest.
 type InlineFile struct {
@@ -415,3 +432,20 @@ type Connection struct{ ID uint64 } // never used twice
 // AcceptRequest takes over a connection. One that is not accepted within half a minute
 // is closed.
 type AcceptRequest struct{ ID uint64 }
+
+// DeadlineRequest asks when the agent ends by itself, or, with Set, sets that.
+type DeadlineRequest struct {
+	Set    bool
+	Millis uint64 // wall clock, milliseconds since 1970; 0: never
+}
+
+// Deadline is when the agent ends by itself. It answers MethodPauseTimers and
+// MethodResumeTimers, too. These stop and restart the clock of everything that the agent
+// does when a time is over: the deadline, the grace time without a connection, the timeouts
+// of processes, the idle timeout. Whoever freezes a sandbox pauses them before and resumes
+// them after, on whatever stream: what was left of each is then left of it again, and the
+// deadline has moved. While they are paused an agent lives without anybody.
+type Deadline struct {
+	Millis uint64 // as in DeadlineRequest; while paused, when it was before
+	Paused bool
+}

@@ -25,7 +25,9 @@ type Agent struct {
 	spawner  *spawner
 	orphans  *orphans
 	seccomp  *sockFprog
-	oom      *oomCounter   // nil: not known
+	oom      *oomCounter // nil: not known
+	timers   timers
+	idle     idleness
 	prepared chan struct{} // closed when Options.Prepare has returned
 	prepErr  error         // what it returned
 	forward  forward.Service
@@ -38,6 +40,7 @@ type Agent struct {
 	live      int      // processes that run or start
 	endedIDs  []uint64 // ended and not collected, the oldest first
 	down      bool
+	over      chan agentproto.End
 	quit      chan struct{}
 	quitOnce  sync.Once
 	streams   sync.WaitGroup
@@ -61,9 +64,11 @@ func New(opts Options) (*Agent, error) {
 		uid:       uint32(unix.Geteuid()),
 		gid:       uint32(unix.Getegid()),
 		processes: map[uint64]*process{},
+		over:      make(chan agentproto.End, 1),
 		quit:      make(chan struct{}),
 		prepared:  make(chan struct{}),
 	}
+	a.idle = idleness{timers: &a.timers, after: opts.Idle, over: func() { a.End(agentproto.EndIdle) }}
 	if err := Harden(); err != nil {
 		return nil, err
 	}
@@ -94,6 +99,11 @@ func New(opts Options) (*Agent, error) {
 	if err := a.sayHello(); err != nil {
 		return nil, err
 	}
+	if err := a.setDeadline(opts.Deadline); err != nil {
+		return nil, err
+	}
+	a.idle.enter()
+	a.idle.leave() // from now on it is idle
 	boundThreads()
 	go a.prepareAll()
 	return a, nil
@@ -181,6 +191,20 @@ func (a *Agent) takeFileIdentity() error {
 // Quit is closed when a client has asked the agent to shut down and everything it
 // started is killed.
 func (a *Agent) Quit() <-chan struct{} { return a.quit }
+
+// End has the agent end by itself; the first reason counts.
+func (a *Agent) End(why agentproto.End) {
+	select {
+	case a.over <- why:
+	default:
+	}
+}
+
+// Over tells once why the agent ends by itself: then it is to be shut down.
+func (a *Agent) Over() <-chan agentproto.End { return a.over }
+
+// After calls do after that time, in which the agent's timers were not paused.
+func (a *Agent) After(d time.Duration, do func()) *Timer { return a.timers.after(d, do) }
 
 // shutdownWait bounds the wait for killed processes: one in an uninterruptible
 // system call must not keep the agent from ending.

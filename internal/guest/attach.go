@@ -192,6 +192,9 @@ func (p *process) feed(call *agentproto.Call) {
 	for {
 		n, err := call.Read(agentproto.ChanIn, buf)
 		if n > 0 && !broken {
+			if p.req.Rest == agentproto.RestUntilFed {
+				p.count(true)
+			}
 			p.feeding.Lock()
 			_, werr := p.stdin.Write(buf[:n])
 			p.feeding.Unlock()

@@ -12,6 +12,7 @@ import (
 
 // ServeCall serves one call of a client.
 func (a *Agent) ServeCall(call *agentproto.Call) {
+	defer a.idle.during(call.Method())()
 	var err error
 	switch call.Method() {
 	case agentproto.MethodStart:
@@ -28,6 +29,14 @@ func (a *Agent) ServeCall(call *agentproto.Call) {
 		err = a.serveKill(call)
 	case agentproto.MethodResize:
 		err = a.serveResize(call)
+	case agentproto.MethodDeadline:
+		err = a.serveDeadline(call)
+	case agentproto.MethodPauseTimers:
+		err = a.servePause(call)
+	case agentproto.MethodResumeTimers:
+		err = a.serveResume(call)
+	case agentproto.MethodBusy:
+		<-call.Done()
 	case agentproto.MethodShutdown:
 		a.serveShutdown(call)
 	case agentproto.MethodDial:

@@ -2,7 +2,11 @@
 
 package guest
 
-import "github.com/llmsandbox/llmsandbox/internal/agentproto"
+import (
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
 
 // Options tell an agent what it runs code as.
 type Options struct {
@@ -25,6 +29,10 @@ type Options struct {
 	// CountOOM has the end of every process tell how many the kernel killed for
 	// memory meanwhile, where the agent can see that.
 	CountOOM bool
+	// Deadline is when the agent ends by itself; zero: never.
+	Deadline time.Time
+	// Idle is after how long without a call or a process it does; 0: never.
+	Idle time.Duration
 	// MaxProcesses bounds how many processes run at once that were started by
 	// request; 0 means 1024.
 	MaxProcesses int

@@ -22,7 +22,7 @@ type process struct {
 	req        agentproto.StartRequest // without files, environment
 	started    time.Time
 	oomBefore  uint64 // the kernel's count of kills for memory at the start
-	timer      *time.Timer
+	timer      *Timer
 
 	outputs [3]*output // of ChanOut, ChanErr and ChanControl; nil: merged or without
 	stdin   *os.File   // what ChanIn is written to; nil without
@@ -46,6 +46,7 @@ type process struct {
 
 	// Guarded by the agent's mu.
 	over      bool // nothing of it is left
+	counts    bool // as something that goes on
 	collected bool // its Exit has reached a client
 }
 
@@ -228,7 +229,7 @@ func (p *process) killAfter(millis uint64) {
 		return // it has ended; what it left is not its timeout's
 	}
 	p.stopTimer()
-	p.timer = time.AfterFunc(d, func() { p.kill(agentproto.KilledTimeout) })
+	p.timer = p.agent.timers.after(d, func() { p.kill(agentproto.KilledTimeout) })
 }
 
 func (p *process) killRest() {

@@ -56,6 +56,9 @@ func (a *Agent) ended(p *process) {
 	defer a.mu.Unlock()
 	a.live--
 	p.over = true
+	if p.counts {
+		a.idle.leave()
+	}
 	if p.collected {
 		delete(a.processes, p.id)
 		return

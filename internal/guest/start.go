@@ -19,12 +19,23 @@ import (
 const pipeSize = 256 << 10
 
 func (a *Agent) serveStart(call *agentproto.Call) error {
-	var req agentproto.StartRequest
-	if err := call.Request(&req); err != nil {
+	p, err := a.begin(call)
+	if err != nil {
 		return err
 	}
+	return p.attach(call, [3]uint64{})
+}
+
+// begin starts the process that a call asks for.
+func (a *Agent) begin(call *agentproto.Call) (*process, error) {
+	a.idle.enter()
+	defer a.idle.leave()
+	var req agentproto.StartRequest
+	if err := call.Request(&req); err != nil {
+		return nil, err
+	}
 	if err := a.admit(); err != nil {
-		return err
+		return nil, err
 	}
 	p, err := a.start(&req)
 	if err != nil {
@@ -32,13 +43,14 @@ func (a *Agent) serveStart(call *agentproto.Call) error {
 		if a.opts.Files != nil && len(req.RemoveAfter) > 0 {
 			err = errors.Join(err, a.opts.Files.RemoveAll(req.RemoveAfter))
 		}
-		return err
+		return nil, err
 	}
+	p.count(p.req.Rest == agentproto.RestNever)
 	if a.add(p) {
 		go p.kill(agentproto.KilledByRequest)
 	}
 	p.start()
-	return p.attach(call, [3]uint64{})
+	return p, nil
 }
 
 // start writes the request's files and starts its program.

@@ -1,0 +1,88 @@
+//go:build linux
+
+package guest
+
+import (
+	"sync"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+)
+
+// idleness counts the calls that are served and the processes that run, and tells when
+// there were none for some time.
+type idleness struct {
+	timers *timers
+	after  time.Duration // 0: it is not told
+	over   func()
+
+	mu    sync.Mutex
+	busy  int
+	timer *Timer // runs when busy is 0
+}
+
+// enter counts something that goes on until leave.
+func (i *idleness) enter() {
+	if i.after == 0 {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.busy++
+	if i.timer != nil {
+		i.timer.Stop()
+		i.timer = nil
+	}
+}
+
+func (i *idleness) leave() {
+	if i.after == 0 {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.busy--; i.busy == 0 {
+		i.timer = i.timers.after(i.after, i.expired)
+	}
+}
+
+// expired looks again: something may have begun just now.
+func (i *idleness) expired() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.busy == 0 {
+		i.over()
+	}
+}
+
+// during counts a call; leave is called at its end.
+func (i *idleness) during(m agentproto.Method) (leave func()) {
+	switch m {
+	case agentproto.MethodDeadline, agentproto.MethodPauseTimers, agentproto.MethodResumeTimers:
+		return func() {} // nobody uses the sandbox by that
+	case agentproto.MethodStart: // it is the process that counts
+		return func() {}
+	case agentproto.MethodAttach, agentproto.MethodListen, agentproto.MethodWatch:
+		// What only waits for what processes do is a request when it comes.
+		i.enter()
+		i.leave()
+		return func() {}
+	}
+	i.enter()
+	return i.leave
+}
+
+// count says whether a process counts as something that goes on.
+func (p *process) count(counts bool) {
+	p.agent.mu.Lock()
+	defer p.agent.mu.Unlock()
+	if p.over || p.counts == counts {
+		return
+	}
+	p.counts = counts
+	if counts {
+		p.agent.idle.enter()
+	} else {
+		p.agent.idle.leave()
+	}
+}
