@@ -44,6 +44,9 @@ func Open(ctx context.Context, o Options) (*Sandbox, error) {
 	if o.Lifetime < 0 {
 		return nil, fmt.Errorf("lifetime of %v: %w: it is a positive duration, or 0 for none", o.Lifetime, ErrInvalid)
 	}
+	if o.IdleTimeout < 0 || o.IdleTimeout > 0 && o.IdleTimeout < minTimeout {
+		return nil, fmt.Errorf("idle timeout of %v: %w: the least is %v, and 0 means none", o.IdleTimeout, ErrInvalid, minTimeout)
+	}
 	if o.ID == "" {
 		o.ID = newID()
 	} else if !validID(o.ID) {
@@ -64,7 +67,7 @@ func Open(ctx context.Context, o Options) (*Sandbox, error) {
 	}
 	spec := backend.Spec{
 		ID: o.ID, Image: o.Image, Language: lang.Name, Limits: kernel, Labels: o.Labels,
-		Env: env, BestEffort: o.BestEffort, Progress: o.Progress,
+		Env: env, BestEffort: o.BestEffort, Progress: o.Progress, IdleTimeout: o.IdleTimeout,
 	}
 	if o.Lifetime > 0 {
 		spec.Deadline = time.Now().Add(o.Lifetime)

@@ -49,7 +49,12 @@ type Options struct {
 	// Labels are kept with the sandbox and returned by List.
 	Labels map[string]string
 	// Lifetime ends the sandbox after so long, whatever runs in it; 0 means never.
+	// [Sandbox.SetDeadline] changes when.
 	Lifetime time.Duration
+	// IdleTimeout ends the sandbox when for so long nothing has used it, whoever holds it: no
+	// run, command, process, cell or file operation, by any handle. An open kernel that has no
+	// cell does not use it, nor does a connection. 0 means never.
+	IdleTimeout time.Duration
 	// Resettable has Open look at what it has made, so that [Sandbox.Reset] can do it again.
 	Resettable bool
 	// Supervisor, when set, opens and owns the sandbox in a process of its own, so that the sandbox

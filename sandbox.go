@@ -132,5 +132,8 @@ func (s *Sandbox) endReason() string {
 	if why := s.machine.End().Reason; why != "" {
 		return why
 	}
+	if idle := s.machine.Info().IdleTimeout; idle > 0 {
+		return fmt.Sprintf("its lifetime is over, it was idle for %v, or it was ended from outside", idle)
+	}
 	return "its lifetime is over, or it was ended from outside"
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
@@ -27,14 +28,16 @@ func TestEndIsToldWithItsReason(t *testing.T) {
 	close(done)
 	for _, c := range []struct {
 		name string
+		idle time.Duration
 		end  backend.End
 		want string
 	}{
-		{"the backend knows", backend.End{Reason: "the pod was evicted"}, "has ended (the pod was evicted)"},
-		{"the backend knows nothing", backend.End{}, "has ended (its lifetime is over, or it was ended from outside)"},
+		{"the backend knows", 0, backend.End{Reason: "the pod was evicted"}, "has ended (the pod was evicted)"},
+		{"it may have been idle", 10 * time.Minute, backend.End{}, "has ended (its lifetime is over, it was idle for 10m0s, or it was ended from outside)"},
+		{"the backend knows nothing", 0, backend.End{}, "has ended (its lifetime is over, or it was ended from outside)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &Sandbox{machine: &endedMachine{done: done, end: c.end}}
+			s := &Sandbox{machine: &endedMachine{fakeMachine: fakeMachine{idle: c.idle}, done: done, end: c.end}}
 			err := s.alive()
 			if !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)

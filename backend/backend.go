@@ -51,6 +51,9 @@ type Machine interface {
 	// memory so far, and whether that is known. It is called around each run and
 	// must be cheap.
 	OOMKills(ctx context.Context) (n int64, known bool)
+	// SetDeadline has the sandbox end at that time, in place of the deadline it had; zero is
+	// never. Info tells it then, and List of any process. With an error it may be either.
+	SetDeadline(ctx context.Context, at time.Time) error
 	// Destroy ends the sandbox and removes all of it. It is idempotent.
 	Destroy(ctx context.Context) error
 	// Commit makes an image named tag of the machine's image and files, a tar of its
@@ -99,6 +102,9 @@ type Spec struct {
 	Labels map[string]string
 	// Deadline, when set, is when the machine ends by itself.
 	Deadline time.Time
+	// IdleTimeout, when set, is after how long without a call of its agent and without a
+	// running process the machine ends by itself.
+	IdleTimeout time.Duration
 	// BestEffort allows a limit in Limits.Required that cannot be enforced.
 	BestEffort bool
 	// Progress, when set, gets reports of long steps. It must not block.
@@ -162,13 +168,15 @@ type Usage struct {
 
 // Info describes a machine in a list.
 type Info struct {
-	ID       string            `json:"id"`
-	Backend  string            `json:"backend"`
-	Image    string            `json:"image"`
-	Language string            `json:"language"`
-	Created  time.Time         `json:"created"`
-	Deadline time.Time         `json:"deadline,omitzero"`
-	Labels   map[string]string `json:"labels,omitempty"`
+	ID       string    `json:"id"`
+	Backend  string    `json:"backend"`
+	Image    string    `json:"image"`
+	Language string    `json:"language"`
+	Created  time.Time `json:"created"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	// IdleTimeout is after how long without use it ends; 0: never.
+	IdleTimeout time.Duration     `json:"idle_timeout_ns,omitzero"`
+	Labels      map[string]string `json:"labels,omitempty"`
 	// Limits are those it was created with.
 	Limits Limits `json:"limits"`
 	Owner  string `json:"owner"` // e.g. "pid 1234"

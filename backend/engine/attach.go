@@ -31,6 +31,13 @@ func (b *Backend) Attach(ctx context.Context, id string) (backend.Machine, error
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s is not as this program makes them: %w", id, err)
 	}
+	records, err := b.movedDeadlines(ctx, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	if r, there := records[c.ID]; there {
+		info.Deadline = r.at
+	}
 	engine, err := b.host(ctx)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/engine/await"
 )
 
-// Conditions that a watcher waits for.
+// Conditions that Await waits for.
 const (
 	waitNextExit   = container.WaitConditionNextExit
 	waitNotRunning = container.WaitConditionNotRunning
@@ -34,6 +34,7 @@ func (h *host) Await(ctx context.Context) bool {
 		pause := time.After(watchPause)
 		// Podman ends its wait with no code where its own record of events has failed it.
 		if end := <-await.Container(ctx, c, h.container, until); end.Err == nil && end.Code >= 0 {
+			h.code.Store(end.Code)
 			return true
 		}
 		if ctx.Err() != nil {

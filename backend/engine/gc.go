@@ -72,6 +72,10 @@ func (b *Backend) collect(ctx context.Context, c container.Summary) []backend.Le
 
 // collectContainers removes what nobody owns any more.
 func (b *Backend) collectContainers(ctx context.Context) ([]backend.Leftover, error) {
+	records, err := b.movedDeadlines(ctx, "") // before their containers, which may go meanwhile
+	if err != nil {
+		return nil, err
+	}
 	var found []backend.Leftover
 	for _, role := range []string{roleSandbox, roleFill} {
 		all, err := b.containers(ctx, true, role)
@@ -79,20 +83,30 @@ func (b *Backend) collectContainers(ctx context.Context) ([]backend.Leftover, er
 			return found, err
 		}
 		for _, c := range all {
-			if !abandoned(c) {
+			if !abandoned(c) && !b.late(ctx, c, deadlineOf(c, records)) {
 				continue
 			}
 			found = append(found, b.collect(ctx, c)...)
 		}
 	}
-	return found, nil
+	deadlines, err := b.collectDeadlines(ctx, records)
+	return append(found, deadlines...), err
 }
 
-// abandoned tells whether nobody can want a container any more.
-func abandoned(c container.Summary) bool {
-	if d, err := time.Parse(time.RFC3339Nano, c.Labels[labelDeadline]); err == nil && time.Now().After(d) {
-		return true
+// deadlineOf is a container's deadline; zero: it has none, or says nonsense.
+func deadlineOf(c container.Summary, records map[string]moved) time.Time {
+	if r, there := records[c.ID]; there {
+		return r.at
 	}
+	d, err := time.Parse(time.RFC3339Nano, c.Labels[labelDeadline])
+	if err != nil {
+		return time.Time{}
+	}
+	return d
+}
+
+// abandoned tells whether nobody can want a container any more, whatever its deadline.
+func abandoned(c container.Summary) bool {
 	o, err := parseOwner(c.Labels[labelOwner])
 	if err == nil && o.dead() {
 		return true
@@ -119,7 +133,7 @@ func (b *Backend) collectVolumes(ctx context.Context) ([]backend.Leftover, error
 	keep := wholeVolumes(res.Items, own)
 	var found []backend.Leftover
 	for _, v := range res.Items {
-		if keep[v.Name] {
+		if keep[v.Name] || v.Labels[labelRole] == roleDeadline {
 			continue
 		}
 		_, err := b.client.VolumeRemove(ctx, v.Name, client.VolumeRemoveOptions{})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
@@ -23,6 +24,8 @@ type host struct {
 	agent     agenthost.Agent
 	workdir   string
 	until     container.WaitCondition // what Await waits for
+	code      atomic.Int64            // of the container's end; 0: not known
+	moved     atomic.Bool             // the deadline, by this handle
 
 	// image is the one that the container was made from, by the name asked. They are empty
 	// where another handle owns it.
@@ -86,8 +89,8 @@ func (h *host) exec(ctx context.Context, env []string, argv ...string) (*stream,
 // gone tells whether the engine says that there is no such container that runs.
 func gone(err error) bool { return absent.Container(err) || errdefs.IsConflict(err) }
 
-// End knows nothing: an engine does not keep a container that has ended.
-func (h *host) End() backend.End { return backend.End{} }
+// End knows the exit code: an engine does not keep a container that has ended.
+func (h *host) End() (backend.End, int) { return backend.End{}, int(h.code.Load()) }
 
 // Release has nothing to do: what this handle holds are streams.
 func (h *host) Release() {}
@@ -96,12 +99,12 @@ func (h *host) Release() {}
 // it. There is no grace. Where the agent ends, the engine removes the container by itself;
 // but while that is there, its image cannot be removed.
 func (h *host) Remove(ctx context.Context, agentEnded bool) error {
-	if agentEnded && !h.image.Made {
+	if agentEnded && !h.image.Made && !h.moved.Load() {
 		return nil
 	}
 	_, err := h.backend.client.ContainerRemove(ctx, h.container, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	if gone(err) { // a conflict: its removal is under way
-		err = nil
+	if err != nil && !gone(err) { // which is also that its removal is under way
+		return h.backend.explain("remove the container", err)
 	}
-	return errors.Join(h.backend.explain("remove the container", err), h.backend.dropImage(ctx, h.asked, h.image))
+	return errors.Join(h.forgetDeadline(ctx), h.backend.dropImage(ctx, h.asked, h.image))
 }

@@ -16,7 +16,8 @@ const (
 	labelLanguage = "llmsandbox.language" //
 	labelImage    = "llmsandbox.image"    // its name as resolved
 	labelCreated  = "llmsandbox.created"  // RFC 3339
-	labelDeadline = "llmsandbox.deadline" // RFC 3339; none: not set
+	labelDeadline = "llmsandbox.deadline" // RFC 3339; none: not set. See also moved
+	labelIdle     = "llmsandbox.idle"     // a duration; none: not set
 	labelLimits   = "llmsandbox.limits"   // JSON of backend.Limits
 	labelLabels   = "llmsandbox.labels"   // JSON, the caller's own
 )
@@ -44,6 +45,9 @@ func encode(info backend.Info) (map[string]string, error) {
 	if !info.Deadline.IsZero() {
 		l[labelDeadline] = info.Deadline.Format(time.RFC3339Nano)
 	}
+	if info.IdleTimeout > 0 {
+		l[labelIdle] = info.IdleTimeout.String()
+	}
 	return l, nil
 }
 
@@ -60,6 +64,11 @@ func decode(name string, l map[string]string) (backend.Info, error) {
 	if d := l[labelDeadline]; d != "" {
 		if info.Deadline, err = time.Parse(time.RFC3339Nano, d); err != nil {
 			return info, fmt.Errorf("label %s: %w", labelDeadline, err)
+		}
+	}
+	if d := l[labelIdle]; d != "" {
+		if info.IdleTimeout, err = time.ParseDuration(d); err != nil {
+			return info, fmt.Errorf("label %s: %w", labelIdle, err)
 		}
 	}
 	if err := json.Unmarshal([]byte(l[labelLimits]), &info.Limits); err != nil {

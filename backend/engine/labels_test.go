@@ -14,7 +14,7 @@ import (
 func TestLabelsRoundTrip(t *testing.T) {
 	info := backend.Info{
 		ID: "sb-1", Backend: "docker", Image: "py:1", Language: "python", Created: time.Unix(1e9, 5).UTC(),
-		Deadline: time.Unix(2e9, 0).UTC(), Labels: map[string]string{"team": "a\nb"},
+		Deadline: time.Unix(2e9, 0).UTC(), IdleTimeout: 90 * time.Second, Labels: map[string]string{"team": "a\nb"},
 		Limits: backend.Limits{Memory: 1 << 30, CPUs: 0.5, PIDs: 7, Disk: 9}, Owner: "pid " + selfPID(),
 	}
 	l, err := encode(info)
@@ -68,7 +68,7 @@ func TestAbandoned(t *testing.T) {
 		{"of an owner nobody can read", map[string]string{labelOwner: "x"}, container.StateRunning, false},
 		{"being made", map[string]string{labelOwner: alive.String()}, container.StateCreated, false},
 		{"that has ended", map[string]string{labelOwner: elsewhere.String()}, container.StateExited, true},
-		{"past its deadline", map[string]string{labelOwner: elsewhere.String(), labelDeadline: "2001-01-01T00:00:00Z"}, container.StateRunning, true},
+		{"past its deadline", map[string]string{labelOwner: elsewhere.String(), labelDeadline: "2001-01-01T00:00:00Z"}, container.StateRunning, false}, // its agent is asked
 		{"with time left", map[string]string{labelOwner: alive.String(), labelDeadline: "2999-01-01T00:00:00Z"}, container.StateRunning, false},
 	} {
 		if got := abandoned(container.Summary{Labels: c.labels, State: c.state}); got != c.want {

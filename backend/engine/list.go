@@ -18,11 +18,21 @@ func (b *Backend) List(ctx context.Context) ([]backend.Info, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	records, err := b.movedDeadlines(ctx, "")
+	if err != nil {
+		return nil, err
+	}
 	var all []backend.Info
 	for _, c := range found {
 		info, err := decode(b.Name(), c.Labels)
 		if err != nil {
 			return nil, fmt.Errorf("container %.12s: %w", c.ID, err)
+		}
+		if r, there := records[c.ID]; there {
+			info.Deadline = r.at
 		}
 		all = append(all, info)
 	}

@@ -23,6 +23,10 @@ func vanishing(t *testing.T, list string) *Backend {
 			_, _ = io.WriteString(w, list)
 			return
 		}
+		if strings.HasSuffix(r.URL.Path, "/volumes") {
+			_, _ = io.WriteString(w, `{"Volumes":[]}`)
+			return
+		}
 		asked = true
 		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = io.WriteString(w, `{"cause":"no such container","message":"getting container from store \"c\": no such container","response":500}`)

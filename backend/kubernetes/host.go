@@ -100,11 +100,11 @@ func (h *host) Await(ctx context.Context) bool {
 
 // End is what the cluster says of the pod. For memory it was killed where the kernel, or the
 // container's runtime, says so.
-func (h *host) End() backend.End {
+func (h *host) End() (backend.End, int) {
 	if h.pod == nil {
-		return backend.End{}
+		return backend.End{}, 0
 	}
-	return backend.End{Reason: h.pod.Ended(), KilledForMemory: h.pod.OOMKilled()}
+	return backend.End{Reason: h.pod.Ended(), KilledForMemory: h.pod.OOMKilled()}, int(h.pod.ExitCode())
 }
 
 // Commit fails: an image is made where it is kept, and a cluster keeps none.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -55,7 +56,7 @@ func (b *Backend) Attach(_ context.Context, id string) (backend.Machine, error) 
 	if err != nil {
 		return nil, errors.Join(err, pidfd.Close(), dir.Close())
 	}
-	a := &attached{described: described{*r}, path: path, dir: dir, pidfd: pidfd, group: g, done: make(chan struct{})}
+	a := &attached{description: description{record: *r}, path: path, dir: dir, pidfd: pidfd, group: g, done: make(chan struct{})}
 	go a.watch()
 	return a, nil
 }
@@ -82,7 +83,7 @@ func openAgent(r *record) (*os.File, error) {
 
 // attached is a sandbox that another handle owns, mostly in another process.
 type attached struct {
-	described
+	description
 	path  string
 	dir   *os.File
 	pidfd *os.File
@@ -93,8 +94,15 @@ type attached struct {
 
 var _ backend.Machine = (*attached)(nil)
 
-// Done is closed when the agent has ended.
 func (a *attached) Done() <-chan struct{} { return a.done }
+
+// End is not known: the agent's exit is its owner's to see.
+func (a *attached) End() backend.End { return backend.End{} }
+
+// SetDeadline has the agent end then.
+func (a *attached) SetDeadline(ctx context.Context, at time.Time) error {
+	return a.moveDeadline(ctx, a.Dial, a.path, at)
+}
 
 func (a *attached) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	return dialAgent(ctx, a.dir)

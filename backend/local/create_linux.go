@@ -8,11 +8,11 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
@@ -103,7 +103,7 @@ func (c *creation) startAgent(ctx context.Context, binary string, root func() (r
 	if c.group, err = newGroup(ctx, c.dirs, c.spec); err != nil {
 		return err
 	}
-	if c.agent, err = startAgent(ctx, binary, c.folder, c.group); err != nil {
+	if c.agent, err = startAgent(ctx, binary, c.folder, c.group, agentclient.TimerArgs(c.spec.Deadline, c.spec.IdleTimeout)); err != nil {
 		return err
 	}
 	if c.spec.Image != "" && c.spec.Image != "host" {
@@ -231,7 +231,7 @@ func (c *creation) finish() (*machine, error) {
 	}
 	m := &machine{
 		folder: c.folder, agent: c.agent, group: c.group, disk: c.disk, release: c.root.release, done: make(chan struct{}),
-		described: described{record{
+		description: description{record: record{
 			Info: agenthost.Record(c.spec, "local", c.root.image, "pid "+strconv.Itoa(os.Getpid())),
 			Guest: backend.Guest{
 				Env: environ.Override(c.root.env, c.spec.Env), Workdir: workdir, StartDir: c.root.startDir, TempDir: tempDir, Host: c.root.host,
@@ -244,9 +244,6 @@ func (c *creation) finish() (*machine, error) {
 	if err := m.record.write(c.folder.path); err != nil {
 		return nil, err
 	}
-	if !c.spec.Deadline.IsZero() {
-		m.timer = time.AfterFunc(time.Until(c.spec.Deadline), func() { m.agent.kill() })
-	}
 	go m.watch()
 	return m, nil
 }
@@ -255,7 +252,9 @@ func (c *creation) finish() (*machine, error) {
 func (c *creation) undo() error {
 	var errs []error
 	if c.agent != nil {
-		errs = append(errs, c.agent.kill(), c.agent.wait())
+		errs = append(errs, c.agent.kill())
+		_, err := c.agent.wait()
+		errs = append(errs, err)
 	}
 	if c.disk != nil {
 		c.disk.Close()

@@ -31,8 +31,8 @@ type agentProcess struct {
 }
 
 // startAgent executes the agent in new namespaces. It does nothing there before it has
-// a plan, so g can still move it.
-func startAgent(ctx context.Context, binary string, f *folder, g group) (*agentProcess, error) {
+// a plan, so g can still move it. timers are arguments that say when it ends by itself.
+func startAgent(ctx context.Context, binary string, f *folder, g group, timers []string) (*agentProcess, error) {
 	listener, err := listen(f)
 	if err != nil {
 		return nil, err
@@ -48,14 +48,14 @@ func startAgent(ctx context.Context, binary string, f *folder, g group) (*agentP
 		return nil, err
 	}
 	p := &agentProcess{setup: os.NewFile(uintptr(pair[0]), "set-up socket"), log: f.path + "/agent.log"}
-	if err := p.fork(ctx, binary, listener, pair[1], g); err != nil {
+	if err := p.fork(ctx, binary, listener, pair[1], g, timers); err != nil {
 		p.setup.Close()
 		return nil, err
 	}
 	return p, nil
 }
 
-func (p *agentProcess) fork(ctx context.Context, binary string, listener, setup int, g group) error {
+func (p *agentProcess) fork(ctx context.Context, binary string, listener, setup int, g group, timers []string) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (p *agentProcess) fork(ctx context.Context, binary string, listener, setup 
 	err = g.Start(ctx, func(cgroupFD int) (int, error) {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = cgroupFD >= 0, max(cgroupFD, 0)
 		var err error
-		p.pid, err = syscall.ForkExec(binary, []string{"llmsandbox-agent", "--listen-fd", "3", "--setup-fd", "4"}, attr)
+		p.pid, err = syscall.ForkExec(binary, append([]string{"llmsandbox-agent", "--listen-fd", "3", "--setup-fd", "4"}, timers...), attr)
 		return p.pid, err
 	})
 	if err != nil && p.pid > 0 { // born, but not in its group
@@ -181,14 +181,20 @@ func (p *agentProcess) kill() error {
 }
 
 // wait returns when the agent and all of its pid namespace have ended, and reaps it.
-func (p *agentProcess) wait() error {
-	return awaitPidfd(p.pidfd, func(fd int) error {
-		for { // a pidfd that does not block answers EAGAIN while the process lives
-			if err := unix.Waitid(unix.P_PIDFD, fd, nil, unix.WEXITED, nil); err != unix.EINTR {
+func (p *agentProcess) wait() (status unix.WaitStatus, err error) {
+	err = awaitPidfd(p.pidfd, func(int) error {
+		for { // its pid is its own until it is reaped, here
+			pid, err := unix.Wait4(p.pid, &status, unix.WNOHANG, nil)
+			switch {
+			case err == unix.EINTR:
+			case err == nil && pid == 0:
+				return unix.EAGAIN
+			default:
 				return err
 			}
 		}
 	})
+	return status, err
 }
 
 // awaitPidfd calls try when the process of a pidfd may have ended, until it no longer

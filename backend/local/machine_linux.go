@@ -11,27 +11,12 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
-
-// described is what is the same of every machine.
-type described struct{ record record }
-
-func (d *described) ID() string                         { return d.record.Info.ID }
-func (d *described) Info() backend.Info                 { return d.record.Info }
-func (d *described) Guest() backend.Guest               { return d.record.Guest }
-func (d *described) Capabilities() backend.Capabilities { return d.record.Capabilities }
-
-// End knows nothing: the agent's end is all that is seen from outside.
-func (d *described) End() backend.End { return backend.End{} }
-
-// Commit fails: there is no engine that would keep the image.
-func (d *described) Commit(context.Context, string, string, io.Reader) (string, error) {
-	return "", fmt.Errorf("%w: the local backend makes no images of sandboxes: use docker or podman", backend.ErrUnsupported)
-}
 
 // machine is a sandbox that this process owns.
 type machine struct {
-	described
+	description
 	folder *folder
 	agent  *agentProcess
 	group  group
@@ -39,20 +24,35 @@ type machine struct {
 	// end by far, falls to this process after Destroy has returned.
 	disk    *os.File     // nil for a tmpfs
 	release func() error // gives up the image; may be nil
-	timer   *time.Timer  // ends it at its deadline; may be nil
 
 	done    chan struct{} // closed when it has ended and nothing is left
 	mu      sync.Mutex
 	usage   *backend.Usage // the last, once the cgroup is gone
 	oom     int64
 	oomErr  error
-	cleanup error // set before done is closed
+	cleanup error  // set before done is closed
+	words   string // why it ended; set before done is closed
 }
 
 var _ backend.Machine = (*machine)(nil)
 
-// Done is closed when nothing is left of the sandbox.
 func (m *machine) Done() <-chan struct{} { return m.done }
+
+// End tells why the agent has ended by itself, if it has. That all was killed for memory does
+// not happen: the kernel takes code before the agent.
+func (m *machine) End() backend.End {
+	select {
+	case <-m.done:
+		return backend.End{Reason: m.words}
+	default:
+		return backend.End{}
+	}
+}
+
+// SetDeadline has the agent end then.
+func (m *machine) SetDeadline(ctx context.Context, at time.Time) error {
+	return m.moveDeadline(ctx, m.Dial, m.folder.path, at)
+}
 
 // Dial connects to the agent.
 func (m *machine) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
@@ -133,9 +133,9 @@ func (m *machine) Close(func() bool) error { return m.Destroy(context.Background
 // watch waits for the end of the agent, for whatever reason, and cleans up. It
 // is the only one to do so.
 func (m *machine) watch() {
-	err := m.agent.wait()
-	if m.timer != nil {
-		m.timer.Stop()
+	status, err := m.agent.wait()
+	if err == nil && status.Exited() {
+		m.words = agentproto.End(status.ExitStatus()).Words(m.record.Info.IdleTimeout)
 	}
 	m.mu.Lock()
 	usage, uerr := m.group.Usage()

@@ -135,11 +135,15 @@ func (r *record) write(path string) error {
 	if err != nil {
 		return err
 	}
-	temp := filepath.Join(path, "info.new")
-	if err := os.WriteFile(temp, b, 0o600); err != nil {
+	temp, err := os.CreateTemp(path, "info-*") // others may write it, too
+	if err != nil {
 		return inStateFolder("write the sandbox's info", err)
 	}
-	if err := os.Rename(temp, filepath.Join(path, "info")); err != nil {
+	_, err = temp.Write(b)
+	if err := errors.Join(err, temp.Close()); err != nil {
+		return inStateFolder("write the sandbox's info", err)
+	}
+	if err := os.Rename(temp.Name(), filepath.Join(path, "info")); err != nil {
 		return fmt.Errorf("write the sandbox's info: %w", err)
 	}
 	return nil

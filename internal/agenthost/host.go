@@ -21,8 +21,13 @@ type Host interface {
 	// when an end cannot be noticed at present: then it is called again after the next
 	// Connect that succeeds. There is one call at a time.
 	Await(ctx context.Context) bool
-	// End tells how the sandbox has ended, as far as that is known.
-	End() backend.End
+	// End tells how the sandbox has ended, as far as that is known, and the exit code of its
+	// container; 0 where that is not known.
+	End() (end backend.End, code int)
+	// RecordDeadline writes down for List and GC when the sandbox ends, which info says. It
+	// is called before the agent has that deadline, and again when it has. It is not called
+	// where the host was entered.
+	RecordDeadline(ctx context.Context, info backend.Info, agentHas bool) error
 	// Usage and Commit are those of backend.Machine.
 	Usage(ctx context.Context) (backend.Usage, error)
 	Commit(ctx context.Context, tag, overwrite string, files io.Reader) (id string, err error)
@@ -55,8 +60,8 @@ type Agent struct {
 // cannot unlink it.
 func Socket(id string) string { return "@llmsandbox-" + id }
 
-// A Description is what is known of a sandbox without asking it. It has the methods of
-// backend.Machine that return it.
+// A Description is what is known of a sandbox without asking it. It has most of the methods
+// of backend.Machine that return it.
 type Description struct {
 	Sandbox  backend.Info
 	Inside   backend.Guest
@@ -64,6 +69,5 @@ type Description struct {
 }
 
 func (d *Description) ID() string                         { return d.Sandbox.ID }
-func (d *Description) Info() backend.Info                 { return d.Sandbox }
 func (d *Description) Guest() backend.Guest               { return d.Inside }
 func (d *Description) Capabilities() backend.Capabilities { return d.Enforced }

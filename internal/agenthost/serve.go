@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 )
 
 // EnvToken is the variable of the agent's own environment that has its token. Programs
@@ -35,9 +36,7 @@ func ServeArgs(spec backend.Spec, s Serve) []string {
 	if s.Stdio {
 		args = append(args, "--stdio")
 	}
-	if !spec.Deadline.IsZero() {
-		args = append(args, "--deadline", strconv.FormatInt(spec.Deadline.UnixMilli(), 10))
-	}
+	args = append(args, agentclient.TimerArgs(spec.Deadline, spec.IdleTimeout)...)
 	for i, l := range spec.Layers {
 		if l.Writable {
 			args = append(args, "--seed", s.LayerPath(i)+"="+l.Target)
@@ -55,7 +54,7 @@ func seconds(d time.Duration) string {
 func Record(spec backend.Spec, name, image, owner string) backend.Info {
 	return backend.Info{
 		ID: spec.ID, Backend: name, Image: image, Language: spec.Language, Created: time.Now(),
-		Deadline: spec.Deadline, Labels: spec.Labels, Limits: spec.Limits, Owner: owner,
+		Deadline: spec.Deadline, IdleTimeout: spec.IdleTimeout, Labels: spec.Labels, Limits: spec.Limits, Owner: owner,
 	}
 }
 

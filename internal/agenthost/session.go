@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
 const (
@@ -20,6 +21,9 @@ const (
 	// firstAge is how old the first stream may be when it is used: an agent ends those over
 	// which it has not been greeted for half a minute.
 	firstAge = 10 * time.Second
+	// listenTries is how often an agent is called that does not listen yet: its container runs
+	// from the moment its program is started.
+	listenTries = 20
 )
 
 // A Role is what the end of a handle means for its sandbox.
@@ -43,8 +47,8 @@ type Session struct {
 	watch context.Context // it ends with this handle
 	stop  context.CancelFunc
 
-	mu        sync.Mutex
-	first     Stream // used by the first Dial
+	mu        sync.Mutex // also of the deadline in the description
+	first     Stream     // used by the first Dial
 	made      time.Time
 	following bool
 	closing   bool
@@ -174,7 +178,11 @@ func (s *Session) End() backend.End {
 	if s.over.Err() == nil {
 		return backend.End{}
 	}
-	return s.host.End()
+	end, code := s.host.End()
+	if words := agentproto.End(code).Words(s.Sandbox.IdleTimeout); words != "" && s.role != Entered {
+		end.Reason = words // the container's main process is the agent, which ended by itself
+	}
+	return end
 }
 
 // ended is the error of a use of the sandbox after its end.
@@ -183,7 +191,47 @@ func (s *Session) ended() error {
 	if s.watch.Err() != nil {
 		why = "this handle was closed"
 	}
-	return fmt.Errorf("sandbox %s has ended: %s: %w", s.ID(), cmp.Or(s.host.End().Reason, why), backend.ErrNotFound)
+	return fmt.Errorf("sandbox %s has ended: %s: %w", s.ID(), cmp.Or(s.End().Reason, why), backend.ErrNotFound)
+}
+
+// Info describes the sandbox as far as this handle knows.
+func (s *Session) Info() backend.Info {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Sandbox
+}
+
+// SetDeadline tells the agent, and the host's record of it.
+func (s *Session) SetDeadline(ctx context.Context, at time.Time) error {
+	record := func(ctx context.Context, at time.Time, agentHas bool) error {
+		if s.role == Entered {
+			return nil // nothing else knows of it
+		}
+		info := s.Info()
+		info.Deadline = at
+		return s.host.RecordDeadline(ctx, info, agentHas)
+	}
+	if err := record(ctx, at, false); err != nil {
+		return err
+	}
+	var err error
+	for range listenTries {
+		err = s.WithAgent(ctx, func(a *agentclient.Client) error {
+			return a.MoveDeadline(ctx, at, func(ctx context.Context, at time.Time) error {
+				if err := record(ctx, at, true); err != nil {
+					return err
+				}
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.Sandbox.Deadline = at
+				return nil
+			})
+		})
+		if err == nil || ctx.Err() != nil || s.over.Err() != nil || !strings.Contains(err.Error(), "connection refused") {
+			break
+		}
+	}
+	return err
 }
 
 // OOMKills is not known: the agent reports it with the end of each program.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
 // fakeHost is a host that records what it is asked for.
@@ -21,6 +22,7 @@ type fakeHost struct {
 	connect error
 	remove  []error // of each call
 	reason  string
+	code    int // of its container
 
 	mu    sync.Mutex
 	calls []string
@@ -63,8 +65,13 @@ func (h *fakeHost) Await(ctx context.Context) bool {
 	}
 }
 
-func (h *fakeHost) End() backend.End { return backend.End{Reason: h.reason} }
-func (h *fakeHost) Release()         { h.call("release") }
+func (h *fakeHost) End() (backend.End, int) { return backend.End{Reason: h.reason}, h.code }
+func (h *fakeHost) Release()                { h.call("release") }
+
+func (h *fakeHost) RecordDeadline(context.Context, backend.Info, bool) error {
+	h.call("record")
+	return nil
+}
 
 func (h *fakeHost) Usage(context.Context) (backend.Usage, error) {
 	return backend.Usage{Memory: 7}, h.connect
@@ -321,12 +328,12 @@ func TestSaying(t *testing.T) {
 
 func TestServeArgs(t *testing.T) {
 	layers := []backend.Layer{{Target: "/opt"}, {Target: "/cache", Writable: true}}
-	spec := backend.Spec{ID: "a", Deadline: time.UnixMilli(1234), Layers: layers}
+	spec := backend.Spec{ID: "a", Deadline: time.UnixMilli(1234), IdleTimeout: time.Microsecond, Layers: layers}
 	got := ServeArgs(spec, Serve{
 		Stdio: true, Workdir: "/w", Filter: "/f", Grace: 1500 * time.Millisecond, FirstGrace: time.Minute,
 		LayerPath: func(i int) string { return "/layers/" + string(rune('0'+i)) },
 	})
-	want := strings.Fields("--listen @llmsandbox-a --token-env LLMSANDBOX_TOKEN --workdir /w --seccomp /f --grace 2 --first-grace 60 --stdio --deadline 1234 --seed /layers/1=/cache")
+	want := strings.Fields("--listen @llmsandbox-a --token-env LLMSANDBOX_TOKEN --workdir /w --seccomp /f --grace 2 --first-grace 60 --stdio --deadline 1234 --idle 1 --seed /layers/1=/cache")
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -352,6 +359,19 @@ func TestCheckLimits(t *testing.T) {
 		err := CheckLimits(backend.Spec{Limits: backend.Limits{Required: c.required}, BestEffort: c.bestEffort}, controls)
 		if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), "memory: ") {
 			t.Errorf("%v, best effort %t: error %v, want %v", c.required, c.bestEffort, err, c.want)
+		}
+	}
+}
+
+// An agent that is its container's main process tells by its exit code why it has ended.
+func TestEndOfTheAgent(t *testing.T) {
+	for role, want := range map[Role]string{Owner: agentproto.EndDeadline.Words(0), Attached: agentproto.EndDeadline.Words(0), Entered: "stopped"} {
+		h := newHost()
+		h.reason, h.code = "stopped", int(agentproto.EndDeadline)
+		s := New(role, h, about)
+		s.Close(nil)
+		if got := s.End().Reason; got != want || want == "" {
+			t.Errorf("role %d: got %q, want %q", role, got, want)
 		}
 	}
 }

@@ -48,6 +48,7 @@ var needed = []Permission{
 	{Verb: "create", Resource: "pods", Subresource: "exec", Why: "the stream to the agent, over SPDY, and over WebSocket since Kubernetes 1.35"},
 	{Verb: "get", Resource: "pods", Subresource: "attach", Why: "bringing the agent and libraries into a pod, over WebSocket"},
 	{Verb: "create", Resource: "pods", Subresource: "attach", Why: "bringing the agent and libraries into a pod, over SPDY, and over WebSocket since Kubernetes 1.35"},
+	{Verb: "patch", Resource: "pods", Optional: true, Why: "a sandbox's deadline otherwise stays as it was opened with"},
 	{Verb: "get", Group: "networking.k8s.io", Resource: "networkpolicies", Why: "the policy that cuts sandboxes off the network must be there"},
 	{Verb: "create", Group: "networking.k8s.io", Resource: "networkpolicies", Optional: true, Why: "the policy must otherwise be made by deploy/"},
 	{Verb: "update", Group: "networking.k8s.io", Resource: "networkpolicies", Optional: true, Why: "a changed policy must otherwise be repaired by hand, and doctor cannot keep what it saw"},

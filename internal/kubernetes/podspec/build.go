@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,9 +15,6 @@ import (
 // Build returns the pod of a sandbox, without a namespace. Nothing of the request is
 // changed or shared with the pod. An error wraps backend.ErrInvalid.
 func Build(r Request) (*corev1.Pod, error) {
-	if r.Now.IsZero() {
-		r.Now = time.Now()
-	}
 	if err := Validate(r.Template); err != nil {
 		return nil, err
 	}

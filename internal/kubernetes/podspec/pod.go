@@ -5,7 +5,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +32,6 @@ func base(r Request) corev1.PodTemplateSpec {
 			ShareProcessNamespace:        new(false),
 			// The agent heeds no signal, and who ends a sandbox would wait for nothing.
 			TerminationGracePeriodSeconds: new(int64(0)),
-			ActiveDeadlineSeconds:         activeDeadline(r),
 			// Names are asked of nobody: what may be looked up, the client looks up.
 			DNSPolicy:          corev1.DNSNone,
 			DNSConfig:          &corev1.PodDNSConfig{Nameservers: []string{"127.0.0.1"}},
@@ -114,14 +112,4 @@ func literally(args []string) []string {
 		out[i] = literal(a)
 	}
 	return out
-}
-
-// activeDeadline is when the cluster ends the pod; nil: never. The cluster counts from
-// the pod's start on its node, which is a little later than now.
-func activeDeadline(r Request) *int64 {
-	if r.Spec.Deadline.IsZero() {
-		return nil
-	}
-	left := r.Spec.Deadline.Sub(r.Now)
-	return new(max(1, int64((left+time.Second-1)/time.Second)))
 }

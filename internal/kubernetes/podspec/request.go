@@ -3,7 +3,6 @@ package podspec
 import (
 	"crypto/rand"
 	"math/big"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,8 +47,6 @@ type Request struct {
 	LayerBytes int64
 	// Template is laid over the rest. It is not changed.
 	Template *corev1.PodTemplateSpec
-	// Now is the time from which Spec.Deadline is counted; zero: the present.
-	Now time.Time
 }
 
 // The user ids that NewUID draws from: above those of people and services, and within

@@ -26,7 +26,7 @@ func plain() Request {
 			"--listen", "@llmsandbox-k7q2m9", "--token-env", EnvToken, "--grace", "10", "--workdir", Workdir,
 			"--seccomp", Filter, "--rlimit", "nproc=128",
 		},
-		Token: "a-token", Owner: "3f9c", UID: 1_234_567, Now: now,
+		Token: "a-token", Owner: "3f9c", UID: 1_234_567,
 		OwnerRef:    &metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: "llmsandbox-owner-3f9c", UID: "0b7c5b4e-0000-4000-8000-000000000000"},
 		Annotations: map[string]string{AnnotationInfo: `{"id":"k7q2m9"}`, AnnotationGuest: `{}`},
 	}

@@ -18,9 +18,6 @@ func settle(t *corev1.PodTemplateSpec, over *corev1.PodTemplateSpec, r Request) 
 	if p := over.Spec.DNSPolicy; p != "" && p != corev1.DNSNone {
 		s.DNSConfig = over.Spec.DNSConfig.DeepCopy()
 	}
-	if d := activeDeadline(r); d != nil && s.ActiveDeadlineSeconds != nil {
-		s.ActiveDeadlineSeconds = new(min(*d, *s.ActiveDeadlineSeconds))
-	}
 	allowRoot(s, over)
 
 	sandbox := &s.Containers[0]

@@ -57,6 +57,18 @@ func (p *Pod) OOMKilled() bool {
 	return p.now != nil && oomKilled(p.now, p.watcher.container)
 }
 
+// ExitCode is that of the container once it has ended; 0 while it is not known.
+func (p *Pod) ExitCode() int32 {
+	p.watcher.mu.Lock()
+	defer p.watcher.mu.Unlock()
+	if p.now != nil {
+		if s := status(p.now, p.watcher.container); s != nil && s.State.Terminated != nil {
+			return s.State.Terminated.ExitCode
+		}
+	}
+	return 0
+}
+
 // Trouble tells in words what stands between us and a pod that has not ended, e.g. that
 // its node does not answer; "" when nothing is known.
 func (p *Pod) Trouble() string {
