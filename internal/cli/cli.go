@@ -86,7 +86,7 @@ files and processes, no network, no privileges, and limits that the kernel enfor
 		},
 	}
 	root.AddCommand(
-		newRunCommand(), newCreateCommand(), newExecCommand(), newCopyCommand(), newListCommand(), newRemoveCommand(),
+		newRunCommand(), newCreateCommand(), newExecCommand(), newCopyCommand(), newListCommand(), newDeadlineCommand(), newRemoveCommand(),
 		newLanguagesCommand(), newDoctorCommand(), newGCCommand(), newVersionCommand(), newSuperviseCommand(), newNetworkCommand(),
 		newImageCommand(imageStore), newImagesCommand(), newCommitCommand(), newRuntimeOptionsTopic(),
 		newPortForwardCommand(), newInstallCommand(), newCacheCommand(), newReplCommand(), newCheckCommand(), newMCPCommand(),
