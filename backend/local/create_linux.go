@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -244,6 +246,12 @@ func (c *creation) finish() (*machine, error) {
 	if err := m.record.write(c.folder.path); err != nil {
 		return nil, err
 	}
+	m.timer = time.AfterFunc(math.MaxInt64, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), backstop)
+		defer cancel()
+		_ = m.overdue(ctx) // it fails only where the caller may not signal the agent, and has no caller to say so to
+	})
+	m.guard(c.spec.Deadline)
 	go m.watch()
 	return m, nil
 }

@@ -37,17 +37,9 @@ func (d *description) Commit(context.Context, string, string, io.Reader) (string
 }
 
 // moveDeadline tells the agent, and the record in the sandbox's folder.
-func (d *description) moveDeadline(ctx context.Context, dial func(context.Context) (io.ReadWriteCloser, error), folder string, at time.Time) error {
-	err := func() error {
-		rwc, err := dial(ctx)
-		if err != nil {
-			return err
-		}
-		agent, err := agentclient.Connect(ctx, rwc)
-		if err != nil {
-			return err
-		}
-		return errors.Join(agent.MoveDeadline(ctx, at, func(_ context.Context, at time.Time) error {
+func (d *description) moveDeadline(ctx context.Context, dial dialer, folder string, at time.Time) error {
+	err := withAgent(ctx, dial, func(agent *agentclient.Client) error {
+		return agent.MoveDeadline(ctx, at, func(_ context.Context, at time.Time) error {
 			d.deadline.Lock()
 			defer d.deadline.Unlock()
 			d.record.Info.Deadline = at
@@ -55,10 +47,56 @@ func (d *description) moveDeadline(ctx context.Context, dial func(context.Contex
 				return err
 			}
 			return nil
-		}), agent.Close())
-	}()
+		})
+	})
 	if err != nil {
 		return fmt.Errorf("move the deadline of sandbox %s: %w", d.ID(), err)
 	}
 	return nil
+}
+
+type dialer func(context.Context) (io.ReadWriteCloser, error)
+
+// withAgent calls do with a connection of its own.
+func withAgent(ctx context.Context, dial dialer, do func(*agentclient.Client) error) error {
+	rwc, err := dial(ctx)
+	if err != nil {
+		return err
+	}
+	agent, err := agentclient.Connect(ctx, rwc)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(agent), agent.Close())
+}
+
+// backstop is how long after its deadline a sandbox is looked at that has not ended.
+const backstop = 10 * time.Second
+
+// guard has the sandbox looked at after a deadline; zero is never.
+func (m *machine) guard(at time.Time) {
+	if at.IsZero() {
+		m.timer.Stop()
+		return
+	}
+	m.timer.Reset(time.Until(at.Add(backstop)))
+}
+
+// overdue ends a sandbox that has outlived the deadline that is recorded, which another
+// process may have moved, unless its agent says that it has another, or that it is paused.
+func (m *machine) overdue(ctx context.Context) error {
+	r, err := readRecord(m.folder.path)
+	if err == nil && (r.Info.Deadline.IsZero() || time.Now().Before(r.Info.Deadline)) {
+		m.guard(r.Info.Deadline)
+		return nil
+	}
+	var d agentclient.Deadline
+	err = withAgent(ctx, m.Dial, func(a *agentclient.Client) (err error) {
+		d, err = a.Deadline(ctx)
+		return err
+	})
+	if err == nil && (d.Paused || d.At.IsZero() || time.Now().Before(d.At)) {
+		return nil
+	}
+	return m.agent.kill()
 }

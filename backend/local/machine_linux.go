@@ -24,6 +24,7 @@ type machine struct {
 	// end by far, falls to this process after Destroy has returned.
 	disk    *os.File     // nil for a tmpfs
 	release func() error // gives up the image; may be nil
+	timer   *time.Timer  // for an agent that misses its deadline
 
 	done    chan struct{} // closed when it has ended and nothing is left
 	mu      sync.Mutex
@@ -51,6 +52,7 @@ func (m *machine) End() backend.End {
 
 // SetDeadline has the agent end then.
 func (m *machine) SetDeadline(ctx context.Context, at time.Time) error {
+	defer func() { m.guard(m.Info().Deadline) }()
 	return m.moveDeadline(ctx, m.Dial, m.folder.path, at)
 }
 
@@ -134,6 +136,7 @@ func (m *machine) Close(func() bool) error { return m.Destroy(context.Background
 // is the only one to do so.
 func (m *machine) watch() {
 	status, err := m.agent.wait()
+	m.timer.Stop()
 	if err == nil && status.Exited() {
 		m.words = agentproto.End(status.ExitStatus()).Words(m.record.Info.IdleTimeout)
 	}

@@ -1,0 +1,59 @@
+package local
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+)
+
+// A sandbox past its recorded deadline ends unless its agent says that it need not.
+func TestOverdue(t *testing.T) {
+	m := create(t, newBackend(t), func(s *backend.Spec) { s.Deadline = time.Now().Add(time.Hour) }).(*machine)
+	lives := func(what string) {
+		t.Helper()
+		if err := m.overdue(t.Context()); err != nil {
+			t.Errorf("%s: got %v, want no error", what, err)
+		}
+		// An agent that was killed does not answer, whether or not that was noticed.
+		if err := withAgent(t.Context(), m.Dial, func(a *agentclient.Client) error { _, err := a.Deadline(t.Context()); return err }); err != nil {
+			t.Fatalf("%s: got %v, want an agent that answers", what, err)
+		}
+	}
+	lives("with time left")
+
+	past := m.record
+	past.Info.Deadline = time.Now().Add(-time.Hour)
+	if err := past.write(m.folder.path); err != nil {
+		t.Fatal(err)
+	}
+	lives("whose record was not written")
+
+	if err := withAgent(t.Context(), m.Dial, func(a *agentclient.Client) error {
+		if _, err := a.PauseTimers(t.Context()); err != nil {
+			return err
+		}
+		return a.SetDeadline(t.Context(), past.Info.Deadline)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	lives("that is paused")
+
+	if err := unix.Kill(m.agent.pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := m.overdue(ctx); err != nil {
+		t.Errorf("whose agent hangs: got %v, want no error", err)
+	}
+	select {
+	case <-m.Done():
+	case <-time.After(time.Minute):
+		t.Error("whose agent hangs: got a sandbox that lives, want its end")
+	}
+}
