@@ -39,7 +39,7 @@ type order struct {
 	Secrets                []Secret
 	Libraries              []string
 	Install                InstallOptions
-	Lifetime               time.Duration
+	Lifetime, IdleTimeout  time.Duration
 }
 
 // openSupervised has a supervisor open the sandbox, and attaches to it.
@@ -59,7 +59,8 @@ func openSupervised(ctx context.Context, o Options) (*Sandbox, error) {
 	id, err := supervisor.Start(ctx, o.Supervisor.Command, order{
 		Config: o.Supervisor.Config, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
 		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
-		Mode: o.Network.Mode, Allow: o.Network.Allow, Secrets: o.Secrets, Libraries: o.Libraries, Install: o.Install, Lifetime: o.Lifetime,
+		Mode: o.Network.Mode, Allow: o.Network.Allow, Secrets: o.Secrets, Libraries: o.Libraries, Install: o.Install,
+		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout,
 	}, progress)
 	if err != nil {
 		return nil, asTold(err)
@@ -117,7 +118,7 @@ func openOrdered(ctx context.Context, open func([]byte) (backend.Backend, error)
 		Backend: b, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
 		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
 		Network: Network{Mode: o.Mode, Allow: o.Allow}, Secrets: o.Secrets, Libraries: o.Libraries, Install: o.Install,
-		Lifetime: o.Lifetime, Progress: progress,
+		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Progress: progress,
 	})
 }
 

@@ -50,6 +50,7 @@ daemon.`,
 		},
 	}
 	f.register(cmd.Flags())
+	f.registerIdle(cmd.Flags())
 	cmd.Flags().StringVar(&ttl, "ttl", "", "how long the sandbox lives, such as 30m, or 'unlimited' (default 1h)")
 	return cmd
 }

@@ -26,6 +26,7 @@ type sandboxFlags struct {
 	libraries  libraryFlags
 	network    []string
 	secrets    secretFlags
+	idle       string // of create and run
 }
 
 func (f *sandboxFlags) register(set *pflag.FlagSet) {
@@ -92,6 +93,9 @@ func (f *sandboxFlags) options(kept bool) (llmsandbox.Options, error) {
 	if o.Install, err = f.libraries.options(); err != nil {
 		return o, err
 	}
+	if o.IdleTimeout, err = idleFlag(f.idle); err != nil {
+		return o, err
+	}
 	o.Labels, err = pairs("label", f.labels)
 	return o, err
 }
@@ -144,6 +148,22 @@ func timeoutFlag(text string) (time.Duration, error) {
 	}
 	if err != nil || d <= 0 {
 		return 0, fmt.Errorf("--timeout %q: use a duration above 0 such as 10s, 1m30s or 2.5, or '%s'", text, unlimited)
+	}
+	return d, nil
+}
+
+// registerIdle adds what ends a sandbox that stays.
+func (f *sandboxFlags) registerIdle(set *pflag.FlagSet) {
+	set.StringVar(&f.idle, "idle", "", "end the sandbox when nothing has used it for so long, such as 10m (default: never)")
+}
+
+func idleFlag(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("--idle %q: use a duration above 0 such as 10m", text)
 	}
 	return d, nil
 }

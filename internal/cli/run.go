@@ -71,6 +71,7 @@ a policy, 137 out of memory, 141 nothing reads the output any more, 153 too much
 	}
 	set := cmd.Flags()
 	f.register(set)
+	f.registerIdle(set)
 	f.policy.register(set)
 	set.StringVarP(&f.code, "code", "c", "", "the code itself")
 	set.StringVar(&f.timeout, "timeout", "", "wall time of the run, such as 10s, or 'unlimited' (default 60s)")
