@@ -21,7 +21,7 @@ const (
 	agentFile   = agentDir + "/agent"
 	seccompFile = agentDir + "/seccomp"
 
-	// agentPrefix is followed by what tells agents apart.
+	// agentPrefix is followed by what distinguishes agents.
 	agentPrefix = "llmsandbox-agent-"
 	roleAgent   = "agent"
 

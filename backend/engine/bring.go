@@ -52,7 +52,7 @@ func (b *Backend) copyAgent(ctx context.Context, id, dir, arch string) error {
 	return err
 }
 
-// exec runs a program in a container to its end; its failure tells what it said.
+// exec runs a program in a container to its end; its error contains what it printed.
 func (b *Backend) exec(ctx context.Context, id string, in io.Reader, argv ...string) error {
 	_, err := b.output(ctx, id, maxWords, nil, in, argv...)
 	return err
@@ -94,7 +94,7 @@ func (b *Backend) output(ctx context.Context, id string, limit int64, env []stri
 		return nil, errors.Join(b.explain("run "+argv[0]+" in the container", err), <-fed)
 	}
 	if res.ExitCode != 0 {
-		// What it did not read tells less than how it ended.
+		// How it ended says more than what it did not read.
 		return nil, fmt.Errorf("%s ended with %d: %q", argv[0], res.ExitCode, out.String()+s.Said())
 	}
 	return out.Bytes(), <-fed

@@ -9,9 +9,9 @@ type Build struct {
 	Dockerfile string
 	// Content is the Dockerfile itself, in place of a path.
 	Content string
-	// Context is the folder that COPY and ADD take from, "" is none. Its .dockerignore
+	// Context is the directory that COPY and ADD take from, "" is none. Its .dockerignore
 	// is honoured; links in it are kept as links and not followed; what is no file,
-	// folder or link is left out. Files get the owner root and one fixed time.
+	// directory or link is left out. Files get the owner root and one fixed time.
 	Context string
 	// Args are the build arguments. They are no place for secrets: the image's history
 	// shows them.

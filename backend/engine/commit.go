@@ -16,7 +16,7 @@ import (
 )
 
 // Commit makes an image of the container's image, of its root file system where that can
-// be written to, and of files. Whoever owns the files in the image does not matter: a
+// be written to, and of files. The owner of the files in the image does not matter: a
 // sandbox of it gets them as its own.
 func (h *host) Commit(ctx context.Context, tag, overwrite string, files io.Reader) (string, error) {
 	b := h.backend
@@ -41,7 +41,7 @@ func (h *host) Commit(ctx context.Context, tag, overwrite string, files io.Reade
 }
 
 // restoreWorkdir puts the files that a committed image has of its sandbox's working
-// folder into this one's, where the image's own folder is hidden by what is mounted.
+// directory into this one's, where the image's own directory is hidden by what is mounted.
 func (b *Backend) restoreWorkdir(ctx context.Context, s *agenthost.Session, img image.Image) (err error) {
 	c := b.client
 	// Of a container without mounts, so that it is the image's.
@@ -55,8 +55,8 @@ func (b *Backend) restoreWorkdir(ctx context.Context, s *agenthost.Session, img 
 		_, rerr := c.ContainerRemove(context.WithoutCancel(ctx), made.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		err = errors.Join(err, b.explain("remove a container that was never started", rerr))
 	}()
-	// What is in the folder, without the folder: the sandbox's is a mount, and the agent
-	// unpacks into no other file system than the one it was told.
+	// What is in the directory, without the directory: the sandbox's is a mount, and the agent
+	// unpacks only into the file system that it was given.
 	files, err := c.CopyFromContainer(ctx, made.ID, client.CopyFromContainerOptions{SourcePath: img.Committed + "/."})
 	if errdefs.IsNotFound(err) {
 		return fmt.Errorf("image %s: %w: its label says that it has %s, and it has not", img.Ref, backend.ErrImageInvalid, img.Committed)

@@ -11,7 +11,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// Capabilities tells what a sandbox with the backend's options would be held to.
+// Capabilities returns what a sandbox with the backend's options would be held to.
 func (b *Backend) Capabilities(ctx context.Context) (backend.Capabilities, error) {
 	host, err := b.host(ctx)
 	if err != nil {
@@ -26,7 +26,7 @@ func (b *Backend) Capabilities(ctx context.Context) (backend.Capabilities, error
 	return b.controls(host, h, spec), nil
 }
 
-// controls tells what holds a container with that configuration.
+// controls returns the controls of a container with that configuration.
 func (b *Backend) controls(host Host, h *container.HostConfig, spec backend.Spec) backend.Capabilities {
 	name := b.flavor.Name
 	on := func(what, by, detail string) backend.Control {
@@ -57,7 +57,7 @@ func (b *Backend) controls(host Host, h *container.HostConfig, spec backend.Spec
 	return backend.Capabilities{Backend: name, Isolation: isolation(host, h), Controls: b.loosen(all)}
 }
 
-// limitControl says of a limit that nobody asked for that it is not there.
+// limitControl is the control of a limit; one that was not asked for is reported as absent.
 func limitControl(l backend.Control, h *container.HostConfig, spec backend.Spec) backend.Control {
 	asked := map[string]bool{
 		"memory": h.Memory > 0 || spec.Limits.Memory > 0, "cpus": h.NanoCPUs > 0 || h.CPUQuota > 0 || spec.Limits.CPUs > 0,
@@ -69,7 +69,7 @@ func limitControl(l backend.Control, h *container.HostConfig, spec backend.Spec)
 	return l
 }
 
-// engineFilter tells whether the engine's own system call filter is there as well.
+// engineFilter reports whether the engine's own system call filter is there as well.
 func engineFilter(host Host) string {
 	if host.Seccomp {
 		return "and the engine's own"
@@ -96,7 +96,7 @@ func isolation(host Host, h *container.HostConfig) string {
 // runtimeOf is the name of the program that makes a container; "" is one that is not known.
 func runtimeOf(host Host, h *container.HostConfig) string { return cmp.Or(h.Runtime, host.Runtime) }
 
-// agentControl tells whether code, which is of the agent's user, is kept from ending it and
+// agentControl reports whether code, which is of the agent's user, is kept from ending it and
 // from looking into it. Linux does so with the first process of a pid namespace, and gVisor's
 // kernel does not.
 func agentControl(runtime string) backend.Control {

@@ -38,7 +38,7 @@ func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machin
 	return c.start(ctx, id)
 }
 
-// A creation is a sandbox on its way.
+// A creation is a sandbox that is being made.
 type creation struct {
 	backend *Backend
 	spec    backend.Spec
@@ -90,7 +90,7 @@ func (c *creation) configure(agent string) error {
 		Entrypoint: append([]string{agentFile}, b.serveArgs(c.spec, c.engine.Limits)...), Cmd: []string{},
 		OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true,
 		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
-		StopSignal:  "SIGKILL", // the agent heeds no other, and who stops it would wait for nothing
+		StopSignal:  "SIGKILL", // the agent ignores the others, and a stop would wait for nothing
 	}
 	c.host = hostConfig(c.spec, agent)
 	c.dropUnenforced()
@@ -146,7 +146,7 @@ func user(img image.Image) string {
 	return img.User
 }
 
-// rootUser tells whether a user, as images and containers name them, is root.
+// rootUser reports whether a user, as images and containers name them, is root.
 func rootUser(u string) bool {
 	name, _, _ := strings.Cut(u, ":")
 	return name == "" || name == "0" || name == "root"
@@ -186,8 +186,8 @@ func (c *creation) start(ctx context.Context, id string) (backend.Machine, error
 // createTimeout bounds the making of a container, which nothing interrupts.
 const createTimeout = 2 * time.Minute
 
-// createContainer makes a container. A call that is broken off may be carried out by the
-// engine all the same, so it is seen to its end, and what comes of it too late is removed.
+// createContainer makes a container. The engine may carry out a call that was cancelled,
+// so the call is waited for, and a container that comes too late is removed.
 func createContainer(ctx context.Context, c *client.Client, o client.ContainerCreateOptions) (client.ContainerCreateResult, error) {
 	if ctx.Err() != nil {
 		return client.ContainerCreateResult{}, context.Cause(ctx)

@@ -1,5 +1,5 @@
 // Package engine runs sandboxes as containers of an engine that speaks Docker's API.
-// Packages docker and podman are this with a way to reach their engine.
+// Packages docker and podman are this package with a connection to their engine.
 //
 // The guest agent is the container's main process. It comes from a read-only volume
 // that is filled once per engine and agent version, and the stream to it is the

@@ -12,7 +12,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 )
 
-// TestAwait has an engine that could not wait at first, as Podman tells it: in an answer
+// TestAwait has an engine that could not wait at first, as Podman reports it: in an answer
 // that has begun as a good one.
 func TestAwait(t *testing.T) {
 	const (
@@ -75,12 +75,12 @@ func TestAwait(t *testing.T) {
 			select {
 			case <-s.Done():
 				if !c.done {
-					t.Error("an end that nobody saw")
+					t.Error("an end that was not observed")
 				}
 			case <-settled:
 				select {
 				case <-s.Done():
-					t.Error("an end that nobody saw")
+					t.Error("an end that was not observed")
 				default:
 				}
 				if c.done {

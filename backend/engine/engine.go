@@ -26,8 +26,8 @@ type Flavor struct {
 	// Adjust changes a container's configuration to what the engine understands; nil
 	// means nothing. It is called after everything but Options.Raw.
 	Adjust func(*container.Config, *container.HostConfig)
-	// TmpfsOwner tells that the engine takes uid= and gid= for a tmpfs. Where the image has
-	// a folder of that name, its mode may win over the one that is asked for.
+	// TmpfsOwner says that the engine takes uid= and gid= for a tmpfs. Where the image has
+	// a directory of that name, its mode may win over the one that is asked for.
 	TmpfsOwner bool
 	// Auth returns the X-Registry-Auth value for an image reference; nil means none.
 	Auth func(ctx context.Context, ref string) (string, error)
@@ -35,16 +35,16 @@ type Flavor struct {
 
 // A Host is what an engine holds its containers to.
 type Host struct {
-	// Limits tell of memory, cpus and pids, in that order, whether the engine holds
+	// Limits say of memory, cpus and pids, in that order, whether the engine holds
 	// them, and by what. What is not enforced is not asked of the engine.
 	Limits []backend.Control
-	// UserNamespace tells that root inside is not root outside.
+	// UserNamespace says that root inside is not root outside.
 	UserNamespace bool
-	// Seccomp tells that the engine has a system call filter of its own.
+	// Seccomp says that the engine has a system call filter of its own.
 	Seccomp bool
 	// Runtime is the program that makes containers, such as "runc".
 	Runtime string
-	// NoStats tells that what the engine says of a container's usage is not true.
+	// NoStats says that what the engine says of a container's usage is not true.
 	NoStats bool
 }
 

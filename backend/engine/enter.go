@@ -56,7 +56,7 @@ func (b *Backend) enterImage(ctx context.Context, img image.Image, env []string)
 }
 
 // enterContainer adds what entering the environment changes in an existing container.
-// What it writes goes to place, since the sandbox's own folder is not there yet.
+// What it writes goes to place, since the sandbox's own directory is not there yet.
 func (b *Backend) enterContainer(ctx context.Context, id, place string, g *backend.Guest) error {
 	e := b.options.Micromamba
 	mark := newMark()
@@ -128,7 +128,7 @@ var ofProcess = map[string]bool{
 func changed(before []string, out []byte, mark string) ([]string, error) {
 	_, list, found := bytes.Cut(out, []byte(mark+"\n"))
 	if !found {
-		return nil, errors.New("it ended well without having started the program that it was told")
+		return nil, errors.New("it ended well without having started the program")
 	}
 	was := map[string]bool{}
 	for _, kv := range before {

@@ -48,7 +48,7 @@ func (m *Micromamba) tag(base image.Image, install []string) (string, error) {
 	return preparedImages + ":" + hex.EncodeToString(sum[:16]), nil
 }
 
-// prepareOnce prepares images one at a time: who has waited finds the other's image.
+// prepareOnce prepares images one at a time: a caller that has waited finds the other's image.
 func (b *Backend) prepareOnce(ctx context.Context, spec backend.Spec, base image.Image, install []string, tag string) (image.Image, error) {
 	if err := b.preparing.Lock(ctx); err != nil {
 		return image.Image{}, err

@@ -13,7 +13,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 )
 
-// explain puts an engine's error in words somebody can act on.
+// explain explains an engine's error, with what the user can do about it.
 func (b *Backend) explain(what string, err error) error {
 	if err == nil {
 		return nil
@@ -35,7 +35,7 @@ func (b *Backend) explain(what string, err error) error {
 	return fmt.Errorf("%s: %s: %w", what, b.flavor.Name, err)
 }
 
-// nameTaken tells whether a container was not made because another one has its name.
+// nameTaken reports whether a container was not made because another one has its name.
 // Podman 4 answers that as if it had failed itself.
 func nameTaken(err error) bool {
 	return errdefs.IsConflict(err) || errdefs.IsInternal(err) && strings.Contains(err.Error(), "name is already in use")

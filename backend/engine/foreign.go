@@ -6,7 +6,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// foreignControls tells what holds code in a container that somebody else made.
+// foreignControls returns the controls of a container that another program made.
 func (b *Backend) foreignControls(host Host, c container.InspectResponse) backend.Capabilities {
 	h := c.HostConfig
 	if h == nil {
@@ -16,12 +16,12 @@ func (b *Backend) foreignControls(host Host, c container.InspectResponse) backen
 		if enforced {
 			return backend.Control{Name: name, Enforced: true, By: by}
 		}
-		return backend.Control{Name: name, Why: why + "; the container was made by somebody else", Fix: "make it with this limit, or let a sandbox make its own container"}
+		return backend.Control{Name: name, Why: why + "; the container was made by another program", Fix: "make it with this limit, or let a sandbox make its own container"}
 	}
 	name := b.Name()
 	all := []backend.Control{
 		control("user", name, c.Config != nil && !rootUser(c.Config.User), "it runs as root"),
-		{Name: "agent", Why: "it is not the first process of a container that somebody else made, so code of its user can end it: the run is then lost",
+		{Name: "agent", Why: "it is not the first process of a container that another program made, so code of its user can end it: the run is then lost",
 			Fix: "let a sandbox make its own container"},
 		control("filesystem", "mount namespace", h.ReadonlyRootfs, "its root can be written to"),
 		control("processes", "pid namespace", !h.PidMode.IsHost(), "it shares the host's processes"),

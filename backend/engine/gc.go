@@ -56,7 +56,7 @@ func containerNames(c container.Summary) string {
 	return strings.TrimPrefix(strings.Join(c.Names, ","), "/")
 }
 
-// collect removes one container; nothing of one that somebody else was faster to remove.
+// collect removes one container. It returns nothing if another process removed it first.
 func (b *Backend) collect(ctx context.Context, c container.Summary) []backend.Leftover {
 	l := backend.Leftover{Kind: "container", Name: containerNames(c)}
 	_, err := b.client.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
@@ -70,7 +70,7 @@ func (b *Backend) collect(ctx context.Context, c container.Summary) []backend.Le
 	return []backend.Leftover{l}
 }
 
-// collectContainers removes what nobody owns any more.
+// collectContainers removes containers without an owner.
 func (b *Backend) collectContainers(ctx context.Context) ([]backend.Leftover, error) {
 	records, err := b.movedDeadlines(ctx, "") // before their containers, which may go meanwhile
 	if err != nil {
@@ -105,7 +105,7 @@ func deadlineOf(c container.Summary, records map[string]moved) time.Time {
 	return d
 }
 
-// abandoned tells whether nobody can want a container any more, whatever its deadline.
+// abandoned reports whether a container is of no use any more, whatever its deadline.
 func abandoned(c container.Summary) bool {
 	o, err := parseOwner(c.Labels[labelOwner])
 	if err == nil && o.dead() {

@@ -11,14 +11,14 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 )
 
-// The variables of the agent's own environment, which no program inside sees. Whoever
+// The variables of the agent's own environment, which no program inside sees. A user who
 // may inspect the container may also enter it.
 const (
-	envToken = agenthost.EnvToken // who knows it may connect to the agent
+	envToken = agenthost.EnvToken // the secret of those that may connect to the agent
 	envGuest = "LLMSANDBOX_GUEST" // JSON of backend.Guest, for those who attach
 )
 
-// guest tells what the inside of a container from that image looks like.
+// guest returns what the inside of a container from that image looks like.
 func (b *Backend) guest(spec backend.Spec, img image.Image) backend.Guest {
 	env := mergeEnv([]string{environ.DefaultPath}, img.Env)
 	env = mergeEnv(env, []string{"HOME=" + workdir, "TMPDIR=" + tempDir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"})

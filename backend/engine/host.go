@@ -86,7 +86,7 @@ func (h *host) exec(ctx context.Context, env []string, argv ...string) (*stream,
 	return newStream(at), nil
 }
 
-// gone tells whether the engine says that there is no such container that runs.
+// gone reports whether the engine says that there is no such container that runs.
 func gone(err error) bool { return absent.Container(err) || errdefs.IsConflict(err) }
 
 // End knows the exit code: an engine does not keep a container that has ended.

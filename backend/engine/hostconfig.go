@@ -13,7 +13,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
-// Where things are inside. The agent's folder is a mount of its own, which the image
+// Where things are inside. The agent's directory is a mount of its own, which the image
 // need not have.
 const (
 	workdir  = "/sandbox"
@@ -22,7 +22,7 @@ const (
 	layerDir = agentDir + "-layers" // followed by "/" and a number
 )
 
-// defaultUser is who runs an image that says nothing or says root: nobody in particular.
+// defaultUser is the unprivileged user of an image that names none or root.
 const (
 	defaultUID  = 1000
 	defaultUser = "1000:1000"

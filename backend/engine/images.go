@@ -11,7 +11,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
-// defaultImages tells which images a language may use, best first: the caller's own, or
+// defaultImages returns which images a language may use, best first: the caller's own, or
 // the one that this project builds and then the official one.
 func defaultImages(own map[string]string) func(language string) []string {
 	return func(language string) []string {
@@ -33,7 +33,7 @@ type LanguageImage struct {
 	Size    int64 // in bytes, of one that is present
 }
 
-// LanguageImage tells what sandboxes of a language are made from when they name no image.
+// LanguageImage returns what sandboxes of a language are made from when they name no image.
 func (b *Backend) LanguageImage(ctx context.Context, language string) (LanguageImage, error) {
 	var i LanguageImage
 	for _, i.Name = range b.images.Default(language) {

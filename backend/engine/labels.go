@@ -51,7 +51,7 @@ func encode(info backend.Info) (map[string]string, error) {
 	return l, nil
 }
 
-// decode is encode's reverse. Labels that somebody else wrote may be anything.
+// decode is encode's reverse. Labels of other programs may be anything.
 func decode(name string, l map[string]string) (backend.Info, error) {
 	info := backend.Info{ID: l[labelID], Backend: name, Language: l[labelLanguage], Image: l[labelImage]}
 	if info.ID == "" {

@@ -65,7 +65,7 @@ func TestAbandoned(t *testing.T) {
 		{"of this process", map[string]string{labelOwner: alive.String()}, container.StateRunning, false},
 		{"of a process that had our pid", map[string]string{labelOwner: other.String()}, container.StateRunning, true},
 		{"of another machine", map[string]string{labelOwner: elsewhere.String()}, container.StateRunning, false},
-		{"of an owner nobody can read", map[string]string{labelOwner: "x"}, container.StateRunning, false},
+		{"of an owner that cannot be read", map[string]string{labelOwner: "x"}, container.StateRunning, false},
 		{"being made", map[string]string{labelOwner: alive.String()}, container.StateCreated, false},
 		{"that has ended", map[string]string{labelOwner: elsewhere.String()}, container.StateExited, true},
 		{"past its deadline", map[string]string{labelOwner: elsewhere.String(), labelDeadline: "2001-01-01T00:00:00Z"}, container.StateRunning, false}, // its agent is asked

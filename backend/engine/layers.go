@@ -64,7 +64,7 @@ func (l layers) Get(ctx context.Context, about backend.LayerInfo, fill func(ctx 
 	return source, err
 }
 
-// putLayer lets fill fill a folder of this machine, sends what is in it, and describes it.
+// putLayer lets fill fill a directory of this machine, sends what is in it, and describes it.
 func putLayer(ctx context.Context, about backend.LayerInfo, fill func(context.Context, string) error, send func(func(io.Writer) error) error) (_ map[string]string, err error) {
 	dir, err := os.MkdirTemp("", "llmsandbox-layer-*")
 	if err != nil {
@@ -86,7 +86,7 @@ func putLayer(ctx context.Context, about backend.LayerInfo, fill func(context.Co
 	return map[string]string{labelAbout: string(text)}, err
 }
 
-// List is [backend.Layers].List. Engines do not tell when a volume was last used.
+// List is [backend.Layers].List. Engines do not report when a volume was last used.
 func (l layers) List(ctx context.Context) ([]backend.LayerInfo, error) {
 	res, err := l.client.VolumeList(ctx, client.VolumeListOptions{Filters: make(client.Filters).Add("label", labelRole+"="+roleLayer)})
 	if err != nil {

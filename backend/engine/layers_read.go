@@ -44,8 +44,8 @@ func (l layers) Read(ctx context.Context, source string, w io.Writer) (err error
 	return l.explain("read a layer", withoutTop(res.Content, w))
 }
 
-// withoutTop copies a tar stream of one folder as one of what is in it. Docker names what
-// is in it below the folder's own name, Podman below "/"; either names the folder first.
+// withoutTop copies a tar stream of one directory as one of what is in it. Docker names what
+// is in it below the directory's own name, Podman below "/"; either names the directory first.
 func withoutTop(r io.Reader, w io.Writer) error {
 	in, out := tar.NewReader(r), tar.NewWriter(w)
 	top := ""

@@ -81,7 +81,7 @@ func (m *Micromamba) String() string { return "Micromamba environment " + m.Env 
 func (m *Micromamba) enter() []string { return []string{"micromamba", "run", "-n", m.Env} }
 
 // install is the command that an image is prepared with first, with the engine's own
-// network; nil for none. own tells that the sandbox names or builds its image.
+// network; nil for none. own says that the sandbox names or builds its image.
 func (o Options) install(language string, own bool) []string {
 	m := o.Micromamba
 	own = own || o.Images[language] != MicromambaImage
@@ -151,7 +151,7 @@ func checkChannel(c string) error {
 	u, err := url.Parse(c)
 	switch {
 	case err != nil:
-		return errors.New("that is no address: it cannot be read") // the words of err may hold a password
+		return errors.New("that is no address: it cannot be read") // the text of err may hold a password
 	case u.User != nil || strings.HasPrefix(u.Path, "/t/"):
 		return fmt.Errorf("at %s: credentials would be in the image's history: configure them in the image you use", u.Host)
 	case u.RawQuery != "" || u.Fragment != "" || strings.ContainsFunc(c, unprintable):

@@ -20,7 +20,7 @@ func (o owner) String() string {
 	return strings.Join([]string{o.boot, o.namespace, strconv.Itoa(o.pid), strconv.FormatUint(o.start, 10)}, "/")
 }
 
-// words are what people know an owner by.
+// words describe an owner, for people.
 func (o owner) words() string { return "pid " + strconv.Itoa(o.pid) }
 
 func parseOwner(s string) (owner, error) {
@@ -39,7 +39,7 @@ func parseOwner(s string) (owner, error) {
 	return owner{boot: parts[0], namespace: parts[1], pid: pid, start: start}, nil
 }
 
-// dead tells whether it is certain that the owner no longer lives. About a process of
+// dead reports whether it is certain that the owner no longer lives. About a process of
 // another machine or another pid namespace nothing is certain.
 func (o owner) dead() bool {
 	self := thisProcess()
@@ -47,7 +47,7 @@ func (o owner) dead() bool {
 		return false
 	}
 	if o.boot != self.boot {
-		// The same machine after a restart cannot be told from another one.
+		// The same machine after a restart looks like another one.
 		return false
 	}
 	if o.namespace != self.namespace {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// thisProcess: without /proc an owner's death cannot be told; its sandboxes end by
+// thisProcess: without /proc an owner's death cannot be seen; its sandboxes end by
 // themselves when their stream does.
 func thisProcess() owner { return owner{pid: os.Getpid()} }
 

@@ -75,7 +75,7 @@ func upgrade(ctx context.Context, c *client.Client, path string, body any) (_ cl
 	return client.HijackedResponse{Conn: conn, Reader: in}, nil
 }
 
-// refusal is the engine's reason, as an error of the kind that its status tells.
+// refusal is the engine's reason, as an error of its status's kind.
 func refusal(resp *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	if err != nil {

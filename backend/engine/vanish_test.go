@@ -73,7 +73,7 @@ func TestAVanishingContainerSpoilsNoList(t *testing.T) {
 	}
 }
 
-// TestEnteringWhatIsBeingRemoved: engines that still know the container tell its state.
+// TestEnteringWhatIsBeingRemoved: engines that still know the container report its state.
 func TestEnteringWhatIsBeingRemoved(t *testing.T) {
 	for state, want := range map[string]error{
 		`{"Status":"removing"}`:               backend.ErrNotFound,

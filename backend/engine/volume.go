@@ -22,7 +22,7 @@ import (
 // empty volume, its mark, says which one is whole: it is made when all is there, and removed
 // first. So a volume that is being filled or removed is never used. The
 // container through which it is filled is never started; its name, that of the mark with a
-// suffix, is the lock among all who would fill it, in this and other processes.
+// suffix, is the lock among all fillings, in this and other processes.
 
 // labelVolume is, of a mark, the name of the volume that is whole.
 const labelVolume = "llmsandbox.volume"
@@ -57,7 +57,7 @@ func (b *Backend) fill(ctx context.Context, f filling) (string, error) {
 	}
 }
 
-// fillOnce makes a volume. It returns "" after it has waited for another one who did.
+// fillOnce makes a volume. It returns "" after it has waited for another filling.
 func (b *Backend) fillOnce(ctx context.Context, f filling) (_ string, err error) {
 	name := f.mark + "-" + strings.ToLower(rand.Text())
 	made := false
@@ -88,7 +88,7 @@ func (b *Backend) fillOnce(ctx context.Context, f filling) (_ string, err error)
 	return name, err
 }
 
-// markVolume tells that all is in a volume. An engine that has one of the mark's name already
+// markVolume marks a volume as complete. An engine that has one of the mark's name already
 // says that it has made it.
 func (b *Backend) markVolume(ctx context.Context, name string, f filling, labels map[string]string) (made bool, err error) {
 	all := map[string]string{labelRole: f.role, labelVolume: name}

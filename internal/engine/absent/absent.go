@@ -1,7 +1,7 @@
-// Package absent tells when an engine has no such container. That is not always what an
-// engine's answer is called: Podman has one that it removes in its list and no more in its
-// database for a moment, and whoever asks for it then is told that Podman itself has failed.
-// Docker, after a crash, may have one in its list until it starts again that is nowhere else.
+// Package absent finds out that an engine has no such container. Engines do not always
+// answer so: Podman, while it removes a container, may have it in its list and no longer
+// in its database, and then answers with an internal error.
+// Docker, after a crash, may list one that is nowhere else, until it starts again.
 package absent
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Container tells whether err, of a call about one container, says that there is none such
+// Container reports whether err, of a call about one container, says that there is none such
 // or that it is being removed at this moment.
 func Container(err error) bool { return errdefs.IsNotFound(err) || vanishing(err) }
 
-// vanishing knows Podman's words.
+// vanishing knows Podman's messages.
 func vanishing(err error) bool {
 	return errdefs.IsInternal(err) &&
 		(strings.Contains(err.Error(), "no such container") || strings.Contains(err.Error(), "container has already been removed"))
@@ -39,7 +39,7 @@ func List(ctx context.Context, c *client.Client, o client.ContainerListOptions) 
 	}
 }
 
-// known leaves out the dead of whom the engine knows nothing.
+// known leaves out dead containers that the engine no longer knows.
 func known(ctx context.Context, c *client.Client, all []container.Summary) ([]container.Summary, error) {
 	var there []container.Summary
 	for _, one := range all {

@@ -39,12 +39,12 @@ func TestList(t *testing.T) {
 		want     string
 		ok       bool
 	}{
-		"at once":                 {0, "", http.StatusOK, 1, "one dead", true},
-		"while two go":            {2, "no such container", http.StatusOK, 3, "one dead", true},
-		"while all go always":     {listTries, "no such container", http.StatusOK, listTries, "", false},
-		"a real failure":          {1, "database is locked", http.StatusOK, 1, "", false},
-		"one that is not there":   {0, "", http.StatusNotFound, 1, "one", true},
-		"one that cannot be told": {0, "", http.StatusInternalServerError, 1, "", false},
+		"at once":                  {0, "", http.StatusOK, 1, "one dead", true},
+		"while two go":             {2, "no such container", http.StatusOK, 3, "one dead", true},
+		"while all go always":      {listTries, "no such container", http.StatusOK, listTries, "", false},
+		"a real failure":           {1, "database is locked", http.StatusOK, 1, "", false},
+		"one that is not there":    {0, "", http.StatusNotFound, 1, "one", true},
+		"one that cannot be known": {0, "", http.StatusInternalServerError, 1, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0

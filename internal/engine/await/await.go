@@ -9,13 +9,13 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// An End is how a container ended, or why that cannot be told.
+// An End is how a container ended, or why that is not known.
 type End struct {
 	Code int64 // below 0 where the engine does not know it
 	Err  error
 }
 
-// Container asks the engine to tell when a container has come to a condition. The answer
+// Container asks the engine to report when a container has reached a condition. The answer
 // need not be taken: unlike the client's own call, this leaves nothing behind once ctx has
 // ended.
 func Container(ctx context.Context, c *client.Client, id string, until container.WaitCondition) <-chan End {

@@ -71,7 +71,7 @@ func storage(i system.Info) backend.Finding {
 	return f
 }
 
-// rootless tells whether the engine runs without root.
+// rootless reports whether the engine runs without root.
 func rootless(i system.Info) backend.Finding {
 	detail := "no: the engine runs as root"
 	switch {
@@ -119,7 +119,7 @@ func confinement(i system.Info) backend.Finding {
 	return backend.Finding{Check: "confinement", Level: backend.LevelOK, Detail: strings.Join(has, ", ")}
 }
 
-// runtimes tells what containers can be run by.
+// runtimes returns what containers can be run by.
 func runtimes(i system.Info) backend.Finding {
 	names := slices.Sorted(maps.Keys(i.Runtimes))
 	return backend.Finding{Check: "runtimes", Level: backend.LevelOK, Detail: fmt.Sprintf("%s (default %s)", strings.Join(names, ", "), i.DefaultRuntime)}
@@ -129,7 +129,7 @@ func isRootless(i system.Info) bool {
 	return slices.ContainsFunc(i.SecurityOptions, named("rootless"))
 }
 
-// named tells which security option, of the form name=NAME[,KEY=VALUE], is of that
+// named returns which security option, of the form name=NAME[,KEY=VALUE], is of that
 // name. Engines before API 1.27 wrote the name alone.
 func named(name string) func(string) bool {
 	return func(option string) bool {

@@ -3,7 +3,7 @@
 //
 // What an engine's own command reads to find its engine (environment, contexts,
 // connections) is the business of that engine's backend; it ends in an [Endpoint].
-// Every way of reaching one ends in a single function that opens a byte stream, and
+// Every kind of connection is made by a single function that opens a byte stream, and
 // requests and hijacked streams (attach, exec) take the same one. A failure of it is
 // an [*Error], which says what is wrong and what to do.
 package dial

@@ -30,12 +30,12 @@ type Endpoint struct {
 	// TLS, when set, is used over TCP. An https:// host without it uses the
 	// system's certificates.
 	TLS *tls.Config
-	// SSH tells how to use the ssh program; needed for ssh:// hosts only.
+	// SSH says how to use the ssh program; needed for ssh:// hosts only.
 	SSH SSH
-	// Proxy tells which HTTP proxy a TCP connection goes through, as
+	// Proxy returns the HTTP proxy that a TCP connection goes through, as
 	// http.Transport.Proxy does. Nil means http.ProxyFromEnvironment.
 	Proxy func(*http.Request) (*url.URL, error)
-	// Hints are what errors tell the user to do.
+	// Hints are what errors advise the user to do.
 	Hints Hints
 }
 
@@ -121,7 +121,7 @@ func (e Endpoint) badHost(why string) error {
 	return fmt.Errorf("%s's host %q cannot be used: %s", e.Hints.Engine, withoutPassword(e.Host), why)
 }
 
-// withoutPassword hides the password in a host, which no scheme allows but somebody
+// withoutPassword hides the password in a host, which no scheme allows but a user
 // may have written.
 func withoutPassword(host string) string {
 	scheme, rest, _ := strings.Cut(host, "://")

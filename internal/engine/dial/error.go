@@ -21,7 +21,7 @@ const (
 	NoSocket   Kind = "no socket"     // there is no such socket or pipe
 	Permission Kind = "no permission" // this user may not open it
 	NoAnswer   Kind = "no answer"     // nothing listens, or it does not answer
-	NoHost     Kind = "no host"       // the name does not resolve, or there is no way to it
+	NoHost     Kind = "no host"       // the name does not resolve, or there is no route to it
 	TLS        Kind = "TLS"           // certificates or protocol do not fit
 	Proxy      Kind = "proxy"         // the HTTP proxy did not let it through
 	SSHFailed  Kind = "ssh"           // the ssh program failed
@@ -57,7 +57,7 @@ func Explain(err error) error {
 	return err
 }
 
-// reworded replaces the words by which the API's client takes an error for one that it
+// reworded replaces the text by which the API's client takes an error for one that it
 // replaces altogether.
 var reworded = strings.NewReplacer("connection refused", "connection was refused", "dial unix", "dialing unix")
 

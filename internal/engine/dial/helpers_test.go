@@ -88,7 +88,7 @@ func echo(t *testing.T, e Endpoint) {
 }
 
 // wantError checks that err says what is wrong and what to do, and nothing of the
-// client's own words.
+// client's own text.
 func wantError(t *testing.T, err error, kind Kind, words ...string) {
 	t.Helper()
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// ownership tells whose a socket is, and who asks.
+// ownership describes a socket's owner and the caller's user.
 func ownership(info os.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

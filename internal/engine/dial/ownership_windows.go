@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// ownership tells whose a socket is.
+// ownership describes a socket's owner.
 func ownership(info os.FileInfo) string {
 	return fmt.Sprintf("its mode is %v", info.Mode())
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/testcert"
 )
 
-// connectProxy is a proxy that makes tunnels, for whoever knows the password.
+// connectProxy is a proxy that makes tunnels, for clients that know the password.
 type connectProxy struct {
 	mu   sync.Mutex
 	seen []string
@@ -121,7 +121,7 @@ func TestProxyThatFails(t *testing.T) {
 	}{
 		{"password", p.URL, nil, "407"},
 		{"protocol", "socks5://127.0.0.1:1", nil, "socks5"},
-		{"nobody", "http://127.0.0.1:1", nil, "refused"},
+		{"no proxy listens", "http://127.0.0.1:1", nil, "refused"},
 		{"garbage", "http://" + garbage.Addr().String(), nil, "no answer that is understood"},
 		{"address", "", errors.New("bad proxy"), "bad proxy"},
 	} {

@@ -14,7 +14,7 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// SSH tells how an ssh:// host is reached: by the ssh program, with the user's own
+// SSH says how an ssh:// host is reached: by the ssh program, with the user's own
 // configuration and keys, running a command on the other side that joins its input
 // and output to the engine's socket.
 type SSH struct {
@@ -58,7 +58,7 @@ type sshConn struct {
 	e     Endpoint
 	heard atomic.Bool // whether the other side has ever sent anything
 
-	// Whoever reads the end waits for ssh, which closes what is read from, and alone
+	// A reader at the end waits for ssh, which closes what is read. Only that reader
 	// learns what ssh said. So one reads at a time, and how it ended is kept.
 	reading sync.Mutex
 	ended   error
@@ -81,7 +81,7 @@ func (c *sshConn) Read(p []byte) (int, error) {
 func (c *sshConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	if err != nil && !c.heard.Load() {
-		// ssh ended before there was a connection. Reading waits for its end and tells
+		// ssh ended before there was a connection. Reading waits for its end and returns
 		// what it said. Once there is a connection, what can be read is the engine's.
 		if _, rerr := c.Read(make([]byte, 1)); rerr != nil {
 			err = rerr

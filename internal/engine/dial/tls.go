@@ -59,7 +59,7 @@ func (c *tlsConn) alert(err error) error {
 	return err
 }
 
-// isAlert tells whether the other side ended the session with an alert.
+// isAlert reports whether the other side ended the session with an alert.
 func isAlert(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error"

@@ -106,7 +106,7 @@ func always(c tls.Certificate) func(*tls.CertificateRequestInfo) (*tls.Certifica
 	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c, nil }
 }
 
-// TestHTTPSHost: an https:// host speaks TLS without being told certificates.
+// TestHTTPSHost: an https:// host speaks TLS without configured certificates.
 func TestHTTPSHost(t *testing.T) {
 	authority := testcert.NewAuthority(t)
 	addr := serveTCP(t, &tls.Config{Certificates: []tls.Certificate{authority.Issue(t, "127.0.0.1", nil).TLS(t)}})

@@ -30,7 +30,7 @@ func (e Endpoint) unix(path string) (opener, string, error) {
 	}, e.Host, nil
 }
 
-// aboutSocket puts into failed what the socket's file tells.
+// aboutSocket adds to failed what the socket's file shows.
 func (e Endpoint) aboutSocket(failed *Error, path string) {
 	info, err := os.Stat(path)
 	switch failed.Kind {

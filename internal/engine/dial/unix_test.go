@@ -119,7 +119,7 @@ func TestUnixSocketOfAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Another user can start a file that it may read, which this program's folder may forbid.
+	// Another user can start a file that it may read, which this program's directory may forbid.
 	program := filepath.Join(filepath.Dir(path), "test")
 	data, err := os.ReadFile(os.Args[0])
 	if err != nil {

@@ -42,7 +42,7 @@ func (s *Store) baseCredentials(ctx context.Context, dockerfile string, args map
 		if err == nil {
 			err = json.Unmarshal(raw, &c)
 		}
-		if err != nil { // not its words: they may have parts of the secret
+		if err != nil { // not its text, which may have parts of the secret
 			return nil, fmt.Errorf("credentials for the registry of base image %s are not in the engine's form", ref)
 		}
 		all[key] = c

@@ -34,7 +34,7 @@ type Build struct {
 // backend.ErrImageInvalid.
 type BuildError struct {
 	Step    string   // the step that failed, e.g. "Step 3/4 : RUN make"; "" before the first
-	Message string   // the engine's words
+	Message string   // the engine's message
 	Last    []string // the last lines that were printed
 }
 
@@ -56,7 +56,7 @@ func (e *BuildError) Unwrap() error { return backend.ErrImageInvalid }
 
 // Build makes the image, unless the same was built before from the same files. Its name
 // is llmsandbox-build: and the digest of all that went in; the base image counts by its
-// name only. progress is told of the steps; it may be nil. A failed or cancelled build
+// name only. progress gets the steps; it may be nil. A failed or cancelled build
 // leaves no container and no image; but Podman goes on with the step that a cancelled
 // build is in until it ends, since its API cannot stop it.
 func (s *Store) Build(ctx context.Context, b Build, progress func(backend.Progress)) (Image, error) {
@@ -87,7 +87,7 @@ func (s *Store) Build(ctx context.Context, b Build, progress func(backend.Progre
 		}
 		img, found, err := s.usable(ctx, tag)
 		if err == nil && !found {
-			err = fmt.Errorf("the engine built it without an error and does not have it: somebody removed it, or its store is broken: %w", backend.ErrImageNotFound)
+			err = fmt.Errorf("the engine built it without an error and does not have it: it was removed, or its store is broken: %w", backend.ErrImageNotFound)
 		}
 		img.Made = before == ""
 		return img, err

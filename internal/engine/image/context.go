@@ -25,7 +25,7 @@ func openRegular(root *os.Root, name string) (*os.File, error) {
 	return root.OpenFile(name, os.O_RDONLY|openNonblock, 0)
 }
 
-// sendContext sends what the folder has and its .dockerignore does not exclude.
+// sendContext sends what the directory has and its .dockerignore does not exclude.
 func (in *input) sendContext(ctx context.Context, t *tar.Writer) error {
 	limit := in.build.MaxContext
 	if limit == 0 {

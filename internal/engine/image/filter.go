@@ -20,10 +20,10 @@ const (
 	maxFilesSize = 16 << 30
 )
 
-// filterTar passes on a tar whose files are all to be below dir, an absolute path. Whoever
-// wrote it may want to change what else the image has. So names may not leave dir, nothing
+// filterTar passes on a tar whose files are all to be below dir, an absolute path. Its author
+// may want to change what else the image has. So names may not leave dir, nothing
 // may lie below a link of the tar, a hard link must mean a file of the tar, and set-id
-// bits, owners, times before 1970, extended attributes and everything but files, folders
+// bits, owners, times before 1970, extended attributes and everything but files, directories
 // and links are left out.
 func filterTar(ctx context.Context, w io.Writer, r io.Reader, dir string, uid, gid int) error {
 	if !path.IsAbs(dir) {

@@ -13,7 +13,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// What passes lies below the folder, through no link, and has no rights of its own.
+// What passes lies below the directory, through no link, and has no rights of its own.
 func FuzzFilter(f *testing.F) {
 	seed := func(list ...tar.Header) {
 		var buf bytes.Buffer

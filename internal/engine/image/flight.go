@@ -36,7 +36,7 @@ func (f *flights) do(ctx context.Context, key string, report func(backend.Progre
 	}
 	w.waiting++
 	f.mu.Unlock()
-	defer w.tell(report)()
+	defer w.subscribe(report)()
 
 	select {
 	case <-w.done:
@@ -63,13 +63,13 @@ func (f *flights) start(ctx context.Context, key string, work func(context.Conte
 	go func() {
 		defer close(w.done)
 		w.image, w.err = work(ctx, w.report)
-		// Who comes later looks again: the work is over, its result may be removed.
+		// A later caller looks again: the work is over, its result may be removed.
 		f.forget(key, w)
 	}()
 	return w
 }
 
-// leave is called once by each who waited. It tells whether that was the last.
+// leave is called once by each waiting caller. It reports whether that was the last.
 func (f *flights) leave(key string, w *flight) bool {
 	f.mu.Lock()
 	w.waiting--
@@ -90,8 +90,8 @@ func (f *flights) forget(key string, w *flight) {
 	}
 }
 
-// tell adds a receiver of reports, and returns what takes it away.
-func (w *flight) tell(report func(backend.Progress)) func() {
+// subscribe adds a receiver of reports, and returns what removes it.
+func (w *flight) subscribe(report func(backend.Progress)) func() {
 	if report == nil {
 		return func() {}
 	}

@@ -68,7 +68,7 @@ func (f *flights) waitFor(key string, n int) {
 	}
 }
 
-// When nobody waits any more the work is cancelled, and has ended when the last returns.
+// When no caller waits any more the work is cancelled, and has ended when the last returns.
 func TestFlightEndsWithItsLast(t *testing.T) {
 	var f flights
 	ctx, cancel := context.WithCancel(t.Context())

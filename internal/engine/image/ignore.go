@@ -9,7 +9,7 @@ import (
 
 const maxPatterns = 10_000
 
-// An ignore is a .dockerignore: of the patterns that fit a name or a folder above it, the
+// An ignore is a .dockerignore: of the patterns that fit a name or a directory above it, the
 // last decides.
 type ignore struct {
 	patterns   []pattern
@@ -55,7 +55,7 @@ func parseIgnore(text []byte) (ignore, error) {
 	return ig, nil
 }
 
-// excludes tells whether a name, with slashes, is left out.
+// excludes reports whether a name, with slashes, is left out.
 func (ig ignore) excludes(name string) bool {
 	out := false
 	for _, p := range ig.patterns {
@@ -66,7 +66,7 @@ func (ig ignore) excludes(name string) bool {
 	return out
 }
 
-// fits tells whether the pattern is the name's or that of a folder it is in.
+// fits reports whether the pattern is the name's or that of a directory it is in.
 func (p pattern) fits(name string) bool {
 	for ; name != "."; name = path.Dir(name) {
 		if p.re.MatchString(name) {
@@ -76,7 +76,7 @@ func (p pattern) fits(name string) bool {
 	return false
 }
 
-// compileIgnore translates a pattern: ** is any number of folders, * and ? stay within a
+// compileIgnore translates a pattern: ** is any number of directories, * and ? stay within a
 // name, [a-z] is a set and a backslash takes the next character as it is.
 func compileIgnore(pat string) (*regexp.Regexp, error) {
 	var re strings.Builder

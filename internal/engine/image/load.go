@@ -15,7 +15,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
-// load brings the image of a folder or a file to the engine, under a name of its own: a
+// load brings the image of a directory or a file to the engine, under a name of its own: a
 // file's own names could take those of other images. One that the engine has is not
 // loaded again.
 func (s *Store) load(ctx context.Context, place ociimage.Place, progress func(backend.Progress)) (Image, error) {
@@ -89,7 +89,7 @@ func (s *Store) send(ctx context.Context, src *ociimage.Outside, tag string) (Im
 	}
 	img, found, err := s.usable(ctx, tag)
 	if err == nil && !found {
-		err = fmt.Errorf("the engine loaded it without an error and does not have it: its store is broken, or somebody removed it: %w", backend.ErrImageNotFound)
+		err = fmt.Errorf("the engine loaded it without an error and does not have it: its store is broken, or it was removed: %w", backend.ErrImageNotFound)
 	}
 	if err != nil {
 		return Image{}, err

@@ -19,7 +19,7 @@ const (
 )
 
 // A message is one line of what an engine says while it pulls, loads or builds. The
-// words in it come from registries and programs.
+// text in it comes from registries and programs.
 type message struct {
 	Stream   string `json:"stream"`
 	Status   string `json:"status"`
@@ -34,12 +34,12 @@ type message struct {
 	} `json:"errorDetail"`
 }
 
-// An engineError is a failure in the engine's words, or in a registry's that it passes on.
+// An engineError is a failure with the engine's message, or a registry's that it passes on.
 type engineError struct{ text string }
 
 func (e engineError) Error() string { return e.text }
 
-// eachMessage calls fn for every message until the stream ends. A message that tells of a
+// eachMessage calls fn for every message until the stream ends. A message that reports a
 // failure ends it with an engineError.
 func eachMessage(r io.Reader, fn func(message)) error {
 	lines := bufio.NewScanner(r)

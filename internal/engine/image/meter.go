@@ -14,7 +14,7 @@ const (
 	maxParts = 1024
 )
 
-// A meter adds up the bytes of the layers that a pull tells of. It is used by one
+// A meter adds up the bytes of the layers that a pull reports. It is used by one
 // goroutine.
 type meter struct {
 	name   string
@@ -31,7 +31,7 @@ func newMeter(name string, report func(backend.Progress)) *meter {
 	return m
 }
 
-// see takes in a message. The same bytes are told of again while they are unpacked:
+// see takes in a message. The same bytes are reported again while they are unpacked:
 // only the download counts.
 func (m *meter) see(msg message) {
 	p, known := m.parts[msg.ID]

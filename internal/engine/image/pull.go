@@ -24,7 +24,7 @@ func (s *Store) pull(ctx context.Context, name string, progress func(backend.Pro
 		}
 		img, found, err := s.usable(ctx, full)
 		if err == nil && !found {
-			err = fmt.Errorf("image %s: the engine pulled it without an error and does not have it: somebody removed it meanwhile, or its store is broken: %w", full, backend.ErrImageNotFound)
+			err = fmt.Errorf("image %s: the engine pulled it without an error and does not have it: it was removed meanwhile, or its store is broken: %w", full, backend.ErrImageNotFound)
 		}
 		if err != nil {
 			if found {
@@ -61,7 +61,7 @@ func (s *Store) fetch(ctx context.Context, full string, report func(backend.Prog
 	return nil
 }
 
-// advice tells by an engine's words what a failed pull means and what can be done. The
+// advice finds, by an engine's message, what a failed pull means and what can be done. The
 // first that fits counts. Engines give no codes for most of these.
 var advice = []struct {
 	words []string

@@ -9,7 +9,7 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// A Removal tells what Remove did. Its zero value: nothing was there to remove.
+// A Removal says what Remove did. Its zero value: nothing was there to remove.
 type Removal struct {
 	Untagged []string // names taken away
 	Deleted  []string // ids of images and layers that are gone
@@ -18,7 +18,7 @@ type Removal struct {
 }
 
 // Remove removes an image that one of this package's calls brought to the engine, as
-// [Image.Made] says, and nothing else: an image that was there before, that somebody
+// [Image.Made] says, and nothing else: an image that was there before, that a user
 // gave another name, or that a container uses, stays, and that is no error.
 func (s *Store) Remove(ctx context.Context, img Image) (Removal, error) {
 	if !img.Made {
@@ -58,7 +58,7 @@ func (s *Store) Remove(ctx context.Context, img Image) (Removal, error) {
 	if len(r.Deleted) > 0 {
 		return r, nil
 	}
-	// Podman does not always tell what it deleted.
+	// Podman does not always report what it deleted.
 	_, err = s.Client.ImageInspect(ctx, img.ID)
 	switch {
 	case errdefs.IsNotFound(err):

@@ -43,10 +43,10 @@ type Image struct {
 	Arch       string // as GOARCH
 	OS         string
 	Entrypoint []string
-	// Committed is the folder whose files a sandbox that was committed had in its working
-	// folder; "" for other images.
+	// Committed is the directory with the files that a committed sandbox had in its working
+	// directory; "" for other images.
 	Committed string
-	// Made tells that this call brought it to the engine under Ref: it was not there.
+	// Made says that this call brought it to the engine under Ref: it was not there.
 	Made bool
 }
 
@@ -65,7 +65,7 @@ func (s *Store) inspect(ctx context.Context, name string) (Image, error) {
 	return img, nil
 }
 
-// usable is inspect of an image that a sandbox can be made from; found tells whether
+// usable is inspect of an image that a sandbox can be made from; found reports whether
 // there is one at all.
 func (s *Store) usable(ctx context.Context, name string) (img Image, found bool, err error) {
 	img, err = s.inspect(ctx, name)

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// errReadEnd is what a writer gets whose reader wants no more.
+// errReadEnd is a writer's error when its reader wants no more.
 var errReadEnd = errors.New("the engine reads no further")
 
 // stream passes what write writes to read, and returns when both have. When the writer
