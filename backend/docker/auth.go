@@ -30,7 +30,7 @@ const (
 
 // RegistryAuth returns the value of the X-Registry-Auth header with which an engine
 // may pull ref: the credentials that docker login has stored for ref's registry, or
-// "" when there are none. A credential helper that fails is an error with its words.
+// "" when there are none. A credential helper that fails is an error with its message.
 func RegistryAuth(ctx context.Context, ref string) (string, error) {
 	return ClientOptions{}.registryAuth(ctx, ref)
 }

@@ -120,7 +120,7 @@ func TestRegistryAuth(t *testing.T) {
 	}
 }
 
-// TestRegistryAuthOfOptions: the configuration folder of the options counts.
+// TestRegistryAuthOfOptions: the configuration directory of the options counts.
 func TestRegistryAuthOfOptions(t *testing.T) {
 	fakeHome(t)
 	dir := t.TempDir()

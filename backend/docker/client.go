@@ -14,7 +14,7 @@ type ClientOptions struct {
 	// Context is the name of a docker context; "default" is what the environment
 	// says. It goes over DOCKER_HOST.
 	Context string
-	// ConfigDir is the folder of config.json and of the contexts. Empty means
+	// ConfigDir is the directory of config.json and of the contexts. Empty means
 	// DOCKER_CONFIG, and without that .docker in the user's home.
 	ConfigDir string
 }

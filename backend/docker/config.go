@@ -14,7 +14,7 @@ import (
 	"github.com/docker/cli/cli/config/configfile"
 )
 
-// configDir is the folder of Docker's configuration.
+// configDir is the directory of Docker's configuration.
 func (o ClientOptions) configDir() (string, error) {
 	if o.ConfigDir != "" {
 		return o.ConfigDir, nil

@@ -33,7 +33,7 @@ type contextMeta struct {
 	}
 }
 
-// contextID is the name of a context's folder.
+// contextID is the name of a context's directory.
 func contextID(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:])
@@ -119,7 +119,7 @@ func knownContexts(dir string) string {
 	return "known are: " + strings.Join(names, ", ")
 }
 
-// overTCP tells whether TLS can be meant for host.
+// overTCP reports whether TLS can be meant for host.
 func overTCP(host string) bool {
 	scheme, _, _ := strings.Cut(host, "://")
 	return scheme == "tcp" || scheme == "http" || scheme == "https"

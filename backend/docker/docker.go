@@ -19,7 +19,7 @@ const Name = "docker"
 // the engine that the docker command would use, with safe defaults.
 type Options struct {
 	engine.Options
-	// Connection tells how to reach the engine.
+	// Connection says how to reach the engine.
 	Connection ClientOptions
 	// Client is used in place of Connection, and stays the caller's to close.
 	Client *client.Client
@@ -53,7 +53,7 @@ func host(ctx context.Context, c *client.Client) (engine.Host, error) {
 	return h, nil
 }
 
-// limits tells which limits the daemon's cgroup driver holds.
+// limits returns which limits the daemon's cgroup driver holds.
 func limits(info system.Info) []backend.Control {
 	by := "cgroup"
 	if info.CgroupVersion != "" {

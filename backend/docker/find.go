@@ -16,7 +16,7 @@ import (
 // defaultContext is the context that stands for the environment.
 const defaultContext = "default"
 
-// find tells which engine is meant, with the docker command's precedence: options,
+// find returns which engine is meant, with the docker command's precedence: options,
 // DOCKER_HOST, DOCKER_CONTEXT, the current context of config.json, the default socket.
 func (o ClientOptions) find() (found, error) {
 	if o.Host != "" && o.Context != "" {

@@ -14,7 +14,7 @@ var variables = []string{
 }
 
 // fakeHome gives the test an empty home and none of Docker's variables, and returns
-// the folder of Docker's configuration there.
+// the directory of Docker's configuration there.
 func fakeHome(t *testing.T) string {
 	t.Helper()
 	home := t.TempDir()

@@ -6,7 +6,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 )
 
-// hints are what errors tell a Docker user to do.
+// hints are what errors advise a Docker user to do.
 var hints = hintsFor(runtime.GOOS)
 
 func hintsFor(goos string) dial.Hints {

@@ -79,7 +79,7 @@ func sshHost(t *testing.T, programs map[string]string) string {
 		t.Fatal(err)
 	}
 	if me.Uid == "0" {
-		// The folder of sshd's unprivileged half, which its service makes at boot.
+		// The directory of sshd's unprivileged half, which its service makes at boot.
 		const empty = "/run/sshd"
 		if err := os.Mkdir(empty, 0o755); err == nil {
 			t.Cleanup(func() {
@@ -113,7 +113,7 @@ func sshHost(t *testing.T, programs map[string]string) string {
 	write(t, filepath.Join(dir, "ssh_config"), fmt.Appendf(nil,
 		"Host engine.example\nHostName 127.0.0.1\nHostKeyAlias engine.example\nIdentityFile %s/user\nIdentitiesOnly yes\nUserKnownHostsFile %s/known\nGlobalKnownHostsFile /dev/null\nBatchMode yes\nLogLevel ERROR\n",
 		dir, dir))
-	// The user's own configuration is not read from HOME, so ssh has to be told.
+	// The user's own configuration is not read from HOME, so ssh gets it as an argument.
 	script := fmt.Sprintf("#!/bin/sh\nexec %s -F %s/ssh_config \"$@\"\n", programs["ssh"], dir)
 	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// The files that certificates are in, in a folder of the environment's or of a context.
+// The files that certificates are in, in a directory of the environment's or of a context.
 const (
 	caFile   = "ca.pem"
 	certFile = "cert.pem"
@@ -74,7 +74,7 @@ func loadTLS(dir string, skipVerify bool) (*tls.Config, error) {
 		return c, nil
 	}
 	if encrypted(key) {
-		return nil, fmt.Errorf("%s is encrypted with a passphrase, which nobody is there to type: store it decrypted", filepath.Join(dir, keyFile))
+		return nil, fmt.Errorf("%s is encrypted with a passphrase, which cannot be typed in here: store it decrypted", filepath.Join(dir, keyFile))
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
@@ -92,7 +92,7 @@ func readOptional(path string) ([]byte, error) {
 	return data, err
 }
 
-// encrypted tells whether a PEM key has a passphrase, in the old form or the new one.
+// encrypted reports whether a PEM key has a passphrase, in the old form or the new one.
 func encrypted(key []byte) bool {
 	block, _ := pem.Decode(key)
 	return block != nil && (block.Headers["DEK-Info"] != "" || strings.HasPrefix(block.Type, "ENCRYPTED"))

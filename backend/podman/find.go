@@ -25,7 +25,7 @@ const (
 // ownService is the source of a host that nothing named.
 const ownService = "default"
 
-// find tells which service is meant, with the precedence of Podman's remote client:
+// find returns which service is meant, with the precedence of Podman's remote client:
 // options, CONTAINER_HOST, CONTAINER_CONNECTION, the default connection, and then the
 // socket of this user's own service.
 func (o ClientOptions) find() (found, error) {

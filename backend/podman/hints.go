@@ -7,7 +7,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 )
 
-// hints are what errors tell a Podman user to do.
+// hints are what errors advise a Podman user to do.
 var hints = hintsFor(runtime.GOOS, os.Geteuid() == 0)
 
 func hintsFor(goos string, root bool) dial.Hints {

@@ -7,7 +7,7 @@ import (
 	"github.com/moby/moby/api/types/system"
 )
 
-// info is what Podman tells of itself, as far as it matters here.
+// info is what Podman reports about itself, as far as it matters here.
 type info struct {
 	Host struct {
 		Arch              string   `json:"arch"`
@@ -44,7 +44,7 @@ type info struct {
 	} `json:"version"`
 }
 
-// docker says it in Docker's words.
+// docker converts it to Docker's type.
 func (i info) docker() system.Info {
 	h := i.Host
 	version := strings.TrimPrefix(h.CgroupVersion, "v")
@@ -57,7 +57,7 @@ func (i info) docker() system.Info {
 		CgroupVersion: version, CgroupDriver: h.CgroupManager,
 		MemoryLimit: memory,
 		// Whether version 1 counts swap is a start parameter of the kernel that Podman
-		// does not tell. Without swap there is nothing to count.
+		// does not report. Without swap there is nothing to count.
 		SwapLimit:   memory && (version == "2" || h.SwapTotal == 0),
 		CPUCfsQuota: i.holds("cpu"), CPUCfsPeriod: i.holds("cpu"), CPUShares: i.holds("cpu"),
 		CPUSet: i.holds("cpuset"), PidsLimit: i.holds("pids"),
@@ -80,7 +80,7 @@ func (i info) docker() system.Info {
 	return d
 }
 
-// holds tells whether containers are held to what that cgroup controller limits.
+// holds reports whether containers are held to what that cgroup controller limits.
 func (i info) holds(controller string) bool {
 	h := i.Host
 	if h.Security.Rootless && (h.CgroupVersion != "v2" || h.CgroupManager != "systemd") {

@@ -14,7 +14,7 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// maxInfo bounds what Podman tells of itself, in bytes.
+// maxInfo bounds what Podman reports about itself, in bytes.
 const maxInfo = 1 << 20
 
 // askInfo asks Podman what it is and can. It uses Podman's own API: in Docker's, the
@@ -46,7 +46,7 @@ func askInfo(ctx context.Context, c *client.Client) (system.Info, error) {
 	}
 	var i info
 	if err := json.Unmarshal(body, &i); err != nil {
-		return system.Info{}, fmt.Errorf("what Podman tells of itself is not understood: %w", err)
+		return system.Info{}, fmt.Errorf("what Podman reports about itself is not understood: %w", err)
 	}
 	return i.docker(), nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/moby/moby/api/types/system"
 )
 
-// mounted tells whether the caller has put something at that path.
+// mounted reports whether the caller has put something at that path.
 func mounted(h *container.HostConfig, path string) bool {
 	return slices.ContainsFunc(h.Mounts, func(m mount.Mount) bool { return m.Target == path }) ||
 		slices.ContainsFunc(h.Binds, func(b string) bool {

@@ -21,7 +21,7 @@ const Name = "podman"
 // defaults.
 type Options struct {
 	engine.Options
-	// Connection tells how to reach Podman.
+	// Connection says how to reach Podman.
 	Connection ClientOptions
 	// Client is used in place of Connection, and stays the caller's to close.
 	Client *client.Client
@@ -55,7 +55,7 @@ func host(ctx context.Context, c *client.Client) (engine.Host, error) {
 	}, nil
 }
 
-// limits tells which limits Podman holds containers to.
+// limits returns which limits Podman holds containers to.
 func limits(i system.Info) []backend.Control {
 	control := func(name string, holds bool) backend.Control {
 		if holds {
@@ -71,7 +71,7 @@ func limits(i system.Info) []backend.Control {
 	return []backend.Control{memory, control("cpus", i.CPUCfsQuota), control("pids", i.PidsLimit)}
 }
 
-// whyNot tells why a limit does not hold, and what to do about it.
+// whyNot returns why a limit does not hold, and what to do about it.
 func whyNot(i system.Info) (why, fix string) {
 	switch {
 	case !rootless(i):
@@ -87,11 +87,11 @@ func whyNot(i system.Info) (why, fix string) {
 		"Delegate=cpu cpuset memory pids in user@.service.d/delegate.conf, then log in again"
 }
 
-// writableByDefault are folders that Podman makes writable when the root is read-only,
+// writableByDefault are directories that Podman makes writable when the root is read-only,
 // each a file system in memory without a bound.
 var writableByDefault = []string{"/run", "/var/tmp"}
 
-// adjust says what Docker does by itself and Podman does when it is told.
+// adjust asks Podman for what Docker does by default.
 func adjust(_ *container.Config, h *container.HostConfig) {
 	if h.Tmpfs == nil {
 		h.Tmpfs = map[string]string{}
