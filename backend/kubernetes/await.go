@@ -42,9 +42,9 @@ func (h *host) feed(ctx context.Context, spec backend.Spec) error {
 	return h.verdict(ctx, err)
 }
 
-// attachInit attaches to the init container; no stream: it has ended, whoever fed it. An
-// event tells up to a second before the pod's status that it runs. The status has the last
-// word: anybody may make events.
+// attachInit attaches to the init container. It returns no stream when that has ended. An
+// event reports up to a second before the pod's status that it runs. The status decides,
+// since any user of the namespace may make events.
 func (h *host) attachInit(ctx context.Context) (*podexec.Stream, error) {
 	done := h.pod.Hear()
 	now, err := h.pod.Wait(ctx, func(pod *corev1.Pod) (bool, error) {
@@ -83,7 +83,7 @@ func (h *host) progress(spec backend.Spec, message string) {
 	}
 }
 
-// fed tells whether a pod's init container waits for something.
+// fed reports whether a pod's init container waits for something.
 func fed(pod *corev1.Pod) bool {
 	for _, c := range pod.Spec.InitContainers {
 		if c.Name == podspec.InitContainer {
@@ -93,7 +93,7 @@ func fed(pod *corev1.Pod) bool {
 	return false
 }
 
-// initStarted tells whether the init container waits, or did.
+// initStarted reports whether the init container waits, or did.
 func initStarted(pod *corev1.Pod) bool {
 	s := state(pod.Status.InitContainerStatuses, podspec.InitContainer)
 	return s.Running != nil || s.Terminated != nil
@@ -103,7 +103,7 @@ func initRuns(pod *corev1.Pod) bool {
 	return state(pod.Status.InitContainerStatuses, podspec.InitContainer).Running != nil
 }
 
-// started tells whether the sandbox's container runs.
+// started reports whether the sandbox's container runs.
 func started(pod *corev1.Pod) (bool, error) { return runs(pod, podspec.Container), nil }
 
 func runs(pod *corev1.Pod, container string) bool {

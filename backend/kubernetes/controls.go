@@ -13,7 +13,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
 )
 
-// Capabilities tells what a sandbox with the backend's options would be held to.
+// Capabilities returns what a sandbox with the backend's options would be held to.
 func (b *Backend) Capabilities(ctx context.Context) (backend.Capabilities, error) {
 	if b.options.Pod != "" {
 		return b.existingCapabilities(ctx)
@@ -38,7 +38,7 @@ func (b *Backend) Capabilities(ctx context.Context) (backend.Capabilities, error
 	return b.controls(pod, backend.Limits{Memory: 1, CPUs: 1, PIDs: 1, Disk: 1}), nil
 }
 
-// controls tells what holds a pod that this package made.
+// controls returns the controls of a pod that this package made.
 func (b *Backend) controls(pod *corev1.Pod, limits backend.Limits) backend.Capabilities {
 	return podspec.Controls(pod, limits, b.policies(pod))
 }

@@ -29,8 +29,8 @@ const (
 // as long as an API server may take that is started anew. The owner's TTL holds besides.
 const maxGrace = time.Minute
 
-// grace is shorter than the least time that is left after a heartbeat: so an agent that
-// nobody is connected to ends by itself, and whoever looks for it that long finds its pod.
+// grace is shorter than the least time that is left after a heartbeat. An agent without a
+// connection ends by itself first, and a client that searches that long finds its pod.
 func (b *Backend) grace() time.Duration { return min(maxGrace, b.options.TTL/2) }
 
 // Create makes a pod with the agent as its main process, or brings the agent into
@@ -85,7 +85,7 @@ func (b *Backend) plan(spec backend.Spec) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	annotations, err := encode(agenthost.Record(spec, Name, image, ownerWords()), asked(spec, image))
+	annotations, err := encode(agenthost.Record(spec, Name, image, ownerText()), asked(spec, image))
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func refuses(c *fake.Clientset, resource, why string) {
 	})
 }
 
-// A start that fails tells why, in the cluster's words, and leaves nothing.
+// A start that fails reports the cluster's reason, and leaves nothing.
 func TestCreateFails(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -13,7 +13,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
 )
 
-// headerWait bounds the wait for the agent's first words: a node may hang while the API
+// headerWait bounds the wait for the agent's first bytes: a node may hang while the API
 // server answers.
 const headerWait = 30 * time.Second
 

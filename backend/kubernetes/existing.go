@@ -37,7 +37,7 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 	spec.Limits = backend.Limits{} // those of the container hold
 	h := &host{backend: b, target: target, agent: agenthost.Agent{File: agent, Socket: agenthost.Socket(spec.ID), Token: agentclient.NewToken()}}
 	s := agenthost.New(agenthost.Entered, h, agenthost.Description{
-		Sandbox: agenthost.Record(spec, Name, guest.Image, ownerWords()), Inside: guest, Enforced: podspec.ExistingControls(pod, container),
+		Sandbox: agenthost.Record(spec, Name, guest.Image, ownerText()), Inside: guest, Enforced: podspec.ExistingControls(pod, container),
 	})
 	if err := h.serve(ctx, s, pod, spec); err != nil {
 		return nil, errors.Join(err, s.Close(nil))

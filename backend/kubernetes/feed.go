@@ -59,7 +59,7 @@ func (b *Backend) feed(ctx context.Context, s *podexec.Stream, layers []backend.
 	return nil
 }
 
-// send speaks with the init container as podspec.InitContainer tells, and waits for its end.
+// send speaks with the init container as podspec.InitContainer describes, and waits for its end.
 // The pacer is that of ctx.
 func (b *Backend) send(ctx context.Context, s *podexec.Stream, p *pacer, layers []backend.Layer) error {
 	if b.options.AgentImage == "" {
@@ -77,7 +77,7 @@ func (b *Backend) send(ctx context.Context, s *podexec.Stream, p *pacer, layers 
 		return err
 	}
 	p.rest() // what it does with it may take its time
-	// It says nothing new, and its end ends the stream. How it ended the pod's status tells.
+	// It says nothing new, and its end ends the stream. The pod's status shows how it ended.
 	_, err := io.Copy(io.Discard, io.LimitReader(s, maxAnswers))
 	return err
 }

@@ -92,7 +92,7 @@ func TestSendAgentToStrangers(t *testing.T) {
 	}
 }
 
-// An answer that nobody heard is asked for again.
+// An answer that was not heard is asked for again.
 func TestAskMachineAgain(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
@@ -145,7 +145,7 @@ func TestSendAgentStalls(t *testing.T) {
 	}
 }
 
-// Whoever is slow and moves all the same is waited for, and so is one that has all.
+// A reader that is slow but moves is waited for, and so is one that has all.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, p := pace(t.Context(), time.Second)

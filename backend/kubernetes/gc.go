@@ -16,7 +16,7 @@ import (
 )
 
 // GC deletes the pods of sandboxes that have ended, whose deadline has passed or whose
-// owner is gone, those that a doctor has left which was killed, and, on this machine, layers
+// owner is gone, those of a doctor that was killed, and, on this machine, layers
 // that were not used for long. The cluster does most of that by itself. What is in use is
 // left alone.
 func (b *Backend) GC(ctx context.Context) ([]backend.Leftover, error) {
@@ -52,7 +52,7 @@ func (b *Backend) collectPods(ctx context.Context) ([]backend.Leftover, error) {
 	return found, nil
 }
 
-// owners are the Jobs that there are; nil where the cluster does not tell us: then there
+// owners are the Jobs that there are; nil where the cluster does not let us see them: then there
 // are none of ours.
 func (b *Backend) owners(ctx context.Context) (map[types.UID]bool, error) {
 	list, err := b.cluster.Client.BatchV1().Jobs(b.cluster.Namespace).List(ctx, metav1.ListOptions{
@@ -71,7 +71,7 @@ func (b *Backend) owners(ctx context.Context) (map[types.UID]bool, error) {
 	return there, nil
 }
 
-// abandoned tells whether nobody can want a pod any more.
+// abandoned reports whether a pod is of no use any more.
 func abandoned(pod *corev1.Pod, owners map[types.UID]bool) bool {
 	if pod.Labels[podspec.LabelRole] == podspec.RoleProbe {
 		// One that has ended may have what its doctor is about to read.

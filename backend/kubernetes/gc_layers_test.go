@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A collection needs no folder of its own: it may run where nothing can be written.
+// A collection needs no directory of its own: it may run where nothing can be written.
 func TestGCWithoutLayers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "none")
 	b, _ := testBackend(t, Options{CacheDir: dir})

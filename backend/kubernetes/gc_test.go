@@ -149,7 +149,7 @@ func TestList(t *testing.T) {
 	for _, i := range list {
 		ids = append(ids, i.ID)
 	}
-	// Those whose time is over are there until the cluster or somebody ends them.
+	// Those whose time is over are there until the cluster or a user ends them.
 	slices.Sort(ids)
 	if want := []string{"lasts", "late", "orphan", "ownerless", "runs"}; !slices.Equal(ids, want) {
 		t.Errorf("listed %q, want %q", ids, want)
@@ -165,7 +165,7 @@ func TestAttachFindsNothing(t *testing.T) {
 	}
 }
 
-// Annotations that somebody has written by hand are an error, not a panic.
+// Annotations that were written by hand are an error, not a panic.
 func TestListRefusesForeignAnnotations(t *testing.T) {
 	for _, text := range []string{"", "{", `{"id":"other"}`, `[]`} {
 		pod := sandboxPod(t, "x", func(p *corev1.Pod, _ *backend.Info) {

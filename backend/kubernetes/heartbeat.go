@@ -73,8 +73,7 @@ func (o *owner) beat(ctx context.Context, ref *metav1.OwnerReference, began time
 			o.forget(ctx, ref)
 			return
 		default:
-			// The pods live on until the Job's time is over. Should it come to that, their
-			// watch tells.
+			// The pods live on until the Job's time is over, which their watch reports.
 			timer.Reset(pause / retriesPerBeat)
 		}
 	}

@@ -12,19 +12,19 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 )
 
-// maxHeader bounds what an agent's bridge tells of its container, in bytes.
+// maxHeader bounds what an agent's bridge reports about its container, in bytes.
 const maxHeader = 1 << 20
 
-// A header is what an agent's bridge tells of its container before it carries the stream.
+// A header is what an agent's bridge reports about its container, before the stream.
 type header struct {
-	arch   string
-	folder string // where the container starts its programs; empty: not known
-	env    []string
+	arch string
+	dir  string // where the container starts its programs; empty: not known
+	env  []string
 }
 
-var errHeader = errors.New("the agent's words about its container are not understood")
+var errHeader = errors.New("the agent's description of its container is not understood")
 
-// readHeader reads strings that each end in a zero byte: the architecture, the folder, the
+// readHeader reads strings that each end in a zero byte: the architecture, the directory, the
 // variables, and an empty one.
 func readHeader(r *bufio.Reader) (header, error) {
 	var h header
@@ -52,7 +52,7 @@ func readHeader(r *bufio.Reader) (header, error) {
 	if h.arch == "" {
 		return h, errHeader
 	}
-	if h.folder, err = next(); err != nil {
+	if h.dir, err = next(); err != nil {
 		return h, unexpected(err)
 	}
 	for {
@@ -87,14 +87,14 @@ func asked(spec backend.Spec, image string) backend.Guest {
 }
 
 // complete adds what a container has of itself: the image's variables and those of the
-// caller's template, and the image's folder.
+// caller's template, and the image's directory.
 func complete(g backend.Guest, h header) backend.Guest {
 	// Where the user is a number that the image has no name for.
 	base := environ.Override([]string{environ.DefaultPath, "USER=sandbox", "LOGNAME=sandbox"}, ofImage(h.env))
 	base = environ.Override(base, []string{"HOME=" + g.Workdir, "TMPDIR=" + g.TempDir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"})
 	g.Env, g.Arch = environ.Override(base, environ.OfPrograms(g.Env)), h.arch
-	if h.folder != "/" && h.folder != g.Workdir {
-		g.StartDir = h.folder
+	if h.dir != "/" && h.dir != g.Workdir {
+		g.StartDir = h.dir
 	}
 	return g
 }

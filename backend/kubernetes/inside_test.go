@@ -38,7 +38,7 @@ func TestReadHeader(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if got.arch != c.want.arch || got.folder != c.want.folder || !slices.Equal(got.env, c.want.env) {
+			if got.arch != c.want.arch || got.dir != c.want.dir || !slices.Equal(got.env, c.want.env) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 			rest, err := io.ReadAll(r)
@@ -59,7 +59,7 @@ func FuzzReadHeader(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again := h.arch + "\x00" + h.folder + "\x00"
+		again := h.arch + "\x00" + h.dir + "\x00"
 		for _, v := range h.env {
 			again += v + "\x00"
 		}
@@ -72,7 +72,7 @@ func FuzzReadHeader(f *testing.F) {
 }
 
 func TestComplete(t *testing.T) {
-	h := header{arch: "arm64", folder: "/app", env: []string{
+	h := header{arch: "arm64", dir: "/app", env: []string{
 		"PATH=/go/bin:/bin", "HOSTNAME=sandbox", "HOME=/", "KUBERNETES_SERVICE_HOST=10.96.0.1", "KUBERNETES_PORT=tcp://10.96.0.1:443",
 		"LLMSANDBOX_TOKEN=secret", "JAVA_HOME=/opt/java", "USER=app", "SAID=by the image", "broken", "=x",
 	}}
@@ -87,9 +87,9 @@ func TestComplete(t *testing.T) {
 	if g.StartDir != "/app" || g.Arch != "arm64" || g.Image != "i" {
 		t.Errorf("guest %+v", g)
 	}
-	for _, folder := range []string{"", "/", "/sandbox"} {
-		if g := complete(backend.Guest{Workdir: "/sandbox"}, header{folder: folder}); g.StartDir != "" {
-			t.Errorf("an image whose folder is %q: programs start in %q", folder, g.StartDir)
+	for _, dir := range []string{"", "/", "/sandbox"} {
+		if g := complete(backend.Guest{Workdir: "/sandbox"}, header{dir: dir}); g.StartDir != "" {
+			t.Errorf("an image whose folder is %q: programs start in %q", dir, g.StartDir)
 		}
 	}
 	if g := complete(backend.Guest{Workdir: "/sandbox"}, header{}); g.Env[0] != environ.DefaultPath {

@@ -31,7 +31,7 @@ func (b *Backend) isolate(ctx context.Context) error {
 	return err
 }
 
-// policies tells what is known of the cluster's network for a pod: by the caller, or by
+// policies returns what is known of the cluster's network for a pod: by the caller, or by
 // what doctor has kept at the policy when that was looked at.
 func (b *Backend) policies(pod *corev1.Pod) podspec.Policies {
 	if b.options.NetworkPolicyEnforced {

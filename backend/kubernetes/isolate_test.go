@@ -39,7 +39,7 @@ func TestNetworkAsDoctorSawIt(t *testing.T) {
 		enforced bool
 		says     string
 	}{
-		"nobody has looked":      {says: "is not known"},
+		"not looked at":          {says: "is not known"},
 		"it holds":               {seen: []isolation.Verdict{holds}, enforced: true, says: "doctor saw it on 2"},
 		"it leaks":               {seen: []isolation.Verdict{{}}, says: "a pod that is cut off was reached"},
 		"the caller knows":       {options: Options{NetworkPolicyEnforced: true}, seen: []isolation.Verdict{{}}, enforced: true},

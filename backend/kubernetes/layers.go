@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// storeDir is below the cache folder.
+	// storeDir is below the cache directory.
 	storeDir = "kubernetes"
 	// keepUnused is how long a layer is kept that no sandbox uses.
 	keepUnused = 30 * 24 * time.Hour

@@ -53,7 +53,7 @@ func (b *Backend) selected(ctx context.Context, selector string) ([]corev1.Pod, 
 	return list.Items, nil
 }
 
-// lives tells whether a pod is a sandbox that can be used: not one that starts yet, or
+// lives reports whether a pod is a sandbox that can be used: not one that starts yet, or
 // that ends.
 func lives(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && runs(pod, podspec.Container)

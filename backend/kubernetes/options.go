@@ -54,7 +54,7 @@ type Options struct {
 
 	// RuntimeClass is the container runtime, such as "gvisor".
 	RuntimeClass string
-	// ServiceAccount is who the pod is for the cluster. It gets no token.
+	// ServiceAccount is the pod's identity in the cluster. It gets no token.
 	ServiceAccount string
 	// NodeSelector are labels that a node must have.
 	NodeSelector map[string]string
@@ -77,12 +77,12 @@ type Options struct {
 	// StartTimeout bounds the start of a sandbox; 0 means DefaultStartTimeout.
 	StartTimeout time.Duration
 	// TTL is how long sandboxes outlive an owner that has died, at most; 0 means
-	// DefaultTTL. An agent that nobody is connected to ends much earlier.
+	// DefaultTTL. An agent without a connection ends much earlier.
 	TTL time.Duration
 
 	// Source is where pods come from; nil creates each.
 	Source PodSource
-	// CacheDir is where layers are kept; empty is the user's cache folder.
+	// CacheDir is where layers are kept; empty is the user's cache directory.
 	CacheDir string
 }
 
@@ -119,7 +119,7 @@ func (o Options) access() access.Options {
 	return access.Options{Kubeconfig: o.Kubeconfig, Context: o.Context, Config: o.Config, Namespace: o.Namespace, QPS: o.QPS, Burst: o.Burst}
 }
 
-// setsPod tells whether an option says how a pod is made.
+// setsPod reports whether an option says how a pod is made.
 func (o Options) setsPod() bool {
 	return o.Template != nil || o.AgentImage != "" || o.RuntimeClass != "" || o.ServiceAccount != "" || o.PullPolicy != "" ||
 		len(o.NodeSelector) > 0 || len(o.PullSecrets) > 0 || len(o.Images) > 0 || o.Source != nil || o.WaitForNode != 0

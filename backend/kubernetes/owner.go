@@ -18,7 +18,7 @@ import (
 )
 
 // An owner is what a Backend's pods belong to: a Job that never makes a pod. Its deadline
-// is pushed forward as long as there are pods. When nobody does that any more, the Job
+// is pushed forward as long as there are pods. When that stops, the Job
 // fails, the cluster deletes it at once, and its pods with it.
 type owner struct {
 	jobs typed.JobInterface
@@ -80,9 +80,9 @@ func (o *owner) start(ctx context.Context) error {
 	return nil
 }
 
-// leave is enter's reverse, after the pod is gone: with the last pod the Job goes. Where it
-// could not be deleted, owed is how, which is tried again with each heartbeat. With the
-// last pod the heartbeat ends all the same, so that the cluster removes what is left.
+// leave is enter's reverse, after the pod is gone: with the last pod the Job goes. Where the
+// pod could not be deleted, owed deletes it and is tried again with each heartbeat. The
+// heartbeat ends with the last pod even then: the cluster removes what is left.
 func (o *owner) leave(ctx context.Context, owed func(context.Context) error) error {
 	// Held by others only for requests that have a bound.
 	if err := o.lock.Lock(context.WithoutCancel(ctx)); err != nil {
@@ -105,7 +105,7 @@ func (o *owner) leave(ctx context.Context, owed func(context.Context) error) err
 // settle deletes pods that could not be deleted before.
 func (o *owner) settle(ctx context.Context) {
 	if o.lock.Lock(ctx) != nil {
-		return // who ends the heartbeat has it
+		return // the one that ends the heartbeat has the lock
 	}
 	defer o.lock.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, o.ttl/beatsPerTTL)
@@ -123,7 +123,7 @@ func (o *owner) halt() {
 // forget gives up a Job that is gone: pods that are made later get another one.
 func (o *owner) forget(ctx context.Context, ref *metav1.OwnerReference) {
 	if o.lock.Lock(ctx) != nil {
-		return // who ends the heartbeat has it
+		return // the one that ends the heartbeat has the lock
 	}
 	defer o.lock.Unlock()
 	if o.ref == ref {

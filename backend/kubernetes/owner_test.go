@@ -160,7 +160,7 @@ func TestOwnerForbidden(t *testing.T) {
 	}
 }
 
-// Whoever waits for another's Job may give up.
+// A caller that waits for another's Job may give up.
 func TestOwnerWaitIsCancelled(t *testing.T) {
 	c := fake.NewClientset()
 	o := testOwner(c, time.Hour)
@@ -207,7 +207,7 @@ func TestOwedDeletions(t *testing.T) {
 	}
 }
 
-// When the last pod cannot be deleted, nobody keeps its owner alive.
+// When the last pod cannot be deleted, its owner is not kept alive.
 func TestLastPodCannotBeDeleted(t *testing.T) {
 	c := fake.NewClientset()
 	c.PrependReactor("delete", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -26,7 +26,7 @@ type pacer struct {
 }
 
 // pace returns a context that ends, with a stallError, when its pacer's moved is not called
-// for that long. Whoever calls it calls end.
+// for that long. The caller must call end.
 func pace(ctx context.Context, wait time.Duration) (context.Context, *pacer) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, &pacer{wait, time.AfterFunc(wait, func() { cancel(&stallError{wait}) }), cancel}
@@ -42,7 +42,7 @@ func (p *pacer) end() {
 	p.cancel(nil)
 }
 
-// A pacedWriter tells of what was taken.
+// A pacedWriter reports to its pacer what was taken.
 type pacedWriter struct {
 	to   io.Writer
 	pace *pacer
@@ -56,7 +56,7 @@ func (w pacedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// A pacedReader tells of what is asked for, since what was read before has been taken then.
+// A pacedReader reports each read: what was read before has been taken then.
 type pacedReader struct {
 	from io.Reader
 	pace *pacer

@@ -59,10 +59,10 @@ func (h *host) explain(ctx context.Context, err error) error {
 	return unreached(h.target.Pod, h.pod.Trouble(), err)
 }
 
-// unreached explains why the agent in a pod cannot be reached; trouble is what the cluster
+// unreached explains why the agent in a pod cannot be reached; reason is what the cluster
 // says of the pod, if anything.
-func unreached(pod, trouble string, err error) error {
-	why := trouble
+func unreached(pod, reason string, err error) error {
+	why := reason
 	switch {
 	case apierrors.IsNotFound(err):
 		err, why = fmt.Errorf("%w: %w", backend.ErrNotFound, err), ""
@@ -73,7 +73,7 @@ func unreached(pod, trouble string, err error) error {
 	if why == "" {
 		return err
 	}
-	// Not of the error below: of what an API server answered its own message is told alone.
+	// Not in the error below: of an API server's answer only its own message is shown.
 	if e, ok := err.(*access.Error); ok {
 		e.Why += " (" + why + ")"
 		return e

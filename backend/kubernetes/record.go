@@ -28,7 +28,7 @@ func encode(info backend.Info, guest backend.Guest) (map[string]string, error) {
 	return map[string]string{podspec.AnnotationInfo: string(about), podspec.AnnotationGuest: string(inside)}, nil
 }
 
-// decodeInfo is the reverse of one half. Annotations that somebody else wrote may be
+// decodeInfo is the reverse of one half. Annotations of other programs may be
 // anything; the API server bounds them.
 func decodeInfo(pod *corev1.Pod) (backend.Info, error) {
 	var info backend.Info
@@ -80,8 +80,8 @@ func agentOf(pod *corev1.Pod) (agenthost.Agent, error) {
 	return a, nil
 }
 
-// ownerWords is who made a sandbox, for people.
-func ownerWords() string {
+// ownerText describes a sandbox's owner, for people.
+func ownerText() string {
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Sprintf("pid %d", os.Getpid())

@@ -43,7 +43,7 @@ func persist(ctx context.Context, patience time.Duration, do func() error) error
 	}
 }
 
-// away tells whether an API server, or what it needs to reach a pod, could not be reached
+// away reports whether an API server, or what it needs to reach a pod, could not be reached
 // or was too busy: trying again may help.
 func away(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) {
@@ -61,9 +61,9 @@ func away(err error) bool {
 		strings.Contains(err.Error(), "server closed idle connection")
 }
 
-// nodeAway tells whether an API server said that it does not reach a pod's node, for which
+// nodeAway reports whether an API server said that it does not reach a pod's node, for which
 // it has a phrase for each protocol of streams, or that the kubelet there knows no such pod:
-// one that has just started knows none. What becomes of the pod, its watch tells.
+// one that has just started knows none. The pod's watch reports what becomes of it.
 func nodeAway(err error) bool {
 	for _, phrase := range []string{"error dialing backend", "error sending request", "pod does not exist"} {
 		if strings.Contains(err.Error(), phrase) {

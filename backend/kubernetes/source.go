@@ -37,8 +37,8 @@ type creator struct {
 	pods typed.PodInterface
 }
 
-// Obtain creates the pod. A call that is broken off may be carried out all the same, so it
-// is seen to its end, and what comes of it too late is deleted.
+// Obtain creates the pod. The cluster may carry out a call that was cancelled, so the call
+// is waited for, and a pod that comes too late is deleted.
 func (c creator) Obtain(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -70,12 +70,12 @@ func (c creator) discard(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	}
 	if err != nil {
-		return access.Explain("find out whether the pod "+pod.Name+" was made all the same", err)
+		return access.Explain("find out whether the pod "+pod.Name+" was made nevertheless", err)
 	}
 	return deletePod(ctx, c.pods, made.Name, made.UID, deletePatience)
 }
 
-// inDoubt tells whether a request that failed may have been carried out: no answer came, or
+// inDoubt reports whether a request that failed may have been carried out: no answer came, or
 // one that the server itself waited too long.
 func inDoubt(err error) bool {
 	var status apierrors.APIStatus

@@ -28,7 +28,7 @@ func TestCreatorLeavesNothing(t *testing.T) {
 		name    string
 		there   *corev1.Pod // before
 		fail    error       // of the creation
-		carried bool        // out all the same
+		carried bool        // out nevertheless
 		cancel  bool        // the caller gives up meanwhile
 		want    error
 		left    int

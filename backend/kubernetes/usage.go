@@ -14,7 +14,7 @@ import (
 )
 
 // Usage has the agent's program read the container's own control group. What a cluster
-// knows of a pod's usage may only be asked by who may ask about the node.
+// knows of a pod's usage may only be read with the right to read the node.
 func (h *host) Usage(ctx context.Context) (backend.Usage, error) {
 	out, err := h.backend.exec.Run(ctx, h.target, nil, maxWords, h.agent.File, "usage")
 	if errors.Is(err, podexec.ErrGone) {

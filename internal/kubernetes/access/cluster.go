@@ -24,7 +24,7 @@ const (
 	module = "github.com/llmsandbox/llmsandbox"
 )
 
-// Options say which cluster is used, and as whom. The zero value is what kubectl would use.
+// Options say which cluster is used, and as which user. The zero value is what kubectl would use.
 type Options struct {
 	// Kubeconfig is a kubeconfig file. Empty means the files of KUBECONFIG, or
 	// ~/.kube/config, or, where that is not there, the service account of the pod that

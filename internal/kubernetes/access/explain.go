@@ -12,7 +12,7 @@ import (
 // webhook may say anything.
 const maxMessage = 2 << 10
 
-// Explain puts the error of something that was asked of a cluster in words somebody can
+// Explain makes of the error of a request to a cluster one that a user can
 // act on: what failed, why, and what to do. errors.Is, errors.As and apierrors' functions
 // still see the error itself. nil stays nil.
 func Explain(doing string, err error) error {

@@ -33,7 +33,7 @@ func explainConnection(e *Error, err error) {
 	e.Why = fmt.Sprintf("%s %s: %s", server, why, cut(err.Error()))
 }
 
-// connectionFault tells what is wrong with a connection, and what to do; nothing when
+// connectionFault returns what is wrong with a connection, and what to do; nothing when
 // the error is none of a connection.
 func connectionFault(err error) (why, fix string) {
 	var (

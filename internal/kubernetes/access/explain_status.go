@@ -50,7 +50,7 @@ func why(s metav1.Status) string {
 	return cut(text)
 }
 
-// explainNotFound tells by what is not there.
+// explainNotFound explains by what is not there.
 func explainNotFound(e *Error, s metav1.Status) {
 	kind := ""
 	if s.Details != nil {
@@ -68,12 +68,12 @@ func explainNotFound(e *Error, s metav1.Status) {
 
 // A remedy is what to do about an answer.
 type remedy struct {
-	says string // part of the message, where the reason alone does not tell
+	says string // part of the message, where the reason alone does not decide
 	fix  string
 	kind error
 }
 
-// refusals are told by their message: for most of them the API server has the one reason
+// refusals are recognized by their message: for most of them the API server has the one reason
 // Forbidden. The first that fits wins.
 var refusals = []remedy{
 	{says: "violates PodSecurity", fix: "change what the pod template asks for, or have the namespace's label pod-security.kubernetes.io/enforce allow it; without a template sandboxes hold to \"restricted\""},
@@ -92,12 +92,12 @@ var refusals = []remedy{
 	{says: "an HTTP request to an HTTPS server", fix: "correct the server's address in the kubeconfig: it must begin with https", kind: backend.ErrUnsupported},
 }
 
-// reasons are told by the status's reason.
+// reasons are recognized by the status's reason.
 var reasons = map[metav1.StatusReason]remedy{
 	metav1.StatusReasonUnauthorized:          {fix: "the credentials are wrong or have expired: log in again, or name another context", kind: backend.ErrUnsupported},
 	metav1.StatusReasonForbidden:             {fix: "llmsandbox doctor --backend kubernetes lists the permissions that are missing; deploy/ has a Role with all of them", kind: backend.ErrUnsupported},
 	metav1.StatusReasonAlreadyExists:         {fix: "remove it, or use another name"},
-	metav1.StatusReasonConflict:              {fix: "somebody changed it at the same time: try again"},
+	metav1.StatusReasonConflict:              {fix: "it was changed at the same time: try again"},
 	metav1.StatusReasonInvalid:               {fix: "correct what the options and the pod template ask for", kind: backend.ErrInvalid},
 	metav1.StatusReasonBadRequest:            {fix: "correct what the options and the pod template ask for", kind: backend.ErrInvalid},
 	metav1.StatusReasonRequestEntityTooLarge: {fix: "make the pod template, environment and labels smaller", kind: backend.ErrInvalid},
@@ -105,7 +105,7 @@ var reasons = map[metav1.StatusReason]remedy{
 	metav1.StatusReasonTimeout:               {fix: "the API server is overloaded: try again later"},
 	metav1.StatusReasonServerTimeout:         {fix: "the API server is overloaded: try again later"},
 	metav1.StatusReasonServiceUnavailable:    {fix: "the API server is starting or overloaded: try again later"},
-	metav1.StatusReasonInternalError:         {fix: "try again; if it stays, the API server's log tells more"},
+	metav1.StatusReasonInternalError:         {fix: "try again; if it stays, the API server's log says more"},
 	metav1.StatusReasonExpired:               {fix: "try again: what was known of the cluster was too old"},
 	metav1.StatusReasonGone:                  {fix: "try again: what was known of the cluster was too old"},
 }

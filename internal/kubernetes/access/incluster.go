@@ -30,7 +30,7 @@ func inCluster() (*found, error) {
 	f := &found{config: config, namespace: "default", source: "the service account of this pod"}
 	text, err := os.ReadFile(filepath.Join(accountDir, "namespace"))
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // older clusters do not tell it
+	case errors.Is(err, fs.ErrNotExist): // older clusters do not have it
 	case err != nil:
 		return nil, unsupported(err, fmt.Sprintf("the namespace of this pod cannot be read: %v", err), "name the namespace")
 	case strings.TrimSpace(string(text)) != "":

@@ -9,12 +9,12 @@ import (
 // A Permission is one thing that the caller must be allowed in the namespace.
 type Permission struct {
 	Verb, Group, Resource, Subresource string
-	// Optional tells that sandboxes work without it, with less; Why says what is lost.
+	// Optional says that sandboxes work without it, with less; Why says what is lost.
 	Optional bool
 	Why      string
 }
 
-// String is the permission in words, such as "create pods/exec".
+// String is the permission as text, such as "create pods/exec".
 func (p Permission) String() string {
 	s := p.Verb + " " + p.path()
 	if p.Group != "" {

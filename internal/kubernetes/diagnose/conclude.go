@@ -37,7 +37,7 @@ func parse(said string, asked []string) ([]step, error) {
 	return steps, nil
 }
 
-// conclude tells what the answers show. open are the steps of the caller without the
+// conclude says what the answers show. open are the steps of the caller without the
 // label, closed those of the one with.
 func conclude(open, closed []step) Result {
 	for _, s := range open {

@@ -1,8 +1,8 @@
 // Package diagnose finds out whether sandboxes work on a Kubernetes cluster, and how well
 // they are cut off there: what is missing, and what to do about it. Whether the cluster
-// enforces its NetworkPolicies no API tells; it is shown with pods that try.
+// enforces its NetworkPolicies no API reports; it is shown with pods that try.
 //
-// The pods of that probe run programs of the folder probe, with the python3 or the perl of
+// The pods of that probe run programs of the directory probe, with the python3 or the perl of
 // their image: every image of Debian has perl, and the default images are Debian's. They
 // are called as
 //

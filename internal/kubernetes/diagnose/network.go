@@ -34,7 +34,7 @@ type Probe struct {
 	Timeout time.Duration
 }
 
-// A Verdict tells whether something is enforced.
+// A Verdict says whether something is enforced.
 type Verdict string
 
 // The verdicts.
@@ -49,7 +49,7 @@ type Result struct {
 	Verdict Verdict `json:"verdict"` // of both directions
 	Ingress Verdict `json:"ingress"` // into a pod that the policy cuts off
 	Egress  Verdict `json:"egress"`  // out of one
-	// Detail tells how it was shown, or why it could not be.
+	// Detail says how it was shown, or why it could not be.
 	Detail string `json:"detail"`
 	Fix    string `json:"fix,omitempty"`
 	Node   string `json:"node,omitempty"` // where it was shown
@@ -79,7 +79,7 @@ func Network(ctx context.Context, c *access.Cluster, p Probe) Result {
 	if err != nil {
 		if timed.Err() != nil && ctx.Err() == nil {
 			err = &access.Error{Why: fmt.Sprintf("the pods of the probe were not done in %v: %s", p.Timeout, s.state()),
-				Fix: "give it more time; kubectl describe pods tells more while it runs", Cause: err}
+				Fix: "give it more time; kubectl describe pods says more while it runs", Cause: err}
 		}
 		result = unknown(err)
 	}

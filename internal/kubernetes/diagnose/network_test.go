@@ -181,7 +181,7 @@ func TestNetworkWatch(t *testing.T) {
 	}
 }
 
-// TestPodsThatStay: a pod that cannot be removed is told.
+// TestPodsThatStay: a pod that cannot be removed is reported.
 func TestPodsThatStay(t *testing.T) {
 	c := cluster(t, behaving(true))
 	client := c.Client.(*fake.Clientset)

@@ -78,7 +78,7 @@ func policies(ctx context.Context, c *access.Cluster) []backend.Finding {
 	return []backend.Finding{fine(name, detail)}
 }
 
-// opens tells whether a policy lets anything through to or from sandboxes: what policies
+// opens reports whether a policy lets anything through to or from sandboxes: what policies
 // allow adds up. An id and an owner are different with each sandbox, so a selector that
 // asks for these is not seen.
 func opens(p *networkingv1.NetworkPolicy) bool {
@@ -89,7 +89,7 @@ func opens(p *networkingv1.NetworkPolicy) bool {
 	})
 }
 
-// runtimeClasses tells what pods can be run by.
+// runtimeClasses returns what pods can be run by.
 func runtimeClasses(ctx context.Context, c *access.Cluster) []backend.Finding {
 	const name = "RuntimeClasses"
 	all, err := c.Client.NodeV1().RuntimeClasses().List(ctx, metav1.ListOptions{})

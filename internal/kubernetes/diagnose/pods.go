@@ -82,7 +82,7 @@ func (s *session) pod(part string) *corev1.Pod {
 			EnableServiceLinks:            new(false),
 			NodeSelector:                  maps.Clone(s.probe.NodeSelector),
 			Tolerations:                   s.probe.Tolerations,
-			// On one node, so that it is the label alone that the pods differ by.
+			// On one node, so the pods differ only by the label.
 			Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 				LabelSelector: &metav1.LabelSelector{MatchLabels: probe}, TopologyKey: corev1.LabelHostname,
 			}}}},

@@ -39,7 +39,7 @@ func program(t *testing.T, language string, args ...string) *exec.Cmd {
 	return c
 }
 
-// freePort is a port that nobody listens on now.
+// freePort is a port that no process listens on now.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -14,7 +14,7 @@ type Report struct {
 	Version   string `json:"version,omitempty"` // of the API server
 	// Missing are the permissions that the caller has not.
 	Missing []access.Permission `json:"-"`
-	// Network tells whether NetworkPolicies are enforced; nil when it was not tried.
+	// Network says whether NetworkPolicies are enforced; nil when it was not tried.
 	Network *Result `json:"network,omitempty"`
 
 	// Findings are the checks, in the order in which they are best read.

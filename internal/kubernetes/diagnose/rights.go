@@ -37,7 +37,7 @@ func (r *Report) permissions(ctx context.Context, c *access.Cluster) []backend.F
 	return lines
 }
 
-// lacking tells what is missing and what for.
+// lacking returns what is missing and what for.
 func lacking(c *access.Cluster, missing []access.Permission) string {
 	var parts []string
 	for _, p := range missing {

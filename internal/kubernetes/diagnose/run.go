@@ -14,7 +14,7 @@ import (
 
 // Options say how a cluster is looked at.
 type Options struct {
-	// NoProbe starts no pods, so that it stays unknown whether NetworkPolicies are enforced.
+	// NoProbe starts no pods. Whether NetworkPolicies are enforced stays unknown.
 	NoProbe bool
 	Probe   Probe
 }
@@ -49,7 +49,7 @@ func Run(ctx context.Context, c *access.Cluster, o Options) (*Report, error) {
 	return r, ctx.Err()
 }
 
-// version asks the API server who it is.
+// version asks the API server for its version.
 func (r *Report) version(ctx context.Context, c *access.Cluster) backend.Finding {
 	const name = "API server"
 	v, err := discovery.ToDiscoveryInterfaceWithContext(c.Client.Discovery()).ServerVersionWithContext(ctx)

@@ -59,7 +59,7 @@ func finding(t *testing.T, r *Report, name string) backend.Finding {
 	return backend.Finding{}
 }
 
-// works tells that nothing was found that keeps sandboxes from working.
+// works reports that nothing was found that keeps sandboxes from working.
 func works(r *Report) bool {
 	return !slices.ContainsFunc(r.Findings, func(f backend.Finding) bool { return f.Level == backend.LevelFailure })
 }

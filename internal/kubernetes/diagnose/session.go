@@ -16,7 +16,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 )
 
-// requestTimeout bounds what is done after the caller has gone: making a pod whose outcome
+// requestTimeout bounds what is done after the caller has left: making a pod whose outcome
 // must be known, and removing one.
 const requestTimeout = 15 * time.Second
 
@@ -67,7 +67,7 @@ func (s *session) create(ctx context.Context, parts ...string) error {
 	return nil
 }
 
-// remove removes the pods, and tells which it could not.
+// remove removes the pods, and returns those that it could not remove.
 func (s *session) remove(ctx context.Context) (left []string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
@@ -101,7 +101,7 @@ func (s *session) found(part string) ([]step, error) {
 	return steps, nil
 }
 
-// state tells of each pod what it waits for.
+// state says of each pod what it waits for.
 func (s *session) state() string {
 	var parts []string
 	for _, part := range s.made {

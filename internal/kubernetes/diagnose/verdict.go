@@ -10,12 +10,12 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/isolation"
 )
 
-// Holds tells that code in a sandbox is cut off: policies are enforced, and take effect
+// Holds reports that code in a sandbox is cut off: policies are enforced, and take effect
 // before code runs.
 func (r Result) Holds() bool { return r.Verdict == Enforced && r.Gap <= maxGap }
 
-// keep puts what was found out at the policy as it was when the probe began. What could
-// not be told is not kept: it takes nothing back.
+// keep records the verdict at the policy as it was when the probe began. An unknown
+// verdict is not recorded: it does not replace an older one.
 func (s *session) keep(ctx context.Context, policy *networkingv1.NetworkPolicy, r Result) error {
 	if r.Verdict == Unknown {
 		return nil

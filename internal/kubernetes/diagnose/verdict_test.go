@@ -18,7 +18,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/isolation"
 )
 
-// kept is what those who open sandboxes are told.
+// kept is what those who open sandboxes see.
 func kept(t *testing.T, c *access.Cluster, class string) (isolation.Verdict, bool) {
 	t.Helper()
 	p, err := c.Client.NetworkingV1().NetworkPolicies("ns").Get(t.Context(), isolation.Name, metav1.GetOptions{})
@@ -28,7 +28,7 @@ func kept(t *testing.T, c *access.Cluster, class string) (isolation.Verdict, boo
 	return isolation.Known(p, class, map[string]string{"pool": "blue"}, time.Now())
 }
 
-// What a probe shows is kept for the pods it is about; what it cannot tell is not.
+// What a probe shows is kept for the pods it is about; what it cannot show is not.
 func TestVerdictIsKept(t *testing.T) {
 	for _, enforced := range []bool{true, false} {
 		c := cluster(t, behaving(enforced))
@@ -66,7 +66,7 @@ func TestLatePolicyIsNotKeptAsGood(t *testing.T) {
 	}
 }
 
-// Who may not keep it is told, and still learns the verdict.
+// A user who may not keep the verdict gets it with a warning.
 func TestVerdictThatMayNotBeKept(t *testing.T) {
 	c := cluster(t, behaving(true))
 	c.Client.(*fake.Clientset).PrependReactor("update", "networkpolicies", func(ktesting.Action) (bool, runtime.Object, error) {

@@ -69,7 +69,7 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
-// done tells that a pod's container has ended, as a caller's does.
+// done reports that a pod's container has ended, as a caller's does.
 func done(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
@@ -80,7 +80,7 @@ var hopeless = []string{
 	"CreateContainerConfigError", "CreateContainerError", "RunContainerError",
 }
 
-// stuck tells why the pod of a part does not get on, when that is known.
+// stuck returns why the pod of a part does not get on, when that is known.
 func (s *session) stuck(part string) error {
 	pod := s.pods[part]
 	if pod == nil || pod.Status.Phase == corev1.PodSucceeded {
@@ -103,7 +103,7 @@ func (s *session) stuck(part string) error {
 	return nil
 }
 
-// waiting is what a pod waits for, in the cluster's words.
+// waiting is what a pod waits for, as the cluster reports it.
 func waiting(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		if w := c.State.Waiting; w != nil {

@@ -35,7 +35,7 @@ func Policy(namespace string) *networkingv1.NetworkPolicy {
 	}
 }
 
-// Ensure makes the policy where there is none, takes back what somebody changed in its
+// Ensure makes the policy where there is none, undoes changes that others made to its
 // rules, and returns it. It may be called concurrently, and by several processes.
 func Ensure(ctx context.Context, c typed.NetworkPoliciesGetter, namespace string) (*networkingv1.NetworkPolicy, error) {
 	policies, want := c.NetworkPolicies(namespace), Policy(namespace)
@@ -63,7 +63,7 @@ func Ensure(ctx context.Context, c typed.NetworkPoliciesGetter, namespace string
 	}
 }
 
-// Holds tells whether a policy that is there denies all that Policy does.
+// Holds reports whether a policy that is there denies all that Policy does.
 func Holds(p *networkingv1.NetworkPolicy) bool {
 	want := Policy(p.Namespace).Spec
 	if len(p.Spec.PodSelector.MatchExpressions) > 0 || !maps.Equal(p.Spec.PodSelector.MatchLabels, want.PodSelector.MatchLabels) {

@@ -47,7 +47,7 @@ func Keep(ctx context.Context, c typed.NetworkPoliciesGetter, tried *networkingv
 	}
 }
 
-// put adds a verdict to those of a policy, and drops those that nobody believes any more.
+// put adds a verdict to those of a policy, and drops those that are out of date.
 func put(p *networkingv1.NetworkPolicy, v Verdict) error {
 	all := slices.DeleteFunc(verdicts(p), func(old Verdict) bool { return v.replaces(old) || !old.of(p, v.At) })
 	all = append(all, v)

@@ -14,7 +14,7 @@ import (
 const (
 	// MaxAge is how long a verdict is believed: network plugins and nodes are replaced.
 	MaxAge = 30 * 24 * time.Hour
-	// maxSkew is how far the clock of who gave a verdict may be ahead of ours.
+	// maxSkew is how far the clock behind a verdict may be ahead of ours.
 	maxSkew = 5 * time.Minute
 )
 
@@ -22,7 +22,7 @@ const (
 // pods of one runtime class, on nodes with the labels of a selector.
 type Verdict struct {
 	Enforced bool `json:"enforced"`
-	// Ingress and Egress tell that a pod that the policy cuts off could not be reached, and
+	// Ingress and Egress say that a pod that the policy cuts off could not be reached, and
 	// could reach nothing.
 	Ingress bool `json:"ingress"`
 	Egress  bool `json:"egress"`
@@ -38,14 +38,14 @@ type Verdict struct {
 	Generation int64     `json:"generation"`
 }
 
-// of tells whether the verdict is on a policy with the rules that it has now, and young
+// of reports whether the verdict is on a policy with the rules that it has now, and young
 // enough.
 func (v Verdict) of(p *networkingv1.NetworkPolicy, now time.Time) bool {
 	age := now.Sub(v.At)
 	return v.Policy == p.UID && v.Generation == p.Generation && age <= MaxAge && age >= -maxSkew
 }
 
-// about tells whether the verdict is about pods of a class that run on nodes with labels:
+// about reports whether the verdict is about pods of a class that run on nodes with labels:
 // on some of the nodes that it could have been given on.
 func (v Verdict) about(class string, nodes map[string]string) bool {
 	for label, value := range v.NodeSelector {
@@ -56,7 +56,7 @@ func (v Verdict) about(class string, nodes map[string]string) bool {
 	return v.RuntimeClass == class
 }
 
-// replaces tells whether v is a newer verdict on the same pods.
+// replaces reports whether v is a newer verdict on the same pods.
 func (v Verdict) replaces(old Verdict) bool {
 	return v.RuntimeClass == old.RuntimeClass && maps.Equal(v.NodeSelector, old.NodeSelector)
 }

@@ -75,7 +75,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// What a verdict says is ours, whoever wrote it.
+// What a verdict says is in our own text, whatever its author wrote.
 func TestVerdictInWords(t *testing.T) {
 	for want, v := range map[string]Verdict{
 		"doctor saw it on 2026-03-01 on node n1":                                                  good,

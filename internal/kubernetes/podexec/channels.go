@@ -75,12 +75,12 @@ func (c *channels) next() error {
 	case channelStatus:
 		return c.record.keepStatus(r)
 	case channelClose:
-		return nil // the WebSocket's own end tells as much
+		return nil // the WebSocket's own end says as much
 	}
 	return fmt.Errorf("%w: a message for channel %d", errOutOfStep, channel[0])
 }
 
-// ending tells a WebSocket's orderly end from its loss.
+// ending distinguishes a WebSocket's orderly end from its loss.
 func ending(err error) error {
 	var closed *websocket.CloseError
 	if errors.As(err, &closed) && closed.Code == websocket.CloseNormalClosure {

@@ -27,7 +27,7 @@ type conduit interface {
 type record struct {
 	mu     sync.Mutex
 	stderr []byte // the first of it
-	status []byte // the last words, whole or one byte longer than they may be
+	status []byte // the last message, whole or one byte longer than it may be
 }
 
 // keepStderr reads r to its end.
@@ -58,7 +58,7 @@ func (r *record) said() string {
 	return string(r.stderr)
 }
 
-// verdict tells how the program ended.
+// verdict returns how the program ended.
 func (r *record) verdict() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

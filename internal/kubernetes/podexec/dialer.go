@@ -35,7 +35,7 @@ type Dialer struct {
 	PingPeriod time.Duration
 	// DeadAfter is how long a stream that waits for something gets no sign of life until
 	// it counts as lost. Zero means DefaultDeadAfter. Whether the node and the program
-	// live, the API server's answers do not tell.
+	// live, the API server's answers do not show.
 	DeadAfter time.Duration
 }
 
@@ -57,7 +57,7 @@ func New(c *rest.Config) (*Dialer, error) {
 
 // Connect starts a program in a container, and returns when there is a stream to it. That
 // it cannot be started comes out of the stream's Read: as ErrGone, ErrNoProgram, or in the
-// server's words. The context ends the waiting, not the stream.
+// server's message. The context ends the waiting, not the stream.
 func (d *Dialer) Connect(ctx context.Context, t Target, argv ...string) (*Stream, error) {
 	return d.exec(ctx, t, true, argv)
 }

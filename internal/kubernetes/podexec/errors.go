@@ -21,7 +21,7 @@ var (
 	errNoStatus  = errors.New("it ended without saying how the program did")
 )
 
-// An ExitError tells that a program ended with another code than 0.
+// An ExitError says that a program ended with another code than 0.
 type ExitError struct {
 	Code   int
 	Stderr string // the first of it

@@ -107,7 +107,7 @@ func (f *fake) webSocket(w http.ResponseWriter, r *http.Request) {
 			return len(p), conn.WriteMessage(websocket.BinaryMessage, append([]byte{channel}, p...))
 		})
 	}
-	// As API servers do, to tell that the stream is there.
+	// As API servers do, to show that the stream is there.
 	_, _ = out(channelStdout).Write(nil)
 	status := f.run(&program{r.URL.Query()["command"], in, out(channelStdout), out(channelStderr)})
 	_ = json.NewEncoder(out(channelStatus)).Encode(status)

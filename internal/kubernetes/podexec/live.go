@@ -7,7 +7,7 @@ import (
 )
 
 // A liveConn is a connection that knows since when it has been waiting for a sign of
-// life. Nobody waits while the stream's reader is busy elsewhere, so a slow reader never
+// life. It does not wait while the stream's reader is busy elsewhere, so a slow reader never
 // makes the other side look dead.
 type liveConn struct {
 	net.Conn

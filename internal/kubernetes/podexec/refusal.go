@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A refusedError tells that a server did not make a stream of a request.
+// A refusedError says that a server did not make a stream of a request.
 type refusedError struct{ cause error }
 
 func (e *refusedError) Error() string { return e.cause.Error() }
@@ -34,7 +34,7 @@ func refusal(resp *http.Response) error {
 	return &refusedError{classify(fmt.Errorf("the server answers %s: %s", resp.Status, said), said)}
 }
 
-// otherWay tells whether what was refused over WebSocket may go over SPDY. A Status comes
+// otherWay reports whether what was refused over WebSocket may go over SPDY. A Status comes
 // from an API server, which has WebSockets. Permissions are another matter: a WebSocket
 // starts with GET and SPDY with POST, and older servers take that for two verbs.
 func otherWay(err error) bool {

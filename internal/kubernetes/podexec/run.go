@@ -11,7 +11,7 @@ import (
 // Run runs a program in a container to its end and returns its stdout. A code other than
 // 0 is an *ExitError. When the program says more than limit bytes, Run fails with
 // ErrTooMuch. in may be nil; Run does not return while a Read of it is pending. When the
-// context ends, so does the stream, with the program's stdin, but nobody kills the program.
+// context ends, so does the stream, with the program's stdin, but the program is not killed.
 func (d *Dialer) Run(ctx context.Context, t Target, in io.Reader, limit int64, argv ...string) ([]byte, error) {
 	s, err := d.exec(ctx, t, in != nil, argv)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Stream) run(ctx context.Context, in io.Reader, limit int64) ([]byte, er
 	if ferr := <-fed; errors.As(ferr, &unread) {
 		return nil, unread.err
 	}
-	// A program may end without having read all: its code tells whether that is well.
+	// A program may end without having read all: its code says whether that is an error.
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ type settings struct {
 	dial   dialFunc
 }
 
-// readSettings reads what a configuration names. Certificates may be files that somebody
+// readSettings reads what a configuration names. Certificates may be files that another program
 // renews, so it is done for each stream.
 func readSettings(c *rest.Config) (settings, error) {
 	tc, err := c.TransportConfig()

@@ -24,7 +24,7 @@ type spdy struct {
 	conn   httpstream.Connection
 	live   *liveConn
 	record *record
-	side   sync.WaitGroup // those who read stderr and the status
+	side   sync.WaitGroup // the readers of stderr and the status
 
 	status, stdin, stdout, stderr httpstream.Stream
 }
@@ -88,8 +88,8 @@ type upgraded struct {
 func (u upgraded) Read(p []byte) (int, error)  { return u.rwc.Read(p) }
 func (u upgraded) Write(p []byte) (int, error) { return u.rwc.Write(p) }
 
-// createUntil is create, until the context ends. SPDY does not tell those who wait for a
-// stream that the connection is gone: they find out after 30 seconds, nobody waiting.
+// createUntil is create, until the context ends. SPDY does not report a lost connection to a
+// pending create, which ends after 30 seconds by itself; the caller does not wait for that.
 func (p *spdy) createUntil(ctx context.Context, stdin bool) error {
 	created := make(chan error, 1)
 	go func() { created <- p.create(stdin) }()

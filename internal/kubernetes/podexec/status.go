@@ -15,7 +15,7 @@ import (
 // maxStatus bounds the status that comes at a stream's end, in bytes.
 const maxStatus = 64 << 10
 
-// verdict is what a stream's last words, a Status in JSON, tell of the program: nil when
+// verdict is what a stream's last message, a Status in JSON, says of the program: nil when
 // it ended with code 0.
 func verdict(words []byte, stderr string) error {
 	if len(words) == 0 {
@@ -53,11 +53,11 @@ func exitCode(status *metav1.Status) (int, error) {
 			}
 		}
 	}
-	return 0, errors.New("it tells no exit code")
+	return 0, errors.New("it has no exit code")
 }
 
 // What kubelets and container runtimes (containerd, CRI-O; runc, crun, gVisor) say. They
-// give no reason but InternalError, so only the words tell.
+// give no reason but InternalError, so only the message says.
 var (
 	goneWords = []string{
 		"container not found",
@@ -81,7 +81,7 @@ var (
 	}
 )
 
-// classify adds to a server's answer, and the words in it, which of this package's errors
+// classify adds to a server's answer, and the text in it, which of this package's errors
 // it is.
 func classify(err error, said string) error {
 	switch {
@@ -112,7 +112,7 @@ func plain(said string) string {
 
 const internal = "Internal error occurred: "
 
-// clip bounds words that another side chose.
+// clip bounds text from the other side.
 func clip(s string) string {
 	if len(s) > maxWords {
 		return strings.ToValidUTF8(s[:maxWords], "") + "…"

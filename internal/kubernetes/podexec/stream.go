@@ -58,7 +58,7 @@ func (s *Stream) Read(p []byte) (int, error) {
 	return n, s.end
 }
 
-// conclude tells what the end of the other side's words means.
+// conclude returns what the end of the other side's output means.
 func (s *Stream) conclude(err error) error {
 	if cause := s.closedFor(); cause != nil {
 		return cause
@@ -142,7 +142,7 @@ func (s *Stream) keep(p pings) {
 			return
 		case silent >= p.period/2:
 			// Not sooner: a server that has said all and closed answers with a reset, in
-			// which words get lost that are not read yet.
+			// which output that is not read yet gets lost.
 			s.conduit.Ping(p.period)
 		}
 	}

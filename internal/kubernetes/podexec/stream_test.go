@@ -194,8 +194,8 @@ func TestStreamIsLost(t *testing.T) {
 	}
 }
 
-// TestStreamStaysWhileIdle shows that answers to pings keep a stream, and that nobody
-// counts as dead while its words are not read.
+// TestStreamStaysWhileIdle shows that answers to pings keep a stream, and that no side
+// counts as dead while its output is not read.
 func TestStreamStaysWhileIdle(t *testing.T) {
 	ways(t, func(t *testing.T, f *fake) {
 		silence, noise := make(chan struct{}), bytes.Repeat([]byte("n"), 8<<20)
@@ -258,7 +258,7 @@ func failedWith(words string) *metav1.Status {
 func TestConnectGivesUp(t *testing.T) {
 	why := errors.New("enough")
 	for name, until := range map[string]func(context.Context) (ctx context.Context, connected func()){
-		"when told to": func(ctx context.Context) (context.Context, func()) {
+		"by its context": func(ctx context.Context) (context.Context, func()) {
 			ctx, cancel := context.WithCancelCause(ctx)
 			return ctx, func() { cancel(why) }
 		},

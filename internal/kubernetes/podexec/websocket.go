@@ -99,7 +99,7 @@ func (w *webSocket) send(channel byte, content []byte) error {
 	return m.Close()
 }
 
-// Ping does not tell how it went: that shows in an answer's coming or not.
+// Ping does not report how it went: only an answer shows that.
 func (w *webSocket) Ping(wait time.Duration) {
 	_ = w.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(wait))
 }

@@ -11,7 +11,7 @@ import (
 // backendName is the backend that the controls are those of.
 const backendName = "kubernetes"
 
-// Controls tells what holds code in a pod that Build has made, as it is or as the cluster
+// Controls returns the controls of code in a pod that Build has made, as it is or as the cluster
 // has changed it. l are the limits that were asked for.
 func Controls(p *corev1.Pod, l backend.Limits, policies Policies) backend.Capabilities {
 	v := viewOf(p, Container)
@@ -42,7 +42,7 @@ func on(what, by, detail string) backend.Control {
 	return backend.Control{Name: what, Enforced: true, By: by, Detail: detail}
 }
 
-// limit tells whether the pod has a limit, and of one that nobody asked for that it is not
+// limit reports whether the pod has a limit, and of one that was not asked for that it is not
 // there.
 func limit(name, by string, asked, set bool) backend.Control {
 	switch {
@@ -62,7 +62,7 @@ func (v view) isolation() string {
 	return "pod"
 }
 
-// agent tells whether code, which is of the agent's user, is kept from ending it and from
+// agent reports whether code, which is of the agent's user, is kept from ending it and from
 // looking into it. Linux does so with the first process of a pid namespace.
 func (v view) agent() backend.Control {
 	if class := v.runtimeClass(); class != "" {
@@ -73,7 +73,7 @@ func (v view) agent() backend.Control {
 	return on("agent", "pid 1, non-dumpable", "code can neither end it nor look into it")
 }
 
-// filters tells which filters of system calls there are beside the agent's.
+// filters returns which filters of system calls there are beside the agent's.
 func (v view) filters() string {
 	switch p := v.seccomp(); {
 	case p == nil || p.Type == corev1.SeccompProfileTypeUnconfined:

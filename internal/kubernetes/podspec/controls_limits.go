@@ -11,7 +11,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// pids tells of the limit of processes, which Kubernetes has none of for one pod: the
+// pids reports the limit of processes, which Kubernetes has none of for one pod: the
 // agent has the kernel count the processes of the user that only this pod is.
 func (v view) pids(asked int64) backend.Control {
 	const name, by, fix = "pids", "RLIMIT_NPROC", "have the nodes limit the processes of each pod (podPidsLimit of the kubelet)"
@@ -31,7 +31,7 @@ func (v view) pids(asked int64) backend.Control {
 	return on(name, by, "of a user that only this sandbox is")
 }
 
-// nproc tells whether the agent was told a limit of processes.
+// nproc reports whether the agent was given a limit of processes.
 func (v view) nproc() bool {
 	for i, a := range v.container.Args {
 		if a == "--rlimit" && i+1 < len(v.container.Args) && strings.HasPrefix(v.container.Args[i+1], "nproc=") {
@@ -41,18 +41,18 @@ func (v view) nproc() bool {
 	return false
 }
 
-// ownUser tells whether code runs as the user that was drawn for this pod.
+// ownUser reports whether code runs as the user that was drawn for this pod.
 func (v view) ownUser() bool {
 	uid := v.user()
 	return uid != nil && v.pod.Annotations[annotationUser] == strconv.FormatInt(*uid, 10)
 }
 
-// sharesUsers tells whether users inside are those of the node.
+// sharesUsers reports whether users inside are those of the node.
 func (v view) sharesUsers() bool {
 	return v.pod.Spec.HostUsers == nil || *v.pod.Spec.HostUsers
 }
 
-// disk tells of what may be written.
+// disk reports the limit of what may be written.
 func (v view) disk(asked int64) backend.Control {
 	for _, name := range []string{VolumeWorkdir, VolumeTemp} {
 		i := slices.IndexFunc(v.pod.Spec.Volumes, func(x corev1.Volume) bool { return x.Name == name })

@@ -39,7 +39,7 @@ func checkControls(t *testing.T, name string, c backend.Capabilities, want []str
 	slices.Sort(got)
 	want = slices.Sorted(slices.Values(want))
 	if !slices.Equal(got, want) {
-		t.Errorf("%s: what holds is %v, want %v", name, got, want)
+		t.Errorf("%s: controls are %v, want %v", name, got, want)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestControlsOfTheDefault(t *testing.T) {
 	}
 }
 
-// TestControlsOfLimits has limits that nobody asked for, and those that do not hold.
+// TestControlsOfLimits has limits that were not asked for, and those that do not hold.
 func TestControlsOfLimits(t *testing.T) {
 	none := plain()
 	none.Spec.Limits = backend.Limits{}

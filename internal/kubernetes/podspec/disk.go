@@ -4,7 +4,7 @@ import corev1 "k8s.io/api/core/v1"
 
 // sidecarDisk is what a container of the template's may take of the node's disk when it
 // does not say, in bytes. The cluster evicts a pod that takes more than all of its
-// containers that have a limit may take together, so that the sandbox's small one alone
+// containers that have a limit may take together, so the sandbox's small one alone
 // would be everybody's.
 const sidecarDisk = 1 << 30
 

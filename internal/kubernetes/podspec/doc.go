@@ -1,11 +1,11 @@
 // Package podspec decides what a sandbox's pod looks like. It is pure: it asks no
 // cluster, and the same request always gives the same pod.
 //
-// The pod starts from a safe default: nobody in particular, a read-only root, no
+// The pod starts from a safe default: an unprivileged user, a read-only root, no
 // capability, no token of the cluster, no way out, and every limit set. The caller's
 // template is laid over it by a strategic merge, as kubectl does it. What would break
 // the sandbox is refused. What loosens it is allowed, since the caller asked for it by
-// name, and [Controls] tells of it.
+// name, and [Controls] reports it.
 //
 // # The agent
 //

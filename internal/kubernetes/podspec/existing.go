@@ -10,7 +10,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// Existing returns the container of a pod that somebody else made, into which the agent
+// Existing returns the container of a pod that another program made, into which the agent
 // can be brought now. When container is empty it is the pod's only one, or the one that
 // the pod names for kubectl. An error says why it cannot be used, and wraps
 // backend.ErrInvalid, ErrNotFound or ErrUnsupported.
@@ -65,7 +65,7 @@ func containerNames(p *corev1.Pod) []string {
 	return names
 }
 
-// notRunning tells why a container does not run; "" when it does.
+// notRunning returns why a container does not run; "" when it does.
 func notRunning(p *corev1.Pod, name string) string {
 	all := slices.Concat(p.Status.ContainerStatuses, p.Status.InitContainerStatuses, p.Status.EphemeralContainerStatuses)
 	i := slices.IndexFunc(all, func(s corev1.ContainerStatus) bool { return s.Name == name })

@@ -6,13 +6,13 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// ExistingControls tells what holds code in a container of a pod that somebody else made,
-// as far as the pod tells.
+// ExistingControls returns the controls of a container of a pod that another program made,
+// as far as the pod shows them.
 func ExistingControls(p *corev1.Pod, container string) backend.Capabilities {
 	v := viewOf(p, container)
 	const fix = "make it with this limit, or let a sandbox make its own pod"
 	off := func(name, why string) backend.Control {
-		return backend.Control{Name: name, Why: why + "; the pod was made by somebody else", Fix: fix}
+		return backend.Control{Name: name, Why: why + "; the pod was made by another program", Fix: fix}
 	}
 	control := func(name, by string, enforced bool, why string) backend.Control {
 		if enforced {
@@ -25,8 +25,8 @@ func ExistingControls(p *corev1.Pod, container string) backend.Capabilities {
 	ownProcesses := !v.pod.Spec.HostPID && !isTrue(v.pod.Spec.ShareProcessNamespace)
 	mounts := v.pod.Spec.AutomountServiceAccountToken
 	all := []backend.Control{
-		control("user", "securityContext", !v.root(), "it runs as root, or as whom its image says"),
-		{Name: "agent", Why: "it is not the first process of a pod that somebody else made, so code of its user can end it: the run is then lost",
+		control("user", "securityContext", !v.root(), "it runs as root, or as the user of its image"),
+		{Name: "agent", Why: "it is not the first process of a pod that another program made, so code of its user can end it: the run is then lost",
 			Fix: "let a sandbox make its own pod"},
 		control("filesystem", "mount namespace", isTrue(v.own.ReadOnlyRootFilesystem), "its root can be written to"),
 		control("processes", "pid namespace", ownProcesses, "it shares the processes of the node or of the pod's other containers"),
@@ -52,7 +52,7 @@ func ExistingControls(p *corev1.Pod, container string) backend.Capabilities {
 	return backend.Capabilities{Backend: backendName, Isolation: v.isolation(), Controls: all}
 }
 
-// mountsToken tells whether a token of the service account is mounted by a volume, as the
+// mountsToken reports whether a token of the service account is mounted by a volume, as the
 // cluster itself does it too.
 func (v view) mountsToken() bool {
 	var l loosenings

@@ -30,7 +30,7 @@ func FuzzBuild(f *testing.F) {
 	})
 }
 
-// checkBuild checks what holds of every pod.
+// checkBuild checks what is true of every pod.
 func checkBuild(t *testing.T, template *corev1.PodTemplateSpec) {
 	t.Helper()
 	before := template.DeepCopy()

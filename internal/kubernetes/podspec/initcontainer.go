@@ -5,7 +5,7 @@ import (
 )
 
 // feedScript takes the agent from stdin: see InitContainer. Only dd takes exactly as many
-// bytes of a pipe as it is told, in coreutils and in busybox; what others read ahead would
+// bytes of a pipe as its argument says, in coreutils and in busybox; what others read ahead would
 // be lost to those after them.
 const feedScript = `set -eu
 umask 022
@@ -20,7 +20,7 @@ chmod 0 closed
 chmod 0444 seccomp
 `
 
-// What the agent's file may be used for. Where nobody may read it, the kernel keeps other
+// What the agent's file may be used for. Where no user may read it, the kernel keeps other
 // processes of the agent's user away from it from its first instruction on; otherwise from
 // when the agent itself asks for that, which is soon after. The kernels of runtime classes
 // may run only what can be read, as gVisor's does.

@@ -21,7 +21,7 @@ func (l *loosenings) add(control, format string, args ...any) {
 	*l = append(*l, loosening{control: control, what: fmt.Sprintf(format, args...)})
 }
 
-// loosened tells what the pod asks for beyond the safe default.
+// loosened returns what the pod asks for beyond the safe default.
 func (v view) loosened() loosenings {
 	var l loosenings
 	v.loosenedNamespaces(&l)

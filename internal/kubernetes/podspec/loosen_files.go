@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// loosenedFiles tells what is mounted beside the sandbox's own volumes.
+// loosenedFiles returns what is mounted beside the sandbox's own volumes.
 func (v view) loosenedFiles(l *loosenings) {
 	if v.container.TerminationMessagePath != closedFile {
 		l.add("disk", "terminationMessagePath: a file on the node's disk that everybody may write to, and that nothing limits")
@@ -65,24 +65,24 @@ func (v view) loosenedMount(l *loosenings, m corev1.VolumeMount) {
 	}
 }
 
-// nodeFolders are those that make whoever may write to them, or to what lies below,
+// nodeDirs are those that make a user who may write to them, or to what lies below,
 // root on the node. Those that hold sockets need only be reached.
 var (
-	nodeFolders   = []string{"/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/root", "/opt", "/proc", "/sys", "/dev", "/var/lib/kubelet", "/var/lib/containerd", "/var/lib/containers", "/var/lib/docker", "/var/lib/etcd", "/var/spool/cron"}
-	socketFolders = []string{"/", "/run", "/var/run", "/var", "/run/containerd", "/run/crio", "/run/k3s", "/run/docker", "/var/lib", "/var/lib/kubelet"}
-	sockets       = []string{"docker.sock", "containerd.sock", "crio.sock", "podman.sock", "kubelet.sock"}
+	nodeDirs   = []string{"/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/root", "/opt", "/proc", "/sys", "/dev", "/var/lib/kubelet", "/var/lib/containerd", "/var/lib/containers", "/var/lib/docker", "/var/lib/etcd", "/var/spool/cron"}
+	socketDirs = []string{"/", "/run", "/var/run", "/var", "/run/containerd", "/run/crio", "/run/k3s", "/run/docker", "/var/lib", "/var/lib/kubelet"}
+	sockets    = []string{"docker.sock", "containerd.sock", "crio.sock", "podman.sock", "kubelet.sock"}
 )
 
-// escapes tells whether a path of the node gives the node away.
+// escapes reports whether a path of the node gives the node away.
 func escapes(source string, readOnly bool) bool {
 	p := path.Clean(source)
 	if rest, ok := strings.CutPrefix(p, "/var/run/"); ok {
 		p = "/run/" + rest
 	}
-	if slices.Contains(sockets, path.Base(p)) || slices.Contains(socketFolders, p) {
+	if slices.Contains(sockets, path.Base(p)) || slices.Contains(socketDirs, p) {
 		return true
 	}
-	return !readOnly && slices.ContainsFunc(nodeFolders, func(f string) bool {
+	return !readOnly && slices.ContainsFunc(nodeDirs, func(f string) bool {
 		return p == f || strings.HasPrefix(p, f+"/")
 	})
 }

@@ -55,7 +55,7 @@ func patchOf(t *corev1.PodTemplateSpec) (map[string]any, error) {
 		return nil, fmt.Errorf("pod template: %w: %w", backend.ErrInvalid, err)
 	}
 	if field := tidy(patch); field != "" {
-		return nil, fmt.Errorf("pod template: %w: %s: names that begin with $ tell how to merge, which is decided already: leave it out", backend.ErrInvalid, field)
+		return nil, fmt.Errorf("pod template: %w: %s: names that begin with $ say how to merge, which is decided already: leave it out", backend.ErrInvalid, field)
 	}
 	return patch, nil
 }

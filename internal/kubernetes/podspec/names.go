@@ -17,7 +17,7 @@ const (
 	//
 	// Without, it is a shell of the sandbox's own image, fed through an attach:
 	//
-	//	client: "\n"                         nothing is said before somebody listens
+	//	client: "\n"                         nothing is said before the client listens
 	//	shell:  the output of `uname -m`     which agent it takes; both again until it is heard
 	//	client: "<S> <A>\n"                  sizes in bytes, decimal
 	//	client: S bytes of system call filter, A bytes of agent
@@ -29,14 +29,14 @@ const (
 	AgentDir  = "/.llmsandbox"        // where the agent's volume is mounted
 	AgentFile = AgentDir + "/agent"   // the agent itself
 	Filter    = AgentDir + "/seccomp" // its system call filter
-	LayerDir  = AgentDir + "/layers"  // layer i is the folder i below
+	LayerDir  = AgentDir + "/layers"  // layer i is the directory i below
 	Workdir   = "/sandbox"
 	TempDir   = "/tmp"
 	shmDir    = "/dev/shm"
 
-	// closedFile is where the cluster mounts the file for a container's last words. It is
+	// closedFile is where the cluster mounts the file for a container's termination message. It is
 	// on the node's disk, everybody may write to it, and nothing limits or counts that;
-	// and a container cannot be without. In a folder of mode 0, which is mounted
+	// and a container cannot be without. In a directory of mode 0, which is mounted
 	// read-only, code does not reach it.
 	closedFile = AgentDir + "/closed/log"
 
@@ -71,7 +71,7 @@ const (
 	// annotationUser is the user id that was drawn for this pod alone.
 	annotationUser = domain + "user"
 
-	// annotationContainer is what kubectl takes when it is told no container.
+	// annotationContainer is what kubectl takes when no container is named.
 	annotationContainer = "kubectl.kubernetes.io/default-container"
 )
 
@@ -85,7 +85,7 @@ const (
 )
 
 // ProbeLifetime is when the cluster ends a pod of a probe whose doctor has died. One that was
-// made earlier is nobody's.
+// made earlier has no owner.
 const ProbeLifetime = 5 * time.Minute
 
 // PodName is the name of a sandbox's pod.

@@ -6,10 +6,10 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// Policies tell what is known of how the cluster's network plugin takes NetworkPolicies.
+// Policies say what is known of how the cluster's network plugin takes NetworkPolicies.
 type Policies struct {
 	Enforced bool   // it is known to enforce them
-	Seen     string // what that is known by, or that it does not; empty: nobody has looked
+	Seen     string // what that is known by, or that it does not; empty: not looked at yet
 }
 
 func (v view) network(p Policies) backend.Control {

@@ -8,7 +8,7 @@ import (
 // shown is what is known of a cluster that enforces policies.
 var shown = Policies{Enforced: true}
 
-// The control tells what is known, and by what.
+// The control says what is known, and by what.
 func TestNetworkControl(t *testing.T) {
 	r := plain()
 	for _, c := range []struct {

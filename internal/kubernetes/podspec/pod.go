@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// base is the safe pod that nobody has changed yet.
+// base is the safe pod before any change.
 func base(r Request) corev1.PodTemplateSpec {
 	t := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
@@ -30,9 +30,9 @@ func base(r Request) corev1.PodTemplateSpec {
 			AutomountServiceAccountToken: new(false),
 			EnableServiceLinks:           new(false),
 			ShareProcessNamespace:        new(false),
-			// The agent heeds no signal, and who ends a sandbox would wait for nothing.
+			// The agent heeds no signal, so a grace period would be waited for in vain.
 			TerminationGracePeriodSeconds: new(int64(0)),
-			// Names are asked of nobody: what may be looked up, the client looks up.
+			// The pod asks no name server: what may be looked up, the client looks up.
 			DNSPolicy:          corev1.DNSNone,
 			DNSConfig:          &corev1.PodDNSConfig{Nameservers: []string{"127.0.0.1"}},
 			NodeSelector:       maps.Clone(r.NodeSelector),
@@ -54,7 +54,7 @@ func base(r Request) corev1.PodTemplateSpec {
 
 // podSecurity holds for every container of the pod that says nothing else. There is no
 // fsGroup: the volumes may be written by everybody as it is, and it would make their
-// folders set-gid.
+// directories set-gid.
 func podSecurity(r Request) *corev1.PodSecurityContext {
 	s := &corev1.PodSecurityContext{
 		RunAsNonRoot:   new(true),

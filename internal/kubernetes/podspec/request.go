@@ -57,7 +57,7 @@ const (
 )
 
 // NewUID draws a user id for one sandbox. The kernel counts processes by user, so that a
-// limit of them holds for one sandbox only where nobody else on the node is that user.
+// limit of them holds for one sandbox only where no other process on the node has that user.
 func NewUID() int64 {
 	n, err := rand.Int(rand.Reader, big.NewInt(lastUID-firstUID+1))
 	if err != nil {

@@ -88,7 +88,7 @@ var restricted = map[string]func(*corev1.Pod) bool{
 	},
 }
 
-// every tells whether all containers hold to a rule.
+// every reports whether all containers hold to a rule.
 func every(p *corev1.Pod, rule func(corev1.Container) bool) bool {
 	for _, c := range slices.Concat(p.Spec.Containers, p.Spec.InitContainers) {
 		if !rule(c) {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// feed runs the init container's script in a folder, and has talk say the client's part.
+// feed runs the init container's script in a directory, and has talk say the client's part.
 func feed(t *testing.T, dir, class string, talk func(in io.Writer, out *bufio.Reader)) (stderr string, err error) {
 	t.Helper()
 	r := plain()

@@ -58,7 +58,7 @@ func rank(v corev1.Volume) int {
 	return len(own)
 }
 
-// allowRoot lets be root who is asked to be: the default that nobody may be would have
+// allowRoot lets a container run as root if the template asks for it. The default would have
 // the node refuse the pod. A template that says both is left as it is.
 func allowRoot(s *corev1.PodSpec, over *corev1.PodTemplateSpec) {
 	if p := over.Spec.SecurityContext; p != nil && p.RunAsNonRoot == nil && p.RunAsUser != nil && *p.RunAsUser == 0 {

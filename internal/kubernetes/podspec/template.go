@@ -26,7 +26,7 @@ const maxFaults = 10
 // ParseTemplate reads a pod template from YAML or JSON: the object that has the fields
 // metadata and spec of a pod, or a whole Pod or PodTemplate of v1. Fields that are not
 // known, or given twice, are errors that name them, as is a second document. It only
-// reads: Validate tells whether the template can be used. Errors wrap backend.ErrInvalid.
+// reads: Validate reports whether the template can be used. Errors wrap backend.ErrInvalid.
 func ParseTemplate(text []byte) (*corev1.PodTemplateSpec, error) {
 	t, err := parseTemplate(text)
 	if err != nil {
@@ -100,7 +100,7 @@ func oneDocument(text []byte) error {
 	}
 }
 
-// empty tells whether there is nothing after a document's mark.
+// empty reports whether there is nothing after a document's mark.
 func empty(doc yaml.Node) bool {
 	return len(doc.Content) == 0 || len(doc.Content) == 1 && doc.Content[0].Tag == "!!null"
 }

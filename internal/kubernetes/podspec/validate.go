@@ -12,7 +12,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// Validate tells whether a template can be laid over a sandbox's pod; nil can. The error
+// Validate reports whether a template can be laid over a sandbox's pod; nil can. The error
 // names every field that cannot and why, and wraps backend.ErrInvalid.
 func Validate(t *corev1.PodTemplateSpec) error {
 	if t == nil {
@@ -129,7 +129,7 @@ func (f *faults) volumes(all []corev1.Volume) {
 	}
 }
 
-// onDisk tells whether an emptyDir counts as the node's disk, and not as memory.
+// onDisk reports whether an emptyDir counts as the node's disk, and not as memory.
 func onDisk(e *corev1.EmptyDirVolumeSource) bool {
 	return e.Medium != corev1.StorageMediumMemory && !strings.HasPrefix(string(e.Medium), string(corev1.StorageMediumHugePages))
 }

@@ -72,7 +72,7 @@ func (f *faults) sandbox(field string, c corev1.Container) {
 	}{
 		{len(c.Command) > 0, "command", agent + ": leave it out"},
 		{len(c.Args) > 0, "args", agent + ": leave it out"},
-		{c.Stdin || c.StdinOnce || c.TTY, "stdin", agent + ", which nobody attaches to: leave stdin, stdinOnce and tty out"},
+		{c.Stdin || c.StdinOnce || c.TTY, "stdin", agent + ", and nothing attaches to it: leave stdin, stdinOnce and tty out"},
 		{c.Lifecycle != nil, "lifecycle", beside},
 		{c.LivenessProbe != nil, "livenessProbe", beside},
 		{c.ReadinessProbe != nil, "readinessProbe", beside},

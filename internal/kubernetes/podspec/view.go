@@ -36,7 +36,7 @@ func viewOf(p *corev1.Pod, name string) view {
 	return v
 }
 
-// user is who the code runs as; nil: the image decides.
+// user is the user of the code; nil: the image decides.
 func (v view) user() *int64 {
 	if v.own.RunAsUser != nil {
 		return v.own.RunAsUser
@@ -51,7 +51,7 @@ func (v view) group() *int64 {
 	return v.podWide.RunAsGroup
 }
 
-// root tells whether the code may be root: where nothing is said, the image decides.
+// root reports whether the code may be root: where nothing is said, the image decides.
 func (v view) root() bool {
 	if uid := v.user(); uid != nil {
 		return *uid == 0
@@ -91,7 +91,7 @@ func (v view) runtimeClass() string {
 	return ""
 }
 
-// limit tells whether the container has a limit of a resource.
+// limit reports whether the container has a limit of a resource.
 func (v view) limit(name corev1.ResourceName) bool {
 	q, ok := v.container.Resources.Limits[name]
 	return ok && !q.IsZero()

@@ -8,7 +8,7 @@ import (
 )
 
 // reasonOOM is how kubelets mark a container of which the kernel killed something for
-// memory. Runtimes remember that until the container ends, so that the code must tell
+// memory. Runtimes remember that until the container ends, so the exit code must show
 // whether it ended of it: as killed, or, in gVisor, with its own code.
 const reasonOOM = "OOMKilled"
 
@@ -43,7 +43,7 @@ func restarts(pod *corev1.Pod, container string) int32 {
 	return 0
 }
 
-// ended tells why a pod counts as ended; "" when it does not. before is how often its
+// ended returns why a pod counts as ended; "" when it does not. before is how often its
 // container had been restarted when we came.
 func ended(pod *corev1.Pod, container string, before int32) string {
 	s := status(pod, container)
@@ -72,7 +72,7 @@ func ended(pod *corev1.Pod, container string, before int32) string {
 	return "the pod has ended: " + string(pod.Status.Phase)
 }
 
-// outcome tells how a container ended.
+// outcome describes how a container ended.
 func outcome(t *corev1.ContainerStateTerminated) string {
 	switch {
 	case killedForMemory(t):
@@ -85,7 +85,7 @@ func outcome(t *corev1.ContainerStateTerminated) string {
 	return join(fmt.Sprintf("ended with exit code %d (%s)", t.ExitCode, t.Reason), t.Message)
 }
 
-// deleted tells who had a pod removed, where that is known.
+// deleted says why a pod was removed, where that is known.
 func deleted(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
@@ -95,8 +95,8 @@ func deleted(pod *corev1.Pod) string {
 	return "the pod was deleted"
 }
 
-// trouble tells what stands between us and a pod that has not ended.
-func trouble(pod *corev1.Pod, container string) string {
+// obstacle returns why a pod that has not ended cannot be reached.
+func obstacle(pod *corev1.Pod, container string) string {
 	s := status(pod, container)
 	runs := s != nil && s.State.Running != nil
 	for _, c := range pod.Status.Conditions {
@@ -117,7 +117,7 @@ func trouble(pod *corev1.Pod, container string) string {
 	return ""
 }
 
-// describe tells how far a pod has come.
+// describe says how far a pod has come.
 func describe(pod *corev1.Pod) string {
 	at := strings.ToLower(string(pod.Status.Phase))
 	for _, s := range append(append([]corev1.ContainerStatus(nil), pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...) {

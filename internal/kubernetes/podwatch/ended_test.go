@@ -83,7 +83,7 @@ func TestTrouble(t *testing.T) {
 	} {
 		p := load(t, c.state).Pod
 		c.change(p)
-		if got := trouble(p, sandboxContainer); got != c.want {
+		if got := obstacle(p, sandboxContainer); got != c.want {
 			t.Errorf("%s: %q; want %q", c.name, got, c.want)
 		}
 	}

@@ -21,7 +21,7 @@ var lasting = []string{
 	"is not registered", "not supported", "permission denied", "is forbidden",
 }
 
-// failedBy tells what a warning says against a pod's start; nil when nothing yet.
+// failedBy returns the failure that a warning reports of a pod's start; nil for none yet.
 func failedBy(e *corev1.Event) *StartError {
 	enough, ok := warnings[e.Reason]
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// A StartError tells why a pod does not start, in the cluster's own words.
+// A StartError says why a pod does not start, as the cluster reports it.
 type StartError struct {
 	Reason  string // the cluster's: "Unschedulable", "ErrImagePull", ...
 	Message string // the cluster's
@@ -28,7 +28,7 @@ func (e *StartError) Error() string {
 	return s
 }
 
-// Unwrap is backend.ErrImageNotFound or the like where the cluster tells as much.
+// Unwrap is backend.ErrImageNotFound or the like where the cluster says so.
 func (e *StartError) Unwrap() error { return e.kind }
 
 const reasonUnschedulable = corev1.PodReasonUnschedulable
@@ -70,7 +70,7 @@ var passing = []string{
 	"failed to sync configmap cache", "failed to sync secret cache", "is reserved for", "context deadline exceeded",
 }
 
-// failure tells why a pod will not start; nil when nothing speaks against it.
+// failure returns why a pod will not start; nil when it may.
 func failure(pod *corev1.Pod) *StartError {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == reasonUnschedulable {
@@ -99,7 +99,7 @@ func failure(pod *corev1.Pod) *StartError {
 	return nil
 }
 
-// waits tells whether a container waits in vain.
+// waits reports whether a container waits in vain.
 func waits(s corev1.ContainerStatus) *StartError {
 	if s.State.Waiting == nil {
 		return nil

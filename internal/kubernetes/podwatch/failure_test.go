@@ -12,8 +12,8 @@ import (
 
 func TestFailure(t *testing.T) {
 	for _, c := range []struct {
-		state, reason, words string
-		kind                 error
+		state, reason, text string
+		kind                error
 	}{
 		{"no-node", "Unschedulable", "didn't match Pod's node affinity/selector", nil},
 		{"no-cpu", "Unschedulable", "1 Insufficient cpu", nil},
@@ -44,7 +44,7 @@ func TestFailure(t *testing.T) {
 			if got == nil {
 				t.Fatal("nothing speaks against it")
 			}
-			if got.Reason != c.reason || !strings.Contains(got.Error(), c.words) || !errors.Is(got, c.kind) && c.kind != nil {
+			if got.Reason != c.reason || !strings.Contains(got.Error(), c.text) || !errors.Is(got, c.kind) && c.kind != nil {
 				t.Errorf("%s: %v", got.Reason, got)
 			}
 		})

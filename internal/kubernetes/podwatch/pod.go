@@ -17,14 +17,14 @@ type Pod struct {
 	uid      types.UID       // of the pod that is meant; "" until one is seen
 	now      *corev1.Pod     // as last seen
 	restarts int32           // of the container when it was first seen
-	warning  *StartError     // what an event told
-	started  map[string]bool // containers of which an event told that they run
+	warning  *StartError     // what an event reported
+	started  map[string]bool // containers that run, as an event reported
 	changed  chan struct{}   // closed at each change, and made anew
 	end      string          // why it ended
 	done     chan struct{}   // closed with its end
 }
 
-// Is tells which pod is meant, as the API server returned it. Without that it is the first
+// Is sets which pod is meant, as the API server returned it. Without that it is the first
 // one of its name that is seen, and one that is gone before it is seen is not noticed.
 func (p *Pod) Is(pod *corev1.Pod) {
 	p.watcher.mu.Lock()
@@ -43,14 +43,14 @@ func (p *Pod) is(pod *corev1.Pod) {
 // Done is closed when the pod has ended or was deleted, or its container ended.
 func (p *Pod) Done() <-chan struct{} { return p.done }
 
-// Ended tells in words why Done is closed; "" while it is not.
+// Ended says why Done is closed; "" while it is not.
 func (p *Pod) Ended() string {
 	p.watcher.mu.Lock()
 	defer p.watcher.mu.Unlock()
 	return p.end
 }
 
-// OOMKilled tells whether the container was killed for memory as a whole.
+// OOMKilled reports whether the container was killed for memory as a whole.
 func (p *Pod) OOMKilled() bool {
 	p.watcher.mu.Lock()
 	defer p.watcher.mu.Unlock()
@@ -69,7 +69,7 @@ func (p *Pod) ExitCode() int32 {
 	return 0
 }
 
-// Trouble tells in words what stands between us and a pod that has not ended, e.g. that
+// Trouble says why a pod that has not ended cannot be reached, e.g. that
 // its node does not answer; "" when nothing is known.
 func (p *Pod) Trouble() string {
 	p.watcher.mu.Lock()
@@ -82,7 +82,7 @@ func (p *Pod) Trouble() string {
 	case p.now == nil:
 		return ""
 	}
-	return trouble(p.now, p.watcher.container)
+	return obstacle(p.now, p.watcher.container)
 }
 
 // Stop ends the following. With the last one it waits for the end of the watch.
@@ -109,8 +109,8 @@ func (p *Pod) see(pod *corev1.Pod) {
 	p.wake()
 }
 
-// gone takes the last state of a pod that was removed.
-func (p *Pod) gone(pod *corev1.Pod) {
+// removed takes the last state of a pod that was removed.
+func (p *Pod) removed(pod *corev1.Pod) {
 	if p.end != "" || p.uid != pod.UID {
 		return
 	}
@@ -125,7 +125,7 @@ func (p *Pod) missing(version string) {
 	}
 }
 
-// warn takes what an event told.
+// warn takes what an event reported.
 func (p *Pod) warn(uid types.UID, failed *StartError) {
 	if p.end == "" && (p.uid == "" || p.uid == uid) {
 		p.warning = failed
@@ -139,7 +139,7 @@ func (p *Pod) over(why string) {
 	p.wake()
 }
 
-// wake has those look who wait for a change.
+// wake wakes those that wait for a change.
 func (p *Pod) wake() {
 	close(p.changed)
 	p.changed = make(chan struct{})

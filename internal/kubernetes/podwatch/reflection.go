@@ -26,10 +26,10 @@ type resource struct {
 	kind  runtime.Object
 }
 
-// reflect keeps store up to date. reach is told after each request whether it could be
+// reflect keeps store up to date. reach gets, after each request, whether it could be
 // made; the next one comes when it is time.
 func (w *Watcher) reflect(r resource, choice metav1.ListOptions, store func(*reflection) cache.ReflectorStore, reach func(*reflection, error)) *reflection {
-	// client-go writes to the program's stderr what is told to reach.
+	// client-go writes to the program's stderr what reach gets.
 	silent := logr.Discard()
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), silent))
 	f := &reflection{ctx: ctx, cancel: cancel, done: make(chan struct{})}
@@ -74,7 +74,7 @@ func (w *Watcher) reflectPods() *reflection {
 	}, w.choice, func(f *reflection) cache.ReflectorStore { return &podStore{w, f} }, w.reach)
 }
 
-// reflectEvents watches the warnings about pods. A cluster that does not let us tells less
+// reflectEvents watches the warnings about pods. A cluster that does not let us says less
 // of why a pod does not start; that is no failure.
 func (w *Watcher) reflectEvents() *reflection {
 	events := w.client.CoreV1().Events(w.namespace)

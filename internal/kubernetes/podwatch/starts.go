@@ -10,11 +10,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// startedEvents are those with which a kubelet tells that a container runs, as soon as it
+// startedEvents are those with which a kubelet reports that a container runs, as soon as it
 // does. In the pod's status that shows when the kubelet next looks, up to a second later.
 const startedEvents = "involvedObject.kind=Pod,reason=Started"
 
-// Hear has Started tell what events say, until the function that it returns is called.
+// Hear has Started report what events say, until the function that it returns is called.
 // Pods that are heard at the same time share one watch.
 func (p *Pod) Hear() (done func()) {
 	w := p.watcher
@@ -35,15 +35,15 @@ func (p *Pod) Hear() (done func()) {
 	}
 }
 
-// Started tells whether an event has told that this container runs. It may come before
-// the pod's status shows that, or never: who may not watch events hears nothing.
+// Started reports whether an event has said that this container runs. It may come before
+// the pod's status shows that, or never: without the right to watch events nothing is heard.
 func (p *Pod) Started(container string) bool {
 	p.watcher.mu.Lock()
 	defer p.watcher.mu.Unlock()
 	return p.started[container]
 }
 
-// start takes what an event told.
+// start takes what an event reported.
 func (p *Pod) start(e *corev1.Event) {
 	container := containerOf(e)
 	if container == "" || p.uid == "" || p.uid != e.InvolvedObject.UID || p.started[container] {
@@ -70,8 +70,8 @@ func containerOf(e *corev1.Event) string {
 	return name
 }
 
-// reflectStarts watches from now on. What fails is no failure: all that it would tell the
-// pods' statuses tell, too.
+// reflectStarts watches from now on. A failure is ignored: the pods' statuses
+// report the same, later.
 func (w *Watcher) reflectStarts() *reflection {
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
 	f := &reflection{ctx: ctx, cancel: cancel, done: make(chan struct{})}
@@ -101,7 +101,7 @@ func (w *Watcher) hear(ctx context.Context) {
 				return
 			}
 			if e, ok := got.Object.(*corev1.Event); ok {
-				w.tell(e)
+				w.dispatch(e)
 			}
 		case <-ctx.Done():
 			return
@@ -109,7 +109,7 @@ func (w *Watcher) hear(ctx context.Context) {
 	}
 }
 
-func (w *Watcher) tell(e *corev1.Event) {
+func (w *Watcher) dispatch(e *corev1.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for p := range w.followers[e.InvolvedObject.Name] {

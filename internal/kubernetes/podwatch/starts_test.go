@@ -28,7 +28,7 @@ func hears(t *testing.T) (*cluster, chan *watch.FakeWatcher) {
 	return c, heard
 }
 
-// TestHear has a pod whose status lags behind what an event tells.
+// TestHear has a pod whose status lags behind what an event reports.
 func TestHear(t *testing.T) {
 	c, heard := hears(t)
 	w := New(c, namespace, "app=sandbox")
@@ -68,11 +68,11 @@ func TestHear(t *testing.T) {
 	}
 	b.Is(pod(t, "no-secret-volume", "b", "again", 9))
 	if b.Started("agent") {
-		t.Error("what was told of one pod counts for the next of its name")
+		t.Error("what was reported of one pod counts for the next of its name")
 	}
 }
 
-// TestHearNothing has clusters that tell of no starts: the status does.
+// TestHearNothing has clusters that report no starts: the status does.
 func TestHearNothing(t *testing.T) {
 	no := apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no events for you"))
 	for name, forbid := range map[string]func(*cluster){

@@ -33,7 +33,7 @@ func (s *podStore) Update(obj any) error {
 }
 
 func (s *podStore) see(pod *corev1.Pod) {
-	// A copy of the top: who brings it may still read it.
+	// A copy of the top: the caller may still read it.
 	own := *pod
 	own.ManagedFields = nil
 	pod = &own
@@ -51,7 +51,7 @@ func (s *podStore) Delete(obj any) error {
 	return s.with(func() {
 		delete(s.watcher.known, pod.Name)
 		for p := range s.watcher.followers[pod.Name] {
-			p.gone(pod)
+			p.removed(pod)
 		}
 	})
 }
@@ -75,7 +75,7 @@ func (s *podStore) Replace(all []any, version string) error {
 
 func (s *podStore) Resync() error { return nil }
 
-// older tells whether a version of an object is known to be older than another one.
+// older reports whether a version of an object is known to be older than another one.
 func older(a, b string) bool {
 	x, xerr := strconv.ParseUint(a, 10, 64)
 	y, yerr := strconv.ParseUint(b, 10, 64)

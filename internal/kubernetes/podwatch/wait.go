@@ -58,7 +58,7 @@ func (p *Pod) Wait(ctx context.Context, until func(*corev1.Pod) (bool, error)) (
 	}
 }
 
-// failed tells why the pod will not start.
+// failed returns why the pod will not start.
 func (l look) failed(node *patience) error {
 	if l.pod != nil {
 		if failed := failure(l.pod); failed != nil && !(failed.Reason == reasonUnschedulable && node.left()) {
@@ -76,7 +76,7 @@ func (l look) failed(node *patience) error {
 	return nil
 }
 
-// refused tells whether asking again is of no use.
+// refused reports whether asking again is of no use.
 func refused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err)
 }

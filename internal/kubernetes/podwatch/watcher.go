@@ -29,10 +29,10 @@ type Watcher struct {
 	mu        sync.Mutex
 	followers map[string]map[*Pod]struct{} // by pod name
 	known     map[string]*corev1.Pod       // as last seen, by name
-	pods      *reflection                  // nil while nobody is followed
+	pods      *reflection                  // nil while no pod is followed
 	events    *reflection                  // nil while no start takes long
 	waiters   int                          // starts that take long
-	starts    *reflection                  // nil while nobody hears
+	starts    *reflection                  // nil while there are no hearers
 	hearers   int
 	lost      error // why the pods cannot be watched at the moment
 }

@@ -96,13 +96,13 @@ func TestSameName(t *testing.T) {
 		uid  string
 	}{
 		{"another one comes", func(p *Pod) { p.see(first); p.see(second) }, "another one has its name", "1"},
-		{"an old one goes", func(p *Pod) { p.see(old); p.gone(late); p.see(second) }, "", "2"},
-		{"words about an old one", func(p *Pod) { p.is(second); p.see(late); p.gone(late) }, "", "2"},
+		{"an old one goes", func(p *Pod) { p.see(old); p.removed(late); p.see(second) }, "", "2"},
+		{"a report about an old one", func(p *Pod) { p.is(second); p.see(late); p.removed(late) }, "", "2"},
 		{"an older state", func(p *Pod) { p.is(second); p.see(pod(t, "exits", "a", "2", 8)) }, "", "2"},
 		{"a list that is older", func(p *Pod) { p.is(second); p.missing("8") }, "", "2"},
 		{"a list that is newer", func(p *Pod) { p.is(second); p.missing("9") }, "the pod was deleted", "2"},
 		{"a list before it is made", func(p *Pod) { p.missing("8"); p.see(second) }, "", "2"},
-		{"seen first, told then", func(p *Pod) { p.see(first); p.is(second) }, "", "2"},
+		{"seen first, set then", func(p *Pod) { p.see(first); p.is(second) }, "", "2"},
 		{"an event about another one", func(p *Pod) { p.is(second); p.warn("1", &StartError{}) }, "", "2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestWatchBreaks(t *testing.T) {
 			p := follow(t, New(k, namespace, ""), "a")
 			wait(t, p)
 			f := <-watches
-			k.remove("a") // which no watch tells
+			k.remove("a") // which no watch reports
 			broken = true
 			if c.event != nil {
 				f.Action(c.event.Type, c.event.Object)
