@@ -61,7 +61,7 @@ func (b Bringer) Bring(ctx context.Context) (agent string, err error) {
 	return "", fmt.Errorf("%w: there is no directory that can be written to and run from: %s: %w", backend.ErrUnsupported, b.Fix, errors.Join(failures...))
 }
 
-// takeScript takes a file from stdin, which is renamed when whole, so that a half of it is
+// takeScript takes a file from stdin, which is renamed when whole, so a half of it is
 // never taken for it.
 const takeScript = `set -e; umask 022; mkdir -p "$1"; new="$1/$2.$$"; trap 'rm -f "$new"' EXIT
 cat >"$new"; [ "$(wc -c <"$new")" -eq "$4" ]; chmod "$3" "$new"; mv "$new" "$1/$2"`

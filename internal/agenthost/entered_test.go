@@ -21,7 +21,7 @@ func newPipe(t *testing.T) (*unreadStream, net.Conn) {
 	return &unreadStream{Stream: pipe{near}, in: bufio.NewReader(near)}, far
 }
 
-// Waiting for the first words leaves them to be read.
+// Waiting for the first bytes leaves them to be read.
 func TestSpoken(t *testing.T) {
 	s, far := newPipe(t)
 	heard := make(chan string, 1)

@@ -21,7 +21,7 @@ type Host interface {
 	// when an end cannot be noticed at present: then it is called again after the next
 	// Connect that succeeds. There is one call at a time.
 	Await(ctx context.Context) bool
-	// End tells how the sandbox has ended, as far as that is known, and the exit code of its
+	// End says how the sandbox has ended, as far as that is known, and the exit code of its
 	// container; 0 where that is not known.
 	End() (end backend.End, code int)
 	// RecordDeadline writes down for List and GC when the sandbox ends, which info says. It

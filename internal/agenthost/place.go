@@ -15,7 +15,7 @@ const (
 	Pod       Place = "pod"
 )
 
-// Refuse tells what of spec the place cannot be given, since it was made without it. The
+// Refuse returns what of spec the place cannot be given, since it was made without it. The
 // error wraps backend.ErrInvalid, or backend.ErrNotEnforced for a limit.
 func (p Place) Refuse(spec backend.Spec) error {
 	if spec.Image != "" {

@@ -173,7 +173,7 @@ func Saying(err error, s Stream) error {
 // Done is closed when the sandbox has ended, or this handle was closed.
 func (s *Session) Done() <-chan struct{} { return s.over.Done() }
 
-// End tells how the sandbox has ended.
+// End returns how the sandbox has ended.
 func (s *Session) End() backend.End {
 	if s.over.Err() == nil {
 		return backend.End{}
@@ -237,7 +237,7 @@ func (s *Session) SetDeadline(ctx context.Context, at time.Time) error {
 // OOMKills is not known: the agent reports it with the end of each program.
 func (s *Session) OOMKills(context.Context) (int64, bool) { return 0, false }
 
-// Usage tells what the sandbox uses.
+// Usage returns what the sandbox uses.
 func (s *Session) Usage(ctx context.Context) (backend.Usage, error) {
 	if s.over.Err() != nil {
 		return backend.Usage{}, s.ended()

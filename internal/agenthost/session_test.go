@@ -274,7 +274,7 @@ func TestFollowAgain(t *testing.T) {
 	})
 }
 
-// The loss of a connection is no end, but the host's word for it is.
+// The loss of a connection is no end, but the host's report of the end is.
 func TestConnectFails(t *testing.T) {
 	for _, c := range []struct {
 		err  error
