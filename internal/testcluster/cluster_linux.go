@@ -28,7 +28,7 @@ import (
 const GVisor = "gvisor"
 
 // UserAgent is what the clients of this package call themselves, so that their requests
-// can be told from those of what is tested.
+// can be distinguished from those of what is tested.
 const UserAgent = "testcluster"
 
 // A Cluster is the cluster of this test binary. Its methods may be called concurrently,
@@ -147,7 +147,7 @@ func (c *Cluster) stop() error {
 	return errors.Join(err, c.watch.end())
 }
 
-// pods are those of all namespaces that nobody has deleted.
+// pods are those of all namespaces that are not deleted.
 func (c *Cluster) pods() ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
 	defer cancel()

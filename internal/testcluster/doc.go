@@ -5,7 +5,7 @@
 //
 // The cluster starts when a test binary first asks for it, and ends with the binary,
 // whatever becomes of that. Test binaries that want one wait for each other. What was built
-// for it, and its images, stay in the user's cache folder.
+// for it, and its images, stay in the user's cache directory.
 //
 // What a test does to a daemon of the cluster it does to all tests of the binary: such
 // tests must not run in parallel with others.

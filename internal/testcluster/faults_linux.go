@@ -21,7 +21,7 @@ func (c *Cluster) RestartAPIServer(t testing.TB) {
 	c.StartAPIServer(t)
 }
 
-// StopAPIServer kills the API server. Whoever stops it starts it again.
+// StopAPIServer kills the API server. The caller starts it again.
 func (c *Cluster) StopAPIServer(t testing.TB) {
 	t.Helper()
 	c.daemon(t, "kill", "apiserver")
@@ -37,7 +37,7 @@ func (c *Cluster) StartAPIServer(t testing.TB) {
 }
 
 // StopKubelet kills the kubelet. Pods go on; after some ten seconds the node counts as
-// not ready. Whoever stops it starts it again.
+// not ready. The caller starts it again.
 func (c *Cluster) StopKubelet(t testing.TB) {
 	t.Helper()
 	c.daemon(t, "kill", "kubelet")
@@ -82,7 +82,7 @@ func awaitHeartbeat(client kubernetes.Interface, before *corev1.Node) error {
 	return nil
 }
 
-// ready tells whether a node is, and when that was last said.
+// ready reports whether a node is, and when that was last said.
 func ready(node *corev1.Node) (metav1.Time, bool) {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {

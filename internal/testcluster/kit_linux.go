@@ -17,9 +17,9 @@ var name = "test"
 
 // A kit is the programs in test/cluster, and where they keep the state of this cluster.
 type kit struct {
-	folder string
-	cache  string
-	state  string
+	programs string
+	cache    string
+	state    string
 }
 
 // userCache is looked up before any test can give itself another home.
@@ -30,17 +30,17 @@ func findKit() (kit, error) {
 		return kit{}, testimage.Lack("a Kubernetes cluster for tests needs root")
 	}
 	if errUserCache != nil {
-		return kit{}, fmt.Errorf("no cache folder for the test cluster: %w", errUserCache)
+		return kit{}, fmt.Errorf("no cache directory for the test cluster: %w", errUserCache)
 	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return kit{}, err
 	}
 	for {
-		folder := filepath.Join(dir, "test", "cluster")
-		if _, err := os.Stat(filepath.Join(folder, "up")); err == nil {
+		programs := filepath.Join(dir, "test", "cluster")
+		if _, err := os.Stat(filepath.Join(programs, "up")); err == nil {
 			cache := filepath.Join(userCache, "llmsandbox-cluster")
-			return kit{folder: folder, cache: cache, state: filepath.Join(cache, "run", name)}, nil
+			return kit{programs: programs, cache: cache, state: filepath.Join(cache, "run", name)}, nil
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
@@ -52,7 +52,7 @@ func findKit() (kit, error) {
 
 // run runs one of the kit's programs, and returns what it prints.
 func (k kit) run(ctx context.Context, in io.Reader, program string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(k.folder, program), args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(k.programs, program), args...)
 	cmd.Env = k.env()
 	cmd.Stdin = in
 	return command(cmd)
@@ -60,7 +60,7 @@ func (k kit) run(ctx context.Context, in io.Reader, program string, args ...stri
 
 // daemon starts or kills one of the node's daemons.
 func (k kit) daemon(ctx context.Context, verb, daemon string) error {
-	_, err := k.run(ctx, nil, "enter", filepath.Join(k.folder, "inside", "daemon"), verb, daemon)
+	_, err := k.run(ctx, nil, "enter", filepath.Join(k.programs, "inside", "daemon"), verb, daemon)
 	return err
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // Left is what the node still has of a namespace's pods that the API server has no more:
-// containers, folders, control groups, mounts, network namespaces. The node takes some
+// containers, directories, control groups, mounts, network namespaces. The node takes some
 // seconds to be done with a pod.
 func (c *Cluster) Left(ctx context.Context, namespace string) ([]string, error) {
 	left, err := c.containers(ctx, namespace)
@@ -40,8 +40,8 @@ func (c *Cluster) Left(ctx context.Context, namespace string) ([]string, error) 
 		return nil, err
 	}
 	for _, uid := range uids {
-		if folder := filepath.Join(c.kit.state, "kubelet", "pods", uid); exists(folder) {
-			left = append(left, "folder "+folder)
+		if dir := filepath.Join(c.kit.state, "kubelet", "pods", uid); exists(dir) {
+			left = append(left, "folder "+dir)
 		}
 		for line := range strings.Lines(string(mounts)) {
 			if strings.Contains(line, uid) {
@@ -79,8 +79,8 @@ func (c *Cluster) containers(ctx context.Context, namespace string) ([]string, e
 	return list, nil
 }
 
-// podFolder is the name of the folder of a pod's logs, which outlives the rest of it.
-var podFolder = regexp.MustCompile(`^([a-z0-9-]+)_[a-z0-9.-]+_([0-9a-f-]+)$`)
+// podLogs is the name of the directory of a pod's logs, which outlives the rest of it.
+var podLogs = regexp.MustCompile(`^([a-z0-9-]+)_[a-z0-9.-]+_([0-9a-f-]+)$`)
 
 // gone are the UIDs of the namespace's pods that only the node knows.
 func (c *Cluster) gone(ctx context.Context, namespace string) ([]string, error) {
@@ -98,7 +98,7 @@ func (c *Cluster) gone(ctx context.Context, namespace string) ([]string, error) 
 	}
 	var uids []string
 	for _, l := range logs {
-		parts := podFolder.FindStringSubmatch(l.Name())
+		parts := podLogs.FindStringSubmatch(l.Name())
 		if parts == nil || parts[1] != namespace {
 			continue
 		}

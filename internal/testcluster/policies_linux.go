@@ -3,7 +3,7 @@ package testcluster
 import "testing"
 
 // StopPolicies kills what enforces NetworkPolicies: no policy holds the pods that are made
-// from then on. Whoever stops it starts it again.
+// from then on. The caller starts it again.
 func (c *Cluster) StopPolicies(t testing.TB) {
 	t.Helper()
 	c.daemon(t, "kill", "netpol")

@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// A Proxy is a way to the API server that can be broken. Its methods may be called
+// A Proxy is a connection to the API server that can be broken. Its methods may be called
 // concurrently.
 type Proxy struct {
-	Kubeconfig string // path; as the cluster's own, by this way
+	Kubeconfig string // path; as the cluster's own, through this proxy
 
 	server string
 	group  sync.WaitGroup // accept and the connections
@@ -33,7 +33,7 @@ type connection struct {
 	freeze, close  sync.Once
 }
 
-// Proxy opens a way for the test, which ends with it.
+// Proxy starts a proxy for the test, which ends with it.
 func (c *Cluster) Proxy(t testing.TB) *Proxy {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
@@ -171,7 +171,7 @@ func (c *connection) end() {
 	})
 }
 
-// pass passes on what comes one way. A frozen connection is held until it is broken.
+// pass forwards one direction. A frozen connection is held until it is broken.
 func (c *connection) pass(to io.Writer, from io.Reader) {
 	defer c.end()
 	buffer := make([]byte, 32<<10)

@@ -36,7 +36,7 @@ func (c *Cluster) Requests(t testing.TB) []Request {
 	return list
 }
 
-// parseAudit reads the API server's log, in which one request may be told of twice. Its
+// parseAudit reads the API server's log, in which one request may appear twice. Its
 // last line may be in the making.
 func parseAudit(data []byte) ([]Request, error) {
 	var list []Request

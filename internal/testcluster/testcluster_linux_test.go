@@ -107,7 +107,7 @@ func TestPods(t *testing.T) {
 				t.Fatal(err)
 			}
 			var left []string
-			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) { // nobody tells when the node is done
+			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) { // no event reports when the node is done
 				if left, err = c.Left(t.Context(), namespace); err != nil || len(left) == 0 {
 					break
 				}
@@ -137,7 +137,7 @@ func TestNamespaceIsRestricted(t *testing.T) {
 	}
 }
 
-// A request is counted once, with who made it and of what.
+// A request is counted once, with its user and its object.
 func TestRequests(t *testing.T) {
 	c := testcluster.Start(t)
 	client, namespace := c.Client(t), c.Namespace(t)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A watcher is a process that ends the cluster when this one ends, in whatever way: its
+// A watcher is a process that ends the cluster when this one ends, however it ends: its
 // input is closed then. Until it is done it holds the lock that other test binaries wait for.
 type watcher struct {
 	cmd *exec.Cmd
@@ -39,14 +39,14 @@ func (k kit) takeTurn() (*watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock of the test cluster: %w", err)
 	}
-	// Not this process's own output: whoever runs the tests waits until nobody has that.
+	// Not this process's own output: go test waits until no process has that open.
 	log, err := os.Create(filepath.Join(k.cache, "down."+name+".log"))
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
 	// The descriptor of the lock must not get into what down starts.
-	cmd := exec.Command("/bin/sh", "-c", `cat >/dev/null; "$1" 3>&-`, "sh", filepath.Join(k.folder, "down"))
+	cmd := exec.Command("/bin/sh", "-c", `cat >/dev/null; "$1" 3>&-`, "sh", filepath.Join(k.programs, "down"))
 	cmd.Dir, cmd.Env = "/", k.env()
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = log, log, []*os.File{lock}
 	// A terminal's interrupt is for the tests.

@@ -38,19 +38,19 @@ func TestDaemonEndsWithItsBinary(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	folder, run := "", ""
+	dir, run := "", ""
 	lines := bufio.NewScanner(out)
-	for folder == "" && lines.Scan() {
+	for dir == "" && lines.Scan() {
 		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
 			data, socket, _ := strings.Cut(data, " ")
-			folder, run = filepath.Dir(data), filepath.Dir(socket)
+			dir, run = filepath.Dir(data), filepath.Dir(socket)
 		}
 	}
-	if folder == "" {
+	if dir == "" {
 		t.Fatalf("the binary has no daemon: %v", cmd.Wait())
 	}
-	defer os.RemoveAll(folder)
-	pidfile := filepath.Join(folder, "docker.pid")
+	defer os.RemoveAll(dir)
+	pidfile := filepath.Join(dir, "docker.pid")
 	data, err := os.ReadFile(pidfile)
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +86,6 @@ func TestDaemonEndsWithItsBinary(t *testing.T) {
 		t.Errorf("the daemon did not end in good order: its pid file is there (%v); it said:\n%s", err, log[max(0, len(log)-4000):])
 	}
 	if n := strings.Count(string(log), "Processing signal"); n != 1 {
-		t.Errorf("the daemon was told to end %d times, want once: at the third it leaves everything as it is", n)
+		t.Errorf("the daemon was asked to end %d times, want once: at the third it leaves everything as it is", n)
 	}
 }

@@ -28,7 +28,7 @@ const (
 type command struct {
 	argv   []string
 	env    []string // all of it; nil: this process's own
-	dir    string   // working folder
+	dir    string   // working directory
 	socket string   // where it serves, made for it
 	log    string   // what it prints
 	// runAs is the user; nil: this process's own.
@@ -53,7 +53,7 @@ type daemon struct {
 
 // handOver makes the daemon's mounts, and hands it the listening socket as systemd
 // would: a client that connects from now on waits until the daemon answers, so that
-// nobody has to try again and again. The protocol wants the process's own id.
+// no client has to try again and again. The protocol wants the process's own id.
 const handOver = `
 set -e
 while [ "$1" != -- ]; do mkdir -p "$1" "$2"; mount --bind "$2" "$1"; shift 2; done
@@ -196,7 +196,7 @@ func (d *daemon) kill() error {
 
 // end waits for the daemon's own children too, once how has ended it: Docker's
 // containerd, and the Podman that serves for one without root. Neither is meant to
-// live on, and both are told when the daemon dies, but are not done then.
+// live on: both end when the daemon dies, but later than it.
 func (d *daemon) end(how func() error) error {
 	kids, err := children(d.cmd.Process.Pid)
 	if err != nil {

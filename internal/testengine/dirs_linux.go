@@ -15,26 +15,26 @@ import (
 // userCache is looked up before any test can give itself another home.
 var userCache, errUserCache = os.UserCacheDir()
 
-// cacheFolder is where this user's engines keep their images between runs.
-func cacheFolder(name string) (string, error) {
+// cacheDir is where this user's engines keep their images between runs.
+func cacheDir(name string) (string, error) {
 	if errUserCache != nil {
-		return "", fmt.Errorf("no cache folder for test engines: %w", errUserCache)
+		return "", fmt.Errorf("no cache directory for test engines: %w", errUserCache)
 	}
-	folder := filepath.Join(userCache, "llmsandbox-test", name)
-	return folder, os.MkdirAll(folder, 0o700)
+	dir := filepath.Join(userCache, "llmsandbox-test", name)
+	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// runFolder is for what an engine of a user keeps while it runs. Podman holds that it
+// runDir is for what an engine of a user keeps while it runs. Podman holds that it
 // never moves and has a path of at most 50 bytes. It is there from before only when a
-// test binary died, and then tells the engine what it has to clean up, unless the
+// test binary died, and then says to the engine what it has to clean up, unless the
 // machine has started anew since.
-func runFolder(name string, uid int) (string, error) {
+func runDir(name string, uid int) (string, error) {
 	place := "/tmp"
 	if os.Geteuid() == 0 {
 		place = "/run"
 	}
 	parent := filepath.Join(place, fmt.Sprintf("llmsandbox-test-%d", uid))
-	if err := ownFolder(parent, uid); err != nil {
+	if err := ownDir(parent, uid); err != nil {
 		return "", err
 	}
 	run := filepath.Join(parent, name)
@@ -48,15 +48,15 @@ func runFolder(name string, uid int) (string, error) {
 			return "", err
 		}
 	}
-	if err := ownFolder(run, uid); err != nil {
+	if err := ownDir(run, uid); err != nil {
 		return "", err
 	}
 	return run, os.WriteFile(mark, boot, 0o600)
 }
 
-// ownFolder makes a folder that is the user's alone. Where it lies, others may have
+// ownDir makes a directory that is the user's alone. Where it lies, others may have
 // made something of that name.
-func ownFolder(path string, uid int) error {
+func ownDir(path string, uid int) error {
 	err := os.Mkdir(path, 0o700)
 	if err == nil {
 		return os.Lchown(path, uid, -1)
@@ -69,12 +69,12 @@ func ownFolder(path string, uid int) error {
 		return err
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); !ok || !info.IsDir() || int(st.Uid) != uid || info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%s is not a folder of user %d alone: remove it", path, uid)
+		return fmt.Errorf("%s is not a directory of user %d alone: remove it", path, uid)
 	}
 	return nil
 }
 
-// removeRun removes the folder of an engine that has ended, and the user's when it was
+// removeRun removes the directory of an engine that has ended, and the user's when it was
 // the last one.
 func removeRun(run string) error {
 	if err := os.RemoveAll(run); err != nil {
@@ -89,11 +89,11 @@ func removeRun(run string) error {
 // takeTurn waits until no other test binary has engines. The lock goes with the
 // process.
 var takeTurn = sync.OnceValue(func() error {
-	folder, err := cacheFolder("engines")
+	dir, err := cacheDir("engines")
 	if err != nil {
 		return err
 	}
-	fd, err := unix.Open(filepath.Join(folder, "lock"), unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	fd, err := unix.Open(filepath.Join(dir, "lock"), unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return fmt.Errorf("lock of the test engines: %w", err)
 	}

@@ -6,7 +6,7 @@
 // An engine starts when a test binary first asks for it, and ends with the binary,
 // whatever becomes of that: [Main] stops it in good order, and a binary that dies takes
 // it along. Test binaries that want engines wait for each other, because the engines'
-// images are kept between runs, in the user's cache folder.
+// images are kept between runs, in the user's cache directory.
 //
 // Linux only.
 package testengine

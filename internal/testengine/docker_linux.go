@@ -11,35 +11,35 @@ import (
 )
 
 func startDocker(ctx context.Context) (*Engine, error) {
-	folder, err := cacheFolder("docker")
+	dir, err := cacheDir("docker")
 	if err != nil {
 		return nil, err
 	}
-	if err := endLeftover(filepath.Join(folder, "docker.pid"), "dockerd"); err != nil {
+	if err := endLeftover(filepath.Join(dir, "docker.pid"), "dockerd"); err != nil {
 		return nil, err
 	}
-	run, err := runFolder("docker", os.Geteuid())
+	run, err := runDir("docker", os.Geteuid())
 	if err != nil {
 		return nil, err
 	}
-	return dockerIn(ctx, folder, run, nil)
+	return dockerIn(ctx, dir, run, nil)
 }
 
-// dockerIn starts a Docker daemon that keeps to two folders, of which the second goes
+// dockerIn starts a Docker daemon that keeps to two directories, of which the second goes
 // with it. Its mount namespace is new when none is given.
-func dockerIn(ctx context.Context, folder, run string, namespace *os.File, args ...string) (*Engine, error) {
+func dockerIn(ctx context.Context, dir, run string, namespace *os.File, args ...string) (*Engine, error) {
 	e := &Engine{
-		Name: "docker", Host: "unix://" + filepath.Join(run, "docker.sock"), DataRoot: filepath.Join(folder, "storage"),
+		Name: "docker", Host: "unix://" + filepath.Join(run, "docker.sock"), DataRoot: filepath.Join(dir, "storage"),
 		cleanup: func() error { return removeRun(run) },
 	}
 	var err error
-	if e.daemon, err = dockerd(ctx, folder, run, e.DataRoot, namespace, args...); err != nil {
+	if e.daemon, err = dockerd(ctx, dir, run, e.DataRoot, namespace, args...); err != nil {
 		return nil, errors.Join(err, e.cleanup())
 	}
 	return e, nil
 }
 
-func dockerd(ctx context.Context, folder, run, data string, namespace *os.File, args ...string) (*daemon, error) {
+func dockerd(ctx context.Context, dir, run, data string, namespace *os.File, args ...string) (*daemon, error) {
 	if os.Geteuid() != 0 {
 		return nil, testimage.Lack("a Docker daemon for tests needs root")
 	}
@@ -53,7 +53,7 @@ func dockerd(ctx context.Context, folder, run, data string, namespace *os.File, 
 		return nil, err
 	}
 	argv := []string{program, "--host", "fd://", "--config-file", config, "--data-root", data,
-		"--exec-root", filepath.Join(run, "exec"), "--pidfile", filepath.Join(folder, "docker.pid"),
+		"--exec-root", filepath.Join(run, "exec"), "--pidfile", filepath.Join(dir, "docker.pid"),
 		"--bridge=none", "--iptables=false", "--ip6tables=false"}
 	return start(ctx, command{
 		argv: append(argv, args...), dir: run,

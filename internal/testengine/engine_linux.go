@@ -22,9 +22,9 @@ type Engine struct {
 	Name     string // "docker", "podman" or "podman-rootless"
 	Host     string // of its API: "unix://" and the socket
 	DataRoot string // its images and containers
-	// Podman tells that it is Podman behind Docker's API.
+	// Podman says that it is Podman behind Docker's API.
 	Podman bool
-	// Rootless tells that it runs as an ordinary user.
+	// Rootless says that it runs as an ordinary user.
 	Rootless bool
 
 	daemon  *daemon
@@ -39,7 +39,7 @@ func Docker(t testing.TB) *Engine { t.Helper(); return dockerOnce.get(t) }
 // Podman is Podman's service as root.
 func Podman(t testing.TB) *Engine { t.Helper(); return podmanOnce.get(t) }
 
-// PodmanRootless is Podman's service as an ordinary user: as the one who runs the test,
+// PodmanRootless is Podman's service as an ordinary user: as the user who runs the test,
 // or, when that is root, as one made for it.
 func PodmanRootless(t testing.TB) *Engine { t.Helper(); return rootlessOnce.get(t) }
 

@@ -33,7 +33,7 @@ func (e *Engine) Images(t testing.TB) func(language string) string {
 }
 
 // ImagesMark is the name of an image that [Engine.SaveImages] saves with the default
-// images, and that changes with what they are made from: who has it has all of them.
+// images, and that changes with what they are made from: an engine with that one has all of them.
 func ImagesMark(ctx context.Context) (string, error) {
 	r, err := newRecipe(ctx)
 	if err != nil {

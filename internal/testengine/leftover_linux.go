@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endLeftover waits for the daemon of a test binary that died. It was told to end with
+// endLeftover waits for the daemon of a test binary that died. It got the signal to end with
 // it, and may still be at it.
 func endLeftover(pidfile, program string) error {
 	data, err := os.ReadFile(pidfile)

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// messages reads what an engine tells of its progress, to the end, where an error may be.
+// messages reads what an engine reports of its progress, to the end, where an error may be.
 func messages(r io.Reader) error {
 	d := json.NewDecoder(r)
 	for {

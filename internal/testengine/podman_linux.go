@@ -18,16 +18,16 @@ func startPodman(ctx context.Context) (*Engine, error) {
 	if os.Geteuid() != 0 {
 		return nil, testimage.Lack("Podman as root needs root")
 	}
-	folder, err := cacheFolder("podman")
+	dir, err := cacheDir("podman")
 	if err != nil {
 		return nil, err
 	}
-	run, err := runFolder("podman", 0)
+	run, err := runDir("podman", 0)
 	if err != nil {
 		return nil, err
 	}
 	// Locks of the same name in /dev/shm would be shared with the machine's own Podman.
-	return podman(ctx, Engine{Name: "podman", DataRoot: filepath.Join(folder, "storage")}, run, nil,
+	return podman(ctx, Engine{Name: "podman", DataRoot: filepath.Join(dir, "storage")}, run, nil,
 		map[string]string{"/dev/shm": filepath.Join(run, "shm")})
 }
 
@@ -58,7 +58,7 @@ func configure(run string) ([]byte, error) {
 	return fmt.Appendf(nil, podmanConfig, filepath.Join(run, "libpod"), oci, min(files.Max, 1<<20), min(processes.Max, 1<<12)), nil
 }
 
-// podman starts Podman's service on the engine's data and a folder for what it keeps
+// podman starts Podman's service on the engine's data and a directory for what it keeps
 // while it runs, which are the user's.
 func podman(ctx context.Context, e Engine, run string, user *syscall.Credential, mounts map[string]string) (*Engine, error) {
 	program, err := exec.LookPath("podman")

@@ -18,7 +18,7 @@ type Private struct {
 	DataRoot string
 
 	engine *Engine // nil: does not run
-	folder string
+	dir    string
 	args   []string
 	// mounts is the first daemon's mount namespace, in which the containers that
 	// outlive it have their files.
@@ -30,16 +30,16 @@ type Private struct {
 func PrivateDocker(t testing.TB, args ...string) *Private {
 	t.Helper()
 	// Not t.TempDir: a daemon's sockets want a short path.
-	folder, err := os.MkdirTemp("/tmp", "llmsandbox-engine-")
+	dir, err := os.MkdirTemp("/tmp", "llmsandbox-engine-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.RemoveAll(folder); err != nil {
+		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
 	})
-	p := &Private{folder: folder, args: args}
+	p := &Private{dir: dir, args: args}
 	p.Start(t)
 	t.Cleanup(func() {
 		if p.engine == nil {
@@ -55,11 +55,11 @@ func PrivateDocker(t testing.TB, args ...string) *Private {
 // Start starts the daemon again, on the same data and the same socket.
 func (p *Private) Start(t testing.TB) {
 	t.Helper()
-	run := filepath.Join(p.folder, "run")
-	if err := ownFolder(run, os.Geteuid()); err != nil {
+	run := filepath.Join(p.dir, "run")
+	if err := ownDir(run, os.Geteuid()); err != nil {
 		t.Fatal(err)
 	}
-	e, err := dockerIn(context.WithoutCancel(t.Context()), p.folder, run, p.mounts, p.args...)
+	e, err := dockerIn(context.WithoutCancel(t.Context()), p.dir, run, p.mounts, p.args...)
 	testimage.Must(t, err)
 	p.engine, p.Host, p.DataRoot = e, e.Host, e.DataRoot
 	if p.mounts != nil {
@@ -98,7 +98,7 @@ func (p *Private) Kill(t testing.TB) {
 	}
 	// The kernel has ended its containerd too. But until the machine's first process has
 	// taken note, the next daemon would take that for alive, and wait for it.
-	if err := os.Remove(filepath.Join(p.folder, "run", "exec", "containerd", "containerd.pid")); err != nil {
+	if err := os.Remove(filepath.Join(p.dir, "run", "exec", "containerd", "containerd.pid")); err != nil {
 		t.Fatal(err)
 	}
 }

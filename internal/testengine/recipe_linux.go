@@ -25,7 +25,7 @@ import (
 var packages = []string{"ca-certificates", "python3", "python3-pip", "nodejs", "npm",
 	"default-jdk-headless", "maven", "g++", "pkg-config", "r-base-core", "ruby"}
 
-// A recipe tells how the images are made on this machine.
+// A recipe says how the images are made on this machine.
 type recipe struct {
 	Root     string `json:"-"` // of the repository
 	Release  string
@@ -60,7 +60,7 @@ func newRecipe(ctx context.Context) (*recipe, error) {
 		fmt.Sprintf(`tar -C '%s' --exclude=./test --exclude=./api --exclude=./doc --exclude='*_test.go' --exclude=testdata -c . | tar -C "$1/usr/local/go" -x --no-same-owner`, env[1]),
 		`ln -s ../go/bin/go ../go/bin/gofmt "$1/usr/local/bin/"`,
 	}
-	// Where packages come from, and whom to trust about it, is the machine's to say.
+	// The machine decides where packages come from and which authorities are trusted.
 	for _, path := range []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pip.conf"} {
 		if _, err := os.Stat(path); err == nil {
 			r.Hooks = append(r.Hooks, fmt.Sprintf("upload %s %s", path, path))
@@ -148,15 +148,15 @@ func (r recipe) buildBase(ctx context.Context, c *client.Client) error {
 	return err
 }
 
-// digest is of all files below a folder, by name and content.
-func digest(folder string) (string, error) {
+// digest is of all files below a directory, by name and content.
+func digest(dir string) (string, error) {
 	h := sha256.New()
-	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.HasSuffix(path, ".go") || strings.HasSuffix(path, ".md") {
 			return err
 		}
 		data, err := os.ReadFile(path)
-		fmt.Fprintf(h, "%s %d\n", strings.TrimPrefix(path, folder), len(data))
+		fmt.Fprintf(h, "%s %d\n", strings.TrimPrefix(path, dir), len(data))
 		h.Write(data)
 		return err
 	})

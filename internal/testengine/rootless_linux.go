@@ -8,23 +8,23 @@ import (
 	"syscall"
 )
 
-// rootlessFolder keeps the images of the user that root makes, who cannot look into
+// rootlessDir keeps the images of the user that root makes, which cannot look into
 // root's own cache.
-const rootlessFolder = "/var/cache/llmsandbox-test/rootless"
+const rootlessDir = "/var/cache/llmsandbox-test/rootless"
 
 func startRootless(ctx context.Context) (*Engine, error) {
 	if os.Geteuid() != 0 {
-		folder, err := cacheFolder("podman-rootless")
+		dir, err := cacheDir("podman-rootless")
 		if err != nil {
 			return nil, err
 		}
-		return rootless(ctx, folder, nil)
+		return rootless(ctx, dir, nil)
 	}
 	end, err := makeUser()
 	if err != nil {
 		return nil, err
 	}
-	e, err := rootless(ctx, rootlessFolder, &syscall.Credential{Uid: userID, Gid: userID})
+	e, err := rootless(ctx, rootlessDir, &syscall.Credential{Uid: userID, Gid: userID})
 	if err != nil {
 		return nil, errors.Join(err, end())
 	}
@@ -33,24 +33,24 @@ func startRootless(ctx context.Context) (*Engine, error) {
 	return e, nil
 }
 
-func rootless(ctx context.Context, folder string, user *syscall.Credential) (*Engine, error) {
+func rootless(ctx context.Context, dir string, user *syscall.Credential) (*Engine, error) {
 	uid := os.Geteuid()
 	if user != nil {
 		uid = int(user.Uid)
 	}
-	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return nil, err
 	}
-	run, err := runFolder("podman-rootless", uid)
+	run, err := runDir("podman-rootless", uid)
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range []string{folder, filepath.Join(run, "xdg")} {
-		if err := ownFolder(path, uid); err != nil {
+	for _, path := range []string{dir, filepath.Join(run, "xdg")} {
+		if err := ownDir(path, uid); err != nil {
 			return nil, err
 		}
 	}
-	e, err := podman(ctx, Engine{Name: "podman-rootless", DataRoot: filepath.Join(folder, "storage"), Rootless: true}, run, user, nil)
+	e, err := podman(ctx, Engine{Name: "podman-rootless", DataRoot: filepath.Join(dir, "storage"), Rootless: true}, run, user, nil)
 	if err != nil {
 		return nil, err
 	}

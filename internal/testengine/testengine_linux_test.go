@@ -59,7 +59,7 @@ func TestEngines(t *testing.T) {
 	}
 }
 
-// rootless tells whether the engine says it runs as an ordinary user. Podman does so
+// rootless reports whether the engine says it runs as an ordinary user. Podman does so
 // in a field of its own.
 func rootless(t *testing.T, e *testengine.Engine) bool {
 	t.Helper()
@@ -83,10 +83,10 @@ func rootless(t *testing.T, e *testengine.Engine) bool {
 // A private daemon dies, and comes back with what it had; nothing of it stays.
 func TestPrivateDocker(t *testing.T) {
 	defer goleak.VerifyNone(t, testengine.IgnoreDaemons())
-	var folder string
+	var dir string
 	t.Run("daemon", func(t *testing.T) {
 		p := testengine.PrivateDocker(t, "--label=private=yes")
-		folder = p.DataRoot
+		dir = p.DataRoot
 		p.Load(t, testimage.Save(t, "llmsandbox-test/busybox:1", testimage.Busybox(t, nil)))
 		c, err := client.New(client.WithHost(p.Host))
 		if err != nil {
@@ -123,7 +123,7 @@ func TestPrivateDocker(t *testing.T) {
 		}
 		p.Stop(t)
 	})
-	if _, err := os.Stat(folder); !os.IsNotExist(err) {
-		t.Errorf("%s is still there: %v", folder, err)
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", dir, err)
 	}
 }

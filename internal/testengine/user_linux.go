@@ -40,7 +40,7 @@ func makeUser() (end func() error, err error) {
 	id, ids := strconv.Itoa(userID), fmt.Sprintf("%d-%d", subIDs, subIDs+65535)
 	for _, argv := range [][]string{
 		{"groupadd", "--gid", id, userName},
-		{"useradd", "--uid", id, "--gid", id, "--no-create-home", "--home-dir", rootlessFolder, "--shell", "/usr/sbin/nologin",
+		{"useradd", "--uid", id, "--gid", id, "--no-create-home", "--home-dir", rootlessDir, "--shell", "/usr/sbin/nologin",
 			"-K", "SUB_UID_COUNT=0", "-K", "SUB_GID_COUNT=0", userName},
 		{"usermod", "--add-subuids", ids, "--add-subgids", ids, userName},
 	} {
@@ -100,7 +100,7 @@ func endProcesses() error {
 	}
 }
 
-// ofUser tells whether a process that has not ended is the user's.
+// ofUser reports whether a process that has not ended is the user's.
 func ofUser(statusFile string) bool {
 	data, err := os.ReadFile(statusFile)
 	if err != nil {
