@@ -18,7 +18,7 @@ func (s *suite) abuse84ReachTheAgent(t *testing.T) {
 import socket, stat
 for fd in range(3, 1024):
     attempt("inherited descriptor %d" % fd, lambda: os.fstat(fd))
-# The agent's own way in may be seen where the network namespace is that of the whole
+# The agent's own listener may be seen where the network namespace is that of the whole
 # sandbox, but it does not speak to the code.
 def speaks(name):
     with socket.socket(socket.AF_UNIX) as c:
@@ -55,7 +55,7 @@ print("end")`, nil))
 		// Of one's own uid, a process can be made slower, which slows only the runs of its own sandbox.
 		separate := fmt.Sprintf("separate = %s\n", python(control(sb, "separate-uid").Enforced))
 		// Of an agent that the kernel does not protect the numbers of its descriptors and
-		// namespaces are told, and no more than that.
+		// namespaces are reported, and no more than that.
 		numbers := fmt.Sprintf("numbers = %s\n", python(control(sb, "agent").Enforced))
 		wantNothingReached(t, run(t, sb, attempts+separate+numbers+`
 import resource

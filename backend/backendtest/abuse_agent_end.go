@@ -10,7 +10,7 @@ import (
 )
 
 // abuse84EndTheAgent ends and stops the agent where Capabilities says that nothing keeps
-// code from it: the run is no success whatever it printed, nobody gets another one there,
+// code from it: the run is no success whatever it printed, no other run starts there,
 // and the sandbox can be removed.
 func (s *suite) abuse84EndTheAgent(t *testing.T) {
 	if control(s.shared(t), "agent").Enforced {

@@ -12,7 +12,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/test/abuse"
 )
 
-// hostileArtifacts fills the artifacts folder with what is none. %q is a file of the host.
+// hostileArtifacts fills the artifacts directory with what is none. %q is a file of the host.
 const hostileArtifacts = `
 import os, socket
 os.chdir("/sandbox/artifacts")
@@ -40,7 +40,7 @@ for _ in range(2000):
 open(os.open("bottom", os.O_CREAT | os.O_WRONLY, dir_fd=deep), "w").write("deep")
 `
 
-// abuse10to31Artifacts has programs that put into the artifacts folder what must not
+// abuse10to31Artifacts has programs that put into the artifacts directory what must not
 // come out, or not all of it.
 func (s *suite) abuse10to31Artifacts(t *testing.T) {
 	secret := plantFile(t, os.TempDir())
@@ -139,7 +139,7 @@ elif os.path.lexists("artifacts"): os.unlink("artifacts")
 	})
 }
 
-// abuse81to82Captures has programs that write into the capture folder of their run what
+// abuse81to82Captures has programs that write into the capture directory of their run what
 // no capture writes.
 func (s *suite) abuse81to82Captures(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{})

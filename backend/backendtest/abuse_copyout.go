@@ -47,8 +47,8 @@ open("setuid", "w").write("setuid")
 os.chmod("setuid", 0o6777)
 `
 
-// abuse27to31CopyOut copies hostile folders out: what arrives are plain files, in
-// the folder that was named, and soon.
+// abuse27to31CopyOut copies hostile directories out: what arrives are plain files, in
+// the directory that was named, and soon.
 func (s *suite) abuse27to31CopyOut(t *testing.T) {
 	secret := plantFile(t, os.TempDir())
 	sb := s.open(t, llmsandbox.Options{})

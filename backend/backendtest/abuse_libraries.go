@@ -45,7 +45,7 @@ def build():
     return {"hostile.py": "found = " + repr("\n".join(found))}
 `
 
-// abuse24HostileLibraries installs packages that attack whoever installs and uses them.
+// abuse24HostileLibraries installs packages that attack the programs that install and use them.
 func (s *suite) abuse24HostileLibraries(t *testing.T) {
 	s.keepsLibraries(t)
 	s.plantCanaries(t)
@@ -134,7 +134,7 @@ def build():
 	answers(t, s.open(t, llmsandbox.Options{}))
 }
 
-// listening is a port of this machine's loopback that somebody listens on.
+// listening is a port of this machine's loopback that has a listener.
 func listening(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -76,7 +76,7 @@ func (s *suite) abuseNeighbours(t *testing.T) {
 					continue
 				}
 				start = time.Now()
-				// 21: the sandbox under attack can still be listed, looked into and told to stop.
+				// 21: the sandbox under attack can still be listed, inspected and stopped.
 				if _, err := bad.ListDir(ctx, "/sandbox"); err != nil {
 					t.Errorf("list a folder under attack: %v", err)
 				}

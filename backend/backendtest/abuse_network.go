@@ -17,7 +17,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/test/abuse"
 )
 
-// networkAttacks tries every way to a server of the host, which holds the canary, and to
+// networkAttacks tries every route to a server of the host, which holds the canary, and to
 // names that are not allowed.
 const networkAttacks = pythonNetwork + `
 hidden = os.environ["HIDDEN"]
@@ -134,7 +134,7 @@ for variables in ({}, {"http": "http://127.0.0.1:" + hidden}, {"http": "http://1
 print("still", get(web + "/hello"))
 `
 
-// abuse56to69Network: the ways around what is allowed, at once.
+// abuse56to69Network: attempts to bypass the rules, at once.
 func (s *suite) abuse56to69Network(t *testing.T) {
 	h := newHostServers(t)
 	hidden := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, abuse.Canary) }))

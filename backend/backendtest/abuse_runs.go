@@ -7,7 +7,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 )
 
-// abuse84WriteToAnotherRun tries to put words into the mouth of a run next door.
+// abuse84WriteToAnotherRun tries to write to the output of another run.
 func (s *suite) abuse84WriteToAnotherRun(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{})
 	needs(t, sb, "landlock") // it keeps runs of one uid apart

@@ -9,7 +9,7 @@ import (
 )
 
 // abuse23SlowReader floods a reader that does not read: the program waits, and
-// nobody's memory grows.
+// no process's memory grows.
 func (s *suite) abuse23SlowReader(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{Limits: llmsandbox.Limits{Output: llmsandbox.Unlimited}})
 	ctx := testContext(t)

@@ -24,8 +24,8 @@ f()
 // countAhead counts the interpreters that run, in Bash.
 const countAhead = `cat /proc/[0-9]*/cmdline | tr '\0' ' ' | grep -c 'python[0-9.]* -u'`
 
-// interpreterAhead runs code in an interpreter that was started before it: nothing of the
-// result tells.
+// interpreterAhead runs code in an interpreter that was started before it: no field of the
+// result shows that.
 func (s *suite) interpreterAhead(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{})
 	ctx := testContext(t)

@@ -27,7 +27,7 @@ func wantArtifacts(t testing.TB, res *llmsandbox.Result, names ...string) {
 	}
 }
 
-// writers write a file into the artifacts folder, which is there.
+// writers write a file into the artifacts directory, which is there.
 var writers = map[string]string{
 	"javascript": `require("fs").writeFileSync("/sandbox/artifacts/made.csv", "a,b\n1,2\n")`,
 	"java":       `public class Maker { public static void main(String[] a) throws Exception { java.nio.file.Files.writeString(java.nio.file.Path.of("artifacts/made.csv"), "a,b\n1,2\n"); } }`,

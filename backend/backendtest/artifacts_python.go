@@ -83,14 +83,14 @@ func (s *suite) artifactsBeforeATimeout(t *testing.T) {
 }
 
 // wantDrawn checks that an artifact's content is what it is said to be, and not blank;
-// of pictures and pages also that it is told what they show.
+// of pictures and pages also that their content is described.
 func wantDrawn(t *testing.T, a artifact.Artifact) {
 	t.Helper()
 	if artifact.Verify(a.MIME, a.Data) != a.MIME || len(a.Data) < 1000 {
 		t.Errorf("%s: %d bytes that are no %s", a.Name, len(a.Data), a.MIME)
 	}
 	if a.Chart == nil || len(a.Chart.Axes) == 0 {
-		t.Errorf("%s: not told what it shows", a.Name)
+		t.Errorf("%s: its content is not described", a.Name)
 	}
 	if a.MIME != artifact.PNG {
 		return

@@ -70,7 +70,7 @@ cat("done\n")
 	count(2)
 	sb.ClearArtifacts()
 	saved := run(t, sb, `dir.create("artifacts", FALSE); png("artifacts/saved.png", 320, 240); plot(1:3); invisible(dev.off())`, nil)
-	wantArtifacts(t, saved, "saved.png") // once, though it is captured and in the folder
+	wantArtifacts(t, saved, "saved.png") // once, though it is captured and in the directory
 	count(1)
 	if _, err := sb.Stat(testContext(t), "Rplots.pdf"); err == nil {
 		t.Error("there is an Rplots.pdf")

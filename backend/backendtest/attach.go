@@ -91,7 +91,7 @@ func (s *suite) listAndAttach(t *testing.T) {
 		wantDone(t, sb)
 		s.wantGone(t, sb.ID())
 		if _, err := sb.Run(ctx, "print(1)", nil); !errors.Is(err, llmsandbox.ErrClosed) {
-			t.Errorf("run after somebody else ended it: %v, want ErrClosed", err)
+			t.Errorf("run after another handle ended it: %v, want ErrClosed", err)
 		}
 	}
 }
@@ -104,12 +104,12 @@ func (s *suite) attachRefuses(t *testing.T) {
 		}
 	}
 	if _, err := llmsandbox.Attach(ctx, "sb-nowhere", llmsandbox.AttachOptions{Backend: s.Backend}); !errors.Is(err, llmsandbox.ErrNotFound) {
-		t.Errorf("an id of nobody: %v, want ErrNotFound", err)
+		t.Errorf("an id of no sandbox: %v, want ErrNotFound", err)
 	}
 	sb := s.shared(t)
 	_, err := llmsandbox.Attach(ctx, sb.ID(), llmsandbox.AttachOptions{Backend: s.Backend, Limits: llmsandbox.Limits{Memory: 64 << 20}})
 	if !errors.Is(err, llmsandbox.ErrInvalid) {
-		t.Errorf("a memory limit for somebody else's sandbox: %v, want ErrInvalid", err)
+		t.Errorf("a memory limit for another owner's sandbox: %v, want ErrInvalid", err)
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *suite) plantCanaries(t *testing.T) {
 	wantExit(t, res, 0)
 }
 
-// hostTexts are what tells one host and user from others.
+// hostTexts are what distinguishes one host and user from others.
 func hostTexts() []string {
 	var texts []string
 	add := func(text string, common ...string) {

@@ -58,7 +58,7 @@ func (s *suite) abuseCatalogue(t *testing.T) {
 				}
 			}
 			if c.Name == "proc_handles" && !control(sb, "agent").Enforced {
-				// The numbers of its descriptors and of its namespaces a kernel tells of an
+				// A kernel shows the numbers of its descriptors and of its namespaces of an
 				// agent that it does not protect. What they lead to is asked for apart.
 				o.Stdout = withoutReports(o.Stdout, "/proc/1/fd", "/proc/1/ns/mnt")
 			}
@@ -74,7 +74,7 @@ func (s *suite) abuseCatalogue(t *testing.T) {
 }
 
 // ofOtherKernels are the tries of programs that succeed where the kernel is not Linux, and
-// that harm nobody there: a process is spared by the kernel inside alone, and the devices
+// that harm no other process there: only the kernel inside spares a process, and the devices
 // are that kernel's own, which no code has the privilege to use.
 var ofOtherKernels = map[string][]string{
 	"kernel_settings": {"lower oom_score_adj"},
@@ -92,7 +92,7 @@ func withoutReports(reports string, tries ...string) string {
 	return kept.String()
 }
 
-// diedForMemory tells whether a sandbox that may die whole for lack of memory did, and says so.
+// diedForMemory reports whether a sandbox that may die whole for lack of memory did, and says so.
 // Files and their names take memory, too.
 func (s *suite) diedForMemory(t *testing.T, sb *llmsandbox.Sandbox) bool {
 	t.Helper()

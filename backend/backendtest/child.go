@@ -56,7 +56,7 @@ func Child(config func(address string) (Config, error)) {
 // churned begins the ids of sandboxes whose owner is killed while it opens one.
 const churned = "churned-"
 
-// ready tells the first process that this one has come to what it is for.
+// ready signals the first process that this one is in the state that the test needs.
 func ready(id string) { fmt.Println("owner", id) }
 
 func (j job) do(ctx context.Context, s *suite) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 )
 
-// closeLeavesNothing ends sandboxes in every way there is.
+// closeLeavesNothing ends sandboxes by every method there is.
 func (s *suite) closeLeavesNothing(t *testing.T) {
 	s.closeIdle(t)
 	for _, how := range []string{"Close", "Destroy", "attached Destroy", "pid 1 killed", "lifetime"} {

@@ -13,7 +13,7 @@ import (
 // A Config says what is tested, and what it declares to be without.
 type Config struct {
 	// Backend is tested. It sees no other sandboxes than those of the suite: it has
-	// a state folder, a label or whatever tells owners apart of its own.
+	// its own state directory, label or other mark of an owner.
 	Backend backend.Backend
 	// Image returns the image for a language; nil means no image, which is the
 	// backend's default. An image has the language's programs, and sh, true, false, echo,
@@ -21,7 +21,7 @@ type Config struct {
 	Image func(language string) string
 	// Options, when set, changes the options of each sandbox before it is opened.
 	Options func(*llmsandbox.Options)
-	// Address is what another process is told to reach the same backend: the function
+	// Address is what another process gets to reach the same backend: the function
 	// given to [Child] gets it. See [Child].
 	Address string
 	// Starts is how many sandboxes are started at the same time at most where a case opens
@@ -32,10 +32,10 @@ type Config struct {
 	// Outside looks at the sandboxes by other means than the backend's. A backend
 	// whose sandboxes cannot be seen from here lacks [SeenFromOutside].
 	Outside Outside
-	// Lacks tells what the backend or its images are without, and why. A case that
+	// Lacks says what the backend or its images are without, and why. A case that
 	// needs it is skipped with that reason. What is missing and not declared here is
 	// a failure when LLMSANDBOX_REQUIRE=1 is set, and a skip otherwise. Controls that
-	// are not enforced are not declared here: Capabilities tells them.
+	// are not enforced are not declared here: Capabilities reports them.
 	Lacks map[Feature]string
 }
 
@@ -48,14 +48,14 @@ const (
 	// OtherProcesses: a second process can open sandboxes of its own and attach to those
 	// of the first, see [Child].
 	OtherProcesses Feature = "other-processes"
-	// NoHostPaths: the mount table inside names no folder of the host. An engine that
+	// NoHostPaths: the mount table inside names no directory of the host. An engine that
 	// mounts its layers by name lacks it.
 	NoHostPaths Feature = "no-host-paths"
 	// OnlyLoopback: the sandbox has no network interface but its loopback. One that has an
 	// interface which leads nowhere lacks it.
 	OnlyLoopback Feature = "only-loopback"
 	// OOMAlone: a program that takes all the memory there is dies alone. Where all of the
-	// sandbox may go with it, the loss is told with its reason.
+	// sandbox may go with it, the loss is reported with its reason.
 	OOMAlone Feature = "oom-alone"
 	// LinuxKernel: the kernel inside is Linux. What another one keeps to itself, such as how
 	// readily a process is killed for memory, is no setting of the machine.
@@ -82,12 +82,12 @@ var Marker = "llmsandbox-conformance-" + rand.Text() + "-"
 // the process table, control groups, an engine's own commands.
 type Outside interface {
 	// Processes returns what runs in a sandbox, its agent included; nothing of one that
-	// is gone, or that nobody owns any more.
+	// is gone, or that has no owner any more.
 	Processes(ctx context.Context, id string) ([]Process, error)
 	// Kill ends the first process of a sandbox, as the kernel or an operator may.
 	Kill(ctx context.Context, id string) error
 	// Left returns all that can be found of any sandbox of this backend: processes with
-	// [Marker], mounts, containers, control groups, folders. It is called when none
+	// [Marker], mounts, containers, control groups, directories. It is called when none
 	// is open.
 	Left(ctx context.Context) ([]string, error)
 }

@@ -38,7 +38,7 @@ func TestConfigMistakes(t *testing.T) {
 	}
 }
 
-// Two cases of one name would be told apart only by a number.
+// Two cases of one name would differ only by a number.
 func TestCaseNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range cases {

@@ -42,7 +42,7 @@ type cutMachine struct {
 func (m *cutMachine) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	select {
 	case <-m.c.sever:
-		return nil, errors.New("no way into the sandbox")
+		return nil, errors.New("no connection into the sandbox")
 	default:
 	}
 	rwc, err := m.Machine.Dial(ctx)

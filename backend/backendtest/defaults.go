@@ -8,7 +8,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 )
 
-// safeByDefault looks from inside at what nobody asked for, and nobody may get: the rights
+// safeByDefault looks from inside at what was not asked for and must not be there: the rights
 // of root, a network, the caller's environment, more than one place to write.
 func (s *suite) safeByDefault(t *testing.T) {
 	t.Setenv("LLMSANDBOX_CONFORMANCE_SECRET", "not to be inherited")
@@ -45,7 +45,7 @@ func (s *suite) noNetwork(t *testing.T) {
 	needs(t, sb, "network")
 	w := newWitness(t)
 	_, addressed := s.Lacks[OnlyLoopback]
-	// Where there is a route, connecting a datagram socket sends nothing: only an answer tells.
+	// Where there is a route, connecting a datagram socket sends nothing: only an answer shows it.
 	res := run(t, sb, attempts+"addressed = "+python(addressed)+"\nhosts = "+python(w.addresses)+"\nport = "+strconv.Itoa(w.port)+`
 import socket
 from concurrent.futures import ThreadPoolExecutor

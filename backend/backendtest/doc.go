@@ -51,6 +51,6 @@
 //
 // What the kernel must hold a sandbox to is asked of Capabilities, so that a control that is
 // declared as not enforced is not tested, and one that is declared is tested hard. No
-// case measures how fast a backend is. The time limits in the cases only tell what
+// case measures how fast a backend is. The time limits in the cases only separate what
 // hangs.
 package backendtest

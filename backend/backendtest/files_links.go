@@ -10,7 +10,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 )
 
-// acceptance41HostileMembers has links, and names that look like ways out, made
+// acceptance41HostileMembers has links, and names that look like escapes, made
 // by the program. (Archives no file system can give are the extractor's own tests.)
 func (s *suite) acceptance41HostileMembers(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{})
@@ -43,7 +43,7 @@ for d in ("mixed", "links"):
 	if _, err := os.Lstat(none); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder was left on the host: %v", err)
 	}
-	// The same on the way in: a link is left out and reported.
+	// The same for copies into the sandbox: a link is left out and reported.
 	from := hostTree(t, map[string]string{"ok": "ok"})
 	if err := os.Symlink("/etc/passwd", from+"/link"); err != nil {
 		t.Fatal(err)

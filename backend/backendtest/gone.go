@@ -57,7 +57,7 @@ func (s *suite) wantCollected(t *testing.T, living ...string) {
 	})
 }
 
-// listed tells whether a sandbox is in the list.
+// listed reports whether a sandbox is in the list.
 func (s *suite) listed(t *testing.T, id string) bool {
 	t.Helper()
 	list, err := llmsandbox.List(testContext(t), s.Backend)

@@ -11,7 +11,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/test/abuse"
 )
 
-// hostTree makes files of a host folder: a name that ends in a slash is a folder.
+// hostTree makes files of a host directory: a name that ends in a slash is a directory.
 func hostTree(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -77,7 +77,7 @@ func plantFile(t *testing.T, dir string) string {
 	return f.Name()
 }
 
-// wantOnlyPlainFiles checks that what was copied out holds nothing but folders and
+// wantOnlyPlainFiles checks that what was copied out holds nothing but directories and
 // regular files without the canary, and returns their number.
 func wantOnlyPlainFiles(t *testing.T, dir string) int {
 	t.Helper()

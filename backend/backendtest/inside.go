@@ -20,7 +20,7 @@ func control(sb *llmsandbox.Sandbox, name string) backend.Control {
 }
 
 // needs skips a test whose attack nothing would stop for this user on this machine.
-// That is no skip to hide: the reason is what Capabilities tells every caller.
+// That is no skip to hide: the reason is what Capabilities reports to every caller.
 func needs(t *testing.T, sb *llmsandbox.Sandbox, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -53,7 +53,7 @@ func processes(t *testing.T, sb *llmsandbox.Sandbox) []string {
 	return all
 }
 
-// processesIfItLives are none of a sandbox that ends meanwhile, which must be told.
+// processesIfItLives returns none of a sandbox that ends meanwhile. That must be reported.
 func processesIfItLives(t *testing.T, sb *llmsandbox.Sandbox) []string {
 	t.Helper()
 	all, err := listProcesses(t, sb)

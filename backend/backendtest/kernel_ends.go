@@ -47,7 +47,7 @@ func (s *suite) kernelLosesItsStream(t *testing.T) {
 	}
 	c = wantValue(t, k, "'x' in globals()", "False")
 	if c.Restarted {
-		t.Error("a loss is told twice")
+		t.Error("a loss is reported twice")
 	}
 	const drivers = `import glob, os
 def mine(f):
@@ -77,7 +77,7 @@ threading.Thread(target=end, daemon=True).start()`, "")
 			continue // it has not ended yet
 		}
 		if !c.Restarted && !c.StateLost {
-			t.Errorf("the state is gone, and nobody was told: %+v", c)
+			t.Errorf("the state is lost, and that was not reported: %+v", c)
 		}
 		return
 	}

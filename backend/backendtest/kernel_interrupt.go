@@ -18,7 +18,7 @@ func (s *suite) acceptance66Interrupt(t *testing.T) {
 		t.Errorf("a timeout: %+v", c)
 	}
 	wantValue(t, k, "x", "5")
-	// What no interrupt ends is ended all the same, and the loss is told.
+	// What no interrupt ends is killed, and the loss is reported.
 	c = cell(t, k, "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass", &llmsandbox.CellOptions{Timeout: time.Second})
 	if c.Status != llmsandbox.StatusTimeout || !c.StateLost {
 		t.Errorf("a stubborn cell: %+v", c)

@@ -127,7 +127,7 @@ func (c languageCells) asked(t *testing.T, k *llmsandbox.Kernel) {
 	if got := cell(t, k, c.input, ann); got.Value["text/plain"] != c.answered {
 		t.Errorf("input: %+v %+v", got, got.Error)
 	}
-	// A question that nobody answers is ended by an interrupt, and the next one is asked.
+	// A question without an answer is ended by an interrupt, and the next one is asked.
 	silent := &llmsandbox.CellOptions{Stdin: func(ctx context.Context, _ string, _ bool) (string, error) {
 		if err := k.Interrupt(ctx); err != nil {
 			t.Errorf("interrupt a question: %v", err)
@@ -167,7 +167,7 @@ func (c languageCells) interrupted(t *testing.T, k *llmsandbox.Kernel) {
 	}
 }
 
-// crashes ends the kernel's process: that is told, and the next cell has a new one.
+// crashes ends the kernel's process: that is reported, and the next cell has a new one.
 func (c languageCells) crashes(t *testing.T, k *llmsandbox.Kernel) {
 	if c.crash == "" {
 		return

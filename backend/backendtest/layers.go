@@ -29,7 +29,7 @@ func (s *suite) layers(t *testing.T) backend.Layers {
 	return kept
 }
 
-// newLayer describes a layer that nobody has had, which goes when the test ends.
+// newLayer describes a layer that was never made, which goes when the test ends.
 func newLayer(t *testing.T, kept backend.Layers, about backend.LayerInfo) backend.LayerInfo {
 	about.Key, about.Language = "test-"+strings.ToLower(rand.Text()), "python"
 	t.Cleanup(func() {
@@ -172,7 +172,7 @@ func layerFails(t *testing.T, kept backend.Layers, about backend.LayerInfo) {
 	}
 }
 
-// layerGivenUp has a maker whose context ends: no failure of the layer, nor of who waits.
+// layerGivenUp has a maker whose context ends: neither the layer nor a waiting caller fails.
 func layerGivenUp(t *testing.T, kept backend.Layers, about, other backend.LayerInfo) {
 	ctx, giveUp := context.WithCancel(testContext(t))
 	defer giveUp()
@@ -199,13 +199,13 @@ func layerGivenUp(t *testing.T, kept backend.Layers, about, other backend.LayerI
 	}()
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("who leaves: got %v, want %v", err, context.Canceled)
+		t.Errorf("the caller that leaves: got %v, want %v", err, context.Canceled)
 	}
 	got := make(chan string, 1)
 	go func() { got <- get(t, kept, about, fillLayer) }()
 	giveUp()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("who gives up: got %v, want %v", err, context.Canceled)
+		t.Errorf("the caller that gives up: got %v, want %v", err, context.Canceled)
 	}
 	<-got
 }

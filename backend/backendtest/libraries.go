@@ -35,7 +35,7 @@ func (s *suite) newPackage(t *testing.T) string {
 	return name
 }
 
-// wheels is a folder with a package, whose module tiny has the given answer, and whose
+// wheels is a directory with a package, whose module tiny has the given answer, and whose
 // command tiny prints it.
 func (s *suite) wheels(t *testing.T, answer string) (dir, name string) {
 	t.Helper()
@@ -46,7 +46,7 @@ func (s *suite) wheels(t *testing.T, answer string) (dir, name string) {
 	return dir, name
 }
 
-// sdist is a folder with a package that is built by code.
+// sdist is a directory with a package that is built by code.
 func (s *suite) sdist(t *testing.T, code string) (dir, name string) {
 	t.Helper()
 	dir, name = t.TempDir(), s.newPackage(t)
@@ -54,7 +54,7 @@ func (s *suite) sdist(t *testing.T, code string) (dir, name string) {
 	return dir, name
 }
 
-// libraries are options of a sandbox that is opened with libraries out of a folder.
+// libraries are options of a sandbox that is opened with libraries out of a directory.
 func libraries(dir string, names ...string) llmsandbox.Options {
 	return llmsandbox.Options{Libraries: names, Install: llmsandbox.InstallOptions{Local: dir}}
 }
@@ -156,7 +156,7 @@ func (s *suite) acceptance28to29LibrariesOfAnOpenSandbox(t *testing.T) {
 	wantStdout(t, res, "29\n")
 }
 
-// librariesAreInstalledOnce has several sandboxes opened at once with a list that nobody
+// librariesAreInstalledOnce has several sandboxes opened at once with a list that no sandbox
 // has had before.
 func (s *suite) librariesAreInstalledOnce(t *testing.T) {
 	s.keepsLibraries(t)

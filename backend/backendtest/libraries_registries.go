@@ -17,7 +17,7 @@ var ofRegistries = []struct {
 	libraries []string
 	code      string
 	want      string
-	missing   string // a library that nobody has; empty where that is tried already
+	missing   string // a library that does not exist; empty where that is tried already
 }{
 	// Pure and compiled, with a command.
 	{"python", "pip3", []string{"six==1.16.0", "MarkupSafe==2.1.5", "pyjokes"}, `
@@ -79,14 +79,14 @@ func (s *suite) acceptance28LibrariesOfRegistries(t *testing.T) {
 	}
 }
 
-// isNowhere has a library that nobody has be looked for.
+// isNowhere asks for a library that does not exist.
 func (s *suite) isNowhere(t *testing.T, language, library string) {
 	t.Helper()
 	err := s.openError(t, llmsandbox.Options{Language: language, Libraries: []string{library}})
 	require(t, err == nil || !strings.Contains(err.Error(), "could not reach"), "the registries cannot be reached from here")
 	var failed *llmsandbox.InstallError
 	if !errors.As(err, &failed) || failed.Status != llmsandbox.StatusError || failed.Output == "" {
-		t.Errorf("a library that nobody has: %v", err)
+		t.Errorf("a library that does not exist: %v", err)
 	}
 }
 

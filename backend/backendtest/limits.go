@@ -9,7 +9,7 @@ import (
 )
 
 // limitAskedForHoldsOrOpenFails: what the caller asked for is enforced, or Open
-// says that it cannot be and what to do; best effort opens all the same and says so.
+// says that it cannot be and what to do; best effort opens nevertheless and says so.
 func (s *suite) limitAskedForHoldsOrOpenFails(t *testing.T) {
 	ctx := testContext(t)
 	for name, limits := range map[string]llmsandbox.Limits{

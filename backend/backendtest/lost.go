@@ -50,7 +50,7 @@ func (s *suite) lostStreamResumes(t *testing.T) {
 	}
 }
 
-// abuse96LostIsNeverSuccess takes every way into the sandbox away: what became
+// abuse96LostIsNeverSuccess cuts every connection into the sandbox: what became
 // of the program cannot be known, and is not made up.
 func (s *suite) abuse96LostIsNeverSuccess(t *testing.T) {
 	c := s.newCutting(t, 0, 0)
@@ -81,7 +81,7 @@ func (s *suite) sandboxKilledMidRunIsLost(t *testing.T) {
 
 // wantLostOrKilled checks the end of a run whose sandbox was ended. It is lost, unless the
 // backend kills process by process: then the agent may live long enough to observe, and to
-// tell, that the program was killed. Nothing else can be known.
+// report, that the program was killed. Nothing else can be known.
 func wantLostOrKilled(t *testing.T, res *llmsandbox.Result, err error) {
 	t.Helper()
 	killed := err == nil && res.Status == llmsandbox.StatusKilled && res.Signal == "SIGKILL"

@@ -94,7 +94,7 @@ except OSError:
 	}
 	settles(t, func() error {
 		if got := len(h.hooked()); got < len(res.Network) {
-			return errors.New("the hook was not told of every attempt")
+			return errors.New("the hook did not get every attempt")
 		}
 		return nil
 	})

@@ -45,7 +45,7 @@ print(p.stdout.readline(), end="")
 		}
 	}
 	if _, err := sb.Dial(ctx, 8124); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("where nobody listens: %v, want fs.ErrNotExist", err)
+		t.Errorf("where no process listens: %v, want fs.ErrNotExist", err)
 	}
 	// 67: another sandbox's loopback is another one.
 	other := s.shared(t)

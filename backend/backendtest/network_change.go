@@ -74,7 +74,7 @@ except ConnectionError as e:
 	}
 	try("hello from web.test")
 
-	// Code that sits where the proxy belongs is told of, and harms nobody but itself.
+	// Code that takes the proxy's place is reported, and harms only itself.
 	change(llmsandbox.Network{})
 	res = run(t, sb, `import subprocess, sys
 p = subprocess.Popen([sys.executable, "-c", "import socket, time; s = socket.create_server(('127.0.0.1', 28471)); print(1, flush=True); time.sleep(300)"], stdout=subprocess.PIPE)

@@ -9,7 +9,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 )
 
-// networkLanguages: programs of each language find the way out by themselves.
+// networkLanguages: programs of each language find the proxy by themselves.
 func (s *suite) networkLanguages(t *testing.T) {
 	h := newHostServers(t)
 	options := make([]llmsandbox.Options, len(networkPrograms))

@@ -57,7 +57,7 @@ print("all soon", time.monotonic() - start < 10)
 	}
 }
 
-// networkNone: without a network nobody listens, and nothing is in the environment.
+// networkNone: without a network no process listens, and nothing is in the environment.
 func (s *suite) networkNone(t *testing.T) {
 	sb := s.shared(t)
 	res := run(t, sb, `import os, socket

@@ -24,7 +24,7 @@ import (
 // that end in .test and that only the host's side can resolve.
 type hostServers struct {
 	web, tls *httptest.Server
-	echo     net.Listener // TCP that says back what it is told
+	echo     net.Listener // TCP that echoes what it gets
 	v6       *httptest.Server
 
 	mu       sync.Mutex
@@ -105,14 +105,14 @@ func (h *hostServers) hook(a llmsandbox.NetworkAttempt) {
 	h.attempts = append(h.attempts, a)
 }
 
-// hooked returns the attempts that the hook was told of.
+// hooked returns the attempts that the hook got.
 func (h *hostServers) hooked() []llmsandbox.NetworkAttempt {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]llmsandbox.NetworkAttempt(nil), h.attempts...)
 }
 
-// env tells programs where the servers are.
+// env gives programs the servers' addresses.
 func (h *hostServers) env(t *testing.T) map[string]string {
 	env := map[string]string{
 		"WEB": "http://web.test:" + port(t, h.web.Listener), "TLS": "https://tls.test:" + port(t, h.tls.Listener),

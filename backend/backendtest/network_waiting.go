@@ -33,7 +33,7 @@ func (s *signal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// wait returns when the text was written; ended tells that the program has ended.
+// wait returns when the text was written; ended says that the program has ended.
 func (s *signal) wait(t *testing.T, ended <-chan struct{}) {
 	t.Helper()
 	select {

@@ -17,7 +17,7 @@ type openings struct {
 	suite   *suite
 	options []llmsandbox.Options
 	opened  []*opening // nil: not begun
-	used    []bool     // whoever uses one closes it
+	used    []bool     // the user of one closes it
 }
 
 // An opening is a sandbox that may not be open yet.

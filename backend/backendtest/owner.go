@@ -37,7 +37,7 @@ func (s *suite) abuse89OwnerKilled(t *testing.T) {
 	living := s.open(t, llmsandbox.Options{})
 	background(t, living)
 	owner, id := s.startChild(t, "background", "")
-	// Somebody else's handle tells when the sandbox ends.
+	// Another process's handle reports when the sandbox ends.
 	watch, err := llmsandbox.Attach(ctx, id, llmsandbox.AttachOptions{Backend: s.Backend})
 	if err != nil {
 		t.Fatal(err)

@@ -55,13 +55,13 @@ func (s *suite) acceptance92PolicyRefuses(t *testing.T) {
 		}
 	}
 	if _, err := sb.Stat(ctx, "made"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("refused code has run, or cannot be told: %v", err)
+		t.Errorf("refused code has run, or that is not known: %v", err)
 	}
 	var why *llmsandbox.RefusedError
 	if err := sb.Install(ctx, []string{"requests[socks]"}, nil); !errors.As(err, &why) || !errors.Is(err, llmsandbox.ErrRefused) {
 		t.Errorf("an installation: %v", err)
 	}
-	// What passes runs, and tells what was found below the threshold.
+	// What passes runs, and reports what was found below the threshold.
 	res = run(t, sb, "print('ran') # eval(1)", nil)
 	wantStdout(t, res, "ran\n")
 	if len(res.Findings) != 1 || res.Findings[0].Severity != security.Low {
@@ -97,7 +97,7 @@ func (s *suite) policyOfCells(t *testing.T) {
 	}
 }
 
-// policyWarns tells what it would refuse, and refuses nothing.
+// policyWarns reports what it would refuse, and refuses nothing.
 func (s *suite) policyWarns(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{Policy: llmsandbox.Policy{Checker: noCurl(t), WarnOnly: true}})
 	res := run(t, sb, "eval('print(1)')", nil)

@@ -148,7 +148,7 @@ func (s *suite) processHandles(t *testing.T) {
 			t.Errorf("stderr %q, truncated %v", res.Stderr, res.StdoutTruncated)
 		}
 		forgotten(t, sb, p.ID())
-		// What has ended can be told anything.
+		// A process that has ended accepts any call.
 		if err := errors.Join(p.Signal(ctx, "TERM"), p.Kill(ctx)); err != nil {
 			t.Error(err)
 		}
@@ -395,7 +395,7 @@ func (s *suite) processesAttached(t *testing.T) {
 	})
 }
 
-// watch tells what happens to files.
+// watch reports what happens to files.
 func (s *suite) watch(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{})
 	ctx, cancel := context.WithCancel(testContext(t))

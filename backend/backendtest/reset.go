@@ -8,7 +8,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 )
 
-// traces is what somebody leaves in a sandbox: files in every place that can be written to,
+// traces is what a user leaves in a sandbox: files in every place that can be written to,
 // what forbids to be looked at and to be removed, processes that have left their parent.
 const traces = `
 cd /sandbox && echo secret >file && mkdir -p .hidden/deep sealed && echo secret >sealed/file && chmod 000 sealed
@@ -22,10 +22,10 @@ sleep 1000 >/dev/null 2>&1 &
 true
 `
 
-// look tells what there is in a sandbox, itself left out.
+// look returns what there is in a sandbox, itself left out.
 const look = `ls -la /sandbox /tmp "$HOME" /dev/shm 2>/dev/null | sed 's/[A-Z][a-z][a-z] .*:[0-9][0-9]//'; stat -c '%a %u' /sandbox /tmp; env | sort; cat /proc/[0-9]*/comm 2>/dev/null | grep -vxE 'sh|cat|grep|sort|agent.*' | sort`
 
-// acceptance80Reset: of what somebody has left nothing is there after a reset.
+// acceptance80Reset: nothing that a user has left is there after a reset.
 func (s *suite) acceptance80Reset(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{Resettable: true})
 	ctx := testContext(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
-// statusKilled ends programs by signals of their own: the signal is told, and no exit
+// statusKilled ends programs by signals of their own: the signal is reported, and no exit
 // code is made up.
 func (s *suite) statusKilled(t *testing.T) {
 	sb := s.shared(t)
@@ -23,7 +23,7 @@ func (s *suite) statusKilled(t *testing.T) {
 }
 
 // statusOutOfMemory takes more memory than there is: the kernel's count of its kills
-// decides, so that a program that only looks like it is told apart.
+// decides, since a program's end may only look like it.
 func (s *suite) statusOutOfMemory(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{Limits: llmsandbox.Limits{Memory: 64 << 20}})
 	needs(t, sb, "memory")

@@ -18,7 +18,7 @@ type stock struct {
 	opened []*opening
 }
 
-// plain tells whether a sandbox of the stock is what these options ask for.
+// plain reports whether a sandbox of the stock is what these options ask for.
 func plain(o llmsandbox.Options) bool { return reflect.DeepEqual(o, llmsandbox.Options{}) }
 
 // take returns the sandbox that was begun first, which the caller closes, and begins others.
@@ -52,7 +52,7 @@ func closeUnused(t testing.TB, opened []*opening) {
 			x.cancel()
 			sb, err := x.wait()
 			if err != nil {
-				return // nobody asked for it
+				return // it was not asked for
 			}
 			if err := sb.Close(); err != nil {
 				t.Errorf("close: %v", err)

@@ -18,7 +18,7 @@ type suite struct {
 	stock  stock
 }
 
-// required tells that what is missing here must not be: LLMSANDBOX_REQUIRE=1.
+// required says that what is missing here must not be: LLMSANDBOX_REQUIRE=1.
 func required() bool { return os.Getenv("LLMSANDBOX_REQUIRE") == "1" }
 
 // require skips a test that cannot run here and says why, or fails it where
@@ -142,7 +142,7 @@ func onHost(t testing.TB, programs ...string) {
 }
 
 // shared is a sandbox that has only the defaults. Opening one may take long, so the cases
-// that leave nothing behind share it. Nobody inherits what a failed case made of it.
+// that leave nothing behind share it. No case inherits what a failed case made of it.
 func (s *suite) shared(t *testing.T) *llmsandbox.Sandbox {
 	t.Helper()
 	if s.common != nil {
@@ -186,7 +186,7 @@ func (s *suite) closeShared(t testing.TB) {
 }
 
 // settleTime is longer than anything takes on a machine that is busy: a kubelet that tests beside it kept waiting has taken
-// 20 s to remove the folder of a pod.
+// 20 s to remove the directory of a pod.
 const settleTime = 2 * time.Minute
 
 // settles waits until check finds nothing wrong. It asks again and again, since what an
