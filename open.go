@@ -67,7 +67,7 @@ func Open(ctx context.Context, o Options) (*Sandbox, error) {
 	}
 	spec := backend.Spec{
 		ID: o.ID, Image: o.Image, Language: lang.Name, Limits: kernel, Labels: o.Labels,
-		Env: env, BestEffort: o.BestEffort, Progress: o.Progress, IdleTimeout: o.IdleTimeout,
+		Env: env, BestEffort: o.BestEffort, Progress: o.Progress, Logger: o.Logger, IdleTimeout: o.IdleTimeout,
 	}
 	if o.Lifetime > 0 {
 		spec.Deadline = time.Now().Add(o.Lifetime)

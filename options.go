@@ -68,7 +68,7 @@ type Options struct {
 	// from other goroutines and must not block.
 	Progress func(backend.Progress)
 	// Logger gets what goes wrong without a caller that gets the error: a stream into the
-	// sandbox that is lost and made again, files that could not be cleaned up. It gets
+	// sandbox that is lost and made again, files and earlier sandboxes that could not be removed. It gets
 	// neither code nor output nor secrets. nil logs nothing.
 	Logger *slog.Logger
 }

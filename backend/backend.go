@@ -9,6 +9,7 @@ package backend
 import (
 	"context"
 	"io"
+	"log/slog"
 	"time"
 )
 
@@ -109,6 +110,8 @@ type Spec struct {
 	BestEffort bool
 	// Progress, when set, gets reports of long steps. It must not block.
 	Progress func(Progress)
+	// Logger gets errors that no caller gets; nil is none.
+	Logger *slog.Logger
 	// Layers are mounted into the sandbox: prepared caches and installed libraries.
 	Layers []Layer
 }
@@ -187,7 +190,7 @@ type Leftover struct {
 	Kind    string // "sandbox", "cgroup", "container", ...
 	Name    string
 	Removed bool
-	Error   string // why it could not be removed
+	Reason  string // why it could not be removed
 }
 
 // Capabilities lists, control by control, what is enforced.

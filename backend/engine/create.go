@@ -24,7 +24,7 @@ func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machin
 		return b.enter(ctx, spec)
 	}
 	// What owners that have died left goes while the container is being made.
-	b.sweepOnce(ctx)
+	b.sweepOnce(ctx, spec.Logger)
 	defer b.swept.Wait()
 	c := &creation{backend: b, spec: spec}
 	err := c.prepare(ctx)

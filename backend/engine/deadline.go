@@ -158,7 +158,7 @@ func (b *Backend) collectDeadlines(ctx context.Context, records map[string]moved
 		for _, name := range append(r.obsolete, r.volume) {
 			l := backend.Leftover{Kind: "volume", Name: name, Removed: true}
 			if err := b.removeVolumes(ctx, []string{name}); err != nil {
-				l.Removed, l.Error = false, err.Error()
+				l.Removed, l.Reason = false, err.Error()
 			}
 			found = append(found, l)
 		}

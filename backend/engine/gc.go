@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
@@ -65,7 +67,7 @@ func (b *Backend) collect(ctx context.Context, c container.Summary) []backend.Le
 	}
 	l.Removed = err == nil || errdefs.IsConflict(err) // under way
 	if !l.Removed {
-		l.Error = err.Error()
+		l.Reason = err.Error()
 	}
 	return []backend.Leftover{l}
 }
@@ -142,7 +144,7 @@ func (b *Backend) collectVolumes(ctx context.Context) ([]backend.Leftover, error
 		}
 		l := backend.Leftover{Kind: "volume", Name: v.Name, Removed: err == nil}
 		if err != nil {
-			l.Error = err.Error()
+			l.Reason = err.Error()
 		}
 		found = append(found, l)
 	}
@@ -151,11 +153,11 @@ func (b *Backend) collectVolumes(ctx context.Context) ([]backend.Leftover, error
 
 // sweepOnce removes, once per backend and beside the first Create, what owners that
 // have died left. Create waits for it.
-func (b *Backend) sweepOnce(ctx context.Context) {
+func (b *Backend) sweepOnce(ctx context.Context, log *slog.Logger) {
 	b.sweep.Do(func() {
 		b.swept.Go(func() {
-			// What it cannot remove, the next GC reports; this one only saves calling it.
-			_, _ = b.collectContainers(ctx)
+			found, err := b.collectContainers(ctx)
+			agenthost.LogSweep(log, found, err)
 		})
 	})
 }

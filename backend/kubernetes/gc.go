@@ -45,7 +45,7 @@ func (b *Backend) collectPods(ctx context.Context) ([]backend.Leftover, error) {
 		}
 		l := backend.Leftover{Kind: "pod", Name: pod.Name, Removed: true}
 		if err := deletePod(ctx, b.cluster.Client.CoreV1().Pods(pod.Namespace), pod.Name, pod.UID, deletePatience); err != nil {
-			l.Removed, l.Error = false, err.Error()
+			l.Removed, l.Reason = false, err.Error()
 		}
 		found = append(found, l)
 	}

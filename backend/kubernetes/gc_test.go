@@ -133,7 +133,7 @@ func TestGCTellsWhatIsLeft(t *testing.T) {
 		t.Fatalf("found %+v, error %v", found, err)
 	}
 	for _, l := range found {
-		if l.Removed || l.Error == "" {
+		if l.Removed || l.Reason == "" {
 			t.Errorf("%+v: it could not be removed", l)
 		}
 	}

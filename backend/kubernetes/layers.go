@@ -128,7 +128,7 @@ func (b *Backend) collectLayers(ctx context.Context) ([]backend.Leftover, error)
 	err = s.Collect(ctx, keepUnused, func(path string, err error) {
 		l := backend.Leftover{Kind: "layer", Name: filepath.Base(path), Removed: err == nil}
 		if err != nil {
-			l.Error = err.Error()
+			l.Reason = err.Error()
 		}
 		found = append(found, l)
 	})

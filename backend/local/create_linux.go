@@ -53,7 +53,7 @@ func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machin
 	if err != nil {
 		return nil, errors.Join(err, c.undo())
 	}
-	b.sweepOnce()
+	b.sweepOnce(spec.Logger)
 	return m, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 )
 
 // deadPrefix marks a directory that a collector has taken; no sandbox id starts with it.
@@ -33,13 +35,13 @@ func (b *Backend) GC(ctx context.Context) ([]backend.Leftover, error) {
 			return found, context.Cause(ctx)
 		}
 		l := backend.Leftover{Kind: "sandbox", Name: strings.TrimPrefix(name, deadPrefix)}
-		l.Removed, l.Error = outcome(os.RemoveAll(filepath.Join(d.sandboxes, name)))
+		l.Removed, l.Reason = outcome(os.RemoveAll(filepath.Join(d.sandboxes, name)))
 		found = append(found, l)
 	}
 	// A cgroup carries the name of its sandbox; one without a directory has no owner.
 	for _, name := range staleGroups(d) {
 		l := backend.Leftover{Kind: "cgroup", Name: name}
-		l.Removed, l.Error = outcome(removeGroup(ctx, name))
+		l.Removed, l.Reason = outcome(removeGroup(ctx, name))
 		found = append(found, l)
 	}
 	prepared, err := collectPrepared(ctx, d, unusedPrepared)
@@ -83,7 +85,7 @@ func claimDead(d dirs) (dead []string, failed []backend.Leftover, err error) {
 			continue // its owner was faster
 		}
 		if err != nil {
-			failed = append(failed, backend.Leftover{Kind: "sandbox", Name: name, Error: err.Error()})
+			failed = append(failed, backend.Leftover{Kind: "sandbox", Name: name, Reason: err.Error()})
 			continue
 		}
 		dead = append(dead, deadPrefix+name)
@@ -92,13 +94,13 @@ func claimDead(d dirs) (dead []string, failed []backend.Leftover, err error) {
 }
 
 // sweepOnce collects in the background, once per process, what earlier owners left.
-func (b *Backend) sweepOnce() {
+func (b *Backend) sweepOnce(log *slog.Logger) {
 	b.sweep.Do(func() {
 		b.sweeping.Add(1)
 		go func() {
 			defer b.sweeping.Done()
-			// What it cannot remove, the next GC reports: no caller waits for this one.
-			_, _ = b.GC(context.Background())
+			found, err := b.GC(context.Background())
+			agenthost.LogSweep(log, found, err)
 		}()
 	})
 }

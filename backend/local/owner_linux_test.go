@@ -64,7 +64,7 @@ func endOwner(t *testing.T, b *Backend, owner *exec.Cmd) {
 	left, err := b.GC(context.Background())
 	for _, l := range left {
 		if !l.Removed {
-			err = fmt.Errorf("%s %s: %s", l.Kind, l.Name, l.Error)
+			err = fmt.Errorf("%s %s: %s", l.Kind, l.Name, l.Reason)
 		}
 	}
 	if err != nil {

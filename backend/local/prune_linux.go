@@ -34,7 +34,7 @@ func collectPrepared(ctx context.Context, d dirs, unused time.Duration) ([]backe
 	var found []backend.Leftover
 	note := func(kind, path string, err error) {
 		l := backend.Leftover{Kind: kind, Name: filepath.Base(path)}
-		l.Removed, l.Error = outcome(err)
+		l.Removed, l.Reason = outcome(err)
 		found = append(found, l)
 	}
 	if err := d.store().Collect(ctx, unused, func(path string, err error) { note("layer", path, err) }); err != nil {

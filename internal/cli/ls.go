@@ -81,7 +81,7 @@ cluster removes by itself unless it may not. Nothing of a living owner is touche
 					continue
 				}
 				failed++
-				fmt.Printf("could not remove %s %s: %s\n", l.Kind, l.Name, l.Error)
+				fmt.Printf("could not remove %s %s: %s\n", l.Kind, l.Name, l.Reason)
 			}
 			if err == nil && failed > 0 {
 				err = exitCode(exitOurFailure)
