@@ -54,10 +54,13 @@ func (p *process) attach(call *agentproto.Call, offsets [3]uint64) error {
 // that attaches to it. A client that lives reads always.
 const letGoWait = 5 * time.Second
 
-// takeOver sets the offsets that are FirstKept.
+// takeOver gives the process to att, and sets the offsets that are FirstKept.
 func (p *process) takeOver(att *attachment, offsets *[3]uint64) error {
 	p.attaching.Lock()
 	defer p.attaching.Unlock()
+	if err := p.resumable(*offsets); err != nil {
+		return err // and the process stays with the call that has it
+	}
 	p.mu.Lock()
 	old := p.att
 	p.mu.Unlock()
@@ -73,8 +76,21 @@ func (p *process) takeOver(att *attachment, offsets *[3]uint64) error {
 		if offsets[i] == agentproto.FirstKept {
 			offsets[i], _ = o.bounds()
 		}
+	}
+	if err := p.resumable(*offsets); err != nil {
+		return err // the call before has released more meanwhile
+	}
+	p.mu.Lock()
+	p.att = att
+	p.mu.Unlock()
+	return nil
+}
+
+// resumable checks that the output is kept from those offsets on.
+func (p *process) resumable(offsets [3]uint64) error {
+	for i, o := range p.outputs {
 		switch {
-		case o == nil && offsets[i] == 0:
+		case offsets[i] == agentproto.FirstKept || o == nil && offsets[i] == 0:
 		case o == nil:
 			return agentproto.Errorf(agentproto.CodeLost, "process %d has no channel %d to resume", p.id, outputChannel(i))
 		case !o.has(offsets[i]):
@@ -82,9 +98,6 @@ func (p *process) takeOver(att *attachment, offsets *[3]uint64) error {
 			return agentproto.Errorf(agentproto.CodeLost, "output of process %d at offset %d is no longer known: %d to %d is kept", p.id, offsets[i], start, end)
 		}
 	}
-	p.mu.Lock()
-	p.att = att
-	p.mu.Unlock()
 	return nil
 }
 
