@@ -9,15 +9,16 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
-// idleness counts the calls that are served and the processes that run, and tells when
+// idleness counts the calls that are served and the processes that run, and notices when
 // there were none for some time.
 type idleness struct {
 	timers *timers
-	after  time.Duration // 0: it is not told
+	after  time.Duration // 0: never
 	over   func()
 
 	mu    sync.Mutex
 	busy  int
+	since int    // counts how often it became idle
 	timer *Timer // runs when busy is 0
 }
 
@@ -42,15 +43,17 @@ func (i *idleness) leave() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.busy--; i.busy == 0 {
-		i.timer = i.timers.after(i.after, i.expired)
+		i.since++
+		since := i.since
+		i.timer = i.timers.after(i.after, func() { i.expired(since) })
 	}
 }
 
-// expired looks again: something may have begun just now.
-func (i *idleness) expired() {
+// expired looks again: something may have begun, and even ended, when the time was just over.
+func (i *idleness) expired(since int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.busy == 0 {
+	if i.busy == 0 && i.since == since {
 		i.over()
 	}
 }
@@ -59,7 +62,7 @@ func (i *idleness) expired() {
 func (i *idleness) during(m agentproto.Method) (leave func()) {
 	switch m {
 	case agentproto.MethodDeadline, agentproto.MethodPauseTimers, agentproto.MethodResumeTimers:
-		return func() {} // nobody uses the sandbox by that
+		return func() {} // this is no use of the sandbox
 	case agentproto.MethodStart: // it is the process that counts
 		return func() {}
 	case agentproto.MethodAttach, agentproto.MethodListen, agentproto.MethodWatch:
