@@ -51,9 +51,9 @@ type Options struct {
 	// Lifetime ends the sandbox after so long, whatever runs in it; 0 means never.
 	// [Sandbox.SetDeadline] changes when.
 	Lifetime time.Duration
-	// IdleTimeout ends the sandbox when for so long nothing has used it, whoever holds it: no
-	// run, command, process, cell or file operation, by any handle. An open kernel that has no
-	// cell does not use it, nor does a connection. 0 means never.
+	// IdleTimeout ends the sandbox when nothing has used it for so long: no run, command, process,
+	// cell or file operation of any handle. An open kernel without a cell is no use of it, nor is a
+	// connection. 0 means never.
 	IdleTimeout time.Duration
 	// Resettable has Open look at what it has made, so that [Sandbox.Reset] can do it again.
 	Resettable bool

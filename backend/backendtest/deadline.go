@@ -132,7 +132,7 @@ func (s *suite) deadlineOfAttached(t *testing.T) {
 	s.wantGone(t, sb.ID())
 }
 
-// deadlineMovedAtOnce: what the list says is what the agent does, whoever was last.
+// deadlineMovedAtOnce: what the list says is what the agent does, whichever call came last.
 func (s *suite) deadlineMovedAtOnce(t *testing.T) {
 	ctx := testContext(t)
 	sb := s.openNow(t, llmsandbox.Options{})

@@ -138,7 +138,7 @@ func (m *machine) watch() {
 	status, err := m.agent.wait()
 	m.timer.Stop()
 	if err == nil && status.Exited() {
-		m.words = agentproto.End(status.ExitStatus()).Words(m.record.Info.IdleTimeout)
+		m.words = agentproto.End(status.ExitStatus()).Reason(m.record.Info.IdleTimeout)
 	}
 	m.mu.Lock()
 	usage, uerr := m.group.Usage()

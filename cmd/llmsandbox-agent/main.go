@@ -42,7 +42,7 @@ func main() {
 // An endError is why an agent has ended by itself, which its exit code tells.
 type endError agentproto.End
 
-func (e endError) Error() string { return agentproto.End(e).Words(0) }
+func (e endError) Error() string { return agentproto.End(e).Reason(0) }
 
 func fail(err error) {
 	fmt.Fprintf(os.Stderr, "llmsandbox-agent: %v\n", err)

@@ -77,7 +77,7 @@ func (c *Client) PauseTimers(ctx context.Context) (Deadline, error) {
 }
 
 // ResumeTimers gives each timer what was left of it, and returns the deadline, which has
-// moved by that: whoever keeps a record of it writes that one.
+// moved by that: a caller that keeps a record of it writes that one.
 func (c *Client) ResumeTimers(ctx context.Context) (Deadline, error) {
 	return c.timers(ctx, agentproto.MethodResumeTimers, &agentproto.Empty{})
 }

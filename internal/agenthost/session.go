@@ -179,7 +179,7 @@ func (s *Session) End() backend.End {
 		return backend.End{}
 	}
 	end, code := s.host.End()
-	if words := agentproto.End(code).Words(s.Sandbox.IdleTimeout); words != "" && s.role != Entered {
+	if words := agentproto.End(code).Reason(s.Sandbox.IdleTimeout); words != "" && s.role != Entered {
 		end.Reason = words // the container's main process is the agent, which ended by itself
 	}
 	return end

@@ -365,7 +365,7 @@ func TestCheckLimits(t *testing.T) {
 
 // An agent that is its container's main process tells by its exit code why it has ended.
 func TestEndOfTheAgent(t *testing.T) {
-	for role, want := range map[Role]string{Owner: agentproto.EndDeadline.Words(0), Attached: agentproto.EndDeadline.Words(0), Entered: "stopped"} {
+	for role, want := range map[Role]string{Owner: agentproto.EndDeadline.Reason(0), Attached: agentproto.EndDeadline.Reason(0), Entered: "stopped"} {
 		h := newHost()
 		h.reason, h.code = "stopped", int(agentproto.EndDeadline)
 		s := New(role, h, about)

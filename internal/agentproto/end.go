@@ -13,19 +13,19 @@ type End int
 const (
 	EndDeadline End = iota + 10 // its deadline has come
 	EndIdle                     // nothing went on for its idle timeout
-	EndAlone                    // nobody was connected for its grace time
+	EndAlone                    // no client was connected for its grace time
 )
 
-// Words tell it so that they go on after "the sandbox has ended: "; "" where the exit code is
+// Reason says why, as the text after "the sandbox has ended: "; it is "" where the exit code is
 // none of these. idle is the sandbox's idle timeout.
-func (e End) Words(idle time.Duration) string {
+func (e End) Reason(idle time.Duration) string {
 	switch e {
 	case EndDeadline:
 		return "its deadline has come"
 	case EndIdle:
 		return fmt.Sprintf("it was idle for %v", idle)
 	case EndAlone:
-		return "nobody was connected to it any more"
+		return "no client was connected to it any more"
 	}
 	return ""
 }

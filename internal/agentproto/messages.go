@@ -159,7 +159,7 @@ type Rest uint8
 const (
 	RestNever    Rest = iota // it works as long as it runs
 	RestUntilFed             // until it is sent something on ChanIn
-	RestAlways               // whoever has it work keeps a call of MethodBusy open meanwhile
+	RestAlways               // a client that has it work keeps a call of MethodBusy open meanwhile
 )
 
 // InlineFile is a small file that travels in a StartRequest.

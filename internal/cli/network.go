@@ -68,13 +68,9 @@ What is no longer allowed is cut at once.`,
 			if err != nil {
 				return err
 			}
-			b, err := at.open()
+			sb, err := attach(cmd.Context(), &at, args[0])
 			if err != nil {
 				return err
-			}
-			sb, err := llmsandbox.Attach(cmd.Context(), args[0], llmsandbox.AttachOptions{Backend: b})
-			if err != nil {
-				return placed(&at, err)
 			}
 			defer func() { err = errors.Join(placed(&at, err), sb.Close()) }()
 			if len(values) > 0 {

@@ -31,7 +31,7 @@ func (a *testAgent) ends() agentproto.End {
 func (a *testAgent) wantEnd(want agentproto.End, notBefore time.Time) {
 	a.t.Helper()
 	if got := a.ends(); got != want {
-		a.t.Errorf("it ended with %d (%s), want %d", got, got.Words(time.Second), want)
+		a.t.Errorf("it ended with %d (%s), want %d", got, got.Reason(time.Second), want)
 	}
 	if early := time.Until(notBefore); early > 0 {
 		a.t.Errorf("it ended %v too early", early)
@@ -81,7 +81,7 @@ func TestDeadlineNonsense(t *testing.T) {
 	}
 }
 
-// TestIdle: an agent ends when nothing has gone on for so long, whoever is connected.
+// TestIdle: an agent ends when nothing has gone on for so long, also with clients connected.
 func TestIdle(t *testing.T) {
 	const idle = 3 * time.Second
 	// Each returns when what it does has ended at the earliest.

@@ -183,7 +183,7 @@ func TestLiterally(t *testing.T) {
 	}
 }
 
-// TestDeadline: a cluster lets nobody make a pod's own deadline later, so there is none.
+// TestDeadline: a pod's own deadline can never be made later, so pods have none.
 func TestDeadline(t *testing.T) {
 	r := plain()
 	if r.Spec.Deadline.IsZero() {
