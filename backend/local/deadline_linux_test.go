@@ -46,6 +46,10 @@ func TestOverdue(t *testing.T) {
 	if err := unix.Kill(m.agent.pid, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	// Its threads go on until each has seen the signal.
+	if err := unix.Waitid(unix.P_PID, m.agent.pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
+		t.Fatalf("wait until the agent is stopped: %v", err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := m.overdue(ctx); err != nil {
