@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
 // TestBridgeAndToken: an agent that listens is reached through a bridge process, by
@@ -58,8 +59,8 @@ func TestBridgeAndToken(t *testing.T) {
 	}
 	select {
 	case err := <-ended:
-		if err != nil {
-			t.Error(err)
+		if got := agentproto.End(agent.ProcessState.ExitCode()); got != agentproto.EndAlone {
+			t.Errorf("it ended with %d, %v; want %d", got, err, agentproto.EndAlone)
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("the agent did not end after the grace time")

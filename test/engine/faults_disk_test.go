@@ -94,6 +94,8 @@ func TestFaultsDiskFull(t *testing.T) {
 	free = fillDisk(t, dir, 1<<20)
 	sb, err = open(faultsImage)
 	wantNoSpace(t, sb, err)
+	free()
+	free = fillDisk(t, dir, 16<<10) // no room for the build's first container
 	building, err := backendAt(b.Name()+" "+p.Host, engine.Options{Build: &engine.Build{
 		Content: "FROM " + faultsImage + "\nRUN head -c 4000000 /dev/zero >/big\n", Network: "none",
 	}})
