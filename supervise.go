@@ -56,7 +56,7 @@ func openSupervised(ctx context.Context, o Options) (*Sandbox, error) {
 			o.Progress(p)
 		}
 	}
-	id, err := supervisor.Start(ctx, o.Supervisor.Command, order{
+	started, err := supervisor.Start(ctx, o.Supervisor.Command, order{
 		Config: o.Supervisor.Config, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
 		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
 		Mode: o.Network.Mode, Allow: o.Network.Allow, Secrets: o.Secrets, Libraries: o.Libraries, Install: o.Install,
@@ -65,10 +65,14 @@ func openSupervised(ctx context.Context, o Options) (*Sandbox, error) {
 	if err != nil {
 		return nil, asTold(err)
 	}
-	return Attach(ctx, id, AttachOptions{
+	s, err := Attach(ctx, started.ID, AttachOptions{
 		Backend: o.Backend, Language: o.Language, Limits: Limits{Timeout: o.Limits.Timeout, Output: o.Limits.Output},
 		Progress: o.Progress, Artifacts: o.Artifacts, Policy: o.Policy, Logger: o.Logger,
 	})
+	if err != nil {
+		return nil, errors.Join(err, started.End())
+	}
+	return s, started.Release()
 }
 
 // Supervise is the whole of a [Supervisor]'s program: it opens the sandbox that it was started for
@@ -122,16 +126,20 @@ func openOrdered(ctx context.Context, open func([]byte) (backend.Backend, error)
 	})
 }
 
-// kinds are the error values that keep their meaning on the way from a supervisor.
-var kinds = map[string]error{
-	"not_enforced": ErrNotEnforced, "unsupported": ErrUnsupported, "image_not_found": ErrImageNotFound, "image_invalid": ErrImageInvalid,
-	"unknown_language": ErrUnknownLanguage, "toolchain": ErrToolchain, "refused": ErrRefused, "closed": ErrClosed, "lost": ErrLost, "invalid": ErrInvalid,
+// kinds are the error values that keep their meaning on the way from a supervisor; an error that
+// is several of them is the first one.
+var kinds = []struct {
+	name string
+	err  error
+}{
+	{"not_enforced", ErrNotEnforced}, {"unsupported", ErrUnsupported}, {"image_not_found", ErrImageNotFound}, {"image_invalid", ErrImageInvalid},
+	{"unknown_language", ErrUnknownLanguage}, {"toolchain", ErrToolchain}, {"refused", ErrRefused}, {"lost", ErrLost}, {"closed", ErrClosed}, {"invalid", ErrInvalid},
 }
 
 func kindOf(err error) string {
-	for kind, value := range kinds {
-		if errors.Is(err, value) {
-			return kind
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return k.name
 		}
 	}
 	return ""
@@ -146,8 +154,13 @@ func (e *supervisorError) Unwrap() []error { return []error{e.text, e.is} }
 // asTold gives a supervisor's error its meaning.
 func asTold(err error) error {
 	var told *supervisor.Error
-	if errors.As(err, &told) && kinds[told.Kind] != nil {
-		return &supervisorError{err, kinds[told.Kind]}
+	if !errors.As(err, &told) {
+		return err
+	}
+	for _, k := range kinds {
+		if k.name == told.Kind {
+			return &supervisorError{err, k.err}
+		}
 	}
 	return err
 }

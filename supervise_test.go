@@ -11,10 +11,10 @@ import (
 )
 
 func TestSupervisorErrorsKeepTheirMeaning(t *testing.T) {
-	for kind, value := range kinds {
-		err := asTold(&supervisor.Error{Text: "text", Kind: kindOf(fmt.Errorf("x: %w", value))})
-		if !errors.Is(err, value) || err.Error() != "text" {
-			t.Errorf("%s: got %v, want an error with the text alone that is %v", kind, err, value)
+	for _, k := range kinds {
+		err := asTold(&supervisor.Error{Text: "text", Kind: kindOf(fmt.Errorf("x: %w", k.err))})
+		if !errors.Is(err, k.err) || err.Error() != "text" {
+			t.Errorf("%s: got %v, want an error with the text alone that is %v", k.name, err, k.err)
 		}
 	}
 }

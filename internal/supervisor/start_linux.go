@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -13,10 +14,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// A Started is a supervisor whose sandbox is open. It is to be ended or released.
+type Started struct {
+	ID      string // the sandbox's
+	cmd     *exec.Cmd
+	answers io.Closer
+}
+
+// End has the supervisor end its sandbox, and waits until it has.
+func (s *Started) End() error {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may just have ended
+	return ignoreExit(s.cmd.Wait())
+}
+
+// Release lets the supervisor go on.
+func (s *Started) Release() error { return errors.Join(s.answers.Close(), s.cmd.Process.Release()) }
+
 // Start runs a supervisor's command apart from this process's terminal, gives it an order, and
-// returns the id of its sandbox once that is open. progress gets what it says until then. What
-// fails in the supervisor is an [Error].
-func Start(ctx context.Context, command []string, order any, progress func(json.RawMessage)) (id string, err error) {
+// returns once its sandbox is open. progress gets what it says until then. What fails in the
+// supervisor is an [Error].
+func Start(ctx context.Context, command []string, order any, progress func(json.RawMessage)) (started *Started, err error) {
 	defer func() {
 		if told := new(Error); err != nil && !errors.As(err, &told) {
 			err = fmt.Errorf("start the sandbox's supervisor %s: %w", command[0], err)
@@ -27,24 +44,24 @@ func Start(ctx context.Context, command []string, order any, progress func(json.
 	cmd.Stderr = os.Stderr // until it lets go of it
 	text, err := json.Marshal(order)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return "", err
+		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) }) // it may just have ended
 	defer stop()
 	_, err = stdin.Write(text)
 	if err = errors.Join(err, stdin.Close()); err != nil {
-		return "", errors.Join(err, cmd.Wait())
+		return nil, errors.Join(err, cmd.Wait())
 	}
 	answers := json.NewDecoder(stdout)
 	for {
@@ -52,13 +69,13 @@ func Start(ctx context.Context, command []string, order any, progress func(json.
 		err := answers.Decode(&a)
 		switch {
 		case ctx.Err() != nil:
-			return "", errors.Join(context.Cause(ctx), ignoreExit(cmd.Wait()))
+			return nil, errors.Join(context.Cause(ctx), ignoreExit(cmd.Wait()))
 		case err != nil:
-			return "", errors.Join(fmt.Errorf("it ended without an answer: %w", err), cmd.Wait())
+			return nil, errors.Join(fmt.Errorf("it ended without an answer: %w", err), cmd.Wait())
 		case a.Error != nil:
-			return "", errors.Join(a.Error, ignoreExit(cmd.Wait()))
+			return nil, errors.Join(a.Error, ignoreExit(cmd.Wait()))
 		case a.ID != "":
-			return a.ID, cmd.Process.Release()
+			return &Started{a.ID, cmd, stdout}, nil
 		}
 		progress(a.Progress)
 	}

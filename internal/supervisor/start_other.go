@@ -12,9 +12,18 @@ import (
 
 var errElsewhere = fmt.Errorf("a sandbox that outlives its opener needs Linux: %w", backend.ErrUnsupported)
 
+// A Started is of Linux.
+type Started struct{ ID string }
+
+// End does nothing.
+func (*Started) End() error { return nil }
+
+// Release does nothing.
+func (*Started) Release() error { return nil }
+
 // Start fails: see the one of Linux.
-func Start(context.Context, []string, any, func(json.RawMessage)) (string, error) {
-	return "", errElsewhere
+func Start(context.Context, []string, any, func(json.RawMessage)) (*Started, error) {
+	return nil, errElsewhere
 }
 
 // Order fails: see the one of Linux.

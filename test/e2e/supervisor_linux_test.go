@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/testcommand"
 )
 
@@ -163,6 +165,28 @@ func TestSupervisor(t *testing.T) {
 type neverReads struct{ done <-chan struct{} }
 
 func (r neverReads) Read([]byte) (int, error) { <-r.done; return 0, errors.New("done") }
+
+// TestSupervisorNotAttached: where the handle that Open returns cannot be had, the sandbox does not
+// stay.
+func TestSupervisorNotAttached(t *testing.T) {
+	o := llmsandbox.Options{ID: "never-attached", Supervisor: supervised(t), BestEffort: true, Backend: notAttached{}}
+	sb, err := llmsandbox.Open(t.Context(), o)
+	if sb != nil || !errors.Is(err, errNotAttached) {
+		t.Errorf("got %v, %v; want the error of Attach", sb, err)
+	}
+	if sb, err := llmsandbox.Attach(t.Context(), o.ID, llmsandbox.AttachOptions{}); !errors.Is(err, llmsandbox.ErrNotFound) {
+		t.Errorf("attach: %v, %v; want ErrNotFound", sb, err)
+	}
+}
+
+var errNotAttached = errors.New("no attachment")
+
+// notAttached is a backend to which no handle can be attached; nothing else of it is used.
+type notAttached struct{ backend.Backend }
+
+func (notAttached) Attach(context.Context, string) (backend.Machine, error) {
+	return nil, errNotAttached
+}
 
 // TestSupervisorFails: an error in the supervisor means what it does here.
 func TestSupervisorFails(t *testing.T) {
