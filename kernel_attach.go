@@ -104,7 +104,7 @@ func (s *Sandbox) attachKernel(ctx context.Context, id string, opts *KernelOptio
 		d.process.Detach()
 		return nil, err
 	}
-	k.describe(ctx, client, tag)
+	k.readDescription(ctx, client, tag)
 	k.resumed = make(chan struct{})
 	go k.resume(c, d)
 	<-c.begun
@@ -147,7 +147,7 @@ func (k *Kernel) Detach(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("detach from the %s kernel: %w", k.language.Title, err)
 	}
-	k.describes(ctx, d)
+	k.writeDescription(ctx, d)
 	k.leave()
 	d.process.Detach()
 	<-d.gone
@@ -211,8 +211,8 @@ func (k *Kernel) descriptionFile(run string) string {
 	return path.Join(k.sandbox.machine.Guest().TempDir, ".llmsandbox-kernel-"+run)
 }
 
-// describes leaves a description for the next handle, which can do without.
-func (k *Kernel) describes(ctx context.Context, d *driver) {
+// writeDescription leaves a description for the next handle, which can do without.
+func (k *Kernel) writeDescription(ctx context.Context, d *driver) {
 	client, err := k.sandbox.link.get(ctx)
 	if err == nil {
 		text, _ := json.Marshal(k.Info()) // strings always have a JSON form
@@ -221,8 +221,8 @@ func (k *Kernel) describes(ctx context.Context, d *driver) {
 	warn(k.sandbox.log, "a kernel's description could not be written", err)
 }
 
-// describe reads what describes has written.
-func (k *Kernel) describe(ctx context.Context, client *agentclient.Client, tag kernelTag) {
+// readDescription reads what writeDescription has written.
+func (k *Kernel) readDescription(ctx context.Context, client *agentclient.Client, tag kernelTag) {
 	text, err := client.ReadAll(ctx, k.descriptionFile(tag.run), maxDescription)
 	var info KernelInfo
 	if err == nil {
