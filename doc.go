@@ -5,7 +5,7 @@
 // executes code in it as a fresh process and returns a [Result] that says what
 // became of the program. [Sandbox.Close] removes all of it.
 //
-//	sb, err := llmsandbox.Open(ctx, llmsandbox.Options{Language: "python"})
+//	sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{Language: "python"})
 //	if err != nil {
 //		log.Fatal(err)
 //	}

@@ -15,7 +15,7 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	sb, err := llmsandbox.Open(ctx, llmsandbox.Options{Language: "python"})
+	sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{Language: "python"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func Example() {
 
 func ExampleSandbox_Run_status() {
 	ctx := context.Background()
-	sb, err := llmsandbox.Open(ctx, llmsandbox.Options{Language: "python"})
+	sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{Language: "python"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func ExampleSandbox_Run_status() {
 
 func ExampleSandbox_Start() {
 	ctx := context.Background()
-	sb, err := llmsandbox.Open(ctx, llmsandbox.Options{})
+	sb, err := llmsandbox.Open(ctx, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func ExampleSandbox_Start() {
 
 func ExampleSandbox_Stream() {
 	ctx := context.Background()
-	sb, err := llmsandbox.Open(ctx, llmsandbox.Options{Language: "bash"})
+	sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{Language: "bash"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func ExampleSandbox_Stream() {
 
 func ExampleSandbox_Shell() {
 	ctx := context.Background()
-	sb, err := llmsandbox.Open(ctx, llmsandbox.Options{})
+	sb, err := llmsandbox.Open(ctx, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func ExampleSandbox_CopyOut() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	sb, err := llmsandbox.Open(ctx, llmsandbox.Options{Language: "python"})
+	sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{Language: "python"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -145,13 +145,13 @@ func ExampleSandbox_CopyOut() {
 
 func ExampleAttach() {
 	ctx := context.Background()
-	sb, err := llmsandbox.Open(ctx, llmsandbox.Options{Language: "python"})
+	sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{Language: "python"})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer sb.Close()
 	// Any process of the same user can do this while the sandbox lives.
-	same, err := llmsandbox.Attach(ctx, sb.ID(), llmsandbox.AttachOptions{})
+	same, err := llmsandbox.Attach(ctx, sb.ID(), nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package llmsandbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -20,12 +21,13 @@ import (
 // DefaultLanguage is what an empty language of Options means.
 const DefaultLanguage = "python"
 
-// Open starts a sandbox. It fails with ErrInvalid for options that make no sense,
+// Open starts a sandbox; nil options are the defaults. It fails with ErrInvalid for options that make no sense,
 // ErrUnknownLanguage, ErrNotEnforced when a limit that was asked for cannot be
 // enforced here, ErrImageNotFound or ErrImageInvalid, and ErrUnsupported when the
 // backend cannot work on this machine, and ErrRefused when the policy refuses a library.
 // On an error nothing is left behind.
-func Open(ctx context.Context, o Options) (*Sandbox, error) {
+func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
+	o := *cmp.Or(opts, &Options{})
 	lang, err := o.language()
 	if err != nil {
 		return nil, err
@@ -144,7 +146,8 @@ type AttachOptions struct {
 // Attach returns a handle on a sandbox that lives, by its id, whichever process opened it. It
 // fails with ErrNotFound when there is none. Closing the handle leaves the sandbox
 // alone; Destroy ends it.
-func Attach(ctx context.Context, id string, o AttachOptions) (*Sandbox, error) {
+func Attach(ctx context.Context, id string, opts *AttachOptions) (*Sandbox, error) {
+	o := *cmp.Or(opts, &AttachOptions{})
 	if !validID(id) {
 		return nil, fmt.Errorf("sandbox id %q: %w", id, ErrInvalid)
 	}

@@ -65,7 +65,7 @@ func openSupervised(ctx context.Context, o Options) (*Sandbox, error) {
 	if err != nil {
 		return nil, asTold(err)
 	}
-	s, err := Attach(ctx, started.ID, AttachOptions{
+	s, err := Attach(ctx, started.ID, &AttachOptions{
 		Backend: o.Backend, Language: o.Language, Limits: Limits{Timeout: o.Limits.Timeout, Output: o.Limits.Output},
 		Progress: o.Progress, Artifacts: o.Artifacts, Policy: o.Policy, Logger: o.Logger,
 	})
@@ -118,7 +118,7 @@ func openOrdered(ctx context.Context, open func([]byte) (backend.Backend, error)
 		text, _ := json.Marshal(p) // it has a JSON form
 		supervisor.Say(supervisor.Answer{Progress: text})
 	}
-	return Open(ctx, Options{
+	return Open(ctx, &Options{
 		Backend: b, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
 		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
 		Network: Network{Mode: o.Mode, Allow: o.Allow}, Secrets: o.Secrets, Libraries: o.Libraries, Install: o.Install,

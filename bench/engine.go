@@ -33,22 +33,22 @@ type containerEngine struct {
 
 // newDocker connects to the engine that the docker command uses.
 func newDocker(ctx context.Context, image string) (*containerEngine, error) {
-	c, err := docker.NewClient(docker.ClientOptions{})
+	c, err := docker.NewClient(nil)
 	if err != nil {
 		return nil, err
 	}
-	b, err := docker.New(docker.Options{Client: c})
+	b, err := docker.New(&docker.Options{Client: c})
 	return newEngine(ctx, &containerEngine{name: docker.Name, command: []string{"docker"}, remove: []string{"rm", "-f"},
 		client: c, backend: b, image: image}, err)
 }
 
 // newPodman connects to the service that CONTAINER_HOST names.
 func newPodman(ctx context.Context, image string) (*containerEngine, error) {
-	c, err := podman.NewClient(podman.ClientOptions{})
+	c, err := podman.NewClient(nil)
 	if err != nil {
 		return nil, err
 	}
-	b, err := podman.New(podman.Options{Client: c})
+	b, err := podman.New(&podman.Options{Client: c})
 	return newEngine(ctx, &containerEngine{name: podman.Name, command: []string{"podman", "--remote"}, remove: []string{"rm", "-f", "-t", "0"},
 		client: c, backend: b, image: image}, err)
 }
@@ -120,9 +120,10 @@ func (e *containerEngine) keep(ctx context.Context) (*llmsandbox.Sandbox, error)
 var free = llmsandbox.Limits{CPUs: llmsandbox.Unlimited, Output: llmsandbox.Unlimited, Memory: 2 << 30}
 
 func (e *containerEngine) openWith(ctx context.Context, label string, l llmsandbox.Limits) (*llmsandbox.Sandbox, error) {
-	return llmsandbox.Open(ctx, llmsandbox.Options{
+	return llmsandbox.Open(ctx, &llmsandbox.Options{
 		Backend: e.backend, Image: e.image, BestEffort: true, Labels: map[string]string{label: ""}, Limits: l,
 	})
+
 }
 
 // settle waits until the engine has removed what closed sandboxes have left to it. It

@@ -99,10 +99,11 @@ func program(name string, argv ...string) contender {
 
 // open opens a sandbox for measuring: without limits that would be measured instead.
 func open(ctx context.Context) (*llmsandbox.Sandbox, error) {
-	return llmsandbox.Open(ctx, llmsandbox.Options{
+	return llmsandbox.Open(ctx, &llmsandbox.Options{
 		Language: "python", BestEffort: true,
 		Limits: llmsandbox.Limits{CPUs: llmsandbox.Unlimited, Output: llmsandbox.Unlimited, Disk: 2 << 30},
 	})
+
 }
 
 // ok turns a run that did not end well into an error.

@@ -40,7 +40,7 @@ func newCluster(ctx context.Context, o options) (*podCluster, error) {
 	if _, err := exec.LookPath(c.kubectl[0]); err != nil {
 		return nil, err
 	}
-	b, err := kubernetes.New(kubernetes.Options{Kubeconfig: o.kubeconfig})
+	b, err := kubernetes.New(&kubernetes.Options{Kubeconfig: o.kubeconfig})
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (c *podCluster) open(ctx context.Context, b backend.Backend) (*llmsandbox.S
 }
 
 func (c *podCluster) openWith(ctx context.Context, b backend.Backend, l llmsandbox.Limits) (*llmsandbox.Sandbox, error) {
-	return llmsandbox.Open(ctx, llmsandbox.Options{Backend: b, Image: c.image, Language: "python", BestEffort: true, Limits: l})
+	return llmsandbox.Open(ctx, &llmsandbox.Options{Backend: b, Image: c.image, Language: "python", BestEffort: true, Limits: l})
 }
 
 // whole is the life of a sandbox with one run in it.

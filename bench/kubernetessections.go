@@ -126,7 +126,7 @@ func (c *podCluster) counted(ctx context.Context, n int, do func(one func() erro
 		return err
 	}
 	defer func() { err = errors.Join(err, counter.close()) }()
-	b, err := kubernetes.New(counter.options)
+	b, err := kubernetes.New(&counter.options)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func libraries(ctx context.Context, _ *env, rounds int) error {
 	with := llmsandbox.Options{BestEffort: true, Libraries: []string{"benchlib"}, Install: llmsandbox.InstallOptions{Local: dir}}
 	do := func(o llmsandbox.Options, code string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			sb, err := llmsandbox.Open(ctx, o)
+			sb, err := llmsandbox.Open(ctx, &o)
 			if err != nil {
 				return err
 			}

@@ -53,7 +53,7 @@ func network(ctx context.Context, e *env, rounds int) error {
 		BestEffort: true, Env: map[string]string{"SERVER": server.URL},
 		Network: llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{"127.0.0.1:" + port}},
 	}
-	sb, err := llmsandbox.Open(ctx, o)
+	sb, err := llmsandbox.Open(ctx, &o)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func network(ctx context.Context, e *env, rounds int) error {
 	}
 	openClose := func(o llmsandbox.Options) func(context.Context) error {
 		return func(ctx context.Context) error {
-			sb, err := llmsandbox.Open(ctx, o)
+			sb, err := llmsandbox.Open(ctx, &o)
 			if err != nil {
 				return err
 			}

@@ -23,7 +23,7 @@ func (e *containerEngine) pools(ctx context.Context, all *env, rounds int) error
 // poolRounds measures what a warm sandbox of a pool takes, and what it spares.
 func poolRounds(ctx context.Context, rounds int, o llmsandbox.Options, bare contender) (err error) {
 	idle := make(chan struct{}, 1)
-	p, err := pool.New(pool.Config{
+	p, err := pool.New(&pool.Config{
 		Options: o, Max: 4, Min: 2, RefillInterval: time.Millisecond, Prepare: true,
 		Hooks: []pool.Hooks{{Changed: func(_ pool.Key, _, to pool.State) {
 			if to == pool.Idle {
@@ -34,6 +34,7 @@ func poolRounds(ctx context.Context, rounds int, o llmsandbox.Options, bare cont
 			}
 		}}},
 	})
+
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func poolRounds(ctx context.Context, rounds int, o llmsandbox.Options, bare cont
 	hello := func(ctx context.Context, l *pool.Lease) error { return ok(l.Sandbox().Run(ctx, one, nil)) }
 	err = compare(ctx, rounds, bare,
 		timed("Open+Run+Close", func(ctx context.Context) error {
-			sb, err := llmsandbox.Open(ctx, o)
+			sb, err := llmsandbox.Open(ctx, &o)
 			if err != nil {
 				return err
 			}

@@ -17,21 +17,21 @@ func oneShots(ctx context.Context, e *env, rounds int) error {
 		program("python3 -c, bare", e.python, "-c", one),
 		program("llmsandbox run -c", e.command, "run", "-l", "python", "-c", one),
 		timed("Open+Run+Close", func(ctx context.Context) error {
-			sb, err := llmsandbox.Open(ctx, llmsandbox.Options{BestEffort: true})
+			sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{BestEffort: true})
 			if err != nil {
 				return err
 			}
 			return errors.Join(ok(sb.Run(ctx, one, nil)), sb.Close())
 		}),
 		timed("Open+Close", func(ctx context.Context) error {
-			sb, err := llmsandbox.Open(ctx, llmsandbox.Options{BestEffort: true})
+			sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{BestEffort: true})
 			if err != nil {
 				return err
 			}
 			return sb.Close()
 		}),
 		{"Close", func(ctx context.Context) (time.Duration, error) {
-			sb, err := llmsandbox.Open(ctx, llmsandbox.Options{BestEffort: true})
+			sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{BestEffort: true})
 			if err != nil {
 				return 0, err
 			}
@@ -85,7 +85,7 @@ func manyAtOnce(ctx context.Context, e *env, rounds int) error {
 		}),
 		timed(fmt.Sprintf("%d × Open+Run+Close at once", n), func(ctx context.Context) error {
 			return together(func() error {
-				sb, err := llmsandbox.Open(ctx, llmsandbox.Options{BestEffort: true})
+				sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{BestEffort: true})
 				if err != nil {
 					return err
 				}
@@ -97,7 +97,7 @@ func manyAtOnce(ctx context.Context, e *env, rounds int) error {
 	}
 	start, count := time.Now(), 0
 	for time.Since(start) < 3*time.Second {
-		sb, err := llmsandbox.Open(ctx, llmsandbox.Options{BestEffort: true})
+		sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{BestEffort: true})
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,8 +72,8 @@ func (o HTTPOptions) resolve() (HTTPOptions, error) {
 // caller runs. It relies on http.LocalAddrContextKey, which net/http sets, to tell what
 // came over the loopback. The caller's server should bound the time of headers, and must
 // not bound the time of a response, which can be a stream.
-func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
-	o, err := o.resolve()
+func (s *Server) Handler(opts *HTTPOptions) (http.Handler, error) {
+	o, err := cmp.Or(opts, &HTTPOptions{}).resolve()
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,8 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 // RunHTTP serves clients on a listener until ctx ends, and then closes the listener and
 // the server, with all that runs. It fails with llmsandbox.ErrInvalid for options that
 // make no sense, such as no token on an address that others reach.
-func (s *Server) RunHTTP(ctx context.Context, l net.Listener, o HTTPOptions) error {
+func (s *Server) RunHTTP(ctx context.Context, l net.Listener, opts *HTTPOptions) error {
+	o := *cmp.Or(opts, &HTTPOptions{})
 	if len(o.Tokens) == 0 && !loopback(l.Addr()) {
 		return errors.Join(l.Close(), fmt.Errorf("mcp: serve on %s: %w: others reach that address, so a token is needed", l.Addr(), llmsandbox.ErrInvalid))
 	}
@@ -104,7 +106,7 @@ func (s *Server) RunHTTP(ctx context.Context, l net.Listener, o HTTPOptions) err
 	if err != nil {
 		return errors.Join(l.Close(), err)
 	}
-	handler, err := s.Handler(o)
+	handler, err := s.Handler(&o)
 	if err != nil {
 		return errors.Join(l.Close(), err)
 	}

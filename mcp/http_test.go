@@ -26,7 +26,7 @@ const (
 // serveHTTP runs a server until the test ends, and returns its address.
 func serveHTTP(t *testing.T, o HTTPOptions) (*Server, string) {
 	t.Helper()
-	s, err := New(Config{Version: "test", Warm: -1})
+	s, err := New(&Config{Version: "test", Warm: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func serveHTTP(t *testing.T, o HTTPOptions) (*Server, string) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- s.RunHTTP(ctx, l, o) }()
+	go func() { done <- s.RunHTTP(ctx, l, &o) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -346,7 +346,7 @@ func TestAbuse87SlowReader(t *testing.T) {
 
 // A stream that waits for news does not keep the server from ending.
 func TestHTTPEndsWithOpenStreams(t *testing.T) {
-	s, err := New(Config{Warm: -1})
+	s, err := New(&Config{Warm: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +356,7 @@ func TestHTTPEndsWithOpenStreams(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- s.RunHTTP(ctx, l, HTTPOptions{}) }()
+	go func() { done <- s.RunHTTP(ctx, l, &HTTPOptions{}) }()
 	address := l.Addr().String()
 	res, _ := answered(t, request(t, http.MethodPost, address, initialize))
 	id := "Mcp-Session-Id: " + res.Header.Get("Mcp-Session-Id")
@@ -380,7 +380,7 @@ func TestHTTPEndsWithOpenStreams(t *testing.T) {
 }
 
 func TestHTTPNeedsATokenWhereOthersReach(t *testing.T) {
-	s, err := New(Config{Warm: -1})
+	s, err := New(&Config{Warm: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +388,7 @@ func TestHTTPNeedsATokenWhereOthersReach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.RunHTTP(t.Context(), l, HTTPOptions{}); !errors.Is(err, llmsandbox.ErrInvalid) || !strings.Contains(err.Error(), "token") {
+	if err := s.RunHTTP(t.Context(), l, &HTTPOptions{}); !errors.Is(err, llmsandbox.ErrInvalid) || !strings.Contains(err.Error(), "token") {
 		t.Error(err)
 	}
 	if _, err := l.Accept(); err == nil {
@@ -397,7 +397,7 @@ func TestHTTPNeedsATokenWhereOthersReach(t *testing.T) {
 }
 
 func TestHTTPOptionsRefused(t *testing.T) {
-	s, err := New(Config{Warm: -1})
+	s, err := New(&Config{Warm: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -408,7 +408,7 @@ func TestHTTPOptionsRefused(t *testing.T) {
 		"every origin": {Origins: []string{"*"}}, "any below": {Origins: []string{"https://*.example.org"}}, "an origin with a path": {Origins: []string{"https://a.example/"}},
 		"every host": {Hosts: []string{"*"}}, "a host with a port": {Hosts: []string{"a.example:80"}}, "no host": {Hosts: []string{""}},
 	} {
-		if _, err := s.Handler(o); !errors.Is(err, llmsandbox.ErrInvalid) {
+		if _, err := s.Handler(&o); !errors.Is(err, llmsandbox.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -43,7 +43,7 @@ func newServer(t testing.TB, cfg Config) *Server {
 	if cfg.Warm == 0 {
 		cfg.Warm = 1
 	}
-	s, err := New(cfg)
+	s, err := New(&cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

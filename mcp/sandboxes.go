@@ -30,7 +30,7 @@ func (s *sandboxes) warm() (*pool.Pool, error) {
 		return nil, errClosing
 	}
 	if s.pool == nil {
-		p, err := pool.New(s.cfg.pool())
+		p, err := pool.New(new(s.cfg.pool()))
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +83,7 @@ func (s *sandboxes) acquire(ctx context.Context, language string, libraries []st
 	if len(libraries) > 0 {
 		o := s.options(language, libraries)
 		o.Policy, o.Progress = llmsandbox.Policy{}, steps.tell
-		if sb, err = llmsandbox.Open(ctx, o); err != nil {
+		if sb, err = llmsandbox.Open(ctx, &o); err != nil {
 			return nil, nil, err
 		}
 		return sb, func() { s.remove(sb); leave() }, nil

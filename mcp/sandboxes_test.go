@@ -16,7 +16,7 @@ func TestCallsFindTheirSandboxReady(t *testing.T) {
 		Created:  func(c pool.Creation) { ready <- c.Err },
 		Acquired: func(_ context.Context, a pool.Acquisition) { hits <- a.Hit },
 	}}
-	p, err := pool.New(cfg)
+	p, err := pool.New(&cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -38,8 +39,8 @@ type Server struct {
 // New makes a server. It starts and contacts nothing: that is for the first client
 // to cause. It fails with llmsandbox.ErrInvalid or ErrUnknownLanguage for a configuration
 // that makes no sense.
-func New(cfg Config) (*Server, error) {
-	cfg, err := cfg.resolve()
+func New(config *Config) (*Server, error) {
+	cfg, err := cmp.Or(config, &Config{}).resolve()
 	if err != nil {
 		return nil, err
 	}

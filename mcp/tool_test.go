@@ -92,7 +92,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"unknown":          {Languages: []string{"cobol"}},
 		"unknown image":    {Images: map[string]string{"cobol": "x"}},
 	} {
-		if _, err := New(cfg); err == nil {
+		if _, err := New(&cfg); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}

@@ -40,7 +40,7 @@ func (s *Server) openWorkspace(ctx context.Context, l *language.Language, librar
 	o.Progress = w.tell
 	o.Lifetime = ttl + lifetimeSlack
 	var err error
-	if w.sandbox, err = llmsandbox.Open(ctx, o); err != nil {
+	if w.sandbox, err = llmsandbox.Open(ctx, &o); err != nil {
 		return nil, err
 	}
 	// What a cell may install is what install_libraries may. The plain shell opens at once.

@@ -53,7 +53,7 @@ func (w warm) prepare(ctx context.Context) error {
 // opening opens real ones.
 func opening(prepared bool) opener {
 	return func(ctx context.Context, o llmsandbox.Options) (box, error) {
-		sb, err := llmsandbox.Open(ctx, o)
+		sb, err := llmsandbox.Open(ctx, &o)
 		if err != nil {
 			return nil, err
 		}

@@ -49,7 +49,7 @@ func TestAcceptance71(t *testing.T) {
 		"Options.Language": {Options: llmsandbox.Options{Language: "cobol"}},
 		"Keys[1]":          {Keys: []Key{{}, {Language: "cobol"}}},
 	} {
-		p, err := New(bad)
+		p, err := New(&bad)
 		if !errors.Is(err, llmsandbox.ErrInvalid) || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v, want ErrInvalid that names it", field, err)
 		}

@@ -145,7 +145,7 @@ func fake(l *Lease) *fakeBox { return l.member.box.(*fakeBox) }
 func newPool(t *testing.T, f *fakeBackend, cfg Config) *Pool {
 	t.Helper()
 	cfg.open = f.open
-	p, err := New(cfg)
+	p, err := New(&cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -37,8 +38,8 @@ type Pool struct {
 
 // New makes a pool and begins to fill it. It fails with llmsandbox.ErrInvalid for a
 // Config that makes no sense. The pool must be closed.
-func New(cfg Config) (*Pool, error) {
-	cfg, err := cfg.resolve()
+func New(config *Config) (*Pool, error) {
+	cfg, err := cmp.Or(config, &Config{}).resolve()
 	if err != nil {
 		return nil, err
 	}

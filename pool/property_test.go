@@ -184,7 +184,7 @@ func TestProperties(t *testing.T) {
 				b.closing = func() { time.Sleep(200 * time.Millisecond) }
 			}
 			cfg.open = m.fake.open
-			p, err := New(cfg)
+			p, err := New(&cfg)
 			if err != nil {
 				rt.Fatal(err)
 			}

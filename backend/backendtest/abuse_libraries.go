@@ -117,7 +117,7 @@ def build():
 		} {
 			code := "import os, shutil\nmarks = '/tmp/.llmsandbox-libraries'\n"
 			wantExit(t, run(t, sb, code+forge, nil), 0)
-			a, err := llmsandbox.Attach(testContext(t), sb.ID(), llmsandbox.AttachOptions{Backend: s.Backend})
+			a, err := llmsandbox.Attach(testContext(t), sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
 			if err != nil {
 				t.Fatal(err)
 			}

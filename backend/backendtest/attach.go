@@ -19,7 +19,7 @@ func (s *suite) attachKnowsTheLimits(t *testing.T) {
 	const code = "console.log(require('v8').getHeapStatistics().heap_size_limit)"
 	want := run(t, sb, code, nil)
 	wantExit(t, want, 0)
-	same, err := llmsandbox.Attach(ctx, sb.ID(), llmsandbox.AttachOptions{Backend: s.Backend})
+	same, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func (s *suite) listAndAttach(t *testing.T) {
 	}
 	wantExit(t, run(t, sb, "open('f', 'w').write('from the first')", nil), 0)
 	for _, end := range []bool{false, true} {
-		same, err := llmsandbox.Attach(ctx, sb.ID(), llmsandbox.AttachOptions{Backend: s.Backend, Env: map[string]string{"ALSO": "to the handle"}})
+		same, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend, Env: map[string]string{"ALSO": "to the handle"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,15 +99,15 @@ func (s *suite) listAndAttach(t *testing.T) {
 func (s *suite) attachRefuses(t *testing.T) {
 	ctx := testContext(t)
 	for _, id := range []string{"", "../x", "A", "sb/../../etc"} {
-		if _, err := llmsandbox.Attach(ctx, id, llmsandbox.AttachOptions{Backend: s.Backend}); !errors.Is(err, llmsandbox.ErrInvalid) {
+		if _, err := llmsandbox.Attach(ctx, id, &llmsandbox.AttachOptions{Backend: s.Backend}); !errors.Is(err, llmsandbox.ErrInvalid) {
 			t.Errorf("id %q: %v, want ErrInvalid", id, err)
 		}
 	}
-	if _, err := llmsandbox.Attach(ctx, "sb-nowhere", llmsandbox.AttachOptions{Backend: s.Backend}); !errors.Is(err, llmsandbox.ErrNotFound) {
+	if _, err := llmsandbox.Attach(ctx, "sb-nowhere", &llmsandbox.AttachOptions{Backend: s.Backend}); !errors.Is(err, llmsandbox.ErrNotFound) {
 		t.Errorf("an id of no sandbox: %v, want ErrNotFound", err)
 	}
 	sb := s.shared(t)
-	_, err := llmsandbox.Attach(ctx, sb.ID(), llmsandbox.AttachOptions{Backend: s.Backend, Limits: llmsandbox.Limits{Memory: 64 << 20}})
+	_, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend, Limits: llmsandbox.Limits{Memory: 64 << 20}})
 	if !errors.Is(err, llmsandbox.ErrInvalid) {
 		t.Errorf("a memory limit for another owner's sandbox: %v, want ErrInvalid", err)
 	}
@@ -117,14 +117,14 @@ func (s *suite) attachRefuses(t *testing.T) {
 func (s *suite) abuse86Ids(t *testing.T) {
 	ctx := testContext(t)
 	for _, id := range []string{"..", "../..", "a/b", "/etc", "", "A", "x\x00", strings.Repeat("a", 41), "-x", ".dead-x"} {
-		if sb, err := llmsandbox.Attach(ctx, id, llmsandbox.AttachOptions{Backend: s.Backend}); err == nil {
+		if sb, err := llmsandbox.Attach(ctx, id, &llmsandbox.AttachOptions{Backend: s.Backend}); err == nil {
 			t.Errorf("id %q was accepted", id)
 			sb.Close()
 		}
 		if id == "" {
 			continue // Open chooses one
 		}
-		if sb, err := llmsandbox.Open(ctx, s.options(llmsandbox.Options{ID: id})); err == nil {
+		if sb, err := llmsandbox.Open(ctx, new(s.options(llmsandbox.Options{ID: id}))); err == nil {
 			t.Errorf("a sandbox was opened as %q", id)
 			sb.Close()
 		}

@@ -63,7 +63,7 @@ func (j job) do(ctx context.Context, s *suite) error {
 	o := s.options(llmsandbox.Options{BestEffort: true})
 	switch j.Kind {
 	case "background":
-		sb, err := llmsandbox.Open(ctx, o)
+		sb, err := llmsandbox.Open(ctx, &o)
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (j job) do(ctx context.Context, s *suite) error {
 		ready("-")
 		for n := 0; ; n++ {
 			o.ID = fmt.Sprintf("%s%d-%d", churned, os.Getpid(), n)
-			sb, err := llmsandbox.Open(ctx, o)
+			sb, err := llmsandbox.Open(ctx, &o)
 			if err != nil {
 				return err
 			}
@@ -86,9 +86,10 @@ func (j job) do(ctx context.Context, s *suite) error {
 			}
 		}
 	case "flood":
-		sb, err := llmsandbox.Attach(ctx, j.ID, llmsandbox.AttachOptions{
+		sb, err := llmsandbox.Attach(ctx, j.ID, &llmsandbox.AttachOptions{
 			Backend: s.Backend, Limits: llmsandbox.Limits{Output: llmsandbox.Unlimited},
 		})
+
 		if err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ func (s *suite) closeLeavesNothing(t *testing.T) {
 				err = sb.Destroy(ctx)
 			case "attached Destroy":
 				var other *llmsandbox.Sandbox
-				if other, err = llmsandbox.Attach(ctx, sb.ID(), llmsandbox.AttachOptions{Backend: s.Backend}); err == nil {
+				if other, err = llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend}); err == nil {
 					err = other.Destroy(ctx)
 				}
 			case "pid 1 killed":
@@ -65,7 +65,7 @@ func (s *suite) openCancelledLeavesNothing(t *testing.T) {
 	for i := range rounds {
 		ctx, cancel := context.WithTimeout(testContext(t), once*time.Duration(i)/rounds)
 		o := s.options(llmsandbox.Options{BestEffort: true, ID: fmt.Sprintf("cancelled-%d", i)})
-		sb, err := llmsandbox.Open(ctx, o)
+		sb, err := llmsandbox.Open(ctx, &o)
 		cancel()
 		if err == nil {
 			if err := sb.Close(); err != nil {

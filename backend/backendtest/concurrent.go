@@ -34,7 +34,7 @@ func (s *suite) acceptance13FiftySandboxes(t *testing.T) {
 		wg.Go(func() {
 			starting <- struct{}{}
 			ctx := testContext(t)
-			sb, err := llmsandbox.Open(ctx, s.options(llmsandbox.Options{}))
+			sb, err := llmsandbox.Open(ctx, new(s.options(llmsandbox.Options{})))
 			<-starting
 			if err != nil {
 				t.Errorf("open %d: %v", i, err)

@@ -109,7 +109,7 @@ func (s *suite) deadlineOfAttached(t *testing.T) {
 	if at, set := sb.Deadline(); set {
 		t.Errorf("opened without a lifetime, and ends at %v", at)
 	}
-	other, err := llmsandbox.Attach(ctx, sb.ID(), llmsandbox.AttachOptions{Backend: s.Backend})
+	other, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func (s *suite) deadlineOfAttached(t *testing.T) {
 	later := time.Now().Add(time.Hour)
 	s.setDeadline(t, other, later)
 	s.wantListed(t, sb.ID(), later)
-	third, err := llmsandbox.Attach(ctx, sb.ID(), llmsandbox.AttachOptions{Backend: s.Backend})
+	third, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func (s *suite) deadlineMovedAtOnce(t *testing.T) {
 	for i := range handles {
 		go func() {
 			moves <- func() error {
-				other, err := llmsandbox.Attach(ctx, sb.ID(), llmsandbox.AttachOptions{Backend: s.Backend})
+				other, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
 				if err != nil {
 					return err
 				}

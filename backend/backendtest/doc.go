@@ -8,7 +8,7 @@
 // second time to kill it:
 //
 //	func config(address string) (backendtest.Config, error) {
-//		b, err := mybackend.New(mybackend.Options{Endpoint: address})
+//		b, err := mybackend.New(&mybackend.Options{Endpoint: address})
 //		return backendtest.Config{
 //			Backend: b,
 //			Address: address,

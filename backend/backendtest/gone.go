@@ -97,7 +97,7 @@ func (s *suite) wantGone(t *testing.T, id string) {
 		if s.listed(t, id) {
 			return fmt.Errorf("sandbox %s has ended and is in the list", id)
 		}
-		sb, err := llmsandbox.Attach(testContext(t), id, llmsandbox.AttachOptions{Backend: s.Backend})
+		sb, err := llmsandbox.Attach(testContext(t), id, &llmsandbox.AttachOptions{Backend: s.Backend})
 		if err == nil {
 			err = errors.Join(errors.New("it succeeds"), sb.Close())
 		}

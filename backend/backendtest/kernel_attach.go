@@ -45,7 +45,7 @@ func beginCell(t *testing.T, k *llmsandbox.Kernel, code string, stdin func(conte
 func (s *suite) kernelsAttached(t *testing.T) {
 	ctx := testContext(t)
 	sb := s.open(t, llmsandbox.Options{})
-	other, err := llmsandbox.Attach(ctx, sb.ID(), llmsandbox.AttachOptions{Backend: s.Backend})
+	other, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
 	if err != nil {
 		t.Fatal(err)
 	}

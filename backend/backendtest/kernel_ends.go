@@ -86,7 +86,7 @@ threading.Thread(target=end, daemon=True).start()`, "")
 // kernelsOfAttached: a handle's kernels end with the handle, when the sandbox lives on.
 func (s *suite) kernelsOfAttached(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{})
-	second, err := llmsandbox.Attach(testContext(t), sb.ID(), llmsandbox.AttachOptions{Backend: s.Backend})
+	second, err := llmsandbox.Attach(testContext(t), sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
 	if err != nil {
 		t.Fatal(err)
 	}

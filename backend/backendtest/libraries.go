@@ -95,7 +95,7 @@ func (s *suite) acceptance28LibrariesOfANewSandbox(t *testing.T) {
 		wantStdout(t, res, "OSError 30\n")
 	})
 	t.Run("attached", func(t *testing.T) {
-		a, err := llmsandbox.Attach(testContext(t), sb.ID(), llmsandbox.AttachOptions{Backend: s.Backend})
+		a, err := llmsandbox.Attach(testContext(t), sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func (s *suite) acceptance28to29LibrariesOfAnOpenSandbox(t *testing.T) {
 	for range 2 { // the second time there is nothing to do
 		wantStdout(t, run(t, sb, "import other; print(other.answer)", &llmsandbox.RunOptions{Libraries: []string{other}}), "30\n")
 	}
-	a, err := llmsandbox.Attach(testContext(t), sb.ID(), llmsandbox.AttachOptions{Backend: s.Backend})
+	a, err := llmsandbox.Attach(testContext(t), sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func (s *suite) librariesAreInstalledOnce(t *testing.T) {
 			o.BestEffort, o.Progress = true, countInstalls(&installed)
 			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 			defer cancel()
-			sb, err := llmsandbox.Open(ctx, o)
+			sb, err := llmsandbox.Open(ctx, &o)
 			if err != nil {
 				t.Errorf("open: %v", err)
 				return

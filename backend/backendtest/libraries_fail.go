@@ -19,7 +19,7 @@ func (s *suite) openFails(t *testing.T, o llmsandbox.Options) *llmsandbox.Instal
 	t.Helper()
 	o = s.options(o)
 	o.BestEffort = true
-	sb, err := llmsandbox.Open(testContext(t), o)
+	sb, err := llmsandbox.Open(testContext(t), &o)
 	if err == nil {
 		sb.Close()
 		t.Fatal("it opened")
@@ -97,7 +97,7 @@ func (s *suite) acceptance27InstallationTimesOut(t *testing.T) {
 				cancel()
 			}
 		}
-		if sb, err := llmsandbox.Open(ctx, o); !errors.Is(err, context.Canceled) {
+		if sb, err := llmsandbox.Open(ctx, &o); !errors.Is(err, context.Canceled) {
 			if err == nil {
 				sb.Close()
 			}
@@ -133,7 +133,7 @@ func (s *suite) acceptance33Injection(t *testing.T) {
 			"foo\nbar", "foo\x00", "", " ", "../foo", "/etc/passwd", "foo|x", "foo>x y", "$HOME",
 		} {
 			o := s.options(llmsandbox.Options{Backend: w, Language: lang, Libraries: []string{name}})
-			opened, err := llmsandbox.Open(testContext(t), o)
+			opened, err := llmsandbox.Open(testContext(t), &o)
 			if err == nil {
 				opened.Close()
 			}

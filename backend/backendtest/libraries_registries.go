@@ -95,7 +95,7 @@ func (s *suite) openError(t *testing.T, o llmsandbox.Options) error {
 	t.Helper()
 	o = s.options(o)
 	o.BestEffort = true
-	sb, err := llmsandbox.Open(testContext(t), o)
+	sb, err := llmsandbox.Open(testContext(t), &o)
 	if err == nil {
 		t.Errorf("opened with %q", o.Libraries)
 		return sb.Close()

@@ -20,7 +20,7 @@ func (s *suite) limitAskedForHoldsOrOpenFails(t *testing.T) {
 			if !known {
 				t.Fatalf("Capabilities does not mention %s", name)
 			}
-			sb, err := llmsandbox.Open(ctx, s.options(llmsandbox.Options{Limits: limits}))
+			sb, err := llmsandbox.Open(ctx, new(s.options(llmsandbox.Options{Limits: limits})))
 			if err == nil {
 				defer sb.Close()
 			}

@@ -93,7 +93,7 @@ func (s *suite) networkOfAttached(t *testing.T) {
 	h := newHostServers(t)
 	sb := s.open(t, llmsandbox.Options{Network: h.network(t), Env: h.env(t)})
 	needs(t, sb, "network")
-	same, err := llmsandbox.Attach(ctx, sb.ID(), llmsandbox.AttachOptions{Backend: s.Backend})
+	same, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func (s *suite) networkNonsense(t *testing.T) {
 		{Mode: "some"}, {Mode: llmsandbox.NetworkAllow}, {Allow: []string{"a.test"}}, {Mode: llmsandbox.NetworkNone, Allow: []string{"a.test"}},
 		{Mode: llmsandbox.NetworkAllow, Allow: []string{"http://a.test/"}}, {Mode: llmsandbox.NetworkAllow, Allow: []string{"a.test:0"}},
 	} {
-		sb, err := llmsandbox.Open(testContext(t), s.options(llmsandbox.Options{Network: n}))
+		sb, err := llmsandbox.Open(testContext(t), new(s.options(llmsandbox.Options{Network: n})))
 		if !errors.Is(err, llmsandbox.ErrInvalid) {
 			t.Errorf("%+v: %v, want ErrInvalid", n, err)
 		}

@@ -43,7 +43,7 @@ func (s *suite) begin(o llmsandbox.Options) *opening {
 	go func() {
 		defer close(x.done)
 		defer cancel()
-		x.sb, x.err = llmsandbox.Open(ctx, o)
+		x.sb, x.err = llmsandbox.Open(ctx, &o)
 	}()
 	return x
 }

@@ -38,7 +38,7 @@ func (s *suite) abuse89OwnerKilled(t *testing.T) {
 	background(t, living)
 	owner, id := s.startChild(t, "background", "")
 	// Another process's handle reports when the sandbox ends.
-	watch, err := llmsandbox.Attach(ctx, id, llmsandbox.AttachOptions{Backend: s.Backend})
+	watch, err := llmsandbox.Attach(ctx, id, &llmsandbox.AttachOptions{Backend: s.Backend})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func (s *suite) abuse89OwnerKilled(t *testing.T) {
 	wantDone(t, watch)
 	s.wantGone(t, id)
 	s.wantCollected(t, living.ID())
-	if same, err := llmsandbox.Attach(ctx, living.ID(), llmsandbox.AttachOptions{Backend: s.Backend}); err != nil {
+	if same, err := llmsandbox.Attach(ctx, living.ID(), &llmsandbox.AttachOptions{Backend: s.Backend}); err != nil {
 		t.Errorf("attach to the sandbox of the owner that lives: %v", err)
 	} else if err := same.Close(); err != nil {
 		t.Error(err)

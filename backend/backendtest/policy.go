@@ -89,7 +89,7 @@ func (s *suite) policyOfCells(t *testing.T) {
 		t.Errorf("refused code has run: %+v: %v", c, err)
 	}
 	o := s.options(llmsandbox.Options{Libraries: []string{"requests"}, Policy: llmsandbox.Policy{Checker: noCurl(t)}})
-	if sb, err := llmsandbox.Open(ctx, o); !errors.Is(err, llmsandbox.ErrRefused) {
+	if sb, err := llmsandbox.Open(ctx, &o); !errors.Is(err, llmsandbox.ErrRefused) {
 		t.Errorf("an opening: %v", err)
 		if err == nil {
 			_ = sb.Close()

@@ -83,7 +83,7 @@ func (s *suite) identity(t *testing.T) {
 func (s *suite) sameIDTwice(t *testing.T) {
 	one := s.open(t, llmsandbox.Options{ID: "conformance-twice"})
 	o := s.options(llmsandbox.Options{BestEffort: true, ID: one.ID()})
-	two, err := llmsandbox.Open(testContext(t), o)
+	two, err := llmsandbox.Open(testContext(t), &o)
 	if err == nil {
 		err = errors.Join(errors.New("it succeeds"), two.Close())
 	}

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
@@ -23,8 +24,8 @@ type ClientOptions struct {
 // certificates, but does not connect: that the engine cannot be reached shows with
 // the first request, as a [dial.Error]. The API's version is agreed on then, unless
 // DOCKER_API_VERSION says one.
-func NewClient(o ClientOptions) (*client.Client, error) {
-	f, err := o.find()
+func NewClient(opts *ClientOptions) (*client.Client, error) {
+	f, err := cmp.Or(opts, &ClientOptions{}).find()
 	if err != nil {
 		return nil, err
 	}

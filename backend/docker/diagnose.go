@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -13,9 +14,9 @@ import (
 // Diagnose looks, in this order, at the configuration, the connection to the engine
 // that o names, and what the engine can. A check that later ones need ends the list
 // when it fails.
-func Diagnose(ctx context.Context, o ClientOptions) []backend.Finding {
+func Diagnose(ctx context.Context, opts *ClientOptions) []backend.Finding {
 	config := backend.Finding{Check: "configuration", Level: backend.LevelOK}
-	f, err := o.find()
+	f, err := cmp.Or(opts, &ClientOptions{}).find()
 	var c *client.Client
 	if err == nil {
 		c, err = f.client()

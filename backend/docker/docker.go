@@ -2,6 +2,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -25,18 +26,19 @@ type Options struct {
 	Client *client.Client
 }
 
-// New returns a backend. It reads Docker's configuration, and asks nothing of the engine
+// New returns a backend; nil options are the defaults. It reads Docker's configuration, and asks nothing of the engine
 // yet. It fails for a configuration that makes no sense and for options that exclude
 // each other.
-func New(o Options) (*engine.Backend, error) {
+func New(opts *Options) (*engine.Backend, error) {
+	o := *cmp.Or(opts, &Options{})
 	c := o.Client
 	if c == nil {
 		var err error
-		if c, err = NewClient(o.Connection); err != nil {
+		if c, err = NewClient(&o.Connection); err != nil {
 			return nil, err
 		}
 	}
-	return engine.New(c, engine.Flavor{Name: Name, Host: host, Auth: o.Connection.registryAuth, TmpfsOwner: true}, o.Options)
+	return engine.New(c, engine.Flavor{Name: Name, Host: host, Auth: o.Connection.registryAuth, TmpfsOwner: true}, &o.Options)
 }
 
 // host asks the daemon what it holds containers to.

@@ -24,7 +24,7 @@ import (
 // builder's session, which needs no container.
 func ask(t *testing.T, o ClientOptions) error {
 	t.Helper()
-	c, err := NewClient(o)
+	c, err := NewClient(&o)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func TestEngineOverTLS(t *testing.T) {
 func TestDiagnose(t *testing.T) {
 	fakeHome(t)
 	e := testengine.PrivateDocker(t)
-	all := Diagnose(t.Context(), ClientOptions{Host: e.Host})
+	all := Diagnose(t.Context(), &ClientOptions{Host: e.Host})
 	var checks []string
 	for _, f := range all {
 		checks = append(checks, f.Check)
@@ -161,7 +161,7 @@ func TestDiagnose(t *testing.T) {
 		t.Errorf("checks %s", got)
 	}
 	t.Setenv("DOCKER_API_VERSION", "1.40")
-	all = Diagnose(t.Context(), ClientOptions{Host: e.Host})
+	all = Diagnose(t.Context(), &ClientOptions{Host: e.Host})
 	if last := all[len(all)-2]; last.Check != "API version" || last.Level != backend.LevelFailure || last.Fix == "" {
 		t.Errorf("with an old version of the API: %+v", all)
 	}
@@ -169,7 +169,7 @@ func TestDiagnose(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Stop(t)
-	all = Diagnose(t.Context(), ClientOptions{Host: e.Host})
+	all = Diagnose(t.Context(), &ClientOptions{Host: e.Host})
 	if last := all[len(all)-1]; len(all) != 2 || last.Check != "socket" || last.Level != backend.LevelFailure || !strings.Contains(last.Fix, "systemctl start docker") {
 		t.Errorf("without a daemon: %+v", all)
 	}

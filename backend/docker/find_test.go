@@ -62,7 +62,7 @@ func TestPrecedence(t *testing.T) {
 			if f.endpoint.Host != c.want || !strings.HasPrefix(f.source, c.source) {
 				t.Errorf("found %s by %s, want %s by %s", f.endpoint.Host, f.source, c.want, c.source)
 			}
-			api, err := NewClient(c.options)
+			api, err := NewClient(&c.options)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,7 +171,7 @@ func TestThatNothingIsFound(t *testing.T) {
 			for k, v := range c.env {
 				t.Setenv(k, v)
 			}
-			_, err := NewClient(c.options)
+			_, err := NewClient(&c.options)
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -180,7 +180,7 @@ func TestThatNothingIsFound(t *testing.T) {
 					t.Errorf("%q lacks %q", err, w)
 				}
 			}
-			found := Diagnose(t.Context(), c.options)
+			found := Diagnose(t.Context(), &c.options)
 			if last := found[len(found)-1]; last.Fix == "" || !strings.Contains(last.Detail, c.words[0]) {
 				t.Errorf("doctor says %+v", last)
 			}

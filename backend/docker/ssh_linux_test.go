@@ -37,7 +37,7 @@ func TestEngineOverSSH(t *testing.T) {
 		t.Fatal(err)
 	}
 	var checks []string
-	for _, f := range Diagnose(t.Context(), o) {
+	for _, f := range Diagnose(t.Context(), &o) {
 		if f.Level == backend.LevelFailure {
 			t.Errorf("%+v", f)
 		}

@@ -40,7 +40,7 @@ func TestLate(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, c.inspect)
 		})
-		b, err := New(client, Flavor{Name: "docker"}, Options{})
+		b, err := New(client, Flavor{Name: "docker"}, &Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -65,7 +65,7 @@ func TestAwait(t *testing.T) {
 				}
 				_, _ = io.WriteString(w, answer)
 			})
-			b, err := New(engine, Flavor{Name: "podman"}, Options{})
+			b, err := New(engine, Flavor{Name: "podman"}, &Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -91,9 +92,10 @@ type Backend struct {
 
 var _ backend.Backend = (*Backend)(nil)
 
-// New returns a backend. Nothing is asked of the engine yet. It fails with
+// New returns a backend; nil options are the defaults. Nothing is asked of the engine yet. It fails with
 // backend.ErrInvalid for options that exclude each other.
-func New(c *client.Client, f Flavor, o Options) (*Backend, error) {
+func New(c *client.Client, f Flavor, opts *Options) (*Backend, error) {
+	o := *cmp.Or(opts, &Options{})
 	switch {
 	case o.Container != "" && o.Build != nil:
 		return nil, fmt.Errorf("%w: a Dockerfile cannot be used with an existing container: leave one out", backend.ErrInvalid)

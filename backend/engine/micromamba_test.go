@@ -69,7 +69,7 @@ func TestMicromambaKeeps(t *testing.T) {
 		t.Errorf("an image of the caller's own is given the language: %q", got)
 	}
 	bad := Options{Container: "c", Micromamba: &Micromamba{Packages: []string{"a"}}}
-	if _, err := New(nil, Flavor{}, bad); !errors.Is(err, backend.ErrInvalid) || bad.Micromamba.Env != "" || bad.Images != nil {
+	if _, err := New(nil, Flavor{}, &bad); !errors.Is(err, backend.ErrInvalid) || bad.Micromamba.Env != "" || bad.Images != nil {
 		t.Errorf("a container and packages: %v, want %v, and %+v as it was", err, backend.ErrInvalid, bad)
 	}
 }

@@ -31,7 +31,7 @@ func vanishing(t *testing.T, list string) *Backend {
 		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = io.WriteString(w, `{"cause":"no such container","message":"getting container from store \"c\": no such container","response":500}`)
 	})
-	b, err := New(c, Flavor{Name: "podman"}, Options{})
+	b, err := New(c, Flavor{Name: "podman"}, &Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestEnteringWhatIsBeingRemoved(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"Id":"c","State":`+state+`}`)
 		})
-		b, err := New(c, Flavor{Name: "docker"}, Options{})
+		b, err := New(c, Flavor{Name: "docker"}, &Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

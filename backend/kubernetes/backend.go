@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"strings"
@@ -36,11 +37,11 @@ type Backend struct {
 
 var _ backend.Backend = (*Backend)(nil)
 
-// New returns a backend. Nothing is asked of the cluster yet. It fails with
+// New returns a backend; nil options are the defaults. Nothing is asked of the cluster yet. It fails with
 // backend.ErrInvalid for options that make no sense or exclude each other, and with
 // backend.ErrUnsupported where there is no cluster.
-func New(o Options) (*Backend, error) {
-	o, err := o.resolve()
+func New(opts *Options) (*Backend, error) {
+	o, err := cmp.Or(opts, &Options{}).resolve()
 	if err != nil {
 		return nil, err
 	}

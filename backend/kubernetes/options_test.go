@@ -25,7 +25,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		"pod and node selector":  {Pod: "p", NodeSelector: map[string]string{"a": "b"}},
 		"template that takes it": {Template: &corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}}},
 	} {
-		if _, err := New(o); !errors.Is(err, backend.ErrInvalid) {
+		if _, err := New(&o); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("%s: %v, want ErrInvalid", name, err)
 		}
 	}
@@ -34,7 +34,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 // A configuration of the caller's own is used as it is, and stays the caller's.
 func TestConfig(t *testing.T) {
 	config := &rest.Config{Host: "https://192.0.2.1", BearerToken: "x"}
-	b, err := New(Options{Config: config, Namespace: "mine"})
+	b, err := New(&Options{Config: config, Namespace: "mine"})
 	if err != nil {
 		t.Fatal(err)
 	}

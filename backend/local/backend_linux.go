@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -19,10 +20,10 @@ type Backend struct {
 	host     hostRoots
 }
 
-// New returns the local backend. It looks at nothing yet: what this machine cannot do
+// New returns the local backend; nil options are the defaults. It looks at nothing yet: what this machine cannot do
 // is the error of the first call that needs it.
-func New(o Options) *Backend {
-	b := &Backend{options: o}
+func New(opts *Options) *Backend {
+	b := &Backend{options: *cmp.Or(opts, &Options{})}
 	b.dirs = sync.OnceValues(func() (dirs, error) { return prepareDirs(b.options) })
 	b.agent = sync.OnceValues(b.placeAgent)
 	return b

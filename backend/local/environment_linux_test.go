@@ -19,7 +19,7 @@ func spoiled(t *testing.T, id, script string, unshare ...string) (string, *Backe
 	if os.Geteuid() != 0 {
 		t.Skip("only root can spoil a place")
 	}
-	b := New(Options{StateDir: filepath.Join(t.TempDir(), "state"), CacheDir: filepath.Join(t.TempDir(), "cache"), agent: agentBinary})
+	b := New(&Options{StateDir: filepath.Join(t.TempDir(), "state"), CacheDir: filepath.Join(t.TempDir(), "cache"), agent: agentBinary})
 	for _, dir := range []string{b.options.StateDir, b.options.CacheDir} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)

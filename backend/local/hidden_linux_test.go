@@ -35,7 +35,7 @@ func TestHostPathsHidden(t *testing.T) {
 	if err := os.Mkdir(layer, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	b := New(Options{StateDir: filepath.Join(home, "state"), CacheDir: filepath.Join(home, "cache"), agent: agentBinary})
+	b := New(&Options{StateDir: filepath.Join(home, "state"), CacheDir: filepath.Join(home, "cache"), agent: agentBinary})
 	t.Cleanup(b.sweeping.Wait)
 	layers := func(s *backend.Spec) {
 		s.Layers = []backend.Layer{{Source: layer, Target: "/opt/layer"}, {Source: layer, Target: "/tmp/home/.cache/a", Writable: true}}

@@ -14,7 +14,7 @@ import (
 func layerBackend(t *testing.T) (*Backend, dirs) {
 	t.Helper()
 	temp := t.TempDir()
-	b := New(Options{StateDir: filepath.Join(temp, "state"), CacheDir: filepath.Join(temp, "cache")})
+	b := New(&Options{StateDir: filepath.Join(temp, "state"), CacheDir: filepath.Join(temp, "cache")})
 	d, err := b.dirs()
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestToolchain(t *testing.T) {
 
 func BenchmarkLayerThere(b *testing.B) {
 	temp := b.TempDir()
-	back := New(Options{StateDir: filepath.Join(temp, "state"), CacheDir: filepath.Join(temp, "cache")})
+	back := New(&Options{StateDir: filepath.Join(temp, "state"), CacheDir: filepath.Join(temp, "cache")})
 	for b.Loop() {
 		if _, err := layersOf(b, back).Get(b.Context(), backend.LayerInfo{Key: "k"}, fillOne); err != nil {
 			b.Fatal(err)
@@ -134,7 +134,7 @@ func BenchmarkLayerThere(b *testing.B) {
 }
 
 func BenchmarkToolchain(b *testing.B) {
-	back := New(Options{})
+	back := New(nil)
 	for b.Loop() {
 		if _, err := layersOf(b, back).Toolchain(b.Context(), backend.Spec{Language: "go"}, "go", nil); err != nil {
 			b.Fatal(err)

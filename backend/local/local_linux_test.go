@@ -74,7 +74,7 @@ func newBackend(t testing.TB) *Backend {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(base) })
-	b := New(Options{StateDir: base + "/state", CacheDir: base + "/cache", agent: agentBinary})
+	b := New(&Options{StateDir: base + "/state", CacheDir: base + "/cache", agent: agentBinary})
 	t.Cleanup(b.sweeping.Wait)
 	return b
 }

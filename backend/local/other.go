@@ -15,7 +15,7 @@ import (
 type Backend struct{}
 
 // New returns a backend that says why it cannot work here.
-func New(Options) *Backend { return &Backend{} }
+func New(*Options) *Backend { return &Backend{} }
 
 func unsupported() error {
 	return fmt.Errorf("the local backend needs Linux, this is %s: %w: use another backend", runtime.GOOS, backend.ErrUnsupported)

@@ -22,7 +22,7 @@ const (
 
 // runChild is the test binary as another process that uses the backend.
 func runChild(id string) int {
-	b := New(Options{agent: os.Getenv(childAgent)})
+	b := New(&Options{agent: os.Getenv(childAgent)})
 	m, err := b.Create(context.Background(), backend.Spec{ID: id, Limits: backend.Limits{Memory: 256 << 20, PIDs: 64, Disk: 16 << 20},
 		Labels: map[string]string{"made-by": "child"}})
 	if err != nil {

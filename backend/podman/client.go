@@ -1,6 +1,7 @@
 package podman
 
 import (
+	"cmp"
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
@@ -23,8 +24,8 @@ type ClientOptions struct {
 // NewClient returns a client of the service that o names. It reads configuration, but
 // does not connect: that Podman cannot be reached shows with the first request, as a
 // [dial.Error].
-func NewClient(o ClientOptions) (*client.Client, error) {
-	f, err := o.find()
+func NewClient(opts *ClientOptions) (*client.Client, error) {
+	f, err := cmp.Or(opts, &ClientOptions{}).find()
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func TestDiagnoseStopsAtWhatFails(t *testing.T) {
 			if c.check == "socket" && runtime.GOOS != "linux" {
 				t.Skip("the advice is Linux's")
 			}
-			all := Diagnose(context.Background(), ClientOptions{Host: c.host})
+			all := Diagnose(context.Background(), &ClientOptions{Host: c.host})
 			last := all[len(all)-1]
 			if last.Check != c.check || last.Level != backend.LevelFailure || !strings.Contains(last.Fix, c.fix) {
 				t.Errorf("got %+v", all)

@@ -86,7 +86,7 @@ func serve(t *testing.T, status int, body string) *client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := NewClient(ClientOptions{Host: "tcp://" + net.JoinHostPort(host, port) + "/base"})
+	c, err := NewClient(&ClientOptions{Host: "tcp://" + net.JoinHostPort(host, port) + "/base"})
 	if err != nil {
 		t.Fatal(err)
 	}

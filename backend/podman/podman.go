@@ -1,6 +1,7 @@
 package podman
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -27,18 +28,19 @@ type Options struct {
 	Client *client.Client
 }
 
-// New returns a backend. It reads Podman's configuration, and asks nothing of its
+// New returns a backend; nil options are the defaults. It reads Podman's configuration, and asks nothing of its
 // service yet. It fails for a configuration that makes no sense and for options that
 // exclude each other.
-func New(o Options) (*engine.Backend, error) {
+func New(opts *Options) (*engine.Backend, error) {
+	o := *cmp.Or(opts, &Options{})
 	c := o.Client
 	if c == nil {
 		var err error
-		if c, err = NewClient(o.Connection); err != nil {
+		if c, err = NewClient(&o.Connection); err != nil {
 			return nil, err
 		}
 	}
-	return engine.New(c, engine.Flavor{Name: Name, Host: host, Adjust: adjust, Auth: docker.RegistryAuth}, o.Options)
+	return engine.New(c, engine.Flavor{Name: Name, Host: host, Adjust: adjust, Auth: docker.RegistryAuth}, &o.Options)
 }
 
 // host asks Podman what it holds containers to.

@@ -11,7 +11,7 @@ import (
 
 func main() {
 	ctx := context.Background()
-	sb, err := llmsandbox.Open(ctx, llmsandbox.Options{Language: "python"})
+	sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{Language: "python"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -24,12 +24,12 @@ func main() {
 
 func run(ctx context.Context, image string) (err error) {
 	// One backend for the whole program: its sandboxes share a watch and a heartbeat.
-	cluster, err := kubernetes.New(kubernetes.Options{})
+	cluster, err := kubernetes.New(nil)
 	if err != nil {
 		return err
 	}
 	defer cluster.Close()
-	sb, err := llmsandbox.Open(ctx, llmsandbox.Options{Backend: cluster, Language: "python", Image: image})
+	sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{Backend: cluster, Language: "python", Image: image})
 	if err != nil {
 		return err
 	}

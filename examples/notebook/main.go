@@ -34,7 +34,7 @@ func main() {
 }
 
 func run(ctx context.Context, o llmsandbox.Options) error {
-	sandbox, err := llmsandbox.Open(ctx, o)
+	sandbox, err := llmsandbox.Open(ctx, &o)
 	if err != nil {
 		return err
 	}

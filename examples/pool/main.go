@@ -14,10 +14,11 @@ import (
 
 func main() {
 	ctx := context.Background()
-	p, err := pool.New(pool.Config{
+	p, err := pool.New(&pool.Config{
 		Options: llmsandbox.Options{Language: "python"},
 		Max:     3, Min: 2,
 	})
+
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -20,12 +20,13 @@ raise SystemExit(4)
 
 func main() {
 	ctx := context.Background()
-	sb, err := llmsandbox.Open(ctx, llmsandbox.Options{
+	sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{
 		Language: "python",
 		Limits:   llmsandbox.Limits{Memory: 128 << 20, PIDs: 32},
-		// Without this, Open fails where these limits cannot be enforced.
+
 		BestEffort: true,
 	})
+
 	if err != nil {
 		log.Fatal(err)
 	}

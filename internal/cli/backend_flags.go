@@ -138,9 +138,9 @@ func (p *place) engine() (*engine.Backend, error) {
 		return nil, err
 	}
 	if p.Backend == podman.Name {
-		return podman.New(podman.Options{Options: o})
+		return podman.New(&podman.Options{Options: o})
 	}
-	return docker.New(docker.Options{Options: o})
+	return docker.New(&docker.Options{Options: o})
 }
 
 // clusterFlags say where a cluster is. Every command that finds sandboxes has them.

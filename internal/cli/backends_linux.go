@@ -6,9 +6,9 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
-func localBackend() (backend.Backend, error) { return local.New(local.Options{}), nil }
+func localBackend() (backend.Backend, error) { return local.New(nil), nil }
 
 func imageStore() (*ociimage.Store, error) {
-	dir, err := local.New(local.Options{}).ImageDir()
+	dir, err := local.New(nil).ImageDir()
 	return ociimage.NewStore(dir), err
 }

@@ -75,7 +75,7 @@ func createKept(ctx context.Context, f *sandboxFlags, ttl string, o llmsandbox.O
 		return nil, err
 	}
 	o.Supervisor = &llmsandbox.Supervisor{Command: []string{self, superviseCommand}, Config: at}
-	sb, err := llmsandbox.Open(ctx, o)
+	sb, err := llmsandbox.Open(ctx, &o)
 	return sb, placed(&f.place, err)
 }
 

@@ -114,7 +114,7 @@ func diagnoseLocal(ctx context.Context, p *place, imageName string) (diagnosis, 
 // controls take the place of those that were promised.
 func (d *diagnosis) try(ctx context.Context, b backend.Backend, imageName string) {
 	d.Image = imageName
-	sb, err := llmsandbox.Open(ctx, llmsandbox.Options{Language: "bash", Backend: b, Image: imageName})
+	sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{Language: "bash", Backend: b, Image: imageName})
 	if err == nil {
 		err = errors.Join(verify(ctx, sb), sb.Close())
 		d.Capabilities = sb.Capabilities()

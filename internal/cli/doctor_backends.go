@@ -60,9 +60,9 @@ func anyPresent(rows []languageImage) string {
 
 func findings(ctx context.Context, name string) []backend.Finding {
 	if name == podman.Name {
-		return podman.Diagnose(ctx, podman.ClientOptions{})
+		return podman.Diagnose(ctx, nil)
 	}
-	return docker.Diagnose(ctx, docker.ClientOptions{})
+	return docker.Diagnose(ctx, nil)
 }
 
 // engineState is a container engine in a line.

@@ -147,6 +147,6 @@ func attach(ctx context.Context, p *place, id string) (*llmsandbox.Sandbox, erro
 	if err != nil {
 		return nil, err
 	}
-	sb, err := llmsandbox.Attach(ctx, id, llmsandbox.AttachOptions{Backend: b})
+	sb, err := llmsandbox.Attach(ctx, id, &llmsandbox.AttachOptions{Backend: b})
 	return sb, placed(p, err)
 }

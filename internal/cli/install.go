@@ -38,7 +38,7 @@ golang.org/x/text@v0.14.0, data.table, nokogiri:1.15.0, libssl-dev.`,
 			}
 			progress := &progressShower{}
 			defer progress.close()
-			sb, err := llmsandbox.Attach(cmd.Context(), args[0], llmsandbox.AttachOptions{Backend: b, Language: lang, Progress: progress.show})
+			sb, err := llmsandbox.Attach(cmd.Context(), args[0], &llmsandbox.AttachOptions{Backend: b, Language: lang, Progress: progress.show})
 			if err != nil {
 				return placed(&place, err)
 			}

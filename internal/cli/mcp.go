@@ -74,7 +74,7 @@ func (f *mcpFlags) serve(ctx context.Context, set flagSet) error {
 	if err != nil {
 		return err
 	}
-	server, err := mcp.New(cfg)
+	server, err := mcp.New(&cfg)
 	if err != nil {
 		return err
 	}

@@ -76,5 +76,5 @@ func (f *mcpHTTPFlags) serve(ctx context.Context, server *mcp.Server, o mcp.HTTP
 		fmt.Fprintln(os.Stderr, "llmsandbox: WARNING: others reach this address, and HTTP carries the token in the clear: put a proxy that speaks TLS before it")
 	}
 	fmt.Fprintf(os.Stderr, "llmsandbox: serving on http://%s%s%s\n", l.Addr(), mcp.HTTPPath, word)
-	return server.RunHTTP(ctx, l, o)
+	return server.RunHTTP(ctx, l, &o)
 }

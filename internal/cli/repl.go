@@ -71,7 +71,7 @@ func (f *replFlags) run(ctx context.Context) (err error) {
 	}
 	progress := &progressShower{}
 	o.Progress = progress.show
-	sb, err := llmsandbox.Open(ctx, o)
+	sb, err := llmsandbox.Open(ctx, &o)
 	progress.close()
 	if err != nil {
 		return placed(&f.place, err)

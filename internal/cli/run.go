@@ -209,7 +209,7 @@ func (f *runFlags) input(codeWasStdin bool) (io.Reader, func(), error) {
 
 func (f *runFlags) open(ctx context.Context, o llmsandbox.Options) (*llmsandbox.Sandbox, error) {
 	if !f.keep {
-		sb, err := llmsandbox.Open(ctx, o)
+		sb, err := llmsandbox.Open(ctx, &o)
 		return sb, placed(&f.place, err)
 	}
 	return createKept(ctx, &f.sandboxFlags, f.ttl, o)

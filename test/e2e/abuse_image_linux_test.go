@@ -54,9 +54,10 @@ func TestAbuse24ImageBomb(t *testing.T) {
 	dir := t.TempDir()
 	o := &outside{dir: dir}
 	start := time.Now()
-	sb, err := llmsandbox.Open(testContext(t), llmsandbox.Options{
-		Backend: local.New(local.Options{StateDir: filepath.Join(dir, "state"), CacheDir: filepath.Join(dir, "cache")}), BestEffort: true, Image: testimage.Save(t, "bomb:latest", img),
+	sb, err := llmsandbox.Open(testContext(t), &llmsandbox.Options{
+		Backend: local.New(&local.Options{StateDir: filepath.Join(dir, "state"), CacheDir: filepath.Join(dir, "cache")}), BestEffort: true, Image: testimage.Save(t, "bomb:latest", img),
 	})
+
 	if err == nil {
 		sb.Close()
 	}

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // caches are the user's, since preparing them takes long.
 func conformance(dir string) backendtest.Config {
 	return backendtest.Config{
-		Backend: local.New(local.Options{StateDir: filepath.Join(dir, "state")}),
+		Backend: local.New(&local.Options{StateDir: filepath.Join(dir, "state")}),
 		Address: dir,
 		Outside: &outside{dir: dir},
 	}

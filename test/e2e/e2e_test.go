@@ -40,7 +40,7 @@ func testContext(t testing.TB) context.Context {
 func open(t testing.TB, o llmsandbox.Options) *llmsandbox.Sandbox {
 	t.Helper()
 	o.BestEffort = true // what must hold is asked for by the test itself
-	sb, err := llmsandbox.Open(testContext(t), o)
+	sb, err := llmsandbox.Open(testContext(t), &o)
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}

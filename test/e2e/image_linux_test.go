@@ -30,7 +30,7 @@ func imageBackend(t *testing.T) (b *local.Backend, left func() []string) {
 	t.Helper()
 	testContext(t) // tells whether the backend exists here
 	dir := t.TempDir()
-	b = local.New(local.Options{StateDir: filepath.Join(dir, "state"), CacheDir: filepath.Join(dir, "cache")})
+	b = local.New(&local.Options{StateDir: filepath.Join(dir, "state"), CacheDir: filepath.Join(dir, "cache")})
 	return b, func() []string {
 		entries, err := os.ReadDir(filepath.Join(dir, "state", "sandboxes"))
 		if err != nil {
@@ -162,7 +162,7 @@ func TestImageErrors(t *testing.T) {
 		{"user that is not there", testimage.Layout(t, map[string]v1.Image{"one": missingUser}) + ":one", llmsandbox.ErrImageInvalid},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			sb, err := llmsandbox.Open(testContext(t), llmsandbox.Options{Backend: b, Image: c.image, BestEffort: true})
+			sb, err := llmsandbox.Open(testContext(t), &llmsandbox.Options{Backend: b, Image: c.image, BestEffort: true})
 			if err == nil {
 				sb.Close()
 				t.Fatal("it opens")
@@ -231,7 +231,7 @@ func TestImageStoreLocked(t *testing.T) {
 	ctx := testContext(t)
 	opened := make(chan error, 1)
 	go func() {
-		sb, err := llmsandbox.Open(ctx, llmsandbox.Options{Backend: b, Image: ref, Language: "bash", BestEffort: true})
+		sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{Backend: b, Image: ref, Language: "bash", BestEffort: true})
 		if err == nil {
 			err = sb.Close()
 		}
@@ -275,8 +275,8 @@ func TestImagePython(t *testing.T) {
 // A cache that cannot be prepared costs nothing but time, and only once.
 func TestImageWithoutGo(t *testing.T) {
 	image := testimage.Layout(t, map[string]v1.Image{"1": testimage.Busybox(t, nil)})
-	b := local.New(local.Options{CacheDir: t.TempDir()}) // one that has not failed before
-	for _, want := range []int{2, 0} {                   // the attempt and its failure, then nothing
+	b := local.New(&local.Options{CacheDir: t.TempDir()}) // one that has not failed before
+	for _, want := range []int{2, 0} {                    // the attempt and its failure, then nothing
 		var said []string
 		sb := open(t, llmsandbox.Options{Backend: b, Language: "go", Image: image, Progress: func(p backend.Progress) {
 			if p.Stage == "prepare" {

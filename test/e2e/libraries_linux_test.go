@@ -12,7 +12,7 @@ import (
 // TestLibrariesWithoutAPackageTool has an image with an interpreter and nothing to install
 // with.
 func TestLibrariesWithoutAPackageTool(t *testing.T) {
-	sb, err := llmsandbox.Open(t.Context(), llmsandbox.Options{Image: testimage.Python(t), BestEffort: true, Libraries: []string{"six"}})
+	sb, err := llmsandbox.Open(t.Context(), &llmsandbox.Options{Image: testimage.Python(t), BestEffort: true, Libraries: []string{"six"}})
 	if err == nil {
 		sb.Close()
 	}

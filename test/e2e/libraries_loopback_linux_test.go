@@ -64,7 +64,7 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 func forget(t *testing.T, library string) {
 	t.Helper()
 	t.Cleanup(func() {
-		kept, err := local.New(local.Options{}).Layers()
+		kept, err := local.New(nil).Layers()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func uses(t *testing.T, o llmsandbox.Options, code, want string, requests *atomi
 	if err := func() error {
 		o := o
 		o.Libraries = []string{"nobodyhasthis"}
-		sb, err := llmsandbox.Open(testContext(t), o)
+		sb, err := llmsandbox.Open(testContext(t), &o)
 		if err == nil {
 			sb.Close()
 		}

@@ -62,10 +62,11 @@ func TestPoolSoak(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	var ids sync.Map // of all sandboxes there were
 	before := holds(t, state, &ids)
-	p, err := pool.New(pool.Config{
-		Options: llmsandbox.Options{Language: "bash", BestEffort: true, Backend: local.New(local.Options{StateDir: state})},
+	p, err := pool.New(&pool.Config{
+		Options: llmsandbox.Options{Language: "bash", BestEffort: true, Backend: local.New(&local.Options{StateDir: state})},
 		Max:     8, Min: 4, Reuse: pool.ReuseTenant, MaxUses: 20, RefillInterval: time.Millisecond, AcquireTimeout: 2 * time.Minute,
 	})
+
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,10 +130,11 @@ func TestAcceptance80Pool(t *testing.T) {
 			opts = nil
 		}
 		t.Run(fmt.Sprintf("%s-%t", c.reuse, c.prepare), func(t *testing.T) {
-			p, err := pool.New(pool.Config{
-				Options: llmsandbox.Options{BestEffort: true, Backend: local.New(local.Options{StateDir: filepath.Join(t.TempDir(), "state")})},
+			p, err := pool.New(&pool.Config{
+				Options: llmsandbox.Options{BestEffort: true, Backend: local.New(&local.Options{StateDir: filepath.Join(t.TempDir(), "state")})},
 				Max:     1, Reuse: reuse, Prepare: c.prepare,
 			})
+
 			if err != nil {
 				t.Fatal(err)
 			}

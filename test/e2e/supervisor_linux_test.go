@@ -53,7 +53,7 @@ func TestSupervisor(t *testing.T) {
 		Network: llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{address}},
 		Secrets: []llmsandbox.Secret{{Name: "TOKEN", Value: "the-value-of-the-secret", Hosts: []string{address}}},
 	}
-	first, err := llmsandbox.Open(ctx, o)
+	first, err := llmsandbox.Open(ctx, &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	sb, err := llmsandbox.Attach(ctx, first.ID(), llmsandbox.AttachOptions{})
+	sb, err := llmsandbox.Attach(ctx, first.ID(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestSupervisor(t *testing.T) {
 		if err := sb.Destroy(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := llmsandbox.Attach(ctx, first.ID(), llmsandbox.AttachOptions{}); !errors.Is(err, llmsandbox.ErrNotFound) {
+		if _, err := llmsandbox.Attach(ctx, first.ID(), nil); !errors.Is(err, llmsandbox.ErrNotFound) {
 			t.Errorf("attach: %v, want ErrNotFound", err)
 		}
 	})
@@ -170,11 +170,11 @@ func (r neverReads) Read([]byte) (int, error) { <-r.done; return 0, errors.New("
 // stay.
 func TestSupervisorNotAttached(t *testing.T) {
 	o := llmsandbox.Options{ID: "never-attached", Supervisor: supervised(t), BestEffort: true, Backend: notAttached{}}
-	sb, err := llmsandbox.Open(t.Context(), o)
+	sb, err := llmsandbox.Open(t.Context(), &o)
 	if sb != nil || !errors.Is(err, errNotAttached) {
 		t.Errorf("got %v, %v; want the error of Attach", sb, err)
 	}
-	if sb, err := llmsandbox.Attach(t.Context(), o.ID, llmsandbox.AttachOptions{}); !errors.Is(err, llmsandbox.ErrNotFound) {
+	if sb, err := llmsandbox.Attach(t.Context(), o.ID, nil); !errors.Is(err, llmsandbox.ErrNotFound) {
 		t.Errorf("attach: %v, %v; want ErrNotFound", sb, err)
 	}
 }
@@ -205,7 +205,7 @@ func TestSupervisorFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := llmsandbox.Options{Supervisor: supervised(t), BestEffort: true}
 			c.change(&o)
-			sb, err := llmsandbox.Open(t.Context(), o)
+			sb, err := llmsandbox.Open(t.Context(), &o)
 			if sb != nil || err == nil || c.want != nil && !errors.Is(err, c.want) {
 				t.Errorf("got %v, %v; want %v", sb, err, c.want)
 			}

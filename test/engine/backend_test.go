@@ -34,9 +34,9 @@ func backendAt(address string, o engine.Options) (*engine.Backend, error) {
 	name, host, _ := strings.Cut(address, " ")
 	switch name {
 	case "docker":
-		return docker.New(docker.Options{Options: o, Connection: docker.ClientOptions{Host: host}})
+		return docker.New(&docker.Options{Options: o, Connection: docker.ClientOptions{Host: host}})
 	case "podman":
-		return podman.New(podman.Options{Options: o, Connection: podman.ClientOptions{Host: host}})
+		return podman.New(&podman.Options{Options: o, Connection: podman.ClientOptions{Host: host}})
 	}
 	return nil, fmt.Errorf("backend %q is not known", name)
 }

@@ -38,7 +38,7 @@ func TestFaultsDeadlineRecord(t *testing.T) {
 	testfaults.Works(t, openFaults(t, b))
 	lifetime := 10*time.Second + 4*time.Since(start)
 	open := func() *llmsandbox.Sandbox {
-		sb, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Image: faultsImage, BestEffort: true, Lifetime: lifetime})
+		sb, err := llmsandbox.Open(testfaults.Context(t), &llmsandbox.Options{Backend: b, Image: faultsImage, BestEffort: true, Lifetime: lifetime})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestFaultsDeadlineRecordLeft(t *testing.T) {
 	p := privateDocker(t)
 	b, c := privateBackend(t, p, engine.Options{})
 	sb := openFaults(t, b)
-	other, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), llmsandbox.AttachOptions{Backend: b})
+	other, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), &llmsandbox.AttachOptions{Backend: b})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestFaultsDeadlineRecordLeft(t *testing.T) {
 	wantNothing(t, b, c) // Destroy has looked for it
 
 	sb = openFaults(t, b)
-	if other, err = llmsandbox.Attach(testfaults.Context(t), sb.ID(), llmsandbox.AttachOptions{Backend: b}); err != nil {
+	if other, err = llmsandbox.Attach(testfaults.Context(t), sb.ID(), &llmsandbox.AttachOptions{Backend: b}); err != nil {
 		t.Fatal(err)
 	}
 	if err := other.SetDeadline(testfaults.Context(t), time.Now().Add(time.Second)); err != nil {
@@ -123,7 +123,7 @@ func TestFaultsExistingDeadline(t *testing.T) {
 	_, c := privateBackend(t, p, engine.Options{})
 	id := foreignContainer(t, c, container.Config{Image: faultsImage, Cmd: strings.Fields(own)}, container.HostConfig{}, false)
 	b, _ := privateBackend(t, p, engine.Options{Container: id})
-	sb, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, BestEffort: true, Lifetime: time.Hour})
+	sb, err := llmsandbox.Open(testfaults.Context(t), &llmsandbox.Options{Backend: b, BestEffort: true, Lifetime: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

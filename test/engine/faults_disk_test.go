@@ -83,7 +83,7 @@ func TestFaultsDiskFull(t *testing.T) {
 	path := testimage.Save(t, faultsImage, testimage.Busybox(t, nil))
 	b, c := privateBackend(t, p, engine.Options{KeepImage: true})
 	open := func(name string) (*llmsandbox.Sandbox, error) {
-		return llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Image: name, BestEffort: true})
+		return llmsandbox.Open(testfaults.Context(t), &llmsandbox.Options{Backend: b, Image: name, BestEffort: true})
 	}
 	// Room for the image, or the agent, in half.
 	free := fillDisk(t, dir, 1<<20)
@@ -102,10 +102,10 @@ func TestFaultsDiskFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sb, err = llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: building, BestEffort: true})
+	sb, err = llmsandbox.Open(testfaults.Context(t), &llmsandbox.Options{Backend: building, BestEffort: true})
 	wantNoSpace(t, sb, err)
 	free()
-	sb, err = llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: building, BestEffort: true})
+	sb, err = llmsandbox.Open(testfaults.Context(t), &llmsandbox.Options{Backend: building, BestEffort: true})
 	if err != nil {
 		t.Fatalf("build once there is room: %v", err)
 	}

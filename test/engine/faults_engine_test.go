@@ -45,7 +45,7 @@ func TestFaultsEngineGone(t *testing.T) {
 				}
 				t.Logf("%s: %v", res.Status, err)
 			}
-			_, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Image: faultsImage})
+			_, err := llmsandbox.Open(testfaults.Context(t), &llmsandbox.Options{Backend: b, Image: faultsImage})
 			wantUnreachable(t, err)
 			_, err = b.List(testfaults.Context(t))
 			wantUnreachable(t, err)

@@ -137,7 +137,7 @@ func TestFaultsExisting(t *testing.T) {
 				id := foreignContainer(t, c, f.config, f.host, f.stopped)
 				b := newBackend(t, e, engine.Options{Container: id})
 				for range 2 { // the second time the agent is there
-					sb, err := llmsandbox.Open(ctx, llmsandbox.Options{Backend: b})
+					sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{Backend: b})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -192,7 +192,7 @@ func TestFaultsExistingMissing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b2})
+		_, err = llmsandbox.Open(testfaults.Context(t), &llmsandbox.Options{Backend: b2})
 		if !errors.Is(err, llmsandbox.ErrNotFound) || !strings.Contains(err.Error(), "nobody-has-this") {
 			t.Errorf("%v: want ErrNotFound with the container's name", err)
 		}

@@ -54,7 +54,7 @@ func TestFaultsThirtyAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 30 {
 		wg.Go(func() {
-			sb, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Image: faultsImage, BestEffort: true})
+			sb, err := llmsandbox.Open(testfaults.Context(t), &llmsandbox.Options{Backend: b, Image: faultsImage, BestEffort: true})
 			if err != nil {
 				t.Errorf("sandbox %d: %v", i, err)
 				return

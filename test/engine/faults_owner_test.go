@@ -96,7 +96,7 @@ func TestFaultsOwnerFrozen(t *testing.T) {
 	if found, err := b.GC(testfaults.Context(t)); err != nil || len(found) > 0 {
 		t.Errorf("a collection takes %+v, %v", found, err)
 	}
-	sb, err := llmsandbox.Attach(testfaults.Context(t), id, llmsandbox.AttachOptions{Backend: b})
+	sb, err := llmsandbox.Attach(testfaults.Context(t), id, &llmsandbox.AttachOptions{Backend: b})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestFaultsOwnerFrozen(t *testing.T) {
 	case err := <-ended.Error:
 		t.Error(err)
 	}
-	if _, err := llmsandbox.Attach(testfaults.Context(t), id, llmsandbox.AttachOptions{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) {
+	if _, err := llmsandbox.Attach(testfaults.Context(t), id, &llmsandbox.AttachOptions{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) {
 		t.Errorf("attach to what went with its owner: %v", err)
 	}
 	wantNothing(t, b, c)

@@ -51,7 +51,7 @@ func privateBackend(t testing.TB, p *testengine.Private, o engine.Options) (*eng
 // unless it fails before.
 func openFaults(t testing.TB, b *engine.Backend) *llmsandbox.Sandbox {
 	t.Helper()
-	sb, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Image: faultsImage, BestEffort: true})
+	sb, err := llmsandbox.Open(testfaults.Context(t), &llmsandbox.Options{Backend: b, Image: faultsImage, BestEffort: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func TestFaultsConnectionCut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		other, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), llmsandbox.AttachOptions{Backend: direct})
+		other, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), &llmsandbox.AttachOptions{Backend: direct})
 		if err != nil {
 			t.Fatal(err)
 		}

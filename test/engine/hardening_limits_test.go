@@ -39,9 +39,10 @@ var limitFiles = map[string][]struct{ path, want string }{
 // The kernel has the limits that were asked for.
 func TestHardeningLimits(t *testing.T) {
 	onFaultsEngines(t, func(t *testing.T, b *engine.Backend, _ *client.Client) {
-		sb, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Image: faultsImage, BestEffort: true, Limits: llmsandbox.Limits{
+		sb, err := llmsandbox.Open(testfaults.Context(t), &llmsandbox.Options{Backend: b, Image: faultsImage, BestEffort: true, Limits: llmsandbox.Limits{
 			Memory: 96 << 20, CPUs: 0.5, PIDs: 33, Disk: 8 << 20,
 		}})
+
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +122,7 @@ func TestHardeningLoosened(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := newBackend(t, e, engine.Options{Settings: s})
-		sb, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Image: settingsImage, BestEffort: true})
+		sb, err := llmsandbox.Open(testfaults.Context(t), &llmsandbox.Options{Backend: b, Image: settingsImage, BestEffort: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +150,7 @@ func TestHardeningRaw(t *testing.T) {
 			c.Hostname, h.ReadonlyRootfs = "raw", false
 			return nil
 		}})
-		sb, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Image: settingsImage, BestEffort: true})
+		sb, err := llmsandbox.Open(testfaults.Context(t), &llmsandbox.Options{Backend: b, Image: settingsImage, BestEffort: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -75,9 +75,10 @@ func backendIn(t *testing.T, e *testengine.Engine, o engine.Options, m engine.Mi
 
 func openIn(t *testing.T, b *engine.Backend, img string, progress func(backend.Progress)) (*llmsandbox.Sandbox, error) {
 	t.Helper()
-	sb, err := llmsandbox.Open(t.Context(), llmsandbox.Options{
+	sb, err := llmsandbox.Open(t.Context(), &llmsandbox.Options{
 		Backend: b, Image: img, BestEffort: true, Env: map[string]string{"TOOLS_OWN": "mine"}, Progress: progress,
 	})
+
 	if err == nil {
 		t.Cleanup(func() {
 			// Not only closed: the image goes next, which its container must not use any more.

@@ -32,7 +32,7 @@ func TestNetworkOfExisting(t *testing.T) {
 		ctx := testfaults.Context(t)
 		id := foreignContainer(t, c, container.Config{Image: faultsImage, Cmd: strings.Fields(own)}, container.HostConfig{}, false)
 		b := newBackend(t, e, engine.Options{Container: id})
-		sb, err := llmsandbox.Open(ctx, llmsandbox.Options{Backend: b, Network: network})
+		sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{Backend: b, Network: network})
 		if err != nil {
 			t.Fatal(err)
 		}

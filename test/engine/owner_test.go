@@ -19,7 +19,7 @@ func openOwned(address string) (*llmsandbox.Sandbox, io.Closer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	sb, err := llmsandbox.Open(context.Background(), llmsandbox.Options{Backend: b, Image: faultsImage, BestEffort: true})
+	sb, err := llmsandbox.Open(context.Background(), &llmsandbox.Options{Backend: b, Image: faultsImage, BestEffort: true})
 	if err != nil {
 		return nil, nil, errors.Join(err, b.Close())
 	}

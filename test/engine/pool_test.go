@@ -33,10 +33,11 @@ func TestFaultsPoolSoak(t *testing.T) {
 		return len(list)
 	}
 	soak := func(n int64) {
-		leases, err := pool.New(pool.Config{
+		leases, err := pool.New(&pool.Config{
 			Options: llmsandbox.Options{Backend: b, Image: faultsImage, Language: "bash", BestEffort: true},
 			Max:     6, Min: 3, Reuse: pool.ReuseTenant, MaxUses: 10,
 		})
+
 		if err != nil {
 			t.Fatal(err)
 		}

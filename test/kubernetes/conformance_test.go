@@ -17,7 +17,7 @@ func conformance(address string) (backendtest.Config, error) {
 	if err != nil {
 		return backendtest.Config{}, err
 	}
-	b, err := kubernetes.New(p.options())
+	b, err := kubernetes.New(new(p.options()))
 	if err != nil {
 		return backendtest.Config{}, err
 	}

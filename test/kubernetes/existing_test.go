@@ -53,12 +53,12 @@ func TestExistingPod(t *testing.T) {
 	beside(t)
 	p := newPlace(t)
 	pod := p.foreignPod(t, "theirs", corev1.Container{Name: "main", Command: own}, corev1.Container{Name: "beside", Command: own})
-	if _, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: p.newBackend(t, func(o *kubernetes.Options) { o.Pod = pod.Name })}); !errors.Is(err, llmsandbox.ErrInvalid) || !strings.Contains(err.Error(), "beside") {
+	if _, err := llmsandbox.Open(testfaults.Context(t), &llmsandbox.Options{Backend: p.newBackend(t, func(o *kubernetes.Options) { o.Pod = pod.Name })}); !errors.Is(err, llmsandbox.ErrInvalid) || !strings.Contains(err.Error(), "beside") {
 		t.Errorf("a pod with two containers: %v: want ErrInvalid and their names", err)
 	}
 	b := p.newBackend(t, func(o *kubernetes.Options) { o.Pod, o.Container = pod.Name, "main" })
 	for range 2 { // the second time the agent is there
-		sb, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Language: "bash"})
+		sb, err := llmsandbox.Open(testfaults.Context(t), &llmsandbox.Options{Backend: b, Language: "bash"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,11 +93,11 @@ func TestExistingPodGone(t *testing.T) {
 	beside(t)
 	p := newPlace(t)
 	b := p.newBackend(t, func(o *kubernetes.Options) { o.Pod = "theirs" })
-	if _, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) || !strings.Contains(err.Error(), "theirs") {
+	if _, err := llmsandbox.Open(testfaults.Context(t), &llmsandbox.Options{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) || !strings.Contains(err.Error(), "theirs") {
 		t.Errorf("a pod that is not there: %v: want ErrNotFound, and its name", err)
 	}
 	pod := p.foreignPod(t, "theirs", corev1.Container{Name: "main", Command: own})
-	sb, err := llmsandbox.Open(testfaults.Context(t), llmsandbox.Options{Backend: b, Language: "bash"})
+	sb, err := llmsandbox.Open(testfaults.Context(t), &llmsandbox.Options{Backend: b, Language: "bash"})
 	if err != nil {
 		t.Fatal(err)
 	}

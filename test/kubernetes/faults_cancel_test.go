@@ -27,7 +27,7 @@ func TestFaultsOpenCancelled(t *testing.T) {
 	for range 20 {
 		after := time.Duration(rng.Int64N(int64(once)))
 		ctx, cancel := context.WithTimeout(testfaults.Context(t), after)
-		sb, err := llmsandbox.Open(ctx, o)
+		sb, err := llmsandbox.Open(ctx, &o)
 		cancel()
 		if err == nil {
 			closes(t, sb)

@@ -52,7 +52,7 @@ func TestFaultsAPIServerGone(t *testing.T) {
 	} else {
 		testfaults.WantText(t, err, "reach", "refused")
 	}
-	if _, err := llmsandbox.Open(testfaults.Context(t), p.sandbox(t, b)); err == nil {
+	if _, err := llmsandbox.Open(testfaults.Context(t), new(p.sandbox(t, b))); err == nil {
 		t.Error("a sandbox opens without an API server")
 	} else {
 		testfaults.WantText(t, err, "reach", "refused")

@@ -38,7 +38,7 @@ func TestFaultsOwnerKilled(t *testing.T) {
 	living := p.open(t, b)
 	o := p.startOwner(t)
 	gone := p.watchGone(t, o.ID(t))
-	sb, err := llmsandbox.Attach(testfaults.Context(t), o.ID(t), llmsandbox.AttachOptions{Backend: b})
+	sb, err := llmsandbox.Attach(testfaults.Context(t), o.ID(t), &llmsandbox.AttachOptions{Backend: b})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestFaultsOwnerKilled(t *testing.T) {
 		t.Logf("removed after %v", d)
 	}
 	closes(t, sb)
-	if _, err := llmsandbox.Attach(testfaults.Context(t), o.ID(t), llmsandbox.AttachOptions{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) {
+	if _, err := llmsandbox.Attach(testfaults.Context(t), o.ID(t), &llmsandbox.AttachOptions{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) {
 		t.Errorf("attach to what went with its owner: %v", err)
 	}
 	testfaults.Works(t, living)
@@ -109,7 +109,7 @@ func TestFaultsOwnerFrozen(t *testing.T) {
 	if found, err := b.GC(testfaults.Context(t)); err != nil || len(found) > 0 {
 		t.Errorf("a collection takes %+v, %v", found, err)
 	}
-	sb, err := llmsandbox.Attach(testfaults.Context(t), o.ID(t), llmsandbox.AttachOptions{Backend: b})
+	sb, err := llmsandbox.Attach(testfaults.Context(t), o.ID(t), &llmsandbox.AttachOptions{Backend: b})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func TestFaultsOutOfMemory(t *testing.T) {
 	b := p.newBackend(t, nil)
 	o := p.sandbox(t, b)
 	o.Limits.Memory, o.Limits.Disk = 128<<20, 512<<20
-	sb, err := llmsandbox.Open(testfaults.Context(t), o)
+	sb, err := llmsandbox.Open(testfaults.Context(t), &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestFaultsLifetime(t *testing.T) {
 	o := p.sandbox(t, b)
 	o.Lifetime = 20 * time.Second // its start is a part of that
 	start := time.Now()
-	sb, err := llmsandbox.Open(testfaults.Context(t), o)
+	sb, err := llmsandbox.Open(testfaults.Context(t), &o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func shut(t *testing.T, way *testcluster.Proxy, on bool) {
 // attach returns another handle on a sandbox, which is closed with the test.
 func attach(t *testing.T, b backend.Backend, sb *llmsandbox.Sandbox) *llmsandbox.Sandbox {
 	t.Helper()
-	other, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), llmsandbox.AttachOptions{Backend: b})
+	other, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), &llmsandbox.AttachOptions{Backend: b})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func TestFaultsRefused(t *testing.T) {
 				r.open(&o)
 			}
 			start := time.Now()
-			sb, err := llmsandbox.Open(testfaults.Context(t), o)
+			sb, err := llmsandbox.Open(testfaults.Context(t), &o)
 			if err == nil {
 				_ = sb.Close()
 				t.Fatal("it opens")

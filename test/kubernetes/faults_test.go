@@ -22,7 +22,7 @@ func (p place) sandbox(t testing.TB, b backend.Backend) llmsandbox.Options {
 // before.
 func (p place) open(t testing.TB, b backend.Backend) *llmsandbox.Sandbox {
 	t.Helper()
-	sb, err := llmsandbox.Open(testfaults.Context(t), p.sandbox(t, b))
+	sb, err := llmsandbox.Open(testfaults.Context(t), new(p.sandbox(t, b)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func TestLeftAlone(t *testing.T) {
 	p := newPlace(t)
 	b := p.newBackend(t, func(o *kubernetes.Options) { o.TTL = 15 * time.Second }) // of which the grace is a half
 	sb := p.open(t, b)
-	attached, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), llmsandbox.AttachOptions{Backend: b})
+	attached, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), &llmsandbox.AttachOptions{Backend: b})
 	if err != nil {
 		t.Fatal(err)
 	}

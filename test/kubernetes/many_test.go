@@ -34,7 +34,7 @@ func TestManyAtOnce(t *testing.T) {
 	opened.Add(n)
 	for i := range n {
 		all.Go(func() {
-			sb, err := llmsandbox.Open(testfaults.Context(t), o)
+			sb, err := llmsandbox.Open(testfaults.Context(t), &o)
 			opened.Done()
 			if err != nil {
 				t.Errorf("sandbox %d: %v", i, err)
@@ -83,7 +83,7 @@ func TestManyMoreThanFit(t *testing.T) {
 	var all sync.WaitGroup
 	for range 12 {
 		all.Go(func() {
-			sb, err := llmsandbox.Open(testfaults.Context(t), o)
+			sb, err := llmsandbox.Open(testfaults.Context(t), &o)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {

@@ -62,7 +62,7 @@ func TestNetworkIsCutOff(t *testing.T) {
 	o := llmsandbox.Options{Backend: b, Image: image, BestEffort: true}
 	var ours []*llmsandbox.Sandbox
 	for range 2 {
-		sb, err := llmsandbox.Open(testfaults.Context(t), o)
+		sb, err := llmsandbox.Open(testfaults.Context(t), &o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,11 +26,11 @@ func openOwned(where string) (*llmsandbox.Sandbox, io.Closer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := kubernetes.New(p.options())
+	b, err := kubernetes.New(new(p.options()))
 	if err != nil {
 		return nil, nil, err
 	}
-	sb, err := llmsandbox.Open(context.Background(), llmsandbox.Options{Backend: b, Language: "bash", Image: image, BestEffort: true})
+	sb, err := llmsandbox.Open(context.Background(), &llmsandbox.Options{Backend: b, Language: "bash", Image: image, BestEffort: true})
 	if err != nil {
 		return nil, nil, errors.Join(err, b.Close())
 	}

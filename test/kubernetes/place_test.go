@@ -64,7 +64,7 @@ func (p place) newBackend(t testing.TB, edit func(*kubernetes.Options)) *kuberne
 	if edit != nil {
 		edit(&o)
 	}
-	b, err := kubernetes.New(o)
+	b, err := kubernetes.New(&o)
 	if err != nil {
 		t.Fatal(err)
 	}

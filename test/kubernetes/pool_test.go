@@ -18,7 +18,7 @@ func TestPool(t *testing.T) {
 	beside(t)
 	p := newPlace(t)
 	b := p.newBackend(t, nil)
-	leases, err := pool.New(pool.Config{Options: p.sandbox(t, b), Max: 3, Min: 1, Reuse: pool.ReuseTenant, MaxUses: 10})
+	leases, err := pool.New(&pool.Config{Options: p.sandbox(t, b), Max: 3, Min: 1, Reuse: pool.ReuseTenant, MaxUses: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func TestForgedStart(t *testing.T) {
 	}
 	open := make(chan opened, 1)
 	go func() {
-		sb, err := llmsandbox.Open(ctx, o)
+		sb, err := llmsandbox.Open(ctx, &o)
 		open <- opened{sb, err}
 	}()
 	pod := unschedulable(t, pods)

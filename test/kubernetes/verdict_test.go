@@ -29,7 +29,7 @@ func TestVerdictIsKept(t *testing.T) {
 	open := func(bestEffort bool) (*llmsandbox.Sandbox, error) {
 		o := client.sandbox(t, undecided())
 		o.BestEffort, o.Network = bestEffort, llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{"example.com"}}
-		return llmsandbox.Open(testfaults.Context(t), o)
+		return llmsandbox.Open(testfaults.Context(t), &o)
 	}
 	wantNetwork := func(enforced bool, says string) {
 		t.Helper()
@@ -46,7 +46,7 @@ func TestVerdictIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer closes(t, sb)
-		other, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), llmsandbox.AttachOptions{Backend: undecided()})
+		other, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), &llmsandbox.AttachOptions{Backend: undecided()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ func (Backend) Open(o cli.ClusterOptions) (backend.Backend, error) {
 		return nil, err
 	}
 	quiet()
-	b, err := kubernetes.New(options)
+	b, err := kubernetes.New(&options)
 	if err != nil {
 		return nil, err // not a nil *kubernetes.Backend in an interface
 	}

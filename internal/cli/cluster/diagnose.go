@@ -47,7 +47,7 @@ func (Backend) Diagnose(ctx context.Context, o cli.ClusterOptions, image string,
 		return r, nil
 	}
 	options.NetworkPolicyEnforced = options.NetworkPolicyEnforced || report.Network != nil && report.Network.Holds()
-	b, err := kubernetes.New(options)
+	b, err := kubernetes.New(&options)
 	if err != nil {
 		return r, err
 	}

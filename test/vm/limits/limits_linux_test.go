@@ -28,7 +28,7 @@ func testContext(t *testing.T) context.Context {
 // user cannot have that.
 func open(t *testing.T, l llmsandbox.Limits) *llmsandbox.Sandbox {
 	t.Helper()
-	sb, err := llmsandbox.Open(testContext(t), llmsandbox.Options{Limits: l, BestEffort: true})
+	sb, err := llmsandbox.Open(testContext(t), &llmsandbox.Options{Limits: l, BestEffort: true})
 	if err != nil {
 		t.Fatal(err)
 	}
