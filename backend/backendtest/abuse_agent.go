@@ -91,9 +91,9 @@ print("end")`, nil)
 	answers(t, sb)
 }
 
-// A run's supervisor is the parent of its program. Where it has the code's own uid,
+// A run's subreaper is the parent of its program. Where it has the code's own uid,
 // the program can end it and loses nothing but its own outcome.
-func (s *suite) abuse84EndTheSupervisor(t *testing.T) {
+func (s *suite) abuse84EndTheSubreaper(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{})
 	allowed := []llmsandbox.Status{llmsandbox.StatusOK}
 	if !control(sb, "separate-uid").Enforced {

@@ -162,7 +162,7 @@ var cases = []struct {
 	{"Abuse80OddBytes", agentTier, (*suite).abuse80OddBytes},
 	{"Abuse84ReachTheAgent", contractTier, (*suite).abuse84ReachTheAgent},
 	{"Abuse84EndTheAgent", contractTier, (*suite).abuse84EndTheAgent},
-	{"Abuse84EndTheSupervisor", contractTier, (*suite).abuse84EndTheSupervisor},
+	{"Abuse84EndTheSubreaper", contractTier, (*suite).abuse84EndTheSubreaper},
 	{"Abuse84WriteToAnotherRun", contractTier, (*suite).abuse84WriteToAnotherRun},
 	{"Abuse84KernelForgery", agentTier, (*suite).abuse84KernelForgery},
 	{"Abuse85Terminal", agentTier, (*suite).abuse85Terminal},

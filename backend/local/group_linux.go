@@ -12,7 +12,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/cgroup"
 )
 
-// agentThreads is how many threads the agent and its supervisors may have beside the
+// agentThreads is how many threads the agent and its subreapers may have beside the
 // code's own.
 const agentThreads = 64
 

@@ -4,11 +4,11 @@
 //
 // # How a process is started
 //
-// For each start the agent forks, without exec, a supervisor: a copy of itself
-// that runs a few raw system calls and nothing of the Go runtime. The supervisor is
+// For each start the agent forks, without exec, a subreaper: a copy of itself
+// that runs a few raw system calls and nothing of the Go runtime. The subreaper is
 // a child subreaper and the parent of the program, so that everything the program
 // starts, however it detaches itself (setsid, double fork, nohup), stays below the
-// supervisor. The supervisor reports what it waits for over a pipe. That is what
+// subreaper. The subreaper reports what it waits for over a pipe. That is what
 // makes "kill it with everything it started" hold without cgroups, and when the
 // agent shares its uid with the code.
 package guest

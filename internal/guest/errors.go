@@ -8,7 +8,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
-// steps names what failed, by the supervisor's step numbers.
+// steps names what failed, by the subreaper's step numbers.
 var steps = [...]string{
 	stepFork:       "fork the program",
 	stepStdio:      "set up its streams",

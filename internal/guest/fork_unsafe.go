@@ -14,7 +14,7 @@ func runtimeBeforeFork()
 //go:linkname runtimeAfterFork syscall.runtime_AfterFork
 func runtimeAfterFork()
 
-// The kinds of record that a supervisor writes.
+// The kinds of record that a subreaper writes.
 const (
 	recStarted uint32 = iota + 1 // the program runs; arg is its pid
 	recFailed                    // it could not be started; arg is the step, value the errno
@@ -23,7 +23,7 @@ const (
 	recEmpty                     // after recExited: no child is left; the last record
 )
 
-// A record is what a supervisor reports. It is smaller than PIPE_BUF, so writes of
+// A record is what a subreaper reports. It is smaller than PIPE_BUF, so writes of
 // it are atomic.
 type record struct {
 	kind  uint32
@@ -36,7 +36,7 @@ type record struct {
 
 const recordSize = int(unsafe.Sizeof(record{}))
 
-// decodeRecord reads a record written by a supervisor, which is this same binary.
+// decodeRecord reads a record written by a subreaper, which is this same binary.
 func decodeRecord(b *[recordSize]byte) record { return *(*record)(unsafe.Pointer(b)) }
 
 // The steps of a start, in order.
@@ -75,7 +75,7 @@ type sockFprog struct {
 	filter *unix.SockFilter
 }
 
-// A launch is all that a supervisor and its program need. Everything in it is made
+// A launch is all that a subreaper and its program need. Everything in it is made
 // before the fork, because nothing can be allocated after it: the fields from ws on
 // are where the kernel writes in the children's own copies.
 type launch struct {
@@ -85,7 +85,7 @@ type launch struct {
 	paths      []*byte // candidates to execute, in order
 	dir        *byte
 	dirName    string
-	keep       []uintptr // descriptors the supervisor keeps, ascending, from 3 on
+	keep       []uintptr // descriptors the subreaper keeps, ascending, from 3 on
 	status     uintptr
 	stdio      [3]uintptr
 	hasControl bool
@@ -124,18 +124,18 @@ type rlimit struct {
 	old, set unix.Rlimit
 }
 
-// forkSupervisor forks the supervisor of l and returns its pid. It is called on the
-// spawner's thread. The supervisor has no exit signal, so that SIGCHLD and a plain
+// forkSubreaper forks the subreaper of l and returns its pid. It is called on the
+// spawner's thread. The subreaper has no exit signal, so that SIGCHLD and a plain
 // wait4 tell the agent of orphans alone.
 //
 // After the fork nothing may allocate, grow the stack or write a pointer: the child
 // has one thread and whatever state the Go runtime was in. Signals stay blocked in
-// the supervisor for ever, so only SIGKILL and SIGSTOP reach it.
+// the subreaper for ever, so only SIGKILL and SIGSTOP reach it.
 //
 //go:noinline
 //go:norace
 //go:nocheckptr
-func forkSupervisor(l *launch) (uintptr, unix.Errno) {
+func forkSubreaper(l *launch) (uintptr, unix.Errno) {
 	var (
 		pid, main, n, fd, prev, i, step uintptr
 		err                             unix.Errno
@@ -150,7 +150,7 @@ func forkSupervisor(l *launch) (uintptr, unix.Errno) {
 		return pid, err
 	}
 
-	// The supervisor.
+	// The subreaper.
 	unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
 	if n, _, _ = unix.RawSyscall(unix.SYS_GETPPID, 0, 0, 0); n != l.agentPID {
 		goto exit // the agent died before the death signal was requested
@@ -169,11 +169,11 @@ func forkSupervisor(l *launch) (uintptr, unix.Errno) {
 	closeRange(prev, ^uintptr(0)>>33)
 	step = uintptr(stepFork)
 	if _, _, err = unix.RawSyscall(unix.SYS_PIPE2, uintptr(unsafe.Pointer(&l.pipe)), unix.O_CLOEXEC, 0); err != 0 {
-		goto supervisorFailed
+		goto subreaperFailed
 	}
 	main, _, err = unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if err != 0 {
-		goto supervisorFailed
+		goto subreaperFailed
 	}
 	if main == 0 {
 		goto program
@@ -183,7 +183,7 @@ func forkSupervisor(l *launch) (uintptr, unix.Errno) {
 	if n == unsafe.Sizeof(l.fail) {
 		unix.RawSyscall6(unix.SYS_WAIT4, main, 0, unix.WALL, 0, 0, 0)
 		step, err = uintptr(l.fail.step), unix.Errno(l.fail.errno)
-		goto supervisorFailed
+		goto subreaperFailed
 	}
 	// The pipe closed with nothing in it: the program is executed, or it was
 	// killed before, which the wait reports.
@@ -222,7 +222,7 @@ func forkSupervisor(l *launch) (uintptr, unix.Errno) {
 		}
 	}
 
-supervisorFailed:
+subreaperFailed:
 	l.rec.kind, l.rec.arg, l.rec.value = recFailed, int32(step), uint32(err)
 	unix.RawSyscall(unix.SYS_WRITE, l.status, uintptr(unsafe.Pointer(&l.rec)), unsafe.Sizeof(l.rec))
 exit:
@@ -316,7 +316,7 @@ program:
 	if _, _, err = unix.RawSyscall(unix.SYS_CHDIR, uintptr(unsafe.Pointer(l.dir)), 0, 0); err != 0 {
 		goto programFailed
 	}
-	// The supervisor's end is the program's too. This is set after the change of
+	// The subreaper's end is the program's too. This is set after the change of
 	// uid, which clears it.
 	unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
 	for i = 1; i <= 64; i++ {
@@ -366,7 +366,7 @@ program:
 			if err != unix.ETXTBSY || tries == 1000 {
 				break
 			}
-			// A program that the agent has just written: another supervisor,
+			// A program that the agent has just written: another subreaper,
 			// forked while the file was open, is about to close its copy.
 			unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&l.pause)), 0, 0)
 		}

@@ -23,7 +23,7 @@ func killTree(fs procFS, root int, reaped <-chan struct{}, gone <-chan struct{})
 			default:
 			}
 			fresh = false
-			// Code that shares the agent's uid may have stopped the supervisor.
+			// Code that shares the agent's uid may have stopped the subreaper.
 			_ = unix.Kill(root, unix.SIGCONT)
 			fs.walk(root, nil, func(pid int) {
 				// ESRCH means that it is gone already.

@@ -190,9 +190,9 @@ func TestKillAndShutdown(t *testing.T) {
 	})
 }
 
-// TestSupervisorKilled: code that shares the agent's uid can kill its supervisor.
+// TestSubreaperKilled: code that shares the agent's uid can kill its subreaper.
 // Then its outcome is lost, and nothing of it is left.
-func TestSupervisorKilled(t *testing.T) {
+func TestSubreaperKilled(t *testing.T) {
 	a := startAgent(t, modes()[0])
 	mark := fmt.Sprintf("6%d", time.Now().UnixNano()%1e9)
 	req := sh("setsid sleep " + mark + " & echo before; read go; kill -9 $PPID; sleep " + mark)
@@ -201,7 +201,7 @@ func TestSupervisorKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Only now, or the supervisor dies before it has reported the start.
+	// Only now, or the subreaper dies before it has reported the start.
 	p.Stdin().Write([]byte("go\n"))
 	r, err := collect(t.Context(), p)
 	if err != nil {

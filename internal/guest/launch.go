@@ -149,7 +149,7 @@ func (a *Agent) limits(asked []agentproto.Rlimit) ([]rlimit, error) {
 	return list, nil
 }
 
-// keepOnly lists the descriptors that the supervisor keeps.
+// keepOnly lists the descriptors that the subreaper keeps.
 func (l *launch) keepOnly() {
 	l.keep = []uintptr{l.status, l.procFD, l.stdio[0], l.stdio[1], l.stdio[2]}
 	if l.restrict {

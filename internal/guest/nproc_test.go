@@ -52,7 +52,7 @@ func TestProcessLimitOfAUser(t *testing.T) {
 		name: "limited", args: []string{"--rlimit", "nproc=" + strconv.Itoa(limit)},
 		attr: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nprocUser, Gid: nprocUser}},
 	})
-	// The threads of the agent and one supervisor a program are the user's too.
+	// The threads of the agent and one subreaper a program are the user's too.
 	const own = 24 + agentproto.SpareThreads
 	for range 2 {
 		p, err := a.client.Start(t.Context(), sh(bomb))

@@ -11,20 +11,20 @@ import (
 )
 
 // orphans are processes that have become the agent's children because their
-// supervisor was killed, or because the agent is pid 1. They are waited for as they
-// end. Supervisors are not among them: they have no exit signal, so neither SIGCHLD
+// subreaper was killed, or because the agent is pid 1. They are waited for as they
+// end. Subreapers are not among them: they have no exit signal, so neither SIGCHLD
 // nor a plain wait reports them.
 type orphans struct {
 	ended chan struct{} // signalled after some were waited for
 
 	killing sync.Mutex // held to kill all: ended reports one at a time
 
-	mu          sync.Mutex
-	supervisors map[int]bool
+	mu         sync.Mutex
+	subreapers map[int]bool
 }
 
 func newOrphans() *orphans {
-	o := &orphans{ended: make(chan struct{}, 1), supervisors: map[int]bool{}}
+	o := &orphans{ended: make(chan struct{}, 1), subreapers: map[int]bool{}}
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, unix.SIGCHLD)
 	go func() {
@@ -57,31 +57,31 @@ func signalled(ch chan<- struct{}) {
 	}
 }
 
-// forking runs a fork of a supervisor, which is known as one before anything else
+// forking runs a fork of a subreaper, which is known as one before anything else
 // can take it for an orphan.
 func (o *orphans) forking(fork func() (int, error)) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	pid, err := fork()
 	if err == nil {
-		o.supervisors[pid] = true
+		o.subreapers[pid] = true
 	}
 	return pid, err
 }
 
-// reap waits for a supervisor, which is ending.
-func (o *orphans) reap(supervisor int) {
+// reap waits for a subreaper, which is ending.
+func (o *orphans) reap(subreaper int) {
 	for {
-		if _, err := unix.Wait4(supervisor, nil, unix.WALL, nil); err != unix.EINTR {
+		if _, err := unix.Wait4(subreaper, nil, unix.WALL, nil); err != unix.EINTR {
 			break
 		}
 	}
 	o.mu.Lock()
-	delete(o.supervisors, supervisor)
+	delete(o.subreapers, subreaper)
 	o.mu.Unlock()
 }
 
-// kill kills all orphans: what the code left when it killed its supervisor belongs
+// kill kills all orphans: what the code left when it killed its subreaper belongs
 // to no process that could still be asked for. It returns once none is left.
 func (o *orphans) kill(fs procFS) {
 	o.killing.Lock()
@@ -91,8 +91,8 @@ func (o *orphans) kill(fs procFS) {
 		// What SIGCHLD has not reported yet would be taken for a live process.
 		reapEnded()
 		any := false
-		o.mu.Lock() // no supervisor is forked meanwhile
-		fs.walk(self, o.supervisors, func(pid int) {
+		o.mu.Lock() // no subreaper is forked meanwhile
+		fs.walk(self, o.subreapers, func(pid int) {
 			any = true
 			_ = unix.Kill(pid, unix.SIGKILL) // ESRCH means that it is gone already
 		})

@@ -15,21 +15,21 @@ import (
 // A process is one that was started by request, from its start until its Exit is
 // collected.
 type process struct {
-	agent      *Agent
-	id         uint64
-	pid        int
-	supervisor int
-	req        agentproto.StartRequest // without files, environment
-	started    time.Time
-	oomBefore  uint64 // the kernel's count of kills for memory at the start
-	timer      *Timer
+	agent     *Agent
+	id        uint64
+	pid       int
+	subreaper int
+	req       agentproto.StartRequest // without files, environment
+	started   time.Time
+	oomBefore uint64 // the kernel's count of kills for memory at the start
+	timer     *Timer
 
 	outputs [3]*output // of ChanOut, ChanErr and ChanControl; nil: merged or without
 	stdin   *os.File   // what ChanIn is written to; nil without
 	tty     bool
-	status  *os.File // the supervisor's records
+	status  *os.File // the subreaper's records
 
-	reaped chan struct{} // signalled when the supervisor waited for something
+	reaped chan struct{} // signalled when the subreaper waited for something
 	gone   chan struct{} // closed when nothing of it is left
 	exited chan struct{} // closed when exit is final but for the totals
 	exit   agentproto.Exit
@@ -50,7 +50,7 @@ type process struct {
 	collected bool // its Exit has reached a client
 }
 
-// start sets everything going once the supervisor has reported that the program runs.
+// start sets everything going once the subreaper has reported that the program runs.
 func (p *process) start() {
 	if ms := p.req.TimeoutMillis; ms > 0 {
 		p.killAfter(ms)
@@ -63,20 +63,20 @@ func (p *process) start() {
 	go p.watch()
 }
 
-// watch reads what the supervisor reports.
+// watch reads what the subreaper reports.
 func (p *process) watch() {
 	defer p.agent.ended(p)
 	defer p.status.Close()
 	for {
 		rec, err := readRecord(p.status)
 		if err != nil {
-			break // the supervisor has ended, which it does not do before recEmpty
+			break // the subreaper has ended, which it does not do before recEmpty
 		}
 		switch rec.kind {
 		case recExited:
 			p.mainEnded(rec)
 			// A kill that goes on may have missed a child that moves to the
-			// supervisor only now.
+			// subreaper only now.
 			signalled(p.reaped)
 			if rec.none != 0 {
 				p.allGone()
@@ -90,14 +90,14 @@ func (p *process) watch() {
 			p.allGone()
 		}
 	}
-	p.agent.orphans.reap(p.supervisor)
+	p.agent.orphans.reap(p.subreaper)
 	p.mu.Lock()
 	lost := p.running
 	p.stopTimer()
 	p.running = false
 	p.mu.Unlock()
 	if lost {
-		// The supervisor was killed, so the end of the program was not seen.
+		// The subreaper was killed, so the end of the program was not seen.
 		p.exit = agentproto.Exit{WallMicros: uint64(time.Since(p.started).Microseconds()), Reason: p.killReason()}
 		p.countOOM(&p.exit)
 	}
@@ -238,7 +238,7 @@ func (p *process) killRest() {
 	p.killing = true
 	p.mu.Unlock()
 	if first {
-		killTree(p.agent.proc, p.supervisor, p.reaped, p.gone)
+		killTree(p.agent.proc, p.subreaper, p.reaped, p.gone)
 	}
 	<-p.gone
 }

@@ -161,15 +161,15 @@ func parseStat(text []byte) (procStat, bool) {
 // ticksPerSecond is USER_HZ, which is 100 on every architecture the agent is built for.
 const ticksPerSecond = 100
 
-// treeUsage sums up the processes below a supervisor, and what those that it
+// treeUsage sums up the processes below a subreaper, and what those that it
 // waited for have used.
-func (p procFS) treeUsage(supervisor int) (cpuMicros, rss uint64) {
-	top, ok := p.stat(supervisor)
+func (p procFS) treeUsage(subreaper int) (cpuMicros, rss uint64) {
+	top, ok := p.stat(subreaper)
 	if !ok {
 		return 0, 0
 	}
 	ticks := top.waited
-	p.walk(supervisor, nil, func(pid int) {
+	p.walk(subreaper, nil, func(pid int) {
 		if st, ok := p.stat(pid); ok {
 			ticks += st.ticks + st.waited
 			rss += st.rssPages * uint64(unix.Getpagesize())

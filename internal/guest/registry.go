@@ -129,7 +129,7 @@ func (p *process) info() agentproto.ProcessInfo {
 	case <-p.gone:
 		info.CPUMicros = p.finalCPU()
 	default:
-		info.CPUMicros, info.RSS = p.agent.proc.treeUsage(p.supervisor)
+		info.CPUMicros, info.RSS = p.agent.proc.treeUsage(p.subreaper)
 	}
 	return info
 }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A spawner forks supervisors, all from one thread: namespaces unshared on it are
-// inherited by every process, and the supervisors' parent-death signal is bound to
+// A spawner forks subreapers, all from one thread: namespaces unshared on it are
+// inherited by every process, and the subreapers' parent-death signal is bound to
 // the thread that forked them, which therefore must not end before the agent.
 type spawner struct {
 	work chan spawn
@@ -43,7 +43,7 @@ func (s *spawner) run(first func() error, ready chan<- error) {
 	}
 	ready <- nil
 	for w := range s.work {
-		pid, errno := forkSupervisor(w.launch)
+		pid, errno := forkSubreaper(w.launch)
 		if errno != 0 {
 			w.done <- spawned{err: errno}
 			continue
@@ -52,7 +52,7 @@ func (s *spawner) run(first func() error, ready chan<- error) {
 	}
 }
 
-// fork starts a supervisor.
+// fork starts a subreaper.
 func (s *spawner) fork(l *launch) (int, error) {
 	done := make(chan spawned, 1)
 	l.agentPID = uintptr(unix.Getpid())

@@ -101,15 +101,15 @@ func (a *Agent) start(req *agentproto.StartRequest) (*process, error) {
 		return p, nil
 	}
 	p.closeStreams()
-	a.orphans.reap(p.supervisor)
+	a.orphans.reap(p.subreaper)
 	if err != nil {
 		go a.orphans.kill(a.proc)
-		return nil, agentproto.Errorf(agentproto.CodeLost, "the program's supervisor was killed while it started it")
+		return nil, agentproto.Errorf(agentproto.CodeLost, "the program's subreaper was killed while it started it")
 	}
 	return nil, startError(argv, l.dirName, rec.arg, unix.Errno(rec.value))
 }
 
-// fork forks the supervisor with a pipe for its records.
+// fork forks the subreaper with a pipe for its records.
 func (p *process) fork(l *launch) error {
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
@@ -124,7 +124,7 @@ func (p *process) fork(l *launch) error {
 	l.status = uintptr(pipe[1])
 	l.keepOnly()
 	var err error
-	p.supervisor, err = p.agent.orphans.forking(func() (int, error) { return p.agent.spawner.fork(l) })
+	p.subreaper, err = p.agent.orphans.forking(func() (int, error) { return p.agent.spawner.fork(l) })
 	if err != nil {
 		return resourceError("fork", err)
 	}

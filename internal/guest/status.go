@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// readRecord reads the next record of a supervisor; io.EOF means that it has ended.
+// readRecord reads the next record of a subreaper; io.EOF means that it has ended.
 func readRecord(status *os.File) (record, error) {
 	var b [recordSize]byte
 	if _, err := io.ReadFull(status, b[:]); err != nil {

@@ -76,7 +76,7 @@ if target == "control":
     sys.exit()
 
 attack(1, "agent")
-attack(os.getppid(), "supervisor")
+attack(os.getppid(), "subreaper")
 # The token is nowhere to be seen.
 can("own environment", lambda: token in b"\0".join(k + b"=" + v for k, v in os.environb.items()))
 for pid in filter(str.isdigit, os.listdir("/proc")):
