@@ -7,8 +7,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"path"
 	"strconv"
 	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentbin"
@@ -101,4 +105,41 @@ func substituteRlimits(spec backend.Spec, limits []backend.Control) []string {
 		}
 	}
 	return args
+}
+
+// bringAgent puts the agent into a running container, unless it is there, and returns
+// its path. Nothing else in the container changes.
+func (b *Backend) bringAgent(ctx context.Context, c container.InspectResponse, arch string) (string, error) {
+	agent, err := agenthost.Bringer{
+		Arch: arch, Fix: "give it a tmpfs with exec at /tmp",
+		Run:  func(ctx context.Context, in io.Reader, argv ...string) error { return b.exec(ctx, c.ID, in, argv...) },
+		Copy: func(ctx context.Context, dir string) error { return b.copyAgent(ctx, c.ID, dir, arch) },
+	}.Bring(ctx)
+	if err != nil {
+		return "", fmt.Errorf("bring the guest agent into container %s: %w", b.options.Container, err)
+	}
+	return agent, nil
+}
+
+// copyAgent has the engine unpack the agent, for containers without a shell. It writes
+// to the container's root, also below what a tmpfs hides.
+func (b *Backend) copyAgent(ctx context.Context, id, dir, arch string) error {
+	place, name := path.Dir(dir), path.Base(dir)
+	pr, pw := io.Pipe()
+	go func() {
+		t := tar.NewWriter(pw)
+		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755}); err != nil {
+			pw.CloseWithError(err)
+			return
+		}
+		// The end of a tar comes once, with the files.
+		if err := t.Flush(); err != nil {
+			pw.CloseWithError(err)
+			return
+		}
+		pw.CloseWithError(writeAgent(pw, arch, name+"/"))
+	}()
+	_, err := b.client.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: place, Content: pr})
+	pr.CloseWithError(io.ErrClosedPipe)
+	return err
 }

@@ -107,3 +107,63 @@ func agentControl(runtime string) backend.Control {
 	}
 	return backend.Control{Name: "agent", Enforced: true, By: "pid 1, non-dumpable", Detail: "code can neither end it nor look into it"}
 }
+
+// loosen takes back what the caller's settings have loosened. What they loosen beside
+// the controls of every backend is added.
+func (b *Backend) loosen(all []backend.Control) []backend.Control {
+	for _, l := range b.options.Settings.Loosened() {
+		name := l.Control
+		loose := backend.Control{Name: name, Why: "the caller loosened it: " + l.What}
+		found := false
+		for i := range all {
+			// Without isolation nothing of it holds.
+			if all[i].Name != name && name != "isolation" {
+				continue
+			}
+			if all[i].Enforced {
+				all[i] = backend.Control{Name: all[i].Name, Why: loose.Why}
+			} else {
+				all[i].Why += "; " + loose.Why
+			}
+			found = true
+		}
+		if !found {
+			all = append(all, loose)
+		}
+	}
+	return all
+}
+
+// foreignControls returns the controls of a container that another program made.
+func (b *Backend) foreignControls(host Host, c container.InspectResponse) backend.Capabilities {
+	h := c.HostConfig
+	if h == nil {
+		h = &container.HostConfig{}
+	}
+	control := func(name, by string, enforced bool, why string) backend.Control {
+		if enforced {
+			return backend.Control{Name: name, Enforced: true, By: by}
+		}
+		return backend.Control{Name: name, Why: why + "; the container was made by another program", Fix: "make it with this limit, or let a sandbox make its own container"}
+	}
+	name := b.Name()
+	all := []backend.Control{
+		control("user", name, c.Config != nil && !rootUser(c.Config.User), "it runs as root"),
+		{Name: "agent", Why: "it is not the first process of a container that another program made, so code of its user can end it: the run is then lost",
+			Fix: "let a sandbox make its own container"},
+		control("filesystem", "mount namespace", h.ReadonlyRootfs, "its root can be written to"),
+		control("processes", "pid namespace", !h.PidMode.IsHost(), "it shares the host's processes"),
+		control("network", "network namespace", h.NetworkMode.IsNone(), "it has a network"),
+		control("ipc", "IPC namespace", !h.IpcMode.IsHost(), "it shares the host's IPC"),
+		control("capabilities", name, !h.Privileged && len(h.CapDrop) == 1 && h.CapDrop[0] == "ALL" && len(h.CapAdd) == 0, "not all capabilities are dropped"),
+		{Name: "no-new-privs", Enforced: true, By: "agent"},
+		{Name: "core-dumps", Enforced: true, By: "RLIMIT_CORE 1"},
+		{Name: "seccomp", Enforced: true, By: "the agent's filter", Detail: engineFilter(host)},
+		userNamespace(host),
+		control("memory", name, h.Memory > 0, "it has no memory limit"),
+		control("cpus", name, h.NanoCPUs > 0 || h.CPUQuota > 0, "it has no limit of CPUs"),
+		control("pids", name, value(h.PidsLimit) > 0, "it has no limit of processes"),
+		control("disk", name, false, "what it may write is not limited"),
+	}
+	return backend.Capabilities{Backend: name, Isolation: isolation(host, h), Controls: all}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
+	"github.com/llmsandbox/llmsandbox/internal/engine/containers"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
@@ -79,7 +80,7 @@ func (c *creation) prepare(ctx context.Context) error {
 func (c *creation) configure(agent string) error {
 	b := c.backend
 	c.guest = b.guest(c.spec, c.image)
-	c.record = agenthost.Record(c.spec, b.Name(), c.image.Ref, thisProcess().words())
+	c.record = agenthost.Record(c.spec, b.Name(), c.image.Ref, thisProcess().describe())
 	labels, err := encode(c.record)
 	if err != nil {
 		return err
@@ -200,6 +201,22 @@ func createContainer(ctx context.Context, c *client.Client, o client.ContainerCr
 		return client.ContainerCreateResult{}, errors.Join(context.Cause(ctx), err)
 	}
 	return made, err
+}
+
+// inContainer calls do with a container that is removed afterwards.
+func (b *Backend) inContainer(ctx context.Context, c *container.Config, h *container.HostConfig, do func(id string) error) (err error) {
+	made, err := createContainer(ctx, b.client, client.ContainerCreateOptions{Config: c, HostConfig: h})
+	if err != nil {
+		return b.explain("make a container", err)
+	}
+	defer func() {
+		// A context that has ended must not leave it.
+		_, rerr := b.client.ContainerRemove(context.WithoutCancel(ctx), made.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		if !containers.Absent(rerr) {
+			err = errors.Join(err, b.explain("remove a container", rerr))
+		}
+	}()
+	return do(made.ID)
 }
 
 func containerName(id string) string { return "llmsandbox-" + id }

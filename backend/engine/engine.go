@@ -1,19 +1,31 @@
+// Package engine runs sandboxes as containers of an engine that speaks Docker's API.
+// Packages docker and podman are this package with a connection to their engine.
+//
+// The guest agent is the container's main process. It comes from a read-only volume
+// that is filled once per engine and agent version, and the stream to it is the
+// container's own stdin and stdout: no call of the engine is on the path of a run. The
+// engine closes that stdin when the owner's process goes, so that the agent ends and
+// the engine removes the container, whatever became of the owner.
 package engine
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/engine/settings"
 	"github.com/llmsandbox/llmsandbox/internal/ctxlock"
+	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
@@ -79,7 +91,10 @@ type Backend struct {
 	client  *client.Client
 	images  *image.Store
 
-	known  lazy[Host]
+	known struct { // the answer of flavor.Host; a failure is not kept
+		sync.Mutex
+		host *Host
+	}
 	agents sync.Map // the agent's volume, by architecture
 	failed sync.Map // when filling a cache failed, by key
 	// fillImage is the id of an image that the engine has, for containers that are
@@ -126,8 +141,42 @@ func (b *Backend) Close() error { return b.client.Close() }
 
 // host asks the engine once what it is and can.
 func (b *Backend) host(ctx context.Context) (Host, error) {
-	return b.known.get(func() (Host, error) {
+	b.known.Lock()
+	defer b.known.Unlock()
+	if b.known.host == nil {
 		h, err := b.flavor.Host(ctx, b.client)
-		return h, b.explain("ask the engine what it can", err)
-	})
+		if err != nil {
+			return Host{}, b.explain("ask the engine what it can", err)
+		}
+		b.known.host = &h
+	}
+	return *b.known.host, nil
+}
+
+// explain explains an engine's error, with what the user can do about it.
+func (b *Backend) explain(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	err = dial.Explain(err)
+	var unreachable *dial.Error
+	switch {
+	case errors.As(err, &unreachable):
+		return fmt.Errorf("%s: %w", what, err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: %w", what, err)
+	case client.IsErrConnectionFailed(err):
+		return fmt.Errorf("%s: %w: %w: llmsandbox doctor --backend %s tells why", what, backend.ErrUnsupported, err, b.flavor.Name)
+	case errdefs.IsPermissionDenied(err):
+		return fmt.Errorf("%s: %w: the engine refuses it: %w", what, backend.ErrUnsupported, err)
+	case strings.Contains(err.Error(), "no space left on device"):
+		return fmt.Errorf("%s: %w: the disk of %s is full: make room there, e.g. with %[3]s system prune", what, err, b.flavor.Name)
+	}
+	return fmt.Errorf("%s: %s: %w", what, b.flavor.Name, err)
+}
+
+// nameTaken reports whether a container was not made because another one has its name.
+// Podman 4 answers that as if it had failed itself.
+func nameTaken(err error) bool {
+	return errdefs.IsConflict(err) || errdefs.IsInternal(err) && strings.Contains(err.Error(), "name is already in use")
 }

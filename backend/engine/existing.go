@@ -12,7 +12,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
-	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
+	"github.com/llmsandbox/llmsandbox/internal/engine/containers"
 )
 
 // enter brings the agent into Options.Container and starts it there, beside what runs
@@ -52,7 +52,7 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 		agent: agenthost.Agent{File: agent, Socket: agenthost.Socket(spec.ID), Token: agentclient.NewToken()},
 	}
 	s := agenthost.New(agenthost.Entered, h, agenthost.Description{
-		Sandbox: agenthost.Record(spec, b.Name(), img.Ref, thisProcess().words()), Inside: guest, Enforced: b.foreignControls(engine, c),
+		Sandbox: agenthost.Record(spec, b.Name(), img.Ref, thisProcess().describe()), Inside: guest, Enforced: b.foreignControls(engine, c),
 	})
 	if err := h.serve(ctx, s, spec); err != nil {
 		return nil, errors.Join(err, s.Close(nil))
@@ -62,7 +62,7 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 
 // serve starts the agent by a call of the engine, whose stream is the first.
 func (h *host) serve(ctx context.Context, s *agenthost.Session, spec backend.Spec) error {
-	stdio, err := h.exec(ctx, []string{envToken + "=" + h.agent.Token}, append([]string{h.agent.File, "serve"}, agenthost.ServeArgs(spec, agenthost.Serve{
+	_, stdio, err := h.backend.startProgram(ctx, h.container, true, []string{envToken + "=" + h.agent.Token}, append([]string{h.agent.File, "serve"}, agenthost.ServeArgs(spec, agenthost.Serve{
 		Stdio: true, Grace: ownerGrace, Workdir: h.workdir, Filter: path.Join(path.Dir(h.agent.File), "seccomp"),
 	})...)...)
 	if err != nil {
@@ -75,7 +75,7 @@ func (h *host) serve(ctx context.Context, s *agenthost.Session, spec backend.Spe
 func (b *Backend) running(ctx context.Context, name string) (container.InspectResponse, error) {
 	for {
 		res, err := b.client.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
-		if absent.Container(err) {
+		if containers.Absent(err) {
 			return res.Container, fmt.Errorf("container %s: %w: %s knows no container of that name or id", name, backend.ErrNotFound, b.Name())
 		}
 		if err != nil {

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"sort"
 	"strings"
 	"time"
 
@@ -12,9 +14,45 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
-	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
+	"github.com/llmsandbox/llmsandbox/internal/engine/containers"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
+
+// List returns the sandboxes that run on the engine, of all owners, oldest first.
+func (b *Backend) List(ctx context.Context) ([]backend.Info, error) {
+	found, err := b.containers(ctx, false, roleSandbox)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	records, err := b.movedDeadlines(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	var all []backend.Info
+	for _, c := range found {
+		info, err := decode(b.Name(), c.Labels)
+		if err != nil {
+			return nil, fmt.Errorf("container %.12s: %w", c.ID, err)
+		}
+		if r, there := records[c.ID]; there {
+			info.Deadline = r.at
+		}
+		all = append(all, info)
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].Created.Before(all[j].Created) })
+	return all, nil
+}
+
+// containers returns those with a role, only running ones unless all are asked for.
+func (b *Backend) containers(ctx context.Context, all bool, role string) ([]container.Summary, error) {
+	found, err := containers.List(ctx, b.client, client.ContainerListOptions{
+		All: all, Filters: make(client.Filters).Add("label", labelRole+"="+role),
+	})
+	return found, b.explain("list the containers", err)
+}
 
 // GC removes the containers of owners that have died or whose deadline has passed, those
 // that commits have left, the volumes of agents that this program does not use, and layers
@@ -39,7 +77,7 @@ const committing = time.Hour
 
 // collectCommits removes the containers that commits of processes that died have left.
 func (b *Backend) collectCommits(ctx context.Context) ([]backend.Leftover, error) {
-	all, err := absent.List(ctx, b.client, client.ContainerListOptions{
+	all, err := containers.List(ctx, b.client, client.ContainerListOptions{
 		All: true, Filters: make(client.Filters).Add("name", image.CommitPrefix).Add("status", "created"),
 	})
 	if err != nil {
@@ -62,7 +100,7 @@ func containerNames(c container.Summary) string {
 func (b *Backend) collect(ctx context.Context, c container.Summary) []backend.Leftover {
 	l := backend.Leftover{Kind: "container", Name: containerNames(c)}
 	_, err := b.client.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	if absent.Container(err) {
+	if containers.Absent(err) {
 		return nil
 	}
 	l.Removed = err == nil || errdefs.IsConflict(err) // under way

@@ -2,11 +2,16 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/defaultimage"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
@@ -91,4 +96,86 @@ func (b *Backend) dropImage(ctx context.Context, asked string, img image.Image) 
 	}
 	_, err := b.images.Remove(ctx, img)
 	return err
+}
+
+// A Build is an image to make from a Dockerfile. The classic builder makes it, which
+// every engine has; what only BuildKit knows, such as RUN --mount, fails on Docker.
+type Build struct {
+	// Dockerfile is the path of the Dockerfile; "" is Dockerfile in the context.
+	Dockerfile string
+	// Content is the Dockerfile itself, in place of a path.
+	Content string
+	// Context is the directory that COPY and ADD take from, "" is none. Its .dockerignore
+	// is honoured; links in it are kept as links and not followed; what is no file,
+	// directory or link is left out. Files get the owner root and one fixed time.
+	Context string
+	// Args are the build arguments. They are no place for secrets: the image's history
+	// shows them.
+	Args     map[string]string
+	Target   string // stage to build; "" is the last
+	Platform string // e.g. "linux/arm64"; "" is the engine's own
+	// Network is the network of RUN: "" is the engine's default, "none", "host", or a
+	// network's name.
+	Network string
+	Labels  map[string]string
+	// NoCache builds every step again, also when the same build was made before.
+	NoCache bool
+	// Log, when set, gets what the build prints as it comes. It is not cleaned: on a
+	// terminal it can do harm.
+	Log io.Writer
+	// MaxContext bounds the bytes of the context; 0 means 2 GiB.
+	MaxContext int64
+}
+
+// Commit makes an image of the container's image, of its root file system where that can
+// be written to, and of files. The owner of the files in the image does not matter: a
+// sandbox of it gets them as its own.
+func (h *host) Commit(ctx context.Context, tag, overwrite string, files io.Reader) (string, error) {
+	b := h.backend
+	c, err := b.client.ContainerInspect(ctx, h.container, client.ContainerInspectOptions{})
+	if err != nil {
+		return "", b.explain("look at the container", err)
+	}
+	base, err := b.images.Resolve(ctx, c.Container.Image, "", nil)
+	if err != nil {
+		return "", b.explain("look at the container's image", err)
+	}
+	o := image.Commit{Tag: tag, Overwrite: overwrite, Base: base}
+	if made := c.Container.HostConfig; made != nil && !made.ReadonlyRootfs {
+		if o.Base, err = b.images.Commit(ctx, h.container, o); err != nil {
+			return "", b.explain("make an image of the root file system", err)
+		}
+		o.Overwrite = tag // which is ours now
+	}
+	o.Workdir = h.workdir
+	img, err := b.images.CommitFiles(ctx, files, h.workdir, defaultUID, defaultUID, o)
+	return img.ID, b.explain("make an image of the working folder", err)
+}
+
+// restoreWorkdir puts the files that a committed image has of its sandbox's working
+// directory into this one's, where the image's own directory is hidden by what is mounted.
+func (b *Backend) restoreWorkdir(ctx context.Context, s *agenthost.Session, img image.Image) error {
+	// Of a container without mounts, so that it is the image's.
+	return b.inContainer(ctx, neverStarted(img.ID), noNetwork(), func(id string) error {
+		// What is in the directory, without the directory: the sandbox's is a mount, and the
+		// agent unpacks only into the file system that it was given.
+		files, err := b.client.CopyFromContainer(ctx, id, client.CopyFromContainerOptions{SourcePath: img.Committed + "/."})
+		if errdefs.IsNotFound(err) {
+			return fmt.Errorf("image %s: %w: its label says that it has %s, and it has not", img.Ref, backend.ErrImageInvalid, img.Committed)
+		}
+		if err != nil {
+			return b.explain("read the image's working folder", err)
+		}
+		defer files.Content.Close()
+		return s.WithAgent(ctx, func(a *agentclient.Client) error {
+			result, err := a.TarIn(ctx, s.Inside.Workdir, files.Content, agentclient.TarLimits{Links: true})
+			if err == nil && len(result.Skipped) > 0 {
+				err = errors.New(result.Skipped[0])
+			}
+			if err != nil {
+				return fmt.Errorf("put the image's working folder into the sandbox: %w", err)
+			}
+			return nil
+		})
+	})
 }

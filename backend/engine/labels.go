@@ -1,8 +1,13 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -79,7 +84,90 @@ func decode(name string, l map[string]string) (backend.Info, error) {
 	}
 	info.Owner = "unknown"
 	if o, err := parseOwner(l[labelOwner]); err == nil {
-		info.Owner = o.words()
+		info.Owner = o.describe()
 	}
 	return info, nil
+}
+
+// An owner identifies a process beyond the reuse of its pid: the machine's boot, the
+// pid namespace, the pid and when it started.
+type owner struct {
+	boot, namespace string
+	pid             int
+	start           uint64
+}
+
+// String is what the owner label holds.
+func (o owner) String() string {
+	return strings.Join([]string{o.boot, o.namespace, strconv.Itoa(o.pid), strconv.FormatUint(o.start, 10)}, "/")
+}
+
+// describe names an owner for people.
+func (o owner) describe() string { return "pid " + strconv.Itoa(o.pid) }
+
+func parseOwner(s string) (owner, error) {
+	parts := strings.Split(s, "/")
+	if len(parts) != 4 {
+		return owner{}, fmt.Errorf("owner %q is not of four parts", s)
+	}
+	pid, err := strconv.Atoi(parts[2])
+	if err != nil {
+		return owner{}, fmt.Errorf("owner %q: %w", s, err)
+	}
+	start, err := strconv.ParseUint(parts[3], 10, 64)
+	if err != nil {
+		return owner{}, fmt.Errorf("owner %q: %w", s, err)
+	}
+	return owner{boot: parts[0], namespace: parts[1], pid: pid, start: start}, nil
+}
+
+// dead reports whether it is certain that the owner no longer lives. About a process of
+// another machine or another pid namespace nothing is certain.
+func (o owner) dead() bool {
+	self := thisProcess()
+	if self.boot == "" || o.boot == "" {
+		return false
+	}
+	if o.boot != self.boot {
+		// The same machine after a restart looks like another one.
+		return false
+	}
+	if o.namespace != self.namespace {
+		return false
+	}
+	start, err := startTime(o.pid)
+	return os.IsNotExist(err) || err == nil && start != o.start
+}
+
+// thisProcess is this process. Without /proc nothing is known of it but its pid: then no
+// owner is taken for dead, and sandboxes end by themselves when their stream does.
+var thisProcess = sync.OnceValue(func() owner {
+	o := owner{pid: os.Getpid()}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return owner{pid: o.pid}
+	}
+	if o.namespace, err = os.Readlink("/proc/self/ns/pid"); err != nil {
+		return owner{pid: o.pid}
+	}
+	if o.start, err = startTime(o.pid); err != nil {
+		return owner{pid: o.pid}
+	}
+	o.boot = strings.TrimSpace(string(boot))
+	return o
+})
+
+// startTime is when a process started, in clock ticks since boot.
+func startTime(pid int) (uint64, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, err
+	}
+	// The name, in parentheses, may hold anything.
+	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	const startField = 19 // of those after the name
+	if len(fields) <= startField {
+		return 0, fmt.Errorf("process %d: its status is not understood", pid)
+	}
+	return strconv.ParseUint(string(fields[startField]), 10, 64)
 }

@@ -1,21 +1,25 @@
 package engine
 
 import (
+	"archive/tar"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
-	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
+	"github.com/llmsandbox/llmsandbox/internal/engine/containers"
 	"github.com/llmsandbox/llmsandbox/internal/layertree"
 )
 
@@ -113,7 +117,7 @@ func (l layers) List(ctx context.Context) ([]backend.LayerInfo, error) {
 }
 
 func (b *Backend) volumeUsed(ctx context.Context, name string) (bool, error) {
-	using, err := absent.List(ctx, b.client, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("volume", name)})
+	using, err := containers.List(ctx, b.client, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("volume", name)})
 	return len(using) > 0, b.explain("list the containers", err)
 }
 
@@ -136,4 +140,60 @@ func (l layers) Remove(ctx context.Context, key string) error {
 	}
 	// A sandbox that got it just now keeps it.
 	return errors.Join(l.removeVolume(ctx, mark), l.removeVolume(ctx, name))
+}
+
+// Read is [backend.Layers].Read, through a container that is never started.
+func (l layers) Read(ctx context.Context, source string, w io.Writer) error {
+	_, err := l.client.VolumeInspect(ctx, source, client.VolumeInspectOptions{})
+	if !strings.HasPrefix(source, layerPrefix) || errdefs.IsNotFound(err) {
+		return fmt.Errorf("volume %s: %w", source, backend.ErrLayerNotFound)
+	}
+	if err != nil {
+		return l.explain("look for a layer", err)
+	}
+	image, _ := l.fillImage.Load().(string)
+	host := noNetwork()
+	host.Mounts = []mount.Mount{readOnlyVolume(source, agentDir)}
+	return l.inContainer(ctx, neverStarted(image), host, func(id string) error {
+		res, err := l.client.CopyFromContainer(ctx, id, client.CopyFromContainerOptions{SourcePath: agentDir})
+		if err == nil {
+			defer res.Content.Close()
+			err = withoutTop(res.Content, w)
+		}
+		return l.explain("read a layer", err)
+	})
+}
+
+// withoutTop copies a tar stream of one directory as one of what is in it. Docker names what
+// is in it below the directory's own name, Podman below "/"; either names the directory first.
+func withoutTop(r io.Reader, w io.Writer) error {
+	in, out := tar.NewReader(r), tar.NewWriter(w)
+	top := ""
+	for first := true; ; first = false {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return out.Close()
+		}
+		if err != nil {
+			return err
+		}
+		name := path.Clean("/" + h.Name)
+		if first {
+			top = strings.TrimSuffix(name, "/")
+			continue
+		}
+		below, ok := strings.CutPrefix(name, top+"/")
+		if !ok {
+			return fmt.Errorf("the engine sent %.200q, which is not in %q", h.Name, top)
+		}
+		if h.Name = below; h.Typeflag == tar.TypeDir {
+			h.Name += "/"
+		}
+		if err := out.WriteHeader(h); err != nil {
+			return err
+		}
+		if _, err := io.Copy(out, in); err != nil {
+			return err
+		}
+	}
 }

@@ -1,15 +1,27 @@
 package engine
 
 import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/engine/containers"
+	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
 // MicromambaImage has Micromamba and an environment named base with nothing in it.
@@ -164,3 +176,210 @@ func checkChannel(c string) error {
 }
 
 func unprintable(r rune) bool { return r <= ' ' || r > '~' }
+
+// preparedImages is the name of prepared images; their tags are digests of what they are
+// made from.
+const preparedImages = "llmsandbox-micromamba"
+
+// prepared returns the image in which programs of the language are started in the
+// environment. It is made from base unless that was done before.
+func (b *Backend) prepared(ctx context.Context, spec backend.Spec, base image.Image) (image.Image, error) {
+	m := b.options.Micromamba
+	install := b.options.install(spec.Language, spec.Image != "" || b.options.Build != nil)
+	tag, err := m.tag(base, install)
+	if err != nil {
+		return image.Image{}, err
+	}
+	img, err := b.images.Existing(ctx, tag)
+	if errors.Is(err, backend.ErrImageNotFound) {
+		img, err = b.prepareOnce(ctx, spec, base, install, tag)
+	}
+	if err != nil {
+		return image.Image{}, fmt.Errorf("prepare %s in image %s: %w", m, base.Ref, err)
+	}
+	// It is known by the name that was asked for, and stays.
+	img.Ref, img.Made = base.Ref, false
+	return img, nil
+}
+
+// tag is the name of the image that is prepared from base.
+func (m *Micromamba) tag(base image.Image, install []string) (string, error) {
+	in, err := json.Marshal([]any{base.ID, user(base), m.enter(), install})
+	if err != nil {
+		return "", fmt.Errorf("name the image of %s: %w", m, err)
+	}
+	sum := sha256.Sum256(in)
+	return preparedImages + ":" + hex.EncodeToString(sum[:16]), nil
+}
+
+// prepareOnce prepares images one at a time: a caller that has waited finds the other's image.
+func (b *Backend) prepareOnce(ctx context.Context, spec backend.Spec, base image.Image, install []string, tag string) (image.Image, error) {
+	if err := b.preparing.Lock(ctx); err != nil {
+		return image.Image{}, err
+	}
+	defer b.preparing.Unlock()
+	img, err := b.images.Existing(ctx, tag)
+	if errors.Is(err, backend.ErrImageNotFound) {
+		return b.prepare(ctx, spec, base, install, tag)
+	}
+	return img, err
+}
+
+// prepare installs, enters the environment, and makes the image.
+func (b *Backend) prepare(ctx context.Context, spec backend.Spec, base image.Image, install []string, tag string) (_ image.Image, err error) {
+	from := base
+	if len(install) > 0 {
+		if from, err = b.install(ctx, spec, base, install); err != nil {
+			return image.Image{}, err
+		}
+		// Only its name goes: its files are the prepared image's.
+		defer func() {
+			_, rerr := b.images.Remove(context.WithoutCancel(ctx), from)
+			err = errors.Join(err, rerr)
+		}()
+	}
+	guest := b.guest(backend.Spec{}, from)
+	out, err := b.enterImage(ctx, from, guest.Env)
+	if err != nil {
+		return image.Image{}, err
+	}
+	img, err := b.images.Derive(ctx, image.Commit{Tag: tag, Base: from, Env: mergeEnv(from.Env, out)})
+	if errors.Is(err, backend.ErrInvalid) { // another process may have been faster
+		if other, oerr := b.images.Existing(ctx, tag); oerr == nil {
+			return other, nil
+		}
+	}
+	return img, err
+}
+
+// install makes an image of the base with what a program installs in it, as the base's
+// own user.
+func (b *Backend) install(ctx context.Context, spec backend.Spec, base image.Image, argv []string) (image.Image, error) {
+	var content strings.Builder
+	content.WriteString("FROM " + base.ID + "\nRUN ")
+	run := json.NewEncoder(&content)
+	run.SetEscapeHTML(false) // it is shown as progress
+	if err := run.Encode(argv); err != nil {
+		return image.Image{}, err
+	}
+	return b.images.Build(ctx, image.Build{Content: content.String()}, spec.Progress)
+}
+
+// maxVariables bounds what an environment may print before its variables, and these.
+const maxVariables = 256 << 10
+
+var errTooMuch = errors.New("it prints more than 256 KiB before and with its variables")
+
+// probe is the program that prints the variables in an environment, after a mark: what
+// scripts of the environment print themselves comes before it.
+func (m *Micromamba) probe(mark string) []string {
+	return append(m.enter(), "sh", "-c", "echo $0; exec env -0", mark)
+}
+
+// enterImage returns the variables that entering the environment changes, in a container
+// that is confined like a sandbox.
+func (b *Backend) enterImage(ctx context.Context, img image.Image, env []string) ([]string, error) {
+	e := b.options.Micromamba
+	mark := newMark()
+	c := neverStarted(img.ID)
+	c.Entrypoint, c.Cmd, c.Env, c.User, c.WorkingDir = e.probe(mark), []string{}, env, user(img), "/"
+	c.AttachStdout, c.AttachStderr = true, true
+	c.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
+	h := &container.HostConfig{
+		NetworkMode: "none", ReadonlyRootfs: true, CapDrop: []string{"ALL"}, SecurityOpt: []string{"no-new-privileges"},
+		Tmpfs: map[string]string{workdir: tmpfs(0), tempDir: tmpfs(0)},
+	}
+	if b.flavor.TmpfsOwner {
+		giveTmpfs(backend.Spec{}, h, c.User)
+	}
+	if b.flavor.Adjust != nil {
+		b.flavor.Adjust(c, h)
+	}
+	out, err := b.runToEnd(ctx, c, h)
+	if err != nil {
+		return nil, fmt.Errorf("enter it with %s: %w", strings.Join(e.enter(), " "), err)
+	}
+	return changed(env, out, mark)
+}
+
+// enterContainer adds what entering the environment changes in an existing container.
+// What it writes goes to place, since the sandbox's own directory is not there yet.
+func (b *Backend) enterContainer(ctx context.Context, id, place string, g *backend.Guest) error {
+	e := b.options.Micromamba
+	mark := newMark()
+	env := mergeEnv(g.Env, []string{"HOME=" + place, "TMPDIR=" + place})
+	out, err := b.output(ctx, id, maxVariables+1, env, nil, e.probe(mark)...)
+	if err != nil {
+		return fmt.Errorf("enter %s: %w", e, err)
+	}
+	vars, err := changed(env, out, mark)
+	if err == nil && len(out) > maxVariables {
+		err = errTooMuch
+	}
+	if err != nil {
+		return fmt.Errorf("enter %s: %w", e, err)
+	}
+	g.Env = mergeEnv(g.Env, vars)
+	return nil
+}
+
+func newMark() string { return "variables-" + strings.ToLower(rand.Text()) }
+
+// runToEnd runs a container that is removed afterwards, and returns what it printed.
+func (b *Backend) runToEnd(ctx context.Context, c *container.Config, h *container.HostConfig) (out []byte, err error) {
+	err = b.inContainer(ctx, c, h, func(id string) error {
+		at, err := b.client.ContainerAttach(ctx, id, client.ContainerAttachOptions{Stream: true, Stdout: true, Stderr: true})
+		if err != nil {
+			return b.explain("take the container's output", err)
+		}
+		defer at.Close()
+		stop := context.AfterFunc(ctx, func() { at.Close() })
+		defer stop()
+		if _, err := b.client.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
+			return b.explain("start "+c.Entrypoint[0]+", which must be on the image's PATH", err)
+		}
+		s := newStream(at.HijackedResponse)
+		out, err = io.ReadAll(io.LimitReader(s, maxVariables+1))
+		if err == nil && len(out) > maxVariables {
+			err = errTooMuch
+		}
+		if err != nil {
+			return fmt.Errorf("read what %s prints: %w", c.Entrypoint[0], err)
+		}
+		r := <-containers.Wait(ctx, b.client, id, waitNotRunning)
+		if r.Err != nil {
+			return b.explain("wait for "+c.Entrypoint[0], r.Err)
+		}
+		if r.Code != 0 {
+			return fmt.Errorf("%s ended with %d: %q", c.Entrypoint[0], r.Code, s.Said()+string(out))
+		}
+		return nil
+	})
+	return out, err
+}
+
+// ofProcess are the variables that are of one process, or that an engine gives each
+// container.
+var ofProcess = map[string]bool{
+	"_": true, "PWD": true, "OLDPWD": true, "SHLVL": true, "HOSTNAME": true, "TERM": true, "container": true,
+}
+
+// changed returns the variables after the mark that are not among those before.
+func changed(before []string, out []byte, mark string) ([]string, error) {
+	_, list, found := bytes.Cut(out, []byte(mark+"\n"))
+	if !found {
+		return nil, errors.New("it ended well without having started the program")
+	}
+	was := map[string]bool{}
+	for _, kv := range before {
+		was[kv] = true
+	}
+	var vars []string
+	for kv := range strings.SplitSeq(string(list), "\x00") {
+		name, _, ok := strings.Cut(kv, "=")
+		if ok && name != "" && !ofProcess[name] && !was[kv] {
+			vars = append(vars, kv)
+		}
+	}
+	return vars, nil
+}

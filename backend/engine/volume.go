@@ -14,8 +14,7 @@ import (
 	"github.com/moby/moby/api/types/volume"
 	"github.com/moby/moby/client"
 
-	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
-	"github.com/llmsandbox/llmsandbox/internal/engine/await"
+	"github.com/llmsandbox/llmsandbox/internal/engine/containers"
 )
 
 // A volume is filled once and read-only from then on, and has a name of its own. A second,
@@ -135,9 +134,9 @@ func (b *Backend) awaitFiller(ctx context.Context, mark, filler string) error {
 	// Asked for before looking, so that its end cannot be missed.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	removed := await.Container(ctx, b.client, filler, container.WaitConditionRemoved)
+	removed := containers.Wait(ctx, b.client, filler, container.WaitConditionRemoved)
 	c, err := b.client.ContainerInspect(ctx, filler, client.ContainerInspectOptions{})
-	if absent.Container(err) {
+	if containers.Absent(err) {
 		return nil
 	}
 	if err != nil {
@@ -152,7 +151,7 @@ func (b *Backend) awaitFiller(ctx context.Context, mark, filler string) error {
 			return err
 		}
 	}
-	if end := <-removed; end.Err != nil && !absent.Container(end.Err) {
+	if end := <-removed; end.Err != nil && !containers.Absent(end.Err) {
 		return fmt.Errorf("wait for another process that fills it: %w", end.Err)
 	}
 	if !dead {

@@ -12,7 +12,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
-	"github.com/llmsandbox/llmsandbox/internal/engine/await"
+	"github.com/llmsandbox/llmsandbox/internal/engine/containers"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )
 
@@ -144,7 +144,7 @@ func (e *Engine) sweep(ctx context.Context) error {
 func remove(ctx context.Context, c *client.Client, id string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	removed := await.Container(ctx, c, id, container.WaitConditionRemoved)
+	removed := containers.Wait(ctx, c, id, container.WaitConditionRemoved)
 	_, err := c.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	if cerrdefs.IsConflict(err) {
 		err = (<-removed).Err

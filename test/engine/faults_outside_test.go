@@ -13,7 +13,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
-	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
+	"github.com/llmsandbox/llmsandbox/internal/engine/containers"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
@@ -26,7 +26,7 @@ var interventions = []struct {
 }{
 	{"killed", func(ctx context.Context, c *client.Client, id string) error {
 		_, err := c.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "KILL"})
-		if absent.Container(err) {
+		if containers.Absent(err) {
 			return nil // Podman waits for its end, and may find it removed
 		}
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend/backendtest"
-	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
+	"github.com/llmsandbox/llmsandbox/internal/engine/containers"
 	"github.com/llmsandbox/llmsandbox/internal/testprocess"
 )
 
@@ -20,7 +20,7 @@ type outside struct{ client *client.Client }
 // Processes are those of the pid namespace that the container's main process is in.
 func (o *outside) Processes(ctx context.Context, id string) ([]backendtest.Process, error) {
 	c, err := o.client.ContainerInspect(ctx, "llmsandbox-"+id, client.ContainerInspectOptions{})
-	if absent.Container(err) {
+	if containers.Absent(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -39,7 +39,7 @@ func (o *outside) Kill(ctx context.Context, id string) error {
 
 // Left looks for containers of any state and for processes on the host.
 func (o *outside) Left(ctx context.Context) ([]string, error) {
-	all, err := absent.List(ctx, o.client, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", "llmsandbox.role")})
+	all, err := containers.List(ctx, o.client, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", "llmsandbox.role")})
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
-	"github.com/llmsandbox/llmsandbox/internal/engine/await"
+	"github.com/llmsandbox/llmsandbox/internal/engine/containers"
 	"github.com/llmsandbox/llmsandbox/internal/testcommand"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 )
@@ -116,8 +115,8 @@ func removeImage(ctx context.Context, c *client.Client, id string) error {
 		return err
 	}
 	for _, u := range used.Items {
-		end := <-await.Container(ctx, c, u.ID, container.WaitConditionRemoved)
-		if end.Err != nil && !absent.Container(end.Err) {
+		end := <-containers.Wait(ctx, c, u.ID, container.WaitConditionRemoved)
+		if end.Err != nil && !containers.Absent(end.Err) {
 			return end.Err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
+	"github.com/llmsandbox/llmsandbox/internal/engine/containers"
 )
 
 // CommitPrefix begins the names of the containers that Commit and CommitFiles make. They
@@ -205,7 +205,7 @@ func (s *Store) fromContainer(ctx context.Context, image string, tag reference.N
 	}
 	defer func() {
 		_, e := s.Client.ContainerRemove(context.WithoutCancel(ctx), made.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-		if e != nil && !absent.Container(e) {
+		if e != nil && !containers.Absent(e) {
 			err = joined(err, e)
 		}
 	}()

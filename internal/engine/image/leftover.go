@@ -12,8 +12,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
-	"github.com/llmsandbox/llmsandbox/internal/engine/absent"
-	"github.com/llmsandbox/llmsandbox/internal/engine/await"
+	"github.com/llmsandbox/llmsandbox/internal/engine/containers"
 )
 
 const (
@@ -83,8 +82,8 @@ func (l *leftovers) remove(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, removalWait)
 	defer cancel()
 	for _, id := range l.containers {
-		end := <-await.Container(wait, l.store.Client, id, container.WaitConditionRemoved)
-		if end.Err != nil && !absent.Container(end.Err) {
+		end := <-containers.Wait(wait, l.store.Client, id, container.WaitConditionRemoved)
+		if end.Err != nil && !containers.Absent(end.Err) {
 			return fmt.Errorf("wait for the build's container %s to be removed: %w", id, end.Err)
 		}
 	}

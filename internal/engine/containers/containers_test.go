@@ -1,4 +1,4 @@
-package absent
+package containers
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"github.com/moby/moby/client"
 )
 
-func TestContainer(t *testing.T) {
+func TestAbsent(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		want bool
@@ -24,7 +24,7 @@ func TestContainer(t *testing.T) {
 		{errdefs.ErrConflict.WithMessage("no such container runs"), false},
 		{errors.New("no such container"), false},
 	} {
-		if got := Container(c.err); got != c.want {
+		if got := Absent(c.err); got != c.want {
 			t.Errorf("%v: %v", c.err, got)
 		}
 	}
