@@ -3,18 +3,21 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
+	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/net/netutil"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 )
 
 // HTTPPath is where the protocol is served.
@@ -77,21 +80,35 @@ func (s *Server) Handler(opts *HTTPOptions) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &entrance{options: o, server: s.mcp}
-	if e.callers, err = newCallers(o.Tokens); err != nil {
-		return nil, err
+	gate, err := httpgate.New(httpgate.Options{
+		Tokens: o.Tokens, Origins: o.Origins, Hosts: o.Hosts, Path: HTTPPath,
+		MaxBody: o.MaxBody, BodyTimeout: o.times.body, WriteTimeout: o.times.write,
+		Methods:         "GET, POST, DELETE",
+		RequestHeaders:  "Accept, Authorization, Content-Type, Last-Event-ID, Mcp-Protocol-Version, Mcp-Session-Id",
+		ResponseHeaders: "Mcp-Protocol-Version, Mcp-Session-Id, WWW-Authenticate",
+		Refuse:          writeFault,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("mcp: %w", err)
 	}
-	if e.origins, err = newOrigins(o.Origins); err != nil {
-		return nil, err
-	}
-	if e.hosts, err = newHosts(o.Hosts); err != nil {
-		return nil, err
-	}
-	e.next = e.callers.tell(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.mcp }, &sdk.StreamableHTTPOptions{
+	var next http.Handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.mcp }, &sdk.StreamableHTTPOptions{
 		Logger: s.cfg.Log, SessionTimeout: o.ClientIdle, MaxRequestBodyBytes: o.MaxBody,
-		DisableLocalhostProtection: true, // the entrance looks at hosts on every address
-	}))
-	return e, nil
+		DisableLocalhostProtection: true, // the gate looks at hosts on every address
+	})
+	if len(o.Tokens) > 0 {
+		next = auth.RequireBearerToken(identify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next)
+	}
+	return gate.Wrap(&entrance{most: o.MaxClients, server: s.mcp, gate: gate, next: next}), nil
+}
+
+// identify tells the protocol's handlers who calls, so that no caller can go on with
+// another's session.
+func identify(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
+	caller := httpgate.Caller(ctx)
+	if caller == "" {
+		return nil, auth.ErrInvalidToken
+	}
+	return &auth.TokenInfo{UserID: caller}, nil
 }
 
 // RunHTTP serves clients on a listener until ctx ends, and then closes the listener and
@@ -99,7 +116,7 @@ func (s *Server) Handler(opts *HTTPOptions) (http.Handler, error) {
 // make no sense, such as no token on an address that others reach.
 func (s *Server) RunHTTP(ctx context.Context, l net.Listener, opts *HTTPOptions) error {
 	o := *cmp.Or(opts, &HTTPOptions{})
-	if len(o.Tokens) == 0 && !loopback(l.Addr()) {
+	if len(o.Tokens) == 0 && !httpgate.Address(l.Addr()).IsLoopback() {
 		return errors.Join(l.Close(), fmt.Errorf("mcp: serve on %s: %w: others reach that address, so a token is needed", l.Addr(), llmsandbox.ErrInvalid))
 	}
 	o, err := o.resolve()
@@ -132,13 +149,68 @@ func (s *Server) RunHTTP(ctx context.Context, l net.Listener, opts *HTTPOptions)
 	return err
 }
 
-// loopback reports whether only this machine reaches an address.
-func loopback(a net.Addr) bool { return addressOf(a).IsLoopback() }
+// An entrance lets as many clients in as there may be.
+type entrance struct {
+	most   int
+	server *sdk.Server
+	gate   *httpgate.Gate
+	next   http.Handler
 
-// addressOf is the IP address of a; the zero Addr when it has none.
-func addressOf(a net.Addr) netip.Addr {
-	if tcp, ok := a.(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap().WithZone("")
-	}
-	return netip.Addr{}
+	mu       sync.Mutex
+	arriving int // requests that may become clients
 }
+
+func (e *entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" {
+		if !e.arrive() {
+			e.gate.Refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d clients are connected, which is as many as this server takes: end one, or try again later", e.most))
+			return
+		}
+		defer e.arrived()
+	}
+	e.next.ServeHTTP(w, r)
+}
+
+// arrive makes room for one more client. The requests that may become one count while
+// they are answered, so a burst may be turned away a little early and never too late.
+func (e *entrance) arrive() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := e.arriving
+	for range e.server.Sessions() {
+		n++
+	}
+	if n >= e.most {
+		return false
+	}
+	e.arriving++
+	return true
+}
+
+func (e *entrance) arrived() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.arriving--
+}
+
+// faultCode is of the range that JSON-RPC leaves to servers.
+const faultCode = -32000
+
+// writeFault sends a refusal as a JSON-RPC error, which clients of the protocol can show.
+func writeFault(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	// A client that has disconnected misses nothing.
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": faultCode, "message": message},
+	})
+}
+
+// NewToken makes a bearer token of 256 random bits.
+func NewToken() string { return httpgate.NewToken() }
+
+// TokenFile returns the tokens of a file, one a line; empty lines and those from # on are
+// left out. A file that does not exist is made, with a new token that only its owner can
+// read. It fails with llmsandbox.ErrInvalid for a file that others can read, or without
+// a token.
+func TokenFile(path string) (tokens []string, made bool, err error) { return httpgate.TokenFile(path) }

@@ -5,11 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/artifact"
+	"github.com/llmsandbox/llmsandbox/internal/bytesize"
 	"github.com/llmsandbox/llmsandbox/internal/exitcode"
+	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
@@ -148,4 +156,131 @@ func jsonText(v any) string {
 		panic(fmt.Sprintf("mcp: %T cannot be JSON: %v", v, err)) // numbers and text always can be
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// What is no picture is embedded up to these sizes, in bytes.
+const (
+	maxEmbedded    = 256 << 10
+	maxAllEmbedded = 1 << 20
+)
+
+// An artifactNote describes an artifact, whether its content is there or not.
+type artifactNote struct {
+	Name   string `json:"name"`
+	MIME   string `json:"mime"`
+	Bytes  int    `json:"bytes"`
+	Title  string `json:"title,omitempty"`
+	Width  int    `json:"width,omitempty"`
+	Height int    `json:"height,omitempty"`
+	// Omitted says why the content is not.
+	Omitted string `json:"omitted,omitempty"`
+}
+
+// result lays out a result: pictures in their order, the outcome as JSON, and what else
+// the code has made as embedded resources. It notes all of them in the outcome.
+func (c Config) result(out *outcome, made []llmsandbox.Artifact, dropped []string) *sdk.CallToolResult {
+	var pictures, others []sdk.Content
+	var pictureBytes int64
+	embedded := 0
+	for i, a := range made {
+		note := artifactNote{Name: line(a.Name), MIME: a.MIME, Bytes: len(a.Data), Title: line(a.Title), Width: a.Width, Height: a.Height}
+		switch {
+		case isPicture(a.MIME):
+			switch size := int64(len(a.Data)); {
+			case len(pictures) == c.MaxImages:
+				note.Omitted = "a result has at most " + count(c.MaxImages, "picture")
+			case pictureBytes+size > c.MaxImageBytes:
+				note.Omitted = "the pictures of a result have at most " + bytesize.Format(c.MaxImageBytes)
+			default:
+				pictureBytes += size
+				pictures = append(pictures, &sdk.ImageContent{Data: a.Data, MIMEType: a.MIME})
+			}
+		case len(a.Data) > maxEmbedded || embedded+len(a.Data) > maxAllEmbedded:
+			note.Omitted = "files of a result have at most " + bytesize.Format(maxEmbedded) + " each and " + bytesize.Format(maxAllEmbedded) + " in all"
+		default:
+			embedded += len(a.Data)
+			uri := fmt.Sprintf("sandbox://artifacts/%d/%s", i+1, url.PathEscape(note.Name))
+			others = append(others, &sdk.EmbeddedResource{Resource: resource(uri, a.MIME, a.Data)})
+		}
+		out.Artifacts = append(out.Artifacts, note)
+	}
+	for i, d := range dropped {
+		if i == maxNotes {
+			out.note("artifacts: %d more are left out", len(dropped)-i)
+			break
+		}
+		out.note("artifacts: %s", line(d))
+	}
+	return &sdk.CallToolResult{
+		IsError: out.ours(),
+		Content: slices.Concat(pictures, []sdk.Content{&sdk.TextContent{Text: jsonText(out)}}, others),
+	}
+}
+
+// isPicture reports which artifacts a client can be expected to show a model as they are.
+func isPicture(mime string) bool { return mime == artifact.PNG || mime == artifact.JPEG }
+
+// resource is a file's content as the protocol has it. Text is clean, and all of it data.
+func resource(uri, mime string, data []byte) *sdk.ResourceContents {
+	r := &sdk.ResourceContents{URI: uri, MIMEType: mime}
+	if strings.HasPrefix(mime, "text/") || mime == artifact.SVG || mime == artifact.JSON {
+		r.Text = clean(string(data))
+	} else {
+		r.Blob = data
+	}
+	return r
+}
+
+// clean makes text from a sandbox fit for a model and for a person who reads over its
+// shoulder: valid UTF-8, and no control sequences or characters that hide or forge. A
+// carriage return, which on a terminal hides what stands before it, becomes a new line.
+func clean(s string) string {
+	return lines.Replace(termsafe.String(s))
+}
+
+// lines turns every end of a line into a new line.
+var lines = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\b", "")
+
+// shorten bounds text at about most bytes: its beginning and its end are kept, and a line
+// between them says how much is not. cut is the number of bytes left out.
+func shorten(s string, most int) (short string, cut int) {
+	if len(s) <= most {
+		return s, 0
+	}
+	head := most / 2
+	for head > 0 && !utf8.RuneStart(s[head]) {
+		head--
+	}
+	tail := len(s) - (most - most/2)
+	for tail < len(s) && !utf8.RuneStart(s[tail]) {
+		tail++
+	}
+	cut = tail - head
+	return fmt.Sprintf("%s\n[... %s left out ...]\n%s", s[:head], count(cut, "byte"), s[tail:]), cut
+}
+
+// line is clean text in one short line, for names and messages.
+func line(s string) string {
+	const most = 1000
+	s, _ = shorten(clean(s), most)
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' }), " ")
+}
+
+// count writes a number of things, such as "1 byte" or "0.5 CPUs".
+func count[N int | float64](n N, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%v %ss", n, thing)
+}
+
+// span writes a time as people do: in minutes or seconds where it is a whole number of them.
+func span(d time.Duration) string {
+	switch {
+	case d >= time.Minute && d%time.Minute == 0:
+		return count(int(d/time.Minute), "minute")
+	case d >= time.Second && d%time.Second == 0:
+		return count(int(d/time.Second), "second")
+	}
+	return d.String()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/sessions"
 	"github.com/llmsandbox/llmsandbox/pool"
 )
 
@@ -14,8 +15,8 @@ import (
 // list of libraries one that is opened with it. They have no policy, since each is for one
 // program, which has been checked, with its libraries, before a sandbox is taken for it.
 type sandboxes struct {
-	cfg  Config
-	gate *gate
+	cfg   Config
+	limit *sessions.Limit
 
 	mu     sync.Mutex
 	pool   *pool.Pool // nil until it is needed
@@ -71,7 +72,7 @@ func (c Config) key(language string) pool.Key {
 // acquire returns a sandbox that has not been used, for a program that the policy lets pass.
 // It goes, with all that is in it, when it is released.
 func (s *sandboxes) acquire(ctx context.Context, language string, libraries []string, steps *progress) (sb *llmsandbox.Sandbox, release func(), err error) {
-	leave, err := s.gate.enter(ctx)
+	leave, err := s.limit.Enter(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,11 +5,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/llmsandbox/llmsandbox/internal/sessions"
 )
 
 // maxMessage bounds a client's message, in bytes.
@@ -24,8 +28,8 @@ type Server struct {
 	mcp       *sdk.Server
 	catalog   *catalog
 	sandboxes *sandboxes
-	sessions  *sessions[*workspace]
-	private   []string // see privateFolders
+	sessions  *sessions.Store[owner, *workspace]
+	private   []string // see privateDirectories
 
 	ctx    context.Context // of all calls
 	cancel context.CancelCauseFunc
@@ -44,11 +48,11 @@ func New(config *Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, private: privateFolders()}
+	s := &Server{cfg: cfg, private: privateDirectories()}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	s.sandboxes = &sandboxes{cfg: cfg, gate: newGate(cfg.MaxCalls, patience)}
+	s.sandboxes = &sandboxes{cfg: cfg, limit: sessions.NewLimit(cfg.MaxCalls, patience)}
 	s.catalog = newCatalog(cfg.Languages, s.sandboxes)
-	s.sessions = newSessions(cfg.MaxSessions, (*workspace).ended, func(w *workspace) { s.sandboxes.remove(w.sandbox) })
+	s.sessions = sessions.New[owner](cfg.MaxSessions, (*workspace).ended, func(w *workspace) { s.sandboxes.remove(w.sandbox) })
 	s.mcp = sdk.NewServer(&sdk.Implementation{Name: "llm-sandbox", Title: "LLM Sandbox", Version: cfg.Version}, &sdk.ServerOptions{
 		Instructions: s.instructions(), Logger: cfg.Log,
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
@@ -89,7 +93,7 @@ func (s *Server) Close(ctx context.Context) error {
 		_ = session.Close() // its connection goes in any case
 	}
 	s.calls.Wait()
-	s.sessions.close()
+	s.sessions.CloseAll()
 	return s.sandboxes.close(ctx)
 }
 
@@ -118,4 +122,49 @@ func (s *Server) prepare(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		return next(ctx, method, req)
 	}
+}
+
+var (
+	errClosing     = errors.New("the server is closing")
+	errNoSession   = errors.New("there is no such session: it was never created, was closed, or its time was over; create_session opens another")
+	errNoLibraries = errors.New("libraries cannot be installed: the operator has switched that off; use what is preinstalled (get_language_details tells)")
+)
+
+// message is what a client gets of an error: nothing that names this machine's directories.
+// The log gets all of it.
+func (s *Server) message(err error) string {
+	if errors.Is(err, context.Canceled) {
+		return "the call was cancelled, and what it ran was killed"
+	}
+	s.cfg.Log.Warn("a call failed", "error", err)
+	text := err.Error()
+	for _, dir := range s.private {
+		text = strings.ReplaceAll(text, dir, "…")
+	}
+	return line(text)
+}
+
+// privateDirectories are those whose names say who runs the server.
+func privateDirectories() []string {
+	var dirs []string
+	for _, find := range []func() (string, error){os.UserCacheDir, os.UserConfigDir, os.UserHomeDir, os.Getwd} {
+		if dir, err := find(); err == nil && len(dir) > 1 {
+			dirs = append(dirs, dir)
+		}
+	}
+	return append(dirs, strings.TrimSuffix(os.TempDir(), "/"))
+}
+
+// An owner is whom a session belongs to: an authenticated user, whatever connection it
+// comes by, and else the connection itself.
+type owner struct {
+	user       string
+	connection *sdk.ServerSession
+}
+
+func ownerOf(req *sdk.CallToolRequest) owner {
+	if req.Extra != nil && req.Extra.TokenInfo != nil && req.Extra.TokenInfo.UserID != "" {
+		return owner{user: req.Extra.TokenInfo.UserID}
+	}
+	return owner{connection: req.Session}
 }

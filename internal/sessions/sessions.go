@@ -1,33 +1,43 @@
-package mcp
+// Package sessions keeps what the clients of a server hold: sessions, until they are closed
+// or their time is over, and places of calls under way.
+package sessions
 
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
+	"errors"
 	"sync"
 	"time"
 )
 
-// sessions keeps what clients have opened until they close it, or its time is over: its
+// What a store refuses.
+var (
+	ErrClosed = errors.New("the store is closed")
+	ErrFull   = errors.New("as many sessions are open as may be")
+	ErrNone   = errors.New("there is no such session")
+	ErrEnded  = errors.New("what the session held has ended")
+)
+
+// A Store keeps what owners have opened until they close it, or its time is over: its
 // whole time, or the time without a call.
-type sessions[T any] struct {
+type Store[Owner comparable, T any] struct {
 	most   int
-	ended  func(T) bool // reports whether it has ended by itself
-	remove func(T)      // removes what it holds; called once
+	ended  func(T) bool
+	remove func(T)
 
 	mu       sync.Mutex
-	open     map[string]*session[T]
+	open     map[string]*Session[Owner, T]
 	opening  int
-	watched  map[owner]bool
+	watched  map[Owner]bool
 	closed   bool
 	removing sync.WaitGroup
 }
 
-// A session is one of them. The fields but for Value are the store's.
-type session[T any] struct {
+// A Session is one of them.
+type Session[Owner comparable, T any] struct {
 	ID    string
 	Value T
-	owner owner
+	owner Owner
 	idle  time.Duration
 	end   time.Time // of its whole time
 	due   time.Time // the nearest end
@@ -35,13 +45,15 @@ type session[T any] struct {
 	timer *time.Timer
 }
 
-func newSessions[T any](most int, ended func(T) bool, remove func(T)) *sessions[T] {
-	return &sessions[T]{most: most, ended: ended, remove: remove, open: map[string]*session[T]{}, watched: map[owner]bool{}}
+// New makes a store of at most so many sessions. ended reports whether what a session
+// holds has ended by itself; remove removes it, and is called once.
+func New[Owner comparable, T any](most int, ended func(T) bool, remove func(T)) *Store[Owner, T] {
+	return &Store[Owner, T]{most: most, ended: ended, remove: remove, open: map[string]*Session[Owner, T]{}, watched: map[Owner]bool{}}
 }
 
-// create opens a session with what open returns. It counts from the beginning, so that
+// Create opens a session with what open returns. It counts from the beginning, so that
 // there are never more than there may be.
-func (s *sessions[T]) create(o owner, ttl, idle time.Duration, open func() (T, error)) (*session[T], error) {
+func (s *Store[Owner, T]) Create(o Owner, ttl, idle time.Duration, open func() (T, error)) (*Session[Owner, T], error) {
 	if err := s.begin(); err != nil {
 		return nil, err
 	}
@@ -51,24 +63,24 @@ func (s *sessions[T]) create(o owner, ttl, idle time.Duration, open func() (T, e
 	if err == nil && s.closed {
 		s.mu.Unlock()
 		s.remove(value)
-		return nil, errClosing
+		return nil, ErrClosed
 	}
 	defer s.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	one := &session[T]{ID: newID(), Value: value, owner: o, idle: idle, end: time.Now().Add(ttl)}
+	one := &Session[Owner, T]{ID: newID(), Value: value, owner: o, idle: idle, end: time.Now().Add(ttl)}
 	s.open[one.ID] = one
 	s.arm(one)
 	return one, nil
 }
 
 // begin reserves the place of a session, if need be that of one that has ended by itself.
-func (s *sessions[T]) begin() error {
+func (s *Store[Owner, T]) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return errClosing
+		return ErrClosed
 	}
 	for _, one := range s.open {
 		if s.ended(one.Value) {
@@ -76,23 +88,23 @@ func (s *sessions[T]) begin() error {
 		}
 	}
 	if len(s.open)+s.opening >= s.most {
-		return fmt.Errorf("%s open, and there may not be more: close one with close_session, or wait until one's time is over", count(s.most, "session"))
+		return ErrFull
 	}
 	s.opening++
 	return nil
 }
 
-// use returns a session for a call of its owner. done must be called at the end.
-func (s *sessions[T]) use(o owner, id string) (one *session[T], done func(), err error) {
+// Use returns a session for a call of its owner. done must be called at the end.
+func (s *Store[Owner, T]) Use(o Owner, id string) (one *Session[Owner, T], done func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one, ok := s.open[id]
 	if !ok || one.owner != o {
-		return nil, nil, errNoSession // whether it is another's is not said
+		return nil, nil, ErrNone // whether it is another's is not said
 	}
 	if s.ended(one.Value) {
 		s.take(one)
-		return nil, nil, fmt.Errorf("the session's sandbox has ended: %w", errNoSession)
+		return nil, nil, ErrEnded
 	}
 	one.users++
 	s.arm(one)
@@ -106,13 +118,13 @@ func (s *sessions[T]) use(o owner, id string) (one *session[T], done func(), err
 	}, nil
 }
 
-// drop closes a session of an owner, and returns when it is removed.
-func (s *sessions[T]) drop(o owner, id string) error {
+// Close closes a session of an owner, and returns when it is removed.
+func (s *Store[Owner, T]) Close(o Owner, id string) error {
 	s.mu.Lock()
 	one, ok := s.open[id]
 	if !ok || one.owner != o {
 		s.mu.Unlock()
-		return errNoSession
+		return ErrNone
 	}
 	removed := s.take(one)
 	s.mu.Unlock()
@@ -120,8 +132,8 @@ func (s *sessions[T]) drop(o owner, id string) error {
 	return nil
 }
 
-// watch closes an owner's sessions when gone returns. The first call for an owner counts.
-func (s *sessions[T]) watch(o owner, gone func()) {
+// Watch closes an owner's sessions when gone returns. The first call for an owner counts.
+func (s *Store[Owner, T]) Watch(o Owner, gone func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.watched[o] {
@@ -141,8 +153,8 @@ func (s *sessions[T]) watch(o owner, gone func()) {
 	})
 }
 
-// close closes all of them, and returns when all is removed.
-func (s *sessions[T]) close() {
+// CloseAll closes all of them, and returns when all is removed.
+func (s *Store[Owner, T]) CloseAll() {
 	s.mu.Lock()
 	s.closed = true
 	for _, one := range s.open {
@@ -153,7 +165,7 @@ func (s *sessions[T]) close() {
 }
 
 // arm sets the clock to the session's nearest end. The caller holds the lock.
-func (s *sessions[T]) arm(one *session[T]) {
+func (s *Store[Owner, T]) arm(one *Session[Owner, T]) {
 	one.due = one.end
 	if idle := time.Now().Add(one.idle); one.users == 0 && idle.Before(one.end) {
 		one.due = idle
@@ -166,7 +178,7 @@ func (s *sessions[T]) arm(one *session[T]) {
 }
 
 // expire is called by the clock, maybe a moment after it was set again.
-func (s *sessions[T]) expire(one *session[T]) {
+func (s *Store[Owner, T]) expire(one *Session[Owner, T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open[one.ID] == one && !time.Now().Before(one.due) {
@@ -176,7 +188,7 @@ func (s *sessions[T]) expire(one *session[T]) {
 
 // take takes a session out and has it removed, after which removed is closed. The caller
 // holds the lock.
-func (s *sessions[T]) take(one *session[T]) (removed <-chan struct{}) {
+func (s *Store[Owner, T]) take(one *Session[Owner, T]) (removed <-chan struct{}) {
 	delete(s.open, one.ID)
 	one.timer.Stop()
 	done := make(chan struct{})
@@ -189,7 +201,7 @@ func (s *sessions[T]) take(one *session[T]) (removed <-chan struct{}) {
 
 // newID returns 128 random bits.
 func newID() string {
-	id := make([]byte, 16)
-	_, _ = rand.Read(id) // does not fail
-	return hex.EncodeToString(id)
+	var id [16]byte
+	rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
 }

@@ -1,4 +1,4 @@
-package mcp
+package sessions
 
 import (
 	"errors"
@@ -11,17 +11,17 @@ import (
 // A held is what a test's session holds.
 type held struct{ removed, ended atomic.Bool }
 
-func newTestSessions(most int) *sessions[*held] {
-	return newSessions(most, func(h *held) bool { return h.ended.Load() }, func(h *held) {
+func newTestSessions(most int) *Store[string, *held] {
+	return New[string](most, func(h *held) bool { return h.ended.Load() }, func(h *held) {
 		if h.removed.Swap(true) {
 			panic("removed twice")
 		}
 	})
 }
 
-func create(t *testing.T, s *sessions[*held], o owner, ttl, idle time.Duration) *session[*held] {
+func create(t *testing.T, s *Store[string, *held], o string, ttl, idle time.Duration) *Session[string, *held] {
 	t.Helper()
-	one, err := s.create(o, ttl, idle, func() (*held, error) { return new(held), nil })
+	one, err := s.Create(o, ttl, idle, func() (*held, error) { return new(held), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,16 +31,16 @@ func create(t *testing.T, s *sessions[*held], o owner, ttl, idle time.Duration) 
 func TestSessionEndsByTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestSessions(10)
-		defer s.close()
-		o := owner{user: "a"}
+		defer s.CloseAll()
+		o := "a"
 		idle := create(t, s, o, time.Hour, 10*time.Minute)
 		used := create(t, s, o, time.Hour, 10*time.Minute)
 		busy := create(t, s, o, time.Hour, 10*time.Minute)
-		_, busyDone, err := s.use(o, busy.ID)
+		_, busyDone, err := s.Use(o, busy.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := func(when string, one *session[*held], removed bool) {
+		want := func(when string, one *Session[string, *held], removed bool) {
 			t.Helper()
 			synctest.Wait()
 			if got := one.Value.removed.Load(); got != removed {
@@ -48,7 +48,7 @@ func TestSessionEndsByTheClock(t *testing.T) {
 			}
 		}
 		time.Sleep(9 * time.Minute)
-		_, done, err := s.use(o, used.ID)
+		_, done, err := s.Use(o, used.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestSessionEndsByTheClock(t *testing.T) {
 		want("unused for 11 minutes", idle, true)
 		want("used 2 minutes ago", used, false)
 		want("in use", busy, false)
-		if _, _, err := s.use(o, idle.ID); !errors.Is(err, errNoSession) {
+		if _, _, err := s.Use(o, idle.ID); !errors.Is(err, ErrNone) {
 			t.Errorf("%v", err)
 		}
 		time.Sleep(9 * time.Minute)
@@ -71,31 +71,31 @@ func TestSessionEndsByTheClock(t *testing.T) {
 
 func TestSessionsAreBounded(t *testing.T) {
 	s := newTestSessions(2)
-	o := owner{user: "a"}
+	o := "a"
 	one := create(t, s, o, time.Hour, time.Hour)
 	dead := create(t, s, o, time.Hour, time.Hour)
 	fail := func() (*held, error) { t.Error("opened one too many"); return new(held), nil }
-	if _, err := s.create(o, time.Hour, time.Hour, fail); err == nil {
+	if _, err := s.Create(o, time.Hour, time.Hour, fail); !errors.Is(err, ErrFull) {
 		t.Error("three sessions")
 	}
 	dead.Value.ended.Store(true)
 	create(t, s, o, time.Hour, time.Hour) // in its place
-	if err := s.drop(owner{user: "b"}, one.ID); !errors.Is(err, errNoSession) {
+	if err := s.Close("b", one.ID); !errors.Is(err, ErrNone) {
 		t.Errorf("another's: %v", err)
 	}
-	if err := s.drop(o, one.ID); err != nil || !one.Value.removed.Load() {
+	if err := s.Close(o, one.ID); err != nil || !one.Value.removed.Load() {
 		t.Errorf("%v", err)
 	}
 	broken := errors.New("broken")
-	if _, err := s.create(o, time.Hour, time.Hour, func() (*held, error) { return nil, broken }); !errors.Is(err, broken) {
+	if _, err := s.Create(o, time.Hour, time.Hour, func() (*held, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
 	last := create(t, s, o, time.Hour, time.Hour) // the failed one counts no more
-	s.close()
+	s.CloseAll()
 	if !last.Value.removed.Load() || !dead.Value.removed.Load() {
 		t.Error("some are left")
 	}
-	if _, err := s.create(o, time.Hour, time.Hour, fail); !errors.Is(err, errClosing) {
+	if _, err := s.Create(o, time.Hour, time.Hour, fail); !errors.Is(err, ErrClosed) {
 		t.Errorf("%v", err)
 	}
 }
@@ -103,21 +103,18 @@ func TestSessionsAreBounded(t *testing.T) {
 func TestSessionOpenedWhileClosing(t *testing.T) {
 	s := newTestSessions(1)
 	late := new(held)
-	_, err := s.create(owner{user: "a"}, time.Hour, time.Hour, func() (*held, error) { s.close(); return late, nil })
-	if !errors.Is(err, errClosing) || !late.removed.Load() {
+	_, err := s.Create("a", time.Hour, time.Hour, func() (*held, error) { s.CloseAll(); return late, nil })
+	if !errors.Is(err, ErrClosed) || !late.removed.Load() {
 		t.Errorf("%v, removed %v", err, late.removed.Load())
 	}
 }
 
-func TestSessionsEndWithTheirConnection(t *testing.T) {
-	server := newServer(t, Config{})
-	client := connect(t, server, nil)
-	s := open(t, client, args{"language": "bash"})
-	server.sessions.mu.Lock()
-	one := server.sessions.open[s.SessionID]
-	server.sessions.mu.Unlock()
-	if err := client.Close(); err != nil {
-		t.Fatal(err)
+func TestIDsAreRandom(t *testing.T) {
+	ids := map[string]bool{}
+	for range 100 {
+		ids[newID()] = true
 	}
-	<-one.Value.sandbox.Done()
+	if len(ids) != 100 || len(newID()) != 32 {
+		t.Error("ids repeat or are short")
+	}
 }

@@ -1,4 +1,4 @@
-package mcp
+package sessions
 
 import (
 	"context"
@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-func TestGate(t *testing.T) {
+func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(1, time.Minute)
-		leave, err := g.enter(t.Context())
+		l := NewLimit(1, time.Minute)
+		leave, err := l.Enter(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		begun := time.Now()
-		if _, err := g.enter(t.Context()); !errors.Is(err, errBusy) || time.Since(begun) != time.Minute {
+		if _, err := l.Enter(t.Context()); !errors.Is(err, ErrBusy) || time.Since(begun) != time.Minute {
 			t.Errorf("%v after %v", err, time.Since(begun))
 		}
 		cancelled, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := g.enter(cancelled); !errors.Is(err, context.Canceled) {
+		if _, err := l.Enter(cancelled); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
-		got := make(chan error, cap(g.waiting))
-		for range cap(g.waiting) {
+		got := make(chan error, cap(l.waiting))
+		for range cap(l.waiting) {
 			go func() {
-				leave, err := g.enter(t.Context())
+				leave, err := l.Enter(t.Context())
 				if err == nil {
 					leave()
 				}
@@ -36,11 +36,11 @@ func TestGate(t *testing.T) {
 		}
 		synctest.Wait()
 		begun = time.Now()
-		if _, err := g.enter(t.Context()); !errors.Is(err, errBusy) || time.Since(begun) != 0 {
+		if _, err := l.Enter(t.Context()); !errors.Is(err, ErrBusy) || time.Since(begun) != 0 {
 			t.Errorf("the queue is full: %v after %v", err, time.Since(begun))
 		}
 		leave()
-		for range cap(g.waiting) {
+		for range cap(l.waiting) {
 			if err := <-got; err != nil {
 				t.Error(err)
 			}

@@ -1,4 +1,4 @@
-package mcp
+package httpgate
 
 import (
 	"errors"
@@ -9,7 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+const (
+	tokenOne = "one-0123456789abcdef"
+	tokenTwo = "two-0123456789abcdef"
 )
 
 func TestTokenFileIsMadeOnce(t *testing.T) {
@@ -18,7 +23,7 @@ func TestTokenFileIsMadeOnce(t *testing.T) {
 	if err != nil || !made || len(first) != 1 || len(first[0]) != 43 {
 		t.Fatalf("%d tokens, made %v, %v", len(first), made, err)
 	}
-	if _, err := newCallers(first); err != nil {
+	if _, err := digests(first); err != nil {
 		t.Error(err)
 	}
 	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
@@ -48,17 +53,17 @@ func TestTokenFileRead(t *testing.T) {
 	}
 	refused := map[string]string{
 		"empty": write("empty", "", 0o600), "only comments": write("comments", "# x\n", 0o600),
-		"large": write("large", strings.Repeat("x\n", maxTokenFile), 0o600), "a folder": dir,
+		"large": write("large", strings.Repeat("x\n", maxTokenFile), 0o600), "a directory": dir,
 	}
 	if runtime.GOOS != "windows" {
 		refused["others read it"] = write("open", tokenOne, 0o640)
 	}
 	for name, path := range refused {
-		if _, _, err := TokenFile(path); !errors.Is(err, llmsandbox.ErrInvalid) {
+		if _, _, err := TokenFile(path); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if _, _, err := TokenFile(filepath.Join(dir, "none", "token")); err == nil {
-		t.Error("made in a folder that is not there")
+		t.Error("made in a directory that is not there")
 	}
 }

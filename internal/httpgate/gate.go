@@ -1,0 +1,200 @@
+// Package httpgate lets through to an HTTP server only the requests that its operator
+// allows: by the server's name that they ask for, the page that made a browser send them,
+// their bearer token, and the size and time of their body.
+package httpgate
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"time"
+)
+
+// Options say which requests pass. The zero value of Tokens, Origins and Hosts lets
+// everyone on the machine in, and nobody else.
+type Options struct {
+	Tokens  []string // bearer tokens; none: no token is asked for
+	Origins []string // web origins whose pages may send requests, beside those of the loopback over the loopback
+	Hosts   []string // names of the server, beside its address and localhost
+	Path    string   // the only path that is served; empty: all
+
+	MaxBody      int64         // bytes of a request's body
+	BodyTimeout  time.Duration // of a request's body
+	WriteTimeout time.Duration // of each piece of a response
+
+	// What pages of allowed origins may send and read, as CORS headers list it.
+	Methods, RequestHeaders, ResponseHeaders string
+
+	// Refuse writes a refusal. Headers that belong to the status are set.
+	Refuse func(w http.ResponseWriter, status int, message string)
+}
+
+// A Gate checks requests. It relies on http.LocalAddrContextKey, which net/http sets, to
+// tell what came over the loopback.
+type Gate struct {
+	options Options
+	tokens  [][sha256.Size]byte
+	hosts   []string
+	origins []string
+}
+
+// New makes a gate. It fails with backend.ErrInvalid for options that make no sense.
+func New(o Options) (*Gate, error) {
+	g := &Gate{options: o}
+	var err error
+	if g.tokens, err = digests(o.Tokens); err != nil {
+		return nil, err
+	}
+	if g.origins, err = parseOrigins(o.Origins); err != nil {
+		return nil, err
+	}
+	g.hosts, err = parseHosts(o.Hosts)
+	return g, err
+}
+
+type callerKey struct{}
+
+// Caller names the token that a request bore; it is empty when none was asked for.
+func Caller(ctx context.Context) string {
+	caller, _ := ctx.Value(callerKey{}).(string)
+	return caller
+}
+
+// Wrap returns a handler that passes to next the requests that are in order, with their
+// body read, so that a client that sends slowly or too much holds nothing but its connection.
+func (g *Gate) Wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(response http.ResponseWriter, r *http.Request) {
+		w := &timedWriter{response, http.NewResponseController(response), g.options.WriteTimeout}
+		defer w.extend() // for what net/http still has to send
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		caller, err := g.check(w, r)
+		var refused *refusal
+		switch {
+		case errors.As(err, &refused):
+			g.Refuse(w, refused.status, refused.message)
+		case err != nil:
+			g.Refuse(w, http.StatusInternalServerError, err.Error())
+		case r.Method == http.MethodOptions: // a browser's question, answered by the headers
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+		}
+	})
+}
+
+// Refuse answers a request that is not served.
+func (g *Gate) Refuse(w http.ResponseWriter, status int, message string) {
+	switch status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "10")
+	}
+	g.options.Refuse(w, status, message)
+}
+
+// A refusal is why a request is not served.
+type refusal struct {
+	status  int
+	message string
+}
+
+func (r *refusal) Error() string { return r.message }
+
+func refuse(status int, format string, args ...any) error {
+	return &refusal{status, fmt.Sprintf(format, args...)}
+}
+
+// check looks at where a request is for and where it comes from before anything else of it
+// is believed, and reads its body last. It sets the headers that a browser wants.
+func (g *Gate) check(w http.ResponseWriter, r *http.Request) (caller string, err error) {
+	// The time counts also where net/http throws the body away after a refusal.
+	control := http.NewResponseController(w)
+	if err := control.SetReadDeadline(time.Now().Add(g.options.BodyTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return "", fmt.Errorf("bound the time of the body: %w", err)
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	address := Address(local)
+	if !g.allowHost(r.Host, address) {
+		return "", refuse(http.StatusForbidden, "the Host header %.80q is none of this server's names: use its address, or name it with --allow-host", r.Host)
+	}
+	if g.options.Path != "" && r.URL.Path != g.options.Path {
+		return "", refuse(http.StatusNotFound, "there is nothing here: the endpoint is %s", g.options.Path)
+	}
+	if err := g.checkOrigin(w.Header(), r, address); err != nil || r.Method == http.MethodOptions {
+		return "", err
+	}
+	if caller, err = g.authenticate(r); err != nil {
+		return "", err
+	}
+	if err := g.readBody(w, r); err != nil {
+		return "", err
+	}
+	// The connection is watched for its end while the answer is made, for however long.
+	if err := control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return "", fmt.Errorf("unbound the time of the connection: %w", err)
+	}
+	return caller, nil
+}
+
+func (g *Gate) readBody(w http.ResponseWriter, r *http.Request) error {
+	most := g.options.MaxBody
+	body, err := []byte(nil), error(&http.MaxBytesError{Limit: most})
+	if r.ContentLength <= most {
+		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	}
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return refuse(http.StatusRequestEntityTooLarge, "the body is larger than the %d bytes that this server takes", most)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return refuse(http.StatusRequestTimeout, "the body did not come in time")
+	case err != nil:
+		return refuse(http.StatusBadRequest, "read the body: it ended too early")
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
+}
+
+// A timedWriter gives a client so long to take each piece of a response, which as a whole
+// may be a stream without end.
+type timedWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	timeout time.Duration
+}
+
+func (w *timedWriter) Write(p []byte) (int, error) {
+	w.extend()
+	return w.ResponseWriter.Write(p)
+}
+
+// FlushError is for http.ResponseController.
+func (w *timedWriter) FlushError() error {
+	w.extend()
+	return w.control.Flush()
+}
+
+// Unwrap is for http.ResponseController.
+func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *timedWriter) extend() {
+	// Where there are no deadlines, the caller's server has its own bounds.
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout))
+}
+
+// Address is the IP address of a; the zero Addr when it has none.
+func Address(a net.Addr) netip.Addr {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return netip.Addr{}
+}

@@ -1,0 +1,235 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/llmsandbox/llmsandbox/artifact"
+)
+
+// Bounds of files and lists.
+const (
+	maxWrite     = 16 << 20 // bytes of content, as text or base64
+	maxEntries   = 1000
+	defaultLimit = 64 << 10
+)
+
+type pathArgs struct {
+	SessionID string `json:"session_id" jsonschema:"of create_session"`
+	Path      string `json:"path,omitempty" jsonschema:"a directory, relative to the working directory or absolute"`
+}
+
+type entryNote struct {
+	Name     string `json:"name"`
+	Type     string `json:"type" jsonschema:"file, directory, link or other"`
+	Size     int64  `json:"size"`
+	Modified string `json:"modified" jsonschema:"as in RFC 3339"`
+	Link     string `json:"link,omitempty" jsonschema:"where a link leads"`
+}
+
+type listing struct {
+	Entries []entryNote `json:"entries"`
+	Omitted int         `json:"omitted,omitempty" jsonschema:"entries that are not listed"`
+}
+
+type writeArgs struct {
+	SessionID string `json:"session_id" jsonschema:"of create_session"`
+	Path      string `json:"path" jsonschema:"relative to the working directory or absolute; missing directories are made"`
+	Content   string `json:"content" jsonschema:"what the file is to hold"`
+	Encoding  string `json:"encoding,omitempty" jsonschema:"of content: text, or base64 for other bytes"`
+}
+
+type written struct {
+	Path  string `json:"path"`
+	Bytes int    `json:"bytes"`
+}
+
+func (s *Server) addFiles() {
+	add(s, tool{
+		name: "list_files", title: "List files of a session", description: "List a directory of a session's sandbox.",
+		hints: hints{readOnly: true, idempotent: true},
+		bounds: func(p properties) {
+			boundPath(p)
+			p["path"].Default = []byte(`"."`)
+		},
+	}, s.listFiles)
+	add(s, tool{
+		name: "read_file", title: "Read a file of a session",
+		description: "Read a file of a session's sandbox: text as text, a picture as a picture, anything else as base64.",
+		hints:       hints{readOnly: true, idempotent: true},
+		bounds: func(p properties) {
+			boundPath(p)
+			p["offset"].Minimum, p["limit"].Minimum = atLeast(0), atLeast(1)
+		},
+	}, s.readFile)
+	add(s, tool{
+		name: "write_file", title: "Write a file of a session", description: "Write a file of a session's sandbox. One that is there gets another content.",
+		hints: hints{destructive: true, idempotent: true},
+		bounds: func(p properties) {
+			boundPath(p)
+			p["content"].MaxLength = atMost(maxWrite)
+			p["encoding"].Enum, p["encoding"].Default = []any{"text", "base64"}, []byte(`"text"`)
+		},
+	}, s.writeFile)
+}
+
+func (s *Server) listFiles(ctx context.Context, c *call, in pathArgs) (*sdk.CallToolResult, listing, error) {
+	w, done, err := s.use(c, in.SessionID)
+	if err != nil {
+		return nil, listing{}, err
+	}
+	defer done()
+	files, err := w.sandbox.ListDir(ctx, in.Path)
+	if err != nil {
+		return nil, listing{}, err
+	}
+	out := listing{Entries: []entryNote{}}
+	for i, f := range files {
+		if i == maxEntries {
+			out.Omitted = len(files) - i
+			break
+		}
+		kind := "other"
+		switch {
+		case f.IsDir():
+			kind = "directory"
+		case f.Link != "":
+			kind = "link"
+		case f.Mode.IsRegular():
+			kind = "file"
+		}
+		out.Entries = append(out.Entries, entryNote{
+			Name: line(f.Name), Type: kind, Size: f.Size, Modified: f.ModTime.UTC().Format(time.RFC3339), Link: line(f.Link),
+		})
+	}
+	return nil, out, nil
+}
+
+func (s *Server) writeFile(ctx context.Context, c *call, in writeArgs) (*sdk.CallToolResult, written, error) {
+	w, done, err := s.use(c, in.SessionID)
+	if err != nil {
+		return nil, written{}, err
+	}
+	defer done()
+	data := []byte(in.Content)
+	if in.Encoding == "base64" {
+		if data, err = base64.StdEncoding.DecodeString(in.Content); err != nil {
+			return nil, written{}, fmt.Errorf("content is not base64 (%w): leave encoding out for text", err)
+		}
+	}
+	if in.Path == "" {
+		return nil, written{}, errors.New("path is empty: name the file")
+	}
+	if err := w.sandbox.WriteFile(ctx, in.Path, data, 0o644); err != nil {
+		return nil, written{}, err
+	}
+	return nil, written{Path: line(in.Path), Bytes: len(data)}, nil
+}
+
+type readArgs struct {
+	SessionID string `json:"session_id" jsonschema:"of create_session"`
+	Path      string `json:"path" jsonschema:"relative to the working directory or absolute"`
+	Offset    int64  `json:"offset,omitempty" jsonschema:"bytes to leave out at the beginning"`
+	Limit     int64  `json:"limit,omitempty" jsonschema:"bytes to read at most"`
+}
+
+// fileContent is what was read. Content is empty when a picture is in the result's content.
+type fileContent struct {
+	Path     string `json:"path"`
+	MIME     string `json:"mime"`
+	Size     int64  `json:"size" jsonschema:"bytes of the whole file"`
+	Offset   int64  `json:"offset"`
+	Bytes    int64  `json:"bytes" jsonschema:"bytes that were read"`
+	Encoding string `json:"encoding" jsonschema:"of content: text, base64, or image where the picture is beside it"`
+	Content  string `json:"content"`
+	// Next is where to go on.
+	Next int64 `json:"next_offset,omitempty" jsonschema:"offset at which to go on reading; absent at the end"`
+}
+
+// errEnough ends a copy when there is enough of it.
+var errEnough = errors.New("enough")
+
+// A window keeps the bytes from an offset on, up to a number of them.
+type window struct {
+	skip  int64
+	most  int64
+	bytes []byte
+}
+
+func (w *window) Write(p []byte) (int, error) {
+	n := len(p)
+	out := min(w.skip, int64(n))
+	w.skip -= out
+	p = p[out:]
+	room := w.most - int64(len(w.bytes))
+	if int64(len(p)) > room {
+		w.bytes = append(w.bytes, p[:room]...)
+		return n, errEnough
+	}
+	w.bytes = append(w.bytes, p...)
+	return n, nil
+}
+
+func (s *Server) readFile(ctx context.Context, c *call, in readArgs) (*sdk.CallToolResult, fileContent, error) {
+	w, done, err := s.use(c, in.SessionID)
+	if err != nil {
+		return nil, fileContent{}, err
+	}
+	defer done()
+	sb := w.sandbox
+	info, err := sb.Stat(ctx, in.Path)
+	if err != nil {
+		return nil, fileContent{}, err
+	}
+	out := fileContent{Path: line(in.Path), Size: info.Size, Offset: in.Offset}
+	picture := in.Offset == 0 && in.Limit == 0 && info.Size <= s.cfg.MaxImageBytes
+	most := int64(s.cfg.MaxText)
+	if in.Limit > 0 {
+		most = min(in.Limit, most)
+	}
+	piece := &window{skip: in.Offset, most: most}
+	if picture {
+		piece.most = s.cfg.MaxImageBytes
+	}
+	if _, err := sb.ReadFileTo(ctx, in.Path, piece); err != nil && !errors.Is(err, errEnough) {
+		return nil, fileContent{}, err
+	}
+	mime := artifact.TypeOf(info.Name, piece.bytes)
+	if picture && isPicture(mime) {
+		out.MIME, out.Encoding, out.Bytes = mime, "image", int64(len(piece.bytes))
+		return &sdk.CallToolResult{Content: []sdk.Content{
+			&sdk.ImageContent{Data: piece.bytes, MIMEType: mime}, &sdk.TextContent{Text: jsonText(out)},
+		}}, out, nil
+	}
+	out.take(piece.bytes[:min(int64(len(piece.bytes)), most)], mime)
+	return nil, out, nil
+}
+
+// take takes up a piece of a file: as text where it is that, but for a character that the
+// piece's end cuts in two.
+func (f *fileContent) take(piece []byte, mime string) {
+	whole := piece
+	for cut := 0; cut < utf8.UTFMax && len(whole) > 0 && !utf8.Valid(whole); cut++ {
+		whole = whole[:len(whole)-1]
+	}
+	if (len(whole) > 0 || len(piece) == 0) && utf8.Valid(whole) && bytes.IndexByte(whole, 0) < 0 {
+		piece = whole
+		f.Encoding, f.Content = "text", clean(string(piece))
+		if mime == artifact.Binary {
+			mime = artifact.Text
+		}
+	} else {
+		f.Encoding, f.Content = "base64", base64.StdEncoding.EncodeToString(piece)
+	}
+	f.MIME, f.Bytes = mime, int64(len(piece))
+	if end := f.Offset + f.Bytes; end < f.Size {
+		f.Next = end
+	}
+}

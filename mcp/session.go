@@ -1,0 +1,321 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/ctxlock"
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/sessions"
+)
+
+type createArgs struct {
+	Language  string   `json:"language,omitempty" jsonschema:"language of the session's code, as get_supported_languages lists them"`
+	Libraries []string `json:"libraries,omitempty" jsonschema:"libraries to install first"`
+	TTL       int      `json:"ttl,omitempty" jsonschema:"seconds after which the session is closed, whatever goes on in it; by default as long as the operator allows"`
+}
+
+type created struct {
+	SessionID string   `json:"session_id" jsonschema:"names the session in other calls; keep it to yourself"`
+	Language  string   `json:"language"`
+	Stateful  bool     `json:"stateful" jsonschema:"variables are kept between calls; files always are"`
+	Workdir   string   `json:"workdir" jsonschema:"the working directory, against which paths are resolved"`
+	TTL       int      `json:"ttl" jsonschema:"seconds after which the session is closed"`
+	IdleTTL   int      `json:"idle_ttl" jsonschema:"seconds without a call after which it is closed"`
+	Notes     []string `json:"notes,omitempty"`
+}
+
+type sessionArgs struct {
+	SessionID string `json:"session_id" jsonschema:"of create_session"`
+}
+
+type closedSession struct {
+	Closed bool `json:"closed"`
+}
+
+func (s *Server) addSessions() {
+	add(s, tool{
+		name: "create_session", title: "Open a session",
+		description: "Open a sandbox that keeps files and, in most languages, variables from one run_in_session to the next. " + s.place() +
+			" Close it with close_session when it is no longer needed.",
+		hints: hints{openWorld: s.openWorld()},
+		bounds: func(p properties) {
+			s.boundLanguage(p)
+			p["ttl"].Minimum = atLeast(1)
+		},
+	}, s.createSession)
+	add(s, tool{
+		name: "run_in_session", title: "Run code in a session",
+		description: "Run code in a session: what it defines is there for the next call. Returns the exit code, stdout, stderr and the last expression's value as JSON, and pictures.",
+		hints:       hints{destructive: true, openWorld: s.openWorld()},
+		bounds:      func(p properties) { s.boundCode(p); p["session_id"].MaxLength = atMost(maxName) },
+	}, s.runInSession)
+	add(s, tool{
+		name: "install_libraries", title: "Install libraries in a session",
+		description: "Install libraries of the session's language, for all that runs in it afterwards.",
+		hints:       hints{idempotent: true, openWorld: true},
+		bounds:      func(p properties) { boundLibraries(p); p["session_id"].MaxLength = atMost(maxName) },
+	}, s.installLibraries)
+	add(s, tool{
+		name: "close_session", title: "Close a session",
+		description: "Close a session and remove its sandbox with all files. What runs in it is killed.",
+		hints:       hints{destructive: true, idempotent: true},
+		bounds:      func(p properties) { p["session_id"].MaxLength = atMost(maxName) },
+	}, func(_ context.Context, c *call, in sessionArgs) (*sdk.CallToolResult, closedSession, error) {
+		if err := s.sessions.Close(c.owner, in.SessionID); err != nil {
+			return nil, closedSession{}, s.sessionError(err)
+		}
+		return nil, closedSession{true}, nil
+	})
+}
+
+func (s *Server) createSession(ctx context.Context, c *call, in createArgs) (*sdk.CallToolResult, created, error) {
+	l, err := s.catalog.find(in.Language)
+	if err != nil {
+		return nil, created{}, err
+	}
+	if err := s.mayInstall(in.Libraries); err != nil {
+		return nil, created{}, err
+	}
+	ttl, notes := s.cfg.SessionTTL, []string(nil)
+	if in.TTL > 0 {
+		ttl, notes = clamp("ttl", in.TTL, ttl)
+	}
+	c.say("opening a sandbox")
+	if c.owner.connection != nil {
+		s.sessions.Watch(c.owner, func() { _ = c.owner.connection.Wait() }) // why it ended does not matter
+	}
+	one, err := s.sessions.Create(c.owner, ttl, s.cfg.SessionIdle, func() (*workspace, error) {
+		return s.openWorkspace(ctx, l, in.Libraries, ttl, c.progress)
+	})
+	if err != nil {
+		return nil, created{}, s.sessionError(err)
+	}
+	w := one.Value
+	if w.kernel == nil {
+		notes = append(notes, "variables are not kept, only files: "+w.why)
+	}
+	return nil, created{
+		SessionID: one.ID, Language: l.Name, Stateful: w.kernel != nil, Workdir: w.sandbox.Workdir(),
+		TTL: int(ttl / time.Second), IdleTTL: int(min(s.cfg.SessionIdle, ttl) / time.Second), Notes: notes,
+	}, nil
+}
+
+// use returns what a session of the caller's holds. done must be called at the end.
+func (s *Server) use(c *call, id string) (w *workspace, done func(), err error) {
+	one, done, err := s.sessions.Use(c.owner, id)
+	if err != nil {
+		return nil, nil, s.sessionError(err)
+	}
+	return one.Value, done, nil
+}
+
+// sessionError tells a client what to do about a session that it does not get.
+func (s *Server) sessionError(err error) error {
+	switch {
+	case errors.Is(err, sessions.ErrNone):
+		return errNoSession
+	case errors.Is(err, sessions.ErrEnded):
+		return fmt.Errorf("the session's sandbox has ended: %w", errNoSession)
+	case errors.Is(err, sessions.ErrFull):
+		return fmt.Errorf("%s open, and there may not be more: close one with close_session, or wait until one's time is over", count(s.cfg.MaxSessions, "session"))
+	case errors.Is(err, sessions.ErrClosed):
+		return errClosing
+	}
+	return err
+}
+
+type runArgs struct {
+	SessionID string `json:"session_id" jsonschema:"of create_session"`
+	Code      string `json:"code" jsonschema:"what to run"`
+	Timeout   int    `json:"timeout,omitempty" jsonschema:"seconds that it may take"`
+}
+
+func (s *Server) runInSession(ctx context.Context, c *call, in runArgs) (*sdk.CallToolResult, outcome, error) {
+	res, out, err := s.runHere(ctx, c, in)
+	if err != nil {
+		out = s.failed(err)
+		res = s.cfg.result(&out, nil, nil)
+	}
+	return res, out, nil
+}
+
+func (s *Server) runHere(ctx context.Context, c *call, in runArgs) (*sdk.CallToolResult, outcome, error) {
+	w, done, err := s.use(c, in.SessionID)
+	if err != nil {
+		return nil, outcome{}, err
+	}
+	defer done()
+	timeout, notes := s.timeout(in.Timeout)
+	c.say("running")
+	if w.kernel == nil {
+		return s.runProgram(ctx, w.sandbox, w.language.Name, in.Code, timeout, func(out *outcome) { out.Notes = append(out.Notes, notes...) })
+	}
+	w.used.Store(true)
+	return s.runCell(ctx, w.kernel, in.Code, timeout, notes)
+}
+
+func (s *Server) runCell(ctx context.Context, kernel *llmsandbox.Kernel, code string, timeout time.Duration, notes []string) (*sdk.CallToolResult, outcome, error) {
+	cell, err := kernel.Run(ctx, code, &llmsandbox.CellOptions{Timeout: timeout})
+	if err != nil {
+		return nil, outcome{}, err
+	}
+	o := observed{
+		status: cell.Status, code: cell.ExitCode, signal: cell.Signal, reason: cell.Reason, duration: cell.Duration,
+		stdout: cell.Stdout, stderr: cell.Stderr, stdoutTruncated: cell.StdoutTruncated, stderrTruncated: cell.StderrTruncated,
+		network: cell.Network, findings: cell.Findings,
+	}
+	if o.code == nil {
+		o.code = cellCode(cell.Status)
+	}
+	if cell.Error != nil {
+		o.stderr = strings.TrimSuffix(o.stderr, "\n")
+		if o.stderr != "" {
+			o.stderr += "\n"
+		}
+		o.stderr += traceback(cell.Error)
+	}
+	out := s.cfg.outcome(o)
+	out.Value = out.text("value", cell.Value["text/plain"], false, s.cfg.MaxText)
+	out.StateLost = cell.StateLost
+	if cell.StateLost {
+		out.note("what earlier calls have defined is gone, and the next one begins anew")
+	}
+	if cell.Restarted {
+		out.note("the interpreter had ended since the call before, so this one found nothing of what earlier calls have defined")
+	}
+	out.Notes = append(out.Notes, notes...)
+	return s.cfg.result(&out, cell.Artifacts, cell.ArtifactsDropped), out, nil
+}
+
+// cellCode is the exit code of a cell that has none of its own.
+func cellCode(status llmsandbox.Status) *int {
+	code := 1
+	if status == llmsandbox.StatusOK {
+		code = 0
+	}
+	return &code
+}
+
+func traceback(e *llmsandbox.CellError) string {
+	if e.Traceback != "" {
+		return e.Traceback
+	}
+	return fmt.Sprintf("%s: %s\n", e.Name, e.Message)
+}
+
+type installArgs struct {
+	SessionID string   `json:"session_id" jsonschema:"of create_session"`
+	Libraries []string `json:"libraries" jsonschema:"each as its package manager names it, such as requests or numpy==1.26.4"`
+}
+
+type installed struct {
+	Installed []string `json:"installed"`
+	StateLost bool     `json:"state_lost" jsonschema:"the interpreter began anew, and what earlier calls have defined is gone"`
+}
+
+// installLibraries installs, and has the session's interpreter find what was installed.
+func (s *Server) installLibraries(ctx context.Context, c *call, in installArgs) (*sdk.CallToolResult, installed, error) {
+	w, done, err := s.use(c, in.SessionID)
+	if err != nil {
+		return nil, installed{}, err
+	}
+	defer done()
+	if err := s.mayInstall(in.Libraries); err != nil {
+		return nil, installed{}, err
+	}
+	c.say("installing")
+	lost, err := w.install(ctx, in.Libraries, c.progress)
+	if err != nil {
+		return nil, installed{}, err
+	}
+	return nil, installed{Installed: append([]string{}, in.Libraries...), StateLost: lost}, nil
+}
+
+// lifetimeSlack is how much later than the session its sandbox ends by itself, if
+// no server is left to end it.
+const lifetimeSlack = time.Minute
+
+// A workspace is what a session holds: a sandbox, and an interpreter in it that keeps what
+// code defines.
+type workspace struct {
+	language *language.Language
+	sandbox  *llmsandbox.Sandbox
+	kernel   *llmsandbox.Kernel // nil where the sandbox has none for the language
+	why      string             // there is no kernel
+
+	installing ctxlock.Mutex
+	steps      atomic.Pointer[progress] // of the call that may take long
+	used       atomic.Bool              // the interpreter has state
+}
+
+// openWorkspace opens a sandbox for so long, and its interpreter where there is one.
+func (s *Server) openWorkspace(ctx context.Context, l *language.Language, libraries []string, ttl time.Duration, steps *progress) (*workspace, error) {
+	w := &workspace{language: l, installing: ctxlock.New()}
+	w.steps.Store(steps)
+	defer w.steps.Store(nil)
+	o := s.sandboxes.options(l.Name, libraries)
+	o.Progress = w.tell
+	o.Lifetime = ttl + lifetimeSlack
+	var err error
+	if w.sandbox, err = llmsandbox.Open(ctx, &o); err != nil {
+		return nil, err
+	}
+	// What a cell may install is what install_libraries may. The plain shell opens at once.
+	w.kernel, err = w.sandbox.Kernel(ctx, l.Name, &llmsandbox.KernelOptions{Plain: true, AllowInstall: !s.cfg.NoLibraries})
+	switch {
+	case err == nil:
+	case errors.Is(err, llmsandbox.ErrToolchain), errors.Is(err, llmsandbox.ErrUnsupported):
+		w.why = s.message(err)
+	default:
+		s.sandboxes.remove(w.sandbox)
+		return nil, fmt.Errorf("start the interpreter: %w", err)
+	}
+	return w, nil
+}
+
+// ended reports whether the sandbox has ended by itself.
+func (w *workspace) ended() bool {
+	select {
+	case <-w.sandbox.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func (w *workspace) tell(step backend.Progress) {
+	if steps := w.steps.Load(); steps != nil {
+		steps.tell(step)
+	}
+}
+
+// install installs libraries, and has the interpreter find them. lost means that it had to
+// begin anew for that.
+func (w *workspace) install(ctx context.Context, libraries []string, steps *progress) (lost bool, err error) {
+	if err := w.installing.Lock(ctx); err != nil {
+		return false, err
+	}
+	defer w.installing.Unlock()
+	w.steps.Store(steps)
+	defer w.steps.Store(nil)
+	if err := w.sandbox.Install(ctx, libraries, nil); err != nil || w.kernel == nil {
+		return false, err
+	}
+	if w.language.Name == "python" {
+		// It asks for what is there already, and learns where that is.
+		cell, err := w.kernel.Run(ctx, "%pip install -q "+strings.Join(libraries, " "), nil)
+		if err != nil || cell.OK() {
+			return false, err
+		}
+	}
+	return w.used.Load(), w.kernel.Restart(ctx)
+}
