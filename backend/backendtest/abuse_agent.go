@@ -113,12 +113,12 @@ time.sleep(0.5)`, &llmsandbox.RunOptions{Timeout: 3 * time.Second})
 				t.Errorf("a lost run has exit code %d", *res.ExitCode)
 			}
 			if d := time.Since(start); d > hang {
-				t.Errorf("took %v", d)
+				t.Errorf("took %v, want at most %v", d, hang)
 			}
 			answers(t, sb)
 			for _, p := range processes(t, sb) {
 				if strings.Contains(p, "python") {
-					t.Errorf("left over: %s", p)
+					t.Errorf("left over: %s, want it not to contain \"python\"", p)
 				}
 			}
 		})

@@ -59,7 +59,7 @@ func (s *suite) closesAtOnce(t *testing.T, sb *llmsandbox.Sandbox) {
 		t.Error(err)
 	}
 	if d := time.Since(start); d > hang {
-		t.Errorf("closing took %v", d)
+		t.Errorf("closing took %v, want at most %v", d, hang)
 	}
 	s.wantGone(t, sb.ID())
 }

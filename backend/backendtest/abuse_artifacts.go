@@ -53,7 +53,7 @@ func (s *suite) abuse10to31Artifacts(t *testing.T) {
 		for _, a := range res.Artifacts {
 			names = append(names, a.Name)
 			if text := string(a.Data); strings.Contains(text, abuse.Canary) || strings.Contains(text, "root:") || len(a.Data) > 10 {
-				t.Errorf("%s has %q", a.Name, clip(text))
+				t.Errorf("%s has %q, want text without Canary, text without \"root:\", len(a.Data) <= 10", a.Name, clip(text))
 			}
 		}
 		slices.Sort(names)
@@ -63,10 +63,10 @@ func (s *suite) abuse10to31Artifacts(t *testing.T) {
 		}
 		said := strings.Join(res.ArtifactsDropped, "\n")
 		if !strings.Contains(said, "sparse.bin was left out") || !strings.Contains(said, "not all new files were considered") {
-			t.Errorf("left out: %q", said)
+			t.Errorf("left out: %q, want said containing \"sparse.bin was left out\", said containing \"not all new files were considered\"", said)
 		}
 		if took := time.Since(start); took > time.Minute {
-			t.Errorf("it took %v", took)
+			t.Errorf("it took %v, want at most 1m", took)
 		}
 	})
 	t.Run("many", func(t *testing.T) {
@@ -80,7 +80,7 @@ for n in range(60000):
 `, nil)
 		wantExit(t, res, 0)
 		if len(res.Artifacts) != 64 || !strings.Contains(strings.Join(res.ArtifactsDropped, "\n"), "at most 64") {
-			t.Errorf("%d artifacts, left out: %q", len(res.Artifacts), res.ArtifactsDropped)
+			t.Errorf("%d artifacts, left out: %q, want len(res.Artifacts) = 64, it to contain \"at most 64\"", len(res.Artifacts), res.ArtifactsDropped)
 		}
 		answers(t, sb)
 	})
@@ -130,7 +130,7 @@ elif os.path.lexists("artifacts"): os.unlink("artifacts")
 				wantExit(t, res, 0)
 				for _, a := range res.Artifacts {
 					if strings.Contains(string(a.Data), "root:") {
-						t.Errorf("run %d of %q: %s has %q", i, code, a.Name, clip(string(a.Data)))
+						t.Errorf("run %d of %q: %s has %q, want Data without \"root:\"", i, code, a.Name, clip(string(a.Data)))
 					}
 				}
 			}
@@ -165,10 +165,10 @@ open("dropped", "w").write("\x1b]0;owned\x07said\n")
 		t.Fatalf("artifacts %q, want %q; left out: %q", got, want, res.ArtifactsDropped)
 	}
 	if a := res.Artifacts[0]; a.MIME != "application/octet-stream" || a.Title != "[2Jred" {
-		t.Errorf("what is no picture: %s, titled %q", a.MIME, a.Title)
+		t.Errorf("what is no picture: %s, titled %q, want MIME = \"application/octet-stream\", Title = \"[2Jred\"", a.MIME, a.Title)
 	}
 	if a := res.Artifacts[1]; a.Chart != nil {
-		t.Errorf("a chart that is none: %+v", a.Chart)
+		t.Errorf("a chart that is none: %+v, want nil", a.Chart)
 	}
 	said := strings.Join(res.ArtifactsDropped, "\n")
 	for _, want := range []string{"900001", "chart data", "further form", "fifo", "link", "900006", "said"} {
@@ -177,7 +177,7 @@ open("dropped", "w").write("\x1b]0;owned\x07said\n")
 		}
 	}
 	if strings.Contains(said, "\x1b") {
-		t.Errorf("%q", said)
+		t.Errorf("%q, want it not to contain \"\\x1b\"", said)
 	}
 	answers(t, sb)
 }

@@ -51,7 +51,7 @@ os.mkfifo("in/fifo")`, nil), 0)
 	}
 	for _, dest := range []string{"/sandbox/../etc/x", "../x", "a/..", "/sandbox/in/../../tmp/y"} {
 		if _, err := sb.CopyIn(ctx, filepath.Join(source, "file"), dest); err == nil {
-			t.Errorf("destination %q was accepted", dest)
+			t.Errorf("destination %q was accepted, want an error", dest)
 		}
 	}
 	res := run(t, sb, attempts+`
@@ -65,6 +65,6 @@ for root, dirs, names in os.walk("/sandbox"):
 print("end")`, nil)
 	wantNothingReached(t, res)
 	if !strings.Contains(res.Stdout, "/sandbox/fresh/sub/file from outside") {
-		t.Errorf("the folder did not arrive:\n%s", res.Stdout)
+		t.Errorf("the folder did not arrive, want it to contain \"/sandbox/fresh/sub/file from outside\":\n%s", res.Stdout)
 	}
 }

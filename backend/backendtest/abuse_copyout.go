@@ -62,21 +62,21 @@ func (s *suite) abuse27to31CopyOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := time.Since(start); d > hang {
-		t.Errorf("took %v", d)
+		t.Errorf("took %v, want at most %v", d, hang)
 	}
 	if len(res.Skipped) < 10 {
-		t.Errorf("only these were reported as left out: %q", res.Skipped)
+		t.Errorf("only these were reported as left out: %q, want len(res.Skipped) >= 10", res.Skipped)
 	}
 	if n := wantOnlyPlainFiles(t, around); n < 4 {
-		t.Errorf("%d files arrived", n)
+		t.Errorf("%d files arrived, want at least 4", n)
 	}
 	entries, err := os.ReadDir(around)
 	if err != nil || len(entries) != 1 {
-		t.Errorf("beside the destination: %v, %v", entries, err)
+		t.Errorf("beside the destination: %v, %v, want no error, len(entries) = 1", entries, err)
 	}
 	for name, want := range map[string]string{"plain": "plain", "ok/inner": "inner", "a..b": "odd", "new\nline": "odd"} {
 		if b, err := os.ReadFile(filepath.Join(dest, "out", name)); err != nil || string(b) != want {
-			t.Errorf("%q: %q, %v", name, b, err)
+			t.Errorf("%q: %q, %v, want no error, b = %v", name, b, err, want)
 		}
 	}
 	if fi, err := os.Stat(filepath.Join(dest, "out", "setuid")); err != nil || fi.Mode()&(os.ModeSetuid|os.ModeSetgid|0o022) != 0 {
@@ -87,7 +87,7 @@ func (s *suite) abuse27to31CopyOut(t *testing.T) {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()
 			if _, err := sb.CopyOut(ctx, "/sandbox/out/"+name, filepath.Join(t.TempDir(), "one")); err == nil {
-				t.Error("it was copied")
+				t.Error("it was copied: got no error, want an error")
 			}
 			if b, err := sb.ReadFile(ctx, "/sandbox/out/"+name); err == nil && strings.Contains(string(b), abuse.Canary) {
 				t.Errorf("it was read: %q", b)
@@ -98,7 +98,7 @@ func (s *suite) abuse27to31CopyOut(t *testing.T) {
 		})
 	}
 	if list, err := sb.ListDir(ctx, "/sandbox/out"); err != nil || len(list) < 20 {
-		t.Errorf("list: %d entries, %v", len(list), err)
+		t.Errorf("list: %d entries, %v, want no error, len(list) >= 20", len(list), err)
 	}
 	if err := sb.Remove(ctx, "/sandbox/out"); err != nil {
 		t.Errorf("remove: %v", err)
@@ -128,9 +128,9 @@ func (s *suite) abuse27CopyOutOverLinks(t *testing.T) {
 	_, err := sb.CopyOut(ctx, "/sandbox/out", filepath.Join(around, "dest"))
 	t.Logf("copy over links: %v", err)
 	if b, err := os.ReadFile(victim); err != nil || string(b) != "unharmed" {
-		t.Errorf("a link was followed: %q, %v", b, err)
+		t.Errorf("a link was followed: %q, %v, want no error, b = \"unharmed\"", b, err)
 	}
 	if entries, err := os.ReadDir(elsewhere); err != nil || len(entries) > 0 {
-		t.Errorf("a linked folder was written to: %v, %v", entries, err)
+		t.Errorf("a linked folder was written to: %v, %v, want no error, no entries", entries, err)
 	}
 }

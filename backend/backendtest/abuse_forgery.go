@@ -79,6 +79,6 @@ print("end")`
 	res.Stdout = strings.ReplaceAll(res.Stdout, "\r\n", "\n")
 	wantNothingReached(t, res)
 	if !strings.Contains(res.Stdout, "TIOCSTI 0 EPERM") {
-		t.Errorf("TIOCSTI on a terminal was not denied as such:\n%s", res.Stdout)
+		t.Errorf("TIOCSTI on a terminal was not denied as such, want it to contain \"TIOCSTI 0 EPERM\":\n%s", res.Stdout)
 	}
 }

@@ -27,20 +27,20 @@ for _ in range(3000):
 		start := time.Now()
 		_, err := sb.CopyOut(ctx, "/sandbox/sparse/file", filepath.Join(dest, "one"))
 		if err == nil {
-			t.Error("a file of 1 TiB was copied")
+			t.Error("a file of 1 TiB was copied: got no error, want an error")
 		}
 		if _, err := sb.CopyOut(ctx, "/sandbox/sparse", dest); err == nil {
-			t.Error("a folder with a file of 1 TiB was copied")
+			t.Error("a folder with a file of 1 TiB was copied: got no error, want an error")
 		}
 		if d := time.Since(start); d > hang {
-			t.Errorf("took %v to refuse it", d)
+			t.Errorf("took %v to refuse it, want at most %v", d, hang)
 		}
 		if n := wantOnlyPlainFiles(t, dest); n != 0 {
-			t.Errorf("%d files were left", n)
+			t.Errorf("%d files were left, want 0", n)
 		}
 		taken := &limited{left: 1 << 20}
 		if _, err := sb.ReadFileTo(ctx, "/sandbox/sparse/file", taken); err == nil {
-			t.Error("reading went on though the writer failed")
+			t.Error("reading went on though the writer failed: got no error, want an error")
 		}
 	})
 	t.Run("11 deep", func(t *testing.T) {
@@ -51,7 +51,7 @@ for _ in range(3000):
 			t.Errorf("remove: %v", err)
 		}
 		if d := time.Since(start); d > hang {
-			t.Errorf("took %v", d)
+			t.Errorf("took %v, want at most %v", d, hang)
 		}
 	})
 	t.Run("09 many", func(t *testing.T) {
@@ -63,7 +63,7 @@ for _ in range(3000):
 			t.Errorf("remove: %v", err)
 		}
 		if d := time.Since(start); d > hang {
-			t.Errorf("took %v", d)
+			t.Errorf("took %v, want at most %v", d, hang)
 		}
 	})
 	answers(t, sb)

@@ -71,7 +71,7 @@ func (s *suite) abuse24HostileLibraries(t *testing.T) {
 		}
 		// Of layers it has seen its own and no other.
 		if n := strings.Count(res.Stdout[strings.Index(res.Stdout, "folders: "):], ".llmsandbox-lib-"); n != 1 {
-			t.Errorf("it saw %d folders of libraries:\n%s", n, res.Stdout)
+			t.Errorf("it saw %d folders of libraries, want 1:\n%s", n, res.Stdout)
 		}
 		// Its links lead where they lead inside, and nothing of the host came along.
 		res = run(t, sb, `import glob, os
@@ -95,7 +95,7 @@ def build():
 		// By the file system, where that has no files so large, or by us.
 		failed := s.openFails(t, libraries(dir, name))
 		if text := failed.Error(); !strings.Contains(text, "too large") {
-			t.Errorf("the error says %q", text)
+			t.Errorf("the error says %q, want it to contain \"too large\"", text)
 		}
 	})
 	t.Run("words without end", func(t *testing.T) {
@@ -123,7 +123,7 @@ def build():
 			}
 			res, err := a.Run(testContext(t), "import os; print(len(os.environ.get('PYTHONPATH', '').split(':')) < 100)", nil)
 			if err != nil || res.Stdout != "True\n" {
-				t.Errorf("%s: %+v, %v", forge, res, err)
+				t.Errorf("%s: %+v, %v, want no error, Stdout = \"True\\n\"", forge, res, err)
 			}
 			if err := a.Close(); err != nil {
 				t.Error(err)

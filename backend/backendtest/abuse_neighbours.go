@@ -58,7 +58,7 @@ func (s *suite) abuseNeighbours(t *testing.T) {
 				select {
 				case <-done:
 					if rounds == 0 {
-						t.Error("nothing was tried during the attack")
+						t.Errorf("nothing was tried during the attack: rounds = %v, want other than 0", rounds)
 					}
 					if !dies {
 						answers(t, bad)
@@ -70,7 +70,7 @@ func (s *suite) abuseNeighbours(t *testing.T) {
 				res := run(t, good, "print(open('kept').read()); open('new', 'w').write('x' * 100000)", nil)
 				wantStdout(t, res, "unharmed\n")
 				if d := time.Since(start); d > hang {
-					t.Errorf("the other sandbox took %v for a run", d)
+					t.Errorf("the other sandbox took %v for a run, want at most %v", d, hang)
 				}
 				if dies {
 					continue
@@ -84,7 +84,7 @@ func (s *suite) abuseNeighbours(t *testing.T) {
 					t.Errorf("list sandboxes: %v", err)
 				}
 				if d := time.Since(start); d > hang {
-					t.Errorf("the attacked sandbox took %v to answer", d)
+					t.Errorf("the attacked sandbox took %v to answer, want at most %v", d, hang)
 				}
 			}
 		})

@@ -180,7 +180,7 @@ func (s *suite) abuse56to69Network(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if i := slices.IndexFunc(lookups, func(name string) bool { return strings.HasSuffix(name, "evil.example") }); i >= 0 {
-		t.Errorf("%s was looked up", lookups[i])
+		t.Errorf("%s was looked up, want it not there", lookups[i])
 	}
 }
 
@@ -212,7 +212,7 @@ print(p.stdout.readline(), end="")
 		c, err := net.DialTimeout("tcp", net.JoinHostPort(n.IP.String(), "28923"), 20*time.Second)
 		if err == nil {
 			c.Close()
-			t.Errorf("the sandbox's server is reached at %s", n.IP)
+			t.Errorf("the sandbox's server is reached at %s, want an error", n.IP)
 		}
 	}
 	conn, err := sb.Dial(testContext(t), 28923)
@@ -222,6 +222,6 @@ print(p.stdout.readline(), end="")
 	defer conn.Close()
 	b := make([]byte, 7)
 	if _, err := conn.Read(b); err != nil || string(b) != "REACHED" {
-		t.Errorf("by Dial: %q, %v", b, err)
+		t.Errorf("by Dial: %q, %v, want no error, b = \"REACHED\"", b, err)
 	}
 }

@@ -149,7 +149,7 @@ func (s *suite) abuse71Secrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(all), value) {
-			t.Errorf("the value is in the result: %s", all)
+			t.Errorf("the value is in the result: %s, want all without %q", all, value)
 		}
 	}
 	options := make([]llmsandbox.Options, len(secretPrograms))
@@ -168,11 +168,11 @@ func (s *suite) abuse71Secrets(t *testing.T) {
 			clean(t, res)
 			holder, back, _ := strings.Cut(strings.TrimSpace(res.Stdout), "\n")
 			if !strings.HasPrefix(holder, "sk-") || back != "Bearer "+holder {
-				t.Errorf("%s\n%s", res.Stdout, res.Stderr)
+				t.Errorf("%s, want holder beginning with \"sk-\", back = %q\n%s", res.Stdout, "Bearer "+holder, res.Stderr)
 			}
 			got := h.since(before)
 			if len(got) != 1 || !strings.HasSuffix(got[0], " Bearer "+value) {
-				t.Errorf("the host got %q", got)
+				t.Errorf("the host got %q, want len(got) = 1, got[0] ending in %q", got, " Bearer "+value)
 			}
 			if c.language == "python" {
 				s.secretsElsewhere(t, sb, h, value, clean)
@@ -205,11 +205,11 @@ for path in glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"
 	wantExit(t, res, 0)
 	clean(t, res)
 	if !strings.HasPrefix(res.Stdout, "2\n2\n2\n2\n") {
-		t.Errorf("the placeholder came back otherwise: %.200s\n%s", res.Stdout, res.Stderr)
+		t.Errorf("the placeholder came back otherwise: %.200s, want it to begin with \"2\\n2\\n2\\n2\\n\"\n%s", res.Stdout, res.Stderr)
 	}
 	got := h.since(before)
 	if len(got) != 4 || !strings.HasSuffix(got[0], "Bearer "+value) || !strings.HasSuffix(got[1], "k="+value) || strings.Contains(got[3], value) {
-		t.Errorf("the hosts got %q", got)
+		t.Errorf("the hosts got %q, want len(got) = 4, got[0] ending in %q, got[1] ending in %q, got[3] without %q", got, "Bearer "+value, "k="+value, value)
 	}
 	noted := false
 	for _, a := range res.Network {

@@ -44,16 +44,16 @@ while n < 64 << 20:
 	}
 	runtime.ReadMemStats(&during)
 	if len(last) == 0 || len(last) > len("9999999") {
-		t.Errorf("the program wrote %s bytes to a reader that reads nothing", last)
+		t.Errorf("the program wrote %s bytes to a reader that reads nothing, want last not empty, len(last) <= %v", last, len("9999999"))
 	}
 	if grown := int64(during.HeapAlloc) - int64(before.HeapAlloc); grown > 32<<20 {
-		t.Errorf("the caller's heap grew by %d MiB", grown>>20)
+		t.Errorf("the caller's heap grew by %d MiB, want grown <= 32 MiB", grown>>20)
 	}
 	close(release)
 	res := <-done
 	wantExit(t, res, 0)
 	if slow.n != 64<<20 {
-		t.Errorf("%d bytes arrived of 64 MiB", slow.n)
+		t.Errorf("%d bytes arrived of 64 MiB, want 64 MiB", slow.n)
 	}
 }
 

@@ -65,7 +65,7 @@ while True:
 		_ = sb.WriteFile(ctx, "out/d/maps", []byte("plain"), 0o644)
 	}
 	if rounds < 3 {
-		t.Errorf("only %d rounds", rounds)
+		t.Errorf("only %d rounds, want at least 3", rounds)
 	}
 	cancel()
 	<-done

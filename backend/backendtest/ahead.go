@@ -41,7 +41,7 @@ func (s *suite) interpreterAhead(t *testing.T) {
 		prepare()
 		with := run(t, sb, code, o)
 		if with.Status != without.Status || with.Stdout != without.Stdout || with.Stderr != without.Stderr {
-			t.Errorf("ahead:\n%s\nwithout:\n%s", describe(with), describe(without))
+			t.Errorf("ahead, want Status = %v, Stdout = %v, Stderr = %v:\n%s\nwithout:\n%s", without.Status, without.Stdout, without.Stderr, describe(with), describe(without))
 		}
 		if (with.ExitCode == nil) != (without.ExitCode == nil) || with.ExitCode != nil && *with.ExitCode != *without.ExitCode || with.Signal != without.Signal {
 			t.Errorf("ahead:\n%s\nwithout:\n%s", describe(with), describe(without))
@@ -49,7 +49,7 @@ func (s *suite) interpreterAhead(t *testing.T) {
 		return with
 	}
 	if res := same(seen, nil); res.Status != llmsandbox.StatusError || !strings.Contains(res.Stderr, "line 7, in f") {
-		t.Errorf("%s", describe(res))
+		t.Errorf("%s, want Status = StatusError, Stderr containing \"line 7, in f\"", describe(res))
 	}
 	same("print('é'); import sys; sys.exit(7)", nil)
 	same("def broken(:", nil)
@@ -62,7 +62,7 @@ func (s *suite) interpreterAhead(t *testing.T) {
 	// The timeout counts from the code on.
 	prepare()
 	if res := run(t, sb, "import time; print('in time'); time.sleep(600)", &llmsandbox.RunOptions{Timeout: time.Second}); res.Status != llmsandbox.StatusTimeout || res.Stdout != "in time\n" {
-		t.Errorf("%s", describe(res))
+		t.Errorf("%s, want Status = StatusTimeout, Stdout = \"in time\\n\"", describe(res))
 	}
 	// What was there before it began is not what it made.
 	prepare()
@@ -86,7 +86,7 @@ func (s *suite) interpreterAhead(t *testing.T) {
 
 	other := s.open(t, llmsandbox.Options{Language: "bash"})
 	if err := other.Prepare(ctx); !errors.Is(err, llmsandbox.ErrUnsupported) {
-		t.Errorf("Bash ahead: %v", err)
+		t.Errorf("Bash ahead: %v, want llmsandbox.ErrUnsupported", err)
 	}
 }
 
@@ -106,7 +106,7 @@ func (s *suite) aheadLosesItsStream(t *testing.T) {
 		}
 		res, err := sb.Run(ctx, "print(6 * 7)", nil)
 		if err != nil || res.Status != llmsandbox.StatusOK || res.Stdout != "42\n" {
-			t.Errorf("%d: %s: %v", after, describe(res), err)
+			t.Errorf("%d: %s: %v, want no error, Status = StatusOK, Stdout = \"42\\n\"", after, describe(res), err)
 		}
 		stream.breakAfter(never)
 		// What asks just when the stream breaks may be lost.
@@ -114,7 +114,7 @@ func (s *suite) aheadLosesItsStream(t *testing.T) {
 			t.Errorf("%d: %v", after, err)
 		}
 		if left := run(t, sb, countAhead, &llmsandbox.RunOptions{Language: "bash"}).Stdout; left != "0\n" {
-			t.Errorf("%d: interpreters that are left: %q", after, left)
+			t.Errorf("%d: interpreters that are left: %q, want \"0\\n\"", after, left)
 		}
 	}
 }

@@ -47,11 +47,11 @@ func (s *suite) acceptance59FilesOfEveryLanguage(t *testing.T) {
 			wantExit(t, res, 0)
 			wantArtifacts(t, res, "made.csv")
 			if a := res.Artifacts[0]; a.MIME != artifact.CSV || string(a.Data) != "a,b\n1,2\n" || a.Source != "file" {
-				t.Errorf("%+v", a)
+				t.Errorf("%+v, want MIME = CSV, Data = \"a,b\\n1,2\\n\", Source = \"file\"", a)
 			}
 			wantStdout(t, res, "")
 			if again := run(t, sb, hellos[lang].code, nil); len(again.Artifacts) > 0 {
-				t.Errorf("a run that made nothing has %q", artifactNames(again.Artifacts))
+				t.Errorf("a run that made nothing has %q, want none", artifactNames(again.Artifacts))
 			}
 		})
 	}
@@ -72,13 +72,13 @@ func (s *suite) acceptance51FilesOfEachRun(t *testing.T) {
 	// The order is that of the kernel's times, and its clock ticks up to 10 ms apart.
 	wantArtifacts(t, bash(`echo again > one.txt; sleep 0.05; echo old > ../old; touch -d 1980-01-01 ../old; mv ../old moved.txt`, nil), "one.txt", "moved.txt")
 	if got, dropped := sb.Artifacts(); len(got) != 4 || len(dropped) > 0 {
-		t.Errorf("the sandbox has %q, without %q", artifactNames(got), dropped)
+		t.Errorf("the sandbox has %q, without %q, want len(got) = 4, no dropped", artifactNames(got), dropped)
 	}
 	sb.ClearArtifacts()
 	wantArtifacts(t, bash(`echo x > not-seen.txt`, &llmsandbox.RunOptions{Artifacts: &llmsandbox.ArtifactOptions{Off: true}}))
 	wantArtifacts(t, bash(`echo x > last.txt`, nil), "last.txt")
 	if got, _ := sb.Artifacts(); len(got) != 1 {
-		t.Errorf("after the clearing the sandbox has %q", artifactNames(got))
+		t.Errorf("after the clearing the sandbox has %q, want len(got) = 1", artifactNames(got))
 	}
 	left := run(t, sb, `ls -A /tmp | grep -c '^[.]llmsandbox-'`, nil)
 	wantStdout(t, left, "1\n") // its own
@@ -96,7 +96,7 @@ func (s *suite) artifactsOfAKilledRun(t *testing.T) {
 	defer cancel()
 	res, err := sb.Run(ctx, code, &llmsandbox.RunOptions{Stdout: writerFunc(cancel)})
 	if err == nil {
-		t.Fatalf("a cancelled run: %+v", res)
+		t.Fatalf("a cancelled run: %+v, want an error", res)
 	}
 	wantArtifacts(t, res, "made.txt")
 }

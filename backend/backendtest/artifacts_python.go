@@ -44,7 +44,7 @@ func (s *suite) acceptance50to58PlotsOfPython(t *testing.T) {
 			wantExit(t, res, 0)
 			wantStdout(t, res, "said\n")
 			if res.Stderr != "" {
-				t.Errorf("stderr: %s", clip(res.Stderr))
+				t.Errorf("stderr: %s, want Stderr empty", clip(res.Stderr))
 			}
 			var got []string
 			for _, a := range res.Artifacts {
@@ -90,7 +90,7 @@ func wantDrawn(t *testing.T, a artifact.Artifact) {
 		t.Errorf("%s: %d bytes that are no %s", a.Name, len(a.Data), a.MIME)
 	}
 	if a.Chart == nil || len(a.Chart.Axes) == 0 {
-		t.Errorf("%s: its content is not described", a.Name)
+		t.Errorf("%s: its content is not described, want Chart not nil, Axes not empty", a.Name)
 	}
 	if a.MIME != artifact.PNG {
 		return
@@ -141,7 +141,7 @@ func (s *suite) acceptance69PlotsOfKernelCells(t *testing.T) {
 				forms = tt.value // IPython has its own
 			}
 			if cell.Status != llmsandbox.StatusOK || cell.Stdout != tt.out || forms != tt.value {
-				t.Errorf("plain %v, %s: %s, stdout %q, stderr %s, value %s", plain, tt.code, cell.Status, cell.Stdout, clip(cell.Stderr), forms)
+				t.Errorf("plain %v, %s: %s, stdout %q, stderr %s, value %s, want Status = StatusOK, Stdout = %q, forms = %s", plain, tt.code, cell.Status, cell.Stdout, clip(cell.Stderr), forms, tt.out, tt.value)
 			}
 			if got := artifactNames(cell.Artifacts); !slices.Equal(got, tt.want) || len(cell.ArtifactsDropped) > 0 {
 				t.Errorf("plain %v, %s: artifacts %q, want %q; left out: %q", plain, tt.code, got, tt.want, cell.ArtifactsDropped)

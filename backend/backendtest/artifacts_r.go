@@ -16,7 +16,7 @@ func wantColour(t testing.TB, a llmsandbox.Artifact, width, height int, colour u
 	t.Helper()
 	img, err := png.Decode(bytes.NewReader(a.Data))
 	if err != nil || a.MIME != artifact.PNG {
-		t.Fatalf("%s of type %s is no PNG: %v", a.Name, a.MIME, err)
+		t.Fatalf("%s of type %s is no PNG: %v, want no error, MIME = PNG", a.Name, a.MIME, err)
 	}
 	size := img.Bounds().Size()
 	if size.X != width || size.Y != height || a.Width != width || a.Height != height {
@@ -31,7 +31,7 @@ func wantColour(t testing.TB, a llmsandbox.Artifact, width, height int, colour u
 		}
 	}
 	if n < 100 {
-		t.Errorf("%s has %d pixels of colour #%06x", a.Name, n, colour)
+		t.Errorf("%s has %d pixels of colour #%06x, want at least 100", a.Name, n, colour)
 	}
 }
 
@@ -51,7 +51,7 @@ cat("done\n")
 		a := res.Artifacts[i]
 		wantColour(t, a, 800, 600, colour)
 		if title := []string{"Points", "Counts", "Boxes"}[i]; a.Title != title || a.DPI != 100 || a.Source != "graphics" {
-			t.Errorf("%s is titled %q, of %v dots per inch, from %s", a.Name, a.Title, a.DPI, a.Source)
+			t.Errorf("%s is titled %q, of %v dots per inch, from %s, want Title = %q, DPI = 100, Source = \"graphics\"", a.Name, a.Title, a.DPI, a.Source, title)
 		}
 	}
 	count := func(want int) {
@@ -73,7 +73,7 @@ cat("done\n")
 	wantArtifacts(t, saved, "saved.png") // once, though it is captured and in the directory
 	count(1)
 	if _, err := sb.Stat(testContext(t), "Rplots.pdf"); err == nil {
-		t.Error("there is an Rplots.pdf")
+		t.Error("there is an Rplots.pdf: got no error, want an error")
 	}
 	killed := run(t, sb, `plot(1); plot(2); cat("ready\n"); Sys.sleep(600)`, &llmsandbox.RunOptions{Timeout: 8e9})
 	wantStatus(t, killed, llmsandbox.StatusTimeout)
@@ -94,10 +94,10 @@ lattice::xyplot(mpg ~ wt, data = mtcars, main = "Lattice", pch = 16, cex = 3, co
 	wantColour(t, res.Artifacts[0], 800, 600, 0xff0000)
 	wantColour(t, res.Artifacts[2], 800, 600, 0x0000ff)
 	if a := res.Artifacts[0]; a.Title != "Cars" || a.Source != "ggplot2" {
-		t.Errorf("titled %q, from %s", a.Title, a.Source)
+		t.Errorf("titled %q, from %s, want Title = \"Cars\", Source = \"ggplot2\"", a.Title, a.Source)
 	}
 	if a := res.Artifacts[1]; a.MIME != artifact.PDF {
-		t.Errorf("%s is %s", a.Name, a.MIME)
+		t.Errorf("%s is %s, want PDF", a.Name, a.MIME)
 	}
 }
 
@@ -121,7 +121,7 @@ func (s *suite) artifactsOfRCells(t *testing.T) {
 	} {
 		cell, err := k.Run(ctx, c.code, nil)
 		if err != nil || cell.Status != llmsandbox.StatusOK {
-			t.Fatalf("%s: %+v, %v", c.code, cell, err)
+			t.Fatalf("%s: %+v, %v, want no error, Status = StatusOK", c.code, cell, err)
 		}
 		if got := artifactNames(cell.Artifacts); !slices.Equal(got, c.want) || len(cell.ArtifactsDropped) > 0 {
 			t.Errorf("%s: artifacts %q, want %q; left out: %q", c.code, got, c.want, cell.ArtifactsDropped)

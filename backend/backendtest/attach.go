@@ -26,7 +26,7 @@ func (s *suite) attachKnowsTheLimits(t *testing.T) {
 	defer same.Close()
 	wantStdout(t, run(t, same, code, nil), want.Stdout)
 	if same.Language() != "javascript" {
-		t.Errorf("attached for %s", same.Language())
+		t.Errorf("attached for %s, want \"javascript\"", same.Language())
 	}
 	if err := same.Close(); err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func (s *suite) listAndAttach(t *testing.T) {
 	}
 	i := slices.IndexFunc(list, func(i backend.Info) bool { return i.ID == sb.ID() })
 	if i < 0 {
-		t.Fatalf("sandbox %s is not in the list %+v", sb.ID(), list)
+		t.Fatalf("sandbox %s is not in the list %+v, want it there", sb.ID(), list)
 	}
 	info := list[i]
 	if info.Backend != s.Backend.Name() || info.Language != "python" || info.Owner == "" || info.Image == "" {
@@ -58,7 +58,7 @@ func (s *suite) listAndAttach(t *testing.T) {
 		t.Errorf("labels are %q, want those that were given", info.Labels)
 	}
 	if info.Limits.Memory != 256<<20 || info.Limits.PIDs != 77 {
-		t.Errorf("limits are %+v", info.Limits)
+		t.Errorf("limits are %+v, want Memory = 256 MiB, PIDs = 77", info.Limits)
 	}
 	const slack = 2 * time.Minute // an engine may have a clock of its own
 	if d := info.Created.Sub(before); d < -slack || d > slack {
@@ -118,14 +118,14 @@ func (s *suite) abuse86Ids(t *testing.T) {
 	ctx := testContext(t)
 	for _, id := range []string{"..", "../..", "a/b", "/etc", "", "A", "x\x00", strings.Repeat("a", 41), "-x", ".dead-x"} {
 		if sb, err := llmsandbox.Attach(ctx, id, &llmsandbox.AttachOptions{Backend: s.Backend}); err == nil {
-			t.Errorf("id %q was accepted", id)
+			t.Errorf("id %q was accepted, want an error", id)
 			sb.Close()
 		}
 		if id == "" {
 			continue // Open chooses one
 		}
 		if sb, err := llmsandbox.Open(ctx, new(s.options(llmsandbox.Options{ID: id}))); err == nil {
-			t.Errorf("a sandbox was opened as %q", id)
+			t.Errorf("a sandbox was opened as %q, want an error", id)
 			sb.Close()
 		}
 	}

@@ -80,7 +80,7 @@ func (s *suite) openCancelledLeavesNothing(t *testing.T) {
 		s.wantGone(t, o.ID)
 	}
 	if failed == 0 {
-		t.Error("no Open was given up")
+		t.Errorf("no Open was given up: failed = %v, want other than 0", failed)
 	}
 	s.nothingIsLeft(t)
 }

@@ -31,7 +31,7 @@ func (s *suite) wantListed(t *testing.T, id string, at time.Time) {
 	list, err := llmsandbox.List(testContext(t), s.Backend)
 	i := slices.IndexFunc(list, func(i backend.Info) bool { return i.ID == id })
 	if err != nil || i < 0 {
-		t.Fatalf("sandbox %s is not in the list %+v (%v)", id, list, err)
+		t.Fatalf("sandbox %s is not in the list %+v (%v), want no error, it there", id, list, err)
 	}
 	if got := list[i].Deadline; got.UnixMilli() != at.UnixMilli() {
 		t.Errorf("listed with the deadline %v, want %v", got, at)
@@ -66,7 +66,7 @@ func wantEnd(t *testing.T, sb *llmsandbox.Sandbox, notBefore time.Time, says str
 	}
 	// The agent counts milliseconds.
 	if early := time.Until(notBefore.Truncate(time.Millisecond)); early > 0 {
-		t.Errorf("it has ended %v too early", early)
+		t.Errorf("it has ended %v too early, want at most 0", early)
 	}
 	_, err := sb.Run(testContext(t), "print(1)", nil)
 	if !errors.Is(err, llmsandbox.ErrClosed) || !strings.Contains(err.Error(), says) {
@@ -238,7 +238,7 @@ func (s *suite) idleWaits(t *testing.T) {
 	}
 	defer kernel.Close()
 	if cell, err := kernel.Run(ctx, long, nil); err != nil || cell.Stdout != "slept\n" {
-		t.Fatalf("a cell: %+v, %v", cell, err)
+		t.Fatalf("a cell: %+v, %v, want no error, Stdout = \"slept\\n\"", cell, err)
 	}
 	if err := sb.Prepare(ctx); err != nil && !errors.Is(err, llmsandbox.ErrUnsupported) {
 		t.Fatal(err)

@@ -75,6 +75,6 @@ print("end")`, &llmsandbox.RunOptions{})
 		t.Errorf("more than a loopback:\n%s", res.Stdout)
 	}
 	if n := w.reached(); n != 0 {
-		t.Errorf("this machine was reached %d times from inside", n)
+		t.Errorf("this machine was reached %d times from inside, want 0", n)
 	}
 }

@@ -52,11 +52,11 @@ func (s *suite) acceptance25NothingOutlivesATimeout(t *testing.T) {
 			start := time.Now()
 			wantStatus(t, run(t, sb, code, &llmsandbox.RunOptions{Timeout: time.Second}), llmsandbox.StatusTimeout)
 			if d := time.Since(start); d > hang {
-				t.Errorf("took %v for a timeout of 1 s", d)
+				t.Errorf("took %v for a timeout of 1 s, want at most %v", d, hang)
 			}
 			left, err := sb.Shell(testContext(t), "cat /proc/[0-9]*/comm", nil)
 			if err != nil || strings.Contains(left.Stdout, "sleep") || strings.Contains(left.Stdout, "python") {
-				t.Errorf("after the timeout: %v, processes %q", err, left.Stdout)
+				t.Errorf("after the timeout: %v, processes %q, want no error, Stdout without \"sleep\", Stdout without \"python\"", err, left.Stdout)
 			}
 		})
 	}
@@ -74,7 +74,7 @@ func (s *suite) abuse18NothingIsLeftOfARun(t *testing.T) {
 		own[p.PID] = true
 	}
 	if len(own) == 0 {
-		t.Fatal("the agent cannot be seen from outside")
+		t.Fatalf("the agent cannot be seen from outside: len(own) = %v, want own not empty", len(own))
 	}
 	for name, code := range escapes {
 		t.Run(name, func(t *testing.T) {

@@ -50,7 +50,7 @@ func (s *suite) acceptance08ExitCodeWithLiveOutput(t *testing.T) {
 	res := run(t, sb, "print('x'); import sys; sys.exit(7)", &llmsandbox.RunOptions{Stdout: &seen})
 	wantExit(t, res, 7)
 	if seen.String() != "x\n" {
-		t.Errorf("live output %q", seen.String())
+		t.Errorf("live output %q, want \"x\\n\"", seen.String())
 	}
 }
 
@@ -86,7 +86,7 @@ func (s *suite) acceptance15NoStdin(t *testing.T) {
 	res := run(t, sb, "import sys; print(repr(sys.stdin.read()))", nil)
 	wantStdout(t, res, "''\n")
 	if d := time.Since(start); d > hang {
-		t.Errorf("took %v, as if it had waited for input", d)
+		t.Errorf("took %v, as if it had waited for input, want at most %v", d, hang)
 	}
 	res = run(t, sb, "print(input() + input())", &llmsandbox.RunOptions{Stdin: strings.NewReader("a\nb\n")})
 	wantStdout(t, res, "ab\n")

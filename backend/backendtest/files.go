@@ -49,7 +49,7 @@ func (s *suite) acceptance36Folders(t *testing.T) {
 	copyOut(t, sb, "/sandbox/out", d)
 	for name, want := range map[string]string{"a.txt": "a", "sub/deep/b.txt": "b", ".git/config": "c"} {
 		if got := hostFile(t, filepath.Join(d, "out", name)); got != want {
-			t.Errorf("%s is %q", name, got)
+			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
 	if st, err := os.Stat(filepath.Join(d, "out/sub/empty")); err != nil || !st.IsDir() {
@@ -61,14 +61,14 @@ func (s *suite) acceptance37Missing(t *testing.T) {
 	sb := s.shared(t)
 	dir := t.TempDir()
 	if _, err := sb.CopyIn(testContext(t), dir+"/none", "x"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("in: %v", err)
+		t.Errorf("in: %v, want fs.ErrNotExist", err)
 	}
 	_, err := sb.CopyOut(testContext(t), "/sandbox/none", dir+"/x")
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "/sandbox/none") {
-		t.Errorf("out: %v", err)
+		t.Errorf("out: %v, want fs.ErrNotExist, an error containing \"/sandbox/none\"", err)
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
-		t.Errorf("left %v", left)
+		t.Errorf("left %v, want none", left)
 	}
 }
 

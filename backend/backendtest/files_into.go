@@ -14,7 +14,7 @@ func (s *suite) acceptance40UnsafePaths(t *testing.T) {
 	src := filepath.Join(hostTree(t, map[string]string{"f": "data"}), "f")
 	for _, dest := range []string{"/sandbox/../etc/x", "../x", "a/..", "..", "/sandbox/..", ""} {
 		if _, err := sb.CopyIn(testContext(t), src, dest); !errors.Is(err, llmsandbox.ErrUnsafePath) {
-			t.Errorf("to %q: %v", dest, err)
+			t.Errorf("to %q: %v, want llmsandbox.ErrUnsafePath", dest, err)
 		}
 	}
 	for _, dest := range []string{"/sandbox/.env", "x..y", "...", "..a"} {
@@ -42,7 +42,7 @@ func (s *suite) acceptance44ReadOnlyRoot(t *testing.T) {
 	for _, dest := range []string{"/etc/f", "/etc/passwd", "/usr/bin/python3", "/f", "/new/f", "/etc"} {
 		_, err := sb.CopyIn(testContext(t), src, dest)
 		if !errors.Is(err, fs.ErrPermission) {
-			t.Errorf("to %s: %v", dest, err)
+			t.Errorf("to %s: %v, want fs.ErrPermission", dest, err)
 		}
 	}
 	copyIn(t, sb, src, "/tmp/f")

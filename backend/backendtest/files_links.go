@@ -25,7 +25,7 @@ for d in ("mixed", "links"):
 	dir := t.TempDir()
 	res := copyOut(t, sb, "/sandbox/mixed", dir)
 	if res.Files != 1 || len(res.Skipped) != 4 {
-		t.Errorf("%+v", res)
+		t.Errorf("%+v, want Files = 1, len(res.Skipped) = 4", res)
 	}
 	if err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && !d.Type().IsRegular() {
@@ -38,10 +38,10 @@ for d in ("mixed", "links"):
 	none := filepath.Join(dir, "none")
 	_, err := sb.CopyOut(testContext(t), "/sandbox/links", none)
 	if !errors.Is(err, llmsandbox.ErrNoSafeContent) || !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("only links: %v", err)
+		t.Errorf("only links: %v, want llmsandbox.ErrNoSafeContent, fs.ErrNotExist", err)
 	}
 	if _, err := os.Lstat(none); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a folder was left on the host: %v", err)
+		t.Errorf("a folder was left on the host: %v, want fs.ErrNotExist", err)
 	}
 	// The same for copies into the sandbox: a link is left out and reported.
 	from := hostTree(t, map[string]string{"ok": "ok"})
@@ -49,7 +49,7 @@ for d in ("mixed", "links"):
 		t.Fatal(err)
 	}
 	if res := copyIn(t, sb, from, "in"); res.Files != 1 || len(res.Skipped) != 1 {
-		t.Errorf("in: %+v", res)
+		t.Errorf("in: %+v, want Files = 1, len(res.Skipped) = 1", res)
 	}
 }
 
@@ -64,24 +64,24 @@ func (s *suite) acceptance42LinkAtDestination(t *testing.T) {
 
 	copyOut(t, sb, "/sandbox/out/sub/f", host+"/file-link")
 	if got, kept := hostFile(t, host+"/file-link"), hostFile(t, host+"/canary"); got != "new" || kept != "CANARY" {
-		t.Errorf("%q, canary %q", got, kept)
+		t.Errorf("%q, canary %q, want got = \"new\", kept = \"CANARY\"", got, kept)
 	}
 	if _, err := sb.CopyOut(testContext(t), "/sandbox/out", host+"/folder-link"); !errors.Is(err, llmsandbox.ErrUnsafePath) {
-		t.Errorf("a folder over a link: %v", err)
+		t.Errorf("a folder over a link: %v, want llmsandbox.ErrUnsafePath", err)
 	}
 	os.Mkdir(host+"/out", 0o755)
 	os.Symlink("../other", host+"/out/sub")
 	res, err := sb.CopyOut(testContext(t), "/sandbox/out", host)
 	if !errors.Is(err, llmsandbox.ErrNoSafeContent) || len(res.Skipped) == 0 {
-		t.Errorf("through a link inside: %+v, %v", res, err)
+		t.Errorf("through a link inside: %+v, %v, want llmsandbox.ErrNoSafeContent, Skipped not empty", res, err)
 	}
 	if left, _ := os.ReadDir(host + "/other"); len(left) != 0 {
-		t.Errorf("a link was followed: %v", left)
+		t.Errorf("a link was followed: %v, want none", left)
 	}
 
 	copyIn(t, sb, host+"/f", "file-link")
 	if _, err := sb.CopyIn(testContext(t), host+"/out", "folder-link"); !errors.Is(err, llmsandbox.ErrUnsafePath) {
-		t.Errorf("a folder over a link of the sandbox: %v", err)
+		t.Errorf("a folder over a link of the sandbox: %v, want llmsandbox.ErrUnsafePath", err)
 	}
 	wantStdout(t, run(t, sb, "import os\nprint(open('file-link').read(), open('canary').read(), os.path.islink('file-link'), os.listdir('other'))", nil), "new CANARY False []\n")
 }

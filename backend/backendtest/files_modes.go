@@ -44,16 +44,16 @@ func (s *suite) acceptance42SpecialFiles(t *testing.T) {
 	for _, src := range []string{from, from + "/sub/fifo"} {
 		start := time.Now()
 		if _, err := sb.CopyIn(testContext(t), src, "special"); !errors.Is(err, llmsandbox.ErrUnsafePath) {
-			t.Errorf("%s: %v", src, err)
+			t.Errorf("%s: %v, want llmsandbox.ErrUnsafePath", src, err)
 		}
 		if d := time.Since(start); d > hang {
-			t.Errorf("took %v", d)
+			t.Errorf("took %v, want at most %v", d, hang)
 		}
 	}
 	if _, err := sb.Stat(testContext(t), "special"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("something was written: %v", err)
+		t.Errorf("something was written: %v, want fs.ErrNotExist", err)
 	}
 	if _, err := sb.CopyIn(testContext(t), "/dev/zero", "special"); !errors.Is(err, llmsandbox.ErrUnsafePath) {
-		t.Errorf("a device: %v", err)
+		t.Errorf("a device: %v, want llmsandbox.ErrUnsafePath", err)
 	}
 }

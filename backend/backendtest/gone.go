@@ -43,7 +43,7 @@ func (s *suite) wantCollected(t *testing.T, living ...string) {
 		for _, l := range found {
 			for _, id := range living {
 				if strings.Contains(l.Name, id) {
-					t.Errorf("collected %+v of a sandbox that lives", l)
+					t.Errorf("collected %+v of a sandbox that lives, want Name without %q", l, id)
 				}
 			}
 			if !l.Removed {

@@ -93,7 +93,7 @@ func wantOnlyPlainFiles(t *testing.T, dir string) int {
 		}
 		data, err := os.ReadFile(path)
 		if strings.Contains(string(data), abuse.Canary) {
-			t.Errorf("%s holds the canary", path)
+			t.Errorf("%s holds the canary, want data without Canary", path)
 		}
 		return err
 	})

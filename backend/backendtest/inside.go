@@ -36,10 +36,10 @@ func answers(t *testing.T, sb *llmsandbox.Sandbox) {
 	start := time.Now()
 	res, err := sb.Exec(testContext(t), []string{"true"}, nil)
 	if err != nil || res.Status != llmsandbox.StatusOK {
-		t.Errorf("the sandbox no longer works: %v, %s %s", err, res.Status, res.Stderr)
+		t.Errorf("the sandbox no longer works: %v, %s %s, want no error, Status = StatusOK", err, res.Status, res.Stderr)
 	}
 	if d := time.Since(start); d > hang {
-		t.Errorf("the sandbox took %v to answer", d)
+		t.Errorf("the sandbox took %v to answer, want at most %v", d, hang)
 	}
 }
 
@@ -91,11 +91,11 @@ func wantNothingReached(t *testing.T, res *llmsandbox.Result) {
 	t.Helper()
 	wantExit(t, res, 0)
 	if !strings.HasSuffix(res.Stdout, "end\n") {
-		t.Errorf("the program did not come to its end:\n%s", clip(res.Stdout))
+		t.Errorf("the program did not come to its end, want Stdout ending in \"end\\n\":\n%s", clip(res.Stdout))
 	}
 	for line := range strings.Lines(res.Stdout) {
 		if strings.Contains(line, "REACHED") || strings.Contains(line, abuse.Canary) {
-			t.Errorf("an attack succeeded: %s", line)
+			t.Errorf("an attack succeeded: %s, want line without \"REACHED\", line without Canary", line)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (s *suite) acceptance61to65Cells(t *testing.T) {
 			k := openKernel(t, sb, "", o)
 			wantValue(t, k, "x = 21; y = 2", "")
 			if c := cell(t, k, `print("Result:", x*y)`, nil); c.Stdout != "Result: 42\n" || c.Stderr != "" || c.Count != 2 {
-				t.Errorf("61: %+v", c)
+				t.Errorf("61: %+v, want Stdout = \"Result: 42\\n\", Stderr empty, Count = 2", c)
 			}
 			wantValue(t, k, "import math\ndef f(n): return n + 1\nclass C: v = 3", "")
 			wantValue(t, k, "math.floor(2.5) + f(C.v)", "6")
@@ -62,7 +62,7 @@ func (s *suite) acceptance61to65Cells(t *testing.T) {
 			}
 			wantValue(t, k, "z + x", "22")
 			if c := wantValue(t, k, "1 + 1", "2"); c.Count != 7 {
-				t.Errorf("64: count %d", c.Count)
+				t.Errorf("64: count %d, want 7", c.Count)
 			}
 			for code, want := range map[string]string{"%who": "x", "!echo child": "child\n", "%timeit 1": "loop", "%%time\nprint(x)": "21\n"} {
 				if c := cell(t, k, code, nil); !c.OK() || !strings.Contains(c.Stdout, want) {
@@ -72,7 +72,7 @@ func (s *suite) acceptance61to65Cells(t *testing.T) {
 			wantValue(t, k, "%pwd", "'"+sb.Workdir()+"'")
 			cell(t, k, "%reset -f", nil)
 			if c := cell(t, k, "x", nil); c.Error == nil || c.Error.Name != "NameError" {
-				t.Errorf("65: after a reset: %+v", c)
+				t.Errorf("65: after a reset: %+v, want Error not nil, Name = \"NameError\"", c)
 			}
 		})
 	}
@@ -81,23 +81,23 @@ func (s *suite) acceptance61to65Cells(t *testing.T) {
 func (s *suite) acceptance68KernelsOfNoLanguage(t *testing.T) {
 	sb := s.shared(t)
 	if _, err := sb.Kernel(testContext(t), "cobol", nil); !errors.Is(err, llmsandbox.ErrUnknownLanguage) {
-		t.Errorf("an unknown language: %v", err)
+		t.Errorf("an unknown language: %v, want llmsandbox.ErrUnknownLanguage", err)
 	}
 	if _, err := sb.Kernel(testContext(t), "", &llmsandbox.KernelOptions{Artifacts: &llmsandbox.ArtifactOptions{MaxCount: -1}}); !errors.Is(err, llmsandbox.ErrInvalid) {
-		t.Errorf("options that make no sense: %v", err)
+		t.Errorf("options that make no sense: %v, want llmsandbox.ErrInvalid", err)
 	}
 	k := openKernel(t, sb, "", plainPython)
 	if c, err := k.Run(testContext(t), "1", &llmsandbox.CellOptions{Timeout: -5}); !errors.Is(err, llmsandbox.ErrInvalid) || c == nil {
-		t.Errorf("a timeout that makes no sense: %+v, %v", c, err)
+		t.Errorf("a timeout that makes no sense: %+v, %v, want llmsandbox.ErrInvalid, c not nil", c, err)
 	}
 	if c, err := k.Run(testContext(t), strings.Repeat("#", 9<<20), nil); !errors.Is(err, llmsandbox.ErrInvalid) || c.Status != llmsandbox.StatusSetupFailed {
-		t.Errorf("too much code: %s, %v", c.Status, err)
+		t.Errorf("too much code: %s, %v, want llmsandbox.ErrInvalid, Status = StatusSetupFailed", c.Status, err)
 	}
 	wantValue(t, k, "1", "1")
 	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := k.Run(testContext(t), "1", nil); !errors.Is(err, llmsandbox.ErrKernelClosed) {
-		t.Errorf("a closed kernel: %v", err)
+		t.Errorf("a closed kernel: %v, want llmsandbox.ErrKernelClosed", err)
 	}
 }

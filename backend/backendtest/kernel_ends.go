@@ -13,20 +13,20 @@ func (s *suite) acceptance67Crash(t *testing.T) {
 	wantValue(t, k, "x = 5", "")
 	c := cell(t, k, "print('out'); import os; os._exit(1)", nil)
 	if c.Status != llmsandbox.StatusError || c.ExitCode == nil || *c.ExitCode != 1 || !c.StateLost || c.Stdout != "out\n" {
-		t.Errorf("_exit: %+v", c)
+		t.Errorf("_exit: %+v, want Status = StatusError, ExitCode = 1, StateLost true, Stdout = \"out\\n\"", c)
 	}
 	c = cell(t, k, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", nil)
 	if c.Status != llmsandbox.StatusKilled || c.Signal != "SIGSEGV" || !c.StateLost {
-		t.Errorf("SIGSEGV: %+v", c)
+		t.Errorf("SIGSEGV: %+v, want Status = StatusKilled, Signal = \"SIGSEGV\", StateLost true", c)
 	}
 	c = wantValue(t, k, "'x' in globals()", "False")
 	if c.Count != 1 {
-		t.Errorf("the new process's first cell is number %d", c.Count)
+		t.Errorf("the new process's first cell is number %d, want 1", c.Count)
 	}
 	// An exit is no crash.
 	c = cell(t, k, "import sys; y = 1; sys.exit(3)", nil)
 	if c.Status != llmsandbox.StatusError || c.ExitCode == nil || *c.ExitCode != 3 || c.StateLost {
-		t.Errorf("exit: %+v", c)
+		t.Errorf("exit: %+v, want Status = StatusError, ExitCode = 3, StateLost false", c)
 	}
 	wantValue(t, k, "y", "1")
 	if err := k.Restart(testContext(t)); err != nil {
@@ -43,7 +43,7 @@ func (s *suite) kernelLosesItsStream(t *testing.T) {
 	wantValue(t, k, "x = 1", "")
 	c, err := k.Run(testContext(t), "for i in range(20000): print('x' * 50)", nil)
 	if !errors.Is(err, llmsandbox.ErrLost) || c.Status != llmsandbox.StatusLost || !c.StateLost || c.ExitCode != nil {
-		t.Errorf("%s, %v, %+v", c.Status, err, show(c.ExitCode))
+		t.Errorf("%s, %v, %+v, want llmsandbox.ErrLost, Status = StatusLost, StateLost true, ExitCode = nil", c.Status, err, show(c.ExitCode))
 	}
 	c = wantValue(t, k, "'x' in globals()", "False")
 	if c.Restarted {
@@ -100,9 +100,9 @@ func (s *suite) kernelsOfAttached(t *testing.T) {
 	}
 	res, err := sb.Shell(testContext(t), "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep driver[.]py", nil)
 	if err != nil || res.Stdout != "" {
-		t.Errorf("left running: %q, %v", res.Stdout, err)
+		t.Errorf("left running: %q, %v, want no error, Stdout empty", res.Stdout, err)
 	}
 	if _, err := k.Run(testContext(t), "1", nil); !errors.Is(err, llmsandbox.ErrClosed) {
-		t.Errorf("a kernel of a closed handle: %v", err)
+		t.Errorf("a kernel of a closed handle: %v, want llmsandbox.ErrClosed", err)
 	}
 }

@@ -77,7 +77,7 @@ func (c languageCells) inKernel(t *testing.T, sb *llmsandbox.Sandbox) {
 	if c.lang == "cpp" && err != nil {
 		// Not every image has what it needs; then it says how to get it.
 		if !strings.Contains(err.Error(), "apt-get install clang-tools") {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want an error containing \"apt-get install clang-tools\"", err)
 		}
 		return
 	}
@@ -94,11 +94,11 @@ func (c languageCells) inKernel(t *testing.T, sb *llmsandbox.Sandbox) {
 	}
 	use()
 	if got := cell(t, k, c.fail, nil); got.Status != llmsandbox.StatusError || got.StateLost || got.Error == nil || got.Error.Name != c.failure || !strings.Contains(got.Error.Traceback, c.line) {
-		t.Errorf("an error: %+v %+v", got, got.Error)
+		t.Errorf("an error: %+v %+v, want Status = StatusError, StateLost false, Error not nil, Name = %v, Traceback containing %q", got, got.Error, c.failure, c.line)
 	}
 	use()
 	if got := cell(t, k, c.child, nil); got.Stdout != "child\n" {
-		t.Errorf("a child: %+v %+v", got, got.Error)
+		t.Errorf("a child: %+v %+v, want Stdout = \"child\\n\"", got, got.Error)
 	}
 	c.asked(t, k)
 	c.interrupted(t, k)
@@ -112,7 +112,7 @@ func (c languageCells) inKernel(t *testing.T, sb *llmsandbox.Sandbox) {
 func (c languageCells) asked(t *testing.T, k *llmsandbox.Kernel) {
 	if c.complete != "" {
 		if got, err := k.Complete(testContext(t), c.complete, len(c.complete)); err != nil || !slices.Contains(got.Matches, c.completes) {
-			t.Errorf("complete: %+v, %v", got, err)
+			t.Errorf("complete: %+v, %v, want no error, Matches containing %v", got, err, c.completes)
 		}
 		if got, err := k.Variables(testContext(t)); err != nil || !slices.ContainsFunc(got, func(v llmsandbox.Variable) bool {
 			return v.Name == c.variable.Name && v.Type == c.variable.Type && strings.Contains(v.Value, c.variable.Value)
@@ -136,7 +136,7 @@ func (c languageCells) asked(t *testing.T, k *llmsandbox.Kernel) {
 		return "", ctx.Err()
 	}}
 	if got := cell(t, k, c.input, silent); got.Status != llmsandbox.StatusKilled || !got.Interrupted || got.StateLost {
-		t.Errorf("an interrupted question: %+v %+v", got, got.Error)
+		t.Errorf("an interrupted question: %+v %+v, want Status = StatusKilled, Interrupted true, StateLost false", got, got.Error)
 	}
 	if got := cell(t, k, c.input, ann); got.Value["text/plain"] != c.answered {
 		t.Errorf("input after an interrupt: %+v %+v", got, got.Error)
@@ -151,7 +151,7 @@ func (c languageCells) interrupted(t *testing.T, k *llmsandbox.Kernel) {
 		}
 		got := cell(t, k, c.loop, &llmsandbox.CellOptions{Timeout: timeout})
 		if got.Status != llmsandbox.StatusTimeout || !got.Interrupted || got.StateLost {
-			t.Errorf("an endless loop: %+v %+v", got, got.Error)
+			t.Errorf("an endless loop: %+v %+v, want Status = StatusTimeout, Interrupted true, StateLost false", got, got.Error)
 		}
 	}
 	if c.stubborn != "" {
@@ -162,7 +162,7 @@ func (c languageCells) interrupted(t *testing.T, k *llmsandbox.Kernel) {
 		})
 		got := cell(t, k, c.stubborn, &llmsandbox.CellOptions{Stdout: interrupt})
 		if got.Status != llmsandbox.StatusKilled || !got.Interrupted || got.StateLost {
-			t.Errorf("an interrupt that came to nothing: %+v %+v", got, got.Error)
+			t.Errorf("an interrupt that came to nothing: %+v %+v, want Status = StatusKilled, Interrupted true, StateLost false", got, got.Error)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (c languageCells) crashes(t *testing.T, k *llmsandbox.Kernel) {
 		t.Errorf("a crash: %+v %+v", got, got.Error)
 	}
 	if got := cell(t, k, c.use, nil); got.Status != llmsandbox.StatusError || got.Count != 1 || got.Restarted {
-		t.Errorf("after a crash: %+v %+v", got, got.Error)
+		t.Errorf("after a crash: %+v %+v, want Status = StatusError, Count = 1, Restarted false", got, got.Error)
 	}
 	wantValue(t, k, c.define, "")
 }

@@ -36,13 +36,13 @@ func (s *suite) acceptance70ManyKernels(t *testing.T) {
 	wantValue(t, k, "zebra = [1, 2]", "")
 	vars, err := k.Variables(testContext(t))
 	if err != nil || len(vars) != 1 || vars[0] != (llmsandbox.Variable{Name: "zebra", Type: "list", Value: "[1, 2]"}) {
-		t.Errorf("variables: %+v, %v", vars, err)
+		t.Errorf("variables: %+v, %v, want no error, len(vars) = 1, vars[0] = %v", vars, err, llmsandbox.Variable{Name: "zebra", Type: "list", Value: "[1, 2]"})
 	}
 	if c, err := k.Complete(testContext(t), "é; zebra.app", 12); err != nil || len(c.Matches) != 1 || c.Matches[0] != "zebra.append" || c.Start != 3 || c.End != 12 {
-		t.Errorf("complete: %+v, %v", c, err)
+		t.Errorf("complete: %+v, %v, want no error, len(c.Matches) = 1, c.Matches[0] = \"zebra.append\", Start = 3, End = 12", c, err)
 	}
 	if text, err := k.Inspect(testContext(t), "len(", 4); err != nil || !strings.Contains(text, "number of items") {
-		t.Errorf("inspect: %q, %v", text, err)
+		t.Errorf("inspect: %q, %v, want no error, text containing \"number of items\"", text, err)
 	}
 	if err := k.Reset(testContext(t)); err != nil {
 		t.Error(err)

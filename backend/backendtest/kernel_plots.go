@@ -18,7 +18,7 @@ func (s *suite) acceptance69PlotsOfCells(t *testing.T) {
 		wantDrawn(t, c.Artifacts[0])
 	}
 	if c := cell(t, k, "1", nil); len(c.Artifacts) != 0 {
-		t.Errorf("a cell that plots nothing: %d artifacts", len(c.Artifacts))
+		t.Errorf("a cell that plots nothing: %d artifacts, want 0", len(c.Artifacts))
 	}
 	if c := cell(t, k, "pd.DataFrame({'a': [1, 2]})", nil); !strings.Contains(c.Value["text/html"], "<table") || c.Value["text/plain"] == "" {
 		t.Errorf("a table: %q", c.Value)

@@ -109,7 +109,7 @@ func (s *suite) acceptance28LibrariesOfANewSandbox(t *testing.T) {
 		o.Install.Offline = true
 		wantStdout(t, run(t, s.open(t, o), printAnswer, nil), "28xxx\n")
 		if n := installed.Load(); n != 0 {
-			t.Errorf("%d installations of what was cached", n)
+			t.Errorf("%d installations of what was cached, want 0", n)
 		}
 	})
 }
@@ -176,12 +176,12 @@ func (s *suite) librariesAreInstalledOnce(t *testing.T) {
 			}
 			defer sb.Close()
 			if res, err := sb.Run(ctx, printAnswer, nil); err != nil || res.Stdout != "once\n" {
-				t.Errorf("%+v, %v", res, err)
+				t.Errorf("%+v, %v, want no error, Stdout = \"once\\n\"", res, err)
 			}
 		})
 	}
 	wg.Wait()
 	if n := installed.Load(); n != 1 {
-		t.Errorf("%d installations", n)
+		t.Errorf("%d installations, want 1", n)
 	}
 }

@@ -22,7 +22,7 @@ func (s *suite) openFails(t *testing.T, o llmsandbox.Options) *llmsandbox.Instal
 	sb, err := llmsandbox.Open(testContext(t), &o)
 	if err == nil {
 		sb.Close()
-		t.Fatal("it opened")
+		t.Fatal("it opened: got no error, want an error")
 	}
 	var failed *llmsandbox.InstallError
 	if !errors.As(err, &failed) || !errors.Is(err, llmsandbox.ErrInstall) {
@@ -37,10 +37,10 @@ func (s *suite) acceptance31InstallationFails(t *testing.T) {
 		dir, _ := s.wheels(t, "31")
 		failed := s.openFails(t, libraries(dir, "no-such-package"))
 		if failed.Status != llmsandbox.StatusError || !strings.Contains(failed.Output, "no-such-package") {
-			t.Errorf("status %s, output %q", failed.Status, failed.Output)
+			t.Errorf("status %s, output %q, want Status = StatusError, Output containing \"no-such-package\"", failed.Status, failed.Output)
 		}
 		if text := failed.Error(); !strings.Contains(text, "no-such-package") || !strings.Contains(text, failed.Output) {
-			t.Errorf("the error says %q", text)
+			t.Errorf("the error says %q, want text containing \"no-such-package\", text containing %q", text, failed.Output)
 		}
 	})
 	t.Run("does not build, is tried again, and harms nothing", func(t *testing.T) {
@@ -59,7 +59,7 @@ func (s *suite) acceptance31InstallationFails(t *testing.T) {
 	t.Run("offline", func(t *testing.T) {
 		failed := s.openFails(t, llmsandbox.Options{Libraries: []string{"never-installed-by-anybody"}, Install: llmsandbox.InstallOptions{Offline: true}})
 		if !strings.Contains(failed.Error(), "cache") {
-			t.Errorf("the error says %q", failed.Error())
+			t.Errorf("the error says %q, want it to contain \"cache\"", failed.Error())
 		}
 	})
 }
@@ -76,7 +76,7 @@ func (s *suite) acceptance27InstallationTimesOut(t *testing.T) {
 		res := run(t, sb, printAnswer, &llmsandbox.RunOptions{Libraries: []string{name}, Timeout: 4 * time.Second})
 		wantStatus(t, res, llmsandbox.StatusTimeout)
 		if took := time.Since(start); took > 2*time.Minute || res.Duration < 3*time.Second || res.ExitCode != nil {
-			t.Errorf("took %v, duration %v, exit code %v", took, res.Duration, show(res.ExitCode))
+			t.Errorf("took %v, duration %v, exit code %v, want took <= 2m, Duration >= 3s, ExitCode = nil", took, res.Duration, show(res.ExitCode))
 		}
 		answers(t, sb)
 	})
@@ -84,7 +84,7 @@ func (s *suite) acceptance27InstallationTimesOut(t *testing.T) {
 		o := libraries(dir, name)
 		o.Install.Timeout = 4 * time.Second
 		if failed := s.openFails(t, o); failed.Status != llmsandbox.StatusTimeout {
-			t.Errorf("status %s: %v", failed.Status, failed)
+			t.Errorf("status %s: %v, want StatusTimeout", failed.Status, failed)
 		}
 	})
 	t.Run("cancelled", func(t *testing.T) {
@@ -101,7 +101,7 @@ func (s *suite) acceptance27InstallationTimesOut(t *testing.T) {
 			if err == nil {
 				sb.Close()
 			}
-			t.Errorf("%v", err)
+			t.Errorf("%v, want context.Canceled", err)
 		}
 	})
 }
@@ -140,12 +140,12 @@ func (s *suite) acceptance33Injection(t *testing.T) {
 			_, runErr := sb.Run(testContext(t), "", &llmsandbox.RunOptions{Language: lang, Libraries: []string{name}})
 			for where, err := range map[string]error{"open": err, "run": runErr} {
 				if !errors.Is(err, llmsandbox.ErrInvalid) || !errors.Is(err, language.ErrInvalidLibrary) {
-					t.Errorf("%s in %s, %s: %v", name, lang, where, err)
+					t.Errorf("%s in %s, %s: %v, want llmsandbox.ErrInvalid, language.ErrInvalidLibrary", name, lang, where, err)
 				}
 			}
 		}
 	}
 	if n := w.created.Load(); n != 0 {
-		t.Errorf("%d sandboxes were made", n)
+		t.Errorf("%d sandboxes were made, want 0", n)
 	}
 }

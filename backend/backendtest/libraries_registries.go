@@ -97,7 +97,7 @@ func (s *suite) openError(t *testing.T, o llmsandbox.Options) error {
 	o.BestEffort = true
 	sb, err := llmsandbox.Open(testContext(t), &o)
 	if err == nil {
-		t.Errorf("opened with %q", o.Libraries)
+		t.Errorf("opened with %q, want an error", o.Libraries)
 		return sb.Close()
 	}
 	return err

@@ -34,7 +34,7 @@ func (s *suite) acceptance45to46Live(t *testing.T) {
 	var errs strings.Builder
 	res = run(t, sb, "import sys; print('out'); print('err', file=sys.stderr)", &llmsandbox.RunOptions{Stderr: &errs})
 	if errs.String() != "err\n" || res.Stdout != "out\n" || res.Stderr != "err\n" {
-		t.Errorf("live stderr %q, stdout %q, stderr %q", errs.String(), res.Stdout, res.Stderr)
+		t.Errorf("live stderr %q, stdout %q, stderr %q, want errs = \"err\\n\", Stdout = \"out\\n\", Stderr = \"err\\n\"", errs.String(), res.Stdout, res.Stderr)
 	}
 }
 
@@ -68,7 +68,7 @@ func (s *suite) streamYieldsEventsInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		if last != nil {
-			t.Fatal("an event after the last")
+			t.Fatalf("an event after the last: last = %v, want nil", last)
 		}
 		switch e.Kind {
 		case llmsandbox.EventStdout:
@@ -78,11 +78,11 @@ func (s *suite) streamYieldsEventsInOrder(t *testing.T) {
 		}
 	}
 	if last == nil {
-		t.Fatal("no EventDone")
+		t.Fatalf("no EventDone: last = %v, want not nil", last)
 	}
 	wantExit(t, last, 3)
 	if out.String() != "a\nb\n" {
-		t.Errorf("output %q", out.String())
+		t.Errorf("output %q, want \"a\\nb\\n\"", out.String())
 	}
 }
 
@@ -93,11 +93,11 @@ func (s *suite) streamLeftEarlyKillsTheRun(t *testing.T) {
 		break
 	}
 	if d := time.Since(start); d > hang {
-		t.Errorf("took %v", d)
+		t.Errorf("took %v, want at most %v", d, hang)
 	}
 	left, err := sb.Shell(testContext(t), "cat /proc/[0-9]*/comm", nil)
 	if err != nil || strings.Contains(left.Stdout, "python") {
-		t.Errorf("after the loop: %v, processes %q", err, left.Stdout)
+		t.Errorf("after the loop: %v, processes %q, want no error, Stdout without \"python\"", err, left.Stdout)
 	}
 }
 
@@ -112,6 +112,6 @@ func (s *suite) cancelledContextKillsTheRun(t *testing.T) {
 	}
 	left, err := sb.Shell(testContext(t), "cat /proc/[0-9]*/comm", nil)
 	if err != nil || strings.Contains(left.Stdout, "python") {
-		t.Errorf("after the cancel: %v, processes %q", err, left.Stdout)
+		t.Errorf("after the cancel: %v, processes %q, want no error, Stdout without \"python\"", err, left.Stdout)
 	}
 }

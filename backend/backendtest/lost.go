@@ -75,7 +75,7 @@ func (s *suite) sandboxKilledMidRunIsLost(t *testing.T) {
 	res, err := sb.Run(testContext(t), "import time; print('up', flush=True); time.sleep(300)", &llmsandbox.RunOptions{Stdout: kill})
 	wantLostOrKilled(t, res, err)
 	if d := time.Since(start); d > hang {
-		t.Errorf("took %v to find out", d)
+		t.Errorf("took %v to find out, want at most %v", d, hang)
 	}
 }
 

@@ -77,7 +77,7 @@ except OSError:
 		`socks 0 b'\x00any byte' b''`, `websocket b'101' True b'\x81\x05hello'`, "no name is known inside",
 	} {
 		if !strings.Contains(res.Stdout, line+"\n") {
-			t.Errorf("%q is missing in\n%s%s", line, res.Stdout, res.Stderr)
+			t.Errorf("%q is missing in, want it to contain %q\n%s%s", line, line+"\n", res.Stdout, res.Stderr)
 		}
 	}
 	if h.v6 != nil && !strings.Contains(res.Stdout, "v6 hello from v6.test") {
@@ -99,9 +99,9 @@ except OSError:
 		return nil
 	})
 	if detail := control(sb, "network").Detail; !strings.Contains(detail, "what the rules name") {
-		t.Errorf("the network is declared as %q, without its rules", detail)
+		t.Errorf("the network is declared as %q, without its rules, want it to contain \"what the rules name\"", detail)
 	}
 	if again := run(t, sb, "print(1)", nil); len(again.Network) != 0 {
-		t.Errorf("a run that reached for nothing: %+v", again.Network)
+		t.Errorf("a run that reached for nothing: %+v, want none", again.Network)
 	}
 }

@@ -41,7 +41,7 @@ print(p.stdout.readline(), end="")
 		io.WriteString(conn, "GET /outside HTTP/1.0\r\n\r\n")
 		b, err := io.ReadAll(conn)
 		if err != nil || !strings.HasSuffix(string(b), "served /outside") {
-			t.Errorf("%q, %v", b, err)
+			t.Errorf("%q, %v, want no error, b ending in \"served /outside\"", b, err)
 		}
 	}
 	if _, err := sb.Dial(ctx, 8124); !errors.Is(err, fs.ErrNotExist) {
@@ -50,7 +50,7 @@ print(p.stdout.readline(), end="")
 	// 67: another sandbox's loopback is another one.
 	other := s.shared(t)
 	if _, err := other.Dial(ctx, 8123); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("another sandbox reaches it: %v", err)
+		t.Errorf("another sandbox reaches it: %v, want fs.ErrNotExist", err)
 	}
 	wantStdout(t, run(t, other, `import socket
 try:

@@ -19,7 +19,7 @@ time.sleep(300)
 `, &llmsandbox.RunOptions{Timeout: 5 * time.Second})
 	wantStatus(t, res, llmsandbox.StatusTimeout)
 	if a := attempted(t, res.Network, "echo.test", "socks5"); !a.Allowed {
-		t.Errorf("%+v", a)
+		t.Errorf("%+v, want Allowed true", a)
 	}
 }
 

@@ -41,7 +41,7 @@ sys.stdin.read()
 	}()
 	up.wait(t, ended)
 	if n := openDescriptors(t); n > 2000 {
-		t.Errorf("this process has %d descriptors open", n)
+		t.Errorf("this process has %d descriptors open, want at most 2000", n)
 	}
 	answers(t, sb)
 	up.release()

@@ -15,10 +15,10 @@ func (s *suite) networkOfKernels(t *testing.T) {
 	wantValue(t, k, "import os, urllib.request", "")
 	c := wantValue(t, k, "urllib.request.urlopen(os.environ['WEB'] + '/hello').read()[:5]", "b'hello'")
 	if a := attempted(t, c.Network, "web.test", "http"); !a.Allowed {
-		t.Errorf("%+v", a)
+		t.Errorf("%+v, want Allowed true", a)
 	}
 	if c := wantValue(t, k, "6 * 7", "42"); len(c.Network) != 0 {
-		t.Errorf("a cell that reached for nothing: %+v", c.Network)
+		t.Errorf("a cell that reached for nothing: %+v, want none", c.Network)
 	}
 }
 
@@ -36,7 +36,7 @@ func (s *suite) networkOfKernelsWithoutVariables(t *testing.T) {
 			k := openKernel(t, sb, "", nil)
 			c := wantValue(t, k, want.code, want.value)
 			if a := attempted(t, c.Network, "web.test", want.protocol); !a.Allowed {
-				t.Errorf("%+v", a)
+				t.Errorf("%+v, want Allowed true", a)
 			}
 		})
 	}

@@ -26,7 +26,7 @@ func (s *suite) networkLanguages(t *testing.T) {
 			wantExit(t, res, 0)
 			wantStdout(t, res, strings.ReplaceAll(c.want, "PORT", h.env(t)["WEB_PORT"]))
 			if strings.Contains(res.Stderr, "Picked up") {
-				t.Errorf("noise: %s", res.Stderr)
+				t.Errorf("noise: %s, want it not to contain \"Picked up\"", res.Stderr)
 			}
 			if !slices.ContainsFunc(res.Network, func(a llmsandbox.NetworkAttempt) bool { return a.Name == "web.test" && a.Allowed }) ||
 				!slices.ContainsFunc(res.Network, func(a llmsandbox.NetworkAttempt) bool { return a.Name == "no.example" && !a.Allowed }) {

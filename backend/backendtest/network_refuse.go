@@ -70,7 +70,7 @@ except ConnectionRefusedError:
 `, nil)
 	wantStdout(t, res, "[]\nrefused\n")
 	if res.Network != nil {
-		t.Errorf("attempts without a network: %+v", res.Network)
+		t.Errorf("attempts without a network: %+v, want nil", res.Network)
 	}
 }
 

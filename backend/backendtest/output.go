@@ -15,7 +15,7 @@ func (s *suite) acceptance14LargeOutput(t *testing.T) {
 		res := run(t, sb, "import sys\nfor i in range(40): sys.stdout.write('x' * (1 << 20))", nil)
 		wantExit(t, res, 0)
 		if len(res.Stdout) != 40<<20 || res.StdoutTruncated {
-			t.Errorf("%d bytes, truncated %v", len(res.Stdout), res.StdoutTruncated)
+			t.Errorf("%d bytes, truncated %v, want len(res.Stdout) = 40 MiB, StdoutTruncated false", len(res.Stdout), res.StdoutTruncated)
 		}
 	})
 	t.Run("200 MB", func(t *testing.T) {
@@ -29,7 +29,7 @@ func (s *suite) acceptance14LargeOutput(t *testing.T) {
 			t.Errorf("%d bytes, truncated %v, want 10 MiB and true", len(res.Stdout), res.StdoutTruncated)
 		}
 		if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > 100<<20 {
-			t.Errorf("the caller's heap grew by %d MiB", grown>>20)
+			t.Errorf("the caller's heap grew by %d MiB, want grown <= 100 MiB", grown>>20)
 		}
 	})
 	t.Run("unlimited", func(t *testing.T) {
@@ -38,7 +38,7 @@ func (s *suite) acceptance14LargeOutput(t *testing.T) {
 		res := run(t, sb, "import sys\nfor i in range(200): sys.stdout.write('x' * (1 << 20))", &llmsandbox.RunOptions{Stdout: n})
 		wantExit(t, res, 0)
 		if *n != 200<<20 || len(res.Stdout) > 64<<20 || !res.StdoutTruncated {
-			t.Errorf("writer got %d bytes, result keeps %d, truncated %v", *n, len(res.Stdout), res.StdoutTruncated)
+			t.Errorf("writer got %d bytes, result keeps %d, truncated %v, want n = 200 MiB, len(res.Stdout) <= 64 MiB, StdoutTruncated true", *n, len(res.Stdout), res.StdoutTruncated)
 		}
 	})
 }

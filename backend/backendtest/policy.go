@@ -35,7 +35,7 @@ func (s *suite) acceptance92PolicyRefuses(t *testing.T) {
 	refused := func(res *llmsandbox.Result, err error) {
 		t.Helper()
 		if err != nil || res.Status != llmsandbox.StatusRefused || res.ExitCode != nil || len(res.Findings) == 0 || !strings.Contains(res.Reason, "no-curl") {
-			t.Errorf("%+v: %v", res, err)
+			t.Errorf("%+v: %v, want no error, Status = StatusRefused, ExitCode = nil, Findings not empty, Reason containing \"no-curl\"", res, err)
 		}
 	}
 	const code = "print('ran')\nopen('made', 'w')\neval('1')"
@@ -43,7 +43,7 @@ func (s *suite) acceptance92PolicyRefuses(t *testing.T) {
 	res, err := sb.Run(ctx, code, nil)
 	refused(res, err)
 	if len(res.Findings) != 2 || !strings.Contains(res.Reason, "line 3, column 1") {
-		t.Errorf("%q of %+v", res.Reason, res.Findings)
+		t.Errorf("%q of %+v, want len(res.Findings) = 2, Reason containing \"line 3, column 1\"", res.Reason, res.Findings)
 	}
 	refused(sb.Run(ctx, "curl x", &llmsandbox.RunOptions{Language: "bash"}))
 	refused(sb.Run(ctx, "1", &llmsandbox.RunOptions{Files: map[string][]byte{"more.py": []byte("eval('1')")}}))
@@ -55,7 +55,7 @@ func (s *suite) acceptance92PolicyRefuses(t *testing.T) {
 		}
 	}
 	if _, err := sb.Stat(ctx, "made"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("refused code has run, or that is not known: %v", err)
+		t.Errorf("refused code has run, or that is not known: %v, want fs.ErrNotExist", err)
 	}
 	var why *llmsandbox.RefusedError
 	if err := sb.Install(ctx, []string{"requests[socks]"}, nil); !errors.As(err, &why) || !errors.Is(err, llmsandbox.ErrRefused) {
@@ -65,7 +65,7 @@ func (s *suite) acceptance92PolicyRefuses(t *testing.T) {
 	res = run(t, sb, "print('ran') # eval(1)", nil)
 	wantStdout(t, res, "ran\n")
 	if len(res.Findings) != 1 || res.Findings[0].Severity != security.Low {
-		t.Errorf("%+v", res.Findings)
+		t.Errorf("%+v, want len(res.Findings) = 1, Severity = Low", res.Findings)
 	}
 	if err := sb.Close(); err != nil {
 		t.Fatal(err)
@@ -83,14 +83,14 @@ func (s *suite) policyOfCells(t *testing.T) {
 	}
 	defer k.Close()
 	if c, err := k.Run(ctx, "x = 1; eval('x')", nil); err != nil || c.Status != llmsandbox.StatusRefused || c.Count != 0 || c.Reason == "" {
-		t.Errorf("%+v: %v", c, err)
+		t.Errorf("%+v: %v, want no error, Status = StatusRefused, Count = 0, Reason not empty", c, err)
 	}
 	if c, err := k.Run(ctx, "'x' in dir()", nil); err != nil || c.Value["text/plain"] != "False" {
 		t.Errorf("refused code has run: %+v: %v", c, err)
 	}
 	o := s.options(llmsandbox.Options{Libraries: []string{"requests"}, Policy: llmsandbox.Policy{Checker: noCurl(t)}})
 	if sb, err := llmsandbox.Open(ctx, &o); !errors.Is(err, llmsandbox.ErrRefused) {
-		t.Errorf("an opening: %v", err)
+		t.Errorf("an opening: %v, want llmsandbox.ErrRefused", err)
 		if err == nil {
 			_ = sb.Close()
 		}
@@ -103,6 +103,6 @@ func (s *suite) policyWarns(t *testing.T) {
 	res := run(t, sb, "eval('print(1)')", nil)
 	wantStdout(t, res, "1\n")
 	if len(res.Findings) == 0 || res.Findings[0].Rule != "name:eval" {
-		t.Errorf("%+v", res.Findings)
+		t.Errorf("%+v, want Findings not empty, Rule = \"name:eval\"", res.Findings)
 	}
 }

@@ -145,7 +145,7 @@ func (s *suite) processHandles(t *testing.T) {
 		wantExit(t, res, 3)
 		wantStdout(t, res, "begun\none\n")
 		if res.Stderr != "one\n" || res.StdoutTruncated {
-			t.Errorf("stderr %q, truncated %v", res.Stderr, res.StdoutTruncated)
+			t.Errorf("stderr %q, truncated %v, want Stderr = \"one\\n\", StdoutTruncated false", res.Stderr, res.StdoutTruncated)
 		}
 		forgotten(t, sb, p.ID())
 		// A process that has ended accepts any call.

@@ -37,7 +37,7 @@ func wantPicture(t *testing.T, sb *llmsandbox.Sandbox, path string) {
 		}
 	}
 	if size.X < 100 || size.Y < 100 || colours < 500 {
-		t.Errorf("a picture of %v with %d pixels that are not background", size, colours)
+		t.Errorf("a picture of %v with %d pixels that are not background, want X >= 100, Y >= 100, colours >= 500", size, colours)
 	}
 }
 

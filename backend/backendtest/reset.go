@@ -44,7 +44,7 @@ func (s *suite) acceptance80Reset(t *testing.T) {
 	for range 2 {
 		res, err := sb.Shell(ctx, traces, &llmsandbox.ExecOptions{KeepChildren: true, Env: map[string]string{"SECRET": "1"}})
 		if err != nil || res.Status != llmsandbox.StatusOK {
-			t.Fatalf("%+v, %v", res, err)
+			t.Fatalf("%+v, %v, want no error, Status = StatusOK", res, err)
 		}
 		kernel, err := sb.Kernel(ctx, "", plainPython)
 		if err != nil {
@@ -62,7 +62,7 @@ func (s *suite) acceptance80Reset(t *testing.T) {
 			t.Errorf("after the reset:\n%s\nat first:\n%s", now, before)
 		}
 		if left, _ := sb.Artifacts(); len(left) > 0 {
-			t.Errorf("%d artifacts are left", len(left))
+			t.Errorf("%d artifacts are left, want at most 0", len(left))
 		}
 		if _, err := kernel.Run(ctx, "secret", nil); !errors.Is(err, llmsandbox.ErrKernelClosed) {
 			t.Errorf("the kernel answers %v, want ErrKernelClosed", err)
@@ -92,7 +92,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 print(libc.shmget(0x5ec, 4096, 0o1600) >= 0)`, nil)
 	if res.Stdout == "True\n" {
 		if err := sb.Reset(ctx); err == nil {
-			t.Error("shared memory that no process holds has outlived a reset")
+			t.Error("shared memory that no process holds has outlived a reset: got no error, want an error")
 		}
 	}
 	if err := sb.Close(); err != nil {
@@ -116,7 +116,7 @@ func (s *suite) resetNetwork(t *testing.T) {
 		t.Helper()
 		res := run(t, sb, pythonNetwork+`print(get(web + "/hello"))`, nil)
 		if !strings.HasPrefix(res.Stdout, "hello from web.test") {
-			t.Errorf("%s%s", res.Stdout, res.Stderr)
+			t.Errorf("%s%s, want it to begin with \"hello from web.test\"", res.Stdout, res.Stderr)
 		}
 		attempted(t, res.Network, "web.test", "http")
 	}

@@ -43,7 +43,7 @@ func (s *suite) statusOutOfMemory(t *testing.T) {
 	res := run(t, sb, take, nil)
 	wantStatus(t, res, llmsandbox.StatusOutOfMemory)
 	if res.ExitCode != nil {
-		t.Errorf("exit code %d, though the program never exited", *res.ExitCode)
+		t.Errorf("exit code %d, though the program never exited, want ExitCode = nil", *res.ExitCode)
 	}
 	wantStatus(t, run(t, sb, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)", nil), llmsandbox.StatusKilled)
 	answers(t, sb)
@@ -53,7 +53,7 @@ func (s *suite) statusOutOfMemory(t *testing.T) {
 func (s *suite) identity(t *testing.T) {
 	ctx := testContext(t)
 	if s.Backend.Name() == "" {
-		t.Error("the backend has no name")
+		t.Errorf("the backend has no name: Name = %v, want not empty", s.Backend.Name())
 	}
 	c, err := s.Backend.Capabilities(ctx)
 	if err != nil {

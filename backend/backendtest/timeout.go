@@ -20,14 +20,14 @@ func (s *suite) acceptance19to21Timeout(t *testing.T) {
 		t.Errorf("took %v, want at least the timeout of 2 s", took)
 	}
 	if res.ExitCode != nil {
-		t.Errorf("exit code %d, though the program never exited", *res.ExitCode)
+		t.Errorf("exit code %d, though the program never exited, want ExitCode = nil", *res.ExitCode)
 	}
 	if !strings.Contains(res.Reason, "2s") {
-		t.Errorf("error %q does not name the timeout", res.Reason)
+		t.Errorf("error %q does not name the timeout, want it to contain \"2s\"", res.Reason)
 	}
 	left, err := sb.Shell(ctx, "cat /proc/[0-9]*/comm", nil) // 20: already gone
 	if err != nil || strings.Contains(left.Stdout, "python") {
-		t.Errorf("after the timeout: %v, processes %q", err, left.Stdout)
+		t.Errorf("after the timeout: %v, processes %q, want no error, Stdout without \"python\"", err, left.Stdout)
 	}
 	res = run(t, sb, "print(1)", nil) // 21
 	wantStdout(t, res, "1\n")
@@ -46,7 +46,7 @@ func (s *suite) acceptance23FractionalTimeout(t *testing.T) {
 	res := run(t, sb, "import time; time.sleep(300)", &llmsandbox.RunOptions{Timeout: 500 * time.Millisecond})
 	wantStatus(t, res, llmsandbox.StatusTimeout)
 	if d := time.Since(start); d < 500*time.Millisecond || d > hang || !strings.Contains(res.Reason, "500ms") {
-		t.Errorf("took %v for a timeout of 0.5 s, reason %q", d, res.Reason)
+		t.Errorf("took %v for a timeout of 0.5 s, reason %q, want d >= 500ms, d <= %v, Reason containing \"500ms\"", d, res.Reason, hang)
 	}
 }
 

@@ -25,7 +25,7 @@ while time.process_time() < 0.5: pass
 		t.Fatal(err)
 	}
 	if before.MemoryKnown != after.MemoryKnown || before.CPUKnown != after.CPUKnown {
-		t.Errorf("what is known changes: %+v, then %+v", before, after)
+		t.Errorf("what is known changes: %+v, then %+v, want MemoryKnown = %v, CPUKnown = %v", before, after, after.MemoryKnown, after.CPUKnown)
 	}
 	if after.MemoryKnown && (after.Memory <= 0 || after.MemoryPeak != 0 && after.MemoryPeak < 64<<20) {
 		t.Errorf("memory is %+v after a program that took 64 MiB", after)
