@@ -68,13 +68,13 @@ func load(t *testing.T, dir string) (kustomization, map[string]runtime.Object) {
 			continue
 		}
 		if !slices.Contains(k.Resources, name) {
-			t.Errorf("%s is in no kustomization", file)
+			t.Errorf("%s is in no kustomization, want Resources containing %v", file, name)
 		}
 		for document := range bytes.SplitSeq(read(t, file), []byte("\n---\n")) {
 			object := parse(t, file, document)
 			key := fmt.Sprintf("%s %s", object.GetObjectKind().GroupVersionKind().Kind, object.(metav1.Object).GetName())
 			if objects[key] != nil {
-				t.Errorf("%s: %s is there twice", file, key)
+				t.Errorf("%s: %s is there twice, want objects[key] = nil", file, key)
 			}
 			objects[key] = object
 		}
@@ -143,12 +143,12 @@ func TestRole(t *testing.T) {
 	_, base := load(t, "base")
 	role := get[*rbacv1.Role](t, base, "Role llmsandbox")
 	if got, want := granted(role.Rules), granted(access.Rules(access.Needed())); !slices.Equal(got, want) {
-		t.Errorf("the Role grants\n%s\nneeded is\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the Role grants, want got %v\n%s\nneeded is\n%s", want, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	binding := get[*rbacv1.RoleBinding](t, base, "RoleBinding llmsandbox")
 	account := get[*corev1.ServiceAccount](t, base, "ServiceAccount llmsandbox")
 	if binding.RoleRef.Name != role.Name || binding.RoleRef.Kind != "Role" || len(binding.Subjects) != 1 || binding.Subjects[0].Name != account.Name {
-		t.Errorf("%+v", binding)
+		t.Errorf("%+v, want Name = %v, Kind = \"Role\", len(binding.Subjects) = 1, Name = %v", binding, role.Name, account.Name)
 	}
 	if account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
 		t.Error("every pod of the account would get its token")
@@ -190,7 +190,7 @@ func TestNamespace(t *testing.T) {
 	n := get[*corev1.Namespace](t, base, "Namespace "+k.Namespace)
 	for _, mode := range []string{"enforce", "audit", "warn"} {
 		if level := n.Labels["pod-security.kubernetes.io/"+mode]; level != "restricted" {
-			t.Errorf("%s is %q", mode, level)
+			t.Errorf("%s is %q, want \"restricted\"", mode, level)
 		}
 	}
 	// A quota on limits refuses containers that have none, so that these must be given some.
@@ -208,16 +208,16 @@ func TestNamespace(t *testing.T) {
 func TestOverlays(t *testing.T) {
 	k, gvisor := load(t, "gvisor")
 	if class := get[*nodev1.RuntimeClass](t, gvisor, "RuntimeClass gvisor"); class.Handler != "runsc" || !slices.Contains(k.Resources, "../base") {
-		t.Errorf("%+v", class)
+		t.Errorf("%+v, want Handler = \"runsc\", Resources containing \"../base\"", class)
 	}
 	k, reaper := load(t, "reaper")
 	spec := get[*batchv1.CronJob](t, reaper, "CronJob llmsandbox-reaper").Spec.JobTemplate.Spec.Template
 	account := get[*corev1.ServiceAccount](t, reaper, "ServiceAccount llmsandbox-reaper")
 	if spec.Spec.ServiceAccountName != account.Name || spec.Labels[podspec.LabelManagedBy] == podspec.ManagedBy {
-		t.Errorf("%+v", spec)
+		t.Errorf("%+v, want ServiceAccountName = %v, spec.Labels[podspec.LabelManagedBy] != ManagedBy", spec, account.Name)
 	}
 	if args := spec.Spec.Containers[0].Args; !slices.Equal(args, []string{"gc", "--backend", "kubernetes", "--namespace", k.Namespace}) {
-		t.Errorf("%v", args)
+		t.Errorf("%v, want %q", args, []string{"gc", "--backend", "kubernetes", "--namespace", k.Namespace})
 	}
 	policy := get[*networkingv1.NetworkPolicy](t, reaper, "NetworkPolicy llmsandbox-reaper")
 	if selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector); err != nil || !selector.Matches(labels.Set(spec.Labels)) {

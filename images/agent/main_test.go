@@ -44,7 +44,7 @@ func filesOf(t *testing.T, r io.Reader) []scratchimage.File {
 func check(t *testing.T, arch string, files []scratchimage.File) {
 	t.Helper()
 	if len(files) != 2 || files[0].Name != "agent" || files[0].Mode != 0o555 || files[1].Name != "seccomp" || files[1].Mode != 0o444 {
-		t.Fatalf("%d files: %v", len(files), files)
+		t.Fatalf("%d files: %v, want len(files) = 2, Name = \"agent\", Mode = 0o555, Name = \"seccomp\", Mode = 0o444", len(files), files)
 	}
 	program, err := elf.NewFile(bytes.NewReader(files[0].Content))
 	if err != nil || program.Machine != machines[arch] {
@@ -135,7 +135,7 @@ func TestRunRefuses(t *testing.T) {
 		"no folder to put it": run("amd64", filepath.Join(t.TempDir(), "missing"), "", ""),
 	} {
 		if err == nil {
-			t.Errorf("%s: taken", name)
+			t.Errorf("%s: taken, want an error", name)
 		}
 	}
 }

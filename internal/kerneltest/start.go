@@ -45,7 +45,7 @@ func StartWith(t testing.TB, lang *language.Language, libraries []string, env ..
 		}
 	}
 	if len(plan.Steps) != 1 {
-		t.Fatalf("%d steps: a driver is one process", len(plan.Steps))
+		t.Fatalf("%d steps: a driver is one process, want 1", len(plan.Steps))
 	}
 	step := plan.Steps[0]
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
@@ -90,7 +90,7 @@ func StartWith(t testing.TB, lang *language.Language, libraries []string, env ..
 	})
 	ready := k.next()
 	if ready.Event != "ready" || ready.Language != lang.Name || ready.Version == "" {
-		t.Fatalf("the driver begins with %+v", ready)
+		t.Fatalf("the driver begins with %+v, want Event = \"ready\", Language = %v, Version not empty", ready, lang.Name)
 	}
 	k.Version = ready.Version
 	return k

@@ -82,7 +82,7 @@ func (s *stream) cut(t testing.TB) string {
 			return string(before)
 		}
 		if s.ended {
-			t.Fatalf("no mark, %v: %.1000q", late, s.data)
+			t.Fatalf("no mark, %v: %.1000q, want ended false", late, s.data)
 		}
 		s.more.Wait()
 	}

@@ -20,7 +20,7 @@ func ends(t *testing.T, start func(*testing.T) *Kernel, c Cells) {
 	}
 	if !c.Stays {
 		if s := k.Exit(); s.ExitCode() != 3 {
-			t.Errorf("the driver: %v", s)
+			t.Errorf("the driver: %v, want ExitCode = 3", s)
 		}
 	}
 	k = start(t)
@@ -38,7 +38,7 @@ func interrupts(t *testing.T, k *Kernel, c Cells) {
 		began := time.Now()
 		e := k.RunWhile(code, k.Interrupt)
 		if e.Status != "interrupted" || e.Lost {
-			t.Errorf("%q: %+v %v", code, e, e.Failure)
+			t.Errorf("%q: %+v %v, want Status = \"interrupted\", Lost false", code, e, e.Failure)
 		}
 		t.Logf("interrupted after %v", time.Since(began).Round(time.Millisecond))
 		k.kept(c)

@@ -11,12 +11,12 @@ import (
 
 func output(t *testing.T, k *Kernel, c Cells) {
 	if e := k.MustRun(c.Stderr); !strings.Contains(e.Stderr, "careful") || e.Stdout != "" {
-		t.Errorf("got %q %q", e.Stdout, e.Stderr)
+		t.Errorf("got %q %q, want Stderr containing \"careful\", Stdout empty", e.Stdout, e.Stderr)
 	}
 	e := k.MustRun(c.Child)
 	lines := strings.Fields(e.Stdout)
 	if !slices.Contains(lines, "child") || !strings.Contains(e.Stderr, "fault") {
-		t.Errorf("a child printed %q %q", e.Stdout, e.Stderr)
+		t.Errorf("a child printed %q %q, want lines containing \"child\", Stderr containing \"fault\"", e.Stdout, e.Stderr)
 	}
 	sort.Strings(lines)
 	// 3 is the folder that ls reads.
@@ -35,7 +35,7 @@ func input(t *testing.T, k *Kernel, c Cells) {
 	}
 	k.Input = []string{"Zoë \"€\" \\ 😀"}
 	if e := k.MustRun(c.Input); !strings.Contains(e.Value["text/plain"], "Zoë") {
-		t.Errorf("got %q", e.Value)
+		t.Errorf("got %q, want it to contain \"Zoë\"", e.Value)
 	}
 	if e := k.Run(c.Input); e.Status != "ok" && e.Status != "error" {
 		t.Errorf("without input: %+v", e)

@@ -32,10 +32,10 @@ func state(t *testing.T, k *Kernel, c Cells) {
 	k.kept(c)
 	k.kept(c)
 	if e := k.MustRun(""); e.Value != nil || e.Stdout != "" {
-		t.Errorf("an empty cell: %+v", e)
+		t.Errorf("an empty cell: %+v, want Value = nil, Stdout empty", e)
 	}
 	if first, second := k.MustRun(c.State[len(c.State)-1]), k.MustRun(c.State[len(c.State)-1]); second.Count != first.Count+1 {
-		t.Errorf("counts %d, %d", first.Count, second.Count)
+		t.Errorf("counts %d, %d, want %d", first.Count, second.Count, first.Count+1)
 	}
 	if after := tree(k.Workdir); !slices.Equal(before, after) {
 		t.Errorf("the working folder has %q", after)

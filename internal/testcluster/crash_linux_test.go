@@ -48,13 +48,13 @@ func TestClusterEndsWithItsBinary(t *testing.T) {
 		}
 	}
 	if state == "" {
-		t.Fatalf("the binary has no cluster: %v\n%s", cmd.Wait(), said)
+		t.Fatalf("the binary has no cluster: %v, want state not empty\n%s", cmd.Wait(), said)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil {
-		t.Error("the binary that was killed ended well")
+		t.Error("the binary that was killed ended well: got no error, want an error")
 	}
 	// Who ends the cluster holds the lock until it is done.
 	cache := filepath.Dir(filepath.Dir(state))
@@ -68,7 +68,7 @@ func TestClusterEndsWithItsBinary(t *testing.T) {
 	}
 	log, err := os.ReadFile(filepath.Join(cache, "down.crash.log"))
 	if err != nil || len(log) > 0 {
-		t.Errorf("what ended the cluster said (%v): %s", err, log)
+		t.Errorf("what ended the cluster said (%v): %s, want no error, no log", err, log)
 	}
 	for _, path := range []string{state, "/sys/fs/cgroup/llmsandbox-cluster-crash", "/sys/fs/cgroup/memory/llmsandbox-cluster-crash", "/sys/class/net/lsb-crash"} {
 		if _, err := os.Lstat(path); !os.IsNotExist(err) {

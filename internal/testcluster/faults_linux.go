@@ -52,7 +52,7 @@ func (c *Cluster) StartKubelet(t testing.TB) {
 		t.Fatal(err)
 	}
 	if len(before.Items) != 1 {
-		t.Fatalf("the cluster has %d nodes", len(before.Items))
+		t.Fatalf("the cluster has %d nodes, want 1", len(before.Items))
 	}
 	c.daemon(t, "start", "kubelet")
 	if err := awaitHeartbeat(client, &before.Items[0]); err != nil {

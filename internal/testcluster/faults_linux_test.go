@@ -21,7 +21,7 @@ func TestKillContainer(t *testing.T) {
 	}
 	ended := until(t, c, p, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed })
 	if s := ended.Status.ContainerStatuses[0].State.Terminated; s == nil || s.ExitCode != 137 {
-		t.Errorf("it ended with %+v", s)
+		t.Errorf("it ended with %+v, want s not nil, ExitCode = 137", s)
 	}
 }
 
@@ -33,7 +33,7 @@ func TestAPIServerRestarts(t *testing.T) {
 	p := runPod(t, c, namespace, "")
 	c.StopAPIServer(t)
 	if _, err := c.Client(t).CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{}); err == nil {
-		t.Error("an API server that was killed answers")
+		t.Error("an API server that was killed answers: got no error, want an error")
 	}
 	c.StartAPIServer(t)
 	c.RestartAPIServer(t)
@@ -42,7 +42,7 @@ func TestAPIServerRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if now.Status.Phase != corev1.PodRunning || now.Status.ContainerStatuses[0].RestartCount != 0 {
-		t.Errorf("the pod is %+v", now.Status)
+		t.Errorf("the pod is %+v, want Phase = PodRunning, RestartCount = 0", now.Status)
 	}
 }
 

@@ -70,7 +70,7 @@ func TestProxy(t *testing.T) {
 		}
 		client, ctx := through()
 		if _, err := client.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{}); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("through a proxy that is shut: %v", err)
+			t.Errorf("through a proxy that is shut: %v, want syscall.ECONNREFUSED", err)
 		}
 		if err := p.Shut(false); err != nil {
 			t.Fatal(err)

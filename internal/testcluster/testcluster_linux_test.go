@@ -101,7 +101,7 @@ func TestPods(t *testing.T) {
 				t.Errorf("no process %q among %+v", want, processes)
 			}
 			if left, err := c.Left(t.Context(), namespace); err != nil || len(left) == 0 {
-				t.Errorf("of a pod that runs the node has %q, %v", left, err)
+				t.Errorf("of a pod that runs the node has %q, %v, want no error, left not empty", left, err)
 			}
 			if err := c.Client(t).CoreV1().Pods(namespace).Delete(t.Context(), p.Name, metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
@@ -113,7 +113,7 @@ func TestPods(t *testing.T) {
 				}
 			}
 			if err != nil || len(left) > 0 {
-				t.Errorf("of a pod that was deleted the node has %q, %v", left, err)
+				t.Errorf("of a pod that was deleted the node has %q, %v, want no error, no left", left, err)
 			}
 		})
 	}
@@ -133,7 +133,7 @@ func TestNamespaceIsRestricted(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "root"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: image}}},
 	}, metav1.CreateOptions{})
 	if err == nil || !strings.Contains(err.Error(), "restricted") {
-		t.Errorf("a pod that may do anything: %v", err)
+		t.Errorf("a pod that may do anything: %v, want an error containing \"restricted\"", err)
 	}
 }
 
@@ -150,10 +150,10 @@ func TestRequests(t *testing.T) {
 		return list
 	}
 	if n := len(mine()); n != 0 {
-		t.Errorf("%d requests before the first", n)
+		t.Errorf("%d requests before the first, want 0", n)
 	}
 	if _, err := client.CoreV1().ConfigMaps(namespace).Get(t.Context(), "missing", metav1.GetOptions{}); err == nil {
-		t.Error("there is one")
+		t.Error("there is one: got no error, want an error")
 	}
 	w, err := client.CoreV1().ConfigMaps(namespace).Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -163,7 +163,7 @@ func TestRequests(t *testing.T) {
 	get := watch
 	get.Verb, get.Name, get.Code = "get", "missing", 404
 	if got := mine(); !slices.Equal(got, []testcluster.Request{get, watch}) {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want %+v", got, []testcluster.Request{get, watch})
 	}
 	w.Stop()
 }

@@ -47,7 +47,7 @@ func TestDaemonEndsWithItsBinary(t *testing.T) {
 		}
 	}
 	if dir == "" {
-		t.Fatalf("the binary has no daemon: %v", cmd.Wait())
+		t.Fatalf("the binary has no daemon: %v, want dir not empty", cmd.Wait())
 	}
 	defer os.RemoveAll(dir)
 	pidfile := filepath.Join(dir, "docker.pid")
@@ -68,7 +68,7 @@ func TestDaemonEndsWithItsBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil {
-		t.Error("the binary that was killed ended well")
+		t.Error("the binary that was killed ended well: got no error, want an error")
 	}
 	// Until the end of the test binary's own time.
 	err = unix.EINTR

@@ -46,7 +46,7 @@ func TestEngines(t *testing.T) {
 				t.Errorf("its data is in %s, not below %s", root, e.DataRoot)
 			}
 			if root := rootless(t, e); root != e.Rootless {
-				t.Errorf("rootless is %v", root)
+				t.Errorf("rootless is %v, want %v", root, e.Rootless)
 			}
 			e.Load(t, testimage.Save(t, "llmsandbox-test/busybox:1", testimage.Busybox(t, nil)))
 			if _, err := c.ImageInspect(t.Context(), "llmsandbox-test/busybox:1"); err != nil {
@@ -104,7 +104,7 @@ func TestPrivateDocker(t *testing.T) {
 		}
 		p.Kill(t)
 		if _, err := c.Ping(t.Context(), client.PingOptions{}); err == nil {
-			t.Error("a daemon that was killed answers")
+			t.Error("a daemon that was killed answers: got no error, want an error")
 		}
 		p.Start(t)
 		found, err := c.ContainerInspect(t.Context(), made.ID, client.ContainerInspectOptions{})
@@ -119,7 +119,7 @@ func TestPrivateDocker(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !slices.Contains(info.Info.Labels, "private=yes") {
-			t.Errorf("the option was not passed on: %q", info.Info.Labels)
+			t.Errorf("the option was not passed on: %q, want it to contain \"private=yes\"", info.Info.Labels)
 		}
 		p.Stop(t)
 	})

@@ -37,7 +37,7 @@ func (o Outcome) WantLost(t testing.TB, why ...string) {
 	}
 	WantText(t, o.Err, why...)
 	if o.Res.Reason != o.Err.Error() {
-		t.Errorf("the result says %q, and the error %q", o.Res.Reason, o.Err)
+		t.Errorf("the result says %q, and the error %q, want %q", o.Res.Reason, o.Err, o.Err.Error())
 	}
 }
 
@@ -79,7 +79,7 @@ func Works(t testing.TB, sb *llmsandbox.Sandbox) {
 	t.Helper()
 	res, err := sb.Shell(Context(t), "echo works", nil)
 	if err != nil || res.Stdout != "works\n" {
-		t.Errorf("the sandbox does not work: %v, %+v", err, res)
+		t.Errorf("the sandbox does not work: %v, %+v, want no error, Stdout = \"works\\n\"", err, res)
 	}
 }
 

@@ -29,7 +29,7 @@ func TestFinds(t *testing.T) {
 	found, err := With(text)
 	if err != nil || len(found) != 1 || found[0].PID != cmd.Process.Pid || found[0].Resident == 0 ||
 		found[0].Command != "sh -c echo up; read line; exit 0 "+text+" " {
-		t.Errorf("%+v, %v", found, err)
+		t.Errorf("%+v, %v, want no error, len(found) = 1, PID = %v, Resident != 0, Command = %q", found, err, cmd.Process.Pid, "sh -c echo up; read line; exit 0 "+text+" ")
 	}
 	beside, err := Beside(os.Getpid())
 	if err != nil || !slices.ContainsFunc(beside, func(p backendtest.Process) bool { return p.PID == cmd.Process.Pid }) {
@@ -47,7 +47,7 @@ func TestFinds(t *testing.T) {
 		func() ([]backendtest.Process, error) { return Beside(cmd.Process.Pid) },
 	} {
 		if found, err := find(); err != nil || len(found) != 0 {
-			t.Errorf("of one that has ended: %+v, %v", found, err)
+			t.Errorf("of one that has ended: %+v, %v, want no error, no found", found, err)
 		}
 	}
 }

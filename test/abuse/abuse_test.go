@@ -21,7 +21,7 @@ func TestCasesAreWhole(t *testing.T) {
 		}
 		names[c.Name] = true
 		if strings.Contains(c.Source, Canary) {
-			t.Errorf("%s holds the canary", c.Name)
+			t.Errorf("%s holds the canary, want Source without Canary", c.Name)
 		}
 		if c.Want.Status == "" {
 			t.Errorf("%s wants no status", c.Name)
@@ -30,7 +30,7 @@ func TestCasesAreWhole(t *testing.T) {
 		for _, e := range c.Want.Or {
 			patterns = append(patterns, e.Says)
 			if e.Status == "" || e.Status == c.Want.Status || e.Why == "" {
-				t.Errorf("%s has an end without its own status, or without a reason: %+v", c.Name, e)
+				t.Errorf("%s has an end without its own status, or without a reason: %+v, want Status not empty, Status != %v, Why not empty", c.Name, e, c.Want.Status)
 			}
 			// A failure of ours could end so too: something must show that it was the attack.
 			if e.Says == "" && (e.Status == "error" || e.Status == "lost" || e.Status == "killed") {
@@ -50,7 +50,7 @@ func TestCasesAreWhole(t *testing.T) {
 		return err
 	})
 	if err != nil || used != 0 {
-		t.Errorf("%d more cases than programs, %v", used, err)
+		t.Errorf("%d more cases than programs, %v, want no error, used = 0", used, err)
 	}
 }
 

@@ -18,7 +18,7 @@ func TestDocsNameRealTests(t *testing.T) {
 	for _, dir := range []string{"test/e2e", "internal/cli", "internal/egress", "internal/language/python", "security", "pool", "mcp", "internal/mcpenv", "test/kubernetes"} {
 		names, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
 		if err != nil || len(names) == 0 {
-			t.Fatalf("tests of %s: %d, %v", dir, len(names), err)
+			t.Fatalf("tests of %s: %d, %v, want no error, names not empty", dir, len(names), err)
 		}
 		for _, name := range names {
 			b, err := os.ReadFile(name)
@@ -48,7 +48,7 @@ func TestDocsNameRealTests(t *testing.T) {
 				declaration += "("
 			}
 			if !strings.Contains(sources.String(), declaration) {
-				t.Errorf("%s names %s, which does not exist", doc, m[1])
+				t.Errorf("%s names %s, which does not exist, want sources containing %q", doc, m[1], declaration)
 			}
 		}
 		for _, m := range regexp.MustCompile("`((?:Acceptance|Abuse)[A-Za-z0-9]*)(\\*?)[/`]").FindAllStringSubmatch(text, -1) {
@@ -83,6 +83,6 @@ func TestDocsNameRealTests(t *testing.T) {
 		}
 	}
 	if len(cases) < 50 {
-		t.Errorf("only %d cases were found in the suite", len(cases))
+		t.Errorf("only %d cases were found in the suite, want at least 50", len(cases))
 	}
 }

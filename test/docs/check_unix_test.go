@@ -51,7 +51,7 @@ func check(t *testing.T, lanes ...string) *exec.Cmd {
 func TestCheckSaysWhatFailed(t *testing.T) {
 	out, err := check(t, "good", "bad broken").Output()
 	if err == nil {
-		t.Error("it passed")
+		t.Error("it passed: got no error, want an error")
 	}
 	text := string(out)
 	_, end, _ := strings.Cut(text, "\nFAILED bad: ")

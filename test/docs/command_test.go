@@ -47,7 +47,7 @@ func TestCommandsExist(t *testing.T) {
 		}
 	}
 	if seen < 30 {
-		t.Errorf("only %d uses of the command were seen", seen)
+		t.Errorf("only %d uses of the command were seen, want at least 30", seen)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestWhoLinksWhat(t *testing.T) {
 		}
 		for _, prefix := range c.without {
 			if found := seen(prefix); found != "" {
-				t.Errorf("%v link %s", c.packages, found)
+				t.Errorf("%v link %s, want empty", c.packages, found)
 			}
 		}
 		for _, prefix := range c.with {

@@ -21,11 +21,11 @@ func pages(t *testing.T) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil || len(names) < 10 {
-		t.Fatalf("docs: %d, %v", len(names), err)
+		t.Fatalf("docs: %d, %v, want no error, len(names) >= 10", len(names), err)
 	}
 	more, err := filepath.Glob(filepath.Join(root, "*.md"))
 	if err != nil || len(more) < 3 {
-		t.Fatalf("pages: %d, %v", len(more), err)
+		t.Fatalf("pages: %d, %v, want no error, len(more) >= 3", len(more), err)
 	}
 	all := map[string]string{}
 	for _, name := range append(names, more...) {

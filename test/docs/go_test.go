@@ -60,7 +60,7 @@ func TestGoCompiles(t *testing.T) {
 		}
 	}
 	if len(packages) < 8 {
-		t.Fatalf("there are only %d blocks of Go", len(packages))
+		t.Fatalf("there are only %d blocks of Go, want at least 8", len(packages))
 	}
 	data, err := json.Marshal(map[string]any{"Replace": overlay})
 	if err != nil {

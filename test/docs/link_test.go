@@ -24,7 +24,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 				path = filepath.ToSlash(filepath.Join(filepath.Dir(file), target))
 			}
 			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
-				t.Errorf("%s: the link to %s leads nowhere", file, m[1])
+				t.Errorf("%s: the link to %s leads nowhere, want no error", file, m[1])
 				continue
 			}
 			if page, ok := all[path]; ok && heading != "" && !headings(page)[heading] {

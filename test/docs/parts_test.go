@@ -41,7 +41,7 @@ func TestPartsOfTheCheck(t *testing.T) {
 				found = append(found, files...)
 			}
 			if len(found) == 0 {
-				t.Errorf("%s: %s: got no files", words[0], path)
+				t.Errorf("%s: %s: got no files, want found not empty", words[0], path)
 			}
 		}
 	}
@@ -55,7 +55,7 @@ func TestEveryTestIsInAPart(t *testing.T) {
 	}
 	whole := regexp.MustCompile(`(?m)^WHOLE := (.+)$`).FindSubmatch(text)
 	if whole == nil {
-		t.Fatal("the Makefile has no WHOLE")
+		t.Fatalf("the Makefile has no WHOLE: whole = %v, want not nil", whole)
 	}
 	leftOut := regexp.MustCompile(strings.ReplaceAll(string(whole[1]), "$$", "$"))
 	named := map[string]bool{}
@@ -85,6 +85,6 @@ func TestEveryTestIsInAPart(t *testing.T) {
 		return nil
 	})
 	if err != nil || out < 5 {
-		t.Errorf("%d packages left out by unit, %v", out, err)
+		t.Errorf("%d packages left out by unit, %v, want no error, out >= 5", out, err)
 	}
 }

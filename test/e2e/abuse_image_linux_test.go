@@ -65,7 +65,7 @@ func TestAbuse24ImageBomb(t *testing.T) {
 		t.Errorf("open: %v, want ErrImageInvalid", err)
 	}
 	if d := time.Since(start); d > 15*time.Second {
-		t.Errorf("took %v to refuse it", d)
+		t.Errorf("took %v to refuse it, want at most 15s", d)
 	}
 	var left int64
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -77,9 +77,9 @@ func TestAbuse24ImageBomb(t *testing.T) {
 		return err
 	})
 	if err != nil || left > 64<<20 {
-		t.Errorf("the refused image left %d MiB, %v", left>>20, err)
+		t.Errorf("the refused image left %d MiB, %v, want no error, left <= 64 MiB", left>>20, err)
 	}
 	if all, err := o.Left(testContext(t)); err != nil || len(all) > 0 {
-		t.Errorf("left: %q, %v", all, err)
+		t.Errorf("left: %q, %v, want no error, no all", all, err)
 	}
 }

@@ -113,12 +113,12 @@ func TestImageSources(t *testing.T) {
 			shellIn(t, sb, "while read dev dir kind flags rest; do case $dir,$flags in *nosuid*) ;; *) echo $dir $flags; esac; done </proc/self/mounts", "")
 			res, err := sb.Exec(testContext(t), []string{"pwd"}, &llmsandbox.ExecOptions{Dir: "/sandbox"})
 			if err != nil || res.Stdout != "/sandbox\n" {
-				t.Errorf("told its folder it starts in %q, %v", res.Stdout, err)
+				t.Errorf("told its folder it starts in %q, %v, want no error, Stdout = \"/sandbox\\n\"", res.Stdout, err)
 			}
 		})
 	}
 	if names := left(); len(names) != 0 {
-		t.Errorf("%v are left", names)
+		t.Errorf("%v are left, want none", names)
 	}
 }
 
@@ -165,18 +165,18 @@ func TestImageErrors(t *testing.T) {
 			sb, err := llmsandbox.Open(testContext(t), &llmsandbox.Options{Backend: b, Image: c.image, BestEffort: true})
 			if err == nil {
 				sb.Close()
-				t.Fatal("it opens")
+				t.Fatal("it opens: got no error, want an error")
 			}
 			if !errors.Is(err, c.want) {
 				t.Errorf("the error is %v, not %v", err, c.want)
 			}
 			if text := err.Error(); strings.Contains(text, "\n") || len(text) > 500 {
-				t.Errorf("the error is not one clear line: %s", text)
+				t.Errorf("the error is not one clear line: %s, want text without \"\\n\", len(text) <= 500", text)
 			}
 		})
 	}
 	if names := left(); len(names) != 0 {
-		t.Errorf("%v are left", names)
+		t.Errorf("%v are left, want none", names)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestImageLacksLanguage(t *testing.T) {
 	sb := open(t, llmsandbox.Options{Backend: b, Image: image, Language: "python"})
 	_, err := sb.Run(testContext(t), "print(1)", nil)
 	if !errors.Is(err, llmsandbox.ErrToolchain) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("the error is %v", err)
+		t.Errorf("the error is %v, want llmsandbox.ErrToolchain, an error without \"\\n\"", err)
 	}
 }
 
@@ -203,14 +203,14 @@ func TestImageInUse(t *testing.T) {
 	}
 	store := ociimage.NewStore(dir)
 	if _, err := store.Remove(ref); !errors.Is(err, backend.ErrLocked) {
-		t.Errorf("an image in use is removed: %v", err)
+		t.Errorf("an image in use is removed: %v, want backend.ErrLocked", err)
 	}
 	shellIn(t, two, "cat /srv/motd", "from the image\n")
 	if err := errors.Join(one.Close(), two.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if removed, err := store.Remove(ref); err != nil || len(removed.Images) != 1 {
-		t.Errorf("removed %+v, %v", removed, err)
+		t.Errorf("removed %+v, %v, want no error, len(removed.Images) = 1", removed, err)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestImageStoreLocked(t *testing.T) {
 	}
 	store := ociimage.NewStore(dir)
 	if _, err := store.Prune(ctx, true); !errors.Is(err, backend.ErrLocked) {
-		t.Errorf("the store is pruned during a pull: %v", err)
+		t.Errorf("the store is pruned during a pull: %v, want backend.ErrLocked", err)
 	}
 	close(answer)
 	if err := <-opened; err != nil {

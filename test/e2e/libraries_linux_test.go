@@ -17,6 +17,6 @@ func TestLibrariesWithoutAPackageTool(t *testing.T) {
 		sb.Close()
 	}
 	if !errors.Is(err, llmsandbox.ErrInstall) || !errors.Is(err, llmsandbox.ErrToolchain) || !strings.Contains(err.Error(), "pip3") {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want llmsandbox.ErrInstall, llmsandbox.ErrToolchain, an error containing \"pip3\"", err)
 	}
 }

@@ -95,7 +95,7 @@ func uses(t *testing.T, o llmsandbox.Options, code, want string, requests *atomi
 		}
 		return err
 	}(); err == nil || !strings.Contains(err.Error(), "nobodyhasthis") {
-		t.Errorf("a package that is not there: %v", err)
+		t.Errorf("a package that is not there: %v, want an error containing \"nobodyhasthis\"", err)
 	}
 	for _, offline := range []bool{false, true} {
 		o.Install.Offline = offline

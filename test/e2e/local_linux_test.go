@@ -29,7 +29,7 @@ func TestAbuse06Swap(t *testing.T) {
 		case read("memory.swap.max") != "":
 			seen++
 			if v := read("memory.swap.max"); v != "0" {
-				t.Errorf("memory.swap.max is %s", v)
+				t.Errorf("memory.swap.max is %s, want \"0\"", v)
 			}
 		case read("memory.memsw.limit_in_bytes") != "":
 			seen++
@@ -39,12 +39,12 @@ func TestAbuse06Swap(t *testing.T) {
 		case read("memory.swappiness") != "":
 			seen++
 			if v := read("memory.swappiness"); v != "0" {
-				t.Errorf("memory.swappiness is %s", v)
+				t.Errorf("memory.swappiness is %s, want \"0\"", v)
 			}
 		}
 	}
 	if seen == 0 {
-		t.Error("memory is declared as enforced, but no cgroup of the sandbox says how")
+		t.Errorf("memory is declared as enforced, but no cgroup of the sandbox says how: seen = %v, want other than 0", seen)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestNotebook(t *testing.T) {
 	}
 	cells := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if len(cells) != 40 {
-		t.Errorf("%d cells", len(cells))
+		t.Errorf("%d cells, want 40", len(cells))
 	}
 	for i, cell := range cells {
 		ended := "  ok"

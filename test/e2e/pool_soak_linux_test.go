@@ -107,7 +107,7 @@ func TestPoolSoak(t *testing.T) {
 		t.Errorf("%d killed, %+v: want some killed, at most Max, and every one served", killed.Load(), s)
 	}
 	if now := holds(t, state, &ids); now.folders == 0 {
-		t.Errorf("%+v: the test sees nothing of sandboxes that live", now)
+		t.Errorf("%+v: the test sees nothing of sandboxes that live, want folders != 0", now)
 	}
 	if err := p.Close(context.Background()); err != nil {
 		t.Error(err)
@@ -151,7 +151,7 @@ func TestAcceptance80Pool(t *testing.T) {
 				}
 				sb := l.Sandbox()
 				if same := sb.ID() == last; same != (reuse == pool.ReuseTenant && i == 1) {
-					t.Errorf("%d, %s: the same sandbox again: %t", i, tenant, same)
+					t.Errorf("%d, %s: the same sandbox again: %t, want %t", i, tenant, same, reuse == pool.ReuseTenant && i == 1)
 				}
 				last = sb.ID()
 				res, err := sb.Run(testContext(t), `
@@ -162,10 +162,10 @@ open("/sandbox/secret", "w").write("x"); open("/tmp/secret", "w").write("x")
 subprocess.Popen(["sleep", "1000"], start_new_session=True)
 open("plot.csv", "w").write("a")`, opts)
 				if err != nil || !strings.Contains(res.Stdout, "[] False True") {
-					t.Errorf("%d, %s: %+v, %v", i, tenant, res, err)
+					t.Errorf("%d, %s: %+v, %v, want no error, Stdout containing \"[] False True\"", i, tenant, res, err)
 				}
 				if all, _ := sb.Artifacts(); len(all) > 1 {
-					t.Errorf("%d, %s: artifacts of somebody else: %v", i, tenant, all)
+					t.Errorf("%d, %s: artifacts of somebody else: %v, want len(all) <= 1", i, tenant, all)
 				}
 				l.Release()
 			}

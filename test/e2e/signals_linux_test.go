@@ -28,7 +28,7 @@ func TestAbuse20Timers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if e.Kind != llmsandbox.EventStdout {
-			t.Fatalf("it ended: %+v", e.Result)
+			t.Fatalf("it ended: %+v, want Kind = EventStdout", e.Result)
 		}
 		if strings.TrimSpace(string(e.Data)) != "few" { // its line's end may come on its own
 			t.Errorf("it has taken %s timers", e.Data)

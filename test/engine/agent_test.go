@@ -31,15 +31,15 @@ func TestAgentIsClosedToCode(t *testing.T) {
 				control, _ := c.exec(t, "python3", "-c", probe, agentToken, agentAddress, "control")
 				for _, want := range []string{"child environ\n", "child mem\n", "child fd\n", "child exe\n", "child write\n"} {
 					if !strings.Contains(control, want) {
-						t.Errorf("the probe cannot even look into its own child: %q", control)
+						t.Errorf("the probe cannot even look into its own child: %q, want it to contain %q", control, want)
 					}
 				}
 				out, exit := c.exec(t, "python3", "-c", probe, agentToken, agentAddress, "agent")
 				if out != "done\n" || !exit.Known {
-					t.Errorf("code succeeded in:\n%s%+v", out, exit)
+					t.Errorf("code succeeded in, want out = \"done\\n\", Known true:\n%s%+v", out, exit)
 				}
 				if out, _ := c.exec(t, "env"); out != "PATH=/usr/local/bin:/usr/bin:/bin\n" {
-					t.Errorf("a program's environment is not what was asked for: %q", out)
+					t.Errorf("a program's environment is not what was asked for: %q, want \"PATH=/usr/local/bin:/usr/bin:/bin\\n\"", out)
 				}
 			})
 		}
@@ -70,7 +70,7 @@ print(len(bridges) > 0, seen)
 		}
 		out := bufio.NewReader(p.Stdout())
 		if line, err := out.ReadString('\n'); line != "looking\n" {
-			t.Fatalf("%q, %v", line, err)
+			t.Fatalf("%q, %v, want \"looking\\n\"", line, err)
 		}
 		for range 10 {
 			bridge := dockerCommand(t.Context(), e, "exec", "-i", c.name, "/llmsandbox/agent", "connect", "@"+agentAddress)
@@ -82,7 +82,7 @@ print(len(bridges) > 0, seen)
 			t.Fatal(err)
 		}
 		if line, err := out.ReadString('\n'); line != "True 0\n" {
-			t.Errorf("saw bridges, and the token: %q, %v", line, err)
+			t.Errorf("saw bridges, and the token: %q, %v, want \"True 0\\n\"", line, err)
 		}
 	})
 }
@@ -116,7 +116,7 @@ func TestDeadline(t *testing.T) {
 			t.Error(err)
 		}
 		if early := time.Until(at); early > 0 {
-			t.Errorf("it ended %v before its deadline", early)
+			t.Errorf("it ended %v before its deadline, want at most 0", early)
 		}
 		if exit, err := p.Wait(t.Context()); err == nil && exit.Known && exit.Signal == 0 {
 			t.Errorf("%+v", exit)
@@ -134,15 +134,15 @@ func TestOOMByAgent(t *testing.T) {
 		c := runAgent(t, e, []string{"--memory", "64m", "--memory-swap", "64m"}, nil)
 		out, exit := c.exec(t, "/bin/sh", "-c", "kill -9 $$")
 		if exit.Signal != 9 || !exit.OOMKnown || exit.OOMKills != 0 {
-			t.Errorf("killed by itself: %q, %+v", out, exit)
+			t.Errorf("killed by itself: %q, %+v, want Signal = 9, OOMKnown true, OOMKills = 0", out, exit)
 		}
 		out, exit = c.exec(t, "python3", "-c", "b = []\nwhile True: b.append(bytearray(1 << 20))")
 		if exit.Signal != 9 || !exit.OOMKnown || exit.OOMKills == 0 {
-			t.Errorf("out of memory: %q, %+v", out, exit)
+			t.Errorf("out of memory: %q, %+v, want Signal = 9, OOMKnown true, OOMKills != 0", out, exit)
 		}
 		out, exit = c.exec(t, "/bin/sh", "-c", "python3 -c 'b = []\nwhile True: b.append(bytearray(1 << 20))'; exit 4")
 		if exit.Code != 4 || exit.OOMKills == 0 {
-			t.Errorf("a child out of memory: %q, %+v", out, exit)
+			t.Errorf("a child out of memory: %q, %+v, want Code = 4, OOMKills != 0", out, exit)
 		}
 	})
 }
@@ -173,7 +173,7 @@ func TestBroughtIn(t *testing.T) {
 				t.Fatal(err)
 			}
 			if out, err := io.ReadAll(p.Stdout()); err != nil || string(out) != "started\n" {
-				t.Fatalf("%q, %v", out, err)
+				t.Fatalf("%q, %v, want no error, out = \"started\\n\"", out, err)
 			}
 			if err := c.client.Shutdown(t.Context()); err != nil && !errors.Is(err, agentproto.ErrStreamLost) {
 				t.Errorf("%s: %v", how, err)
@@ -182,7 +182,7 @@ func TestBroughtIn(t *testing.T) {
 			list := `for f in /proc/[0-9]*/cmdline; do tr "\0" " " <$f; echo; done; true`
 			runs, err := dockerCommand(t.Context(), e, "exec", name, "/bin/sh", "-c", list).CombinedOutput()
 			if err != nil || strings.Contains(string(runs), "5555") || !strings.Contains(string(runs), "sleep 4444") {
-				t.Errorf("%s: %v, what runs:\n%s", how, err, runs)
+				t.Errorf("%s: %v, what runs, want no error, runs without \"5555\", runs containing \"sleep 4444\":\n%s", how, err, runs)
 			}
 		}
 	})

@@ -112,7 +112,7 @@ func TestFaultsDeadlineRecordLeft(t *testing.T) {
 	}
 	wantNothing(t, b, c)
 	if left := deadlineRecords(t, c); len(left) > 0 {
-		t.Errorf("left: %+v", left)
+		t.Errorf("left: %+v, want none", left)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestFaultsExistingDeadline(t *testing.T) {
 	}
 	o := <-ended
 	if early := time.Until(at.Truncate(time.Millisecond)); early > 0 {
-		t.Errorf("it ended %v too early", early)
+		t.Errorf("it ended %v too early, want at most 0", early)
 	}
 	if o.Res == nil || o.Res.ExitCode != nil || o.Res.Status != llmsandbox.StatusLost && o.Res.Status != llmsandbox.StatusKilled {
 		t.Errorf("%+v, %v; want it lost or killed", o.Res, o.Err)
@@ -148,6 +148,6 @@ func TestFaultsExistingDeadline(t *testing.T) {
 		t.Errorf("%+v, %v; want the container's own program alone", top.Processes, err)
 	}
 	if left := deadlineRecords(t, c); len(left) > 0 {
-		t.Errorf("records of somebody else's container: %+v", left)
+		t.Errorf("records of somebody else's container: %+v, want none", left)
 	}
 }

@@ -68,7 +68,7 @@ func wantNoSpace(t *testing.T, sb *llmsandbox.Sandbox, err error) {
 	t.Helper()
 	if err == nil {
 		_ = sb.Close()
-		t.Fatal("a sandbox on a full disk opens")
+		t.Fatal("a sandbox on a full disk opens: got no error, want an error")
 	}
 	if !strings.Contains(err.Error(), "disk of docker is full: make room") {
 		t.Errorf("%v: want it to tell of the full disk, and what to do", err)
@@ -110,7 +110,7 @@ func TestFaultsDiskFull(t *testing.T) {
 		t.Fatalf("build once there is room: %v", err)
 	}
 	if out := inside(t, sb, "wc -c </big"); out != "4000000\n" {
-		t.Errorf("what was built has %q bytes", out)
+		t.Errorf("what was built has %q bytes, want \"4000000\\n\"", out)
 	}
 	if err := sb.Close(); err != nil {
 		t.Error(err)

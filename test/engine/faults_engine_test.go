@@ -41,7 +41,7 @@ func TestFaultsEngineGone(t *testing.T) {
 			for _, sb := range []*llmsandbox.Sandbox{busy, idle} {
 				res, err := sb.Shell(testfaults.Context(t), "true", nil)
 				if err == nil || res.ExitCode != nil {
-					t.Errorf("a run without an engine: %+v", res)
+					t.Errorf("a run without an engine: %+v, want an error, ExitCode = nil", res)
 				}
 				t.Logf("%s: %v", res.Status, err)
 			}

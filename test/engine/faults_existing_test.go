@@ -91,7 +91,7 @@ func loadNoShell(t *testing.T, c *client.Client) {
 	}
 	defer res.Close()
 	if said, err := io.ReadAll(res); err != nil || strings.Contains(string(said), "error") {
-		t.Fatalf("%s %v", said, err)
+		t.Fatalf("%s %v, want no error, said without \"error\"", said, err)
 	}
 }
 
@@ -144,14 +144,14 @@ func TestFaultsExisting(t *testing.T) {
 					for range 3 {
 						res, err := sb.Exec(ctx, append(f.program, "id", "-u"), nil)
 						if err != nil || res.Stdout != f.uid+"\n" {
-							t.Fatalf("a run: %v, %s %s%s", err, res.Status, res.Stdout, res.Stderr)
+							t.Fatalf("a run: %v, %s %s%s, want no error, Stdout = %s", err, res.Status, res.Stdout, res.Stderr, f.uid+"\n")
 						}
 					}
 					if err := sb.WriteFile(ctx, "data", []byte("x"), 0o600); err != nil {
 						t.Error(err)
 					}
 					if found, err := b.GC(ctx); err != nil || len(found) > 0 {
-						t.Errorf("a collection finds %+v, %v", found, err)
+						t.Errorf("a collection finds %+v, %v, want no error, no found", found, err)
 					}
 					if err := sb.Close(); err != nil {
 						t.Errorf("close: %v", err)
@@ -171,7 +171,7 @@ func wantAsItWas(t *testing.T, c *client.Client, id string) {
 	ctx := testfaults.Context(t)
 	running, err := commands(ctx, c, id)
 	if err != nil || len(running) != 1 || !strings.HasSuffix(running[0], own) {
-		t.Errorf("what runs in it afterwards: %q, %v", running, err)
+		t.Errorf("what runs in it afterwards: %q, %v, want no error, len(running) = 1, running[0] ending in %q", running, err, own)
 	}
 	diff, err := c.ContainerDiff(ctx, id, client.ContainerDiffOptions{})
 	if err != nil {

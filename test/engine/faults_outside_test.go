@@ -69,7 +69,7 @@ func TestFaultsContainerEnded(t *testing.T) {
 				for _, sb := range []*llmsandbox.Sandbox{busy, idle} {
 					testfaults.AwaitDone(t, sb)
 					if _, err := sb.Shell(testfaults.Context(t), "true", nil); !errors.Is(err, llmsandbox.ErrClosed) || !strings.Contains(err.Error(), "open a new one") {
-						t.Errorf("the next run: %v", err)
+						t.Errorf("the next run: %v, want llmsandbox.ErrClosed, an error containing \"open a new one\"", err)
 					}
 					if err := sb.Close(); err != nil {
 						t.Errorf("close: %v", err)
@@ -98,7 +98,7 @@ func TestFaultsContainerPaused(t *testing.T) {
 		o := <-ended
 		o.WantLost(t)
 		if o.Err == nil || !strings.Contains(o.Err.Error(), "does not answer") {
-			t.Errorf("the run of a paused container: %v", o.Err)
+			t.Errorf("the run of a paused container: %v, want an error containing \"does not answer\"", o.Err)
 		}
 		if _, err := c.ContainerUnpause(testfaults.Context(t), name, client.ContainerUnpauseOptions{}); err != nil {
 			t.Fatal(err)

@@ -47,10 +47,10 @@ func TestFaultsFillerKilled(t *testing.T) {
 	<-reached
 	fillers, err := b.List(testfaults.Context(t))
 	if err != nil || len(fillers) != 0 {
-		t.Errorf("the list has %+v, %v", fillers, err)
+		t.Errorf("the list has %+v, %v, want no error, no fillers", fillers, err)
 	}
 	if found, err := b.GC(testfaults.Context(t)); err != nil || len(found) > 0 {
-		t.Errorf("a collection takes %+v of a filler that lives, %v", found, err)
+		t.Errorf("a collection takes %+v of a filler that lives, %v, want no error, no found", found, err)
 	}
 	o.Kill(t)
 	locks, err := c.ContainerList(testfaults.Context(t), client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", "llmsandbox.role=fill")})
@@ -94,7 +94,7 @@ func TestFaultsOwnerFrozen(t *testing.T) {
 	id := o.ID(t)
 	o.Signal(t, syscall.SIGSTOP)
 	if found, err := b.GC(testfaults.Context(t)); err != nil || len(found) > 0 {
-		t.Errorf("a collection takes %+v, %v", found, err)
+		t.Errorf("a collection takes %+v, %v, want no error, no found", found, err)
 	}
 	sb, err := llmsandbox.Attach(testfaults.Context(t), id, &llmsandbox.AttachOptions{Backend: b})
 	if err != nil {
@@ -112,7 +112,7 @@ func TestFaultsOwnerFrozen(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := llmsandbox.Attach(testfaults.Context(t), id, &llmsandbox.AttachOptions{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) {
-		t.Errorf("attach to what went with its owner: %v", err)
+		t.Errorf("attach to what went with its owner: %v, want llmsandbox.ErrNotFound", err)
 	}
 	wantNothing(t, b, c)
 }

@@ -29,18 +29,18 @@ func TestFaultsLiveRestore(t *testing.T) {
 	p.Kill(t)
 	(<-ended).WantLost(t)
 	if _, err := idle.Shell(testfaults.Context(t), "true", nil); err == nil {
-		t.Error("a run without an engine succeeds")
+		t.Error("a run without an engine succeeds: got no error, want an error")
 	} else {
 		wantUnreachable(t, err)
 	}
 	p.Start(t)
 	if kept, err := idle.ReadFile(testfaults.Context(t), "kept"); err != nil || string(kept) != "from before\n" {
-		t.Errorf("a file from before the crash: %q, %v", kept, err)
+		t.Errorf("a file from before the crash: %q, %v, want no error, kept = \"from before\\n\"", kept, err)
 	}
 	testfaults.Works(t, busy)
 	found, err := b.GC(testfaults.Context(t))
 	if err != nil || len(found) > 0 {
-		t.Errorf("a collection takes %+v, %v", found, err)
+		t.Errorf("a collection takes %+v, %v, want no error, no found", found, err)
 	}
 	// What ends later is noticed by the watch that was taken up again.
 	if err := (&outside{client: c}).Kill(testfaults.Context(t), idle.ID()); err != nil {

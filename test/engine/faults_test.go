@@ -103,10 +103,10 @@ func wantNothing(t testing.TB, b *engine.Backend, c *client.Client) {
 	}
 	found, err := b.GC(testfaults.Context(t))
 	if err != nil || len(found) > 0 {
-		t.Errorf("a collection finds %+v, %v", found, err)
+		t.Errorf("a collection finds %+v, %v, want no error, no found", found, err)
 	}
 	list, err := b.List(testfaults.Context(t))
 	if err != nil || len(list) > 0 {
-		t.Errorf("the list has %+v, %v", list, err)
+		t.Errorf("the list has %+v, %v, want no error, no list", list, err)
 	}
 }

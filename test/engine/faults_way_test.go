@@ -33,7 +33,7 @@ func TestFaultsEngineAway(t *testing.T) {
 		p.cut(true)
 		(<-ended).WantLost(t)
 		if res, err := sb.Shell(testfaults.Context(t), "true", nil); err == nil || res.ExitCode != nil {
-			t.Errorf("a run without an engine: %+v", res)
+			t.Errorf("a run without an engine: %+v, want an error, ExitCode = nil", res)
 		}
 		p.cut(false)
 		testfaults.Works(t, sb)
@@ -53,7 +53,7 @@ func TestFaultsEngineAwayForGood(t *testing.T) {
 		removed := c.ContainerWait(testfaults.Context(t), "llmsandbox-"+sb.ID(), client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
 		p.cut(true)
 		if err := sb.Close(); err == nil {
-			t.Error("closing it is said to have worked")
+			t.Error("closing it is said to have worked: got no error, want an error")
 		}
 		select {
 		case <-removed.Result:
@@ -90,7 +90,7 @@ func TestFaultsConnectionCut(t *testing.T) {
 			t.Fatal(err)
 		}
 		if o := <-ended; o.Err != nil || o.Res.ExitCode == nil || *o.Res.ExitCode != 3 || o.Res.Stdout != "up\nend\n" {
-			t.Errorf("the run: %v, %+v", o.Err, o.Res)
+			t.Errorf("the run: %v, %+v, want no error, ExitCode = 3, Stdout = \"up\\nend\\n\"", o.Err, o.Res)
 		}
 		if err := sb.Close(); err != nil {
 			t.Error(err)

@@ -68,7 +68,7 @@ func TestHardeningLimits(t *testing.T) {
 				}
 			}
 			if found == 0 {
-				t.Errorf("%s: no file of a control group tells of it", name)
+				t.Errorf("%s: no file of a control group tells of it, want found != 0", name)
 			}
 		}
 		for _, dir := range []string{"/sandbox", "/tmp", "/dev/shm"} {
@@ -108,7 +108,7 @@ func TestHardeningSecrets(t *testing.T) {
 			t.Errorf("the machine's name is seen inside:\n%s", seen)
 		}
 		if out := inside(t, sb, "cat /proc/sys/kernel/hostname"); out != "sandbox\n" {
-			t.Errorf("the sandbox is called %q", out)
+			t.Errorf("the sandbox is called %q, want \"sandbox\\n\"", out)
 		}
 	})
 }
@@ -128,7 +128,7 @@ func TestHardeningLoosened(t *testing.T) {
 		}
 		defer sb.Close()
 		if out := inside(t, sb, "id -u; touch /opt/written && echo it is writable"); out != "0\nit is writable\n" {
-			t.Errorf("%q", out)
+			t.Errorf("%q, want \"0\\nit is writable\\n\"", out)
 		}
 		for _, c := range sb.Capabilities().Controls {
 			loose := slices.Contains([]string{"user", "filesystem", "disk"}, c.Name)
@@ -156,7 +156,7 @@ func TestHardeningRaw(t *testing.T) {
 		}
 		defer sb.Close()
 		if out := inside(t, sb, "cat /proc/sys/kernel/hostname"); out != "raw\n" {
-			t.Errorf("the sandbox is called %q", out)
+			t.Errorf("the sandbox is called %q, want \"raw\\n\"", out)
 		}
 	})
 }

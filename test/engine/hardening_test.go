@@ -55,14 +55,14 @@ func TestHardeningPrivileges(t *testing.T) {
 		}
 		for _, look := range []string{"cat /proc/1/environ", "cat /proc/1/maps", "cat /proc/1/mem", "ls /proc/1/fd", "ls /proc/1/root/"} {
 			if out := inside(t, sb, look+" 2>/dev/null"); out != "" {
-				t.Errorf("the agent can be looked into: %s: %q", look, out)
+				t.Errorf("the agent can be looked into: %s: %q, want empty", look, out)
 			}
 		}
 		if out := inside(t, sb, "cat /proc/1/cmdline"); !strings.HasPrefix(out, "/.llmsandbox/agent\x00") {
-			t.Errorf("the first process is %q", out)
+			t.Errorf("the first process is %q, want it to begin with \"/.llmsandbox/agent\\x00\"", out)
 		}
 		if out := inside(t, sb, "cat /.llmsandbox/agent 2>/dev/null; echo end"); out != "end\n" {
-			t.Error("the agent's file can be read")
+			t.Errorf("the agent's file can be read: out = %v, want \"end\\n\"", out)
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestHardeningMounts(t *testing.T) {
 		}
 		for _, path := range []string{"/var/run/docker.sock", "/run/docker.sock", "/run/podman/podman.sock", "/run/containerd", "/run/.containerenv/x"} {
 			if out := inside(t, sb, "ls "+path+" 2>/dev/null"); out != "" {
-				t.Errorf("%s is there: %q", path, out)
+				t.Errorf("%s is there: %q, want empty", path, out)
 			}
 		}
 	})
@@ -112,17 +112,17 @@ func TestHardeningKernelFiles(t *testing.T) {
 		sb := openFaults(t, b)
 		for _, path := range []string{"/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/kmsg", "/proc/1/stack"} {
 			if out := inside(t, sb, "head -c 64 "+path+" 2>/dev/null"); out != "" {
-				t.Errorf("%s can be read: %q", path, out)
+				t.Errorf("%s can be read: %q, want empty", path, out)
 			}
 		}
 		for _, path := range []string{"/proc/acpi", "/proc/scsi", "/sys/firmware"} {
 			if out := inside(t, sb, "ls "+path+" 2>/dev/null"); out != "" {
-				t.Errorf("%s can be listed: %q", path, out)
+				t.Errorf("%s can be listed: %q, want empty", path, out)
 			}
 		}
 		for _, path := range []string{"/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/vm/drop_caches", "/proc/irq/default_smp_affinity", "/proc/1/oom_score_adj", "/sys/kernel/uevent_helper"} {
 			if out := inside(t, sb, "(echo 1 >"+path+") 2>/dev/null && echo written"); out != "" {
-				t.Errorf("%s can be written to", path)
+				t.Errorf("%s can be written to, want out empty", path)
 			}
 		}
 		devices := strings.Fields(inside(t, sb, "ls /dev"))

@@ -118,10 +118,10 @@ func TestImageBuild(t *testing.T) {
 		}
 		drop(t, s, img)
 		if !img.Made || img.User != "5:6" || slices.Contains(img.Env, "LATER=yes") || !strings.HasPrefix(img.Ref, "llmsandbox-build:") {
-			t.Errorf("got %+v", img)
+			t.Errorf("got %+v, want Made true, User = \"5:6\", Env without \"LATER=yes\", Ref beginning with \"llmsandbox-build:\"", img)
 		}
 		if last := steps[len(steps)-1]; last.Stage != "build" || last.Total < 5 || !strings.Contains(log.String(), "echo the") {
-			t.Errorf("last step %+v, log:\n%s", last, &log)
+			t.Errorf("last step %+v, log, want Stage = \"build\", Total >= 5, log containing \"echo the\":\n%s", last, &log)
 		}
 		files := filesOf(t, s, img.ID)
 		for name, want := range map[string]bool{"word": true, "in/a/b.txt": true, "in/keep.log": true, "in/x.log": false, "in/secret": false,
@@ -131,17 +131,17 @@ func TestImageBuild(t *testing.T) {
 			}
 		}
 		if l := files["in/link"]; l == nil || l.Typeflag != tar.TypeSymlink || l.Linkname != "/etc/passwd" {
-			t.Errorf("the link is %+v", l)
+			t.Errorf("the link is %+v, want l not nil, Typeflag = TypeSymlink, Linkname = \"/etc/passwd\"", l)
 		}
 		log.Reset()
 		again, err := s.Build(t.Context(), b, nil)
 		if err != nil || again.Made || again.ID != img.ID || log.Len() > 0 {
-			t.Errorf("again: %+v %v, it printed %q", again, err, &log)
+			t.Errorf("again: %+v %v, it printed %q, want no error, Made false, ID = %v, Len <= 0", again, err, &log, img.ID)
 		}
 		write(t, folder, map[string]string{"a/b.txt": "c"})
 		other, err := s.Build(t.Context(), b, nil)
 		if err != nil || other.Ref == img.Ref || !other.Made {
-			t.Errorf("with another file: %+v %v", other, err)
+			t.Errorf("with another file: %+v %v, want no error, Ref != %v, Made true", other, err, img.Ref)
 		}
 		drop(t, s, other)
 		inspect, err := s.Client.ImageInspect(t.Context(), img.ID)
@@ -169,7 +169,7 @@ func TestImageBuildFails(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 		if !strings.Contains(failed.Step, step) || !strings.Contains(strings.Join(failed.Last, "\n"), "the reason") || !strings.Contains(failed.Message, "3") {
-			t.Errorf("got %q %q %q", failed.Step, failed.Message, failed.Last)
+			t.Errorf("got %q %q %q, want Step containing %q, it to contain \"the reason\", Message containing \"3\"", failed.Step, failed.Message, failed.Last, step)
 		}
 		if after := everything(t, s); !slices.Equal(before, after) {
 			t.Errorf("before: %v\nafter: %v", before, after)
@@ -206,7 +206,7 @@ func TestImageBuildCancelled(t *testing.T) {
 			Network: "none", Log: &cancelOn{word: "going on", cancel: cancel},
 		}, nil)
 		if !errors.Is(err, context.Canceled) {
-			t.Fatalf("got %v", err)
+			t.Fatalf("got %v, want context.Canceled", err)
 		}
 		if after := everything(t, s); !slices.Equal(before, after) {
 			t.Errorf("before: %v\nafter: %v", before, after)

@@ -88,7 +88,7 @@ func TestImageCommit(t *testing.T) {
 		select {
 		case r := <-end.Result:
 			if r.StatusCode != 0 {
-				t.Fatalf("the container ended with %+v", r)
+				t.Fatalf("the container ended with %+v, want StatusCode = 0", r)
 			}
 		case err := <-end.Error:
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func TestImageCommit(t *testing.T) {
 		}
 		drop(t, s, img)
 		if img.Ref != tag || !img.Made || img.User != "1000:1000" {
-			t.Errorf("got %+v", img)
+			t.Errorf("got %+v, want Ref = %v, Made true, User = \"1000:1000\"", img, tag)
 		}
 		sameConfig(t, s, from, img)
 		var raw bytes.Buffer
@@ -123,10 +123,10 @@ func TestImageCommit(t *testing.T) {
 			t.Errorf("/new is %v, /bin/wc is %v, /bin/sh is %v", files["new"], files["bin/wc"], files["bin/sh"])
 		}
 		if _, err := s.Commit(t.Context(), made.ID, image.Commit{Tag: tag, Base: from}); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "exists") {
-			t.Errorf("to a tag that exists: %v", err)
+			t.Errorf("to a tag that exists: %v, want backend.ErrInvalid, an error containing \"exists\"", err)
 		}
 		if _, err := s.Commit(t.Context(), made.ID, image.Commit{Tag: tag, Overwrite: "other:1", Base: from}); !errors.Is(err, backend.ErrInvalid) {
-			t.Errorf("overwriting another: %v", err)
+			t.Errorf("overwriting another: %v, want backend.ErrInvalid", err)
 		}
 	})
 }

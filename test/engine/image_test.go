@@ -81,7 +81,7 @@ func drop(t *testing.T, s *image.Store, img image.Image) {
 	t.Helper()
 	t.Cleanup(func() {
 		if r, err := s.Remove(context.Background(), img); err != nil || r.Kept != "" {
-			t.Errorf("remove %s: %+v %v", img.Ref, r, err)
+			t.Errorf("remove %s: %+v %v, want no error, Kept empty", img.Ref, r, err)
 		}
 	})
 }
@@ -154,14 +154,14 @@ func TestImagePull(t *testing.T) {
 			t.Fatal(err)
 		}
 		if img.Ref != ref || !img.Made || img.User != "7:8" || img.Workdir != "/srv" || img.OS != "linux" {
-			t.Errorf("got %+v", img)
+			t.Errorf("got %+v, want Ref = %v, Made true, User = \"7:8\", Workdir = \"/srv\", OS = \"linux\"", img, ref)
 		}
 		if last.Stage != "pull" || last.Current != last.Total {
-			t.Errorf("progress ends with %+v", last)
+			t.Errorf("progress ends with %+v, want Stage = \"pull\", Current = %v", last, last.Total)
 		}
 		again, err := s.Resolve(t.Context(), ref, "", nil)
 		if err != nil || again.Made || again.ID != img.ID {
-			t.Errorf("again it is %+v, %v", again, err)
+			t.Errorf("again it is %+v, %v, want no error, Made false, ID = %v", again, err, img.ID)
 		}
 		if r, err := s.Remove(t.Context(), again); err != nil || r.Kept == "" || !has(t, s, ref) {
 			t.Errorf("what was there before is removed: %+v, %v", r, err)
@@ -174,7 +174,7 @@ func TestImagePull(t *testing.T) {
 			t.Errorf("not removed: %+v, %v", r, err)
 		}
 		if r, err := s.Remove(t.Context(), img); err != nil || r.Kept != "" {
-			t.Errorf("removed again: %+v, %v", r, err)
+			t.Errorf("removed again: %+v, %v, want no error, Kept empty", r, err)
 		}
 	})
 }
@@ -252,7 +252,7 @@ func TestImageErrors(t *testing.T) {
 		} {
 			_, err := s.Resolve(t.Context(), c.name, "cobol", nil)
 			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
-				t.Errorf("%q: %v", c.name, err)
+				t.Errorf("%q: %v, want %v, an error containing %q", c.name, err, c.want, c.text)
 			}
 		}
 		if has(t, s, foreign) {
@@ -318,7 +318,7 @@ func TestImagePullHalf(t *testing.T) {
 	}
 	list, err := s.Client.ImageList(t.Context(), client.ImageListOptions{All: true})
 	if err != nil || len(list.Items) != 0 {
-		t.Errorf("the engine has %+v, %v", list.Items, err)
+		t.Errorf("the engine has %+v, %v, want no error, no Items", list.Items, err)
 	}
 }
 
@@ -382,14 +382,14 @@ func TestImageDefault(t *testing.T) {
 		}
 		drop(t, s, img)
 		if img.Ref != ref {
-			t.Errorf("got %+v", img)
+			t.Errorf("got %+v, want Ref = %v", img, ref)
 		}
 		if _, err := s.Client.ImageTag(t.Context(), client.ImageTagOptions{Source: img.ID, Target: own}); err != nil {
 			t.Fatal(err)
 		}
 		second, err := s.Resolve(t.Context(), "", "python", nil)
 		if err != nil || second.Ref != own || second.Made {
-			t.Errorf("with its own image: %+v %v", second, err)
+			t.Errorf("with its own image: %+v %v, want no error, Ref = %v, Made false", second, err, own)
 		}
 		// It has another name now: only the one that was made goes.
 		if r, err := s.Remove(t.Context(), img); err != nil || r.Kept == "" || !has(t, s, own) {
@@ -423,12 +423,12 @@ func TestImageLoad(t *testing.T) {
 		for _, path := range []string{saved, folder, folder + ":a"} {
 			again, err := s.Resolve(t.Context(), path, "", nil)
 			if err != nil || again.Made || again.ID != first.ID {
-				t.Errorf("%s: %+v %v", path, again, err)
+				t.Errorf("%s: %+v %v, want no error, Made false, ID = %v", path, again, err, first.ID)
 			}
 		}
 		fresh := storeOf(t, s.Client.DaemonHost())
 		if again, err := fresh.Resolve(t.Context(), folder, "", nil); err != nil || again.Made || again.ID != first.ID {
-			t.Errorf("to another process: %+v %v", again, err)
+			t.Errorf("to another process: %+v %v, want no error, Made false, ID = %v", again, err, first.ID)
 		}
 	})
 }

@@ -68,7 +68,7 @@ func TestDefaultImages(t *testing.T) {
 						t.Errorf("the code's user, group and folder are not %q:\n%s", want, out)
 					}
 					if !strings.HasSuffix(out, "hello\n") {
-						t.Errorf("the program did not say hello:\n%s", out)
+						t.Errorf("the program did not say hello, want it to end in \"hello\\n\":\n%s", out)
 					}
 				})
 			}

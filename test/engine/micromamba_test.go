@@ -97,7 +97,7 @@ func printed(t *testing.T, sb *llmsandbox.Sandbox, argv ...string) string {
 		t.Fatal(err)
 	}
 	if r.Status != llmsandbox.StatusOK || r.Stderr != "" {
-		t.Errorf("%q: %+v", argv, r)
+		t.Errorf("%q: %+v, want Status = StatusOK, Stderr empty", argv, r)
 	}
 	return r.Stdout
 }
@@ -118,33 +118,33 @@ func TestMicromamba(t *testing.T) {
 				t.Errorf("got %q, want %q first", got, want)
 			}
 			if strings.Contains(got, "micromamba") {
-				t.Errorf("micromamba is between the program and the agent: %q", got)
+				t.Errorf("micromamba is between the program and the agent: %q, want it not to contain \"micromamba\"", got)
 			}
 			r, err := sb.Run(t.Context(), `import os; print(os.environ["CONDA_PREFIX"]); raise SystemExit(7)`, nil)
 			if err != nil || r.ExitCode == nil || *r.ExitCode != 7 || r.Stdout != "/opt/conda/envs/tools\n" {
-				t.Errorf("a run: %+v, %v", r, err)
+				t.Errorf("a run: %+v, %v, want no error, ExitCode = 7, Stdout = \"/opt/conda/envs/tools\\n\"", r, err)
 			}
 			r, err = sb.Exec(t.Context(), []string{"sh", "-c", "kill -SEGV $$"}, nil)
 			if err != nil || r.Status != llmsandbox.StatusKilled || r.Signal != "SIGSEGV" {
-				t.Errorf("a signal: %+v, %v", r, err)
+				t.Errorf("a signal: %+v, %v, want no error, Status = StatusKilled, Signal = \"SIGSEGV\"", r, err)
 			}
 			r, err = sb.Exec(t.Context(), []string{"sh", "-c", "echo out; echo err >&2"}, nil)
 			if err != nil || r.Stdout != "out\n" || r.Stderr != "err\n" {
-				t.Errorf("streams: %+v, %v", r, err)
+				t.Errorf("streams: %+v, %v, want no error, Stdout = \"out\\n\", Stderr = \"err\\n\"", r, err)
 			}
 			r, err = sb.Exec(t.Context(), []string{"sleep", "1000"}, &llmsandbox.ExecOptions{Timeout: time.Second})
 			if err != nil || r.Status != llmsandbox.StatusTimeout {
-				t.Errorf("a timeout: %+v, %v", r, err)
+				t.Errorf("a timeout: %+v, %v, want no error, Status = StatusTimeout", r, err)
 			}
 			if _, err := sb.Exec(t.Context(), []string{"no-such-program"}, nil); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("a program that is not there: %v", err)
+				t.Errorf("a program that is not there: %v, want fs.ErrNotExist", err)
 			}
 			if list := named(t, s, "llmsandbox-micromamba:"); len(list) != 1 {
-				t.Errorf("images prepared: %q", list)
+				t.Errorf("images prepared: %q, want len(list) = 1", list)
 			}
 			_, err = openIn(t, backendIn(t, e, engine.Options{}, engine.Micromamba{Env: "none"}), img.Ref, nil)
 			if err == nil || !strings.Contains(err.Error(), "environment none") || !strings.Contains(err.Error(), "prefix does not exist") {
-				t.Errorf("an environment that is not there: %v", err)
+				t.Errorf("an environment that is not there: %v, want an error containing \"environment none\", an error containing \"prefix does not exist\"", err)
 			}
 		})
 	}
@@ -171,7 +171,7 @@ func TestMicromambaPackages(t *testing.T) {
 					return
 				}
 				if got := printed(t, sb, "conda-test"); got != "this is conda-test=1.0\n" {
-					t.Errorf("the package's program: %q", got)
+					t.Errorf("the package's program: %q, want \"this is conda-test=1.0\\n\"", got)
 				}
 				want := "install -n base -c first file:///srv/channel: conda-test=1.0 zlib>=1.2,<2\n"
 				if got := printed(t, sb, "cat", "/opt/conda/conda-meta/history"); got != want {
@@ -188,7 +188,7 @@ func TestMicromambaPackages(t *testing.T) {
 			slices.Reverse(m.Packages)
 			check(backendIn(t, e, engine.Options{}, m))
 			if list := named(t, s, "llmsandbox-micromamba:"); len(list) != 1 || installs.Load() != 1 {
-				t.Errorf("images prepared: %q, installed %d times", list, installs.Load())
+				t.Errorf("images prepared: %q, installed %d times, want len(list) = 1, Load = 1", list, installs.Load())
 			}
 			if list := named(t, s, "llmsandbox-build:"); !slices.Equal(list, builds) {
 				t.Errorf("the image in between has kept its name: %q, before: %q", list, builds)
@@ -196,11 +196,11 @@ func TestMicromambaPackages(t *testing.T) {
 			before := everything(t, s)
 			_, err := openIn(t, backendIn(t, e, engine.Options{}, engine.Micromamba{Packages: []string{"absent"}}), img.Ref, nil)
 			if err == nil || !errors.Is(err, backend.ErrImageInvalid) || !strings.Contains(err.Error(), "nothing provides requested absent") {
-				t.Errorf("a package that is not there: %v", err)
+				t.Errorf("a package that is not there: %v, want an error, backend.ErrImageInvalid, an error containing \"nothing provides requested absent\"", err)
 			}
 			after := slices.DeleteFunc(everything(t, s), func(what string) bool { return slices.Contains(before, what) })
 			if len(after) > 0 {
-				t.Errorf("left: %q", after)
+				t.Errorf("left: %q, want none", after)
 			}
 		})
 	}
@@ -230,10 +230,10 @@ func TestMicromambaContainer(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := printed(t, sb, "sh", "-c", "echo $TOOLS_HOME $TOOLS_OWN; command -v only-in-tools"); got != "/opt/conda/envs/tools/share/two words mine\n/opt/conda/envs/tools/bin/only-in-tools\n" {
-				t.Errorf("got %q", got)
+				t.Errorf("got %q, want %q", got, "/opt/conda/envs/tools/share/two words mine\n/opt/conda/envs/tools/bin/only-in-tools\n")
 			}
 			if list := named(t, s, "llmsandbox-micromamba:"); len(list) != 0 {
-				t.Errorf("images prepared: %q", list)
+				t.Errorf("images prepared: %q, want none", list)
 			}
 		})
 	}

@@ -39,7 +39,7 @@ func TestNetworkOfExisting(t *testing.T) {
 		defer sb.Close()
 		res, err := sb.Shell(ctx, `cat "${NODE_OPTIONS#--require=}" >/dev/null && wget -q -O- `+server.URL, nil)
 		if err != nil || res.Stdout != "hello\n" {
-			t.Errorf("%v, %s %s%s", err, res.Status, res.Stdout, res.Stderr)
+			t.Errorf("%v, %s %s%s, want no error, Stdout = \"hello\\n\"", err, res.Status, res.Stdout, res.Stderr)
 		}
 		if err := sb.Close(); err != nil {
 			t.Error(err)

@@ -80,7 +80,7 @@ func TestFaultsPoolSoak(t *testing.T) {
 	before := descriptors()
 	soak(int64(n))
 	if after := descriptors(); after > before+4 {
-		t.Errorf("%d descriptors are open, %d were after ten leases", after, before)
+		t.Errorf("%d descriptors are open, %d were after ten leases, want at most %d", after, before, before+4)
 	}
 	wantNothing(t, b, c)
 }

@@ -65,25 +65,25 @@ func TestExistingPod(t *testing.T) {
 		for range 3 {
 			res, err := sb.Shell(testfaults.Context(t), "id -u", nil)
 			if err != nil || res.Stdout != "1000\n" {
-				t.Fatalf("a run: %v, %s %s%s", err, res.Status, res.Stdout, res.Stderr)
+				t.Fatalf("a run: %v, %s %s%s, want no error, Stdout = \"1000\\n\"", err, res.Status, res.Stdout, res.Stderr)
 			}
 		}
 		if err := sb.WriteFile(testfaults.Context(t), "data", []byte("x"), 0o600); err != nil {
 			t.Error(err)
 		}
 		if found, err := b.GC(testfaults.Context(t)); err != nil || len(found) > 0 {
-			t.Errorf("a collection finds %+v, %v", found, err)
+			t.Errorf("a collection finds %+v, %v, want no error, no found", found, err)
 		}
 		closes(t, sb)
 		testfaults.AwaitDone(t, sb)
 	}
 	after, err := p.client.CoreV1().Pods(p.Namespace).Get(testfaults.Context(t), pod.Name, metav1.GetOptions{})
 	if err != nil || after.UID != pod.UID || after.DeletionTimestamp != nil {
-		t.Fatalf("the pod afterwards: %v, %+v", err, after)
+		t.Fatalf("the pod afterwards: %v, %+v, want no error, UID = %v, DeletionTimestamp = nil", err, after, pod.UID)
 	}
 	for _, s := range after.Status.ContainerStatuses {
 		if s.RestartCount != 0 || s.State.Running == nil {
-			t.Errorf("container %s afterwards: %+v", s.Name, s)
+			t.Errorf("container %s afterwards: %+v, want RestartCount = 0, Running not nil", s.Name, s)
 		}
 	}
 }

@@ -39,11 +39,11 @@ func TestFaultsOpenCancelled(t *testing.T) {
 		}
 		list, err := b.List(testfaults.Context(t))
 		if err != nil || len(list) > 0 {
-			t.Errorf("given up after %v: the list has %+v, %v", after, list, err)
+			t.Errorf("given up after %v: the list has %+v, %v, want no error, no list", after, list, err)
 		}
 	}
 	if gaveUp < 10 {
-		t.Errorf("%d of 20 were given up: that shows little", gaveUp)
+		t.Errorf("%d of 20 were given up: that shows little, want at least 10", gaveUp)
 	}
 	p.wantNothing(t, b)
 }

@@ -48,12 +48,12 @@ func TestFaultsAPIServerGone(t *testing.T) {
 	o.WantLost(t, "refused", "reach")
 	t.Logf("lost after %v", time.Since(start))
 	if err := sb.Close(); err == nil {
-		t.Error("closing it is said to have worked")
+		t.Error("closing it is said to have worked: got no error, want an error")
 	} else {
 		testfaults.WantText(t, err, "reach", "refused")
 	}
 	if _, err := llmsandbox.Open(testfaults.Context(t), new(p.sandbox(t, b))); err == nil {
-		t.Error("a sandbox opens without an API server")
+		t.Error("a sandbox opens without an API server: got no error, want an error")
 	} else {
 		testfaults.WantText(t, err, "reach", "refused")
 	}
@@ -106,7 +106,7 @@ func TestFaultsNodeNotReady(t *testing.T) {
 	(<-ended).WantLost(t, "node", "kubelet")
 	t.Logf("lost after %v", time.Since(start))
 	if _, err := sb.Shell(testfaults.Context(t), "true", nil); err == nil {
-		t.Error("a run on a node that is away succeeds")
+		t.Error("a run on a node that is away succeeds: got no error, want an error")
 	} else if !errors.Is(err, llmsandbox.ErrClosed) {
 		testfaults.WantText(t, err, "node", "kubelet", "dialing backend")
 	}

@@ -49,13 +49,13 @@ func TestFaultsOwnerKilled(t *testing.T) {
 	testfaults.AwaitDone(t, sb)
 	<-gone
 	if d := time.Since(start); d > p.TTL+20*time.Second {
-		t.Errorf("removed %v after its owner was killed, of which the time to live is %v", d, p.TTL)
+		t.Errorf("removed %v after its owner was killed, of which the time to live is %v, want at most %v", d, p.TTL, p.TTL+20*time.Second)
 	} else {
 		t.Logf("removed after %v", d)
 	}
 	closes(t, sb)
 	if _, err := llmsandbox.Attach(testfaults.Context(t), o.ID(t), &llmsandbox.AttachOptions{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) {
-		t.Errorf("attach to what went with its owner: %v", err)
+		t.Errorf("attach to what went with its owner: %v, want llmsandbox.ErrNotFound", err)
 	}
 	testfaults.Works(t, living)
 	closes(t, living)
@@ -71,7 +71,7 @@ func TestFaultsAllClientsGone(t *testing.T) {
 	gone := p.watchGone(t, o.ID(t))
 	outside := newOutside(p)
 	if before, err := outside.Processes(testfaults.Context(t), o.ID(t)); err != nil || len(before) == 0 {
-		t.Fatalf("the agent cannot be seen: %v", err)
+		t.Fatalf("the agent cannot be seen: %v, want no error, before not empty", err)
 	}
 	start := time.Now()
 	o.Kill(t)
@@ -84,7 +84,7 @@ func TestFaultsAllClientsGone(t *testing.T) {
 			break
 		}
 		if time.Since(start) > p.TTL+20*time.Second {
-			t.Fatalf("%v after the last client is gone there is %+v", time.Since(start), now)
+			t.Fatalf("%v after the last client is gone there is %+v, want at most %v", time.Since(start), now, p.TTL+20*time.Second)
 		}
 		time.Sleep(100 * time.Millisecond) // a process of another ends without a word
 	}
@@ -107,7 +107,7 @@ func TestFaultsOwnerFrozen(t *testing.T) {
 	o := p.startOwner(t)
 	o.Signal(t, syscall.SIGSTOP)
 	if found, err := b.GC(testfaults.Context(t)); err != nil || len(found) > 0 {
-		t.Errorf("a collection takes %+v, %v", found, err)
+		t.Errorf("a collection takes %+v, %v, want no error, no found", found, err)
 	}
 	sb, err := llmsandbox.Attach(testfaults.Context(t), o.ID(t), &llmsandbox.AttachOptions{Backend: b})
 	if err != nil {

@@ -68,7 +68,7 @@ func TestFaultsPodEnded(t *testing.T) {
 			for _, sb := range []*llmsandbox.Sandbox{busy, idle} {
 				testfaults.AwaitDone(t, sb)
 				if _, err := sb.Shell(testfaults.Context(t), "true", nil); !errors.Is(err, llmsandbox.ErrClosed) || !strings.Contains(err.Error(), "open a new one") {
-					t.Errorf("the next run: %v", err)
+					t.Errorf("the next run: %v, want llmsandbox.ErrClosed, an error containing \"open a new one\"", err)
 				}
 			}
 			closes(t, busy, idle)
@@ -93,7 +93,7 @@ func TestFaultsOutOfMemory(t *testing.T) {
 	testfaults.Works(t, sb)
 	agent, err := agentOf(sb.ID())
 	if err != nil || agent == 0 {
-		t.Fatalf("the agent of %s cannot be seen: %d, %v", sb.ID(), agent, err)
+		t.Fatalf("the agent of %s cannot be seen: %d, %v, want no error, agent != 0", sb.ID(), agent, err)
 	}
 	// What is in files has no process of its own: the kernel kills the largest there is.
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", agent), []byte("1000"), 0); err != nil {

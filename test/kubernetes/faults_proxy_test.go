@@ -72,7 +72,7 @@ func TestFaultsConnectionFrozen(t *testing.T) {
 		start := time.Now()
 		wantResult(t, <-ended)
 		if d := time.Since(start); d > time.Minute {
-			t.Errorf("that nothing comes any more was noticed after %v", d)
+			t.Errorf("that nothing comes any more was noticed after %v, want at most 1m", d)
 		} else {
 			t.Logf("noticed after %v", d)
 		}
@@ -112,7 +112,7 @@ func TestFaultsClusterAwayForGood(t *testing.T) {
 		gone := p.watchGone(t, sb.ID())
 		shut(t, way, true)
 		if err := sb.Close(); err == nil {
-			t.Error("closing it is said to have worked")
+			t.Error("closing it is said to have worked: got no error, want an error")
 		} else {
 			testfaults.WantText(t, err)
 		}

@@ -138,11 +138,11 @@ func TestFaultsRefused(t *testing.T) {
 			sb, err := llmsandbox.Open(testfaults.Context(t), &o)
 			if err == nil {
 				_ = sb.Close()
-				t.Fatal("it opens")
+				t.Fatal("it opens: got no error, want an error")
 			}
 			t.Logf("after %v: %v", time.Since(start), err)
 			if d := time.Since(start); d > 45*time.Second {
-				t.Errorf("that was found out after %v", d)
+				t.Errorf("that was found out after %v, want at most 45s", d)
 			}
 			if r.is != nil && !errors.Is(err, r.is) {
 				t.Errorf("%v: want %v", err, r.is)

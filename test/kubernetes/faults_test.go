@@ -59,7 +59,7 @@ func running(t testing.TB, sb *llmsandbox.Sandbox) (end func(by *llmsandbox.Sand
 func wantResult(t testing.TB, o testfaults.Outcome) {
 	t.Helper()
 	if o.Err != nil || o.Res.ExitCode == nil || *o.Res.ExitCode != 3 || o.Res.Stdout != "up\nend\n" {
-		t.Errorf("the run: %v, %+v", o.Err, o.Res)
+		t.Errorf("the run: %v, %+v, want no error, ExitCode = 3, Stdout = \"up\\nend\\n\"", o.Err, o.Res)
 	}
 }
 
@@ -101,10 +101,10 @@ func (p place) wantNothing(t testing.TB, b backend.Backend) {
 	}
 	found, err := b.GC(testfaults.Context(t))
 	if err != nil || len(found) > 0 {
-		t.Errorf("a collection finds %+v, %v", found, err)
+		t.Errorf("a collection finds %+v, %v, want no error, no found", found, err)
 	}
 	list, err := b.List(testfaults.Context(t))
 	if err != nil || len(list) > 0 {
-		t.Errorf("the list has %+v, %v", list, err)
+		t.Errorf("the list has %+v, %v, want no error, no list", list, err)
 	}
 }

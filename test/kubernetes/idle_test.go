@@ -27,7 +27,7 @@ func TestLeftAlone(t *testing.T) {
 	for _, handle := range []*llmsandbox.Sandbox{attached, sb} {
 		res, err := handle.Shell(testfaults.Context(t), "echo here", nil)
 		if err != nil || res.Stdout != "here\n" {
-			t.Errorf("%v, %+v", err, res)
+			t.Errorf("%v, %+v, want no error, Stdout = \"here\\n\"", err, res)
 		}
 		if err := handle.Close(); err != nil {
 			t.Error(err)

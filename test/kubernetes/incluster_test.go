@@ -24,7 +24,7 @@ func TestInsideTheCluster(t *testing.T) {
 	d.run(t, "apply", "-f", manifest)
 	pod, said := d.ended(t, named("client"))
 	if pod.Status.Phase != corev1.PodSucceeded || !strings.HasSuffix(said, "\n42\n") {
-		t.Errorf("the client has %s, and says\n%s", pod.Status.Phase, said)
+		t.Errorf("the client has %s, and says, want Phase = PodSucceeded, said ending in \"\\n42\\n\"\n%s", pod.Status.Phase, said)
 	}
 	d.run(t, "-n", d.Namespace, "delete", "pod", "client", "--now")
 	d.wantNothing(t, d.newBackend(t, nil))
@@ -39,12 +39,12 @@ func TestInsideTheCluster(t *testing.T) {
 				made++
 			}
 			if r.Code == 401 || r.Code == 403 {
-				t.Errorf("the role does not allow what the backend asked for: %+v", r)
+				t.Errorf("the role does not allow what the backend asked for: %+v, want Code != 401, Code != 403", r)
 			}
 		}
 	}
 	if made != 1 {
-		t.Errorf("%d pods were made by the client", made)
+		t.Errorf("%d pods were made by the client, want 1", made)
 	}
 }
 

@@ -24,7 +24,7 @@ env; cat /proc/*/environ 2>/dev/null | tr '\0' '\n'
 cat /etc/resolv.conf; hostname; cat /etc/hosts
 ls -A /run/secrets /var/run/secrets/kubernetes.io 2>/dev/null; echo end`, nil)
 	if err != nil || !strings.HasSuffix(res.Stdout, "end\n") {
-		t.Fatalf("%v, %+v", err, res)
+		t.Fatalf("%v, %+v, want no error, Stdout ending in \"end\\n\"", err, res)
 	}
 	for _, text := range []string{"KUBERNETES", "LLMSANDBOX_TOKEN", "serviceaccount", p.Namespace, "svc", "cluster.local"} {
 		if strings.Contains(res.Stdout, text) {
@@ -38,7 +38,7 @@ ls -A /run/secrets /var/run/secrets/kubernetes.io 2>/dev/null; echo end`, nil)
 	for _, c := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
 		for _, m := range c.VolumeMounts {
 			if strings.HasPrefix(m.MountPath, "/var/run/secrets") {
-				t.Errorf("container %s has %+v", c.Name, m)
+				t.Errorf("container %s has %+v, want MountPath not beginning with \"/var/run/secrets\"", c.Name, m)
 			}
 		}
 	}
@@ -61,7 +61,7 @@ cut -d' ' -f5 /proc/self/mountinfo | while read -r m; do case $m in /proc*|/sand
 for f in /.llmsandbox/agent /.llmsandbox/x; do { echo x >$f; } 2>/dev/null && echo written to $f; done
 echo end`, nil)
 			if err != nil || res.Stdout != "end\n" {
-				t.Errorf("%v, what can be written:\n%s%s", err, res.Stdout, res.Stderr)
+				t.Errorf("%v, what can be written, want no error, Stdout = \"end\\n\":\n%s%s", err, res.Stdout, res.Stderr)
 			}
 			closes(t, sb)
 		})

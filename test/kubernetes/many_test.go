@@ -66,7 +66,7 @@ func TestManyAtOnce(t *testing.T) {
 		t.Errorf("%d requests for %d sandboxes, want at most %d: %v", len(asked), n, most, kinds)
 	}
 	if len(asked) < 3*n {
-		t.Errorf("%d requests for %d sandboxes: they cannot all have been counted", len(asked), n)
+		t.Errorf("%d requests for %d sandboxes: they cannot all have been counted, want at least %d", len(asked), n, 3*n)
 	}
 	p.wantNothing(t, b)
 }

@@ -57,7 +57,7 @@ func TestNetworkIsCutOff(t *testing.T) {
 		return said
 	}
 	if said := from(theirs[1], theirs[0].Status.PodIP); !strings.Contains(said, "REACHED") {
-		t.Fatalf("pods do not reach each other (%q), so this test shows nothing", said)
+		t.Fatalf("pods do not reach each other (%q), so this test shows nothing, want it to contain \"REACHED\"", said)
 	}
 	o := llmsandbox.Options{Backend: b, Image: image, BestEffort: true}
 	var ours []*llmsandbox.Sandbox
@@ -93,7 +93,7 @@ func TestNetworkIsCutOff(t *testing.T) {
 		return res.Stdout
 	}
 	if said := inside(ours[0], "127.0.0.1"); !strings.Contains(said, "REACHED") {
-		t.Fatalf("the sandbox's server does not answer (%q), so this test shows nothing", said)
+		t.Fatalf("the sandbox's server does not answer (%q), so this test shows nothing, want it to contain \"REACHED\"", said)
 	}
 	for what, said := range map[string]string{
 		"another pod reaches the sandbox":     from(theirs[1], pod.Status.PodIP),
@@ -101,7 +101,7 @@ func TestNetworkIsCutOff(t *testing.T) {
 		"the sandbox reaches another pod":     inside(ours[0], theirs[0].Status.PodIP),
 	} {
 		if !strings.HasPrefix(said, "no ") {
-			t.Errorf("%s: %q", what, said)
+			t.Errorf("%s: %q, want it to begin with \"no \"", what, said)
 		}
 	}
 	closes(t, ours...)

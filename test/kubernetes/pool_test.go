@@ -40,7 +40,7 @@ func TestPool(t *testing.T) {
 				}
 				sb := l.Sandbox()
 				if list, err := sb.Shell(testfaults.Context(t), "ls -A /sandbox /tmp | grep -c mine", nil); err != nil || list.Stdout != "0\n" {
-					t.Errorf("a lease has what another has left: %v, %+v", err, list)
+					t.Errorf("a lease has what another has left: %v, %+v, want no error, Stdout = \"0\\n\"", err, list)
 				}
 				if i == 3 {
 					if err := sb.Destroy(testfaults.Context(t)); err != nil {

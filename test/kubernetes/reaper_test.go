@@ -36,7 +36,7 @@ func TestReaper(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(pod.OwnerReferences) > 0 {
-			t.Errorf("pod %s has an owner that the cluster would remove it with: %+v", pod.Name, pod.OwnerReferences)
+			t.Errorf("pod %s has an owner that the cluster would remove it with: %+v, want none", pod.Name, pod.OwnerReferences)
 		}
 	}
 	killed.Kill(t)

@@ -91,7 +91,7 @@ func TestExample(t *testing.T) {
 	config := copyFile(t, c.Kubeconfig, filepath.Join(t.TempDir(), "kubeconfig"))
 	command(t, root, kubectl, "--kubeconfig", config, "config", "set-context", "--current", "--namespace", c.Namespace(t))
 	if got := command(t, root, "env", "KUBECONFIG="+config, "go", "run", "./examples/kubernetes"); got != "hello from a pod\n" {
-		t.Errorf("it prints %q", got)
+		t.Errorf("it prints %q, want \"hello from a pod\\n\"", got)
 	}
 }
 
@@ -134,7 +134,7 @@ func readWalkthrough(t *testing.T) (steps []step) {
 	}
 	for _, target := range []string{"build", "cluster-up", "cluster-down"} {
 		if !strings.Contains(string(makefile), "\n"+target+":") {
-			t.Errorf("there is no make %s", target)
+			t.Errorf("there is no make %s, want makefile containing %q", target, "\n"+target+":")
 		}
 	}
 	return steps

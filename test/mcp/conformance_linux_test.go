@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 		"server-sse-multiple-streams", "dns-rebinding-protection",
 	} {
 		if !strings.Contains(out, "✓ "+scenario+":") {
-			t.Errorf("%s did not pass or did not run:\n%s", scenario, out)
+			t.Errorf("%s did not pass or did not run, want it to contain %q:\n%s", scenario, "✓ "+scenario+":", out)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func blocks(t *testing.T) []block {
 		}
 	}
 	if open != nil {
-		t.Fatalf("a block below %q has no end", open.heading)
+		t.Fatalf("a block below %q has no end, want open = nil", open.heading)
 	}
 	return all
 }
@@ -85,7 +85,7 @@ func TestConfigurationsOfTheDocs(t *testing.T) {
 			for name, server := range servers {
 				for _, key := range format.must {
 					if server[key] == nil {
-						t.Errorf("%s: %q is missing", name, key)
+						t.Errorf("%s: %q is missing, want server[key] not nil", name, key)
 					}
 				}
 				for key := range server {
@@ -113,7 +113,7 @@ func start(t *testing.T, server map[string]any) {
 	env, _ := environment(t)
 	name, _ := server["command"].(string)
 	if name != "llmsandbox" {
-		t.Fatalf("the command is %q", name)
+		t.Fatalf("the command is %q, want \"llmsandbox\"", name)
 	}
 	var args []string
 	list, _ := server["args"].([]any)
@@ -175,7 +175,7 @@ func TestHTTPConfigurationOfTheDocs(t *testing.T) {
 		}
 		entry := file.Servers["llm-sandbox"]
 		if entry.Type != "http" || len(entry.Headers) != 1 {
-			t.Fatalf("%+v", entry)
+			t.Fatalf("%+v, want Type = \"http\", len(entry.Headers) = 1", entry)
 		}
 		token := filepath.Join(t.TempDir(), "token")
 		env, _ := environment(t)
@@ -187,7 +187,7 @@ func TestHTTPConfigurationOfTheDocs(t *testing.T) {
 		header := strings.ReplaceAll(entry.Headers["Authorization"], "${LLMSANDBOX_TOKEN}", strings.TrimSpace(string(secret)))
 		out := inspect(t, env, strings.Replace(entry.URL, "127.0.0.1:8765", server.address, 1), "--header", "Authorization: "+header, "--method", "tools/list")
 		if !strings.Contains(out, `"execute_code"`) {
-			t.Errorf("%s", out)
+			t.Errorf("%s, want it to contain \"\\\"execute_code\\\"\"", out)
 		}
 		return
 	}
@@ -206,7 +206,7 @@ func TestInspectorReadsTheConfigurationOfTheDocs(t *testing.T) {
 		}
 		env, _ := environment(t)
 		if out := inspect(t, env, "--config", file, "--server", "llm-sandbox", "--method", "tools/list"); !strings.Contains(out, `"execute_code"`) {
-			t.Errorf("%s", out)
+			t.Errorf("%s, want it to contain \"\\\"execute_code\\\"\"", out)
 		}
 		return
 	}
@@ -232,7 +232,7 @@ func TestDocsNameWhatThereIs(t *testing.T) {
 	}
 	for _, tool := range toolNames {
 		if !strings.Contains(string(data), "`"+tool) {
-			t.Errorf("the docs do not tell of %s", tool)
+			t.Errorf("the docs do not tell of %s, want data containing %q", tool, "`"+tool)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func inspect(t *testing.T, env []string, args ...string) string {
 		t.Fatalf("%v: %v\n%s\n%s", args, err, out, stderr)
 	}
 	if strings.Contains(stderr, "Warning: tool") {
-		t.Errorf("%v: %s", args, stderr)
+		t.Errorf("%v: %s, want it not to contain \"Warning: tool\"", args, stderr)
 	}
 	return out
 }
@@ -50,7 +50,7 @@ func TestInspectorOverStdio(t *testing.T) {
 	out := inspect(t, env, append(server, "--method", "tools/call", "--tool-name", "execute_code", "--tool-arg", "code=print(6*7)", "language=python")...)
 	wantOutcome(t, out)
 	if out := inspect(t, env, append(server, "--method", "resources/read", "--uri", "sandbox://languages")...); !strings.Contains(out, "python") {
-		t.Errorf("languages: %s", out)
+		t.Errorf("languages: %s, want it to contain \"python\"", out)
 	}
 	nothingLeft(t, env)
 }
@@ -89,6 +89,6 @@ func wantOutcome(t *testing.T, out string) {
 	}
 	got := res.StructuredContent
 	if res.IsError || got.ExitCode == nil || *got.ExitCode != 0 || got.Stdout != "42\n" || len(res.Content) != 1 || !strings.Contains(res.Content[0].Text, `"exit_code":0`) {
-		t.Errorf("%s", out)
+		t.Errorf("%s, want IsError false, ExitCode = 0, Stdout = \"42\\n\", len(res.Content) = 1, Text containing \"\\\"exit_code\\\":0\"", out)
 	}
 }

@@ -53,10 +53,10 @@ func Sound(t testing.TB, code []byte, f language.Facts) {
 	check := func(what string, s language.Span) {
 		t.Helper()
 		if s.Start < 0 || s.End < s.Start || s.End > len(code) {
-			t.Fatalf("%s at %v of %d bytes", what, s, len(code))
+			t.Fatalf("%s at %v of %d bytes, want Start >= 0, End >= %v, End <= %v", what, s, len(code), s.Start, len(code))
 		}
 		if s.Start < last.Start {
-			t.Fatalf("%s at %v comes after %v", what, s, last)
+			t.Fatalf("%s at %v comes after %v, want Start >= %v", what, s, last, last.Start)
 		}
 		for _, at := range []int{s.Start, s.End} {
 			if at < len(code) && !utf8.RuneStart(code[at]) && utf8.Valid(code) {
@@ -118,7 +118,7 @@ func Run(t *testing.T, scan language.Scan, cases []Case) {
 		got := Show(f)
 		if want, ok := strings.CutPrefix(said, "+"); ok {
 			if !strings.Contains("; "+got+"; ", "; "+want+"; ") {
-				t.Errorf("%s\n  says %q\n  not  %q", code, got, want)
+				t.Errorf("%s, want it to contain %q\n  says %q\n  not  %q", code, "; "+want+"; ", got, want)
 			}
 		} else if bad, ok := strings.CutPrefix(said, "-"); ok {
 			if strings.Contains(got, bad) {

@@ -109,7 +109,7 @@ func TestMemory(t *testing.T) {
 	}
 	res := run(t, sb, "x = bytearray(300 << 20)", nil)
 	if res.Status != llmsandbox.StatusOutOfMemory {
-		t.Errorf("%s %q %q", res.Status, res.Reason, res.Stderr)
+		t.Errorf("%s %q %q, want StatusOutOfMemory", res.Status, res.Reason, res.Stderr)
 	}
 	alive(t, sb)
 }
@@ -149,7 +149,7 @@ print(n)
 `, nil)
 	n, err := strconv.Atoi(strings.TrimSpace(res.Stdout))
 	if err != nil || n < 10 || n > 40+64 { // 64: the threads allowed to the agent
-		t.Errorf("%s: %q processes of 40, %q", res.Status, res.Stdout, res.Stderr)
+		t.Errorf("%s: %q processes of 40, %q, want no error, n >= 10, n <= %d", res.Status, res.Stdout, res.Stderr, 40+64)
 	}
 	alive(t, sb)
 }
@@ -165,10 +165,10 @@ print((time.process_time() - used) / (time.monotonic() - begin))
 `, nil)
 	share, err := strconv.ParseFloat(strings.TrimSpace(res.Stdout), 64)
 	if err != nil || share > 0.3 {
-		t.Errorf("%s: used %q of a CPU at a limit of 0.2; %q", res.Status, res.Stdout, res.Stderr)
+		t.Errorf("%s: used %q of a CPU at a limit of 0.2; %q, want no error, share <= 0.3", res.Status, res.Stdout, res.Stderr)
 	}
 	if u, err := sb.Usage(testContext(t)); err != nil || !u.CPUKnown || u.CPU == 0 || !u.MemoryKnown || u.MemoryPeak == 0 {
-		t.Errorf("usage %+v, %v", u, err)
+		t.Errorf("usage %+v, %v, want no error, CPUKnown true, CPU != 0, MemoryKnown true, MemoryPeak != 0", u, err)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestTimeout(t *testing.T) {
 	sb := open(t, all())
 	res := run(t, sb, "import os\nos.fork(); os.fork()\nwhile True: pass", &llmsandbox.RunOptions{Timeout: 2 * time.Second})
 	if res.Status != llmsandbox.StatusTimeout {
-		t.Errorf("%s %q", res.Status, res.Reason)
+		t.Errorf("%s %q, want StatusTimeout", res.Status, res.Reason)
 	}
 	alive(t, sb)
 }
@@ -187,10 +187,10 @@ func TestCancel(t *testing.T) {
 	defer cancel()
 	begin := time.Now()
 	if res, err := sb.Run(ctx, "while True: pass", nil); err == nil {
-		t.Errorf("no error: %+v", res)
+		t.Errorf("no error: %+v, want an error", res)
 	}
 	if d := time.Since(begin); d > 10*time.Second {
-		t.Errorf("ended after %v", d)
+		t.Errorf("ended after %v, want at most 10s", d)
 	}
 	alive(t, sb)
 }
