@@ -40,10 +40,10 @@ func TestBinary(t *testing.T) {
 		t.Errorf("keys %q, %v and %q, %v", one, err, other, err2)
 	}
 	if _, err := Key("mips"); err == nil {
-		t.Error("a key for mips")
+		t.Error("a key for mips: got no error, want an error")
 	}
 	if _, err := Open("mips"); err == nil {
-		t.Error("an agent for mips")
+		t.Error("an agent for mips: got no error, want an error")
 	}
 }
 
@@ -63,7 +63,7 @@ func TestExtract(t *testing.T) {
 		t.Fatal(err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("left behind: %v, %v", entries, err)
+		t.Errorf("left behind: %v, %v, want no error, len(entries) = 1", entries, err)
 	}
 	// A damaged one is replaced.
 	if err := os.Remove(path); err != nil {
@@ -77,7 +77,7 @@ func TestExtract(t *testing.T) {
 	}
 	size, _ := Size("amd64")
 	if info, err := os.Stat(path); err != nil || info.Size() != size {
-		t.Errorf("not replaced: %v, %v", info, err)
+		t.Errorf("not replaced: %v, %v, want no error, Size = %v", info, err, size)
 	}
 }
 

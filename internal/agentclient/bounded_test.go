@@ -19,6 +19,6 @@ func TestBounded(t *testing.T) {
 	}
 	b = bounded{room: 10}
 	if _, err := io.CopyBuffer(&b, onlyReader{strings.NewReader("0123456789")}, make([]byte, 4)); err != nil || b.content.String() != "0123456789" {
-		t.Errorf("%q, %v", b.content.String(), err)
+		t.Errorf("%q, %v, want no error, content = \"0123456789\"", b.content.String(), err)
 	}
 }

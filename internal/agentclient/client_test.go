@@ -19,7 +19,7 @@ func TestRequests(t *testing.T) {
 	c, _ := connect(t, a)
 	ctx := soon(t)
 	if info := c.Info(); info.Arch != "fake" || info.CodeUID != 1000 {
-		t.Errorf("info: %+v", info)
+		t.Errorf("info: %+v, want Arch = \"fake\", CodeUID = 1000", info)
 	}
 	list, err := c.Processes(ctx)
 	if err != nil || len(list) != 1 || list[0].Tag != "tag" {
@@ -86,7 +86,7 @@ func TestDial(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, err := io.ReadAll(s); string(b) != "got hello" || err != nil {
-		t.Errorf("%q %v", b, err)
+		t.Errorf("%q %v, want b = \"got hello\", no error", b, err)
 	}
 	if _, err := io.WriteString(s, "more"); !errors.Is(err, io.ErrClosedPipe) {
 		t.Error(err)
@@ -96,7 +96,7 @@ func TestDial(t *testing.T) {
 	}
 	s.Close()
 	if _, err := s.Read(make([]byte, 1)); err == nil {
-		t.Error("a closed stream can be read")
+		t.Error("a closed stream can be read: got no error, want an error")
 	}
 }
 

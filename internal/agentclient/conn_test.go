@@ -30,14 +30,14 @@ func TestConn(t *testing.T) {
 	}
 	conn.SetReadDeadline(time.Now().Add(-time.Second))
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("past the deadline: %v", err)
+		t.Errorf("past the deadline: %v, want os.ErrDeadlineExceeded", err)
 	}
 	conn.SetDeadline(time.Time{})
 	if err := conn.CloseWrite(); err != nil {
 		t.Error(err)
 	}
 	if b, err := io.ReadAll(conn); string(b) != "got "+string(big) || err != nil {
-		t.Errorf("%d bytes, %v", len(b), err)
+		t.Errorf("%d bytes, %v, want b = %q, no error", len(b), err, "got "+string(big))
 	}
 }
 
@@ -62,10 +62,10 @@ func TestConnCloseDelivers(t *testing.T) {
 		t.Error("nothing arrived")
 	}
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("read after close: %v", err)
+		t.Errorf("read after close: %v, want net.ErrClosed", err)
 	}
 	if _, err := conn.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("write after close: %v", err)
+		t.Errorf("write after close: %v, want net.ErrClosed", err)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestConnLost(t *testing.T) {
 	defer conn.Close()
 	far.Close()
 	if _, err := conn.Read(make([]byte, 1)); err == nil || err == io.EOF {
-		t.Errorf("a lost stream reads as %v", err)
+		t.Errorf("a lost stream reads as %v, want an error, err != io.EOF", err)
 	}
 }
 
@@ -122,10 +122,10 @@ func TestConnOfClosedClient(t *testing.T) {
 	conn := s.Conn("test")
 	defer conn.Close()
 	if _, err := conn.Read(make([]byte, 1)); err == nil || err == io.EOF {
-		t.Errorf("reads as %v", err)
+		t.Errorf("reads as %v, want an error, err != io.EOF", err)
 	}
 	if _, err := conn.Write([]byte("x")); err == nil {
-		t.Error("can be written to")
+		t.Error("can be written to: got no error, want an error")
 	}
 }
 
@@ -154,6 +154,6 @@ func TestConnUnreadAtClose(t *testing.T) {
 		t.Fatal("the client does not close")
 	}
 	if _, err := io.ReadAll(conn); err == nil {
-		t.Error("a connection that was lost ends as if it had not been")
+		t.Error("a connection that was lost ends as if it had not been: got no error, want an error")
 	}
 }

@@ -198,7 +198,7 @@ func TestWriteFileFailures(t *testing.T) {
 		t.Error(err)
 	}
 	if err := <-ended; err == nil {
-		t.Error("the agent took half a file for a whole one")
+		t.Error("the agent took half a file for a whole one: got no error, want an error")
 	}
 	ctx, cancel := context.WithCancel(soon(t))
 	if _, err := c.WriteFile(ctx, "f", &cancelling{cancel: cancel}, WriteOptions{}); !errors.Is(err, context.Canceled) {

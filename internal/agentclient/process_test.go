@@ -52,7 +52,7 @@ func TestProcess(t *testing.T) {
 	c, _ := connect(t, agent())
 	p := start(t, c, argv("hello"))
 	if p.ID() != 7 || p.PID() != 42 {
-		t.Errorf("id %d, pid %d", p.ID(), p.PID())
+		t.Errorf("id %d, pid %d, want ID = 7, PID = 42", p.ID(), p.PID())
 	}
 	var wg sync.WaitGroup
 	for range 10 {
@@ -71,7 +71,7 @@ func TestProcess(t *testing.T) {
 		want string
 	}{{p.Stdout(), "out"}, {p.Stderr(), "error"}} {
 		if b, err := io.ReadAll(s.r); string(b) != s.want || err != nil {
-			t.Errorf("%q %v", b, err)
+			t.Errorf("%q %v, want b = %v, no error", b, err, s.want)
 		}
 	}
 	if out, err := p.Offsets(); out != 3 || err != 5 {
@@ -136,7 +136,7 @@ func TestStalledProcess(t *testing.T) {
 	for range 20 {
 		p := start(t, c, argv("hello"))
 		if b, err := io.ReadAll(p.Stdout()); string(b) != "out" || err != nil {
-			t.Fatalf("%q %v", b, err)
+			t.Fatalf("%q %v, want b = \"out\", no error", b, err)
 		}
 	}
 	select {
@@ -197,7 +197,7 @@ func TestLostStream(t *testing.T) {
 	errs = append(errs, err, p.Kill(soon(t)))
 	for i, err := range errs {
 		if !errors.Is(err, agentproto.ErrStreamLost) {
-			t.Errorf("%d: %v", i, err)
+			t.Errorf("%d: %v, want agentproto.ErrStreamLost", i, err)
 		}
 	}
 	if out, _ := p.Offsets(); out != 4 {
@@ -235,7 +235,7 @@ func TestDetachAndAttach(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, err := io.ReadAll(again.Stdout()); string(b) != " and more" || err != nil {
-		t.Errorf("%q %v", b, err)
+		t.Errorf("%q %v, want b = \" and more\", no error", b, err)
 	}
 	exit, err := again.Wait(soon(t))
 	if err != nil || exit.Signal != 9 || exit.Reason != agentproto.KilledTimeout {
@@ -274,7 +274,7 @@ func TestStartCancelled(t *testing.T) {
 	}
 	close(proceed)
 	if id := <-a.killed; id != 7 {
-		t.Errorf("killed %d", id)
+		t.Errorf("killed %d, want 7", id)
 	}
 }
 

@@ -66,7 +66,7 @@ func TestBring(t *testing.T) {
 				}
 				content, err := io.ReadAll(in)
 				if err != nil || len(content) == 0 {
-					t.Errorf("%d bytes of %s are sent, %v", len(content), argv[5], err)
+					t.Errorf("%d bytes of %s are sent, %v, want no error, content not empty", len(content), argv[5], err)
 				}
 				return place(argv[4])
 			}

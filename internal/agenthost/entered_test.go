@@ -36,10 +36,10 @@ func TestSpoken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := <-heard; got != "token\n" {
-		t.Errorf("the agent was sent %q", got)
+		t.Errorf("the agent was sent %q, want \"token\\n\"", got)
 	}
 	if out, _ := io.ReadAll(s); string(out) != "hello" {
-		t.Errorf("left to read: %q", out)
+		t.Errorf("left to read: %q, want out = \"hello\"", out)
 	}
 }
 

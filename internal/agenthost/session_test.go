@@ -203,7 +203,7 @@ func TestEnd(t *testing.T) {
 			s.Follow()
 			s.Follow() // it is followed already
 			if got := s.End(); got != (backend.End{}) {
-				t.Errorf("a sandbox that lives has ended with %+v", got)
+				t.Errorf("a sandbox that lives has ended with %+v, want %+v", got, backend.End{})
 			}
 			close(h.ended)
 			synctest.Wait()

@@ -87,7 +87,7 @@ func TestMessageRoundTrip(t *testing.T) {
 				if len(b) > 0 {
 					cut := rapid.IntRange(0, len(b)-1).Draw(t, "cut")
 					if err := Unmarshal(b[:cut], k.zero()); err == nil {
-						t.Fatalf("%d of %d bytes were taken for a whole message", cut, len(b))
+						t.Fatalf("%d of %d bytes were taken for a whole message, want an error", cut, len(b))
 					}
 				}
 			})

@@ -63,7 +63,7 @@ func TestCallExchange(t *testing.T) {
 		}
 	})
 	if conn.Peer().Arch != "test" || conn.Peer().Version != Version {
-		t.Errorf("peer: %+v", conn.Peer())
+		t.Errorf("peer: %+v, want Arch = \"test\", Version = Version", conn.Peer())
 	}
 	call, err := conn.Open(MethodStart, &StartRequest{Argv: []string{"prog"}, Stdin: true})
 	if err != nil {

@@ -49,7 +49,7 @@ func TestSlowReaderHoldsBackOnlyItsOwnCall(t *testing.T) {
 		}
 	}
 	if n := sent.Load(); n > Window {
-		t.Errorf("%d bytes sent without an acknowledgement", n)
+		t.Errorf("%d bytes sent without an acknowledgement, want at most Window", n)
 	}
 	rest, err := io.ReadAll(reader{slow, ChanOut})
 	if err != nil || len(rest) != total-1 {
@@ -83,7 +83,7 @@ func TestManyMessagesHoldBackTheirSender(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := sent.Load(); n > Window/64 {
-		t.Errorf("%d messages sent without an acknowledgement", n)
+		t.Errorf("%d messages sent without an acknowledgement, want at most %d", n, Window/64)
 	}
 	var n int
 	for {
@@ -97,7 +97,7 @@ func TestManyMessagesHoldBackTheirSender(t *testing.T) {
 		n++
 	}
 	if n != total {
-		t.Errorf("%d messages", n)
+		t.Errorf("%d messages, want %d", n, total)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestCancel(t *testing.T) {
 			}
 		}
 		if _, err := call.Read(ChanOut, make([]byte, 1)); err == nil || err == io.EOF {
-			t.Errorf("read after cancel: %v", err)
+			t.Errorf("read after cancel: %v, want an error, err != io.EOF", err)
 		}
 		within(t, "done", call.Done())
 	}
@@ -255,7 +255,7 @@ func TestFailure(t *testing.T) {
 		c.Write(ChanOut, []byte("before"))
 		c.Fail(Errorf(CodeNotFound, "no such file: /x"))
 		if err := c.End(&Empty{}); err != ErrCallEnded {
-			t.Errorf("End after Fail: %v", err)
+			t.Errorf("End after Fail: %v, want ErrCallEnded", err)
 		}
 	})
 	call, _ := conn.Open(MethodRead, &Empty{})
@@ -346,7 +346,7 @@ func TestCollect(t *testing.T) {
 				call.Cancel()
 			}
 			if got := within(t, "end", collected); got != read {
-				t.Errorf("collected: %v", got)
+				t.Errorf("collected: %v, want %v", got, read)
 			}
 		})
 	}
@@ -380,7 +380,7 @@ func TestCloseInTheMiddle(t *testing.T) {
 					return
 				}
 				if _, err := io.Copy(io.Discard, reader{call, ChanOut}); err == nil {
-					t.Error("a call without an answer ended well")
+					t.Error("a call without an answer ended well: got no error, want an error")
 				}
 			})
 		}

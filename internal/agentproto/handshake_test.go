@@ -32,14 +32,14 @@ func TestHandshakeWithSomethingElse(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Client(t.Context(), newScripted([]byte(c.sent), 0), Hello{})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("client: %v", err)
+				t.Errorf("client: %v, want an error containing %q", err, c.want)
 			}
 			err = Server(newScripted([]byte(c.sent), 0), Hello{}, 0, handlerFunc(echoHandler))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("server: %v", err)
+				t.Errorf("server: %v, want an error containing %q", err, c.want)
 			}
 			if len(err.Error()) > 500 {
-				t.Errorf("an error of %d bytes", len(err.Error()))
+				t.Errorf("an error of %d bytes, want at most 500", len(err.Error()))
 			}
 			t.Log(err)
 		})
@@ -61,10 +61,10 @@ func TestHandshakeEndsWithContext(t *testing.T) {
 		conn, err := Client(ctx, a, Hello{})
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("greet %v: %v, %v", greet, conn, err)
+			t.Errorf("greet %v: %v, %v, want context.DeadlineExceeded", greet, conn, err)
 		}
 		if _, err := a.Write([]byte("x")); !errors.Is(err, io.ErrClosedPipe) {
-			t.Errorf("the stream is left open: %v", err)
+			t.Errorf("the stream is left open: %v, want io.ErrClosedPipe", err)
 		}
 		b.Close()
 	}
@@ -81,6 +81,6 @@ func TestPeersHello(t *testing.T) {
 	defer conn.Close()
 	got := conn.Peer()
 	if got.Version != Version || got.Instance != want.Instance || got.Capabilities[0] != "pty" || got.CodeGID != 3 {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Version = Version, Instance = %v, got.Capabilities[0] = \"pty\", CodeGID = 3", got, want.Instance)
 	}
 }

@@ -66,7 +66,7 @@ func TestClientRefuses(t *testing.T) {
 			}
 			within(t, "end of the call", call.Done())
 			if _, err := conn.Open(MethodStart, &Empty{}); !errors.Is(err, ErrStreamLost) {
-				t.Errorf("Open afterwards: %v", err)
+				t.Errorf("Open afterwards: %v, want ErrStreamLost", err)
 			}
 		})
 	}
@@ -245,10 +245,10 @@ func TestFailedWriteLeavesWhatWasReceived(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := call.Write(ChanIn, []byte("x")); !errors.Is(err, ErrStreamLost) {
-		t.Errorf("write: %v", err)
+		t.Errorf("write: %v, want ErrStreamLost", err)
 	}
 	if err := call.CloseWrite(ChanIn); !errors.Is(err, ErrStreamLost) {
-		t.Errorf("second write: %v", err)
+		t.Errorf("second write: %v, want ErrStreamLost", err)
 	}
 	conn.rwc.Write(nil) // let the rest come
 	var exit Exit
@@ -256,7 +256,7 @@ func TestFailedWriteLeavesWhatWasReceived(t *testing.T) {
 		t.Error(exit, final, err)
 	}
 	if b, err := io.ReadAll(reader{call, ChanOut}); string(b) != "output" || err != nil {
-		t.Errorf("%q %v", b, err)
+		t.Errorf("%q %v, want b = \"output\", no error", b, err)
 	}
 	within(t, "end of the stream", conn.Done())
 }

@@ -103,12 +103,12 @@ func container(t *testing.T, busy bool) string {
 
 func TestContainerThatIsAloneInItsGroup(t *testing.T) {
 	if out := container(t, false); out != "born in /llmsandbox/cgtest-inner\n" {
-		t.Fatalf("%s", out)
+		t.Fatalf("%s, want \"born in /llmsandbox/cgtest-inner\\n\"", out)
 	}
 }
 
 func TestContainerWithOthersInItsGroup(t *testing.T) {
 	if out := container(t, true); !strings.HasPrefix(out, "memory: other processes live in the group") {
-		t.Fatalf("%s", out)
+		t.Fatalf("%s, want it to begin with \"memory: other processes live in the group\"", out)
 	}
 }

@@ -72,7 +72,7 @@ func TestDetect(t *testing.T) {
 			}
 			for _, k := range s.Controls() {
 				if k.Enforced == (k.Why != "" || k.Fix != "") || k.Enforced != (k.By != "") {
-					t.Errorf("control explains itself badly: %+v", k)
+					t.Errorf("control explains itself badly: %+v, want Enforced != %v, Enforced = %v", k, k.Why != "" || k.Fix != "", k.By != "")
 				}
 			}
 		})
@@ -118,19 +118,19 @@ func TestCreateWritesV2Limits(t *testing.T) {
 		}
 	}
 	if got, _ := os.ReadFile(filepath.Join(root, d, "cgroup.subtree_control")); string(got) != "+memory +pids" {
-		t.Errorf("subtree_control got %q", got)
+		t.Errorf("subtree_control got %q, want got = \"+memory +pids\"", got)
 	}
 }
 
 func TestLimitsThatMakeNoSense(t *testing.T) {
 	for _, l := range []Limits{{Memory: -1}, {Memory: 1 << 20}, {CPUs: -1}, {CPUs: 0.001}, {CPUs: math.NaN()}, {CPUs: math.Inf(1)}, {PIDs: -1}, {PIDs: 1 << 30}, {Reserve: -1}} {
 		if _, err := Detect(Options{}).Create(context.Background(), "x", l); err == nil {
-			t.Errorf("%+v was taken", l)
+			t.Errorf("%+v was taken, want an error", l)
 		}
 	}
 	for _, n := range []string{"", "..", "a/b", "-a", "A", strings.Repeat("a", 65)} {
 		if _, err := Detect(Options{}).Create(context.Background(), n, Limits{}); err == nil {
-			t.Errorf("name %q was taken", n)
+			t.Errorf("name %q was taken, want an error", n)
 		}
 	}
 }

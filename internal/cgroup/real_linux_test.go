@@ -59,7 +59,7 @@ func TestMemoryIsHeldAndTheKillCounted(t *testing.T) {
 	}
 	u, err := g.Usage()
 	if err != nil || !u.MemoryKnown || u.MemoryPeak > 97<<20 || u.MemoryPeak < 48<<20 {
-		t.Fatalf("%+v %v", u, err)
+		t.Fatalf("%+v %v, want no error, MemoryKnown true, MemoryPeak <= 97 MiB, MemoryPeak >= 48 MiB", u, err)
 	}
 	if _, err := c.end(); err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestCPUIsHeld(t *testing.T) {
 	wall := time.Since(begin) // throttled, it overruns its second by far on a slow machine
 	cpu, perr := time.ParseDuration(strings.TrimSpace(strings.TrimPrefix(line, "exit status 0 ")))
 	if err != nil || perr != nil || cpu > wall/2 {
-		t.Fatalf("%q (%v, %v) in %v at 0.2 CPUs", line, err, perr, wall)
+		t.Fatalf("%q (%v, %v) in %v at 0.2 CPUs, want no error, cpu <= %v", line, err, perr, wall, wall/2)
 	}
 	if u, err := g.Usage(); err != nil || !u.CPUKnown || u.CPU == 0 {
 		t.Fatal(u, err)

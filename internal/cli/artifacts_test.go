@@ -33,22 +33,22 @@ func TestWriteArtifacts(t *testing.T) {
 	}
 	for name, text := range want {
 		if got, err := os.ReadFile(filepath.Join(dir, name)); string(got) != text || err != nil {
-			t.Errorf("%s: %q, %v", name, got, err)
+			t.Errorf("%s: %q, %v, want got = %v, no error", name, got, err, text)
 		}
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != len(want)+1 {
-		t.Errorf("%v, %v", entries, err)
+		t.Errorf("%v, %v, want no error, len(entries) = %v", entries, err, len(want)+1)
 	}
 	if _, err := os.Stat(outside); err == nil {
-		t.Error("a link was followed")
+		t.Error("a link was followed: got no error, want an error")
 	}
 	for _, name := range []string{"../evil", "/etc/evil"} {
 		if err := writeArtifacts(dir, []llmsandbox.Artifact{{Name: name, MIME: artifact.Text}}); err == nil {
-			t.Errorf("%q was written", name)
+			t.Errorf("%q was written, want an error", name)
 		}
 	}
 	titled := llmsandbox.Artifact{MIME: artifact.PNG, Width: 3, Height: 2, Title: `A "title"`}
 	if got := about(titled); got != `(image/png, 3x2, 0 bytes, "A \"title\"")` {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want \"(image/png, 3x2, 0 bytes, \\\"A \\\\\\\"title\\\\\\\"\\\")\"", got)
 	}
 }

@@ -42,14 +42,14 @@ func TestEngineOptions(t *testing.T) {
 		t.Errorf("the build: %+v", o.Build)
 	}
 	if o.Settings.Memory == nil || *o.Settings.Memory != 64<<20 || len(o.Settings.CapAdd) != 2 {
-		t.Errorf("the settings: %+v", o.Settings)
+		t.Errorf("the settings: %+v, want Memory = 64 MiB, len(o.Settings.CapAdd) = 2", o.Settings)
 	}
 	if o.Micromamba == nil || o.Micromamba.Env != "tools" {
 		t.Errorf("the environment: %+v, want tools", o.Micromamba)
 	}
 	p.Engine.BuildContext = "."
 	if o, err := p.options(); err != nil || o.Build.Context != "." {
-		t.Errorf("the build's folder: %+v, %v", o.Build, err)
+		t.Errorf("the build's folder: %+v, %v, want no error, Context = \".\"", o.Build, err)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestMicromambaIsAnEnvironmentOfDocker(t *testing.T) {
 
 func TestKubernetesHasItsName(t *testing.T) {
 	if kubernetesName != kubernetes.Name {
-		t.Errorf("%q, the backend calls itself %q", kubernetesName, kubernetes.Name)
+		t.Errorf("%q, the backend calls itself %q, want Name", kubernetesName, kubernetes.Name)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestClusterOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want, _ := filepath.Abs("admin.conf"); o.Kubeconfig != want || o.Context != "test" || o.Namespace != "team" {
-		t.Errorf("where: %+v", o)
+		t.Errorf("where: %+v, want Kubeconfig = %v, Context = \"test\", Namespace = \"team\"", o, want)
 	}
 	if o.RuntimeClass != "gvisor" || o.AgentImage != "agent:1" || o.PullPolicy != "IfNotPresent" || !slices.Equal(o.PullSecrets, []string{"a", "b"}) ||
 		o.ServiceAccount != "runner" || o.NodeSelector["disk"] != "fast" || o.WaitForNode != 5*time.Minute || o.StartTimeout != 90*time.Second ||
@@ -121,14 +121,14 @@ func TestClusterFlagsAreRefusedElsewhere(t *testing.T) {
 		for _, backend := range []string{"local", "docker", "podman", "micromamba"} {
 			p := place{Backend: backend, Pod: f}
 			if err := p.check("", false); err == nil || !strings.Contains(err.Error(), "the backend is "+backend+": add --backend kubernetes") {
-				t.Errorf("%s, %+v: %v", backend, f, err)
+				t.Errorf("%s, %+v: %v, want an error containing %q", backend, f, err, "the backend is "+backend+": add --backend kubernetes")
 			}
 		}
 	}
 	for _, f := range []clusterFlags{{Kubeconfig: "x"}, {Context: "x"}, {Namespace: "x"}} {
 		p := place{Backend: "docker", Cluster: f}
 		if _, err := p.open(); err == nil || !strings.Contains(err.Error(), "is for clusters, and the backend is docker") {
-			t.Errorf("%+v: %v", f, err)
+			t.Errorf("%+v: %v, want an error containing \"is for clusters, and the backend is docker\"", f, err)
 		}
 	}
 }

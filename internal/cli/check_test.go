@@ -55,12 +55,12 @@ func TestSARIF(t *testing.T) {
 		t.Fatal(err)
 	}
 	if log.Version != "2.1.0" || log.Schema == "" || len(log.Runs) != 1 {
-		t.Fatalf("got %s", data)
+		t.Fatalf("got %s, want Version = \"2.1.0\", Schema not empty, len(log.Runs) = 1", data)
 	}
 	run := log.Runs[0]
 	rules := run.Tool.Driver.Rules
 	if run.Tool.Driver.Name != "llmsandbox" || len(rules) != 3 || run.ColumnKind != "unicodeCodePoints" || !run.Invocations[0].ExecutionSuccessful || run.Invocations[0].ExitCode != 126 {
-		t.Errorf("got %s", data)
+		t.Errorf("got %s, want Name = \"llmsandbox\", len(rules) = 3, ColumnKind = \"unicodeCodePoints\", ExecutionSuccessful true, ExitCode = 126", data)
 	}
 	for i, want := range []struct {
 		uri, level string
@@ -74,7 +74,7 @@ func TestSARIF(t *testing.T) {
 		}
 	}
 	if l := run.Results[3].Locations[0].LogicalLocations; len(l) != 1 || l[0].Name != "x==1" {
-		t.Errorf("got %+v", l)
+		t.Errorf("got %+v, want len(l) = 1, Name = \"x==1\"", l)
 	}
 	abs, err := filepath.Abs("x y")
 	if err != nil {
@@ -84,6 +84,6 @@ func TestSARIF(t *testing.T) {
 		t.Errorf("got %s", uri)
 	}
 	if s := sarifOf(security.Report{Blocked: true}, true); s.Runs[0].Invocations[0].ExitCode != 0 || s.Runs[0].Results == nil {
-		t.Errorf("got %+v", s)
+		t.Errorf("got %+v, want ExitCode = 0, Results not nil", s)
 	}
 }

@@ -62,12 +62,12 @@ func TestPrintErrorIsSafeAndHints(t *testing.T) {
 	defer func() { linked = nil }()
 	printError(&b, fmt.Errorf("open sandbox: %w", errNoRoom))
 	if got := b.String(); !strings.Contains(got, "no room") || !strings.Contains(got, "hint: wait") {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want got containing \"no room\", got containing \"hint: wait\"", got)
 	}
 	b.Reset()
 	printError(&b, errors.New("plain"))
 	if b.String() != "llmsandbox: plain\n" {
-		t.Errorf("%q", b.String())
+		t.Errorf("%q, want \"llmsandbox: plain\\n\"", b.String())
 	}
 }
 

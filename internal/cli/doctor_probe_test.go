@@ -45,7 +45,7 @@ func TestCompareFindsWhatDoesNotHold(t *testing.T) {
 	} {
 		err := compare(all, parseProbe(strings.Replace(confined, c.old, c.new, 1)))
 		if err == nil || !strings.HasPrefix(err.Error(), c.control+" is declared") {
-			t.Errorf("%q instead of %q: %v", c.new, c.old, err)
+			t.Errorf("%q instead of %q: %v, want an error beginning with %q", c.new, c.old, err, c.control+" is declared")
 		}
 	}
 	policy := backend.Capabilities{Controls: []backend.Control{{Name: "network", Enforced: true, By: "NetworkPolicy"}}}

@@ -78,10 +78,10 @@ func TestFoldersOfALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := foldersOf(filepath.Join(link, "self")); !slices.Equal(got, []string{link, real}) {
-		t.Errorf("of a link: %q", got)
+		t.Errorf("of a link: %q, want %q", got, []string{link, real})
 	}
 	if got := foldersOf(filepath.Join(real, "self")); !slices.Equal(got, []string{real}) {
-		t.Errorf("of none: %q", got)
+		t.Errorf("of none: %q, want %q", got, []string{real})
 	}
 }
 

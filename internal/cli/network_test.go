@@ -38,7 +38,7 @@ func TestNetworkFlag(t *testing.T) {
 				return
 			}
 			if err != nil || n.Mode != c.mode {
-				t.Errorf("mode %q, %v", n.Mode, err)
+				t.Errorf("mode %q, %v, want no error, Mode = %q", n.Mode, err, c.mode)
 			}
 			if diff := cmp.Diff(c.allow, n.Allow); diff != "" {
 				t.Error(diff)
@@ -59,7 +59,7 @@ func TestPrintRefused(t *testing.T) {
 	printRefused(&b, attempts)
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 	if len(lines) != maxRefusedLines+1 || lines[0] != "llmsandbox: network: refused x: bad name" || !strings.Contains(lines[1], "refused a.test:1: why") || !strings.Contains(lines[maxRefusedLines], "6 more") {
-		t.Errorf("%q", lines)
+		t.Errorf("%q, want len(lines) = %v, lines[0] = \"llmsandbox: network: refused x: bad name\", lines[1] containing \"refused a.test:1: why\", lines[maxRefusedLines] containing \"6 more\"", lines, maxRefusedLines+1)
 	}
 	if strings.ContainsAny(b.String(), "\x1b") || strings.Contains(b.String(), "fine") {
 		t.Errorf("%q", b.String())

@@ -22,7 +22,7 @@ func TestIncomplete(t *testing.T) {
 		{"java", "// {", false}, {"go", "func f() {", true},
 	} {
 		if got := incomplete(c.language, c.code); got != c.want {
-			t.Errorf("%s %q: %v", c.language, c.code, got)
+			t.Errorf("%s %q: %v, want %v", c.language, c.code, got, c.want)
 		}
 	}
 }
@@ -30,7 +30,7 @@ func TestIncomplete(t *testing.T) {
 func TestSplitCells(t *testing.T) {
 	got := splitCells("a\nb\n# %% second\n\n// %%\n c\n")
 	if !slices.Equal(got, []string{"a\nb\n", " c\n"}) {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want [\"a\\nb\\n\" \" c\\n\"]", got)
 	}
 }
 
@@ -53,25 +53,25 @@ func TestHistory(t *testing.T) {
 	}
 	info, err := os.Stat(h.file)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info, err)
+		t.Errorf("%v %v, want no error, Perm = 0o600", info, err)
 	}
 	if err := os.Truncate(h.file, maxHistory*maxHistoryLine+1); err != nil {
 		t.Fatal(err)
 	}
 	if h := loadHistory("python"); h.Len() != 0 {
-		t.Errorf("%d lines of a file that is too large", h.Len())
+		t.Errorf("%d lines of a file that is too large, want 0", h.Len())
 	}
 	if h := loadHistory(filepath.Join("no", "such")); h.Len() != 0 {
-		t.Errorf("%d lines of no file", h.Len())
+		t.Errorf("%d lines of no file, want 0", h.Len())
 	}
 }
 
 func TestMatchesAreSafe(t *testing.T) {
 	got := printable([]string{"ok", "", "a\x1b[2J", "b\nc", "d\te", "ä", "\u202etxt"})
 	if !slices.Equal(got, []string{"ok", "ä"}) {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want [\"ok\" \"ä\"]", got)
 	}
 	if got := commonPrefix([]string{"zebrä", "zebrö"}); got != "zebr" {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want \"zebr\"", got)
 	}
 }

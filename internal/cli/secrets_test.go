@@ -25,7 +25,7 @@ func TestSecretFlags(t *testing.T) {
 		}
 	}
 	if len(got) != len(want) {
-		t.Errorf("%d secrets", len(got))
+		t.Errorf("%d secrets, want %d", len(got), len(want))
 	}
 }
 
@@ -39,7 +39,7 @@ func TestSecretFlagsThatMakeNoSense(t *testing.T) {
 		{files: []string{file}}, {files: []string{file + "-missing"}}, {bodies: []string{"A"}},
 	} {
 		if _, err := f.options(); err == nil || strings.Contains(err.Error(), "canary-value") {
-			t.Errorf("%+v: %v", f, err)
+			t.Errorf("%+v: %v, want an error without \"canary-value\"", f, err)
 		}
 	}
 }

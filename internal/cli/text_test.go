@@ -44,7 +44,7 @@ func FuzzTextLiteral(f *testing.F) {
 				t.Fatalf("%s of %q: %v", mode, s, err)
 			}
 			if err := json.Unmarshal([]byte(out.String()), &back); err != nil || back.Stderr != "x" {
-				t.Fatalf("%s of %q: %v in %s", mode, s, err, out.String())
+				t.Fatalf("%s of %q: %v in %s, want no error, Stderr = \"x\"", mode, s, err, out.String())
 			}
 			if want := strings.ToValidUTF8(s, ""); mode == textIgnore && back.Stdout != want {
 				t.Errorf("%s of %q: got %q, want %q", mode, s, back.Stdout, want)

@@ -106,16 +106,16 @@ func TestCollect(t *testing.T) {
 	wantNames(t, res.Artifacts, "first.csv", "figure-1.png", "evil_.txt", "b.png")
 	a := res.Artifacts[1]
 	if a.Width != 30 || a.Height != 20 || a.MIME != artifact.PNG || string(a.Data) != shown || len(a.Also) != 1 || string(a.Also[0].Data) != "x\n" || a.Also[0].MIME != artifact.CSV {
-		t.Errorf("%+v", a)
+		t.Errorf("%+v, want Width = 30, Height = 20, MIME = PNG, Data = %v, len(a.Also) = 1, Data = \"x\\n\", MIME = CSV", a, shown)
 	}
 	if got := res.Artifacts[3].MIME; got != artifact.Binary {
-		t.Errorf("what is no picture is %s", got)
+		t.Errorf("what is no picture is %s, want Binary", got)
 	}
 	if len(res.Dropped) != 1 || !strings.Contains(res.Dropped[0], "not whole") {
-		t.Errorf("%q", res.Dropped)
+		t.Errorf("%q, want len(res.Dropped) = 1, res.Dropped[0] containing \"not whole\"", res.Dropped)
 	}
 	if !slices.Equal(f.removed, []string{"/run"}) {
-		t.Errorf("removed %q", f.removed)
+		t.Errorf("removed %q, want [\"/run\"]", f.removed)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestCollectLimits(t *testing.T) {
 	res := f.collect(t, 3, 1<<20)
 	wantNames(t, res.Artifacts, "c0", "c1", "c2")
 	if len(res.Dropped) != 1 || !strings.Contains(res.Dropped[0], "8 artifacts") {
-		t.Errorf("%q", res.Dropped)
+		t.Errorf("%q, want len(res.Dropped) = 1, res.Dropped[0] containing \"8 artifacts\"", res.Dropped)
 	}
 	f = &fake{}
 	f.capture("000001", `{"name": "large"}`, strings.Repeat("x", 200))
@@ -146,14 +146,14 @@ func TestCollectLimits(t *testing.T) {
 	res = f.collect(t, 64, 100)
 	wantNames(t, res.Artifacts, "small", "rest")
 	if len(res.Dropped) != 2 || !strings.Contains(res.Dropped[0], "large") || !strings.Contains(res.Dropped[1], "sparse was left out: it has 100 bytes") {
-		t.Errorf("%q", res.Dropped)
+		t.Errorf("%q, want len(res.Dropped) = 2, res.Dropped[0] containing \"large\", res.Dropped[1] containing \"sparse was left out: it has 100 bytes\"", res.Dropped)
 	}
 	f = &fake{}
 	for i := range 100 {
 		f.add(filesIndex, fmt.Sprintf("f%02d", i), strings.Repeat("x", 200))
 	}
 	if res = f.collect(t, 64, 100); len(res.Artifacts) != 0 || len(res.Dropped) != maxSentences+1 {
-		t.Errorf("%d sentences: %q", len(res.Dropped), res.Dropped)
+		t.Errorf("%d sentences: %q, want no Artifacts, len(res.Dropped) = %d", len(res.Dropped), res.Dropped, maxSentences+1)
 	}
 }
 
@@ -214,6 +214,6 @@ func TestCollectLost(t *testing.T) {
 	f := &fake{fail: errors.New("the stream is gone")}
 	f.capture("000001", `{"name": "a"}`, "a")
 	if res, err := Collect(t.Context(), f, Request{Capture: "/capture", Files: "/files", MaxCount: 9, MaxBytes: 99}); !errors.Is(err, f.fail) || len(res.Artifacts) > 0 {
-		t.Errorf("%+v, %v", res, err)
+		t.Errorf("%+v, %v, want %v, no Artifacts", res, err, f.fail)
 	}
 }

@@ -30,7 +30,7 @@ func TestDescribe(t *testing.T) {
 		}}},
 	}
 	if diff := cmp.Diff(want, d.artifact); diff != "" || d.badChart || len(d.also) != 1 || d.also[0] != (alsoFile{"text/csv", "000001.1.data"}) {
-		t.Errorf("%s\n%+v", diff, d)
+		t.Errorf("%s, want diff empty, badChart false, len(d.also) = 1, d.also[0] = %v\n%+v", diff, alsoFile{"text/csv", "000001.1.data"}, d)
 	}
 }
 
@@ -39,7 +39,7 @@ func TestDescribeRefuses(t *testing.T) {
 		"", "null x", "[1]", `{"name": 5}`, `{"also": [{},{},{},{},{}]}`, strings.Repeat("[", 20000), `{"name": "` + strings.Repeat("x", maxDescription) + `"}`,
 	} {
 		if d, err := describe([]byte(in)); err == nil {
-			t.Errorf("%.40q: %+v", in, d)
+			t.Errorf("%.40q: %+v, want an error", in, d)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func TestDescribeChartRefuses(t *testing.T) {
 	} {
 		d, err := describe([]byte(`{"name": "a.png", "chart": ` + chart + `}`))
 		if err != nil || !d.badChart || d.artifact.Chart != nil || d.artifact.Name != "a.png" {
-			t.Errorf("%.60q: %+v, %v", chart, d, err)
+			t.Errorf("%.60q: %+v, %v, want no error, badChart true, Chart = nil, Name = \"a.png\"", chart, d, err)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestDefaultsAreTheDockerfiles(t *testing.T) {
 		}
 	}
 	if len(folders) > 0 {
-		t.Errorf("no language has these: %v", folders)
+		t.Errorf("no language has these: %v, want none", folders)
 	}
 }
 

@@ -26,18 +26,18 @@ func TestAbuse56Metadata(t *testing.T) {
 		for _, host := range []string{"169.254.169.254", "[fd00:ec2::254]", "metadata.google.internal", "innocent.test", "2852039166", "[::ffff:169.254.169.254]"} {
 			status, code, body := get(t, r.client("http"), "http://"+host+"/latest/meta-data")
 			if status != http.StatusForbidden || code != string(RefusedMetadata) || !strings.Contains(body, "metadata") {
-				t.Errorf("%s %s: %d %q %s", mode, host, status, code, body)
+				t.Errorf("%s %s: %d %q %s, want status = %d, code = %q, body containing \"metadata\"", mode, host, status, code, body, http.StatusForbidden, string(RefusedMetadata))
 			}
 			if a := r.next(); a.Allowed || a.Reason == "" || a.Protocol != "http" || a.Port != 80 {
-				t.Errorf("%s: logged %+v", host, a)
+				t.Errorf("%s: logged %+v, want Allowed false, Reason not empty, Protocol = \"http\", Port = 80", host, a)
 			}
 			if _, code := r.socks(socksConnect, strings.Trim(host, "[]"), 80); code != socksRefused {
-				t.Errorf("%s %s by SOCKS: %d", mode, host, code)
+				t.Errorf("%s %s by SOCKS: %d, want %d", mode, host, code, socksRefused)
 			}
 			r.next()
 		}
 		if len(r.dialled) != 0 {
-			t.Errorf("%s: dialled %v", mode, r.dialled)
+			t.Errorf("%s: dialled %v, want none", mode, r.dialled)
 		}
 	}
 }
@@ -52,7 +52,7 @@ func TestAbuse57PrivateAddresses(t *testing.T) {
 			c, status, body := r.connect(net.JoinHostPort(host, "443"))
 			_ = c.Close()
 			if status != http.StatusForbidden {
-				t.Errorf("%s (%s): %d %s", host, addr, status, body)
+				t.Errorf("%s (%s): %d %s, want %d", host, addr, status, body, http.StatusForbidden)
 			}
 			if host == name && strings.Contains(body, addr) {
 				t.Errorf("the refusal tells what %s resolves to: %s", name, body)
@@ -61,7 +61,7 @@ func TestAbuse57PrivateAddresses(t *testing.T) {
 		}
 	}
 	if len(r.dialled) != 0 {
-		t.Errorf("dialled %v", r.dialled)
+		t.Errorf("dialled %v, want none", r.dialled)
 	}
 }
 
@@ -70,22 +70,22 @@ func TestAbuse58NamesAreNotLookedUp(t *testing.T) {
 	r := newRig(t, "allow", []string{"example.test", "10.0.0.0/8", "1.1.1.1:443"}, nil)
 	for _, host := range []string{"c2VjcmV0.evil.test", "c2VjcmV0.example.test", "example.test.evil.test"} {
 		if status, _, _ := get(t, r.client("http"), "http://"+host+"/"); status != http.StatusForbidden {
-			t.Errorf("%s: %d", host, status)
+			t.Errorf("%s: %d, want %d", host, status, http.StatusForbidden)
 		}
 		if _, code := r.socks(socksConnect, host, 53); code != socksRefused {
-			t.Errorf("%s: %d", host, code)
+			t.Errorf("%s: %d, want %d", host, code, socksRefused)
 		}
 		c, status, _ := r.connect(host + ":853")
 		_ = c.Close()
 		if status != http.StatusForbidden {
-			t.Errorf("%s: %d", host, status)
+			t.Errorf("%s: %d, want %d", host, status, http.StatusForbidden)
 		}
 	}
 	if len(r.lookups) != 0 {
-		t.Errorf("looked up %q", r.lookups)
+		t.Errorf("looked up %q, want none", r.lookups)
 	}
 	if _, code := r.socks(socksConnect, "1.1.1.1", 53); code != socksRefused {
-		t.Error("DNS over TCP to a raw address")
+		t.Errorf("DNS over TCP to a raw address: code = %v, want %v", code, socksRefused)
 	}
 }
 
@@ -104,10 +104,10 @@ func TestAbuse59Rebinding(t *testing.T) {
 		before := len(r.lookups)
 		_, _, body := get(t, c, "http://rebind.test/")
 		if !strings.Contains(body, want) || strings.Contains(body, "CANARY") {
-			t.Errorf("%s: %s", what, body)
+			t.Errorf("%s: %s, want body containing %q, body without \"CANARY\"", what, body, want)
 		}
 		if n := len(r.lookups) - before; n != 1 {
-			t.Errorf("%s: looked up %d times", what, n)
+			t.Errorf("%s: looked up %d times, want 1", what, n)
 		}
 		r.next()
 	}
@@ -158,10 +158,10 @@ func TestAbuse60AnotherName(t *testing.T) {
 		"sub-domain": {ServerName: "a.good.test"},
 	} {
 		if _, err := r.tlsThrough("good.test:443", cfg); err == nil || !strings.Contains(err.Error(), "access denied") {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v, want an error containing \"access denied\"", what, err)
 		}
 		if a := r.next(); a.Allowed || a.Reason == "" {
-			t.Errorf("%s: logged %+v", what, a)
+			t.Errorf("%s: logged %+v, want Allowed false, Reason not empty", what, a)
 		}
 	}
 
@@ -177,14 +177,14 @@ func TestAbuse60AnotherName(t *testing.T) {
 		c, _, _ := r.connect("good.test:80")
 		fmt.Fprint(c, request)
 		if got := ends(t, half(c)); strings.Contains(got, "hello from") {
-			t.Errorf("%s: %s", what, got)
+			t.Errorf("%s: %s, want it not to contain \"hello from\"", what, got)
 		}
 	}
 	// The second request of a connection is looked at, too.
 	c, _, _ := r.connect("good.test:80")
 	fmt.Fprint(c, "GET /1 HTTP/1.1\r\nHost: good.test\r\n\r\nGET /2 HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n")
 	if got := ends(t, c); !strings.Contains(got, "hello from good.test/1") || strings.Contains(got, "/2") || !strings.Contains(got, "X-Llmsandbox-Refused: other-name") {
-		t.Errorf("second request: %s", got)
+		t.Errorf("second request: %s, want got containing \"hello from good.test/1\", got without \"/2\", got containing \"X-Llmsandbox-Refused: other-name\"", got)
 	}
 }
 
@@ -238,7 +238,7 @@ func TestAbuse62Redirect(t *testing.T) {
 	for _, to := range []string{"evil.test", "93.184.216.35", "169.254.169.254"} {
 		status, code, body := get(t, r.client("http"), "http://good.test/"+to)
 		if status != http.StatusForbidden || code == "" || strings.Contains(body, "CANARY") {
-			t.Errorf("%s: %d %q %s", to, status, code, body)
+			t.Errorf("%s: %d %q %s, want status = %d, code not empty, body without \"CANARY\"", to, status, code, body, http.StatusForbidden)
 		}
 	}
 }
@@ -253,7 +253,7 @@ func TestAbuse63RawAddress(t *testing.T) {
 	}
 	for _, raw := range []string{public, "1572395042", "0x5db8d822", "[::ffff:5db8:d822]"} {
 		if status, code, _ := get(t, r.client("http"), "http://"+raw+"/"); status != http.StatusForbidden || code != string(RefusedNotAllowed) {
-			t.Errorf("%s: %d %s", raw, status, code)
+			t.Errorf("%s: %d %s, want status = %d, code = %s", raw, status, code, http.StatusForbidden, string(RefusedNotAllowed))
 		}
 	}
 }
@@ -263,10 +263,10 @@ func TestAbuse64OnlyTCP(t *testing.T) {
 	r := newRig(t, "full", nil, nil)
 	for _, command := range []byte{socksBind, socksUDP, 0, 9} {
 		if _, code := r.socks(command, public, 53); code != socksCommandUnknown {
-			t.Errorf("command %d: %d", command, code)
+			t.Errorf("command %d: %d, want %d", command, code, socksCommandUnknown)
 		}
 		if a := r.next(); a.Allowed || a.Reason == "" {
-			t.Errorf("command %d: logged %+v", command, a)
+			t.Errorf("command %d: logged %+v, want Allowed false, Reason not empty", command, a)
 		}
 	}
 }
@@ -279,7 +279,7 @@ func TestAbuse66NothingListens(t *testing.T) {
 	a, b := net.Pipe()
 	r.proxy.Serve(t.Context(), a)
 	if _, err := b.Write([]byte("GET")); err == nil {
-		t.Error("a closed proxy still takes connections")
+		t.Error("a closed proxy still takes connections: got no error, want an error")
 	}
 }
 
@@ -301,7 +301,7 @@ func TestAbuse68RefusalsAreFastAndReadable(t *testing.T) {
 		}
 	}
 	if a := r.next(); a.Duration > 5*time.Second || a.Duration <= 0 {
-		t.Errorf("it took %v", a.Duration)
+		t.Errorf("it took %v, want Duration <= 5s, Duration > 0", a.Duration)
 	}
 	c, status, body := r.connect("evil.test:443")
 	_ = c.Close()
@@ -331,10 +331,10 @@ func TestFailuresTellNothingOfTheHost(t *testing.T) {
 	for host, want := range map[string]string{"nowhere.test": "no such name", "gone.test": "refused the connection"} {
 		status, code, body := get(t, r.client("http"), "http://"+host+"/")
 		if status != http.StatusBadGateway || code != "" || !strings.Contains(body, want) || strings.Contains(body, "127.0.0.1") || strings.Contains(body, "10.9.8.7") {
-			t.Errorf("%s: %d %s", host, status, body)
+			t.Errorf("%s: %d %s, want status = %d, code empty, body containing %q, body without \"127.0.0.1\", body without \"10.9.8.7\"", host, status, body, http.StatusBadGateway, want)
 		}
 		if a := r.next(); !a.Allowed || !strings.Contains(a.Reason, want) {
-			t.Errorf("%s: logged %+v", host, a)
+			t.Errorf("%s: logged %+v, want Allowed true, Reason containing %q", host, a, want)
 		}
 	}
 	if _, code := r.socks(socksConnect, "nowhere.test", 80); code != socksNoHost {
@@ -369,10 +369,10 @@ func TestSetPolicyCuts(t *testing.T) {
 	}
 	r.proxy.SetPolicy(only)
 	if got := ends(t, a); got != "" {
-		t.Errorf("cut connection said %q", got)
+		t.Errorf("cut connection said %q, want empty", got)
 	}
 	if got := r.next(); got.Name != "a.test" || !strings.Contains(got.Reason, "changed") {
-		t.Errorf("logged %+v", got)
+		t.Errorf("logged %+v, want Name = \"a.test\", Reason containing \"changed\"", got)
 	}
 	if say(b) != "ping\n" {
 		t.Error("what is still allowed was cut")
@@ -393,11 +393,11 @@ func TestConnectionsAreBounded(t *testing.T) {
 	_, _, _ = r.connect("a.test:7")
 	ends(t, r.open())
 	if a := r.next(); a.Allowed || !strings.Contains(a.Reason, "too many") {
-		t.Errorf("logged %+v", a)
+		t.Errorf("logged %+v, want Allowed false, Reason containing \"too many\"", a)
 	}
 	fmt.Fprint(one, "still\n")
 	if line, _ := one.r.ReadString('\n'); line != "still\n" {
-		t.Errorf("%q", line)
+		t.Errorf("%q, want \"still\\n\"", line)
 	}
 }
 
@@ -421,7 +421,7 @@ func TestNamesAreComparedWhereTheyCount(t *testing.T) {
 	}
 	r.proxy.SetPolicy(policy)
 	if _, err := r.tlsThrough("good.test:443", &tls.Config{ServerName: "other.test"}); err == nil {
-		t.Error("another name than the registry's")
+		t.Error("another name than the registry's: got no error, want an error")
 	}
 }
 

@@ -69,7 +69,7 @@ func TestHelloInPieces(t *testing.T) {
 		raw := split(whole, n)
 		for i := range raw {
 			if _, err := parseHello(raw[:i]); !errors.Is(err, errMore) {
-				t.Fatalf("records of %d, %d of %d bytes: %v", n, i, len(raw), err)
+				t.Fatalf("records of %d, %d of %d bytes: %v, want %v", n, i, len(raw), err, errMore)
 			}
 		}
 		h, err := parseHello(append(raw, "more"...))
@@ -83,7 +83,7 @@ func TestHelloInPieces(t *testing.T) {
 		"an empty record": {22, 3, 1, 0, 0}, "another message": {22, 3, 1, 0, 4, 2, 0, 0, 0},
 	} {
 		if _, err := parseHello(raw); !errors.Is(err, errHello) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v, want %v", what, err, errHello)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func FuzzHello(f *testing.F) {
 		if err == nil {
 			again, err := parseHello(append(bytes.Clone(b), b...))
 			if err != nil || again.name != h.name {
-				t.Fatalf("%v, then %v %v", h, again, err)
+				t.Fatalf("%v, then %v %v, want no error, name = %v", h, again, err, h.name)
 			}
 		}
 	})

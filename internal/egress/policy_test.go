@@ -186,7 +186,7 @@ func TestRulesThatMakeNoSense(t *testing.T) {
 		{"allow", []string{"fe80::1%eth0"}}, {"allow", []string{"a b"}}, {"allow", []string{strings.Repeat("a", 400)}}, {"allow", make([]string, maxRules+1)},
 	} {
 		if _, err := ParsePolicy(c.mode, c.allow); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s %.50q: %v", c.mode, c.allow, err)
+			t.Errorf("%s %.50q: %v, want ErrInvalid", c.mode, c.allow, err)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func TestOwnAddressIsNamedByItself(t *testing.T) {
 		}
 		h := target{addr: netip.MustParseAddr("10.0.0.5")}
 		if got := p.dialable(h, h.addr, 80, own) == nil; got != want {
-			t.Errorf("%s: reached %v", rule, got)
+			t.Errorf("%s: reached %v, want %v", rule, got, want)
 		}
 	}
 	if !isOwn(netip.MustParseAddr("127.0.0.1")) || isOwn(netip.MustParseAddr(public)) {
@@ -246,7 +246,7 @@ func TestReaches(t *testing.T) {
 		"*.other.test": false, "other.test": false, "10.1.1.1": true, "10.1.1.1:81": false, "11.1.1.1": false,
 	} {
 		if got, err := p.Reaches(host); err != nil || got != want {
-			t.Errorf("%s: %v, %v", host, got, err)
+			t.Errorf("%s: %v, %v, want no error, got = %v", host, got, err, want)
 		}
 	}
 	if _, err := p.Reaches("a b"); !errors.Is(err, ErrInvalid) {

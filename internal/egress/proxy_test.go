@@ -86,15 +86,15 @@ func TestServerSpeaksFirst(t *testing.T) {
 		t.Fatal(code)
 	}
 	if line, _ := c.r.ReadString('\n'); line != "220 welcome\r\n" {
-		t.Fatalf("%q", line)
+		t.Fatalf("%q, want \"220 welcome\\r\\n\"", line)
 	}
 	fmt.Fprint(c, "EHLO me\r\n")
 	if got := ends(t, c); got != "250 EHLO me\r\n" {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want \"250 EHLO me\\r\\n\"", got)
 	}
 	_ = c.Close()
 	if a := r.next(); a.Protocol != "socks5" || a.Name != "mail.test" || a.Sent != int64(len("EHLO me\r\n")) || a.Received != int64(len("220 welcome\r\n250 EHLO me\r\n")) {
-		t.Errorf("logged %+v", a)
+		t.Errorf("logged %+v, want Protocol = \"socks5\", Name = \"mail.test\", Sent = %v, Received = %v", a, int64(len("EHLO me\r\n")), int64(len("220 welcome\r\n250 EHLO me\r\n")))
 	}
 }
 
@@ -114,7 +114,7 @@ func TestHalfClose(t *testing.T) {
 		c, _, _ := r.connect("a.test:7")
 		fmt.Fprint(c, strings.Repeat("\x00", 1<<20))
 		if got := ends(t, half(c)); got != "1048576 bytes" {
-			t.Errorf("%s: %q", mode, got)
+			t.Errorf("%s: %q, want \"1048576 bytes\"", mode, got)
 		}
 	}
 }
@@ -165,18 +165,18 @@ func TestWebSocket(t *testing.T) {
 		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: ws.test\r\nX-Key: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", target, key)
 		response, err := http.ReadResponse(c.r, nil)
 		if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
-			t.Fatalf("%s: %v %v", way, response, err)
+			t.Fatalf("%s: %v %v, want no error, StatusCode = %d", way, response, err, http.StatusSwitchingProtocols)
 		}
 		if got, _ := c.r.ReadString(';'); got != "you are "+key+";" {
-			t.Errorf("%s: %q", way, got)
+			t.Errorf("%s: %q, want %q", way, got, "you are "+key+";")
 		}
 		fmt.Fprint(c, "ping\n")
 		if got, _ := c.r.ReadString('\n'); got != "echo ping\n" {
-			t.Errorf("%s: %q", way, got)
+			t.Errorf("%s: %q, want \"echo ping\\n\"", way, got)
 		}
 		_ = c.Close()
 		if a := r.next(); !a.Allowed || a.Sent == 0 || a.Received == 0 {
-			t.Errorf("%s: logged %+v", way, a)
+			t.Errorf("%s: logged %+v, want Allowed true, Sent != 0, Received != 0", way, a)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func TestWhatIsNoProxyRequest(t *testing.T) {
 		c := r.open()
 		fmt.Fprint(c, request)
 		if got := ends(t, half(c)); strings.Contains(got, " 200 ") {
-			t.Errorf("%.60q: %q", request, got)
+			t.Errorf("%.60q: %q, want it not to contain \" 200 \"", request, got)
 		}
 	}
 	if len(r.dialled)+len(r.lookups) != 0 {
@@ -264,20 +264,20 @@ func TestConnectionsEnd(t *testing.T) {
 		t.Fatal(line)
 	}
 	if open := r.proxy.Open(); len(open) != 1 || open[0].Name != "a.test" || !open[0].Allowed || open[0].Duration != 0 {
-		t.Errorf("open: %+v", open)
+		t.Errorf("open: %+v, want len(open) = 1, Name = \"a.test\", Allowed true, Duration = 0", open)
 	}
 	cancel()
 	<-served
 	if a := r.next(); a.Name != "a.test" || a.Duration == 0 {
-		t.Errorf("logged %+v", a)
+		t.Errorf("logged %+v, want Name = \"a.test\", Duration != 0", a)
 	}
 	_, _, _ = r.connect("a.test:7")
 	r.proxy.Close()
 	if a := r.next(); a.Name != "a.test" {
-		t.Errorf("logged %+v", a)
+		t.Errorf("logged %+v, want Name = \"a.test\"", a)
 	}
 	if open := r.proxy.Open(); len(open) != 0 {
-		t.Errorf("open: %+v", open)
+		t.Errorf("open: %+v, want none", open)
 	}
 	r.proxy.Close() // again is nothing
 }
@@ -343,7 +343,7 @@ func TestOperatorsProxy(t *testing.T) {
 	}
 	for _, name := range r.lookups {
 		if name != "site.test" {
-			t.Errorf("%s was looked up here", name)
+			t.Errorf("%s was looked up here, want \"site.test\"", name)
 		}
 	}
 }
@@ -352,11 +352,11 @@ func TestHiddenNameOfECH(t *testing.T) {
 	raw := clientHello(t, &tls.Config{ServerName: "good.test"})
 	h, err := parseHello(raw)
 	if err != nil || h.name != "good.test" || h.ech {
-		t.Fatalf("%+v %v", h, err)
+		t.Fatalf("%+v %v, want no error, name = \"good.test\", ech false", h, err)
 	}
 	withECH := addExtension(raw, extensionECH, []byte{0, 1, 2, 3})
 	if h, err = parseHello(withECH); err != nil || !h.ech {
-		t.Fatalf("%+v %v", h, err)
+		t.Fatalf("%+v %v, want no error, ech true", h, err)
 	}
 	r := newRig(t, "allow", []string{"good.test"}, nil)
 	r.name("good.test", public)
@@ -364,10 +364,10 @@ func TestHiddenNameOfECH(t *testing.T) {
 	c, _, _ := r.connect("good.test:443")
 	_, _ = c.Write(withECH)
 	if got := ends(t, c); got != "\x15\x03\x03\x00\x02\x02\x31" {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want \"\\x15\\x03\\x03\\x00\\x02\\x021\"", got)
 	}
 	if a := r.next(); a.Allowed || !strings.Contains(a.Reason, "Encrypted ClientHello") {
-		t.Errorf("%+v", a)
+		t.Errorf("%+v, want Allowed false, Reason containing \"Encrypted ClientHello\"", a)
 	}
 }
 
@@ -399,6 +399,6 @@ func TestAnswerDuringRequest(t *testing.T) {
 	}
 	_ = more.Close()
 	if b, err := io.ReadAll(response.Body); err != nil || string(b) != "1000000 <nil>" {
-		t.Errorf("%q, %v", b, err)
+		t.Errorf("%q, %v, want no error, b = \"1000000 <nil>\"", b, err)
 	}
 }

@@ -304,7 +304,7 @@ func pemBytes(t *testing.T, text []byte) []byte {
 	t.Helper()
 	block, _ := pem.Decode(text)
 	if block == nil {
-		t.Fatal("no PEM")
+		t.Fatalf("no PEM: block = %v, want not nil", block)
 	}
 	return block.Bytes
 }

@@ -122,7 +122,7 @@ func TestAbuse71Secrets(t *testing.T) {
 			}
 			got, inside := ask("api.test")
 			if proto := map[string]string{"http": "HTTP/1.1 ", "https": "HTTP/2.0 "}[scheme]; !strings.HasPrefix(got, proto) {
-				t.Errorf("%s: %.40q", scheme, got)
+				t.Errorf("%s: %.40q, want it to begin with %q", scheme, got, proto)
 			}
 			for _, want := range []string{"Authorization: Bearer " + realValue + "\n", "X-Two: " + realValue + " and " + realValue, "?key=" + realValue + "&a=%zz;b", "/p/" + s.holder, "body " + s.holder} {
 				if !strings.Contains(got, want) {
@@ -133,7 +133,7 @@ func TestAbuse71Secrets(t *testing.T) {
 				t.Error("what was for the proxy went to the host")
 			}
 			if strings.Contains(inside, realValue) {
-				t.Errorf("%s %s: the value came back:\n%s", mode, scheme, inside)
+				t.Errorf("%s %s: the value came back, want it not to contain %q:\n%s", mode, scheme, realValue, inside)
 			}
 			if strings.Count(inside, s.holder) < 7 { // headers, trailer and body of the echo
 				t.Errorf("%s %s: the placeholder did not come back:\n%s", mode, scheme, inside)
@@ -151,18 +151,18 @@ func TestAbuse71Secrets(t *testing.T) {
 
 			got, _ = ask("other.test")
 			if strings.Contains(got, realValue) || !strings.Contains(got, "Bearer "+s.holder) {
-				t.Errorf("%s %s: another host got\n%s", mode, scheme, got)
+				t.Errorf("%s %s: another host got, want got without %q, got containing %q\n%s", mode, scheme, realValue, "Bearer "+s.holder, got)
 			}
 			s.proxy.Close()
 			noted := false
 			for _, a := range s.attempts {
 				if strings.Contains(fmt.Sprint(a), realValue) {
-					t.Errorf("the log has the value: %+v", a)
+					t.Errorf("the log has the value: %+v, want it not to contain %q", a, realValue)
 				}
 				noted = noted || a.Name == "other.test" && strings.Contains(a.Reason, "API_KEY")
 			}
 			if noted != (scheme == "http") { // inside another host's TLS it cannot be seen
-				t.Errorf("%s: a placeholder for another host was noted: %v", scheme, noted)
+				t.Errorf("%s: a placeholder for another host was noted: %v, want %v", scheme, noted, scheme == "http")
 			}
 		}
 	}
@@ -185,7 +185,7 @@ func TestOnlyHostsOfSecretsAreAnsweredFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !block.PermittedDNSDomainsCritical || len(block.PermittedDNSDomains) != 1 || !block.MaxPathLenZero {
-		t.Errorf("the authority is not bound to its hosts: %+v", block.PermittedDNSDomains)
+		t.Errorf("the authority is not bound to its hosts: %+v, want PermittedDNSDomainsCritical true, len(block.PermittedDNSDomains) = 1, MaxPathLenZero true", block.PermittedDNSDomains)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestSecretsNeedAValidCertificate(t *testing.T) {
 	r.Header.Set("Authorization", s.holder)
 	got, inside, response := s.do(t, r)
 	if got != "" || response.StatusCode != http.StatusBadGateway || !strings.Contains(inside, "certificate") {
-		t.Errorf("got %q, answered %s", got, inside)
+		t.Errorf("got %q, answered %s, want got empty, StatusCode = %d, inside containing \"certificate\"", got, inside, http.StatusBadGateway)
 	}
 }
 
@@ -218,10 +218,10 @@ func TestSecretsInBodies(t *testing.T) {
 			r.Header.Set("Content-Type", kind)
 			got, inside, _ := s.do(t, r)
 			if !strings.Contains(got, "<"+want+">xxx") {
-				t.Errorf("%s: the host got\n%s", kind, got)
+				t.Errorf("%s: the host got, want it to contain %q\n%s", kind, "<"+want+">xxx", got)
 			}
 			if strings.Contains(inside, want) {
-				t.Errorf("%s: the value came back\n%s", kind, inside)
+				t.Errorf("%s: the value came back, want it not to contain %q\n%s", kind, want, inside)
 			}
 		}
 	}
@@ -232,7 +232,7 @@ func TestEncodedAnswers(t *testing.T) {
 	s := newSecretRig(t, "full", nil, Secret{Hosts: []string{"api.test"}})
 	s.web(public+":80", func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Accept-Encoding") != "identity" {
-			t.Errorf("asked for %q", r.Header.Get("Accept-Encoding"))
+			t.Errorf("asked for %q, want \"identity\"", r.Header.Get("Accept-Encoding"))
 		}
 		w.Header().Set("Content-Encoding", r.URL.Path[1:])
 		z := gzip.NewWriter(w)
@@ -259,7 +259,7 @@ func TestEchoesInEveryWriting(t *testing.T) {
 		pairs := e.echoes()
 		for _, p := range pairs {
 			if len(p.from) != len(p.to) {
-				t.Errorf("%q and %q differ in length", p.from, p.to)
+				t.Errorf("%q and %q differ in length, want len(p.from) = %v", p.from, p.to, len(p.to))
 			}
 		}
 		for _, write := range writings {
@@ -308,7 +308,7 @@ func TestPlaceholders(t *testing.T) {
 		}
 		seen[p] = true
 		if len(p) < len(value) || len(p) > len(value)+minRandom {
-			t.Errorf("%.40q: %.40q is of length %d", value, p, len(p))
+			t.Errorf("%.40q: %.40q is of length %d, want len(p) >= %d, len(p) <= %d", value, p, len(p), len(value), len(value)+minRandom)
 		}
 		if len(value) >= 24 && strings.Count(p, "-") != strings.Count(value, "-") {
 			t.Errorf("%.40q: %.40q has another shape", value, p)
@@ -318,7 +318,7 @@ func TestPlaceholders(t *testing.T) {
 		}
 	}
 	if p := placeholderFor(realValue); !strings.HasPrefix(p, "sk-proj-") || len(p) != len(realValue) {
-		t.Errorf("%q", p)
+		t.Errorf("%q, want p beginning with \"sk-proj-\", len(p) = %v", p, len(realValue))
 	}
 }
 
@@ -342,10 +342,10 @@ func TestSecretsThatMakeNoSense(t *testing.T) {
 		}
 	}
 	if _, err := newVault([]Secret{good, good}); !errors.Is(err, ErrInvalid) {
-		t.Errorf("twice: %v", err)
+		t.Errorf("twice: %v, want ErrInvalid", err)
 	}
 	if _, err := newVault(make([]Secret, maxSecrets+1)); !errors.Is(err, ErrInvalid) {
-		t.Errorf("too many: %v", err)
+		t.Errorf("too many: %v, want ErrInvalid", err)
 	}
 }
 
@@ -364,6 +364,6 @@ func TestLargeAnswersAreStreamed(t *testing.T) {
 	}
 	defer response.Body.Close()
 	if n, err := io.Copy(io.Discard, response.Body); err != nil || n != int64(len(block)*100) || response.ContentLength != n {
-		t.Errorf("%d of %d, %v", n, response.ContentLength, err)
+		t.Errorf("%d of %d, %v, want no error, n = %d, ContentLength = %d", n, response.ContentLength, err, int64(len(block)*100), n)
 	}
 }

@@ -21,14 +21,14 @@ func TestWhatIsReadAheadIsNotCounted(t *testing.T) {
 	send("request")
 	buf := make([]byte, 16)
 	if n, err := s.Read(buf); err != nil || string(buf[:n]) != "request" {
-		t.Fatalf("%q, %v", buf[:n], err)
+		t.Fatalf("%q, %v, want no error, buf[:n] = \"request\"", buf[:n], err)
 	}
 	send("ahead") // the stream has taken it, no reader has read it
 	if n := s.sent.Load(); n != 7 {
 		t.Errorf("%d bytes, want those of the request", n)
 	}
 	if n, err := s.Read(buf); err != nil || string(buf[:n]) != "ahead" {
-		t.Fatalf("%q, %v", buf[:n], err)
+		t.Fatalf("%q, %v, want no error, buf[:n] = \"ahead\"", buf[:n], err)
 	}
 	if n := s.sent.Load(); n != 12 {
 		t.Errorf("%d bytes, want all that were read", n)

@@ -21,7 +21,7 @@ func TestOfPrograms(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if env[1] != "no variable" || env[5] != "LLMSANDBOX_TOKEN=x" {
-		t.Errorf("what was given became %q", env)
+		t.Errorf("what was given became %q, want env[1] = \"no variable\", env[5] = \"LLMSANDBOX_TOKEN=x\"", env)
 	}
 }
 
@@ -29,10 +29,10 @@ func TestOverride(t *testing.T) {
 	env := []string{"A=1", "B=2", "A=3", "C"}
 	got := Override(env, []string{"B=4", "D=5", "D="})
 	if !slices.Equal(got, []string{"A=3", "B=4", "C", "D="}) || env[0] != "A=1" || env[1] != "B=2" {
-		t.Errorf("%q of %q", got, env)
+		t.Errorf("%q of %q, want got [\"A=3\" \"B=4\" \"C\" \"D=\"], env[0] = \"A=1\", env[1] = \"B=2\"", got, env)
 	}
 	if got := Override(nil, nil); len(got) != 0 {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want none", got)
 	}
 }
 
@@ -41,6 +41,6 @@ func TestAddMissing(t *testing.T) {
 	env[0] = "A=1"
 	got := AddMissing(env, []string{"A=2", "B=3", "AB=4"})
 	if !slices.Equal(got, []string{"A=1", "B=3", "AB=4"}) || env[:2][1] != "" {
-		t.Errorf("%q of %q", got, env[:2])
+		t.Errorf("%q of %q, want got [\"A=1\" \"B=3\" \"AB=4\"], env[:2][1] empty", got, env[:2])
 	}
 }

@@ -34,17 +34,17 @@ func TestRecord(t *testing.T) {
 	}
 	attempts, dropped := r.End(SettleTime)
 	if len(attempts) != maxAttempts || dropped != 7 || attempts[0].Name != "first" || attempts[1].Name != "second" {
-		t.Errorf("%d attempts and %d dropped, beginning with %+v", len(attempts), dropped, attempts[:2])
+		t.Errorf("%d attempts and %d dropped, beginning with %+v, want len(attempts) = %d, dropped = 7, Name = \"first\", Name = \"second\"", len(attempts), dropped, attempts[:2], maxAttempts)
 	}
 	log.ended(egress.Attempt{Time: time.Now(), Name: "after"})
 	if len(r.attempts) != maxAttempts {
-		t.Error("a record that has ended goes on")
+		t.Errorf("a record that has ended goes on: len(r.attempts) = %v, want %v", len(r.attempts), maxAttempts)
 	}
 	if attempts, dropped := other.End(SettleTime); len(attempts) != maxAttempts || dropped != 6 {
-		t.Errorf("another run's: %d and %d dropped", len(attempts), dropped)
+		t.Errorf("another run's: %d and %d dropped, want len(attempts) = %d, dropped = 6", len(attempts), dropped, maxAttempts)
 	}
 	if len(log.records) != 0 {
-		t.Errorf("%d records are left", len(log.records))
+		t.Errorf("%d records are left, want 0", len(log.records))
 	}
 	if hooked != maxAttempts+9 {
 		t.Errorf("the hook was called for %d attempts, want %d", hooked, maxAttempts+9)
@@ -57,9 +57,9 @@ func TestEnvIn(t *testing.T) {
 	guest := backend.Guest{TempDir: "/scratch/.tmp"}
 	dir, got := DirIn(guest), EnvIn(guest, env)
 	if dir != "/scratch/.tmp/.llmsandbox" || got[0] != "A="+dir+"/a:"+dir+"/b" || got[1] != "B=/tmp/other" || got[2] != "C" {
-		t.Errorf("in %s: %q", dir, got)
+		t.Errorf("in %s: %q, want dir = \"/scratch/.tmp/.llmsandbox\", got[0] = %q, got[1] = \"B=/tmp/other\", got[2] = \"C\"", dir, got, "A="+dir+"/a:"+dir+"/b")
 	}
 	if same := EnvIn(backend.Guest{TempDir: "/tmp"}, env); same[0] != env[0] {
-		t.Errorf("%q", same)
+		t.Errorf("%q, want same[0] = %v", same, env[0])
 	}
 }

@@ -87,6 +87,6 @@ func TestMemory(t *testing.T) {
 		a.run(sh("echo x"))
 	}
 	if kib := memory(t, a.cmd.Process.Pid, "VmRSS:"); kib > 10<<10 {
-		t.Errorf("the agent holds %d KiB; the budget is 10 MiB", kib)
+		t.Errorf("the agent holds %d KiB; the budget is 10 MiB, want at most 10 KiB", kib)
 	}
 }

@@ -53,7 +53,7 @@ func TestBridgeAndToken(t *testing.T) {
 		}
 		// Longer than the grace time, which counts only while no client is connected.
 		if r, err := runOn(t.Context(), client, sh("sleep 1.2; echo through")); err != nil || r.out != "through\n" {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("%+v, %v, want no error, out = \"through\\n\"", r, err)
 		}
 		client.Close()
 	}

@@ -31,17 +31,17 @@ func TestControl(t *testing.T) {
 		go func() { _, err := io.Copy(&control, p.Control()); done <- err }()
 		r, err := collect(t.Context(), p)
 		if err != nil || r.exit.Code != 7 {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("%+v, %v, want no error, Code = 7", r, err)
 		}
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 		// 5 is the directory that ls reads.
 		if r.out != "0 1 2 3 4 5 " {
-			t.Errorf("descriptors %q", r.out)
+			t.Errorf("descriptors %q, want \"0 1 2 3 4 5 \"", r.out)
 		}
 		if got := control.String(); !strings.HasPrefix(got, "got one\ngot two\n1\n2\n") || !strings.HasSuffix(got, "\n2000\n") {
-			t.Errorf("control: %q", got)
+			t.Errorf("control: %q, want got beginning with \"got one\\ngot two\\n1\\n2\\n\", got ending in \"\\n2000\\n\"", got)
 		}
 	})
 }
@@ -91,6 +91,6 @@ func TestControlAlone(t *testing.T) {
 	req := sh("true")
 	req.Control, req.Stdin = true, true
 	if _, err := a.client.Start(t.Context(), req); err == nil {
-		t.Error("control and stdin")
+		t.Error("control and stdin: got no error, want an error")
 	}
 }

@@ -29,15 +29,15 @@ func TestInlineFiles(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("not removed: %v", err)
+			t.Errorf("not removed: %v, want fs.ErrNotExist", err)
 		}
 		// They also go when the program cannot be started.
 		req.Argv = []string{"/no/such"}
 		if _, err := runOn(t.Context(), a.client, req); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("started: %v", err)
+			t.Errorf("started: %v, want fs.ErrNotExist", err)
 		}
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("not removed after a failed start: %v", err)
+			t.Errorf("not removed after a failed start: %v, want fs.ErrNotExist", err)
 		}
 	})
 }

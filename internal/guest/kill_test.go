@@ -49,13 +49,13 @@ func TestTimeoutLeavesNothing(t *testing.T) {
 			r := a.run(req)
 			took := time.Since(start)
 			if left := alive(mark); len(left) > 0 {
-				t.Errorf("%s: left: %q", name, left)
+				t.Errorf("%s: left: %q, want none", name, left)
 			}
 			if name == "hopper" {
 				continue // its first process ends by itself
 			}
 			if r.exit.Reason != agentproto.KilledTimeout || r.exit.Signal != 9 || took > 1500*time.Millisecond {
-				t.Errorf("%s: after %v: %+v", name, took, r)
+				t.Errorf("%s: after %v: %+v, want Reason = KilledTimeout, Signal = 9, took <= 1500ms", name, took, r)
 			}
 		}
 	})
@@ -75,7 +75,7 @@ func TestTimeoutFromNow(t *testing.T) {
 		}
 		r, err := collect(t.Context(), p)
 		if err != nil || r.exit.Reason != agentproto.KilledTimeout || r.exit.Signal != 9 {
-			t.Errorf("%+v: %v", r, err)
+			t.Errorf("%+v: %v, want no error, Reason = KilledTimeout, Signal = 9", r, err)
 		}
 		// What has ended leaves alone what it was asked to leave.
 		req = sh("sleep 600 & echo $!")
@@ -85,7 +85,7 @@ func TestTimeoutFromNow(t *testing.T) {
 		}
 		kept, err := collect(t.Context(), p)
 		if err != nil || kept.exit.Code != 0 {
-			t.Fatalf("%+v: %v", kept, err)
+			t.Fatalf("%+v: %v, want no error, Code = 0", kept, err)
 		}
 		if err := a.client.KillAfter(t.Context(), p.ID(), time.Millisecond); err != nil {
 			var gone *agentproto.Error
@@ -94,7 +94,7 @@ func TestTimeoutFromNow(t *testing.T) {
 			}
 		}
 		if r := a.run(sh("sleep 0.2; kill -0 " + strings.TrimSpace(kept.out))); r.exit.Code != 0 {
-			t.Errorf("a child that was to be kept: %+v", r)
+			t.Errorf("a child that was to be kept: %+v, want Code = 0", r)
 		}
 		a.run(sh("kill -9 " + strings.TrimSpace(kept.out)))
 	})
@@ -115,13 +115,13 @@ while True:
 		start := time.Now()
 		r := a.run(req)
 		if left := alive(mark); len(left) > 0 || r.exit.Reason != agentproto.KilledTimeout {
-			t.Errorf("left: %d, %+v", len(left), r.exit)
+			t.Errorf("left: %d, %+v, want no left, Reason = KilledTimeout", len(left), r.exit)
 		}
 		if took := time.Since(start); took > 10*time.Second {
-			t.Errorf("took %v", took)
+			t.Errorf("took %v, want at most 10s", took)
 		}
 		if r := a.run(sh("echo ok")); r.out != "ok\n" {
-			t.Errorf("afterwards: %+v", r)
+			t.Errorf("afterwards: %+v, want out = \"ok\\n\"", r)
 		}
 	})
 }
@@ -136,13 +136,13 @@ func TestBackgroundChildren(t *testing.T) {
 			t.Errorf("killed children: %v %+v", time.Since(start), r)
 		}
 		if left := alive(mark); len(left) > 0 {
-			t.Errorf("left: %q", left)
+			t.Errorf("left: %q, want none", left)
 		}
 		req := sh("echo main; setsid sleep " + mark + " & exit 5")
 		req.KeepChildren = true
 		r = a.run(req)
 		if r.out != "main\n" || r.exit.Code != 5 {
-			t.Errorf("kept children: %+v", r)
+			t.Errorf("kept children: %+v, want out = \"main\\n\", Code = 5", r)
 		}
 		// One that is about to become another program shows no command line.
 		left := alive(mark)
@@ -150,13 +150,13 @@ func TestBackgroundChildren(t *testing.T) {
 			left = alive(mark)
 		}
 		if len(left) != 1 {
-			t.Errorf("not kept: %q", left)
+			t.Errorf("not kept: %q, want len(left) = 1", left)
 		}
 		if err := a.client.Kill(t.Context(), r.id); err != nil {
 			t.Error(err)
 		}
 		if left := alive(mark); len(left) > 0 {
-			t.Errorf("left after kill: %q", left)
+			t.Errorf("left after kill: %q, want none", left)
 		}
 	})
 }
@@ -173,10 +173,10 @@ func TestKillAndShutdown(t *testing.T) {
 			t.Fatal(err)
 		}
 		if left := alive(mark); len(left) > 0 {
-			t.Errorf("left: %q", left)
+			t.Errorf("left: %q, want none", left)
 		}
 		if exit, err := p.Wait(t.Context()); err != nil || exit.Reason != agentproto.KilledByRequest || exit.Signal != 9 {
-			t.Errorf("%+v, %v", exit, err)
+			t.Errorf("%+v, %v, want no error, Reason = KilledByRequest, Signal = 9", exit, err)
 		}
 		if _, err := a.client.Start(t.Context(), sh("setsid sleep "+mark+" & sleep "+mark)); err != nil {
 			t.Fatal(err)
@@ -185,7 +185,7 @@ func TestKillAndShutdown(t *testing.T) {
 			t.Error(err)
 		}
 		if left := alive(mark); len(left) > 0 {
-			t.Errorf("left after shutdown: %q", left)
+			t.Errorf("left after shutdown: %q, want none", left)
 		}
 	})
 }
@@ -208,13 +208,13 @@ func TestSubreaperKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.exit.Known || r.out != "before\n" {
-		t.Errorf("%+v", r)
+		t.Errorf("%+v, want Known false, out = \"before\\n\"", r)
 	}
 	if left := alive(mark); len(left) > 0 {
-		t.Errorf("left: %q", left)
+		t.Errorf("left: %q, want none", left)
 	}
 	if r := a.run(sh("echo ok")); r.out != "ok\n" {
-		t.Errorf("afterwards: %+v", r)
+		t.Errorf("afterwards: %+v, want out = \"ok\\n\"", r)
 	}
 }
 
@@ -229,7 +229,7 @@ for i in range(1500):
   os.waitpid(p,0)
 print("done")'`))
 		if r.out != "done\n" || r.exit.Code != 0 {
-			t.Errorf("%+v", r)
+			t.Errorf("%+v, want out = \"done\\n\", Code = 0", r)
 		}
 	})
 }

@@ -78,19 +78,19 @@ func TestProcessLimitOfAUser(t *testing.T) {
 			t.Fatal("the bomb did not say how it went")
 		}
 		if r := a.run(sh(raise)); r.out != "(64, 64) ValueError\n" {
-			t.Errorf("beside the bomb: %+v", r)
+			t.Errorf("beside the bomb: %+v, want out = \"(64, 64) ValueError\\n\"", r)
 		}
 		if r := a.run(sh("(exit 7); echo forked")); strings.Contains(r.out, "forked") {
-			t.Errorf("beside the bomb a program forks: %+v", r)
+			t.Errorf("beside the bomb a program forks: %+v, want out without \"forked\"", r)
 		}
 		if err := a.client.Kill(t.Context(), p.ID()); err != nil {
 			t.Fatal(err)
 		}
 		if r, err := collect(t.Context(), p); err != nil || r.exit.Reason != agentproto.KilledByRequest {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("%+v, %v, want no error, Reason = KilledByRequest", r, err)
 		}
 		if r := a.run(sh("for i in 1 2 3; do (exit 3) & done; wait; (exit 7); echo $?")); r.out != "7\n" {
-			t.Errorf("after the bomb: %+v", r)
+			t.Errorf("after the bomb: %+v, want out = \"7\\n\"", r)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestNoThreadCanBeMade(t *testing.T) {
 	a := startAgent(t, mode{name: "limited", attr: asUser, env: []string{"GOMAXPROCS=64"}})
 	// A program starts once the agent has all it needs.
 	if r := a.run(sh("true")); r.exit.Code != 0 {
-		t.Fatalf("%+v", r)
+		t.Fatalf("%+v, want Code = 0", r)
 	}
 	limit := exec.Command("prlimit", "--pid", strconv.Itoa(a.cmd.Process.Pid), "--nproc=1:1")
 	limit.SysProcAttr = asUser
@@ -116,7 +116,7 @@ func TestNoThreadCanBeMade(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if _, err := a.client.Start(t.Context(), sh("true")); err == nil {
-		t.Error("a program has started: processes are not limited")
+		t.Error("a program has started: processes are not limited: got no error, want an error")
 	}
 	var looking sync.WaitGroup
 	for i := range 50 {

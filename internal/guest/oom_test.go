@@ -84,7 +84,7 @@ func FuzzOOMFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, cgroup, mounts []byte, firstNS bool) {
 		file, ok := oomFile(cgroup, mounts, firstNS)
 		if ok != (file != "") {
-			t.Errorf("%q, %v", file, ok)
+			t.Errorf("%q, %v, want %v", file, ok, file != "")
 		}
 		if ok && !strings.HasSuffix(file, "/memory.events") && !strings.HasSuffix(file, "memory.oom_control") && !strings.HasSuffix(file, "memory.events") {
 			t.Errorf("%q", file)

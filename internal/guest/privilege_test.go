@@ -15,7 +15,7 @@ func TestPrivileges(t *testing.T) {
 		r := a.run(sh("grep -E '^(Cap|NoNewPrivs|SigIgn|SigBlk|Uid|Gid|Groups)' /proc/self/status; ls /proc/self/fd; ulimit -c; umask; pwd; grep pending /proc/self/limits"))
 		for _, name := range []string{"CapInh", "CapPrm", "CapEff", "CapAmb", "SigIgn", "SigBlk"} {
 			if !strings.Contains(r.out, name+":\t0000000000000000\n") {
-				t.Errorf("%s is not empty", name)
+				t.Errorf("%s is not empty, want out containing %q", name, name+":\t0000000000000000\n")
 			}
 		}
 		if !strings.Contains(r.out, "NoNewPrivs:\t1\n") {
@@ -37,7 +37,7 @@ func TestPrivileges(t *testing.T) {
 			}
 			r = a.run(sh("kill -9 $PPID; ls /proc/$PPID/fd; cat /proc/$PPID/mem /proc/$PPID/environ; exit 3"))
 			if !r.exit.Known || r.exit.Code != 3 || r.out != "" {
-				t.Errorf("%+v", r)
+				t.Errorf("%+v, want Known true, Code = 3, out empty", r)
 			}
 		}
 	})

@@ -26,10 +26,10 @@ func TestExit(t *testing.T) {
 		} {
 			r := a.run(sh(c.script))
 			if r.out != c.out || r.err != c.err || !r.exit.Known || r.exit.Code != c.code || r.exit.Signal != c.signal || r.exit.Reason != agentproto.NotKilled {
-				t.Errorf("%s: %+v", c.script, r)
+				t.Errorf("%s: %+v, want out = %v, err = %v, Known true, Code = %v, Signal = %v, Reason = NotKilled", c.script, r, c.out, c.err, c.code, c.signal)
 			}
 			if r.exit.PeakRSS == 0 || r.exit.WallMicros == 0 {
-				t.Errorf("%s: no usage: %+v", c.script, r.exit)
+				t.Errorf("%s: no usage: %+v, want PeakRSS != 0, WallMicros != 0", c.script, r.exit)
 			}
 		}
 	})
@@ -60,7 +60,7 @@ func TestStartErrors(t *testing.T) {
 			}
 		}
 		if r := a.run(sh("echo ok")); r.out != "ok\n" {
-			t.Errorf("after the failures: %+v", r)
+			t.Errorf("after the failures: %+v, want out = \"ok\\n\"", r)
 		}
 	})
 }

@@ -39,13 +39,13 @@ func TestPeerByName(t *testing.T) {
 		t.Errorf("device %d, want %d", other.Rdev, one.Rdev)
 	}
 	if flags, err := unix.FcntlInt(uintptr(peer), unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK != 0 {
-		t.Errorf("flags %#o, %v: reads must wait", flags, err)
+		t.Errorf("flags %#o, %v: reads must wait, want no error, O_NONBLOCK = 0", flags, err)
 	}
 	if _, err := unix.Write(peer, []byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 8)
 	if n, err := master.Read(buf); err != nil || string(buf[:n]) != "x" {
-		t.Errorf("%q, %v", buf[:n], err)
+		t.Errorf("%q, %v, want no error, buf[:n] = \"x\"", buf[:n], err)
 	}
 }

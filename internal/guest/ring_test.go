@@ -31,7 +31,7 @@ func TestRing(t *testing.T) {
 				r.trim()
 			}
 			if r.end != uint64(len(all)) || r.end-r.start > uint64(r.max) || len(r.buf) > r.max {
-				t.Fatalf("%d to %d of %d in %d", r.start, r.end, len(all), len(r.buf))
+				t.Fatalf("%d to %d of %d in %d, want end = %d, start <= %v, len(r.buf) <= %d", r.start, r.end, len(all), len(r.buf), uint64(len(all)), uint64(r.max), r.max)
 			}
 			var got []byte
 			for off := r.start; off < r.end; off = r.start + uint64(len(got)) {
@@ -82,7 +82,7 @@ func TestCandidates(t *testing.T) {
 			got = append(got, p...)
 		}
 		if string(got) != c.want {
-			t.Errorf("%s %q: %s", c.program, c.env, got)
+			t.Errorf("%s %q: %s, want got = %v", c.program, c.env, got, c.want)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestFlood(t *testing.T) {
 		}
 	}
 	if r.exit.OutTotal != uint64(len(r.out)) || r.exit.ErrTotal != uint64(len(r.err)) {
-		t.Errorf("%+v", r.exit)
+		t.Errorf("%+v, want OutTotal = %v, ErrTotal = %v", r.exit, uint64(len(r.out)), uint64(len(r.err)))
 	}
 }
 
@@ -44,18 +44,18 @@ func TestSlowReaderHoldsTheWriter(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	list, err := a.client.Processes(t.Context())
 	if err != nil || len(list) != 1 || !list[0].Running || list[0].OutEnd > 4<<20 {
-		t.Fatalf("%+v, %v", list, err)
+		t.Fatalf("%+v, %v, want no error, len(list) = 1, Running true, OutEnd <= 4 MiB", list, err)
 	}
 	if list[0].RSS == 0 || !list[0].Attached || list[0].Argv[0] != "sh" {
-		t.Errorf("%+v", list[0])
+		t.Errorf("%+v, want RSS != 0, Attached true, list[0].Argv[0] = \"sh\"", list[0])
 	}
 	// Others are not held up.
 	if r := a.run(sh("echo quick")); r.out != "quick\n" {
-		t.Errorf("%+v", r)
+		t.Errorf("%+v, want out = \"quick\\n\"", r)
 	}
 	r, err := collect(t.Context(), p)
 	if err != nil || len(r.out) != 20_000_000 || r.err != "done\n" {
-		t.Errorf("%d %q %v", len(r.out), r.err, err)
+		t.Errorf("%d %q %v, want no error, len(r.out) = 20_000_000, err = \"done\\n\"", len(r.out), r.err, err)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestStdin(t *testing.T) {
 		p.Stdin().Close()
 	}()
 	if r, err := collect(t.Context(), p); err != nil || r.out != string(data) {
-		t.Errorf("%d, %v", len(r.out), err)
+		t.Errorf("%d, %v, want no error, out = %q", len(r.out), err, string(data))
 	}
 	// A program that does not read its input ends nevertheless.
 	req = sh("exec <&-; echo bye")
@@ -83,7 +83,7 @@ func TestStdin(t *testing.T) {
 	}
 	go p.Stdin().Write(data)
 	if r, err := collect(t.Context(), p); err != nil || r.out != "bye\n" || !r.exit.Known || r.exit.Code != 0 {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("%+v, %v, want no error, out = \"bye\\n\", Known true, Code = 0", r, err)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestMerge(t *testing.T) {
 	req := sh("for i in 1 2 3; do echo o$i; echo e$i >&2; done")
 	req.Merge = true
 	if r := a.run(req); r.out != "o1\ne1\no2\ne2\no3\ne3\n" || r.err != "" {
-		t.Errorf("%+v", r)
+		t.Errorf("%+v, want out = \"o1\\ne1\\no2\\ne2\\no3\\ne3\\n\", err empty", r)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestPTY(t *testing.T) {
 			}
 		}
 		if err != nil || r.exit.Code != 0 || r.exit.Signal != 0 {
-			t.Errorf("%+v, %v", r.exit, err)
+			t.Errorf("%+v, %v, want no error, Code = 0, Signal = 0", r.exit, err)
 		}
 	})
 }
@@ -195,7 +195,7 @@ func TestResume(t *testing.T) {
 		t.Errorf("%d bytes, want %d", all.Len(), want.Len())
 	}
 	if exit, err := p.Wait(t.Context()); err != nil || exit.Code != 9 {
-		t.Errorf("%+v, %v", exit, err)
+		t.Errorf("%+v, %v, want no error, Code = 9", exit, err)
 	}
 }
 
@@ -211,18 +211,18 @@ func TestCollectLater(t *testing.T) {
 	time.Sleep(400 * time.Millisecond)
 	list, err := a.client.Processes(t.Context())
 	if err != nil || len(list) != 1 || list[0].Running || list[0].Attached {
-		t.Fatalf("%+v %v", list, err)
+		t.Fatalf("%+v %v, want no error, len(list) = 1, Running false, Attached false", list, err)
 	}
 	again, err := a.client.Attach(t.Context(), agentproto.AttachRequest{ID: p.ID()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r, err := collect(t.Context(), again); err != nil || r.out != "late\n" || r.exit.Code != 6 {
-		t.Errorf("%+v %v", r, err)
+		t.Errorf("%+v %v, want no error, out = \"late\\n\", Code = 6", r, err)
 	}
 	time.Sleep(50 * time.Millisecond)
 	if list, err := a.client.Processes(t.Context()); err != nil || len(list) != 0 {
-		t.Errorf("%+v %v", list, err)
+		t.Errorf("%+v %v, want no error, no list", list, err)
 	}
 }
 
@@ -238,7 +238,7 @@ func TestDetachedTimeout(t *testing.T) {
 	client.Close()
 	time.Sleep(600 * time.Millisecond)
 	if left := alive(mark); len(left) > 0 {
-		t.Errorf("left: %q", left)
+		t.Errorf("left: %q, want none", left)
 	}
 }
 

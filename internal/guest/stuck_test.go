@@ -58,13 +58,13 @@ func TestDeafClient(t *testing.T) {
 	for enough := false; !enough && ctx.Err() == nil; {
 		list, err := a.client.Processes(ctx)
 		if err != nil || len(list) != 1 {
-			t.Fatalf("%+v, %v", list, err)
+			t.Fatalf("%+v, %v, want no error, len(list) = 1", list, err)
 		}
 		enough = list[0].OutEnd-list[0].OutStart >= agentproto.Window+512<<10
 		time.Sleep(5 * time.Millisecond)
 	}
 	if r := a.run(sh("echo quick")); r.out != "quick\n" {
-		t.Errorf("%+v", r)
+		t.Errorf("%+v, want out = \"quick\\n\"", r)
 	}
 	again, err := a.client.Attach(ctx, agentproto.AttachRequest{ID: p.ID()})
 	if err != nil {
@@ -72,7 +72,7 @@ func TestDeafClient(t *testing.T) {
 	}
 	head := make([]byte, 4)
 	if _, err := io.ReadFull(again.Stdout(), head); err != nil || string(head) != "y\ny\n" {
-		t.Errorf("%q, %v", head, err)
+		t.Errorf("%q, %v, want no error, head = \"y\\ny\\n\"", head, err)
 	}
 	if err := a.client.Kill(ctx, p.ID()); err != nil {
 		t.Error(err)
@@ -99,7 +99,7 @@ func TestStdoutGone(t *testing.T) {
 	}
 	head := make([]byte, 4)
 	if _, err := io.ReadFull(again.Stdout(), head); err != nil || string(head) != "y\ny\n" {
-		t.Errorf("%q, %v", head, err)
+		t.Errorf("%q, %v, want no error, head = \"y\\ny\\n\"", head, err)
 	}
 	if err := other.Kill(ctx, p.ID()); err != nil {
 		t.Error(err)
@@ -122,7 +122,7 @@ func TestScoreOfCode(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r, err := collect(t.Context(), p); err != nil || r.out != "500\n" {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("%+v, %v, want no error, out = \"500\\n\"", r, err)
 		}
 	})
 }

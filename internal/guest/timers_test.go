@@ -90,7 +90,7 @@ func TestIdle(t *testing.T) {
 		"a process": func(t *testing.T, a *testAgent) time.Time {
 			start := time.Now()
 			if r := a.run(sh("sleep 4")); r.exit.Code != 0 || r.exit.Signal != 0 {
-				t.Errorf("%+v", r)
+				t.Errorf("%+v, want Code = 0, Signal = 0", r)
 			}
 			return start.Add(4 * time.Second)
 		},
@@ -108,7 +108,7 @@ func TestIdle(t *testing.T) {
 			req := sh("sleep 4 >&- 2>&- &")
 			req.KeepChildren = true
 			if r := a.run(req); r.exit.Code != 0 {
-				t.Errorf("%+v", r)
+				t.Errorf("%+v, want Code = 0", r)
 			}
 			return start.Add(4 * time.Second)
 		},
@@ -132,7 +132,7 @@ func TestIdle(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r, err := collect(t.Context(), p); err != nil || r.out != "fed\n" {
-				t.Errorf("%+v, %v", r, err)
+				t.Errorf("%+v, %v, want no error, out = \"fed\\n\"", r, err)
 			}
 			return start.Add(4 * time.Second)
 		},
@@ -193,7 +193,7 @@ func TestPause(t *testing.T) {
 			}
 			before, err := a.client.PauseTimers(t.Context())
 			if err != nil || !before.Paused {
-				t.Fatalf("%+v, %v", before, err)
+				t.Fatalf("%+v, %v, want no error, Paused true", before, err)
 			}
 			if _, err := a.client.PauseTimers(t.Context()); err != nil { // once more changes nothing
 				t.Fatal(err)
@@ -249,13 +249,13 @@ func TestPauseTimeout(t *testing.T) {
 	time.Sleep(1500 * time.Millisecond)
 	list, err := a.client.Processes(t.Context())
 	if err != nil || len(list) != 1 || !list[0].Running {
-		t.Fatalf("%+v, %v", list, err)
+		t.Fatalf("%+v, %v, want no error, len(list) = 1, Running true", list, err)
 	}
 	if _, err := a.client.ResumeTimers(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r, err := collect(t.Context(), p)
 	if err != nil || r.exit.Reason != agentproto.KilledTimeout {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("%+v, %v, want no error, Reason = KilledTimeout", r, err)
 	}
 }

@@ -82,7 +82,7 @@ func TestSameInterpreterInsideAndOutside(t *testing.T) {
 		t.Skipf("no python3: %v", err)
 	}
 	if out, err := inside(t, prepare(t, nil), "python3", "-c", script); err != nil || out != string(outside) {
-		t.Errorf("%v: %s, outside %s", err, out, outside)
+		t.Errorf("%v: %s, outside %s, want no error, out = %s", err, out, outside, string(outside))
 	}
 }
 
@@ -104,7 +104,7 @@ func TestSkeletonIsReadableAndHoldsNoSecrets(t *testing.T) {
 			t.Errorf("%s has mode %o", path, info.Mode())
 		}
 		if strings.HasPrefix(d.Name(), "shadow") || d.Name() == "private" || d.Name() == "machine-id" {
-			t.Errorf("%s was copied", path)
+			t.Errorf("%s was copied, want Name not beginning with \"shadow\", Name != \"private\", Name != \"machine-id\"", path)
 		}
 		return nil
 	})
@@ -136,7 +136,7 @@ func TestPrepareOnceInParallel(t *testing.T) {
 		}
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("%v, %v", entries, err)
+		t.Errorf("%v, %v, want no error, len(entries) = 1", entries, err)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestToolchainsInHomes(t *testing.T) {
 		}
 	}
 	if len(r.Skipped) < 2 {
-		t.Errorf("nothing is said of ruby and go: %+v", r.Skipped)
+		t.Errorf("nothing is said of ruby and go: %+v, want len(r.Skipped) >= 2", r.Skipped)
 	}
 }
 

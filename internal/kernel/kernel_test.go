@@ -29,7 +29,7 @@ func TestDecode(t *testing.T) {
 	} {
 		got, err := Decode([]byte(c.line))
 		if err != nil || !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %+v, %v", c.name, got, err)
+			t.Errorf("%s: %+v, %v, want no error, got %+v", c.name, got, err, c.want)
 		}
 	}
 	for _, line := range []string{
@@ -41,7 +41,7 @@ func TestDecode(t *testing.T) {
 		`{"event":"reply","id":1,"text64":1}`, `{"event":"reply","id":1,"matches64":[1]}`, `{"event":"ready"} {}`, `{"event":"ready","a64":""} {}`,
 	} {
 		if e, err := Decode([]byte(line)); !errors.Is(err, errProtocol) {
-			t.Errorf("%s: %+v, %v", line, e, err)
+			t.Errorf("%s: %+v, %v, want %v", line, e, err, errProtocol)
 		}
 	}
 }
@@ -65,18 +65,18 @@ func TestReader(t *testing.T) {
 	r := NewReader(strings.NewReader(ready + ready + `{"event":"re`))
 	for range 2 {
 		if e, err := r.Next(); err != nil || e.Event != EventReady {
-			t.Fatalf("%+v, %v", e, err)
+			t.Fatalf("%+v, %v, want no error, Event = EventReady", e, err)
 		}
 	}
 	if e, err := r.Next(); err != io.EOF {
-		t.Errorf("half a line: %+v, %v", e, err)
+		t.Errorf("half a line: %+v, %v, want io.EOF", e, err)
 	}
 	if _, err := NewReader(strings.NewReader(strings.Repeat("x", MaxLine+1))).Next(); !errors.Is(err, errProtocol) {
-		t.Errorf("a long line: %v", err)
+		t.Errorf("a long line: %v, want %v", err, errProtocol)
 	}
 	failed := errors.New("failed")
 	if _, err := NewReader(io.MultiReader(strings.NewReader("{"), failing{failed})).Next(); !errors.Is(err, failed) {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want %v", err, failed)
 	}
 }
 
@@ -87,10 +87,10 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 func TestRequestLine(t *testing.T) {
 	r := Request{Op: OpRun, ID: 7, Code: "a\n\"ä\"", Mark: "m"}
 	if got, want := string(r.Line(false)), `{"op":"run","id":7,"code":"a\n\"ä\"","mark":"m"}`+"\n"; got != want {
-		t.Errorf("%s", got)
+		t.Errorf("%s, want %s", got, want)
 	}
 	if got, want := string(r.Line(true)), `{"op":"run","id":7,"mark":"m","code64":"YQoiw6Qi"}`+"\n"; got != want {
-		t.Errorf("%s", got)
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestSplitter(t *testing.T) {
 		}
 		s.Write([]byte("\x0001"))
 		if s.End(); got.String() != after+"\x0001" {
-			t.Fatalf("seed %d: %q at the end", seed, got.String())
+			t.Fatalf("seed %d: %q at the end, want %q", seed, got.String(), after+"\x0001")
 		}
 	}
 }

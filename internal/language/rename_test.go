@@ -36,7 +36,7 @@ func TestRenamer(t *testing.T) {
 				r := NewRenamer(&got, src, c.plan)
 				for _, part := range []string{c.text[:first], c.text[first:]} {
 					if n, err := r.Write([]byte(part)); n != len(part) || err != nil {
-						t.Errorf("Write(%q) = %d, %v", part, n, err)
+						t.Errorf("Write(%q) = %d, %v, want n = %d, no error", part, n, err, len(part))
 					}
 				}
 				if err := r.Flush(); err != nil || got.String() != c.want {
@@ -62,7 +62,7 @@ func TestRenamerChangesNothingElse(t *testing.T) {
 				t.Fatal(err)
 			}
 			if held := want.Len() - got.Len(); held > len(".run-7") || held == 1 {
-				t.Fatalf("%d bytes are held back of %q", held, want.Bytes())
+				t.Fatalf("%d bytes are held back of %q, want held <= %d, held != 1", held, want.Bytes(), len(".run-7"))
 			}
 		}
 		if err := r.Flush(); err != nil || !bytes.Equal(got.Bytes(), want.Bytes()) {

@@ -38,16 +38,16 @@ func TestHeldLayersStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if layers := mustList(t, s); len(layers) != 2 || !layers[0].InUse || !layers[1].InUse {
-		t.Errorf("listed %+v", layers)
+		t.Errorf("listed %+v, want len(layers) = 2, InUse true, InUse true", layers)
 	}
 	if found := collect(t, s); len(found) != 0 {
-		t.Errorf("collected what is held: %v", found)
+		t.Errorf("collected what is held: %v, want none", found)
 	}
 	if err := one(); err != nil {
 		t.Error(err)
 	}
 	if err := s.Remove(t.Context(), six.Key); !errors.Is(err, backend.ErrLocked) {
-		t.Errorf("removed what another one holds: %v", err)
+		t.Errorf("removed what another one holds: %v, want backend.ErrLocked", err)
 	}
 	if err := two(); err != nil {
 		t.Error(err)
@@ -56,7 +56,7 @@ func TestHeldLayersStay(t *testing.T) {
 		t.Error(diff)
 	}
 	if _, err := s.Hold(foreign, kept); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("held what is gone: %v", err)
+		t.Errorf("held what is gone: %v, want fs.ErrNotExist", err)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestHoldMarksUse(t *testing.T) {
 		t.Error(err)
 	}
 	if found := collect(t, s); len(found) != 0 {
-		t.Errorf("collected %v", found)
+		t.Errorf("collected %v, want none", found)
 	}
 }
 
@@ -106,6 +106,6 @@ func TestCollectWhatTheDeadLeft(t *testing.T) {
 		t.Error(diff)
 	}
 	if entries, err := os.ReadDir(s.layers()); err != nil || len(entries) != 0 {
-		t.Errorf("left %v, %v", entries, err)
+		t.Errorf("left %v, %v, want no error, no entries", entries, err)
 	}
 }

@@ -50,20 +50,20 @@ func TestLayerIsFilledOnce(t *testing.T) {
 			path, err := s.Get(t.Context(), cache("k"), func(ctx context.Context, dir string) error {
 				filled.Add(1)
 				if _, err := os.Stat(filepath.Join(s.layers(), "k")); err == nil {
-					t.Error("a half-made layer is seen")
+					t.Error("a half-made layer is seen: got no error, want an error")
 				}
 				return fillOne(ctx, dir)
 			})
 			if err != nil {
 				t.Error(err)
 			} else if data, err := os.ReadFile(filepath.Join(path, "f")); err != nil || string(data) != "filled" {
-				t.Errorf("%q, %v", data, err)
+				t.Errorf("%q, %v, want no error, data = \"filled\"", data, err)
 			}
 		})
 	}
 	wg.Wait()
 	if n := filled.Load(); n != 1 {
-		t.Errorf("filled %d times", n)
+		t.Errorf("filled %d times, want 1", n)
 	}
 }
 
@@ -74,17 +74,17 @@ func TestLayerThatFailsIsLeftAlone(t *testing.T) {
 		return errors.Join(fillOne(ctx, dir), broken)
 	})
 	if path != "" || !errors.Is(err, broken) {
-		t.Fatalf("%q, %v", path, err)
+		t.Fatalf("%q, %v, want path empty, %v", path, err, broken)
 	}
 	if path, err := s.Get(t.Context(), cache("k"), mustNotFill(t)); path != "" || err != nil {
-		t.Errorf("at once: %q, %v", path, err)
+		t.Errorf("at once: %q, %v, want path empty, no error", path, err)
 	}
 	old := time.Now().Add(-2 * backend.CacheRetry)
 	if err := os.Chtimes(filepath.Join(s.layers(), "k"), old, old); err != nil {
 		t.Fatal(err)
 	}
 	if path, err := s.Get(t.Context(), cache("k"), fillOne); path == "" || err != nil {
-		t.Errorf("later: %q, %v", path, err)
+		t.Errorf("later: %q, %v, want path not empty, no error", path, err)
 	}
 }
 
@@ -99,20 +99,20 @@ func TestLayerGivenUp(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}); !errors.Is(err, context.Canceled) {
-			t.Errorf("maker: %v", err)
+			t.Errorf("maker: %v, want context.Canceled", err)
 		}
 	}()
 	<-inside
 	short, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer stop()
 	if _, err := s.Get(short, cache("k"), mustNotFill(t)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("who waits: %v", err)
+		t.Errorf("who waits: %v, want context.DeadlineExceeded", err)
 	}
 	cancel()
 	<-done
 	// A caller that gives up does not count as a failure.
 	if path, err := s.Get(t.Context(), cache("k"), fillOne); path == "" || err != nil {
-		t.Errorf("%q, %v", path, err)
+		t.Errorf("%q, %v, want path not empty, no error", path, err)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestLayerKeyIsNoPath(t *testing.T) {
 	s := newStore(t)
 	for _, key := range []string{"", "..", "a/b", ".x", "A", strings.Repeat("a", 200)} {
 		if _, err := s.Get(t.Context(), cache(key), mustNotFill(t)); err == nil {
-			t.Errorf("%q is taken", key)
+			t.Errorf("%q is taken, want an error", key)
 		}
 	}
 }

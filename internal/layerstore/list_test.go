@@ -32,7 +32,7 @@ func mustList(t *testing.T, s Store) []backend.LayerInfo {
 func TestLibraryIsMadeOnceAndDescribed(t *testing.T) {
 	s := newStore(t)
 	if layers := mustList(t, s); len(layers) != 0 {
-		t.Fatalf("before: %+v", layers)
+		t.Fatalf("before: %+v, want none", layers)
 	}
 	var filled atomic.Int32
 	sources := make([]string, 8)
@@ -43,7 +43,7 @@ func TestLibraryIsMadeOnceAndDescribed(t *testing.T) {
 			sources[i], err = s.Get(t.Context(), six, func(ctx context.Context, dir string) error {
 				filled.Add(1)
 				if layers := mustList(t, s); len(layers) != 0 {
-					t.Errorf("a half-made layer is listed: %+v", layers)
+					t.Errorf("a half-made layer is listed: %+v, want none", layers)
 				}
 				return fillOne(ctx, dir)
 			})
@@ -54,11 +54,11 @@ func TestLibraryIsMadeOnceAndDescribed(t *testing.T) {
 	}
 	wg.Wait()
 	if n := filled.Load(); n != 1 {
-		t.Errorf("made %d times", n)
+		t.Errorf("made %d times, want 1", n)
 	}
 	for _, source := range sources {
 		if data, err := os.ReadFile(filepath.Join(source, "f")); err != nil || string(data) != "filled" {
-			t.Errorf("%q, %v", data, err)
+			t.Errorf("%q, %v, want no error, data = \"filled\"", data, err)
 		}
 	}
 	layers := mustList(t, s)
@@ -70,7 +70,7 @@ func TestLibraryIsMadeOnceAndDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h, err := tar.NewReader(&packed).Next(); err != nil || h.Name != "f" {
-		t.Errorf("read %+v, %v", h, err)
+		t.Errorf("read %+v, %v, want no error, Name = \"f\"", h, err)
 	}
 }
 
@@ -81,10 +81,10 @@ func TestLibraryThatFailsIsTriedAgain(t *testing.T) {
 		return errors.Join(fillOne(ctx, dir), broken)
 	})
 	if source != "" || !errors.Is(err, broken) {
-		t.Fatalf("%q, %v", source, err)
+		t.Fatalf("%q, %v, want source empty, %v", source, err, broken)
 	}
 	if entries, err := os.ReadDir(s.layers()); err != nil || len(entries) != 0 {
-		t.Errorf("left %v, %v", entries, err)
+		t.Errorf("left %v, %v, want no error, no entries", entries, err)
 	}
 	if _, err := s.Get(t.Context(), six, fillOne); err != nil {
 		t.Errorf("again: %v", err)
@@ -115,7 +115,7 @@ func TestUnusedLibrariesAreCollected(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found := collect(t, s); len(found) != 0 {
-		t.Errorf("collected what is new: %v", found)
+		t.Errorf("collected what is new: %v, want none", found)
 	}
 	old := time.Now().Add(-2 * time.Hour)
 	if err := errors.Join(os.Chtimes(filepath.Dir(source), old, old), os.Mkdir(filepath.Join(s.layers(), "k.new"), 0o700),
@@ -126,7 +126,7 @@ func TestUnusedLibrariesAreCollected(t *testing.T) {
 		t.Error(diff)
 	}
 	if entries, err := os.ReadDir(s.layers()); err != nil || len(entries) != 0 {
-		t.Errorf("left %v, %v", entries, err)
+		t.Errorf("left %v, %v, want no error, no entries", entries, err)
 	}
 }
 
@@ -138,15 +138,15 @@ func TestLibraryPathsAreOurOwn(t *testing.T) {
 	}
 	for _, source := range []string{outside, "/", "", filepath.Join(s.layers(), "..", "elsewhere", filesName)} {
 		if err := s.Read(t.Context(), source, &bytes.Buffer{}); !errors.Is(err, backend.ErrLayerNotFound) {
-			t.Errorf("%q: %v", source, err)
+			t.Errorf("%q: %v, want backend.ErrLayerNotFound", source, err)
 		}
 	}
 	for _, key := range []string{"", "..", "../elsewhere", "-x", "a/b"} {
 		if err := s.Remove(t.Context(), key); !errors.Is(err, backend.ErrLayerNotFound) {
-			t.Errorf("%q: %v", key, err)
+			t.Errorf("%q: %v, want backend.ErrLayerNotFound", key, err)
 		}
 		if _, err := s.Get(t.Context(), backend.LayerInfo{Key: key}, fillOne); err == nil {
-			t.Errorf("%q was made", key)
+			t.Errorf("%q was made, want an error", key)
 		}
 	}
 }

@@ -12,7 +12,7 @@ func TestOpenMakesItPrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "above", "cache")
 	s, err := Open(dir)
 	if err != nil || s.Dir != dir {
-		t.Fatalf("%+v, %v", s, err)
+		t.Fatalf("%+v, %v, want no error, Dir = %v", s, err, dir)
 	}
 	if runtime.GOOS == "windows" {
 		return // there are no such modes
@@ -24,7 +24,7 @@ func TestOpenMakesItPrivate(t *testing.T) {
 		t.Error(err)
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("%v, %v", info, err)
+		t.Errorf("%v, %v, want no error, Perm = 0o700", info, err)
 	}
 }
 
@@ -42,7 +42,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	for _, path := range paths {
 		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "LLMSANDBOX_CACHE_DIR") {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("%s: %v, want an error containing \"LLMSANDBOX_CACHE_DIR\"", path, err)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func TestDefaultDir(t *testing.T) {
 	want := filepath.Join(t.TempDir(), "c")
 	t.Setenv("LLMSANDBOX_CACHE_DIR", want)
 	if dir, err := DefaultDir(); dir != want || err != nil {
-		t.Errorf("%q, %v", dir, err)
+		t.Errorf("%q, %v, want dir = %q, no error", dir, err, want)
 	}
 	t.Setenv("LLMSANDBOX_CACHE_DIR", "")
 	if dir, err := DefaultDir(); err != nil || filepath.Base(dir) != "llmsandbox" || !filepath.IsAbs(dir) {

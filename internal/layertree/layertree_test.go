@@ -92,10 +92,10 @@ func TestUnpackRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := Unpack(archive(t, c.headers...), in, o); err == nil {
-				t.Error("taken")
+				t.Error("taken: got no error, want an error")
 			}
 			if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-				t.Errorf("outside: %v, %v", entries, err)
+				t.Errorf("outside: %v, %v, want no error, len(entries) = 1", entries, err)
 			}
 		})
 	}
@@ -105,7 +105,7 @@ func TestUnpackRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := Unpack(&buf, t.TempDir(), bounds); !errors.Is(err, tarcheck.ErrTooLarge) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want tarcheck.ErrTooLarge", err)
 		}
 	})
 }
@@ -134,10 +134,10 @@ func TestLinksAreData(t *testing.T) {
 	// The member comes after the link that it would have been written through.
 	if err := Unpack(archive(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: outside},
 		tar.Header{Typeflag: tar.TypeReg, Name: "l/canary"}), again, o); err == nil {
-		t.Error("a folder and a link of one name were taken")
+		t.Error("a folder and a link of one name were taken: got no error, want an error")
 	}
 	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 0 {
-		t.Errorf("outside: %v, %v", entries, err)
+		t.Errorf("outside: %v, %v, want no error, no entries", entries, err)
 	}
 	var packed bytes.Buffer
 	if err := Pack(t.Context(), in, "p/", &packed); err != nil {
@@ -151,7 +151,7 @@ func TestLinksAreData(t *testing.T) {
 		}
 		got[h.Name] = h.Linkname
 		if h.Uid != 0 || h.Uname != "" {
-			t.Errorf("%s belongs to %d %q", h.Name, h.Uid, h.Uname)
+			t.Errorf("%s belongs to %d %q, want Uid = 0, Uname empty", h.Name, h.Uid, h.Uname)
 		}
 	}
 	want := map[string]string{"p/a": outside, "p/bin/": "", "p/bin/b": "../a/x", "p/bin/c": "", "p/bin/up": "/tmp/b", "p/bin/far": "/etc/passwd"}
@@ -161,7 +161,7 @@ func TestLinksAreData(t *testing.T) {
 		}
 	}
 	if len(got) != len(want) {
-		t.Errorf("packed %v", got)
+		t.Errorf("packed %v, want len(got) = %v", got, len(want))
 	}
 }
 
@@ -179,7 +179,7 @@ func FuzzUnpack(f *testing.F) {
 		o.Links = len(data)%2 == 0
 		_ = Unpack(bytes.NewReader(data), in, o)
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-			t.Fatalf("outside: %v, %v", entries, err)
+			t.Fatalf("outside: %v, %v, want no error, len(entries) = 1", entries, err)
 		}
 	})
 }

@@ -110,7 +110,7 @@ func TestEdited(t *testing.T) {
 	var e *Edited
 	err := language.Metered(t.Context(), 6, func(m *language.Meter) {
 		if same := Edit(m, "abcdef", "xf", func(int) (string, int) { return "", 0 }); same != nil {
-			t.Errorf("without a change: %+v", same)
+			t.Errorf("without a change: %+v, want nil", same)
 		}
 		e = Edit(m, "abcdef", "ce", func(i int) (string, int) { return changed[i].text, changed[i].n })
 	})
@@ -138,7 +138,7 @@ func TestEdited(t *testing.T) {
 		}
 	}
 	if got := new(Edited).Origin(language.Span{}); got != (language.Span{}) {
-		t.Errorf("of nothing: %v", got)
+		t.Errorf("of nothing: %v, want %v", got, language.Span{})
 	}
 }
 
@@ -155,7 +155,7 @@ func TestOrdered(t *testing.T) {
 		got = append(got, u.Name)
 	}
 	if !slices.Equal(got, []string{"a", "c", "d"}) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want [\"a\" \"c\" \"d\"]", got)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestNested(t *testing.T) {
 	}
 	f.Nested(span, down)
 	if len(f.Uses) != MaxDepth || f.Uses[MaxDepth-1].Span != span || len(f.Comments) != 0 || len(f.Computed) != 1 || f.Computed[0].Span != span || f.Depth != 0 {
-		t.Errorf("got %+v", f)
+		t.Errorf("got %+v, want len(f.Uses) = MaxDepth, Span = %v, no Comments, len(f.Computed) = 1, Span = %v, Depth = 0", f, span, span)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestFactsAreBounded(t *testing.T) {
 		f.Use(language.Span{}, "x", false)
 	}
 	if len(f.Uses) != maxFacts || f.Problem == "" {
-		t.Errorf("%d uses, problem %q", len(f.Uses), f.Problem)
+		t.Errorf("%d uses, problem %q, want len(f.Uses) = %d, Problem not empty", len(f.Uses), f.Problem, maxFacts)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestIdentifier(t *testing.T) {
 	for code, want := range map[string]string{"a1_b c": "a1_b", "1a": "", "é1": "é1", "a.b": "a", "": "", "٣a": "", "a\xff": "a", "aé-": "aé"} {
 		c := Cursor{Code: code}
 		if got := c.Identifier(""); got != want || c.Pos != len(want) {
-			t.Errorf("%q: got %q, at %d", code, got, c.Pos)
+			t.Errorf("%q: got %q, at %d, want got = %q, Pos = %d", code, got, c.Pos, want, len(want))
 		}
 	}
 	if c := (Cursor{Code: "a.b$"}); c.Identifier(".") != "a.b" {

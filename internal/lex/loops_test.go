@@ -20,7 +20,7 @@ var sure = map[string]bool{
 func TestLoopsTakeSteps(t *testing.T) {
 	files, err := filepath.Glob("../language/*/scan*.go")
 	if err != nil || len(files) < 20 {
-		t.Fatalf("there are %d scanners' files: %v", len(files), err)
+		t.Fatalf("there are %d scanners' files: %v, want no error, len(files) >= 20", len(files), err)
 	}
 	files = append(files, "lexer.go", "literal.go", "edited.go")
 	loops := 0
@@ -49,7 +49,7 @@ func TestLoopsTakeSteps(t *testing.T) {
 		}
 	}
 	if loops < 50 {
-		t.Errorf("there are %d loops", loops)
+		t.Errorf("there are %d loops, want at least 50", loops)
 	}
 }
 

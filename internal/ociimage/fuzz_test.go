@@ -49,7 +49,7 @@ func FuzzArchive(f *testing.F) {
 			a.file.Close()
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-			t.Errorf("left are %v (%v)", left, err)
+			t.Errorf("left are %v (%v), want no error, len(left) = 1", left, err)
 		}
 	})
 }

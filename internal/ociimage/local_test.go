@@ -33,18 +33,18 @@ func TestLayout(t *testing.T) {
 	} {
 		for range 2 { // the second time out of the store
 			if got := read(t, resolve(t, s, ref, Options{}).Layers[0], "a"); got != want {
-				t.Errorf("%s has %q", ref, got)
+				t.Errorf("%s has %q, want %q", ref, got, want)
 			}
 		}
 	}
 	for ref, text := range map[string]string{both: "several", both + ":3": "tagged", "docker-archive:" + both: "not a file"} {
 		if _, err := s.Resolve(t.Context(), ref, Options{}); !errors.Is(err, backend.ErrImageNotFound) || !strings.Contains(err.Error(), text) {
-			t.Errorf("%s: %v", ref, err)
+			t.Errorf("%s: %v, want backend.ErrImageNotFound, an error containing %q", ref, err, text)
 		}
 	}
 	t.Chdir(filepath.Dir(single))
 	if _, err := s.Resolve(t.Context(), filepath.Base(single), Options{}); !errors.Is(err, backend.ErrImageNotFound) || !strings.Contains(err.Error(), "docker://") {
-		t.Errorf("a name that is also a folder: %v", err)
+		t.Errorf("a name that is also a folder: %v, want backend.ErrImageNotFound, an error containing \"docker://\"", err)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestLayoutDamaged(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if n := tempLeft(t, s); n != 0 {
-				t.Errorf("%d files are left in tmp", n)
+				t.Errorf("%d files are left in tmp, want 0", n)
 			}
 		})
 	}
@@ -119,12 +119,12 @@ func TestArchive(t *testing.T) {
 			}
 		}
 		if n := tempLeft(t, s); n != 0 {
-			t.Errorf("%s: %d files are left in tmp", ref, n)
+			t.Errorf("%s: %d files are left in tmp, want 0", ref, n)
 		}
 	}
 	s := newStore(t)
 	if _, err := s.Resolve(t.Context(), saved+":other", Options{}); !errors.Is(err, backend.ErrImageNotFound) {
-		t.Errorf("another tag: %v", err)
+		t.Errorf("another tag: %v, want backend.ErrImageNotFound", err)
 	}
 	for name, data := range map[string][]byte{
 		"text": []byte("hello"), "cut": data[:len(data)/2], "empty": nil, "gzcut": gz(t, data)[:100], "other": testtar.Archive(t, file("x", "y")),
@@ -134,7 +134,7 @@ func TestArchive(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := s.Resolve(t.Context(), "docker-archive:"+p, Options{}); !errors.Is(err, backend.ErrImageInvalid) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want backend.ErrImageInvalid", name, err)
 		}
 	}
 	// The file is another one now.
@@ -142,7 +142,7 @@ func TestArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Resolve(t.Context(), saved, Options{Pull: PullNever}); !errors.Is(err, backend.ErrImageNotFound) {
-		t.Errorf("a changed tar was taken from the store: %v", err)
+		t.Errorf("a changed tar was taken from the store: %v, want backend.ErrImageNotFound", err)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestZstdLayer(t *testing.T) {
 	img := imageOf(t, v1.Config{}, diffed{static.NewLayer(enc.EncodeAll(data, nil), types.OCILayerZStd), digestOf(data)})
 	push(t, host+"/x", img)
 	if got := read(t, resolve(t, newStore(t), host+"/x", Options{}).Layers[0], "a"); got != "zstd" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want \"zstd\"", got)
 	}
 }
 
@@ -183,10 +183,10 @@ func TestDecompressionBombs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := s.install(t.Context(), l, newBudget(s.Limits), nil); !errors.Is(err, backend.ErrImageInvalid) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want backend.ErrImageInvalid", name, err)
 		}
 		if n := tempLeft(t, s); n != 0 {
-			t.Errorf("%s: %d files are left in tmp", name, n)
+			t.Errorf("%s: %d files are left in tmp, want 0", name, n)
 		}
 	}
 }

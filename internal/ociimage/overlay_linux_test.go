@@ -72,7 +72,7 @@ func TestOverlay(t *testing.T) {
 				}
 			}
 			if !strings.HasSuffix(got, "the upper layer's\nfrom the image\nx\nnew\n") {
-				t.Errorf("got %q", got)
+				t.Errorf("got %q, want it to end in \"the upper layer's\\nfrom the image\\nx\\nnew\\n\"", got)
 			}
 		})
 	}
@@ -88,6 +88,6 @@ func TestPythonImage(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}}
 	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "3\n" {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("%v: %s, want no error, out = \"3\\n\"", err, out)
 	}
 }

@@ -52,7 +52,7 @@ func TestParseRef(t *testing.T) {
 		r, err := parseRef(ref)
 		if want.text != "" {
 			if err == nil || !strings.Contains(err.Error(), want.text) {
-				t.Errorf("%q: %v", ref, err)
+				t.Errorf("%q: %v, want an error containing %q", ref, err, want.text)
 			}
 			continue
 		}
@@ -61,7 +61,7 @@ func TestParseRef(t *testing.T) {
 			continue
 		}
 		if again, err := parseRef(r.name); err != nil || again.name != r.name || again.kind != r.kind {
-			t.Errorf("%q: its name %q parses to %+v %v", ref, r.name, again, err)
+			t.Errorf("%q: its name %q parses to %+v %v, want no error, name = %v, kind = %v", ref, r.name, again, err, r.name, r.kind)
 		}
 	}
 }

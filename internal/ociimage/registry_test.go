@@ -33,7 +33,7 @@ func TestPull(t *testing.T) {
 	var last backend.Progress
 	img := resolve(t, s, host+"/t/x:1", Options{Progress: func(p backend.Progress) { last = p }})
 	if last.Current != last.Total || last.Total == 0 || last.Stage != "pull" {
-		t.Errorf("progress ends with %+v", last)
+		t.Errorf("progress ends with %+v, want Current = %v, Total != 0, Stage = \"pull\"", last, last.Total)
 	}
 	if len(img.Layers) != 2 || read(t, img.Layers[0], "etc/a") != "one" || read(t, img.Layers[1], "etc/b") != "two" {
 		t.Errorf("layers are %v", img.Layers)
@@ -49,14 +49,14 @@ func TestPull(t *testing.T) {
 	resolve(t, s, host+"/t/x:1", Options{})
 	resolve(t, s, img.ID, Options{})
 	if n := requests.Load() - before; n != 0 {
-		t.Errorf("an image of the store made %d requests", n)
+		t.Errorf("an image of the store made %d requests, want 0", n)
 	}
 	byDigest := resolve(t, s, host+"/t/x@"+digest.String(), Options{})
 	if byDigest.ID != img.ID {
 		t.Errorf("by digest it is %s, not %s", byDigest.ID, img.ID)
 	}
 	if n := tempLeft(t, s); n != 0 {
-		t.Errorf("%d files are left in tmp", n)
+		t.Errorf("%d files are left in tmp, want 0", n)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestPullAlwaysSeesNewImage(t *testing.T) {
 	old := resolve(t, s, host+"/x", Options{})
 	push(t, host+"/x", imageOf(t, v1.Config{}, layerOf(t, file("a", "new"))))
 	if img := resolve(t, s, host+"/x", Options{}); img.ID != old.ID {
-		t.Error("PullMissing asked the registry")
+		t.Errorf("PullMissing asked the registry: ID = %v, want %v", img.ID, old.ID)
 	}
 	img, err := s.Pull(t.Context(), host+"/x", Options{})
 	if err != nil {
@@ -75,10 +75,10 @@ func TestPullAlwaysSeesNewImage(t *testing.T) {
 	}
 	defer img.Release()
 	if got := read(t, img.Layers[0], "a"); got != "new" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want \"new\"", got)
 	}
 	if got := read(t, old.Layers[0], "a"); got != "old" {
-		t.Errorf("the image in use became %q", got)
+		t.Errorf("the image in use became %q, want \"old\"", got)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestPullWithPassword(t *testing.T) {
 	s := newStore(t)
 	_, err := s.Resolve(t.Context(), host+"/x", Options{})
 	if !errors.Is(err, backend.ErrImageNotFound) || !strings.Contains(err.Error(), "docker login") {
-		t.Errorf("without a password: %v", err)
+		t.Errorf("without a password: %v, want backend.ErrImageNotFound, an error containing \"docker login\"", err)
 	}
 	conf := `{"auths":{"` + host + `":{"username":"me","password":"secret"}}}`
 	if err := os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(conf), 0o600); err != nil {
@@ -148,12 +148,12 @@ func TestPullErrors(t *testing.T) {
 	} {
 		_, err := newStore(t).Resolve(t.Context(), c.ref, Options{})
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
-			t.Errorf("%q: %v", c.ref, err)
+			t.Errorf("%q: %v, want %v, an error containing %q", c.ref, err, c.want, c.text)
 		}
 	}
 	img := resolve(t, newStore(t), host+"/index", Options{Platform: "linux/s390x"})
 	if img.Platform != "linux/s390x" {
-		t.Errorf("platform is %s", img.Platform)
+		t.Errorf("platform is %s, want \"linux/s390x\"", img.Platform)
 	}
 }
 
@@ -209,13 +209,13 @@ func TestPullBreaksOff(t *testing.T) {
 			s := newStore(t)
 			_, err := s.Resolve(t.Context(), host+"/x", Options{})
 			if !errors.Is(err, c.want) {
-				t.Fatalf("got %v", err)
+				t.Fatalf("got %v, want %v", err, c.want)
 			}
 			if list, _ := s.List(); len(list) != 0 {
-				t.Errorf("the store lists %v", list)
+				t.Errorf("the store lists %v, want none", list)
 			}
 			if n := tempLeft(t, s); n != 0 {
-				t.Errorf("%d files are left in tmp", n)
+				t.Errorf("%d files are left in tmp, want 0", n)
 			}
 			broken.Store(false)
 			img := resolve(t, s, host+"/x", Options{})
@@ -223,7 +223,7 @@ func TestPullBreaksOff(t *testing.T) {
 				t.Error("the second pull gave other bytes")
 			}
 			if blobs.Load() != 2 {
-				t.Errorf("the large layer was fetched %d times", blobs.Load())
+				t.Errorf("the large layer was fetched %d times, want 2", blobs.Load())
 			}
 		})
 	}
@@ -240,7 +240,7 @@ func TestPullCancelled(t *testing.T) {
 	push(t, host+"/x", imageOf(t, v1.Config{}, layerOf(t, file("a", "b"))))
 	s := newStore(t)
 	if _, err := s.Resolve(ctx, host+"/x", Options{}); err == nil || !strings.Contains(err.Error(), "enough") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error containing \"enough\"", err)
 	}
 }
 
@@ -300,7 +300,7 @@ func TestPullAtOnce(t *testing.T) {
 	}
 	group.Wait()
 	if n := layers.Load(); n != 2 {
-		t.Errorf("2 different layers were fetched %d times", n)
+		t.Errorf("2 different layers were fetched %d times, want 2", n)
 	}
 	if img := resolve(t, s, host+"/x", Options{Pull: PullNever}); len(img.Layers) != 3 || img.Layers[1] != img.Layers[2] {
 		t.Errorf("layers are %v", img.Layers)
@@ -310,7 +310,7 @@ func TestPullAtOnce(t *testing.T) {
 func TestPlainHTTPOnlyOnLoopback(t *testing.T) {
 	r, _ := http.NewRequest(http.MethodGet, "http://192.0.2.1/v2/", nil)
 	if _, err := (secureTransport{http.DefaultTransport.(*http.Transport)}).RoundTrip(r); err == nil || !strings.Contains(err.Error(), "unencrypted") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error containing \"unencrypted\"", err)
 	}
 	for host, want := range map[string]bool{"127.0.0.1": true, "::1": true, "localhost": true, "10.0.0.1": false, "localhost.example": false} {
 		if isLoopback(host) != want {

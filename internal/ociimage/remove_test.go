@@ -21,7 +21,7 @@ func TestRemoveAndPrune(t *testing.T) {
 	push(t, host+"/b", imageOf(t, v1.Config{}, base, layerOf(t, file("b", "b"))))
 	s := newStore(t)
 	if list, err := s.List(); err != nil || len(list) != 0 {
-		t.Errorf("an empty store: %v %v", list, err)
+		t.Errorf("an empty store: %v %v, want no error, no list", list, err)
 	}
 	if _, err := s.Prune(t.Context(), true); err != nil {
 		t.Errorf("prune an empty store: %v", err)
@@ -36,38 +36,38 @@ func TestRemoveAndPrune(t *testing.T) {
 
 	info, err := s.Inspect(host + "/a")
 	if err != nil || !info.InUse || info.ID != a.ID || info.Size != 6 || len(info.Layers) != 2 || info.Names[0] != a.Name {
-		t.Errorf("inspect: %+v %v", info, err)
+		t.Errorf("inspect: %+v %v, want no error, InUse true, ID = %v, Size = 6, len(info.Layers) = 2, info.Names[0] = %v", info, err, a.ID, a.Name)
 	}
 	if info, err := s.Inspect(b.ID[7:17]); err != nil || info.InUse {
-		t.Errorf("inspect b by its id: %+v %v", info, err)
+		t.Errorf("inspect b by its id: %+v %v, want no error, InUse false", info, err)
 	}
 	if _, err := s.Remove(host + "/a"); !errors.Is(err, backend.ErrLocked) {
-		t.Errorf("remove an image in use: %v", err)
+		t.Errorf("remove an image in use: %v, want backend.ErrLocked", err)
 	}
 	out, err := s.Prune(t.Context(), true)
 	if err != nil || len(out.Images) != 1 || out.Images[0] != b.ID || out.Layers != 1 || out.Bytes != 1 || len(out.InUse) != 1 {
-		t.Errorf("prune: %+v %v", out, err)
+		t.Errorf("prune: %+v %v, want no error, len(out.Images) = 1, out.Images[0] = %v, Layers = 1, Bytes = 1, len(out.InUse) = 1", out, err, b.ID)
 	}
 	if read(t, a.Layers[0], "base") != "12345" {
 		t.Error("a layer in use is gone")
 	}
 	if _, err := b.Acquire(); !errors.Is(err, backend.ErrImageNotFound) {
-		t.Errorf("acquire what was removed: %v", err)
+		t.Errorf("acquire what was removed: %v, want backend.ErrImageNotFound", err)
 	}
 	a.Release()
 	if _, err := s.Remove(host + "/a"); !errors.Is(err, backend.ErrLocked) {
-		t.Errorf("remove an image acquired twice: %v", err)
+		t.Errorf("remove an image acquired twice: %v, want backend.ErrLocked", err)
 	}
 	again.Release()
 	if out, err = s.Remove(host + "/a"); err != nil || out.Layers != 2 {
-		t.Errorf("remove: %+v %v", out, err)
+		t.Errorf("remove: %+v %v, want no error, Layers = 2", out, err)
 	}
 	if _, err := s.Remove(host + "/a"); !errors.Is(err, backend.ErrImageNotFound) {
-		t.Errorf("remove again: %v", err)
+		t.Errorf("remove again: %v, want backend.ErrImageNotFound", err)
 	}
 	for _, d := range []string{"images", "refs", "layers", "tmp", "locks"} {
 		if left, _ := os.ReadDir(s.path(d)); len(left) != 0 {
-			t.Errorf("%s has %v", d, left)
+			t.Errorf("%s has %v, want none", d, left)
 		}
 	}
 	resolve(t, s, host+"/a", Options{}) // and it can be fetched again
@@ -94,10 +94,10 @@ func TestPruneNamelessAndLeftovers(t *testing.T) {
 		t.Error("the next pull does not clear what a dead one left")
 	}
 	if _, err := s.Prune(t.Context(), false); !errors.Is(err, backend.ErrLocked) {
-		t.Errorf("prune during a pull: %v", err)
+		t.Errorf("prune during a pull: %v, want backend.ErrLocked", err)
 	}
 	if _, err := s.Remove(host + "/x"); !errors.Is(err, backend.ErrLocked) {
-		t.Errorf("remove during a pull: %v", err)
+		t.Errorf("remove during a pull: %v, want backend.ErrLocked", err)
 	}
 	unlock()
 	if err := os.MkdirAll(dead, 0o700); err != nil {
@@ -105,10 +105,10 @@ func TestPruneNamelessAndLeftovers(t *testing.T) {
 	}
 	out, err := s.Prune(t.Context(), false)
 	if err != nil || len(out.Images) != 1 || out.Images[0] != old.ID || out.Layers != 1 || out.Temp != 1 {
-		t.Errorf("prune: %+v %v", out, err)
+		t.Errorf("prune: %+v %v, want no error, len(out.Images) = 1, out.Images[0] = %v, Layers = 1, Temp = 1", out, err, old.ID)
 	}
 	if list, err := s.List(); err != nil || len(list) != 1 || list[0].ID != img.ID {
-		t.Errorf("list: %+v %v", list, err)
+		t.Errorf("list: %+v %v, want no error, len(list) = 1, ID = %v", list, err, img.ID)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestLayerLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := read(t, resolve(t, s, host+"/x", Options{}).Layers[0], "a"); got != "1" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want \"1\"", got)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestPullWaitsForRemoval(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
 	if _, err := s.Resolve(ctx, host+"/x", Options{}); err == nil || !strings.Contains(err.Error(), "enough") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error containing \"enough\"", err)
 	}
 	done := make(chan error, 1)
 	go func() {

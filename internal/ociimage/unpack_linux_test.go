@@ -69,14 +69,14 @@ func TestUnpack(t *testing.T) {
 	}
 	for _, name := range []string{"null", "nulltoo", "whiteout", "fifo"} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s was made", name)
+			t.Errorf("%s was made, want fs.ErrNotExist", name)
 		}
 	}
 	if rec.Skipped != 4 {
-		t.Errorf("%d were skipped", rec.Skipped)
+		t.Errorf("%d were skipped, want 4", rec.Skipped)
 	}
 	if n, err := unix.Listxattr(filepath.Join(dir, "x"), nil); err != nil || n != 0 {
-		t.Errorf("x has extended attributes: %d %v", n, err)
+		t.Errorf("x has extended attributes: %d %v, want no error, n = 0", n, err)
 	}
 }
 
@@ -100,11 +100,11 @@ func TestUnpackWhiteouts(t *testing.T) {
 		buf := make([]byte, 8)
 		n, err := unix.Lgetxattr(filepath.Join(dir, name), "user.overlay.opaque", buf)
 		if err != nil || string(buf[:n]) != "y" {
-			t.Errorf("%s is not opaque: %v", name, err)
+			t.Errorf("%s is not opaque: %v, want no error, buf[:n] = \"y\"", name, err)
 		}
 		if os.Geteuid() == 0 {
 			if n, err = unix.Lgetxattr(filepath.Join(dir, name), "trusted.overlay.opaque", buf); err != nil || string(buf[:n]) != "y" {
-				t.Errorf("%s is not opaque for mounts of root: %v", name, err)
+				t.Errorf("%s is not opaque for mounts of root: %v, want no error, buf[:n] = \"y\"", name, err)
 			}
 		}
 	}
@@ -138,16 +138,16 @@ func TestUnpackRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, _, err := unpackBytes(t, testtar.Archive(t, c...), DefaultLimits)
 			if !errors.Is(err, backend.ErrImageInvalid) {
-				t.Errorf("got %v", err)
+				t.Errorf("got %v, want backend.ErrImageInvalid", err)
 			}
 			if out, _ := os.ReadDir(filepath.Dir(dir)); len(out) != 1 {
-				t.Errorf("beside the layer there is %v", out)
+				t.Errorf("beside the layer there is %v, want len(out) = 1", out)
 			}
 		})
 	}
 	_, _, err := unpackBytes(t, []byte(strings.Repeat("not a tar", 200)), DefaultLimits)
 	if !errors.Is(err, backend.ErrImageInvalid) {
-		t.Errorf("no tar: %v", err)
+		t.Errorf("no tar: %v, want backend.ErrImageInvalid", err)
 	}
 }
 
@@ -155,12 +155,12 @@ func TestUnpackLimits(t *testing.T) {
 	few := DefaultLimits
 	few.Entries = 3
 	if _, _, err := unpackBytes(t, testtar.Archive(t, file("a", ""), file("b/c/d", "")), few); !errors.Is(err, backend.ErrImageInvalid) {
-		t.Errorf("folders that the tar only implies are not counted: %v", err)
+		t.Errorf("folders that the tar only implies are not counted: %v, want backend.ErrImageInvalid", err)
 	}
 	small := DefaultLimits
 	small.Bytes = 10
 	if _, _, err := unpackBytes(t, testtar.Archive(t, file("a", "12345678"), file("b", "123")), small); !errors.Is(err, backend.ErrImageInvalid) {
-		t.Errorf("bytes are not counted: %v", err)
+		t.Errorf("bytes are not counted: %v, want backend.ErrImageInvalid", err)
 	}
 }
 
@@ -207,11 +207,11 @@ func FuzzUnpack(f *testing.F) {
 			return nil
 		})
 		if walk != nil {
-			t.Errorf("walk: %v (unpack: %v)", walk, err)
+			t.Errorf("walk: %v (unpack: %v), want nil", walk, err)
 		}
 		sort.Strings(outside)
 		if got := strings.Join(outside, " "); got != " /a /a/b" {
-			t.Errorf("outside there is %q", got)
+			t.Errorf("outside there is %q, want \" /a /a/b\"", got)
 		}
 	})
 }

@@ -94,7 +94,7 @@ func TestProgramsWork(t *testing.T) {
 				last = out
 			}
 			if !strings.HasSuffix(strings.TrimSpace(last), "works") {
-				t.Fatalf("the program did not say that it works:\n%s", last)
+				t.Fatalf("the program did not say that it works, want it to end in \"works\":\n%s", last)
 			}
 		})
 	}

@@ -210,7 +210,7 @@ func TestNeverAllowed(t *testing.T) {
 		})
 		for nr := range denied {
 			if got, _ := run(t, prog, data{nr: nr, arch: a.audit}); got == vAllow {
-				t.Errorf("%s: call %d is allowed", arch, nr)
+				t.Errorf("%s: call %d is allowed, want got != %v", arch, nr, vAllow)
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func TestProgramMatchesGroups(t *testing.T) {
 		seen := map[string]string{}
 		for _, g := range Describe() {
 			if g.Name == "" || g.Why == "" || len(g.Calls) == 0 {
-				t.Errorf("group %+v lacks something", g)
+				t.Errorf("group %+v lacks something, want Name not empty, Why not empty, Calls not empty", g)
 			}
 			for _, c := range g.Calls {
 				if other, dup := seen[c]; dup {
@@ -251,7 +251,7 @@ func TestProgramMatchesGroups(t *testing.T) {
 		for name, nr := range numbersOf(a) {
 			if seen[name] == "" {
 				if got, _ := run(t, prog, data{nr: nr, arch: a.audit}); got != vEPERM {
-					t.Errorf("%s: %s is in no group and gives %#x", arch, name, got)
+					t.Errorf("%s: %s is in no group and gives %#x, want %#x", arch, name, got, vEPERM)
 				}
 			}
 		}
@@ -266,7 +266,7 @@ func TestFilterEncoding(t *testing.T) {
 		}
 		prog := mustAssemble(t, arch)
 		if len(raw) != len(prog)*8 || len(prog) > maxProgram {
-			t.Fatalf("%s: %d bytes for %d instructions", arch, len(raw), len(prog))
+			t.Fatalf("%s: %d bytes for %d instructions, want len(raw) = %d, len(prog) <= %d", arch, len(raw), len(prog), len(prog)*8, maxProgram)
 		}
 		for n, i := range prog {
 			b := raw[n*8:]
@@ -277,7 +277,7 @@ func TestFilterEncoding(t *testing.T) {
 		t.Logf("%s: %d instructions, %s", arch, len(prog), depth(t, arch))
 	}
 	if _, err := Filter("riscv64"); !errors.Is(err, ErrArch) {
-		t.Fatalf("riscv64: %v", err)
+		t.Fatalf("riscv64: %v, want ErrArch", err)
 	}
 }
 

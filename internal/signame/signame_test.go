@@ -22,7 +22,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("Name(31) = %q, want SIGSYS", got)
 	}
 	if got := Name(40); got != "signal 40" {
-		t.Errorf("Name(40) = %q", got)
+		t.Errorf("Name(40) = %q, want \"signal 40\"", got)
 	}
 }
 

@@ -50,7 +50,7 @@ func serve(t *testing.T, o Owner) *Client {
 	})
 	c, err := Find(t.Context(), "fake", "a")
 	if c == nil || err != nil {
-		t.Fatalf("find the supervisor: %v, %v", c, err)
+		t.Fatalf("find the supervisor: %v, %v, want c not nil, no error", c, err)
 	}
 	t.Cleanup(c.Close)
 	return c

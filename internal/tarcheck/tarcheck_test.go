@@ -62,7 +62,7 @@ func TestReadTakes(t *testing.T) {
 			make := func(m Member, _ io.Reader) error { got = append(got, m.Name); return nil }
 			c.o.Skip = func(_ string, why error) {
 				if skipped++; !errors.Is(why, ErrUnsafe) {
-					t.Errorf("left out: %v", why)
+					t.Errorf("left out: %v, want ErrUnsafe", why)
 				}
 			}
 			if err := Read(bytes.NewReader(all), c.o, make); err != nil || skipped != c.skipped {

@@ -120,7 +120,7 @@ func TestKitty(t *testing.T) {
 		data += m[2]
 	}
 	if rest := kittySequence.ReplaceAllString(out, ""); rest != "\n" || len(parts) < 2 {
-		t.Errorf("%d parts, and %q", len(parts), rest)
+		t.Errorf("%d parts, and %q, want rest = \"\\n\", len(parts) >= 2", len(parts), rest)
 	}
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
@@ -137,7 +137,7 @@ func TestITerm(t *testing.T) {
 	img := sample(20, 10, false)
 	m := regexp.MustCompile(`^\x1b\]1337;File=inline=1;size=\d+;preserveAspectRatio=1:([A-Za-z0-9+/=]*)\a\n$`).FindStringSubmatch(show(t, ITerm, pngOf(t, img)))
 	if m == nil {
-		t.Fatal("not of the form")
+		t.Fatalf("not of the form: m = %v, want not nil", m)
 	}
 	raw, err := base64.StdEncoding.DecodeString(m[1])
 	if err != nil {
@@ -155,7 +155,7 @@ func unsixel(t *testing.T, s string) *image.RGBA {
 	t.Helper()
 	m := regexp.MustCompile(`(?s)^\x1bP0;1;0q"1;1;(\d+);(\d+)(.*)\x1b\\\n$`).FindStringSubmatch(s)
 	if m == nil {
-		t.Fatalf("not of the form: %.60q", s)
+		t.Fatalf("not of the form: %.60q, want m not nil", s)
 	}
 	w, _ := strconv.Atoi(m[1])
 	h, _ := strconv.Atoi(m[2])
@@ -203,11 +203,11 @@ func TestSixel(t *testing.T) {
 	same(t, unsixel(t, show(t, Sixel, pngOf(t, img))), img)
 	large := unsixel(t, show(t, Sixel, pngOf(t, sample(2500, 100, true))))
 	if size := large.Bounds().Size(); size.X > sixelSide || size.X < sixelSide/2 || size.Y != 34 {
-		t.Errorf("%v", size)
+		t.Errorf("%v, want X <= %v, X >= %v, Y = 34", size, sixelSide, sixelSide/2)
 	}
 	clear := unsixel(t, show(t, Sixel, pngOf(t, image.NewNRGBA(image.Rect(0, 0, 8, 8)))))
 	if got := clear.RGBAAt(3, 3); got != (color.RGBA{255, 255, 255, 255}) {
-		t.Errorf("what is transparent is shown as %v", got)
+		t.Errorf("what is transparent is shown as %v, want %v", got, color.RGBA{255, 255, 255, 255})
 	}
 }
 
@@ -227,7 +227,7 @@ func TestShowRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out := show(t, Kitty, photo.Bytes()); !strings.Contains(out, "a=T") {
-		t.Errorf("a JPEG is %q", out)
+		t.Errorf("a JPEG is %q, want it to contain \"a=T\"", out)
 	}
 	for name, data := range map[string][]byte{
 		"a bomb": bomb(1<<20, 1<<20), "wide": bomb(1<<30, 1), "text": []byte("hello"), "cut": pngOf(t, sample(50, 50, true))[:100],
@@ -235,10 +235,10 @@ func TestShowRefuses(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		if err := Show(&out, Kitty, data); !errors.Is(err, ErrNotShown) || out.Len() > 0 {
-			t.Errorf("%s: %v, %d bytes", name, err, out.Len())
+			t.Errorf("%s: %v, %d bytes, want ErrNotShown, Len <= 0", name, err, out.Len())
 		}
 	}
 	if err := Show(new(bytes.Buffer), None, pngOf(t, sample(2, 2, false))); !errors.Is(err, ErrNotShown) {
-		t.Errorf("without a protocol: %v", err)
+		t.Errorf("without a protocol: %v, want ErrNotShown", err)
 	}
 }

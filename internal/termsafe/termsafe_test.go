@@ -57,7 +57,7 @@ func TestSplitWrites(t *testing.T) {
 		w := Writer{W: &b}
 		for _, part := range []string{in[:i], in[i:]} {
 			if n, err := w.Write([]byte(part)); n != len(part) || err != nil {
-				t.Fatalf("Write = %d, %v", n, err)
+				t.Fatalf("Write = %d, %v, want n = %d, no error", n, err, len(part))
 			}
 		}
 		if b.String() != want {
@@ -73,7 +73,7 @@ func (failing) Write([]byte) (int, error) { return 0, errors.New("full") }
 func TestWriteFails(t *testing.T) {
 	w := Writer{W: failing{}}
 	if _, err := w.Write([]byte("x")); err == nil {
-		t.Error("the writer's failure was swallowed")
+		t.Error("the writer's failure was swallowed: got no error, want an error")
 	}
 }
 

@@ -30,7 +30,7 @@ func TestCopyInPlaces(t *testing.T) {
 	} {
 		res, err := CopyIn(t.Context(), guest, src, dest, Options{})
 		if err != nil || res.Files != 1 || res.Bytes != 4 {
-			t.Errorf("to %q: %+v, %v", dest, res, err)
+			t.Errorf("to %q: %+v, %v, want no error, Files = 1, Bytes = 4", dest, res, err)
 			continue
 		}
 		if st, err := os.Lstat(root + "/sandbox/" + want); err != nil || !st.Mode().IsRegular() || readFile(t, root+"/sandbox/"+want) != "data" {
@@ -38,7 +38,7 @@ func TestCopyInPlaces(t *testing.T) {
 		}
 	}
 	if got := readFile(t, root+"/sandbox/other-name"); got != "longer than data" {
-		t.Errorf("the other name of a replaced file now holds %q", got)
+		t.Errorf("the other name of a replaced file now holds %q, want \"longer than data\"", got)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestCopyInRefuses(t *testing.T) {
 				t.Errorf("%v, want %v", err, test.want)
 			}
 			if left, _ := os.ReadDir(root + "/sandbox"); len(left) != 1 {
-				t.Errorf("left %v", left)
+				t.Errorf("left %v, want len(left) = 1", left)
 			}
 		})
 	}
@@ -97,7 +97,7 @@ func TestCopyInDeep(t *testing.T) {
 	}
 	writeFile(t, dir+deep+"/f", "data")
 	if res, err := CopyIn(t.Context(), guest, dir, "x", Options{}); err != nil || res.Files != 1 {
-		t.Fatalf("%+v, %v", res, err)
+		t.Fatalf("%+v, %v, want no error, Files = 1", res, err)
 	}
 	if got := readFile(t, root+"/sandbox/x"+deep+"/f"); got != "data" {
 		t.Errorf("got %q, want %q", got, "data")
@@ -120,7 +120,7 @@ func TestPackGrown(t *testing.T) {
 	}
 	writeFile(t, dir+"/b", "data")
 	if _, err := send(t.Context(), guest, "x", &p); !errors.Is(err, tarcheck.ErrTooLarge) {
-		t.Errorf("more bytes: %v", err)
+		t.Errorf("more bytes: %v, want tarcheck.ErrTooLarge", err)
 	}
 	os.Remove(dir + "/b")
 	os.Remove(dir + "/a")
@@ -130,7 +130,7 @@ func TestPackGrown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.file(f, "a"); !errors.Is(err, tarcheck.ErrUnsafe) {
-		t.Errorf("now a FIFO: %v", err)
+		t.Errorf("now a FIFO: %v, want tarcheck.ErrUnsafe", err)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestCopyInLeavesLinksOut(t *testing.T) {
 	os.Symlink("/etc/passwd", dir+"/link")
 	res, err := CopyIn(t.Context(), guest, dir, "new/dest", Options{})
 	if err != nil || res.Files != 1 || len(res.Skipped) != 1 {
-		t.Fatalf("%+v, %v", res, err)
+		t.Fatalf("%+v, %v, want no error, Files = 1, len(res.Skipped) = 1", res, err)
 	}
 	if st, err := os.Stat(root + "/sandbox/new/dest/f"); err != nil || st.Mode() != 0o644 {
 		t.Fatal(st, err)
@@ -163,6 +163,6 @@ func TestCopyInCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := time.Since(start); d > time.Second {
-		t.Fatalf("returned %v after it was cancelled", d)
+		t.Fatalf("returned %v after it was cancelled, want at most 1s", d)
 	}
 }

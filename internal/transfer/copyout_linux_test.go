@@ -40,7 +40,7 @@ func TestCopyOutPlaces(t *testing.T) {
 			writeFile(t, "file", "old content")
 			res, err := CopyOut(t.Context(), guest, test.src, test.dest, Options{})
 			if err != nil || len(res.Skipped) != 0 {
-				t.Fatalf("%+v, %v", res, err)
+				t.Fatalf("%+v, %v, want no error, no Skipped", res, err)
 			}
 			if st, err := os.Lstat(test.want); err != nil || !st.Mode().IsRegular() || readFile(t, test.want) != "data" {
 				t.Fatal(st, err)
@@ -116,9 +116,9 @@ func TestCopyOutCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := time.Since(start); d > 2*time.Second {
-		t.Fatalf("returned %v after it was cancelled", d)
+		t.Fatalf("returned %v after it was cancelled, want at most 2s", d)
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
-		t.Fatalf("left %v", left)
+		t.Fatalf("left %v, want none", left)
 	}
 }

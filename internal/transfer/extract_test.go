@@ -42,15 +42,15 @@ func TestExtractMembers(t *testing.T) {
 			dir := t.TempDir()
 			res, err := unpack(t, archive(test.header), dir, Options{})
 			if err != nil || test.skipped != (len(res.Skipped) == 1) {
-				t.Fatalf("%+v, %v", res, err)
+				t.Fatalf("%+v, %v, want no error, skipped = %v", res, err, len(res.Skipped) == 1)
 			}
 			st, err := os.Lstat(dir + "/x")
 			if test.mode == 0 {
 				if left, _ := os.ReadDir(dir); len(left) != 0 {
-					t.Fatalf("left %v", left)
+					t.Fatalf("left %v, want none", left)
 				}
 			} else if err != nil || st.Mode() != test.mode {
-				t.Fatalf("%v, %v", st, err)
+				t.Fatalf("%v, %v, want no error, Mode = %v", st, err, test.mode)
 			}
 		})
 	}
@@ -71,14 +71,14 @@ func TestExtractFollowsNoLink(t *testing.T) {
 	res, err := unpack(t, archive(regular("file"), regular("outside/canary"), regular("inside/canary"), regular("dangling/x"),
 		tar.Header{Name: "inside/", Typeflag: tar.TypeDir}, regular("a..b.txt")), dir, Options{})
 	if err != nil || res.Files != 2 || len(res.Skipped) != 4 {
-		t.Fatalf("%+v, %v", res, err)
+		t.Fatalf("%+v, %v, want no error, Files = 2, len(res.Skipped) = 4", res, err)
 	}
 	if st, err := os.Lstat(dir + "/file"); err != nil || !st.Mode().IsRegular() || st.Size() != 3 {
 		t.Fatalf("the link at a file's place was not replaced: %v, %v", st, err)
 	}
 	for _, canary := range []string{out + "/canary", dir + "/real/canary"} {
 		if got := readFile(t, canary); got != "CANARY" {
-			t.Errorf("%s is %q", canary, got)
+			t.Errorf("%s is %q, want \"CANARY\"", canary, got)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestExtractFailures(t *testing.T) {
 			}
 			left, _ := filepath.Glob(dir + "/.llmsandbox-*")
 			if got := readFile(t, dir+"/plain"); got != "plain" || len(left) != 0 {
-				t.Fatalf("plain is %q, left %v", got, left)
+				t.Fatalf("plain is %q, left %v, want got = \"plain\", no left", got, left)
 			}
 		})
 	}

@@ -44,7 +44,7 @@ func FuzzExtract(f *testing.F) {
 			return nil
 		})
 		if files > res.Files || bytes > maxBytes || files > maxFiles || res.Bytes > maxBytes {
-			t.Fatalf("%d files of %d bytes, result %+v", files, bytes, res)
+			t.Fatalf("%d files of %d bytes, result %+v, want files <= %d, bytes <= %d, files <= %d, Bytes <= %v", files, bytes, res, res.Files, maxBytes, maxFiles, maxBytes)
 		}
 		left, _ := os.ReadDir(around)
 		if len(left) != 2 || readFile(t, around+"/canary") != "CANARY" {

@@ -27,11 +27,11 @@ func TestFiles(t *testing.T) {
 	}
 	want := bytes.Join([][]byte{ours.PEM, system.PEM, other.PEM}, nil)
 	if !bytes.Equal(got["/x/ca.pem"], ours.PEM) || !bytes.Equal(got["/x/ca-bundle.pem"], want) {
-		t.Errorf("%s\n%s", got["/x/ca.pem"], got["/x/ca-bundle.pem"])
+		t.Errorf("%s, want %s\n%s", got["/x/ca.pem"], ours.PEM, got["/x/ca-bundle.pem"])
 	}
 	for _, kv := range Env("/x") {
 		if _, at, _ := strings.Cut(kv, "="); got[at] == nil {
-			t.Errorf("%s names no file", kv)
+			t.Errorf("%s names no file, want got[at] not nil", kv)
 		}
 	}
 	if b := Files("/x", ours.PEM, nil); !bytes.Equal(b[1].Data, ours.PEM) {
@@ -93,7 +93,7 @@ func TestSystem(t *testing.T) {
 				return b, nil
 			})
 			if string(got) != c.want || found != c.found || !errors.Is(err, c.err) {
-				t.Errorf("%q, %v, %v", got, found, err)
+				t.Errorf("%q, %v, %v, want got = %v, found = %v, %v", got, found, err, c.want, c.found, c.err)
 			}
 		})
 	}

@@ -17,10 +17,10 @@ func TestHint(t *testing.T) {
 	var b cli.Cluster = Backend{}
 	start := fmt.Errorf("open sandbox: %w", &podwatch.StartError{Reason: "Unschedulable", Message: "no room"})
 	if got := b.Hint(start); got != "--wait-for-node 5m waits for a node that is started on demand" {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want %q", got, "--wait-for-node 5m waits for a node that is started on demand")
 	}
 	if got := b.Hint(errors.New("no room")); got != "" {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want empty", got)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Template == nil || got.Template.Spec.PriorityClassName != "low" {
-		t.Errorf("the template: %+v", got.Template)
+		t.Errorf("the template: %+v, want Template not nil, PriorityClassName = \"low\"", got.Template)
 	}
 	back := cli.ClusterOptions{
 		Kubeconfig: got.Kubeconfig, Context: got.Context, Namespace: got.Namespace, Pod: got.Pod, Container: got.Container, Template: template,

@@ -15,14 +15,14 @@ func TestProbeIsLikeTheSandboxes(t *testing.T) {
 	class := "gvisor"
 	o := kubernetes.Options{RuntimeClass: "kata", NodeSelector: map[string]string{"pool": "blue", "disk": "fast"}}
 	if p := probeLike(o, "i"); p.Image != "i" || p.RuntimeClass != "kata" || !maps.Equal(p.NodeSelector, o.NodeSelector) {
-		t.Errorf("%+v", p)
+		t.Errorf("%+v, want Image = \"i\", RuntimeClass = \"kata\", NodeSelector %v", p, o.NodeSelector)
 	}
 	o.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		RuntimeClassName: &class, NodeSelector: map[string]string{"pool": "red"}, Tolerations: []corev1.Toleration{{Key: "sandboxes"}},
 	}}
 	p := probeLike(o, "i")
 	if p.RuntimeClass != class || !maps.Equal(p.NodeSelector, map[string]string{"pool": "red", "disk": "fast"}) || len(p.Tolerations) != 1 {
-		t.Errorf("%+v", p)
+		t.Errorf("%+v, want RuntimeClass = %v, NodeSelector %v, len(p.Tolerations) = 1", p, class, map[string]string{"pool": "red", "disk": "fast"})
 	}
 	if o.NodeSelector["pool"] != "blue" || len(o.Template.Spec.NodeSelector) != 1 {
 		t.Error("what it was made from has changed")

@@ -25,7 +25,7 @@ func TestAbsent(t *testing.T) {
 		{errors.New("no such container"), false},
 	} {
 		if got := Absent(c.err); got != c.want {
-			t.Errorf("%v: %v", c.err, got)
+			t.Errorf("%v: %v, want %v", c.err, got, c.want)
 		}
 	}
 }

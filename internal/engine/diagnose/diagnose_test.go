@@ -104,7 +104,7 @@ func TestEngineThatAnswersOddly(t *testing.T) {
 			defer s.Close()
 			e := dial.Endpoint{Host: "tcp://" + s.Listener.Addr().String()}
 			if all := Connection(t.Context(), e); len(all) != 1 || all[0].Level != backend.LevelOK || all[0].Check != "connection" {
-				t.Errorf("connection: %+v", all)
+				t.Errorf("connection: %+v, want len(all) = 1, Level = LevelOK, Check = \"connection\"", all)
 			}
 			c, err := e.NewClient()
 			if err != nil {
@@ -113,7 +113,7 @@ func TestEngineThatAnswersOddly(t *testing.T) {
 			defer c.Close()
 			all := Engine(t.Context(), c, nil)
 			if len(all) != 1 || all[0].Check != "answer" || all[0].Level != backend.LevelFailure || all[0].Detail == "" || all[0].Fix == "" {
-				t.Errorf("%+v", all)
+				t.Errorf("%+v, want len(all) = 1, Check = \"answer\", Level = LevelFailure, Detail not empty, Fix not empty", all)
 			}
 		})
 	}
@@ -130,6 +130,6 @@ func TestEngineThatDoesNotAnswerInTime(t *testing.T) {
 	defer cancel()
 	all := Engine(late, c, nil)
 	if len(all) != 1 || all[0].Level != backend.LevelFailure || !strings.Contains(all[0].Detail, "no answer") || all[0].Fix == "" {
-		t.Errorf("%+v", all)
+		t.Errorf("%+v, want len(all) = 1, Level = LevelFailure, Detail containing \"no answer\", Fix not empty", all)
 	}
 }

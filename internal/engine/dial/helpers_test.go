@@ -102,7 +102,7 @@ func wantError(t *testing.T, err error, kind Kind, words ...string) {
 		t.Errorf("kind %q, want %q: %v", e.Kind, kind, err)
 	}
 	if !errors.Is(err, backend.ErrUnsupported) {
-		t.Errorf("%v does not wrap ErrUnsupported", err)
+		t.Errorf("%v does not wrap ErrUnsupported, want backend.ErrUnsupported", err)
 	}
 	text := Explain(err).Error()
 	for _, w := range append(words, "cannot reach Engine at "+e.Host) {
@@ -111,7 +111,7 @@ func wantError(t *testing.T, err error, kind Kind, words ...string) {
 		}
 	}
 	if strings.Contains(text, "Head \"") || strings.Contains(text, "Get \"") || strings.Contains(text, "docker daemon") {
-		t.Errorf("%q has the client's own words in it", text)
+		t.Errorf("%q has the client's own words in it, want text without \"Head \\\"\", text without \"Get \\\"\", text without \"docker daemon\"", text)
 	}
 }
 

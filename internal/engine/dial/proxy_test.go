@@ -140,7 +140,7 @@ func TestProxyThatFails(t *testing.T) {
 			wantError(t, err, Proxy, c.word)
 			wantError(t, ping(t, e), Proxy, c.word)
 			if strings.Contains(err.Error(), "hidden") {
-				t.Errorf("%v shows the proxy's password", err)
+				t.Errorf("%v shows the proxy's password, want an error without \"hidden\"", err)
 			}
 		})
 	}

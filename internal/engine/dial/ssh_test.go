@@ -39,7 +39,7 @@ func TestSSHArgumentsWithAStandIn(t *testing.T) {
 		arguments := standIn(t, "exit 3\n")
 		e := Endpoint{Host: c.host, SSH: SSH{Remote: dialStdio, Flags: c.flags}, Hints: testHints}
 		if err := ping(t, e); err == nil {
-			t.Fatalf("%s: no error", c.host)
+			t.Fatalf("%s: no error, want an error", c.host)
 		}
 		got, err := os.ReadFile(arguments)
 		if err != nil {

@@ -134,7 +134,7 @@ func TestUnixSocketOfAnother(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS") {
-		t.Errorf("as another user: %v\n%s", err, out)
+		t.Errorf("as another user: %v, want no error, out containing \"--- PASS\"\n%s", err, out)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestHostsThatCannotBeUsed(t *testing.T) {
 	} {
 		c, err := Endpoint{Host: host, Hints: testHints, SSH: SSH{Remote: func(string) []string { return []string{"x"} }}}.NewClient()
 		if err == nil {
-			t.Errorf("%q gave a client", host)
+			t.Errorf("%q gave a client, want an error", host)
 			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
@@ -167,7 +167,7 @@ func TestHostsThatCannotBeUsed(t *testing.T) {
 			t.Errorf("%q: %v, which lacks %q", host, err, word)
 		}
 		if strings.Contains(err.Error(), "secret") {
-			t.Errorf("%v shows a password", err)
+			t.Errorf("%v shows a password, want an error without \"secret\"", err)
 		}
 	}
 }

@@ -42,12 +42,12 @@ func TestBaseCredentials(t *testing.T) {
 	}}
 	all, err := s.baseCredentials(t.Context(), "FROM a\nFROM h.test/b\n", nil)
 	if err != nil || len(all) != 1 || all[hubKey].Username != "u" {
-		t.Errorf("got %v %v", all, err)
+		t.Errorf("got %v %v, want no error, len(all) = 1, Username = \"u\"", all, err)
 	}
 	if _, err := s.baseCredentials(t.Context(), "FROM bad.test/a", nil); err == nil || strings.Contains(err.Error(), "hush") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error without \"hush\"", err)
 	}
 	if _, err := s.baseCredentials(t.Context(), "FROM broken.test/a", nil); err == nil || !strings.Contains(err.Error(), "no helper") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error containing \"no helper\"", err)
 	}
 }

@@ -39,14 +39,14 @@ func TestFlightOutlivesItsFirst(t *testing.T) {
 	f.waitFor("k", 2)
 	cancel()
 	if err := <-first; !errors.Is(err, context.Canceled) {
-		t.Errorf("the first gets %v", err)
+		t.Errorf("the first gets %v, want context.Canceled", err)
 	}
 	close(end)
 	if img := <-second; img.ID != "x" || img.Made {
-		t.Errorf("the second gets %+v", img)
+		t.Errorf("the second gets %+v, want ID = \"x\", Made false", img)
 	}
 	if p := <-seen; p.Current != 7 {
-		t.Errorf("the second sees %+v", p)
+		t.Errorf("the second sees %+v, want Current = 7", p)
 	}
 }
 
@@ -84,6 +84,6 @@ func TestFlightEndsWithItsLast(t *testing.T) {
 	}
 	img, err := f.do(t.Context(), "k", nil, func(context.Context, func(backend.Progress)) (Image, error) { return Image{ID: "new"}, nil })
 	if err != nil || img.ID != "new" {
-		t.Errorf("afterwards: %+v %v", img, err)
+		t.Errorf("afterwards: %+v %v, want no error, ID = \"new\"", img, err)
 	}
 }

@@ -43,7 +43,7 @@ func TestIgnore(t *testing.T) {
 	}
 	for _, bad := range []string{"!", "[", "[]", "a\\", "[z-a]"} {
 		if _, err := parseIgnore([]byte(bad)); err == nil || !strings.Contains(err.Error(), "line 1") {
-			t.Errorf("%q: %v", bad, err)
+			t.Errorf("%q: %v, want an error containing \"line 1\"", bad, err)
 		}
 	}
 }

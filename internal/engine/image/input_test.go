@@ -55,7 +55,7 @@ func TestInput(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := names(t, &sent); got != ".llmsandbox-dockerfile .dockerignore Dockerfile a" {
-			t.Errorf("sent are %s", got)
+			t.Errorf("sent are %s, want \".llmsandbox-dockerfile .dockerignore Dockerfile a\"", got)
 		}
 		return string(sum)
 	}
@@ -90,7 +90,7 @@ func TestInput(t *testing.T) {
 	}
 	defer in.close()
 	if err := in.sendAs(t.Context(), io.Discard, []byte(first)); !errors.Is(err, errChanged) {
-		t.Errorf("sent as another digest: %v", err)
+		t.Errorf("sent as another digest: %v, want %v", err, errChanged)
 	}
 }
 
@@ -110,6 +110,6 @@ func TestInputStaysInside(t *testing.T) {
 		}
 	}
 	if _, err := (Build{Context: dir}).input(); err == nil || strings.Contains(err.Error(), "hush") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error without \"hush\"", err)
 	}
 }

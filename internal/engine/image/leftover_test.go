@@ -46,7 +46,7 @@ func TestListWhileOthersRemove(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 			if asked.Load() > listTries {
-				t.Errorf("asked %d times", asked.Load())
+				t.Errorf("asked %d times, want at most %d", asked.Load(), listTries)
 			}
 		})
 	}

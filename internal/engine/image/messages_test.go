@@ -41,7 +41,7 @@ func FuzzMessages(f *testing.F) {
 		last := int64(0)
 		check := func(p backend.Progress) {
 			if p.Current < last || p.Total < p.Current {
-				t.Errorf("progress %+v after %d", p, last)
+				t.Errorf("progress %+v after %d, want Current >= %v, Total >= %v", p, last, last, p.Current)
 			}
 			last = p.Current
 		}
@@ -76,12 +76,12 @@ func TestMeter(t *testing.T) {
 	m.see(message{ID: "c", Status: "Already exists"})
 	m.send()
 	if last != (backend.Progress{Stage: "pull", Message: "x", Current: 13, Total: 20}) {
-		t.Errorf("got %+v", last)
+		t.Errorf("got %+v, want %+v", last, backend.Progress{Stage: "pull", Message: "x", Current: 13, Total: 20})
 	}
 	for range 2 * maxParts {
 		m.see(message{ID: strings.Repeat("y", len(m.parts)), Status: "Downloading"})
 	}
 	if len(m.parts) > maxParts {
-		t.Errorf("it counts %d parts", len(m.parts))
+		t.Errorf("it counts %d parts, want at most %d", len(m.parts), maxParts)
 	}
 }

@@ -30,7 +30,7 @@ func TestStream(t *testing.T) {
 			return nil
 		}, c.read)
 		if !errors.Is(err, c.want) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
 }

@@ -86,14 +86,14 @@ func TestRoundTrip(t *testing.T) {
 	}
 	info, err := c.Stat(t.Context(), "a/c")
 	if err != nil || info.Mode != 0o755 || info.Size != uint64(len(big)) || info.Name != "c" {
-		t.Fatalf("stat: %+v, %v", info, err)
+		t.Fatalf("stat: %+v, %v, want no error, Mode = 0o755, Size = %v, Name = \"c\"", info, err, uint64(len(big)))
 	}
 	list, err := c.List(t.Context(), "a")
 	if err != nil || len(list.Files) != 2 || list.Files[0].Name != "b" {
-		t.Fatalf("list: %+v, %v", list, err)
+		t.Fatalf("list: %+v, %v, want no error, len(list.Files) = 2, Name = \"b\"", list, err)
 	}
 	if _, err := c.Stat(t.Context(), "none"); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("stat of nothing: %v", err)
+		t.Fatalf("stat of nothing: %v, want fs.ErrNotExist", err)
 	}
 	if err := c.Remove(t.Context(), "a", agentclient.RemoveOptions{}); codeOf(err) != agentproto.CodeNotEmpty {
 		t.Fatalf("remove of a full folder: %v", err)
@@ -115,14 +115,14 @@ func TestHostileFiles(t *testing.T) {
 	unix.Mkfifo(root+"/sandbox/fifo", 0o666)
 	for _, name := range []string{"abs", "rel", "fifo"} {
 		if got, err := c.ReadAll(t.Context(), name, 100); err == nil {
-			t.Errorf("read %s: %q", name, got)
+			t.Errorf("read %s: %q, want an error", name, got)
 		}
 		if err := write(t, c, name, "overwritten"); err == nil {
-			t.Errorf("wrote %s", name)
+			t.Errorf("wrote %s, want an error", name)
 		}
 	}
 	if got, _ := os.ReadFile(outside); string(got) != "CANARY" {
-		t.Fatalf("canary is %q", got)
+		t.Fatalf("canary is %q, want got = \"CANARY\"", got)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestSwappedLinks(t *testing.T) {
 		c.Remove(t.Context(), "x/f", agentclient.RemoveOptions{Recursive: true})
 	}
 	if got, _ := os.ReadFile(outside + "/f"); string(got) != "CANARY" {
-		t.Fatalf("canary is %q", got)
+		t.Fatalf("canary is %q, want got = \"CANARY\"", got)
 	}
 }
 
@@ -196,11 +196,11 @@ func TestTarIn(t *testing.T) {
 	}...)...)
 	res, err := c.TarIn(t.Context(), "new/dest", bytes.NewReader(archive), agentclient.TarLimits{})
 	if err != nil || res.Files != 1 || len(res.Skipped) != 3 {
-		t.Fatalf("%+v, %v", res, err)
+		t.Fatalf("%+v, %v, want no error, Files = 1, len(res.Skipped) = 3", res, err)
 	}
 	st, err := os.Stat(root + "/sandbox/new/dest/ok/.env")
 	if err != nil || st.Mode() != 0o755 {
-		t.Fatalf("%v, %v", st, err)
+		t.Fatalf("%v, %v, want no error, Mode = 0o755", st, err)
 	}
 	if _, err := c.TarIn(t.Context(), "new", bytes.NewReader(archive), agentclient.TarLimits{MaxFiles: 2}); codeOf(err) != agentproto.CodeTooLarge {
 		t.Fatalf("too many members: %v", err)

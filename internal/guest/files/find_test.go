@@ -93,11 +93,11 @@ func TestFind(t *testing.T) {
 	put(t, out+"/after", "")
 	req.Marker, req.SinceNanos = "", since
 	if found, err = c.Find(t.Context(), req); err != nil || !slices.Contains(paths(found), "after") || slices.Contains(paths(found), "old") {
-		t.Errorf("since the first search: %q, %v", paths(found), err)
+		t.Errorf("since the first search: %q, %v, want no error, it to contain \"after\", it not to contain \"old\"", paths(found), err)
 	}
 	req.Marker, req.SinceNanos = "/run/none", 0
 	if found, err = c.Find(t.Context(), req); err != nil || !found.Unmarked || len(found.Files) > 0 {
-		t.Errorf("without its marker: %+v, %v", found, err)
+		t.Errorf("without its marker: %+v, %v, want no error, Unmarked true, no Files", found, err)
 	}
 }
 
@@ -114,12 +114,12 @@ func TestFindDiscards(t *testing.T) {
 	put(t, root+"/run/mark", "")
 	put(t, root+"/run/capture/000001.data", "x")
 	if found := find(); found.Discarded || len(found.Files) != 1 {
-		t.Errorf("%+v", found)
+		t.Errorf("%+v, want Discarded false, len(found.Files) = 1", found)
 	}
 	os.Remove(root + "/run/capture/000001.data")
 	put(t, root+"/sandbox/file", "x")
 	if found := find(); !found.Discarded || len(found.Files) != 1 {
-		t.Errorf("%+v", found)
+		t.Errorf("%+v, want Discarded true, len(found.Files) = 1", found)
 	}
 	if _, err := os.Stat(root + "/run"); !os.IsNotExist(err) {
 		t.Errorf("it is still there: %v", err)
@@ -135,11 +135,11 @@ func TestFindIsBounded(t *testing.T) {
 	put(t, root+"/sandbox/deep/"+strings.Repeat("d/", 100)+"x", "")
 	found, err := c.Find(t.Context(), agentproto.FindRequest{Folders: []string{"/sandbox/many"}, Marker: "/mark", MaxFiles: 10})
 	if err != nil || !found.Truncated || len(found.Files) != 10 {
-		t.Errorf("%d files, %+v, %v", len(found.Files), found, err)
+		t.Errorf("%d files, %+v, %v, want no error, Truncated true, len(found.Files) = 10", len(found.Files), found, err)
 	}
 	found, err = c.Find(t.Context(), agentproto.FindRequest{Folders: []string{"/sandbox/deep"}, Marker: "/mark"})
 	if err != nil || !found.Truncated || len(found.Files) != 0 {
-		t.Errorf("%d files, %+v, %v", len(found.Files), found, err)
+		t.Errorf("%d files, %+v, %v, want no error, Truncated true, no Files", len(found.Files), found, err)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestReadBelow(t *testing.T) {
 	put(t, root+"/secret", "CANARY")
 	put(t, root+"/sandbox/out/sub/file", "content")
 	if got, err := c.ReadBelow(t.Context(), "/sandbox/out", "sub/file", 100); err != nil || string(got) != "content" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("%q, %v, want no error, got = \"content\"", got, err)
 	}
 	os.Symlink("/secret", root+"/sandbox/out/link")
 	os.Symlink("/", root+"/sandbox/out/folder")
@@ -159,7 +159,7 @@ func TestReadBelow(t *testing.T) {
 		{"/sandbox/whole", "sub/file"}, {"/sandbox/out", "sub"}, {"/sandbox/out", ""}, {"/sandbox/out", "a\x00b"},
 	} {
 		if got, err := c.ReadBelow(t.Context(), c2[0], c2[1], 100); err == nil {
-			t.Errorf("%q below %q: %q", c2[1], c2[0], got)
+			t.Errorf("%q below %q: %q, want an error", c2[1], c2[0], got)
 		}
 	}
 	if _, err := c.ReadBelow(t.Context(), "/sandbox/out", "sub/file", 3); codeOf(err) != agentproto.CodeTooLarge {
@@ -181,7 +181,7 @@ func TestInlineFolders(t *testing.T) {
 	}
 	for path, isDir := range map[string]bool{"/a/b": true, "/file": false, "/last": false} {
 		if info, err := os.Stat(root + path); err != nil || info.IsDir() != isDir {
-			t.Errorf("%s: %v, %v", path, info, err)
+			t.Errorf("%s: %v, %v, want no error, IsDir = %v", path, info, err, isDir)
 		}
 	}
 }

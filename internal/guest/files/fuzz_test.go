@@ -55,12 +55,12 @@ func FuzzTarIn(f *testing.F) {
 			return nil
 		})
 		if files > maxFiles || size > maxBytes {
-			t.Fatalf("%d files of %d bytes", files, size)
+			t.Fatalf("%d files of %d bytes, want files <= %d, size <= %d", files, size, maxFiles, maxBytes)
 		}
 		left, _ := os.ReadDir(around)
 		canary, _ := os.ReadFile(around + "/canary")
 		if len(left) != 2 || string(canary) != "CANARY" {
-			t.Fatalf("outside are now %v, the canary is %q", left, canary)
+			t.Fatalf("outside are now %v, the canary is %q, want len(left) = 2, canary = \"CANARY\"", left, canary)
 		}
 	})
 }

@@ -38,7 +38,7 @@ func TestWithoutOpenat2(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if !strings.Contains(string(out), "--- PASS: TestSwappedLinks") {
-		t.Fatalf("the tests were not run:\n%s", out)
+		t.Fatalf("the tests were not run, want out containing \"--- PASS: TestSwappedLinks\":\n%s", out)
 	}
 }
 

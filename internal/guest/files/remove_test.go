@@ -35,7 +35,7 @@ func TestRemoveDenied(t *testing.T) {
 	t.Cleanup(func() { os.Chmod(root+"/sandbox/closed", 0o755) })
 	for _, name := range []string{"closed/folder", "closed/f"} {
 		if err := c.Remove(t.Context(), name, all); !errors.Is(err, fs.ErrPermission) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want fs.ErrPermission", name, err)
 		}
 	}
 	if err := c.Remove(t.Context(), "closed/none", all); !errors.Is(err, fs.ErrNotExist) {

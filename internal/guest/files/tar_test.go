@@ -44,16 +44,16 @@ func TestTarInReplaces(t *testing.T) {
 	}
 	res, err := c.TarIn(t.Context(), "/sandbox", archiveOf(t, "new", headers...), agentclient.TarLimits{})
 	if err != nil || res.Files != uint64(len(names)) || len(res.Skipped) != 0 {
-		t.Fatalf("%+v, %v", res, err)
+		t.Fatalf("%+v, %v, want no error, Files = %v, no Skipped", res, err, uint64(len(names)))
 	}
 	for _, name := range names {
 		st, err := os.Lstat(dir + name)
 		if b, _ := os.ReadFile(dir + name); err != nil || st.Mode() != 0o644 || string(b) != "new" {
-			t.Errorf("%s: %v, %v, %q", name, st, err, b)
+			t.Errorf("%s: %v, %v, %q, want no error, Mode = 0o644, b = \"new\"", name, st, err, b)
 		}
 	}
 	if b, _ := os.ReadFile(dir + "canary"); string(b) != "CANARY" {
-		t.Errorf("canary is %q", b)
+		t.Errorf("canary is %q, want b = \"CANARY\"", b)
 	}
 }
 
@@ -70,11 +70,11 @@ func TestTarInFolders(t *testing.T) {
 	res, err := c.TarIn(t.Context(), "/sandbox", archiveOf(t, "new", folder("new/", 0o7777), folder("closed/", 0), file("closed/f"), folder("theirs/", 0o700), file("link/f"), folder("link/", 0o700)),
 		agentclient.TarLimits{})
 	if err != nil || res.Files != 1 || len(res.Skipped) != 2 || !strings.Contains(res.Skipped[0], "symbolic link") {
-		t.Fatalf("%+v, %v", res, err)
+		t.Fatalf("%+v, %v, want no error, Files = 1, len(res.Skipped) = 2, res.Skipped[0] containing \"symbolic link\"", res, err)
 	}
 	for name, want := range map[string]os.FileMode{"new": 0o755, "closed": 0o700, "theirs": 0o777 | os.ModeSticky} {
 		if st, err := os.Lstat(dir + name); err != nil || st.Mode() != want|os.ModeDir {
-			t.Errorf("%s: %v, %v", name, st, err)
+			t.Errorf("%s: %v, %v, want no error, Mode = %v", name, st, err, want|os.ModeDir)
 		}
 	}
 	for name, want := range map[string]agentproto.ErrorCode{"file/x": agentproto.CodeNotDir, "theirs": agentproto.CodeIsDir} {
@@ -117,7 +117,7 @@ func TestTarOutSkips(t *testing.T) {
 	var out bytes.Buffer
 	res, err := c.TarOut(t.Context(), "/sandbox", "top", &out)
 	if err != nil || res.Files != 8 || len(res.Skipped) != 4 {
-		t.Fatalf("%+v, %v", res, err)
+		t.Fatalf("%+v, %v, want no error, Files = 8, len(res.Skipped) = 4", res, err)
 	}
 	tr := tar.NewReader(&out)
 	files := 0
@@ -132,12 +132,12 @@ func TestTarOutSkips(t *testing.T) {
 		if h.Typeflag == tar.TypeReg {
 			files++
 			if b, err := io.ReadAll(tr); string(b) != "data" || err != nil {
-				t.Errorf("%q: %q, %v", h.Name, b, err)
+				t.Errorf("%q: %q, %v, want b = \"data\", no error", h.Name, b, err)
 			}
 		}
 	}
 	if files != 8 {
-		t.Errorf("%d files", files)
+		t.Errorf("%d files, want 8", files)
 	}
 }
 
@@ -163,7 +163,7 @@ func TestTarOutOfShrinkingFile(t *testing.T) {
 	w := &truncater{path: path}
 	res, err := c.TarOut(t.Context(), "/sandbox/f", "f", w)
 	if err != nil || res.Files != 1 || len(res.Skipped) != 1 || !strings.Contains(res.Skipped[0], "zeros") {
-		t.Fatalf("%+v, %v", res, err)
+		t.Fatalf("%+v, %v, want no error, Files = 1, len(res.Skipped) = 1, res.Skipped[0] containing \"zeros\"", res, err)
 	}
 	tr := tar.NewReader(&w.got)
 	if h, err := tr.Next(); err != nil || h.Size != size {

@@ -34,11 +34,11 @@ func TestTreeKeepsLinks(t *testing.T) {
 	}
 	var tree bytes.Buffer
 	if res, err := c.TarTree(t.Context(), "/sandbox/from", "", &tree); err != nil || len(res.Skipped) > 0 {
-		t.Fatalf("%+v, %v", res, err)
+		t.Fatalf("%+v, %v, want no error, no Skipped", res, err)
 	}
 	res, err := c.TarIn(t.Context(), "/sandbox/to", &tree, agentclient.TarLimits{Links: true})
 	if err != nil || len(res.Skipped) > 0 {
-		t.Fatalf("%+v, %v", res, err)
+		t.Fatalf("%+v, %v, want no error, no Skipped", res, err)
 	}
 	for name, want := range map[string]string{"bin/tool": "../file", "gone": "/nowhere", "out": outside} {
 		if got, err := os.Readlink(filepath.Join(to, name)); got != want || err != nil {
@@ -53,9 +53,9 @@ func TestTreeKeepsLinks(t *testing.T) {
 		t.Errorf("%+v, %v: want four members left out", res, err)
 	}
 	if left, err := os.ReadDir(outside); err != nil || len(left) > 0 {
-		t.Errorf("outside holds %v, %v", left, err)
+		t.Errorf("outside holds %v, %v, want no error, no left", left, err)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "up")); err == nil {
-		t.Error("a link was made above the folder")
+		t.Error("a link was made above the folder: got no error, want an error")
 	}
 }

@@ -48,7 +48,7 @@ func try(t testing.TB, open opener, dir int, path string, flags int, resolve uin
 	}
 	o.flags &^= unix.O_NOFOLLOW | unix.O_DIRECTORY // these say how it was opened, and do nothing to what is open
 	if cloexec, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || cloexec != unix.FD_CLOEXEC {
-		t.Fatalf("%q is left open for programs: %d, %v", path, cloexec, err)
+		t.Fatalf("%q is left open for programs: %d, %v, want no error, cloexec = unix.FD_CLOEXEC", path, cloexec, err)
 	}
 	if flags&unix.O_CREAT != 0 {
 		if made, err = os.Readlink(fdPath(fd)); err != nil {

@@ -90,7 +90,7 @@ func TestWatchMovedFolders(t *testing.T) {
 			return
 		}
 		if e.Path == "/sandbox/moved/deep/g" {
-			t.Fatal("a file outside of the watched directory was reported")
+			t.Fatalf("a file outside of the watched directory was reported: Path = %v, want other than \"/sandbox/moved/deep/g\"", e.Path)
 		}
 	}
 }

@@ -58,15 +58,15 @@ func TestAccept(t *testing.T) {
 			t.Fatal(err)
 		}
 		if conn.Name() != text {
-			t.Errorf("its name is %q", conn.Name())
+			t.Errorf("its name is %q, want %q", conn.Name(), text)
 		}
 		if flags, err := unix.FcntlInt(conn.Fd(), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
-			t.Errorf("a program would inherit it: %#x, %v", flags, err)
+			t.Errorf("a program would inherit it: %#x, %v, want no error, FD_CLOEXEC != 0", flags, err)
 		}
 		io.WriteString(client, text)
 		client.Close()
 		if got, err := io.ReadAll(conn); err != nil || string(got) != text {
-			t.Errorf("read %q, %v", got, err)
+			t.Errorf("read %q, %v, want no error, got = %v", got, err, text)
 		}
 		conn.Close()
 	}
@@ -86,7 +86,7 @@ func TestAcceptEnds(t *testing.T) {
 	}()
 	socket.Close()
 	if err := <-ended; err == nil {
-		t.Error("a connection came from a closed socket")
+		t.Error("a connection came from a closed socket: got no error, want an error")
 	}
 
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -100,6 +100,6 @@ func TestAcceptEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := forward.Accept(raw, "connection"); !errors.Is(err, unix.EINVAL) {
-		t.Errorf("no listening socket: %v", err)
+		t.Errorf("no listening socket: %v, want unix.EINVAL", err)
 	}
 }

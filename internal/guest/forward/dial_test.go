@@ -71,10 +71,10 @@ func TestDialReset(t *testing.T) {
 	}
 	s.Write([]byte("x"))
 	if b, err := io.ReadAll(s); err == nil {
-		t.Errorf("a broken connection reads as %q and an ordinary end", b)
+		t.Errorf("a broken connection reads as %q and an ordinary end, want an error", b)
 	}
 	if _, err := s.Write([]byte("x")); err == nil {
-		t.Error("a broken connection can be written to")
+		t.Error("a broken connection can be written to: got no error, want an error")
 	}
 }
 
@@ -97,7 +97,7 @@ func TestDialAnsweredEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, err := io.ReadAll(s); string(b) != "no" || err != nil {
-		t.Errorf("%q, %v", b, err)
+		t.Errorf("%q, %v, want b = \"no\", no error", b, err)
 	}
 	for range 1 << 20 {
 		if _, err = s.Write(make([]byte, 64<<10)); err != nil {
@@ -105,6 +105,6 @@ func TestDialAnsweredEarly(t *testing.T) {
 		}
 	}
 	if err == nil {
-		t.Error("writing went on after the server had gone")
+		t.Error("writing went on after the server had gone: got no error, want an error")
 	}
 }

@@ -58,14 +58,14 @@ func TestListen(t *testing.T) {
 	conn.CloseWrite()
 	s := take(t, l)
 	if b, err := io.ReadAll(s); string(b) != "question" || err != nil {
-		t.Errorf("%q, %v", b, err)
+		t.Errorf("%q, %v, want b = \"question\", no error", b, err)
 	}
 	io.WriteString(s, "answer")
 	if err := s.CloseWrite(); err != nil {
 		t.Error(err)
 	}
 	if b, err := io.ReadAll(conn); string(b) != "answer" || err != nil {
-		t.Errorf("%q, %v", b, err)
+		t.Errorf("%q, %v, want b = \"answer\", no error", b, err)
 	}
 }
 
@@ -84,19 +84,19 @@ func TestListenEnds(t *testing.T) {
 	l.Close()
 	waits.SetReadDeadline(time.Now().Add(20 * time.Second))
 	if _, err := waits.Read(make([]byte, 1)); err == nil || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a connection that was not accepted: %v", err)
+		t.Errorf("a connection that was not accepted: %v, want an error other than context.DeadlineExceeded", err)
 	}
 	if _, err := l.Accept(t.Context(), id); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("accepting it later: %v, want fs.ErrNotExist", err)
 	}
 	if conn, err := net.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", l.Port())); err == nil {
 		conn.Close()
-		t.Error("the port is still open")
+		t.Error("the port is still open: got no error, want an error")
 	}
 	io.WriteString(s, "alive")
 	s.CloseWrite()
 	if b, err := io.ReadAll(accepted); string(b) != "alive" || err != nil {
-		t.Errorf("the accepted connection: %q, %v", b, err)
+		t.Errorf("the accepted connection: %q, %v, want b = \"alive\", no error", b, err)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestListenAgain(t *testing.T) {
 	first := listenInside(t, c, 0)
 	second := listenInside(t, c, first.Port())
 	if _, err := first.Next(t.Context()); err == nil {
-		t.Error("the first listener still gets connections")
+		t.Error("the first listener still gets connections: got no error, want an error")
 	}
 	connectTo(t, second.Port())
 	take(t, second)
@@ -121,7 +121,7 @@ func TestListenWhereCodeListens(t *testing.T) {
 	c := serve(t)
 	_, port := listen(t)
 	if _, err := c.Listen(t.Context(), port); err == nil {
-		t.Error("listens where another process does")
+		t.Error("listens where another process does: got no error, want an error")
 	} else {
 		t.Log(err)
 	}
@@ -145,7 +145,7 @@ func TestListenFlood(t *testing.T) {
 		t.Errorf("one connection too many: %v, want its end", err)
 	}
 	if _, err := c.Processes(t.Context()); err == nil {
-		t.Error("this test's agent has no processes")
+		t.Error("this test's agent has no processes: got no error, want an error")
 	} else if c.Err() != nil {
 		t.Errorf("the stream broke: %v", c.Err())
 	}

@@ -77,10 +77,10 @@ func TestDial(t *testing.T) {
 	s.Write([]byte("hi"))
 	s.CloseWrite()
 	if got, err := io.ReadAll(s); string(got) != "got hi" || err != nil {
-		t.Fatalf("%q, %v", got, err)
+		t.Fatalf("%q, %v, want got = \"got hi\", no error", got, err)
 	}
 	l.Close()
 	if _, err := c.Dial(t.Context(), port); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("dial of a closed port: %v", err)
+		t.Fatalf("dial of a closed port: %v, want fs.ErrNotExist", err)
 	}
 }

@@ -126,12 +126,12 @@ func TestPaths(t *testing.T) {
 				t.Fatalf("%s: %v\n%s", c.script, err, out)
 			}
 			if strings.Contains(out, "launcher:") || strings.Contains(out, "sings") {
-				t.Fatalf("%s: %s", c.script, out)
+				t.Fatalf("%s: %s, want out without \"launcher:\", out without \"sings\"", c.script, out)
 			}
 		})
 	}
 	if b, err := os.ReadFile(canary); err != nil || string(b) != "the canary sings" {
-		t.Fatalf("the canary: %q, %v", b, err)
+		t.Fatalf("the canary: %q, %v, want no error, b = \"the canary sings\"", b, err)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestSignals(t *testing.T) {
 	script := fmt.Sprintf("kill -0 %d", other.Process.Pid)
 	work := t.TempDir()
 	if out, err := confined(t, work, true, "sh", "-c", script); err == nil {
-		t.Errorf("a scoped process may signal another: %s", out)
+		t.Errorf("a scoped process may signal another: %s, want an error", out)
 	}
 	if out, err := confined(t, work, false, "sh", "-c", script); err != nil {
 		t.Errorf("an unscoped process may not signal another: %v %s", err, out)
@@ -189,7 +189,7 @@ func TestToolchains(t *testing.T) {
 				}
 			}
 			if out, err := confined(t, work, false, "sh", "-c", c.script); err != nil || !strings.Contains(out, "works") {
-				t.Fatalf("%v\n%s", err, out)
+				t.Fatalf("%v, want no error, out containing \"works\"\n%s", err, out)
 			}
 		})
 	}
@@ -199,7 +199,7 @@ func TestRuleset(t *testing.T) {
 	fd, err := NewRuleset(Rules{ReadWrite: []string{t.TempDir()}})
 	if ABI() == 0 {
 		if !errors.Is(err, ErrUnsupported) {
-			t.Fatalf("without Landlock: %v", err)
+			t.Fatalf("without Landlock: %v, want ErrUnsupported", err)
 		}
 		return
 	}
@@ -209,10 +209,10 @@ func TestRuleset(t *testing.T) {
 	defer unix.Close(fd)
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 	if err != nil || flags&unix.FD_CLOEXEC == 0 {
-		t.Fatalf("the ruleset's descriptor is inherited: %#x, %v", flags, err)
+		t.Fatalf("the ruleset's descriptor is inherited: %#x, %v, want no error, FD_CLOEXEC != 0", flags, err)
 	}
 	if _, err := NewRuleset(Rules{ReadExec: []string{"/etc/passwd/x"}}); !errors.Is(err, unix.ENOTDIR) {
-		t.Fatalf("a path through a file: %v", err)
+		t.Fatalf("a path through a file: %v, want unix.ENOTDIR", err)
 	}
 }
 
@@ -221,9 +221,9 @@ func TestRights(t *testing.T) {
 		t.Errorf("rights: %#x %#x %#x %#x", rights(1), rights(2), rights(3), rights(5))
 	}
 	if got := Unenforced(4); len(got) != 2 {
-		t.Errorf("Unenforced(4) = %q", got)
+		t.Errorf("Unenforced(4) = %q, want len(got) = 2", got)
 	}
 	if got := Unenforced(7); got != nil {
-		t.Errorf("Unenforced(7) = %q", got)
+		t.Errorf("Unenforced(7) = %q, want nil", got)
 	}
 }

@@ -34,11 +34,11 @@ func TestRoundTrip(t *testing.T) {
 	}
 	for n := range b {
 		if _, err := Decode(b[:n]); !errors.Is(err, errPlan) {
-			t.Fatalf("the first %d of %d bytes: %v", n, len(b), err)
+			t.Fatalf("the first %d of %d bytes: %v, want %v", n, len(b), err, errPlan)
 		}
 	}
 	if _, err := Decode(append(b, 0)); !errors.Is(err, errPlan) {
-		t.Errorf("a byte too many: %v", err)
+		t.Errorf("a byte too many: %v, want %v", err, errPlan)
 	}
 }
 
@@ -55,7 +55,7 @@ func TestEncodeRefuses(t *testing.T) {
 		p := samplePlan()
 		change(p)
 		if _, err := p.Encode(); err == nil {
-			t.Errorf("%s is accepted", name)
+			t.Errorf("%s is accepted, want an error", name)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestReply(t *testing.T) {
 	}
 	for _, b := range [][]byte{nil, {1}, {2, 'x'}, {0}, {0, 255, 255, 255, 255, 0}, {0, 0, 0, 0, 0, 2}, {0, 0, 0, 0, 0, 0, 0}, make([]byte, MaxReply+1)} {
 		if _, err := DecodeReply(b); err == nil {
-			t.Errorf("%v is taken for success", b)
+			t.Errorf("%v is taken for success, want an error", b)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("a decoded plan cannot be encoded: %v", err)
 		}
 		if string(again) != string(b) {
-			t.Fatalf("%x became %x", b, again)
+			t.Fatalf("%x became %x, want again = %q", b, again, string(b))
 		}
 	})
 }

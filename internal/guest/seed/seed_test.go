@@ -61,7 +61,7 @@ func TestPlant(t *testing.T) {
 	}
 	for name, want := range map[string]string{"a": "A", "deep/er/b": "B", "link": "A"} {
 		if text, err := os.ReadFile(filepath.Join(target, name)); err != nil || string(text) != want {
-			t.Errorf("%s: %q, %v", name, text, err)
+			t.Errorf("%s: %q, %v, want no error, text = %v", name, text, err, want)
 		}
 	}
 	// Writable: new entries, and old ones replaced as caches do.
@@ -71,7 +71,7 @@ func TestPlant(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(source + "/a"); err != nil || string(text) != "A" {
-		t.Errorf("the source changed: %q, %v", text, err)
+		t.Errorf("the source changed: %q, %v, want no error, text = \"A\"", text, err)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestPlantFails(t *testing.T) {
 		"too deep":           {Pair{deep(t), t.TempDir()}, "in each other"},
 	} {
 		if err := c.p.Plant(); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want an error containing %q", name, err, c.says)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func TestGoBuildCache(t *testing.T) {
 	write(t, project+"/one.go", `package main; import "strings"; func main() { println(strings.ToUpper("x")) }`)
 	write(t, project+"/two.go", `package main; import "strings"; func main() { println(strings.ToLower("X")) }`)
 	if n := compiles(build(prepared, "one")); n < 5 {
-		t.Fatalf("the first build compiled %d packages", n)
+		t.Fatalf("the first build compiled %d packages, want at least 5", n)
 	}
 	// As the language prepares it.
 	if err := os.Remove(filepath.Join(prepared, "trim.txt")); err != nil {
@@ -135,7 +135,7 @@ func TestGoBuildCache(t *testing.T) {
 		t.Errorf("a build with the links compiled %d packages, want the program alone", n)
 	}
 	if n := compiles(build(cache, "one")); n != 0 {
-		t.Errorf("what is in the cache was compiled again: %d packages", n)
+		t.Errorf("what is in the cache was compiled again: %d packages, want 0", n)
 	}
 	if after := listing(t, prepared); after != before {
 		t.Errorf("the prepared cache changed: %s\nnow: %s", before, after)

@@ -57,7 +57,7 @@ func FuzzUnpack(f *testing.F) {
 		})
 		// A name may make directories on the way, and names of one file count it again.
 		if werr != nil || members > 1+maxMembers*(tarcheck.MaxDepth+1) || size > maxBytes*maxMembers {
-			t.Errorf("%d files of %d bytes, %v, %v", members, size, err, werr)
+			t.Errorf("%d files of %d bytes, %v, %v, want no error, members <= %d, size <= %d", members, size, err, werr, 1+maxMembers*(tarcheck.MaxDepth+1), maxBytes*maxMembers)
 		}
 	})
 }

@@ -174,12 +174,12 @@ func untouched(t testing.TB, around string) {
 	t.Helper()
 	entries, err := os.ReadDir(around)
 	if err != nil || len(entries) != 2 {
-		t.Fatalf("outside are %v, %v", entries, err)
+		t.Fatalf("outside are %v, %v, want no error, len(entries) = 2", entries, err)
 	}
 	info, err := os.Stat(filepath.Join(around, "canary"))
 	data, err2 := os.ReadFile(filepath.Join(around, "canary"))
 	if err != nil || err2 != nil || string(data) != "safe" || info.Mode() != 0o600 {
-		t.Fatalf("the canary is %q, %v, %v, %v", data, info.Mode(), err, err2)
+		t.Fatalf("the canary is %q, %v, %v, %v, want no error, data = \"safe\", Mode = 0o600", data, info.Mode(), err, err2)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestUnpackCutOff(t *testing.T) {
 	whole := testtar.Archive(t, file("zeros", strings.Repeat("\x00", 1024), 0o644), testtar.Dir("d/", 0o755), file("d/a", "x", 0o644))
 	for n := 0; n < len(whole); n += 256 {
 		if err := Layers(bytes.NewReader(whole[:n]), t.TempDir(), maxMembers, maxBytes); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("cut to %d of %d bytes: %v", n, len(whole), err)
+			t.Errorf("cut to %d of %d bytes: %v, want io.ErrUnexpectedEOF", n, len(whole), err)
 		}
 	}
 }
@@ -202,17 +202,17 @@ func TestUnpackNeedsAnEmptyFolder(t *testing.T) {
 	}
 	for _, name := range []string{"link", "file", "missing/folder", "."} {
 		if err := Layers(bytes.NewReader(data), filepath.Join(around, name), maxMembers, maxBytes); err == nil {
-			t.Errorf("%s was taken", name)
+			t.Errorf("%s was taken, want an error", name)
 		}
 	}
 	if left := tree(t, target); len(left) != 0 {
-		t.Errorf("unpacked through a link: %v", left)
+		t.Errorf("unpacked through a link: %v, want none", left)
 	}
 	if err := Layers(bytes.NewReader(data), target, maxMembers, maxBytes); err != nil {
 		t.Error(err)
 	}
 	if err := Layers(bytes.NewReader(data), target, maxMembers, maxBytes); err == nil {
-		t.Error("unpacked over another archive")
+		t.Error("unpacked over another archive: got no error, want an error")
 	}
 }
 
@@ -233,7 +233,7 @@ func TestUnpackLeaksNoDescriptors(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := Layers(bytes.NewReader(bad), filepath.Join(t.TempDir(), "in"), maxMembers, maxBytes); err == nil {
-			t.Fatal("taken")
+			t.Fatal("taken: got no error, want an error")
 		}
 	}
 	if after := count(); after > before {

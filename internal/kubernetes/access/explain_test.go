@@ -96,7 +96,7 @@ func TestExplainReasons(t *testing.T) {
 	} {
 		err := Explain("ask", c.err)
 		if !strings.Contains(err.Error(), c.words) || !strings.HasPrefix(err.Error(), "ask: ") {
-			t.Errorf("%v: %v", c.err, err)
+			t.Errorf("%v: %v, want an error containing %q, an error beginning with \"ask: \"", c.err, err, c.words)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestExplainKeepsWhatIsKnown(t *testing.T) {
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded, invalid(nil, "why", "fix")} {
 		err := Explain("start", fmt.Errorf("wrapped: %w", known))
 		if !errors.Is(err, known) || !strings.HasPrefix(err.Error(), "start: wrapped: ") {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want %v, an error beginning with \"start: wrapped: \"", err, known)
 		}
 	}
 }
@@ -117,6 +117,6 @@ func TestExplainKeepsWhatIsKnown(t *testing.T) {
 func TestExplainBounds(t *testing.T) {
 	err := Explain("create", apierrors.NewBadRequest(strings.Repeat("x", 1<<20)))
 	if n := len(err.Error()); n > maxMessage+500 {
-		t.Errorf("%d bytes", n)
+		t.Errorf("%d bytes, want at most %d", n, maxMessage+500)
 	}
 }

@@ -98,10 +98,10 @@ func TestFind(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.Server != c.server || got.Namespace != c.namespace || !strings.Contains(got.Source, c.source) || strings.Contains(got.Source, "secret") {
-				t.Errorf("server %q, namespace %q, source %q", got.Server, got.Namespace, got.Source)
+				t.Errorf("server %q, namespace %q, source %q, want Server = %q, Namespace = %q, Source containing %q, Source without \"secret\"", got.Server, got.Namespace, got.Source, c.server, c.namespace, c.source)
 			}
 			if got.Config.QPS != DefaultQPS || got.Config.Burst != DefaultBurst || !strings.HasPrefix(got.Config.UserAgent, "llmsandbox/") || got.Client == nil {
-				t.Errorf("%+v", got.Config)
+				t.Errorf("%+v, want QPS = DefaultQPS, Burst = DefaultBurst, UserAgent beginning with \"llmsandbox/\", Client not nil", got.Config)
 			}
 		})
 	}
@@ -151,7 +151,7 @@ func TestFindRefuses(t *testing.T) {
 			nowhere(t)
 			got, err := Find(c.set(t))
 			if err == nil {
-				t.Fatalf("found %+v", got)
+				t.Fatalf("found %+v, want an error", got)
 			}
 			var typed *Error
 			if !errors.Is(err, c.kind) || !errors.As(err, &typed) || typed.Fix == "" {

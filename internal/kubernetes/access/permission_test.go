@@ -25,7 +25,7 @@ func TestNeeded(t *testing.T) {
 		}
 		seen[p.String()] = true
 		if p.Verb == "*" || p.Resource == "*" || p.Resource == "secrets" {
-			t.Errorf("%s is more than a sandbox needs", p)
+			t.Errorf("%s is more than a sandbox needs, want Verb != \"*\", Resource != \"*\", Resource != \"secrets\"", p)
 		}
 	}
 	Needed()[0].Verb = "changed"
@@ -45,7 +45,7 @@ func TestRules(t *testing.T) {
 		{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"get"}},
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestMissing(t *testing.T) {
 	c := allowing(func(r authorizationv1.ResourceAttributes) (bool, error) {
 		asked.Add(1)
 		if r.Namespace != "ns" {
-			t.Errorf("asked about the namespace %q", r.Namespace)
+			t.Errorf("asked about the namespace %q, want \"ns\"", r.Namespace)
 		}
 		return r.Subresource != "exec" && r.Group != "batch", nil
 	})
@@ -79,7 +79,7 @@ func TestMissing(t *testing.T) {
 		words = append(words, p.String())
 	}
 	if got, want := strings.Join(words, ", "), "get pods/exec, create pods/exec, list jobs.batch, create jobs.batch, patch jobs.batch, delete jobs.batch"; got != want {
-		t.Errorf("%s", got)
+		t.Errorf("%s, want %s", got, want)
 	}
 	if int(asked.Load()) != len(Needed()) {
 		t.Errorf("%d questions", asked.Load())

@@ -37,7 +37,7 @@ func TestConclude(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := conclude(c.open, c.closed)
 			if r.Verdict != c.verdict || r.Ingress != c.ingress || r.Egress != c.egress || !strings.Contains(r.Detail, c.words) {
-				t.Errorf("%+v", r)
+				t.Errorf("%+v, want Verdict = %v, Ingress = %v, Egress = %v, Detail containing %q", r, c.verdict, c.ingress, c.egress, c.words)
 			}
 			level := backend.LevelWarning
 			if c.ok {
@@ -55,7 +55,7 @@ func TestParse(t *testing.T) {
 	const said = "must 10.0.0.1 reached 3\ncut fd00::1 blocked 250\n"
 	steps, err := parse(said, asked)
 	if err != nil || len(steps) != 2 || !steps[0].reached || steps[1].reached || steps[1].took != 250*time.Millisecond || steps[1].kind != "cut" || steps[1].address != "fd00::1" {
-		t.Fatalf("%+v, %v", steps, err)
+		t.Fatalf("%+v, %v, want no error, len(steps) = 2, reached true, reached false, took = 250ms, kind = \"cut\", address = \"fd00::1\"", steps, err)
 	}
 	for name, said := range map[string]string{
 		"nothing":         "",
@@ -69,7 +69,7 @@ func TestParse(t *testing.T) {
 		"huge time":       "must 10.0.0.1 reached 99999999999999999999\ncut fd00::1 blocked 250",
 	} {
 		if steps, err := parse(said, asked); err == nil {
-			t.Errorf("%s is taken for %+v", name, steps)
+			t.Errorf("%s is taken for %+v, want an error", name, steps)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		if len(steps) != len(asked) || !strings.Contains(said, "must 1.2.3.4 ") {
-			t.Errorf("%q: %+v", said, steps)
+			t.Errorf("%q: %+v, want len(steps) = %v, said containing \"must 1.2.3.4 \"", said, steps, len(asked))
 		}
 	})
 }

@@ -33,7 +33,7 @@ func cluster(t *testing.T, become func(part string, pod *corev1.Pod)) *access.Cl
 	t.Cleanup(func() {
 		left, err := client.CoreV1().Pods("ns").List(context.WithoutCancel(t.Context()), metav1.ListOptions{})
 		if err != nil || len(left.Items) > 0 {
-			t.Errorf("%d pods are left (%v)", len(left.Items), err)
+			t.Errorf("%d pods are left (%v), want no error, no Items", len(left.Items), err)
 		}
 	})
 	return &access.Cluster{Client: client, Namespace: "ns", Server: "https://fake", Source: "a test"}
@@ -76,7 +76,7 @@ func TestNetwork(t *testing.T) {
 	for enforced, want := range map[bool]Verdict{true: Enforced, false: NotEnforced} {
 		r := Network(t.Context(), cluster(t, behaving(enforced)), Probe{})
 		if r.Verdict != want || r.Ingress != want || r.Egress != want || r.Node != "n1" || len(r.Left) > 0 {
-			t.Errorf("%+v", r)
+			t.Errorf("%+v, want Verdict = %v, Ingress = %v, Egress = %v, Node = \"n1\", no Left", r, want, want, want)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestNetworkCannotTell(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := Network(t.Context(), cluster(t, c.become), Probe{Image: "img"})
 			if r.Verdict != Unknown || r.Ingress != Unknown || r.Egress != Unknown || r.Fix == "" {
-				t.Errorf("%+v", r)
+				t.Errorf("%+v, want Verdict = Unknown, Ingress = Unknown, Egress = Unknown, Fix not empty", r)
 			}
 			for _, w := range c.words {
 				if !strings.Contains(r.Detail, w) {
@@ -125,7 +125,7 @@ func TestNetworkInTime(t *testing.T) {
 	slow := func(_ string, p *corev1.Pod) { p.Status.Phase = corev1.PodPending }
 	r := Network(t.Context(), cluster(t, slow), Probe{Timeout: 2 * time.Second})
 	if r.Verdict != Unknown || !strings.Contains(r.Detail, "not done in 2s: open-server Pending; closed-server Pending") || r.Fix == "" {
-		t.Errorf("%+v", r)
+		t.Errorf("%+v, want Verdict = Unknown, Detail containing \"not done in 2s: open-server Pending; closed-server Pending\", Fix not empty", r)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestNetworkCanceled(t *testing.T) {
 			}
 		})
 		if r := Network(ctx, c, Probe{}); r.Verdict != Unknown || !strings.Contains(r.Detail, "context canceled") {
-			t.Errorf("%s: %+v", at, r)
+			t.Errorf("%s: %+v, want Verdict = Unknown, Detail containing \"context canceled\"", at, r)
 		}
 		cancel()
 	}
@@ -153,7 +153,7 @@ func TestNetworkRefused(t *testing.T) {
 			return true, nil, apierrors.NewForbidden(corev1.Resource(resource), "", errors.New("no right"))
 		})
 		if r := Network(t.Context(), c, Probe{}); r.Verdict != Unknown || !strings.Contains(r.Detail, "no right") || !strings.Contains(r.Fix, "doctor") {
-			t.Errorf("%s: %+v", resource, r)
+			t.Errorf("%s: %+v, want Verdict = Unknown, Detail containing \"no right\", Fix containing \"doctor\"", resource, r)
 		}
 	}
 }

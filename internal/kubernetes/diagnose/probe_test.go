@@ -64,21 +64,21 @@ func TestPrograms(t *testing.T) {
 				defer stop()
 				steps := []string{"must=127.0.0.1", "cut=127.0.0.1", "must=127.0.0.1"}
 				if got := call(t, caller, "right", port, 60_000, steps[:1]); !got[0].reached {
-					t.Fatalf("the server does not start: %+v", got)
+					t.Fatalf("the server does not start: %+v, want reached true", got)
 				}
 				got := call(t, caller, "right", port, 500, steps)
 				if !got[0].reached || !got[1].reached || !got[2].reached || got[1].took < 500*time.Millisecond {
-					t.Errorf("with a server: %+v", got)
+					t.Errorf("with a server: %+v, want reached true, took >= 500ms", got)
 				}
 				if err := program(t, caller, "ready", "right", port).Run(); err != nil {
 					t.Errorf("ready: %v", err)
 				}
 				if err := program(t, caller, "ready", "wrong", port).Run(); err == nil {
-					t.Error("a server of another probe is taken for this one's")
+					t.Error("a server of another probe is taken for this one's: got no error, want an error")
 				}
 				stop()
 				if got := call(t, caller, "right", port, 300, steps[:2]); got[0].reached || got[1].reached || got[1].took != 0 {
-					t.Errorf("without a server: %+v", got)
+					t.Errorf("without a server: %+v, want reached false, took = 0", got)
 				}
 			})
 		}
@@ -112,10 +112,10 @@ func TestSilentServer(t *testing.T) {
 	for _, language := range languages {
 		begin := time.Now()
 		if err := program(t, language, "ready", "token", port).Run(); err == nil {
-			t.Errorf("%s: reached", language)
+			t.Errorf("%s: reached, want an error", language)
 		}
 		if took := time.Since(begin); took > 20*time.Second {
-			t.Errorf("%s: took %v", language, took)
+			t.Errorf("%s: took %v, want at most 20s", language, took)
 		}
 	}
 }
@@ -125,6 +125,6 @@ func TestNoProgram(t *testing.T) {
 	c.Env = []string{"PATH=" + t.TempDir()}
 	err := c.Run()
 	if c.ProcessState.ExitCode() != exitNoProgram {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want ExitCode = %v", err, exitNoProgram)
 	}
 }

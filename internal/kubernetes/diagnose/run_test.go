@@ -74,14 +74,14 @@ func TestRunWhereAllIsWell(t *testing.T) {
 	}
 	for _, l := range r.Findings {
 		if l.Level != backend.LevelOK || l.Fix != "" || l.Detail == "" {
-			t.Errorf("%+v", l)
+			t.Errorf("%+v, want Level = LevelOK, Fix empty, Detail not empty", l)
 		}
 	}
 	if l := finding(t, r, "nodes"); l.Detail != "2 of 3 ready: 1 linux/amd64, 1 linux/arm64" {
-		t.Errorf("%+v", l)
+		t.Errorf("%+v, want Detail = \"2 of 3 ready: 1 linux/amd64, 1 linux/arm64\"", l)
 	}
 	if l := finding(t, r, "NetworkPolicy"); !strings.Contains(l.Detail, "is there, and denies") {
-		t.Errorf("%+v", l)
+		t.Errorf("%+v, want Detail containing \"is there, and denies\"", l)
 	}
 }
 
@@ -99,17 +99,17 @@ func TestRunWhereRightsAreMissing(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if l := finding(t, r, "permissions"); l.Level != backend.LevelFailure || !strings.Contains(l.Detail, "create pods (a sandbox is a pod)") || !strings.Contains(l.Fix, `- {apiGroups: [""], resources: [pods], verbs: [create]}`) {
-		t.Errorf("%+v", l)
+		t.Errorf("%+v, want Level = LevelFailure, Detail containing \"create pods (a sandbox is a pod)\", Fix containing \"- {apiGroups: [\\\"\\\"], resources: [pods], verbs: [create]}\"", l)
 	}
 	if l := finding(t, r, "optional permissions"); l.Level != backend.LevelWarning || !strings.Contains(l.Fix, "resources: [events], verbs: [watch]") {
-		t.Errorf("%+v", l)
+		t.Errorf("%+v, want Level = LevelWarning, Fix containing \"resources: [events], verbs: [watch]\"", l)
 	}
 	if l := finding(t, r, "network"); l.Level != backend.LevelWarning || l.Fix == "" {
-		t.Errorf("%+v", l)
+		t.Errorf("%+v, want Level = LevelWarning, Fix not empty", l)
 	}
 	for _, name := range []string{"namespace", "nodes", "RuntimeClasses", "NetworkPolicy"} {
 		if l := finding(t, r, name); l.Level != backend.LevelOK || !strings.Contains(l.Detail, "not known") {
-			t.Errorf("%+v", l)
+			t.Errorf("%+v, want Level = LevelOK, Detail containing \"not known\"", l)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestVerdictIsKept(t *testing.T) {
 	}
 	c := cluster(t, func(_ string, p *corev1.Pod) { ended(p, exitNoShell, "") })
 	if r := Network(t.Context(), c, Probe{}); r.Verdict != Unknown || r.NotKept != "" {
-		t.Errorf("%+v", r)
+		t.Errorf("%+v, want Verdict = Unknown, NotKept empty", r)
 	}
 	if v, known := kept(t, c, ""); known {
 		t.Errorf("%+v", v)

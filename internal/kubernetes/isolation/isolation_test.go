@@ -46,7 +46,7 @@ func TestEnsureMakesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(c.Actions()); n != 1 {
-		t.Errorf("%d requests for a policy that is there", n)
+		t.Errorf("%d requests for a policy that is there, want 1", n)
 	}
 }
 

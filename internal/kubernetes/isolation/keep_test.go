@@ -53,10 +53,10 @@ func TestKeepOfChangedRules(t *testing.T) {
 			v := good
 			v.At = noon
 			if err := Keep(t.Context(), c.NetworkingV1(), tried, v); err == nil || !strings.Contains(err.Error(), "changed while") {
-				t.Errorf("%v", err)
+				t.Errorf("%v, want an error containing \"changed while\"", err)
 			}
 			if p := stored(t, c); p.Annotations[Annotation] != "" {
-				t.Errorf("%v", p.Annotations)
+				t.Errorf("%v, want p.Annotations[Annotation] empty", p.Annotations)
 			}
 		})
 	}

@@ -69,7 +69,7 @@ func TestKnown(t *testing.T) {
 				c.change(c.policy)
 			}
 			if v, known := Known(c.policy, c.class, c.nodes, noon.Add(c.after)); known != c.known || v.Enforced != c.enforced {
-				t.Errorf("%v %+v", known, v)
+				t.Errorf("%v %+v, want known = %v, Enforced = %v", known, v, c.known, c.enforced)
 			}
 		})
 	}
@@ -102,7 +102,7 @@ func TestManyVerdicts(t *testing.T) {
 		}
 	}
 	if all := verdicts(p); len(all) != maxVerdicts || len(all[0].RuntimeClass) != 2*maxVerdicts {
-		t.Errorf("%d, %+v", len(all), all)
+		t.Errorf("%d, %+v, want len(all) = %d, len(all[0].RuntimeClass) = %v", len(all), all, maxVerdicts, 2*maxVerdicts)
 	}
 	long := good
 	long.RuntimeClass, long.At, long.Policy, long.Generation = strings.Repeat("c", maxAnnotation-500), noon.Add(time.Hour), p.UID, p.Generation
@@ -110,6 +110,6 @@ func TestManyVerdicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all := verdicts(p); len(all) != 1 || all[0].RuntimeClass != long.RuntimeClass {
-		t.Errorf("%d", len(all))
+		t.Errorf("%d, want len(all) = 1, RuntimeClass = %v", len(all), long.RuntimeClass)
 	}
 }

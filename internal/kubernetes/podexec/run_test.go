@@ -65,7 +65,7 @@ func TestRunIsCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancel(soon(t))
 		time.AfterFunc(10*time.Millisecond, cancel)
 		if _, err := s.run(ctx, nil, 10); !errors.Is(err, context.Canceled) {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want context.Canceled", err)
 		}
 	})
 }

@@ -34,7 +34,7 @@ func TestVerdictWords(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if strings.Contains(err.Error(), "Internal error") {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s: %v, want an error without \"Internal error\"", c.name, err)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func TestStreamEchoes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := io.ReadFull(s, got); err != nil || string(got) != word {
-				t.Fatalf("%q, %v", got, err)
+				t.Fatalf("%q, %v, want no error, got = %v", got, err, word)
 			}
 		}
 		big := bytes.Repeat([]byte("0123456789abcde\n"), 1<<15) // half a megabyte
@@ -74,7 +74,7 @@ func TestStreamEchoes(t *testing.T) {
 			t.Errorf("%d bytes, %v; want %d", len(rest), err, len(big))
 		}
 		if _, err := s.Write([]byte("late")); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("a write after the end: %v", err)
+			t.Errorf("a write after the end: %v, want net.ErrClosed", err)
 		}
 		want := "/api/v1/namespaces/ns/pods/pod/exec?command=cat&command=-&container=sandbox&stderr=true&stdin=true&stdout=true"
 		if !strings.HasSuffix(f.asked[0], want) {
@@ -120,7 +120,7 @@ func TestStreamEnds(t *testing.T) {
 					t.Errorf("%v; want %v", err, c.want)
 				}
 				if string(out) != "out" || s.Said() != c.said {
-					t.Errorf("%q, said %.20q", out, s.Said())
+					t.Errorf("%q, said %.20q, want out = \"out\", Said = %v", out, s.Said(), c.said)
 				}
 				if again, err2 := s.Read(make([]byte, 1)); again != 0 || err != nil && !errors.Is(err2, err) {
 					t.Errorf("then %d, %v", again, err2)
@@ -146,7 +146,7 @@ func TestStreamCloses(t *testing.T) {
 		}
 		for range 2 {
 			if err := <-ended; !errors.Is(err, net.ErrClosed) {
-				t.Errorf("%v", err)
+				t.Errorf("%v, want net.ErrClosed", err)
 			}
 		}
 	})
@@ -213,7 +213,7 @@ func TestStreamStaysWhileIdle(t *testing.T) {
 		}
 		<-time.After(3 * d.DeadAfter)
 		if n, err := io.Copy(io.Discard, s); err != nil || n != int64(len(noise))-1 {
-			t.Errorf("%d bytes, %v", n, err)
+			t.Errorf("%d bytes, %v, want no error, n = %d", n, err, int64(len(noise))-1)
 		}
 	})
 }
@@ -239,7 +239,7 @@ func TestConnectRefused(t *testing.T) {
 			s, err := c.fake.serve(t).Connect(soon(t), target, "true")
 			if err == nil {
 				s.Close()
-				t.Fatal("there is a stream")
+				t.Fatal("there is a stream: got no error, want an error")
 			}
 			if !c.is(err) || len(c.fake.asked) != c.asked {
 				t.Errorf("%v, asked %q", err, c.fake.asked)

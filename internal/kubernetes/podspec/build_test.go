@@ -142,7 +142,7 @@ func TestAgentMode(t *testing.T) {
 		}
 		r.RuntimeClass, r.AgentImage = c.class, c.agentImage
 		if got := strings.Join(build(t, r).Spec.InitContainers[0].Command, " "); !strings.HasSuffix(got, c.want) {
-			t.Errorf("%+v: %s", c, got)
+			t.Errorf("%+v: %s, want it to end in %q", c, got, c.want)
 		}
 	}
 	r := with(t, `{spec: {runtimeClassName: gvisor}}`)
@@ -179,7 +179,7 @@ func TestLiterally(t *testing.T) {
 	r.Args, r.Token = []string{"--seed", "/a=$(HOME)/$$"}, "$(HOME)"
 	c := build(t, r).Spec.Containers[0]
 	if c.Args[2] != "/a=$$(HOME)/$$$$" || c.Env[0].Value != "$$(HOME)" {
-		t.Errorf("%q, %q", c.Args, c.Env)
+		t.Errorf("%q, %q, want c.Args[2] = \"/a=$$(HOME)/$$$$\", Value = \"$$(HOME)\"", c.Args, c.Env)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestLimits(t *testing.T) {
 	p := build(t, r)
 	l, q := p.Spec.Containers[0].Resources.Limits, p.Spec.Containers[0].Resources.Requests
 	if l.Cpu().String() != "1m" || q.Cpu().String() != "1m" || q.Memory().String() != "8Mi" {
-		t.Errorf("%v, %v", l, q)
+		t.Errorf("%v, %v, want Cpu = \"1m\", Memory = \"8Mi\"", l, q)
 	}
 	for i, want := range []string{"", "1Mi", "1Mi", "1Mi"} {
 		if size := p.Spec.Volumes[i].EmptyDir.SizeLimit; want == "" && size != nil || want != "" && size.String() != want {
@@ -211,7 +211,7 @@ func TestLimits(t *testing.T) {
 	p = build(t, r)
 	l, q = p.Spec.Containers[0].Resources.Limits, p.Spec.Containers[0].Resources.Requests
 	if len(l) != 1 || q.Cpu().String() != "25m" || q.Memory().String() != "32Mi" {
-		t.Errorf("no limits: %v, %v", l, q)
+		t.Errorf("no limits: %v, %v, want len(l) = 1, Cpu = \"25m\", Memory = \"32Mi\"", l, q)
 	}
 	for i, want := range []string{"", "", "", "64Mi"} {
 		if size := p.Spec.Volumes[i].EmptyDir.SizeLimit; want == "" && size != nil || want != "" && size.String() != want {

@@ -52,7 +52,7 @@ func TestControlsOfTheDefault(t *testing.T) {
 	c := Controls(build(t, r), r.Spec.Limits, shown)
 	checkControls(t, "default", c, held)
 	if c.Backend != "kubernetes" || c.Isolation != "pod" {
-		t.Errorf("backend %q, isolation %q", c.Backend, c.Isolation)
+		t.Errorf("backend %q, isolation %q, want Backend = \"kubernetes\", Isolation = \"pod\"", c.Backend, c.Isolation)
 	}
 	for _, name := range []string{"user-namespace", "landlock"} {
 		if k, ok := c.Get(name); !ok || k.Fix == "" {
@@ -61,7 +61,7 @@ func TestControlsOfTheDefault(t *testing.T) {
 	}
 	for _, k := range c.Controls {
 		if strings.Contains(k.Why, "loosens") {
-			t.Errorf("the default loosens: %+v", k)
+			t.Errorf("the default loosens: %+v, want Why without \"loosens\"", k)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func TestControlsOfLimits(t *testing.T) {
 	checkControls(t, "none", c, without("memory", "cpus", "pids", "disk"))
 	for _, name := range []string{"memory", "cpus", "pids", "disk"} {
 		if k, _ := c.Get(name); k.Why != "no limit was asked for" {
-			t.Errorf("%+v", k)
+			t.Errorf("%+v, want Why = \"no limit was asked for\"", k)
 		}
 	}
 	// A pod that has none of what was asked for says so and what to do.
@@ -83,7 +83,7 @@ func TestControlsOfLimits(t *testing.T) {
 	checkControls(t, "missing", c, without("memory", "cpus", "pids", "disk"))
 	for _, name := range []string{"memory", "cpus", "pids", "disk"} {
 		if k, _ := c.Get(name); k.Fix == "" || k.By != "" {
-			t.Errorf("%+v", k)
+			t.Errorf("%+v, want Fix not empty, By empty", k)
 		}
 	}
 }
@@ -119,20 +119,20 @@ func TestControlsOfNetworkAndOwner(t *testing.T) {
 	r := plain()
 	k, _ := Controls(build(t, r), r.Spec.Limits, Policies{}).Get("network")
 	if k.Enforced || k.By != "NetworkPolicy" || !strings.Contains(k.Fix, "doctor --backend kubernetes") {
-		t.Errorf("not known: %+v", k)
+		t.Errorf("not known: %+v, want Enforced false, By = \"NetworkPolicy\", Fix containing \"doctor --backend kubernetes\"", k)
 	}
 	p := build(t, r)
 	p.Labels[LabelNetwork] = "open"
 	if k, _ := Controls(p, r.Spec.Limits, shown).Get("network"); k.Enforced {
-		t.Errorf("without the label: %+v", k)
+		t.Errorf("without the label: %+v, want Enforced false", k)
 	}
 	r = with(t, hardSidecars)
 	if k, _ := Controls(build(t, r), r.Spec.Limits, shown).Get("network"); !strings.HasSuffix(k.Detail, "the loopback is shared with exporter") {
-		t.Errorf("with a sidecar: %+v", k)
+		t.Errorf("with a sidecar: %+v, want Detail ending in \"the loopback is shared with exporter\"", k)
 	}
 	r.OwnerRef = nil
 	if k, _ := Controls(build(t, r), r.Spec.Limits, shown).Get("abandoned"); k.Enforced || k.Fix == "" {
-		t.Errorf("without an owner: %+v", k)
+		t.Errorf("without an owner: %+v, want Enforced false, Fix not empty", k)
 	}
 }
 
@@ -141,11 +141,11 @@ func TestControlsOfRuntimeClass(t *testing.T) {
 	r.RuntimeClass = "gvisor"
 	c := Controls(build(t, r), r.Spec.Limits, shown)
 	if c.Isolation != "pod (runtime class gvisor)" {
-		t.Errorf("isolation %q", c.Isolation)
+		t.Errorf("isolation %q, want \"pod (runtime class gvisor)\"", c.Isolation)
 	}
 	checkControls(t, "runtime class", c, without("agent", "pids"))
 	if k, _ := c.Get("agent"); !strings.Contains(k.Why, "runtime class gvisor") || !strings.Contains(k.Why, "lost") || k.Fix == "" {
-		t.Errorf("%+v", k)
+		t.Errorf("%+v, want Why containing \"runtime class gvisor\", Why containing \"lost\", Fix not empty", k)
 	}
 }
 
@@ -162,6 +162,6 @@ func TestControlsOfWhatTheClusterAdds(t *testing.T) {
 	c := Controls(p, r.Spec.Limits, shown)
 	checkControls(t, "added", c, without("service-account"))
 	if k, _ := c.Get("network"); !strings.Contains(k.Detail, "shared with mesh") {
-		t.Errorf("%+v", k)
+		t.Errorf("%+v, want Detail containing \"shared with mesh\"", k)
 	}
 }

@@ -49,7 +49,7 @@ func checkBuild(t *testing.T, template *corev1.PodTemplateSpec) {
 	}
 	again := build(t, r)
 	if a, b := text(t, p), text(t, again); a != b {
-		t.Fatalf("another pod the second time:\n%s", cmp.Diff(a, b))
+		t.Fatalf("another pod the second time, want a = %v:\n%s", b, cmp.Diff(a, b))
 	}
 	checkIntact(t, p, r)
 	Controls(p, r.Spec.Limits, shown)
@@ -67,21 +67,21 @@ func checkIntact(t *testing.T, p *corev1.Pod, r Request) {
 		t.Errorf("names: %s", text(t, p))
 	}
 	if !slices.Equal(c.Command, []string{AgentFile}) || len(c.Args) != 1+len(r.Args) || i.Command[0] != "/bin/sh" || c.Stdin || !i.Stdin || c.TerminationMessagePath != closedFile {
-		t.Errorf("what is run: %s", text(t, p))
+		t.Errorf("what is run: %s, want Command %q, len(c.Args) = %v, i.Command[0] = \"/bin/sh\", Stdin false, Stdin true, TerminationMessagePath = %v", text(t, p), []string{AgentFile}, 1+len(r.Args), closedFile)
 	}
 	if tokens := slices.DeleteFunc(slices.Clone(c.Env), func(e corev1.EnvVar) bool { return !strings.HasPrefix(e.Name, environ.Own) }); len(tokens) != 1 || tokens[0].Value != r.Token {
-		t.Errorf("the agent's variables: %v", tokens)
+		t.Errorf("the agent's variables: %v, want len(tokens) = 1, Value = %v", tokens, r.Token)
 	}
 	for key, want := range map[string]string{LabelManagedBy: ManagedBy, LabelName: NameSandbox, LabelRole: RoleSandbox, LabelSandbox: r.Spec.ID, LabelOwner: r.Owner, LabelNetwork: NetworkIsolated} {
 		if p.Labels[key] != want {
-			t.Errorf("label %s is %q", key, p.Labels[key])
+			t.Errorf("label %s is %q, want %q", key, p.Labels[key], want)
 		}
 	}
 	if len(p.OwnerReferences) != 1 || p.Annotations[AnnotationInfo] != r.Annotations[AnnotationInfo] || p.Annotations[annotationUser] == "" {
 		t.Errorf("what the pod is found and ended by: %s", text(t, p))
 	}
 	if c.SecurityContext.Capabilities.Drop[0] != "ALL" || len(c.SecurityContext.Capabilities.Drop) != 1 {
-		t.Errorf("capabilities: %s", text(t, p))
+		t.Errorf("capabilities: %s, want c.SecurityContext.Capabilities.Drop[0] = \"ALL\", len(c.SecurityContext.Capabilities.Drop) = 1", text(t, p))
 	}
 	mounted := map[string]int{}
 	for _, x := range slices.Concat(p.Spec.Containers, p.Spec.InitContainers) {
@@ -97,7 +97,7 @@ func checkIntact(t *testing.T, p *corev1.Pod, r Request) {
 	}
 	agent := p.Spec.Volumes[0]
 	if mounted[VolumeAgent] != 2 || mounted[volumeLayers] != 3 || agent.Name != VolumeAgent || agent.EmptyDir == nil || agent.EmptyDir.Medium != corev1.StorageMediumMemory {
-		t.Errorf("the volumes of the agent and the layers: %s", text(t, p))
+		t.Errorf("the volumes of the agent and the layers: %s, want mounted[VolumeAgent] = 2, mounted[volumeLayers] = 3, Name = VolumeAgent, EmptyDir not nil, Medium = StorageMediumMemory", text(t, p))
 	}
 }
 

@@ -49,7 +49,7 @@ func TestFeedScript(t *testing.T) {
 			for range 3 { // as often as it is asked
 				fmt.Fprintln(in)
 				if arch, err := out.ReadString('\n'); err != nil || len(arch) < 2 {
-					t.Errorf("arch %q, %v", arch, err)
+					t.Errorf("arch %q, %v, want no error, len(arch) >= 2", arch, err)
 				}
 			}
 			// In pieces of every size, as they come through a stream.
@@ -68,7 +68,7 @@ func TestFeedScript(t *testing.T) {
 		}{"agent": {mode, agent}, "seccomp": {0o444, filter}} {
 			st, err := os.Stat(filepath.Join(dir, name))
 			if err != nil || st.Mode() != want.mode || st.Size() != int64(len(want.content)) {
-				t.Errorf("%s: %v, %v", name, st, err)
+				t.Errorf("%s: %v, %v, want no error, Mode = %v, Size = %v", name, st, err, want.mode, int64(len(want.content)))
 			}
 			os.Chmod(filepath.Join(dir, name), 0o600)
 			if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !bytes.Equal(got, want.content) {
@@ -77,11 +77,11 @@ func TestFeedScript(t *testing.T) {
 		}
 		closed := filepath.Join(dir, filepath.Base(filepath.Dir(closedFile)))
 		if st, err := os.Stat(closed); err != nil || st.Mode() != fs.ModeDir {
-			t.Errorf("the closed folder: %v, %v", st, err)
+			t.Errorf("the closed folder: %v, %v, want no error, Mode = fs.ModeDir", st, err)
 		}
 		os.Chmod(closed, 0o700)
 		if st, err := os.Stat(filepath.Join(closed, filepath.Base(closedFile))); err != nil || st.Size() != 0 {
-			t.Errorf("the closed file: %v, %v", st, err)
+			t.Errorf("the closed file: %v, %v, want no error, Size = 0", st, err)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestFeedScriptCutShort(t *testing.T) {
 		dir := t.TempDir()
 		stderr, err := feed(t, dir, "", func(in io.Writer, out *bufio.Reader) { io.WriteString(in, said) })
 		if err == nil {
-			t.Errorf("%q: it ended well: %s", said, stderr)
+			t.Errorf("%q: it ended well: %s, want an error", said, stderr)
 		}
 		if st, err := os.Stat(filepath.Join(dir, "agent")); err == nil && st.Mode()&0o111 != 0 {
 			t.Errorf("%q: there is an agent that can be started", said)

@@ -70,6 +70,6 @@ func TestParseTemplateOfAliases(t *testing.T) {
 		text += string(c) + ": &" + string(c) + " [" + strings.Repeat("*"+string(c-1)+", ", 9) + "*" + string(c-1) + "]\n"
 	}
 	if _, err := ParseTemplate([]byte(text)); err == nil || !strings.Contains(err.Error(), "excessive aliasing") {
-		t.Errorf("%.200v", err)
+		t.Errorf("%.200v, want an error containing \"excessive aliasing\"", err)
 	}
 }

@@ -42,7 +42,7 @@ func TestFailure(t *testing.T) {
 				got = failedBy(r.Event)
 			}
 			if got == nil {
-				t.Fatal("nothing speaks against it")
+				t.Fatalf("nothing speaks against it: got = %v, want not nil", got)
 			}
 			if got.Reason != c.reason || !strings.Contains(got.Error(), c.text) || !errors.Is(got, c.kind) && c.kind != nil {
 				t.Errorf("%s: %v", got.Reason, got)
@@ -54,13 +54,13 @@ func TestFailure(t *testing.T) {
 func TestNoFailure(t *testing.T) {
 	for _, state := range []string{"running", "init-running"} {
 		if got := failure(load(t, state).Pod); got != nil {
-			t.Errorf("%s: %v", state, got)
+			t.Errorf("%s: %v, want nil", state, got)
 		}
 	}
 	r := load(t, "no-configmap")
 	r.Pod.Status.ContainerStatuses[0].State.Waiting.Message = "failed to sync configmap cache: timed out waiting for the condition"
 	if got := failure(r.Pod); got != nil {
-		t.Errorf("what passes: %v", got)
+		t.Errorf("what passes: %v, want nil", got)
 	}
 }
 

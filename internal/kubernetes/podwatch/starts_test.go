@@ -59,7 +59,7 @@ func TestHear(t *testing.T) {
 		}
 		first()
 		if w.starts == nil {
-			t.Error("nothing is heard after the first has done")
+			t.Errorf("nothing is heard after the first has done: starts = %v, want not nil", w.starts)
 		}
 		second()
 		if w.starts != nil || !events.IsStopped() {

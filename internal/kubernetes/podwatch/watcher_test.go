@@ -53,7 +53,7 @@ func TestWatchIsShared(t *testing.T) {
 		}
 		a.Stop()
 		if w.pods == nil {
-			t.Error("the watch has ended with the first of them")
+			t.Errorf("the watch has ended with the first of them: pods = %v, want not nil", w.pods)
 		}
 		b.Stop()
 		b.Stop()
@@ -75,7 +75,7 @@ func TestDeleted(t *testing.T) {
 	c.remove("a")
 	over(t, p)
 	if p.Ended() != "the pod was deleted" {
-		t.Errorf("%q", p.Ended())
+		t.Errorf("%q, want \"the pod was deleted\"", p.Ended())
 	}
 	var failed *StartError
 	if _, err := p.Wait(soon(t), func(*corev1.Pod) (bool, error) { return false, nil }); !errors.As(err, &failed) || failed.Reason != "Ended" {
@@ -134,7 +134,7 @@ func TestSingle(t *testing.T) {
 	c.update(again)
 	over(t, p)
 	if p.Ended() != "the container was started anew" {
-		t.Errorf("%q", p.Ended())
+		t.Errorf("%q, want \"the container was started anew\"", p.Ended())
 	}
 }
 
@@ -187,7 +187,7 @@ func TestWatchBreaks(t *testing.T) {
 			}
 			over(t, p)
 			if p.Ended() != "the pod was deleted" {
-				t.Errorf("%q", p.Ended())
+				t.Errorf("%q, want \"the pod was deleted\"", p.Ended())
 			}
 		})
 	}
@@ -203,7 +203,7 @@ func TestWaitFails(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		if !strings.Contains(p.Trouble(), "no list for you") {
-			t.Errorf("%q", p.Trouble())
+			t.Errorf("%q, want it to contain \"no list for you\"", p.Trouble())
 		}
 	})
 	t.Run("context", func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestWaitFails(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		if _, err := p.Wait(ctx, runs); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "ContainerCreating") {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want context.DeadlineExceeded, an error containing \"ContainerCreating\"", err)
 		}
 	})
 	t.Run("event", func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestWaitFails(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		if w.events != nil {
-			t.Error("events are watched on")
+			t.Errorf("events are watched on: events = %v, want nil", w.events)
 		}
 	})
 }

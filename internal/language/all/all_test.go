@@ -10,7 +10,7 @@ import (
 func TestGet(t *testing.T) {
 	for name, want := range map[string]string{"PY": "python", "node": "javascript", "C++": "cpp", "golang": "go", " rb ": "ruby", "sh": "bash", "R": "r"} {
 		if l, err := Get(name); err != nil || l.Name != want {
-			t.Errorf("Get(%q) = %v, %v", name, l, err)
+			t.Errorf("Get(%q) = %v, %v, want no error, Name = %v", name, l, err, want)
 		}
 	}
 	var unknown *language.UnknownError
@@ -41,7 +41,7 @@ func FuzzGuess(f *testing.F) {
 	f.Add("", []byte("#!"))
 	f.Fuzz(func(t *testing.T, name string, head []byte) {
 		if l, ok := Guess(name, head); ok != (l != nil) {
-			t.Errorf("%v %v", l, ok)
+			t.Errorf("%v %v, want %v", l, ok, l != nil)
 		}
 	})
 }

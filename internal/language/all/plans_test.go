@@ -81,7 +81,7 @@ func execute(t *testing.T, lang, stdin string, src language.Source) outcome {
 	}
 	for _, dir := range []string{src.Workdir, src.TempDir} {
 		if left, _ := filepath.Glob(filepath.Join(dir, ".run-*")); len(left) > 0 {
-			t.Errorf("left behind: %v", left)
+			t.Errorf("left behind: %v, want none", left)
 		}
 	}
 	return out
@@ -123,7 +123,7 @@ func TestPlansRunArgumentsStdinAndExitCode(t *testing.T) {
 		t.Run(lang, func(t *testing.T) {
 			got := execute(t, lang, "there\n", language.Source{Code: []byte("\xef\xbb\xbf" + code), Args: []string{"a b*"}})
 			if got.stdout != "hi a b* there\n" || got.code != 7 {
-				t.Errorf("got %+v", got)
+				t.Errorf("got %+v, want stdout = \"hi a b* there\\n\", code = 7", got)
 			}
 		})
 	}
@@ -137,7 +137,7 @@ func TestPlansReportErrors(t *testing.T) {
 		t.Run(lang, func(t *testing.T) {
 			got := execute(t, lang, "", language.Source{Code: []byte("if ( } then\n")})
 			if got.code == 0 || !strings.Contains(got.stderr, want) {
-				t.Errorf("got %+v", got)
+				t.Errorf("got %+v, want code != 0, stderr containing %q", got, want)
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func TestPlansOfProjects(t *testing.T) {
 			got := execute(t, c.lang, "", language.Source{Name: c.name, Code: []byte(c.code),
 				Files: []language.File{{Path: c.other, Data: []byte(c.data)}}})
 			if got.stdout != "42\n" || got.code != 0 {
-				t.Errorf("got %+v", got)
+				t.Errorf("got %+v, want stdout = \"42\\n\", code = 0", got)
 			}
 		})
 	}
@@ -176,7 +176,7 @@ func TestPythonSnippets(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := execute(t, "py", "", language.Source{Code: []byte(c.code), Workdir: dir}); got.stdout != c.want {
-				t.Errorf("got %+v", got)
+				t.Errorf("got %+v, want stdout = %v", got, c.want)
 			}
 		})
 	}

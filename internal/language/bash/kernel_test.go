@@ -33,14 +33,14 @@ func TestKernelShell(t *testing.T) {
 		"echo 'ä \"q\" \\'; echo $'\\x01'":                    "ä \"q\" \\\n\x01\n",
 	} {
 		if e := k.Run(code); e.Stdout != want || e.Lost {
-			t.Errorf("%s: %+v", code, e)
+			t.Errorf("%s: %+v, want Stdout = %v, Lost false", code, e, want)
 		}
 	}
 	if len(k.Prompts) != 1 || k.Prompts[0] != "name? " {
-		t.Errorf("prompts %q", k.Prompts)
+		t.Errorf("prompts %q, want len(k.Prompts) = 1, k.Prompts[0] = \"name? \"", k.Prompts)
 	}
 	k.Run("(exit 4)")
 	if e := k.Run("echo $?"); e.Stdout != "4\n" {
-		t.Errorf("the last cell's exit code: %q", e.Stdout)
+		t.Errorf("the last cell's exit code: %q, want \"4\\n\"", e.Stdout)
 	}
 }

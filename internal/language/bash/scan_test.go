@@ -269,7 +269,7 @@ func TestScanFiles(t *testing.T) {
 			f := lextest.Scan(t, scan, code)
 			lextest.Sound(t, code, f)
 			if f.Problem != "" {
-				t.Errorf("%s: %s", name, f.Problem)
+				t.Errorf("%s: %s, want empty", name, f.Problem)
 			}
 		}
 	}

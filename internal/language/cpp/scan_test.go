@@ -152,7 +152,7 @@ func BenchmarkScan(b *testing.B) {
 func TestLibraryName(t *testing.T) {
 	for in, want := range map[string]string{"libfmt-dev=9.1.0": "libfmt-dev", "libfmt-dev": "libfmt-dev"} {
 		if got := Language.LibraryName(in); got != want {
-			t.Errorf("%s: %s", in, got)
+			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func machine() registrytest.Machine {
 func TestRegistries(t *testing.T) {
 	r, err := findRegistries(machine().Ask())
 	if err != nil || !slices.Equal(r.URLs, []string{"http://a.test/debian/", "https://b.test/x"}) {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("%+v, %v, want no error, URLs [\"http://a.test/debian/\" \"https://b.test/x\"]", r, err)
 	}
 	files := map[string]string{}
 	for _, f := range r.Files {
@@ -58,7 +58,7 @@ func TestRegistries(t *testing.T) {
 		keysDir + "/a.gpg": "A", keysDir + "/b.asc": "B", statusFile: "Package: a\nStatus: install ok installed\nVersion: 1\n\n",
 	} {
 		if files[path] != want {
-			t.Errorf("%s: %q", path, files[path])
+			t.Errorf("%s: %q, want %q", path, files[path], want)
 		}
 	}
 	if !strings.HasSuffix(files[configFile], "CAInfo \""+registries.CA+"\";\n") {
@@ -79,7 +79,7 @@ func TestRegistries(t *testing.T) {
 		m := machine()
 		c.change(m)
 		if _, err := findRegistries(m.Ask()); !errors.Is(err, c.err) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want %v", name, err, c.err)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestRegistries(t *testing.T) {
 func TestUse(t *testing.T) {
 	env := use([]string{"/a", "/b"}, func(name string) string { return map[string]string{"PATH": "/bin"}[name] })
 	if env[0] != "PATH=/a/usr/bin:/b/usr/bin:/a/usr/sbin:/b/usr/sbin:/bin" || env[1] != "CPATH=/a/usr/include:/b/usr/include:/a/arch-include:/b/arch-include" {
-		t.Errorf("%q", env)
+		t.Errorf("%q, want env[0] = \"PATH=/a/usr/bin:/b/usr/bin:/a/usr/sbin:/b/usr/sbin:/bin\", env[1] = %q", env, "CPATH=/a/usr/include:/b/usr/include:/a/arch-include:/b/arch-include")
 	}
 }
 
@@ -137,10 +137,10 @@ func TestInstallLocal(t *testing.T) {
 		return string(out), err
 	}
 	if out, err := run("nope"); err == nil || !strings.Contains(out, "there is no package nope in the folder") {
-		t.Errorf("%q, %v", out, err)
+		t.Errorf("%q, %v, want an error, out containing \"there is no package nope in the folder\"", out, err)
 	}
 	if out, err := run("libx-dev=1.0"); err != nil || out != "" {
-		t.Fatalf("%q, %v", out, err)
+		t.Fatalf("%q, %v, want no error, out empty", out, err)
 	}
 	for name, want := range map[string]string{"arch-lib": "usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/libx.so": folder + "/lib/x86_64-linux-gnu/libx.so.1",
 		"usr/lib/x86_64-linux-gnu/there": "/bin/sh", "lib": "usr/lib"} {
@@ -150,11 +150,11 @@ func TestInstallLocal(t *testing.T) {
 	}
 	options, err := os.ReadFile(filepath.Join(folder, LinkFile))
 	if err != nil || !strings.HasSuffix(string(options), "-Wl,--as-needed\n-lx\n-lonly\n") {
-		t.Errorf("%q, %v", options, err)
+		t.Errorf("%q, %v, want no error, options ending in \"-Wl,--as-needed\\n-lx\\n-lonly\\n\"", options, err)
 	}
 	pc, err := os.ReadFile(filepath.Join(folder, "arch-lib/pkgconfig/x.pc"))
 	if err != nil || !strings.HasPrefix(string(pc), "prefix="+folder+"/usr\n") {
-		t.Errorf("%q, %v", pc, err)
+		t.Errorf("%q, %v, want no error, pc beginning with %q", pc, err, "prefix="+folder+"/usr\n")
 	}
 }
 

@@ -66,13 +66,13 @@ func TestKernelCells(t *testing.T) {
 		{"total + n", "8", ""},
 		{"count := \"other\"; count", "\"other\"", ""},
 	}); stderr != "" {
-		t.Errorf("they wrote %.300q to stderr", stderr)
+		t.Errorf("they wrote %.300q to stderr, want empty", stderr)
 	}
 	if e := k.MustRun("done := make(chan int)"); !strings.Contains(e.Stderr, "done: chan int lives only in the program") {
-		t.Errorf("%q", e.Stderr)
+		t.Errorf("%q, want it to contain \"done: chan int lives only in the program\"", e.Stderr)
 	}
 	if e := k.Run("total = 9\nvar m map[string]int\nm[\"x\"] = 1"); e.Failure == nil || !strings.Contains(e.Failure.Traceback, "cell[13]:3") {
-		t.Errorf("%+v", e.Failure)
+		t.Errorf("%+v, want Failure not nil, Traceback containing \"cell[13]:3\"", e.Failure)
 	}
 	if e := k.MustRun("total"); e.Value["text/plain"] != "9" {
 		t.Errorf("after a panic: %q", e.Value)

@@ -47,7 +47,7 @@ func TestRegistries(t *testing.T) {
 	got, err := findRegistries(registrytest.Machine{Programs: map[string]string{ask: `{"GOPROXY":"https://p.test"}`}, Vars: map[string]string{"SSL_CERT_FILE": "/ca"},
 		Texts: map[string]string{"/ca": pem}}.Ask())
 	if err != nil || len(got.Files) != 1 || !slices.Contains(got.Env, "SSL_CERT_FILE="+registries.CA) {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("%+v, %v, want no error, len(got.Files) = 1, Env containing %v", got, err, "SSL_CERT_FILE="+registries.CA)
 	}
 }
 
@@ -57,7 +57,7 @@ func TestInstall(t *testing.T) {
 		t.Errorf("%+v, %v", plan, err)
 	}
 	if !slices.Contains(plan.Steps[0].Env, "GOPROXY=file:///l") {
-		t.Errorf("%q", plan.Steps[0].Env)
+		t.Errorf("%q, want it to contain \"GOPROXY=file:///l\"", plan.Steps[0].Env)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestPlanWithLibraries(t *testing.T) {
 			t.Fatalf("%+v, %v", p.Steps, err)
 		}
 		if env := p.Steps[1].Env; !slices.Contains(env, want) || !slices.Contains(env, "GOWORK=/tmp/.run-1.work") || !slices.Contains(p.Cleanup, "/tmp/.run-1.work") {
-			t.Errorf("%q, %q", env, p.Cleanup)
+			t.Errorf("%q, %q, want env containing %v, env containing \"GOWORK=/tmp/.run-1.work\", Cleanup containing \"/tmp/.run-1.work\"", env, p.Cleanup, want)
 		}
 		seen := map[string]bool{}
 		for _, kv := range p.Steps[1].Env {
@@ -86,7 +86,7 @@ func TestPlanWithLibraries(t *testing.T) {
 func TestLibraryName(t *testing.T) {
 	for in, want := range map[string]string{"golang.org/x/text@v0.1.0": "golang.org/x/text", "golang.org/x/text": "golang.org/x/text"} {
 		if got := libraryName(in); got != want {
-			t.Errorf("%s: %s", in, got)
+			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}
 }

@@ -57,14 +57,14 @@ func TestKernelCells(t *testing.T) {
 		{"// only words", "", ""},
 		{"System.out.print(\"y\".repeat(300000))", "", strings.Repeat("y", 300000)},
 	}); stderr != "" {
-		t.Errorf("they wrote %.300q to stderr", stderr)
+		t.Errorf("they wrote %.300q to stderr, want empty", stderr)
 	}
 	if e := k.Run("\nint deep(int n) {\n  return n == 0 ? 1 / n : deep(n - 1);\n}\n\ndeep(1)"); e.Failure == nil ||
 		strings.Count(e.Failure.Traceback, "cell[10]:3") != 2 || !strings.Contains(e.Failure.Traceback, "top level (cell[10]:6") {
 		t.Errorf("%+v", e.Failure)
 	}
 	if e := k.Run("int open = (1 +"); e.Status != "error" || e.Failure == nil {
-		t.Errorf("%+v %+v", e, e.Failure)
+		t.Errorf("%+v %+v, want Status = \"error\", Failure not nil", e, e.Failure)
 	}
 	t.Logf("round trip %v", kerneltest.RoundTrip(k, "1+1", 100))
 }

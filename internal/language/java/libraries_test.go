@@ -85,7 +85,7 @@ func TestRegistries(t *testing.T) {
 				return
 			}
 			if !reflect.DeepEqual(got.URLs, c.urls) || !reflect.DeepEqual(got.Credentials, c.creds) {
-				t.Errorf("%q, %+v", got.URLs, got.Credentials)
+				t.Errorf("%q, %+v, want URLs %q, Credentials %+v", got.URLs, got.Credentials, c.urls, c.creds)
 			}
 			text := string(got.Files[0].Data)
 			for _, want := range c.inside {
@@ -138,7 +138,7 @@ func TestPlanWithLibraries(t *testing.T) {
 	}
 	for _, step := range p.Steps {
 		if !strings.Contains(strings.Join(step.Argv, " "), ":/w:/a/jars/*:/b/jars/* ") {
-			t.Errorf("%q", step.Argv)
+			t.Errorf("%q, want it to contain \":/w:/a/jars/*:/b/jars/* \"", step.Argv)
 		}
 	}
 }

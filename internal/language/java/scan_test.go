@@ -115,7 +115,7 @@ func BenchmarkScan(b *testing.B) {
 func TestLibraryName(t *testing.T) {
 	for in, want := range map[string]string{"a.b:c:1.0": "a.b:c", "a.b:c": "a.b:c", "a.b:c:jar:x:1.0": "a.b:c"} {
 		if got := libraryName(in); got != want {
-			t.Errorf("%s: %s", in, got)
+			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}
 }

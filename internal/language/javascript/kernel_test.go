@@ -67,10 +67,10 @@ func TestKernelCells(t *testing.T) {
 		{"process.stdout.write('x'.repeat(300000)); 2", "2", strings.Repeat("x", 300000)},
 	})
 	if e := k.Run("Promise.reject(new Error('nobody')); await new Promise(r => setTimeout(r, 10))"); e.Status != "ok" || !strings.Contains(e.Stderr, "Uncaught (in promise) Error: nobody") {
-		t.Errorf("%+v", e)
+		t.Errorf("%+v, want Status = \"ok\", Stderr containing \"Uncaught (in promise) Error: nobody\"", e)
 	}
 	if e := k.Run("throw 'text'"); e.Failure == nil || e.Failure.Message != "'text'" || !strings.Contains(e.Failure.Traceback, "at cell[") {
-		t.Errorf("%+v", e.Failure)
+		t.Errorf("%+v, want Failure not nil, Message = \"'text'\", Traceback containing \"at cell[\"", e.Failure)
 	}
 	k.Input = []string{"one", "two"}
 	lines := "const rl = require('readline').createInterface({ input: process.stdin }); const got = []; for await (const l of rl) got.push(l); got"
@@ -90,7 +90,7 @@ func TestInterruptBesideCode(t *testing.T) {
 	k := kerneltest.Start(t, &Language)
 	for i := range 50 {
 		if e := k.RunWhile("console.log('go'); await new Promise(() => {})", k.Interrupt); e.Status != "interrupted" {
-			t.Fatalf("cell %d: %s %+v", i, e.Status, e.Failure)
+			t.Fatalf("cell %d: %s %+v, want \"interrupted\"", i, e.Status, e.Failure)
 		}
 		k.Interrupt() // again: a signal, and the request of a cell that is over
 		k.MustRun("1")

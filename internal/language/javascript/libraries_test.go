@@ -58,6 +58,6 @@ func TestUse(t *testing.T) {
 	got := use([]string{"/a", "/b"}, func(name string) string { return map[string]string{"PATH": "/bin", "NODE_OPTIONS": "-r x"}[name] })
 	want := []string{"PATH=/a/node_modules/.bin:/b/node_modules/.bin:/bin", "NODE_PATH=/a/node_modules:/b/node_modules", "NODE_OPTIONS=-r x --require=/a/resolve.cjs"}
 	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want %q", got, want)
 	}
 }

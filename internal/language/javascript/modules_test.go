@@ -11,7 +11,7 @@ func TestUsesModules(t *testing.T) {
 		"exports.a = 1": false, "'use strict'; const a = 4 / 2; b = a / 2\nexport const c = 1": true, "": false,
 	} {
 		if got := usesModules([]byte(code)); got != want {
-			t.Errorf("%q: %v", code, got)
+			t.Errorf("%q: %v, want %v", code, got, want)
 		}
 	}
 }

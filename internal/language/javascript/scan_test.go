@@ -164,7 +164,7 @@ func BenchmarkScan(b *testing.B) {
 func TestLibraryName(t *testing.T) {
 	for canonical, want := range map[string]string{"lodash": "lodash", "React@18.2.0": "react", "@types/node@20": "@types/node", "@Scope/Name": "@scope/name", "chalk@^5": "chalk"} {
 		if got := libraryName(canonical); got != want {
-			t.Errorf("%q: %q", canonical, got)
+			t.Errorf("%q: %q, want %q", canonical, got, want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestCharts(t *testing.T) {
 	}
 	_, stderr, items := newProgram(t, interpreter(t, "matplotlib", "pandas", "seaborn")).run(code)
 	if len(items) != len(cases) {
-		t.Fatalf("captured %s, stderr %s", names(items), stderr)
+		t.Fatalf("captured %s, stderr %s, want len(items) = %v", names(items), stderr, len(cases))
 	}
 	for i, tt := range cases {
 		t.Run(tt.name, func(t *testing.T) { wantChart(t, items[i].Chart, tt.want) })
@@ -95,14 +95,14 @@ ax[1].imshow(np.zeros((300, 300)))
 plt.show()
 `)
 	if len(items) != 1 || items[0].Chart == nil || !items[0].Chart.Truncated {
-		t.Fatalf("captured %+v", items)
+		t.Fatalf("captured %+v, want len(items) = 1, Chart not nil, Truncated true", items)
 	}
 	data, err := json.Marshal(items[0].Chart)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(data) > 300<<10 {
-		t.Errorf("the chart has %d bytes", len(data))
+		t.Errorf("the chart has %d bytes, want at most 300 KiB", len(data))
 	}
 	var x []float64
 	if err := json.Unmarshal(items[0].Chart.Axes[0].Series[0].X, &x); err != nil {

@@ -75,7 +75,7 @@ func TestFiguresAreCaptured(t *testing.T) {
 				t.Errorf("captured %s, want %s", got, tt.want)
 			}
 			if output := one.read(filepath.Join(list[i].Dir, "output")); len(output) > 0 || one.dropped() != "" {
-				t.Errorf("it says %s, dropped %s", output, one.dropped())
+				t.Errorf("it says %s, dropped %s, want no output, dropped empty", output, one.dropped())
 			}
 		})
 	}

@@ -34,7 +34,7 @@ func TestUnshownFigures(t *testing.T) {
 		p.source.Unshown = true
 		_, stderr, items := p.run(plt + "plt.plot([1]); 1/0")
 		if got := names(items); got != "figure-1.png image/png" || !strings.HasSuffix(stderr, "ZeroDivisionError: division by zero\n") {
-			t.Errorf("captured %s, stderr %s", got, stderr)
+			t.Errorf("captured %s, stderr %s, want got = \"figure-1.png image/png\", stderr ending in \"ZeroDivisionError: division by zero\\n\"", got, stderr)
 		}
 	})
 }
@@ -75,12 +75,12 @@ for child in children:
 	for _, it := range items {
 		config, err := png.DecodeConfig(bytes.NewReader(it.data))
 		if err != nil || config.Width != it.Width || config.Height != it.Height {
-			t.Errorf("%+v: %v", it.description, err)
+			t.Errorf("%+v: %v, want no error, Width = %v, Height = %v", it.description, err, it.Width, it.Height)
 		}
 		seen[image.Pt(config.Width, config.Height)] = true
 	}
 	if len(items) != 80 || len(seen) != 80 {
-		t.Errorf("captured %d, %d of them different", len(items), len(seen))
+		t.Errorf("captured %d, %d of them different, want len(items) = 80, len(seen) = 80", len(items), len(seen))
 	}
 }
 
@@ -132,7 +132,7 @@ plt.show()
 plt.figure(figsize=(400, 200)); plt.plot([1], [1]); plt.show()
 `)
 	if len(items) != 2 {
-		t.Fatalf("captured %s", names(items))
+		t.Fatalf("captured %s, want len(items) = 2", names(items))
 	}
 	picture, err := png.Decode(bytes.NewReader(items[0].data))
 	if err != nil {
@@ -152,6 +152,6 @@ plt.figure(figsize=(400, 200)); plt.plot([1], [1]); plt.show()
 		}
 	}
 	if items[1].Width*items[1].Height > 25_000_000 {
-		t.Errorf("a huge figure became %d×%d", items[1].Width, items[1].Height)
+		t.Errorf("a huge figure became %d×%d, want Height <= 25_000_000", items[1].Width, items[1].Height)
 	}
 }

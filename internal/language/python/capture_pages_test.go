@@ -54,7 +54,7 @@ io.show({"data": [
 io.show({"data": [{"type": "heatmap", "z": dict(packed, shape="2, 2")}, {"type": "histogram", "x": packed}]}, validate=False)
 `)
 	if len(items) != 2 {
-		t.Fatalf("captured %s", names(items))
+		t.Fatalf("captured %s, want len(items) = 2", names(items))
 	}
 	wantChart(t, items[0].Chart, `{"axes":[
 		{"x":{"scale":"date"},"y":{"scale":"log","label":"Y"},"series":[{"type":"scatter","x":["2024-01-01","2024-01-02"],"y":[1,null]},{"type":"pie","label":"p","x":["a","b"],"y":[1,3]}]},
@@ -81,7 +81,7 @@ func TestAltairIsCaptured(t *testing.T) {
 				t.Fatalf("captured %s, want %s", got, tt.want)
 			}
 			if items[0].Title != "T" || items[0].Source != "altair" {
-				t.Errorf("%+v", items[0].description)
+				t.Errorf("%+v, want Title = \"T\", Source = \"altair\"", items[0].description)
 			}
 		})
 	}
@@ -118,7 +118,7 @@ except ValueError:
 	}
 	for _, it := range items {
 		if it.Title != "T" || it.Source != "bokeh" || !strings.Contains(string(it.data), "<html") {
-			t.Errorf("%+v", it.description)
+			t.Errorf("%+v, want Title = \"T\", Source = \"bokeh\", data containing \"<html\"", it.description)
 		}
 	}
 }

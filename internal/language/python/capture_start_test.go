@@ -37,10 +37,10 @@ func TestAProgramDoesNotSeeTheCapture(t *testing.T) {
 					t.Errorf("with the capture\n%s%s\nwithout\n%s%s", with, withErr, without, withoutErr)
 				}
 				if !strings.Contains(withErr, "main.py\", line 5, in f") {
-					t.Errorf("the traceback is %s", withErr)
+					t.Errorf("the traceback is %s, want it to contain \"main.py\\\", line 5, in f\"", withErr)
 				}
 				if len(items) > 0 || p.dropped() != "" {
-					t.Errorf("captured %s, dropped %s", names(items), p.dropped())
+					t.Errorf("captured %s, dropped %s, want no items, dropped empty", names(items), p.dropped())
 				}
 			})
 		}
@@ -72,7 +72,7 @@ func TestAFailingImportIsTheProgramsOwn(t *testing.T) {
 	}
 	_, stderr, _ := p.run("import matplotlib\n")
 	if n := strings.Count(stderr, "  File "); n != 2 || !strings.Contains(stderr, "ModuleNotFoundError: No module named 'not_there'") {
-		t.Errorf("stderr %s", stderr)
+		t.Errorf("stderr %s, want n = 2, stderr containing \"ModuleNotFoundError: No module named 'not_there'\"", stderr)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestWhatCannotBeCapturedIsNoted(t *testing.T) {
 	}
 	stdout, stderr, items := p.run("import matplotlib.pyplot, PIL.Image\nprint('ran')")
 	if stdout != "ran\n" || stderr != "" || len(items) > 0 {
-		t.Errorf("stdout %q, stderr %q, captured %s", stdout, stderr, names(items))
+		t.Errorf("stdout %q, stderr %q, captured %s, want stdout = \"ran\\n\", stderr empty, no items", stdout, stderr, names(items))
 	}
 	for _, want := range []string{"matplotlib.pyplot", "PIL.Image"} {
 		if !strings.Contains(p.dropped(), want) {
@@ -121,7 +121,7 @@ func TestThePrecompiledBootstrapIsUsed(t *testing.T) {
 			cmd := exec.Command(python, "-c", "import sys; print(type(sys.meta_path[0]).__name__)")
 			cmd.Env = append(p.environ, c.Env...)
 			if out, err := cmd.CombinedOutput(); err != nil || string(out) != "Finder\n" {
-				t.Errorf("%v: %s", err, out)
+				t.Errorf("%v: %s, want no error, out = \"Finder\\n\"", err, out)
 			}
 		})
 	}
@@ -141,7 +141,7 @@ from PIL import Image
 print(Image.new("RGB", (1, 1)).size)
 `, p.source.Support+what)
 		if stdout, stderr, items := p.run(code); stdout != "(1, 1)\n" || stderr != "" || len(items) > 0 {
-			t.Errorf("without %s: stdout %q, stderr %q, captured %s", what, stdout, stderr, names(items))
+			t.Errorf("without %s: stdout %q, stderr %q, captured %s, want stdout = \"(1, 1)\\n\", stderr empty, no items", what, stdout, stderr, names(items))
 		}
 	}
 }

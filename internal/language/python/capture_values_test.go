@@ -46,15 +46,15 @@ True False
 		t.Errorf("stdout\n%s, want\n%s, stderr %s", stdout, want, stderr)
 	}
 	if len(items) == 0 {
-		t.Fatal("nothing was captured")
+		t.Fatalf("nothing was captured: len(items) = %v, want items not empty", len(items))
 	}
 	if got, want := names(items), "display-1.html text/html, display-2.txt text/plain, display-3.png image/png, figure-1.png image/png, figure-2.png image/png, figure-3.png image/png"; got != want {
 		t.Errorf("captured %s, want %s", got, want)
 	}
 	if len(items[0].also) != 1 || string(items[0].also[0]) != ",a\n0,1\n1,2\n" || items[0].Source != "pandas" {
-		t.Errorf("%+v", items[0])
+		t.Errorf("%+v, want len(items[0].also) = 1, items[0].also[0] = \",a\\n0,1\\n1,2\\n\", Source = \"pandas\"", items[0])
 	}
 	if p.dropped() != "" {
-		t.Errorf("dropped %s", p.dropped())
+		t.Errorf("dropped %s, want empty", p.dropped())
 	}
 }

@@ -56,7 +56,7 @@ func TestKernel(t *testing.T) {
 	t.Run("fork", func(t *testing.T) {
 		k := kerneltest.Start(t, &plain)
 		if e := k.Run("import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\n"); e.Status != "ok" {
-			t.Errorf("%+v", e)
+			t.Errorf("%+v, want Status = \"ok\"", e)
 		}
 		if e := k.Run("1"); e.Value["text/plain"] != "1" {
 			t.Errorf("after a fork: %+v", e)
@@ -88,7 +88,7 @@ func magics(t *testing.T, k *kerneltest.Kernel) {
 		"s = '''\n%d\n!no\n''' % 3\nprint(s)": "\n3\n!no\n\n",
 	} {
 		if e := k.Run(code); e.Status != "ok" || !strings.Contains(e.Stdout, want) {
-			t.Errorf("%s: %+v", code, e)
+			t.Errorf("%s: %+v, want Status = \"ok\", Stdout containing %q", code, e, want)
 		}
 	}
 	if e := k.Run("%pwd"); e.Value["text/plain"] != "'"+k.Workdir+"'" {
@@ -96,7 +96,7 @@ func magics(t *testing.T, k *kerneltest.Kernel) {
 	}
 	k.Run("%reset -f")
 	if e := k.Run("x"); e.Status != "error" {
-		t.Errorf("after %%reset: %+v", e)
+		t.Errorf("after %%reset: %+v, want Status = \"error\"", e)
 	}
 }
 

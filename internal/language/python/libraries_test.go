@@ -68,7 +68,7 @@ func TestInstall(t *testing.T) {
 	}
 	plan, err := install(src)
 	if err != nil || len(plan.Steps) != 1 || len(plan.Files) != 2 {
-		t.Fatalf("%+v, %v", plan, err)
+		t.Fatalf("%+v, %v, want no error, len(plan.Steps) = 1, len(plan.Files) = 2", plan, err)
 	}
 	step := plan.Steps[0]
 	if argv := strings.Join(step.Argv, " "); !strings.HasSuffix(argv, "/lib /tmp/.install --no-index --find-links /wheels -- six x>1") {

@@ -110,7 +110,7 @@ func (c captured) want(t *testing.T, titles ...string) {
 		t.Errorf("captured\n%s\nwant\n%s\nleft out: %s\nstderr: %s", strings.Join(got, "\n"), strings.Join(titles, "\n"), c.dropped, c.stderr)
 	}
 	if _, err := os.Stat(filepath.Join(c.dir, "Rplots.pdf")); err == nil {
-		t.Error("there is an Rplots.pdf")
+		t.Error("there is an Rplots.pdf: got no error, want an error")
 	}
 }
 
@@ -126,11 +126,11 @@ cat("printed\n")
 	c.want(t, `plot-1.png | graphics | A "plot" \ é`, "plot-2.png | graphics | Counts", "plot-3.png | graphics | Boxes",
 		"plot-4.png | graphics | ", "plot-5.png | graphics | ")
 	if c.stdout != "printed\n" || c.stderr != "" || c.exit != 0 {
-		t.Errorf("%q, %q, %d", c.stdout, c.stderr, c.exit)
+		t.Errorf("%q, %q, %d, want stdout = \"printed\\n\", stderr empty, exit = 0", c.stdout, c.stderr, c.exit)
 	}
 	for _, a := range c.artifacts {
 		if s := artifact.SizeOf(a.MIME, a.Data); s != (artifact.Size{Width: 800, Height: 600, DPI: 100}) {
-			t.Errorf("%s: %+v", a.Name, s)
+			t.Errorf("%s: %+v, want %+v", a.Name, s, artifact.Size{Width: 800, Height: 600, DPI: 100})
 		}
 	}
 }
@@ -147,7 +147,7 @@ png("empty.png")
 `, true)
 	c.want(t, "a.png | graphics | first", "b.svg | graphics | ", "c01.jpg | graphics | ", "c02.jpg | graphics | ", "d.pdf | graphics | ")
 	if want := "null device \n          1 \n"; c.stdout != want || c.exit != 0 {
-		t.Errorf("%q, %d", c.stdout, c.exit)
+		t.Errorf("%q, %d, want stdout = %q, exit = 0", c.stdout, c.exit, want)
 	}
 	for _, name := range []string{"a.png", "b.svg", "c01.jpg", "c02.jpg", "d.pdf"} {
 		if _, err := os.Stat(filepath.Join(c.dir, name)); err != nil {
@@ -169,14 +169,14 @@ stop("it ends here")
 `, true, "ggplot2", "lattice")
 	c.want(t, "plot-1.png | ggplot2 | Cars", "plot-2.png | ggplot2 | Again", "saved.png | ggplot2 | Cars", "plot-3.png | lattice | Lattice", "plot-4.png | grid | ")
 	if c.exit != 1 || c.stderr != "Error: it ends here\nExecution halted\n" {
-		t.Errorf("%d, %q", c.exit, c.stderr)
+		t.Errorf("%d, %q, want exit = 1, stderr = \"Error: it ends here\\nExecution halted\\n\"", c.exit, c.stderr)
 	}
 	for i, colour := range []uint32{0xff0000, 0xff0000, 0xff0000, 0, 0x00ff00} {
 		if colour == 0 || len(c.artifacts) <= i {
 			continue
 		}
 		if n := pixels(t, c.artifacts[i].Data, colour); n < 100 {
-			t.Errorf("%s has %d pixels of colour %06x", c.artifacts[i].Name, n, colour)
+			t.Errorf("%s has %d pixels of colour %06x, want at least 100", c.artifacts[i].Name, n, colour)
 		}
 	}
 }
@@ -208,12 +208,12 @@ quit(status = 4)
 `, true, "plotly")
 	c.want(t, "plotly.html | plotly | ", "plotly.html | plotly | ")
 	if c.exit != 4 || c.stdout != "" {
-		t.Errorf("%d, %q", c.exit, c.stdout)
+		t.Errorf("%d, %q, want exit = 4, stdout empty", c.exit, c.stdout)
 	}
 	for _, a := range c.artifacts {
 		text := string(a.Data)
 		if strings.Contains(text, `src="lib/`) || strings.Contains(text, `href="lib/`) || !strings.Contains(text, "HTMLWidgets") || len(text) < 1<<20 {
-			t.Errorf("the page of %d bytes does not stand alone", len(text))
+			t.Errorf("the page of %d bytes does not stand alone, want text without \"src=\\\"lib/\", text without \"href=\\\"lib/\", text containing \"HTMLWidgets\", len(text) >= 1 MiB", len(text))
 		}
 	}
 }
@@ -227,7 +227,7 @@ print(tryCatch(dev.off(), error = conditionMessage)); print(dev.list()); f <- fu
 	with, without := runR(t, code, true), runR(t, code, false)
 	with.want(t)
 	if with.stdout != without.stdout || with.stderr != without.stderr || with.exit != without.exit {
-		t.Errorf("with:\n%s%s\nwithout:\n%s%s", with.stdout, with.stderr, without.stdout, without.stderr)
+		t.Errorf("with, want stdout = %s, stderr = %s, exit = %v:\n%s%s\nwithout:\n%s%s", without.stdout, without.stderr, without.exit, with.stdout, with.stderr, without.stdout, without.stderr)
 	}
 }
 
@@ -235,14 +235,14 @@ print(tryCatch(dev.off(), error = conditionMessage)); print(dev.list()); f <- fu
 func TestCaptureFailureIsNoFailure(t *testing.T) {
 	c := runR(t, `unlink(file.path(dirname(getwd()), c("capture", "support")), recursive = TRUE); plot(1); cat("on\n"); plot(2); cat("ended\n")`, true)
 	if c.stdout != "on\nended\n" || c.stderr != "" || c.exit != 0 || len(c.artifacts) > 0 {
-		t.Errorf("%q, %q, %d artifacts", c.stdout, c.stderr, len(c.artifacts))
+		t.Errorf("%q, %q, %d artifacts, want stdout = \"on\\nended\\n\", stderr empty, exit = 0, no artifacts", c.stdout, c.stderr, len(c.artifacts))
 	}
 }
 
 func TestQuoted(t *testing.T) {
 	c := runR(t, `cat(`+"\""+quoted("a\"b\\c\nd@é")+"\""+`)`, false)
 	if c.stdout != "a\"b\\c\nd@é" {
-		t.Errorf("%q", c.stdout)
+		t.Errorf("%q, want \"a\\\"b\\\\c\\nd@é\"", c.stdout)
 	}
 }
 

@@ -54,20 +54,20 @@ func TestKernelCells(t *testing.T) {
 		{"f <- function() {\n  warning('careful')\n  5\n}", "", ""},
 		{"class(tryCatch(stop('x'), error = function(e) e))[1]", `[1] "simpleError"`, ""},
 	}); stderr != "" {
-		t.Errorf("they wrote %.300q to stderr", stderr)
+		t.Errorf("they wrote %.300q to stderr, want empty", stderr)
 	}
 	if e := k.MustRun("sink(tempfile()); print('lost')"); e.Stdout != "" {
-		t.Errorf("%q", e.Stdout)
+		t.Errorf("%q, want empty", e.Stdout)
 	}
 	if e := k.MustRun("f()"); e.Value["text/plain"] != "[1] 5" || !strings.Contains(e.Stderr, "careful") {
 		t.Errorf("%q, %q", e.Value, e.Stderr)
 	}
 	if e := k.Run("g <- function(n) {\n  if (n == 0) stop('deep')\n  g(n - 1)\n}\n\ng(1)"); e.Failure == nil || !strings.Contains(e.Failure.Traceback, "cell[12]:6: ") ||
 		!strings.Contains(e.Failure.Traceback, "cell[12]:3: g(n - 1)") || strings.Contains(e.Failure.Traceback, "tryCatch") {
-		t.Errorf("%+v", e.Failure)
+		t.Errorf("%+v, want Failure not nil, Traceback containing \"cell[12]:6: \", Traceback containing \"cell[12]:3: g(n - 1)\", Traceback without \"tryCatch\"", e.Failure)
 	}
 	if e := k.MustRun("data.frame(a = 1:2, b = c('<x>', 'y'))"); !strings.Contains(e.Value["text/html"], "<td>&lt;x&gt;</td>") || !strings.Contains(e.Value["text/plain"], "1 1 <x>") {
-		t.Errorf("%q", e.Value)
+		t.Errorf("%q, want it to contain \"<td>&lt;x&gt;</td>\", it to contain \"1 1 <x>\"", e.Value)
 	}
 	k.Input = []string{"one", "two"}
 	if e := k.MustRun("readLines('stdin')"); e.Value["text/plain"] != `[1] "one" "two"` {

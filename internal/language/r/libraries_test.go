@@ -38,6 +38,6 @@ func TestRegistries(t *testing.T) {
 
 func TestUse(t *testing.T) {
 	if got := use([]string{"/a", "/b"}, func(string) string { return "/own" }); !slices.Equal(got, []string{"R_LIBS=/a/library:/b/library:/own"}) {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want [\"R_LIBS=/a/library:/b/library:/own\"]", got)
 	}
 }

@@ -20,7 +20,7 @@ func TestNetrc(t *testing.T) {
 		r := language.Registries{URLs: []string{"https://a.test/x"}}
 		err := registries.Netrc(&r, registrytest.Machine{Home: "/h", Texts: map[string]string{"/h/.netrc": text}}.Ask())
 		if err != nil || !reflect.DeepEqual(r.Credentials, want) {
-			t.Errorf("%q: %+v, %v", text, r.Credentials, err)
+			t.Errorf("%q: %+v, %v, want no error, Credentials %+v", text, r.Credentials, err, want)
 		}
 	}
 	var r language.Registries
@@ -30,6 +30,6 @@ func TestNetrc(t *testing.T) {
 	}
 	ask.File = func(string) ([]byte, error) { return nil, fs.ErrPermission }
 	if err := registries.Netrc(&r, ask); !errors.Is(err, fs.ErrPermission) {
-		t.Errorf("a file that cannot be read: %v", err)
+		t.Errorf("a file that cannot be read: %v, want fs.ErrPermission", err)
 	}
 }

@@ -17,7 +17,7 @@ func TestPlain(t *testing.T) {
 	}
 	for _, bad := range []string{"", "-e", "/a", "./a", "~a", "http://a", "foo; rm -rf /", "foo$(x)", "foo`x`", "foo|x", "foo\\x", "foo\"x", "a/../b", "a\x00", "ä", "a\u2028b", strings.Repeat("a", 201), "a%20b", "a#b"} {
 		if err := registries.Plain(bad); !errors.Is(err, language.ErrInvalidLibrary) {
-			t.Errorf("%q: %v", bad, err)
+			t.Errorf("%q: %v, want language.ErrInvalidLibrary", bad, err)
 		}
 	}
 }

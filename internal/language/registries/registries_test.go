@@ -18,16 +18,16 @@ func TestAdd(t *testing.T) {
 		"https://u:s3cret@a.test/x": "https://a.test/x", "https://a.test/x#f": "https://a.test/x", " http://b.test:81 ": "http://b.test:81", "https://@c.test": "https://c.test",
 	} {
 		if got, err := registries.Add(&r, raw); err != nil || got != want {
-			t.Errorf("%q: %q, %v", raw, got, err)
+			t.Errorf("%q: %q, %v, want no error, got = %q", raw, got, err, want)
 		}
 	}
 	if len(r.URLs) != 3 || !reflect.DeepEqual(r.Credentials, []language.Credential{{URL: "https://a.test/x", Header: "Authorization", Value: "Basic dTpzM2NyZXQ="}}) {
-		t.Errorf("%+v", r)
+		t.Errorf("%+v, want len(r.URLs) = 3, Credentials %v", r, []language.Credential{{URL: "https://a.test/x", Header: "Authorization", Value: "Basic dTpzM2NyZXQ="}})
 	}
 	for _, raw := range []string{"", "a.test", "file:///x", "https:///x", "https:a", "https://u:s3cret@[::1/x", "ftp://u:s3cret@a.test"} {
 		_, err := registries.Add(&r, raw)
 		if !errors.Is(err, registries.ErrConfiguration) || strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("%q: %v", raw, err)
+			t.Errorf("%q: %v, want registries.ErrConfiguration, an error without \"s3cret\"", raw, err)
 		}
 	}
 	var err error
@@ -37,7 +37,7 @@ func TestAdd(t *testing.T) {
 		}
 	}
 	if !errors.Is(err, registries.ErrConfiguration) || len(r.URLs) != 64 {
-		t.Errorf("%d, %v", len(r.URLs), err)
+		t.Errorf("%d, %v, want registries.ErrConfiguration, len(r.URLs) = 64", len(r.URLs), err)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestTrust(t *testing.T) {
 		var r language.Registries
 		found, err := registries.Trust(&r, c.machine.Ask(), "", c.configured)
 		if !errors.Is(err, c.err) || found != (len(r.Files) == 1) || found != (c.want != "") {
-			t.Errorf("%s: %v, %v", name, found, err)
+			t.Errorf("%s: %v, %v, want %v, found = %v, found = %v", name, found, err, c.err, len(r.Files) == 1, c.want != "")
 			continue
 		}
 		if found && string(r.Files[0].Data) != c.want {

@@ -53,7 +53,7 @@ func TestKernelCells(t *testing.T) {
 		{"require 'stringio'; $stdout = StringIO.new; puts 'lost'; $stdout = STDOUT; nil", "", ""},
 		{"fork { puts 'forked' }; Process.wait; nil", "", "forked\n"},
 	}); stderr != "" {
-		t.Errorf("they wrote %.300q to stderr", stderr)
+		t.Errorf("they wrote %.300q to stderr, want empty", stderr)
 	}
 	// Ruby 3.4 writes it in another way.
 	if e := k.MustRun("[1, [2, { a: nil }]]"); strings.ReplaceAll(e.Value["text/plain"], "{a: nil}", "{:a=>nil}") != "[1, [2, {:a=>nil}]]" {

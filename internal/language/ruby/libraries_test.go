@@ -41,7 +41,7 @@ func TestUse(t *testing.T) {
 	for now, want := range map[string]string{"": "/a:/b:", "/own": "/a:/b:/own"} {
 		got := use([]string{"/a", "/b"}, func(name string) string { return map[string]string{"GEM_PATH": now}[name] })
 		if !slices.Equal(got, []string{"PATH=/a/bin:/b/bin", "GEM_PATH=" + want}) {
-			t.Errorf("%q", got)
+			t.Errorf("%q, want %q", got, []string{"PATH=/a/bin:/b/bin", "GEM_PATH=" + want})
 		}
 	}
 }

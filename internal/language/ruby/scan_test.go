@@ -182,7 +182,7 @@ func BenchmarkScan(b *testing.B) {
 func TestLibraryName(t *testing.T) {
 	for canonical, want := range map[string]string{"rake": "rake", "nokogiri:1.15.0": "nokogiri", "rack:~>3.0": "rack", "RedCloth": "redcloth"} {
 		if got := libraryName(canonical); got != want {
-			t.Errorf("%q: %q", canonical, got)
+			t.Errorf("%q: %q, want %q", canonical, got, want)
 		}
 	}
 }

@@ -17,11 +17,11 @@ func TestClean(t *testing.T) {
 		"":                              "",
 	} {
 		if got, err := Clean([]byte(in)); err != nil || string(got) != want {
-			t.Errorf("Clean(%q) = %q, %v", in, got, err)
+			t.Errorf("Clean(%q) = %q, %v, want no error, got = %v", in, got, err, want)
 		}
 	}
 	if _, err := Clean([]byte("\xff\xfea")); err == nil {
-		t.Error("half a UTF-16 unit passed")
+		t.Error("half a UTF-16 unit passed: got no error, want an error")
 	}
 }
 
@@ -35,7 +35,7 @@ func TestDedent(t *testing.T) {
 		"\ta\n  b":            "\ta\n  b",
 	} {
 		if got := Dedent([]byte(in)); string(got) != want {
-			t.Errorf("Dedent(%q) = %q", in, got)
+			t.Errorf("Dedent(%q) = %q, want got = %v", in, got, want)
 		}
 	}
 }

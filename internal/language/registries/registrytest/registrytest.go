@@ -35,7 +35,7 @@ func Check(t *testing.T, check func(string) (string, error), good map[string]str
 	for _, library := range append(bad, Attacks...) {
 		got, err := check(library)
 		if !errors.Is(err, language.ErrInvalidLibrary) || got != "" {
-			t.Errorf("%q: %q, %v", library, got, err)
+			t.Errorf("%q: %q, %v, want language.ErrInvalidLibrary, got empty", library, got, err)
 		}
 	}
 }
