@@ -132,10 +132,10 @@ func TestCacheKey(t *testing.T) {
 func TestLayerKeysStay(t *testing.T) {
 	cache := language.Cache{Name: "c", Target: "/tmp/c", Fill: []language.Step{{Argv: []string{"fill"}}}}
 	if got := cacheKey("x", "p", cache); got != "x-8a4dd7c04738694ae027f765325488f2" {
-		t.Errorf("a cache's key is %s", got)
+		t.Errorf("a cache's key is %s, want \"x-8a4dd7c04738694ae027f765325488f2\"", got)
 	}
 	q := &libraryRequest{language: &language.Language{Name: "x"}, libraries: []string{"a", "b"}}
 	if got := q.key("p", "l"); got != "x-3ef571d7d09fed57474516e81569d8d5" {
-		t.Errorf("the key of libraries is %s", got)
+		t.Errorf("the key of libraries is %s, want \"x-3ef571d7d09fed57474516e81569d8d5\"", got)
 	}
 }

@@ -15,7 +15,7 @@ func TestCaptureKeepsTheFirstBytes(t *testing.T) {
 	c := newCapture(5, &live)
 	for _, p := range []string{"abc", "def", "g"} {
 		if n, err := c.Write([]byte(p)); n != len(p) || err != nil {
-			t.Fatalf("Write = %d, %v", n, err)
+			t.Fatalf("Write = %d, %v, want n = %d, no error", n, err, len(p))
 		}
 	}
 	if c.text() != "abcde" || !c.cut() || c.written() != 7 || live.String() != "abcdefg" {
@@ -59,11 +59,11 @@ func TestCaptureSurvivesItsWriter(t *testing.T) {
 		c := newCapture(100, w)
 		for range 3 {
 			if n, err := c.Write([]byte("ab")); n != 2 || err != nil {
-				t.Fatalf("Write = %d, %v", n, err)
+				t.Fatalf("Write = %d, %v, want n = 2, no error", n, err)
 			}
 		}
 		if c.text() != strings.Repeat("ab", 3) {
-			t.Errorf("kept %q", c.text())
+			t.Errorf("kept %q, want %.60v", c.text(), strings.Repeat("ab", 3))
 		}
 		if err := captureErrors(c, newCapture(1, nil)); !errors.Is(err, ErrOutput) {
 			t.Errorf("%+v: %v, want ErrOutput", w, err)
@@ -79,7 +79,7 @@ func TestCaptureKeepsEveryByteInOrder(t *testing.T) {
 		for i, size := range rapid.SliceOfN(rapid.IntRange(0, 2*smallestPiece), 0, 8).Draw(t, "sizes") {
 			p := bytes.Repeat([]byte{byte('a' + i)}, size)
 			if n, err := c.Write(p); n != size || err != nil {
-				t.Fatalf("Write: %d, %v", n, err)
+				t.Fatalf("Write: %d, %v, want n = %d, no error", n, err, size)
 			}
 			all.Write(p)
 		}
@@ -125,11 +125,11 @@ func TestBounded(t *testing.T) {
 			b := bounded{most: 4}
 			for _, text := range c.writes {
 				if n, err := io.Copy(&b, strings.NewReader(text)); err != nil || n != int64(len(text)) {
-					t.Errorf("wrote %d of %q: %v", n, text, err)
+					t.Errorf("wrote %d of %q: %v, want no error, n = %d", n, text, err, int64(len(text)))
 				}
 			}
 			if string(b.kept) != c.kept || b.cut != c.cut {
-				t.Errorf("kept %q, cut %v", b.kept, b.cut)
+				t.Errorf("kept %q, cut %v, want kept = %v, cut = %v", b.kept, b.cut, c.kept, c.cut)
 			}
 		})
 	}

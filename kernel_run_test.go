@@ -27,6 +27,6 @@ func TestOutputBudget(t *testing.T) {
 	}
 	free := outputBudget{over: make(chan struct{})}
 	if n := free.grant(1 << 30); n != 1<<30 {
-		t.Errorf("no limit grants %d", n)
+		t.Errorf("no limit grants %d, want 1 GiB", n)
 	}
 }

@@ -53,7 +53,7 @@ func TestFlights(t *testing.T) {
 				})
 				wg.Go(func() { // another key does not wait
 					if v, err := f.do(t.Context(), t, "other", func() (string, error) { return "own", nil }); v != "own" || err != nil {
-						t.Errorf("other key: %q, %v", v, err)
+						t.Errorf("other key: %q, %v, want v = \"own\", no error", v, err)
 					}
 				})
 				ctx, cancel := context.WithCancel(t.Context())
@@ -74,7 +74,7 @@ func TestFlights(t *testing.T) {
 					t.Errorf("%d calls, want %d", n, c.calls)
 				}
 				if len(f.now) != 0 {
-					t.Errorf("left %v", f.now)
+					t.Errorf("left %v, want none", f.now)
 				}
 			})
 		})

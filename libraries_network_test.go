@@ -25,7 +25,7 @@ func TestDigestFolder(t *testing.T) {
 		return d
 	}
 	if _, err := digestFolder(t.Context(), dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an empty folder: %v", err)
+		t.Errorf("an empty folder: %v, want fs.ErrNotExist", err)
 	}
 	write := func(name, text string) {
 		t.Helper()
@@ -62,32 +62,32 @@ func TestDigestFolder(t *testing.T) {
 func TestHostTools(t *testing.T) {
 	ask := hostTools(t.Context())
 	if out, err := ask.Program("sh", "-c", "echo said; echo loud >&2"); err != nil || string(out) != "said\n" {
-		t.Errorf("%q, %v", out, err)
+		t.Errorf("%q, %v, want no error, out = \"said\\n\"", out, err)
 	}
 	if _, err := ask.Program("no-such-tool-anywhere"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("missing: %v", err)
+		t.Errorf("missing: %v, want fs.ErrNotExist", err)
 	}
 	if _, err := ask.Program("sh", "-c", "echo why >&2; exit 3"); err == nil || !strings.Contains(err.Error(), "why") {
-		t.Errorf("failing: %v", err)
+		t.Errorf("failing: %v, want an error containing \"why\"", err)
 	}
 	if _, err := ask.Program("head", "-c", "5000000", "/dev/zero"); err == nil || !strings.Contains(err.Error(), "more than") {
-		t.Errorf("endless: %v", err)
+		t.Errorf("endless: %v, want an error containing \"more than\"", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := hostTools(ctx).Program("sleep", "60"); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("cancelled: %v, want context.Canceled", err)
 	}
 	path := filepath.Join(t.TempDir(), "conf")
 	if err := os.WriteFile(path, []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if data, err := ask.File(path); err != nil || string(data) != "text" {
-		t.Errorf("%q, %v", data, err)
+		t.Errorf("%q, %v, want no error, data = \"text\"", data, err)
 	}
 	for _, bad := range []string{path + ".not", filepath.Dir(path), "/dev/zero"} {
 		if _, err := ask.File(bad); err == nil {
-			t.Errorf("%s was read", bad)
+			t.Errorf("%s was read, want an error", bad)
 		}
 	}
 }
@@ -119,15 +119,15 @@ func TestRefusalsAreExplained(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := explained("", nil, nil); got != "" {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want empty", got)
 	}
 	got := explained("no", nil, []language.Credential{{URL: "https://mirror.test/", Header: "Authorization", Value: "SECRET"}})
 	if !strings.Contains(got, "the credentials for https://mirror.test/ were not sent") || strings.Contains(got, "SECRET") {
-		t.Errorf("credentials: %q", got)
+		t.Errorf("credentials: %q, want got containing \"the credentials for https://mirror.test/ were not sent\", got without \"SECRET\"", got)
 	}
 	err := &InstallError{Language: "python", Libraries: []string{"a", "b"}, Status: StatusError, Output: "why"}
 	if text := err.Error(); !strings.Contains(text, "a, b") || !strings.HasSuffix(text, "\nwhy") || !errors.Is(err, ErrInstall) {
-		t.Errorf("%q", text)
+		t.Errorf("%q, want text containing \"a, b\", text ending in \"\\nwhy\", ErrInstall", text)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestRegistriesOfImages(t *testing.T) {
 			}}}
 			r, trusted, err := q.registries(t.Context(), inside, c.host)
 			if !errors.Is(err, c.err) {
-				t.Fatalf("%+v, %v, %v", r, trusted, err)
+				t.Fatalf("%+v, %v, %v, want %v", r, trusted, err, c.err)
 			}
 			// An image is trusted with what the machine names, and with nothing else.
 			if slices.Contains(trusted, "https://host.test") != (c.machine == nil) && err == nil {

@@ -44,17 +44,17 @@ func TestHostileLibraryLists(t *testing.T) {
 	one, two := libraryPrefix+"python-"+someHash, libraryPrefix+"python-"+otherHash
 	list := []string{"/etc", one, one, "../x", two, ""}
 	if got := libraryFolders(list); !slices.Equal(got, []string{one, two}) {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want %q", got, []string{one, two})
 	}
 	var many []string
 	for i := range 1000 {
 		many = append(many, libraryPrefix+"python-"+strings.Repeat(string("0123456789abcdef"[i%16]), 31)+string("0123456789abcdef"[i/16%16]))
 	}
 	if got := libraryFolders(many); len(got) != maxLibraryFolders {
-		t.Errorf("%d folders", len(got))
+		t.Errorf("%d folders, want %d", len(got), maxLibraryFolders)
 	}
 	if got := listedLibraries([]string{"A=b", librariesVariable + "=" + one + ":/etc:" + two}); !slices.Equal(got, []string{one, two}) {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want %q", got, []string{one, two})
 	}
 }
 
@@ -64,16 +64,16 @@ func TestWithLibraries(t *testing.T) {
 	before := slices.Clone(env)
 	got := withLibraries(env, []string{python})
 	if !slices.Equal(env, before) {
-		t.Errorf("the caller's environment was changed: %q", env)
+		t.Errorf("the caller's environment was changed: %q, want %q", env, before)
 	}
 	path := environ.Value(got, "PYTHONPATH")
 	if !strings.HasPrefix(path, python) || !strings.HasSuffix(path, ":/later") {
-		t.Errorf("PYTHONPATH=%s", path)
+		t.Errorf("PYTHONPATH=%s, want path beginning with %q, path ending in \":/later\"", path, python)
 	}
 	if p := environ.Value(got, "PATH"); !strings.HasPrefix(p, python) || !strings.HasSuffix(p, ":/bin") {
-		t.Errorf("PATH=%s", p)
+		t.Errorf("PATH=%s, want p beginning with %q, p ending in \":/bin\"", p, python)
 	}
 	if none := withLibraries(env, nil); !slices.Equal(none, env) {
-		t.Errorf("%q", none)
+		t.Errorf("%q, want %q", none, env)
 	}
 }

@@ -68,7 +68,7 @@ func TestLibraryKey(t *testing.T) {
 		"other options": newShelfRequest(t, k, InstallOptions{Offline: true, Timeout: time.Hour}, "a", "b").key("p", ""),
 	} {
 		if same != base {
-			t.Errorf("%s: another key", name)
+			t.Errorf("%s: another key, want same = %v", name, base)
 		}
 	}
 	seen := map[string]string{base: "the base"}
@@ -92,7 +92,7 @@ func TestLibrariesAreAddedToASpec(t *testing.T) {
 	k := &keeper{layers: fakeLayers{print: "p"}}
 	spec := backend.Spec{Env: []string{"A=b"}, Layers: []backend.Layer{{Target: "/cache"}}}
 	if err := (*libraryRequest)(nil).addTo(t.Context(), &spec); err != nil || len(spec.Layers) != 1 {
-		t.Fatalf("%+v, %v", spec, err)
+		t.Fatalf("%+v, %v, want no error, len(spec.Layers) = 1", spec, err)
 	}
 	if err := newShelfRequest(t, k, InstallOptions{}, "b", "a").addTo(t.Context(), &spec); err != nil {
 		t.Fatal(err)
@@ -100,13 +100,13 @@ func TestLibrariesAreAddedToASpec(t *testing.T) {
 	about := k.layers.asked[0]
 	dir := libraryPrefix + about.Key
 	if l := spec.Layers[1]; l.Source != "/layers/"+about.Key || l.Target != dir || l.Writable {
-		t.Errorf("layer %+v", l)
+		t.Errorf("layer %+v, want Source = %q, Target = %v, Writable false", l, "/layers/"+about.Key, dir)
 	}
 	if !slices.Equal(spec.Env, []string{"A=b", librariesVariable + "=" + dir}) {
-		t.Errorf("environment %q", spec.Env)
+		t.Errorf("environment %q, want %q", spec.Env, []string{"A=b", librariesVariable + "=" + dir})
 	}
 	if about.Cache != "" || about.Language != "shelf" || !slices.Equal(about.Libraries, []string{"a", "b"}) {
-		t.Errorf("described as %+v", about)
+		t.Errorf("described as %+v, want Cache empty, Language = \"shelf\", Libraries [\"a\" \"b\"]", about)
 	}
 }
 

@@ -50,7 +50,7 @@ func TestLinkComesBack(t *testing.T) {
 		t.Error(err)
 	}
 	if len(streams) > 0 {
-		t.Error("it comes back after it has left")
+		t.Errorf("it comes back after it has left: len(streams) = %v, want none", len(streams))
 	}
 	if _, err := l.get(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("error %v, want ErrClosed", err)
@@ -75,7 +75,7 @@ func TestLinkWritesNoMore(t *testing.T) {
 	}
 	broken.cut.Store(true)
 	if err := first.Ping(t.Context()); !errors.Is(err, agentproto.ErrStreamLost) {
-		t.Errorf("a ping that cannot be written: %v", err)
+		t.Errorf("a ping that cannot be written: %v, want agentproto.ErrStreamLost", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
@@ -121,7 +121,7 @@ func TestLinkBegins(t *testing.T) {
 		t.Error(err)
 	}
 	if len(streams) > 0 {
-		t.Errorf("%d more streams were made", len(streams))
+		t.Errorf("%d more streams were made, want at most 0", len(streams))
 	}
 }
 
@@ -174,10 +174,10 @@ func TestLinkWaits(t *testing.T) {
 	}()
 	close(fail)
 	if err := <-slow; err == nil {
-		t.Error("an attempt that failed succeeds")
+		t.Error("an attempt that failed succeeds: got no error, want an error")
 	}
 	if err := <-next; err != nil || client == nil {
-		t.Errorf("the next attempt: %v", err)
+		t.Errorf("the next attempt: %v, want no error, client not nil", err)
 	}
 	if err := l.close(); err != nil {
 		t.Error(err)

@@ -15,7 +15,7 @@ func TestLimitsResolve(t *testing.T) {
 		t.Fatalf("zero limits: %+v, %v, want the defaults", got, err)
 	}
 	if len(kernel.Required) != 0 || kernel.Memory != def.Memory || kernel.CPUs != def.CPUs {
-		t.Errorf("kernel limits %+v: defaults are not required", kernel)
+		t.Errorf("kernel limits %+v: defaults are not required, want no Required, Memory = %v, CPUs = %v", kernel, def.Memory, def.CPUs)
 	}
 
 	got, kernel, err = Limits{Memory: 64 << 20, CPUs: 0.5, PIDs: 7, Disk: 5 << 20, Timeout: time.Second, Output: 9}.resolve()
@@ -24,10 +24,10 @@ func TestLimitsResolve(t *testing.T) {
 	}
 	slices.Sort(kernel.Required)
 	if !slices.Equal(kernel.Required, []string{"cpus", "disk", "memory", "pids"}) {
-		t.Errorf("required %q: what was asked for must hold, output is the agent's", kernel.Required)
+		t.Errorf("required %q: what was asked for must hold, output is the agent's, want [\"cpus\" \"disk\" \"memory\" \"pids\"]", kernel.Required)
 	}
 	if got.Timeout != time.Second || got.Output != 9 {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Timeout = 1s, Output = 9", got)
 	}
 
 	got, kernel, err = Limits{Memory: Unlimited, CPUs: Unlimited, PIDs: Unlimited, Disk: Unlimited, Timeout: Unlimited, Output: Unlimited}.resolve()
@@ -52,7 +52,7 @@ func TestLimitsThatMakeNoSense(t *testing.T) {
 func TestEnvList(t *testing.T) {
 	got, err := envList([]string{"PATH=/bin", "HOME=/x"}, map[string]string{"HOME": "/y"})
 	if err != nil || !slices.Equal(got, []string{"PATH=/bin", "HOME=/y"}) {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("%q, %v, want no error, got [\"PATH=/bin\" \"HOME=/y\"]", got, err)
 	}
 	for _, bad := range []map[string]string{{"": "x"}, {"A=B": "x"}, {"A\x00": "x"}, {"A": "\x00"}} {
 		if _, err := envList(nil, bad); !errors.Is(err, ErrInvalid) {

@@ -119,7 +119,7 @@ func TestTypeOf(t *testing.T) {
 		}
 	}
 	if got := Verify("text/x-unknown", []byte("x")); got != Binary {
-		t.Errorf("a type that is none: %s", got)
+		t.Errorf("a type that is none: %s, want Binary", got)
 	}
 	for _, mime := range Types() {
 		if ext := Extension(mime); !strings.HasPrefix(ext, ".") || mime != Binary && ext == ".bin" {

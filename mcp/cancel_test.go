@@ -28,7 +28,7 @@ func TestCancelKills(t *testing.T) {
 		params.SetProgressToken("t")
 		_, err := client.CallTool(ctx, params)
 		if err == nil {
-			t.Error("a cancelled call has a result")
+			t.Error("a cancelled call has a result: got no error, want an error")
 		}
 	})
 	<-started
@@ -38,7 +38,7 @@ func TestCancelKills(t *testing.T) {
 	// The session's own work goes on only when the cell has ended.
 	got := decode[outcome](t, use(t, client, "run_in_session", args{"session_id": s.SessionID, "code": "echo free"}))
 	if got.Stdout != "free\n" {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Stdout = \"free\\n\"", got)
 	}
 
 	ctx, cancel = context.WithCancel(testContext(t))

@@ -18,30 +18,30 @@ func TestFiles(t *testing.T) {
 		in["session_id"] = id
 		res := use(t, client, "read_file", in)
 		if res.IsError {
-			t.Fatalf("%v: %s", in, text(t, res))
+			t.Fatalf("%v: %s, want IsError false", in, text(t, res))
 		}
 		return decode[fileContent](t, res)
 	}
 
 	if got := decode[written](t, write("a/b.txt", "héllo", "text")); got.Bytes != 6 || got.Path != "a/b.txt" {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Bytes = 6, Path = \"a/b.txt\"", got)
 	}
 	if got := read(args{"path": "a/b.txt"}); got.Content != "héllo" || got.Encoding != "text" || got.MIME != "text/plain" || got.Size != 6 || got.Next != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Content = \"héllo\", Encoding = \"text\", MIME = \"text/plain\", Size = 6, Next = 0", got)
 	}
 	if got := read(args{"path": "a/b.txt", "limit": 2}); got.Content != "h" || got.Next != 1 { // é is not cut
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Content = \"h\", Next = 1", got)
 	}
 	if got := read(args{"path": "a/b.txt", "offset": 3, "limit": 2}); got.Content != "ll" || got.Next != 5 || got.Offset != 3 {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Content = \"ll\", Next = 5, Offset = 3", got)
 	}
 	if got := read(args{"path": "a/b.txt", "offset": 100}); got.Content != "" || got.Bytes != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Content empty, Bytes = 0", got)
 	}
 
 	write("bytes", base64.StdEncoding.EncodeToString([]byte("\x00\xff\x01")), "base64")
 	if got := read(args{"path": "bytes"}); got.Encoding != "base64" || got.Content != "AP8B" || got.Bytes != 3 {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Encoding = \"base64\", Content = \"AP8B\", Bytes = 3", got)
 	}
 	wantHas(t, failure(t, write("x", "no base64!", "base64")), "not base64")
 	failure(t, write("x", "x", "rot13"))
@@ -53,7 +53,7 @@ func TestFiles(t *testing.T) {
 	for next := int64(0); ; {
 		piece := read(args{"path": "long.txt", "offset": next})
 		if piece.Bytes > 1000 {
-			t.Fatalf("%d bytes", piece.Bytes)
+			t.Fatalf("%d bytes, want at most 1000", piece.Bytes)
 		}
 		got.WriteString(piece.Content)
 		if next = piece.Next; next == 0 {
@@ -61,7 +61,7 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	if got.String() != whole {
-		t.Error("the pieces are not the whole")
+		t.Errorf("the pieces are not the whole: got = %v, want %v", got.String(), whole)
 	}
 
 	picture := "\x89PNG\r\n\x1a\n" + strings.Repeat("x", 2000)
@@ -82,7 +82,7 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	if got := decode[listing](t, use(t, client, "list_files", args{"session_id": id, "path": "many"})); len(got.Entries) != 1000 || got.Omitted != 100 {
-		t.Errorf("%d entries, %d omitted", len(got.Entries), got.Omitted)
+		t.Errorf("%d entries, %d omitted, want len(got.Entries) = 1000, Omitted = 100", len(got.Entries), got.Omitted)
 	}
 	failure(t, use(t, client, "read_file", args{"session_id": id, "path": "pipe"})) // and does not block
 	failure(t, use(t, client, "list_files", args{"session_id": id, "path": "missing"}))

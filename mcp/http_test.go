@@ -178,7 +178,7 @@ func TestHTTPOtherPath(t *testing.T) {
 	r.URL.Path = "/"
 	res, body := answered(t, r)
 	if res.StatusCode != http.StatusNotFound || !strings.Contains(faultOf(t, body), HTTPPath) {
-		t.Errorf("status %d: %s", res.StatusCode, body)
+		t.Errorf("status %d: %s, want StatusCode = %d, it to contain HTTPPath", res.StatusCode, body, http.StatusNotFound)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestAbuse82NestedRequest(t *testing.T) {
 		t.Errorf("answered with %d %.200s", res.StatusCode, body)
 	}
 	if res, body := answered(t, request(t, http.MethodPost, address, initialize)); res.StatusCode != http.StatusOK {
-		t.Errorf("afterwards: %d %s", res.StatusCode, body)
+		t.Errorf("afterwards: %d %s, want %d", res.StatusCode, body, http.StatusOK)
 	}
 }
 
@@ -217,17 +217,17 @@ func TestAbuse86SessionsOfOthers(t *testing.T) {
 	res, _ := answered(t, request(t, http.MethodPost, address, initialize, one))
 	id := res.Header.Get("Mcp-Session-Id")
 	if len(id) < 22 { // 128 bits
-		t.Fatalf("session %q", id)
+		t.Fatalf("session %q, want len(id) >= 22", id)
 	}
 	session := "Mcp-Session-Id: " + id
 	ping := `{"jsonrpc":"2.0","id":2,"method":"ping"}`
 	for _, method := range []string{http.MethodPost, http.MethodDelete, http.MethodGet} {
 		if res, body := answered(t, request(t, method, address, ping, two, session)); res.StatusCode != http.StatusForbidden {
-			t.Errorf("%s with another's token: %d %s", method, res.StatusCode, body)
+			t.Errorf("%s with another's token: %d %s, want %d", method, res.StatusCode, body, http.StatusForbidden)
 		}
 	}
 	if res, body := answered(t, request(t, http.MethodPost, address, ping, one, session)); res.StatusCode != http.StatusOK {
-		t.Errorf("its own: %d %s", res.StatusCode, body)
+		t.Errorf("its own: %d %s, want %d", res.StatusCode, body, http.StatusOK)
 	}
 }
 
@@ -243,10 +243,10 @@ func TestHTTPBoundsClients(t *testing.T) {
 		t.Fatalf("a third: %d %s", res.StatusCode, body)
 	}
 	if res, body := answered(t, request(t, http.MethodDelete, address, "", ids[0])); res.StatusCode != http.StatusNoContent {
-		t.Fatalf("leave: %d %s", res.StatusCode, body)
+		t.Fatalf("leave: %d %s, want %d", res.StatusCode, body, http.StatusNoContent)
 	}
 	if res, body := answered(t, request(t, http.MethodPost, address, initialize)); res.StatusCode != http.StatusOK {
-		t.Errorf("in the place of one that left: %d %s", res.StatusCode, body)
+		t.Errorf("in the place of one that left: %d %s, want %d", res.StatusCode, body, http.StatusOK)
 	}
 }
 
@@ -303,7 +303,7 @@ func TestAbuse87SlowClients(t *testing.T) {
 		})
 	}
 	if res, body := answered(t, request(t, http.MethodPost, address, initialize, "Authorization: Bearer "+tokenOne)); res.StatusCode != http.StatusOK {
-		t.Errorf("meanwhile: %d %s", res.StatusCode, body)
+		t.Errorf("meanwhile: %d %s, want %d", res.StatusCode, body, http.StatusOK)
 	}
 }
 
@@ -330,7 +330,7 @@ func TestHTTPEndsWithOpenStreams(t *testing.T) {
 	}
 	defer stream.Body.Close()
 	if stream.StatusCode != http.StatusOK {
-		t.Fatalf("stream: %d", stream.StatusCode)
+		t.Fatalf("stream: %d, want %d", stream.StatusCode, http.StatusOK)
 	}
 	cancel()
 	if err := <-done; err != nil {
@@ -355,7 +355,7 @@ func TestHTTPNeedsATokenWhereOthersReach(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := l.Accept(); err == nil {
-		t.Error("the listener is still open")
+		t.Error("the listener is still open: got no error, want an error")
 	}
 }
 
@@ -372,7 +372,7 @@ func TestHTTPOptionsRefused(t *testing.T) {
 		"every host": {Hosts: []string{"*"}}, "a host with a port": {Hosts: []string{"a.example:80"}}, "no host": {Hosts: []string{""}},
 	} {
 		if _, err := s.Handler(&o); !errors.Is(err, llmsandbox.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want llmsandbox.ErrInvalid", name, err)
 		}
 	}
 }

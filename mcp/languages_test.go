@@ -20,7 +20,7 @@ func TestAcceptance100Languages(t *testing.T) {
 	res := use(t, client, "get_supported_languages", nil)
 	names := decode[[]string](t, res)
 	if len(names) < 7 || !slices.Contains(names, "python") {
-		t.Errorf("%q", names)
+		t.Errorf("%q, want len(names) >= 7, names containing \"python\"", names)
 	}
 	if structured, ok := res.StructuredContent.(map[string]any); !ok || len(structured["languages"].([]any)) != len(names) {
 		t.Errorf("%#v", res.StructuredContent)
@@ -31,7 +31,7 @@ func TestAcceptance100Languages(t *testing.T) {
 
 	got := decode[languageDetails](t, use(t, client, "get_language_details", args{"language": "py"}))
 	if !strings.HasPrefix(got.Version, "Python 3.") || got.PackageManager != "pip" || !got.Visualization || !got.Stateful || len(got.UseCases) == 0 || len(got.Examples) < 2 {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Version beginning with \"Python 3.\", PackageManager = \"pip\", Visualization true, Stateful true, UseCases not empty, len(got.Examples) >= 2", got)
 	}
 	var keys map[string]any
 	if err := json.Unmarshal([]byte(text(t, use(t, client, "get_language_details", args{"language": "bash"}))), &keys); err != nil {
@@ -39,7 +39,7 @@ func TestAcceptance100Languages(t *testing.T) {
 	}
 	for _, key := range []string{"version", "package_manager", "preinstalled_libraries", "use_cases", "visualization_support", "examples"} {
 		if keys[key] == nil {
-			t.Errorf("%s is missing: %v", key, keys)
+			t.Errorf("%s is missing: %v, want keys[key] not nil", key, keys)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestAcceptance100Resource(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(slices.Sorted(maps.Keys(got)), []string{"bash", "python"}) || got["bash"].Version == "unknown" || got["python"].Version == "unknown" {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want [\"bash\" \"python\"], Version != \"unknown\", Version != \"unknown\"", got)
 	}
 	if res.Contents[0].MIMEType != "application/json" {
 		t.Error(res.Contents[0].MIMEType)
@@ -77,7 +77,7 @@ func TestExamplesRun(t *testing.T) {
 	client := connect(t, newServer(t, Config{MaxCalls: 2}), nil)
 	for _, l := range all.All() {
 		if len(l.Details.Examples) < 2 {
-			t.Errorf("%s has %d examples", l.Name, len(l.Details.Examples))
+			t.Errorf("%s has %d examples, want at least 2", l.Name, len(l.Details.Examples))
 		}
 	}
 	var running sync.WaitGroup
@@ -92,7 +92,7 @@ func TestExamplesRun(t *testing.T) {
 				res := use(t, client, "execute_code", args{"code": e.Code, "language": l.Name, "timeout": 120})
 				out := decode[outcome](t, res)
 				if out.Status != "ok" || out.Stderr != "" {
-					t.Errorf("%s: %s: %+v", l.Name, e.Title, out)
+					t.Errorf("%s: %s: %+v, want Status = \"ok\", Stderr empty", l.Name, e.Title, out)
 				}
 				if want := "Hello from " + l.Title + "!\n"; i == 0 && out.Stdout != want {
 					t.Errorf("%s: %q, want %q", l.Name, out.Stdout, want)

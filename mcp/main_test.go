@@ -93,7 +93,7 @@ func text(t testing.TB, res *sdk.CallToolResult) string {
 		}
 	}
 	if len(found) != 1 {
-		t.Fatalf("%d texts in %+v", len(found), res.Content)
+		t.Fatalf("%d texts in %+v, want 1", len(found), res.Content)
 	}
 	return found[0]
 }
@@ -115,7 +115,7 @@ func execute(t testing.TB, client *sdk.ClientSession, in args) (*sdk.CallToolRes
 	res := use(t, client, "execute_code", in)
 	out := decode[outcome](t, res)
 	if res.IsError {
-		t.Fatalf("%+v", out)
+		t.Fatalf("%+v, want IsError false", out)
 	}
 	return res, out
 }
@@ -134,7 +134,7 @@ func open(t testing.TB, client *sdk.ClientSession, in args) created {
 func failure(t testing.TB, res *sdk.CallToolResult) string {
 	t.Helper()
 	if !res.IsError {
-		t.Fatalf("no error: %s", text(t, res))
+		t.Fatalf("no error: %s, want IsError true", text(t, res))
 	}
 	return text(t, res)
 }

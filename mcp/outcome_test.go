@@ -34,11 +34,11 @@ func TestClean(t *testing.T) {
 
 func TestShorten(t *testing.T) {
 	if s, cut := shorten("short", 5); s != "short" || cut != 0 {
-		t.Errorf("%q, %d", s, cut)
+		t.Errorf("%q, %d, want s = \"short\", cut = 0", s, cut)
 	}
 	s, cut := shorten(strings.Repeat("é", 100), 11)
 	if want := "éé\n[... 190 bytes left out ...]\nééé"; s != want || cut != 190 {
-		t.Errorf("%q, %d", s, cut)
+		t.Errorf("%q, %d, want s = %q, cut = 190", s, cut, want)
 	}
 }
 
@@ -74,7 +74,7 @@ func FuzzClean(f *testing.F) {
 			t.Fatalf("%q at %d: %q, %d", got, most, short, cut)
 		}
 		if strings.Contains(line(s), "\n") {
-			t.Fatalf("%q is no line", line(s))
+			t.Fatalf("%q is no line, want it not to contain \"\\n\"", line(s))
 		}
 	})
 }
@@ -94,16 +94,16 @@ func TestAcceptance100ExecuteCode(t *testing.T) {
 	} {
 		_, got := execute(t, client, c.in)
 		if got.ExitCode != c.want.ExitCode || got.Stdout != c.want.Stdout || got.Status != c.want.Status {
-			t.Errorf("%s: %+v", c.name, got)
+			t.Errorf("%s: %+v, want ExitCode = %v, Stdout = %v, Status = %v", c.name, got, c.want.ExitCode, c.want.Stdout, c.want.Status)
 		}
 	}
 	res, got := execute(t, client, args{"code": "raise ValueError('x')"})
 	if got.ExitCode != 1 || !strings.Contains(got.Stderr, "ValueError: x") || !strings.HasPrefix(text(t, res), `{"exit_code":1,"stderr":`) {
-		t.Errorf("an exception: %s", text(t, res))
+		t.Errorf("an exception: %s, want ExitCode = 1, Stderr containing \"ValueError: x\", it to begin with \"{\\\"exit_code\\\":1,\\\"stderr\\\":\"", text(t, res))
 	}
 	got = decode[outcome](t, use(t, client, "execute_code", args{"code": "x", "language": "cobol"}))
 	if got.ExitCode != 1 || got.Stdout != "" || !strings.HasPrefix(got.Stderr, "Unsupported language: cobol") {
-		t.Errorf("an unknown language: %+v", got)
+		t.Errorf("an unknown language: %+v, want ExitCode = 1, Stdout empty, Stderr beginning with \"Unsupported language: cobol\"", got)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestAcceptance100NothingIsKept(t *testing.T) {
 	execute(t, client, args{"code": "open('secret','w').write('x'); import os; os.system('sleep 600 &')"})
 	_, got := execute(t, client, args{"code": "import os; print(os.path.exists('secret'), [p for p in os.listdir('/proc') if p.isdigit() and b'600' in open(f'/proc/{p}/cmdline','rb').read()])"})
 	if got.Stdout != "False []\n" {
-		t.Errorf("%q", got.Stdout)
+		t.Errorf("%q, want \"False []\\n\"", got.Stdout)
 	}
 }
 
@@ -134,7 +134,7 @@ else:
 `})
 	require(t, got.Stdout != "none\n", "matplotlib is not installed")
 	if got.ExitCode != 0 || len(res.Content) != 4 {
-		t.Fatalf("%d items, %+v", len(res.Content), got)
+		t.Fatalf("%d items, %+v, want ExitCode = 0, len(res.Content) = 4", len(res.Content), got)
 	}
 	wider := 0 // than the one before: they are in order
 	for i := range 3 {
@@ -143,7 +143,7 @@ else:
 			t.Errorf("item %d: %T", i, res.Content[i])
 		}
 		if a := got.Artifacts[i]; a.Width <= wider || a.Bytes != len(picture.Data) {
-			t.Errorf("picture %d: %+v", i, a)
+			t.Errorf("picture %d: %+v, want Width > %v, Bytes = %v", i, a, wider, len(picture.Data))
 		}
 		wider = got.Artifacts[i].Width
 	}
@@ -161,11 +161,11 @@ func TestCommitIsTold(t *testing.T) {
 		return "saved:" + language, fail
 	}}), nil)
 	if _, got := execute(t, client, args{"code": "open('made', 'w')"}); got.Image != "saved:python" || len(got.Notes) != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Image = \"saved:python\", no Notes", got)
 	}
 	fail = errors.New("disk full")
 	_, got := execute(t, client, args{"code": "open('made', 'w')"})
 	if got.Status != "ok" || len(got.Notes) != 1 || got.Image != "" {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Status = \"ok\", len(got.Notes) = 1, Image empty", got)
 	}
 }

@@ -48,7 +48,7 @@ func TestPoolHasRoomForAll(t *testing.T) {
 	} {
 		p := c.cfg.pool()
 		if p.Max != c.max || p.Min != c.min || len(p.Keys) != c.keys || p.NoPrewarm != (c.keys == 0) {
-			t.Errorf("%s: %+v", name, p)
+			t.Errorf("%s: %+v, want Max = %v, Min = %v, len(p.Keys) = %v, NoPrewarm = %v", name, p, c.max, c.min, c.keys, c.keys == 0)
 		}
 	}
 }

@@ -16,25 +16,25 @@ func TestSessionKeepsState(t *testing.T) {
 	client := connect(t, newServer(t, Config{}), nil)
 	s := open(t, client, args{})
 	if !s.Stateful || len(s.SessionID) != 32 || s.Language != "python" || s.TTL != 3600 || s.IdleTTL != 900 {
-		t.Errorf("%+v", s)
+		t.Errorf("%+v, want Stateful true, len(s.SessionID) = 32, Language = \"python\", TTL = 3600, IdleTTL = 900", s)
 	}
 	run := func(code string) outcome {
 		return decode[outcome](t, use(t, client, "run_in_session", args{"session_id": s.SessionID, "code": code}))
 	}
 	run("x = 20")
 	if got := run("print('a')\nx + 1"); got.Value != "21" || got.Stdout != "a\n" || got.ExitCode != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Value = \"21\", Stdout = \"a\\n\", ExitCode = 0", got)
 	}
 	got := run("1/0")
 	if got.ExitCode != 1 || got.Status != "error" {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want ExitCode = 1, Status = \"error\"", got)
 	}
 	wantHas(t, got.Stderr, "ZeroDivisionError")
 	if got := run("import os; os._exit(3)"); got.ExitCode != 3 || !got.StateLost {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want ExitCode = 3, StateLost true", got)
 	}
 	if got := run("'x' in dir()"); got.Value != "False" {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Value = \"False\"", got)
 	}
 	if res := use(t, client, "close_session", args{"session_id": s.SessionID}); text(t, res) != `{"closed":true}` {
 		t.Error(text(t, res))
@@ -74,13 +74,13 @@ func TestLibraries(t *testing.T) {
 
 	_, got := execute(t, client, args{"code": "import tinymcp; print(tinymcp.answer)", "libraries": []string{"tinymcp"}})
 	if got.Stdout != "42\n" {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Stdout = \"42\\n\"", got)
 	}
 	_, got = execute(t, client, args{"code": "import tinymcp"})
 	wantHas(t, got.Stderr, "ModuleNotFoundError")
 	failed := decode[outcome](t, use(t, client, "execute_code", args{"code": "1", "libraries": []string{"--index-url=http://evil.example"}}))
 	if failed.Status != "setup_failed" || failed.ExitCode != 1 {
-		t.Errorf("%+v", failed)
+		t.Errorf("%+v, want Status = \"setup_failed\", ExitCode = 1", failed)
 	}
 
 	// A session's variables outlive an installation.
@@ -94,7 +94,7 @@ func TestLibraries(t *testing.T) {
 		t.Fatal(text(t, res))
 	}
 	if got := run("import tinymcp\nx + tinymcp.answer"); got.Value != "43" {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Value = \"43\"", got)
 	}
 	failure(t, use(t, client, "install_libraries", args{"session_id": id, "libraries": []string{"nosuchpackage"}}))
 }
@@ -126,10 +126,10 @@ func TestPolicyLooksOnce(t *testing.T) {
 		looks.Store(0)
 		_, got := execute(t, client, in)
 		if got.Stdout != "1\n" || len(got.Findings) != 1 || got.Findings[0].Rule != "module:socket" {
-			t.Errorf("%v: %+v", in, got)
+			t.Errorf("%v: %+v, want Stdout = \"1\\n\", len(got.Findings) = 1, Rule = \"module:socket\"", in, got)
 		}
 		if n := looks.Load(); n != 1 {
-			t.Errorf("%v was looked at %d times", in, n)
+			t.Errorf("%v was looked at %d times, want 1", in, n)
 		}
 	}
 }
@@ -148,22 +148,22 @@ func TestPolicyRefuses(t *testing.T) {
 		res := use(t, client, name, in)
 		got := decode[outcome](t, res)
 		if !res.IsError || got.ExitCode != 126 || got.Status != "refused" || len(got.Findings) != 1 || got.Findings[0].Line != 1 || got.Stderr == "" {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: %+v, want IsError true, ExitCode = 126, Status = \"refused\", len(got.Findings) = 1, Line = 1, Stderr not empty", name, got)
 		}
 	}
 	got := decode[outcome](t, use(t, client, "execute_code", args{"code": "1", "libraries": []string{"Socket==1.0"}}))
 	if got.ExitCode != 126 || got.Status != "refused" {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want ExitCode = 126, Status = \"refused\"", got)
 	}
 	if _, got := execute(t, client, args{"code": "print(1)"}); got.Stdout != "1\n" {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Stdout = \"1\\n\"", got)
 	}
 	// Nothing is opened for it: here nothing can be.
 	client = connect(t, newServer(t, Config{Warm: -1, Sandbox: llmsandbox.Options{Image: filepath.Join(t.TempDir(), "none.tar"), Policy: llmsandbox.Policy{Checker: checker}}}), nil)
 	if got := decode[outcome](t, use(t, client, "execute_code", args{"code": "import socket"})); got.ExitCode != 126 || got.Status != "refused" {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want ExitCode = 126, Status = \"refused\"", got)
 	}
 	if got := decode[outcome](t, use(t, client, "execute_code", args{"code": "print(1)"})); got.Status != "setup_failed" {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Status = \"setup_failed\"", got)
 	}
 }

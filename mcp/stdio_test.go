@@ -53,7 +53,7 @@ func TestStdioAnswersWhoHasLeft(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(string(all)), "\n")
 	if len(lines) != 2 || !strings.Contains(lines[1], `late`) {
-		t.Errorf("%q", lines)
+		t.Errorf("%q, want len(lines) = 2, lines[1] containing \"late\"", lines)
 	}
 	for _, l := range lines {
 		if !json.Valid([]byte(l)) {
@@ -91,12 +91,12 @@ func TestInitializeStartsNothing(t *testing.T) {
 	_, _, in, out, _ := serveStdio(t, s)
 	go func() { _, _ = io.WriteString(in, strings.SplitAfter(hello, "\n")[0]) }() // the answer shows a failure
 	if l, err := out.ReadString('\n'); err != nil || !strings.Contains(l, `"serverInfo"`) || !strings.Contains(l, `"llm-sandbox"`) {
-		t.Fatalf("%q, %v", l, err)
+		t.Fatalf("%q, %v, want no error, l containing \"\\\"serverInfo\\\"\", l containing \"\\\"llm-sandbox\\\"\"", l, err)
 	}
 	s.sandboxes.mu.Lock()
 	defer s.sandboxes.mu.Unlock()
 	if s.sandboxes.pool != nil {
-		t.Error("there is a pool already")
+		t.Errorf("there is a pool already: pool = %v, want nil", s.sandboxes.pool)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestStdioOutFails(t *testing.T) {
 		select {
 		case err := <-ended:
 			if !errors.Is(err, io.ErrClosedPipe) {
-				t.Errorf("leaves %v: it ended with %v", leaves, err)
+				t.Errorf("leaves %v: it ended with %v, want io.ErrClosedPipe", leaves, err)
 			}
 		case <-time.After(30 * time.Second): // the call's own time is longer
 			t.Fatalf("leaves %v: it goes on", leaves)

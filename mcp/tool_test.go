@@ -33,20 +33,20 @@ func TestAcceptance100Tools(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(res.Tools) != len(want) {
-		t.Errorf("%d tools", len(res.Tools))
+		t.Errorf("%d tools, want %d", len(res.Tools), len(want))
 	}
 	for _, tool := range res.Tools {
 		a := tool.Annotations
 		if got := (hint{a.ReadOnlyHint, *a.DestructiveHint, a.IdempotentHint, *a.OpenWorldHint}); got != want[tool.Name] {
-			t.Errorf("%s: %+v", tool.Name, got)
+			t.Errorf("%s: %+v, want %+v", tool.Name, got, want[tool.Name])
 		}
 		if tool.Title == "" || len(tool.Description) < 20 {
-			t.Errorf("%s: %q, %q", tool.Name, tool.Title, tool.Description)
+			t.Errorf("%s: %q, %q, want Title not empty, len(tool.Description) >= 20", tool.Name, tool.Title, tool.Description)
 		}
 		in := schema(t, tool.InputSchema)
 		for name, p := range in.Properties {
 			if p.Description == "" {
-				t.Errorf("%s: %s has no description", tool.Name, name)
+				t.Errorf("%s: %s has no description, want Description not empty", tool.Name, name)
 			}
 			if slices.Contains(p.Types, "string") || p.Type == "string" {
 				if p.MaxLength == nil && p.Enum == nil {
@@ -55,12 +55,12 @@ func TestAcceptance100Tools(t *testing.T) {
 			}
 		}
 		if in.AdditionalProperties == nil || schema(t, tool.OutputSchema).Type != "object" {
-			t.Errorf("%s: schemas", tool.Name)
+			t.Errorf("%s: schemas, want AdditionalProperties not nil, Type = \"object\"", tool.Name)
 		}
 	}
 	run := schema(t, res.Tools[slices.IndexFunc(res.Tools, func(t *sdk.Tool) bool { return t.Name == "execute_code" })].InputSchema)
 	if string(run.Properties["language"].Default) != `"python"` || string(run.Properties["timeout"].Default) != "30" || !slices.Equal(run.Required, []string{"code"}) {
-		t.Errorf("%+v", run)
+		t.Errorf("%+v, want Default = \"\\\"python\\\"\", Default = \"30\", Required [\"code\"]", run)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"unknown image":    {Images: map[string]string{"cobol": "x"}},
 	} {
 		if _, err := New(&cfg); err == nil {
-			t.Errorf("%s: accepted", name)
+			t.Errorf("%s: accepted, want an error", name)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestNullIsLeftOut(t *testing.T) {
 	client := connect(t, newServer(t, Config{}), nil)
 	_, got := execute(t, client, args{"code": "print(1)", "language": nil, "libraries": nil, "timeout": nil})
 	if got.Stdout != "1\n" {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want Stdout = \"1\\n\"", got)
 	}
 	created := open(t, client, args{"libraries": nil, "ttl": nil})
 	for name, in := range map[string]args{
@@ -180,7 +180,7 @@ func FuzzWithoutNulls(f *testing.F) {
 		}
 		for name, v := range before {
 			if _, there := after[name]; there != (v != nil) {
-				t.Fatalf("%q: %q: %s", in, got, name)
+				t.Fatalf("%q: %q: %s, want there = %v", in, got, name, v != nil)
 			}
 		}
 	})

@@ -221,11 +221,11 @@ func TestAcceptance81(t *testing.T) {
 		for range 4 {
 			l := acquire(t, p, Key{}, "")
 			if got := fake(l).options.Libraries; !slices.Equal(got, []string{"attrs", "six"}) {
-				t.Errorf("opened with %q", got)
+				t.Errorf("opened with %q, want [\"attrs\" \"six\"]", got)
 			}
 			other := acquire(t, p, Key{Libraries: []string{"idna"}}, "")
 			if got := fake(other).options.Libraries; !slices.Equal(got, []string{"idna"}) {
-				t.Errorf("opened with %q", got)
+				t.Errorf("opened with %q, want [\"idna\"]", got)
 			}
 			l.Release()
 			other.Release()

@@ -89,7 +89,7 @@ func TestCloseInTheMiddle(t *testing.T) {
 					t.Error(err)
 				}
 				if _, alive, _ := f.count(); alive != 0 {
-					t.Errorf("%d are left", alive)
+					t.Errorf("%d are left, want 0", alive)
 				}
 			})
 		})

@@ -29,7 +29,7 @@ func TestAcceptance71(t *testing.T) {
 	}
 	c, err = Config{IdleTimeout: Unlimited, AcquireTimeout: Unlimited, Lifetime: Unlimited}.resolve()
 	if err != nil || c.IdleTimeout != 0 || c.AcquireTimeout != 0 || c.Lifetime != 0 {
-		t.Errorf("without limits: %+v, %v", c.visible(), err)
+		t.Errorf("without limits: %+v, %v, want no error, IdleTimeout = 0, AcquireTimeout = 0, Lifetime = 0", c.visible(), err)
 	}
 	for field, bad := range map[string]Config{
 		"Max":              {Max: -1},
@@ -54,7 +54,7 @@ func TestAcceptance71(t *testing.T) {
 			t.Errorf("%s: %v, want ErrInvalid that names it", field, err)
 		}
 		if p != nil {
-			t.Errorf("%s: there is a pool", field)
+			t.Errorf("%s: there is a pool, want p = nil", field)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestKeys(t *testing.T) {
 	}
 	got, err := c.canonical(Key{Language: "python"})
 	if o := c.options(got); err != nil || o.Language != "python" || o.Image != "x" || len(o.Libraries) != 0 || o.Resettable {
-		t.Errorf("another language has the libraries of the pool's: %+v, %v", o, err)
+		t.Errorf("another language has the libraries of the pool's: %+v, %v, want no error, Language = \"python\", Image = \"x\", no Libraries, Resettable false", o, err)
 	}
 	if _, err := c.canonical(Key{Language: "cobol"}); !errors.Is(err, llmsandbox.ErrUnknownLanguage) {
 		t.Errorf("%v, want ErrUnknownLanguage", err)

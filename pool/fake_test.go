@@ -154,7 +154,7 @@ func newPool(t *testing.T, f *fakeBackend, cfg Config) *Pool {
 			t.Error(err)
 		}
 		if _, alive, _ := f.count(); alive != 0 {
-			t.Errorf("%d sandboxes are left after Close", alive)
+			t.Errorf("%d sandboxes are left after Close, want 0", alive)
 		}
 	})
 	return p

@@ -212,7 +212,7 @@ func TestRefillIsLimited(t *testing.T) {
 		for range 100 {
 			pass(50 * time.Millisecond)
 			if s := p.Stats(); s.Creating > refillParallel {
-				t.Fatalf("%+v: too many at a time", s)
+				t.Fatalf("%+v: too many at a time, want Creating <= %v", s, refillParallel)
 			}
 		}
 		pass(time.Second)

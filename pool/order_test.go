@@ -99,7 +99,7 @@ func TestOtherKeysMakeRoom(t *testing.T) {
 			t.Errorf("%d at a time, want 2", most)
 		}
 		if got := fake(ruby).options.Language; got != "ruby" {
-			t.Errorf("got %s", got)
+			t.Errorf("got %s, want \"ruby\"", got)
 		}
 		if s := p.Stats(); s.Destroyed != 1 || s.InUse != 2 || s.Total != 2 {
 			t.Errorf("%+v, want the idle one evicted", s)
@@ -148,7 +148,7 @@ func TestKeepsItsPlaceInLine(t *testing.T) {
 		}
 		answer <- errors.New("silent")
 		if first := <-order; first != 0 {
-			t.Error("the second was served first")
+			t.Errorf("the second was served first: first = %v, want 0", first)
 		}
 		<-order
 	})
@@ -195,7 +195,7 @@ func TestCancelledAsItIsServed(t *testing.T) {
 			if err == nil {
 				l.Release()
 			} else if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("round %d: %v", i, err)
+				t.Errorf("round %d: %v, want context.DeadlineExceeded", i, err)
 			}
 			acquire(t, p, Key{}, "y").Release()
 		})

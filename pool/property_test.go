@@ -117,7 +117,7 @@ func (m *model) check(t *rapid.T, temporary bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if sum := s.Creating + s.Idle + s.InUse + s.Checking + s.Resetting + s.Removing; sum != s.Total || s.Total > m.max {
-		t.Fatalf("%+v: the states sum up to %d, and at most %d may be", s, sum, m.max)
+		t.Fatalf("%+v: the states sum up to %d, and at most %d may be, want sum = %d, Total <= %v", s, sum, m.max, s.Total, m.max)
 	}
 	_, alive, _ := m.fake.count()
 	if alive > s.Total+s.Temporary {
@@ -264,7 +264,7 @@ func (m *model) finish(t *rapid.T) {
 		t.Errorf("close: %v", err)
 	}
 	if _, alive, _ := m.fake.count(); alive != 0 {
-		t.Errorf("%d are left", alive)
+		t.Errorf("%d are left, want 0", alive)
 	}
 	for _, b := range m.boxes() {
 		if !b.closed.Load() {
@@ -274,6 +274,6 @@ func (m *model) finish(t *rapid.T) {
 	m.pool.mu.Lock()
 	defer m.pool.mu.Unlock()
 	if len(m.pool.members) != 0 || m.pool.slots != 0 || m.pool.temporary != 0 || m.pool.filling != 0 || len(m.pool.kinds) > 2 {
-		t.Errorf("the books do not balance: %s", fmt.Sprint(m.pool.members, m.pool.slots, m.pool.temporary, m.pool.filling, len(m.pool.kinds)))
+		t.Errorf("the books do not balance: %s, want no members, slots = 0, temporary = 0, filling = 0, len(m.pool.kinds) <= 2", fmt.Sprint(m.pool.members, m.pool.slots, m.pool.temporary, m.pool.filling, len(m.pool.kinds)))
 	}
 }

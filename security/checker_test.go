@@ -29,12 +29,12 @@ func TestAcceptance84Thresholds(t *testing.T) {
 	c := compiled(t, p)
 	r := check(t, c, "python", []byte("import os\nos.system('ls')\n"))
 	if v := r.Violations(); !r.Blocked || len(v) != 1 || v[0].Severity != security.High || v[0].Reason != "os.system is restricted: runs a command" || v[0].Line != 2 || v[0].Code != "os.system" {
-		t.Errorf("got %+v", r)
+		t.Errorf("got %+v, want Blocked true, len(v) = 1, Severity = High, Reason = \"os.system is restricted: runs a command\", Line = 2, Code = \"os.system\"", r)
 	}
 	for threshold, blocked := range map[security.Severity]bool{security.Low: true, security.Medium: true, security.High: false} {
 		p.Threshold = threshold
 		if r := check(t, compiled(t, p), "python", []byte("eval('1')")); r.Blocked != blocked || len(r.Findings) != 1 {
-			t.Errorf("%v: got %+v", threshold, r)
+			t.Errorf("%v: got %+v, want Blocked = %v, len(r.Findings) = 1", threshold, r, blocked)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func TestAcceptance85WhatIsNoCodePasses(t *testing.T) {
 	c := restrictive(t, "python")
 	for _, code := range []string{"# import os\nprint(1)", "\"\"\"\nimport os\n\"\"\"", "'''import os'''", "x = 'import os'", "def f():\n    '''\n    import os\n    '''\n"} {
 		if r := check(t, c, "python", []byte(code)); r.Blocked || len(r.Findings) > 0 {
-			t.Errorf("%s: got %+v", code, r)
+			t.Errorf("%s: got %+v, want Blocked false, no Findings", code, r)
 		}
 	}
 }
@@ -55,13 +55,13 @@ func TestAcceptance86Aliases(t *testing.T) {
 		"import os\nf = os.system\nf('a')": true, "import os\nos.getcwd()": false, "import osx as os\nos.system('a')": false,
 	} {
 		if r := check(t, c, "python", []byte(code)); r.Blocked != blocked {
-			t.Errorf("%s: got %+v", code, r)
+			t.Errorf("%s: got %+v, want Blocked = %v", code, r, blocked)
 		}
 	}
 	c = restrictive(t, "python")
 	for _, code := range []string{"import os as x", "from os import path", "import os.path"} {
 		if r := check(t, c, "python", []byte(code)); !r.Blocked {
-			t.Errorf("%s: got %+v", code, r)
+			t.Errorf("%s: got %+v, want Blocked true", code, r)
 		}
 	}
 }
@@ -86,14 +86,14 @@ func TestAcceptance90UnchangedByUse(t *testing.T) {
 	code := []byte("import os as o\nfrom subprocess import run\no.system('rm -rf /')\nopen('a', 'w')\n")
 	want := check(t, c, "python", code)
 	if len(want.Findings) < 4 {
-		t.Fatalf("got %+v", want)
+		t.Fatalf("got %+v, want len(want.Findings) >= 4", want)
 	}
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for range 5 {
 				if r := check(t, c, "py", code); !reflect.DeepEqual(r, want) {
-					t.Errorf("got %+v", r)
+					t.Errorf("got %+v, want %+v", r, want)
 				}
 			}
 		})
@@ -110,28 +110,28 @@ func TestWhatCannotBeReadIsAFinding(t *testing.T) {
 	for threshold, blocked := range map[security.Severity]bool{security.Safe: false, security.Low: true, security.High: true} {
 		r := check(t, compiled(t, security.Policy{Threshold: threshold}), "python", large)
 		if r.Blocked != blocked || len(r.Findings) != 1 || r.Findings[0].Rule != "unreadable" {
-			t.Errorf("%v: got %+v", threshold, r)
+			t.Errorf("%v: got %+v, want Blocked = %v, len(r.Findings) = 1, Rule = \"unreadable\"", threshold, r, blocked)
 		}
 		r = check(t, compiled(t, security.Policy{Threshold: threshold, Computed: security.High}), "python", []byte("x = '''"))
 		if r.Blocked != blocked || len(r.Findings) != 1 || !strings.Contains(r.Findings[0].Reason, "could not be read to its end") {
-			t.Errorf("%v: got %+v", threshold, r)
+			t.Errorf("%v: got %+v, want Blocked = %v, len(r.Findings) = 1, Reason containing \"could not be read to its end\"", threshold, r, blocked)
 		}
 	}
 	if r := check(t, compiled(t, security.Policy{Threshold: security.High}), "python", []byte("__import__(input())")); r.Blocked || len(r.Findings) != 1 || r.Findings[0].Rule != "computed:import" {
-		t.Errorf("got %+v", r)
+		t.Errorf("got %+v, want Blocked false, len(r.Findings) = 1, Rule = \"computed:import\"", r)
 	}
 	if _, err := preset(t, "strict").Check(t.Context(), "cobol", nil); !errors.Is(err, language.ErrUnknown) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want language.ErrUnknown", err)
 	}
 }
 
 func TestLanguagesOfRules(t *testing.T) {
 	c := compiled(t, security.Policy{Threshold: security.Low, Modules: []security.RestrictedModule{{Name: "os", Severity: security.High, Languages: []string{"js"}}}})
 	if r := check(t, c, "python", []byte("import os")); r.Blocked {
-		t.Errorf("got %+v", r)
+		t.Errorf("got %+v, want Blocked false", r)
 	}
 	if r := check(t, c, "javascript", []byte("require('os')")); !r.Blocked {
-		t.Errorf("got %+v", r)
+		t.Errorf("got %+v, want Blocked true", r)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestLibrariesCountAsTheirModules(t *testing.T) {
 			got = r.Findings[0].Rule
 		}
 		if err != nil || got != c.rule || r.Blocked != (c.rule != "") {
-			t.Errorf("%+v: got %+v, %v", c, r, err)
+			t.Errorf("%+v: got %+v, %v, want no error, got = %v, Blocked = %v", c, r, err, c.rule, c.rule != "")
 		}
 	}
 }
@@ -168,6 +168,6 @@ func TestProgramsAreLookedAtAsAWhole(t *testing.T) {
 	}
 	want := []string{" library:requests", "helper.py module:subprocess", "run name:rm"}
 	if err != nil || !r.Blocked || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("got %q, %v, want no error, Blocked true, got %q", got, err, want)
 	}
 }

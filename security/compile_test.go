@@ -13,23 +13,23 @@ import (
 func TestSeverityReadsAndWritesItsName(t *testing.T) {
 	for text, want := range map[string]Severity{"SAFE": Safe, "low": Low, " Medium ": Medium, "high": High, "0": Safe, "3": High} {
 		if got, err := ParseSeverity(text); err != nil || got != want {
-			t.Errorf("%q: %v, %v", text, got, err)
+			t.Errorf("%q: %v, %v, want no error, got = %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "4", "-1", "SAFELY", "HI", "1.0"} {
 		if s, err := ParseSeverity(text); !errors.Is(err, ErrPolicy) {
-			t.Errorf("%q is %v", text, s)
+			t.Errorf("%q is %v, want ErrPolicy", text, s)
 		}
 	}
 	var p Policy
 	if err := json.Unmarshal([]byte(`{"severity_threshold": 2, "computed": "high"}`), &p); err != nil || p.Threshold != Medium || p.Computed != High {
-		t.Errorf("got %+v, %v", p, err)
+		t.Errorf("got %+v, %v, want no error, Threshold = Medium, Computed = High", p, err)
 	}
 	if data, err := json.Marshal(p); err != nil || string(data) != `{"severity_threshold":"MEDIUM","computed":"HIGH"}` {
-		t.Errorf("got %s, %v", data, err)
+		t.Errorf("got %s, %v, want no error, data = \"{\\\"severity_threshold\\\":\\\"MEDIUM\\\",\\\"computed\\\":\\\"HIGH\\\"}\"", data, err)
 	}
 	if err := json.Unmarshal([]byte(`{"computed": 1.5}`), &p); !errors.Is(err, ErrPolicy) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want ErrPolicy", err)
 	}
 	if _, err := json.Marshal(Severity(9)); err == nil || Severity(9).String() != "Severity(9)" {
 		t.Errorf("got %v", err)
@@ -67,7 +67,7 @@ func TestCompileNamesWhatIsWrong(t *testing.T) {
 	}
 	_, err := Compile(module(RestrictedModule{Name: "x", Languages: []string{"pyhton"}}))
 	if !errors.Is(err, language.ErrUnknown) || !strings.Contains(err.Error(), "python") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want language.ErrUnknown, an error containing \"python\"", err)
 	}
 }
 
@@ -92,14 +92,14 @@ func TestCompileCopiesThePolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(p.Modules[0].Languages, []string{"PY", "node"}) {
-		t.Errorf("the caller's policy was changed: %v", p)
+		t.Errorf("the caller's policy was changed: %v, want Languages [\"PY\" \"node\"]", p)
 	}
 	want := clone(p)
 	want.Modules[0].Languages = []string{"python", "javascript"}
 	p.Modules[0].Name, p.Names[0].Languages[0], p.Patterns[0].Severity = "sys", "bash", Safe
 	got := c.Policy()
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 	got.Modules[0].Name, got.Names[0].Languages[0] = "sys", "bash"
 	if !reflect.DeepEqual(c.Policy(), want) {
@@ -107,6 +107,6 @@ func TestCompileCopiesThePolicy(t *testing.T) {
 	}
 	report, err := c.Check(t.Context(), "python", []byte("import os\n"))
 	if err != nil || len(report.Findings) == 0 {
-		t.Errorf("got %+v, %v", report, err)
+		t.Errorf("got %+v, %v, want no error, Findings not empty", report, err)
 	}
 }

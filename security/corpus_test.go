@@ -17,7 +17,7 @@ func programs(t testing.TB, folder, lang string) []txtar.File {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", folder, lang+".txtar"))
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("there are none: %v", err)
+		t.Fatalf("there are none: %v, want an error other than fs.ErrNotExist", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -75,12 +75,12 @@ func TestAcceptance87Evasions(t *testing.T) {
 			c := restrictive(t, l.Name)
 			for _, p := range programs(t, "evasions", l.Name) {
 				if r := check(t, c, l.Name, p.Data); !r.Blocked {
-					t.Errorf("%s is not found:\n%s%+v", p.Name, p.Data, r.Findings)
+					t.Errorf("%s is not found, want Blocked true:\n%s%+v", p.Name, p.Data, r.Findings)
 				}
 			}
 			for _, p := range programs(t, "lookalikes", l.Name) {
 				if r := check(t, c, l.Name, p.Data); r.Blocked {
-					t.Errorf("%s is refused:\n%s%+v", p.Name, p.Data, r.Findings)
+					t.Errorf("%s is refused, want Blocked false:\n%s%+v", p.Name, p.Data, r.Findings)
 				}
 			}
 		})
@@ -93,13 +93,13 @@ func TestAcceptance89Attacks(t *testing.T) {
 		t.Run(l.Name, func(t *testing.T) {
 			attacks := programs(t, "attacks", l.Name)
 			if len(attacks) < 17 {
-				t.Errorf("there are only %d", len(attacks))
+				t.Errorf("there are only %d, want at least 17", len(attacks))
 			}
 			for _, name := range []string{"production", "strict"} {
 				c := preset(t, name)
 				for _, p := range attacks {
 					if r := check(t, c, l.Name, p.Data); !r.Blocked {
-						t.Errorf("%s lets %s pass:\n%s%+v", name, p.Name, p.Data, r.Findings)
+						t.Errorf("%s lets %s pass, want Blocked true:\n%s%+v", name, p.Name, p.Data, r.Findings)
 					}
 				}
 			}
@@ -113,7 +113,7 @@ func TestAcceptance83HarmlessPrograms(t *testing.T) {
 		t.Run(l.Name, func(t *testing.T) {
 			harmless := programs(t, "benign", l.Name)
 			if len(harmless) < 20 {
-				t.Errorf("there are only %d", len(harmless))
+				t.Errorf("there are only %d, want at least 20", len(harmless))
 			}
 			for _, name := range security.Presets() {
 				if name == "strict" {
@@ -123,11 +123,11 @@ func TestAcceptance83HarmlessPrograms(t *testing.T) {
 				for _, p := range harmless {
 					r := check(t, c, l.Name, p.Data)
 					if r.Blocked {
-						t.Errorf("%s refuses %s:\n%s%+v", name, p.Name, p.Data, r.Violations())
+						t.Errorf("%s refuses %s, want Blocked false:\n%s%+v", name, p.Name, p.Data, r.Violations())
 					}
 					for _, f := range r.Findings {
 						if f.Rule == "unreadable" {
-							t.Errorf("%s is not read: %s", p.Name, f.Reason)
+							t.Errorf("%s is not read: %s, want Rule != \"unreadable\"", p.Name, f.Reason)
 						}
 					}
 				}

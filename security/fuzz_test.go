@@ -25,7 +25,7 @@ func FuzzCheck(f *testing.F) {
 		l := languages[int(n)%len(languages)]
 		r := check(t, c, l.Name, code)
 		if len(r.Findings) > 1001 {
-			t.Fatalf("there are %d", len(r.Findings))
+			t.Fatalf("there are %d, want at most 1001", len(r.Findings))
 		}
 		blocked, line, column := false, 0, 0
 		for _, x := range r.Findings {
@@ -41,7 +41,7 @@ func FuzzCheck(f *testing.F) {
 			line, column, blocked = x.Line, x.Column, blocked || x.Severity >= r.Threshold
 		}
 		if blocked != r.Blocked {
-			t.Fatalf("got %+v", r)
+			t.Fatalf("got %+v, want blocked = %v", r, r.Blocked)
 		}
 	})
 }

@@ -132,7 +132,7 @@ func TestPatternsAreNotOutlasted(t *testing.T) {
 	code = append(code, "open"...)
 	report := judge(t, Policy{Threshold: Low, Patterns: []Pattern{{Pattern: `o.*`, Severity: Low}}}, code, facts)
 	if !report.Blocked {
-		t.Errorf("got %+v", report)
+		t.Errorf("got %+v, want Blocked true", report)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestModulesAndNamesMatchWhole(t *testing.T) {
 			got = m.Name
 		}
 		if got != c.want {
-			t.Errorf("%+v: got %q", c, got)
+			t.Errorf("%+v: got %q, want %q", c, got, c.want)
 		}
 	}
 	for _, c := range []struct{ rule, name, want string }{
@@ -165,7 +165,7 @@ func TestModulesAndNamesMatchWhole(t *testing.T) {
 			got = n.Name
 		}
 		if got != c.want {
-			t.Errorf("%+v: got %q", c, got)
+			t.Errorf("%+v: got %q, want %q", c, got, c.want)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func TestReportsAreBoundedAndKeepWhatRefuses(t *testing.T) {
 	facts.Uses[2500].Name = "high"
 	r := judge(t, Policy{Threshold: High, Names: []RestrictedName{{Name: "low", Severity: Low}, {Name: "high", Severity: High}}}, code, facts)
 	if v := r.Violations(); !r.Blocked || len(r.Findings) != 1001 || r.Omitted != 1999 || v[len(v)-1].Line != 2501 {
-		t.Errorf("%v %d %d", r.Blocked, len(r.Findings), r.Omitted)
+		t.Errorf("%v %d %d, want Blocked true, len(r.Findings) = 1001, Omitted = 1999, Line = 2501", r.Blocked, len(r.Findings), r.Omitted)
 	}
 }
 
@@ -233,7 +233,7 @@ func TestFactsOutOfRangeAreHarmless(t *testing.T) {
 	r := judge(t, Policy{Names: []RestrictedName{{Name: "x"}}, Modules: []RestrictedModule{{Name: "x"}}, Patterns: []Pattern{{Pattern: "x", In: InAll}}}, []byte("xyz"), facts)
 	for _, f := range r.Findings {
 		if f.Line != 1 || f.Column < 1 || f.EndColumn > 4 {
-			t.Errorf("got %+v", f)
+			t.Errorf("got %+v, want Line = 1, Column >= 1, EndColumn <= 4", f)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestPatternsFindTheSameLineByLine(t *testing.T) {
 		}
 	}
 	if lines < 10 || found < 50 {
-		t.Errorf("%d patterns are looked for by lines, %d matches", lines, found)
+		t.Errorf("%d patterns are looked for by lines, %d matches, want lines >= 10, found >= 50", lines, found)
 	}
 }
 

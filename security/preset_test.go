@@ -31,12 +31,12 @@ func TestPresetsCompileAndConcernEveryLanguage(t *testing.T) {
 				}
 			}
 			if own == 0 {
-				t.Errorf("%s has nothing for %s", name, l.Name)
+				t.Errorf("%s has nothing for %s, want own != 0", name, l.Name)
 			}
 		}
 	}
 	if _, err := Preset("nobody"); !errors.Is(err, ErrPolicy) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want ErrPolicy", err)
 	}
 }
 

@@ -18,7 +18,7 @@ func TestABrokenScannerRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r, err := c.look(t.Context(), l, []byte("x")); err != nil || !r.Blocked || len(r.Findings) != 1 || r.Findings[0].Rule != ruleUnreadable {
-			t.Errorf("got %+v, %v", r, err)
+			t.Errorf("got %+v, %v, want no error, Blocked true, len(r.Findings) = 1, Rule = %v", r, err, ruleUnreadable)
 		}
 	}
 }

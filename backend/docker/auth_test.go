@@ -88,7 +88,7 @@ func TestRegistryAuth(t *testing.T) {
 			value, err := RegistryAuth(t.Context(), c.ref)
 			if c.words != nil {
 				if err == nil {
-					t.Fatal("no error")
+					t.Fatal("no error: got no error, want an error")
 				}
 				for _, w := range c.words {
 					if !strings.Contains(err.Error(), w) {
@@ -96,7 +96,7 @@ func TestRegistryAuth(t *testing.T) {
 					}
 				}
 				if strings.Contains(err.Error(), basic) {
-					t.Errorf("%v shows a password", err)
+					t.Errorf("%v shows a password, want an error without %q", err, basic)
 				}
 				return
 			}
@@ -126,10 +126,10 @@ func TestRegistryAuthOfOptions(t *testing.T) {
 	dir := t.TempDir()
 	writeConfig(t, dir, `{"auths":{"r.example":{"identitytoken":"t"}}}`)
 	if value, err := RegistryAuth(t.Context(), "r.example/x"); err != nil || value != "" {
-		t.Errorf("without the folder: %q, %v", value, err)
+		t.Errorf("without the folder: %q, %v, want no error, value empty", value, err)
 	}
 	if value, err := (ClientOptions{ConfigDir: dir}).registryAuth(t.Context(), "r.example/x"); err != nil || value == "" {
-		t.Errorf("with the folder: %q, %v", value, err)
+		t.Errorf("with the folder: %q, %v, want no error, value not empty", value, err)
 	}
 }
 

@@ -158,12 +158,12 @@ func TestDiagnose(t *testing.T) {
 	}
 	const want = "configuration|socket|permission|answer|API version|platform|cgroup|limits|storage|rootless|seccomp|confinement|runtimes"
 	if got := strings.Join(checks, "|"); got != want {
-		t.Errorf("checks %s", got)
+		t.Errorf("checks %s, want %s", got, want)
 	}
 	t.Setenv("DOCKER_API_VERSION", "1.40")
 	all = Diagnose(t.Context(), &ClientOptions{Host: e.Host})
 	if last := all[len(all)-2]; last.Check != "API version" || last.Level != backend.LevelFailure || last.Fix == "" {
-		t.Errorf("with an old version of the API: %+v", all)
+		t.Errorf("with an old version of the API: %+v, want Check = \"API version\", Level = LevelFailure, Fix not empty", all)
 	}
 	if err := os.Unsetenv("DOCKER_API_VERSION"); err != nil {
 		t.Fatal(err)
@@ -171,6 +171,6 @@ func TestDiagnose(t *testing.T) {
 	e.Stop(t)
 	all = Diagnose(t.Context(), &ClientOptions{Host: e.Host})
 	if last := all[len(all)-1]; len(all) != 2 || last.Check != "socket" || last.Level != backend.LevelFailure || !strings.Contains(last.Fix, "systemctl start docker") {
-		t.Errorf("without a daemon: %+v", all)
+		t.Errorf("without a daemon: %+v, want len(all) = 2, Check = \"socket\", Level = LevelFailure, Fix containing \"systemctl start docker\"", all)
 	}
 }

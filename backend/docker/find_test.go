@@ -173,7 +173,7 @@ func TestThatNothingIsFound(t *testing.T) {
 			}
 			_, err := NewClient(&c.options)
 			if err == nil {
-				t.Fatal("no error")
+				t.Fatal("no error: got no error, want an error")
 			}
 			for _, w := range c.words {
 				if !strings.Contains(err.Error(), w) {
@@ -197,14 +197,14 @@ func TestContextWithoutHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f.endpoint.Host != client.DefaultDockerHost {
-		t.Errorf("found %s", f.endpoint.Host)
+		t.Errorf("found %s, want DefaultDockerHost", f.endpoint.Host)
 	}
 }
 
 func TestHintsOfSystem(t *testing.T) {
 	for goos, word := range map[string]string{"linux": "systemctl", "windows": "Docker Desktop", "darwin": "Docker Desktop"} {
 		if h := hintsFor(goos); !strings.Contains(h.Start, word) || h.Access == "" {
-			t.Errorf("%s: %+v", goos, h)
+			t.Errorf("%s: %+v, want Start containing %q, Access not empty", goos, h, word)
 		}
 	}
 }

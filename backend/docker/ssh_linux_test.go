@@ -39,12 +39,12 @@ func TestEngineOverSSH(t *testing.T) {
 	var checks []string
 	for _, f := range Diagnose(t.Context(), &o) {
 		if f.Level == backend.LevelFailure {
-			t.Errorf("%+v", f)
+			t.Errorf("%+v, want Level != LevelFailure", f)
 		}
 		checks = append(checks, f.Check)
 	}
 	if !strings.HasPrefix(strings.Join(checks, " "), "configuration connection answer") {
-		t.Errorf("checks %q", checks)
+		t.Errorf("checks %q, want it to begin with \"configuration connection answer\"", checks)
 	}
 	t.Run("no such socket there", func(t *testing.T) {
 		err := ask(t, ClientOptions{Host: host + "/no/such.sock"})

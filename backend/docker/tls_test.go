@@ -93,7 +93,7 @@ func TestDefaultHostUnderTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(f.endpoint.Host, "tcp://") || !strings.HasSuffix(f.endpoint.Host, ":2376") || f.endpoint.TLS == nil {
-		t.Errorf("found %+v", f)
+		t.Errorf("found %+v, want Host beginning with \"tcp://\", Host ending in \":2376\", TLS not nil", f)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestCertificatesOfContexts(t *testing.T) {
 		write(t, metaPath(dir, "loose"), []byte(`{"Name":"loose","Endpoints":{"docker":{"Host":"tcp://h:1","SkipTLSVerify":true}}}`))
 		f, err := ClientOptions{Context: "loose"}.find()
 		if err != nil || f.endpoint.TLS == nil || !f.endpoint.TLS.InsecureSkipVerify {
-			t.Errorf("%+v, %v", f.endpoint.TLS, err)
+			t.Errorf("%+v, %v, want no error, TLS not nil, InsecureSkipVerify true", f.endpoint.TLS, err)
 		}
 	})
 	t.Run("unreadable", func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestCertificatesOfContexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := (ClientOptions{Context: "folder"}).find(); err == nil || !strings.Contains(err.Error(), keyFile) {
-			t.Errorf("a folder for a key: %v", err)
+			t.Errorf("a folder for a key: %v, want an error containing %q", err, keyFile)
 		}
 	})
 }

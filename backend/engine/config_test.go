@@ -29,14 +29,14 @@ func TestAgentEnvRoundTrip(t *testing.T) {
 	}
 	token, got, err := parseAgentEnv(append([]string{"X=1"}, env...))
 	if err != nil || token != "secret" {
-		t.Fatalf("token %q, %v", token, err)
+		t.Fatalf("token %q, %v, want no error, token = \"secret\"", token, err)
 	}
 	if diff := cmp.Diff(g, got); diff != "" {
 		t.Error(diff)
 	}
 	for _, bad := range [][]string{nil, {envToken + "=x"}, {envToken + "=x", envGuest + "={"}, env[1:]} {
 		if _, _, err := parseAgentEnv(bad); err == nil {
-			t.Errorf("%q was taken", bad)
+			t.Errorf("%q was taken, want an error", bad)
 		}
 	}
 }

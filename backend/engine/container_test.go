@@ -131,18 +131,18 @@ func vanishing(t *testing.T, list string) *Backend {
 func TestAVanishingContainerIsGone(t *testing.T) {
 	b := vanishing(t, `[]`)
 	if _, err := b.Attach(t.Context(), "c"); !errors.Is(err, backend.ErrNotFound) {
-		t.Errorf("attach: %v", err)
+		t.Errorf("attach: %v, want backend.ErrNotFound", err)
 	}
 	if _, err := b.running(t.Context(), "c"); !errors.Is(err, backend.ErrNotFound) {
-		t.Errorf("enter: %v", err)
+		t.Errorf("enter: %v, want backend.ErrNotFound", err)
 	}
 	if found := b.collect(t.Context(), container.Summary{ID: "c"}); found != nil {
-		t.Errorf("collected %v", found)
+		t.Errorf("collected %v, want nil", found)
 	}
 	h := &host{backend: b, container: "c", until: waitNotRunning}
 	s := agenthost.New(agenthost.Attached, h, agenthost.Description{})
 	if _, err := s.Dial(t.Context()); !errors.Is(err, backend.ErrNotFound) {
-		t.Errorf("dial: %v", err)
+		t.Errorf("dial: %v, want backend.ErrNotFound", err)
 	}
 	if !h.Await(t.Context()) {
 		t.Error("its end is not noticed")
@@ -154,12 +154,12 @@ func TestAVanishingContainerIsGone(t *testing.T) {
 
 func TestAVanishingContainerSpoilsNoList(t *testing.T) {
 	if all, err := vanishing(t, `[]`).List(t.Context()); err != nil || len(all) != 0 {
-		t.Errorf("%v, %v", all, err)
+		t.Errorf("%v, %v, want no error, no all", all, err)
 	}
 	// It is gone when it is removed, too.
 	b := vanishing(t, `[{"Id":"c","Names":["/c"],"State":"exited"}]`)
 	if found, err := b.collectContainers(t.Context()); err != nil || len(found) != 0 {
-		t.Errorf("%v, %v", found, err)
+		t.Errorf("%v, %v, want no error, no found", found, err)
 	}
 }
 

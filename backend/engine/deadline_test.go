@@ -66,7 +66,7 @@ func TestMovedDeadlines(t *testing.T) {
 		})}
 		got, err := b.movedDeadlines(t.Context(), "")
 		if err != nil || len(got) != 2 {
-			t.Fatalf("%+v, %v", got, err)
+			t.Fatalf("%+v, %v, want no error, len(got) = 2", got, err)
 		}
 		if a := got["a"]; a.volume != "a10" || a.number != 10 || a.at.Year() != 2032 || len(a.obsolete) != 2 {
 			t.Errorf("a: %+v, want its tenth", a)
@@ -76,6 +76,6 @@ func TestMovedDeadlines(t *testing.T) {
 		}
 	}
 	if m, err := decodeMoved(volume.Volume{Labels: map[string]string{labelNumber: "1", labelDeadline: "soon"}}); err == nil {
-		t.Errorf("a deadline of 'soon' was taken: %+v", m)
+		t.Errorf("a deadline of 'soon' was taken: %+v, want an error", m)
 	}
 }

@@ -44,7 +44,7 @@ func TestLabelsRoundTrip(t *testing.T) {
 	}
 	broken[labelDeadline], broken[labelOwner] = "soon", "me"
 	if _, err := decode("docker", broken); err == nil {
-		t.Error("a deadline of 'soon' was taken")
+		t.Error("a deadline of 'soon' was taken: got no error, want an error")
 	}
 }
 

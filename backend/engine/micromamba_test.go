@@ -37,7 +37,7 @@ func TestMicromamba(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 		if !o.KeepImage {
-			t.Errorf("%s: other options are gone", c.name)
+			t.Errorf("%s: other options are gone, want KeepImage true", c.name)
 		}
 	}
 }
@@ -58,15 +58,15 @@ func TestMicromambaKeeps(t *testing.T) {
 	}
 	m.Packages[0] = "-x"
 	if got := o.install("bash", false); slices.Contains(got, "-x") || m.Packages[1] != "a" {
-		t.Errorf("installs %q", got)
+		t.Errorf("installs %q, want got without \"-x\", m.Packages[1] = \"a\"", got)
 	}
 	for _, l := range all.All() {
 		if o.Images[l.Name] == "" {
-			t.Errorf("%s has no image", l.Name)
+			t.Errorf("%s has no image, want o.Images[l.Name] not empty", l.Name)
 		}
 	}
 	if got := o.install("python", false); len(got) != 9 {
-		t.Errorf("an image of the caller's own is given the language: %q", got)
+		t.Errorf("an image of the caller's own is given the language: %q, want len(got) = 9", got)
 	}
 	bad := Options{Container: "c", Micromamba: &Micromamba{Packages: []string{"a"}}}
 	if _, err := New(nil, Flavor{}, &bad); !errors.Is(err, backend.ErrInvalid) || bad.Micromamba.Env != "" || bad.Images != nil {
@@ -114,7 +114,7 @@ func TestMicromambaChannelSecrets(t *testing.T) {
 	for _, c := range []string{"https://me:hush@example.org/c", "https://hush@example.org/c", "https://example.org/t/hush/c", "https://me:hush@exa mple.org/%zz"} {
 		_, err := Options{Micromamba: &Micromamba{Channels: []string{c}}}.inMicromamba()
 		if !errors.Is(err, backend.ErrInvalid) || strings.Contains(err.Error(), "hush") {
-			t.Errorf("%s: %v", c, err)
+			t.Errorf("%s: %v, want backend.ErrInvalid, an error without \"hush\"", c, err)
 		}
 	}
 }
@@ -150,6 +150,6 @@ func TestChanged(t *testing.T) {
 		t.Error(diff)
 	}
 	if _, err := changed(before, []byte("A=1\x00"), "the-mark"); err == nil {
-		t.Error("what has no mark was taken")
+		t.Error("what has no mark was taken: got no error, want an error")
 	}
 }

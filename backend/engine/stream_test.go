@@ -142,7 +142,7 @@ func TestUpgradeGivesTheStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := io.ReadAll(h.Reader); string(got) != "first second" || err != nil {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("got %q, %v, want got = \"first second\", no error", got, err)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestAttachBeginsWithWhatTheCallerSends(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := io.ReadAll(h.Reader); string(got) != "mine" || err != nil {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("got %q, %v, want got = \"mine\", no error", got, err)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestUpgradeEndsWithItsContext(t *testing.T) {
 		<-r.Context().Done() // no answer before the client has gone
 	})
 	if _, err := attach(ctx, e, "abc"); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want context.Canceled", err)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestNameTaken(t *testing.T) {
 		{nil, false},
 	} {
 		if got := nameTaken(c.err); got != c.want {
-			t.Errorf("%v: %v", c.err, got)
+			t.Errorf("%v: %v, want %v", c.err, got, c.want)
 		}
 	}
 }

@@ -105,10 +105,10 @@ func nothingLeft(t *testing.T, c *fake.Clientset) {
 	t.Helper()
 	pods, err := c.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(pods.Items) > 0 {
-		t.Errorf("%d pods are left (%v)", len(pods.Items), err)
+		t.Errorf("%d pods are left (%v), want no error, no Items", len(pods.Items), err)
 	}
 	if left := jobs(t, c); len(left) > 0 {
-		t.Errorf("%d Jobs are left", len(left))
+		t.Errorf("%d Jobs are left, want at most 0", len(left))
 	}
 }
 
@@ -119,7 +119,7 @@ func TestRequestsPerSandbox(t *testing.T) {
 	for i := range 3 {
 		client.ClearActions()
 		if _, err := b.Create(t.Context(), backend.Spec{ID: fmt.Sprint("a", i), Language: "python"}); err == nil {
-			t.Fatal("a pod without a kubelet has started")
+			t.Fatal("a pod without a kubelet has started: got no error, want an error")
 		}
 		got := slices.DeleteFunc(verbs(client), func(v string) bool { return strings.HasPrefix(v, "list") || strings.HasPrefix(v, "watch") })
 		want := []string{"create jobs", "create pods", "delete pods", "delete jobs"}
@@ -149,7 +149,7 @@ func TestPodThatIsAskedFor(t *testing.T) {
 		Limits: backend.Limits{Memory: 1 << 28, PIDs: 77},
 	}
 	if _, err := b.Create(t.Context(), spec); err == nil {
-		t.Fatal("a pod without a kubelet has started")
+		t.Fatal("a pod without a kubelet has started: got no error, want an error")
 	}
 	if len(made.OwnerReferences) != 1 || made.OwnerReferences[0].Name != ownerName(b.owner.id) {
 		t.Errorf("owners %+v", made.OwnerReferences)
@@ -160,15 +160,15 @@ func TestPodThatIsAskedFor(t *testing.T) {
 	}
 	guest, err := decodeGuest(made)
 	if err != nil || guest.Workdir != "/sandbox" || !slices.Equal(guest.Env, spec.Env) {
-		t.Errorf("inside is %+v (%v)", guest, err)
+		t.Errorf("inside is %+v (%v), want no error, Workdir = \"/sandbox\", Env %v", guest, err, spec.Env)
 	}
 	agent, err := agentOf(made)
 	if err != nil || agent.Socket != "@llmsandbox-a" || len(agent.Token) < 32 {
-		t.Errorf("agent %+v (%v)", agent, err)
+		t.Errorf("agent %+v (%v), want no error, Socket = \"@llmsandbox-a\", len(agent.Token) >= 32", agent, err)
 	}
 	for _, text := range made.Annotations {
 		if strings.Contains(text, agent.Token) {
-			t.Errorf("the token is in an annotation: %s", text)
+			t.Errorf("the token is in an annotation: %s, want it not to contain %q", text, agent.Token)
 		}
 	}
 	line := strings.Join(made.Spec.Containers[0].Args, " ")

@@ -33,13 +33,13 @@ func TestSendAgent(t *testing.T) {
 			}()
 			shell := bufio.NewReader(theirs)
 			if line, err := shell.ReadString('\n'); err != nil || line != "\n" {
-				t.Fatalf("the first line is %q (%v)", line, err)
+				t.Fatalf("the first line is %q (%v), want no error, line = \"\\n\"", line, err)
 			}
 			fmt.Fprintln(theirs, machine)
 			line, err := shell.ReadString('\n')
 			var s, a int
 			if _, serr := fmt.Sscanf(line, "%d %d\n", &s, &a); err != nil || serr != nil {
-				t.Fatalf("the second line is %q (%v, %v)", line, err, serr)
+				t.Fatalf("the second line is %q (%v, %v), want no error", line, err, serr)
 			}
 			all, err := io.ReadAll(shell)
 			if err := errors.Join(err, <-sent); err != nil {
@@ -86,7 +86,7 @@ func TestSendAgentToStrangers(t *testing.T) {
 				t.Errorf("error %v, want %v", err, c.want)
 			}
 			if got.String() != "\n" {
-				t.Errorf("%d bytes were sent", got.Len())
+				t.Errorf("%d bytes were sent, want got = \"\\n\"", got.Len())
 			}
 		})
 	}
@@ -105,14 +105,14 @@ func TestAskMachineAgain(t *testing.T) {
 	shell := bufio.NewReader(theirs)
 	for range 3 {
 		if line, err := shell.ReadString('\n'); err != nil || line != "\n" {
-			t.Fatalf("asked %q (%v)", line, err)
+			t.Fatalf("asked %q (%v), want no error, line = \"\\n\"", line, err)
 		}
 	}
 	// The answer may meet a question that is on its way.
 	go io.Copy(io.Discard, shell)
 	fmt.Fprintln(theirs, "x86_64")
 	if got := <-heard; got != "x86_64<nil>" {
-		t.Errorf("heard %s", got)
+		t.Errorf("heard %s, want \"x86_64<nil>\"", got)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestSendAgentStalls(t *testing.T) {
 			defer context.AfterFunc(ctx, func() { ours.Close() })()
 			go talk(theirs)
 			if err := sendAgent(ours, p); err == nil {
-				t.Error("it ended well")
+				t.Error("it ended well: got no error, want an error")
 			}
 			var stalled *stallError
 			if err := context.Cause(ctx); !errors.As(err, &stalled) || !strings.Contains(err.Error(), "try again") {

@@ -13,9 +13,9 @@ func TestGCWithoutLayers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "none")
 	b, _ := testBackend(t, Options{CacheDir: dir})
 	if found, err := b.GC(t.Context()); err != nil || len(found) > 0 {
-		t.Errorf("%+v, %v", found, err)
+		t.Errorf("%+v, %v, want no error, no found", found, err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it has made its cache folder (%v)", err)
+		t.Errorf("it has made its cache folder (%v), want fs.ErrNotExist", err)
 	}
 }

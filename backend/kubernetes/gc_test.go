@@ -108,7 +108,7 @@ func TestGC(t *testing.T) {
 			var names []string
 			for _, l := range found {
 				if names = append(names, l.Name); !l.Removed || l.Kind != "pod" {
-					t.Errorf("found %+v", l)
+					t.Errorf("found %+v, want Removed true, Kind = \"pod\"", l)
 				}
 			}
 			slices.Sort(names)
@@ -130,11 +130,11 @@ func TestGCTellsWhatIsLeft(t *testing.T) {
 	})
 	found, err := b.GC(t.Context())
 	if err != nil || len(found) != 7 {
-		t.Fatalf("found %+v, error %v", found, err)
+		t.Fatalf("found %+v, error %v, want no error, len(found) = 7", found, err)
 	}
 	for _, l := range found {
 		if l.Removed || l.Reason == "" {
-			t.Errorf("%+v: it could not be removed", l)
+			t.Errorf("%+v: it could not be removed, want Removed false, Reason not empty", l)
 		}
 	}
 }
@@ -173,7 +173,7 @@ func TestListRefusesForeignAnnotations(t *testing.T) {
 		})
 		b, _ := testBackend(t, Options{}, pod)
 		if list, err := b.List(t.Context()); err == nil {
-			t.Errorf("annotation %q: listed %+v", text, list)
+			t.Errorf("annotation %q: listed %+v, want an error", text, list)
 		}
 	}
 }

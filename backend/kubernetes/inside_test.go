@@ -85,14 +85,14 @@ func TestComplete(t *testing.T) {
 		t.Errorf("environment\n%q, want\n%q", g.Env, want)
 	}
 	if g.StartDir != "/app" || g.Arch != "arm64" || g.Image != "i" {
-		t.Errorf("guest %+v", g)
+		t.Errorf("guest %+v, want StartDir = \"/app\", Arch = \"arm64\", Image = \"i\"", g)
 	}
 	for _, dir := range []string{"", "/", "/sandbox"} {
 		if g := complete(backend.Guest{Workdir: "/sandbox"}, header{dir: dir}); g.StartDir != "" {
-			t.Errorf("an image whose folder is %q: programs start in %q", dir, g.StartDir)
+			t.Errorf("an image whose folder is %q: programs start in %q, want empty", dir, g.StartDir)
 		}
 	}
 	if g := complete(backend.Guest{Workdir: "/sandbox"}, header{}); g.Env[0] != environ.DefaultPath {
-		t.Errorf("without a PATH: %q", g.Env)
+		t.Errorf("without a PATH: %q, want g.Env[0] = DefaultPath", g.Env)
 	}
 }

@@ -61,7 +61,7 @@ func TestNetworkAsDoctorSawIt(t *testing.T) {
 			check := func(caps backend.Capabilities) {
 				t.Helper()
 				if k, _ := caps.Get("network"); k.Enforced != c.enforced || !strings.Contains(k.Detail+k.Why, c.says) {
-					t.Errorf("%+v", k)
+					t.Errorf("%+v, want Enforced = %v, Why containing %q", k, c.enforced, c.says)
 				}
 			}
 			check(caps)
@@ -80,7 +80,7 @@ func TestNetworkAsDoctorSawIt(t *testing.T) {
 			})
 			startsAs(client, waiting("ErrImagePull", "not found"))
 			if _, err := b2.Create(t.Context(), backend.Spec{ID: "a", Language: "python"}); err == nil {
-				t.Fatal("a pod without a kubelet has started")
+				t.Fatal("a pod without a kubelet has started: got no error, want an error")
 			}
 			check(b2.controls(made, backend.Limits{}))
 		})

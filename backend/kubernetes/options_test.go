@@ -42,17 +42,17 @@ func TestConfig(t *testing.T) {
 		t.Errorf("the cluster is %s, namespace %s, want %s, mine", c.Server, c.Namespace, config.Host)
 	}
 	if config.UserAgent != "" || config.QPS != 0 {
-		t.Errorf("the caller's configuration has changed: user agent %q, QPS %v", config.UserAgent, config.QPS)
+		t.Errorf("the caller's configuration has changed: user agent %q, QPS %v, want UserAgent empty, QPS = 0", config.UserAgent, config.QPS)
 	}
 }
 
 func TestDefaults(t *testing.T) {
 	b, client := testBackend(t, Options{})
 	if b.options.TTL != DefaultTTL || b.options.StartTimeout != DefaultStartTimeout || b.Name() != "kubernetes" {
-		t.Errorf("options %+v", b.options)
+		t.Errorf("options %+v, want TTL = DefaultTTL, StartTimeout = DefaultStartTimeout, Name = \"kubernetes\"", b.options)
 	}
 	if got := verbs(client); len(got) > 0 {
-		t.Errorf("New asks the cluster: %q", got)
+		t.Errorf("New asks the cluster: %q, want none", got)
 	}
 	if err := b.Close(); err != nil {
 		t.Error(err)

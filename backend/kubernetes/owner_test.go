@@ -52,7 +52,7 @@ func TestOwnerIsOneJob(t *testing.T) {
 	}
 	spec := made[0].Spec
 	if *spec.Parallelism != 0 || *spec.ActiveDeadlineSeconds != 3600 || *spec.TTLSecondsAfterFinished != 0 {
-		t.Errorf("the Job is %+v: it must make no pod, end by itself and go at once", spec)
+		t.Errorf("the Job is %+v: it must make no pod, end by itself and go at once, want Parallelism = 0, ActiveDeadlineSeconds = 3600, TTLSecondsAfterFinished = 0", spec)
 	}
 	for i := range pods {
 		if len(jobs(t, c)) != 1 {
@@ -63,7 +63,7 @@ func TestOwnerIsOneJob(t *testing.T) {
 		}
 	}
 	if left := jobs(t, c); len(left) != 0 {
-		t.Errorf("left: %+v", left)
+		t.Errorf("left: %+v, want none", left)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestOwnerAfterItsJobIsGone(t *testing.T) {
 	}
 	o.beats.Wait() // it ends by itself
 	if o.ref != nil {
-		t.Fatal("the Job that is gone still counts")
+		t.Fatalf("the Job that is gone still counts: ref = %v, want nil", o.ref)
 	}
 	if _, err := o.enter(t.Context()); err != nil {
 		t.Fatal(err)
@@ -150,13 +150,13 @@ func TestOwnerForbidden(t *testing.T) {
 	})
 	o := testOwner(c, time.Hour)
 	if ref, err := o.enter(t.Context()); ref != nil || err != nil {
-		t.Errorf("owner %v, error %v", ref, err)
+		t.Errorf("owner %v, error %v, want ref = nil, no error", ref, err)
 	}
 	if err := o.leave(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
 	if got := verbs(c); !slices.Equal(got, []string{"create jobs"}) {
-		t.Errorf("requests: %q", got)
+		t.Errorf("requests: %q, want [\"create jobs\"]", got)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestOwedDeletions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := <-tries; n != 3 {
-		t.Errorf("%d tries", n)
+		t.Errorf("%d tries, want 3", n)
 	}
 	if err := o.leave(t.Context(), nil); err != nil {
 		t.Fatal(err)

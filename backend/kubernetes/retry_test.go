@@ -39,7 +39,7 @@ func TestAway(t *testing.T) {
 		{apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New("no")), false},
 	} {
 		if got := away(c.err); got != c.want {
-			t.Errorf("away(%v) = %v", c.err, got)
+			t.Errorf("away(%v) = %v, want %v", c.err, got, c.want)
 		}
 	}
 }
@@ -57,11 +57,11 @@ func TestPersist(t *testing.T) {
 		t.Errorf("%v after %d tries, want success with the third", err, tries)
 	}
 	if err := persist(t.Context(), time.Nanosecond, func() error { return down }); !errors.Is(err, down) {
-		t.Errorf("without patience: %v", err)
+		t.Errorf("without patience: %v, want %v", err, down)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	tries = 0
 	if err := persist(ctx, time.Hour, func() error { tries++; cancel(); return down }); !errors.Is(err, down) || tries != 1 {
-		t.Errorf("given up: %v after %d tries", err, tries)
+		t.Errorf("given up: %v after %d tries, want %v, tries = 1", err, tries, down)
 	}
 }

@@ -22,7 +22,7 @@ func TestProcessLimitBesideGroup(t *testing.T) {
 	}
 	made.spec.Limits.PIDs = 0
 	if got := made.rlimits(); len(got) != 0 {
-		t.Errorf("limits %+v without a limit of processes", got)
+		t.Errorf("limits %+v without a limit of processes, want none", got)
 	}
 }
 
@@ -57,7 +57,7 @@ func TestReleaseAtLeast(t *testing.T) {
 		"5.14.0": true, "5.13.19-generic": false, "6.1": true, "4.19.0-25-amd64": false, "5.9": false, "": false, "x": false,
 	} {
 		if got := releaseAtLeast(release, 5, 14); got != want {
-			t.Errorf("%q: %v", release, got)
+			t.Errorf("%q: %v, want %v", release, got, want)
 		}
 	}
 }

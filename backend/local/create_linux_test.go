@@ -21,7 +21,7 @@ func TestDeadline(t *testing.T) {
 	}
 	nothingLeft(t, b, m.ID())
 	if _, err := m.Dial(t.Context()); !errors.Is(err, backend.ErrNotFound) {
-		t.Errorf("dialling an ended sandbox: %v", err)
+		t.Errorf("dialling an ended sandbox: %v, want backend.ErrNotFound", err)
 	}
 	if err := m.Destroy(t.Context()); err != nil {
 		t.Errorf("destroying an ended sandbox: %v", err)
@@ -44,7 +44,7 @@ func TestRequiredLimits(t *testing.T) {
 				continue
 			}
 		} else if c, _ := m.Capabilities().Get(name); !c.Enforced {
-			t.Errorf("%s was required and is not enforced: %+v", name, c)
+			t.Errorf("%s was required and is not enforced: %+v, want Enforced true", name, c)
 		}
 		if err := m.Close(nil); err != nil {
 			t.Error(err)
@@ -63,7 +63,7 @@ func TestManyAtOnce(t *testing.T) {
 			ids[i] = m.ID()
 			want := fmt.Sprintf("%d\n", i)
 			if got := shell(t, m, "echo "+want[:len(want)-1]+" >/sandbox/n; cat /sandbox/n"); got != want {
-				t.Errorf("sandbox %d prints %q", i, got)
+				t.Errorf("sandbox %d prints %q, want %q", i, got, want)
 			}
 			if err := m.Close(nil); err != nil {
 				t.Error(err)
@@ -80,7 +80,7 @@ func TestImageMissing(t *testing.T) {
 	b := newBackend(t)
 	spec := backend.Spec{ID: newID(), Image: t.TempDir() + "/nothing.tar"}
 	if _, err := b.Create(t.Context(), spec); err == nil {
-		t.Fatal("a sandbox of an image that does not exist was made")
+		t.Fatal("a sandbox of an image that does not exist was made: got no error, want an error")
 	} else {
 		t.Log(err)
 	}
@@ -97,7 +97,7 @@ func TestBadSpecs(t *testing.T) {
 	} {
 		if m, err := b.Create(t.Context(), spec); err == nil {
 			m.Close(nil)
-			t.Errorf("%+v is accepted", spec)
+			t.Errorf("%+v is accepted, want an error", spec)
 		}
 	}
 	nothingLeft(t, b, "a")
@@ -107,9 +107,9 @@ func TestIDTaken(t *testing.T) {
 	b := newBackend(t)
 	m := create(t, b, nil)
 	if _, err := b.Create(t.Context(), backend.Spec{ID: m.ID()}); !errors.Is(err, backend.ErrLocked) {
-		t.Errorf("a second sandbox of one id: %v", err)
+		t.Errorf("a second sandbox of one id: %v, want backend.ErrLocked", err)
 	}
 	if got := shell(t, m, "echo alive"); got != "alive\n" {
-		t.Errorf("the first one prints %q", got)
+		t.Errorf("the first one prints %q, want \"alive\\n\"", got)
 	}
 }

@@ -34,6 +34,6 @@ func TestDialAfterTheEnd(t *testing.T) {
 	}
 	defer other.Close()
 	if _, err := dialAgent(t.Context(), dir); !errors.Is(err, backend.ErrNotFound) {
-		t.Errorf("%v, with %d and %d", err, number, other.Fd())
+		t.Errorf("%v, with %d and %d, want backend.ErrNotFound", err, number, other.Fd())
 	}
 }

@@ -49,9 +49,9 @@ func TestDiskTemplateIsKept(t *testing.T) {
 	}
 	left, err := collectPrepared(t.Context(), dirs{cache: dir}, unusedPrepared)
 	if err != nil || len(left) != 1 || left[0].Kind != "disk" || !left[0].Removed {
-		t.Errorf("collection: %+v, %v", left, err)
+		t.Errorf("collection: %+v, %v, want no error, len(left) = 1, Kind = \"disk\", Removed true", left, err)
 	}
 	if kept, _ := filepath.Glob(filepath.Join(dir, "*")); len(kept) != 0 {
-		t.Errorf("left %v", kept)
+		t.Errorf("left %v, want none", kept)
 	}
 }

@@ -69,7 +69,7 @@ func TestSpoiledPlace(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			said, b := spoiled(t, "spoiled", c.script, c.unshare...)
 			if !strings.HasPrefix(said, "error: ") {
-				t.Fatalf("it says %q", said)
+				t.Fatalf("it says %q, want it to begin with \"error: \"", said)
 			}
 			if strings.Count(said, "\n") != 1 {
 				t.Errorf("the error is not one line: %s", said)
@@ -80,7 +80,7 @@ func TestSpoiledPlace(t *testing.T) {
 				}
 			}
 			if left, err := filepath.Glob(filepath.Join(b.options.StateDir, "sandboxes", "*")); err != nil || len(left) != 0 {
-				t.Errorf("%v is left, %v", left, err)
+				t.Errorf("%v is left, %v, want no error, no left", left, err)
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func TestFallback(t *testing.T) {
 			id := newID()
 			said, b := spoiled(t, id, c.script)
 			if said != "ready\n" {
-				t.Fatalf("it says %q", said)
+				t.Fatalf("it says %q, want \"ready\\n\"", said)
 			}
 			m, err := b.Attach(t.Context(), id)
 			if err != nil {
@@ -113,7 +113,7 @@ func TestFallback(t *testing.T) {
 				t.Errorf("disk is %+v", k)
 			}
 			if got := shell(t, m, "head -c 32M /dev/zero >/sandbox/big 2>/dev/null || echo full"); got != "full\n" {
-				t.Errorf("its limit of 16 MiB does not hold: %q", got)
+				t.Errorf("its limit of 16 MiB does not hold: %q, want \"full\\n\"", got)
 			}
 		})
 	}
@@ -125,7 +125,7 @@ func TestRootOfUserNamespace(t *testing.T) {
 	id := newID()
 	said, b := spoiled(t, id, "id -u >/dev/null", "-Ur")
 	if said != "ready\n" {
-		t.Fatalf("it says %q", said)
+		t.Fatalf("it says %q, want \"ready\\n\"", said)
 	}
 	m, err := b.Attach(t.Context(), id)
 	if err != nil {
@@ -133,10 +133,10 @@ func TestRootOfUserNamespace(t *testing.T) {
 	}
 	defer m.Close(nil)
 	if got := shell(t, m, "id -u; echo x >/sandbox/x && cat /sandbox/x"); got != "1000\nx\n" {
-		t.Errorf("prints %q", got)
+		t.Errorf("prints %q, want \"1000\\nx\\n\"", got)
 	}
 	if k, _ := m.Capabilities().Get("separate-uid"); k.Enforced {
-		t.Errorf("separate-uid is %+v", k)
+		t.Errorf("separate-uid is %+v, want Enforced false", k)
 	}
 }
 

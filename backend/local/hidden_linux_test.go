@@ -83,9 +83,9 @@ func TestHostPathsExposed(t *testing.T) {
 	}
 	m := create(t, b, nil)
 	if k, _ := m.Capabilities().Get("host-paths"); k.Enforced || k.Why == "" || k.Fix == "" {
-		t.Errorf("host-paths is %+v", k)
+		t.Errorf("host-paths is %+v, want Enforced false, Why not empty, Fix not empty", k)
 	}
 	if got := shell(t, m, "test -f /etc/ld.so.cache && echo works"); got != "works\n" {
-		t.Errorf("prints %q", got)
+		t.Errorf("prints %q, want \"works\\n\"", got)
 	}
 }

@@ -28,7 +28,7 @@ func TestImage(t *testing.T) {
 		t.Errorf("prints %q, not %q", got, want)
 	}
 	if g := m.Guest(); g.Host || g.Image == "host" || g.Image == "" {
-		t.Errorf("guest is %+v", g)
+		t.Errorf("guest is %+v, want Host false, Image != \"host\", Image not empty", g)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestImageOfManyLayers(t *testing.T) {
 		t.Errorf("prints %q, not %q", got, want)
 	}
 	if got := shell(t, m, "cat /proc/self/mounts"); strings.Contains(got, b.options.CacheDir) {
-		t.Errorf("the mounts name the store: %s", got)
+		t.Errorf("the mounts name the store: %s, want it not to contain %q", got, b.options.CacheDir)
 	}
 }
 

@@ -48,7 +48,7 @@ func TestImageUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := imageUser([]string{linked}, "daemon"); !errors.Is(err, backend.ErrImageInvalid) {
-		t.Errorf("a linked /etc is read: %v", err)
+		t.Errorf("a linked /etc is read: %v, want backend.ErrImageInvalid", err)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestImageConfig(t *testing.T) {
 			folder := testimage.Layout(t, map[string]v1.Image{"one": img})
 			m := create(t, b, func(s *backend.Spec) { s.Image = folder + ":one" })
 			if got := shell(t, m, "echo $(id -u) $(id -g); echo x >/sandbox/x && echo x >$HOME/x && cat /tmp/home/x"); got != c.ids+"\nx\n" {
-				t.Errorf("prints %q, not %q", got, c.ids)
+				t.Errorf("prints %q, not %q, want %q", got, c.ids, c.ids+"\nx\n")
 			}
 			dir := m.Guest().StartDir
 			if c.dir == "closed" { // what belongs to root belongs to the caller where there are no other users

@@ -46,10 +46,10 @@ func TestDiskFull(t *testing.T) {
 	full, other := create(t, b, nil), create(t, b, nil)
 	got := shell(t, full, "dd if=/dev/zero of=/sandbox/big bs=1M 2>&1 | grep -c 'No space left'; rm /sandbox/big; echo ok >/tmp/x; cat /tmp/x")
 	if got != "1\nok\n" {
-		t.Errorf("a full disk prints %q", got)
+		t.Errorf("a full disk prints %q, want \"1\\nok\\n\"", got)
 	}
 	if got := shell(t, other, "echo fine >/sandbox/x; cat /sandbox/x"); got != "fine\n" {
-		t.Errorf("the other sandbox prints %q", got)
+		t.Errorf("the other sandbox prints %q, want \"fine\\n\"", got)
 	}
 	if disk, _ := full.Capabilities().Get("disk"); os.Geteuid() == 0 && disk.By != "ext4 on a loop device" {
 		t.Logf("disk: %+v", disk)
@@ -73,7 +73,7 @@ func TestLayers(t *testing.T) {
 		t.Errorf("prints %q, not %q", got, want)
 	}
 	if b, err := os.ReadFile(dir + "/sub/file"); err != nil || string(b) != "old\n" {
-		t.Errorf("the host's file is %q, %v", b, err)
+		t.Errorf("the host's file is %q, %v, want no error, b = \"old\\n\"", b, err)
 	}
 }
 

@@ -73,7 +73,7 @@ func TestCollectPrepared(t *testing.T) {
 		}
 		for _, l := range found {
 			if !l.Removed {
-				t.Errorf("%+v", l)
+				t.Errorf("%+v, want Removed true", l)
 			}
 		}
 		return found
@@ -103,14 +103,14 @@ func TestToolchain(t *testing.T) {
 	program := filepath.Join(bin, "no-such-program")
 	spec := backend.Spec{Language: "go"}
 	if print, err := l.Toolchain(t.Context(), spec, "no-such-program", nil); print != "" || err != nil {
-		t.Errorf("of a missing program: %q, %v", print, err)
+		t.Errorf("of a missing program: %q, %v, want print empty, no error", print, err)
 	}
 	if err := os.WriteFile(program, nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	// It lies in a directory that could hold anything, so no root has it.
 	if print, err := l.Toolchain(t.Context(), spec, "no-such-program", nil); print != "" || err != nil {
-		t.Errorf("of a program that no root has: %q, %v", print, err)
+		t.Errorf("of a program that no root has: %q, %v, want print empty, no error", print, err)
 	}
 	first, err := l.Toolchain(t.Context(), spec, "sh", nil)
 	again, _ := l.Toolchain(t.Context(), spec, "sh", nil)
@@ -119,7 +119,7 @@ func TestToolchain(t *testing.T) {
 		t.Errorf("%q, %q, %q, %v", first, again, other, err)
 	}
 	if _, err := l.Toolchain(t.Context(), backend.Spec{Image: filepath.Join(bin, "nothing.tar")}, "go", nil); !errors.Is(err, backend.ErrImageNotFound) {
-		t.Errorf("of an image that is not there: %v", err)
+		t.Errorf("of an image that is not there: %v, want backend.ErrImageNotFound", err)
 	}
 }
 

@@ -72,7 +72,7 @@ func TestAgentInMemory(t *testing.T) {
 	defer agentMemory.Close()
 	b.options.agent = path
 	if got := shell(t, create(t, b, nil), "echo ok"); got != "ok\n" {
-		t.Errorf("prints %q", got)
+		t.Errorf("prints %q, want \"ok\\n\"", got)
 	}
 }
 
@@ -81,6 +81,6 @@ func TestEmbeddedAgent(t *testing.T) {
 	b := newBackend(t)
 	b.options.agent = ""
 	if got := shell(t, create(t, b, nil), "echo ok"); got != "ok\n" {
-		t.Errorf("prints %q", got)
+		t.Errorf("prints %q, want \"ok\\n\"", got)
 	}
 }

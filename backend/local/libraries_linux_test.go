@@ -31,7 +31,7 @@ func TestLibraryOfTheHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	if layers := mustLibraries(t, b); len(layers) != 1 || layers[0].Image != "host" || layers[0].Size != 6 {
-		t.Errorf("listed %+v", layers)
+		t.Errorf("listed %+v, want len(layers) = 1, Image = \"host\", Size = 6", layers)
 	}
 }
 
@@ -46,13 +46,13 @@ func TestLibraryInUseStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if layers := mustLibraries(t, b); len(layers) != 1 || !layers[0].InUse {
-		t.Errorf("listed %+v", layers)
+		t.Errorf("listed %+v, want len(layers) = 1, InUse true", layers)
 	}
 	if err := layersOf(t, b).Remove(t.Context(), six.Key); !errors.Is(err, backend.ErrLocked) {
-		t.Errorf("remove: %v", err)
+		t.Errorf("remove: %v, want backend.ErrLocked", err)
 	}
 	if found, err := b.PrunePrepared(t.Context(), 0); err != nil || len(found) != 0 {
-		t.Errorf("pruned %+v, %v", found, err)
+		t.Errorf("pruned %+v, %v, want no error, no found", found, err)
 	}
 	if err := r.release(); err != nil {
 		t.Fatal(err)
@@ -61,13 +61,13 @@ func TestLibraryInUseStays(t *testing.T) {
 		t.Error(err)
 	}
 	if err := layersOf(t, b).Remove(t.Context(), six.Key); !errors.Is(err, backend.ErrLayerNotFound) {
-		t.Errorf("again: %v", err)
+		t.Errorf("again: %v, want backend.ErrLayerNotFound", err)
 	}
 	if err := layersOf(t, b).Read(t.Context(), source, &bytes.Buffer{}); !errors.Is(err, backend.ErrLayerNotFound) {
-		t.Errorf("read: %v", err)
+		t.Errorf("read: %v, want backend.ErrLayerNotFound", err)
 	}
 	if layers := mustLibraries(t, b); len(layers) != 0 {
-		t.Errorf("listed %+v", layers)
+		t.Errorf("listed %+v, want none", layers)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestToolchainAndWhatLiesBesideIt(t *testing.T) {
 		t.Helper()
 		s, err := layersOf(t, b).Toolchain(t.Context(), spec, "bash", installed)
 		if err != nil || s == "" {
-			t.Fatalf("%q, %v", s, err)
+			t.Fatalf("%q, %v, want no error, s not empty", s, err)
 		}
 		return s
 	}
@@ -107,6 +107,6 @@ func TestToolchainAndWhatLiesBesideIt(t *testing.T) {
 		t.Error("a pattern below the prefix finds something else")
 	}
 	if s, err := layersOf(t, b).Toolchain(t.Context(), spec, "no-such-program", nil); s != "" || err != nil {
-		t.Errorf("%q, %v", s, err)
+		t.Errorf("%q, %v, want s empty, no error", s, err)
 	}
 }

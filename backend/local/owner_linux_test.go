@@ -50,7 +50,7 @@ func startOwner(t *testing.T, b *Backend, id string) *exec.Cmd {
 	t.Cleanup(func() { endOwner(t, b, cmd) })
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil || line != "ready\n" {
-		t.Fatalf("the owner says %q, %v", line, err)
+		t.Fatalf("the owner says %q, %v, want no error, line = \"ready\\n\"", line, err)
 	}
 	return cmd
 }
@@ -82,11 +82,11 @@ func TestOwnerKilled(t *testing.T) {
 	}
 	defer m.Close(nil)
 	if got := shell(t, m, "echo $$ >/dev/null; echo alive"); got != "alive\n" {
-		t.Fatalf("attached shell printed %q", got)
+		t.Fatalf("attached shell printed %q, want \"alive\\n\"", got)
 	}
 	agent := m.(*attached).record.AgentPID
 	if l, err := b.GC(t.Context()); err != nil || len(l) != 0 {
-		t.Fatalf("a collection while the owner lives removes %v, %v", l, err)
+		t.Fatalf("a collection while the owner lives removes %v, %v, want no error, no l", l, err)
 	}
 	owner.Process.Signal(syscall.SIGKILL)
 	<-m.Done()
@@ -94,10 +94,10 @@ func TestOwnerKilled(t *testing.T) {
 	// files, the lock among them.
 	owner.Wait()
 	if l, err := b.List(t.Context()); err != nil || len(l) != 0 {
-		t.Errorf("after the owner's death List has %v, %v", l, err)
+		t.Errorf("after the owner's death List has %v, %v, want no error, no l", l, err)
 	}
 	if _, err := b.Attach(t.Context(), id); err == nil {
-		t.Error("a sandbox without an owner can be attached to")
+		t.Error("a sandbox without an owner can be attached to: got no error, want an error")
 	}
 	found, err := b.GC(t.Context())
 	if err != nil {
@@ -106,12 +106,12 @@ func TestOwnerKilled(t *testing.T) {
 	kinds := ""
 	for _, l := range found {
 		if !l.Removed {
-			t.Errorf("left over: %+v", l)
+			t.Errorf("left over: %+v, want Removed true", l)
 		}
 		kinds += l.Kind + " "
 	}
 	if !strings.Contains(kinds, "sandbox") {
-		t.Errorf("collected only %v", found)
+		t.Errorf("collected only %v, want kinds containing \"sandbox\"", found)
 	}
 	// The process that adopted it may not have reaped it yet.
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", agent)); err == nil && !strings.Contains(string(stat), ") Z ") {
@@ -133,18 +133,18 @@ func nothingLeft(t *testing.T, b *Backend, id string) {
 	}
 	for _, e := range entries {
 		if strings.Contains(e.Name(), id) {
-			t.Errorf("folder %s is left", e.Name())
+			t.Errorf("folder %s is left, want it not to contain %q", e.Name(), id)
 		}
 	}
 	if out, _ := exec.Command("find", "/sys/fs/cgroup", "-maxdepth", "3", "-name", "s????????-"+id).Output(); len(out) > 0 {
-		t.Errorf("cgroups are left: %s", out)
+		t.Errorf("cgroups are left: %s, want none", out)
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(mounts), d.state) || strings.Contains(string(mounts), d.cache) {
-		t.Errorf("mounts are left: %s", mounts)
+		t.Errorf("mounts are left: %s, want mounts without %q", mounts, d.state)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestTwoProcesses(t *testing.T) {
 	own := create(t, b, nil)
 	list, err := b.List(t.Context())
 	if err != nil || len(list) != 2 {
-		t.Fatalf("List has %v, %v", list, err)
+		t.Fatalf("List has %v, %v, want no error, len(list) = 2", list, err)
 	}
 	m, err := b.Attach(t.Context(), id)
 	if err != nil {
@@ -175,6 +175,6 @@ func TestTwoProcesses(t *testing.T) {
 	}
 	nothingLeft(t, b, id)
 	if got := shell(t, own, "echo mine"); got != "mine\n" {
-		t.Errorf("the other sandbox printed %q", got)
+		t.Errorf("the other sandbox printed %q, want \"mine\\n\"", got)
 	}
 }

@@ -25,7 +25,7 @@ func TestDiagnoseStopsAtWhatFails(t *testing.T) {
 			all := Diagnose(context.Background(), &ClientOptions{Host: c.host})
 			last := all[len(all)-1]
 			if last.Check != c.check || last.Level != backend.LevelFailure || !strings.Contains(last.Fix, c.fix) {
-				t.Errorf("got %+v", all)
+				t.Errorf("got %+v, want Check = %v, Level = LevelFailure, Fix containing %q", all, c.check, c.fix)
 			}
 		})
 	}

@@ -134,7 +134,7 @@ func TestFindOwnSocket(t *testing.T) {
 	f, err := ClientOptions{}.find()
 	if runtime.GOOS != "linux" {
 		if err == nil || !strings.Contains(err.Error(), "podman machine") {
-			t.Fatalf("got %v", err)
+			t.Fatalf("got %v, want an error containing \"podman machine\"", err)
 		}
 		return
 	}
@@ -190,9 +190,9 @@ func TestFindErrors(t *testing.T) {
 
 func TestDialStdio(t *testing.T) {
 	if got := dialStdio("/run/p.sock"); !slices.Equal(got, []string{"podman", "--url=unix:///run/p.sock", "system", "dial-stdio"}) {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want [\"podman\" \"--url=unix:///run/p.sock\" \"system\" \"dial-stdio\"]", got)
 	}
 	if got := dialStdio(""); !slices.Equal(got, []string{"podman", "system", "dial-stdio"}) {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want [\"podman\" \"system\" \"dial-stdio\"]", got)
 	}
 }

@@ -43,7 +43,7 @@ func TestInfo(t *testing.T) {
 			}
 			d := i.docker()
 			if d.MemoryLimit != c.memory || d.CPUCfsQuota != c.cpu || d.PidsLimit != c.pids || d.SwapLimit != c.counted {
-				t.Errorf("memory %v, cpu %v, pids %v, swap %v", d.MemoryLimit, d.CPUCfsQuota, d.PidsLimit, d.SwapLimit)
+				t.Errorf("memory %v, cpu %v, pids %v, swap %v, want MemoryLimit = %v, CPUCfsQuota = %v, PidsLimit = %v, SwapLimit = %v", d.MemoryLimit, d.CPUCfsQuota, d.PidsLimit, d.SwapLimit, c.memory, c.cpu, c.pids, c.counted)
 			}
 			if rootless(d) != (c.rootless == "true") || d.DefaultRuntime != "crun" || d.ServerVersion != "4.3.1" || d.OSType != "linux" {
 				t.Errorf("got %+v", d)
@@ -76,7 +76,7 @@ func serve(t *testing.T, status int, body string) *client.Client {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/base/v4.0.0/libpod/info" {
-			t.Errorf("asked for %s", r.URL.Path)
+			t.Errorf("asked for %s, want \"/base/v4.0.0/libpod/info\"", r.URL.Path)
 		}
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(body))
@@ -111,7 +111,7 @@ func TestAskInfo(t *testing.T) {
 			i, err := askInfo(context.Background(), serve(t, c.status, c.body))
 			if c.want == "" {
 				if err != nil || i.ServerVersion != "4.3.1" {
-					t.Errorf("got %+v, %v", i, err)
+					t.Errorf("got %+v, %v, want no error, ServerVersion = \"4.3.1\"", i, err)
 				}
 				return
 			}

@@ -30,6 +30,6 @@ func TestIDs(t *testing.T) {
 		})
 	}
 	if f := ids(filepath.Join(t.TempDir(), "none"), alice); f.Level != backend.LevelFailure || !strings.Contains(f.Fix, "usermod") {
-		t.Errorf("without a file: %+v", f)
+		t.Errorf("without a file: %+v, want Level = LevelFailure, Fix containing \"usermod\"", f)
 	}
 }

@@ -53,6 +53,6 @@ func TestConnectToNobodySaysNothing(t *testing.T) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err == nil || len(out) > 0 || !strings.Contains(stderr.String(), "connect to the agent at "+dir) {
-		t.Errorf("%v, stdout %q, stderr %q", err, out, stderr.String())
+		t.Errorf("%v, stdout %q, stderr %q, want an error, no out, stderr containing %q", err, out, stderr.String(), "connect to the agent at "+dir)
 	}
 }

@@ -60,7 +60,7 @@ func TestParseFlagsRefuses(t *testing.T) {
 	} {
 		_, err := parseFlags(strings.Fields(c.args))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v", c.args, err)
+			t.Errorf("%s: %v, want an error containing %q", c.args, err, c.says)
 		}
 	}
 }

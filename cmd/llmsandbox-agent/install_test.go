@@ -86,7 +86,7 @@ func TestInstall(t *testing.T) {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 3 {
-		t.Errorf("installed %v, %v", entries, err)
+		t.Errorf("installed %v, %v, want no error, len(entries) = 3", entries, err)
 	}
 	for name, mode := range map[string]os.FileMode{"agent": 0o111, "seccomp": 0o444, "closed": os.ModeDir} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode() != mode {
@@ -98,14 +98,14 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(filepath.Join(closed, closedFile)); err != nil || info.Size() != 0 {
-		t.Errorf("in the closed folder: %v, %v", info, err)
+		t.Errorf("in the closed folder: %v, %v, want no error, Size = 0", info, err)
 	}
 	// What is installed runs, and brings its layers.
 	if said, err := agent(oneFile(t), filepath.Join(dir, "agent"), "unpack", filepath.Join(dir, "layers")); err != nil {
 		t.Error(said, err)
 	}
 	if data, err := os.ReadFile(filepath.Join(dir, "layers/0/f")); err != nil || string(data) != "data" {
-		t.Errorf("%q, %v", data, err)
+		t.Errorf("%q, %v, want no error, data = \"data\"", data, err)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestInstallWithLayers(t *testing.T) {
 			t.Fatal(said, err)
 		}
 		if data, err := os.ReadFile(filepath.Join(dir, "layers/0/f")); err != nil || string(data) != "data" {
-			t.Errorf("%s: %q, %v", c.args, data, err)
+			t.Errorf("%s: %q, %v, want no error, data = \"data\"", c.args, data, err)
 		}
 		if info, err := os.Stat(filepath.Join(dir, "agent")); err != nil || info.Mode() != c.mode {
 			t.Errorf("%s: %v, %v, want mode %v", c.args, info, err, c.mode)
@@ -158,6 +158,6 @@ func TestInstallAndUnpackRefuse(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "agent")); err == nil {
-		t.Error("an agent was installed without its filter")
+		t.Error("an agent was installed without its filter: got no error, want an error")
 	}
 }

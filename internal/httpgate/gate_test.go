@@ -38,7 +38,7 @@ func TestAbuse87SlowReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-failed; err == nil {
-		t.Error("written without end")
+		t.Error("written without end: got no error, want an error")
 	}
 	if err := errors.Join(conn.Close(), server.Close()); err != nil {
 		t.Error(err)

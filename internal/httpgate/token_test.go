@@ -34,7 +34,7 @@ func TestTokenFileIsMadeOnce(t *testing.T) {
 		t.Errorf("again: made %v, the same %v, %v", made, slices.Equal(first, again), err)
 	}
 	if other := NewToken(); other == first[0] {
-		t.Error("two tokens are the same")
+		t.Errorf("two tokens are the same: other = %v, want other than %v", other, first[0])
 	}
 }
 
@@ -49,7 +49,7 @@ func TestTokenFileRead(t *testing.T) {
 	}
 	got, _, err := TokenFile(write("two", "# ours\n\n "+tokenOne+" \r\n"+tokenTwo, 0o600))
 	if err != nil || !slices.Equal(got, []string{tokenOne, tokenTwo}) {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("%q, %v, want no error, got %q", got, err, []string{tokenOne, tokenTwo})
 	}
 	refused := map[string]string{
 		"empty": write("empty", "", 0o600), "only comments": write("comments", "# x\n", 0o600),
@@ -60,10 +60,10 @@ func TestTokenFileRead(t *testing.T) {
 	}
 	for name, path := range refused {
 		if _, _, err := TokenFile(path); !errors.Is(err, backend.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want backend.ErrInvalid", name, err)
 		}
 	}
 	if _, _, err := TokenFile(filepath.Join(dir, "none", "token")); err == nil {
-		t.Error("made in a directory that is not there")
+		t.Error("made in a directory that is not there: got no error, want an error")
 	}
 }

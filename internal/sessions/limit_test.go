@@ -22,7 +22,7 @@ func TestLimit(t *testing.T) {
 		cancelled, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := l.Enter(cancelled); !errors.Is(err, context.Canceled) {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want context.Canceled", err)
 		}
 		got := make(chan error, cap(l.waiting))
 		for range cap(l.waiting) {

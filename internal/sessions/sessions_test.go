@@ -44,7 +44,7 @@ func TestSessionEndsByTheClock(t *testing.T) {
 			t.Helper()
 			synctest.Wait()
 			if got := one.Value.removed.Load(); got != removed {
-				t.Errorf("%s: removed is %v", when, got)
+				t.Errorf("%s: removed is %v, want %v", when, got, removed)
 			}
 		}
 		time.Sleep(9 * time.Minute)
@@ -58,7 +58,7 @@ func TestSessionEndsByTheClock(t *testing.T) {
 		want("used 2 minutes ago", used, false)
 		want("in use", busy, false)
 		if _, _, err := s.Use(o, idle.ID); !errors.Is(err, ErrNone) {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want ErrNone", err)
 		}
 		time.Sleep(9 * time.Minute)
 		want("used 11 minutes ago", used, true)
@@ -81,14 +81,14 @@ func TestSessionsAreBounded(t *testing.T) {
 	dead.Value.ended.Store(true)
 	create(t, s, o, time.Hour, time.Hour) // in its place
 	if err := s.Close("b", one.ID); !errors.Is(err, ErrNone) {
-		t.Errorf("another's: %v", err)
+		t.Errorf("another's: %v, want ErrNone", err)
 	}
 	if err := s.Close(o, one.ID); err != nil || !one.Value.removed.Load() {
 		t.Errorf("%v", err)
 	}
 	broken := errors.New("broken")
 	if _, err := s.Create(o, time.Hour, time.Hour, func() (*held, error) { return nil, broken }); !errors.Is(err, broken) {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want %v", err, broken)
 	}
 	last := create(t, s, o, time.Hour, time.Hour) // the failed one counts no more
 	s.CloseAll()
@@ -96,7 +96,7 @@ func TestSessionsAreBounded(t *testing.T) {
 		t.Error("some are left")
 	}
 	if _, err := s.Create(o, time.Hour, time.Hour, fail); !errors.Is(err, ErrClosed) {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want ErrClosed", err)
 	}
 }
 

@@ -53,7 +53,7 @@ func TestSpansAndMetrics(t *testing.T) {
 			t.Errorf("span %d: %s of %v, %v; want %+v", i, s.Name(), s.EndTime().Sub(s.StartTime()), s.Status(), w)
 		}
 		if below := s.Parent().SpanID() == caller.SpanContext().SpanID(); below != (w.name == "pool.acquire") {
-			t.Errorf("span %d, %s: below the caller's: %t", i, s.Name(), below)
+			t.Errorf("span %d, %s: below the caller's: %t, want %t", i, s.Name(), below, w.name == "pool.acquire")
 		}
 	}
 	var got metricdata.ResourceMetrics

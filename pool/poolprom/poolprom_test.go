@@ -81,14 +81,14 @@ func TestRegisteredTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := New(r, nil); err == nil {
-		t.Error("the same metrics were registered twice")
+		t.Error("the same metrics were registered twice: got no error, want an error")
 	}
 	// What was there in part is taken back.
 	r = prometheus.NewRegistry()
 	taken := prometheus.NewGauge(prometheus.GaugeOpts{Name: "llmsandbox_pool_sandboxes", Help: "another"})
 	r.MustRegister(taken)
 	if _, err := New(r, nil); err == nil {
-		t.Error("a name was registered twice")
+		t.Error("a name was registered twice: got no error, want an error")
 	}
 	wait := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "llmsandbox_pool_acquire_wait_seconds", Help: "How long an Acquire took, by how it ended.",

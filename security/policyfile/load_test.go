@@ -54,12 +54,12 @@ func TestWhatIsWrongIsNamedWithItsLine(t *testing.T) {
 
 func TestLoadNamesWhatThereIs(t *testing.T) {
 	if c, err := Load("production"); err != nil || c.Policy().Name != "production" {
-		t.Errorf("got %v, %v", c, err)
+		t.Errorf("got %v, %v, want no error, Name = \"production\"", c, err)
 	}
 	if _, err := Load("prodction"); !errors.Is(err, security.ErrPolicy) || !strings.Contains(err.Error(), "web_scraping") || !strings.Contains(err.Error(), ".yaml") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want security.ErrPolicy, an error containing \"web_scraping\", an error containing \".yaml\"", err)
 	}
 	if _, err := Load("none.yaml"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want os.ErrNotExist", err)
 	}
 }

@@ -56,7 +56,7 @@ func FuzzFromMap(f *testing.F) {
 		s, err := FromMap(m)
 		if err != nil {
 			if !errors.Is(err, backend.ErrInvalid) {
-				t.Errorf("%v is not an ErrInvalid", err)
+				t.Errorf("%v is not an ErrInvalid, want backend.ErrInvalid", err)
 			}
 			return
 		}
@@ -86,7 +86,7 @@ func holds(t *testing.T, s Settings) {
 	}
 	for _, line := range cfg.Env {
 		if strings.HasPrefix(line, "LLMSANDBOX_") {
-			t.Errorf("environment: %s", line)
+			t.Errorf("environment: %s, want it not to begin with \"LLMSANDBOX_\"", line)
 		}
 	}
 	user, group, _ := strings.Cut(cfg.User, ":")

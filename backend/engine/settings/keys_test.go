@@ -172,7 +172,7 @@ func TestShapesWithAnother(t *testing.T) {
 	}
 	got, err := FromMap(map[string]any{"volume_driver": "local", "volumes": []string{"cache:/c"}})
 	if err != nil || got.VolumeDriver != "local" {
-		t.Errorf("volume_driver: %v, %v", got, err)
+		t.Errorf("volume_driver: %v, %v, want no error, VolumeDriver = \"local\"", got, err)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestEveryKey(t *testing.T) {
 			t.Errorf("%s is not tested", k.Name)
 		}
 		if k.Meaning == "" || k.Group == "" {
-			t.Errorf("%s is not described", k.Name)
+			t.Errorf("%s is not described, want Meaning not empty, Group not empty", k.Name)
 		}
 		switch k.Type {
 		case "size", "integer", "boolean", "text", "list", "map":

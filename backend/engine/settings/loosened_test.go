@@ -90,10 +90,10 @@ func TestEscapes(t *testing.T) {
 		"/etcetera":                        {false, false},
 	} {
 		if got := escapes(source, true); got != want.readOnly {
-			t.Errorf("%s read-only: %v", source, got)
+			t.Errorf("%s read-only: %v, want %v", source, got, want.readOnly)
 		}
 		if got := escapes(source, false); got != want.writable {
-			t.Errorf("%s writable: %v", source, got)
+			t.Errorf("%s writable: %v, want %v", source, got, want.writable)
 		}
 	}
 }

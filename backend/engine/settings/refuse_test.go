@@ -134,7 +134,7 @@ func TestRefusedValues(t *testing.T) {
 			t.Errorf("%s=%v: %q does not say %q", c.key, c.value, text, c.want)
 		}
 		if s.Hostname != "kept" || s.Memory != nil {
-			t.Errorf("%s=%v: settings changed", c.key, c.value)
+			t.Errorf("%s=%v: settings changed, want Hostname = \"kept\", Memory = nil", c.key, c.value)
 		}
 	}
 }
@@ -146,7 +146,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	typed := Settings{Environment: map[string]string{"LLMSANDBOX_TOKEN": "hunter2"}}
 	for _, err := range []error{s.Set("environment", "LLMSANDBOX_TOKEN=hunter2"), s.Set("environment", "hunter2"), s.Set("environment", "{hunter2}"), mapErr, typed.Validate()} {
 		if err == nil || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want an error without \"hunter2\"", err)
 		}
 	}
 }
@@ -249,7 +249,7 @@ func TestConflicts(t *testing.T) {
 		{"network": "bridge", "hostname": make(chan int)},
 	} {
 		if _, err := FromMap(m); !errors.Is(err, backend.ErrInvalid) {
-			t.Errorf("%v: %v", m, err)
+			t.Errorf("%v: %v, want backend.ErrInvalid", m, err)
 		}
 	}
 }
