@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -90,4 +91,120 @@ func (p *Pool) unused(m *member) {
 		p.rest(m)
 	}
 	p.dispatch()
+}
+
+// dispatch serves those who wait, in the order in which they came: with an idle sandbox,
+// with one that is being created, with a new one where there is a place, with a place that
+// is becoming free, or with the place of an idle one of another key or tenant, the longest
+// idle first. No caller is served before one who came earlier and could have had that
+// sandbox or its place. The caller holds the lock.
+func (p *Pool) dispatch() {
+	if len(p.waiters) == 0 {
+		return
+	}
+	cover := map[*kind]int{}
+	promised := 0
+	rest := p.waiters[:0]
+	for _, w := range p.waiters {
+		if m := p.take(w); m != nil {
+			p.hand(m, w)
+			continue
+		}
+		w.covered = true
+		switch {
+		case cover[w.kind] < w.kind.creating:
+			cover[w.kind]++
+		case p.slots < p.cfg.Max:
+			p.create(w.kind, false)
+			cover[w.kind]++
+		case promised < p.freeing() || p.evict():
+			promised++
+		default:
+			w.covered = false
+		}
+		rest = append(rest, w)
+	}
+	clear(p.waiters[len(rest):])
+	p.waiters = rest
+}
+
+// freeing are those that will be idle or removed without any caller's action.
+func (p *Pool) freeing() int { return p.count[Checking] + p.count[Resetting] + p.count[Removing] }
+
+// take returns an idle member for a waiter; those that are unfit it removes.
+func (p *Pool) take(w *waiter) *member {
+	for {
+		m := w.kind.pick(w.tenant)
+		if m == nil {
+			return nil
+		}
+		switch {
+		case ended(m):
+			p.remove(m, Died)
+		case p.tooOld(m, time.Now()):
+			p.remove(m, TooOld)
+		default:
+			return m
+		}
+	}
+}
+
+func ended(m *member) bool {
+	select {
+	case <-m.box.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *Pool) tooOld(m *member, now time.Time) bool {
+	return p.cfg.Lifetime > 0 && now.Sub(m.created) >= p.cfg.Lifetime
+}
+
+// hand gives a member to a waiter and takes the waiter out of the queue.
+func (p *Pool) hand(m *member, w *waiter) {
+	p.move(m, InUse)
+	m.uses++
+	m.holder = w.tenant
+	w.answer(answer{member: m}, p)
+}
+
+func (w *waiter) answer(a answer, p *Pool) {
+	w.kind.waiters--
+	w.ready <- a
+	p.drop(w.kind)
+}
+
+// evict removes the longest idle of all, if there is one.
+func (p *Pool) evict() bool {
+	var longest *member
+	for _, k := range p.kinds {
+		if len(k.idle) > 0 && (longest == nil || k.idle[0].since.Before(longest.since)) {
+			longest = k.idle[0]
+		}
+	}
+	if longest == nil {
+		return false
+	}
+	p.remove(longest, Evicted)
+	return true
+}
+
+// leave takes a waiter out of line. When it was answered already, the answer is returned.
+func (p *Pool) leave(w *waiter) (answer, bool) {
+	p.mu.Lock()
+	defer p.unlock()
+	select {
+	case a := <-w.ready:
+		return a, true
+	default:
+	}
+	w.left = true
+	if i := slices.Index(p.waiters, w); i >= 0 {
+		p.waiters = slices.Delete(p.waiters, i, i+1)
+	}
+	w.kind.waiters--
+	p.drop(w.kind)
+	return answer{}, false
 }

@@ -1,9 +1,21 @@
+// Package pool keeps warm sandboxes, created before they are asked for, over any backend.
+//
+// A pool holds sandboxes of one or several keys, at most Max together. What a caller has
+// acquired no other caller has; what is released is removed and replaced by a new one, unless
+// the caller named a tenant and asked for reuse.
+//
+// One mutex owns the state. It is never held while a sandbox is opened, checked, reset or
+// removed, nor while a hook is called: what changes the state begins such work in a
+// goroutine that the pool waits for in Close.
 package pool
 
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -222,4 +234,85 @@ func (p *Pool) alive(ctx context.Context, m *member) bool {
 		p.remove(m, Unhealthy)
 	}
 	return false
+}
+
+// Close takes no more requests, waits for the sandboxes in use until ctx ends, and
+// removes all. Those that were in use when ctx ended are named in the error, which wraps
+// the context's. When Close returns nothing is left. More than once is the same as once.
+func (p *Pool) Close(ctx context.Context) error {
+	p.mu.Lock()
+	if !p.closed {
+		p.closed = true
+		p.end()
+		for _, w := range p.waiters {
+			w.answer(answer{err: ErrClosed}, p)
+		}
+		p.waiters, p.owed = nil, nil
+		for m := range p.members {
+			if m.state == Idle {
+				p.remove(m, Shutdown)
+			}
+		}
+	}
+	p.unlock()
+	select {
+	case <-p.empty:
+	case <-ctx.Done():
+		p.abandon(context.Cause(ctx))
+		<-p.empty
+	}
+	p.work.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closeErr
+}
+
+// abandon removes what is in use.
+func (p *Pool) abandon(cause error) {
+	p.mu.Lock()
+	defer p.unlock()
+	var used []string
+	for m := range p.members {
+		if m.state == InUse {
+			used = append(used, m.box.ID())
+			p.remove(m, Shutdown)
+		}
+	}
+	if len(used) > 0 {
+		slices.Sort(used)
+		p.closeErr = errors.Join(p.closeErr, fmt.Errorf("close pool: %d sandboxes were still in use and are removed (%s): %w", len(used), strings.Join(used, ", "), cause))
+	}
+}
+
+// Stats are counts of sandboxes.
+type Stats struct {
+	Max, Min int
+	// Total is how many the pool holds, in any state, without Temporary ones.
+	Total                                                int
+	Creating, Idle, InUse, Checking, Resetting, Removing int
+	// Temporary are those above Max, in any state. They are in no other count.
+	Temporary int
+	// Waiting is how many Acquires wait.
+	Waiting int
+	// Hits are the Acquires that found a warm sandbox, Misses those that waited for one,
+	// Failures those that got none.
+	Hits, Misses, Failures uint64
+	// Created and Destroyed count sandboxes, CreateFailures attempts.
+	Created, CreateFailures, Destroyed uint64
+	// LastError is the last failure of the pool's own work: opening in the background or
+	// for a caller, a reset, a removal. Nil: there was none.
+	LastError error
+	Closed    bool
+}
+
+// Stats reports what the pool holds.
+func (p *Pool) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.stats
+	s.Max, s.Min, s.Closed, s.Total = p.cfg.Max, p.cfg.Min, p.closed, p.slots
+	s.Creating, s.Idle, s.InUse = p.count[Creating], p.count[Idle], p.count[InUse]
+	s.Checking, s.Resetting, s.Removing = p.count[Checking], p.count[Resetting], p.count[Removing]
+	s.Temporary, s.Waiting = p.temporary, len(p.waiters)
+	return s
 }

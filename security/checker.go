@@ -1,9 +1,13 @@
 package security
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
@@ -135,4 +139,121 @@ func computed(kind language.ComputedKind) string {
 		return "which name is used is computed, and cannot be known without running the code"
 	}
 	return "code that is made at run time is executed, and cannot be looked at"
+}
+
+// A Program is all that a run executes.
+type Program struct {
+	// Language is the name of what Code is written in.
+	Language string
+	// Name is the main file's name where there is one, Code its content.
+	Name string
+	Code []byte
+	// Files are the others, by their relative paths. Those whose ending or first line
+	// tells no language are data.
+	Files map[string][]byte
+	// Libraries are installed for it.
+	Libraries []string
+}
+
+// CheckProgram looks at a program's libraries, its main file, and its other files in the
+// order of their names. Its errors are those of [Checker.Check].
+func (c *Checker) CheckProgram(ctx context.Context, p Program) (Report, error) {
+	report, err := c.CheckLibraries(p.Language, p.Libraries)
+	if err != nil {
+		return report, err
+	}
+	add := func(lang, file string, code []byte) error {
+		of, err := c.Check(ctx, lang, code)
+		if err != nil {
+			return err
+		}
+		for _, f := range of.Findings {
+			f.File = file
+			report.Findings = append(report.Findings, f)
+		}
+		report.Blocked = report.Blocked || of.Blocked
+		report.Omitted += of.Omitted
+		return nil
+	}
+	if len(p.Code) > 0 {
+		if err := add(p.Language, p.Name, p.Code); err != nil {
+			return report, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Files)) {
+		lang, ok := all.Guess(name, p.Files[name])
+		if !ok {
+			continue
+		}
+		if err := add(lang.Name, name, p.Files[name]); err != nil {
+			return report, err
+		}
+	}
+	return report, nil
+}
+
+// CheckLibraries looks at libraries, as they are listed for
+// [github.com/llmsandbox/llmsandbox.Sandbox.Install]. Entries that the language's grammar
+// refuses are no findings: installing them fails. Its error wraps
+// [github.com/llmsandbox/llmsandbox.ErrUnknownLanguage].
+func (c *Checker) CheckLibraries(language string, libraries []string) (Report, error) {
+	lang, err := all.Get(language)
+	if err != nil {
+		return Report{}, err
+	}
+	var found []Finding
+	for _, library := range libraries {
+		name := libraryOf(lang, library)
+		if name == "" {
+			continue
+		}
+		if m := c.rules[lang.Name].library(name); m != nil {
+			found = append(found, Finding{
+				Rule: "library:" + m.Name, Severity: m.Severity, Language: lang.Name, Code: clipped([]byte(library)),
+				Reason: because("the library of the restricted module "+m.Name+" is asked for", m.Description),
+			})
+		}
+	}
+	return c.report(found), nil
+}
+
+// libraryOf is the name of the library that an entry of a list asks for, in the form in
+// which equal names are equal; empty for what is no library.
+func libraryOf(lang *language.Language, entry string) string {
+	if lang.Libraries == nil {
+		return ""
+	}
+	canonical, err := lang.Libraries.Check(entry)
+	if err != nil {
+		return ""
+	}
+	if lang.LibraryName == nil {
+		return canonical
+	}
+	return lang.LibraryName(canonical)
+}
+
+// librariesOf are the libraries that a module comes from: the one of its name, and the
+// well-known ones that are called otherwise. A name that is no library's may be what
+// libraries lie below: a scope or a group.
+func librariesOf(lang *language.Language, module string) []string {
+	names := []string{module}
+	if lang.Name == "python" {
+		names = append(names, strings.Fields(otherwise[module])...)
+	}
+	for i, entry := range names {
+		names[i] = cmp.Or(libraryOf(lang, entry), entry)
+	}
+	return names
+}
+
+// otherwise are Python's well-known modules whose libraries have other names.
+var otherwise = map[string]string{
+	"bs4": "beautifulsoup4", "cv2": "opencv-python opencv-python-headless opencv-contrib-python",
+	"Crypto": "pycryptodome pycrypto", "dateutil": "python-dateutil", "dotenv": "python-dotenv",
+	"fitz": "pymupdf", "git": "gitpython", "github": "pygithub", "googleapiclient": "google-api-python-client",
+	"jwt": "pyjwt", "kafka": "kafka-python", "magic": "python-magic", "MySQLdb": "mysqlclient",
+	"nacl": "pynacl", "OpenSSL": "pyopenssl", "PIL": "pillow", "psycopg2": "psycopg2-binary",
+	"serial": "pyserial", "skimage": "scikit-image", "sklearn": "scikit-learn",
+	"socks": "pysocks", "usb": "pyusb", "win32api": "pywin32", "yaml": "pyyaml", "zmq": "pyzmq",
 }

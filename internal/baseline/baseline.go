@@ -7,10 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
 // A Sandbox is what a baseline is taken of.
@@ -105,4 +109,101 @@ func (b *Baseline) restoreSticky(ctx context.Context, s Sandbox) error {
 		}
 	}
 	return nil
+}
+
+// A mount is what is to be seen at a path.
+type mount struct {
+	path, kind string
+	writable   bool
+}
+
+// mounts reads lines of /proc/self/mounts; what is none is left out. Where several are at a
+// path the last is seen. Paths with blanks keep their escapes and so lead nowhere, which is
+// an error when they are looked at.
+func mounts(lines string) []mount {
+	seen := map[string]mount{}
+	for line := range strings.Lines(lines) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 || !path.IsAbs(fields[1]) {
+			continue
+		}
+		options := strings.Split(fields[3], ",")
+		seen[fields[1]] = mount{path: fields[1], kind: fields[2], writable: slices.Contains(options, "rw")}
+	}
+	all := make([]mount, 0, len(seen))
+	for _, m := range seen {
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(a, b mount) int { return strings.Compare(a.path, b.path) })
+	return all
+}
+
+// keepsNothing tells whether what code writes there is gone with its processes.
+func (m mount) keepsNothing() bool {
+	return !m.writable || m.kind == "devpts" || m.kind == "proc" || strings.HasPrefix(m.path, "/proc/")
+}
+
+// around is the mount among all that another one's path is in; none for the root.
+func around(all []mount, inner mount) mount {
+	var outer mount
+	for _, m := range all {
+		if m.path != inner.path && strings.HasPrefix(inner.path, strings.TrimSuffix(m.path, "/")+"/") && len(m.path) > len(outer.path) {
+			outer = m
+		}
+	}
+	return outer
+}
+
+// killAll kills whatever the agent has started, with all that came of it.
+func killAll(ctx context.Context, client *agentclient.Client) error {
+	killed := map[uint64]bool{}
+	for fresh := true; fresh; {
+		list, err := client.Processes(ctx)
+		if err != nil {
+			return fmt.Errorf("list its processes: %w", err)
+		}
+		fresh = false
+		for _, p := range list {
+			if killed[p.ID] {
+				continue
+			}
+			killed[p.ID], fresh = true, true
+			if err := client.Kill(ctx, p.ID); err != nil && !collected(err) {
+				return fmt.Errorf("kill its processes: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// reapTime bounds how long what was killed may still be seen: the agent says that it is
+// gone some moments before it has waited for the last of it.
+const reapTime = 2 * time.Second
+
+// processesGone waits until the agent is alone.
+func processesGone(ctx context.Context, client *agentclient.Client) error {
+	over := time.Now().Add(reapTime)
+	for pause := time.Millisecond; ; pause *= 2 {
+		n, err := client.Count(ctx)
+		if err != nil {
+			return fmt.Errorf("count its processes: %w", err)
+		}
+		if n == 0 {
+			return nil
+		}
+		if time.Now().After(over) {
+			return fmt.Errorf("%d processes are left beside the agent", n)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// collected tells whether the agent knows no more of a process because all of it is over.
+func collected(err error) bool {
+	var ae *agentproto.Error
+	return errors.As(err, &ae) && ae.Code == agentproto.CodeLost
 }

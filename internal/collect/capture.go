@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,17 +13,17 @@ import (
 )
 
 // captures takes what is in the capture directory.
-func (t *taker) captures(folder captureFolder) error {
-	if folder.dropped {
+func (t *taker) captures(dir captureDir) error {
+	if dir.dropped {
 		if err := t.notes(); err != nil {
 			return err
 		}
 	}
-	if folder.unfinished > 0 {
-		t.drop("%d artifacts were left out: they were not whole when the run ended", folder.unfinished)
+	if dir.unfinished > 0 {
+		t.drop("%d artifacts were left out: they were not whole when the run ended", dir.unfinished)
 	}
 	var last int64
-	for _, c := range folder.entries {
+	for _, c := range dir.entries {
 		// The numbers order what one capture wrote, the times tell the rest.
 		last = max(last, c.at)
 		if !t.room() {
@@ -110,4 +111,54 @@ func (t *taker) notes() error {
 		t.drop("%s", note)
 	}
 	return nil
+}
+
+// Indexes of the directories of a search.
+const (
+	captureIndex = iota
+	filesIndex
+)
+
+const digits = 6
+
+// A captureDir is what a search has found in a capture directory.
+type captureDir struct {
+	entries []captured
+	dropped bool // there is a note of what was dropped
+	// unfinished is how many contents have no description: their writer was killed.
+	unfinished int
+}
+
+// captured is one artifact of it.
+type captured struct {
+	number string
+	at     int64
+}
+
+func newCaptureDir(found []agentproto.FoundFile) captureDir {
+	var dir captureDir
+	described, contents := map[string]bool{}, []string{}
+	for _, f := range found {
+		if f.Folder != captureIndex {
+			continue
+		}
+		number, kind, _ := strings.Cut(f.Path, ".")
+		switch {
+		case f.Path == "dropped":
+			dir.dropped = true
+		case len(number) != digits || strings.Trim(number, "0123456789") != "":
+		case kind == "json":
+			described[number] = true
+			dir.entries = append(dir.entries, captured{number, f.CTimeNanos})
+		case kind == "data":
+			contents = append(contents, number)
+		}
+	}
+	for _, number := range contents {
+		if !described[number] {
+			dir.unfinished++
+		}
+	}
+	slices.SortFunc(dir.entries, func(a, b captured) int { return strings.Compare(a.number, b.number) })
+	return dir
 }

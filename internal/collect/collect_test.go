@@ -42,8 +42,8 @@ func (f *fake) Find(context.Context, agentproto.FindRequest) (agentproto.Found, 
 	return f.found, nil
 }
 
-func (f *fake) ReadBelow(_ context.Context, folder, path string, limit int64) ([]byte, error) {
-	content, ok := f.content[folder+"/"+path]
+func (f *fake) ReadBelow(_ context.Context, dir, path string, limit int64) ([]byte, error) {
+	content, ok := f.content[dir+"/"+path]
 	switch {
 	case f.fail != nil:
 		return nil, f.fail

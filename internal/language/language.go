@@ -2,6 +2,12 @@
 // and how code becomes processes. Each language is one directory below this one.
 package language
 
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
 // A Language is one language a sandbox can run. Values are immutable and safe for
 // concurrent use.
 type Language struct {
@@ -106,4 +112,91 @@ type Cache struct {
 	Program string
 	// Fill are the steps that fill Target.
 	Fill []Step
+}
+
+// Details are what a person or a model wants to know of a language before writing code
+// for the sandbox. Values are immutable.
+type Details struct {
+	// UseCases are what it is good for here, a few words each.
+	UseCases []string
+	// PackageManager is what installs libraries: "pip"; empty: nothing does.
+	PackageManager string
+	// Version is the command that prints the toolchain's version in its first line. Where
+	// its program has alternatives in Language.Programs, one of them will do.
+	Version []string
+	// Known are libraries that images often bring along, as their users name them, and
+	// Present is the command that prints those of them that are there, one a line; nil: they cannot be listed.
+	Known   []string
+	Present func(names []string) []string
+	// Examples are whole programs.
+	Examples []Example
+}
+
+// An Example is a program that runs in the sandbox as it stands.
+type Example struct {
+	Title       string
+	Description string
+	Code        string
+	// Libraries are the ones of Known that it needs.
+	Libraries []string
+}
+
+// ErrUnknown means that no language of a name is known.
+var ErrUnknown = errors.New("unknown language")
+
+// ErrInvalidSource means that a source cannot be turned into a plan.
+var ErrInvalidSource = errors.New("invalid source")
+
+// ErrInvalidLibrary means that a library's name or version is not of its ecosystem's grammar.
+var ErrInvalidLibrary = errors.New("invalid library")
+
+// An UnknownError names a language that is not known. It is an ErrUnknown.
+type UnknownError struct {
+	Name    string
+	Known   []string
+	Closest string // the known name most like it; may be empty
+}
+
+func (e *UnknownError) Error() string {
+	hint := ""
+	if e.Closest != "" {
+		hint = fmt.Sprintf(" (did you mean %q?)", e.Closest)
+	}
+	return fmt.Sprintf("unknown language %q%s: use one of %s", e.Name, hint, strings.Join(e.Known, ", "))
+}
+
+// Is makes errors.Is(err, ErrUnknown) true.
+func (e *UnknownError) Is(target error) bool { return target == ErrUnknown }
+
+// Capture is how a language's artifacts are caught without a change to the program:
+// files that are there before it starts, and environment that makes the interpreter
+// find them. A program that plots nothing must not feel it.
+type Capture struct {
+	Files []File
+	Env   []string
+}
+
+// CaptureSource is what a capture is made from.
+type CaptureSource struct {
+	// Dir is the capture directory of one run or kernel, which exists: artifacts and their
+	// descriptions go there, in the form that package artifact reads.
+	Dir string
+	// Support is a directory for the capture's own files, private to the run or kernel.
+	Support string
+	// Unshown also captures figures that the program made and never showed.
+	Unshown bool
+	// MaxCount and MaxBytes are where the capture stops, so that a sandbox's disk is
+	// not filled with what no result carries; 0: where the language likes.
+	MaxCount int
+	MaxBytes int64
+	// Ahead, when set, is the main file, which is empty: the interpreter is started before
+	// its code is known. Once it is ready it writes the line "ready" to descriptor 4. From
+	// 3 it reads the code, as a line with its size in bytes and then so many, and writes it
+	// into that file; then it writes the line "begun", closes both and goes on as if it had
+	// only been started now. Only for a Language that says Ahead.
+	Ahead string
+	// Marker is a file that what the program makes is younger than.
+	Marker string
+	// Current returns a variable's value as it is without the capture.
+	Current func(name string) string
 }

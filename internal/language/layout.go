@@ -2,8 +2,11 @@ package language
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"strings"
+
+	"github.com/llmsandbox/llmsandbox/internal/language/source"
 )
 
 // A Layout is where the files of one run lie. No two runs share a path.
@@ -84,4 +87,42 @@ func has(list []string, s string) bool {
 		}
 	}
 	return false
+}
+
+// Script plans a language whose interpreter takes a file: argv, file, arguments.
+func Script(src Source, argv []string, main string, exts ...string) (Plan, error) {
+	code, err := source.Clean(src.Code)
+	if err != nil {
+		return Plan{}, err
+	}
+	l, err := Lay(src, code, main, exts...)
+	if err != nil {
+		return Plan{}, err
+	}
+	return l.Interpret(src, argv), nil
+}
+
+// Interpret is the plan that runs argv on the main file.
+func (l Layout) Interpret(src Source, argv []string) Plan {
+	argv = append(append(argv[:len(argv):len(argv)], l.Main), src.Args...)
+	return Plan{Files: l.Files, Steps: []Step{{Argv: argv}}, Cleanup: l.Cleanup}
+}
+
+// Parallel is how many things a toolchain should do at once under a limit of CPUs; 0
+// leaves it to the toolchain. One CPU is best used by two: one waits for files while
+// the other computes.
+func Parallel(cpus float64) int {
+	if cpus <= 0 {
+		return 0
+	}
+	return max(2, int(math.Ceil(cpus)))
+}
+
+// Quote writes words for a POSIX shell, which takes each for itself whatever is in it.
+func Quote(words ...string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	return strings.Join(quoted, " ")
 }

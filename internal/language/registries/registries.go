@@ -4,14 +4,19 @@
 package registries
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/trust"
 )
 
 // Dir is where the files that tell tools about registries lie in a sandbox.
@@ -73,4 +78,119 @@ func parse(raw string) (*url.URL, error) {
 	}
 	u.Fragment, u.RawFragment = "", ""
 	return u, nil
+}
+
+// maxLibrary bounds a library's name with its version.
+const maxLibrary = 200
+
+// Plain refuses what no ecosystem's library looks like, before any grammar is asked:
+// what is empty or
+// long, starts like an option or a path, leads up or elsewhere, holds anything but
+// visible ASCII, or what a shell would take for more than a word.
+func Plain(library string) error {
+	why := ""
+	switch {
+	case library == "":
+		why = "it is empty"
+	case len(library) > maxLibrary:
+		return fmt.Errorf("library %.20q…: %w: it is longer than %d characters", library, language.ErrInvalidLibrary, maxLibrary)
+	case library[0] == '-':
+		why = "it starts like an option"
+	case strings.ContainsRune("/.~", rune(library[0])) || strings.Contains(library, "..") || strings.Contains(library, "://"):
+		why = "it is a path or an address"
+	case strings.ContainsFunc(library, func(r rune) bool { return r <= ' ' || r > '~' }):
+		why = "it holds a space, a control character or one that is not ASCII"
+	case strings.ContainsAny(library, ";&|$`\"'\\(){}?#%"):
+		why = "it holds a character that no library's name has"
+	default:
+		return nil
+	}
+	return fmt.Errorf("library %q: %w: %s", library, language.ErrInvalidLibrary, why)
+}
+
+// CA is where Trust puts certificates in a sandbox.
+const CA = Dir + "/ca.pem"
+
+// maxCA bounds a bundle of certificates: a system's has some 250 KiB.
+const maxCA = 8 << 20
+
+// Trust adds the certificates that this machine trusts as a file at CA, and reports
+// whether there is one: what an image trusts need not be what the registries, or a
+// company's proxy before them, are signed by. A configured bundle, the first that is
+// not empty, comes before the one that the environment names, and that before the
+// system's. A configured one that cannot be read is an error.
+func Trust(r *language.Registries, ask language.Ask, configured ...string) (bool, error) {
+	for _, name := range append(configured, ask.Env("SSL_CERT_FILE")) {
+		if name == "" {
+			continue
+		}
+		data, err := ask.File(name)
+		if err != nil {
+			return false, fmt.Errorf("%w: certificates to trust: %w", ErrConfiguration, err)
+		}
+		return plant(r, data)
+	}
+	data, found, err := trust.System(ask.File)
+	if err != nil {
+		return false, fmt.Errorf("%w: certificates to trust: %w", ErrConfiguration, err)
+	}
+	if !found {
+		return false, nil
+	}
+	return plant(r, data)
+}
+
+func plant(r *language.Registries, data []byte) (bool, error) {
+	switch {
+	case len(data) > maxCA:
+		return false, fmt.Errorf("%w: the certificates to trust are more than %d MiB", ErrConfiguration, maxCA>>20)
+	case !bytes.Contains(data, []byte("-----BEGIN ")):
+		return false, fmt.Errorf("%w: the file of certificates to trust has none in PEM form", ErrConfiguration)
+	}
+	r.Files = append(r.Files, language.File{Path: CA, Data: data, Mode: 0o644})
+	return true, nil
+}
+
+// Netrc notes the credentials that the user's netrc file holds for the hosts of the registries. A
+// file that is not there has none; macros end the reading, as nothing but machines is of
+// use behind them.
+func Netrc(r *language.Registries, ask language.Ask) error {
+	file := cmp.Or(ask.Env("NETRC"), path.Join(ask.Home, ".netrc"))
+	data, err := ask.File(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%w: credentials: %w", ErrConfiguration, err)
+	}
+	var machine, login string
+	fields := strings.Fields(string(data))
+	for i := 0; i+1 < len(fields) && fields[i] != "macdef" && fields[i] != "default"; i += 2 {
+		switch value := fields[i+1]; fields[i] {
+		case "machine":
+			machine, login = value, ""
+		case "login":
+			login = value
+		case "password":
+			for _, address := range r.URLs {
+				if u, err := url.Parse(address); err == nil && u.Hostname() == machine {
+					Basic(r, address, login, value)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Prepend is the assignment that puts a directory of each library directory before what a
+// search path has now.
+func Prepend(name string, dirs []string, folder string, current func(string) string) string {
+	var list []string
+	for _, dir := range dirs {
+		list = append(list, path.Join(dir, folder))
+	}
+	if now := current(name); now != "" {
+		list = append(list, now)
+	}
+	return name + "=" + strings.Join(list, ":")
 }
