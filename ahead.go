@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/language"
@@ -62,7 +63,7 @@ func (h *heldAhead) put(a *ahead) (before *ahead) {
 // with its memory. Prepare fails with ErrUnsupported where there is no way (Python has
 // one, unless artifacts are off); the sandbox is then as it was before.
 func (s *Sandbox) Prepare(ctx context.Context) error {
-	if err := s.alive(); err != nil {
+	if err := s.link.Alive(); err != nil {
 		return err
 	}
 	if !s.language.Ahead || s.artifacts.Off {
@@ -106,15 +107,15 @@ func (s *Sandbox) startAhead(ctx context.Context, r *run) (*ahead, error) {
 	if r.output > 0 {
 		req.OutputLimit = uint64(r.output)
 	}
-	if a.client, err = s.link.get(ctx); err != nil {
+	if a.client, err = s.link.Client(ctx); err != nil {
 		return nil, err
 	}
 	a.agent = a.client.Info()
 	if a.process, err = a.client.Start(ctx, req); err != nil {
-		if answered(err) == agentproto.CodeNotFound {
+		if agentlink.Code(err) == agentproto.CodeNotFound {
 			return nil, &missingProgramError{program: req.Argv[0], cause: err}
 		}
-		return a, s.explain(ctx, err)
+		return a, s.link.Explain(ctx, err)
 	}
 	stop := context.AfterFunc(ctx, a.process.Detach)
 	defer stop()
@@ -125,7 +126,7 @@ func (s *Sandbox) startAhead(ctx context.Context, r *run) (*ahead, error) {
 		case err == nil || errors.Is(err, io.EOF):
 			err = fmt.Errorf("it ended or said something else: %w", ErrUnsupported)
 		default:
-			err = s.explain(ctx, err)
+			err = s.link.Explain(ctx, err)
 		}
 		return a, fmt.Errorf("start %s ahead: it did not become ready: %w", s.language.Title, err)
 	}
@@ -160,20 +161,20 @@ func (s *Sandbox) endAhead(ctx context.Context, a *ahead) {
 	if a == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killGrace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), agentlink.KillGrace)
 	defer cancel()
 	if a.process != nil {
 		a.process.Detach()
 	}
 	// Not by the stream that started it, which may be lost.
-	client, err := s.link.get(ctx)
+	client, err := s.link.Client(ctx)
 	if err != nil || client.Info().Instance != a.agent.Instance {
 		return
 	}
 	for _, id := range a.processes(ctx, client) {
-		warn(s.log, "an interpreter that was started ahead could not be ended", client.Kill(ctx, id))
+		s.link.Warn("an interpreter that was started ahead could not be ended", client.Kill(ctx, id))
 	}
-	warn(s.log, "artifacts could not be removed", client.Remove(ctx, a.collection.root, agentclient.RemoveOptions{Recursive: true, Missing: true}))
+	s.link.Warn("artifacts could not be removed", client.Remove(ctx, a.collection.root, agentclient.RemoveOptions{Recursive: true, Missing: true}))
 }
 
 // fits tells that a run is what the interpreter was started for, but for its code.
@@ -207,7 +208,7 @@ func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (
 	wait := ctx
 	if r.timeout > 0 {
 		var stop func()
-		wait, stop = s.watchAgent(ctx, r.timeout)
+		wait, stop = s.link.Watch(ctx, r.timeout)
 		defer stop()
 		if err := a.client.KillAfter(wait, a.process.ID(), r.timeout); err != nil {
 			s.endAhead(ctx, a)
@@ -221,7 +222,7 @@ func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (
 	}
 	said := &bounded{most: len(aheadBegun)}
 	stderr, flush := r.stderr()
-	exit, err := s.see(wait, a.agent, a.process, streams{stdout: r.out, stderr: stderr, control: said})
+	exit, err := s.link.Follow(wait, a.agent, a.process, agentlink.Streams{Stdout: r.out, Stderr: stderr, Control: said})
 	flush()
 	r.exit, r.collection = exit, a.collection
 	r.cpu, r.peak = time.Duration(exit.CPUMicros)*time.Microsecond, int64(exit.PeakRSS)

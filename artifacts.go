@@ -196,13 +196,13 @@ func (c *collection) collect(ctx context.Context, req collect.Request) ([]Artifa
 	req.Capture, req.Files = c.dir(), c.folder()
 	req.MaxCount, req.MaxBytes = c.options.MaxCount, c.options.MaxBytes
 	req.Seen = &c.sandbox.produced.seen
-	client, err := c.sandbox.link.get(ctx)
+	client, err := c.sandbox.link.Client(ctx)
 	var res collect.Result
 	if err == nil {
 		res, err = collect.Collect(ctx, client, req)
 	}
 	if err != nil {
-		res.Dropped = append(res.Dropped, fmt.Sprintf("artifacts could not be collected to the end: %v", c.sandbox.explain(ctx, err)))
+		res.Dropped = append(res.Dropped, fmt.Sprintf("artifacts could not be collected to the end: %v", c.sandbox.link.Explain(ctx, err)))
 	}
 	if res.NowNanos != 0 {
 		c.since = res.NowNanos
@@ -226,7 +226,7 @@ func (r *run) capture(plan *language.Plan, env []string) {
 
 // collect gives a result what the run has produced.
 func (r *run) collect(ctx context.Context, res *Result) {
-	if r.collection == nil || r.started.IsZero() || r.sandbox.alive() != nil {
+	if r.collection == nil || r.started.IsZero() || r.sandbox.link.Alive() != nil {
 		return
 	}
 	if r.opts.keepChildren {

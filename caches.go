@@ -98,7 +98,7 @@ func fillCache(ctx context.Context, b backend.Backend, lang *language.Language, 
 	if err != nil {
 		return err
 	}
-	s := newSandbox(b, machine, lang, Limits{Memory: fillMemory, Output: fillOutput, Timeout: fillTimeout})
+	s := newSandbox(b, machine, lang, Limits{Memory: fillMemory, Output: fillOutput, Timeout: fillTimeout}, nil)
 	defer func() { err = errors.Join(err, s.Close()) }()
 	r, err := s.newExecution(execution{})
 	if err != nil {

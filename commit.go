@@ -34,13 +34,13 @@ type CommitResult struct {
 // It fails with ErrUnsupported where the backend keeps no images, and with ErrInvalid for
 // a tag that exists and is not to be overwritten.
 func (s *Sandbox) Commit(ctx context.Context, tag string, opts *CommitOptions) (CommitResult, error) {
-	if err := s.alive(); err != nil {
+	if err := s.link.Alive(); err != nil {
 		return CommitResult{}, err
 	}
 	if opts == nil {
 		opts = &CommitOptions{}
 	}
-	client, err := s.link.get(ctx)
+	client, err := s.link.Client(ctx)
 	if err != nil {
 		return CommitResult{}, err
 	}

@@ -57,16 +57,16 @@ func (s *Sandbox) CopyOut(ctx context.Context, path, hostPath string) (CopyResul
 }
 
 func (s *Sandbox) copy(ctx context.Context, do func(*agentclient.Client) (transfer.Result, error)) (CopyResult, error) {
-	if err := s.alive(); err != nil {
+	if err := s.link.Alive(); err != nil {
 		return CopyResult{}, err
 	}
-	client, err := s.link.get(ctx)
+	client, err := s.link.Client(ctx)
 	if err != nil {
 		return CopyResult{}, err
 	}
 	r, err := do(client)
 	if err != nil {
-		err = fmt.Errorf("sandbox %s: %w", s.ID(), s.explain(ctx, err))
+		err = fmt.Errorf("sandbox %s: %w", s.ID(), s.link.Explain(ctx, err))
 	}
 	return CopyResult{Files: r.Files, Bytes: r.Bytes, Skipped: r.Skipped}, err
 }

@@ -10,7 +10,7 @@ import (
 // deadline it had; the zero time is never. Any handle may do that, and [List] shows it.
 // With an error the deadline may be either.
 func (s *Sandbox) SetDeadline(ctx context.Context, at time.Time) error {
-	if err := s.alive(); err != nil {
+	if err := s.link.Alive(); err != nil {
 		return err
 	}
 	if err := s.machine.SetDeadline(ctx, at); err != nil {

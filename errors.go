@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 	"github.com/llmsandbox/llmsandbox/internal/transfer"
@@ -13,13 +14,13 @@ import (
 // errors.Is. The text of an error says what failed, why, and what to do about it.
 var (
 	// ErrClosed: the sandbox was closed, by Close or at the end of its lifetime.
-	ErrClosed = errors.New("sandbox is closed")
+	ErrClosed = agentlink.ErrClosed
 	// ErrLost: the sandbox or the stream into it went away, so what became of
 	// the program cannot be known.
-	ErrLost = errors.New("outcome is lost")
+	ErrLost = agentlink.ErrLost
 	// ErrDetached: the process or kernel goes on without this handle: after Detach, or because
 	// another one has attached to it.
-	ErrDetached = errors.New("detached")
+	ErrDetached = agentlink.ErrDetached
 	// ErrEmptyCommand: Exec, Start or Shell was given nothing to run.
 	ErrEmptyCommand = errors.New("command is empty")
 	// ErrKernelClosed: the kernel was closed.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/language"
@@ -55,7 +56,7 @@ type run struct {
 }
 
 func (s *Sandbox) newExecution(o execution) (*run, error) {
-	if err := s.alive(); err != nil {
+	if err := s.link.Alive(); err != nil {
 		return nil, err
 	}
 	limits := Limits{Timeout: o.timeout}
@@ -147,21 +148,22 @@ func (r *run) step(ctx context.Context, req agentproto.StartRequest, compile boo
 	}
 	stderr, flush := r.stderr()
 	defer flush()
-	std := streams{stdout: r.out, stderr: stderr, onStart: r.onStart}
+	std := agentlink.Streams{Stdout: r.out, Stderr: stderr, OnStart: r.onStart}
 	switch {
 	case compile: // what a compiler prints is no output of the program
 		stdout, flush := r.stderr()
 		defer flush()
-		std.stdout = stdout
+		std.Stdout = stdout
 	case r.opts.terminal != nil:
 		req.PTY = (*agentproto.WinSize)(r.opts.terminal)
-		std.stdin = r.opts.stdin
+		std.Stdin = r.opts.stdin
 	default:
-		std.stdin, req.Stdin = r.opts.stdin, r.opts.stdin != nil
+		std.Stdin, req.Stdin = r.opts.stdin, r.opts.stdin != nil
 	}
-	exit, err := r.sandbox.process(ctx, req, std)
+	r.sandbox.dropAhead(ctx)
+	exit, err := r.sandbox.link.Run(ctx, req, std)
 	if err != nil {
-		if answered(err) == agentproto.CodeNotFound && len(req.Argv) > 0 {
+		if agentlink.Code(err) == agentproto.CodeNotFound && len(req.Argv) > 0 {
 			return true, &missingProgramError{program: req.Argv[0], cause: err}
 		}
 		return true, err
@@ -189,11 +191,11 @@ func (r *run) stderr() (w io.Writer, flush func()) {
 // cleanup removes a run's files after a step that was not the last. What cannot be
 // removed goes with the sandbox.
 func (r *run) cleanup(ctx context.Context, paths []string) {
-	client, err := r.sandbox.link.get(ctx)
+	client, err := r.sandbox.link.Client(ctx)
 	if err != nil {
 		return
 	}
 	for _, p := range paths {
-		warn(r.sandbox.log, "a run's files could not be removed", client.Remove(ctx, p, agentclient.RemoveOptions{Recursive: true, Missing: true}), "path", p)
+		r.sandbox.link.Warn("a run's files could not be removed", client.Remove(ctx, p, agentclient.RemoveOptions{Recursive: true, Missing: true}), "path", p)
 	}
 }

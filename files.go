@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
@@ -189,7 +190,7 @@ func (s *Sandbox) Watch(ctx context.Context, path string, recursive bool) (iter.
 	return func(yield func(FileEvent, error) bool) {
 		for e, err := range events {
 			if err != nil {
-				yield(FileEvent{}, fmt.Errorf("watch %q in sandbox %s: %w", path, s.ID(), s.explain(ctx, err)))
+				yield(FileEvent{}, fmt.Errorf("watch %q in sandbox %s: %w", path, s.ID(), s.link.Explain(ctx, err)))
 				return
 			}
 			if !yield(FileEvent{Op: fileOp(e.Op), Path: e.Path, Dir: e.Dir}, nil) {
@@ -201,27 +202,10 @@ func (s *Sandbox) Watch(ctx context.Context, path string, recursive bool) (iter.
 
 // file does one file operation over the sandbox's link.
 func file[T any](ctx context.Context, s *Sandbox, op, path string, do func(*agentclient.Client) (T, error)) (T, error) {
-	return call(ctx, s, fmt.Sprintf("%s %q", op, path), do)
+	return agentlink.Call(ctx, s.link, fmt.Sprintf("%s %q", op, path), do)
 }
 
 func fileOnly(ctx context.Context, s *Sandbox, op, path string, do func(*agentclient.Client) error) error {
 	_, err := file(ctx, s, op, path, func(c *agentclient.Client) (struct{}, error) { return struct{}{}, do(c) })
 	return err
-}
-
-// call asks the sandbox's agent for something over its link.
-func call[T any](ctx context.Context, s *Sandbox, what string, do func(*agentclient.Client) (T, error)) (T, error) {
-	var zero T
-	if err := s.alive(); err != nil {
-		return zero, err
-	}
-	client, err := s.link.get(ctx)
-	if err != nil {
-		return zero, err
-	}
-	v, err := do(client)
-	if err != nil {
-		return zero, fmt.Errorf("%s in sandbox %s: %w", what, s.ID(), s.explain(ctx, err))
-	}
-	return v, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
@@ -188,7 +189,7 @@ func (k *Kernel) give() { k.turn <- struct{}{} }
 
 // alive tells why the kernel cannot be used, if it cannot.
 func (k *Kernel) alive() error {
-	if err := k.sandbox.alive(); err != nil {
+	if err := k.sandbox.link.Alive(); err != nil {
 		return err
 	}
 	k.mu.Lock()
@@ -307,7 +308,7 @@ func (k *Kernel) discard(ctx context.Context, d *driver) {
 		k.leave()
 		return
 	}
-	client, err := k.sandbox.link.get(ctx)
+	client, err := k.sandbox.link.Client(ctx)
 	if err == nil && client.Info().Instance == d.instance {
 		d.kill()
 	}
@@ -316,7 +317,7 @@ func (k *Kernel) discard(ctx context.Context, d *driver) {
 // start starts a driver's process.
 func (k *Kernel) start(ctx context.Context) (*driver, error) {
 	s := k.sandbox
-	client, err := s.link.get(ctx)
+	client, err := s.link.Client(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -334,8 +335,8 @@ func (k *Kernel) start(ctx context.Context) (*driver, error) {
 			go d.follow()
 			return d, nil
 		}
-		if answered(err) != agentproto.CodeNotFound {
-			return nil, s.explain(ctx, err)
+		if agentlink.Code(err) != agentproto.CodeNotFound {
+			return nil, s.link.Explain(ctx, err)
 		}
 		if tried == maxProgramAlternatives || !s.programs.reject(req.Argv[0]) {
 			return nil, fmt.Errorf("%s is not in this sandbox: %w: %s", req.Argv[0], ErrToolchain, k.install())

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
@@ -20,7 +21,7 @@ import (
 // Kernels lists the kernels whose process runs in the sandbox, those of other handles too.
 // The info has no Version and Flavor.
 func (s *Sandbox) Kernels(ctx context.Context) ([]KernelInfo, error) {
-	return call(ctx, s, "list the kernels", func(c *agentclient.Client) ([]KernelInfo, error) {
+	return agentlink.Call(ctx, s.link, "list the kernels", func(c *agentclient.Client) ([]KernelInfo, error) {
 		processes, err := c.Processes(ctx)
 		var infos []KernelInfo
 		for _, p := range processes {
@@ -53,16 +54,16 @@ func (s *Sandbox) AttachKernel(ctx context.Context, id string, opts *KernelOptio
 }
 
 func (s *Sandbox) attachKernel(ctx context.Context, id string, opts *KernelOptions, running *CellOptions) (*Kernel, error) {
-	if err := s.alive(); err != nil {
+	if err := s.link.Alive(); err != nil {
 		return nil, err
 	}
-	client, err := s.link.get(ctx)
+	client, err := s.link.Client(ctx)
 	if err != nil {
 		return nil, err
 	}
 	processes, err := client.Processes(ctx)
 	if err != nil {
-		return nil, s.explain(ctx, err)
+		return nil, s.link.Explain(ctx, err)
 	}
 	var tag kernelTag
 	at := slices.IndexFunc(processes, func(p agentproto.ProcessInfo) bool {
@@ -97,7 +98,7 @@ func (s *Sandbox) attachKernel(ctx context.Context, id string, opts *KernelOptio
 		ID: processes[at].ID, OutOffset: agentproto.FirstKept, ErrOffset: agentproto.FirstKept, ControlOffset: agentproto.FirstKept,
 	})
 	if err != nil {
-		return nil, s.explain(ctx, err)
+		return nil, s.link.Explain(ctx, err)
 	}
 	k.driver = d
 	if err := s.kernels.add(k); err != nil {
@@ -172,7 +173,7 @@ func (d *driver) taken() bool { return detached(d.lost) }
 // detached tells whether err is what a stream of a process ends with that this handle, or
 // another one by attaching to it, has left.
 func detached(err error) bool {
-	return answered(err) == agentproto.CodeCancelled || errors.Is(err, agentclient.ErrDetached)
+	return agentlink.Code(err) == agentproto.CodeCancelled || errors.Is(err, agentclient.ErrDetached)
 }
 
 // A kernelTag is the agent's tag of a kernel's process, which programs do not see.
@@ -213,12 +214,12 @@ func (k *Kernel) descriptionFile(run string) string {
 
 // writeDescription leaves a description for the next handle, which can do without.
 func (k *Kernel) writeDescription(ctx context.Context, d *driver) {
-	client, err := k.sandbox.link.get(ctx)
+	client, err := k.sandbox.link.Client(ctx)
 	if err == nil {
 		text, _ := json.Marshal(k.Info()) // strings always have a JSON form
 		_, err = client.WriteFile(ctx, k.descriptionFile(d.run), bytes.NewReader(text), agentclient.WriteOptions{Mode: 0o600, Create: true})
 	}
-	warn(k.sandbox.log, "a kernel's description could not be written", err)
+	k.sandbox.link.Warn("a kernel's description could not be written", err)
 }
 
 // readDescription reads what writeDescription has written.

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
 	"github.com/llmsandbox/llmsandbox/internal/language"
@@ -93,7 +94,7 @@ func (d *driver) listen(ended <-chan struct{}) {
 
 // collect gives a cell what it has produced. Nothing comes after the end of the process.
 func (d *driver) collect(ctx context.Context, cell *Cell) {
-	if d.collection == nil || d.sandbox.alive() != nil {
+	if d.collection == nil || d.sandbox.link.Alive() != nil {
 		return
 	}
 	if cell.StateLost {
@@ -108,13 +109,13 @@ func (d *driver) collect(ctx context.Context, cell *Cell) {
 // tidy removes what is left in the sandbox once the process is gone. What cannot be
 // removed goes with the sandbox.
 func (d *driver) tidy() {
-	if d.collection == nil || d.taken() || d.sandbox.alive() != nil {
+	if d.collection == nil || d.taken() || d.sandbox.link.Alive() != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), killGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), agentlink.KillGrace)
 	defer cancel()
-	if client, err := d.sandbox.link.get(ctx); err == nil {
-		warn(d.sandbox.log, "a kernel's artifacts could not be removed", client.Remove(ctx, d.collection.root, agentclient.RemoveOptions{Recursive: true, Missing: true}))
+	if client, err := d.sandbox.link.Client(ctx); err == nil {
+		d.sandbox.link.Warn("a kernel's artifacts could not be removed", client.Remove(ctx, d.collection.root, agentclient.RemoveOptions{Recursive: true, Missing: true}))
 	}
 }
 
@@ -130,7 +131,7 @@ func (d *driver) misbehaved(err error) {
 
 // kill kills the process and all it started, and does not wait for its end to be known.
 func (d *driver) kill() {
-	d.killing.Do(func() { d.sandbox.kill(d.process.ID()) })
+	d.killing.Do(func() { d.sandbox.link.Kill(d.process.ID()) })
 }
 
 // stop ends the process and removes its files, unless another handle has taken it over.
@@ -161,9 +162,9 @@ func (d *driver) failed() error {
 	case broken != nil:
 		return broken
 	case d.lost != nil:
-		return d.sandbox.explain(context.Background(), d.lost)
+		return d.sandbox.link.Explain(context.Background(), d.lost)
 	case !d.exit.Known:
-		return fmt.Errorf("the kernel's process: %w", &unobservedError{d.exit})
+		return fmt.Errorf("the kernel's process: %w", &agentlink.UnobservedError{Exit: d.exit})
 	}
 	return nil
 }
@@ -181,7 +182,7 @@ func (d *driver) interrupt(ctx context.Context, how language.Interrupt, id uint6
 	var err error
 	switch how {
 	case language.InterruptSignal, language.InterruptBoth:
-		ctx, cancel := context.WithTimeout(ctx, killGrace)
+		ctx, cancel := context.WithTimeout(ctx, agentlink.KillGrace)
 		defer cancel()
 		err = d.process.Signal(ctx, sigInt, true)
 	}

@@ -157,7 +157,7 @@ func (k *Kernel) ask(ctx context.Context, r kernel.Request) (kernel.Event, error
 				continue // it may still answer
 			}
 			// A process that cannot be reached is killed after the grace.
-			warn(d.sandbox.log, "a kernel could not be interrupted", d.interrupt(context.WithoutCancel(ctx), how, r.ID))
+			d.sandbox.link.Warn("a kernel could not be interrupted", d.interrupt(context.WithoutCancel(ctx), how, r.ID))
 		case <-grace:
 			d.kill()
 		case <-d.gone:

@@ -208,7 +208,7 @@ func (c *cellRun) follow(ctx context.Context, outEnd, errEnd <-chan struct{}) {
 		context.AfterFunc(c.ctx, func() { t.Stop() })
 		grace = t.C
 		// A process that cannot be reached has ended, or is killed after the grace.
-		warn(d.sandbox.log, "a kernel could not be interrupted", c.interrupt(context.Background()))
+		d.sandbox.link.Warn("a kernel could not be interrupted", c.interrupt(context.Background()))
 	}
 	var repeated time.Time
 	for !c.idle && (c.done == nil || outEnd != nil || errEnd != nil) {
@@ -236,7 +236,7 @@ func (c *cellRun) follow(ctx context.Context, outEnd, errEnd <-chan struct{}) {
 			}
 		case <-again:
 			again = nil
-			warn(d.sandbox.log, "a kernel could not be interrupted", d.interrupt(context.Background(), c.kernel.language.Kernel.Interrupt, c.id))
+			d.sandbox.link.Warn("a kernel could not be interrupted", d.interrupt(context.Background(), c.kernel.language.Kernel.Interrupt, c.id))
 			if time.Since(repeated) < interruptGrace {
 				again = time.After(interruptAgain)
 			}

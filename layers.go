@@ -87,7 +87,7 @@ func (f *flights) do(ctx context.Context, backend any, key string, work func() (
 
 // takeOut copies a folder of the sandbox into a folder of the host, whole or not at all.
 func (s *Sandbox) takeOut(ctx context.Context, from, to string, o layertree.Options) error {
-	client, err := s.link.get(ctx)
+	client, err := s.link.Client(ctx)
 	if err != nil {
 		return err
 	}

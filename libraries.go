@@ -41,7 +41,7 @@ const defaultInstallTimeout = 10 * time.Minute
 // *InstallError when the package tool failed, with ErrToolchain when there is none, and
 // with ErrUnsupported for a language or backend that has no libraries.
 func (s *Sandbox) Install(ctx context.Context, libraries []string, opts *InstallOptions) error {
-	if err := s.alive(); err != nil {
+	if err := s.link.Alive(); err != nil {
 		return err
 	}
 	return s.install(ctx, s.language.Name, libraries, opts)

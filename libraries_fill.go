@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/language"
@@ -77,7 +78,7 @@ func (q *libraryRequest) installIn(ctx context.Context, target, dir string) (err
 			return err
 		}
 	}
-	client, err := s.link.get(ctx)
+	client, err := s.link.Client(ctx)
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (q *libraryRequest) open(ctx context.Context) (*Sandbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the sandbox that installs: %w", err)
 	}
-	return newSandbox(q.backend, machine, q.language, Limits{Memory: installMemory, Output: installOutput, Timeout: q.options.Timeout}), nil
+	return newSandbox(q.backend, machine, q.language, Limits{Memory: installMemory, Output: installOutput, Timeout: q.options.Timeout}, nil), nil
 }
 
 // runTool runs the package tool.
@@ -173,7 +174,7 @@ func (s *Sandbox) needs(ctx context.Context, lang *language.Language) error {
 
 // inPath tells whether a program is in the sandbox's PATH.
 func (s *Sandbox) inPath(ctx context.Context, program string) (bool, error) {
-	client, err := s.link.get(ctx)
+	client, err := s.link.Client(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -193,7 +194,7 @@ func (s *Sandbox) inPath(ctx context.Context, program string) (bool, error) {
 
 // absent tells that the agent says there is no such file, or none that can be reached.
 func absent(err error) bool {
-	switch answered(err) {
+	switch agentlink.Code(err) {
 	case agentproto.CodeNotFound, agentproto.CodeNotDir, agentproto.CodePermission, agentproto.CodeUnsafe:
 		return true
 	}

@@ -160,7 +160,7 @@ func (s *Sandbox) tools(ctx context.Context) language.Ask {
 		Program: func(argv ...string) ([]byte, error) { return s.askTool(ctx, argv) },
 		Env:     func(name string) string { return environ.Value(s.env, name) },
 		File: func(path string) ([]byte, error) {
-			client, err := s.link.get(ctx)
+			client, err := s.link.Client(ctx)
 			if err != nil {
 				return nil, err
 			}

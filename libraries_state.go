@@ -66,13 +66,13 @@ func (l *libraryState) folders(ctx context.Context, s *Sandbox) ([]string, error
 	if l.opened || l.known {
 		return slices.Clone(l.dirs), nil
 	}
-	client, err := s.link.get(ctx)
+	client, err := s.link.Client(ctx)
 	if err != nil {
 		return nil, err
 	}
 	list, err := client.List(ctx, libraryMarks)
 	if err != nil && !absent(err) {
-		return nil, fmt.Errorf("look for the libraries of sandbox %s: %w", s.ID(), s.explain(ctx, err))
+		return nil, fmt.Errorf("look for the libraries of sandbox %s: %w", s.ID(), s.link.Explain(ctx, err))
 	}
 	slices.SortFunc(list.Files, func(a, b agentproto.FileInfo) int { return cmp.Compare(b.MTimeMicros, a.MTimeMicros) })
 	var dirs []string
@@ -120,7 +120,7 @@ func (l *libraryState) add(ctx context.Context, s *Sandbox, q *libraryRequest) e
 		return fmt.Errorf("install libraries: %w: sandbox %s has %d lists of them already: open another one", ErrInvalid, s.ID(), maxLibraryFolders)
 	}
 	if err := s.bringLibrary(ctx, q, source, dir); err != nil {
-		return fmt.Errorf("install libraries in sandbox %s: %w", s.ID(), s.explain(ctx, err))
+		return fmt.Errorf("install libraries in sandbox %s: %w", s.ID(), s.link.Explain(ctx, err))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +131,7 @@ func (l *libraryState) add(ctx context.Context, s *Sandbox, q *libraryRequest) e
 // bringLibrary copies a layer's files into the sandbox, in which they become visible at
 // once when all are there.
 func (s *Sandbox) bringLibrary(ctx context.Context, q *libraryRequest, source, dir string) error {
-	client, err := s.link.get(ctx)
+	client, err := s.link.Client(ctx)
 	if err != nil {
 		return err
 	}

@@ -189,16 +189,16 @@ func attempts(r networkRecord, settle time.Duration) ([]NetworkAttempt, int) {
 // and the server sees a connection from its own loopback. What was written before Close
 // still arrives. The connection ends with the sandbox's handle.
 func (s *Sandbox) Dial(ctx context.Context, port uint16) (net.Conn, error) {
-	if err := s.alive(); err != nil {
+	if err := s.link.Alive(); err != nil {
 		return nil, err
 	}
-	client, err := s.link.get(ctx)
+	client, err := s.link.Client(ctx)
 	if err != nil {
 		return nil, err
 	}
 	stream, err := client.Dial(ctx, port)
 	if err != nil {
-		return nil, fmt.Errorf("connect to port %d in sandbox %s: %w", port, s.ID(), s.explain(ctx, err))
+		return nil, fmt.Errorf("connect to port %d in sandbox %s: %w", port, s.ID(), s.link.Explain(ctx, err))
 	}
 	return stream.Conn(net.JoinHostPort(s.ID(), strconv.Itoa(int(port)))), nil
 }

@@ -110,7 +110,7 @@ func (s *Sandbox) startNetwork(ctx context.Context, plan *gateway.Plan, allow []
 		plan.Discard()
 		return err
 	}
-	g, err := gateway.Open(ctx, s.link.get, s.machine.Done(), guest, plan)
+	g, err := gateway.Open(ctx, s.link.Client, s.machine.Done(), guest, plan)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (s *Sandbox) netIsolated(mode NetworkMode) error {
 func (s *Sandbox) SetNetwork(ctx context.Context, network Network) error {
 	s.net.mu.Lock()
 	defer s.net.mu.Unlock()
-	if err := s.alive(); err != nil {
+	if err := s.link.Alive(); err != nil {
 		return err
 	}
 	policy, err := network.policy()
@@ -189,7 +189,7 @@ func (s *Sandbox) SetNetwork(ctx context.Context, network Network) error {
 // Network returns what the sandbox may reach, as Mode and Allow say. A handle of [Attach] knows it
 // from the sandbox's supervisor; where there is none it fails with ErrUnsupported.
 func (s *Sandbox) Network(ctx context.Context) (Network, error) {
-	if err := s.alive(); err != nil {
+	if err := s.link.Alive(); err != nil {
 		return Network{}, err
 	}
 	if on := s.net.on.Load(); on != nil {

@@ -90,9 +90,8 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
-	s := newSandbox(b, machine, lang, limits)
+	s := newSandbox(b, machine, lang, limits, o.Logger)
 	s.policy = o.Policy
-	s.logTo(o.Logger)
 	s.libraries.opened, s.libraries.asked, s.libraries.defaults, s.libraries.progress = true, o.Image, o.Install, o.Progress
 	s.keepArtifacts(artifacts)
 	if o.Resettable {
@@ -101,7 +100,7 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 	if err := s.openNetwork(ctx, network); err != nil {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), s.Close())
 	}
-	s.link.begin()
+	s.link.Begin()
 	return s, nil
 }
 
@@ -188,9 +187,8 @@ func Attach(ctx context.Context, id string, opts *AttachOptions) (*Sandbox, erro
 	if err != nil {
 		return nil, errors.Join(err, machine.Close(nil))
 	}
-	s := newSandbox(b, machine, lang, limits)
+	s := newSandbox(b, machine, lang, limits, o.Logger)
 	s.env, s.policy, s.libraries.progress = env, o.Policy, o.Progress
-	s.logTo(o.Logger)
 	s.keepArtifacts(artifacts)
 	if err := s.attachSupervisor(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("attach to sandbox %s: %w", id, err), machine.Close(nil))

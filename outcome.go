@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/signame"
@@ -151,27 +152,15 @@ func (w *oomWatch) happened(ctx context.Context, exit agentproto.Exit) bool {
 	return known && n > w.before
 }
 
-// An unobservedError is the end of a process whose supervisor inside was killed, so that
-// what became of it is not known.
-type unobservedError struct {
-	exit agentproto.Exit // what is known nevertheless
-}
-
-func (e *unobservedError) Error() string {
-	return "the process's end was not observed: " + ErrLost.Error()
-}
-
-func (e *unobservedError) Unwrap() error { return ErrLost }
-
 // lost tells why a run that was lost has run out of memory; "" if it has not, or was not lost.
 func (w *oomWatch) lost(ctx context.Context, s *Sandbox, err error) string {
-	var unobserved *unobservedError
+	var unobserved *agentlink.UnobservedError
 	switch {
 	case !errors.Is(err, ErrLost):
 		return ""
 	case s.killedForMemory():
 		return "the sandbox reached " + s.memoryLimit() + " and was killed as a whole; the last of the output may be missing: open a new sandbox"
-	case errors.As(err, &unobserved) && w.happened(ctx, unobserved.exit):
+	case errors.As(err, &unobserved) && w.happened(ctx, unobserved.Exit):
 		return "the sandbox reached " + s.memoryLimit() + " and the kernel killed the program's supervisor too; the last of the output may be missing: free memory, such as files in memory, or open a new sandbox"
 	}
 	return ""

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
@@ -16,12 +15,11 @@ type fakeMachine struct {
 	backend.Machine
 	kills int64
 	known bool
-	idle  time.Duration
 }
 
 func (m *fakeMachine) OOMKills(context.Context) (int64, bool) { return m.kills, m.known }
 func (m *fakeMachine) ID() string                             { return "sb-fake" }
-func (m *fakeMachine) Info() backend.Info                     { return backend.Info{IdleTimeout: m.idle} }
+func (m *fakeMachine) Info() backend.Info                     { return backend.Info{} }
 func (m *fakeMachine) Capabilities() backend.Capabilities     { return backend.Capabilities{} }
 
 func TestOutcome(t *testing.T) {

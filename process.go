@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/signame"
@@ -107,7 +108,7 @@ func (s *Sandbox) follow(ctx context.Context, r *run, giveUp func(context.Contex
 // attach follows a process that runs already.
 func (r *run) attach(ctx context.Context, id uint64, opts *AttachOutput) error {
 	s := r.sandbox
-	client, err := s.link.get(ctx)
+	client, err := s.link.Client(ctx)
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (r *run) attach(ctx context.Context, id uint64, opts *AttachOutput) error {
 	}
 	a, err := client.Attach(ctx, agentproto.AttachRequest{ID: id, OutOffset: kept(opts.StdoutOffset), ErrOffset: kept(opts.StderrOffset)})
 	if err != nil {
-		return fmt.Errorf("attach to process %d: %w", id, s.explain(ctx, err))
+		return fmt.Errorf("attach to process %d: %w", id, s.link.Explain(ctx, err))
 	}
 	r.started = info.Started
 	out, errs := a.Offsets()
@@ -130,7 +131,7 @@ func (r *run) attach(ctx context.Context, id uint64, opts *AttachOutput) error {
 		r.err.truncate()
 	}
 	r.onStart(a)
-	exit, err := s.see(ctx, client.Info(), a, streams{stdin: r.opts.stdin, stdout: r.out, stderr: r.err})
+	exit, err := s.link.Follow(ctx, client.Info(), a, agentlink.Streams{Stdin: r.opts.stdin, Stdout: r.out, Stderr: r.err})
 	if err != nil {
 		return err
 	}
@@ -199,9 +200,9 @@ func (p *Process) Detach() {
 }
 
 func (p *Process) call(ctx context.Context, what string, do func(*agentclient.Client) error) error {
-	_, err := call(ctx, p.sandbox, fmt.Sprintf("%s process %d", what, p.id), func(c *agentclient.Client) (struct{}, error) {
+	_, err := agentlink.Call(ctx, p.sandbox.link, fmt.Sprintf("%s process %d", what, p.id), func(c *agentclient.Client) (struct{}, error) {
 		err := do(c)
-		if code := answered(err); code == agentproto.CodeNotFound || code == agentproto.CodeLost {
+		if code := agentlink.Code(err); code == agentproto.CodeNotFound || code == agentproto.CodeLost {
 			err = nil // it has ended
 		}
 		return struct{}{}, err
@@ -243,7 +244,7 @@ func (s *Sandbox) processInfo(ctx context.Context, id uint64) (ProcessInfo, erro
 // Processes lists what has been started in the sandbox, the oldest first. Kernels, and what
 // programs inside have started themselves, are not in it.
 func (s *Sandbox) Processes(ctx context.Context) ([]ProcessInfo, error) {
-	return call(ctx, s, "list the processes", func(c *agentclient.Client) ([]ProcessInfo, error) {
+	return agentlink.Call(ctx, s.link, "list the processes", func(c *agentclient.Client) ([]ProcessInfo, error) {
 		all, err := c.Processes(ctx)
 		var infos []ProcessInfo
 		for _, p := range all {

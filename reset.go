@@ -19,7 +19,7 @@ import (
 // beginning, such as a compiler's cache or an image's working folder.
 func (s *Sandbox) Reset(ctx context.Context) error {
 	if err := s.reset(ctx); err != nil {
-		return fmt.Errorf("reset sandbox %s: %w", s.ID(), s.explain(ctx, err))
+		return fmt.Errorf("reset sandbox %s: %w", s.ID(), s.link.Explain(ctx, err))
 	}
 	return nil
 }
@@ -45,7 +45,7 @@ func (s *Sandbox) remember(ctx context.Context, network Network) *made {
 }
 
 func (s *Sandbox) forBaseline(ctx context.Context) (baseline.Sandbox, error) {
-	client, err := s.link.get(ctx)
+	client, err := s.link.Client(ctx)
 	return baseline.Sandbox{Client: client, Exec: func(ctx context.Context, timeout time.Duration, argv ...string) (output, failed string, err error) {
 		res, err := s.Exec(ctx, argv, &ExecOptions{Dir: "/", Timeout: timeout})
 		if err != nil {
@@ -59,7 +59,7 @@ func (s *Sandbox) forBaseline(ctx context.Context) (baseline.Sandbox, error) {
 }
 
 func (s *Sandbox) reset(ctx context.Context) error {
-	if err := s.alive(); err != nil {
+	if err := s.link.Alive(); err != nil {
 		return err
 	}
 	if s.made == nil && s.supervisor != nil {

@@ -3,12 +3,11 @@ package llmsandbox
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/supervisor"
 )
@@ -22,7 +21,6 @@ type Sandbox struct {
 	limits   Limits
 	env      []string
 	policy   Policy
-	log      *slog.Logger // nil: there is none
 
 	// artifacts say what results carry, produced what they have carried.
 	artifacts ArtifactOptions
@@ -31,7 +29,7 @@ type Sandbox struct {
 	net netState
 	// supervisor is the process that owns the sandbox; nil where that is not known to this user.
 	supervisor *supervisor.Client
-	link       link
+	link       *agentlink.Link
 	programs   programs
 	runs       runCounter
 	ahead      heldAhead
@@ -46,18 +44,15 @@ type Sandbox struct {
 
 	closeOnce sync.Once
 	closeErr  error
-	closed    atomic.Bool
 }
 
 // newSandbox is a handle on a machine of a backend. What a caller may choose beside it is
 // the caller's to set.
-func newSandbox(b backend.Backend, machine backend.Machine, lang *language.Language, limits Limits) *Sandbox {
-	s := &Sandbox{
+func newSandbox(b backend.Backend, machine backend.Machine, lang *language.Language, limits Limits, log *slog.Logger) *Sandbox {
+	return &Sandbox{
 		machine: machine, backend: b.Name(), language: lang, limits: limits, env: machine.Guest().Env,
-		libraries: newLibraryState(b, machine),
+		libraries: newLibraryState(b, machine), link: agentlink.New(machine, log),
 	}
-	s.link.dial = machine.Dial
-	return s
 }
 
 // ID is the sandbox's id, by which [Attach] finds it.
@@ -78,7 +73,7 @@ func (s *Sandbox) Capabilities() backend.Capabilities { return s.net.declare(s.m
 
 // Usage tells what the sandbox as a whole uses, as far as it is known.
 func (s *Sandbox) Usage(ctx context.Context) (backend.Usage, error) {
-	if err := s.alive(); err != nil {
+	if err := s.link.Alive(); err != nil {
 		return backend.Usage{}, err
 	}
 	return s.machine.Usage(ctx)
@@ -92,10 +87,10 @@ func (s *Sandbox) Done() <-chan struct{} { return s.machine.Done() }
 // may be called more than once, and while runs go on: they end as lost.
 func (s *Sandbox) Close() error {
 	s.closeOnce.Do(func() {
-		s.closed.Store(true)
-		s.link.leave()
+		s.link.Leave()
 		s.stopNetwork()
-		s.closeErr = errors.Join(s.kernels.close(), s.machine.Close(s.link.shutdown), s.link.close())
+		s.closeErr = errors.Join(s.kernels.close(), s.machine.Close(s.link.Shutdown))
+		s.link.Close()
 		if s.supervisor != nil {
 			s.supervisor.Close()
 		}
@@ -108,32 +103,7 @@ func (s *Sandbox) Close() error {
 
 // Destroy ends the sandbox and removes all of it, also when it was attached to.
 func (s *Sandbox) Destroy(ctx context.Context) error {
-	s.closed.Store(true)
-	s.link.leave()
+	s.link.Leave()
 	err := s.machine.Destroy(ctx)
 	return errors.Join(err, s.Close())
-}
-
-// alive tells why the sandbox cannot be used, if it cannot.
-func (s *Sandbox) alive() error {
-	if s.closed.Load() {
-		return fmt.Errorf("sandbox %s: %w", s.ID(), ErrClosed)
-	}
-	select {
-	case <-s.machine.Done():
-		return fmt.Errorf("sandbox %s has ended (%s): %w: open a new one", s.ID(), s.endReason(), ErrClosed)
-	default:
-		return nil
-	}
-}
-
-// endReason says why the sandbox has ended, as far as its backend knows.
-func (s *Sandbox) endReason() string {
-	if why := s.machine.End().Reason; why != "" {
-		return why
-	}
-	if idle := s.machine.Info().IdleTimeout; idle > 0 {
-		return fmt.Sprintf("its lifetime is over, it was idle for %v, or it was ended from outside", idle)
-	}
-	return "its lifetime is over, or it was ended from outside"
 }

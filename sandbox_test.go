@@ -1,15 +1,13 @@
 package llmsandbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
@@ -22,44 +20,6 @@ type endedMachine struct {
 
 func (m *endedMachine) Done() <-chan struct{} { return m.done }
 func (m *endedMachine) End() backend.End      { return m.end }
-
-func TestEndIsToldWithItsReason(t *testing.T) {
-	done := make(chan struct{})
-	close(done)
-	for _, c := range []struct {
-		name string
-		idle time.Duration
-		end  backend.End
-		want string
-	}{
-		{"the backend knows", 0, backend.End{Reason: "the pod was evicted"}, "has ended (the pod was evicted)"},
-		{"it may have been idle", 10 * time.Minute, backend.End{}, "has ended (its lifetime is over, it was idle for 10m0s, or it was ended from outside)"},
-		{"the backend knows nothing", 0, backend.End{}, "has ended (its lifetime is over, or it was ended from outside)"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := &Sandbox{machine: &endedMachine{fakeMachine: fakeMachine{idle: c.idle}, done: done, end: c.end}}
-			err := s.alive()
-			if !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error %v, want %q", err, c.want)
-			}
-			lost := s.explain(t.Context(), agentproto.ErrStreamLost)
-			if !errors.Is(lost, ErrLost) || !strings.Contains(lost.Error(), c.want) {
-				t.Errorf("a run that was lost: %v, want %q", lost, c.want)
-			}
-		})
-	}
-}
-
-// A sandbox whose end is not known yet when its stream breaks is called again: that tells.
-func TestLossIsToldWithWhatTheNextCallSays(t *testing.T) {
-	s := &Sandbox{machine: &endedMachine{done: make(chan struct{})}}
-	why := errors.New("the container was killed for memory")
-	s.link.dial = func(context.Context) (io.ReadWriteCloser, error) { return nil, why }
-	err := s.explain(t.Context(), agentproto.ErrStreamLost)
-	if !errors.Is(err, ErrLost) || !errors.Is(err, why) {
-		t.Errorf("error %v, want ErrLost and %q", err, why)
-	}
-}
 
 // What was lost with a sandbox that was killed for memory ran out of memory; its output may
 // be cut short, and is told to be.
@@ -75,9 +35,9 @@ func TestLossToMemory(t *testing.T) {
 		{"ended otherwise", false, true, errBroken, StatusLost},
 		{"not ended", true, false, errBroken, StatusLost},
 		{"not lost", true, true, errors.New("no such program"), StatusSetupFailed},
-		{"its supervisor too", false, false, &unobservedError{agentproto.Exit{OOMKnown: true, OOMKills: 2}}, StatusOutOfMemory},
-		{"only its supervisor", false, false, &unobservedError{agentproto.Exit{OOMKnown: true}}, StatusLost},
-		{"its supervisor, uncounted", false, false, &unobservedError{}, StatusLost},
+		{"its supervisor too", false, false, &agentlink.UnobservedError{Exit: agentproto.Exit{OOMKnown: true, OOMKills: 2}}, StatusOutOfMemory},
+		{"only its supervisor", false, false, &agentlink.UnobservedError{Exit: agentproto.Exit{OOMKnown: true}}, StatusLost},
+		{"its supervisor, uncounted", false, false, &agentlink.UnobservedError{}, StatusLost},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := &endedMachine{done: make(chan struct{}), end: backend.End{KilledForMemory: c.memory}}
@@ -102,7 +62,8 @@ var errBroken = fmt.Errorf("the stream broke: %w", ErrLost)
 // a connection there is no agent that acknowledges.
 func TestCloseOffersToEndTheAgent(t *testing.T) {
 	m := &closingMachine{}
-	s := &Sandbox{machine: struct{ backend.Machine }{m}}
+	machine := struct{ backend.Machine }{m}
+	s := &Sandbox{machine: machine, link: agentlink.New(machine, nil)}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

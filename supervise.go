@@ -239,9 +239,9 @@ func (s *Sandbox) recordNetwork(ctx context.Context) networkRecord {
 		return nil
 	}
 	const failed = "what a run has tried to reach is not known"
-	r, err := s.supervisor.Record(ctx, func(err error) { warn(s.log, failed, err) })
+	r, err := s.supervisor.Record(ctx, func(err error) { s.link.Warn(failed, err) })
 	if err != nil {
-		warn(s.log, failed, err)
+		s.link.Warn(failed, err)
 		return nil
 	}
 	return r

@@ -1,19 +1,29 @@
-package llmsandbox
+package agentlink
 
 import (
 	"context"
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
+
+// A fakeMachine lives, and is dialled by a function.
+type fakeMachine struct {
+	Machine
+	dial func(context.Context) (io.ReadWriteCloser, error)
+}
+
+func (m *fakeMachine) Dial(ctx context.Context) (io.ReadWriteCloser, error) { return m.dial(ctx) }
 
 // fakeAgents is a dial function, and the agents' ends of the streams it has made.
 func fakeAgents() (dial func(context.Context) (io.ReadWriteCloser, error), streams chan net.Conn) {
@@ -30,29 +40,28 @@ func fakeAgents() (dial func(context.Context) (io.ReadWriteCloser, error), strea
 // does not give up its owner.
 func TestLinkComesBack(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	l := &link{}
+	m := &fakeMachine{}
+	l := New(m, nil)
 	var streams chan net.Conn
-	l.dial, streams = fakeAgents()
-	first, err := l.get(t.Context())
+	m.dial, streams = fakeAgents()
+	first, err := l.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	(<-streams).Close()
 	second := <-streams // nobody has asked
-	client, err := l.get(t.Context())
+	client, err := l.Client(t.Context())
 	if err != nil || client == first {
 		t.Errorf("it has the client %p after %p, %v", client, first, err)
 	}
-	l.leave()
+	l.Leave()
 	second.Close()
 	<-client.Done()
-	if err := l.close(); err != nil {
-		t.Error(err)
-	}
+	l.Close()
 	if len(streams) > 0 {
 		t.Errorf("it comes back after it has left: len(streams) = %v, want none", len(streams))
 	}
-	if _, err := l.get(t.Context()); !errors.Is(err, ErrClosed) {
+	if _, err := l.Client(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("error %v, want ErrClosed", err)
 	}
 }
@@ -61,15 +70,16 @@ func TestLinkComesBack(t *testing.T) {
 // was asked of it would count as lost, though no agent has heard of it.
 func TestLinkWritesNoMore(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	l := &link{}
+	m := &fakeMachine{}
+	l := New(m, nil)
 	dial, streams := fakeAgents()
 	broken := &oneWay{}
-	l.dial = func(ctx context.Context) (rwc io.ReadWriteCloser, err error) {
-		l.dial = dial
+	m.dial = func(ctx context.Context) (rwc io.ReadWriteCloser, err error) {
+		m.dial = dial
 		broken.ReadWriteCloser, err = dial(ctx)
 		return broken, err
 	}
-	first, err := l.get(t.Context())
+	first, err := l.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,16 +89,14 @@ func TestLinkWritesNoMore(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := l.get(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := l.Client(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("while it reads: %v, want the caller's deadline", err)
 	}
 	(<-streams).Close()
-	if second, err := l.get(t.Context()); err != nil || second == first {
+	if second, err := l.Client(t.Context()); err != nil || second == first {
 		t.Errorf("it has the client %p after %p, %v", second, first, err)
 	}
-	if err := l.close(); err != nil {
-		t.Error(err)
-	}
+	l.Close()
 }
 
 // A oneWay is a stream that can be cut for what is written.
@@ -107,19 +115,18 @@ func (o *oneWay) Write(p []byte) (int, error) {
 // A link that was begun connects before anybody needs it; one that is left does not.
 func TestLinkBegins(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	l := &link{}
+	m := &fakeMachine{}
+	l := New(m, nil)
 	var streams chan net.Conn
-	l.dial, streams = fakeAgents()
-	l.begin()
+	m.dial, streams = fakeAgents()
+	l.Begin()
 	<-streams // nobody has asked
-	if _, err := l.get(t.Context()); err != nil {
+	if _, err := l.Client(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l.leave()
-	l.begin()
-	if err := l.close(); err != nil {
-		t.Error(err)
-	}
+	l.Leave()
+	l.Begin()
+	l.Close()
 	if len(streams) > 0 {
 		t.Errorf("%d more streams were made, want at most 0", len(streams))
 	}
@@ -128,48 +135,48 @@ func TestLinkBegins(t *testing.T) {
 // Closing a link ends the attempt to connect that was begun.
 func TestLinkBegunIsClosed(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	l := &link{}
+	m := &fakeMachine{}
+	l := New(m, nil)
 	dialing := make(chan struct{})
-	l.dial = func(ctx context.Context) (io.ReadWriteCloser, error) {
+	m.dial = func(ctx context.Context) (io.ReadWriteCloser, error) {
 		close(dialing)
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	l.begin()
+	l.Begin()
 	<-dialing
-	if err := l.close(); err != nil {
-		t.Error(err)
-	}
+	l.Close()
 }
 
 // Who waits for another's attempt keeps its own patience, and tries when that fails.
 func TestLinkWaits(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	l := &link{}
+	m := &fakeMachine{}
+	l := New(m, nil)
 	dial, _ := fakeAgents()
 	begun, fail := make(chan struct{}), make(chan struct{})
-	l.dial = func(context.Context) (io.ReadWriteCloser, error) {
+	m.dial = func(context.Context) (io.ReadWriteCloser, error) {
 		close(begun)
 		<-fail
-		l.dial = dial
+		m.dial = dial
 		return nil, errors.New("away")
 	}
 	slow := make(chan error)
 	go func() {
-		_, err := l.get(t.Context())
+		_, err := l.Client(t.Context())
 		slow <- err
 	}()
 	<-begun
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := l.get(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := l.Client(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want the caller's deadline", err)
 	}
 	next := make(chan error)
 	var client *agentclient.Client
 	go func() {
 		var err error
-		client, err = l.get(t.Context())
+		client, err = l.Client(t.Context())
 		next <- err
 	}()
 	close(fail)
@@ -179,29 +186,81 @@ func TestLinkWaits(t *testing.T) {
 	if err := <-next; err != nil || client == nil {
 		t.Errorf("the next attempt: %v, want no error, client not nil", err)
 	}
-	if err := l.close(); err != nil {
-		t.Error(err)
-	}
+	l.Close()
 }
 
 // Closing does not wait for an attempt to come back.
 func TestLinkClosesWhileItComesBack(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	l := &link{}
+	m := &fakeMachine{}
+	l := New(m, nil)
 	dial, streams := fakeAgents()
-	l.dial = dial
-	if _, err := l.get(t.Context()); err != nil {
+	m.dial = dial
+	if _, err := l.Client(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	begun := make(chan struct{})
-	l.dial = func(ctx context.Context) (io.ReadWriteCloser, error) {
+	m.dial = func(ctx context.Context) (io.ReadWriteCloser, error) {
 		close(begun)
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
 	(<-streams).Close()
 	<-begun
-	if err := l.close(); err != nil {
-		t.Error(err)
+	l.Close()
+}
+
+// An endedMachine is one that has ended in some manner, once done is closed.
+type endedMachine struct {
+	Machine
+	done        chan struct{}
+	end         backend.End
+	idle        time.Duration // its idle timeout
+	unreachable error         // why it cannot be connected to
+}
+
+func (m *endedMachine) ID() string            { return "sb-fake" }
+func (m *endedMachine) Info() backend.Info    { return backend.Info{IdleTimeout: m.idle} }
+func (m *endedMachine) Done() <-chan struct{} { return m.done }
+func (m *endedMachine) End() backend.End      { return m.end }
+
+func (m *endedMachine) Dial(context.Context) (io.ReadWriteCloser, error) {
+	return nil, m.unreachable
+}
+
+func TestEndIsToldWithItsReason(t *testing.T) {
+	done := make(chan struct{})
+	close(done)
+	for _, c := range []struct {
+		name string
+		idle time.Duration
+		end  backend.End
+		want string
+	}{
+		{"the backend knows", 0, backend.End{Reason: "the pod was evicted"}, "has ended (the pod was evicted)"},
+		{"it may have been idle", 10 * time.Minute, backend.End{}, "has ended (its lifetime is over, it was idle for 10m0s, or it was ended from outside)"},
+		{"the backend knows nothing", 0, backend.End{}, "has ended (its lifetime is over, or it was ended from outside)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := New(&endedMachine{done: done, idle: c.idle, end: c.end}, nil)
+			err := l.Alive()
+			if !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+			lost := l.Explain(t.Context(), agentproto.ErrStreamLost)
+			if !errors.Is(lost, ErrLost) || !strings.Contains(lost.Error(), c.want) {
+				t.Errorf("a run that was lost: %v, want %q", lost, c.want)
+			}
+		})
+	}
+}
+
+// A sandbox whose end is not known yet when its stream breaks is called again: that tells.
+func TestLossIsToldWithWhatTheNextCallSays(t *testing.T) {
+	why := errors.New("the container was killed for memory")
+	l := New(&endedMachine{done: make(chan struct{}), unreachable: why}, nil)
+	err := l.Explain(t.Context(), agentproto.ErrStreamLost)
+	if !errors.Is(err, ErrLost) || !errors.Is(err, why) {
+		t.Errorf("error %v, want ErrLost and %q", err, why)
 	}
 }
