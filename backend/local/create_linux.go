@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -108,7 +109,7 @@ func (c *creation) startAgent(ctx context.Context, binary string, root func() (r
 	if c.agent, err = startAgent(ctx, binary, c.folder, c.group, agentclient.TimerArgs(c.spec.Deadline, c.spec.IdleTimeout)); err != nil {
 		return err
 	}
-	if c.spec.Image != "" && c.spec.Image != "host" {
+	if !ofHost(c.spec) {
 		r, err := root()
 		if err != nil {
 			return nil // which the caller asks for too
@@ -137,7 +138,7 @@ func (c *creation) startDisk() func() (*os.File, error) {
 }
 
 func (c *creation) startRoot(ctx context.Context) func() (rootfs, error) {
-	return concurrently(func() (rootfs, error) { return c.b.resolveRoot(ctx, c.dirs, c.spec) })
+	return concurrently(func() (rootfs, error) { return c.b.resolveRoot(ctx, c.spec) })
 }
 
 func concurrently[T any](f func() (T, error)) (wait func() (T, error)) {
@@ -155,43 +156,40 @@ func concurrently[T any](f func() (T, error)) (wait func() (T, error)) {
 }
 
 func (c *creation) setUp(ctx context.Context, filter []byte) error {
+	mounts, err := addMountPoints(filepath.Join(c.folder.path, "points"), sandboxMounts(c.root.mounts, c.spec.Layers))
+	if err != nil {
+		return err
+	}
 	in := planInput{
-		root: c.root, disk: disk{mount: c.disk != nil, size: c.spec.Limits.Disk}, identity: c.identity,
-		layers: c.spec.Layers, empty: c.dirs.empty, seccomp: filter, landlock: true, rlimits: c.rlimits(), timens: hasTimeNamespaces(),
+		mounts: mounts, identity: c.identity, diskSize: c.spec.Limits.Disk, empty: c.dirs.empty, descriptors: map[int]uint32{},
+		startDir: c.root.startDir, seccomp: filter, rlimits: c.rlimits(), timens: hasTimeNamespaces(),
 	}
-	var mounts []*os.File
+	var send []*os.File
 	if c.disk != nil {
-		mounts = append(mounts, c.disk)
+		in.descriptors[diskDescriptor] = 0
+		send = append(send, c.disk)
 	}
-	for _, l := range c.spec.Layers {
-		if !l.Writable || !privileged() {
-			in.owned = append(in.owned, -1)
+	for i, m := range mounts {
+		if m.kind != mountOverlay || m.readOnly || !privileged() {
 			continue
 		}
-		f, err := ownedTree(c.b, l.Source, c.identity.codeUID, c.identity.codeGID)
+		f, err := ownedTree(c.b, m.lower[0], c.identity.codeUID, c.identity.codeGID)
 		if err != nil {
-			return fmt.Errorf("layer for %s: %w", l.Target, err)
+			return fmt.Errorf("layer for %s: %w", m.target, err)
 		}
 		defer f.Close()
-		in.owned = append(in.owned, len(mounts))
-		mounts = append(mounts, f)
+		in.descriptors[i] = uint32(len(send))
+		send = append(send, f)
 	}
-	if len(mounts) > nsinit.MaxFDs {
-		return fmt.Errorf("%d writable layers are more than %d", len(mounts), nsinit.MaxFDs-1)
-	}
-	if c.root.union != nil {
-		step, err := c.imageRoot()
-		if err != nil {
-			return err
-		}
-		in.root.steps = []nsinit.Step{step}
+	if len(send) > nsinit.MaxFDs {
+		return fmt.Errorf("%d writable layers are more than %d", len(send), nsinit.MaxFDs-1)
 	}
 	plan := makePlan(in)
 	b, err := plan.Encode()
 	if err != nil {
 		return err
 	}
-	done, err := c.agent.setUp(ctx, b, mounts)
+	done, err := c.agent.setUp(ctx, b, send)
 	if err != nil {
 		return err
 	}

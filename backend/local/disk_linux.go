@@ -50,10 +50,10 @@ func (t *diskTemplates) newDisk(dir string, size int64, uid, gid uint32) (*os.Fi
 			return nil, fmt.Errorf("write file system: %w", err)
 		}
 	}
-	return mountDisk(loop.Name(), uid, gid)
+	return mountExt4(loop.Name(), uid, gid)
 }
 
-func mountDisk(device string, uid, gid uint32) (*os.File, error) {
+func mountExt4(device string, uid, gid uint32) (*os.File, error) {
 	ctx, err := unix.Fsopen("ext4", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("ext4: %w", err)

@@ -11,7 +11,6 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/hostroot"
 	"github.com/llmsandbox/llmsandbox/internal/layerstore"
-	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
 // Layers implements [backend.Backend]. Processes that share the cache directory share them.
@@ -45,14 +44,10 @@ func (l layers) Get(ctx context.Context, about backend.LayerInfo, fill func(ctx 
 // names the file that it is, of an image the whole image, which is fetched when it is not
 // there.
 func (l layers) Toolchain(ctx context.Context, spec backend.Spec, program string, installed []string) (string, error) {
-	if spec.Image == "" || spec.Image == "host" {
+	if ofHost(spec) {
 		return hostToolchain(spec.Language, program, installed), nil
 	}
-	store, err := l.backend.images()
-	if err != nil {
-		return "", err
-	}
-	img, err := store.Resolve(ctx, spec.Image, ociimage.Options{Progress: spec.Progress})
+	img, err := l.backend.image(ctx, spec)
 	if err != nil {
 		return "", err
 	}

@@ -22,7 +22,7 @@ func ownedTree(b *Backend, dir string, uid, gid uint32) (*os.File, error) {
 		return nil, err
 	}
 	defer ns.Close()
-	attr := &unix.MountAttr{Attr_set: readOnly | unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(ns.Fd())}
+	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(ns.Fd())}
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, attr); err != nil {
 		tree.Close()
 		return nil, fmt.Errorf("map its owner (Linux 5.19 or later is needed): %w", err)

@@ -2,190 +2,235 @@ package local
 
 import (
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
-)
-
-const (
-	hostname = "sandbox"
-	workdir  = "/sandbox"
-	tempDir  = "/tmp"
-	homeDir  = "/tmp/home"
-)
-
-// devices are the ones a program may expect.
-var devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
-
-// maskedFiles and maskedDirs of /proc tell of the host or of its kernel; frozenDirs
-// may be read.
-var (
-	maskedFiles = []string{"kcore", "keys", "key-users", "timer_list", "timer_stats", "sched_debug", "latency_stats",
-		"sysrq-trigger", "kallsyms", "kmsg", "interrupts", "softirqs", "cmdline", "config.gz", "vmallocinfo", "modules",
-		"slabinfo", "pagetypeinfo", "zoneinfo", "buddyinfo", "iomem", "ioports", "mtrr", "bootconfig",
-		"kpagecount", "kpageflags", "kpagecgroup", "diskstats", "partitions", "swaps", "locks"}
-	maskedDirs = []string{"acpi", "asound", "scsi", "driver", "dynamic_debug"}
-	frozenDirs = []string{"sys", "bus", "fs", "irq"}
+	"github.com/llmsandbox/llmsandbox/internal/layerstore"
 )
 
 // stage is where the disk is mounted while the root is built; /proc covers it at the
 // end, so that nothing of it is in reach but what was mounted elsewhere.
 const stage = "/proc"
 
-// disk is where everything writable of a sandbox lives: /sandbox, /tmp, /dev/shm and
-// what is written to layers are directories of one file system with one limit.
-type disk struct {
-	mount bool  // it comes as the plan's descriptor 0
-	size  int64 // of a tmpfs otherwise; 0: no limit
-}
+// diskDescriptor is the disk's key among descriptors.
+const diskDescriptor = -1
 
 // planInput is what a plan is made from.
 type planInput struct {
-	root     rootfs
-	disk     disk
+	mounts   []mount
 	identity identity
-	layers   []backend.Layer
-	// owned are the numbers of the descriptors of layers that belong to the code;
-	// -1 for a layer that is bound by its path.
-	owned    []int
+	diskSize int64  // of a tmpfs; 0: no limit
 	empty    string // an empty directory of the host
-	seccomp  []byte
-	landlock bool
-	rlimits  []nsinit.Rlimit
-	timens   bool
+	// descriptors are the numbers of those that are sent with the plan: of the disk, and by
+	// its place in mounts what an overlay has as its lower directory.
+	descriptors map[int]uint32
+	startDir    string
+	seccomp     []byte
+	rlimits     []nsinit.Rlimit
+	timens      bool
 }
 
+// makePlan says how the agent makes the mounts, by system calls.
 func makePlan(in planInput) nsinit.Plan {
-	p := nsinit.Plan{
-		Hostname: hostname, Workdir: workdir, SetIDs: in.identity.separate, CodeUID: in.identity.insideUID, CodeGID: in.identity.insideGID, StartDir: in.root.startDir,
-		Seccomp: in.seccomp, Rlimits: in.rlimits, HideUptime: in.timens,
+	p := planner{planInput: in, made: map[string]bool{}}
+	for i, m := range in.mounts {
+		p.seal(m.target)
+		p.add(i, m)
 	}
-	if in.landlock {
-		p.LandlockRead = []string{"/"}
-		p.LandlockWrite = []string{workdir, tempDir, "/dev/shm"}
-		for _, l := range in.layers {
-			if l.Writable {
-				p.LandlockWrite = append(p.LandlockWrite, l.Target)
-			}
+	p.seal("")
+	return nsinit.Plan{
+		Hostname: "sandbox", Workdir: workdir, SetIDs: in.identity.separate, CodeUID: in.identity.insideUID, CodeGID: in.identity.insideGID, StartDir: in.startDir,
+		LandlockRead: []string{"/"}, LandlockWrite: writable(in.mounts), Seccomp: in.seccomp, Rlimits: in.rlimits, HideUptime: in.timens, Steps: p.steps,
+	}
+}
+
+// A planner turns mounts into steps.
+type planner struct {
+	planInput
+	steps    []nsinit.Step
+	made     map[string]bool // directories that are known to be there
+	open     []string        // mounts that become read-only once what is below them is in place, outermost first
+	staged   bool
+	overlays int
+}
+
+// attributes of a mount; a tmpfs is written to before it becomes read-only.
+func (m *mount) attributes() uint32 {
+	attr := uint32(unix.MOUNT_ATTR_NOSUID)
+	if !m.devices {
+		attr |= unix.MOUNT_ATTR_NODEV
+	}
+	if m.noExec {
+		attr |= unix.MOUNT_ATTR_NOEXEC
+	}
+	if m.readOnly && m.kind != mountTmpfs {
+		attr |= unix.MOUNT_ATTR_RDONLY
+	}
+	return attr
+}
+
+func (p *planner) step(s nsinit.Step) { p.steps = append(p.steps, s) }
+
+// seal makes read-only what is complete when next comes.
+func (p *planner) seal(next string) {
+	for n := len(p.open) - 1; n >= 0 && !below(next, p.open[n]); n-- {
+		p.step(nsinit.Step{Op: nsinit.OpAttr, Path: p.open[n], Attr: unix.MOUNT_ATTR_RDONLY})
+		p.open = p.open[:n]
+	}
+}
+
+func (p *planner) mkdir(path string, mode uint32, code bool) {
+	if path == "/" || p.made[path] {
+		return
+	}
+	p.made[path] = true
+	s := nsinit.Step{Op: nsinit.OpMkdir, Path: path, Mode: mode}
+	if code {
+		s.UID, s.GID = p.identity.insideUID, p.identity.insideGID
+	}
+	p.step(s)
+}
+
+// mountPoint makes the directory that is mounted on. Those above it are the code's where
+// others beside them are.
+func (p *planner) mountPoint(m mount) {
+	p.mkdir(m.target, 0o755, below(m.target, tempDir) || below(m.target, workdir))
+	maps.DeleteFunc(p.made, func(path string, _ bool) bool { return below(path, m.target) }) // it hides them
+}
+
+func (p *planner) add(i int, m mount) {
+	attr := m.attributes()
+	switch m.kind {
+	case mountTmpfs:
+		p.mountPoint(m)
+		p.step(nsinit.Step{Op: nsinit.OpFilesystem, Source: "tmpfs", Path: m.target, Attr: attr, Options: tmpfsOptions(m.mode, m.size, m.inodes)})
+		if m.readOnly {
+			p.open = append(p.open, m.target)
 		}
-	}
-	p.Steps = append(p.Steps, in.root.steps...)
-	p.Steps = append(p.Steps, in.disk.steps(in.identity)...)
-	for i, l := range in.layers {
-		p.Steps = append(p.Steps, layerSteps(i, l, in.owned[i], in.empty, in.identity)...)
-	}
-	p.Steps = append(p.Steps, deviceSteps()...)
-	p.Steps = append(p.Steps, procSteps()...)
-	if in.root.host {
-		p.Steps = append(p.Steps, nsinit.Step{Op: nsinit.OpAttr, Path: "/", Attr: readOnly})
-	}
-	return p
-}
-
-func (d disk) steps(id identity) []nsinit.Step {
-	mount := nsinit.Step{Op: nsinit.OpReceived, Path: stage}
-	if !d.mount {
-		mount = nsinit.Step{Op: nsinit.OpFilesystem, Source: "tmpfs", Path: stage, Attr: safe, Options: []string{"mode=755"}}
-		if d.size > 0 {
-			// As many files as an ext4 of that size would hold, and never so few
-			// that an ordinary program notices.
-			inodes := max(d.size/(16<<10), 1024)
-			mount.Options = append(mount.Options, "size="+strconv.FormatInt(d.size, 10), "nr_inodes="+strconv.FormatInt(inodes, 10))
+	case mountProc:
+		p.step(nsinit.Step{Op: nsinit.OpFilesystem, Source: "proc", Path: m.target, Attr: attr})
+	case mountDevpts:
+		p.mountPoint(m)
+		p.step(nsinit.Step{Op: nsinit.OpFilesystem, Source: "devpts", Path: m.target, Attr: attr, Options: []string{"newinstance", "ptmxmode=0666", "mode=620"}})
+	case mountBind:
+		p.mountPoint(m)
+		p.bind(m, attr)
+	case mountOverlay:
+		if m.readOnly {
+			p.step(nsinit.Step{Op: nsinit.OpUnion, Path: m.target, Options: m.lower, Attr: attr})
+		} else {
+			p.mountPoint(m)
+			p.overlay(i, m, attr)
 		}
-	}
-	return []nsinit.Step{
-		{Op: nsinit.OpMkdir, Path: stage, Mode: 0o555},
-		{Op: nsinit.OpMkdir, Path: tempDir, Mode: 0o755},
-		{Op: nsinit.OpMkdir, Path: workdir, Mode: 0o755},
-		mount,
-		{Op: nsinit.OpMkdir, Path: stage + "/tmp", Mode: 0o1777},
-		{Op: nsinit.OpMkdir, Path: stage + "/tmp/home", Mode: 0o700, UID: id.insideUID, GID: id.insideGID},
-		{Op: nsinit.OpMkdir, Path: stage + "/sandbox", Mode: 0o755, UID: id.insideUID, GID: id.insideGID},
-		{Op: nsinit.OpMkdir, Path: stage + "/shm", Mode: 0o1777},
-		{Op: nsinit.OpInner, Source: stage + "/sandbox", Path: workdir},
-		{Op: nsinit.OpInner, Source: stage + "/tmp", Path: tempDir},
+	case mountDisk:
+		p.mountPoint(m)
+		p.stageDisk()
+		p.mkdir(stage+"/"+m.source, m.mode, m.code)
+		p.step(nsinit.Step{Op: nsinit.OpInner, Source: stage + "/" + m.source, Path: m.target})
+	case mountDevice:
+		p.step(nsinit.Step{Op: nsinit.OpFile, Path: m.target, Mode: 0o666})
+		p.step(nsinit.Step{Op: nsinit.OpBind, Source: m.target, Path: m.target, Attr: attr})
+	case makeDirectory:
+		p.mkdir(m.target, m.mode, m.code)
+	case makeSymlink:
+		p.step(nsinit.Step{Op: nsinit.OpSymlink, Path: m.target, Source: m.source})
+	case maskFile:
+		p.step(nsinit.Step{Op: nsinit.OpInner, Source: "/dev/null", Path: m.target, Attr: unix.MOUNT_ATTR_RDONLY, Optional: true})
+	case setReadOnly:
+		p.step(nsinit.Step{Op: nsinit.OpInner, Source: m.target, Path: m.target, Attr: attr, Optional: true})
+	case maskDirectory:
+		p.step(nsinit.Step{Op: nsinit.OpFilesystem, Source: "tmpfs", Path: m.target, Attr: attr, Options: []string{"mode=555", "size=4k", "nr_inodes=1"}, Optional: true})
 	}
 }
 
-func deviceSteps() []nsinit.Step {
-	steps := []nsinit.Step{
-		{Op: nsinit.OpMkdir, Path: "/dev", Mode: 0o755},
-		{Op: nsinit.OpFilesystem, Source: "tmpfs", Path: "/dev", Attr: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC,
-			Options: []string{"mode=755", "size=64k", "nr_inodes=64"}},
+func tmpfsOptions(mode uint32, size, inodes int64) []string {
+	options := []string{fmt.Sprintf("mode=%o", mode)}
+	if size > 0 {
+		options = append(options, "size="+strconv.FormatInt(size, 10), "nr_inodes="+strconv.FormatInt(inodes, 10))
 	}
-	for _, name := range devices {
-		steps = append(steps,
-			nsinit.Step{Op: nsinit.OpFile, Path: "/dev/" + name, Mode: 0o666},
-			nsinit.Step{Op: nsinit.OpBind, Source: "/dev/" + name, Path: "/dev/" + name, Attr: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC})
-	}
-	for _, link := range [][2]string{{"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"},
-		{"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"}} {
-		steps = append(steps, nsinit.Step{Op: nsinit.OpSymlink, Path: "/dev/" + link[0], Source: link[1]})
-	}
-	return append(steps,
-		nsinit.Step{Op: nsinit.OpMkdir, Path: "/dev/pts", Mode: 0o755},
-		nsinit.Step{Op: nsinit.OpFilesystem, Source: "devpts", Path: "/dev/pts", Attr: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC,
-			Options: []string{"newinstance", "ptmxmode=0666", "mode=620"}},
-		nsinit.Step{Op: nsinit.OpMkdir, Path: "/dev/shm", Mode: 0o755},
-		nsinit.Step{Op: nsinit.OpInner, Source: stage + "/shm", Path: "/dev/shm"},
-		nsinit.Step{Op: nsinit.OpAttr, Path: "/dev", Attr: unix.MOUNT_ATTR_RDONLY},
-	)
+	return options
 }
 
-func procSteps() []nsinit.Step {
-	const attr = safe | unix.MOUNT_ATTR_NOEXEC
-	steps := []nsinit.Step{
-		{Op: nsinit.OpFilesystem, Source: "proc", Path: "/proc", Attr: attr},
+// stageDisk mounts the disk, once. Everything writable of a sandbox is a directory of this
+// one file system with one limit.
+func (p *planner) stageDisk() {
+	if p.staged {
+		return
 	}
-	for _, name := range maskedFiles {
-		steps = append(steps, nsinit.Step{Op: nsinit.OpInner, Source: "/dev/null", Path: "/proc/" + name,
-			Attr: unix.MOUNT_ATTR_RDONLY, Optional: true})
+	p.staged = true
+	p.mkdir(stage, 0o555, false)
+	if fd, ok := p.descriptors[diskDescriptor]; ok {
+		p.step(nsinit.Step{Op: nsinit.OpReceived, Path: stage, FD: fd})
+		return
 	}
-	for _, name := range frozenDirs {
-		steps = append(steps, nsinit.Step{Op: nsinit.OpInner, Source: "/proc/" + name, Path: "/proc/" + name,
-			Attr: attr | unix.MOUNT_ATTR_RDONLY, Optional: true})
-	}
-	for _, name := range maskedDirs {
-		steps = append(steps, nsinit.Step{Op: nsinit.OpFilesystem, Source: "tmpfs", Path: "/proc/" + name,
-			Attr: attr | unix.MOUNT_ATTR_RDONLY, Options: []string{"mode=555", "size=4k", "nr_inodes=1"}, Optional: true})
-	}
-	return steps
+	// As many files as an ext4 of that size would hold, and never so few that an ordinary
+	// program notices.
+	inodes := max(p.diskSize/(16<<10), 1024)
+	p.step(nsinit.Step{Op: nsinit.OpFilesystem, Source: "tmpfs", Path: stage, Attr: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV,
+		Options: tmpfsOptions(0o755, p.diskSize, inodes)})
 }
 
-// layerSteps put one layer in place. fd is the number of its descriptor, or -1; empty
-// is an empty directory.
-func layerSteps(i int, l backend.Layer, fd int, empty string, id identity) []nsinit.Step {
-	target := nsinit.Step{Op: nsinit.OpMkdir, Path: l.Target, Mode: 0o755}
-	if below(l.Target, tempDir) || below(l.Target, workdir) {
-		target.UID, target.GID = id.insideUID, id.insideGID // the directories above it are the code's as well
+// bind mounts a host directory. Where the mount table would show a path of the host that
+// is not seen inside anyway, such as one below a user's home, it is hidden. That costs
+// half a millisecond, which root's own cache directory is not worth: it is called the
+// same everywhere.
+func (p *planner) bind(m mount, attr uint32) {
+	s := nsinit.Step{Op: nsinit.OpBind, Source: m.source, Path: m.target, Attr: attr}
+	if m.source != m.target && !below(m.source, layerstore.RootDir) {
+		s.Op, s.Options = nsinit.OpVeil, []string{p.empty}
 	}
-	if !l.Writable {
-		return []nsinit.Step{target, mountFolder(l.Source, l.Target, empty)}
-	}
-	base := fmt.Sprintf("%s/layer%d", stage, i)
+	p.step(s)
+}
+
+// overlay mounts a host directory with a private layer of the disk above it.
+func (p *planner) overlay(i int, m mount, attr uint32) {
+	base := fmt.Sprintf("%s/layer%d", stage, p.overlays)
+	p.overlays++
 	lower, upper, work := base+"/lower", base+"/upper", base+"/work"
-	source := nsinit.Step{Op: nsinit.OpBind, Source: l.Source, Path: lower, Attr: readOnly}
-	if fd >= 0 {
-		source = nsinit.Step{Op: nsinit.OpReceived, Path: lower, FD: uint32(fd)}
+	p.stageDisk()
+	p.mkdir(lower, 0o755, false)
+	p.mkdir(upper, 0o755, m.code)
+	p.mkdir(work, 0o700, false)
+	fd, mapped := p.descriptors[i]
+	if mapped {
+		p.step(nsinit.Step{Op: nsinit.OpReceived, Path: lower, FD: fd})
+	} else {
+		p.step(nsinit.Step{Op: nsinit.OpBind, Source: m.lower[0], Path: lower, Attr: attr | unix.MOUNT_ATTR_RDONLY})
 	}
-	steps := []nsinit.Step{
-		target,
-		{Op: nsinit.OpMkdir, Path: lower, Mode: 0o755},
-		{Op: nsinit.OpMkdir, Path: upper, Mode: 0o755, UID: id.insideUID, GID: id.insideGID},
-		{Op: nsinit.OpMkdir, Path: work, Mode: 0o700},
-		source,
-		{Op: nsinit.OpOverlay, Path: l.Target, Options: []string{lower, upper, work}, Attr: safe},
-	}
-	if id.separate && fd < 0 {
+	p.step(nsinit.Step{Op: nsinit.OpOverlay, Path: m.target, Options: []string{lower, upper, work}, Attr: attr})
+	if p.identity.separate && !mapped {
 		// An ordinary user cannot have the layer's files mapped to the code's user.
 		// With the directories its own, the code can replace files, if not change them.
-		steps = append(steps, nsinit.Step{Op: nsinit.OpOwnFolders, Path: l.Target, UID: id.insideUID, GID: id.insideGID})
+		p.step(nsinit.Step{Op: nsinit.OpOwnFolders, Path: m.target, UID: p.identity.insideUID, GID: p.identity.insideGID})
 	}
-	return steps
 }
 
-func below(path, dir string) bool { return strings.HasPrefix(path, dir+"/") }
+// addMountPoints puts a directory of mount points, made at dir, on top of a root that
+// nothing can be made in. On top, because what an image has at these paths may be a link.
+func addMountPoints(dir string, mounts []mount) ([]mount, error) {
+	if mounts[0].kind != mountOverlay {
+		return mounts, nil
+	}
+	var targets []string
+	for _, m := range mounts[1:] {
+		inside := func(target string) bool { return below(m.target, target) }
+		if slices.ContainsFunc(targets, inside) {
+			continue
+		}
+		targets = append(targets, m.target)
+		if err := os.MkdirAll(filepath.Join(dir, m.target), 0o755); err != nil {
+			return nil, fmt.Errorf("mount points: %w", err)
+		}
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("mount points: %w", err)
+	}
+	mounts[0].lower = append([]string{dir}, mounts[0].lower...)
+	return mounts, nil
+}

@@ -1,0 +1,200 @@
+package local
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
+	"github.com/llmsandbox/llmsandbox/internal/hostroot"
+)
+
+var update = flag.Bool("update", false, "write what is built to testdata")
+
+// testRoot is a root of the host's toolchains that is the same on every machine.
+func testRoot(t *testing.T) []mount {
+	t.Helper()
+	skeleton := t.TempDir()
+	for _, dir := range []string{"dev", "etc/ssl", "opt/toolchains/python", "proc", "sandbox", "tmp", "usr"} {
+		if err := os.MkdirAll(filepath.Join(skeleton, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("usr/bin", filepath.Join(skeleton, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(skeleton, "etc/ssl/openssl.cnf"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	root, err := hostMounts(skeleton, []hostroot.Bind{{Source: "/usr", Target: "/usr"}, {Source: "/home/alice/.pyenv/versions/3.11", Target: "/opt/toolchains/python"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range root {
+		root[i].source = strings.Replace(root[i].source, skeleton, "/cache/hostroot-1", 1)
+	}
+	return root
+}
+
+// TestMounts keeps in testdata what a sandbox's file system is made of, and by which calls:
+// all of it for the default, what differs from that for others.
+func TestMounts(t *testing.T) {
+	root, user := rootIdentity("a"), identity{separate: true, helpers: true, insideUID: codeID, insideGID: codeID}
+	layers := []backend.Layer{
+		{Source: "/cache/layers/numpy", Target: "/tmp/home/libraries/numpy"},
+		{Source: "/var/cache/llmsandbox/layers/gcc", Target: "/opt/gcc"},
+		{Source: "/cache/layers/go-build", Target: "/tmp/home/.cache/go-build", Writable: true},
+	}
+	var standard []string
+	for _, c := range []struct {
+		name     string
+		image    bool
+		identity identity
+		layers   []backend.Layer
+		disk     int64 // of a tmpfs
+		sent     bool  // the disk and what is below writable layers are sent as mounts
+	}{
+		{name: "default", identity: root, sent: true},
+		{name: "user", identity: user},
+		{name: "user-without-ids", identity: identity{insideUID: codeID, insideGID: codeID}},
+		{name: "user-disk-limit", identity: user, disk: 64 << 20},
+		{name: "user-small-disk", identity: user, disk: 1 << 20},
+		{name: "image", image: true, identity: root.named(101, 102), sent: true},
+		{name: "libraries", identity: root, layers: layers, sent: true},
+		{name: "user-libraries", identity: user, layers: layers},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			base := testRoot(t)
+			if c.image {
+				base = []mount{{kind: mountOverlay, target: "/", lower: []string{"/cache/images/2", "/cache/images/1"}, readOnly: true}}
+			}
+			points := t.TempDir()
+			mounts, err := addMountPoints(points, sandboxMounts(base, c.layers))
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := planInput{mounts: mounts, identity: c.identity, diskSize: c.disk, empty: "/state/empty", descriptors: map[int]uint32{}}
+			if c.sent {
+				in.descriptors[diskDescriptor] = 0
+				for i, m := range mounts {
+					if m.kind == mountOverlay && !m.readOnly {
+						in.descriptors[i] = uint32(len(in.descriptors))
+					}
+				}
+			}
+			plan := makePlan(in)
+			if b, err := plan.Encode(); err != nil || len(plan.LandlockRead) != 1 || len(plan.LandlockWrite) < 3 {
+				t.Errorf("%d bytes, %v, %v, %v", len(b), plan.LandlockRead, plan.LandlockWrite, err)
+			}
+			var lines []string
+			for _, m := range mounts {
+				lines = append(lines, strings.ReplaceAll(mountLine(m), points, "/state/points"))
+			}
+			for _, s := range plan.Steps {
+				lines = append(lines, strings.ReplaceAll(stepLine(s), points, "/state/points"))
+			}
+			lines = append(lines, "writable: "+strings.Join(plan.LandlockWrite, " "))
+			want := lines
+			if standard == nil {
+				standard = lines
+			} else {
+				want = difference(standard, lines)
+			}
+			compare(t, filepath.Join("testdata", "mounts", c.name+".txt"), strings.Join(want, "\n")+"\n")
+		})
+	}
+}
+
+// difference lists the lines that only one of two texts has, in their order.
+func difference(before, after []string) []string {
+	var d []string
+	for _, l := range before {
+		if !slices.Contains(after, l) {
+			d = append(d, "- "+l)
+		}
+	}
+	for _, l := range after {
+		if !slices.Contains(before, l) {
+			d = append(d, "+ "+l)
+		}
+	}
+	return d
+}
+
+func compare(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got), write it with -update:\n%s", path, diff)
+	}
+}
+
+// words joins what is not empty.
+func words(all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), " ")
+}
+
+func mountLine(m mount) string {
+	flag := func(set bool, name string) string {
+		if set {
+			return name
+		}
+		return ""
+	}
+	number := func(name string, format string, n int64) string {
+		if n == 0 {
+			return ""
+		}
+		return fmt.Sprintf(name+"="+format, n)
+	}
+	return words("mount", string(m.kind), m.target, m.source, strings.Join(m.lower, ":"), number("size", "%d", m.size), number("inodes", "%d", m.inodes),
+		number("mode", "%o", int64(m.mode)), flag(m.readOnly, "ro"), flag(m.noExec, "noexec"), flag(m.devices, "dev"), flag(m.code, "code"))
+}
+
+func stepLine(s nsinit.Step) string {
+	op := map[nsinit.Op]string{nsinit.OpBind: "bind", nsinit.OpReceived: "received", nsinit.OpFilesystem: "filesystem", nsinit.OpUnion: "union", nsinit.OpVeil: "veil",
+		nsinit.OpOverlay: "overlay", nsinit.OpInner: "inner", nsinit.OpAttr: "attr", nsinit.OpMkdir: "mkdir", nsinit.OpSymlink: "symlink", nsinit.OpFile: "file",
+		nsinit.OpOwnFolders: "own"}[s.Op]
+	var attr []string
+	for _, a := range []struct {
+		flag uint32
+		name string
+	}{{unix.MOUNT_ATTR_RDONLY, "ro"}, {unix.MOUNT_ATTR_NOSUID, "nosuid"}, {unix.MOUNT_ATTR_NODEV, "nodev"}, {unix.MOUNT_ATTR_NOEXEC, "noexec"}} {
+		if s.Attr&a.flag != 0 {
+			attr = append(attr, a.name)
+		}
+	}
+	var extra []string
+	if s.Op == nsinit.OpReceived {
+		extra = append(extra, fmt.Sprintf("fd=%d", s.FD))
+	}
+	if s.Mode != 0 {
+		extra = append(extra, fmt.Sprintf("mode=%o", s.Mode))
+	}
+	if s.UID != 0 || s.GID != 0 {
+		extra = append(extra, fmt.Sprintf("owner=%d:%d", s.UID, s.GID))
+	}
+	if s.Optional {
+		extra = append(extra, "optional")
+	}
+	return words(append([]string{"call", op, s.Path, s.Source, strings.Join(s.Options, ","), strings.Join(attr, ",")}, extra...)...)
+}
