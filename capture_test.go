@@ -19,7 +19,7 @@ func TestCaptureKeepsTheFirstBytes(t *testing.T) {
 		}
 	}
 	if c.text() != "abcde" || !c.cut() || c.written() != 7 || live.String() != "abcdefg" {
-		t.Errorf("kept %q, cut %v, written %d, live %q", c.text(), c.cut(), c.written(), live.String())
+		t.Errorf("kept %q, cut %v, written %d, live %q, want text = \"abcde\", c.cut() = true, written = 7, live = \"abcdefg\"", c.text(), c.cut(), c.written(), live.String())
 	}
 }
 
@@ -27,7 +27,7 @@ func TestCaptureExactlyFull(t *testing.T) {
 	c := newCapture(3, nil)
 	_, _ = c.Write([]byte("abc"))
 	if c.text() != "abc" || c.cut() {
-		t.Errorf("kept %q, cut %v", c.text(), c.cut())
+		t.Errorf("kept %q, cut %v, want text = \"abc\", c.cut() = false", c.text(), c.cut())
 	}
 }
 
@@ -38,7 +38,7 @@ func TestCaptureIsBoundedWithoutALimit(t *testing.T) {
 		_, _ = c.Write(chunk)
 	}
 	if len(c.text()) != keepAtMost || !c.cut() {
-		t.Errorf("kept %d bytes, cut %v", len(c.text()), c.cut())
+		t.Errorf("kept %d bytes, cut %v, want len(c.text()) = %v, c.cut() = true", len(c.text()), c.cut(), keepAtMost)
 	}
 }
 
@@ -104,7 +104,7 @@ func BenchmarkCapture(b *testing.B) {
 			_, _ = c.Write(frame)
 		}
 		if len(c.text()) != 8<<20 {
-			b.Fatal("lost some")
+			b.Fatalf("lost some: len(c.text()) = %v, want 8 MiB", len(c.text()))
 		}
 	}
 }

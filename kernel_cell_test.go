@@ -32,7 +32,7 @@ func TestCellJSONHasAllFields(t *testing.T) {
 	}
 	for f := range reflect.TypeFor[Cell]().Fields() {
 		if f.Name != "Duration" && !names[f.Name] {
-			t.Errorf("%s is not in a cell's JSON", f.Name)
+			t.Errorf("%s is not in a cell's JSON, want Name = \"Duration\" or names[f.Name] = true", f.Name)
 		}
 	}
 }

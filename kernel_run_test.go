@@ -8,7 +8,7 @@ func TestOutputBudget(t *testing.T) {
 	w, e := b.count(out), b.count(errs)
 	for _, part := range []string{"ab", "c"} {
 		if n, err := w.Write([]byte(part)); n != len(part) || err != nil {
-			t.Fatal(n, err)
+			t.Fatalf("n = %v, err = %v, want n = %v, no error", n, err, len(part))
 		}
 	}
 	select {
@@ -18,12 +18,12 @@ func TestOutputBudget(t *testing.T) {
 	}
 	for range 2 {
 		if n, err := e.Write([]byte("defg")); n != 4 || err != nil {
-			t.Fatal(n, err)
+			t.Fatalf("n = %v, err = %v, want n = 4, no error", n, err)
 		}
 	}
 	<-b.over
 	if out.text() != "abc" || out.cut() || errs.text() != "de" || !errs.cut() {
-		t.Errorf("%q %v, %q %v", out.text(), out.cut(), errs.text(), errs.cut())
+		t.Errorf("%q %v, %q %v, want text = \"abc\", out.cut() = false, text = \"de\", errs.cut() = true", out.text(), out.cut(), errs.text(), errs.cut())
 	}
 	free := outputBudget{over: make(chan struct{})}
 	if n := free.grant(1 << 30); n != 1<<30 {

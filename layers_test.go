@@ -59,7 +59,7 @@ func TestFlights(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				wg.Go(func() { // nor does who gives up
 					if _, err := f.do(ctx, t, "k", work); !errors.Is(err, context.Canceled) && ctx.Err() == nil {
-						t.Errorf("given up: %v", err)
+						t.Errorf("given up: %v, want context.Canceled or an error", err)
 					}
 				})
 				synctest.Wait()

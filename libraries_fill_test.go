@@ -31,14 +31,14 @@ func TestToolWords(t *testing.T) {
 			w := newToolOutput(func(line string) { told = append(told, line) })
 			for _, p := range c.writes {
 				if n, err := w.Write([]byte(p)); n != len(p) || err != nil {
-					t.Fatal(n, err)
+					t.Fatalf("n = %v, err = %v, want n = %v, no error", n, err, len(p))
 				}
 			}
 			if got := w.last(); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 			if kept := strings.Split(c.want, "\n"); c.want != "" && !slices.Equal(told[len(told)-len(kept):], kept) {
-				t.Errorf("told %q", told)
+				t.Errorf("told %q, want want empty or %v", told, kept)
 			}
 		})
 	}

@@ -40,7 +40,7 @@ func TestDigestFolder(t *testing.T) {
 	} {
 		change()
 		if d := digest(); seen[d] || d != digest() {
-			t.Errorf("digest %s again, or not again", d)
+			t.Errorf("digest %s again, or not again, want seen[d] = false, d = digest()", d)
 		} else {
 			seen[d] = true
 		}
@@ -50,7 +50,7 @@ func TestDigestFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if digest() != before {
-		t.Error("a link counts, which is not copied")
+		t.Errorf("a link counts, which is not copied: digest() = %v, want digest = %v", digest(), before)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -105,7 +105,7 @@ func TestRegistryPolicy(t *testing.T) {
 		"a wildcard of a host": {[]string{"https://a b/"}, false},
 	} {
 		if _, err := registryPolicy(c.urls, c.urls); (err == nil) != c.ok {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want success = %v", name, err, c.ok)
 		}
 	}
 }

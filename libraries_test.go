@@ -79,12 +79,12 @@ func TestLibraryKey(t *testing.T) {
 		"one of two words":  newShelfRequest(t, k, InstallOptions{}, "a,b").key("p", ""),
 	} {
 		if twin, taken := seen[other]; taken {
-			t.Errorf("%s has the key of %s", name, twin)
+			t.Errorf("%s has the key of %s, want taken = false", name, twin)
 		}
 		seen[other] = name
 	}
 	if dir := libraryPrefix + "python-" + base[len("shelf-"):]; libraryLanguage(dir) != "python" {
-		t.Errorf("%s is no library folder", dir)
+		t.Errorf("%s is no library folder, want libraryLanguage(dir) = \"python\"", dir)
 	}
 }
 

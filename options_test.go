@@ -64,12 +64,12 @@ func TestEnvList(t *testing.T) {
 func TestIDs(t *testing.T) {
 	for _, id := range []string{newID(), "a", "my-box", "0123456789012345678901234567890123456789"} {
 		if !validID(id) {
-			t.Errorf("%q is refused", id)
+			t.Errorf("%q is refused, want validID(id) = true", id)
 		}
 	}
 	for _, id := range []string{"", "-a", "a-", "A", "a/b", "..", "a b", "01234567890123456789012345678901234567890"} {
 		if validID(id) {
-			t.Errorf("%q is accepted", id)
+			t.Errorf("%q is accepted, want validID(id) = false", id)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func TestOutcome(t *testing.T) {
 			}
 			encoded, err := json.Marshal(res)
 			if err != nil || strings.Contains(string(encoded), `"exit_code"`) != (c.code >= 0) {
-				t.Errorf("%s, %v: an exit code that was not observed is absent", encoded, err)
+				t.Errorf("%s, %v: an exit code that was not observed is absent, want no error, strings.Contains(string(encoded), `\"exit_code\"`) = %v", encoded, err, c.code >= 0)
 			}
 		})
 	}

@@ -50,7 +50,7 @@ func TestLossToMemory(t *testing.T) {
 				t.Errorf("status %v, exit code %v, error %v, want %v", res.Status, res.ExitCode, err, c.want)
 			}
 			if c.want == StatusOutOfMemory && !strings.Contains(res.Reason, "64 MiB") {
-				t.Errorf("%q does not tell the limit", res.Reason)
+				t.Errorf("%q does not tell the limit, want want != StatusOutOfMemory or Reason containing \"64 MiB\"", res.Reason)
 			}
 		})
 	}

@@ -123,7 +123,7 @@ func TestTypeOf(t *testing.T) {
 	}
 	for _, mime := range Types() {
 		if ext := Extension(mime); !strings.HasPrefix(ext, ".") || mime != Binary && ext == ".bin" {
-			t.Errorf("%s ends in %q", mime, ext)
+			t.Errorf("%s ends in %q, want ext beginning with \".\", mime = Binary or ext != \".bin\"", mime, ext)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func FuzzSizeOf(f *testing.F) {
 		for mime, decode := range map[string]func(io.Reader) (image.Config, error){PNG: png.DecodeConfig, JPEG: jpeg.DecodeConfig} {
 			s := SizeOf(mime, data)
 			if s.Width < 0 || s.Height < 0 || !(s.DPI >= 0 && s.DPI < 1e9) {
-				t.Fatalf("%+v", s)
+				t.Fatalf("%+v, want Width >= 0, Height >= 0, (s.DPI >= 0 && s.DPI < 1e9) = true", s)
 			}
 			// What Go's own decoders read, the header says likewise, where it says something.
 			if c, err := decode(bytes.NewReader(data)); err == nil && s.Width+s.Height > 0 && (s.Width != c.Width || s.Height != c.Height) {

@@ -95,7 +95,7 @@ func parse(t *testing.T, file string, document []byte) runtime.Object {
 	}
 	make, ok := kinds[what.APIVersion+" "+what.Kind]
 	if !ok {
-		t.Fatalf("%s: %s %s is not expected here", file, what.APIVersion, what.Kind)
+		t.Fatalf("%s: %s %s is not expected here, want ok = true", file, what.APIVersion, what.Kind)
 	}
 	object := make()
 	if err := yaml.UnmarshalStrict(document, object); err != nil {
@@ -117,7 +117,7 @@ func get[T runtime.Object](t *testing.T, objects map[string]runtime.Object, key 
 	t.Helper()
 	o, ok := objects[key].(T)
 	if !ok {
-		t.Fatalf("there is no %s: %v", key, slices.Sorted(maps.Keys(objects)))
+		t.Fatalf("there is no %s: %v, want ok = true", key, slices.Sorted(maps.Keys(objects)))
 	}
 	return o
 }
@@ -161,11 +161,11 @@ func TestNetwork(t *testing.T) {
 	got := get[*networkingv1.NetworkPolicy](t, base, "NetworkPolicy "+isolation.Name)
 	want := isolation.Policy("")
 	if !reflect.DeepEqual(got.Spec, want.Spec) || !maps.Equal(got.Labels, want.Labels) || !isolation.Holds(got) {
-		t.Errorf("%+v, the backend makes %+v", got, want)
+		t.Errorf("%+v, the backend makes %+v, want Spec %v, Labels %v, isolation.Holds(got) = true", got, want, want.Spec, want.Labels)
 	}
 	deny := get[*networkingv1.NetworkPolicy](t, base, "NetworkPolicy default-deny").Spec
 	if len(deny.Ingress)+len(deny.Egress) > 0 || len(deny.PolicyTypes) != 2 {
-		t.Errorf("%+v does not deny everything", deny)
+		t.Errorf("%+v does not deny everything, want len(deny.Ingress)+len(deny.Egress) <= 0, len(deny.PolicyTypes) = 2", deny)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&deny.PodSelector)
 	if err != nil {
@@ -180,7 +180,7 @@ func TestNetwork(t *testing.T) {
 		{labels.Set{podspec.LabelRole: podspec.RoleProbe}, false},
 	} {
 		if selector.Matches(c.labels) != c.cut {
-			t.Errorf("%v is cut off: %v", c.labels, !c.cut)
+			t.Errorf("%v is cut off: %v, want selector.Matches(c.labels) = %v", c.labels, !c.cut, c.cut)
 		}
 	}
 }
@@ -199,7 +199,7 @@ func TestNamespace(t *testing.T) {
 	for name := range quota {
 		if resource, ok := strings.CutPrefix(string(name), "limits."); ok {
 			if _, ok := limits.Default[corev1.ResourceName(resource)]; !ok {
-				t.Errorf("%s is limited in all, and has no default", resource)
+				t.Errorf("%s is limited in all, and has no default, want ok = true", resource)
 			}
 		}
 	}
@@ -221,7 +221,7 @@ func TestOverlays(t *testing.T) {
 	}
 	policy := get[*networkingv1.NetworkPolicy](t, reaper, "NetworkPolicy llmsandbox-reaper")
 	if selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector); err != nil || !selector.Matches(labels.Set(spec.Labels)) {
-		t.Errorf("the reaper cannot reach the API server: %v", err)
+		t.Errorf("the reaper cannot reach the API server: %v, want no error, selector.Matches(labels.Set(spec.Labels)) = true", err)
 	}
 	needed := granted(access.Rules(access.Needed()))
 	for _, right := range granted(get[*rbacv1.Role](t, reaper, "Role llmsandbox-reaper").Rules) {

@@ -27,7 +27,7 @@ print(s, file=sys.stderr)
 	s := open(t, client, args{})
 	cell := decode[outcome](t, use(t, client, "run_in_session", args{"session_id": s.SessionID, "code": code + "raise ValueError(s)"}))
 	if cell.Stdout != "abcdefghij\nk\n" || strings.ContainsAny(cell.Stderr, "\x1b\x07\u202e") || !strings.Contains(cell.Stderr, "abcdefghij") {
-		t.Errorf("%+v", cell)
+		t.Errorf("%+v, want Stdout = \"abcdefghij\\nk\\n\", strings.ContainsAny(cell.Stderr, \"\\x1b\\x07\\u202e\") = false, Stderr containing \"abcdefghij\"", cell)
 	}
 	use(t, client, "run_in_session", args{"session_id": s.SessionID, "code": "open('n\\x1b[2Jame', 'w').write(s)"})
 	listed := decode[listing](t, use(t, client, "list_files", args{"session_id": s.SessionID}))
@@ -38,7 +38,7 @@ print(s, file=sys.stderr)
 	}
 	read := decode[fileContent](t, use(t, client, "read_file", args{"session_id": s.SessionID, "path": "n\x1b[2Jame"}))
 	if read.Encoding == "text" && strings.Contains(read.Content, "\x1b") {
-		t.Errorf("%q", read.Content)
+		t.Errorf("%q, want Encoding != \"text\" or Content without \"\\x1b\"", read.Content)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestAbuse80Bytes(t *testing.T) {
 	}
 	out := decode[outcome](t, use(t, client, "execute_code", args{"code": "print('a')\x00\ufeff"}))
 	if out.Status != "ok" && out.Status != "error" {
-		t.Errorf("%+v", out)
+		t.Errorf("%+v, want Status = \"ok\" or Status = \"error\"", out)
 	}
 }
 
@@ -90,13 +90,13 @@ open("artifacts/c.png", "w").write("<script>alert(1)</script>")
 	for _, c := range res.Content[1:] {
 		r, ok := c.(*sdk.EmbeddedResource)
 		if !ok {
-			t.Fatalf("%T", c)
+			t.Fatalf("%T, want ok = true", c)
 		}
 		if !strings.HasPrefix(r.Resource.URI, "sandbox://artifacts/") || strings.Contains(r.Resource.Text, "\x1b") {
 			t.Errorf("%+v, want URI beginning with \"sandbox://artifacts/\", Text without \"\\x1b\"", r.Resource)
 		}
 		if strings.HasSuffix(r.Resource.URI, "c.png") && r.Resource.MIMEType == "image/png" {
-			t.Errorf("what is no picture is called one: %+v", r.Resource)
+			t.Errorf("what is no picture is called one: %+v, want URI not ending in \"c.png\" or MIMEType != \"image/png\"", r.Resource)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func TestAbuse82Bombs(t *testing.T) {
 
 	deep := json.RawMessage(strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000))
 	if res, err := client.CallTool(testContext(t), &sdk.CallToolParams{Name: "execute_code", Arguments: map[string]any{"code": deep}}); err == nil && !res.IsError {
-		t.Errorf("taken: %s", text(t, res))
+		t.Errorf("taken: %s, want an error or IsError true", text(t, res))
 	}
 
 	_, got = execute(t, client, args{"code": `
@@ -155,7 +155,7 @@ func TestAbuse83ArgumentsCannotWiden(t *testing.T) {
 	} {
 		res := use(t, client, "execute_code", in)
 		if !res.IsError || len(text(t, res)) > 4000 {
-			t.Errorf("%s: %.4000s", name, text(t, res))
+			t.Errorf("%s: %.4000s, want IsError true, len(text(t, res)) <= 4000", name, text(t, res))
 		}
 	}
 	_, got := execute(t, client, args{"code": "import time; time.sleep(60)", "timeout": 1 << 40})

@@ -91,6 +91,6 @@ func TestProgress(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if got := strings.Join(reported, ","); got != "waiting for a sandbox,running" {
-		t.Error(got)
+		t.Errorf("got = %v, want got = \"waiting for a sandbox,running\"", got)
 	}
 }

@@ -68,7 +68,7 @@ func TestFiles(t *testing.T) {
 	write("p.png", base64.StdEncoding.EncodeToString([]byte(picture)), "base64")
 	res := use(t, client, "read_file", args{"session_id": id, "path": "p.png"})
 	if image, ok := res.Content[0].(*sdk.ImageContent); !ok || string(image.Data) != picture || image.MIMEType != "image/png" {
-		t.Errorf("%+v", res.Content)
+		t.Errorf("%+v, want ok = true, Data = %v, MIMEType = \"image/png\"", res.Content, picture)
 	}
 
 	use(t, client, "run_in_session", args{"session_id": id, "code": "ln -s /etc/passwd link; mkfifo pipe; mkdir many; cd many; touch {1..1100}"})

@@ -151,11 +151,11 @@ func TestHTTPRefuses(t *testing.T) {
 					t.Errorf("says %q, want %q in it", says, c.says)
 				}
 				if strings.Contains(says, tokenOne) {
-					t.Error("the refusal tells the token")
+					t.Errorf("the refusal tells the token: %.300q, want says without %q", says, tokenOne)
 				}
 			}
 			if (res.StatusCode == 401) != (res.Header.Get("WWW-Authenticate") != "") {
-				t.Errorf("WWW-Authenticate: %q with status %d", res.Header.Get("WWW-Authenticate"), res.StatusCode)
+				t.Errorf("WWW-Authenticate: %q with status %d, want res.StatusCode == 401 = (res.Header.Get(\"WWW-Authenticate\") != \"\")", res.Header.Get("WWW-Authenticate"), res.StatusCode)
 			}
 		})
 	}
@@ -203,7 +203,7 @@ func TestAbuse82NestedRequest(t *testing.T) {
 	_, address := serveHTTP(t, HTTPOptions{})
 	deep := strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"experimental":`+strings.Repeat(`[`, 1e5)+strings.Repeat(`]`, 1e5)+`}`, 1)
 	if res, body := answered(t, request(t, http.MethodPost, address, deep)); res.StatusCode == http.StatusOK && !strings.Contains(body, `"error"`) {
-		t.Errorf("answered with %d %.200s", res.StatusCode, body)
+		t.Errorf("answered with %d %.200s, want StatusCode != %d or body containing \"\\\"error\\\"\"", res.StatusCode, body, http.StatusOK)
 	}
 	if res, body := answered(t, request(t, http.MethodPost, address, initialize)); res.StatusCode != http.StatusOK {
 		t.Errorf("afterwards: %d %s, want %d", res.StatusCode, body, http.StatusOK)
@@ -240,7 +240,7 @@ func TestHTTPBoundsClients(t *testing.T) {
 	}
 	res, body := answered(t, request(t, http.MethodPost, address, initialize))
 	if res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(faultOf(t, body), "2 clients") || res.Header.Get("Retry-After") == "" {
-		t.Fatalf("a third: %d %s", res.StatusCode, body)
+		t.Fatalf("a third: %d %s, want StatusCode = %d, it to contain \"2 clients\", res.Header.Get(\"Retry-After\") not empty", res.StatusCode, body, http.StatusServiceUnavailable)
 	}
 	if res, body := answered(t, request(t, http.MethodDelete, address, "", ids[0])); res.StatusCode != http.StatusNoContent {
 		t.Fatalf("leave: %d %s, want %d", res.StatusCode, body, http.StatusNoContent)
@@ -264,7 +264,7 @@ func TestHTTPForgetsIdleClients(t *testing.T) {
 			return
 		}
 		if time.Since(began) > 10*time.Second {
-			t.Fatalf("%d %s", res.StatusCode, body)
+			t.Fatalf("%d %s, want time.Since(began) <= 10s", res.StatusCode, body)
 		}
 	}
 }

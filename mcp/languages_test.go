@@ -23,10 +23,10 @@ func TestAcceptance100Languages(t *testing.T) {
 		t.Errorf("%q, want len(names) >= 7, names containing \"python\"", names)
 	}
 	if structured, ok := res.StructuredContent.(map[string]any); !ok || len(structured["languages"].([]any)) != len(names) {
-		t.Errorf("%#v", res.StructuredContent)
+		t.Errorf("%#v, want ok = true, len(structured[\"languages\"].([]any)) = %v", res.StructuredContent, len(names))
 	}
 	if got := failure(t, use(t, client, "get_language_details", args{"language": "cobol"})); got != `{"error":"Unsupported language: cobol"}` {
-		t.Error(got)
+		t.Errorf("got = %v, want got = \"{\\\"error\\\":\\\"Unsupported language: cobol\\\"}\"", got)
 	}
 
 	got := decode[languageDetails](t, use(t, client, "get_language_details", args{"language": "py"}))
@@ -58,7 +58,7 @@ func TestAcceptance100Resource(t *testing.T) {
 		t.Errorf("%+v, want [\"bash\" \"python\"], Version != \"unknown\", Version != \"unknown\"", got)
 	}
 	if res.Contents[0].MIMEType != "application/json" {
-		t.Error(res.Contents[0].MIMEType)
+		t.Errorf("MIMEType = %v, want MIMEType = \"application/json\"", res.Contents[0].MIMEType)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestExamplesRun(t *testing.T) {
 					t.Errorf("%s: %q, want %q", l.Name, out.Stdout, want)
 				}
 				if strings.Contains(e.Title, "plot") && len(res.Content) < 2 {
-					t.Errorf("%s: %s: no picture", l.Name, e.Title)
+					t.Errorf("%s: %s: no picture, want Title without \"plot\" or len(res.Content) >= 2", l.Name, e.Title)
 				}
 			}
 		})

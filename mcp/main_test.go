@@ -125,7 +125,7 @@ func open(t testing.TB, client *sdk.ClientSession, in args) created {
 	t.Helper()
 	res := use(t, client, "create_session", in)
 	if res.IsError {
-		t.Fatal(text(t, res))
+		t.Fatalf("text(t, res) = %v, want IsError false", text(t, res))
 	}
 	return decode[created](t, res)
 }

@@ -65,13 +65,13 @@ func FuzzClean(f *testing.F) {
 		}
 		for _, r := range got {
 			if unicode.IsControl(r) && r != '\n' && r != '\t' {
-				t.Fatalf("%q: %q is left", s, r)
+				t.Fatalf("%q: %q is left, want unicode.IsControl(r) = false or r = '\\n' or r = '\\t'", s, r)
 			}
 		}
 		most = max(most%1000, 0)
 		short, cut := shorten(got, most)
 		if !utf8.ValidString(short) || cut < 0 || len(short) > most+60 || (cut == 0) != (len(got) <= most) {
-			t.Fatalf("%q at %d: %q, %d", got, most, short, cut)
+			t.Fatalf("%q at %d: %q, %d, want utf8.ValidString(short) = true, cut >= 0, len(short) <= %v, cut == 0 = %v", got, most, short, cut, most+60, len(got) <= most)
 		}
 		if strings.Contains(line(s), "\n") {
 			t.Fatalf("%q is no line, want it not to contain \"\\n\"", line(s))
@@ -140,7 +140,7 @@ else:
 	for i := range 3 {
 		picture, ok := res.Content[i].(*sdk.ImageContent)
 		if !ok || picture.MIMEType != "image/png" || !strings.HasPrefix(string(picture.Data), "\x89PNG") {
-			t.Errorf("item %d: %T", i, res.Content[i])
+			t.Errorf("item %d: %T, want ok = true, MIMEType = \"image/png\", Data beginning with \"\\x89PNG\"", i, res.Content[i])
 		}
 		if a := got.Artifacts[i]; a.Width <= wider || a.Bytes != len(picture.Data) {
 			t.Errorf("picture %d: %+v, want Width > %v, Bytes = %v", i, a, wider, len(picture.Data))
@@ -148,7 +148,7 @@ else:
 		wider = got.Artifacts[i].Width
 	}
 	if _, ok := res.Content[3].(*sdk.TextContent); !ok {
-		t.Errorf("the last item: %T", res.Content[3])
+		t.Errorf("the last item: %T, want ok = true", res.Content[3])
 	}
 }
 

@@ -31,7 +31,7 @@ func TestCallsFindTheirSandboxReady(t *testing.T) {
 	for range 2 {
 		execute(t, client, args{"code": "1"})
 		if !<-hits {
-			t.Error("a call had a sandbox opened")
+			t.Error("a call had a sandbox opened: <-hits = false, want true")
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestSessionKeepsState(t *testing.T) {
 		t.Errorf("%+v, want Value = \"False\"", got)
 	}
 	if res := use(t, client, "close_session", args{"session_id": s.SessionID}); text(t, res) != `{"closed":true}` {
-		t.Error(text(t, res))
+		t.Errorf("text(t, res) = %v, want text(t, res) = \"{\\\"closed\\\":true}\"", text(t, res))
 	}
 	wantHas(t, failure(t, use(t, client, "run_in_session", args{"session_id": s.SessionID, "code": "1"})), "no such session")
 }
@@ -91,7 +91,7 @@ func TestLibraries(t *testing.T) {
 	run("x = 1")
 	res := use(t, client, "install_libraries", args{"session_id": id, "libraries": []string{"tinymcp==1.0"}})
 	if res.IsError || decode[installed](t, res).StateLost {
-		t.Fatal(text(t, res))
+		t.Fatalf("text(t, res) = %v, want IsError false, StateLost false", text(t, res))
 	}
 	if got := run("import tinymcp\nx + tinymcp.answer"); got.Value != "43" {
 		t.Errorf("%+v, want Value = \"43\"", got)

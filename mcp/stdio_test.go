@@ -57,7 +57,7 @@ func TestStdioAnswersWhoHasLeft(t *testing.T) {
 	}
 	for _, l := range lines {
 		if !json.Valid([]byte(l)) {
-			t.Errorf("%q is not of the protocol", l)
+			t.Errorf("%q is not of the protocol, want json.Valid([]byte(l)) = true", l)
 		}
 	}
 	if err := <-ended; err != nil {

@@ -50,7 +50,7 @@ func TestAcceptance100Tools(t *testing.T) {
 			}
 			if slices.Contains(p.Types, "string") || p.Type == "string" {
 				if p.MaxLength == nil && p.Enum == nil {
-					t.Errorf("%s: %s is not bounded", tool.Name, name)
+					t.Errorf("%s: %s is not bounded, want MaxLength not nil or Enum not nil", tool.Name, name)
 				}
 			}
 		}
@@ -81,7 +81,7 @@ func schema(t *testing.T, v any) *jsonschema.Schema {
 func TestDescriptionTellsTheNetwork(t *testing.T) {
 	s := newServer(t, Config{Warm: -1, Sandbox: llmsandbox.Options{Network: llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{"example.org"}}}})
 	if !s.openWorld() {
-		t.Error("a closed world")
+		t.Error("a closed world: s.openWorld() = false, want true")
 	}
 	wantHas(t, s.place(), "example.org", "512 MiB of memory, 1 CPU, and at most 5 minutes for")
 }
@@ -114,7 +114,7 @@ func TestSchemasHaveOneTypeEach(t *testing.T) {
 			return
 		}
 		if _, ok := object["type"].(string); !ok {
-			t.Errorf("%s: its type is %v", where, object["type"])
+			t.Errorf("%s: its type is %v, want ok = true", where, object["type"])
 		}
 		properties, _ := object["properties"].(map[string]any)
 		for name, p := range properties {
@@ -169,7 +169,7 @@ func FuzzWithoutNulls(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		got := withoutNulls(in)
 		if json.Valid(in) != json.Valid(got) {
-			t.Fatalf("%q: %q", in, got)
+			t.Fatalf("%q: %q, want json.Valid(in) = json.Valid(got)", in, got)
 		}
 		var before, after map[string]any
 		if json.Unmarshal(in, &before) != nil {
@@ -206,7 +206,7 @@ func FuzzArguments(f *testing.F) {
 			return // refused by the protocol
 		}
 		if got := failure(t, res); len(got) > 3000 || !utf8.ValidString(got) || strings.ContainsAny(got, "\x1b\x07\u202e") {
-			t.Fatalf("%q: %q", in, got)
+			t.Fatalf("%q: %q, want len(got) <= 3000, utf8.ValidString(got) = true, strings.ContainsAny(got, \"\\x1b\\x07\\u202e\") = false", in, got)
 		}
 	})
 }
@@ -240,10 +240,10 @@ func FuzzPiece(f *testing.F) {
 		out := fileContent{Size: int64(len(file)), Offset: offset}
 		out.take(w.bytes, "text/plain")
 		if !utf8.ValidString(out.Content) || out.Bytes > most || out.Bytes == 0 && len(want) > 0 {
-			t.Fatalf("%q at %d: %+v", file, offset, out)
+			t.Fatalf("%q at %d: %+v, want utf8.ValidString(out.Content) = true, Bytes <= %v, Bytes != 0 or no want", file, offset, out, most)
 		}
 		if out.Next != 0 && out.Next <= offset {
-			t.Fatalf("reading does not go on: %+v", out)
+			t.Fatalf("reading does not go on: %+v, want Next = 0 or Next > %v", out, offset)
 		}
 	})
 }

@@ -105,7 +105,7 @@ func TestAcceptance74(t *testing.T) {
 			t.Errorf("it waited %v, want 6s: until the release, and for a creation", took)
 		}
 		if fake(first) == fake(second) {
-			t.Error("the waiter got a sandbox that was used up")
+			t.Errorf("the waiter got a sandbox that was used up: fake(first) = %v, want other than fake(second)", fake(first))
 		}
 	})
 }

@@ -91,7 +91,7 @@ func TestKeys(t *testing.T) {
 	} {
 		got, err := c.canonical(k)
 		if err != nil || ids[got.id()] {
-			t.Errorf("%+v is the same as another: %v", k, err)
+			t.Errorf("%+v is the same as another: %v, want no error, ids[got.id()] = false", k, err)
 		}
 		ids[got.id()] = true
 	}

@@ -20,7 +20,7 @@ func TestAcceptance82(t *testing.T) {
 		f.opened[0].die()
 		synctest.Wait()
 		if s := p.Stats(); s.Idle != 0 && s.Created < 2 {
-			t.Errorf("%+v: its end was not noticed", s)
+			t.Errorf("%+v: its end was not noticed, want Idle = 0 or Created >= 2", s)
 		}
 		pass(time.Second)
 		if s := p.Stats(); s.Idle != 1 || s.Created != 2 {
@@ -107,13 +107,13 @@ func TestB14ChecksNeverTouchWhatIsInUse(t *testing.T) {
 		answer <- nil
 		l := <-got
 		if fake(l) != b {
-			t.Error("a healthy sandbox was not given")
+			t.Errorf("a healthy sandbox was not given: fake(l) = %v, want %v", fake(l), b)
 		}
 		b.onPing(nil)
 		pings := b.pings.Load()
 		pass(time.Hour)
 		if n := b.pings.Load(); n != pings || b.closed.Load() {
-			t.Errorf("%d checks of what is in use", n-pings)
+			t.Errorf("%d checks of what is in use, want n = %v, b.closed.Load() = false", n-pings, pings)
 		}
 		l.Release()
 	})

@@ -81,7 +81,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 		held[1].Release()
 		all.Wait()
 		if !slices.IsSorted(order) {
-			t.Errorf("served in the order %v", order)
+			t.Errorf("served in the order %v, want slices.IsSorted(order) = true", order)
 		}
 	})
 }
@@ -120,7 +120,7 @@ func TestPlaceThatBecomesFree(t *testing.T) {
 		used.Release()
 		acquire(t, p, Key{Language: "bash"}, "").Release()
 		if fake(idle).closed.Load() {
-			t.Error("an idle sandbox was evicted, though a place was about to be free")
+			t.Error("an idle sandbox was evicted, though a place was about to be free: fake(idle).closed.Load() = true, want false")
 		}
 	})
 }

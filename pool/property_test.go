@@ -124,7 +124,7 @@ func (m *model) check(t *rapid.T, temporary bool) {
 		t.Fatalf("%d live, the pool knows of %d", alive, s.Total+s.Temporary)
 	}
 	if !temporary && s.Temporary > 0 || s.Temporary > m.max {
-		t.Fatalf("%+v: %d temporary ones", s, s.Temporary)
+		t.Fatalf("%+v: %d temporary ones, want temporary = true or Temporary <= 0, Temporary <= %d", s, s.Temporary, m.max)
 	}
 	m.pool.mu.Lock()
 	if n := len(m.pool.owed); n > m.max-m.pool.slots {
@@ -133,7 +133,7 @@ func (m *model) check(t *rapid.T, temporary bool) {
 	m.pool.mu.Unlock()
 	for b := range m.held {
 		if b.closed.Load() {
-			t.Fatalf("%s was removed while it was in use", b.id)
+			t.Fatalf("%s was removed while it was in use, want b.closed.Load() = false", b.id)
 		}
 	}
 }
@@ -268,7 +268,7 @@ func (m *model) finish(t *rapid.T) {
 	}
 	for _, b := range m.boxes() {
 		if !b.closed.Load() {
-			t.Errorf("%s was never removed", b.id)
+			t.Errorf("%s was never removed, want b.closed.Load() = true", b.id)
 		}
 	}
 	m.pool.mu.Lock()

@@ -63,7 +63,7 @@ func TestAbuse99(t *testing.T) {
 				l.Release()
 				next := acquire(t, p, Key{}, "x")
 				if fake(next) == b || !b.closed.Load() || p.Stats().LastError == nil {
-					t.Errorf("%+v: a sandbox was given again whose reset failed", p.Stats())
+					t.Errorf("%+v: a sandbox was given again whose reset failed, want fake(next) != %v, b.closed.Load() = true, LastError not nil", p.Stats(), b)
 				}
 				next.Release()
 			})

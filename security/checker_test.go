@@ -75,7 +75,7 @@ func TestAcceptance88SafeTells(t *testing.T) {
 	r := check(t, c, "python", []byte("import urllib.request\nimport socket\neval('1')\n"))
 	want := []string{"1:8 HIGH module:urllib", "2:8 HIGH module:socket", "3:1 MEDIUM name:eval"}
 	if r.Blocked || !reflect.DeepEqual(found(r), want) || len(r.Violations()) != 3 {
-		t.Errorf("got %v, %+v", found(r), r)
+		t.Errorf("got %v, %+v, want Blocked false, %v, len(r.Violations()) = 3", found(r), r, want)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestAcceptance90UnchangedByUse(t *testing.T) {
 	}
 	wg.Wait()
 	if !reflect.DeepEqual(c.Policy(), before) {
-		t.Error("the policy was changed")
+		t.Error("the policy was changed: reflect.DeepEqual(c.Policy(), before) = false, want true")
 	}
 }
 

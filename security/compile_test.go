@@ -32,7 +32,7 @@ func TestSeverityReadsAndWritesItsName(t *testing.T) {
 		t.Errorf("got %v, want ErrPolicy", err)
 	}
 	if _, err := json.Marshal(Severity(9)); err == nil || Severity(9).String() != "Severity(9)" {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error, Severity(9).String() = \"Severity(9)\"", err)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestAcceptance91InvalidPattern(t *testing.T) {
 	_, err := Compile(Policy{Patterns: []Pattern{{Pattern: "ok"}, {Pattern: `os\.(`}}})
 	var bad *PatternError
 	if !errors.As(err, &bad) || bad.Index != 1 || bad.Pattern != `os\.(` || !errors.Is(err, ErrPolicy) || !strings.Contains(err.Error(), `os\\.(`) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error of type %T, Index = 1, Pattern = \"os\\\\.(\", ErrPolicy, an error containing \"os\\\\\\\\.(\"", err, bad)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestCompileCopiesThePolicy(t *testing.T) {
 	}
 	got.Modules[0].Name, got.Names[0].Languages[0] = "sys", "bash"
 	if !reflect.DeepEqual(c.Policy(), want) {
-		t.Error("a copy that is changed changes the checker")
+		t.Error("a copy that is changed changes the checker: reflect.DeepEqual(c.Policy(), want) = false, want true")
 	}
 	report, err := c.Check(t.Context(), "python", []byte("import os\n"))
 	if err != nil || len(report.Findings) == 0 {

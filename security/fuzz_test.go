@@ -30,13 +30,13 @@ func FuzzCheck(f *testing.F) {
 		blocked, line, column := false, 0, 0
 		for _, x := range r.Findings {
 			if x.Line < 1 || x.Column < 1 || x.EndLine < x.Line || x.EndLine == x.Line && x.EndColumn < x.Column || x.Line < line || x.Line == line && x.Column < column {
-				t.Fatalf("%+v after %d:%d", x, line, column)
+				t.Fatalf("%+v after %d:%d, want Line >= 1, Column >= 1, EndLine >= %v, EndLine != %v or EndColumn >= %v, Line >= %v, Line != %v or Column >= %v", x, line, column, x.Line, x.Line, x.Column, line, line, column)
 			}
 			if !utf8.ValidString(x.Code) || utf8.RuneCountInString(x.Code) > 120 || x.Rule == "" || x.Reason == "" || x.Language != l.Name {
-				t.Fatalf("got %+v", x)
+				t.Fatalf("got %+v, want utf8.ValidString(x.Code) = true, utf8.RuneCountInString(x.Code) <= 120, Rule not empty, Reason not empty, Language = %v", x, l.Name)
 			}
 			if strings.Contains(x.Reason, "breaks what reads it") {
-				t.Fatal("the scanner panics")
+				t.Fatalf("the scanner panics: %.300q, want Reason without \"breaks what reads it\"", x.Reason)
 			}
 			line, column, blocked = x.Line, x.Column, blocked || x.Severity >= r.Threshold
 		}

@@ -188,7 +188,7 @@ func TestTheWorstRuleCountsOnce(t *testing.T) {
 	}
 	want := []string{"module:a HIGH the module a.b.c is restricted with a", "name:a.* HIGH a.b is restricted with a.*: all of a", "name:c HIGH c is restricted"}
 	if !slices.Equal(got, want) || !report.Blocked || len(report.Violations()) != 1 {
-		t.Errorf("got %q, %+v", got, report)
+		t.Errorf("got %q, %+v, want got %q, Blocked true, len(report.Violations()) = 1", got, report, want)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestViolationsEndWithTheOneThatRefuses(t *testing.T) {
 		p.Threshold = threshold
 		r := judge(t, p, []byte("abcd"), facts)
 		if len(r.Violations()) != want || len(r.Findings) != 5 || r.Blocked != (threshold > Safe) {
-			t.Errorf("%v: got %+v", threshold, r)
+			t.Errorf("%v: got %+v, want len(r.Violations()) = %v, len(r.Findings) = 5, Blocked = %v", threshold, r, want, threshold > Safe)
 		}
 	}
 }
@@ -251,6 +251,6 @@ func TestPlacesCountCharacters(t *testing.T) {
 		}
 	}
 	if got := clipped([]byte("a\n\tb " + strings.Repeat("é", 500))); len([]rune(got)) != 120 || !strings.HasPrefix(got, "a b éé") || !strings.HasSuffix(got, "…") {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want len([]rune(got)) = 120, got beginning with \"a b éé\", got ending in \"…\"", got)
 	}
 }

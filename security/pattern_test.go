@@ -17,7 +17,7 @@ func TestPatternsFindTheSameLineByLine(t *testing.T) {
 	}
 	files, err := filepath.Glob("testdata/*/*.txtar")
 	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+		t.Fatalf("files = %v, err = %v, want no error, files not empty", files, err)
 	}
 	lines, found := 0, 0
 	for i := range p.Patterns {
@@ -67,7 +67,7 @@ func TestWhatAPatternNeeds(t *testing.T) {
 		}
 		tree = tree.Simplify()
 		if got := needs(tree); !slices.Equal(got, want.needs) || oneLine(tree) != want.oneLine {
-			t.Errorf("%s: %q, %v", text, got, oneLine(tree))
+			t.Errorf("%s: %q, %v, want got %q, oneLine(tree) = %v", text, got, oneLine(tree), want.needs, want.oneLine)
 		}
 	}
 }

@@ -110,7 +110,7 @@ time.sleep(0.5)`, &llmsandbox.RunOptions{Timeout: 3 * time.Second})
 				t.Errorf("status %s, error %q, want one of %v", res.Status, res.Reason, allowed)
 			}
 			if res.Status == llmsandbox.StatusLost && res.ExitCode != nil {
-				t.Errorf("a lost run has exit code %d", *res.ExitCode)
+				t.Errorf("a lost run has exit code %d, want Status != StatusLost or ExitCode = nil", *res.ExitCode)
 			}
 			if d := time.Since(start); d > hang {
 				t.Errorf("took %v, want at most %v", d, hang)

@@ -109,7 +109,7 @@ time.sleep(0.3)
 		wantExit(t, res, 0)
 		for _, a := range res.Artifacts {
 			if text := string(a.Data); text != "mine" && text != "" {
-				t.Errorf("%s has %q", a.Name, clip(text))
+				t.Errorf("%s has %q, want text = \"mine\" or text empty", a.Name, clip(text))
 			}
 		}
 	})

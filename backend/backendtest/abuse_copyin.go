@@ -47,7 +47,7 @@ os.mkfifo("in/fifo")`, nil), 0)
 		t.Logf("onto %s: %+v, %v", name, res, err)
 	}
 	if ctx.Err() != nil {
-		t.Error("a FIFO in the way blocked the host")
+		t.Errorf("a FIFO in the way blocked the host: %v, want no error", ctx.Err())
 	}
 	for _, dest := range []string{"/sandbox/../etc/x", "../x", "a/..", "/sandbox/in/../../tmp/y"} {
 		if _, err := sb.CopyIn(ctx, filepath.Join(source, "file"), dest); err == nil {

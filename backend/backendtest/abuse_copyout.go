@@ -80,7 +80,7 @@ func (s *suite) abuse27to31CopyOut(t *testing.T) {
 		}
 	}
 	if fi, err := os.Stat(filepath.Join(dest, "out", "setuid")); err != nil || fi.Mode()&(os.ModeSetuid|os.ModeSetgid|0o022) != 0 {
-		t.Errorf("setuid file: %v, %v", fi.Mode(), err)
+		t.Errorf("setuid file: %v, %v, want no error, fi.Mode()&(os.ModeSetuid|os.ModeSetgid|0o022) = 0", fi.Mode(), err)
 	}
 	for _, name := range []string{"absolute", "canary", "up", "folder", "self", "a", "proc", "maps", "root", "fifo", "socket", "device"} {
 		t.Run("30 "+name, func(t *testing.T) {
@@ -90,10 +90,10 @@ func (s *suite) abuse27to31CopyOut(t *testing.T) {
 				t.Error("it was copied: got no error, want an error")
 			}
 			if b, err := sb.ReadFile(ctx, "/sandbox/out/"+name); err == nil && strings.Contains(string(b), abuse.Canary) {
-				t.Errorf("it was read: %q", b)
+				t.Errorf("it was read: %q, want an error or b without Canary", b)
 			}
 			if ctx.Err() != nil {
-				t.Error("it blocked the host")
+				t.Errorf("it blocked the host: %v, want no error", ctx.Err())
 			}
 		})
 	}

@@ -43,7 +43,7 @@ func (s *suite) abuse80OddBytes(t *testing.T) {
 	wantExit(t, res, 0)
 	wantStdout(t, res, string(all))
 	if b, err := res.MarshalJSON(); err != nil || strings.ContainsRune(string(b), '\x1b') {
-		t.Errorf("as JSON: %v, %q", err, b)
+		t.Errorf("as JSON: %v, %q, want no error, strings.ContainsRune(string(b), '\\x1b') = false", err, b)
 	}
 	for _, code := range []string{string(all), "\xff\xff", "print(1)\x00\x00", "\x1b[2Jprint(1)"} {
 		// Some versions of Python end a program at a NUL and run what is before it.

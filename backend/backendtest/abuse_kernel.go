@@ -23,13 +23,13 @@ func (s *suite) abuse84KernelForgery(t *testing.T) {
 		k := openKernel(t, sb, "", plainPython)
 		c := cell(t, k, "import os, time\n"+code, nil)
 		if c.OK() || !c.StateLost || c.Reason == "" {
-			t.Errorf("%s: %+v", code, c)
+			t.Errorf("%s: %+v, want c.OK() = false, StateLost true, Reason not empty", code, c)
 		}
 		wantValue(t, k, "1 + 1", "2")
 	}
 	k := openKernel(t, sb, "", plainPython)
 	if c := cell(t, k, `print("\0" + "0" * 32); import os; os.write(1, b"\0" * 100)`, nil); !c.OK() || len(c.Stdout) != 134 {
-		t.Errorf("forged marks: %+v", c)
+		t.Errorf("forged marks: %+v, want OK, len(c.Stdout) = 134", c)
 	}
 	if c := cell(t, k, "_ = __import__('subprocess').run('ls /proc/self/fd', shell=True)", nil); strings.Contains(c.Stdout, "4") {
 		t.Errorf("a child holds %q, want it not to contain \"4\"", c.Stdout)

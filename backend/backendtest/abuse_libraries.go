@@ -106,7 +106,7 @@ def build():
 `)
 		failed := s.openFails(t, libraries(dir, name))
 		if len(failed.Output) > 20_000 || strings.ContainsAny(failed.Output, "\x1b\x00\x07") {
-			t.Errorf("its last lines: %q", clip(failed.Output))
+			t.Errorf("its last lines: %q, want len(failed.Output) <= 20_000, strings.ContainsAny(failed.Output, \"\\x1b\\x00\\x07\") = false", clip(failed.Output))
 		}
 	})
 	t.Run("forged marks", func(t *testing.T) {

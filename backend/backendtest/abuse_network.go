@@ -167,14 +167,14 @@ func (s *suite) abuse56to69Network(t *testing.T) {
 	wantExit(t, res, 0)
 	wantStdout(t, res, "still hello from web.test:"+env["WEB_PORT"]+"\n")
 	if strings.Contains(res.Stdout+res.Stderr, abuse.Canary) {
-		t.Error("the canary came out")
+		t.Errorf("the canary came out: %.300q, want Stderr without Canary", res.Stdout+res.Stderr)
 	}
 	for _, a := range res.Network {
 		if a.Allowed && a.Name != "web.test" && a.Name != "tls.test" {
-			t.Errorf("allowed: %+v", a)
+			t.Errorf("allowed: %+v, want Allowed false or Name = \"web.test\" or Name = \"tls.test\"", a)
 		}
 		if !a.Allowed && a.Reason == "" {
-			t.Errorf("refused without a reason: %+v", a)
+			t.Errorf("refused without a reason: %+v, want Allowed true or Reason not empty", a)
 		}
 	}
 	mu.Lock()

@@ -67,7 +67,7 @@ print("end")`
 	}
 	for _, name := range []string{".bashrc", ".bash_history"} {
 		if b, err := os.ReadFile(filepath.Join(home, name)); err == nil && strings.Contains(string(b), marker) {
-			t.Errorf("%s of the host was written to", name)
+			t.Errorf("%s of the host was written to, want an error or b without %q", name, marker)
 		}
 	}
 }

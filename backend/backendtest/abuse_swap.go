@@ -39,7 +39,7 @@ while True:
 	<-started
 	look := func(what, text string) {
 		if text != "" && text != "plain" {
-			t.Errorf("%s was led to: %s", what, clip(text))
+			t.Errorf("%s was led to: %s, want text empty or text = \"plain\"", what, clip(text))
 		}
 	}
 	end := time.Now().Add(3 * time.Second)
@@ -55,7 +55,7 @@ while True:
 		_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 			if err == nil && !d.IsDir() {
 				if !d.Type().IsRegular() {
-					t.Errorf("%s is %v", path, d.Type())
+					t.Errorf("%s is %v, want d.Type().IsRegular() = true", path, d.Type())
 				}
 				b, _ := os.ReadFile(path)
 				look("CopyOut", string(b))

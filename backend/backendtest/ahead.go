@@ -44,7 +44,7 @@ func (s *suite) interpreterAhead(t *testing.T) {
 			t.Errorf("ahead, want Status = %v, Stdout = %v, Stderr = %v:\n%s\nwithout:\n%s", without.Status, without.Stdout, without.Stderr, describe(with), describe(without))
 		}
 		if (with.ExitCode == nil) != (without.ExitCode == nil) || with.ExitCode != nil && *with.ExitCode != *without.ExitCode || with.Signal != without.Signal {
-			t.Errorf("ahead:\n%s\nwithout:\n%s", describe(with), describe(without))
+			t.Errorf("ahead, want with.ExitCode == nil = %v, ExitCode = nil or *with.ExitCode = *without.ExitCode, Signal = %v:\n%s\nwithout:\n%s", without.ExitCode == nil, without.Signal, describe(with), describe(without))
 		}
 		return with
 	}
@@ -102,7 +102,7 @@ func (s *suite) aheadLosesItsStream(t *testing.T) {
 		stream := c.latest.Load()
 		stream.breakAfter(after)
 		if err := sb.Prepare(ctx); err != nil && !errors.Is(err, llmsandbox.ErrLost) {
-			t.Errorf("%d: prepare: %v", after, err)
+			t.Errorf("%d: prepare: %v, want no error or llmsandbox.ErrLost", after, err)
 		}
 		res, err := sb.Run(ctx, "print(6 * 7)", nil)
 		if err != nil || res.Status != llmsandbox.StatusOK || res.Stdout != "42\n" {
@@ -111,7 +111,7 @@ func (s *suite) aheadLosesItsStream(t *testing.T) {
 		stream.breakAfter(never)
 		// What asks just when the stream breaks may be lost.
 		if _, err := sb.Stat(ctx, "."); err != nil && !errors.Is(err, llmsandbox.ErrLost) {
-			t.Errorf("%d: %v", after, err)
+			t.Errorf("%d: %v, want no error or llmsandbox.ErrLost", after, err)
 		}
 		if left := run(t, sb, countAhead, &llmsandbox.RunOptions{Language: "bash"}).Stdout; left != "0\n" {
 			t.Errorf("%d: interpreters that are left: %q, want \"0\\n\"", after, left)

@@ -63,7 +63,7 @@ func (s *suite) acceptance50to58PlotsOfPython(t *testing.T) {
 		wantExit(t, res, 1)
 		wantArtifacts(t, res, "figure-1.png")
 		if !strings.Contains(res.Stderr, `line 3, in <module>`) || strings.Count(res.Stderr, "  File ") != 1 {
-			t.Errorf("stderr: %s", res.Stderr)
+			t.Errorf("stderr: %s, want Stderr containing \"line 3, in <module>\", strings.Count(res.Stderr, \"  File \") = 1", res.Stderr)
 		}
 	})
 	t.Run("figures that were never shown", func(t *testing.T) {

@@ -62,7 +62,7 @@ func (s *suite) listAndAttach(t *testing.T) {
 	}
 	const slack = 2 * time.Minute // an engine may have a clock of its own
 	if d := info.Created.Sub(before); d < -slack || d > slack {
-		t.Errorf("created at %v, %v after it was asked for", info.Created, d)
+		t.Errorf("created at %v, %v after it was asked for, want d >= -slack, d <= %v", info.Created, d, slack)
 	}
 	if d := info.Deadline.Sub(before); d < time.Hour-slack || d > time.Hour+slack {
 		t.Errorf("ends at %v, %v after it was asked for, want an hour", info.Deadline, d)
@@ -76,7 +76,7 @@ func (s *suite) listAndAttach(t *testing.T) {
 		defer same.Close()
 		wantStdout(t, run(t, same, "import os\nprint(open('f').read(), os.environ['GIVEN'], os.environ['ALSO'], sep=', ')", nil), "from the first, to the sandbox, to the handle\n")
 		if same.Language() != "python" || same.ID() != sb.ID() || same.Workdir() != sb.Workdir() {
-			t.Errorf("attached to %s, %s, in %s", same.ID(), same.Language(), same.Workdir())
+			t.Errorf("attached to %s, %s, in %s, want Language = \"python\", same.ID() = sb.ID(), same.Workdir() = sb.Workdir()", same.ID(), same.Language(), same.Workdir())
 		}
 		if !end {
 			if err := same.Close(); err != nil {

@@ -15,7 +15,7 @@ func (s *suite) acceptance12ConcurrentCompiles(t *testing.T) {
 		wg.Go(func() {
 			res, err := sb.Run(testContext(t), fmt.Sprintf("#include <cstdio>\nint main() { puts(\"program %d\"); }", i), nil)
 			if err != nil || res.Stdout != fmt.Sprintf("program %d\n", i) {
-				t.Errorf("program %d: %v, stdout %q, stderr %q", i, err, res.Stdout, clip(res.Stderr))
+				t.Errorf("program %d: %v, stdout %q, stderr %q, want no error, res.Stdout = %q", i, err, res.Stdout, clip(res.Stderr), fmt.Sprintf("program %d\n", i))
 			}
 		})
 	}
@@ -43,7 +43,7 @@ func (s *suite) acceptance13FiftySandboxes(t *testing.T) {
 			defer sb.Close()
 			res, err := sb.Run(ctx, fmt.Sprintf("import os; open('me','w').write('%d'); print(open('me').read(), sorted(os.listdir('.'))[-1:])", i), nil)
 			if err != nil || res.Stdout != fmt.Sprintf("%d ['me']\n", i) {
-				t.Errorf("sandbox %d: %v, status %s, stdout %q, stderr %q", i, err, res.Status, res.Stdout, clip(res.Stderr))
+				t.Errorf("sandbox %d: %v, status %s, stdout %q, stderr %q, want no error, res.Stdout = %q", i, err, res.Status, res.Stdout, clip(res.Stderr), fmt.Sprintf("%d ['me']\n", i))
 			}
 		})
 	}

@@ -43,7 +43,7 @@ func TestCaseNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range cases {
 		if seen[k.name] || k.run == nil {
-			t.Errorf("case %s is there twice, or does nothing", k.name)
+			t.Errorf("case %s is there twice, or does nothing, want seen[k.name] = false, run not nil", k.name)
 		}
 		seen[k.name] = true
 	}

@@ -107,7 +107,7 @@ func (s *suite) deadlineOfAttached(t *testing.T) {
 	ctx := testContext(t)
 	sb := s.openNow(t, llmsandbox.Options{})
 	if at, set := sb.Deadline(); set {
-		t.Errorf("opened without a lifetime, and ends at %v", at)
+		t.Errorf("opened without a lifetime, and ends at %v, want set = false", at)
 	}
 	other, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
 	if err != nil {
@@ -219,7 +219,7 @@ func (s *suite) idleEnds(t *testing.T) {
 	defer kernel.Close()
 	used := time.Now()
 	if cell, err := kernel.Run(testContext(t), "print(1)", nil); err != nil || !cell.OK() {
-		t.Fatalf("%+v, %v", cell, err)
+		t.Fatalf("%+v, %v, want no error, OK", cell, err)
 	}
 	wantEnd(t, sb, used.Add(idle), "idle for "+idle.String())
 	s.wantGone(t, sb.ID())

@@ -72,7 +72,7 @@ with ThreadPoolExecutor(8) as pool:
 print("end")`, &llmsandbox.RunOptions{})
 	wantNothingReached(t, res)
 	if !addressed && !strings.Contains(res.Stdout, "interfaces ['lo']\n") {
-		t.Errorf("more than a loopback:\n%s", res.Stdout)
+		t.Errorf("more than a loopback, want addressed = true or Stdout containing \"interfaces ['lo']\\n\":\n%s", res.Stdout)
 	}
 	if n := w.reached(); n != 0 {
 		t.Errorf("this machine was reached %d times from inside, want 0", n)

@@ -53,7 +53,7 @@ func (s *suite) acceptance36Folders(t *testing.T) {
 		}
 	}
 	if st, err := os.Stat(filepath.Join(d, "out/sub/empty")); err != nil || !st.IsDir() {
-		t.Errorf("the empty folder: %v, %v", st, err)
+		t.Errorf("the empty folder: %v, %v, want no error, st.IsDir() = true", st, err)
 	}
 }
 
@@ -93,11 +93,11 @@ func (s *suite) largeFile(t *testing.T) {
 	out := time.Since(start)
 	back, err := os.ReadFile(to)
 	if err != nil || sha256.Sum256(back) != want {
-		t.Fatalf("%d bytes came back, %v", len(back), err)
+		t.Fatalf("%d bytes came back, %v, want no error, sha256.Sum256(back) = %v", len(back), err, want)
 	}
 	t.Logf("in %v (%.0f MB/s), out %v (%.0f MB/s)", in, size/1e6/in.Seconds(), out, size/1e6/out.Seconds())
 	got, err := sb.ReadFile(testContext(t), "large")
 	if err != nil || !bytes.Equal(got, content) {
-		t.Errorf("ReadFile: %d bytes, %v", len(got), err)
+		t.Errorf("ReadFile: %d bytes, %v, want no error, bytes.Equal(got, content) = true", len(got), err)
 	}
 }

@@ -29,7 +29,7 @@ for d in ("mixed", "links"):
 	}
 	if err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && !d.Type().IsRegular() {
-			t.Errorf("%s is %v", path, d.Type())
+			t.Errorf("%s is %v, want an error or d.IsDir() = true or d.Type().IsRegular() = true", path, d.Type())
 		}
 		return err
 	}); err != nil {

@@ -26,7 +26,7 @@ func (s *suite) wantKept(t *testing.T, ids ...string) {
 	}
 	for _, id := range ids {
 		if !s.listed(t, id) {
-			t.Errorf("sandbox %s lives and is not in the list", id)
+			t.Errorf("sandbox %s lives and is not in the list, want s.listed(t, id) = true", id)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func wantOnlyPlainFiles(t *testing.T, dir string) int {
 		}
 		n++
 		if !d.Type().IsRegular() {
-			t.Errorf("%s is %v", path, d.Type())
+			t.Errorf("%s is %v, want d.Type().IsRegular() = true", path, d.Type())
 			return nil
 		}
 		data, err := os.ReadFile(path)

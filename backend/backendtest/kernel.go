@@ -58,7 +58,7 @@ func (s *suite) acceptance61to65Cells(t *testing.T) {
 			wantValue(t, k, "math.floor(2.5) + f(C.v)", "6")
 			c := cell(t, k, "z = 1\n1/0", nil)
 			if c.Status != llmsandbox.StatusError || c.Error == nil || c.Error.Name != "ZeroDivisionError" || !strings.Contains(c.Error.Traceback, "line 2") && !strings.Contains(c.Error.Traceback, "2 1/0") || c.StateLost {
-				t.Errorf("63: %+v %+v", c, c.Error)
+				t.Errorf("63: %+v %+v, want Status = StatusError, Error not nil, Name = \"ZeroDivisionError\", Traceback containing \"line 2\" or Traceback containing \"2 1/0\", StateLost false", c, c.Error)
 			}
 			wantValue(t, k, "z + x", "22")
 			if c := wantValue(t, k, "1 + 1", "2"); c.Count != 7 {
@@ -66,7 +66,7 @@ func (s *suite) acceptance61to65Cells(t *testing.T) {
 			}
 			for code, want := range map[string]string{"%who": "x", "!echo child": "child\n", "%timeit 1": "loop", "%%time\nprint(x)": "21\n"} {
 				if c := cell(t, k, code, nil); !c.OK() || !strings.Contains(c.Stdout, want) {
-					t.Errorf("65: %s: %+v", code, c)
+					t.Errorf("65: %s: %+v, want OK, Stdout containing %q", code, c, want)
 				}
 			}
 			wantValue(t, k, "%pwd", "'"+sb.Workdir()+"'")

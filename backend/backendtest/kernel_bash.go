@@ -11,7 +11,7 @@ func (s *suite) kernelOfBash(t *testing.T) {
 	k := openKernel(t, s.shared(t), "bash", nil)
 	cell(t, k, "x=20; add() { echo $((x + $1)); }; cd /", nil)
 	if c := cell(t, k, "add 2; pwd; echo err >&2", nil); c.Stdout != "22\n/\n" || c.Stderr != "err\n" || !c.OK() {
-		t.Errorf("%+v", c)
+		t.Errorf("%+v, want Stdout = \"22\\n/\\n\", Stderr = \"err\\n\", OK", c)
 	}
 	if c := cell(t, k, "(exit 3)", nil); c.Status != llmsandbox.StatusError || c.ExitCode == nil || *c.ExitCode != 3 || c.StateLost {
 		t.Errorf("%+v, want Status = StatusError, ExitCode = 3, StateLost false", c)

@@ -47,7 +47,7 @@ func (s *suite) kernelLosesItsStream(t *testing.T) {
 	}
 	c = wantValue(t, k, "'x' in globals()", "False")
 	if c.Restarted {
-		t.Error("a loss is reported twice")
+		t.Error("a loss is reported twice: c.Restarted = true, want false")
 	}
 	const drivers = `import glob, os
 def mine(f):
@@ -69,7 +69,7 @@ def end():
 os.mkfifo("fifo")
 threading.Thread(target=end, daemon=True).start()`, "")
 	if res, err := sb.Shell(testContext(t), "echo > fifo", nil); err != nil || !res.OK() {
-		t.Fatalf("%+v, %v", res, err)
+		t.Fatalf("%+v, %v, want no error, OK", res, err)
 	}
 	for {
 		c := cell(t, k, "'x' in globals()", nil)
@@ -77,7 +77,7 @@ threading.Thread(target=end, daemon=True).start()`, "")
 			continue // it has not ended yet
 		}
 		if !c.Restarted && !c.StateLost {
-			t.Errorf("the state is lost, and that was not reported: %+v", c)
+			t.Errorf("the state is lost, and that was not reported: %+v, want Restarted true or StateLost true", c)
 		}
 		return
 	}

@@ -28,10 +28,10 @@ func (s *suite) acceptance69ChildrenAndInput(t *testing.T) {
 		return "Ann ä", nil
 	}}
 	if c := cell(t, k, "import getpass\n[input('name? '), getpass.getpass('word: ')]", answer); c.Value["text/plain"] != "['Ann ä', 'Ann ä']" {
-		t.Errorf("input: %+v", c)
+		t.Errorf("input: %+v, want c.Value[\"text/plain\"] = \"['Ann ä', 'Ann ä']\"", c)
 	}
 	if strings.Join(asked, "|") != "name? |word: (hidden)" {
-		t.Errorf("asked %q", asked)
+		t.Errorf("asked %q, want strings.Join(asked, \"|\") = \"name? |word: (hidden)\"", asked)
 	}
 	if c := cell(t, k, "input()", nil); c.Error == nil || c.Error.Name != "EOFError" {
 		t.Errorf("without input: %+v, want Error not nil, Name = \"EOFError\"", c)

@@ -89,7 +89,7 @@ func (c languageCells) inKernel(t *testing.T, sb *llmsandbox.Sandbox) {
 	use := func() {
 		t.Helper()
 		if got := cell(t, k, c.use, nil); !got.OK() || got.Stdout != "out\n" || got.Value["text/plain"] != "42" && got.Value["text/plain"] != "[1] 42" {
-			t.Errorf("%+v %+v", got, got.Error)
+			t.Errorf("%+v %+v, want OK, Stdout = \"out\\n\", got.Value[\"text/plain\"] = \"42\" or got.Value[\"text/plain\"] = \"[1] 42\"", got, got.Error)
 		}
 	}
 	use()
@@ -125,7 +125,7 @@ func (c languageCells) asked(t *testing.T, k *llmsandbox.Kernel) {
 	}
 	ann := &llmsandbox.CellOptions{Stdin: func(context.Context, string, bool) (string, error) { return "Ann", nil }}
 	if got := cell(t, k, c.input, ann); got.Value["text/plain"] != c.answered {
-		t.Errorf("input: %+v %+v", got, got.Error)
+		t.Errorf("input: %+v %+v, want got.Value[\"text/plain\"] = %v", got, got.Error, c.answered)
 	}
 	// A question without an answer is ended by an interrupt, and the next one is asked.
 	silent := &llmsandbox.CellOptions{Stdin: func(ctx context.Context, _ string, _ bool) (string, error) {
@@ -139,7 +139,7 @@ func (c languageCells) asked(t *testing.T, k *llmsandbox.Kernel) {
 		t.Errorf("an interrupted question: %+v %+v, want Status = StatusKilled, Interrupted true, StateLost false", got, got.Error)
 	}
 	if got := cell(t, k, c.input, ann); got.Value["text/plain"] != c.answered {
-		t.Errorf("input after an interrupt: %+v %+v", got, got.Error)
+		t.Errorf("input after an interrupt: %+v %+v, want got.Value[\"text/plain\"] = %v", got, got.Error, c.answered)
 	}
 }
 
@@ -173,7 +173,7 @@ func (c languageCells) crashes(t *testing.T, k *llmsandbox.Kernel) {
 		return
 	}
 	if got := cell(t, k, c.crash, nil); got.OK() || !got.StateLost || got.Signal != "SIGKILL" && (got.ExitCode == nil || *got.ExitCode != 9) {
-		t.Errorf("a crash: %+v %+v", got, got.Error)
+		t.Errorf("a crash: %+v %+v, want got.OK() = false, StateLost true, Signal = \"SIGKILL\" or ExitCode = 9", got, got.Error)
 	}
 	if got := cell(t, k, c.use, nil); got.Status != llmsandbox.StatusError || got.Count != 1 || got.Restarted {
 		t.Errorf("after a crash: %+v %+v, want Status = StatusError, Count = 1, Restarted false", got, got.Error)

@@ -26,7 +26,7 @@ func (s *suite) acceptance70ManyKernels(t *testing.T) {
 			}
 			cells.Wait()
 			if c, err := k.Run(context.Background(), "'"+name+"' + str(n)", nil); err != nil || c.Value["text/plain"] != "'"+name+"10'" {
-				t.Errorf("%+v, %v", c, err)
+				t.Errorf("%+v, %v, want no error, c.Value[\"text/plain\"] = %v", c, err, "'"+name+"10'")
 			}
 		})
 	}

@@ -13,7 +13,7 @@ func (s *suite) acceptance69PlotsOfCells(t *testing.T) {
 	for _, code := range []string{"plt.plot([1, 3, 2])", "plt.plot([1]); plt.show()"} {
 		c := cell(t, k, code, nil)
 		if !c.OK() || len(c.Artifacts) != 1 || c.Artifacts[0].MIME != "image/png" || c.Stdout != "" {
-			t.Fatalf("%s: %s, %d artifacts, %q, %+v", code, c.Status, len(c.Artifacts), c.ArtifactsDropped, c.Error)
+			t.Fatalf("%s: %s, %d artifacts, %q, %+v, want OK, len(c.Artifacts) = 1, MIME = \"image/png\", Stdout empty", code, c.Status, len(c.Artifacts), c.ArtifactsDropped, c.Error)
 		}
 		wantDrawn(t, c.Artifacts[0])
 	}
@@ -21,6 +21,6 @@ func (s *suite) acceptance69PlotsOfCells(t *testing.T) {
 		t.Errorf("a cell that plots nothing: %d artifacts, want 0", len(c.Artifacts))
 	}
 	if c := cell(t, k, "pd.DataFrame({'a': [1, 2]})", nil); !strings.Contains(c.Value["text/html"], "<table") || c.Value["text/plain"] == "" {
-		t.Errorf("a table: %q", c.Value)
+		t.Errorf("a table: %q, want it to contain \"<table\", c.Value[\"text/plain\"] not empty", c.Value)
 	}
 }

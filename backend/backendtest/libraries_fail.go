@@ -26,7 +26,7 @@ func (s *suite) openFails(t *testing.T, o llmsandbox.Options) *llmsandbox.Instal
 	}
 	var failed *llmsandbox.InstallError
 	if !errors.As(err, &failed) || !errors.Is(err, llmsandbox.ErrInstall) {
-		t.Fatalf("%v: no InstallError", err)
+		t.Fatalf("%v: no InstallError, want an error of type %T, llmsandbox.ErrInstall", err, failed)
 	}
 	return failed
 }
@@ -50,7 +50,7 @@ func (s *suite) acceptance31InstallationFails(t *testing.T) {
 			res, err := sb.Run(testContext(t), printAnswer, &llmsandbox.RunOptions{Libraries: []string{name}})
 			var failed *llmsandbox.InstallError
 			if !errors.As(err, &failed) || !strings.Contains(failed.Output, "it does not build: 31") {
-				t.Fatalf("%v", err)
+				t.Fatalf("%v, want an error of type %T, Output containing \"it does not build: 31\"", err, failed)
 			}
 			wantStatus(t, res, llmsandbox.StatusSetupFailed)
 		}

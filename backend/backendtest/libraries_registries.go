@@ -86,7 +86,7 @@ func (s *suite) isNowhere(t *testing.T, language, library string) {
 	require(t, err == nil || !strings.Contains(err.Error(), "could not reach"), "the registries cannot be reached from here")
 	var failed *llmsandbox.InstallError
 	if !errors.As(err, &failed) || failed.Status != llmsandbox.StatusError || failed.Output == "" {
-		t.Errorf("a library that does not exist: %v", err)
+		t.Errorf("a library that does not exist: %v, want an error of type %T, Status = StatusError, Output not empty", err, failed)
 	}
 }
 

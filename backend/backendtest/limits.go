@@ -18,7 +18,7 @@ func (s *suite) limitAskedForHoldsOrOpenFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			held, known := s.open(t, llmsandbox.Options{Limits: limits}).Capabilities().Get(name)
 			if !known {
-				t.Fatalf("Capabilities does not mention %s", name)
+				t.Fatalf("Capabilities does not mention %s, want known = true", name)
 			}
 			sb, err := llmsandbox.Open(ctx, new(s.options(llmsandbox.Options{Limits: limits})))
 			if err == nil {
@@ -26,7 +26,7 @@ func (s *suite) limitAskedForHoldsOrOpenFails(t *testing.T) {
 			}
 			switch {
 			case held.Enforced && err != nil:
-				t.Errorf("%s is enforced, and Open fails: %v", name, err)
+				t.Errorf("%s is enforced, and Open fails: %v, want Enforced false or no error", name, err)
 			case !held.Enforced && !errors.Is(err, llmsandbox.ErrNotEnforced):
 				t.Errorf("%s is not enforced (%s), and Open says %v, want ErrNotEnforced", name, held.Why, err)
 			case !held.Enforced && (!strings.Contains(err.Error(), name) || held.Why == "" || held.Fix == ""):

@@ -81,7 +81,7 @@ except OSError:
 		}
 	}
 	if h.v6 != nil && !strings.Contains(res.Stdout, "v6 hello from v6.test") {
-		t.Errorf("IPv6:\n%s", res.Stdout)
+		t.Errorf("IPv6, want v6 = nil or Stdout containing \"v6 hello from v6.test\":\n%s", res.Stdout)
 	}
 	for _, c := range []struct{ name, protocol string }{{"web.test", "http"}, {"tls.test", "connect"}, {"echo.test", "socks5"}} {
 		a := attempted(t, res.Network, c.name, c.protocol)

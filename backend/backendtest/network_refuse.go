@@ -48,7 +48,7 @@ print("all soon", time.monotonic() - start < 10)
 		}
 	}
 	if !strings.Contains(res.Stdout, "other.example") || strings.Contains(res.Stdout, "REACHED") || !addressed && strings.Contains(res.Stdout, "HANGS") {
-		t.Errorf("%s", res.Stdout)
+		t.Errorf("%s, want Stdout containing \"other.example\", Stdout without \"REACHED\", addressed = true or Stdout without \"HANGS\"", res.Stdout)
 	}
 	for _, name := range []string{"other.example", "169.254.169.254"} {
 		if a := attempted(t, res.Network, name, "http"); a.Allowed || a.Reason == "" || a.Address.IsValid() {

@@ -72,10 +72,10 @@ func (s *suite) slowReaderIsNotLost(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{})
 	res := run(t, sb, "import sys; sys.stdout.write('x' * (4 << 20))", &llmsandbox.RunOptions{Timeout: time.Second, Stdout: new(slow)})
 	if res.Status != llmsandbox.StatusOK && res.Status != llmsandbox.StatusTimeout {
-		t.Errorf("status %s, error %q", res.Status, res.Reason)
+		t.Errorf("status %s, error %q, want Status = StatusOK or Status = StatusTimeout", res.Status, res.Reason)
 	}
 	if res.Status == llmsandbox.StatusOK && len(res.Stdout) != 4<<20 {
-		t.Errorf("%d bytes", len(res.Stdout))
+		t.Errorf("%d bytes, want Status != StatusOK or len(res.Stdout) = 4 MiB", len(res.Stdout))
 	}
 }
 

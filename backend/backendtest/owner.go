@@ -110,7 +110,7 @@ func (s *suite) abuse91ClientGone(t *testing.T) {
 		const most = 40 << 20
 		for _, p := range s.processes(t, sb.ID()) {
 			if agent[p.PID] && p.Resident > most {
-				t.Errorf("the agent holds %d MiB for a client that is gone", p.Resident>>20)
+				t.Errorf("the agent holds %d MiB for a client that is gone, want agent[p.PID] = false or Resident <= %v", p.Resident>>20, most)
 			}
 		}
 	}

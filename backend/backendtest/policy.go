@@ -59,7 +59,7 @@ func (s *suite) acceptance92PolicyRefuses(t *testing.T) {
 	}
 	var why *llmsandbox.RefusedError
 	if err := sb.Install(ctx, []string{"requests[socks]"}, nil); !errors.As(err, &why) || !errors.Is(err, llmsandbox.ErrRefused) {
-		t.Errorf("an installation: %v", err)
+		t.Errorf("an installation: %v, want an error of type %T, llmsandbox.ErrRefused", err, why)
 	}
 	// What passes runs, and reports what was found below the threshold.
 	res = run(t, sb, "print('ran') # eval(1)", nil)
@@ -86,7 +86,7 @@ func (s *suite) policyOfCells(t *testing.T) {
 		t.Errorf("%+v: %v, want no error, Status = StatusRefused, Count = 0, Reason not empty", c, err)
 	}
 	if c, err := k.Run(ctx, "'x' in dir()", nil); err != nil || c.Value["text/plain"] != "False" {
-		t.Errorf("refused code has run: %+v: %v", c, err)
+		t.Errorf("refused code has run: %+v: %v, want no error, c.Value[\"text/plain\"] = \"False\"", c, err)
 	}
 	o := s.options(llmsandbox.Options{Libraries: []string{"requests"}, Policy: llmsandbox.Policy{Checker: noCurl(t)}})
 	if sb, err := llmsandbox.Open(ctx, &o); !errors.Is(err, llmsandbox.ErrRefused) {

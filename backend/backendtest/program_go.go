@@ -94,7 +94,7 @@ func (s *suite) programGoCacheIsPrivate(t *testing.T) {
 	bad := s.openWith(t, llmsandbox.Options{Language: "go", Limits: llmsandbox.Limits{Memory: 1 << 30}}, "go")
 	before := state(bad)
 	if strings.HasSuffix(before, "\n0\n") {
-		t.Fatal("the cache is empty: it was not prepared")
+		t.Fatalf("the cache is empty: it was not prepared: %.300q, want before not ending in \"\\n0\\n\"", before)
 	}
 	_, err := bad.Shell(testContext(t), `cd /tmp/.cache/go-build || exit 1
 find -L . -type f -name '*-d' | head -200 | while read -r f; do echo poison > "$f"; done
@@ -104,7 +104,7 @@ chmod -R 777 . ; rm -rf 0*`, nil) // whether it may do all that is no matter
 		t.Fatal(err)
 	}
 	if state(bad) == before {
-		t.Fatal("the cache could not be changed, so this test shows nothing")
+		t.Fatalf("the cache could not be changed, so this test shows nothing: state(bad) = %v, want other than %v", state(bad), before)
 	}
 	good := s.open(t, llmsandbox.Options{Language: "go"})
 	if after := state(good); after != before {

@@ -65,7 +65,7 @@ func (s *suite) identity(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range c.Controls {
 		if seen[k.Name] {
-			t.Errorf("%s is declared twice", k.Name)
+			t.Errorf("%s is declared twice, want seen[k.Name] = false", k.Name)
 		}
 		seen[k.Name] = true
 		if k.Enforced && k.By == "" || !k.Enforced && k.Why == "" {
@@ -74,7 +74,7 @@ func (s *suite) identity(t *testing.T) {
 	}
 	for _, name := range []string{"memory", "cpus", "pids", "disk", "network", "seccomp"} {
 		if !seen[name] {
-			t.Errorf("nothing is declared of %s", name)
+			t.Errorf("nothing is declared of %s, want seen[name] = true", name)
 		}
 	}
 }
@@ -92,6 +92,6 @@ func (s *suite) sameIDTwice(t *testing.T) {
 	}
 	answers(t, one)
 	if !s.listed(t, one.ID()) {
-		t.Error("the first one is no longer listed")
+		t.Error("the first one is no longer listed: s.listed(t, one.ID()) = false, want true")
 	}
 }

@@ -34,7 +34,7 @@ func ask(t *testing.T, o ClientOptions) error {
 		return dial.Explain(err)
 	}
 	if v.Version == "" || c.ClientVersion() == client.MaxAPIVersion && v.APIVersion != client.MaxAPIVersion {
-		t.Errorf("version %+v, the client uses API %s", v, c.ClientVersion())
+		t.Errorf("version %+v, the client uses API %s, want Version not empty, ClientVersion != MaxAPIVersion or APIVersion = MaxAPIVersion", v, c.ClientVersion())
 	}
 	conn, err := c.DialHijack(t.Context(), "/session", "h2c", map[string][]string{
 		"X-Docker-Expose-Session-Uuid": {t.Name()}, "X-Docker-Expose-Session-Name": {"test"},
@@ -46,7 +46,7 @@ func ask(t *testing.T, o ClientOptions) error {
 	preface := make([]byte, 3)
 	_, err = io.ReadFull(conn, preface)
 	if err == nil && string(preface) != "PRI" {
-		t.Errorf("the stream began with %q", preface)
+		t.Errorf("the stream began with %q, want an error or preface = \"PRI\"", preface)
 	}
 	return errors.Join(err, conn.Close())
 }
@@ -153,7 +153,7 @@ func TestDiagnose(t *testing.T) {
 	for _, f := range all {
 		checks = append(checks, f.Check)
 		if f.Level == backend.LevelFailure || f.Detail == "" || (f.Level == backend.LevelOK) != (f.Fix == "") {
-			t.Errorf("%+v", f)
+			t.Errorf("%+v, want Level != LevelFailure, Detail not empty, f.Level == backend.LevelOK = %v", f, f.Fix == "")
 		}
 	}
 	const want = "configuration|socket|permission|answer|API version|platform|cgroup|limits|storage|rootless|seccomp|confinement|runtimes"

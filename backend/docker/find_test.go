@@ -182,7 +182,7 @@ func TestThatNothingIsFound(t *testing.T) {
 			}
 			found := Diagnose(t.Context(), &c.options)
 			if last := found[len(found)-1]; last.Fix == "" || !strings.Contains(last.Detail, c.words[0]) {
-				t.Errorf("doctor says %+v", last)
+				t.Errorf("doctor says %+v, want Fix not empty, strings.Contains(last.Detail, c.words[0]) = true", last)
 			}
 		})
 	}

@@ -130,10 +130,10 @@ func TestCertificatesOfContexts(t *testing.T) {
 			}
 			s := f.endpoint.TLS
 			if s == nil || s.InsecureSkipVerify || (len(s.Certificates) == 1) != (c.files[keyFile] != nil) {
-				t.Fatalf("%+v", s)
+				t.Fatalf("%+v, want s not nil, InsecureSkipVerify false, len(s.Certificates) == 1 = (c.files[keyFile] != nil)", s)
 			}
 			if want := authority.Pool(); !s.RootCAs.Equal(want) {
-				t.Error("the context's authority is not the one that is trusted")
+				t.Error("the context's authority is not the one that is trusted: s.RootCAs.Equal(want) = false, want true")
 			}
 		})
 	}

@@ -79,7 +79,7 @@ func TestAwait(t *testing.T) {
 			select {
 			case <-s.Done():
 				if !c.done {
-					t.Error("an end that was not observed")
+					t.Error("an end that was not observed: c.done = false, want true")
 				}
 			case <-settled:
 				select {
@@ -88,7 +88,7 @@ func TestAwait(t *testing.T) {
 				default:
 				}
 				if c.done {
-					t.Error("the end is not noticed")
+					t.Error("the end is not noticed: c.done = true, want false")
 				}
 				s.Close(nil)
 			case <-time.After(10 * time.Second):
@@ -145,7 +145,7 @@ func TestAVanishingContainerIsGone(t *testing.T) {
 		t.Errorf("dial: %v, want backend.ErrNotFound", err)
 	}
 	if !h.Await(t.Context()) {
-		t.Error("its end is not noticed")
+		t.Error("its end is not noticed: h.Await(t.Context()) = false, want true")
 	}
 	if err := s.Destroy(t.Context()); err != nil {
 		t.Errorf("remove: %v", err)

@@ -56,7 +56,7 @@ func TestWithoutTop(t *testing.T) {
 				}
 				got = append(got, h.Name)
 				if data, err := io.ReadAll(tr); err != nil || h.Typeflag == tar.TypeReg && string(data) != "data" {
-					t.Errorf("%s: %q, %v", h.Name, data, err)
+					t.Errorf("%s: %q, %v, want no error, Typeflag != TypeReg or data = \"data\"", h.Name, data, err)
 				}
 			}
 			if !slices.Equal(got, c.want) {

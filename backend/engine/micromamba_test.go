@@ -51,7 +51,7 @@ func TestMicromambaKeeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o.Images["python"] != "py:1" || o.Images["bash"] != MicromambaImage || len(own) != 1 {
-		t.Errorf("images %q, the caller's %q", o.Images, own)
+		t.Errorf("images %q, the caller's %q, want o.Images[\"python\"] = \"py:1\", o.Images[\"bash\"] = MicromambaImage, len(own) = 1", o.Images, own)
 	}
 	if diff := cmp.Diff([]string{"micromamba", "run", "-n", "tools"}, o.Micromamba.enter()); diff != "" {
 		t.Error(diff)
@@ -131,10 +131,10 @@ func FuzzMicromambaPackage(f *testing.F) {
 		}
 		argv := o.install("bash", true)
 		if len(argv) != 8 || argv[len(argv)-1] != s {
-			t.Fatalf("installs %q", argv)
+			t.Fatalf("installs %q, want len(argv) = 8, argv[len(argv)-1] = %v", argv, s)
 		}
 		if s[0] == '-' || strings.ContainsAny(s, " \t\r\n\x00'\"`$;&()\\") || packageName(s) == "" {
-			t.Errorf("%q is taken", s)
+			t.Errorf("%q is taken, want s[0] != '-', strings.ContainsAny(s, \" \\t\\r\\n\\x00'\\\"`$;&()\\\\\") = false, packageName(s) not empty", s)
 		}
 	})
 }

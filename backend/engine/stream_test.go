@@ -107,7 +107,7 @@ func TestUpgradeTellsTheEnginesReason(t *testing.T) {
 		})
 		_, err := attach(context.Background(), e, "abc")
 		if err == nil || !c.is(err) || !strings.Contains(err.Error(), c.want) || len(err.Error()) > maxRefusal+100 {
-			t.Errorf("%d %.20q: got %v", c.status, c.body, err)
+			t.Errorf("%d %.20q: got %v, want an error, c.is(err) = true, an error containing %q, len(err.Error()) <= %v", c.status, c.body, err, c.want, maxRefusal+100)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func TestUpgradeGivesTheStream(t *testing.T) {
 	e := engineOf(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if r.URL.Path != "/v1.41/exec/abc/start" || r.Header.Get("Upgrade") != "tcp" || string(body) != `{"Detach":false,"Tty":false}` {
-			t.Errorf("asked for %s with %q", r.URL, body)
+			t.Errorf("asked for %s with %q, want Path = \"/v1.41/exec/abc/start\", r.Header.Get(\"Upgrade\") = \"tcp\", body = \"{\\\"Detach\\\":false,\\\"Tty\\\":false}\"", r.URL, body)
 		}
 		conn, rw, err := w.(http.Hijacker).Hijack()
 		if err != nil {

@@ -152,11 +152,11 @@ func TestPodThatIsAskedFor(t *testing.T) {
 		t.Fatal("a pod without a kubelet has started: got no error, want an error")
 	}
 	if len(made.OwnerReferences) != 1 || made.OwnerReferences[0].Name != ownerName(b.owner.id) {
-		t.Errorf("owners %+v", made.OwnerReferences)
+		t.Errorf("owners %+v, want len(made.OwnerReferences) = 1, made.OwnerReferences[0].Name = ownerName(b.owner.id)", made.OwnerReferences)
 	}
 	info, err := decodeInfo(made)
 	if err != nil || info.ID != "a" || info.Labels["odd key"] != "ü" || info.Limits.Memory != spec.Limits.Memory || info.Limits.PIDs != 77 || !info.Deadline.Equal(spec.Deadline) || !strings.Contains(info.Owner, "pid ") {
-		t.Errorf("described as %+v (%v)", info, err)
+		t.Errorf("described as %+v (%v), want no error, ID = \"a\", info.Labels[\"odd key\"] = \"ü\", Memory = %v, PIDs = 77, info.Deadline.Equal(spec.Deadline) = true, Owner containing \"pid \"", info, err, spec.Limits.Memory)
 	}
 	guest, err := decodeGuest(made)
 	if err != nil || guest.Workdir != "/sandbox" || !slices.Equal(guest.Env, spec.Env) {

@@ -139,7 +139,7 @@ func TestSendAgentStalls(t *testing.T) {
 			}
 			var stalled *stallError
 			if err := context.Cause(ctx); !errors.As(err, &stalled) || !strings.Contains(err.Error(), "try again") {
-				t.Errorf("the cause is %v", err)
+				t.Errorf("the cause is %v, want an error of type %T containing \"try again\"", err, stalled)
 			}
 		})
 	}
@@ -157,13 +157,13 @@ func TestPace(t *testing.T) {
 		p.rest()
 		time.Sleep(time.Hour)
 		if ctx.Err() != nil {
-			t.Fatal(context.Cause(ctx))
+			t.Fatalf("context.Cause(ctx) = %v, want no error", context.Cause(ctx))
 		}
 		p.moved()
 		time.Sleep(2 * time.Second)
 		var stalled *stallError
 		if !errors.As(context.Cause(ctx), &stalled) {
-			t.Errorf("the cause is %v", context.Cause(ctx))
+			t.Errorf("the cause is %v, want an error of type %T", context.Cause(ctx), stalled)
 		}
 	})
 }

@@ -117,7 +117,7 @@ func TestGC(t *testing.T) {
 			}
 			left, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 			if err != nil || len(left.Items) != len(cluster(t))-1-len(c.want) {
-				t.Errorf("%d pods are left (%v)", len(left.Items), err)
+				t.Errorf("%d pods are left (%v), want no error, len(left.Items) = len(cluster(t))-1-len(c.want)", len(left.Items), err)
 			}
 		})
 	}

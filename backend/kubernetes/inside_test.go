@@ -66,7 +66,7 @@ func FuzzReadHeader(f *testing.F) {
 		again += "\x00"
 		rest, err := io.ReadAll(r)
 		if err != nil || again+string(rest) != string(in) {
-			t.Errorf("%q was read as %q with %q left", in, h, rest)
+			t.Errorf("%q was read as %q with %q left, want no error, again+string(rest) = %q", in, h, rest, string(in))
 		}
 	})
 }

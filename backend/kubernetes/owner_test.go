@@ -56,7 +56,7 @@ func TestOwnerIsOneJob(t *testing.T) {
 	}
 	for i := range pods {
 		if len(jobs(t, c)) != 1 {
-			t.Fatalf("the Job is gone after %d of %d pods", i, pods)
+			t.Fatalf("the Job is gone after %d of %d pods, want len(jobs(t, c)) = 1", i, pods)
 		}
 		if err := o.leave(t.Context(), nil); err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func TestOwnerAfterItsJobIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(jobs(t, c)) != 1 {
-		t.Error("no new Job")
+		t.Errorf("no new Job: len(jobs(t, c)) = %v, want 1", len(jobs(t, c)))
 	}
 	c.ReactionChain = c.ReactionChain[1:]
 	for range 2 {
@@ -138,7 +138,7 @@ func TestOwnerAfterItsJobIsGone(t *testing.T) {
 		}
 	}
 	if len(jobs(t, c)) != 0 {
-		t.Error("the new Job is left")
+		t.Errorf("the new Job is left: len(jobs(t, c)) = %v, want 0", len(jobs(t, c)))
 	}
 }
 

@@ -42,7 +42,7 @@ func TestUnreached(t *testing.T) {
 				t.Errorf("%q: %q is in it", err, c.not)
 			}
 			if !errors.Is(err, c.err) || errors.Is(err, backend.ErrNotFound) != apierrors.IsNotFound(c.err) {
-				t.Errorf("%v is not the error below, or is ErrNotFound wrongly", err)
+				t.Errorf("%v is not the error below, or is ErrNotFound wrongly, want %v, errors.Is(err, backend.ErrNotFound) = apierrors.IsNotFound(c.err)", err, c.err)
 			}
 		})
 	}

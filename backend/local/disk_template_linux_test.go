@@ -37,11 +37,11 @@ func TestDiskTemplateIsKept(t *testing.T) {
 	}
 	for i := range made {
 		if made[i].offset != found[i].offset || string(made[i].data) != string(found[i].data) {
-			t.Errorf("extent %d differs", i)
+			t.Errorf("extent %d differs, want made[i].offset = found[i].offset, string(made[i].data) = string(found[i].data)", i)
 		}
 	}
 	if now, err := os.Stat(kept[0]); err != nil || !os.SameFile(now, info) {
-		t.Errorf("it was made again (%v)", err)
+		t.Errorf("it was made again (%v), want no error, os.SameFile(now, info) = true", err)
 	}
 	old := time.Now().Add(-2 * unusedPrepared)
 	if err := os.Chtimes(kept[0], old, old); err != nil {

@@ -72,7 +72,7 @@ func TestSpoiledPlace(t *testing.T) {
 				t.Fatalf("it says %q, want it to begin with \"error: \"", said)
 			}
 			if strings.Count(said, "\n") != 1 {
-				t.Errorf("the error is not one line: %s", said)
+				t.Errorf("the error is not one line: %s, want strings.Count(said, \"\\n\") = 1", said)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(said, want) {
@@ -146,7 +146,7 @@ func TestForkRefused(t *testing.T) {
 	for _, errno := range []unix.Errno{unix.EPERM, unix.ENOSPC, unix.EINVAL, unix.ENOMEM} {
 		text := explainFork(errno).Error()
 		if !strings.HasPrefix(text, "start a sandbox: "+errno.Error()) || !strings.Contains(text, ": ") || len(text) < 80 {
-			t.Errorf("%v is explained as %q", errno, text)
+			t.Errorf("%v is explained as %q, want strings.HasPrefix(text, \"start a sandbox: \"+errno.Error()) = true, text containing \": \", len(text) >= 80", errno, text)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestHostPathsHidden(t *testing.T) {
 			t.Errorf("%s prints %q, not %q", script, got, want)
 		}
 		if k, ok := m.Capabilities().Get("host-paths"); !ok || !k.Enforced {
-			t.Errorf("host-paths is %+v", k)
+			t.Errorf("host-paths is %+v, want ok = true, Enforced true", k)
 		}
 		for _, line := range strings.Split(shell(t, m, tell), "\n") {
 			if strings.Contains(line, canary) {

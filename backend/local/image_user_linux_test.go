@@ -39,7 +39,7 @@ func TestImageUser(t *testing.T) {
 	} {
 		uid, gid, err := imageUser(layers, c.spec)
 		if uid != c.uid || gid != c.gid || errors.Is(err, backend.ErrImageInvalid) != c.bad {
-			t.Errorf("user %q is %d:%d, %v", c.spec, uid, gid, err)
+			t.Errorf("user %q is %d:%d, %v, want uid = %d, gid = %d, errors.Is(err, backend.ErrImageInvalid) = %v", c.spec, uid, gid, err, c.uid, c.gid, c.bad)
 		}
 	}
 	// A link in an image leads nowhere on the host.

@@ -57,7 +57,7 @@ func TestNothingGrows(t *testing.T) {
 	deadline := time.Now().Add(5 * time.Second)
 	for openFiles(t) > before || loops(t, b.options.CacheDir) != "" {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d descriptors became %d; loop devices: %q", before, openFiles(t), loops(t, b.options.CacheDir))
+			t.Fatalf("%d descriptors became %d; loop devices: %q, want time.Now().After(deadline) = false", before, openFiles(t), loops(t, b.options.CacheDir))
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -115,7 +115,7 @@ func TestOwnerKilled(t *testing.T) {
 	}
 	// The process that adopted it may not have reaped it yet.
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", agent)); err == nil && !strings.Contains(string(stat), ") Z ") {
-		t.Errorf("the agent lives on: %s", stat)
+		t.Errorf("the agent lives on: %s, want an error or stat containing \") Z \"", stat)
 	}
 	nothingLeft(t, b, id)
 }
@@ -162,10 +162,10 @@ func TestTwoProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m.Info().Labels["made-by"] != "child" {
-		t.Errorf("labels are %v", m.Info().Labels)
+		t.Errorf("labels are %v, want m.Info().Labels[\"made-by\"] = \"child\"", m.Info().Labels)
 	}
 	if u, err := m.Usage(t.Context()); err != nil || os.Geteuid() == 0 && !u.MemoryKnown {
-		t.Errorf("usage of an attached sandbox is %+v, %v", u, err)
+		t.Errorf("usage of an attached sandbox is %+v, %v, want no error, Geteuid != 0 or MemoryKnown true", u, err)
 	}
 	if err := m.Destroy(t.Context()); err != nil {
 		t.Fatal(err)

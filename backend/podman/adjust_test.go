@@ -24,7 +24,7 @@ func TestAdjust(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			adjust(nil, &c.host)
 			if got := c.host.Tmpfs; got["/run"] != c.run || got["/var/tmp"] != c.tmp || got["/tmp"] != c.tmpDir {
-				t.Errorf("got %q", got)
+				t.Errorf("got %q, want got[\"/run\"] = %v, got[\"/var/tmp\"] = %v, got[\"/tmp\"] = %v", got, c.run, c.tmp, c.tmpDir)
 			}
 		})
 	}

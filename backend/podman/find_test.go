@@ -106,7 +106,7 @@ func TestFindPrecedence(t *testing.T) {
 				t.Errorf("ssh gets %q, want %q among them", f.endpoint.SSH.Flags, c.flag)
 			}
 			if c.flag == "" && len(f.endpoint.SSH.Flags) > 0 {
-				t.Errorf("ssh gets %q", f.endpoint.SSH.Flags)
+				t.Errorf("ssh gets %q, want flag not empty or no Flags", f.endpoint.SSH.Flags)
 			}
 		})
 	}

@@ -46,16 +46,16 @@ func TestInfo(t *testing.T) {
 				t.Errorf("memory %v, cpu %v, pids %v, swap %v, want MemoryLimit = %v, CPUCfsQuota = %v, PidsLimit = %v, SwapLimit = %v", d.MemoryLimit, d.CPUCfsQuota, d.PidsLimit, d.SwapLimit, c.memory, c.cpu, c.pids, c.counted)
 			}
 			if rootless(d) != (c.rootless == "true") || d.DefaultRuntime != "crun" || d.ServerVersion != "4.3.1" || d.OSType != "linux" {
-				t.Errorf("got %+v", d)
+				t.Errorf("got %+v, want rootless(d) = %v, DefaultRuntime = \"crun\", ServerVersion = \"4.3.1\", OSType = \"linux\"", d, c.rootless == "true")
 			}
 			missing := ""
 			for n, l := range limits(d) {
 				holds := []bool{c.memory, c.cpu, c.pids}[n]
 				if l.Name != []string{"memory", "cpus", "pids"}[n] || l.Enforced != holds {
-					t.Errorf("control %+v", l)
+					t.Errorf("control %+v, want l.Name = []string{\"memory\", \"cpus\", \"pids\"}[n], Enforced = %v", l, holds)
 				}
 				if holds && l.By != "cgroup "+c.version {
-					t.Errorf("control %+v", l)
+					t.Errorf("control %+v, want holds = false or By = %q", l, "cgroup "+c.version)
 				}
 				if !holds && (l.Why == "" || !strings.Contains(l.Fix, c.fix)) {
 					t.Errorf("control %+v, want the fix %q", l, c.fix)

@@ -25,7 +25,7 @@ func TestIDs(t *testing.T) {
 			put(t, file, c.content)
 			f := ids(file, alice)
 			if f.Level != c.level || !strings.HasPrefix(f.Detail, c.detail) || (f.Fix == "") != (c.level == backend.LevelOK) {
-				t.Errorf("got %+v", f)
+				t.Errorf("got %+v, want Level = %v, Detail beginning with %q, f.Fix == \"\" = %v", f, c.level, c.detail, c.level == backend.LevelOK)
 			}
 		})
 	}

@@ -58,19 +58,19 @@ func TestFirstGrace(t *testing.T) {
 	after := func(d time.Duration, do func()) stopper { return time.AfterFunc(d, do) }
 	u := newUsers(flags{listen: "@x", grace: 0, firstGrace: 3600}, after)
 	if idle(u, 50*time.Millisecond) {
-		t.Fatal("the first client is not waited for")
+		t.Fatal("the first client is not waited for: idle(u, 50*time.Millisecond) = true, want false")
 	}
 	first := u.enter()
 	second := u.enter()
 	first()
 	if idle(u, 50*time.Millisecond) {
-		t.Fatal("it ends under a client")
+		t.Fatal("it ends under a client: idle(u, 50*time.Millisecond) = true, want false")
 	}
 	second()
 	if !idle(u, 10*time.Second) {
-		t.Error("it does not end after the last client")
+		t.Error("it does not end after the last client: idle(u, 10*time.Second) = false, want true")
 	}
 	if u := newUsers(flags{listen: "@x", grace: 0}, after); !idle(u, 10*time.Second) {
-		t.Error("without a grace of its own the first client is waited for")
+		t.Error("without a grace of its own the first client is waited for: idle(u, 10*time.Second) = false, want true")
 	}
 }

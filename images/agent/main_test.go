@@ -48,10 +48,10 @@ func check(t *testing.T, arch string, files []scratchimage.File) {
 	}
 	program, err := elf.NewFile(bytes.NewReader(files[0].Content))
 	if err != nil || program.Machine != machines[arch] {
-		t.Errorf("the agent is %v, %v", program, err)
+		t.Errorf("the agent is %v, %v, want no error, program.Machine = machines[arch]", program, err)
 	}
 	if filter, err := seccomp.Filter(arch); err != nil || !bytes.Equal(filter, files[1].Content) {
-		t.Errorf("another filter: %v", err)
+		t.Errorf("another filter: %v, want no error, bytes.Equal(filter, files[1].Content) = true", err)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestImage(t *testing.T) {
 		first, err := os.ReadFile(one)
 		second, err2 := os.ReadFile(two)
 		if err != nil || err2 != nil || !bytes.Equal(first, second) {
-			t.Errorf("made twice, it differs: %v, %v", err, err2)
+			t.Errorf("made twice, it differs: %v, %v, want no error, bytes.Equal(first, second) = true", err, err2)
 		}
 		tag, err := name.NewTag("example/agent:2")
 		if err != nil {
@@ -82,7 +82,7 @@ func TestImage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if config.OS != "linux" || config.Architecture != arch || !slices.Equal(describe(config.Config.Entrypoint, config.Config.User), dockerfile(t)) {
-			t.Errorf("%s/%s %+v, the Dockerfile says %q", config.OS, config.Architecture, config.Config, dockerfile(t))
+			t.Errorf("%s/%s %+v, the Dockerfile says %q, want OS = \"linux\", Architecture = %s, slices.Equal(describe(config.Config.Entrypoint, config.Config.User), dockerfile(t)) = true", config.OS, config.Architecture, config.Config, dockerfile(t), arch)
 		}
 		content := mutate.Extract(img)
 		check(t, arch, filesOf(t, content))
@@ -114,7 +114,7 @@ func TestFolder(t *testing.T) {
 		for _, name := range []string{"agent", "seccomp"} {
 			info, err := os.Stat(filepath.Join(dir, name))
 			if err != nil || !info.ModTime().Equal(scratchimage.Epoch) {
-				t.Fatal(info, err)
+				t.Fatalf("info = %v, err = %v, want no error, info.ModTime().Equal(scratchimage.Epoch) = true", info, err)
 			}
 			content, err := os.ReadFile(filepath.Join(dir, name))
 			if err != nil {

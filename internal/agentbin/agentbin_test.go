@@ -31,7 +31,7 @@ func TestBinary(t *testing.T) {
 		}
 		sum := sha256.Sum256(content)
 		if got, err := SHA256(arch); err != nil || got != hex.EncodeToString(sum[:]) {
-			t.Errorf("%s: sum %s, %v", arch, got, err)
+			t.Errorf("%s: sum %s, %v, want no error, got = hex.EncodeToString(sum[:])", arch, got, err)
 		}
 	}
 	one, err := Key("amd64")

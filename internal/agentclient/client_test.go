@@ -23,10 +23,10 @@ func TestRequests(t *testing.T) {
 	}
 	list, err := c.Processes(ctx)
 	if err != nil || len(list) != 1 || list[0].Tag != "tag" {
-		t.Error(list, err)
+		t.Errorf("list = %v, err = %v, want no error, len(list) = 1, Tag = \"tag\"", list, err)
 	}
 	if n, err := c.Count(ctx); err != nil || n != 2 {
-		t.Error(n, err)
+		t.Errorf("n = %v, err = %v, want no error, n = 2", n, err)
 	}
 	size := agentproto.WinSize{Rows: 24, Cols: 80}
 	for _, err := range []error{

@@ -90,11 +90,11 @@ func TestFileRequests(t *testing.T) {
 	ctx := soon(t)
 	info, err := c.Stat(ctx, "s")
 	if err != nil || info.Name != "n" {
-		t.Error(info, err)
+		t.Errorf("info = %v, err = %v, want no error, Name = \"n\"", info, err)
 	}
 	list, err := c.List(ctx, "l")
 	if err != nil || !list.Truncated {
-		t.Error(list, err)
+		t.Errorf("list = %v, err = %v, want no error, Truncated true", list, err)
 	}
 	for _, err := range []error{
 		c.Mkdir(ctx, "m", 0o700, true), c.Remove(ctx, "r", RemoveOptions{Recursive: true, Missing: true}),
@@ -121,14 +121,14 @@ func TestReadFile(t *testing.T) {
 	c := connectTo(t, sends(content, true, &agentproto.Empty{}))
 	var got bytes.Buffer
 	if n, err := c.ReadFile(soon(t), "f", &got); n != int64(len(content)) || err != nil || got.String() != content {
-		t.Error(n, err)
+		t.Errorf("n = %v, err = %v, want n = %v, no error, got = %v", n, err, int64(len(content)), content)
 	}
 	if b, err := c.ReadAll(soon(t), "f", int64(len(content))); string(b) != content || err != nil {
-		t.Error(len(b), err)
+		t.Errorf("len(b) = %v, err = %v, want b = %v, no error", len(b), err, content)
 	}
 	var e *agentproto.Error
 	if b, err := c.ReadAll(soon(t), "f", int64(len(content))-1); !errors.As(err, &e) || e.Code != agentproto.CodeTooLarge {
-		t.Error(len(b), err)
+		t.Errorf("len(b) = %v, err = %v, want an error of type %T, Code = CodeTooLarge", len(b), err, e)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestReadFileFailures(t *testing.T) {
 	})
 	var got bytes.Buffer
 	if n, err := failing.ReadFile(soon(t), "f", &got); n != 4 || err == nil || err.Error() != "input/output error" {
-		t.Error(n, err)
+		t.Errorf("n = %v, err = %v, want n = 4, an error, err = \"input/output error\"", n, err)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestWriteFile(t *testing.T) {
 	o := WriteOptions{Offset: 1, Mode: 0o640, Create: true, Exclusive: true, Truncate: true, Parents: true}
 	info, err := c.WriteFile(soon(t), "f", strings.NewReader(content), o)
 	if err != nil || info.Size != uint64(len(content)) || string(got) != content {
-		t.Error(info, err)
+		t.Errorf("info = %v, err = %v, want no error, Size = %v, got = %v", info, err, uint64(len(content)), content)
 	}
 	want := agentproto.WriteRequest{Path: "f", Offset: 1, Mode: 0o640, Create: true, Exclusive: true, Truncate: true, Parents: true}
 	if diff := cmp.Diff(want, req); diff != "" {
@@ -240,7 +240,7 @@ func TestTar(t *testing.T) {
 	var got bytes.Buffer
 	out := connectTo(t, sends("archive", false, result))
 	if res, err := out.TarOut(soon(t), "/p", "prefix", &got); err != nil || got.String() != "archive" || !cmp.Equal(res, *result) {
-		t.Error(res, err)
+		t.Errorf("res = %v, err = %v, want no error, got = \"archive\", cmp.Equal(res, *result) = true", res, err)
 	}
 	var req agentproto.TarInRequest
 	in := connectTo(t, func(call *agentproto.Call) {
@@ -250,7 +250,7 @@ func TestTar(t *testing.T) {
 	})
 	res, err := in.TarIn(soon(t), "/d", strings.NewReader("archive"), TarLimits{MaxBytes: 3, MaxFiles: 4})
 	if err != nil || !cmp.Equal(res, *result) || req != (agentproto.TarInRequest{Dir: "/d", MaxBytes: 3, MaxFiles: 4}) {
-		t.Error(res, err, req)
+		t.Errorf("res = %v, err = %v, req = %v, want no error, cmp.Equal(res, *result) = true, req = %v", res, err, req, agentproto.TarInRequest{Dir: "/d", MaxBytes: 3, MaxFiles: 4})
 	}
 	agent, ended := endless(false)
 	c := connectTo(t, agent)
@@ -277,7 +277,7 @@ func TestWatchEnds(t *testing.T) {
 	}
 	for e, err := range events {
 		if err != nil || e.Path != "/f" {
-			t.Error(e, err)
+			t.Errorf("e = %v, err = %v, want no error, Path = \"/f\"", e, err)
 		}
 		break
 	}

@@ -59,7 +59,7 @@ func TestProcess(t *testing.T) {
 		wg.Go(func() {
 			for range 2 {
 				if exit, err := p.Wait(soon(t)); err != nil || !exit.Known || exit.Code != 3 {
-					t.Error(exit, err)
+					t.Errorf("exit = %v, err = %v, want no error, Known true, Code = 3", exit, err)
 				}
 			}
 		})
@@ -75,7 +75,7 @@ func TestProcess(t *testing.T) {
 		}
 	}
 	if out, err := p.Offsets(); out != 3 || err != 5 {
-		t.Error(out, err)
+		t.Errorf("out = %v, err = %v, want out = 3, err = 5", out, err)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestStdin(t *testing.T) {
 		p.Stdin().Close()
 	}()
 	if b, err := io.ReadAll(p.Stdout()); string(b) != want || err != nil {
-		t.Error(len(b), err)
+		t.Errorf("len(b) = %v, err = %v, want b = %v, no error", len(b), err, want)
 	}
 	if _, err := p.Wait(soon(t)); err != nil {
 		t.Error(err)
@@ -145,7 +145,7 @@ func TestStalledProcess(t *testing.T) {
 	default:
 	}
 	if n, err := io.Copy(io.Discard, stalled.Stdout()); n != 3*agentproto.Window || err != nil {
-		t.Error(n, err)
+		t.Errorf("n = %v, err = %v, want n = %v, no error", n, err, 3*agentproto.Window)
 	}
 	if _, err := stalled.Wait(soon(t)); err != nil {
 		t.Error(err)
@@ -201,7 +201,7 @@ func TestLostStream(t *testing.T) {
 		}
 	}
 	if out, _ := p.Offsets(); out != 4 {
-		t.Error(out)
+		t.Errorf("out = %v, want out = 4", out)
 	}
 }
 
@@ -239,13 +239,13 @@ func TestDetachAndAttach(t *testing.T) {
 	}
 	exit, err := again.Wait(soon(t))
 	if err != nil || exit.Signal != 9 || exit.Reason != agentproto.KilledTimeout {
-		t.Error(exit, err)
+		t.Errorf("exit = %v, err = %v, want no error, Signal = 9, Reason = KilledTimeout", exit, err)
 	}
 	if out, _ := again.Offsets(); out != 13 {
-		t.Error(out)
+		t.Errorf("out = %v, want out = 13", out)
 	}
 	if !<-collected {
-		t.Error("not collected")
+		t.Error("not collected: <-collected = false, want true")
 	}
 	_, err = c.Attach(soon(t), agentproto.AttachRequest{ID: p.ID()})
 	if failure := (*agentproto.Error)(nil); !errors.As(err, &failure) || failure.Code != agentproto.CodeLost {
@@ -289,6 +289,6 @@ func TestNoExit(t *testing.T) {
 	c, _ := connect(t, a)
 	exit, err := start(t, c, argv("liar")).Wait(soon(t))
 	if broken := (*agentproto.ProtocolError)(nil); !errors.As(err, &broken) || exit.Known {
-		t.Error(exit, err)
+		t.Errorf("exit = %v, err = %v, want an error of type %T, Known false", exit, err, broken)
 	}
 }

@@ -28,7 +28,7 @@ func TestRefuse(t *testing.T) {
 				t.Errorf("%s, %s: %v, want %v", p, c.name, err, c.want)
 			}
 			if err != nil && !strings.Contains(err.Error(), c.say+": ") || err != nil && !strings.Contains(err.Error(), "existing "+string(p)) {
-				t.Errorf("%s, %s: %q does not name both", p, c.name, err)
+				t.Errorf("%s, %s: %q does not name both, want no error or an error containing %q", p, c.name, err, c.say+": ")
 			}
 		}
 	}

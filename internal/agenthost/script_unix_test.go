@@ -24,7 +24,7 @@ func TestTakeScript(t *testing.T) {
 			cmd := exec.Command("/bin/sh", "-c", takeScript, "sh", dir, "agent", "555", strconv.Itoa(c.size))
 			cmd.Stdin = strings.NewReader(content)
 			if out, err := cmd.CombinedOutput(); (err == nil) != c.ok {
-				t.Fatalf("the shell ended with %v: %s", err, out)
+				t.Fatalf("the shell ended with %v: %s, want success = %v", err, out, c.ok)
 			}
 			out, err := exec.Command(filepath.Join(dir, "agent")).Output()
 			if c.ok && (err != nil || string(out) != "it runs\n") {

@@ -145,7 +145,7 @@ func TestClose(t *testing.T) {
 					endAgent = func() bool {
 						h.call("ask")
 						if isOver(s) {
-							t.Error("the handle has ended before its agent")
+							t.Error("the handle has ended before its agent: isOver(s) = true, want false")
 						}
 						if c.agent == acknowledged {
 							close(h.ended) // at once: it is not removed for that
@@ -163,7 +163,7 @@ func TestClose(t *testing.T) {
 					t.Errorf("the host was asked for %q, want %q", got, c.want)
 				}
 				if !isOver(s) {
-					t.Error("the handle has not ended")
+					t.Error("the handle has not ended: isOver(s) = false, want true")
 				}
 				if _, err := s.Dial(t.Context()); !errors.Is(err, backend.ErrNotFound) || !strings.Contains(err.Error(), "sandbox a has ended: ") {
 					t.Errorf("dial: %v, want %v", err, backend.ErrNotFound)
@@ -223,7 +223,7 @@ func TestEnd(t *testing.T) {
 			}
 			asked := false
 			if err := s.Close(func() bool { asked = true; return true }); err != nil || asked {
-				t.Errorf("close: %v; an agent that has ended was asked to: %t", err, asked)
+				t.Errorf("close: %v; an agent that has ended was asked to: %t, want no error, asked = false", err, asked)
 			}
 		})
 	}
@@ -249,7 +249,7 @@ func TestDial(t *testing.T) {
 		s.Offer(unused)
 		s.Close(nil)
 		if !unused.closed {
-			t.Error("a stream that was not used is left open")
+			t.Error("a stream that was not used is left open: unused.closed = false, want true")
 		}
 	})
 }
@@ -288,7 +288,7 @@ func TestConnectFails(t *testing.T) {
 			t.Errorf("%v: dial fails with %v, over: %t, want %t", c.err, cerr, over, c.over)
 		}
 		if _, err := s.Usage(t.Context()); errors.Is(err, backend.ErrNotFound) != (c.over || c.err == backend.ErrNotFound) {
-			t.Errorf("%v: usage fails with %v", c.err, err)
+			t.Errorf("%v: usage fails with %v, want errors.Is(err, backend.ErrNotFound) = %v", c.err, err, c.over || c.err == backend.ErrNotFound)
 		}
 		s.Close(nil)
 	}

@@ -30,7 +30,7 @@ func pair(t testing.TB, h func(*Call)) *Conn {
 	t.Cleanup(func() {
 		conn.Close()
 		if err := <-served; err != nil && !errors.Is(err, ErrStreamLost) {
-			t.Errorf("server: %v", err)
+			t.Errorf("server: %v, want no error or ErrStreamLost", err)
 		}
 	})
 	return conn
@@ -59,7 +59,7 @@ func TestCallExchange(t *testing.T) {
 		c.End(&Exit{Known: true, Code: 3})
 		<-c.Done()
 		if !c.Collected() {
-			t.Error("not collected")
+			t.Error("not collected: c.Collected() = false, want true")
 		}
 	})
 	if conn.Peer().Arch != "test" || conn.Peer().Version != Version {
@@ -71,7 +71,7 @@ func TestCallExchange(t *testing.T) {
 	}
 	var started Started
 	if final, err := call.Recv(t.Context(), &started); err != nil || final || started.PID != 42 {
-		t.Fatal(started, final, err)
+		t.Fatalf("started = %v, final = %v, err = %v, want no error, final = false, PID = 42", started, final, err)
 	}
 	in := bytes.Repeat([]byte("0123456789"), 40_000)
 	go func() {
@@ -80,17 +80,17 @@ func TestCallExchange(t *testing.T) {
 	}()
 	out, err := io.ReadAll(reader{call, ChanOut})
 	if err != nil || !bytes.Equal(out, in) {
-		t.Fatal(len(out), err)
+		t.Fatalf("len(out) = %v, err = %v, want no error, bytes.Equal(out, in) = true", len(out), err)
 	}
 	var exit Exit
 	if final, err := call.Recv(t.Context(), &exit); err != nil || !final || exit.Code != 3 {
-		t.Fatal(exit, final, err)
+		t.Fatalf("exit = %v, final = %v, err = %v, want no error, final = true, Code = 3", exit, final, err)
 	}
 	if _, err := call.Recv(t.Context(), &exit); err != io.EOF {
 		t.Fatal(err)
 	}
 	if text, err := io.ReadAll(reader{call, ChanErr}); string(text) != "prog" || err != nil {
-		t.Fatal(text, err)
+		t.Fatalf("text = %v, err = %v, want text = \"prog\", no error", text, err)
 	}
 	if err := conn.Ping(t.Context()); err != nil {
 		t.Fatal(err)

@@ -53,11 +53,11 @@ func TestSlowReaderHoldsBackOnlyItsOwnCall(t *testing.T) {
 	}
 	rest, err := io.ReadAll(reader{slow, ChanOut})
 	if err != nil || len(rest) != total-1 {
-		t.Fatal(len(rest), err)
+		t.Fatalf("len(rest) = %v, err = %v, want no error, len(rest) = %v", len(rest), err, total-1)
 	}
 	for i, b := range rest {
 		if b != byte((i+1)%1000) {
-			t.Fatalf("byte %d is %d", i, b)
+			t.Fatalf("byte %d is %d, want b = byte((i+1)%%1000)", i, b)
 		}
 	}
 }
@@ -168,10 +168,10 @@ func TestLargeMessages(t *testing.T) {
 				}
 				var first, last PathRequest
 				if final, err := call.Recv(t.Context(), &first); err != nil || final || first.Path != path[1:] {
-					t.Errorf("size %d: first %d %v %v", size, len(first.Path), final, err)
+					t.Errorf("size %d: first %d %v %v, want no error, final = false, first.Path = path[1:]", size, len(first.Path), final, err)
 				}
 				if final, err := call.Recv(t.Context(), &last); err != nil || !final || last.Path != path[2:] {
-					t.Errorf("size %d: last %d %v %v", size, len(last.Path), final, err)
+					t.Errorf("size %d: last %d %v %v, want no error, final = true, last.Path = path[2:]", size, len(last.Path), final, err)
 				}
 				if err := exchange(conn); err != nil {
 					t.Error(err)
@@ -221,7 +221,7 @@ func TestCancel(t *testing.T) {
 		for _, end := range []<-chan error{ended, stuck} {
 			err := within(t, "cancel", end)
 			if failure := (*Error)(nil); !errors.As(err, &failure) || failure.Code != CodeCancelled {
-				t.Errorf("method %d: %v", m, err)
+				t.Errorf("method %d: %v, want an error of type %T, Code = CodeCancelled", m, err, failure)
 			}
 		}
 		if _, err := call.Read(ChanOut, make([]byte, 1)); err == nil || err == io.EOF {
@@ -264,7 +264,7 @@ func TestFailure(t *testing.T) {
 		t.Error(err)
 	}
 	if b, err := io.ReadAll(reader{call, ChanOut}); string(b) != "before" || !errors.As(err, &failure) {
-		t.Errorf("%q %v", b, err)
+		t.Errorf("%q %v, want b = \"before\", an error of type %T", b, err, failure)
 	}
 	call, _ = conn.Open(MethodStat, &Empty{})
 	if _, err := call.Recv(t.Context(), &Empty{}); !errors.As(err, &failure) || failure.Code != CodeInternal {
@@ -310,7 +310,7 @@ func TestRecvEndsWithContext(t *testing.T) {
 	}
 	call.CloseWrite(ChanIn) // the call itself goes on
 	if final, err := call.Recv(t.Context(), &Exit{}); !final || err != nil {
-		t.Fatal(final, err)
+		t.Fatalf("final = %v, err = %v, want final = true, no error", final, err)
 	}
 }
 

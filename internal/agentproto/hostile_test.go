@@ -108,7 +108,7 @@ func TestClientIgnoresLateFrames(t *testing.T) {
 		}
 	}
 	if final, err := next.Recv(t.Context(), &Empty{}); !final || err != nil {
-		t.Error(final, err)
+		t.Errorf("final = %v, err = %v, want final = true, no error", final, err)
 	}
 }
 
@@ -211,7 +211,7 @@ func wantCut(t *testing.T, end string, cut int, err error) {
 		return
 	}
 	if !errors.Is(err, ErrStreamLost) || isBroken {
-		t.Errorf("%s, cut at %d: %v", end, cut, err)
+		t.Errorf("%s, cut at %d: %v, want ErrStreamLost, isBroken = false", end, cut, err)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestFailedWriteLeavesWhatWasReceived(t *testing.T) {
 	conn.rwc.Write(nil) // let the rest come
 	var exit Exit
 	if final, err := call.Recv(t.Context(), &exit); err != nil || !final || exit.Code != 9 {
-		t.Error(exit, final, err)
+		t.Errorf("exit = %v, final = %v, err = %v, want no error, final = true, Code = 9", exit, final, err)
 	}
 	if b, err := io.ReadAll(reader{call, ChanOut}); string(b) != "output" || err != nil {
 		t.Errorf("%q %v, want b = \"output\", no error", b, err)

@@ -18,7 +18,7 @@ func TestPatience(t *testing.T) {
 			go func() { _, _ = client.Read(make([]byte, 4096)) }()
 			start := time.Now()
 			if err := Server(server, Hello{}, patience, handlerFunc(echoHandler)); err == nil || time.Since(start) != patience {
-				t.Errorf("ended with %v after %v", err, time.Since(start))
+				t.Errorf("ended with %v after %v, want an error, time.Since(start) = %v", err, time.Since(start), patience)
 			}
 		})
 	})

@@ -50,7 +50,7 @@ func FuzzMounts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, lines string) {
 		all := mounts(lines)
 		if len(all) > strings.Count(lines, "\n")+1 {
-			t.Errorf("%d mounts in %q", len(all), lines)
+			t.Errorf("%d mounts in %q, want len(all) <= strings.Count(lines, \"\\n\")+1", len(all), lines)
 		}
 		for i, m := range all {
 			if !path.IsAbs(m.path) || i > 0 && all[i-1].path >= m.path {

@@ -33,7 +33,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if n, err := Parse(s); err == nil && n < 0 {
-			t.Errorf("Parse(%q) = %d", s, n)
+			t.Errorf("Parse(%q) = %d, want an error or n >= 0", s, n)
 		}
 	})
 }

@@ -68,7 +68,7 @@ func TestDetect(t *testing.T) {
 				}
 			}
 			if s.Version != c.version || strings.Join(usable, " ") != c.usable {
-				t.Fatalf("version %s, usable %v; %+v", s.Version, usable, s.Controls())
+				t.Fatalf("version %s, usable %v; %+v, want Version = %s, strings.Join(usable, \" \") = %v", s.Version, usable, s.Controls(), c.version, c.usable)
 			}
 			for _, k := range s.Controls() {
 				if k.Enforced == (k.Why != "" || k.Fix != "") || k.Enforced != (k.By != "") {
@@ -89,7 +89,7 @@ func TestDetectDelegatedGroup(t *testing.T) {
 		}
 		s := detect(root, 1000)
 		if !s.Usable("memory") || s.Usable("cpu") || s.by() != "cgroup v2 (delegated)" || s.base != filepath.Join(root, service, folder) {
-			t.Errorf("in %s: %+v, base %s", own, s.Controls(), s.base)
+			t.Errorf("in %s: %+v, base %s, want s.Usable(\"memory\") = true, s.Usable(\"cpu\") = false, by = \"cgroup v2 (delegated)\", s.base = filepath.Join(root, service, folder)", own, s.Controls(), s.base)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func TestMountPathStaysBelowTheMount(t *testing.T) {
 		m := mount{root: part.Draw(t, "root"), point: "/sys/fs/cgroup"}
 		p := m.path(part.Draw(t, "group"))
 		if p != m.point && !strings.HasPrefix(p, m.point+"/") {
-			t.Fatal(fmt.Sprint(m, p))
+			t.Fatalf("fmt.Sprint(m, p) = %v, want p = %v or p beginning with %q", fmt.Sprint(m, p), m.point, m.point+"/")
 		}
 	})
 }

@@ -40,7 +40,7 @@ func TestChildIsBornInTheGroupAndTheThreadGoesBack(t *testing.T) {
 	for _, task := range tasks {
 		after, err := os.ReadFile("/proc/self/task/" + task.Name() + "/cgroup")
 		if err == nil && string(after) != string(before) {
-			t.Errorf("thread %s stayed:\n%s", task.Name(), after)
+			t.Errorf("thread %s stayed, want an error or after = %q:\n%s", task.Name(), string(before), after)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func TestSwapIsNotUsed(t *testing.T) {
 		t.Errorf("%q, %v, want killed: it has found memory in the swap", line, err)
 	}
 	if g.swapUnlimited {
-		t.Error("the group does not limit swap")
+		t.Error("the group does not limit swap: g.swapUnlimited = true, want false")
 	}
 	if _, err := c.end(); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestCPUIsHeld(t *testing.T) {
 		t.Fatalf("%q (%v, %v) in %v at 0.2 CPUs, want no error, cpu <= %v", line, err, perr, wall, wall/2)
 	}
 	if u, err := g.Usage(); err != nil || !u.CPUKnown || u.CPU == 0 {
-		t.Fatal(u, err)
+		t.Fatalf("u = %v, err = %v, want no error, CPUKnown true, CPU != 0", u, err)
 	}
 	if _, err := c.end(); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestKill(t *testing.T) {
 	}
 	c.Wait()
 	if ws := c.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != syscall.SIGKILL {
-		t.Fatal(c.ProcessState)
+		t.Fatalf("ProcessState = %v, want Signal = syscall.SIGKILL", c.ProcessState)
 	}
 }
 
@@ -164,13 +164,13 @@ func TestStaleAndRemove(t *testing.T) {
 		t.Skip("systemd removes its scopes by itself")
 	}
 	if got := g.s.Stale(g.Name()); len(got) != 1 {
-		t.Fatal(got)
+		t.Fatalf("got = %v, want len(got) = 1", got)
 	}
 	if err := g.s.Remove(t.Context(), g.Name()); err != nil {
 		t.Fatal(err)
 	}
 	if got := g.s.Stale(g.Name()); len(got) != 0 {
-		t.Fatal(got)
+		t.Fatalf("got = %v, want no got", got)
 	}
 }
 

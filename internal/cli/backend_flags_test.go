@@ -39,7 +39,7 @@ func TestEngineOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o.Build == nil || o.Build.Dockerfile != "dir/Dockerfile.test" || o.Build.Context != "dir" || o.Build.Args["B"] != "x=y" || !o.KeepImage {
-		t.Errorf("the build: %+v", o.Build)
+		t.Errorf("the build: %+v, want Build not nil, Dockerfile = \"dir/Dockerfile.test\", Context = \"dir\", o.Build.Args[\"B\"] = \"x=y\", KeepImage true", o.Build)
 	}
 	if o.Settings.Memory == nil || *o.Settings.Memory != 64<<20 || len(o.Settings.CapAdd) != 2 {
 		t.Errorf("the settings: %+v, want Memory = 64 MiB, len(o.Settings.CapAdd) = 2", o.Settings)

@@ -81,7 +81,7 @@ func TestSARIF(t *testing.T) {
 		t.Fatal(err)
 	}
 	if uri := fileURI(abs); uri[:8] != "file:///" || filepath.Base(uri) != "x%20y" {
-		t.Errorf("got %s", uri)
+		t.Errorf("got %s, want uri[:8] = \"file:///\", filepath.Base(uri) = \"x%%20y\"", uri)
 	}
 	if s := sarifOf(security.Report{Blocked: true}, true); s.Runs[0].Invocations[0].ExitCode != 0 || s.Runs[0].Results == nil {
 		t.Errorf("got %+v, want ExitCode = 0, Results not nil", s)

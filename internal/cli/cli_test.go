@@ -55,7 +55,7 @@ func TestPrintErrorIsSafeAndHints(t *testing.T) {
 	var b bytes.Buffer
 	printError(&b, fmt.Errorf("open \x1b]0;owned\x07 sandbox: %w", llmsandbox.ErrNotEnforced))
 	if got := b.String(); strings.ContainsAny(got, "\x1b\x07") || !strings.Contains(got, "hint: ") || !strings.Contains(got, "doctor") {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want strings.ContainsAny(got, \"\\x1b\\x07\") = false, got containing \"hint: \", got containing \"doctor\"", got)
 	}
 	b.Reset()
 	linked = hinting{}

@@ -50,7 +50,7 @@ func TestFindProgram(t *testing.T) {
 		got, err := findIn("tool", c.beside, c.path)
 		if c.want == "" {
 			if err == nil || !strings.Contains(err.Error(), "tool is not beside this program ("+c.beside[0]+") or in PATH") {
-				t.Errorf("%q, %q: %q, %v", c.beside, c.path, got, err)
+				t.Errorf("%q, %q: %q, %v, want an error, strings.Contains(err.Error(), \"tool is not beside this program (\"+c.beside[0]+\") or in PATH\") = true", c.beside, c.path, got, err)
 			}
 			continue
 		}
@@ -91,7 +91,7 @@ func TestHowToGet(t *testing.T) {
 	} {
 		got := howToGet(build)
 		if !strings.Contains(got, "make build") || strings.Contains(got, "go install") != (want != "") || !strings.Contains(got, want) {
-			t.Errorf("%q: %s", build, got)
+			t.Errorf("%q: %s, want got containing \"make build\", strings.Contains(got, \"go install\") = %v, got containing %q", build, got, want != "", want)
 		}
 	}
 }

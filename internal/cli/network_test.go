@@ -62,6 +62,6 @@ func TestPrintRefused(t *testing.T) {
 		t.Errorf("%q, want len(lines) = %v, lines[0] = \"llmsandbox: network: refused x: bad name\", lines[1] containing \"refused a.test:1: why\", lines[maxRefusedLines] containing \"6 more\"", lines, maxRefusedLines+1)
 	}
 	if strings.ContainsAny(b.String(), "\x1b") || strings.Contains(b.String(), "fine") {
-		t.Errorf("%q", b.String())
+		t.Errorf("%q, want strings.ContainsAny(b.String(), \"\\x1b\") = false, b without \"fine\"", b.String())
 	}
 }

@@ -49,7 +49,7 @@ func TestHistory(t *testing.T) {
 	}
 	h = loadHistory("python")
 	if h.Len() != maxHistory || h.At(0) != fmt.Sprint("line ", maxHistory+9) {
-		t.Errorf("%d lines, the newest %q", h.Len(), h.At(0))
+		t.Errorf("%d lines, the newest %q, want Len = %d, h.At(0) = fmt.Sprint(\"line \", maxHistory+9)", h.Len(), h.At(0), maxHistory)
 	}
 	info, err := os.Stat(h.file)
 	if err != nil || info.Mode().Perm() != 0o600 {

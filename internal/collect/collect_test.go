@@ -178,7 +178,7 @@ func TestCollectHostile(t *testing.T) {
 		}
 	}
 	if strings.ContainsAny(all, "\x1b\x00") || strings.Count(all, "said") != 1 {
-		t.Errorf("%q", all)
+		t.Errorf("%q, want strings.ContainsAny(all, \"\\x1b\\x00\") = false, strings.Count(all, \"said\") = 1", all)
 	}
 }
 

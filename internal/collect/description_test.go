@@ -80,7 +80,7 @@ func FuzzDescribe(f *testing.F) {
 			return
 		}
 		if d.artifact.Name == "" || strings.ContainsAny(d.artifact.Name+d.artifact.Title+d.artifact.Source, "\x00\x1b\n") || d.artifact.Width < 0 || len(d.also) > maxAlso {
-			t.Fatalf("%+v", d)
+			t.Fatalf("%+v, want Name not empty, strings.ContainsAny(d.artifact.Name+d.artifact.Title+d.artifact.Source, \"\\x00\\x1b\\n\") = false, Width >= 0, len(d.also) <= %v", d, maxAlso)
 		}
 		if _, err := json.Marshal(d.artifact); err != nil {
 			t.Fatal(err)

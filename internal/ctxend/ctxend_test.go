@@ -38,7 +38,7 @@ func TestEnded(t *testing.T) {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 			if got := context.Cause(c.ctx); c.want != errors.Is(got, why) {
-				t.Errorf("because of %v", got)
+				t.Errorf("because of %v, want c.want = errors.Is(got, why)", got)
 			}
 		})
 	}

@@ -26,7 +26,7 @@ func TestDefaultsAreTheDockerfiles(t *testing.T) {
 	for _, l := range all.All() {
 		d, ok := defaultimage.For(l.Name)
 		if !ok {
-			t.Errorf("%s has no default image", l.Name)
+			t.Errorf("%s has no default image, want ok = true", l.Name)
 			continue
 		}
 		lines := read(t, filepath.Join(dockerfiles, l.Name, "Dockerfile"))
@@ -49,14 +49,14 @@ func TestBasesArePinned(t *testing.T) {
 	for _, l := range all.All() {
 		d, _ := defaultimage.For(l.Name)
 		if _, tag, ok := strings.Cut(d.Official, ":"); !ok || tag == "latest" {
-			t.Errorf("%s: the base %q has no tag of its own", l.Name, d.Official)
+			t.Errorf("%s: the base %q has no tag of its own, want ok = true, tag != \"latest\"", l.Name, d.Official)
 		}
 	}
 }
 
 func TestNoDefault(t *testing.T) {
 	if d, ok := defaultimage.For("cobol"); ok {
-		t.Errorf("cobol has a default image: %v", d)
+		t.Errorf("cobol has a default image: %v, want ok = false", d)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestAbuse57PrivateAddresses(t *testing.T) {
 				t.Errorf("%s (%s): %d %s, want %d", host, addr, status, body, http.StatusForbidden)
 			}
 			if host == name && strings.Contains(body, addr) {
-				t.Errorf("the refusal tells what %s resolves to: %s", name, body)
+				t.Errorf("the refusal tells what %s resolves to: %s, want host != %v or body without %q", name, body, name, addr)
 			}
 			r.next()
 		}
@@ -121,7 +121,7 @@ func TestAbuse59Rebinding(t *testing.T) {
 	check("then private", "refused")
 	for _, a := range r.dialled {
 		if a.Addr() != netip.MustParseAddr(public) {
-			t.Errorf("dialled %v", a)
+			t.Errorf("dialled %v, want a.Addr() = netip.MustParseAddr(public)", a)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestAbuse60AnotherName(t *testing.T) {
 	}
 	_ = tc.Close()
 	if a := r.next(); !a.Allowed || a.Sent == 0 || a.Received == 0 || a.Address != netip.MustParseAddr(public) || a.Reason != "" {
-		t.Errorf("logged %+v", a)
+		t.Errorf("logged %+v, want Allowed true, Sent != 0, Received != 0, a.Address = netip.MustParseAddr(public), Reason empty", a)
 	}
 	for what, cfg := range map[string]*tls.Config{
 		"other name": {ServerName: "evil.test"},
@@ -214,7 +214,7 @@ func TestAbuse61Relay(t *testing.T) {
 	} {
 		c, status, body := r.connect("relay.test:3128")
 		if status != http.StatusOK {
-			t.Fatal(status, body)
+			t.Fatalf("status = %v, body = %v, want status = %d", status, body, http.StatusOK)
 		}
 		fmt.Fprint(c, request)
 		ends(t, half(c))
@@ -249,7 +249,7 @@ func TestAbuse63RawAddress(t *testing.T) {
 	r.name("good.test", public)
 	r.web(public+":80", hello200)
 	if status, _, body := get(t, r.client("http"), "http://good.test/"); status != http.StatusOK {
-		t.Fatal(status, body)
+		t.Fatalf("status = %v, body = %v, want status = %d", status, body, http.StatusOK)
 	}
 	for _, raw := range []string{public, "1572395042", "0x5db8d822", "[::ffff:5db8:d822]"} {
 		if status, code, _ := get(t, r.client("http"), "http://"+raw+"/"); status != http.StatusForbidden || code != string(RefusedNotAllowed) {
@@ -293,7 +293,7 @@ func TestAbuse68RefusalsAreFastAndReadable(t *testing.T) {
 	})
 	status, code, body := get(t, r.client("http"), "http://evil.test/")
 	if status != http.StatusForbidden || code != "not-allowed" {
-		t.Error(status, code)
+		t.Errorf("status = %v, code = %v, want status = %d, code = \"not-allowed\"", status, code, http.StatusForbidden)
 	}
 	for _, want := range []string{"refused the connection to evil.test:80", "not on the list", "ask the user", "rule evil.test:80"} {
 		if !strings.Contains(body, want) {
@@ -306,14 +306,14 @@ func TestAbuse68RefusalsAreFastAndReadable(t *testing.T) {
 	c, status, body := r.connect("evil.test:443")
 	_ = c.Close()
 	if status != http.StatusForbidden || !strings.Contains(body, "rule evil.test:443") {
-		t.Error(status, body)
+		t.Errorf("status = %v, body = %v, want status = %d, body containing \"rule evil.test:443\"", status, body, http.StatusForbidden)
 	}
 	r.next()
 	// What a hostile name would do to a terminal or a reader is escaped.
 	open := r.open()
 	fmt.Fprint(open, "GET http://a\x1b]0;x\x07/ HTTP/1.1\r\nHost: a\r\n\r\n")
 	if got := ends(t, half(open)); strings.ContainsAny(got, "\x1b\x07") {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want strings.ContainsAny(got, \"\\x1b\\x07\") = false", got)
 	}
 }
 
@@ -338,10 +338,10 @@ func TestFailuresTellNothingOfTheHost(t *testing.T) {
 		}
 	}
 	if _, code := r.socks(socksConnect, "nowhere.test", 80); code != socksNoHost {
-		t.Error(code)
+		t.Errorf("code = %v, want code = %v", code, socksNoHost)
 	}
 	if _, code := r.socks(socksConnect, "gone.test", 80); code != socksConnRefused {
-		t.Error(code)
+		t.Errorf("code = %v, want code = %v", code, socksConnRefused)
 	}
 }
 
@@ -380,7 +380,7 @@ func TestSetPolicyCuts(t *testing.T) {
 	c, status, _ := r.connect("a.test:7")
 	_ = c.Close()
 	if status != http.StatusForbidden {
-		t.Error(status)
+		t.Errorf("status = %v, want status = %d", status, http.StatusForbidden)
 	}
 }
 
@@ -434,7 +434,7 @@ func TestRefusalsCannotBeForged(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 	})
 	if status, code, _ := get(t, r.client("http"), "http://a.test/"); status != http.StatusForbidden || code != "" {
-		t.Error(status, code)
+		t.Errorf("status = %v, code = %v, want status = %d, code empty", status, code, http.StatusForbidden)
 	}
 }
 
@@ -452,10 +452,10 @@ func TestConnectionsToTheOutsideAreBounded(t *testing.T) {
 		open = append(open, u)
 	}
 	if _, err := r.proxy.connect(t.Context(), target{name: "a.test"}, 7); refusalOf(err) == nil || refusalOf(err).Code != RefusedTooMany {
-		t.Errorf("one more: %v", err)
+		t.Errorf("one more: %v, want refusalOf(err) != nil, Code = RefusedTooMany", err)
 	}
 	if _, err := r.proxy.connect(t.Context(), target{name: "nowhere.test"}, 7); refusalOf(err) == nil {
-		t.Errorf("one more: %v", err)
+		t.Errorf("one more: %v, want refusalOf(err) != nil", err)
 	}
 	for _, u := range open {
 		_ = u.Close()

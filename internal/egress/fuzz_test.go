@@ -74,7 +74,7 @@ func TestHelloInPieces(t *testing.T) {
 		}
 		h, err := parseHello(append(raw, "more"...))
 		if err != nil || h.name != "good.test" || strings.Join(h.alpn, " ") != "h2 x" {
-			t.Errorf("records of %d: %+v %v", n, h, err)
+			t.Errorf("records of %d: %+v %v, want no error, name = \"good.test\", strings.Join(h.alpn, \" \") = \"h2 x\"", n, h, err)
 		}
 	}
 	name := []byte("\x00\x0c\x00\x00\x09evil.test")
@@ -97,7 +97,7 @@ func FuzzHello(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := parseHello(b)
 		if err == nil && len(h.name) > len(b) {
-			t.Fatal(h)
+			t.Fatalf("h = %v, want an error or len(h.name) <= %v", h, len(b))
 		}
 		// What is complete stays what it is, whatever follows.
 		if err == nil {
@@ -120,7 +120,7 @@ func FuzzSocks(f *testing.F) {
 		}
 		q, err := readSocksRequest(r)
 		if err == nil && len(q.host) > 255 {
-			t.Fatalf("%d bytes of host", len(q.host))
+			t.Fatalf("%d bytes of host, want an error or len(q.host) <= 255", len(q.host))
 		}
 	})
 }

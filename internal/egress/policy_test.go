@@ -131,10 +131,10 @@ func TestForbiddenAddresses(t *testing.T) {
 		}
 		for _, addr := range forbidden {
 			if err := mayReach(t, p, addr, "", 80); refusalOf(err) == nil {
-				t.Errorf("%s %v: %s was let through: %v", mode.name, mode.allow, addr, err)
+				t.Errorf("%s %v: %s was let through: %v, want refusalOf(err) != nil", mode.name, mode.allow, addr, err)
 			}
 			if err := mayReach(t, p, "evil.test", addr, 80); refusalOf(err) == nil {
-				t.Errorf("%s %v: a name that resolves to %s was let through", mode.name, mode.allow, addr)
+				t.Errorf("%s %v: a name that resolves to %s was let through, want refusalOf(err) != nil", mode.name, mode.allow, addr)
 			}
 		}
 		for _, ok := range []string{public, "8.8.4.4", "2606:2800::1", "64:ff9b::5db8:d822", "223.255.255.1"} {
@@ -144,7 +144,7 @@ func TestForbiddenAddresses(t *testing.T) {
 		}
 		for name := range metadataNames {
 			if err := mayReach(t, p, strings.ToUpper(name)+".", public, 80); refusalOf(err) == nil || refusalOf(err).Code != RefusedMetadata {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: %v, want refusalOf(err) != nil, Code = RefusedMetadata", name, err)
 			}
 		}
 	}
@@ -168,7 +168,7 @@ func TestWritingsOfAddresses(t *testing.T) {
 		"::1::", "evil@host", "xn--\xff", strings.Repeat("a", 64) + ".test", strings.Repeat("a.", 127) + "a", strings.Repeat("9", 5000), "1.2.3.foo.0x",
 	} {
 		if got, err := normalise(host); err == nil && host != "[::1" {
-			t.Errorf("%q is taken for %v", host, got)
+			t.Errorf("%q is taken for %v, want an error or host = \"[::1\"", host, got)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func TestRegistriesMayBePrivate(t *testing.T) {
 		{"mirror.corp", "169.254.169.254", 3141, false}, // not even for it
 	} {
 		if err := mayReach(t, p, c.host, c.addr, c.port); (err == nil) != c.ok {
-			t.Errorf("%s (%s):%d: %v", c.host, c.addr, c.port, err)
+			t.Errorf("%s (%s):%d: %v, want success = %v", c.host, c.addr, c.port, err, c.ok)
 		}
 	}
 	if p.AllowRegistry("a b", 1) == nil || p.AllowRegistry("mirror.corp", 0) == nil {
@@ -254,6 +254,6 @@ func TestReaches(t *testing.T) {
 	}
 	full, _ := ParsePolicy("full", nil)
 	if got, _ := full.Reaches("a.test"); !got {
-		t.Error("full reaches everything")
+		t.Error("full reaches everything: got = false, want true")
 	}
 }

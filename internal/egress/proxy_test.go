@@ -32,7 +32,7 @@ func TestHTTPAndHTTPS(t *testing.T) {
 			} {
 				status, _, body := get(t, r.client(proxy), address)
 				if status != 200 || !strings.EqualFold(body, want) {
-					t.Errorf("%s by %s: %d %s", address, proxy, status, body)
+					t.Errorf("%s by %s: %d %s, want status = 200, strings.EqualFold(body, want) = true", address, proxy, status, body)
 				}
 			}
 		}
@@ -45,10 +45,10 @@ func TestIPv6(t *testing.T) {
 	r.web("[2606:2800::1]:80", hello200)
 	r.web("[2606:2800::2]:80", hello200)
 	if status, _, body := get(t, r.client("http"), "http://[2606:2800::1]/"); status != 200 || !strings.Contains(body, "[2606:2800::1]") {
-		t.Error(status, body)
+		t.Errorf("status = %v, body = %v, want status = 200, body containing \"[2606:2800::1]\"", status, body)
 	}
 	if status, _, body := get(t, r.client("socks5"), "http://six.test/"); status != 200 {
-		t.Error(status, body)
+		t.Errorf("status = %v, body = %v, want status = 200", status, body)
 	}
 }
 
@@ -66,10 +66,10 @@ func TestDeadAddressesAreNotWaitedFor(t *testing.T) {
 	r.name("two.test", "2606:2800::1", "2606:2800::2", public)
 	r.web(public+":80", hello200)
 	if status, _, body := get(t, r.client("http"), "http://two.test/"); status != 200 {
-		t.Error(status, body)
+		t.Errorf("status = %v, body = %v, want status = 200", status, body)
 	}
 	if a := r.next(); a.Address != netip.MustParseAddr(public) {
-		t.Errorf("%+v", a)
+		t.Errorf("%+v, want a.Address = netip.MustParseAddr(public)", a)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestServerSpeaksFirst(t *testing.T) {
 	})
 	c, code := r.socks(socksConnect, "mail.test", 25)
 	if code != socksOK {
-		t.Fatal(code)
+		t.Fatalf("code = %v, want code = %v", code, socksOK)
 	}
 	if line, _ := c.r.ReadString('\n'); line != "220 welcome\r\n" {
 		t.Fatalf("%q, want \"220 welcome\\r\\n\"", line)
@@ -210,7 +210,7 @@ func TestHTTP2WithoutTLS(t *testing.T) {
 	t.Cleanup(tr.CloseIdleConnections)
 	c := &http.Client{Transport: tr}
 	if status, _, body := get(t, c, "http://h2.test/"); status != 200 || body != "HTTP/2.0h2.test" {
-		t.Error(status, body)
+		t.Errorf("status = %v, body = %v, want status = 200, body = \"HTTP/2.0h2.test\"", status, body)
 	}
 	q, err := http.NewRequest(http.MethodGet, "http://h2.test/", nil)
 	if err != nil {
@@ -223,7 +223,7 @@ func TestHTTP2WithoutTLS(t *testing.T) {
 	}
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusForbidden {
-		t.Error(response.Status)
+		t.Errorf("Status = %v, want StatusCode = %d", response.Status, http.StatusForbidden)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestWhatIsNoProxyRequest(t *testing.T) {
 		}
 	}
 	if len(r.dialled)+len(r.lookups) != 0 {
-		t.Errorf("dialled %v, looked up %v", r.dialled, r.lookups)
+		t.Errorf("dialled %v, looked up %v, want len(r.dialled)+len(r.lookups) = 0", r.dialled, r.lookups)
 	}
 }
 
@@ -261,7 +261,7 @@ func TestConnectionsEnd(t *testing.T) {
 	fmt.Fprint(inside, "CONNECT a.test:7 HTTP/1.1\r\nHost: a.test:7\r\n\r\n")
 	_ = inside.SetReadDeadline(time.Now().Add(time.Minute))
 	if line, _ := bufio.NewReader(inside).ReadString('\n'); !strings.Contains(line, "200") {
-		t.Fatal(line)
+		t.Fatalf("line = %v, want line containing \"200\"", line)
 	}
 	if open := r.proxy.Open(); len(open) != 1 || open[0].Name != "a.test" || !open[0].Allowed || open[0].Duration != 0 {
 		t.Errorf("open: %+v, want len(open) = 1, Name = \"a.test\", Allowed true, Duration = 0", open)
@@ -328,18 +328,18 @@ func TestOperatorsProxy(t *testing.T) {
 	}
 	r.proxy.SetPolicy(policy)
 	if status, _, body := get(t, r.client("http"), "http://site.test/"); status != 200 {
-		t.Error(status, body)
+		t.Errorf("status = %v, body = %v, want status = 200", status, body)
 	}
 	c, status, _ := r.connect("mirror.corp:80")
 	if line, _ := c.r.ReadString('\n'); status != 200 || line != "SSH-2.0-x\r\n" {
-		t.Error(status, line)
+		t.Errorf("status = %v, line = %v, want status = 200, line = \"SSH-2.0-x\\r\\n\"", status, line)
 	}
 	if got := <-asked; got != "CONNECT mirror.corp:80 Basic bWU6cHc=" {
-		t.Error(got)
+		t.Errorf("got = %v, want got = \"CONNECT mirror.corp:80 Basic bWU6cHc=\"", got)
 	}
 	_, status, body := r.connect("closed.corp:80")
 	if <-asked; status != http.StatusBadGateway || !strings.Contains(body, "answered 407") {
-		t.Error(status, body)
+		t.Errorf("status = %v, body = %v, want status = %d, body containing \"answered 407\"", status, body, http.StatusBadGateway)
 	}
 	for _, name := range r.lookups {
 		if name != "site.test" {

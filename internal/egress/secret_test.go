@@ -130,23 +130,23 @@ func TestAbuse71Secrets(t *testing.T) {
 				}
 			}
 			if strings.Contains(got, basic("mine")) {
-				t.Error("what was for the proxy went to the host")
+				t.Errorf("what was for the proxy went to the host: %.300q, want strings.Contains(got, basic(\"mine\")) = false", got)
 			}
 			if strings.Contains(inside, realValue) {
 				t.Errorf("%s %s: the value came back, want it not to contain %q:\n%s", mode, scheme, realValue, inside)
 			}
 			if strings.Count(inside, s.holder) < 7 { // headers, trailer and body of the echo
-				t.Errorf("%s %s: the placeholder did not come back:\n%s", mode, scheme, inside)
+				t.Errorf("%s %s: the placeholder did not come back, want strings.Count(inside, s.holder) >= 7:\n%s", mode, scheme, inside)
 			}
 
 			r := request(t, "GET", scheme+"://api.test/", "")
 			r.SetBasicAuth("user", s.holder)
 			got, inside, _ = s.do(t, r)
 			if !strings.Contains(got, "Authorization: Basic "+basic(realValue)) {
-				t.Errorf("basic authentication: the host got\n%s", got)
+				t.Errorf("basic authentication: the host got, want strings.Contains(got, \"Authorization: Basic \"+basic(realValue)) = true\n%s", got)
 			}
 			if strings.Contains(inside, basic(realValue)) || !strings.Contains(inside, basic(s.holder)) {
-				t.Errorf("basic authentication came back:\n%s", inside)
+				t.Errorf("basic authentication came back, want strings.Contains(inside, basic(realValue)) = false, strings.Contains(inside, basic(s.holder)) = true:\n%s", inside)
 			}
 
 			got, _ = ask("other.test")
@@ -177,7 +177,7 @@ func TestOnlyHostsOfSecretsAreAnsweredFor(t *testing.T) {
 		c, _, _ := s.connect(host + ":443")
 		err := tls.Client(c, &tls.Config{ServerName: host, RootCAs: pool}).Handshake()
 		if (err == nil) != ours {
-			t.Errorf("%s: %v", host, err)
+			t.Errorf("%s: %v, want success = %v", host, err, ours)
 		}
 	}
 	block, err := x509.ParseCertificate(pemBytes(t, s.proxy.CA()))
@@ -245,7 +245,7 @@ func TestEncodedAnswers(t *testing.T) {
 		r.Header.Set("Accept-Encoding", "gzip")
 		_, inside, response := s.do(t, r)
 		if response.StatusCode != want || strings.Contains(inside, realValue) || want == 200 && !strings.Contains(inside, s.holder) {
-			t.Errorf("%s: %s", encoding, inside)
+			t.Errorf("%s: %s, want StatusCode = %v, inside without %q, want != 200 or inside containing %q", encoding, inside, want, realValue, s.holder)
 		}
 	}
 }
@@ -267,7 +267,7 @@ func TestEchoesInEveryWriting(t *testing.T) {
 			for _, src := range []io.Reader{strings.NewReader(text), iotest.OneByteReader(strings.NewReader(text)), iotest.DataErrReader(strings.NewReader(text))} {
 				got, err := io.ReadAll(newReplacer(src, pairs, 1))
 				if err != nil || strings.Contains(string(got), write(value)) || len(got) != len(text) {
-					t.Errorf("%q became %q, %v", text, got, err)
+					t.Errorf("%q became %q, %v, want no error, strings.Contains(string(got), write(value)) = false, len(got) = %v", text, got, err, len(text))
 				}
 			}
 		}
@@ -338,7 +338,7 @@ func TestSecretsThatMakeNoSense(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := New(Config{Policy: p, Secrets: []Secret{s}}); !errors.Is(err, ErrInvalid) || s.Value != "" && strings.Contains(err.Error(), s.Value) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v, want ErrInvalid, Value empty or an error without %q", what, err, s.Value)
 		}
 	}
 	if _, err := newVault([]Secret{good, good}); !errors.Is(err, ErrInvalid) {

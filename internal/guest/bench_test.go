@@ -32,7 +32,7 @@ func BenchmarkTrue(b *testing.B) {
 					b.Fatal(err)
 				}
 				if exit, err := p.Wait(b.Context()); err != nil || !exit.Known || exit.Code != 0 {
-					b.Fatal(exit, err)
+					b.Fatalf("exit = %v, err = %v, want no error, Known true, Code = 0", exit, err)
 				}
 			}
 			b.ReportMetric(float64(memory(b, a.cmd.Process.Pid, "VmRSS:")), "agent-KiB")
@@ -59,7 +59,7 @@ func BenchmarkOutput(b *testing.B) {
 			b.Fatal(err)
 		}
 		if n, err := io.Copy(io.Discard, p.Stdout()); err != nil || n != 100<<20 {
-			b.Fatal(n, err)
+			b.Fatalf("n = %v, err = %v, want no error, n = 100 MiB", n, err)
 		}
 		if _, err := p.Wait(b.Context()); err != nil {
 			b.Fatal(err)

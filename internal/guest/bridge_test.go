@@ -46,7 +46,7 @@ func TestBridgeAndToken(t *testing.T) {
 	}{{"secret", true}, {"secreT", false}, {"secret", true}} {
 		client, err := bridge(t, socket, c.token)
 		if (err == nil) != c.ok {
-			t.Fatalf("token %q: %v", c.token, err)
+			t.Fatalf("token %q: %v, want success = %v", c.token, err, c.ok)
 		}
 		if !c.ok {
 			continue

@@ -67,7 +67,7 @@ func TestControlResumes(t *testing.T) {
 		}
 		at := p.ControlOffset()
 		if at != uint64(all.Len()) {
-			t.Fatalf("offset %d after %d bytes", at, all.Len())
+			t.Fatalf("offset %d after %d bytes, want at = uint64(all.Len())", at, all.Len())
 		}
 		id := p.ID()
 		client.Close()

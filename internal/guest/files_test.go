@@ -26,7 +26,7 @@ func TestInlineFiles(t *testing.T) {
 		req.RemoveAfter = []string{dir}
 		uid := a.client.Info().CodeUID
 		if r := a.run(req); r.out != fmt.Sprintf("content\nscript\n%d\n%d\n", uid, uid) || r.exit.Code != 0 {
-			t.Errorf("%+v", r)
+			t.Errorf("%+v, want r.out = %q, Code = 0", r, fmt.Sprintf("content\nscript\n%d\n%d\n", uid, uid))
 		}
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("not removed: %v, want fs.ErrNotExist", err)

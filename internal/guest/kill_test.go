@@ -133,7 +133,7 @@ func TestBackgroundChildren(t *testing.T) {
 		start := time.Now()
 		r := a.run(sh("echo main; setsid sleep " + mark + " & exit 5"))
 		if r.out != "main\n" || r.exit.Code != 5 || r.exit.Reason != agentproto.NotKilled || time.Since(start) > 2*time.Second {
-			t.Errorf("killed children: %v %+v", time.Since(start), r)
+			t.Errorf("killed children: %v %+v, want out = \"main\\n\", Code = 5, Reason = NotKilled, time.Since(start) <= 2s", time.Since(start), r)
 		}
 		if left := alive(mark); len(left) > 0 {
 			t.Errorf("left: %q, want none", left)

@@ -66,12 +66,12 @@ func TestParseOOMKills(t *testing.T) {
 		"":                                                             {0, false},
 	} {
 		if n, known := parseOOMKills([]byte(text)); n != want.n && want.known || known != want.known {
-			t.Errorf("%q: %d, %v", text, n, known)
+			t.Errorf("%q: %d, %v, want n = %d or known false, known = %v", text, n, known, want.n, want.known)
 		}
 	}
 	var none *oomCounter
 	if _, known := none.count(); known {
-		t.Error("a counter that is not there knows something")
+		t.Error("a counter that is not there knows something: known = true, want false")
 	}
 }
 
@@ -87,7 +87,7 @@ func FuzzOOMFile(f *testing.F) {
 			t.Errorf("%q, %v, want %v", file, ok, file != "")
 		}
 		if ok && !strings.HasSuffix(file, "/memory.events") && !strings.HasSuffix(file, "memory.oom_control") && !strings.HasSuffix(file, "memory.events") {
-			t.Errorf("%q", file)
+			t.Errorf("%q, want ok = false or file ending in \"/memory.events\" or file ending in \"memory.oom_control\" or file ending in \"memory.events\"", file)
 		}
 	})
 }
@@ -97,7 +97,7 @@ func FuzzParseOOMKills(f *testing.F) {
 	f.Add([]byte("oom_kill \n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if n, known := parseOOMKills(text); !known && n != 0 && !strings.Contains(string(text), "oom_kill ") {
-			t.Errorf("%d", n)
+			t.Errorf("%d, want known = true or n = 0 or text containing \"oom_kill \"", n)
 		}
 	})
 }

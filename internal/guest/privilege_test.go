@@ -19,21 +19,21 @@ func TestPrivileges(t *testing.T) {
 			}
 		}
 		if !strings.Contains(r.out, "NoNewPrivs:\t1\n") {
-			t.Error("no_new_privs is not set")
+			t.Errorf("no_new_privs is not set: %.300q, want out containing \"NoNewPrivs:\\t1\\n\"", r.out)
 		}
 		before, pending, _ := strings.Cut(r.out, "Max pending signals")
 		if !strings.HasSuffix(before, "\n0\n1\n2\n3\n0\n0022\n/\n") { // 3 is the directory that ls reads
-			t.Error("descriptors, core size, umask or folder")
+			t.Errorf("descriptors, core size, umask or folder: %.300q, want before ending in \"\\n0\\n1\\n2\\n3\\n0\\n0022\\n/\\n\"", before)
 		}
 		if !slices.Equal(strings.Fields(pending), []string{"1024", "1024", "signals"}) {
-			t.Error("signals that wait, which the kernel counts for all sandboxes of a user")
+			t.Error("signals that wait, which the kernel counts for all sandboxes of a user: slices.Equal(strings.Fields(pending), []string{\"1024\", \"1024\", \"signals\"}) = false, want true")
 		}
 		if t.Failed() {
 			t.Log(r.out, r.err)
 		}
 		if info := a.client.Info(); info.AgentUID != info.CodeUID {
 			if !strings.Contains(r.out, "Uid:\t1000\t1000\t1000\t1000\n") || !strings.Contains(r.out, "CapBnd:\t0000000000000000\n") {
-				t.Error(r.out)
+				t.Errorf("out = %v, want out containing \"Uid:\\t1000\\t1000\\t1000\\t1000\\n\", out containing \"CapBnd:\\t0000000000000000\\n\"", r.out)
 			}
 			r = a.run(sh("kill -9 $PPID; ls /proc/$PPID/fd; cat /proc/$PPID/mem /proc/$PPID/environ; exit 3"))
 			if !r.exit.Known || r.exit.Code != 3 || r.out != "" {

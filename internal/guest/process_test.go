@@ -56,7 +56,7 @@ func TestStartErrors(t *testing.T) {
 			_, err := runOn(t.Context(), a.client, c.req)
 			var known *agentproto.Error
 			if !errors.As(err, &known) || known.Code != c.code {
-				t.Errorf("%s: %v", c.name, err)
+				t.Errorf("%s: %v, want an error of type %T, Code = %v", c.name, err, known, c.code)
 			}
 		}
 		if r := a.run(sh("echo ok")); r.out != "ok\n" {

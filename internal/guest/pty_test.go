@@ -25,7 +25,7 @@ func TestPeerByName(t *testing.T) {
 	}
 	peer := -1
 	if cerr := raw.Control(func(fd uintptr) { peer, err = peerByName(int(fd)) }); cerr != nil || err != nil {
-		t.Fatal(cerr, err)
+		t.Fatalf("cerr = %v, err = %v, want no error", cerr, err)
 	}
 	defer unix.Close(peer)
 	var one, other unix.Stat_t

@@ -38,7 +38,7 @@ func TestRing(t *testing.T) {
 				got = append(got, r.next(off)...)
 			}
 			if !bytes.Equal(got, all[r.start:]) {
-				t.Fatal("different bytes")
+				t.Fatalf("different bytes: %.300q, want bytes.Equal(got, all[r.start:]) = true", got)
 			}
 		}
 	})
@@ -48,11 +48,11 @@ func TestParseStat(t *testing.T) {
 	line := "42 (a) b (c)) S 7 1 1 0 -1 4194560 100 0 0 0 11 22 33 44 20 0 1 0 100 1000 55 18446744073709551615 0"
 	st, ok := parseStat([]byte(line))
 	if want := (procStat{ppid: 7, ticks: 33, waited: 77, rssPages: 55}); !ok || st != want {
-		t.Errorf("%+v, %v", st, ok)
+		t.Errorf("%+v, %v, want ok = true, st = %+v", st, ok, want)
 	}
 	for _, bad := range []string{"", "1 (x", "1 (x) S 1 2"} {
 		if _, ok := parseStat([]byte(bad)); ok {
-			t.Errorf("%q parsed", bad)
+			t.Errorf("%q parsed, want ok = false", bad)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func TestFlood(t *testing.T) {
 	}
 	for name, out := range map[string]string{"stdout": r.out, "stderr": r.err} {
 		if strings.Count(out, "\n") != 1_000_000 || !strings.HasSuffix(out, "\n999999\n1000000\n") {
-			t.Errorf("%s: %d lines", name, strings.Count(out, "\n"))
+			t.Errorf("%s: %d lines, want strings.Count(out, \"\\n\") = 1_000_000, out ending in \"\\n999999\\n1000000\\n\"", name, strings.Count(out, "\n"))
 		}
 	}
 	if r.exit.OutTotal != uint64(len(r.out)) || r.exit.ErrTotal != uint64(len(r.err)) {
@@ -149,7 +149,7 @@ func TestOutputLimit(t *testing.T) {
 		r := a.run(req)
 		if n := len(r.out) + len(r.err); n != c.total || r.exit.Reason != c.reason || r.exit.OutTotal+r.exit.ErrTotal != uint64(c.total) ||
 			(r.exit.OutCut || r.exit.ErrCut) != (c.reason == agentproto.KilledOutputLimit) {
-			t.Errorf("%s: %d bytes, %+v", c.script, n, r.exit)
+			t.Errorf("%s: %d bytes, %+v, want n = %d, Reason = %v, ErrTotal = %v, r.exit.OutCut || r.exit.ErrCut = %v", c.script, n, r.exit, c.total, c.reason, uint64(c.total), c.reason == agentproto.KilledOutputLimit)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestResume(t *testing.T) {
 		id := p.ID()
 		out, errOff := p.Offsets()
 		if out != uint64(all.Len()) {
-			t.Fatalf("offset %d after %d bytes", out, all.Len())
+			t.Fatalf("offset %d after %d bytes, want out = uint64(all.Len())", out, all.Len())
 		}
 		if cut%2 == 0 {
 			client.Close()
@@ -249,7 +249,7 @@ func TestParallelStarts(t *testing.T) {
 			all.Go(func() {
 				r, err := runOn(context.Background(), a.client, sh(fmt.Sprintf("echo %d; exit %d", i, i)))
 				if err != nil || r.out != fmt.Sprintf("%d\n", i) || r.exit.Code != uint32(i) {
-					t.Errorf("%d: %+v, %v", i, r, err)
+					t.Errorf("%d: %+v, %v, want no error, r.out = %q, Code = %v", i, r, err, fmt.Sprintf("%d\n", i), uint32(i))
 				}
 			})
 		}

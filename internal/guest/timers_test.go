@@ -77,7 +77,7 @@ func TestDeadlineNonsense(t *testing.T) {
 	err := a.client.SetDeadline(t.Context(), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC))
 	var known *agentproto.Error
 	if !errors.As(err, &known) || known.Code != agentproto.CodeBadRequest {
-		t.Errorf("the year 10000: %v", err)
+		t.Errorf("the year 10000: %v, want an error of type %T, Code = CodeBadRequest", err, known)
 	}
 }
 
@@ -211,10 +211,10 @@ func TestPause(t *testing.T) {
 			resumed := time.Now()
 			after, err := resumer.ResumeTimers(t.Context())
 			if err != nil || after.Paused || after.At.IsZero() != before.At.IsZero() {
-				t.Fatalf("%+v, %v; before %+v", after, err, before)
+				t.Fatalf("%+v, %v; before %+v, want no error, Paused false, after.At.IsZero() = before.At.IsZero()", after, err, before)
 			}
 			if moved := after.At.Sub(before.At); !before.At.IsZero() && moved < 4*time.Second {
-				t.Errorf("the deadline moved by %v", moved)
+				t.Errorf("the deadline moved by %v, want before.At.IsZero() = true or moved >= 4s", moved)
 			}
 			if c.want == agentproto.EndAlone {
 				if err := resumer.Close(); err != nil {

@@ -32,7 +32,7 @@ func TestCopiesKeepTheirTimes(t *testing.T) {
 		}
 		compared++
 		if !copied.ModTime().Equal(original.ModTime()) {
-			t.Errorf("/etc/%s is of %v, its copy of %v", rel, original.ModTime(), copied.ModTime())
+			t.Errorf("/etc/%s is of %v, its copy of %v, want copied.ModTime().Equal(original.ModTime()) = true", rel, original.ModTime(), copied.ModTime())
 		}
 		return nil
 	})

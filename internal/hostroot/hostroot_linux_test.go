@@ -101,7 +101,7 @@ func TestSkeletonIsReadableAndHoldsNoSecrets(t *testing.T) {
 			want = 0o755
 		}
 		if d.Type()&fs.ModeSymlink == 0 && info.Mode().Perm() != want {
-			t.Errorf("%s has mode %o", path, info.Mode())
+			t.Errorf("%s has mode %o, want ModeSymlink != 0 or Perm = %v", path, info.Mode(), want)
 		}
 		if strings.HasPrefix(d.Name(), "shadow") || d.Name() == "private" || d.Name() == "machine-id" {
 			t.Errorf("%s was copied, want Name not beginning with \"shadow\", Name != \"private\", Name != \"machine-id\"", path)
@@ -113,7 +113,7 @@ func TestSkeletonIsReadableAndHoldsNoSecrets(t *testing.T) {
 	}
 	passwd, err := os.ReadFile(filepath.Join(root.Skeleton, "etc/passwd"))
 	if err != nil || string(passwd) != synthetic["passwd"] {
-		t.Errorf("passwd: %q, %v", passwd, err)
+		t.Errorf("passwd: %q, %v, want no error, string(passwd) = synthetic[\"passwd\"]", passwd, err)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestToolchainsInHomes(t *testing.T) {
 	}
 	for _, b := range r.Binds {
 		if b.Source == home || b.Source == filepath.Join(home, ".local") || strings.HasPrefix(b.Target, home) {
-			t.Errorf("%v reveals the home", b)
+			t.Errorf("%v reveals the home, want Source != %v, b.Source != filepath.Join(home, \".local\"), Target not beginning with %q", b, home, home)
 		}
 	}
 	if len(r.Skipped) < 2 {
@@ -199,7 +199,7 @@ func TestVirtualEnvironment(t *testing.T) {
 	}
 	r := prepare(t, map[string]string{"HOME": home, "VIRTUAL_ENV": filepath.Join(home, "venv"), "PATH": "/usr/bin"})
 	if got := bindOf(r, "/opt/toolchains/venv"); got != filepath.Join(home, "venv/lib/python3.11/site-packages") {
-		t.Errorf("packages: %q of %+v", got, r)
+		t.Errorf("packages: %q of %+v, want got = filepath.Join(home, \"venv/lib/python3.11/site-packages\")", got, r)
 	}
 }
 

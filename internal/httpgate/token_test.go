@@ -21,17 +21,17 @@ func TestTokenFileIsMadeOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	first, made, err := TokenFile(path)
 	if err != nil || !made || len(first) != 1 || len(first[0]) != 43 {
-		t.Fatalf("%d tokens, made %v, %v", len(first), made, err)
+		t.Fatalf("%d tokens, made %v, %v, want no error, made = true, len(first) = 1, len(first[0]) = 43", len(first), made, err)
 	}
 	if _, err := digests(first); err != nil {
 		t.Error(err)
 	}
 	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info.Mode(), err)
+		t.Errorf("%v, %v, want no error, GOOS = \"windows\" or Perm = 0o600", info.Mode(), err)
 	}
 	again, made, err := TokenFile(path)
 	if err != nil || made || !slices.Equal(first, again) {
-		t.Errorf("again: made %v, the same %v, %v", made, slices.Equal(first, again), err)
+		t.Errorf("again: made %v, the same %v, %v, want no error, made = false, first %v", made, slices.Equal(first, again), err, again)
 	}
 	if other := NewToken(); other == first[0] {
 		t.Errorf("two tokens are the same: other = %v, want other than %v", other, first[0])

@@ -52,7 +52,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		e, err := Decode(line)
 		if (err == nil) == (e.Event == "") {
-			t.Errorf("%+v, %v", e, err)
+			t.Errorf("%+v, %v, want err == nil != %v", e, err, e.Event == "")
 		}
 		if err == nil && e.Status == DoneExit && e.ExitCode == nil {
 			t.Error("an exit without its code")
@@ -144,6 +144,6 @@ func TestSplitterIdle(t *testing.T) {
 	s.Write([]byte("more"))
 	var got bytes.Buffer
 	if _, lost := s.Begin("m", &got); !lost || got.Len() != keepIdle {
-		t.Errorf("%d bytes, lost %v", got.Len(), lost)
+		t.Errorf("%d bytes, lost %v, want lost = true, Len = %d", got.Len(), lost, keepIdle)
 	}
 }

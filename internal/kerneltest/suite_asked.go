@@ -28,7 +28,7 @@ func asked(t *testing.T, k *Kernel, c Cells) {
 		for _, v := range k.Ask("variables", "", 0).Variables {
 			if v.Name == c.Variable[0] {
 				if v.Type != c.Variable[1] || v.Value == "" {
-					t.Errorf("variables: %+v", v)
+					t.Errorf("variables: %+v, want v.Type = c.Variable[1], Value not empty", v)
 				}
 				return true
 			}
@@ -36,16 +36,16 @@ func asked(t *testing.T, k *Kernel, c Cells) {
 		return false
 	}
 	if !found() {
-		t.Errorf("variables: no %s in %+v", c.Variable[0], k.Ask("variables", "", 0))
+		t.Errorf("variables: no %s in %+v, want found() = true", c.Variable[0], k.Ask("variables", "", 0))
 	}
 	if e := k.Ask("reset", "", 0); string(e.Error) != "" {
 		t.Errorf("reset: %s, want Error empty", e.Error)
 	}
 	if found() {
-		t.Error("a variable outlives a reset")
+		t.Error("a variable outlives a reset: found() = true, want false")
 	}
 	k.MustRun(c.Define)
 	if !found() {
-		t.Error("no variable after a reset")
+		t.Error("no variable after a reset: found() = false, want true")
 	}
 }

@@ -13,10 +13,10 @@ func ends(t *testing.T, start func(*testing.T) *Kernel, c Cells) {
 	k := start(t)
 	if c.ExitOnly {
 		if !k.Gone(c.Exit) {
-			t.Error("the driver tells of its end")
+			t.Error("the driver tells of its end: k.Gone(c.Exit) = false, want true")
 		}
 	} else if e := k.Run(c.Exit); e.Status != "exit" || e.ExitCode == nil || *e.ExitCode != 3 || strings.TrimSpace(e.Stdout) != "bye" {
-		t.Errorf("got %+v", e)
+		t.Errorf("got %+v, want Status = \"exit\", ExitCode = 3, strings.TrimSpace(e.Stdout) = \"bye\"", e)
 	}
 	if !c.Stays {
 		if s := k.Exit(); s.ExitCode() != 3 {
@@ -25,10 +25,10 @@ func ends(t *testing.T, start func(*testing.T) *Kernel, c Cells) {
 	}
 	k = start(t)
 	if !k.Gone(c.Crash) {
-		t.Error("an event came from a driver that crashed")
+		t.Error("an event came from a driver that crashed: k.Gone(c.Crash) = false, want true")
 	}
 	if s := k.Exit().Sys().(syscall.WaitStatus); !s.Signaled() && s.ExitStatus() == 0 {
-		t.Errorf("the driver: %v", s)
+		t.Errorf("the driver: %v, want s.Signaled() = true or ExitStatus != 0", s)
 	}
 }
 

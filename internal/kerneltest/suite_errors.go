@@ -15,7 +15,7 @@ func failures(t *testing.T, k *Kernel, c Cells) {
 		c.SyntaxAt = strings.ReplaceAll(c.SyntaxAt, "[1]", "[2]")
 	}
 	if e := k.Run(c.Fails); e.Status != "error" || e.Failure == nil || e.Failure.Name != c.Failure[0] || e.Failure.Message != c.Failure[1] || !strings.Contains(e.Failure.Traceback, c.Failure[2]) {
-		t.Errorf("%s %q", e.Status, e.Failure)
+		t.Errorf("%s %q, want Status = \"error\", Failure not nil, e.Failure.Name = c.Failure[0], e.Failure.Message = c.Failure[1], strings.Contains(e.Failure.Traceback, c.Failure[2]) = true", e.Status, e.Failure)
 	}
 	if c.Syntax == "" {
 		return

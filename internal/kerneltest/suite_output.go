@@ -21,7 +21,7 @@ func output(t *testing.T, k *Kernel, c Cells) {
 	sort.Strings(lines)
 	// 3 is the folder that ls reads.
 	if slices.Contains(lines, "4") && !c.Leaks {
-		t.Errorf("a child has descriptors %q", lines)
+		t.Errorf("a child has descriptors %q, want lines without \"4\" or Leaks true", lines)
 	}
 }
 
@@ -31,13 +31,13 @@ func input(t *testing.T, k *Kernel, c Cells) {
 	}
 	k.Input = []string{"Ann"}
 	if e := k.MustRun(c.Input); e.Value["text/plain"] != c.InputIs || len(k.Prompts) != 1 || k.Prompts[0] != c.Prompt || e.Status != "ok" {
-		t.Errorf("got %q, asked %q", e.Value, k.Prompts)
+		t.Errorf("got %q, asked %q, want e.Value[\"text/plain\"] = %v, len(k.Prompts) = 1, k.Prompts[0] = %v, Status = \"ok\"", e.Value, k.Prompts, c.InputIs, c.Prompt)
 	}
 	k.Input = []string{"Zoë \"€\" \\ 😀"}
 	if e := k.MustRun(c.Input); !strings.Contains(e.Value["text/plain"], "Zoë") {
 		t.Errorf("got %q, want it to contain \"Zoë\"", e.Value)
 	}
 	if e := k.Run(c.Input); e.Status != "ok" && e.Status != "error" {
-		t.Errorf("without input: %+v", e)
+		t.Errorf("without input: %+v, want Status = \"ok\" or Status = \"error\"", e)
 	}
 }

@@ -63,7 +63,7 @@ func TestLibraryIsMadeOnceAndDescribed(t *testing.T) {
 	}
 	layers := mustList(t, s)
 	if len(layers) != 1 || layers[0].Key != six.Key || layers[0].Size != 6 || layers[0].InUse || layers[0].Created.IsZero() || layers[0].LastUsed.IsZero() {
-		t.Errorf("listed %+v", layers)
+		t.Errorf("listed %+v, want len(layers) = 1, Key = %v, Size = 6, InUse false, layers[0].Created.IsZero() = false, layers[0].LastUsed.IsZero() = false", layers, six.Key)
 	}
 	var packed bytes.Buffer
 	if err := s.Read(t.Context(), sources[0], &packed); err != nil {

@@ -55,7 +55,7 @@ func TestDefaultDir(t *testing.T) {
 	}
 	t.Setenv("LLMSANDBOX_CACHE_DIR", "")
 	if dir, err := DefaultDir(); err != nil || filepath.Base(dir) != "llmsandbox" || !filepath.IsAbs(dir) {
-		t.Errorf("%q, %v", dir, err)
+		t.Errorf("%q, %v, want no error, filepath.Base(dir) = \"llmsandbox\", filepath.IsAbs(dir) = true", dir, err)
 	}
 }
 

@@ -97,7 +97,7 @@ func TestStreamEnds(t *testing.T) {
 		}
 	}
 	if !stream.Is(0, "a", "(") || stream.Is(1, "(") || stream.Kind(1) != Punct {
-		t.Errorf("got %+v", stream.Tokens)
+		t.Errorf("got %+v, want stream.Is(0, \"a\", \"(\") = true, stream.Is(1, \"(\") = false, stream.Kind(1) = Punct", stream.Tokens)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestLoopsTakeSteps(t *testing.T) {
 			ast.Inspect(f, func(n ast.Node) bool {
 				if loop, ok := n.(*ast.ForStmt); ok {
 					if loops++; !steps(loop) {
-						t.Errorf("%v: a loop in %s that takes no step", set.Position(loop.Pos()), f.Name.Name)
+						t.Errorf("%v: a loop in %s that takes no step, want steps(loop) = true", set.Position(loop.Pos()), f.Name.Name)
 					}
 				}
 				return true

@@ -24,12 +24,12 @@ func FuzzConfig(f *testing.F) {
 		}
 		for _, s := range append(append(append([]string{c.User, c.WorkingDir}, c.Env...), c.Entrypoint...), c.Cmd...) {
 			if strings.ContainsRune(s, 0) {
-				t.Errorf("a NUL is in %q", s)
+				t.Errorf("a NUL is in %q, want strings.ContainsRune(s, 0) = false", s)
 			}
 		}
 		for _, e := range c.Env {
 			if i := strings.IndexByte(e, '='); i < 1 || strings.ContainsRune(e, '\n') {
-				t.Errorf("environment has %q", e)
+				t.Errorf("environment has %q, want i >= 1, strings.ContainsRune(e, '\\n') = false", e)
 			}
 		}
 	})

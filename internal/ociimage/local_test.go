@@ -66,7 +66,7 @@ func TestLayoutDamaged(t *testing.T) {
 			s := newStore(t)
 			_, err := s.Resolve(t.Context(), dir, Options{})
 			if !errors.Is(err, backend.ErrImageInvalid) && !errors.Is(err, backend.ErrImageNotFound) {
-				t.Errorf("got %v", err)
+				t.Errorf("got %v, want backend.ErrImageInvalid or backend.ErrImageNotFound", err)
 			}
 			if n := tempLeft(t, s); n != 0 {
 				t.Errorf("%d files are left in tmp, want 0", n)
@@ -115,7 +115,7 @@ func TestArchive(t *testing.T) {
 		for range 2 {
 			i := resolve(t, s, ref, Options{})
 			if read(t, i.Layers[0], "a") != "one" || read(t, i.Layers[1], "b") != "two" || i.Config.Env[0] != "A=1" {
-				t.Errorf("%s has other content", ref)
+				t.Errorf("%s has other content, want read(t, i.Layers[0], \"a\") = \"one\", read(t, i.Layers[1], \"b\") = \"two\", i.Config.Env[0] = \"A=1\"", ref)
 			}
 		}
 		if n := tempLeft(t, s); n != 0 {

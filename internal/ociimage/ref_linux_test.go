@@ -57,7 +57,7 @@ func TestParseRef(t *testing.T) {
 			continue
 		}
 		if err != nil || r.kind != want.kind || want.name != "" && r.name != want.name {
-			t.Errorf("%q: %+v %v", ref, r, err)
+			t.Errorf("%q: %+v %v, want no error, kind = %v, name empty or name = %v", ref, r, err, want.kind, want.name)
 			continue
 		}
 		if again, err := parseRef(r.name); err != nil || again.name != r.name || again.kind != r.kind {
@@ -75,7 +75,7 @@ func TestCleanNameStaysInside(t *testing.T) {
 			return
 		}
 		if filepath.IsAbs(got) || got != "" && !filepath.IsLocal(got) || hasDotDot(got) || strings.ContainsRune(got, 0) {
-			t.Errorf("%q becomes %q", in, got)
+			t.Errorf("%q becomes %q, want filepath.IsAbs(got) = false, got empty or filepath.IsLocal(got) = true, hasDotDot(got) = false, strings.ContainsRune(got, 0) = false", in, got)
 		}
 	})
 }

@@ -36,14 +36,14 @@ func TestPull(t *testing.T) {
 		t.Errorf("progress ends with %+v, want Current = %v, Total != 0, Stage = \"pull\"", last, last.Total)
 	}
 	if len(img.Layers) != 2 || read(t, img.Layers[0], "etc/a") != "one" || read(t, img.Layers[1], "etc/b") != "two" {
-		t.Errorf("layers are %v", img.Layers)
+		t.Errorf("layers are %v, want len(img.Layers) = 2, read(t, img.Layers[0], \"etc/a\") = \"one\", read(t, img.Layers[1], \"etc/b\") = \"two\"", img.Layers)
 	}
 	if c := img.Config; c.Env[0] != "A=1" || c.WorkingDir != "/srv" || c.User != "app:app" || c.Labels["k"] != "v" || c.Cmd[0] != "sh" || c.Entrypoint[0] != "/e" {
-		t.Errorf("config is %+v", c)
+		t.Errorf("config is %+v, want c.Env[0] = \"A=1\", WorkingDir = \"/srv\", User = \"app:app\", c.Labels[\"k\"] = \"v\", c.Cmd[0] = \"sh\", c.Entrypoint[0] = \"/e\"", c)
 	}
 	digest, _ := src.Digest()
 	if img.Digest != digest.String() || img.Size != 6 {
-		t.Errorf("digest %s, size %d", img.Digest, img.Size)
+		t.Errorf("digest %s, size %d, want img.Digest = digest.String(), Size = 6", img.Digest, img.Size)
 	}
 	before := requests.Load()
 	resolve(t, s, host+"/t/x:1", Options{})
@@ -303,7 +303,7 @@ func TestPullAtOnce(t *testing.T) {
 		t.Errorf("2 different layers were fetched %d times, want 2", n)
 	}
 	if img := resolve(t, s, host+"/x", Options{Pull: PullNever}); len(img.Layers) != 3 || img.Layers[1] != img.Layers[2] {
-		t.Errorf("layers are %v", img.Layers)
+		t.Errorf("layers are %v, want len(img.Layers) = 3, img.Layers[1] = img.Layers[2]", img.Layers)
 	}
 }
 

@@ -91,7 +91,7 @@ func TestPruneNamelessAndLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dead); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("the next pull does not clear what a dead one left")
+		t.Errorf("the next pull does not clear what a dead one left: %v, want fs.ErrNotExist", err)
 	}
 	if _, err := s.Prune(t.Context(), false); !errors.Is(err, backend.ErrLocked) {
 		t.Errorf("prune during a pull: %v, want backend.ErrLocked", err)

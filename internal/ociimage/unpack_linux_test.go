@@ -94,7 +94,7 @@ func TestUnpackWhiteouts(t *testing.T) {
 	}
 	var st unix.Stat_t
 	if err := unix.Lstat(filepath.Join(dir, "d/gone"), &st); err != nil || !isWhiteout(st) {
-		t.Errorf("d/gone is no whiteout: %v %o", err, st.Mode)
+		t.Errorf("d/gone is no whiteout: %v %o, want no error, isWhiteout(st) = true", err, st.Mode)
 	}
 	for _, name := range []string{"o", "g", "h"} {
 		buf := make([]byte, 8)

@@ -227,14 +227,14 @@ func TestProgramMatchesGroups(t *testing.T) {
 			}
 			for _, c := range g.Calls {
 				if other, dup := seen[c]; dup {
-					t.Errorf("%s is in %q and in %q", c, other, g.Name)
+					t.Errorf("%s is in %q and in %q, want dup = false", c, other, g.Name)
 				}
 				seen[c] = g.Name
 				if _, ok := numbersOf(abis["amd64"])[c]; !ok {
-					t.Errorf("%q in %q is no system call", c, g.Name)
+					t.Errorf("%q in %q is no system call, want ok = true", c, g.Name)
 				}
 				if g.Verdict == Check && len(check(c)) == 1 {
-					t.Errorf("%s has no check", c)
+					t.Errorf("%s has no check, want Verdict != Check or len(check(c)) != 1", c)
 				}
 				nr, ok := numbersOf(a)[c]
 				if !ok {
@@ -271,7 +271,7 @@ func TestFilterEncoding(t *testing.T) {
 		for n, i := range prog {
 			b := raw[n*8:]
 			if binary.LittleEndian.Uint16(b) != i.code || b[2] != i.jt || b[3] != i.jf || binary.LittleEndian.Uint32(b[4:]) != i.k {
-				t.Fatalf("%s: instruction %d differs", arch, n)
+				t.Fatalf("%s: instruction %d differs, want binary.LittleEndian.Uint16(b) = %v, b[2] = %v, b[3] = %v, binary.LittleEndian.Uint32(b[4:]) = %v", arch, n, i.code, i.jt, i.jf, i.k)
 			}
 		}
 		t.Logf("%s: %d instructions, %s", arch, len(prog), depth(t, arch))

@@ -17,7 +17,7 @@ func TestLimit(t *testing.T) {
 		}
 		begun := time.Now()
 		if _, err := l.Enter(t.Context()); !errors.Is(err, ErrBusy) || time.Since(begun) != time.Minute {
-			t.Errorf("%v after %v", err, time.Since(begun))
+			t.Errorf("%v after %v, want ErrBusy, time.Since(begun) = 1m", err, time.Since(begun))
 		}
 		cancelled, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -37,7 +37,7 @@ func TestLimit(t *testing.T) {
 		synctest.Wait()
 		begun = time.Now()
 		if _, err := l.Enter(t.Context()); !errors.Is(err, ErrBusy) || time.Since(begun) != 0 {
-			t.Errorf("the queue is full: %v after %v", err, time.Since(begun))
+			t.Errorf("the queue is full: %v after %v, want ErrBusy, time.Since(begun) = 0", err, time.Since(begun))
 		}
 		leave()
 		for range cap(l.waiting) {

@@ -76,7 +76,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	dead := create(t, s, o, time.Hour, time.Hour)
 	fail := func() (*held, error) { t.Error("opened one too many"); return new(held), nil }
 	if _, err := s.Create(o, time.Hour, time.Hour, fail); !errors.Is(err, ErrFull) {
-		t.Error("three sessions")
+		t.Errorf("three sessions: %v, want ErrFull", err)
 	}
 	dead.Value.ended.Store(true)
 	create(t, s, o, time.Hour, time.Hour) // in its place
@@ -84,7 +84,7 @@ func TestSessionsAreBounded(t *testing.T) {
 		t.Errorf("another's: %v, want ErrNone", err)
 	}
 	if err := s.Close(o, one.ID); err != nil || !one.Value.removed.Load() {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want no error, one.Value.removed.Load() = true", err)
 	}
 	broken := errors.New("broken")
 	if _, err := s.Create(o, time.Hour, time.Hour, func() (*held, error) { return nil, broken }); !errors.Is(err, broken) {
@@ -105,7 +105,7 @@ func TestSessionOpenedWhileClosing(t *testing.T) {
 	late := new(held)
 	_, err := s.Create("a", time.Hour, time.Hour, func() (*held, error) { s.CloseAll(); return late, nil })
 	if !errors.Is(err, ErrClosed) || !late.removed.Load() {
-		t.Errorf("%v, removed %v", err, late.removed.Load())
+		t.Errorf("%v, removed %v, want ErrClosed, late.removed.Load() = true", err, late.removed.Load())
 	}
 }
 

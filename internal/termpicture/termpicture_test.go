@@ -115,7 +115,7 @@ func TestKitty(t *testing.T) {
 	parts := kittySequence.FindAllStringSubmatch(out, -1)
 	for i, m := range parts {
 		if len(m[2]) > kittyChunk || strings.Contains(m[1], "m=1") != (i < len(parts)-1) || strings.Contains(m[1], "a=T,f=100") != (i == 0) {
-			t.Errorf("part %d of %d: %q with %d bytes", i, len(parts), m[1], len(m[2]))
+			t.Errorf("part %d of %d: %q with %d bytes, want len(m[2]) <= %d, strings.Contains(m[1], \"m=1\") = %v, strings.Contains(m[1], \"a=T,f=100\") = %v", i, len(parts), m[1], len(m[2]), kittyChunk, i < len(parts)-1, i == 0)
 		}
 		data += m[2]
 	}

@@ -84,12 +84,12 @@ func FuzzString(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		got := String(s)
 		if !utf8.ValidString(got) {
-			t.Fatalf("String(%q) = %q is not UTF-8", s, got)
+			t.Fatalf("String(%q) = %q is not UTF-8, want utf8.ValidString(got) = true", s, got)
 		}
 		var before rune
 		for _, r := range got {
 			if deceptive(r) || shapeless(r) && shapeless(before) && r != joiner {
-				t.Fatalf("String(%q) = %q holds %U behind %U", s, got, r, before)
+				t.Fatalf("String(%q) = %q holds %U behind %U, want deceptive(r) = false, shapeless(r) = false or shapeless(before) = false or r = %U", s, got, r, before, joiner)
 			}
 			before = r
 			if unicode.IsControl(r) && !strings.ContainsRune("\n\t\r\b", r) {

@@ -72,7 +72,7 @@ func TestClusterEndsWithItsBinary(t *testing.T) {
 	}
 	for _, path := range []string{state, "/sys/fs/cgroup/llmsandbox-cluster-crash", "/sys/fs/cgroup/memory/llmsandbox-cluster-crash", "/sys/class/net/lsb-crash"} {
 		if _, err := os.Lstat(path); !os.IsNotExist(err) {
-			t.Errorf("%s is still there: %v", path, err)
+			t.Errorf("%s is still there: %v, want fs.ErrNotExist", path, err)
 		}
 	}
 	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -81,7 +81,7 @@ func TestClusterEndsWithItsBinary(t *testing.T) {
 	}
 	for _, path := range processes {
 		if line, err := os.ReadFile(path); err == nil && strings.Contains(string(line), state) {
-			t.Errorf("a process still runs: %q", line)
+			t.Errorf("a process still runs: %q, want an error or line without %q", line, state)
 		}
 	}
 	for _, name := range []string{"turn.crash", "down.crash.log", "lock.crash", "images/crash"} {

@@ -52,7 +52,7 @@ func TestProxy(t *testing.T) {
 		w := open()
 		p.Cut()
 		if e, ok := <-w.ResultChan(); ok && e.Type != watch.Error {
-			t.Errorf("a watch that was cut goes on with %v", e)
+			t.Errorf("a watch that was cut goes on with %v, want ok = false or Type = watch.Error", e)
 		}
 
 		w = open()
@@ -62,7 +62,7 @@ func TestProxy(t *testing.T) {
 		}
 		p.Cut() // what was held is lost, not passed on late
 		if e, ok := <-w.ResultChan(); ok && e.Type != watch.Error {
-			t.Errorf("a watch that was frozen goes on with %v", e)
+			t.Errorf("a watch that was frozen goes on with %v, want ok = false or Type = watch.Error", e)
 		}
 
 		if err := p.Shut(true); err != nil {

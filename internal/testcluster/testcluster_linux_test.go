@@ -65,7 +65,7 @@ func until(t *testing.T, c *testcluster.Cluster, p *corev1.Pod, so func(*corev1.
 	for e := range w.ResultChan() {
 		now, ok := e.Object.(*corev1.Pod)
 		if !ok {
-			t.Fatalf("the watch of pod %s says %v", p.Name, e.Object)
+			t.Fatalf("the watch of pod %s says %v, want ok = true", p.Name, e.Object)
 		}
 		if so(now) {
 			return now
@@ -80,7 +80,7 @@ func until(t *testing.T, c *testcluster.Cluster, p *corev1.Pod, so func(*corev1.
 func TestPods(t *testing.T) {
 	c := testcluster.Start(t)
 	if c != testcluster.Start(t) {
-		t.Error("another test gets another cluster")
+		t.Errorf("another test gets another cluster: c = %v, want testcluster.Start(t)", c)
 	}
 	c.Load(t, busybox(t))
 	for _, class := range []string{"", testcluster.GVisor} {

@@ -83,7 +83,7 @@ func TestDaemonEndsWithItsBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(pidfile); !os.IsNotExist(err) {
-		t.Errorf("the daemon did not end in good order: its pid file is there (%v); it said:\n%s", err, log[max(0, len(log)-4000):])
+		t.Errorf("the daemon did not end in good order: its pid file is there (%v); it said, want fs.ErrNotExist:\n%s", err, log[max(0, len(log)-4000):])
 	}
 	if n := strings.Count(string(log), "Processing signal"); n != 1 {
 		t.Errorf("the daemon was asked to end %d times, want once: at the third it leaves everything as it is", n)

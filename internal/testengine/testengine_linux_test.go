@@ -112,7 +112,7 @@ func TestPrivateDocker(t *testing.T) {
 			t.Fatal(err)
 		}
 		if found.Container.State.Running {
-			t.Error("the container outlived a daemon without --live-restore")
+			t.Error("the container outlived a daemon without --live-restore: found.Container.State.Running = true, want false")
 		}
 		info, err := c.Info(t.Context(), client.InfoOptions{})
 		if err != nil {
@@ -124,6 +124,6 @@ func TestPrivateDocker(t *testing.T) {
 		p.Stop(t)
 	})
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("%s is still there: %v", dir, err)
+		t.Errorf("%s is still there: %v, want fs.ErrNotExist", dir, err)
 	}
 }

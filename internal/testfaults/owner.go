@@ -79,7 +79,7 @@ func (o *Owner) ID(t testing.TB) string {
 	t.Helper()
 	if o.id == "" {
 		if !o.lines.Scan() {
-			t.Fatalf("the other owner has opened no sandbox: %v", o.lines.Err())
+			t.Fatalf("the other owner has opened no sandbox: %v, want o.lines.Scan() = true", o.lines.Err())
 		}
 		o.id = strings.TrimSpace(o.lines.Text())
 	}

@@ -34,7 +34,7 @@ func TestCopyInPlaces(t *testing.T) {
 			continue
 		}
 		if st, err := os.Lstat(root + "/sandbox/" + want); err != nil || !st.Mode().IsRegular() || readFile(t, root+"/sandbox/"+want) != "data" {
-			t.Errorf("to %q: %v, %v", dest, st, err)
+			t.Errorf("to %q: %v, %v, want no error, st.Mode().IsRegular() = true, readFile(t, root+\"/sandbox/\"+want) = \"data\"", dest, st, err)
 		}
 	}
 	if got := readFile(t, root+"/sandbox/other-name"); got != "longer than data" {
@@ -145,7 +145,7 @@ func TestCopyInLeavesLinksOut(t *testing.T) {
 		t.Fatalf("%+v, %v, want no error, Files = 1, len(res.Skipped) = 1", res, err)
 	}
 	if st, err := os.Stat(root + "/sandbox/new/dest/f"); err != nil || st.Mode() != 0o644 {
-		t.Fatal(st, err)
+		t.Fatalf("st = %v, err = %v, want no error, Mode = 0o644", st, err)
 	}
 }
 

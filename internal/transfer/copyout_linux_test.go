@@ -43,11 +43,11 @@ func TestCopyOutPlaces(t *testing.T) {
 				t.Fatalf("%+v, %v, want no error, no Skipped", res, err)
 			}
 			if st, err := os.Lstat(test.want); err != nil || !st.Mode().IsRegular() || readFile(t, test.want) != "data" {
-				t.Fatal(st, err)
+				t.Fatalf("st = %v, err = %v, want no error, st.Mode().IsRegular() = true, readFile(t, test.want) = \"data\"", st, err)
 			}
 			if test.want == "d/out/sub/f" {
 				if st, err := os.Stat("d/out/sub/empty"); err != nil || !st.IsDir() {
-					t.Error(st, err)
+					t.Errorf("st = %v, err = %v, want no error, st.IsDir() = true", st, err)
 				}
 			}
 		})

@@ -74,7 +74,7 @@ func TestExtractFollowsNoLink(t *testing.T) {
 		t.Fatalf("%+v, %v, want no error, Files = 2, len(res.Skipped) = 4", res, err)
 	}
 	if st, err := os.Lstat(dir + "/file"); err != nil || !st.Mode().IsRegular() || st.Size() != 3 {
-		t.Fatalf("the link at a file's place was not replaced: %v, %v", st, err)
+		t.Fatalf("the link at a file's place was not replaced: %v, %v, want no error, st.Mode().IsRegular() = true, Size = 3", st, err)
 	}
 	for _, canary := range []string{out + "/canary", dir + "/real/canary"} {
 		if got := readFile(t, canary); got != "CANARY" {

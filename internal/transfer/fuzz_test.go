@@ -35,11 +35,11 @@ func FuzzExtract(f *testing.F) {
 				files++
 				bytes += info.Size()
 				if info.Mode()&^0o755 != 0 {
-					t.Fatalf("%q has mode %v", rel, info.Mode())
+					t.Fatalf("%q has mode %v, want info.Mode()&^0o755 = 0", rel, info.Mode())
 				}
 			case d.Type() == fs.ModeSymlink && links[rel] == fs.ModeSymlink:
 			case !d.IsDir():
-				t.Fatalf("%q is %v", rel, d.Type())
+				t.Fatalf("%q is %v, want d.IsDir() = true", rel, d.Type())
 			}
 			return nil
 		})
@@ -48,7 +48,7 @@ func FuzzExtract(f *testing.F) {
 		}
 		left, _ := os.ReadDir(around)
 		if len(left) != 2 || readFile(t, around+"/canary") != "CANARY" {
-			t.Fatalf("outside are now %v", left)
+			t.Fatalf("outside are now %v, want len(left) = 2, readFile(t, around+\"/canary\") = \"CANARY\"", left)
 		}
 	})
 }

@@ -35,7 +35,7 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	if b := Files("/x", ours.PEM, nil); !bytes.Equal(b[1].Data, ours.PEM) {
-		t.Error("without a system's bundle the authority stands alone")
+		t.Errorf("without a system's bundle the authority stands alone: %.300q, want bytes.Equal(b[1].Data, ours.PEM) = true", b[1].Data)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestJavaStore(t *testing.T) {
 	}
 	out, err := exec.Command(keytool, "-list", "-keystore", store, "-storetype", "JKS", "-storepass", storePassword).CombinedOutput()
 	if err != nil || strings.Count(string(out), "trustedCertEntry") != 2 {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("%v, want no error, strings.Count(string(out), \"trustedCertEntry\") = 2\n%s", err, out)
 	}
 }
 

@@ -26,7 +26,7 @@ func fuzz(f *testing.F, parse func([]byte) (security.Policy, error)) {
 		var e *Error
 		if err != nil {
 			if !errors.As(err, &e) || !errors.Is(err, security.ErrPolicy) || e.Error() == "" {
-				t.Fatalf("got %v", err)
+				t.Fatalf("got %v, want an error of type %T, security.ErrPolicy, e not empty", err, e)
 			}
 			return
 		}
@@ -47,7 +47,7 @@ func fuzz(f *testing.F, parse func([]byte) (security.Policy, error)) {
 		a, errA := security.Compile(p)
 		b, errB := security.Compile(again)
 		if errA != nil || errB != nil || !reflect.DeepEqual(a.Policy(), b.Policy()) {
-			t.Errorf("read back as another one: %s", text)
+			t.Errorf("read back as another one: %s, want no error, reflect.DeepEqual(a.Policy(), b.Policy()) = true", text)
 		}
 	})
 }

@@ -90,7 +90,7 @@ func TestSchemaAndParserAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := resolved.Validate(v); (err == nil) != want {
-			t.Errorf("the schema on %s: %v", text, err)
+			t.Errorf("the schema on %s: %v, want success = %v", text, err, want)
 		}
 		for _, name := range []string{"p.json", "p.yaml"} { // JSON like this is YAML as well
 			path := filepath.Join(t.TempDir(), name)
@@ -98,7 +98,7 @@ func TestSchemaAndParserAgree(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := Load(path); (err == nil) != want {
-				t.Errorf("%s: %s: %v", name, text, err)
+				t.Errorf("%s: %s: %v, want success = %v", name, text, err, want)
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func TestSchemaHasTheFieldsOfTheTypes(t *testing.T) {
 		names = append(names, v.(string))
 	}
 	if !slices.Equal(names, security.Presets()) {
-		t.Errorf("the schema has %v", names)
+		t.Errorf("the schema has %v, want slices.Equal(names, security.Presets()) = true", names)
 	}
 }
 

@@ -17,7 +17,7 @@ func TestCasesAreWhole(t *testing.T) {
 	for _, c := range Cases() {
 		used++
 		if names[c.Name] || !regexp.MustCompile(`^[a-z0-9_]+$`).MatchString(c.Name) {
-			t.Errorf("name %q is taken or odd", c.Name)
+			t.Errorf("name %q is taken or odd, want names[c.Name] = false, regexp.MustCompile(`^[a-z0-9_]+$`).MatchString(c.Name) = true", c.Name)
 		}
 		names[c.Name] = true
 		if strings.Contains(c.Source, Canary) {

@@ -59,7 +59,7 @@ func TestDocsNameRealTests(t *testing.T) {
 				}
 			}
 			if !known {
-				t.Errorf("%s names %s, which is no case of the suite", doc, m[1])
+				t.Errorf("%s names %s, which is no case of the suite, want known = true", doc, m[1])
 			}
 		}
 		for _, m := range regexp.MustCompile("`([a-z]+\\.txtar)`").FindAllStringSubmatch(text, -1) {
@@ -73,7 +73,7 @@ func TestDocsNameRealTests(t *testing.T) {
 		for _, c := range Cases() {
 			row := regexp.MustCompile(fmt.Sprintf(`(?m)^\| %d \|.*catalogue`, c.Number))
 			if !row.MatchString(text) {
-				t.Errorf("%s has no row for case %d that names the catalogue", doc, c.Number)
+				t.Errorf("%s has no row for case %d that names the catalogue, want row.MatchString(text) = true", doc, c.Number)
 			}
 		}
 	}

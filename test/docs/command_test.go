@@ -43,7 +43,7 @@ func TestCommandsExist(t *testing.T) {
 	}
 	for _, arguments := range []string{"no-such-command", "run --no-such-flag x", "cache no-such-command --older-than"} {
 		if len(wrong(t, binary, help, arguments)) == 0 {
-			t.Errorf("llmsandbox %s is taken for right", arguments)
+			t.Errorf("llmsandbox %s is taken for right, want len(wrong(t, binary, help, arguments)) != 0", arguments)
 		}
 	}
 	if seen < 30 {

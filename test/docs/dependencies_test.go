@@ -46,7 +46,7 @@ func TestWhoLinksWhat(t *testing.T) {
 		}
 		for _, prefix := range c.with {
 			if seen(prefix) == "" {
-				t.Errorf("%v link nothing of %s", c.packages, prefix)
+				t.Errorf("%v link nothing of %s, want seen(prefix) not empty", c.packages, prefix)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 				continue
 			}
 			if page, ok := all[path]; ok && heading != "" && !headings(page)[heading] {
-				t.Errorf("%s: the link to %s: there is no such heading", file, m[1])
+				t.Errorf("%s: the link to %s: there is no such heading, want ok = false or heading empty or headings(page)[heading] = true", file, m[1])
 			}
 		}
 	}

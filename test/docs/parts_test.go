@@ -25,10 +25,10 @@ func TestPartsOfTheCheck(t *testing.T) {
 			continue
 		}
 		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(words[0]) + `:.* ## `).Match(makefile) {
-			t.Errorf("%s is no target of the Makefile", words[0])
+			t.Errorf("%s is no target of the Makefile, want regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(words[0]) + `:.* ## `).Match(makefile) = true", words[0])
 		}
 		if len(words) < 3 || !regexp.MustCompile(`^[0-9a-f]{12,40}$`).MatchString(words[1]) {
-			t.Fatalf("no commit, or no paths: %s", line)
+			t.Fatalf("no commit, or no paths: %s, want len(words) >= 3, regexp.MustCompile(`^[0-9a-f]{12,40}$`).MatchString(words[1]) = true", line)
 		}
 		for _, path := range words[2:] {
 			pattern, _ := strings.CutPrefix(path, ":!")
@@ -80,7 +80,7 @@ func TestEveryTestIsInAPart(t *testing.T) {
 		}
 		out++
 		if !named[filepath.ToSlash(folder)] {
-			t.Errorf("%s has tests, and no part of the check has it", folder)
+			t.Errorf("%s has tests, and no part of the check has it, want named[filepath.ToSlash(folder)] = true", folder)
 		}
 		return nil
 	})

@@ -31,7 +31,7 @@ func TestAbuse20Timers(t *testing.T) {
 			t.Fatalf("it ended: %+v, want Kind = EventStdout", e.Result)
 		}
 		if strings.TrimSpace(string(e.Data)) != "few" { // its line's end may come on its own
-			t.Errorf("it has taken %s timers", e.Data)
+			t.Errorf("it has taken %s timers, want strings.TrimSpace(string(e.Data)) = \"few\"", e.Data)
 		}
 		good := open(t, llmsandbox.Options{})
 		wantStdout(t, run(t, good, "print('unharmed')", nil), "unharmed\n")

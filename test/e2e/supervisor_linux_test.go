@@ -66,7 +66,7 @@ func TestSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c, err := k.Run(ctx, "x = 5", nil); err != nil || !c.OK() {
-		t.Fatalf("cell: %+v, %v", c, err)
+		t.Fatalf("cell: %+v, %v, want no error, OK", c, err)
 	}
 	if err := k.Detach(ctx); err != nil {
 		t.Fatal(err)

@@ -119,7 +119,7 @@ func TestDeadline(t *testing.T) {
 			t.Errorf("it ended %v before its deadline, want at most 0", early)
 		}
 		if exit, err := p.Wait(t.Context()); err == nil && exit.Known && exit.Signal == 0 {
-			t.Errorf("%+v", exit)
+			t.Errorf("%+v, want an error or Known false or Signal != 0", exit)
 		}
 	})
 }
@@ -176,7 +176,7 @@ func TestBroughtIn(t *testing.T) {
 				t.Fatalf("%q, %v, want no error, out = \"started\\n\"", out, err)
 			}
 			if err := c.client.Shutdown(t.Context()); err != nil && !errors.Is(err, agentproto.ErrStreamLost) {
-				t.Errorf("%s: %v", how, err)
+				t.Errorf("%s: %v, want no error or agentproto.ErrStreamLost", how, err)
 			}
 			<-c.client.Done()
 			list := `for f in /proc/[0-9]*/cmdline; do tr "\0" " " <$f; echo; done; true`

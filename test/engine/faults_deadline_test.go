@@ -86,7 +86,7 @@ func TestFaultsDeadlineRecordLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found, err := b.GC(testfaults.Context(t)); err != nil || len(found) > 0 || len(deadlineRecords(t, c)) != 1 {
-		t.Errorf("a collection takes %+v of a sandbox that lives, %v, and leaves %+v", found, err, deadlineRecords(t, c))
+		t.Errorf("a collection takes %+v of a sandbox that lives, %v, and leaves %+v, want no error, no found, len(deadlineRecords(t, c)) = 1", found, err, deadlineRecords(t, c))
 	}
 	if err := sb.Destroy(testfaults.Context(t)); err != nil {
 		t.Fatal(err)

@@ -180,7 +180,7 @@ func wantAsItWas(t *testing.T, c *client.Client, id string) {
 	for _, change := range diff.Changes {
 		// An engine makes its mount points in the container itself.
 		if p := change.Path; p != "/tmp" && !strings.HasPrefix(p, "/tmp/.llmsandbox-") && !strings.HasPrefix(p, "/etc") && !strings.HasPrefix(p, "/run") && !strings.HasPrefix(p, "/var") && !slices.Contains([]string{"/dev", "/proc", "/sys"}, p) {
-			t.Errorf("changed: %+v", change)
+			t.Errorf("changed: %+v, want p = \"/tmp\" or p beginning with \"/tmp/.llmsandbox-\" or p beginning with \"/etc\" or p beginning with \"/run\" or p beginning with \"/var\" or it to contain %v", change, p)
 		}
 	}
 }

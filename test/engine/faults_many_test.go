@@ -61,7 +61,7 @@ func TestFaultsThirtyAtOnce(t *testing.T) {
 			}
 			res, err := sb.Shell(testfaults.Context(t), fmt.Sprintf("echo %d >/sandbox/me; cat /sandbox/me", i), nil)
 			if err != nil || res.Stdout != fmt.Sprintf("%d\n", i) {
-				t.Errorf("sandbox %d: %v, %+v", i, err, res)
+				t.Errorf("sandbox %d: %v, %+v, want no error, res.Stdout = %q", i, err, res, fmt.Sprintf("%d\n", i))
 			}
 			if err := sb.Close(); err != nil {
 				t.Errorf("sandbox %d: %v", i, err)

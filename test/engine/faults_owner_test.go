@@ -55,7 +55,7 @@ func TestFaultsFillerKilled(t *testing.T) {
 	o.Kill(t)
 	locks, err := c.ContainerList(testfaults.Context(t), client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", "llmsandbox.role=fill")})
 	if err != nil || len(locks.Items) != 1 || len(agentVolumes(t, c)) != 1 {
-		t.Fatalf("it was not killed in the middle: %+v, %v, %q", locks.Items, err, agentVolumes(t, c))
+		t.Fatalf("it was not killed in the middle: %+v, %v, %q, want no error, len(locks.Items) = 1, len(agentVolumes(t, c)) = 1", locks.Items, err, agentVolumes(t, c))
 	}
 	wantAgent(t, b, c)
 }

@@ -74,13 +74,13 @@ func TestHardeningLimits(t *testing.T) {
 		for _, dir := range []string{"/sandbox", "/tmp", "/dev/shm"} {
 			res, err := sb.Shell(testfaults.Context(t), "head -c 9000000 /dev/zero >"+dir+"/big; wc -c <"+dir+"/big; rm "+dir+"/big", nil)
 			if err != nil || strings.TrimSpace(res.Stdout) != "8388608" {
-				t.Errorf("%s takes %q bytes: %v %s", dir, res.Stdout, err, res.Stderr)
+				t.Errorf("%s takes %q bytes: %v %s, want no error, strings.TrimSpace(res.Stdout) = \"8388608\"", dir, res.Stdout, err, res.Stderr)
 			}
 		}
 		if c, _ := sb.Capabilities().Get("memory"); c.Enforced {
 			res, err := sb.Shell(testfaults.Context(t), "x=$(head -c 200000000 /dev/zero | cat -v)", nil)
 			if err != nil || res.Status != llmsandbox.StatusOutOfMemory || res.ExitCode != nil && *res.ExitCode == 0 {
-				t.Errorf("more memory than there is: %s, %v", res.Status, err)
+				t.Errorf("more memory than there is: %s, %v, want no error, Status = StatusOutOfMemory, ExitCode = nil or ExitCode != 0", res.Status, err)
 			}
 			testfaults.Works(t, sb)
 		}
@@ -105,7 +105,7 @@ func TestHardeningSecrets(t *testing.T) {
 		}
 		// Podman gives a container a copy of the machine's own /etc/hosts.
 		if b.Name() == "docker" && host != "sandbox" && strings.Contains(seen, host) {
-			t.Errorf("the machine's name is seen inside:\n%s", seen)
+			t.Errorf("the machine's name is seen inside, want Name != \"docker\" or host = \"sandbox\" or seen without %q:\n%s", host, seen)
 		}
 		if out := inside(t, sb, "cat /proc/sys/kernel/hostname"); out != "sandbox\n" {
 			t.Errorf("the sandbox is called %q, want \"sandbox\\n\"", out)
@@ -136,7 +136,7 @@ func TestHardeningLoosened(t *testing.T) {
 				t.Errorf("%+v, though the caller loosened it", c)
 			}
 			if !loose && strings.Contains(c.Why, "loosened") {
-				t.Errorf("%+v, though nobody loosened it", c)
+				t.Errorf("%+v, though nobody loosened it, want loose = true or Why without \"loosened\"", c)
 			}
 		}
 	})

@@ -127,7 +127,7 @@ func TestImageBuild(t *testing.T) {
 		for name, want := range map[string]bool{"word": true, "in/a/b.txt": true, "in/keep.log": true, "in/x.log": false, "in/secret": false,
 			"in/secret/key": false, "in/.llmsandbox-dockerfile": false, "in/Dockerfile": true} {
 			if (files[name] != nil) != want {
-				t.Errorf("%s: %v", name, files[name])
+				t.Errorf("%s: %v, want files[name] != nil = %v", name, files[name], want)
 			}
 		}
 		if l := files["in/link"]; l == nil || l.Typeflag != tar.TypeSymlink || l.Linkname != "/etc/passwd" {
@@ -146,7 +146,7 @@ func TestImageBuild(t *testing.T) {
 		drop(t, s, other)
 		inspect, err := s.Client.ImageInspect(t.Context(), img.ID)
 		if err != nil || inspect.Config.Labels["mine"] != "1" || "llmsandbox-build:"+inspect.Config.Labels[image.LabelBuild] != img.Ref {
-			t.Errorf("labels %v %v", inspect.Config.Labels, err)
+			t.Errorf("labels %v %v, want no error, inspect.Config.Labels[\"mine\"] = \"1\", \"llmsandbox-build:\"+inspect.Config.Labels[image.LabelBuild] = %v", inspect.Config.Labels, err, img.Ref)
 		}
 	})
 }
@@ -166,7 +166,7 @@ func TestImageBuildFails(t *testing.T) {
 		}, nil)
 		var failed *image.BuildError
 		if !errors.As(err, &failed) || !errors.Is(err, backend.ErrImageInvalid) {
-			t.Fatalf("got %v", err)
+			t.Fatalf("got %v, want an error of type %T, backend.ErrImageInvalid", err, failed)
 		}
 		if !strings.Contains(failed.Step, step) || !strings.Contains(strings.Join(failed.Last, "\n"), "the reason") || !strings.Contains(failed.Message, "3") {
 			t.Errorf("got %q %q %q, want Step containing %q, it to contain \"the reason\", Message containing \"3\"", failed.Step, failed.Message, failed.Last, step)

@@ -120,7 +120,7 @@ func TestImageCommit(t *testing.T) {
 		}
 		files := filesOf(t, s, img.ID)
 		if files["new"] == nil || files["bin/wc"] != nil || files["bin/sh"] == nil {
-			t.Errorf("/new is %v, /bin/wc is %v, /bin/sh is %v", files["new"], files["bin/wc"], files["bin/sh"])
+			t.Errorf("/new is %v, /bin/wc is %v, /bin/sh is %v, want files[\"new\"] != nil, files[\"bin/wc\"] = nil, files[\"bin/sh\"] != nil", files["new"], files["bin/wc"], files["bin/sh"])
 		}
 		if _, err := s.Commit(t.Context(), made.ID, image.Commit{Tag: tag, Base: from}); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "exists") {
 			t.Errorf("to a tag that exists: %v, want backend.ErrInvalid, an error containing \"exists\"", err)
@@ -170,7 +170,7 @@ func TestImageCommitFiles(t *testing.T) {
 		sameConfig(t, s, from, img)
 		files := filesOf(t, s, img.ID)
 		if f := files["sandbox/d/f"]; f == nil || f.Uid != 1000 || f.Gid != 1000 || f.Mode&0o7777 != 0o755 || f.Size != 3 {
-			t.Errorf("the file is %+v", f)
+			t.Errorf("the file is %+v, want f not nil, Uid = 1000, Gid = 1000, f.Mode&0o7777 = 0o755, Size = 3", f)
 		}
 		if files["sandbox/h"] == nil || files["sandbox/l"] == nil || files["sandbox/p"] != nil || files["bin/sh"] == nil {
 			t.Error("files lack, or there are some too many")

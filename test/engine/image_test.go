@@ -164,14 +164,14 @@ func TestImagePull(t *testing.T) {
 			t.Errorf("again it is %+v, %v, want no error, Made false, ID = %v", again, err, img.ID)
 		}
 		if r, err := s.Remove(t.Context(), again); err != nil || r.Kept == "" || !has(t, s, ref) {
-			t.Errorf("what was there before is removed: %+v, %v", r, err)
+			t.Errorf("what was there before is removed: %+v, %v, want no error, Kept not empty, has(t, s, ref) = true", r, err)
 		}
 		byID, err := s.Resolve(t.Context(), "docker://"+img.ID, "", nil)
 		if err == nil && byID.ID != img.ID {
-			t.Errorf("by its id it is %+v", byID)
+			t.Errorf("by its id it is %+v, want an error or ID = %v", byID, img.ID)
 		}
 		if r, err := s.Remove(t.Context(), img); err != nil || r.Kept != "" || has(t, s, ref) {
-			t.Errorf("not removed: %+v, %v", r, err)
+			t.Errorf("not removed: %+v, %v, want no error, Kept empty, has(t, s, ref) = false", r, err)
 		}
 		if r, err := s.Remove(t.Context(), img); err != nil || r.Kept != "" {
 			t.Errorf("removed again: %+v, %v, want no error, Kept empty", r, err)
@@ -201,7 +201,7 @@ func TestImagePullWithPassword(t *testing.T) {
 		}
 		_, err := s.Resolve(t.Context(), ref, "", nil)
 		if !errors.Is(err, backend.ErrImageNotFound) || !strings.Contains(err.Error(), "login") || has(t, s, ref) {
-			t.Errorf("with a wrong password: %v", err)
+			t.Errorf("with a wrong password: %v, want backend.ErrImageNotFound, an error containing \"login\", has(t, s, ref) = false", err)
 		}
 		password = "secret"
 		img, err := s.Resolve(t.Context(), ref, "", nil)
@@ -256,7 +256,7 @@ func TestImageErrors(t *testing.T) {
 			}
 		}
 		if has(t, s, foreign) {
-			t.Error("an image that cannot be used stays")
+			t.Error("an image that cannot be used stays: has(t, s, foreign) = true, want false")
 		}
 	})
 }
@@ -284,7 +284,7 @@ func TestImagePullBroken(t *testing.T) {
 		})
 		_, err = s.Resolve(t.Context(), ref, "", nil)
 		if !errors.Is(err, backend.ErrImageInvalid) || !strings.Contains(err.Error(), ref) || has(t, s, ref) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want backend.ErrImageInvalid, an error containing %q, has(t, s, ref) = false", err, ref)
 		}
 	})
 }
@@ -314,7 +314,7 @@ func TestImagePullHalf(t *testing.T) {
 	})
 	_, err := s.Resolve(t.Context(), ref, "", nil)
 	if !errors.Is(err, backend.ErrImageNotFound) && !errors.Is(err, backend.ErrImageInvalid) || !strings.Contains(err.Error(), "EOF") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want backend.ErrImageNotFound or backend.ErrImageInvalid, an error containing \"EOF\"", err)
 	}
 	list, err := s.Client.ImageList(t.Context(), client.ImageListOptions{All: true})
 	if err != nil || len(list.Items) != 0 {
@@ -363,7 +363,7 @@ func TestImagePullConcurrently(t *testing.T) {
 		}
 		wg.Wait()
 		if a, b := made[0].Load(), made[1].Load(); a > 1 || b > 1 || a+b == 0 {
-			t.Errorf("made %d and %d times", a, b)
+			t.Errorf("made %d and %d times, want a <= 1, b <= 1, a+b != 0", a, b)
 		}
 		if img, ok := got.Load().(image.Image); ok {
 			drop(t, s, img)
@@ -393,7 +393,7 @@ func TestImageDefault(t *testing.T) {
 		}
 		// It has another name now: only the one that was made goes.
 		if r, err := s.Remove(t.Context(), img); err != nil || r.Kept == "" || !has(t, s, own) {
-			t.Errorf("got %+v %v", r, err)
+			t.Errorf("got %+v %v, want no error, Kept not empty, has(t, s, own) = true", r, err)
 		}
 		second.Made = true
 		drop(t, s, second)
@@ -418,7 +418,7 @@ func TestImageLoad(t *testing.T) {
 		}
 		drop(t, s, first)
 		if !first.Made || strings.TrimPrefix(first.ID, "sha256:") != want.Hex || has(t, s, stolen) {
-			t.Errorf("got %+v, of %s", first, want)
+			t.Errorf("got %+v, of %s, want Made true, strings.TrimPrefix(first.ID, \"sha256:\") = %v, has(t, s, stolen) = false", first, want, want.Hex)
 		}
 		for _, path := range []string{saved, folder, folder + ":a"} {
 			again, err := s.Resolve(t.Context(), path, "", nil)
@@ -463,7 +463,7 @@ func TestImageLoadDamaged(t *testing.T) {
 		}
 		_, err = s.Resolve(t.Context(), folder, "", nil)
 		if !errors.Is(err, backend.ErrImageInvalid) || has(t, s, "llmsandbox-load:"+conf.Hex) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want backend.ErrImageInvalid, has(t, s, \"llmsandbox-load:\"+conf.Hex) = false", err)
 		}
 	})
 }
@@ -482,7 +482,7 @@ func TestImageRemoveInUse(t *testing.T) {
 		}
 		r, err := s.Remove(t.Context(), img)
 		if err != nil || r.Kept == "" || !has(t, s, img.Ref) {
-			t.Errorf("got %+v %v", r, err)
+			t.Errorf("got %+v %v, want no error, Kept not empty, has(t, s, img.Ref) = true", r, err)
 		}
 		if _, err := s.Client.ContainerRemove(t.Context(), c.ID, client.ContainerRemoveOptions{}); err != nil {
 			t.Error(err)

@@ -61,7 +61,7 @@ func TestDefaultImages(t *testing.T) {
 				t.Run(l.Name, func(t *testing.T) {
 					p, ok := programs[l.Name]
 					if !ok {
-						t.Fatal("this test has no program in this language")
+						t.Fatal("this test has no program in this language: ok = false, want true")
 					}
 					out := run(t, e, p.code, image(l.Name), "cat >"+p.file+" && id -u && id -g && pwd && "+p.command)
 					if want := "1000\n1000\n/sandbox\n"; !strings.HasPrefix(out, want) {

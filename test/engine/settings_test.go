@@ -160,7 +160,7 @@ func TestSettingsInspect(t *testing.T) {
 			}
 			cfg, host := inspect(t, c, settingsContainer(t, c, s, "true"))
 			if got, want := k.look(cfg, host); !cmp.Equal(got, want) {
-				t.Errorf("the engine has %v, not %v", got, want)
+				t.Errorf("the engine has %v, not %v, want cmp.Equal(got, want) = true", got, want)
 			}
 			if s.Loosened() == nil && (!host.ReadonlyRootfs || host.NetworkMode != "none" || len(host.CapAdd) > 0 || !slices.Contains(host.SecurityOpt, "no-new-privileges")) {
 				t.Errorf("something else is loosened: %+v", host)
@@ -175,7 +175,7 @@ func TestSettingsInspect(t *testing.T) {
 		cfg, host := inspect(t, c, settingsContainer(t, c, s, "true"))
 		port := network.MustParsePort("80/tcp")
 		if _, exposed := cfg.ExposedPorts[port]; !exposed || len(host.PortBindings[port]) != 1 || host.PortBindings[port][0].HostIP.String() != "127.0.0.1" || host.PortBindings[port][0].HostPort != "8080" {
-			t.Errorf("the engine has %v and %v", cfg.ExposedPorts, host.PortBindings)
+			t.Errorf("the engine has %v and %v, want exposed = true, len(host.PortBindings[port]) = 1, HostIP = \"127.0.0.1\", HostPort = \"8080\"", cfg.ExposedPorts, host.PortBindings)
 		}
 	})
 }

@@ -50,7 +50,7 @@ func running(t testing.TB, sb *llmsandbox.Sandbox) (end func(by *llmsandbox.Sand
 	return func(by *llmsandbox.Sandbox) {
 		t.Helper()
 		if res, err := by.Shell(testfaults.Context(t), "echo end >/tmp/go", nil); err != nil || !res.OK() {
-			t.Errorf("the word for the program to end: %v, %+v", err, res)
+			t.Errorf("the word for the program to end: %v, %+v, want no error, OK", err, res)
 		}
 	}, said
 }

@@ -79,7 +79,7 @@ func TestAgentIsReadOnly(t *testing.T) {
 	}
 	for _, m := range mainContainer(t, pod).VolumeMounts {
 		if strings.HasPrefix(m.MountPath, "/.llmsandbox") && !m.ReadOnly {
-			t.Errorf("%+v can be written", m)
+			t.Errorf("%+v can be written, want MountPath not beginning with \"/.llmsandbox\" or ReadOnly true", m)
 		}
 	}
 	closes(t, sb)
@@ -106,7 +106,7 @@ func TestRestrictedNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if ns.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
-		t.Fatalf("the namespace does not demand it: %v", ns.Labels)
+		t.Fatalf("the namespace does not demand it: %v, want ns.Labels[\"pod-security.kubernetes.io/enforce\"] = \"restricted\"", ns.Labels)
 	}
 	sb := p.open(t, p.newBackend(t, nil))
 	testfaults.Works(t, sb)

@@ -46,7 +46,7 @@ func TestReaper(t *testing.T) {
 	d.run(t, "-n", d.Namespace, "create", "job", "--from=cronjob/llmsandbox-reaper", "reap-now")
 	pod, said := d.ended(t, labelled("job-name", "reap-now"))
 	if pod.Status.Phase != corev1.PodSucceeded || !strings.Contains(said, podName(killed.ID(t))) {
-		t.Errorf("the reaper has %s, and says\n%s", pod.Status.Phase, said)
+		t.Errorf("the reaper has %s, and says, want Phase = PodSucceeded, strings.Contains(said, podName(killed.ID(t))) = true\n%s", pod.Status.Phase, said)
 	}
 	<-gone
 	testfaults.Works(t, living)

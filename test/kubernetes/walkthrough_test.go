@@ -104,7 +104,7 @@ func readWalkthrough(t *testing.T) (steps []step) {
 	}
 	_, part, ok := strings.Cut(string(text), "\n## Walk-through\n")
 	if !ok {
-		t.Fatal("the page has no walk-through")
+		t.Fatal("the page has no walk-through: ok = false, want true")
 	}
 	language, done := "", 0
 	for line := range strings.Lines(part) {

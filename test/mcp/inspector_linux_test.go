@@ -64,7 +64,7 @@ func TestInspectorOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(server.stderr, strings.TrimSpace(string(token))) {
-		t.Error("the token of the file is told on standard error")
+		t.Errorf("the token of the file is told on standard error: %.300q, want strings.Contains(server.stderr, strings.TrimSpace(string(token))) = false", server.stderr)
 	}
 	out := inspect(t, env, "http://"+server.address+"/mcp", "--transport", "http", "--header", "Authorization: Bearer "+strings.TrimSpace(string(token)),
 		"--method", "tools/call", "--tool-name", "execute_code", "--tool-arg", "code=print(6*7)")

@@ -69,7 +69,7 @@ func nothingLeft(t *testing.T, env []string) {
 	ls := exec.Command(filepath.Join(command, "llmsandbox"), "ls")
 	ls.Env = env
 	if out, err := ls.CombinedOutput(); err != nil || strings.Count(string(out), "\n") != 1 { // the heading
-		t.Errorf("sandboxes are left: %v: %s", err, out)
+		t.Errorf("sandboxes are left: %v: %s, want no error, strings.Count(string(out), \"\\n\") = 1", err, out)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestSignalEndsARunningCall(t *testing.T) {
 				for lines.Scan() {
 					var m map[string]any
 					if err := json.Unmarshal(lines.Bytes(), &m); err != nil || m["jsonrpc"] != "2.0" {
-						t.Fatalf("not of the protocol: %q", lines.Text())
+						t.Fatalf("not of the protocol: %q, want no error, m[\"jsonrpc\"] = \"2.0\"", lines.Text())
 					}
 					if m["id"] == id {
 						return m
@@ -116,7 +116,7 @@ func TestSDKClientOverStdio(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text, ok := res.Content[0].(*sdk.TextContent); !ok || res.IsError || !strings.Contains(text.Text, `False\n`) {
-			t.Errorf("%+v", res.Content[0])
+			t.Errorf("%+v, want ok = true, IsError false, Text containing \"False\\\\n\"", res.Content[0])
 		}
 	}
 	if err := session.Close(); err != nil {

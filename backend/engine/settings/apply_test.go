@@ -178,7 +178,7 @@ func TestSeccompProfileIsRead(t *testing.T) {
 	}
 	got, err := apply("seccomp=" + file)
 	if want := []string{"no-new-privileges", `seccomp={"defaultAction":"SCMP_ACT_ALLOW"}`}; err != nil || !cmp.Equal(got, want) {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("%q, %v, want no error, cmp.Equal(got, want) = true", got, err)
 	}
 	if err := os.WriteFile(file, []byte("allow all"), 0o600); err != nil {
 		t.Fatal(err)
@@ -201,6 +201,6 @@ func TestRelativeSources(t *testing.T) {
 	}
 	want := []string{filepath.Join(here, "data") + ":/a", filepath.Dir(here) + ":/b"}
 	if !cmp.Equal(host.Binds, want) || host.Mounts[1].Source != filepath.Join(here, "sub/data") || s.Mounts[0].Source != "sub/data" {
-		t.Errorf("%q %v %v", host.Binds, host.Mounts, s.Mounts)
+		t.Errorf("%q %v %v, want cmp.Equal(host.Binds, want) = true, host.Mounts[1].Source = filepath.Join(here, \"sub/data\"), Source = \"sub/data\"", host.Binds, host.Mounts, s.Mounts)
 	}
 }

@@ -22,14 +22,14 @@ func TestDocs(t *testing.T) {
 	}
 	written, _, found := strings.Cut(string(text), mark)
 	if !found {
-		t.Fatalf("%s has no line with %q", file, mark)
+		t.Fatalf("%s has no line with %q, want found = true", file, mark)
 	}
 	want := written + mark + keysMarkdown()
 	if want == string(text) {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s is not as the keys are: run go test ./backend/engine/settings -run TestDocs -update", file)
+		t.Fatalf("%s is not as the keys are: run go test ./backend/engine/settings -run TestDocs -update, want *update = true", file)
 	}
 	if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func FuzzSet(f *testing.F) {
 		if err := s.Set(key, value); err != nil {
 			var wrong *KeyError
 			if !errors.As(err, &wrong) || wrong.Key != key || !errors.Is(err, backend.ErrInvalid) {
-				t.Errorf("%q is no KeyError of %q", err, key)
+				t.Errorf("%q is no KeyError of %q, want an error of type %T, Key = %v, backend.ErrInvalid", err, key, wrong, key)
 			}
 			if len(err.Error()) > 4000 || strings.ContainsFunc(printable(key), func(r rune) bool { return r < ' ' }) {
 				t.Errorf("the error repeats what it was given: %q", err)
@@ -72,7 +72,7 @@ func holds(t *testing.T, s Settings) {
 	loose := map[string]bool{}
 	for _, l := range s.Loosened() {
 		if loose[l.Control] || l.What == "" {
-			t.Errorf("control %s is there twice, or without a word", l.Control)
+			t.Errorf("control %s is there twice, or without a word, want loose[l.Control] = false, What not empty", l.Control)
 		}
 		loose[l.Control] = true
 	}
@@ -112,7 +112,7 @@ func holds(t *testing.T, s Settings) {
 		"disk":         host.ReadonlyRootfs && readOnlyOnly(host),
 	} {
 		if !kept && !loose[control] {
-			t.Errorf("control %s is loosened and nothing says so: %+v", control, s)
+			t.Errorf("control %s is loosened and nothing says so: %+v, want kept = true or loose[control] = true", control, s)
 		}
 	}
 }

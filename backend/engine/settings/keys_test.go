@@ -168,7 +168,7 @@ func TestShapesWithAnother(t *testing.T) {
 	}
 	want := []Port{{Container: 80, Protocol: "tcp", HostIP: netip.MustParseAddr("2001:db8::1"), HostPort: 8080}, {Container: 80, Protocol: "tcp", HostIP: netip.MustParseAddr("127.0.0.1")}, {Container: 80, Protocol: "tcp"}}
 	if d := cmp.Diff(want, s.Ports, compare...); d != "" {
-		t.Error(d)
+		t.Errorf("d = %v, want d empty", d)
 	}
 	got, err := FromMap(map[string]any{"volume_driver": "local", "volumes": []string{"cache:/c"}})
 	if err != nil || got.VolumeDriver != "local" {
@@ -184,7 +184,7 @@ func TestEveryKey(t *testing.T) {
 	}
 	for _, k := range Keys() {
 		if !tested[k.Name] {
-			t.Errorf("%s is not tested", k.Name)
+			t.Errorf("%s is not tested, want tested[k.Name] = true", k.Name)
 		}
 		if k.Meaning == "" || k.Group == "" {
 			t.Errorf("%s is not described, want Meaning not empty, Group not empty", k.Name)
@@ -199,10 +199,10 @@ func TestEveryKey(t *testing.T) {
 			t.Errorf("%s: its example is refused: %v", k.Name, err)
 		}
 		if _, ok := decided[k.Name]; ok {
-			t.Errorf("%s is both a key and refused", k.Name)
+			t.Errorf("%s is both a key and refused, want ok = false", k.Name)
 		}
 		if _, ok := other[k.Name]; ok {
-			t.Errorf("%s is both a key and a word for another", k.Name)
+			t.Errorf("%s is both a key and a word for another, want ok = false", k.Name)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestEveryKey(t *testing.T) {
 func TestNotSet(t *testing.T) {
 	s, err := FromMap(map[string]any{"mem_limit": nil, "ports": nil, "environment": nil})
 	if err != nil || !cmp.Equal(s, Settings{}, compare...) {
-		t.Fatalf("%+v, %v", s, err)
+		t.Fatalf("%+v, %v, want no error, cmp.Equal(s, Settings{}, compare...) = true", s, err)
 	}
 	for _, kv := range [][2]string{{"environment", "A=1"}, {"cap_add", "CHOWN"}, {"cap_add", "FOWNER"}, {"cap_add", "KILL"}} {
 		if err := s.Set(kv[0], kv[1]); err != nil {
@@ -225,6 +225,6 @@ func TestNotSet(t *testing.T) {
 	a.Set("cap_add", "SYSLOG")
 	b.Set("cap_add", "LEASE")
 	if s.Environment["A"] != "1" || a.CapAdd[3] != "SYSLOG" || b.CapAdd[3] != "LEASE" || len(s.CapAdd) != 3 {
-		t.Errorf("copies share: %v %v %v", s, a, b)
+		t.Errorf("copies share: %v %v %v, want s.Environment[\"A\"] = \"1\", a.CapAdd[3] = \"SYSLOG\", b.CapAdd[3] = \"LEASE\", len(s.CapAdd) = 3", s, a, b)
 	}
 }

@@ -127,7 +127,7 @@ func TestRefusedValues(t *testing.T) {
 		}
 		var key *KeyError
 		if !errors.As(err, &key) || key.Key != c.key || !errors.Is(err, backend.ErrInvalid) {
-			t.Errorf("%s=%v: %v is no KeyError of it", c.key, c.value, err)
+			t.Errorf("%s=%v: %v is no KeyError of it, want an error of type %T, Key = %v, backend.ErrInvalid", c.key, c.value, err, key, c.key)
 			continue
 		}
 		if text := err.Error(); !strings.Contains(text, c.want) || !strings.Contains(text, "value ") && c.value != "" {
@@ -191,7 +191,7 @@ func TestUnknownKeys(t *testing.T) {
 			if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%q: %v does not say %q", key, err, want)
 			} else if strings.ContainsRune(err.Error(), '\x1b') || len(err.Error()) > 2000 {
-				t.Errorf("%q: the error repeats the key: %v", key, err)
+				t.Errorf("%q: the error repeats the key: %v, want strings.ContainsRune(err.Error(), '\\x1b') = false, len(err.Error()) <= 2000", key, err)
 			}
 		}
 	}
@@ -205,7 +205,7 @@ func TestAdviceNamesKeys(t *testing.T) {
 		}
 		for _, field := range strings.FieldsFunc(advice, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
 			if _, known := optionByName[field]; strings.Contains(field, "_") && !known {
-				t.Errorf("%s: %q is no key", word, field)
+				t.Errorf("%s: %q is no key, want field without \"_\" or known = true", word, field)
 			}
 		}
 	}
@@ -241,7 +241,7 @@ func TestConflicts(t *testing.T) {
 			t.Errorf("%s: %v does not say %q", c.name, err, c.want)
 		}
 		if applied := c.s.Apply(&container.Config{}, &container.HostConfig{}); applied == nil || applied.Error() != err.Error() {
-			t.Errorf("%s: Apply: %v, not %v", c.name, applied, err)
+			t.Errorf("%s: Apply: %v, not %v, want applied not nil, applied.Error() = err.Error()", c.name, applied, err)
 		}
 	}
 	for _, m := range []map[string]any{

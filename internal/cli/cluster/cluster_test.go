@@ -37,7 +37,7 @@ func TestOptions(t *testing.T) {
 	}
 	for v, i := reflect.ValueOf(o), 0; i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {
-			t.Errorf("%s is not tried", v.Type().Field(i).Name)
+			t.Errorf("%s is not tried, want v.Field(i).IsZero() = false", v.Type().Field(i).Name)
 		}
 	}
 	got, err := optionsOf(o)

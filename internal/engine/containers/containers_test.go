@@ -74,7 +74,7 @@ func TestList(t *testing.T) {
 				ids = append(ids, one.ID)
 			}
 			if (err == nil) != c.ok || strings.Join(ids, " ") != c.want || asked != c.asked {
-				t.Errorf("%v, %v, asked %d times", ids, err, asked)
+				t.Errorf("%v, %v, asked %d times, want success = %v, strings.Join(ids, \" \") = %v, asked = %d", ids, err, asked, c.ok, c.want, c.asked)
 			}
 		})
 	}

@@ -81,7 +81,7 @@ func TestAPIVersion(t *testing.T) {
 		level         backend.Level
 	}{{"1.41", "1.41", backend.LevelOK}, {"1.56", "1.56", backend.LevelOK}, {"", "1.56", backend.LevelOK}, {"1.40", "1.40", backend.LevelFailure}, {"1.56", "1.40", backend.LevelFailure}, {"1.9", "1.9", backend.LevelFailure}} {
 		if f := apiVersion(c.offered, c.used); f.Level != c.level || (f.Fix == "") != (f.Level == backend.LevelOK) {
-			t.Errorf("offered %q, used %q: %+v", c.offered, c.used, f)
+			t.Errorf("offered %q, used %q: %+v, want Level = %v, f.Fix == \"\" = %v", c.offered, c.used, f, c.level, f.Level == backend.LevelOK)
 		}
 	}
 }

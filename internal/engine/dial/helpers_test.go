@@ -96,7 +96,7 @@ func wantError(t *testing.T, err error, kind Kind, words ...string) {
 	}
 	var e *Error
 	if !errors.As(err, &e) {
-		t.Fatalf("%v (%T) is no *Error", err, err)
+		t.Fatalf("%v (%T) is no *Error, want an error of type %T", err, err, e)
 	}
 	if e.Kind != kind {
 		t.Errorf("kind %q, want %q: %v", e.Kind, kind, err)

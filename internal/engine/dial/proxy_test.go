@@ -93,7 +93,7 @@ func TestProxy(t *testing.T) {
 	}
 	// All connections went through it: the requests' and the streams'.
 	if len(p.seen) < 4 || !seen["CONNECT "+plain] || !seen["CONNECT "+secure] || len(seen) != 2 {
-		t.Errorf("the proxy saw %q", p.seen)
+		t.Errorf("the proxy saw %q, want len(p.seen) >= 4, seen[\"CONNECT \"+plain] = true, seen[\"CONNECT \"+secure] = true, len(seen) = 2", p.seen)
 	}
 }
 

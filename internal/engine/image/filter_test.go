@@ -51,11 +51,11 @@ func FuzzFilter(f *testing.F) {
 			}
 			name := path.Clean(h.Name)
 			if name != "sandbox" && !strings.HasPrefix(name, "sandbox/") || h.Mode&^0o1777 != 0 || h.Uid != 1 || h.Gid != 2 {
-				t.Errorf("passed %+v", h)
+				t.Errorf("passed %+v, want name = \"sandbox\" or name beginning with \"sandbox/\", h.Mode&^0o1777 = 0, Uid = 1, Gid = 2", h)
 			}
 			for up := name; up != "."; up = path.Dir(up) {
 				if links[up] {
-					t.Errorf("%s goes through a link", name)
+					t.Errorf("%s goes through a link, want links[up] = false", name)
 				}
 			}
 			links[name] = h.Typeflag == tar.TypeSymlink

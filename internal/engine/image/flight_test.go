@@ -80,7 +80,7 @@ func TestFlightEndsWithItsLast(t *testing.T) {
 		return Image{}, ctx.Err()
 	})
 	if !errors.Is(err, context.Canceled) || !ended {
-		t.Errorf("got %v, ended %v", err, ended)
+		t.Errorf("got %v, ended %v, want context.Canceled, ended = true", err, ended)
 	}
 	img, err := f.do(t.Context(), "k", nil, func(context.Context, func(backend.Progress)) (Image, error) { return Image{ID: "new"}, nil })
 	if err != nil || img.ID != "new" {

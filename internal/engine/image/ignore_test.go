@@ -32,12 +32,12 @@ func TestIgnore(t *testing.T) {
 		}
 		for _, name := range strings.Fields(c.in) {
 			if ig.excludes(name) {
-				t.Errorf("%q excludes %s", c.text, name)
+				t.Errorf("%q excludes %s, want ig.excludes(name) = false", c.text, name)
 			}
 		}
 		for _, name := range strings.Fields(c.out) {
 			if !ig.excludes(name) {
-				t.Errorf("%q does not exclude %s", c.text, name)
+				t.Errorf("%q does not exclude %s, want ig.excludes(name) = true", c.text, name)
 			}
 		}
 	}

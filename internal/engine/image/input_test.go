@@ -66,23 +66,23 @@ func TestInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	if digest(b) != first {
-		t.Error("a time changes the digest")
+		t.Errorf("a time changes the digest: digest(b) = %v, want %v", digest(b), first)
 	}
 	put("x.log", "more")
 	if digest(b) != first {
-		t.Error("an ignored file changes the digest")
+		t.Errorf("an ignored file changes the digest: digest(b) = %v, want %v", digest(b), first)
 	}
 	for what, other := range map[string]Build{
 		"target": {Context: dir, Target: "t"}, "platform": {Context: dir, Platform: "linux/arm64"}, "label": {Context: dir, Labels: map[string]string{"a": "b"}},
 		"argument": {Context: dir, Args: map[string]string{"a": "b"}}, "Dockerfile": {Context: dir, Content: "FROM x"},
 	} {
 		if digest(other) == first {
-			t.Errorf("another %s has the same digest", what)
+			t.Errorf("another %s has the same digest, want digest(other) != %v", what, first)
 		}
 	}
 	put("a", "2")
 	if digest(b) == first {
-		t.Error("another file has the same digest")
+		t.Errorf("another file has the same digest: digest(b) = %v, want other than %v", digest(b), first)
 	}
 	in, err := b.input()
 	if err != nil {
@@ -106,7 +106,7 @@ func TestInputStaysInside(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := (Build{Context: dir, Content: "FROM x"}).input(); name == ".dockerignore" && err == nil {
-			t.Errorf("%s was read", name)
+			t.Errorf("%s was read, want name != \".dockerignore\" or an error", name)
 		}
 	}
 	if _, err := (Build{Context: dir}).input(); err == nil || strings.Contains(err.Error(), "hush") {

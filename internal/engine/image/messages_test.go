@@ -23,11 +23,11 @@ func TestEachMessage(t *testing.T) {
 	} {
 		err := eachMessage(strings.NewReader(in), func(message) {})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%.60q: %v", in, err)
+			t.Errorf("%.60q: %v, want want not empty or no error, want empty or an error containing %q", in, err, want)
 		}
 	}
 	if err := eachMessage(strings.NewReader(`{"error":"e"}`), func(message) {}); !errors.As(err, new(engineError)) {
-		t.Errorf("an engine's error is %T", err)
+		t.Errorf("an engine's error is %T, want an error of type engineError", err)
 	}
 }
 
@@ -57,7 +57,7 @@ func FuzzMessages(f *testing.F) {
 		}
 		for _, text := range append(log.last, err.Error(), log.explain(t.Context(), err).Error()) {
 			if strings.ContainsAny(text, "\x1b\x07") || len(text) > 20*maxText || !utf8.ValidString(text) {
-				t.Errorf("an error says %q", text)
+				t.Errorf("an error says %q, want strings.ContainsAny(text, \"\\x1b\\x07\") = false, len(text) <= %v, utf8.ValidString(text) = true", text, 20*maxText)
 			}
 		}
 	})

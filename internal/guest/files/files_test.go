@@ -96,13 +96,13 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatalf("stat of nothing: %v, want fs.ErrNotExist", err)
 	}
 	if err := c.Remove(t.Context(), "a", agentclient.RemoveOptions{}); codeOf(err) != agentproto.CodeNotEmpty {
-		t.Fatalf("remove of a full folder: %v", err)
+		t.Fatalf("remove of a full folder: %v, want codeOf(err) = CodeNotEmpty", err)
 	}
 	if err := c.Remove(t.Context(), "a", agentclient.RemoveOptions{Recursive: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(root + "/sandbox/a"); !os.IsNotExist(err) {
-		t.Fatalf("a is still there: %v", err)
+		t.Fatalf("a is still there: %v, want fs.ErrNotExist", err)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestRemoveDeepTree(t *testing.T) {
 		next, openErr := unix.Openat(fd, "d", unix.O_PATH, 0)
 		unix.Close(fd)
 		if err != nil || openErr != nil {
-			t.Fatal(err, openErr)
+			t.Fatalf("err = %v, openErr = %v, want no error", err, openErr)
 		}
 		fd = next
 	}
@@ -177,7 +177,7 @@ func TestSwappedLinks(t *testing.T) {
 		var out bytes.Buffer
 		c.TarOut(t.Context(), "/sandbox", "s", &out)
 		if strings.Contains(out.String(), "CANARY") {
-			t.Fatal("the canary leaked by an archive")
+			t.Fatal("the canary leaked by an archive: strings.Contains(out.String(), \"CANARY\") = true, want false")
 		}
 		c.TarIn(t.Context(), "/sandbox", bytes.NewReader(archive), agentclient.TarLimits{})
 		write(t, c, "x/f", "evil")
@@ -203,7 +203,7 @@ func TestTarIn(t *testing.T) {
 		t.Fatalf("%v, %v, want no error, Mode = 0o755", st, err)
 	}
 	if _, err := c.TarIn(t.Context(), "new", bytes.NewReader(archive), agentclient.TarLimits{MaxFiles: 2}); codeOf(err) != agentproto.CodeTooLarge {
-		t.Fatalf("too many members: %v", err)
+		t.Fatalf("too many members: %v, want codeOf(err) = CodeTooLarge", err)
 	}
 }
 

@@ -122,7 +122,7 @@ func TestFindDiscards(t *testing.T) {
 		t.Errorf("%+v, want Discarded true, len(found.Files) = 1", found)
 	}
 	if _, err := os.Stat(root + "/run"); !os.IsNotExist(err) {
-		t.Errorf("it is still there: %v", err)
+		t.Errorf("it is still there: %v, want fs.ErrNotExist", err)
 	}
 }
 
@@ -163,7 +163,7 @@ func TestReadBelow(t *testing.T) {
 		}
 	}
 	if _, err := c.ReadBelow(t.Context(), "/sandbox/out", "sub/file", 3); codeOf(err) != agentproto.CodeTooLarge {
-		t.Errorf("more than the limit: %v", err)
+		t.Errorf("more than the limit: %v, want codeOf(err) = CodeTooLarge", err)
 	}
 }
 

@@ -46,11 +46,11 @@ func FuzzTarIn(f *testing.F) {
 				files++
 				size += info.Size()
 				if info.Mode()&^0o755 != 0 {
-					t.Fatalf("%q has mode %v", path, info.Mode())
+					t.Fatalf("%q has mode %v, want info.Mode()&^0o755 = 0", path, info.Mode())
 				}
 			case path == dir+"/outside" || path == dir+"/l":
 			case !d.IsDir():
-				t.Fatalf("%q is %v", path, d.Type())
+				t.Fatalf("%q is %v, want d.IsDir() = true", path, d.Type())
 			}
 			return nil
 		})

@@ -89,10 +89,10 @@ func TestRemoveAnothersFolder(t *testing.T) {
 				own += "/d"
 			}
 			if err := c.Remove(t.Context(), "top", all); codeOf(err) != agentproto.CodePermission {
-				t.Errorf("%v", err)
+				t.Errorf("%v, want codeOf(err) = CodePermission", err)
 			}
 			if err := c.Remove(t.Context(), "top", agentclient.RemoveOptions{}); codeOf(err) != agentproto.CodeNotEmpty {
-				t.Errorf("%v", err)
+				t.Errorf("%v, want codeOf(err) = CodeNotEmpty", err)
 			}
 		})
 		os.RemoveAll(root + "/sandbox/top")

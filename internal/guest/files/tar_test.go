@@ -79,7 +79,7 @@ func TestTarInFolders(t *testing.T) {
 	}
 	for name, want := range map[string]agentproto.ErrorCode{"file/x": agentproto.CodeNotDir, "theirs": agentproto.CodeIsDir} {
 		if _, err := c.TarIn(t.Context(), "/sandbox", archiveOf(t, "new", file(name)), agentclient.TarLimits{}); codeOf(err) != want {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want codeOf(err) = %v", name, err, want)
 		}
 	}
 	cut := io.LimitReader(archiveOf(t, "new", file("a"), file("b")), 1024)
@@ -167,10 +167,10 @@ func TestTarOutOfShrinkingFile(t *testing.T) {
 	}
 	tr := tar.NewReader(&w.got)
 	if h, err := tr.Next(); err != nil || h.Size != size {
-		t.Fatal(h, err)
+		t.Fatalf("h = %v, err = %v, want no error, Size = %v", h, err, size)
 	}
 	if n, err := io.Copy(io.Discard, tr); n != size || err != nil {
-		t.Fatal(n, err)
+		t.Fatalf("n = %v, err = %v, want n = %v, no error", n, err, size)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestTarOutSkipsDeepNames(t *testing.T) {
 		next, openErr := unix.Openat(fd, name, unix.O_PATH, 0)
 		unix.Close(fd)
 		if err != nil || openErr != nil {
-			t.Fatal(err, openErr)
+			t.Fatalf("err = %v, openErr = %v, want no error", err, openErr)
 		}
 		fd = next
 	}
@@ -199,7 +199,7 @@ func TestTarOutSkipsDeepNames(t *testing.T) {
 	unix.Close(fd)
 	res, err := c.TarOut(t.Context(), "/sandbox", "top", io.Discard)
 	if err != nil || len(res.Skipped) != 100 {
-		t.Fatal(len(res.Skipped), err)
+		t.Fatalf("len(res.Skipped) = %v, err = %v, want no error, len(res.Skipped) = 100", len(res.Skipped), err)
 	}
 	if err := c.Remove(t.Context(), "/sandbox", all); err != nil {
 		t.Fatal(err)

@@ -113,7 +113,7 @@ func TestListenAgain(t *testing.T) {
 	take(t, second)
 	third := listenInside(t, c, 0)
 	if third.Port() == second.Port() {
-		t.Error("any free port is one that is taken")
+		t.Errorf("any free port is one that is taken: third.Port() = %v, want other than second.Port()", third.Port())
 	}
 }
 

@@ -123,7 +123,7 @@ func TestPaths(t *testing.T) {
 			}
 			out, err := confined(t, work, false, "sh", "-c", c.script)
 			if (err == nil) != c.ok {
-				t.Fatalf("%s: %v\n%s", c.script, err, out)
+				t.Fatalf("%s: %v, want success = %v\n%s", c.script, err, c.ok, out)
 			}
 			if strings.Contains(out, "launcher:") || strings.Contains(out, "sings") {
 				t.Fatalf("%s: %s, want out without \"launcher:\", out without \"sings\"", c.script, out)
@@ -218,7 +218,7 @@ func TestRuleset(t *testing.T) {
 
 func TestRights(t *testing.T) {
 	if rights(1) != 0x1fff || rights(2) != 0x3fff || rights(3) != 0x7fff || rights(4) != 0x7fff || rights(5) != 0xffff || rights(99) != 0xffff {
-		t.Errorf("rights: %#x %#x %#x %#x", rights(1), rights(2), rights(3), rights(5))
+		t.Errorf("rights: %#x %#x %#x %#x, want rights(1) = 0x1fff, rights(2) = 0x3fff, rights(3) = 0x7fff, rights(4) = 0x7fff, rights(5) = 0xffff, rights(99) = 0xffff", rights(1), rights(2), rights(3), rights(5))
 	}
 	if got := Unenforced(4); len(got) != 2 {
 		t.Errorf("Unenforced(4) = %q, want len(got) = 2", got)

@@ -67,7 +67,7 @@ func TestReply(t *testing.T) {
 	}
 	long := errors.New(strings.Repeat("x", 2*MaxReply))
 	if _, err := DecodeReply(encodeReply(Reply{}, long)); err == nil || len(err.Error()) != MaxReply-1 {
-		t.Errorf("a long error arrives as %v", err)
+		t.Errorf("a long error arrives as %v, want an error, len(err.Error()) = %v", err, MaxReply-1)
 	}
 	for _, b := range [][]byte{nil, {1}, {2, 'x'}, {0}, {0, 255, 255, 255, 255, 0}, {0, 0, 0, 0, 0, 2}, {0, 0, 0, 0, 0, 0, 0}, make([]byte, MaxReply+1)} {
 		if _, err := DecodeReply(b); err == nil {

@@ -51,7 +51,7 @@ func FuzzUnpack(f *testing.F) {
 				size += info.Size()
 			}
 			if kind := d.Type(); kind != 0 && kind != fs.ModeDir && kind != fs.ModeSymlink || info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != 0 {
-				t.Errorf("%q is %v", path, info.Mode())
+				t.Errorf("%q is %v, want kind = 0 or kind = fs.ModeDir or kind = fs.ModeSymlink, info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) = 0", path, info.Mode())
 			}
 			return nil
 		})

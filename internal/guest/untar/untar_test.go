@@ -96,7 +96,7 @@ func TestUnpack(t *testing.T) {
 	one, err := os.Stat(filepath.Join(dir, "0/bin/tool"))
 	other, err2 := os.Stat(filepath.Join(dir, "1/same"))
 	if err != nil || err2 != nil || !os.SameFile(one, other) {
-		t.Errorf("a hard link is a file of its own: %v, %v", err, err2)
+		t.Errorf("a hard link is a file of its own: %v, %v, want no error, os.SameFile(one, other) = true", err, err2)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestUnpackEndsWithTheArchive(t *testing.T) {
 		t.Error(err)
 	}
 	if got := tree(t, dir); got["a"] != "-rw-r--r-- x" {
-		t.Errorf("unpacked %v", got)
+		t.Errorf("unpacked %v, want got[\"a\"] = \"-rw-r--r-- x\"", got)
 	}
 }
 

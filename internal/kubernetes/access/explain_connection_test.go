@@ -55,7 +55,7 @@ func TestExplainConnection(t *testing.T) {
 			explained := Explain("create the pod", err)
 			var e *Error
 			if !errors.As(explained, &e) || !errors.Is(explained, backend.ErrUnsupported) || e.Fix == "" || !errors.Is(explained, err) {
-				t.Fatalf("%v (of %#v)", explained, err)
+				t.Fatalf("%v (of %#v), want an error of type %T, backend.ErrUnsupported, Fix not empty, %v", explained, err, e, err)
 			}
 			for _, w := range c.words {
 				if !strings.Contains(explained.Error(), w) {

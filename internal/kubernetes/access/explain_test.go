@@ -69,14 +69,14 @@ func TestExplainAnswers(t *testing.T) {
 			err := Explain("create the pod p", fmt.Errorf("wrapped: %w", below))
 			var e *Error
 			if !errors.As(err, &e) || e.Kind != c.kind || !strings.Contains(e.Fix, c.words) || (c.words == "") != (e.Fix == "") {
-				t.Fatalf("%+v", e)
+				t.Fatalf("%+v, want an error of type %T, Kind = %v, Fix containing %q, c.words == \"\" = %v", e, e, c.kind, c.words, e.Fix == "")
 			}
 			if c.kind != nil && !errors.Is(err, c.kind) || !c.is(err) || !errors.Is(err, below) {
-				t.Errorf("what %v wraps is lost", err)
+				t.Errorf("what %v wraps is lost, want kind = nil or %v, c.is(err) = true, %v", err, c.kind, below)
 			}
 			var s apierrors.APIStatus
 			if !errors.As(below, &s) || !strings.Contains(err.Error(), s.Status().Message) || !strings.HasPrefix(err.Error(), "create the pod p: ") {
-				t.Errorf("%q does not hold the cluster's text", err)
+				t.Errorf("%q does not hold the cluster's text, want an error of type %T, strings.Contains(err.Error(), s.Status().Message) = true, an error beginning with \"create the pod p: \"", err, s)
 			}
 		})
 	}

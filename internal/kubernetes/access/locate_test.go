@@ -155,7 +155,7 @@ func TestFindRefuses(t *testing.T) {
 			}
 			var typed *Error
 			if !errors.Is(err, c.kind) || !errors.As(err, &typed) || typed.Fix == "" {
-				t.Errorf("%#v: not of kind %v with a fix", err, c.kind)
+				t.Errorf("%#v: not of kind %v with a fix, want %v, an error of type %T, Fix not empty", err, c.kind, c.kind, typed)
 			}
 			for _, w := range c.words {
 				if !strings.Contains(err.Error(), w) {
@@ -193,6 +193,6 @@ func TestPluginAsksNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !c.Config.ExecProvider.StdinUnavailable {
-		t.Error("the program may read stdin")
+		t.Error("the program may read stdin: c.Config.ExecProvider.StdinUnavailable = false, want true")
 	}
 }

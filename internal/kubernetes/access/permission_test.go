@@ -21,7 +21,7 @@ func TestNeeded(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range Needed() {
 		if seen[p.String()] || p.Why == "" {
-			t.Errorf("%s: twice, or without a reason", p)
+			t.Errorf("%s: twice, or without a reason, want seen[p.String()] = false, Why not empty", p)
 		}
 		seen[p.String()] = true
 		if p.Verb == "*" || p.Resource == "*" || p.Resource == "secrets" {
@@ -82,14 +82,14 @@ func TestMissing(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if int(asked.Load()) != len(Needed()) {
-		t.Errorf("%d questions", asked.Load())
+		t.Errorf("%d questions, want int(asked.Load()) = len(Needed())", asked.Load())
 	}
 }
 
 func TestMissingNothing(t *testing.T) {
 	missing, err := Missing(t.Context(), allowing(func(authorizationv1.ResourceAttributes) (bool, error) { return true, nil }))
 	if err != nil || missing != nil {
-		t.Error(missing, err)
+		t.Errorf("missing = %v, err = %v, want no error, missing = nil", missing, err)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestMissingCannotTell(t *testing.T) {
 	below := answer(t, "unauthorized")
 	missing, err := Missing(t.Context(), allowing(func(authorizationv1.ResourceAttributes) (bool, error) { return false, below }))
 	if missing != nil || !errors.Is(err, backend.ErrUnsupported) || !strings.Contains(err.Error(), "ask what is allowed") {
-		t.Error(missing, err)
+		t.Errorf("missing = %v, err = %v, want missing = nil, backend.ErrUnsupported, an error containing \"ask what is allowed\"", missing, err)
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()

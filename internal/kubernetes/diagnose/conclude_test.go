@@ -87,7 +87,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for i, s := range steps {
 			if s.kind+"="+s.address != asked[i] || s.took < 0 {
-				t.Errorf("%q: %+v", said, s)
+				t.Errorf("%q: %+v, want s.kind+\"=\"+s.address = asked[i], took >= 0", said, s)
 			}
 		}
 		if len(steps) != len(asked) || !strings.Contains(said, "must 1.2.3.4 ") {

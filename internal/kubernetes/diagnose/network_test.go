@@ -191,12 +191,12 @@ func TestPodsThatStay(t *testing.T) {
 	})
 	r := Network(t.Context(), c, Probe{})
 	if len(r.Left) != 4 || r.Verdict != Enforced || len(r.findings()) != 5 || r.findings()[1].Level != backend.LevelWarning {
-		t.Errorf("%+v", r)
+		t.Errorf("%+v, want len(r.Left) = 4, Verdict = Enforced, len(r.findings()) = 5, Level = LevelWarning", r)
 	}
 	refuse = false
 	all, err := client.CoreV1().Pods("ns").List(t.Context(), metav1.ListOptions{LabelSelector: podspec.LabelRole + "=" + podspec.RoleProbe})
 	if err != nil || len(all.Items) != 4 {
-		t.Fatal(err, len(all.Items))
+		t.Fatalf("err = %v, len(all.Items) = %v, want no error, len(all.Items) = 4", err, len(all.Items))
 	}
 	for _, p := range all.Items {
 		if err := client.CoreV1().Pods("ns").Delete(t.Context(), p.Name, metav1.DeleteOptions{}); err != nil {

@@ -70,7 +70,7 @@ func TestRunWhereAllIsWell(t *testing.T) {
 	add(t, c, namespaceOf("restricted"), node("a", "amd64", corev1.ConditionTrue), node("b", "arm64", corev1.ConditionTrue), node("c", "amd64", corev1.ConditionFalse))
 	r, err := Run(t.Context(), c, Options{})
 	if err != nil || !works(r) || r.Network.Verdict != Enforced || r.Missing != nil || r.Server != c.Server {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("%+v, %v, want no error, works(r) = true, Verdict = Enforced, Missing = nil, Server = %v", r, err, c.Server)
 	}
 	for _, l := range r.Findings {
 		if l.Level != backend.LevelOK || l.Fix != "" || l.Detail == "" {
@@ -96,7 +96,7 @@ func TestRunWhereRightsAreMissing(t *testing.T) {
 	}
 	r, err := Run(t.Context(), c, Options{NoProbe: true})
 	if err != nil || works(r) || r.Network != nil || len(r.Missing) != 4 {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("%+v, %v, want no error, works(r) = false, Network = nil, len(r.Missing) = 4", r, err)
 	}
 	if l := finding(t, r, "permissions"); l.Level != backend.LevelFailure || !strings.Contains(l.Detail, "create pods (a sandbox is a pod)") || !strings.Contains(l.Fix, `- {apiGroups: [""], resources: [pods], verbs: [create]}`) {
 		t.Errorf("%+v, want Level = LevelFailure, Detail containing \"create pods (a sandbox is a pod)\", Fix containing \"- {apiGroups: [\\\"\\\"], resources: [pods], verbs: [create]}\"", l)
@@ -121,7 +121,7 @@ func TestRunWithoutAnAnswer(t *testing.T) {
 	})
 	r, err := Run(t.Context(), c, Options{})
 	if err != nil || works(r) || len(r.Findings) != 1 || !strings.Contains(r.Findings[0].Fix, "log in again") {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("%+v, %v, want no error, works(r) = false, len(r.Findings) = 1, Fix containing \"log in again\"", r, err)
 	}
 }
 

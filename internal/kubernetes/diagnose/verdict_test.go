@@ -34,10 +34,10 @@ func TestVerdictIsKept(t *testing.T) {
 		c := cluster(t, behaving(enforced))
 		r := Network(t.Context(), c, Probe{RuntimeClass: "gvisor", NodeSelector: map[string]string{"pool": "blue"}})
 		if v, known := kept(t, c, "gvisor"); !known || v.Enforced != enforced || v.Ingress != enforced || v.Egress != enforced || v.Node != "n1" || r.NotKept != "" {
-			t.Errorf("%v %+v, %+v", known, v, r)
+			t.Errorf("%v %+v, %+v, want known = true, Enforced = %v, Ingress = %v, Egress = %v, Node = \"n1\", NotKept empty", known, v, r, enforced, enforced, enforced)
 		}
 		if _, known := kept(t, c, ""); known {
-			t.Error("it is known of pods that were not tried")
+			t.Error("it is known of pods that were not tried: known = true, want false")
 		}
 	}
 	c := cluster(t, func(_ string, p *corev1.Pod) { ended(p, exitNoShell, "") })
@@ -45,7 +45,7 @@ func TestVerdictIsKept(t *testing.T) {
 		t.Errorf("%+v, want Verdict = Unknown, NotKept empty", r)
 	}
 	if v, known := kept(t, c, ""); known {
-		t.Errorf("%+v", v)
+		t.Errorf("%+v, want known = false", v)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestLatePolicyIsNotKeptAsGood(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v, known := kept(t, c, ""); !known || v.Enforced || late.findings()[0].Level != backend.LevelWarning {
-		t.Errorf("%v %+v", known, v)
+		t.Errorf("%v %+v, want known = true, Enforced false, Level = LevelWarning", known, v)
 	}
 }
 
@@ -74,6 +74,6 @@ func TestVerdictThatMayNotBeKept(t *testing.T) {
 	})
 	r := Network(t.Context(), c, Probe{})
 	if r.Verdict != Enforced || !strings.Contains(r.NotKept, isolation.Name) || len(r.findings()) != 2 || r.findings()[0].Level != backend.LevelOK || r.findings()[1].Level != backend.LevelWarning {
-		t.Errorf("%+v", r)
+		t.Errorf("%+v, want Verdict = Enforced, NotKept containing Name, len(r.findings()) = 2, Level = LevelOK, Level = LevelWarning", r)
 	}
 }

@@ -39,7 +39,7 @@ func TestEnsureMakesIt(t *testing.T) {
 	}
 	all.Wait()
 	if !Holds(stored(t, c)) {
-		t.Errorf("%+v", stored(t, c).Spec)
+		t.Errorf("%+v, want Holds(stored(t, c)) = true", stored(t, c).Spec)
 	}
 	c.ClearActions()
 	if _, err := Ensure(t.Context(), c.NetworkingV1(), ns); err != nil {
@@ -65,14 +65,14 @@ func TestEnsureRepairs(t *testing.T) {
 			p.Annotations = map[string]string{"of": "somebody"}
 			change(&p.Spec)
 			if Holds(p) {
-				t.Fatal("a changed policy is taken for one that denies all")
+				t.Fatal("a changed policy is taken for one that denies all: Holds(p) = true, want false")
 			}
 			c := fake.NewClientset(p)
 			if _, err := Ensure(t.Context(), c.NetworkingV1(), ns); err != nil {
 				t.Fatal(err)
 			}
 			if got := stored(t, c); !Holds(got) || got.Annotations["of"] != "somebody" {
-				t.Errorf("%+v", got)
+				t.Errorf("%+v, want Holds(got) = true, got.Annotations[\"of\"] = \"somebody\"", got)
 			}
 		})
 	}
@@ -82,7 +82,7 @@ func TestHoldsInAnyOrder(t *testing.T) {
 	p := Policy(ns)
 	p.Spec.PolicyTypes[0], p.Spec.PolicyTypes[1] = p.Spec.PolicyTypes[1], p.Spec.PolicyTypes[0]
 	if !Holds(p) {
-		t.Error("the order of the directions says nothing")
+		t.Error("the order of the directions says nothing: Holds(p) = false, want true")
 	}
 }
 
@@ -112,7 +112,7 @@ func TestEnsureAmongOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !Holds(stored(t, c)) || creates != 1 || updates != 2 {
-		t.Errorf("%d creates, %d updates, %+v", creates, updates, stored(t, c).Spec)
+		t.Errorf("%d creates, %d updates, %+v, want Holds(stored(t, c)) = true, creates = 1, updates = 2", creates, updates, stored(t, c).Spec)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestEnsureMayNot(t *testing.T) {
 		})
 		_, err := Ensure(t.Context(), c.NetworkingV1(), ns)
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "NetworkPolicy "+Name) || !strings.Contains(err.Error(), "doctor") {
-			t.Errorf("%s: %v", verb, err)
+			t.Errorf("%s: %v, want a Forbidden error, an error containing %q, an error containing \"doctor\"", verb, err, "NetworkPolicy "+Name)
 		}
 	}
 }
@@ -137,11 +137,11 @@ func TestPolicySelectsOnlySandboxes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if selector.Empty() {
-		t.Error("every pod is selected")
+		t.Error("every pod is selected: selector.Empty() = true, want false")
 	}
 	for _, l := range []map[string]string{nil, {"app": "x"}} {
 		if p := (corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: l}}); selector.Matches(labels.Set(p.Labels)) {
-			t.Errorf("%v is selected", l)
+			t.Errorf("%v is selected, want selector.Matches(labels.Set(p.Labels)) = false", l)
 		}
 	}
 }

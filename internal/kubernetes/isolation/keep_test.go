@@ -29,7 +29,7 @@ func TestKeep(t *testing.T) {
 	}
 	got := stored(t, c)
 	if v, known := Known(got, "", nil, noon); !known || !v.Enforced || v.Node != "n1" || len(verdicts(got)) != 1 || got.Annotations["of"] != "somebody" || conflicts != 3 {
-		t.Errorf("%v %+v, %d conflicts, %v", known, v, conflicts, got.Annotations)
+		t.Errorf("%v %+v, %d conflicts, %v, want known = true, Enforced true, Node = \"n1\", len(verdicts(got)) = 1, got.Annotations[\"of\"] = \"somebody\", conflicts = 3", known, v, conflicts, got.Annotations)
 	}
 }
 
@@ -85,6 +85,6 @@ func TestRepairForgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, known := Known(got, "", nil, noon); known || !Holds(got) {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want known = false, Holds(got) = true", got)
 	}
 }

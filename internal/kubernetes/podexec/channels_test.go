@@ -66,7 +66,7 @@ func FuzzChannels(f *testing.F) {
 			t.Errorf("%d bytes of stdout, %d of stderr and %d of status out of %d", len(out), len(r.said()), len(r.status), len(in))
 		}
 		if len(r.said()) > maxWords || len(r.status) > maxStatus+1 {
-			t.Errorf("%d bytes of stderr, %d of status are kept", len(r.said()), len(r.status))
+			t.Errorf("%d bytes of stderr, %d of status are kept, want len(r.said()) <= %v, len(r.status) <= %d", len(r.said()), len(r.status), maxWords, maxStatus+1)
 		}
 		var exit *ExitError
 		if err := r.verdict(); errors.As(err, &exit) && len(exit.Stderr) > maxWords {

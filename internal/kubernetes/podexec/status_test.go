@@ -31,7 +31,7 @@ func TestVerdictWords(t *testing.T) {
 		}
 		err = verdict(words, "")
 		if !apierrors.IsInternalError(err) || errors.Is(err, ErrGone) != (c.want == ErrGone) || errors.Is(err, ErrNoProgram) != (c.want == ErrNoProgram) {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s: %v, want a InternalError error, errors.Is(err, ErrGone) = %v, errors.Is(err, ErrNoProgram) = %v", c.name, err, c.want == ErrGone, c.want == ErrNoProgram)
 		}
 		if strings.Contains(err.Error(), "Internal error") {
 			t.Errorf("%s: %v, want an error without \"Internal error\"", c.name, err)

@@ -123,7 +123,7 @@ func TestStreamEnds(t *testing.T) {
 					t.Errorf("%q, said %.20q, want out = \"out\", Said = %v", out, s.Said(), c.said)
 				}
 				if again, err2 := s.Read(make([]byte, 1)); again != 0 || err != nil && !errors.Is(err2, err) {
-					t.Errorf("then %d, %v", again, err2)
+					t.Errorf("then %d, %v, want again = 0, no error or %v", again, err2, err)
 				}
 			})
 		})
@@ -242,7 +242,7 @@ func TestConnectRefused(t *testing.T) {
 				t.Fatal("there is a stream: got no error, want an error")
 			}
 			if !c.is(err) || len(c.fake.asked) != c.asked {
-				t.Errorf("%v, asked %q", err, c.fake.asked)
+				t.Errorf("%v, asked %q, want c.is(err) = true, len(c.fake.asked) = %v", err, c.fake.asked, c.asked)
 			}
 		})
 	}

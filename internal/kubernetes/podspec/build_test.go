@@ -113,7 +113,7 @@ func TestMerged(t *testing.T) {
 		}},
 	} {
 		if p := build(t, with(t, c.template)); !c.holds(p) {
-			t.Errorf("%s: it does not hold of %s", c.name, c.template)
+			t.Errorf("%s: it does not hold of %s, want c.holds(p) = true", c.name, c.template)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func TestRequested(t *testing.T) {
 	p := build(t, r)
 	s := p.Spec
 	if *s.RuntimeClassName != "gvisor" || s.ServiceAccountName != "sandboxes" || s.NodeSelector["disk"] != "ssd" || len(s.ImagePullSecrets) != 2 {
-		t.Errorf("%+v", s)
+		t.Errorf("%+v, want RuntimeClassName = \"gvisor\", ServiceAccountName = \"sandboxes\", s.NodeSelector[\"disk\"] = \"ssd\", len(s.ImagePullSecrets) = 2", s)
 	}
 	if s.Containers[0].ImagePullPolicy != corev1.PullNever || s.InitContainers[0].ImagePullPolicy != corev1.PullNever {
 		t.Error("the pull policy is not that of both containers")
@@ -187,7 +187,7 @@ func TestLiterally(t *testing.T) {
 func TestDeadline(t *testing.T) {
 	r := plain()
 	if r.Spec.Deadline.IsZero() {
-		t.Fatal("the request has no deadline")
+		t.Fatal("the request has no deadline: r.Spec.Deadline.IsZero() = true, want false")
 	}
 	if d := build(t, r).Spec.ActiveDeadlineSeconds; d != nil {
 		t.Errorf("the cluster ends the pod after %d s, want nothing of the kind", *d)
@@ -236,7 +236,7 @@ func TestNewUID(t *testing.T) {
 	for range 1000 {
 		uid := NewUID()
 		if uid < firstUID || uid > lastUID || seen[uid] {
-			t.Fatalf("%d", uid)
+			t.Fatalf("%d, want uid >= %d, uid <= %d, seen[uid] = false", uid, firstUID, lastUID)
 		}
 		seen[uid] = true
 	}

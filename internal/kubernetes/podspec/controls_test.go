@@ -23,7 +23,7 @@ func checkControls(t *testing.T, name string, c backend.Capabilities, want []str
 	seen := map[string]bool{}
 	for _, k := range c.Controls {
 		if seen[k.Name] {
-			t.Errorf("%s: %s is declared twice", name, k.Name)
+			t.Errorf("%s: %s is declared twice, want seen[k.Name] = false", name, k.Name)
 		}
 		seen[k.Name] = true
 		if k.Enforced && k.By == "" || !k.Enforced && k.Why == "" {
@@ -56,7 +56,7 @@ func TestControlsOfTheDefault(t *testing.T) {
 	}
 	for _, name := range []string{"user-namespace", "landlock"} {
 		if k, ok := c.Get(name); !ok || k.Fix == "" {
-			t.Errorf("%s: %+v, %v", name, k, ok)
+			t.Errorf("%s: %+v, %v, want ok = true, Fix not empty", name, k, ok)
 		}
 	}
 	for _, k := range c.Controls {
@@ -110,7 +110,7 @@ func TestControlsOfProcesses(t *testing.T) {
 		r.UID = c.uid
 		k, _ := Controls(build(t, r), r.Spec.Limits, shown).Get("pids")
 		if k.Enforced != (c.why == "") || k.By != c.by || !strings.Contains(k.Why, c.why) || !k.Enforced && k.Fix == "" {
-			t.Errorf("%s: %+v", c.name, k)
+			t.Errorf("%s: %+v, want Enforced = %v, By = %v, Why containing %q, Enforced true or Fix not empty", c.name, k, c.why == "", c.by, c.why)
 		}
 	}
 }

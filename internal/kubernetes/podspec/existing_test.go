@@ -91,7 +91,7 @@ func TestExistingControls(t *testing.T) {
 		checkControls(t, c.name, caps, append(c.want, always...))
 		for _, name := range []string{"agent", "network"} {
 			if k, ok := caps.Get(name); !ok || k.Enforced || k.Fix == "" {
-				t.Errorf("%s: %s: %+v, %v", c.name, name, k, ok)
+				t.Errorf("%s: %s: %+v, %v, want ok = true, Enforced false, Fix not empty", c.name, name, k, ok)
 			}
 		}
 	}
@@ -102,7 +102,7 @@ func TestExistingControls(t *testing.T) {
 		caps := ExistingControls(podOf(t, pod), "app")
 		checkControls(t, pod, caps, nil)
 		if k, ok := caps.Get("isolation"); !ok || k.Enforced {
-			t.Errorf("%s: %+v", pod, k)
+			t.Errorf("%s: %+v, want ok = true, Enforced false", pod, k)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func checkBuild(t *testing.T, template *corev1.PodTemplateSpec) {
 	}
 	p, err := Build(r)
 	if !apiequality.Semantic.DeepEqual(before, template) {
-		t.Fatalf("the template was changed:\n%s", cmp.Diff(text(t, before), text(t, template)))
+		t.Fatalf("the template was changed, want apiequality.Semantic.DeepEqual(before, template) = true:\n%s", cmp.Diff(text(t, before), text(t, template)))
 	}
 	if err != nil {
 		return
@@ -55,7 +55,7 @@ func checkBuild(t *testing.T, template *corev1.PodTemplateSpec) {
 	Controls(p, r.Spec.Limits, shown)
 	spoil(p)
 	if !apiequality.Semantic.DeepEqual(before, template) {
-		t.Fatal("the pod shares with the template")
+		t.Fatal("the pod shares with the template: apiequality.Semantic.DeepEqual(before, template) = false, want true")
 	}
 }
 
@@ -64,7 +64,7 @@ func checkIntact(t *testing.T, p *corev1.Pod, r Request) {
 	t.Helper()
 	c, i := p.Spec.Containers[0], p.Spec.InitContainers[0]
 	if c.Name != Container || i.Name != InitContainer || p.Name != PodName(r.Spec.ID) || p.Namespace != "" || p.Spec.RestartPolicy != corev1.RestartPolicyNever {
-		t.Errorf("names: %s", text(t, p))
+		t.Errorf("names: %s, want Name = Container, Name = InitContainer, p.Name = PodName(r.Spec.ID), Namespace empty, RestartPolicy = RestartPolicyNever", text(t, p))
 	}
 	if !slices.Equal(c.Command, []string{AgentFile}) || len(c.Args) != 1+len(r.Args) || i.Command[0] != "/bin/sh" || c.Stdin || !i.Stdin || c.TerminationMessagePath != closedFile {
 		t.Errorf("what is run: %s, want Command %q, len(c.Args) = %v, i.Command[0] = \"/bin/sh\", Stdin false, Stdin true, TerminationMessagePath = %v", text(t, p), []string{AgentFile}, 1+len(r.Args), closedFile)
@@ -78,7 +78,7 @@ func checkIntact(t *testing.T, p *corev1.Pod, r Request) {
 		}
 	}
 	if len(p.OwnerReferences) != 1 || p.Annotations[AnnotationInfo] != r.Annotations[AnnotationInfo] || p.Annotations[annotationUser] == "" {
-		t.Errorf("what the pod is found and ended by: %s", text(t, p))
+		t.Errorf("what the pod is found and ended by: %s, want len(p.OwnerReferences) = 1, p.Annotations[AnnotationInfo] = r.Annotations[AnnotationInfo], p.Annotations[annotationUser] not empty", text(t, p))
 	}
 	if c.SecurityContext.Capabilities.Drop[0] != "ALL" || len(c.SecurityContext.Capabilities.Drop) != 1 {
 		t.Errorf("capabilities: %s, want c.SecurityContext.Capabilities.Drop[0] = \"ALL\", len(c.SecurityContext.Capabilities.Drop) = 1", text(t, p))
@@ -91,7 +91,7 @@ func checkIntact(t *testing.T, p *corev1.Pod, r Request) {
 			}
 			mounted[m.Name]++
 			if x.Name == Container && !m.ReadOnly || x.Name != Container && x.Name != InitContainer || m.SubPathExpr != "" {
-				t.Errorf("the agent or a layer is mounted into %s: %+v", x.Name, m)
+				t.Errorf("the agent or a layer is mounted into %s: %+v, want Name != Container or ReadOnly true, Name = Container or Name = InitContainer, SubPathExpr empty", x.Name, m)
 			}
 		}
 	}

@@ -63,7 +63,7 @@ spec:
 				t.Fatal(err)
 			}
 			if !bytes.Equal(got, want) {
-				t.Errorf("the pod is another one; -update writes it if that is meant:\n%s", cmp.Diff(string(want), string(got)))
+				t.Errorf("the pod is another one; -update writes it if that is meant, want bytes.Equal(got, want) = true:\n%s", cmp.Diff(string(want), string(got)))
 			}
 		})
 	}

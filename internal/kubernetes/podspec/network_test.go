@@ -23,7 +23,7 @@ func TestNetworkControl(t *testing.T) {
 	} {
 		k, _ := Controls(build(t, r), r.Spec.Limits, c.known).Get("network")
 		if k.Enforced != c.enforced || !strings.Contains(k.Detail+k.Why, c.says) || !c.enforced && !strings.Contains(k.Fix, "doctor") {
-			t.Errorf("%+v: %+v", c.known, k)
+			t.Errorf("%+v: %+v, want Enforced = %v, Why containing %q, enforced true or Fix containing \"doctor\"", c.known, k, c.enforced, c.says)
 		}
 	}
 }

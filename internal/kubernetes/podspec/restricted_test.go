@@ -115,7 +115,7 @@ func TestRestricted(t *testing.T) {
 		p := build(t, r)
 		for rule, holds := range restricted {
 			if !holds(p) {
-				t.Errorf("%s: the rule %q does not hold", name, rule)
+				t.Errorf("%s: the rule %q does not hold, want holds(p) = true", name, rule)
 			}
 		}
 	}
@@ -141,13 +141,13 @@ func TestRestrictedRules(t *testing.T) {
 		"Capabilities":             `{spec: {containers: [{securityContext: {capabilities: {add: [NET_RAW]}}}]}}`,
 	} {
 		if restricted[rule](build(t, with(t, template))) {
-			t.Errorf("%s: %s does not break it", rule, template)
+			t.Errorf("%s: %s does not break it, want restricted[rule](build(t, with(t, template))) = false", rule, template)
 		}
 	}
 	// Nothing of Windows can be built: see what Validate refuses.
 	p := build(t, plain())
 	p.Spec.SecurityContext.WindowsOptions = &corev1.WindowsSecurityContextOptions{}
 	if restricted["HostProcess"](p) {
-		t.Error("HostProcess: windowsOptions does not break it")
+		t.Error("HostProcess: windowsOptions does not break it: restricted[\"HostProcess\"](p) = true, want false")
 	}
 }

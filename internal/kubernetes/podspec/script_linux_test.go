@@ -72,7 +72,7 @@ func TestFeedScript(t *testing.T) {
 			}
 			os.Chmod(filepath.Join(dir, name), 0o600)
 			if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !bytes.Equal(got, want.content) {
-				t.Errorf("%s has other bytes: %v", name, err)
+				t.Errorf("%s has other bytes: %v, want no error, bytes.Equal(got, want.content) = true", name, err)
 			}
 		}
 		closed := filepath.Join(dir, filepath.Base(filepath.Dir(closedFile)))
@@ -95,7 +95,7 @@ func TestFeedScriptCutShort(t *testing.T) {
 			t.Errorf("%q: it ended well: %s, want an error", said, stderr)
 		}
 		if st, err := os.Stat(filepath.Join(dir, "agent")); err == nil && st.Mode()&0o111 != 0 {
-			t.Errorf("%q: there is an agent that can be started", said)
+			t.Errorf("%q: there is an agent that can be started, want an error or st.Mode()&0o111 = 0", said)
 		}
 	}
 }

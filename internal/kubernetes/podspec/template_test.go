@@ -20,7 +20,7 @@ func TestParseTemplate(t *testing.T) {
 	} {
 		got, err := ParseTemplate([]byte(text))
 		if err != nil || got.Labels["a"] != "b" || !got.Spec.HostNetwork {
-			t.Errorf("%s: %+v, %v", text, got, err)
+			t.Errorf("%s: %+v, %v, want no error, got.Labels[\"a\"] = \"b\", HostNetwork true", text, got, err)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func TestFailure(t *testing.T) {
 				t.Fatalf("nothing speaks against it: got = %v, want not nil", got)
 			}
 			if got.Reason != c.reason || !strings.Contains(got.Error(), c.text) || !errors.Is(got, c.kind) && c.kind != nil {
-				t.Errorf("%s: %v", got.Reason, got)
+				t.Errorf("%s: %v, want Reason = %s, an error containing %q, %v or kind = nil", got.Reason, got, c.reason, c.text, c.kind)
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func TestEventsThatPass(t *testing.T) {
 		{"another reason", event("Unhealthy", "not found", 100), false},
 	} {
 		if got := failedBy(c.event); (got != nil) != c.fails {
-			t.Errorf("%s: %v", c.name, got)
+			t.Errorf("%s: %v, want got != nil = %v", c.name, got, c.fails)
 		}
 	}
 }

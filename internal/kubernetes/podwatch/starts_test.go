@@ -68,7 +68,7 @@ func TestHear(t *testing.T) {
 	}
 	b.Is(pod(t, "no-secret-volume", "b", "again", 9))
 	if b.Started("agent") {
-		t.Error("what was reported of one pod counts for the next of its name")
+		t.Error("what was reported of one pod counts for the next of its name: b.Started(\"agent\") = true, want false")
 	}
 }
 
@@ -100,7 +100,7 @@ func TestHearNothing(t *testing.T) {
 			<-p.watcher.starts.done
 			wait(t, p)
 			if p.Started(sandboxContainer) {
-				t.Error("it has heard something")
+				t.Error("it has heard something: p.Started(sandboxContainer) = true, want false")
 			}
 		})
 	}

@@ -27,12 +27,12 @@ func TestFollowBeforeCreate(t *testing.T) {
 	c.update(pod(t, "running", "a", "1", 2))
 	wait(t, p)
 	if p.Ended() != "" || p.OOMKilled() || p.Trouble() != "" {
-		t.Errorf("%q, %t, %q", p.Ended(), p.OOMKilled(), p.Trouble())
+		t.Errorf("%q, %t, %q, want Ended empty, p.OOMKilled() = false, Trouble empty", p.Ended(), p.OOMKilled(), p.Trouble())
 	}
 	c.update(pod(t, "oom", "a", "1", 3))
 	over(t, p)
 	if p.Ended() != "the container was killed for memory (OOMKilled)" || !p.OOMKilled() {
-		t.Errorf("%q, %t", p.Ended(), p.OOMKilled())
+		t.Errorf("%q, %t, want Ended = \"the container was killed for memory (OOMKilled)\", p.OOMKilled() = true", p.Ended(), p.OOMKilled())
 	}
 }
 
@@ -49,7 +49,7 @@ func TestWatchIsShared(t *testing.T) {
 		wait(t, b)
 		wait(t, follow(t, w, "b")) // one that is known already
 		if c.asked("list", "pods") != round || c.asked("watch", "pods") > round || c.asked("list", "events") > 0 {
-			t.Errorf("%v", c.Actions())
+			t.Errorf("%v, want c.asked(\"list\", \"pods\") = %v, c.asked(\"watch\", \"pods\") <= %v, c.asked(\"list\", \"events\") <= 0", c.Actions(), round, round)
 		}
 		a.Stop()
 		if w.pods == nil {
@@ -79,7 +79,7 @@ func TestDeleted(t *testing.T) {
 	}
 	var failed *StartError
 	if _, err := p.Wait(soon(t), func(*corev1.Pod) (bool, error) { return false, nil }); !errors.As(err, &failed) || failed.Reason != "Ended" {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want an error of type %T, Reason = \"Ended\"", err, failed)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestWaitFails(t *testing.T) {
 		c.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, no })
 		p := follow(t, New(c, namespace, ""), "a")
 		if _, err := p.Wait(soon(t), runs); !apierrors.IsForbidden(err) {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want a Forbidden error", err)
 		}
 		if !strings.Contains(p.Trouble(), "no list for you") {
 			t.Errorf("%q, want it to contain \"no list for you\"", p.Trouble())
@@ -229,7 +229,7 @@ func TestWaitFails(t *testing.T) {
 		p := follow(t, w, "no-handler")
 		var failed *StartError
 		if _, err := p.Wait(soon(t), runs); !errors.As(err, &failed) || failed.Reason != "FailedCreatePodSandBox" {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want an error of type %T, Reason = \"FailedCreatePodSandBox\"", err, failed)
 		}
 		if w.events != nil {
 			t.Errorf("events are watched on: events = %v, want nil", w.events)
@@ -244,14 +244,14 @@ func TestWaitForNode(t *testing.T) {
 	w := New(c, namespace, "")
 	p := follow(t, w, "a")
 	if _, err := p.Wait(soon(t), runs); !errors.As(err, &failed) || failed.Reason != "Unschedulable" {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want an error of type %T, Reason = \"Unschedulable\"", err, failed)
 	}
 	p.Stop()
 	w.WaitForNode = 30 * time.Millisecond
 	p = follow(t, w, "a")
 	begun := time.Now()
 	if _, err := p.Wait(soon(t), runs); !errors.As(err, &failed) || time.Since(begun) < w.WaitForNode {
-		t.Errorf("%v after %s", err, time.Since(begun))
+		t.Errorf("%v after %s, want an error of type %T, time.Since(begun) >= %v", err, time.Since(begun), failed, w.WaitForNode)
 	}
 	p.Stop()
 	w.WaitForNode = time.Hour

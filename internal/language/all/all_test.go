@@ -15,10 +15,10 @@ func TestGet(t *testing.T) {
 	}
 	var unknown *language.UnknownError
 	if _, err := Get("pyhton"); !errors.As(err, &unknown) || unknown.Closest != "python" || !errors.Is(err, language.ErrUnknown) || len(unknown.Known) != 8 {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error of type %T, Closest = \"python\", language.ErrUnknown, len(unknown.Known) = 8", err, unknown)
 	}
 	if _, err := Get("cobol"); !errors.As(err, &unknown) || unknown.Closest != "" {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error of type %T, Closest empty", err, unknown)
 	}
 }
 
@@ -31,7 +31,7 @@ func TestGuess(t *testing.T) {
 	} {
 		l, ok := Guess(c.name, []byte(c.head))
 		if ok != (c.want != "") || ok && l.Name != c.want {
-			t.Errorf("Guess(%q, %q) = %v, %v", c.name, c.head, l, ok)
+			t.Errorf("Guess(%q, %q) = %v, %v, want ok = %v, ok = false or Name = %v", c.name, c.head, l, ok, c.want != "", c.want)
 		}
 	}
 }

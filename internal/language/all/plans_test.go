@@ -182,6 +182,6 @@ func TestPythonSnippets(t *testing.T) {
 	}
 	// Some interpreters refuse a NUL, some read over it.
 	if got := execute(t, "py", "", language.Source{Code: []byte("print(1)\x00")}); got.code == 0 && got.stdout != "1\n" || got.code != 0 && got.stderr == "" {
-		t.Errorf("a NUL is neither refused nor read over: %+v", got)
+		t.Errorf("a NUL is neither refused nor read over: %+v, want code != 0 or stdout = \"1\\n\", code = 0 or stderr not empty", got)
 	}
 }

@@ -34,7 +34,7 @@ func TestKernel(t *testing.T) {
 	}
 	k.Input = []string{"Ann", "Bob"}
 	if e := k.MustRun("std::string a; std::getline(std::cin, a); char b[9]; scanf(\"%8s\", b); a + b"); e.Value["text/plain"] != `"AnnBob"` {
-		t.Errorf("%+v", e)
+		t.Errorf("%+v, want e.Value[\"text/plain\"] = \"\\\"AnnBob\\\"\"", e)
 	}
 	t.Logf("round trip %v", kerneltest.RoundTrip(k, "x", 10))
 	if e := k.Run("puts(\"bye\"); exit(3);"); e.Status != "exit" || e.ExitCode == nil || *e.ExitCode != 3 || e.Stdout != "bye\n" {

@@ -62,7 +62,7 @@ func TestRegistries(t *testing.T) {
 		}
 	}
 	if !strings.HasSuffix(files[configFile], "CAInfo \""+registries.CA+"\";\n") {
-		t.Error(files[configFile])
+		t.Errorf("files[configFile] = %v, want files[configFile] ending in %q", files[configFile], "CAInfo \""+registries.CA+"\";\n")
 	}
 	for name, c := range map[string]struct {
 		change func(registrytest.Machine)
@@ -161,6 +161,6 @@ func TestInstallLocal(t *testing.T) {
 func TestInstall(t *testing.T) {
 	plan, err := install(language.InstallSource{Libraries: []string{"jq"}, Dir: "/d", TempDir: "/tmp"})
 	if err != nil || strings.Join(plan.Steps[0].Argv, " ") != "sh /tmp/.install.sh /d "+scratch+" - jq" || plan.Steps[0].Env[0] != "APT_CONFIG="+configFile {
-		t.Errorf("%+v, %v", plan, err)
+		t.Errorf("%+v, %v, want no error, strings.Join(plan.Steps[0].Argv, \" \") = %v, plan.Steps[0].Env[0] = %q", plan, err, "sh /tmp/.install.sh /d "+scratch+" - jq", "APT_CONFIG="+configFile)
 	}
 }

@@ -75,7 +75,7 @@ func TestKernelCells(t *testing.T) {
 		t.Errorf("%+v, want Failure not nil, Traceback containing \"cell[13]:3\"", e.Failure)
 	}
 	if e := k.MustRun("total"); e.Value["text/plain"] != "9" {
-		t.Errorf("after a panic: %q", e.Value)
+		t.Errorf("after a panic: %q, want e.Value[\"text/plain\"] = \"9\"", e.Value)
 	}
 	t.Logf("round trip %v", kerneltest.RoundTrip(k, "1+1", 10))
 }
@@ -145,7 +145,7 @@ func TestKernelLibraries(t *testing.T) {
 			code, want = "import \"example.org/more\"\nmore.Add(p.A, p.B) + 1", "43"
 		}
 		if got := k.MustRun(code); got.Value["text/plain"] != want {
-			t.Errorf("%+v", got)
+			t.Errorf("%+v, want got.Value[\"text/plain\"] = %v", got, want)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestRegistries(t *testing.T) {
 func TestInstall(t *testing.T) {
 	plan, err := install(language.InstallSource{Libraries: []string{"a.b/c", "a.b/d@v1"}, Dir: "/tmp/.lib-x", TempDir: "/tmp", Local: "/l", Program: func(a ...string) string { return a[0] }})
 	if err != nil || strings.Join(plan.Steps[0].Argv, " ") != "go get a.b/c/... a.b/d/...@v1" || string(plan.Files[0].Data) != "module libraries.invalid/lib-x\n" {
-		t.Errorf("%+v, %v", plan, err)
+		t.Errorf("%+v, %v, want no error, strings.Join(plan.Steps[0].Argv, \" \") = \"go get a.b/c/... a.b/d/...@v1\", Data = \"module libraries.invalid/lib-x\\n\"", plan, err)
 	}
 	if !slices.Contains(plan.Steps[0].Env, "GOPROXY=file:///l") {
 		t.Errorf("%q, want it to contain \"GOPROXY=file:///l\"", plan.Steps[0].Env)
@@ -67,7 +67,7 @@ func TestPlanWithLibraries(t *testing.T) {
 		src.Libraries = dirs
 		p, err := plan(src)
 		if err != nil || len(p.Steps) != 3 || strings.Join(p.Steps[0].Argv, " ") != "go work init . "+strings.Join(dirs, " ") || !p.Steps[0].Compile {
-			t.Fatalf("%+v, %v", p.Steps, err)
+			t.Fatalf("%+v, %v, want no error, len(p.Steps) = 3, strings.Join(p.Steps[0].Argv, \" \") = \"go work init . \"+strings.Join(dirs, \" \"), Compile true", p.Steps, err)
 		}
 		if env := p.Steps[1].Env; !slices.Contains(env, want) || !slices.Contains(env, "GOWORK=/tmp/.run-1.work") || !slices.Contains(p.Cleanup, "/tmp/.run-1.work") {
 			t.Errorf("%q, %q, want env containing %v, env containing \"GOWORK=/tmp/.run-1.work\", Cleanup containing \"/tmp/.run-1.work\"", env, p.Cleanup, want)
@@ -76,7 +76,7 @@ func TestPlanWithLibraries(t *testing.T) {
 		for _, kv := range p.Steps[1].Env {
 			name, _, _ := strings.Cut(kv, "=")
 			if seen[name] {
-				t.Errorf("%s comes twice: %q", name, p.Steps[1].Env)
+				t.Errorf("%s comes twice: %q, want seen[name] = false", name, p.Steps[1].Env)
 			}
 			seen[name] = true
 		}

@@ -61,7 +61,7 @@ func TestKernelCells(t *testing.T) {
 	}
 	if e := k.Run("\nint deep(int n) {\n  return n == 0 ? 1 / n : deep(n - 1);\n}\n\ndeep(1)"); e.Failure == nil ||
 		strings.Count(e.Failure.Traceback, "cell[10]:3") != 2 || !strings.Contains(e.Failure.Traceback, "top level (cell[10]:6") {
-		t.Errorf("%+v", e.Failure)
+		t.Errorf("%+v, want Failure not nil, strings.Count(e.Failure.Traceback, \"cell[10]:3\") = 2, Traceback containing \"top level (cell[10]:6\"", e.Failure)
 	}
 	if e := k.Run("int open = (1 +"); e.Status != "error" || e.Failure == nil {
 		t.Errorf("%+v %+v, want Status = \"error\", Failure not nil", e, e.Failure)
@@ -116,7 +116,7 @@ func TestKernelLibraries(t *testing.T) {
 	k := kerneltest.StartWith(t, &Language, libs)
 	for range 2 {
 		if got := k.MustRun("import org.made.*;\nOne.one() + Two.two()"); got.Value["text/plain"] != "3" {
-			t.Errorf("%+v", got)
+			t.Errorf("%+v, want got.Value[\"text/plain\"] = \"3\"", got)
 		}
 		k.Ask("reset", "", 0)
 	}

@@ -94,7 +94,7 @@ func TestRegistries(t *testing.T) {
 				}
 			}
 			if strings.Contains(text, "s3cret") || strings.Contains(text, "no.test") {
-				t.Error(text)
+				t.Errorf("text = %v, want text without \"s3cret\", text without \"no.test\"", text)
 			}
 			if len(got.Files) > 1 && (got.Files[1].Path != trust.JavaStore(registries.Dir) || len(trustFlags(got)) == 0) {
 				t.Errorf("%s, %q", got.Files[1].Path, trustFlags(got))
@@ -125,7 +125,7 @@ func TestInstall(t *testing.T) {
 	}
 	src.Local = "/jars"
 	if plan, err = install(src); err != nil || strings.Join(plan.Steps[0].Argv[2:], " ") != "/d /jars a-*.jar b-1.0-c.jar" {
-		t.Errorf("%+v, %v", plan, err)
+		t.Errorf("%+v, %v, want no error, strings.Join(plan.Steps[0].Argv[2:], \" \") = \"/d /jars a-*.jar b-1.0-c.jar\"", plan, err)
 	}
 }
 

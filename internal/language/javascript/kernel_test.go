@@ -75,10 +75,10 @@ func TestKernelCells(t *testing.T) {
 	k.Input = []string{"one", "two"}
 	lines := "const rl = require('readline').createInterface({ input: process.stdin }); const got = []; for await (const l of rl) got.push(l); got"
 	if e := k.MustRun(lines); e.Value["text/plain"] != "[ 'one', 'two' ]" {
-		t.Errorf("%q", e.Value)
+		t.Errorf("%q, want e.Value[\"text/plain\"] = \"[ 'one', 'two' ]\"", e.Value)
 	}
 	if e := k.MustRun("prompt('?')"); e.Value["text/plain"] != "null" {
-		t.Errorf("without input: %q", e.Value)
+		t.Errorf("without input: %q, want e.Value[\"text/plain\"] = \"null\"", e.Value)
 	}
 	t.Logf("round trip %v", kerneltest.RoundTrip(k, "1+1", 100))
 }

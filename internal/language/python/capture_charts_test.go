@@ -109,6 +109,6 @@ plt.show()
 		t.Fatal(err)
 	}
 	if len(x) != 1000 || x[0] != 0 || x[len(x)-1] != 99_999 {
-		t.Errorf("%d points, from %g to %g", len(x), x[0], x[len(x)-1])
+		t.Errorf("%d points, from %g to %g, want len(x) = 1000, x[0] = 0, x[len(x)-1] = 99_999", len(x), x[0], x[len(x)-1])
 	}
 }

@@ -45,12 +45,12 @@ func TestTheCaptureStopsAtItsLimits(t *testing.T) {
 	p := newProgram(t, python)
 	p.source.MaxCount = 2
 	if stdout, stderr, items := p.run(many); names(items) != "0.png image/png, 1.png image/png" || stdout+stderr != "" || !strings.Contains(p.dropped(), "4.png was not captured: there are 2 already") {
-		t.Errorf("captured %s, stderr %q, dropped %s", names(items), stderr, p.dropped())
+		t.Errorf("captured %s, stderr %q, dropped %s, want names(items) = \"0.png image/png, 1.png image/png\", stdout+stderr empty, dropped containing \"4.png was not captured: there are 2 already\"", names(items), stderr, p.dropped())
 	}
 	p = newProgram(t, python)
 	p.source.MaxBytes = 1000
 	if stdout, stderr, items := p.run(many); len(items) > 0 || stdout+stderr != "" || !strings.Contains(p.dropped(), "0.png was not captured: it would exceed 1000 bytes") {
-		t.Errorf("captured %s, stderr %q, dropped %s", names(items), stderr, p.dropped())
+		t.Errorf("captured %s, stderr %q, dropped %s, want no items, stdout+stderr empty, dropped containing \"0.png was not captured: it would exceed 1000 bytes\"", names(items), stderr, p.dropped())
 	}
 }
 
@@ -140,7 +140,7 @@ plt.figure(figsize=(400, 200)); plt.plot([1], [1]); plt.show()
 	}
 	size := picture.Bounds().Size()
 	if size.X != items[0].Width || size.Y != items[0].Height || size.X < 390 || size.X > 440 || items[0].DPI != 100 {
-		t.Errorf("%v, described as %+v", size, items[0].description)
+		t.Errorf("%v, described as %+v, want size.X = items[0].Width, size.Y = items[0].Height, X >= 390, X <= 440, DPI = 100", size, items[0].description)
 	}
 	pad := image.Pt((size.X-400)/2, (size.Y-300)/2) // around what is drawn
 	for at, want := range map[image.Point]color.RGBA{

@@ -30,7 +30,7 @@ func TestPlotlyIsCaptured(t *testing.T) {
 			for _, it := range items {
 				wantChart(t, it.Chart, `{"title":"`+it.Title+`","axes":[{"x":{"label":"X","scale":"category"},"y":{"scale":"linear"},"series":[{"type":"bar","label":"n","x":["a","b"],"y":[1,2]}]}]}`)
 				if it.Source != "plotly" || (it.MIME == "text/html" && !strings.Contains(string(it.data), "<html")) {
-					t.Errorf("%+v", it.description)
+					t.Errorf("%+v, want Source = \"plotly\", MIME != \"text/html\" or data containing \"<html\"", it.description)
 				}
 			}
 		})
@@ -61,7 +61,7 @@ io.show({"data": [{"type": "heatmap", "z": dict(packed, shape="2, 2")}, {"type":
 		{"x":{"scale":"linear"},"y":{"scale":"linear"},"series":[{"type":"area","y":[1,2]}]}]}`)
 	wantChart(t, items[1].Chart, `{"axes":[{"x":{"scale":"linear"},"y":{"scale":"linear"},"series":[{"type":"heatmap","z":[[1,2],[3,null]]},{"type":"histogram","x":[1,2,3,null]}]}]}`)
 	if len(items[0].also) != 1 || !json.Valid(items[0].also[0]) {
-		t.Errorf("beside the page: %+v", items[0].Also)
+		t.Errorf("beside the page: %+v, want len(items[0].also) = 1, json.Valid(items[0].also[0]) = true", items[0].Also)
 	}
 }
 

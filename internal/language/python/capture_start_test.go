@@ -56,7 +56,7 @@ func TestTheSiteCustomizationStillRuns(t *testing.T) {
 	}
 	p.environ = append(p.environ, "PYTHONPATH="+own)
 	if stdout, stderr, _ := p.run("print(customized)"); stdout != filepath.Join(own, "sitecustomize.py")+"\n" || stderr != "" {
-		t.Errorf("stdout %q, stderr %q", stdout, stderr)
+		t.Errorf("stdout %q, stderr %q, want stdout = filepath.Join(own, \"sitecustomize.py\")+\"\\n\", stderr empty", stdout, stderr)
 	}
 }
 

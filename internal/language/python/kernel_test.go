@@ -44,13 +44,13 @@ func TestKernel(t *testing.T) {
 		k := kerneltest.Start(t, &plain)
 		k.MustRun("from __future__ import annotations")
 		if e := k.Run("def f(x: nothing): pass\nf.__annotations__"); e.Value["text/plain"] != "{'x': 'nothing'}" {
-			t.Errorf("%+v", e)
+			t.Errorf("%+v, want e.Value[\"text/plain\"] = \"{'x': 'nothing'}\"", e)
 		}
 	})
 	t.Run("await", func(t *testing.T) {
 		k := kerneltest.Start(t, &plain)
 		if e := k.Run("import asyncio\nawait asyncio.sleep(0)\n'slept'"); e.Value["text/plain"] != "'slept'" {
-			t.Errorf("%+v", e)
+			t.Errorf("%+v, want e.Value[\"text/plain\"] = \"'slept'\"", e)
 		}
 	})
 	t.Run("fork", func(t *testing.T) {
@@ -59,13 +59,13 @@ func TestKernel(t *testing.T) {
 			t.Errorf("%+v, want Status = \"ok\"", e)
 		}
 		if e := k.Run("1"); e.Value["text/plain"] != "1" {
-			t.Errorf("after a fork: %+v", e)
+			t.Errorf("after a fork: %+v, want e.Value[\"text/plain\"] = \"1\"", e)
 		}
 	})
 	t.Run("html", func(t *testing.T) {
 		k := kerneltest.Start(t, &plain)
 		if e := k.Run("class T:\n  def _repr_html_(self): return '<b>'\nT()"); e.Value["text/html"] != "<b>" || e.Value["text/plain"] == "" {
-			t.Errorf("%+v", e)
+			t.Errorf("%+v, want e.Value[\"text/html\"] = \"<b>\", e.Value[\"text/plain\"] not empty", e)
 		}
 	})
 	t.Run("ipython", func(t *testing.T) {
@@ -92,7 +92,7 @@ func magics(t *testing.T, k *kerneltest.Kernel) {
 		}
 	}
 	if e := k.Run("%pwd"); e.Value["text/plain"] != "'"+k.Workdir+"'" {
-		t.Errorf("%%pwd: %+v", e)
+		t.Errorf("%%pwd: %+v, want e.Value[\"text/plain\"] = %v", e, "'"+k.Workdir+"'")
 	}
 	k.Run("%reset -f")
 	if e := k.Run("x"); e.Status != "error" {

@@ -72,16 +72,16 @@ func TestInstall(t *testing.T) {
 	}
 	step := plan.Steps[0]
 	if argv := strings.Join(step.Argv, " "); !strings.HasSuffix(argv, "/lib /tmp/.install --no-index --find-links /wheels -- six x>1") {
-		t.Error(argv)
+		t.Errorf("argv = %v, want argv ending in %q", argv, "/lib /tmp/.install --no-index --find-links /wheels -- six x>1")
 	}
 	if !slices.Contains(step.Env, "PIP_INDEX_URL=https://a.test") || !slices.Contains(step.Env, "PIP_CONFIG_FILE=/dev/null") {
-		t.Error(step.Env)
+		t.Errorf("Env = %v, want Env containing \"PIP_INDEX_URL=https://a.test\", Env containing \"PIP_CONFIG_FILE=/dev/null\"", step.Env)
 	}
 }
 
 func TestUse(t *testing.T) {
 	current := func(name string) string { return map[string]string{"PATH": "/usr/bin"}[name] }
 	if got := use([]string{"/a", "/b"}, current); !slices.Equal(got, []string{"PATH=/a/bin:/b/bin:/usr/bin", "PYTHONPATH=/a/site:/b/site"}) {
-		t.Error(got)
+		t.Errorf("got = %v, want got [\"PATH=/a/bin:/b/bin:/usr/bin\" \"PYTHONPATH=/a/site:/b/site\"]", got)
 	}
 }

@@ -305,7 +305,7 @@ func TestScanFiles(t *testing.T) {
 	for _, pattern := range []string{"*.py", "*/*.py", "/usr/lib/python3*/[a-c]*.py"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 && pattern[0] == '*' {
-			t.Fatalf("%s: %v, %v", pattern, files, err)
+			t.Fatalf("%s: %v, %v, want no error, files not empty or pattern[0] != '*'", pattern, files, err)
 		}
 		for _, name := range files {
 			code, err := os.ReadFile(name)

@@ -60,7 +60,7 @@ func TestKernelCells(t *testing.T) {
 		t.Errorf("%q, want empty", e.Stdout)
 	}
 	if e := k.MustRun("f()"); e.Value["text/plain"] != "[1] 5" || !strings.Contains(e.Stderr, "careful") {
-		t.Errorf("%q, %q", e.Value, e.Stderr)
+		t.Errorf("%q, %q, want e.Value[\"text/plain\"] = \"[1] 5\", Stderr containing \"careful\"", e.Value, e.Stderr)
 	}
 	if e := k.Run("g <- function(n) {\n  if (n == 0) stop('deep')\n  g(n - 1)\n}\n\ng(1)"); e.Failure == nil || !strings.Contains(e.Failure.Traceback, "cell[12]:6: ") ||
 		!strings.Contains(e.Failure.Traceback, "cell[12]:3: g(n - 1)") || strings.Contains(e.Failure.Traceback, "tryCatch") {
@@ -71,7 +71,7 @@ func TestKernelCells(t *testing.T) {
 	}
 	k.Input = []string{"one", "two"}
 	if e := k.MustRun("readLines('stdin')"); e.Value["text/plain"] != `[1] "one" "two"` {
-		t.Errorf("%+v", e.Value)
+		t.Errorf("%+v, want e.Value[\"text/plain\"] = \"[1] \\\"one\\\" \\\"two\\\"\"", e.Value)
 	}
 	t.Logf("round trip %v", kerneltest.RoundTrip(k, "1+1", 100))
 }

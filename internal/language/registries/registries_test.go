@@ -65,7 +65,7 @@ func TestTrust(t *testing.T) {
 			continue
 		}
 		if found && string(r.Files[0].Data) != c.want {
-			t.Errorf("%s: %.40q", name, r.Files[0].Data)
+			t.Errorf("%s: %.40q, want found = false or Data = %v", name, r.Files[0].Data, c.want)
 		}
 	}
 }

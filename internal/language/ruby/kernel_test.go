@@ -60,11 +60,11 @@ func TestKernelCells(t *testing.T) {
 		t.Errorf("%q", e.Value)
 	}
 	if e := k.Run("def deep(n) = n.zero? ? raise('deep') : deep(n - 1)\n\ndeep(2)"); e.Failure == nil || strings.Count(e.Failure.Traceback, "cell[12]:") != 4 || strings.Contains(e.Failure.Traceback, "kernel.rb") {
-		t.Errorf("%+v", e.Failure)
+		t.Errorf("%+v, want Failure not nil, strings.Count(e.Failure.Traceback, \"cell[12]:\") = 4, Traceback without \"kernel.rb\"", e.Failure)
 	}
 	k.Input = []string{"one", "two"}
 	if e := k.MustRun("STDIN.each_line.map(&:chomp)"); e.Value["text/plain"] != `["one", "two"]` {
-		t.Errorf("%+v", e.Value)
+		t.Errorf("%+v, want e.Value[\"text/plain\"] = \"[\\\"one\\\", \\\"two\\\"]\"", e.Value)
 	}
 	t.Logf("round trip %v", kerneltest.RoundTrip(k, "1+1", 100))
 }

@@ -60,7 +60,7 @@ func Sound(t testing.TB, code []byte, f language.Facts) {
 		}
 		for _, at := range []int{s.Start, s.End} {
 			if at < len(code) && !utf8.RuneStart(code[at]) && utf8.Valid(code) {
-				t.Fatalf("%s at %v cuts a character", what, s)
+				t.Fatalf("%s at %v cuts a character, want at >= %v or utf8.RuneStart(code[at]) = true or utf8.Valid(code) = false", what, s, len(code))
 			}
 		}
 		last = s
@@ -83,7 +83,7 @@ func Sound(t testing.TB, code []byte, f language.Facts) {
 	last = language.Span{}
 	for _, u := range f.Uses {
 		if u.Start < last.End && u.Span != last {
-			t.Fatalf("a use of %s at %v overlaps %v", u.Name, u.Span, last)
+			t.Fatalf("a use of %s at %v overlaps %v, want Start >= %v or Span = %v", u.Name, u.Span, last, last.End, last)
 		}
 		check("a use of "+u.Name, u.Span)
 	}

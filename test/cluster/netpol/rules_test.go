@@ -81,7 +81,7 @@ func TestRetire(t *testing.T) {
 		}
 	}
 	if strings.Count(text, "-X ") != 1 || retire(after, after) != after {
-		t.Errorf("more is removed than was there:\n%s", text)
+		t.Errorf("more is removed than was there, want strings.Count(text, \"-X \") = 1, retire(after, after) = %v:\n%s", after, text)
 	}
 }
 

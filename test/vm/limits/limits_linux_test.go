@@ -74,7 +74,7 @@ func run(t *testing.T, sb *llmsandbox.Sandbox, code string, o *llmsandbox.RunOpt
 func alive(t *testing.T, sb *llmsandbox.Sandbox) {
 	t.Helper()
 	if res := run(t, sb, "print(6*7)", nil); !res.OK() || res.Stdout != "42\n" {
-		t.Errorf("afterwards: %s %q %q", res.Status, res.Stdout, res.Stderr)
+		t.Errorf("afterwards: %s %q %q, want OK, Stdout = \"42\\n\"", res.Status, res.Stdout, res.Stderr)
 	}
 }
 
@@ -105,7 +105,7 @@ func awaitNoGroup(t *testing.T, id string) {
 func TestMemory(t *testing.T) {
 	sb := open(t, all())
 	if len(groups(sb.ID())) == 0 {
-		t.Fatal("the sandbox has no control group")
+		t.Fatalf("the sandbox has no control group: len(groups(sb.ID())) = %v, want other than 0", len(groups(sb.ID())))
 	}
 	res := run(t, sb, "x = bytearray(300 << 20)", nil)
 	if res.Status != llmsandbox.StatusOutOfMemory {
@@ -126,7 +126,7 @@ dead = sum(os.waitstatus_to_exitcode(os.wait()[1]) == -9 for _ in range(2))
 print(dead, flush=True)
 `, nil)
 	if res.Stdout != "2\n" && res.Status != llmsandbox.StatusOutOfMemory {
-		t.Errorf("%s %q %q %q", res.Status, res.Stdout, res.Reason, res.Stderr)
+		t.Errorf("%s %q %q %q, want Stdout = \"2\\n\" or Status = StatusOutOfMemory", res.Status, res.Stdout, res.Reason, res.Stderr)
 	}
 	alive(t, sb)
 }
@@ -203,7 +203,7 @@ func TestTenSandboxes(t *testing.T) {
 		wg.Go(func() {
 			res, err := sb.Run(t.Context(), fmt.Sprintf("print(%d)", i), nil)
 			if err != nil || res.Stdout != fmt.Sprintf("%d\n", i) {
-				t.Errorf("sandbox %d: %v, %+v", i, err, res)
+				t.Errorf("sandbox %d: %v, %+v, want no error, res.Stdout = %q", i, err, res, fmt.Sprintf("%d\n", i))
 			}
 		})
 	}

@@ -50,7 +50,7 @@ func Fuzz(f *testing.F, check func(string) (string, error), seeds ...string) {
 		got, err := check(library)
 		if err != nil {
 			if !errors.Is(err, language.ErrInvalidLibrary) || got != "" || len(err.Error()) > 1000 {
-				t.Fatalf("%q: %q, %v", library, got, err)
+				t.Fatalf("%q: %q, %v, want language.ErrInvalidLibrary, got empty, len(err.Error()) <= 1000", library, got, err)
 			}
 			return
 		}
@@ -111,7 +111,7 @@ func Registries(t *testing.T, registries func(language.Ask) (language.Registries
 			case !errors.Is(err, c.Err):
 				t.Fatal(err)
 			case err != nil && strings.Contains(err.Error(), "secret"):
-				t.Errorf("the error tells the password: %v", err)
+				t.Errorf("the error tells the password: %v, want no error or an error without \"secret\"", err)
 			case err == nil && !reflect.DeepEqual(got, c.Want):
 				t.Errorf("got  %+v\nwant %+v", got, c.Want)
 			}
