@@ -8,124 +8,179 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/lex"
 )
 
-// getter is what the name of a function begins with that gets the member, or the item, whose
-// name follows in brackets: operator.attrgetter("x") returns one.
+// getter is what the name of a function begins with that gets the member whose name follows in
+// brackets: operator.attrgetter("x") returns one.
 const getter = "operator.attrgetter("
 
-// result handles a call of a function that is known by name, and returns what the call stands
-// for. If instead is true, what it got is reported as used, and the function itself is not.
-func (r *reader) result(c *call, name string) (got []string, instead bool) {
-	switch actionOf(name) {
-	case gets:
-		return r.attribute(c, c.given, r.constant(r.arg(c, 1)))
-	case imports:
-		return r.imports(c, name), false
-	case loads:
-		r.Compute(c.at, language.ComputedImport)
-	case executes:
-		r.execute(c, r.arg(c, 0, "source"), r.read)
-	case measures:
-		for n := range c.args {
-			if source := r.arg(c, n, "stmt", "setup"); r.constant(source).ok {
-				r.execute(c, source, r.read)
-			}
-		}
-	case interacts:
-		r.Compute(c.at, language.ComputedCode)
-	case commands, starts:
-		if actionOf(name) == commands || r.hasShell(c) {
-			r.execute(c, r.arg(c, 0, "command", "args", "cmd"), func(line string) { r.shell(line, 0) })
-		}
-	case sets:
-		if name := r.constant(r.arg(c, 1)); name.ok {
-			r.uses(r.members(c.given, name.text, name.at), name.at, false)
-		}
-	case picks, keys:
-		if member := r.constant(r.arg(c, 0)); member.ok && len(member.text) < maxName {
-			return []string{getter + member.text + ")"}, false
-		} else if actionOf(name) == picks && len(c.args) > 0 {
-			r.Compute(c.at, language.ComputedName)
-		}
-	case returns:
-		return r.returned(c, name), false
-	default:
-		if path, ok := strings.CutPrefix(name, getter); ok {
-			return r.picked(c, strings.TrimSuffix(path, ")")), true
-		}
-		n := strings.LastIndexByte(name, '.')
-		switch of, method := name[:max(n, 0)], name[n+1:]; {
-		case of != "" && method == "__getattribute__":
-			return r.attribute(c, []string{of}, r.constant(r.arg(c, 0)))
-		case isDictionary(of) && len(c.args) > 0 && (method == "get" || method == "pop" || method == "setdefault" || method == "__getitem__"):
-			return r.item(c, of, r.constant(r.arg(c, 0))), false
-		}
+// report reports the use of a name, unless that is one that only results have here.
+func (r *reader) report(at language.Span, name string, call bool) {
+	top, _, _ := strings.Cut(name, ".")
+	r.rebinds = r.rebinds || rebinding()[name] || rebinding()[top]
+	if !strings.HasPrefix(name, "globals()") && !strings.HasPrefix(name, getter) {
+		r.Use(at, name, call)
 	}
-	return nil, false
 }
 
-// attribute is what getattr gets.
-func (r *reader) attribute(c *call, of []string, name literal) (got []string, instead bool) {
-	if name.ok {
-		return r.get(c, of, name.text, c.at)
+// escapes is what a function may do that is a value and is not called, and what it may get that is
+// given all global names.
+func (r *reader) escapes(v *lex.Value, end int) (kind language.ComputedKind) {
+	for _, name := range v.Names {
+		if name == "globals()" && r.Is(v.First-1, "(", ",") && r.Is(end, ")", ",") {
+			kind = language.ComputedName
+		}
+		switch actionOf(name) {
+		case imports, loads:
+			kind = language.ComputedImport
+		case executes:
+			return language.ComputedCode
+		case gets, picks:
+			kind = language.ComputedName
+		}
 	}
-	if len(c.args) > 0 {
-		r.unknown(c.at, of)
-	}
-	return nil, false
+	return kind
 }
 
-// get tells the use of a member that a call gets by its name, if it is one of something known.
-func (r *reader) get(c *call, of []string, name string, at language.Span) (got []string, known bool) {
-	called := r.Is(r.Partner[c.open]+1, "(")
-	if introspective()[name] {
-		return r.inner(of, name, at, called), true
+// assign binds the names that are assigned to by nothing but an expression that ends before token end.
+func (r *reader) assign(v *lex.Value, end int) {
+	if r.Is(v.First-1, ":=") {
+		r.alias(v.First-2, v.Names)
+		return
 	}
-	got = r.members(of, name, at)
-	r.uses(got, at, called)
-	return got, len(got) > 0
+	if !r.ends(end) {
+		return
+	}
+	sign := v.First - 1
+	for ; r.At(sign).Role&alone != 0; sign -= 2 {
+		r.Step()
+		r.alias(sign-1, v.Names)
+	}
+	if r.At(sign).Role&typed != 0 {
+		r.alias(r.statement, v.Names)
+	}
 }
 
-// picked is what an operator.attrgetter or an operator.itemgetter gets of its argument.
-func (r *reader) picked(c *call, path string) (all []string) {
-	for _, of := range c.given {
-		if isDictionary(of) {
-			all = r.add(all, r.item(c, of, literal{text: path, at: c.at, ok: true})...)
-			continue
+// alias binds the name at token i to what it may stand for.
+func (r *reader) alias(i int, of []string) {
+	for _, o := range of {
+		r.Bind(r.names, r.At(i).Text, o)
+	}
+}
+
+// member goes on to the member that is named by token i.
+func (r *reader) member(v *lex.Value, i int) {
+	t := &r.Tokens[i]
+	builtin := t.Text == "__import__" && (slices.Contains(v.Names, "builtins") || slices.Contains(v.Names, "importlib"))
+	switch {
+	case t.Text == "__call__":
+		return
+	case t.Text == "load_module" && len(v.Names) == 0: // of any loader
+		v.Names, v.Span, v.Told = []string{"imp.load_module"}, t.Span, true
+		return
+	case introspective()[t.Text] && !builtin:
+		r.Tell(v, false)
+		v.Names, v.Span = r.inner(v.Names, t.Text, t.Span, r.Is(i+1, "(")), t.Span
+		return
+	case v.Told || len(v.Names) == 0:
+		v.Span = t.Span
+	}
+	v.Names = r.members(v.Names, t.Text, t.Span)
+	v.End, v.Told = t.End, false
+}
+
+// members are the members of that name which modules or objects have. A module that another
+// one has as a member is imported.
+func (r *reader) members(of []string, name string, at language.Span) (all []string) {
+	shared := sharedModule(name)
+	for _, o := range of {
+		top, _, _ := strings.Cut(o, ".")
+		switch {
+		case shared != "" && o != shared && o != "builtins" && !builtins()[top]:
+			r.Import(at, shared)
+			o = shared
+		case o == "builtins" && name != "__dict__":
+			o = name // builtins have bare names
+		default:
+			o = r.Join(o, ".", name)
 		}
-		got := []string{of}
-		for name := range strings.SplitSeq(path, ".") {
-			got = r.members(got, name, c.at)
-		}
-		r.uses(got, c.at, true)
-		all = r.add(all, got...)
+		all = r.Add(all, o)
 	}
 	return all
 }
 
+// inner reports the use of an introspective member, and returns what that may stand for. A
+// dictionary of names has the name of what returns it: "globals()", "os.__dict__".
+func (r *reader) inner(of []string, name string, at language.Span, called bool) (all []string) {
+	r.report(at, name, called)
+	switch name {
+	case "__builtins__", "f_builtins":
+		return []string{"builtins"}
+	case "__globals__", "f_globals", "f_locals":
+		return []string{"globals()"}
+	case "__import__":
+		return []string{name}
+	case "__dict__", "__getattribute__", "__getattr__":
+		return r.members(of, name, at)
+	case "__self__":
+		if slices.ContainsFunc(of, func(o string) bool { return builtins()[o] }) {
+			return []string{"builtins"}
+		}
+	}
+	return nil
+}
+
+// index is what an index has.
+func (r *reader) index(c *lex.Call) lex.Value {
+	r.Tell(&c.Value, false)
+	v := lex.Value{First: c.First, Span: c.Span, Told: true}
+	for _, name := range c.Names {
+		if isDictionary(name) || name == "builtins" {
+			v.Names = r.Add(v.Names, r.item(c, name, [2]int{c.Open + 1, r.Partner[c.Open]})...)
+		}
+	}
+	return v
+}
+
+// isDictionary tells whether a name is that of a dictionary of names.
+func isDictionary(name string) bool {
+	return name == "globals()" || name == "sys.modules" || strings.HasSuffix(name, ".__dict__")
+}
+
 // item is what a dictionary of names has under a key.
-func (r *reader) item(c *call, of string, key literal) (got []string) {
-	of = strings.TrimSuffix(of, ".__dict__")
-	switch {
-	case of == "sys.modules" && key.ok:
-		return r.load(key)
+func (r *reader) item(c *lex.Call, of string, arg [2]int) []string {
+	key, ok := r.Text(arg)
+	at := r.SpanOf(arg[0], arg[0]+1)
+	switch of = strings.TrimSuffix(of, ".__dict__"); {
+	case of == "sys.modules" && ok:
+		return r.load(key, at)
 	case of == "sys.modules":
-		if !key.own {
-			r.Compute(key.at, language.ComputedImport)
+		if !r.Is(arg[0], "__name__") {
+			r.Compute(at, language.ComputedImport)
 		}
 		return nil
-	case !key.ok:
-		r.unknown(key.at, []string{of})
+	case !ok:
+		r.unknown(at, []string{of})
 		return nil
-	case of != "globals()" || introspective()[key.text]:
-		got, _ = r.get(c, []string{of}, key.text, key.at)
+	case of != "globals()" || introspective()[key]:
+		got, _ := r.get(c, []string{of}, key, at)
 		return got
 	}
-	got = r.meanings(key.text, -1)
-	r.uses(got, key.at, r.Is(r.Partner[c.open]+1, "("))
+	got := r.meanings(key, -1)
+	r.Tell(&lex.Value{Span: at, Names: got}, r.Is(r.Partner[c.Open]+1, "("))
 	return got
 }
 
-// unknown tells of a member whose name is computed. One of builtins may be any of them.
+// get reports the use of a member that a call gets by its name, if it is one of something known.
+func (r *reader) get(c *lex.Call, of []string, name string, at language.Span) (got []string, known bool) {
+	called := r.Is(r.Partner[c.Open]+1, "(")
+	if introspective()[name] {
+		return r.inner(of, name, at, called), true
+	}
+	got = r.members(of, name, at)
+	r.Tell(&lex.Value{Span: at, Names: got}, called)
+	return got, len(got) > 0
+}
+
+// unknown reports a member whose name is computed. One of builtins may be any of them.
 func (r *reader) unknown(at language.Span, of []string) {
 	r.Compute(at, language.ComputedName)
 	if slices.Contains(of, "builtins") {
@@ -133,69 +188,128 @@ func (r *reader) unknown(at language.Span, of []string) {
 	}
 }
 
-// returned is what a function returns whose results always are the same.
-func (r *reader) returned(c *call, name string) (all []string) {
-	switch {
+// result reads the call of a function that is known by name, and returns what the call stands
+// for. If instead is true, what it got is reported as used, and the function itself is not.
+func (r *reader) result(c *lex.Call, name string) (got []string, instead bool) {
+	action := actionOf(name)
+	n := strings.LastIndexByte(name, '.')
+	switch of, method := name[:max(n, 0)], name[n+1:]; {
+	case action == imports:
+		return r.imports(c, name), false
+	case action == loads:
+		r.Compute(c.Span, language.ComputedImport)
+	case action == interacts:
+		r.Compute(c.Span, language.ComputedCode)
+	case action == executes:
+		r.execute(c, r.read, 0, "source")
+	case action == measures:
+		for n := range c.Args {
+			if source, ok := r.arg(c, n, "stmt", "setup"); ok && r.Kind(source[0]) == lex.String {
+				r.execute(c, r.read, n, "stmt", "setup")
+			}
+		}
+	case action == commands, action == starts && r.hasShell(c):
+		r.execute(c, func(line string) { r.shell(line, 0) }, 0, "command", "args", "cmd")
+	case action == sets:
+		if arg, ok := r.arg(c, 1); ok {
+			if name, ok := r.Text(arg); ok {
+				at := r.SpanOf(arg[0], arg[0]+1)
+				r.Tell(&lex.Value{Span: at, Names: r.members(c.Given, name, at)}, false)
+			}
+		}
+	case action == gets, method == "__getattribute__":
+		given, at := c.Given, 1
+		if action != gets {
+			given, at = []string{of}, 0
+		}
+		arg, ok := r.arg(c, at)
+		if name, constant := r.Text(arg); ok && constant {
+			return r.get(c, given, name, c.Span)
+		}
+		if len(c.Args) > 0 {
+			r.unknown(c.Span, given)
+		}
+	case action == picks:
+		if arg, ok := r.arg(c, 0); ok {
+			if member, ok := r.Text(arg); ok {
+				return []string{r.Join(getter, member, ")")}, false
+			}
+			r.Compute(c.Span, language.ComputedName)
+		}
+	case strings.HasPrefix(name, getter):
+		return r.picked(c, strings.TrimSuffix(name[len(getter):], ")")), true
 	case name == "importlib.reload":
-		return c.given
+		return c.Given, false
 	case name == "get_ipython":
-		return []string{"get_ipython()"}
-	case len(c.args) == 0:
-		return []string{"globals()"}
+		return []string{"get_ipython()"}, false
+	case name == "globals", name == "locals", name == "vars" && len(c.Args) == 0:
+		return []string{"globals()"}, false
+	case name == "vars":
+		return r.members(c.Given, "__dict__", c.Span), false
+	case isDictionary(of) && len(c.Args) > 0 && (method == "get" || method == "pop" || method == "setdefault" || method == "__getitem__"):
+		return r.item(c, of, c.Args[0]), false
 	}
-	for _, of := range c.given {
-		all = r.add(all, r.join(of, "__dict__"))
-	}
-	return all
+	return nil, false
 }
 
-// imports tells the import of the module that a function brings in, and returns its name.
-func (r *reader) imports(c *call, function string) []string {
-	module := r.constant(r.arg(c, 0, "name", "fullname"))
-	if module.ok && strings.HasPrefix(module.text, ".") {
-		of := r.constant(r.arg(c, 1, "package"))
-		module.ok, module.text = of.ok, of.text+module.text
+// picked is what an operator.attrgetter gets of its argument.
+func (r *reader) picked(c *lex.Call, path string) []string {
+	got := c.Given
+	for name := range strings.SplitSeq(path, ".") {
+		got = r.members(got, name, c.Span)
 	}
-	if !module.ok {
-		if len(c.args) > 0 {
-			r.Compute(r.SpanOf(c.open, r.Partner[c.open]+1), language.ComputedImport)
+	r.Tell(&lex.Value{Span: c.Span, Names: got}, true)
+	return got
+}
+
+// imports reports the import of the module that a function brings in, and returns its name.
+func (r *reader) imports(c *lex.Call, function string) []string {
+	arg, given := r.arg(c, 0, "name", "fullname")
+	module, ok := r.Text(arg)
+	if ok = ok && given; ok && strings.HasPrefix(module, ".") {
+		of, _ := r.arg(c, 1, "package")
+		var parent string
+		parent, ok = r.Text(of)
+		module = parent + module
+	}
+	if !ok {
+		if len(c.Args) > 0 {
+			r.Compute(r.SpanOf(c.Open, r.Partner[c.Open]+1), language.ComputedImport)
 		}
 		return nil
 	}
-	got := r.load(module)
-	if top, _, ok := strings.Cut(module.text, "."); ok && strings.HasSuffix(function, "__import__") {
+	got := r.load(module, r.Tokens[arg[0]].Span)
+	if top, _, ok := strings.Cut(module, "."); ok && strings.HasSuffix(function, "__import__") {
 		got = append(got, top)
 	}
 	return got
 }
 
-// load tells the import of a module, which may have a member behind a colon.
-func (r *reader) load(module literal) []string {
-	name, member, ok := strings.Cut(strings.TrimSpace(module.text), ":")
-	r.Import(module.at, name)
+// load reports the import of a module, which may have a member behind a colon.
+func (r *reader) load(module string, at language.Span) []string {
+	name, member, ok := strings.Cut(strings.TrimSpace(module), ":")
+	r.Import(at, name)
 	if ok {
-		name = r.join(name, member)
-		r.Use(module.at, name, false)
+		name = r.Join(name, ".", member)
+		r.Use(at, name, false)
 	}
-	if len(name) >= maxName {
-		return nil
-	}
-	return []string{name}
+	return r.Add(nil, r.Join(name, "", ""))
 }
 
 // execute reads what a call runs, if that is constant. What it binds is bound in the program too.
-func (r *reader) execute(c *call, source []lex.Token, read func(string)) {
-	if l := r.constant(source); l.ok {
-		r.code(l.at, l.text, read)
-	} else if len(c.args) > 0 {
-		r.Compute(c.at, language.ComputedCode)
+func (r *reader) execute(c *lex.Call, read func(string), n int, names ...string) {
+	arg, given := r.arg(c, n, names...)
+	if source, ok := r.Text(arg); ok && given {
+		r.code(r.Tokens[arg[0]].Span, source, read)
+	} else if len(c.Args) > 0 {
+		r.Compute(c.Span, language.ComputedCode)
 	}
 }
 
 // code reads the code in a string.
 func (r *reader) code(at language.Span, source string, read func(string)) {
 	switch {
-	case !r.telling:
+	case !r.Telling:
 	case !r.budget.Take(len(source)):
 		r.Compute(at, language.ComputedCode)
 	default:
@@ -204,53 +318,29 @@ func (r *reader) code(at language.Span, source string, read func(string)) {
 }
 
 // hasShell tells whether the arguments of subprocess.run and its like ask for a shell, or may.
-func (r *reader) hasShell(c *call) bool {
-	for n, a := range c.args {
-		arg := r.Tokens[a[0]:a[1]]
-		switch {
-		case len(arg) == 0:
-		case arg[0].Is("*") || n == 8:
+func (r *reader) hasShell(c *lex.Call) bool {
+	for n, a := range c.Args {
+		if r.Is(a[0], "*") || n == 8 {
 			return true
-		case len(arg) > 2 && arg[0].Is("shell") && arg[1].Is("="):
-			return len(arg) > 3 || !arg[2].Is("False")
+		}
+		if r.Is(a[0], "shell") && r.Is(a[0]+1, "=") {
+			return a[1] > a[0]+3 || !r.Is(a[0]+2, "False")
 		}
 	}
 	return false
 }
 
 // arg is a call's argument: the nth, or one that has one of the names.
-func (r *reader) arg(c *call, n int, names ...string) []lex.Token {
-	for k, a := range c.args {
-		arg := r.Tokens[a[0]:a[1]]
+func (r *reader) arg(c *lex.Call, n int, names ...string) (arg [2]int, ok bool) {
+	for k, a := range c.Args {
 		switch {
-		case len(arg) > 1 && arg[0].Kind == lex.Name && arg[1].Is("="):
-			if slices.Contains(names, arg[0].Text) {
-				return arg[2:]
+		case r.Kind(a[0]) == lex.Name && r.Is(a[0]+1, "="):
+			if slices.Contains(names, r.Tokens[a[0]].Text) {
+				return [2]int{a[0] + 2, a[1]}, a[1] > a[0]+2
 			}
 		case k == n:
-			return arg
+			return a, a[1] > a[0]
 		}
 	}
-	return nil
-}
-
-// A literal is what tokens are if they are a string.
-type literal struct {
-	text string
-	at   language.Span
-	ok   bool
-	own  bool // it is __name__, the name of the module itself
-}
-
-// constant is the string that tokens are if they are nothing but strings, one behind the other
-// or with a + between them.
-func (r *reader) constant(tokens []lex.Token) (l literal) {
-	if len(tokens) == 0 {
-		return l
-	}
-	l.at, l.own = tokens[0].Span, len(tokens) == 1 && tokens[0].Is("__name__")
-	list := lex.Stream{Tokens: tokens}
-	text, behind, ok := list.Constant(r.Meter, 0)
-	l.text, l.ok = text, ok && behind == len(tokens)
-	return l
+	return arg, false
 }

@@ -20,8 +20,6 @@ const (
 	gets                        // gets the member of its first argument that its second names
 	sets                        // does something else with that member
 	picks                       // returns a function that gets the member that is named
-	keys                        // returns a function that gets an item
-	returns                     // has a result with a name
 	keeps                       // writes or shows what it is given
 )
 
@@ -52,10 +50,6 @@ func actionOf(name string) action {
 		return sets
 	case "operator.attrgetter", "operator.methodcaller":
 		return picks
-	case "operator.itemgetter":
-		return keys
-	case "vars", "globals", "locals", "get_ipython", "importlib.reload":
-		return returns
 	}
 	return 0
 }
@@ -90,23 +84,6 @@ var (
 func sharedModule(name string) string {
 	if name = strings.TrimPrefix(name, "_"); shared()[name] {
 		return name
-	}
-	return ""
-}
-
-// exports are names that a star import of a module brings, whatever else has the same name.
-func exports(module string) string {
-	switch module {
-	case "os":
-		return "system popen execl execle execlp execlpe execv execve execvp execvpe spawnl spawnle spawnlp spawnlpe spawnv spawnve spawnvp " +
-			"spawnvpe posix_spawn posix_spawnp fork forkpty kill killpg remove unlink rmdir removedirs rename renames replace truncate " +
-			"chmod chown environ getenv putenv listdir walk scandir symlink link mkdir makedirs startfile fdopen open path _exit"
-	case "subprocess":
-		return "Popen run call check_call check_output getoutput getstatusoutput"
-	case "socket":
-		return "socket create_connection create_server socketpair"
-	case "shutil":
-		return "rmtree move copy copy2 copyfile copymode copytree make_archive unpack_archive"
 	}
 	return ""
 }
