@@ -1,7 +1,9 @@
 package egress
 
 import (
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -79,10 +81,44 @@ func (a *attempt) end() {
 // printable bounds a hostile name and escapes what a terminal would obey.
 func printable(name string) string {
 	name = clip(name)
-	for _, r := range name {
-		if r < ' ' || r == 0x7f || r > '~' {
-			return quoted(name)
-		}
+	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return quoted(name)
 	}
 	return name
+}
+
+// openAttempts are the attempts that have not ended, as they were when they were last
+// published.
+type openAttempts struct {
+	mu  sync.Mutex
+	all map[*attempt]Attempt
+}
+
+// publish makes the attempt, as it now is, known to [Proxy.Open].
+func (a *attempt) publish() {
+	o := &a.p.open
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.all == nil {
+		o.all = map[*attempt]Attempt{}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	o.all[a] = a.Attempt
+}
+
+// unpublish is called once the attempt has been logged.
+func (a *attempt) unpublish() {
+	o := &a.p.open
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.all, a)
+}
+
+// Open returns the attempts that have begun and not been logged yet, the oldest first.
+// They have no Duration, and what was not known when they began may be missing.
+func (p *Proxy) Open() []Attempt {
+	p.open.mu.Lock()
+	defer p.open.mu.Unlock()
+	return slices.SortedFunc(maps.Values(p.open.all), func(a, b Attempt) int { return a.Time.Compare(b.Time) })
 }

@@ -1,8 +1,13 @@
 package egress
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"strconv"
 	"strings"
+	"syscall"
 )
 
 // A Code names the reason why something was refused: the value of the header
@@ -93,4 +98,92 @@ func clip(s string) string {
 		return s[:100] + "…"
 	}
 	return s
+}
+
+// A failure is why something that was allowed did not work, in a text that reveals
+// nothing of this machine's own network.
+type failure struct {
+	what string
+	kind failureKind
+	err  error
+}
+
+type failureKind int
+
+const (
+	failedOther failureKind = iota
+	failedName
+	failedRefused
+	failedUnreachable
+	failedTimeout
+)
+
+func (f *failure) Error() string { return f.what }
+
+func (f *failure) Unwrap() error { return f.err }
+
+// describe says what became of a dial, without what the system says of its own network.
+func describe(err error) error {
+	f := &failure{what: "it could not be reached", err: err}
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		f.what, f.kind = "it refused the connection", failedRefused
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		f.what, f.kind = fmt.Sprintf("it did not answer within %v", dialTimeout), failedTimeout
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		f.what, f.kind = "there is no route to it from here", failedUnreachable
+	}
+	return f
+}
+
+// refusalOf is the refusal in err, or nil.
+func refusalOf(err error) *Refusal {
+	r, _ := errors.AsType[*Refusal](err)
+	return r
+}
+
+func quoted(s string) string { return strconv.QuoteToASCII(s) }
+
+// explain is what the sandbox gets about err, in sentences a model can act on.
+func explain(host string, port uint16, err error) string {
+	at := printable(host)
+	if port != 0 {
+		at = ruleFor(at, port)
+	}
+	if r := refusalOf(err); r != nil {
+		text := fmt.Sprintf("llmsandbox refused the connection to %s: %s.\n", at, r.Error())
+		if remedy := r.remedy(printable(host), port); remedy != "" {
+			text += remedy + "\n"
+		}
+		return text
+	}
+	return fmt.Sprintf("llmsandbox could not connect to %s: %s. The sandbox's network rules allow it.\n", at, err.Error())
+}
+
+// statusOf is the HTTP status for err.
+func statusOf(err error) int {
+	var f *failure
+	switch {
+	case refusalOf(err) != nil:
+		return http.StatusForbidden
+	case errors.As(err, &f) && f.kind == failedTimeout:
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusBadGateway
+}
+
+// refusedHeader distinguishes a refusal by this proxy from an answer of what was reached.
+const refusedHeader = "X-Llmsandbox-Refused"
+
+// answer writes err as a response.
+func answer(w http.ResponseWriter, host string, port uint16, err error) {
+	if r := refusalOf(err); r != nil {
+		w.Header().Set(refusedHeader, string(r.Code))
+	}
+	text := explain(host, port, err)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(statusOf(err))
+	_, _ = w.Write([]byte(text)) // the client may have disconnected
 }

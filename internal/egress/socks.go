@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -58,12 +59,10 @@ func readGreeting(r io.Reader) error {
 	if _, err := io.ReadFull(r, methods); err != nil {
 		return err
 	}
-	for _, m := range methods {
-		if m == 0 {
-			return nil
-		}
+	if bytes.IndexByte(methods, 0) < 0 {
+		return errSocksAuth
 	}
-	return errSocksAuth
+	return nil
 }
 
 // readSocksRequest reads what follows the greeting.
@@ -114,11 +113,11 @@ func socksReply(w io.Writer, code byte) error {
 
 // socksCode is the reply for why nothing came of it.
 func socksCode(err error) byte {
-	var f *failure
-	switch {
-	case refusalOf(err) != nil:
+	if refusalOf(err) != nil {
 		return socksRefused
-	case !errors.As(err, &f):
+	}
+	f, ok := errors.AsType[*failure](err)
+	if !ok {
 		return socksFailed
 	}
 	switch f.kind {

@@ -1,8 +1,12 @@
 package egress
 
 import (
+	"bufio"
+	"context"
+	"crypto/tls"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -222,3 +226,162 @@ func (d *deadline) set(t time.Time) {
 		}
 	})
 }
+
+// A handover is the listener by which net/http's server gets connections.
+type handover struct {
+	conns  chan net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func newHandover() *handover {
+	return &handover{conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+// Accept returns the next connection.
+func (h *handover) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.conns:
+		return c, nil
+	case <-h.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends Accept.
+func (h *handover) Close() error {
+	h.once.Do(func() { close(h.closed) })
+	return nil
+}
+
+// Addr is for net/http's sake.
+func (h *handover) Addr() net.Addr { return inside{} }
+
+// serve has conn served, which is s or TLS on it, and returns when its last handler has.
+func (h *handover) serve(s *served, conn net.Conn) {
+	s.closed = make(chan struct{})
+	select {
+	case h.conns <- conn:
+		<-s.closed
+	case <-h.closed:
+		_ = s.Close()
+	}
+	s.handlers.Wait()
+}
+
+// served is a connection that net/http's server has, and what its handlers know of it.
+type served struct {
+	net.Conn
+	stream *stream
+	ctx    context.Context
+	tunnel *tunnel // nil where the sandbox speaks with us as a proxy
+
+	mu       sync.Mutex
+	over     bool
+	closed   chan struct{}
+	handlers sync.WaitGroup
+}
+
+// Close closes the connection; no handler begins after it.
+func (s *served) Close() error {
+	s.mu.Lock()
+	if !s.over {
+		s.over = true
+		close(s.closed)
+	}
+	s.mu.Unlock()
+	return s.Conn.Close()
+}
+
+// begin reports whether a handler may begin; it must then call s.handlers.Done.
+func (s *served) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.handlers.Add(1)
+	}
+	return !s.over
+}
+
+type servedKey struct{}
+
+// withServed is the server's ConnContext.
+func withServed(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	return context.WithValue(ctx, servedKey{}, c.(*served))
+}
+
+// servedBy is the connection a request came on.
+func servedBy(ctx context.Context) *served { return ctx.Value(servedKey{}).(*served) }
+
+// peeked is a connection whose first bytes can be looked at.
+type peeked struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func newPeeked(c net.Conn) *peeked { return &peeked{c, bufio.NewReader(c)} }
+
+func (p *peeked) Read(b []byte) (int, error) { return p.r.Read(b) }
+
+// CloseWrite ends the sending half.
+func (p *peeked) CloseWrite() error { return closeWrite(p.Conn) }
+
+// countedBody counts what the sandbox sends.
+type countedBody struct {
+	io.ReadCloser
+	a *attempt
+}
+
+func (c *countedBody) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.a.sent.Add(int64(n))
+	return n, err
+}
+
+// counter counts what the sandbox receives.
+type counter struct {
+	http.ResponseWriter
+	a *attempt
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(p)
+	c.a.received.Add(int64(n))
+	return n, err
+}
+
+// Unwrap is for http.ResponseController.
+func (c *counter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// Hijack takes the connection, for an upgrade, and goes on counting.
+func (c *counter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(c.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	counted := &countedConn{conn, c.a}
+	return counted, bufio.NewReadWriter(rw.Reader, bufio.NewWriter(counted)), nil
+}
+
+type countedConn struct {
+	net.Conn
+	a *attempt
+}
+
+func (c *countedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.a.sent.Add(int64(n))
+	return n, err
+}
+
+func (c *countedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.a.received.Add(int64(n))
+	return n, err
+}
+
+// CloseWrite ends the sending half.
+func (c *countedConn) CloseWrite() error { return closeWrite(c.Conn) }
