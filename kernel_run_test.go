@@ -13,7 +13,7 @@ func TestOutputBudget(t *testing.T) {
 	}
 	select {
 	case <-b.over:
-		t.Fatal("over too soon")
+		t.Fatal("the output budget is over after 3 of 5 bytes, want it open")
 	default:
 	}
 	for range 2 {

@@ -173,10 +173,10 @@ func TestRegistriesOfImages(t *testing.T) {
 			}
 			// An image is trusted with what the machine names, and with nothing else.
 			if slices.Contains(trusted, "https://host.test") != (c.machine == nil) && err == nil {
-				t.Errorf("trusted: %q", trusted)
+				t.Errorf("trusted: %q, want https://host.test in it: %v", trusted, c.machine == nil)
 			}
 			if err == nil && c.wantHost != strings.Contains(fmt.Sprint(r.URLs), "host.test") {
-				t.Errorf("%q", r.URLs)
+				t.Errorf("%q, want host.test in it: %v", r.URLs, c.wantHost)
 			}
 		})
 	}

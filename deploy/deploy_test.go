@@ -151,7 +151,7 @@ func TestRole(t *testing.T) {
 		t.Errorf("%+v, want Name = %v, Kind = \"Role\", len(binding.Subjects) = 1, Name = %v", binding, role.Name, account.Name)
 	}
 	if account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
-		t.Error("every pod of the account would get its token")
+		t.Error("AutomountServiceAccountToken is true or unset, want false: every pod of the account would get its token")
 	}
 }
 

@@ -66,7 +66,7 @@ func waitFor(t *testing.T, client *sdk.ClientSession, id, path string) {
 			return
 		}
 	}
-	t.Fatalf("%s never came", path)
+	t.Fatalf("there is no %s, want it made by the program", path)
 }
 
 func TestProgress(t *testing.T) {

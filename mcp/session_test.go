@@ -63,7 +63,7 @@ func ownerOfOne(t *testing.T, s *Server) owner {
 	for connection := range s.mcp.Sessions() {
 		return owner{connection: connection}
 	}
-	t.Fatal("no client is connected")
+	t.Fatal("no session of a client, want one")
 	return owner{}
 }
 

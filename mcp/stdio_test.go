@@ -78,7 +78,7 @@ func TestStdioEnds(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(30 * time.Second):
-		t.Fatal("it goes on")
+		t.Fatal("the server still runs 30 s after its context ended, want it ended")
 	}
 	if err := s.Close(testContext(t)); err != nil {
 		t.Error(err)
@@ -127,7 +127,7 @@ func TestStdioOutFails(t *testing.T) {
 				t.Errorf("leaves %v: it ended with %v, want io.ErrClosedPipe", leaves, err)
 			}
 		case <-time.After(30 * time.Second): // the call's own time is longer
-			t.Fatalf("leaves %v: it goes on", leaves)
+			t.Fatalf("leaves %v: the server still runs after 30 s, want it ended", leaves)
 		}
 	}
 }

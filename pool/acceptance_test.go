@@ -202,7 +202,7 @@ func TestAcceptance78(t *testing.T) {
 			t.Errorf("acquire: %v, want ErrClosed", err)
 		}
 		if b := fake(l); b.closed.Load() || len(closed) != 0 {
-			t.Error("close has not waited for what is in use")
+			t.Errorf("the sandbox in use is closed: %v, Close has returned: %d, want false, 0", b.closed.Load(), len(closed))
 		}
 		l.Release()
 		if err := <-closed; err != nil {

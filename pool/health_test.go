@@ -50,7 +50,7 @@ func TestSilentOnAcquire(t *testing.T) {
 		})
 		l := acquire(t, p, Key{}, "")
 		if fake(l) == silent || !silent.closed.Load() {
-			t.Error("a sandbox that does not answer was given")
+			t.Error("the pool gave the sandbox that does not answer, or has not closed it; want another, and that one closed")
 		}
 		l.Release()
 		if s := p.Stats(); s.Hits != 0 || s.Misses != 1 || s.LastError == nil {

@@ -22,7 +22,7 @@ func TestB11WaiterGetsThePlaceOfARemovedOne(t *testing.T) {
 		time.AfterFunc(2*time.Minute, first.Release)
 		second := acquire(t, p, Key{}, "")
 		if fake(first) == fake(second) || !fake(first).closed.Load() {
-			t.Error("a sandbox that is too old was given again")
+			t.Error("the pool gave a sandbox that is too old, or has not closed it; want another, and that one closed")
 		}
 	})
 }

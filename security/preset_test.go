@@ -44,7 +44,7 @@ func TestPresetsAreTheCallersOwn(t *testing.T) {
 	a, _ := Preset("strict")
 	a.Modules[0].Name, a.Modules[0].Languages[0] = "x", "y"
 	if b, _ := Preset("strict"); b.Modules[0].Name == "x" || b.Modules[0].Languages[0] == "y" {
-		t.Error("a preset that was changed stays changed")
+		t.Errorf("after a caller changed its copy the preset has %+v, want it unchanged", b.Modules[0])
 	}
 }
 

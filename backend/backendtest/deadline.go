@@ -62,7 +62,7 @@ func wantEnd(t *testing.T, sb *llmsandbox.Sandbox, notBefore time.Time, says str
 	select {
 	case <-sb.Done():
 	case <-time.After(time.Until(notBefore) + hang):
-		t.Fatal("the sandbox does not end")
+		t.Fatalf("the sandbox has not ended %v after its time, want it ended", hang)
 	}
 	// The agent counts milliseconds.
 	if early := time.Until(notBefore.Truncate(time.Millisecond)); early > 0 {

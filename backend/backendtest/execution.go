@@ -111,7 +111,7 @@ func (s *suite) acceptance16to17Text(t *testing.T) {
 		res := run(t, sb, "print(1)\x00", nil)
 		refused := res.Status == llmsandbox.StatusError && strings.Contains(res.Stderr, "null byte")
 		if !refused && (res.Status != llmsandbox.StatusOK || res.Stdout != "1\n") {
-			t.Errorf("status %s, stdout %q, stderr %q", res.Status, res.Stdout, res.Stderr)
+			t.Errorf("status %s, stdout %q, stderr %q, want Status = StatusOK, Stdout = \"1\\n\"", res.Status, res.Stdout, res.Stderr)
 		}
 	})
 }

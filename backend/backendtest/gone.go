@@ -21,7 +21,7 @@ func (s *suite) wantKept(t *testing.T, ids ...string) {
 	}
 	for _, l := range found {
 		if slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(l.Name, id) }) {
-			t.Errorf("a collection while all owners live takes %+v", l)
+			t.Errorf("a collection while all owners live takes %+v, want none of %q", l, ids)
 		}
 	}
 	for _, id := range ids {
@@ -73,7 +73,7 @@ func wantDone(t *testing.T, sb *llmsandbox.Sandbox) {
 	select {
 	case <-sb.Done():
 	case <-time.After(settleTime):
-		t.Fatal("the sandbox does not end")
+		t.Fatalf("the sandbox has not ended after %v, want it ended", settleTime)
 	}
 }
 
@@ -85,7 +85,7 @@ func (s *suite) wantRunning(t *testing.T, id string) {
 		return
 	}
 	if !slices.ContainsFunc(s.processes(t, id), func(p Process) bool { return strings.Contains(p.Command, Marker+id) }) {
-		t.Fatalf("the background program of %s cannot be seen from outside", id)
+		t.Fatalf("processes of sandbox %s seen from outside: %+v, want one with %q", id, s.processes(t, id), Marker+id)
 	}
 }
 

@@ -188,7 +188,7 @@ func layerGivenUp(t *testing.T, kept backend.Layers, about, other backend.LayerI
 	select {
 	case <-filling:
 	case err := <-ended:
-		t.Fatalf("it was not filled: %v", err)
+		t.Fatalf("the layer's fill was not called: Get returned %v, want it to wait for the fill", err)
 	}
 	get(t, kept, other, fillLayer) // does not wait
 	waiting, leave := context.WithCancel(testContext(t))

@@ -176,7 +176,7 @@ func attempted(t *testing.T, attempts []llmsandbox.NetworkAttempt, name string, 
 			return a
 		}
 	}
-	t.Errorf("no %s attempt to reach %s in %+v", protocol, name, attempts)
+	t.Errorf("attempts are %+v, want one of protocol %s to %s", attempts, protocol, name)
 	return llmsandbox.NetworkAttempt{}
 }
 

@@ -39,7 +39,7 @@ func (s *signal) wait(t *testing.T, ended <-chan struct{}) {
 	select {
 	case <-s.seen:
 	case <-ended:
-		t.Errorf("the program ended without having written %q", s.text)
+		t.Errorf("the program ended before it wrote a line, want %q", s.text)
 	}
 }
 

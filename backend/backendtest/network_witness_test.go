@@ -27,7 +27,7 @@ func TestWitness(t *testing.T) {
 		b := make([]byte, 1)
 		_, err = c.Read(b) // an answer, or the end
 		if network == "udp" && (err != nil || b[0] != 'x') {
-			t.Errorf("udp: %q, %v", b, err)
+			t.Errorf("udp: %q, %v, want \"x\", no error", b, err)
 		}
 		if n := w.reached(); n != int64(i+1) {
 			t.Errorf("%s: reached %d times, want %d", network, n, i+1)

@@ -61,7 +61,7 @@ func (r *reply) want(t testing.TB, want string) {
 			t.Fatalf("the process wrote %q, want %q", got, want)
 		}
 	case <-testContext(t).Done():
-		t.Fatalf("the process does not write %q", want)
+		t.Fatalf("the process wrote nothing, want %q", want)
 	}
 }
 
@@ -333,7 +333,7 @@ func (s *suite) processesAttached(t *testing.T) {
 		select {
 		case <-p.Done():
 			res, err := p.Wait(ctx)
-			t.Fatalf("an attachment that failed took the process: %s: %v", describe(res), err)
+			t.Fatalf("after an attachment that failed the process ended: %s: %v, want it running", describe(res), err)
 		default:
 		}
 		p.Detach()

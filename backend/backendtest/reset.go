@@ -53,7 +53,7 @@ func (s *suite) acceptance80Reset(t *testing.T) {
 		wantValue(t, kernel, "secret = 1", "")
 		run(t, sb, `open("table.csv", "w").write("a,b\n1,2\n")`, nil)
 		if see() == before {
-			t.Fatal("nothing is to be seen of what was left: the test sees nothing")
+			t.Fatalf("after a run that leaves things the sandbox looks as before, want a difference:\n%s", before)
 		}
 		if err := sb.Reset(ctx); err != nil {
 			t.Fatal(err)

@@ -67,7 +67,7 @@ func (s *suite) acceptance24Lifetime(t *testing.T) {
 	select {
 	case <-sb.Done():
 	case <-time.After(lifetime + 17*time.Second):
-		t.Fatalf("the sandbox outlives its lifetime of %v", lifetime)
+		t.Fatalf("the sandbox has not ended, want it ended after %v", lifetime)
 	}
 	if _, err := sb.Run(ctx, "print(1)", nil); !errors.Is(err, llmsandbox.ErrClosed) {
 		t.Errorf("run after the lifetime: %v, want ErrClosed", err)

@@ -13,7 +13,7 @@ import (
 func TestMergeEnv(t *testing.T) {
 	got := mergeEnv([]string{"A=1", "B=2"}, []string{"B=3", "C=", "no value", "=no name", "LLMSANDBOX_TOKEN=x", "D=a=b"})
 	if diff := cmp.Diff([]string{"A=1", "B=3", "C=", "D=a=b"}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("differs (-want +got):\n%s", diff)
 	}
 }
 
@@ -21,7 +21,7 @@ func TestAgentEnvRoundTrip(t *testing.T) {
 	b := &Backend{}
 	g := b.guest(backend.Spec{Env: []string{"K=v"}}, image.Image{Ref: "x:1", Arch: "arm64", User: "app", Workdir: "/app", Env: []string{"PATH=/opt/bin", "LANG=fr"}})
 	if g.StartDir != "/app" || strings.Join(g.Env, " ") != "PATH=/opt/bin LANG=C.UTF-8 HOME=/sandbox TMPDIR=/tmp LC_ALL=C.UTF-8 K=v" {
-		t.Errorf("guest %+v", g)
+		t.Errorf("guest %+v, want StartDir /app and the image's environment with that of the sandbox over it", g)
 	}
 	env, err := agentEnv("secret", g)
 	if err != nil {
@@ -32,7 +32,7 @@ func TestAgentEnvRoundTrip(t *testing.T) {
 		t.Fatalf("token %q, %v, want no error, token = \"secret\"", token, err)
 	}
 	if diff := cmp.Diff(g, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("differs (-want +got):\n%s", diff)
 	}
 	for _, bad := range [][]string{nil, {envToken + "=x"}, {envToken + "=x", envGuest + "={"}, env[1:]} {
 		if _, _, err := parseAgentEnv(bad); err == nil {

@@ -84,7 +84,7 @@ func TestAwait(t *testing.T) {
 			case <-settled:
 				select {
 				case <-s.Done():
-					t.Error("an end that was not observed")
+					t.Error("the session has ended, want it open: nobody has seen the container's end")
 				default:
 				}
 				if c.done {
@@ -92,7 +92,7 @@ func TestAwait(t *testing.T) {
 				}
 				s.Close(nil)
 			case <-time.After(10 * time.Second):
-				t.Error("no end, and no wait")
+				t.Error("after 10 s the session has neither ended nor asked again, want one of both")
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -56,7 +56,7 @@ func TestCapabilitiesTellOfTheRuntime(t *testing.T) {
 		h.Runtime = c.asked
 		k, ok := b.controls(Host{Runtime: c.engine}, h, backend.Spec{}).Get("agent")
 		if !ok || k.Enforced != c.held || k.Enforced != (k.By != "") || !k.Enforced && (k.Why == "" || k.Fix == "") {
-			t.Errorf("engine's %q, asked for %q: %+v", c.engine, c.asked, k)
+			t.Errorf("engine's %q, asked for %q: %+v, want Enforced = %v, and By if it is, Why and Fix if not", c.engine, c.asked, k, c.held)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestLabelsRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(info, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("differs (-want +got):\n%s", diff)
 	}
 	for _, name := range []string{labelID, labelCreated, labelLimits, labelLabels} {
 		broken := map[string]string{}

@@ -54,7 +54,7 @@ func TestMicromambaKeeps(t *testing.T) {
 		t.Errorf("images %q, the caller's %q, want o.Images[\"python\"] = \"py:1\", o.Images[\"bash\"] = MicromambaImage, len(own) = 1", o.Images, own)
 	}
 	if diff := cmp.Diff([]string{"micromamba", "run", "-n", "tools"}, o.Micromamba.enter()); diff != "" {
-		t.Error(diff)
+		t.Errorf("differs (-want +got):\n%s", diff)
 	}
 	m.Packages[0] = "-x"
 	if got := o.install("bash", false); slices.Contains(got, "-x") || m.Packages[1] != "a" {
@@ -147,7 +147,7 @@ func TestChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"PATH=/env/bin:/bin", "LINES=a\nb=c", "EMPTY="}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("differs (-want +got):\n%s", diff)
 	}
 	if _, err := changed(before, []byte("A=1\x00"), "the-mark"); err == nil {
 		t.Error("what has no mark was taken: got no error, want an error")

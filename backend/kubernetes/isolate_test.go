@@ -66,7 +66,7 @@ func TestNetworkAsDoctorSawIt(t *testing.T) {
 			}
 			check(caps)
 			if c.seen == nil && slices.Contains(verbs(client), "create networkpolicies") {
-				t.Error("a question has made the policy")
+				t.Errorf("requests %q, want no policy created by a question", verbs(client))
 			}
 			// A new process sees it when it makes sure of the policy, and asks nothing else.
 			b2, err := newBackend(b.cluster, b.options)

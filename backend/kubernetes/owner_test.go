@@ -41,7 +41,7 @@ func TestOwnerIsOneJob(t *testing.T) {
 	for range pods {
 		all.Go(func() {
 			if ref, err := o.enter(t.Context()); err != nil || ref == nil || ref.Name != "llmsandbox-owner-me" || *ref.Controller || *ref.BlockOwnerDeletion {
-				t.Errorf("owner %+v, error %v", ref, err)
+				t.Errorf("owner %+v, error %v, want Name = \"llmsandbox-owner-me\", Controller and BlockOwnerDeletion false, no error", ref, err)
 			}
 		})
 	}
@@ -203,7 +203,7 @@ func TestOwedDeletions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(o.owed) > 0 || len(jobs(t, c)) > 0 {
-		t.Error("something is left")
+		t.Errorf("left: %d deletions to do, %d Jobs, want none", len(o.owed), len(jobs(t, c)))
 	}
 }
 
@@ -223,6 +223,6 @@ func TestLastPodCannotBeDeleted(t *testing.T) {
 	}
 	o.beats.Wait()
 	if o.ref != nil || len(o.owed) > 0 {
-		t.Error("the owner is kept alive")
+		t.Errorf("owner %v, %d deletions to do, want none", o.ref, len(o.owed))
 	}
 }

@@ -110,7 +110,7 @@ func TestFallback(t *testing.T) {
 			defer m.Close(nil)
 			k, _ := m.Capabilities().Get("disk")
 			if c.why != "" && (k.By != "tmpfs" || !strings.Contains(k.Why, c.why)) {
-				t.Errorf("disk is %+v", k)
+				t.Errorf("disk is %+v, want By = \"tmpfs\", Why containing %q", k, c.why)
 			}
 			if got := shell(t, m, "head -c 32M /dev/zero >/sandbox/big 2>/dev/null || echo full"); got != "full\n" {
 				t.Errorf("its limit of 16 MiB does not hold: %q, want \"full\\n\"", got)

@@ -76,7 +76,7 @@ func TestImageConfig(t *testing.T) {
 			dir := m.Guest().StartDir
 			if c.dir == "closed" { // what belongs to root belongs to the caller where there are no other users
 				if dir != "" && shell(t, m, "cd "+dir+" && pwd") != dir+"\n" {
-					t.Errorf("starts in %q, which is closed", dir)
+					t.Errorf("starts in %q, want a directory that the user can enter", dir)
 				}
 			} else if dir != c.dir {
 				t.Errorf("starts in %q, not in %q", dir, c.dir)

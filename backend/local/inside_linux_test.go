@@ -83,7 +83,7 @@ func TestControls(t *testing.T) {
 	for _, c := range m.Capabilities().Controls {
 		names = append(names, c.Name)
 		if !c.Enforced && (c.Why == "" || c.Fix == "") {
-			t.Errorf("%s is not enforced and says not why, or what to do: %+v", c.Name, c)
+			t.Errorf("%s is not enforced: %+v, want Why and Fix not empty", c.Name, c)
 		}
 	}
 	for _, want := range []string{"memory", "cpus", "pids", "disk", "network", "seccomp", "landlock", "separate-uid", "agent"} {

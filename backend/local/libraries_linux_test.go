@@ -101,10 +101,10 @@ func TestToolchainAndWhatLiesBesideIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if toolchain(pattern) == before || toolchain() != without {
-		t.Error("what was installed beside it does not count")
+		t.Errorf("toolchain with what was installed beside it: %q, want other than %q; without the pattern %q, want %q", toolchain(pattern), before, toolchain(), without)
 	}
 	if changes(dir, []string{"lib/*/site"}) != changes("/", []string{pattern}) {
-		t.Error("a pattern below the prefix finds something else")
+		t.Errorf("a pattern below the prefix: %q, want %q", changes(dir, []string{"lib/*/site"}), changes("/", []string{pattern}))
 	}
 	if s, err := layersOf(t, b).Toolchain(t.Context(), spec, "no-such-program", nil); s != "" || err != nil {
 		t.Errorf("%q, %v, want s empty, no error", s, err)

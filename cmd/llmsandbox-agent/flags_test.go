@@ -31,7 +31,7 @@ func TestParseFlags(t *testing.T) {
 		seeds:   []seed.Pair{{Source: "/a", Target: "/b/c"}},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(flags{})); diff != "" {
-		t.Error(diff)
+		t.Errorf("differs (-want +got):\n%s", diff)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestRequests(t *testing.T) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if diff := cmp.Diff(want, a.requests); diff != "" {
-		t.Error(diff)
+		t.Errorf("differs (-want +got):\n%s", diff)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestConnCloseDelivers(t *testing.T) {
 			t.Errorf("%d bytes arrived, want %d", len(b), len(want))
 		}
 	case <-soon(t).Done():
-		t.Error("nothing arrived")
+		t.Errorf("nothing arrived, want %d bytes", len(want))
 	}
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("read after close: %v, want net.ErrClosed", err)
@@ -84,7 +84,7 @@ func TestConnCloseEndsRead(t *testing.T) {
 			t.Error(err)
 		}
 	case <-soon(t).Done():
-		t.Error("the read still waits")
+		t.Error("Read still waits after Close, want net.ErrClosed")
 	}
 }
 
@@ -151,7 +151,7 @@ func TestConnUnreadAtClose(t *testing.T) {
 	select {
 	case <-closed:
 	case <-soon(t).Done():
-		t.Fatal("the client does not close")
+		t.Fatal("Close has not returned, want it not to wait")
 	}
 	if _, err := io.ReadAll(conn); err == nil {
 		t.Error("a connection that was lost ends as if it had not been: got no error, want an error")

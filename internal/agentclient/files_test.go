@@ -112,7 +112,7 @@ func TestFileRequests(t *testing.T) {
 		agentproto.MethodChmod:  &agentproto.ChmodRequest{Path: "c", Mode: 0o600},
 	}
 	if diff := cmp.Diff(want, requests); diff != "" {
-		t.Error(diff)
+		t.Errorf("differs (-want +got):\n%s", diff)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestWriteFile(t *testing.T) {
 	}
 	want := agentproto.WriteRequest{Path: "f", Offset: 1, Mode: 0o640, Create: true, Exclusive: true, Truncate: true, Parents: true}
 	if diff := cmp.Diff(want, req); diff != "" {
-		t.Error(diff)
+		t.Errorf("differs (-want +got):\n%s", diff)
 	}
 }
 

@@ -141,7 +141,7 @@ func TestStalledProcess(t *testing.T) {
 	}
 	select {
 	case <-stalled.Done():
-		t.Error("the flood has ended")
+		t.Error("the process whose output is not read has ended, want it waiting")
 	default:
 	}
 	if n, err := io.Copy(io.Discard, stalled.Stdout()); n != 3*agentproto.Window || err != nil {

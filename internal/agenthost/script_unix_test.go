@@ -28,10 +28,10 @@ func TestTakeScript(t *testing.T) {
 			}
 			out, err := exec.Command(filepath.Join(dir, "agent")).Output()
 			if c.ok && (err != nil || string(out) != "it runs\n") {
-				t.Errorf("what was taken says %q (%v)", out, err)
+				t.Errorf("the received program prints %q (%v), want \"it runs\\n\"", out, err)
 			}
 			if left, err := os.ReadDir(dir); !c.ok && (err != nil || len(left) > 0) {
-				t.Errorf("half a file is left: %v (%v)", left, err)
+				t.Errorf("after a failure there is %v (%v), want no file", left, err)
 			}
 		})
 	}

@@ -81,7 +81,7 @@ func TestMessageRoundTrip(t *testing.T) {
 						t.Fatal(err)
 					}
 					if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-						t.Fatal(diff)
+						t.Fatalf("differs (-want +got):\n%s", diff)
 					}
 				}
 				if len(b) > 0 {
@@ -140,7 +140,7 @@ func FuzzUnmarshal(f *testing.F) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(m, again, cmpopts.EquateEmpty()); diff != "" {
-			t.Fatal(diff)
+			t.Fatalf("differs (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -337,7 +337,7 @@ func TestCollect(t *testing.T) {
 			}
 			select {
 			case <-collected:
-				t.Fatal("ended before its output was read")
+				t.Fatal("the process has ended before its output was read, want it to wait for a reader")
 			default:
 			}
 			if read {

@@ -52,7 +52,7 @@ func TestPatience(t *testing.T) {
 			time.Sleep(24 * time.Hour)
 			select {
 			case err := <-served:
-				t.Errorf("it ended after its hello: %v", err)
+				t.Errorf("a silent client's connection ended after its hello: %v, want it open", err)
 			default:
 			}
 			if err := c.Close(); err != nil {

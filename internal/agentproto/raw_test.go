@@ -58,7 +58,7 @@ func within[T any](t *testing.T, what string, c <-chan T) (v T) {
 	select {
 	case v = <-c:
 	case <-time.After(20 * time.Second):
-		t.Fatalf("%s: nothing happened", what)
+		t.Fatalf("%s: nothing after 20 s, want a value", what)
 	}
 	return v
 }

@@ -48,7 +48,7 @@ func TestChildIsBornInTheGroupAndTheThreadGoesBack(t *testing.T) {
 func TestMemoryIsHeldAndTheKillCounted(t *testing.T) {
 	g := newGroup(t, Limits{Memory: 96 << 20})
 	if n, err := g.OOMKills(); !g.s.scopes && (err != nil || n != 0) { // a scope begins with its process
-		t.Fatal(n, err)
+		t.Fatalf("OOMKills = %d, %v, want 0, no error", n, err)
 	}
 	c := start(t, g, "parent of memory")
 	if line, err := c.out.ReadString('\n'); err != nil || !strings.HasPrefix(line, "signal: killed ") {
@@ -89,7 +89,7 @@ func TestProcessesAreHeldAndDestroyEndsThem(t *testing.T) {
 	line, _ := c.out.ReadString('\n') // it may be that not even the runtime's threads could start
 	n, err := strconv.Atoi(strings.TrimSpace(line))
 	if err == nil && (n == 0 || n > 50) {
-		t.Fatalf("%d children under a limit of 50 tasks", n)
+		t.Fatalf("%d children under a limit of 50 tasks, want 1 to 50", n)
 	}
 	c.in.Close()
 	c.Wait()
@@ -97,7 +97,7 @@ func TestProcessesAreHeldAndDestroyEndsThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := g.s.Stale(g.Name()); len(left) != 0 {
-		t.Fatal("left:", left)
+		t.Fatalf("left: %q, want none", left)
 	}
 }
 

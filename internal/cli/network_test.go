@@ -41,7 +41,7 @@ func TestNetworkFlag(t *testing.T) {
 				t.Errorf("mode %q, %v, want no error, Mode = %q", n.Mode, err, c.mode)
 			}
 			if diff := cmp.Diff(c.allow, n.Allow); diff != "" {
-				t.Error(diff)
+				t.Errorf("differs (-want +got):\n%s", diff)
 			}
 		})
 	}

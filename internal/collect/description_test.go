@@ -50,7 +50,7 @@ func TestDescribeMakesHarmless(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(artifact.Artifact{Name: "x_.png", Title: "ab[2J"}, d.artifact); diff != "" {
-		t.Error(diff)
+		t.Errorf("differs (-want +got):\n%s", diff)
 	}
 }
 

@@ -221,7 +221,7 @@ func TestAbuse61Relay(t *testing.T) {
 	}
 	select {
 	case got := <-relayed:
-		t.Errorf("the relay was sent %q", got)
+		t.Errorf("the relay was sent %q, want nothing", got)
 	default:
 	}
 }
@@ -361,7 +361,7 @@ func TestSetPolicyCuts(t *testing.T) {
 		return line
 	}
 	if say(a) != "ping\n" || say(b) != "ping\n" {
-		t.Fatal("no echo")
+		t.Fatal("a connection does not echo, want \"ping\\n\" from both")
 	}
 	only, err := ParsePolicy("allow", []string{"b.test"})
 	if err != nil {
@@ -375,7 +375,7 @@ func TestSetPolicyCuts(t *testing.T) {
 		t.Errorf("logged %+v, want Name = \"a.test\", Reason containing \"changed\"", got)
 	}
 	if say(b) != "ping\n" {
-		t.Error("what is still allowed was cut")
+		t.Error("the connection that is still allowed does not echo, want \"ping\\n\"")
 	}
 	c, status, _ := r.connect("a.test:7")
 	_ = c.Close()

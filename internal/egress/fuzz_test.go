@@ -148,7 +148,7 @@ func FuzzRule(f *testing.F) {
 		// No rule but one for the address itself lets a name lead to the metadata service.
 		metadata := netip.MustParseAddr("169.254.169.254")
 		if h.name != "" && r.prefix != netip.PrefixFrom(metadata, 32) && p.dialable(h, metadata, 80, notOwn) == nil {
-			t.Fatalf("rule %q lets %q lead to the metadata service", text, host)
+			t.Fatalf("rule %q lets %q lead to the metadata service, want it refused", text, host)
 		}
 	})
 }

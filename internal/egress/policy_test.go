@@ -204,7 +204,7 @@ func TestOwnAddressIsNamedByItself(t *testing.T) {
 		}
 	}
 	if !isOwn(netip.MustParseAddr("127.0.0.1")) || isOwn(netip.MustParseAddr(public)) {
-		t.Error("the machine's own addresses are not distinguished from others")
+		t.Errorf("isOwn(127.0.0.1) = %v, isOwn(%s) = %v, want true, false", isOwn(netip.MustParseAddr("127.0.0.1")), public, isOwn(netip.MustParseAddr(public)))
 	}
 }
 
@@ -232,7 +232,7 @@ func TestRegistriesMayBePrivate(t *testing.T) {
 		}
 	}
 	if p.AllowRegistry("a b", 1) == nil || p.AllowRegistry("mirror.corp", 0) == nil {
-		t.Error("a registry that is none was taken")
+		t.Error("AllowRegistry takes a host with a space or port 0, want an error")
 	}
 }
 

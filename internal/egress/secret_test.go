@@ -311,7 +311,7 @@ func TestPlaceholders(t *testing.T) {
 			t.Errorf("%.40q: %.40q is of length %d, want len(p) >= %d, len(p) <= %d", value, p, len(p), len(value), len(value)+minRandom)
 		}
 		if len(value) >= 24 && strings.Count(p, "-") != strings.Count(value, "-") {
-			t.Errorf("%.40q: %.40q has another shape", value, p)
+			t.Errorf("%.40q: placeholder %.40q has another number of dashes, want as many as the value", value, p)
 		}
 		if url.QueryEscape(p) != p || inJSON(p) != p {
 			t.Errorf("%.40q has to be escaped", p)

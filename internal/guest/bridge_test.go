@@ -63,7 +63,7 @@ func TestBridgeAndToken(t *testing.T) {
 			t.Errorf("it ended with %d, %v; want %d", got, err, agentproto.EndAlone)
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("the agent did not end after the grace time")
+		t.Error("the agent still runs after the grace time, want it ended")
 		agent.Process.Kill()
 	}
 }

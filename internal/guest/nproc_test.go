@@ -75,7 +75,7 @@ func TestProcessLimitOfAUser(t *testing.T) {
 				t.Errorf("the bomb said %q, want %d to %d forks and BlockingIOError", s, limit-own, limit)
 			}
 		case <-time.After(20 * time.Second):
-			t.Fatal("the bomb did not say how it went")
+			t.Fatal("the fork bomb printed nothing, want its count")
 		}
 		if r := a.run(sh(raise)); r.out != "(64, 64) ValueError\n" {
 			t.Errorf("beside the bomb: %+v, want out = \"(64, 64) ValueError\\n\"", r)
@@ -129,7 +129,7 @@ func TestNoThreadCanBeMade(t *testing.T) {
 	select {
 	case <-stuck.waiting:
 	case <-time.After(20 * time.Second):
-		t.Fatal("no process reads the file system")
+		t.Fatal("no process reads the file system, want one that waits in it")
 	}
 	// Soon as many wait as may.
 	for err := error(nil); !errors.Is(err, context.DeadlineExceeded); {

@@ -55,7 +55,7 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("%+v, %v, want err == nil != %v", e, err, e.Event == "")
 		}
 		if err == nil && e.Status == DoneExit && e.ExitCode == nil {
-			t.Error("an exit without its code")
+			t.Errorf("event %+v, want an exit with its code, or an error", e)
 		}
 	})
 }
@@ -122,7 +122,7 @@ func TestSplitter(t *testing.T) {
 		select {
 		case <-found:
 		default:
-			t.Fatalf("seed %d: the mark was not found", seed)
+			t.Fatalf("seed %d: the mark was not found, want it at the end", seed)
 		}
 		if got.String() != before+cell || lost {
 			t.Fatalf("seed %d: %q, want %q", seed, got.String(), before+cell)

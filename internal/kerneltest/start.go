@@ -77,7 +77,7 @@ func StartWith(t testing.TB, lang *language.Language, libraries []string, env ..
 		select {
 		case <-k.exited:
 		case <-time.After(patience):
-			t.Error("the driver does not end with its requests")
+			t.Errorf("the driver still runs %v after the end of its requests, want it ended", patience)
 		}
 		syscall.Kill(-k.cmd.Process.Pid, syscall.SIGKILL)
 		cancel()

@@ -51,7 +51,7 @@ func TestMeterLeavesTheRestAlone(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Metered(ended, 0, func(*Meter) { t.Error("code is read although the context has ended") }); !errors.Is(err, context.Canceled) {
+	if err := Metered(ended, 0, func(*Meter) { t.Error("the scanner reads on after its context has ended, want it stopped") }); !errors.Is(err, context.Canceled) {
 		t.Errorf("err = %v, want %v", err, context.Canceled)
 	}
 	fault := errors.New("a fault of the reader's own")

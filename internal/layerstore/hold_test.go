@@ -53,7 +53,7 @@ func TestHeldLayersStay(t *testing.T) {
 		t.Error(err)
 	}
 	if diff := cmp.Diff([]string{"kept", "python-1"}, collect(t, s)); diff != "" {
-		t.Error(diff)
+		t.Errorf("differs (-want +got):\n%s", diff)
 	}
 	if _, err := s.Hold(foreign, kept); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("held what is gone: %v, want fs.ErrNotExist", err)
@@ -97,13 +97,13 @@ func TestCollectWhatTheDeadLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{DeadPrefix + "x", "dead"}, collect(t, s)); diff != "" {
-		t.Error(diff)
+		t.Errorf("differs (-want +got):\n%s", diff)
 	}
 	if err := dropLock(lock); err != nil {
 		t.Error(err)
 	}
 	if diff := cmp.Diff([]string{"busy"}, collect(t, s)); diff != "" {
-		t.Error(diff)
+		t.Errorf("differs (-want +got):\n%s", diff)
 	}
 	if entries, err := os.ReadDir(s.layers()); err != nil || len(entries) != 0 {
 		t.Errorf("left %v, %v, want no error, no entries", entries, err)

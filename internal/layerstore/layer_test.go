@@ -36,7 +36,7 @@ func fillOne(_ context.Context, dir string) error {
 
 func mustNotFill(t *testing.T) func(context.Context, string) error {
 	return func(context.Context, string) error {
-		t.Error("filled again")
+		t.Error("the layer is filled again, want the one that is there")
 		return nil
 	}
 }

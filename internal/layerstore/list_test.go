@@ -123,7 +123,7 @@ func TestUnusedLibrariesAreCollected(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"k", "python-1"}, collect(t, s)); diff != "" {
-		t.Error(diff)
+		t.Errorf("differs (-want +got):\n%s", diff)
 	}
 	if entries, err := os.ReadDir(s.layers()); err != nil || len(entries) != 0 {
 		t.Errorf("left %v, %v, want no error, no entries", entries, err)

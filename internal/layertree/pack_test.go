@@ -41,7 +41,7 @@ func TestPackAll(t *testing.T) {
 	}
 	want := map[string]string{"0/": "", "0/f": "1", "1/": "", "2/": "", "2/d/": "", "2/d/f": "2", "2/l": "d"}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("differs (-want +got):\n%s", diff)
 	}
 	missing := filepath.Join(one, "missing")
 	if err := PackAll(t.Context(), io.Discard, one, missing); err == nil || !strings.Contains(err.Error(), missing) {

@@ -177,7 +177,7 @@ func TestNested(t *testing.T) {
 func TestBudget(t *testing.T) {
 	b := BudgetOf(0)
 	if !b.Take(4096) || b.Take(1) || !b.Take(0) {
-		t.Error("a budget is not what it was")
+		t.Error("a budget of 4096 is not taken by 4096, or gives more; want exactly 4096")
 	}
 }
 
@@ -199,6 +199,6 @@ func TestIdentifier(t *testing.T) {
 		}
 	}
 	if c := (Cursor{Code: "a.b$"}); c.Identifier(".") != "a.b" {
-		t.Error("a dot that belongs to names ends one")
+		t.Errorf("Identifier is %q, want \"a.b\"", c.Identifier("."))
 	}
 }

@@ -20,7 +20,7 @@ func FuzzConfig(f *testing.F) {
 			return
 		}
 		if c.WorkingDir != "" && (!path.IsAbs(c.WorkingDir) || path.Clean(c.WorkingDir) != c.WorkingDir) {
-			t.Errorf("working folder is %q", c.WorkingDir)
+			t.Errorf("working directory is %q, want it absolute and clean, or empty", c.WorkingDir)
 		}
 		for _, s := range append(append(append([]string{c.User, c.WorkingDir}, c.Env...), c.Entrypoint...), c.Cmd...) {
 			if strings.ContainsRune(s, 0) {

@@ -220,7 +220,7 @@ func TestPullBreaksOff(t *testing.T) {
 			broken.Store(false)
 			img := resolve(t, s, host+"/x", Options{})
 			if read(t, img.Layers[1], "big") != big {
-				t.Error("the second pull gave other bytes")
+				t.Errorf("the second pull gave %d bytes, want the %d of the layer", len(read(t, img.Layers[1], "big")), len(big))
 			}
 			if blobs.Load() != 2 {
 				t.Errorf("the large layer was fetched %d times, want 2", blobs.Load())

@@ -49,7 +49,7 @@ func TestRemoveAndPrune(t *testing.T) {
 		t.Errorf("prune: %+v %v, want no error, len(out.Images) = 1, out.Images[0] = %v, Layers = 1, Bytes = 1, len(out.InUse) = 1", out, err, b.ID)
 	}
 	if read(t, a.Layers[0], "base") != "12345" {
-		t.Error("a layer in use is gone")
+		t.Errorf("a layer in use has %q, want \"12345\"", read(t, a.Layers[0], "base"))
 	}
 	if _, err := b.Acquire(); !errors.Is(err, backend.ErrImageNotFound) {
 		t.Errorf("acquire what was removed: %v, want backend.ErrImageNotFound", err)

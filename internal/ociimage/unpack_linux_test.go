@@ -109,7 +109,7 @@ func TestUnpackWhiteouts(t *testing.T) {
 		}
 	}
 	if read(t, dir, "f") != "again" || read(t, dir, "g/in") != "again" || read(t, dir, "o/new") != "1" {
-		t.Error("files of the layer itself are gone")
+		t.Errorf("files of the layer itself: %q, %q, %q, want \"again\", \"again\", \"1\"", read(t, dir, "f"), read(t, dir, "g/in"), read(t, dir, "o/new"))
 	}
 }
 
@@ -202,7 +202,7 @@ func FuzzUnpack(f *testing.F) {
 			}
 			if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeNamedPipe|fs.ModeSocket) != 0 ||
 				info.Mode()&fs.ModeDevice != 0 && !isWhiteout(st) {
-				t.Errorf("%q has mode %v", p, info.Mode())
+				t.Errorf("%q has mode %v, want no setuid, setgid, FIFO, socket, and no device but a whiteout", p, info.Mode())
 			}
 			return nil
 		})

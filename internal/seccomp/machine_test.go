@@ -21,7 +21,7 @@ func (d data) word(t testing.TB, offset uint32) uint32 {
 		}
 		return uint32(v)
 	}
-	t.Fatalf("load outside what the filter needs: offset %d", offset)
+	t.Fatalf("load at offset %d, want one of the fields that the filter needs", offset)
 	return 0
 }
 
@@ -60,7 +60,7 @@ func run(t testing.TB, prog block, d data) (verdict uint32, steps int) {
 		case opRet:
 			return i.k, steps
 		default:
-			t.Fatalf("unknown instruction %#x at %d", i.code, pc-1)
+			t.Fatalf("instruction %#x at %d, want one that the machine knows", i.code, pc-1)
 		}
 	}
 }

@@ -74,7 +74,10 @@ func TestSessionsAreBounded(t *testing.T) {
 	o := "a"
 	one := create(t, s, o, time.Hour, time.Hour)
 	dead := create(t, s, o, time.Hour, time.Hour)
-	fail := func() (*held, error) { t.Error("opened one too many"); return new(held), nil }
+	fail := func() (*held, error) {
+		t.Error("a session is opened over the limit, want an error before that")
+		return new(held), nil
+	}
 	if _, err := s.Create(o, time.Hour, time.Hour, fail); !errors.Is(err, ErrFull) {
 		t.Errorf("three sessions: %v, want ErrFull", err)
 	}
@@ -93,7 +96,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	last := create(t, s, o, time.Hour, time.Hour) // the failed one counts no more
 	s.CloseAll()
 	if !last.Value.removed.Load() || !dead.Value.removed.Load() {
-		t.Error("some are left")
+		t.Errorf("removed: the last %v, the dead %v, want true, true", last.Value.removed.Load(), dead.Value.removed.Load())
 	}
 	if _, err := s.Create(o, time.Hour, time.Hour, fail); !errors.Is(err, ErrClosed) {
 		t.Errorf("%v, want ErrClosed", err)
@@ -115,6 +118,6 @@ func TestIDsAreRandom(t *testing.T) {
 		ids[newID()] = true
 	}
 	if len(ids) != 100 || len(newID()) != 32 {
-		t.Error("ids repeat or are short")
+		t.Errorf("%d different ids, %d characters long, want 100 of 32", len(ids), len(newID()))
 	}
 }

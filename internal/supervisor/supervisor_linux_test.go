@@ -81,7 +81,7 @@ func TestNetwork(t *testing.T) {
 // TestRecordWithoutNetwork: where there is no network, a record is empty and no failure.
 func TestRecordWithoutNetwork(t *testing.T) {
 	c := serve(t, &fakeOwner{})
-	r, err := c.Record(t.Context(), func(err error) { t.Errorf("the end of the record: %v", err) })
+	r, err := c.Record(t.Context(), func(err error) { t.Errorf("the record ends with %v, want no call without a network", err) })
 	if err != nil {
 		t.Fatal(err)
 	}

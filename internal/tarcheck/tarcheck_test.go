@@ -69,7 +69,7 @@ func TestReadTakes(t *testing.T) {
 				t.Errorf("%d left out, %v, want %d", skipped, err, c.skipped)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("differs (-want +got):\n%s", diff)
 			}
 			c.o.Skip = nil
 			var member *MemberError

@@ -93,7 +93,7 @@ func FuzzString(f *testing.F) {
 			}
 			before = r
 			if unicode.IsControl(r) && !strings.ContainsRune("\n\t\r\b", r) {
-				t.Fatalf("String(%q) = %q holds %U", s, got, r)
+				t.Fatalf("String(%q) = %q holds %U, want no control character but tab, newline, return, backspace", s, got, r)
 			}
 		}
 		if again := String(got); again != got {

@@ -72,7 +72,7 @@ func until(t *testing.T, c *testcluster.Cluster, p *corev1.Pod, so func(*corev1.
 		}
 		p = now
 	}
-	t.Fatalf("pod %s stays %s: %+v", p.Name, p.Status.Phase, p.Status)
+	t.Fatalf("pod %s stays %s, want it running: %+v", p.Name, p.Status.Phase, p.Status)
 	return nil
 }
 
@@ -98,7 +98,7 @@ func TestPods(t *testing.T) {
 			if !slices.ContainsFunc(processes, func(p testcluster.Process) bool {
 				return strings.Contains(p.Command, want) && p.Resident > 0 && p.PID > 0
 			}) {
-				t.Errorf("no process %q among %+v", want, processes)
+				t.Errorf("processes are %+v, want one with %q", processes, want)
 			}
 			if left, err := c.Left(t.Context(), namespace); err != nil || len(left) == 0 {
 				t.Errorf("of a pod that runs the node has %q, %v, want no error, left not empty", left, err)

@@ -89,6 +89,6 @@ func AwaitDone(t testing.TB, sb *llmsandbox.Sandbox) {
 	select {
 	case <-sb.Done():
 	case <-Context(t).Done():
-		t.Fatal("the sandbox's end is not told")
+		t.Fatal("the sandbox's Done is open, want it closed")
 	}
 }

@@ -36,7 +36,7 @@ func TestFinds(t *testing.T) {
 		t.Errorf("%+v, %v: want the child among them", beside, err)
 	}
 	if !slices.IsSortedFunc(beside, func(a, b backendtest.Process) int { return a.PID - b.PID }) {
-		t.Error("they are in no order")
+		t.Errorf("processes are %+v, want them in the order of their ids", beside)
 	}
 	if err := in.Close(); err != nil {
 		t.Error(err)

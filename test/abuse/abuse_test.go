@@ -34,7 +34,7 @@ func TestCasesAreWhole(t *testing.T) {
 			}
 			// A failure of ours could end so too: something must show that it was the attack.
 			if e.Says == "" && (e.Status == "error" || e.Status == "lost" || e.Status == "killed") {
-				t.Errorf("%s may end as %s whatever happened", c.Name, e.Status)
+				t.Errorf("%s may end as %s whatever happened, want Says to name the outcome", c.Name, e.Status)
 			}
 		}
 		for _, p := range patterns {

@@ -79,7 +79,7 @@ func TestDocsNameRealTests(t *testing.T) {
 	}
 	for name, named := range cases {
 		if !named && (strings.HasPrefix(name, "Abuse") || strings.HasPrefix(name, "Acceptance")) {
-			t.Errorf("no document names the suite's %s", name)
+			t.Errorf("no document names the suite's %s, want one", name)
 		}
 	}
 	if len(cases) < 50 {

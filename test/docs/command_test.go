@@ -35,7 +35,7 @@ func TestCommandsExist(t *testing.T) {
 				for _, m := range invocation.FindAllStringSubmatch(line, -1) {
 					seen++
 					for _, why := range wrong(t, binary, help, m[1]) {
-						t.Errorf("%s: %s: %s", file, strings.TrimSpace(line), why)
+						t.Errorf("%s: %s: %s, want a command that exists", file, strings.TrimSpace(line), why)
 					}
 				}
 			}

@@ -240,7 +240,7 @@ func TestImageStoreLocked(t *testing.T) {
 	select {
 	case <-asked:
 	case err := <-opened:
-		t.Fatalf("opened without a blob: %v", err)
+		t.Fatalf("an image without a blob: Open returned %v, want it to wait for the blob", err)
 	}
 	dir, err := b.ImageDir()
 	if err != nil {

@@ -37,5 +37,5 @@ func TestAbuse20Timers(t *testing.T) {
 		wantStdout(t, run(t, good, "print('unharmed')", nil), "unharmed\n")
 		return // which ends it
 	}
-	t.Error("it said nothing")
+	t.Error("the program printed nothing, want \"few\"")
 }

@@ -77,7 +77,7 @@ func running(t testing.TB, sb *llmsandbox.Sandbox, timeout time.Duration) (end f
 	select {
 	case <-up:
 	case o := <-said:
-		t.Fatalf("the program did not start: %v, %+v", o.Err, o.Res)
+		t.Fatalf("the program ended before it printed its first line: %v, %+v, want it running", o.Err, o.Res)
 	}
 	return func() { _, _ = io.WriteString(hold, "end\n") }, said
 }

@@ -133,7 +133,7 @@ func TestHardeningLoosened(t *testing.T) {
 		for _, c := range sb.Capabilities().Controls {
 			loose := slices.Contains([]string{"user", "filesystem", "disk"}, c.Name)
 			if loose && (c.Enforced || !strings.Contains(c.Why, "the caller loosened it")) {
-				t.Errorf("%+v, though the caller loosened it", c)
+				t.Errorf("%+v, want Enforced = false and Why to say that the caller loosened it", c)
 			}
 			if !loose && strings.Contains(c.Why, "loosened") {
 				t.Errorf("%+v, though nobody loosened it, want loose = true or Why without \"loosened\"", c)

@@ -82,7 +82,7 @@ func TestHardeningMounts(t *testing.T) {
 			point, options := fields[4], fields[5]
 			points = append(points, point)
 			if slices.Contains(writable, point) && (!strings.Contains(options, "nosuid") || !strings.Contains(options, "nodev")) {
-				t.Errorf("%s is mounted %s", point, options)
+				t.Errorf("%s is mounted %s, want nosuid and nodev", point, options)
 			}
 		}
 		for _, want := range append([]string{"/", "/proc", "/sys", "/.llmsandbox"}, writable...) {

@@ -116,7 +116,7 @@ func TestImageCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 		if bytes.Contains(raw.Bytes(), []byte("hush-hush")) || bytes.Contains(raw.Bytes(), []byte("llmsandbox.id")) {
-			t.Error("the image has the container's environment or labels")
+			t.Errorf("the image's configuration is %s, want none of the container's environment and labels", raw.Bytes())
 		}
 		files := filesOf(t, s, img.ID)
 		if files["new"] == nil || files["bin/wc"] != nil || files["bin/sh"] == nil {

@@ -91,7 +91,7 @@ func TestFaultsAllClientsGone(t *testing.T) {
 	t.Logf("the agent ended after %v", time.Since(start))
 	select {
 	case <-gone:
-		t.Error("it did not end by itself: the cluster has removed it")
+		t.Error("the cluster has removed the pod, want the agent to end first")
 	default:
 	}
 	<-gone

@@ -116,7 +116,7 @@ func (p place) awaitQuota(t *testing.T, name string) {
 			return
 		}
 	}
-	t.Fatalf("the quota %s is not in force", name)
+	t.Fatalf("the quota %s is not in force, want it to count", name)
 }
 
 // A pod that does not start ends the wait for it soon, with the cluster's own words, and

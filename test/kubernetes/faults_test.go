@@ -45,7 +45,7 @@ func running(t testing.TB, sb *llmsandbox.Sandbox) (end func(by *llmsandbox.Sand
 	select {
 	case <-up:
 	case o := <-said:
-		t.Fatalf("the program did not start: %v, %+v", o.Err, o.Res)
+		t.Fatalf("the program ended before it printed its first line: %v, %+v, want it running", o.Err, o.Res)
 	}
 	return func(by *llmsandbox.Sandbox) {
 		t.Helper()

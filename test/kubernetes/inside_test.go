@@ -92,7 +92,7 @@ func mainContainer(t *testing.T, pod *corev1.Pod) corev1.Container {
 			return c
 		}
 	}
-	t.Fatalf("pod %s has no container sandbox", pod.Name)
+	t.Fatalf("pod %s has no container \"sandbox\", want one", pod.Name)
 	return corev1.Container{}
 }
 

@@ -78,7 +78,7 @@ func TestNetworkIsCutOff(t *testing.T) {
 	select {
 	case <-up:
 	case <-ended:
-		t.Fatal("the sandbox's server has ended")
+		t.Fatal("the sandbox's server has ended, want it running")
 	}
 	pod, err := p.client.CoreV1().Pods(p.Namespace).Get(testfaults.Context(t), podName(ours[0].ID()), metav1.GetOptions{})
 	if err != nil {

@@ -85,7 +85,7 @@ func unschedulable(t *testing.T, pods watch.Interface) *corev1.Pod {
 			return pod
 		}
 	}
-	t.Fatal("no pod has come that waits for a node")
+	t.Fatal("no pod waits for a node, want one")
 	return nil
 }
 

@@ -191,7 +191,7 @@ func TestHTTPConfigurationOfTheDocs(t *testing.T) {
 		}
 		return
 	}
-	t.Error("the docs have no configuration for HTTP")
+	t.Error("the docs have no configuration for HTTP, want one")
 }
 
 // The Inspector reads the files of clients itself.
@@ -210,7 +210,7 @@ func TestInspectorReadsTheConfigurationOfTheDocs(t *testing.T) {
 		}
 		return
 	}
-	t.Error("the docs have no file for Claude Code")
+	t.Error("the docs have no file for Claude Code, want one")
 }
 
 // Every flag and tool that the docs name is there, and every tool is in the docs.
@@ -227,7 +227,7 @@ func TestDocsNameWhatThereIs(t *testing.T) {
 	// --scope is Claude Code's.
 	for _, flag := range regexp.MustCompile("`[^`]*?(--[a-z][a-z-]+)[^`]*`").FindAllStringSubmatch(string(data), -1) {
 		if !strings.Contains(help, flag[1]+" ") && flag[1] != "--scope" {
-			t.Errorf("%s is in the docs and not in the command", flag[1])
+			t.Errorf("the docs name %s, want a flag of the command", flag[1])
 		}
 	}
 	for _, tool := range toolNames {

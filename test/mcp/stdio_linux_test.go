@@ -55,7 +55,7 @@ func TestSignalEndsARunningCall(t *testing.T) {
 						return m
 					}
 				}
-				t.Fatalf("no answer to %v: %v", id, lines.Err())
+				t.Fatalf("no answer to request %v: %v, want one", id, lines.Err())
 				return nil
 			}
 			send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)

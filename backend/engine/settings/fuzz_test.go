@@ -32,7 +32,7 @@ func FuzzSet(f *testing.F) {
 				t.Errorf("%q is no KeyError of %q, want an error of type %T, Key = %v, backend.ErrInvalid", err, key, wrong, key)
 			}
 			if len(err.Error()) > 4000 || strings.ContainsFunc(printable(key), func(r rune) bool { return r < ' ' }) {
-				t.Errorf("the error repeats what it was given: %q", err)
+				t.Errorf("error of %d bytes: %q, want at most 4000 and no control characters", len(err.Error()), err)
 			}
 			return
 		}

@@ -192,7 +192,7 @@ func TestEveryKey(t *testing.T) {
 		switch k.Type {
 		case "size", "integer", "boolean", "text", "list", "map":
 		default:
-			t.Errorf("%s: type %q", k.Name, k.Type)
+			t.Errorf("%s: type %q, want one that the test knows", k.Name, k.Type)
 		}
 		var s Settings
 		if err := s.Set(k.Name, k.Example); err != nil {

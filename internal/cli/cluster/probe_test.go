@@ -25,6 +25,6 @@ func TestProbeIsLikeTheSandboxes(t *testing.T) {
 		t.Errorf("%+v, want RuntimeClass = %v, NodeSelector %v, len(p.Tolerations) = 1", p, class, map[string]string{"pool": "red", "disk": "fast"})
 	}
 	if o.NodeSelector["pool"] != "blue" || len(o.Template.Spec.NodeSelector) != 1 {
-		t.Error("what it was made from has changed")
+		t.Errorf("the options that the probe was made from are now %v and %v, want pool blue and one selector", o.NodeSelector, o.Template.Spec.NodeSelector)
 	}
 }

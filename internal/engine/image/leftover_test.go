@@ -40,7 +40,7 @@ func TestListWhileOthersRemove(t *testing.T) {
 			defer engine.Close()
 			ids, err := (&leftovers{store: &Store{Client: engine}}).list(t.Context())
 			if c.want == "" && (err != nil || !ids["sha256:one"]) {
-				t.Errorf("%v, %v", ids, err)
+				t.Errorf("%v, %v, want sha256:one, no error", ids, err)
 			}
 			if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)

@@ -34,7 +34,7 @@ func TestSlowClients(t *testing.T) {
 		select {
 		case <-began:
 		case <-ctx.Done():
-			t.Fatal("archives wait for others that are not read")
+			t.Fatal("an archive waits for others that are not read, want it served")
 		}
 	}
 	if _, err := c.Stat(ctx, "large"); err != nil {

@@ -50,7 +50,7 @@ func watch(t *testing.T, root, path string) (next func() (agentproto.WatchEvent,
 		case i := <-items:
 			return i.event, i.err
 		case <-ctx.Done():
-			t.Fatal("no event came")
+			t.Fatal("no event came, want one")
 			return agentproto.WatchEvent{}, nil
 		}
 	}

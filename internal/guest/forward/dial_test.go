@@ -50,7 +50,7 @@ func TestDialCancelled(t *testing.T) {
 			return
 		}
 	}
-	t.Fatal("the backlog never filled")
+	t.Fatal("every connection was taken, want the backlog full")
 }
 
 // TestDialReset has a server that breaks the connection while the caller only reads.

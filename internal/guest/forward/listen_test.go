@@ -167,7 +167,7 @@ func TestListenFlood(t *testing.T) {
 			}
 			return
 		case <-deadline:
-			t.Fatal("no connection is served after one has ended")
+			t.Fatal("the next connection is not served after one has ended, want it served")
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

@@ -105,7 +105,7 @@ func FuzzDecodeReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := DecodeReply(b)
 		if err == nil && string(encodeReply(r, nil)) != string(b) {
-			t.Errorf("%x is taken for %+v", b, r)
+			t.Errorf("%x is decoded as %+v, want an error or the same bytes when it is encoded again", b, r)
 		}
 	})
 }

@@ -88,7 +88,7 @@ func TestUnpack(t *testing.T) {
 		"0/up": "-> ../../../etc/passwd", "0/abs": "-> /proc/self/exe", "0/bin/rel": "-> tool", strings.Repeat("n", 200): "-rw-r--r-- long",
 	}
 	if diff := cmp.Diff(want, tree(t, dir)); diff != "" {
-		t.Error(diff)
+		t.Errorf("differs (-want +got):\n%s", diff)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "0/bin/tool")); err != nil || !info.ModTime().Equal(made) {
 		t.Errorf("%v, %v, want the time %v", info, err, made)

@@ -55,7 +55,7 @@ func finding(t *testing.T, r *Report, name string) backend.Finding {
 			return l
 		}
 	}
-	t.Fatalf("no finding %q in %+v", name, r.Findings)
+	t.Fatalf("findings are %+v, want one of %q", r.Findings, name)
 	return backend.Finding{}
 }
 

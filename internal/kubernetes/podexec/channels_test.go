@@ -70,7 +70,7 @@ func FuzzChannels(f *testing.F) {
 		}
 		var exit *ExitError
 		if err := r.verdict(); errors.As(err, &exit) && len(exit.Stderr) > maxWords {
-			t.Errorf("an error of %d bytes", len(exit.Stderr))
+			t.Errorf("an error of %d bytes, want at most %d", len(exit.Stderr), maxWords)
 		}
 	})
 }
@@ -88,7 +88,7 @@ func FuzzVerdict(f *testing.F) {
 	f.Fuzz(func(t *testing.T, words []byte) {
 		err := verdict(words, "")
 		if err == nil && !bytes.Contains(bytes.ToLower(words), []byte("success")) && !bytes.Contains(words, []byte(`\u`)) {
-			t.Errorf("%q counts as success", words)
+			t.Errorf("%q counts as success, want an error", words)
 		}
 	})
 }

@@ -163,13 +163,13 @@ func TestRequested(t *testing.T) {
 		t.Errorf("%+v, want RuntimeClassName = \"gvisor\", ServiceAccountName = \"sandboxes\", s.NodeSelector[\"disk\"] = \"ssd\", len(s.ImagePullSecrets) = 2", s)
 	}
 	if s.Containers[0].ImagePullPolicy != corev1.PullNever || s.InitContainers[0].ImagePullPolicy != corev1.PullNever {
-		t.Error("the pull policy is not that of both containers")
+		t.Errorf("pull policies %s and %s, want Never", s.Containers[0].ImagePullPolicy, s.InitContainers[0].ImagePullPolicy)
 	}
 	s.NodeSelector["disk"] = "changed"
 	p.OwnerReferences[0].Name = "changed"
 	p.Spec.Containers[0].Args[1] = "changed"
 	if r.NodeSelector["disk"] != "ssd" || r.OwnerRef.Name == "changed" || r.Args[0] == "changed" {
-		t.Error("the pod shares with the request")
+		t.Errorf("a change of the pod changes the request: %v, %+v, %q, want it as it was", r.NodeSelector, r.OwnerRef, r.Args)
 	}
 }
 
@@ -222,12 +222,12 @@ func TestLimits(t *testing.T) {
 
 func TestImage(t *testing.T) {
 	if Image(nil) != "" || Image(with(t, `{spec: {containers: [{name: a, image: x}]}}`).Template) != "" {
-		t.Error("an image without a container of the sandbox's")
+		t.Error("a template without the sandbox's container has an image, want none")
 	}
 	r := with(t, `{spec: {containers: [{name: a, image: x}, {name: sandbox, image: z}]}}`)
 	r.Image = ""
 	if Image(r.Template) != "z" || build(t, r).Spec.Containers[0].Image != "z" {
-		t.Error("the template's image is not the sandbox's")
+		t.Errorf("Image is %q, the pod's %q, want \"z\" for both", Image(r.Template), build(t, r).Spec.Containers[0].Image)
 	}
 }
 

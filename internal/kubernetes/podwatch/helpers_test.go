@@ -140,6 +140,6 @@ func over(t *testing.T, p *Pod) {
 	select {
 	case <-p.Done():
 	case <-soon(t).Done():
-		t.Fatal("it does not end")
+		t.Fatal("the call has not returned, want its end")
 	}
 }

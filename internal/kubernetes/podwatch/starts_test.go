@@ -55,7 +55,7 @@ func TestHear(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a.Started("agent") || !a.Started(sandboxContainer) || b.Started(sandboxContainer) {
-			t.Error("an event counts for another container or pod")
+			t.Error("Started is true for another container or pod, or false for the one of the event; want true for that one only")
 		}
 		first()
 		if w.starts == nil {
@@ -63,7 +63,7 @@ func TestHear(t *testing.T) {
 		}
 		second()
 		if w.starts != nil || !events.IsStopped() {
-			t.Error("events are watched on")
+			t.Error("events are still watched, want the watch stopped")
 		}
 	}
 	b.Is(pod(t, "no-secret-volume", "b", "again", 9))

@@ -97,7 +97,7 @@ func TestRegistries(t *testing.T) {
 				t.Errorf("text = %v, want text without \"s3cret\", text without \"no.test\"", text)
 			}
 			if len(got.Files) > 1 && (got.Files[1].Path != trust.JavaStore(registries.Dir) || len(trustFlags(got)) == 0) {
-				t.Errorf("%s, %q", got.Files[1].Path, trustFlags(got))
+				t.Errorf("%s, %q, want %s and flags for it", got.Files[1].Path, trustFlags(got), trust.JavaStore(registries.Dir))
 			}
 		})
 	}

@@ -57,7 +57,7 @@ func TestKernelCells(t *testing.T) {
 	}
 	// Ruby 3.4 writes it in another way.
 	if e := k.MustRun("[1, [2, { a: nil }]]"); strings.ReplaceAll(e.Value["text/plain"], "{a: nil}", "{:a=>nil}") != "[1, [2, {:a=>nil}]]" {
-		t.Errorf("%q", e.Value)
+		t.Errorf("%q, want [1, [2, {:a=>nil}]]", e.Value)
 	}
 	if e := k.Run("def deep(n) = n.zero? ? raise('deep') : deep(n - 1)\n\ndeep(2)"); e.Failure == nil || strings.Count(e.Failure.Traceback, "cell[12]:") != 4 || strings.Contains(e.Failure.Traceback, "kernel.rb") {
 		t.Errorf("%+v, want Failure not nil, strings.Count(e.Failure.Traceback, \"cell[12]:\") = 4, Traceback without \"kernel.rb\"", e.Failure)

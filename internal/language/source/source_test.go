@@ -50,7 +50,7 @@ func FuzzClean(f *testing.F) {
 		}
 		flat := Dedent(clean)
 		if bytes.Count(flat, []byte("\n")) != bytes.Count(clean, []byte("\n")) {
-			t.Error("the number of lines changed")
+			t.Errorf("%d lines, want %d", bytes.Count(flat, []byte("\n")), bytes.Count(clean, []byte("\n")))
 		}
 	})
 }

@@ -99,7 +99,7 @@ func awaitNoGroup(t *testing.T, id string) {
 			return
 		}
 	}
-	t.Errorf("left: %v", left)
+	t.Errorf("control groups left after 10 s: %v, want none", left)
 }
 
 func TestMemory(t *testing.T) {
