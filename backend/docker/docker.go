@@ -4,6 +4,7 @@ package docker
 import (
 	"cmp"
 	"context"
+	"runtime"
 	"strings"
 
 	"github.com/moby/moby/api/types/system"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
+	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
+	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 )
 
 // Name is the backend's name.
@@ -73,4 +76,33 @@ func limits(info system.Info) []backend.Control {
 		memory.Why = "swap is not counted: the kernel was started without swapaccount=1"
 	}
 	return []backend.Control{memory, control("cpus", info.CPUCfsQuota), control("pids", info.PidsLimit)}
+}
+
+// hints are what errors advise a Docker user to do.
+var hints = hintsFor(runtime.GOOS)
+
+func hintsFor(goos string) dial.Hints {
+	h := dial.Hints{
+		Engine: "Docker",
+		Start:  "start Docker Desktop, or name another engine with DOCKER_HOST or a docker context",
+		Access: "run as a user who may use Docker",
+		TLS:    "put ca.pem, cert.pem and key.pem that fit into DOCKER_CERT_PATH (or ~/.docker) and set DOCKER_TLS_VERIFY=1, or use a docker context that has them",
+	}
+	if goos == "linux" {
+		h.Start = "start it (sudo systemctl start docker; rootless: systemctl --user start docker), or name another engine with DOCKER_HOST or a docker context"
+		h.Access = "join the group docker (sudo usermod -aG docker USER, then log in again; its members are root in effect), or use rootless Docker or Podman"
+	}
+	return h
+}
+
+// Diagnose looks, in this order, at the configuration, the connection to the engine
+// that o names, and what the engine can. A check that later ones need ends the list
+// when it fails.
+func Diagnose(ctx context.Context, opts *ClientOptions) []backend.Finding {
+	f, err := cmp.Or(opts, &ClientOptions{}).find()
+	e := diagnose.Engine{Endpoint: f.endpoint, Source: f.source}
+	if err == nil {
+		e.Client, err = f.client()
+	}
+	return diagnose.Run(ctx, e, err)
 }

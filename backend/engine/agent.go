@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/moby/moby/api/types/container"
-	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentbin"
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
+	"github.com/llmsandbox/llmsandbox/internal/engine/containers"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 	"github.com/llmsandbox/llmsandbox/internal/seccomp"
 )
@@ -125,21 +125,15 @@ func (b *Backend) bringAgent(ctx context.Context, c container.InspectResponse, a
 // to the container's root, also below what a tmpfs hides.
 func (b *Backend) copyAgent(ctx context.Context, id, dir, arch string) error {
 	place, name := path.Dir(dir), path.Base(dir)
-	pr, pw := io.Pipe()
-	go func() {
-		t := tar.NewWriter(pw)
+	return containers.CopyTo(ctx, b.client, id, place, func(w io.Writer) error {
+		t := tar.NewWriter(w)
 		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755}); err != nil {
-			pw.CloseWithError(err)
-			return
+			return err
 		}
 		// The end of a tar comes once, with the files.
 		if err := t.Flush(); err != nil {
-			pw.CloseWithError(err)
-			return
+			return err
 		}
-		pw.CloseWithError(writeAgent(pw, arch, name+"/"))
-	}()
-	_, err := b.client.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: place, Content: pr})
-	pr.CloseWithError(io.ErrClosedPipe)
-	return err
+		return writeAgent(w, arch, name+"/")
+	})
 }

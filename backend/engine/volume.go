@@ -78,7 +78,7 @@ func (b *Backend) fillOnce(ctx context.Context, f filling) (_ string, err error)
 		return whole, err // before the lock was ours
 	}
 	labels, err := f.put(func(write func(io.Writer) error) error {
-		return b.explain("fill volume "+f.mark, b.stream(ctx, id, write))
+		return b.explain("fill volume "+f.mark, containers.CopyTo(ctx, b.client, id, agentDir, write))
 	})
 	if err != nil {
 		return "", err
@@ -174,20 +174,6 @@ func (b *Backend) removeVolume(ctx context.Context, name string) error {
 		return nil
 	}
 	return b.explain("remove volume "+name, err)
-}
-
-// stream takes the tar that write writes into the volume, through the container that fills it.
-func (b *Backend) stream(ctx context.Context, id string, write func(io.Writer) error) error {
-	pr, pw := io.Pipe()
-	sent := make(chan struct{})
-	go func() {
-		defer close(sent)
-		pw.CloseWithError(write(pw))
-	}()
-	_, err := b.client.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: agentDir, Content: pr})
-	pr.CloseWithError(io.ErrClosedPipe) // ends a writer that has no reader
-	<-sent
-	return err
 }
 
 // wholeVolumes are the names of the marks of layers and of own, and of the volumes that they

@@ -1,17 +1,26 @@
+// Package podman runs sandboxes as containers of Podman, of root or of an ordinary user,
+// on this machine or another one. It speaks to Podman's service by the Docker API that
+// it offers; docs/podman.md describes what differs.
 package podman
 
 import (
 	"cmp"
 	"context"
+	"os"
+	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/docker"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
+	"github.com/llmsandbox/llmsandbox/internal/engine/diagnose"
+	"github.com/llmsandbox/llmsandbox/internal/engine/dial"
 )
 
 // Name is the backend's name.
@@ -110,4 +119,53 @@ func adjust(_ *container.Config, h *container.HostConfig) {
 			h.Tmpfs[path] = "ro,noexec,nosuid,nodev,size=64k,mode=755"
 		}
 	}
+}
+
+// mounted reports whether the caller has put something at that path.
+func mounted(h *container.HostConfig, path string) bool {
+	return slices.ContainsFunc(h.Mounts, func(m mount.Mount) bool { return m.Target == path }) ||
+		slices.ContainsFunc(h.Binds, func(b string) bool {
+			fields := strings.Split(b, ":")
+			return len(fields) > 1 && fields[1] == path
+		})
+}
+
+func rootless(i system.Info) bool { return slices.Contains(i.SecurityOptions, "name=rootless") }
+
+func isSeccomp(option string) bool { return strings.HasPrefix(option, "name=seccomp") }
+
+// hints are what errors advise a Podman user to do.
+var hints = hintsFor(runtime.GOOS, os.Geteuid() == 0)
+
+func hintsFor(goos string, root bool) dial.Hints {
+	h := dial.Hints{
+		Engine: "Podman",
+		Start:  "start its machine (podman machine start), or name another service with CONTAINER_HOST or CONTAINER_CONNECTION",
+		Access: "run as the user whose Podman it is",
+		TLS:    "Podman's service speaks no TLS: use ssh://, or put a proxy that does in front of it",
+	}
+	if goos != "linux" {
+		return h
+	}
+	h.Access = "run as the user whose Podman it is, or use this user's own: unset CONTAINER_HOST and systemctl --user start podman.socket"
+	h.Start = "start its service (systemctl --user start podman.socket; without systemd: podman system service --time=0 &), or name another with CONTAINER_HOST"
+	if root {
+		h.Start = "start its service (systemctl start podman.socket; without systemd: podman system service --time=0 &), or name another with CONTAINER_HOST"
+	}
+	return h
+}
+
+// Diagnose looks, in this order, at the configuration, the connection to the service
+// that o names, what this user's own Podman needs of the machine, and what the service
+// can. A check that later ones need ends the list when it fails.
+func Diagnose(ctx context.Context, opts *ClientOptions) []backend.Finding {
+	f, err := cmp.Or(opts, &ClientOptions{}).find()
+	e := diagnose.Engine{Endpoint: f.endpoint, Source: f.source, Info: askInfo}
+	if err == nil {
+		e.Client, err = f.client()
+	}
+	if f.source == ownService {
+		e.Machine = userSetup
+	}
+	return diagnose.Run(ctx, e, err)
 }

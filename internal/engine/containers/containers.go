@@ -7,7 +7,9 @@ package containers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/containerd/errdefs"
@@ -93,4 +95,33 @@ func ended(r container.WaitResponse) End {
 		why = "it does not say why"
 	}
 	return End{Code: -1, Err: fmt.Errorf("the engine could not wait for the container: %.1000s", why)}
+}
+
+// CopyTo has the engine unpack the tar that write writes into a directory of a container.
+func CopyTo(ctx context.Context, c *client.Client, id, dir string, write func(io.Writer) error) error {
+	return Pipe(write, func(r io.Reader) error {
+		_, err := c.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: dir, Content: r})
+		return err
+	})
+}
+
+// errReadEnd is a writer's error when its reader wants no more.
+var errReadEnd = errors.New("the engine reads no further")
+
+// Pipe passes what write writes to read, and returns when both have. When the writer
+// fails, its error is the one that counts: the reader's only follows from it.
+func Pipe(write func(io.Writer) error, read func(io.Reader) error) error {
+	r, w := io.Pipe()
+	wrote := make(chan error, 1)
+	go func() {
+		err := write(w)
+		w.CloseWithError(err) // nil is the end
+		wrote <- err
+	}()
+	err := read(r)
+	r.CloseWithError(errReadEnd)
+	if werr := <-wrote; werr != nil && !errors.Is(werr, errReadEnd) {
+		return werr
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package containers
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -77,5 +78,34 @@ func TestList(t *testing.T) {
 				t.Errorf("%v, %v, asked %d times, want success = %v, strings.Join(ids, \" \") = %v, asked = %d", ids, err, asked, c.ok, c.want, c.asked)
 			}
 		})
+	}
+}
+
+func TestPipe(t *testing.T) {
+	broken, refused := errors.New("broken"), errors.New("refused")
+	all := func(r io.Reader) error { _, err := io.Copy(io.Discard, r); return err }
+	none := func(io.Reader) error { return refused }
+	for name, c := range map[string]struct {
+		write error
+		read  func(io.Reader) error
+		want  error
+	}{
+		"good": {nil, all, nil}, "the writer fails": {broken, all, broken}, "the reader refuses": {nil, none, refused},
+		"both": {broken, none, broken},
+	} {
+		err := Pipe(func(w io.Writer) error {
+			if c.write != nil {
+				return c.write
+			}
+			for range 100 {
+				if _, err := w.Write(make([]byte, 10_000)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, c.read)
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
 	}
 }

@@ -103,7 +103,7 @@ func TestEngineThatAnswersOddly(t *testing.T) {
 			s := httptest.NewServer(answer)
 			defer s.Close()
 			e := dial.Endpoint{Host: "tcp://" + s.Listener.Addr().String()}
-			if all := Connection(t.Context(), e); len(all) != 1 || all[0].Level != backend.LevelOK || all[0].Check != "connection" {
+			if all := connection(t.Context(), e); len(all) != 1 || all[0].Level != backend.LevelOK || all[0].Check != "connection" {
 				t.Errorf("connection: %+v, want len(all) = 1, Level = LevelOK, Check = \"connection\"", all)
 			}
 			c, err := e.NewClient()
@@ -111,7 +111,7 @@ func TestEngineThatAnswersOddly(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			all := Engine(t.Context(), c, nil)
+			all := engine(t.Context(), c, nil)
 			if len(all) != 1 || all[0].Check != "answer" || all[0].Level != backend.LevelFailure || all[0].Detail == "" || all[0].Fix == "" {
 				t.Errorf("%+v, want len(all) = 1, Check = \"answer\", Level = LevelFailure, Detail not empty, Fix not empty", all)
 			}
@@ -128,7 +128,7 @@ func TestEngineThatDoesNotAnswerInTime(t *testing.T) {
 	defer c.Close()
 	late, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
-	all := Engine(late, c, nil)
+	all := engine(late, c, nil)
 	if len(all) != 1 || all[0].Level != backend.LevelFailure || !strings.Contains(all[0].Detail, "no answer") || all[0].Fix == "" {
 		t.Errorf("%+v, want len(all) = 1, Level = LevelFailure, Detail containing \"no answer\", Fix not empty", all)
 	}

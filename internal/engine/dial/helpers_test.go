@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/moby/moby/client"
+	"go.uber.org/goleak"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 )
@@ -129,3 +130,5 @@ func listen(t *testing.T) net.Listener {
 	})
 	return l
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

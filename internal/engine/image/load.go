@@ -12,6 +12,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/engine/containers"
 	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
@@ -71,7 +72,7 @@ func (s *Store) read(ctx context.Context, place ociimage.Place) (Image, error) {
 
 // send streams an image to the engine in the form that all of them read.
 func (s *Store) send(ctx context.Context, src *ociimage.Outside, tag string) (Image, error) {
-	err := stream(func(w io.Writer) error { return writeSaved(ctx, w, src, tag) }, func(r io.Reader) error {
+	err := containers.Pipe(func(w io.Writer) error { return writeSaved(ctx, w, src, tag) }, func(r io.Reader) error {
 		res, err := s.Client.ImageLoad(ctx, r, client.ImageLoadWithQuiet(true))
 		if err != nil {
 			return err

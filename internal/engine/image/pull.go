@@ -1,14 +1,24 @@
 package image
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
 
 	"github.com/distribution/reference"
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
 
 // pull fetches an image that the engine does not have.
@@ -97,4 +107,245 @@ func pullError(ctx context.Context, full string, err error) error {
 		}
 	}
 	return fmt.Errorf("pull image %s: %s: %w", full, text, backend.ErrImageNotFound)
+}
+
+const (
+	maxLine = 1 << 20 // bytes of one message of an engine
+	maxText = 2000    // bytes of foreign text in an error
+)
+
+// A message is one line of what an engine says while it pulls, loads or builds. The
+// text in it comes from registries and programs.
+type message struct {
+	Stream   string `json:"stream"`
+	Status   string `json:"status"`
+	ID       string `json:"id"`
+	Error    string `json:"error"`
+	Progress struct {
+		Current int64 `json:"current"`
+		Total   int64 `json:"total"`
+	} `json:"progressDetail"`
+	ErrorDetail struct {
+		Message string `json:"message"`
+	} `json:"errorDetail"`
+}
+
+// An engineError is a failure with the engine's message, or a registry's that it passes on.
+type engineError struct{ text string }
+
+func (e engineError) Error() string { return e.text }
+
+// eachMessage calls fn for every message until the stream ends. A message that reports a
+// failure ends it with an engineError.
+func eachMessage(r io.Reader, fn func(message)) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		var m message
+		if err := json.Unmarshal(line, &m); err != nil {
+			return fmt.Errorf("the engine's answer is not understood (%w): %s", err, clean(string(line)))
+		}
+		if text := m.ErrorDetail.Message; text != "" {
+			return engineError{clean(text)}
+		}
+		if m.Error != "" {
+			return engineError{clean(m.Error)}
+		}
+		fn(m)
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("the engine's answer has a line of over %d bytes", maxLine)
+	}
+	return lines.Err()
+}
+
+// clean makes foreign text fit for an error: short, and harmless on a terminal.
+func clean(s string) string {
+	if len(s) > maxText {
+		cut := maxText
+		for cut > 0 && !utf8.RuneStart(s[cut]) {
+			cut--
+		}
+		s = s[:cut] + "..."
+	}
+	return strings.TrimSpace(termsafe.String(s))
+}
+
+const (
+	// reportEvery keeps a fast line from spending its time on reports.
+	reportEvery = 50 * time.Millisecond
+	// maxParts is how many layers are counted; an image has at most 127.
+	maxParts = 1024
+)
+
+// A meter adds up the bytes of the layers that a pull reports. It is used by one
+// goroutine.
+type meter struct {
+	name   string
+	report func(backend.Progress)
+	parts  map[string]part
+	last   time.Time
+}
+
+type part struct{ current, total int64 }
+
+func newMeter(name string, report func(backend.Progress)) *meter {
+	m := &meter{name: name, report: report, parts: map[string]part{}}
+	m.send()
+	return m
+}
+
+// see takes in a message. The same bytes are reported again while they are unpacked:
+// only the download counts.
+func (m *meter) see(msg message) {
+	p, known := m.parts[msg.ID]
+	switch {
+	case msg.ID == "":
+		return
+	case msg.Status == "Downloading" && msg.Progress.Total >= 0 && msg.Progress.Current >= 0:
+		if !known && len(m.parts) == maxParts {
+			return
+		}
+		p.total = msg.Progress.Total
+		p.current = max(p.current, msg.Progress.Current) // a part that is tried again begins anew
+	case known && (msg.Status == "Download complete" || msg.Status == "Pull complete"):
+		p.current = max(p.current, p.total)
+	default:
+		return
+	}
+	m.parts[msg.ID] = p
+	if time.Since(m.last) >= reportEvery {
+		m.send()
+	}
+}
+
+// send reports the sum. It is also called once after the last message.
+func (m *meter) send() {
+	m.last = time.Now()
+	var sum part
+	for _, p := range m.parts {
+		sum.current = plus(sum.current, p.current)
+		sum.total = plus(sum.total, max(p.total, p.current))
+	}
+	m.report(backend.Progress{Stage: "pull", Message: m.name, Current: sum.current, Total: sum.total})
+}
+
+// plus adds without overflow what is not negative.
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// flights lets callers that want the same thing at once share the work for it. The work
+// goes on as long as one of them waits; the last to give up ends it and sees it end.
+type flights struct {
+	mu   sync.Mutex
+	work map[string]*flight
+}
+
+type flight struct {
+	cancel  context.CancelFunc
+	done    chan struct{}
+	image   Image // with err, once done is closed
+	err     error
+	waiting int // guarded by flights.mu
+
+	mu       sync.Mutex // guards reports, and that they are called one at a time
+	reports  map[int]func(backend.Progress)
+	reporter int
+}
+
+// do returns what work for that key returns. Of several callers only the one that
+// started it gets an image that is marked as made. report may be nil.
+func (f *flights) do(ctx context.Context, key string, report func(backend.Progress), work func(context.Context, func(backend.Progress)) (Image, error)) (Image, error) {
+	f.mu.Lock()
+	w, joined := f.work[key]
+	if !joined {
+		w = f.start(ctx, key, work)
+	}
+	w.waiting++
+	f.mu.Unlock()
+	defer w.subscribe(report)()
+
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		if f.leave(key, w) {
+			<-w.done
+		}
+		return Image{}, context.Cause(ctx)
+	}
+	f.leave(key, w)
+	img := w.image
+	img.Made = img.Made && !joined
+	return img, w.err
+}
+
+// start begins the work. f.mu is held.
+func (f *flights) start(ctx context.Context, key string, work func(context.Context, func(backend.Progress)) (Image, error)) *flight {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	w := &flight{cancel: cancel, done: make(chan struct{}), reports: map[int]func(backend.Progress){}}
+	if f.work == nil {
+		f.work = map[string]*flight{}
+	}
+	f.work[key] = w
+	go func() {
+		defer close(w.done)
+		w.image, w.err = work(ctx, w.report)
+		// A later caller looks again: the work is over, its result may be removed.
+		f.forget(key, w)
+	}()
+	return w
+}
+
+// leave is called once by each waiting caller. It reports whether that was the last.
+func (f *flights) leave(key string, w *flight) bool {
+	f.mu.Lock()
+	w.waiting--
+	last := w.waiting == 0
+	f.mu.Unlock()
+	if last {
+		f.forget(key, w)
+		w.cancel()
+	}
+	return last
+}
+
+func (f *flights) forget(key string, w *flight) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.work[key] == w {
+		delete(f.work, key)
+	}
+}
+
+// subscribe adds a receiver of reports, and returns what removes it.
+func (w *flight) subscribe(report func(backend.Progress)) func() {
+	if report == nil {
+		return func() {}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reporter++
+	id := w.reporter
+	w.reports[id] = report
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.reports, id)
+	}
+}
+
+func (w *flight) report(p backend.Progress) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.reports {
+		r(p)
+	}
 }

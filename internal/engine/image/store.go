@@ -1,14 +1,34 @@
+// Package image looks after the images of a container engine with the Docker API
+// (Docker from 20.10, Podman from 4): it finds, pulls, loads, builds, commits and removes
+// them.
+//
+// What a name means is what it means to the embedded backend too (see
+// [github.com/llmsandbox/llmsandbox/internal/ociimage.Locate]): a directory or a file
+// here, else a name that the engine knows or can pull.
+//
+// Whatever is brought to the engine says so in [Image.Made], and only that is ever
+// removed by [Store.Remove]. Names that this package gives to images:
+//
+//	llmsandbox-load:<digest>   loaded from a directory or a file; the config's digest
+//	llmsandbox-build:<digest>  built; the digest of all that went in
+//
+// What a registry, a build or a container says is not trusted: it is read line by line
+// with a limit, and cleaned before it gets into an error or a progress message.
 package image
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/containerd/errdefs"
+	"github.com/distribution/reference"
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
 // A Store is the images of one engine. Its methods may be called concurrently; two calls
@@ -103,4 +123,134 @@ func (s *Store) engineArch(ctx context.Context) (string, error) {
 	defer s.mu.Unlock()
 	s.arch = v.Arch
 	return v.Arch, nil
+}
+
+// Resolve returns the image of that name: the engine's own when it has it, which costs
+// one question, else pulled or loaded. An empty name is the language's default: the
+// first candidate the engine has, else the last is pulled. progress may be nil; it is
+// never called concurrently and must not block.
+//
+// Errors wrap backend.ErrImageNotFound when there is no such image or it cannot be
+// fetched, and backend.ErrImageInvalid when it is damaged, for another platform, or
+// refused. After an error nothing of the image has a name on the engine.
+func (s *Store) Resolve(ctx context.Context, name, language string, progress func(backend.Progress)) (Image, error) {
+	switch name {
+	case "":
+		return s.resolveDefault(ctx, language, progress)
+	case "host":
+		return Image{}, fmt.Errorf("image host: an engine's container cannot use the host's own toolchains, only the local backend can: name an image, or leave it out for the language's default: %w", backend.ErrImageInvalid)
+	}
+	place, err := ociimage.Locate(name)
+	if err != nil {
+		return Image{}, err
+	}
+	if place.OnDisk() {
+		return s.load(ctx, place, progress)
+	}
+	name = strings.TrimPrefix(name, "docker://")
+	if _, err := reference.ParseAnyReference(name); err != nil {
+		return Image{}, fmt.Errorf("image %s: it is no folder or file here, and no valid reference (%w): %w", clean(name), err, backend.ErrImageNotFound)
+	}
+	img, found, err := s.usable(ctx, name)
+	if found || err != nil {
+		return img, err
+	}
+	return s.pull(ctx, name, progress)
+}
+
+// Existing returns an image that the engine has; nothing is pulled. Its error wraps
+// backend.ErrImageNotFound when the engine has none of that name.
+func (s *Store) Existing(ctx context.Context, name string) (Image, error) {
+	img, found, err := s.usable(ctx, name)
+	if err == nil && !found {
+		err = fmt.Errorf("image %s: %w: the engine does not have it", clean(name), backend.ErrImageNotFound)
+	}
+	return img, err
+}
+
+func (s *Store) resolveDefault(ctx context.Context, language string, progress func(backend.Progress)) (Image, error) {
+	var list []string
+	if s.Default != nil {
+		list = s.Default(language)
+	}
+	if len(list) == 0 {
+		return Image{}, fmt.Errorf("language %q has no default image here: name one: %w", language, backend.ErrImageNotFound)
+	}
+	last := len(list) - 1
+	for _, name := range list[:last] {
+		img, found, err := s.usable(ctx, name)
+		if found || err != nil {
+			return img, err
+		}
+	}
+	return s.Resolve(ctx, list[last], language, progress)
+}
+
+// A Removal says what Remove did. Its zero value: nothing was there to remove.
+type Removal struct {
+	Untagged []string // names taken away
+	Deleted  []string // ids of images and layers that are gone
+	// Kept is why the image is still there; "" when it is gone.
+	Kept string
+}
+
+// Remove removes an image that one of this package's calls brought to the engine, as
+// [Image.Made] says, and nothing else: an image that was there before, that a user
+// gave another name, or that a container uses, stays, and that is no error.
+func (s *Store) Remove(ctx context.Context, img Image) (Removal, error) {
+	if !img.Made {
+		return Removal{Kept: "it was there before"}, nil
+	}
+	now, err := s.Client.ImageInspect(ctx, img.Ref)
+	switch {
+	case errdefs.IsNotFound(err):
+		return Removal{}, nil
+	case err != nil:
+		return Removal{}, fmt.Errorf("remove image %s: %w", img.Ref, err)
+	case now.ID != img.ID:
+		return Removal{Kept: "its name means another image now"}, nil
+	case img.Ref == img.ID && len(now.RepoTags) > 0:
+		return Removal{Kept: "it was given a name"}, nil
+	}
+	// Without force the engine keeps what is used. By its name, an image that has others
+	// loses only this one.
+	res, err := s.Client.ImageRemove(ctx, img.Ref, client.ImageRemoveOptions{PruneChildren: true})
+	switch {
+	case errdefs.IsNotFound(err):
+		return Removal{}, nil
+	case errdefs.IsConflict(err):
+		return Removal{Kept: clean(err.Error())}, nil
+	case err != nil:
+		return Removal{}, fmt.Errorf("remove image %s: %w", img.Ref, err)
+	}
+	var r Removal
+	for _, item := range res.Items {
+		if item.Untagged != "" {
+			r.Untagged = append(r.Untagged, item.Untagged)
+		}
+		if item.Deleted != "" {
+			r.Deleted = append(r.Deleted, item.Deleted)
+		}
+	}
+	if len(r.Deleted) > 0 {
+		return r, nil
+	}
+	// Podman does not always report what it deleted.
+	_, err = s.Client.ImageInspect(ctx, img.ID)
+	switch {
+	case errdefs.IsNotFound(err):
+		return r, nil
+	case err != nil:
+		return r, fmt.Errorf("remove image %s: look whether it is gone: %w", img.Ref, err)
+	}
+	r.Kept = "it has other names"
+	return r, nil
+}
+
+// joined is err with what went wrong while cleaning up after it.
+func joined(err, cleanup error) error {
+	if cleanup == nil {
+		return err
+	}
+	return errors.Join(err, fmt.Errorf("clean up: %w", cleanup))
 }

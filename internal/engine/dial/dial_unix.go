@@ -27,3 +27,7 @@ func ownership(info os.FileInfo) string {
 	return fmt.Sprintf("it belongs to user %s and group %s (%v), and the caller is uid %d without that group",
 		owner, group, info.Mode().Perm(), os.Geteuid())
 }
+
+func (e Endpoint) npipe(string) (opener, string, error) {
+	return nil, "", e.badHost("named pipes exist on Windows only")
+}

@@ -2,7 +2,9 @@ package dial
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"os"
 
 	"github.com/Microsoft/go-winio"
 )
@@ -15,4 +17,9 @@ func (e Endpoint) npipe(name string) (opener, string, error) {
 		}
 		return conn, nil
 	}, e.Host, nil
+}
+
+// ownership describes a socket's owner.
+func ownership(info os.FileInfo) string {
+	return fmt.Sprintf("its mode is %v", info.Mode())
 }

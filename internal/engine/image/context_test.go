@@ -113,3 +113,56 @@ func TestInputStaysInside(t *testing.T) {
 		t.Errorf("got %v, want an error without \"hush\"", err)
 	}
 }
+
+func TestIgnore(t *testing.T) {
+	for _, c := range []struct{ text, in, out string }{
+		{"", "a .dockerignore", ""},
+		{"# no\n\n  a  \n", "b ab xa/y", "a a/b"},
+		{"*.log", "a/x.log x.logs", "x.log .log"},
+		{"**/*.log", "", "x.log a/x.log a/b/x.log"},
+		{"a/**/b", "a/c c/a/b", "a/b a/x/b a/x/y/b"},
+		{"a/**", "b", "a/b a/b/c"},
+		{"**", "", "a a/b .x"},
+		{"/a/", "b/a", "a a/b"},
+		{"a/../b", "a", "b"},
+		{"?x[ab]", "x/xa yxc", "yxa"},
+		{`a\*b`, "axb", "a*b"},
+		{"a.b", "axb", "a.b"},
+		{"*\n!keep\n!d/keep", "keep keep/x d/keep", "a d d/x"},
+		{"d\n!d/keep\nd/keep/not", "d/keep d/keep/yes", "d d/x d/keep/not"},
+		{".", "a", ""},
+		{"\ufeffa", "b", "a"},
+		{"a\r\nb", "c", "a b"},
+	} {
+		ig, err := parseIgnore([]byte(c.text))
+		if err != nil {
+			t.Errorf("%q: %v", c.text, err)
+			continue
+		}
+		for names, want := range map[string]bool{c.in: false, c.out: true} {
+			for _, name := range strings.Fields(names) {
+				if got, err := ig.MatchesOrParentMatches(name); err != nil || got != want {
+					t.Errorf("%q excludes %s: %v, %v, want %v", c.text, name, got, err, want)
+				}
+			}
+		}
+	}
+	for _, bad := range []string{"!", "[", "[]", "a\\", "[z-a]"} {
+		if _, err := parseIgnore([]byte(bad)); err == nil || !strings.Contains(err.Error(), "pattern") {
+			t.Errorf("%q: %v, want an error containing \"pattern\"", bad, err)
+		}
+	}
+}
+
+func FuzzIgnore(f *testing.F) {
+	f.Add("a/**\n!b", "a/b")
+	f.Add("[^a]?*\\", "x")
+	f.Fuzz(func(t *testing.T, text, name string) {
+		ig, err := parseIgnore([]byte(text))
+		if err == nil && name != "" && name[0] != '/' {
+			if _, err := ig.MatchesOrParentMatches(name); err != nil {
+				t.Errorf("%q is read, and fails at %q: %v", text, name, err)
+			}
+		}
+	})
+}

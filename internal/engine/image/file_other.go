@@ -1,5 +1,0 @@
-//go:build !unix
-
-package image
-
-const openNonblock = 0
