@@ -2,9 +2,11 @@ package llmsandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -134,6 +136,7 @@ const collectGrace = 30 * time.Second
 // costs one where nothing was captured.
 type collection struct {
 	sandbox *Sandbox
+	id      string
 	options ArtifactOptions
 	// root holds a marker, the capture folder and the language's own files.
 	root    string
@@ -146,7 +149,7 @@ type collection struct {
 // in the sandbox; ahead is the main file of an interpreter that is started ahead, or
 // empty; current returns a variable of the process's environment.
 func (s *Sandbox) newCollection(lang *language.Language, id string, o ArtifactOptions, ahead string, current func(string) string) *collection {
-	c := &collection{sandbox: s, options: o, root: path.Join(s.machine.Guest().TempDir, ".llmsandbox-"+id)}
+	c := s.collectionOf(id, o)
 	if lang.Capture != nil {
 		c.capture = lang.Capture(language.CaptureSource{
 			Dir: c.dir(), Support: path.Join(c.root, "support"), Unshown: o.Unshown,
@@ -154,6 +157,11 @@ func (s *Sandbox) newCollection(lang *language.Language, id string, o ArtifactOp
 		})
 	}
 	return c
+}
+
+// collectionOf is the collection of an id, also one that another handle has prepared.
+func (s *Sandbox) collectionOf(id string, o ArtifactOptions) *collection {
+	return &collection{sandbox: s, id: id, options: o, root: path.Join(s.machine.Guest().TempDir, ".llmsandbox-"+id)}
 }
 
 func (c *collection) dir() string    { return path.Join(c.root, "capture") }
@@ -224,9 +232,10 @@ func (r *run) capture(plan *language.Plan, env []string) {
 	plan.Files = append(plan.Files, r.collection.files()...)
 }
 
-// collect gives a result what the run has produced.
-func (r *run) collect(ctx context.Context, res *Result) {
-	if r.collection == nil || r.started.IsZero() || r.sandbox.link.Alive() != nil {
+// collect gives a result what the run has produced. A process that goes on without this
+// handle is none of it: who attaches to it collects.
+func (r *run) collect(ctx context.Context, res *Result, err error) {
+	if r.collection == nil || r.started.IsZero() || errors.Is(err, ErrDetached) || r.sandbox.link.Alive() != nil {
 		return
 	}
 	if r.opts.keepChildren {
@@ -235,4 +244,39 @@ func (r *run) collect(ctx context.Context, res *Result) {
 		return
 	}
 	res.Artifacts, res.ArtifactsDropped = r.collection.finish(ctx)
+}
+
+// A runTag is the agent's tag of a run's process, which programs do not see: with it another
+// handle collects the artifacts.
+type runTag struct {
+	collection   string // its id
+	keepChildren bool
+}
+
+const runTagBegin, runTagKeeps, runTagKills = "run", "keeps", "kills"
+
+func (t runTag) String() string {
+	children := runTagKills
+	if t.keepChildren {
+		children = runTagKeeps
+	}
+	return strings.Join([]string{runTagBegin, t.collection, children}, " ")
+}
+
+func parseRunTag(text string) (runTag, bool) {
+	f := strings.Split(text, " ")
+	if len(f) != 3 || f[0] != runTagBegin || !validID(f[1]) {
+		return runTag{}, false
+	}
+	return runTag{collection: f[1], keepChildren: f[2] == runTagKeeps}, true
+}
+
+// adopt has the run collect what a process of that tag produces.
+func (r *run) adopt(tag string) {
+	t, ok := parseRunTag(tag)
+	if !ok || r.sandbox.artifacts.Off {
+		return
+	}
+	r.collection = r.sandbox.collectionOf(t.collection, r.sandbox.artifacts)
+	r.opts.keepChildren = t.keepChildren
 }

@@ -115,6 +115,7 @@ func (r *run) execute(ctx context.Context, plan language.Plan) error {
 		}
 		if r.collection != nil && !step.Compile {
 			req.Env = environ.Override(req.Env, r.collection.env())
+			req.Tag = runTag{r.collection.id, r.opts.keepChildren}.String()
 		}
 		if step.Dir != "" {
 			req.Dir = step.Dir

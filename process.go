@@ -56,7 +56,8 @@ type AttachOutput struct {
 // or program has started, also with Run, as long as its end has not been delivered. It fails with
 // fs.ErrNotExist when there is none. The handle that follows the process until then gets ErrDetached.
 // The result's output begins where it is attached to, and counts as truncated unless that
-// is the start. opts may be nil.
+// is the start. The result of a Run's process has the artifacts, as this handle's
+// ArtifactOptions bound them, if the handle that began it collects any. opts may be nil.
 func (s *Sandbox) AttachProcess(ctx context.Context, id uint64, opts *AttachOutput) (*Process, error) {
 	if opts == nil {
 		opts = &AttachOutput{}
@@ -88,7 +89,9 @@ func (s *Sandbox) follow(ctx context.Context, r *run, giveUp func(context.Contex
 	go func() {
 		defer close(p.done)
 		defer cancel(nil)
-		p.result, p.err = r.result(running, execute(running))
+		err := execute(running)
+		p.result, p.err = r.result(running, err)
+		r.collect(running, p.result, err)
 	}()
 	select {
 	case <-started:
@@ -114,7 +117,7 @@ func (r *run) attach(ctx context.Context, id uint64, opts *AttachOutput) error {
 	}
 	r.network = s.recordNetwork(ctx)
 	r.ooms = watchOOM(ctx, s.machine)
-	info, err := s.processInfo(ctx, id)
+	info, err := s.processInfo(ctx, client, id)
 	if err != nil {
 		return err
 	}
@@ -122,7 +125,8 @@ func (r *run) attach(ctx context.Context, id uint64, opts *AttachOutput) error {
 	if err != nil {
 		return fmt.Errorf("attach to process %d: %w", id, s.link.Explain(ctx, err))
 	}
-	r.started = info.Started
+	r.started = time.UnixMilli(int64(info.StartMillis))
+	r.adopt(info.Tag)
 	out, errs := a.Offsets()
 	if out > 0 {
 		r.out.truncate()
@@ -228,17 +232,25 @@ type ProcessInfo struct {
 	Memory int64
 }
 
-func (s *Sandbox) processInfo(ctx context.Context, id uint64) (ProcessInfo, error) {
-	infos, err := s.Processes(ctx)
+// processInfo is what the agent has of a process that Processes lists.
+func (s *Sandbox) processInfo(ctx context.Context, client *agentclient.Client, id uint64) (agentproto.ProcessInfo, error) {
+	infos, err := client.Processes(ctx)
 	if err != nil {
-		return ProcessInfo{}, err
+		return agentproto.ProcessInfo{}, fmt.Errorf("list the processes in sandbox %s: %w", s.ID(), s.link.Explain(ctx, err))
 	}
 	for _, info := range infos {
-		if info.ID == id {
+		if info.ID == id && isProgram(info) {
 			return info, nil
 		}
 	}
-	return ProcessInfo{}, fmt.Errorf("process %d in sandbox %s: %w: see Processes for those there are", id, s.ID(), fs.ErrNotExist)
+	return agentproto.ProcessInfo{}, fmt.Errorf("process %d in sandbox %s: %w: see Processes for those there are", id, s.ID(), fs.ErrNotExist)
+}
+
+// isProgram reports whether a process is neither a kernel nor an interpreter that waits for
+// its code.
+func isProgram(p agentproto.ProcessInfo) bool {
+	_, isRun := parseRunTag(p.Tag)
+	return p.Tag == "" || isRun
 }
 
 // Processes lists what has been started in the sandbox, the oldest first. Kernels, and what
@@ -248,8 +260,8 @@ func (s *Sandbox) Processes(ctx context.Context) ([]ProcessInfo, error) {
 		all, err := c.Processes(ctx)
 		var infos []ProcessInfo
 		for _, p := range all {
-			if p.Tag != "" {
-				continue // a kernel, or an interpreter that waits for its code
+			if !isProgram(p) {
+				continue
 			}
 			infos = append(infos, ProcessInfo{
 				ID: p.ID, PID: int(p.PID), Argv: p.Argv, Started: time.UnixMilli(int64(p.StartMillis)), Running: p.Running,

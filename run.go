@@ -111,7 +111,7 @@ func (s *Sandbox) runChecked(ctx context.Context, lang *language.Language, code 
 	}
 	if ran, err := r.executeAhead(ctx, code, opts); ran {
 		res, err := r.result(ctx, err)
-		r.collect(ctx, res)
+		r.collect(ctx, res, err)
 		return res, err
 	}
 	err = s.tryPrograms(func() error {
@@ -122,7 +122,7 @@ func (s *Sandbox) runChecked(ctx context.Context, lang *language.Language, code 
 		return r.execute(ctx, plan)
 	})
 	res, err := r.result(ctx, err)
-	r.collect(ctx, res)
+	r.collect(ctx, res, err)
 	return res, err
 }
 

@@ -2,8 +2,12 @@ package backendtest
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,4 +103,97 @@ func (s *suite) artifactsOfAKilledRun(t *testing.T) {
 		t.Fatalf("a cancelled run: %+v, want an error", res)
 	}
 	wantArtifacts(t, res, "made.txt")
+}
+
+// artifactsOfAttachedRuns has another handle take over the processes of runs: it gets what
+// the runs produce, before and after, and the handle that began them gets none of it.
+func (s *suite) artifactsOfAttachedRuns(t *testing.T) {
+	ctx := testContext(t)
+	sb := s.open(t, llmsandbox.Options{Language: "bash"})
+	attach := func(t *testing.T, o llmsandbox.ArtifactOptions) *llmsandbox.Sandbox {
+		t.Helper()
+		other, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend, Artifacts: o})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = other.Close() })
+		return other
+	}
+	// take begins a run, has other attach to it before it goes on, and returns its end.
+	take := func(t *testing.T, other *llmsandbox.Sandbox, o *llmsandbox.RunOptions) *llmsandbox.Result {
+		t.Helper()
+		in, input := io.Pipe()
+		defer input.Close()
+		out := newReply()
+		defer out.close()
+		ran := make(chan error, 1)
+		began := llmsandbox.RunOptions{Stdin: in, Stdout: out}
+		if o != nil {
+			began.Artifacts, began.KeepChildren = o.Artifacts, o.KeepChildren
+		}
+		const code = `mkdir -p artifacts; cd artifacts; echo first > first.txt
+for dir in /tmp/.llmsandbox-*/capture; do
+	[ -d "$dir" ] || continue
+	echo page > "$dir/000001.data"; echo '{"name":"page.html","mime":"text/html","source":"test"}' > "$dir/000001.json"
+done
+echo begun; read line; echo second > second.txt; exit 7`
+		go func() {
+			res, err := sb.Run(ctx, code, &began)
+			if !errors.Is(err, llmsandbox.ErrDetached) || len(res.Artifacts) > 0 || len(res.ArtifactsDropped) > 0 {
+				err = fmt.Errorf("%w, artifacts %q, left out %q; want ErrDetached and none", err, artifactNames(res.Artifacts), res.ArtifactsDropped)
+			} else {
+				err = nil
+			}
+			ran <- err
+		}()
+		out.want(t, "begun")
+		infos, err := other.Processes(ctx)
+		if err != nil || len(infos) != 1 {
+			t.Fatalf("processes %+v, %v; want the run's", infos, err)
+		}
+		p, err := other.AttachProcess(ctx, infos[0].ID, &llmsandbox.AttachOutput{Stdin: strings.NewReader("go on\n")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ran; err != nil {
+			t.Errorf("the handle that began the run: %v", err)
+		}
+		res := wait(t, p)
+		wantExit(t, res, 7)
+		slices.SortFunc(res.Artifacts, func(a, b llmsandbox.Artifact) int { return strings.Compare(a.Name, b.Name) })
+		return res
+	}
+	wantNone := func(t *testing.T) {
+		t.Helper()
+		if got, dropped := sb.Artifacts(); len(got) > 0 || len(dropped) > 0 {
+			t.Errorf("the first handle has %q, left out %q; want none", artifactNames(got), dropped)
+		}
+	}
+	other := attach(t, llmsandbox.ArtifactOptions{})
+	t.Run("all", func(t *testing.T) {
+		res := take(t, other, nil)
+		wantArtifacts(t, res, "first.txt", "page.html", "second.txt")
+		if got, _ := other.Artifacts(); len(got) != 3 {
+			t.Errorf("the handle has %q, want the run's", artifactNames(got))
+		}
+		wantNone(t)
+		left := run(t, sb, `ls -A /tmp | grep -c '^[.]llmsandbox-'`, &llmsandbox.RunOptions{Artifacts: &llmsandbox.ArtifactOptions{Off: true}})
+		wantStdout(t, left, "0\n")
+	})
+	t.Run("children", func(t *testing.T) {
+		wantArtifacts(t, take(t, other, &llmsandbox.RunOptions{KeepChildren: true}), "first.txt", "page.html", "second.txt")
+		wantNone(t)
+		// The process may go on to use what is there.
+		wantStdout(t, wait(t, start(t, sb, "ls -d /tmp/.llmsandbox-*/capture | wc -l; rm -rf /tmp/.llmsandbox-*", nil)), "1\n")
+	})
+	t.Run("bounds", func(t *testing.T) {
+		res := take(t, attach(t, llmsandbox.ArtifactOptions{MaxCount: 1}), nil)
+		if len(res.Artifacts) != 1 || len(res.ArtifactsDropped) == 0 {
+			t.Errorf("artifacts %q, left out %q; want one, and the others said to be left out", artifactNames(res.Artifacts), res.ArtifactsDropped)
+		}
+	})
+	t.Run("off", func(t *testing.T) {
+		wantArtifacts(t, take(t, other, &llmsandbox.RunOptions{Artifacts: &llmsandbox.ArtifactOptions{Off: true}}))
+		wantArtifacts(t, take(t, attach(t, llmsandbox.ArtifactOptions{Off: true}), nil))
+	})
 }

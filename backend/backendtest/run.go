@@ -105,6 +105,7 @@ var cases = []struct {
 	{"SlowReaderIsNotLost", contractTier, waits((*suite).slowReaderIsNotLost)},
 	{"Processes", agentTier, (*suite).processHandles},
 	{"ProcessesAttached", agentTier, (*suite).processesAttached},
+	{"ArtifactsOfAttachedRuns", agentTier, (*suite).artifactsOfAttachedRuns},
 	{"Watch", agentTier, (*suite).watch},
 	{"StreamYieldsEventsInOrder", agentTier, (*suite).streamYieldsEventsInOrder},
 	{"StreamLeftEarlyKillsTheRun", contractTier, (*suite).streamLeftEarlyKillsTheRun},
