@@ -5,12 +5,119 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"path"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
 )
+
+// A codec gets a value into a field, to which it is given a pointer, and checks what is there.
+type codec struct {
+	// set decodes a value of the JSON kinds. To lists and maps it adds; of a
+	// scalar the last one holds. What it leaves after an error is thrown away.
+	set func(field, v any) error
+	// check returns the first value of the field that is not allowed, and why. It
+	// holds for values set from Go as for those from text.
+	check func(field any) (value any, err error)
+}
+
+// pointer is the codec of a scalar whose zero value means something.
+func pointer[T any](decode func(any) (T, error), valid func(T) error) codec {
+	return codec{
+		func(field, v any) error {
+			x, err := decode(v)
+			*field.(**T) = &x
+			return err
+		},
+		func(field any) (any, error) {
+			if p := *field.(**T); p != nil {
+				return *p, valid(*p)
+			}
+			return nil, nil
+		},
+	}
+}
+
+// text is the codec of a string.
+func text(valid func(string) error) codec {
+	return codec{
+		func(field, v any) error {
+			x, err := toText(v)
+			if err == nil && x == "" {
+				err = errors.New("must not be empty; leave the key out for the default")
+			}
+			*field.(*string) = x
+			return err
+		},
+		func(field any) (any, error) {
+			if x := *field.(*string); x != "" {
+				return x, valid(x)
+			}
+			return nil, nil
+		},
+	}
+}
+
+// list is the codec of a list. An item may decode to several, as a map of them does.
+func list[T any](decode func(any) ([]T, error), valid func(T) error) codec {
+	return codec{
+		func(field, v any) error {
+			values, err := items(v)
+			all := slices.Clip(*field.(*[]T)) // a copy of the Settings may share it
+			for _, item := range values {
+				x, err := decode(item)
+				if err != nil {
+					return err
+				}
+				all = append(all, x...)
+			}
+			*field.(*[]T) = all
+			return err
+		},
+		func(field any) (any, error) {
+			for _, x := range *field.(*[]T) {
+				if err := valid(x); err != nil {
+					return x, err
+				}
+			}
+			return nil, nil
+		},
+	}
+}
+
+// table is the codec of a map, which may also come as a list of texts that split cuts.
+func table(split func(string) (name, value string, err error), valid func(name, value string) error) codec {
+	return codec{
+		func(field, v any) error {
+			all := map[string]string{} // a copy of the Settings may share the one there is
+			maps.Copy(all, *field.(*map[string]string))
+			*field.(*map[string]string) = all
+			return pairs(v, split, all)
+		},
+		func(field any) (any, error) {
+			m := *field.(*map[string]string)
+			for _, name := range slices.Sorted(maps.Keys(m)) {
+				if err := valid(name, m[name]); err != nil {
+					return fmt.Sprintf("%s=%s", name, m[name]), err
+				}
+			}
+			return nil, nil
+		},
+	}
+}
+
+// one is the decoder of items that are one each.
+func one[T any](decode func(any) (T, error)) func(any) ([]T, error) {
+	return func(v any) ([]T, error) {
+		x, err := decode(v)
+		return []T{x}, err
+	}
+}
 
 // What follows decodes values of the JSON kinds, as normalise returns them; a string
 // may stand for a number or a boolean, because command lines have nothing else. The
@@ -201,3 +308,88 @@ func cutAt(separator string) func(string) (string, string, error) {
 		return name, value, nil
 	}
 }
+
+// What follows decides which values are allowed. What only the engine can know, such
+// as the names of its networks, is left to the engine.
+
+func within[T int | int64 | uint16](least, most int64) func(T) error {
+	return func(n T) error {
+		if int64(n) < least || int64(n) > most {
+			return fmt.Errorf("use a whole number from %d to %d", least, most)
+		}
+		return nil
+	}
+}
+
+func anything[T any](T) error { return nil }
+
+// word allows text without white space and control characters.
+func word(s string) error {
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return errors.New("use a name without white space or control characters")
+	}
+	return nil
+}
+
+// oneOf allows some words, and those that begin with one that ends in a colon.
+func oneOf(words ...string) func(string) error {
+	return func(s string) error {
+		for _, w := range words {
+			rest, prefixed := strings.CutPrefix(s, w)
+			if open := strings.HasSuffix(w, ":"); s == w && !open || prefixed && open && word(rest) == nil {
+				return nil
+			}
+		}
+		return errors.New("use " + strings.ReplaceAll(strings.Join(words, ", "), ":", ":..."))
+	}
+}
+
+func matching(pattern, use string) func(string) error {
+	return func(s string) error {
+		if !matches(pattern, s) {
+			return errors.New("use " + use)
+		}
+		return nil
+	}
+}
+
+// matches compiles the pattern when it is used: there are many options, and programs
+// import this that use none.
+func matches(pattern, s string) bool {
+	return len(s) <= 4096 && regexp.MustCompile(`^(?:`+pattern+`)$`).MatchString(s)
+}
+
+// noControls allows text that fits into a line of a configuration.
+func noControls(s string) error {
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return errors.New("control characters are not allowed")
+	}
+	return nil
+}
+
+// noNUL allows text that the kernel can hold.
+func noNUL(s string) error {
+	if strings.ContainsRune(s, 0) {
+		return errors.New("a NUL byte is not allowed")
+	}
+	return nil
+}
+
+// wordLine allows a name that is a word and a value of one line.
+func wordLine(name, value string) error {
+	if err := word(name); err != nil {
+		return fmt.Errorf("name %q: %w", shorten(name), err)
+	}
+	return noControls(value)
+}
+
+// absolute allows a clean absolute path inside, or on an engine's Linux host.
+func absolute(p string) error {
+	if !path.IsAbs(p) || noControls(p) != nil {
+		return errors.New("use an absolute path")
+	}
+	return nil
+}
+
+// is tells whether a setting has that value.
+func is[T comparable](setting *T, value T) bool { return setting != nil && *setting == value }

@@ -15,8 +15,6 @@ import (
 	"github.com/moby/moby/api/types/network"
 )
 
-func networkField(s *Settings) *string { return &s.Network }
-
 func validNetwork(name string) error {
 	if name == "container:" {
 		return errors.New("use container:ID with the container's id or name")
@@ -24,12 +22,12 @@ func validNetwork(name string) error {
 	return word(name)
 }
 
-func setNetworkDisabled(s *Settings, v any) error {
+func setNetworkDisabled(field, v any) error {
 	disabled, err := toBool(v)
 	if err == nil && !disabled {
 		err = errors.New("a sandbox has no network unless one is named: use network_mode=bridge")
 	}
-	s.Network = "none"
+	*field.(*string) = "none"
 	return err
 }
 
