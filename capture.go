@@ -104,8 +104,16 @@ func (c *capture) text() string {
 	return text.String()
 }
 
-// truncate notes that some of the stream is not even written to c.
-func (c *capture) truncate() {
+// unforwarded is the text of a stream that no writer got.
+func (c *capture) unforwarded() string {
+	if c.forward != nil {
+		return ""
+	}
+	return c.text()
+}
+
+// Truncate notes that some of the stream is not even written to c.
+func (c *capture) Truncate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.truncated = true

@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentlink"
+	"github.com/llmsandbox/llmsandbox/internal/kernel"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 	"github.com/llmsandbox/llmsandbox/internal/transfer"
@@ -24,7 +25,7 @@ var (
 	// ErrEmptyCommand: Exec, Start or Shell was given nothing to run.
 	ErrEmptyCommand = errors.New("command is empty")
 	// ErrKernelClosed: the kernel was closed.
-	ErrKernelClosed = errors.New("kernel is closed")
+	ErrKernelClosed = kernel.ErrClosed
 	// ErrRefused: a policy refuses libraries; see RefusedError. Code that is refused is no
 	// error but a result: StatusRefused.
 	ErrRefused = errors.New("refused by the policy")

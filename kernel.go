@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
-	"strings"
-	"sync"
-	"time"
+	"slices"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentlink"
@@ -43,34 +42,21 @@ type KernelOptions struct {
 // calls. What ends its process (a crash, a timeout that no interrupt ends, Restart) loses
 // the state and no more: the next cell starts a new one.
 type Kernel struct {
-	sandbox  *Sandbox
-	language *language.Language
-	opts     KernelOptions
-	run      *run // what a run has of options: environment, folder
-	// artifacts are the options as resolved.
-	artifacts ArtifactOptions
+	sandbox   *Sandbox
+	language  *language.Language
+	opts      KernelOptions
+	run       *run            // what a run has of options: environment, working directory
+	artifacts ArtifactOptions // as resolved
+	id        string
+	kernel    *kernel.Kernel
 
-	id   string
-	turn chan struct{} // holds a token while the driver is free
-	// unsaid means that a driver has ended since the last cell, and no result has
-	// reported it. It belongs to the holder of the turn.
-	unsaid bool
+	// These are of the driver's process. They belong to the holder of the turn.
+	collection *collection // nil where no artifacts are captured
+	ooms       oomWatch
 
-	mu       sync.Mutex
-	driver   *driver // nil: to be started
-	closed   bool
-	detached bool // and so closed: the process lives on
-	info     KernelInfo
-	stopped  chan struct{} // closed with the kernel
-
-	// resumed is closed once attached and attachedErr, the cell that ran when the kernel was
-	// attached to, are set; nil for a kernel that was not.
-	resumed     chan struct{}
+	// The cell that ran when the kernel was attached to, set once kernel.Resumed is closed.
 	attached    *Cell
 	attachedErr error
-
-	interrupting sync.Mutex
-	active       *cellRun // guarded by interrupting
 }
 
 // KernelInfo describes a kernel's interpreter as it describes itself.
@@ -96,37 +82,30 @@ func (s *Sandbox) Kernel(ctx context.Context, lang string, opts *KernelOptions) 
 	if l.Kernel == nil {
 		return nil, fmt.Errorf("open a %s kernel: %w: there is none for this language", l.Title, ErrUnsupported)
 	}
-	k, err := s.newKernel(l, opts)
+	k, err := s.newKernel(l, s.runs.next(), opts)
+	if err == nil {
+		err = s.install(ctx, l.Name, k.opts.Libraries, nil)
+	}
+	if err == nil {
+		k.kernel, err = kernel.Open(ctx, k.config())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open a %s kernel: %w", l.Title, err)
 	}
-	k.id = s.runs.next()
-	if err := s.install(ctx, l.Name, k.opts.Libraries, nil); err != nil {
-		return nil, fmt.Errorf("open a %s kernel: %w", l.Title, err)
-	}
-	if err := s.kernels.add(k); err != nil {
-		return nil, err
-	}
-	if _, err := k.started(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open a %s kernel: %w", l.Title, err), k.Close())
-	}
-	k.turn <- struct{}{}
 	return k, nil
 }
 
 // newKernel is a kernel without a process.
-func (s *Sandbox) newKernel(l *language.Language, opts *KernelOptions) (*Kernel, error) {
-	k := &Kernel{sandbox: s, language: l, turn: make(chan struct{}, 1), stopped: make(chan struct{})}
+func (s *Sandbox) newKernel(l *language.Language, id string, opts *KernelOptions) (*Kernel, error) {
+	k := &Kernel{sandbox: s, language: l, id: id, artifacts: s.artifacts}
 	if opts != nil {
 		k.opts = *opts
 	}
-	r, err := s.newExecution(execution{env: k.opts.Env, dir: k.opts.Dir, timeout: Unlimited})
-	if err != nil {
+	var err error
+	if k.run, err = s.newExecution(execution{env: k.opts.Env, dir: k.opts.Dir, timeout: Unlimited}); err != nil {
 		return nil, err
 	}
-	r.language = l
-	k.run = r
-	k.artifacts = s.artifacts
+	k.run.language = l
 	if k.opts.Artifacts != nil {
 		if k.artifacts, err = k.opts.Artifacts.resolve(); err != nil {
 			return nil, err
@@ -135,236 +114,260 @@ func (s *Sandbox) newKernel(l *language.Language, opts *KernelOptions) (*Kernel,
 	return k, nil
 }
 
-// Info describes the kernel.
-func (k *Kernel) Info() KernelInfo {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.info
+func (k *Kernel) config() kernel.Config {
+	return kernel.Config{ID: k.id, Language: k.language, Link: k.sandbox.link, Host: (*kernelHost)(k), Set: &k.sandbox.kernels, TempDir: k.sandbox.machine.Guest().TempDir}
 }
 
-// Close ends the kernel and all it started. A cell that goes on ends as killed. It may
-// be called more than once.
-func (k *Kernel) Close() error {
-	k.mu.Lock()
-	first := !k.closed
-	k.closed = true
-	d := k.driver
-	detached := k.detached
-	k.mu.Unlock()
-	if first {
-		close(k.stopped)
-	}
-	if d != nil && !detached {
-		d.stop()
-	}
-	if k.resumed != nil {
-		<-k.resumed
-	}
-	k.sandbox.kernels.remove(k)
-	return nil
-}
-
-// take waits for the kernel's turn and returns its driver, which is started when there
-// is none. give must then be called.
-func (k *Kernel) take(ctx context.Context) (*driver, error) {
-	if err := k.alive(); err != nil {
-		return nil, err
-	}
-	select {
-	case <-k.turn:
-	case <-k.stopped:
-		return nil, k.alive()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	d, err := k.started(ctx)
-	if err != nil {
-		k.give()
-		return nil, err
-	}
-	return d, nil
-}
-
-func (k *Kernel) give() { k.turn <- struct{}{} }
-
-// alive tells why the kernel cannot be used, if it cannot.
-func (k *Kernel) alive() error {
-	if err := k.sandbox.link.Alive(); err != nil {
-		return err
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch {
-	case k.detached:
-		return fmt.Errorf("the %s kernel goes on without this handle: %w: use AttachKernel", k.language.Title, ErrDetached)
-	case k.closed:
-		return fmt.Errorf("the %s kernel: %w", k.language.Title, ErrKernelClosed)
-	}
-	return nil
-}
-
-func (k *Kernel) isClosed() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.closed
-}
-
-// kernels are those of a sandbox, which ends them.
-type kernels struct {
-	mu     sync.Mutex
-	open   map[*Kernel]bool
-	closed bool
-}
-
-func (s *kernels) add(k *Kernel) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return fmt.Errorf("open a kernel: %w", ErrClosed)
-	}
-	if s.open == nil {
-		s.open = map[*Kernel]bool{}
-	}
-	s.open[k] = true
-	return nil
-}
-
-func (s *kernels) remove(k *Kernel) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, k)
-}
-
-// close ends them all, for good.
-func (s *kernels) close() error {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
-	return s.closeOpen()
-}
-
-// closeOpen ends those that are open.
-func (s *kernels) closeOpen() error {
-	s.mu.Lock()
-	open := s.open
-	s.open = nil
-	s.mu.Unlock()
-	var errs []error
-	for k := range open {
-		errs = append(errs, k.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// started returns the kernel's driver, having started it where there is none that
-// lives. The caller has the turn.
-func (k *Kernel) started(ctx context.Context) (*driver, error) {
-	k.mu.Lock()
-	d := k.driver
-	k.mu.Unlock()
-	if d != nil {
-		select {
-		case <-d.gone:
-			k.discard(ctx, d)
-			if err := k.alive(); err != nil {
-				return nil, err
+// Kernels lists the kernels whose process runs in the sandbox, those of other handles too.
+// The info has no Version and Flavor.
+func (s *Sandbox) Kernels(ctx context.Context) ([]KernelInfo, error) {
+	return agentlink.Call(ctx, s.link, "list the kernels", func(c *agentclient.Client) ([]KernelInfo, error) {
+		processes, err := c.Processes(ctx)
+		var infos []KernelInfo
+		for _, p := range processes {
+			if tag, ok := kernel.ParseTag(p.Tag); ok && p.Running {
+				infos = append(infos, KernelInfo{ID: tag.Kernel, Language: tag.Language})
 			}
-		default:
-			return d, nil
 		}
+		return infos, err
+	})
+}
+
+// AttachKernel takes over a kernel of the sandbox by its id, with all that its cells have
+// defined: one that was detached, or whose handle is another one's or is gone. It fails with
+// fs.ErrNotExist when there is none. A handle that has the kernel until then gets ErrDetached.
+//
+// When a cell runs just then, its output and its requests for input go on as running says
+// (nil: without input), its timeout counts anew (0: none), and [Kernel.Wait] returns it.
+//
+// opts mean what they do in [Sandbox.Kernel], most of them for a process that is started
+// later. It has no Libraries: use [Sandbox.Install].
+func (s *Sandbox) AttachKernel(ctx context.Context, id string, opts *KernelOptions, running *CellOptions) (*Kernel, error) {
+	if opts != nil && len(opts.Libraries) > 0 {
+		return nil, fmt.Errorf("attach to kernel %s: %w: it runs, and finds no libraries that are installed now: use Install, then Restart", id, ErrInvalid)
 	}
-	d, err := k.start(ctx)
+	k, err := s.attachKernel(ctx, id, opts, running)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("attach to kernel %s: %w", id, err)
 	}
-	k.mu.Lock()
-	k.driver = d
-	closed := k.closed
-	k.mu.Unlock()
-	if closed {
-		d.kill()
-		<-d.gone
-		return nil, k.alive()
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, readyGrace, fmt.Errorf("it was not ready after %v", readyGrace))
-	defer cancel()
-	if err := k.ready(ctx, d); err != nil {
-		d.kill()
-		<-d.gone
-		return nil, err
-	}
-	return d, nil
+	return k, nil
 }
 
-// discard notes that a driver has ended, and ends one whose stream was lost: nothing can
-// make use of its state any more. The caller has the turn.
-func (k *Kernel) discard(ctx context.Context, d *driver) {
-	k.unsaid = k.unsaid || !d.reported
-	d.reported = true
-	switch {
-	case d.lost == nil:
-		return
-	case d.taken():
-		k.leave()
-		return
+func (s *Sandbox) attachKernel(ctx context.Context, id string, opts *KernelOptions, cellOpts *CellOptions) (*Kernel, error) {
+	if err := s.link.Alive(); err != nil {
+		return nil, err
 	}
-	client, err := k.sandbox.link.Client(ctx)
-	if err == nil && client.Info().Instance == d.instance {
-		d.kill()
-	}
-}
-
-// start starts a driver's process.
-func (k *Kernel) start(ctx context.Context) (*driver, error) {
-	s := k.sandbox
 	client, err := s.link.Client(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for tried := 0; ; tried++ {
-		tag := kernelTag{kernel: k.id, language: k.language.Name, run: s.runs.next(), mark: newMark(), artifacts: !k.artifacts.Off}
-		req, caught, err := k.request(ctx, tag)
-		if err != nil {
-			return nil, err
-		}
-		d := k.newDriver(ctx, client, tag)
-		d.collection = caught
-		s.dropAhead(ctx)
-		d.process, err = client.Start(ctx, req)
-		if err == nil {
-			go d.follow()
-			return d, nil
-		}
-		if agentlink.Code(err) != agentproto.CodeNotFound {
-			return nil, s.link.Explain(ctx, err)
-		}
-		if tried == maxProgramAlternatives || !s.programs.reject(req.Argv[0]) {
-			return nil, fmt.Errorf("%s is not in this sandbox: %w: %s", req.Argv[0], ErrToolchain, k.install())
-		}
+	processes, err := client.Processes(ctx)
+	if err != nil {
+		return nil, s.link.Explain(ctx, err)
+	}
+	p := kernel.Process{Agent: client.Info().Instance}
+	at := slices.IndexFunc(processes, func(info agentproto.ProcessInfo) bool {
+		tag, ok := kernel.ParseTag(info.Tag)
+		p.Tag = tag
+		return ok && info.Running && tag.Kernel == id
+	})
+	if at < 0 {
+		return nil, fmt.Errorf("%w: see Kernels for those there are", fs.ErrNotExist)
+	}
+	l, err := all.Get(p.Tag.Language)
+	if err != nil {
+		return nil, err
+	}
+	k, err := s.newKernel(l, id, opts)
+	if err != nil {
+		return nil, err
+	}
+	c, err := k.newCell("", cellOpts, 0)
+	if err != nil {
+		return nil, err
+	}
+	k.ooms = watchOOM(ctx, s.machine)
+	if p.Tag.Artifacts {
+		k.collection = s.newCollection(l, p.Tag.Run, k.artifacts, "", func(string) string { return "" })
+		p.Artifacts = k.collection.root
+	}
+	p.Process, err = client.Attach(ctx, agentproto.AttachRequest{
+		ID: processes[at].ID, OutOffset: agentproto.FirstKept, ErrOffset: agentproto.FirstKept, ControlOffset: agentproto.FirstKept,
+	})
+	if err != nil {
+		return nil, s.link.Explain(ctx, err)
+	}
+	network := s.recordNetwork(ctx)
+	var turn *kernel.Turn
+	if k.kernel, turn, err = kernel.Attach(ctx, k.config(), p, c.Cell); err != nil {
+		attempts(network, 0)
+		return nil, err
+	}
+	go func() {
+		defer turn.End()
+		k.attached, k.attachedErr = k.finish(context.Background(), turn, c, network)
+	}()
+	return k, nil
+}
+
+// Wait returns what became of the cell that ran when [Sandbox.AttachKernel] took the kernel
+// over, once it has ended, as [Kernel.Run] does; nil when none did. A cell that had ended just
+// before, so that its end may not have reached the handle that ran it, is returned as well. Its output
+// begins where the kernel was attached to. When ctx ends before, the cell goes on.
+func (k *Kernel) Wait(ctx context.Context) (*Cell, error) {
+	resumed := k.kernel.Resumed()
+	if resumed == nil {
+		return nil, nil
+	}
+	select {
+	case <-resumed:
+		return k.attached, k.attachedErr
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }
 
-// newDriver is a driver whose process is to be started or attached to.
-func (k *Kernel) newDriver(ctx context.Context, client *agentclient.Client, tag kernelTag) *driver {
-	return &driver{
-		sandbox: k.sandbox, run: tag.run, mark: tag.mark, encoded: k.language.Kernel.Base64, instance: client.Info().Instance,
-		events: make(chan kernel.Event), gone: make(chan struct{}), ooms: watchOOM(ctx, k.sandbox.machine),
+// Detach lets the kernel go on without this handle, for [Sandbox.AttachKernel], once the cell
+// that runs has ended. The handle then is closed. What background processes have written since
+// the last cell is dropped.
+func (k *Kernel) Detach(ctx context.Context) error { return k.kernel.Detach(ctx) }
+
+// Info describes the kernel.
+func (k *Kernel) Info() KernelInfo { return KernelInfo(k.kernel.Info()) }
+
+// Close ends the kernel and all it started. A cell that goes on ends as killed. It may
+// be called more than once.
+func (k *Kernel) Close() error {
+	k.kernel.Close()
+	return nil
+}
+
+// Completion is what could stand in a place of the code.
+type Completion struct {
+	// Matches may take the place of the code's characters from Start to End, counted in
+	// code points.
+	Matches    []string
+	Start, End int
+}
+
+// A Variable is one of a kernel's.
+type Variable struct {
+	Name string `json:"name"`
+	// Type is what the language calls it.
+	Type string `json:"type"`
+	// Value is as the language shows it, shortened.
+	Value string `json:"value"`
+}
+
+// Complete completes the code at a cursor, counted in code points.
+func (k *Kernel) Complete(ctx context.Context, code string, cursor int) (Completion, error) {
+	e, err := k.kernel.Ask(ctx, kernel.Request{Op: kernel.OpComplete, Code: code, Cursor: &cursor})
+	if err != nil {
+		return Completion{}, err
 	}
+	return Completion{Matches: e.Matches, Start: e.Start, End: e.End}, nil
+}
+
+// Inspect describes what stands at a cursor, counted in code points: its documentation,
+// signature or value. It is empty when nothing is known.
+func (k *Kernel) Inspect(ctx context.Context, code string, cursor int) (string, error) {
+	e, err := k.kernel.Ask(ctx, kernel.Request{Op: kernel.OpInspect, Code: code, Cursor: &cursor})
+	return e.Text, err
+}
+
+// Variables lists what cells have defined.
+func (k *Kernel) Variables(ctx context.Context) ([]Variable, error) {
+	e, err := k.kernel.Ask(ctx, kernel.Request{Op: kernel.OpVariables})
+	if err != nil {
+		return nil, err
+	}
+	variables := make([]Variable, len(e.Variables))
+	for i, v := range e.Variables {
+		variables[i] = Variable(v)
+	}
+	return variables, nil
+}
+
+// Reset forgets what cells have defined. The kernel's process lives on, and with it
+// what a language cannot forget: loaded modules, the working folder. Restart forgets all.
+func (k *Kernel) Reset(ctx context.Context) error {
+	_, err := k.kernel.Ask(ctx, kernel.Request{Op: kernel.OpReset})
+	return err
+}
+
+// Interrupt interrupts the cell that runs, if one does; its Run returns what became of
+// it. The state is kept, but for languages that cannot (Cell.StateLost). Code may ignore
+// an interrupt: then Restart ends it.
+func (k *Kernel) Interrupt(ctx context.Context) error { return k.kernel.Interrupt(ctx) }
+
+// Restart ends the kernel's process, with the cell that runs and all that cells have
+// defined or started, and starts a new one.
+func (k *Kernel) Restart(ctx context.Context) error { return k.kernel.Restart(ctx) }
+
+// A kernelHost is a kernel as package kernel needs it.
+type kernelHost Kernel
+
+func (k *kernelHost) Install(ctx context.Context, libraries []string) ([]string, error) {
+	if !k.opts.AllowInstall {
+		return nil, errors.New("this kernel may not install libraries: its owner can allow it (KernelOptions.AllowInstall, --allow-install), or install them before")
+	}
+	if err := k.sandbox.install(ctx, k.language.Name, libraries, nil); err != nil {
+		return nil, err
+	}
+	return k.sandbox.libraryFolders(ctx, k.language.Name)
+}
+
+func (k *kernelHost) Start(ctx context.Context) (kernel.Process, error) {
+	s := k.sandbox
+	client, err := s.link.Client(ctx)
+	if err != nil {
+		return kernel.Process{}, err
+	}
+	p := kernel.Process{Agent: client.Info().Instance}
+	err = s.tryPrograms(func() error {
+		p.Tag = kernel.Tag{Kernel: k.id, Language: k.language.Name, Run: s.runs.next(), Mark: kernel.NewMark(), Artifacts: !k.artifacts.Off}
+		req, err := k.request(ctx, p.Tag)
+		if err != nil {
+			return err
+		}
+		if p.Artifacts = ""; k.collection != nil {
+			p.Artifacts = k.collection.root
+		}
+		k.ooms = watchOOM(ctx, s.machine)
+		s.dropAhead(ctx)
+		p.Process, err = client.Start(ctx, req)
+		if agentlink.Code(err) == agentproto.CodeNotFound {
+			return &missingProgramError{program: req.Argv[0], cause: err}
+		}
+		if err != nil {
+			return s.link.Explain(ctx, err)
+		}
+		return nil
+	})
+	var missing *missingProgramError
+	if errors.As(err, &missing) {
+		install := k.language.Kernel.Install
+		if install == "" {
+			install = k.language.Install
+		}
+		err = fmt.Errorf("%s is not in this sandbox: %w: %s", missing.program, ErrToolchain, install)
+	}
+	return p, err
 }
 
 // request is what starts a driver.
-func (k *Kernel) request(ctx context.Context, tag kernelTag) (req agentproto.StartRequest, caught *collection, err error) {
+func (k *kernelHost) request(ctx context.Context, tag kernel.Tag) (req agentproto.StartRequest, err error) {
 	s := k.sandbox
 	env, err := s.libraryEnviron(ctx, k.run.environ)
 	if err != nil {
-		return req, nil, err
+		return req, err
 	}
 	libraries, err := s.libraryFolders(ctx, k.language.Name)
 	if err != nil {
-		return req, nil, err
+		return req, err
 	}
 	guest := s.machine.Guest()
-	id := tag.run
+	id := tag.Run
 	dir := path.Join(guest.Workdir, ".kernel-"+id)
 	plan, err := k.language.Kernel.Plan(language.KernelSource{
 		ID: id, Dir: dir, Workdir: guest.Workdir, TempDir: guest.TempDir, Plain: k.opts.Plain,
@@ -373,69 +376,23 @@ func (k *Kernel) request(ctx context.Context, tag kernelTag) (req agentproto.Sta
 		Proxy: s.proxyAddress(), TrustStore: s.trustStore(),
 	})
 	if err != nil {
-		return req, nil, fmt.Errorf("prepare the %s kernel: %w", k.language.Title, err)
+		return req, fmt.Errorf("prepare the %s kernel: %w", k.language.Title, err)
 	}
 	step := plan.Steps[0]
 	env = environ.Override(env, step.Env)
-	if !k.artifacts.Off {
-		caught = s.newCollection(k.language, id, k.artifacts, "", func(name string) string { return environ.Value(env, name) })
-		plan.Files = append(plan.Files, caught.files()...)
-		env = environ.Override(env, caught.env())
+	k.collection = nil
+	if tag.Artifacts {
+		k.collection = s.newCollection(k.language, id, k.artifacts, "", func(name string) string { return environ.Value(env, name) })
+		plan.Files = append(plan.Files, k.collection.files()...)
+		env = environ.Override(env, k.collection.env())
 	}
 	req = agentproto.StartRequest{
 		Argv: step.Argv, Env: env,
 		Dir: k.run.dir, Tag: tag.String(), Control: true, Rest: agentproto.RestAlways,
-		Files: inlineFiles(plan.Files), RemoveAfter: append(plan.Cleanup, dir, k.descriptionFile(id)),
+		Files: inlineFiles(plan.Files), RemoveAfter: append(plan.Cleanup, dir, tag.Description(guest.TempDir)),
 	}
 	if step.Dir != "" {
 		req.Dir = step.Dir
 	}
-	return req, caught, nil
-}
-
-func (k *Kernel) install() string {
-	if k.language.Kernel.Install != "" {
-		return k.language.Kernel.Install
-	}
-	return k.language.Install
-}
-
-// readyGrace bounds how long a driver may take until it is ready.
-const readyGrace = 2 * time.Minute
-
-// maxFirstOutput bounds what is kept of what a driver says when it cannot start.
-const maxFirstOutput = 4 << 10
-
-// ready waits until the driver says that it is.
-func (k *Kernel) ready(ctx context.Context, d *driver) error {
-	defer d.process.Busy()()
-	output := bounded{most: maxFirstOutput}
-	d.err.Begin(d.mark, &output)
-	defer d.err.End()
-	select {
-	case e := <-d.events:
-		if e.Event != kernel.EventReady {
-			return fmt.Errorf("the kernel's driver broke its protocol: its first event is %q", e.Event)
-		}
-		k.mu.Lock()
-		k.info = KernelInfo{ID: k.id, Language: k.language.Name, Version: e.Version, Flavor: e.Flavor}
-		k.mu.Unlock()
-		return nil
-	case <-d.gone:
-		d.err.End()
-		if err := d.failed(); err != nil {
-			return err
-		}
-		return fmt.Errorf("its process ended before it was ready (%s)%s", d.ending(), quoted(output.kept))
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// quoted is a driver's output as the end of an error.
-func quoted(output []byte) string {
-	if text := strings.TrimSpace(string(output)); text != "" {
-		return ": " + text
-	}
-	return ""
+	return req, nil
 }

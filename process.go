@@ -129,10 +129,10 @@ func (r *run) attach(ctx context.Context, id uint64, opts *AttachOutput) error {
 	r.adopt(info.Tag)
 	out, errs := a.Offsets()
 	if out > 0 {
-		r.out.truncate()
+		r.out.Truncate()
 	}
 	if errs > 0 {
-		r.err.truncate()
+		r.err.Truncate()
 	}
 	r.onStart(a)
 	exit, err := s.link.Follow(ctx, client.Info(), a, agentlink.Streams{Stdin: r.opts.stdin, Stdout: r.out, Stderr: r.err})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentlink"
+	"github.com/llmsandbox/llmsandbox/internal/kernel"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/supervisor"
 )
@@ -37,7 +38,7 @@ type Sandbox struct {
 	// libraries are those that are installed, and how more of them are.
 	libraries libraryState
 
-	kernels kernels
+	kernels kernel.Set
 
 	// made is what Open has made, for Reset; nil: it was not asked for.
 	made *made
@@ -89,7 +90,8 @@ func (s *Sandbox) Close() error {
 	s.closeOnce.Do(func() {
 		s.link.Leave()
 		s.stopNetwork()
-		s.closeErr = errors.Join(s.kernels.close(), s.machine.Close(s.link.Shutdown))
+		s.kernels.Close()
+		s.closeErr = s.machine.Close(s.link.Shutdown)
 		s.link.Close()
 		if s.supervisor != nil {
 			s.supervisor.Close()

@@ -249,9 +249,7 @@ func (s *Sandbox) recordNetwork(ctx context.Context) networkRecord {
 
 // resetSupervised has the supervisor reset the sandbox.
 func (s *Sandbox) resetSupervised(ctx context.Context) error {
-	if err := s.kernels.closeOpen(); err != nil {
-		return fmt.Errorf("close its kernels: %w", err)
-	}
+	s.kernels.CloseOpen()
 	s.dropAhead(ctx)
 	if err := s.supervisor.Reset(ctx); err != nil {
 		return asTold(err)

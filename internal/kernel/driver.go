@@ -1,4 +1,4 @@
-package llmsandbox
+package kernel
 
 import (
 	"context"
@@ -7,34 +7,37 @@ import (
 	"io"
 	"sync"
 
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
-	"github.com/llmsandbox/llmsandbox/internal/kernel"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/signame"
 )
 
+// A Process is that of a driver.
+type Process struct {
+	*agentclient.Process
+	Tag   Tag
+	Agent uint64 // the instance of the agent that started it
+	// Artifacts is the directory of its artifacts, which is removed with it; empty: none.
+	Artifacts string
+}
+
 // A driver is one process of a kernel, from its start to its end.
 type driver struct {
-	sandbox  *Sandbox
-	run      string // see kernelTag
-	mark     string
-	process  *agentclient.Process
+	link     *agentlink.Link
+	process  Process
 	adopted  bool   // another handle has started it
 	probing  uint64 // the request of a probe that was not answered
 	encoded  bool   // requests carry base64
-	out, err kernel.Splitter
-	events   chan kernel.Event
+	out, err Splitter
+	events   chan Event
 	gone     chan struct{} // closed when the process has ended and all it wrote is read
 	killing  sync.Once
 	cells    int // that were run; owned by the holder of the turn
 	last     uint64
-	ooms     oomWatch
-	instance uint64 // of the agent
-	reported bool   // a cell or Restart has reported the end
-	// collection catches artifacts; nil where nothing is caught.
-	collection *collection
+	reported bool // a cell or Restart has reported the end
 
 	sending sync.Mutex
 
@@ -43,15 +46,19 @@ type driver struct {
 
 	// Set before gone is closed.
 	exit agentproto.Exit
-	lost error          // why the end is not known
-	rest []kernel.Event // sent before the end, and not yet taken
+	lost error   // why the end is not known
+	rest []Event // sent before the end, and not yet taken
+}
+
+func (k *Kernel) newDriver(p Process) *driver {
+	return &driver{link: k.Link, process: p, encoded: k.Language.Kernel.Base64, events: make(chan Event), gone: make(chan struct{})}
 }
 
 // follow reads all that the process writes, to its end.
 func (d *driver) follow() {
 	defer close(d.gone)
 	var reading sync.WaitGroup
-	// A broken stream also fails Wait, which tells it better.
+	// A broken stream also fails Wait, which explains it better.
 	reading.Go(func() { _, _ = io.Copy(&d.out, d.process.Stdout()) })
 	reading.Go(func() { _, _ = io.Copy(&d.err, d.process.Stderr()) })
 	ended := make(chan struct{})
@@ -68,7 +75,7 @@ const maxRest = 16
 // listen hands the driver's events to the holder of the turn.
 func (d *driver) listen(ended <-chan struct{}) {
 	control := d.process.Control()
-	events := kernel.NewReader(control)
+	events := NewReader(control)
 	for first := true; ; first = false {
 		e, err := events.Next()
 		if err != nil {
@@ -92,33 +99,6 @@ func (d *driver) listen(ended <-chan struct{}) {
 	_, _ = io.Copy(io.Discard, control) // so that the end arrives
 }
 
-// collect gives a cell what it has produced. Nothing comes after the end of the process.
-func (d *driver) collect(ctx context.Context, cell *Cell) {
-	if d.collection == nil || d.sandbox.link.Alive() != nil {
-		return
-	}
-	if cell.StateLost {
-		if !d.taken() {
-			cell.Artifacts, cell.ArtifactsDropped = d.collection.finish(ctx)
-		}
-		return
-	}
-	cell.Artifacts, cell.ArtifactsDropped = d.collection.cell(ctx)
-}
-
-// tidy removes what is left in the sandbox once the process is gone. What cannot be
-// removed goes with the sandbox.
-func (d *driver) tidy() {
-	if d.collection == nil || d.taken() || d.sandbox.link.Alive() != nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), agentlink.KillGrace)
-	defer cancel()
-	if client, err := d.sandbox.link.Client(ctx); err == nil {
-		d.sandbox.link.Warn("a kernel's artifacts could not be removed", client.Remove(ctx, d.collection.root, agentclient.RemoveOptions{Recursive: true, Missing: true}))
-	}
-}
-
 // misbehaved ends a driver that broke the protocol.
 func (d *driver) misbehaved(err error) {
 	d.mu.Lock()
@@ -129,12 +109,19 @@ func (d *driver) misbehaved(err error) {
 	d.kill()
 }
 
-// kill kills the process and all it started, and does not wait for its end to be known.
-func (d *driver) kill() {
-	d.killing.Do(func() { d.sandbox.link.Kill(d.process.ID()) })
+// misbehavior is what the driver did wrong, or nil.
+func (d *driver) misbehavior() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.broken
 }
 
-// stop ends the process and removes its files, unless another handle has taken it over.
+// kill kills the process and all it started, and does not wait for its end to be known.
+func (d *driver) kill() {
+	d.killing.Do(func() { d.link.Kill(d.process.ID()) })
+}
+
+// stop ends the process and removes its artifacts, unless another handle has taken it over.
 func (d *driver) stop() {
 	select {
 	case <-d.gone:
@@ -145,37 +132,49 @@ func (d *driver) stop() {
 	}
 	d.kill()
 	<-d.gone
-	d.tidy()
+	if d.process.Artifacts == "" || d.taken() || d.link.Alive() != nil {
+		return
+	}
+	// What cannot be removed goes with the sandbox.
+	ctx, cancel := context.WithTimeout(context.Background(), agentlink.KillGrace)
+	defer cancel()
+	if client, err := d.link.Client(ctx); err == nil {
+		d.link.Warn("a kernel's artifacts could not be removed", client.Remove(ctx, d.process.Artifacts, agentclient.RemoveOptions{Recursive: true, Missing: true}))
+	}
 }
 
-// misled is what the driver did wrong, if it did.
-func (d *driver) misled() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.broken
+// taken reports, once the driver is gone, whether its process goes on without this handle.
+func (d *driver) taken() bool { return detached(d.lost) }
+
+// detached reports whether a stream of a process ended with err because this handle left the
+// process, or another one attached to it.
+func detached(err error) bool {
+	return agentlink.Code(err) == agentproto.CodeCancelled || errors.Is(err, agentclient.ErrDetached)
 }
 
-// failed tells, once the process is gone, why it is if that is our own doing or not known.
-func (d *driver) failed() error {
-	broken := d.misled()
-	switch {
+// unknown returns, once the process is gone, why its end is our own doing or not known; nil
+// when it was observed.
+func (d *driver) unknown() error {
+	switch broken := d.misbehavior(); {
 	case broken != nil:
 		return broken
 	case d.lost != nil:
-		return d.sandbox.link.Explain(context.Background(), d.lost)
+		return d.link.Explain(context.Background(), d.lost)
 	case !d.exit.Known:
 		return fmt.Errorf("the kernel's process: %w", &agentlink.UnobservedError{Exit: d.exit})
 	}
 	return nil
 }
 
-// ending describes the observed end.
-func (d *driver) ending() string {
-	if d.exit.Signal != 0 {
-		return signame.Name(d.exit.Signal)
+// ending describes an observed end.
+func ending(exit agentproto.Exit) string {
+	if exit.Signal != 0 {
+		return signame.Name(exit.Signal)
 	}
-	return fmt.Sprintf("exit code %d", d.exit.Code)
+	return fmt.Sprintf("exit code %d", exit.Code)
 }
+
+const sigInt = 2
 
 // interrupt asks the cell or request of that id to end, as far as its language can.
 func (d *driver) interrupt(ctx context.Context, how language.Interrupt, id uint64) error {
@@ -189,24 +188,28 @@ func (d *driver) interrupt(ctx context.Context, how language.Interrupt, id uint6
 	switch how {
 	case language.InterruptRequest, language.InterruptBoth:
 		// The driver may be too busy to read, so it is not waited for.
-		go d.tell(kernel.Request{Op: kernel.OpInterrupt, ID: id})
+		go d.tell(Request{Op: OpInterrupt, ID: id})
 	case language.InterruptNone:
 		d.kill()
 	}
 	return err
 }
 
+func (d *driver) warnInterrupt(err error) {
+	d.link.Warn("a kernel could not be interrupted", err)
+}
+
 // line encodes a request.
-func (d *driver) line(r kernel.Request) ([]byte, error) {
+func (d *driver) line(r Request) ([]byte, error) {
 	line := r.Line(d.encoded)
-	if len(line) > kernel.MaxLine {
-		return nil, fmt.Errorf("a request of %d bytes: %w: a kernel takes at most %d at once", len(line), ErrInvalid, kernel.MaxLine)
+	if len(line) > MaxLine {
+		return nil, fmt.Errorf("a request of %d bytes: %w: a kernel takes at most %d at once", len(line), backend.ErrInvalid, MaxLine)
 	}
 	return line, nil
 }
 
-// send hands the driver a line, and waits while it does not read. A process that has
-// ended does not care for it.
+// send hands the driver a line, and waits while it does not read. A failure is that of a
+// process that has ended, which its end reports.
 func (d *driver) send(line []byte) {
 	d.sending.Lock()
 	defer d.sending.Unlock()
@@ -214,7 +217,7 @@ func (d *driver) send(line []byte) {
 }
 
 // tell sends a request that needs no reply; false: it is too long.
-func (d *driver) tell(r kernel.Request) bool {
+func (d *driver) tell(r Request) bool {
 	line, err := d.line(r)
 	if err != nil {
 		return false

@@ -3,10 +3,12 @@ package llmsandbox
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/signame"
@@ -80,127 +82,208 @@ type CellError struct {
 	Traceback string // with the cell's line numbers
 }
 
-// result turns what was observed of a cell into its Cell.
-func (c *cellRun) result(ctx context.Context) *Cell {
-	cell := &Cell{
-		Count: c.driver.cells, Stdout: c.out.text(), Stderr: c.err.text(),
-		StdoutTruncated: c.out.cut(), StderrTruncated: c.err.cut(), Duration: time.Since(c.started),
+// Run runs a cell and returns what became of it. opts may be nil. The error is nil whenever that was
+// observed, whatever it was; otherwise it is as Run's of a sandbox. The cell is never nil.
+// When ctx ends the cell is interrupted as by a timeout.
+func (k *Kernel) Run(ctx context.Context, code string, opts *CellOptions) (*Cell, error) {
+	findings, refused, err := k.sandbox.policy.Check(ctx, security.Program{Language: k.language.Name, Code: []byte(code)})
+	if err != nil {
+		return failedCell(err)
 	}
-	if c.done == nil {
-		cell.StateLost = true
-		c.crashed(ctx, cell)
-	} else {
-		c.ended(cell)
+	if refused != "" {
+		return &Cell{Status: StatusRefused, Reason: refused, Findings: findings}, nil
 	}
-	if c.why != endItself {
-		c.stopped(cell)
-	}
-	return cell
+	cell, err := k.runChecked(ctx, code, opts)
+	cell.Findings = findings
+	return cell, err
 }
 
-// ended reads the cell's end off the driver's word.
-func (c *cellRun) ended(cell *Cell) {
-	cell.StateLost = c.done.StateLost
-	cell.Value = c.done.Value
-	cell.ExitCode = c.done.ExitCode
-	if c.done.Count > 0 {
-		cell.Count = c.done.Count
+// runChecked runs a cell that the policy lets pass.
+func (k *Kernel) runChecked(ctx context.Context, code string, opts *CellOptions) (*Cell, error) {
+	c, err := k.newCell(code, opts, k.sandbox.limits.Timeout)
+	if err != nil {
+		return failedCell(err)
 	}
-	if f := c.done.Failure; f != nil {
-		cell.Error = &CellError{Name: f.Name, Message: f.Message, Traceback: f.Traceback}
+	turn, err := k.kernel.Take(ctx)
+	if err != nil {
+		return failedCell(err)
 	}
-	switch c.done.Status {
-	case kernel.DoneOK:
-		cell.Status = StatusOK
-	case kernel.DoneError:
-		cell.Status = StatusError
-	case kernel.DoneInterrupted:
-		cell.Status, cell.Interrupted = StatusKilled, true
-		cell.Reason = "the cell was interrupted"
-	case kernel.DoneExit:
-		cell.Status = StatusOK
-		if *cell.ExitCode != 0 {
-			cell.Status = StatusError
-		}
+	defer turn.End()
+	network := k.sandbox.recordNetwork(ctx)
+	if err := turn.Begin(ctx, c.Cell); err != nil {
+		attempts(network, 0)
+		return failedCell(err)
 	}
+	return k.finish(ctx, turn, c, network)
 }
 
-// crashed reads the cell's end off that of the kernel's process.
-func (c *cellRun) crashed(ctx context.Context, cell *Cell) {
-	d := c.driver
-	cell.Status = StatusKilled
+// A capturedCell is a cell whose output is kept.
+type capturedCell struct {
+	kernel.Cell
+	out, err *capture
+}
+
+// newCell is a cell whose options have no timeout unless they or otherwise, which may be 0, say so.
+func (k *Kernel) newCell(code string, opts *CellOptions, otherwise time.Duration) (*capturedCell, error) {
+	if opts == nil {
+		opts = &CellOptions{}
+	}
+	limits := Limits{Timeout: opts.Timeout}
+	if limits.Timeout == 0 && otherwise == 0 {
+		limits.Timeout = Unlimited
+	}
+	if err := limits.resolveTimeout(otherwise); err != nil {
+		return nil, err
+	}
+	limit := k.sandbox.limits.Output
+	out, errs := newCapture(limit, opts.Stdout), newCapture(limit, opts.Stderr)
+	return &capturedCell{kernel.Cell{
+		Code: code, Input: opts.Stdin, Stdout: out, Stderr: errs, OutputLimit: limit, Timeout: limits.Timeout,
+	}, out, errs}, nil
+}
+
+// failedCell is a cell that did not come to start.
+func failedCell(err error) (*Cell, error) {
+	return &Cell{Status: failureStatus(err, time.Time{}), Reason: err.Error()}, err
+}
+
+// finish waits for the cell's end and returns what became of it; nil when none ran.
+func (k *Kernel) finish(ctx context.Context, turn *kernel.Turn, c *capturedCell, network networkRecord) (*Cell, error) {
+	o := turn.Wait()
+	if o.Idle {
+		attempts(network, 0)
+		turn.PutBack(c.out.unforwarded(), c.err.unforwarded())
+		k.collect(ctx, o, &Cell{}) // what earlier cells have made is none of the next one's
+		return nil, nil
+	}
+	cell := k.result(ctx, o, c)
+	cell.Network, cell.NetworkDropped = attempts(network, gateway.AnswerTime)
+	k.collect(ctx, o, cell)
+	return cell, errors.Join(k.failure(ctx, o), captureErrors(c.out, c.err))
+}
+
+// collect gives a cell what it has produced. Nothing comes after the end of the process.
+func (k *Kernel) collect(ctx context.Context, o kernel.Outcome, cell *Cell) {
 	switch {
-	case c.restart.Load():
-		cell.Reason = "the kernel was restarted"
-		return
-	case c.kernel.isClosed():
-		cell.Reason = "the kernel was closed"
-		return
-	case c.byUser.Load() && c.kernel.language.Kernel.Interrupt == language.InterruptNone:
-		cell.Interrupted = true
-		cell.Reason = "the cell was interrupted; " + c.kernel.language.Title + " cannot do that and keep its state"
-		return
-	}
-	if err := d.failed(); err != nil {
-		cell.Reason = err.Error()
-		if d.misled() == nil {
-			cell.Status = StatusLost
-		}
-		if why := d.ooms.lost(ctx, c.kernel.sandbox, err); why != "" {
-			cell.Status, cell.Reason = StatusOutOfMemory, why
-		}
-		return
-	}
-	cell.Reason = fmt.Sprintf("the kernel's process ended (%s)", d.ending())
-	if d.exit.Signal != 0 {
-		cell.Signal = signame.Name(d.exit.Signal)
-	} else {
-		code := int(d.exit.Code)
-		cell.ExitCode, cell.Status = &code, StatusError
-	}
-	if d.ooms.happened(ctx, d.exit) {
-		cell.Status = StatusOutOfMemory
-		cell.Reason += ": the sandbox reached its memory limit and the kernel of the system killed a process"
+	case k.collection == nil || k.sandbox.link.Alive() != nil || o.Detached:
+	case o.StateLost:
+		cell.Artifacts, cell.ArtifactsDropped = k.collection.finish(ctx)
+	default:
+		cell.Artifacts, cell.ArtifactsDropped = k.collection.cell(ctx)
 	}
 }
 
-// stopped says that it was we who ended the cell.
-func (c *cellRun) stopped(cell *Cell) {
-	switch c.why {
-	case endTimeout:
+// result turns what was observed of a cell into its Cell.
+func (k *Kernel) result(ctx context.Context, o kernel.Outcome, c *capturedCell) *Cell {
+	cell := &Cell{
+		Count: o.Number, Stdout: c.out.text(), Stderr: c.err.text(),
+		StdoutTruncated: c.out.cut(), StderrTruncated: c.err.cut(), Duration: o.Duration,
+		StateLost: o.StateLost, Restarted: o.Restarted,
+	}
+	if o.Done != nil {
+		cell.done(o.Done)
+	} else {
+		k.crashed(ctx, o, cell)
+	}
+	switch o.Stopped {
+	case kernel.StopTimeout:
 		cell.Status = StatusTimeout
-		cell.Reason = fmt.Sprintf("the cell took longer than its timeout of %v", c.timeout)
-	case endCancelled:
+		cell.Reason = fmt.Sprintf("the cell took longer than its timeout of %v", c.Timeout)
+	case kernel.StopCancelled:
 		cell.Status = StatusKilled
 		cell.Reason = "the cell was cancelled"
-	case endOutput:
+	case kernel.StopOutput:
 		cell.Status = StatusOutputLimit
-		cell.Reason = fmt.Sprintf("the cell wrote more than %d bytes", c.kernel.sandbox.limits.Output)
+		cell.Reason = fmt.Sprintf("the cell wrote more than %d bytes", c.OutputLimit)
+	default:
+		return cell
 	}
-	cell.Interrupted = c.done != nil
+	cell.Interrupted = o.Done != nil
 	switch {
-	case cell.StateLost && c.kernel.language.Kernel.Interrupt == language.InterruptNone:
-		cell.Reason += "; " + c.kernel.language.Title + " cannot be interrupted, so the kernel's process was killed"
+	case cell.StateLost && k.language.Kernel.Interrupt == language.InterruptNone:
+		cell.Reason += "; " + k.language.Title + " cannot be interrupted, so the kernel's process was killed"
 	case cell.StateLost:
 		cell.Reason += " and did not end when it was interrupted, so the kernel's process was killed"
 	default:
 		cell.Reason += " and was interrupted"
 	}
+	return cell
+}
+
+// done reads the cell's end off the driver's report.
+func (c *Cell) done(e *kernel.Event) {
+	c.Value = e.Value
+	c.ExitCode = e.ExitCode
+	if f := e.Failure; f != nil {
+		c.Error = &CellError{Name: f.Name, Message: f.Message, Traceback: f.Traceback}
+	}
+	switch e.Status {
+	case kernel.DoneOK:
+		c.Status = StatusOK
+	case kernel.DoneError:
+		c.Status = StatusError
+	case kernel.DoneInterrupted:
+		c.Status, c.Interrupted = StatusKilled, true
+		c.Reason = "the cell was interrupted"
+	case kernel.DoneExit:
+		c.Status = StatusOK
+		if *c.ExitCode != 0 {
+			c.Status = StatusError
+		}
+	}
+}
+
+// crashed reads the cell's end off that of the kernel's process.
+func (k *Kernel) crashed(ctx context.Context, o kernel.Outcome, cell *Cell) {
+	cell.Status = StatusKilled
+	switch o.Stopped {
+	case kernel.StopRestart:
+		cell.Reason = "the kernel was restarted"
+		return
+	case kernel.StopClose:
+		cell.Reason = "the kernel was closed"
+		return
+	case kernel.StopInterrupt:
+		cell.Interrupted = true
+		cell.Reason = "the cell was interrupted; " + k.language.Title + " cannot do that and keep its state"
+		return
+	}
+	if o.Err != nil {
+		cell.Reason = o.Err.Error()
+		if !o.Misbehaved {
+			cell.Status = StatusLost
+		}
+		if why := k.ooms.lost(ctx, k.sandbox, o.Err); why != "" {
+			cell.Status, cell.Reason = StatusOutOfMemory, why
+		}
+		return
+	}
+	cell.Reason = fmt.Sprintf("the kernel's process ended (%s)", o.Ending)
+	if o.Exit.Signal != 0 {
+		cell.Signal = signame.Name(o.Exit.Signal)
+	} else {
+		code := int(o.Exit.Code)
+		cell.ExitCode, cell.Status = &code, StatusError
+	}
+	if k.ooms.happened(ctx, o.Exit) {
+		cell.Status = StatusOutOfMemory
+		cell.Reason += ": the sandbox reached its memory limit and the kernel of the system killed a process"
+	}
 }
 
 // failure is Run's error.
-func (c *cellRun) failure(ctx context.Context) error {
+func (k *Kernel) failure(ctx context.Context, o kernel.Outcome) error {
 	switch {
-	case c.why == endCancelled:
+	case o.Stopped == kernel.StopCancelled:
 		return context.Cause(ctx)
-	case c.done != nil || c.why != endItself || c.restart.Load():
-		return nil
-	case c.kernel.isClosed():
-		return c.kernel.alive()
-	case c.driver.misled() != nil:
-		return nil // the end was observed: we have killed it
+	case o.Stopped == kernel.StopClose:
+		return k.kernel.Alive()
+	case o.Stopped == kernel.NotStopped || o.Stopped == kernel.StopInterrupt:
+		if !o.Misbehaved { // else the end was observed: we have killed it
+			return o.Err
+		}
 	}
-	return c.driver.failed()
+	return nil
 }
 
 type cellJSON struct {
