@@ -22,14 +22,14 @@ func TestDocs(t *testing.T) {
 	}
 	written, _, found := strings.Cut(string(text), mark)
 	if !found {
-		t.Fatalf("%s has no line with %q, want found = true", file, mark)
+		t.Fatalf("%s has no line with %q, want one", file, mark)
 	}
 	want := written + mark + keysMarkdown()
 	if want == string(text) {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s is not as the keys are: run go test ./backend/engine/settings -run TestDocs -update, want *update = true", file)
+		t.Fatalf("%s differs from the table of the keys, want it the same: run go test ./backend/engine/settings -run TestDocs -update", file)
 	}
 	if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
