@@ -121,7 +121,7 @@ func TestCacheKey(t *testing.T) {
 			t.Errorf("%s: %s, then %s", name, key, again)
 		}
 		if other, taken := seen[key]; taken {
-			t.Errorf("%s has the key of %s, want taken = false", name, other)
+			t.Errorf("%s has the key of %s, want another", name, other)
 		}
 		seen[key] = name
 	}

@@ -79,7 +79,7 @@ func TestLibraryKey(t *testing.T) {
 		"one of two words":  newShelfRequest(t, k, InstallOptions{}, "a,b").key("p", ""),
 	} {
 		if twin, taken := seen[other]; taken {
-			t.Errorf("%s has the key of %s, want taken = false", name, twin)
+			t.Errorf("%s has the key of %s, want another", name, twin)
 		}
 		seen[other] = name
 	}

@@ -95,7 +95,7 @@ func parse(t *testing.T, file string, document []byte) runtime.Object {
 	}
 	make, ok := kinds[what.APIVersion+" "+what.Kind]
 	if !ok {
-		t.Fatalf("%s: %s %s is not expected here, want ok = true", file, what.APIVersion, what.Kind)
+		t.Fatalf("%s: %s %s is of a kind that the test does not know, want one that it checks", file, what.APIVersion, what.Kind)
 	}
 	object := make()
 	if err := yaml.UnmarshalStrict(document, object); err != nil {
@@ -117,7 +117,7 @@ func get[T runtime.Object](t *testing.T, objects map[string]runtime.Object, key 
 	t.Helper()
 	o, ok := objects[key].(T)
 	if !ok {
-		t.Fatalf("there is no %s: %v, want ok = true", key, slices.Sorted(maps.Keys(objects)))
+		t.Fatalf("objects are %[2]v, want one %[1]s", key, slices.Sorted(maps.Keys(objects)))
 	}
 	return o
 }
@@ -199,7 +199,7 @@ func TestNamespace(t *testing.T) {
 	for name := range quota {
 		if resource, ok := strings.CutPrefix(string(name), "limits."); ok {
 			if _, ok := limits.Default[corev1.ResourceName(resource)]; !ok {
-				t.Errorf("%s is limited in all, and has no default, want ok = true", resource)
+				t.Errorf("%s is limited in all, and has no default, want one", resource)
 			}
 		}
 	}

@@ -90,7 +90,7 @@ open("artifacts/c.png", "w").write("<script>alert(1)</script>")
 	for _, c := range res.Content[1:] {
 		r, ok := c.(*sdk.EmbeddedResource)
 		if !ok {
-			t.Fatalf("%T, want ok = true", c)
+			t.Fatalf("content of type %T, want text", c)
 		}
 		if !strings.HasPrefix(r.Resource.URI, "sandbox://artifacts/") || strings.Contains(r.Resource.Text, "\x1b") {
 			t.Errorf("%+v, want URI beginning with \"sandbox://artifacts/\", Text without \"\\x1b\"", r.Resource)

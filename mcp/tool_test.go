@@ -114,7 +114,7 @@ func TestSchemasHaveOneTypeEach(t *testing.T) {
 			return
 		}
 		if _, ok := object["type"].(string); !ok {
-			t.Errorf("%s: its type is %v, want ok = true", where, object["type"])
+			t.Errorf("%s: its type is %v, want one type, as text", where, object["type"])
 		}
 		properties, _ := object["properties"].(map[string]any)
 		for name, p := range properties {

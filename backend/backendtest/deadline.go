@@ -107,7 +107,7 @@ func (s *suite) deadlineOfAttached(t *testing.T) {
 	ctx := testContext(t)
 	sb := s.openNow(t, llmsandbox.Options{})
 	if at, set := sb.Deadline(); set {
-		t.Errorf("opened without a lifetime, and ends at %v, want set = false", at)
+		t.Errorf("opened without a lifetime, and ends at %v, want no deadline", at)
 	}
 	other, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
 	if err != nil {

@@ -18,7 +18,7 @@ func (s *suite) limitAskedForHoldsOrOpenFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			held, known := s.open(t, llmsandbox.Options{Limits: limits}).Capabilities().Get(name)
 			if !known {
-				t.Fatalf("Capabilities does not mention %s, want known = true", name)
+				t.Fatalf("Capabilities does not have %s, want it declared", name)
 			}
 			sb, err := llmsandbox.Open(ctx, new(s.options(llmsandbox.Options{Limits: limits})))
 			if err == nil {

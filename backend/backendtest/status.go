@@ -65,7 +65,7 @@ func (s *suite) identity(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range c.Controls {
 		if seen[k.Name] {
-			t.Errorf("%s is declared twice, want seen[k.Name] = false", k.Name)
+			t.Errorf("%s is declared twice, want once", k.Name)
 		}
 		seen[k.Name] = true
 		if k.Enforced && k.By == "" || !k.Enforced && k.Why == "" {
@@ -74,7 +74,7 @@ func (s *suite) identity(t *testing.T) {
 	}
 	for _, name := range []string{"memory", "cpus", "pids", "disk", "network", "seccomp"} {
 		if !seen[name] {
-			t.Errorf("nothing is declared of %s, want seen[name] = true", name)
+			t.Errorf("%s is not declared, want it declared", name)
 		}
 	}
 }

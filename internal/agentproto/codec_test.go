@@ -115,7 +115,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			err := Unmarshal(c.b, c.m)
 			if _, ok := err.(*ProtocolError); !ok {
-				t.Fatalf("%v, want ok = true", err)
+				t.Fatalf("%v, want a *ProtocolError", err)
 			}
 			t.Log(err)
 		})

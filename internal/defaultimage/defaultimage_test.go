@@ -26,7 +26,7 @@ func TestDefaultsAreTheDockerfiles(t *testing.T) {
 	for _, l := range all.All() {
 		d, ok := defaultimage.For(l.Name)
 		if !ok {
-			t.Errorf("%s has no default image, want ok = true", l.Name)
+			t.Errorf("%s has no default image, want one", l.Name)
 			continue
 		}
 		lines := read(t, filepath.Join(dockerfiles, l.Name, "Dockerfile"))
@@ -56,7 +56,7 @@ func TestBasesArePinned(t *testing.T) {
 
 func TestNoDefault(t *testing.T) {
 	if d, ok := defaultimage.For("cobol"); ok {
-		t.Errorf("cobol has a default image: %v, want ok = false", d)
+		t.Errorf("cobol has a default image: %v, want none", d)
 	}
 }
 

@@ -52,7 +52,7 @@ func TestParseStat(t *testing.T) {
 	}
 	for _, bad := range []string{"", "1 (x", "1 (x) S 1 2"} {
 		if _, ok := parseStat([]byte(bad)); ok {
-			t.Errorf("%q parsed, want ok = false", bad)
+			t.Errorf("%q is accepted, want it refused", bad)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (c *Cluster) Images(t testing.TB) func(language string) string {
 		t.Helper()
 		d, ok := defaultimage.For(language)
 		if !ok {
-			t.Fatalf("no default image for %q, want ok = true", language)
+			t.Fatalf("no default image for %q, want one", language)
 		}
 		return d.Name
 	}

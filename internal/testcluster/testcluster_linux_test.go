@@ -65,7 +65,7 @@ func until(t *testing.T, c *testcluster.Cluster, p *corev1.Pod, so func(*corev1.
 	for e := range w.ResultChan() {
 		now, ok := e.Object.(*corev1.Pod)
 		if !ok {
-			t.Fatalf("the watch of pod %s says %v, want ok = true", p.Name, e.Object)
+			t.Fatalf("the watch of pod %s sends %v, want a pod", p.Name, e.Object)
 		}
 		if so(now) {
 			return now

@@ -59,7 +59,7 @@ func TestDocsNameRealTests(t *testing.T) {
 				}
 			}
 			if !known {
-				t.Errorf("%s names %s, which is no case of the suite, want known = true", doc, m[1])
+				t.Errorf("%s names %s, want a case of the suite", doc, m[1])
 			}
 		}
 		for _, m := range regexp.MustCompile("`([a-z]+\\.txtar)`").FindAllStringSubmatch(text, -1) {

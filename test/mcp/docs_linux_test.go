@@ -71,7 +71,7 @@ func TestConfigurationsOfTheDocs(t *testing.T) {
 		t.Run(b.heading, func(t *testing.T) {
 			format, ok := formats[b.heading]
 			if !ok {
-				t.Fatalf("a JSON block below %q, which no client is known by, want ok = true", b.heading)
+				t.Fatalf("a JSON block below %q, want the heading of a client that the test knows", b.heading)
 			}
 			seen[b.heading] = true
 			var file map[string]map[string]map[string]any
@@ -102,7 +102,7 @@ func TestConfigurationsOfTheDocs(t *testing.T) {
 	}
 	for client := range formats {
 		if !seen[client] {
-			t.Errorf("the docs have no configuration for %s, want seen[client] = true", client)
+			t.Errorf("the docs have no configuration for %s, want one", client)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func start(t *testing.T, server map[string]any) {
 	for _, arg := range list {
 		text, ok := arg.(string)
 		if !ok {
-			t.Fatalf("argument %v is no text, want ok = true", arg)
+			t.Fatalf("argument %v is no text, want text", arg)
 		}
 		args = append(args, text)
 	}
@@ -128,7 +128,7 @@ func start(t *testing.T, server map[string]any) {
 	for key, value := range variables {
 		text, ok := value.(string)
 		if !ok {
-			t.Fatalf("variable %s is no text, want ok = true", key)
+			t.Fatalf("variable %s is no text, want text", key)
 		}
 		env = append(env, key+"="+text)
 	}

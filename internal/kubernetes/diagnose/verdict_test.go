@@ -45,7 +45,7 @@ func TestVerdictIsKept(t *testing.T) {
 		t.Errorf("%+v, want Verdict = Unknown, NotKept empty", r)
 	}
 	if v, known := kept(t, c, ""); known {
-		t.Errorf("%+v, want known = false", v)
+		t.Errorf("%+v, want no verdict", v)
 	}
 }
 

@@ -23,7 +23,7 @@ func checkControls(t *testing.T, name string, c backend.Capabilities, want []str
 	seen := map[string]bool{}
 	for _, k := range c.Controls {
 		if seen[k.Name] {
-			t.Errorf("%s: %s is declared twice, want seen[k.Name] = false", name, k.Name)
+			t.Errorf("%s: %s is declared twice, want once", name, k.Name)
 		}
 		seen[k.Name] = true
 		if k.Enforced && k.By == "" || !k.Enforced && k.Why == "" {

@@ -76,7 +76,7 @@ func TestPlanWithLibraries(t *testing.T) {
 		for _, kv := range p.Steps[1].Env {
 			name, _, _ := strings.Cut(kv, "=")
 			if seen[name] {
-				t.Errorf("%s comes twice: %q, want seen[name] = false", name, p.Steps[1].Env)
+				t.Errorf("%s comes twice: %q, want once", name, p.Steps[1].Env)
 			}
 			seen[name] = true
 		}
