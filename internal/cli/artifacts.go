@@ -16,7 +16,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
 
-// tellArtifacts writes what a run has produced into the folder that was asked for, or
+// tellArtifacts writes what a run has produced into the directory that was asked for, or
 // shows the pictures where the terminal can, or says that there is something.
 func (f *runFlags) tellArtifacts(res *llmsandbox.Result) error {
 	if res == nil {
@@ -61,7 +61,7 @@ func showArtifacts(list []llmsandbox.Artifact) error {
 	return nil
 }
 
-// writeArtifacts writes artifacts as files into a folder, which is made when missing,
+// writeArtifacts writes artifacts as files into a directory, which is made when missing,
 // beside what is there.
 func writeArtifacts(dir string, list []llmsandbox.Artifact) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -37,7 +36,7 @@ func (f *engineFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.Container, "container", "", only+"work in the container of this `ID` or name, which is started when it is stopped, and left as it is")
 	set.StringVar(&f.Dockerfile, "dockerfile", "", only+"build the root filesystem from this `FILE`")
 	set.StringArrayVar(&f.BuildArgs, "build-arg", nil, only+"argument `NAME=VALUE` of the build (repeatable)")
-	set.StringVar(&f.BuildContext, "build-context", "", only+"`FOLDER` that the build copies from (default: the Dockerfile's)")
+	set.StringVar(&f.BuildContext, "build-context", "", only+"`DIR` that the build copies from (default: the Dockerfile's)")
 	set.BoolVar(&f.KeepImage, "keep-image", false, only+"keep an image that was pulled, loaded or built for this sandbox")
 	set.StringVar(&f.MicromambaEnv, "micromamba-env", "", only+"start every program in this Micromamba `ENVIRONMENT` of the image (default with --backend micromamba: base)")
 	set.StringArrayVar(&f.MicromambaPackages, "micromamba-package", nil, only+"install the conda `PACKAGE`, such as numpy=2.1, into the Micromamba environment (repeatable)")
@@ -264,7 +263,7 @@ func newRuntimeOptionsTopic() *cobra.Command {
 		Short: "The keys of --runtime-option, for sandboxes on container engines",
 	}
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		w := newTable(cmd.OutOrStdout())
 		fmt.Fprintln(w, `Options of a container engine that are laid over a sandbox's safe defaults. What is
 loosened is loosened by name, and --json and doctor tell so. Keys that take a list or a
 map are added to by each --runtime-option, one item at a time or as JSON.

@@ -88,7 +88,7 @@ files and processes, no network, no privileges, and limits that the kernel enfor
 	root.AddCommand(
 		newRunCommand(), newCreateCommand(), newExecCommand(), newCopyCommand(), newListCommand(), newDeadlineCommand(), newRemoveCommand(),
 		newLanguagesCommand(), newDoctorCommand(), newGCCommand(), newVersionCommand(), newSuperviseCommand(), newNetworkCommand(),
-		newImageCommand(imageStore), newImagesCommand(), newCommitCommand(), newRuntimeOptionsTopic(),
+		newImageCommand(), newImagesCommand(), newCommitCommand(), newRuntimeOptionsTopic(),
 		newPortForwardCommand(), newInstallCommand(), newCacheCommand(), newReplCommand(), newCheckCommand(), newMCPCommand(),
 	)
 	return root

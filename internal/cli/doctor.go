@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -8,12 +9,15 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/docker"
+	"github.com/llmsandbox/llmsandbox/backend/podman"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
 
@@ -128,7 +132,7 @@ func (d *diagnosis) try(ctx context.Context, b backend.Backend, imageName string
 
 // printDiagnosis prints for people. What an engine says may hold anything.
 func printDiagnosis(out io.Writer, d diagnosis) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := newTable(out)
 	fmt.Fprintf(w, "backend %s %s\n", d.Backend, d.Isolation)
 	if len(d.Findings) > 0 {
 		fmt.Fprintln(w)
@@ -197,4 +201,224 @@ func printEngines(w io.Writer, all []engineState) {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, usable, termsafe.String(e.Detail))
 	}
 	fmt.Fprintf(w, "\t\t`llmsandbox doctor --backend %s` tells more\n", all[0].Name)
+}
+
+// engineTimeout bounds the questions to an engine, which may be on another machine, or busy.
+const engineTimeout = 20 * time.Second
+
+// diagnoseEngine looks at a container engine.
+func diagnoseEngine(ctx context.Context, p *place, imageName string) (diagnosis, error) {
+	var d diagnosis
+	d.Backend = p.Backend
+	asking, cancel := context.WithTimeout(ctx, engineTimeout)
+	defer cancel()
+	d.Findings = findings(asking, p.Backend)
+	for _, f := range d.Findings {
+		if f.Level == backend.LevelFailure {
+			d.Error = f.Detail
+			return d, ctx.Err()
+		}
+	}
+	b, err := p.engine()
+	if err != nil {
+		return d, err
+	}
+	if d.Capabilities, err = b.Capabilities(asking); err != nil {
+		return d, err
+	}
+	if imageName == "" {
+		rows, err := p.languageImages(asking)
+		if err != nil {
+			return d, err
+		}
+		if imageName = anyPresent(rows); imageName == "" {
+			d.Untried = "no language's image is there, and doctor pulls none: name one with --image"
+			return d, nil
+		}
+	}
+	d.try(ctx, b, imageName)
+	return d, ctx.Err()
+}
+
+func anyPresent(rows []languageImage) string {
+	for _, r := range rows {
+		if r.Present {
+			return r.Image
+		}
+	}
+	return ""
+}
+
+func findings(ctx context.Context, name string) []backend.Finding {
+	if name == podman.Name {
+		return podman.Diagnose(ctx, nil)
+	}
+	return docker.Diagnose(ctx, nil)
+}
+
+// engineState is a container engine in a line.
+type engineState struct {
+	Name   string `json:"name"`
+	Usable bool   `json:"usable"`
+	Detail string `json:"detail"` // where it is, or what is wrong
+}
+
+// engineStates asks every container engine at once.
+func engineStates(ctx context.Context) []engineState {
+	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
+	defer cancel()
+	states := []engineState{{Name: docker.Name}, {Name: podman.Name}}
+	var all sync.WaitGroup
+	for i := range states {
+		all.Go(func() { states[i].Usable, states[i].Detail = summary(findings(ctx, states[i].Name)) })
+	}
+	all.Wait()
+	return states
+}
+
+// summary is the failure among findings, or else what answered.
+func summary(all []backend.Finding) (usable bool, detail string) {
+	for _, f := range all {
+		switch {
+		case f.Level == backend.LevelFailure:
+			return false, f.Detail
+		case f.Check == "answer":
+			detail = f.Detail
+		}
+	}
+	return true, detail
+}
+
+// clusterTimeout bounds the questions to a cluster and the pods that try its network,
+// whose image may have to be pulled.
+const clusterTimeout = 5 * time.Minute
+
+// diagnoseCluster looks at a cluster. What its pods show of the network holds for the
+// sandbox that is tried then.
+func diagnoseCluster(ctx context.Context, p *place, imageName string, probe bool) (diagnosis, error) {
+	var d diagnosis
+	d.Backend = p.Backend
+	o, err := p.clusterOptions()
+	if err != nil {
+		return d, err
+	}
+	if linked == nil {
+		return d, errNotLinked
+	}
+	asking, cancel := context.WithTimeout(ctx, clusterTimeout)
+	defer cancel()
+	image := cmp.Or(imageName, pythonImage())
+	report, err := linked.Diagnose(asking, o, image, probe)
+	if err != nil {
+		return d, err
+	}
+	if d.Findings, d.Error = report.Findings, report.Error; d.Error != "" {
+		return d, nil
+	}
+	b := report.Backend
+	if d.Capabilities, err = b.Capabilities(asking); err != nil {
+		return d, errors.Join(err, b.Close())
+	}
+	if o.Pod != "" {
+		image = "" // the pod's own
+	}
+	d.try(ctx, b, image)
+	return d, errors.Join(ctx.Err(), b.Close())
+}
+
+// probe prints, one fact a line, what a program inside sees of its confinement.
+const probe = `while read -r key value rest; do case $key in
+Seccomp:|NoNewPrivs:|Cap*) echo "$key $value";; esac; done </proc/self/status
+echo "core: $(ulimit -c)"
+while read -r name rest; do case $name in *:*) echo "interface: ${name%%:*}";; esac; done </proc/net/dev
+for dir in / /usr /etc; do if (: >"$dir/.llmsandbox-probe") 2>/dev/null; then echo "writable: $dir"; fi; done
+for ns in user mnt pid net ipc time; do echo "ns-$ns: $(readlink /proc/self/ns/$ns)"; done
+while read -r id parent dev root rest; do case $root in */.cache/*|/home/*|/root/*) echo "path: $root";; esac; done </proc/self/mountinfo
+exit 7`
+
+// observed is what the probe printed, by key; a key may have several values.
+type observed map[string][]string
+
+func parseProbe(text string) observed {
+	o := observed{}
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		key, value, _ := strings.Cut(lines.Text(), ":")
+		o[key] = append(o[key], strings.TrimSpace(value))
+	}
+	return o
+}
+
+// only tells whether a key was seen, with nothing but one value.
+func (o observed) only(key, value string) bool {
+	for _, v := range o[key] {
+		if v != value {
+			return false
+		}
+	}
+	return len(o[key]) > 0
+}
+
+// noCapabilities tells whether all five sets were seen and are empty.
+func (o observed) noCapabilities() bool {
+	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
+		if !o.only(set, strings.Repeat("0", 16)) {
+			return false
+		}
+	}
+	return true
+}
+
+// ownNamespace tells whether the sandbox has another namespace than this process.
+// Where this process has none to compare with, it is taken for granted.
+func (o observed) ownNamespace(kind string) bool {
+	host, err := os.Readlink("/proc/self/ns/" + kind)
+	return err != nil || len(o["ns-"+kind]) == 1 && o["ns-"+kind][0] != host && o["ns-"+kind][0] != ""
+}
+
+// A check compares a control, when it is declared as enforced, with what was seen.
+type check struct {
+	control string
+	holds   func(observed) bool
+	wrong   string
+}
+
+var checks = []check{
+	{"seccomp", func(o observed) bool { return o.only("Seccomp", "2") }, "no filter is on the program"},
+	{"no-new-privs", func(o observed) bool { return o.only("NoNewPrivs", "1") }, "the program may gain privileges"},
+	{"capabilities", observed.noCapabilities, "the program has capabilities"},
+	{"core-dumps", func(o observed) bool { return o.only("core", "0") }, "the program may dump core"},
+	{"network", func(o observed) bool { return o.only("interface", "lo") && o.ownNamespace("net") }, "there is more than loopback"},
+	{"filesystem", func(o observed) bool { return len(o["writable"]) == 0 && o.ownNamespace("mnt") }, "the root can be written to, or is the host's"},
+	{"processes", func(o observed) bool { return o.ownNamespace("pid") }, "the host's processes are seen"},
+	{"ipc", func(o observed) bool { return o.ownNamespace("ipc") }, "IPC is shared with the host"},
+	{"user-namespace", func(o observed) bool { return o.ownNamespace("user") }, "users are the host's"},
+	{"hidden-uptime", func(o observed) bool { return o.ownNamespace("time") }, "the clocks are the host's"},
+	{"host-paths", func(o observed) bool { return len(o["path"]) == 0 }, "the mount table names directories of users"},
+}
+
+// verify looks from inside whether what a sandbox declares to be enforced is.
+func verify(ctx context.Context, sb *llmsandbox.Sandbox) error {
+	res, err := sb.Shell(ctx, probe, nil)
+	if err != nil {
+		return err
+	}
+	if res.ExitCode == nil || *res.ExitCode != 7 {
+		return fmt.Errorf("a program that exits with 7 was seen to end as %q: %s", res.Status, res.Reason)
+	}
+	return compare(sb.Capabilities(), parseProbe(res.Stdout))
+}
+
+// compare returns every control that is declared as enforced and does not hold.
+func compare(caps backend.Capabilities, seen observed) error {
+	var errs []error
+	for _, c := range checks {
+		k, ok := caps.Get(c.control)
+		if c.control == "network" && strings.HasPrefix(k.By, "NetworkPolicy") {
+			continue // a pod has more than loopback; that the rest leads nowhere was tried before
+		}
+		if ok && k.Enforced && !c.holds(seen) {
+			errs = append(errs, fmt.Errorf("%s is declared as enforced by %s, but from inside %s: run nothing untrusted here, and report this", c.control, k.By, c.wrong))
+		}
+	}
+	return errors.Join(errs...)
 }

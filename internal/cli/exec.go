@@ -44,7 +44,7 @@ input and its exit code. Exit codes are those of llmsandbox run.`,
 	set.SetInterspersed(false) // flags behind the id belong to the program
 	f.place.register(set, "what runs the sandbox")
 	set.StringArrayVarP(&f.env, "env", "e", nil, "environment variable NAME=VALUE (repeatable)")
-	set.StringVarP(&f.workdir, "workdir", "w", "", "working folder in the sandbox (default /sandbox)")
+	set.StringVarP(&f.workdir, "workdir", "w", "", "working directory in the sandbox (default /sandbox)")
 	set.StringVarP(&f.user, "user", "u", "", "user in the sandbox (default its ordinary one)")
 	set.StringVar(&f.timeout, "timeout", "", "wall time, such as 10s, or 'unlimited' (default 60s, with --tty unlimited)")
 	set.BoolVar(&f.shell, "shell", false, "give the words to the sandbox's /bin/sh as one line")
@@ -149,4 +149,13 @@ func attach(ctx context.Context, p *place, id string) (*llmsandbox.Sandbox, erro
 	}
 	sb, err := llmsandbox.Attach(ctx, id, &llmsandbox.AttachOptions{Backend: b})
 	return sb, placed(p, err)
+}
+
+// onSandbox attaches to a sandbox for one thing that is done to it.
+func onSandbox(ctx context.Context, p *place, id string, do func(*llmsandbox.Sandbox) error) error {
+	sb, err := attach(ctx, p, id)
+	if err != nil {
+		return err
+	}
+	return placed(p, errors.Join(do(sb), sb.Close()))
 }

@@ -1,7 +1,12 @@
 package cli
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +42,7 @@ func (f *sandboxFlags) register(set *pflag.FlagSet) {
 
 // registerBounds adds what bounds a sandbox, whatever runs in it.
 func (f *sandboxFlags) registerBounds(set *pflag.FlagSet) {
-	set.StringVar(&f.image, "image", "", "root filesystem: a registry reference, an OCI layout folder or a docker save tar (default: this machine's own toolchains, read-only; elsewhere the language's default image)")
+	set.StringVar(&f.image, "image", "", "root filesystem: a registry reference, an OCI layout directory or a docker save tar (default: this machine's own toolchains, read-only; elsewhere the language's default image)")
 	f.place.register(set, "what runs the sandbox")
 	f.place.Engine.register(set)
 	f.place.Pod.register(set)
@@ -93,7 +98,7 @@ func (f *sandboxFlags) options(kept bool) (llmsandbox.Options, error) {
 	if o.Install, err = f.libraries.options(); err != nil {
 		return o, err
 	}
-	if o.IdleTimeout, err = idleFlag(f.idle); err != nil {
+	if o.IdleTimeout, err = durationFlag("idle", f.idle, "10m"); err != nil {
 		return o, err
 	}
 	o.Labels, err = pairs("label", f.labels)
@@ -157,13 +162,14 @@ func (f *sandboxFlags) registerIdle(set *pflag.FlagSet) {
 	set.StringVar(&f.idle, "idle", "", "end the sandbox when nothing has used it for so long, such as 10m (default: never)")
 }
 
-func idleFlag(text string) (time.Duration, error) {
+// durationFlag reads a duration above 0, such as the example; an empty text is 0.
+func durationFlag(name, text, example string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("--idle %q: use a duration above 0 such as 10m", text)
+		return 0, fmt.Errorf("--%s %q: use a duration above 0 such as %s", name, text, example)
 	}
 	return d, nil
 }
@@ -186,4 +192,103 @@ func pair(flag, kv string) (name, value string, err error) {
 		return "", "", fmt.Errorf("--%s %q: use NAME=VALUE", flag, kv)
 	}
 	return name, value, nil
+}
+
+// secretFlags name secrets. Their values are never shown, not in errors either.
+type secretFlags struct {
+	secrets []string
+	files   []string
+	bodies  []string
+}
+
+func (f *secretFlags) register(set *pflag.FlagSet) {
+	set.StringArrayVar(&f.secrets, "secret", nil, "`NAME=VALUE@HOST,...`, or NAME@HOST,... with the value from this command's environment: NAME is a placeholder inside, and requests to those hosts get the value (repeatable)")
+	set.StringArrayVar(&f.files, "secret-file", nil, "`file` with such a line for each secret, so that values are not on a command line (repeatable)")
+	set.StringArrayVar(&f.bodies, "secret-in-body", nil, "`NAME` of a secret that is put into request bodies too, not only into headers and queries (repeatable)")
+}
+
+// options reads the flags.
+func (f *secretFlags) options() ([]llmsandbox.Secret, error) {
+	var out []llmsandbox.Secret
+	for _, text := range f.secrets {
+		s, err := parseSecret(text)
+		if err != nil {
+			return nil, fmt.Errorf("--secret: %w", err)
+		}
+		out = append(out, s)
+	}
+	for _, name := range f.files {
+		secrets, err := readSecrets(name)
+		if err != nil {
+			return nil, fmt.Errorf("--secret-file: %w", err)
+		}
+		out = append(out, secrets...)
+	}
+	for _, name := range f.bodies {
+		i := slices.IndexFunc(out, func(s llmsandbox.Secret) bool { return s.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("--secret-in-body %q: no secret of that name is given", name)
+		}
+		out[i].Body = true
+	}
+	return out, nil
+}
+
+var errSecretForm = errors.New("use NAME=VALUE@HOST, or NAME@HOST for a value of the environment; more hosts follow after commas")
+
+// parseSecret reads one secret. The hosts follow the last @, since a value may have one.
+func parseSecret(text string) (llmsandbox.Secret, error) {
+	at := strings.LastIndexByte(text, '@')
+	if at < 0 {
+		return llmsandbox.Secret{}, errSecretForm
+	}
+	name, value, given := strings.Cut(text[:at], "=")
+	if name == "" {
+		return llmsandbox.Secret{}, errSecretForm
+	}
+	if !given {
+		if value, given = os.LookupEnv(name); !given {
+			return llmsandbox.Secret{}, fmt.Errorf("%q is not in the environment of this command: set it there, or use NAME=VALUE@HOST", name)
+		}
+	}
+	s := llmsandbox.Secret{Name: name, Value: value}
+	for host := range strings.SplitSeq(text[at+1:], ",") {
+		if host = strings.TrimSpace(host); host != "" {
+			s.Hosts = append(s.Hosts, host)
+		}
+	}
+	if len(s.Hosts) == 0 {
+		return llmsandbox.Secret{}, fmt.Errorf("%q: %w", name, errSecretForm)
+	}
+	return s, nil
+}
+
+// maxSecretFile bounds a file of secrets.
+const maxSecretFile = 1 << 20
+
+// readSecrets reads a file of secrets: one a line, empty ones and those that begin
+// with # left out.
+func readSecrets(name string) ([]llmsandbox.Secret, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var out []llmsandbox.Secret
+	lines := bufio.NewScanner(io.LimitReader(file, maxSecretFile))
+	for number := 1; lines.Scan(); number++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		s, err := parseSecret(line)
+		if err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w", name, number, err)
+		}
+		out = append(out, s)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return out, nil
 }

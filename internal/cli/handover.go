@@ -5,10 +5,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
 const (
@@ -67,17 +72,17 @@ func howToGet(build string) string {
 }
 
 // findProgram looks for another program of this project: beside this one, and then in PATH,
-// whose relative folders do not count: what lies in a working directory is not ours.
+// whose relative directories do not count: what lies in a working directory is not ours.
 func findProgram(name string) (string, error) {
 	var beside []string
 	if self, err := os.Executable(); err == nil {
-		beside = foldersOf(self)
+		beside = directoriesOf(self)
 	}
 	return findIn(name, beside, filepath.SplitList(os.Getenv("PATH")))
 }
 
-// foldersOf are the folders that a program is in, by its name and with links resolved.
-func foldersOf(program string) []string {
+// directoriesOf are the directories that a program is in, by its name and with links resolved.
+func directoriesOf(program string) []string {
 	dirs := []string{filepath.Dir(program)}
 	if real, err := filepath.EvalSymlinks(program); err == nil && filepath.Dir(real) != dirs[0] {
 		dirs = append(dirs, filepath.Dir(real))
@@ -99,4 +104,38 @@ func findIn(name string, beside, path []string) (string, error) {
 		where = "beside this program (" + strings.Join(beside, ", ") + ") or " + where
 	}
 	return "", fmt.Errorf("%s is not %s", name, where)
+}
+
+// version is the release; the build tells the commit where there is none.
+const version = "0.1.0-dev"
+
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Example: `  llmsandbox version`,
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			commit := ""
+			if info, ok := debug.ReadBuildInfo(); ok {
+				for _, s := range info.Settings {
+					if s.Key == "vcs.revision" {
+						commit = " (" + s.Value + ")"
+					}
+				}
+			}
+			_, err := fmt.Printf("llmsandbox %s%s, agent protocol %d, %s %s/%s\n", version, commit, agentproto.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+}
+
+// thisBuild identifies what this program was built from: the release, and the module's
+// version, which has the commit in it and whether files were changed since, as far as the
+// build knows it.
+func thisBuild() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return version + " " + info.Main.Version
+	}
+	return version
 }

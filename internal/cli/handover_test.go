@@ -77,10 +77,10 @@ func TestFoldersOfALink(t *testing.T) {
 	if err := os.Symlink(filepath.Join(real, "self"), filepath.Join(link, "self")); err != nil {
 		t.Fatal(err)
 	}
-	if got := foldersOf(filepath.Join(link, "self")); !slices.Equal(got, []string{link, real}) {
+	if got := directoriesOf(filepath.Join(link, "self")); !slices.Equal(got, []string{link, real}) {
 		t.Errorf("of a link: %q, want %q", got, []string{link, real})
 	}
-	if got := foldersOf(filepath.Join(real, "self")); !slices.Equal(got, []string{real}) {
+	if got := directoriesOf(filepath.Join(real, "self")); !slices.Equal(got, []string{real}) {
 		t.Errorf("of none: %q, want %q", got, []string{real})
 	}
 }

@@ -1,37 +1,53 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
+	"github.com/llmsandbox/llmsandbox/internal/defaultimage"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
 
-func newImageCommand(newStore func() (*ociimage.Store, error)) *cobra.Command {
+func newImageCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
 		Short: "Fetch, list and remove the images of the local backend",
 		Long: `Fetch, list and remove the images of the local backend. No daemon is needed: an image is a
-registry reference, the folder of an OCI layout or the file of a docker save tar.`,
+registry reference, the directory of an OCI layout or the file of a docker save tar.`,
 		Example: `  llmsandbox image pull registry.example/tools:1
   llmsandbox image pull ./saved.tar
   llmsandbox run --image ./layout:latest -l python -c 'print(1)'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newImagePullCommand(newStore), newImageListCommand(newStore), newImageRemoveCommand(newStore),
-		newImagePruneCommand(newStore), newImageInspectCommand(newStore))
+	cmd.AddCommand(newImagePullCommand(), newImageListCommand(), newImageRemoveCommand(),
+		newImagePruneCommand(), newImageInspectCommand())
 	return cmd
 }
 
-func newImagePullCommand(newStore func() (*ociimage.Store, error)) *cobra.Command {
+// withStore runs a command with the store of images.
+func withStore(run func(*cobra.Command, *ociimage.Store, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		store, err := imageStore()
+		if err != nil {
+			return err
+		}
+		return run(cmd, store, args)
+	}
+}
+
+func newImagePullCommand() *cobra.Command {
 	var platform string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -41,11 +57,7 @@ func newImagePullCommand(newStore func() (*ociimage.Store, error)) *cobra.Comman
   llmsandbox image pull --platform linux/arm64 registry.example/tools:1
   llmsandbox image pull oci:/srv/layout:latest`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := newStore()
-			if err != nil {
-				return err
-			}
+		RunE: withStore(func(cmd *cobra.Command, store *ociimage.Store, args []string) error {
 			var progress progressShower
 			img, err := store.Pull(cmd.Context(), args[0], ociimage.Options{Platform: platform, Progress: progress.show})
 			progress.close()
@@ -63,14 +75,14 @@ func newImagePullCommand(newStore func() (*ociimage.Store, error)) *cobra.Comman
 			}
 			info.InUse = false // but for this command
 			return printJSON(info)
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&platform, "platform", "", "os/arch[/variant] instead of this machine's")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the image as a JSON object")
 	return cmd
 }
 
-func newImageListCommand(newStore func() (*ociimage.Store, error)) *cobra.Command {
+func newImageListCommand() *cobra.Command {
 	var flags listFlags
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -79,37 +91,29 @@ func newImageListCommand(newStore func() (*ociimage.Store, error)) *cobra.Comman
 		Example: `  llmsandbox image list
   llmsandbox image list --json`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			store, err := newStore()
-			if err != nil {
-				return err
-			}
+		RunE: withStore(func(_ *cobra.Command, store *ociimage.Store, _ []string) error {
 			images, err := store.List()
 			if err != nil {
 				return err
 			}
 			return printList(flags, images, func(i ociimage.Info) string { return i.ID }, printImages)
-		},
+		}),
 	}
 	flags.register(cmd.Flags(), "ids")
 	return cmd
 }
 
 func printImages(images []ociimage.Info) error {
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	w := newTable(os.Stdout)
 	fmt.Fprintln(w, "NAME\tID\tPLATFORM\tSIZE\tCREATED\tFETCHED\tIN USE")
 	for _, i := range images {
 		names := i.Names
 		if len(names) == 0 {
 			names = []string{"-"}
 		}
-		use := "no"
-		if i.InUse {
-			use = "yes"
-		}
 		for _, n := range names {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", termsafe.String(n), shortID(i.ID), termsafe.String(i.Platform),
-				bytesize.Format(i.Size), day(i.Created), day(i.Pulled), use)
+				bytesize.Format(i.Size), day(i.Created), day(i.Pulled), yesNo(i.InUse))
 		}
 	}
 	return w.Flush()
@@ -127,18 +131,14 @@ func day(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04")
 }
 
-func newImageRemoveCommand(newStore func() (*ociimage.Store, error)) *cobra.Command {
+func newImageRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "rm IMAGE...",
 		Short: "Remove images by name or id; one in use stays",
 		Example: `  llmsandbox image rm registry.example/tools:1
   llmsandbox image rm 3f1c2d4e5a6b`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			store, err := newStore()
-			if err != nil {
-				return err
-			}
+		RunE: withStore(func(cmd *cobra.Command, store *ociimage.Store, args []string) error {
 			for _, ref := range args {
 				removed, err := store.Remove(ref)
 				if err != nil {
@@ -147,11 +147,11 @@ func newImageRemoveCommand(newStore func() (*ociimage.Store, error)) *cobra.Comm
 				printRemoved(removed)
 			}
 			return nil
-		},
+		}),
 	}
 }
 
-func newImagePruneCommand(newStore func() (*ociimage.Store, error)) *cobra.Command {
+func newImagePruneCommand() *cobra.Command {
 	var all, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "prune",
@@ -161,11 +161,7 @@ pulls left; with --all every image that no sandbox uses.`,
 		Example: `  llmsandbox image prune
   llmsandbox image prune --all`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := newStore()
-			if err != nil {
-				return err
-			}
+		RunE: withStore(func(cmd *cobra.Command, store *ociimage.Store, args []string) error {
 			removed, err := store.Prune(cmd.Context(), all)
 			if err != nil {
 				return err
@@ -176,7 +172,7 @@ pulls left; with --all every image that no sandbox uses.`,
 			printRemoved(removed)
 			fmt.Printf("freed %s\n", bytesize.Format(removed.Bytes))
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also images that have a name")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
@@ -195,22 +191,194 @@ func printRemoved(r ociimage.Removed) {
 	}
 }
 
-func newImageInspectCommand(newStore func() (*ociimage.Store, error)) *cobra.Command {
+func newImageInspectCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "inspect IMAGE",
 		Short:   "Print what is known of an image that is here, as a JSON object",
 		Example: `  llmsandbox image inspect registry.example/tools:1`,
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			store, err := newStore()
-			if err != nil {
-				return err
-			}
+		RunE: withStore(func(cmd *cobra.Command, store *ociimage.Store, args []string) error {
 			info, err := store.Inspect(args[0])
 			if err != nil {
 				return err
 			}
 			return printJSON(info)
+		}),
+	}
+}
+
+// languageImage is what a language runs in when no image is named.
+type languageImage struct {
+	Language string `json:"language"`
+	Image    string `json:"image"` // "host" for this machine's own toolchains
+	Present  bool   `json:"present"`
+	// Size is in bytes, of an image that is present.
+	Size int64 `json:"size_bytes,omitempty"`
+	// Official is used where the engine does not have the project's own.
+	Official string `json:"official,omitempty"`
+	// Missing are programs that the host's toolchains lack.
+	Missing []string `json:"missing,omitempty"`
+}
+
+func newImagesCommand() *cobra.Command {
+	var place place
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "images",
+		Short: "Tell which image each language runs in when none is named",
+		Long: `Tell which image each language runs in on a backend when no --image is named, and whether
+it is there. A container engine uses the project's own image when it has it, and else the
+language's official one, which it pulls when it is first needed. The local backend uses this
+machine's own toolchains; what images it has fetched lists llmsandbox image list. A cluster
+does not tell which images its nodes have.`,
+		Example: `  llmsandbox images --backend docker
+  llmsandbox images --backend podman --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			rows, err := place.languageImages(cmd.Context())
+			if err != nil {
+				return placed(&place, err)
+			}
+			if asJSON {
+				return printJSON(rows)
+			}
+			return printLanguageImages(rows)
 		},
 	}
+	place.register(cmd.Flags(), "what would run the sandboxes")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+// languageImages looks up the image of each language.
+func (p *place) languageImages(ctx context.Context) ([]languageImage, error) {
+	if err := p.check("", false); err != nil {
+		return nil, err
+	}
+	rows := make([]languageImage, 0, len(all.All()))
+	if p.onCluster() {
+		return nil, fmt.Errorf("a cluster does not tell which images its nodes have or can pull: a sandbox is made from its language's default image, such as %s, or from what --image names", pythonImage())
+	}
+	if !p.onEngine() {
+		for _, l := range all.All() {
+			missing := missingPrograms(l)
+			rows = append(rows, languageImage{Language: l.Name, Image: "host", Present: len(missing) == 0, Missing: missing})
+		}
+		return rows, nil
+	}
+	b, err := p.engine()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range all.All() {
+		i, err := b.LanguageImage(ctx, l.Name)
+		if err != nil {
+			return nil, err
+		}
+		d, _ := defaultimage.For(l.Name)
+		rows = append(rows, languageImage{Language: l.Name, Image: i.Name, Present: i.Present, Size: i.Size, Official: d.Official})
+	}
+	return rows, nil
+}
+
+// pythonImage is the default image of the default language.
+func pythonImage() string {
+	d, _ := defaultimage.For(llmsandbox.DefaultLanguage)
+	return d.Name
+}
+
+func printLanguageImages(rows []languageImage) error {
+	w := newTable(os.Stdout)
+	fmt.Fprintln(w, "LANGUAGE\tIMAGE\tTHERE\tSIZE\tOFFICIAL")
+	for _, r := range rows {
+		there, size, official := "yes", "-", "-"
+		switch {
+		case len(r.Missing) > 0:
+			there = "no " + r.Missing[0]
+		case !r.Present:
+			there = "no, is pulled"
+		}
+		if r.Size > 0 {
+			size = bytesize.Format(r.Size)
+		}
+		if r.Official != "" {
+			official = r.Official
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Language, termsafe.String(r.Image), there, size, official)
+	}
+	return w.Flush()
+}
+
+// overwriteFlag adds --overwrite-tag, which names again what is overwritten.
+func overwriteFlag(set *pflag.FlagSet, tag *string) {
+	set.StringVar(tag, "overwrite-tag", "", "the `TAG` again, to take it from the image that has it")
+}
+
+func newCommitCommand() *cobra.Command {
+	var place place
+	var overwrite string
+	cmd := &cobra.Command{
+		Use:   "commit ID TAG",
+		Short: "Make an image of a kept sandbox on a container engine",
+		Long: `Make an image of a kept sandbox: of its image, its working directory, and its root file
+system where that could be written to. A sandbox of the new image starts with those
+files. Processes, /tmp and the environment are not part of it. The image's id is printed.`,
+		Example: `  llmsandbox commit --backend docker sb-1234 tools:2
+  llmsandbox run --backend docker --image tools:2 app.py`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var id string
+			err := onSandbox(cmd.Context(), &place, args[0], func(sb *llmsandbox.Sandbox) (err error) {
+				id, err = commit(cmd.Context(), sb, args[1], overwrite)
+				return err
+			})
+			if err == nil {
+				fmt.Println(id)
+			}
+			return err
+		},
+	}
+	place.register(cmd.Flags(), "what runs the sandbox")
+	overwriteFlag(cmd.Flags(), &overwrite)
+	return cmd
+}
+
+// commit makes the image, says what is not in it, and returns the image's id.
+func commit(ctx context.Context, sb *llmsandbox.Sandbox, tag, overwrite string) (string, error) {
+	res, err := sb.Commit(ctx, tag, &llmsandbox.CommitOptions{Overwrite: overwrite})
+	for _, s := range res.Skipped {
+		fmt.Fprintln(os.Stderr, "llmsandbox: not in the image:", termsafe.String(s))
+	}
+	return res.ID, err
+}
+
+// checkCommit says which flags of run make no sense with --commit.
+func (f *runFlags) checkCommit() error {
+	switch {
+	case f.commit != "" && !f.place.onEngine():
+		return fmt.Errorf("--commit is for container engines, and the backend is %s: add --backend docker or --backend podman", f.place.Backend)
+	case f.overwrite != "" && f.commit == "":
+		return errors.New("--overwrite-tag needs --commit")
+	case f.overwrite != "" && f.overwrite != f.commit:
+		return fmt.Errorf("--overwrite-tag %s is not the tag of --commit %s: it names again what is to be overwritten", f.overwrite, f.commit)
+	}
+	return nil
+}
+
+// commitAfter makes the image that --commit asks for, unless the program failed: nobody
+// wants half of what it was to leave.
+func (f *runFlags) commitAfter(ctx context.Context, sb *llmsandbox.Sandbox, res *llmsandbox.Result) error {
+	if f.commit == "" {
+		return nil
+	}
+	if res.Status != llmsandbox.StatusOK {
+		fmt.Fprintf(os.Stderr, "llmsandbox: not committed as %s: the run ended as %s\n", f.commit, res.Status)
+		return nil
+	}
+	id, err := commit(ctx, sb, f.commit, f.overwrite)
+	if err != nil {
+		return placed(&f.place, err)
+	}
+	fmt.Fprintf(os.Stderr, "llmsandbox: committed as %s (%s)\n", f.commit, id)
+	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +38,7 @@ func newLanguagesCommand() *cobra.Command {
 			if asJSON {
 				return printJSON(rows)
 			}
-			w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+			w := newTable(os.Stdout)
 			fmt.Fprintln(w, "LANGUAGE\tALIASES\tENDINGS\tON THIS MACHINE")
 			for _, r := range rows {
 				state := "yes"

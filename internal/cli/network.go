@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -63,24 +62,21 @@ What is no longer allowed is cut at once.`,
   llmsandbox network --network allow=example.org:443 "$id"
   llmsandbox network --network none "$id"`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := networkFlag(values)
 			if err != nil {
 				return err
 			}
-			sb, err := attach(cmd.Context(), &at, args[0])
-			if err != nil {
+			return onSandbox(cmd.Context(), &at, args[0], func(sb *llmsandbox.Sandbox) error {
+				if len(values) > 0 {
+					return sb.SetNetwork(cmd.Context(), n)
+				}
+				n, err := sb.Network(cmd.Context())
+				if err == nil {
+					fmt.Println(strings.TrimSuffix(string(n.Mode)+"="+strings.Join(n.Allow, ","), "="))
+				}
 				return err
-			}
-			defer func() { err = errors.Join(placed(&at, err), sb.Close()) }()
-			if len(values) > 0 {
-				return sb.SetNetwork(cmd.Context(), n)
-			}
-			if n, err = sb.Network(cmd.Context()); err != nil {
-				return err
-			}
-			fmt.Println(strings.TrimSuffix(string(n.Mode)+"="+strings.Join(n.Allow, ","), "="))
-			return nil
+			})
 		},
 	}
 	at.register(cmd.Flags(), "what runs the sandbox")

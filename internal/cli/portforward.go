@@ -42,11 +42,9 @@ any free one; which one it is, is printed.`,
 				}
 				pairs = append(pairs, f)
 			}
-			sb, err := attach(cmd.Context(), &p, args[0])
-			if err != nil {
-				return err
-			}
-			return errors.Join(forwardAll(cmd.Context(), sb, address, pairs), sb.Close())
+			return onSandbox(cmd.Context(), &p, args[0], func(sb *llmsandbox.Sandbox) error {
+				return forwardAll(cmd.Context(), sb, address, pairs)
+			})
 		},
 	}
 	p.register(cmd.Flags(), "what runs the sandbox")

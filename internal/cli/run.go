@@ -49,7 +49,7 @@ func newRunCommand() *cobra.Command {
 		Short: "Run code in a fresh sandbox",
 		Long: `Run code in a fresh sandbox and pass on its output, its input and its exit code.
 
-The code is a file, a folder with a main file (main.py, Main.java, index.js), standard
+The code is a file, a directory with a main file (main.py, Main.java, index.js), standard
 input (-), or the text of --code. The language follows from the file's ending or its
 first line unless --lang names it.
 
@@ -78,18 +78,18 @@ a policy, 137 out of memory, 141 nothing reads the output any more, 153 too much
 	set.StringVar(&f.output, "output", "", "bytes of output of the run, such as 10m, or 'unlimited' (default 10m)")
 	set.StringVar(&f.standard, "standard", "", "language standard, such as c++20")
 	set.StringArrayVar(&f.args, "arg", nil, "argument of the program (repeatable)")
-	set.StringArrayVar(&f.files, "file", nil, "HOST[:SANDBOX] file or folder to copy in before the run (repeatable; the last colon cuts, so end a name that has one with a colon)")
-	set.StringArrayVar(&f.outs, "out", nil, "SANDBOX[:HOST] file or folder to copy out after the run, a folder under its own name in HOST (repeatable)")
-	set.StringVar(&f.artifacts, "artifacts", "", "`DIR` that gets what the run made: plots, tables, the files of its artifacts folder (default: pictures are shown by terminals that can)")
+	set.StringArrayVar(&f.files, "file", nil, "HOST[:SANDBOX] file or directory to copy in before the run (repeatable; the last colon cuts, so end a name that has one with a colon)")
+	set.StringArrayVar(&f.outs, "out", nil, "SANDBOX[:HOST] file or directory to copy out after the run, a directory under its own name in HOST (repeatable)")
+	set.StringVar(&f.artifacts, "artifacts", "", "`DIR` that gets what the run made: plots, tables, the files of its artifacts directory (default: pictures are shown by terminals that can)")
 	set.StringVar(&f.stdin, "stdin", "", "file that is the program's standard input (default: this command's own)")
-	set.StringVarP(&f.workdir, "workdir", "w", "", "working folder in the sandbox (default /sandbox)")
+	set.StringVarP(&f.workdir, "workdir", "w", "", "working directory in the sandbox (default /sandbox)")
 	set.BoolVar(&f.json, "json", false, "print one JSON object with the result instead of the output")
 	set.BoolVar(&f.raw, "raw", false, "let control sequences of the program reach the terminal")
 	set.BoolVar(&f.keep, "keep", false, "keep the sandbox afterwards and print its id on stderr")
 	set.StringVar(&f.ttl, "ttl", "", "how long a kept sandbox lives, such as 30m, or 'unlimited' (default 1h)")
 	set.StringVar(&f.textError, "text-errors", "replace", "for --json, bytes that are not UTF-8: replace, ignore, backslashreplace, surrogateescape or strict")
 	set.BoolVar(&f.children, "keep-children", false, "leave the program's background processes running (with --keep)")
-	set.StringVar(&f.commit, "commit", "", "on container engines: after a run that ended well, make an image of this `TAG`, of the sandbox's image and working folder")
+	set.StringVar(&f.commit, "commit", "", "on container engines: after a run that ended well, make an image of this `TAG`, of the sandbox's image and working directory")
 	overwriteFlag(set, &f.overwrite)
 	return cmd
 }

@@ -27,7 +27,7 @@ type source struct {
 	fromStdin bool
 }
 
-// loadSource reads what a run's first argument (or --code) names: a file, a folder
+// loadSource reads what a run's first argument (or --code) names: a file, a directory
 // with a main file, or "-" for standard input.
 func loadSource(ctx context.Context, arg, code string, codeGiven bool, lang string) (source, error) {
 	switch {
@@ -96,7 +96,7 @@ func readLimited(r io.Reader, name string) ([]byte, error) {
 	return data, nil
 }
 
-// loadProject reads a folder whose main file is main.* or Main.* or index.*.
+// loadProject reads a directory whose main file is main.* or Main.* or index.*.
 func loadProject(dir, lang string) (source, error) {
 	s := source{files: map[string][]byte{}}
 	total := 0

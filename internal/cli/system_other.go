@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+
+	"github.com/llmsandbox/llmsandbox"
 )
 
 // become runs another program with the same arguments, and returns its exit code when it
@@ -26,3 +28,6 @@ func become(program string, environ []string) error {
 	}
 	return fmt.Errorf("start %s: %w", program, err)
 }
+
+// onResize calls nothing: Windows tells of no changes.
+func onResize(int, func(llmsandbox.WinSize)) (stop func()) { return func() {} }

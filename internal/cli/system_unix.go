@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -11,6 +12,13 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 )
+
+// become replaces this program by another with the same arguments. It returns why it could
+// not.
+func become(program string, environ []string) error {
+	err := syscall.Exec(program, append([]string{program}, os.Args[1:]...), environ)
+	return fmt.Errorf("start %s: %w", program, err)
+}
 
 // onResize calls resized whenever the terminal's size changes, until stopped.
 func onResize(fd int, resized func(llmsandbox.WinSize)) (stop func()) {

@@ -1,17 +1,132 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/docker"
+	"github.com/llmsandbox/llmsandbox/backend/podman"
 )
+
+// The names of the --backend flag. Micromamba is no engine of its own: its sandboxes are
+// Docker's, with every program started in an environment.
+const (
+	localName      = "local"
+	micromambaName = "micromamba"
+)
+
+var backendNames = []string{localName, docker.Name, podman.Name, micromambaName, kubernetesName}
+
+// backendVariable sets the default of --backend.
+const backendVariable = "LLMSANDBOX_BACKEND"
+
+// A place is where a command finds or makes its sandboxes. It travels to a supervisor as
+// JSON.
+type place struct {
+	Backend string
+	Engine  engineFlags
+	Cluster clusterFlags
+	Pod     podFlags
+}
+
+// register adds to a command the flags that say where: --backend and a cluster's. what
+// says what the backend is for.
+func (p *place) register(set *pflag.FlagSet, what string) {
+	set.StringVar(&p.Backend, "backend", cmp.Or(os.Getenv(backendVariable), localName),
+		what+": "+strings.Join(backendNames, ", ")+" (environment variable "+backendVariable+")")
+	p.Cluster.register(set)
+}
+
+// open returns the backend, of which nothing is asked yet.
+func (p *place) open() (backend.Backend, error) {
+	if err := p.checkCluster(); err != nil {
+		return nil, err
+	}
+	switch p.Backend {
+	case localName:
+		return localBackend()
+	case docker.Name, podman.Name, micromambaName:
+		b, err := p.engine()
+		if err != nil {
+			return nil, placed(p, err) // not a nil *engine.Backend in an interface
+		}
+		return b, nil
+	case kubernetesName:
+		b, err := p.cluster()
+		if err != nil {
+			return nil, placed(p, err)
+		}
+		return b, nil
+	}
+	return nil, unknownBackend(p.Backend)
+}
+
+// onEngine tells whether a container engine runs the sandboxes.
+func (p *place) onEngine() bool {
+	return p.Backend == docker.Name || p.Backend == podman.Name || p.Backend == micromambaName
+}
+
+// onCluster tells whether a Kubernetes cluster runs the sandboxes.
+func (p *place) onCluster() bool { return p.Backend == kubernetesName }
+
+// unknownBackend says which names there are, and which of them may be meant.
+func unknownBackend(name string) error {
+	menu := &cobra.Command{SuggestionsMinimumDistance: 3}
+	for _, known := range backendNames {
+		menu.AddCommand(&cobra.Command{Use: known, Run: func(*cobra.Command, []string) {}})
+	}
+	meant := ""
+	if like := menu.SuggestionsFor(name); name != "" && len(like) > 0 {
+		meant = " (did you mean " + like[0] + "?)"
+	}
+	last := len(backendNames) - 1
+	return fmt.Errorf("backend %q is not known%s: use %s or %s", name, meant, strings.Join(backendNames[:last], ", "), backendNames[last])
+}
+
+// A placedError is an error that hints are given for by its backend.
+type placedError struct {
+	error
+	place *place
+}
+
+func (e *placedError) Unwrap() error { return e.error }
+
+// placed notes on an error where it happened.
+func placed(p *place, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &placedError{err, p}
+}
+
+// A given is a flag by its name, and whether it was given.
+type given struct {
+	name string
+	set  bool
+}
+
+// named is the names of the flags that were given.
+func named(flags []given) []string {
+	var names []string
+	for _, f := range flags {
+		if f.set {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
 
 // kubernetesName is the name of the Kubernetes backend, which this package must not link.
 const kubernetesName = "kubernetes"
@@ -80,7 +195,7 @@ func (p *place) cluster() (backend.Backend, error) {
 	return linked.Open(o)
 }
 
-// clusterOptions turns the flags into a cluster's options, which hold whatever folder is
+// clusterOptions turns the flags into a cluster's options, which hold whatever directory is
 // worked in later.
 func (p *place) clusterOptions() (ClusterOptions, error) {
 	f := &p.Pod
@@ -103,23 +218,11 @@ func (p *place) clusterOptions() (ClusterOptions, error) {
 			return o, err
 		}
 	}
-	if o.WaitForNode, err = waitFlag("wait-for-node", f.WaitForNode); err != nil {
+	if o.WaitForNode, err = durationFlag("wait-for-node", f.WaitForNode, "5m"); err != nil {
 		return o, err
 	}
-	o.StartTimeout, err = waitFlag("start-timeout", f.StartTimeout)
+	o.StartTimeout, err = durationFlag("start-timeout", f.StartTimeout, "5m")
 	return o, err
-}
-
-// waitFlag reads how long to wait; nothing is zero.
-func waitFlag(name, text string) (time.Duration, error) {
-	if text == "" {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("--%s %q: use a duration above 0 such as 5m", name, text)
-	}
-	return d, nil
 }
 
 // pullPolicy reads one in capitals or not.

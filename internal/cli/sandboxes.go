@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/termsafe"
+)
+
+func newCopyCommand() *cobra.Command {
+	var place place
+	cmd := &cobra.Command{
+		Use:   "cp SOURCE DESTINATION",
+		Short: "Copy files into or out of a kept sandbox",
+		Long: `Copy a file or a directory into or out of a sandbox that create or run --keep left. One of
+the two is ID:PATH. Links and special files are left out, and no permission bit
+beyond read, write and execute is carried over.`,
+		Example: `  llmsandbox cp data.csv sb-1234:/sandbox/data.csv
+  llmsandbox cp sb-1234:/sandbox/out ./results`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			fromID, from, fromInside := insidePath(args[0])
+			toID, to, toInside := insidePath(args[1])
+			if fromInside == toInside {
+				return errors.New("cp: exactly one of source and destination is ID:PATH")
+			}
+			return onSandbox(cmd.Context(), &place, fromID+toID, func(sb *llmsandbox.Sandbox) error {
+				move := sb.CopyIn
+				if fromInside {
+					move = sb.CopyOut
+				}
+				copied, err := move(cmd.Context(), from, to)
+				printSkipped(copied)
+				return err
+			})
+		},
+	}
+	place.register(cmd.Flags(), "what runs the sandbox")
+	return cmd
+}
+
+// printSkipped says what a copy left out.
+func printSkipped(r llmsandbox.CopyResult) {
+	for _, s := range r.Skipped {
+		fmt.Fprintln(os.Stderr, "llmsandbox: left out "+termsafe.String(s))
+	}
+}
+
+// insidePath cuts ID:PATH. What has a slash before the colon is a path of the host.
+func insidePath(arg string) (id, path string, inside bool) {
+	id, path, ok := strings.Cut(arg, ":")
+	if !ok || id == "" || strings.ContainsAny(id, `/\.`) {
+		return "", arg, false
+	}
+	if path == "" {
+		path = "."
+	}
+	return id, path, true
+}
+
+func newRemoveCommand() *cobra.Command {
+	var place place
+	cmd := &cobra.Command{
+		Use:     "rm ID...",
+		Aliases: []string{"remove"},
+		Short:   "End kept sandboxes and remove all of them",
+		Example: `  llmsandbox rm sb-1234
+  llmsandbox rm $(llmsandbox ls --quiet)`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var errs []error
+			for _, id := range args {
+				sb, err := attach(cmd.Context(), &place, id)
+				if err == nil {
+					err = sb.Destroy(cmd.Context())
+				}
+				if err != nil {
+					errs = append(errs, fmt.Errorf("rm %s: %w", id, err))
+				}
+			}
+			return errors.Join(errs...)
+		},
+	}
+	place.register(cmd.Flags(), "what runs the sandbox")
+	return cmd
+}
+
+func newListCommand() *cobra.Command {
+	var place place
+	var flags listFlags
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list", "ps"},
+		Short:   "List the sandboxes that live",
+		Example: `  llmsandbox ls
+  llmsandbox ls --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b, err := place.open()
+			if err != nil {
+				return err
+			}
+			infos, err := llmsandbox.List(cmd.Context(), b)
+			if err != nil {
+				return placed(&place, err)
+			}
+			return printList(flags, infos, func(i backend.Info) string { return i.ID }, printTable)
+		},
+	}
+	place.register(cmd.Flags(), "what runs the sandboxes")
+	flags.register(cmd.Flags(), "ids")
+	return cmd
+}
+
+func printTable(infos []backend.Info) error {
+	w := newTable(os.Stdout)
+	fmt.Fprintln(w, "ID\tLANGUAGE\tIMAGE\tAGE\tENDS IN\tKEPT\tOWNER")
+	for _, i := range infos {
+		ends := "-"
+		if !i.Deadline.IsZero() {
+			ends = time.Until(i.Deadline).Round(time.Second).String()
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i.ID, i.Language, i.Image, time.Since(i.Created).Round(time.Second), ends, yesNo(i.Labels[keptLabel] == "true"), i.Owner)
+	}
+	return w.Flush()
+}
+
+func newGCCommand() *cobra.Command {
+	var place place
+	cmd := &cobra.Command{
+		Use:   "gc",
+		Short: "Remove what sandboxes have left whose owner was killed",
+		Long: `Remove what sandboxes have left whose owner was killed: state directories, cgroups, half-made
+files; on a container engine containers and volumes. The next start of a sandbox there does
+the same. On a cluster it is pods that have ended or that no owner is left of, which the
+cluster removes by itself unless it may not. Nothing of a living owner is touched.`,
+		Example: `  llmsandbox gc`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b, err := place.open()
+			if err != nil {
+				return err
+			}
+			left, err := llmsandbox.GC(cmd.Context(), b)
+			failed := 0
+			for _, l := range left {
+				if l.Removed {
+					fmt.Printf("removed %s %s\n", l.Kind, l.Name)
+					continue
+				}
+				failed++
+				fmt.Printf("could not remove %s %s: %s\n", l.Kind, l.Name, l.Reason)
+			}
+			if err == nil && failed > 0 {
+				err = exitCode(exitOurFailure)
+			}
+			return placed(&place, err)
+		},
+	}
+	place.register(cmd.Flags(), "what runs the sandboxes")
+	return cmd
+}
+
+// listFlags are the ways in which a command prints what it lists.
+type listFlags struct{ quiet, json bool }
+
+// register adds the flags; ids are what the quiet way prints.
+func (f *listFlags) register(flags *pflag.FlagSet, ids string) {
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print "+ids+" only")
+	flags.BoolVar(&f.json, "json", false, "print a JSON array")
+}
+
+// printList prints what there is as a JSON array, by its ids, or as a table.
+func printList[T any](f listFlags, items []T, id func(T) string, table func([]T) error) error {
+	switch {
+	case f.json:
+		if items == nil {
+			items = []T{}
+		}
+		return printJSON(items)
+	case f.quiet:
+		for _, item := range items {
+			fmt.Println(id(item))
+		}
+		return nil
+	}
+	return table(items)
+}
+
+// noDeadline is the argument, and the answer, of a sandbox that does not end by itself.
+const noDeadline = "none"
+
+func newDeadlineCommand() *cobra.Command {
+	var p place
+	cmd := &cobra.Command{
+		Use:   "deadline [flags] ID [DURATION|none]",
+		Short: "Change when a kept sandbox ends, or tell it",
+		Long: `Have a sandbox end that long from now, whatever runs in it, in place of the time to live
+that it was made with; 'none' has it not end by itself. Without either, print when it ends.`,
+		Example: `  llmsandbox deadline "$id" 2h
+  llmsandbox deadline "$id" none
+  llmsandbox deadline "$id"`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var at time.Time
+			if len(args) == 2 && args[1] != noDeadline {
+				d, err := time.ParseDuration(args[1])
+				if err != nil || d <= 0 {
+					return fmt.Errorf("deadline %q: use a duration above 0 such as 30m, or '%s'", args[1], noDeadline)
+				}
+				at = time.Now().Add(d)
+			}
+			return onSandbox(cmd.Context(), &p, args[0], func(sb *llmsandbox.Sandbox) error {
+				if len(args) == 2 {
+					return sb.SetDeadline(cmd.Context(), at)
+				}
+				ends := noDeadline
+				if at, set := sb.Deadline(); set {
+					ends = at.Local().Format(time.RFC3339)
+				}
+				fmt.Println(ends)
+				return nil
+			})
+		},
+	}
+	p.register(cmd.Flags(), "what runs the sandbox")
+	return cmd
+}
