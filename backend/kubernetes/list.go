@@ -2,15 +2,22 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podwatch"
 )
 
 // List returns the sandboxes that run in the namespace, of all owners, oldest first.
@@ -57,4 +64,115 @@ func (b *Backend) selected(ctx context.Context, selector string) ([]corev1.Pod, 
 // that ends.
 func lives(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && runs(pod, podspec.Container)
+}
+
+// Attach finds a sandbox that this or another process made, on whatever machine.
+func (b *Backend) Attach(ctx context.Context, id string) (backend.Machine, error) {
+	found, err := b.pods(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, pod := range found {
+		if !lives(&pod) {
+			continue
+		}
+		// Who may not look does not learn whether the network is closed, and can attach.
+		if err := b.lookAtPolicy(ctx); err != nil && !apierrors.IsForbidden(err) {
+			return nil, err
+		}
+		h := &host{backend: b, uid: pod.UID, target: podexec.Target{Namespace: pod.Namespace, Pod: pod.Name, Container: podspec.Container}}
+		about, err := h.describe(&pod)
+		if err != nil {
+			return nil, fmt.Errorf("sandbox %s is not as this program makes them: %w", id, err)
+		}
+		// Its owner may be another: then it is not among those that are watched.
+		watch := podwatch.New(b.cluster.Client, b.cluster.Namespace, podspec.LabelSandbox+"="+id)
+		if h.pod, err = watch.Follow(pod.Name); err != nil {
+			return nil, err
+		}
+		h.pod.Is(&pod)
+		s := agenthost.New(agenthost.Attached, h, about)
+		if err := h.enter(ctx, s); err != nil {
+			return nil, errors.Join(err, s.Close(nil))
+		}
+		return s, nil
+	}
+	return nil, fmt.Errorf("sandbox %s: %w", id, backend.ErrNotFound)
+}
+
+// GC deletes the pods of sandboxes that have ended, whose deadline has passed or whose
+// owner is gone, those of a doctor that was killed, and, on this machine, layers
+// that were not used for long. The cluster does most of that by itself. What is in use is
+// left alone.
+func (b *Backend) GC(ctx context.Context) ([]backend.Leftover, error) {
+	found, err := b.collectPods(ctx)
+	if err != nil {
+		return found, err
+	}
+	layers, err := b.collectLayers(ctx)
+	return append(found, layers...), err
+}
+
+func (b *Backend) collectPods(ctx context.Context) ([]backend.Leftover, error) {
+	// Before the owners, which are made before their pods.
+	pods, err := b.selected(ctx, fmt.Sprintf("%s in (%s,%s)", podspec.LabelRole, podspec.RoleSandbox, podspec.RoleProbe))
+	if err != nil || len(pods) == 0 {
+		return nil, err
+	}
+	owners, err := b.owners(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []backend.Leftover
+	for _, pod := range pods {
+		if pod.DeletionTimestamp != nil || !abandoned(&pod, owners) {
+			continue
+		}
+		l := backend.Leftover{Kind: "pod", Name: pod.Name, Removed: true}
+		if err := deletePod(ctx, b.cluster.Client.CoreV1().Pods(pod.Namespace), pod.Name, pod.UID, deletePatience); err != nil {
+			l.Removed, l.Reason = false, err.Error()
+		}
+		found = append(found, l)
+	}
+	return found, nil
+}
+
+// owners are the Jobs that there are; nil where the cluster does not let us see them: then there
+// are none of ours.
+func (b *Backend) owners(ctx context.Context) (map[types.UID]bool, error) {
+	list, err := b.cluster.Client.BatchV1().Jobs(b.cluster.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: podspec.LabelManagedBy + "=" + podspec.ManagedBy + "," + podspec.LabelRole + "=" + roleOwner,
+	})
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, access.Explain("list the Jobs that own sandboxes", err)
+	}
+	there := map[types.UID]bool{}
+	for _, job := range list.Items {
+		there[job.UID] = job.DeletionTimestamp == nil
+	}
+	return there, nil
+}
+
+// abandoned reports whether a pod is of no use any more.
+func abandoned(pod *corev1.Pod, owners map[types.UID]bool) bool {
+	if pod.Labels[podspec.LabelRole] == podspec.RoleProbe {
+		// One that has ended may have what its doctor is about to read.
+		return time.Since(pod.CreationTimestamp.Time) > podspec.ProbeLifetime
+	}
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return true
+	}
+	info, err := decodeInfo(pod)
+	if err == nil && !info.Deadline.IsZero() && time.Now().After(info.Deadline) {
+		return true
+	}
+	for _, o := range pod.OwnerReferences {
+		if o.Kind == "Job" && owners != nil && !owners[o.UID] {
+			return true
+		}
+	}
+	return false
 }

@@ -1,6 +1,10 @@
+// Package access finds out which cluster is to be used, where it is and as which user, and turns
+// what a cluster answers into errors that say what to do. It also knows which
+// permissions the Kubernetes backend needs, and asks which of them are missing.
 package access
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -123,4 +127,17 @@ func invalid(cause error, why, fix string) *Error {
 
 func unsupported(cause error, why, fix string) *Error {
 	return &Error{Why: why, Fix: fix, Kind: backend.ErrUnsupported, Cause: cause}
+}
+
+// A limiter is one bucket for all clients of a config, not one for each.
+type limiter struct{ flowcontrol.RateLimiter }
+
+// Wait refuses a request at once whose turn would come after its deadline, with the
+// context's own error: the bucket's is none that errors.Is knows.
+func (l limiter) Wait(ctx context.Context) error {
+	err := l.RateLimiter.Wait(ctx)
+	if _, timed := ctx.Deadline(); err == nil || ctx.Err() != nil || !timed {
+		return err
+	}
+	return fmt.Errorf("%w: this client sends no more than its QPS and Burst, and other requests come first", context.DeadlineExceeded)
 }

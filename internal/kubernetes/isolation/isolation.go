@@ -5,6 +5,7 @@ package isolation
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,4 +76,65 @@ func Holds(p *networkingv1.NetworkPolicy) bool {
 		}
 	}
 	return len(p.Spec.Ingress) == 0 && len(p.Spec.Egress) == 0
+}
+
+// Annotation is what verdicts are kept in, at the policy: JSON, a list of Verdict. Who may
+// write it may also change the policy, or make another one that opens what it closes.
+const Annotation = "llmsandbox.dev/verdicts"
+
+const (
+	maxVerdicts   = 16      // are kept
+	maxAnnotation = 8 << 10 // bytes that are read
+)
+
+// Keep puts a verdict at the policy that it was given on, in place of an older one on the
+// same pods; tried is the policy as it was before the pods of the verdict were made. It
+// fails when the policy has other rules now, or is another one.
+func Keep(ctx context.Context, c typed.NetworkPoliciesGetter, tried *networkingv1.NetworkPolicy, v Verdict) error {
+	const doing = "keep the verdict at the NetworkPolicy " + Name
+	policies, p := c.NetworkPolicies(tried.Namespace), tried.DeepCopy()
+	v.Policy, v.Generation = tried.UID, tried.Generation
+	for {
+		if !v.of(p, v.At) || !Holds(p) {
+			return &access.Error{Doing: doing, Why: "it was changed while it was tried", Fix: "try again"}
+		}
+		if err := put(p, v); err != nil {
+			return fmt.Errorf("%s: %w", doing, err)
+		}
+		_, err := policies.Update(ctx, p, metav1.UpdateOptions{})
+		if !apierrors.IsConflict(err) {
+			return access.Explain(doing, err)
+		}
+		if p, err = policies.Get(ctx, Name, metav1.GetOptions{}); err != nil {
+			return access.Explain(doing, err)
+		}
+	}
+}
+
+// put adds a verdict to those of a policy, and drops those that are out of date.
+func put(p *networkingv1.NetworkPolicy, v Verdict) error {
+	all := slices.DeleteFunc(verdicts(p), func(old Verdict) bool { return v.replaces(old) || !old.of(p, v.At) })
+	all = append(all, v)
+	slices.SortFunc(all, newest)
+	text, err := json.Marshal(all[:min(len(all), maxVerdicts)])
+	if err != nil {
+		return err
+	}
+	if len(text) > maxAnnotation { // by long selectors
+		if text, err = json.Marshal([]Verdict{v}); err != nil {
+			return err
+		}
+	}
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, Annotation, string(text))
+	return nil
+}
+
+// verdicts are those at a policy. What is none of ours is no verdict.
+func verdicts(p *networkingv1.NetworkPolicy) []Verdict {
+	text := p.Annotations[Annotation]
+	var all []Verdict
+	if len(text) > maxAnnotation || json.Unmarshal([]byte(text), &all) != nil {
+		return nil
+	}
+	return all
 }

@@ -1,6 +1,8 @@
 package podspec
 
 import (
+	"iter"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -121,4 +123,16 @@ func (v view) volume(name string) corev1.Volume {
 		}
 	}
 	return corev1.Volume{Name: name}
+}
+
+// sorted goes through a map in the order of its keys, so that errors and pods are the
+// same every time.
+func sorted[V any](m map[string]V) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			if !yield(k, m[k]) {
+				return
+			}
+		}
+	}
 }

@@ -135,3 +135,131 @@ func contains(s string, parts []string) bool {
 	}
 	return false
 }
+
+// reasonOOM is how kubelets mark a container of which the kernel killed something for
+// memory. Runtimes remember that until the container ends, so the exit code must show
+// whether it ended of it: as killed, or, in gVisor, with its own code.
+const reasonOOM = "OOMKilled"
+
+const (
+	codeKilled = 137
+	codeGVisor = 128
+)
+
+func killedForMemory(t *corev1.ContainerStateTerminated) bool {
+	return t != nil && t.Reason == reasonOOM && (t.ExitCode == codeKilled || t.ExitCode == codeGVisor)
+}
+
+func oomKilled(pod *corev1.Pod, container string) bool {
+	s := status(pod, container)
+	return s != nil && (killedForMemory(s.State.Terminated) || killedForMemory(s.LastTerminationState.Terminated))
+}
+
+// status is that of a container; nil when there is none yet.
+func status(pod *corev1.Pod, container string) *corev1.ContainerStatus {
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].Name == container {
+			return &pod.Status.ContainerStatuses[i]
+		}
+	}
+	return nil
+}
+
+func restarts(pod *corev1.Pod, container string) int32 {
+	if s := status(pod, container); s != nil {
+		return s.RestartCount
+	}
+	return 0
+}
+
+// ended returns why a pod counts as ended; "" when it does not. before is how often its
+// container had been restarted when we came.
+func ended(pod *corev1.Pod, container string, before int32) string {
+	s := status(pod, container)
+	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	switch {
+	case over && pod.Status.Reason != "":
+		return "the cluster ended the pod: " + join(pod.Status.Reason, pod.Status.Message)
+	case s != nil && s.State.Terminated != nil:
+		if pod.DeletionTimestamp != nil && !killedForMemory(s.State.Terminated) {
+			return deleted(pod)
+		}
+		return "the container " + outcome(s.State.Terminated)
+	case s != nil && s.RestartCount > before:
+		if last := s.LastTerminationState.Terminated; last != nil {
+			return "the container " + outcome(last) + ", and was started anew"
+		}
+		return "the container was started anew"
+	case !over:
+		return ""
+	}
+	for _, i := range pod.Status.InitContainerStatuses {
+		if t := i.State.Terminated; t != nil && t.ExitCode != 0 {
+			return "the init container " + i.Name + " " + outcome(t)
+		}
+	}
+	return "the pod has ended: " + string(pod.Status.Phase)
+}
+
+// outcome describes how a container ended.
+func outcome(t *corev1.ContainerStateTerminated) string {
+	switch {
+	case killedForMemory(t):
+		return "was killed for memory (OOMKilled)"
+	case t.Reason == "StartError", t.Reason == "ContainerCannotRun":
+		return "could not be started: " + join(t.Reason, t.Message)
+	case t.Reason == "", t.Reason == "Error", t.Reason == "Completed", t.Reason == reasonOOM:
+		return join(fmt.Sprintf("ended with exit code %d", t.ExitCode), t.Message)
+	}
+	return join(fmt.Sprintf("ended with exit code %d (%s)", t.ExitCode, t.Reason), t.Message)
+}
+
+// deleted says why a pod was removed, where that is known.
+func deleted(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return "the pod was deleted: " + join(c.Reason, c.Message)
+		}
+	}
+	return "the pod was deleted"
+}
+
+// obstacle returns why a pod that has not ended cannot be reached.
+func obstacle(pod *corev1.Pod, container string) string {
+	s := status(pod, container)
+	runs := s != nil && s.State.Running != nil
+	for _, c := range pod.Status.Conditions {
+		switch {
+		case c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue:
+			return "the cluster is about to end the pod: " + join(c.Reason, c.Message)
+		// The node says that the container is ready, and the cluster that the pod is not.
+		case c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue && runs && s.Ready:
+			return fmt.Sprintf("node %s does not answer", pod.Spec.NodeName)
+		}
+	}
+	switch {
+	case pod.Status.Reason != "": // NodeLost
+		return "the cluster says of the pod: " + join(pod.Status.Reason, pod.Status.Message)
+	case pod.DeletionTimestamp != nil:
+		return "the pod is being deleted"
+	}
+	return ""
+}
+
+// describe says how far a pod has come.
+func describe(pod *corev1.Pod) string {
+	at := strings.ToLower(string(pod.Status.Phase))
+	for _, s := range append(append([]corev1.ContainerStatus(nil), pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...) {
+		if w := s.State.Waiting; w != nil {
+			return at + ", container " + s.Name + " waits: " + join(w.Reason, w.Message)
+		}
+	}
+	return at
+}
+
+func join(a, b string) string {
+	if b = strings.TrimSpace(b); b == "" {
+		return a
+	}
+	return a + ": " + b
+}

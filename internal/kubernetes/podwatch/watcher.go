@@ -1,14 +1,28 @@
+// Package podwatch knows what becomes of the pods of one owner: when they run, why they do
+// not start, and how they ended.
+//
+// All pods of a [Watcher] share one list and watch, which lives as long as one of them is
+// followed. client-go's reflector takes it up again where it was after an API server's
+// restart, and lists anew where that is not possible. What shows only in events, such as
+// a runtime that a node does not have, is watched only while a start takes long. An event
+// reports that a container has started before the pod's status does, after [Pod.Hear].
 package podwatch
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // sandboxContainer is the container whose end is the pod's.
@@ -131,3 +145,187 @@ func (w *Watcher) each(do func(*Pod)) {
 		}
 	}
 }
+
+// A reflection is a list and watch that goes on until it is stopped.
+type reflection struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// A resource is what a reflection lists and watches.
+type resource struct {
+	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	kind  runtime.Object
+}
+
+// reflect keeps store up to date. reach gets, after each request, whether it could be
+// made; the next one comes when it is time.
+func (w *Watcher) reflect(r resource, choice metav1.ListOptions, store func(*reflection) cache.ReflectorStore, reach func(*reflection, error)) *reflection {
+	// client-go writes to the program's stderr what reach gets.
+	silent := logr.Discard()
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), silent))
+	f := &reflection{ctx: ctx, cancel: cancel, done: make(chan struct{})}
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector, o.FieldSelector = choice.LabelSelector, choice.FieldSelector
+			got, err := r.list(ctx, o)
+			reach(f, err)
+			return got, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector, o.FieldSelector = choice.LabelSelector, choice.FieldSelector
+			got, err := r.watch(ctx, o)
+			reach(f, err)
+			return got, err
+		},
+	}
+	reflector := cache.NewReflectorWithOptions(
+		cache.ToListWatcherWithWatchListSemantics(lw, w.client), r.kind, store(f),
+		cache.ReflectorOptions{Logger: &silent, Name: "llmsandbox"})
+	go func() {
+		defer close(f.done)
+		reflector.RunWithContext(ctx)
+	}()
+	return f
+}
+
+// stop ends a reflection and waits for it. It may not be called with what its store locks.
+func (f *reflection) stop() {
+	if f != nil {
+		f.cancel()
+		<-f.done
+	}
+}
+
+func (w *Watcher) reflectPods() *reflection {
+	pods := w.client.CoreV1().Pods(w.namespace)
+	return w.reflect(resource{
+		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) },
+		watch: pods.Watch,
+		kind:  &corev1.Pod{},
+	}, w.choice, func(f *reflection) cache.ReflectorStore { return &podStore{w, f} }, w.reach)
+}
+
+// reflectEvents watches the warnings about pods. A cluster that does not let us says less
+// of why a pod does not start; that is no failure.
+func (w *Watcher) reflectEvents() *reflection {
+	events := w.client.CoreV1().Events(w.namespace)
+	return w.reflect(resource{
+		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return events.List(ctx, o) },
+		watch: events.Watch,
+		kind:  &corev1.Event{},
+	}, metav1.ListOptions{FieldSelector: "type=Warning,involvedObject.kind=Pod"},
+		func(*reflection) cache.ReflectorStore { return &eventStore{w} }, func(*reflection, error) {})
+}
+
+// A podStore hands what a reflection of pods brings to the followers.
+type podStore struct {
+	watcher *Watcher
+	of      *reflection
+}
+
+// with calls do unless the reflection is over: a later one may have begun.
+func (s *podStore) with(do func()) error {
+	s.watcher.mu.Lock()
+	defer s.watcher.mu.Unlock()
+	if s.watcher.pods == s.of {
+		do()
+	}
+	return nil
+}
+
+func (s *podStore) Add(obj any) error { return s.Update(obj) }
+
+func (s *podStore) Update(obj any) error {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	return s.with(func() { s.see(pod) })
+}
+
+func (s *podStore) see(pod *corev1.Pod) {
+	// A copy of the top: the caller may still read it.
+	own := *pod
+	own.ManagedFields = nil
+	pod = &own
+	s.watcher.known[pod.Name] = pod
+	for p := range s.watcher.followers[pod.Name] {
+		p.see(pod)
+	}
+}
+
+func (s *podStore) Delete(obj any) error {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	return s.with(func() {
+		delete(s.watcher.known, pod.Name)
+		for p := range s.watcher.followers[pod.Name] {
+			p.removed(pod)
+		}
+	})
+}
+
+// Replace is what a list brings, which may be older than what a follower knows.
+func (s *podStore) Replace(all []any, version string) error {
+	return s.with(func() {
+		clear(s.watcher.known)
+		for _, obj := range all {
+			if pod, ok := obj.(*corev1.Pod); ok {
+				s.see(pod)
+			}
+		}
+		s.watcher.each(func(p *Pod) {
+			if s.watcher.known[p.name] == nil {
+				p.missing(version)
+			}
+		})
+	})
+}
+
+func (s *podStore) Resync() error { return nil }
+
+// older reports whether a version of an object is known to be older than another one.
+func older(a, b string) bool {
+	x, xerr := strconv.ParseUint(a, 10, 64)
+	y, yerr := strconv.ParseUint(b, 10, 64)
+	return xerr == nil && yerr == nil && x < y
+}
+
+// An eventStore hands warnings to the followers of the pods that they are about.
+type eventStore struct{ watcher *Watcher }
+
+func (s *eventStore) Add(obj any) error { return s.Update(obj) }
+
+func (s *eventStore) Update(obj any) error {
+	e, ok := obj.(*corev1.Event)
+	if !ok {
+		return nil
+	}
+	failed := failedBy(e)
+	if failed == nil {
+		return nil
+	}
+	s.watcher.mu.Lock()
+	defer s.watcher.mu.Unlock()
+	for p := range s.watcher.followers[e.InvolvedObject.Name] {
+		p.warn(e.InvolvedObject.UID, failed)
+	}
+	return nil
+}
+
+func (s *eventStore) Replace(all []any, _ string) error {
+	for _, obj := range all {
+		if err := s.Update(obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *eventStore) Delete(any) error { return nil }
+func (s *eventStore) Resync() error    { return nil }

@@ -1,9 +1,30 @@
+// Package podspec decides what a sandbox's pod looks like. It is pure: it asks no
+// cluster, and the same request always gives the same pod.
+//
+// The pod starts from a safe default: an unprivileged user, a read-only root, no
+// capability, no token of the cluster, no way out, and every limit set. The caller's
+// template is laid over it by a strategic merge, as kubectl does it. What would break
+// the sandbox is refused. What loosens it is allowed, since the caller asked for it by
+// name, and [Controls] reports it.
+//
+// # The agent
+//
+// The guest agent comes into a volume of its own, by an init container, before the
+// sandbox's container starts. The latter mounts that volume read-only, so that code can
+// never replace the agent that it is held by. See [InitContainer] for what is said with
+// the init container.
 package podspec
 
 import (
+	"crypto/rand"
+	"math/big"
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 )
 
@@ -93,3 +114,59 @@ func PodName(id string) string { return "llmsandbox-" + id }
 
 // LayerPath is where layer i of a sandbox is, for those that the agent seeds.
 func LayerPath(i int) string { return LayerDir + "/" + strconv.Itoa(i) }
+
+// A Request is all that a sandbox's pod follows from.
+//
+// What is said here and in the template too must be the same twice: the image, the pull
+// policy, the runtime class, the service account, a node selector's value, and the limits
+// in Spec.Limits.Required.
+type Request struct {
+	// Spec is the sandbox as asked for. Its ID names the pod, and its Layers are mounted
+	// where they are not writable.
+	Spec backend.Spec
+	// Image is the sandbox's image. It may be empty where the template names one.
+	Image       string
+	PullPolicy  corev1.PullPolicy // empty: the cluster decides
+	PullSecrets []string          // names of secrets in the pod's namespace
+	// AgentImage is the image that the agent is copied from. When empty the agent comes
+	// through the init container's stdin.
+	AgentImage string
+	// Args are the agent's arguments after "serve".
+	Args []string
+	// Token is what a connection to the agent must show.
+	Token string
+	// Owner is the id of the backend that makes the pod.
+	Owner string
+	// OwnerRef, when set, is the object with which the pod goes.
+	OwnerRef *metav1.OwnerReference
+	// Annotations are added to the pod.
+	Annotations    map[string]string
+	RuntimeClass   string
+	ServiceAccount string
+	NodeSelector   map[string]string
+	// UID is the user and group that the code runs as, of which no other pod should be:
+	// see NewUID. When 0 the image or the cluster decides, root excluded, as clusters
+	// that give each namespace users of its own want it. The template may name another.
+	UID int64
+	// LayerBytes is what Spec.Layers take on the node's disk, in bytes.
+	LayerBytes int64
+	// Template is laid over the rest. It is not changed.
+	Template *corev1.PodTemplateSpec
+}
+
+// The user ids that NewUID draws from: above those of people and services, and within
+// what every kernel and runtime takes.
+const (
+	firstUID = 100_000
+	lastUID  = 1<<31 - 2
+)
+
+// NewUID draws a user id for one sandbox. The kernel counts processes by user, so that a
+// limit of them holds for one sandbox only where no other process on the node has that user.
+func NewUID() int64 {
+	n, err := rand.Int(rand.Reader, big.NewInt(lastUID-firstUID+1))
+	if err != nil {
+		panic("podspec: " + err.Error()) // crypto/rand never fails
+	}
+	return firstUID + n.Int64()
+}
