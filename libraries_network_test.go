@@ -25,7 +25,7 @@ func TestDigestFolder(t *testing.T) {
 		return d
 	}
 	if _, err := digestFolder(t.Context(), dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an empty folder: %v, want fs.ErrNotExist", err)
+		t.Errorf("an empty directory: %v, want fs.ErrNotExist", err)
 	}
 	write := func(name, text string) {
 		t.Helper()

@@ -39,7 +39,7 @@ func TestLibraryLanguage(t *testing.T) {
 }
 
 // TestHostileLibraryLists: what a sandbox says of itself is no more than a list of its
-// own folders.
+// own directories.
 func TestHostileLibraryLists(t *testing.T) {
 	one, two := libraryPrefix+"python-"+someHash, libraryPrefix+"python-"+otherHash
 	list := []string{"/etc", one, one, "../x", two, ""}
@@ -51,7 +51,7 @@ func TestHostileLibraryLists(t *testing.T) {
 		many = append(many, libraryPrefix+"python-"+strings.Repeat(string("0123456789abcdef"[i%16]), 31)+string("0123456789abcdef"[i/16%16]))
 	}
 	if got := libraryFolders(many); len(got) != maxLibraryFolders {
-		t.Errorf("%d folders, want %d", len(got), maxLibraryFolders)
+		t.Errorf("%d directories, want %d", len(got), maxLibraryFolders)
 	}
 	if got := listedLibraries([]string{"A=b", librariesVariable + "=" + one + ":/etc:" + two}); !slices.Equal(got, []string{one, two}) {
 		t.Errorf("%q, want %q", got, []string{one, two})

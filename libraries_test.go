@@ -84,7 +84,7 @@ func TestLibraryKey(t *testing.T) {
 		seen[other] = name
 	}
 	if dir := libraryPrefix + "python-" + base[len("shelf-"):]; libraryLanguage(dir) != "python" {
-		t.Errorf("%s is no library folder, want libraryLanguage(dir) = \"python\"", dir)
+		t.Errorf("%s is no library directory, want libraryLanguage(dir) = \"python\"", dir)
 	}
 }
 

@@ -49,8 +49,8 @@ type kustomization struct {
 	Images          []map[string]any `json:"images"`
 }
 
-// load reads every object of a folder, by kind and name. Each file must be a resource of
-// the folder's kustomization, and every field one that Kubernetes knows.
+// load reads every object of a directory, by kind and name. Each file must be a resource of
+// the directory's kustomization, and every field one that Kubernetes knows.
 func load(t *testing.T, dir string) (kustomization, map[string]runtime.Object) {
 	t.Helper()
 	var k kustomization

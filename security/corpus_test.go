@@ -13,9 +13,9 @@ import (
 )
 
 // programs are those of a directory of testdata in one language.
-func programs(t testing.TB, folder, lang string) []txtar.File {
+func programs(t testing.TB, dir, lang string) []txtar.File {
 	t.Helper()
-	archive, err := txtar.ParseFile(filepath.Join("testdata", folder, lang+".txtar"))
+	archive, err := txtar.ParseFile(filepath.Join("testdata", dir, lang+".txtar"))
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("there are none: %v, want an error other than fs.ErrNotExist", err)
 	}

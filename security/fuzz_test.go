@@ -14,8 +14,8 @@ import (
 func FuzzCheck(f *testing.F) {
 	languages := all.All()
 	for i, l := range languages {
-		for _, folder := range []string{"attacks", "benign", "evasions", "lookalikes"} {
-			for _, p := range programs(f, folder, l.Name) {
+		for _, dir := range []string{"attacks", "benign", "evasions", "lookalikes"} {
+			for _, p := range programs(f, dir, l.Name) {
 				f.Add(uint8(i), p.Data)
 			}
 		}

@@ -65,6 +65,6 @@ for root, dirs, names in os.walk("/sandbox"):
 print("end")`, nil)
 	wantNothingReached(t, res)
 	if !strings.Contains(res.Stdout, "/sandbox/fresh/sub/file from outside") {
-		t.Errorf("the folder did not arrive, want it to contain \"/sandbox/fresh/sub/file from outside\":\n%s", res.Stdout)
+		t.Errorf("the directory did not arrive, want it to contain \"/sandbox/fresh/sub/file from outside\":\n%s", res.Stdout)
 	}
 }

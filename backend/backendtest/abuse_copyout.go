@@ -131,6 +131,6 @@ func (s *suite) abuse27CopyOutOverLinks(t *testing.T) {
 		t.Errorf("a link was followed: %q, %v, want no error, b = \"unharmed\"", b, err)
 	}
 	if entries, err := os.ReadDir(elsewhere); err != nil || len(entries) > 0 {
-		t.Errorf("a linked folder was written to: %v, %v, want no error, no entries", entries, err)
+		t.Errorf("a linked directory was written to: %v, %v, want no error, no entries", entries, err)
 	}
 }

@@ -30,7 +30,7 @@ for _ in range(3000):
 			t.Error("a file of 1 TiB was copied: got no error, want an error")
 		}
 		if _, err := sb.CopyOut(ctx, "/sandbox/sparse", dest); err == nil {
-			t.Error("a folder with a file of 1 TiB was copied: got no error, want an error")
+			t.Error("a directory with a file of 1 TiB was copied: got no error, want an error")
 		}
 		if d := time.Since(start); d > hang {
 			t.Errorf("took %v to refuse it, want at most %v", d, hang)

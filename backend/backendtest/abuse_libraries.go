@@ -71,7 +71,7 @@ func (s *suite) abuse24HostileLibraries(t *testing.T) {
 		}
 		// Of layers it has seen its own and no other.
 		if n := strings.Count(res.Stdout[strings.Index(res.Stdout, "folders: "):], ".llmsandbox-lib-"); n != 1 {
-			t.Errorf("it saw %d folders of libraries, want 1:\n%s", n, res.Stdout)
+			t.Errorf("it saw %d directories of libraries, want 1:\n%s", n, res.Stdout)
 		}
 		// Its links lead where they lead inside, and nothing of the host came along.
 		res = run(t, sb, `import glob, os

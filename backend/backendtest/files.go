@@ -53,7 +53,7 @@ func (s *suite) acceptance36Folders(t *testing.T) {
 		}
 	}
 	if st, err := os.Stat(filepath.Join(d, "out/sub/empty")); err != nil || !st.IsDir() {
-		t.Errorf("the empty folder: %v, %v, want no error, st.IsDir() = true", st, err)
+		t.Errorf("the empty directory: %v, %v, want no error, st.IsDir() = true", st, err)
 	}
 }
 

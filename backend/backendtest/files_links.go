@@ -41,7 +41,7 @@ for d in ("mixed", "links"):
 		t.Errorf("only links: %v, want llmsandbox.ErrNoSafeContent, fs.ErrNotExist", err)
 	}
 	if _, err := os.Lstat(none); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a folder was left on the host: %v, want fs.ErrNotExist", err)
+		t.Errorf("a directory was left on the host: %v, want fs.ErrNotExist", err)
 	}
 	// The same for copies into the sandbox: a link is left out and reported.
 	from := hostTree(t, map[string]string{"ok": "ok"})
@@ -67,7 +67,7 @@ func (s *suite) acceptance42LinkAtDestination(t *testing.T) {
 		t.Errorf("%q, canary %q, want got = \"new\", kept = \"CANARY\"", got, kept)
 	}
 	if _, err := sb.CopyOut(testContext(t), "/sandbox/out", host+"/folder-link"); !errors.Is(err, llmsandbox.ErrUnsafePath) {
-		t.Errorf("a folder over a link: %v, want llmsandbox.ErrUnsafePath", err)
+		t.Errorf("a directory over a link: %v, want llmsandbox.ErrUnsafePath", err)
 	}
 	os.Mkdir(host+"/out", 0o755)
 	os.Symlink("../other", host+"/out/sub")
@@ -81,7 +81,7 @@ func (s *suite) acceptance42LinkAtDestination(t *testing.T) {
 
 	copyIn(t, sb, host+"/f", "file-link")
 	if _, err := sb.CopyIn(testContext(t), host+"/out", "folder-link"); !errors.Is(err, llmsandbox.ErrUnsafePath) {
-		t.Errorf("a folder over a link of the sandbox: %v, want llmsandbox.ErrUnsafePath", err)
+		t.Errorf("a directory over a link of the sandbox: %v, want llmsandbox.ErrUnsafePath", err)
 	}
 	wantStdout(t, run(t, sb, "import os\nprint(open('file-link').read(), open('canary').read(), os.path.islink('file-link'), os.listdir('other'))", nil), "new CANARY False []\n")
 }

@@ -126,10 +126,10 @@ func TestRegistryAuthOfOptions(t *testing.T) {
 	dir := t.TempDir()
 	writeConfig(t, dir, `{"auths":{"r.example":{"identitytoken":"t"}}}`)
 	if value, err := RegistryAuth(t.Context(), "r.example/x"); err != nil || value != "" {
-		t.Errorf("without the folder: %q, %v, want no error, value empty", value, err)
+		t.Errorf("without the directory: %q, %v, want no error, value empty", value, err)
 	}
 	if value, err := (ClientOptions{ConfigDir: dir}).registryAuth(t.Context(), "r.example/x"); err != nil || value == "" {
-		t.Errorf("with the folder: %q, %v, want no error, value not empty", value, err)
+		t.Errorf("with the directory: %q, %v, want no error, value not empty", value, err)
 	}
 }
 

@@ -150,7 +150,7 @@ func TestCertificatesOfContexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := (ClientOptions{Context: "folder"}).find(); err == nil || !strings.Contains(err.Error(), keyFile) {
-			t.Errorf("a folder for a key: %v, want an error containing %q", err, keyFile)
+			t.Errorf("a directory for a key: %v, want an error containing %q", err, keyFile)
 		}
 	})
 }

@@ -16,6 +16,6 @@ func TestGCWithoutLayers(t *testing.T) {
 		t.Errorf("%+v, %v, want no error, no found", found, err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it has made its cache folder (%v), want fs.ErrNotExist", err)
+		t.Errorf("it has made its cache directory (%v), want fs.ErrNotExist", err)
 	}
 }

@@ -89,7 +89,7 @@ func TestComplete(t *testing.T) {
 	}
 	for _, dir := range []string{"", "/", "/sandbox"} {
 		if g := complete(backend.Guest{Workdir: "/sandbox"}, header{dir: dir}); g.StartDir != "" {
-			t.Errorf("an image whose folder is %q: programs start in %q, want empty", dir, g.StartDir)
+			t.Errorf("an image whose directory is %q: programs start in %q, want empty", dir, g.StartDir)
 		}
 	}
 	if g := complete(backend.Guest{Workdir: "/sandbox"}, header{}); g.Env[0] != environ.DefaultPath {

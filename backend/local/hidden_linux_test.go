@@ -59,13 +59,13 @@ func TestHostPathsHidden(t *testing.T) {
 		check(t, m, "/opt/toolchains/python/bin/python3; test -f /etc/ld.so.cache && echo etc", "toolchain\netc\n")
 	})
 	t.Run("image", func(t *testing.T) {
-		folder := filepath.Join(home, "image")
-		if err := os.Rename(testimage.Layout(t, map[string]v1.Image{"one": testimage.Busybox(t, nil)}), folder); err != nil {
+		dir := filepath.Join(home, "image")
+		if err := os.Rename(testimage.Layout(t, map[string]v1.Image{"one": testimage.Busybox(t, nil)}), dir); err != nil {
 			t.Fatal(err)
 		}
 		m := create(t, b, func(s *backend.Spec) {
 			layers(s)
-			s.Image = folder + ":one"
+			s.Image = dir + ":one"
 		})
 		check(t, m, "cat /srv/motd", "from the image\n")
 	})

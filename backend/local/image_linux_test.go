@@ -42,9 +42,9 @@ func TestImageOfManyLayers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	folder := testimage.Layout(t, map[string]v1.Image{"one": img})
+	dir := testimage.Layout(t, map[string]v1.Image{"one": img})
 	b := newBackend(t)
-	m := create(t, b, func(s *backend.Spec) { s.Image = folder + ":one" })
+	m := create(t, b, func(s *backend.Spec) { s.Image = dir + ":one" })
 	if got, want := shell(t, m, "ls /opt | wc -l; cat /opt/new59"), fmt.Sprintf("%d\nopt/new59", layers+1); got != want {
 		t.Errorf("prints %q, not %q", got, want)
 	}

@@ -68,8 +68,8 @@ func TestImageConfig(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			img := testimage.Busybox(t, func(conf *v1.Config) { conf.User, conf.WorkingDir = c.config.User, c.config.WorkingDir })
-			folder := testimage.Layout(t, map[string]v1.Image{"one": img})
-			m := create(t, b, func(s *backend.Spec) { s.Image = folder + ":one" })
+			directory := testimage.Layout(t, map[string]v1.Image{"one": img})
+			m := create(t, b, func(s *backend.Spec) { s.Image = directory + ":one" })
 			if got := shell(t, m, "echo $(id -u) $(id -g); echo x >/sandbox/x && echo x >$HOME/x && cat /tmp/home/x"); got != c.ids+"\nx\n" {
 				t.Errorf("prints %q, not %q, want %q", got, c.ids, c.ids+"\nx\n")
 			}

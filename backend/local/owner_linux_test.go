@@ -133,7 +133,7 @@ func nothingLeft(t *testing.T, b *Backend, id string) {
 	}
 	for _, e := range entries {
 		if strings.Contains(e.Name(), id) {
-			t.Errorf("folder %s is left, want it not to contain %q", e.Name(), id)
+			t.Errorf("directory %s is left, want it not to contain %q", e.Name(), id)
 		}
 	}
 	if out, _ := exec.Command("find", "/sys/fs/cgroup", "-maxdepth", "3", "-name", "s????????-"+id).Output(); len(out) > 0 {

@@ -98,7 +98,7 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(filepath.Join(closed, closedFile)); err != nil || info.Size() != 0 {
-		t.Errorf("in the closed folder: %v, %v, want no error, Size = 0", info, err)
+		t.Errorf("in the closed directory: %v, %v, want no error, Size = 0", info, err)
 	}
 	// What is installed runs, and brings its layers.
 	if said, err := agent(oneFile(t), filepath.Join(dir, "agent"), "unpack", filepath.Join(dir, "layers")); err != nil {

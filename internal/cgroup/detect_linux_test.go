@@ -85,7 +85,7 @@ func TestDetectDelegatedGroup(t *testing.T) {
 		root := tree(t, v2mount, "0::"+own+"\n", map[string]string{service + "/cgroup.controllers": "memory pids",
 			service + "/cgroup.subtree_control": "", service + "/cgroup.procs": "", service + "/llmsandbox-owner/cgroup.procs": ""})
 		if err := unix.Setxattr(filepath.Join(root, service), "user.delegate", []byte("1"), 0); err != nil {
-			t.Skip("no extended attributes in the folder for tests: ", err)
+			t.Skip("no extended attributes in the directory for tests: ", err)
 		}
 		s := detect(root, 1000)
 		if !s.Usable("memory") || s.Usable("cpu") || s.by() != "cgroup v2 (delegated)" || s.base != filepath.Join(root, service, folder) {

@@ -49,7 +49,7 @@ func TestEngineOptions(t *testing.T) {
 	}
 	p.Engine.BuildContext = "."
 	if o, err := p.options(); err != nil || o.Build.Context != "." {
-		t.Errorf("the build's folder: %+v, %v, want no error, Context = \".\"", o.Build, err)
+		t.Errorf("the build's directory: %+v, %v, want no error, Context = \".\"", o.Build, err)
 	}
 }
 

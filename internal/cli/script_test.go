@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the command as its users do. Each script has a state folder of
+// TestScripts runs the command as its users do. Each script has a state directory of
 // its own, so that it sees no sandboxes but its own.
 func TestScripts(t *testing.T) {
 	examples, err := filepath.Abs("../../examples")
@@ -30,10 +30,10 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
-		// Its own folder stays behind when only some of the scripts are run.
+		// Its own directory stays behind when only some of the scripts are run.
 		WorkdirRoot: t.TempDir(),
 		Setup: func(env *testscript.Env) error {
-			// A socket's path is short, a test's folder is not.
+			// A socket's path is short, a test's directory is not.
 			state, err := os.MkdirTemp("", "lsb")
 			if err != nil {
 				return err

@@ -24,13 +24,13 @@ type fake struct {
 	fail    error // of reads
 }
 
-func (f *fake) add(folder uint32, path, content string) {
+func (f *fake) add(dir uint32, path, content string) {
 	n := int64(len(f.found.Files) + 1)
-	f.found.Files = append(f.found.Files, agentproto.FoundFile{Folder: folder, Path: path, Size: uint64(len(content)), CTimeNanos: n, Inode: uint64(n)})
+	f.found.Files = append(f.found.Files, agentproto.FoundFile{Folder: dir, Path: path, Size: uint64(len(content)), CTimeNanos: n, Inode: uint64(n)})
 	if f.content == nil {
 		f.content = map[string]string{}
 	}
-	f.content[[]string{"/capture", "/files"}[folder]+"/"+path] = content
+	f.content[[]string{"/capture", "/files"}[dir]+"/"+path] = content
 }
 
 func (f *fake) capture(number, description, content string) {

@@ -17,12 +17,12 @@ const dockerfiles = "../../images"
 
 // The table in the code and the Dockerfiles say the same, for every language.
 func TestDefaultsAreTheDockerfiles(t *testing.T) {
-	folders, err := filepath.Glob(filepath.Join(dockerfiles, "*", "Dockerfile"))
+	dirs, err := filepath.Glob(filepath.Join(dockerfiles, "*", "Dockerfile"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	// These are of no language: scripts/agent-image and scripts/cli-image build them.
-	folders = slices.DeleteFunc(folders, func(f string) bool { name := filepath.Base(filepath.Dir(f)); return name == "agent" || name == "cli" })
+	dirs = slices.DeleteFunc(dirs, func(f string) bool { name := filepath.Base(filepath.Dir(f)); return name == "agent" || name == "cli" })
 	for _, l := range all.All() {
 		d, ok := defaultimage.For(l.Name)
 		if !ok {
@@ -35,12 +35,12 @@ func TestDefaultsAreTheDockerfiles(t *testing.T) {
 				t.Errorf("%s/Dockerfile has no line %q", l.Name, want)
 			}
 		}
-		if i := slices.Index(folders, filepath.Join(dockerfiles, l.Name, "Dockerfile")); i >= 0 {
-			folders = slices.Delete(folders, i, i+1)
+		if i := slices.Index(dirs, filepath.Join(dockerfiles, l.Name, "Dockerfile")); i >= 0 {
+			dirs = slices.Delete(dirs, i, i+1)
 		}
 	}
-	if len(folders) > 0 {
-		t.Errorf("no language has these: %v, want none", folders)
+	if len(dirs) > 0 {
+		t.Errorf("no language has these: %v, want none", dirs)
 	}
 }
 

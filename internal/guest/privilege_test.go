@@ -23,7 +23,7 @@ func TestPrivileges(t *testing.T) {
 		}
 		before, pending, _ := strings.Cut(r.out, "Max pending signals")
 		if !strings.HasSuffix(before, "\n0\n1\n2\n3\n0\n0022\n/\n") { // 3 is the directory that ls reads
-			t.Errorf("descriptors, core size, umask or folder: %.300q, want before ending in \"\\n0\\n1\\n2\\n3\\n0\\n0022\\n/\\n\"", before)
+			t.Errorf("descriptors, core size, umask or directory: %.300q, want before ending in \"\\n0\\n1\\n2\\n3\\n0\\n0022\\n/\\n\"", before)
 		}
 		if !slices.Equal(strings.Fields(pending), []string{"1024", "1024", "signals"}) {
 			t.Error("signals that wait, which the kernel counts for all sandboxes of a user: slices.Equal(strings.Fields(pending), []string{\"1024\", \"1024\", \"signals\"}) = false, want true")

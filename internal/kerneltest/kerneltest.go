@@ -32,7 +32,7 @@ type Kernel struct {
 	told    int        // the cell that was last sent an interrupt request
 	mu      sync.Mutex // of writes to the driver
 	Version string     // as the driver says
-	Dir     string     // the driver's private folder
+	Dir     string     // the driver's private directory
 	Workdir string
 
 	// Input answers what a cell asks for, in order; with none left it gets the end of input.

@@ -21,7 +21,7 @@ func Start(t testing.TB, lang *language.Language, env ...string) *Kernel {
 	return StartWith(t, lang, nil, env...)
 }
 
-// StartWith is Start with library folders.
+// StartWith is Start with library directories.
 func StartWith(t testing.TB, lang *language.Language, libraries []string, env ...string) *Kernel {
 	t.Helper()
 	base := t.TempDir()

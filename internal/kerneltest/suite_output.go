@@ -19,7 +19,7 @@ func output(t *testing.T, k *Kernel, c Cells) {
 		t.Errorf("a child printed %q %q, want lines containing \"child\", Stderr containing \"fault\"", e.Stdout, e.Stderr)
 	}
 	sort.Strings(lines)
-	// 3 is the folder that ls reads.
+	// 3 is the directory that ls reads.
 	if slices.Contains(lines, "4") && !c.Leaks {
 		t.Errorf("a child has descriptors %q, want lines without \"4\" or Leaks true", lines)
 	}

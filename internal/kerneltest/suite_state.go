@@ -38,11 +38,11 @@ func state(t *testing.T, k *Kernel, c Cells) {
 		t.Errorf("counts %d, %d, want %d", first.Count, second.Count, first.Count+1)
 	}
 	if after := tree(k.Workdir); !slices.Equal(before, after) {
-		t.Errorf("the working folder has %q", after)
+		t.Errorf("the working directory has %q", after)
 	}
 }
 
-// tree lists a folder's files.
+// tree lists a directory's files.
 func tree(dir string) (names []string) {
 	filepath.WalkDir(dir, func(p string, _ os.DirEntry, _ error) error {
 		names = append(names, p)

@@ -134,7 +134,7 @@ func TestLinksAreData(t *testing.T) {
 	// The member comes after the link that it would have been written through.
 	if err := Unpack(archive(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: outside},
 		tar.Header{Typeflag: tar.TypeReg, Name: "l/canary"}), again, o); err == nil {
-		t.Error("a folder and a link of one name were taken: got no error, want an error")
+		t.Error("a directory and a link of one name were taken: got no error, want an error")
 	}
 	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 0 {
 		t.Errorf("outside: %v, %v, want no error, no entries", entries, err)

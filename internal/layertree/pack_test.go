@@ -45,6 +45,6 @@ func TestPackAll(t *testing.T) {
 	}
 	missing := filepath.Join(one, "missing")
 	if err := PackAll(t.Context(), io.Discard, one, missing); err == nil || !strings.Contains(err.Error(), missing) {
-		t.Errorf("a folder that is not there: %v, want an error containing %q", err, missing)
+		t.Errorf("a directory that is not there: %v, want an error containing %q", err, missing)
 	}
 }

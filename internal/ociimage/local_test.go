@@ -44,7 +44,7 @@ func TestLayout(t *testing.T) {
 	}
 	t.Chdir(filepath.Dir(single))
 	if _, err := s.Resolve(t.Context(), filepath.Base(single), Options{}); !errors.Is(err, backend.ErrImageNotFound) || !strings.Contains(err.Error(), "docker://") {
-		t.Errorf("a name that is also a folder: %v, want backend.ErrImageNotFound, an error containing \"docker://\"", err)
+		t.Errorf("a name that is also a directory: %v, want backend.ErrImageNotFound, an error containing \"docker://\"", err)
 	}
 }
 

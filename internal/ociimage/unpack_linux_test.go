@@ -155,7 +155,7 @@ func TestUnpackLimits(t *testing.T) {
 	few := DefaultLimits
 	few.Entries = 3
 	if _, _, err := unpackBytes(t, testtar.Archive(t, file("a", ""), file("b/c/d", "")), few); !errors.Is(err, backend.ErrImageInvalid) {
-		t.Errorf("folders that the tar only implies are not counted: %v, want backend.ErrImageInvalid", err)
+		t.Errorf("directories that the tar only implies are not counted: %v, want backend.ErrImageInvalid", err)
 	}
 	small := DefaultLimits
 	small.Bytes = 10

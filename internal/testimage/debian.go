@@ -25,7 +25,7 @@ func Debian(ctx context.Context, w io.Writer, packages []string, hooks ...string
 		return Lack("the image of this test needs mmdebstrap (apt-get install mmdebstrap)")
 	}
 	args := []string{"--quiet", "--format=tar", "--variant=minbase", "--include=" + strings.Join(packages, ","),
-		// Java's packages want the folder of the manual, empty as it is.
+		// Java's packages want the directory of the manual, empty as it is.
 		`--essential-hook=mkdir -p "$1/usr/share/man/man1"`}
 	for _, p := range unwanted {
 		args = append(args, "--dpkgopt=path-exclude="+p)

@@ -18,8 +18,8 @@ import (
 // buildTimeout bounds the making of the Python image, which takes about half a minute.
 const buildTimeout = 5 * time.Minute
 
-// Python returns the folder of an OCI layout with a Debian that has python3. It is
-// made once and kept in the user's cache folder.
+// Python returns the directory of an OCI layout with a Debian that has python3. It is
+// made once and kept in the user's cache directory.
 func Python(t testing.TB) string {
 	t.Helper()
 	release, err := Release()

@@ -26,7 +26,7 @@ var applets = []string{"sh", "ash", "cat", "echo", "env", "false", "head", "id",
 
 // Busybox is an image of the host's static busybox, in two layers. The first has
 // /etc/gone and /opt/old, which the second deletes: the one by a whiteout, the other
-// by an opaque /opt with /opt/new. The working folder is /srv, FROM_IMAGE=yes is in
+// by an opaque /opt with /opt/new. The working directory is /srv, FROM_IMAGE=yes is in
 // the environment; edit, when not nil, may change the configuration.
 func Busybox(t testing.TB, edit func(*v1.Config)) v1.Image {
 	t.Helper()
@@ -58,12 +58,12 @@ func Busybox(t testing.TB, edit func(*v1.Config)) v1.Image {
 	return build(t, conf, layer(t, testtar.Archive(t, base...)), layer(t, testtar.Archive(t, change...)))
 }
 
-// Layout writes the images, by their tags, as the folder of an OCI layout.
+// Layout writes the images, by their tags, as the directory of an OCI layout.
 func Layout(t testing.TB, images map[string]v1.Image) string {
 	t.Helper()
-	folder := t.TempDir()
-	writeLayout(t, folder, images)
-	return folder
+	dir := t.TempDir()
+	writeLayout(t, dir, images)
+	return dir
 }
 
 // Save writes the image as `docker save` does.
@@ -80,9 +80,9 @@ func Save(t testing.TB, ref string, img v1.Image) string {
 	return path
 }
 
-func writeLayout(t testing.TB, folder string, images map[string]v1.Image) {
+func writeLayout(t testing.TB, dir string, images map[string]v1.Image) {
 	t.Helper()
-	l, err := layout.Write(folder, empty.Index)
+	l, err := layout.Write(dir, empty.Index)
 	if err != nil {
 		t.Fatal(err)
 	}

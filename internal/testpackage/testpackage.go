@@ -1,4 +1,4 @@
-// Package testpackage makes small packages for tests, in folders that libraries are
+// Package testpackage makes small packages for tests, in directories that libraries are
 // installed from without any registry.
 package testpackage
 

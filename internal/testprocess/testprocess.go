@@ -15,26 +15,26 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/backendtest"
 )
 
-// List are the processes, by their folders, that belong, in the order of their pids.
-func List(belongs func(folder string) bool) ([]backendtest.Process, error) {
-	folders, err := filepath.Glob("/proc/[0-9]*")
+// List are the processes, by their directories, that belong, in the order of their pids.
+func List(belongs func(dir string) bool) ([]backendtest.Process, error) {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return nil, err
 	}
 	var all []backendtest.Process
-	for _, folder := range folders {
-		if !belongs(folder) {
+	for _, dir := range dirs {
+		if !belongs(dir) {
 			continue
 		}
-		cmdline, err := os.ReadFile(folder + "/cmdline")
+		cmdline, err := os.ReadFile(dir + "/cmdline")
 		if err != nil {
 			continue
 		}
-		pid, err := strconv.Atoi(filepath.Base(folder))
+		pid, err := strconv.Atoi(filepath.Base(dir))
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, backendtest.Process{PID: pid, Resident: resident(folder), Command: strings.ReplaceAll(string(cmdline), "\x00", " ")})
+		all = append(all, backendtest.Process{PID: pid, Resident: resident(dir), Command: strings.ReplaceAll(string(cmdline), "\x00", " ")})
 	}
 	slices.SortFunc(all, func(a, b backendtest.Process) int { return cmp.Compare(a.PID, b.PID) })
 	return all, nil
@@ -47,23 +47,23 @@ func Beside(pid int) ([]backendtest.Process, error) {
 	if err != nil {
 		return nil, nil
 	}
-	return List(func(folder string) bool {
-		ns, err := os.Readlink(folder + "/ns/pid")
+	return List(func(dir string) bool {
+		ns, err := os.Readlink(dir + "/ns/pid")
 		return err == nil && ns == inside
 	})
 }
 
 // With are those whose command line holds a text.
 func With(text string) ([]backendtest.Process, error) {
-	return List(func(folder string) bool {
-		cmdline, err := os.ReadFile(folder + "/cmdline")
+	return List(func(dir string) bool {
+		cmdline, err := os.ReadFile(dir + "/cmdline")
 		return err == nil && bytes.Contains(cmdline, []byte(text))
 	})
 }
 
 // resident is the memory of a process; 0 of one that has ended.
-func resident(folder string) int64 {
-	statm, err := os.ReadFile(folder + "/statm")
+func resident(dir string) int64 {
+	statm, err := os.ReadFile(dir + "/statm")
 	if err != nil {
 		return 0
 	}

@@ -16,7 +16,7 @@ type handler struct{ *files.Service }
 func (h handler) ServeCall(c *agentproto.Call) { h.Service.ServeCall(c) }
 
 // sandbox returns a client of a file service whose root is a fresh directory. Its work
-// folder is root/sandbox.
+// directory is root/sandbox.
 func sandbox(t testing.TB) (c *agentclient.Client, root string) {
 	t.Helper()
 	root = t.TempDir()

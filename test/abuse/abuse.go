@@ -99,16 +99,16 @@ var endings = map[string]string{"c": ".c", "cpp": ".cpp", "python": ".py", "bash
 
 // source puts the language's reporting functions before a program.
 func source(c Case) string {
-	folder := "resources"
+	dir := "resources"
 	switch {
 	case c.Number >= 70:
-		folder = "secrets"
+		dir = "secrets"
 	case c.Number >= 42:
-		folder = "kernel"
+		dir = "kernel"
 	case c.Number >= 27:
-		folder = "files"
+		dir = "files"
 	}
-	text := read(fmt.Sprintf("%s/%02d_%s%s", folder, c.Number, c.Name, endings[c.Language]))
+	text := read(fmt.Sprintf("%s/%02d_%s%s", dir, c.Number, c.Name, endings[c.Language]))
 	switch c.Language {
 	case "c":
 		text = "#define CASE " + strconv.Itoa(c.Number) + "\n" + read("kernel/report.h") + text

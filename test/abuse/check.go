@@ -31,7 +31,7 @@ type Report struct {
 var deniedByDefault = []string{"EPERM", "EACCES", "ENOSYS"}
 
 // Check returns all that is wrong with an outcome, or nil. Hidden are texts of
-// the host (its name, its folders) that must not appear, besides Canary.
+// the host (its name, its directories) that must not appear, besides Canary.
 func (c Case) Check(o Outcome, hidden ...string) error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

@@ -2,7 +2,7 @@ package abuse
 
 var fileCases = []Case{
 	denied(32, "proc_handles", "python", "ENOENT"),
-	// EINVAL: a folder below /sys that is only there to be mounted on.
+	// EINVAL: a directory below /sys that is only there to be mounted on.
 	denied(33, "kernel_settings", "python", "EINVAL", "ENOENT", "EROFS"),
 	denied(34, "memory_devices", "python", "ENOENT", "ENXIO"),
 	denied(35, "read_only_root", "python", "ENOENT", "EROFS", "EBUSY"),

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestPartsOfTheCheck: a part whose folder was renamed would never again be in the reach of a change.
+// TestPartsOfTheCheck: a part whose directory was renamed would never again be in the reach of a change.
 func TestPartsOfTheCheck(t *testing.T) {
 	table, err := os.ReadFile(filepath.Join(root, ".ci", "parts"))
 	if err != nil {
@@ -67,20 +67,20 @@ func TestEveryTestIsInAPart(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		folder, _ := filepath.Rel(root, path)
-		if !d.IsDir() || folder == "." {
+		dir, _ := filepath.Rel(root, path)
+		if !d.IsDir() || dir == "." {
 			return nil
 		}
 		if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil || d.Name() == "testdata" || d.Name()[0] == '.' {
 			return fs.SkipDir // another module, or no packages of this one
 		}
 		tests, _ := filepath.Glob(filepath.Join(path, "*_test.go"))
-		if len(tests) == 0 || !leftOut.MatchString("github.com/llmsandbox/llmsandbox/"+filepath.ToSlash(folder)) {
+		if len(tests) == 0 || !leftOut.MatchString("github.com/llmsandbox/llmsandbox/"+filepath.ToSlash(dir)) {
 			return nil
 		}
 		out++
-		if !named[filepath.ToSlash(folder)] {
-			t.Errorf("%s has tests, want it in a part of the check", folder)
+		if !named[filepath.ToSlash(dir)] {
+			t.Errorf("%s has tests, want it in a part of the check", dir)
 		}
 		return nil
 	})

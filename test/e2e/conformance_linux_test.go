@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// conformance is the suite's view of the local backend with a state folder of its own. Its
+// conformance is the suite's view of the local backend with a state directory of its own. Its
 // caches are the user's, since preparing them takes long.
 func conformance(dir string) backendtest.Config {
 	return backendtest.Config{

@@ -113,7 +113,7 @@ func TestImageSources(t *testing.T) {
 			shellIn(t, sb, "while read dev dir kind flags rest; do case $dir,$flags in *nosuid*) ;; *) echo $dir $flags; esac; done </proc/self/mounts", "")
 			res, err := sb.Exec(testContext(t), []string{"pwd"}, &llmsandbox.ExecOptions{Dir: "/sandbox"})
 			if err != nil || res.Stdout != "/sandbox\n" {
-				t.Errorf("told its folder it starts in %q, %v, want no error, Stdout = \"/sandbox\\n\"", res.Stdout, err)
+				t.Errorf("told its directory it starts in %q, %v, want no error, Stdout = \"/sandbox\\n\"", res.Stdout, err)
 			}
 		})
 	}

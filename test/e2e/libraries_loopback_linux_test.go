@@ -16,7 +16,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/local"
 )
 
-// serveRepository serves a folder on loopback, at an address that proxies are not kept
+// serveRepository serves a directory on loopback, at an address that proxies are not kept
 // from as they are from 127.0.0.1, and counts the requests.
 func serveRepository(t *testing.T, dir string) (url string, requests *atomic.Int64) {
 	t.Helper()
@@ -146,7 +146,7 @@ func TestAcceptance28LibrariesOfCRAN(t *testing.T) {
 	})
 }
 
-// index writes what gem asks of a repository, for the gems in the folder.
+// index writes what gem asks of a repository, for the gems in the directory.
 const index = `
 require "rubygems/package"
 require "zlib"

@@ -60,7 +60,7 @@ func TestNotebook(t *testing.T) {
 	}
 }
 
-// wheels makes a folder with the wheel of a library.
+// wheels makes a directory with the wheel of a library.
 func wheels(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

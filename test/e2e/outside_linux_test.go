@@ -18,7 +18,7 @@ import (
 )
 
 // outside looks at the sandboxes of a local backend through the host's /proc and /sys.
-// The state folder is dir/state.
+// The state directory is dir/state.
 type outside struct {
 	dir string
 	// prefix begins the names of the cgroups of all its sandboxes; a living one tells.
@@ -57,8 +57,8 @@ func (o *outside) Processes(_ context.Context, id string) ([]backendtest.Process
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return testprocess.List(func(folder string) bool {
-		pid, err := strconv.Atoi(filepath.Base(folder))
+	return testprocess.List(func(directory string) bool {
+		pid, err := strconv.Atoi(filepath.Base(directory))
 		return err == nil && pids[pid]
 	})
 }
@@ -71,14 +71,14 @@ func (o *outside) Kill(_ context.Context, id string) error {
 	return unix.Kill(pid, unix.SIGKILL)
 }
 
-// Left looks for folders, cgroups, mounts, loop devices and processes.
+// Left looks for directories, cgroups, mounts, loop devices and processes.
 func (o *outside) Left(context.Context) ([]string, error) {
 	var left []string
-	folders, err := os.ReadDir(filepath.Join(o.dir, "state", "sandboxes"))
+	directories, err := os.ReadDir(filepath.Join(o.dir, "state", "sandboxes"))
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range folders {
+	for _, f := range directories {
 		left = append(left, "folder "+f.Name())
 	}
 	if o.prefix != "" {

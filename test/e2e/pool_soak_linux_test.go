@@ -20,7 +20,7 @@ import (
 // held is what this process and the machine hold for sandboxes.
 type held struct{ descriptors, mounts, cgroups, folders int }
 
-// holds counts what belongs to a state folder, or to sandboxes of some ids.
+// holds counts what belongs to a state directory, or to sandboxes of some ids.
 func holds(t *testing.T, state string, ids *sync.Map) held {
 	t.Helper()
 	fds, err := os.ReadDir("/proc/self/fd")
@@ -94,7 +94,7 @@ func TestPoolSoak(t *testing.T) {
 					// Whoever had it before was the same tenant, and nothing of that is left.
 					res, err := l.Sandbox().Shell(t.Context(), "ls -A /sandbox; echo "+tenant+" >mine; sleep 1000 &", &llmsandbox.ExecOptions{KeepChildren: true})
 					if err != nil || res.Stdout != "" {
-						t.Errorf("%+v, %v: want an empty folder", res, err)
+						t.Errorf("%+v, %v: want an empty directory", res, err)
 					}
 				}
 				l.Release()

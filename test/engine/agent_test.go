@@ -152,7 +152,7 @@ func TestOOMByAgent(t *testing.T) {
 func TestBroughtIn(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e *testengine.Engine) {
 		name := "agent-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-		other := dockerCommand(t.Context(), e, "run", "-d", "--name", name, "--network", "none", "--volume", agentFolder(t, e)+":/llmsandbox:ro",
+		other := dockerCommand(t.Context(), e, "run", "-d", "--name", name, "--network", "none", "--volume", agentDir(t, e)+":/llmsandbox:ro",
 			e.Images(t)("python"), "sleep", "4444")
 		if out, err := other.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)

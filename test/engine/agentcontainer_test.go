@@ -26,8 +26,8 @@ const (
 	agentAddress = "llmsandbox-agent-test"
 )
 
-// agentFolder holds the agent, which nobody may read, and the filter.
-func agentFolder(t testing.TB, e *testengine.Engine) string {
+// agentDir holds the agent, which nobody may read, and the filter.
+func agentDir(t testing.TB, e *testengine.Engine) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "agent-test")
 	if err != nil {
@@ -118,14 +118,14 @@ type agentContainer struct {
 	gone   <-chan error // told once the container has ended
 }
 
-// runAgent starts a container as a backend does: everything read-only, no folder of its
+// runAgent starts a container as a backend does: everything read-only, no directory of its
 // own, one user for the agent and the code.
 func runAgent(t testing.TB, e *testengine.Engine, engineArgs, agentArgs []string) *agentContainer {
 	t.Helper()
 	image := e.Images(t)("python")
 	c := &agentContainer{name: "agent-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)}
 	args := append([]string{"run", "-i", "--rm", "--name", c.name, "--network", "none", "--read-only", "--cap-drop", "ALL",
-		"--security-opt", "no-new-privileges", "--user", "1000:1000", "--volume", agentFolder(t, e) + ":/llmsandbox:ro",
+		"--security-opt", "no-new-privileges", "--user", "1000:1000", "--volume", agentDir(t, e) + ":/llmsandbox:ro",
 		"--env", "LLMSANDBOX_TOKEN=" + agentToken, "--entrypoint", "/llmsandbox/agent"}, engineArgs...)
 	args = append(args, image, "serve", "--stdio", "--listen", "@"+agentAddress, "--token-env", "LLMSANDBOX_TOKEN", "--grace", "1")
 	c.cmd = dockerCommand(context.Background(), e, append(args, agentArgs...)...)

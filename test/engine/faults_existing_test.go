@@ -123,7 +123,7 @@ func commands(ctx context.Context, c *client.Client, id string) ([]string, error
 }
 
 // A container that somebody else made is worked in, and is afterwards as it was, but for
-// the agent's own folder.
+// the agent's own directory.
 func TestFaultsExisting(t *testing.T) {
 	path := testimage.Save(t, faultsImage, testimage.Busybox(t, nil))
 	onEachEngine(t, func(t *testing.T, e *testengine.Engine) {
@@ -165,7 +165,7 @@ func TestFaultsExisting(t *testing.T) {
 }
 
 // wantAsItWas checks that a container runs its own program and nothing else, and that
-// nothing in it is new but the agent's folder.
+// nothing in it is new but the agent's directory.
 func wantAsItWas(t *testing.T, c *client.Client, id string) {
 	t.Helper()
 	ctx := testfaults.Context(t)

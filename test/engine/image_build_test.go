@@ -81,10 +81,10 @@ func filesOf(t *testing.T, s *image.Store, id string) map[string]*tar.Header {
 	}
 }
 
-func write(t *testing.T, folder string, files map[string]string) {
+func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
-		path := filepath.Join(folder, name)
+		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -97,19 +97,19 @@ func write(t *testing.T, folder string, files map[string]string) {
 func TestImageBuild(t *testing.T) {
 	onEngines(t, func(t *testing.T, s *image.Store) {
 		from := base(t, s)
-		folder := t.TempDir()
-		write(t, folder, map[string]string{
+		dir := t.TempDir()
+		write(t, dir, map[string]string{
 			"Dockerfile":    "ARG BASE\nFROM $BASE AS first\nARG WORD\nRUN echo the $WORD >/word\nCOPY . /in/\nUSER 5:6\nFROM first\nENV LATER=yes\n",
 			".dockerignore": "*.log\n!keep.log\nsecret\n",
 			"a/b.txt":       "b", "x.log": "x", "keep.log": "k", "secret/key": "s",
 		})
-		if err := os.Symlink("/etc/passwd", filepath.Join(folder, "link")); err != nil {
+		if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link")); err != nil {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
 		var steps []backend.Progress
 		b := image.Build{
-			Context: folder, Target: "first", Args: map[string]string{"BASE": from.Ref, "WORD": "magic word"}, Labels: map[string]string{"mine": "1"},
+			Context: dir, Target: "first", Args: map[string]string{"BASE": from.Ref, "WORD": "magic word"}, Labels: map[string]string{"mine": "1"},
 			Network: "none", Log: &log,
 		}
 		img, err := s.Build(t.Context(), b, func(p backend.Progress) { steps = append(steps, p) })
@@ -138,7 +138,7 @@ func TestImageBuild(t *testing.T) {
 		if err != nil || again.Made || again.ID != img.ID || log.Len() > 0 {
 			t.Errorf("again: %+v %v, it printed %q, want no error, Made false, ID = %v, Len <= 0", again, err, &log, img.ID)
 		}
-		write(t, folder, map[string]string{"a/b.txt": "c"})
+		write(t, dir, map[string]string{"a/b.txt": "c"})
 		other, err := s.Build(t.Context(), b, nil)
 		if err != nil || other.Ref == img.Ref || !other.Made {
 			t.Errorf("with another file: %+v %v, want no error, Ref != %v, Made true", other, err, img.Ref)
@@ -216,15 +216,15 @@ func TestImageBuildCancelled(t *testing.T) {
 
 func TestImageBuildRefused(t *testing.T) {
 	onEngines(t, func(t *testing.T, s *image.Store) {
-		folder := t.TempDir()
-		write(t, folder, map[string]string{"Dockerfile": "FROM scratch\nCOPY big /\n", "big": strings.Repeat("x", 1000)})
+		dir := t.TempDir()
+		write(t, dir, map[string]string{"Dockerfile": "FROM scratch\nCOPY big /\n", "big": strings.Repeat("x", 1000)})
 		for text, b := range map[string]image.Build{
 			"neither":       {},
 			"only one of":   {Content: "FROM x", Dockerfile: "x"},
 			"empty":         {Content: " \n"},
 			"cannot be":     {Context: t.TempDir()},
-			"must be a":     {Context: filepath.Join(folder, "gone")},
-			"over 10 bytes": {Context: folder, MaxContext: 10},
+			"must be a":     {Context: filepath.Join(dir, "gone")},
+			"over 10 bytes": {Context: dir, MaxContext: 10},
 			"platform":      {Content: "FROM scratch", Platform: "linux/s390x"},
 		} {
 			if _, err := s.Build(t.Context(), b, nil); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), text) {

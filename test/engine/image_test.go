@@ -56,12 +56,12 @@ func onPodman(t *testing.T) bool { return strings.Contains(filepath.Base(t.Name(
 // trustLoopback lets Podman use a registry on loopback without encryption, as Docker does.
 func trustLoopback(t *testing.T, e *testengine.Engine) {
 	t.Helper()
-	folder := filepath.Join(filepath.Dir(e.DataRoot), ".config", "containers")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	dir := filepath.Join(filepath.Dir(e.DataRoot), ".config", "containers")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	conf := "[[registry]]\nlocation = \"127.0.0.1\"\ninsecure = true\n"
-	if err := os.WriteFile(filepath.Join(folder, "registries.conf"), []byte(conf), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "registries.conf"), []byte(conf), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -400,7 +400,7 @@ func TestImageDefault(t *testing.T) {
 	})
 }
 
-// A folder and a file are loaded under a name of their own, once; the file's own names
+// A directory and a file are loaded under a name of their own, once; the file's own names
 // are not taken.
 func TestImageLoad(t *testing.T) {
 	onEngines(t, func(t *testing.T, s *image.Store) {
@@ -411,7 +411,7 @@ func TestImageLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		saved := testimage.Save(t, stolen, img)
-		folder := testimage.Layout(t, map[string]v1.Image{"a": img})
+		dir := testimage.Layout(t, map[string]v1.Image{"a": img})
 		first, err := s.Resolve(t.Context(), saved, "", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -420,14 +420,14 @@ func TestImageLoad(t *testing.T) {
 		if !first.Made || strings.TrimPrefix(first.ID, "sha256:") != want.Hex || has(t, s, stolen) {
 			t.Errorf("got %+v, of %s, want Made true, strings.TrimPrefix(first.ID, \"sha256:\") = %v, has(t, s, stolen) = false", first, want, want.Hex)
 		}
-		for _, path := range []string{saved, folder, folder + ":a"} {
+		for _, path := range []string{saved, dir, dir + ":a"} {
 			again, err := s.Resolve(t.Context(), path, "", nil)
 			if err != nil || again.Made || again.ID != first.ID {
 				t.Errorf("%s: %+v %v, want no error, Made false, ID = %v", path, again, err, first.ID)
 			}
 		}
 		fresh := storeOf(t, s.Client.DaemonHost())
-		if again, err := fresh.Resolve(t.Context(), folder, "", nil); err != nil || again.Made || again.ID != first.ID {
+		if again, err := fresh.Resolve(t.Context(), dir, "", nil); err != nil || again.Made || again.ID != first.ID {
 			t.Errorf("to another process: %+v %v, want no error, Made false, ID = %v", again, err, first.ID)
 		}
 	})
@@ -437,7 +437,7 @@ func TestImageLoad(t *testing.T) {
 func TestImageLoadDamaged(t *testing.T) {
 	onEngines(t, func(t *testing.T, s *image.Store) {
 		img := only(t, nil)
-		folder := testimage.Layout(t, map[string]v1.Image{"a": img})
+		dir := testimage.Layout(t, map[string]v1.Image{"a": img})
 		conf, err := img.ConfigName()
 		if err != nil {
 			t.Fatal(err)
@@ -452,7 +452,7 @@ func TestImageLoadDamaged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			names = append(names, filepath.Join(folder, "blobs", "sha256", d.Hex))
+			names = append(names, filepath.Join(dir, "blobs", "sha256", d.Hex))
 		}
 		wrong, err := os.ReadFile(names[0])
 		if err != nil {
@@ -461,7 +461,7 @@ func TestImageLoadDamaged(t *testing.T) {
 		if err := os.WriteFile(names[len(names)-1], wrong, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.Resolve(t.Context(), folder, "", nil)
+		_, err = s.Resolve(t.Context(), dir, "", nil)
 		if !errors.Is(err, backend.ErrImageInvalid) || has(t, s, "llmsandbox-load:"+conf.Hex) {
 			t.Errorf("got %v, want backend.ErrImageInvalid, has(t, s, \"llmsandbox-load:\"+conf.Hex) = false", err)
 		}

@@ -65,7 +65,7 @@ func TestDefaultImages(t *testing.T) {
 					}
 					out := run(t, e, p.code, image(l.Name), "cat >"+p.file+" && id -u && id -g && pwd && "+p.command)
 					if want := "1000\n1000\n/sandbox\n"; !strings.HasPrefix(out, want) {
-						t.Errorf("the code's user, group and folder are not %q:\n%s", want, out)
+						t.Errorf("the code's user, group and directory are not %q:\n%s", want, out)
 					}
 					if !strings.HasSuffix(out, "hello\n") {
 						t.Errorf("the program did not say hello, want it to end in \"hello\\n\":\n%s", out)

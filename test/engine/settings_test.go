@@ -66,7 +66,7 @@ func settingsContainer(t *testing.T, c *client.Client, s settings.Settings, comm
 func TestSettingsInspect(t *testing.T) {
 	e := testengine.Docker(t)
 	c := settingsClient(t, e)
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for _, k := range []struct {
 		key   string
 		value any
@@ -133,11 +133,11 @@ func TestSettingsInspect(t *testing.T) {
 		{"extra_hosts", map[string]any{"db": "192.0.2.7"}, func(_ *container.Config, h *container.HostConfig) (any, any) {
 			return h.ExtraHosts, []string{"db:192.0.2.7"}
 		}},
-		{"volumes", map[string]any{folder: map[string]any{"bind": "/data", "mode": "ro"}}, func(_ *container.Config, h *container.HostConfig) (any, any) {
-			return h.Binds, []string{folder + ":/data:ro"}
+		{"volumes", map[string]any{dir: map[string]any{"bind": "/data", "mode": "ro"}}, func(_ *container.Config, h *container.HostConfig) (any, any) {
+			return h.Binds, []string{dir + ":/data:ro"}
 		}},
-		{"mounts", []any{map[string]any{"Type": "bind", "Source": folder, "Target": "/tmp", "ReadOnly": true}}, func(_ *container.Config, h *container.HostConfig) (any, any) {
-			return []any{h.Mounts[0].Source, h.Mounts[0].Target, h.Mounts[0].ReadOnly, len(h.Tmpfs)}, []any{folder, "/tmp", true, 0}
+		{"mounts", []any{map[string]any{"Type": "bind", "Source": dir, "Target": "/tmp", "ReadOnly": true}}, func(_ *container.Config, h *container.HostConfig) (any, any) {
+			return []any{h.Mounts[0].Source, h.Mounts[0].Target, h.Mounts[0].ReadOnly, len(h.Tmpfs)}, []any{dir, "/tmp", true, 0}
 		}},
 		{"tmpfs", map[string]any{"/tmp": "size=2m"}, func(_ *container.Config, h *container.HostConfig) (any, any) {
 			return h.Tmpfs["/tmp"], "rw,exec,nosuid,nodev,mode=1777,size=2m"
@@ -195,13 +195,13 @@ func TestSettingsInside(t *testing.T) {
 		t.Run(engine.name, func(t *testing.T) {
 			e := engine.start(t)
 			c := settingsClient(t, e)
-			folder := openFolder(t)
-			if err := os.WriteFile(filepath.Join(folder, "greeting"), []byte("from outside\n"), 0o644); err != nil {
+			dir := openDir(t)
+			if err := os.WriteFile(filepath.Join(dir, "greeting"), []byte("from outside\n"), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			asked := map[string]any{
 				"user": "1234:1235", "environment": []string{"GREETING=hello"}, "working_dir": "/opt", "hostname": "box",
-				"volumes":     map[string]any{folder: map[string]any{"bind": "/data", "mode": "ro"}},
+				"volumes":     map[string]any{dir: map[string]any{"bind": "/data", "mode": "ro"}},
 				"tmpfs":       map[string]any{"/tmp": "size=2m"},
 				"extra_hosts": map[string]any{"db": "192.0.2.7"}, "shm_size": "1m",
 			}
@@ -229,22 +229,22 @@ func TestSettingsInside(t *testing.T) {
 	}
 }
 
-// openFolder is a folder that the user of a rootless engine can reach, unlike t.TempDir.
-func openFolder(t *testing.T) string {
+// openDir is a directory that the user of a rootless engine can reach, unlike t.TempDir.
+func openDir(t *testing.T) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("/tmp", "llmsandbox-settings-")
+	dir, err := os.MkdirTemp("/tmp", "llmsandbox-settings-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.RemoveAll(folder); err != nil {
+		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := os.Chmod(folder, 0o755); err != nil {
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return folder
+	return dir
 }
 
 // What is loosened by name is loose: root with a capability that may gain privileges.

@@ -89,7 +89,7 @@ func (p place) wantNothing(t testing.TB, b backend.Backend) {
 		}
 		return nil
 	}
-	// The node removes what a pod had on its own time, and tells nobody: the pod's folder only
+	// The node removes what a pod had on its own time, and tells nobody: the pod's directory only
 	// when it has heard that the pod is gone.
 	deadline := time.Now().Add(backOff)
 	err := check()

@@ -81,7 +81,7 @@ func (o *outside) pod(ctx context.Context, id string) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// processes are those of this machine, by their folders in /proc, that belong.
+// processes are those of this machine, by their directories in /proc, that belong.
 func processes(belongs func(dir string) bool) ([]backendtest.Process, error) {
 	return testprocess.List(belongs)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/testcommand"
 )
 
-// command is the folder with the llmsandbox command, which clients find in their PATH.
+// command is the directory with the llmsandbox command, which clients find in their PATH.
 var command string
 
 func TestMain(m *testing.M) { os.Exit(withCommand(m)) }
@@ -51,7 +51,7 @@ func missing(t *testing.T, what string, err error) {
 	t.Skipf("skipped, %s: %v", what, err)
 }
 
-// environment is a client's: with the command in its PATH and a state folder of the test's
+// environment is a client's: with the command in its PATH and a state directory of the test's
 // own, whose path must be short for sockets.
 func environment(t *testing.T) (env []string, state string) {
 	t.Helper()
@@ -59,7 +59,7 @@ func environment(t *testing.T) (env []string, state string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(state) }) // what the test is about is not this folder
+	t.Cleanup(func() { _ = os.RemoveAll(state) }) // what the test is about is not this directory
 	return append(os.Environ(), "PATH="+command+":"+os.Getenv("PATH"), "LLMSANDBOX_STATE_DIR="+state), state
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// npm installs what a folder's lock file lists. Nothing that it downloads is run.
+// npm installs what a directory's lock file lists. Nothing that it downloads is run.
 func npm(dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()

@@ -96,7 +96,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatalf("stat of nothing: %v, want fs.ErrNotExist", err)
 	}
 	if err := c.Remove(t.Context(), "a", agentclient.RemoveOptions{}); codeOf(err) != agentproto.CodeNotEmpty {
-		t.Fatalf("remove of a full folder: %v, want codeOf(err) = CodeNotEmpty", err)
+		t.Fatalf("remove of a full directory: %v, want codeOf(err) = CodeNotEmpty", err)
 	}
 	if err := c.Remove(t.Context(), "a", agentclient.RemoveOptions{Recursive: true}); err != nil {
 		t.Fatal(err)

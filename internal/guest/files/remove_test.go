@@ -42,7 +42,7 @@ func TestRemoveDenied(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(root + "/sandbox/closed/folder/f"); err != nil {
-		t.Errorf("a folder that cannot be removed was emptied: %v", err)
+		t.Errorf("a directory that cannot be removed was emptied: %v", err)
 	}
 	// The directory itself can go, once its owner may write to it again.
 	if err := c.Remove(t.Context(), "closed", all); err != nil {
@@ -75,7 +75,7 @@ func TestRemoveClosedFolders(t *testing.T) {
 func TestRemoveAnothersFolder(t *testing.T) {
 	c, root := serve(t)
 	if os.Getuid() != 0 {
-		t.Skip("making another user's folder needs root")
+		t.Skip("making another user's directory needs root")
 	}
 	for _, depth := range []int{1, 31, 32, 33, 40} {
 		t.Run(fmt.Sprint(depth), func(t *testing.T) {

@@ -64,10 +64,10 @@ func TestTarInFolders(t *testing.T) {
 	os.Chmod(dir+"theirs", 0o777|os.ModeSticky)
 	os.WriteFile(dir+"file", nil, 0o644)
 	os.Symlink("theirs", dir+"link")
-	folder := func(name string, mode int64) tar.Header {
+	directory := func(name string, mode int64) tar.Header {
 		return tar.Header{Name: name, Typeflag: tar.TypeDir, Mode: mode}
 	}
-	res, err := c.TarIn(t.Context(), "/sandbox", archiveOf(t, "new", folder("new/", 0o7777), folder("closed/", 0), file("closed/f"), folder("theirs/", 0o700), file("link/f"), folder("link/", 0o700)),
+	res, err := c.TarIn(t.Context(), "/sandbox", archiveOf(t, "new", directory("new/", 0o7777), directory("closed/", 0), file("closed/f"), directory("theirs/", 0o700), file("link/f"), directory("link/", 0o700)),
 		agentclient.TarLimits{})
 	if err != nil || res.Files != 1 || len(res.Skipped) != 2 || !strings.Contains(res.Skipped[0], "symbolic link") {
 		t.Fatalf("%+v, %v, want no error, Files = 1, len(res.Skipped) = 2, res.Skipped[0] containing \"symbolic link\"", res, err)
@@ -90,7 +90,7 @@ func TestTarInFolders(t *testing.T) {
 	}
 	deep := archiveOf(t, "new", file(strings.Repeat("d/", tarcheck.MaxDepth)+"f"))
 	if _, err := c.TarIn(t.Context(), "/sandbox", deep, agentclient.TarLimits{}); codeOf(err) != agentproto.CodeTooLarge {
-		t.Errorf("folders without end: %v, want code %v", err, agentproto.CodeTooLarge)
+		t.Errorf("directories without end: %v, want code %v", err, agentproto.CodeTooLarge)
 	}
 }
 

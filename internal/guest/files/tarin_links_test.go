@@ -56,6 +56,6 @@ func TestTreeKeepsLinks(t *testing.T) {
 		t.Errorf("outside holds %v, %v, want no error, no left", left, err)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "up")); err == nil {
-		t.Error("a link was made above the folder: got no error, want an error")
+		t.Error("a link was made above the directory: got no error, want an error")
 	}
 }

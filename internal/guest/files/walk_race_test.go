@@ -62,6 +62,6 @@ func TestWalkAgainstMoves(t *testing.T) {
 		}
 	}
 	if reached == 0 {
-		t.Errorf("no walk came through the folder that was moved: reached = %v, want other than 0", reached)
+		t.Errorf("no walk came through the directory that was moved: reached = %v, want other than 0", reached)
 	}
 }

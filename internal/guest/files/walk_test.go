@@ -119,9 +119,9 @@ func plant(t testing.TB, r *rand.Rand, root string) {
 			t.Fatal(err)
 		}
 	}
-	folders := []string{in}
+	dirs := []string{in}
 	for range 25 {
-		name := filepath.Join(folders[r.IntN(len(folders))], string(rune('a'+r.IntN(4))))
+		name := filepath.Join(dirs[r.IntN(len(dirs))], string(rune('a'+r.IntN(4))))
 		if _, err := os.Lstat(name); err == nil {
 			continue
 		}
@@ -129,7 +129,7 @@ func plant(t testing.TB, r *rand.Rand, root string) {
 		switch r.IntN(7) {
 		case 0, 1, 2:
 			if err = os.Mkdir(name, 0o755); err == nil {
-				folders = append(folders, name)
+				dirs = append(dirs, name)
 			}
 		case 3:
 			err = os.WriteFile(name, nil, 0o644)

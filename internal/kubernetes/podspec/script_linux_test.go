@@ -77,7 +77,7 @@ func TestFeedScript(t *testing.T) {
 		}
 		closed := filepath.Join(dir, filepath.Base(filepath.Dir(closedFile)))
 		if st, err := os.Stat(closed); err != nil || st.Mode() != fs.ModeDir {
-			t.Errorf("the closed folder: %v, %v, want no error, Mode = fs.ModeDir", st, err)
+			t.Errorf("the closed directory: %v, %v, want no error, Mode = fs.ModeDir", st, err)
 		}
 		os.Chmod(closed, 0o700)
 		if st, err := os.Stat(filepath.Join(closed, filepath.Base(closedFile))); err != nil || st.Size() != 0 {

@@ -100,7 +100,7 @@ func TestInstallLocal(t *testing.T) {
 		t.Skip("dpkg-deb is not on this machine")
 	}
 	work := t.TempDir()
-	local, folder := filepath.Join(work, "local"), filepath.Join(work, "folder")
+	local, directory := filepath.Join(work, "local"), filepath.Join(work, "folder")
 	tree := filepath.Join(work, "tree")
 	write := func(name, text string) {
 		path := filepath.Join(tree, name)
@@ -120,7 +120,7 @@ func TestInstallLocal(t *testing.T) {
 	write("lib/x86_64-linux-gnu/libx.so.1", "")
 	link("/lib/x86_64-linux-gnu/libx.so.1", "usr/lib/x86_64-linux-gnu/libx.so")
 	link("../../../bin/sh", "usr/lib/x86_64-linux-gnu/there")
-	for _, dir := range []string{local, folder} {
+	for _, dir := range []string{local, directory} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestInstallLocal(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(library string) (string, error) {
-		out, err := exec.Command("sh", script, folder, filepath.Join(work, "scratch"), local, library).CombinedOutput()
+		out, err := exec.Command("sh", script, directory, filepath.Join(work, "scratch"), local, library).CombinedOutput()
 		return string(out), err
 	}
 	if out, err := run("nope"); err == nil || !strings.Contains(out, "there is no package nope in the folder") {
@@ -142,19 +142,19 @@ func TestInstallLocal(t *testing.T) {
 	if out, err := run("libx-dev=1.0"); err != nil || out != "" {
 		t.Fatalf("%q, %v, want no error, out empty", out, err)
 	}
-	for name, want := range map[string]string{"arch-lib": "usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/libx.so": folder + "/lib/x86_64-linux-gnu/libx.so.1",
+	for name, want := range map[string]string{"arch-lib": "usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/libx.so": directory + "/lib/x86_64-linux-gnu/libx.so.1",
 		"usr/lib/x86_64-linux-gnu/there": "/bin/sh", "lib": "usr/lib"} {
-		if got, err := os.Readlink(filepath.Join(folder, name)); err != nil || got != want {
+		if got, err := os.Readlink(filepath.Join(directory, name)); err != nil || got != want {
 			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
 		}
 	}
-	options, err := os.ReadFile(filepath.Join(folder, LinkFile))
+	options, err := os.ReadFile(filepath.Join(directory, LinkFile))
 	if err != nil || !strings.HasSuffix(string(options), "-Wl,--as-needed\n-lx\n-lonly\n") {
 		t.Errorf("%q, %v, want no error, options ending in \"-Wl,--as-needed\\n-lx\\n-lonly\\n\"", options, err)
 	}
-	pc, err := os.ReadFile(filepath.Join(folder, "arch-lib/pkgconfig/x.pc"))
-	if err != nil || !strings.HasPrefix(string(pc), "prefix="+folder+"/usr\n") {
-		t.Errorf("%q, %v, want no error, pc beginning with %q", pc, err, "prefix="+folder+"/usr\n")
+	pc, err := os.ReadFile(filepath.Join(directory, "arch-lib/pkgconfig/x.pc"))
+	if err != nil || !strings.HasPrefix(string(pc), "prefix="+directory+"/usr\n") {
+		t.Errorf("%q, %v, want no error, pc beginning with %q", pc, err, "prefix="+directory+"/usr\n")
 	}
 }
 

@@ -67,13 +67,13 @@ func TestLibrariesScript(t *testing.T) {
 		} {
 			t.Run(python+" "+c.library, func(t *testing.T) {
 				dir := t.TempDir()
-				folder, site := filepath.Join(dir, "lib"), filepath.Join(dir, "lib", "site")
+				directory, site := filepath.Join(dir, "lib"), filepath.Join(dir, "lib", "site")
 				for name, text := range map[string]string{"libraries.py": string(installer), "pip.py": fakePip} {
 					if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 						t.Fatal(err)
 					}
 				}
-				out, err := exec.Command(python, "-B", filepath.Join(dir, "pip.py"), filepath.Join(dir, "libraries.py"), folder, filepath.Join(dir, "scratch"), "--", c.library).CombinedOutput()
+				out, err := exec.Command(python, "-B", filepath.Join(dir, "pip.py"), filepath.Join(dir, "libraries.py"), directory, filepath.Join(dir, "scratch"), "--", c.library).CombinedOutput()
 				if err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}

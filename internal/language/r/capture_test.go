@@ -46,8 +46,8 @@ func runR(t *testing.T, code string, with bool, packages ...string) captured {
 	}
 	root := t.TempDir()
 	c := captured{dir: filepath.Join(root, "work")}
-	folder, support := filepath.Join(root, "capture"), filepath.Join(root, "support")
-	for _, dir := range []string{c.dir, folder, support} {
+	directory, support := filepath.Join(root, "capture"), filepath.Join(root, "support")
+	for _, dir := range []string{c.dir, directory, support} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func runR(t *testing.T, code string, with bool, packages ...string) captured {
 	cmd.Dir, cmd.Env = c.dir, append(os.Environ(), "R_PROFILE=/dev/null", "LC_ALL=C.UTF-8") // as in a sandbox
 	files := []language.File{{Path: main, Data: []byte(code), Mode: 0o644}}
 	if with {
-		capture := capture(language.CaptureSource{Dir: folder, Support: support, Current: func(string) string { return "/dev/null" }})
+		capture := capture(language.CaptureSource{Dir: directory, Support: support, Current: func(string) string { return "/dev/null" }})
 		cmd.Env = append(cmd.Env, capture.Env...)
 		files = append(files, capture.Files...)
 	}
@@ -72,11 +72,11 @@ func runR(t *testing.T, code string, with bool, packages ...string) captured {
 		t.Fatal(err)
 	}
 	c.stdout, c.stderr, c.exit = stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
-	note, err := os.ReadFile(filepath.Join(folder, "dropped"))
+	note, err := os.ReadFile(filepath.Join(directory, "dropped"))
 	if err == nil {
 		c.dropped = string(note)
 	}
-	descriptions, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	descriptions, err := filepath.Glob(filepath.Join(directory, "*.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
