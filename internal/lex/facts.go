@@ -14,6 +14,8 @@ const (
 type Facts struct {
 	language.Facts
 	*language.Meter
+	// Binding is set while only names are bound, and nothing is reported.
+	Binding bool
 	// Depth is how deep the code being read lies in other code.
 	Depth int
 	// within, when set, is where all facts are said to be: the string that the code being
@@ -65,7 +67,7 @@ func (f *Facts) Compute(s language.Span, kind language.ComputedKind) {
 
 // Trouble says why the code could not be read to its end; the first reason stands.
 func (f *Facts) Trouble(reason string) {
-	if f.Problem == "" {
+	if f.Problem == "" && !f.Binding {
 		f.Problem = reason
 	}
 }
@@ -93,6 +95,9 @@ func (f *Facts) Merge(found language.Facts) {
 }
 
 func (f *Facts) room(n int) bool {
+	if f.Binding {
+		return false
+	}
 	if n < maxFacts {
 		return true
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// maxName bounds a dotted name.
-	maxName = 256
+	// MaxName bounds a dotted name.
+	MaxName = 256
 	// maxValues bounds what one operand stands for.
 	maxValues = 16
 )
@@ -35,9 +35,9 @@ type Call struct {
 type Resolver struct {
 	*Facts
 	Stream
-	// Telling is set when facts are to be reported.
-	Telling bool
-	calls   []Call // those whose brackets are open
+	Calls []Call // those whose brackets are open
+	Last  Value  // the operand that ended last, before token End
+	End   int
 
 	Dots    func(i int) bool                                     // tells whether a member's name follows token i
 	Opens   func(i int) bool                                     // tells whether the bracket at token i is behind an operand
@@ -50,32 +50,37 @@ type Resolver struct {
 	Assign  func(v *Value, end int)                              // binds what it is assigned to
 }
 
-// Chain reads what follows the operand v, from token i on, and returns where to go on. It stops at
+// Chain reads what follows the operand of, from token i on, and returns where to go on. It stops at
 // brackets, and goes on with Close.
-func (r *Resolver) Chain(v Value, i int) int {
+func (r *Resolver) Chain(of Value, i int) int {
+	r.Last, r.End = of, -1
+	v := &r.Last
 	for {
 		r.Step()
+		if r.Is(i, "?.") && r.Opens(i+1) {
+			i++
+		}
 		open := -1
 		if r.Is(i, ")") && r.Partner[i] >= 0 && r.Outer[v.First] == r.Partner[i] {
 			open = r.Partner[i]
 		}
 		switch {
 		case r.Dots(i) && r.Kind(i+1) == Name:
-			r.Member(&v, i+1)
+			r.Member(v, i+1)
 			i += 2
 		case r.Opens(i):
 			if r.Partner[i] > i {
-				r.calls = append(r.calls, Call{Value: v, Open: i})
+				r.Calls = append(r.Calls, Call{Value: *v, Open: i})
 			} else {
-				r.Tell(&v, r.Is(i, "("))
+				r.Tell(v, r.Is(i, "("))
 			}
 			return i + 1
 		case open >= 0 && !r.Opens(open) && (open == v.First-1 || r.Passes(v.First-1, open)):
-			r.Assign(&v, i)
+			r.Assign(v, i)
 			v.First = open
 			i++
 		default:
-			r.finish(&v, i)
+			r.finish(v, i)
 			return i
 		}
 	}
@@ -83,21 +88,19 @@ func (r *Resolver) Chain(v Value, i int) int {
 
 // Close reads the bracket at token i that closes another, and what follows.
 func (r *Resolver) Close(i int) int {
-	v := Value{First: i}
-	if n := len(r.calls) - 1; n >= 0 && r.Partner[r.calls[n].Open] == i {
-		c := r.calls[n]
-		r.calls = r.calls[:n]
-		v = r.closed(&c)
+	if n := len(r.Calls) - 1; n >= 0 && r.Partner[r.Calls[n].Open] == i {
+		r.Calls = r.Calls[:n]
+		return r.Chain(r.closed(&r.Calls[:n+1][n]), i+1)
 	}
-	return r.Chain(v, i+1)
+	return r.Chain(Value{First: max(r.Partner[i], 0)}, i+1)
 }
 
 // closed is what a call or an index stands for.
 func (r *Resolver) closed(c *Call) Value {
-	v := Value{First: c.First, Span: c.Span, Told: true}
 	if !r.Is(c.Open, "(") {
 		return r.Item(c)
 	}
+	v := Value{First: c.First, Span: c.Span, Told: true}
 	if len(c.Names) > 0 {
 		c.Args = r.Args(c.Open)
 	}
@@ -114,15 +117,16 @@ func (r *Resolver) closed(c *Call) Value {
 // finish ends an operand before token i.
 func (r *Resolver) finish(v *Value, i int) {
 	r.Tell(v, false)
+	r.Assign(v, i)
 	if len(v.Names) > 0 {
 		if kind := r.Escapes(v, i); kind != "" {
 			r.Compute(v.Span, kind)
 		}
-		if n := len(r.calls) - 1; n >= 0 && r.calls[n].Open == v.First-1 && r.Is(i, ",", ")", "]") {
-			r.calls[n].Given = v.Names
+		if n := len(r.Calls) - 1; n >= 0 && r.Calls[n].Open == v.First-1 && r.Is(i, ",", ")", "]") {
+			r.Calls[n].Given = v.Names
 		}
 	}
-	r.Assign(v, i)
+	r.End = i
 }
 
 // Tell reports the use of a value.
@@ -137,7 +141,7 @@ func (r *Resolver) Tell(v *Value, call bool) {
 
 // Join is a name with a member, or the name where that is too long.
 func (r *Resolver) Join(of, separator, member string) string {
-	if r.Take(len(of)); len(of)+len(member) >= maxName {
+	if r.Take(len(of)); len(of)+len(member) >= MaxName {
 		r.Trouble("a name in it is longer than what is looked at")
 		return of
 	}

@@ -69,9 +69,9 @@ func (k *known) read(source string) {
 	r.Dots, r.Opens = func(i int) bool { return r.Is(i, ".") }, func(i int) bool { return r.Is(i, "(", "[") && r.isOperand(i-1) }
 	r.Passes = func(before, _ int) bool { return r.Is(before, "or", "and", "else", ":=") }
 	r.Member, r.Item, r.Result, r.Escapes, r.Report, r.Assign = r.member, r.index, r.result, r.escapes, r.report, r.assign
-	for _, r.Telling = range []bool{false, true} {
-		if r.Facts = k.facts; !r.Telling {
-			r.Facts = &lex.Facts{Meter: k.facts.Meter, Depth: k.facts.Depth}
+	r.Facts = k.facts
+	for _, r.Binding = range []bool{true, false} {
+		if r.Binding {
 			r.assignments()
 		}
 		for i := 0; i < len(r.Tokens); {
@@ -218,7 +218,7 @@ func (r *reader) token(i int) int {
 	case lex.Name:
 		return r.name(i)
 	case lex.String, lex.Number:
-		if r.Telling && t.Kind == lex.String {
+		if !r.Binding && t.Kind == lex.String {
 			r.String(language.Literal{Span: t.Span, Value: t.Text, Doc: r.ends(i-1) && r.ends(i+1)})
 		}
 		return r.Chain(lex.Value{First: i}, i+1)
@@ -376,7 +376,7 @@ func (r *reader) meanings(name string, at int) []string {
 	replaced, ok := r.replaced[name]
 	var from []string
 	for _, module := range r.names["*"] {
-		if r.Telling && len(bound) == 0 && !everywhere()[name] && (shared()[module] || !r.local[name]) {
+		if !r.Binding && len(bound) == 0 && !everywhere()[name] && (shared()[module] || !r.local[name]) {
 			from = append(from, r.Join(module, ".", name))
 		}
 	}
@@ -387,7 +387,7 @@ func (r *reader) meanings(name string, at int) []string {
 		return bound
 	case from != nil:
 		return from
-	case r.local[name] || everywhere()[name] || !r.Telling:
+	case r.local[name] || everywhere()[name] || r.Binding:
 		return nil
 	}
 	return []string{name}

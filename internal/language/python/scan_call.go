@@ -309,7 +309,7 @@ func (r *reader) execute(c *lex.Call, read func(string), n int, names ...string)
 // code reads the code in a string.
 func (r *reader) code(at language.Span, source string, read func(string)) {
 	switch {
-	case !r.Telling:
+	case r.Binding:
 	case !r.budget.Take(len(source)):
 		r.Compute(at, language.ComputedCode)
 	default:

@@ -202,7 +202,7 @@ func word(line string) (first, rest string) {
 
 // magic tells what such a line uses.
 func (r *reader) magic(line string, at language.Span) {
-	if !r.Telling {
+	if r.Binding {
 		return
 	}
 	mark := len(line) - len(strings.TrimLeft(line, "!%"))
