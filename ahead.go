@@ -14,6 +14,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/bounded"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
@@ -94,7 +95,7 @@ func (s *Sandbox) startAhead(ctx context.Context, r *run) (*ahead, error) {
 	if len(a.plan.Steps) != 1 || len(a.plan.Files) != 1 {
 		return nil, fmt.Errorf("start %s ahead: %w: it takes more than one file and step", s.language.Title, ErrUnsupported)
 	}
-	if a.env, err = s.libraryEnviron(ctx, r.environ); err != nil {
+	if a.env, err = s.libraries.Environ(ctx, r.environ); err != nil {
 		return nil, err
 	}
 	step, main := a.plan.Steps[0], a.plan.Files[0]
@@ -197,7 +198,7 @@ func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (
 		s.endAhead(ctx, a)
 		return true, err
 	}
-	env, err := s.libraryEnviron(ctx, r.environ)
+	env, err := s.libraries.Environ(ctx, r.environ)
 	if err != nil || !a.fits(r, plan, env) {
 		s.endAhead(ctx, a)
 		return err != nil, err
@@ -220,13 +221,13 @@ func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (
 		s.endAhead(ctx, a)
 		return false, nil
 	}
-	said := &bounded{most: len(aheadBegun)}
+	said := &bounded.Writer{Most: len(aheadBegun)}
 	stderr, flush := r.stderr()
 	exit, err := s.link.Follow(wait, a.agent, a.process, agentlink.Streams{Stdout: r.out, Stderr: stderr, Control: said})
 	flush()
 	r.exit, r.collection = exit, a.collection
 	r.cpu, r.peak = time.Duration(exit.CPUMicros)*time.Microsecond, int64(exit.PeakRSS)
-	if err == nil && exit.Reason == agentproto.NotKilled && string(said.kept) != aheadBegun {
+	if err == nil && exit.Reason == agentproto.NotKilled && string(said.Kept) != aheadBegun {
 		err = fmt.Errorf("the interpreter that was started ahead has ended before it took its code: run it again")
 	}
 	return true, err

@@ -3,7 +3,6 @@ package llmsandbox
 import (
 	"bytes"
 	"errors"
-	"io"
 	"strings"
 	"testing"
 
@@ -106,31 +105,5 @@ func BenchmarkCapture(b *testing.B) {
 		if len(c.text()) != 8<<20 {
 			b.Fatalf("lost some: len(c.text()) = %v, want 8 MiB", len(c.text()))
 		}
-	}
-}
-
-func TestBounded(t *testing.T) {
-	for name, c := range map[string]struct {
-		writes []string
-		kept   string
-		cut    bool
-	}{
-		"nothing":         {},
-		"less":            {writes: []string{"ab"}, kept: "ab"},
-		"as much":         {writes: []string{"ab", "cd"}, kept: "abcd"},
-		"more at once":    {writes: []string{"abcdef"}, kept: "abcd", cut: true},
-		"more afterwards": {writes: []string{"abc", "de", "f"}, kept: "abcd", cut: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := bounded{most: 4}
-			for _, text := range c.writes {
-				if n, err := io.Copy(&b, strings.NewReader(text)); err != nil || n != int64(len(text)) {
-					t.Errorf("wrote %d of %q: %v, want no error, n = %d", n, text, err, int64(len(text)))
-				}
-			}
-			if string(b.kept) != c.kept || b.cut != c.cut {
-				t.Errorf("kept %q, cut %v, want kept = %v, cut = %v", b.kept, b.cut, c.kept, c.cut)
-			}
-		})
 	}
 }

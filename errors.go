@@ -7,6 +7,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
 	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/layers"
 	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 	"github.com/llmsandbox/llmsandbox/internal/transfer"
 )
@@ -30,9 +31,9 @@ var (
 	// error but a result: StatusRefused.
 	ErrRefused = errors.New("refused by the policy")
 	// ErrToolchain: the program that runs the language is not in the sandbox.
-	ErrToolchain = errors.New("toolchain is missing")
+	ErrToolchain = language.ErrToolchain
 	// ErrInstall: libraries could not be installed; see InstallError.
-	ErrInstall = errors.New("libraries could not be installed")
+	ErrInstall = layers.ErrInstall
 	// ErrOutput: a writer or callback of the caller failed; the run's result is
 	// complete nevertheless.
 	ErrOutput = errors.New("output could not be handed on")

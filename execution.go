@@ -98,7 +98,7 @@ func (r *run) execute(ctx context.Context, plan language.Plan) error {
 	if r.started.IsZero() {
 		r.started = time.Now()
 	}
-	env, err := r.sandbox.libraryEnviron(ctx, r.environ)
+	env, err := r.sandbox.libraries.Environ(ctx, r.environ)
 	if err != nil {
 		return err
 	}

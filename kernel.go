@@ -314,7 +314,7 @@ func (k *kernelHost) Install(ctx context.Context, libraries []string) ([]string,
 	if err := k.sandbox.install(ctx, k.language.Name, libraries, nil); err != nil {
 		return nil, err
 	}
-	return k.sandbox.libraryFolders(ctx, k.language.Name)
+	return k.sandbox.libraries.Dirs(ctx, k.language.Name)
 }
 
 func (k *kernelHost) Start(ctx context.Context) (kernel.Process, error) {
@@ -358,11 +358,11 @@ func (k *kernelHost) Start(ctx context.Context) (kernel.Process, error) {
 // request is what starts a driver.
 func (k *kernelHost) request(ctx context.Context, tag kernel.Tag) (req agentproto.StartRequest, err error) {
 	s := k.sandbox
-	env, err := s.libraryEnviron(ctx, k.run.environ)
+	env, err := s.libraries.Environ(ctx, k.run.environ)
 	if err != nil {
 		return req, err
 	}
-	libraries, err := s.libraryFolders(ctx, k.language.Name)
+	libraries, err := s.libraries.Dirs(ctx, k.language.Name)
 	if err != nil {
 		return req, err
 	}

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/egress"
+	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/layers"
 )
 
 // InstallOptions say how libraries are installed. The zero value installs from the
@@ -23,9 +25,6 @@ type InstallOptions struct {
 	// Timeout bounds one installation; 0 means ten minutes.
 	Timeout time.Duration
 }
-
-// defaultInstallTimeout is what a zero InstallOptions.Timeout means.
-const defaultInstallTimeout = 10 * time.Minute
 
 // Install makes libraries of the sandbox's language importable for all later runs,
 // commands and kernels. Each is named as its ecosystem names it, with a version
@@ -59,92 +58,27 @@ func (s *Sandbox) install(ctx context.Context, lang string, libraries []string, 
 		return err
 	}
 	if opts == nil {
-		opts = &s.libraries.defaults
+		opts = &s.installing.InstallOptions
 	}
 	info := s.machine.Info()
-	q, err := newLibraryRequest(s.libraries.backend, language, libraries, *opts, backend.Spec{
-		Image: s.libraries.image(info), Language: info.Language, Progress: s.libraries.progress,
-	})
+	spec := backend.Spec{Image: info.Image, Language: info.Language, Progress: s.installing.progress}
+	if s.installing.opened {
+		spec.Image = s.installing.image
+	}
+	list, err := s.installing.maker.Libraries(language, libraries, layers.Options(*opts), spec)
 	if err != nil {
 		return err
 	}
-	return s.libraries.add(ctx, s, q)
+	return asInstallError(s.libraries.Add(ctx, list))
 }
 
-const (
-	// libraryVersion changes when the same list gives another layer.
-	libraryVersion = 1
-	// maxLibraries bounds one list.
-	maxLibraries = 256
-	// libraryPrefix is followed by a layer's key. The path of a library folder is the same
-	// in the sandbox that installs and in all that use it, since tools write it into files.
-	libraryPrefix = "/tmp/.llmsandbox-lib-"
-)
-
-// A libraryRequest is a list of libraries on its way to a layer.
-type libraryRequest struct {
-	backend   backend.Backend
-	layers    backend.Layers
-	language  *language.Language
-	libraries []string // canonical, sorted, without doubles
-	options   InstallOptions
-	spec      backend.Spec // Image, Language and Progress
-}
-
-// newLibraryRequest checks a list before anything else is done for it.
-func newLibraryRequest(b backend.Backend, lang *language.Language, libraries []string, o InstallOptions, spec backend.Spec) (*libraryRequest, error) {
-	if lang.Libraries == nil {
-		return nil, fmt.Errorf("install libraries: %w: %s has no way to: put what the code needs into the image or among its files", ErrUnsupported, lang.Title)
-	}
-	if len(libraries) > maxLibraries {
-		return nil, fmt.Errorf("install %d libraries: %w: a list has at most %d", len(libraries), ErrInvalid, maxLibraries)
-	}
-	q := &libraryRequest{backend: b, language: lang, options: o, spec: spec}
-	for _, name := range libraries {
-		canonical, err := lang.Libraries.Check(name)
-		if err != nil {
-			return nil, fmt.Errorf("install libraries of %s: %w: %w", lang.Title, ErrInvalid, err)
-		}
-		q.libraries = append(q.libraries, canonical)
-	}
-	slices.Sort(q.libraries)
-	q.libraries = slices.Compact(q.libraries)
-	switch {
-	case o.Timeout < 0:
-		return nil, fmt.Errorf("installation timeout of %v: %w: it is a positive duration, or 0 for %v", o.Timeout, ErrInvalid, defaultInstallTimeout)
-	case o.Timeout == 0:
-		q.options.Timeout = defaultInstallTimeout
-	}
-	var err error
-	if q.layers, err = b.Layers(); err != nil {
-		return nil, fmt.Errorf("install libraries: %w", err)
-	}
-	return q, nil
-}
-
-// key names all that a layer depends on. Where its files came from is no part of it but for
-// a local folder: a mirror has the same ones.
-func (q *libraryRequest) key(fingerprint, local string) string {
-	return layerKey(q.language.Name, struct {
-		Version            int
-		Lang, Print, Local string
-		Libraries          []string
-	}{libraryVersion, q.language.Name, fingerprint, local, q.libraries})
-}
-
-func (q *libraryRequest) about(key string) backend.LayerInfo {
-	return backend.LayerInfo{Key: key, Language: q.language.Name, Libraries: q.libraries, Image: q.spec.Image}
-}
-
-func (q *libraryRequest) progress(message string) {
-	if q.spec.Progress != nil {
-		q.spec.Progress(backend.Progress{Stage: "install", Message: message})
-	}
-}
-
-// fail is an error of this request.
-func (q *libraryRequest) fail(err error) error {
-	return &InstallError{Language: q.language.Name, Libraries: q.libraries, Err: err}
+// installing is how libraries are installed for a sandbox.
+type installing struct {
+	InstallOptions // where a call has none
+	maker          layers.Maker
+	progress       func(backend.Progress)
+	opened         bool   // by this handle
+	image          string // that the sandbox was opened with, if it was by this handle
 }
 
 // An InstallError tells that libraries could not be installed: there is no such package,
@@ -161,20 +95,9 @@ type InstallError struct {
 	Err error
 }
 
-// Error tells all of it.
+// Error says what failed, why, and the tool's last lines.
 func (e *InstallError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s (%s)", ErrInstall, strings.Join(e.Libraries, ", "), e.Language)
-	switch {
-	case e.Err != nil:
-		fmt.Fprintf(&b, ": %v", e.Err)
-	case e.Status != "":
-		fmt.Fprintf(&b, ": the package tool ended as %s", e.Status)
-	}
-	if e.Output != "" {
-		b.WriteString("; its last lines:\n" + e.Output)
-	}
-	return b.String()
+	return (&layers.Error{Language: e.Language, Libraries: e.Libraries, Status: string(e.Status), Output: e.Output, Err: e.Err}).Error()
 }
 
 // Unwrap makes errors.Is find ErrInstall and the cause.
@@ -183,6 +106,69 @@ func (e *InstallError) Unwrap() []error {
 		return []error{ErrInstall}
 	}
 	return []error{ErrInstall, e.Err}
+}
+
+// asInstallError makes an InstallError of what says the same.
+func asInstallError(err error) error {
+	var failed *layers.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	return &InstallError{Language: failed.Language, Libraries: failed.Libraries, Status: Status(failed.Status), Output: failed.Output, Err: failed.Err}
+}
+
+// A makingSandbox is a sandbox that a layer is made in, as package layers sees it.
+type makingSandbox struct{ *Sandbox }
+
+// newMaker is the maker of a backend's layers.
+func newMaker(b backend.Backend) layers.Maker { return layers.Maker{Backend: b, Open: openMaking} }
+
+func openMaking(ctx context.Context, b backend.Backend, lang *language.Language, spec backend.Spec, limits layers.Limits) (layers.Sandbox, error) {
+	spec.ID = newID()
+	machine, err := b.Create(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return makingSandbox{newSandbox(b, machine, lang, Limits{Memory: spec.Limits.Memory, Output: limits.Output, Timeout: limits.Timeout}, nil)}, nil
+}
+
+func (s makingSandbox) Client(ctx context.Context) (*agentclient.Client, error) {
+	return s.link.Client(ctx)
+}
+
+func (s makingSandbox) Guest() backend.Guest { return s.machine.Guest() }
+
+func (s makingSandbox) Run(ctx context.Context, o layers.Run) (layers.Outcome, error) {
+	var r *run
+	err := s.tryPrograms(func() error {
+		plan, err := o.Plan(s.programs.choose)
+		if err != nil {
+			return err
+		}
+		if r, err = s.newExecution(execution{stdout: o.Output, stderr: o.Output, timeout: o.Timeout}); err != nil {
+			return err
+		}
+		r.language = s.language
+		return r.execute(ctx, plan)
+	})
+	if r == nil {
+		return layers.Outcome{}, err
+	}
+	res, err := r.result(ctx, err)
+	out := layers.Outcome{Status: string(res.Status), Reason: res.Reason, Stdout: res.Stdout, Stderr: res.Stderr}
+	for _, a := range res.Network {
+		out.Attempts = append(out.Attempts, egress.Attempt(a))
+	}
+	return out, err
+}
+
+func (s makingSandbox) Reach(ctx context.Context, policy *egress.Policy) error {
+	s.net.log = &gateway.Log{}
+	plan, err := gateway.NewPlan(egress.Config{Policy: policy}, s.net.log)
+	if err != nil {
+		return fmt.Errorf("reach the registries: %w", err)
+	}
+	return s.startNetwork(ctx, plan, nil)
 }
 
 // errRunTimeout is the cause of a context that a run's own timeout has ended.

@@ -15,6 +15,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/layers"
 	"github.com/llmsandbox/llmsandbox/internal/supervisor"
 )
 
@@ -74,17 +75,18 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 	if o.Lifetime > 0 {
 		spec.Deadline = time.Now().Add(o.Lifetime)
 	}
-	var libraries *libraryRequest
+	maker := newMaker(b)
+	var libraries *layers.Libraries
 	if len(o.Libraries) > 0 {
-		if libraries, err = newLibraryRequest(b, lang, o.Libraries, o.Install, spec); err != nil {
+		if libraries, err = maker.Libraries(lang, o.Libraries, layers.Options(o.Install), spec); err != nil {
 			return nil, err
 		}
 	}
-	if spec.Layers, err = preparedLayers(ctx, b, lang, spec); err != nil {
+	if spec.Layers, err = maker.Caches(ctx, lang, spec); err != nil {
 		return nil, err
 	}
-	if err := libraries.addTo(ctx, &spec); err != nil {
-		return nil, err
+	if err := libraries.AddTo(ctx, &spec); err != nil {
+		return nil, asInstallError(err)
 	}
 	machine, err := b.Create(ctx, spec)
 	if err != nil {
@@ -92,7 +94,8 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 	}
 	s := newSandbox(b, machine, lang, limits, o.Logger)
 	s.policy = o.Policy
-	s.libraries.opened, s.libraries.asked, s.libraries.defaults, s.libraries.progress = true, o.Image, o.Install, o.Progress
+	s.libraries.Opened()
+	s.installing = installing{InstallOptions: o.Install, maker: maker, progress: o.Progress, opened: true, image: o.Image}
 	s.keepArtifacts(artifacts)
 	if o.Resettable {
 		s.made = s.remember(ctx, o.Network)
@@ -188,7 +191,7 @@ func Attach(ctx context.Context, id string, opts *AttachOptions) (*Sandbox, erro
 		return nil, errors.Join(err, machine.Close(nil))
 	}
 	s := newSandbox(b, machine, lang, limits, o.Logger)
-	s.env, s.policy, s.libraries.progress = env, o.Policy, o.Progress
+	s.env, s.policy, s.installing.progress = env, o.Policy, o.Progress
 	s.keepArtifacts(artifacts)
 	if err := s.attachSupervisor(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("attach to sandbox %s: %w", id, err), machine.Close(nil))

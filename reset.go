@@ -3,7 +3,6 @@ package llmsandbox
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/baseline"
@@ -26,16 +25,15 @@ func (s *Sandbox) Reset(ctx context.Context) error {
 
 // made is what a sandbox was like before any code has run in it.
 type made struct {
-	baseline  *baseline.Baseline
-	unknown   error // why there is no baseline
-	network   Network
-	libraries []string
+	baseline *baseline.Baseline
+	unknown  error // why there is no baseline
+	network  Network
 }
 
 // remember looks at a sandbox that was just opened, before it has a network, whose files
 // are made anew.
 func (s *Sandbox) remember(ctx context.Context, network Network) *made {
-	m := &made{network: network, libraries: slices.Clone(s.libraries.dirs)}
+	m := &made{network: network}
 	whole, err := s.forBaseline(ctx)
 	if err == nil {
 		m.baseline, err = baseline.Take(ctx, whole)
@@ -85,7 +83,7 @@ func (s *Sandbox) reset(ctx context.Context) error {
 		return err
 	}
 	s.ClearArtifacts()
-	s.libraries.forget(m.libraries)
+	s.libraries.Forget()
 	plan, err := planNetwork(m.network, s.net.secrets, s.net.log)
 	if err != nil || plan == nil {
 		return err

@@ -148,7 +148,7 @@ func (s *Sandbox) newRun(lang *language.Language, opts *RunOptions) (*run, error
 // planSource asks the language how to execute the code of the run of an id.
 func (s *Sandbox) planSource(ctx context.Context, r *run, id, code string, opts *RunOptions) (language.Plan, error) {
 	guest := s.machine.Guest()
-	libraries, err := s.libraryFolders(ctx, r.language.Name)
+	libraries, err := s.libraries.Dirs(ctx, r.language.Name)
 	if err != nil {
 		return language.Plan{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
 	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/layers"
 	"github.com/llmsandbox/llmsandbox/internal/supervisor"
 )
 
@@ -35,8 +36,8 @@ type Sandbox struct {
 	runs       runCounter
 	ahead      heldAhead
 
-	// libraries are those that are installed, and how more of them are.
-	libraries libraryState
+	libraries  *layers.Installed
+	installing installing
 
 	kernels kernel.Set
 
@@ -50,9 +51,10 @@ type Sandbox struct {
 // newSandbox is a handle on a machine of a backend. What a caller may choose beside it is
 // the caller's to set.
 func newSandbox(b backend.Backend, machine backend.Machine, lang *language.Language, limits Limits, log *slog.Logger) *Sandbox {
+	link := agentlink.New(machine, log)
 	return &Sandbox{
-		machine: machine, backend: b.Name(), language: lang, limits: limits, env: machine.Guest().Env,
-		libraries: newLibraryState(b, machine), link: agentlink.New(machine, log),
+		machine: machine, backend: b.Name(), language: lang, limits: limits, env: machine.Guest().Env, link: link,
+		libraries: layers.NewInstalled(link, machine), installing: installing{maker: newMaker(b)},
 	}
 }
 

@@ -255,6 +255,6 @@ func (s *Sandbox) resetSupervised(ctx context.Context) error {
 		return asTold(err)
 	}
 	s.ClearArtifacts()
-	s.libraries.forget(listedLibraries(s.machine.Guest().Env))
+	s.libraries.Forget()
 	return s.askNetwork(ctx)
 }

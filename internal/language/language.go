@@ -144,6 +144,10 @@ type Example struct {
 // ErrUnknown means that no language of a name is known.
 var ErrUnknown = errors.New("unknown language")
 
+// ErrToolchain means that the program that runs a language, or installs its libraries, is not
+// in the sandbox.
+var ErrToolchain = errors.New("toolchain is missing")
+
 // ErrInvalidSource means that a source cannot be turned into a plan.
 var ErrInvalidSource = errors.New("invalid source")
 

@@ -1,4 +1,4 @@
-package llmsandbox
+package layers
 
 import (
 	"context"
@@ -11,20 +11,22 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/egress"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
-func TestDigestFolder(t *testing.T) {
+func TestDigestDir(t *testing.T) {
 	dir := t.TempDir()
 	digest := func() string {
 		t.Helper()
-		d, err := digestFolder(t.Context(), dir)
+		d, err := digestDir(t.Context(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return d
 	}
-	if _, err := digestFolder(t.Context(), dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := digestDir(t.Context(), dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an empty directory: %v, want fs.ErrNotExist", err)
 	}
 	write := func(name, text string) {
@@ -54,7 +56,7 @@ func TestDigestFolder(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := digestFolder(ctx, dir); !errors.Is(err, context.Canceled) {
+	if _, err := digestDir(ctx, dir); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -111,7 +113,7 @@ func TestRegistryPolicy(t *testing.T) {
 }
 
 func TestRefusalsAreExplained(t *testing.T) {
-	attempts := []NetworkAttempt{
+	attempts := []egress.Attempt{
 		{Name: "mirror.test", Port: 443, Allowed: true},
 		{Name: "elsewhere.test", Port: 443, Reason: "no rule"}, {Name: "elsewhere.test", Port: 443, Reason: "no rule"},
 	}
@@ -125,7 +127,7 @@ func TestRefusalsAreExplained(t *testing.T) {
 	if !strings.Contains(got, "the credentials for https://mirror.test/ were not sent") || strings.Contains(got, "SECRET") {
 		t.Errorf("credentials: %q, want got containing \"the credentials for https://mirror.test/ were not sent\", got without \"SECRET\"", got)
 	}
-	err := &InstallError{Language: "python", Libraries: []string{"a", "b"}, Status: StatusError, Output: "why"}
+	err := &Error{Language: "python", Libraries: []string{"a", "b"}, Status: "error", Output: "why"}
 	if text := err.Error(); !strings.Contains(text, "a, b") || !strings.HasSuffix(text, "\nwhy") || !errors.Is(err, ErrInstall) {
 		t.Errorf("%q, want text containing \"a, b\", text ending in \"\\nwhy\", ErrInstall", text)
 	}
@@ -149,13 +151,13 @@ func TestRegistriesOfImages(t *testing.T) {
 		"a machine without the tool":     {machine: fs.ErrNotExist, answer: urls("https://mirror.test")},
 		"a machine that says it wrongly": {machine: fs.ErrInvalid, err: fs.ErrInvalid},
 		"no image and no tool":           {host: true, machine: fs.ErrNotExist, err: fs.ErrNotExist},
-		"an address from an image":       {first: true, answer: urls("http://10.0.0.1/"), err: ErrUnsupported},
-		"an address in brackets":         {first: true, answer: urls("http://[fd00::1]/"), err: ErrUnsupported},
+		"an address from an image":       {first: true, answer: urls("http://10.0.0.1/"), err: backend.ErrUnsupported},
+		"an address in brackets":         {first: true, answer: urls("http://[fd00::1]/"), err: backend.ErrUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inside := language.Ask{Home: "inside"}
 			host := urls("https://host.test")
-			q := &libraryRequest{language: &language.Language{Libraries: &language.Libraries{
+			q := &Libraries{language: &language.Language{Libraries: &language.Libraries{
 				Inside: c.first,
 				Registries: func(ask language.Ask) (language.Registries, error) {
 					if ask.Home == "inside" {

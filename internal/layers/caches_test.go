@@ -1,4 +1,4 @@
-package llmsandbox
+package layers
 
 import (
 	"context"
@@ -20,8 +20,11 @@ type keeper struct {
 
 func (k *keeper) Layers() (backend.Layers, error) { return &k.layers, k.none }
 
-func (k *keeper) Create(context.Context, backend.Spec) (backend.Machine, error) {
-	return nil, k.create
+// maker opens no sandbox: it fails as a keeper says.
+func maker(b backend.Backend) Maker {
+	return Maker{Backend: b, Open: func(_ context.Context, b backend.Backend, _ *language.Language, _ backend.Spec, _ Limits) (Sandbox, error) {
+		return nil, b.(*keeper).create
+	}}
 }
 
 // fakeLayers say what they were asked for.
@@ -81,7 +84,7 @@ func TestPreparedLayers(t *testing.T) {
 			}
 			var said []string
 			spec := backend.Spec{Progress: func(p backend.Progress) { said = append(said, p.Message) }}
-			layers, err := preparedLayers(ctx, c.b, lang, spec)
+			layers, err := maker(c.b).Caches(ctx, lang, spec)
 			if !errors.Is(err, c.err) || !reflect.DeepEqual(layers, c.layers) {
 				t.Errorf("%+v, %v, want %+v, %v", layers, err, c.layers, c.err)
 			}
@@ -134,7 +137,7 @@ func TestLayerKeysStay(t *testing.T) {
 	if got := cacheKey("x", "p", cache); got != "x-8a4dd7c04738694ae027f765325488f2" {
 		t.Errorf("a cache's key is %s, want \"x-8a4dd7c04738694ae027f765325488f2\"", got)
 	}
-	q := &libraryRequest{language: &language.Language{Name: "x"}, libraries: []string{"a", "b"}}
+	q := &Libraries{language: &language.Language{Name: "x"}, libraries: []string{"a", "b"}}
 	if got := q.key("p", "l"); got != "x-3ef571d7d09fed57474516e81569d8d5" {
 		t.Errorf("the key of libraries is %s, want \"x-3ef571d7d09fed57474516e81569d8d5\"", got)
 	}

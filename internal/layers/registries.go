@@ -1,4 +1,4 @@
-package llmsandbox
+package layers
 
 import (
 	"context"
@@ -16,26 +16,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/bounded"
 	"github.com/llmsandbox/llmsandbox/internal/egress"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
-	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // reachRegistries lets a sandbox that installs reach the registries and nothing else:
 // those at the addresses that are trusted wherever their names lead, others only where
 // that is public.
-func (s *Sandbox) reachRegistries(ctx context.Context, r language.Registries, trusted []string) error {
+func reachRegistries(ctx context.Context, s Sandbox, r language.Registries, trusted []string) error {
 	policy, err := registryPolicy(r.URLs, trusted)
 	if err != nil {
 		return err
 	}
-	s.net.log = &gateway.Log{}
-	plan, err := gateway.NewPlan(egress.Config{Policy: policy}, s.net.log)
-	if err != nil {
-		return fmt.Errorf("reach the registries: %w", err)
-	}
-	return s.startNetwork(ctx, plan, nil)
+	return s.Reach(ctx, policy)
 }
 
 // registryPolicy allows the hosts of URLs, each at its port, and those of this machine's own
@@ -53,7 +49,7 @@ func registryPolicy(urls, own []string) (*egress.Policy, error) {
 	for _, h := range hosts {
 		rules = append(rules, net.JoinHostPort(h.name, strconv.Itoa(int(h.port))))
 	}
-	policy, err := egress.ParsePolicy(string(NetworkAllow), rules)
+	policy, err := egress.ParsePolicy("allow", rules)
 	if err != nil {
 		return nil, fmt.Errorf("reach the registries: %w", err)
 	}
@@ -79,7 +75,7 @@ func registryHosts(urls []string) ([]registryHost, error) {
 	for _, text := range urls {
 		u, err := url.Parse(text)
 		if err != nil {
-			return nil, fmt.Errorf("a registry's address is no URL: %w", ErrInvalid)
+			return nil, fmt.Errorf("a registry's address is no URL: %w", backend.ErrInvalid)
 		}
 		h := registryHost{name: u.Hostname(), port: 443}
 		if u.Scheme == "http" {
@@ -88,7 +84,7 @@ func registryHosts(urls []string) ([]registryHost, error) {
 		if p := u.Port(); p != "" {
 			n, err := strconv.ParseUint(p, 10, 16)
 			if err != nil {
-				return nil, fmt.Errorf("registry %s: %w: its port is no number", u.Redacted(), ErrInvalid)
+				return nil, fmt.Errorf("registry %s: %w: its port is no number", u.Redacted(), backend.ErrInvalid)
 			}
 			h.port = uint16(n)
 		}
@@ -100,7 +96,7 @@ func registryHosts(urls []string) ([]registryHost, error) {
 }
 
 // refusals are what an installation wanted to reach and could not, one line each.
-func refusals(attempts []NetworkAttempt) []string {
+func refusals(attempts []egress.Attempt) []string {
 	const most = 5
 	var lines []string
 	for _, a := range attempts {
@@ -114,7 +110,7 @@ func refusals(attempts []NetworkAttempt) []string {
 
 // explained is the end of a package tool's output, with what it could not reach, and for which
 // registries this machine has names and tokens, which are never let into a sandbox.
-func explained(output string, attempts []NetworkAttempt, withheld []language.Credential) string {
+func explained(output string, attempts []egress.Attempt, withheld []language.Credential) string {
 	lines := append([]string{output}, refusals(attempts)...)
 	for _, c := range withheld {
 		lines = append(lines, fmt.Sprintf("the credentials for %s were not sent, as they are not let into a sandbox: "+
@@ -127,7 +123,7 @@ func explained(output string, attempts []NetworkAttempt, withheld []language.Cre
 // What an image says is not trusted: what it names beyond them must not lead into
 // private networks. inside asks the sandbox that installs, which has the host's own system
 // or an image.
-func (q *libraryRequest) registries(ctx context.Context, inside language.Ask, host bool) (r language.Registries, own []string, err error) {
+func (q *Libraries) registries(ctx context.Context, inside language.Ask, host bool) (r language.Registries, own []string, err error) {
 	find := q.language.Libraries.Registries
 	machine, err := find(hostTools(ctx))
 	if host || !q.language.Libraries.Inside {
@@ -144,10 +140,10 @@ func (q *libraryRequest) registries(ctx context.Context, inside language.Ask, ho
 	for _, address := range r.URLs {
 		u, err := url.Parse(address)
 		if err != nil {
-			return r, nil, fmt.Errorf("the image's registry: %w: %w", ErrInvalid, err)
+			return r, nil, fmt.Errorf("the image's registry: %w: %w", backend.ErrInvalid, err)
 		}
 		if _, err := netip.ParseAddr(strings.Trim(u.Hostname(), "[]")); err == nil {
-			return r, nil, fmt.Errorf("the image names a registry by the address %s: %w: only names are taken from images", u.Hostname(), ErrUnsupported)
+			return r, nil, fmt.Errorf("the image names a registry by the address %s: %w: only names are taken from images", u.Hostname(), backend.ErrUnsupported)
 		}
 	}
 	return r, machine.URLs, nil
@@ -155,12 +151,12 @@ func (q *libraryRequest) registries(ctx context.Context, inside language.Ask, ho
 
 // tools asks the package tools in the sandbox for their configuration. What they answer is
 // of the image, and bounded like all output.
-func (s *Sandbox) tools(ctx context.Context) language.Ask {
+func (q *Libraries) tools(ctx context.Context, s Sandbox) language.Ask {
 	return language.Ask{
-		Program: func(argv ...string) ([]byte, error) { return s.askTool(ctx, argv) },
-		Env:     func(name string) string { return environ.Value(s.env, name) },
+		Program: func(argv ...string) ([]byte, error) { return q.askInside(ctx, s, argv) },
+		Env:     func(name string) string { return environ.Value(s.Guest().Env, name) },
 		File: func(path string) ([]byte, error) {
-			client, err := s.link.Client(ctx)
+			client, err := s.Client(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -170,24 +166,19 @@ func (s *Sandbox) tools(ctx context.Context) language.Ask {
 			}
 			return data, err
 		},
-		Home: environ.Value(s.env, "HOME"),
+		Home: environ.Value(s.Guest().Env, "HOME"),
 	}
 }
 
-func (s *Sandbox) askTool(ctx context.Context, argv []string) ([]byte, error) {
-	there, err := s.inPath(ctx, argv[0])
+func (q *Libraries) askInside(ctx context.Context, s Sandbox, argv []string) ([]byte, error) {
+	there, err := inPath(ctx, s, argv[0])
 	if err != nil {
 		return nil, err
 	}
 	if !there {
 		return nil, fmt.Errorf("%s: %w", argv[0], fs.ErrNotExist)
 	}
-	r, err := s.newExecution(execution{timeout: min(toolTimeout, max(s.limits.Timeout, time.Second))})
-	if err != nil {
-		return nil, err
-	}
-	r.language = s.language
-	res, err := r.result(ctx, r.execute(ctx, language.Plan{Steps: []language.Step{{Argv: argv}}}))
+	res, err := s.Run(ctx, Run{Plan: steps(language.Step{Argv: argv}), Timeout: min(toolTimeout, max(q.options.Timeout, time.Second))})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("ask %s: %w", argv[0], err)
@@ -225,18 +216,18 @@ func askTool(ctx context.Context, argv []string) ([]byte, error) {
 	// A project that we happen to be started in must not say where libraries come from.
 	cmd.Dir = os.TempDir()
 	cmd.WaitDelay = time.Second // a child of the tool may hold its output
-	out, errs := bounded{most: maxAnswer}, bounded{most: maxAnswer}
+	out, errs := bounded.Writer{Most: maxAnswer}, bounded.Writer{Most: maxAnswer}
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("ask %s: %w", argv[0], ctx.Err())
 	case err != nil:
-		return nil, fmt.Errorf("ask %s: %w: %s", argv[0], err, lastLine(string(errs.kept)))
-	case out.cut:
+		return nil, fmt.Errorf("ask %s: %w: %s", argv[0], err, lastLine(string(errs.Kept)))
+	case out.Cut:
 		return nil, fmt.Errorf("ask %s: it says more than %d bytes", argv[0], maxAnswer)
 	}
-	return out.kept, nil
+	return out.Kept, nil
 }
 
 func readConfiguration(path string) ([]byte, error) {

@@ -1,4 +1,4 @@
-package llmsandbox
+package layers
 
 import (
 	"errors"
@@ -31,16 +31,16 @@ func TestLibraryRequestRefuses(t *testing.T) {
 		timeout   time.Duration
 		want      []error
 	}{
-		"no name of a library":          {b: &keeper{}, lang: shelf, libraries: []string{"a", "--b"}, want: []error{ErrInvalid, language.ErrInvalidLibrary}},
-		"that on a backend without any": {b: &keeper{none: ErrUnsupported}, lang: shelf, libraries: []string{"a b"}, want: []error{ErrInvalid, language.ErrInvalidLibrary}},
-		"a language without any":        {b: &keeper{}, lang: cached, libraries: []string{"a"}, want: []error{ErrUnsupported}},
-		"a backend without any":         {b: &keeper{none: ErrUnsupported}, lang: shelf, libraries: []string{"a"}, want: []error{ErrUnsupported}},
+		"no name of a library":          {b: &keeper{}, lang: shelf, libraries: []string{"a", "--b"}, want: []error{backend.ErrInvalid, language.ErrInvalidLibrary}},
+		"that on a backend without any": {b: &keeper{none: backend.ErrUnsupported}, lang: shelf, libraries: []string{"a b"}, want: []error{backend.ErrInvalid, language.ErrInvalidLibrary}},
+		"a language without any":        {b: &keeper{}, lang: cached, libraries: []string{"a"}, want: []error{backend.ErrUnsupported}},
+		"a backend without any":         {b: &keeper{none: backend.ErrUnsupported}, lang: shelf, libraries: []string{"a"}, want: []error{backend.ErrUnsupported}},
 		"a backend that says why":       {b: &keeper{none: broken}, lang: shelf, libraries: []string{"a"}, want: []error{broken}},
-		"too many":                      {b: &keeper{}, lang: shelf, libraries: make([]string, maxLibraries+1), want: []error{ErrInvalid}},
-		"a negative timeout":            {b: &keeper{}, lang: shelf, libraries: []string{"a"}, timeout: -1, want: []error{ErrInvalid}},
+		"too many":                      {b: &keeper{}, lang: shelf, libraries: make([]string, maxLibraries+1), want: []error{backend.ErrInvalid}},
+		"a negative timeout":            {b: &keeper{}, lang: shelf, libraries: []string{"a"}, timeout: -1, want: []error{backend.ErrInvalid}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := newLibraryRequest(c.b, c.lang, c.libraries, InstallOptions{Timeout: c.timeout}, backend.Spec{})
+			_, err := maker(c.b).Libraries(c.lang, c.libraries, Options{Timeout: c.timeout}, backend.Spec{})
 			for _, want := range c.want {
 				if !errors.Is(err, want) {
 					t.Errorf("%v, want %v", err, want)
@@ -50,9 +50,9 @@ func TestLibraryRequestRefuses(t *testing.T) {
 	}
 }
 
-func newShelfRequest(t *testing.T, k *keeper, o InstallOptions, libraries ...string) *libraryRequest {
+func newShelfRequest(t *testing.T, k *keeper, o Options, libraries ...string) *Libraries {
 	t.Helper()
-	q, err := newLibraryRequest(k, shelf, libraries, o, backend.Spec{})
+	q, err := maker(k).Libraries(shelf, libraries, o, backend.Spec{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,10 +62,10 @@ func newShelfRequest(t *testing.T, k *keeper, o InstallOptions, libraries ...str
 // TestLibraryKey: the same wishes have one layer, different ones have different ones.
 func TestLibraryKey(t *testing.T) {
 	k := &keeper{}
-	base := newShelfRequest(t, k, InstallOptions{}, "a", "b").key("p", "")
+	base := newShelfRequest(t, k, Options{}, "a", "b").key("p", "")
 	for name, same := range map[string]string{
-		"another order": newShelfRequest(t, k, InstallOptions{}, "b", "A", "a").key("p", ""),
-		"other options": newShelfRequest(t, k, InstallOptions{Offline: true, Timeout: time.Hour}, "a", "b").key("p", ""),
+		"another order": newShelfRequest(t, k, Options{}, "b", "A", "a").key("p", ""),
+		"other options": newShelfRequest(t, k, Options{Offline: true, Timeout: time.Hour}, "a", "b").key("p", ""),
 	} {
 		if same != base {
 			t.Errorf("%s: another key, want same = %v", name, base)
@@ -73,10 +73,10 @@ func TestLibraryKey(t *testing.T) {
 	}
 	seen := map[string]string{base: "the base"}
 	for name, other := range map[string]string{
-		"another toolchain": newShelfRequest(t, k, InstallOptions{}, "a", "b").key("q", ""),
-		"another folder":    newShelfRequest(t, k, InstallOptions{}, "a", "b").key("p", "x"),
-		"fewer":             newShelfRequest(t, k, InstallOptions{}, "a").key("p", ""),
-		"one of two words":  newShelfRequest(t, k, InstallOptions{}, "a,b").key("p", ""),
+		"another toolchain": newShelfRequest(t, k, Options{}, "a", "b").key("q", ""),
+		"another folder":    newShelfRequest(t, k, Options{}, "a", "b").key("p", "x"),
+		"fewer":             newShelfRequest(t, k, Options{}, "a").key("p", ""),
+		"one of two words":  newShelfRequest(t, k, Options{}, "a,b").key("p", ""),
 	} {
 		if twin, taken := seen[other]; taken {
 			t.Errorf("%s has the key of %s, want another", name, twin)
@@ -91,10 +91,10 @@ func TestLibraryKey(t *testing.T) {
 func TestLibrariesAreAddedToASpec(t *testing.T) {
 	k := &keeper{layers: fakeLayers{print: "p"}}
 	spec := backend.Spec{Env: []string{"A=b"}, Layers: []backend.Layer{{Target: "/cache"}}}
-	if err := (*libraryRequest)(nil).addTo(t.Context(), &spec); err != nil || len(spec.Layers) != 1 {
+	if err := (*Libraries)(nil).AddTo(t.Context(), &spec); err != nil || len(spec.Layers) != 1 {
 		t.Fatalf("%+v, %v, want no error, len(spec.Layers) = 1", spec, err)
 	}
-	if err := newShelfRequest(t, k, InstallOptions{}, "b", "a").addTo(t.Context(), &spec); err != nil {
+	if err := newShelfRequest(t, k, Options{}, "b", "a").AddTo(t.Context(), &spec); err != nil {
 		t.Fatal(err)
 	}
 	about := k.layers.asked[0]
@@ -114,14 +114,14 @@ func TestLayerFails(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
 		keeper  *keeper
-		options InstallOptions
+		options Options
 		want    []error
 		says    string
 	}{
-		"no toolchain":          {keeper: &keeper{}, want: []error{ErrInstall, ErrToolchain}, says: "build one"},
-		"an image that is gone": {keeper: &keeper{layers: fakeLayers{printErr: backend.ErrImageNotFound}}, want: []error{ErrImageNotFound}},
-		"offline, not cached":   {keeper: &keeper{layers: fakeLayers{print: "p", fills: true}}, options: InstallOptions{Offline: true}, want: []error{ErrInstall, errNotCached}},
-		"a folder that is gone": {keeper: &keeper{layers: fakeLayers{print: "p"}}, options: InstallOptions{Local: "/nonexistent"}, says: "no such file"},
+		"no toolchain":          {keeper: &keeper{}, want: []error{ErrInstall, language.ErrToolchain}, says: "build one"},
+		"an image that is gone": {keeper: &keeper{layers: fakeLayers{printErr: backend.ErrImageNotFound}}, want: []error{backend.ErrImageNotFound}},
+		"offline, not cached":   {keeper: &keeper{layers: fakeLayers{print: "p", fills: true}}, options: Options{Offline: true}, want: []error{ErrInstall, errNotCached}},
+		"a folder that is gone": {keeper: &keeper{layers: fakeLayers{print: "p"}}, options: Options{Local: "/nonexistent"}, says: "no such file"},
 		"no sandbox to be had":  {keeper: &keeper{layers: fakeLayers{print: "p", fills: true}, create: broken}, want: []error{ErrInstall, broken}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-package llmsandbox
+package layers
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestToolWords(t *testing.T) {
+func TestToolOutput(t *testing.T) {
 	var many []string
 	for i := range 100 {
 		many = append(many, fmt.Sprintf("line %d\n", i))

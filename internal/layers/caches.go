@@ -1,4 +1,4 @@
-package llmsandbox
+package layers
 
 import (
 	"context"
@@ -15,16 +15,16 @@ import (
 // cacheVersion changes when the same definition gives another cache.
 const cacheVersion = 2
 
-// preparedLayers returns the caches of spec's language as layers, and makes them where they
+// Caches returns the caches of a language as layers, and makes them where they
 // do not exist yet. What cannot be made only costs time later, so it is reported through
 // spec.Progress and left out, and so are all of a backend that has no layers.
-func preparedLayers(ctx context.Context, b backend.Backend, lang *language.Language, spec backend.Spec) ([]backend.Layer, error) {
+func (m Maker) Caches(ctx context.Context, lang *language.Language, spec backend.Spec) ([]backend.Layer, error) {
 	if len(lang.Caches) == 0 {
 		return nil, nil
 	}
-	kept, err := b.Layers()
+	kept, err := m.Backend.Layers()
 	if err != nil {
-		if !errors.Is(err, ErrUnsupported) {
+		if !errors.Is(err, backend.ErrUnsupported) {
 			progress(spec, fmt.Sprintf("prepared caches: %v; going on without them", err))
 		}
 		return nil, nil
@@ -39,10 +39,10 @@ func preparedLayers(ctx context.Context, b backend.Backend, lang *language.Langu
 			continue
 		}
 		about := backend.LayerInfo{Key: cacheKey(lang.Name, toolchain, cache), Language: lang.Name, Cache: cache.Name, Image: spec.Image}
-		source, err := making.do(ctx, b, about.Key, func() (string, error) {
+		source, err := making.do(ctx, m.Backend, about.Key, func() (string, error) {
 			return kept.Get(ctx, about, func(ctx context.Context, dir string) error {
 				progress(spec, cache.Title+" (once)")
-				return fillCache(ctx, b, lang, cache, spec, dir)
+				return m.fillCache(ctx, lang, cache, spec, dir)
 			})
 		})
 		switch {
@@ -88,31 +88,25 @@ const (
 
 // fillCache runs a cache's steps in a sandbox of its own, which no user's code has
 // ever seen, and takes what they made out into dir.
-func fillCache(ctx context.Context, b backend.Backend, lang *language.Language, cache language.Cache, spec backend.Spec, dir string) (err error) {
+func (m Maker) fillCache(ctx context.Context, lang *language.Language, cache language.Cache, spec backend.Spec, dir string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
-	machine, err := b.Create(ctx, backend.Spec{
-		ID: newID(), Image: spec.Image, Language: lang.Name, BestEffort: true, Progress: spec.Progress,
+	s, err := m.Open(ctx, m.Backend, lang, backend.Spec{
+		Image: spec.Image, Language: lang.Name, BestEffort: true, Progress: spec.Progress,
 		Limits: backend.Limits{Memory: fillMemory, PIDs: fillPIDs, Disk: fillDisk},
-	})
+	}, Limits{Output: fillOutput, Timeout: fillTimeout})
 	if err != nil {
 		return err
 	}
-	s := newSandbox(b, machine, lang, Limits{Memory: fillMemory, Output: fillOutput, Timeout: fillTimeout}, nil)
 	defer func() { err = errors.Join(err, s.Close()) }()
-	r, err := s.newExecution(execution{})
-	if err != nil {
-		return err
-	}
-	r.language = lang
-	res, err := r.result(ctx, r.execute(ctx, language.Plan{Steps: cache.Fill}))
+	res, err := s.Run(ctx, Run{Plan: steps(cache.Fill...)})
 	if err != nil {
 		return err
 	}
 	if res.Status != StatusOK {
 		return fmt.Errorf("preparing it ended as %s: %s%s", res.Status, res.Reason, lastLine(res.Stderr))
 	}
-	return s.takeOut(ctx, cache.Target, dir, layertree.Options{MaxBytes: maxCacheBytes, MaxFiles: maxCacheFiles, Shared: true})
+	return takeOut(ctx, s, cache.Target, dir, layertree.Options{MaxBytes: maxCacheBytes, MaxFiles: maxCacheFiles, Shared: true})
 }
 
 // lastLine is the last line of a program's output that is not empty.

@@ -1,4 +1,7 @@
-package llmsandbox
+// Package layers makes layers, each once, in a sandbox of its own that no user's code has
+// seen: caches that toolchains fill, and libraries that package tools install. It also
+// knows which libraries an open sandbox has, and copies more of them in.
+package layers
 
 import (
 	"context"
@@ -10,9 +13,66 @@ import (
 	"io"
 	"reflect"
 	"sync"
+	"time"
 
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/egress"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/layertree"
 )
+
+// A Maker makes the layers of one backend.
+type Maker struct {
+	Backend backend.Backend
+	// Open opens a sandbox on the backend for a language. The spec's ID is Open's to choose.
+	Open func(ctx context.Context, b backend.Backend, lang *language.Language, spec backend.Spec, limits Limits) (Sandbox, error)
+}
+
+// Limits are those of what runs in a sandbox that makes a layer.
+type Limits struct {
+	Output  int64         // bytes
+	Timeout time.Duration // of each run
+}
+
+// A Sandbox is one that makes a layer.
+type Sandbox interface {
+	// Client connects to its agent.
+	Client(context.Context) (*agentclient.Client, error)
+	Guest() backend.Guest
+	// Run runs a plan to its end. It is made again when a program is not there of which
+	// there are alternatives.
+	Run(context.Context, Run) (Outcome, error)
+	// Reach lets it reach what a policy allows, and nothing else.
+	Reach(context.Context, *egress.Policy) error
+	Close() error
+}
+
+// A Run is what a sandbox that makes a layer is to run.
+type Run struct {
+	// Plan makes the plan; program returns the alternative that the sandbox has.
+	Plan    func(program func(alternatives ...string) string) (language.Plan, error)
+	Output  io.Writer     // gets stdout and stderr; may be nil
+	Timeout time.Duration // 0: the one of Limits
+}
+
+// steps is the plan of steps that need no choice.
+func steps(list ...language.Step) func(func(...string) string) (language.Plan, error) {
+	return func(func(...string) string) (language.Plan, error) { return language.Plan{Steps: list}, nil }
+}
+
+// What became of a Run; there are other statuses, too.
+const (
+	StatusOK      = "ok"
+	StatusTimeout = "timeout"
+)
+
+// An Outcome is what became of a Run, as a result of the handle says it.
+type Outcome struct {
+	Status, Reason string
+	Stdout, Stderr string
+	Attempts       []egress.Attempt // to reach something
+}
 
 // layerKey is the key of a language's layer that depends on nothing but the fields of a
 // struct, which has a JSON form.
@@ -85,9 +145,9 @@ func (f *flights) do(ctx context.Context, backend any, key string, work func() (
 	return own.value, own.err
 }
 
-// takeOut copies a folder of the sandbox into a folder of the host, whole or not at all.
-func (s *Sandbox) takeOut(ctx context.Context, from, to string, o layertree.Options) error {
-	client, err := s.link.Client(ctx)
+// takeOut copies a directory of the sandbox into a directory of the host, whole or not at all.
+func takeOut(ctx context.Context, s Sandbox, from, to string, o layertree.Options) error {
+	client, err := s.Client(ctx)
 	if err != nil {
 		return err
 	}

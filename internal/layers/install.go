@@ -1,4 +1,4 @@
-package llmsandbox
+package layers
 
 import (
 	"bytes"
@@ -36,49 +36,52 @@ var libraryTree = layertree.Options{MaxBytes: installDisk, MaxFiles: 400_000, Li
 // installLocal is where a local folder lies while it is installed from.
 const installLocal = "/tmp/.llmsandbox-local"
 
-// errInstallTimeout is the cause of a context that InstallOptions.Timeout has ended.
+// errInstallTimeout is the cause of a context that Options.Timeout has ended.
 var errInstallTimeout = errors.New("the installation took longer than its timeout")
 
 // fill installs the request in a sandbox of its own, which no user's code has ever seen,
 // and takes what is in its folder target out into dir.
-func (q *libraryRequest) fill(ctx context.Context, target, dir string) error {
+func (q *Libraries) fill(ctx context.Context, target, dir string) error {
 	outer := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, q.options.Timeout, errInstallTimeout)
 	defer cancel()
 	err := q.installIn(ctx, target, dir)
-	var failed *InstallError
+	var failed *Error
 	switch {
 	case err == nil, errors.As(err, &failed):
 		return err
 	case outer.Err() != nil:
 		return context.Cause(outer)
 	case errors.Is(context.Cause(ctx), errInstallTimeout):
-		return &InstallError{Language: q.language.Name, Libraries: q.libraries, Status: StatusTimeout, Err: fmt.Errorf("%w of %v", errInstallTimeout, q.options.Timeout)}
+		return &Error{Language: q.language.Name, Libraries: q.libraries, Status: StatusTimeout, Err: fmt.Errorf("%w of %v", errInstallTimeout, q.options.Timeout)}
 	}
 	return q.fail(err)
 }
 
 // installIn makes the sandbox, and ends it.
-func (q *libraryRequest) installIn(ctx context.Context, target, dir string) (err error) {
-	s, err := q.open(ctx)
+func (q *Libraries) installIn(ctx context.Context, target, dir string) (err error) {
+	s, err := q.maker.Open(ctx, q.maker.Backend, q.language, backend.Spec{
+		Image: q.spec.Image, Language: q.spec.Language, BestEffort: true, Progress: q.spec.Progress,
+		Limits: backend.Limits{Memory: installMemory, PIDs: installPIDs, Disk: installDisk, CPUs: float64(runtime.NumCPU())},
+	}, Limits{Output: installOutput, Timeout: q.options.Timeout})
 	if err != nil {
-		return err
+		return fmt.Errorf("open the sandbox that installs: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := s.needs(ctx, q.language); err != nil {
+	if err := needs(ctx, s, q.language); err != nil {
 		return err
 	}
 	var registries language.Registries
 	if q.options.Local == "" {
 		var trusted []string
-		if registries, trusted, err = q.registries(ctx, s.tools(ctx), s.machine.Guest().Host); err != nil {
+		if registries, trusted, err = q.registries(ctx, q.tools(ctx, s), s.Guest().Host); err != nil {
 			return fmt.Errorf("find out where libraries come from: %w", err)
 		}
-		if err := s.reachRegistries(ctx, registries, trusted); err != nil {
+		if err := reachRegistries(ctx, s, registries, trusted); err != nil {
 			return err
 		}
 	}
-	client, err := s.link.Client(ctx)
+	client, err := s.Client(ctx)
 	if err != nil {
 		return err
 	}
@@ -86,7 +89,7 @@ func (q *libraryRequest) installIn(ctx context.Context, target, dir string) (err
 		return fmt.Errorf("make the folder of libraries: %w", err)
 	}
 	src := language.InstallSource{
-		Libraries: q.libraries, Dir: target, TempDir: s.machine.Guest().TempDir, Registries: registries, Program: s.programs.choose,
+		Libraries: q.libraries, Dir: target, TempDir: s.Guest().TempDir, Registries: registries,
 	}
 	if q.options.Local != "" {
 		src.Local = installLocal
@@ -97,51 +100,31 @@ func (q *libraryRequest) installIn(ctx context.Context, target, dir string) (err
 	if err := q.runTool(ctx, s, src); err != nil {
 		return err
 	}
-	return s.takeOut(ctx, target, dir, libraryTree)
-}
-
-// open makes the sandbox that installs.
-func (q *libraryRequest) open(ctx context.Context) (*Sandbox, error) {
-	machine, err := q.backend.Create(ctx, backend.Spec{
-		ID: newID(), Image: q.spec.Image, Language: q.spec.Language, BestEffort: true, Progress: q.spec.Progress,
-		Limits: backend.Limits{Memory: installMemory, PIDs: installPIDs, Disk: installDisk, CPUs: float64(runtime.NumCPU())},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("open the sandbox that installs: %w", err)
-	}
-	return newSandbox(q.backend, machine, q.language, Limits{Memory: installMemory, Output: installOutput, Timeout: q.options.Timeout}, nil), nil
+	return takeOut(ctx, s, target, dir, libraryTree)
 }
 
 // runTool runs the package tool.
-func (q *libraryRequest) runTool(ctx context.Context, s *Sandbox, src language.InstallSource) error {
+func (q *Libraries) runTool(ctx context.Context, s Sandbox, src language.InstallSource) error {
 	output := newToolOutput(q.progress)
 	timeout := q.options.Timeout
 	if deadline, ok := ctx.Deadline(); ok {
-		timeout = min(timeout, max(time.Until(deadline), minTimeout))
+		timeout = min(timeout, max(time.Until(deadline), time.Millisecond))
 	}
-	var r *run
-	err := s.tryPrograms(func() (err error) {
-		var plan language.Plan
-		if plan, err = q.language.Libraries.Install(src); err != nil {
-			return fmt.Errorf("plan the installation: %w", err)
+	res, err := s.Run(ctx, Run{Output: output, Timeout: timeout, Plan: func(program func(...string) string) (language.Plan, error) {
+		src.Program = program
+		plan, err := q.language.Libraries.Install(src)
+		if err != nil {
+			err = fmt.Errorf("plan the installation: %w", err)
 		}
-		if r, err = s.newExecution(execution{stdout: output, stderr: output, timeout: timeout}); err != nil {
-			return err
-		}
-		r.language = q.language
-		return r.execute(ctx, plan)
-	})
-	if r == nil {
-		return err
-	}
-	res, err := r.result(ctx, err)
+		return plan, err
+	}})
 	if err != nil {
 		return err
 	}
 	if res.Status == StatusOK {
 		return nil
 	}
-	failed := &InstallError{Language: q.language.Name, Libraries: q.libraries, Status: res.Status, Output: explained(output.last(), res.Network, src.Registries.Credentials)}
+	failed := &Error{Language: q.language.Name, Libraries: q.libraries, Status: res.Status, Output: explained(output.last(), res.Attempts, src.Registries.Credentials)}
 	if res.Reason != "" {
 		failed.Err = errors.New(res.Reason)
 	}
@@ -152,11 +135,11 @@ func (q *libraryRequest) runTool(ctx context.Context, s *Sandbox, src language.I
 }
 
 // needs fails when none of the alternatives of something that installing needs is there.
-func (s *Sandbox) needs(ctx context.Context, lang *language.Language) error {
+func needs(ctx context.Context, s Sandbox, lang *language.Language) error {
 	for _, alternatives := range lang.Libraries.Needs {
 		found := false
 		for _, program := range alternatives {
-			ok, err := s.inPath(ctx, program)
+			ok, err := inPath(ctx, s, program)
 			if err != nil {
 				return err
 			}
@@ -166,19 +149,19 @@ func (s *Sandbox) needs(ctx context.Context, lang *language.Language) error {
 		}
 		if !found {
 			return fmt.Errorf("%s is not in this place: %w: installing libraries of %s needs it: add it to the image, or to this machine for a sandbox without one",
-				alternatives[0], ErrToolchain, lang.Title)
+				alternatives[0], language.ErrToolchain, lang.Title)
 		}
 	}
 	return nil
 }
 
 // inPath tells whether a program is in the sandbox's PATH.
-func (s *Sandbox) inPath(ctx context.Context, program string) (bool, error) {
-	client, err := s.link.Client(ctx)
+func inPath(ctx context.Context, s Sandbox, program string) (bool, error) {
+	client, err := s.Client(ctx)
 	if err != nil {
 		return false, err
 	}
-	for _, dir := range pathFolders(s.env) {
+	for _, dir := range pathDirs(s.Guest().Env) {
 		_, err := client.Stat(ctx, path.Join(dir, program))
 		switch {
 		case err == nil:
@@ -201,8 +184,8 @@ func absent(err error) bool {
 	return false
 }
 
-// pathFolders are the absolute folders of an environment's PATH.
-func pathFolders(env []string) []string {
+// pathDirs are the absolute directories of an environment's PATH.
+func pathDirs(env []string) []string {
 	var dirs []string
 	for _, dir := range strings.Split(environ.Value(env, "PATH"), ":") {
 		if path.IsAbs(dir) {

@@ -1,4 +1,4 @@
-package llmsandbox
+package layers
 
 import (
 	"slices"
@@ -43,15 +43,15 @@ func TestLibraryLanguage(t *testing.T) {
 func TestHostileLibraryLists(t *testing.T) {
 	one, two := libraryPrefix+"python-"+someHash, libraryPrefix+"python-"+otherHash
 	list := []string{"/etc", one, one, "../x", two, ""}
-	if got := libraryFolders(list); !slices.Equal(got, []string{one, two}) {
+	if got := validDirs(list); !slices.Equal(got, []string{one, two}) {
 		t.Errorf("%q, want %q", got, []string{one, two})
 	}
 	var many []string
 	for i := range 1000 {
 		many = append(many, libraryPrefix+"python-"+strings.Repeat(string("0123456789abcdef"[i%16]), 31)+string("0123456789abcdef"[i/16%16]))
 	}
-	if got := libraryFolders(many); len(got) != maxLibraryFolders {
-		t.Errorf("%d directories, want %d", len(got), maxLibraryFolders)
+	if got := validDirs(many); len(got) != maxDirs {
+		t.Errorf("%d directories, want %d", len(got), maxDirs)
 	}
 	if got := listedLibraries([]string{"A=b", librariesVariable + "=" + one + ":/etc:" + two}); !slices.Equal(got, []string{one, two}) {
 		t.Errorf("%q, want %q", got, []string{one, two})

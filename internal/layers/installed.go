@@ -1,4 +1,4 @@
-package llmsandbox
+package layers
 
 import (
 	"cmp"
@@ -14,92 +14,89 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/ctxlock"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
-// libraryMarks is a folder in the sandbox with an empty file for each list of libraries that
+// libraryMarks is a directory in the sandbox with an empty file for each list of libraries that
 // was installed when it was open already, so that a handle that attaches to it knows of them.
 const libraryMarks = "/tmp/.llmsandbox-libraries"
 
-// libraryState are the libraries of an open sandbox, and how more of them are installed.
-type libraryState struct {
-	backend  backend.Backend
-	opened   bool   // by this handle
-	asked    string // the image it was opened with, if so
-	defaults InstallOptions
-	progress func(backend.Progress)
+// Installed are the libraries of an open sandbox.
+type Installed struct {
+	link   *agentlink.Link
+	id     string   // the sandbox's
+	opened []string // those that the sandbox was opened with
 
 	adding ctxlock.Mutex // held while one is copied in
 	mu     sync.Mutex
 	dirs   []string // newest first
-	known  bool     // what others installed was asked for
+	known  bool     // none that another handle has installed is missing
 }
 
-// newLibraryState is that of a machine whose environment names what it was opened with.
-func newLibraryState(b backend.Backend, m backend.Machine) libraryState {
-	return libraryState{backend: b, dirs: listedLibraries(m.Guest().Env), adding: ctxlock.New()}
+// NewInstalled are those of the machine that a link connects to. Of one that was just opened
+// they are what its environment names; other handles may have installed more in one that is
+// attached to, which is asked for when it is needed.
+func NewInstalled(link *agentlink.Link, m backend.Machine) *Installed {
+	opened := listedLibraries(m.Guest().Env)
+	return &Installed{link: link, id: m.ID(), opened: opened, dirs: opened, adding: ctxlock.New()}
 }
 
-// forget forgets all but those that Open has installed.
-func (l *libraryState) forget(but []string) {
+// Opened notes that the machine was just opened.
+func (l *Installed) Opened() { l.known = true }
+
+// Forget forgets all but those that the sandbox was opened with.
+func (l *Installed) Forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.dirs = slices.Clone(but)
+	l.dirs = l.opened
 }
 
-// image is what a sandbox that installs for this one is made from.
-func (l *libraryState) image(info backend.Info) string {
-	if l.opened {
-		return l.asked
-	}
-	return info.Image
-}
-
-// folders are the library folders, the last installed first. Those of other handles are
-// asked for once, by one that was attached.
-func (l *libraryState) folders(ctx context.Context, s *Sandbox) ([]string, error) {
+// folders are the library directories, the last installed first.
+func (l *Installed) folders(ctx context.Context) ([]string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.opened || l.known {
+	if l.known {
 		return slices.Clone(l.dirs), nil
 	}
-	client, err := s.link.Client(ctx)
+	client, err := l.link.Client(ctx)
 	if err != nil {
 		return nil, err
 	}
 	list, err := client.List(ctx, libraryMarks)
 	if err != nil && !absent(err) {
-		return nil, fmt.Errorf("look for the libraries of sandbox %s: %w", s.ID(), s.link.Explain(ctx, err))
+		return nil, fmt.Errorf("look for the libraries of sandbox %s: %w", l.id, l.link.Explain(ctx, err))
 	}
 	slices.SortFunc(list.Files, func(a, b agentproto.FileInfo) int { return cmp.Compare(b.MTimeMicros, a.MTimeMicros) })
 	var dirs []string
 	for _, f := range list.Files {
 		dirs = append(dirs, path.Join("/tmp", f.Name))
 	}
-	l.dirs, l.known = libraryFolders(append(dirs, l.dirs...)), true
+	l.dirs, l.known = validDirs(append(dirs, l.dirs...)), true
 	return slices.Clone(l.dirs), nil
 }
 
-// libraryEnviron returns an environment in which the sandbox's libraries are found.
-func (s *Sandbox) libraryEnviron(ctx context.Context, env []string) ([]string, error) {
-	dirs, err := s.libraries.folders(ctx, s)
+// Environ returns an environment in which the sandbox's libraries are found.
+func (l *Installed) Environ(ctx context.Context, env []string) ([]string, error) {
+	dirs, err := l.folders(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return withLibraries(env, dirs), nil
 }
 
-// libraryFolders are the folders of a language's libraries, the last installed first.
-func (s *Sandbox) libraryFolders(ctx context.Context, lang string) ([]string, error) {
-	dirs, err := s.libraries.folders(ctx, s)
+// Dirs are the directories of a language's libraries, the last installed first.
+func (l *Installed) Dirs(ctx context.Context, lang string) ([]string, error) {
+	dirs, err := l.folders(ctx)
 	return ofLanguage(dirs, lang), err
 }
 
-// add brings a request's layer into the open sandbox, unless it is there.
-func (l *libraryState) add(ctx context.Context, s *Sandbox, q *libraryRequest) error {
+// Add copies libraries into the open sandbox, unless they are there, and makes their layer
+// where there is none.
+func (l *Installed) Add(ctx context.Context, q *Libraries) error {
 	key, source, err := q.layer(ctx)
 	if err != nil {
 		return err
@@ -108,7 +105,7 @@ func (l *libraryState) add(ctx context.Context, s *Sandbox, q *libraryRequest) e
 		return err
 	}
 	defer l.adding.Unlock()
-	have, err := l.folders(ctx, s)
+	have, err := l.folders(ctx)
 	if err != nil {
 		return err
 	}
@@ -116,11 +113,11 @@ func (l *libraryState) add(ctx context.Context, s *Sandbox, q *libraryRequest) e
 	if slices.Contains(have, dir) {
 		return nil
 	}
-	if len(have) >= maxLibraryFolders {
-		return fmt.Errorf("install libraries: %w: sandbox %s has %d lists of them already: open another one", ErrInvalid, s.ID(), maxLibraryFolders)
+	if len(have) >= maxDirs {
+		return fmt.Errorf("install libraries: %w: sandbox %s has %d lists of them already: open another one", backend.ErrInvalid, l.id, maxDirs)
 	}
-	if err := s.bringLibrary(ctx, q, source, dir); err != nil {
-		return fmt.Errorf("install libraries in sandbox %s: %w", s.ID(), s.link.Explain(ctx, err))
+	if err := l.bring(ctx, q, source, dir); err != nil {
+		return fmt.Errorf("install libraries in sandbox %s: %w", l.id, l.link.Explain(ctx, err))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,10 +125,10 @@ func (l *libraryState) add(ctx context.Context, s *Sandbox, q *libraryRequest) e
 	return nil
 }
 
-// bringLibrary copies a layer's files into the sandbox, in which they become visible at
+// bring copies a layer's files into the sandbox, in which they become visible at
 // once when all are there.
-func (s *Sandbox) bringLibrary(ctx context.Context, q *libraryRequest, source, dir string) error {
-	client, err := s.link.Client(ctx)
+func (l *Installed) bring(ctx context.Context, q *Libraries, source, dir string) error {
+	client, err := l.link.Client(ctx)
 	if err != nil {
 		return err
 	}
@@ -166,14 +163,14 @@ func (s *Sandbox) bringLibrary(ctx context.Context, q *libraryRequest, source, d
 }
 
 const (
-	// librariesVariable names the library folders that a sandbox was opened with, for
+	// librariesVariable names the library directories that a sandbox was opened with, for
 	// those who attach to it.
 	librariesVariable = "SANDBOX_LIBRARIES"
-	// maxLibraryFolders bounds how many library folders a sandbox has.
-	maxLibraryFolders = 64
+	// maxDirs bounds how many library directories a sandbox has.
+	maxDirs = 64
 )
 
-// libraryLanguage returns the language of a library folder, or "" for what is none: names
+// libraryLanguage returns the language of a library directory, or "" for what is none: names
 // come out of the sandbox, too.
 func libraryLanguage(dir string) string {
 	key, ok := strings.CutPrefix(dir, libraryPrefix)
@@ -188,18 +185,18 @@ func libraryLanguage(dir string) string {
 	return name
 }
 
-// libraryFolders are the valid ones of a list, each once.
-func libraryFolders(list []string) []string {
+// validDirs are the valid ones of a list, each once.
+func validDirs(list []string) []string {
 	var dirs []string
 	for _, dir := range list {
-		if len(dirs) < maxLibraryFolders && libraryLanguage(dir) != "" && !slices.Contains(dirs, dir) {
+		if len(dirs) < maxDirs && libraryLanguage(dir) != "" && !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
 	}
 	return dirs
 }
 
-// withLibraries returns an environment in which the libraries of all folders are found.
+// withLibraries returns an environment in which the libraries of all directories are found.
 func withLibraries(env, dirs []string) []string {
 	for _, lang := range all.All() {
 		own := ofLanguage(dirs, lang.Name)
@@ -221,11 +218,11 @@ func ofLanguage(dirs []string, lang string) []string {
 	return own
 }
 
-// listedLibraries are the folders that an environment names.
+// listedLibraries are the directories that an environment names.
 func listedLibraries(env []string) []string {
-	return libraryFolders(strings.Split(environ.Value(env, librariesVariable), ":"))
+	return validDirs(strings.Split(environ.Value(env, librariesVariable), ":"))
 }
 
-// libraryMark is what marks a library folder as whole, in the sandbox that it was
+// libraryMark is what marks a library directory as whole, in the sandbox that it was
 // installed in later.
 func libraryMark(dir string) string { return path.Join(libraryMarks, path.Base(dir)) }
