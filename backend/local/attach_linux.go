@@ -61,26 +61,6 @@ func (b *Backend) Attach(_ context.Context, id string) (backend.Machine, error) 
 	return a, nil
 }
 
-// openAgent returns a pidfd of the agent of a record, and not of another process that
-// got its pid.
-func openAgent(r *record) (*os.File, error) {
-	fd, err := unix.PidfdOpen(r.AgentPID, unix.O_NONBLOCK)
-	if err != nil {
-		return nil, err
-	}
-	f := os.NewFile(uintptr(fd), "agent")
-	// Read after the pidfd was opened, so both speak of one process.
-	start, err := startTime(r.AgentPID)
-	if err == nil && start != r.AgentStart {
-		err = unix.ESRCH
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
 // attached is a sandbox that another handle owns, mostly in another process.
 type attached struct {
 	description
@@ -131,16 +111,11 @@ func (a *attached) watch() {
 
 // Destroy kills the agent; the owner sees that and removes what is left.
 func (a *attached) Destroy(ctx context.Context) error {
-	raw, err := a.pidfd.SyscallConn()
-	if err != nil {
-		return fmt.Errorf("sandbox %s: the handle is closed: %w", a.ID(), err)
-	}
-	var kerr error
-	if err := raw.Control(func(fd uintptr) { kerr = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) }); err != nil {
-		return fmt.Errorf("sandbox %s: the handle is closed: %w", a.ID(), err)
-	}
-	if kerr != nil && kerr != unix.ESRCH {
-		return fmt.Errorf("kill sandbox %s: %w", a.ID(), kerr)
+	switch err := signalKill(a.pidfd); {
+	case errors.Is(err, errClosed):
+		return fmt.Errorf("sandbox %s: %w", a.ID(), err)
+	case err != nil:
+		return fmt.Errorf("kill sandbox %s: %w", a.ID(), err)
 	}
 	if err := a.awaitOwner(ctx); err != nil {
 		return fmt.Errorf("wait for the end of sandbox %s: %w", a.ID(), err)

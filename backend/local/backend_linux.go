@@ -16,6 +16,7 @@ type Backend struct {
 	// Only tests wait for sweeping: a sweep only removes what is
 	// already dead and may be cut off anywhere.
 	sweeping sync.WaitGroup
+	isolator isolator
 	disks    diskTemplates
 	host     hostRoots
 }
@@ -23,7 +24,7 @@ type Backend struct {
 // New returns the local backend; nil options are the defaults. It looks at nothing yet: what this machine cannot do
 // is the error of the first call that needs it.
 func New(opts *Options) *Backend {
-	b := &Backend{options: *cmp.Or(opts, &Options{})}
+	b := &Backend{options: *cmp.Or(opts, &Options{}), isolator: namespaces{}}
 	b.dirs = sync.OnceValues(func() (dirs, error) { return prepareDirs(b.options) })
 	b.agent = sync.OnceValues(b.placeAgent)
 	return b

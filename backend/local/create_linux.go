@@ -6,20 +6,17 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
-	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
-	"github.com/llmsandbox/llmsandbox/internal/seccomp"
 )
 
 // A creation is one call of Create: what it has made so far, so that a failure can
@@ -29,9 +26,9 @@ type creation struct {
 	spec     backend.Spec
 	dirs     dirs
 	identity identity
-	folder   *folder
+	dir      *sandboxDir
 	group    group
-	agent    *agentProcess
+	process  *process
 	root     rootfs
 	disk     *os.File // nil: a tmpfs
 	controls []backend.Control
@@ -68,58 +65,64 @@ func (c *creation) run(ctx context.Context) (*machine, error) {
 	} else {
 		c.identity = userIdentity()
 	}
-	if c.folder, err = createFolder(c.dirs, c.spec.ID); err != nil {
+	if c.dir, err = createSandboxDir(c.dirs, c.spec.ID); err != nil {
 		return nil, err
 	}
 	// All that needs no agent is made while it starts.
-	disk := c.startDisk()
-	root := c.startRoot(ctx)
-	filter := concurrently(func() ([]byte, error) { return seccomp.Filter(runtime.GOARCH) })
-	err = c.startAgent(ctx, binary, root)
-	var diskWhy error
-	c.disk, diskWhy = disk()
-	var rootErr error
-	c.root, rootErr = root()
-	program, filterErr := filter()
-	if filterErr != nil {
-		filterErr = fmt.Errorf("system call filter: %w", filterErr)
-	}
-	if err = errors.Join(err, rootErr, filterErr); err != nil {
-		return nil, err
-	}
-	if err := c.root.hold(c.dirs, c.spec.Layers); err != nil {
-		return nil, err
-	}
-	if c.controls, err = c.describe(diskWhy); err != nil {
-		return nil, err
-	}
-	if err := c.setUp(ctx, program); err != nil {
+	disk, root := c.startDisk(), c.startRoot(ctx)
+	made := sync.OnceValues(func() (noDisk, err error) {
+		c.disk, noDisk = disk()
+		c.root, err = root()
+		return noDisk, err
+	})
+	err = c.start(ctx, &launch{
+		agent: binary, timers: agentclient.TimerArgs(c.spec.Deadline, c.spec.IdleTimeout), dir: c.dir.path, empty: c.dirs.empty,
+		users: func() (identity, error) { return c.users(root) }, contents: func() (contents, error) { return c.contents(made) },
+	})
+	if err != nil {
+		_, _ = made() // so that undo has it
 		return nil, err
 	}
 	return c.finish()
 }
 
-// startAgent starts the agent, which then waits for its plan. The users it gives the
-// agent's namespace depend on an image, but not on the host's root.
-func (c *creation) startAgent(ctx context.Context, binary string, root func() (rootfs, error)) error {
-	var err error
+func (c *creation) start(ctx context.Context, l *launch) (err error) {
 	if c.group, err = newGroup(ctx, c.dirs, c.spec); err != nil {
 		return err
 	}
-	if c.agent, err = startAgent(ctx, binary, c.folder, c.group, agentclient.TimerArgs(c.spec.Deadline, c.spec.IdleTimeout)); err != nil {
+	l.group = c.group
+	if l.socket, err = c.dir.listen(); err != nil {
 		return err
 	}
-	if !ofHost(c.spec) {
-		r, err := root()
-		if err != nil {
-			return nil // which the caller asks for too
-		}
-		c.identity = c.identity.named(r.uid, r.gid)
+	defer l.socket.Close()
+	c.process, err = c.b.isolator.start(ctx, l)
+	return err
+}
+
+func (c *creation) users(root func() (rootfs, error)) (identity, error) {
+	if ofHost(c.spec) {
+		return c.identity, nil
 	}
-	if err := c.identity.write(c.agent.pid); err != nil {
-		return fmt.Errorf("give the sandbox its users: %w", err)
+	r, err := root()
+	return c.identity.named(r.uid, r.gid), err
+}
+
+// contents waits for the disk and the root, and says what goes into the sandbox.
+func (c *creation) contents(made func() (noDisk, err error)) (contents, error) {
+	noDisk, err := made()
+	if err != nil {
+		return contents{}, err
 	}
-	return nil
+	if err := c.root.hold(c.dirs, c.spec.Layers); err != nil {
+		return contents{}, err
+	}
+	if c.controls, err = c.limits(noDisk); err != nil {
+		return contents{}, err
+	}
+	return contents{
+		mounts: sandboxMounts(c.root.mounts, c.spec.Layers), disk: c.disk, diskSize: c.spec.Limits.Disk,
+		startDir: c.root.startDir, rlimits: c.rlimits(c.controls),
+	}, nil
 }
 
 // startDisk begins to make the private disk; the returned function waits for it.
@@ -155,93 +158,30 @@ func concurrently[T any](f func() (T, error)) (wait func() (T, error)) {
 	}
 }
 
-func (c *creation) setUp(ctx context.Context, filter []byte) error {
-	mounts, err := addMountPoints(filepath.Join(c.folder.path, "points"), sandboxMounts(c.root.mounts, c.spec.Layers))
-	if err != nil {
-		return err
-	}
-	in := planInput{
-		mounts: mounts, identity: c.identity, diskSize: c.spec.Limits.Disk, empty: c.dirs.empty, descriptors: map[int]uint32{},
-		startDir: c.root.startDir, seccomp: filter, rlimits: c.rlimits(), timens: hasTimeNamespaces(),
-	}
-	var send []*os.File
-	if c.disk != nil {
-		in.descriptors[diskDescriptor] = 0
-		send = append(send, c.disk)
-	}
-	for i, m := range mounts {
-		if m.kind != mountOverlay || m.readOnly || !privileged() {
-			continue
-		}
-		f, err := ownedTree(c.b, m.lower[0], c.identity.codeUID, c.identity.codeGID)
-		if err != nil {
-			return fmt.Errorf("layer for %s: %w", m.target, err)
-		}
-		defer f.Close()
-		in.descriptors[i] = uint32(len(send))
-		send = append(send, f)
-	}
-	if len(send) > nsinit.MaxFDs {
-		return fmt.Errorf("%d writable layers are more than %d", len(send), nsinit.MaxFDs-1)
-	}
-	plan := makePlan(in)
-	b, err := plan.Encode()
-	if err != nil {
-		return err
-	}
-	done, err := c.agent.setUp(ctx, b, send)
-	if err != nil {
-		return err
-	}
-	c.controls = append(c.controls, hostPathsControl(done.Exposed))
-	if !done.StartDir {
-		c.root.startDir = ""
-	}
-	return nil
-}
-
-// rlimits stand in, process by process, for what no cgroup enforces. That of
-// processes is set beside the cgroup as well: a fork bomb must not take the share
-// that the cgroup sets aside for the agent, which would die for want of a thread.
-func (c *creation) rlimits() []nsinit.Rlimit {
-	var r []nsinit.Rlimit
-	for _, control := range c.controls {
-		switch {
-		case control.Name == "memory" && control.By == byRlimitData:
-			// It counts what is set aside, used or not: numeric libraries and thread
-			// stacks set aside much that they never touch.
-			limit := uint64(c.spec.Limits.Memory)
-			r = append(r, nsinit.Rlimit{Resource: unix.RLIMIT_DATA, Value: limit + limit/2})
-		case control.Name == "pids" && c.spec.Limits.PIDs > 0 && limitsProcesses(c.identity):
-			limit := uint64(c.spec.Limits.PIDs)
-			if !c.identity.separate {
-				limit += agentThreads // they are the same user's
-			}
-			r = append(r, nsinit.Rlimit{Resource: unix.RLIMIT_NPROC, Value: limit})
-		}
-	}
-	return r
-}
-
 // finish makes the sandbox known to other processes and returns it.
 func (c *creation) finish() (*machine, error) {
-	start, err := startTime(c.agent.pid)
+	start, err := startTime(c.process.pid)
 	if err != nil {
 		return nil, err
 	}
+	caps := c.b.isolator.capabilities(c.identity)
+	caps.Backend, caps.Controls = c.b.Name(), slices.Concat(caps.Controls, c.controls, c.process.controls)
+	if !c.process.startDir {
+		c.root.startDir = ""
+	}
 	m := &machine{
-		folder: c.folder, agent: c.agent, group: c.group, disk: c.disk, release: c.root.release, done: make(chan struct{}),
+		dir: c.dir, process: c.process, group: c.group, disk: c.disk, release: c.root.release, done: make(chan struct{}),
 		description: description{record: record{
-			Info: agenthost.Record(c.spec, "local", c.root.image, "pid "+strconv.Itoa(os.Getpid())),
+			Info: agenthost.Record(c.spec, c.b.Name(), c.root.image, "pid "+strconv.Itoa(os.Getpid())),
 			Guest: backend.Guest{
 				Env: environ.Override(c.root.env, c.spec.Env), Workdir: workdir, StartDir: c.root.startDir, TempDir: tempDir, Host: c.root.host,
 				Image: c.root.image, Arch: runtime.GOARCH,
 			},
-			Capabilities: backend.Capabilities{Backend: "local", Isolation: "namespace", Controls: c.controls},
-			AgentPID:     c.agent.pid, AgentStart: start, Group: groupName(c.dirs, c.spec.ID),
+			Capabilities: caps,
+			AgentPID:     c.process.pid, AgentStart: start, Group: groupName(c.dirs, c.spec.ID),
 		}},
 	}
-	if err := m.record.write(c.folder.path); err != nil {
+	if err := m.record.write(c.dir.path); err != nil {
 		return nil, err
 	}
 	m.timer = time.AfterFunc(math.MaxInt64, func() {
@@ -257,15 +197,15 @@ func (c *creation) finish() (*machine, error) {
 // undo takes back what a failed creation has made.
 func (c *creation) undo() error {
 	var errs []error
-	if c.agent != nil {
-		errs = append(errs, c.agent.kill())
-		_, err := c.agent.wait()
+	if c.process != nil {
+		errs = append(errs, c.process.kill())
+		_, err := c.process.wait()
 		errs = append(errs, err)
 	}
 	if c.disk != nil {
 		c.disk.Close()
 	}
-	return errors.Join(append(errs, dispose(c.agent, c.group, c.folder, c.root.release))...)
+	return errors.Join(append(errs, dispose(c.process, c.group, c.dir, c.root.release))...)
 }
 
 func checkSpec(s backend.Spec) error {

@@ -3,6 +3,7 @@ package local
 import (
 	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -85,6 +86,22 @@ func TestImageMissing(t *testing.T) {
 		t.Log(err)
 	}
 	nothingLeft(t, b, spec.ID)
+}
+
+// TestAgentEndsDuringSetup: an agent that dies before it has answered fails the start, which
+// does not wait for ever.
+func TestAgentEndsDuringSetup(t *testing.T) {
+	b := newBackend(t)
+	program, err := exec.LookPath("true")
+	if err != nil {
+		unable(t, err.Error())
+	}
+	b.options.agent = program
+	id := newID()
+	if _, err := b.Create(t.Context(), backend.Spec{ID: id}); err == nil {
+		t.Error("a sandbox without an agent was made, want an error")
+	}
+	nothingLeft(t, b, id)
 }
 
 func TestBadSpecs(t *testing.T) {

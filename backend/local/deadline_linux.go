@@ -36,14 +36,14 @@ func (d *description) Commit(context.Context, string, string, io.Reader) (string
 	return "", fmt.Errorf("%w: the local backend makes no images of sandboxes: use docker or podman", backend.ErrUnsupported)
 }
 
-// moveDeadline tells the agent, and the record in the sandbox's folder.
-func (d *description) moveDeadline(ctx context.Context, dial dialer, folder string, at time.Time) error {
+// moveDeadline tells the agent, and the record in the sandbox's directory.
+func (d *description) moveDeadline(ctx context.Context, dial dialer, dir string, at time.Time) error {
 	err := withAgent(ctx, dial, func(agent *agentclient.Client) error {
 		return agent.MoveDeadline(ctx, at, func(_ context.Context, at time.Time) error {
 			d.deadline.Lock()
 			defer d.deadline.Unlock()
 			d.record.Info.Deadline = at
-			if err := d.record.write(folder); !errors.Is(err, os.ErrNotExist) { // it has ended
+			if err := d.record.write(dir); !errors.Is(err, os.ErrNotExist) { // it has ended
 				return err
 			}
 			return nil
@@ -85,7 +85,7 @@ func (m *machine) guard(at time.Time) {
 // overdue ends a sandbox that has outlived the deadline that is recorded, which another
 // process may have moved, unless its agent says that it has another, or that it is paused.
 func (m *machine) overdue(ctx context.Context) error {
-	r, err := readRecord(m.folder.path)
+	r, err := readRecord(m.dir.path)
 	if err == nil && (r.Info.Deadline.IsZero() || time.Now().Before(r.Info.Deadline)) {
 		m.guard(r.Info.Deadline)
 		return nil
@@ -98,5 +98,5 @@ func (m *machine) overdue(ctx context.Context) error {
 	if err == nil && (d.Paused || d.At.IsZero() || time.Now().Before(d.At)) {
 		return nil
 	}
-	return m.agent.kill()
+	return m.process.kill()
 }

@@ -28,7 +28,7 @@ func TestOverdue(t *testing.T) {
 
 	past := m.record
 	past.Info.Deadline = time.Now().Add(-time.Hour)
-	if err := past.write(m.folder.path); err != nil {
+	if err := past.write(m.dir.path); err != nil {
 		t.Fatal(err)
 	}
 	lives("whose record was not written")
@@ -43,11 +43,11 @@ func TestOverdue(t *testing.T) {
 	}
 	lives("that is paused")
 
-	if err := unix.Kill(m.agent.pid, unix.SIGSTOP); err != nil {
+	if err := unix.Kill(m.process.pid, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	// Its threads go on until each has seen the signal.
-	if err := unix.Waitid(unix.P_PID, m.agent.pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
+	if err := unix.Waitid(unix.P_PID, m.process.pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
 		t.Fatalf("wait until the agent is stopped: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

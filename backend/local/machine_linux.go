@@ -17,9 +17,9 @@ import (
 // machine is a sandbox that this process owns.
 type machine struct {
 	description
-	folder *folder
-	agent  *agentProcess
-	group  group
+	dir     *sandboxDir
+	process *process
+	group   group
 	// disk is held here as well, so that its unmounting, the slowest part of the
 	// end by far, falls to this process after Destroy has returned.
 	disk    *os.File     // nil for a tmpfs
@@ -53,7 +53,7 @@ func (m *machine) End() backend.End {
 // SetDeadline has the agent end then.
 func (m *machine) SetDeadline(ctx context.Context, at time.Time) error {
 	defer func() { m.guard(m.Info().Deadline) }()
-	return m.moveDeadline(ctx, m.Dial, m.folder.path, at)
+	return m.moveDeadline(ctx, m.Dial, m.dir.path, at)
 }
 
 // Dial connects to the agent.
@@ -63,7 +63,7 @@ func (m *machine) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 		return nil, fmt.Errorf("sandbox %s has ended: %w", m.ID(), backend.ErrNotFound)
 	default:
 	}
-	return dialAgent(ctx, m.folder.dir)
+	return dialAgent(ctx, m.dir.file)
 }
 
 // dialAgent connects by a sandbox's directory. The directory is closed when the sandbox ends,
@@ -118,7 +118,7 @@ func (m *machine) Destroy(ctx context.Context) error {
 		return m.cleanup
 	default:
 	}
-	if err := m.agent.kill(); err != nil {
+	if err := m.process.kill(); err != nil {
 		return fmt.Errorf("kill sandbox %s: %w", m.ID(), err)
 	}
 	select {
@@ -135,7 +135,7 @@ func (m *machine) Close(func() bool) error { return m.Destroy(context.Background
 // watch waits for the end of the agent, for whatever reason, and cleans up. It
 // is the only one to do so.
 func (m *machine) watch() {
-	status, err := m.agent.wait()
+	status, err := m.process.wait()
 	m.timer.Stop()
 	if err == nil && status.Exited() {
 		m.words = agentproto.End(status.ExitStatus()).Reason(m.record.Info.IdleTimeout)
@@ -148,7 +148,7 @@ func (m *machine) watch() {
 	m.usage = &usage
 	m.oom, m.oomErr = m.group.OOMKills()
 	m.mu.Unlock()
-	m.cleanup = errors.Join(err, dispose(m.agent, m.group, m.folder, m.release))
+	m.cleanup = errors.Join(err, dispose(m.process, m.group, m.dir, m.release))
 	close(m.done)
 	if m.disk != nil {
 		m.disk.Close()
@@ -156,19 +156,18 @@ func (m *machine) watch() {
 }
 
 // dispose removes all of a sandbox whose agent has ended.
-func dispose(a *agentProcess, g group, f *folder, release func() error) error {
+func dispose(p *process, g group, dir *sandboxDir, release func() error) error {
 	var errs []error
-	if a != nil {
-		a.setup.Close()
-		a.pidfd.Close()
+	if p != nil {
+		p.close()
 	}
 	if g != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		errs = append(errs, g.Destroy(ctx))
 	}
-	if f != nil {
-		errs = append(errs, f.remove())
+	if dir != nil {
+		errs = append(errs, dir.remove())
 	}
 	if release != nil {
 		errs = append(errs, release())

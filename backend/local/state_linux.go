@@ -29,15 +29,15 @@ type record struct {
 // maxRecord bounds what is read of an info file.
 const maxRecord = 4 << 20
 
-// folder is the state folder of one sandbox, held by its owner.
-type folder struct {
+// A sandboxDir is the directory of one sandbox, held by its owner.
+type sandboxDir struct {
 	path string
-	dir  *os.File // the directory itself: short socket paths are made from it
+	file *os.File // the directory itself: short socket paths are made from it
 	lock *os.File
 }
 
-// createFolder makes and locks the directory of a new sandbox.
-func createFolder(d dirs, id string) (*folder, error) {
+// createSandboxDir makes and locks the directory of a new sandbox.
+func createSandboxDir(d dirs, id string) (*sandboxDir, error) {
 	// A collector must not find the directory between its making and its locking.
 	guard, err := lockFile(filepath.Join(d.state, "gc.lock"), unix.LOCK_SH)
 	if err != nil {
@@ -49,20 +49,20 @@ func createFolder(d dirs, id string) (*folder, error) {
 		if errors.Is(err, os.ErrExist) {
 			return nil, fmt.Errorf("sandbox %s: %w: its id is taken; choose another one, or run a collection if its owner is gone", id, backend.ErrLocked)
 		}
-		return nil, inStateFolder("make the sandbox's folder", err)
+		return nil, inStateDir("make the sandbox's folder", err)
 	}
-	f := &folder{path: path}
+	f := &sandboxDir{path: path}
 	if f.lock, err = lockFile(filepath.Join(path, "lock"), unix.LOCK_EX); err != nil {
 		return nil, errors.Join(err, f.remove())
 	}
-	if f.dir, err = os.Open(path); err != nil {
+	if f.file, err = os.Open(path); err != nil {
 		return nil, errors.Join(err, f.remove())
 	}
 	return f, nil
 }
 
-// inStateFolder says what to do about a state directory that is full.
-func inStateFolder(what string, err error) error {
+// inStateDir says what to do about a state directory that is full.
+func inStateDir(what string, err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return fmt.Errorf("%s: %w: the state folder's file system is full: make space there, or set LLMSANDBOX_STATE_DIR to another folder", what, err)
 	}
@@ -71,10 +71,10 @@ func inStateFolder(what string, err error) error {
 
 // remove deletes the directory and gives up its lock, in this order: an unlocked directory
 // is one whose owner died.
-func (f *folder) remove() error {
+func (f *sandboxDir) remove() error {
 	err := os.RemoveAll(f.path)
-	if f.dir != nil {
-		f.dir.Close()
+	if f.file != nil {
+		f.file.Close()
 	}
 	if f.lock != nil {
 		f.lock.Close()
@@ -83,6 +83,23 @@ func (f *folder) remove() error {
 		return fmt.Errorf("remove the sandbox's state folder: %w", err)
 	}
 	return nil
+}
+
+// listen makes the socket that the agent serves.
+func (f *sandboxDir) listen() (*os.File, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make the agent's socket: %w", err)
+	}
+	err = unix.Bind(fd, &unix.SockaddrUnix{Name: shortPath(f.file, "agent.sock")})
+	if err == nil {
+		err = unix.Listen(fd, 64)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, inStateDir("make the agent's socket", err)
+	}
+	return os.NewFile(uintptr(fd), "agent socket"), nil
 }
 
 // shortPath names a file of the directory by the directory's descriptor, since the path of
@@ -137,11 +154,11 @@ func (r *record) write(path string) error {
 	}
 	temp, err := os.CreateTemp(path, "info-*") // others may write it, too
 	if err != nil {
-		return inStateFolder("write the sandbox's info", err)
+		return inStateDir("write the sandbox's info", err)
 	}
 	_, err = temp.Write(b)
 	if err := errors.Join(err, temp.Close()); err != nil {
-		return inStateFolder("write the sandbox's info", err)
+		return inStateDir("write the sandbox's info", err)
 	}
 	if err := os.Rename(temp.Name(), filepath.Join(path, "info")); err != nil {
 		return fmt.Errorf("write the sandbox's info: %w", err)
@@ -166,18 +183,10 @@ func readRecord(path string) (*record, error) {
 	return r, nil
 }
 
-// startTime is when a process started, in clock ticks since boot.
-func startTime(pid int) (uint64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	// The second field is a name that may hold spaces and parentheses.
-	_, rest, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
-	fields := strings.Fields(rest)
-	const index = 22 - 3 // the 22nd field of the line; rest starts at the third
-	if len(fields) <= index {
-		return 0, fmt.Errorf("unexpected /proc/%d/stat", pid)
-	}
-	return strconv.ParseUint(fields[index], 10, 64)
+// validID reports whether a sandbox may have that id. The names of sandboxes are checked by
+// hand: the package is initialised in every process, and an expression for them would take
+// a tenth of a millisecond of that.
+func validID(id string) bool {
+	other := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' }
+	return id != "" && len(id) <= 40 && strings.IndexFunc(id, other) < 0
 }

@@ -14,14 +14,14 @@ import (
 func TestProcessLimitBesideGroup(t *testing.T) {
 	made := creation{
 		identity: identity{separate: true}, spec: backend.Spec{Limits: backend.Limits{PIDs: 100}},
-		controls: []backend.Control{{Name: "pids", Enforced: true, By: "cgroup v2"}},
 	}
+	controls := []backend.Control{{Name: "pids", Enforced: true, By: "cgroup v2"}}
 	want := nsinit.Rlimit{Resource: unix.RLIMIT_NPROC, Value: 100}
-	if got := made.rlimits(); len(got) != 1 || got[0] != want {
+	if got := made.rlimits(controls); len(got) != 1 || got[0] != want {
 		t.Errorf("limits %+v, want %+v", got, want)
 	}
 	made.spec.Limits.PIDs = 0
-	if got := made.rlimits(); len(got) != 0 {
+	if got := made.rlimits(controls); len(got) != 0 {
 		t.Errorf("limits %+v without a limit of processes, want none", got)
 	}
 }
@@ -40,13 +40,14 @@ func TestProcessLimitWithoutGroup(t *testing.T) {
 			}
 			id := identity{separate: c.separate}
 			missing := []backend.Control{{Name: "pids", Why: "no cgroup", Fix: "delegate one"}}
-			made := creation{identity: id, spec: backend.Spec{Limits: backend.Limits{PIDs: 100}}, controls: substitutes(missing, id)}
-			got := made.rlimits()
+			made := creation{identity: id, spec: backend.Spec{Limits: backend.Limits{PIDs: 100}}}
+			controls := substitutes(missing, id)
+			got := made.rlimits(controls)
 			if len(got) != 1 || got[0] != (nsinit.Rlimit{Resource: unix.RLIMIT_NPROC, Value: c.want}) {
 				t.Errorf("limits %+v, want RLIMIT_NPROC of %d", got, c.want)
 			}
-			if made.controls[0].Enforced || made.controls[0].By == "" {
-				t.Errorf("declared as %+v, want a substitute that does not count as enforced", made.controls[0])
+			if controls[0].Enforced || controls[0].By == "" {
+				t.Errorf("declared as %+v, want a substitute that does not count as enforced", controls[0])
 			}
 		})
 	}

@@ -1,121 +1,18 @@
 package local
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 )
 
-const (
-	byRlimitData  = "RLIMIT_DATA of each process"
-	byRlimitNproc = "RLIMIT_NPROC of the sandbox's user"
-)
-
-// Capabilities reports what a sandbox with every limit would be held to here.
-func (b *Backend) Capabilities(ctx context.Context) (backend.Capabilities, error) {
-	d, err := b.dirs()
-	if err != nil {
-		return backend.Capabilities{}, err
-	}
-	id := userIdentity()
-	diskWhy := errNoLoop
-	if privileged() {
-		id = rootIdentity("")
-		var f *os.File
-		if f, diskWhy = b.disks.newDisk(d.cache, 64<<20, 0, 0); diskWhy == nil {
-			f.Close()
-		}
-	}
-	limits := substitutes(groupControls(), id)
-	limits = append(limits, diskControl(diskWhy, limits))
-	return backend.Capabilities{Backend: "local", Isolation: "namespace", Controls: append(machineControls(id), limits...)}, nil
-}
-
-// describe reports what limits this sandbox, or fails when a limit that was required is
-// not enforced.
-func (c *creation) describe(diskWhy error) ([]backend.Control, error) {
-	limits := substitutes(c.group.Controls(), c.identity)
-	if c.spec.Limits.Disk > 0 {
-		limits = append(limits, diskControl(diskWhy, limits))
-	} else {
-		limits = append(limits, backend.Control{Name: "disk", Why: "no limit was asked for"})
-	}
-	if err := agenthost.CheckLimits(c.spec, limits); err != nil {
-		return nil, err
-	}
-	return append(machineControls(c.identity), limits...), nil
-}
-
-// substitutes puts the per-process limits in place of cgroup controls that are
-// missing. They are weaker and never count as enforced.
-func substitutes(controls []backend.Control, id identity) []backend.Control {
-	for i, k := range controls {
-		if k.Enforced || k.Fix == "" { // nothing to fix: no limit was asked for
-			continue
-		}
-		switch k.Name {
-		case "memory":
-			controls[i].By = byRlimitData
-			controls[i].Detail = "a process that sets aside half as much again gets no more memory; several processes together are not limited"
-		case "pids":
-			if limitsProcesses(id) {
-				controls[i].By = byRlimitNproc
-				controls[i].Detail = "counts the processes of the sandbox's user"
-			}
-		}
-	}
-	return controls
-}
-
-// limitsProcesses reports whether RLIMIT_NPROC says something about the sandbox.
-func limitsProcesses(id identity) bool { return id.separate || countsPerNamespace() }
-
-// countsPerNamespace reports whether RLIMIT_NPROC counts what a user runs in one user
-// namespace. Before Linux 5.14 it counts all of the user's processes on the machine,
-// which say nothing about the sandbox when the code has the caller's own uid.
-var countsPerNamespace = sync.OnceValue(func() bool {
-	var u unix.Utsname
-	if unix.Uname(&u) != nil {
-		return false
-	}
-	return releaseAtLeast(unix.ByteSliceToString(u.Release[:]), 5, 14)
-})
-
-func releaseAtLeast(release string, major, minor int) bool {
-	var a, b int
-	if _, err := fmt.Sscanf(release, "%d.%d", &a, &b); err != nil {
-		return false
-	}
-	return a > major || a == major && b >= minor
-}
-
-// diskControl reports what limits the disk. Without a file system of its own (why) it is
-// memory, which another of the limits may or may not count.
-func diskControl(why error, limits []backend.Control) backend.Control {
-	const what = "/sandbox, /tmp and /dev/shm together"
-	if why == nil {
-		return backend.Control{Name: "disk", Enforced: true, By: "ext4 on a loop device", Detail: what}
-	}
-	counted := "which nothing else limits here"
-	for _, k := range limits {
-		if k.Name == "memory" && k.Enforced {
-			counted = "and count against the memory limit"
-		}
-	}
-	return backend.Control{Name: "disk", Enforced: true, By: "tmpfs", Detail: what,
-		Why: "files take memory, " + counted + ": " + why.Error()}
-}
-
-// machineControls are the same for every sandbox of a user on this machine.
-func machineControls(id identity) []backend.Control {
+// capabilities are the same for every sandbox of a user on this machine.
+func (namespaces) capabilities(id identity) backend.Capabilities {
 	on := func(name, by string) backend.Control { return backend.Control{Name: name, Enforced: true, By: by} }
 	uid := on("separate-uid", "user namespace")
 	uid.Detail = "the code's user is neither the agent's nor one of the host's"
@@ -127,13 +24,13 @@ func machineControls(id identity) []backend.Control {
 	}
 	network := on("network", "network namespace")
 	network.Detail = "loopback only; a network that is asked for goes through a proxy of the process that opens the sandbox"
-	return []backend.Control{
+	return backend.Capabilities{Isolation: "namespace", Controls: []backend.Control{
 		userNamespaces(), uid, on("agent", "pid 1, non-dumpable"),
 		on("filesystem", "mount namespace and pivot_root"), on("processes", "pid namespace"), network,
 		on("ipc", "IPC namespace"), on("capabilities", "none are held by the code"), on("no-new-privs", "prctl"),
 		on("core-dumps", "RLIMIT_CORE 1, and seccomp"),
 		on("seccomp", "seccomp filter"), landlockControl(), timeControl(),
-	}
+	}}
 }
 
 // hostPathsControl reports whether the mount table inside names directories of the host.

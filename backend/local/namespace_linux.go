@@ -1,0 +1,309 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
+	"github.com/llmsandbox/llmsandbox/internal/seccomp"
+)
+
+const cloneFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+
+// setupCaps are what the agent needs, in its own user namespace, until it is set up.
+// They are ambient, because to the host it is an ordinary process whose exec would
+// drop them.
+var setupCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN,
+	unix.CAP_KILL, unix.CAP_SYS_CHROOT, unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_SYS_TIME, unix.CAP_SYS_RESOURCE}
+
+// namespaces isolate by the kernel's namespaces, seccomp and Landlock. The agent is forked
+// into them and is told over a socket what to mount.
+type namespaces struct{}
+
+// A namespaceAgent is an agent that waits for its plan.
+type namespaceAgent struct {
+	process process
+	log     string // path of what the agent writes on its standard error
+}
+
+// start implements isolator.
+func (namespaces) start(ctx context.Context, l *launch) (*process, error) {
+	filter := concurrently(func() ([]byte, error) { return seccomp.Filter(runtime.GOARCH) })
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make the agent's set-up socket: %w", err)
+	}
+	setup := os.NewFile(uintptr(pair[1]), "set-up socket")
+	if err := unix.SetNonblock(pair[0], true); err != nil { // only the host's end
+		setup.Close()
+		unix.Close(pair[0])
+		return nil, err
+	}
+	a := &namespaceAgent{process: process{owner: os.NewFile(uintptr(pair[0]), "set-up socket")}, log: filepath.Join(l.dir, "agent.log")}
+	err = a.fork(ctx, l, setup)
+	setup.Close() // with a copy here, the end of an agent that dies would not be seen
+	if err != nil {
+		a.process.owner.Close()
+		return nil, err
+	}
+	if err := a.boot(ctx, l, filter); err != nil {
+		kerr := a.process.kill()
+		_, werr := a.process.wait()
+		a.process.close()
+		return nil, errors.Join(err, kerr, werr)
+	}
+	return &a.process, nil
+}
+
+// boot gives the agent its users and its plan.
+func (a *namespaceAgent) boot(ctx context.Context, l *launch, filter func() ([]byte, error)) error {
+	users, err := l.users()
+	if err != nil {
+		return err
+	}
+	if err := users.write(a.process.pid); err != nil {
+		return fmt.Errorf("give the sandbox its users: %w", err)
+	}
+	c, err := l.contents()
+	if err != nil {
+		return err
+	}
+	program, err := filter()
+	if err != nil {
+		return fmt.Errorf("system call filter: %w", err)
+	}
+	in := planInput{identity: users, diskSize: c.diskSize, empty: l.empty, descriptors: map[int]uint32{}, startDir: c.startDir,
+		seccomp: program, rlimits: c.rlimits, timens: hasTimeNamespaces()}
+	if in.mounts, err = addMountPoints(filepath.Join(l.dir, "points"), c.mounts); err != nil {
+		return err
+	}
+	var send []*os.File
+	if c.disk != nil {
+		in.descriptors[diskDescriptor] = 0
+		send = append(send, c.disk)
+	}
+	for i, m := range in.mounts {
+		if m.kind != mountOverlay || m.readOnly || !privileged() {
+			continue
+		}
+		f, err := ownedTree(l.agent, m.lower[0], users.codeUID, users.codeGID)
+		if err != nil {
+			return fmt.Errorf("layer for %s: %w", m.target, err)
+		}
+		defer f.Close()
+		in.descriptors[i] = uint32(len(send))
+		send = append(send, f)
+	}
+	if len(send) > nsinit.MaxFDs {
+		return fmt.Errorf("%d writable layers are more than %d", len(send), nsinit.MaxFDs-1)
+	}
+	plan := makePlan(in)
+	b, err := plan.Encode()
+	if err != nil {
+		return err
+	}
+	done, err := a.setUp(ctx, b, send)
+	if err != nil {
+		return err
+	}
+	a.process.controls, a.process.startDir = []backend.Control{hostPathsControl(done.Exposed)}, done.StartDir
+	return nil
+}
+
+// fork starts the agent, which does nothing before it has a plan, so the group can still
+// move it.
+func (a *namespaceAgent) fork(ctx context.Context, l *launch, setup *os.File) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	log, err := os.OpenFile(a.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return inStateDir("make the agent's log", err)
+	}
+	defer log.Close()
+	pidfd := -1
+	attr := &syscall.ProcAttr{
+		Dir:   "/",
+		Env:   []string{}, // nothing of the host's environment gets inside
+		Files: []uintptr{null.Fd(), null.Fd(), log.Fd(), l.socket.Fd(), setup.Fd()},
+		Sys: &syscall.SysProcAttr{Cloneflags: cloneFlags, AmbientCaps: setupCaps, PidFD: &pidfd, Setsid: true,
+			GidMappingsEnableSetgroups: true},
+	}
+	err = l.group.Start(ctx, func(cgroupFD int) (int, error) {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = cgroupFD >= 0, max(cgroupFD, 0)
+		var err error
+		a.process.pid, err = syscall.ForkExec(l.agent, append([]string{"llmsandbox-agent", "--listen-fd", "3", "--setup-fd", "4"}, l.timers...), attr)
+		return a.process.pid, err
+	})
+	if err != nil && a.process.pid > 0 { // born, but not in its group
+		return errors.Join(err, unix.Kill(a.process.pid, unix.SIGKILL), reap(a.process.pid), closeFD(pidfd))
+	}
+	if err != nil {
+		return explainFork(err)
+	}
+	if pidfd < 0 {
+		err := errors.New("the kernel gives no pidfd (Linux 5.4 or later is needed)")
+		return errors.Join(err, unix.Kill(a.process.pid, unix.SIGKILL), reap(a.process.pid))
+	}
+	if err := unix.SetNonblock(pidfd, true); err != nil {
+		return errors.Join(err, unix.Kill(a.process.pid, unix.SIGKILL), reap(a.process.pid))
+	}
+	a.process.pidfd = os.NewFile(uintptr(pidfd), "agent")
+	return nil
+}
+
+func closeFD(fd int) error {
+	if fd < 0 {
+		return nil
+	}
+	return unix.Close(fd)
+}
+
+func reap(pid int) error {
+	for {
+		if _, err := unix.Wait4(pid, nil, 0, nil); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// setUp sends the plan and waits until the agent has carried it out.
+func (a *namespaceAgent) setUp(ctx context.Context, plan []byte, mounts []*os.File) (nsinit.Reply, error) {
+	fds := make([]int, len(mounts))
+	for i, m := range mounts {
+		fds[i] = int(m.Fd())
+	}
+	var oob []byte
+	if len(fds) > 0 {
+		oob = unix.UnixRights(fds...)
+	}
+	stop := context.AfterFunc(ctx, func() { a.process.kill() })
+	defer stop()
+	raw, err := a.process.owner.SyscallConn()
+	if err != nil {
+		return nsinit.Reply{}, err
+	}
+	var serr error
+	if err := raw.Write(func(fd uintptr) bool {
+		serr = unix.Sendmsg(int(fd), plan, oob, nil, unix.MSG_NOSIGNAL)
+		return serr != unix.EAGAIN
+	}); err != nil {
+		return nsinit.Reply{}, err
+	}
+	if serr != nil {
+		return nsinit.Reply{}, a.failed(ctx, fmt.Errorf("send the agent its plan: %w", serr))
+	}
+	reply := make([]byte, nsinit.MaxReply+1)
+	n, err := a.process.owner.Read(reply)
+	if err != nil || n == 0 {
+		return nsinit.Reply{}, a.failed(ctx, errors.New("the agent ended during set-up"))
+	}
+	done, err := nsinit.DecodeReply(reply[:n])
+	if err != nil {
+		return nsinit.Reply{}, explainSetup(err)
+	}
+	return done, nil
+}
+
+// failed adds what is known to the failure of an agent that did not answer.
+func (a *namespaceAgent) failed(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	const most = 2 << 10
+	log, rerr := os.ReadFile(a.log)
+	if rerr != nil || len(log) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(log[:min(len(log), most)])))
+}
+
+// explainFork says what to do about a kernel that refuses the namespaces.
+func explainFork(err error) error {
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EACCES):
+		if c := userNamespaces(); !c.Enforced {
+			return fmt.Errorf("start a sandbox: %w: %w: %s: %s", err, backend.ErrUnsupported, c.Why, c.Fix)
+		}
+		return fmt.Errorf("start a sandbox: %w: %w: new namespaces are refused here, perhaps by a container's seccomp profile or an AppArmor rule: allow user namespaces, or use another backend", err, backend.ErrUnsupported)
+	case errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EAGAIN):
+		return fmt.Errorf("start a sandbox: %w: the machine is out of memory or processes: close other sandboxes, or raise the limit of the caller (ulimit -u, its cgroup)", err)
+	default:
+		return fmt.Errorf("start a sandbox: %w", err)
+	}
+}
+
+// explainSetup says what to do about an inside that could not be built.
+func explainSetup(err error) error {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "proc file system") && strings.Contains(text, unix.EPERM.Error()):
+		return fmt.Errorf("set up the sandbox: %s: %w: /proc of this place is partly masked, as in a container: run the container with an unmasked /proc (--security-opt systempaths=unconfined), or use another backend", text, backend.ErrUnsupported)
+	case strings.Contains(text, unix.ENOSYS.Error()):
+		return fmt.Errorf("set up the sandbox: %s: %w: Linux 5.12 or later is needed", text, backend.ErrUnsupported)
+	case strings.Contains(text, unix.EPERM.Error()), strings.Contains(text, unix.EACCES.Error()):
+		if c := userNamespaces(); !c.Enforced {
+			return fmt.Errorf("set up the sandbox: %s: %w: %s: %s", text, backend.ErrUnsupported, c.Why, c.Fix)
+		}
+		return fmt.Errorf("set up the sandbox: %s: %w: what a new user namespace allows is forbidden here, perhaps by a security module or a container's profile: allow it, or use another backend", text, backend.ErrUnsupported)
+	default:
+		return fmt.Errorf("set up the sandbox: %s", text)
+	}
+}
+
+// ownedTree returns a detached read-only mount of dir in which what belongs to root
+// belongs to uid and gid, so that the code may change it in a writable layer above.
+func ownedTree(agent, dir string, uid, gid uint32) (*os.File, error) {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, dir, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	tree := os.NewFile(uintptr(fd), dir)
+	ns, err := mappedNamespace(agent, uid, gid)
+	if err != nil {
+		tree.Close()
+		return nil, err
+	}
+	defer ns.Close()
+	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(ns.Fd())}
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, attr); err != nil {
+		tree.Close()
+		return nil, fmt.Errorf("map its owner (Linux 5.19 or later is needed): %w", err)
+	}
+	return tree, nil
+}
+
+// mappedNamespace returns a user namespace whose root is uid and gid. It needs a
+// process to be made of: an agent that waits for its first byte.
+func mappedNamespace(agent string, uid, gid uint32) (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	defer w.Close()
+	p, err := os.StartProcess(agent, []string{"llmsandbox-agent", "--stdio"}, &os.ProcAttr{
+		Env: []string{}, Files: []*os.File{r},
+		Sys: &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(uid), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(gid), Size: 1}}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a user namespace: %w", err)
+	}
+	ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", p.Pid))
+	p.Kill()
+	p.Wait()
+	return ns, err
+}
