@@ -2,8 +2,11 @@ package local
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -61,4 +64,77 @@ func oneFileLayer(t *testing.T, name string) v1.Layer {
 		t.Fatal(err)
 	}
 	return l
+}
+
+func TestImageUser(t *testing.T) {
+	lower, upper := t.TempDir(), t.TempDir()
+	for path, text := range map[string]string{
+		lower + "/etc/passwd": "app:x:7:8::/:/bin/sh\nroot:x:0:0::/:/bin/sh\n",
+		upper + "/etc/passwd": "root:x:0:0::/:/bin/sh\napp:x:101:102::/:/bin/sh\nbad:x:-1:0::/:\nops:x:0:0::/:\n",
+		lower + "/etc/group":  "web:x:33:\nwheel:x:0:\nshort\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	layers := []string{upper, lower}
+	for _, c := range []struct {
+		spec     string
+		uid, gid uint32
+		bad      bool
+	}{
+		{"", 0, 0, false}, {"root", 0, 0, false}, {"0", 0, 0, false}, {"0:0", 0, 0, false}, {"ops", 0, 0, false},
+		{"app", 101, 102, false}, {"101", 101, 102, false}, {"5000", 5000, 0, false}, {"app:web", 101, 33, false},
+		{"5000:6000", 5000, 6000, false}, {"app:wheel", 101, 0, false}, {"app:root", 101, 0, false},
+		{"nobody-here", 0, 0, true}, {"app:no-such", 0, 0, true}, {"bad", 0, 0, true}, {"4294967295", 0, 0, true},
+	} {
+		uid, gid, err := imageUser(layers, c.spec)
+		if uid != c.uid || gid != c.gid || errors.Is(err, backend.ErrImageInvalid) != c.bad {
+			t.Errorf("user %q is %d:%d, %v, want uid = %d, gid = %d, errors.Is(err, backend.ErrImageInvalid) = %v", c.spec, uid, gid, err, c.uid, c.gid, c.bad)
+		}
+	}
+	// A link in an image leads nowhere on the host.
+	linked := t.TempDir()
+	if err := os.Symlink("/etc", linked+"/etc"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := imageUser([]string{linked}, "daemon"); !errors.Is(err, backend.ErrImageInvalid) {
+		t.Errorf("a linked /etc is read: %v, want backend.ErrImageInvalid", err)
+	}
+}
+
+func TestImageConfig(t *testing.T) {
+	b := newBackend(t)
+	for _, c := range []struct {
+		name     string
+		config   v1.Config
+		ids, dir string
+	}{
+		{"named", v1.Config{User: "app", WorkingDir: "/srv"}, "1000 1000", "/srv"},
+		{"number", v1.Config{User: "101:102", WorkingDir: "/srv"}, "101 102", "/srv"},
+		{"root is nobody", v1.Config{User: "root", WorkingDir: "/"}, "1000 1000", ""},
+		{"folder of root", v1.Config{WorkingDir: "/root"}, "1000 1000", "closed"},
+		{"missing folder", v1.Config{WorkingDir: "/srv/none"}, "1000 1000", ""},
+		{"folder that is a file", v1.Config{WorkingDir: "/srv/motd"}, "1000 1000", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			img := testimage.Busybox(t, func(conf *v1.Config) { conf.User, conf.WorkingDir = c.config.User, c.config.WorkingDir })
+			directory := testimage.Layout(t, map[string]v1.Image{"one": img})
+			m := create(t, b, func(s *backend.Spec) { s.Image = directory + ":one" })
+			if got := shell(t, m, "echo $(id -u) $(id -g); echo x >/sandbox/x && echo x >$HOME/x && cat /tmp/home/x"); got != c.ids+"\nx\n" {
+				t.Errorf("prints %q, not %q, want %q", got, c.ids, c.ids+"\nx\n")
+			}
+			dir := m.Guest().StartDir
+			if c.dir == "closed" { // what belongs to root belongs to the caller where there are no other users
+				if dir != "" && shell(t, m, "cd "+dir+" && pwd") != dir+"\n" {
+					t.Errorf("starts in %q, want a directory that the user can enter", dir)
+				}
+			} else if dir != c.dir {
+				t.Errorf("starts in %q, not in %q", dir, c.dir)
+			}
+		})
+	}
 }

@@ -2,7 +2,13 @@ package local
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
@@ -45,4 +51,118 @@ type contents struct {
 	// have it as its working directory; may be empty.
 	startDir string
 	rlimits  []nsinit.Rlimit
+}
+
+// A process is the first one of a sandbox, the agent, as its isolator started it.
+type process struct {
+	pid   int
+	pidfd *os.File
+	// owner is what the agent watches: its closing shows that the owner has ended.
+	owner    *os.File
+	controls []backend.Control // what only the start of this sandbox could tell
+	startDir bool              // whether code can have contents.startDir as its working directory
+}
+
+// kill ends the agent and with it, because it is the first of its pid namespace,
+// everything in the sandbox.
+func (p *process) kill() error {
+	err := signalKill(p.pidfd)
+	if errors.Is(err, errClosed) { // it is, once the process has ended
+		return nil
+	}
+	return err
+}
+
+// close gives up what is held of a process that has ended.
+func (p *process) close() {
+	p.owner.Close()
+	p.pidfd.Close()
+}
+
+// errClosed is why a handle's process cannot be killed any more.
+var errClosed = errors.New("the handle is closed")
+
+func signalKill(pidfd *os.File) error {
+	raw, err := pidfd.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errClosed, err)
+	}
+	var kerr error
+	if err := raw.Control(func(fd uintptr) { kerr = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) }); err != nil {
+		return fmt.Errorf("%w: %w", errClosed, err)
+	}
+	if kerr == unix.ESRCH {
+		return nil
+	}
+	return kerr
+}
+
+// wait returns when the agent and all of its pid namespace have ended, and reaps it.
+func (p *process) wait() (status unix.WaitStatus, err error) {
+	err = awaitPidfd(p.pidfd, func(int) error {
+		for { // its pid is its own until it is reaped, here
+			pid, err := unix.Wait4(p.pid, &status, unix.WNOHANG, nil)
+			switch {
+			case err == unix.EINTR:
+			case err == nil && pid == 0:
+				return unix.EAGAIN
+			default:
+				return err
+			}
+		}
+	})
+	return status, err
+}
+
+// awaitPidfd calls try when the process of a pidfd may have ended, until it no longer
+// returns EAGAIN. It takes no thread while it waits.
+func awaitPidfd(pidfd *os.File, try func(fd int) error) error {
+	raw, err := pidfd.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var werr error
+	if err := raw.Read(func(fd uintptr) bool {
+		werr = try(int(fd))
+		return werr != unix.EAGAIN
+	}); err != nil {
+		return err
+	}
+	return werr
+}
+
+// openAgent returns a pidfd of the agent of a record, and not of another process that
+// got its pid.
+func openAgent(r *record) (*os.File, error) {
+	fd, err := unix.PidfdOpen(r.AgentPID, unix.O_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "agent")
+	// Read after the pidfd was opened, so both speak of one process.
+	start, err := startTime(r.AgentPID)
+	if err == nil && start != r.AgentStart {
+		err = unix.ESRCH
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// startTime is when a process started, in clock ticks since boot.
+func startTime(pid int) (uint64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The second field is a name that may hold spaces and parentheses.
+	_, rest, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
+	fields := strings.Fields(rest)
+	const index = 22 - 3 // the 22nd field of the line; rest starts at the third
+	if len(fields) <= index {
+		return 0, fmt.Errorf("unexpected /proc/%d/stat", pid)
+	}
+	return strconv.ParseUint(fields[index], 10, 64)
 }

@@ -1,3 +1,18 @@
+// Package local is the embedded backend: sandboxes of Linux namespaces on this very
+// machine, with no daemon.
+//
+// Create starts the guest agent as the first process of new user, mount, pid,
+// network, IPC and UTS namespaces, inside a cgroup, and sends it a plan of the root
+// filesystem to build. The sandbox lives in a directory of the state directory:
+//
+//	<state>/sandboxes/<id>/lock        locked by the owner for as long as it lives
+//	<state>/sandboxes/<id>/info        what List and Attach report
+//	<state>/sandboxes/<id>/agent.sock  where any process of the same user dials the agent
+//
+// The agent holds one end of a socket whose other end the owner holds: when the owner
+// dies, however it dies, the agent exits, and the kernel ends everything in its pid
+// namespace. What is left then is a directory that no process has locked and an empty cgroup,
+// which the next Create or GC removes.
 package local
 
 // Options say where a backend keeps what it needs. The zero value is what most want.
