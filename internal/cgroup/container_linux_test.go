@@ -92,7 +92,7 @@ func container(t *testing.T, busy bool) string {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), destroyTime)
 		defer cancel()
-		for _, d := range []string{top + "/" + folder + "-owner", top} {
+		for _, d := range []string{top + "/" + dirName + "-owner", top} {
 			if err := removeDir(ctx, d); err != nil {
 				t.Error(err)
 			}

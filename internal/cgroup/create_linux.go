@@ -4,13 +4,80 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"golang.org/x/sys/unix"
 )
+
+// Bounds of limits that make sense.
+const (
+	minMemory = 16 << 20 // the agent and one small interpreter
+	period    = 100000   // microseconds
+	minQuota  = 1000     // microseconds; the kernel refuses less
+	maxPIDs   = 1 << 22  // the kernel's own PID_MAX_LIMIT
+	maxCPUs   = 1 << 16
+)
+
+// Limits of one group. Zero means no limit.
+type Limits struct {
+	Memory int64   // bytes; swap is never used on top
+	CPUs   float64 // CPU seconds per second; at least 0.01
+	PIDs   int64   // processes and threads the code may have at once
+	// Reserve is added to PIDs: the agent's own threads, which live in the same
+	// group and must not eat the code's allowance.
+	Reserve int64
+}
+
+func (l Limits) validate() error {
+	switch {
+	case l.Memory < 0 || l.Memory > 0 && l.Memory < minMemory:
+		return fmt.Errorf("memory limit of %d bytes makes no sense: nothing starts in less than %d MiB; ask for more, or 0 for no limit", l.Memory, minMemory>>20)
+	case math.IsNaN(l.CPUs) || l.CPUs < 0 || l.CPUs > maxCPUs || l.CPUs > 0 && l.quota() < minQuota:
+		return fmt.Errorf("limit of %g CPUs makes no sense: ask for 0.01 to %d, or 0 for no limit", l.CPUs, maxCPUs)
+	case l.PIDs < 0 || l.PIDs > maxPIDs || l.Reserve < 0 || l.Reserve > maxPIDs:
+		return fmt.Errorf("limit of %d processes makes no sense: ask for 1 to %d, or 0 for no limit", l.PIDs, maxPIDs)
+	}
+	return nil
+}
+
+// quota is the CPU time in microseconds per period.
+func (l Limits) quota() int64 { return int64(math.Round(l.CPUs * period)) }
+
+// names of what l asks for.
+func (l Limits) controllers() []string {
+	var c []string
+	if l.Memory > 0 {
+		c = append(c, "memory")
+	}
+	if l.CPUs > 0 {
+		c = append(c, "cpu")
+	}
+	if l.PIDs > 0 {
+		c = append(c, "pids")
+	}
+	return c
+}
+
+// validName keeps names to one path element that is also a systemd unit name.
+func validName(name string) error {
+	if name == "" || len(name) > 64 {
+		return fmt.Errorf("group name %q must have 1 to 64 characters", name)
+	}
+	for i := range len(name) {
+		c := name[i]
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' && i > 0) {
+			return fmt.Errorf("group name %q may only have a-z, 0-9 and, after the first, -", name)
+		}
+	}
+	return nil
+}
 
 // Create makes the group of one sandbox with its limits. A limit whose controller
 // cannot be used is left out: the group's Controls say so, and the caller decides
@@ -170,11 +237,7 @@ func (g *Group) Controls() []backend.Control {
 	out := g.s.Controls()
 	want := g.limits.controllers()
 	for i, c := range []string{"memory", "cpu", "pids"} {
-		asked := false
-		for _, w := range want {
-			asked = asked || w == c
-		}
-		if !asked {
+		if !slices.Contains(want, c) {
 			out[i] = backend.Control{Name: out[i].Name, Why: "no limit was asked for"}
 		}
 	}
@@ -195,4 +258,75 @@ func write(dir, file, value string) error {
 		return fmt.Errorf("write %s to %s: %w", value, file, err)
 	}
 	return nil
+}
+
+// prepare makes our version 2 directory and hands the controllers down to it.
+func (s *Support) prepare() error {
+	s.preparing.Lock()
+	defer s.preparing.Unlock()
+	err := s.enable(s.top)
+	if errors.Is(err, unix.EBUSY) {
+		// A group with processes of its own cannot hand controllers down, unless
+		// it is the kernel's root: in a container or a service it is not.
+		if err = s.leaveTop(); err == nil {
+			err = s.enable(s.top)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := mkdirOurs(s.base); err != nil {
+		return err
+	}
+	return s.enable(s.base)
+}
+
+// enable hands the usable controllers down to the children of dir.
+func (s *Support) enable(dir string) error {
+	data, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
+	if err != nil {
+		return err
+	}
+	have := strings.Fields(string(data))
+	return s.handDown(dir, slices.DeleteFunc(s.usable(), func(c string) bool { return slices.Contains(have, c) }))
+}
+
+// usable are the controllers that can be used here.
+func (s *Support) usable() []string {
+	return slices.DeleteFunc([]string{"memory", "cpu", "pids"}, func(c string) bool { return !s.Usable(c) })
+}
+
+// handDown hands controllers down to the children of dir, whether it was done before
+// or not.
+func (s *Support) handDown(dir string, controllers []string) error {
+	if len(controllers) == 0 {
+		return nil
+	}
+	return write(dir, "cgroup.subtree_control", "+"+strings.Join(controllers, " +"))
+}
+
+// leaveTop moves this process to a leaf, only when no other process is in the group.
+func (s *Support) leaveTop() error {
+	busy, err := s.shared()
+	if err != nil {
+		return err
+	}
+	if busy {
+		return fmt.Errorf("other processes live in the group %s, so it cannot hand controllers down: move them into a group below it: %w", s.top, unix.EBUSY)
+	}
+	leaf := filepath.Join(s.top, dirName+"-owner")
+	if err := mkdirOurs(leaf); err != nil {
+		return err
+	}
+	return write(leaf, "cgroup.procs", "0")
+}
+
+// shared reports whether processes but this one live in the top.
+func (s *Support) shared() (bool, error) {
+	data, err := os.ReadFile(filepath.Join(s.top, "cgroup.procs"))
+	if err != nil {
+		return false, err
+	}
+	p := strings.Fields(string(data))
+	return len(p) > 1 || len(p) == 1 && p[0] != strconv.Itoa(os.Getpid()), nil
 }

@@ -17,13 +17,6 @@ import (
 // destroyTime bounds the wait for killed processes when the context does not.
 const destroyTime = 5 * time.Second
 
-// Kill ends every process of the group. It does not wait for their end.
-func (g *Group) Kill() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return errors.Join(g.each(kill)...)
-}
-
 // each directory once.
 func (g *Group) each(f func(dir string) error) []error {
 	var errs []error
@@ -72,7 +65,7 @@ func kill(dir string) error {
 // procs lists the processes of a group; a removed group has none.
 func procs(dir string) ([]int, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
+	if missing(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -147,7 +140,7 @@ func removeDir(ctx context.Context, dir string) error {
 		if err != unix.EBUSY {
 			return fmt.Errorf("remove: %w", err)
 		}
-		if err := kill(dir); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) {
+		if err := kill(dir); err != nil && !missing(err) {
 			return err
 		}
 		if err := awaitEnd(ctx, dir); err != nil {

@@ -88,8 +88,8 @@ func TestDetectDelegatedGroup(t *testing.T) {
 			t.Skip("no extended attributes in the directory for tests: ", err)
 		}
 		s := detect(root, 1000)
-		if !s.Usable("memory") || s.Usable("cpu") || s.by() != "cgroup v2 (delegated)" || s.base != filepath.Join(root, service, folder) {
-			t.Errorf("in %s: %+v, base %s, want s.Usable(\"memory\") = true, s.Usable(\"cpu\") = false, by = \"cgroup v2 (delegated)\", s.base = filepath.Join(root, service, folder)", own, s.Controls(), s.base)
+		if !s.Usable("memory") || s.Usable("cpu") || s.by() != "cgroup v2 (delegated)" || s.base != filepath.Join(root, service, dirName) {
+			t.Errorf("in %s: %+v, base %s, want s.Usable(\"memory\") = true, s.Usable(\"cpu\") = false, by = \"cgroup v2 (delegated)\", s.base = filepath.Join(root, service, dirName)", own, s.Controls(), s.base)
 		}
 	}
 }

@@ -2,10 +2,12 @@ package cgroup
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,9 +30,6 @@ type Group struct {
 	oom  *os.File          // kept open: read around each run
 	gone bool
 }
-
-// Name is the name given to Create.
-func (g *Group) Name() string { return g.name }
 
 // dir of a controller; on version 2 that is always the same directory.
 func (g *Group) dir(controller string) string {
@@ -139,4 +138,115 @@ func field(data []byte, name string) (int64, error) {
 		}
 	}
 	return 0, fmt.Errorf("no line %q: the kernel is too old to count it", name)
+}
+
+// Open returns the group that another process made for the sandbox whose first
+// process is pid, to read what it uses.
+func (s *Support) Open(name string, pid int) (*Group, error) {
+	if err := validName(name); err != nil {
+		return nil, err
+	}
+	g := &Group{s: s, name: name, dirs: map[string]string{}}
+	if s.Version != V2 {
+		for c, found := range s.controllers {
+			// Not every controller need be one that its maker could use.
+			dir := filepath.Join(found.base, name)
+			if _, err := os.Lstat(dir); found.base != "" && err == nil {
+				g.dirs[c] = dir
+			}
+		}
+		return g, nil
+	}
+	own, err := readOwn(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return nil, fmt.Errorf("control group of %s: %w", name, err)
+	}
+	g.dirs[""] = s.v2.path(own[""])
+	return g, nil
+}
+
+// Start runs fork so that the process it makes is born in the group. fork returns
+// the pid. It gets a group's descriptor for SysProcAttr.CgroupFD on version 2, and
+// -1 where none is needed; it is called on a locked thread and must fork on it.
+//
+// In an ordinary user's systemd scope the process joins right after its birth: it
+// must do nothing, and keep the caller's uid, until Start returns. Only there does
+// the context matter, as nothing else waits. When Start fails after fork made a
+// process, that process is still the caller's to end.
+func (g *Group) Start(ctx context.Context, fork func(cgroupFD int) (pid int, err error)) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	switch {
+	case g.s.scopes:
+		pid, err := fork(-1)
+		if err != nil {
+			return err
+		}
+		return g.startScope(ctx, pid)
+	case g.dir("") != "" && g.s.Version == V2:
+		fd, err := unix.Open(g.dir(""), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("control group of %s: %w", g.name, err)
+		}
+		defer unix.Close(fd)
+		_, err = fork(fd)
+		return err
+	case len(g.dirs) == 0:
+		_, err := fork(-1)
+		return err
+	}
+	// On a goroutine of its own, so that a thread that cannot be moved back ends.
+	done := make(chan error, 1)
+	go func() { done <- g.startOnThread(fork) }()
+	return <-done
+}
+
+// startOnThread moves the one thread that forks, by "tasks": moving a single
+// thread of one's own takes no global lock, moving a process by cgroup.procs
+// waits for all CPUs. The runtime never starts a thread from a locked one, so none of
+// ours is born in the group by accident.
+func (g *Group) startOnThread(fork func(int) (int, error)) (err error) {
+	runtime.LockOSThread()
+	if unix.Gettid() == os.Getpid() {
+		// The main thread owns the memory of the whole process; while it were
+		// in the group, that memory would be charged to the sandbox. As it is locked
+		// here, the new goroutine gets another thread.
+		defer runtime.UnlockOSThread()
+		done := make(chan error, 1)
+		go func() { done <- g.startOnThread(fork) }()
+		return <-done
+	}
+	own, err := readOwn("/proc/thread-self/cgroup")
+	if err != nil {
+		runtime.UnlockOSThread()
+		return fmt.Errorf("where this thread belongs: %w", err)
+	}
+	var moved []string // where to go back to
+	defer func() {
+		var back error
+		for _, d := range moved {
+			back = errors.Join(back, write(d, "tasks", "0"))
+		}
+		if back != nil {
+			// Still locked, the thread ends with its goroutine, instead of
+			// running the caller's work within the sandbox's limits.
+			err = errors.Join(err, fmt.Errorf("move the thread back: %w", back))
+			return
+		}
+		runtime.UnlockOSThread()
+	}()
+	done := map[string]bool{}
+	for c, d := range g.dirs {
+		if done[d] {
+			continue
+		}
+		done[d] = true
+		if err := write(d, "tasks", "0"); err != nil {
+			return fmt.Errorf("enter the %s group of %s: %w", c, g.name, err)
+		}
+		moved = append(moved, g.s.controllers[c].mount.path(own[c]))
+	}
+	_, err = fork(-1)
+	return err
 }

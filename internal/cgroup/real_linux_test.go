@@ -29,7 +29,7 @@ func TestChildIsBornInTheGroupAndTheThreadGoesBack(t *testing.T) {
 	if g.s.Version == V2 {
 		want = 1
 	}
-	group := "/" + g.Name()
+	group := "/" + g.name
 	if g.s.scopes {
 		group = "/" + g.unit(c.Process.Pid)
 	}
@@ -96,7 +96,7 @@ func TestProcessesAreHeldAndDestroyEndsThem(t *testing.T) {
 	if err := g.Destroy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if left := g.s.Stale(g.Name()); len(left) != 0 {
+	if left := g.s.Stale(g.name); len(left) != 0 {
 		t.Fatalf("left: %q, want none", left)
 	}
 }
@@ -122,7 +122,7 @@ func TestCPUIsHeld(t *testing.T) {
 func TestKill(t *testing.T) {
 	g := newGroup(t, Limits{PIDs: 40})
 	c := start(t, g, "sleep")
-	if err := g.Kill(); err != nil {
+	if err := errors.Join(g.each(kill)...); err != nil {
 		t.Fatal(err)
 	}
 	c.Wait()
@@ -152,8 +152,8 @@ func TestTidyRemovesOldEmptyGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	for g, want := range map[*Group]int{old: 0, young: 1, used: 1} {
-		if got := g.s.Stale(g.Name()); len(got) != want {
-			t.Errorf("%s: %d groups are left, want %d", g.Name(), len(got), want)
+		if got := g.s.Stale(g.name); len(got) != want {
+			t.Errorf("%s: %d groups are left, want %d", g.name, len(got), want)
 		}
 	}
 }
@@ -163,13 +163,13 @@ func TestStaleAndRemove(t *testing.T) {
 	if g.s.scopes {
 		t.Skip("systemd removes its scopes by itself")
 	}
-	if got := g.s.Stale(g.Name()); len(got) != 1 {
+	if got := g.s.Stale(g.name); len(got) != 1 {
 		t.Fatalf("got = %v, want len(got) = 1", got)
 	}
-	if err := g.s.Remove(t.Context(), g.Name()); err != nil {
+	if err := g.s.Remove(t.Context(), g.name); err != nil {
 		t.Fatal(err)
 	}
-	if got := g.s.Stale(g.Name()); len(got) != 0 {
+	if got := g.s.Stale(g.name); len(got) != 0 {
 		t.Fatalf("got = %v, want no got", got)
 	}
 }

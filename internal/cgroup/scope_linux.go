@@ -82,7 +82,7 @@ func (g *Group) startScope(ctx context.Context, pid int) error {
 
 // unit names the scope after the sandbox and its first process, so that a sandbox
 // of the same name can follow while systemd still tidies up after this one.
-func (g *Group) unit(pid int) string { return fmt.Sprintf("%s-%s-%d.scope", folder, g.name, pid) }
+func (g *Group) unit(pid int) string { return fmt.Sprintf("%s-%s-%d.scope", dirName, g.name, pid) }
 
 // enterScope finds the directory systemd made and makes sure the limits are in it.
 func (g *Group) enterScope(pid int) error {

@@ -1,8 +1,10 @@
 package hostroot
 
 import (
+	"debug/elf"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -132,4 +134,171 @@ func (f *finder) root() *Root {
 		Env:        append([]string{"PATH=" + strings.Join(path, ":"), "LANG=C.UTF-8", "LC_ALL=C.UTF-8"}, f.env...),
 		Toolchains: f.found, Skipped: f.skipped,
 	}
+}
+
+// marks are what a toolchain's own prefix holds, by language. A directory without them
+// (a home, ~/.local, /opt itself) may hold anything and is never mounted. Ruby and R
+// are built for one path and are mounted there, the others run from any.
+var marks = map[string]struct {
+	patterns  []string
+	relocates bool
+}{
+	"python":     {[]string{"lib/python3*/os.py", "lib64/python3*/os.py"}, true},
+	"javascript": {[]string{"include/node/node.h", "lib/node_modules"}, true},
+	"java":       {[]string{"lib/modules"}, true},
+	"go":         {[]string{"src/runtime/runtime.go"}, true},
+	"ruby":       {[]string{"lib/ruby/[0-9]*"}, false},
+	"r":          {[]string{"lib/R/etc", "lib64/R/etc"}, false},
+}
+
+// place makes a host program reachable inside and returns its path there, or the
+// reason why not.
+func (f *finder) place(language, path string) (inside, reason string) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", "its link leads nowhere"
+	}
+	name := filepath.Base(path)
+	if isSystem(real) {
+		dir := filepath.Dir(path)
+		if !isSystem(path) {
+			dir, name = filepath.Dir(real), filepath.Base(real)
+		}
+		if reason = f.venv(path, language); reason != "" {
+			return "", reason
+		}
+		f.addPath(dir)
+		return filepath.Join(dir, name), ""
+	}
+	prefix := filepath.Dir(filepath.Dir(real))
+	mark, known := marks[language]
+	switch {
+	case filepath.Base(filepath.Dir(real)) != "bin" || !known || !hasAny(prefix, mark.patterns):
+		return "", "it is outside of /usr and not in a folder that is clearly its toolchain's own"
+	case f.private(prefix):
+		return "", "its folder holds other things than the toolchain"
+	case !mark.relocates && f.inHome(prefix):
+		return "", "it cannot be moved out of a home folder; install it under /usr or /opt"
+	}
+	if info, err := os.Stat(prefix); err != nil || info.Mode().Perm()&0o005 != 0o005 {
+		return "", "its folder is not readable for other users"
+	}
+	target := prefix
+	if mark.relocates {
+		target = filepath.Join(toolchains, language)
+	}
+	for _, b := range f.binds {
+		if b.Target == target && b.Source != prefix {
+			return "", "another toolchain of the language was taken already"
+		}
+	}
+	if reason = f.venv(path, language); reason != "" {
+		return "", reason
+	}
+	if b := (Bind{prefix, target}); !slices.Contains(f.binds, b) {
+		f.binds = append(f.binds, b)
+	}
+	if language == "python" {
+		f.pythonLibrary(real, prefix, target)
+	}
+	f.addPath(filepath.Join(target, "bin"))
+	// A link within the prefix (python3 -> python3.11) is there inside too.
+	if _, err := os.Stat(filepath.Join(prefix, "bin", name)); err != nil {
+		name = filepath.Base(real)
+	}
+	return filepath.Join(target, "bin", name), ""
+}
+
+// venv gives the base interpreter the packages of the virtual environment that path
+// is in. The environment itself names its base by a host path and is not mounted.
+func (f *finder) venv(path, language string) (reason string) {
+	env := filepath.Dir(filepath.Dir(path))
+	if _, err := os.Stat(filepath.Join(env, "pyvenv.cfg")); err != nil || language != "python" {
+		return ""
+	}
+	packages := newestFirst(filepath.Join(env, "lib", "python3*", "site-packages"))
+	if len(packages) == 0 {
+		return "its virtual environment has no packages folder"
+	}
+	target := filepath.Join(toolchains, "venv")
+	f.binds = append(f.binds, Bind{packages[0], target})
+	f.env = append(f.env, "PYTHONPATH="+target)
+	return ""
+}
+
+// pythonLibrary lets a moved python find its shared library, and only that one: the
+// other libraries of its directory must not replace the system's.
+func (f *finder) pythonLibrary(real, prefix, target string) {
+	bin, err := elf.Open(real)
+	if err != nil {
+		return
+	}
+	defer bin.Close()
+	libs, _ := bin.ImportedLibraries() // none: static
+	dir := filepath.Join(toolchains, "lib")
+	for _, lib := range libs {
+		if _, err := os.Stat(filepath.Join(prefix, "lib", lib)); err == nil && strings.HasPrefix(lib, "libpython") {
+			f.links[filepath.Join(dir, lib)] = filepath.Join(target, "lib", lib)
+			if env := "LD_LIBRARY_PATH=" + dir; !slices.Contains(f.env, env) {
+				f.env = append(f.env, env)
+			}
+		}
+	}
+}
+
+func (f *finder) addPath(dir string) {
+	if !slices.Contains(f.path, dir) && !slices.Contains(systemPath, dir) {
+		f.path = append(f.path, dir)
+	}
+}
+
+// private reports whether a directory is, or contains, what belongs to people.
+func (f *finder) private(dir string) bool {
+	if filepath.IsAbs(f.home) && under(f.home, dir) || filepath.Dir(dir) == "/" || filepath.Dir(dir) == "/home" {
+		return true
+	}
+	return filepath.Base(dir) == ".local"
+}
+
+func (f *finder) inHome(dir string) bool {
+	return under(dir, "/home") || under(dir, "/root") || filepath.IsAbs(f.home) && under(dir, f.home)
+}
+
+func hasAny(dir string, patterns []string) bool {
+	for _, p := range patterns {
+		if found, err := filepath.Glob(filepath.Join(dir, p)); err == nil && len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func isSystem(path string) bool {
+	for _, top := range append([]string{"/usr"}, topLinks...) {
+		if under(path, top) {
+			return true
+		}
+	}
+	return false
+}
+
+func under(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}
+
+// Locate returns the host's own file behind a program of a language that a root made
+// now would have, and "" when it would have none. It looks for that one only.
+func Locate(language, program string, opts Options) string {
+	if opts.Getenv == nil {
+		opts.Getenv = os.Getenv
+	}
+	path, _ := newFinder(opts.Getenv).locate(language, program)
+	if path == "" {
+		return ""
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "" // it went away just now
+	}
+	return real
 }
