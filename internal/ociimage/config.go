@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -44,7 +45,7 @@ func parseConfig(raw []byte) (*v1.ConfigFile, Config, error) {
 	}
 	if wd := file.Config.WorkingDir; wd != "" {
 		c.WorkingDir = path.Clean(wd)
-		if !path.IsAbs(wd) || len(wd) > maxName || strings.ContainsAny(wd, "\x00\n") || hasDotDot(wd) {
+		if !path.IsAbs(wd) || len(wd) > maxName || strings.ContainsAny(wd, "\x00\n") || slices.Contains(strings.Split(wd, "/"), "..") {
 			return nil, Config{}, refuse("working folder %.80q is not a plain absolute path", wd)
 		}
 	}
@@ -71,7 +72,7 @@ func (c Config) check() error {
 	if total(c.Entrypoint)+total(c.Cmd) > maxStrings {
 		return refuse("command has more than %d bytes", maxStrings)
 	}
-	for _, a := range append(append([]string(nil), c.Entrypoint...), c.Cmd...) {
+	for _, a := range slices.Concat(c.Entrypoint, c.Cmd) {
 		if strings.ContainsRune(a, 0) {
 			return refuse("command argument %.80q has a NUL", a)
 		}
@@ -94,60 +95,33 @@ func refuse(format string, args ...any) error {
 }
 
 func total(list []string) int {
-	n := 0
+	n := len(list)
 	for _, s := range list {
-		n += len(s) + 1
+		n += len(s)
 	}
 	return n
 }
 
 func validUser(u string) bool {
-	if u == "" {
-		return true
-	}
-	if len(u) > maxUser {
-		return false
-	}
 	name, group, hasGroup := strings.Cut(u, ":")
-	return validAccount(name) && (!hasGroup || validAccount(group))
+	return u == "" || len(u) <= maxUser && validAccount(name) && (!hasGroup || validAccount(group))
 }
 
 func validAccount(s string) bool {
-	if s == "" || s[0] == '-' {
-		return false
+	other := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-$", r)
 	}
-	for _, r := range s {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-$", r)) {
-			return false
-		}
-	}
-	return true
-}
-
-func hasDotDot(p string) bool {
-	for _, part := range strings.Split(p, "/") {
-		if part == ".." {
-			return true
-		}
-	}
-	return false
+	return s != "" && s[0] != '-' && strings.IndexFunc(s, other) < 0
 }
 
 func checkDigest(h v1.Hash) error {
-	if h.Algorithm != "sha256" || !isHex64(h.Hex) {
+	if !isDigest(h.String()) {
 		return fmt.Errorf("image names content by %.80q, not by a sha256 digest: %w", h.String(), backend.ErrImageInvalid)
 	}
 	return nil
 }
 
-func isHex64(s string) bool {
-	if len(s) != 64 {
-		return false
-	}
-	for _, r := range s {
-		if !(r >= '0' && r <= '9' || r >= 'a' && r <= 'f') {
-			return false
-		}
-	}
-	return true
+func isDigest(s string) bool {
+	h, err := v1.NewHash(s)
+	return err == nil && h.Algorithm == "sha256"
 }

@@ -1,6 +1,8 @@
 package ociimage
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +13,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 )
@@ -192,4 +198,122 @@ func (d *discard) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// maxWindow is the memory a zstd stream may ask for; what `zstd --long` uses.
+const maxWindow = 128 << 20
+
+var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+
+type opener func(io.Reader) (io.ReadCloser, error)
+
+// packedWith returns what decompresses data that begins with head; nil: it is not packed.
+// Media types are not asked, since what they say need not be so.
+func packedWith(head []byte) opener {
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		return func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }
+	case bytes.HasPrefix(head, zstdMagic):
+		return func(r io.Reader) (io.ReadCloser, error) {
+			d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+			if err != nil {
+				return nil, err
+			}
+			return d.IOReadCloser(), nil
+		}
+	}
+	return nil
+}
+
+// decompress returns the plain bytes of r, and whether r was compressed.
+func decompress(r io.Reader) (io.ReadCloser, bool, error) {
+	in := bufio.NewReaderSize(r, 64<<10)
+	head, err := in.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, false, err
+	}
+	open := packedWith(head)
+	if open == nil {
+		return io.NopCloser(in), false, nil
+	}
+	plain, err := open(in)
+	if err != nil {
+		return nil, true, invalid("its compression is damaged (%v)", err)
+	}
+	return plain, true, nil
+}
+
+// A contextReader fails when the context has ended.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c *contextReader) Read(p []byte) (int, error) {
+	if c.ctx.Err() != nil {
+		return 0, context.Cause(c.ctx)
+	}
+	return c.r.Read(p)
+}
+
+// readFailure wraps an error of bytes that came from a file of the caller or a
+// decoder over it.
+func readFailure(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", what, context.Cause(ctx))
+	}
+	if errors.Is(err, backend.ErrImageInvalid) {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return fmt.Errorf("%s (%w): %w", what, err, backend.ErrImageInvalid)
+}
+
+// Limits bound what one image may make this machine do. An image that goes over
+// one of them is refused with backend.ErrImageInvalid.
+type Limits struct {
+	Bytes   int64 // unpacked bytes of all layers together
+	Entries int64 // files, directories and links of all layers together
+	Layers  int   // layers of one image
+	Ratio   int64 // unpacked bytes for one compressed byte of a layer
+}
+
+// DefaultLimits are the limits of a store made by NewStore.
+var DefaultLimits = Limits{
+	Bytes:   16 << 30,
+	Entries: 2_000_000,
+	Layers:  127, // what overlay engines commonly accept
+	Ratio:   250,
+}
+
+const (
+	maxManifest = 4 << 20 // bytes of a manifest or an index
+	maxConfig   = 4 << 20 // bytes of an image config
+	maxName     = 4000    // bytes of a reference or a working directory, below the kernel's PATH_MAX
+	// ratioFloor is how many unpacked bytes a layer may have before its ratio
+	// counts: a small layer of zeros does no harm.
+	ratioFloor = 64 << 20
+)
+
+// budget is what is left of the limits for one image. Its methods may be called
+// concurrently.
+type budget struct {
+	limits  Limits
+	bytes   atomic.Int64
+	entries atomic.Int64
+}
+
+func newBudget(l Limits) *budget { return &budget{limits: l} }
+
+func (b *budget) addBytes(n int64) error {
+	if n < 0 || b.bytes.Add(n) > b.limits.Bytes {
+		return fmt.Errorf("image unpacks to more than %d bytes: %w", b.limits.Bytes, backend.ErrImageInvalid)
+	}
+	return nil
+}
+
+func (b *budget) addEntry() error {
+	if b.entries.Add(1) > b.limits.Entries {
+		return fmt.Errorf("image has more than %d files: %w", b.limits.Entries, backend.ErrImageInvalid)
+	}
+	return nil
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -65,3 +67,8 @@ func (l fileLock) wait(ctx context.Context, how int) error {
 	}
 	return nil
 }
+
+// openNonblock keeps a FIFO in an image's directory from holding up its reader.
+const openNonblock = syscall.O_NONBLOCK
+
+func inode(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }

@@ -57,7 +57,7 @@ func parseRef(ref string) (reference, error) {
 		return parsePath(ref, ref[len(prefixLayout):], kindLayout)
 	case strings.HasPrefix(ref, prefixArchive):
 		return parsePath(ref, ref[len(prefixArchive):], kindArchive)
-	case strings.HasPrefix(ref, "sha256:") && isHex64(ref[len("sha256:"):]):
+	case isDigest(ref):
 		return reference{kind: kindID, name: ref, hex: hexOf(ref)}, nil
 	}
 	kind, found := localKind(ref)

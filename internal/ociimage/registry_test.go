@@ -67,7 +67,7 @@ func TestPullAlwaysSeesNewImage(t *testing.T) {
 	old := resolve(t, s, host+"/x", Options{})
 	push(t, host+"/x", imageOf(t, v1.Config{}, layerOf(t, file("a", "new"))))
 	if img := resolve(t, s, host+"/x", Options{}); img.ID != old.ID {
-		t.Errorf("PullMissing asked the registry: ID = %v, want %v", img.ID, old.ID)
+		t.Errorf("Resolve asked the registry: ID = %v, want %v", img.ID, old.ID)
 	}
 	img, err := s.Pull(t.Context(), host+"/x", Options{})
 	if err != nil {
@@ -262,7 +262,7 @@ func counting(all, blobs *atomic.Int64) func(http.Handler) http.Handler {
 // Several processes and several callers in each pull one image: each layer once.
 func TestPullAtOnce(t *testing.T) {
 	if ref := os.Getenv("IMAGE_TEST_PULL"); ref != "" {
-		img, err := NewStore(os.Getenv("IMAGE_TEST_STORE")).Resolve(t.Context(), ref, Options{Pull: PullAlways})
+		img, err := NewStore(os.Getenv("IMAGE_TEST_STORE")).Pull(t.Context(), ref, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +284,7 @@ func TestPullAtOnce(t *testing.T) {
 	for range 3 {
 		group.Go(func() {
 			cmd := exec.Command(os.Args[0], "-test.run=^TestPullAtOnce$")
-			cmd.Env = append(os.Environ(), "IMAGE_TEST_PULL="+host+"/x", "IMAGE_TEST_STORE="+s.Dir())
+			cmd.Env = append(os.Environ(), "IMAGE_TEST_PULL="+host+"/x", "IMAGE_TEST_STORE="+s.dir)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}
@@ -302,7 +302,7 @@ func TestPullAtOnce(t *testing.T) {
 	if n := layers.Load(); n != 2 {
 		t.Errorf("2 different layers were fetched %d times, want 2", n)
 	}
-	if img := resolve(t, s, host+"/x", Options{Pull: PullNever}); len(img.Layers) != 3 || img.Layers[1] != img.Layers[2] {
+	if img := resolve(t, s, host+"/x", Options{}); len(img.Layers) != 3 || img.Layers[1] != img.Layers[2] {
 		t.Errorf("layers are %v, want len(img.Layers) = 3, img.Layers[1] = img.Layers[2]", img.Layers)
 	}
 }

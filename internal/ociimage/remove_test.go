@@ -28,10 +28,7 @@ func TestRemoveAndPrune(t *testing.T) {
 	}
 	a := resolve(t, s, host+"/a", Options{})
 	b := resolve(t, s, host+"/b", Options{})
-	again, err := a.Acquire()
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := resolve(t, s, a.ID, Options{})
 	b.Release()
 
 	info, err := s.Inspect(host + "/a")
@@ -51,12 +48,12 @@ func TestRemoveAndPrune(t *testing.T) {
 	if read(t, a.Layers[0], "base") != "12345" {
 		t.Errorf("a layer in use has %q, want \"12345\"", read(t, a.Layers[0], "base"))
 	}
-	if _, err := b.Acquire(); !errors.Is(err, backend.ErrImageNotFound) {
-		t.Errorf("acquire what was removed: %v, want backend.ErrImageNotFound", err)
+	if _, err := s.Resolve(t.Context(), b.ID, Options{}); !errors.Is(err, backend.ErrImageNotFound) {
+		t.Errorf("resolve what was removed: %v, want backend.ErrImageNotFound", err)
 	}
 	a.Release()
 	if _, err := s.Remove(host + "/a"); !errors.Is(err, backend.ErrLocked) {
-		t.Errorf("remove an image acquired twice: %v, want backend.ErrLocked", err)
+		t.Errorf("remove an image held twice: %v, want backend.ErrLocked", err)
 	}
 	again.Release()
 	if out, err = s.Remove(host + "/a"); err != nil || out.Layers != 2 {
@@ -80,7 +77,10 @@ func TestPruneNamelessAndLeftovers(t *testing.T) {
 	old := resolve(t, s, host+"/x", Options{})
 	old.Release()
 	push(t, host+"/x", imageOf(t, v1.Config{}, layerOf(t, file("a", "new"))))
-	img := resolve(t, s, host+"/x", Options{Pull: PullAlways})
+	img, err := s.Pull(t.Context(), host+"/x", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	img.Release()
 	dead := s.path("tmp", "layer-dead", "fs")
 	if err := os.MkdirAll(dead, 0o700); err != nil {

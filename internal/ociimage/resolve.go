@@ -2,13 +2,13 @@ package ociimage
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -17,11 +17,33 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 )
 
+// Options of Resolve and Pull. The zero value is good.
+type Options struct {
+	// Platform is "os/arch" or "os/arch/variant"; "" is Linux on this machine's
+	// architecture.
+	Platform string
+	// Progress, when set, gets reports of the bytes fetched. It is never called
+	// concurrently and must not block.
+	Progress func(backend.Progress)
+}
+
+func (o Options) platform() (v1.Platform, error) {
+	if o.Platform == "" {
+		return v1.Platform{OS: "linux", Architecture: runtime.GOARCH}, nil
+	}
+	p, err := v1.ParsePlatform(o.Platform)
+	if err != nil || p.OS != "linux" || p.Architecture == "" || p.OSVersion != "" || p.String() != o.Platform {
+		return v1.Platform{}, fmt.Errorf("platform %q: write it like linux/amd64 or linux/arm/v7", o.Platform)
+	}
+	return *p, nil
+}
+
 // parallelLayers is how many layers are fetched and unpacked at once.
 const parallelLayers = 4
 
-// Resolve returns the image that ref names, and fetches it where Options.Pull says
-// so. The caller must Release it. ref is
+// Resolve returns the image that ref names, and fetches it when the store does not have
+// it. A directory or tar that changed since counts as missing. The caller must Release
+// the image. ref is
 //
 //   - a registry reference such as "127.0.0.1:5000/tools:1" (or docker://...),
 //   - the directory of an OCI layout, with ":tag" where it has several images (oci:...),
@@ -35,6 +57,16 @@ const parallelLayers = 4
 // read, and backend.ErrImageInvalid when it is damaged or goes over a limit; after
 // either the store is as it was, but for layers that are complete.
 func (s *Store) Resolve(ctx context.Context, ref string, o Options) (*Image, error) {
+	return s.resolve(ctx, ref, o, false)
+}
+
+// Pull is Resolve that asks the registry what the name means now. Layers that are there
+// already are not fetched again.
+func (s *Store) Pull(ctx context.Context, ref string, o Options) (*Image, error) {
+	return s.resolve(ctx, ref, o, true)
+}
+
+func (s *Store) resolve(ctx context.Context, ref string, o Options, always bool) (*Image, error) {
 	want, err := o.platform()
 	if err != nil {
 		return nil, err
@@ -44,19 +76,12 @@ func (s *Store) Resolve(ctx context.Context, ref string, o Options) (*Image, err
 		return nil, err
 	}
 	if r.kind == kindID {
-		rec, held, err := s.openImage(r.hex)
-		if err != nil {
-			return nil, err
-		}
-		return s.newImage(refRecord{Name: ref, Digest: ref}, rec, held), nil
+		return s.use(refRecord{Name: ref, Digest: ref, ID: ref})
 	}
-	if o.Pull != PullAlways {
+	if !always {
 		img, err := s.lookup(r, want)
 		if err == nil || !errors.Is(err, backend.ErrImageNotFound) {
 			return img, err
-		}
-		if o.Pull == PullNever {
-			return nil, fmt.Errorf("image %s is not in the store, and fetching it was not allowed: %w", r.name, backend.ErrImageNotFound)
 		}
 	}
 	img, err := s.pull(ctx, r, want, o)
@@ -66,15 +91,10 @@ func (s *Store) Resolve(ctx context.Context, ref string, o Options) (*Image, err
 	return img, nil
 }
 
-// Pull is Resolve with PullAlways.
-func (s *Store) Pull(ctx context.Context, ref string, o Options) (*Image, error) {
-	o.Pull = PullAlways
-	return s.Resolve(ctx, ref, o)
-}
-
 // lookup finds the image in the store.
 func (s *Store) lookup(r reference, want v1.Platform) (*Image, error) {
-	ref, err := s.readRef(r.name, platformString(want))
+	var ref refRecord
+	err := readJSON(s.refPath(r.name, want.String()), &ref)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, backend.ErrImageNotFound
 	}
@@ -88,11 +108,7 @@ func (s *Store) lookup(r reference, want v1.Platform) (*Image, error) {
 	if stamp != ref.Fingerprint {
 		return nil, fmt.Errorf("the image changed since it was read: %w", backend.ErrImageNotFound)
 	}
-	rec, held, err := s.openImage(hexOf(ref.ID))
-	if err != nil {
-		return nil, err
-	}
-	return s.newImage(ref, rec, held), nil
+	return s.use(ref)
 }
 
 func (s *Store) pull(ctx context.Context, r reference, want v1.Platform, o Options) (*Image, error) {
@@ -121,7 +137,7 @@ func (s *Store) pull(ctx context.Context, r reference, want v1.Platform, o Optio
 		return nil, err
 	}
 	rec := imageRecord{
-		ID: c.id.String(), Platform: platformString(v1.Platform{OS: c.file.OS, Architecture: c.file.Architecture, Variant: c.file.Variant}),
+		ID: c.id.String(), Platform: c.platform().String(),
 		Created: c.file.Created.Time, Size: size, Config: c.config,
 	}
 	for _, l := range c.layers {
@@ -131,17 +147,13 @@ func (s *Store) pull(ctx context.Context, r reference, want v1.Platform, o Optio
 		return nil, err
 	}
 	ref := refRecord{
-		Name: r.name, Platform: platformString(want), ID: rec.ID, Digest: c.digest,
+		Name: r.name, Platform: want.String(), ID: rec.ID, Digest: c.digest,
 		Pulled: time.Now().UTC(), Fingerprint: stamp,
 	}
 	if err := s.writeJSON(s.refPath(ref.Name, ref.Platform), ref, os.Rename); err != nil {
 		return nil, err
 	}
-	rec, held, err := s.openImage(c.id.Hex)
-	if err != nil {
-		return nil, err
-	}
-	return s.newImage(ref, rec, held), nil
+	return s.use(ref)
 }
 
 // find loads what the reference names, without its layers. tmp is a directory for what has
@@ -153,7 +165,7 @@ func find(ctx context.Context, r reference, want v1.Platform, tmp string, b *bud
 		if err != nil {
 			return nil, fmt.Errorf("read the OCI layout (%v): %w", err, backend.ErrImageNotFound)
 		}
-		c, err := folderLayout(root).load(ctx, r.tag, want)
+		c, err := directoryLayout(root).load(ctx, r.tag, want)
 		if err != nil {
 			root.Close()
 			return nil, err
@@ -219,8 +231,7 @@ func (r reference) fingerprint() (string, error) {
 		if err != nil {
 			return "", invalid("the folder is not an OCI layout: it has no readable index.json (%v)", errors.Unwrap(pathError(err)))
 		}
-		sum := sha256.Sum256(data)
-		return hex.EncodeToString(sum[:]), nil
+		return digestOf(data).Hex, nil
 	case kindArchive:
 		info, err := os.Stat(r.path)
 		if err != nil {
@@ -229,4 +240,46 @@ func (r reference) fingerprint() (string, error) {
 		return fmt.Sprintf("%d %d %d", info.Size(), info.ModTime().UnixNano(), inode(info)), nil
 	}
 	return "", nil
+}
+
+// reportEvery keeps a fast line from spending its time on reports.
+const reportEvery = 50 * time.Millisecond
+
+// A meter adds up what several layers fetch. A nil meter counts nothing.
+type meter struct {
+	mu      sync.Mutex
+	report  func(backend.Progress)
+	message string
+	current int64
+	total   int64
+	last    time.Time
+}
+
+func newMeter(report func(backend.Progress), message string, layers []layer) *meter {
+	if report == nil {
+		return nil
+	}
+	m := &meter{report: report, message: message}
+	for _, l := range layers {
+		m.total += max(l.size, 0)
+	}
+	m.send()
+	return m
+}
+
+func (m *meter) add(n int64) {
+	if m == nil || n == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.current += n
+	if m.current >= m.total || time.Since(m.last) >= reportEvery {
+		m.send()
+	}
+}
+
+func (m *meter) send() {
+	m.last = time.Now()
+	m.report(backend.Progress{Stage: "pull", Message: m.message, Current: m.current, Total: m.total})
 }

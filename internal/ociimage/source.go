@@ -3,14 +3,19 @@ package ociimage
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"sort"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -100,12 +105,15 @@ func (c *candidate) setConfig(raw []byte, want v1.Platform) error {
 	if err != nil {
 		return err
 	}
-	have := v1.Platform{OS: file.OS, Architecture: file.Architecture, Variant: file.Variant}
-	if !fits(have, want) {
-		return fmt.Errorf("image is for %.80s, not for %s: %w", platformString(have), platformString(want), backend.ErrImageNotFound)
-	}
 	c.file, c.raw, c.config, c.id = file, raw, config, digestOf(raw)
+	if have := c.platform(); !have.Satisfies(want) {
+		return fmt.Errorf("image is for %.80s, not for %s: %w", have, want, backend.ErrImageNotFound)
+	}
 	return nil
+}
+
+func (c *candidate) platform() v1.Platform {
+	return v1.Platform{OS: c.file.OS, Architecture: c.file.Architecture, Variant: c.file.Variant}
 }
 
 // choose picks the manifest for the platform out of an index.
@@ -117,10 +125,10 @@ func choose(list []v1.Descriptor, want v1.Platform) (v1.Descriptor, error) {
 		case !d.MediaType.IsImage() && !d.MediaType.IsIndex():
 		case d.Platform == nil:
 			plain = append(plain, d)
-		case fits(*d.Platform, want):
+		case d.Platform.Satisfies(want):
 			return d, nil
 		default:
-			offered = append(offered, platformString(*d.Platform))
+			offered = append(offered, d.Platform.String())
 		}
 	}
 	if len(plain) == 1 && len(offered) == 0 {
@@ -130,7 +138,7 @@ func choose(list []v1.Descriptor, want v1.Platform) (v1.Descriptor, error) {
 	if len(offered) > 20 {
 		offered = append(offered[:20], "...")
 	}
-	return v1.Descriptor{}, fmt.Errorf("image is not offered for %s, only for %.400q: %w", platformString(want), offered, backend.ErrImageNotFound)
+	return v1.Descriptor{}, fmt.Errorf("image is not offered for %s, only for %.400q: %w", want, offered, backend.ErrImageNotFound)
 }
 
 func isIndex(mt types.MediaType, raw []byte) bool {
@@ -183,10 +191,93 @@ func verify(raw []byte, want v1.Hash, what string) error {
 }
 
 func digestOf(raw []byte) v1.Hash {
-	sum := sha256.Sum256(raw)
-	return v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}
+	h, _, _ := v1.SHA256(bytes.NewReader(raw)) // reading memory does not fail
+	return h
 }
 
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), backend.ErrImageInvalid)
+}
+
+// registry fetches from a registry, with the credentials of the user's Docker
+// configuration.
+type registry struct {
+	repo   name.Repository
+	puller *remote.Puller
+}
+
+func loadRegistry(ctx context.Context, ref name.Reference, want v1.Platform) (*candidate, error) {
+	base := remote.DefaultTransport.(*http.Transport).Clone()
+	puller, err := remote.NewPuller(
+		remote.WithAuthFromKeychain(authn.DefaultKeychain),
+		remote.WithTransport(secureTransport{base}),
+		remote.WithUserAgent("llmsandbox"),
+	)
+	if err != nil {
+		return nil, err
+	}
+	desc, err := puller.Get(ctx, ref)
+	if err != nil {
+		base.CloseIdleConnections()
+		return nil, registryError(ctx, err)
+	}
+	c, err := load(ctx, &registry{ref.Context(), puller}, desc.Descriptor, desc.Manifest, want)
+	if err != nil {
+		base.CloseIdleConnections()
+		return nil, err
+	}
+	c.close = base.CloseIdleConnections
+	return c, nil
+}
+
+func (r *registry) manifest(ctx context.Context, d v1.Descriptor) ([]byte, error) {
+	desc, err := r.puller.Get(ctx, r.repo.Digest(d.Digest.String()))
+	if err != nil {
+		return nil, registryError(ctx, err)
+	}
+	return desc.Manifest, nil
+}
+
+func (r *registry) blob(ctx context.Context, d v1.Descriptor) (io.ReadCloser, error) {
+	l, err := r.puller.Layer(ctx, r.repo.Digest(d.Digest.String()))
+	if err != nil {
+		return nil, registryError(ctx, err)
+	}
+	rc, err := l.Compressed()
+	if err != nil {
+		return nil, registryError(ctx, err)
+	}
+	return rc, nil
+}
+
+// registryError distinguishes a missing image, a refused one and a broken connection.
+func registryError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("fetch the image: %w", context.Cause(ctx))
+	}
+	var te *transport.Error
+	if errors.As(err, &te) {
+		switch te.StatusCode {
+		case http.StatusNotFound:
+			return fmt.Errorf("the registry does not have it (%v): %w", err, backend.ErrImageNotFound)
+		case http.StatusUnauthorized, http.StatusForbidden:
+			return fmt.Errorf("the registry refuses access; log in with `docker login`, or check the name (%v): %w", err, backend.ErrImageNotFound)
+		}
+	}
+	return fmt.Errorf("cannot fetch from the registry (%v): %w", err, backend.ErrImageNotFound)
+}
+
+// secureTransport allows unencrypted HTTP to loopback only, also after a redirect.
+type secureTransport struct{ base *http.Transport }
+
+func (t secureTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme != "https" && !isLoopback(r.URL.Hostname()) {
+		return nil, fmt.Errorf("registry host %s offers only unencrypted http, which is allowed on loopback only", r.URL.Host)
+	}
+	return t.base.RoundTrip(r)
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -5,6 +5,8 @@ package ociimage
 import (
 	"context"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -18,3 +20,13 @@ func openLock(string) (fileLock, error)                { return fileLock{}, errU
 func (l fileLock) tryExclusive() (bool, error)         { return false, errUnsupported }
 func (l fileLock) shared(ctx context.Context) error    { return errUnsupported }
 func (l fileLock) exclusive(ctx context.Context) error { return errUnsupported }
+
+const openNonblock = 0
+
+func inode(fs.FileInfo) uint64 { return 0 }
+
+func unpack(context.Context, string, io.Reader, *budget) (layerRecord, error) {
+	return layerRecord{}, errUnsupported
+}
+
+func syncFilesystem(string) error { return errUnsupported }
