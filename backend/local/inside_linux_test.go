@@ -14,7 +14,7 @@ func TestInside(t *testing.T) {
 	for _, c := range []struct{ name, script, want string }{
 		{"user", "id -u; id -g; id -G", "1000\n1000\n1000\n"},
 		{"host name", "hostname", "sandbox\n"},
-		{"home folders", "ls -A /home /root /var/lib /run /sys 2>/dev/null | grep -v : | tr -d '\\n'", ""},
+		{"home directories", "ls -A /home /root /var/lib /run /sys 2>/dev/null | grep -v : | tr -d '\\n'", ""},
 		{"environment", "cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep -c canary", "0\n"},
 		{"capabilities", "grep -c '^Cap.*:.0000000000000000$' /proc/self/status", "5\n"},
 		{"no new privileges", "grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\\t\\n'", "NoNewPrivs:1Seccomp:2"},

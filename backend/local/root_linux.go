@@ -110,7 +110,7 @@ func (b *Backend) findHostRoot() (rootfs, error) {
 // keeps itself, until release is called.
 func (r *rootfs) hold(d dirs, layers []backend.Layer) error {
 	if r.skeleton != "" {
-		held, err := layerstore.HoldFolder(r.skeleton)
+		held, err := layerstore.HoldDirectory(r.skeleton)
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func file(name, content string) testtar.Member { return testtar.File(name, content, 0o644) }
-func folder(name string) testtar.Member        { return testtar.Dir(name, 0o755) }
+func directory(name string) testtar.Member     { return testtar.Dir(name, 0o755) }
 
 func layerOf(t testing.TB, entries ...testtar.Member) v1.Layer {
 	t.Helper()

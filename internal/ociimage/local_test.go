@@ -54,10 +54,10 @@ func TestLayoutDamaged(t *testing.T) {
 	layers, _ := img.Layers()
 	digest, _ := layers[0].Digest()
 	for name, damage := range map[string]func(blob string) error{
-		"gone":     os.Remove,
-		"changed":  func(p string) error { return os.WriteFile(p, []byte("something else"), 0o644) },
-		"a link":   func(p string) error { os.Remove(p); return os.Symlink("/etc/passwd", p) },
-		"a folder": func(p string) error { os.Remove(p); return os.Mkdir(p, 0o755) },
+		"gone":        os.Remove,
+		"changed":     func(p string) error { return os.WriteFile(p, []byte("something else"), 0o644) },
+		"a link":      func(p string) error { os.Remove(p); return os.Symlink("/etc/passwd", p) },
+		"a directory": func(p string) error { os.Remove(p); return os.Mkdir(p, 0o755) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := testimage.Layout(t, map[string]v1.Image{"1": img})

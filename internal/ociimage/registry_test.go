@@ -27,7 +27,7 @@ func TestPull(t *testing.T) {
 	var requests atomic.Int64
 	host := serve(t, counting(&requests, nil))
 	conf := v1.Config{Env: []string{"A=1"}, WorkingDir: "/srv/", User: "app:app", Cmd: []string{"sh"}, Entrypoint: []string{"/e"}, Labels: map[string]string{"k": "v"}}
-	src := imageOf(t, conf, layerOf(t, folder("etc"), file("etc/a", "one")), layerOf(t, file("etc/b", "two")))
+	src := imageOf(t, conf, layerOf(t, directory("etc"), file("etc/a", "one")), layerOf(t, file("etc/b", "two")))
 	push(t, host+"/t/x:1", src)
 	s := newStore(t)
 	var last backend.Progress

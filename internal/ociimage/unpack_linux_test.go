@@ -30,15 +30,15 @@ func TestUnpack(t *testing.T) {
 	suid.Mode = 0o6755
 	secret := file("secret", "x")
 	secret.Mode = 0
-	closed := folder("closed")
+	closed := directory("closed")
 	closed.Mode = 0
-	tmp := folder("tmp")
+	tmp := directory("tmp")
 	tmp.Mode = 0o1777
 	xattr := file("x", "x")
 	xattr.PAXRecords = map[string]string{"SCHILY.xattr.user.overlay.redirect": "/etc", "SCHILY.xattr.security.capability": "x"}
 	dir, rec, err := unpackBytes(t, testtar.Archive(t,
 		suid, secret, closed, file("closed/in", "1"), tmp, xattr,
-		testtar.Link("lib", "usr/lib"), folder("usr"), folder("usr/lib"), file("lib/so", "so"),
+		testtar.Link("lib", "usr/lib"), directory("usr"), directory("usr/lib"), file("lib/so", "so"),
 		testtar.Link("run", "/usr"), file("run/pid", "7"),
 		testtar.Link("up", "../../../../usr"), file("up/up", "8"),
 		testtar.HardLink("ln", "bin/su"), testtar.HardLink("lnlib", "lib/so"), testtar.HardLink("sym", "lib"),
@@ -82,11 +82,11 @@ func TestUnpack(t *testing.T) {
 
 func TestUnpackWhiteouts(t *testing.T) {
 	dir, _, err := unpackBytes(t, testtar.Archive(t,
-		folder("d"), file("d/.wh.gone", ""),
-		folder("o"), file("o/new", "1"), file("o/.wh..wh..opq", ""), file("o/new2", "2"),
+		directory("d"), file("d/.wh.gone", ""),
+		directory("o"), file("o/new", "1"), file("o/.wh..wh..opq", ""), file("o/new2", "2"),
 		file(".wh.f", ""), file("f", "again"),
 		file(".wh.g", ""), file("g/in", "again"),
-		folder("h"), file(".wh.h", ""),
+		directory("h"), file(".wh.h", ""),
 		file(".wh..wh.plnk/x", ""), file(".wh..wh.aufs", ""),
 	), DefaultLimits)
 	if err != nil {
@@ -116,24 +116,24 @@ func TestUnpackWhiteouts(t *testing.T) {
 func TestUnpackRefuses(t *testing.T) {
 	long := strings.Repeat("a", 256)
 	for name, c := range map[string][]testtar.Member{
-		"dotdot":            {file("../x", "1")},
-		"path too long":     {file(strings.Repeat("long/", 1000)+"x", "1")},
-		"dotdot within":     {folder("a"), file("a/../../x", "1")},
-		"name too long":     {file(long, "1")},
-		"too deep":          {file(strings.Repeat("d/", tarcheck.MaxDepth+1)+"x", "1")},
-		"link to itself":    {testtar.HardLink("a", "a")},
-		"link to nothing":   {testtar.HardLink("a", "b")},
-		"link by dotdot":    {testtar.HardLink("a", "../../etc/passwd")},
-		"link to folder":    {folder("d"), testtar.HardLink("a", "d")},
-		"link to whiteout":  {file(".wh.w", ""), testtar.HardLink("a", "w")},
-		"link loop":         {testtar.Link("a", "b"), testtar.Link("b", "a"), file("a/x", "1")},
-		"dangling parent":   {testtar.Link("a", "/nowhere"), file("a/x", "1")},
-		"below a file":      {file("a", "1"), file("a/b", "1")},
-		"file over folder":  {folder("a"), file("a", "1")},
-		"whiteout of dot":   {file("a/.wh..", "")},
-		"whiteout of none":  {file("a/.wh.", "")},
-		"whiteout of up":    {file("a/.wh...", "")},
-		"magic link parent": {testtar.Link("p", "/proc/self/cwd"), file("p/x", "1")},
+		"dotdot":              {file("../x", "1")},
+		"path too long":       {file(strings.Repeat("long/", 1000)+"x", "1")},
+		"dotdot within":       {directory("a"), file("a/../../x", "1")},
+		"name too long":       {file(long, "1")},
+		"too deep":            {file(strings.Repeat("d/", tarcheck.MaxDepth+1)+"x", "1")},
+		"link to itself":      {testtar.HardLink("a", "a")},
+		"link to nothing":     {testtar.HardLink("a", "b")},
+		"link by dotdot":      {testtar.HardLink("a", "../../etc/passwd")},
+		"link to directory":   {directory("d"), testtar.HardLink("a", "d")},
+		"link to whiteout":    {file(".wh.w", ""), testtar.HardLink("a", "w")},
+		"link loop":           {testtar.Link("a", "b"), testtar.Link("b", "a"), file("a/x", "1")},
+		"dangling parent":     {testtar.Link("a", "/nowhere"), file("a/x", "1")},
+		"below a file":        {file("a", "1"), file("a/b", "1")},
+		"file over directory": {directory("a"), file("a", "1")},
+		"whiteout of dot":     {file("a/.wh..", "")},
+		"whiteout of none":    {file("a/.wh.", "")},
+		"whiteout of up":      {file("a/.wh...", "")},
+		"magic link parent":   {testtar.Link("p", "/proc/self/cwd"), file("p/x", "1")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, _, err := unpackBytes(t, testtar.Archive(t, c...), DefaultLimits)
@@ -167,10 +167,10 @@ func TestUnpackLimits(t *testing.T) {
 // Whatever the tar, nothing is made outside, and no special file inside.
 func FuzzUnpack(f *testing.F) {
 	for _, seed := range [][]testtar.Member{
-		{file("a", "1"), folder("d"), testtar.Link("l", "d"), file("l/x", "2"), testtar.HardLink("h", "a")},
+		{file("a", "1"), directory("d"), testtar.Link("l", "d"), file("l/x", "2"), testtar.HardLink("h", "a")},
 		{testtar.Link("up", "../.."), file("up/canary", "x")},
 		{testtar.Link("abs", "/"), file("abs/canary", "x"), file(".wh.abs", "")},
-		{folder("o"), file("o/.wh..wh..opq", ""), file("o/.wh.x", "")},
+		{directory("o"), file("o/.wh..wh..opq", ""), file("o/.wh.x", "")},
 		{testtar.Member{Header: tar.Header{Typeflag: tar.TypeBlock, Name: "b"}}, testtar.HardLink("c", "b")},
 	} {
 		f.Add(testtar.Archive(f, seed...))
