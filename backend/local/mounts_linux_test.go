@@ -173,7 +173,7 @@ func mountLine(m mount) string {
 func stepLine(s nsinit.Step) string {
 	op := map[nsinit.Op]string{nsinit.OpBind: "bind", nsinit.OpReceived: "received", nsinit.OpFilesystem: "filesystem", nsinit.OpUnion: "union", nsinit.OpVeil: "veil",
 		nsinit.OpOverlay: "overlay", nsinit.OpInner: "inner", nsinit.OpAttr: "attr", nsinit.OpMkdir: "mkdir", nsinit.OpSymlink: "symlink", nsinit.OpFile: "file",
-		nsinit.OpOwnFolders: "own"}[s.Op]
+		nsinit.OpOwnDirectories: "own"}[s.Op]
 	var attr []string
 	for _, a := range []struct {
 		flag uint32

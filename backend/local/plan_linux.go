@@ -207,7 +207,7 @@ func (p *planner) overlay(i int, m mount, attr uint32) {
 	if p.identity.separate && !mapped {
 		// An ordinary user cannot have the layer's files mapped to the code's user.
 		// With the directories its own, the code can replace files, if not change them.
-		p.step(nsinit.Step{Op: nsinit.OpOwnFolders, Path: m.target, UID: p.identity.insideUID, GID: p.identity.insideGID})
+		p.step(nsinit.Step{Op: nsinit.OpOwnDirectories, Path: m.target, UID: p.identity.insideUID, GID: p.identity.insideGID})
 	}
 }
 

@@ -1,3 +1,10 @@
+// Package nsinit turns a process that was started in new, empty namespaces into the
+// inside of a sandbox: it mounts the root filesystem, leaves the host's, gives up
+// the host's identity and every privilege the guest agent does not need.
+//
+// The host decides everything and sends it as one [Plan] over a socket; the agent
+// carries it out step by step in [Setup]. The plan's encoding lives here for both
+// ends. It has no version: both ends come out of one build.
 package nsinit
 
 // Limits of an encoded plan.
@@ -43,9 +50,9 @@ const (
 	OpSymlink
 	// OpFile writes Data to a new file at Path.
 	OpFile
-	// OpOwnFolders gives the directory Path and those below it, not their files, the
+	// OpOwnDirectories gives the directory Path and those below it, not their files, the
 	// step's owner.
-	OpOwnFolders
+	OpOwnDirectories
 )
 
 // A Step is one thing to do. Paths are absolute, and inside the new root but for
