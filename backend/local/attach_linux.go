@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/cgroup"
 )
 
 // Attach returns a machine of any process that shares the state directory.
@@ -52,7 +53,7 @@ func (b *Backend) Attach(_ context.Context, id string) (backend.Machine, error) 
 		dir.Close()
 		return nil, missing
 	}
-	g, err := attachGroup(r)
+	g, err := cgroup.Detect().Open(r.Group, r.AgentPID)
 	if err != nil {
 		return nil, errors.Join(err, pidfd.Close(), dir.Close())
 	}
@@ -67,7 +68,7 @@ type attached struct {
 	path  string
 	dir   *os.File
 	pidfd *os.File
-	group groupReader
+	group *cgroup.Group
 	done  chan struct{}
 	once  sync.Once
 }

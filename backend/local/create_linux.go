@@ -16,6 +16,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
+	"github.com/llmsandbox/llmsandbox/internal/cgroup"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 )
 
@@ -27,7 +28,7 @@ type creation struct {
 	dirs     dirs
 	identity identity
 	dir      *sandboxDir
-	group    group
+	group    *cgroup.Group
 	process  *process
 	root     rootfs
 	disk     *os.File // nil: a tmpfs

@@ -14,6 +14,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
+	"github.com/llmsandbox/llmsandbox/internal/cgroup"
 	"github.com/llmsandbox/llmsandbox/internal/layerstore"
 )
 
@@ -43,11 +44,11 @@ func (b *Backend) GC(ctx context.Context) ([]backend.Leftover, error) {
 	// A cgroup carries the name of its sandbox; one without a directory has no owner.
 	for _, name := range staleGroups(d) {
 		l := backend.Leftover{Kind: "cgroup", Name: name}
-		l.Removed, l.Reason = outcome(removeGroup(ctx, name))
+		l.Removed, l.Reason = outcome(cgroup.Detect().Remove(ctx, name))
 		found = append(found, l)
 	}
 	prepared, err := collectPrepared(ctx, d, unusedPrepared)
-	return append(found, prepared...), errors.Join(err, tidyGroups())
+	return append(found, prepared...), errors.Join(err, cgroup.Detect().Tidy())
 }
 
 func outcome(err error) (removed bool, text string) {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/cgroup"
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 )
 
@@ -35,7 +36,7 @@ type launch struct {
 	empty  string   // an empty directory
 	// socket is the one that the agent is to serve, a listening unix socket.
 	socket *os.File
-	group  group
+	group  *cgroup.Group
 	// users waits for what names them: an image, not the host's root.
 	users func() (identity, error)
 	// contents waits for everything else.

@@ -13,6 +13,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/cgroup"
 )
 
 // machine is a sandbox that this process owns.
@@ -20,7 +21,7 @@ type machine struct {
 	description
 	dir     *sandboxDir
 	process *process
-	group   group
+	group   *cgroup.Group
 	// disk is held here as well, so that its unmounting, the slowest part of the
 	// end by far, falls to this process after Destroy has returned.
 	disk    *os.File     // nil for a tmpfs
@@ -157,7 +158,7 @@ func (m *machine) watch() {
 }
 
 // dispose removes all of a sandbox whose agent has ended.
-func dispose(p *process, g group, dir *sandboxDir, release func() error) error {
+func dispose(p *process, g *cgroup.Group, dir *sandboxDir, release func() error) error {
 	var errs []error
 	if p != nil {
 		p.close()

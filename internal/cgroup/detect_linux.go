@@ -24,12 +24,6 @@ const (
 	Hybrid Version = "hybrid"
 )
 
-// Options of Detect.
-type Options struct {
-	// Root is where proc and sys are looked for; "" is the machine's own /.
-	Root string
-}
-
 // Support is what can be used by this user on this machine. It is safe for
 // concurrent use.
 type Support struct {
@@ -54,16 +48,11 @@ type controller struct {
 // dirName is the name of the directory that all groups are in.
 const dirName = "llmsandbox"
 
-var cached = sync.OnceValue(func() *Support { return detect("/", os.Geteuid()) })
+var machine = sync.OnceValue(func() *Support { return detect("/", os.Geteuid()) })
 
-// Detect looks at what is mounted and writable. It changes nothing. For the
-// machine's own root the answer is kept for the life of the process.
-func Detect(o Options) *Support {
-	if o.Root == "" || o.Root == "/" {
-		return cached()
-	}
-	return detect(o.Root, os.Geteuid())
-}
+// Detect looks at what is mounted and writable. It changes nothing. The answer is kept
+// for the life of the process.
+func Detect() *Support { return machine() }
 
 func detect(root string, euid int) *Support {
 	s := &Support{Version: None, controllers: map[string]controller{}}

@@ -124,12 +124,12 @@ func TestCreateWritesV2Limits(t *testing.T) {
 
 func TestLimitsThatMakeNoSense(t *testing.T) {
 	for _, l := range []Limits{{Memory: -1}, {Memory: 1 << 20}, {CPUs: -1}, {CPUs: 0.001}, {CPUs: math.NaN()}, {CPUs: math.Inf(1)}, {PIDs: -1}, {PIDs: 1 << 30}, {Reserve: -1}} {
-		if _, err := Detect(Options{}).Create(context.Background(), "x", l); err == nil {
+		if _, err := Detect().Create(context.Background(), "x", l); err == nil {
 			t.Errorf("%+v was taken, want an error", l)
 		}
 	}
 	for _, n := range []string{"", "..", "a/b", "-a", "A", strings.Repeat("a", 65)} {
-		if _, err := Detect(Options{}).Create(context.Background(), n, Limits{}); err == nil {
+		if _, err := Detect().Create(context.Background(), n, Limits{}); err == nil {
 			t.Errorf("name %q was taken, want an error", n)
 		}
 	}

@@ -76,7 +76,7 @@ func TestMain(m *testing.M) {
 // support that can hold all limits, or the test does not run.
 func support(t testing.TB) *Support {
 	t.Helper()
-	s := Detect(Options{})
+	s := Detect()
 	for _, c := range s.Controls() {
 		if c.Enforced {
 			continue
