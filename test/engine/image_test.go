@@ -80,8 +80,8 @@ func storeOf(t *testing.T, host string) *image.Store {
 func drop(t *testing.T, s *image.Store, img image.Image) {
 	t.Helper()
 	t.Cleanup(func() {
-		if r, err := s.Remove(context.Background(), img); err != nil || r.Kept != "" {
-			t.Errorf("remove %s: %+v %v, want no error, Kept empty", img.Ref, r, err)
+		if kept, err := s.Remove(context.Background(), img); err != nil || kept != "" {
+			t.Errorf("remove %s: %q %v, want no error, kept empty", img.Ref, kept, err)
 		}
 	})
 }
@@ -163,18 +163,18 @@ func TestImagePull(t *testing.T) {
 		if err != nil || again.Made || again.ID != img.ID {
 			t.Errorf("again it is %+v, %v, want no error, Made false, ID = %v", again, err, img.ID)
 		}
-		if r, err := s.Remove(t.Context(), again); err != nil || r.Kept == "" || !has(t, s, ref) {
-			t.Errorf("what was there before is removed: %+v, %v, want no error, Kept not empty, has(t, s, ref) = true", r, err)
+		if kept, err := s.Remove(t.Context(), again); err != nil || kept == "" || !has(t, s, ref) {
+			t.Errorf("what was there before is removed: %q, %v, want no error, kept not empty, has(t, s, ref) = true", kept, err)
 		}
 		byID, err := s.Resolve(t.Context(), "docker://"+img.ID, "", nil)
 		if err == nil && byID.ID != img.ID {
 			t.Errorf("by its id it is %+v, want an error or ID = %v", byID, img.ID)
 		}
-		if r, err := s.Remove(t.Context(), img); err != nil || r.Kept != "" || has(t, s, ref) {
-			t.Errorf("not removed: %+v, %v, want no error, Kept empty, has(t, s, ref) = false", r, err)
+		if kept, err := s.Remove(t.Context(), img); err != nil || kept != "" || has(t, s, ref) {
+			t.Errorf("not removed: %q, %v, want no error, kept empty, has(t, s, ref) = false", kept, err)
 		}
-		if r, err := s.Remove(t.Context(), img); err != nil || r.Kept != "" {
-			t.Errorf("removed again: %+v, %v, want no error, Kept empty", r, err)
+		if kept, err := s.Remove(t.Context(), img); err != nil || kept != "" {
+			t.Errorf("removed again: %q, %v, want no error, kept empty", kept, err)
 		}
 	})
 }
@@ -392,8 +392,8 @@ func TestImageDefault(t *testing.T) {
 			t.Errorf("with its own image: %+v %v, want no error, Ref = %v, Made false", second, err, own)
 		}
 		// It has another name now: only the one that was made goes.
-		if r, err := s.Remove(t.Context(), img); err != nil || r.Kept == "" || !has(t, s, own) {
-			t.Errorf("got %+v %v, want no error, Kept not empty, has(t, s, own) = true", r, err)
+		if kept, err := s.Remove(t.Context(), img); err != nil || kept == "" || !has(t, s, own) {
+			t.Errorf("got %q %v, want no error, kept not empty, has(t, s, own) = true", kept, err)
 		}
 		second.Made = true
 		drop(t, s, second)
@@ -480,9 +480,9 @@ func TestImageRemoveInUse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := s.Remove(t.Context(), img)
-		if err != nil || r.Kept == "" || !has(t, s, img.Ref) {
-			t.Errorf("got %+v %v, want no error, Kept not empty, has(t, s, img.Ref) = true", r, err)
+		kept, err := s.Remove(t.Context(), img)
+		if err != nil || kept == "" || !has(t, s, img.Ref) {
+			t.Errorf("got %q %v, want no error, kept not empty, has(t, s, img.Ref) = true", kept, err)
 		}
 		if _, err := s.Client.ContainerRemove(t.Context(), c.ID, client.ContainerRemoveOptions{}); err != nil {
 			t.Error(err)

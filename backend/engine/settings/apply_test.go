@@ -120,7 +120,7 @@ func TestApply(t *testing.T) {
 			}},
 		{"processes' world", Settings{User: "0", Groups: []string{"5"}, Environment: map[string]string{"HOME": "/h", "B": "2", "A": "1"}, Labels: map[string]string{"a": "b"}, WorkingDir: "/w", Init: ptr(true), Runtime: "runsc", LogConfig: &container.LogConfig{Type: "local"}},
 			func(c *container.Config, h *container.HostConfig) {
-				c.User, c.WorkingDir, c.Env, c.Labels = "0", "/w", []string{"PATH=/bin", "A=1", "B=2", "HOME=/h"}, map[string]string{"llmsandbox.id": "a", "a": "b"}
+				c.User, c.WorkingDir, c.Env, c.Labels = "0", "/w", []string{"PATH=/bin", "HOME=/h", "A=1", "B=2"}, map[string]string{"llmsandbox.id": "a", "a": "b"}
 				h.GroupAdd, h.Init, h.Runtime, h.LogConfig = []string{"5"}, ptr(true), "runsc", container.LogConfig{Type: "local"}
 			}},
 	} {

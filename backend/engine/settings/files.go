@@ -282,7 +282,7 @@ func (s *Settings) filesConflict() error {
 
 // applyFiles mounts what was asked for. A tmpfs of the defaults gives way to a mount at
 // the same place; the other mounts of the defaults, such as the agent's own, do not.
-func (s *Settings) applyFiles(_ *container.Config, host *container.HostConfig) error {
+func (s *Settings) applyFiles(host *container.HostConfig) error {
 	for _, p := range s.targets() {
 		if kept := reserved(host, p.path); kept != "" {
 			return fault(p.key, "target %s: the sandbox keeps %s for itself: choose another target", p.path, kept)

@@ -160,7 +160,7 @@ func (s *Settings) limitsConflict() error {
 	return nil
 }
 
-func (s *Settings) applyLimits(_ *container.Config, host *container.HostConfig) error {
+func (s *Settings) applyLimits(host *container.HostConfig) error {
 	if s.Memory != nil {
 		host.Memory, host.MemorySwap = *s.Memory, *s.Memory // no swap
 	}

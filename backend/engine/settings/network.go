@@ -100,9 +100,13 @@ func toPorts(v any) ([]Port, error) {
 	}
 	var ports []Port
 	for _, inside := range slices.Sorted(maps.Keys(m)) {
-		p, err := insidePort(inside)
-		if err == nil {
-			ports, err = bindings(ports, p, m[inside])
+		places, err := portPlaces(m[inside])
+		for _, place := range places {
+			var p Port
+			if err == nil {
+				p, err = parsePort(place + inside)
+			}
+			ports = append(ports, p)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("port %q: %w", shorten(inside), err)
@@ -111,15 +115,62 @@ func toPorts(v any) ([]Port, error) {
 	return ports, nil
 }
 
-// parsePort reads [[IP:]HOSTPORT:]PORT[/PROTOCOL]; an IPv6 address is in brackets.
+// portPlaces returns what docker-py's values of the ports map put before a port: "",
+// "HOSTPORT:" or "IP:HOSTPORT:".
+func portPlaces(v any) ([]string, error) {
+	ip, port := "", v
+	switch v := v.(type) {
+	case nil:
+		return []string{""}, nil
+	case map[string]any:
+		o, err := toObject[struct{ HostIP, HostPort string }](v, usePorts)
+		if err != nil {
+			return nil, err
+		}
+		ip, port = o.HostIP, o.HostPort
+	case []any:
+		// [IP, HOSTPORT] is a pair, everything else a list: JSON does not tell them apart.
+		pair := slices.Concat(v, []any{"", ""})
+		text, isText := pair[0].(string)
+		if _, err := strconv.ParseUint(text, 10, 16); !isText || len(v) > 2 || err == nil {
+			var all []string
+			for _, item := range v {
+				places, err := portPlaces(item)
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, places...)
+			}
+			return all, nil
+		}
+		ip, port = text, cmp.Or(pair[1], any(""))
+	}
+	number, err := toText(port)
+	if err != nil || strings.Contains(number, ":") {
+		return nil, errPorts
+	}
+	if ip != "" {
+		number = net.JoinHostPort(ip, number)
+	}
+	return []string{number + ":"}, nil
+}
+
+// parsePort reads [[IP:]HOSTPORT:]PORT[/PROTOCOL]; an IPv6 address is in brackets. A host
+// port that is empty, or not there, is any free one.
 func parsePort(text string) (Port, error) {
 	i := strings.LastIndexByte(text, ':')
-	p, err := insidePort(text[i+1:])
+	number, protocol, found := strings.Cut(text[i+1:], "/")
+	if !found {
+		protocol = "tcp"
+	}
+	inside, err := portNumber(number)
+	p := Port{Container: inside, Protocol: strings.ToLower(protocol)}
 	if err != nil || i < 0 {
 		return p, err
 	}
-	host, port := "", text[:i]
+	port := text[:i]
 	if strings.Contains(port, ":") {
+		var host string
 		if host, port, err = net.SplitHostPort(port); err != nil {
 			return p, errPorts
 		}
@@ -127,69 +178,15 @@ func parsePort(text string) (Port, error) {
 			return p, err
 		}
 	}
-	return address(p, "", port)
-}
-
-// insidePort reads PORT[/PROTOCOL].
-func insidePort(text string) (Port, error) {
-	number, protocol, found := strings.Cut(text, "/")
-	if !found {
-		protocol = "tcp"
-	}
-	n, err := portNumber(number)
-	return Port{Container: n, Protocol: strings.ToLower(protocol)}, err
-}
-
-// bindings adds what docker-py's values of the ports map say of p.
-func bindings(ports []Port, p Port, v any) ([]Port, error) {
-	ip, port := "", v
-	switch v := v.(type) {
-	case map[string]any:
-		type object struct {
-			HostIP   string
-			HostPort string
-		}
-		o, err := toObject[object](v, usePorts)
-		if err != nil {
-			return nil, err
-		}
-		ip, port = o.HostIP, o.HostPort
-	case []any:
-		// [IP, HOSTPORT] is a pair, everything else a list: JSON does not tell them apart.
-		pair := slices.Concat(v, []any{nil, nil})
-		text, isText := pair[0].(string)
-		if _, err := strconv.ParseUint(text, 10, 16); !isText || len(v) > 2 || err == nil {
-			for _, item := range v {
-				var err error
-				if ports, err = bindings(ports, p, item); err != nil {
-					return nil, err
-				}
-			}
-			return ports, nil
-		}
-		ip, port = text, pair[1]
-	}
-	p, err := address(p, ip, port)
-	return append(ports, p), err
-}
-
-// address binds p to an address and a port of the host; "" and nil: the default.
-func address(p Port, ip string, port any) (Port, error) {
-	var err error
-	if ip != "" {
-		if p.HostIP, err = toAddr(ip); err != nil {
-			return p, err
-		}
-	}
-	if port != nil && port != "" {
+	if port != "" {
 		p.HostPort, err = portNumber(port)
 	}
 	return p, err
 }
 
-func portNumber(v any) (uint16, error) {
-	n, err := toInt(v)
-	if err != nil || n < 1 || n > 65535 {
+func portNumber(text string) (uint16, error) {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 {
 		return 0, errors.New("use port numbers from 1 to 65535, as " + usePorts)
 	}
 	return uint16(n), nil
@@ -225,7 +222,7 @@ func (s *Settings) networkConflict() error {
 	return nil
 }
 
-func (s *Settings) applyNetwork(cfg *container.Config, host *container.HostConfig) error {
+func (s *Settings) applyNetwork(cfg *container.Config, host *container.HostConfig) {
 	if s.Network != "" {
 		host.NetworkMode = container.NetworkMode(s.Network)
 		cfg.NetworkDisabled = s.Network == "none"
@@ -241,7 +238,6 @@ func (s *Settings) applyNetwork(cfg *container.Config, host *container.HostConfi
 	host.DNSSearch = append(host.DNSSearch, s.DNSSearch...)
 	host.DNSOptions = append(host.DNSOptions, s.DNSOptions...)
 	host.ExtraHosts = append(host.ExtraHosts, s.ExtraHosts...)
-	return nil
 }
 
 // applyPorts publishes ports, on the loopback interface unless another was named.

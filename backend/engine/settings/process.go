@@ -53,28 +53,15 @@ func validLogConfig(c container.LogConfig) error {
 	return nil
 }
 
-func (s *Settings) applyProcess(cfg *container.Config, host *container.HostConfig) error {
+func (s *Settings) applyProcess(cfg *container.Config, host *container.HostConfig) {
 	cfg.WorkingDir = cmp.Or(s.WorkingDir, cfg.WorkingDir)
-	cfg.Env = withVariables(cfg.Env, s.Environment)
+	for _, name := range slices.Sorted(maps.Keys(s.Environment)) {
+		cfg.Env = environ.Override(cfg.Env, []string{name + "=" + s.Environment[name]})
+	}
 	cfg.Labels = merged(cfg.Labels, s.Labels)
 	host.Init = cmp.Or(s.Init, host.Init)
 	host.Runtime = cmp.Or(s.Runtime, host.Runtime)
 	setIf(&host.LogConfig, s.LogConfig)
-	return nil
-}
-
-// withVariables adds variables to NAME=VALUE lines, each in the place of one of the
-// same name.
-func withVariables(lines []string, add map[string]string) []string {
-	kept := slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
-		name, _, _ := strings.Cut(line, "=")
-		_, replaced := add[name]
-		return replaced
-	})
-	for _, name := range slices.Sorted(maps.Keys(add)) {
-		kept = append(kept, name+"="+add[name])
-	}
-	return kept
 }
 
 // merged is base and add together, in a map of its own unless there is nothing to add.

@@ -147,7 +147,9 @@ func (s Settings) Apply(cfg *container.Config, host *container.HostConfig) error
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	return cmp.Or(s.applyLimits(cfg, host), s.applySecurity(cfg, host), s.applyNetwork(cfg, host), s.applyFiles(cfg, host), s.applyProcess(cfg, host))
+	s.applyNetwork(cfg, host)
+	s.applyProcess(cfg, host)
+	return cmp.Or(s.applyLimits(host), s.applySecurity(cfg, host), s.applyFiles(host))
 }
 
 // maxValue bounds one value, in bytes of JSON.

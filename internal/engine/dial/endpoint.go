@@ -161,17 +161,15 @@ const (
 	SSHFailed  Kind = "ssh"           // the ssh program failed
 )
 
-// An Error is an engine that cannot be reached. It wraps backend.ErrUnsupported.
+// An Error is an engine that cannot be reached. It wraps backend.ErrUnsupported, and not
+// the error below: the API's client replaces what wraps a file system or timeout error by a
+// sentence of its own, and the reason would be lost.
 type Error struct {
 	Kind   Kind
 	Engine string // "Docker"
 	Host   string // as in Endpoint.Host
 	Why    string
 	Fix    string
-	// Cause is the error below, if there is one. It is not part of the chain that
-	// errors.Is looks through: the API's client replaces what wraps a file system or
-	// timeout error by a sentence of its own, and the reason would be lost.
-	Cause error
 }
 
 func (e *Error) Error() string {
@@ -195,8 +193,8 @@ func Explain(err error) error {
 // replaces altogether.
 var reworded = strings.NewReplacer("connection refused", "connection was refused", "dial unix", "dialing unix")
 
-func (e Endpoint) fail(kind Kind, cause error, why, fix string) *Error {
-	return &Error{Kind: kind, Engine: e.Hints.Engine, Host: e.Host, Why: reworded.Replace(why), Fix: fix, Cause: cause}
+func (e Endpoint) fail(kind Kind, why, fix string) *Error {
+	return &Error{Kind: kind, Engine: e.Hints.Engine, Host: e.Host, Why: reworded.Replace(why), Fix: fix}
 }
 
 // explain turns what opening a socket failed with into an Error. A context that
@@ -209,21 +207,21 @@ func (e Endpoint) explain(ctx context.Context, err error) error {
 	var timeout interface{ Timeout() bool }
 	switch {
 	case errors.As(err, &dns):
-		return e.fail(NoHost, err, fmt.Sprintf("the name %q does not resolve", dns.Name),
+		return e.fail(NoHost, fmt.Sprintf("the name %q does not resolve", dns.Name),
 			"check the name, and that this machine can look names up")
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return e.fail(NoAnswer, err, "nothing listens there", e.Hints.Start)
+		return e.fail(NoAnswer, "nothing listens there", e.Hints.Start)
 	case errors.Is(err, os.ErrNotExist):
-		return e.fail(NoSocket, err, "there is no such socket: the engine is not running, or listens elsewhere", e.Hints.Start)
+		return e.fail(NoSocket, "there is no such socket: the engine is not running, or listens elsewhere", e.Hints.Start)
 	case errors.Is(err, os.ErrPermission):
-		return e.fail(Permission, err, "this user may not open it", e.Hints.Access)
+		return e.fail(Permission, "this user may not open it", e.Hints.Access)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return e.fail(NoHost, err, "there is no way to that host from here", "check the address and this machine's network")
+		return e.fail(NoHost, "there is no way to that host from here", "check the address and this machine's network")
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return e.fail(NoAnswer, err, fmt.Sprintf("no answer within %v", connectTimeout),
+		return e.fail(NoAnswer, fmt.Sprintf("no answer within %v", connectTimeout),
 			"check the address, and that no firewall drops the connection")
 	}
-	return e.fail(NoAnswer, err, err.Error(), e.Hints.Start)
+	return e.fail(NoAnswer, err.Error(), e.Hints.Start)
 }
 
 // maxSocketPath is what fits into a socket address, with its final NUL.

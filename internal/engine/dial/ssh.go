@@ -43,10 +43,10 @@ func (e Endpoint) ssh() (opener, string, error) {
 	return func(ctx context.Context) (net.Conn, error) {
 		conn, err := commandconn.New(ctx, "ssh", args...)
 		if errors.Is(err, exec.ErrNotFound) {
-			return nil, e.fail(SSHFailed, err, "there is no ssh program on this machine", "install an OpenSSH client")
+			return nil, e.fail(SSHFailed, "there is no ssh program on this machine", "install an OpenSSH client")
 		}
 		if err != nil {
-			return nil, e.fail(SSHFailed, err, "the ssh program cannot be started: "+err.Error(), "check that ssh works from here")
+			return nil, e.fail(SSHFailed, "the ssh program cannot be started: "+err.Error(), "check that ssh works from here")
 		}
 		return &sshConn{Conn: conn, e: e}, nil
 	}, "tcp://" + client.DummyHost, nil
@@ -103,7 +103,7 @@ func (c *sshConn) explain(err error) error {
 	if said == "" {
 		said = "no message"
 	}
-	return c.e.fail(SSHFailed, err, "ssh failed: "+said,
+	return c.e.fail(SSHFailed, "ssh failed: "+said,
 		"check that the same ssh command works in a terminal without asking anything, and that "+c.e.Hints.Engine+"'s command is installed there")
 }
 

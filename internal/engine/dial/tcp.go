@@ -63,7 +63,7 @@ func (c *plainConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && c.looked.CompareAndSwap(false, true) {
 		if bytes.HasPrefix(p[:n], tlsAlert) || bytes.Contains(p[:n], tlsWanted) {
-			return 0, c.e.fail(TLS, nil, "it wants TLS, and none is configured", c.e.Hints.TLS)
+			return 0, c.e.fail(TLS, "it wants TLS, and none is configured", c.e.Hints.TLS)
 		}
 	}
 	return n, err
@@ -146,20 +146,20 @@ func (e Endpoint) explainTLS(err error, config *tls.Config) *Error {
 	)
 	switch {
 	case errors.As(err, &record):
-		return e.fail(TLS, err, "it does not speak TLS there", "leave TLS away, or use the port it offers TLS on (2376 by custom)")
+		return e.fail(TLS, "it does not speak TLS there", "leave TLS away, or use the port it offers TLS on (2376 by custom)")
 	case errors.As(err, &unknown):
-		return e.fail(TLS, err, "its certificate is not signed by an authority that is trusted here", e.Hints.TLS)
+		return e.fail(TLS, "its certificate is not signed by an authority that is trusted here", e.Hints.TLS)
 	case errors.As(err, &hostname):
-		return e.fail(TLS, err, fmt.Sprintf("its certificate is not for the name %q", config.ServerName),
+		return e.fail(TLS, fmt.Sprintf("its certificate is not for the name %q", config.ServerName),
 			"use a name that is in the certificate, or have one made for this name")
 	case errors.As(err, &invalid):
-		return e.fail(TLS, err, "its certificate is not valid: "+invalid.Error(), "have a new one made, and check this machine's clock")
+		return e.fail(TLS, "its certificate is not valid: "+invalid.Error(), "have a new one made, and check this machine's clock")
 	case isAlert(err) && len(config.Certificates) == 0:
-		return e.fail(TLS, err, "it wants a client certificate, and none is configured", e.Hints.TLS)
+		return e.fail(TLS, "it wants a client certificate, and none is configured", e.Hints.TLS)
 	case isAlert(err):
-		return e.fail(TLS, err, "it refused the client certificate ("+lastWords(err)+")", e.Hints.TLS)
+		return e.fail(TLS, "it refused the client certificate ("+lastWords(err)+")", e.Hints.TLS)
 	}
-	return e.fail(TLS, err, "the TLS session could not be made: "+err.Error(), e.Hints.TLS)
+	return e.fail(TLS, "the TLS session could not be made: "+err.Error(), e.Hints.TLS)
 }
 
 // lastWords is the alert's own text, without what Go puts before it.
@@ -183,7 +183,7 @@ func (e Endpoint) throughProxy(ctx context.Context, proxy func(*http.Request) (*
 	}
 	via, err := proxy(&http.Request{URL: target})
 	if err != nil {
-		return nil, e.fail(Proxy, err, "the proxy's address cannot be used: "+err.Error(), "correct HTTP_PROXY or HTTPS_PROXY, or name the host in NO_PROXY")
+		return nil, e.fail(Proxy, "the proxy's address cannot be used: "+err.Error(), "correct HTTP_PROXY or HTTPS_PROXY, or name the host in NO_PROXY")
 	}
 	d := net.Dialer{Timeout: connectTimeout}
 	if via == nil {
@@ -200,7 +200,7 @@ func (e Endpoint) throughProxy(ctx context.Context, proxy func(*http.Request) (*
 	if ctxend.Ended(ctx) {
 		return nil, ctx.Err()
 	}
-	return nil, e.fail(Proxy, err, fmt.Sprintf("the proxy %s did not let it through: %v", via.Redacted(), err),
+	return nil, e.fail(Proxy, fmt.Sprintf("the proxy %s did not let it through: %v", via.Redacted(), err),
 		"allow CONNECT to that port on the proxy, name the host in NO_PROXY, or use ssh://")
 }
 

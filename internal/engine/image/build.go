@@ -2,9 +2,7 @@ package image
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/distribution/reference"
+	"github.com/moby/moby/api/pkg/authconfig"
 	"github.com/moby/moby/api/types/build"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/registry"
@@ -375,15 +374,11 @@ func (s *Store) baseCredentials(ctx context.Context, dockerfile string, args map
 		if auth == "" {
 			continue
 		}
-		raw, err := base64.URLEncoding.DecodeString(auth)
-		var c registry.AuthConfig
-		if err == nil {
-			err = json.Unmarshal(raw, &c)
-		}
+		c, err := authconfig.Decode(auth)
 		if err != nil { // not its text, which may have parts of the secret
 			return nil, fmt.Errorf("credentials for the registry of base image %s are not in the engine's form", ref)
 		}
-		all[key] = c
+		all[key] = *c
 	}
 	return all, nil
 }

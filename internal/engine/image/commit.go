@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +16,6 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/distribution/reference"
 	"github.com/moby/moby/api/types/container"
-	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -234,26 +234,17 @@ func (s *Store) baseConfig(ctx context.Context, base Image) (*container.Config, 
 	if err != nil {
 		return nil, fmt.Errorf("the base image: %w", err)
 	}
-	if res.Config == nil {
-		return &container.Config{}, nil
+	// The two types have the same names in JSON.
+	c := &container.Config{}
+	raw, err := json.Marshal(res.Config)
+	if err == nil {
+		err = json.Unmarshal(raw, c)
 	}
-	from := res.Config
-	to := &container.Config{
-		User: from.User, Env: from.Env, Entrypoint: from.Entrypoint, Cmd: from.Cmd, Volumes: from.Volumes,
-		WorkingDir: from.WorkingDir, Labels: from.Labels, StopSignal: from.StopSignal,
-		OnBuild: from.OnBuild, Shell: from.Shell, Healthcheck: from.Healthcheck,
+	if err != nil {
+		return nil, fmt.Errorf("the base image: its configuration: %s", clean(err.Error()))
 	}
-	for p := range from.ExposedPorts {
-		port, err := network.ParsePort(p)
-		if err != nil {
-			return nil, fmt.Errorf("the base image: exposed port %q: %w", clean(p), err)
-		}
-		if to.ExposedPorts == nil {
-			to.ExposedPorts = network.PortSet{}
-		}
-		to.ExposedPorts[port] = struct{}{}
-	}
-	return to, nil
+	c.ArgsEscaped = false // of Windows only
+	return c, nil
 }
 
 // changes is what Podman does not take over from a container into its image and every
