@@ -73,7 +73,7 @@ func use(dirs []string, current func(string) string) []string {
 	var env []string
 	for _, list := range []struct {
 		name    string
-		folders []string
+		subdirs []string
 	}{
 		{"PATH", []string{"usr/bin", "usr/sbin"}},
 		{"CPATH", []string{"usr/include", "arch-include"}},
@@ -83,9 +83,9 @@ func use(dirs []string, current func(string) string) []string {
 		{"CMAKE_PREFIX_PATH", []string{"usr"}},
 	} {
 		value := current(list.name)
-		for i := len(list.folders) - 1; i >= 0; i-- {
+		for i := len(list.subdirs) - 1; i >= 0; i-- {
 			now := value
-			kv := registries.Prepend(list.name, dirs, list.folders[i], func(string) string { return now })
+			kv := registries.Prepend(list.name, dirs, list.subdirs[i], func(string) string { return now })
 			value = kv[len(list.name)+1:]
 		}
 		env = append(env, list.name+"="+value)

@@ -100,7 +100,7 @@ func TestInstallLocal(t *testing.T) {
 		t.Skip("dpkg-deb is not on this machine")
 	}
 	work := t.TempDir()
-	local, directory := filepath.Join(work, "local"), filepath.Join(work, "folder")
+	local, directory := filepath.Join(work, "local"), filepath.Join(work, "dest")
 	tree := filepath.Join(work, "tree")
 	write := func(name, text string) {
 		path := filepath.Join(tree, name)

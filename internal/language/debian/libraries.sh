@@ -1,8 +1,8 @@
-# Unpacks packages, and what they need that is not in this place, into a folder: nothing
+# Unpacks packages, and what they need that this system lacks, into a directory: nothing
 # is configured, no script of a package runs, and none of it needs to be root.
-#   libraries.sh FOLDER SCRATCH LOCAL|- PACKAGE[=VERSION]...
+#   libraries.sh DIR SCRATCH LOCAL|- PACKAGE[=VERSION]...
 set -eu
-folder=$1 scratch=$2 local=$3
+dest=$1 scratch=$2 local=$3
 shift 3
 mkdir -p "$scratch/state/lists/partial" "$scratch/cache/archives/partial"
 if [ "$local" = - ]; then
@@ -22,12 +22,12 @@ else
   done
 fi
 
-mkdir -p "$folder/usr"
+mkdir -p "$dest/usr"
 for deb in "$archives"/*.deb; do
   [ -e "$deb" ] || continue
-  dpkg-deb --extract "$deb" "$folder"
-  # What a program may have to be linked with. A static archive counts where there is
-  # nothing shared of its name.
+  dpkg-deb --extract "$deb" "$dest"
+  # Libraries that programs may link. A static archive counts where there is no shared
+  # library of its name.
   dpkg-deb --fsys-tarfile "$deb" | tar -t | sed -n 's#^.*/lib/\([^/]*-linux-gnu[^/]*/\)\{0,1\}lib\([A-Za-z0-9_+.-]*\)\.\(so\|a\)$#\3 \2#p' |
     case $(dpkg-deb --field "$deb" Package) in
       libc6-dev | libc-dev-bin | libstdc++-*-dev | libgcc-*-dev | lib*san*) cat >/dev/null ;;
@@ -38,44 +38,44 @@ touch "$scratch/link"
 
 # Older packages have files where the system has links into usr.
 for name in bin sbin lib lib64; do
-  if [ -d "$folder/$name" ] && [ ! -L "$folder/$name" ]; then
-    mkdir -p "$folder/usr/$name"
-    cp -a "$folder/$name/." "$folder/usr/$name/"
-    rm -rf "${folder:?}/$name"
+  if [ -d "$dest/$name" ] && [ ! -L "$dest/$name" ]; then
+    mkdir -p "$dest/usr/$name"
+    cp -a "$dest/$name/." "$dest/usr/$name/"
+    rm -rf "${dest:?}/$name"
   fi
-  [ ! -d "$folder/usr/$name" ] || ln -sfn "usr/$name" "$folder/$name"
+  [ ! -d "$dest/usr/$name" ] || ln -sfn "usr/$name" "$dest/$name"
 done
-# One name for the folders that are called by the architecture.
-for dir in "$folder"/usr/lib/*-linux-gnu*; do
-  [ ! -d "$dir" ] || ln -sfn "usr/lib/${dir##*/}" "$folder/arch-lib"
+# One name for the directories that are named after the architecture.
+for dir in "$dest"/usr/lib/*-linux-gnu*; do
+  [ ! -d "$dir" ] || ln -sfn "usr/lib/${dir##*/}" "$dest/arch-lib"
 done
-for dir in "$folder"/usr/include/*-linux-gnu*; do
-  [ ! -d "$dir" ] || ln -sfn "usr/include/${dir##*/}" "$folder/arch-include"
+for dir in "$dest"/usr/include/*-linux-gnu*; do
+  [ ! -d "$dir" ] || ln -sfn "usr/include/${dir##*/}" "$dest/arch-include"
 done
-# A link to what the place has already leads there.
-find "$folder" -xtype l | while IFS= read -r link; do
+# A link to a file that the system has already leads there.
+find "$dest" -xtype l | while IFS= read -r link; do
   target=$(readlink "$link")
   case $target in
-    /*) [ ! -e "$folder$target" ] || ln -sfn "$folder$target" "$link" ;;
+    /*) [ ! -e "$dest$target" ] || ln -sfn "$dest$target" "$link" ;;
     *)
-      there=$(dirname "${link#"$folder"}")/$target
+      there=$(dirname "${link#"$dest"}")/$target
       [ ! -e "$there" ] || ln -sfn "$(realpath -ms "$there")" "$link"
       ;;
   esac
 done
-find "$folder/usr" -path '*/pkgconfig/*.pc' -type f -exec sed -i "s|^\([A-Za-z_]*\)=/usr|\1=$folder/usr|" {} +
+find "$dest/usr" -path '*/pkgconfig/*.pc' -type f -exec sed -i "s|^\([A-Za-z_]*\)=/usr|\1=$dest/usr|" {} +
 
 {
-  # Headers may lie in folders that only pkg-config knows of, where it is in this place.
+  # Headers may be in directories that only pkg-config knows of, where it is installed.
   if command -v pkg-config >/dev/null; then
-    find "$folder/usr" -path '*/pkgconfig/*.pc' | while IFS= read -r pc; do
-      PKG_CONFIG_PATH=$folder/arch-lib/pkgconfig:$folder/usr/lib/pkgconfig:$folder/usr/share/pkgconfig \
+    find "$dest/usr" -path '*/pkgconfig/*.pc' | while IFS= read -r pc; do
+      PKG_CONFIG_PATH=$dest/arch-lib/pkgconfig:$dest/usr/lib/pkgconfig:$dest/usr/share/pkgconfig \
         pkg-config --silence-errors --cflags-only-I "$(basename "$pc" .pc)" || true # it may need more than is asked for
-    done | tr ' ' '\n' | grep "^-I$folder/" | sort -u || true # there is none
+    done | tr ' ' '\n' | grep "^-I$dest/" | sort -u || true # there is none
   fi
   echo "-Wl,--as-needed"
   sed -n 's|^so ||p' "$scratch/link" | sort -u | sed 's|^|-l|'
   sed -n 's|^a ||p' "$scratch/link" | sort -u | while IFS= read -r name; do
     grep -qxF "so $name" "$scratch/link" || echo "-l$name"
   done
-} >"$folder/link"
+} >"$dest/link"

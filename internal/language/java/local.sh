@@ -1,14 +1,14 @@
-# Copies the archives of a local folder into a library folder, once it has seen that those
-# asked for are among them.
-#   local.sh FOLDER LOCAL PATTERN...
+# Copies the archives of a local directory into a library directory, after it has checked
+# that the requested ones are among them.
+#   local.sh DIR LOCAL PATTERN...
 set -eu
-folder=$1/jars local=$2
+dest=$1/jars local=$2
 shift 2
-mkdir "$folder"
+mkdir "$dest"
 for pattern; do
   if [ -z "$(find "$local" -type f -name "$pattern" | head -n 1)" ]; then
     echo "there is no $pattern in the folder" >&2
     exit 1
   fi
 done
-find "$local" -type f -name '*.jar' -exec cp {} "$folder/" ';'
+find "$local" -type f -name '*.jar' -exec cp {} "$dest/" ';'

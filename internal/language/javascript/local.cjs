@@ -1,5 +1,5 @@
-// Runs a command with a registry that has the tarballs of a folder, and nothing else.
-//   local.cjs FOLDER COMMAND...
+// Runs a command with a registry that has the tarballs of a directory, and nothing else.
+//   local.cjs DIR COMMAND...
 'use strict';
 const { createServer } = require('node:http');
 const { spawn } = require('node:child_process');
@@ -8,11 +8,11 @@ const { readdirSync, readFileSync } = require('node:fs');
 const { join } = require('node:path');
 const { gunzipSync } = require('node:zlib');
 
-const [folder, command, ...args] = process.argv.slice(2);
+const [dir, command, ...args] = process.argv.slice(2);
 const packages = new Map();
 const compare = new Intl.Collator('en', { numeric: true }).compare;
 
-// The package.json of a tarball lies in its one top folder, whatever that is called.
+// The package.json of a tarball is in its only top directory, whose name may be any.
 function manifest(tar) {
   for (let at = 0; at + 512 <= tar.length; ) {
     const name = tar.toString('utf8', at, at + 100).replace(/\0.*/s, '');
@@ -27,7 +27,7 @@ const server = createServer((request, response) => {
   const path = decodeURIComponent(request.url);
   if (path.startsWith('/-/file/')) {
     const found = [...packages.values()].flatMap((versions) => [...versions.values()]).find((v) => v.file === path.slice(8));
-    response.writeHead(found ? 200 : 404).end(found && readFileSync(join(folder, found.file)));
+    response.writeHead(found ? 200 : 404).end(found && readFileSync(join(dir, found.file)));
     return;
   }
   const versions = packages.get(path.slice(1));
@@ -46,10 +46,10 @@ const server = createServer((request, response) => {
   response.end(JSON.stringify({ name: path.slice(1), 'dist-tags': { latest }, versions: all }));
 });
 
-for (const file of readdirSync(folder)) {
+for (const file of readdirSync(dir)) {
   if (!/\.(tgz|tar\.gz)$/.test(file)) continue;
   try {
-    const data = readFileSync(join(folder, file));
+    const data = readFileSync(join(dir, file));
     const m = manifest(gunzipSync(data, { maxOutputLength: 1 << 30 }));
     if (!packages.has(m.name)) packages.set(m.name, new Map());
     packages.get(m.name).set(m.version, { file, manifest: m, integrity: 'sha512-' + createHash('sha512').update(data).digest('base64') });

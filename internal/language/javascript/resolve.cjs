@@ -4,12 +4,12 @@ const { delimiter, join } = require('node:path');
 const { pathToFileURL } = require('node:url');
 const module_ = require('node:module');
 
-const folders = (process.env.NODE_PATH || '').split(delimiter).filter(Boolean);
-const bases = folders.map((dir) => pathToFileURL(join(dir, '..', 'library.mjs')).href);
+const dirs = (process.env.NODE_PATH || '').split(delimiter).filter(Boolean);
+const bases = dirs.map((dir) => pathToFileURL(join(dir, '..', 'library.mjs')).href);
 const bare = (name) => !/^(\.{0,2}\/|#|[a-z][a-z0-9+.-]*:)/i.test(name);
 const missing = (err) => err && (err.code === 'ERR_MODULE_NOT_FOUND' || err.code === 'MODULE_NOT_FOUND');
 
-// What the importing file's own folders have comes first.
+// What the importing file's own directories have comes first.
 if (bases.length && module_.registerHooks) {
   module_.registerHooks({
     resolve(name, context, next) {

@@ -45,7 +45,7 @@ func capture(src language.CaptureSource) language.Capture {
 			{Path: path.Join(src.Support, "sitecustomize.py"), Data: bootstrap, Mode: 0o644},
 			{Path: path.Join(src.Support, "found.py"), Data: found, Mode: 0o644},
 			{Path: path.Join(src.Support, "capture.zip"), Data: archive(), Mode: 0o644},
-			{Path: path.Join(src.Support, "folder"), Data: []byte(src.Dir), Mode: 0o644},
+			{Path: path.Join(src.Support, "directory"), Data: []byte(src.Dir), Mode: 0o644},
 			{Path: path.Join(src.Support, "settings"), Data: settings, Mode: 0o644},
 		},
 		Env: []string{"PYTHONPATH=" + src.Support},

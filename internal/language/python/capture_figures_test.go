@@ -48,9 +48,9 @@ func TestFiguresAreCaptured(t *testing.T) {
 		{"a fork that ends", plt + "import os; plt.plot([1]); os.wait() if os.fork() else 0; plt.show() if not os.getpid() else 0", ""},
 	}
 	type forked struct {
-		Code   string `json:"code"`
-		Dir    string `json:"dir"`
-		Folder string `json:"folder"`
+		Code string `json:"code"`
+		Dir  string `json:"dir"`
+		Out  string `json:"directory"`
 	}
 	var list []forked
 	for _, tt := range cases {
@@ -70,7 +70,7 @@ func TestFiguresAreCaptured(t *testing.T) {
 	for i, tt := range cases {
 		t.Run(tt.name, func(t *testing.T) {
 			one := program{t: t}
-			one.source.Dir = list[i].Folder
+			one.source.Dir = list[i].Out
 			if got := names(one.items()); got != tt.want {
 				t.Errorf("captured %s, want %s", got, tt.want)
 			}

@@ -131,7 +131,7 @@ func TestThePrecompiledBootstrapIsUsed(t *testing.T) {
 // can do without.
 func TestTheProgramRemovesTheCapture(t *testing.T) {
 	python := interpreter(t, "PIL")
-	for _, what := range []string{"", "/capture.zip", "/folder"} {
+	for _, what := range []string{"", "/capture.zip", "/directory"} {
 		p := newProgram(t, python)
 		code := fmt.Sprintf(`
 import os, shutil

@@ -1,10 +1,10 @@
-# Installs libraries into a folder that any interpreter of the same version can use.
-#   libraries.py FOLDER SCRATCH [PIP-OPTION...] -- REQUIREMENT...
+# Installs libraries into a directory that any interpreter of the same version can use.
+#   libraries.py DIR SCRATCH [PIP-OPTION...] -- REQUIREMENT...
 # What the interpreter already has counts as installed, and is never touched: pip runs in
 # a virtual environment that only sees it.
 import compileall, glob, os, py_compile, site, subprocess, sys, sysconfig, venv
 
-folder, scratch = sys.argv[1:3]
+prefix, scratch = sys.argv[1:3]
 split = sys.argv.index("--")
 options, requirements = sys.argv[3:split], sys.argv[split + 1:]
 
@@ -17,19 +17,19 @@ with open(os.path.join(pth, "parent.pth"), "w") as f:
     f.write("\n".join(p for p in seen if os.path.isdir(p)))
 env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
 
-pip = [python, "-m", "pip", "install", "--prefix", folder, "--no-compile", "--no-warn-script-location"]
+pip = [python, "-m", "pip", "install", "--prefix", prefix, "--no-compile", "--no-warn-script-location"]
 done = subprocess.run(pip + options + ["--"] + requirements, env=env)
 if done.returncode != 0:
     sys.exit(done.returncode)
 
-# The folder is read-only later. What was compiled holds whatever times the files get.
-compileall.compile_dir(folder, maxlevels=64, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+# The directory is read-only later. Compiled files stay valid whatever times the sources get.
+compileall.compile_dir(prefix, maxlevels=64, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
 
-def found(folder):
-    """Where pip put packages. All else below the folder is what packages wrote: no link is followed, and nothing deep."""
+def found(prefix):
+    """Where pip put packages. All else below it was written by packages: no link is followed, and nothing deep."""
     places = []
-    for at, dirs, _ in os.walk(folder):
-        inside = os.path.relpath(at, folder)
+    for at, dirs, _ in os.walk(prefix):
+        inside = os.path.relpath(at, prefix)
         dirs[:] = [d for d in dirs if not os.path.islink(os.path.join(at, d))]
         here = [d for d in dirs if d in ("site-packages", "dist-packages") and os.path.basename(inside).startswith("python")]
         places += [os.path.join(at, d) for d in here]
@@ -37,10 +37,10 @@ def found(folder):
     return sorted(places, key=lambda p: (p.count(os.sep), p))
 
 # One name for the packages, whatever the version is called.
-places = found(folder)
-site_dir = os.path.join(folder, "site")
+places = found(prefix)
+site_dir = os.path.join(prefix, "site")
 if len(places) == 1:
-    os.symlink(os.path.relpath(places[0], folder), site_dir)
+    os.symlink(os.path.relpath(places[0], prefix), site_dir)
 else:
     os.mkdir(site_dir)
     for place in places:  # pure and native packages apart
@@ -49,7 +49,7 @@ else:
                 os.symlink(os.path.relpath(os.path.join(place, name), site_dir), os.path.join(site_dir, name))
 # Commands start the interpreter that everything else starts.
 ours = b"#!" + os.fsencode(python)
-for name in glob.glob(os.path.join(folder, "bin", "*")):
+for name in glob.glob(os.path.join(prefix, "bin", "*")):
     if os.path.islink(name) or not os.path.isfile(name):
         continue
     with open(name, "rb") as f:

@@ -20,7 +20,7 @@ var (
 // capture has R read our profile in the site's place.
 func capture(src language.CaptureSource) language.Capture {
 	text := strings.NewReplacer(
-		"@support@", quoted(src.Support), "@folder@", quoted(src.Dir), "@before@", quoted(src.Current("R_PROFILE")),
+		"@support@", quoted(src.Support), "@directory@", quoted(src.Dir), "@before@", quoted(src.Current("R_PROFILE")),
 	).Replace(profile)
 	file := path.Join(src.Support, "profile.R")
 	return language.Capture{

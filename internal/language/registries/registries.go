@@ -184,10 +184,10 @@ func Netrc(r *language.Registries, ask language.Ask) error {
 
 // Prepend is the assignment that puts a directory of each library directory before what a
 // search path has now.
-func Prepend(name string, dirs []string, folder string, current func(string) string) string {
+func Prepend(name string, dirs []string, sub string, current func(string) string) string {
 	var list []string
 	for _, dir := range dirs {
-		list = append(list, path.Join(dir, folder))
+		list = append(list, path.Join(dir, sub))
 	}
 	if now := current(name); now != "" {
 		list = append(list, now)

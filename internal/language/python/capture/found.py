@@ -45,7 +45,7 @@ def watch(loader, keeper):
 
 def note(name, problem):
     try:
-        with open(SUPPORT + "/folder", encoding="utf-8") as f, open(f.read() + "/dropped", "a", encoding="utf-8") as out:
+        with open(SUPPORT + "/directory", encoding="utf-8") as f, open(f.read() + "/dropped", "a", encoding="utf-8") as out:
             out.write("what %s shows cannot be captured: %r\n" % (name, problem))
     except Exception:
         pass  # there is nobody to tell

@@ -4,12 +4,12 @@
 began <- Sys.time()
 pages <- file.path(support, paste0("pages-", Sys.getpid()))
 drawings <- list() # by device: titles and sources since its last whole page
-counter <- 0L      # of artifacts, in the folder
+counter <- 0L      # of artifacts, in the directory
 opened <- 0L       # devices of ours
 page <- 0L         # of ours that were shown
 
 dropped <- function(why) {
-  try(cat(gsub("[[:cntrl:]]+", " ", why), "\n", sep = "", file = file.path(folder, "dropped"), append = TRUE), silent = TRUE)
+  try(cat(gsub("[[:cntrl:]]+", " ", why), "\n", sep = "", file = file.path(directory, "dropped"), append = TRUE), silent = TRUE)
 }
 
 guarded <- function(what, code) {
@@ -38,7 +38,7 @@ emit <- function(file, name, mime, source, title = "", figure = 0L, ours = FALSE
   }
   repeat {
     number <- sprintf("%06d", place)
-    content <- file.path(folder, paste0(number, ".data"))
+    content <- file.path(directory, paste0(number, ".data"))
     # A link is made by one process only, whoever else writes here.
     if (file.link(file, content)) break
     if (!file.exists(content)) stop("the artifact cannot be stored")
@@ -47,9 +47,9 @@ emit <- function(file, name, mime, source, title = "", figure = 0L, ours = FALSE
   unlink(file)
   text <- paste0("{\"name\":", quoted(name), ",\"mime\":", quoted(mime), ",\"source\":", quoted(source), ",\"title\":", quoted(title),
     ",\"figure\":", as.integer(figure), "}")
-  new <- file.path(folder, paste0(number, ".new"))
+  new <- file.path(directory, paste0(number, ".new"))
   writeLines(text, new, useBytes = TRUE)
-  file.rename(new, file.path(folder, paste0(number, ".json")))
+  file.rename(new, file.path(directory, paste0(number, ".json")))
 }
 
 mimes <- c(png = "image/png", jpg = "image/jpeg", jpeg = "image/jpeg", svg = "image/svg+xml", pdf = "application/pdf", html = "text/html")
@@ -192,17 +192,17 @@ watch_widgets <- function() {
 }
 
 emit_widget <- function(x) {
-  folder <- tempfile("widget-", support)
-  dir.create(folder)
-  on.exit(unlink(folder, recursive = TRUE))
-  page <- file.path(folder, "page.html")
+  directory <- tempfile("widget-", support)
+  dir.create(directory)
+  on.exit(unlink(directory, recursive = TRUE))
+  page <- file.path(directory, "page.html")
   htmlwidgets::saveWidget(x, page, selfcontained = FALSE, libdir = "lib")
   writeLines(inlined(page), page, useBytes = TRUE)
   about <- tryCatch(x$x$layoutAttrs[[1]]$title, error = function(e) "")
   emit(page, paste0(class(x)[1], ".html"), "text/html", class(x)[1], one_text(about), ours = TRUE)
 }
 
-# inlined is a page with the scripts and styles of its folder inside.
+# inlined is a page with the scripts and styles of its directory inside.
 inlined <- function(page) {
   text <- readLines(page, warn = FALSE, encoding = "UTF-8")
   content <- function(file) paste(readLines(file.path(dirname(page), file), warn = FALSE, encoding = "UTF-8"), collapse = "\n")

@@ -7,7 +7,7 @@ local({
     if (is.null(loaded)) {
       new <- new.env(parent = baseenv())
       new$support <- support
-      new$folder <- "@folder@"
+      new$directory <- "@directory@"
       loaded <<- tryCatch(suppressWarnings({
         sys.source(file.path(support, "capture.R"), new)
         new

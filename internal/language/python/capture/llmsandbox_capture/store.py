@@ -1,4 +1,4 @@
-"""Writes artifacts into the capture folder, in the form that the reader knows."""
+"""Writes artifacts into the capture directory, in the form that the reader knows."""
 
 import json
 import os
@@ -12,7 +12,7 @@ def _line(name):
         return f.read()
 
 
-FOLDER = _line("folder")
+DIRECTORY = _line("directory")
 _settings = json.loads(_line("settings"))
 UNSHOWN = _settings["unshown"]
 COUNT, BYTES = _settings["count"], _settings["bytes"]
@@ -23,7 +23,7 @@ _last = 0  # number of the last artifact that this process wrote
 def full(size=0):
     """Tells why there is no room for one more artifact, if there is none."""
     count = total = 0
-    with os.scandir(FOLDER) as entries:
+    with os.scandir(DIRECTORY) as entries:
         for entry in entries:
             count += entry.name.endswith(".json")
             try:
@@ -49,14 +49,14 @@ def note(sentence):
     """Says what was left out."""
     try:
         line = " ".join(sentence.split())[:300] + "\n"
-        fd = os.open(os.path.join(FOLDER, "dropped"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        fd = os.open(os.path.join(DIRECTORY, "dropped"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
             if os.fstat(fd).st_size < NOTES:
                 os.write(fd, line.encode("utf-8", "replace"))
         finally:
             os.close(fd)
     except Exception:
-        pass  # the folder is gone: nobody reads it any more
+        pass  # the directory is gone: no reader is left
 
 
 def write(data, description, also=()):
@@ -105,7 +105,7 @@ def _claim():
 
 
 def _path(name):
-    return os.path.join(FOLDER, name)
+    return os.path.join(DIRECTORY, name)
 
 
 def _create(name):
