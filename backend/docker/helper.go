@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// maxHelperOutput bounds what is read of a credential helper, and maxHelperWords
+	// maxHelperOutput bounds what is read of a credential helper, and maxHelperShown
 	// what of it an error shows, in bytes.
 	maxHelperOutput = 64 << 10
-	maxHelperWords  = 1 << 10
+	maxHelperShown  = 1 << 10
 	// helperGrace is how long a helper's output is waited for once it has ended.
 	helperGrace = time.Second
 )
@@ -46,9 +46,9 @@ func (h *helperRun) Output() ([]byte, error) {
 	case out.full || said.full:
 		err = fmt.Errorf("more than %d bytes of output", maxHelperOutput)
 	case said.buf.Len() > 0:
-		err = fmt.Errorf("%w: %s", err, said.words())
+		err = fmt.Errorf("%w: %s", err, said.beginning())
 	}
-	return out.words(), err
+	return out.beginning(), err
 }
 
 // capped keeps what is written, and refuses more than maxHelperOutput. It has no
@@ -66,8 +66,8 @@ func (c *capped) Write(p []byte) (int, error) {
 	return c.buf.Write(p)
 }
 
-// words is the beginning, for an error.
-func (c *capped) words() []byte {
+// beginning is what an error shows.
+func (c *capped) beginning() []byte {
 	b := bytes.TrimSpace(c.buf.Bytes())
-	return b[:min(len(b), maxHelperWords)]
+	return b[:min(len(b), maxHelperShown)]
 }

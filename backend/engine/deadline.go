@@ -21,13 +21,13 @@ import (
 // A container's labels stay as they are. Where its deadline is another than its label says,
 // empty volumes are the record of that, whose labels name the container. Of several the one
 // with the highest number counts: a name is only taken once, so that of two who write at
-// once one is the last, and those before it are then removed by anybody.
+// once one is the last, and any process may then remove those before it.
 const (
 	deadlinePrefix = "llmsandbox-deadline-" // followed by the container's id and the number
 	roleDeadline   = "deadline"
 	labelContainer = "llmsandbox.container" // its id
 	labelNumber    = "llmsandbox.number"
-	labelWriter    = "llmsandbox.writer" // tells who has made the volume
+	labelWriter    = "llmsandbox.writer" // random, of the process that made the volume
 	noDeadline     = "none"              // of labelDeadline
 )
 
@@ -166,7 +166,7 @@ func (b *Backend) collectDeadlines(ctx context.Context, records map[string]moved
 	return found, nil
 }
 
-// late tells whether a container has outlived its deadline, and its agent does not say that
+// late reports whether a container has outlived its deadline, and its agent does not say that
 // it is another one: a record may be lost, and is written after the agent knows.
 func (b *Backend) late(ctx context.Context, c container.Summary, at time.Time) bool {
 	switch {

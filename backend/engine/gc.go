@@ -151,7 +151,7 @@ func abandoned(c container.Summary) bool {
 	if err == nil && o.dead() {
 		return true
 	}
-	// One that has run and runs no more is of no use to anybody.
+	// One that has run is never started again.
 	return c.State == container.StateExited || c.State == container.StateDead
 }
 

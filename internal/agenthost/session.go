@@ -181,8 +181,8 @@ func (s *Session) End() backend.End {
 		return backend.End{}
 	}
 	end, code := s.host.End()
-	if words := agentproto.End(code).Reason(s.Sandbox.IdleTimeout); words != "" && s.role != Entered {
-		end.Reason = words // the container's main process is the agent, which ended by itself
+	if reason := agentproto.End(code).Reason(s.Sandbox.IdleTimeout); reason != "" && s.role != Entered {
+		end.Reason = reason // the container's main process is the agent, which ended by itself
 	}
 	return end
 }
@@ -203,7 +203,7 @@ func (s *Session) Info() backend.Info {
 	return s.Sandbox
 }
 
-// SetDeadline tells the agent, and the host's record of it.
+// SetDeadline moves the deadline of the agent and of the host's record of it.
 func (s *Session) SetDeadline(ctx context.Context, at time.Time) error {
 	record := func(ctx context.Context, at time.Time, agentHas bool) error {
 		if s.role == Entered {

@@ -331,16 +331,16 @@ func word(s string) error {
 	return nil
 }
 
-// oneOf allows some words, and those that begin with one that ends in a colon.
-func oneOf(words ...string) func(string) error {
+// oneOf allows some names, and those that begin with one that ends in a colon.
+func oneOf(names ...string) func(string) error {
 	return func(s string) error {
-		for _, w := range words {
+		for _, w := range names {
 			rest, prefixed := strings.CutPrefix(s, w)
 			if open := strings.HasSuffix(w, ":"); s == w && !open || prefixed && open && word(rest) == nil {
 				return nil
 			}
 		}
-		return errors.New("use " + strings.ReplaceAll(strings.Join(words, ", "), ":", ":..."))
+		return errors.New("use " + strings.ReplaceAll(strings.Join(names, ", "), ":", ":..."))
 	}
 }
 
@@ -391,5 +391,5 @@ func absolute(p string) error {
 	return nil
 }
 
-// is tells whether a setting has that value.
+// is reports whether a setting has that value.
 func is[T comparable](setting *T, value T) bool { return setting != nil && *setting == value }

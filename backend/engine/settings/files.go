@@ -25,7 +25,7 @@ const (
 	volumeName = `[a-zA-Z0-9][a-zA-Z0-9_.-]*`
 )
 
-// volumeModes are the words engines take behind a volume.
+// volumeModes are the modes of volumes that engines know.
 var volumeModes = strings.Fields("ro rw z Z U nocopy copy cached delegated consistent private rprivate shared rshared slave rslave noexec exec nodev dev nosuid suid")
 
 // toVolumes decodes SOURCE:TARGET[:MODE], a target alone, or docker-py's map.
@@ -169,7 +169,7 @@ func validMount(m mount.Mount) error {
 	return nil
 }
 
-// hostPath tells a path of the host from a volume's name.
+// hostPath reports whether a source is a path of the host and not a volume's name.
 func hostPath(source string) bool {
 	return strings.ContainsAny(source, `/\`) || strings.HasPrefix(source, ".")
 }
@@ -226,7 +226,7 @@ func validTmpfs(name, options string) error {
 	return nil
 }
 
-// opposite words of mount options take each other's place.
+// opposite are mount options that replace each other.
 var opposite = map[string]string{
 	"exec": "noexec", "suid": "nosuid", "dev": "nodev", "rw": "ro", "noexec": "exec", "nosuid": "suid", "nodev": "dev", "ro": "rw",
 }
@@ -344,8 +344,8 @@ func reserved(host *container.HostConfig, p string) string {
 	return ""
 }
 
-// inside tells whether p is folder or below it.
-func inside(p, folder string) bool {
-	p, folder = path.Clean(p), path.Clean(folder)
-	return p == folder || folder == "/" || strings.HasPrefix(p, folder+"/")
+// inside reports whether p is dir or below it.
+func inside(p, dir string) bool {
+	p, dir = path.Clean(p), path.Clean(dir)
+	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
 }

@@ -40,7 +40,7 @@ var fieldByKey = sync.OnceValue(func() map[string]int {
 	return byKey
 })
 
-// secret tells that values are not repeated in errors.
+// secret reports whether values are not repeated in errors.
 func (o *option) secret() bool { return o.Name == "environment" }
 
 // Keys returns every key there is, grouped, in the order of documentation.
@@ -177,7 +177,7 @@ var decided = byWord([][2]string{
 	{"cpu_count cpu_percent", "it is for Windows containers only: use nano_cpus, or the sandbox's CPU limit"},
 })
 
-// other are words that people use for a key or for an option of the sandbox.
+// other are common names of a key or of an option of the sandbox.
 var other = byWord([][2]string{
 	{"memory mem memory_limit", "use mem_limit, or the sandbox's memory limit"},
 	{"memory_swap", "use memswap_limit"},

@@ -35,7 +35,7 @@ func (l *loosenings) add(loose bool, control, format string, args ...any) {
 	}
 }
 
-// Loosened tells which controls the settings take away, each once, sorted by control.
+// Loosened returns which controls the settings take away, each once, sorted by control.
 // Settings that make a limit smaller, or only add to what is inside, loosen nothing.
 func (s Settings) Loosened() []Loosening {
 	var l loosenings
@@ -114,7 +114,7 @@ func (s *Settings) loosenedSecurity(l *loosenings) {
 	l.add(len(s.DeviceRequests) > 0, "devices", "device_requests: devices of the host")
 }
 
-// root tells whether a user or group is root's, by number or name.
+// root reports whether a user or group is root's, by number or name.
 func root(id string) bool {
 	return id == "root" || id != "" && strings.Trim(id, "0") == ""
 }
@@ -201,16 +201,17 @@ func (l *loosenings) addMount(key string, m mount.Mount) {
 	l.add(!m.ReadOnly, "disk", "%s: what is written to %s is not limited", key, m.Target)
 }
 
-// What gives the whole host away to whoever can write to it; a socket also to who can
-// only read it, as a read-only mount does not keep anyone from connecting. Only the
-// usual places are known: a link elsewhere that leads to one is not noticed.
+// Directories and sockets of the host that amount to root on it, to code that can write to
+// them; a socket also to code that can only read it, as a read-only mount does not prevent
+// a connection. Only the usual places are known: a link elsewhere that leads to one is not
+// noticed.
 var (
 	engineSockets = strings.Fields("docker.sock podman.sock containerd.sock crio.sock buildkitd.sock dockershim.sock")
-	socketFolders = strings.Fields("/run /run/docker /run/podman /run/containerd /run/crio /run/user /run/buildkit /var /var/run")
-	hostFolders   = strings.Fields("/ /bin /boot /dev /etc /home /lib /lib64 /opt /proc /root /sbin /sys /usr /var/lib /var/lib/docker /var/lib/containers /var/lib/containerd /var/spool/cron")
+	socketDirs    = strings.Fields("/run /run/docker /run/podman /run/containerd /run/crio /run/user /run/buildkit /var /var/run")
+	hostDirs      = strings.Fields("/ /bin /boot /dev /etc /home /lib /lib64 /opt /proc /root /sbin /sys /usr /var/lib /var/lib/docker /var/lib/containers /var/lib/containerd /var/spool/cron")
 )
 
-// escapes tells whether a mount of the host's source is a way out of the sandbox.
+// escapes reports whether a mount of the host's source is a way out of the sandbox.
 func escapes(source string, readOnly bool) bool {
 	p := path.Clean(source)
 	if slices.Contains(engineSockets, path.Base(p)) {
@@ -220,13 +221,13 @@ func escapes(source string, readOnly bool) bool {
 	if p != path.Clean(source) {
 		p = "/run/" + p
 	}
-	if p == "/" || slices.Contains(socketFolders, p) {
+	if p == "/" || slices.Contains(socketDirs, p) {
 		return true
 	}
 	if strings.HasPrefix(p, "/run/user/") && strings.Count(p, "/") <= 4 {
-		return true // a user's runtime folder holds the sockets of rootless engines
+		return true // a user's runtime directory holds the sockets of rootless engines
 	}
-	return !readOnly && slices.ContainsFunc(hostFolders, func(f string) bool {
+	return !readOnly && slices.ContainsFunc(hostDirs, func(f string) bool {
 		return p == f || f != "/" && f != "/home" && f != "/opt" && f != "/var/lib" && inside(p, f)
 	})
 }

@@ -41,7 +41,7 @@ func validCapability(name string) error {
 	return nil
 }
 
-// has tells whether a list of capabilities names one.
+// has reports whether a list of capabilities names one.
 func has(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(c string) bool { return capability(c) == name })
 }
@@ -91,7 +91,7 @@ func validSecurityOpt(opt string) error {
 	return nil
 }
 
-// gainsPrivileges tells that no-new-privileges=false was asked for last.
+// gainsPrivileges reports whether no-new-privileges=false was asked for last.
 func (s *Settings) gainsPrivileges() bool {
 	gains := false
 	for _, opt := range s.SecurityOpt {

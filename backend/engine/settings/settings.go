@@ -8,7 +8,7 @@
 // decides by itself is an error that says what to do instead, never ignored.
 //
 // [Settings.Apply] lays the settings over a sandbox's safe defaults: only what was
-// named changes, and [Settings.Loosened] tells which controls no longer hold for it.
+// named changes, and [Settings.Loosened] returns which controls no longer hold for it.
 package settings
 
 import (
@@ -28,7 +28,7 @@ import (
 )
 
 // Settings are the runtime options of one sandbox. The zero value of a field (nil, "",
-// an empty list) means the sandbox's default; a pointer tells "not set" from zero and
+// an empty list) means the sandbox's default; a pointer distinguishes "not set" from zero and
 // false. Each field's tag is its key. A Settings is a plain value: it
 // may be shared by goroutines that only read it.
 type Settings struct {
@@ -88,7 +88,7 @@ type Settings struct {
 	DNSOptions      []string     `key:"dns_opt"`
 	ExtraHosts      []string     `key:"extra_hosts"` // "name:address"
 
-	Volumes      []Volume          `key:"volumes"`       // folders of the engine's host, and named volumes
+	Volumes      []Volume          `key:"volumes"`       // directories of the engine's host, and named volumes
 	Mounts       []mount.Mount     `key:"mounts"`        // the longer form of Volumes
 	Tmpfs        map[string]string `key:"tmpfs"`         // target to mount options, "size=64m,mode=1777"
 	VolumesFrom  []string          `key:"volumes_from"`  // containers, "ID" or "ID:ro"
@@ -111,14 +111,14 @@ type Port struct {
 	HostPort  uint16     // 0: any free one
 }
 
-// A Volume is a folder of the engine's host, or a named volume, mounted inside.
+// A Volume is a directory of the engine's host, or a named volume, mounted inside.
 type Volume struct {
 	// Source is a host path, a volume's name, or empty for an unnamed volume that
 	// goes with the sandbox. A relative path (with a slash, such as ./data) is taken
-	// from the caller's working folder.
+	// from the caller's working directory.
 	Source string
 	Target string // absolute path inside
-	Mode   string // "ro", "rw" and the engine's other words, separated by commas; "" means rw
+	Mode   string // "ro", "rw" and the engine's other modes, separated by commas; "" means rw
 }
 
 // Validate finds values that are not allowed and settings that contradict each other.
@@ -173,7 +173,7 @@ func (s *Settings) Set(key, value string) error {
 	return o.assign(s, v)
 }
 
-// looksJSON tells a JSON array or object from other text, such as an IPv6 address in
+// looksJSON distinguishes a JSON array or object from other text, such as an IPv6 address in
 // brackets with more behind it.
 func looksJSON(text string) bool {
 	t := strings.TrimSpace(text)
@@ -242,7 +242,7 @@ func (o *option) show(v any) string {
 	return shorten(string(text))
 }
 
-// A KeyError tells what is wrong with one key. It is a backend.ErrInvalid.
+// A KeyError says what is wrong with one key. It is a backend.ErrInvalid.
 type KeyError struct {
 	Key    string
 	Value  string // as given, shortened; empty when it is not to be shown

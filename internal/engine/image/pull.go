@@ -74,7 +74,7 @@ func (s *Store) fetch(ctx context.Context, full string, report func(backend.Prog
 // advice finds, by an engine's message, what a failed pull means and what can be done. The
 // first that fits counts. Engines give no codes for most of these.
 var advice = []struct {
-	words []string
+	texts []string
 	kind  error
 	do    string
 }{
@@ -100,7 +100,7 @@ func pullError(ctx context.Context, full string, err error) error {
 	text := clean(err.Error())
 	low := strings.ToLower(text)
 	for _, a := range advice {
-		for _, w := range a.words {
+		for _, w := range a.texts {
 			if strings.Contains(low, w) {
 				return fmt.Errorf("pull image %s: %s: %s: %w", full, a.do, text, a.kind)
 			}
