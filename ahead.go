@@ -1,31 +1,28 @@
 package llmsandbox
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/bounded"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
+	"github.com/llmsandbox/llmsandbox/internal/kernel"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
-// What an interpreter that was started ahead says on its descriptor 4.
-const (
-	aheadReady = "ready\n"
-	aheadBegun = "begun\n"
-)
-
-// An ahead is an interpreter that was started before its code is known.
+// An ahead is an interpreter that was started before its code is known. It takes one request of
+// the protocol of kernels' drivers, and becomes the program of that.
 type ahead struct {
 	id         string // of the run that it will be
 	plan       language.Plan
@@ -59,15 +56,16 @@ func (h *heldAhead) put(a *ahead) (before *ahead) {
 
 // Prepare starts the interpreter of the sandbox's language now, for the next Run: it gets
 // its code once it is ready, and runs it as if it had only then been started. That holds
-// for a Run of code alone, with the sandbox's own options, when nothing else has been
-// executed since; otherwise the interpreter is dropped. Until then it counts as one process
+// for a Run of one file without input, when nothing else has been executed since; otherwise the
+// interpreter is dropped. So it is where a variable of the run has another value that the
+// interpreter reads when it starts. Until then it counts as one process
 // with its memory. Prepare fails with ErrUnsupported where there is no way (Python has
 // one, unless artifacts are off); the sandbox is then as it was before.
 func (s *Sandbox) Prepare(ctx context.Context) error {
 	if err := s.link.Alive(); err != nil {
 		return err
 	}
-	if !s.language.Ahead || s.artifacts.Off {
+	if s.language.Ahead == nil || s.artifacts.Off {
 		return fmt.Errorf("start %s ahead: %w: it takes the code it is started with", s.language.Title, ErrUnsupported)
 	}
 	r, err := s.newRun(s.language, &RunOptions{})
@@ -100,7 +98,7 @@ func (s *Sandbox) startAhead(ctx context.Context, r *run) (*ahead, error) {
 	}
 	step, main := a.plan.Steps[0], a.plan.Files[0]
 	env := environ.AddMissing(a.env, step.Env)
-	a.collection = s.newCollection(r.language, a.id, r.artifacts, main.Path, func(name string) string { return environ.Value(env, name) })
+	a.collection = s.newCollection(r.language, a.id, r.artifacts, true, func(name string) string { return environ.Value(env, name) })
 	req := agentproto.StartRequest{
 		Argv: step.Argv, Env: environ.Override(env, a.collection.env()), Dir: r.dir, Control: true, Rest: agentproto.RestUntilFed, Tag: a.tag(),
 		Files: inlineFiles(append([]language.File{main}, a.collection.files()...)), RemoveAfter: a.plan.Cleanup,
@@ -120,11 +118,11 @@ func (s *Sandbox) startAhead(ctx context.Context, r *run) (*ahead, error) {
 	}
 	stop := context.AfterFunc(ctx, a.process.Detach)
 	defer stop()
-	if line, err := bufio.NewReader(a.process.Control()).ReadString('\n'); line != aheadReady {
+	if e, err := kernel.NewReader(a.process.Control()).Next(); e.Event != kernel.EventReady {
 		switch {
 		case ctx.Err() != nil:
 			err = context.Cause(ctx)
-		case err == nil || errors.Is(err, io.EOF):
+		case err == nil || errors.Is(err, io.EOF) || errors.Is(err, kernel.ErrProtocol):
 			err = fmt.Errorf("it ended or said something else: %w", ErrUnsupported)
 		default:
 			err = s.link.Explain(ctx, err)
@@ -178,11 +176,48 @@ func (s *Sandbox) endAhead(ctx context.Context, a *ahead) {
 	s.link.Warn("artifacts could not be removed", client.Remove(ctx, a.collection.root, agentclient.RemoveOptions{Recursive: true, Missing: true}))
 }
 
-// fits tells that a run is what the interpreter was started for, but for its code.
-func (a *ahead) fits(r *run, plan language.Plan, env []string) bool {
-	return r.opts.stdin == nil && !r.opts.keepChildren && r.artifacts == r.sandbox.artifacts && r.dir == path.Clean(r.sandbox.machine.Guest().Workdir) &&
-		slices.Equal(env, a.env) && len(plan.Steps) == 1 && len(plan.Files) == 1 && plan.Files[0].Path == a.plan.Files[0].Path &&
-		slices.Equal(plan.Steps[0].Argv, a.plan.Steps[0].Argv) && slices.Equal(plan.Steps[0].Env, a.plan.Steps[0].Env) && plan.Steps[0].Dir == a.plan.Steps[0].Dir
+// request is what has the interpreter become the program of a run; false: it cannot.
+func (a *ahead) request(r *run, plan language.Plan, env []string) ([]byte, bool) {
+	if r.opts.stdin != nil || r.opts.keepChildren || r.artifacts != r.sandbox.artifacts || len(plan.Steps) != 1 || len(plan.Files) != 1 {
+		return nil, false
+	}
+	step, main := plan.Steps[0], plan.Files[0]
+	started := a.plan.Steps[0]
+	n := min(len(started.Argv), len(step.Argv))
+	if main.Path != a.plan.Files[0].Path || !slices.Equal(step.Argv[:n], started.Argv) || !slices.Equal(step.Env, started.Env) || step.Dir != "" || started.Dir != "" {
+		return nil, false
+	}
+	req := kernel.Request{
+		Op: kernel.OpRun, ID: 1, Code: string(main.Data),
+		File: main.Path, Dir: r.dir, Args: step.Argv[n:], Env: map[string]string{}, Touch: a.collection.marker(),
+	}
+	texts := append([]string{req.Code, req.Dir}, req.Args...)
+	before := map[string]bool{}
+	for _, kv := range a.env {
+		before[kv] = true
+	}
+	for _, kv := range env {
+		if before[kv] {
+			delete(before, kv)
+			continue
+		}
+		name, value, _ := strings.Cut(kv, "=")
+		if !r.language.Ahead(name) {
+			return nil, false
+		}
+		req.Env[name] = value
+		texts = append(texts, kv)
+	}
+	for kv := range before { // else a variable would have to go
+		if name, _, _ := strings.Cut(kv, "="); req.Env[name] == "" {
+			return nil, false
+		}
+	}
+	if slices.ContainsFunc(texts, func(text string) bool { return !utf8.ValidString(text) }) || strings.Contains(strings.Join(req.Args, ""), "\x00") {
+		return nil, false
+	}
+	line := req.Line(false)
+	return line, len(line) <= kernel.MaxLine
 }
 
 // executeAhead runs code in the interpreter that was started ahead, if there is one that
@@ -199,9 +234,14 @@ func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (
 		return true, err
 	}
 	env, err := s.libraries.Environ(ctx, r.environ)
-	if err != nil || !a.fits(r, plan, env) {
+	if err != nil {
 		s.endAhead(ctx, a)
-		return err != nil, err
+		return true, err
+	}
+	request, fits := a.request(r, plan, env)
+	if !fits {
+		s.endAhead(ctx, a)
+		return false, nil
 	}
 	r.started = time.Now()
 	r.network = s.recordNetwork(ctx)
@@ -216,19 +256,29 @@ func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (
 			return false, nil // it has ended meanwhile
 		}
 	}
-	text := plan.Files[0].Data
-	if _, err := io.WriteString(a.process.Requests(), fmt.Sprintf("%d\n%s", len(text), text)); err != nil {
+	if _, err := a.process.Requests().Write(request); err != nil {
 		s.endAhead(ctx, a)
 		return false, nil
 	}
-	said := &bounded.Writer{Most: len(aheadBegun)}
+	control := &bounded.Writer{Most: maxBegun}
 	stderr, flush := r.stderr()
-	exit, err := s.link.Follow(wait, a.agent, a.process, agentlink.Streams{Stdout: r.out, Stderr: stderr, Control: said})
+	exit, err := s.link.Follow(wait, a.agent, a.process, agentlink.Streams{Stdout: r.out, Stderr: stderr, Control: control})
 	flush()
+	if err == nil && exit.Reason == agentproto.NotKilled {
+		// An event that is not there is no begun one.
+		switch e, _ := kernel.NewReader(bytes.NewReader(control.Kept)).Next(); {
+		case e.Event == kernel.EventBegun:
+		case r.out.written()+r.err.written() == 0:
+			s.endAhead(ctx, a)
+			return false, nil
+		default:
+			err = fmt.Errorf("the interpreter that was started ahead has ended before it took its code: run it again")
+		}
+	}
 	r.exit, r.collection = exit, a.collection
 	r.cpu, r.peak = time.Duration(exit.CPUMicros)*time.Microsecond, int64(exit.PeakRSS)
-	if err == nil && exit.Reason == agentproto.NotKilled && string(said.Kept) != aheadBegun {
-		err = fmt.Errorf("the interpreter that was started ahead has ended before it took its code: run it again")
-	}
 	return true, err
 }
+
+// maxBegun bounds what is kept of what the interpreter writes to descriptor 4.
+const maxBegun = 256

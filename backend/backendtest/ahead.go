@@ -71,10 +71,17 @@ func (s *suite) interpreterAhead(t *testing.T) {
 	}
 	wantArtifacts(t, run(t, sb, "open('artifacts/later.txt', 'w').write('y')", nil), "later.txt")
 
+	// It takes on arguments, variables and a directory. Its command line shows that it is the one.
+	const options = "import sys, os; print(sys.argv[1:], os.environ.get('A'), os.getcwd(), os.path.expanduser('~'), sys.path[1:3], sys.stdin.read(), os.path.splitext(__file__)[1]); " +
+		"os.system('echo $A; pwd')"
+	prepare()
+	wantStdout(t, run(t, sb, "import sys; print(sys.argv[1:], open('/proc/self/cmdline').read().count('é'))", &llmsandbox.RunOptions{
+		Args: []string{"é<\"\n"}, Env: map[string]string{"A": "b"}, Dir: "artifacts",
+	}), "['é<\"\\n'] 0\n")
 	// Any other run does without it, and it is gone.
-	const options = "import sys, os; print(sys.argv[1:], os.environ.get('A'), os.getcwd(), sys.stdin.read(), os.path.splitext(__file__)[1])"
 	for _, o := range []llmsandbox.RunOptions{
-		{Args: []string{"a"}}, {Env: map[string]string{"A": "b"}}, {Dir: "artifacts"},
+		{Args: []string{"a", "ü\"\\<\u2028\x01"}}, {Env: map[string]string{"A": "b'\n\"é"}}, {Dir: "artifacts"},
+		{Env: map[string]string{"HOME": "/b"}}, {Env: map[string]string{"PYTHONPATH": "lib"}, Dir: "artifacts"},
 		{Files: map[string][]byte{"more.py": []byte("1")}}, {Name: "main.pyw"}, {KeepChildren: true},
 	} {
 		same(options, &o)
@@ -83,6 +90,10 @@ func (s *suite) interpreterAhead(t *testing.T) {
 	wantStdout(t, run(t, sb, "import sys; print(sys.stdin.read())", &llmsandbox.RunOptions{Stdin: strings.NewReader("in")}), "in\n")
 	prepare()
 	wantStdout(t, run(t, sb, countAhead, &llmsandbox.RunOptions{Language: "bash"}), "0\n")
+	prepare()
+	if res, err := sb.Run(ctx, options, &llmsandbox.RunOptions{Dir: "missing"}); err == nil || res.Status != llmsandbox.StatusSetupFailed {
+		t.Errorf("%s: %v, want the error of a directory that is missing", describe(res), err)
+	}
 
 	other := s.open(t, llmsandbox.Options{Language: "bash"})
 	if err := other.Prepare(ctx); !errors.Is(err, llmsandbox.ErrUnsupported) {

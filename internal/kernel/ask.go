@@ -40,7 +40,7 @@ func (k *Kernel) Ask(ctx context.Context, r Request) (Event, error) {
 			case d.probed(e):
 				d.probing = 0
 			case e.ID != r.ID || e.Event != EventReply:
-				d.misbehaved(fmt.Errorf("%w: event %q of request %d for request %d", errProtocol, e.Event, e.ID, r.ID))
+				d.misbehaved(fmt.Errorf("%w: event %q of request %d for request %d", ErrProtocol, e.Event, e.ID, r.ID))
 			case ctx.Err() != nil:
 				return none, context.Cause(ctx)
 			case e.Refusal != "":
@@ -128,7 +128,7 @@ func (r *running) ask(e Event) error {
 	defer r.questions.mu.Unlock()
 	if r.questions.answering == maxAnswering {
 		cancel()
-		return fmt.Errorf("%w: it asks without waiting for answers", errProtocol)
+		return fmt.Errorf("%w: it asks without waiting for answers", ErrProtocol)
 	}
 	if last := r.questions.last; last != nil {
 		last.answered = true // whatever became of it, its answer is not this one's

@@ -272,7 +272,7 @@ func (r *running) follow(ctx context.Context) {
 				return
 			}
 			if r.done != nil {
-				d.misbehaved(fmt.Errorf("%w: it did not mark the end of a cell's output", errProtocol))
+				d.misbehaved(fmt.Errorf("%w: it did not mark the end of a cell's output", ErrProtocol))
 			}
 			d.kill()
 		case <-d.gone:
@@ -324,7 +324,7 @@ func (r *running) handle(e Event) error {
 	}
 	switch {
 	case e.ID != r.id || r.done != nil:
-		return fmt.Errorf("%w: event %q of cell %d in cell %d", errProtocol, e.Event, e.ID, r.id)
+		return fmt.Errorf("%w: event %q of cell %d in cell %d", ErrProtocol, e.Event, e.ID, r.id)
 	case e.Event == EventDone:
 		r.done = &e
 	case e.Event == EventInput:
@@ -332,7 +332,7 @@ func (r *running) handle(e Event) error {
 	case e.Event == EventInstall:
 		go r.install(e.Libraries)
 	default:
-		return fmt.Errorf("%w: event %q in a cell", errProtocol, e.Event)
+		return fmt.Errorf("%w: event %q in a cell", ErrProtocol, e.Event)
 	}
 	return nil
 }

@@ -268,7 +268,7 @@ func (k *Kernel) ready(ctx context.Context, d *driver) error {
 	select {
 	case e := <-d.events:
 		if e.Event != EventReady {
-			return fmt.Errorf("%w: its first event is %q", errProtocol, e.Event)
+			return fmt.Errorf("%w: its first event is %q", ErrProtocol, e.Event)
 		}
 		k.describe(e.Version, e.Flavor)
 		return nil

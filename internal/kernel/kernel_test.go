@@ -17,6 +17,7 @@ func TestDecode(t *testing.T) {
 		want       Event
 	}{
 		{"ready", `{"event":"ready","language":"python","version":"3","new":1}`, Event{Event: "ready", Language: "python", Version: "3"}},
+		{"begun", `{"event":"begun"}`, Event{Event: "begun"}},
 		{"error", `{"event":"done","id":4,"status":"error","error":{"name":"E","message":"m","traceback":"t"}}`,
 			Event{Event: "done", ID: 4, Status: "error", Failure: &Failure{"E", "m", "t"}}},
 		{"exit", `{"event":"done","id":4,"status":"exit","exit_code":3,"state_lost":true}`,
@@ -40,8 +41,8 @@ func TestDecode(t *testing.T) {
 		`{"event":"reply","id":1,"start":-1}`, `{"event":"install","id":1}`, `{"event":"reply","id":1,"text64":"%"}`,
 		`{"event":"reply","id":1,"text64":1}`, `{"event":"reply","id":1,"matches64":[1]}`, `{"event":"ready"} {}`, `{"event":"ready","a64":""} {}`,
 	} {
-		if e, err := Decode([]byte(line)); !errors.Is(err, errProtocol) {
-			t.Errorf("%s: %+v, %v, want %v", line, e, err, errProtocol)
+		if e, err := Decode([]byte(line)); !errors.Is(err, ErrProtocol) {
+			t.Errorf("%s: %+v, %v, want %v", line, e, err, ErrProtocol)
 		}
 	}
 }
@@ -71,8 +72,8 @@ func TestReader(t *testing.T) {
 	if e, err := r.Next(); err != io.EOF {
 		t.Errorf("half a line: %+v, %v, want io.EOF", e, err)
 	}
-	if _, err := NewReader(strings.NewReader(strings.Repeat("x", MaxLine+1))).Next(); !errors.Is(err, errProtocol) {
-		t.Errorf("a long line: %v, want %v", err, errProtocol)
+	if _, err := NewReader(strings.NewReader(strings.Repeat("x", MaxLine+1))).Next(); !errors.Is(err, ErrProtocol) {
+		t.Errorf("a long line: %v, want %v", err, ErrProtocol)
 	}
 	failed := errors.New("failed")
 	if _, err := NewReader(io.MultiReader(strings.NewReader("{"), failing{failed})).Next(); !errors.Is(err, failed) {

@@ -40,6 +40,14 @@ type Request struct {
 	EOF  bool   `json:"eof,omitempty"`
 	// Interrupted tells that the answer takes the place of an interrupt.
 	Interrupted bool `json:"interrupted,omitempty"`
+	// These are of a program in place of a cell, for an interpreter that was started ahead: the
+	// file that the code is written to, the working directory, further arguments, variables to
+	// set, and a file that gets the time of the program's begin.
+	File  string            `json:"file,omitempty"`
+	Dir   string            `json:"dir,omitempty"`
+	Args  []string          `json:"args,omitempty"`
+	Env   map[string]string `json:"env,omitempty"`
+	Touch string            `json:"touch,omitempty"`
 	// Dirs and Error answer an install event.
 	Dirs  []string `json:"dirs,omitempty"`
 	Error string   `json:"error,omitempty"`
@@ -73,6 +81,7 @@ const (
 	EventInstall = "install"
 	EventDone    = "done"
 	EventReply   = "reply"
+	EventBegun   = "begun" // of an interpreter that was started ahead: it has become the program
 )
 
 // The states of a cell that is done.
@@ -139,21 +148,21 @@ type Variable struct {
 	Value string `json:"value"`
 }
 
-// errProtocol is what every error of decoding is.
-var errProtocol = errors.New("the kernel's driver broke its protocol")
+// ErrProtocol is what every error of decoding wraps.
+var ErrProtocol = errors.New("the kernel's driver broke its protocol")
 
 // Decode decodes and checks one line.
 func Decode(line []byte) (Event, error) {
 	line, err := plain(line)
 	if err != nil {
-		return Event{}, fmt.Errorf("%w: %w", errProtocol, err)
+		return Event{}, fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
 	var e Event
 	if err := json.Unmarshal(line, &e); err != nil {
-		return Event{}, fmt.Errorf("%w: %w", errProtocol, err)
+		return Event{}, fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
 	if err := e.check(); err != nil {
-		return Event{}, fmt.Errorf("%w: %w", errProtocol, err)
+		return Event{}, fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
 	e.StateLost = e.Status == DoneExit
 	if e.Lost != nil {
@@ -165,7 +174,7 @@ func Decode(line []byte) (Event, error) {
 
 func (e *Event) check() error {
 	switch e.Event {
-	case EventReady, EventInput:
+	case EventReady, EventInput, EventBegun:
 		return nil
 	case EventInstall:
 		if len(e.Libraries) == 0 {
@@ -248,7 +257,7 @@ func (r *Reader) Next() (Event, error) {
 	}
 	switch err := r.lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return Event{}, fmt.Errorf("%w: a line of more than %d bytes", errProtocol, MaxLine)
+		return Event{}, fmt.Errorf("%w: a line of more than %d bytes", ErrProtocol, MaxLine)
 	case err != nil:
 		return Event{}, err
 	}

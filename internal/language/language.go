@@ -31,8 +31,9 @@ type Language struct {
 	// Capture catches what the language's plotting libraries show and save; nil: only
 	// files in the artifacts directory are artifacts.
 	Capture func(CaptureSource) Capture
-	// Ahead reports whether Capture can start the interpreter before its code is known.
-	Ahead bool
+	// Ahead is set where Capture can start the interpreter before its code is known. It reports
+	// whether a variable can still be set then: not what the interpreter reads when it starts.
+	Ahead func(variable string) bool
 	// Kernel keeps state between cells; nil: this language has none.
 	Kernel *Kernel
 	// Scan reads a program for a security policy; nil: no policy can judge this language.
@@ -193,14 +194,10 @@ type CaptureSource struct {
 	// not filled with what no result carries; 0: where the language likes.
 	MaxCount int
 	MaxBytes int64
-	// Ahead, when set, is the main file, which is empty: the interpreter is started before
-	// its code is known. Once it is ready it writes the line "ready" to descriptor 4. From
-	// 3 it reads the code, as a line with its size in bytes and then so many, and writes it
-	// into that file; then it writes the line "begun", closes both and goes on as if it had
-	// only been started now. Only for a Language that says Ahead.
-	Ahead string
-	// Marker is a file that what the program makes is younger than.
-	Marker string
+	// Ahead has the interpreter wait for its code, which is not in its main file yet: it sends
+	// the event ready, reads one request, becomes the program of that, sends the event begun
+	// and closes descriptors 3 and 4. docs/kernels.md has the protocol. Only for a Language with Ahead.
+	Ahead bool
 	// Current returns a variable's value as it is without the capture.
 	Current func(name string) string
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 	"sync"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
@@ -54,14 +55,28 @@ func capture(src language.CaptureSource) language.Capture {
 		name := fmt.Sprintf("sitecustomize.cpython-%s.pyc", v.tag)
 		c.Files = append(c.Files, language.File{Path: path.Join(src.Support, "__pycache__", name), Data: compiled()[v.tag], Mode: 0o644})
 	}
-	if src.Ahead != "" {
-		ahead := src.Ahead + "\x00" + src.Marker
-		c.Files = append(c.Files, language.File{Path: path.Join(src.Support, "ahead"), Data: []byte(ahead), Mode: 0o644})
+	if src.Ahead {
+		c.Files = append(c.Files, language.File{Path: path.Join(src.Support, "ahead"), Mode: 0o644})
 	}
 	if before := src.Current("PYTHONPATH"); before != "" {
 		c.Env[0] += ":" + before
 	}
 	return c
+}
+
+// settable reports whether a variable can be set once Python has started: neither Python nor
+// the C library reads it before.
+func settable(name string) bool {
+	for _, prefix := range []string{"PYTHON", "LD_", "LC_", "MALLOC_", "GLIBC_", "MUSL_"} {
+		if strings.HasPrefix(name, prefix) {
+			return false
+		}
+	}
+	switch name {
+	case "HOME", "PATH", "LANG", "LANGUAGE", "TZ", "TZDIR", "LOCPATH", "GCONV_PATH", "__PYVENV_LAUNCHER__":
+		return false
+	}
+	return true
 }
 
 func orDefault[T int | int64](n, otherwise T) T {

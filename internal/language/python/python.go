@@ -12,7 +12,7 @@ var Language = language.Language{
 	Extensions: []string{".py", ".pyw"}, Shebangs: []string{"python3", "python"},
 	Programs: [][]string{{"python3", "python"}},
 	Install:  "install it with: apt-get install python3; or use --image python:3",
-	Plan:     plan, Libraries: &libraries, Kernel: &kernel, Capture: capture, Ahead: true,
+	Plan:     plan, Libraries: &libraries, Kernel: &kernel, Capture: capture, Ahead: settable,
 	Scan: scan, ModuleSeparator: ".", LibraryName: libraryName,
 	Details: details,
 }

@@ -33,25 +33,44 @@ if rest:
 else:
     del os.environ._data[key]
 sys.meta_path.insert(0, Finder())
+
+
+def become():
+    """Becomes the program of the request that comes on descriptor 3."""
+    os.write(4, b'{"event":"ready"}\n')
+    try:
+        with open(3, "rb") as requests:
+            # JSON without true, false and null is Python. Module json takes long to load, and
+            # the program would find it loaded.
+            request = eval(requests.readline().decode(), {"__builtins__": {}})
+        if request["dir"] != os.getcwd():
+            if not all(map(os.path.isabs, rest)):
+                os._exit(1)  # what is relative in sys.path belongs to the directory before
+            os.chdir(request["dir"])
+        for name, value in request.get("env", {}).items():
+            os.environb[name.encode()] = value.encode()
+        args = request.get("args", [])
+        if args:
+            sys.argv += args
+            getattr(sys, "orig_argv", []).extend(args)
+        with open(request["file"], "wb") as file:
+            file.write(request["code"].encode())
+        os.utime(request["touch"])
+    except BaseException:
+        os._exit(1)  # the code is run in another interpreter
+    os.write(4, b'{"event":"begun"}\n')
+    os.close(4)
+
+
 # An interpreter that was started ahead waits here, where nothing of the program's has
 # been looked at yet.
 try:
-    ahead = open(SUPPORT + "/ahead", "rb")
+    os.unlink(SUPPORT + "/ahead")  # its children do not wait
 except OSError:
     pass
 else:
-    with ahead:
-        main, marker = ahead.read().split(b"\0")
-    os.unlink(SUPPORT + "/ahead")  # its children do not wait
-    os.write(4, b"ready\n")
-    with open(3, "rb") as code:
-        text = code.read(int(code.readline()))
-    with open(main, "wb") as file:
-        file.write(text)
-    os.utime(marker)
-    os.write(4, b"begun\n")
-    os.close(4)
-    del ahead, main, marker, code, text, file
+    become()
+del become
 # Python asks for one module of this name: the one that is there without us is next.
 del sys.modules["sitecustomize"]
 import sitecustomize

@@ -1,0 +1,45 @@
+package llmsandbox
+
+import (
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/language/python"
+)
+
+// TestAheadRequest: what an interpreter cannot take on after its start is run in another one.
+func TestAheadRequest(t *testing.T) {
+	plan := func(path, code string, args ...string) language.Plan {
+		return language.Plan{
+			Files: []language.File{{Path: path, Data: []byte(code)}},
+			Steps: []language.Step{{Argv: append([]string{"python3", "-u", "/w/main.py"}, args...)}},
+		}
+	}
+	a := &ahead{plan: plan("/w/main.py", ""), env: []string{"A=1", "B=2"}, collection: &collection{root: "/t/c"}}
+	same := []string{"A=1", "B=2"}
+	for _, c := range []struct {
+		name string
+		plan language.Plan
+		env  []string
+		want string // "": none
+	}{
+		{"code", plan("/w/main.py", "1"), same, `{"op":"run","id":1,"code":"1","file":"/w/main.py","dir":"/w","touch":"/t/c/began"}`},
+		{"all", plan("/w/main.py", "é\n", "x", "<"), []string{"B=3", "A=1", "C=a=b"},
+			`{"op":"run","id":1,"code":"é\n","file":"/w/main.py","dir":"/w","args":["x","\u003c"],"env":{"B":"3","C":"a=b"},"touch":"/t/c/began"}`},
+		{"another file", plan("/w/main.pyw", "1"), same, ""},
+		{"other arguments of the interpreter", language.Plan{Files: a.plan.Files, Steps: []language.Step{{Argv: []string{"python3", "-O", "/w/main.py"}}}}, same, ""},
+		{"fewer arguments", language.Plan{Files: a.plan.Files, Steps: []language.Step{{Argv: []string{"python3"}}}}, same, ""},
+		{"a variable that Python has read", plan("/w/main.py", "1"), []string{"A=1", "B=2", "PYTHONHASHSEED=1"}, ""},
+		{"a variable less", plan("/w/main.py", "1"), []string{"A=1"}, ""},
+		{"no UTF-8", plan("/w/main.py", "\xff"), same, ""},
+		{"an argument without UTF-8", plan("/w/main.py", "1", "\xff"), same, ""},
+		{"an argument with a NUL", plan("/w/main.py", "1", "\x00"), same, ""},
+		{"two files", language.Plan{Files: append(plan("/w/main.py", "1").Files, language.File{}), Steps: a.plan.Steps}, same, ""},
+	} {
+		r := &run{sandbox: &Sandbox{}, language: &python.Language, dir: "/w"}
+		line, fits := a.request(r, c.plan, c.env)
+		if fits != (c.want != "") || fits && string(line) != c.want+"\n" {
+			t.Errorf("%s: got %s, %v, want %s", c.name, line, fits, c.want)
+		}
+	}
+}
