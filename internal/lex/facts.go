@@ -1,6 +1,11 @@
 package lex
 
-import "github.com/llmsandbox/llmsandbox/internal/language"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/llmsandbox/llmsandbox/internal/language"
+)
 
 const (
 	// MaxDepth bounds how deep code lies in code: interpolations, and code in strings
@@ -120,4 +125,40 @@ func (f *Facts) Nested(s language.Span, scan func()) {
 	scan()
 	f.Depth--
 	f.within = before
+}
+
+// Ordered are the facts in the order of the code. Of uses that overlap only those that
+// begin first stay, with what has the very same place.
+func (f *Facts) Ordered() language.Facts {
+	by := func(a, b language.Span) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End)) }
+	slices.SortStableFunc(f.Comments, by)
+	slices.SortStableFunc(f.Strings, func(a, b language.Literal) int { return by(a.Span, b.Span) })
+	slices.SortStableFunc(f.Imports, func(a, b language.Import) int { return by(a.Span, b.Span) })
+	slices.SortStableFunc(f.Computed, func(a, b language.Computed) int { return by(a.Span, b.Span) })
+	slices.SortStableFunc(f.Uses, func(a, b language.Use) int { return by(a.Span, b.Span) })
+	var last language.Span
+	kept := f.Uses[:0]
+	for i, u := range f.Uses {
+		if i > 0 && u.Start < last.End && u.Span != last {
+			continue
+		}
+		kept, last = append(kept, u), u.Span
+	}
+	f.Uses = kept
+	return f.Facts
+}
+
+// A Budget bounds how much text is made of constants: each is short, and may be named often.
+type Budget int
+
+// BudgetOf is the one for code of so many bytes.
+func BudgetOf(size int) Budget { return Budget(4*size + 4096) }
+
+// Take tells whether there are n bytes left, and takes them.
+func (b *Budget) Take(n int) bool {
+	if int(*b) < n {
+		return false
+	}
+	*b -= Budget(n)
+	return true
 }

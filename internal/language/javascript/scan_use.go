@@ -106,7 +106,7 @@ func (r *reader) assign(v *lex.Value, end int) {
 	}
 	sign := r.before(v.First)
 	for n := 0; n < far && r.chooses(sign); n++ {
-		// It is one of several operands.
+		r.Step() // it is one of several operands
 		for sign--; n < far && sign >= 0 && !r.chooses(sign) && !r.Is(sign, "=", ",", ";", "(", "[", "{"); n++ {
 			r.Step()
 			if r.Partner[sign] >= 0 {
