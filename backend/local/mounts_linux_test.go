@@ -171,7 +171,7 @@ func mountLine(m mount) string {
 }
 
 func stepLine(s nsinit.Step) string {
-	op := map[nsinit.Op]string{nsinit.OpBind: "bind", nsinit.OpReceived: "received", nsinit.OpFilesystem: "filesystem", nsinit.OpUnion: "union", nsinit.OpVeil: "veil",
+	op := map[nsinit.Op]string{nsinit.OpBind: "bind", nsinit.OpReceived: "received", nsinit.OpFilesystem: "filesystem", nsinit.OpUnion: "union", nsinit.OpBindHidden: "bind-hidden",
 		nsinit.OpOverlay: "overlay", nsinit.OpInner: "inner", nsinit.OpAttr: "attr", nsinit.OpMkdir: "mkdir", nsinit.OpSymlink: "symlink", nsinit.OpFile: "file",
 		nsinit.OpOwnDirectories: "own"}[s.Op]
 	var attr []string

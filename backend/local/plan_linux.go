@@ -183,7 +183,7 @@ func (p *planner) stageDisk() {
 func (p *planner) bind(m mount, attr uint32) {
 	s := nsinit.Step{Op: nsinit.OpBind, Source: m.source, Path: m.target, Attr: attr}
 	if m.source != m.target && !below(m.source, layerstore.RootDir) {
-		s.Op, s.Options = nsinit.OpVeil, []string{p.empty}
+		s.Op, s.Options = nsinit.OpBindHidden, []string{p.empty}
 	}
 	p.step(s)
 }

@@ -198,7 +198,7 @@ const MaxReply = 4 << 10
 
 // A Reply is an agent's report of a setup that succeeded.
 type Reply struct {
-	// Exposed is how many OpVeil steps could not hide where their directory is from.
+	// Exposed is how many OpBindHidden steps could not hide where their directory is from.
 	Exposed int
 	// StartDir reports whether the code can have Plan.StartDir as its working directory.
 	StartDir bool

@@ -21,7 +21,7 @@ const (
 type Op uint8
 
 // The operations. Those that take something from the host (OpBind, OpReceived,
-// OpFilesystem, OpUnion, OpVeil) open it before the host's root is left, and put it in place after.
+// OpFilesystem, OpUnion, OpBindHidden) open it before the host's root is left, and put it in place after.
 const (
 	// OpBind mounts the host's file or directory Source, with what is mounted below
 	// it, at Path.
@@ -32,10 +32,9 @@ const (
 	OpFilesystem
 	// OpUnion mounts a read-only overlay of the host's directories Options, top first.
 	OpUnion
-	// OpVeil mounts the host's directory Source at Path through an overlay with the
-	// host's empty directory Options, so that the mount table does not tell where it
-	// is from. Where the kernel refuses that, it is OpBind, and the answer says so.
-	OpVeil
+	// OpBindHidden mounts the host's directory Source at Path through an overlay with the
+	// host's empty directory Options, so that the mount table does not name it. Where the kernel refuses that, it is OpBind, and the reply counts it.
+	OpBindHidden
 	// OpOverlay mounts an overlay of the sandbox's own directories: Options are the
 	// lower, the upper and the work directory. The mount at the lower one is let go.
 	OpOverlay
@@ -56,7 +55,7 @@ const (
 )
 
 // A Step is one thing to do. Paths are absolute, and inside the new root but for
-// what OpBind, OpUnion and OpVeil take from the host.
+// what OpBind, OpUnion and OpBindHidden take from the host.
 type Step struct {
 	Op       Op
 	Path     string

@@ -85,9 +85,9 @@ func openSource(s *Step, received []int, fd *int) (exposed bool, err error) {
 		*fd, err = newFilesystem(s.Source, s.Options, s.Attr)
 	case OpUnion:
 		*fd, err = newUnion(s.Options, s.Attr)
-	case OpVeil:
+	case OpBindHidden:
 		var hidden bool
-		*fd, hidden, err = newVeil(s.Source, s.Options, s.Attr)
+		*fd, hidden, err = newHiddenBind(s.Source, s.Options, s.Attr)
 		exposed = !hidden
 	}
 	if s.Optional && errors.Is(err, fs.ErrNotExist) {
@@ -136,7 +136,7 @@ func pivot(fd int) error {
 // place puts one step into the new root, which is "/" by now.
 func place(s *Step, fd int) error {
 	switch s.Op {
-	case OpBind, OpReceived, OpFilesystem, OpUnion, OpVeil:
+	case OpBind, OpReceived, OpFilesystem, OpUnion, OpBindHidden:
 		if fd < 0 {
 			return nil
 		}
@@ -322,8 +322,8 @@ func newUnion(lower []string, attr uint32) (int, error) {
 // maxOption is how long fsconfig lets the value of an option be, in bytes.
 const maxOption = 255
 
-// newVeil mounts a host directory detached, hidden if it can be.
-func newVeil(dir string, empty []string, attr uint32) (fd int, hidden bool, err error) {
+// newHiddenBind mounts a host directory detached, hidden if it can be.
+func newHiddenBind(dir string, empty []string, attr uint32) (fd int, hidden bool, err error) {
 	// An overlay that cannot be written to must have two directories at least.
 	if fd, err = newUnion(append([]string{dir}, empty...), attr); err == nil {
 		return fd, true, nil
