@@ -136,12 +136,7 @@ func (a *attached) awaitOwner(ctx context.Context) error {
 	free := make(chan error, 1)
 	go func() { // ends with the owner's clean-up, which its own death brings at the latest
 		defer f.Close()
-		for {
-			if err := unix.Flock(int(f.Fd()), unix.LOCK_SH); err != unix.EINTR {
-				free <- err
-				return
-			}
-		}
+		free <- flock(f, unix.LOCK_SH)
 	}()
 	select {
 	case err := <-free:

@@ -60,7 +60,7 @@ type process struct {
 	pidfd *os.File
 	// owner is what the agent watches: its closing shows that the owner has ended.
 	owner    *os.File
-	controls []backend.Control // what only the start of this sandbox could tell
+	controls []backend.Control // what only the start of this sandbox shows
 	startDir bool              // whether code can have contents.startDir as its working directory
 }
 

@@ -34,19 +34,19 @@ type machine struct {
 	oom     int64
 	oomErr  error
 	cleanup error  // set before done is closed
-	words   string // why it ended; set before done is closed
+	reason  string // why it ended; set before done is closed
 }
 
 var _ backend.Machine = (*machine)(nil)
 
 func (m *machine) Done() <-chan struct{} { return m.done }
 
-// End tells why the agent has ended by itself, if it has. That all was killed for memory does
+// End says why the agent has ended by itself, if it has. That all was killed for memory does
 // not happen: the kernel takes code before the agent.
 func (m *machine) End() backend.End {
 	select {
 	case <-m.done:
-		return backend.End{Reason: m.words}
+		return backend.End{Reason: m.reason}
 	default:
 		return backend.End{}
 	}
@@ -140,7 +140,7 @@ func (m *machine) watch() {
 	status, err := m.process.wait()
 	m.timer.Stop()
 	if err == nil && status.Exited() {
-		m.words = agentproto.End(status.ExitStatus()).Reason(m.record.Info.IdleTimeout)
+		m.reason = agentproto.End(status.ExitStatus()).Reason(m.record.Info.IdleTimeout)
 	}
 	m.mu.Lock()
 	usage, uerr := m.group.Usage()
@@ -200,7 +200,7 @@ func (d *description) Commit(context.Context, string, string, io.Reader) (string
 	return "", fmt.Errorf("%w: the local backend makes no images of sandboxes: use docker or podman", backend.ErrUnsupported)
 }
 
-// moveDeadline tells the agent, and the record in the sandbox's directory.
+// moveDeadline moves the agent's deadline, and that in the sandbox's record.
 func (d *description) moveDeadline(ctx context.Context, dial dialer, dir string, at time.Time) error {
 	err := withAgent(ctx, dial, func(agent *agentclient.Client) error {
 		return agent.MoveDeadline(ctx, at, func(_ context.Context, at time.Time) error {

@@ -56,7 +56,7 @@ type mount struct {
 // devices are the ones a program may expect.
 var devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
 
-// maskedFiles and maskedDirs of /proc tell of the host or of its kernel; frozenDirs
+// maskedFiles and maskedDirs of /proc describe the host or its kernel; frozenDirs
 // may be read.
 var (
 	maskedFiles = []string{"kcore", "keys", "key-users", "timer_list", "timer_stats", "sched_debug", "latency_stats",

@@ -27,7 +27,7 @@ var setupCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETUID, unix.CAP_SETGID, 
 	unix.CAP_KILL, unix.CAP_SYS_CHROOT, unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_SYS_TIME, unix.CAP_SYS_RESOURCE}
 
 // namespaces isolate by the kernel's namespaces, seccomp and Landlock. The agent is forked
-// into them and is told over a socket what to mount.
+// into them and receives over a socket what to mount.
 type namespaces struct{}
 
 // A namespaceAgent is an agent that waits for its plan.
@@ -147,28 +147,23 @@ func (a *namespaceAgent) fork(ctx context.Context, l *launch, setup *os.File) er
 		a.process.pid, err = syscall.ForkExec(l.agent, append([]string{"llmsandbox-agent", "--listen-fd", "3", "--setup-fd", "4"}, l.timers...), attr)
 		return a.process.pid, err
 	})
-	if err != nil && a.process.pid > 0 { // born, but not in its group
-		return errors.Join(err, unix.Kill(a.process.pid, unix.SIGKILL), reap(a.process.pid), closeFD(pidfd))
-	}
-	if err != nil {
+	if err != nil && a.process.pid <= 0 {
 		return explainFork(err)
 	}
-	if pidfd < 0 {
-		err := errors.New("the kernel gives no pidfd (Linux 5.4 or later is needed)")
+	if err == nil && pidfd < 0 {
+		err = errors.New("the kernel gives no pidfd (Linux 5.4 or later is needed)")
+	}
+	if err == nil {
+		err = unix.SetNonblock(pidfd, true)
+	}
+	if pidfd >= 0 {
+		a.process.pidfd = os.NewFile(uintptr(pidfd), "agent")
+	}
+	if err != nil { // born, but of no use
+		a.process.pidfd.Close() // nil is an error that says nothing more
 		return errors.Join(err, unix.Kill(a.process.pid, unix.SIGKILL), reap(a.process.pid))
 	}
-	if err := unix.SetNonblock(pidfd, true); err != nil {
-		return errors.Join(err, unix.Kill(a.process.pid, unix.SIGKILL), reap(a.process.pid))
-	}
-	a.process.pidfd = os.NewFile(uintptr(pidfd), "agent")
 	return nil
-}
-
-func closeFD(fd int) error {
-	if fd < 0 {
-		return nil
-	}
-	return unix.Close(fd)
 }
 
 func reap(pid int) error {

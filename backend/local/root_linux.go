@@ -131,11 +131,8 @@ func (r *rootfs) hold(d dirs, layers []backend.Layer) error {
 // alsoRelease has release do something more.
 func (r *rootfs) alsoRelease(do func() error) {
 	before := r.release
-	r.release = func() error {
-		err := do()
-		if before != nil {
-			err = errors.Join(before(), err)
-		}
-		return err
+	r.release = func() error { return errors.Join(before(), do()) }
+	if before == nil {
+		r.release = do
 	}
 }

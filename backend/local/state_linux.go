@@ -113,16 +113,20 @@ func lockFile(path string, how int) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lock: %w", err)
 	}
-	for {
-		if err = unix.Flock(int(f.Fd()), how); err != unix.EINTR {
-			break
-		}
-	}
+	err = flock(f, how)
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	return f, nil
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); err != unix.EINTR {
+			return err
+		}
+	}
 }
 
 // owned reports whether the owner of the sandbox directory path lives. Locks die with
@@ -136,7 +140,7 @@ func owned(path string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	switch err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err {
+	switch err := flock(f, unix.LOCK_SH|unix.LOCK_NB); err {
 	case nil:
 		return false, nil
 	case unix.EWOULDBLOCK:
