@@ -267,13 +267,10 @@ func (a *archive) load(ctx context.Context, tag string, want v1.Platform) (*cand
 		return nil, err
 	}
 	c := &candidate{}
-	if err := c.setConfig(config, want); err != nil {
+	if err := c.setConfig(config, len(m.Layers), want); err != nil {
 		return nil, err
 	}
 	c.digest = c.id.String()
-	if len(m.Layers) != len(c.file.RootFS.DiffIDs) {
-		return nil, invalid("the manifest has %d layers, the config %d", len(m.Layers), len(c.file.RootFS.DiffIDs))
-	}
 	for i, name := range m.Layers {
 		p, err := a.find(name)
 		if err != nil {

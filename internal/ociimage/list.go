@@ -271,15 +271,7 @@ func (s *Store) claim(hex string) (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock an image of the store: %w", err)
 	}
-	ok, err := fileLock{f}.tryExclusive()
-	if err == nil && !ok {
-		err = fmt.Errorf("a sandbox uses it; close that first: %w", backend.ErrLocked)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return func() { f.Close() }, nil
+	return fileLock{f}.claim("a sandbox uses it; close that first")
 }
 
 func (s *Store) forget(refs []refRecord, out *Removed) error {

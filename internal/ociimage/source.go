@@ -78,11 +78,8 @@ func load(ctx context.Context, f fetcher, top v1.Descriptor, raw []byte, want v1
 		return nil, err
 	}
 	c := &candidate{digest: top.Digest.String()}
-	if err := c.setConfig(rawConfig, want); err != nil {
+	if err := c.setConfig(rawConfig, len(m.Layers), want); err != nil {
 		return nil, err
-	}
-	if len(m.Layers) != len(c.file.RootFS.DiffIDs) {
-		return nil, invalid("the manifest has %d layers, the config %d", len(m.Layers), len(c.file.RootFS.DiffIDs))
 	}
 	for i, l := range m.Layers {
 		if err := checkDigest(l.Digest); err != nil {
@@ -99,8 +96,8 @@ func load(ctx context.Context, f fetcher, top v1.Descriptor, raw []byte, want v1
 	return c, nil
 }
 
-// setConfig checks the config and that it is made for the platform.
-func (c *candidate) setConfig(raw []byte, want v1.Platform) error {
+// setConfig checks the config, and that it is made for the platform and for so many layers.
+func (c *candidate) setConfig(raw []byte, layers int, want v1.Platform) error {
 	file, config, err := parseConfig(raw)
 	if err != nil {
 		return err
@@ -108,6 +105,9 @@ func (c *candidate) setConfig(raw []byte, want v1.Platform) error {
 	c.file, c.raw, c.config, c.id = file, raw, config, digestOf(raw)
 	if have := c.platform(); !have.Satisfies(want) {
 		return fmt.Errorf("image is for %.80s, not for %s: %w", have, want, backend.ErrImageNotFound)
+	}
+	if len(file.RootFS.DiffIDs) != layers {
+		return invalid("the manifest has %d layers, the config %d", layers, len(file.RootFS.DiffIDs))
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (c *candidate) platform() v1.Platform {
 // choose picks the manifest for the platform out of an index.
 func choose(list []v1.Descriptor, want v1.Platform) (v1.Descriptor, error) {
 	var offered []string
-	var plain []v1.Descriptor // without a platform: the config will tell
+	var plain []v1.Descriptor // without a platform: the config has it
 	for _, d := range list {
 		switch {
 		case !d.MediaType.IsImage() && !d.MediaType.IsIndex():

@@ -85,19 +85,23 @@ func (s *Store) prepare() error {
 	return nil
 }
 
+// openStoreLock opens the lock of all of the store, which it makes first.
+func (s *Store) openStoreLock() (fileLock, error) {
+	if err := s.prepare(); err != nil {
+		return fileLock{}, err
+	}
+	return openLock(s.path("lock"))
+}
+
 // lockPull keeps removals away while an image is fetched. Where no other pull is
 // under way it first clears what died in the middle of one.
 func (s *Store) lockPull(ctx context.Context) (unlock func(), err error) {
-	if err := s.prepare(); err != nil {
-		return nil, err
-	}
-	f, err := openLock(s.path("lock"))
+	f, err := s.openStoreLock()
 	if err != nil {
 		return nil, err
 	}
 	if ok, err := f.tryExclusive(); err == nil && ok {
-		_, err = s.clearTemp()
-		if err != nil {
+		if _, err := s.clearTemp(); err != nil {
 			f.Close()
 			return nil, err
 		}
@@ -111,22 +115,25 @@ func (s *Store) lockPull(ctx context.Context) (unlock func(), err error) {
 
 // lockRemove keeps pulls away while something is removed.
 func (s *Store) lockRemove() (unlock func(), err error) {
-	if err := s.prepare(); err != nil {
-		return nil, err
-	}
-	f, err := openLock(s.path("lock"))
+	f, err := s.openStoreLock()
 	if err != nil {
 		return nil, err
 	}
-	ok, err := f.tryExclusive()
+	return f.claim(fmt.Sprintf("an image is being fetched into %s; try again when that is done", s.dir))
+}
+
+// claim takes the lock; it fails with backend.ErrLocked and why when another process has
+// it. When it fails, the file is closed.
+func (l fileLock) claim(why string) (release func(), err error) {
+	ok, err := l.tryExclusive()
 	if err == nil && !ok {
-		err = fmt.Errorf("an image is being fetched into %s; try again when that is done: %w", s.dir, backend.ErrLocked)
+		err = fmt.Errorf("%s: %w", why, backend.ErrLocked)
 	}
 	if err != nil {
-		f.Close()
+		l.Close()
 		return nil, err
 	}
-	return func() { f.Close() }, nil
+	return func() { l.Close() }, nil
 }
 
 // clearTemp removes what dead processes left. The caller holds the lock exclusively,
