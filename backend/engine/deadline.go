@@ -3,12 +3,10 @@ package engine
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
-	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/volume"
 	"github.com/moby/moby/client"
@@ -117,26 +115,15 @@ func (h *host) RecordDeadline(ctx context.Context, info backend.Info, agentHas b
 		if !there {
 			return nil
 		}
-		return h.backend.removeVolumes(ctx, append(before.obsolete, before.volume))
+		return h.backend.removeVolumes(ctx, append(before.obsolete, before.volume)...)
 	}
-}
-
-// removeVolumes removes empty volumes; those that are gone already are no error.
-func (b *Backend) removeVolumes(ctx context.Context, names []string) error {
-	var errs []error
-	for _, name := range names {
-		if _, err := b.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{}); !errdefs.IsNotFound(err) {
-			errs = append(errs, b.explain("remove volume "+name, err))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // forgetDeadline removes the record of a container that is gone.
 func (h *host) forgetDeadline(ctx context.Context) error {
 	all, err := h.backend.movedDeadlines(ctx, h.container)
 	if record, there := all[h.container]; err == nil && there {
-		err = h.backend.removeVolumes(ctx, append(record.obsolete, record.volume))
+		err = h.backend.removeVolumes(ctx, append(record.obsolete, record.volume)...)
 	}
 	return err
 }
@@ -157,7 +144,7 @@ func (b *Backend) collectDeadlines(ctx context.Context, records map[string]moved
 	for _, r := range records {
 		for _, name := range append(r.obsolete, r.volume) {
 			l := backend.Leftover{Kind: "volume", Name: name, Removed: true}
-			if err := b.removeVolumes(ctx, []string{name}); err != nil {
+			if err := b.removeVolumes(ctx, name); err != nil {
 				l.Removed, l.Reason = false, err.Error()
 			}
 			found = append(found, l)

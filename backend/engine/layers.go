@@ -139,7 +139,7 @@ func (l layers) Remove(ctx context.Context, key string) error {
 		return err
 	}
 	// A sandbox that got it just now keeps it.
-	return errors.Join(l.removeVolume(ctx, mark), l.removeVolume(ctx, name))
+	return l.removeVolumes(ctx, mark, name)
 }
 
 // Read is [backend.Layers].Read, through a container that is never started.

@@ -62,7 +62,7 @@ func (b *Backend) fillOnce(ctx context.Context, f filling) (_ string, err error)
 	made := false
 	defer func() {
 		if !made {
-			err = errors.Join(err, b.removeVolume(context.WithoutCancel(ctx), name))
+			err = errors.Join(err, b.removeVolumes(context.WithoutCancel(ctx), name))
 		}
 	}()
 	id, err := b.lockVolume(ctx, name, f)
@@ -160,20 +160,22 @@ func (b *Backend) awaitFiller(ctx context.Context, mark, filler string) error {
 	whole, err := b.wholeVolume(ctx, mark)
 	for _, m := range c.Container.Mounts {
 		if err == nil && m.Name != whole {
-			err = b.removeVolume(ctx, m.Name)
+			err = b.removeVolumes(ctx, m.Name)
 		}
 	}
 	return err
 }
 
-// removeVolume removes a volume. One that is gone is no error, nor is one in use, which a
-// collection removes later.
-func (b *Backend) removeVolume(ctx context.Context, name string) error {
-	_, err := b.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
-	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) {
-		return nil
+// removeVolumes removes volumes in this order. One that is gone is no error, nor is one in
+// use, which a collection removes later.
+func (b *Backend) removeVolumes(ctx context.Context, names ...string) error {
+	var errs []error
+	for _, name := range names {
+		if _, err := b.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{}); !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) {
+			errs = append(errs, b.explain("remove volume "+name, err))
+		}
 	}
-	return b.explain("remove volume "+name, err)
+	return errors.Join(errs...)
 }
 
 // wholeVolumes are the names of the marks of layers and of own, and of the volumes that they

@@ -249,6 +249,16 @@ func toObject[T any](v any, use string) (T, error) {
 	return x, nil
 }
 
+// textOr decodes a text by parse, and an object as toObject does.
+func textOr[T any](parse func(string) (T, error), use string) func(any) (T, error) {
+	return func(v any) (T, error) {
+		if text, err := toText(v); err == nil {
+			return parse(text)
+		}
+		return toObject[T](v, use)
+	}
+}
+
 // items returns the items of a list; a single string or object is a list of one.
 func items(v any) ([]any, error) {
 	switch v := v.(type) {

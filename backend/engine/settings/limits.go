@@ -96,18 +96,15 @@ func cutDevice(text string) (path, number string) {
 	return text[:max(i, 0)], text[i+1:]
 }
 
-func toWeight(v any) (blkiodev.WeightDevice, error) {
-	const use = "PATH:WEIGHT, such as /dev/sda:200, or an object with Path and Weight"
-	text, err := toText(v)
-	if err != nil {
-		return toObject[blkiodev.WeightDevice](v, use)
-	}
+const useWeight = "PATH:WEIGHT, such as /dev/sda:200, or an object with Path and Weight"
+
+func parseWeight(text string) (blkiodev.WeightDevice, error) {
 	path, number := cutDevice(text)
 	weight, err := toSmall[uint16](number)
 	if err != nil {
-		return blkiodev.WeightDevice{}, errors.New("use " + use)
+		err = errors.New("use " + useWeight)
 	}
-	return blkiodev.WeightDevice{Path: path, Weight: weight}, nil
+	return blkiodev.WeightDevice{Path: path, Weight: weight}, err
 }
 
 func validWeight(d blkiodev.WeightDevice) error {

@@ -39,12 +39,9 @@ func validLabel(name, value string) error {
 
 const useLogConfig = "a driver's name, such as json-file or none, or an object with Type and Config"
 
-func toLogConfig(v any) (container.LogConfig, error) {
-	if driver, err := toText(v); err == nil {
-		return container.LogConfig{Type: driver}, nil
-	}
-	return toObject[container.LogConfig](v, useLogConfig)
-}
+var toLogConfig = textOr(func(driver string) (container.LogConfig, error) {
+	return container.LogConfig{Type: driver}, nil
+}, useLogConfig)
 
 func validLogConfig(c container.LogConfig) error {
 	if word(c.Type) != nil {

@@ -107,11 +107,7 @@ const (
 	useDeviceRequest = "all, a number, count=N, device=ID, driver=NAME and capability=NAME with commas between, or an object with Driver, Count, DeviceIDs, Capabilities and Options"
 )
 
-func toDevice(v any) (container.DeviceMapping, error) {
-	text, err := toText(v)
-	if err != nil {
-		return toObject[container.DeviceMapping](v, useDevice)
-	}
+func parseDevice(text string) (container.DeviceMapping, error) {
 	parts := strings.Split(text, ":")
 	if len(parts) > 3 {
 		return container.DeviceMapping{}, errors.New("use " + useDevice)

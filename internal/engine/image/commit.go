@@ -59,73 +59,55 @@ type Commit struct {
 // container's files on any engine: see CommitFiles. Processes go on meanwhile; what they
 // write is in the image or is not.
 func (s *Store) Commit(ctx context.Context, containerID string, c Commit) (Image, error) {
-	img, err := s.commit(ctx, containerID, c)
-	if err != nil {
-		return Image{}, fmt.Errorf("commit container %s as %s: %w", containerID, clean(c.Tag), err)
-	}
-	return img, nil
-}
-
-func (s *Store) commit(ctx context.Context, containerID string, c Commit) (Image, error) {
-	tag, err := s.checkTag(ctx, c)
-	if err != nil {
-		return Image{}, err
-	}
-	files, err := s.Client.ContainerExport(ctx, containerID, client.ContainerExportOptions{})
-	if err != nil {
-		return Image{}, err
-	}
-	defer files.Close()
-	flat, err := s.importFiles(ctx, files)
-	if err != nil {
-		return Image{}, err
-	}
-	img, err := s.fromContainer(ctx, flat, tag, c, func(string) error { return nil })
-	// The new image keeps its layer. Where the engine counts it as a parent it stays, and
-	// goes with the new image.
-	_, dropErr := s.Client.ImageRemove(context.WithoutCancel(ctx), flat, client.ImageRemoveOptions{})
-	if errdefs.IsConflict(dropErr) || errdefs.IsNotFound(dropErr) {
-		dropErr = nil
-	}
-	if dropErr != nil {
-		return Image{}, joined(err, dropErr)
-	}
-	return img, err
+	return s.named(ctx, "commit container "+containerID+" as", c, func(tag reference.NamedTagged) (Image, error) {
+		files, err := s.Client.ContainerExport(ctx, containerID, client.ContainerExportOptions{})
+		if err != nil {
+			return Image{}, err
+		}
+		defer files.Close()
+		flat, err := s.importFiles(ctx, files)
+		if err != nil {
+			return Image{}, err
+		}
+		img, err := s.fromContainer(ctx, flat, tag, c, nil)
+		// The new image keeps its layer. Where the engine counts it as a parent it stays, and
+		// goes with the new image.
+		_, dropErr := s.Client.ImageRemove(context.WithoutCancel(ctx), flat, client.ImageRemoveOptions{})
+		if errdefs.IsConflict(dropErr) || errdefs.IsNotFound(dropErr) {
+			dropErr = nil
+		}
+		return img, joined(err, dropErr)
+	})
 }
 
 // Derive makes an image that differs from its base in what the Commit says, and has the
 // base's files.
 func (s *Store) Derive(ctx context.Context, c Commit) (Image, error) {
-	tag, err := s.checkTag(ctx, c)
-	var img Image
-	if err == nil {
-		img, err = s.fromContainer(ctx, c.Base.ID, tag, c, func(string) error { return nil })
-	}
-	if err != nil {
-		return Image{}, fmt.Errorf("make image %s: %w", clean(c.Tag), err)
-	}
-	return img, nil
+	return s.named(ctx, "make image", c, func(tag reference.NamedTagged) (Image, error) {
+		return s.fromContainer(ctx, c.Base.ID, tag, c, nil)
+	})
 }
 
 // CommitFiles makes an image of its base and the files of a tar, in one layer on top of
 // it. Only files below dir get in: see filterTar for what is refused. They belong to
 // uid and gid in the image. The tar may be hostile.
 func (s *Store) CommitFiles(ctx context.Context, files io.Reader, dir string, uid, gid int, c Commit) (Image, error) {
-	img, err := s.commitFiles(ctx, files, dir, uid, gid, c)
-	if err != nil {
-		return Image{}, fmt.Errorf("commit files as %s: %w", clean(c.Tag), err)
-	}
-	return img, nil
+	return s.named(ctx, "commit files as", c, func(tag reference.NamedTagged) (Image, error) {
+		return s.fromContainer(ctx, c.Base.ID, tag, c, func(w io.Writer) error { return filterTar(ctx, w, files, dir, uid, gid) })
+	})
 }
 
-func (s *Store) commitFiles(ctx context.Context, files io.Reader, dir string, uid, gid int, c Commit) (Image, error) {
+// named checks the tag and makes the image that gets it.
+func (s *Store) named(ctx context.Context, what string, c Commit, make func(reference.NamedTagged) (Image, error)) (Image, error) {
 	tag, err := s.checkTag(ctx, c)
-	if err != nil {
-		return Image{}, err
+	var img Image
+	if err == nil {
+		img, err = make(tag)
 	}
-	return s.fromContainer(ctx, c.Base.ID, tag, c, func(id string) error {
-		return containers.CopyTo(ctx, s.Client, id, "/", func(w io.Writer) error { return filterTar(ctx, w, files, dir, uid, gid) })
-	})
+	if err != nil {
+		return Image{}, fmt.Errorf("%s %s: %w", what, clean(c.Tag), err)
+	}
+	return img, nil
 }
 
 // checkTag returns the tag in full when it may be given.
@@ -175,9 +157,9 @@ func (s *Store) importFiles(ctx context.Context, files io.Reader) (string, error
 	return id, nil
 }
 
-// fromContainer commits a container of an image that is never started, after fill has put
-// files into it. It has the base's configuration and nothing else.
-func (s *Store) fromContainer(ctx context.Context, image string, tag reference.NamedTagged, c Commit, fill func(id string) error) (_ Image, err error) {
+// fromContainer commits a container of an image that is never started, with the files of
+// the tar that write, if any, writes. It has the base's configuration and nothing else.
+func (s *Store) fromContainer(ctx context.Context, image string, tag reference.NamedTagged, c Commit, write func(io.Writer) error) (_ Image, err error) {
 	config, err := s.baseConfig(ctx, c.Base)
 	if err != nil {
 		return Image{}, err
@@ -210,8 +192,10 @@ func (s *Store) fromContainer(ctx context.Context, image string, tag reference.N
 			err = joined(err, e)
 		}
 	}()
-	if err := fill(made.ID); err != nil {
-		return Image{}, err
+	if write != nil {
+		if err := containers.CopyTo(ctx, s.Client, made.ID, "/", write); err != nil {
+			return Image{}, err
+		}
 	}
 	res, err := s.Client.ContainerCommit(ctx, made.ID, client.ContainerCommitOptions{
 		Reference: tag.String(), Comment: c.Comment, NoPause: true, Changes: changes(config),
