@@ -1,9 +1,11 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -86,6 +88,49 @@ func TestImageMissing(t *testing.T) {
 		t.Log(err)
 	}
 	nothingLeft(t, b, spec.ID)
+}
+
+// brokenIsolator starts nothing, before or after it has asked for what goes into a sandbox.
+type brokenIsolator struct {
+	namespaces
+	after bool
+	got   contents
+}
+
+var errBroken = errors.New("broken")
+
+func (b *brokenIsolator) start(_ context.Context, l *launch) (*process, error) {
+	if b.after {
+		var err error
+		if b.got, err = l.contents(); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errBroken
+}
+
+// TestIsolatorFails: what Create has made is taken back, however far the isolator got.
+func TestIsolatorFails(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		b := newBackend(t)
+		broken := &brokenIsolator{after: after}
+		b.isolator = broken
+		source, err := layersOf(t, b).Get(t.Context(), backend.LayerInfo{Key: "a"}, fillOne)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := backend.Spec{ID: newID(), Layers: []backend.Layer{{Source: source, Target: "/opt/layer"}}}
+		if _, err := b.Create(t.Context(), spec); !errors.Is(err, errBroken) {
+			t.Errorf("after %v: error %v, want %v", after, err, errBroken)
+		}
+		nothingLeft(t, b, spec.ID)
+		if after && !slices.ContainsFunc(broken.got.mounts, func(m mount) bool { return m.kind == mountBind && m.source == source && m.target == "/opt/layer" }) {
+			t.Errorf("mounts %+v, want the layer among them", broken.got.mounts)
+		}
+		if err := layersOf(t, b).Remove(t.Context(), "a"); err != nil {
+			t.Errorf("the layer is held still: %v", err)
+		}
+	}
 }
 
 // TestAgentEndsDuringSetup: an agent that dies before it has answered fails the start, which
