@@ -17,15 +17,14 @@ var systemPath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/us
 
 // A finder collects what the languages need.
 type finder struct {
-	getenv  func(string) string
-	home    string
-	dirs    []string // where to look, in order
-	binds   []Bind
-	path    []string          // PATH inside, before systemPath
-	env     []string          // besides PATH and the locale
-	links   map[string]string // links of the skeleton: path inside -> target
-	found   []Found
-	skipped []Skipped
+	getenv func(string) string
+	home   string
+	dirs   []string // where to look, in order
+	binds  []Bind
+	path   []string          // PATH inside, before systemPath
+	env    []string          // besides PATH and the locale
+	links  map[string]string // links of the skeleton: path inside -> target
+	found  []Found
 }
 
 func newFinder(getenv func(string) string) *finder {
@@ -88,11 +87,9 @@ func (f *finder) locate(language, program string) (path, inside string) {
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
 			continue
 		}
-		inside, reason := f.place(language, path)
-		if reason == "" {
+		if inside := f.place(language, path); inside != "" {
 			return path, inside
 		}
-		f.skipped = append(f.skipped, Skipped{language, path, reason})
 	}
 	return "", ""
 }
@@ -132,7 +129,7 @@ func (f *finder) root() *Root {
 	return &Root{
 		Binds:      append(binds, f.binds...),
 		Env:        append([]string{"PATH=" + strings.Join(path, ":"), "LANG=C.UTF-8", "LC_ALL=C.UTF-8"}, f.env...),
-		Toolchains: f.found, Skipped: f.skipped,
+		Toolchains: f.found,
 	}
 }
 
@@ -151,12 +148,12 @@ var marks = map[string]struct {
 	"r":          {[]string{"lib/R/etc", "lib64/R/etc"}, false},
 }
 
-// place makes a host program reachable inside and returns its path there, or the
-// reason why not.
-func (f *finder) place(language, path string) (inside, reason string) {
+// place makes a host program reachable inside and returns its path there, "" when it must
+// not be.
+func (f *finder) place(language, path string) (inside string) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return "", "its link leads nowhere"
+		return "" // its link leads nowhere
 	}
 	name := filepath.Base(path)
 	if isSystem(real) {
@@ -164,24 +161,24 @@ func (f *finder) place(language, path string) (inside, reason string) {
 		if !isSystem(path) {
 			dir, name = filepath.Dir(real), filepath.Base(real)
 		}
-		if reason = f.venv(path, language); reason != "" {
-			return "", reason
+		if !f.venv(path, language) {
+			return ""
 		}
 		f.addPath(dir)
-		return filepath.Join(dir, name), ""
+		return filepath.Join(dir, name)
 	}
 	prefix := filepath.Dir(filepath.Dir(real))
 	mark, known := marks[language]
 	switch {
 	case filepath.Base(filepath.Dir(real)) != "bin" || !known || !hasAny(prefix, mark.patterns):
-		return "", "it is outside of /usr and not in a folder that is clearly its toolchain's own"
+		return "" // not in a directory that is clearly its toolchain's own
 	case f.private(prefix):
-		return "", "its folder holds other things than the toolchain"
+		return "" // its directory holds other things than the toolchain
 	case !mark.relocates && f.inHome(prefix):
-		return "", "it cannot be moved out of a home folder; install it under /usr or /opt"
+		return "" // it cannot be moved out of a home directory
 	}
 	if info, err := os.Stat(prefix); err != nil || info.Mode().Perm()&0o005 != 0o005 {
-		return "", "its folder is not readable for other users"
+		return "" // other users cannot read it
 	}
 	target := prefix
 	if mark.relocates {
@@ -189,11 +186,11 @@ func (f *finder) place(language, path string) (inside, reason string) {
 	}
 	for _, b := range f.binds {
 		if b.Target == target && b.Source != prefix {
-			return "", "another toolchain of the language was taken already"
+			return "" // another toolchain of the language was taken already
 		}
 	}
-	if reason = f.venv(path, language); reason != "" {
-		return "", reason
+	if !f.venv(path, language) {
+		return ""
 	}
 	if b := (Bind{prefix, target}); !slices.Contains(f.binds, b) {
 		f.binds = append(f.binds, b)
@@ -206,24 +203,25 @@ func (f *finder) place(language, path string) (inside, reason string) {
 	if _, err := os.Stat(filepath.Join(prefix, "bin", name)); err != nil {
 		name = filepath.Base(real)
 	}
-	return filepath.Join(target, "bin", name), ""
+	return filepath.Join(target, "bin", name)
 }
 
 // venv gives the base interpreter the packages of the virtual environment that path
 // is in. The environment itself names its base by a host path and is not mounted.
-func (f *finder) venv(path, language string) (reason string) {
+// It fails for an environment without packages.
+func (f *finder) venv(path, language string) bool {
 	env := filepath.Dir(filepath.Dir(path))
 	if _, err := os.Stat(filepath.Join(env, "pyvenv.cfg")); err != nil || language != "python" {
-		return ""
+		return true
 	}
 	packages := newestFirst(filepath.Join(env, "lib", "python3*", "site-packages"))
 	if len(packages) == 0 {
-		return "its virtual environment has no packages folder"
+		return false
 	}
 	target := filepath.Join(toolchains, "venv")
 	f.binds = append(f.binds, Bind{packages[0], target})
 	f.env = append(f.env, "PYTHONPATH="+target)
-	return ""
+	return true
 }
 
 // pythonLibrary lets a moved python find its shared library, and only that one: the

@@ -13,7 +13,6 @@ type Root struct {
 	// Env is what the toolchains need, PATH and the locale first.
 	Env        []string
 	Toolchains []Found
-	Skipped    []Skipped
 }
 
 // A Bind is a host directory and where it appears inside.
@@ -21,9 +20,6 @@ type Bind struct{ Source, Target string }
 
 // Found is a program of a language. Path is inside the root.
 type Found struct{ Language, Program, Path string }
-
-// Skipped is a program that is on the host but not in the root.
-type Skipped struct{ Language, Path, Reason string }
 
 // Options say where to look. The zero value asks the process's environment.
 type Options struct {
