@@ -56,13 +56,12 @@ const committedLabel = "llmsandbox.committed"
 type Image struct {
 	ID string // as the engine knows it, "sha256:..."
 	// Ref is the name it was found under; for one known by its id only, the id.
-	Ref        string
-	Env        []string
-	User       string
-	Workdir    string
-	Arch       string // as GOARCH
-	OS         string
-	Entrypoint []string
+	Ref     string
+	Env     []string
+	User    string
+	Workdir string
+	Arch    string // as GOARCH
+	OS      string
 	// Committed is the directory with the files that a committed sandbox had in its working
 	// directory; "" for other images.
 	Committed string
@@ -79,7 +78,7 @@ func (s *Store) inspect(ctx context.Context, name string) (Image, error) {
 	}
 	img := Image{ID: res.ID, Ref: name, Arch: res.Architecture, OS: res.Os}
 	if res.Config != nil {
-		img.Env, img.User, img.Workdir, img.Entrypoint = res.Config.Env, res.Config.User, res.Config.WorkingDir, res.Config.Entrypoint
+		img.Env, img.User, img.Workdir = res.Config.Env, res.Config.User, res.Config.WorkingDir
 		img.Committed = res.Config.Labels[committedLabel]
 	}
 	return img, nil

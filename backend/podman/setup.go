@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -17,9 +18,10 @@ import (
 const minIDs = 65536
 
 // userSetup looks at what an ordinary user's Podman needs of this machine: ids of its
-// own and the two programs that hand them out. Root needs neither.
+// own and the two programs that hand them out. Root needs neither; on other systems Podman
+// runs in a virtual machine.
 func userSetup() []backend.Finding {
-	if os.Geteuid() == 0 {
+	if runtime.GOOS != "linux" || os.Geteuid() == 0 {
 		return nil
 	}
 	u, err := user.Current()
