@@ -50,21 +50,6 @@ func (l Limits) validate() error {
 // quota is the CPU time in microseconds per period.
 func (l Limits) quota() int64 { return int64(math.Round(l.CPUs * period)) }
 
-// names of what l asks for.
-func (l Limits) controllers() []string {
-	var c []string
-	if l.Memory > 0 {
-		c = append(c, "memory")
-	}
-	if l.CPUs > 0 {
-		c = append(c, "cpu")
-	}
-	if l.PIDs > 0 {
-		c = append(c, "pids")
-	}
-	return c
-}
-
 // validName keeps names to one path element that is also a systemd unit name.
 func validName(name string) error {
 	if name == "" || len(name) > 64 {
@@ -126,7 +111,7 @@ func (s *Support) make(g *Group) error {
 }
 
 func (s *Support) makeV2(g *Group) error {
-	if !s.Usable("memory") && !s.Usable("cpu") && !s.Usable("pids") {
+	if len(s.usable()) == 0 {
 		return nil
 	}
 	dir := filepath.Join(s.base, g.name)
@@ -235,9 +220,8 @@ func (g *Group) pidsMax() string { return strconv.FormatInt(g.limits.PIDs+g.limi
 // Controls reports for memory, cpus and pids what enforces them for this group.
 func (g *Group) Controls() []backend.Control {
 	out := g.s.Controls()
-	want := g.limits.controllers()
-	for i, c := range []string{"memory", "cpu", "pids"} {
-		if !slices.Contains(want, c) {
+	for i, asked := range []bool{g.limits.Memory > 0, g.limits.CPUs > 0, g.limits.PIDs > 0} {
+		if !asked {
 			out[i] = backend.Control{Name: out[i].Name, Why: "no limit was asked for"}
 		}
 	}
@@ -293,7 +277,7 @@ func (s *Support) enable(dir string) error {
 
 // usable are the controllers that can be used here.
 func (s *Support) usable() []string {
-	return slices.DeleteFunc([]string{"memory", "cpu", "pids"}, func(c string) bool { return !s.Usable(c) })
+	return slices.DeleteFunc(slices.Clone(limiting), func(c string) bool { return !s.Usable(c) })
 }
 
 // handDown hands controllers down to the children of dir, whether it was done before

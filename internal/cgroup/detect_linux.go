@@ -45,6 +45,9 @@ type controller struct {
 	why, fix string
 }
 
+// limiting are the controllers that hold limits.
+var limiting = []string{"memory", "cpu", "pids"}
+
 // dirName is the name of the directory that all groups are in.
 const dirName = "llmsandbox"
 
@@ -69,7 +72,7 @@ func detect(root string, euid int) *Support {
 	var v1, v2 bool
 	for _, m := range mounts {
 		v2 = v2 || m.v2
-		v1 = v1 || slices.ContainsFunc(m.controllers, func(c string) bool { return c == "memory" || c == "cpu" || c == "pids" })
+		v1 = v1 || slices.ContainsFunc(m.controllers, func(c string) bool { return slices.Contains(limiting, c) })
 	}
 	switch {
 	case v1 && v2:
@@ -91,13 +94,13 @@ func detect(root string, euid int) *Support {
 }
 
 func (s *Support) refuse(why, fix string) {
-	for _, c := range []string{"memory", "cpu", "pids"} {
+	for _, c := range limiting {
 		s.controllers[c] = controller{why: why, fix: fix}
 	}
 }
 
 func (s *Support) detectV1(mounts []mount, own map[string]string) {
-	for _, name := range []string{"memory", "cpu", "pids", "cpuacct"} {
+	for _, name := range append(slices.Clone(limiting), "cpuacct") {
 		c := controller{why: "the " + name + " controller is not mounted", fix: "mount it: mount -t cgroup -o " + name + " " + name + " /sys/fs/cgroup/" + name}
 		for _, m := range mounts {
 			if m.v2 || !slices.Contains(m.controllers, name) {
@@ -156,7 +159,7 @@ func (s *Support) detectV2(mounts []mount, own map[string]string, root string, e
 	if why == "" && !s.scopes {
 		why, fix = s.stuck()
 	}
-	for _, name := range []string{"memory", "cpu", "pids"} {
+	for _, name := range limiting {
 		c := controller{why: why, fix: fix}
 		if why == "" && !slices.Contains(have, name) {
 			c.why = "the kernel or the delegation does not offer the " + name + " controller"
