@@ -182,7 +182,15 @@ func TestEveryKey(t *testing.T) {
 	for _, c := range shapes {
 		tested[c.key] = true
 	}
+	for key := range fieldByKey() {
+		if _, ok := optionByName[key]; !ok {
+			t.Errorf("field %d has the tag %q, want a key", fieldByKey()[key], key)
+		}
+	}
 	for _, k := range Keys() {
+		if _, ok := fieldByKey()[k.Name]; !ok {
+			t.Errorf("%s has no field, want one with the tag", k.Name)
+		}
 		if !tested[k.Name] {
 			t.Errorf("%s is not tested, want tested[k.Name] = true", k.Name)
 		}

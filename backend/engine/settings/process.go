@@ -52,9 +52,11 @@ func validLogConfig(c container.LogConfig) error {
 
 func (s *Settings) applyProcess(cfg *container.Config, host *container.HostConfig) {
 	cfg.WorkingDir = cmp.Or(s.WorkingDir, cfg.WorkingDir)
+	var own []string
 	for _, name := range slices.Sorted(maps.Keys(s.Environment)) {
-		cfg.Env = environ.Override(cfg.Env, []string{name + "=" + s.Environment[name]})
+		own = append(own, name+"="+s.Environment[name])
 	}
+	cfg.Env = environ.Override(cfg.Env, own)
 	cfg.Labels = merged(cfg.Labels, s.Labels)
 	host.Init = cmp.Or(s.Init, host.Init)
 	host.Runtime = cmp.Or(s.Runtime, host.Runtime)
