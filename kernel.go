@@ -12,6 +12,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
+	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
@@ -373,7 +374,7 @@ func (k *kernelHost) request(ctx context.Context, tag kernel.Tag) (req agentprot
 		ID: id, Dir: dir, Workdir: guest.Workdir, TempDir: guest.TempDir, Plain: k.opts.Plain,
 		Libraries:   libraries,
 		MemoryLimit: s.limits.Memory, CPULimit: s.limits.CPUs, Program: s.programs.choose,
-		Proxy: s.proxyAddress(), TrustStore: s.trustStore(),
+		Proxy: gateway.ProxyIn(s.environ()), TrustStore: gateway.TrustStoreIn(guest, s.environ()),
 	})
 	if err != nil {
 		return req, fmt.Errorf("prepare the %s kernel: %w", k.language.Title, err)

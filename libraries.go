@@ -163,8 +163,7 @@ func (s makingSandbox) Run(ctx context.Context, o layers.Run) (layers.Outcome, e
 }
 
 func (s makingSandbox) Reach(ctx context.Context, policy *egress.Policy) error {
-	s.net.log = &gateway.Log{}
-	plan, err := gateway.NewPlan(egress.Config{Policy: policy}, s.net.log)
+	plan, err := gateway.NewPlan(egress.Config{Policy: policy}, s.net.Log)
 	if err != nil {
 		return fmt.Errorf("reach the registries: %w", err)
 	}

@@ -8,10 +8,15 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/egress"
+	"github.com/llmsandbox/llmsandbox/internal/environ"
+	"github.com/llmsandbox/llmsandbox/internal/gateway"
 )
 
 // A NetworkMode is how much a sandbox may reach.
@@ -201,4 +206,148 @@ func (s *Sandbox) Dial(ctx context.Context, port uint16) (net.Conn, error) {
 		return nil, fmt.Errorf("connect to port %d in sandbox %s: %w", port, s.ID(), s.link.Explain(ctx, err))
 	}
 	return stream.Conn(net.JoinHostPort(s.ID(), strconv.Itoa(int(port)))), nil
+}
+
+// A sandboxNetwork is what a handle has of a sandbox's network, and needs to change it.
+type sandboxNetwork struct {
+	*gateway.Network
+	// supervised is what the sandbox's supervisor serves; nil where there is none.
+	supervised atomic.Pointer[supervisedNetwork]
+	owner      bool // the handle is the one that serves it
+	lenient    bool // the caller takes what cannot be enforced
+	secrets    []Secret
+
+	mu sync.Mutex // one change at a time
+}
+
+// planNetwork makes the proxy of a network; nil for none.
+func planNetwork(network Network, secrets []Secret, log *gateway.Log) (*gateway.Plan, error) {
+	policy, err := network.policy()
+	if err != nil || policy == nil {
+		return nil, err
+	}
+	log.SetHook(network.hook())
+	c := egress.Config{Policy: policy, Roots: network.Roots, Resolve: network.Resolve}
+	for _, s := range secrets {
+		c.Secrets = append(c.Secrets, egress.Secret{Name: s.Name, Value: s.Value, Hosts: s.Hosts, Body: s.Body})
+	}
+	plan, err := gateway.NewPlan(c, log)
+	if err != nil {
+		return nil, asInvalid(err)
+	}
+	return plan, nil
+}
+
+// startNetwork has a plan's proxy serve the sandbox; no plan is no network. When it fails the
+// plan is discarded.
+func (s *Sandbox) startNetwork(ctx context.Context, plan *gateway.Plan, allow []string) error {
+	if plan == nil {
+		return nil
+	}
+	if err := s.netIsolated(NetworkMode(plan.Mode)); err != nil {
+		plan.Discard()
+		return err
+	}
+	return s.net.Serve(ctx, plan, allow)
+}
+
+// netIsolated fails where the sandbox has a network of its own, which no rule holds.
+func (s *Sandbox) netIsolated(mode NetworkMode) error {
+	c, known := s.Capabilities().Get("network")
+	if mode != NetworkAllow || s.net.lenient || known && c.Enforced {
+		return nil
+	}
+	return fmt.Errorf("network %s: %w: programs could go around the rules (%s): leave the backend's own network out, or ask for best effort", mode, ErrNotEnforced, c.Why)
+}
+
+// SetNetwork changes what the sandbox may reach: at once for what its programs ask for
+// from now on, and connections that are no longer allowed are cut. Where there was no
+// network before, only programs that start from now on know of it; where there was one,
+// its Resolve and Roots stay.
+//
+// A handle of [Attach] has the sandbox's supervisor do it (see [Options]), without Resolve, Roots and
+// Hook. Where there is none it serves the network itself from now on, without secrets, and the handle
+// that did it before gets ErrDetached.
+func (s *Sandbox) SetNetwork(ctx context.Context, network Network) error {
+	s.net.mu.Lock()
+	defer s.net.mu.Unlock()
+	if err := s.link.Alive(); err != nil {
+		return err
+	}
+	policy, err := network.policy()
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.net.owner:
+	case s.supervisor != nil:
+		return s.setSupervisedNetwork(ctx, network)
+	case policy == nil:
+		return fmt.Errorf("change the network of sandbox %s: %w: what serves it is the process that opened the sandbox", s.ID(), ErrInvalid)
+	}
+	on := s.net.Served()
+	switch {
+	case on != nil && on.Taken():
+		return s.networkTaken()
+	case policy == nil && on == nil:
+		return nil
+	case policy == nil:
+		s.net.Stop()
+		return nil
+	case on != nil:
+		if err := s.netIsolated(network.Mode); err != nil {
+			return err
+		}
+		s.net.Log.SetHook(network.hook())
+		s.net.Change(on, policy, network.Allow)
+		return nil
+	}
+	plan, err := planNetwork(network, s.net.secrets, s.net.Log)
+	if err != nil {
+		return err
+	}
+	if err := s.startNetwork(ctx, plan, network.Allow); err != nil {
+		return err
+	}
+	s.net.owner = true
+	return nil
+}
+
+// Network returns what the sandbox may reach, as Mode and Allow say. A handle of [Attach] knows it
+// from the sandbox's supervisor; where there is none it fails with ErrUnsupported.
+func (s *Sandbox) Network(ctx context.Context) (Network, error) {
+	if err := s.link.Alive(); err != nil {
+		return Network{}, err
+	}
+	if on := s.net.Served(); on != nil {
+		if on.Taken() {
+			return Network{}, s.networkTaken()
+		}
+		return Network{Mode: NetworkMode(on.Mode), Allow: slices.Clone(on.Allow)}, nil
+	}
+	switch {
+	case s.net.owner:
+		return Network{Mode: NetworkNone}, nil
+	case s.supervisor == nil:
+		return Network{}, fmt.Errorf("the network of sandbox %s: %w: only the process that opened the sandbox knows it", s.ID(), ErrUnsupported)
+	}
+	if err := s.askNetwork(ctx); err != nil {
+		return Network{}, err
+	}
+	return s.net.supervised.Load().Network, nil
+}
+
+func (s *Sandbox) networkTaken() error {
+	return fmt.Errorf("the network of sandbox %s: %w: another handle serves it", s.ID(), ErrDetached)
+}
+
+// environ is the environment of the sandbox's programs.
+func (s *Sandbox) environ() []string {
+	if on := s.net.Served(); on != nil {
+		return environ.AddMissing(s.env, on.Env)
+	}
+	if n := s.net.supervised.Load(); n != nil {
+		return n.environ
+	}
+	return s.env
 }

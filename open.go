@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,12 +56,20 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 	} else if !validID(o.ID) {
 		return nil, fmt.Errorf("sandbox id %q: %w: use 1 to 40 of a-z, 0-9 and '-', not '-' at an end", o.ID, ErrInvalid)
 	}
-	network, err := newOpeningNetwork(o)
+	if err := checkSecrets(o); err != nil {
+		return nil, err
+	}
+	log := &gateway.Log{}
+	network, err := planNetwork(o.Network, o.Secrets, log)
 	if err != nil {
 		return nil, err
 	}
-	defer network.discard() // what did not come to be used
-	env, err := envList(network.env(), o.Env)
+	defer network.Discard() // where it does not come to be used
+	var networkEnv []string
+	if network != nil {
+		networkEnv = network.Env
+	}
+	env, err := envList(networkEnv, o.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +109,9 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 	if o.Resettable {
 		s.made = s.remember(ctx, o.Network)
 	}
-	if err := s.openNetwork(ctx, network); err != nil {
+	s.net.owner, s.net.lenient, s.net.secrets, s.net.Log = true, o.BestEffort, o.Secrets, log
+	s.env = slices.DeleteFunc(slices.Clone(s.env), func(kv string) bool { return slices.Contains(networkEnv, kv) })
+	if err := s.startNetwork(ctx, network, o.Network.Allow); err != nil {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), s.Close())
 	}
 	s.link.Begin()

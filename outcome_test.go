@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/gateway"
 )
 
 // fakeMachine counts out-of-memory kills as it is told.
@@ -48,7 +49,7 @@ func TestOutcome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &fakeMachine{known: c.known}
-			s := &Sandbox{machine: m}
+			s := &Sandbox{machine: m, net: sandboxNetwork{Network: gateway.NewNetwork(nil, m)}}
 			r := &run{sandbox: s, out: newCapture(9, nil), err: newCapture(9, nil), exit: c.exit, ooms: watchOOM(context.Background(), m)}
 			m.kills += c.kills
 			res, err := r.result(context.Background(), nil)

@@ -72,7 +72,7 @@ func (s *Sandbox) reset(ctx context.Context) error {
 	}
 	s.net.mu.Lock()
 	defer s.net.mu.Unlock()
-	s.stopNetwork()
+	s.net.Stop()
 	s.kernels.CloseOpen()
 	s.dropAhead(ctx)
 	whole, err := s.forBaseline(ctx)
@@ -84,8 +84,8 @@ func (s *Sandbox) reset(ctx context.Context) error {
 	}
 	s.ClearArtifacts()
 	s.libraries.Forget()
-	plan, err := planNetwork(m.network, s.net.secrets, s.net.log)
-	if err != nil || plan == nil {
+	plan, err := planNetwork(m.network, s.net.secrets, s.net.Log)
+	if err != nil {
 		return err
 	}
 	return s.startNetwork(ctx, plan, m.network.Allow)

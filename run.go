@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/security"
@@ -155,7 +156,7 @@ func (s *Sandbox) planSource(ctx context.Context, r *run, id, code string, opts 
 	src := language.Source{
 		Code: []byte(code), Name: opts.Name, Args: opts.Args, Standard: opts.Standard, MemoryLimit: s.limits.Memory, CPULimit: s.limits.CPUs,
 		RunID: id, Workdir: guest.Workdir, TempDir: guest.TempDir, Program: s.programs.choose, Libraries: libraries,
-		Proxy: s.proxyAddress(), TrustStore: s.trustStore(),
+		Proxy: gateway.ProxyIn(s.environ()), TrustStore: gateway.TrustStoreIn(guest, s.environ()),
 	}
 	names := make([]string, 0, len(opts.Files))
 	for name := range opts.Files {

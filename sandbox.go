@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentlink"
+	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/layers"
@@ -28,7 +29,7 @@ type Sandbox struct {
 	artifacts ArtifactOptions
 	produced  produced
 
-	net netState
+	net sandboxNetwork
 	// supervisor is the process that owns the sandbox; nil where that is not known to this user.
 	supervisor *supervisor.Client
 	link       *agentlink.Link
@@ -54,6 +55,7 @@ func newSandbox(b backend.Backend, machine backend.Machine, lang *language.Langu
 	link := agentlink.New(machine, log)
 	return &Sandbox{
 		machine: machine, backend: b.Name(), language: lang, limits: limits, env: machine.Guest().Env, link: link,
+		net:       sandboxNetwork{Network: gateway.NewNetwork(link, machine)},
 		libraries: layers.NewInstalled(link, machine), installing: installing{maker: newMaker(b)},
 	}
 }
@@ -72,7 +74,7 @@ func (s *Sandbox) Workdir() string { return s.machine.Guest().Workdir }
 
 // Capabilities tells control by control what is enforced for this sandbox, and by
 // what, or why it is not.
-func (s *Sandbox) Capabilities() backend.Capabilities { return s.net.declare(s.machine.Capabilities()) }
+func (s *Sandbox) Capabilities() backend.Capabilities { return s.net.Declare(s.machine.Capabilities()) }
 
 // Usage tells what the sandbox as a whole uses, as far as it is known.
 func (s *Sandbox) Usage(ctx context.Context) (backend.Usage, error) {
@@ -91,7 +93,7 @@ func (s *Sandbox) Done() <-chan struct{} { return s.machine.Done() }
 func (s *Sandbox) Close() error {
 	s.closeOnce.Do(func() {
 		s.link.Leave()
-		s.stopNetwork()
+		s.net.Stop()
 		s.kernels.Close()
 		s.closeErr = s.machine.Close(s.link.Shutdown)
 		s.link.Close()
@@ -100,7 +102,7 @@ func (s *Sandbox) Close() error {
 		}
 		s.net.mu.Lock() // a change under way fails by now
 		defer s.net.mu.Unlock()
-		s.stopNetwork()
+		s.net.Stop()
 	})
 	return s.closeErr
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/gateway"
 )
 
 // endedMachine is one that has ended in some manner, once done is closed.
@@ -44,7 +45,7 @@ func TestLossToMemory(t *testing.T) {
 			if c.ended {
 				close(m.done)
 			}
-			r := &run{sandbox: &Sandbox{machine: m, limits: Limits{Memory: 64 << 20}}, out: newCapture(9, nil), err: newCapture(9, nil)}
+			r := &run{sandbox: &Sandbox{machine: m, limits: Limits{Memory: 64 << 20}, net: sandboxNetwork{Network: gateway.NewNetwork(nil, m)}}, out: newCapture(9, nil), err: newCapture(9, nil)}
 			res, err := r.result(t.Context(), c.err)
 			if res.Status != c.want || (err == nil) != (c.want == StatusOutOfMemory) || res.ExitCode != nil {
 				t.Errorf("status %v, exit code %v, error %v, want %v", res.Status, res.ExitCode, err, c.want)
@@ -63,7 +64,7 @@ var errBroken = fmt.Errorf("the stream broke: %w", ErrLost)
 func TestCloseOffersToEndTheAgent(t *testing.T) {
 	m := &closingMachine{}
 	machine := struct{ backend.Machine }{m}
-	s := &Sandbox{machine: machine, link: agentlink.New(machine, nil)}
+	s := &Sandbox{machine: machine, link: agentlink.New(machine, nil), net: sandboxNetwork{Network: gateway.NewNetwork(nil, machine)}}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

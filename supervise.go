@@ -169,14 +169,14 @@ func asTold(err error) error {
 type owner struct{ *Sandbox }
 
 func (o owner) Kind(err error) string   { return kindOf(err) }
-func (o owner) Record() *gateway.Record { return o.net.record() }
+func (o owner) Record() *gateway.Record { return o.net.Record() }
 
 func (o owner) Network() supervisor.Network {
-	on := o.net.on.Load()
+	on := o.net.Served()
 	if on == nil {
 		return supervisor.Network{Mode: string(NetworkNone)}
 	}
-	return supervisor.Network{Mode: string(on.mode), Allow: on.allow, Env: on.added}
+	return supervisor.Network{Mode: on.Mode, Allow: on.Allow, Env: on.Env}
 }
 
 func (o owner) SetNetwork(ctx context.Context, mode string, allow []string) error {
@@ -232,7 +232,7 @@ type networkRecord interface {
 
 // recordNetwork begins a record; nil where there is no network, or another process serves it.
 func (s *Sandbox) recordNetwork(ctx context.Context) networkRecord {
-	if r := s.net.record(); r != nil {
+	if r := s.net.Record(); r != nil {
 		return r
 	}
 	if n := s.net.supervised.Load(); n == nil || n.Mode == NetworkNone {

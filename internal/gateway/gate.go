@@ -42,6 +42,7 @@ type Agent func(context.Context) (*agentclient.Client, error)
 // closed. ctx is that of opening alone. When it fails the plan is discarded.
 func Open(ctx context.Context, agent Agent, ended <-chan struct{}, guest backend.Guest, plan *Plan) (*Gateway, error) {
 	g := &Gateway{agent: agent, proxy: plan.proxy, log: plan.log, ended: ended, wake: make(chan struct{}, 1), taken: make(chan struct{})}
+	plan.taken = true
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	client, err := agent(ctx)
 	if err == nil {
@@ -53,7 +54,7 @@ func Open(ctx context.Context, agent Agent, ended <-chan struct{}, guest backend
 	}
 	if err != nil {
 		g.cancel()
-		plan.Discard()
+		plan.proxy.Close()
 		return nil, fmt.Errorf("give the sandbox its network: %w", err)
 	}
 	g.wg.Go(func() { g.keep(listener) })

@@ -50,6 +50,7 @@ type Plan struct {
 	files []proxyenv.File
 	proxy *egress.Proxy
 	log   *Log
+	taken bool // by a gateway
 }
 
 // NewPlan makes the proxy. Nothing inside is needed for it, so that what is not possible
@@ -72,5 +73,9 @@ func NewPlan(c egress.Config, log *Log) (*Plan, error) {
 	return p, nil
 }
 
-// Discard ends a plan that no gateway has taken over.
-func (p *Plan) Discard() { p.proxy.Close() }
+// Discard ends a plan that no gateway has taken over; a nil plan is none.
+func (p *Plan) Discard() {
+	if p != nil && !p.taken {
+		p.proxy.Close()
+	}
+}
