@@ -105,10 +105,10 @@ func (h *host) RecordDeadline(ctx context.Context, info backend.Info, agentHas b
 			labels[labelDeadline] = at.Format(time.RFC3339Nano)
 		}
 		made, err := c.VolumeCreate(ctx, client.VolumeCreateOptions{Name: deadlinePrefix + h.container + "-" + number, Labels: labels})
-		if err != nil {
+		if err != nil && !volumeTaken(err) {
 			return h.backend.explain("record the deadline", err)
 		}
-		if made.Volume.Labels[labelWriter] != writer {
+		if err != nil || made.Volume.Labels[labelWriter] != writer {
 			continue // another one was faster
 		}
 		h.moved.Store(true)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/volume"
+
+	"github.com/llmsandbox/llmsandbox/backend"
 )
 
 // TestLate: a container past its deadline is removed unless its agent says that it has
@@ -77,5 +79,42 @@ func TestMovedDeadlines(t *testing.T) {
 	}
 	if m, err := decodeMoved(volume.Volume{Labels: map[string]string{labelNumber: "1", labelDeadline: "soon"}}); err == nil {
 		t.Errorf("a deadline of 'soon' was taken: %+v, want an error", m)
+	}
+}
+
+// TestRecordDeadlineAtOnce: a name that another process takes at the same moment is left to
+// it, whether the engine answers with the other's volume or fails.
+func TestRecordDeadlineAtOnce(t *testing.T) {
+	for _, fails := range []bool{true, false} {
+		var made []volume.Volume
+		c := engineOf(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch {
+			case r.Method == http.MethodGet:
+				_ = json.NewEncoder(w).Encode(map[string]any{"Volumes": made})
+			case r.Method == http.MethodDelete:
+				w.WriteHeader(http.StatusNoContent)
+			case made == nil: // the other process is faster
+				made = []volume.Volume{{Name: "other", Labels: map[string]string{labelContainer: "c", labelNumber: "1", labelDeadline: noDeadline}}}
+				if fails {
+					w.WriteHeader(http.StatusInternalServerError)
+					_, _ = io.WriteString(w, `{"message":"adding volume to state: name x is in use: volume already exists"}`)
+					return
+				}
+				_ = json.NewEncoder(w).Encode(made[0])
+			default:
+				var asked volume.CreateRequest
+				_ = json.NewDecoder(r.Body).Decode(&asked)
+				made = append(made, volume.Volume{Name: asked.Name, Labels: asked.Labels})
+				_ = json.NewEncoder(w).Encode(made[1])
+			}
+		})
+		h := &host{backend: &Backend{client: c, flavor: Flavor{Name: "podman"}}, container: "c"}
+		if err := h.RecordDeadline(t.Context(), backend.Info{}, true); err != nil {
+			t.Errorf("fails %v: %v, want no error", fails, err)
+		}
+		if len(made) != 2 || made[1].Labels[labelNumber] != "2" {
+			t.Errorf("fails %v: made %+v, want a second record with number 2", fails, made)
+		}
 	}
 }

@@ -180,3 +180,9 @@ func (b *Backend) explain(what string, err error) error {
 func nameTaken(err error) bool {
 	return errdefs.IsConflict(err) || errdefs.IsInternal(err) && strings.Contains(err.Error(), "name is already in use")
 }
+
+// volumeTaken reports whether a volume was not made because one of its name was made at the
+// same moment. Podman fails then; where the volume was there before, it is the answer.
+func volumeTaken(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "volume already exists")
+}
