@@ -22,7 +22,7 @@ type Artifact = artifact.Artifact
 
 // ArtifactOptions say what a run's result carries beside its output: what the
 // language's plotting libraries show and save, and the regular files that the run makes
-// or changes below the folder "artifacts" of the sandbox's working folder. Of runs that
+// or changes below the directory "artifacts" of the sandbox's working directory. Of runs that
 // go on side by side, the one that ends first gets a file that any of them wrote there.
 type ArtifactOptions struct {
 	// Off captures nothing.
@@ -138,7 +138,7 @@ type collection struct {
 	sandbox *Sandbox
 	id      string
 	options ArtifactOptions
-	// root holds a marker, the capture folder and the language's own files.
+	// root holds a marker, the capture directory and the language's own files.
 	root    string
 	capture language.Capture
 	// since is the sandbox's clock when a kernel's artifacts were last looked for.
@@ -166,22 +166,22 @@ func (s *Sandbox) collectionOf(id string, o ArtifactOptions) *collection {
 func (c *collection) dir() string    { return path.Join(c.root, "capture") }
 func (c *collection) marker() string { return path.Join(c.root, "began") }
 
-// folder is where programs of any language put what they have made.
-func (c *collection) folder() string {
+// shared is the directory where programs of any language put what they have made.
+func (c *collection) shared() string {
 	return path.Join(c.sandbox.machine.Guest().Workdir, "artifacts")
 }
 
 // files are written before the process starts.
 func (c *collection) files() []language.File {
 	return append([]language.File{
-		{Path: c.dir() + "/"}, {Path: c.folder() + "/"}, {Path: c.marker(), Mode: 0o600},
+		{Path: c.dir() + "/"}, {Path: c.shared() + "/"}, {Path: c.marker(), Mode: 0o600},
 	}, c.capture.Files...)
 }
 
 // env is added to the process's environment.
 func (c *collection) env() []string { return c.capture.Env }
 
-// finish returns what a run has produced, and removes its folder. It works also when the
+// finish returns what a run has produced, and removes its directory. It works also when the
 // run's context has ended.
 func (c *collection) finish(ctx context.Context) ([]Artifact, []string) {
 	return c.collect(ctx, collect.Request{Marker: c.marker(), Discard: c.root})
@@ -200,7 +200,7 @@ func (c *collection) cell(ctx context.Context) ([]Artifact, []string) {
 func (c *collection) collect(ctx context.Context, req collect.Request) ([]Artifact, []string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), collectGrace)
 	defer cancel()
-	req.Capture, req.Files = c.dir(), c.folder()
+	req.Capture, req.Files = c.dir(), c.shared()
 	req.MaxCount, req.MaxBytes = c.options.MaxCount, c.options.MaxBytes
 	req.Seen = &c.sandbox.produced.seen
 	client, err := c.sandbox.link.Client(ctx)
@@ -232,7 +232,7 @@ func (r *run) capture(plan *language.Plan, env []string) {
 }
 
 // collect gives a result what the run has produced. A process that goes on without this
-// handle is none of it: who attaches to it collects.
+// handle is none of it: the handle that attaches to it collects.
 func (r *run) collect(ctx context.Context, res *Result, err error) {
 	if r.collection == nil || r.started.IsZero() || errors.Is(err, ErrDetached) || r.sandbox.link.Alive() != nil {
 		return

@@ -20,7 +20,7 @@ import (
 type InstallOptions struct {
 	// Offline uses only what is cached or in Local; no network.
 	Offline bool
-	// Local is a folder of this machine with wheels, tarballs or gems to install from.
+	// Local is a directory of this machine with wheels, tarballs or gems to install from.
 	Local string
 	// Timeout bounds one installation; 0 means ten minutes.
 	Timeout time.Duration
@@ -81,7 +81,7 @@ type installing struct {
 	image          string // that the sandbox was opened with, if it was by this handle
 }
 
-// An InstallError tells that libraries could not be installed: there is no such package,
+// An InstallError says why libraries could not be installed: there is no such package,
 // it does not build, its versions conflict, or it took too long. It wraps ErrInstall, and
 // Err if there is one.
 type InstallError struct {

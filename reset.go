@@ -15,7 +15,7 @@ import (
 //
 // An error says that it is not known to be as new, and that it must be closed. So it is
 // with ErrUnsupported where that cannot be known: what code can write to held files from the
-// beginning, such as a compiler's cache or an image's working folder.
+// beginning, such as a compiler's cache or an image's working directory.
 func (s *Sandbox) Reset(ctx context.Context) error {
 	if err := s.reset(ctx); err != nil {
 		return fmt.Errorf("reset sandbox %s: %w", s.ID(), s.link.Explain(ctx, err))

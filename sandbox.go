@@ -3,8 +3,10 @@ package llmsandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentlink"
@@ -69,19 +71,39 @@ func (s *Sandbox) Backend() string { return s.backend }
 // Language is the name of the language that Run executes by default.
 func (s *Sandbox) Language() string { return s.language.Name }
 
-// Workdir is the sandbox's writable working folder.
+// Workdir is the sandbox's writable working directory.
 func (s *Sandbox) Workdir() string { return s.machine.Guest().Workdir }
 
-// Capabilities tells control by control what is enforced for this sandbox, and by
+// Capabilities says control by control what is enforced for this sandbox, and by
 // what, or why it is not.
 func (s *Sandbox) Capabilities() backend.Capabilities { return s.net.Declare(s.machine.Capabilities()) }
 
-// Usage tells what the sandbox as a whole uses, as far as it is known.
+// Usage returns what the sandbox as a whole uses, as far as it is known.
 func (s *Sandbox) Usage(ctx context.Context) (backend.Usage, error) {
 	if err := s.link.Alive(); err != nil {
 		return backend.Usage{}, err
 	}
 	return s.machine.Usage(ctx)
+}
+
+// SetDeadline has the sandbox end at that time, whatever runs in it, in place of the
+// deadline it had; the zero time is never. Any handle may do that, and [List] shows it.
+// With an error the deadline may be either.
+func (s *Sandbox) SetDeadline(ctx context.Context, at time.Time) error {
+	if err := s.link.Alive(); err != nil {
+		return err
+	}
+	if err := s.machine.SetDeadline(ctx, at); err != nil {
+		return fmt.Errorf("sandbox %s: set its deadline: %w", s.ID(), err)
+	}
+	return nil
+}
+
+// Deadline is when the sandbox ends, and whether it does: what it was opened or attached to
+// with, or this handle's last SetDeadline. [List] tells what other handles have set.
+func (s *Sandbox) Deadline() (at time.Time, set bool) {
+	at = s.machine.Info().Deadline
+	return at, !at.IsZero()
 }
 
 // Done is closed when the sandbox has ended, for whatever reason.

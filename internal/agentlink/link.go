@@ -164,8 +164,8 @@ func (l *Link) Begin() {
 	})
 }
 
-// comeBackTime bounds how long it is tried to reach an agent that is not needed just now.
-// Agents wait no longer for anybody.
+// comeBackTime bounds the attempt to reach an agent that no call needs now. Agents wait no
+// longer for a connection.
 const comeBackTime = time.Minute
 
 // comeBack waits until a client is lost, and connects again.

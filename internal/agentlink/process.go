@@ -85,7 +85,7 @@ func (l *Link) Follow(wait context.Context, agent agentproto.Hello, p *agentclie
 			p = next
 		case !errors.Is(err, agentproto.ErrStreamLost):
 			return none, l.Explain(wait, err)
-		} // else that stream was lost as well, and p still tells from where on to go on
+		} // else that stream was lost as well, and p still has the offsets
 	}
 }
 

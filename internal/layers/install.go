@@ -33,14 +33,14 @@ const (
 // libraryTree bounds what an installation may leave.
 var libraryTree = layertree.Options{MaxBytes: installDisk, MaxFiles: 400_000, Links: true}
 
-// installLocal is where a local folder lies while it is installed from.
+// installLocal is the copy of a local directory that is installed from.
 const installLocal = "/tmp/.llmsandbox-local"
 
 // errInstallTimeout is the cause of a context that Options.Timeout has ended.
 var errInstallTimeout = errors.New("the installation took longer than its timeout")
 
 // fill installs the request in a sandbox of its own, which no user's code has ever seen,
-// and takes what is in its folder target out into dir.
+// and copies its directory target into dir.
 func (q *Libraries) fill(ctx context.Context, target, dir string) error {
 	outer := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, q.options.Timeout, errInstallTimeout)
@@ -155,7 +155,7 @@ func needs(ctx context.Context, s Sandbox, lang *language.Language) error {
 	return nil
 }
 
-// inPath tells whether a program is in the sandbox's PATH.
+// inPath reports whether a program is in the sandbox's PATH.
 func inPath(ctx context.Context, s Sandbox, program string) (bool, error) {
 	client, err := s.Client(ctx)
 	if err != nil {
@@ -175,7 +175,8 @@ func inPath(ctx context.Context, s Sandbox, program string) (bool, error) {
 	return false, nil
 }
 
-// absent tells that the agent says there is no such file, or none that can be reached.
+// absent reports whether the agent has answered that there is no such file, or none that can
+// be reached.
 func absent(err error) bool {
 	switch agentlink.Code(err) {
 	case agentproto.CodeNotFound, agentproto.CodeNotDir, agentproto.CodePermission, agentproto.CodeUnsafe:
@@ -201,17 +202,17 @@ const (
 	maxToolLine  = 500
 )
 
-// toolOutput keeps the last lines that a package tool writes, and tells of each. It may be
+// toolOutput keeps the last lines that a package tool writes, and calls report with each. It may be
 // written to from several goroutines; each writes whole pieces.
 type toolOutput struct {
-	tell func(line string)
+	report func(line string)
 
 	mu      sync.Mutex
 	partial []byte
 	lines   []string
 }
 
-func newToolOutput(tell func(string)) *toolOutput { return &toolOutput{tell: tell} }
+func newToolOutput(report func(string)) *toolOutput { return &toolOutput{report: report} }
 
 // Write never fails.
 func (w *toolOutput) Write(p []byte) (int, error) {
@@ -244,7 +245,7 @@ func (w *toolOutput) end() {
 		w.lines = append(w.lines[:0], w.lines[1:]...)
 	}
 	w.lines = append(w.lines, text)
-	w.tell(text)
+	w.report(text)
 }
 
 // last returns the last lines.

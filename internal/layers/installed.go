@@ -37,15 +37,15 @@ type Installed struct {
 	known  bool     // none that another handle has installed is missing
 }
 
-// NewInstalled are those of the machine that a link connects to. Of one that was just opened
-// they are what its environment names; other handles may have installed more in one that is
-// attached to, which is asked for when it is needed.
+// NewInstalled returns those of the machine that a link connects to. They are the ones that its
+// environment names, and those that other handles have installed: the sandbox is asked for these
+// when they are first needed, unless Opened is called.
 func NewInstalled(link *agentlink.Link, m backend.Machine) *Installed {
 	opened := listedLibraries(m.Guest().Env)
 	return &Installed{link: link, id: m.ID(), opened: opened, dirs: opened, adding: ctxlock.New()}
 }
 
-// Opened notes that the machine was just opened.
+// Opened notes that no other handle can have installed any.
 func (l *Installed) Opened() { l.known = true }
 
 // Forget forgets all but those that the sandbox was opened with.
@@ -55,8 +55,8 @@ func (l *Installed) Forget() {
 	l.dirs = l.opened
 }
 
-// folders are the library directories, the last installed first.
-func (l *Installed) folders(ctx context.Context) ([]string, error) {
+// all are the library directories, the last installed first.
+func (l *Installed) all(ctx context.Context) ([]string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.known {
@@ -81,7 +81,7 @@ func (l *Installed) folders(ctx context.Context) ([]string, error) {
 
 // Environ returns an environment in which the sandbox's libraries are found.
 func (l *Installed) Environ(ctx context.Context, env []string) ([]string, error) {
-	dirs, err := l.folders(ctx)
+	dirs, err := l.all(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (l *Installed) Environ(ctx context.Context, env []string) ([]string, error)
 
 // Dirs are the directories of a language's libraries, the last installed first.
 func (l *Installed) Dirs(ctx context.Context, lang string) ([]string, error) {
-	dirs, err := l.folders(ctx)
+	dirs, err := l.all(ctx)
 	return ofLanguage(dirs, lang), err
 }
 
@@ -105,7 +105,7 @@ func (l *Installed) Add(ctx context.Context, q *Libraries) error {
 		return err
 	}
 	defer l.adding.Unlock()
-	have, err := l.folders(ctx)
+	have, err := l.all(ctx)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (l *Installed) bring(ctx context.Context, q *Libraries, source, dir string)
 
 const (
 	// librariesVariable names the library directories that a sandbox was opened with, for
-	// those who attach to it.
+	// handles that attach to it.
 	librariesVariable = "SANDBOX_LIBRARIES"
 	// maxDirs bounds how many library directories a sandbox has.
 	maxDirs = 64

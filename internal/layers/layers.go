@@ -82,8 +82,8 @@ func layerKey(lang string, depends any) string {
 	return lang + "-" + hex.EncodeToString(sum[:16])
 }
 
-// making are the layers that this process is just making. Who asks for one of them waits for
-// it, and gets the same error: a package that does not exist would else be looked for once
+// making are the layers that this process makes now. Another caller that needs one waits for
+// it, and gets the same error: a package that does not exist would otherwise be looked for once
 // more by each caller that waits.
 var making flights
 
@@ -102,7 +102,7 @@ type flight struct {
 	done  chan struct{}
 	value string
 	err   error
-	// gaveUp tells that it failed when the context of its caller had ended.
+	// gaveUp means that it failed when the context of its caller had ended.
 	gaveUp bool
 }
 

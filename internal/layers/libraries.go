@@ -123,7 +123,7 @@ type Error struct {
 	Err error
 }
 
-// Error tells all of it.
+// Error says what failed, why, and the tool's last lines.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s (%s)", ErrInstall, strings.Join(e.Libraries, ", "), e.Language)
