@@ -19,7 +19,7 @@ import (
 type CellOptions struct {
 	// Stdin answers the code's request for a line of input, without its newline; nil, or
 	// an error, answers it with end-of-file. Its context ends when the cell no longer waits for the
-	// answer any more, at the latest with the cell. password tells that the line should not be shown.
+	// answer, at the latest with the cell. password means that the line should not be shown.
 	Stdin func(ctx context.Context, prompt string, password bool) (string, error)
 	// Stdout and Stderr, when set, get the output as in [RunOptions].
 	Stdout, Stderr io.Writer
@@ -61,18 +61,18 @@ type Cell struct {
 	Findings []security.Finding
 	// Duration is the cell's wall time.
 	Duration time.Duration
-	// Interrupted tells that the cell was interrupted, and ended by that.
+	// Interrupted means that the cell was interrupted, and ended by that.
 	Interrupted bool
-	// StateLost tells that what cells have defined is gone: the next cell has a new process.
+	// StateLost means that what cells have defined is gone: the next cell has a new process.
 	StateLost bool
-	// Restarted tells that the kernel's process had ended between the cells before this
+	// Restarted means that the kernel's process had ended between the cells before this
 	// one, which therefore found none of their state.
 	Restarted bool
 	// Reason is a sentence on why there is no ordinary outcome, or empty.
 	Reason string
 }
 
-// OK tells whether the cell ended without an error.
+// OK reports whether the cell ended without an error.
 func (c *Cell) OK() bool { return c.Status == StatusOK }
 
 // A CellError is an error of a cell's code, as its language tells it.

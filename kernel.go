@@ -23,7 +23,7 @@ import (
 type KernelOptions struct {
 	// Env is added to the sandbox's environment.
 	Env map[string]string
-	// Dir is the kernel's first working folder, relative to the sandbox's.
+	// Dir is the kernel's first working directory, relative to the sandbox's.
 	Dir string
 	// Libraries are installed in the sandbox first: see [Sandbox.Install].
 	Libraries []string
@@ -31,8 +31,8 @@ type KernelOptions struct {
 	// Python without IPython, which opens in a fraction of the time.
 	Plain bool
 	// AllowInstall lets cells install libraries (%pip install), as [Sandbox.Install]
-	// does: with our access to the package registries, on the word of the code in the
-	// cell. Without it such a cell ends with an error.
+	// does: with our access to the package registries, as the code in the
+	// cell says. Without it such a cell ends with an error.
 	AllowInstall bool
 	// Artifacts, when set, take the place of the sandbox's ArtifactOptions.
 	Artifacts *ArtifactOptions
@@ -290,7 +290,7 @@ func (k *Kernel) Variables(ctx context.Context) ([]Variable, error) {
 }
 
 // Reset forgets what cells have defined. The kernel's process lives on, and with it
-// what a language cannot forget: loaded modules, the working folder. Restart forgets all.
+// what a language cannot forget: loaded modules, the working directory. Restart forgets all.
 func (k *Kernel) Reset(ctx context.Context) error {
 	_, err := k.kernel.Ask(ctx, kernel.Request{Op: kernel.OpReset})
 	return err

@@ -3,7 +3,7 @@
 // JSON: docs/kernels.md describes that protocol.
 //
 // All that comes from a driver may be forged by the code in it. It is checked for its
-// form and bounded in size here; what it claims is the code's own word about itself.
+// form and bounded in size here; what it claims is the code's own claim about itself.
 package kernel
 
 import (

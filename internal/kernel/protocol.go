@@ -23,7 +23,7 @@ const (
 	OpReset     = "reset"
 )
 
-// A Request is what the driver is asked or told.
+// A Request is one line to the driver.
 type Request struct {
 	Op   string `json:"op"`
 	ID   uint64 `json:"id"`
@@ -33,12 +33,12 @@ type Request struct {
 	// Mark is what the driver writes to stdout and stderr, after a NUL, when the
 	// cell has ended.
 	Mark string `json:"mark,omitempty"`
-	// Stdin tells that input events are answered with more than EOF.
+	// Stdin means that input events are answered with more than EOF.
 	Stdin bool `json:"stdin,omitempty"`
 	// Text and EOF answer an input event.
 	Text string `json:"text,omitempty"`
 	EOF  bool   `json:"eof,omitempty"`
-	// Interrupted tells that the answer takes the place of an interrupt.
+	// Interrupted means that the answer takes the place of an interrupt.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// These are of a program in place of a cell, for an interpreter that was started ahead: the
 	// file that the code is written to, the working directory, further arguments, variables to
@@ -92,7 +92,7 @@ const (
 	DoneExit        = "exit"
 )
 
-// An Event is what the driver tells.
+// An Event is one line from the driver.
 type Event struct {
 	Event string `json:"event"`
 	// ID is the request's that it belongs to; 0 with EventReady.
@@ -212,7 +212,7 @@ func (e *Event) checkDone() error {
 		return err
 	}
 	if e.Status == DoneError && e.Failure == nil {
-		return errors.New("a cell with an error and none told")
+		return errors.New("a cell with an error and no description of it")
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type Splitter struct {
 }
 
 // Begin starts a cell, whose output goes to w: first what came since the last one,
-// then all until the mark. found is closed when that has arrived. lost tells that some
+// then all until the mark. found is closed when that has arrived. lost means that some
 // of what came since the last cell is not kept.
 func (s *Splitter) Begin(mark string, w io.Writer) (found <-chan struct{}, lost bool) {
 	s.mu.Lock()

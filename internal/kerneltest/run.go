@@ -118,7 +118,7 @@ func (k *Kernel) Exit() *os.ProcessState {
 	return k.cmd.ProcessState
 }
 
-// Gone tells whether the driver ends without another event, as after a crash.
+// Gone reports whether the driver ends without another event, as after a crash.
 func (k *Kernel) Gone(code string) bool {
 	k.t.Helper()
 	k.id++

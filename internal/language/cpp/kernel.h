@@ -282,7 +282,7 @@ inline void leave(int status, void *) {
   _exit(status);
 }
 
-// An exception that nobody catches ends the interpreter, and with it the state.
+// An uncaught exception ends the interpreter, and with it the state.
 inline void terminated() {
   std::string name = "terminate", message = "std::terminate was called";
   if (std::type_info *t = abi::__cxa_current_exception_type()) {

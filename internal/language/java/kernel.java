@@ -68,7 +68,7 @@ public class kernel {
             replies.write((event + "\n").getBytes(StandardCharsets.UTF_8));
             replies.flush();
         } catch (IOException e) {
-            Runtime.getRuntime().halt(1); // nobody listens any more
+            Runtime.getRuntime().halt(1); // the host has closed the pipe
         }
     }
 
@@ -178,7 +178,7 @@ public class kernel {
     }
 
     // --- cells ------------------------------------------------------------------------
-    // classPath is the one given with the jars in its folders, which only the java and
+    // classPath is the one given with the jars in its directories, which only the java and
     // javac commands look for by themselves.
     static String classPath() {
         var entries = new ArrayList<String>();
@@ -341,7 +341,7 @@ public class kernel {
         spent.clear();
     }
 
-    // --- what is asked beside cells -----------------------------------------------------
+    // --- requests beside cells -------------------------------------------------
     static void ask(Map<String, String> r) {
         String code = r.getOrDefault("code", "");
         int points = Integer.parseInt(r.getOrDefault("cursor", "0"));

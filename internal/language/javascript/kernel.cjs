@@ -423,7 +423,7 @@ function bind(clause, call) {
   return first ? `const ${space[1]} = ${call}, {${names.join(', ')}} = ${space[1]}` : `const ${space[1]} = ${call}`;
 }
 
-// --- what is asked beside cells -----------------------------------------------
+// --- requests beside cells -------------------------------------------------
 function lexical() {
   let names = [];
   session.post('Runtime.globalLexicalScopeNames', {}, (e, r) => { if (!e) names = r.names; });

@@ -194,7 +194,7 @@ local({
     send(c(list(event = "done", id = id, count = count), done))
   }
 
-  # --- what is asked beside cells ---------------------------------------------------
+  # --- requests beside cells -------------------------------------------------
   complete <- function(code, cursor) {
     before <- substr(code, 1, cursor)
     line <- sub("^.*\n", "", before)
@@ -242,7 +242,7 @@ local({
   send(list(event = "ready", language = "r", version = paste(R.version$major, R.version$minor, sep = "."), flavor = "R"))
   suspendInterrupts(repeat {
     line <- nextLine()
-    # An interrupt that came between cells is nobody's.
+    # An interrupt that came between cells is ignored.
     tryCatch(allowInterrupts(Sys.sleep(0)), interrupt = function(e) NULL)
     serve(line)
   })

@@ -11,7 +11,7 @@ exec 2>&5 5>&- 50<&3 51>&4 52>&1 53>&2 3<&- 4>&-
 __k_in=50 __k_out=51 __k_mark1=52 __k_mark2=53
 __k_base64=$(type -P base64)
 __k_id=0 __k_mark='' __k_code='' __k_stdin='' __k_count=0 __k_status=0 __k_asked=0 __k_interrupted=0
-__k_folder=${BASH_SOURCE[0]%/*}
+__k_dir=${BASH_SOURCE[0]%/*}
 
 # __k_field takes the value of a string or number from a request, whose shape is known:
 # no string in it has a quote.
@@ -58,7 +58,7 @@ __k_next() {
         return
         ;;
       complete|inspect|variables|reset)
-        [[ ${__k_loaded-} ]] || { source "$__k_folder/tools.sh"; __k_loaded=1; }
+        [[ ${__k_loaded-} ]] || { source "$__k_dir/tools.sh"; __k_loaded=1; }
         __k_field op
         __k_asked=$__k_request
         __k_"$REPLY" "$__k_request"

@@ -22,11 +22,11 @@ class Stop(BaseException):
 
 
 class Driver:
-    def __init__(self, folder, plain):
+    def __init__(self, directory, plain):
         self.pid = os.getpid()
         self.sources = {}
         for name in ("tools", "shell"):
-            with open(os.path.join(folder, name + ".py"), encoding="utf-8") as f:
+            with open(os.path.join(directory, name + ".py"), encoding="utf-8") as f:
                 self.sources[name] = f.read()
         self.loaded = {}
         self.add_data = add_data
@@ -52,7 +52,7 @@ class Driver:
             except ImportError:
                 pass
             else:
-                self.shell = self.load("shell").make(self, folder)
+                self.shell = self.load("shell").make(self, directory)
         self.flavor = "plain"
         if self.shell is not None:
             self.flavor = "ipython"
@@ -216,9 +216,9 @@ class Driver:
 
     def described(self, e):
         try:
-            told = self.traceback.TracebackException(type(e), e, e.__traceback__)
-            strip(told)
-            text = "".join(told.format())
+            summary = self.traceback.TracebackException(type(e), e, e.__traceback__)
+            strip(summary)
+            text = "".join(summary.format())
         except Exception as broken:
             text = "%s (its traceback could not be shown: %s)\n" % (type(e).__name__, type(broken).__name__)
         try:
@@ -327,13 +327,13 @@ class Plain:
         return self.driver.load("tools").awaited(eval(code, namespace))
 
 
-def strip(told):
+def strip(summary):
     """Takes the driver's own frames out of a traceback."""
     seen = set()
-    while told is not None and id(told) not in seen:
-        seen.add(id(told))
-        told.stack[:] = [f for f in told.stack if f.filename != __file__ and not f.filename.startswith("<kernel ")]
-        told = told.__cause__ or told.__context__
+    while summary is not None and id(summary) not in seen:
+        seen.add(id(summary))
+        summary.stack[:] = [f for f in summary.stack if f.filename != __file__ and not f.filename.startswith("<kernel ")]
+        summary = summary.__cause__ or summary.__context__
 
 
 # Media types, by the method that gives them.
@@ -359,7 +359,7 @@ def shown_as(value):
         try:
             data = show()
         except Exception:
-            continue  # its plain form tells enough
+            continue  # its plain form is enough
         data = data[0] if isinstance(data, tuple) else data
         if isinstance(data, bytes):
             import base64
@@ -468,5 +468,5 @@ class PatchGetpass:
 
 if __name__ == "__main__":
     __file__ = sys._getframe().f_code.co_filename
-    folder = os.path.dirname(os.path.abspath(__file__))
-    Driver(folder, sys.argv[1:] == ["plain"]).serve()
+    directory = os.path.dirname(os.path.abspath(__file__))
+    Driver(directory, sys.argv[1:] == ["plain"]).serve()

@@ -4,9 +4,9 @@ import sys
 import warnings
 
 
-def make(driver, folder):
-    # Before IPython looks for its folder: nothing is written elsewhere.
-    os.environ["IPYTHONDIR"] = os.path.join(folder, "ipython")
+def make(driver, directory):
+    # Before IPython looks for its directory: nothing is written elsewhere.
+    os.environ["IPYTHONDIR"] = os.path.join(directory, "ipython")
     from IPython.core.displayhook import DisplayHook
     from IPython.core.displaypub import DisplayPublisher
     from IPython.core.interactiveshell import InteractiveShell
@@ -45,10 +45,10 @@ def make(driver, folder):
         displayhook_class = Hook
         display_pub_class = Publisher
         shown = None
-        told = None
+        traceback_text = None
 
         def _showtraceback(self, etype, evalue, stb):
-            self.told = self.InteractiveTB.stb2text(stb)
+            self.traceback_text = self.InteractiveTB.stb2text(stb)
 
         def showtraceback(self, *args, **kwargs):
             if not isinstance(sys.exc_info()[1], SystemExit):
@@ -62,7 +62,7 @@ def make(driver, folder):
     config.InteractiveShell.autoindent = False
     config.HistoryManager.enabled = False
     config.IPCompleter.use_jedi = False
-    # The environment is the sandbox's, not that of a folder above.
+    # The environment is the sandbox's, not that of a directory above.
     warnings.filterwarnings("ignore", message="To exit: use")
     shell = Shell.instance(config=config, user_module=driver.main, ipython_dir=os.environ["IPYTHONDIR"])
     shell.system = shell.system_raw  # not through a terminal, which would merge the streams
@@ -100,7 +100,7 @@ class Cells:
 
     def run(self, code):
         shell = self.shell
-        shell.shown = shell.told = None
+        shell.shown = shell.traceback_text = None
         result = shell.run_cell(code, store_history=True)
         outcome = {"status": "ok", "count": shell.execution_count - 1}
         error = result.error_before_exec or result.error_in_exec
@@ -108,7 +108,7 @@ class Cells:
             outcome.update(self.driver.failure(error))
             if "error" in outcome:
                 failure = outcome["error"]
-                failure["traceback"] = (shell.told or "%(name)s: %(message)s\n" % failure)[:1 << 20]
+                failure["traceback"] = (shell.traceback_text or "%(name)s: %(message)s\n" % failure)[:1 << 20]
         elif shell.shown is not None:
             outcome["value"] = {k: text(v) for k, v in shell.shown.items() if len(v) <= 1 << 20}
             self.driver.add_data(outcome["value"], result.result)

@@ -267,7 +267,7 @@ def span(seconds):
 
 
 def install(driver, words):
-    """%pip install: done by the host, whose word it also is whether it may be."""
+    """%pip install: done by the host, which decides whether it may be."""
     libraries = [w for w in words if not w.startswith("-")]
     refused = [w for w in words if w.startswith("-") and w not in ("-q", "-qq", "--quiet", "-U", "--upgrade")]
     if refused or not libraries:
@@ -278,12 +278,12 @@ def install(driver, words):
     if answer.get("error"):
         raise RuntimeError(answer["error"])
     import importlib
-    for folder in reversed(answer.get("dirs") or ()):
-        site = os.path.join(folder, "site")
+    for directory in reversed(answer.get("dirs") or ()):
+        site = os.path.join(directory, "site")
         if site not in sys.path:
             sys.path.insert(1, site)
             # The processes that cells start find it, too.
             os.environ["PYTHONPATH"] = site + os.pathsep + os.environ.get("PYTHONPATH", "")
-            os.environ["PATH"] = os.path.join(folder, "bin") + os.pathsep + os.environ.get("PATH", "")
+            os.environ["PATH"] = os.path.join(directory, "bin") + os.pathsep + os.environ.get("PATH", "")
     importlib.invalidate_caches()
     print("installed: " + " ".join(libraries))

@@ -174,7 +174,7 @@ func split(code, cell string) ([]piece, error) {
 	return pieces, nil
 }
 
-// isTop tells declarations that only a package can have; a variable's stay in order.
+// isTop reports declarations that only a package can have; a variable's stay in order.
 func isTop(tokens []token.Token) bool {
 	switch tokens[0] {
 	case token.IMPORT, token.TYPE, token.CONST:

@@ -41,7 +41,7 @@ type done struct {
 	ExitCode *int              `json:"exit_code,omitempty"`
 }
 
-// report is what a cell's program tells, as in package state.
+// report is what a cell's program reports, as in package state.
 type report struct {
 	Values    []string
 	Panic     string
@@ -104,7 +104,7 @@ func (k *kernel) send(event any) {
 		_, err = k.replies.Write(append(line, '\n'))
 	}
 	if err != nil {
-		os.Exit(1) // nobody listens any more
+		os.Exit(1) // the host has closed the pipe
 	}
 }
 
@@ -150,7 +150,7 @@ func (k *kernel) run(r request) {
 // cell runs a cell. What it declares holds once its program has ended in good order.
 func (k *kernel) cell(code, name string, d *done) {
 	select {
-	case <-k.signals: // came between cells and is nobody's
+	case <-k.signals: // came between cells
 	default:
 	}
 	fail := func(kind, message, trace string) {
@@ -202,7 +202,7 @@ func (k *kernel) cell(code, name string, d *done) {
 	}
 }
 
-// interrupted tells whether a process failed after a signal that the driver got, too.
+// interrupted reports whether a process failed after a signal that the driver got, too.
 func (k *kernel) interrupted(err error) bool {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

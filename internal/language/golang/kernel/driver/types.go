@@ -47,7 +47,7 @@ func (s *session) source(k *kernel) string {
 	}
 	info := types.Info{Defs: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
 	conf := types.Config{Importer: importer.ForCompiler(fset, "gc", k.lookup(file)), Error: func(error) {}}
-	conf.Check("main", fset, []*ast.File{file}, &info) // what is wrong, the compiler says
+	conf.Check("main", fset, []*ast.File{file}, &info) // the compiler reports what is wrong
 
 	at := func(p token.Pos) int { return fset.PositionFor(p, false).Offset }
 	cell := file.Decls[len(file.Decls)-1].(*ast.FuncDecl).Body
@@ -169,7 +169,7 @@ func (s *session) variables(d *ast.GenDecl, info types.Info, text string, at fun
 	return edit{from, to, made}, true
 }
 
-// shows tells whether an expression has a value that is worth to be shown.
+// shows reports whether an expression has a value to show.
 func shows(x ast.Expr, info types.Info) bool {
 	tv, ok := info.Types[x]
 	if !ok || tv.IsVoid() || tv.IsType() || tv.IsBuiltin() || tv.Type == nil {
@@ -208,7 +208,7 @@ func (k *kernel) lookup(file *ast.File) func(string) (io.ReadCloser, error) {
 	if len(missing) > 0 {
 		cmd := exec.Command(k.goTool, append([]string{"list", "-e", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}"}, missing...)...)
 		cmd.Dir = k.dir
-		out, _ := cmd.Output() // what it does not find, the compiler tells about
+		out, _ := cmd.Output() // the compiler reports what it does not find
 		for _, line := range bytes.Split(out, []byte("\n")) {
 			if p, export, ok := strings.Cut(string(line), "\t"); ok && export != "" {
 				k.exports[p] = export

@@ -9,7 +9,7 @@ import (
 	_ "unsafe" // for typesByString
 )
 
-// errLost tells that a value lives only in the process that made it.
+// errLost: a value lives only in the process that made it.
 var errLost = errors.New("lives only in the program that made it")
 
 // typesByString finds what the program knows of a type.

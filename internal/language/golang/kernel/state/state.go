@@ -13,7 +13,7 @@ import (
 	"unsafe"
 )
 
-// Report is what a cell's program tells the driver.
+// Report is what a cell's program reports to the driver.
 type Report struct {
 	Values    []string   `json:"values,omitempty"`
 	Panic     string     `json:"panic,omitempty"`
