@@ -10,6 +10,13 @@ import (
 // it likes, and each use of the name is one of all of them.
 const maxMeanings = 8
 
+const (
+	// MaxName bounds a dotted name.
+	MaxName = 256
+	// maxValues bounds what one operand stands for.
+	maxValues = 16
+)
+
 // Names are what the names of a program stand for: the modules and members that it imports,
 // under the names that it gives them. Scopes are none of its concern: a name that is bound
 // anywhere in the program counts as bound everywhere.
@@ -54,7 +61,7 @@ type Chain struct {
 // ReadChain reads the name at i and its members, which one of the separators comes before.
 func ReadChain(m *language.Meter, tokens []Token, i int, separators ...string) Chain {
 	c := Chain{Span: tokens[i].Span, First: i, Behind: i + 1, Names: []string{tokens[i].Text}}
-	for c.Behind+1 < len(tokens) && tokens[c.Behind+1].Kind == Name && separates(&tokens[c.Behind], separators) {
+	for c.Behind+1 < len(tokens) && tokens[c.Behind+1].Kind == Name && slices.ContainsFunc(separators, tokens[c.Behind].Is) {
 		m.Step()
 		c.Names = append(c.Names, tokens[c.Behind+1].Text)
 		c.End = tokens[c.Behind+1].End
@@ -62,22 +69,6 @@ func ReadChain(m *language.Meter, tokens []Token, i int, separators ...string) C
 	}
 	return c
 }
-
-func separates(t *Token, separators []string) bool {
-	for _, s := range separators {
-		if t.Is(s) {
-			return true
-		}
-	}
-	return false
-}
-
-const (
-	// MaxName bounds a dotted name.
-	MaxName = 256
-	// maxValues bounds what one operand stands for.
-	maxValues = 16
-)
 
 // A Value is what an operand stands for: one of Names, or what is not known where there are none.
 type Value struct {
