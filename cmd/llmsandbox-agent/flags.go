@@ -7,7 +7,11 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/guest/seed"
@@ -145,4 +149,98 @@ func (f *flags) check() error {
 		return errors.New("--listen @NAME needs a token: no file system keeps others from connecting to it")
 	}
 	return nil
+}
+
+// rlimitNames are the resources by the names that engines use.
+var rlimitNames = map[string]uint32{
+	"as": unix.RLIMIT_AS, "core": unix.RLIMIT_CORE, "cpu": unix.RLIMIT_CPU, "data": unix.RLIMIT_DATA,
+	"fsize": unix.RLIMIT_FSIZE, "memlock": unix.RLIMIT_MEMLOCK, "nofile": unix.RLIMIT_NOFILE,
+	"nproc": unix.RLIMIT_NPROC, "stack": unix.RLIMIT_STACK,
+}
+
+// maxRlimit is the kernel's largest number of a resource.
+const maxRlimit = 15
+
+// parseRlimit parses RESOURCE=VALUE: a name or number, and a number or "unlimited".
+func parseRlimit(s string) (agentproto.Rlimit, error) {
+	name, value, ok := strings.Cut(s, "=")
+	if !ok {
+		return agentproto.Rlimit{}, errors.New("not of the form RESOURCE=VALUE")
+	}
+	resource, known := rlimitNames[name]
+	if !known {
+		n, err := strconv.ParseUint(name, 10, 32)
+		if err != nil || n > maxRlimit {
+			return agentproto.Rlimit{}, errors.New("the resource is neither a number from 0 to 15 nor one of as, core, cpu, data, fsize, memlock, nofile, nproc, stack")
+		}
+		resource = uint32(n)
+	}
+	if value == "unlimited" {
+		return agentproto.Rlimit{Resource: resource, Value: math.MaxUint64}, nil
+	}
+	n, err := strconv.ParseUint(value, 10, 64)
+	if err != nil {
+		return agentproto.Rlimit{}, errors.New(`the value is neither a number nor "unlimited"`)
+	}
+	return agentproto.Rlimit{Resource: resource, Value: n}, nil
+}
+
+// users counts the connections, and reports when there has been none for the grace
+// time.
+type users struct {
+	grace time.Duration
+	never bool
+	alone chan struct{}
+	after func(time.Duration, func()) stopper
+
+	mu    sync.Mutex
+	count int
+	timer stopper
+}
+
+// A stopper is a timer that can be stopped.
+type stopper interface{ Stop() bool }
+
+// newUsers: without --grace an agent that listens waits for clients for ever, and
+// one that only has stdin and stdout ends with them. The first client may take longer.
+func newUsers(f flags, after func(time.Duration, func()) stopper) *users {
+	u := &users{after: after, grace: time.Duration(max(f.grace, 0)) * time.Second, alone: make(chan struct{})}
+	u.never = f.grace < 0 && f.listen != ""
+	if !u.never && !f.stdio {
+		u.wait(max(u.grace, time.Duration(f.firstGrace)*time.Second))
+	}
+	return u
+}
+
+// wait has the agent end after that time, unless a client connects.
+func (u *users) wait(grace time.Duration) {
+	u.timer = u.after(grace, func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		select {
+		case <-u.alone:
+		default:
+			if u.count == 0 {
+				close(u.alone)
+			}
+		}
+	})
+}
+
+// enter counts a connection until leave is called.
+func (u *users) enter() (leave func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.count++
+	if u.timer != nil {
+		u.timer.Stop()
+	}
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if u.count--; u.count > 0 || u.never {
+			return
+		}
+		u.wait(u.grace)
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/guest"
+	"github.com/llmsandbox/llmsandbox/internal/guest/files"
 	"github.com/llmsandbox/llmsandbox/internal/guest/landlock"
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 )
@@ -94,4 +95,11 @@ func dieWithOwner(fd int) {
 		}
 		os.Exit(0)
 	}
+}
+
+// addFiles gives the agent the service of files.
+func addFiles(opts *guest.Options) error {
+	service, err := files.New(files.Options{Workdir: opts.Workdir})
+	opts.Files = service
+	return err
 }

@@ -1,6 +1,7 @@
 package agentproto
 
 import (
+	"encoding/binary"
 	"reflect"
 	"testing"
 
@@ -144,3 +145,10 @@ func FuzzUnmarshal(f *testing.F) {
 		}
 	})
 }
+
+// appendUint and appendText write fields as a message has them.
+func appendUint[T uint32 | uint64](b []byte, v T) []byte {
+	return binary.AppendUvarint(b, uint64(v))
+}
+
+func appendText(b []byte, s string) []byte { return append(appendUint(b, uint64(len(s))), s...) }

@@ -130,7 +130,7 @@ func (c *Conn) writeFailed(cause error) {
 // Open starts a call. It fails with CodeBusy when 1024 are in flight, and with
 // CodeTooLarge when the request is over MaxMessage.
 func (c *Conn) Open(m Method, req Message) (*Call, error) {
-	payload := req.append([]byte{byte(m)})
+	payload := appendMessage([]byte{byte(m)}, req)
 	if len(payload) > MaxMessage {
 		return nil, tooLarge(len(payload))
 	}

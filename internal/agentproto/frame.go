@@ -1,6 +1,9 @@
 package agentproto
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"io"
+)
 
 type frameType uint8
 
@@ -94,4 +97,197 @@ func (h header) check() error {
 		return protocolErrorf("a frame of type %d for call %d", h.typ, h.call)
 	}
 	return nil
+}
+
+// A partial is a message of which not all fragments have come.
+type partial struct {
+	typ  frameType
+	call uint32
+	buf  []byte
+}
+
+// readLoop reads frames until the stream ends.
+func (c *Conn) readLoop() {
+	for {
+		if err := c.readFrame(); err != nil {
+			c.end(err)
+			return
+		}
+	}
+}
+
+func (c *Conn) readFrame() error {
+	raw := c.scratch[:headerSize]
+	if _, err := io.ReadFull(c.br, raw); err != nil {
+		return err
+	}
+	h := parseHeader(raw)
+	if err := h.check(); err != nil {
+		return err
+	}
+	switch h.typ {
+	case frameHello:
+		return protocolErrorf("a second hello")
+	case frameData:
+		return c.readData(h)
+	case frameCall, frameMessage, frameFinal, frameError:
+		return c.readMessage(h)
+	}
+	payload := c.scratch[:h.length]
+	if _, err := io.ReadFull(c.br, payload); err != nil {
+		return noEOF(err)
+	}
+	switch h.typ {
+	case framePing:
+		return c.w.urgent(header{typ: framePong}, payload)
+	case framePong:
+		return c.pong(binary.LittleEndian.Uint64(payload))
+	}
+	call, err := c.find(h)
+	if call == nil {
+		return err
+	}
+	switch h.typ {
+	case frameEOF:
+		return call.gotEOF(Channel(h.arg))
+	case frameAck:
+		return call.gotAck(h.arg, binary.LittleEndian.Uint64(payload))
+	default: // frameCancel, frameCollect
+		if c.handler == nil {
+			return protocolErrorf("the agent sent a frame of type %d, which only its client may", h.typ)
+		}
+		call.gotEnd(h.typ)
+		return nil
+	}
+}
+
+// find returns the call that a frame is for, or nil when that has ended and the
+// frame is only late.
+func (c *Conn) find(h header) (*Call, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h.call > c.lastCall {
+		return nil, protocolErrorf("a frame of type %d for call %d, which nobody opened", h.typ, h.call)
+	}
+	return c.calls[h.call], nil
+}
+
+func (c *Conn) pong(token uint64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if token > c.lastPing {
+		return protocolErrorf("an answer to a ping that was not sent")
+	}
+	if answer, ok := c.pings[token]; ok {
+		close(answer)
+		delete(c.pings, token)
+	}
+	return nil
+}
+
+func (c *Conn) readData(h header) error {
+	call, err := c.find(h)
+	if err != nil {
+		return err
+	}
+	n := int(h.length)
+	if call != nil {
+		n, err = call.gotData(Channel(h.arg), n)
+		if err != nil {
+			return noEOF(err)
+		}
+	}
+	_, err = c.br.Discard(n)
+	return noEOF(err)
+}
+
+// readMessage reads a message or a fragment of one.
+func (c *Conn) readMessage(h header) error {
+	payload, err := c.readPayload(h)
+	if payload == nil || err != nil {
+		return err
+	}
+	if h.typ == frameCall {
+		return c.gotCall(h.call, payload)
+	}
+	if h.typ != frameMessage && c.handler != nil {
+		return protocolErrorf("the client sent a frame of type %d, which only the agent may", h.typ)
+	}
+	call, err := c.find(h)
+	if call == nil {
+		return err
+	}
+	return call.gotMessage(h.typ, payload)
+}
+
+// readPayload returns the payload of a message once all of it is there, before
+// that nil.
+func (c *Conn) readPayload(h header) ([]byte, error) {
+	if h.arg == wholeMessage {
+		payload := make([]byte, h.length)
+		_, err := io.ReadFull(c.br, payload)
+		return payload, noEOF(err)
+	}
+	p := &c.partial
+	switch {
+	case h.length == 0:
+		return nil, protocolErrorf("an empty fragment")
+	case p.buf == nil && h.arg == lastFragment:
+		return nil, protocolErrorf("the last fragment of a message that did not begin")
+	case p.buf != nil && (p.typ != h.typ || p.call != h.call):
+		return nil, protocolErrorf("a fragment of type %d for call %d among those of another message", h.typ, h.call)
+	case len(p.buf)+int(h.length) > MaxMessage:
+		return nil, protocolErrorf("a message of more than %d bytes", MaxMessage)
+	}
+	start := len(p.buf)
+	p.typ, p.call = h.typ, h.call
+	p.buf = append(p.buf, make([]byte, h.length)...)
+	if _, err := io.ReadFull(c.br, p.buf[start:]); err != nil {
+		return nil, noEOF(err)
+	}
+	if h.arg == fragment {
+		return nil, nil
+	}
+	payload := p.buf
+	*p = partial{}
+	return payload, nil
+}
+
+// gotCall starts to serve a call of the other end.
+func (c *Conn) gotCall(id uint32, payload []byte) error {
+	if c.handler == nil {
+		return protocolErrorf("the agent opened a call")
+	}
+	if len(payload) == 0 {
+		return protocolErrorf("a call without a method")
+	}
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return c.err
+	}
+	if id <= c.lastCall {
+		c.mu.Unlock()
+		return protocolErrorf("call number %d after %d", id, c.lastCall)
+	}
+	c.lastCall = id
+	if len(c.calls) >= maxCalls {
+		c.mu.Unlock()
+		busy := &Error{Code: CodeBusy, Msg: "too many calls are in flight on this stream to the agent"}
+		return c.w.urgent(header{typ: frameError, call: id}, Marshal(busy))
+	}
+	call := newCall(c, id, Method(payload[0]))
+	call.request = payload[1:]
+	c.calls[id] = call
+	c.mu.Unlock()
+	c.spawn(func() { c.serve(call) })
+	return nil
+}
+
+// noEOF turns the end of the stream inside a frame into io.ErrUnexpectedEOF.
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }

@@ -83,7 +83,7 @@ func Server(rwc io.ReadWriteCloser, hello Hello, patience time.Duration, h Handl
 
 func sendHello(w io.Writer, hello Hello) error {
 	hello.Version = Version
-	payload := hello.append(nil)
+	payload := Marshal(&hello)
 	b := append([]byte(nil), magic...)
 	b = binary.LittleEndian.AppendUint16(b, Version)
 	b = header{length: uint32(len(payload)), typ: frameHello}.append(b)

@@ -449,3 +449,39 @@ type Deadline struct {
 	Millis uint64 // as in DeadlineRequest; while paused, when it was before
 	Paused bool
 }
+
+// FindRequest looks for regular files below Folders that were made or changed since a
+// moment: since SinceNanos when that is not 0, or else since Marker was last changed. No
+// symbolic link is followed, and a directory that is missing holds nothing.
+type FindRequest struct {
+	Folders []string
+	Marker  string
+	// SinceNanos is a moment of the sandbox's clock, in nanoseconds since 1970.
+	SinceNanos int64
+	// MaxFiles bounds the answer; 0 means the most that the agent gives.
+	MaxFiles uint32
+	// Discard is removed, with all below it, when there are no such files below it.
+	Discard string
+}
+
+// FoundFile is one of them.
+type FoundFile struct {
+	Folder     uint32 // index in FindRequest.Folders
+	Path       string // relative to the directory
+	Size       uint64
+	CTimeNanos int64 // when it was last changed in any way, which no program can set
+	Inode      uint64
+}
+
+// Found answers MethodFind. Its files have no order.
+type Found struct {
+	Files []FoundFile
+	// Truncated reports whether there may be more than the agent looks through or gives.
+	Truncated bool
+	// Unmarked reports whether Marker is not there, so that nothing was looked for.
+	Unmarked bool
+	// NowNanos is the sandbox's clock when the search began.
+	NowNanos int64
+	// Discarded reports whether Discard was removed.
+	Discarded bool
+}

@@ -4,6 +4,8 @@ package guest
 
 import (
 	"bytes"
+	"os"
+	"os/signal"
 	"strconv"
 	"sync"
 
@@ -196,6 +198,176 @@ func (p procFS) walk(root int, skip map[int]bool, visit func(pid int)) {
 				visit(child)
 				queue = append(queue, child)
 			}
+		}
+	}
+}
+
+// killTree kills everything below a process, and returns once gone is closed.
+//
+// Each process is killed before its children are listed: after the signal the
+// kernel lets it make no further ones, so the list is complete, unless the process
+// had ended on its own before; then its children are now the root's, and a further
+// pass finds them. A pass is made until one finds nothing new, and again whenever
+// the root has waited for something (reaped is signalled), because a list read
+// while processes end can miss some. So whatever is missed is found after the event
+// that made it be missed; nothing polls.
+func killTree(fs procFS, root int, reaped <-chan struct{}, gone <-chan struct{}) {
+	for {
+		known := map[int]bool{}
+		for fresh := true; fresh; {
+			select {
+			case <-gone:
+				return
+			default:
+			}
+			fresh = false
+			// Code that shares the agent's uid may have stopped the subreaper.
+			_ = unix.Kill(root, unix.SIGCONT)
+			fs.walk(root, nil, func(pid int) {
+				// ESRCH means that it is gone already.
+				_ = unix.Kill(pid, unix.SIGKILL)
+				if !known[pid] {
+					known[pid], fresh = true, true
+				}
+			})
+		}
+		select {
+		case <-gone:
+			return
+		case <-reaped:
+		}
+	}
+}
+
+// orphans are processes that have become the agent's children because their
+// subreaper was killed, or because the agent is pid 1. They are waited for as they
+// end. Subreapers are not among them: they have no exit signal, so neither SIGCHLD
+// nor a plain wait reports them.
+type orphans struct {
+	ended chan struct{} // signalled after some were waited for
+
+	killing sync.Mutex // held to kill all: ended reports one at a time
+
+	mu         sync.Mutex
+	subreapers map[int]bool
+}
+
+func newOrphans() *orphans {
+	o := &orphans{ended: make(chan struct{}, 1), subreapers: map[int]bool{}}
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, unix.SIGCHLD)
+	go func() {
+		for range died {
+			if reapEnded() {
+				signalled(o.ended)
+			}
+		}
+	}()
+	return o
+}
+
+func reapEnded() (some bool) {
+	for {
+		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return some
+		}
+		some = true
+	}
+}
+
+func signalled(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// forking runs a fork of a subreaper, which is known as one before anything else
+// can take it for an orphan.
+func (o *orphans) forking(fork func() (int, error)) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	pid, err := fork()
+	if err == nil {
+		o.subreapers[pid] = true
+	}
+	return pid, err
+}
+
+// reap waits for a subreaper, which is ending.
+func (o *orphans) reap(subreaper int) {
+	for {
+		if _, err := unix.Wait4(subreaper, nil, unix.WALL, nil); err != unix.EINTR {
+			break
+		}
+	}
+	o.mu.Lock()
+	delete(o.subreapers, subreaper)
+	o.mu.Unlock()
+}
+
+// kill kills all orphans: what the code left when it killed its subreaper belongs
+// to no process that could still be asked for. It returns once none is left.
+func (o *orphans) kill(fs procFS) {
+	o.killing.Lock()
+	defer o.killing.Unlock()
+	self := unix.Getpid()
+	for {
+		// What SIGCHLD has not reported yet would be taken for a live process.
+		reapEnded()
+		any := false
+		o.mu.Lock() // no subreaper is forked meanwhile
+		fs.walk(self, o.subreapers, func(pid int) {
+			any = true
+			_ = unix.Kill(pid, unix.SIGKILL) // ESRCH means that it is gone already
+		})
+		o.mu.Unlock()
+		if !any {
+			return
+		}
+		<-o.ended
+	}
+}
+
+// readBounded reads a file, at most limit bytes of it. Code may have put anything
+// there, such as a FIFO: it never waits.
+func readBounded(name string, limit int) ([]byte, error) {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	return readAll(fd, limit)
+}
+
+// readAll reads what a descriptor gives, at most limit bytes of it.
+func readAll(fd, limit int) ([]byte, error) {
+	buf := make([]byte, 0, 4096)
+	for len(buf) < limit {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := readFD(fd, buf[len(buf):min(cap(buf), limit)])
+		if err != nil {
+			return nil, err
+		}
+		if n <= 0 {
+			break
+		}
+		buf = buf[:len(buf)+n]
+	}
+	return buf, nil
+}
+
+func readFD(fd int, p []byte) (int, error) {
+	for {
+		n, err := unix.Read(fd, p)
+		if err != unix.EINTR {
+			return n, err
 		}
 	}
 }

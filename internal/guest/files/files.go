@@ -9,11 +9,13 @@
 package files
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
 // Options of a service.
@@ -102,4 +104,138 @@ func (s *Service) inTurn(call *agentproto.Call, work func(*job) error) error {
 	}
 	defer s.turns.give()
 	return work(j)
+}
+
+// pathError says that op failed on a path of the sandbox.
+func pathError(op, path string, err error) error {
+	var known *agentproto.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return agentproto.Errorf(codeOf(err), "%s %q: %s", op, path, reason(err))
+}
+
+func codeOf(err error) agentproto.ErrorCode {
+	var errno unix.Errno
+	switch {
+	case errors.Is(err, tarcheck.ErrTooLarge):
+		return agentproto.CodeTooLarge
+	case errors.Is(err, tarcheck.ErrDamaged):
+		return agentproto.CodeBadRequest
+	case !errors.As(err, &errno):
+		return agentproto.CodeInternal
+	}
+	switch errno {
+	case unix.ENOENT:
+		return agentproto.CodeNotFound
+	case unix.EEXIST:
+		return agentproto.CodeExists
+	case unix.EACCES, unix.EPERM, unix.EROFS:
+		return agentproto.CodePermission
+	case unix.ENOTDIR:
+		return agentproto.CodeNotDir
+	case unix.EISDIR:
+		return agentproto.CodeIsDir
+	case unix.ENOTEMPTY:
+		return agentproto.CodeNotEmpty
+	case unix.ENOSPC, unix.EDQUOT:
+		return agentproto.CodeNoSpace
+	case unix.ELOOP, unix.EXDEV, unix.ENXIO:
+		return agentproto.CodeUnsafe
+	case unix.ENAMETOOLONG, unix.EINVAL:
+		return agentproto.CodeBadRequest
+	case unix.EFBIG:
+		return agentproto.CodeTooLarge
+	case unix.EMFILE, unix.ENFILE, unix.EAGAIN, unix.EBUSY, unix.EADDRINUSE:
+		return agentproto.CodeBusy
+	}
+	return agentproto.CodeInternal
+}
+
+func reason(err error) string {
+	switch {
+	case errors.Is(err, unix.ELOOP):
+		return "a symbolic link is in the way that must not be followed"
+	case errors.Is(err, unix.ENXIO):
+		return "it is not a regular file"
+	case errors.Is(err, unix.EXDEV):
+		return "it is in another file system"
+	case errors.Is(err, unix.EISDIR):
+		return "a folder is there"
+	case errors.Is(err, unix.ENOTDIR):
+		return "something on the way to it is not a folder"
+	case errors.Is(err, unix.EROFS):
+		return "this part of the sandbox is read-only"
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return "no space left within the disk limit"
+	}
+	return err.Error()
+}
+
+// turns are taken to work on files, first come, first served: there are
+// [agentproto.MaxAtWork].
+type turns chan struct{}
+
+func newTurns() turns { return make(turns, agentproto.MaxAtWork) }
+
+func (t turns) take() { t <- struct{}{} }
+func (t turns) give() { <-t }
+
+// yield lets others have a turn, where there are more than fit.
+func (t turns) yield() {
+	t.give()
+	t.take()
+}
+
+// A job is a call that works on files. It has its turn, but while it waits for its
+// client, who may be slow or not read at all.
+type job struct {
+	*agentproto.Call
+	turns turns
+}
+
+// begin waits for a job's turn; ok means that it came before the call ended.
+func (t turns) begin(call *agentproto.Call) (j *job, ok bool) {
+	select {
+	case t <- struct{}{}:
+		return &job{Call: call, turns: t}, true
+	case <-call.Done():
+		return nil, false
+	}
+}
+
+// away gives the turn up until back is called.
+func (j *job) away() (back func()) {
+	j.turns.give()
+	return j.turns.take
+}
+
+// Read is the call's.
+func (j *job) Read(ch agentproto.Channel, p []byte) (int, error) {
+	defer j.away()()
+	return j.Call.Read(ch, p)
+}
+
+// Write is the call's.
+func (j *job) Write(ch agentproto.Channel, p []byte) (int, error) {
+	defer j.away()()
+	return j.Call.Write(ch, p)
+}
+
+// CloseWrite is the call's.
+func (j *job) CloseWrite(ch agentproto.Channel) error {
+	defer j.away()()
+	return j.Call.CloseWrite(ch)
+}
+
+// Send is the call's.
+func (j *job) Send(m agentproto.Message) error {
+	defer j.away()()
+	return j.Call.Send(m)
+}
+
+// End is the call's.
+func (j *job) End(m agentproto.Message) error {
+	defer j.away()()
+	return j.Call.End(m)
 }

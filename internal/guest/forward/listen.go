@@ -3,7 +3,12 @@
 package forward
 
 import (
+	"os"
+	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
@@ -81,4 +86,225 @@ func (s *Service) ServeAccept(call *agentproto.Call) error {
 		return err
 	}
 	return call.End(&agentproto.Empty{})
+}
+
+// A listener is a call that listens.
+type listener struct {
+	call *agentproto.Call
+	port uint16
+	file *os.File
+	raw  syscall.RawConn
+	// room has an element for each waiting connection.
+	room chan struct{}
+	// replaced is closed when another call listens on the port, gone when this one has
+	// let go of it.
+	replaced, gone chan struct{}
+}
+
+// listenOn makes a listener that the runtime's poller serves.
+func listenOn(call *agentproto.Call, port uint16) (*listener, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	// Connections of a listener before may still linger.
+	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	if err == nil {
+		err = unix.Bind(fd, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
+	}
+	if err == nil {
+		err = unix.Listen(fd, backlog)
+	}
+	var name unix.Sockaddr
+	if err == nil {
+		name, err = unix.Getsockname(fd)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	l := &listener{
+		call: call, file: os.NewFile(uintptr(fd), "listener"), room: make(chan struct{}, maxWaiting),
+		replaced: make(chan struct{}), gone: make(chan struct{}),
+	}
+	if in4, ok := name.(*unix.SockaddrInet4); ok {
+		l.port = uint16(in4.Port)
+	}
+	if l.raw, err = l.file.SyscallConn(); err != nil {
+		l.file.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// watch closes the listening socket when the call ends or another one takes the port
+// over. Stop waits for what it stops.
+func (l *listener) watch() (stop func()) {
+	stopped := make(chan struct{})
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		select {
+		case <-l.call.Done():
+		case <-l.replaced:
+		case <-stopped:
+		}
+		l.file.Close()
+	})
+	return func() {
+		close(stopped)
+		watcher.Wait()
+	}
+}
+
+// accept waits for room and then for a connection.
+func (l *listener) accept() (*os.File, error) {
+	select {
+	case l.room <- struct{}{}:
+	case <-l.replaced:
+		return nil, os.ErrClosed
+	case <-l.call.Done():
+		return nil, os.ErrClosed
+	}
+	return Accept(l.raw, "connection")
+}
+
+// connections are those that came to the service's listeners.
+type connections struct {
+	mu        sync.Mutex
+	listeners map[uint16]*listener
+	lastID    uint64
+	waiting   map[uint64]*waiting
+	open      int // waiting or accepted
+}
+
+// waiting is a connection that the client has not accepted yet.
+type waiting struct {
+	conn   *os.File
+	room   chan struct{} // its listener's
+	expiry *time.Timer
+}
+
+// replace ends the listener of a port, if there is one, and waits until it has.
+func (c *connections) replace(call *agentproto.Call, port uint16) {
+	c.mu.Lock()
+	old := c.listeners[port]
+	delete(c.listeners, port)
+	c.mu.Unlock()
+	if old == nil {
+		return
+	}
+	close(old.replaced)
+	select {
+	case <-old.gone:
+	case <-call.Done():
+	}
+}
+
+func (c *connections) add(l *listener) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.listeners == nil {
+		c.listeners = map[uint16]*listener{}
+	}
+	c.listeners[l.port] = l
+}
+
+// remove lets go of a listener's port and closes the connections that wait.
+func (c *connections) remove(l *listener) {
+	c.mu.Lock()
+	if c.listeners[l.port] == l {
+		delete(c.listeners, l.port)
+	}
+	for id, w := range c.waiting {
+		if w.room == l.room {
+			c.drop(id, w)
+		}
+	}
+	c.mu.Unlock()
+	close(l.gone)
+}
+
+// announce registers a connection; ok means that there is room for it.
+func (c *connections) announce(l *listener, conn *os.File) (id uint64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open >= maxConnections {
+		return 0, false
+	}
+	if c.waiting == nil {
+		c.waiting = map[uint64]*waiting{}
+	}
+	c.open++
+	c.lastID++
+	id = c.lastID
+	c.waiting[id] = &waiting{conn: conn, room: l.room, expiry: time.AfterFunc(acceptTime, func() { c.expire(id) })}
+	return id, true
+}
+
+// expire closes a connection that the client has not accepted in time.
+func (c *connections) expire(id uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w := c.waiting[id]; w != nil {
+		c.drop(id, w)
+	}
+}
+
+// drop closes a connection that waits. It is called with mu held.
+func (c *connections) drop(id uint64, w *waiting) {
+	delete(c.waiting, id)
+	w.expiry.Stop()
+	w.conn.Close()
+	c.open--
+	<-w.room
+}
+
+// take returns a connection for the client, or nil when it no longer waits.
+func (c *connections) take(id uint64) *waiting {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.waiting[id]
+	if w == nil {
+		return nil
+	}
+	delete(c.waiting, id)
+	w.expiry.Stop()
+	<-w.room
+	return w
+}
+
+// closed reports whether an accepted connection has ended.
+func (c *connections) closed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open--
+}
+
+// pause is how long accepting rests when a limit of descriptors or memory is reached.
+const pause = 50 * time.Millisecond
+
+// Accept waits for a connection to a listening socket as long as it takes, whatever the kernel
+// is short of. The socket must be non-blocking: the runtime's poller waits. It fails when the socket is closed, or is no listening one; the file it
+// returns has that name.
+func Accept(socket syscall.RawConn, name string) (*os.File, error) {
+	for {
+		conn, failed := -1, error(nil)
+		err := socket.Read(func(fd uintptr) bool {
+			conn, _, failed = unix.Accept4(int(fd), unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+			return failed != unix.EAGAIN
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case failed == unix.EINTR, failed == unix.ECONNABORTED:
+		case failed == unix.EMFILE, failed == unix.ENFILE, failed == unix.ENOBUFS, failed == unix.ENOMEM:
+			// No event reports when there is room again, and giving up would make the
+			// sandbox unreachable.
+			time.Sleep(pause)
+		case failed != nil:
+			return nil, failed
+		default:
+			return os.NewFile(uintptr(conn), name), nil
+		}
+	}
 }

@@ -5,11 +5,19 @@ package files
 import (
 	"archive/tar"
 	"bufio"
+	"errors"
+	"fmt"
 	"io"
+	"math"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/guest/untar"
+	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
 // archiver writes a tree as a tar stream. What cannot be read, or not be named in an
@@ -171,4 +179,123 @@ func modTime(st *unix.Stat_t) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(st.Mtim.Unix())
+}
+
+func (s *Service) serveTarIn(call *job) error {
+	var req agentproto.TarInRequest
+	if err := call.Request(&req); err != nil {
+		return err
+	}
+	p, err := s.absolute(req.Dir)
+	if err != nil {
+		return err
+	}
+	if err := s.mkdirAll(p, 0o755); err != nil {
+		return pathError("make folder", req.Dir, err)
+	}
+	fd, err := s.open(p, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return pathError("unpack into", req.Dir, err)
+	}
+	defer unix.Close(fd)
+	if err := mayServe(fd); err != nil {
+		return pathError("unpack into", req.Dir, err)
+	}
+	result, err := tarIn(input{call}, fd, &req)
+	if member := (*tarcheck.MemberError)(nil); errors.As(err, &member) {
+		return pathError("unpack", strings.TrimSuffix(req.Dir, "/")+"/"+member.Name, member.Err)
+	}
+	if err != nil {
+		return pathError("unpack into", req.Dir, err)
+	}
+	return call.End(result)
+}
+
+// tarIn unpacks below a directory that code may have written to, and may write to meanwhile.
+func tarIn(r io.Reader, folder int, req *agentproto.TarInRequest) (*agentproto.TarResult, error) {
+	var left skipped
+	made, err := untar.Unpack(r, folder, untar.Options{
+		Options: tarcheck.Options{
+			MaxMembers: int64(min(req.MaxFiles, math.MaxInt64)), MaxBytes: int64(min(req.MaxBytes, math.MaxInt64)), Links: req.Links,
+			Skip: func(name string, why error) { left.add(name, reason(why)) },
+		},
+		Replace: true,
+		// Not O_NOFOLLOW, which makes a link look like a file: beneath refuses it as a link.
+		Open: func(at int, name string) (int, error) {
+			return openat2(at, name, unix.O_PATH|unix.O_DIRECTORY, 0, beneath)
+		},
+	})
+	if err == nil {
+		// What follows the archive's end is padding that the sender still writes.
+		_, err = io.Copy(io.Discard, r)
+	}
+	return &agentproto.TarResult{Files: uint64(made.Files), Bytes: uint64(made.Bytes), Skipped: left}, err
+}
+
+const (
+	maxSkipped = 100
+	// maxTarDepth is how many directories a walk holds open at once.
+	maxTarDepth = 200
+	dirFlags    = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW
+	readFlags   = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
+)
+
+// skipped names what was left out. It is bounded, so that it fits into a message.
+type skipped []string
+
+func (s *skipped) add(name, why string) {
+	if len(*s) >= maxSkipped {
+		return
+	}
+	if len(name) > maxPath {
+		name = "..." + name[len(name)-maxPath:]
+	}
+	*s = append(*s, fmt.Sprintf("%q: %s", name, why))
+}
+
+func (s *Service) serveTarOut(call *job) error {
+	var req agentproto.TarOutRequest
+	if err := call.Request(&req); err != nil {
+		return err
+	}
+	p, err := s.absolute(req.Path)
+	if err != nil {
+		return err
+	}
+	fd, err := s.open(p, readFlags, 0)
+	if err != nil {
+		return pathError("archive", req.Path, err)
+	}
+	top := os.NewFile(uintptr(fd), p)
+	defer top.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return pathError("archive", req.Path, err)
+	}
+	if err := mayServe(fd); err != nil {
+		return pathError("archive", req.Path, err)
+	}
+	out := bufio.NewWriterSize(output{call}, agentproto.MaxFrame)
+	a := archiver{links: req.Links, out: out, tw: tar.NewWriter(out), buf: make([]byte, agentproto.MaxFrame)}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		err = a.file(top, req.Prefix, &st)
+	case unix.S_IFDIR:
+		err = a.folder(top, req.Prefix, &st, 0)
+	default:
+		err = unix.ENXIO
+	}
+	if err == nil {
+		err = a.tw.Close()
+	}
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		return pathError("archive", req.Path, err)
+	}
+	if err := call.CloseWrite(agentproto.ChanOut); err != nil {
+		return err
+	}
+	return call.End(&agentproto.TarResult{Files: a.files, Bytes: a.bytes, Skipped: a.skipped})
 }
