@@ -143,8 +143,7 @@ func (p *Proxy) resolve(ctx context.Context, policy *Policy, t target, port uint
 		if ctx.Err() != nil {
 			return nil, &failure{what: "looking up its name took too long", kind: failedTimeout, err: ctx.Err()}
 		}
-		var dns *net.DNSError
-		if errors.As(err, &dns) && dns.IsNotFound {
+		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
 			return nil, &failure{what: "there is no such name", kind: failedName, err: err}
 		}
 		return nil, &failure{what: "its name could not be looked up", kind: failedName, err: err}

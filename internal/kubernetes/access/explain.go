@@ -192,8 +192,7 @@ var reasons = map[metav1.StatusReason]remedy{
 func explainConnection(e *Error, err error) {
 	e.Why = cut(err.Error())
 	server := "the API server"
-	var where *url.Error
-	if errors.As(err, &where) {
+	if where, ok := errors.AsType[*url.Error](err); ok {
 		if u, parsed := url.Parse(where.URL); parsed == nil {
 			server = fmt.Sprintf("the API server at %s://%s", u.Scheme, u.Host)
 		}

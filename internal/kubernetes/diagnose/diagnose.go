@@ -80,8 +80,7 @@ func (r *Report) version(ctx context.Context, c *access.Cluster) backend.Finding
 // broken is a check that found an error without which sandboxes would work.
 func broken(name string, err error) backend.Finding {
 	l := fatal(name, err.Error(), "")
-	var e *access.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*access.Error](err); ok {
 		l.Detail, l.Fix = e.Why, e.Fix
 	}
 	return l

@@ -100,8 +100,7 @@ func Network(ctx context.Context, c *access.Cluster, p Probe) Result {
 // unknown is the result of a probe that failed with err.
 func unknown(err error) Result {
 	r := Result{Verdict: Unknown, Ingress: Unknown, Egress: Unknown, Detail: err.Error()}
-	var e *access.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*access.Error](err); ok {
 		r.Detail, r.Fix = e.Why, e.Fix
 		if e.Doing != "" {
 			r.Detail = e.Doing + ": " + e.Why

@@ -183,8 +183,7 @@ func (c *channels) next() error {
 
 // ending distinguishes a WebSocket's orderly end from its loss.
 func ending(err error) error {
-	var closed *websocket.CloseError
-	if errors.As(err, &closed) && closed.Code == websocket.CloseNormalClosure {
+	if closed, ok := errors.AsType[*websocket.CloseError](err); ok && closed.Code == websocket.CloseNormalClosure {
 		return io.EOF
 	}
 	return err
