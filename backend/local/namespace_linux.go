@@ -116,7 +116,7 @@ func (a *namespaceAgent) boot(ctx context.Context, l *launch, filter func() ([]b
 	if err != nil {
 		return err
 	}
-	a.process.controls, a.process.startDir = []backend.Control{hostPathsControl(done.Exposed)}, done.StartDir
+	a.process.controls, a.process.startDir = []backend.Control{hostPathsControl(int(done.Exposed))}, done.StartDir
 	return nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"github.com/llmsandbox/llmsandbox/internal/wire"
 )
 
 // kinds makes every message type, by name.
@@ -105,7 +107,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 	}{
 		{"string longer than the input", append(huge, "abc"...), &PathRequest{}},
 		{"list longer than the input", append(huge, make([]byte, 100)...), &StartRequest{}},
-		{"list over the limit", append(appendUint(nil, uint32(maxList+1)), make([]byte, 4*maxList)...), &StartRequest{}},
+		{"list over the limit", append(appendUint(nil, uint32(wire.MaxList+1)), make([]byte, 4*wire.MaxList)...), &StartRequest{}},
 		{"list whose elements cannot fit", append(appendUint(nil, uint32(50)), make([]byte, 100)...), &FileList{}},
 		{"bool of 2", []byte{1, 'a', 2, 0}, &RemoveRequest{}},
 		{"uint16 of 65536", appendUint(nil, uint32(1<<16)), &DialRequest{}},

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/llmsandbox/llmsandbox/internal/wire"
 )
 
 // maxCalls is how many calls may be in flight on one stream.
@@ -130,7 +132,7 @@ func (c *Conn) writeFailed(cause error) {
 // Open starts a call. It fails with CodeBusy when 1024 are in flight, and with
 // CodeTooLarge when the request is over MaxMessage.
 func (c *Conn) Open(m Method, req Message) (*Call, error) {
-	payload := appendMessage([]byte{byte(m)}, req)
+	payload := wire.Append([]byte{byte(m)}, req)
 	if len(payload) > MaxMessage {
 		return nil, tooLarge(len(payload))
 	}

@@ -13,7 +13,7 @@ func samplePlan() *Plan {
 		Seccomp: []byte{1, 2, 3}, LandlockRead: []string{"/"}, LandlockWrite: []string{"/tmp", "/sandbox"},
 		Rlimits: []Rlimit{{Resource: 2, Value: 1 << 40}}, HideUptime: true,
 		Steps: []Step{
-			{Op: OpFilesystem, Path: "/", Source: "tmpfs", Options: []string{"mode=755"}, Data: []byte{}, Attr: 7},
+			{Op: OpFilesystem, Path: "/", Source: "tmpfs", Options: []string{"mode=755"}, Attr: 7},
 			{Op: OpFile, Path: "/f", Data: []byte("x"), Mode: 0o644, UID: 1, GID: 2, FD: 3, Optional: true},
 		},
 	}
@@ -69,7 +69,7 @@ func TestReply(t *testing.T) {
 	if _, err := DecodeReply(encodeReply(Reply{}, long)); err == nil || len(err.Error()) != MaxReply-1 {
 		t.Errorf("a long error arrives as %v, want an error, len(err.Error()) = %v", err, MaxReply-1)
 	}
-	for _, b := range [][]byte{nil, {1}, {2, 'x'}, {0}, {0, 255, 255, 255, 255, 0}, {0, 0, 0, 0, 0, 2}, {0, 0, 0, 0, 0, 0, 0}, make([]byte, MaxReply+1)} {
+	for _, b := range [][]byte{nil, {1}, {2, 'x'}, {0}, {0, 255, 255, 255, 255, 0}, {0, 0, 0, 0, 0, 2}, {0, 0, 2}, {0, 255, 255, 3, 0}, {0, 128, 0, 0}, {0, 0, 0, 0, 0, 0, 0}, make([]byte, MaxReply+1)} {
 		if _, err := DecodeReply(b); err == nil {
 			t.Errorf("%v is taken for success, want an error", b)
 		}

@@ -72,7 +72,7 @@ func setup(fd int) (Config, Reply, error) {
 		Seccomp: plan.Seccomp, LandlockRead: plan.LandlockRead, LandlockWrite: plan.LandlockWrite,
 		Rlimits:         plan.Rlimits,
 		OnSpawnerThread: func() error { return enterSpawner(plan.HideUptime) },
-	}, Reply{Exposed: exposed, StartDir: plan.StartDir != "" && canEnter(plan.StartDir, plan)}, nil
+	}, Reply{Exposed: uint32(exposed), StartDir: plan.StartDir != "" && canEnter(plan.StartDir, plan)}, nil
 }
 
 // canEnter reports whether the code can have dir as its working directory.
