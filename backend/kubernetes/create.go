@@ -148,7 +148,7 @@ func (o Options) image(spec backend.Spec) (string, error) {
 	}
 	name := strings.TrimPrefix(spec.Image, "docker://")
 	if _, err := reference.ParseAnyReference(name); err != nil {
-		return "", fmt.Errorf("image %s: it is no folder or file here, and no valid reference (%w): %w", name, err, backend.ErrImageNotFound)
+		return "", fmt.Errorf("image %s: it is no directory or file here, and no valid reference (%w): %w", name, err, backend.ErrImageNotFound)
 	}
 	return name, nil
 }

@@ -51,7 +51,7 @@ func decodeGuest(pod *corev1.Pod) (backend.Guest, error) {
 	var guest backend.Guest
 	err := json.Unmarshal([]byte(pod.Annotations[podspec.AnnotationGuest]), &guest)
 	if err == nil && guest.Workdir == "" {
-		err = errors.New("it has no working folder")
+		err = errors.New("it has no working directory")
 	}
 	if err != nil {
 		return guest, fmt.Errorf("annotation %s: %w", podspec.AnnotationGuest, err)

@@ -65,7 +65,7 @@ func install(args []string) error {
 		return fmt.Errorf("install the agent: %w", err)
 	}
 	if err := makeClosed(filepath.Join(dir, closedDir)); err != nil {
-		return fmt.Errorf("make the closed folder: %w", err)
+		return fmt.Errorf("make the closed directory: %w", err)
 	}
 	if !layers {
 		return nil

@@ -154,7 +154,7 @@ func listen(address string) (int, error) {
 // clearPath makes room for a socket with a path.
 func clearPath(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("make the socket's folder: %w", err)
+		return fmt.Errorf("make the socket's directory: %w", err)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove the socket of an agent before: %w", err)

@@ -1,7 +1,7 @@
 // Command agent makes what the image of the guest agent is made of, or that image itself,
 // from the binaries that llmsandbox carries. The same source gives the same bytes.
 //
-//	go run ./images/agent -arch arm64 -dir DIR            the folder for the Dockerfile
+//	go run ./images/agent -arch arm64 -dir DIR            the directory for the Dockerfile
 //	go run ./images/agent -arch arm64 -tar FILE -tag NAME an archive as of docker save
 package main
 
@@ -23,7 +23,7 @@ const defaultTag = "llmsandbox/agent:1"
 
 func main() {
 	arch := flag.String("arch", runtime.GOARCH, "`architecture`: amd64 or arm64")
-	dir := flag.String("dir", "", "`folder` to put the image's files into; it must exist")
+	dir := flag.String("dir", "", "`directory` to put the image's files into; it must exist")
 	tar := flag.String("tar", "", "`file` to write the image to, as docker save does")
 	tag := flag.String("tag", defaultTag, "`name` of the image in that file")
 	flag.Parse()

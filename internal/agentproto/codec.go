@@ -103,9 +103,9 @@ func (m *Listening) Fields(c *wire.Coder)     { c.Fields(&m.Port) }
 func (m *Connection) Fields(c *wire.Coder)    { c.Fields(&m.ID) }
 func (m *AcceptRequest) Fields(c *wire.Coder) { c.Fields(&m.ID) }
 func (m *FindRequest) Fields(c *wire.Coder) {
-	c.Fields(&m.Folders, &m.Marker, &m.SinceNanos, &m.MaxFiles, &m.Discard)
+	c.Fields(&m.Directories, &m.Marker, &m.SinceNanos, &m.MaxFiles, &m.Discard)
 }
 func (m *FoundFile) Fields(c *wire.Coder) {
-	c.Fields(&m.Folder, &m.Path, &m.Size, &m.CTimeNanos, &m.Inode)
+	c.Fields(&m.Directory, &m.Path, &m.Size, &m.CTimeNanos, &m.Inode)
 }
 func (m *Error) Fields(c *wire.Coder) { c.Fields((*uint8)(&m.Code), &m.Msg) }

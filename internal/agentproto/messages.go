@@ -450,12 +450,12 @@ type Deadline struct {
 	Paused bool
 }
 
-// FindRequest looks for regular files below Folders that were made or changed since a
+// FindRequest looks for regular files below Directories that were made or changed since a
 // moment: since SinceNanos when that is not 0, or else since Marker was last changed. No
 // symbolic link is followed, and a directory that is missing holds nothing.
 type FindRequest struct {
-	Folders []string
-	Marker  string
+	Directories []string
+	Marker      string
 	// SinceNanos is a moment of the sandbox's clock, in nanoseconds since 1970.
 	SinceNanos int64
 	// MaxFiles bounds the answer; 0 means the most that the agent gives.
@@ -466,7 +466,7 @@ type FindRequest struct {
 
 // FoundFile is one of them.
 type FoundFile struct {
-	Folder     uint32 // index in FindRequest.Folders
+	Directory  uint32 // index in FindRequest.Directories
 	Path       string // relative to the directory
 	Size       uint64
 	CTimeNanos int64 // when it was last changed in any way, which no program can set

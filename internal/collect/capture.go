@@ -139,7 +139,7 @@ func newCaptureDir(found []agentproto.FoundFile) captureDir {
 	var dir captureDir
 	described, contents := map[string]bool{}, []string{}
 	for _, f := range found {
-		if f.Folder != captureIndex {
+		if f.Directory != captureIndex {
 			continue
 		}
 		number, kind, _ := strings.Cut(f.Path, ".")

@@ -65,7 +65,7 @@ type Result struct {
 // taken until then is in the result.
 func Collect(ctx context.Context, c Client, r Request) (Result, error) {
 	found, err := c.Find(ctx, agentproto.FindRequest{
-		Folders: []string{r.Capture, r.Files}, Marker: r.Marker, SinceNanos: r.SinceNanos, Discard: r.Discard,
+		Directories: []string{r.Capture, r.Files}, Marker: r.Marker, SinceNanos: r.SinceNanos, Discard: r.Discard,
 	})
 	if err != nil {
 		return Result{}, err
@@ -96,7 +96,7 @@ func clean(ctx context.Context, c Client, r Request, found agentproto.Found) err
 		return c.Remove(ctx, r.Discard, agentclient.RemoveOptions{Recursive: true, Missing: true})
 	}
 	for _, f := range found.Files {
-		if f.Folder != captureIndex {
+		if f.Directory != captureIndex {
 			continue
 		}
 		if err := c.Remove(ctx, r.Capture+"/"+f.Path, agentclient.RemoveOptions{Missing: true}); err != nil {
@@ -192,7 +192,7 @@ func (t *taker) result() (artifacts []artifact.Artifact, dropped []string) {
 // files takes what is in the artifacts directory and was not captured already.
 func (t *taker) files(found []agentproto.FoundFile) error {
 	found = slices.DeleteFunc(slices.Clone(found), func(f agentproto.FoundFile) bool {
-		return f.Folder != filesIndex || !t.request.Seen.first(t.request.Files, f)
+		return f.Directory != filesIndex || !t.request.Seen.first(t.request.Files, f)
 	})
 	slices.SortFunc(found, func(a, b agentproto.FoundFile) int {
 		return cmp.Or(cmp.Compare(a.CTimeNanos, b.CTimeNanos), strings.Compare(a.Path, b.Path))

@@ -26,7 +26,7 @@ type fake struct {
 
 func (f *fake) add(dir uint32, path, content string) {
 	n := int64(len(f.found.Files) + 1)
-	f.found.Files = append(f.found.Files, agentproto.FoundFile{Folder: dir, Path: path, Size: uint64(len(content)), CTimeNanos: n, Inode: uint64(n)})
+	f.found.Files = append(f.found.Files, agentproto.FoundFile{Directory: dir, Path: path, Size: uint64(len(content)), CTimeNanos: n, Inode: uint64(n)})
 	if f.content == nil {
 		f.content = map[string]string{}
 	}

@@ -87,7 +87,7 @@ func (l *launch) strings(req *agentproto.StartRequest) (err error) {
 	}
 	l.paths = paths[:len(paths)-1]
 	if l.dir, err = unix.BytePtrFromString(l.dirName); err != nil {
-		return agentproto.Errorf(agentproto.CodeBadRequest, "the working folder %q has a NUL byte in it", l.dirName)
+		return agentproto.Errorf(agentproto.CodeBadRequest, "the working directory %q has a NUL byte in it", l.dirName)
 	}
 	l.oomPath, err = unix.BytePtrFromString("self/oom_score_adj")
 	return err

@@ -271,7 +271,7 @@ var steps = [...]string{
 	stepGID:        "set its gid",
 	stepUID:        "set its uid",
 	stepCaps:       "drop its capabilities",
-	stepDir:        "enter its working folder",
+	stepDir:        "enter its working directory",
 	stepNoNewPrivs: "set no_new_privs",
 	stepLandlock:   "restrict it with Landlock",
 	stepControl:    "set up its control pipes",
@@ -303,13 +303,13 @@ func startError(argv []string, dir string, step int32, errno unix.Errno) error {
 func dirError(dir string, errno unix.Errno) error {
 	switch errno {
 	case unix.ENOENT:
-		return agentproto.Errorf(agentproto.CodeNotFound, "working folder %q does not exist", dir)
+		return agentproto.Errorf(agentproto.CodeNotFound, "working directory %q does not exist", dir)
 	case unix.ENOTDIR:
-		return agentproto.Errorf(agentproto.CodeNotDir, "working folder %q is not a folder", dir)
+		return agentproto.Errorf(agentproto.CodeNotDir, "working directory %q is not a directory", dir)
 	case unix.EACCES:
-		return agentproto.Errorf(agentproto.CodePermission, "working folder %q may not be entered by the program's user", dir)
+		return agentproto.Errorf(agentproto.CodePermission, "working directory %q may not be entered by the program's user", dir)
 	}
-	return agentproto.Errorf(agentproto.CodeInternal, "working folder %q: %v", dir, errno)
+	return agentproto.Errorf(agentproto.CodeInternal, "working directory %q: %v", dir, errno)
 }
 
 func execError(program string, errno unix.Errno) error {

@@ -76,11 +76,11 @@ func (s *Service) openToRead(req *agentproto.ReadRequest) (int, error) {
 	if _, err := s.absolute(req.Path); err != nil {
 		return -1, err
 	}
-	folder, err := s.absolute(req.Below)
+	directory, err := s.absolute(req.Below)
 	if err != nil {
 		return -1, err
 	}
-	dir, err := s.open(strings.TrimRight(folder, "/"), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	dir, err := s.open(strings.TrimRight(directory, "/"), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return -1, err
 	}

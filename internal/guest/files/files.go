@@ -161,9 +161,9 @@ func reason(err error) string {
 	case errors.Is(err, unix.EXDEV):
 		return "it is in another file system"
 	case errors.Is(err, unix.EISDIR):
-		return "a folder is there"
+		return "a directory is there"
 	case errors.Is(err, unix.ENOTDIR):
-		return "something on the way to it is not a folder"
+		return "something on the way to it is not a directory"
 	case errors.Is(err, unix.EROFS):
 		return "this part of the sandbox is read-only"
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):

@@ -29,7 +29,7 @@ func (s *Service) serveFind(call *job) error {
 	var clock unix.Timespec
 	// The clock that the kernel stamps files with: others run ahead of it.
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &clock); err != nil {
-		return pathError("look at the clock before the search in", strings.Join(req.Folders, ", "), err)
+		return pathError("look at the clock before the search in", strings.Join(req.Directories, ", "), err)
 	}
 	f := finder{turns: s.turns, since: req.SinceNanos, stop: call.Done(), max: maxFound}
 	if req.MaxFiles > 0 {
@@ -45,16 +45,16 @@ func (s *Service) serveFind(call *job) error {
 		}
 	}
 	used := false
-	for i, folder := range req.Folders {
+	for i, directory := range req.Directories {
 		if f.found.Unmarked {
 			break
 		}
 		before := len(f.found.Files)
 		f.index = uint32(i)
-		if err := s.findBelow(&f, folder); err != nil {
-			return pathError("search", folder, err)
+		if err := s.findBelow(&f, directory); err != nil {
+			return pathError("search", directory, err)
 		}
-		if len(f.found.Files) > before && strings.HasPrefix(folder, req.Discard+"/") {
+		if len(f.found.Files) > before && strings.HasPrefix(directory, req.Discard+"/") {
 			used = true
 		}
 	}
@@ -84,8 +84,8 @@ func (s *Service) changed(path string) (int64, error) {
 }
 
 // findBelow searches one directory. What is no directory holds nothing.
-func (s *Service) findBelow(f *finder, folder string) error {
-	p, err := s.absolute(folder)
+func (s *Service) findBelow(f *finder, directory string) error {
+	p, err := s.absolute(directory)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (s *Service) findBelow(f *finder, folder string) error {
 	if err := mayServe(fd); err != nil {
 		return err
 	}
-	f.folder(dir, "", 0)
+	f.directory(dir, "", 0)
 	return nil
 }
 
@@ -119,7 +119,7 @@ type finder struct {
 	found   agentproto.Found
 }
 
-func (f *finder) folder(dir *os.File, prefix string, depth int) {
+func (f *finder) directory(dir *os.File, prefix string, depth int) {
 	for !f.full() {
 		f.turns.yield()
 		names, err := dir.Readdirnames(512)
@@ -158,7 +158,7 @@ func (f *finder) entry(dir int, name, prefix string, depth int) {
 		}
 		f.bytes += len(prefix) + len(name) + 32
 		f.found.Files = append(f.found.Files, agentproto.FoundFile{
-			Folder: f.index, Path: prefix + name, Size: uint64(st.Size), CTimeNanos: st.Ctim.Nano(), Inode: st.Ino,
+			Directory: f.index, Path: prefix + name, Size: uint64(st.Size), CTimeNanos: st.Ctim.Nano(), Inode: st.Ino,
 		})
 	case unix.S_IFDIR:
 		if depth >= maxFindDepth {
@@ -171,6 +171,6 @@ func (f *finder) entry(dir int, name, prefix string, depth int) {
 		}
 		sub := os.NewFile(uintptr(fd), name)
 		defer sub.Close()
-		f.folder(sub, prefix+name+"/", depth+1)
+		f.directory(sub, prefix+name+"/", depth+1)
 	}
 }

@@ -79,7 +79,7 @@ func TestFind(t *testing.T) {
 	unix.Mkfifo(out+"/fifo", 0o644)
 	os.MkdirAll(root+"/run/capture", 0o755)
 
-	req := agentproto.FindRequest{Folders: []string{"/run/capture", "/sandbox/out", "/missing", "/sandbox/out/link", "/sandbox/out/old"}, Marker: "/run/mark"}
+	req := agentproto.FindRequest{Directories: []string{"/run/capture", "/sandbox/out", "/missing", "/sandbox/out/link", "/sandbox/out/old"}, Marker: "/run/mark"}
 	found, err := c.Find(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestFindDiscards(t *testing.T) {
 	c, root := serve(t)
 	find := func() agentproto.Found {
 		t.Helper()
-		found, err := c.Find(t.Context(), agentproto.FindRequest{Folders: []string{"/run/capture", "/sandbox"}, Marker: "/run/mark", Discard: "/run"})
+		found, err := c.Find(t.Context(), agentproto.FindRequest{Directories: []string{"/run/capture", "/sandbox"}, Marker: "/run/mark", Discard: "/run"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,11 +133,11 @@ func TestFindIsBounded(t *testing.T) {
 		put(t, root+"/sandbox/many/"+strings.Repeat("n", i+1), "")
 	}
 	put(t, root+"/sandbox/deep/"+strings.Repeat("d/", 100)+"x", "")
-	found, err := c.Find(t.Context(), agentproto.FindRequest{Folders: []string{"/sandbox/many"}, Marker: "/mark", MaxFiles: 10})
+	found, err := c.Find(t.Context(), agentproto.FindRequest{Directories: []string{"/sandbox/many"}, Marker: "/mark", MaxFiles: 10})
 	if err != nil || !found.Truncated || len(found.Files) != 10 {
 		t.Errorf("%d files, %+v, %v, want no error, Truncated true, len(found.Files) = 10", len(found.Files), found, err)
 	}
-	found, err = c.Find(t.Context(), agentproto.FindRequest{Folders: []string{"/sandbox/deep"}, Marker: "/mark"})
+	found, err = c.Find(t.Context(), agentproto.FindRequest{Directories: []string{"/sandbox/deep"}, Marker: "/mark"})
 	if err != nil || !found.Truncated || len(found.Files) != 0 {
 		t.Errorf("%d files, %+v, %v, want no error, Truncated true, no Files", len(found.Files), found, err)
 	}

@@ -140,7 +140,7 @@ func (s *Service) serveMkdir(call *job) error {
 		err = s.mkdir(p, mode)
 	}
 	if err != nil {
-		return pathError("make folder", req.Path, err)
+		return pathError("make directory", req.Path, err)
 	}
 	return call.End(&agentproto.Empty{})
 }

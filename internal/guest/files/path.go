@@ -77,7 +77,7 @@ func split(path string) (dir, base string, err error) {
 	trimmed := strings.TrimRight(path, "/")
 	i := strings.LastIndexByte(trimmed, '/')
 	if i < 0 {
-		return "", "", agentproto.Errorf(agentproto.CodeBadRequest, "%q is the root folder, which cannot be changed", path)
+		return "", "", agentproto.Errorf(agentproto.CodeBadRequest, "%q is the root directory, which cannot be changed", path)
 	}
 	dir, base = trimmed[:i+1], trimmed[i+1:]
 	if base == "." || base == ".." {

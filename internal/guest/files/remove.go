@@ -82,7 +82,7 @@ func (s *Service) remove(p string, recursive bool, stop <-chan struct{}) error {
 		return err
 	}
 	r := remover{turns: s.turns, top: -1, stop: stop}
-	return r.folder(dir, base, 0)
+	return r.directory(dir, base, 0)
 }
 
 // remover removes one tree.
@@ -94,8 +94,8 @@ type remover struct {
 	stop   <-chan struct{}
 }
 
-// folder removes a directory with all below it.
-func (r *remover) folder(parent int, name string, depth int) error {
+// directory removes a directory with all below it.
+func (r *remover) directory(parent int, name string, depth int) error {
 	fd, err := openFolder(parent, name)
 	if err == unix.ENOTDIR || err == unix.ELOOP {
 		return missingIsFine(unix.Unlinkat(parent, name, 0)) // exchanged meanwhile
@@ -155,7 +155,7 @@ func (r *remover) entry(dir int, name string, depth int) error {
 		return missingIsFine(err)
 	}
 	if depth < maxRemoveDepth {
-		return r.folder(dir, name, depth+1)
+		return r.directory(dir, name, depth+1)
 	}
 	err = unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
 	if err != unix.ENOTEMPTY {

@@ -44,7 +44,7 @@ func (a *archiver) header(h *tar.Header) (ok bool, err error) {
 	return false, nil
 }
 
-func (a *archiver) folder(dir *os.File, name string, st *unix.Stat_t, depth int) error {
+func (a *archiver) directory(dir *os.File, name string, st *unix.Stat_t, depth int) error {
 	prefix := ""
 	if name != "" {
 		prefix = name + "/"
@@ -64,7 +64,7 @@ func (a *archiver) folder(dir *os.File, name string, st *unix.Stat_t, depth int)
 			return nil
 		}
 		if err != nil {
-			a.skipped.add(prefix, "the rest of the folder cannot be listed: "+reason(err))
+			a.skipped.add(prefix, "the rest of the directory cannot be listed: "+reason(err))
 			return nil
 		}
 	}
@@ -82,7 +82,7 @@ func (a *archiver) entry(dir int, base, name string, depth int) error {
 	case unix.S_IFREG:
 	case unix.S_IFDIR:
 		if depth >= maxTarDepth {
-			a.skipped.add(name, "too many folders within each other")
+			a.skipped.add(name, "too many directories within each other")
 			return nil
 		}
 		flags = dirFlags
@@ -93,7 +93,7 @@ func (a *archiver) entry(dir int, base, name string, depth int) error {
 		a.skipped.add(name, "symbolic link")
 		return nil
 	default:
-		a.skipped.add(name, "neither a regular file nor a folder")
+		a.skipped.add(name, "neither a regular file nor a directory")
 		return nil
 	}
 	fd, err := openat2(dir, base, flags, 0, beneath)
@@ -108,7 +108,7 @@ func (a *archiver) entry(dir int, base, name string, depth int) error {
 			a.skipped.add(name, reason(err))
 			return nil
 		}
-		return a.folder(f, name, &st, depth+1)
+		return a.directory(f, name, &st, depth+1)
 	}
 	if st, err = regular(fd); err != nil {
 		a.skipped.add(name, reason(err))
@@ -191,7 +191,7 @@ func (s *Service) serveTarIn(call *job) error {
 		return err
 	}
 	if err := s.mkdirAll(p, 0o755); err != nil {
-		return pathError("make folder", req.Dir, err)
+		return pathError("make directory", req.Dir, err)
 	}
 	fd, err := s.open(p, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -212,9 +212,9 @@ func (s *Service) serveTarIn(call *job) error {
 }
 
 // tarIn unpacks below a directory that code may have written to, and may write to meanwhile.
-func tarIn(r io.Reader, folder int, req *agentproto.TarInRequest) (*agentproto.TarResult, error) {
+func tarIn(r io.Reader, directory int, req *agentproto.TarInRequest) (*agentproto.TarResult, error) {
 	var left skipped
-	made, err := untar.Unpack(r, folder, untar.Options{
+	made, err := untar.Unpack(r, directory, untar.Options{
 		Options: tarcheck.Options{
 			MaxMembers: int64(min(req.MaxFiles, math.MaxInt64)), MaxBytes: int64(min(req.MaxBytes, math.MaxInt64)), Links: req.Links,
 			Skip: func(name string, why error) { left.add(name, reason(why)) },
@@ -281,7 +281,7 @@ func (s *Service) serveTarOut(call *job) error {
 	case unix.S_IFREG:
 		err = a.file(top, req.Prefix, &st)
 	case unix.S_IFDIR:
-		err = a.folder(top, req.Prefix, &st, 0)
+		err = a.directory(top, req.Prefix, &st, 0)
 	default:
 		err = unix.ENXIO
 	}

@@ -40,7 +40,7 @@ func (s *Service) serveWatch(call *job) error {
 		unix.Close(top)
 		return pathError("watch", req.Path, err)
 	}
-	w := watcher{service: s, call: call, in: os.NewFile(uintptr(fd), "inotify"), fd: fd, recursive: req.Recursive, folders: map[int32]string{}}
+	w := watcher{service: s, call: call, in: os.NewFile(uintptr(fd), "inotify"), fd: fd, recursive: req.Recursive, directories: map[int32]string{}}
 	defer w.in.Close()
 	p = strings.TrimRight(p, "/")
 	err = w.add(top, p, 0, false)
@@ -58,13 +58,13 @@ func (s *Service) serveWatch(call *job) error {
 
 // watcher is one call's watch.
 type watcher struct {
-	service   *Service
-	call      *job
-	in        *os.File
-	fd        int
-	recursive bool
-	folders   map[int32]string
-	full      bool
+	service     *Service
+	call        *job
+	in          *os.File
+	fd          int
+	recursive   bool
+	directories map[int32]string
+	full        bool
 }
 
 // add watches an open directory, which it closes, and those below it. With report,
@@ -72,7 +72,7 @@ type watcher struct {
 func (w *watcher) add(fd int, path string, depth int, report bool) error {
 	dir := os.NewFile(uintptr(fd), path)
 	defer dir.Close()
-	if len(w.folders) >= maxWatches || depth > maxTarDepth {
+	if len(w.directories) >= maxWatches || depth > maxTarDepth {
 		w.full = true
 		return nil
 	}
@@ -84,7 +84,7 @@ func (w *watcher) add(fd int, path string, depth int, report bool) error {
 	if err != nil {
 		return err
 	}
-	w.folders[int32(wd)] = path
+	w.directories[int32(wd)] = path
 	if !w.recursive {
 		return nil
 	}
@@ -163,11 +163,11 @@ func (w *watcher) event(wd int32, mask uint32, name string) error {
 	if mask&unix.IN_Q_OVERFLOW != 0 {
 		return w.call.Send(&agentproto.WatchEvent{Op: agentproto.OpOverflow})
 	}
-	path, ok := w.folders[wd]
+	path, ok := w.directories[wd]
 	if mask&unix.IN_IGNORED != 0 {
-		delete(w.folders, wd)
-		if len(w.folders) == 0 {
-			return agentproto.Errorf(agentproto.CodeNotFound, "the watch has ended: the folder is gone")
+		delete(w.directories, wd)
+		if len(w.directories) == 0 {
+			return agentproto.Errorf(agentproto.CodeNotFound, "the watch has ended: the directory is gone")
 		}
 		return nil
 	}
@@ -219,11 +219,11 @@ func (w *watcher) event(wd int32, mask uint32, name string) error {
 // forget ends the watch of a directory that has moved away, and of those below it. Where
 // it has come to is reported as created, and watched, when that is in the tree.
 func (w *watcher) forget(moved string) {
-	for wd, path := range w.folders {
+	for wd, path := range w.directories {
 		if path == moved || strings.HasPrefix(path, moved+"/") {
 			// Fails when the directory is gone, and the watch with it.
 			_, _ = unix.InotifyRmWatch(w.fd, uint32(wd))
-			delete(w.folders, wd)
+			delete(w.directories, wd)
 		}
 	}
 }

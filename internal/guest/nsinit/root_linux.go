@@ -164,7 +164,7 @@ func place(s *Step, fd int) error {
 		}
 		// The overlay has a mount of its own, which the mount table does not show.
 		if err := unix.Unmount(s.Options[0], unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
-			return fmt.Errorf("let go of the lower folder: %w", err)
+			return fmt.Errorf("let go of the lower directory: %w", err)
 		}
 		return nil
 	case OpAttr:

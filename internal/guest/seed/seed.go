@@ -69,15 +69,15 @@ func (w *walk) plant(p Pair) error {
 		return fmt.Errorf("make the target: %w", err)
 	}
 	defer unix.Close(to)
-	return w.folder(from, to, p.Source, 0)
+	return w.directory(from, to, p.Source, 0)
 }
 
-// folder links the entries of one directory, and then those of the directories in it.
-func (w *walk) folder(from, to int, source string, depth int) error {
+// directory links the entries of one directory, and then those of the directories in it.
+func (w *walk) directory(from, to int, source string, depth int) error {
 	if depth == maxDepth {
-		return fmt.Errorf("more than %d folders in each other", maxDepth)
+		return fmt.Errorf("more than %d directories in each other", maxDepth)
 	}
-	var folders []string
+	var directories []string
 	for {
 		n, err := unix.Getdents(from, w.buf)
 		if err != nil {
@@ -96,7 +96,7 @@ func (w *walk) folder(from, to int, source string, depth int) error {
 				}
 			}
 			if kind == unix.DT_DIR {
-				folders = append(folders, entry)
+				directories = append(directories, entry)
 				continue
 			}
 			if err := unix.Symlinkat(source+"/"+entry, to, entry); err != nil && err != unix.EEXIST {
@@ -104,7 +104,7 @@ func (w *walk) folder(from, to int, source string, depth int) error {
 			}
 		}
 	}
-	for _, name := range folders {
+	for _, name := range directories {
 		if err := w.enter(from, to, source, name, depth); err != nil {
 			return err
 		}
@@ -121,10 +121,10 @@ func (w *walk) enter(from, to int, source, name string, depth int) error {
 	defer unix.Close(sub)
 	made, err := makeFolder(to, name)
 	if err != nil {
-		return fmt.Errorf("make the folder of %s: %w", source, err)
+		return fmt.Errorf("make the directory of %s: %w", source, err)
 	}
 	defer unix.Close(made)
-	return w.folder(sub, made, source, depth+1)
+	return w.directory(sub, made, source, depth+1)
 }
 
 // makeAll makes a directory and all above it, and opens it.

@@ -76,11 +76,11 @@ func check(r Request, over *corev1.PodTemplateSpec) error {
 	for _, l := range r.Spec.Layers {
 		at := path.Clean(l.Target)
 		if !path.IsAbs(l.Target) || at == "/" || inAgentDir(at) {
-			return invalid("layer at %q: choose another folder", l.Target)
+			return invalid("layer at %q: choose another directory", l.Target)
 		}
 		for _, m := range own.VolumeMounts {
 			if path.Clean(m.MountPath) == at {
-				return invalid("the pod template mounts %s at %s, where the sandbox has libraries: choose another folder", m.Name, at)
+				return invalid("the pod template mounts %s at %s, where the sandbox has libraries: choose another directory", m.Name, at)
 			}
 		}
 	}
