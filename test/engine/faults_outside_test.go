@@ -4,7 +4,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +18,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )
 
-// interventions are what somebody else may do to a container for good.
+// interventions are the ways in which others can end a container.
 var interventions = []struct {
 	name string
 	do   func(context.Context, *client.Client, string) error
@@ -50,8 +49,8 @@ func onFaultsEngines(t *testing.T, f func(*testing.T, *engine.Backend, *client.C
 	})
 }
 
-// A container that ends by another's hand is lost to the program in it, and to who asks
-// next; and nothing of it is left.
+// When others end a container, the run in it is lost, the next call fails, and nothing is
+// left.
 func TestFaultsContainerEnded(t *testing.T) {
 	onFaultsEngines(t, func(t *testing.T, b *engine.Backend, c *client.Client) {
 		for _, i := range interventions {
@@ -65,24 +64,15 @@ func TestFaultsContainerEnded(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				(<-ended).WantLost(t)
-				for _, sb := range []*llmsandbox.Sandbox{busy, idle} {
-					testfaults.AwaitDone(t, sb)
-					if _, err := sb.Shell(testfaults.Context(t), "true", nil); !errors.Is(err, llmsandbox.ErrClosed) || !strings.Contains(err.Error(), "open a new one") {
-						t.Errorf("the next run: %v, want llmsandbox.ErrClosed, an error containing \"open a new one\"", err)
-					}
-					if err := sb.Close(); err != nil {
-						t.Errorf("close: %v", err)
-					}
-				}
+				testfaults.WantEnded(t, busy, idle, ended)
 				wantNothing(t, b, c)
 			})
 		}
 	})
 }
 
-// A paused container answers nobody. That its program ran into its timeout is not claimed,
-// since nobody saw it.
+// A paused container does not answer. Its run is not said to have timed out, since that was
+// not observed.
 func TestFaultsContainerPaused(t *testing.T) {
 	onFaultsEngines(t, func(t *testing.T, b *engine.Backend, c *client.Client) {
 		leakFree(t)
@@ -104,13 +94,9 @@ func TestFaultsContainerPaused(t *testing.T) {
 			t.Fatal(err)
 		}
 		testfaults.Works(t, sb)
-		// Half a minute that nobody used this one for.
+		// This one was not used for half a minute.
 		testfaults.Works(t, rested)
-		for _, sb := range []*llmsandbox.Sandbox{sb, rested} {
-			if err := sb.Close(); err != nil {
-				t.Error(err)
-			}
-		}
+		testfaults.Close(t, sb, rested)
 		wantNothing(t, b, c)
 	})
 }

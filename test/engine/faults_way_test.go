@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"io"
 	"testing"
 
 	"github.com/moby/moby/api/types/container"
@@ -78,23 +79,15 @@ func TestFaultsConnectionCut(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer other.Close()
-		w, up := testfaults.FirstWrite()
-		ended := make(chan testfaults.Outcome, 1)
-		go func() {
-			res, err := sb.Shell(testfaults.Context(t), "busybox mkfifo /tmp/go; echo up; read line </tmp/go; echo end; exit 3", &llmsandbox.ExecOptions{Stdout: w})
-			ended <- testfaults.Outcome{Res: res, Err: err}
-		}()
-		<-up
+		ended := testfaults.Start(t, func(stdout io.Writer) (*llmsandbox.Result, error) {
+			return sb.Shell(testfaults.Context(t), "busybox mkfifo /tmp/go; echo up; read line </tmp/go; echo end; exit 3", &llmsandbox.ExecOptions{Stdout: stdout})
+		})
 		p.cut(false)
 		if res, err := other.Shell(testfaults.Context(t), "echo >/tmp/go", nil); err != nil || !res.OK() {
 			t.Fatal(err)
 		}
-		if o := <-ended; o.Err != nil || o.Res.ExitCode == nil || *o.Res.ExitCode != 3 || o.Res.Stdout != "up\nend\n" {
-			t.Errorf("the run: %v, %+v, want no error, ExitCode = 3, Stdout = \"up\\nend\\n\"", o.Err, o.Res)
-		}
-		if err := sb.Close(); err != nil {
-			t.Error(err)
-		}
+		(<-ended).WantResult(t)
+		testfaults.Close(t, sb)
 		wantNothing(t, b, c)
 	})
 }

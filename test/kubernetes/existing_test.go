@@ -74,7 +74,7 @@ func TestExistingPod(t *testing.T) {
 		if found, err := b.GC(testfaults.Context(t)); err != nil || len(found) > 0 {
 			t.Errorf("a collection finds %+v, %v, want no error, no found", found, err)
 		}
-		closes(t, sb)
+		testfaults.Close(t, sb)
 		testfaults.AwaitDone(t, sb)
 	}
 	after, err := p.client.CoreV1().Pods(p.Namespace).Get(testfaults.Context(t), pod.Name, metav1.GetOptions{})
@@ -107,5 +107,5 @@ func TestExistingPodGone(t *testing.T) {
 	}
 	(<-ended).WantLost(t, "deleted", "ended", "gone")
 	testfaults.AwaitDone(t, sb)
-	closes(t, sb)
+	testfaults.Close(t, sb)
 }

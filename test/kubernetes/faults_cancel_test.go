@@ -20,7 +20,7 @@ func TestFaultsOpenCancelled(t *testing.T) {
 	b := p.newBackend(t, nil)
 	o := p.sandbox(t, b)
 	start := time.Now()
-	closes(t, p.open(t, b))
+	testfaults.Close(t, p.open(t, b))
 	once := time.Since(start)
 	rng := rand.New(rand.NewPCG(6, 0))
 	gaveUp := 0
@@ -30,7 +30,7 @@ func TestFaultsOpenCancelled(t *testing.T) {
 		sb, err := llmsandbox.Open(ctx, &o)
 		cancel()
 		if err == nil {
-			closes(t, sb)
+			testfaults.Close(t, sb)
 			continue
 		}
 		gaveUp++

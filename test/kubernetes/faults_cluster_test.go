@@ -22,14 +22,14 @@ func TestFaultsAPIServerRestarted(t *testing.T) {
 	end, ended := running(t, busy)
 	p.node.RestartAPIServer(t)
 	end(busy)
-	wantResult(t, <-ended)
+	(<-ended).WantResult(t)
 	testfaults.Works(t, busy)
 	testfaults.Works(t, idle)
 	if err := newOutside(p).Kill(testfaults.Context(t), idle.ID()); err != nil {
 		t.Fatal(err)
 	}
 	testfaults.AwaitDone(t, idle)
-	closes(t, busy, idle)
+	testfaults.Close(t, busy, idle)
 	p.wantNothing(t, b)
 }
 
@@ -80,9 +80,9 @@ func TestFaultsKubeletRestarted(t *testing.T) {
 	p.node.StopKubelet(t)
 	p.node.StartKubelet(t)
 	end(sb)
-	wantResult(t, <-ended)
+	(<-ended).WantResult(t)
 	testfaults.Works(t, sb)
-	closes(t, sb)
+	testfaults.Close(t, sb)
 	p.wantNothing(t, b)
 }
 
@@ -112,6 +112,6 @@ func TestFaultsNodeNotReady(t *testing.T) {
 	}
 	p.node.StartKubelet(t)
 	back = true
-	closes(t, sb)
+	testfaults.Close(t, sb)
 	p.wantNothing(t, b)
 }

@@ -53,12 +53,12 @@ func TestFaultsOwnerKilled(t *testing.T) {
 	} else {
 		t.Logf("removed after %v", d)
 	}
-	closes(t, sb)
+	testfaults.Close(t, sb)
 	if _, err := llmsandbox.Attach(testfaults.Context(t), o.ID(t), &llmsandbox.AttachOptions{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) {
 		t.Errorf("attach to what went with its owner: %v, want llmsandbox.ErrNotFound", err)
 	}
 	testfaults.Works(t, living)
-	closes(t, living)
+	testfaults.Close(t, living)
 	p.wantNothing(t, b)
 }
 
@@ -114,7 +114,7 @@ func TestFaultsOwnerFrozen(t *testing.T) {
 		t.Fatal(err)
 	}
 	testfaults.Works(t, sb)
-	closes(t, sb)
+	testfaults.Close(t, sb)
 	o.Signal(t, syscall.SIGCONT)
 	o.End(t)
 	p.wantNothing(t, b)

@@ -4,7 +4,6 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -18,8 +17,8 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
-// interventions are what somebody else may do to a pod for good, and what the error of a
-// run then says of it.
+// interventions are the ways in which others can end a pod, and what the error of a run then
+// says of it.
 var interventions = []struct {
 	name string
 	do   func(context.Context, place, string) error
@@ -48,8 +47,8 @@ var interventions = []struct {
 	}, []string{"SIGKILL", "killed", "137"}},
 }
 
-// A pod that ends by another's hand is lost to the program in it, with the reason, and to
-// who asks next; and nothing of it is left.
+// When others end a pod, the run in it is lost, with the reason, the next call fails, and
+// nothing is left.
 func TestFaultsPodEnded(t *testing.T) {
 	beside(t)
 	p := newPlace(t)
@@ -64,14 +63,7 @@ func TestFaultsPodEnded(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			(<-ended).WantLost(t, i.why...)
-			for _, sb := range []*llmsandbox.Sandbox{busy, idle} {
-				testfaults.AwaitDone(t, sb)
-				if _, err := sb.Shell(testfaults.Context(t), "true", nil); !errors.Is(err, llmsandbox.ErrClosed) || !strings.Contains(err.Error(), "open a new one") {
-					t.Errorf("the next run: %v, want llmsandbox.ErrClosed, an error containing \"open a new one\"", err)
-				}
-			}
-			closes(t, busy, idle)
+			testfaults.WantEnded(t, busy, idle, ended, i.why...)
 			p.wantNothing(t, b)
 		})
 	}
@@ -104,7 +96,7 @@ func TestFaultsOutOfMemory(t *testing.T) {
 		t.Errorf("got %+v, %v, want out_of_memory", res, err)
 	}
 	testfaults.AwaitDone(t, sb)
-	closes(t, sb)
+	testfaults.Close(t, sb)
 	p.wantNothing(t, b)
 }
 
@@ -130,6 +122,6 @@ func TestFaultsLifetime(t *testing.T) {
 		t.Errorf("it ended after %v, want %v", d, o.Lifetime)
 	}
 	testfaults.AwaitDone(t, sb)
-	closes(t, sb)
+	testfaults.Close(t, sb)
 	p.wantNothing(t, b)
 }

@@ -50,11 +50,11 @@ func TestFaultsConnectionCut(t *testing.T) {
 			end, ended := running(t, sb)
 			way.Cut()
 			end(other)
-			wantResult(t, <-ended)
+			(<-ended).WantResult(t)
 		}
-		closes(t, other)
+		testfaults.Close(t, other)
 		testfaults.Works(t, sb)
-		closes(t, sb)
+		testfaults.Close(t, sb)
 		p.wantNothing(t, direct)
 	})
 }
@@ -68,16 +68,16 @@ func TestFaultsConnectionFrozen(t *testing.T) {
 		end, ended := running(t, sb)
 		way.Freeze() // what is open; new ones are let through
 		end(other)
-		closes(t, other)
+		testfaults.Close(t, other)
 		start := time.Now()
-		wantResult(t, <-ended)
+		(<-ended).WantResult(t)
 		if d := time.Since(start); d > time.Minute {
 			t.Errorf("that nothing comes any more was noticed after %v, want at most 1m", d)
 		} else {
 			t.Logf("noticed after %v", d)
 		}
 		testfaults.Works(t, sb)
-		closes(t, sb)
+		testfaults.Close(t, sb)
 		p.wantNothing(t, direct)
 	})
 }
@@ -95,7 +95,7 @@ func TestFaultsClusterAway(t *testing.T) {
 		testfaults.Works(t, other)
 		shut(t, way, false)
 		testfaults.Works(t, sb)
-		closes(t, other, sb)
+		testfaults.Close(t, other, sb)
 		p.wantNothing(t, direct)
 	})
 }

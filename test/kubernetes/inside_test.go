@@ -42,7 +42,7 @@ ls -A /run/secrets /var/run/secrets/kubernetes.io 2>/dev/null; echo end`, nil)
 			}
 		}
 	}
-	closes(t, sb)
+	testfaults.Close(t, sb)
 }
 
 // All that can be written counts as the sandbox's disk. What a runtime mounts beside it, such
@@ -63,7 +63,7 @@ echo end`, nil)
 			if err != nil || res.Stdout != "end\n" {
 				t.Errorf("%v, what can be written, want no error, Stdout = \"end\\n\":\n%s%s", err, res.Stdout, res.Stderr)
 			}
-			closes(t, sb)
+			testfaults.Close(t, sb)
 		})
 	}
 }
@@ -82,7 +82,7 @@ func TestAgentIsReadOnly(t *testing.T) {
 			t.Errorf("%+v can be written, want MountPath not beginning with \"/.llmsandbox\" or ReadOnly true", m)
 		}
 	}
-	closes(t, sb)
+	testfaults.Close(t, sb)
 }
 
 func mainContainer(t *testing.T, pod *corev1.Pod) corev1.Container {
@@ -116,5 +116,5 @@ func TestRestrictedNamespace(t *testing.T) {
 			t.Errorf("%s: %+v, %v: want it enforced, and by what", name, c, ok)
 		}
 	}
-	closes(t, sb)
+	testfaults.Close(t, sb)
 }

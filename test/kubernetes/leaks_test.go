@@ -9,26 +9,26 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/llmsandbox/llmsandbox/internal/testcluster"
+	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
-// leakFree fails the test, which has the process to itself, for goroutines that it leaves.
+// leakFree fails the test, which must run alone in the process, for goroutines that it leaves.
 func leakFree(t testing.TB) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { wantNoGoroutines(t, before) })
 }
 
-// together are the tests that run at once. Whose a goroutine is cannot be told.
+// together are the tests that run at once. It cannot be known which of them a goroutine belongs to.
 var together struct {
 	mu      sync.Mutex
 	running int
 	before  goleak.Option // those that were there before the first of them
 }
 
-// beside lets a test run beside others: most of its time it waits for the cluster. The last
-// of those that ran at once fails for goroutines that any of them has left. A test that
-// breaks a daemon, or is measured, has the cluster to itself and calls leakFree instead: every
-// test that is parallel is so by this function.
+// beside makes a test parallel: most of its time it waits for the cluster. The last of those
+// that ran at once fails for goroutines that any of them has left. A test that breaks a
+// daemon, or measures, runs alone and calls leakFree instead.
 func beside(t *testing.T) {
 	t.Helper()
 	t.Parallel()
@@ -50,8 +50,6 @@ func beside(t *testing.T) {
 
 func wantNoGoroutines(t testing.TB, but goleak.Option) {
 	t.Helper()
-	goleak.VerifyNone(t, but, testcluster.IgnoreGoroutines(),
-		// Connections that a client keeps for its next request.
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+	testfaults.WantNoGoroutines(t, but, testcluster.IgnoreGoroutines(),
 		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"), goleak.IgnoreAnyFunction("net/http.(*http2clientConnReadLoop).run"))
 }

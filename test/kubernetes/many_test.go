@@ -100,6 +100,6 @@ func TestManyMoreThanFit(t *testing.T) {
 	for _, sb := range served {
 		testfaults.Works(t, sb)
 	}
-	closes(t, served...)
+	testfaults.Close(t, served...)
 	p.wantNothing(t, b)
 }

@@ -4,6 +4,7 @@ package kubernetes
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -69,17 +70,9 @@ func TestNetworkIsCutOff(t *testing.T) {
 		defer sb.Close()
 		ours = append(ours, sb)
 	}
-	w, up := testfaults.FirstWrite()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_, _ = ours[0].Run(testfaults.Context(t), server, &llmsandbox.RunOptions{Stdout: w, Timeout: 2 * time.Minute}) // it ends with the sandbox
-	}()
-	select {
-	case <-up:
-	case <-ended:
-		t.Fatal("the sandbox's server has ended, want it running")
-	}
+	ended := testfaults.Start(t, func(stdout io.Writer) (*llmsandbox.Result, error) { // it ends with the sandbox
+		return ours[0].Run(testfaults.Context(t), server, &llmsandbox.RunOptions{Stdout: stdout, Timeout: 2 * time.Minute})
+	})
 	pod, err := p.client.CoreV1().Pods(p.Namespace).Get(testfaults.Context(t), podName(ours[0].ID()), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +97,6 @@ func TestNetworkIsCutOff(t *testing.T) {
 			t.Errorf("%s: %q, want it to begin with \"no \"", what, said)
 		}
 	}
-	closes(t, ours...)
+	testfaults.Close(t, ours...)
 	<-ended
 }

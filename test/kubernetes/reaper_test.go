@@ -50,7 +50,7 @@ func TestReaper(t *testing.T) {
 	}
 	<-gone
 	testfaults.Works(t, living)
-	closes(t, living)
+	testfaults.Close(t, living)
 }
 
 // accountKubeconfig is a kubeconfig of a service account, as deploy/README.md tells to make

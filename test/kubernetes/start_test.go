@@ -72,7 +72,7 @@ func TestForgedStart(t *testing.T) {
 	if asked := attaches(); len(asked) != 2 || asked[0].Code < 400 || asked[1].Code >= 400 {
 		t.Errorf("the init container was attached to as %+v: want once in vain and once not", asked)
 	}
-	closes(t, got.sb)
+	testfaults.Close(t, got.sb)
 	p.wantNothing(t, b)
 }
 

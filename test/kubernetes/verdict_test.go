@@ -37,7 +37,7 @@ func TestVerdictIsKept(t *testing.T) {
 			if sb, err := open(false); !errors.Is(err, llmsandbox.ErrNotEnforced) || !strings.Contains(err.Error(), says) {
 				t.Errorf("rules that do not hold: %v, want ErrNotEnforced and %q", err, says)
 				if err == nil {
-					closes(t, sb)
+					testfaults.Close(t, sb)
 				}
 			}
 		}
@@ -45,12 +45,12 @@ func TestVerdictIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer closes(t, sb)
+		defer testfaults.Close(t, sb)
 		other, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), &llmsandbox.AttachOptions{Backend: undecided()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer closes(t, other)
+		defer testfaults.Close(t, other)
 		for _, sb := range []*llmsandbox.Sandbox{sb, other} {
 			if k, _ := sb.Capabilities().Get("network"); k.Enforced != enforced || !strings.Contains(k.Detail+k.Why, says) {
 				t.Errorf("%+v, want %v and %q", k, enforced, says)
