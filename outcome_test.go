@@ -11,7 +11,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
 )
 
-// fakeMachine counts out-of-memory kills as it is told.
+// fakeMachine counts out-of-memory kills as the test sets them.
 type fakeMachine struct {
 	backend.Machine
 	kills int64

@@ -23,7 +23,7 @@ func (m *endedMachine) Done() <-chan struct{} { return m.done }
 func (m *endedMachine) End() backend.End      { return m.end }
 
 // What was lost with a sandbox that was killed for memory ran out of memory; its output may
-// be cut short, and is told to be.
+// be cut short, and says so.
 func TestLossToMemory(t *testing.T) {
 	for _, c := range []struct {
 		name   string

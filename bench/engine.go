@@ -127,7 +127,7 @@ func (e *containerEngine) openWith(ctx context.Context, label string, l llmsandb
 }
 
 // settle waits until the engine has removed what closed sandboxes have left to it. It
-// goes on after Close, and would slow down whoever has the next turn.
+// goes on after Close, and would slow down the next contender.
 func (e *containerEngine) settle(ctx context.Context) error {
 	res, err := e.client.ContainerList(ctx, client.ContainerListOptions{
 		All: true, Filters: make(client.Filters).Add("label", fmt.Sprintf(`llmsandbox.labels={%q:""}`, ownLabel)),

@@ -11,7 +11,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 )
 
-// TestAcceptance82: a sandbox that has ended is replaced before anybody gets it.
+// TestAcceptance82: a sandbox that has ended is replaced before a caller gets it.
 func TestAcceptance82(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeBackend{}

@@ -236,7 +236,7 @@ func (m *model) abandon() {
 	m.all.Wait()
 }
 
-// finish lets everybody have a turn, and closes.
+// finish serves every waiting caller, and closes.
 func (m *model) finish(t *rapid.T) {
 	m.failed.Store(false)
 	for range 200 {

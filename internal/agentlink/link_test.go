@@ -36,7 +36,7 @@ func fakeAgents() (dial func(context.Context) (io.ReadWriteCloser, error), strea
 	}, streams
 }
 
-// A stream that is lost while nobody uses the sandbox is made again, so that its agent
+// A stream that is lost while no caller uses the sandbox is opened again, so that its agent
 // does not give up its owner.
 func TestLinkComesBack(t *testing.T) {
 	defer goleak.VerifyNone(t)
@@ -49,7 +49,7 @@ func TestLinkComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	(<-streams).Close()
-	second := <-streams // nobody has asked
+	second := <-streams // without a call
 	client, err := l.Client(t.Context())
 	if err != nil || client == first {
 		t.Errorf("it has the client %p after %p, %v", client, first, err)
@@ -66,7 +66,7 @@ func TestLinkComesBack(t *testing.T) {
 	}
 }
 
-// A client that cannot write any more is given to nobody, also while it still reads: what
+// A client that cannot write any more is not returned, also while it still reads: what
 // was asked of it would count as lost, though no agent has heard of it.
 func TestLinkWritesNoMore(t *testing.T) {
 	defer goleak.VerifyNone(t)
@@ -112,7 +112,7 @@ func (o *oneWay) Write(p []byte) (int, error) {
 	return o.ReadWriteCloser.Write(p)
 }
 
-// A link that was begun connects before anybody needs it; one that is left does not.
+// A link that was begun connects before a call needs it; one that is left does not.
 func TestLinkBegins(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	m := &fakeMachine{}
@@ -120,7 +120,7 @@ func TestLinkBegins(t *testing.T) {
 	var streams chan net.Conn
 	m.dial, streams = fakeAgents()
 	l.Begin()
-	<-streams // nobody has asked
+	<-streams // without a call
 	if _, err := l.Client(t.Context()); err != nil {
 		t.Fatal(err)
 	}

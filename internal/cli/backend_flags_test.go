@@ -97,7 +97,7 @@ func TestClusterOptions(t *testing.T) {
 		!o.NetworkPolicyEnforced {
 		t.Errorf("what: %+v", o)
 	}
-	// A supervisor is told of the same place.
+	// A supervisor gets the same place.
 	text, err := json.Marshal(p)
 	if err != nil {
 		t.Fatal(err)

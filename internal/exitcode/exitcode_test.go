@@ -22,7 +22,7 @@ func TestOf(t *testing.T) {
 		{llmsandbox.Result{Status: llmsandbox.StatusKilled, Signal: "SIGSEGV"}, 139},
 		{llmsandbox.Result{Status: llmsandbox.StatusSetupFailed}, 125},
 		{llmsandbox.Result{Status: llmsandbox.StatusLost}, 125},
-		{llmsandbox.Result{Status: llmsandbox.StatusOK}, 125}, // without an exit code nobody saw it succeed
+		{llmsandbox.Result{Status: llmsandbox.StatusOK}, 125}, // without an exit code success was not observed
 	} {
 		if got := exitcode.Of(c.res.Status, c.res.ExitCode, c.res.Signal); got != c.want {
 			t.Errorf("%s: %d, want %d", c.res.Status, got, c.want)

@@ -32,7 +32,7 @@ func (d *deaf) Read(p []byte) (int, error) {
 }
 
 // TestDeafClient: a client that does not read its stream keeps neither others from the
-// agent nor anybody from the process it was attached to.
+// agent nor a client from the process it was attached to.
 func TestDeafClient(t *testing.T) {
 	a := startAgent(t, modes()[0])
 	conn, err := net.Dial("unix", a.socket)

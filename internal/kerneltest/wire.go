@@ -23,7 +23,7 @@ func (k *Kernel) send(fields map[string]any) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.to.Write(append(line, '\n')) // a driver that is gone is seen by whoever reads
+	k.to.Write(append(line, '\n')) // a driver that is gone is noticed by the reader
 }
 
 // next reads one event.

@@ -126,7 +126,7 @@ func TestImages(t *testing.T) {
 	runPodOf(t, c, c.Namespace(t), testcluster.GVisor, c.Images(t)("python"), "python3", "-c", "import time; time.sleep(1000)")
 }
 
-// What is refused by Pod Security in a namespace for everybody is refused in a test's.
+// What is refused by Pod Security in a namespace for all is refused in a test's.
 func TestNamespaceIsRestricted(t *testing.T) {
 	c := testcluster.Start(t)
 	_, err := c.Client(t).CoreV1().Pods(c.Namespace(t)).Create(t.Context(), &corev1.Pod{

@@ -115,7 +115,7 @@ func (r recipe) build(ctx context.Context, c *client.Client, host string) error 
 	return err
 }
 
-// script builds images of languages as everybody does.
+// script builds images of languages as users do.
 func (r recipe) script(ctx context.Context, host string, languages ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(r.Root, "scripts", "images"), languages...)
 	// The classic builder is in every Docker.

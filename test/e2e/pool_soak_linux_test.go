@@ -91,7 +91,7 @@ func TestPoolSoak(t *testing.T) {
 						t.Errorf("end a sandbox: %v", err)
 					}
 				case 1:
-					// Whoever had it before was the same tenant, and nothing of that is left.
+					// The holder before was the same tenant, and nothing of its run is left.
 					res, err := l.Sandbox().Shell(t.Context(), "ls -A /sandbox; echo "+tenant+" >mine; sleep 1000 &", &llmsandbox.ExecOptions{KeepChildren: true})
 					if err != nil || res.Stdout != "" {
 						t.Errorf("%+v, %v: want an empty directory", res, err)
@@ -118,7 +118,7 @@ func TestPoolSoak(t *testing.T) {
 	}
 }
 
-// TestAcceptance80Pool: of what somebody had in a sandbox nothing is seen by the next, not
+// TestAcceptance80Pool: the next tenant sees nothing of what the last one had in a sandbox, not
 // even by the same tenant.
 func TestAcceptance80Pool(t *testing.T) {
 	for _, c := range []struct {

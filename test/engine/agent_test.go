@@ -103,7 +103,7 @@ func TestOwnerKilled(t *testing.T) {
 	})
 }
 
-// TestDeadline: a sandbox ends when its time has come, whatever runs and whoever is there.
+// TestDeadline: a sandbox ends when its time has come, whatever runs and whichever clients are connected.
 func TestDeadline(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e *testengine.Engine) {
 		at := time.Now().Add(5 * time.Second)
@@ -147,7 +147,7 @@ func TestOOMByAgent(t *testing.T) {
 	})
 }
 
-// TestBroughtIn: an agent that is started in somebody else's container takes all that it
+// TestBroughtIn: an agent that is started in an existing container takes all that it
 // started along, and nothing else.
 func TestBroughtIn(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e *testengine.Engine) {
@@ -166,7 +166,7 @@ func TestBroughtIn(t *testing.T) {
 				args = append(args, "--uid", "1000", "--gid", "1000")
 			}
 			c := &agentContainer{client: connectTo(t, dockerCommand(t.Context(), e, args...), "")}
-			// One that nobody waits for, in a session of its own.
+			// One for which no process waits, in a session of its own.
 			p, err := c.client.Start(t.Context(), agentproto.StartRequest{KeepChildren: true, Merge: true,
 				Argv: []string{"/bin/sh", "-c", "setsid setsid sleep 5555 </dev/null >/dev/null 2>&1 & echo started"}})
 			if err != nil {

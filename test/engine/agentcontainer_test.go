@@ -26,7 +26,7 @@ const (
 	agentAddress = "llmsandbox-agent-test"
 )
 
-// agentDir holds the agent, which nobody may read, and the filter.
+// agentDir holds the agent, which no user may read, and the filter.
 func agentDir(t testing.TB, e *testengine.Engine) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "agent-test")
@@ -55,7 +55,7 @@ func agentDir(t testing.TB, e *testengine.Engine) string {
 			t.Fatal(err)
 		}
 	}
-	// A file that cannot be read puts what runs it out of reach of everybody who is not
+	// A file that cannot be read protects the process that runs it from all users but
 	// its owner's root: the engine must own it, as it does its volumes.
 	data, err := os.Stat(e.DataRoot)
 	if err != nil {
@@ -115,7 +115,7 @@ type agentContainer struct {
 	name   string
 	client *agentclient.Client
 	cmd    *exec.Cmd    // the attached docker command
-	gone   <-chan error // told once the container has ended
+	gone   <-chan error // sent when the container has ended
 }
 
 // runAgent starts a container as a backend does: everything read-only, no directory of its

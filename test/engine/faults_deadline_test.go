@@ -116,7 +116,7 @@ func TestFaultsDeadlineRecordLeft(t *testing.T) {
 	}
 }
 
-// In somebody else's container the agent ends at a deadline that was moved, and all that it
+// In an existing container the agent ends at a deadline that was moved, and all that it
 // has started, and nothing else.
 func TestFaultsExistingDeadline(t *testing.T) {
 	p := privateDocker(t)
@@ -148,6 +148,6 @@ func TestFaultsExistingDeadline(t *testing.T) {
 		t.Errorf("%+v, %v; want the container's own program alone", top.Processes, err)
 	}
 	if left := deadlineRecords(t, c); len(left) > 0 {
-		t.Errorf("records of somebody else's container: %+v, want none", left)
+		t.Errorf("records of an existing container: %+v, want none", left)
 	}
 }

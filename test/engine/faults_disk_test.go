@@ -75,7 +75,7 @@ func wantNoSpace(t *testing.T, sb *llmsandbox.Sandbox, err error) {
 	}
 }
 
-// A full disk is told of, and nothing half made is taken for whole once there is room.
+// A full disk is reported, and nothing incomplete is used once there is room.
 func TestFaultsDiskFull(t *testing.T) {
 	leakFree(t)
 	dir := smallDisk(t, "64m")

@@ -28,7 +28,7 @@ import (
 // noShellImage has a static program and no shell.
 const noShellImage = "llmsandbox-test/no-shell:faults"
 
-// own is the program of the containers that somebody else has made.
+// own is the program of containers that the backend did not make.
 const own = "sleep 86400"
 
 // foreigners are such containers.
@@ -122,7 +122,7 @@ func commands(ctx context.Context, c *client.Client, id string) ([]string, error
 	return all, nil
 }
 
-// A container that somebody else made is worked in, and is afterwards as it was, but for
+// A sandbox uses an existing container, which is afterwards as it was, but for
 // the agent's own directory.
 func TestFaultsExisting(t *testing.T) {
 	path := testimage.Save(t, faultsImage, testimage.Busybox(t, nil))

@@ -33,7 +33,7 @@ func TestFaultsTwoFillers(t *testing.T) {
 }
 
 // A process that is killed while it brings the agent leaves neither half of one that
-// counts, nor a lock that nobody may take.
+// counts, nor a lock that no process can take.
 func TestFaultsFillerKilled(t *testing.T) {
 	leakFree(t)
 	p := privateDocker(t)
@@ -85,8 +85,8 @@ func (s *stalling) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An owner that is stopped is not dead: nobody takes its sandbox. One that is killed
-// takes it along, with nobody's help.
+// An owner that is stopped is not dead: no collection takes its sandbox. One that is killed
+// takes it along, without help.
 func TestFaultsOwnerFrozen(t *testing.T) {
 	p := privateDocker(t)
 	b, c := privateBackend(t, p, engine.Options{})

@@ -12,7 +12,7 @@ import (
 )
 
 // Containers that outlive their engine are worked in again once it is back, and their end
-// is told then as well. Docker 20.10 does not keep those that it removes by itself, which is
+// is reported then as well. Docker 20.10 does not keep those that it removes by itself, which is
 // what a sandbox's are otherwise.
 func TestFaultsLiveRestore(t *testing.T) {
 	leakFree(t)

@@ -45,7 +45,7 @@ func TestFaultsEngineAway(t *testing.T) {
 	})
 }
 
-// A sandbox whose owner cannot reach its engine any more ends by itself, with nobody's
+// A sandbox whose owner cannot reach its engine any more ends by itself, without
 // help, and closing it does not claim to have removed it.
 func TestFaultsEngineAwayForGood(t *testing.T) {
 	onCutEngines(t, func(t *testing.T, p *proxy, b *engine.Backend, c *client.Client) {

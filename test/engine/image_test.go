@@ -179,7 +179,7 @@ func TestImagePull(t *testing.T) {
 	})
 }
 
-// A password that is wrong is told, and one that is right is used.
+// A wrong password is reported, and a right one is used.
 func TestImagePullWithPassword(t *testing.T) {
 	onEngines(t, func(t *testing.T, s *image.Store) {
 		basic := func(h http.Handler) http.Handler {
@@ -299,7 +299,7 @@ func (c *corrupter) Write(p []byte) (int, error) {
 }
 
 // The line breaks in the middle of a layer, every time. Docker tries again with growing
-// pauses, unless told otherwise.
+// pauses, unless configured otherwise.
 func TestImagePullHalf(t *testing.T) {
 	p := testengine.PrivateDocker(t, "--max-download-attempts=1")
 	s := storeOf(t, p.Host)
@@ -468,7 +468,7 @@ func TestImageLoadDamaged(t *testing.T) {
 	})
 }
 
-// An image that a container uses stays, and that is told.
+// An image that a container uses stays, and that is reported.
 func TestImageRemoveInUse(t *testing.T) {
 	onEngines(t, func(t *testing.T, s *image.Store) {
 		img, err := s.Resolve(t.Context(), testimage.Layout(t, map[string]v1.Image{"a": only(t, nil)}), "", nil)

@@ -150,7 +150,7 @@ func TestMicromamba(t *testing.T) {
 	}
 }
 
-// Packages are installed once, whoever asks for them; the second time costs nothing. What
+// Packages are installed once, for all callers; the second time costs nothing. What
 // cannot be installed leaves nothing.
 func TestMicromambaPackages(t *testing.T) {
 	for _, on := range engines {

@@ -18,7 +18,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )
 
-// TestNetworkOfExisting gives a sandbox in somebody else's container a network, and leaves
+// TestNetworkOfExisting gives a sandbox in an existing container a network, and leaves
 // the container as it was.
 func TestNetworkOfExisting(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") }))

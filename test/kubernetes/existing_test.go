@@ -44,10 +44,10 @@ func (p place) foreignPod(t *testing.T, name string, containers ...corev1.Contai
 	return e.Object.(*corev1.Pod)
 }
 
-// own is the program of the containers that somebody else has made.
+// own is the program of containers that the backend did not make.
 var own = []string{"sleep", "86400"}
 
-// A pod that somebody else made is worked in, any number of times, and is afterwards as it
+// Sandboxes use an existing pod, any number of times, which is afterwards as it
 // was.
 func TestExistingPod(t *testing.T) {
 	beside(t)
@@ -88,7 +88,7 @@ func TestExistingPod(t *testing.T) {
 	}
 }
 
-// A pod that is not there, or goes while a program runs in it, is told.
+// A pod that is not there, or goes while a program runs in it, is reported.
 func TestExistingPodGone(t *testing.T) {
 	beside(t)
 	p := newPlace(t)

@@ -86,7 +86,7 @@ func TestFaultsKubeletRestarted(t *testing.T) {
 	p.wantNothing(t, b)
 }
 
-// A node that nobody hears of is told, and what became of a program there is not known.
+// A node that does not answer is reported, and the end of a program there is not known.
 // Once it is back, nothing of the sandbox is left.
 func TestFaultsNodeNotReady(t *testing.T) {
 	leakFree(t)

@@ -99,7 +99,7 @@ func TestFaultsAllClientsGone(t *testing.T) {
 	p.wantNothing(t, p.newBackend(t, nil))
 }
 
-// An owner that is stopped for a moment is not dead: nobody takes its sandbox.
+// An owner that is stopped for a moment is not dead: no collection takes its sandbox.
 func TestFaultsOwnerFrozen(t *testing.T) {
 	beside(t)
 	p := newPlace(t)

@@ -59,7 +59,7 @@ func TestFaultsConnectionCut(t *testing.T) {
 	})
 }
 
-// A connection on which nothing comes any more, and that nobody closes, is noticed, and the
+// A connection on which nothing comes any more, and which stays open, is noticed, and the
 // run goes on by another one.
 func TestFaultsConnectionFrozen(t *testing.T) {
 	onProxy(t, func(t *testing.T, p place, way *testcluster.Proxy, b, direct backend.Backend) {
@@ -101,7 +101,7 @@ func TestFaultsClusterAway(t *testing.T) {
 }
 
 // A sandbox whose owner cannot reach the cluster any more is removed by the cluster itself,
-// with nobody's help.
+// without help.
 func TestFaultsClusterAwayForGood(t *testing.T) {
 	onProxy(t, func(t *testing.T, p place, way *testcluster.Proxy, _, direct backend.Backend) {
 		through := p

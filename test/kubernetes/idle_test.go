@@ -11,7 +11,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
-// An agent gives whoever connects half a minute for the first words, and ends when nobody
+// An agent gives a client half a minute for its first message, and ends when none
 // has been connected for its grace. A sandbox that is opened, or attached to, and used later
 // than that is there all the same.
 func TestLeftAlone(t *testing.T) {

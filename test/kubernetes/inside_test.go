@@ -13,7 +13,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
-// Nothing inside tells where the cluster is, and there is no way to be somebody to it.
+// Nothing inside shows where the cluster is, and the code has no identity there.
 func TestNothingOfTheCluster(t *testing.T) {
 	beside(t)
 	p := newPlace(t)
@@ -68,7 +68,7 @@ echo end`, nil)
 	}
 }
 
-// The agent's files are nobody's to change.
+// No process inside can change the agent's files.
 func TestAgentIsReadOnly(t *testing.T) {
 	beside(t)
 	p := newPlace(t)

@@ -21,7 +21,7 @@ const (
 )
 
 // Fifty sandboxes that are asked for at once are all there, kept apart, and gone; and
-// nobody asks the API server again and again whether they are.
+// the API server is not polled for that.
 func TestManyAtOnce(t *testing.T) {
 	leakFree(t)
 	p := newPlace(t)

@@ -27,7 +27,7 @@ while True:
     c.close()
 `
 
-// reach tries to connect to an address, and says what it is told.
+// reach tries to connect to an address, and returns the answer.
 func reach(address string) string {
 	return fmt.Sprintf(`import socket
 try:

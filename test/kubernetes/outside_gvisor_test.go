@@ -27,7 +27,7 @@ const list = `for d in /proc/[0-9]*; do
 done`
 
 // processesOfKernel asks a gVisor sandbox's kernel, by an exec that the backend has no part
-// in, or finds that kernel on this machine once nobody can be asked any more.
+// in, or finds that kernel on this machine once the container is gone.
 func (o *outside) processesOfKernel(ctx context.Context, id string) ([]backendtest.Process, error) {
 	pod, err := o.pod(ctx, id)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
 
-// openOwned opens the sandbox of an owner in a process of its own, which is told the image and,
+// openOwned opens the sandbox of an owner in a process of its own, which gets the image and,
 // after a space, a place's address.
 func openOwned(where string) (*llmsandbox.Sandbox, io.Closer, error) {
 	image, address, ok := strings.Cut(where, " ")

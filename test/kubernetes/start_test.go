@@ -61,7 +61,7 @@ func TestForgedStart(t *testing.T) {
 		if _, err := p.client.CoreV1().Events(p.Namespace).Create(ctx, forged, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(100 * time.Millisecond) // the audit log tells nobody that it grows
+		time.Sleep(100 * time.Millisecond) // no event reports that the audit log grows
 	}
 	p.label(t, label)
 	got := <-open

@@ -16,7 +16,7 @@ import (
 )
 
 // What doctor has seen of a cluster's policies is kept in the namespace, and counts for
-// those who open sandboxes there, until somebody touches the policy.
+// those who open sandboxes there, until the policy is changed.
 func TestVerdictIsKept(t *testing.T) {
 	d := deployOverlay(t, "deploy/base")
 	client := d.place

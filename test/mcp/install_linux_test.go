@@ -48,7 +48,7 @@ var install = sync.OnceValues(func() (clients, error) {
 		return clients{}, err
 	}
 	if err := os.Rename(fresh, dir); err != nil && !errors.Is(err, os.ErrExist) {
-		if _, other := os.Stat(dir); other != nil { // nor has anybody else done it
+		if _, other := os.Stat(dir); other != nil { // nor has another process done it
 			return clients{}, err
 		}
 	}

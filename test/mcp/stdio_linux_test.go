@@ -20,7 +20,7 @@ var toolNames = []string{
 	"create_session", "run_in_session", "install_libraries", "list_files", "read_file", "write_file", "close_session",
 }
 
-// A server that is told to end while code runs ends it, and leaves nothing.
+// A server that is asked to end while code runs ends it, and leaves nothing.
 func TestSignalEndsARunningCall(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(signal.String(), func(t *testing.T) {

@@ -45,7 +45,7 @@ func TestWithoutOpenat2(t *testing.T) {
 const nobody = 65534 // the usual uid of that user
 
 // asOrdinaryUser lets the service reach only what the user nobody may, as it is
-// in a sandbox, where the code's uid decides; root is given to the user nobody.
+// in a sandbox, where the code's uid decides; root belongs to the user nobody.
 func asOrdinaryUser(t *testing.T, root string) {
 	t.Helper()
 	if os.Getuid() != 0 {

@@ -23,7 +23,7 @@ for program, args in (("su", ["-c", "id", "root"]), ("sudo", ["-n", "id"]), ("pk
     if path:
         r = subprocess.run([path, *args], stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
         holds(program, b"uid=0" not in r.stdout)
-# A setuid copy runs as whoever owns it: the code itself.
+# A setuid copy runs as its owner: the code itself.
 copy = os.path.abspath("abuse-id")
 shutil.copy(shutil.which("id"), copy)
 try:
