@@ -20,6 +20,8 @@ type Call struct {
 	wake   chan struct{} // for Recv: messages or term changed
 	ackSig chan struct{}
 
+	acking sync.Mutex // held while an acknowledgement of a channel is sent; before mu
+
 	mu  sync.Mutex
 	in  [lastChannel + 1]inbound
 	out [lastChannel + 1]outbound

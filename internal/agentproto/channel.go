@@ -123,14 +123,11 @@ func (c *Call) Read(ch Channel, p []byte) (int, error) {
 		in.chunks = in.chunks[1:]
 		head.free()
 	}
-	ack := in.consumed-in.acked >= ackEvery && c.acceptsAcks()
-	if ack {
-		in.acked = in.consumed
-	}
+	due := in.consumed-in.acked >= ackEvery
 	collect := c.takeCollect()
 	c.mu.Unlock()
-	if ack {
-		c.sendAck(uint8(ch), in.consumed)
+	if due {
+		c.acknowledge(ch, ackEvery)
 	}
 	c.sendCollect(collect)
 	return n, nil
@@ -272,16 +269,26 @@ func (c *Call) gotAck(arg uint8, consumed uint64) error {
 // and then.
 func (c *Call) Acknowledge() {
 	for ch := range c.in {
-		in := &c.in[ch]
-		c.mu.Lock()
-		ack, consumed := in.consumed > in.acked && c.acceptsAcks(), in.consumed
-		if ack {
-			in.acked = consumed
-		}
-		c.mu.Unlock()
-		if ack {
-			c.sendAck(uint8(ch), consumed)
-		}
+		c.acknowledge(Channel(ch), 1)
+	}
+}
+
+// acknowledge acknowledges what was read of a channel, once it is at least so many bytes more
+// than before. It is called by several at a time, and an acknowledgement must not overtake
+// a later one: that would end the stream.
+func (c *Call) acknowledge(ch Channel, least uint64) {
+	c.acking.Lock()
+	defer c.acking.Unlock()
+	in := &c.in[ch]
+	c.mu.Lock()
+	consumed := in.consumed
+	ack := consumed-in.acked >= least && c.acceptsAcks()
+	if ack {
+		in.acked = consumed
+	}
+	c.mu.Unlock()
+	if ack {
+		c.sendAck(uint8(ch), consumed)
 	}
 }
 

@@ -389,3 +389,44 @@ func TestCloseInTheMiddle(t *testing.T) {
 		wg.Wait()
 	}
 }
+
+// Several goroutines acknowledge while one reads: no acknowledgement comes after a later one, which
+// would end the stream with all its calls.
+func TestAcknowledgementsKeepTheirOrder(t *testing.T) {
+	const total = 8 << 20
+	conn := pair(t, func(c *Call) {
+		piece := make([]byte, 100)
+		for sent := 0; sent < total; {
+			n, err := c.Write(ChanOut, piece)
+			if sent += n; err != nil {
+				t.Error(err)
+				return
+			}
+		}
+		c.End(&Empty{})
+	})
+	call, err := conn.Open(MethodRead, &ReadRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	var others sync.WaitGroup
+	for range 8 {
+		others.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					call.Acknowledge()
+				}
+			}
+		})
+	}
+	n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, reader{call, ChanOut}, make([]byte, 50))
+	close(done)
+	others.Wait()
+	if n < total || err != nil {
+		t.Errorf("read %d bytes: %v, want at least %d", n, err, total)
+	}
+}
