@@ -2,7 +2,6 @@ package cgroup
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -141,7 +140,7 @@ func TestMountPathStaysBelowTheMount(t *testing.T) {
 		m := mount{root: part.Draw(t, "root"), point: "/sys/fs/cgroup"}
 		p := m.path(part.Draw(t, "group"))
 		if p != m.point && !strings.HasPrefix(p, m.point+"/") {
-			t.Fatalf("fmt.Sprint(m, p) = %v, want p = %v or p beginning with %q", fmt.Sprint(m, p), m.point, m.point+"/")
+			t.Fatalf("%+v: path %q, want %q or a path below it", m, p, m.point)
 		}
 	})
 }
@@ -150,7 +149,16 @@ func FuzzParse(f *testing.F) {
 	f.Add(v2mount, "0::/\n")
 	f.Add("1 2 3:4 /\\040 /x rw - cgroup c rw,cpu,cpuacct\n", "1:cpu,cpuacct:/a:b\n")
 	f.Fuzz(func(t *testing.T, mounts, own string) {
-		parseOwn(own)
-		parseMounts(mounts, "/")
+		groups, err := parseOwn(own)
+		for controller, group := range groups {
+			if err != nil || !strings.HasPrefix(group, "/") {
+				t.Errorf("%q: group %q of %q, error %v, want a path from the root, no error", own, group, controller, err)
+			}
+		}
+		for _, m := range parseMounts(mounts, "/") {
+			if p := m.path(m.root); p != filepath.Clean(m.point) {
+				t.Errorf("%q: the root group of %+v is at %q, want its mount point", mounts, m, p)
+			}
+		}
 	})
 }

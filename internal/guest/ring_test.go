@@ -38,7 +38,7 @@ func TestRing(t *testing.T) {
 				got = append(got, r.next(off)...)
 			}
 			if !bytes.Equal(got, all[r.start:]) {
-				t.Fatalf("different bytes: %.300q, want bytes.Equal(got, all[r.start:]) = true", got)
+				t.Fatalf("%d bytes from %d: %.300q, want %.300q", len(got), r.start, got, all[r.start:])
 			}
 		}
 	})
@@ -60,7 +60,14 @@ func TestParseStat(t *testing.T) {
 func FuzzParseStat(f *testing.F) {
 	f.Add([]byte("42 (a) b (c)) S 7 1 1 0 -1 4194560 100 0 0 0 11 22 33 44 20 0 1 0 100 1000 55 0"))
 	f.Add([]byte(")"))
-	f.Fuzz(func(t *testing.T, line []byte) { parseStat(line) })
+	f.Fuzz(func(t *testing.T, line []byte) {
+		// A program chooses its name, which ends at the last bracket.
+		st, ok := parseStat(line)
+		unnamed, okUnnamed := parseStat(line[max(bytes.LastIndexByte(line, ')'), 0):])
+		if st != unnamed || ok != okUnnamed {
+			t.Errorf("%q: %+v, %v, want what it is without the name: %+v, %v", line, st, ok, unnamed, okUnnamed)
+		}
+	})
 }
 
 func TestCandidates(t *testing.T) {
