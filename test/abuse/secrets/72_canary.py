@@ -21,13 +21,13 @@ for root, dirs, names in os.walk("/"):
             pass
         if searched > 100000:
             break
-for folder in ("/root", "/home", "/tmp", "/var/tmp", "/run", "/mnt", "/srv", "/proc/1/cwd", "/proc/1/root/root", "/proc/1/root/home"):
+for directory in ("/root", "/home", "/tmp", "/var/tmp", "/run", "/mnt", "/srv", "/proc/1/cwd", "/proc/1/root/root", "/proc/1/root/home"):
     try:
-        for name in os.listdir(folder):
+        for name in os.listdir(directory):
             try:
-                with open(os.path.join(folder, name), "rb") as f:
+                with open(os.path.join(directory, name), "rb") as f:
                     if canary in f.read(1 << 20):
-                        print("FOUND in", folder, name)
+                        print("FOUND in", directory, name)
             except OSError:
                 pass
     except OSError:

@@ -5,8 +5,8 @@ for pid in sorted(p for p in os.listdir("/proc") if p.isdigit()):
             print("process", pid, f.read().replace(b"\0", b" ").decode(errors="replace"))
     except OSError:
         pass
-for folder in ("/run", "/var/run", "/tmp", "/sandbox", "/dev", "/home", "/root"):
-    for root, _, names in os.walk(folder):
+for directory in ("/run", "/var/run", "/tmp", "/sandbox", "/dev", "/home", "/root"):
+    for root, _, names in os.walk(directory):
         for name in names:
             path = os.path.join(root, name)
             try:

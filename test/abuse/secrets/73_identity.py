@@ -14,9 +14,9 @@ for path in ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/etc/machine-id
             print(path, f.read())
     except OSError as e:
         print(path, errno.errorcode[e.errno])
-for folder in ("/", "/home", "/root", "/etc", "/var", "/run"):
+for directory in ("/", "/home", "/root", "/etc", "/var", "/run"):
     try:
-        print(folder, sorted(os.listdir(folder)))
+        print(directory, sorted(os.listdir(directory)))
     except OSError as e:
-        print(folder, errno.errorcode[e.errno])
+        print(directory, errno.errorcode[e.errno])
 print("end")
