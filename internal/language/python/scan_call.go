@@ -21,13 +21,9 @@ func (r *reader) report(at language.Span, name string, call bool) {
 	}
 }
 
-// escapes is what a function may do that is a value and is not called, and what it may get that is
-// given all global names.
-func (r *reader) escapes(v *lex.Value, end int) (kind language.ComputedKind) {
+// escapes is what a function may do that is a value and is not called.
+func (r *reader) escapes(v *lex.Value, _ int) (kind language.ComputedKind) {
 	for _, name := range v.Names {
-		if name == "globals()" && r.Is(v.First-1, "(", ",") && r.Is(end, ")", ",") {
-			kind = language.ComputedName
-		}
 		switch actionOf(name) {
 		case imports, loads:
 			kind = language.ComputedImport
@@ -148,12 +144,16 @@ func isDictionary(name string) bool {
 // item is what a dictionary of names has under a key.
 func (r *reader) item(c *lex.Call, of string, arg [2]int) []string {
 	key, ok := r.Text(arg)
-	at := r.SpanOf(arg[0], arg[0]+1)
+	return r.keyed(c, of, key, ok, r.SpanOf(arg[0], arg[0]+1))
+}
+
+// keyed is what it has under a key that is known, or not.
+func (r *reader) keyed(c *lex.Call, of, key string, ok bool, at language.Span) []string {
 	switch of = strings.TrimSuffix(of, ".__dict__"); {
 	case of == "sys.modules" && ok:
 		return r.load(key, at)
 	case of == "sys.modules":
-		if !r.Is(arg[0], "__name__") {
+		if r.source[at.Start:at.End] != "__name__" {
 			r.Compute(at, language.ComputedImport)
 		}
 		return nil
@@ -234,7 +234,9 @@ func (r *reader) result(c *lex.Call, name string) (got []string, instead bool) {
 			if member, ok := r.Text(arg); ok {
 				return []string{r.Join(getter, member, ")")}, false
 			}
-			r.Compute(c.Span, language.ComputedName)
+			if name != "operator.itemgetter" {
+				r.Compute(c.Span, language.ComputedName)
+			}
 		}
 	case strings.HasPrefix(name, getter):
 		return r.picked(c, strings.TrimSuffix(name[len(getter):], ")")), true
@@ -252,9 +254,12 @@ func (r *reader) result(c *lex.Call, name string) (got []string, instead bool) {
 	return nil, false
 }
 
-// picked is what an operator.attrgetter gets of its argument.
+// picked is what an operator.attrgetter or an operator.itemgetter gets of its argument.
 func (r *reader) picked(c *lex.Call, path string) []string {
 	got := c.Given
+	if len(got) == 1 && isDictionary(got[0]) {
+		return r.keyed(c, got[0], path, true, c.Span)
+	}
 	for name := range strings.SplitSeq(path, ".") {
 		got = r.members(got, name, c.Span)
 	}
@@ -387,7 +392,7 @@ func actionOf(name string) action {
 		return gets
 	case "setattr", "delattr", "hasattr":
 		return sets
-	case "operator.attrgetter", "operator.methodcaller":
+	case "operator.attrgetter", "operator.methodcaller", "operator.itemgetter":
 		return picks
 	}
 	return 0

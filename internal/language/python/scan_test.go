@@ -164,7 +164,7 @@ var scans = []lextest.Case{
 	{"__import__(*['os'])", "+computed import"},
 	{"import builtins; builtins.__dict__[x]", "import builtins; use builtins; use __dict__; use x; use __builtins__; computed name"},
 	{"from operator import attrgetter as a; import os; g = a('path.join'); g(os)('x')", "+call os.path.join"},
-	{"from operator import itemgetter; itemgetter('eval')(globals())(x)", "+computed name"},
+	{"from operator import itemgetter; itemgetter('eval')(globals())(x)", "+computed code"},
 	{"from operator import itemgetter; sorted(x, key=itemgetter(1))", "-computed"},
 	{"import subprocess; subprocess.run(x, shell=False)", "-computed"},
 	{"import subprocess; subprocess.run(x, shell=True)", "+computed code"},
