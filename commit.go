@@ -21,15 +21,15 @@ type CommitOptions struct {
 // A CommitResult tells what image was made.
 type CommitResult struct {
 	ID string // the image's id, as the engine knows it
-	// Skipped names what was left out of the working folder (sockets, other special
+	// Skipped names what was left out of the working directory (sockets, other special
 	// files, what cannot be read), each with its reason, at most 100 of them.
 	Skipped []string
 }
 
-// Commit makes an image under a new tag of the sandbox's image and its working folder,
+// Commit makes an image under a new tag of the sandbox's image and its working directory,
 // and of its root file system where that could be written to, and tells
 // its id. A sandbox opened from that image starts with those files. Processes, the
-// temporary folder and the environment are not part of it. opts may be nil.
+// temporary directory and the environment are not part of it. opts may be nil.
 //
 // It fails with ErrUnsupported where the backend keeps no images, and with ErrInvalid for
 // a tag that exists and is not to be overwritten.

@@ -17,12 +17,12 @@ type CopyResult struct {
 	Skipped []string
 }
 
-// CopyIn copies a file or folder of the host to a path in the sandbox; missing
-// folders above it are made. A file becomes path, or lies in it when that is a folder
-// or ends in a slash; a folder's content becomes that of the path. A hostPath that is
+// CopyIn copies a file or directory of the host to a path in the sandbox; missing
+// directories above it are made. A file becomes path, or lies in it when that is a directory
+// or ends in a slash; a directory's content becomes that of the path. A hostPath that is
 // a symbolic link is followed; links below it are left out and reported; a FIFO,
 // socket or device refuses the whole copy before anything is written. A link at path
-// is not followed: a file takes its place, a folder is refused. Of the permission bits
+// is not followed: a file takes its place, a directory is refused. Of the permission bits
 // read, write and execute are kept, others' write permission is not, and file times
 // are not. A copy ends with an error after 4 GiB or a million files; what was copied
 // by then stays.
@@ -36,18 +36,18 @@ func (s *Sandbox) CopyIn(ctx context.Context, hostPath, path string) (CopyResult
 	})
 }
 
-// CopyOut copies a file or folder of the sandbox to the host. A file becomes
-// hostPath, or lies in it when that is a folder or ends in a slash; a folder comes to
-// lie in hostPath under its own name. Missing folders are made. What comes out is
+// CopyOut copies a file or directory of the sandbox to the host. A file becomes
+// hostPath, or lies in it when that is a directory or ends in a slash; a directory comes to
+// lie in hostPath under its own name. Missing directories are made. What comes out is
 // hostile: links, special files and unsafe names are left out and reported, and
 // setuid and the like are dropped. Links on the host, at hostPath or where something
-// of the folder goes, are not followed: a file takes their place, a folder is refused
+// of the directory goes, are not followed: a file takes their place, a directory is refused
 // or left out. A file that is there already is replaced, at once when the new one is
 // whole. File times are not kept. A copy ends with an error after 4 GiB or a million
 // files; what was copied by then stays.
 //
 // It fails with fs.ErrNotExist when the source is missing, with ErrNoSafeContent
-// when nothing there may be copied, with fs.ErrExist when a folder is in a file's
+// when nothing there may be copied, with fs.ErrExist when a directory is in a file's
 // place or the other way round, with ErrUnsafePath when a component of the sandbox's
 // path is "..", and with ErrTooLarge at a limit.
 func (s *Sandbox) CopyOut(ctx context.Context, path, hostPath string) (CopyResult, error) {

@@ -13,7 +13,7 @@ import (
 )
 
 // ExecOptions say how a command is executed. The zero value (or nil) executes it
-// without input in the image's own working folder, or in the sandbox's when the
+// without input in the image's own working directory, or in the sandbox's when the
 // image names none that can be entered. The fields mean what they mean
 // in [RunOptions].
 type ExecOptions struct {

@@ -23,11 +23,11 @@ type FileInfo struct {
 	Link    string // target of a symbolic link
 }
 
-// IsDir tells whether it is a folder.
+// IsDir tells whether it is a directory.
 func (i FileInfo) IsDir() bool { return i.Mode.IsDir() }
 
 // Paths in the methods below are the sandbox's own; a relative one is below its
-// working folder. What is missing fails with fs.ErrNotExist, what is forbidden with
+// working directory. What is missing fails with fs.ErrNotExist, what is forbidden with
 // fs.ErrPermission, and what is there already with fs.ErrExist.
 
 // Stat describes a file.
@@ -38,7 +38,7 @@ func (s *Sandbox) Stat(ctx context.Context, path string) (FileInfo, error) {
 	})
 }
 
-// ListDir lists a folder, sorted by name. A folder with more entries than one
+// ListDir lists a directory, sorted by name. A directory with more entries than one
 // listing carries fails rather than being cut.
 func (s *Sandbox) ListDir(ctx context.Context, path string) ([]FileInfo, error) {
 	return file(ctx, s, "list", path, func(c *agentclient.Client) ([]FileInfo, error) {
@@ -57,14 +57,14 @@ func (s *Sandbox) ListDir(ctx context.Context, path string) ([]FileInfo, error) 
 	})
 }
 
-// Mkdir makes a folder and those above it that are missing.
+// Mkdir makes a directory and those above it that are missing.
 func (s *Sandbox) Mkdir(ctx context.Context, path string) error {
 	return fileOnly(ctx, s, "make folder", path, func(c *agentclient.Client) error {
 		return c.Mkdir(ctx, path, 0o755, true)
 	})
 }
 
-// Remove removes a file, or a folder with all below it. It is an error when nothing
+// Remove removes a file, or a directory with all below it. It is an error when nothing
 // is there.
 func (s *Sandbox) Remove(ctx context.Context, path string) error {
 	return fileOnly(ctx, s, "remove", path, func(c *agentclient.Client) error {
@@ -72,7 +72,7 @@ func (s *Sandbox) Remove(ctx context.Context, path string) error {
 	})
 }
 
-// Rename moves a file or folder; an existing file at the target is replaced.
+// Rename moves a file or directory; an existing file at the target is replaced.
 func (s *Sandbox) Rename(ctx context.Context, from, to string) error {
 	return fileOnly(ctx, s, "rename", from, func(c *agentclient.Client) error {
 		return c.Rename(ctx, from, to)
@@ -105,7 +105,7 @@ func (s *Sandbox) ReadFileTo(ctx context.Context, path string, w io.Writer) (int
 }
 
 // WriteFile makes a regular file or gives one that is there another content; missing
-// folders above it are made. A symbolic link at path is not followed but an error. A
+// directories above it are made. A symbolic link at path is not followed but an error. A
 // write that fails leaves what it has written.
 func (s *Sandbox) WriteFile(ctx context.Context, path string, data []byte, mode fs.FileMode) error {
 	return s.WriteFileFrom(ctx, path, bytes.NewReader(data), mode)
@@ -142,7 +142,7 @@ func fileMode(i agentproto.FileInfo) fs.FileMode {
 type FileEvent struct {
 	Op   FileOp
 	Path string // absolute
-	// Dir tells that it is a folder's.
+	// Dir tells that it is a directory's.
 	Dir bool
 }
 
@@ -156,7 +156,7 @@ const (
 	FileRemoved  FileOp = "remove"
 	FileRenamed  FileOp = "rename" // it had this path
 	FileChmod    FileOp = "chmod"
-	FileOverflow FileOp = "overflow" // events were lost: look at the folder again
+	FileOverflow FileOp = "overflow" // events were lost: look at the directory again
 )
 
 func fileOp(op agentproto.WatchOp) FileOp {
@@ -176,7 +176,7 @@ func fileOp(op agentproto.WatchOp) FileOp {
 	}
 }
 
-// Watch tells of changes in a folder, with recursive also of those below it, from its return
+// Watch tells of changes in a directory, with recursive also of those below it, from its return
 // on. The events end with the one error that ended the watch: the context's once ctx has ended,
 // or ErrLost with the stream into the sandbox. They can be read once; a loop that ends early
 // ends the watch, and where there is none, ctx has to.

@@ -19,7 +19,7 @@ type Options struct {
 	// Backend runs the sandbox; nil means the embedded local one.
 	Backend backend.Backend
 	// Image is the root filesystem: empty or "host" for the host's own read-only
-	// toolchains, an image's registry reference, the folder of an OCI layout, or
+	// toolchains, an image's registry reference, the directory of an OCI layout, or
 	// the file of a `docker save` tar.
 	Image string
 	// Limits are what the kernel enforces. A zero field takes its default of

@@ -20,7 +20,7 @@ import (
 )
 
 // RunOptions say how code is run. The zero value (or nil) runs it in the
-// sandbox's language, in its working folder, without input.
+// sandbox's language, in its working directory, without input.
 type RunOptions struct {
 	// Language is what the code is written in; empty means the sandbox's.
 	Language string
@@ -30,7 +30,7 @@ type RunOptions struct {
 	// stderr has this name.
 	Name string
 	// Files are the other files of a project by their relative path. A run with
-	// files lives in a private folder of its own, which goes when the run ends.
+	// files lives in a private directory of its own, which goes when the run ends.
 	Files map[string][]byte
 	// Args are the program's arguments.
 	Args []string
@@ -38,7 +38,7 @@ type RunOptions struct {
 	Standard string
 	// Env is added to the sandbox's environment.
 	Env map[string]string
-	// Dir is the program's working folder, relative to the sandbox's; empty means
+	// Dir is the program's working directory, relative to the sandbox's; empty means
 	// the sandbox's.
 	Dir string
 	// Stdin is the program's input; nil means none. Reading from it may go on
@@ -177,7 +177,7 @@ func (s *Sandbox) planSource(ctx context.Context, r *run, id, code string, opts 
 	return plan, nil
 }
 
-// checkProjectPath refuses names that would leave the project's folder.
+// checkProjectPath refuses names that would leave the project's directory.
 func checkProjectPath(name string) error {
 	clean := path.Clean(name)
 	if name == "" || clean == "." || path.IsAbs(name) || clean == ".." || strings.HasPrefix(clean, "../") || strings.Contains(name, "\x00") {

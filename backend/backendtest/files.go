@@ -41,7 +41,7 @@ func (s *suite) acceptance35to39FileNamesAndContent(t *testing.T) {
 	}
 }
 
-func (s *suite) acceptance36Folders(t *testing.T) {
+func (s *suite) acceptance36Dirs(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{})
 	from := hostTree(t, map[string]string{"a.txt": "a", "sub/deep/b.txt": "b", "sub/empty/": "", ".git/config": "c"})
 	copyIn(t, sb, from, "/sandbox/out")

@@ -60,7 +60,7 @@ var cases = []struct {
 	{"Acceptance31InstallationFails", languageTier, (*suite).acceptance31InstallationFails},
 	{"Acceptance33Injection", languageTier, (*suite).acceptance33Injection},
 	{"Acceptance35to39FileNamesAndContent", agentTier, (*suite).acceptance35to39FileNamesAndContent},
-	{"Acceptance36Folders", agentTier, (*suite).acceptance36Folders},
+	{"Acceptance36Folders", agentTier, (*suite).acceptance36Dirs},
 	{"Acceptance37Missing", agentTier, (*suite).acceptance37Missing},
 	{"Acceptance40UnsafePaths", agentTier, (*suite).acceptance40UnsafePaths},
 	{"Acceptance41HostileMembers", agentTier, (*suite).acceptance41HostileMembers},

@@ -116,7 +116,7 @@ func compareWithCommand(t *testing.T, o ClientOptions, want string, modern bool)
 	}
 }
 
-func TestConfigFolder(t *testing.T) {
+func TestConfigDir(t *testing.T) {
 	home := fakeHome(t)
 	other, third := t.TempDir(), t.TempDir()
 	for dir, host := range map[string]string{home: "unix:///home.sock", other: "unix:///other.sock", third: "unix:///third.sock"} {

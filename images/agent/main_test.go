@@ -104,7 +104,7 @@ func dockerfile(t *testing.T) []string {
 	return slices.DeleteFunc(strings.Split(strings.TrimSpace(string(text)), "\n"), func(line string) bool { return strings.HasPrefix(line, "#") })
 }
 
-func TestFolder(t *testing.T) {
+func TestDir(t *testing.T) {
 	for arch := range machines {
 		dir := t.TempDir()
 		if err := run(arch, dir, "", ""); err != nil {

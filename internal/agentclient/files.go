@@ -68,8 +68,8 @@ func (c *Client) Find(ctx context.Context, req agentproto.FindRequest) (agentpro
 // ReadBelow returns the content of a regular file that lies below a directory, without
 // following a link on the way there. A file of more than limit bytes fails with
 // CodeTooLarge.
-func (c *Client) ReadBelow(ctx context.Context, folder, path string, limit int64) ([]byte, error) {
-	return c.readAll(ctx, agentproto.ReadRequest{Path: path, Below: folder}, limit)
+func (c *Client) ReadBelow(ctx context.Context, dir, path string, limit int64) ([]byte, error) {
+	return c.readAll(ctx, agentproto.ReadRequest{Path: path, Below: dir}, limit)
 }
 
 // ReadAll returns a regular file's content. A file of more than limit bytes fails

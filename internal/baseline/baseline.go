@@ -92,7 +92,7 @@ func (s Sandbox) surroundings(ctx context.Context) (string, error) {
 // when there is no program left of the code's that could take chmod's place.
 func (b *Baseline) restoreSticky(ctx context.Context, s Sandbox) error {
 	for _, root := range b.tree.roots {
-		was := b.tree.folders[root].Mode
+		was := b.tree.dirs[root].Mode
 		now, err := s.Client.Stat(ctx, root)
 		if err != nil {
 			return err

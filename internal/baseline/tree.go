@@ -15,19 +15,19 @@ import (
 // maxTreeEntries bounds what a sandbox may hold from the beginning in what code can write.
 const maxTreeEntries = 1000
 
-// A tree is what code can write to: folders, in which there is nothing but folders.
+// A tree is what code can write to: directories, in which there is nothing but directories.
 type tree struct {
 	roots []string
-	// folders are all of them, the roots as well, by their path.
-	folders map[string]agentproto.FileInfo
+	// directories are all of them, the roots as well, by their path.
+	dirs map[string]agentproto.FileInfo
 	// mounted are the paths of other mounts, whose content is not part of it.
 	mounted map[string]bool
 }
 
 // newTree looks for what code can write to. It fails with backend.ErrUnsupported when there is more
-// than empty folders in it.
+// than empty directories in it.
 func newTree(ctx context.Context, client *agentclient.Client, all []mount) (tree, error) {
-	t := tree{folders: map[string]agentproto.FileInfo{}, mounted: map[string]bool{}}
+	t := tree{dirs: map[string]agentproto.FileInfo{}, mounted: map[string]bool{}}
 	for _, m := range all {
 		t.mounted[m.path] = true
 	}
@@ -41,7 +41,7 @@ func newTree(ctx context.Context, client *agentclient.Client, all []mount) (tree
 		}
 		top, err := client.Stat(ctx, m.path)
 		if errors.Is(err, fs.ErrPermission) && client.Info().AgentUID == uid && !around(all, m).writable {
-			// Code has no more rights than the agent, and the folder in the way can never
+			// Code has no more rights than the agent, and the directory in the way can never
 			// get another mode.
 			continue
 		}
@@ -50,7 +50,7 @@ func newTree(ctx context.Context, client *agentclient.Client, all []mount) (tree
 		}
 		if top.Type == agentproto.TypeDir && writableBy(client, top) {
 			t.roots = append(t.roots, m.path)
-			if err := t.look(ctx, client, m.path, top, t.folders, true); err != nil {
+			if err := t.look(ctx, client, m.path, top, t.dirs, true); err != nil {
 				return t, err
 			}
 			continue
@@ -62,7 +62,7 @@ func newTree(ctx context.Context, client *agentclient.Client, all []mount) (tree
 	return t, nil
 }
 
-// writableBy tells whether code can write to a file or folder. Devices keep nothing.
+// writableBy tells whether code can write to a file or directory. Devices keep nothing.
 func writableBy(client *agentclient.Client, f agentproto.FileInfo) bool {
 	if f.Type != agentproto.TypeDir && f.Type != agentproto.TypeRegular {
 		return false
@@ -72,7 +72,7 @@ func writableBy(client *agentclient.Client, f agentproto.FileInfo) bool {
 }
 
 // look goes through what is at a path, which is info. In what is a root's there may be only
-// folders, and they are found; elsewhere nothing that code can write to.
+// directories, and they are found; elsewhere nothing that code can write to.
 func (t *tree) look(ctx context.Context, client *agentclient.Client, at string, info agentproto.FileInfo, found map[string]agentproto.FileInfo, root bool) error {
 	switch {
 	case !root && writableBy(client, info):
@@ -111,18 +111,18 @@ func (t *tree) look(ctx context.Context, client *agentclient.Client, at string, 
 	return nil
 }
 
-// restore removes from the roots what was not there, and makes folders as they were.
+// restore removes from the roots what was not there, and makes directories as they were.
 func (t *tree) restore(ctx context.Context, client *agentclient.Client) error {
 	for _, root := range t.roots {
-		if err := t.restoreFolder(ctx, client, root); err != nil {
+		if err := t.restoreDir(ctx, client, root); err != nil {
 			return fmt.Errorf("empty its folder %s: %w", root, err)
 		}
 	}
 	return nil
 }
 
-func (t *tree) restoreFolder(ctx context.Context, client *agentclient.Client, at string) error {
-	was := t.folders[at]
+func (t *tree) restoreDir(ctx context.Context, client *agentclient.Client, at string) error {
+	was := t.dirs[at]
 	if now, err := client.Stat(ctx, at); err != nil {
 		return err
 	} else if now.Mode != was.Mode {
@@ -138,7 +138,7 @@ func (t *tree) restoreFolder(ctx context.Context, client *agentclient.Client, at
 		}
 		for _, f := range list.Files {
 			below := path.Join(at, f.Name)
-			if _, kept := t.folders[below]; t.mounted[below] || kept && f.Type == agentproto.TypeDir {
+			if _, kept := t.dirs[below]; t.mounted[below] || kept && f.Type == agentproto.TypeDir {
 				continue
 			}
 			if err := client.Remove(ctx, below, agentclient.RemoveOptions{Recursive: true, Missing: true}); err != nil {
@@ -149,14 +149,14 @@ func (t *tree) restoreFolder(ctx context.Context, client *agentclient.Client, at
 			break
 		}
 	}
-	for below, was := range t.folders {
+	for below, was := range t.dirs {
 		if path.Dir(below) != at || below == at || t.mounted[below] {
 			continue
 		}
 		if err := client.Mkdir(ctx, below, was.Mode, true); err != nil {
 			return err
 		}
-		if err := t.restoreFolder(ctx, client, below); err != nil {
+		if err := t.restoreDir(ctx, client, below); err != nil {
 			return err
 		}
 	}
@@ -175,7 +175,7 @@ func (t *tree) verify(ctx context.Context, client *agentclient.Client) error {
 			return err
 		}
 	}
-	for at, was := range t.folders {
+	for at, was := range t.dirs {
 		if is, there := now[at]; !there || is != was {
 			return fmt.Errorf("folder %q is not as it was: mode %o of user %d, and %o of %d at first", at, is.Mode, is.UID, was.Mode, was.UID)
 		}

@@ -60,7 +60,7 @@ func TestFindProgram(t *testing.T) {
 	}
 }
 
-func TestFoldersOfALink(t *testing.T) {
+func TestDirsOfALink(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -197,8 +197,8 @@ func TestCollectOnce(t *testing.T) {
 	}
 }
 
-// TestCollectEmptiesFolder is of a kernel, whose capture directory stays.
-func TestCollectEmptiesFolder(t *testing.T) {
+// TestCollectEmptiesDirectory is of a kernel, whose capture directory stays.
+func TestCollectEmptiesDir(t *testing.T) {
 	f := &fake{}
 	f.capture("000001", `{"name": "a"}`, "a")
 	f.add(filesIndex, "file", "x")

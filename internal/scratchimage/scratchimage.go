@@ -23,7 +23,7 @@ import (
 // Epoch is the time of everything in an image, so that it is always the same one.
 var Epoch = time.Unix(0, 0).UTC()
 
-// A File of an image lies in its root folder.
+// A File of an image lies in its root directory.
 type File struct {
 	Name    string
 	Mode    os.FileMode
@@ -39,7 +39,7 @@ type Image struct {
 	Files      []File
 }
 
-// Extract writes files into a folder, for an engine that builds the image.
+// Extract writes files into a directory, for an engine that builds the image.
 func Extract(files []File, dir string) error {
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)

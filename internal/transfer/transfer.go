@@ -136,11 +136,11 @@ func (p *packer) within(files, bytes int64) error {
 // walk visits what is in the directory, a directory before its content. (fs.WalkDir refuses
 // names that are not UTF-8.)
 func (p *packer) walk(ctx context.Context, visit func(name string, d fs.DirEntry) error) error {
-	return p.walkFolder(ctx, ".", "", visit)
+	return p.walkDir(ctx, ".", "", visit)
 }
 
-func (p *packer) walkFolder(ctx context.Context, folder, prefix string, visit func(name string, d fs.DirEntry) error) error {
-	f, err := p.root.Open(folder)
+func (p *packer) walkDir(ctx context.Context, dir, prefix string, visit func(name string, d fs.DirEntry) error) error {
+	f, err := p.root.Open(dir)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (p *packer) walkFolder(ctx context.Context, folder, prefix string, visit fu
 			return err
 		}
 		if d.IsDir() {
-			if err := p.walkFolder(ctx, name, name+"/", visit); err != nil {
+			if err := p.walkDir(ctx, name, name+"/", visit); err != nil {
 				return err
 			}
 		}

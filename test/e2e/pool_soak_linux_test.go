@@ -18,7 +18,7 @@ import (
 )
 
 // held is what this process and the machine hold for sandboxes.
-type held struct{ descriptors, mounts, cgroups, folders int }
+type held struct{ descriptors, mounts, cgroups, dirs int }
 
 // holds counts what belongs to a state directory, or to sandboxes of some ids.
 func holds(t *testing.T, state string, ids *sync.Map) held {
@@ -106,7 +106,7 @@ func TestPoolSoak(t *testing.T) {
 	if killed.Load() == 0 || s.Total > s.Max || s.Hits+s.Misses != uint64(n) {
 		t.Errorf("%d killed, %+v: want some killed, at most Max, and every one served", killed.Load(), s)
 	}
-	if now := holds(t, state, &ids); now.folders == 0 {
+	if now := holds(t, state, &ids); now.dirs == 0 {
 		t.Errorf("%+v: the test sees nothing of sandboxes that live, want folders != 0", now)
 	}
 	if err := p.Close(context.Background()); err != nil {

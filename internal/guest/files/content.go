@@ -160,8 +160,8 @@ func (s *Service) create(req *agentproto.WriteRequest) (*os.File, error) {
 
 const writeFlags = unix.O_WRONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
 
-// makeFolder makes a directory and those above it that are missing.
-func (s *Service) makeFolder(path string) error {
+// makeDirectory makes a directory and those above it that are missing.
+func (s *Service) makeDir(path string) error {
 	p, err := s.absolute(path)
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func (s *Service) WriteInline(files []agentproto.InlineFile) error {
 	for _, file := range files {
 		if strings.HasSuffix(file.Path, "/") {
 			// A program that needs it finds it missing. That is no reason not to start.
-			_ = s.makeFolder(file.Path)
+			_ = s.makeDir(file.Path)
 			continue
 		}
 		mode := file.Mode & 0o777

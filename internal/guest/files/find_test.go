@@ -167,7 +167,7 @@ func TestReadBelow(t *testing.T) {
 	}
 }
 
-func TestInlineFolders(t *testing.T) {
+func TestInlineDirs(t *testing.T) {
 	root := t.TempDir()
 	put(t, root+"/file", "")
 	s, err := files.New(files.Options{Root: root})

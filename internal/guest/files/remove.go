@@ -96,7 +96,7 @@ type remover struct {
 
 // directory removes a directory with all below it.
 func (r *remover) directory(parent int, name string, depth int) error {
-	fd, err := openFolder(parent, name)
+	fd, err := openToRemove(parent, name)
 	if err == unix.ENOTDIR || err == unix.ELOOP {
 		return missingIsFine(unix.Unlinkat(parent, name, 0)) // exchanged meanwhile
 	}
@@ -177,7 +177,7 @@ func (r *remover) moveUp(dir int, name string) error {
 			// The name is taken by what cannot be replaced.
 		case err == unix.EACCES && !writable:
 			// A directory that changes its parent must itself be writable.
-			fd, err := openFolder(dir, name)
+			fd, err := openToRemove(dir, name)
 			if err == unix.ENOTDIR || err == unix.ELOOP {
 				return nil // exchanged meanwhile: the next listing finds what it is now
 			}
@@ -193,9 +193,9 @@ func (r *remover) moveUp(dir int, name string) error {
 	return unix.EEXIST
 }
 
-// openFolder opens a directory for listing and removing. One whose mode forbids that to
+// openDirectory opens a directory for listing and removing. One whose mode forbids that to
 // its owner is made to allow it; who is not the owner gets the kernel's refusal.
-func openFolder(parent int, name string) (int, error) {
+func openToRemove(parent int, name string) (int, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW
 	path, err := openat2(parent, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0, beneath)
 	if err != nil {

@@ -50,9 +50,9 @@ func TestRemoveDenied(t *testing.T) {
 	}
 }
 
-// TestRemoveClosedFolders has directories of the caller's own that allow nothing, deeper
+// TestRemoveClosedDirectories has directories of the caller's own that allow nothing, deeper
 // than a removal holds open.
-func TestRemoveClosedFolders(t *testing.T) {
+func TestRemoveClosedDirs(t *testing.T) {
 	c, root := serve(t)
 	asOrdinaryUser(t, root)
 	deep := root + "/sandbox/top" + strings.Repeat("/d", 80)
@@ -70,9 +70,9 @@ func TestRemoveClosedFolders(t *testing.T) {
 	}
 }
 
-// TestRemoveAnothersFolder has a directory of another user below those that a removal
+// TestRemoveAnothersDirectory has a directory of another user below those that a removal
 // holds open: it can neither be emptied nor moved up, and the error says so.
-func TestRemoveAnothersFolder(t *testing.T) {
+func TestRemoveAnothersDir(t *testing.T) {
 	c, root := serve(t)
 	if os.Getuid() != 0 {
 		t.Skip("making another user's directory needs root")

@@ -57,7 +57,7 @@ func TestTarInReplaces(t *testing.T) {
 	}
 }
 
-func TestTarInFolders(t *testing.T) {
+func TestTarInDirs(t *testing.T) {
 	c, root := serve(t)
 	dir := root + "/sandbox/"
 	os.MkdirAll(dir+"theirs", 0o755)

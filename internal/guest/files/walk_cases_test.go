@@ -84,8 +84,8 @@ func TestWalkGoesNotFurtherUp(t *testing.T) {
 	}
 }
 
-// TestWalkKernelFolders compares /proc with its magic links, and other mounts.
-func TestWalkKernelFolders(t *testing.T) {
+// TestWalkKernelDirectories compares /proc with its magic links, and other mounts.
+func TestWalkKernelDirs(t *testing.T) {
 	dir := openDir(t, "/")
 	here, err := os.Open(t.TempDir())
 	if err != nil {

@@ -69,7 +69,7 @@ func want(t *testing.T, next func() (agentproto.WatchEvent, error), op agentprot
 	}
 }
 
-func TestWatchMovedFolders(t *testing.T) {
+func TestWatchMovedDirs(t *testing.T) {
 	root := t.TempDir() + "/root"
 	next := watch(t, root, "/sandbox/")
 	os.Rename(root+"/sandbox/in", root+"/sandbox/moved")
@@ -104,7 +104,7 @@ func TestWatchOfRoot(t *testing.T) {
 	want(t, next, agentproto.OpChmod, "/")
 }
 
-func TestWatchEndsWithItsFolder(t *testing.T) {
+func TestWatchEndsWithItsDir(t *testing.T) {
 	root := t.TempDir() + "/root"
 	next := watch(t, root, "/sandbox/in")
 	os.RemoveAll(root + "/sandbox/in")

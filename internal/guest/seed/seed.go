@@ -119,7 +119,7 @@ func (w *walk) enter(from, to int, source, name string, depth int) error {
 		return fmt.Errorf("open %s: %w", source, err)
 	}
 	defer unix.Close(sub)
-	made, err := makeFolder(to, name)
+	made, err := makeDir(to, name)
 	if err != nil {
 		return fmt.Errorf("make the directory of %s: %w", source, err)
 	}
@@ -135,14 +135,14 @@ func makeAll(target string) (int, error) {
 			break
 		}
 		above := fd
-		fd, err = makeFolder(above, name)
+		fd, err = makeDir(above, name)
 		unix.Close(above)
 	}
 	return fd, err
 }
 
-// makeFolder makes a directory, unless it exists, and opens it.
-func makeFolder(in int, name string) (int, error) {
+// makeDirectory makes a directory, unless it exists, and opens it.
+func makeDir(in int, name string) (int, error) {
 	err := unix.Mkdirat(in, name, 0o755)
 	fd, oerr := unix.Openat(in, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if oerr != nil && err != nil && err != unix.EEXIST {

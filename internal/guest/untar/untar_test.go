@@ -193,7 +193,7 @@ func TestUnpackCutOff(t *testing.T) {
 	}
 }
 
-func TestUnpackNeedsAnEmptyFolder(t *testing.T) {
+func TestUnpackNeedsAnEmptyDir(t *testing.T) {
 	data := testtar.Archive(t, file("a", "x", 0o644))
 	around := t.TempDir()
 	target := filepath.Join(around, "target")

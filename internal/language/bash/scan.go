@@ -14,7 +14,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/lex"
 )
 
-// scan reads a script. Its uses are the commands by their names without folders, those
+// scan reads a script. Its uses are the commands by their names without directories, those
 // that other commands start ("sudo", "xargs", "find -exec") included, "/dev/tcp" for a
 // redirection to there, and no options. Its imports are files that are sourced, or given
 // to a shell. Code on a shell's standard input that is not in the script is computed code.

@@ -58,7 +58,7 @@ func (s *scanner) command(w *word, first bool) string {
 	return name
 }
 
-// base is a command's name without its folder.
+// base is a command's name without its directory.
 func base(command string) string { return command[strings.LastIndexByte(command, '/')+1:] }
 
 // started is the command that another one starts, with its arguments; none, if it starts

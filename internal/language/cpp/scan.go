@@ -179,7 +179,7 @@ func (r *reader) include(at language.Span, rest []lex.Token) {
 	r.Compute(language.Span{Start: rest[0].Start, End: rest[len(rest)-1].End}, language.ComputedImport)
 }
 
-// header is a header's name from the folder on that headers are looked for in: there are longer ways
+// header is a header's name from the directory on that headers are looked for in: there are longer ways
 // to say the same.
 func header(name string) string {
 	name = strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(strings.TrimSpace(name), "\\", "/")), "/")

@@ -326,7 +326,7 @@ func (r *reader) nested(i int, text string) {
 }
 
 // moduleName is the name of the library that a program requires so: without a file's ending,
-// and without the folder that Ruby's own libraries lie in.
+// and without the directory that Ruby's own libraries lie in.
 func moduleName(text string) string {
 	name := strings.TrimSuffix(strings.TrimSuffix(text, ".rb"), ".so")
 	if name == "" {
