@@ -137,8 +137,8 @@ func (s *Sandbox) dropAhead(ctx context.Context) {
 	s.endAhead(ctx, s.ahead.take())
 }
 
-// tag is the agent's name for it.
-func (a *ahead) tag() string { return "ahead-" + a.id }
+// tag is the one of the run that it will be.
+func (a *ahead) tag() string { return runTag{collection: a.id}.String() }
 
 // processes are those of it that the agent has: also one whose start was lost on the way.
 func (a *ahead) processes(ctx context.Context, client *agentclient.Client) []uint64 {

@@ -250,7 +250,7 @@ func (s *Sandbox) processInfo(ctx context.Context, client *agentclient.Client, i
 // its code.
 func isProgram(p agentproto.ProcessInfo) bool {
 	_, isRun := parseRunTag(p.Tag)
-	return p.Tag == "" || isRun
+	return p.Tag == "" || isRun && !p.Resting
 }
 
 // Processes lists what has been started in the sandbox, the oldest first. Kernels, and what

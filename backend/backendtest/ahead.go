@@ -101,6 +101,59 @@ func (s *suite) interpreterAhead(t *testing.T) {
 	}
 }
 
+// attachedAhead has another handle take over a run in an interpreter that was started ahead.
+// While that waits for its code, it is no program, and cannot be attached to.
+func (s *suite) attachedAhead(t *testing.T) {
+	ctx := testContext(t)
+	sb := s.open(t, llmsandbox.Options{})
+	other, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Close() })
+	if err := sb.Prepare(ctx); err != nil {
+		t.Fatalf("prepare: %v", err)
+	}
+	if infos, err := other.Processes(ctx); err != nil || len(infos) != 0 {
+		t.Errorf("processes while it waits: %+v, %v; want none", infos, err)
+	}
+	out := newReply()
+	defer out.close()
+	ran := make(chan error, 1)
+	go func() {
+		res, err := sb.Run(ctx, `import os, time
+print("begun", flush=True)
+while not os.path.exists("go"):
+    time.sleep(0.01)
+open("artifacts/made.txt", "w").write("made")
+raise SystemExit(7)`, &llmsandbox.RunOptions{Stdout: out})
+		if errors.Is(err, llmsandbox.ErrDetached) && len(res.Artifacts) == 0 {
+			err = nil
+		} else {
+			err = fmt.Errorf("%w: %s, artifacts %q; want ErrDetached and none", err, describe(res), artifactNames(res.Artifacts))
+		}
+		ran <- err
+	}()
+	out.want(t, "begun")
+	infos, err := other.Processes(ctx)
+	if err != nil || len(infos) != 1 {
+		t.Fatalf("processes while it runs: %+v, %v; want the run's", infos, err)
+	}
+	p, err := other.AttachProcess(ctx, infos[0].ID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ran; err != nil {
+		t.Errorf("the handle that began the run: %v", err)
+	}
+	if err := other.WriteFile(ctx, "go", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	res := wait(t, p)
+	wantExit(t, res, 7)
+	wantArtifacts(t, res, "made.txt")
+}
+
 // aheadLosesItsStream has the stream that starts an interpreter break after each of the bytes
 // that this takes, and some of the run's: the run is what it is without, and nothing of the
 // interpreter is left.

@@ -102,6 +102,7 @@ var cases = []struct {
 	{"PolicyWarns", agentTier, (*suite).policyWarns},
 	{"InterpreterAhead", agentTier, (*suite).interpreterAhead},
 	{"AheadLosesItsStream", agentTier, (*suite).aheadLosesItsStream},
+	{"AheadAttached", agentTier, (*suite).attachedAhead},
 	{"SlowReaderIsNotLost", contractTier, waits((*suite).slowReaderIsNotLost)},
 	{"Processes", agentTier, (*suite).processHandles},
 	{"ProcessesAttached", agentTier, (*suite).processesAttached},

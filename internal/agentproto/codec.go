@@ -72,7 +72,7 @@ func (m *AttachRequest) Fields(c *wire.Coder) {
 }
 
 func (m *ProcessInfo) Fields(c *wire.Coder) {
-	c.Fields(&m.ID, &m.PID, &m.Tag, &m.Argv, &m.StartMillis, &m.Running, &m.Attached, &m.OutStart, &m.OutEnd, &m.ErrStart, &m.ErrEnd, &m.CPUMicros, &m.RSS)
+	c.Fields(&m.ID, &m.PID, &m.Tag, &m.Argv, &m.StartMillis, &m.Running, &m.Attached, &m.Resting, &m.OutStart, &m.OutEnd, &m.ErrStart, &m.ErrEnd, &m.CPUMicros, &m.RSS)
 }
 
 func (m *ProcessCount) Fields(c *wire.Coder)    { c.Fields(&m.Processes) }

@@ -4,7 +4,7 @@ import "math"
 
 // Version is the protocol's version. Both ends must speak the same one; a
 // difference fails the handshake with a [VersionError].
-const Version = 4
+const Version = 5
 
 // Limits both ends hold the other to. A frame or message over its limit is a
 // protocol error that ends the stream.
@@ -252,6 +252,7 @@ type ProcessInfo struct {
 	StartMillis uint64 // wall clock, milliseconds since 1970
 	Running     bool   // false: ended, its Exit not yet collected
 	Attached    bool
+	Resting     bool   // it runs, and waits for work: see [StartRequest]
 	// OutStart and OutEnd bound what the buffer of ChanOut still holds.
 	OutStart, OutEnd uint64
 	ErrStart, ErrEnd uint64

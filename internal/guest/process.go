@@ -386,6 +386,7 @@ func (p *process) info() agentproto.ProcessInfo {
 		StartMillis: uint64(p.started.UnixMilli()),
 		Running:     p.isRunning(),
 		Attached:    p.attached(),
+		Resting:     p.resting(),
 	}
 	info.OutStart, info.OutEnd = p.outputs[0].bounds()
 	info.ErrStart, info.ErrEnd = p.outputs[1].bounds()

@@ -324,6 +324,13 @@ func (i *idleness) during(m agentproto.Method) (leave func()) {
 	return i.leave
 }
 
+// resting reports whether a process that runs does not count.
+func (p *process) resting() bool {
+	p.agent.mu.Lock()
+	defer p.agent.mu.Unlock()
+	return !p.over && !p.counts
+}
+
 // count says whether a process counts as something that goes on.
 func (p *process) count(counts bool) {
 	p.agent.mu.Lock()
