@@ -62,3 +62,12 @@ func TestReleaseAtLeast(t *testing.T) {
 		}
 	}
 }
+
+// What an older Landlock does not restrict is said.
+func TestLandlockControl(t *testing.T) {
+	for abi, want := range map[int]string{0: "", 4: "ABI 4, which does not restrict device ioctls, signals between runs", 7: "ABI 7"} {
+		if got := landlockControl(abi); got.Enforced != (abi > 0) || got.Detail != want || abi == 0 && got.Fix == "" {
+			t.Errorf("ABI %d: %+v, want enforced %v, detail %q", abi, got, abi > 0, want)
+		}
+	}
+}

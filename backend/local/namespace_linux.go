@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/guest/landlock"
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 	"github.com/llmsandbox/llmsandbox/internal/seccomp"
 )
@@ -322,7 +323,7 @@ func (namespaces) capabilities(id identity) backend.Capabilities {
 		on("filesystem", "mount namespace and pivot_root"), on("processes", "pid namespace"), network,
 		on("ipc", "IPC namespace"), on("capabilities", "none are held by the code"), on("no-new-privs", "prctl"),
 		on("core-dumps", "RLIMIT_CORE 1, and seccomp"),
-		on("seccomp", "seccomp filter"), landlockControl(), timeControl(),
+		on("seccomp", "seccomp filter"), landlockControl(landlock.ABI()), timeControl(),
 	}}
 }
 
@@ -336,13 +337,17 @@ func hostPathsControl(exposed int) backend.Control {
 		Fix: "use Linux 5.11 or later with overlayfs, with nothing mounted below the toolchains; or install the toolchains below /usr"}
 }
 
-func landlockControl() backend.Control {
-	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if errno != 0 {
-		return backend.Control{Name: "landlock", Why: "the kernel has no Landlock: " + errno.Error(),
+// landlockControl reports on Landlock of this ABI; 0: the kernel has none.
+func landlockControl(abi int) backend.Control {
+	if abi == 0 {
+		return backend.Control{Name: "landlock", Why: "the kernel has no Landlock, or has it turned off",
 			Fix: "use Linux 5.13 or later with landlock in its lsm= list; the mounts protect the same files"}
 	}
-	return backend.Control{Name: "landlock", Enforced: true, By: "Landlock", Detail: "ABI " + strconv.Itoa(int(abi))}
+	c := backend.Control{Name: "landlock", Enforced: true, By: "Landlock", Detail: "ABI " + strconv.Itoa(abi)}
+	if lacks := landlock.Unenforced(abi); len(lacks) > 0 {
+		c.Detail += ", which does not restrict " + strings.Join(lacks, ", ")
+	}
+	return c
 }
 
 func timeControl() backend.Control {

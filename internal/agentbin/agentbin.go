@@ -5,15 +5,12 @@ package agentbin
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
 )
 
 //go:generate go run ./gen
@@ -24,44 +21,16 @@ var amd64 []byte
 //go:embed agent_linux_arm64.gz
 var arm64 []byte
 
-// A packed binary, and what is worked out of it on first use.
-type packed struct {
-	gz  []byte
-	sum func() (string, error)
-}
+// A packed binary of the agent.
+type packed struct{ gz []byte }
 
-var binaries = map[string]*packed{"amd64": pack(amd64), "arm64": pack(arm64)}
-
-func pack(gz []byte) *packed {
-	p := &packed{gz: gz}
-	p.sum = sync.OnceValues(func() (string, error) {
-		r, err := gzip.NewReader(bytes.NewReader(gz))
-		if err != nil {
-			return "", err
-		}
-		h := sha256.New()
-		if _, err := io.Copy(h, r); err != nil {
-			return "", err
-		}
-		return hex.EncodeToString(h.Sum(nil)), nil
-	})
-	return p
-}
+var binaries = map[string]*packed{"amd64": {amd64}, "arm64": {arm64}}
 
 func get(arch string) (*packed, error) {
 	if p := binaries[arch]; p != nil {
 		return p, nil
 	}
 	return nil, fmt.Errorf("there is no guest agent for architecture %q: only for amd64 and arm64", arch)
-}
-
-// SHA256 returns the SHA-256 of the agent's binary for a GOARCH, in hexadecimal.
-func SHA256(arch string) (string, error) {
-	p, err := get(arch)
-	if err != nil {
-		return "", err
-	}
-	return p.sum()
 }
 
 // Size returns the size of the agent's binary for a GOARCH, in bytes.

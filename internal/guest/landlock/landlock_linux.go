@@ -16,13 +16,6 @@ import (
 // ErrUnsupported means that the kernel has no Landlock, or has it turned off.
 var ErrUnsupported = errors.New("the kernel has no Landlock")
 
-// SysRestrictSelf is the number of landlock_restrict_self(fd, flags), for
-// callers between fork and exec that make the call themselves. The thread must
-// have no_new_privs set. Flags are 0: from ABI 7 on that also keeps denials of
-// what is executed afterwards out of the host's audit log, which hostile code
-// could otherwise flood.
-const SysRestrictSelf = unix.SYS_LANDLOCK_RESTRICT_SELF
-
 // Rules name what is allowed; all else of the file system is denied. Paths are
 // absolute, as seen at the time of NewRuleset, and a directory includes all below.
 // A path that does not exist allows nothing.
@@ -54,7 +47,9 @@ func ABI() int {
 
 // NewRuleset makes a ruleset of the rules, as far as the kernel's ABI goes, and
 // returns its descriptor, which is close-on-exec. Without Landlock it fails with
-// ErrUnsupported.
+// ErrUnsupported. A thread with no_new_privs enters it by landlock_restrict_self, with
+// flags of 0: from ABI 7 on that also keeps denials of what is executed afterwards out of
+// the host's audit log, which hostile code could otherwise flood.
 //
 // Of TCP nothing is restricted: the sandbox's network is its own and servers on
 // its loopback are ordinary. Nor are abstract unix sockets scoped, for they
@@ -109,17 +104,6 @@ func allow(ruleset int, path string, access uint64) error {
 		return fmt.Errorf("landlock: allow %s: %w", path, e)
 	}
 	return nil
-}
-
-// RestrictSelf confines the calling thread and what it starts. It needs
-// no_new_privs and cannot be undone. It neither allocates nor grows the stack,
-// so that it may be called between fork and exec.
-//
-//go:nosplit
-//go:norace
-func RestrictSelf(fd int) unix.Errno {
-	_, _, e := unix.RawSyscall(SysRestrictSelf, uintptr(fd), 0, 0)
-	return e
 }
 
 // The rights of the first ABI; each later one adds some.

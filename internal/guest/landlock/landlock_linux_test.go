@@ -52,7 +52,7 @@ func launch(work string, argv []string) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	if e := RestrictSelf(fd); e != 0 {
+	if _, _, e := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(fd), 0, 0); e != 0 {
 		return fmt.Errorf("restrict: %w", e)
 	}
 	path, err := exec.LookPath(argv[0])
