@@ -252,7 +252,7 @@ type ProcessInfo struct {
 	StartMillis uint64 // wall clock, milliseconds since 1970
 	Running     bool   // false: ended, its Exit not yet collected
 	Attached    bool
-	Resting     bool   // it runs, and waits for work: see [StartRequest]
+	Resting     bool // it runs, and waits for work: see [StartRequest]
 	// OutStart and OutEnd bound what the buffer of ChanOut still holds.
 	OutStart, OutEnd uint64
 	ErrStart, ErrEnd uint64
