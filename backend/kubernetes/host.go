@@ -245,7 +245,7 @@ func (h *host) explain(ctx context.Context, err error) error {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return unreached(h.target.Pod, h.pod.Trouble(), err)
+	return unreached(h.target.Pod, h.pod.UnreachableReason(), err)
 }
 
 // unreached explains why the agent in a pod cannot be reached; reason is what the cluster

@@ -70,8 +70,8 @@ func (f *Facts) Compute(s language.Span, kind language.ComputedKind) {
 	}
 }
 
-// Trouble says why the code could not be read to its end; the first reason stands.
-func (f *Facts) Trouble(reason string) {
+// MarkUnreadable notes why the code could not be read to its end; the first reason stands.
+func (f *Facts) MarkUnreadable(reason string) {
 	if f.Problem == "" && !f.Binding {
 		f.Problem = reason
 	}
@@ -95,7 +95,7 @@ func (f *Facts) Merge(found language.Facts) {
 		f.Compute(c.Span, c.Kind)
 	}
 	if found.Problem != "" {
-		f.Trouble(found.Problem)
+		f.MarkUnreadable(found.Problem)
 	}
 }
 
@@ -106,7 +106,7 @@ func (f *Facts) room(n int) bool {
 	if n < maxFacts {
 		return true
 	}
-	f.Trouble("there is more in it than is looked at")
+	f.MarkUnreadable("there is more in it than is looked at")
 	return false
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
-// NotClosed is the trouble with a string without an end.
+// NotClosed is the reason for a string without an end.
 const NotClosed = "a string is not closed"
 
 // A Lexer splits code into tokens as a table says. What no table says are functions, each of
@@ -36,7 +36,7 @@ type Lexer struct {
 	Normal     func(name string) string // is what a name is compared as
 	Ignored    func(r rune) bool        // tells of what is left out of names
 	Add        func(t *Token)           // is called before a token is added
-	Unreadable func(reason string)      // tells trouble
+	Unreadable func(reason string)      // notes why the code cannot be read
 	operators  *Operators
 }
 
@@ -46,7 +46,7 @@ func (l *Lexer) Run() {
 		l.Tokens = make([]Token, 0, len(l.Code)/3+8)
 	}
 	if l.Unreadable == nil {
-		l.Unreadable = l.Trouble
+		l.Unreadable = l.MarkUnreadable
 	}
 	l.Line, l.operators = true, l.Operators()
 	l.Skip("\ufeff")

@@ -35,11 +35,11 @@ func (n Names) Bind(name, meaning string) bool {
 	return true
 }
 
-// Bind binds a name. One with more meanings than are kept is trouble: the meaning that counts
+// Bind binds a name. One with more meanings than are kept makes the code unreadable: the meaning that counts
 // may be the one that is left out.
 func (f *Facts) Bind(n Names, name, meaning string) {
 	if !n.Bind(name, meaning) {
-		f.Trouble("a name in it stands for more than is looked at")
+		f.MarkUnreadable("a name in it stands for more than is looked at")
 	}
 }
 
@@ -199,7 +199,7 @@ func (r *Resolver) Tell(v *Value, call bool) {
 // Join is a name with a member, or the name where that is too long.
 func (r *Resolver) Join(of, separator, member string) string {
 	if r.Take(len(of)); len(of)+len(member) >= MaxName {
-		r.Trouble("a name in it is longer than what is looked at")
+		r.MarkUnreadable("a name in it is longer than what is looked at")
 		return of
 	}
 	return of + separator + member
@@ -211,7 +211,7 @@ func (r *Resolver) Add(all []string, names ...string) []string {
 		switch {
 		case slices.Contains(all, n):
 		case len(all) == maxValues:
-			r.Trouble("an operand in it stands for more than is looked at")
+			r.MarkUnreadable("an operand in it stands for more than is looked at")
 		default:
 			all = append(all, n)
 		}

@@ -56,7 +56,7 @@ type Table struct {
 	Long      func(text string) string // or three of that, and then have this value
 	Lines     bool                     // strings may go over lines
 	Escapes   *Escapes
-	Balanced  bool // brackets that are not balanced are trouble
+	Balanced  bool // brackets that are not balanced make the code unreadable
 }
 
 // Operators are those of more than one character.

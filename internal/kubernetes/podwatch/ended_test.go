@@ -59,7 +59,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-func TestTrouble(t *testing.T) {
+func TestUnreachableReason(t *testing.T) {
 	ready := func(status corev1.ConditionStatus) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			for i := range p.Status.Conditions {

@@ -74,9 +74,9 @@ func (p *Pod) ExitCode() int32 {
 	return 0
 }
 
-// Trouble says why a pod that has not ended cannot be reached, e.g. that
+// UnreachableReason says why a pod that has not ended cannot be reached, e.g. that
 // its node does not answer; "" when nothing is known.
-func (p *Pod) Trouble() string {
+func (p *Pod) UnreachableReason() string {
 	p.watcher.mu.Lock()
 	defer p.watcher.mu.Unlock()
 	switch {

@@ -26,8 +26,8 @@ func TestFollowBeforeCreate(t *testing.T) {
 	}
 	c.update(pod(t, "running", "a", "1", 2))
 	wait(t, p)
-	if p.Ended() != "" || p.OOMKilled() || p.Trouble() != "" {
-		t.Errorf("%q, %t, %q, want Ended empty, p.OOMKilled() = false, Trouble empty", p.Ended(), p.OOMKilled(), p.Trouble())
+	if p.Ended() != "" || p.OOMKilled() || p.UnreachableReason() != "" {
+		t.Errorf("%q, %t, %q, want Ended empty, p.OOMKilled() = false, Trouble empty", p.Ended(), p.OOMKilled(), p.UnreachableReason())
 	}
 	c.update(pod(t, "oom", "a", "1", 3))
 	over(t, p)
@@ -202,8 +202,8 @@ func TestWaitFails(t *testing.T) {
 		if _, err := p.Wait(soon(t), runs); !apierrors.IsForbidden(err) {
 			t.Errorf("%v, want a Forbidden error", err)
 		}
-		if !strings.Contains(p.Trouble(), "no list for you") {
-			t.Errorf("%q, want it to contain \"no list for you\"", p.Trouble())
+		if !strings.Contains(p.UnreachableReason(), "no list for you") {
+			t.Errorf("%q, want it to contain \"no list for you\"", p.UnreachableReason())
 		}
 	})
 	t.Run("context", func(t *testing.T) {

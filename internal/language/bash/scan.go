@@ -55,7 +55,7 @@ const end = "\n\n_=\n"
 func (s *scanner) read(code []byte) {
 	s.code = readable(code)
 	if bytes.IndexByte(code, 0) >= 0 {
-		s.trouble("there is a zero byte in it")
+		s.unreadable("there is a zero byte in it")
 	}
 	at := 0
 	if bytes.HasPrefix(code, []byte("\xef\xbb\xbf")) {
@@ -98,11 +98,11 @@ func (s *scanner) nested(at language.Span, value string) {
 	})
 }
 
-// trouble notes why code could not be read. Code in a string that cannot be read is
+// unreadable notes why code could not be read. Code in a string that cannot be read is
 // computed code.
-func (s *scanner) trouble(reason string) {
+func (s *scanner) unreadable(reason string) {
 	if s.Depth == 0 {
-		s.Trouble(reason)
+		s.MarkUnreadable(reason)
 	} else {
 		s.Compute(language.Span{}, language.ComputedCode)
 	}
@@ -122,7 +122,7 @@ func (s *scanner) lines(at int) int {
 	})
 	if l.next < 0 {
 		s.tell(l.stmts)
-		s.trouble("it ends within a command")
+		s.unreadable("it ends within a command")
 		return len(s.code)
 	}
 	return l.next
@@ -154,7 +154,7 @@ func (l *line) add(stmt *syntax.Stmt, err error) {
 				l.next = l.at
 				return
 			}
-			l.trouble("there are too many comments in it that end with a backslash")
+			l.unreadable("there are too many comments in it that end with a backslash")
 		}
 		l.tell(l.stmts)
 		l.stmts, l.at, l.in.told = l.stmts[:0], start, l.in.read
@@ -238,7 +238,7 @@ func (s *scanner) recover(from, read int, err error) int {
 	default:
 		text = false
 	}
-	s.trouble(fmt.Sprintf("a command in it could not be read: %.80s", reason))
+	s.unreadable(fmt.Sprintf("a command in it could not be read: %.80s", reason))
 	const retries, price = 256, 4
 	parts := "\n"
 	if s.failed++; s.failed < retries {

@@ -460,7 +460,7 @@ func (w *word) unquote(s *scanner, text, escaped string) {
 	}
 }
 
-// pattern tells trouble with one such as @(a|b) that has more in it than text. The parser only
+// pattern reports one such as @(a|b) that has more in it than text. The parser only
 // looks for the bracket that ends it, and may take another one for that.
 func (s *scanner) pattern(p *syntax.ExtGlob) {
 	text := p.Pattern.Value
@@ -469,7 +469,7 @@ func (s *scanner) pattern(p *syntax.ExtGlob) {
 		odd = odd || text[i] == '(' && (i == 0 || strings.IndexByte("?*+@!", text[i-1]) < 0)
 	}
 	if odd {
-		s.trouble("a pattern in it is too complex")
+		s.unreadable("a pattern in it is too complex")
 		s.nested(s.span(p), "_=("+strings.ReplaceAll(text, "|", " ")+")")
 	}
 }

@@ -33,7 +33,7 @@ func (l *lexer) run() {
 	l.Table, l.Special, l.Newline, l.Prefixed = &table, l.special, l.newline, l.prefixed
 	l.Unreadable = func(reason string) {
 		if reason != lex.NotClosed || !l.directive() { // where quotes may be left open
-			l.Trouble(reason)
+			l.MarkUnreadable(reason)
 		}
 	}
 	l.Run()
@@ -41,7 +41,7 @@ func (l *lexer) run() {
 	if l.open > 0 {
 		l.Facts = l.living
 		l.Comment(l.dead, len(l.Code))
-		l.Trouble("an #if is not closed")
+		l.MarkUnreadable("an #if is not closed")
 	}
 }
 
@@ -153,7 +153,7 @@ func (l *lexer) raw(start int) bool {
 	at += len(name) + 2
 	text, rest, closed := strings.Cut(l.original[at:], ")"+name+`"`)
 	if !closed {
-		l.Trouble("a raw string is not closed")
+		l.MarkUnreadable("a raw string is not closed")
 	}
 	if l.Pos = len(l.original) - len(rest); l.edited != nil {
 		l.Pos = l.edited.Place(l.Pos)

@@ -86,7 +86,7 @@ func (s *reader) bind(name, path string) {
 	switch {
 	case name == "_" || path == "" || slices.Contains(have, path):
 	case len(have) == maxPackages:
-		s.Trouble("more packages are imported under one name than are looked at")
+		s.MarkUnreadable("more packages are imported under one name than are looked at")
 	default:
 		s.packages[name] = append(have, path)
 	}
@@ -172,7 +172,7 @@ func (s *reader) use(at language.Span, packages string, i, behind int) {
 	for _, path := range s.packages[packages] {
 		name := s.Tokens[i].Text
 		if len(path)+len(name) > maxName {
-			s.Trouble("a name in it is longer than what is looked at")
+			s.MarkUnreadable("a name in it is longer than what is looked at")
 			continue
 		}
 		name = path + "." + name
@@ -199,7 +199,7 @@ func (s *reader) tokenize(code []byte) {
 	whole := string(code)
 	var sc scanner.Scanner
 	sc.Init(file, code, func(at token.Position, msg string) {
-		s.Trouble("line " + strconv.Itoa(at.Line) + ": " + msg)
+		s.MarkUnreadable("line " + strconv.Itoa(at.Line) + ": " + msg)
 	}, scanner.ScanComments)
 	s.Tokens = make([]lex.Token, 0, len(code)/3+8)
 	for {

@@ -163,7 +163,7 @@ func (r *reader) importAt(i int) {
 		}
 	case static && all:
 		if r.classes = add(r.classes, name); !slices.Contains(r.classes, name) {
-			r.Trouble("it imports the members of more classes than are looked at")
+			r.MarkUnreadable("it imports the members of more classes than are looked at")
 		}
 	case static && last > 0:
 		r.Bind(r.statics, name[last+1:], name)

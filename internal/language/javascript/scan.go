@@ -50,7 +50,7 @@ func read(facts *lex.Facts, code string, names lex.Names, budget *lex.Budget) {
 	for n := 0; r.changed || n == 0; n++ {
 		r.Step()
 		if n == maxPasses {
-			r.Trouble("names in it stand for each other more often than is followed")
+			r.MarkUnreadable("names in it stand for each other more often than is followed")
 			break
 		}
 		r.changed = false
@@ -325,7 +325,7 @@ func (r *reader) function(i int) {
 func (r *reader) bind(name string, names []string) {
 	for _, meaning := range names {
 		if r.Step(); name == "await" || name == "yield" {
-			r.Trouble("a name in it is a word of the language")
+			r.MarkUnreadable("a name in it is a word of the language")
 		}
 		if parts := strings.SplitAfterN(meaning, ".", maxMembers+1); len(parts) > maxMembers {
 			meaning = strings.TrimSuffix(strings.Join(parts[:maxMembers], ""), ".")
@@ -352,7 +352,7 @@ func (r *reader) target(i int, names []string, in *int, depth int) {
 		r.bind(t.Text, names)
 	case !t.Is("{") && !t.Is("[") || r.Partner[i] < i:
 	case depth == lex.MaxDepth:
-		r.Trouble("patterns lie too deep inside of each other")
+		r.MarkUnreadable("patterns lie too deep inside of each other")
 	default:
 		r.Tokens[i].Role, r.Tokens[r.Partner[i]].Role = pattern, pattern
 		for n, arg := range r.Args(i) {

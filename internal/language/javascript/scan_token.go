@@ -72,7 +72,7 @@ func (l *lexer) run() {
 	l.Table, l.Special, l.Add = &table, l.special, l.added
 	l.Unreadable = func(reason string) {
 		if l.Depth == 0 { // what is only in a string may be no code
-			l.Trouble(reason)
+			l.MarkUnreadable(reason)
 		}
 	}
 	l.frames = append(l.frames, frame{role: block})

@@ -25,7 +25,7 @@ import (
 func scan(m *language.Meter, code []byte) language.Facts {
 	k := &known{facts: &lex.Facts{Meter: m}, names: lex.Names{}, local: map[string]bool{}, replaced: map[string]int{}, budget: lex.BudgetOf(8 * len(code))}
 	if bytes.HasPrefix(code, []byte("\xff\xfe")) || bytes.HasPrefix(code, []byte("\xfe\xff")) {
-		k.facts.Trouble("it is not written in UTF-8")
+		k.facts.MarkUnreadable("it is not written in UTF-8")
 		k.facts.Compute(language.Span{End: len(code)}, language.ComputedCode)
 	} else {
 		k.read(string(code))

@@ -38,7 +38,7 @@ func tokenize(code string, facts *lex.Facts) []lex.Token {
 	}
 	l.encoding()
 	if strings.IndexByte(code, 0) >= 0 {
-		facts.Trouble("it has a NUL byte, which versions of Python read differently")
+		facts.MarkUnreadable("it has a NUL byte, which versions of Python read differently")
 	}
 	l.Run()
 	return l.Tokens
@@ -63,7 +63,7 @@ func (l *lexer) encoding() {
 	}
 	name := l.Code[m[4]:m[5]]
 	if !encodings().plain.MatchString(strings.NewReplacer("_", "-", ".", "-").Replace(strings.ToLower(name))) {
-		l.Trouble("it names an encoding that is not read: " + strconv.Quote(name))
+		l.MarkUnreadable("it names an encoding that is not read: " + strconv.Quote(name))
 		l.Compute(language.Span{Start: m[2], End: m[3]}, language.ComputedCode)
 	}
 }
@@ -122,7 +122,7 @@ func (l *lexer) format() {
 		case l.At(0) == '{':
 			l.Insert(l.Quote)
 		case l.Has(l.Quote.End):
-			l.Trouble("a bracket is not closed")
+			l.MarkUnreadable("a bracket is not closed")
 			l.Open = l.Open[:l.Base-1]
 			return
 		default:

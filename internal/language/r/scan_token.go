@@ -36,7 +36,7 @@ func tokens(facts *lex.Facts, code string) []lex.Token {
 		case '%':
 			l.Pos++
 			if l.To("%\n"); !l.Skip("%") {
-				l.Trouble("an operator in % is not closed")
+				l.MarkUnreadable("an operator in % is not closed")
 			}
 			l.Put(lex.Punct, start, l.Code[start:l.Pos])
 		}

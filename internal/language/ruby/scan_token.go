@@ -42,7 +42,7 @@ func tokens(facts *lex.Facts, code string) []lex.Token {
 	l.Unreadable = func(reason string) {
 		// Code in a string that cannot be read is computed code.
 		if facts.Depth == 0 {
-			facts.Trouble(reason)
+			facts.MarkUnreadable(reason)
 		} else {
 			facts.Compute(language.Span{}, language.ComputedCode)
 		}
@@ -274,7 +274,7 @@ func (l *lexer) note(kind lex.Kind, text string) {
 	}
 }
 
-// unsure tells trouble when what comes next is one thing behind a method, and another one
+// unsure marks the code unreadable when what comes next is one thing behind a method, and another one
 // behind a variable, and it makes a difference for what follows.
 func (l *lexer) unsure() {
 	const quotes, far = "\"'`#/%\\", 256
