@@ -92,6 +92,9 @@ func TestRecordDeadlineAtOnce(t *testing.T) {
 			switch {
 			case r.Method == http.MethodGet:
 				_ = json.NewEncoder(w).Encode(map[string]any{"Volumes": made})
+			case r.Method == http.MethodDelete && fails: // the other process has removed it
+				w.WriteHeader(http.StatusInternalServerError)
+				_, _ = io.WriteString(w, `{"message":"no volume with name x found in database: no such volume"}`)
 			case r.Method == http.MethodDelete:
 				w.WriteHeader(http.StatusNoContent)
 			case made == nil: // the other process is faster

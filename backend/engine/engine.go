@@ -186,3 +186,9 @@ func nameTaken(err error) bool {
 func volumeTaken(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "volume already exists")
 }
+
+// volumeGone reports whether there is no such volume. Podman says so in other words where it
+// is removed at the same moment.
+func volumeGone(err error) bool {
+	return errdefs.IsNotFound(err) || errdefs.IsInternal(err) && strings.Contains(err.Error(), "no such volume")
+}

@@ -177,7 +177,7 @@ func (b *Backend) collectVolumes(ctx context.Context) ([]backend.Leftover, error
 			continue
 		}
 		_, err := b.client.VolumeRemove(ctx, v.Name, client.VolumeRemoveOptions{})
-		if errdefs.IsConflict(err) || errdefs.IsNotFound(err) {
+		if errdefs.IsConflict(err) || volumeGone(err) {
 			continue // in use, or gone
 		}
 		l := backend.Leftover{Kind: "volume", Name: v.Name, Removed: err == nil}

@@ -171,7 +171,7 @@ func (b *Backend) awaitFiller(ctx context.Context, mark, filler string) error {
 func (b *Backend) removeVolumes(ctx context.Context, names ...string) error {
 	var errs []error
 	for _, name := range names {
-		if _, err := b.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{}); !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) {
+		if _, err := b.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{}); err != nil && !volumeGone(err) && !errdefs.IsConflict(err) {
 			errs = append(errs, b.explain("remove volume "+name, err))
 		}
 	}
