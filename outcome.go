@@ -161,7 +161,7 @@ func (w *oomWatch) lost(ctx context.Context, s *Sandbox, err error) string {
 	case s.killedForMemory():
 		return "the sandbox reached " + s.memoryLimit() + " and was killed as a whole; the last of the output may be missing: open a new sandbox"
 	case errors.As(err, &unobserved) && w.happened(ctx, unobserved.Exit):
-		return "the sandbox reached " + s.memoryLimit() + " and the kernel killed the program's supervisor too; the last of the output may be missing: free memory, such as files in memory, or open a new sandbox"
+		return "the sandbox reached " + s.memoryLimit() + " and the kernel killed the program's parent process too; the last of the output may be missing: free memory, such as files in memory, or open a new sandbox"
 	}
 	return ""
 }

@@ -36,9 +36,9 @@ func TestLossToMemory(t *testing.T) {
 		{"ended otherwise", false, true, errBroken, StatusLost},
 		{"not ended", true, false, errBroken, StatusLost},
 		{"not lost", true, true, errors.New("no such program"), StatusSetupFailed},
-		{"its supervisor too", false, false, &agentlink.UnobservedError{Exit: agentproto.Exit{OOMKnown: true, OOMKills: 2}}, StatusOutOfMemory},
-		{"only its supervisor", false, false, &agentlink.UnobservedError{Exit: agentproto.Exit{OOMKnown: true}}, StatusLost},
-		{"its supervisor, uncounted", false, false, &agentlink.UnobservedError{}, StatusLost},
+		{"its subreaper too", false, false, &agentlink.UnobservedError{Exit: agentproto.Exit{OOMKnown: true, OOMKills: 2}}, StatusOutOfMemory},
+		{"only its subreaper", false, false, &agentlink.UnobservedError{Exit: agentproto.Exit{OOMKnown: true}}, StatusLost},
+		{"its subreaper, uncounted", false, false, &agentlink.UnobservedError{}, StatusLost},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := &endedMachine{done: make(chan struct{}), end: backend.End{KilledForMemory: c.memory}}

@@ -84,7 +84,7 @@ func TestAwait(t *testing.T) {
 			case <-settled:
 				select {
 				case <-s.Done():
-					t.Error("the session has ended, want it open: nobody has seen the container's end")
+					t.Error("the session has ended, want it open: the container's end was not observed")
 				default:
 				}
 				if c.done {

@@ -115,7 +115,7 @@ func TestImageConfig(t *testing.T) {
 	}{
 		{"named", v1.Config{User: "app", WorkingDir: "/srv"}, "1000 1000", "/srv"},
 		{"number", v1.Config{User: "101:102", WorkingDir: "/srv"}, "101 102", "/srv"},
-		{"root is nobody", v1.Config{User: "root", WorkingDir: "/"}, "1000 1000", ""},
+		{"root is mapped to the code's user", v1.Config{User: "root", WorkingDir: "/"}, "1000 1000", ""},
 		{"directory of root", v1.Config{WorkingDir: "/root"}, "1000 1000", "closed"},
 		{"missing directory", v1.Config{WorkingDir: "/srv/none"}, "1000 1000", ""},
 		{"directory that is a file", v1.Config{WorkingDir: "/srv/motd"}, "1000 1000", ""},

@@ -19,7 +19,7 @@ var (
 	ErrDetached = errors.New("detached")
 )
 
-// An UnobservedError is the end of a process whose supervisor inside was killed, so that
+// An UnobservedError is the end of a process whose subreaper was killed, so that
 // what became of it is not known.
 type UnobservedError struct {
 	Exit agentproto.Exit // what is known nevertheless

@@ -365,8 +365,8 @@ func (f *runFlags) checkCommit() error {
 	return nil
 }
 
-// commitAfter makes the image that --commit asks for, unless the program failed: nobody
-// wants half of what it was to leave.
+// commitAfter makes the image that --commit asks for. It makes none when the program failed:
+// what it left is incomplete.
 func (f *runFlags) commitAfter(ctx context.Context, sb *llmsandbox.Sandbox, res *llmsandbox.Result) error {
 	if f.commit == "" {
 		return nil
