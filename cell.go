@@ -47,8 +47,8 @@ type Cell struct {
 	// Error is what the code ended with, when Status is StatusError and it was no exit.
 	Error *CellError
 	// ExitCode is that of a cell that exits (sys.exit) or has one (Bash), or of the
-	// kernel's process when it ended; nil otherwise.
-	ExitCode *int
+	// kernel's process when it ended; -1 otherwise.
+	ExitCode int
 	// Signal is the name of the signal that ended the kernel's process.
 	Signal string
 	// Artifacts and ArtifactsDropped are as in [Result].
@@ -91,7 +91,7 @@ func (k *Kernel) Run(ctx context.Context, code string, opts *CellOptions) (*Cell
 		return failedCell(err)
 	}
 	if refused != "" {
-		return &Cell{Status: StatusRefused, Reason: refused, Findings: findings}, nil
+		return &Cell{Status: StatusRefused, ExitCode: noExitCode, Reason: refused, Findings: findings}, nil
 	}
 	cell, err := k.runChecked(ctx, code, opts)
 	cell.Findings = findings
@@ -144,7 +144,7 @@ func (k *Kernel) newCell(code string, opts *CellOptions, otherwise time.Duration
 
 // failedCell is a cell that did not come to start.
 func failedCell(err error) (*Cell, error) {
-	return &Cell{Status: failureStatus(err, time.Time{}), Reason: err.Error()}, err
+	return &Cell{Status: failureStatus(err, time.Time{}), ExitCode: noExitCode, Reason: err.Error()}, err
 }
 
 // finish waits for the cell's end and returns what became of it; nil when none ran.
@@ -176,7 +176,7 @@ func (k *Kernel) collect(ctx context.Context, o kernel.Outcome, cell *Cell) {
 // result turns what was observed of a cell into its Cell.
 func (k *Kernel) result(ctx context.Context, o kernel.Outcome, c *capturedCell) *Cell {
 	cell := &Cell{
-		Count: o.Number, Stdout: c.out.text(), Stderr: c.err.text(),
+		ExitCode: noExitCode, Count: o.Number, Stdout: c.out.text(), Stderr: c.err.text(),
 		StdoutTruncated: c.out.cut(), StderrTruncated: c.err.cut(), Duration: o.Duration,
 		StateLost: o.StateLost, Restarted: o.Restarted,
 	}
@@ -213,7 +213,9 @@ func (k *Kernel) result(ctx context.Context, o kernel.Outcome, c *capturedCell) 
 // done reads the cell's end off the driver's report.
 func (c *Cell) done(e *kernel.Event) {
 	c.Value = e.Value
-	c.ExitCode = e.ExitCode
+	if e.ExitCode != nil {
+		c.ExitCode = *e.ExitCode
+	}
 	if f := e.Failure; f != nil {
 		c.Error = &CellError{Name: f.Name, Message: f.Message, Traceback: f.Traceback}
 	}
@@ -227,7 +229,7 @@ func (c *Cell) done(e *kernel.Event) {
 		c.Reason = "the cell was interrupted"
 	case kernel.DoneExit:
 		c.Status = StatusOK
-		if *c.ExitCode != 0 {
+		if c.ExitCode != 0 {
 			c.Status = StatusError
 		}
 	}
@@ -262,8 +264,7 @@ func (k *Kernel) crashed(ctx context.Context, o kernel.Outcome, cell *Cell) {
 	if o.Exit.Signal != 0 {
 		cell.Signal = signame.Name(o.Exit.Signal)
 	} else {
-		code := int(o.Exit.Code)
-		cell.ExitCode, cell.Status = &code, StatusError
+		cell.ExitCode, cell.Status = int(o.Exit.Code), StatusError
 	}
 	if k.ooms.happened(ctx, o.Exit) {
 		cell.Status = StatusOutOfMemory
@@ -318,7 +319,7 @@ type cellErrorJSON struct {
 // MarshalJSON writes the cell with snake_case names, as [Result] is written.
 func (c Cell) MarshalJSON() ([]byte, error) {
 	out := cellJSON{
-		Status: c.Status, Count: c.Count, ExitCode: c.ExitCode, Signal: c.Signal,
+		Status: c.Status, Count: c.Count, ExitCode: observedCode(c.ExitCode), Signal: c.Signal,
 		Stdout: c.Stdout, Stderr: c.Stderr, StdoutTruncated: c.StdoutTruncated, StderrTruncated: c.StderrTruncated,
 		Value: c.Value, DurationMS: milliseconds(c.Duration),
 		Artifacts: append([]Artifact{}, c.Artifacts...), ArtifactsDropped: c.ArtifactsDropped,

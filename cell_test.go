@@ -8,13 +8,12 @@ import (
 )
 
 func TestCellJSON(t *testing.T) {
-	code := 3
 	for want, c := range map[string]Cell{
 		`{"status":"ok","count":1,"stdout":"a\n","stderr":"","stdout_truncated":false,"stderr_truncated":false,"value":{"text/plain":"2"},"duration_ms":1.5,"artifacts":[]}`: {
-			Status: StatusOK, Count: 1, Stdout: "a\n", Value: map[string]string{"text/plain": "2"}, Duration: 1500 * time.Microsecond,
+			Status: StatusOK, ExitCode: -1, Count: 1, Stdout: "a\n", Value: map[string]string{"text/plain": "2"}, Duration: 1500 * time.Microsecond,
 		},
 		`{"status":"error","count":2,"exit_code":3,"stdout":"","stderr":"","stdout_truncated":false,"stderr_truncated":true,"error":{"name":"E","message":"m","traceback":"t"},"duration_ms":0,"artifacts":[],"state_lost":true,"reason":"r"}`: {
-			Status: StatusError, Count: 2, ExitCode: &code, StderrTruncated: true, Error: &CellError{Name: "E", Message: "m", Traceback: "t"}, StateLost: true, Reason: "r",
+			Status: StatusError, Count: 2, ExitCode: 3, StderrTruncated: true, Error: &CellError{Name: "E", Message: "m", Traceback: "t"}, StateLost: true, Reason: "r",
 		},
 	} {
 		got, err := json.Marshal(&c)

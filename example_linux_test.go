@@ -40,15 +40,11 @@ func ExampleSandbox_Run_status() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		if res.ExitCode != nil {
-			fmt.Println(res.Status, *res.ExitCode)
-		} else {
-			fmt.Println(res.Status, "no exit code was observed")
-		}
+		fmt.Println(res.Status, res.ExitCode)
 	}
 	// Output:
 	// error 3
-	// timeout no exit code was observed
+	// timeout -1
 }
 
 func ExampleSandbox_Start() {

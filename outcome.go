@@ -17,7 +17,7 @@ import (
 func (r *run) result(ctx context.Context, err error) (*Result, error) {
 	s := r.sandbox
 	res := &Result{
-		SandboxID: s.ID(), Backend: s.backend, Capabilities: s.Capabilities(),
+		ExitCode: noExitCode, SandboxID: s.ID(), Backend: s.backend, Capabilities: s.Capabilities(),
 		Stdout: r.out.text(), Stderr: r.err.text(),
 		StdoutTruncated: r.out.cut(), StderrTruncated: r.err.cut(),
 		CPU: r.cpu, PeakMemory: r.peak,
@@ -81,8 +81,7 @@ func (r *run) outcome(ctx context.Context, res *Result) {
 	if exit.Signal != 0 {
 		res.Signal = signame.Name(exit.Signal)
 	} else {
-		code := int(exit.Code)
-		res.ExitCode = &code // also of one that wrote too much and ended before the kill reached it
+		res.ExitCode = int(exit.Code) // also of one that wrote too much and ended before the kill reached it
 	}
 	switch exit.Reason {
 	case agentproto.KilledTimeout:

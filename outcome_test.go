@@ -59,8 +59,8 @@ func TestOutcome(t *testing.T) {
 			if res.Status != c.want {
 				t.Errorf("status %s, want %s", res.Status, c.want)
 			}
-			if got := res.ExitCode; (got == nil) != (c.code < 0) || got != nil && *got != c.code {
-				t.Errorf("exit code %v, want %d", got, c.code)
+			if res.ExitCode != c.code {
+				t.Errorf("exit code %d, want %d", res.ExitCode, c.code)
 			}
 			if c.exit.OutCut != res.StdoutTruncated {
 				t.Errorf("truncated %v", res.StdoutTruncated)

@@ -89,7 +89,7 @@ func (s *Sandbox) refuse(ctx context.Context, lang *language.Language, program s
 		return findings, nil, nil
 	}
 	return findings, &Result{
-		Status: StatusRefused, SandboxID: s.ID(), Backend: s.backend, Language: lang.Name,
+		Status: StatusRefused, ExitCode: noExitCode, SandboxID: s.ID(), Backend: s.backend, Language: lang.Name,
 		Reason: refused, Findings: findings, Capabilities: s.Capabilities(),
 	}, nil
 }

@@ -14,8 +14,9 @@ type Result struct {
 	// Status is what became of the program.
 	Status Status
 	// ExitCode is the program's exit code, or that of the compile step that
-	// failed; nil when none was observed (a signal, a timeout, lost).
-	ExitCode *int
+	// failed. It is -1 when none was observed: after a signal, a timeout or a loss,
+	// and when nothing was run.
+	ExitCode int
 	// Signal is the name of the signal that ended the program, such as
 	// "SIGSEGV", or empty.
 	Signal string
@@ -83,10 +84,10 @@ type resultJSON struct {
 
 // MarshalJSON writes the result with snake_case names, times in milliseconds
 // (duration_ms, cpu_ms) and memory in bytes. Bytes of Stdout and Stderr that are
-// not UTF-8 become U+FFFD.
+// not UTF-8 become U+FFFD. exit_code is absent when none was observed.
 func (r Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(resultJSON{
-		Status: r.Status, ExitCode: r.ExitCode, Signal: r.Signal,
+		Status: r.Status, ExitCode: observedCode(r.ExitCode), Signal: r.Signal,
 		Stdout: r.Stdout, Stderr: r.Stderr,
 		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
 		DurationMS: milliseconds(r.Duration), CPUMS: milliseconds(r.CPU),
@@ -94,6 +95,17 @@ func (r Result) MarshalJSON() ([]byte, error) {
 		Language: r.Language, Artifacts: append([]Artifact{}, r.Artifacts...), ArtifactsDropped: r.ArtifactsDropped, Reason: r.Reason, Capabilities: r.Capabilities,
 		Network: r.Network, NetworkDropped: r.NetworkDropped, Findings: r.Findings,
 	})
+}
+
+// noExitCode is the exit code of what was not seen to exit.
+const noExitCode = -1
+
+// observedCode is an exit code as JSON has it: nil when none was observed.
+func observedCode(code int) *int {
+	if code == noExitCode {
+		return nil
+	}
+	return &code
 }
 
 func milliseconds(d time.Duration) float64 {

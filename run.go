@@ -189,7 +189,7 @@ func checkProjectPath(name string) error {
 // failed is the result of a run that did not come to start.
 func (s *Sandbox) failed(lang string, err error) (*Result, error) {
 	return &Result{
-		Status: StatusSetupFailed, SandboxID: s.ID(), Backend: s.backend, Language: lang,
+		Status: StatusSetupFailed, ExitCode: noExitCode, SandboxID: s.ID(), Backend: s.backend, Language: lang,
 		Reason: err.Error(), Capabilities: s.Capabilities(),
 	}, err
 }

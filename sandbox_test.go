@@ -47,7 +47,7 @@ func TestLossToMemory(t *testing.T) {
 			}
 			r := &run{sandbox: &Sandbox{machine: m, limits: Limits{Memory: 64 << 20}, net: sandboxNetwork{Network: gateway.NewNetwork(nil, m)}}, out: newCapture(9, nil), err: newCapture(9, nil)}
 			res, err := r.result(t.Context(), c.err)
-			if res.Status != c.want || (err == nil) != (c.want == StatusOutOfMemory) || res.ExitCode != nil {
+			if res.Status != c.want || (err == nil) != (c.want == StatusOutOfMemory) || res.ExitCode != -1 {
 				t.Errorf("status %v, exit code %v, error %v, want %v", res.Status, res.ExitCode, err, c.want)
 			}
 			if c.want == StatusOutOfMemory && !strings.Contains(res.Reason, "64 MiB") {

@@ -54,7 +54,7 @@ const maxNotes = 20
 // observed is what runs and cells have in common.
 type observed struct {
 	status                           llmsandbox.Status
-	code                             *int
+	code                             int
 	signal                           string
 	stdout, stderr                   string
 	stdoutTruncated, stderrTruncated bool

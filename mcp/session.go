@@ -173,7 +173,7 @@ func (s *Server) runCell(ctx context.Context, kernel *llmsandbox.Kernel, code st
 		stdout: cell.Stdout, stderr: cell.Stderr, stdoutTruncated: cell.StdoutTruncated, stderrTruncated: cell.StderrTruncated,
 		network: cell.Network, findings: cell.Findings,
 	}
-	if o.code == nil {
+	if o.code == -1 {
 		o.code = cellCode(cell.Status)
 	}
 	if cell.Error != nil {
@@ -197,12 +197,11 @@ func (s *Server) runCell(ctx context.Context, kernel *llmsandbox.Kernel, code st
 }
 
 // cellCode is the exit code of a cell that has none of its own.
-func cellCode(status llmsandbox.Status) *int {
-	code := 1
+func cellCode(status llmsandbox.Status) int {
 	if status == llmsandbox.StatusOK {
-		code = 0
+		return 0
 	}
-	return &code
+	return 1
 }
 
 func traceback(e *llmsandbox.CellError) string {

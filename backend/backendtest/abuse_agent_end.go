@@ -21,8 +21,8 @@ func (s *suite) abuse84EndTheAgent(t *testing.T) {
 		t.Parallel() // each is mostly waiting
 		sb := s.open(t, llmsandbox.Options{})
 		res, err := sb.Run(testContext(t), endAgent("SIGKILL"), nil)
-		if !errors.Is(err, llmsandbox.ErrLost) || res.Status != llmsandbox.StatusLost || res.ExitCode != nil {
-			t.Errorf("error %v, status %s, exit code %v: want ErrLost, lost and none", err, res.Status, show(res.ExitCode))
+		if !errors.Is(err, llmsandbox.ErrLost) || res.Status != llmsandbox.StatusLost || res.ExitCode != -1 {
+			t.Errorf("error %v, status %s, exit code %v: want ErrLost, lost and -1", err, res.Status, res.ExitCode)
 		}
 		if res, err := sb.Run(testContext(t), "print('next')", nil); err == nil || res.OK() || res.Stdout != "" {
 			t.Errorf("the next run: error %v, status %s, stdout %q: want an error", err, res.Status, res.Stdout)
@@ -36,8 +36,8 @@ func (s *suite) abuse84EndTheAgent(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		res, err := sb.Run(ctx, endAgent("SIGSTOP"), nil)
-		if err == nil || res.OK() || res.ExitCode != nil {
-			t.Errorf("error %v, status %s, exit code %v: want an error, no success and none", err, res.Status, show(res.ExitCode))
+		if err == nil || res.OK() || res.ExitCode != -1 {
+			t.Errorf("error %v, status %s, exit code %v: want an error, no success and -1", err, res.Status, res.ExitCode)
 		}
 		s.closesAtOnce(t, sb)
 	})

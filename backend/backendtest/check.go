@@ -29,9 +29,9 @@ func wantExit(t testing.TB, res *llmsandbox.Result, code int) {
 	if code != 0 {
 		want = llmsandbox.StatusError
 	}
-	if res.Status != want || res.ExitCode == nil || *res.ExitCode != code {
+	if res.Status != want || res.ExitCode != code {
 		t.Fatalf("status %s, exit code %v, error %q; want %s and %d\nstdout: %s\nstderr: %s",
-			res.Status, show(res.ExitCode), res.Reason, want, code, clip(res.Stdout), clip(res.Stderr))
+			res.Status, res.ExitCode, res.Reason, want, code, clip(res.Stdout), clip(res.Stderr))
 	}
 }
 
@@ -39,7 +39,7 @@ func wantStatus(t testing.TB, res *llmsandbox.Result, want llmsandbox.Status) {
 	t.Helper()
 	if res.Status != want {
 		t.Fatalf("status %s, exit code %v, signal %s, error %q; want %s\nstdout: %s\nstderr: %s",
-			res.Status, show(res.ExitCode), res.Signal, res.Reason, want, clip(res.Stdout), clip(res.Stderr))
+			res.Status, res.ExitCode, res.Signal, res.Reason, want, clip(res.Stdout), clip(res.Stderr))
 	}
 }
 
@@ -48,13 +48,6 @@ func wantStdout(t testing.TB, res *llmsandbox.Result, want string) {
 	if res.Stdout != want {
 		t.Fatalf("stdout %q, want %q\nstderr: %s", clip(res.Stdout), want, clip(res.Stderr))
 	}
-}
-
-func show(code *int) any {
-	if code == nil {
-		return "none"
-	}
-	return *code
 }
 
 func clip(s string) string {

@@ -64,7 +64,7 @@ func (s *suite) acceptance10Closed(t *testing.T) {
 		t.Errorf("second Close: %v", err)
 	}
 	res, err := sb.Run(ctx, "print(1)", nil)
-	if !errors.Is(err, llmsandbox.ErrClosed) || res.Status != llmsandbox.StatusSetupFailed || res.ExitCode != nil {
+	if !errors.Is(err, llmsandbox.ErrClosed) || res.Status != llmsandbox.StatusSetupFailed || res.ExitCode != -1 {
 		t.Errorf("Run after Close: %v, %+v, want ErrClosed", err, res)
 	}
 	if _, err := sb.ReadFile(ctx, "x"); !errors.Is(err, llmsandbox.ErrClosed) {

@@ -13,7 +13,7 @@ func (s *suite) kernelOfBash(t *testing.T) {
 	if c := cell(t, k, "add 2; pwd; echo err >&2", nil); c.Stdout != "22\n/\n" || c.Stderr != "err\n" || !c.OK() {
 		t.Errorf("%+v, want Stdout = \"22\\n/\\n\", Stderr = \"err\\n\", OK", c)
 	}
-	if c := cell(t, k, "(exit 3)", nil); c.Status != llmsandbox.StatusError || c.ExitCode == nil || *c.ExitCode != 3 || c.StateLost {
+	if c := cell(t, k, "(exit 3)", nil); c.Status != llmsandbox.StatusError || c.ExitCode != 3 || c.StateLost {
 		t.Errorf("%+v, want Status = StatusError, ExitCode = 3, StateLost false", c)
 	}
 	c := cell(t, k, "while :; do sleep 100; done", &llmsandbox.CellOptions{Timeout: time.Second})
@@ -23,7 +23,7 @@ func (s *suite) kernelOfBash(t *testing.T) {
 	if c := cell(t, k, "add 1", nil); c.Stdout != "21\n" {
 		t.Errorf("%+v, want Stdout = \"21\\n\"", c)
 	}
-	if c := cell(t, k, "exit 3", nil); c.ExitCode == nil || *c.ExitCode != 3 || !c.StateLost {
+	if c := cell(t, k, "exit 3", nil); c.ExitCode != 3 || !c.StateLost {
 		t.Errorf("%+v, want ExitCode = 3, StateLost true", c)
 	}
 	if c := cell(t, k, `echo "x is $x"`, nil); c.Stdout != "x is \n" {

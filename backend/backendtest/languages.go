@@ -56,8 +56,8 @@ func (s *suite) acceptance06to07CompileError(t *testing.T) {
 			}
 			res := run(t, sb, "#include <iostream>\nint main() { std::cout << \"never\\n\" }", o)
 			wantStatus(t, res, llmsandbox.StatusError)
-			if *res.ExitCode == 0 || !strings.Contains(res.Stderr, "error") || res.Stdout != "" || seen.Len() > 0 {
-				t.Errorf("exit code %d, stdout %q, stderr %q: want the compiler's error and nothing run", *res.ExitCode, res.Stdout, clip(res.Stderr))
+			if res.ExitCode == 0 || !strings.Contains(res.Stderr, "error") || res.Stdout != "" || seen.Len() > 0 {
+				t.Errorf("exit code %d, stdout %q, stderr %q: want the compiler's error and nothing run", res.ExitCode, res.Stdout, clip(res.Stderr))
 			}
 		})
 	}

@@ -57,8 +57,8 @@ func (s *suite) abuse96LostIsNeverSuccess(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{Backend: c})
 	started := writerFunc(func() { close(c.sever) })
 	res, err := sb.Run(testContext(t), "import time; print('up', flush=True); time.sleep(1)", &llmsandbox.RunOptions{Stdout: started})
-	if !errors.Is(err, llmsandbox.ErrLost) || res.Status != llmsandbox.StatusLost || res.ExitCode != nil {
-		t.Errorf("error %v, status %s, exit code %v: want ErrLost, lost, none", err, res.Status, show(res.ExitCode))
+	if !errors.Is(err, llmsandbox.ErrLost) || res.Status != llmsandbox.StatusLost || res.ExitCode != -1 {
+		t.Errorf("error %v, status %s, exit code %v: want ErrLost, lost, -1", err, res.Status, res.ExitCode)
 	}
 }
 
@@ -86,8 +86,8 @@ func wantLostOrKilled(t *testing.T, res *llmsandbox.Result, err error) {
 	t.Helper()
 	killed := err == nil && res.Status == llmsandbox.StatusKilled && res.Signal == "SIGKILL"
 	lost := errors.Is(err, llmsandbox.ErrLost) && res.Status == llmsandbox.StatusLost
-	if !killed && !lost || res.ExitCode != nil {
-		t.Errorf("error %v, status %s, signal %q, exit code %v: want ErrLost, lost and none", err, res.Status, res.Signal, show(res.ExitCode))
+	if !killed && !lost || res.ExitCode != -1 {
+		t.Errorf("error %v, status %s, signal %q, exit code %v: want ErrLost, lost and -1", err, res.Status, res.Signal, res.ExitCode)
 	}
 }
 

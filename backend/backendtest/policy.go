@@ -34,8 +34,8 @@ func (s *suite) acceptance92PolicyRefuses(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{Policy: llmsandbox.Policy{Checker: noCurl(t)}})
 	refused := func(res *llmsandbox.Result, err error) {
 		t.Helper()
-		if err != nil || res.Status != llmsandbox.StatusRefused || res.ExitCode != nil || len(res.Findings) == 0 || !strings.Contains(res.Reason, "no-curl") {
-			t.Errorf("%+v: %v, want no error, Status = StatusRefused, ExitCode = nil, Findings not empty, Reason containing \"no-curl\"", res, err)
+		if err != nil || res.Status != llmsandbox.StatusRefused || res.ExitCode != -1 || len(res.Findings) == 0 || !strings.Contains(res.Reason, "no-curl") {
+			t.Errorf("%+v: %v, want no error, Status = StatusRefused, ExitCode = -1, Findings not empty, Reason containing \"no-curl\"", res, err)
 		}
 	}
 	const code = "print('ran')\nopen('made', 'w')\neval('1')"

@@ -59,7 +59,7 @@ int main() {
 }
 `
 		wantLines(t, run(t, sb, code, &llmsandbox.RunOptions{Standard: "c++20"}), "2 6 10 1")
-		if res := run(t, sb, code, nil); res.Status != llmsandbox.StatusError || *res.ExitCode == 0 {
+		if res := run(t, sb, code, nil); res.Status != llmsandbox.StatusError || res.ExitCode == 0 {
 			t.Errorf("c++20 code compiled as the default, C++17: %+v, want Status = StatusError, ExitCode != 0", res)
 		}
 	})

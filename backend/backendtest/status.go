@@ -16,8 +16,8 @@ func (s *suite) statusKilled(t *testing.T) {
 	for _, signal := range []string{"SIGKILL", "SIGSEGV", "SIGTERM"} {
 		res := run(t, sb, "import os, signal; os.kill(os.getpid(), signal."+signal+")", nil)
 		wantStatus(t, res, llmsandbox.StatusKilled)
-		if res.Signal != signal || res.ExitCode != nil {
-			t.Errorf("signal %q, exit code %v, want %s and none", res.Signal, show(res.ExitCode), signal)
+		if res.Signal != signal || res.ExitCode != -1 {
+			t.Errorf("signal %q, exit code %v, want %s and -1", res.Signal, res.ExitCode, signal)
 		}
 	}
 }
@@ -42,8 +42,8 @@ func (s *suite) statusOutOfMemory(t *testing.T) {
 	}
 	res := run(t, sb, take, nil)
 	wantStatus(t, res, llmsandbox.StatusOutOfMemory)
-	if res.ExitCode != nil {
-		t.Errorf("exit code %d, though the program never exited, want ExitCode = nil", *res.ExitCode)
+	if res.ExitCode != -1 {
+		t.Errorf("exit code %d, though the program never exited, want ExitCode = -1", res.ExitCode)
 	}
 	wantStatus(t, run(t, sb, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)", nil), llmsandbox.StatusKilled)
 	answers(t, sb)

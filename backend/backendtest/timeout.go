@@ -19,8 +19,8 @@ func (s *suite) acceptance19to21Timeout(t *testing.T) {
 	if took > hang || took < 2*time.Second {
 		t.Errorf("took %v, want at least the timeout of 2 s", took)
 	}
-	if res.ExitCode != nil {
-		t.Errorf("exit code %d, though the program never exited, want ExitCode = nil", *res.ExitCode)
+	if res.ExitCode != -1 {
+		t.Errorf("exit code %d, though the program never exited, want ExitCode = -1", res.ExitCode)
 	}
 	if !strings.Contains(res.Reason, "2s") {
 		t.Errorf("error %q does not name the timeout, want it to contain \"2s\"", res.Reason)

@@ -402,7 +402,7 @@ func verify(ctx context.Context, sb *llmsandbox.Sandbox) error {
 	if err != nil {
 		return err
 	}
-	if res.ExitCode == nil || *res.ExitCode != 7 {
+	if res.ExitCode != 7 {
 		return fmt.Errorf("a program that exits with 7 was seen to end as %q: %s", res.Status, res.Reason)
 	}
 	return compare(sb.Capabilities(), parseProbe(res.Stdout))

@@ -244,15 +244,15 @@ func (s *replSession) show(c *llmsandbox.Cell) error {
 }
 
 // exits tells that a cell was an exit.
-func exits(c *llmsandbox.Cell) bool { return c.ExitCode != nil && c.Error == nil && c.Reason == "" }
+func exits(c *llmsandbox.Cell) bool { return c.ExitCode != -1 && c.Error == nil && c.Reason == "" }
 
 // exitOf is how the command ends after a cell.
 func exitOf(c *llmsandbox.Cell) error {
 	code := 1
-	if c.Status != llmsandbox.StatusError || c.ExitCode != nil {
+	if c.Status != llmsandbox.StatusError || c.ExitCode != -1 {
 		code = codeOf(&llmsandbox.Result{Status: c.Status, ExitCode: c.ExitCode, Signal: c.Signal})
 	}
-	if c.Status == llmsandbox.StatusOK && c.ExitCode == nil || code == 0 {
+	if c.Status == llmsandbox.StatusOK && c.ExitCode == -1 || code == 0 {
 		return nil
 	}
 	return exitCode(code)

@@ -23,7 +23,7 @@ func (f *runFlags) report(res *llmsandbox.Result, err error) error {
 	if readerGone(err) {
 		return err
 	}
-	if res == nil || err != nil && !errors.Is(err, llmsandbox.ErrOutput) && res.ExitCode == nil {
+	if res == nil || err != nil && !errors.Is(err, llmsandbox.ErrOutput) && res.ExitCode == -1 {
 		if f.json && res != nil {
 			return f.printJSON(res, exitOurFailure)
 		}
@@ -54,7 +54,7 @@ func (f *runFlags) fail(err error) error {
 	if !f.json {
 		return err
 	}
-	return f.printJSON(&llmsandbox.Result{Status: llmsandbox.StatusSetupFailed, Backend: f.place.Backend, Language: f.lang, Reason: err.Error()}, exitOurFailure)
+	return f.printJSON(&llmsandbox.Result{Status: llmsandbox.StatusSetupFailed, ExitCode: -1, Backend: f.place.Backend, Language: f.lang, Reason: err.Error()}, exitOurFailure)
 }
 
 func (f *runFlags) printJSON(res *llmsandbox.Result, code int) error {

@@ -188,7 +188,7 @@ func (f *runFlags) check(ctx context.Context, src source) ([]security.Finding, *
 		return findings, nil, err
 	}
 	return findings, &llmsandbox.Result{
-		Status: llmsandbox.StatusRefused, Backend: f.place.Backend, Language: lang.Name, Reason: refused, Findings: findings,
+		Status: llmsandbox.StatusRefused, ExitCode: -1, Backend: f.place.Backend, Language: lang.Name, Reason: refused, Findings: findings,
 	}, nil
 }
 

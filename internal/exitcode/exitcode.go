@@ -19,12 +19,12 @@ const (
 	signalBase  = 128
 )
 
-// Of is the code of an outcome: code where one was observed.
-func Of(status llmsandbox.Status, code *int, signal string) int {
+// Of is the code of an outcome: code where one was observed, which is not -1 then.
+func Of(status llmsandbox.Status, code int, signal string) int {
 	switch status {
 	case llmsandbox.StatusOK, llmsandbox.StatusError:
-		if code != nil {
-			return *code
+		if code != -1 {
+			return code
 		}
 	case llmsandbox.StatusTimeout:
 		return Timeout

@@ -36,8 +36,8 @@ type Outcome struct {
 // says why, with one of some texts if there are any.
 func (o Outcome) WantLost(t testing.TB, why ...string) {
 	t.Helper()
-	if !errors.Is(o.Err, llmsandbox.ErrLost) || o.Res.Status != llmsandbox.StatusLost || o.Res.ExitCode != nil {
-		t.Errorf("error %v, status %s, exit code %v: want ErrLost, lost and none", o.Err, o.Res.Status, o.Res.ExitCode)
+	if !errors.Is(o.Err, llmsandbox.ErrLost) || o.Res.Status != llmsandbox.StatusLost || o.Res.ExitCode != -1 {
+		t.Errorf("error %v, status %s, exit code %v: want ErrLost, lost and -1", o.Err, o.Res.Status, o.Res.ExitCode)
 		return
 	}
 	WantText(t, o.Err, why...)
@@ -49,7 +49,7 @@ func (o Outcome) WantLost(t testing.TB, why ...string) {
 // WantResult checks that a run ended by itself, with exit code 3 and all its output.
 func (o Outcome) WantResult(t testing.TB) {
 	t.Helper()
-	if o.Err != nil || o.Res.ExitCode == nil || *o.Res.ExitCode != 3 || o.Res.Stdout != "up\nend\n" {
+	if o.Err != nil || o.Res.ExitCode != 3 || o.Res.Stdout != "up\nend\n" {
 		t.Errorf("the run: %v, %+v, want no error, ExitCode = 3, Stdout = \"up\\nend\\n\"", o.Err, o.Res)
 	}
 }

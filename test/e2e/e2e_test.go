@@ -69,9 +69,9 @@ func wantExit(t testing.TB, res *llmsandbox.Result, code int) {
 	if code != 0 {
 		want = llmsandbox.StatusError
 	}
-	if res.Status != want || res.ExitCode == nil || *res.ExitCode != code {
+	if res.Status != want || res.ExitCode != code {
 		t.Fatalf("status %s, exit code %v, error %q; want %s and %d\nstdout: %s\nstderr: %s",
-			res.Status, show(res.ExitCode), res.Reason, want, code, clip(res.Stdout), clip(res.Stderr))
+			res.Status, res.ExitCode, res.Reason, want, code, clip(res.Stdout), clip(res.Stderr))
 	}
 }
 
@@ -80,13 +80,6 @@ func wantStdout(t testing.TB, res *llmsandbox.Result, want string) {
 	if res.Stdout != want {
 		t.Fatalf("stdout %q, want %q\nstderr: %s", clip(res.Stdout), want, clip(res.Stderr))
 	}
-}
-
-func show(code *int) any {
-	if code == nil {
-		return "none"
-	}
-	return *code
 }
 
 func clip(s string) string {

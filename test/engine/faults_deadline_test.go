@@ -140,7 +140,7 @@ func TestFaultsExistingDeadline(t *testing.T) {
 	if early := time.Until(at.Truncate(time.Millisecond)); early > 0 {
 		t.Errorf("it ended %v too early, want at most 0", early)
 	}
-	if o.Res == nil || o.Res.ExitCode != nil || o.Res.Status != llmsandbox.StatusLost && o.Res.Status != llmsandbox.StatusKilled {
+	if o.Res == nil || o.Res.ExitCode != -1 || o.Res.Status != llmsandbox.StatusLost && o.Res.Status != llmsandbox.StatusKilled {
 		t.Errorf("%+v, %v; want it lost or killed", o.Res, o.Err)
 	}
 	top, err := c.ContainerTop(testfaults.Context(t), id, client.ContainerTopOptions{})

@@ -40,8 +40,8 @@ func TestFaultsEngineGone(t *testing.T) {
 			end()
 			for _, sb := range []*llmsandbox.Sandbox{busy, idle} {
 				res, err := sb.Shell(testfaults.Context(t), "true", nil)
-				if err == nil || res.ExitCode != nil {
-					t.Errorf("a run without an engine: %+v, want an error, ExitCode = nil", res)
+				if err == nil || res.ExitCode != -1 {
+					t.Errorf("a run without an engine: %+v, want an error, ExitCode = -1", res)
 				}
 				t.Logf("%s: %v", res.Status, err)
 			}

@@ -33,8 +33,8 @@ func TestFaultsEngineAway(t *testing.T) {
 		_, ended := running(t, sb, 0)
 		p.cut(true)
 		(<-ended).WantLost(t)
-		if res, err := sb.Shell(testfaults.Context(t), "true", nil); err == nil || res.ExitCode != nil {
-			t.Errorf("a run without an engine: %+v, want an error, ExitCode = nil", res)
+		if res, err := sb.Shell(testfaults.Context(t), "true", nil); err == nil || res.ExitCode != -1 {
+			t.Errorf("a run without an engine: %+v, want an error, ExitCode = -1", res)
 		}
 		p.cut(false)
 		testfaults.Works(t, sb)

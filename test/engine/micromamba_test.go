@@ -121,7 +121,7 @@ func TestMicromamba(t *testing.T) {
 				t.Errorf("micromamba is between the program and the agent: %q, want it not to contain \"micromamba\"", got)
 			}
 			r, err := sb.Run(t.Context(), `import os; print(os.environ["CONDA_PREFIX"]); raise SystemExit(7)`, nil)
-			if err != nil || r.ExitCode == nil || *r.ExitCode != 7 || r.Stdout != "/opt/conda/envs/tools\n" {
+			if err != nil || r.ExitCode != 7 || r.Stdout != "/opt/conda/envs/tools\n" {
 				t.Errorf("a run: %+v, %v, want no error, ExitCode = 7, Stdout = \"/opt/conda/envs/tools\\n\"", r, err)
 			}
 			r, err = sb.Exec(t.Context(), []string{"sh", "-c", "kill -SEGV $$"}, nil)

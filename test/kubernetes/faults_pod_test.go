@@ -92,7 +92,7 @@ func TestFaultsOutOfMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	res, err := sb.Shell(testfaults.Context(t), "head -c 300m /dev/zero >/sandbox/large", nil)
-	if err != nil || res.Status != llmsandbox.StatusOutOfMemory || res.ExitCode != nil || !strings.Contains(res.Reason, "128 MiB") {
+	if err != nil || res.Status != llmsandbox.StatusOutOfMemory || res.ExitCode != -1 || !strings.Contains(res.Reason, "128 MiB") {
 		t.Errorf("got %+v, %v, want out_of_memory", res, err)
 	}
 	testfaults.AwaitDone(t, sb)
@@ -115,7 +115,7 @@ func TestFaultsLifetime(t *testing.T) {
 	defer sb.Close()
 	_, ended := running(t, sb)
 	// The agent kills what runs, and may be gone before it was heard to.
-	if end := <-ended; end.Err != nil || end.Res.Status != llmsandbox.StatusKilled || end.Res.ExitCode != nil {
+	if end := <-ended; end.Err != nil || end.Res.Status != llmsandbox.StatusKilled || end.Res.ExitCode != -1 {
 		end.WantLost(t, "ended")
 	}
 	if d := time.Since(start); d < o.Lifetime-time.Second || d > o.Lifetime+20*time.Second {
