@@ -32,10 +32,13 @@ type source struct {
 func loadSource(ctx context.Context, arg, code string, codeGiven bool, lang string) (source, error) {
 	switch {
 	case codeGiven:
-		return guessed(source{code: code}), nil
+		return chosen(source{code: code}, lang)
 	case arg == "-":
 		data, err := unlessEnded(ctx, func() ([]byte, error) { return readLimited(os.Stdin, "standard input") })
-		return guessed(source{code: string(data), fromStdin: true}), err
+		if err != nil {
+			return source{}, err
+		}
+		return chosen(source{code: string(data), fromStdin: true}, lang)
 	}
 	info, err := os.Stat(arg)
 	if err != nil {
@@ -48,14 +51,23 @@ func loadSource(ctx context.Context, arg, code string, codeGiven bool, lang stri
 	if err != nil {
 		return source{}, err
 	}
-	return guessed(source{code: string(data), name: filepath.Base(arg)}), nil
+	s := source{code: string(data), name: filepath.Base(arg)}
+	if !info.Mode().IsRegular() {
+		s.name = "" // a pipe's is not the code's
+	}
+	return chosen(s, lang)
 }
 
-func guessed(s source) source {
-	if l, ok := all.Guess(s.name, []byte(s.code)); ok {
+// chosen is s with its language, unless lang names one.
+func chosen(s source, lang string) (source, error) {
+	if lang != "" {
+		return s, nil
+	}
+	l, err := all.Choose(s.name, []byte(s.code))
+	if l != nil {
 		s.lang = l.Name
 	}
-	return s
+	return s, err
 }
 
 func readSource(path string) ([]byte, error) {

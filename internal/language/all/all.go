@@ -36,12 +36,21 @@ func Get(name string) (*language.Language, error) {
 	return nil, unknown(name, want)
 }
 
+// names are the canonical names of all languages.
+func names() []string {
+	var list []string
+	for _, l := range languages {
+		list = append(list, l.Name)
+	}
+	return list
+}
+
 func unknown(name, want string) error {
 	e := &language.UnknownError{Name: name}
 	const longest = 32 // no name is longer, and so none is near
 	best := 3          // more differences than this is another word
+	e.Known = names()
 	for _, l := range languages {
-		e.Known = append(e.Known, l.Name)
 		for _, known := range append([]string{l.Name}, l.Aliases...) {
 			if len(want) > longest {
 				continue

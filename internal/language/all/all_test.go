@@ -2,6 +2,7 @@ package all
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
@@ -32,6 +33,27 @@ func TestGuess(t *testing.T) {
 		l, ok := Guess(c.name, []byte(c.head))
 		if ok != (c.want != "") || ok && l.Name != c.want {
 			t.Errorf("Guess(%q, %q) = %v, %v, want ok = %v, ok = false or Name = %v", c.name, c.head, l, ok, c.want != "", c.want)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	for _, c := range []struct{ name, head, want, reason string }{
+		{"a.py", "#!/usr/bin/env node\n", "python", ""},
+		{"a.sh", "", "bash", ""}, {"a.sh", "#!/bin/sh -e\n", "bash", ""}, {"a.SH", "#!/usr/bin/env bash\n", "bash", ""},
+		{"a.sh", "#!/usr/bin/env python3\n", "python", ""},
+		{"a.sh", "#!/bin/zsh\n", "", `cannot run a.sh: its first line asks for "zsh"`},
+		{"a.bash", "#!/usr/bin/env -S fish -N\n", "", `asks for "fish"`},
+		{"a", "#!/bin/ksh", "", `asks for "ksh"`}, {"a.pl", "#!/usr/bin/perl -w\n", "", `asks for "perl"`},
+		{"a", "#!/usr/bin/awk -f\n", "", `asks for "awk"`}, {"a", "#!/usr/bin/Rscript", "r", ""}, {"a", "#!/usr/bin/ruby3.1", "ruby", ""},
+		{"a.rs", "", "", "cannot run a.rs: its name does not say which language it is in: use one of the endings .py"},
+		{"/etc/passwd", "root:x:0:0", "", "cannot run /etc/passwd"}, {"words.txt", "one", "", "or choose the language with --lang"},
+		{"", "print(1)", "", ""}, {"", "#!/usr/bin/env ruby", "ruby", ""}, {"", "#!/bin/csh", "", `cannot run this code: its first line asks for "csh"`},
+	} {
+		l, err := Choose(c.name, []byte(c.head))
+		if (l == nil) != (c.want == "") || l != nil && l.Name != c.want || (err == nil) != (c.reason == "") ||
+			err != nil && !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("Choose(%q, %q) = %v, %v, want language %q, error with %q", c.name, c.head, l, err, c.want, c.reason)
 		}
 	}
 }

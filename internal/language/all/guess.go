@@ -2,10 +2,12 @@ package all
 
 import (
 	"bytes"
+	"fmt"
 	"path"
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/language/bash"
 )
 
 // Guess returns a file's language by the ending of its name or else by its #! line.
@@ -20,7 +22,43 @@ func Guess(filename string, head []byte) (*language.Language, bool) {
 			}
 		}
 	}
+	return interpreted(shebang(head))
+}
+
+// Choose returns the language of a file that is to be run, or of code without a name. It is Guess's, but
+// a shell script's #! line counts for more than its ending, which all shells share. Code
+// with neither a name nor a #! line has no language: both results are nil.
+func Choose(filename string, head []byte) (*language.Language, error) {
 	program := shebang(head)
+	l, ok := Guess(filename, head)
+	if l == &bash.Language && program != "" {
+		l, ok = interpreted(program)
+	}
+	if !ok && (filename != "" || program != "") {
+		return nil, unknownKind(filename, program)
+	}
+	return l, nil
+}
+
+// unknownKind is the error for code whose language its name, which may be empty, and the program of its
+// #! line, too, do not tell.
+func unknownKind(name, program string) error {
+	what := "cannot run " + name
+	if name == "" {
+		what = "cannot run this code"
+	}
+	if program != "" {
+		return fmt.Errorf("%s: its first line asks for %q, which is not supported: choose one of %s with --lang", what, program, strings.Join(names(), ", "))
+	}
+	var endings []string
+	for _, l := range languages {
+		endings = append(endings, l.Extensions...)
+	}
+	return fmt.Errorf("%s: its name does not say which language it is in: use one of the endings %s, or choose the language with --lang", what, strings.Join(endings, " "))
+}
+
+// interpreted is the language whose code a program of a #! line runs.
+func interpreted(program string) (*language.Language, bool) {
 	for _, l := range languages {
 		if program != "" && (contains(l.Shebangs, program) || contains(l.Shebangs, strings.TrimRight(program, "0123456789."))) {
 			return l, true
