@@ -9,10 +9,14 @@ export CGO_ENABLED ?= 0
 export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
 
 .PHONY: build commands test test-all test-deps unit programs local user user-rest docker docker-rest engines cluster pods kubernetes vm clients harness \
-	fuzz lint types bench generate cross images agent-image cli-image cluster-up cluster-down
+	docs fuzz lint types bench generate cross images agent-image cli-image cluster-up cluster-down
 
 build: ## the command, into bin/: llmsandbox, and llmsandbox-kubernetes for clusters
 	$(GO) build -o bin/ ./cmd/llmsandbox ./cmd/llmsandbox-kubernetes
+
+docs: ## the documentation as a site, into dist/docs
+	npm ci --prefix docs --ignore-scripts --no-audit --no-fund
+	npm run --prefix docs build
 
 export LLMSANDBOX_TEST_COMMANDS := $(CURDIR)/bin/test
 SUM := $(LLMSANDBOX_TEST_COMMANDS)/gotestsum --hide-summary=skipped --format-hide-empty-pkg
