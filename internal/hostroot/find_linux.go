@@ -25,6 +25,8 @@ type finder struct {
 	env    []string          // besides PATH and the locale
 	links  map[string]string // links of the skeleton: path inside -> target
 	found  []Found
+	// scripts are directories of the host with console scripts of Python, in the order of PATH.
+	scripts []string
 }
 
 func newFinder(getenv func(string) string) *finder {
@@ -76,6 +78,9 @@ func (f *finder) find(language, program string) bool {
 		return false
 	}
 	f.found = append(f.found, Found{language, program, inside})
+	if language == "python" {
+		f.linkPython(inside)
+	}
 	return true
 }
 
@@ -196,6 +201,7 @@ func (f *finder) place(language, path string) (inside string) {
 		f.binds = append(f.binds, b)
 	}
 	if language == "python" {
+		f.addScripts(filepath.Join(prefix, "bin"))
 		f.pythonLibrary(real, prefix, target)
 	}
 	f.addPath(filepath.Join(target, "bin"))
@@ -221,6 +227,7 @@ func (f *finder) venv(path, language string) bool {
 	target := filepath.Join(toolchains, "venv")
 	f.binds = append(f.binds, Bind{packages[0], target})
 	f.env = append(f.env, "PYTHONPATH="+target)
+	f.addScripts(filepath.Join(env, "bin"))
 	return true
 }
 

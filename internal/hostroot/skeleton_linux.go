@@ -14,7 +14,7 @@ import (
 )
 
 // layoutVersion changes when the same host gives another skeleton.
-const layoutVersion = 2
+const layoutVersion = 3
 
 // Prepare finds the host's toolchains and returns a root made of them. The skeleton is
 // built once in cacheDir and used again until something it was made from changes. It
@@ -27,27 +27,27 @@ func Prepare(cacheDir string, opts Options) (*Root, error) {
 	f.findAll()
 	root := f.root()
 	sources := etcSources()
-	root.Skeleton = filepath.Join(cacheDir, "hostroot-"+key(root, f.links, sources))
+	root.Skeleton = filepath.Join(cacheDir, "hostroot-"+key(root, f, sources))
 	if _, err := os.Lstat(root.Skeleton); err == nil {
 		return root, nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("look for the prepared root: %w", err)
 	}
-	if err := build(cacheDir, root, f.links, sources); err != nil {
+	if err := build(cacheDir, root, f, sources); err != nil {
 		return nil, fmt.Errorf("prepare a root out of the host's toolchains: %w: check that %s is writable and has space", err, cacheDir)
 	}
 	return root, nil
 }
 
 // key names all that the skeleton depends on.
-func key(root *Root, links map[string]string, sources []string) string {
+func key(root *Root, f *finder, sources []string) string {
 	h := sha256.New()
-	fmt.Fprintln(h, layoutVersion, root.Binds, links) // fmt prints maps in order
+	fmt.Fprintln(h, layoutVersion, root.Binds, f.links) // fmt prints maps in order
 	for _, dir := range topLinks {
 		target, _ := os.Readlink(dir)
 		fmt.Fprintln(h, dir, target)
 	}
-	for _, path := range sources {
+	for _, path := range append(f.scripts[:len(f.scripts):len(f.scripts)], sources...) {
 		if info, err := os.Stat(path); err == nil {
 			fmt.Fprintln(h, path, info.Size(), info.ModTime().UnixNano())
 		}
@@ -57,7 +57,7 @@ func key(root *Root, links map[string]string, sources []string) string {
 
 // build makes the skeleton under another name and renames it, so that no process ever
 // sees half of one.
-func build(cacheDir string, root *Root, links map[string]string, sources []string) (err error) {
+func build(cacheDir string, root *Root, f *finder, sources []string) (err error) {
 	if err := os.MkdirAll(cacheDir, 0o755); err != nil {
 		return err
 	}
@@ -67,7 +67,8 @@ func build(cacheDir string, root *Root, links map[string]string, sources []strin
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
 	b := &builder{dir: tmp}
-	b.skeleton(root.Binds, links)
+	b.skeleton(root.Binds, f.links)
+	b.scripts(f.scripts, f.python())
 	b.etc(sources)
 	if b.err != nil {
 		return b.err
@@ -131,6 +132,12 @@ func (b *builder) write(name string, data []byte) {
 	if b.err == nil {
 		b.try(os.WriteFile(path, data, 0o644))
 		b.try(os.Chmod(path, 0o644))
+	}
+}
+
+func (b *builder) chmod(name string, mode os.FileMode) {
+	if b.err == nil {
+		b.try(os.Chmod(filepath.Join(b.dir, name), mode))
 	}
 }
 
