@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentlink"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/layers"
@@ -25,6 +26,9 @@ var (
 	ErrDetached = agentlink.ErrDetached
 	// ErrEmptyCommand: Exec, Start or Shell was given nothing to run.
 	ErrEmptyCommand = errors.New("command is empty")
+	// ErrWorkdir: a program or kernel cannot start in its working directory (Dir), because that
+	// does not exist, is not a directory, or may not be entered.
+	ErrWorkdir = agentproto.ErrWorkdir
 	// ErrKernelClosed: the kernel was closed.
 	ErrKernelClosed = kernel.ErrClosed
 	// ErrRefused: a policy refuses libraries; see RefusedError. Code that is refused is no

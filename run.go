@@ -77,7 +77,7 @@ func (c *runCounter) next() string {
 // error, also when the sandbox is closed.
 //
 // The error is nil whenever the program's end was observed, whatever it was. An
-// error means that we failed: ErrClosed, ErrLost, ErrToolchain, ErrInvalid, the
+// error means that we failed: ErrClosed, ErrLost, ErrToolchain, ErrWorkdir, ErrInvalid, the
 // context's error after everything was killed, or ErrOutput, with which the result
 // is complete nevertheless. The result is never nil; with an error its Status says
 // how far the run came.

@@ -29,6 +29,8 @@ var cases = []struct {
 	{"NamesInStderr", languageTier, (*suite).namesInStderr},
 	{"Acceptance08ExitCodeWithLiveOutput", agentTier, (*suite).acceptance08ExitCodeWithLiveOutput},
 	{"Acceptance09Commands", contractTier, (*suite).acceptance09Commands},
+	{"WorkdirsOfCommands", contractTier, (*suite).workdirsOfCommands},
+	{"WorkdirsOfLanguages", languageTier, (*suite).workdirsOfLanguages},
 	{"Acceptance10Closed", contractTier, (*suite).acceptance10Closed},
 	{"Acceptance11FilesPersistStateDoesNot", contractTier, (*suite).acceptance11FilesPersistStateDoesNot},
 	{"Acceptance12ConcurrentCompiles", languageTier, (*suite).acceptance12ConcurrentCompiles},

@@ -13,6 +13,9 @@ var ErrStreamLost = errors.New("the stream to the agent is lost")
 // ErrCallEnded is returned when something is sent on a call that has ended.
 var ErrCallEnded = errors.New("the call has ended")
 
+// ErrWorkdir is what an [Error] with CodeWorkdir is.
+var ErrWorkdir = errors.New("working directory cannot be used")
+
 var errClosed = errors.New("it was closed by this end")
 
 // errHungUp is the cause of a stream that Hangup ended.
@@ -81,7 +84,7 @@ func (e *Error) Error() string {
 	return e.Msg
 }
 
-// Is makes errors.Is find the errors of io/fs by their code.
+// Is makes errors.Is find the errors of io/fs, and ErrWorkdir, by their code.
 func (e *Error) Is(target error) bool {
 	switch e.Code {
 	case CodeNotFound:
@@ -90,6 +93,8 @@ func (e *Error) Is(target error) bool {
 		return target == fs.ErrExist
 	case CodePermission:
 		return target == fs.ErrPermission
+	case CodeWorkdir:
+		return target == ErrWorkdir
 	}
 	return false
 }
@@ -111,6 +116,7 @@ var codeNames = [...]string{
 	CodeTooLarge:      "too large",
 	CodeCancelled:     "cancelled",
 	CodeBusy:          "too much going on at once",
+	CodeWorkdir:       "working directory cannot be used",
 }
 
 func (c ErrorCode) String() string {

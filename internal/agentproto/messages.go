@@ -87,6 +87,7 @@ const (
 	CodeTooLarge                           // a limit of the protocol is exceeded
 	CodeCancelled                          // the call was cancelled
 	CodeBusy                               // a limit on how much goes on at once is reached (EAGAIN), or a port is taken
+	CodeWorkdir                            // a process cannot start in its working directory
 )
 
 // Hello is the first frame of each end.

@@ -301,15 +301,18 @@ func startError(argv []string, dir string, step int32, errno unix.Errno) error {
 }
 
 func dirError(dir string, errno unix.Errno) error {
+	var why string
 	switch errno {
 	case unix.ENOENT:
-		return agentproto.Errorf(agentproto.CodeNotFound, "working directory %q does not exist", dir)
+		why = "does not exist: create it first, or choose another"
 	case unix.ENOTDIR:
-		return agentproto.Errorf(agentproto.CodeNotDir, "working directory %q is not a directory", dir)
+		why = "is not a directory: choose another"
 	case unix.EACCES:
-		return agentproto.Errorf(agentproto.CodePermission, "working directory %q may not be entered by the program's user", dir)
+		why = "may not be entered by the program's user: change its mode, or choose another"
+	default:
+		why = "cannot be entered: " + errno.Error()
 	}
-	return agentproto.Errorf(agentproto.CodeInternal, "working directory %q: %v", dir, errno)
+	return agentproto.Errorf(agentproto.CodeWorkdir, "working directory %q %s", dir, why)
 }
 
 func execError(program string, errno unix.Errno) error {
