@@ -64,7 +64,7 @@ type Options struct {
 	// ID names the sandbox; empty lets Open choose. It is of [a-z0-9-], at most
 	// 40 bytes.
 	ID string
-	// Progress is called with long steps, such as an image being pulled. It is called
+	// Progress is called with reports of long steps, such as an image being pulled. It is called
 	// from other goroutines and must not block.
 	Progress func(backend.Progress)
 	// Logger gets what goes wrong without a caller that gets the error: a stream into the

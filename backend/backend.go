@@ -152,14 +152,6 @@ type Guest struct {
 	Arch  string // GOARCH
 }
 
-// Progress is one step of something long.
-type Progress struct {
-	Stage   string // "pull", "unpack", "prepare", ...
-	Message string
-	Current int64 // bytes or steps done
-	Total   int64 // 0: not known
-}
-
 // Usage is what a machine uses.
 type Usage struct {
 	MemoryKnown bool

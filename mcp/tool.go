@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -212,14 +213,17 @@ func newProgress(ctx context.Context, req *sdk.CallToolRequest) *progress {
 		for step := range p.steps {
 			count++
 			// A client that cannot be reached will not get the result either.
-			_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: count, Message: line(step.Message)})
+			_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: count, Message: line(cmp.Or(step.Output, step.String()))})
 		}
 	})
 	return p
 }
 
-// tell is of the shape of llmsandbox.Options.Progress.
+// tell is of the shape of llmsandbox.Options.Progress. That a step has ended well, the next one says.
 func (p *progress) tell(step backend.Progress) {
+	if step.Done && step.Error == "" {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.steps == nil || p.ended {

@@ -114,10 +114,10 @@ func (s *suite) acceptance28LibrariesOfANewSandbox(t *testing.T) {
 	})
 }
 
-// countInstalls counts the installations that are begun.
+// countInstalls counts the installations that have ended.
 func countInstalls(n *atomic.Int32) func(backend.Progress) {
 	return func(p backend.Progress) {
-		if p.Stage == "install" && strings.HasPrefix(p.Message, "Python: ") {
+		if p.Stage == "install" && p.Done {
 			n.Add(1)
 		}
 	}

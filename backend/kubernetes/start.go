@@ -24,14 +24,16 @@ import (
 const verdictWait = 10 * time.Second
 
 // await sees a pod start: first its init container, which is fed, then the sandbox.
-func (h *host) await(ctx context.Context, spec backend.Spec, pod *corev1.Pod) error {
+func (h *host) await(ctx context.Context, spec backend.Spec, pod *corev1.Pod) (err error) {
+	end := backend.BeginStep(spec.Progress, "start", "the pod")
+	defer func() { end(err) }()
 	if fed(pod) {
 		if err := h.feed(ctx, spec); err != nil {
 			return err
 		}
 	}
-	h.progress(spec, "starting the container")
-	_, err := h.pod.Wait(ctx, started)
+	h.progress(spec, "the pod's container")
+	_, err = h.pod.Wait(ctx, started)
 	return err
 }
 
@@ -39,7 +41,7 @@ func (h *host) await(ctx context.Context, spec backend.Spec, pod *corev1.Pod) er
 func (h *host) feed(ctx context.Context, spec backend.Spec) error {
 	s, err := h.attachInit(ctx)
 	if s != nil {
-		h.progress(spec, "bringing the guest agent")
+		h.progress(spec, "the pod (sending the agent)")
 		err = h.backend.feed(ctx, s, spec.Layers)
 	}
 	var failed *podwatch.StartError

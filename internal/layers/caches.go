@@ -25,7 +25,7 @@ func (m Maker) Caches(ctx context.Context, lang *language.Language, spec backend
 	kept, err := m.Backend.Layers()
 	if err != nil {
 		if !errors.Is(err, backend.ErrUnsupported) {
-			progress(spec, fmt.Sprintf("prepared caches: %v; going on without them", err))
+			withoutCache(spec, "caches", err)
 		}
 		return nil, nil
 	}
@@ -41,15 +41,19 @@ func (m Maker) Caches(ctx context.Context, lang *language.Language, spec backend
 		about := backend.LayerInfo{Key: cacheKey(lang.Name, toolchain, cache), Language: lang.Name, Cache: cache.Name, Image: spec.Image}
 		source, err := making.do(ctx, m.Backend, about.Key, func() (string, error) {
 			return kept.Get(ctx, about, func(ctx context.Context, dir string) error {
-				progress(spec, cache.Title+" (once)")
-				return m.fillCache(ctx, lang, cache, spec, dir)
+				end := backend.BeginStep(spec.Progress, "prepare", cache.Title)
+				err := m.fillCache(ctx, lang, cache, spec, dir)
+				if err == nil {
+					end(nil)
+				}
+				return err
 			})
 		})
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case err != nil:
-			progress(spec, fmt.Sprintf("%s: %v; going on without it", cache.Title, err))
+			withoutCache(spec, cache.Title, err)
 		case source != "":
 			layers = append(layers, backend.Layer{Source: source, Target: cache.Target, Writable: true})
 		}
@@ -57,9 +61,10 @@ func (m Maker) Caches(ctx context.Context, lang *language.Language, spec backend
 	return layers, nil
 }
 
-func progress(spec backend.Spec, message string) {
+// withoutCache reports a cache that could not be prepared.
+func withoutCache(spec backend.Spec, title string, err error) {
 	if spec.Progress != nil {
-		spec.Progress(backend.Progress{Stage: "prepare", Message: message})
+		spec.Progress(backend.Progress{Stage: "prepare", Message: title, Done: true, Error: err.Error() + "; going on without"})
 	}
 }
 
@@ -99,12 +104,13 @@ func (m Maker) fillCache(ctx context.Context, lang *language.Language, cache lan
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	res, err := s.Run(ctx, Run{Plan: steps(cache.Fill...)})
+	output := newToolOutput(spec.Progress, backend.Progress{Stage: "prepare", Message: cache.Title})
+	res, err := s.Run(ctx, Run{Output: output, Plan: steps(cache.Fill...)})
 	if err != nil {
 		return err
 	}
 	if res.Status != StatusOK {
-		return fmt.Errorf("preparing it ended as %s: %s%s", res.Status, res.Reason, lastLine(res.Stderr))
+		return fmt.Errorf("preparing it ended as %s: %s%s", res.Status, res.Reason, lastLine(output.last()))
 	}
 	return takeOut(ctx, s, cache.Target, dir, layertree.Options{MaxBytes: maxCacheBytes, MaxFiles: maxCacheFiles, Shared: true})
 }

@@ -63,11 +63,11 @@ func TestPreparedLayers(t *testing.T) {
 		said   []string
 	}{
 		"a backend that keeps none":   {b: &keeper{none: backend.ErrUnsupported}},
-		"no place for them":           {b: &keeper{none: broken}, said: []string{"prepared caches: broken; going on without them"}},
+		"no place for them":           {b: &keeper{none: broken}, said: []string{"Preparing caches failed: broken; going on without"}},
 		"no such program":             {b: &keeper{}},
 		"there":                       {b: &keeper{layers: fakeLayers{print: "p"}}, layers: []backend.Layer{{Source: "/layers/" + cacheKey("x", "p", cached.Caches[0]), Target: "/tmp/c", Writable: true}}},
 		"failed before":               {b: &keeper{layers: fakeLayers{print: "p", gone: true}}},
-		"fails":                       {b: &keeper{layers: fakeLayers{print: "p", fills: true}, create: broken}, said: []string{"X's cache (once)", "X's cache: broken; going on without it"}},
+		"fails":                       {b: &keeper{layers: fakeLayers{print: "p", fills: true}, create: broken}, said: []string{"Preparing X's cache", "Preparing X's cache failed: broken; going on without"}},
 		"an image that is not there":  {b: &keeper{layers: fakeLayers{printErr: backend.ErrImageNotFound}}, err: backend.ErrImageNotFound},
 		"a language without a cache":  {b: &keeper{layers: fakeLayers{print: "p"}}},
 		"a caller that does not wait": {b: &keeper{layers: fakeLayers{print: "p", fills: true}, create: broken}, err: context.Canceled},
@@ -83,7 +83,7 @@ func TestPreparedLayers(t *testing.T) {
 				cancel()
 			}
 			var said []string
-			spec := backend.Spec{Progress: func(p backend.Progress) { said = append(said, p.Message) }}
+			spec := backend.Spec{Progress: func(p backend.Progress) { said = append(said, p.String()) }}
 			layers, err := maker(c.b).Caches(ctx, lang, spec)
 			if !errors.Is(err, c.err) || !reflect.DeepEqual(layers, c.layers) {
 				t.Errorf("%+v, %v, want %+v, %v", layers, err, c.layers, c.err)

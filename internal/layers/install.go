@@ -105,7 +105,7 @@ func (q *Libraries) installIn(ctx context.Context, target, dir string) (err erro
 
 // runTool runs the package tool.
 func (q *Libraries) runTool(ctx context.Context, s Sandbox, src language.InstallSource) error {
-	output := newToolOutput(q.progress)
+	output := newToolOutput(q.spec.Progress, backend.Progress{Stage: "install", Message: strings.Join(q.libraries, ", ")})
 	timeout := q.options.Timeout
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, max(time.Until(deadline), time.Millisecond))
@@ -202,17 +202,20 @@ const (
 	maxToolLine  = 500
 )
 
-// toolOutput keeps the last lines that a package tool writes, and calls report with each. It may be
-// written to from several goroutines; each writes whole pieces.
+// toolOutput keeps the last lines that a tool writes, and reports each as the Output of a step. It
+// may be written to from several goroutines; each writes whole pieces.
 type toolOutput struct {
-	report func(line string)
+	report func(backend.Progress) // may be nil
+	step   backend.Progress
 
 	mu      sync.Mutex
 	partial []byte
 	lines   []string
 }
 
-func newToolOutput(report func(string)) *toolOutput { return &toolOutput{report: report} }
+func newToolOutput(report func(backend.Progress), step backend.Progress) *toolOutput {
+	return &toolOutput{report: report, step: step}
+}
 
 // Write never fails.
 func (w *toolOutput) Write(p []byte) (int, error) {
@@ -245,7 +248,10 @@ func (w *toolOutput) end() {
 		w.lines = append(w.lines[:0], w.lines[1:]...)
 	}
 	w.lines = append(w.lines, text)
-	w.report(text)
+	if w.report != nil {
+		w.step.Output = text
+		w.report(w.step)
+	}
 }
 
 // last returns the last lines.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/llmsandbox/llmsandbox/backend"
 )
 
 func TestToolOutput(t *testing.T) {
@@ -28,7 +30,7 @@ func TestToolOutput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var told []string
-			w := newToolOutput(func(line string) { told = append(told, line) })
+			w := newToolOutput(func(p backend.Progress) { told = append(told, p.Output) }, backend.Progress{Stage: "install"})
 			for _, p := range c.writes {
 				if n, err := w.Write([]byte(p)); n != len(p) || err != nil {
 					t.Fatalf("n = %v, err = %v, want n = %v, no error", n, err, len(p))

@@ -96,12 +96,6 @@ func (q *Libraries) about(key string) backend.LayerInfo {
 	return backend.LayerInfo{Key: key, Language: q.language.Name, Libraries: q.libraries, Image: q.spec.Image}
 }
 
-func (q *Libraries) progress(message string) {
-	if q.spec.Progress != nil {
-		q.spec.Progress(backend.Progress{Stage: "install", Message: message})
-	}
-}
-
 // fail is an error of this request.
 func (q *Libraries) fail(err error) error {
 	return &Error{Language: q.language.Name, Libraries: q.libraries, Err: err}
@@ -171,8 +165,10 @@ func (q *Libraries) layer(ctx context.Context) (key, source string, err error) {
 			if q.options.Offline && q.options.Local == "" {
 				return q.fail(errNotCached)
 			}
-			q.progress(q.language.Title + ": " + strings.Join(q.libraries, ", "))
-			return q.fill(ctx, libraryPrefix+key, dir)
+			end := backend.BeginStep(q.spec.Progress, "install", strings.Join(q.libraries, ", "))
+			err := q.fill(ctx, libraryPrefix+key, dir)
+			end(err)
+			return err
 		})
 	})
 	return key, source, err

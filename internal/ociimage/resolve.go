@@ -111,7 +111,7 @@ func (s *Store) lookup(r reference, want v1.Platform) (*Image, error) {
 	return s.use(ref)
 }
 
-func (s *Store) pull(ctx context.Context, r reference, want v1.Platform, o Options) (*Image, error) {
+func (s *Store) pull(ctx context.Context, r reference, want v1.Platform, o Options) (img *Image, err error) {
 	unlock, err := s.lockPull(ctx)
 	if err != nil {
 		return nil, err
@@ -121,6 +121,8 @@ func (s *Store) pull(ctx context.Context, r reference, want v1.Platform, o Optio
 	if err != nil {
 		return nil, err
 	}
+	m := newMeter(o.Progress, r)
+	defer func() { m.end(err) }()
 	b := newBudget(s.Limits)
 	c, err := find(ctx, r, want, s.path("tmp"), b)
 	if err != nil {
@@ -132,7 +134,8 @@ func (s *Store) pull(ctx context.Context, r reference, want v1.Platform, o Optio
 	if len(c.layers) > s.Limits.Layers {
 		return nil, invalid("it has more than %d layers", s.Limits.Layers)
 	}
-	size, err := s.installAll(ctx, c.layers, b, newMeter(o.Progress, r.name, distinct(c.layers)))
+	m.expect(distinct(c.layers))
+	size, err := s.installAll(ctx, c.layers, b, m)
 	if err != nil {
 		return nil, err
 	}
@@ -247,24 +250,49 @@ const reportEvery = 50 * time.Millisecond
 
 // A meter adds up what several layers fetch. A nil meter counts nothing.
 type meter struct {
-	mu      sync.Mutex
-	report  func(backend.Progress)
-	message string
-	current int64
-	total   int64
-	last    time.Time
+	mu     sync.Mutex
+	report func(backend.Progress)
+	step   backend.Progress
+	last   time.Time
 }
 
-func newMeter(report func(backend.Progress), message string, layers []layer) *meter {
+func newMeter(report func(backend.Progress), r reference) *meter {
 	if report == nil {
 		return nil
 	}
-	m := &meter{report: report, message: message}
-	for _, l := range layers {
-		m.total += max(l.size, 0)
+	m := &meter{report: report, step: backend.Progress{Stage: "pull", Message: r.name}}
+	if r.path != "" {
+		m.step.Stage = "load"
 	}
 	m.send()
 	return m
+}
+
+// expect is called before the layers are fetched.
+func (m *meter) expect(layers []layer) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range layers {
+		m.step.Total += max(l.size, 0)
+	}
+	m.send()
+}
+
+// end reports the end, with the error if there is one.
+func (m *meter) end(err error) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.step.Done = true
+	if err != nil {
+		m.step.Error = err.Error()
+	}
+	m.send()
 }
 
 func (m *meter) add(n int64) {
@@ -273,13 +301,13 @@ func (m *meter) add(n int64) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.current += n
-	if m.current >= m.total || time.Since(m.last) >= reportEvery {
+	m.step.Current += n
+	if m.step.Current >= m.step.Total || time.Since(m.last) >= reportEvery {
 		m.send()
 	}
 }
 
 func (m *meter) send() {
 	m.last = time.Now()
-	m.report(backend.Progress{Stage: "pull", Message: m.message, Current: m.current, Total: m.total})
+	m.report(m.step)
 }

@@ -280,7 +280,7 @@ func TestImageWithoutGo(t *testing.T) {
 		var said []string
 		sb := open(t, llmsandbox.Options{Backend: b, Language: "go", Image: image, Progress: func(p backend.Progress) {
 			if p.Stage == "prepare" {
-				said = append(said, p.Message)
+				said = append(said, p.String())
 			}
 		}})
 		if len(said) != want || want > 0 && !strings.Contains(said[1], "going on without it") {

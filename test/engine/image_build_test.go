@@ -120,8 +120,11 @@ func TestImageBuild(t *testing.T) {
 		if !img.Made || img.User != "5:6" || slices.Contains(img.Env, "LATER=yes") || !strings.HasPrefix(img.Ref, "llmsandbox-build:") {
 			t.Errorf("got %+v, want Made true, User = \"5:6\", Env without \"LATER=yes\", Ref beginning with \"llmsandbox-build:\"", img)
 		}
-		if last := steps[len(steps)-1]; last.Stage != "build" || last.Total < 5 || !strings.Contains(log.String(), "echo the") {
+		if last := steps[len(steps)-2]; last.Stage != "build" || last.Total < 5 || !strings.Contains(log.String(), "echo the") {
 			t.Errorf("last step %+v, log, want Stage = \"build\", Total >= 5, log containing \"echo the\":\n%s", last, &log)
+		}
+		if end := steps[len(steps)-1]; end.Stage != "build" || !end.Done || end.Error != "" {
+			t.Errorf("the last report is %+v, want Stage = \"build\", Done true, Error empty", end)
 		}
 		files := filesOf(t, s, img.ID)
 		for name, want := range map[string]bool{"word": true, "in/a/b.txt": true, "in/keep.log": true, "in/x.log": false, "in/secret": false,

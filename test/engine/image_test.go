@@ -148,8 +148,8 @@ func serve(t *testing.T, img v1.Image, wrap func(http.Handler) http.Handler, opt
 func TestImagePull(t *testing.T) {
 	onEngines(t, func(t *testing.T, s *image.Store) {
 		ref := serve(t, only(t, func(c *v1.Config) { c.User = "7:8" }), nil)
-		var last backend.Progress
-		img, err := s.Resolve(t.Context(), ref, "", func(p backend.Progress) { last = p })
+		var last, end backend.Progress
+		img, err := s.Resolve(t.Context(), ref, "", func(p backend.Progress) { last, end = end, p })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,6 +158,9 @@ func TestImagePull(t *testing.T) {
 		}
 		if last.Stage != "pull" || last.Current != last.Total {
 			t.Errorf("progress ends with %+v, want Stage = \"pull\", Current = %v", last, last.Total)
+		}
+		if end.Stage != "pull" || !end.Done || end.Error != "" {
+			t.Errorf("the last report is %+v, want Stage = \"pull\", Done true, Error empty", end)
 		}
 		again, err := s.Resolve(t.Context(), ref, "", nil)
 		if err != nil || again.Made || again.ID != img.ID {

@@ -160,7 +160,7 @@ func TestMicromambaPackages(t *testing.T) {
 			builds := named(t, s, "llmsandbox-build:")
 			var installs atomic.Int32
 			count := func(p backend.Progress) {
-				if p.Stage == "build" && strings.Contains(p.Message, "micromamba") {
+				if p.Stage == "build" && strings.HasPrefix(strings.ToLower(p.Output), "step ") && strings.Contains(p.Output, "micromamba") {
 					installs.Add(1)
 				}
 			}

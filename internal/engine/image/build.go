@@ -94,7 +94,10 @@ func (s *Store) Build(ctx context.Context, b Build, progress func(backend.Progre
 			return Image{}, err
 		}
 		defer in.close()
-		if err := s.build(ctx, b, in, tag, sum, report); err != nil {
+		end := backend.BeginStep(report, "build", buildMessage)
+		err = s.build(ctx, b, in, tag, sum, report)
+		end(err)
+		if err != nil {
 			return Image{}, err
 		}
 		img, found, err := s.usable(ctx, tag)
@@ -172,14 +175,18 @@ const (
 
 // stepLine is how Docker ("Step 2/5 : RUN x") and Podman ("STEP 2/5: RUN x") begin a step.
 var stepLine = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?i:step) (\d{1,4})/(\d{1,4}) ?: (.*)$`)
+	return regexp.MustCompile(`^(?i:step) (\d{1,4})/(\d{1,4}) ?: `)
 })
+
+// buildMessage is what a build's reports say it works on.
+const buildMessage = "the image"
 
 // A buildLog reads what a build prints. What programs in it print can look like anything
 // the builder says: it is only shown, never acted on.
 type buildLog struct {
 	to      io.Writer
 	report  func(backend.Progress)
+	at      backend.Progress
 	step    string
 	last    []string
 	partial string
@@ -187,8 +194,7 @@ type buildLog struct {
 }
 
 func newBuildLog(to io.Writer, report func(backend.Progress)) *buildLog {
-	report(backend.Progress{Stage: "build"})
-	return &buildLog{to: to, report: report}
+	return &buildLog{to: to, report: report, at: backend.Progress{Stage: "build", Message: buildMessage}}
 }
 
 func (l *buildLog) see(m message) {
@@ -234,14 +240,13 @@ func (l *buildLog) line(line string) {
 	if len(l.last) > lastLines {
 		l.last = l.last[1:]
 	}
-	m := stepLine().FindStringSubmatch(line)
-	if m == nil {
-		return
+	if m := stepLine().FindStringSubmatch(line); m != nil {
+		l.step = line
+		l.at.Current, _ = strconv.ParseInt(m[1], 10, 64) // four digits at most
+		l.at.Total, _ = strconv.ParseInt(m[2], 10, 64)
 	}
-	l.step = line
-	at, _ := strconv.ParseInt(m[1], 10, 64) // four digits at most
-	of, _ := strconv.ParseInt(m[2], 10, 64)
-	l.report(backend.Progress{Stage: "build", Message: m[3], Current: at, Total: of})
+	l.at.Output = line
+	l.report(l.at)
 }
 
 // explain makes the error of a build that did not succeed.

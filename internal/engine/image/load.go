@@ -34,8 +34,9 @@ func (s *Store) load(ctx context.Context, place ociimage.Place, progress func(ba
 		}
 	}
 	return s.flights.do(ctx, "load "+key, progress, func(ctx context.Context, report func(backend.Progress)) (Image, error) {
-		report(backend.Progress{Stage: "load", Message: place.Name()})
+		end := backend.BeginStep(report, "load", place.Name())
 		img, err := s.read(ctx, place)
+		end(err)
 		if err != nil {
 			return Image{}, fmt.Errorf("load image %s: %w", place.Name(), err)
 		}

@@ -29,7 +29,10 @@ func (s *Store) pull(ctx context.Context, name string, progress func(backend.Pro
 	}
 	full := reference.TagNameOnly(named).String()
 	return s.flights.do(ctx, "pull "+full, progress, func(ctx context.Context, report func(backend.Progress)) (Image, error) {
-		if err := s.fetch(ctx, full, report); err != nil {
+		end := backend.BeginStep(report, "pull", full)
+		err := s.fetch(ctx, full, report)
+		end(err)
+		if err != nil {
 			return Image{}, err
 		}
 		img, found, err := s.usable(ctx, full)
