@@ -17,6 +17,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/layers"
+	"github.com/llmsandbox/llmsandbox/internal/limit"
 	"github.com/llmsandbox/llmsandbox/internal/supervisor"
 )
 
@@ -48,8 +49,8 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 	if o.Lifetime < 0 {
 		return nil, fmt.Errorf("lifetime of %v: %w: it is a positive duration, or 0 for none", o.Lifetime, ErrInvalid)
 	}
-	if o.IdleTimeout < 0 || o.IdleTimeout > 0 && o.IdleTimeout < minTimeout {
-		return nil, fmt.Errorf("idle timeout of %v: %w: the least is %v, and 0 means none", o.IdleTimeout, ErrInvalid, minTimeout)
+	if o.IdleTimeout < 0 || o.IdleTimeout > 0 && o.IdleTimeout < limit.MinTimeout {
+		return nil, fmt.Errorf("Options.IdleTimeout is %v: %w: use at least %v, or 0 for none", o.IdleTimeout, ErrInvalid, limit.MinTimeout)
 	}
 	if o.ID == "" {
 		o.ID = newID()

@@ -3,11 +3,13 @@ package llmsandbox
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
+	"github.com/llmsandbox/llmsandbox/internal/limit"
 )
 
 // Options say how a sandbox is opened. The zero value is a Python sandbox on the
@@ -98,42 +100,38 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Smallest values that make sense: below them not even an interpreter starts.
-const (
-	minMemory  = 16 << 20
-	minCPUs    = 0.01
-	minDisk    = 1 << 20
-	minTimeout = time.Millisecond
-)
-
 // resolve fills in the defaults and returns the limits a backend must hold to.
 // In the result 0 means none.
 func (l Limits) resolve() (Limits, backend.Limits, error) {
 	def := DefaultLimits()
 	var required []string
-	pick := func(name string, v *int64, d, least int64, unit string) error {
+	pick := func(name, field string, v *int64, d, least, most int64) error {
+		allowed := fmt.Sprintf("at least %d", least)
+		if most < math.MaxInt64 {
+			allowed = fmt.Sprintf("from %d to %d", least, most)
+		}
 		switch {
 		case *v == 0:
 			*v = d
 		case *v == Unlimited:
 			*v = 0
-		case *v < least:
-			return fmt.Errorf("limit %s of %d %s: %w: the least is %d, and -1 lifts it", name, *v, unit, ErrInvalid, least)
+		case *v < least || *v > most:
+			return outOfRange(field, *v, allowed)
 		default:
 			required = append(required, name)
 		}
 		return nil
 	}
-	if err := pick("memory", &l.Memory, def.Memory, minMemory, "bytes"); err != nil {
+	if err := pick("memory", "Memory", &l.Memory, def.Memory, limit.MinMemory, math.MaxInt64); err != nil {
 		return l, backend.Limits{}, err
 	}
-	if err := pick("pids", &l.PIDs, def.PIDs, 1, "processes"); err != nil {
+	if err := pick("pids", "PIDs", &l.PIDs, def.PIDs, 1, limit.MaxPIDs); err != nil {
 		return l, backend.Limits{}, err
 	}
-	if err := pick("disk", &l.Disk, def.Disk, minDisk, "bytes"); err != nil {
+	if err := pick("disk", "Disk", &l.Disk, def.Disk, limit.MinDisk, math.MaxInt64); err != nil {
 		return l, backend.Limits{}, err
 	}
-	if err := pick("output", &l.Output, def.Output, 1, "bytes"); err != nil {
+	if err := pick("output", "Output", &l.Output, def.Output, 1, math.MaxInt64); err != nil {
 		return l, backend.Limits{}, err
 	}
 	if err := l.resolveTimeout(def.Timeout); err != nil {
@@ -144,8 +142,8 @@ func (l Limits) resolve() (Limits, backend.Limits, error) {
 		l.CPUs = def.CPUs
 	case l.CPUs == Unlimited:
 		l.CPUs = 0
-	case !(l.CPUs >= minCPUs && l.CPUs <= 4096): // also catches NaN
-		return l, backend.Limits{}, fmt.Errorf("limit cpus of %g: %w: use a number from %g to 4096, and -1 lifts it", l.CPUs, ErrInvalid, minCPUs)
+	case !(l.CPUs >= limit.MinCPUs && l.CPUs <= limit.MaxCPUs): // also catches NaN
+		return l, backend.Limits{}, outOfRange("CPUs", l.CPUs, fmt.Sprintf("from %g to %d", limit.MinCPUs, limit.MaxCPUs))
 	default:
 		required = append(required, "cpus")
 	}
@@ -165,10 +163,15 @@ func (l *Limits) resolveTimeout(def time.Duration) error {
 		l.Timeout = def
 	case l.Timeout == Unlimited:
 		l.Timeout = 0
-	case l.Timeout < minTimeout:
-		return fmt.Errorf("timeout of %v: %w: the least is %v, and -1 lifts it", l.Timeout, ErrInvalid, minTimeout)
+	case l.Timeout < limit.MinTimeout:
+		return outOfRange("Timeout", l.Timeout, fmt.Sprintf("at least %v", limit.MinTimeout))
 	}
 	return nil
+}
+
+// outOfRange is the error of a field of Limits whose value is not allowed.
+func outOfRange(field string, v any, allowed string) error {
+	return fmt.Errorf("Limits.%s is %v: %w: use %s, or Unlimited", field, v, ErrInvalid, allowed)
 }
 
 // envList turns an environment into NAME=VALUE lines added to base, later ones

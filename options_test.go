@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -40,11 +41,12 @@ func TestLimitsThatMakeNoSense(t *testing.T) {
 	for name, l := range map[string]Limits{
 		"memory negative": {Memory: -5}, "memory tiny": {Memory: 1024}, "cpus negative": {CPUs: -2},
 		"cpus NaN": {CPUs: math.NaN()}, "cpus huge": {CPUs: 1e9}, "cpus infinite": {CPUs: math.Inf(1)},
-		"pids negative": {PIDs: -3}, "disk tiny": {Disk: 1}, "timeout negative": {Timeout: -time.Second},
+		"pids negative": {PIDs: -3}, "pids huge": {PIDs: 1 << 40}, "disk tiny": {Disk: 1}, "timeout negative": {Timeout: -time.Second},
 		"timeout tiny": {Timeout: time.Nanosecond}, "output negative": {Output: -7},
 	} {
-		if _, _, err := l.resolve(); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v, want ErrInvalid", name, err)
+		_, _, err := l.resolve()
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "Limits.") || !strings.HasSuffix(err.Error(), ", or Unlimited") {
+			t.Errorf("%s: %v, want ErrInvalid with the field and what it takes", name, err)
 		}
 	}
 }

@@ -2,11 +2,15 @@
 package bytesize
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 )
+
+// ErrTooLarge: a size does not fit into an int64.
+var ErrTooLarge = errors.New("too large")
 
 // Parse reads a size in bytes. A number without a unit is bytes; k, m, g and t, with
 // or without b, ib or B behind, are powers of 1024, as container engines read them.
@@ -21,7 +25,7 @@ func Parse(s string) (int64, error) {
 	}
 	v *= factor
 	if v >= math.MaxInt64 || v != v {
-		return 0, fmt.Errorf("size %q: too large", s)
+		return 0, fmt.Errorf("size %q: %w", s, ErrTooLarge)
 	}
 	return int64(v), nil
 }

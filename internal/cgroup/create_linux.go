@@ -14,15 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/limit"
 )
 
 // Bounds of limits that make sense.
 const (
-	minMemory = 16 << 20 // the agent and one small interpreter
-	period    = 100000   // microseconds
-	minQuota  = 1000     // microseconds; the kernel refuses less
-	maxPIDs   = 1 << 22  // the kernel's own PID_MAX_LIMIT
-	maxCPUs   = 1 << 16
+	minMemory = limit.MinMemory
+	period    = 100000 // microseconds
+	minQuota  = 1000   // microseconds; the kernel refuses less
+	maxPIDs   = limit.MaxPIDs
+	maxCPUs   = limit.MaxCPUs
 )
 
 // Limits of one group. Zero means no limit.

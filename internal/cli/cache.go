@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -138,11 +137,11 @@ larger than --max-size. One in use stays.`,
   llmsandbox cache prune --all`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			age, err := ageFlag(unused)
-			if err != nil {
-				return err
+			age, err := parseDuration(unused)
+			if err != nil || age < 0 {
+				return fmt.Errorf("--unused %q: use a duration such as 7d or 12h", unused)
 			}
-			most, err := sizeFlag("max-size", size)
+			most, err := sizeFlag("max-size", size, 1)
 			if err != nil {
 				return err
 			}
@@ -206,22 +205,6 @@ func prunable(layers []backend.LayerInfo, before time.Time, most int64) []backen
 	return gone
 }
 
-// ageFlag reads a duration, also one in days.
-func ageFlag(text string) (time.Duration, error) {
-	const day = 24 * time.Hour
-	d, err := time.ParseDuration(text)
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		var n uint64
-		if n, err = strconv.ParseUint(days, 10, 16); err == nil {
-			d = time.Duration(n) * day
-		}
-	}
-	if err != nil || d < 0 {
-		return 0, fmt.Errorf("--unused %q: use a duration such as 7d or 12h", text)
-	}
-	return d, nil
-}
-
 func newInstallCommand() *cobra.Command {
 	var place place
 	var how libraryFlags
@@ -269,6 +252,8 @@ type libraryFlags struct {
 	offline   bool
 	from      string
 	timeout   string
+	// timeoutFlag is the name of the flag that sets timeout.
+	timeoutFlag string
 }
 
 // register adds the flag that names libraries to a command that opens a sandbox; how they
@@ -278,6 +263,7 @@ func (f *libraryFlags) register(set *pflag.FlagSet) {
 }
 
 func (f *libraryFlags) registerHow(set *pflag.FlagSet, timeout string) {
+	f.timeoutFlag = timeout
 	set.BoolVar(&f.offline, "offline", false, "install only what is cached or in --lib-from; no network")
 	set.StringVar(&f.from, "lib-from", "", "directory with wheels, tarballs or gems to install libraries from, instead of registries")
 	set.StringVar(&f.timeout, timeout, "", "how long installing libraries may take, such as 5m (default 10m)")
@@ -285,11 +271,10 @@ func (f *libraryFlags) registerHow(set *pflag.FlagSet, timeout string) {
 
 func (f *libraryFlags) options() (llmsandbox.InstallOptions, error) {
 	o := llmsandbox.InstallOptions{Offline: f.offline}
-	d, err := timeoutFlag(f.timeout)
-	if err != nil || d < 0 {
-		return o, fmt.Errorf("timeout %q of the installation: use a duration above 0 such as 5m", f.timeout)
+	var err error
+	if o.Timeout, err = durationFlag(f.timeoutFlag, f.timeout); err != nil {
+		return o, err
 	}
-	o.Timeout = d
 	if f.from != "" {
 		if o.Local, err = filepath.Abs(f.from); err != nil {
 			return o, fmt.Errorf("--lib-from: %w", err)

@@ -40,16 +40,3 @@ func TestPrunable(t *testing.T) {
 		})
 	}
 }
-
-func TestAgeFlag(t *testing.T) {
-	for text, want := range map[string]time.Duration{"7d": 7 * 24 * time.Hour, "0d": 0, "12h": 12 * time.Hour, "1h30m": 90 * time.Minute} {
-		if got, err := ageFlag(text); err != nil || got != want {
-			t.Errorf("%s: %v, %v, want no error, got = %v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "d", "-1d", "-1h", "7", "7x", "99999999d"} {
-		if got, err := ageFlag(text); err == nil {
-			t.Errorf("%q is %v, want an error", text, got)
-		}
-	}
-}

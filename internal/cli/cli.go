@@ -85,6 +85,7 @@ files and processes, no network, no privileges, and limits that the kernel enfor
 			return handOver(cmd.Flags())
 		},
 	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.AddCommand(
 		newRunCommand(), newCreateCommand(), newExecCommand(), newCopyCommand(), newListCommand(), newDeadlineCommand(), newRemoveCommand(),
 		newLanguagesCommand(), newDoctorCommand(), newGCCommand(), newVersionCommand(), newSuperviseCommand(), newNetworkCommand(),

@@ -6,38 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/llmsandbox/llmsandbox"
 )
-
-func TestTimeoutFlag(t *testing.T) {
-	for in, want := range map[string]time.Duration{
-		"": 0, "10": 10 * time.Second, "2.5": 2500 * time.Millisecond, "1m30s": 90 * time.Second, "unlimited": llmsandbox.Unlimited,
-	} {
-		if got, err := timeoutFlag(in); got != want || err != nil {
-			t.Errorf("%q: %v, %v, want %v", in, got, err, want)
-		}
-	}
-	for _, in := range []string{"0", "-1s", "soon", "1x", "-1"} {
-		if got, err := timeoutFlag(in); err == nil {
-			t.Errorf("%q: %v, want an error", in, got)
-		}
-	}
-}
-
-func TestNumberFlag(t *testing.T) {
-	for in, want := range map[string]float64{"": 0, "0.5": 0.5, "2": 2, "unlimited": llmsandbox.Unlimited} {
-		if got, err := numberFlag("cpus", in); got != want || err != nil {
-			t.Errorf("%q: %v, %v, want %v", in, got, err, want)
-		}
-	}
-	for _, in := range []string{"0", "-1", "two", "1x", "nan", "1 2"} {
-		if got, err := numberFlag("cpus", in); err == nil {
-			t.Errorf("%q: %v, want an error", in, got)
-		}
-	}
-}
 
 func TestInsidePath(t *testing.T) {
 	for arg, want := range map[string][2]string{

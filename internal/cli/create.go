@@ -81,16 +81,14 @@ func createKept(ctx context.Context, f *sandboxFlags, ttl string, o llmsandbox.O
 }
 
 func ttlFlag(text string) (time.Duration, error) {
-	d, err := timeoutFlag(text)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("--ttl %q: use a duration above 0 such as 30m, or '%s'", text, unlimited)
-	case d == 0:
-		return defaultTTL, nil
-	case d == llmsandbox.Unlimited:
+	d, err := timeoutFlag("ttl", text)
+	switch d {
+	case 0:
+		return defaultTTL, err
+	case llmsandbox.Unlimited:
 		return 0, nil
 	}
-	return d, nil
+	return d, err
 }
 
 const superviseCommand = "supervise"

@@ -62,7 +62,7 @@ func (f *execFlags) run(ctx context.Context, id string, argv []string) error {
 	if err != nil {
 		return err
 	}
-	timeout, err := timeoutFlag(f.timeout)
+	timeout, err := timeoutFlag("timeout", f.timeout)
 	if err != nil {
 		return err
 	}

@@ -8,12 +8,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
+	"github.com/llmsandbox/llmsandbox/internal/limit"
 )
 
 // sandboxFlags are the flags of every command that opens a sandbox.
@@ -69,23 +69,21 @@ func (f *sandboxFlags) options(kept bool) (llmsandbox.Options, error) {
 	if o.Backend, err = f.place.open(); err != nil {
 		return o, err
 	}
-	if o.Limits.Memory, err = sizeFlag("memory", f.memory); err != nil {
+	if o.Limits.Memory, err = sizeFlag("memory", f.memory, limit.MinMemory); err != nil {
 		return o, err
 	}
-	if o.Limits.Disk, err = sizeFlag("disk", f.disk); err != nil {
+	if has := machineMemory(); f.place.Backend == localName && has > 0 && o.Limits.Memory > has {
+		fmt.Fprintf(os.Stderr, "llmsandbox: warning: --memory %s is more than this machine has, which is %s\n", f.memory, bytesize.Format(has))
+	}
+	if o.Limits.Disk, err = sizeFlag("disk", f.disk, limit.MinDisk); err != nil {
 		return o, err
 	}
-	if o.Limits.CPUs, err = numberFlag("cpus", f.cpus); err != nil {
+	if o.Limits.CPUs, err = cpusFlag(f.cpus); err != nil {
 		return o, err
 	}
-	pids, err := numberFlag("pids", f.pids)
-	if err != nil {
+	if o.Limits.PIDs, err = pidsFlag(f.pids); err != nil {
 		return o, err
 	}
-	if pids != float64(int64(pids)) {
-		return o, fmt.Errorf("--pids %s: use a whole number", f.pids)
-	}
-	o.Limits.PIDs = int64(pids)
 	if o.Env, err = pairs("env", f.env); err != nil {
 		return o, err
 	}
@@ -98,80 +96,16 @@ func (f *sandboxFlags) options(kept bool) (llmsandbox.Options, error) {
 	if o.Install, err = f.libraries.options(); err != nil {
 		return o, err
 	}
-	if o.IdleTimeout, err = durationFlag("idle", f.idle, "10m"); err != nil {
+	if o.IdleTimeout, err = durationFlag("idle", f.idle); err != nil {
 		return o, err
 	}
 	o.Labels, err = pairs("label", f.labels)
 	return o, err
 }
 
-const unlimited = "unlimited"
-
-func sizeFlag(name, text string) (int64, error) {
-	switch text {
-	case "":
-		return 0, nil
-	case unlimited:
-		return llmsandbox.Unlimited, nil
-	}
-	n, err := bytesize.Parse(text)
-	if err != nil {
-		return 0, fmt.Errorf("--%s: %w", name, err)
-	}
-	if n == 0 {
-		return 0, fmt.Errorf("--%s 0: a sandbox without any cannot work; use '%s' to lift the limit", name, unlimited)
-	}
-	return n, nil
-}
-
-func numberFlag(name, text string) (float64, error) {
-	switch text {
-	case "":
-		return 0, nil
-	case unlimited:
-		return llmsandbox.Unlimited, nil
-	}
-	var v float64
-	var rest string
-	if n, _ := fmt.Sscanf(text, "%f%s", &v, &rest); n != 1 || !(v > 0) {
-		return 0, fmt.Errorf("--%s %q: use a number above 0, or '%s'", name, text, unlimited)
-	}
-	return v, nil
-}
-
-// timeoutFlag reads a duration; a bare number is seconds.
-func timeoutFlag(text string) (time.Duration, error) {
-	switch text {
-	case "":
-		return 0, nil
-	case unlimited:
-		return llmsandbox.Unlimited, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		d, err = time.ParseDuration(text + "s")
-	}
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("--timeout %q: use a duration above 0 such as 10s, 1m30s or 2.5, or '%s'", text, unlimited)
-	}
-	return d, nil
-}
-
 // registerIdle adds what ends a sandbox that stays.
 func (f *sandboxFlags) registerIdle(set *pflag.FlagSet) {
 	set.StringVar(&f.idle, "idle", "", "end the sandbox when nothing has used it for so long, such as 10m (default: never)")
-}
-
-// durationFlag reads a duration above 0, such as the example; an empty text is 0.
-func durationFlag(name, text, example string) (time.Duration, error) {
-	if text == "" {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("--%s %q: use a duration above 0 such as %s", name, text, example)
-	}
-	return d, nil
 }
 
 func pairs(flag string, list []string) (map[string]string, error) {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -137,9 +138,12 @@ func (f *mcpFlags) config(set flagSet, log *slog.Logger) (mcp.Config, error) {
 	if f.warm == 0 {
 		cfg.Warm = -1 // zero is the default there
 	}
-	for name, n := range map[string]int{"warm": f.warm + 1, "max-calls": f.maxCalls, "max-sessions": f.maxSessions} {
-		if n < 1 {
-			return cfg, fmt.Errorf("--%s: the number is too small", name)
+	for _, flag := range []struct {
+		name     string
+		n, least int
+	}{{"warm", f.warm, 0}, {"max-calls", f.maxCalls, 1}, {"max-sessions", f.maxSessions, 1}} {
+		if flag.n < flag.least {
+			return cfg, tooSmall(flag.name, strconv.Itoa(flag.n), strconv.Itoa(flag.least))
 		}
 	}
 	if f.place.Engine.Container != "" {
@@ -164,16 +168,16 @@ func (f *mcpFlags) config(set flagSet, log *slog.Logger) (mcp.Config, error) {
 	if cfg.Images, err = pairs("image-for", f.images); err != nil {
 		return cfg, err
 	}
-	if cfg.Sandbox.Limits.Timeout, err = timeoutFlag(f.timeout); err != nil {
+	if cfg.Sandbox.Limits.Timeout, err = timeoutFlag("timeout", f.timeout); err != nil {
 		return cfg, err
 	}
 	if cfg.Sandbox.Limits.Timeout == llmsandbox.Unlimited {
-		return cfg, errors.New("--timeout unlimited: a server's calls need an end; use a duration such as 1h")
+		return cfg, errors.New("--timeout unlimited: calls to a server need an end; use a duration such as 1h")
 	}
-	if cfg.SessionTTL, err = durationFlag("session-ttl", f.ttl, "30m"); err != nil {
+	if cfg.SessionTTL, err = durationFlag("session-ttl", f.ttl); err != nil {
 		return cfg, err
 	}
-	if cfg.SessionIdle, err = durationFlag("session-idle", f.idle, "30m"); err != nil {
+	if cfg.SessionIdle, err = durationFlag("session-idle", f.idle); err != nil {
 		return cfg, err
 	}
 	if f.commit {
@@ -261,7 +265,7 @@ func (f *mcpHTTPFlags) options() (mcp.HTTPOptions, error) {
 	case f.noToken && f.tokenFile != "":
 		return o, errors.New("--no-token and --token-file exclude each other: leave one of them out")
 	case f.maxClients < 1:
-		return o, errors.New("--max-clients: use a number above 0")
+		return o, tooSmall("max-clients", strconv.Itoa(f.maxClients), "1")
 	}
 	if host, _, err := net.SplitHostPort(f.address); err != nil || host == "" {
 		return o, fmt.Errorf("--http %q: use ADDRESS:PORT, such as 127.0.0.1:8765; all addresses of the machine are 0.0.0.0:PORT", f.address)

@@ -218,10 +218,10 @@ func (p *place) clusterOptions() (ClusterOptions, error) {
 			return o, err
 		}
 	}
-	if o.WaitForNode, err = durationFlag("wait-for-node", f.WaitForNode, "5m"); err != nil {
+	if o.WaitForNode, err = durationFlag("wait-for-node", f.WaitForNode); err != nil {
 		return o, err
 	}
-	o.StartTimeout, err = durationFlag("start-timeout", f.StartTimeout, "5m")
+	o.StartTimeout, err = durationFlag("start-timeout", f.StartTimeout)
 	return o, err
 }
 

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"golang.org/x/sys/unix"
+
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/local"
 	"github.com/llmsandbox/llmsandbox/internal/ociimage"
@@ -11,4 +13,13 @@ func localBackend() (backend.Backend, error) { return local.New(nil), nil }
 func imageStore() (*ociimage.Store, error) {
 	dir, err := local.New(nil).ImageDir()
 	return ociimage.NewStore(dir), err
+}
+
+// machineMemory is the size of this machine's memory in bytes; 0 if unknown.
+func machineMemory() int64 {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0
+	}
+	return int64(info.Totalram) * int64(info.Unit)
 }

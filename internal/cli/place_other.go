@@ -17,3 +17,6 @@ func localBackend() (backend.Backend, error) {
 func imageStore() (*ociimage.Store, error) {
 	return nil, fmt.Errorf("images are unpacked on Linux only, this is %s: %w", runtime.GOOS, backend.ErrUnsupported)
 }
+
+// machineMemory is 0: no sandbox uses this machine's memory itself.
+func machineMemory() int64 { return 0 }

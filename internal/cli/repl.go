@@ -65,7 +65,7 @@ func (f *replFlags) run(ctx context.Context) (err error) {
 	}
 	o.Limits.Timeout = llmsandbox.Unlimited
 	if f.timeout != "" {
-		if o.Limits.Timeout, err = timeoutFlag(f.timeout); err != nil {
+		if o.Limits.Timeout, err = timeoutFlag("timeout", f.timeout); err != nil {
 			return err
 		}
 	}

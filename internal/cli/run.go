@@ -156,10 +156,10 @@ func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Optio
 	if err := f.checkCommit(); err != nil {
 		return nil, none, err
 	}
-	if o.Limits.Timeout, err = timeoutFlag(f.timeout); err != nil {
+	if o.Limits.Timeout, err = timeoutFlag("timeout", f.timeout); err != nil {
 		return nil, none, err
 	}
-	if o.Limits.Output, err = sizeFlag("output", f.output); err != nil {
+	if o.Limits.Output, err = sizeFlag("output", f.output, 1); err != nil {
 		return nil, none, err
 	}
 	if err := checkTextErrors(f.textError); err != nil {

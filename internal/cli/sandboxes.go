@@ -212,9 +212,9 @@ that it was made with; 'none' has it not end by itself. Without either, print wh
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var at time.Time
 			if len(args) == 2 && args[1] != noDeadline {
-				d, err := time.ParseDuration(args[1])
+				d, err := parseDuration(args[1])
 				if err != nil || d <= 0 {
-					return fmt.Errorf("deadline %q: use a duration above 0 such as 30m, or '%s'", args[1], noDeadline)
+					return fmt.Errorf("deadline %q: use a duration such as 30m or 1d, or '%s'", args[1], noDeadline)
 				}
 				at = time.Now().Add(d)
 			}
