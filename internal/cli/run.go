@@ -53,6 +53,9 @@ The code is a file, a directory with a main file (main.py, Main.java, index.js),
 input (-), or the text of --code. The language follows from the file's ending or its
 first line unless --lang names it.
 
+Flags go before FILE: everything after it is the program's, flags included. With --code,
+the program's arguments begin at the first word that is no flag, or after --.
+
 Exit codes other than the program's own: 124 timeout, 125 our own failure, 126 refused by
 a policy, 137 out of memory, 141 nothing reads the output any more, 153 too much output,
 128+N ended by signal N.`,
@@ -61,7 +64,8 @@ a policy, 137 out of memory, 141 nothing reads the output any more, 153 too much
   llmsandbox run --memory 256m --timeout 5s --cpus 0.5 train.py
   llmsandbox run --file data.csv --out result.csv script.py
   cat words.txt | llmsandbox run count.rb
-  llmsandbox run --image python:3.12-slim app.py --json`,
+  llmsandbox run --json --image python:3.12-slim app.py
+  llmsandbox run app.py --verbose input.txt`,
 		Args: func(_ *cobra.Command, args []string) error {
 			return nil // checked in run, where --code is known
 		},
@@ -70,6 +74,7 @@ a policy, 137 out of memory, 141 nothing reads the output any more, 153 too much
 		},
 	}
 	set := cmd.Flags()
+	set.SetInterspersed(false) // what follows the file is the program's
 	f.register(set)
 	f.registerIdle(set)
 	f.policy.register(set)
@@ -103,6 +108,9 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	first := ""
 	if !codeGiven {
 		first, args = args[0], args[1:]
+		if len(args) > 0 && args[0] == "--" {
+			args = args[1:]
+		}
 	}
 	src, err := loadSource(ctx, first, f.code, codeGiven, f.lang)
 	if err != nil {
