@@ -53,8 +53,8 @@ The code is a file, a directory with a main file (main.py, Main.java, index.js),
 input (-), or the text of --code. The language follows from the file's ending or its
 first line unless --lang names it.
 
-Flags go before FILE: everything after it is the program's, flags included. With --code,
-the program's arguments begin at the first word that is no flag, or after --.
+Flags go before FILE: everything after it is passed to the program, flags included. With
+--code, so is everything from the first word that is no flag on, or after --.
 
 Exit codes other than the program's own: 124 timeout, 125 our own failure, 126 refused by
 a policy, 137 out of memory, 141 nothing reads the output any more, 153 too much output,
