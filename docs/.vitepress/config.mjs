@@ -48,6 +48,7 @@ export const sidebar = [
       page('Threat model', 'threat-model'),
       page('Acceptance cases', 'acceptance'),
       page('Attacks', 'abuse'),
+      page('Session protocol', 'kernel-protocol'),
       page('Performance', 'performance'),
       page('Dependencies', 'dependencies'),
     ],

@@ -1,6 +1,6 @@
 // Package kernel runs kernels: interpreters in a sandbox that keep their state between
 // cells. Each is one process, its driver, which reads requests and writes events as lines of
-// JSON: docs/kernels.md describes that protocol.
+// JSON: docs/kernel-protocol.md describes that protocol.
 //
 // All that comes from a driver may be forged by the code in it. It is checked for its
 // form and bounded in size here; what it claims is the code's own claim about itself.

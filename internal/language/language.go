@@ -196,7 +196,7 @@ type CaptureSource struct {
 	MaxBytes int64
 	// Ahead has the interpreter wait for its code, which is not in its main file yet: it sends
 	// the event ready, reads one request, becomes the program of that, sends the event begun
-	// and closes descriptors 3 and 4. docs/kernels.md has the protocol. Only for a Language with Ahead.
+	// and closes descriptors 3 and 4. docs/kernel-protocol.md has the protocol. Only for a Language with Ahead.
 	Ahead bool
 	// Current returns a variable's value as it is without the capture.
 	Current func(name string) string
