@@ -167,8 +167,10 @@ func meantFor(name, description string, s Severity, languages *[]string) ([]*lan
 			return nil, err
 		}
 		(*languages)[i] = l.Name
-		if !slices.Contains(langs, l) {
-			langs = append(langs, l)
+		for _, known := range all.All() {
+			if (known == l || language.Family(known.Name) == l.Name) && !slices.Contains(langs, known) {
+				langs = append(langs, known)
+			}
 		}
 	}
 	return langs, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/security"
 )
@@ -15,7 +16,7 @@ import (
 // programs are those of a directory of testdata in one language.
 func programs(t testing.TB, dir, lang string) []txtar.File {
 	t.Helper()
-	archive, err := txtar.ParseFile(filepath.Join("testdata", dir, lang+".txtar"))
+	archive, err := txtar.ParseFile(filepath.Join("testdata", dir, language.Family(lang)+".txtar"))
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("there are none: %v, want an error other than fs.ErrNotExist", err)
 	}
@@ -62,7 +63,7 @@ func restrictive(t *testing.T, lang string) *security.Checker {
 	if lang == "bash" {
 		p.Names = []security.RestrictedName{{Name: "curl", Severity: security.High}}
 	} else {
-		p.Modules = []security.RestrictedModule{{Name: evaded[lang], Severity: security.High}}
+		p.Modules = []security.RestrictedModule{{Name: evaded[language.Family(lang)], Severity: security.High}}
 	}
 	return compiled(t, p)
 }
@@ -79,6 +80,9 @@ func TestAcceptance87Evasions(t *testing.T) {
 				}
 			}
 			for _, p := range programs(t, "lookalikes", l.Name) {
+				if l.Name == "c" && p.Name == "raw" {
+					continue // not all of C has raw strings
+				}
 				if r := check(t, c, l.Name, p.Data); r.Blocked {
 					t.Errorf("%s is refused, want Blocked false:\n%s%+v", p.Name, p.Data, r.Findings)
 				}

@@ -36,6 +36,7 @@ var writers = map[string]string{
 	"javascript": `require("fs").writeFileSync("/sandbox/artifacts/made.csv", "a,b\n1,2\n")`,
 	"java":       `public class Maker { public static void main(String[] a) throws Exception { java.nio.file.Files.writeString(java.nio.file.Path.of("artifacts/made.csv"), "a,b\n1,2\n"); } }`,
 	"cpp":        "#include <fstream>\nint main() { std::ofstream(\"artifacts/made.csv\") << \"a,b\\n1,2\\n\"; }",
+	"c":          "#include <stdio.h>\nint main(void) { FILE *f = fopen(\"artifacts/made.csv\", \"w\"); fputs(\"a,b\\n1,2\\n\", f); return fclose(f); }",
 	"go":         "package main\nimport \"os\"\nfunc main() { if err := os.WriteFile(\"/sandbox/artifacts/made.csv\", []byte(\"a,b\\n1,2\\n\"), 0o600); err != nil { panic(err) } }",
 	"ruby":       `File.write("artifacts/made.csv", "a,b\n1,2\n")`,
 	"bash":       `printf 'a,b\n1,2\n' > /sandbox/artifacts/made.csv`,

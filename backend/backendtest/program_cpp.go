@@ -1,10 +1,49 @@
 package backendtest
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox"
 )
+
+func (s *suite) programC(t *testing.T) {
+	sb := s.openWith(t, llmsandbox.Options{Language: "c"}, "gcc")
+	t.Run("what C++ refuses", func(t *testing.T) {
+		res := run(t, sb, `
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+struct point { int x, y; };
+static void *square(void *arg) { int *n = arg; *n *= *n; return NULL; }
+int main(void) {
+  int *p = malloc(4 * sizeof *p), class = 7;
+  struct point at = { .y = 2, .x = 1 };
+  pthread_t thread;
+  pthread_create(&thread, NULL, square, &class);
+  pthread_join(thread, NULL);
+  char *copy = strdup("copied");
+  printf("%ld %d %d %s %.0f\n", __STDC_VERSION__, at.x + at.y, class, copy, sqrt(class) + M_PI);
+  free(copy), free(p);
+}
+`, nil)
+		wantLines(t, res, "201710 3 49 copied 10")
+	})
+	t.Run("c11", func(t *testing.T) {
+		wantLines(t, run(t, sb, "#include <stdio.h>\nint main(void) { printf(\"%ld\\n\", __STDC_VERSION__); }", &llmsandbox.RunOptions{Standard: "11"}), "201112")
+		if _, err := sb.Run(testContext(t), "", &llmsandbox.RunOptions{Standard: "c++20"}); err == nil || !strings.Contains(err.Error(), "use one like c11 or gnu17") {
+			t.Errorf("C by a standard of C++: %v, want an error that names standards of C", err)
+		}
+	})
+	t.Run("no kernel", func(t *testing.T) {
+		if _, err := sb.Kernel(testContext(t), "", nil); !errors.Is(err, llmsandbox.ErrUnsupported) {
+			t.Errorf("open a C kernel: %v, want %v", err, llmsandbox.ErrUnsupported)
+		}
+	})
+}
 
 func (s *suite) programCPP(t *testing.T) {
 	sb := s.openWith(t, llmsandbox.Options{Language: "cpp"}, "g++")

@@ -181,6 +181,7 @@ var cases = []struct {
 	{"ProgramJava", languageTier, (*suite).programJava},
 	{"ProgramNode", languageTier, (*suite).programNode},
 	{"ProgramGo", languageTier, (*suite).programGo},
+	{"ProgramC", languageTier, (*suite).programC},
 	{"ProgramCPP", languageTier, (*suite).programCPP},
 	{"ProgramR", languageTier, (*suite).programR},
 	{"ProgramRuby", languageTier, (*suite).programRuby},

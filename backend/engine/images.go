@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,16 +15,17 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/defaultimage"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // defaultImages returns which images a language may use, best first: the caller's own, or
 // the one that this project builds and then the official one.
 func defaultImages(own map[string]string) func(language string) []string {
-	return func(language string) []string {
-		if name := own[language]; name != "" {
+	return func(lang string) []string {
+		if name := cmp.Or(own[lang], own[language.Family(lang)]); name != "" {
 			return []string{name}
 		}
-		d, ok := defaultimage.For(language)
+		d, ok := defaultimage.For(lang)
 		if !ok {
 			return nil
 		}

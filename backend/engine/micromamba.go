@@ -22,6 +22,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/engine/containers"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
 // MicromambaImage has Micromamba and an environment named base with nothing in it.
@@ -57,7 +58,7 @@ var languagePackages = map[string]string{
 }
 
 // languages are all that Options.Images can be asked for.
-var languages = []string{"bash", "cpp", "go", "java", "javascript", "python", "r", "ruby"}
+var languages = []string{"bash", "c", "cpp", "go", "java", "javascript", "python", "r", "ruby"}
 
 // inMicromamba returns the options with Micromamba checked and an image for each language.
 // What is named need not exist: that is found out when a sandbox is made.
@@ -94,11 +95,11 @@ func (m *Micromamba) enter() []string { return []string{"micromamba", "run", "-n
 
 // install is the command that an image is prepared with first, with the engine's own
 // network; nil for none. own says that the sandbox names or builds its image.
-func (o Options) install(language string, own bool) []string {
+func (o Options) install(lang string, own bool) []string {
 	m := o.Micromamba
-	own = own || o.Images[language] != MicromambaImage
+	own = own || o.Images[lang] != MicromambaImage
 	packages := slices.Clone(m.Packages)
-	if p := languagePackages[language]; p != "" && !own && !slices.ContainsFunc(packages, func(s string) bool { return packageName(s) == p }) {
+	if p := languagePackages[language.Family(lang)]; p != "" && !own && !slices.ContainsFunc(packages, func(s string) bool { return packageName(s) == p }) {
 		packages = append(packages, p)
 	}
 	if len(packages) == 0 {

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/isolation"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
@@ -153,13 +155,13 @@ func (o Options) image(spec backend.Spec) (string, error) {
 	return name, nil
 }
 
-func (o Options) defaultImage(language string) (string, error) {
-	if name := o.Images[language]; name != "" {
+func (o Options) defaultImage(lang string) (string, error) {
+	if name := cmp.Or(o.Images[lang], o.Images[language.Family(lang)]); name != "" {
 		return name, nil
 	}
-	d, ok := defaultimage.For(language)
+	d, ok := defaultimage.For(lang)
 	if !ok {
-		return "", fmt.Errorf("language %q has no default image here: name one: %w", language, backend.ErrImageNotFound)
+		return "", fmt.Errorf("language %q has no default image here: name one: %w", lang, backend.ErrImageNotFound)
 	}
 	return d.Name, nil
 }

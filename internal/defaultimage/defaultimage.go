@@ -2,6 +2,8 @@
 // Their Dockerfiles are in the directory images; see README.md there.
 package defaultimage
 
+import "github.com/llmsandbox/llmsandbox/internal/language"
+
 // A Default is what a language runs in unless another image is asked for.
 type Default struct {
 	// Name is the project's own image, built from the language's Dockerfile. It runs
@@ -26,10 +28,11 @@ var official = map[string]string{
 
 // For returns the default of a language by its canonical name, such as "python", and
 // whether there is one.
-func For(language string) (Default, bool) {
-	base, ok := official[language]
+func For(name string) (Default, bool) {
+	family := language.Family(name)
+	base, ok := official[family]
 	if !ok {
 		return Default{}, false
 	}
-	return Default{Name: "llmsandbox/" + language + ":1", Official: base}, true
+	return Default{Name: "llmsandbox/" + family + ":1", Official: base}, true
 }

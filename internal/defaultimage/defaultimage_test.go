@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox/internal/defaultimage"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
@@ -29,13 +30,14 @@ func TestDefaultsAreTheDockerfiles(t *testing.T) {
 			t.Errorf("%s has no default image, want one", l.Name)
 			continue
 		}
-		lines := read(t, filepath.Join(dockerfiles, l.Name, "Dockerfile"))
+		dir := language.Family(l.Name)
+		lines := read(t, filepath.Join(dockerfiles, dir, "Dockerfile"))
 		for _, want := range []string{"ARG BASE=" + d.Official, "FROM ${BASE}", "USER 1000:1000", "WORKDIR /sandbox"} {
 			if !slices.Contains(lines, want) {
-				t.Errorf("%s/Dockerfile has no line %q", l.Name, want)
+				t.Errorf("%s/Dockerfile has no line %q", dir, want)
 			}
 		}
-		if i := slices.Index(dirs, filepath.Join(dockerfiles, l.Name, "Dockerfile")); i >= 0 {
+		if i := slices.Index(dirs, filepath.Join(dockerfiles, dir, "Dockerfile")); i >= 0 {
 			dirs = slices.Delete(dirs, i, i+1)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
@@ -86,13 +87,13 @@ func (f *finder) find(language, program string) bool {
 
 // locate returns where the first usable program of that name is on the host and in
 // the root; both are empty when there is none.
-func (f *finder) locate(language, program string) (path, inside string) {
+func (f *finder) locate(lang, program string) (path, inside string) {
 	for _, dir := range f.dirs {
 		path := f.throughShim(filepath.Join(dir, program))
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
 			continue
 		}
-		if inside := f.place(language, path); inside != "" {
+		if inside := f.place(language.Family(lang), path); inside != "" {
 			return path, inside
 		}
 	}

@@ -142,6 +142,15 @@ type Example struct {
 	Libraries []string
 }
 
+// Family returns the name of the language whose toolchain, default images and policies' rules hold for a
+// language, too: for most it is their own.
+func Family(name string) string {
+	if name == "c" {
+		return "cpp"
+	}
+	return name
+}
+
 // ErrUnknown means that no language of a name is known.
 var ErrUnknown = errors.New("unknown language")
 

@@ -18,6 +18,8 @@ import (
 // programs show that an image has what it is for: each prints "hello" at its end.
 var programs = map[string]struct{ file, command, code string }{
 	"bash": {"main.sh", "bash main.sh", `set -e; jq -n 1 >/tmp/one; echo '1+1' | bc; gawk 'BEGIN { print "hello" }'`},
+	"c": {"main.c", "gcc -std=gnu17 -o /tmp/main main.c && /tmp/main",
+		"#include <stdio.h>\nint main(void) { puts(\"hello\"); }"},
 	"cpp": {"main.cpp", "g++ -std=c++20 -o /tmp/main main.cpp && /tmp/main",
 		"#include <iostream>\n#include <vector>\nint main() { std::vector<const char *> v{\"hello\"}; std::cout << v.at(0) << '\\n'; }"},
 	"go": {"main.go", "GOCACHE=/tmp/cache CGO_ENABLED=0 go run main.go",

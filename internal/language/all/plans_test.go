@@ -112,6 +112,7 @@ var greeters = map[string]string{
 	"java": "package a.b;\nrecord P(int x) {}\npublic class Greeter { public static void main(String[] a) throws Exception {\n" +
 		"System.out.println(\"hi \" + a[0] + \" \" + new java.util.Scanner(System.in).nextLine()); System.exit(7); } }",
 	"cpp":  "#include <iostream>\n#include <string>\nint main(int, char**v) { std::string s; std::getline(std::cin, s); std::cout << \"hi \" << v[1] << ' ' << s << '\\n'; return 7; }",
+	"c":    "#include <stdio.h>\nint main(int n, char **v) { char s[9]; scanf(\"%8s\", s); printf(\"hi %s %s\\n\", v[1], s); return 7; }",
 	"go":   "//go:build ignore\n\npackage main\nimport (\"fmt\"; \"os\")\nfunc main() { var s string; fmt.Scan(&s); fmt.Println(\"hi\", os.Args[1], s); os.Exit(7) }",
 	"r":    "a <- commandArgs(TRUE)\ncat('hi', a[1], readLines(file('stdin'), 1)); cat('\\n'); quit(status = 7)",
 	"ruby": "puts \"hi #{ARGV[0]} #{STDIN.gets.chomp}\"; exit 7",
@@ -131,7 +132,7 @@ func TestPlansRunArgumentsStdinAndExitCode(t *testing.T) {
 
 func TestPlansReportErrors(t *testing.T) {
 	for lang, want := range map[string]string{
-		"python": "SyntaxError", "javascript": "SyntaxError", "java": "error:", "cpp": "error:",
+		"python": "SyntaxError", "javascript": "SyntaxError", "java": "error:", "c": "error:", "cpp": "error:",
 		"go": "main.go:1", "ruby": "syntax error", "bash": "syntax error", "r": "Error",
 	} {
 		t.Run(lang, func(t *testing.T) {
@@ -150,6 +151,7 @@ func TestPlansOfProjects(t *testing.T) {
 		{"js", "app.js", "console.log(require('./other').x)", "other.js", "exports.x = 42"},
 		{"java", "x.java", "public class A { public static void main(String[] a) { System.out.println(B.x); } }", "B.java", "class B { static int x = 42; }"},
 		{"cpp", "a.cc", "#include <cstdio>\nextern int x; int main() { printf(\"%d\\n\", x); }", "lib/b.cpp", "int x = 42;"},
+		{"c", "a.c", "#include <stdio.h>\nint x(void); int main() { printf(\"%d\\n\", x()); }", "lib/b.c", "#include <math.h>\n#include <string.h>\nint x(void) { return sqrt(strlen(strdup(\"\"))) + 42; }"},
 		{"go", "a.go", "package main\nfunc main() { print1(42) }", "b.go", "package main\nimport \"fmt\"\nfunc print1(n int) { fmt.Println(n) }"},
 		{"ruby", "a.rb", "require_relative 'b'\nputs X", "b.rb", "X = 42"},
 	} {

@@ -1,4 +1,4 @@
-// Package cpp describes C++.
+// Package cpp describes C++ and C.
 package cpp
 
 import (
@@ -17,44 +17,77 @@ import (
 var Language = language.Language{
 	Name: "cpp", Title: "C++", Aliases: []string{"c++", "cxx", "cc"},
 	Extensions: endings,
-	Programs:   [][]string{{"g++", "clang++", "c++"}},
+	Programs:   [][]string{cpp.compilers},
 	Install:    "install it with: apt-get install g++; or use --image gcc:14",
-	Plan:       plan,
+	Plan:       cpp.plan,
 	Details:    details,
 	Libraries:  &debian.Libraries,
 	Kernel:     kernel,
 	Scan:       scan, ModuleSeparator: "/", LibraryName: debian.LibraryName,
 }
 
+// C is C, by default C17 with GNU's extensions, as compilers take it: POSIX functions are declared.
+var C = language.Language{
+	Name: "c", Title: "C",
+	Extensions: c.endings,
+	Programs:   [][]string{c.compilers},
+	Install:    "install it with: apt-get install gcc libc6-dev; or use --image gcc:14",
+	Plan:       c.plan,
+	Details:    detailsOfC,
+	Libraries:  &debian.Libraries,
+	Scan:       scanC, ModuleSeparator: "/", LibraryName: debian.LibraryName,
+}
+
+// A dialect is what differs between C and C++.
+type dialect struct {
+	title, main string
+	endings     []string
+	compilers   []string
+	standard    string // the default
+	standards   func() *regexp.Regexp
+	example     string   // standards that can be asked for
+	link        []string // options behind the files
+}
+
+var c = dialect{
+	title: "C", main: "main.c", endings: []string{".c"}, compilers: []string{"gcc", "clang", "cc"}, standard: "gnu17", example: "c11 or gnu17",
+	standards: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(c|gnu)(99|11|17|18|2x|23)$`) }),
+	link:      []string{"-lm"},
+}
+
+var cpp = dialect{
+	title: "C++", main: "main.cpp", endings: endings, compilers: []string{"g++", "clang++", "c++"}, standard: "c++17", example: "c++17 or c++20",
+	standards: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(c|gnu)\+\+[0-9][0-9a-z]$`) }),
+}
+
 var endings = []string{".cpp", ".cc", ".cxx", ".c++", ".C"}
 
-var standards = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(c|gnu)\+\+[0-9][0-9a-z]$`) })
-
-func plan(src language.Source) (language.Plan, error) {
+func (d *dialect) plan(src language.Source) (language.Plan, error) {
 	std := strings.ToLower(src.Standard)
 	switch {
 	case std == "":
-		std = "c++17"
+		std = d.standard
 	case len(std) == 2:
-		std = "c++" + std
+		std = strings.ToLower(d.title) + std
 	}
-	if !standards().MatchString(std) {
-		return language.Plan{}, fmt.Errorf("standard %q of C++: %w: use one like c++17 or c++20", src.Standard, language.ErrInvalidSource)
+	if !d.standards().MatchString(std) {
+		return language.Plan{}, fmt.Errorf("standard %q of %s: %w: use one like %s", src.Standard, d.title, language.ErrInvalidSource, d.example)
 	}
 	code, err := source.Clean(src.Code)
 	if err != nil {
 		return language.Plan{}, err
 	}
-	l, err := language.Lay(src, code, "main.cpp", endings...)
+	l, err := language.Lay(src, code, d.main, d.endings...)
 	if err != nil {
 		return language.Plan{}, err
 	}
 	program := src.Private(src.TempDir)
-	compile := []string{src.Program("g++", "clang++", "c++"), "-std=" + std, "-O1", "-pthread", "-I", src.Workdir, "-o", program}
-	compile = append(compile, l.WithEnding(endings...)...)
+	compile := []string{src.Program(d.compilers...), "-std=" + std, "-O1", "-pthread", "-I", src.Workdir, "-o", program}
+	compile = append(compile, l.WithEnding(d.endings...)...)
 	for _, dir := range src.Libraries {
 		compile = append(compile, "@"+path.Join(dir, debian.LinkFile))
 	}
+	compile = append(compile, d.link...)
 	return language.Plan{
 		Files: l.Files,
 		Steps: []language.Step{

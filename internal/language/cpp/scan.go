@@ -3,8 +3,10 @@ package cpp
 import (
 	"bytes"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/lex"
@@ -15,22 +17,47 @@ import (
 // and functions resolved ("std::filesystem::remove_all"). Macros are not expanded: one that stands for
 // a name is that name, one that makes names is computed, and their bodies are read as code.
 func scan(m *language.Meter, code []byte) language.Facts {
-	facts := read(m, code, false)
-	if bytes.Contains(code, []byte("??")) {
-		// They mean something in some standards, and nothing in others: what either reading
-		// finds is there.
-		all := lex.Facts{Facts: facts, Meter: m}
-		other := read(m, code, true)
-		all.Merge(language.Facts{Imports: other.Imports, Uses: other.Uses, Computed: other.Computed})
-		facts = all.Ordered()
-		facts.Imports, facts.Uses, facts.Computed = slices.Compact(facts.Imports), slices.Compact(facts.Uses), slices.Compact(facts.Computed)
+	return scanAs(m, code, &table)
+}
+
+// scanC reads a C program as scan does. Standards and compilers differ on whether C has raw strings and
+// separators of digits.
+func scanC(m *language.Meter, code []byte) language.Facts {
+	if !differs().Match(code) {
+		return scan(m, code)
 	}
+	return scanAs(m, code, &table, &plainTable)
+}
+
+// differs finds what may be a raw string or a separator of digits.
+var differs = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`R"|[0-9A-Za-z_]'`) })
+
+// scanAs reads a program by each table. What any reading finds is there.
+func scanAs(m *language.Meter, code []byte, tables ...*lex.Table) language.Facts {
+	facts := read(m, code, tables[0], false)
+	all := lex.Facts{Facts: facts, Meter: m}
+	also := func(other language.Facts) {
+		all.Merge(language.Facts{Imports: other.Imports, Uses: other.Uses, Computed: other.Computed})
+	}
+	for _, t := range tables[1:] {
+		also(read(m, code, t, false))
+	}
+	// They mean something in some standards, and nothing in others.
+	if trigraphs := bytes.Contains(code, []byte("??")); trigraphs {
+		for _, t := range tables {
+			also(read(m, code, t, true))
+		}
+	} else if len(tables) == 1 {
+		return facts
+	}
+	facts = all.Ordered()
+	facts.Imports, facts.Uses, facts.Computed = slices.Compact(facts.Imports), slices.Compact(facts.Uses), slices.Compact(facts.Computed)
 	return facts
 }
 
-func read(m *language.Meter, code []byte, trigraphs bool) language.Facts {
+func read(m *language.Meter, code []byte, t *lex.Table, trigraphs bool) language.Facts {
 	l := lexer{original: string(code)}
-	l.Facts, l.Code = &lex.Facts{Meter: m}, l.original
+	l.Table, l.Facts, l.Code = t, &lex.Facts{Meter: m}, l.original
 	if l.edited = join(m, l.original, trigraphs); l.edited != nil {
 		l.Code = l.edited.Code
 	}

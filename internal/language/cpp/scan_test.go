@@ -6,6 +6,16 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/lex/lextest"
 )
 
+// Of C, both readings of what standards differ on are found.
+var scansOfC = []lextest.Case{
+	{"#include <stdlib.h>\nint main(void) { return system(\"ls\"); }", "import stdlib.h; call system"},
+	{"#define R\nchar *a = R\"(\"; int x = system(\"ls\"); char *b = R\")\";", "+call system"},
+	{"#define F(x)\nF(0'a\"') int x = system(\"ls\"); F(0'a\"')", "+call system"},
+	{"char *a = R\"(\\\")\"; int x = system(\"ls\");", "+call system"},
+	{"int x = '\\'' + 1'000; /* system(1) */", ""},
+	{"??=define X 1'0\nint main(void) { popen(\"ls\", \"r\"); }", "call popen"},
+}
+
 var scans = []lextest.Case{
 	{"#include <unistd.h>\n", "import unistd.h"},
 	{"# include <unistd.h>", "import unistd.h"},
@@ -137,6 +147,8 @@ var scans = []lextest.Case{
 
 func TestScan(t *testing.T) { lextest.Run(t, scan, scans) }
 
+func TestScanC(t *testing.T) { lextest.Run(t, scanC, scansOfC) }
+
 func TestScanEnds(t *testing.T) {
 	lextest.Hostile(t, scan, "(", "[", "{", "\"", "R\"(", "/*", "#define A(x) A(x) A(x)\n", "#if 0\n", "a::", "f(", "struct ", "system(", "??/\n", "\\\n", "using A=", "%:", "dlsym(a,", "auto f=&system;", "import <",
 		"::using", "using ", "a::b=", "class ", "#define a b\n", "\\u0061", "a*", "extern system", "::a", "#include <", "#define a b::b\n#define b a::a\na(b())\n")
@@ -144,6 +156,8 @@ func TestScanEnds(t *testing.T) {
 }
 
 func FuzzScan(f *testing.F) { lextest.Fuzz(f, scan, scans) }
+
+func FuzzScanC(f *testing.F) { lextest.Fuzz(f, scanC, scansOfC) }
 
 func BenchmarkScan(b *testing.B) {
 	lextest.Benchmark(b, scan, "#include <vector>\nint f(const std::vector<int>& v) {\n  int sum = 0; // words\n  for (auto x : v) sum += x * 2;\n  std::cout << \"sum \" << sum << std::endl;\n  return sum;\n}")

@@ -15,6 +15,13 @@ var table = lex.Table{
 	Operators: lex.OperatorsOf("->* -> :: ## == != <= >= += -= *= && ||"),
 }
 
+// plainTable is the table of C without raw strings and separators of digits.
+var plainTable = func() lex.Table {
+	t := table
+	t.Digits = ""
+	return t
+}()
+
 // A lexer splits code whose lines are joined. The lines of the preprocessor are among the tokens:
 // each begins with "#" behind a Newline and goes up to the next one.
 type lexer struct {
@@ -30,7 +37,7 @@ type lexer struct {
 }
 
 func (l *lexer) run() {
-	l.Table, l.Special, l.Newline, l.Prefixed = &table, l.special, l.newline, l.prefixed
+	l.Special, l.Newline, l.Prefixed = l.special, l.newline, l.prefixed
 	l.Unreadable = func(reason string) {
 		if reason != lex.NotClosed || !l.directive() { // where quotes may be left open
 			l.MarkUnreadable(reason)
@@ -130,7 +137,7 @@ func (l *lexer) header(c byte) bool {
 func (l *lexer) prefixed(start int) bool {
 	switch quote := l.Code[l.Pos : l.Pos+1]; l.Code[start:l.Pos] {
 	case "R", "LR", "uR", "UR", "u8R":
-		return quote == `"` && l.open == 0 && l.raw(start)
+		return quote == `"` && l.open == 0 && l.Table != &plainTable && l.raw(start)
 	case "L", "u", "U", "u8":
 		l.Pos++
 		l.Literal(start, lex.Quote{End: quote, Escapes: table.Escapes})
