@@ -90,6 +90,18 @@ func (s *suite) acceptance28LibrariesOfANewSandbox(t *testing.T) {
 		}
 		wantStdout(t, res, "28xxx\n")
 	}
+	t.Run("commands", func(t *testing.T) {
+		wantStdout(t, run(t, sb, "tiny", &llmsandbox.RunOptions{Language: "bash"}), "28xxx\n")
+		k, err := sb.Kernel(testContext(t), "python", &llmsandbox.KernelOptions{Plain: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		cell, err := k.Run(testContext(t), "import subprocess\nprint(subprocess.getoutput('tiny'))", nil)
+		if err != nil || cell.Stdout != "28xxx\n" {
+			t.Errorf("%+v, %v, want no error, Stdout = %q", cell, err, "28xxx\n")
+		}
+	})
 	t.Run("read-only", func(t *testing.T) {
 		res := run(t, sb, "import os, tiny\ntry:\n    open(os.path.dirname(tiny.__file__) + '/evil.py', 'w')\nexcept OSError as e:\n    print(type(e).__name__, e.errno)", nil)
 		wantStdout(t, res, "OSError 30\n")
@@ -112,6 +124,21 @@ func (s *suite) acceptance28LibrariesOfANewSandbox(t *testing.T) {
 			t.Errorf("%d installations of what was cached, want 0", n)
 		}
 	})
+}
+
+// libraryFonts: what matplotlib would look for before the first plot was looked for when it
+// was installed.
+func (s *suite) libraryFonts(t *testing.T) {
+	s.keepsLibraries(t)
+	dir, name := t.TempDir(), s.newPackage(t)
+	testpackage.Wheel(t, dir, name, "1.0", map[string]string{
+		"matplotlib/__init__.py": "import os\nrcParams = {'backend': 'agg'}\ndef get_cachedir():\n" +
+			"    path = os.environ.get('MPLCONFIGDIR') or os.path.expanduser('~/.cache/matplotlib')\n    os.makedirs(path, exist_ok=True)\n    return path\n",
+		"matplotlib/font_manager.py": "import os\nfrom matplotlib import get_cachedir\npath = os.path.join(get_cachedir(), 'fontlist-v1.json')\n" +
+			"kept = os.path.exists(path)\nif not kept:\n    open(path, 'w').write('fonts')\n",
+	})
+	const code = "import matplotlib.font_manager as m; print(m.kept, open(m.path, 'r+').read())"
+	wantStdout(t, run(t, s.open(t, libraries(dir, name)), code, nil), "True fonts\n")
 }
 
 // countInstalls counts the installations that have ended.

@@ -59,6 +59,7 @@ var cases = []struct {
 	{"Acceptance28to29LibrariesOfAnOpenSandbox", languageTier, (*suite).acceptance28to29LibrariesOfAnOpenSandbox},
 	{"LayersAreKept", contractTier, (*suite).layersAreKept},
 	{"LibrariesAreInstalledOnce", contractTier, (*suite).librariesAreInstalledOnce},
+	{"LibraryFonts", languageTier, (*suite).libraryFonts},
 	{"Acceptance31InstallationFails", languageTier, (*suite).acceptance31InstallationFails},
 	{"Acceptance33Injection", languageTier, (*suite).acceptance33Injection},
 	{"Acceptance35to39FileNamesAndContent", agentTier, (*suite).acceptance35to39FileNamesAndContent},

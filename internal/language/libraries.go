@@ -40,7 +40,9 @@ type InstallSource struct {
 	Registries Registries
 	// Local is a directory in the sandbox with wheels, tarballs or gems, which are to be
 	// used in place of any registry; empty: none.
-	Local   string
+	Local string
+	// Host: the toolchain is this machine's, and not that of an image.
+	Host    bool
 	Program func(alternatives ...string) string
 }
 

@@ -138,7 +138,7 @@ func TestLayerKeysStay(t *testing.T) {
 		t.Errorf("a cache's key is %s, want \"x-8a4dd7c04738694ae027f765325488f2\"", got)
 	}
 	q := &Libraries{language: &language.Language{Name: "x"}, libraries: []string{"a", "b"}}
-	if got := q.key("p", "l"); got != "x-3ef571d7d09fed57474516e81569d8d5" {
-		t.Errorf("the key of libraries is %s, want \"x-3ef571d7d09fed57474516e81569d8d5\"", got)
+	if got := q.key("p", "l"); got != "x-6935a98a59b32c233934a2a117027e0b" {
+		t.Errorf("the key of libraries is %s, want \"x-6935a98a59b32c233934a2a117027e0b\"", got)
 	}
 }

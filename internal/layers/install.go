@@ -89,7 +89,7 @@ func (q *Libraries) installIn(ctx context.Context, target, dir string) (err erro
 		return fmt.Errorf("make the folder of libraries: %w", err)
 	}
 	src := language.InstallSource{
-		Libraries: q.libraries, Dir: target, TempDir: s.Guest().TempDir, Registries: registries,
+		Libraries: q.libraries, Dir: target, TempDir: s.Guest().TempDir, Registries: registries, Host: s.Guest().Host,
 	}
 	if q.options.Local != "" {
 		src.Local = installLocal

@@ -32,7 +32,7 @@ const DefaultTimeout = 10 * time.Minute
 
 const (
 	// libraryVersion changes when the same list gives another layer.
-	libraryVersion = 1
+	libraryVersion = 2
 	// maxLibraries bounds one list.
 	maxLibraries = 256
 	// libraryPrefix is followed by a layer's key. The path of a library's directory is the same

@@ -9,8 +9,7 @@ import (
 )
 
 var libraries = language.Libraries{
-	Program:   "python3",
-	Installed: []string{"lib/python3*/site-packages", "/usr/lib/python3/dist-packages", "/usr/local/lib/python3*/dist-packages"},
+	Program: "python3",
 	// pip is run as a module of the interpreter; its command shows that it is there.
 	Needs:      [][]string{{"python3", "python"}, {"pip3", "pip"}},
 	Check:      check,
@@ -22,12 +21,17 @@ var libraries = language.Libraries{
 //go:embed libraries.py
 var installer []byte
 
-// install has pip install below src.Dir, which bin and site are then found in.
+// install has pip install below src.Dir, which bin and site are then found in. What an image
+// has counts as installed, since who chose the image chose that. What this machine happens to
+// have does not: a list is the same libraries on every machine.
 func install(src language.InstallSource) (language.Plan, error) {
 	script := path.Join(src.TempDir, ".install.py")
 	argv := []string{src.Program("python3", "python"), "-B", script, src.Dir, path.Join(src.TempDir, ".install")}
 	if src.Local != "" {
 		argv = append(argv, "--no-index", "--find-links", src.Local)
+	}
+	if src.Host {
+		argv = append(argv, "--ignore-installed", "--no-warn-conflicts")
 	}
 	argv = append(append(argv, "--"), src.Libraries...)
 	return language.Plan{

@@ -1,8 +1,8 @@
 # Installs libraries into a directory that any interpreter of the same version can use.
 #   libraries.py DIR SCRATCH [PIP-OPTION...] -- REQUIREMENT...
-# What the interpreter already has counts as installed, and is never touched: pip runs in
-# a virtual environment that only sees it.
-import compileall, glob, os, py_compile, site, subprocess, sys, sysconfig, venv
+# What the interpreter already has is never touched: pip runs in a virtual environment that
+# only sees it, for tools that build packages.
+import compileall, glob, os, py_compile, shutil, site, subprocess, sys, sysconfig, venv
 
 prefix, scratch = sys.argv[1:3]
 split = sys.argv.index("--")
@@ -57,3 +57,15 @@ for name in glob.glob(os.path.join(prefix, "bin", "*")):
     if text.startswith(ours):
         with open(name, "wb") as f:
             f.write(b"#!" + os.fsencode(sys.executable) + text[len(ours):])
+
+# Matplotlib looks through all fonts before the first plot, and keeps what it finds in a
+# directory of its user's. Here it is done once: see _fonts in figures.py.
+if os.path.isfile(os.path.join(site_dir, "matplotlib", "font_manager.py")):
+    made = os.path.join(scratch, "matplotlib")
+    subprocess.run(
+        [sys.executable, "-c", "import matplotlib.font_manager"], env=dict(env, PYTHONPATH=site_dir, MPLCONFIGDIR=made),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )
+    os.mkdir(os.path.join(prefix, "fonts"))
+    for name in glob.glob(os.path.join(made, "fontlist-*.json")):
+        shutil.copy(name, os.path.join(prefix, "fonts"))

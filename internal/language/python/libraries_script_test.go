@@ -23,10 +23,20 @@ def put(*path):
     with open(path, "w") as f:
         f.write("where = %r" % os.path.relpath(path, folder))
 def install(*args, **options):
+    if args[0][1] == "-c":  # has matplotlib look for fonts
+        sys.path.insert(0, options["env"]["PYTHONPATH"])
+        import plain
+        os.makedirs(options["env"]["MPLCONFIGDIR"])
+        for name in "fontlist-v1.json", "other":
+            with open(os.path.join(options["env"]["MPLCONFIGDIR"], name), "w") as f:
+                f.write(plain.where)
+        return types.SimpleNamespace(returncode=1)
     put("lib", version, "site-packages", "plain.py")
     if library == "native":
         put("lib64", version, "site-packages", "native.py")
         put("lib64", version, "site-packages", "plain.py")
+    if library == "plots":
+        put("lib", version, "site-packages", "matplotlib", "font_manager.py")
     if library == "hostile":
         os.chdir(folder)
         put("lib", version, "site-packages", "python", "site-packages", "inside.py")
@@ -59,11 +69,12 @@ func TestLibrariesScript(t *testing.T) {
 		lib := filepath.Join("lib", strings.TrimSpace(string(out)), "site-packages")
 		for _, c := range []struct {
 			library, link string
-			want          []string
+			want, fonts   []string
 		}{
-			{"plain", lib, []string{"plain.py"}},
-			{"hostile", lib, []string{"plain.py", "python"}},
-			{"native", "", []string{"native.py", "plain.py"}},
+			{"plain", lib, []string{"plain.py"}, nil},
+			{"hostile", lib, []string{"plain.py", "python"}, nil},
+			{"native", "", []string{"native.py", "plain.py"}, nil},
+			{"plots", lib, []string{"matplotlib", "plain.py"}, []string{"fontlist-v1.json"}},
 		} {
 			t.Run(python+" "+c.library, func(t *testing.T) {
 				dir := t.TempDir()
@@ -86,6 +97,13 @@ func TestLibrariesScript(t *testing.T) {
 				}
 				if err != nil || !slices.Equal(names, c.want) {
 					t.Errorf("in it are %q, %v, want %q", names, err, c.want)
+				}
+				fonts, err := filepath.Glob(filepath.Join(directory, "fonts", "*"))
+				for i, name := range fonts {
+					fonts[i] = filepath.Base(name)
+				}
+				if err != nil || !slices.Equal(fonts, c.fonts) {
+					t.Errorf("fonts has %q, %v, want %q", fonts, err, c.fonts)
 				}
 				text, err := os.ReadFile(filepath.Join(site, "plain.py"))
 				if want := "where = '" + filepath.Join(lib, "plain.py") + "'"; err != nil || string(text) != want {

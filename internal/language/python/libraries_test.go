@@ -74,6 +74,10 @@ func TestInstall(t *testing.T) {
 	if argv := strings.Join(step.Argv, " "); !strings.HasSuffix(argv, "/lib /tmp/.install --no-index --find-links /wheels -- six x>1") {
 		t.Errorf("argv = %v, want argv ending in %q", argv, "/lib /tmp/.install --no-index --find-links /wheels -- six x>1")
 	}
+	src.Host = true
+	if plan, err = install(src); err != nil || !slices.Contains(plan.Steps[0].Argv, "--ignore-installed") || slices.Contains(step.Argv, "--ignore-installed") {
+		t.Errorf("argv = %v of this machine and %q of an image, %v, want only the first with --ignore-installed", plan.Steps, step.Argv, err)
+	}
 	if !slices.Contains(step.Env, "PIP_INDEX_URL=https://a.test") || !slices.Contains(step.Env, "PIP_CONFIG_FILE=/dev/null") {
 		t.Errorf("Env = %v, want Env containing \"PIP_INDEX_URL=https://a.test\", Env containing \"PIP_CONFIG_FILE=/dev/null\"", step.Env)
 	}

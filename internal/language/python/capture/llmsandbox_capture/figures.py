@@ -35,11 +35,24 @@ class Known:
 
 def _package(matplotlib):
     """Without a display there is one backend that works: no need to try the others."""
+    _fonts(matplotlib)
     if any(os.environ.get(name) for name in ("MPLBACKEND", "DISPLAY", "WAYLAND_DISPLAY")):
         return
     with quiet("choosing matplotlib's backend"):
         if not isinstance(dict.__getitem__(matplotlib.rcParams, "backend"), str):
             matplotlib.rcParams["backend"] = "agg"
+
+
+def _fonts(matplotlib):
+    """Spares matplotlib the search for fonts, whose result was kept where its library was
+    installed. It gets a copy, where it looks for one, because it writes there, too."""
+    with quiet("matplotlib's list of fonts"):
+        kept = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(matplotlib.__file__))), "fonts")
+        for name in os.listdir(kept) if os.path.isdir(kept) else []:
+            copy = os.path.join(matplotlib.get_cachedir(), name)
+            if name.startswith("fontlist-") and not os.path.lexists(copy):
+                with open(os.path.join(kept, name), "rb") as source, open(copy, "wb") as target:
+                    target.write(source.read())
 
 
 def _bases(module):
