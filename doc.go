@@ -1,6 +1,14 @@
 // Package llmsandbox runs code that a language model wrote, without trusting it.
 //
-// [Open] starts a sandbox: an isolated place with its own files and processes, no
+// [Run] runs a program in a sandbox of its own:
+//
+//	res, err := llmsandbox.Run(ctx, `print("hello")`, nil)
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	fmt.Print(res.Stdout)
+//
+// [Open] starts a sandbox that lives longer: an isolated place with its own files and processes, no
 // network, no privileges, and limits that the kernel enforces. [Sandbox.Run]
 // executes code in it as a fresh process and returns a [Result] that says what
 // became of the program. [Sandbox.Close] removes all of it.

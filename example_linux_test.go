@@ -14,13 +14,8 @@ import (
 )
 
 func Example() {
-	ctx := context.Background()
-	sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{Language: "python"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer sb.Close()
-	res, err := sb.Run(ctx, `print("hello")`, nil) // err: we failed; res.Status: what became of the program
+	// An error means that the sandbox failed. res.Status says how the program ended.
+	res, err := llmsandbox.Run(context.Background(), `print("hello")`, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -45,6 +40,24 @@ func ExampleSandbox_Run_status() {
 	// Output:
 	// error 3
 	// timeout -1
+}
+
+func ExampleOpen() {
+	ctx := context.Background()
+	sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{Language: "python"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer sb.Close()
+	if err := sb.WriteFile(ctx, "name.txt", []byte("world")); err != nil {
+		log.Fatal(err)
+	}
+	res, err := sb.Run(ctx, `print("hello", open("name.txt").read())`, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print(res.Stdout)
+	// Output: hello world
 }
 
 func ExampleSandbox_Start() {
@@ -122,7 +135,7 @@ func ExampleSandbox_CopyOut() {
 		log.Fatal(err)
 	}
 	defer sb.Close()
-	if err := sb.WriteFile(ctx, "in.txt", []byte("words"), 0o644); err != nil {
+	if err := sb.WriteFile(ctx, "in.txt", []byte("words")); err != nil {
 		log.Fatal(err)
 	}
 	if _, err := sb.Run(ctx, `open("out.txt", "w").write(open("in.txt").read().upper())`, nil); err != nil {

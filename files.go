@@ -104,14 +104,16 @@ func (s *Sandbox) ReadFileTo(ctx context.Context, path string, w io.Writer) (int
 	})
 }
 
-// WriteFile makes a regular file or gives one that is there another content; missing
-// directories above it are made. A symbolic link at path is not followed but an error. A
-// write that fails leaves what it has written.
-func (s *Sandbox) WriteFile(ctx context.Context, path string, data []byte, mode fs.FileMode) error {
-	return s.WriteFileFrom(ctx, path, bytes.NewReader(data), mode)
+// WriteFile creates a regular file, or replaces the contents of an existing one, whose
+// permissions it keeps. A new file has mode 0644. Missing parent directories are created. A
+// symbolic link at path is an error and not followed. A write that fails leaves what it has
+// written. [Sandbox.WriteFileFrom] takes a mode.
+func (s *Sandbox) WriteFile(ctx context.Context, path string, data []byte) error {
+	return s.WriteFileFrom(ctx, path, bytes.NewReader(data), 0)
 }
 
-// WriteFileFrom is WriteFile with the content of r.
+// WriteFileFrom is WriteFile with the contents of r. A new file has the permission bits of
+// mode; 0 means 0644. [Sandbox.Chmod] changes those of an existing file.
 func (s *Sandbox) WriteFileFrom(ctx context.Context, path string, r io.Reader, mode fs.FileMode) error {
 	return fileOnly(ctx, s, "write", path, func(c *agentclient.Client) error {
 		_, err := c.WriteFile(ctx, path, r, agentclient.WriteOptions{Mode: uint32(mode.Perm()), Create: true, Truncate: true, Parents: true})

@@ -2,6 +2,7 @@ package llmsandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -68,6 +69,20 @@ type runCounter struct{ n atomic.Uint64 }
 func (c *runCounter) next() string {
 	c.n.CompareAndSwap(0, rand.Uint64()>>16)
 	return strconv.FormatUint(c.n.Add(1), 36)
+}
+
+// Run opens a sandbox, runs code in it, and closes it. opts may be nil. For input, arguments,
+// files, or more than one run use [Open] and [Sandbox.Run].
+//
+// Result and error are those of Sandbox.Run, and the error includes Close's. When Open fails
+// the result's Status is StatusSetupFailed; it is never nil.
+func Run(ctx context.Context, code string, opts *Options) (*Result, error) {
+	sb, err := Open(ctx, opts)
+	if err != nil {
+		return &Result{Status: StatusSetupFailed, ExitCode: noExitCode, Reason: err.Error()}, err
+	}
+	res, err := sb.Run(ctx, code, nil)
+	return res, errors.Join(err, sb.Close())
 }
 
 // Run executes code as a fresh process (after compiling it, where the language

@@ -49,7 +49,7 @@ func poolRounds(ctx context.Context, rounds int, o llmsandbox.Options, bare cont
 				}
 			}
 			start := time.Now()
-			l, err := p.Acquire(ctx, pool.Key{}, "")
+			l, err := p.Acquire(ctx, nil)
 			took := time.Since(start)
 			if err != nil {
 				return 0, err

@@ -127,7 +127,7 @@ func (s *Server) writeFile(ctx context.Context, c *call, in writeArgs) (*sdk.Cal
 	if in.Path == "" {
 		return nil, written{}, errors.New("path is empty: name the file")
 	}
-	if err := w.sandbox.WriteFile(ctx, in.Path, data, 0o644); err != nil {
+	if err := w.sandbox.WriteFile(ctx, in.Path, data); err != nil {
 		return nil, written{}, err
 	}
 	return nil, written{Path: line(in.Path), Bytes: len(data)}, nil

@@ -93,7 +93,7 @@ func (s *sandboxes) acquire(ctx context.Context, language string, libraries []st
 	if err != nil {
 		return nil, nil, err
 	}
-	lease, err := p.Acquire(ctx, s.cfg.key(language), "")
+	lease, err := p.Acquire(ctx, &pool.AcquireOptions{Key: s.cfg.key(language)})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -53,7 +53,7 @@ func TestAcceptance73(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p, _ := full(t, FailFast)
 			start := time.Now()
-			_, err := p.Acquire(t.Context(), Key{}, "")
+			_, err := p.Acquire(t.Context(), nil)
 			if !errors.Is(err, ErrExhausted) || time.Since(start) != 0 {
 				t.Errorf("%v after %v, want ErrExhausted at once", err, time.Since(start))
 			}
@@ -63,7 +63,7 @@ func TestAcceptance73(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p, _ := full(t, Wait)
 			start := time.Now()
-			_, err := p.Acquire(t.Context(), Key{}, "")
+			_, err := p.Acquire(t.Context(), nil)
 			want := "all 1 sandboxes are in use and none became free within 30s: raise Max, or release sooner"
 			if !errors.Is(err, ErrExhausted) || err.Error() != want || time.Since(start) != 30*time.Second {
 				t.Errorf("%v after %v, want %q after 30s", err, time.Since(start), want)
@@ -77,7 +77,7 @@ func TestAcceptance73(t *testing.T) {
 			if s := p.Stats(); s.Total != 1 || s.Temporary != 1 {
 				t.Errorf("%+v, want one temporary beside one", s)
 			}
-			if _, err := p.Acquire(t.Context(), Key{}, ""); !errors.Is(err, ErrExhausted) {
+			if _, err := p.Acquire(t.Context(), nil); !errors.Is(err, ErrExhausted) {
 				t.Errorf("a second temporary one: %v, want ErrExhausted", err)
 			}
 			b := fake(l)
@@ -118,7 +118,7 @@ func TestAcceptance75(t *testing.T) {
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() {
-				l, err := p.Acquire(context.Background(), Key{}, "")
+				l, err := p.Acquire(context.Background(), nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -142,7 +142,7 @@ func TestAcceptance76(t *testing.T) {
 		var all sync.WaitGroup
 		for range 10 {
 			all.Go(func() {
-				if _, err := p.Acquire(context.Background(), Key{}, ""); err != nil {
+				if _, err := p.Acquire(context.Background(), nil); err != nil {
 					t.Error(err)
 				}
 			})
@@ -188,7 +188,7 @@ func TestAcceptance78(t *testing.T) {
 		l := acquire(t, p, Key{}, "")
 		waited := make(chan error, 1)
 		go func() {
-			_, err := p.Acquire(context.Background(), Key{}, "")
+			_, err := p.Acquire(context.Background(), nil)
 			waited <- err
 		}()
 		synctest.Wait()
@@ -198,7 +198,7 @@ func TestAcceptance78(t *testing.T) {
 		if err := <-waited; !errors.Is(err, ErrClosed) {
 			t.Errorf("who waited got %v, want ErrClosed", err)
 		}
-		if _, err := p.Acquire(t.Context(), Key{}, ""); !errors.Is(err, ErrClosed) {
+		if _, err := p.Acquire(t.Context(), nil); !errors.Is(err, ErrClosed) {
 			t.Errorf("acquire: %v, want ErrClosed", err)
 		}
 		if b := fake(l); b.closed.Load() || len(closed) != 0 {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/llmsandbox/llmsandbox"
 )
 
 // TestB16CloseWaits: for what is in use, until its context ends; then it says what it was.
@@ -41,7 +43,7 @@ func TestCloseInTheMiddle(t *testing.T) {
 		"creating": func(t *testing.T, p *Pool, f *fakeBackend) {
 			f.takes = time.Hour
 			go func() {
-				if _, err := p.Acquire(context.Background(), Key{}, ""); !errors.Is(err, ErrClosed) {
+				if _, err := p.Acquire(context.Background(), nil); !errors.Is(err, ErrClosed) {
 					t.Errorf("who waits: %v, want ErrClosed", err)
 				}
 			}()
@@ -53,7 +55,7 @@ func TestCloseInTheMiddle(t *testing.T) {
 			}
 			f.takes = time.Hour
 			go func() {
-				if _, err := p.Acquire(context.Background(), Key{}, ""); !errors.Is(err, ErrClosed) {
+				if _, err := p.Acquire(context.Background(), nil); !errors.Is(err, ErrClosed) {
 					t.Errorf("who waits: %v, want ErrClosed", err)
 				}
 			}()
@@ -94,6 +96,24 @@ func TestCloseInTheMiddle(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRunWithoutSandbox: the result says that nothing ran.
+func TestRunWithoutSandbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, &fakeBackend{}, Config{Max: 1, Exhaustion: FailFast})
+		acquire(t, p, Key{}, "").Release()
+		if res, err := p.Run(t.Context(), "", &llmsandbox.RunOptions{Language: "cobol"}); !errors.Is(err, llmsandbox.ErrUnknownLanguage) ||
+			res.Status != llmsandbox.StatusSetupFailed || res.ExitCode != -1 {
+			t.Errorf("%v, %v, want ErrUnknownLanguage, StatusSetupFailed, ExitCode = -1", res, err)
+		}
+		if err := p.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if res, err := p.Run(t.Context(), "", nil); !errors.Is(err, ErrClosed) || res.Status != llmsandbox.StatusSetupFailed || res.Reason != err.Error() {
+			t.Errorf("%v, %v, want ErrClosed, StatusSetupFailed", res, err)
+		}
+	})
 }
 
 // TestRemovalFails: its slot is free nevertheless, and the error is reported.

@@ -94,25 +94,35 @@ const (
 	pingTimeout = 5 * time.Second
 )
 
+// A configError says which field of a Config makes no sense. It is llmsandbox.ErrInvalid.
+type configError string
+
+func (e configError) Error() string { return string(e) }
+
+func (configError) Unwrap() error { return llmsandbox.ErrInvalid }
+
 // resolve fills in the defaults. In the result 0 means none.
 func (c Config) resolve() (Config, error) {
 	bad := func(field string, value any, rule string) (Config, error) {
-		return c, fmt.Errorf("pool: %s of %v: %w: %s", field, value, llmsandbox.ErrInvalid, rule)
+		return c, configError(fmt.Sprintf("pool: %s (%v) %s", field, value, rule))
 	}
 	if c.Max == 0 {
 		c.Max = 10
 	}
 	if c.Max < 1 {
-		return bad("Max", c.Max, "it is at least 1")
+		return bad("Max", c.Max, "must be at least 1, or 0 for the default of 10")
 	}
 	if c.Min < 0 {
-		return bad("Min", c.Min, "it is not negative")
+		return bad("Min", c.Min, "must not be negative")
 	}
-	if c.Min*max(len(c.Keys), 1) > c.Max {
-		return bad("Min", c.Min, fmt.Sprintf("with %d keys that is more than Max, which is %d", max(len(c.Keys), 1), c.Max))
+	if n := len(c.Keys); n > 1 && c.Min*n > c.Max {
+		return bad("Min", c.Min, fmt.Sprintf("times the number of Keys (%d) must not exceed Max (%d)", n, c.Max))
+	}
+	if c.Min > c.Max {
+		return bad("Min", c.Min, fmt.Sprintf("must not exceed Max (%d)", c.Max))
 	}
 	if c.MaxUses < 0 {
-		return bad("MaxUses", c.MaxUses, "it is at least 1, or 0 for any number")
+		return bad("MaxUses", c.MaxUses, "must be at least 1, or 0 for any number")
 	}
 	for _, d := range []struct {
 		name      string
@@ -133,9 +143,9 @@ func (c Config) resolve() (Config, error) {
 		case *d.value == Unlimited && d.unlimited:
 			*d.value = 0
 		case *d.value < 0 && d.unlimited:
-			return bad(d.name, *d.value, "it is positive, 0 for the default, or Unlimited")
+			return bad(d.name, *d.value, "must be positive, 0 for the default, or Unlimited")
 		case *d.value < 0:
-			return bad(d.name, *d.value, "it is positive, or 0 for the default")
+			return bad(d.name, *d.value, "must be positive, or 0 for the default")
 		}
 	}
 	switch c.Exhaustion {
@@ -143,21 +153,21 @@ func (c Config) resolve() (Config, error) {
 		c.Exhaustion = Wait
 	case Wait, FailFast, Temporary:
 	default:
-		return bad("Exhaustion", fmt.Sprintf("%q", c.Exhaustion), "use Wait, FailFast or Temporary")
+		return bad("Exhaustion", fmt.Sprintf("%q", c.Exhaustion), "must be Wait, FailFast or Temporary")
 	}
 	switch c.Reuse {
 	case "":
 		c.Reuse = ReuseNever
 	case ReuseNever, ReuseTenant:
 	default:
-		return bad("Reuse", fmt.Sprintf("%q", c.Reuse), "use ReuseNever or ReuseTenant")
+		return bad("Reuse", fmt.Sprintf("%q", c.Reuse), "must be ReuseNever or ReuseTenant")
 	}
 	if c.Options.ID != "" {
-		return bad("Options.ID", fmt.Sprintf("%q", c.Options.ID), "a pool's sandboxes choose their own")
+		return bad("Options.ID", fmt.Sprintf("%q", c.Options.ID), "must be empty: each sandbox of a pool gets an id of its own")
 	}
 	lang, err := all.Get(cmp.Or(c.Options.Language, llmsandbox.DefaultLanguage))
 	if err != nil {
-		return c, fmt.Errorf("pool: Options.Language: %w: %w", llmsandbox.ErrInvalid, err)
+		return c, configError("pool: Options.Language: " + err.Error())
 	}
 	c.language = lang.Name
 	keys := c.Keys
@@ -168,7 +178,7 @@ func (c Config) resolve() (Config, error) {
 	for i, k := range keys {
 		k, err := c.canonical(k)
 		if err != nil {
-			return c, fmt.Errorf("pool: Keys[%d]: %w: %w", i, llmsandbox.ErrInvalid, err)
+			return c, configError(fmt.Sprintf("pool: Keys[%d]: %v", i, err))
 		}
 		c.Keys = append(c.Keys, k)
 	}

@@ -168,7 +168,7 @@ func cancelled() context.Context {
 
 func acquire(t *testing.T, p *Pool, key Key, tenant string) *Lease {
 	t.Helper()
-	l, err := p.Acquire(context.Background(), key, tenant)
+	l, err := p.Acquire(context.Background(), &AcquireOptions{Key: key, Tenant: tenant})
 	if err != nil {
 		t.Fatal(err)
 	}

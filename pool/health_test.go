@@ -72,7 +72,7 @@ func TestCallerGivesUpDuringAPing(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if _, err := p.Acquire(ctx, Key{}, ""); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := p.Acquire(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v, want the context's end", err)
 		}
 		if s := p.Stats(); s.Idle != 1 || b.closed.Load() {
@@ -97,7 +97,7 @@ func TestB14ChecksNeverTouchWhatIsInUse(t *testing.T) {
 		}
 		got := make(chan *Lease)
 		go func() {
-			l, _ := p.Acquire(context.Background(), Key{}, "")
+			l, _ := p.Acquire(context.Background(), nil)
 			got <- l
 		}()
 		synctest.Wait()
@@ -158,7 +158,7 @@ func TestB15FailuresAreNotTheEnd(t *testing.T) {
 			t.Errorf("%+v, want 4 attempts in 10s: after 0, 1, 3 and 7", s)
 		}
 		for range 3 {
-			if _, err := p.Acquire(t.Context(), Key{}, ""); !errors.Is(err, broken) {
+			if _, err := p.Acquire(t.Context(), nil); !errors.Is(err, broken) {
 				t.Errorf("%v, want why there is none", err)
 			}
 		}
@@ -191,7 +191,7 @@ func TestNextInLineGoesOn(t *testing.T) {
 		results := make(chan error, 2)
 		for range 2 {
 			go func() {
-				_, err := p.Acquire(context.Background(), Key{}, "")
+				_, err := p.Acquire(context.Background(), nil)
 				results <- err
 			}()
 			synctest.Wait()

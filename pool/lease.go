@@ -24,6 +24,22 @@ func (l *Lease) Sandbox() *llmsandbox.Sandbox { return l.member.box.(warm).Sandb
 // Uses is how many have had the sandbox so far, this one included.
 func (l *Lease) Uses() int { return l.uses }
 
+// Run acquires a sandbox, runs code in it as [llmsandbox.Sandbox.Run] does, and releases it.
+// The sandbox is one for the language of opts, which may be nil, and for no tenant. The result
+// is never nil; its Status is StatusSetupFailed when no sandbox could be acquired.
+func (p *Pool) Run(ctx context.Context, code string, opts *llmsandbox.RunOptions) (*llmsandbox.Result, error) {
+	var o AcquireOptions
+	if opts != nil {
+		o.Language = opts.Language
+	}
+	lease, err := p.Acquire(ctx, &o)
+	if err != nil {
+		return &llmsandbox.Result{Status: llmsandbox.StatusSetupFailed, ExitCode: -1, Language: o.Language, Reason: err.Error()}, err
+	}
+	defer lease.Release()
+	return lease.Sandbox().Run(ctx, code, opts)
+}
+
 // Release gives the sandbox back and does not wait for what becomes of it; more than once
 // is the same as once.
 func (l *Lease) Release() { l.once.Do(func() { l.pool.release(l.member) }) }

@@ -35,7 +35,7 @@ func TestB12NothingWaitsForACreation(t *testing.T) {
 		l := acquire(t, p, Key{}, "")
 		fake(l).closing = func() { time.Sleep(time.Minute) }
 		go func() {
-			if _, err := p.Acquire(context.Background(), Key{}, ""); err != nil {
+			if _, err := p.Acquire(context.Background(), nil); err != nil {
 				t.Error(err)
 			}
 		}()
@@ -60,7 +60,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 		for i := range 8 {
 			key := Key{Language: []string{"python", "bash"}[i%2]}
 			all.Go(func() {
-				l, err := p.Acquire(context.Background(), key, "")
+				l, err := p.Acquire(context.Background(), &AcquireOptions{Key: key})
 				if err != nil {
 					t.Error(err)
 					return
@@ -136,7 +136,7 @@ func TestKeepsItsPlaceInLine(t *testing.T) {
 		order := make(chan int, 2)
 		for i := range 2 {
 			go func() {
-				l, err := p.Acquire(context.Background(), Key{}, "")
+				l, err := p.Acquire(context.Background(), nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -162,7 +162,7 @@ func TestCancelledWaiter(t *testing.T) {
 		why := errors.New("enough")
 		failed := make(chan error, 1)
 		go func() {
-			_, err := p.Acquire(ctx, Key{}, "")
+			_, err := p.Acquire(ctx, nil)
 			failed <- err
 		}()
 		synctest.Wait()
@@ -178,7 +178,7 @@ func TestCancelledWaiter(t *testing.T) {
 		if took := time.Since(start); took != time.Second {
 			t.Errorf("waited %v, want 1s for what the first one left", took)
 		}
-		if _, err := p.Acquire(ctx, Key{}, ""); !errors.Is(err, why) {
+		if _, err := p.Acquire(ctx, nil); !errors.Is(err, why) {
 			t.Errorf("%v, want why it was cancelled", err)
 		}
 	})
@@ -191,7 +191,7 @@ func TestCancelledAsItIsServed(t *testing.T) {
 			p := newPool(t, &fakeBackend{takes: time.Second}, Config{Max: 1})
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			l, err := p.Acquire(ctx, Key{}, "x")
+			l, err := p.Acquire(ctx, &AcquireOptions{Tenant: "x"})
 			if err == nil {
 				l.Release()
 			} else if !errors.Is(err, context.DeadlineExceeded) {
@@ -205,7 +205,7 @@ func TestCancelledAsItIsServed(t *testing.T) {
 func TestTimeoutWhileBeingCreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPool(t, &fakeBackend{takes: time.Minute}, Config{Max: 2, AcquireTimeout: time.Second})
-		_, err := p.Acquire(t.Context(), Key{}, "")
+		_, err := p.Acquire(t.Context(), nil)
 		want := "no sandbox became ready within 1s (0 of at most 2 are in use, 1 are being created): raise AcquireTimeout if creating one takes so long, else Max"
 		if !errors.Is(err, ErrExhausted) || fmt.Sprint(err) != want {
 			t.Errorf("%v\nwant %s", err, want)
@@ -228,7 +228,7 @@ func TestB13TemporaryOnesDoNotCount(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancel()
-		if _, err := p.Acquire(ctx, Key{}, ""); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := p.Acquire(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v, want the context's end", err)
 		}
 		pass(time.Minute)
@@ -236,7 +236,7 @@ func TestB13TemporaryOnesDoNotCount(t *testing.T) {
 			t.Errorf("%+v, want what no caller waits for any more removed", s)
 		}
 		f.fail(func(llmsandbox.Options) error { return errors.New("no more") })
-		if _, err := p.Acquire(t.Context(), Key{}, ""); err == nil || p.Stats().Temporary != 0 {
+		if _, err := p.Acquire(t.Context(), nil); err == nil || p.Stats().Temporary != 0 {
 			t.Errorf("%v, %+v: want the failure, and nothing left", err, p.Stats())
 		}
 	})

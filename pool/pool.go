@@ -94,18 +94,28 @@ func (p *Pool) settle() {
 	}
 }
 
-// Acquire returns a sandbox that is the caller's alone until it is released. tenant names for
-// whom; only the same tenant may get a sandbox again, see Config.Reuse. Empty: for no tenant.
+// AcquireOptions say which sandbox a caller needs. The zero value (or nil) is one of
+// Config.Options for no tenant.
+type AcquireOptions struct {
+	// Key says how the sandbox is opened; its empty fields are those of Config.Options.
+	Key
+	// Tenant is the party the sandbox is used for. Only the same tenant may get a sandbox
+	// again: see Config.Reuse.
+	Tenant string
+}
+
+// Acquire returns a sandbox that is the caller's alone until it is released. opts may be nil.
 //
 // Those who wait are served in the order of their calls. It fails with ErrExhausted,
 // ErrClosed, the context's error, or why no sandbox could be opened.
-func (p *Pool) Acquire(ctx context.Context, key Key, tenant string) (*Lease, error) {
+func (p *Pool) Acquire(ctx context.Context, opts *AcquireOptions) (*Lease, error) {
 	start := time.Now()
-	key, err := p.cfg.canonical(key)
+	o := *cmp.Or(opts, &AcquireOptions{})
+	key, err := p.cfg.canonical(o.Key)
 	if err != nil {
 		return nil, err
 	}
-	m, hit, err := p.acquire(ctx, key, tenant)
+	m, hit, err := p.acquire(ctx, key, o.Tenant)
 	a := Acquisition{Key: key, Wait: time.Since(start), Hit: hit, Err: err}
 	p.fire(func(h Hooks) {
 		if h.Acquired != nil {

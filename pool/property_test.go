@@ -44,7 +44,7 @@ func (m *model) acquire(key Key, tenant string) {
 	m.mu.Unlock()
 	m.all.Go(func() {
 		defer cancel()
-		l, err := m.pool.Acquire(ctx, key, tenant)
+		l, err := m.pool.Acquire(ctx, &AcquireOptions{Key: key, Tenant: tenant})
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		for i, other := range m.waiting {

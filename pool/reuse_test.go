@@ -95,7 +95,7 @@ func TestReusedWhileSomebodyElseWaits(t *testing.T) {
 		order := make(chan string, 2)
 		for _, tenant := range []string{"y", "x"} {
 			go func() {
-				l, err := p.Acquire(context.Background(), Key{}, tenant)
+				l, err := p.Acquire(context.Background(), &AcquireOptions{Tenant: tenant})
 				if err != nil {
 					t.Error(err)
 					return

@@ -45,7 +45,7 @@ func (s *suite) abuseNeighbours(t *testing.T) {
 			_, dies := s.Lacks[OOMAlone]
 			dies = dies && a.need == "memory"
 			ctx := testContext(t)
-			if err := good.WriteFile(ctx, "kept", []byte("unharmed"), 0o644); err != nil {
+			if err := good.WriteFile(ctx, "kept", []byte("unharmed")); err != nil {
 				t.Fatal(err)
 			}
 			done := make(chan struct{})

@@ -62,7 +62,7 @@ while True:
 			}
 			return nil
 		})
-		_ = sb.WriteFile(ctx, "out/d/maps", []byte("plain"), 0o644)
+		_ = sb.WriteFile(ctx, "out/d/maps", []byte("plain"))
 	}
 	if rounds < 3 {
 		t.Errorf("only %d rounds, want at least 3", rounds)

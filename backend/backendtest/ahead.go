@@ -66,7 +66,7 @@ func (s *suite) interpreterAhead(t *testing.T) {
 	}
 	// What was there before it began is not what it made.
 	prepare()
-	if err := sb.WriteFile(ctx, "artifacts/earlier.txt", []byte("x"), 0o644); err != nil {
+	if err := sb.WriteFile(ctx, "artifacts/earlier.txt", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	wantArtifacts(t, run(t, sb, "open('artifacts/later.txt', 'w').write('y')", nil), "later.txt")
@@ -146,7 +146,7 @@ raise SystemExit(7)`, &llmsandbox.RunOptions{Stdout: out})
 	if err := <-ran; err != nil {
 		t.Errorf("the handle that began the run: %v", err)
 	}
-	if err := other.WriteFile(ctx, "go", nil, 0o644); err != nil {
+	if err := other.WriteFile(ctx, "go", nil); err != nil {
 		t.Fatal(err)
 	}
 	res := wait(t, p)

@@ -28,7 +28,7 @@ func (s *suite) plantCanaries(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/sandbox/secret", "/tmp/secret", homeInside.Stdout + "/secret"} {
-		if err := other.WriteFile(ctx, path, []byte(abuse.Canary), 0o644); err != nil {
+		if err := other.WriteFile(ctx, path, []byte(abuse.Canary)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -155,7 +156,7 @@ func attack(t *testing.T, sb *llmsandbox.Sandbox, c abuse.Case) func() (*llmsand
 			return sb.Run(ctx, c.Source, &llmsandbox.RunOptions{Language: c.Language})
 		}
 	}
-	if err := sb.WriteFile(ctx, "/sandbox/attack", compileC(t, c.Source), 0o755); err != nil {
+	if err := sb.WriteFileFrom(ctx, "/sandbox/attack", bytes.NewReader(compileC(t, c.Source)), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return func() (*llmsandbox.Result, error) { return sb.Exec(ctx, []string{"/sandbox/attack"}, nil) }

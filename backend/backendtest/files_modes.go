@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 func (s *suite) acceptance42Modes(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{})
+	writtenModes(t, sb)
 	from := hostTree(t, map[string]string{"wild": "x", "program": "x", "none": "x"})
 	os.Chmod(from+"/wild", 0o777|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky)
 	os.Chmod(from+"/program", 0o755)
@@ -29,6 +31,31 @@ func (s *suite) acceptance42Modes(t *testing.T) {
 	for name, want := range map[string]fs.FileMode{"a": 0o755, "b": 0o644, "c": 0o755} {
 		if st, err := os.Lstat(filepath.Join(dir, name)); err != nil || st.Mode() != want {
 			t.Errorf("%s: %v, %v, want %v", name, st, err, want)
+		}
+	}
+}
+
+// writtenModes has files written with a mode, without one, and over a file that has one.
+func writtenModes(t *testing.T, sb *llmsandbox.Sandbox) {
+	t.Helper()
+	for _, c := range []struct {
+		name, file string
+		write      func() error
+		want       fs.FileMode
+	}{
+		{"new", "written", func() error { return sb.WriteFile(testContext(t), "written", []byte("1")) }, 0o644},
+		{"kept", "written", func() error {
+			return errors.Join(sb.Chmod(testContext(t), "written", 0o750), sb.WriteFile(testContext(t), "written", []byte("2")))
+		}, 0o750},
+		{"with a mode", "program", func() error {
+			return sb.WriteFileFrom(testContext(t), "program", strings.NewReader("3"), 0o755)
+		}, 0o755},
+	} {
+		if err := c.write(); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if info, err := sb.Stat(testContext(t), c.file); err != nil || info.Mode != c.want {
+			t.Errorf("%s: mode %v, %v, want %v", c.name, info.Mode, err, c.want)
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (s *suite) kernelsAttached(t *testing.T) {
 			}
 			next <- c
 		}()
-		if err := sb.WriteFile(ctx, "go", nil, 0o600); err != nil {
+		if err := sb.WriteFile(ctx, "go", nil); err != nil {
 			t.Fatal(err)
 		}
 		c, err := again.Wait(ctx)

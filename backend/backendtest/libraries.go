@@ -75,7 +75,7 @@ func (s *suite) acceptance28LibrariesOfANewSandbox(t *testing.T) {
 	sb := s.open(t, libraries(dir, name))
 	wantStdout(t, run(t, sb, printAnswer, nil), "28xxx\n")
 	// The user's own variables go on meaning what they mean.
-	if err := sb.WriteFile(testContext(t), "own/other.py", []byte("x = 1"), 0o644); err != nil {
+	if err := sb.WriteFile(testContext(t), "own/other.py", []byte("x = 1")); err != nil {
 		t.Fatal(err)
 	}
 	wantStdout(t, run(t, sb, "import other, tiny; print(other.x, tiny.answer)",

@@ -33,7 +33,7 @@ func (s *suite) workdirsOfLanguages(t *testing.T) {
 	for i, lang := range languages {
 		t.Run(lang, func(t *testing.T) {
 			sb := sandboxes.use(t, i, hellos[lang].program)
-			if err := sb.WriteFile(testContext(t), "file", nil, 0o644); err != nil {
+			if err := sb.WriteFile(testContext(t), "file", nil); err != nil {
 				t.Fatal(err)
 			}
 			for dir := range workdirs {
@@ -58,7 +58,7 @@ func (s *suite) workdirsOfLanguages(t *testing.T) {
 func (s *suite) workdirsOfCommands(t *testing.T) {
 	ctx := testContext(t)
 	sb := s.open(t, llmsandbox.Options{})
-	if err := sb.WriteFile(ctx, "file", nil, 0o644); err != nil {
+	if err := sb.WriteFile(ctx, "file", nil); err != nil {
 		t.Fatal(err)
 	}
 	for dir := range workdirs {

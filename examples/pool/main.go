@@ -18,7 +18,6 @@ func main() {
 		Options: llmsandbox.Options{Language: "python"},
 		Max:     3, Min: 2,
 	})
-
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -26,12 +25,7 @@ func main() {
 	var all sync.WaitGroup
 	for i := range answers {
 		all.Go(func() {
-			lease, err := p.Acquire(ctx, pool.Key{}, "")
-			if err != nil {
-				log.Fatal(err)
-			}
-			defer lease.Release()
-			res, err := lease.Sandbox().Run(ctx, fmt.Sprintf("print(%d ** 2)", i), nil)
+			res, err := p.Run(ctx, fmt.Sprintf("print(%d ** 2)", i), nil)
 			if err != nil {
 				log.Fatal(err)
 			}

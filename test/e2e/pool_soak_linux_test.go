@@ -78,7 +78,7 @@ func TestPoolSoak(t *testing.T) {
 		tenant := string(rune('a' + worker%3))
 		all.Go(func() {
 			for left.Add(-1) >= 0 {
-				l, err := p.Acquire(t.Context(), pool.Key{}, tenant)
+				l, err := p.Acquire(t.Context(), &pool.AcquireOptions{Tenant: tenant})
 				if err != nil {
 					t.Errorf("acquire: %v", err)
 					return
@@ -145,7 +145,7 @@ func TestAcceptance80Pool(t *testing.T) {
 			}()
 			var last string
 			for i, tenant := range []string{"x", "x", "y"} {
-				l, err := p.Acquire(testContext(t), pool.Key{}, tenant)
+				l, err := p.Acquire(testContext(t), &pool.AcquireOptions{Tenant: tenant})
 				if err != nil {
 					t.Fatal(err)
 				}

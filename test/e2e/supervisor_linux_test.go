@@ -58,7 +58,7 @@ func TestSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = first.Destroy(ctx) }() // it may be destroyed by then
-	if err := first.WriteFile(ctx, "fetch.py", []byte(fetch), 0o644); err != nil {
+	if err := first.WriteFile(ctx, "fetch.py", []byte(fetch)); err != nil {
 		t.Fatal(err)
 	}
 	k, err := first.Kernel(ctx, "", &llmsandbox.KernelOptions{Plain: true})
@@ -146,7 +146,7 @@ func TestSupervisor(t *testing.T) {
 		if n, err := sb.Network(ctx); err != nil || !slices.Equal(n.Allow, []string{address}) {
 			t.Errorf("network after the reset %+v, %v; want that of Open", n, err)
 		}
-		if err := sb.WriteFile(ctx, "fetch.py", []byte(fetch), 0o644); err != nil {
+		if err := sb.WriteFile(ctx, "fetch.py", []byte(fetch)); err != nil {
 			t.Fatal(err)
 		}
 		get(t, "200 true", true)

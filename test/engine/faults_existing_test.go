@@ -147,7 +147,7 @@ func TestFaultsExisting(t *testing.T) {
 							t.Fatalf("a run: %v, %s %s%s, want no error, Stdout = %s", err, res.Status, res.Stdout, res.Stderr, f.uid+"\n")
 						}
 					}
-					if err := sb.WriteFile(ctx, "data", []byte("x"), 0o600); err != nil {
+					if err := sb.WriteFile(ctx, "data", []byte("x")); err != nil {
 						t.Error(err)
 					}
 					if found, err := b.GC(ctx); err != nil || len(found) > 0 {

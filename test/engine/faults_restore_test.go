@@ -22,7 +22,7 @@ func TestFaultsLiveRestore(t *testing.T) {
 		return nil
 	}})
 	idle, busy := openFaults(t, b), openFaults(t, b)
-	if err := idle.WriteFile(testfaults.Context(t), "kept", []byte("from before\n"), 0o600); err != nil {
+	if err := idle.WriteFile(testfaults.Context(t), "kept", []byte("from before\n")); err != nil {
 		t.Fatal(err)
 	}
 	_, ended := running(t, busy, 0)

@@ -49,7 +49,7 @@ func TestFaultsPoolSoak(t *testing.T) {
 			tenant := string(rune('a' + worker%2))
 			all.Go(func() {
 				for left.Add(-1) >= 0 {
-					l, err := leases.Acquire(testfaults.Context(t), pool.Key{}, tenant)
+					l, err := leases.Acquire(testfaults.Context(t), &pool.AcquireOptions{Tenant: tenant})
 					if err != nil {
 						t.Errorf("acquire: %v", err)
 						return
@@ -59,7 +59,7 @@ func TestFaultsPoolSoak(t *testing.T) {
 						if err := l.Sandbox().Destroy(testfaults.Context(t)); err != nil {
 							t.Errorf("end a sandbox: %v", err)
 						}
-					} else if err := l.Sandbox().WriteFile(testfaults.Context(t), "mine", []byte(tenant), 0o600); err != nil {
+					} else if err := l.Sandbox().WriteFile(testfaults.Context(t), "mine", []byte(tenant)); err != nil {
 						t.Error(err)
 					}
 					l.Release()

@@ -68,7 +68,7 @@ func TestExistingPod(t *testing.T) {
 				t.Fatalf("a run: %v, %s %s%s, want no error, Stdout = \"1000\\n\"", err, res.Status, res.Stdout, res.Stderr)
 			}
 		}
-		if err := sb.WriteFile(testfaults.Context(t), "data", []byte("x"), 0o600); err != nil {
+		if err := sb.WriteFile(testfaults.Context(t), "data", []byte("x")); err != nil {
 			t.Error(err)
 		}
 		if found, err := b.GC(testfaults.Context(t)); err != nil || len(found) > 0 {

@@ -29,7 +29,7 @@ func TestPool(t *testing.T) {
 		all.Go(func() {
 			for i := range n / 2 {
 				start := time.Now()
-				l, err := leases.Acquire(testfaults.Context(t), pool.Key{}, tenant)
+				l, err := leases.Acquire(testfaults.Context(t), &pool.AcquireOptions{Tenant: tenant})
 				if err != nil {
 					t.Errorf("acquire: %v", err)
 					return
@@ -46,7 +46,7 @@ func TestPool(t *testing.T) {
 					if err := sb.Destroy(testfaults.Context(t)); err != nil {
 						t.Errorf("end a sandbox: %v", err)
 					}
-				} else if err := sb.WriteFile(testfaults.Context(t), "mine", []byte(tenant), 0o600); err != nil {
+				} else if err := sb.WriteFile(testfaults.Context(t), "mine", []byte(tenant)); err != nil {
 					t.Error(err)
 				}
 				l.Release()
