@@ -2,7 +2,6 @@ package llmsandbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -329,5 +328,5 @@ func (c Cell) MarshalJSON() ([]byte, error) {
 	if c.Error != nil {
 		out.Error = (*cellErrorJSON)(c.Error)
 	}
-	return json.Marshal(out)
+	return marshal(out)
 }

@@ -3,7 +3,6 @@ package llmsandbox
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -173,7 +172,7 @@ func (a NetworkAttempt) MarshalJSON() ([]byte, error) {
 	if a.Address.IsValid() {
 		out.Address = a.Address.String()
 	}
-	return json.Marshal(out)
+	return marshal(out)
 }
 
 // attempts ends a record, which may be nil.

@@ -1,7 +1,6 @@
 package llmsandbox
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -79,21 +78,24 @@ type resultJSON struct {
 	Network          []NetworkAttempt     `json:"network,omitempty"`
 	NetworkDropped   int                  `json:"network_dropped,omitempty"`
 	Findings         []security.Finding   `json:"findings,omitempty"`
-	Capabilities     backend.Capabilities `json:"capabilities"`
+	NotEnforced      []string             `json:"not_enforced,omitempty"`
 }
 
 // MarshalJSON writes the result with snake_case names, times in milliseconds
-// (duration_ms, cpu_ms) and memory in bytes. Bytes of Stdout and Stderr that are
+// (duration_ms, cpu_ms) and memory in bytes. Of Capabilities it has only the names of the
+// controls that are not enforced (not_enforced): they have a JSON form of their own. Bytes of Stdout and Stderr that are
 // not UTF-8 become U+FFFD. exit_code is absent when none was observed.
+// Unlike this method, json.Marshal escapes <, > and &; an Encoder does so unless told
+// otherwise by SetEscapeHTML.
 func (r Result) MarshalJSON() ([]byte, error) {
-	return json.Marshal(resultJSON{
+	return marshal(resultJSON{
 		Status: r.Status, ExitCode: observedCode(r.ExitCode), Signal: r.Signal,
 		Stdout: r.Stdout, Stderr: r.Stderr,
 		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
 		DurationMS: milliseconds(r.Duration), CPUMS: milliseconds(r.CPU),
 		PeakMemory: r.PeakMemory, SandboxID: r.SandboxID, Backend: r.Backend,
-		Language: r.Language, Artifacts: append([]Artifact{}, r.Artifacts...), ArtifactsDropped: r.ArtifactsDropped, Reason: r.Reason, Capabilities: r.Capabilities,
-		Network: r.Network, NetworkDropped: r.NetworkDropped, Findings: r.Findings,
+		Language: r.Language, Artifacts: append([]Artifact{}, r.Artifacts...), ArtifactsDropped: r.ArtifactsDropped, Reason: r.Reason,
+		Network: r.Network, NetworkDropped: r.NetworkDropped, Findings: r.Findings, NotEnforced: r.Capabilities.NotEnforced(),
 	})
 }
 

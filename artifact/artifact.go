@@ -2,7 +2,12 @@
 // pages, files.
 package artifact
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/llmsandbox/llmsandbox/internal/termsafe"
+)
 
 // An Artifact is one of them. Its content comes from inside a sandbox and is data:
 // nothing in this project renders or executes it. In JSON the content is base64.
@@ -28,6 +33,15 @@ type Artifact struct {
 	Chart *Chart `json:"chart,omitempty"`
 	// Also are other forms of the same thing, such as a table's data beside its HTML.
 	Also []Form `json:"also,omitempty"`
+}
+
+// String is one line without the content: "figure-1.png (image/png, 640x480, 12034 bytes)".
+func (a Artifact) String() string {
+	size := ""
+	if a.Width > 0 {
+		size = fmt.Sprintf("%dx%d, ", a.Width, a.Height)
+	}
+	return fmt.Sprintf("%s (%s, %s%d bytes)", termsafe.String(a.Name), a.MIME, size, len(a.Data))
 }
 
 // A Form is another form of an artifact.

@@ -8,8 +8,10 @@ package backend
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 )
 
@@ -200,6 +202,30 @@ type Control struct {
 	Detail   string `json:"detail,omitempty"` // e.g. the ABI in force
 	Why      string `json:"why,omitempty"`    // why it is not, or only partly, enforced
 	Fix      string `json:"fix,omitempty"`    // what to do about it
+}
+
+// NotEnforced are the names of the controls that are not enforced.
+func (c Capabilities) NotEnforced() []string {
+	var names []string
+	for _, k := range c.Controls {
+		if !k.Enforced {
+			names = append(names, k.Name)
+		}
+	}
+	return names
+}
+
+// String is one line: "local (namespaces): 16 of 18 controls enforced; not enforced: disk, landlock".
+func (c Capabilities) String() string {
+	missing := c.NotEnforced()
+	line := fmt.Sprintf("%d of %d controls enforced", len(c.Controls)-len(missing), len(c.Controls))
+	if len(missing) > 0 {
+		line += "; not enforced: " + strings.Join(missing, ", ")
+	}
+	if c.Isolation != "" {
+		return fmt.Sprintf("%s (%s): %s", c.Backend, c.Isolation, line)
+	}
+	return c.Backend + ": " + line
 }
 
 // Get returns the control of that name.

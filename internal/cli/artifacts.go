@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,11 +88,13 @@ func writeArtifacts(dir string, list []llmsandbox.Artifact) error {
 		if a.Chart == nil {
 			continue
 		}
-		text, err := json.Marshal(a.Chart)
-		if err != nil {
+		var text bytes.Buffer
+		enc := json.NewEncoder(&text)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(a.Chart); err != nil {
 			return fmt.Errorf("--artifacts: the chart data of %s: %w", name, err)
 		}
-		if err := writeForm(root, dir, stem+".chart.json", artifact.Form{MIME: artifact.JSON, Data: text}); err != nil {
+		if err := writeForm(root, dir, stem+".chart.json", artifact.Form{MIME: artifact.JSON, Data: text.Bytes()}); err != nil {
 			return err
 		}
 	}

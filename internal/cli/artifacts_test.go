@@ -28,7 +28,7 @@ func TestWriteArtifacts(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"a.png": "1", "a-2.png": "2", "a-3.png": "1", "a-4.png": "2", "a.chart.json": `{"title":"T","axes":null}`, "a-3.chart.json": `{"title":"T","axes":null}`,
+		"a.png": "1", "a-2.png": "2", "a-3.png": "1", "a-4.png": "2", "a.chart.json": "{\"title\":\"T\",\"axes\":null}\n", "a-3.chart.json": "{\"title\":\"T\",\"axes\":null}\n",
 		"table.html": "3", "table-2.html": "3", "table.csv": "4", "table-2.csv": "4", "plain.txt": "5", "plain-3.txt": "5",
 	}
 	for name, text := range want {

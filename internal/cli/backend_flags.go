@@ -265,7 +265,7 @@ func newRuntimeOptionsTopic() *cobra.Command {
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		w := newTable(cmd.OutOrStdout())
 		fmt.Fprintln(w, `Options of a container engine that are laid over a sandbox's safe defaults. What is
-loosened is loosened by name, and --json and doctor tell so. Keys that take a list or a
+loosened is loosened by name, and shown by doctor and --json --capabilities. Keys that take a list or a
 map are added to by each --runtime-option, one item at a time or as JSON.
 
   llmsandbox run --backend docker --runtime-option shm_size=64m \

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
@@ -58,7 +59,7 @@ func (f *runFlags) fail(err error) error {
 }
 
 func (f *runFlags) printJSON(res *llmsandbox.Result, code int) error {
-	if err := writeResult(os.Stdout, *res, f.textError); err != nil {
+	if err := writeResult(os.Stdout, *res, f.textError, f.capabilities); err != nil {
 		return err
 	}
 	return exitCode(code)
@@ -227,9 +228,10 @@ func writeValid(b *strings.Builder, text string) {
 	b.Write(literal.Bytes()[1 : literal.Len()-2]) // without quotes and newline
 }
 
-// writeResult writes a result as JSON. encoding/json has no way to write lone surrogates, so
+// writeResult writes a result as JSON, with its capabilities if they are asked for.
+// encoding/json has no way to write lone surrogates, so
 // the output goes where a text was that nothing else can contain.
-func writeResult(w io.Writer, res llmsandbox.Result, mode string) error {
+func writeResult(w io.Writer, res llmsandbox.Result, mode string, capabilities bool) error {
 	var put []string
 	for _, s := range []*string{&res.Stdout, &res.Stderr} {
 		literal, err := textLiteral(*s, mode)
@@ -239,10 +241,21 @@ func writeResult(w io.Writer, res llmsandbox.Result, mode string) error {
 		*s = rand.Text()
 		put = append(put, `"`+*s+`"`, literal)
 	}
-	var out strings.Builder
-	if err := encodeJSON(&out, res); err != nil {
+	text, err := res.MarshalJSON()
+	if err != nil {
 		return err
 	}
-	_, err := strings.NewReplacer(put...).WriteString(w, out.String())
+	if capabilities {
+		more, err := json.Marshal(res.Capabilities)
+		if err != nil {
+			return err
+		}
+		text = slices.Concat(text[:len(text)-1], []byte(`,"capabilities":`), more, []byte("}"))
+	}
+	var out strings.Builder
+	if err := encodeJSON(&out, json.RawMessage(text)); err != nil {
+		return err
+	}
+	_, err = strings.NewReplacer(put...).WriteString(w, out.String())
 	return err
 }

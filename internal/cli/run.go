@@ -20,26 +20,27 @@ import (
 // runFlags are the flags of `run` beyond the sandbox's.
 type runFlags struct {
 	sandboxFlags
-	policy    policyFlags
-	code      string
-	timeout   string
-	output    string
-	standard  string
-	args      []string
-	files     []string
-	outs      []string
-	stdin     string
-	workdir   string
-	json      bool
-	raw       bool
-	keep      bool
-	ttl       string
-	textError string
-	children  bool
-	commit    string
-	overwrite string
-	artifacts string
-	lines     codeLines // of the code, for what a policy finds in it
+	policy       policyFlags
+	code         string
+	timeout      string
+	output       string
+	standard     string
+	args         []string
+	files        []string
+	outs         []string
+	stdin        string
+	workdir      string
+	json         bool
+	capabilities bool
+	raw          bool
+	keep         bool
+	ttl          string
+	textError    string
+	children     bool
+	commit       string
+	overwrite    string
+	artifacts    string
+	lines        codeLines // of the code, for what a policy finds in it
 }
 
 func newRunCommand() *cobra.Command {
@@ -89,6 +90,7 @@ a policy, 137 out of memory, 141 nothing reads the output any more, 153 too much
 	set.StringVar(&f.stdin, "stdin", "", "file that is the program's standard input (default: this command's own)")
 	set.StringVarP(&f.workdir, "workdir", "w", "", "working directory in the sandbox (default /sandbox)")
 	set.BoolVar(&f.json, "json", false, "print one JSON object with the result instead of the output")
+	set.BoolVar(&f.capabilities, "capabilities", false, "with --json, add the capabilities: what was enforced, and by what")
 	set.BoolVar(&f.raw, "raw", false, "let control sequences of the program reach the terminal")
 	set.BoolVar(&f.keep, "keep", false, "keep the sandbox afterwards and print its id on stderr")
 	set.StringVar(&f.ttl, "ttl", "", "how long a kept sandbox lives, such as 30m, or 'unlimited' (default 1h)")
