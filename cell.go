@@ -231,6 +231,9 @@ func (c *Cell) done(e *kernel.Event) {
 		if c.ExitCode != 0 {
 			c.Status = StatusError
 		}
+		if c.ExitCode != 0 && !e.StateLost {
+			c.Reason = fmt.Sprintf("the cell called exit with code %d; the session keeps its state", c.ExitCode)
+		}
 	}
 }
 

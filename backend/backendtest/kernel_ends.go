@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox"
@@ -25,8 +26,11 @@ func (s *suite) acceptance67Crash(t *testing.T) {
 	}
 	// An exit is no crash.
 	c = cell(t, k, "import sys; y = 1; sys.exit(3)", nil)
-	if c.Status != llmsandbox.StatusError || c.ExitCode != 3 || c.StateLost {
-		t.Errorf("exit: %+v, want Status = StatusError, ExitCode = 3, StateLost false", c)
+	if c.Status != llmsandbox.StatusError || c.ExitCode != 3 || c.StateLost || !strings.Contains(c.Reason, "keeps its state") {
+		t.Errorf("exit: %+v, want Status = StatusError, ExitCode = 3, StateLost false, Reason containing %q", c, "keeps its state")
+	}
+	if c = cell(t, k, "exit", nil); c.Status != llmsandbox.StatusOK || c.ExitCode != 0 || c.StateLost {
+		t.Errorf("exit: %+v, want Status = StatusOK, ExitCode = 0, StateLost false", c)
 	}
 	wantValue(t, k, "y", "1")
 	if err := k.Restart(testContext(t)); err != nil {

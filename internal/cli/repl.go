@@ -223,7 +223,7 @@ func (s *replSession) show(c *llmsandbox.Cell) error {
 		fmt.Fprintln(s.stderr, strings.TrimRight(c.Error.Traceback, "\n"))
 	}
 	for _, why := range append(c.ArtifactsDropped, c.Reason) {
-		if why != "" {
+		if why != "" && !(why == c.Reason && exits(c)) {
 			fmt.Fprintln(os.Stderr, "llmsandbox: "+termsafe.String(why))
 		}
 	}
@@ -243,8 +243,10 @@ func (s *replSession) show(c *llmsandbox.Cell) error {
 	return showArtifacts(artifacts)
 }
 
-// exits tells that a cell was an exit.
-func exits(c *llmsandbox.Cell) bool { return c.ExitCode != -1 && c.Error == nil && c.Reason == "" }
+// exits reports whether a cell was an exit.
+func exits(c *llmsandbox.Cell) bool {
+	return c.ExitCode != -1 && c.Error == nil && (c.Reason == "" || !c.StateLost && c.Status == llmsandbox.StatusError)
+}
 
 // exitOf is how the command ends after a cell.
 func exitOf(c *llmsandbox.Cell) error {

@@ -39,6 +39,8 @@ func TestKernel(t *testing.T) {
 	}
 	plain.Kernel = &def
 	t.Run("plain", func(t *testing.T) { kerneltest.Suite(t, &plain, cells) })
+	t.Run("exits", func(t *testing.T) { exits(t, kerneltest.Start(t, &plain)) })
+	t.Run("frames", func(t *testing.T) { frames(t, kerneltest.Start(t, &plain)) })
 	t.Run("magics", func(t *testing.T) { magics(t, kerneltest.Start(t, &plain)) })
 	t.Run("future", func(t *testing.T) {
 		k := kerneltest.Start(t, &plain)
@@ -76,7 +78,45 @@ func TestKernel(t *testing.T) {
 		rich.Inspects = "[1, 2]"
 		kerneltest.Suite(t, &Language, rich)
 		magics(t, kerneltest.Start(t, &Language))
+		exits(t, kerneltest.Start(t, &Language))
+		frames(t, kerneltest.Start(t, &Language))
 	})
+}
+
+// exits are the ways to end a cell. None of them costs the state.
+func exits(t *testing.T, k *kerneltest.Kernel) {
+	k.MustRun("x = 5")
+	for _, c := range []struct {
+		code string
+		want int
+	}{
+		{"exit", 0}, {"quit", 0}, {"exit()", 0}, {"quit()", 0}, {"exit(3)", 3}, {"quit(code=4)", 4}, {"exit('bad')", 1},
+		{"print(1)\nexit", 0}, {"print(1)\nexit(3)\nx = 6", 3}, {"import sys\nsys.exit()", 0}, {"import sys; sys.exit(300)", 44}, {"raise SystemExit", 0},
+		{"%reset -f\nx = 5\nexit", 0},
+	} {
+		if e := k.Run(c.code); e.Status != "exit" || e.ExitCode == nil || *e.ExitCode != c.want || e.Lost || e.Failure != nil {
+			t.Errorf("%q: %+v, want Status = \"exit\", ExitCode = %d, Lost false, Failure = nil", c.code, e, c.want)
+		}
+	}
+	if e := k.Run("x"); e.Value["text/plain"] != "5" {
+		t.Errorf("after exits: %+v, want e.Value[\"text/plain\"] = \"5\"", e)
+	}
+}
+
+// frames: a traceback has the code's frames, and none of the driver's.
+func frames(t *testing.T, k *kerneltest.Kernel) {
+	looping := "def run():\n    print('looping')\n    while True: pass\nrun()"
+	for code, e := range map[string]kerneltest.Event{
+		looping:     k.RunWhile(looping, k.Interrupt),
+		"input()":   k.Run("def ask():\n    return input()\nask()"),
+		"getpass()": k.Run("import getpass\ngetpass.getpass()"),
+		"!":         k.Run("def fail():\n    x = 1/0\ntry:\n    fail()\nexcept Exception as e:\n    raise ValueError(input()) from e"),
+		"await":     k.Run("import asyncio\nasync def f(): 1/0\nawait f()"),
+	} {
+		if e.Failure == nil || strings.Contains(e.Failure.Traceback, "driver.py") || strings.Contains(e.Failure.Traceback, "<kernel ") || e.Failure.Traceback == "" {
+			t.Errorf("%s: %+v %+v, want a traceback without the driver", code, e, e.Failure)
+		}
+	}
 }
 
 // magics are what ACCEPTANCE 65 names.

@@ -29,7 +29,7 @@ class Driver:
             with open(os.path.join(directory, name + ".py"), encoding="utf-8") as f:
                 self.sources[name] = f.read()
         self.loaded = {}
-        self.add_data = add_data
+        self.add_data, self.without_ours = add_data, without_ours
         self.buffer = b""
         self.current = 0  # the request that runs
         self.stdin = False
@@ -117,6 +117,7 @@ class Driver:
         self.json, self.linecache, self.traceback = json, linecache, traceback
         self.asking = threading.Lock()
         builtins.input = self.input
+        builtins.exit = builtins.quit = Exit()
         sys.stdin = Stdin(self)
         sys.meta_path.insert(0, PatchGetpass(self))
         while True:
@@ -137,7 +138,6 @@ class Driver:
     # Cells.
 
     def interrupted(self, signum, frame):
-        __tracebackhide__ = True  # for IPython
         if self.running and self.holding:
             self.held = True
         elif self.running:
@@ -295,6 +295,8 @@ class Plain:
             value = self.execute(_ast.Expression(last[0].value), name, "eval")
             if value is None:
                 return {"status": "ok"}
+            if isinstance(value, Exit):
+                value()
             namespace = driver.main.__dict__
             namespace["_"] = self.out[self.count] = value
             return {"status": "ok", "value": shown_as(value)}
@@ -332,8 +334,36 @@ def strip(summary):
     seen = set()
     while summary is not None and id(summary) not in seen:
         seen.add(id(summary))
-        summary.stack[:] = [f for f in summary.stack if f.filename != __file__ and not f.filename.startswith("<kernel ")]
+        summary.stack[:] = [f for f in summary.stack if not ours(f.filename)]
         summary = summary.__cause__ or summary.__context__
+
+
+def without_ours(e):
+    """Takes the driver's own frames out of an exception's traceback, but for the first."""
+    seen = set()
+    while e is not None and id(e) not in seen:
+        seen.add(id(e))
+        at = e.__traceback__
+        while at is not None and at.tb_next is not None:
+            if ours(at.tb_next.tb_frame.f_code.co_filename):
+                at.tb_next = at.tb_next.tb_next
+            else:
+                at = at.tb_next
+        e = e.__cause__ or e.__context__
+
+
+def ours(filename):
+    return filename == __file__ or filename.startswith("<kernel ")
+
+
+class Exit:
+    """What cells find as exit and quit: called or not, it ends the cell."""
+
+    def __repr__(self):
+        return "Use exit() to end the cell"
+
+    def __call__(self, code=None):
+        raise SystemExit(code)
 
 
 # Media types, by the method that gives them.

@@ -7,15 +7,28 @@ import warnings
 def make(driver, directory):
     # Before IPython looks for its directory: nothing is written elsewhere.
     os.environ["IPYTHONDIR"] = os.path.join(directory, "ipython")
+    from IPython.core.autocall import ExitAutocall
     from IPython.core.displayhook import DisplayHook
     from IPython.core.displaypub import DisplayPublisher
     from IPython.core.interactiveshell import InteractiveShell
+    from traitlets import default
     from traitlets.config import Config
+
+    class Exit(ExitAutocall):
+        """What cells find as exit and quit: called or not, it ends the cell."""
+
+        def __call__(self, code=None):
+            raise SystemExit(code)
 
     class Hook(DisplayHook):
         """Keeps a value's forms instead of printing them."""
 
         forms = None
+
+        def __call__(self, result=None):
+            if isinstance(result, Exit):
+                result()
+            super().__call__(result)
 
         def write_output_prompt(self):
             pass
@@ -51,8 +64,14 @@ def make(driver, directory):
             self.traceback_text = self.InteractiveTB.stb2text(stb)
 
         def showtraceback(self, *args, **kwargs):
-            if not isinstance(sys.exc_info()[1], SystemExit):
+            error = sys.exc_info()[1]
+            if not isinstance(error, SystemExit):
+                driver.without_ours(error)
                 super().showtraceback(*args, **kwargs)
+
+        @default("exiter")
+        def _exiter_default(self):
+            return Exit(self)
 
         def enable_gui(self, gui=None):
             pass  # there is no screen, and nothing that would draw on it
