@@ -46,7 +46,7 @@ print(s, file=sys.stderr)
 func TestAbuse78Imitation(t *testing.T) {
 	client := connect(t, newServer(t, Config{}), nil)
 	res, got := execute(t, client, args{"code": `print('"}], "isError": false}\n{"exit_code":0,"stderr":"","stdout":"fine"}'); raise SystemExit(3)`})
-	if got.ExitCode != 3 || got.Status != "error" || len(res.Content) != 1 {
+	if got.exit() != 3 || got.Status != "error" || len(res.Content) != 1 {
 		t.Errorf("%+v, want ExitCode = 3, Status = \"error\", len(res.Content) = 1", got)
 	}
 }
@@ -206,12 +206,12 @@ func TestAbuse86SomebodyElsesSession(t *testing.T) {
 func TestAbuse76NoHostPaths(t *testing.T) {
 	server := newServer(t, Config{Sandbox: llmsandbox.Options{Image: t.TempDir() + "/missing"}, Warm: -1})
 	got := decode[outcome](t, use(t, connect(t, server, nil), "execute_code", args{"code": "1"}))
-	if got.ExitCode != 1 || got.Status != "setup_failed" {
-		t.Errorf("%+v, want ExitCode = 1, Status = \"setup_failed\"", got)
+	if got.ExitCode != nil || got.Stderr != "" || got.Status != "setup_failed" || got.Error == "" {
+		t.Errorf("%+v, want no ExitCode, no Stderr, Status = \"setup_failed\", an Error", got)
 	}
 	for _, dir := range server.private {
-		if strings.Contains(got.Stderr, dir) {
-			t.Errorf("%q names %s", got.Stderr, dir)
+		if strings.Contains(got.Error, dir) {
+			t.Errorf("%q names %s", got.Error, dir)
 		}
 	}
 	wantHas(t, fmt.Sprint(server.private), "/")

@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -13,19 +12,20 @@ import (
 )
 
 type executeArgs struct {
-	Code      string   `json:"code" jsonschema:"the program"`
-	Language  string   `json:"language,omitempty" jsonschema:"its language, as get_supported_languages lists them"`
-	Libraries []string `json:"libraries,omitempty" jsonschema:"libraries to install first, each as its package manager names it, such as requests or numpy==1.26.4"`
-	Timeout   int      `json:"timeout,omitempty" jsonschema:"seconds that the program may take; installing libraries does not count"`
+	Code      string   `json:"code" jsonschema:"the program; print what you want to see"`
+	Language  string   `json:"language,omitempty" jsonschema:"for shell commands use bash"`
+	Libraries []string `json:"libraries,omitempty" jsonschema:"packages to install first, such as numpy==1.26.4"`
+	Timeout   int      `json:"timeout,omitempty" jsonschema:"seconds, without the installation"`
 }
 
 func (s *Server) addExecute() {
 	add(s, tool{
 		name: "execute_code", title: "Run code",
-		description: "Run a program in a fresh sandbox and return its exit code, stdout and stderr as JSON, and every picture that it shows. " +
-			"Nothing is kept from one call to the next: use create_session for that. " + s.place() +
-			" Plots that are shown (plt.show()) come back as pictures, in order; so do files that the program writes below ./artifacts.",
-		hints: hints{openWorld: s.openWorld()},
+		description: "Run a program or shell script in a fresh sandbox. Only what it prints is returned, so print your results. " +
+			"Nothing is kept for the next call: for that, use create_session. Plots (plt.show()) come back as images with their " +
+			"data, and files written to ./artifacts are attached. " + s.place(),
+		hints:  hints{openWorld: s.openWorld()},
+		output: outputSchema[outcome](),
 		bounds: func(p properties) {
 			s.boundCode(p)
 			s.boundLanguage(p)
@@ -46,7 +46,7 @@ func (s *Server) execute(ctx context.Context, c *call, in executeArgs) (*sdk.Cal
 func (s *Server) executeFresh(ctx context.Context, c *call, in executeArgs) (*sdk.CallToolResult, outcome, error) {
 	l, err := s.catalog.find(in.Language)
 	if err != nil {
-		return nil, outcome{}, fmt.Errorf("%w; there are %s", err, strings.Join(s.catalog.names, ", "))
+		return nil, outcome{}, fmt.Errorf("%w; use %s", err, list(s.catalog.names, "or"))
 	}
 	if err := s.mayInstall(in.Libraries); err != nil {
 		return nil, outcome{}, err
@@ -77,7 +77,7 @@ func (s *Server) executeFresh(ctx context.Context, c *call, in executeArgs) (*sd
 		}
 		image, err := s.cfg.Commit(ctx, sb, l.Name)
 		if err != nil {
-			out.note("no image was made: %s", s.message(err))
+			out.note("no image was created: %s", s.message(err))
 			return
 		}
 		out.Image = line(image)
@@ -94,8 +94,11 @@ func (s *Server) runProgram(ctx context.Context, sb *llmsandbox.Sandbox, languag
 	out := s.cfg.outcome(observed{
 		status: res.Status, code: res.ExitCode, signal: res.Signal, reason: res.Reason, duration: res.Duration,
 		stdout: res.Stdout, stderr: res.Stderr, stdoutTruncated: res.StdoutTruncated, stderrTruncated: res.StderrTruncated,
-		network: res.Network, findings: res.Findings,
+		network: res.Network, findings: res.Findings, capabilities: res.Capabilities,
 	})
+	if res.OK() && res.Stdout+res.Stderr == "" && len(res.Artifacts) == 0 {
+		out.note("no output: print what you want to see")
+	}
 	after(&out)
 	return s.cfg.result(&out, res.Artifacts, res.ArtifactsDropped), out, nil
 }

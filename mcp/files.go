@@ -12,38 +12,38 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/llmsandbox/llmsandbox/artifact"
+	"github.com/llmsandbox/llmsandbox/internal/bytesize"
 )
 
 // Bounds of files and lists.
 const (
-	maxWrite     = 16 << 20 // bytes of content, as text or base64
-	maxEntries   = 1000
-	defaultLimit = 64 << 10
+	maxWrite   = 16 << 20 // bytes of content, as text or base64
+	maxEntries = 1000
 )
 
-type pathArgs struct {
-	SessionID string `json:"session_id" jsonschema:"of create_session"`
-	Path      string `json:"path,omitempty" jsonschema:"a directory, relative to the working directory or absolute"`
+type listArgs struct {
+	SessionID string `json:"session_id"`
+	Path      string `json:"path,omitempty"`
 }
 
 type entryNote struct {
 	Name     string `json:"name"`
-	Type     string `json:"type" jsonschema:"file, directory, link or other"`
+	Type     string `json:"type"` // file, directory, link or other
 	Size     int64  `json:"size"`
-	Modified string `json:"modified" jsonschema:"as in RFC 3339"`
-	Link     string `json:"link,omitempty" jsonschema:"where a link leads"`
+	Modified string `json:"modified"` // as in RFC 3339
+	Link     string `json:"link,omitempty"`
 }
 
 type listing struct {
 	Entries []entryNote `json:"entries"`
-	Omitted int         `json:"omitted,omitempty" jsonschema:"entries that are not listed"`
+	Omitted int         `json:"omitted,omitempty"`
 }
 
 type writeArgs struct {
-	SessionID string `json:"session_id" jsonschema:"of create_session"`
-	Path      string `json:"path" jsonschema:"relative to the working directory or absolute; missing directories are made"`
-	Content   string `json:"content" jsonschema:"what the file is to hold"`
-	Encoding  string `json:"encoding,omitempty" jsonschema:"of content: text, or base64 for other bytes"`
+	SessionID string `json:"session_id"`
+	Path      string `json:"path"`
+	Content   string `json:"content"`
+	Encoding  string `json:"encoding,omitempty"`
 }
 
 type written struct {
@@ -53,34 +53,35 @@ type written struct {
 
 func (s *Server) addFiles() {
 	add(s, tool{
-		name: "list_files", title: "List files of a session", description: "List a directory of a session's sandbox.",
-		hints: hints{readOnly: true, idempotent: true},
-		bounds: func(p properties) {
-			boundPath(p)
-			p["path"].Default = []byte(`"."`)
-		},
+		name: "list_files", title: "List files", description: "List a directory in a session.",
+		hints:  hints{readOnly: true, idempotent: true},
+		bounds: func(p properties) { p["path"].Default = []byte(`"."`) },
 	}, s.listFiles)
 	add(s, tool{
-		name: "read_file", title: "Read a file of a session",
-		description: "Read a file of a session's sandbox: text as text, a picture as a picture, anything else as base64.",
+		name: "read_file", title: "Read a file",
+		description: "Read a file in a session: text as text, an image as an image, other content as base64.",
 		hints:       hints{readOnly: true, idempotent: true},
-		bounds: func(p properties) {
-			boundPath(p)
-			p["offset"].Minimum, p["limit"].Minimum = atLeast(0), atLeast(1)
-		},
+		bounds:      func(p properties) { p["offset"].Minimum, p["limit"].Minimum = atLeast(0), atLeast(1) },
 	}, s.readFile)
 	add(s, tool{
-		name: "write_file", title: "Write a file of a session", description: "Write a file of a session's sandbox. One that is there gets another content.",
+		name: "write_file", title: "Write a file", description: "Create or overwrite a file in a session. Missing directories are created.",
 		hints: hints{destructive: true, idempotent: true},
 		bounds: func(p properties) {
-			boundPath(p)
 			p["content"].MaxLength = atMost(maxWrite)
 			p["encoding"].Enum, p["encoding"].Default = []any{"text", "base64"}, []byte(`"text"`)
 		},
 	}, s.writeFile)
+	add(s, tool{
+		name: "edit_file", title: "Edit a file",
+		description: "Replace a text in a file in a session. It must occur exactly once, unless replace_all is true.",
+		hints:       hints{destructive: true},
+		bounds: func(p properties) {
+			p["old_text"].MaxLength, p["new_text"].MaxLength = atMost(maxCode), atMost(maxCode)
+		},
+	}, s.editFile)
 }
 
-func (s *Server) listFiles(ctx context.Context, c *call, in pathArgs) (*sdk.CallToolResult, listing, error) {
+func (s *Server) listFiles(ctx context.Context, c *call, in listArgs) (*sdk.CallToolResult, listing, error) {
 	w, done, err := s.use(c, in.SessionID)
 	if err != nil {
 		return nil, listing{}, err
@@ -121,11 +122,11 @@ func (s *Server) writeFile(ctx context.Context, c *call, in writeArgs) (*sdk.Cal
 	data := []byte(in.Content)
 	if in.Encoding == "base64" {
 		if data, err = base64.StdEncoding.DecodeString(in.Content); err != nil {
-			return nil, written{}, fmt.Errorf("content is not base64 (%w): leave encoding out for text", err)
+			return nil, written{}, fmt.Errorf("content is not valid base64 (%w): omit encoding if it is text", err)
 		}
 	}
 	if in.Path == "" {
-		return nil, written{}, errors.New("path is empty: name the file")
+		return nil, written{}, errNoPath
 	}
 	if err := w.sandbox.WriteFile(ctx, in.Path, data); err != nil {
 		return nil, written{}, err
@@ -133,24 +134,67 @@ func (s *Server) writeFile(ctx context.Context, c *call, in writeArgs) (*sdk.Cal
 	return nil, written{Path: line(in.Path), Bytes: len(data)}, nil
 }
 
-type readArgs struct {
-	SessionID string `json:"session_id" jsonschema:"of create_session"`
-	Path      string `json:"path" jsonschema:"relative to the working directory or absolute"`
-	Offset    int64  `json:"offset,omitempty" jsonschema:"bytes to leave out at the beginning"`
-	Limit     int64  `json:"limit,omitempty" jsonschema:"bytes to read at most"`
+var errNoPath = errors.New("path must not be empty")
+
+type editArgs struct {
+	SessionID  string `json:"session_id"`
+	Path       string `json:"path"`
+	OldText    string `json:"old_text"`
+	NewText    string `json:"new_text"`
+	ReplaceAll bool   `json:"replace_all,omitempty"`
 }
 
-// fileContent is what was read. Content is empty when a picture is in the result's content.
+type edited struct {
+	Path     string `json:"path"`
+	Replaced int    `json:"replaced"`
+}
+
+func (s *Server) editFile(ctx context.Context, c *call, in editArgs) (*sdk.CallToolResult, edited, error) {
+	w, done, err := s.use(c, in.SessionID)
+	if err != nil {
+		return nil, edited{}, err
+	}
+	defer done()
+	if in.OldText == "" {
+		return nil, edited{}, errors.New("old_text must not be empty: use write_file to replace the whole file")
+	}
+	whole := &window{most: maxWrite}
+	if _, err := w.sandbox.ReadFileTo(ctx, in.Path, whole); errors.Is(err, errEnough) {
+		return nil, edited{}, fmt.Errorf("the file is larger than %s: edit it with code", bytesize.Format(maxWrite))
+	} else if err != nil {
+		return nil, edited{}, err
+	}
+	switch n := bytes.Count(whole.bytes, []byte(in.OldText)); {
+	case n == 0:
+		return nil, edited{}, errors.New("old_text does not occur in the file: it must match exactly, including white space")
+	case n > 1 && !in.ReplaceAll:
+		return nil, edited{}, fmt.Errorf("old_text occurs %d times in the file: add lines around it until it is unique, or set replace_all", n)
+	default:
+		data := bytes.ReplaceAll(whole.bytes, []byte(in.OldText), []byte(in.NewText))
+		if err := w.sandbox.WriteFile(ctx, in.Path, data); err != nil {
+			return nil, edited{}, err
+		}
+		return nil, edited{Path: line(in.Path), Replaced: n}, nil
+	}
+}
+
+type readArgs struct {
+	SessionID string `json:"session_id"`
+	Path      string `json:"path"`
+	Offset    int64  `json:"offset,omitempty" jsonschema:"first byte"`
+	Limit     int64  `json:"limit,omitempty" jsonschema:"most bytes"`
+}
+
+// fileContent is what was read. Content is empty when an image is in the content of the result.
 type fileContent struct {
 	Path     string `json:"path"`
 	MIME     string `json:"mime"`
-	Size     int64  `json:"size" jsonschema:"bytes of the whole file"`
+	Size     int64  `json:"size"` // bytes of the whole file
 	Offset   int64  `json:"offset"`
-	Bytes    int64  `json:"bytes" jsonschema:"bytes that were read"`
-	Encoding string `json:"encoding" jsonschema:"of content: text, base64, or image where the picture is beside it"`
+	Bytes    int64  `json:"bytes"`    // that were read
+	Encoding string `json:"encoding"` // of content: text, base64, or image where the image is beside it
 	Content  string `json:"content"`
-	// Next is where to go on.
-	Next int64 `json:"next_offset,omitempty" jsonschema:"offset at which to go on reading; absent at the end"`
+	Next     int64  `json:"next_offset,omitempty" jsonschema:"where to read on"`
 }
 
 // errEnough ends a copy when there is enough of it.

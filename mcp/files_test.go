@@ -43,7 +43,7 @@ func TestFiles(t *testing.T) {
 	if got := read(args{"path": "bytes"}); got.Encoding != "base64" || got.Content != "AP8B" || got.Bytes != 3 {
 		t.Errorf("%+v, want Encoding = \"base64\", Content = \"AP8B\", Bytes = 3", got)
 	}
-	wantHas(t, failure(t, write("x", "no base64!", "base64")), "not base64")
+	wantHas(t, failure(t, write("x", "no base64!", "base64")), "not valid base64")
 	failure(t, write("x", "x", "rot13"))
 
 	// A whole file is read piece by piece.
@@ -86,4 +86,30 @@ func TestFiles(t *testing.T) {
 	}
 	failure(t, use(t, client, "read_file", args{"session_id": id, "path": "pipe"})) // and does not block
 	failure(t, use(t, client, "list_files", args{"session_id": id, "path": "missing"}))
+}
+
+func TestEditFile(t *testing.T) {
+	client := connect(t, newServer(t, Config{}), nil)
+	id := open(t, client, args{"language": "bash"}).SessionID
+	use(t, client, "run_in_session", args{"session_id": id, "code": "printf 'a b a\\n' >f; chmod 700 f"})
+	edit := func(old, new string, all bool) *sdk.CallToolResult {
+		return use(t, client, "edit_file", args{"session_id": id, "path": "f", "old_text": old, "new_text": new, "replace_all": all})
+	}
+	wantHas(t, failure(t, edit("a", "c", false)), "occurs 2 times", "replace_all")
+	wantHas(t, failure(t, edit("x", "c", true)), "does not occur")
+	wantHas(t, failure(t, edit("", "c", true)), "write_file")
+	if got := decode[edited](t, edit("b a", "é", false)); got.Replaced != 1 || got.Path != "f" {
+		t.Errorf("%+v, want Replaced = 1, Path = \"f\"", got)
+	}
+	if got := decode[edited](t, edit("é", "a a", true)); got.Replaced != 1 {
+		t.Errorf("%+v, want Replaced = 1", got)
+	}
+	if got := decode[edited](t, edit("a", "", true)); got.Replaced != 3 {
+		t.Errorf("%+v, want Replaced = 3", got)
+	}
+	got := decode[outcome](t, use(t, client, "run_in_session", args{"session_id": id, "code": "cat -A f; stat -c %a f"}))
+	if got.Stdout != "  $\n700\n" {
+		t.Errorf("%q, want \"  $\\n700\\n\"", got.Stdout)
+	}
+	wantHas(t, failure(t, use(t, client, "edit_file", args{"session_id": id, "path": "none", "old_text": "a", "new_text": "b"})), "no such file")
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/llmsandbox/llmsandbox"
@@ -29,17 +28,17 @@ type languageList struct {
 }
 
 type detailsArgs struct {
-	Language string `json:"language" jsonschema:"name of a language, as get_supported_languages lists them"`
+	Language string `json:"language" jsonschema:"language name"`
 }
 
-// languageDetails describes a language. Only Error is there when there is none.
+// languageDetails describes a language.
 type languageDetails struct {
-	Version        string        `json:"version" jsonschema:"what the toolchain says, or unknown"`
+	Version        string        `json:"version"`
 	PackageManager string        `json:"package_manager"`
 	Preinstalled   []string      `json:"preinstalled_libraries"`
 	UseCases       []string      `json:"use_cases"`
-	Visualization  bool          `json:"visualization_support" jsonschema:"plots that are shown come back as pictures"`
-	Stateful       bool          `json:"session_support" jsonschema:"sessions keep what code defines"`
+	Visualization  bool          `json:"visualization_support"`
+	Stateful       bool          `json:"session_support"`
 	Examples       []exampleNote `json:"examples"`
 	Note           string        `json:"note,omitempty"`
 }
@@ -50,50 +49,42 @@ type exampleNote struct {
 	Code        string `json:"code"`
 }
 
-type unsupported struct {
-	Error string `json:"error"`
+// detailsOrError is either answer of get_language_details.
+type detailsOrError struct {
+	*languageDetails
+	Error string `json:"error,omitempty"`
 }
 
 func (s *Server) addLanguages() {
 	free := hints{readOnly: true, idempotent: true}
 	add(s, tool{
 		name: "get_supported_languages", title: "List languages", hints: free,
-		description: "List the languages that code can be written in.",
+		description: "List the languages that you can run code in.",
 	}, func(context.Context, *call, none) (*sdk.CallToolResult, languageList, error) {
 		names := s.catalog.names
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: jsonText(names)}}}, languageList{names}, nil
 	})
 	add(s, tool{
 		name: "get_language_details", title: "Describe a language", hints: free,
-		description: "Tell a language's version, package manager, preinstalled libraries, and whether its plots come back as pictures, with examples that run as they are.",
-		bounds:      func(p properties) { p["language"].MaxLength = atMost(maxName) },
-		output:      detailsSchema(),
+		description: "Get a language's version, package manager, preinstalled libraries and runnable examples.",
+		bounds:      s.listLanguages,
 	}, s.getLanguageDetails)
 	s.mcp.AddResource(&sdk.Resource{
 		URI: languagesURI, Name: "languages", Title: "Languages", MIMEType: "application/json",
-		Description: "What get_language_details tells, of all languages.",
+		Description: "The result of get_language_details for every language.",
 	}, s.readLanguages)
 }
 
-// detailsSchema allows for either answer of get_language_details.
-func detailsSchema() *jsonschema.Schema {
-	schema := schemaOf[languageDetails]()
-	schema.Properties["error"] = &jsonschema.Schema{Type: "string"}
-	schema.Required = nil
-	return schema
-}
-
-func (s *Server) getLanguageDetails(ctx context.Context, c *call, in detailsArgs) (*sdk.CallToolResult, any, error) {
+func (s *Server) getLanguageDetails(ctx context.Context, c *call, in detailsArgs) (*sdk.CallToolResult, detailsOrError, error) {
 	l, err := s.catalog.find(in.Language)
 	if err != nil {
-		out := unsupported{err.Error()}
-		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: jsonText(out)}}}, out, nil
+		return &sdk.CallToolResult{IsError: true}, detailsOrError{Error: err.Error()}, nil
 	}
-	out := s.describe(ctx, l, c.progress)
+	d := s.describe(ctx, l, c.progress)
 	if err := ctx.Err(); err != nil {
-		return nil, nil, context.Cause(ctx)
+		return nil, detailsOrError{}, context.Cause(ctx)
 	}
-	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: jsonText(out)}}}, out, nil
+	return nil, detailsOrError{languageDetails: &d}, nil
 }
 
 // describe describes a language. What its toolchain has not said is unknown, and why.
@@ -103,11 +94,11 @@ func (s *Server) describe(ctx context.Context, l *language.Language, steps *prog
 		Visualization: l.Capture != nil, Stateful: l.Kernel != nil, Examples: []exampleNote{},
 	}
 	if s.cfg.NoLibraries {
-		d.Note = "libraries cannot be installed here"
+		d.Note = "The operator does not allow installing libraries."
 	}
 	said, err := s.catalog.ask(ctx, l, steps)
 	if err != nil {
-		d.Note = "its toolchain could not be asked: " + s.message(err)
+		d.Note = "The toolchain could not be asked: " + s.message(err)
 	} else {
 		d.Version, d.Preinstalled = said.version, said.libraries
 	}
@@ -229,6 +220,11 @@ func (c *catalog) ask(ctx context.Context, l *language.Language, steps *progress
 		return nil, err
 	}
 	defer release()
+	return e.learn(ctx, sb, l)
+}
+
+// learn asks a toolchain in a sandbox. The caller holds e.asking.
+func (e *entry) learn(ctx context.Context, sb *llmsandbox.Sandbox, l *language.Language) (*inventory, error) {
 	said := &inventory{libraries: []string{}}
 	text, err := query(ctx, sb, l, l.Details.Version)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -103,6 +104,12 @@ func text(t testing.TB, res *sdk.CallToolResult) string {
 func decode[T any](t testing.TB, res *sdk.CallToolResult) T {
 	t.Helper()
 	var out T
+	if structured, ok := res.StructuredContent.(map[string]any); ok && text(t, res)[0] == '{' {
+		var same map[string]any
+		if err := json.Unmarshal([]byte(text(t, res)), &same); err != nil || !reflect.DeepEqual(same, structured) {
+			t.Fatalf("text %s, structured content %v: want the same", text(t, res), structured)
+		}
+	}
 	if err := json.Unmarshal([]byte(text(t, res)), &out); err != nil {
 		t.Fatalf("%v: %s", err, text(t, res))
 	}
@@ -118,6 +125,14 @@ func execute(t testing.TB, client *sdk.ClientSession, in args) (*sdk.CallToolRes
 		t.Fatalf("%+v, want IsError false", out)
 	}
 	return res, out
+}
+
+// exit is an outcome's exit code, and -1 where it has none.
+func (o outcome) exit() int {
+	if o.ExitCode == nil {
+		return -1
+	}
+	return *o.ExitCode
 }
 
 // open opens a session.

@@ -15,28 +15,32 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/artifact"
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
 	"github.com/llmsandbox/llmsandbox/internal/exitcode"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
-// An outcome is what a tool reports of code. The first three are all that a client need know.
+// An outcome is what a tool reports of code.
 type outcome struct {
-	ExitCode int    `json:"exit_code" jsonschema:"the program's exit code; 124 timeout, 125 the server failed, 126 refused by policy, 137 out of memory, 153 too much output, 128+n ended by signal n"`
+	// ExitCode is absent when no program ran, or nobody saw it end.
+	ExitCode *int   `json:"exit_code,omitempty" jsonschema:"absent if nothing ran; 124 timeout, 126 refused, 137 out of memory, 153 too much output"`
 	Stderr   string `json:"stderr"`
 	Stdout   string `json:"stdout"`
 	Status   string `json:"status" jsonschema:"ok, error, timeout, out_of_memory, output_limit, killed, refused, setup_failed or lost"`
-	Error    string `json:"error,omitempty" jsonschema:"why there is no ordinary outcome"`
-	Value    string `json:"value,omitempty" jsonschema:"the last expression's value"`
+	Error    string `json:"error,omitempty" jsonschema:"why the code did not run or did not end by itself"`
+	Value    string `json:"value,omitempty" jsonschema:"last expression"`
 	// StateLost is of a session only.
-	StateLost  bool           `json:"state_lost,omitempty" jsonschema:"what earlier calls have defined is gone"`
+	StateLost  bool           `json:"state_lost,omitempty"`
 	DurationMS float64        `json:"duration_ms"`
-	Artifacts  []artifactNote `json:"artifacts,omitempty" jsonschema:"what the code has made, pictures first in the content"`
-	Findings   []findingNote  `json:"findings,omitempty" jsonschema:"what the policy names in the code"`
-	Network    []string       `json:"network,omitempty" jsonschema:"connections that were refused or failed"`
-	Image      string         `json:"image,omitempty" jsonschema:"the image made of the sandbox"`
-	Notes      []string       `json:"notes,omitempty" jsonschema:"what was shortened, left out or changed"`
+	Artifacts  []artifactNote `json:"artifacts,omitempty"`
+	Findings   []findingNote  `json:"findings,omitempty" jsonschema:"policy findings"`
+	Network    []string       `json:"network,omitempty" jsonschema:"connections that failed"`
+	Image      string         `json:"image,omitempty"`
+	Notes      []string       `json:"notes,omitempty"`
+	// NotEnforced are the limits that this machine does not hold.
+	NotEnforced []string `json:"not_enforced,omitempty"`
 }
 
 type findingNote struct {
@@ -62,22 +66,21 @@ type observed struct {
 	duration                         time.Duration
 	network                          []llmsandbox.NetworkAttempt
 	findings                         []security.Finding
+	capabilities                     backend.Capabilities
 }
 
 func (c Config) outcome(o observed) outcome {
 	out := outcome{
-		ExitCode: exitcode.Of(o.status, o.code, o.signal), Status: string(o.status), Error: line(o.reason),
-		DurationMS: float64(o.duration.Microseconds()) / 1000,
+		Status: string(o.status), Error: line(o.reason), DurationMS: float64(o.duration.Microseconds()) / 1000,
+		NotEnforced: unenforced(o.capabilities),
+	}
+	if code := exitcode.Of(o.status, o.code, o.signal); code != exitcode.OurFailure || o.code == exitcode.OurFailure {
+		out.ExitCode = &code
 	}
 	out.Stdout = out.text("stdout", o.stdout, o.stdoutTruncated, c.MaxText)
 	out.Stderr = out.text("stderr", o.stderr, o.stderrTruncated, c.MaxText)
-	switch o.status {
-	case llmsandbox.StatusRefused:
-		out.Stderr = out.Error
-	case llmsandbox.StatusKilled:
-		if out.Error == "" && o.signal != "" {
-			out.Error = "the program was ended by " + line(o.signal)
-		}
+	if o.status == llmsandbox.StatusKilled && out.Error == "" && o.signal != "" {
+		out.Error = "the program was killed by " + line(o.signal)
 	}
 	out.find(o.findings)
 	for _, a := range o.network {
@@ -85,7 +88,7 @@ func (c Config) outcome(o observed) outcome {
 			continue
 		}
 		if len(out.Network) == maxNotes {
-			out.note("network: there are more")
+			out.note("network: more connections failed than are listed")
 			break
 		}
 		out.Network = append(out.Network, line(fmt.Sprintf("%s:%d: %s", a.Name, a.Port, a.Reason)))
@@ -110,7 +113,7 @@ func (o *outcome) find(findings []security.Finding) {
 func (o *outcome) text(name, s string, truncated bool, most int) string {
 	s, cut := shorten(clean(s), most)
 	if cut > 0 {
-		o.note("%s: %s left out of the middle; write long output to a file and read a part of it", name, count(cut, "byte"))
+		o.note("%s: %s left out of the middle; write long output to a file of a session and read parts of it", name, count(cut, "byte"))
 	}
 	if truncated {
 		o.note("%s: the program wrote more than the sandbox keeps", name)
@@ -132,14 +135,13 @@ func (o *outcome) ours() bool {
 	return false
 }
 
-// failed is the outcome of what did not come to be.
+// failed is the outcome of code that did not run.
 func (s *Server) failed(err error) outcome {
-	message := s.message(err)
-	out := outcome{ExitCode: 1, Stderr: message, Status: string(llmsandbox.StatusSetupFailed), Error: message}
+	out := outcome{Status: string(llmsandbox.StatusSetupFailed), Error: s.message(err)}
 	var refused *llmsandbox.RefusedError
 	switch {
 	case errors.As(err, &refused):
-		out.Status, out.ExitCode = string(llmsandbox.StatusRefused), exitcode.Refused
+		out.Status, out.ExitCode = string(llmsandbox.StatusRefused), new(exitcode.Refused)
 		out.find(refused.Report.Findings)
 	case errors.Is(err, llmsandbox.ErrLost):
 		out.Status = string(llmsandbox.StatusLost)
@@ -174,6 +176,8 @@ type artifactNote struct {
 	Height int    `json:"height,omitempty"`
 	// Omitted says why the content is not.
 	Omitted string `json:"omitted,omitempty"`
+	// Chart is what a picture shows.
+	Chart *artifact.Chart `json:"chart,omitempty"`
 }
 
 // result lays out a result: pictures in their order, the outcome as JSON, and what else
@@ -182,15 +186,22 @@ func (c Config) result(out *outcome, made []llmsandbox.Artifact, dropped []strin
 	var pictures, others []sdk.Content
 	var pictureBytes int64
 	embedded := 0
+	var charts charts
 	for i, a := range made {
 		note := artifactNote{Name: line(a.Name), MIME: a.MIME, Bytes: len(a.Data), Title: line(a.Title), Width: a.Width, Height: a.Height}
+		if a.Chart != nil {
+			var cut string
+			if note.Chart, cut = charts.add(a.Chart); cut != "" {
+				out.note("%s: %s", note.Name, cut)
+			}
+		}
 		switch {
 		case isPicture(a.MIME):
 			switch size := int64(len(a.Data)); {
 			case len(pictures) == c.MaxImages:
-				note.Omitted = "a result has at most " + count(c.MaxImages, "picture")
+				note.Omitted = "a result has at most " + count(c.MaxImages, "image")
 			case pictureBytes+size > c.MaxImageBytes:
-				note.Omitted = "the pictures of a result have at most " + bytesize.Format(c.MaxImageBytes)
+				note.Omitted = "the images of a result have at most " + bytesize.Format(c.MaxImageBytes)
 			default:
 				pictureBytes += size
 				pictures = append(pictures, &sdk.ImageContent{Data: a.Data, MIMEType: a.MIME})

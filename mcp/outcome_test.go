@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,21 +90,30 @@ func TestAcceptance100ExecuteCode(t *testing.T) {
 		{"python", args{"code": "print('hi')"}, outcome{Stdout: "hi\n", Status: "ok"}},
 		{"javascript", args{"code": "console.log(6*7)", "language": "javascript"}, outcome{Stdout: "42\n", Status: "ok"}},
 		{"alias", args{"code": "echo hi", "language": "sh", "libraries": nil}, outcome{Stdout: "hi\n", Status: "ok"}},
-		{"exit code", args{"code": "import sys; sys.exit(7)"}, outcome{ExitCode: 7, Status: "error"}},
-		{"timeout", args{"code": "while True: pass", "timeout": 1}, outcome{ExitCode: 124, Status: "timeout"}},
+		{"exit code", args{"code": "import sys; sys.exit(7)"}, outcome{ExitCode: new(7), Status: "error"}},
+		{"our own code", args{"code": "import sys; sys.exit(125)"}, outcome{ExitCode: new(125), Status: "error"}},
+		{"timeout", args{"code": "while True: pass", "timeout": 1}, outcome{ExitCode: new(124), Status: "timeout"}},
 	} {
 		_, got := execute(t, client, c.in)
-		if got.ExitCode != c.want.ExitCode || got.Stdout != c.want.Stdout || got.Status != c.want.Status {
-			t.Errorf("%s: %+v, want ExitCode = %v, Stdout = %v, Status = %v", c.name, got, c.want.ExitCode, c.want.Stdout, c.want.Status)
+		if c.want.ExitCode == nil {
+			c.want.ExitCode = new(0)
+		}
+		if got.exit() != c.want.exit() || got.Stdout != c.want.Stdout || got.Status != c.want.Status {
+			t.Errorf("%s: %+v, want ExitCode = %v, Stdout = %v, Status = %v", c.name, got, c.want.exit(), c.want.Stdout, c.want.Status)
+		}
+	}
+	for code, note := range map[string]bool{"1 + 1": true, "print(2)": false, "import sys; sys.exit(3)": false, "import sys; print(1, file=sys.stderr)": false} {
+		if _, got := execute(t, client, args{"code": code}); slices.Contains(got.Notes, "no output: print what you want to see") != note {
+			t.Errorf("%s: notes %q, want one on missing output = %v", code, got.Notes, note)
 		}
 	}
 	res, got := execute(t, client, args{"code": "raise ValueError('x')"})
-	if got.ExitCode != 1 || !strings.Contains(got.Stderr, "ValueError: x") || !strings.HasPrefix(text(t, res), `{"exit_code":1,"stderr":`) {
+	if got.exit() != 1 || !strings.Contains(got.Stderr, "ValueError: x") || !strings.HasPrefix(text(t, res), `{"exit_code":1,"stderr":`) {
 		t.Errorf("an exception: %s, want ExitCode = 1, Stderr containing \"ValueError: x\", it to begin with \"{\\\"exit_code\\\":1,\\\"stderr\\\":\"", text(t, res))
 	}
 	got = decode[outcome](t, use(t, client, "execute_code", args{"code": "x", "language": "cobol"}))
-	if got.ExitCode != 1 || got.Stdout != "" || !strings.HasPrefix(got.Stderr, "Unsupported language: cobol") {
-		t.Errorf("an unknown language: %+v, want ExitCode = 1, Stdout empty, Stderr beginning with \"Unsupported language: cobol\"", got)
+	if got.ExitCode != nil || got.Stdout+got.Stderr != "" || !strings.HasPrefix(got.Error, "Unsupported language: cobol; use python, ") {
+		t.Errorf("an unknown language: %+v, want no ExitCode, no output, Error beginning with \"Unsupported language: cobol; use python, \"", got)
 	}
 }
 
@@ -133,7 +143,7 @@ else:
     print("done")
 `})
 	require(t, got.Stdout != "none\n", "matplotlib is not installed")
-	if got.ExitCode != 0 || len(res.Content) != 4 {
+	if got.exit() != 0 || len(res.Content) != 4 {
 		t.Fatalf("%d items, %+v, want ExitCode = 0, len(res.Content) = 4", len(res.Content), got)
 	}
 	wider := 0 // than the one before: they are in order
@@ -146,6 +156,9 @@ else:
 			t.Errorf("picture %d: %+v, want Width > %v, Bytes = %v", i, a, wider, len(picture.Data))
 		}
 		wider = got.Artifacts[i].Width
+		if c := got.Artifacts[i].Chart; c == nil || string(c.Axes[0].Series[0].Y) != "[1,2]" {
+			t.Errorf("picture %d: chart %+v, want Y = [1,2]", i, c)
+		}
 	}
 	if _, ok := res.Content[3].(*sdk.TextContent); !ok {
 		t.Errorf("the last item: %T, want text", res.Content[3])
@@ -160,11 +173,11 @@ func TestCommitIsTold(t *testing.T) {
 		}
 		return "saved:" + language, fail
 	}}), nil)
-	if _, got := execute(t, client, args{"code": "open('made', 'w')"}); got.Image != "saved:python" || len(got.Notes) != 0 {
+	if _, got := execute(t, client, args{"code": "open('made', 'w'); print(1)"}); got.Image != "saved:python" || len(got.Notes) != 0 {
 		t.Errorf("%+v, want Image = \"saved:python\", no Notes", got)
 	}
 	fail = errors.New("disk full")
-	_, got := execute(t, client, args{"code": "open('made', 'w')"})
+	_, got := execute(t, client, args{"code": "open('made', 'w'); print(1)"})
 	if got.Status != "ok" || len(got.Notes) != 1 || got.Image != "" {
 		t.Errorf("%+v, want Status = \"ok\", len(got.Notes) = 1, Image empty", got)
 	}

@@ -63,5 +63,5 @@ func TestBusyIsAnError(t *testing.T) {
 	}
 	defer leave()
 	res := use(t, connect(t, s, nil), "execute_code", args{"code": "1"})
-	wantHas(t, failure(t, res), "busy", "try again", `"exit_code":1`)
+	wantHas(t, failure(t, res), "busy", "try again", `"status":"setup_failed"`)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -30,6 +31,7 @@ type Server struct {
 	sandboxes *sandboxes
 	sessions  *sessions.Store[owner, *workspace]
 	private   []string // see privateDirectories
+	checked   atomic.Pointer[checked]
 
 	ctx    context.Context // of all calls
 	cancel context.CancelCauseFunc
@@ -40,8 +42,8 @@ type Server struct {
 	offer func() // makes the tools; the first call counts
 }
 
-// New makes a server. It starts and contacts nothing: that is for the first client
-// to cause. It fails with llmsandbox.ErrInvalid or ErrUnknownLanguage for a configuration
+// New makes a server. It starts and contacts nothing: [Server.Check] does, or else the first
+// client causes it. It fails with llmsandbox.ErrInvalid or ErrUnknownLanguage for a configuration
 // that makes no sense.
 func New(config *Config) (*Server, error) {
 	cfg, err := cmp.Or(config, &Config{}).resolve()
@@ -54,7 +56,7 @@ func New(config *Config) (*Server, error) {
 	s.catalog = newCatalog(cfg.Languages, s.sandboxes)
 	s.sessions = sessions.New[owner](cfg.MaxSessions, (*workspace).ended, func(w *workspace) { s.sandboxes.remove(w.sandbox) })
 	s.mcp = sdk.NewServer(&sdk.Implementation{Name: "llm-sandbox", Title: "LLM Sandbox", Version: cfg.Version}, &sdk.ServerOptions{
-		Instructions: s.instructions(), Logger: cfg.Log,
+		Logger:       cfg.Log,
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
 	})
 	s.offer = sync.OnceFunc(func() {
@@ -63,7 +65,7 @@ func New(config *Config) (*Server, error) {
 		s.addSessions()
 		s.addFiles()
 	})
-	s.mcp.AddReceivingMiddleware(s.prepare, s.tellErrors, omitNulls)
+	s.mcp.AddReceivingMiddleware(s.prepare)
 	return s, nil
 }
 
@@ -111,7 +113,7 @@ func (s *Server) begin(ctx context.Context) (_ context.Context, done func(), err
 }
 
 // prepare makes the tools, whose schemas take some milliseconds, and fills the pool, as soon
-// as a client has been answered who it talks to.
+// as a client has been answered who it talks to. It adds to answers what Check has found.
 func (s *Server) prepare(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if method != "initialize" && method != "server/discover" && method != "ping" {
@@ -120,21 +122,30 @@ func (s *Server) prepare(next sdk.MethodHandler) sdk.MethodHandler {
 				s.cfg.Log.Error("no sandboxes can be kept ready", "error", err)
 			}
 		}
-		return next(ctx, method, req)
+		res, err := next(ctx, method, req)
+		switch res := res.(type) {
+		case *sdk.InitializeResult:
+			res.Instructions = s.instructions()
+		case *sdk.DiscoverResult:
+			res.Instructions = s.instructions()
+		case *sdk.ListToolsResult:
+			s.nameLibraries(ctx, res)
+		}
+		return res, err
 	}
 }
 
 var (
 	errClosing     = errors.New("the server is closing")
-	errNoSession   = errors.New("there is no such session: it was never created, was closed, or its time was over; create_session opens another")
-	errNoLibraries = errors.New("libraries cannot be installed: the operator has switched that off; use what is preinstalled (get_language_details tells)")
+	errNoSession   = errors.New("no such session: it was never created, was closed, or has expired; open another with create_session")
+	errNoLibraries = errors.New("the operator does not allow installing libraries: use those that get_language_details lists as preinstalled")
 )
 
 // message is what a client gets of an error: nothing that names this machine's directories.
 // The log gets all of it.
 func (s *Server) message(err error) string {
 	if errors.Is(err, context.Canceled) {
-		return "the call was cancelled, and what it ran was killed"
+		return "the call was cancelled and its code was killed"
 	}
 	s.cfg.Log.Warn("a call failed", "error", err)
 	text := err.Error()

@@ -18,23 +18,23 @@ import (
 )
 
 type createArgs struct {
-	Language  string   `json:"language,omitempty" jsonschema:"language of the session's code, as get_supported_languages lists them"`
-	Libraries []string `json:"libraries,omitempty" jsonschema:"libraries to install first"`
-	TTL       int      `json:"ttl,omitempty" jsonschema:"seconds after which the session is closed, whatever goes on in it; by default as long as the operator allows"`
+	Language  string   `json:"language,omitempty" jsonschema:"its language"`
+	Libraries []string `json:"libraries,omitempty" jsonschema:"packages to install first"`
+	TTL       int      `json:"ttl,omitempty" jsonschema:"seconds until the session closes"`
 }
 
 type created struct {
-	SessionID string   `json:"session_id" jsonschema:"names the session in other calls; keep it to yourself"`
+	SessionID string   `json:"session_id"`
 	Language  string   `json:"language"`
-	Stateful  bool     `json:"stateful" jsonschema:"variables are kept between calls; files always are"`
-	Workdir   string   `json:"workdir" jsonschema:"the working directory, against which paths are resolved"`
-	TTL       int      `json:"ttl" jsonschema:"seconds after which the session is closed"`
-	IdleTTL   int      `json:"idle_ttl" jsonschema:"seconds without a call after which it is closed"`
+	Stateful  bool     `json:"stateful" jsonschema:"variables are kept"`
+	Workdir   string   `json:"workdir"`
+	TTL       int      `json:"ttl"`
+	IdleTTL   int      `json:"idle_ttl"`
 	Notes     []string `json:"notes,omitempty"`
 }
 
 type sessionArgs struct {
-	SessionID string `json:"session_id" jsonschema:"of create_session"`
+	SessionID string `json:"session_id"`
 }
 
 type closedSession struct {
@@ -44,8 +44,8 @@ type closedSession struct {
 func (s *Server) addSessions() {
 	add(s, tool{
 		name: "create_session", title: "Open a session",
-		description: "Open a sandbox that keeps files and, in most languages, variables from one run_in_session to the next. " + s.place() +
-			" Close it with close_session when it is no longer needed.",
+		description: "Open a sandbox that keeps files and, in most languages, variables between calls of run_in_session. " +
+			"Network and limits are those of execute_code. Close it with close_session when you are done.",
 		hints: hints{openWorld: s.openWorld()},
 		bounds: func(p properties) {
 			s.boundLanguage(p)
@@ -54,21 +54,24 @@ func (s *Server) addSessions() {
 	}, s.createSession)
 	add(s, tool{
 		name: "run_in_session", title: "Run code in a session",
-		description: "Run code in a session: what it defines is there for the next call. Returns the exit code, stdout, stderr and the last expression's value as JSON, and pictures.",
-		hints:       hints{destructive: true, openWorld: s.openWorld()},
-		bounds:      func(p properties) { s.boundCode(p); p["session_id"].MaxLength = atMost(maxName) },
+		description: "Run code in a session, like a notebook cell. Returns what execute_code returns, and the value of the last expression. " +
+			"With another language, the code runs as a program that shares the session's files: use bash for shell commands.",
+		hints: hints{destructive: true, openWorld: s.openWorld()},
+		bounds: func(p properties) {
+			s.boundCode(p)
+			s.listLanguages(p)
+		},
 	}, s.runInSession)
 	add(s, tool{
 		name: "install_libraries", title: "Install libraries in a session",
-		description: "Install libraries of the session's language, for all that runs in it afterwards.",
+		description: "Install packages for the session's language. An empty list does nothing.",
 		hints:       hints{idempotent: true, openWorld: true},
-		bounds:      func(p properties) { boundLibraries(p); p["session_id"].MaxLength = atMost(maxName) },
+		bounds:      boundLibraries,
 	}, s.installLibraries)
 	add(s, tool{
 		name: "close_session", title: "Close a session",
-		description: "Close a session and remove its sandbox with all files. What runs in it is killed.",
+		description: "Close a session. Its code is killed and its files are deleted.",
 		hints:       hints{destructive: true, idempotent: true},
-		bounds:      func(p properties) { p["session_id"].MaxLength = atMost(maxName) },
 	}, func(_ context.Context, c *call, in sessionArgs) (*sdk.CallToolResult, closedSession, error) {
 		if err := s.sessions.Close(c.owner, in.SessionID); err != nil {
 			return nil, closedSession{}, s.sessionError(err)
@@ -101,7 +104,7 @@ func (s *Server) createSession(ctx context.Context, c *call, in createArgs) (*sd
 	}
 	w := one.Value
 	if w.kernel == nil {
-		notes = append(notes, "variables are not kept, only files: "+w.why)
+		notes = append(notes, "only files are kept, not variables: "+w.why)
 	}
 	return nil, created{
 		SessionID: one.ID, Language: l.Name, Stateful: w.kernel != nil, Workdir: w.sandbox.Workdir(),
@@ -126,7 +129,7 @@ func (s *Server) sessionError(err error) error {
 	case errors.Is(err, sessions.ErrEnded):
 		return fmt.Errorf("the session's sandbox has ended: %w", errNoSession)
 	case errors.Is(err, sessions.ErrFull):
-		return fmt.Errorf("%s open, and there may not be more: close one with close_session, or wait until one's time is over", count(s.cfg.MaxSessions, "session"))
+		return fmt.Errorf("%s open, which is the maximum: close one with close_session, or wait until one expires", count(s.cfg.MaxSessions, "session"))
 	case errors.Is(err, sessions.ErrClosed):
 		return errClosing
 	}
@@ -134,9 +137,10 @@ func (s *Server) sessionError(err error) error {
 }
 
 type runArgs struct {
-	SessionID string `json:"session_id" jsonschema:"of create_session"`
+	SessionID string `json:"session_id"`
 	Code      string `json:"code" jsonschema:"what to run"`
-	Timeout   int    `json:"timeout,omitempty" jsonschema:"seconds that it may take"`
+	Language  string `json:"language,omitempty" jsonschema:"the session's by default"`
+	Timeout   int    `json:"timeout,omitempty" jsonschema:"seconds"`
 }
 
 func (s *Server) runInSession(ctx context.Context, c *call, in runArgs) (*sdk.CallToolResult, outcome, error) {
@@ -154,24 +158,30 @@ func (s *Server) runHere(ctx context.Context, c *call, in runArgs) (*sdk.CallToo
 		return nil, outcome{}, err
 	}
 	defer done()
+	l := w.language
+	if in.Language != "" {
+		if l, err = s.catalog.find(in.Language); err != nil {
+			return nil, outcome{}, err
+		}
+	}
 	timeout, notes := s.timeout(in.Timeout)
 	c.say("running")
-	if w.kernel == nil {
-		return s.runProgram(ctx, w.sandbox, w.language.Name, in.Code, timeout, func(out *outcome) { out.Notes = append(out.Notes, notes...) })
+	if w.kernel == nil || l != w.language {
+		return s.runProgram(ctx, w.sandbox, l.Name, in.Code, timeout, func(out *outcome) { out.Notes = append(out.Notes, notes...) })
 	}
 	w.used.Store(true)
-	return s.runCell(ctx, w.kernel, in.Code, timeout, notes)
+	return s.runCell(ctx, w, in.Code, timeout, notes)
 }
 
-func (s *Server) runCell(ctx context.Context, kernel *llmsandbox.Kernel, code string, timeout time.Duration, notes []string) (*sdk.CallToolResult, outcome, error) {
-	cell, err := kernel.Run(ctx, code, &llmsandbox.CellOptions{Timeout: timeout})
+func (s *Server) runCell(ctx context.Context, w *workspace, code string, timeout time.Duration, notes []string) (*sdk.CallToolResult, outcome, error) {
+	cell, err := w.kernel.Run(ctx, code, &llmsandbox.CellOptions{Timeout: timeout})
 	if err != nil {
 		return nil, outcome{}, err
 	}
 	o := observed{
 		status: cell.Status, code: cell.ExitCode, signal: cell.Signal, reason: cell.Reason, duration: cell.Duration,
 		stdout: cell.Stdout, stderr: cell.Stderr, stdoutTruncated: cell.StdoutTruncated, stderrTruncated: cell.StderrTruncated,
-		network: cell.Network, findings: cell.Findings,
+		network: cell.Network, findings: cell.Findings, capabilities: w.sandbox.Capabilities(),
 	}
 	if o.code == -1 {
 		o.code = cellCode(cell.Status)
@@ -187,10 +197,10 @@ func (s *Server) runCell(ctx context.Context, kernel *llmsandbox.Kernel, code st
 	out.Value = out.text("value", cell.Value["text/plain"], false, s.cfg.MaxText)
 	out.StateLost = cell.StateLost
 	if cell.StateLost {
-		out.note("what earlier calls have defined is gone, and the next one begins anew")
+		out.note("the interpreter ended: variables of earlier calls are lost, and the next call starts a new one")
 	}
 	if cell.Restarted {
-		out.note("the interpreter had ended since the call before, so this one found nothing of what earlier calls have defined")
+		out.note("the interpreter had ended since the previous call, so this call started without its variables")
 	}
 	out.Notes = append(out.Notes, notes...)
 	return s.cfg.result(&out, cell.Artifacts, cell.ArtifactsDropped), out, nil
@@ -212,13 +222,13 @@ func traceback(e *llmsandbox.CellError) string {
 }
 
 type installArgs struct {
-	SessionID string   `json:"session_id" jsonschema:"of create_session"`
-	Libraries []string `json:"libraries" jsonschema:"each as its package manager names it, such as requests or numpy==1.26.4"`
+	SessionID string   `json:"session_id"`
+	Libraries []string `json:"libraries" jsonschema:"as in execute_code"`
 }
 
 type installed struct {
 	Installed []string `json:"installed"`
-	StateLost bool     `json:"state_lost" jsonschema:"the interpreter began anew, and what earlier calls have defined is gone"`
+	StateLost bool     `json:"state_lost" jsonschema:"variables are lost"`
 }
 
 // installLibraries installs, and has the session's interpreter find what was installed.
@@ -230,6 +240,9 @@ func (s *Server) installLibraries(ctx context.Context, c *call, in installArgs) 
 	defer done()
 	if err := s.mayInstall(in.Libraries); err != nil {
 		return nil, installed{}, err
+	}
+	if len(in.Libraries) == 0 {
+		return nil, installed{Installed: []string{}}, nil
 	}
 	c.say("installing")
 	lost, err := w.install(ctx, in.Libraries, c.progress)

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -22,15 +23,15 @@ func TestSessionKeepsState(t *testing.T) {
 		return decode[outcome](t, use(t, client, "run_in_session", args{"session_id": s.SessionID, "code": code}))
 	}
 	run("x = 20")
-	if got := run("print('a')\nx + 1"); got.Value != "21" || got.Stdout != "a\n" || got.ExitCode != 0 {
+	if got := run("print('a')\nx + 1"); got.Value != "21" || got.Stdout != "a\n" || got.exit() != 0 {
 		t.Errorf("%+v, want Value = \"21\", Stdout = \"a\\n\", ExitCode = 0", got)
 	}
 	got := run("1/0")
-	if got.ExitCode != 1 || got.Status != "error" {
+	if got.exit() != 1 || got.Status != "error" {
 		t.Errorf("%+v, want ExitCode = 1, Status = \"error\"", got)
 	}
 	wantHas(t, got.Stderr, "ZeroDivisionError")
-	if got := run("import os; os._exit(3)"); got.ExitCode != 3 || !got.StateLost {
+	if got := run("import os; os._exit(3)"); got.exit() != 3 || !got.StateLost {
 		t.Errorf("%+v, want ExitCode = 3, StateLost true", got)
 	}
 	if got := run("'x' in dir()"); got.Value != "False" {
@@ -79,8 +80,8 @@ func TestLibraries(t *testing.T) {
 	_, got = execute(t, client, args{"code": "import tinymcp"})
 	wantHas(t, got.Stderr, "ModuleNotFoundError")
 	failed := decode[outcome](t, use(t, client, "execute_code", args{"code": "1", "libraries": []string{"--index-url=http://evil.example"}}))
-	if failed.Status != "setup_failed" || failed.ExitCode != 1 {
-		t.Errorf("%+v, want Status = \"setup_failed\", ExitCode = 1", failed)
+	if failed.Status != "setup_failed" || failed.ExitCode != nil || failed.Stderr != "" || failed.Error == "" {
+		t.Errorf("%+v, want Status = \"setup_failed\", no ExitCode, no Stderr, an Error", failed)
 	}
 
 	// A session's variables outlive an installation.
@@ -147,12 +148,12 @@ func TestPolicyRefuses(t *testing.T) {
 	} {
 		res := use(t, client, name, in)
 		got := decode[outcome](t, res)
-		if !res.IsError || got.ExitCode != 126 || got.Status != "refused" || len(got.Findings) != 1 || got.Findings[0].Line != 1 || got.Stderr == "" {
-			t.Errorf("%s: %+v, want IsError true, ExitCode = 126, Status = \"refused\", len(got.Findings) = 1, Line = 1, Stderr not empty", name, got)
+		if !res.IsError || got.exit() != 126 || got.Status != "refused" || len(got.Findings) != 1 || got.Findings[0].Line != 1 || got.Error == "" || got.Stderr != "" {
+			t.Errorf("%s: %+v, want IsError true, ExitCode = 126, Status = \"refused\", len(got.Findings) = 1, Line = 1, Error not empty, Stderr empty", name, got)
 		}
 	}
 	got := decode[outcome](t, use(t, client, "execute_code", args{"code": "1", "libraries": []string{"Socket==1.0"}}))
-	if got.ExitCode != 126 || got.Status != "refused" {
+	if got.exit() != 126 || got.Status != "refused" {
 		t.Errorf("%+v, want ExitCode = 126, Status = \"refused\"", got)
 	}
 	if _, got := execute(t, client, args{"code": "print(1)"}); got.Stdout != "1\n" {
@@ -160,10 +161,46 @@ func TestPolicyRefuses(t *testing.T) {
 	}
 	// Nothing is opened for it: here nothing can be.
 	client = connect(t, newServer(t, Config{Warm: -1, Sandbox: llmsandbox.Options{Image: filepath.Join(t.TempDir(), "none.tar"), Policy: llmsandbox.Policy{Checker: checker}}}), nil)
-	if got := decode[outcome](t, use(t, client, "execute_code", args{"code": "import socket"})); got.ExitCode != 126 || got.Status != "refused" {
+	if got := decode[outcome](t, use(t, client, "execute_code", args{"code": "import socket"})); got.exit() != 126 || got.Status != "refused" {
 		t.Errorf("%+v, want ExitCode = 126, Status = \"refused\"", got)
 	}
 	if got := decode[outcome](t, use(t, client, "execute_code", args{"code": "print(1)"})); got.Status != "setup_failed" {
 		t.Errorf("%+v, want Status = \"setup_failed\"", got)
+	}
+}
+
+// A list of no libraries leaves the session as it is.
+func TestInstallingNothingKeepsState(t *testing.T) {
+	client := connect(t, newServer(t, Config{}), nil)
+	s := open(t, client, args{})
+	run := func(code string) outcome {
+		return decode[outcome](t, use(t, client, "run_in_session", args{"session_id": s.SessionID, "code": code}))
+	}
+	run("x = 5")
+	res := use(t, client, "install_libraries", args{"session_id": s.SessionID, "libraries": []string{}})
+	if got := text(t, res); got != `{"installed":[],"state_lost":false}` {
+		t.Errorf("%s, want nothing installed and no state lost", got)
+	}
+	if got := run("x"); got.Value != "5" {
+		t.Errorf("%+v, want Value = \"5\"", got)
+	}
+}
+
+// Shell commands share the files of a session, and leave its variables alone.
+func TestAnotherLanguageInASession(t *testing.T) {
+	client := connect(t, newServer(t, Config{Languages: []string{"python", "bash"}}), nil)
+	s := open(t, client, args{})
+	run := func(language, code string) outcome {
+		return decode[outcome](t, use(t, client, "run_in_session", args{"session_id": s.SessionID, "language": language, "code": code}))
+	}
+	run("py", "x = 5; open('a.txt', 'w').write('one\\ntwo\\n')")
+	if got := run("sh", "mv a.txt b.txt && grep -n two *.txt; exit 3"); got.Stdout != "2:two\n" || got.exit() != 3 {
+		t.Errorf("%+v, want Stdout = \"2:two\\n\", ExitCode = 3", got)
+	}
+	if got := run("", "x, open('b.txt').read()"); got.Value != `(5, 'one\ntwo\n')` {
+		t.Errorf("%+v, want Value = \"(5, 'one\\\\ntwo\\\\n')\"", got)
+	}
+	if got := run("ruby", "1"); !strings.HasPrefix(got.Error, "Unsupported language: ruby") {
+		t.Errorf("%+v, want Error beginning with \"Unsupported language: ruby\"", got)
 	}
 }

@@ -1,12 +1,10 @@
 package mcp
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -21,7 +19,6 @@ import (
 type call struct {
 	*progress
 	owner owner
-	req   *sdk.CallToolRequest
 }
 
 // hints describe a tool to a client that has not called it yet.
@@ -33,49 +30,59 @@ type tool struct {
 	hints                    hints
 	// bounds narrows the schema that the arguments' type implies.
 	bounds func(properties)
-	// output is the result's schema where its type does not imply one.
+	// output is the schema of the result, where one is offered.
 	output *jsonschema.Schema
 }
 
-// add offers a tool. run's content may be nil: then it is the output as JSON. An error of
-// run becomes one that the model reads, as does one in the arguments, unknown ones among them.
+// add offers a tool. The content of run's result may be nil: then it is the output as JSON. An
+// error of run becomes one that the model reads, as does one in the arguments.
 func add[In, Out any](s *Server, t tool, run func(context.Context, *call, In) (*sdk.CallToolResult, Out, error)) {
 	input := schemaOf[In]()
+	boundCommon(input.Properties)
 	if t.bounds != nil {
 		t.bounds(input.Properties)
 	}
 	offer := &sdk.Tool{
-		Name: t.name, Title: t.title, Description: t.description, InputSchema: input, OutputSchema: t.output,
+		Name: t.name, Title: t.title, Description: t.description, InputSchema: withoutBounds(input),
 		Annotations: &sdk.ToolAnnotations{
-			Title: t.title, ReadOnlyHint: t.hints.readOnly, IdempotentHint: t.hints.idempotent,
+			ReadOnlyHint: t.hints.readOnly, IdempotentHint: t.hints.idempotent,
 			DestructiveHint: &t.hints.destructive, OpenWorldHint: &t.hints.openWorld,
 		},
 	}
-	if t.output == nil {
-		offer.OutputSchema = schemaOf[Out]()
+	if t.output != nil {
+		offer.OutputSchema = t.output
 	}
-	sdk.AddTool(s.mcp, offer, func(ctx context.Context, req *sdk.CallToolRequest, in In) (*sdk.CallToolResult, Out, error) {
+	s.mcp.AddTool(offer, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		ctx, done, err := s.begin(ctx)
 		if err != nil {
-			var none Out
-			return nil, none, err
+			return s.toolError(err), nil
 		}
 		defer done()
+		var in In
+		if err := readArguments(t.name, input, req.Params.Arguments, &in); err != nil {
+			return s.toolError(err), nil
+		}
 		steps := newProgress(ctx, req)
 		defer steps.close()
-		return run(ctx, &call{progress: steps, owner: ownerOf(req), req: req}, in)
+		res, out, err := run(ctx, &call{progress: steps, owner: ownerOf(req)}, in)
+		if err != nil {
+			return s.toolError(err), nil
+		}
+		if res == nil {
+			res = &sdk.CallToolResult{}
+		}
+		text := jsonText(out)
+		res.StructuredContent = json.RawMessage(text)
+		if res.Content == nil {
+			res.Content = []sdk.Content{&sdk.TextContent{Text: text}}
+		}
+		return res, nil
 	})
 }
 
-// tellErrors is what makes errors of tools fit for clients. Those in the arguments quote them.
-func (s *Server) tellErrors(next sdk.MethodHandler) sdk.MethodHandler {
-	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-		res, err := next(ctx, method, req)
-		if called, ok := res.(*sdk.CallToolResult); ok && called != nil && called.GetError() != nil {
-			called.Content = []sdk.Content{&sdk.TextContent{Text: s.message(called.GetError())}}
-		}
-		return res, err
-	}
+// toolError is an error as the result of a tool.
+func (s *Server) toolError(err error) *sdk.CallToolResult {
+	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: s.message(err)}}}
 }
 
 // schemaOf is the schema that a type implies, with each list of one type: by itself it
@@ -85,49 +92,42 @@ func schemaOf[T any]() *jsonschema.Schema {
 	if err != nil {
 		panic(fmt.Sprintf("mcp: the schema of %T: %v", *new(T), err)) // a fault of the type
 	}
-	plainLists(s)
+	for _, p := range s.Properties {
+		if slices.Equal(p.Types, []string{"null", "array"}) {
+			p.Type, p.Types = "array", nil
+		}
+	}
 	return s
 }
 
-func plainLists(s *jsonschema.Schema) {
-	if slices.Equal(s.Types, []string{"null", "array"}) {
-		s.Type, s.Types = "array", nil
-	}
+// withoutBounds is a schema as clients get it. They read those of all tools before each
+// conversation, so it is short: how long a text may be only [readArguments] has to know.
+func withoutBounds(s *jsonschema.Schema) *jsonschema.Schema {
+	out := *s
+	out.MaxLength, out.MaxItems = nil, nil
 	if s.Items != nil {
-		plainLists(s.Items)
+		out.Items = withoutBounds(s.Items)
 	}
-	for _, p := range s.Properties {
-		plainLists(p)
-	}
-}
-
-// omitNulls takes an argument that is null for one that was left out: so send it clients
-// whose language has None for that.
-func omitNulls(next sdk.MethodHandler) sdk.MethodHandler {
-	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-		if called, ok := req.(*sdk.CallToolRequest); ok && called.Params != nil {
-			called.Params.Arguments = withoutNulls(called.Params.Arguments)
+	if s.Properties != nil {
+		out.Properties = properties{}
+		for name, p := range s.Properties {
+			out.Properties[name] = withoutBounds(p)
 		}
-		return next(ctx, method, req)
 	}
+	return &out
 }
 
-// withoutNulls is an object without its members that are null. Whatever else comes is
-// given back, for the schema to refuse.
-func withoutNulls(object json.RawMessage) json.RawMessage {
-	if !bytes.Contains(object, []byte("null")) {
-		return object
+// outputSchema is the schema of a result, without what is inside its members.
+func outputSchema[T any]() *jsonschema.Schema {
+	s := schemaOf[T]()
+	s.AdditionalProperties, s.Required = nil, nil
+	for name, p := range s.Properties {
+		if len(p.Types) == 2 { // of a pointer, which is absent where it is nil
+			p.Type = p.Types[1]
+		}
+		s.Properties[name] = &jsonschema.Schema{Type: p.Type, Description: p.Description}
 	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(object, &members) != nil || members == nil {
-		return object
-	}
-	maps.DeleteFunc(members, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
-	out, err := json.Marshal(members)
-	if err != nil {
-		return object // it was JSON a moment ago
-	}
-	return out
+	return s
 }
 
 // Bounds of arguments: texts in characters, lists in entries, times in seconds.
@@ -156,9 +156,17 @@ func (s *Server) boundCode(p properties) {
 }
 
 func (s *Server) boundLanguage(p properties) {
-	p["language"].MaxLength = atMost(maxName)
+	s.listLanguages(p)
 	p["language"].Default = []byte(jsonText(s.catalog.usual()))
 	boundLibraries(p)
+}
+
+// listLanguages has the schema name the languages on offer. Their aliases are accepted as well.
+func (s *Server) listLanguages(p properties) {
+	p["language"].MaxLength = atMost(maxName)
+	for _, name := range s.catalog.names {
+		p["language"].Enum = append(p["language"].Enum, name)
+	}
 }
 
 func boundLibraries(p properties) {
@@ -166,9 +174,19 @@ func boundLibraries(p properties) {
 	p["libraries"].Items.MaxLength = atMost(maxName)
 }
 
-func boundPath(p properties) {
-	p["session_id"].MaxLength = atMost(maxName)
-	p["path"].MaxLength = atMost(maxPath)
+// boundCommon describes and bounds the arguments that many tools have.
+func boundCommon(p properties) {
+	for name, common := range map[string]struct {
+		most        int
+		description string
+	}{
+		"session_id": {maxName, "from create_session"},
+		"path":       {maxPath, "absolute or relative"},
+	} {
+		if p[name] != nil {
+			p[name].MaxLength, p[name].Description = atMost(common.most), common.description
+		}
+	}
 }
 
 // timeout is what a run gets of the seconds that were asked for, and a note where that is less.
@@ -180,7 +198,7 @@ func clamp(what string, seconds int, most time.Duration) (time.Duration, []strin
 	if asked := time.Duration(min(seconds, maxSeconds)) * time.Second; asked <= most {
 		return asked, nil
 	}
-	return most, []string{fmt.Sprintf("%s: %s asked for, and the operator allows %s", what, count(seconds, "second"), span(most))}
+	return most, []string{fmt.Sprintf("%s: you asked for %s, and the operator allows %s", what, count(seconds, "second"), span(most))}
 }
 
 // mayInstall fails where the operator has switched libraries off.

@@ -26,6 +26,7 @@ func TestAcceptance100Tools(t *testing.T) {
 		"list_files":              {readOnly: true, idempotent: true},
 		"read_file":               {readOnly: true, idempotent: true},
 		"write_file":              {destructive: true, idempotent: true},
+		"edit_file":               {destructive: true},
 		"close_session":           {destructive: true, idempotent: true},
 	}
 	res, err := connect(t, newServer(t, Config{Warm: -1}), nil).ListTools(testContext(t), nil)
@@ -43,19 +44,8 @@ func TestAcceptance100Tools(t *testing.T) {
 		if tool.Title == "" || len(tool.Description) < 20 {
 			t.Errorf("%s: %q, %q, want Title not empty, len(tool.Description) >= 20", tool.Name, tool.Title, tool.Description)
 		}
-		in := schema(t, tool.InputSchema)
-		for name, p := range in.Properties {
-			if p.Description == "" {
-				t.Errorf("%s: %s has no description, want Description not empty", tool.Name, name)
-			}
-			if slices.Contains(p.Types, "string") || p.Type == "string" {
-				if p.MaxLength == nil && p.Enum == nil {
-					t.Errorf("%s: %s is not bounded, want MaxLength not nil or Enum not nil", tool.Name, name)
-				}
-			}
-		}
-		if in.AdditionalProperties == nil || schema(t, tool.OutputSchema).Type != "object" {
-			t.Errorf("%s: schemas, want AdditionalProperties not nil, Type = \"object\"", tool.Name)
+		if in := schema(t, tool.InputSchema); in.AdditionalProperties == nil || in.Type != "object" {
+			t.Errorf("%s: %+v, want AdditionalProperties not nil, Type = \"object\"", tool.Name, in)
 		}
 	}
 	run := schema(t, res.Tools[slices.IndexFunc(res.Tools, func(t *sdk.Tool) bool { return t.Name == "execute_code" })].InputSchema)
@@ -77,13 +67,37 @@ func schema(t *testing.T, v any) *jsonschema.Schema {
 	return &s
 }
 
-// With a network the hints and the description say so.
-func TestDescriptionTellsTheNetwork(t *testing.T) {
-	s := newServer(t, Config{Warm: -1, Sandbox: llmsandbox.Options{Network: llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{"example.org"}}}})
-	if !s.openWorld() {
-		t.Error("a closed world: s.openWorld() = false, want true")
+// All tools together are read before each conversation, and cost tokens each time. This is at
+// the most that there is to say: all languages, limits that do not hold, and many libraries.
+func TestToolsAreShort(t *testing.T) {
+	s := newServer(t, Config{Warm: -1, Sandbox: llmsandbox.Options{Network: llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{"api.example.org"}}}})
+	s.checked.Store(&checked{unenforced: []string{"memory", "cpus", "pids", "disk"}})
+	l, err := s.catalog.find("python")
+	if err != nil {
+		t.Fatal(err)
 	}
-	wantHas(t, s.place(), "example.org", "512 MiB of memory, 1 CPU, and at most 5 minutes for")
+	s.catalog.known["python"].said = &inventory{libraries: l.Details.Known}
+	res, err := connect(t, s, nil).ListTools(testContext(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(res)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(data) > 8<<10 {
+		t.Errorf("tools/list takes %d bytes, want at most %d", len(data), 8<<10)
+	}
+	i := slices.IndexFunc(res.Tools, func(t *sdk.Tool) bool { return t.Name == "execute_code" })
+	wantHas(t, res.Tools[i].Description, "print your results", "api.example.org only", "does not enforce: memory, cpus, pids, disk", "numpy, pandas")
+	run := schema(t, res.Tools[i].InputSchema)
+	var names []any
+	for _, name := range s.catalog.names {
+		names = append(names, name)
+	}
+	if got := run.Properties["language"].Enum; !slices.Equal(got, names) || len(got) < 8 {
+		t.Errorf("languages %v, want %v", got, names)
+	}
 }
 
 func TestConfigIsChecked(t *testing.T) {
@@ -142,48 +156,6 @@ func TestNullIsLeftOut(t *testing.T) {
 	} {
 		failure(t, use(t, client, name, in))
 	}
-}
-
-func TestWithoutNulls(t *testing.T) {
-	for in, want := range map[string]string{
-		``:                                ``,
-		`{}`:                              `{}`,
-		` { "a" : null, "b": [null, 1] }`: `{"b":[null,1]}`,
-		`{"a":1,"a":null}`:                `{}`,
-		`{"a":null,"A":"null"}`:           `{"A":"null"}`,
-		`{"a":{"b":null}}`:                `{"a":{"b":null}}`,
-		`null`:                            `null`,
-		`[null]`:                          `[null]`,
-		`{"a":null`:                       `{"a":null`,
-	} {
-		if got := string(withoutNulls(json.RawMessage(in))); got != want {
-			t.Errorf("%s: %s, want %s", in, got, want)
-		}
-	}
-}
-
-func FuzzWithoutNulls(f *testing.F) {
-	for _, seed := range []string{`{"a":null}`, `{"libraries":null,"code":"null"}`, `null`, `{"a":nullx}`, `{"a":[null]}`, `{"\u0061":null}`} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, in []byte) {
-		got := withoutNulls(in)
-		if json.Valid(in) != json.Valid(got) {
-			t.Fatalf("%q: %q, want json.Valid(in) = json.Valid(got)", in, got)
-		}
-		var before, after map[string]any
-		if json.Unmarshal(in, &before) != nil {
-			return
-		}
-		if err := json.Unmarshal(got, &after); err != nil {
-			t.Fatalf("%q: %q: %v", in, got, err)
-		}
-		for name, v := range before {
-			if _, there := after[name]; there != (v != nil) {
-				t.Fatalf("%q: %q: %s, want there = %v", in, got, name, v != nil)
-			}
-		}
-	})
 }
 
 // Whatever arguments say, a tool that needs a session without one answers with a short error.

@@ -45,7 +45,7 @@ daemon.`,
 			if err != nil {
 				return err
 			}
-			warnUnenforced(sb)
+			warnUnenforced(sb.Capabilities())
 			fmt.Println(sb.ID())
 			return sb.Close()
 		},

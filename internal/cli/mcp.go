@@ -80,14 +80,53 @@ func (f *mcpFlags) serve(ctx context.Context, set flagSet) error {
 	if err != nil {
 		return err
 	}
-	if f.http.address == "" {
-		err = server.RunStdio(ctx, os.Stdin, out)
-	} else {
-		err = f.http.serve(ctx, server, http)
+	checking, checkedEnough := context.WithCancel(ctx)
+	defer checkedEnough()
+	if err = checkFirst(checking, server, log); err == nil {
+		if f.http.address == "" {
+			if isTerminal(os.Stdin) {
+				fmt.Fprintln(os.Stderr, "llmsandbox: waiting for an MCP client on stdin (Ctrl-D ends); docs/mcp.md shows how to configure clients")
+			}
+			err = server.RunStdio(ctx, os.Stdin, out)
+		} else {
+			err = f.http.serve(ctx, server, http)
+		}
 	}
+	checkedEnough()
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), mcpStop)
 	defer cancel()
 	return errors.Join(err, server.Close(stop))
+}
+
+// mcpPatience is how long clients are kept waiting while sandboxes are tried: some clients
+// give a server ten seconds to start.
+const mcpPatience = 5 * time.Second
+
+// checkFirst tries whether sandboxes can be opened, and fails with the reason why not. What
+// takes longer, such as pulling an image, goes on while clients are served.
+func checkFirst(ctx context.Context, server *mcp.Server, log *slog.Logger) error {
+	checked := make(chan error, 1)
+	go func() { // Server.Close ends it
+		found, err := server.Check(ctx)
+		if err == nil {
+			warnUnenforced(found)
+		}
+		checked <- err
+	}()
+	patience := time.NewTimer(mcpPatience)
+	defer patience.Stop()
+	select {
+	case err := <-checked:
+		return err
+	case <-patience.C:
+	}
+	log.Warn("sandboxes are still being prepared: the first calls may take longer")
+	go func() {
+		if err := <-checked; err != nil && ctx.Err() == nil {
+			log.Error("calls will fail: no sandbox can be opened", "error", err)
+		}
+	}()
+	return nil
 }
 
 // mcpFlags are what the operator of a server sets.

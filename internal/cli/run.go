@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/security"
 )
@@ -227,7 +228,7 @@ func (f *runFlags) open(ctx context.Context, o llmsandbox.Options) (*llmsandbox.
 
 // inSandbox copies in, runs, and copies out.
 func (f *runFlags) inSandbox(ctx context.Context, gone context.CancelCauseFunc, sb *llmsandbox.Sandbox, code string, opts *llmsandbox.RunOptions) (*llmsandbox.Result, error) {
-	warnUnenforced(sb)
+	warnUnenforced(sb.Capabilities())
 	if f.keep {
 		fmt.Fprintln(os.Stderr, "llmsandbox: kept as "+sb.ID())
 	}
@@ -277,9 +278,9 @@ func splitPair(spec string) (from, to string) {
 }
 
 // warnUnenforced says in one line which limits this machine does not hold.
-func warnUnenforced(sb *llmsandbox.Sandbox) {
+func warnUnenforced(found backend.Capabilities) {
 	var names []string
-	for _, c := range sb.Capabilities().Controls {
+	for _, c := range found.Controls {
 		switch c.Name {
 		case "memory", "cpus", "pids", "disk":
 			if !c.Enforced {
