@@ -24,7 +24,7 @@ func (f *runFlags) tellArtifacts(res *llmsandbox.Result) error {
 		return nil
 	}
 	for _, why := range res.ArtifactsDropped {
-		fmt.Fprintln(os.Stderr, "llmsandbox: "+termsafe.String(why))
+		stderr.note("llmsandbox: " + termsafe.String(why))
 	}
 	switch {
 	case len(res.Artifacts) == 0:
@@ -57,7 +57,7 @@ func showArtifacts(list []llmsandbox.Artifact) error {
 		rest = append(rest, termsafe.String(a.Name))
 	}
 	if len(rest) > 0 {
-		fmt.Fprintf(os.Stderr, "llmsandbox: artifacts: %s (--artifacts DIR writes them)\n", strings.Join(rest, ", "))
+		stderr.note(fmt.Sprintf("llmsandbox: artifacts: %s (--artifacts DIR writes them)", strings.Join(rest, ", ")))
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func writeArtifacts(dir string, list []llmsandbox.Artifact) error {
 		if err != nil {
 			return fmt.Errorf("--artifacts: %w", err)
 		}
-		fmt.Fprintln(os.Stderr, "llmsandbox: artifact "+termsafe.String(filepath.Join(dir, name)+" "+about(a)))
+		stderr.note("llmsandbox: artifact " + termsafe.String(filepath.Join(dir, name)+" "+about(a)))
 		stem := strings.TrimSuffix(name, path.Ext(name))
 		for _, form := range a.Also {
 			if err := writeForm(root, dir, stem+artifact.Extension(form.MIME), form); err != nil {
@@ -106,7 +106,7 @@ func writeForm(root *os.Root, dir, name string, form artifact.Form) error {
 	if err != nil {
 		return fmt.Errorf("--artifacts: %w", err)
 	}
-	fmt.Fprintf(os.Stderr, "llmsandbox: artifact %s (%s, %d bytes)\n", termsafe.String(filepath.Join(dir, name)), form.MIME, len(form.Data))
+	stderr.note(fmt.Sprintf("llmsandbox: artifact %s (%s, %d bytes)", termsafe.String(filepath.Join(dir, name)), form.MIME, len(form.Data)))
 	return nil
 }
 

@@ -230,9 +230,7 @@ golang.org/x/text@v0.14.0, data.table, nokogiri:1.15.0, libssl-dev.`,
 			if err != nil {
 				return err
 			}
-			progress := &progressShower{}
-			defer progress.close()
-			sb, err := llmsandbox.Attach(cmd.Context(), args[0], &llmsandbox.AttachOptions{Backend: b, Language: lang, Progress: progress.show})
+			sb, err := llmsandbox.Attach(cmd.Context(), args[0], &llmsandbox.AttachOptions{Backend: b, Language: lang, Progress: stderr.show})
 			if err != nil {
 				return placed(&place, err)
 			}
@@ -243,6 +241,7 @@ golang.org/x/text@v0.14.0, data.table, nokogiri:1.15.0, libssl-dev.`,
 	place.register(cmd.Flags(), "what runs the sandbox")
 	cmd.Flags().StringVarP(&lang, "lang", "l", "", "language of the libraries (default: the sandbox's)")
 	how.registerHow(cmd.Flags(), "timeout")
+	stderr.register(cmd.Flags())
 	return cmd
 }
 

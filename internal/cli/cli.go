@@ -21,7 +21,7 @@ import (
 func Main(c Cluster) int {
 	linked = c
 	if err := takenOver(); err != nil {
-		printError(os.Stderr, err)
+		printError(stderr, err)
 		return exitOurFailure
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -29,6 +29,7 @@ func Main(c Cluster) int {
 	endAtLast(graceTime)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // so that the write fails, and this process lives to remove its sandbox
 	err := newRootCommand().ExecuteContext(ctx)
+	stderr.close()
 	var code exitCode
 	switch {
 	case err == nil:
@@ -38,10 +39,10 @@ func Main(c Cluster) int {
 	case errors.As(err, &code):
 		return int(code)
 	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "llmsandbox: interrupted; everything that was started has been ended")
+		fmt.Fprintln(stderr, "llmsandbox: interrupted; everything that was started has been ended")
 		return exitInterrupted
 	default:
-		printError(os.Stderr, err)
+		printError(stderr, err)
 		if errors.Is(err, llmsandbox.ErrRefused) {
 			return exitRefused
 		}
@@ -64,7 +65,7 @@ func endAtLast(grace time.Duration) {
 		case <-signals:
 		case <-time.After(grace):
 		}
-		fmt.Fprintln(os.Stderr, "llmsandbox: ended before everything was removed; llmsandbox gc removes what is left")
+		fmt.Fprintln(stderr, "llmsandbox: ended before everything was removed; llmsandbox gc removes what is left")
 		os.Exit(exitInterrupted)
 	}()
 }

@@ -38,10 +38,10 @@ daemon.`,
 			if err != nil {
 				return err
 			}
-			progress := &progressShower{}
-			o.Progress = progress.show
+			o.Progress = stderr.show
+			started := stderr.begin(startingSandbox)
 			sb, err := createKept(cmd.Context(), &f, ttl, o)
-			progress.close()
+			started()
 			if err != nil {
 				return err
 			}

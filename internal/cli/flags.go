@@ -38,7 +38,11 @@ func (f *sandboxFlags) register(set *pflag.FlagSet) {
 	set.StringVarP(&f.lang, "lang", "l", "", "language of the code (default: guessed from the file, else python)")
 	f.libraries.register(set)
 	f.registerBounds(set)
+	stderr.register(set)
 }
+
+// startingSandbox is shown until a sandbox is open.
+const startingSandbox = "Starting the sandbox"
 
 // registerBounds adds what bounds a sandbox, whatever runs in it.
 func (f *sandboxFlags) registerBounds(set *pflag.FlagSet) {
@@ -73,7 +77,7 @@ func (f *sandboxFlags) options(kept bool) (llmsandbox.Options, error) {
 		return o, err
 	}
 	if has := machineMemory(); f.place.Backend == localName && has > 0 && o.Limits.Memory > has {
-		fmt.Fprintf(os.Stderr, "llmsandbox: warning: --memory %s is more than this machine has, which is %s\n", f.memory, bytesize.Format(has))
+		stderr.note(fmt.Sprintf("llmsandbox: warning: --memory %s is more than this machine has, which is %s", f.memory, bytesize.Format(has)))
 	}
 	if o.Limits.Disk, err = sizeFlag("disk", f.disk, limit.MinDisk); err != nil {
 		return o, err

@@ -58,9 +58,7 @@ func newImagePullCommand() *cobra.Command {
   llmsandbox image pull oci:/srv/layout:latest`,
 		Args: cobra.ExactArgs(1),
 		RunE: withStore(func(cmd *cobra.Command, store *ociimage.Store, args []string) error {
-			var progress progressShower
-			img, err := store.Pull(cmd.Context(), args[0], ociimage.Options{Platform: platform, Progress: progress.show})
-			progress.close()
+			img, err := store.Pull(cmd.Context(), args[0], ociimage.Options{Platform: platform, Progress: stderr.show})
 			if err != nil {
 				return err
 			}
@@ -77,6 +75,7 @@ func newImagePullCommand() *cobra.Command {
 			return printJSON(info)
 		}),
 	}
+	stderr.register(cmd.Flags())
 	cmd.Flags().StringVar(&platform, "platform", "", "os/arch[/variant] instead of this machine's")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the image as a JSON object")
 	return cmd
@@ -347,7 +346,7 @@ files. Processes, /tmp and the environment are not part of it. The image's id is
 func commit(ctx context.Context, sb *llmsandbox.Sandbox, tag, overwrite string) (string, error) {
 	res, err := sb.Commit(ctx, tag, &llmsandbox.CommitOptions{Overwrite: overwrite})
 	for _, s := range res.Skipped {
-		fmt.Fprintln(os.Stderr, "llmsandbox: not in the image:", termsafe.String(s))
+		stderr.note("llmsandbox: not in the image: " + termsafe.String(s))
 	}
 	return res.ID, err
 }
@@ -372,13 +371,13 @@ func (f *runFlags) commitAfter(ctx context.Context, sb *llmsandbox.Sandbox, res 
 		return nil
 	}
 	if res.Status != llmsandbox.StatusOK {
-		fmt.Fprintf(os.Stderr, "llmsandbox: not committed as %s: the run ended as %s\n", f.commit, res.Status)
+		fmt.Fprintf(stderr, "llmsandbox: not committed as %s: the run ended as %s\n", f.commit, res.Status)
 		return nil
 	}
 	id, err := commit(ctx, sb, f.commit, f.overwrite)
 	if err != nil {
 		return placed(&f.place, err)
 	}
-	fmt.Fprintf(os.Stderr, "llmsandbox: committed as %s (%s)\n", f.commit, id)
+	stderr.note(fmt.Sprintf("llmsandbox: committed as %s (%s)", f.commit, id))
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -114,5 +115,6 @@ func printRefused(w io.Writer, attempts []llmsandbox.NetworkAttempt) {
 
 // oneLine makes a text that came from inside harmless and one line.
 func oneLine(text string) string {
-	return termsafe.String(strings.Join(strings.Fields(text), " "))
+	ends := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+	return strings.Join(strings.FieldsFunc(termsafe.String(text), ends), " ")
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -104,7 +103,7 @@ func forwardAll(ctx context.Context, sb *llmsandbox.Sandbox, address string, pai
 				all.Go(func() {
 					defer func() { <-slots }()
 					if err := carry(ctx, sb, conn, pairs[i].inside); err != nil {
-						printError(os.Stderr, err)
+						printError(stderr, err)
 					}
 				})
 			}

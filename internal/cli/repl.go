@@ -69,10 +69,10 @@ func (f *replFlags) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	progress := &progressShower{}
-	o.Progress = progress.show
+	o.Progress = stderr.show
+	started := stderr.begin(startingSandbox)
+	defer started()
 	sb, err := llmsandbox.Open(ctx, &o)
-	progress.close()
 	if err != nil {
 		return placed(&f.place, err)
 	}
@@ -81,6 +81,7 @@ func (f *replFlags) run(ctx context.Context) (err error) {
 	if err != nil {
 		return placed(&f.place, err)
 	}
+	started()
 	s := &replSession{kernel: k, flags: f}
 	var doneOut, doneErr func()
 	if isTerminal(os.Stdin) {
@@ -224,15 +225,15 @@ func (s *replSession) show(c *llmsandbox.Cell) error {
 	}
 	for _, why := range append(c.ArtifactsDropped, c.Reason) {
 		if why != "" && !(why == c.Reason && exits(c)) {
-			fmt.Fprintln(os.Stderr, "llmsandbox: "+termsafe.String(why))
+			fmt.Fprintln(stderr, "llmsandbox: "+termsafe.String(why))
 		}
 	}
-	tellFindings(os.Stderr, c.Findings, nil)
+	tellFindings(stderr, c.Findings, nil)
 	if c.Restarted {
-		fmt.Fprintln(os.Stderr, "llmsandbox: the kernel's process had ended before this cell, which found none of the earlier state")
+		fmt.Fprintln(stderr, "llmsandbox: the kernel's process had ended before this cell, which found none of the earlier state")
 	}
 	if c.StateLost && !exits(c) {
-		fmt.Fprintln(os.Stderr, "llmsandbox: the kernel's state is lost; the next cell has a new one")
+		fmt.Fprintln(stderr, "llmsandbox: the kernel's state is lost; the next cell has a new one")
 	}
 	if len(artifacts) == 0 {
 		return nil

@@ -31,7 +31,7 @@ func (f *runFlags) report(res *llmsandbox.Result, err error) error {
 		return f.fail(err)
 	}
 	if err != nil {
-		printError(os.Stderr, err)
+		printError(stderr, err)
 	}
 	code := codeOf(res)
 	if err != nil && code == 0 {
@@ -40,12 +40,16 @@ func (f *runFlags) report(res *llmsandbox.Result, err error) error {
 	if f.json {
 		return f.printJSON(res, code)
 	}
-	tellFindings(os.Stderr, res.Findings, f.lines)
-	printRefused(os.Stderr, res.Network)
+	if !stderr.quiet || res.Status == llmsandbox.StatusRefused {
+		tellFindings(stderr, res.Findings, f.lines)
+	}
+	if !stderr.quiet {
+		printRefused(stderr, res.Network)
+	}
 	if res.Reason != "" {
-		fmt.Fprintf(os.Stderr, "llmsandbox: %s: %s\n", paint(os.Stderr, red, string(res.Status)), res.Reason)
+		fmt.Fprintf(stderr, "llmsandbox: %s: %s\n", paint(stderr, red, string(res.Status)), res.Reason)
 	} else if res.Signal != "" {
-		fmt.Fprintf(os.Stderr, "llmsandbox: %s: the program was ended by %s\n", paint(os.Stderr, red, string(res.Status)), res.Signal)
+		fmt.Fprintf(stderr, "llmsandbox: %s: the program was ended by %s\n", paint(stderr, red, string(res.Status)), res.Signal)
 	}
 	return exitCode(code)
 }
@@ -162,7 +166,10 @@ const (
 // neither NO_COLOR nor TERM=dumb is set.
 func paint(w io.Writer, c colour, text string) string {
 	f, ok := w.(*os.File)
-	if !ok || !isTerminal(f) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+	if c, console := w.(*console); console {
+		f, ok = c.f, true
+	}
+	if !ok || !isTerminal(f) || os.Getenv("NO_COLOR") != "" || dumb() {
 		return text
 	}
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"

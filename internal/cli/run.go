@@ -137,10 +137,10 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	defer closeStdin()
 	opts.Stdin = stdin
-	progress := &progressShower{}
-	sandboxOpts.Progress = progress.show
+	sandboxOpts.Progress = stderr.show
+	started := stderr.begin(startingSandbox)
 	sb, err := f.open(ctx, sandboxOpts)
-	progress.close()
+	started()
 	if err != nil {
 		return f.fail(err)
 	}
@@ -230,7 +230,7 @@ func (f *runFlags) open(ctx context.Context, o llmsandbox.Options) (*llmsandbox.
 func (f *runFlags) inSandbox(ctx context.Context, gone context.CancelCauseFunc, sb *llmsandbox.Sandbox, code string, opts *llmsandbox.RunOptions) (*llmsandbox.Result, error) {
 	warnUnenforced(sb.Capabilities())
 	if f.keep {
-		fmt.Fprintln(os.Stderr, "llmsandbox: kept as "+sb.ID())
+		fmt.Fprintln(stderr, "llmsandbox: kept as "+sb.ID())
 	}
 	for _, spec := range f.files {
 		host, inside := splitPair(spec)
@@ -289,6 +289,6 @@ func warnUnenforced(found backend.Capabilities) {
 		}
 	}
 	if len(names) > 0 {
-		fmt.Fprintln(os.Stderr, "llmsandbox: not enforced here: "+strings.Join(names, ", ")+"; see `llmsandbox doctor`")
+		stderr.note("llmsandbox: not enforced here: " + strings.Join(names, ", ") + "; see `llmsandbox doctor`")
 	}
 }

@@ -50,7 +50,7 @@ beyond read, write and execute is carried over.`,
 // printSkipped says what a copy left out.
 func printSkipped(r llmsandbox.CopyResult) {
 	for _, s := range r.Skipped {
-		fmt.Fprintln(os.Stderr, "llmsandbox: left out "+termsafe.String(s))
+		stderr.note("llmsandbox: left out " + termsafe.String(s))
 	}
 }
 
