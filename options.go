@@ -171,7 +171,7 @@ func (l *Limits) resolveTimeout(def time.Duration) error {
 
 // outOfRange is the error of a field of Limits whose value is not allowed.
 func outOfRange(field string, v any, allowed string) error {
-	return fmt.Errorf("Limits.%s is %v: %w: use %s, or Unlimited", field, v, ErrInvalid, allowed)
+	return fmt.Errorf("%s is %v: %w: use %s, or Unlimited", "Limits."+field, v, ErrInvalid, allowed)
 }
 
 // envList turns an environment into NAME=VALUE lines added to base, later ones
