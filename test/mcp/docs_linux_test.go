@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/BurntSushi/toml"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -53,31 +54,52 @@ var formats = map[string]struct {
 	may     []string
 	kind    string // of "type", where the client wants one
 }{
-	"Claude Desktop":     {servers: "mcpServers", must: []string{"command"}, may: []string{"args", "env"}},
-	"Claude Code":        {servers: "mcpServers", must: []string{"type", "command"}, may: []string{"args", "env"}, kind: "stdio"},
-	"Cursor":             {servers: "mcpServers", must: []string{"type", "command"}, may: []string{"args", "env", "envFile"}, kind: "stdio"},
-	"VS Code":            {servers: "servers", must: []string{"type", "command"}, may: []string{"args", "env", "envFile", "cwd"}, kind: "stdio"},
-	"Any other client":   {servers: "mcpServers", must: []string{"command"}, may: []string{"args", "env"}},
-	"By the environment": {servers: "mcpServers", must: []string{"command"}, may: []string{"args", "env"}},
+	"Claude Desktop":        {servers: "mcpServers", must: []string{"command"}, may: []string{"args", "env"}},
+	"Claude Code":           {servers: "mcpServers", must: []string{"type", "command"}, may: []string{"args", "env"}, kind: "stdio"},
+	"Cursor":                {servers: "mcpServers", must: []string{"type", "command"}, may: []string{"args", "env", "envFile"}, kind: "stdio"},
+	"VS Code":               {servers: "servers", must: []string{"type", "command"}, may: []string{"args", "env", "envFile", "cwd"}, kind: "stdio"},
+	"Windsurf":              {servers: "mcpServers", must: []string{"command"}, may: []string{"args", "env"}},
+	"Zed":                   {servers: "context_servers", must: []string{"command"}, may: []string{"args", "env"}},
+	"Codex":                 {servers: "mcp_servers", must: []string{"command"}, may: []string{"args", "env", "cwd", "startup_timeout_sec", "tool_timeout_sec"}},
+	"Gemini CLI":            {servers: "mcpServers", must: []string{"command"}, may: []string{"args", "env", "cwd", "timeout", "trust"}},
+	"Other clients":         {servers: "mcpServers", must: []string{"command"}, may: []string{"args", "env"}},
+	"Environment variables": {servers: "mcpServers", must: []string{"command"}, may: []string{"args", "env"}},
+}
+
+// overHTTP is the heading of the configurations for a server that runs already.
+const overHTTP = "Connect clients over HTTP"
+
+// parse reads a client's file, in either of the languages that they are written in.
+func (b block) parse(t *testing.T, to any) {
+	t.Helper()
+	if b.language == "toml" {
+		if err := toml.Unmarshal([]byte(b.text), to); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	strict := json.NewDecoder(strings.NewReader(b.text))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(to); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Each configuration of the docs is of its client's format, and really starts a server.
 func TestConfigurationsOfTheDocs(t *testing.T) {
 	seen := map[string]bool{}
 	for _, b := range blocks(t) {
-		if b.language != "json" || b.heading == "Clients over HTTP" {
+		if b.language != "json" && b.language != "toml" || b.heading == overHTTP {
 			continue
 		}
 		t.Run(b.heading, func(t *testing.T) {
 			format, ok := formats[b.heading]
 			if !ok {
-				t.Fatalf("a JSON block below %q, want the heading of a client that the test knows", b.heading)
+				t.Fatalf("a configuration below %q, want the heading of a client that the test knows", b.heading)
 			}
 			seen[b.heading] = true
 			var file map[string]map[string]map[string]any
-			if err := json.Unmarshal([]byte(b.text), &file); err != nil {
-				t.Fatal(err)
-			}
+			b.parse(t, &file)
 			servers := file[format.servers]
 			if len(file) != 1 || len(servers) != 1 {
 				t.Fatalf("%d keys, %d servers below %q: want one of each", len(file), len(servers), format.servers)
@@ -132,7 +154,8 @@ func start(t *testing.T, server map[string]any) {
 		}
 		env = append(env, key+"="+text)
 	}
-	cmd := exec.Command(filepath.Join(command, name), args...)
+	// A machine need not enforce what the example asks for.
+	cmd := exec.Command(filepath.Join(command, name), append(args, "--best-effort")...)
 	cmd.Env, cmd.Stderr = env, os.Stderr
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "1"}, nil).Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, nil)
 	if err != nil {
@@ -156,42 +179,59 @@ func start(t *testing.T, server map[string]any) {
 	}
 }
 
-// The configuration for HTTP connects to a server that runs as the docs say.
-func TestHTTPConfigurationOfTheDocs(t *testing.T) {
-	for _, b := range blocks(t) {
-		if b.language != "json" || b.heading != "Clients over HTTP" {
-			continue
-		}
-		var file struct {
-			Servers map[string]struct {
-				Type, URL string
-				Headers   map[string]string
-			} `json:"mcpServers"`
-		}
-		strict := json.NewDecoder(strings.NewReader(b.text))
-		strict.DisallowUnknownFields()
-		if err := strict.Decode(&file); err != nil {
-			t.Fatal(err)
-		}
-		entry := file.Servers["llm-sandbox"]
-		if entry.Type != "http" || len(entry.Headers) != 1 {
-			t.Fatalf("%+v, want Type = \"http\", len(entry.Headers) = 1", entry)
-		}
-		token := filepath.Join(t.TempDir(), "token")
-		env, _ := environment(t)
-		server := serve(t, env, "--token-file", token)
-		secret, err := os.ReadFile(token)
-		if err != nil {
-			t.Fatal(err)
-		}
-		header := strings.ReplaceAll(entry.Headers["Authorization"], "${LLMSANDBOX_TOKEN}", strings.TrimSpace(string(secret)))
-		out := inspect(t, env, strings.Replace(entry.URL, "127.0.0.1:8765", server.address, 1), "--header", "Authorization: "+header, "--method", "tools/list")
+// The configurations for HTTP connect to a server that runs as the docs say.
+func TestHTTPConfigurationsOfTheDocs(t *testing.T) {
+	env, _ := environment(t)
+	file := filepath.Join(t.TempDir(), "token")
+	server := serve(t, env, "--token-file", file)
+	secret, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := strings.TrimSpace(string(secret))
+	// works lists the tools with what a client would send.
+	works := func(url, header string) {
+		t.Helper()
+		out := inspect(t, env, strings.Replace(url, "127.0.0.1:8765", server.address, 1), "--header", "Authorization: "+header, "--method", "tools/list")
 		if !strings.Contains(out, `"execute_code"`) {
 			t.Errorf("%s, want it to contain \"\\\"execute_code\\\"\"", out)
 		}
-		return
 	}
-	t.Error("the docs have no configuration for HTTP, want one")
+	seen := map[string]bool{}
+	for _, b := range blocks(t) {
+		if b.heading != overHTTP {
+			continue
+		}
+		seen[b.language] = true
+		switch b.language {
+		case "json":
+			var file struct {
+				Servers map[string]struct {
+					Type, URL string
+					Headers   map[string]string
+				} `json:"mcpServers"`
+			}
+			b.parse(t, &file)
+			entry := file.Servers["llm-sandbox"]
+			if entry.Type != "http" || len(entry.Headers) != 1 {
+				t.Fatalf("%+v, want Type = \"http\", len(entry.Headers) = 1", entry)
+			}
+			works(entry.URL, strings.ReplaceAll(entry.Headers["Authorization"], "${LLMSANDBOX_TOKEN}", token))
+		case "toml":
+			var file struct {
+				Servers map[string]map[string]string `toml:"mcp_servers"`
+			}
+			b.parse(t, &file)
+			entry := file.Servers["llm-sandbox"]
+			if len(entry) != 2 || entry["bearer_token_env_var"] != "LLMSANDBOX_TOKEN" {
+				t.Fatalf("%v, want the keys url and bearer_token_env_var", entry)
+			}
+			works(entry["url"], "Bearer "+token)
+		}
+	}
+	if !seen["json"] || !seen["toml"] {
+		t.Errorf("the docs have configurations for HTTP in %v, want json and toml", seen)
+	}
 }
 
 // The Inspector reads the files of clients itself.

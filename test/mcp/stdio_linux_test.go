@@ -17,7 +17,7 @@ import (
 // toolNames are the tools that clients find.
 var toolNames = []string{
 	"execute_code", "get_supported_languages", "get_language_details",
-	"create_session", "run_in_session", "install_libraries", "list_files", "read_file", "write_file", "close_session",
+	"create_session", "run_in_session", "install_libraries", "list_files", "read_file", "write_file", "edit_file", "close_session",
 }
 
 // A server that is asked to end while code runs ends it, and leaves nothing.
