@@ -178,7 +178,7 @@ func (s *Sandbox) endAhead(ctx context.Context, a *ahead) {
 
 // request is what has the interpreter become the program of a run; false: it cannot.
 func (a *ahead) request(r *run, plan language.Plan, env []string) ([]byte, bool) {
-	if r.opts.stdin != nil || r.opts.keepChildren || r.artifacts != r.sandbox.artifacts || len(plan.Steps) != 1 || len(plan.Files) != 1 {
+	if r.opts.stdin != nil || r.opts.terminal != nil || r.opts.keepChildren || r.artifacts != r.sandbox.artifacts || len(plan.Steps) != 1 || len(plan.Files) != 1 {
 		return nil, false
 	}
 	step, main := plan.Steps[0], plan.Files[0]

@@ -37,8 +37,8 @@ type WinSize struct{ Rows, Cols uint16 }
 
 // Exec executes a program with its arguments, without a shell. A program without a
 // slash is looked up in the sandbox's PATH; one that is not there fails with
-// fs.ErrNotExist, and an empty argv with ErrEmptyCommand. Result and error are
-// those of [Sandbox.Run].
+// fs.ErrNotExist, one that may not be executed with fs.ErrPermission, and an empty argv with
+// ErrEmptyCommand. Result and error are those of [Sandbox.Run].
 func (s *Sandbox) Exec(ctx context.Context, argv []string, opts *ExecOptions) (*Result, error) {
 	r, err := s.newExec(argv, opts)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/security"
 )
 
 // An execution is what Run and Exec have in common of their options.
@@ -37,7 +38,8 @@ type run struct {
 	timeout  time.Duration // 0: none
 	output   int64         // 0: no limit
 	out, err *capture
-	onStart  func(*agentclient.Process) // nil unless there is a Process
+	onStart  func(*agentclient.Process) // nil unless there is a Process; not of a compiler
+	findings []security.Finding         // of the policy, where there is a Process
 	// rename is set for a Run, whose files have other names than the caller knows.
 	rename func(io.Writer) *language.Renamer
 	// artifacts say what is collected, by collection, which is nil where nothing is.
@@ -154,7 +156,7 @@ func (r *run) step(ctx context.Context, req agentproto.StartRequest, compile boo
 	case compile: // what a compiler prints is no output of the program
 		stdout, flush := r.stderr()
 		defer flush()
-		std.Stdout = stdout
+		std.Stdout, std.OnStart = stdout, nil
 	case r.opts.terminal != nil:
 		req.PTY = (*agentproto.WinSize)(r.opts.terminal)
 		std.Stdin = r.opts.stdin

@@ -14,8 +14,8 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/signame"
 )
 
-// A Process is a program in the sandbox that [Sandbox.Start] has started, or that
-// [Sandbox.AttachProcess] has found. Its output is read all the time. Its methods may be
+// A Process is a program in the sandbox that [Sandbox.Start] or [Sandbox.StartRun] has started,
+// or that [Sandbox.AttachProcess] has found. Its output is read all the time. Its methods may be
 // called concurrently.
 type Process struct {
 	sandbox *Sandbox
@@ -91,6 +91,7 @@ func (s *Sandbox) follow(ctx context.Context, r *run, giveUp func(context.Contex
 		defer cancel(nil)
 		err := execute(running)
 		p.result, p.err = r.result(running, err)
+		p.result.Findings = r.findings
 		r.collect(running, p.result, err)
 	}()
 	select {
@@ -174,13 +175,20 @@ func (p *Process) Wait(ctx context.Context) (*Result, error) {
 }
 
 // Signal sends the process a signal by its name or number: SIGINT, INT, 2. What the process
-// has started gets none. That the process has ended is no error, here and in Kill and Resize.
+// has started gets none. That the process has ended is no error, here and in Interrupt, Kill and
+// Resize.
 func (p *Process) Signal(ctx context.Context, name string) error {
 	number, ok := signame.Number(name)
 	if !ok {
 		return fmt.Errorf("signal process %d: %w: there is no signal %q", p.id, ErrInvalid, name)
 	}
 	return p.call(ctx, "signal", func(c *agentclient.Client) error { return c.Signal(ctx, p.id, number, false) })
+}
+
+// Interrupt sends SIGINT to the process and to those of its process group, as Ctrl-C on a
+// terminal does.
+func (p *Process) Interrupt(ctx context.Context) error {
+	return p.call(ctx, "interrupt", func(c *agentclient.Client) error { return c.Signal(ctx, p.id, sigInt, true) })
 }
 
 // Kill kills the process with all that it has started, and returns once that has ended.

@@ -60,6 +60,9 @@ type RunOptions struct {
 	// KeepChildren leaves the processes that the program started in the
 	// background running when it ends; otherwise they are killed.
 	KeepChildren bool
+	// Terminal gives the program a terminal of that size, which merges stderr into stdout.
+	// [Process.Resize] changes the size.
+	Terminal *WinSize
 }
 
 // runCounter gives each run in a sandbox a name of its own. It starts at a random
@@ -100,20 +103,58 @@ func (s *Sandbox) Run(ctx context.Context, code string, opts *RunOptions) (*Resu
 	if opts == nil {
 		opts = &RunOptions{}
 	}
+	lang, findings, res, err := s.checkRun(ctx, code, opts)
+	if res != nil {
+		return res, err
+	}
+	res, err = s.runChecked(ctx, lang, code, opts)
+	res.Findings = findings
+	return res, err
+}
+
+// checkRun finds a run's language and has the policy check its code. It returns a result when
+// the run is over by that.
+func (s *Sandbox) checkRun(ctx context.Context, code string, opts *RunOptions) (*language.Language, []security.Finding, *Result, error) {
 	lang := s.language
 	if opts.Language != "" {
 		var err error
 		if lang, err = all.Get(opts.Language); err != nil {
-			return s.failed(s.language.Name, err)
+			res, err := s.failed(s.language.Name, err)
+			return nil, nil, res, err
 		}
 	}
-	findings, refused, err := s.refuse(ctx, lang, security.Program{Name: opts.Name, Code: []byte(code), Files: opts.Files, Libraries: opts.Libraries})
-	if refused != nil {
-		return refused, err
+	findings, res, err := s.refuse(ctx, lang, security.Program{Name: opts.Name, Code: []byte(code), Files: opts.Files, Libraries: opts.Libraries})
+	return lang, findings, res, err
+}
+
+// StartRun starts code as [Sandbox.Run] runs it, and returns once the program itself runs: after
+// libraries are installed and code is compiled. ctx bounds that only: the program ends by
+// itself, by Kill, at its timeout, or with the sandbox. The result of [Process.Wait] is that of
+// Run, also when the policy refuses the code or it does not compile. opts may be nil.
+func (s *Sandbox) StartRun(ctx context.Context, code string, opts *RunOptions) (*Process, error) {
+	if opts == nil {
+		opts = &RunOptions{}
 	}
-	res, err := s.runChecked(ctx, lang, code, opts)
-	res.Findings = findings
-	return res, err
+	lang, findings, refused, err := s.checkRun(ctx, code, opts)
+	switch {
+	case err != nil:
+		return nil, err
+	case refused != nil:
+		p := &Process{sandbox: s, detach: func(error) {}, done: make(chan struct{}), result: refused}
+		close(p.done)
+		return p, nil
+	}
+	r, err := s.newRun(lang, opts)
+	if err != nil {
+		return nil, err
+	}
+	r.findings = findings
+	return s.follow(ctx, r, context.Cause, func(running context.Context) error {
+		if err := r.install(running, opts.Libraries); err != nil {
+			return err
+		}
+		return r.executeCode(running, code, opts)
+	})
 }
 
 // runChecked runs code that the policy lets pass.
@@ -130,23 +171,28 @@ func (s *Sandbox) runChecked(ctx context.Context, lang *language.Language, code 
 		r.collect(ctx, res, err)
 		return res, err
 	}
-	err = s.tryPrograms(func() error {
+	err = r.executeCode(ctx, code, opts)
+	res, err := r.result(ctx, err)
+	r.collect(ctx, res, err)
+	return res, err
+}
+
+func (r *run) executeCode(ctx context.Context, code string, opts *RunOptions) error {
+	s := r.sandbox
+	return s.tryPrograms(func() error {
 		plan, err := s.planSource(ctx, r, s.runs.next(), code, opts)
 		if err != nil {
 			return err
 		}
 		return r.execute(ctx, plan)
 	})
-	res, err := r.result(ctx, err)
-	r.collect(ctx, res, err)
-	return res, err
 }
 
 // newRun checks what does not depend on the language's plan.
 func (s *Sandbox) newRun(lang *language.Language, opts *RunOptions) (*run, error) {
 	r, err := s.newExecution(execution{
 		env: opts.Env, dir: opts.Dir, stdin: opts.Stdin, stdout: opts.Stdout, stderr: opts.Stderr,
-		timeout: opts.Timeout, keepChildren: opts.KeepChildren,
+		timeout: opts.Timeout, keepChildren: opts.KeepChildren, terminal: opts.Terminal,
 	})
 	if err != nil {
 		return nil, err

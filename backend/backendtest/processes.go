@@ -191,6 +191,7 @@ func (s *suite) processHandles(t *testing.T) {
 		}{
 			{nil, llmsandbox.ErrEmptyCommand},
 			{[]string{"no-such-program"}, fs.ErrNotExist},
+			{[]string{"/etc/passwd"}, fs.ErrPermission},
 			{[]string{"sh", "a\x00b"}, llmsandbox.ErrInvalid},
 		} {
 			if p, err := sb.Start(ctx, c.argv, nil); p != nil || !errors.Is(err, c.want) {

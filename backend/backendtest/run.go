@@ -109,6 +109,8 @@ var cases = []struct {
 	{"SlowReaderIsNotLost", contractTier, waits((*suite).slowReaderIsNotLost)},
 	{"Processes", agentTier, (*suite).processHandles},
 	{"ProcessesAttached", agentTier, (*suite).processesAttached},
+	{"StartedRuns", agentTier, (*suite).startedRuns},
+	{"StartedCompiles", languageTier, (*suite).startedCompiles},
 	{"ArtifactsOfAttachedRuns", agentTier, (*suite).artifactsOfAttachedRuns},
 	{"Watch", agentTier, (*suite).watch},
 	{"StreamYieldsEventsInOrder", agentTier, (*suite).streamYieldsEventsInOrder},

@@ -91,7 +91,7 @@ func (e *Error) Is(target error) bool {
 		return target == fs.ErrNotExist
 	case CodeExists:
 		return target == fs.ErrExist
-	case CodePermission:
+	case CodePermission, CodeNotExecutable:
 		return target == fs.ErrPermission
 	case CodeWorkdir:
 		return target == ErrWorkdir
