@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,9 +23,7 @@ func Main(c Cluster) int {
 		printError(stderr, err)
 		return exitOurFailure
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	endAtLast(graceTime)
+	ctx := notifySignals(graceTime)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // so that the write fails, and this process lives to remove its sandbox
 	err := newRootCommand().ExecuteContext(ctx)
 	stderr.close()
@@ -39,8 +36,8 @@ func Main(c Cluster) int {
 	case errors.As(err, &code):
 		return int(code)
 	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, "llmsandbox: interrupted; everything that was started has been ended")
-		return exitInterrupted
+		fmt.Fprintln(stderr, "llmsandbox: "+context.Cause(ctx).Error()+"; everything that was started has been ended")
+		return endCode(ctx)
 	default:
 		printError(stderr, err)
 		if errors.Is(err, llmsandbox.ErrRefused) {
@@ -48,26 +45,6 @@ func Main(c Cluster) int {
 		}
 		return exitOurFailure
 	}
-}
-
-// graceTime is how long a command may clean up after SIGTERM or SIGHUP: longer than a backend may
-// take to remove a sandbox.
-const graceTime = 70 * time.Second
-
-// endAtLast exits when the command has not ended within the grace time after the first signal, or at
-// the second signal. SIGINT is left to the command: `repl` interrupts a cell with it.
-func endAtLast(grace time.Duration) {
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP)
-	go func() {
-		<-signals
-		select {
-		case <-signals:
-		case <-time.After(grace):
-		}
-		fmt.Fprintln(stderr, "llmsandbox: ended before everything was removed; llmsandbox gc removes what is left")
-		os.Exit(exitInterrupted)
-	}()
 }
 
 func newRootCommand() *cobra.Command {

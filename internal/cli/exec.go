@@ -1,15 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"io/fs"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/llmsandbox/llmsandbox"
 )
@@ -33,7 +32,8 @@ func newExecCommand() *cobra.Command {
 		Use:   "exec [flags] ID [--] PROGRAM [ARG...]",
 		Short: "Execute a program in a kept sandbox",
 		Long: `Execute a program in a sandbox that create or run --keep left, pass on its output, its
-input and its exit code. Exit codes are those of llmsandbox run.`,
+input and its exit code. Exit codes are those of llmsandbox run, and 126 for a program that
+cannot be executed, 127 for one that is not found.`,
 		Example: `  llmsandbox exec sb-1234 -- python3 -V
   llmsandbox exec --shell sb-1234 'ls | wc -l'
   llmsandbox exec --tty sb-1234 -- bash`,
@@ -84,61 +84,43 @@ func (f *execFlags) run(ctx context.Context, id string, argv []string) error {
 	if closeErr := sb.Close(); closeErr != nil {
 		err = errors.Join(err, closeErr)
 	}
-	return (&runFlags{}).report(res, errors.Join(err, outputEnded(ctx)))
+	err = errors.Join(err, outputEnded(ctx))
+	if code, ok := notStarted(err); ok {
+		printError(stderr, err)
+		return code
+	}
+	return (&runFlags{}).report(ctx, res, err)
 }
 
 func (f *execFlags) execute(ctx context.Context, sb *llmsandbox.Sandbox, argv []string, opts *llmsandbox.ExecOptions) (*llmsandbox.Result, error) {
-	line := strings.Join(argv, " ")
-	switch {
-	case f.tty && f.shell:
-		return inTerminal(ctx, sb, []string{"/bin/sh", "-c", line}, opts)
-	case f.tty:
-		return inTerminal(ctx, sb, argv, opts)
-	case f.shell:
-		return sb.Shell(ctx, line, opts)
+	if line := strings.Join(argv, " "); f.shell && strings.TrimSpace(line) != "" {
+		argv = []string{"/bin/sh", "-c", line}
 	}
-	return sb.Exec(ctx, argv, opts)
-}
-
-// endGrace bounds how long a program in a terminal may take to end once it is killed.
-const endGrace = 10 * time.Second
-
-// inTerminal hands our terminal to the program: raw mode, its size, and changes of its size.
-func inTerminal(ctx context.Context, sb *llmsandbox.Sandbox, argv []string, opts *llmsandbox.ExecOptions) (*llmsandbox.Result, error) {
-	fd := int(os.Stdin.Fd())
-	if !term.IsTerminal(fd) {
-		return nil, fmt.Errorf("--tty needs a terminal as standard input: leave it out in a pipe")
+	if f.tty {
+		return inTerminal(ctx, func(size *llmsandbox.WinSize) (*llmsandbox.Process, error) {
+			opts.Terminal = size
+			opts.Timeout = cmp.Or(opts.Timeout, llmsandbox.Unlimited)
+			return sb.Start(ctx, argv, opts)
+		})
 	}
-	cols, rows, err := term.GetSize(fd)
-	if err != nil {
-		return nil, fmt.Errorf("--tty: %w", err)
-	}
-	opts.Terminal = &llmsandbox.WinSize{Rows: uint16(rows), Cols: uint16(cols)}
-	if opts.Timeout == 0 {
-		opts.Timeout = llmsandbox.Unlimited
-	}
-	old, err := term.MakeRaw(fd)
-	if err != nil {
-		return nil, fmt.Errorf("--tty: %w", err)
-	}
-	defer func() { _ = term.Restore(fd, old) }() // a terminal that is gone needs none
 	p, err := sb.Start(ctx, argv, opts)
 	if err != nil {
 		return nil, err
 	}
-	stop := onResize(fd, func(size llmsandbox.WinSize) {
-		_ = p.Resize(ctx, size) // a terminal that keeps its old size is no reason to end
-	})
-	defer stop()
-	res, err := p.Wait(ctx)
-	if res != nil {
-		return res, err
+	return follow(ctx, p)
+}
+
+// notStarted is the exit code of a shell for a program that is not there or cannot be executed, if
+// err is of one.
+func notStarted(err error) (exitCode, bool) {
+	switch {
+	case errors.Is(err, llmsandbox.ErrWorkdir):
+	case errors.Is(err, fs.ErrNotExist):
+		return exitNotFound, true
+	case errors.Is(err, fs.ErrPermission):
+		return exitNotExecutable, true
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endGrace)
-	defer cancel()
-	err = errors.Join(err, p.Kill(ending))
-	res, _ = p.Wait(ending)
-	return res, err
+	return 0, false
 }
 
 // attach returns the sandbox of an id on a backend.

@@ -11,7 +11,7 @@ func Deaf() {
 	if err != nil {
 		panic(err)
 	}
-	endAtLast(grace)
+	notifySignals(grace)
 	println("on")
 	select {}
 }

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -20,15 +22,16 @@ import (
 )
 
 // report says how a run ended and turns it into the command's exit code.
-func (f *runFlags) report(res *llmsandbox.Result, err error) error {
+func (f *runFlags) report(ctx context.Context, res *llmsandbox.Result, err error) error {
 	if readerGone(err) {
 		return err
 	}
 	if res == nil || err != nil && !errors.Is(err, llmsandbox.ErrOutput) && res.ExitCode == -1 {
 		if f.json && res != nil {
-			return f.printJSON(res, exitOurFailure)
+			res.Reason = cmp.Or(res.Reason, err.Error())
+			return f.printJSON(res, endCode(ctx))
 		}
-		return f.fail(err)
+		return f.fail(ctx, err)
 	}
 	if err != nil {
 		printError(stderr, err)
@@ -55,11 +58,11 @@ func (f *runFlags) report(res *llmsandbox.Result, err error) error {
 }
 
 // fail reports a run that did not come to be.
-func (f *runFlags) fail(err error) error {
+func (f *runFlags) fail(ctx context.Context, err error) error {
 	if !f.json {
 		return err
 	}
-	return f.printJSON(&llmsandbox.Result{Status: llmsandbox.StatusSetupFailed, ExitCode: -1, Backend: f.place.Backend, Language: f.lang, Reason: err.Error()}, exitOurFailure)
+	return f.printJSON(&llmsandbox.Result{Status: llmsandbox.StatusSetupFailed, ExitCode: -1, Backend: f.place.Backend, Language: f.lang, Reason: err.Error()}, endCode(ctx))
 }
 
 func (f *runFlags) printJSON(res *llmsandbox.Result, code int) error {
@@ -90,10 +93,12 @@ func encodeJSON(w io.Writer, v any) error {
 
 // Exit codes of the command where they are not the program's own.
 const (
-	exitOurFailure  = exitcode.OurFailure
-	exitRefused     = exitcode.Refused
-	exitInterrupted = exitcode.Interrupted
-	exitBrokenPipe  = exitcode.BrokenPipe
+	exitOurFailure = exitcode.OurFailure
+	exitRefused    = exitcode.Refused
+	exitBrokenPipe = exitcode.BrokenPipe
+	// As a shell reports a program that it cannot start.
+	exitNotExecutable = 126
+	exitNotFound      = 127
 )
 
 // An exitCode ends the command with a code after everything has been said.

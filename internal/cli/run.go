@@ -34,6 +34,7 @@ type runFlags struct {
 	json         bool
 	capabilities bool
 	raw          bool
+	tty          bool
 	keep         bool
 	ttl          string
 	textError    string
@@ -81,7 +82,7 @@ a policy, 137 out of memory, 141 nothing reads the output any more, 153 too much
 	f.registerIdle(set)
 	f.policy.register(set)
 	set.StringVarP(&f.code, "code", "c", "", "the code itself")
-	set.StringVar(&f.timeout, "timeout", "", "wall time of the run, such as 10s, or 'unlimited' (default 60s)")
+	set.StringVar(&f.timeout, "timeout", "", "wall time of the run, such as 10s, or 'unlimited' (default 60s, with --tty unlimited)")
 	set.StringVar(&f.output, "output", "", "bytes of output of the run, such as 10m, or 'unlimited' (default 10m)")
 	set.StringVar(&f.standard, "standard", "", "language standard, such as c++20")
 	set.StringArrayVar(&f.args, "arg", nil, "argument of the program (repeatable)")
@@ -92,7 +93,8 @@ a policy, 137 out of memory, 141 nothing reads the output any more, 153 too much
 	set.StringVarP(&f.workdir, "workdir", "w", "", "working directory in the sandbox (default /sandbox)")
 	set.BoolVar(&f.json, "json", false, "print one JSON object with the result instead of the output")
 	set.BoolVar(&f.capabilities, "capabilities", false, "with --json, add the capabilities: what was enforced, and by what")
-	set.BoolVar(&f.raw, "raw", false, "let control sequences of the program reach the terminal")
+	set.BoolVarP(&f.tty, "tty", "t", false, "give the program a terminal")
+	set.BoolVar(&f.raw, "raw", false, "let control sequences of the program reach the terminal (--tty implies it)")
 	set.BoolVar(&f.keep, "keep", false, "keep the sandbox afterwards and print its id on stderr")
 	set.StringVar(&f.ttl, "ttl", "", "how long a kept sandbox lives, such as 30m, or 'unlimited' (default 1h)")
 	set.StringVar(&f.textError, "text-errors", "replace", "for --json, bytes that are not UTF-8: replace, ignore, backslashreplace, surrogateescape or strict")
@@ -124,7 +126,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	findings, refused, err := f.check(ctx, src)
 	if err != nil || refused != nil {
-		return f.report(refused, err)
+		return f.report(ctx, refused, err)
 	}
 	opts, sandboxOpts, err := f.prepare(src)
 	if err != nil {
@@ -142,7 +144,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	sb, err := f.open(ctx, sandboxOpts)
 	started()
 	if err != nil {
-		return f.fail(err)
+		return f.fail(ctx, err)
 	}
 	ctx, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
@@ -154,7 +156,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	if closeErr := sb.Close(); closeErr != nil {
 		err = errors.Join(err, fmt.Errorf("close the sandbox: %w", closeErr))
 	}
-	return f.report(res, errors.Join(err, outputEnded(ctx)))
+	return f.report(ctx, res, errors.Join(err, outputEnded(ctx)))
 }
 
 // prepare turns flags and source into options.
@@ -170,6 +172,12 @@ func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Optio
 	if o.Limits.Timeout, err = timeoutFlag("timeout", f.timeout); err != nil {
 		return nil, none, err
 	}
+	if f.tty {
+		if err := f.checkTTY(src.fromStdin); err != nil {
+			return nil, none, err
+		}
+		o.Limits.Timeout = cmp.Or(o.Limits.Timeout, llmsandbox.Unlimited)
+	}
 	if o.Limits.Output, err = sizeFlag("output", f.output, 1); err != nil {
 		return nil, none, err
 	}
@@ -179,6 +187,17 @@ func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Optio
 	return &llmsandbox.RunOptions{
 		Name: src.name, Files: src.files, Standard: f.standard, Dir: f.workdir, KeepChildren: f.children,
 	}, o, nil
+}
+
+// checkTTY refuses --tty beside flags that leave nothing of a terminal.
+func (f *runFlags) checkTTY(codeIsStdin bool) error {
+	switch {
+	case f.json:
+		return errors.New("--tty and --json exclude each other: --json prints the output when the program has ended")
+	case f.stdin != "" || codeIsStdin:
+		return errors.New("--tty needs standard input for the program: give the code as a file or with --code, and leave out --stdin")
+	}
+	return checkTerminal()
 }
 
 // check has the policy look at the program before any backend hears of it. It returns
@@ -245,12 +264,12 @@ func (f *runFlags) inSandbox(ctx context.Context, gone context.CancelCauseFunc, 
 	}
 	if !f.json {
 		var doneOut, doneErr func()
-		opts.Stdout, doneOut = programOutput(os.Stdout, f.raw, gone)
-		opts.Stderr, doneErr = programOutput(os.Stderr, f.raw, gone)
+		opts.Stdout, doneOut = programOutput(os.Stdout, f.raw || f.tty, gone)
+		opts.Stderr, doneErr = programOutput(os.Stderr, f.raw || f.tty, gone)
 		defer doneErr()
 		defer doneOut()
 	}
-	res, err := sb.Run(ctx, code, opts)
+	res, err := f.execute(ctx, sb, code, opts)
 	if err != nil {
 		return res, err
 	}
@@ -266,6 +285,20 @@ func (f *runFlags) inSandbox(ctx context.Context, gone context.CancelCauseFunc, 
 		}
 	}
 	return res, f.commitAfter(ctx, sb, res)
+}
+
+func (f *runFlags) execute(ctx context.Context, sb *llmsandbox.Sandbox, code string, opts *llmsandbox.RunOptions) (*llmsandbox.Result, error) {
+	if f.tty {
+		return inTerminal(ctx, func(size *llmsandbox.WinSize) (*llmsandbox.Process, error) {
+			opts.Terminal = size
+			return sb.StartRun(ctx, code, opts)
+		})
+	}
+	p, err := sb.StartRun(ctx, code, opts)
+	if err != nil {
+		return nil, err
+	}
+	return follow(ctx, p)
 }
 
 // splitPair cuts FROM:TO at the last colon; the second part may be missing. "a:b:" is

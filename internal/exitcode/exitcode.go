@@ -12,11 +12,10 @@ const (
 	Timeout     = 124
 	OurFailure  = 125
 	Refused     = 126
-	Interrupted = 130
 	OutOfMemory = 137
 	BrokenPipe  = 141 // as a shell reports SIGPIPE
 	OutputLimit = 153 // as a shell tells of SIGXFSZ, a file grown too large
-	signalBase  = 128
+	SignalBase  = 128 // of the codes with which a shell reports the end by a signal
 )
 
 // Of is the code of an outcome: code where one was observed, which is not -1 then.
@@ -36,7 +35,7 @@ func Of(status llmsandbox.Status, code int, signal string) int {
 		return Refused
 	case llmsandbox.StatusKilled:
 		if n, ok := signame.Number(signal); ok {
-			return signalBase + int(n)
+			return SignalBase + int(n)
 		}
 	}
 	return OurFailure
