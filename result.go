@@ -59,26 +59,26 @@ type Result struct {
 func (r *Result) OK() bool { return r.Status == StatusOK }
 
 type resultJSON struct {
-	Status           Status               `json:"status"`
-	ExitCode         *int                 `json:"exit_code,omitempty"`
-	Signal           string               `json:"signal,omitempty"`
-	Stdout           string               `json:"stdout"`
-	Stderr           string               `json:"stderr"`
-	StdoutTruncated  bool                 `json:"stdout_truncated"`
-	StderrTruncated  bool                 `json:"stderr_truncated"`
-	DurationMS       float64              `json:"duration_ms"`
-	CPUMS            float64              `json:"cpu_ms"`
-	PeakMemory       int64                `json:"peak_memory_bytes"`
-	SandboxID        string               `json:"sandbox_id"`
-	Backend          string               `json:"backend"`
-	Language         string               `json:"language"`
-	Artifacts        []Artifact           `json:"artifacts"`
-	ArtifactsDropped []string             `json:"artifacts_dropped,omitempty"`
-	Reason           string               `json:"reason,omitempty"`
-	Network          []NetworkAttempt     `json:"network,omitempty"`
-	NetworkDropped   int                  `json:"network_dropped,omitempty"`
-	Findings         []security.Finding   `json:"findings,omitempty"`
-	NotEnforced      []string             `json:"not_enforced,omitempty"`
+	Status           Status             `json:"status"`
+	ExitCode         *int               `json:"exit_code,omitempty"`
+	Signal           string             `json:"signal,omitempty"`
+	Stdout           string             `json:"stdout"`
+	Stderr           string             `json:"stderr"`
+	StdoutTruncated  bool               `json:"stdout_truncated"`
+	StderrTruncated  bool               `json:"stderr_truncated"`
+	DurationMS       float64            `json:"duration_ms"`
+	CPUMS            float64            `json:"cpu_ms"`
+	PeakMemory       int64              `json:"peak_memory_bytes"`
+	SandboxID        string             `json:"sandbox_id"`
+	Backend          string             `json:"backend"`
+	Language         string             `json:"language"`
+	Artifacts        []Artifact         `json:"artifacts"`
+	ArtifactsDropped []string           `json:"artifacts_dropped,omitempty"`
+	Reason           string             `json:"reason,omitempty"`
+	Network          []NetworkAttempt   `json:"network,omitempty"`
+	NetworkDropped   int                `json:"network_dropped,omitempty"`
+	Findings         []security.Finding `json:"findings,omitempty"`
+	NotEnforced      []string           `json:"not_enforced,omitempty"`
 }
 
 // MarshalJSON writes the result with snake_case names, times in milliseconds
