@@ -45,7 +45,7 @@ daemon.`,
 			if err != nil {
 				return err
 			}
-			warnUnenforced(sb.Capabilities())
+			warnUnenforced(sb.Capabilities(), &f.place)
 			fmt.Println(sb.ID())
 			return sb.Close()
 		},

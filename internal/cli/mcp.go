@@ -82,7 +82,7 @@ func (f *mcpFlags) serve(ctx context.Context, set flagSet) error {
 	}
 	checking, checkedEnough := context.WithCancel(ctx)
 	defer checkedEnough()
-	if err = checkFirst(checking, server, log); err == nil {
+	if err = checkFirst(checking, server, &f.place, log); err == nil {
 		if f.http.address == "" {
 			if isTerminal(os.Stdin) {
 				fmt.Fprintln(os.Stderr, "llmsandbox: waiting for an MCP client on stdin (Ctrl-D ends); docs/mcp.md shows how to configure clients")
@@ -104,12 +104,12 @@ const mcpPatience = 5 * time.Second
 
 // checkFirst tries whether sandboxes can be opened, and fails with the reason why not. What
 // takes longer, such as pulling an image, goes on while clients are served.
-func checkFirst(ctx context.Context, server *mcp.Server, log *slog.Logger) error {
+func checkFirst(ctx context.Context, server *mcp.Server, p *place, log *slog.Logger) error {
 	checked := make(chan error, 1)
 	go func() { // Server.Close ends it
 		found, err := server.Check(ctx)
-		if err == nil {
-			warnUnenforced(found)
+		if message := unenforced(found, p); err == nil && message != "" {
+			fmt.Fprintln(stderr, message)
 		}
 		checked <- err
 	}()

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/security"
 )
@@ -247,7 +246,7 @@ func (f *runFlags) open(ctx context.Context, o llmsandbox.Options) (*llmsandbox.
 
 // inSandbox copies in, runs, and copies out.
 func (f *runFlags) inSandbox(ctx context.Context, gone context.CancelCauseFunc, sb *llmsandbox.Sandbox, code string, opts *llmsandbox.RunOptions) (*llmsandbox.Result, error) {
-	warnUnenforced(sb.Capabilities())
+	warnUnenforced(sb.Capabilities(), &f.place)
 	if f.keep {
 		fmt.Fprintln(stderr, "llmsandbox: kept as "+sb.ID())
 	}
@@ -308,20 +307,4 @@ func splitPair(spec string) (from, to string) {
 		return spec[:i], spec[i+1:]
 	}
 	return spec, ""
-}
-
-// warnUnenforced says in one line which limits this machine does not hold.
-func warnUnenforced(found backend.Capabilities) {
-	var names []string
-	for _, c := range found.Controls {
-		switch c.Name {
-		case "memory", "cpus", "pids", "disk":
-			if !c.Enforced {
-				names = append(names, c.Name+" ("+c.Why+")")
-			}
-		}
-	}
-	if len(names) > 0 {
-		stderr.note("llmsandbox: not enforced here: " + strings.Join(names, ", ") + "; see `llmsandbox doctor`")
-	}
 }
