@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/llmsandbox/llmsandbox"
@@ -42,6 +43,41 @@ func libraries(ctx context.Context, _ *env, rounds int) error {
 		timed("with a library that is cached", do(with, one)),
 		timed("and imported", do(with, "import benchlib")),
 	)
+}
+
+// firstPlot compares a plot in a fresh sandbox to the same packages on a bare interpreter, where
+// matplotlib has its list of fonts already.
+func firstPlot(ctx context.Context, e *env, rounds int) error {
+	dir, err := os.MkdirTemp("", "llmsandbox-bench-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	packages, plot := filepath.Join(dir, "packages"), filepath.Join(dir, "plot.py")
+	if err := os.WriteFile(plot, []byte("import matplotlib.pyplot as plt\nplt.plot([1, 2, 3])\nplt.savefig('plot.png')\n"), 0o600); err != nil {
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, e.python, "-m", "pip", "install", "--target", packages, "matplotlib").CombinedOutput(); err != nil {
+		fmt.Printf("left out: pip install matplotlib: %v: %s\n", err, out)
+		return nil
+	}
+	bare := func(ctx context.Context) error {
+		c := exec.CommandContext(ctx, e.python, plot)
+		c.Dir, c.Env = dir, append(os.Environ(), "PYTHONPATH="+packages, "MPLCONFIGDIR="+filepath.Join(dir, "configuration"))
+		return c.Run()
+	}
+	sandbox := timed("llmsandbox run --lib matplotlib", func(ctx context.Context) error {
+		c := exec.CommandContext(ctx, e.command, "run", "--lib", "matplotlib", plot)
+		c.Dir = dir
+		return c.Run()
+	})
+	t, err := measure(ctx, rounds, timed("python3, bare, fonts known", bare), sandbox)
+	if err != nil {
+		return err
+	}
+	t.print()
+	aimAtMost("first plot × bare", 1.2, t.ratio(sandbox.name, t.names[0]))
+	return nil
 }
 
 // wheel makes a package of one module.

@@ -74,6 +74,7 @@ func bench(ctx context.Context, o options) error {
 		{"network", network},
 		{"pool", pools},
 		{"libraries", libraries},
+		{"first plot", firstPlot},
 		{"mcp", mcpServer},
 	}
 	for _, engine := range []*containerEngine{e.docker, e.podman} {
