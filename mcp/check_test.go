@@ -143,3 +143,41 @@ func TestInstalledLibrariesAreSaid(t *testing.T) {
 		t.Errorf("the second time: %v, %q, want %q", err, again.Tools[i].Description, res.Tools[i].Description)
 	}
 }
+
+// A poorBackend is on a machine that has Python and Bash only.
+type poorBackend struct{ backend.Backend }
+
+func (b poorBackend) Layers() (backend.Layers, error) {
+	l, err := b.Backend.Layers()
+	return poorLayers{l}, err
+}
+
+type poorLayers struct{ backend.Layers }
+
+func (poorLayers) Toolchain(_ context.Context, _ backend.Spec, program string, _ []string) (string, error) {
+	if strings.HasPrefix(program, "python") || program == "bash" {
+		return program, nil
+	}
+	return "", nil
+}
+
+func TestOnlyLanguagesThatCanRunAreOffered(t *testing.T) {
+	poor := poorBackend{local.New(nil)}
+	for _, c := range []struct {
+		name string
+		cfg  Config
+		want string
+	}{
+		{"the host's own", Config{}, "python bash"},
+		{"one with an image", Config{Images: map[string]string{"rb": "ruby:3"}}, "python ruby bash"},
+		{"asked for", Config{Languages: []string{"r"}}, "r"},
+	} {
+		c.cfg.Warm, c.cfg.Sandbox.Backend = -1, poor
+		if got := strings.Join(newServer(t, c.cfg).catalog.names, " "); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+	if got := newServer(t, Config{Warm: -1, Sandbox: llmsandbox.Options{Backend: poor, Image: "x"}}).catalog.names; len(got) < 8 {
+		t.Errorf("with an image for all: %v, want all languages", got)
+	}
+}

@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/local"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
@@ -24,7 +27,8 @@ type Config struct {
 	Sandbox llmsandbox.Options
 	// Images take the place of Sandbox.Image for the languages they are named for.
 	Images map[string]string
-	// Languages are the ones on offer, by name or alias; none means all.
+	// Languages are the ones on offer, by name or alias; none means all, but for those whose
+	// toolchain this machine lacks where sandboxes have the machine's own.
 	Languages []string
 	// NoLibraries refuses to install libraries.
 	NoLibraries bool
@@ -87,14 +91,21 @@ func (c Config) resolve() (Config, error) {
 
 // resolveLanguages turns all names of languages into canonical ones.
 func (c *Config) resolveLanguages() error {
+	images := map[string]string{}
+	for name, image := range c.Images {
+		names, err := canonical([]string{name})
+		if err != nil {
+			return err
+		}
+		images[names[0]] = image
+	}
+	c.Images = images
 	var err error
 	if c.Languages, err = canonical(c.Languages); err != nil {
 		return err
 	}
 	if len(c.Languages) == 0 {
-		for _, l := range all.All() {
-			c.Languages = append(c.Languages, l.Name)
-		}
+		c.Languages = c.available()
 	}
 	if c.WarmLanguages, err = canonical(c.WarmLanguages); err != nil {
 		return err
@@ -107,16 +118,50 @@ func (c *Config) resolveLanguages() error {
 	if len(c.WarmLanguages) == 0 && slices.Contains(c.Languages, preferred) {
 		c.WarmLanguages = []string{preferred}
 	}
-	images := map[string]string{}
-	for name, image := range c.Images {
-		names, err := canonical([]string{name})
-		if err != nil {
-			return err
-		}
-		images[names[0]] = image
-	}
-	c.Images = images
 	return nil
+}
+
+// available are the languages that can be on offer: all, but for those known to have no
+// toolchain. If there would be none, all are, whose calls say what is missing.
+func (c *Config) available() []string {
+	var names, here []string
+	for _, l := range all.All() {
+		names = append(names, l.Name)
+		if c.Images[l.Name] != "" || c.hasToolchain(l) {
+			here = append(here, l.Name)
+		}
+	}
+	if len(here) == 0 {
+		return names
+	}
+	return here
+}
+
+// hasToolchain reports whether a language can run, as far as is known without a sandbox: of
+// the host's own toolchains it is, as that only takes a look at files.
+func (c *Config) hasToolchain(l *language.Language) bool {
+	b := c.Sandbox.Backend
+	if b == nil {
+		b = local.New(nil)
+	}
+	if image := c.Sandbox.Image; b.Name() != "local" || image != "" && image != "host" {
+		return true
+	}
+	kept, err := b.Layers()
+	if err != nil {
+		return true
+	}
+	spec := backend.Spec{Image: c.Sandbox.Image, Language: l.Name}
+	for _, alternatives := range l.Programs {
+		missing := func(program string) bool {
+			found, err := kept.Toolchain(context.Background(), spec, program, nil)
+			return err == nil && found == ""
+		}
+		if len(alternatives) > 0 && !slices.ContainsFunc(alternatives, func(program string) bool { return !missing(program) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // preferred is the language of code that does not say, where it is on offer.
