@@ -19,6 +19,7 @@ export const sidebar = [
       page('Files and mounts', 'files'),
       page('Network and secrets', 'network'),
       page('Sessions that keep state', 'kernels'),
+      page('Notebooks', 'notebooks'),
       page('Long-lived sandboxes', 'attach'),
       page('Pools', 'pools'),
       page('Security policies', 'security-policies'),

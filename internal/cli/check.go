@@ -88,13 +88,16 @@ func (f *checkFlags) check(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("--policy: %w", err)
 	}
-	programs, err := f.programs(ctx, args)
+	programs, notebooks, err := f.programs(ctx, args)
 	if err != nil {
 		return err
 	}
-	report, err := checkAll(ctx, checker, programs)
+	report, err := checkAll(ctx, checker, programs, notebooks, nil)
 	if err != nil {
 		return err
+	}
+	for _, n := range notebooks {
+		programs = append(programs, n.programs()...)
 	}
 	if err := f.tell(report, programs); err != nil {
 		return err
@@ -106,12 +109,20 @@ func (f *checkFlags) check(ctx context.Context, args []string) error {
 }
 
 // programs are what the arguments name; the libraries go with the first.
-func (f *checkFlags) programs(ctx context.Context, args []string) ([]security.Program, error) {
-	var programs []security.Program
+func (f *checkFlags) programs(ctx context.Context, args []string) (programs []security.Program, notebooks []notebookFile, err error) {
 	for _, arg := range args {
 		src, err := loadSource(ctx, arg, "", false, f.lang)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		for _, n := range src.notebooks {
+			if n.name = filepath.Join(arg, n.name); src.dir == "" {
+				n.name = arg
+			}
+			notebooks = append(notebooks, n)
+		}
+		if len(src.notebooks) > 0 {
+			continue
 		}
 		p := security.Program{Language: cmp.Or(f.lang, src.lang, llmsandbox.DefaultLanguage), Name: arg, Code: []byte(src.code), Files: map[string][]byte{}}
 		if info, err := os.Stat(arg); arg != "-" && err == nil && info.IsDir() {
@@ -122,37 +133,47 @@ func (f *checkFlags) programs(ctx context.Context, args []string) ([]security.Pr
 		}
 		programs = append(programs, p)
 	}
+	if len(programs) == 0 && len(notebooks) > 0 {
+		programs = append(programs, security.Program{Language: notebooks[0].lang})
+	}
 	if len(programs) == 0 {
 		programs = append(programs, security.Program{Language: cmp.Or(f.lang, llmsandbox.DefaultLanguage)})
 	}
 	lang, err := all.Get(programs[0].Language)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, library := range f.libraries {
 		// What cannot be a library is none that a policy could judge.
 		if lang.Libraries != nil {
 			if _, err := lang.Libraries.Check(library); err != nil {
-				return nil, fmt.Errorf("--lib: %w", err)
+				return nil, nil, fmt.Errorf("--lib: %w", err)
 			}
 		}
 	}
 	programs[0].Libraries = f.libraries
-	return programs, nil
+	return programs, notebooks, nil
 }
 
-// checkAll is one report on all programs.
-func checkAll(ctx context.Context, checker *security.Checker, programs []security.Program) (security.Report, error) {
-	var sum security.Report
-	for i, p := range programs {
+// checkAll is one report on all programs and notebooks. The libraries go with the first notebook.
+func checkAll(ctx context.Context, checker *security.Checker, programs []security.Program, notebooks []notebookFile, libraries []string) (security.Report, error) {
+	var reports []security.Report
+	for _, p := range programs {
 		r, err := checker.CheckProgram(ctx, p)
 		if err != nil {
-			return sum, err
+			return r, err
 		}
-		if i == 0 {
-			sum = r
-			continue
+		reports = append(reports, r)
+	}
+	for _, n := range notebooks {
+		r, err := n.check(ctx, checker, libraries)
+		if err != nil {
+			return r, err
 		}
+		reports, libraries = append(reports, r), nil
+	}
+	sum := reports[0]
+	for _, r := range reports[1:] {
 		sum.Findings = append(sum.Findings, r.Findings...)
 		sum.Omitted += r.Omitted
 		sum.Blocked = sum.Blocked || r.Blocked

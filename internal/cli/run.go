@@ -41,6 +41,9 @@ type runFlags struct {
 	commit       string
 	overwrite    string
 	artifacts    string
+	notebook     string
+	keepGoing    bool
+	install      bool
 	lines        codeLines // of the code, for what a policy finds in it
 }
 
@@ -52,8 +55,9 @@ func newRunCommand() *cobra.Command {
 		Long: `Run code in a fresh sandbox and pass on its output, its input and its exit code.
 
 The code is a file, a directory with a main file (main.py, Main.java, index.js), standard
-input (-), or the text of --code. The language follows from the file's ending or its
-first line unless --lang names it.
+input (-), or the text of --code. A notebook (.ipynb) is run cell by cell and stops at the
+first error; a directory without a main file runs all its notebooks. The language follows
+from the file's ending or its first line unless --lang names it.
 
 Flags go before FILE: everything after it is passed to the program, flags included. With
 --code, so is everything from the first word that is no flag on, or after --.
@@ -67,6 +71,7 @@ a policy, 137 out of memory, 141 nothing reads the output any more, 153 too much
   llmsandbox run --file data.csv --out result.csv script.py
   cat words.txt | llmsandbox run count.rb
   llmsandbox run --json --image python:3.12-slim app.py
+  llmsandbox run --notebook executed.ipynb analysis.ipynb
   llmsandbox run app.py --verbose input.txt`,
 		Args: func(_ *cobra.Command, args []string) error {
 			return nil // checked in run, where --code is known
@@ -88,6 +93,9 @@ a policy, 137 out of memory, 141 nothing reads the output any more, 153 too much
 	set.StringArrayVar(&f.files, "file", nil, "HOST[:SANDBOX] file or directory to copy in before the run (repeatable; the last colon cuts, so end a name that has one with a colon)")
 	set.StringArrayVar(&f.outs, "out", nil, "SANDBOX[:HOST] file or directory to copy out after the run, a directory under its own name in HOST (repeatable)")
 	set.StringVar(&f.artifacts, "artifacts", "", "`DIR` that gets what the run made: plots, tables, the files of its artifacts directory (default: pictures are shown by terminals that can)")
+	set.StringVar(&f.notebook, "notebook", "", "write the executed notebook to this `FILE`, or into this directory under its own name")
+	set.BoolVar(&f.keepGoing, "keep-going", false, "for notebooks: go on after a cell that fails")
+	set.BoolVar(&f.install, "allow-install", false, "for notebooks: let cells install libraries with %pip install")
 	set.StringVar(&f.stdin, "stdin", "", "file that is the program's standard input (default: this command's own)")
 	set.StringVarP(&f.workdir, "workdir", "w", "", "working directory in the sandbox (default /sandbox)")
 	set.BoolVar(&f.json, "json", false, "print one JSON object with the result instead of the output")
@@ -123,6 +131,9 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	if f.lang == "" {
 		f.lang = src.lang
 	}
+	if err := f.checkNotebookFlags(src, args); err != nil {
+		return err
+	}
 	findings, refused, err := f.check(ctx, src)
 	if err != nil || refused != nil {
 		return f.report(ctx, refused, err)
@@ -147,7 +158,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	ctx, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
-	res, err := f.inSandbox(ctx, gone, sb, src.code, opts)
+	res, err := f.inSandbox(ctx, gone, sb, src, opts)
 	if res != nil {
 		res.Findings = findings
 	}
@@ -210,15 +221,23 @@ func (f *runFlags) check(ctx context.Context, src source) ([]security.Finding, *
 	if err != nil {
 		return nil, nil, err
 	}
+	if len(src.notebooks) > 0 {
+		return f.checkNotebooks(ctx, policy, src.notebooks)
+	}
 	program := security.Program{Language: lang.Name, Name: src.name, Code: []byte(src.code), Files: src.files, Libraries: f.libraries.libraries}
 	f.lines = linesOf(program)
 	findings, refused, err := policy.Check(ctx, program)
-	if err != nil || refused == "" {
-		return findings, nil, err
+	return findings, f.refused(refused, lang.Name, findings), err
+}
+
+// refused is the result of a run that a policy refuses for a reason; nil where there is none.
+func (f *runFlags) refused(reason, lang string, findings []security.Finding) *llmsandbox.Result {
+	if reason == "" {
+		return nil
 	}
-	return findings, &llmsandbox.Result{
-		Status: llmsandbox.StatusRefused, ExitCode: -1, Backend: f.place.Backend, Language: lang.Name, Reason: refused, Findings: findings,
-	}, nil
+	return &llmsandbox.Result{
+		Status: llmsandbox.StatusRefused, ExitCode: -1, Backend: f.place.Backend, Language: lang, Reason: reason, Findings: findings,
+	}
 }
 
 // input is the program's standard input.
@@ -245,7 +264,7 @@ func (f *runFlags) open(ctx context.Context, o llmsandbox.Options) (*llmsandbox.
 }
 
 // inSandbox copies in, runs, and copies out.
-func (f *runFlags) inSandbox(ctx context.Context, gone context.CancelCauseFunc, sb *llmsandbox.Sandbox, code string, opts *llmsandbox.RunOptions) (*llmsandbox.Result, error) {
+func (f *runFlags) inSandbox(ctx context.Context, gone context.CancelCauseFunc, sb *llmsandbox.Sandbox, src source, opts *llmsandbox.RunOptions) (*llmsandbox.Result, error) {
 	warnUnenforced(sb.Capabilities(), &f.place)
 	if f.keep {
 		fmt.Fprintln(stderr, "llmsandbox: kept as "+sb.ID())
@@ -268,7 +287,7 @@ func (f *runFlags) inSandbox(ctx context.Context, gone context.CancelCauseFunc, 
 		defer doneErr()
 		defer doneOut()
 	}
-	res, err := f.execute(ctx, sb, code, opts)
+	res, err := f.execute(ctx, sb, src, opts)
 	if err != nil {
 		return res, err
 	}
@@ -286,14 +305,17 @@ func (f *runFlags) inSandbox(ctx context.Context, gone context.CancelCauseFunc, 
 	return res, f.commitAfter(ctx, sb, res)
 }
 
-func (f *runFlags) execute(ctx context.Context, sb *llmsandbox.Sandbox, code string, opts *llmsandbox.RunOptions) (*llmsandbox.Result, error) {
+func (f *runFlags) execute(ctx context.Context, sb *llmsandbox.Sandbox, src source, opts *llmsandbox.RunOptions) (*llmsandbox.Result, error) {
+	if len(src.notebooks) > 0 {
+		return f.notebooks(ctx, sb, src, opts.Stdout, opts.Stderr)
+	}
 	if f.tty {
 		return inTerminal(ctx, func(size *llmsandbox.WinSize) (*llmsandbox.Process, error) {
 			opts.Terminal = size
-			return sb.StartRun(ctx, code, opts)
+			return sb.StartRun(ctx, src.code, opts)
 		})
 	}
-	p, err := sb.StartRun(ctx, code, opts)
+	p, err := sb.StartRun(ctx, src.code, opts)
 	if err != nil {
 		return nil, err
 	}

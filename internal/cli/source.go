@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/notebook"
 )
 
 // Bounds on what a run takes from the host's files.
@@ -25,6 +26,8 @@ type source struct {
 	files     map[string][]byte
 	lang      string // guessed; empty when it cannot be
 	fromStdin bool
+	notebooks []notebookFile // in place of code
+	dir       string         // which they belong to; may be empty
 }
 
 // loadSource reads what a run's first argument (or --code) names: a file, a directory
@@ -45,7 +48,7 @@ func loadSource(ctx context.Context, arg, code string, codeGiven bool, lang stri
 		return source{}, fmt.Errorf("read the code: %w", err)
 	}
 	if info.IsDir() {
-		return loadProject(arg, lang)
+		return loadDir(arg, lang)
 	}
 	data, err := unlessEnded(ctx, func() ([]byte, error) { return readSource(arg) })
 	if err != nil {
@@ -60,6 +63,10 @@ func loadSource(ctx context.Context, arg, code string, codeGiven bool, lang stri
 
 // chosen is s with its language, unless lang names one.
 func chosen(s source, lang string) (source, error) {
+	if isNotebook(s.name, []byte(s.code)) {
+		n, err := parseNotebook(s.name, []byte(s.code), lang)
+		return source{notebooks: []notebookFile{n}, lang: n.lang}, err
+	}
 	if lang != "" {
 		return s, nil
 	}
@@ -98,14 +105,47 @@ func unlessEnded(ctx context.Context, read func() ([]byte, error)) ([]byte, erro
 }
 
 func readLimited(r io.Reader, name string) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxSource+1))
+	limit := int64(maxSource)
+	if isNotebook(name, nil) {
+		limit = notebook.MaxSize
+	}
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the code: %w", err)
 	}
-	if len(data) > maxSource {
-		return nil, fmt.Errorf("read the code: %s is larger than %d MiB: pass data with --file", name, maxSource>>20)
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("read the code: %s is larger than %d MiB: pass data with --file", name, limit>>20)
 	}
 	return data, nil
+}
+
+// loadDir reads a directory: a project, or if it has notebooks and no other main file, those.
+func loadDir(dir, lang string) (source, error) {
+	list, err := notebooksIn(dir, lang)
+	if err != nil {
+		return source{}, err
+	}
+	if len(list) == 0 || hasMain(dir) {
+		return loadProject(dir, lang)
+	}
+	return source{notebooks: list, dir: dir, lang: list[0].lang}, nil
+}
+
+// mainStems are the names of main files, without their endings.
+var mainStems = []string{"main", "Main", "index", "app"}
+
+// hasMain reports whether a directory has a main file of a language.
+func hasMain(dir string) bool {
+	for _, stem := range mainStems {
+		for _, l := range all.All() {
+			for _, ext := range l.Extensions {
+				if _, err := os.Stat(filepath.Join(dir, stem+ext)); err == nil {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // loadProject reads a directory whose main file is main.* or Main.* or index.*.
@@ -144,7 +184,7 @@ func loadProject(dir, lang string) (source, error) {
 }
 
 func pickMain(s source, dir, lang string) (source, error) {
-	for _, stem := range []string{"main", "Main", "index", "app"} {
+	for _, stem := range mainStems {
 		for _, l := range all.All() {
 			if lang != "" {
 				if want, err := all.Get(lang); err != nil || want.Name != l.Name {
