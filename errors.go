@@ -6,6 +6,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentlink"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/environments"
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/layers"
@@ -36,6 +37,8 @@ var (
 	ErrRefused = errors.New("refused by the policy")
 	// ErrToolchain: the program that runs the language is not in the sandbox.
 	ErrToolchain = language.ErrToolchain
+	// ErrEnvironmentNotFound: there is no environment of that name, and no lock at that path.
+	ErrEnvironmentNotFound = environments.ErrNotFound
 	// ErrInstall: libraries could not be installed; see InstallError.
 	ErrInstall = layers.ErrInstall
 	// ErrOutput: a writer or callback of the caller failed; the run's result is

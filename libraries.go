@@ -69,7 +69,7 @@ func (s *Sandbox) install(ctx context.Context, lang string, libraries []string, 
 	if err != nil {
 		return err
 	}
-	return asInstallError(s.libraries.Add(ctx, list))
+	return asInstallError(s.libraries.Add(ctx, list.On(s.machine.Guest().Env)))
 }
 
 // installing is how libraries are installed for a sandbox.
@@ -87,6 +87,8 @@ type installing struct {
 type InstallError struct {
 	Language  string
 	Libraries []string // canonical, sorted
+	// Environment is the name of the environment that they are; empty when they are none.
+	Environment string
 	// Status is what became of the package tool; empty when it did not come to run.
 	Status Status
 	// Output are the package tool's own last lines.
@@ -97,7 +99,7 @@ type InstallError struct {
 
 // Error says what failed, why, and the tool's last lines.
 func (e *InstallError) Error() string {
-	return (&layers.Error{Language: e.Language, Libraries: e.Libraries, Status: string(e.Status), Output: e.Output, Err: e.Err}).Error()
+	return (&layers.Error{Language: e.Language, Libraries: e.Libraries, Environment: e.Environment, Status: string(e.Status), Output: e.Output, Err: e.Err}).Error()
 }
 
 // Unwrap makes errors.Is find ErrInstall and the cause.
@@ -114,7 +116,7 @@ func asInstallError(err error) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
-	return &InstallError{Language: failed.Language, Libraries: failed.Libraries, Status: Status(failed.Status), Output: failed.Output, Err: failed.Err}
+	return &InstallError{Language: failed.Language, Libraries: failed.Libraries, Environment: failed.Environment, Status: Status(failed.Status), Output: failed.Output, Err: failed.Err}
 }
 
 // A makingSandbox is a sandbox that a layer is made in, as package layers sees it.

@@ -25,7 +25,7 @@ import (
 const DefaultLanguage = "python"
 
 // Open starts a sandbox; nil options are the defaults. It fails with ErrInvalid for options that make no sense,
-// ErrUnknownLanguage, ErrNotEnforced when a limit that was asked for cannot be
+// ErrUnknownLanguage, ErrEnvironmentNotFound, ErrNotEnforced when a limit that was asked for cannot be
 // enforced here, ErrImageNotFound or ErrImageInvalid, and ErrUnsupported when the
 // backend cannot work on this machine, and ErrRefused when the policy refuses a library.
 // On an error nothing is left behind.
@@ -86,6 +86,10 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 		spec.Deadline = time.Now().Add(o.Lifetime)
 	}
 	maker := newMaker(b)
+	environment, err := o.environment(maker, spec)
+	if err != nil {
+		return nil, err
+	}
 	var libraries *layers.Libraries
 	if len(o.Libraries) > 0 {
 		if libraries, err = maker.Libraries(lang, o.Libraries, layers.Options(o.Install), spec); err != nil {
@@ -95,7 +99,10 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 	if spec.Layers, err = maker.Caches(ctx, lang, spec); err != nil {
 		return nil, err
 	}
-	if err := libraries.AddTo(ctx, &spec); err != nil {
+	if err := environment.AddTo(ctx, &spec); err != nil {
+		return nil, asInstallError(err)
+	}
+	if err := libraries.On(spec.Env).AddTo(ctx, &spec); err != nil {
 		return nil, asInstallError(err)
 	}
 	machine, err := b.Create(ctx, spec)

@@ -41,7 +41,12 @@ type Options struct {
 	// Libraries of the sandbox's language are installed before it opens, or taken from
 	// the cache of installed libraries: see [Sandbox.Install].
 	Libraries []string
-	// Install says how libraries are installed.
+	// Environment is the environment whose packages the sandbox has, and no others of its machine
+	// or image: a name such as [DataScience] or that of an own environment, or the path of a lock
+	// (.toml). It is installed before the sandbox opens unless it is installed already, as
+	// Install says. Libraries are added to it. See [Environments].
+	Environment string
+	// Install says how libraries and the environment are installed.
 	Install InstallOptions
 	// Artifacts say what results carry beside the output, unless a run says otherwise.
 	Artifacts ArtifactOptions

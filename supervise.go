@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/egress"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
+	"github.com/llmsandbox/llmsandbox/internal/environments"
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/supervisor"
 )
@@ -38,6 +40,7 @@ type order struct {
 	Allow                  []string
 	Secrets                []Secret
 	Libraries              []string
+	Environment            string
 	Install                InstallOptions
 	Lifetime, IdleTimeout  time.Duration
 }
@@ -50,6 +53,14 @@ func openSupervised(ctx context.Context, o Options) (*Sandbox, error) {
 	case o.Network.Resolve != nil || o.Network.Roots != nil || o.Network.Hook != nil:
 		return nil, fmt.Errorf("open sandbox: %w: a supervisor serves the network, and has no use for Resolve, Roots and Hook of this process", ErrInvalid)
 	}
+	environment := o.Environment
+	if environments.IsPath(environment) { // the supervisor has another working directory
+		path, err := filepath.Abs(environment)
+		if err != nil {
+			return nil, fmt.Errorf("environment %s: %w", environment, err)
+		}
+		environment = path
+	}
 	progress := func(text json.RawMessage) {
 		var p backend.Progress
 		if o.Progress != nil && json.Unmarshal(text, &p) == nil {
@@ -59,7 +70,7 @@ func openSupervised(ctx context.Context, o Options) (*Sandbox, error) {
 	started, err := supervisor.Start(ctx, o.Supervisor.Command, order{
 		Config: o.Supervisor.Config, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
 		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
-		Mode: o.Network.Mode, Allow: o.Network.Allow, Secrets: o.Secrets, Libraries: o.Libraries, Install: o.Install,
+		Mode: o.Network.Mode, Allow: o.Network.Allow, Secrets: o.Secrets, Libraries: o.Libraries, Environment: environment, Install: o.Install,
 		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout,
 	}, progress)
 	if err != nil {
@@ -121,7 +132,7 @@ func openOrdered(ctx context.Context, open func([]byte) (backend.Backend, error)
 	return Open(ctx, &Options{
 		Backend: b, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
 		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
-		Network: Network{Mode: o.Mode, Allow: o.Allow}, Secrets: o.Secrets, Libraries: o.Libraries, Install: o.Install,
+		Network: Network{Mode: o.Mode, Allow: o.Allow}, Secrets: o.Secrets, Libraries: o.Libraries, Environment: o.Environment, Install: o.Install,
 		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Progress: progress,
 	})
 }
@@ -134,6 +145,7 @@ var kinds = []struct {
 }{
 	{"not_enforced", ErrNotEnforced}, {"unsupported", ErrUnsupported}, {"image_not_found", ErrImageNotFound}, {"image_invalid", ErrImageInvalid},
 	{"unknown_language", ErrUnknownLanguage}, {"toolchain", ErrToolchain}, {"refused", ErrRefused}, {"lost", ErrLost}, {"closed", ErrClosed}, {"invalid", ErrInvalid},
+	{"environment_not_found", ErrEnvironmentNotFound},
 }
 
 func kindOf(err error) string {

@@ -10,13 +10,15 @@ import (
 // get. It is a prepared cache of a toolchain, or installed libraries.
 type LayerInfo struct {
 	// Key names the layer, of [a-z0-9-]: it follows from all that the layer depends on.
-	Key       string    `json:"key"`
-	Language  string    `json:"language"`
-	Cache     string    `json:"cache,omitempty"`     // what a prepared cache is; empty for libraries
-	Libraries []string  `json:"libraries,omitempty"` // canonical, sorted
-	Image     string    `json:"image"`               // as asked for; empty means the backend's default
-	Created   time.Time `json:"created"`
-	Size      int64     `json:"size_bytes"`
+	Key       string   `json:"key"`
+	Language  string   `json:"language"`
+	Cache     string   `json:"cache,omitempty"`     // what a prepared cache is; empty for libraries
+	Libraries []string `json:"libraries,omitempty"` // canonical, sorted
+	// Environment is the name of the environment that the libraries are, if they are one.
+	Environment string    `json:"environment,omitempty"`
+	Image       string    `json:"image"` // as asked for; empty means the backend's default
+	Created     time.Time `json:"created"`
+	Size        int64     `json:"size_bytes"`
 	// LastUsed is when a sandbox last got it, within an hour; zero when not known.
 	LastUsed time.Time `json:"last_used,omitzero"`
 	// InUse reports whether a sandbox has it now.

@@ -7,7 +7,7 @@ import "strings"
 // be none. One step may contain another of a different Stage: installing libraries may pull an image.
 type Progress struct {
 	// Stage is the kind of step: "pull", "build" or "load" of an image, "prepare" of a toolchain's
-	// cache, "install" of libraries, "start" of a pod.
+	// cache, "install" of libraries, "resolve" of their versions, "start" of a pod.
 	Stage string
 	// Message is what the step works on, such as an image or libraries.
 	Message string
@@ -27,7 +27,7 @@ type Progress struct {
 // stages say what is done in a step, and what has been done.
 var stages = map[string][2]string{
 	"pull": {"Pulling", "Pulled"}, "build": {"Building", "Built"}, "load": {"Loading", "Loaded"},
-	"prepare": {"Preparing", "Prepared"}, "install": {"Installing", "Installed"}, "start": {"Starting", "Started"},
+	"prepare": {"Preparing", "Prepared"}, "install": {"Installing", "Installed"}, "resolve": {"Resolving", "Resolved"}, "start": {"Starting", "Started"},
 }
 
 // String says in a few words what is done, such as "Installing numpy", or has been done.

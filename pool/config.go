@@ -195,6 +195,8 @@ type Key struct {
 	// Libraries are installed in it; order and doubles do not matter. None means those of
 	// Config.Options, for its language.
 	Libraries []string
+	// Environment is as in llmsandbox.Options; empty means that of Config.Options, for its language.
+	Environment string
 }
 
 // canonical returns the key in the one form that all who mean the same have.
@@ -208,7 +210,11 @@ func (c *Config) canonical(k Key) (Key, error) {
 		libraries = c.Options.Libraries
 	}
 	libraries = slices.Sorted(slices.Values(libraries))
-	return Key{Language: lang.Name, Image: cmp.Or(k.Image, c.Options.Image), Libraries: slices.Compact(libraries)}, nil
+	environment := k.Environment
+	if lang.Name == c.language {
+		environment = cmp.Or(environment, c.Options.Environment)
+	}
+	return Key{Language: lang.Name, Image: cmp.Or(k.Image, c.Options.Image), Libraries: slices.Compact(libraries), Environment: environment}, nil
 }
 
 // id is the same for the same canonical keys, and no other.
@@ -220,7 +226,7 @@ func (k Key) id() string {
 // options are those that a sandbox of a canonical key is opened with.
 func (c *Config) options(k Key) llmsandbox.Options {
 	o := c.Options
-	o.Language, o.Image, o.Libraries = k.Language, k.Image, k.Libraries
+	o.Language, o.Image, o.Libraries, o.Environment = k.Language, k.Image, k.Libraries, k.Environment
 	o.Resettable = o.Resettable || c.Reuse == ReuseTenant
 	return o
 }

@@ -60,6 +60,7 @@ var cases = []struct {
 	{"LayersAreKept", contractTier, (*suite).layersAreKept},
 	{"LibrariesAreInstalledOnce", contractTier, (*suite).librariesAreInstalledOnce},
 	{"LibraryFonts", languageTier, (*suite).libraryFonts},
+	{"Environments", languageTier, (*suite).environments},
 	{"Acceptance31InstallationFails", languageTier, (*suite).acceptance31InstallationFails},
 	{"Acceptance33Injection", languageTier, (*suite).acceptance33Injection},
 	{"Acceptance35to39FileNamesAndContent", agentTier, (*suite).acceptance35to39FileNamesAndContent},

@@ -16,6 +16,7 @@ export const sidebar = [
       page('Charts and artifacts', 'artifacts'),
       page('Plots in Python', 'artifacts-python'),
       page('Libraries', 'libraries'),
+      page('Environments', 'environments'),
       page('Files and mounts', 'files'),
       page('Network and secrets', 'network'),
       page('Sessions that keep state', 'kernels'),

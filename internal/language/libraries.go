@@ -30,6 +30,37 @@ type Libraries struct {
 	// a part of its system. Others are asked for of an image only where the machine has no
 	// such tool.
 	Inside bool
+	// Environment is how environments are made; nil: the language has none.
+	Environment *Environment
+}
+
+// An Environment is a library directory that takes the place of what is installed beside the
+// language's program: programs find its packages and no others but those of library directories.
+type Environment struct {
+	// Lock turns a list of canonical libraries into the processes that find out which packages
+	// are needed for them, in which versions. They write a JSON array of [Package] into the file
+	// LockName of src.Dir.
+	Lock func(src InstallSource) (Plan, error)
+	// CheckPackage validates a package of a lock. Its error wraps ErrInvalidLibrary.
+	CheckPackage func(Package) error
+	// Install turns the packages of a lock into the processes that install exactly these into
+	// src.Dir.
+	Install func(src InstallSource, packages []Package) (Plan, error)
+	// Env are variables of a sandbox that is opened with the environment.
+	Env func(dir string) []string
+}
+
+// LockName is the file that Environment.Lock writes.
+const LockName = "lock.json"
+
+// A Package is one version of a library.
+type Package struct {
+	Name    string `toml:"name" json:"name"`
+	Version string `toml:"version" json:"version"`
+	// Python are the versions of Python that need the package, such as "3.11"; none: all.
+	Python []string `toml:"python,omitempty" json:"python,omitempty"`
+	// SHA256 are hexadecimal digests of the package's files. Others are not installed, unless it is empty.
+	SHA256 []string `toml:"sha256,omitempty" json:"sha256,omitempty"`
 }
 
 // InstallSource is what an installation is made from.
@@ -41,6 +72,9 @@ type InstallSource struct {
 	// Local is a directory in the sandbox with wheels, tarballs or gems, which are to be
 	// used in place of any registry; empty: none.
 	Local string
+	// On is the directory of the environment that the libraries are for, whose packages count as
+	// installed; empty: none. Programs are found in it already.
+	On string
 	// Host: the toolchain is this machine's, and not that of an image.
 	Host    bool
 	Program func(alternatives ...string) string

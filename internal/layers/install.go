@@ -42,10 +42,33 @@ var errInstallTimeout = errors.New("the installation took longer than its timeou
 // fill installs the request in a sandbox of its own, which no user's code has ever seen,
 // and copies its directory target into dir.
 func (q *Libraries) fill(ctx context.Context, target, dir string) error {
+	plan := q.language.Libraries.Install
+	if q.environment != nil {
+		plan = func(src language.InstallSource) (language.Plan, error) {
+			return q.language.Libraries.Environment.Install(src, q.environment.list)
+		}
+	}
+	return q.inSandbox(ctx, target, stageInstall, plan, func(ctx context.Context, s Sandbox) error {
+		return takeOut(ctx, s, target, dir, libraryTree)
+	})
+}
+
+// The stages of progress.
+const (
+	stageInstall = "install"
+	stageResolve = "resolve"
+)
+
+// A planner makes what a package tool is to do.
+type planner func(language.InstallSource) (language.Plan, error)
+
+// inSandbox has the package tool work on the directory target in a sandbox, and calls done with
+// that when it has succeeded.
+func (q *Libraries) inSandbox(ctx context.Context, target, stage string, plan planner, done func(context.Context, Sandbox) error) error {
 	outer := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, q.options.Timeout, errInstallTimeout)
 	defer cancel()
-	err := q.installIn(ctx, target, dir)
+	err := q.workIn(ctx, target, stage, plan, done)
 	var failed *Error
 	switch {
 	case err == nil, errors.As(err, &failed):
@@ -53,17 +76,21 @@ func (q *Libraries) fill(ctx context.Context, target, dir string) error {
 	case outer.Err() != nil:
 		return context.Cause(outer)
 	case errors.Is(context.Cause(ctx), errInstallTimeout):
-		return &Error{Language: q.language.Name, Libraries: q.libraries, Status: StatusTimeout, Err: fmt.Errorf("%w of %v", errInstallTimeout, q.options.Timeout)}
+		return &Error{Language: q.language.Name, Libraries: q.libraries, Environment: q.environment.name(), Status: StatusTimeout, Err: fmt.Errorf("%w of %v", errInstallTimeout, q.options.Timeout)}
 	}
 	return q.fail(err)
 }
 
-// installIn makes the sandbox, and ends it.
-func (q *Libraries) installIn(ctx context.Context, target, dir string) (err error) {
-	s, err := q.maker.Open(ctx, q.maker.Backend, q.language, backend.Spec{
+// workIn makes the sandbox, and ends it.
+func (q *Libraries) workIn(ctx context.Context, target, stage string, plan planner, done func(context.Context, Sandbox) error) (err error) {
+	spec := backend.Spec{
 		Image: q.spec.Image, Language: q.spec.Language, BestEffort: true, Progress: q.spec.Progress,
 		Limits: backend.Limits{Memory: installMemory, PIDs: installPIDs, Disk: installDisk, CPUs: float64(runtime.NumCPU())},
-	}, Limits{Output: installOutput, Timeout: q.options.Timeout})
+	}
+	if err := q.mountEnvironment(ctx, &spec); err != nil {
+		return err
+	}
+	s, err := q.maker.Open(ctx, q.maker.Backend, q.language, spec, Limits{Output: installOutput, Timeout: q.options.Timeout})
 	if err != nil {
 		return fmt.Errorf("open the sandbox that installs: %w", err)
 	}
@@ -89,7 +116,7 @@ func (q *Libraries) installIn(ctx context.Context, target, dir string) (err erro
 		return fmt.Errorf("make the folder of libraries: %w", err)
 	}
 	src := language.InstallSource{
-		Libraries: q.libraries, Dir: target, TempDir: s.Guest().TempDir, Registries: registries, Host: s.Guest().Host,
+		Libraries: q.libraries, Dir: target, TempDir: s.Guest().TempDir, Registries: registries, Host: s.Guest().Host, On: q.on,
 	}
 	if q.options.Local != "" {
 		src.Local = installLocal
@@ -97,26 +124,26 @@ func (q *Libraries) installIn(ctx context.Context, target, dir string) (err erro
 			return fmt.Errorf("folder of libraries: %w", err)
 		}
 	}
-	if err := q.runTool(ctx, s, src); err != nil {
+	if err := q.runTool(ctx, s, src, stage, plan); err != nil {
 		return err
 	}
-	return takeOut(ctx, s, target, dir, libraryTree)
+	return done(ctx, s)
 }
 
 // runTool runs the package tool.
-func (q *Libraries) runTool(ctx context.Context, s Sandbox, src language.InstallSource) error {
-	output := newToolOutput(q.spec.Progress, backend.Progress{Stage: "install", Message: strings.Join(q.libraries, ", ")})
+func (q *Libraries) runTool(ctx context.Context, s Sandbox, src language.InstallSource, stage string, plan planner) error {
+	output := newToolOutput(q.spec.Progress, backend.Progress{Stage: stage, Message: q.title()})
 	timeout := q.options.Timeout
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, max(time.Until(deadline), time.Millisecond))
 	}
 	res, err := s.Run(ctx, Run{Output: output, Timeout: timeout, Plan: func(program func(...string) string) (language.Plan, error) {
 		src.Program = program
-		plan, err := q.language.Libraries.Install(src)
+		p, err := plan(src)
 		if err != nil {
 			err = fmt.Errorf("plan the installation: %w", err)
 		}
-		return plan, err
+		return p, err
 	}})
 	if err != nil {
 		return err
@@ -124,7 +151,7 @@ func (q *Libraries) runTool(ctx context.Context, s Sandbox, src language.Install
 	if res.Status == StatusOK {
 		return nil
 	}
-	failed := &Error{Language: q.language.Name, Libraries: q.libraries, Status: res.Status, Output: explained(output.last(), res.Attempts, src.Registries.Credentials)}
+	failed := &Error{Language: q.language.Name, Libraries: q.libraries, Environment: q.environment.name(), Status: res.Status, Output: explained(output.last(), res.Attempts, src.Registries.Credentials)}
 	if res.Reason != "" {
 		failed.Err = errors.New(res.Reason)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 	"github.com/llmsandbox/llmsandbox/internal/transfer"
@@ -48,6 +49,10 @@ type Libraries struct {
 	libraries []string // canonical, sorted, without doubles
 	options   Options
 	spec      backend.Spec // Image, Language and Progress
+	// environment is set when they are the packages of an environment.
+	environment *environment
+	// on is the library directory of the environment that they are for; "" when there is none.
+	on string
 }
 
 // Libraries checks a list before anything else is done for it. spec has the Image, Language and
@@ -69,14 +74,19 @@ func (m Maker) Libraries(lang *language.Language, libraries []string, o Options,
 	}
 	slices.Sort(q.libraries)
 	q.libraries = slices.Compact(q.libraries)
-	switch {
+	return q.resolve()
+}
+
+// resolve fills in the defaults.
+func (q *Libraries) resolve() (*Libraries, error) {
+	switch o := q.options; {
 	case o.Timeout < 0:
 		return nil, fmt.Errorf("installation timeout of %v: %w: it is a positive duration, or 0 for %v", o.Timeout, backend.ErrInvalid, DefaultTimeout)
 	case o.Timeout == 0:
 		q.options.Timeout = DefaultTimeout
 	}
 	var err error
-	if q.layers, err = m.Backend.Layers(); err != nil {
+	if q.layers, err = q.maker.Backend.Layers(); err != nil {
 		return nil, fmt.Errorf("install libraries: %w", err)
 	}
 	return q, nil
@@ -89,16 +99,18 @@ func (q *Libraries) key(fingerprint, local string) string {
 		Version            int
 		Lang, Print, Local string
 		Libraries          []string
-	}{libraryVersion, q.language.Name, fingerprint, local, q.libraries})
+		Packages           []language.Package `json:",omitempty"`
+		On                 string             `json:",omitempty"`
+	}{libraryVersion, q.language.Name, fingerprint, local, q.libraries, q.environment.packages(), q.on})
 }
 
 func (q *Libraries) about(key string) backend.LayerInfo {
-	return backend.LayerInfo{Key: key, Language: q.language.Name, Libraries: q.libraries, Image: q.spec.Image}
+	return backend.LayerInfo{Key: key, Language: q.language.Name, Environment: q.environment.name(), Libraries: q.libraries, Image: q.spec.Image}
 }
 
 // fail is an error of this request.
 func (q *Libraries) fail(err error) error {
-	return &Error{Language: q.language.Name, Libraries: q.libraries, Err: err}
+	return &Error{Language: q.language.Name, Libraries: q.libraries, Environment: q.environment.name(), Err: err}
 }
 
 // ErrInstall: libraries could not be installed.
@@ -109,6 +121,8 @@ var ErrInstall = errors.New("libraries could not be installed")
 type Error struct {
 	Language  string
 	Libraries []string // canonical, sorted
+	// Environment is the name of the environment that they are; empty when they are none.
+	Environment string
 	// Status is what became of the package tool; empty when it did not come to run.
 	Status string
 	// Output are the package tool's own last lines.
@@ -120,7 +134,11 @@ type Error struct {
 // Error says what failed, why, and the tool's last lines.
 func (e *Error) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s (%s)", ErrInstall, strings.Join(e.Libraries, ", "), e.Language)
+	what := strings.Join(e.Libraries, ", ")
+	if e.Environment != "" {
+		what = "environment " + e.Environment
+	}
+	fmt.Fprintf(&b, "%s: %s (%s)", ErrInstall, what, e.Language)
 	switch {
 	case e.Err != nil:
 		fmt.Fprintf(&b, ": %v", e.Err)
@@ -141,20 +159,32 @@ func (e *Error) Unwrap() []error {
 	return []error{ErrInstall, e.Err}
 }
 
-// errNotCached is why a request fails that may not go to the network.
-var errNotCached = errors.New("they are not in the cache, and the network is not to be used: install them once without --offline, or give a folder that has them")
+// Why a request fails that may not go to the network.
+var (
+	errNotCached = errors.New("they are not in the cache, and the network is not to be used: install them once without --offline, or give a folder that has them")
+	errNotSetUp  = errors.New("it is not installed here, and the network is not to be used: run `llmsandbox setup` with its name once, for the same backend and image")
+)
+
+// toolchain names what the libraries are installed for.
+func (q *Libraries) toolchain(ctx context.Context) (string, error) {
+	toolchain, err := q.layers.Toolchain(ctx, q.spec, q.language.Libraries.Program, q.installed())
+	if err != nil {
+		return "", fmt.Errorf("install libraries: %w", err)
+	}
+	if toolchain == "" {
+		return "", q.fail(fmt.Errorf("%s is not in this place: %w: %s", q.language.Libraries.Program, language.ErrToolchain, q.language.Install))
+	}
+	return toolchain, nil
+}
 
 // layer returns the request's layer, and makes it where there is none yet.
 func (q *Libraries) layer(ctx context.Context) (key, source string, err error) {
-	toolchain, err := q.layers.Toolchain(ctx, q.spec, q.language.Libraries.Program, q.language.Libraries.Installed)
+	toolchain, err := q.toolchain(ctx)
 	if err != nil {
-		return "", "", fmt.Errorf("install libraries: %w", err)
-	}
-	if toolchain == "" {
-		return "", "", q.fail(fmt.Errorf("%s is not in this place: %w: %s", q.language.Libraries.Program, language.ErrToolchain, q.language.Install))
+		return "", "", err
 	}
 	var local string
-	if q.options.Local != "" {
+	if q.options.Local != "" && q.environment == nil { // its packages are the same wherever they come from
 		if local, err = digestDir(ctx, q.options.Local); err != nil {
 			return "", "", fmt.Errorf("folder of libraries: %w", err)
 		}
@@ -163,9 +193,12 @@ func (q *Libraries) layer(ctx context.Context) (key, source string, err error) {
 	source, err = making.do(ctx, q.maker.Backend, key, func() (string, error) {
 		return q.layers.Get(ctx, q.about(key), func(ctx context.Context, dir string) error {
 			if q.options.Offline && q.options.Local == "" {
+				if q.environment != nil {
+					return q.fail(errNotSetUp)
+				}
 				return q.fail(errNotCached)
 			}
-			end := backend.BeginStep(q.spec.Progress, "install", strings.Join(q.libraries, ", "))
+			end := backend.BeginStep(q.spec.Progress, stageInstall, q.title())
 			err := q.fill(ctx, libraryPrefix+key, dir)
 			end(err)
 			return err
@@ -175,6 +208,7 @@ func (q *Libraries) layer(ctx context.Context) (key, source string, err error) {
 }
 
 // AddTo makes a sandbox that is yet to be opened have the libraries; a nil request has none.
+// An environment is added first, and then what is for it.
 func (q *Libraries) AddTo(ctx context.Context, spec *backend.Spec) error {
 	if q == nil {
 		return nil
@@ -183,10 +217,20 @@ func (q *Libraries) AddTo(ctx context.Context, spec *backend.Spec) error {
 	if err != nil {
 		return err
 	}
+	q.mount(spec, key, source)
+	return nil
+}
+
+// mount adds a layer to what a sandbox is opened with.
+func (q *Libraries) mount(spec *backend.Spec, key, source string) {
 	dir := libraryPrefix + key
 	spec.Layers = append(spec.Layers, backend.Layer{Source: source, Target: dir})
-	spec.Env = append(spec.Env, librariesVariable+"="+dir)
-	return nil
+	if q.environment != nil {
+		spec.Env = environ.AddMissing(spec.Env, q.language.Libraries.Environment.Env(dir))
+		spec.Env = environ.Override(spec.Env, []string{environmentVariable + "=" + q.environment.name()})
+	}
+	dirs := append([]string{dir}, listedLibraries(spec.Env)...)
+	spec.Env = environ.Override(spec.Env, []string{librariesVariable + "=" + strings.Join(dirs, ":")})
 }
 
 // Bounds of a directory that libraries are installed from.

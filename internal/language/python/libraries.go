@@ -3,6 +3,7 @@ package python
 import (
 	_ "embed"
 	"path"
+	"slices"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/registries"
@@ -16,10 +17,18 @@ var libraries = language.Libraries{
 	Install:    install,
 	Use:        use,
 	Registries: findRegistries,
+
+	Environment: &language.Environment{Lock: lock, CheckPackage: checkPackage, Install: installEnvironment, Env: environmentVariables},
 }
 
-//go:embed libraries.py
-var installer []byte
+var (
+	//go:embed layer.py
+	layerScript []byte
+	//go:embed libraries.py
+	librariesScript []byte
+
+	installer = slices.Concat(layerScript, librariesScript)
+)
 
 // install has pip install below src.Dir, which bin and site are then found in. What an image
 // has counts as installed, since who chose the image chose that. What this machine happens to
@@ -27,21 +36,30 @@ var installer []byte
 func install(src language.InstallSource) (language.Plan, error) {
 	script := path.Join(src.TempDir, ".install.py")
 	argv := []string{src.Program("python3", "python"), "-B", script, src.Dir, path.Join(src.TempDir, ".install")}
+	switch {
+	case src.On != "":
+		argv = append(argv, "--no-warn-conflicts")
+	case src.Host:
+		argv = append(argv, "--ignore-installed", "--no-warn-conflicts")
+	}
+	plan := pipPlan(src, argv, src.Libraries)
+	plan.Files = append(plan.Files, language.File{Path: script, Data: installer, Mode: 0o644})
+	return plan, nil
+}
+
+// pipPlan runs a script that runs pip: argv, options of pip, "--" and args.
+func pipPlan(src language.InstallSource, argv, args []string) language.Plan {
 	if src.Local != "" {
 		argv = append(argv, "--no-index", "--find-links", src.Local)
 	}
-	if src.Host {
-		argv = append(argv, "--ignore-installed", "--no-warn-conflicts")
-	}
-	argv = append(append(argv, "--"), src.Libraries...)
 	return language.Plan{
-		Files: append([]language.File{{Path: script, Data: installer, Mode: 0o644}}, src.Registries.Files...),
-		Steps: []language.Step{{Argv: argv, Dir: src.TempDir, Env: append([]string{
+		Files: slices.Clone(src.Registries.Files),
+		Steps: []language.Step{{Argv: append(append(argv, "--"), args...), Dir: src.TempDir, Env: append([]string{
 			// No configuration of an image is read, and no user can answer questions.
 			"PIP_CONFIG_FILE=/dev/null", "PIP_NO_INPUT=1", "PIP_NO_CACHE_DIR=1", "PIP_DISABLE_PIP_VERSION_CHECK=1",
 			"PIP_PROGRESS_BAR=off", "PYTHONDONTWRITEBYTECODE=1",
 		}, src.Registries.Env...)}},
-	}, nil
+	}
 }
 
 func use(dirs []string, current func(string) string) []string {

@@ -1,14 +1,16 @@
+
 # Installs libraries into a directory that any interpreter of the same version can use.
 #   libraries.py DIR SCRATCH [PIP-OPTION...] -- REQUIREMENT...
 # What the interpreter already has is never touched: pip runs in a virtual environment that
-# only sees it, for tools that build packages.
-import compileall, glob, os, py_compile, shutil, site, subprocess, sys, sysconfig, venv
+# only sees it, for tools that build packages. In an environment it sees that and nothing else.
+import site, sysconfig, venv
 
 prefix, scratch = sys.argv[1:3]
 split = sys.argv.index("--")
 options, requirements = sys.argv[3:split], sys.argv[split + 1:]
 
-venv.EnvBuilder(system_site_packages=True, symlinks=True).create(scratch)
+alone = "SANDBOX_ENVIRONMENT" in os.environ
+venv.EnvBuilder(system_site_packages=not alone, symlinks=True).create(scratch)
 python = os.path.join(scratch, "bin", "python")
 seen = [p for p in site.getsitepackages() + os.environ.get("PYTHONPATH", "").split(":") if p]
 # An environment in an environment sees the system's packages and not its parent's.
@@ -21,9 +23,6 @@ pip = [python, "-m", "pip", "install", "--prefix", prefix, "--no-compile", "--no
 done = subprocess.run(pip + options + ["--"] + requirements, env=env)
 if done.returncode != 0:
     sys.exit(done.returncode)
-
-# The directory is read-only later. Compiled files stay valid whatever times the sources get.
-compileall.compile_dir(prefix, maxlevels=64, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
 
 def found(prefix):
     """Where pip put packages. All else below it was written by packages: no link is followed, and nothing deep."""
@@ -58,14 +57,4 @@ for name in glob.glob(os.path.join(prefix, "bin", "*")):
         with open(name, "wb") as f:
             f.write(b"#!" + os.fsencode(sys.executable) + text[len(ours):])
 
-# Matplotlib looks through all fonts before the first plot, and keeps what it finds in a
-# directory of its user's. Here it is done once: see _fonts in figures.py.
-if os.path.isfile(os.path.join(site_dir, "matplotlib", "font_manager.py")):
-    made = os.path.join(scratch, "matplotlib")
-    subprocess.run(
-        [sys.executable, "-c", "import matplotlib.font_manager"], env=dict(env, PYTHONPATH=site_dir, MPLCONFIGDIR=made),
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )
-    os.mkdir(os.path.join(prefix, "fonts"))
-    for name in glob.glob(os.path.join(made, "fontlist-*.json")):
-        shutil.copy(name, os.path.join(prefix, "fonts"))
+finish(prefix, site_dir, scratch)
