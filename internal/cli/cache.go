@@ -90,6 +90,9 @@ func printLayers(layers []backend.LayerInfo) error {
 // content is what is in a layer, in words that fit into a line of a table.
 func content(l backend.LayerInfo) string {
 	const most = 60
+	if l.Environment != "" {
+		return l.Environment + " (environment)"
+	}
 	text := strings.Join(l.Libraries, " ")
 	if len(text) > most {
 		text = fmt.Sprintf("%s... (%d)", text[:most], len(l.Libraries))

@@ -68,7 +68,7 @@ files and processes, no network, no privileges, and limits that the kernel enfor
 		newRunCommand(), newCreateCommand(), newExecCommand(), newCopyCommand(), newListCommand(), newDeadlineCommand(), newRemoveCommand(),
 		newLanguagesCommand(), newDoctorCommand(), newGCCommand(), newVersionCommand(), newSuperviseCommand(), newNetworkCommand(),
 		newImageCommand(), newImagesCommand(), newCommitCommand(), newRuntimeOptionsTopic(),
-		newPortForwardCommand(), newInstallCommand(), newCacheCommand(), newReplCommand(), newCheckCommand(), newMCPCommand(),
+		newPortForwardCommand(), newInstallCommand(), newSetupCommand(), newEnvironmentsCommand(), newCacheCommand(), newReplCommand(), newCheckCommand(), newMCPCommand(),
 	)
 	return root
 }

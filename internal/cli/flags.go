@@ -18,25 +18,27 @@ import (
 
 // sandboxFlags are the flags of every command that opens a sandbox.
 type sandboxFlags struct {
-	lang       string
-	image      string
-	place      place
-	memory     string
-	cpus       string
-	pids       string
-	disk       string
-	bestEffort bool
-	env        []string
-	labels     []string
-	libraries  libraryFlags
-	network    []string
-	secrets    secretFlags
-	idle       string // of create and run
+	lang        string
+	image       string
+	place       place
+	memory      string
+	cpus        string
+	pids        string
+	disk        string
+	bestEffort  bool
+	environment string
+	env         []string
+	labels      []string
+	libraries   libraryFlags
+	network     []string
+	secrets     secretFlags
+	idle        string // of create and run
 }
 
 func (f *sandboxFlags) register(set *pflag.FlagSet) {
 	set.StringVarP(&f.lang, "lang", "l", "", "language of the code (default: guessed from the file, else python)")
 	f.libraries.register(set)
+	set.StringVar(&f.environment, "environment", "", "`NAME` of an environment, such as data-science, or path of a lock: its packages and no others, beside those of --lib")
 	f.registerBounds(set)
 	stderr.register(set)
 }
@@ -65,7 +67,7 @@ func (f *sandboxFlags) registerBounds(set *pflag.FlagSet) {
 // options turns the flags into options, saying which flag makes no sense.
 // kept tells that the sandbox is to stay.
 func (f *sandboxFlags) options(kept bool) (llmsandbox.Options, error) {
-	o := llmsandbox.Options{Language: f.lang, Image: f.image, BestEffort: f.bestEffort, Libraries: f.libraries.libraries}
+	o := llmsandbox.Options{Language: f.lang, Image: f.image, BestEffort: f.bestEffort, Libraries: f.libraries.libraries, Environment: f.environment}
 	var err error
 	if err = f.place.check(f.image, kept); err != nil {
 		return o, err

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/bytesize"
+	"github.com/llmsandbox/llmsandbox/internal/environments"
+)
+
+func newEnvironmentsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "environments",
+		Short: "List, show and remove environments: named, locked sets of Python packages",
+		Long: `List, show and remove environments: named sets of Python packages in exact versions.
+llmsandbox setup makes and installs them, and the flag --environment opens a sandbox with one.`,
+		Example: `  llmsandbox environments ls
+  llmsandbox environments show data-science
+  llmsandbox environments rm web`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newEnvironmentsListCommand(), newEnvironmentsShowCommand(), newEnvironmentsRemoveCommand())
+	return cmd
+}
+
+func newEnvironmentsListCommand() *cobra.Command {
+	var place place
+	var image string
+	var flags listFlags
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List the environments, and whether they are installed",
+		Example: `  llmsandbox environments ls
+  llmsandbox environments ls --backend docker --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b, err := place.open()
+			if err != nil {
+				return err
+			}
+			list, err := llmsandbox.Environments(cmd.Context(), &llmsandbox.Options{Backend: b, Image: image})
+			if err != nil {
+				return placed(&place, err)
+			}
+			return printList(flags, list, func(e llmsandbox.EnvironmentInfo) string { return e.Name }, printEnvironments)
+		},
+	}
+	place.register(cmd.Flags(), "backend that the environments may be installed for")
+	cmd.Flags().StringVar(&image, "image", "", "image that the environments may be installed for")
+	flags.register(cmd.Flags(), "names")
+	return cmd
+}
+
+func printEnvironments(list []llmsandbox.EnvironmentInfo) error {
+	w := newTable(os.Stdout)
+	fmt.Fprintln(w, "NAME\tLANGUAGE\tINSTALLED\tSIZE\tLIBRARIES")
+	for _, e := range list {
+		size := "-"
+		if e.Installed {
+			size = bytesize.Format(e.Size)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", e.Name, e.Language, yesNo(e.Installed), size, strings.Join(e.Libraries, " "))
+	}
+	return w.Flush()
+}
+
+func newEnvironmentsShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME",
+		Short: "Print the lock of an environment: its packages in exact versions",
+		Example: `  llmsandbox environments show data-science
+  llmsandbox environments show web >web.toml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			lock, err := environments.Find(args[0])
+			if err != nil {
+				return err
+			}
+			text, err := lock.Encode()
+			if err != nil {
+				return err
+			}
+			_, err = os.Stdout.Write(text)
+			return err
+		},
+	}
+}
+
+func newEnvironmentsRemoveCommand() *cobra.Command {
+	var place place
+	cmd := &cobra.Command{
+		Use:   "rm NAME",
+		Short: "Remove an environment: its lock, and what is installed",
+		Long: `Remove the lock of an environment, and what is installed of it on the backend. What a sandbox
+uses stays. Of data-science, which is built in, only what is installed is removed.`,
+		Example: `  llmsandbox environments rm web`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := args[0]
+			if err := environments.CheckName(name); err != nil {
+				return err
+			}
+			kept, err := place.layers()
+			if err != nil {
+				return err
+			}
+			layers, err := kept.List(cmd.Context())
+			if err != nil {
+				return placed(&place, err)
+			}
+			removed := 0
+			for _, l := range layers {
+				if l.Environment != name {
+					continue
+				}
+				if err := kept.Remove(cmd.Context(), l.Key); err != nil && !errors.Is(err, backend.ErrLayerNotFound) {
+					return placed(&place, err)
+				}
+				removed++
+			}
+			if name == environments.Default {
+				return nil
+			}
+			if err := environments.Remove(name); err != nil && !(removed > 0 && errors.Is(err, llmsandbox.ErrEnvironmentNotFound)) {
+				return err
+			}
+			return nil
+		},
+	}
+	place.register(cmd.Flags(), "backend that it is removed from")
+	return cmd
+}

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/bytesize"
+	"github.com/llmsandbox/llmsandbox/internal/environments"
+)
+
+// setupFlags are the flags of `setup`.
+type setupFlags struct {
+	place        place
+	image        string
+	libraries    libraryFlags
+	requirements string
+	from         string
+}
+
+func newSetupCommand() *cobra.Command {
+	var f setupFlags
+	cmd := &cobra.Command{
+		Use:   "setup [flags] [NAME]",
+		Short: "Install an environment: a named, locked set of Python packages",
+		Long: `Install an environment: a named set of Python packages in exact versions, which is the same
+on every machine. Sandboxes that are opened with --environment NAME have these packages, and none
+of those that the machine or the image has.
+
+Without NAME, it installs data-science, which is built in: NumPy, pandas, SciPy, scikit-learn,
+Matplotlib, seaborn, Plotly, Requests, openpyxl, Pillow and SymPy.
+
+With --lib or --requirements, it finds the newest versions that fit, writes them to a lock, and
+installs them. Run it again to update the lock. To use the same versions on another machine, copy
+the lock there and run setup with --from.`,
+		Example: `  llmsandbox setup
+  llmsandbox setup web --lib requests --lib 'beautifulsoup4>=4.12'
+  llmsandbox setup report --requirements requirements.txt
+  llmsandbox setup report --from report.toml
+  llmsandbox setup --backend docker --image python:3.13-slim`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := environments.Default
+			if len(args) == 1 {
+				name = args[0]
+			}
+			return placed(&f.place, f.run(cmd.Context(), name))
+		},
+	}
+	set := cmd.Flags()
+	f.libraries.register(set)
+	set.StringVar(&f.requirements, "requirements", "", "`FILE` with a library on each line, as pip reads it")
+	set.StringVar(&f.from, "from", "", "lock `FILE` to install under NAME")
+	set.StringVar(&f.image, "image", "", "image to install the environment for (default: this machine's own Python; elsewhere the default image)")
+	f.place.register(set, "backend to install the environment for")
+	f.libraries.registerHow(set, "timeout")
+	return cmd
+}
+
+func (f *setupFlags) run(ctx context.Context, name string) error {
+	o := llmsandbox.Options{Image: f.image, Environment: name}
+	var err error
+	if o.Install, err = f.libraries.options(); err != nil {
+		return err
+	}
+	if err := f.place.check(f.image, false); err != nil {
+		return err
+	}
+	if o.Backend, err = f.place.open(); err != nil {
+		return err
+	}
+	o.Progress = stderr.show
+	begun := time.Now()
+	if err := f.lock(ctx, name, o); err != nil {
+		return err
+	}
+	sb, err := llmsandbox.Open(ctx, &o)
+	if err != nil {
+		return err
+	}
+	if err := sb.Close(); err != nil {
+		return fmt.Errorf("close the sandbox: %w", err)
+	}
+	list, err := llmsandbox.Environments(ctx, &o)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		fmt.Printf("Environment %s is installed: %s in %v.\n", e.Name, bytesize.Format(e.Size), time.Since(begun).Round(100*time.Millisecond))
+		if e.Path != "" {
+			fmt.Printf("Its lock is %s.\n", e.Path)
+		}
+		fmt.Printf("Use it with: llmsandbox run --environment %s FILE\n", name)
+	}
+	return nil
+}
+
+// lock writes the lock of an own environment, if a flag says what is in it.
+func (f *setupFlags) lock(ctx context.Context, name string, o llmsandbox.Options) error {
+	libraries := f.libraries.libraries
+	if f.requirements != "" {
+		more, err := readRequirements(f.requirements)
+		if err != nil {
+			return fmt.Errorf("--requirements: %w", err)
+		}
+		libraries = append(libraries, more...)
+	}
+	switch {
+	case f.from == "" && len(libraries) == 0:
+		return nil
+	case f.from != "" && len(libraries) > 0:
+		return errors.New("--from takes no further libraries: leave out --lib and --requirements, or --from")
+	case environments.IsPath(name):
+		return fmt.Errorf("environment %s: %w: give it a name; llmsandbox environments show NAME prints its lock", name, llmsandbox.ErrInvalid)
+	case name == environments.Default:
+		return fmt.Errorf("environment %s is built in and cannot be changed: give yours another name, as in: llmsandbox setup my-%s --lib LIBRARY", name, name)
+	}
+	if err := environments.CheckName(name); err != nil {
+		return err
+	}
+	lock, err := f.makeLock(ctx, libraries, o)
+	if err != nil {
+		return err
+	}
+	_, err = environments.Save(name, lock)
+	return err
+}
+
+func (f *setupFlags) makeLock(ctx context.Context, libraries []string, o llmsandbox.Options) (environments.Lock, error) {
+	if f.from != "" {
+		lock, err := environments.Read(f.from)
+		if err != nil {
+			err = fmt.Errorf("--from: %w", err)
+		}
+		return lock, err
+	}
+	text, err := llmsandbox.LockEnvironment(ctx, libraries, &o)
+	if err != nil {
+		return environments.Lock{}, err
+	}
+	return environments.Parse(text)
+}
+
+// maxRequirements bounds a file of requirements.
+const maxRequirements = 1 << 20
+
+// readRequirements reads the libraries of a file as pip's: one on a line, with comments. It fails
+// for what only pip itself could follow.
+func readRequirements(name string) ([]string, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var list []string
+	lines := bufio.NewScanner(io.LimitReader(file, maxRequirements))
+	for number := 1; lines.Scan(); number++ {
+		line := lines.Text()
+		if i := strings.Index(" "+line, " #"); i >= 0 {
+			line = line[:i]
+		}
+		line = strings.Join(strings.Fields(line), "")
+		switch {
+		case line == "":
+			continue
+		case strings.ContainsAny(line, `;\@`) || line[0] == '-':
+			return nil, fmt.Errorf("%s, line %d: options, markers, hashes and addresses are not supported: use lines such as pandas>=2", name, number)
+		}
+		list = append(list, line)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s names no library", name)
+	}
+	return list, nil
+}
