@@ -88,7 +88,7 @@ func (c *charts) series(s artifact.Series) (out artifact.Series, kept, all int) 
 	}
 	even := equal && kept > 1 && slices.Contains([]string{"line", "scatter", "area"}, s.Type)
 	for i, list := range lists {
-		if list == nil {
+		if len(list) == 0 {
 			continue
 		}
 		var points []any
