@@ -3,6 +3,8 @@ package llmsandbox
 import (
 	"context"
 	"fmt"
+	"path"
+	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/transfer"
@@ -51,9 +53,18 @@ func (s *Sandbox) CopyIn(ctx context.Context, hostPath, path string) (CopyResult
 // place or the other way round, with ErrUnsafePath when a component of the sandbox's
 // path is "..", and with ErrTooLarge at a limit.
 func (s *Sandbox) CopyOut(ctx context.Context, path, hostPath string) (CopyResult, error) {
+	path = withName(path, s.machine.Guest().Workdir)
 	return s.copy(ctx, func(c *agentclient.Client) (transfer.Result, error) {
 		return transfer.CopyOut(ctx, c, path, hostPath, transfer.Options{})
 	})
+}
+
+// withName returns a path that ends in a name of its own: workdir for ".".
+func withName(p, workdir string) string {
+	if p != "" && path.Clean(p) == "." && !strings.Contains(p, "..") {
+		return workdir
+	}
+	return p
 }
 
 func (s *Sandbox) copy(ctx context.Context, do func(*agentclient.Client) (transfer.Result, error)) (CopyResult, error) {

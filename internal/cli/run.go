@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -191,6 +192,12 @@ func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Optio
 	if o.Limits.Output, err = sizeFlag("output", f.output, 1); err != nil {
 		return nil, none, err
 	}
+	for _, spec := range f.outs {
+		_, host := outPair(spec)
+		if err := checkDestination(host); err != nil {
+			return nil, none, fmt.Errorf("--out: %w", err)
+		}
+	}
 	if err := checkTextErrors(f.textError); err != nil {
 		return nil, none, err
 	}
@@ -292,10 +299,7 @@ func (f *runFlags) inSandbox(ctx context.Context, gone context.CancelCauseFunc, 
 		return res, err
 	}
 	for _, spec := range f.outs {
-		inside, host := splitPair(spec)
-		if host == "" {
-			host = "." // there it gets its own name
-		}
+		inside, host := outPair(spec)
 		copied, err := sb.CopyOut(ctx, inside, host)
 		printSkipped(copied)
 		if err != nil {
@@ -320,6 +324,24 @@ func (f *runFlags) execute(ctx context.Context, sb *llmsandbox.Sandbox, src sour
 		return nil, err
 	}
 	return follow(ctx, p)
+}
+
+// outPair reads a value of --out: a path in the sandbox, and where on the host it goes.
+func outPair(spec string) (inside, host string) {
+	inside, host = splitPair(spec)
+	return inside, cmp.Or(host, ".") // there it gets its own name
+}
+
+// checkDestination says early that what is copied out has no directory to go to.
+func checkDestination(host string) error {
+	if _, err := os.Lstat(host); !errors.Is(err, fs.ErrNotExist) {
+		return nil // CopyOut says what is wrong with it
+	}
+	parent := filepath.Dir(filepath.Clean(host))
+	if _, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: the directory %s does not exist: create it first", host, parent)
+	}
+	return nil
 }
 
 // splitPair cuts FROM:TO at the last colon; the second part may be missing. "a:b:" is
