@@ -110,28 +110,31 @@ func (f *checkFlags) check(ctx context.Context, args []string) error {
 
 // programs are what the arguments name; the libraries go with the first.
 func (f *checkFlags) programs(ctx context.Context, args []string) (programs []security.Program, notebooks []notebookFile, err error) {
+	var files []string
 	for _, arg := range args {
+		if info, err := os.Stat(arg); arg == "-" || err != nil || !info.IsDir() {
+			files = append(files, arg)
+			continue
+		}
+		p, notebooks, err := directoryProgram(arg, cmp.Or(f.lang, llmsandbox.DefaultLanguage))
+		if err != nil {
+			return nil, nil, err
+		}
+		programs, files = append(programs, p), append(files, notebooks...)
+	}
+	for _, arg := range files {
 		src, err := loadSource(ctx, arg, "", false, f.lang)
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, n := range src.notebooks {
-			if n.name = filepath.Join(arg, n.name); src.dir == "" {
-				n.name = arg
-			}
+			n.name = arg
 			notebooks = append(notebooks, n)
 		}
 		if len(src.notebooks) > 0 {
 			continue
 		}
-		p := security.Program{Language: cmp.Or(f.lang, src.lang, llmsandbox.DefaultLanguage), Name: arg, Code: []byte(src.code), Files: map[string][]byte{}}
-		if info, err := os.Stat(arg); arg != "-" && err == nil && info.IsDir() {
-			p.Name = filepath.Join(arg, src.name)
-		}
-		for name, data := range src.files {
-			p.Files[filepath.Join(arg, filepath.FromSlash(name))] = data
-		}
-		programs = append(programs, p)
+		programs = append(programs, security.Program{Language: cmp.Or(f.lang, src.lang, llmsandbox.DefaultLanguage), Name: arg, Code: []byte(src.code)})
 	}
 	if len(programs) == 0 && len(notebooks) > 0 {
 		programs = append(programs, security.Program{Language: notebooks[0].lang})

@@ -114,7 +114,7 @@ func readLimited(r io.Reader, name string) ([]byte, error) {
 		return nil, fmt.Errorf("read the code: %w", err)
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("read the code: %s is larger than %d MiB: pass data with --file", name, limit>>20)
+		return nil, fmt.Errorf("read the code: %s is larger than %d MiB, the limit for code: move its data into other files", name, limit>>20)
 	}
 	return data, nil
 }
@@ -172,7 +172,7 @@ func loadProject(dir, lang string) (source, error) {
 		}
 		total += len(data)
 		if total > maxSource || len(s.files) == maxProjectFiles {
-			return fmt.Errorf("the project is larger than %d MiB or %d files: pass data with --file", maxSource>>20, maxProjectFiles)
+			return fmt.Errorf("it is larger than %d MiB or %d files: move its data elsewhere, and pass that with --file", maxSource>>20, maxProjectFiles)
 		}
 		s.files[filepath.ToSlash(rel)] = data
 		return nil
