@@ -86,7 +86,8 @@ func orDefault[T int | int64](n, otherwise T) T {
 	return otherwise
 }
 
-// archive is the library in the form that Python imports from.
+// archive is the library in the form that Python imports from. It is not compressed: that
+// would take longer than a run of a short program.
 var archive = sync.OnceValue(func() []byte {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
@@ -98,7 +99,7 @@ var archive = sync.OnceValue(func() []byte {
 		if err != nil {
 			return err
 		}
-		f, err := w.Create(path.Join("llmsandbox_capture", path.Base(name)))
+		f, err := w.CreateHeader(&zip.FileHeader{Name: path.Join("llmsandbox_capture", path.Base(name)), Method: zip.Store})
 		if err != nil {
 			return err
 		}
