@@ -28,6 +28,13 @@ func outputs(ctx context.Context, e *env, rounds int) error {
 			return err
 		}
 	}
+	const prints = "for i in range(200000): print(i)"
+	err = compare(ctx, max(rounds/4, 3),
+		program("200,000 prints of python3 -u to cat", "sh", "-c", `"$0" -u -c "$1" | cat >/dev/null`, e.python, prints),
+		program("200,000 prints of llmsandbox run to cat", "sh", "-c", `"$0" run -l python -c "$1" | cat >/dev/null`, e.command, prints))
+	if err != nil {
+		return err
+	}
 	if peak := peakMemory(); peak != "" {
 		fmt.Printf("%s was the most memory this process has had by now\n", peak)
 	}

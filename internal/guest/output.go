@@ -25,6 +25,7 @@ const ptyDrain = 50 * time.Millisecond
 type output struct {
 	file  *os.File
 	raw   syscall.RawConn
+	gate  *gate // of a pipe; nil for a terminal, which the runtime's poller serves
 	tty   bool
 	grant func(n int) int // how many of n further bytes are within the limit
 
@@ -47,6 +48,11 @@ func newOutput(f *os.File, tty bool, size int, grant func(int) int) (*output, er
 		return nil, err
 	}
 	o := &output{file: f, raw: raw, tty: tty, grant: grant, finished: make(chan struct{})}
+	if !tty {
+		if o.gate, err = newGate(f); err != nil {
+			return nil, resourceError("watch a pipe", err)
+		}
+	}
 	o.changed.L = &o.mu
 	o.ring.max = size
 	return o, nil
@@ -56,19 +62,21 @@ func newOutput(f *os.File, tty bool, size int, grant func(int) int) (*output, er
 // was there is read. After that it reads and discards, so that what was left
 // running on purpose is not stopped by a full or broken pipe.
 func (o *output) pump() {
-	defer o.file.Close()
+	defer o.close()
 	more := true
+	var flood flood
 	for more {
 		if !o.waitRoom() {
 			break
 		}
-		n, err := o.fill()
+		n, waited, err := o.fill()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			more = o.drain()
 			break
 		}
 		more = err == nil
 		o.commit(n)
+		flood.pace(n, waited)
 	}
 	o.mu.Lock()
 	o.closed = true
@@ -78,7 +86,7 @@ func (o *output) pump() {
 	if !more {
 		return
 	}
-	if err := o.file.SetReadDeadline(time.Time{}); err != nil {
+	if err := o.setDeadline(time.Time{}); err != nil {
 		return
 	}
 	scratch := make([]byte, minRing)
@@ -91,7 +99,39 @@ func (o *output) pump() {
 
 // fill waits for bytes and reads them into the buffer. While it waits the buffer
 // has no space in use, so that an idle process holds no large one.
-func (o *output) fill() (int, error) { return o.read(o.reserve, o.unreserve) }
+func (o *output) fill() (n int, waited bool, err error) {
+	n, err = o.read(o.reserve, func() { waited = true; o.unreserve() })
+	return n, waited, err
+}
+
+// A flood is a stream of many small writes. To read each of them would take more time than
+// the program itself, out of the same limit of CPU time, so it is let collect for a moment.
+type flood struct {
+	last  time.Time // of the last read
+	quick int       // reads in a row that came at once
+}
+
+const (
+	floodReads = 16                     // so many quick reads in a row are a flood
+	floodQuick = 500 * time.Microsecond // of a read after the one before
+	floodSmall = 16 << 10               // bytes of a read that is small
+	floodPause = time.Millisecond
+)
+
+// pace notes a read, and waits where it belongs to a flood.
+func (f *flood) pace(n int, waited bool) {
+	now := time.Now()
+	if n > floodSmall || waited && now.Sub(f.last) > floodQuick {
+		f.quick = 0
+	} else {
+		f.quick++
+	}
+	f.last = now
+	if f.quick > floodReads {
+		time.Sleep(floodPause)
+		f.last = time.Now()
+	}
+}
 
 // drain reads what was in the pipe when the process ended. It reports whether
 // another process may still hold the other end.
@@ -114,14 +154,18 @@ func (o *output) drain() (more bool) {
 // read waits for bytes; the end of the stream is an error.
 func (o *output) read(room func() []byte, none func()) (n int, err error) {
 	var failed error
-	err = o.raw.Read(func(fd uintptr) bool {
-		n, failed = readFD(int(fd), room())
-		if failed == unix.EAGAIN {
+	try := func(fd uintptr) bool {
+		if n, failed = readFD(int(fd), room()); failed == unix.EAGAIN {
 			none()
 			return false
 		}
 		return true
-	})
+	}
+	if o.gate != nil {
+		err = o.gate.read(try)
+	} else {
+		err = o.raw.Read(try)
+	}
 	if err == nil {
 		err = failed
 	}
@@ -197,7 +241,22 @@ func (o *output) stop() {
 			o.left = n
 		}
 	})
-	_ = o.file.SetReadDeadline(time.Unix(1, 0))
+	_ = o.setDeadline(time.Unix(1, 0))
+}
+
+// setDeadline ends a wait for bytes at that time.
+func (o *output) setDeadline(t time.Time) error {
+	if o.gate != nil {
+		return o.gate.file.SetReadDeadline(t)
+	}
+	return o.file.SetReadDeadline(t)
+}
+
+func (o *output) close() {
+	if o.gate != nil {
+		o.gate.file.Close()
+	}
+	o.file.Close()
 }
 
 // abandon frees the buffer and lets the pump end.

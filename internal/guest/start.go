@@ -209,8 +209,8 @@ func (p *process) openControl(l *launch, ends *childEnds) error {
 	return err
 }
 
-// newPipe makes a pipe whose one end the runtime's poller serves; the program's end
-// blocks, as programs expect.
+// newPipe makes a pipe. Our end does not block: the runtime's poller serves the one that we
+// write, a gate the one that we read. The program's end blocks, as programs expect.
 func newPipe(weWrite bool) (ours *os.File, theirs int, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -222,12 +222,19 @@ func newPipe(weWrite bool) (ours *os.File, theirs int, err error) {
 	}
 	// More than the user may have is no failure: the pipe works, with more waiting.
 	_, _ = unix.FcntlInt(uintptr(own), unix.F_SETPIPE_SZ, pipeSize)
-	if err := unix.SetNonblock(own, true); err != nil {
-		unix.Close(own)
+	if weWrite {
+		err = unix.SetNonblock(own, true)
+	}
+	ours = os.NewFile(uintptr(own), "pipe") // the poller serves what does not block
+	if !weWrite {
+		err = unix.SetNonblock(own, true)
+	}
+	if err != nil {
+		ours.Close()
 		unix.Close(other)
 		return nil, -1, resourceError("prepare a pipe", err)
 	}
-	return os.NewFile(uintptr(own), "pipe"), other, nil
+	return ours, other, nil
 }
 
 // closeStreams closes the agent's ends when the program could not be started.
@@ -235,7 +242,7 @@ func (p *process) closeStreams() {
 	files := []io.Closer{}
 	for _, o := range p.outputs {
 		if o != nil {
-			files = append(files, o.file)
+			o.close()
 		}
 	}
 	if p.stdin != nil && !p.tty {
