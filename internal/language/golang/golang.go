@@ -39,7 +39,7 @@ var Language = language.Language{
 		// These pull in nearly all that programs use of the standard library. The go
 		// command marks what it uses with the time, once an hour, and throws away what
 		// is old; in a sandbox each mark would copy a file, so all is of the future.
-		Fill: []language.Step{{Argv: []string{"go", "build", "net/http", "encoding/json", "encoding/csv", "encoding/xml",
+		Fill: []language.Step{{Argv: []string{"go", "build", "-v", "net/http", "encoding/json", "encoding/csv", "encoding/xml",
 			"html/template", "math/big", "math/rand/v2", "math/cmplx", "os/signal", "regexp", "testing", "container/heap",
 			"container/list", "go/format", "go/importer", "archive/zip", "archive/tar", "log/slog", "image/png", "text/tabwriter"},
 			Env: goEnv(preparedCache, 8)},
