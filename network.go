@@ -140,6 +140,9 @@ type NetworkAttempt struct {
 	Port    uint16
 	// Allowed says that the rules let it through.
 	Allowed bool
+	// Refused says in one word why the rules did not, such as "not-allowed" or "metadata": what
+	// the header X-Llmsandbox-Refused says to the program.
+	Refused string
 	// Reason says why it was refused, or what went wrong with what was allowed.
 	Reason string
 	// Sent and Received are bytes from and to the sandbox: of a request its bodies, of
@@ -156,6 +159,7 @@ type attemptJSON struct {
 	Address    string    `json:"address,omitempty"`
 	Port       uint16    `json:"port"`
 	Allowed    bool      `json:"allowed"`
+	Refused    string    `json:"refused,omitempty"`
 	Reason     string    `json:"reason,omitempty"`
 	Sent       int64     `json:"sent_bytes"`
 	Received   int64     `json:"received_bytes"`
@@ -166,7 +170,7 @@ type attemptJSON struct {
 // in milliseconds.
 func (a NetworkAttempt) MarshalJSON() ([]byte, error) {
 	out := attemptJSON{
-		Time: a.Time, Protocol: a.Protocol, Name: a.Name, Port: a.Port, Allowed: a.Allowed, Reason: a.Reason,
+		Time: a.Time, Protocol: a.Protocol, Name: a.Name, Port: a.Port, Allowed: a.Allowed, Refused: a.Refused, Reason: a.Reason,
 		Sent: a.Sent, Received: a.Received, DurationMS: float64(a.Duration.Microseconds()) / 1000,
 	}
 	if a.Address.IsValid() {

@@ -36,7 +36,7 @@ for family, address in ((socket.AF_INET, ("192.0.2.1", 80)), (socket.AF_INET, ("
 print("all soon", time.monotonic() - start < 10)
 `, nil)
 	wantExit(t, res, 0)
-	wanted := []string{"name 403 ", "metadata 403 ", "port 403 ", "tls failed ", "socks 2\n", "\nsoon True"}
+	wanted := []string{"name 403 ", "metadata 403 ", "port 403 ", "tls failed ", "403 not-allowed: other.example:443: it is not on the list", "socks 2\n", "\nsoon True"}
 	// An interface that leads nowhere may swallow what is sent to it.
 	_, addressed := s.Lacks[OnlyLoopback]
 	if !addressed {

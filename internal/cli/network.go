@@ -92,14 +92,18 @@ const maxRefusedLines = 10
 func printRefused(w io.Writer, attempts []llmsandbox.NetworkAttempt) {
 	said := map[string]bool{}
 	for _, a := range attempts {
-		if a.Allowed {
+		what := "refused"
+		switch {
+		case a.Allowed && (a.Reason == "" || a.Address.IsValid()):
 			continue
+		case a.Allowed:
+			what = "could not reach"
 		}
 		at := a.Name
 		if a.Port != 0 {
 			at = net.JoinHostPort(a.Name, strconv.Itoa(int(a.Port)))
 		}
-		line := fmt.Sprintf("llmsandbox: network: refused %s: %s", oneLine(at), oneLine(a.Reason))
+		line := fmt.Sprintf("llmsandbox: network: %s %s: %s", what, oneLine(at), oneLine(a.Reason))
 		if said[line] {
 			continue
 		}
@@ -109,7 +113,7 @@ func printRefused(w io.Writer, attempts []llmsandbox.NetworkAttempt) {
 		}
 	}
 	if more := len(said) - maxRefusedLines; more > 0 {
-		fmt.Fprintf(w, "llmsandbox: network: and %d more were refused; --json has all\n", more)
+		fmt.Fprintf(w, "llmsandbox: network: and %d more; --json has all\n", more)
 	}
 }
 

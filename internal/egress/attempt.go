@@ -21,6 +21,8 @@ type Attempt struct {
 	Address netip.Addr
 	Port    uint16
 	Allowed bool
+	// Refused is the Refusal's Code of what was not allowed.
+	Refused string
 	// Reason says why not, or what went wrong with what was allowed.
 	Reason string
 	// Sent and Received are bytes from and to the sandbox: of a request the bodies', of
@@ -53,7 +55,10 @@ func (a *attempt) opened(up *upstream) {
 
 // failed notes why nothing came of it. What was allowed and failed stays allowed.
 func (a *attempt) failed(err error) {
-	a.Allowed = refusalOf(err) == nil
+	a.Allowed = true
+	if r := refusalOf(err); r != nil {
+		a.Allowed, a.Refused = false, string(r.Code)
+	}
 	a.note(err.Error())
 }
 

@@ -138,18 +138,22 @@ func (p *Proxy) serveConnect(w http.ResponseWriter, r *http.Request, s *served) 
 	}
 	if err != nil {
 		a.failed(err)
-		answer(w, host, a.Port, err)
+	}
+	conn, rw, taken := http.NewResponseController(w).Hijack()
+	if taken != nil {
+		if err == nil {
+			_ = up.Close()
+			a.failed(&failure{what: "the connection could not be taken over", err: taken})
+		}
 		return
 	}
-	conn, rw, err := http.NewResponseController(w).Hijack()
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Time{})
 	if err != nil {
-		_ = up.Close()
-		a.failed(&failure{what: "the connection could not be taken over", err: err})
+		answerLine(conn, host, a.Port, err)
 		return
 	}
 	a.opened(up)
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Time{})
 	if _, err := conn.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")); err != nil {
 		_ = up.Close()
 		a.note("the sandbox went away")

@@ -402,3 +402,21 @@ func TestAnswerDuringRequest(t *testing.T) {
 		t.Errorf("%q, %v, want no error, b = \"1000000 <nil>\"", b, err)
 	}
 }
+
+// Programs show of the answer to a CONNECT only its status line, so that has the reason, harmless.
+func TestReasonInStatusLine(t *testing.T) {
+	r := newRig(t, "allow", []string{"good.test", "nowhere.test"}, nil)
+	for at, want := range map[string]string{
+		"evil.test:443":       "403 not-allowed: evil.test:443: it is not on the list of what this sandbox may reach",
+		"nowhere.test:443":    "502 unknown-name: nowhere.test:443: there is no such name",
+		"a\x1bb.test:443":     "",
+		"evil\u202e.test:443": "",
+	} {
+		c := r.open()
+		fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", at, at)
+		line, _, _ := strings.Cut(ends(t, half(c)), "\r\n")
+		if want != "" && line != "HTTP/1.1 "+want || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) || len(line) > maxPhrase+20 {
+			t.Errorf("CONNECT %q: %q, want %q", at, line, want)
+		}
+	}
+}

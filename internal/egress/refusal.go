@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -173,6 +174,32 @@ func statusOf(err error) int {
 	return http.StatusBadGateway
 }
 
+// maxPhrase bounds the reason phrase of a status line.
+const maxPhrase = 300
+
+// phrase is err as the reason phrase of a status line. Most programs show of the answer to
+// a CONNECT nothing else.
+func phrase(host string, port uint16, err error) string {
+	code := "failed"
+	var f *failure
+	if r := refusalOf(err); r != nil {
+		code = string(r.Code)
+	} else if errors.As(err, &f) && f.kind == failedName {
+		code = "unknown-name"
+	}
+	at := printable(host)
+	if port != 0 {
+		at = ruleFor(at, port)
+	}
+	text := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, fmt.Sprintf("%s: %s: %s", code, at, err.Error()))
+	return text[:min(len(text), maxPhrase)]
+}
+
 // refusedHeader distinguishes a refusal by this proxy from an answer of what was reached.
 const refusedHeader = "X-Llmsandbox-Refused"
 
@@ -186,4 +213,17 @@ func answer(w http.ResponseWriter, host string, port uint16, err error) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(statusOf(err))
 	_, _ = w.Write([]byte(text)) // the client may have disconnected
+}
+
+// answerLine writes err as a response with its phrase, which net/http has no way to set. It is the
+// last one on the connection.
+func answerLine(w io.Writer, host string, port uint16, err error) {
+	header := ""
+	if r := refusalOf(err); r != nil {
+		header = fmt.Sprintf("%s: %s\r\n", refusedHeader, r.Code)
+	}
+	text := explain(host, port, err)
+	// The client may have disconnected.
+	_, _ = fmt.Fprintf(w, "HTTP/1.1 %d %s\r\n%sContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+		statusOf(err), phrase(host, port, err), header, len(text), text)
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -129,8 +128,7 @@ func (t *tunnel) refuse(l language, refusal *Refusal) {
 	t.a.failed(refusal)
 	switch l {
 	case speaksHTTP:
-		text := explain(t.a.Name, t.up.port, refusal)
-		_, _ = fmt.Fprintf(t.client, "HTTP/1.1 403 Forbidden\r\n%s: %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", refusedHeader, refusal.Code, len(text), text)
+		answerLine(t.client, t.a.Name, t.up.port, refusal)
 	case speaksTLS, speaksBrokenTLS:
 		_, _ = t.client.Write([]byte{21, 3, 3, 0, 2, 2, 49}) // fatal: access denied
 	}
