@@ -69,6 +69,8 @@ type Cell struct {
 	Restarted bool
 	// Reason is a sentence on why there is no ordinary outcome, or empty.
 	Reason string
+	// Hints are as in [Result].
+	Hints []Hint
 }
 
 // OK reports whether the cell ended without an error.
@@ -157,8 +159,18 @@ func (k *Kernel) finish(ctx context.Context, turn *kernel.Turn, c *capturedCell,
 	}
 	cell := k.result(ctx, o, c)
 	cell.Network, cell.NetworkDropped = attempts(network, gateway.AnswerTime)
+	cell.Hints = k.hints(cell)
 	k.collect(ctx, o, cell)
 	return cell, errors.Join(k.failure(ctx, o), captureErrors(c.out, c.err))
+}
+
+// hints returns what may help a cell that failed.
+func (k *Kernel) hints(cell *Cell) []Hint {
+	text := cell.Stderr
+	if e := cell.Error; e != nil {
+		text += "\n" + e.Traceback + "\n" + e.Name + ": " + e.Message
+	}
+	return k.sandbox.hints(k.language, cell.Status, text, cell.Network)
 }
 
 // collect gives a cell what it has produced. Nothing comes after the end of the process.
@@ -310,6 +322,7 @@ type cellJSON struct {
 	StateLost        bool               `json:"state_lost,omitempty"`
 	Restarted        bool               `json:"restarted,omitempty"`
 	Reason           string             `json:"reason,omitempty"`
+	Hints            []Hint             `json:"hints,omitempty"`
 }
 
 type cellErrorJSON struct {
@@ -326,7 +339,7 @@ func (c Cell) MarshalJSON() ([]byte, error) {
 		Value: c.Value, DurationMS: milliseconds(c.Duration),
 		Artifacts: append([]Artifact{}, c.Artifacts...), ArtifactsDropped: c.ArtifactsDropped,
 		Network: c.Network, NetworkDropped: c.NetworkDropped, Findings: c.Findings,
-		Interrupted: c.Interrupted, StateLost: c.StateLost, Restarted: c.Restarted, Reason: c.Reason,
+		Interrupted: c.Interrupted, StateLost: c.StateLost, Restarted: c.Restarted, Reason: c.Reason, Hints: c.Hints,
 	}
 	if c.Error != nil {
 		out.Error = (*cellErrorJSON)(c.Error)

@@ -198,5 +198,6 @@ func (r *run) install(ctx context.Context, libraries []string) error {
 func (r *run) timedOutEarly(res *Result) (*Result, error) {
 	res.Status = StatusTimeout
 	res.Reason = fmt.Sprintf("installing the run's libraries took longer than its timeout of %v; the program was not started", r.timeout)
+	res.Hints = r.sandbox.hints(nil, res.Status, "", nil)
 	return res, nil
 }

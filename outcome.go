@@ -41,6 +41,7 @@ func (r *run) result(ctx context.Context, err error) (*Result, error) {
 	}
 	if why := r.ooms.lost(ctx, r.sandbox, err); why != "" {
 		res.Status, res.Reason = StatusOutOfMemory, why
+		res.Hints = s.hints(r.language, res.Status, "", nil)
 		return res, captureErrors(r.out, r.err)
 	}
 	if err != nil {
@@ -49,6 +50,7 @@ func (r *run) result(ctx context.Context, err error) (*Result, error) {
 		return res, err
 	}
 	r.outcome(ctx, res)
+	res.Hints = s.hints(r.language, res.Status, res.Stderr, res.Network)
 	return res, captureErrors(r.out, r.err)
 }
 

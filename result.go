@@ -51,6 +51,8 @@ type Result struct {
 	// Reason is a sentence on why there is no ordinary outcome (timeout, lost, refused,
 	// setup_failed, out_of_memory, output_limit), or empty.
 	Reason string
+	// Hints are what may help a run that failed, at most a few.
+	Hints []Hint
 	// Capabilities tells control by control what was enforced, and by what.
 	Capabilities backend.Capabilities
 }
@@ -78,6 +80,7 @@ type resultJSON struct {
 	Network          []NetworkAttempt   `json:"network,omitempty"`
 	NetworkDropped   int                `json:"network_dropped,omitempty"`
 	Findings         []security.Finding `json:"findings,omitempty"`
+	Hints            []Hint             `json:"hints,omitempty"`
 	NotEnforced      []string           `json:"not_enforced,omitempty"`
 }
 
@@ -95,7 +98,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 		DurationMS: milliseconds(r.Duration), CPUMS: milliseconds(r.CPU),
 		PeakMemory: r.PeakMemory, SandboxID: r.SandboxID, Backend: r.Backend,
 		Language: r.Language, Artifacts: append([]Artifact{}, r.Artifacts...), ArtifactsDropped: r.ArtifactsDropped, Reason: r.Reason,
-		Network: r.Network, NetworkDropped: r.NetworkDropped, Findings: r.Findings, NotEnforced: r.Capabilities.NotEnforced(),
+		Network: r.Network, NetworkDropped: r.NetworkDropped, Findings: r.Findings, Hints: r.Hints, NotEnforced: r.Capabilities.NotEnforced(),
 	})
 }
 

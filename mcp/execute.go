@@ -94,7 +94,7 @@ func (s *Server) runProgram(ctx context.Context, sb *llmsandbox.Sandbox, languag
 	out := s.cfg.outcome(observed{
 		status: res.Status, code: res.ExitCode, signal: res.Signal, reason: res.Reason, duration: res.Duration,
 		stdout: res.Stdout, stderr: res.Stderr, stdoutTruncated: res.StdoutTruncated, stderrTruncated: res.StderrTruncated,
-		network: res.Network, findings: res.Findings, capabilities: res.Capabilities,
+		network: res.Network, findings: res.Findings, hints: res.Hints, capabilities: res.Capabilities,
 	})
 	if res.OK() && res.Stdout+res.Stderr == "" && len(res.Artifacts) == 0 {
 		out.note("no output: print what you want to see")

@@ -38,6 +38,7 @@ type outcome struct {
 	Findings   []findingNote  `json:"findings,omitempty" jsonschema:"policy findings"`
 	Network    []string       `json:"network,omitempty" jsonschema:"connections that failed"`
 	Image      string         `json:"image,omitempty"`
+	Hints      []string       `json:"hints,omitempty"`
 	Notes      []string       `json:"notes,omitempty"`
 	// NotEnforced are the limits that this machine does not hold.
 	NotEnforced []string `json:"not_enforced,omitempty"`
@@ -67,6 +68,7 @@ type observed struct {
 	network                          []llmsandbox.NetworkAttempt
 	findings                         []security.Finding
 	capabilities                     backend.Capabilities
+	hints                            []llmsandbox.Hint
 }
 
 func (c Config) outcome(o observed) outcome {
@@ -83,6 +85,7 @@ func (c Config) outcome(o observed) outcome {
 		out.Error = "the program was killed by " + line(o.signal)
 	}
 	out.find(o.findings)
+	out.Hints = c.hints(o.hints)
 	for _, a := range o.network {
 		if a.Allowed && a.Reason == "" {
 			continue

@@ -181,7 +181,7 @@ func (s *Server) runCell(ctx context.Context, w *workspace, code string, timeout
 	o := observed{
 		status: cell.Status, code: cell.ExitCode, signal: cell.Signal, reason: cell.Reason, duration: cell.Duration,
 		stdout: cell.Stdout, stderr: cell.Stderr, stdoutTruncated: cell.StdoutTruncated, stderrTruncated: cell.StderrTruncated,
-		network: cell.Network, findings: cell.Findings, capabilities: w.sandbox.Capabilities(),
+		network: cell.Network, findings: cell.Findings, hints: cell.Hints, capabilities: w.sandbox.Capabilities(),
 	}
 	if o.code == -1 {
 		o.code = cellCode(cell.Status)

@@ -89,7 +89,7 @@ func (f *execFlags) run(ctx context.Context, id string, argv []string) error {
 		printError(stderr, err)
 		return code
 	}
-	return (&runFlags{}).report(ctx, res, err)
+	return (&runFlags{hints: hinted{flags: execHints}}).report(ctx, res, err)
 }
 
 func (f *execFlags) execute(ctx context.Context, sb *llmsandbox.Sandbox, argv []string, opts *llmsandbox.ExecOptions) (*llmsandbox.Result, error) {

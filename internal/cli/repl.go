@@ -229,6 +229,7 @@ func (s *replSession) show(c *llmsandbox.Cell) error {
 		}
 	}
 	tellFindings(stderr, c.Findings, nil)
+	hinted{flags: replHints}.print(stderr, c.Hints)
 	if c.Restarted {
 		fmt.Fprintln(stderr, "llmsandbox: the kernel's process had ended before this cell, which found none of the earlier state")
 	}

@@ -54,6 +54,7 @@ func (f *runFlags) report(ctx context.Context, res *llmsandbox.Result, err error
 	} else if res.Signal != "" {
 		fmt.Fprintf(stderr, "llmsandbox: %s: the program was ended by %s\n", paint(stderr, red, string(res.Status)), res.Signal)
 	}
+	f.hints.print(stderr, res.Hints)
 	return exitCode(code)
 }
 

@@ -46,6 +46,7 @@ type runFlags struct {
 	keepGoing    bool
 	install      bool
 	lines        codeLines // of the code, for what a policy finds in it
+	hints        hinted
 }
 
 func newRunCommand() *cobra.Command {
@@ -131,6 +132,10 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	if f.lang == "" {
 		f.lang = src.lang
+	}
+	f.hints = hinted{flags: runHints, lang: f.lang}
+	if src.name != "" && src.files == nil {
+		f.hints.file = first
 	}
 	if err := f.checkNotebookFlags(src, args); err != nil {
 		return err

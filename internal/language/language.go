@@ -45,6 +45,8 @@ type Language struct {
 	// LibraryName is the name of the library that a canonical entry of a list of libraries
 	// (see Libraries.Check) asks for, in the form in which equal names are equal.
 	LibraryName func(canonical string) string
+	// Missing finds out which library a program misses; nil: there is no telling.
+	Missing *Missing
 }
 
 // Source is what a run executes.

@@ -18,5 +18,5 @@ var Language = language.Language{
 		return language.Script(src, []string{src.Program("bash")}, "main.sh", ".sh", ".bash")
 	},
 	Kernel: &kernel,
-	Scan:   scan, ModuleSeparator: "/", LibraryName: debian.LibraryName,
+	Scan:   scan, ModuleSeparator: "/", LibraryName: debian.LibraryName, Missing: &missing,
 }

@@ -23,7 +23,7 @@ var Language = language.Language{
 	Details:    details,
 	Libraries:  &debian.Libraries,
 	Kernel:     kernel,
-	Scan:       scan, ModuleSeparator: "/", LibraryName: debian.LibraryName,
+	Scan:       scan, ModuleSeparator: "/", LibraryName: debian.LibraryName, Missing: &missing,
 }
 
 // C is C, by default C17 with GNU's extensions, as compilers take it: POSIX functions are declared.
@@ -35,7 +35,7 @@ var C = language.Language{
 	Plan:       c.plan,
 	Details:    detailsOfC,
 	Libraries:  &debian.Libraries,
-	Scan:       scanC, ModuleSeparator: "/", LibraryName: debian.LibraryName,
+	Scan:       scanC, ModuleSeparator: "/", LibraryName: debian.LibraryName, Missing: &missing,
 }
 
 // A dialect is what differs between C and C++.

@@ -33,7 +33,7 @@ var Language = language.Language{
 	Details:    details,
 	Kernel:     kernel,
 	Libraries:  &libraries,
-	Scan:       scan, ModuleSeparator: "/", LibraryName: libraryName,
+	Scan:       scan, ModuleSeparator: "/", LibraryName: libraryName, Missing: &missing,
 	Caches: []language.Cache{{
 		Name: "go-build", Title: "Go's build cache", Target: preparedCache, Program: "go",
 		// These pull in nearly all that programs use of the standard library. The go

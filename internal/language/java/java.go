@@ -21,7 +21,7 @@ var Language = language.Language{
 	Details:    details,
 	Kernel:     kernel,
 	Libraries:  &libraries,
-	Scan:       scan, ModuleSeparator: ".", LibraryName: libraryName,
+	Scan:       scan, ModuleSeparator: ".", LibraryName: libraryName, Missing: &missing,
 }
 
 func plan(src language.Source) (language.Plan, error) {

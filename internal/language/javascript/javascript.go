@@ -18,7 +18,7 @@ var Language = language.Language{
 	Plan:     plan, Libraries: &libraries,
 	Details: details,
 	Kernel:  kernel,
-	Scan:    scanCode, ModuleSeparator: "/", LibraryName: libraryName,
+	Scan:    scanCode, ModuleSeparator: "/", LibraryName: libraryName, Missing: &missing,
 }
 
 func plan(src language.Source) (language.Plan, error) {

@@ -13,7 +13,7 @@ var Language = language.Language{
 	Programs: [][]string{{"python3", "python"}},
 	Install:  "install it with: apt-get install python3; or use --image python:3",
 	Plan:     plan, Libraries: &libraries, Kernel: &kernel, Capture: capture, Ahead: settable,
-	Scan: scan, ModuleSeparator: ".", LibraryName: libraryName,
+	Scan: scan, ModuleSeparator: ".", LibraryName: libraryName, Missing: &missing,
 	Details: details,
 }
 

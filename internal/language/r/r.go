@@ -11,7 +11,7 @@ var Language = language.Language{
 	Install:   "install it with: apt-get install r-base-core; or use --image r-base",
 	Kernel:    kernel,
 	Libraries: &libraries,
-	Scan:      scan, ModuleSeparator: "::", LibraryName: libraryName,
+	Scan:      scan, ModuleSeparator: "::", LibraryName: libraryName, Missing: &missing,
 	Details: details,
 	Plan: func(src language.Source) (language.Plan, error) {
 		plan, err := language.Script(src, argv(src), "main.R", ".R", ".r")

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
+)
+
+// hinted is what a command can offer after a failure: the flags it has, and the file that it was given.
+type hinted struct {
+	flags []string // "lib", "network", ...
+	file  string   // the path of the code on this machine; empty: it is no file
+	lang  string
+}
+
+// Flags that a hint may name.
+var (
+	runHints  = []string{"lib", "file", "network", "timeout", "memory", "output", "disk"}
+	replHints = []string{"lib", "network", "timeout", "memory", "disk"}
+	execHints = []string{"timeout"}
+)
+
+// print writes one line for each kind of hint that the command has a flag for.
+func (h hinted) print(w io.Writer, hints []llmsandbox.Hint) {
+	for _, line := range h.lines(hints) {
+		fmt.Fprintln(w, paint(w, yellow, "hint:")+" "+line)
+	}
+}
+
+func (h hinted) lines(hints []llmsandbox.Hint) []string {
+	var lines, hosts []string
+	offline := false
+	for _, hint := range hints {
+		switch hint.Kind {
+		case llmsandbox.HintLibrary:
+			if line := h.beside(hint.Subject); line != "" {
+				lines = append(lines, line)
+			} else if h.has("lib") {
+				lines = append(lines, hint.Subject+" is not installed: add --lib "+hint.Subject)
+			}
+		case llmsandbox.HintFile:
+			if line := h.beside(hint.Subject); line != "" {
+				lines = append(lines, line)
+			}
+		case llmsandbox.HintNetwork:
+			offline = true
+			if hint.Subject != "" {
+				hosts = append(hosts, hint.Subject)
+			}
+		case llmsandbox.HintTimeout:
+			lines = h.add(lines, "timeout", "to give it more time, add --timeout 5m")
+		case llmsandbox.HintMemory:
+			lines = h.add(lines, "memory", "to give it more memory, add --memory 2g")
+		case llmsandbox.HintOutput:
+			lines = h.add(lines, "output", "to keep more, add --output 100m, or write to a file and add --out FILE")
+		case llmsandbox.HintDisk:
+			lines = h.add(lines, "disk", "the sandbox's disk is full: add --disk 5g")
+		}
+	}
+	switch {
+	case len(hosts) > 0:
+		lines = h.add(lines, "network", fmt.Sprintf("the sandbox may not reach %s: add --network allow=%s", strings.Join(hosts, ", "), strings.Join(hosts, ",")))
+	case offline:
+		lines = h.add(lines, "network", "the sandbox has no network: add --network allow=HOST")
+	}
+	return lines
+}
+
+func (h hinted) has(flag string) bool { return slices.Contains(h.flags, flag) }
+
+func (h hinted) add(lines []string, flag, line string) []string {
+	if !h.has(flag) {
+		return lines
+	}
+	return append(lines, line)
+}
+
+// beside says how to bring along a module that lies beside the code on this machine.
+func (h hinted) beside(module string) string {
+	l, err := all.Get(h.lang)
+	if h.file == "" || !h.has("file") || err != nil {
+		return ""
+	}
+	dir := filepath.Dir(h.file)
+	for _, ending := range append([]string{""}, l.Extensions...) {
+		found := filepath.Join(dir, filepath.FromSlash(module)+ending)
+		if _, err := os.Stat(found); err != nil || found == filepath.Clean(h.file) {
+			continue
+		}
+		line := fmt.Sprintf("%s is not in the sandbox: add --file %s", filepath.Base(found), found)
+		if stem := strings.TrimSuffix(filepath.Base(h.file), filepath.Ext(h.file)); slices.Contains(mainStems, stem) {
+			line += fmt.Sprintf(", or run the directory: llmsandbox run %s", dir)
+		}
+		return line
+	}
+	return ""
+}
