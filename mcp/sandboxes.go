@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -66,7 +67,18 @@ func (c Config) pool() pool.Config {
 }
 
 func (c Config) key(language string) pool.Key {
-	return pool.Key{Language: language, Image: c.Images[language]}
+	return pool.Key{Language: language, Image: c.Images[language], Environment: c.environment(language)}
+}
+
+// environment is the one of a language's sandboxes. Only Python has environments; other languages
+// get it where they share Python's root filesystem, since their programs can start Python.
+func (c Config) environment(language string) string {
+	own, python := cmp.Or(c.Images[language], c.Sandbox.Image), cmp.Or(c.Images[preferred], c.Sandbox.Image)
+	local := c.Sandbox.Backend == nil || c.Sandbox.Backend.Name() == "local"
+	if language == preferred || own == python && (own != "" || local) {
+		return c.Sandbox.Environment
+	}
+	return ""
 }
 
 // acquire returns a sandbox that has not been used, for a program that the policy lets pass.
@@ -103,7 +115,7 @@ func (s *sandboxes) acquire(ctx context.Context, language string, libraries []st
 // options are those of a sandbox that is opened for one call or session.
 func (s *sandboxes) options(language string, libraries []string) llmsandbox.Options {
 	o := s.cfg.Sandbox
-	o.Language, o.Libraries = language, libraries
+	o.Language, o.Libraries, o.Environment = language, libraries, s.cfg.environment(language)
 	if image := s.cfg.Images[language]; image != "" {
 		o.Image = image
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/mcpenv"
 	"github.com/llmsandbox/llmsandbox/mcp"
 )
@@ -76,6 +77,12 @@ func (f *mcpFlags) serve(ctx context.Context, set flagSet) error {
 	if err != nil {
 		return err
 	}
+	if cfg.Sandbox.Environment == "" {
+		cfg.Sandbox.Environment = installedDefault(ctx, cfg, log)
+	}
+	if cfg.Sandbox.Environment == noEnvironment {
+		cfg.Sandbox.Environment = ""
+	}
 	server, err := mcp.New(&cfg)
 	if err != nil {
 		return err
@@ -96,6 +103,27 @@ func (f *mcpFlags) serve(ctx context.Context, set flagSet) error {
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), mcpStop)
 	defer cancel()
 	return errors.Join(err, server.Close(stop))
+}
+
+// noEnvironment is the --environment without any.
+const noEnvironment = "none"
+
+// installedDefault is the built-in environment, if it is installed where Python's sandboxes are; otherwise "".
+func installedDefault(ctx context.Context, cfg mcp.Config, log *slog.Logger) string {
+	o := llmsandbox.Options{Backend: cfg.Sandbox.Backend, Image: cfg.Sandbox.Image, Environment: llmsandbox.DataScience}
+	for name, image := range cfg.Images {
+		if l, err := all.Get(name); err == nil && l.Name == llmsandbox.DefaultLanguage {
+			o.Image = image
+		}
+	}
+	list, err := llmsandbox.Environments(ctx, &o)
+	if err != nil { // a backend that does not work says so soon
+		log.Debug("it is not known whether the environment is installed", "name", o.Environment, "error", err)
+	}
+	if len(list) == 1 && list[0].Installed {
+		return o.Environment
+	}
+	return noEnvironment
 }
 
 // mcpPatience is how long clients are kept waiting while sandboxes are tried: some clients
@@ -154,6 +182,7 @@ func (f *mcpFlags) register(set *pflag.FlagSet) {
 	}
 	f.policy.register(set)
 	f.http.register(set)
+	set.StringVar(&f.environment, "environment", "", "`NAME` of the environment that Python has, path of a lock, or 'none' (default: data-science, if llmsandbox setup has installed it)")
 	set.StringVar(&f.timeout, "timeout", "", "wall time that a call may ask for at most, such as 2m (default 5m)")
 	set.StringArrayVar(&f.images, "image-for", nil, "`LANGUAGE=IMAGE`: another root filesystem for a language (repeatable)")
 	set.StringArrayVar(&f.languages, "language", nil, "offer this `LANGUAGE` (repeatable; default: all)")
@@ -191,7 +220,7 @@ func (f *mcpFlags) config(set flagSet, log *slog.Logger) (mcp.Config, error) {
 	if f.place.Pod.Pod != "" {
 		return cfg, errors.New("--pod is for one sandbox, and a server has many: use --image or --pod-template")
 	}
-	if err := f.environment(set, log); err != nil {
+	if err := f.variables(set, log); err != nil {
 		return cfg, err
 	}
 	if f.commit && !f.place.onEngine() {
@@ -228,9 +257,9 @@ func (f *mcpFlags) config(set flagSet, log *slog.Logger) (mcp.Config, error) {
 // A flagSet tells whether a flag was given.
 type flagSet interface{ Changed(name string) bool }
 
-// environment fills in what no flag says from the variables that a client's configuration
+// variables fills in what no flag says from the variables that a client's configuration
 // sets.
-func (f *mcpFlags) environment(set flagSet, log *slog.Logger) error {
+func (f *mcpFlags) variables(set flagSet, log *slog.Logger) error {
 	for _, name := range mcpenv.Unknown(os.Environ()) {
 		log.Warn("a variable that looks like one of a sandbox is not known, and has no effect", "name", name)
 	}

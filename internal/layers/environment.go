@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -74,8 +75,14 @@ func (q *Libraries) On(env []string) *Libraries {
 	return q
 }
 
-// Layer returns the layer of the request, and whether there is one already. It makes none.
+// Layer returns the layer of the environment, and whether there is one already. It makes none, and
+// asks for the toolchain, which may fetch an image, only if there is one of that name.
 func (q *Libraries) Layer(ctx context.Context) (backend.LayerInfo, bool, error) {
+	list, err := q.layers.List(ctx)
+	list = slices.DeleteFunc(list, func(l backend.LayerInfo) bool { return l.Environment != q.environment.name() })
+	if len(list) == 0 {
+		return backend.LayerInfo{}, false, err
+	}
 	toolchain, err := q.toolchain(ctx)
 	if errors.Is(err, language.ErrToolchain) {
 		return backend.LayerInfo{}, false, nil
@@ -84,13 +91,11 @@ func (q *Libraries) Layer(ctx context.Context) (backend.LayerInfo, bool, error) 
 		return backend.LayerInfo{}, false, err
 	}
 	key := q.key(toolchain, "")
-	list, err := q.layers.List(ctx)
-	for _, l := range list {
-		if l.Key == key {
-			return l, true, err
-		}
+	i := slices.IndexFunc(list, func(l backend.LayerInfo) bool { return l.Key == key })
+	if i < 0 {
+		return backend.LayerInfo{}, false, nil
 	}
-	return backend.LayerInfo{Key: key}, false, err
+	return list[i], true, nil
 }
 
 // mountEnvironment gives the environment that the libraries are for to the sandbox that installs.
