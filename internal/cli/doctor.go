@@ -66,6 +66,7 @@ tells of the container engines. The exit code is 125 when sandboxes do not work.
 			}
 			var d diagnosis
 			var err error
+			checked := stderr.begin("Checking what works here")
 			switch {
 			case place.onCluster():
 				d, err = diagnoseCluster(cmd.Context(), &place, imageName, !noProbe)
@@ -77,6 +78,7 @@ tells of the container engines. The exit code is 125 when sandboxes do not work.
 					d.Engines = engineStates(cmd.Context())
 				}
 			}
+			checked()
 			if err != nil {
 				return placed(&place, err)
 			}

@@ -129,6 +129,7 @@ func attach(ctx context.Context, p *place, id string) (*llmsandbox.Sandbox, erro
 	if err != nil {
 		return nil, err
 	}
+	defer stderr.begin("Connecting to " + id)()
 	sb, err := llmsandbox.Attach(ctx, id, &llmsandbox.AttachOptions{Backend: b})
 	return sb, placed(p, err)
 }

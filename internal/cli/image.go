@@ -344,7 +344,9 @@ files. Processes, /tmp and the environment are not part of it. The image's id is
 
 // commit makes the image, says what is not in it, and returns the image's id.
 func commit(ctx context.Context, sb *llmsandbox.Sandbox, tag, overwrite string) (string, error) {
+	committed := stderr.begin("Committing " + tag)
 	res, err := sb.Commit(ctx, tag, &llmsandbox.CommitOptions{Overwrite: overwrite})
+	committed()
 	for _, s := range res.Skipped {
 		stderr.note("llmsandbox: not in the image: " + termsafe.String(s))
 	}

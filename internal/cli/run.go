@@ -286,7 +286,9 @@ func (f *runFlags) inSandbox(ctx context.Context, gone context.CancelCauseFunc, 
 		if inside == "" {
 			inside = filepath.Base(host)
 		}
+		moved := stderr.begin("Copying " + host)
 		copied, err := sb.CopyIn(ctx, host, inside)
+		moved()
 		printSkipped(copied)
 		if err != nil {
 			return nil, err
@@ -305,7 +307,9 @@ func (f *runFlags) inSandbox(ctx context.Context, gone context.CancelCauseFunc, 
 	}
 	for _, spec := range f.outs {
 		inside, host := outPair(spec)
+		moved := stderr.begin("Copying " + inside)
 		copied, err := sb.CopyOut(ctx, inside, host)
+		moved()
 		printSkipped(copied)
 		if err != nil {
 			return res, err

@@ -37,7 +37,9 @@ beyond read, write and execute is carried over.`,
 				if fromInside {
 					move = sb.CopyOut
 				}
+				moved := stderr.begin("Copying " + from)
 				copied, err := move(cmd.Context(), from, to)
+				moved()
 				printSkipped(copied)
 				return err
 			})
@@ -78,10 +80,12 @@ func newRemoveCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var errs []error
 			for _, id := range args {
+				removed := stderr.begin("Removing " + id)
 				sb, err := attach(cmd.Context(), &place, id)
 				if err == nil {
 					err = sb.Destroy(cmd.Context())
 				}
+				removed()
 				if err != nil {
 					errs = append(errs, fmt.Errorf("rm %s: %w", id, err))
 				}
@@ -149,7 +153,9 @@ cluster removes by itself unless it may not. Nothing of a living owner is touche
 			if err != nil {
 				return err
 			}
+			found := stderr.begin("Looking for leftovers")
 			left, err := llmsandbox.GC(cmd.Context(), b)
+			found()
 			failed := 0
 			for _, l := range left {
 				if l.Removed {

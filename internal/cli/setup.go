@@ -62,6 +62,7 @@ the lock there and run setup with --from.`,
 	set.StringVar(&f.image, "image", "", "image to install the environment for (default: this machine's own Python; elsewhere the default image)")
 	f.place.register(set, "backend to install the environment for")
 	f.libraries.registerHow(set, "timeout")
+	stderr.register(set)
 	return cmd
 }
 
@@ -79,6 +80,7 @@ func (f *setupFlags) run(ctx context.Context, name string) error {
 	}
 	o.Progress = stderr.show
 	begun := time.Now()
+	installed := stderr.begin("Setting up environment " + name)
 	if err := f.lock(ctx, name, o); err != nil {
 		return err
 	}
@@ -90,6 +92,7 @@ func (f *setupFlags) run(ctx context.Context, name string) error {
 		return fmt.Errorf("close the sandbox: %w", err)
 	}
 	list, err := llmsandbox.Environments(ctx, &o)
+	installed()
 	if err != nil {
 		return err
 	}
