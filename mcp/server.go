@@ -81,7 +81,21 @@ func (s *Server) MCP() *sdk.Server { return s.mcp }
 // out fails, with its error. Close is still to be called.
 func (s *Server) RunStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	defer context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })()
-	return s.mcp.Run(ctx, lasting{&sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMessage}})
+	// Not by the library's Run, which logs it as an error that ctx has ended.
+	session, err := s.mcp.Connect(ctx, lasting{&sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMessage}}, nil)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- session.Wait() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		_ = session.Close()
+		<-ended
+		return context.Cause(ctx)
+	}
 }
 
 // Close ends all connections and calls, and removes all sandboxes. It returns when nothing

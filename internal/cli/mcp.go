@@ -35,7 +35,8 @@ func newMCPCommand() *cobra.Command {
 that starts this command, over its standard input and output; or with --http to those
 who have a token. What sandboxes may do is set here, and no argument of a tool widens it.
 
-The server ends when its client leaves or by SIGINT or SIGTERM, and leaves nothing behind.
+The server ends when its client leaves or by SIGINT or SIGTERM, with exit code 0, and leaves
+nothing behind.
 It also reads the variables of docs/mcp.md; a flag wins over its variable.`,
 		Example: `  llmsandbox mcp
   llmsandbox mcp --memory 1g --timeout 2m --network allow=example.org --policy production
@@ -348,7 +349,11 @@ func (f *mcpHTTPFlags) serve(ctx context.Context, server *mcp.Server, o mcp.HTTP
 		return fmt.Errorf("--http: %w", err)
 	}
 	word := ""
+	tcp, ok := l.Addr().(*net.TCPAddr)
+	reached := ok && !tcp.IP.IsLoopback()
 	switch {
+	case f.noToken && reached:
+		return errors.Join(fmt.Errorf("--no-token is for loopback addresses, and other machines reach %s: leave it out, or listen on 127.0.0.1", f.address), l.Close())
 	case f.noToken:
 		fmt.Fprintln(os.Stderr, "llmsandbox: WARNING: no token: every program and every user of this machine can run code here")
 	case f.tokenFile != "":
@@ -363,7 +368,7 @@ func (f *mcpHTTPFlags) serve(ctx context.Context, server *mcp.Server, o mcp.HTTP
 		o.Tokens = []string{mcp.NewToken()}
 		word = "; the token is " + o.Tokens[0]
 	}
-	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
+	if reached {
 		fmt.Fprintln(os.Stderr, "llmsandbox: WARNING: others reach this address, and HTTP carries the token in the clear: put a proxy that speaks TLS before it")
 	}
 	fmt.Fprintf(os.Stderr, "llmsandbox: serving on http://%s%s%s\n", l.Addr(), mcp.HTTPPath, word)
