@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -21,10 +22,12 @@ func newCopyCommand() *cobra.Command {
 		Use:   "cp SOURCE DESTINATION",
 		Short: "Copy files into or out of a kept sandbox",
 		Long: `Copy a file or a directory into or out of a sandbox that create or run --keep left. One of
-the two is ID:PATH. Links and special files are left out, and no permission bit
-beyond read, write and execute is carried over.`,
+the two is ID:PATH; the other may be - for the content of a file on standard output or input.
+Links and special files are left out, and no permission bit beyond read, write and execute
+is carried over.`,
 		Example: `  llmsandbox cp data.csv sb-1234:/sandbox/data.csv
-  llmsandbox cp sb-1234:/sandbox/out ./results`,
+  llmsandbox cp sb-1234:/sandbox/out ./results
+  llmsandbox cp sb-1234:result.csv - | head`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			fromID, from, fromInside := insidePath(args[0])
@@ -34,7 +37,15 @@ beyond read, write and execute is carried over.`,
 			}
 			return onSandbox(cmd.Context(), &place, fromID+toID, func(sb *llmsandbox.Sandbox) error {
 				move := sb.CopyIn
-				if fromInside {
+				switch {
+				case fromInside && to == "-":
+					return printFile(cmd.Context(), sb, from)
+				case toInside && from == "-":
+					return sb.WriteFileFrom(cmd.Context(), to, os.Stdin, 0)
+				case fromInside:
+					if err := checkDestination(to); err != nil {
+						return fmt.Errorf("cp: %w", err)
+					}
 					move = sb.CopyOut
 				}
 				moved := stderr.begin("Copying " + from)
@@ -47,6 +58,16 @@ beyond read, write and execute is carried over.`,
 	}
 	place.register(cmd.Flags(), "what runs the sandbox")
 	return cmd
+}
+
+// printFile writes a file of a sandbox to standard output.
+func printFile(ctx context.Context, sb *llmsandbox.Sandbox, path string) error {
+	ctx, gone := context.WithCancelCause(ctx)
+	defer gone(nil)
+	out, done := programOutput(os.Stdout, false, gone)
+	defer done()
+	_, err := sb.ReadFileTo(ctx, path, out)
+	return errors.Join(err, outputEnded(ctx))
 }
 
 // printSkipped says what a copy left out.
