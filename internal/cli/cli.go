@@ -10,8 +10,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-
-	"github.com/llmsandbox/llmsandbox"
 )
 
 // Main runs the command with the process's arguments, and returns its exit code. c is the
@@ -37,13 +35,10 @@ func Main(c Cluster) int {
 		return int(code)
 	case ctx.Err() != nil:
 		fmt.Fprintln(stderr, "llmsandbox: "+context.Cause(ctx).Error()+"; everything that was started has been ended")
-		return endCode(ctx)
+		return errorCode(ctx, err)
 	default:
 		printError(stderr, err)
-		if errors.Is(err, llmsandbox.ErrRefused) {
-			return exitRefused
-		}
-		return exitOurFailure
+		return errorCode(ctx, err)
 	}
 }
 
@@ -70,5 +65,29 @@ files and processes, no network, no privileges, and limits that the kernel enfor
 		newImageCommand(), newImagesCommand(), newCommitCommand(), newRuntimeOptionsTopic(),
 		newPortForwardCommand(), newInstallCommand(), newSetupCommand(), newEnvironmentsCommand(), newCacheCommand(), newReplCommand(), newCheckCommand(), newMCPCommand(),
 	)
+	root.Version = versionLine()
+	root.SetVersionTemplate("{{.Version}}\n")
+	if len(os.Args) > 1 && len(os.Args[1]) < 4 {
+		root.SuggestionsMinimumDistance = 1 // of a short name, two letters are most
+	}
+	checkHelpTopics(root)
 	return root
+}
+
+// checkHelpTopics has `help` fail for what is no command.
+func checkHelpTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	if err != nil {
+		return
+	}
+	show := help.Run
+	help.Run = nil
+	help.RunE = func(cmd *cobra.Command, args []string) error {
+		if _, _, err := root.Find(args); err != nil {
+			return err
+		}
+		show(cmd, args)
+		return nil
+	}
 }

@@ -202,7 +202,7 @@ func printEngines(w io.Writer, all []engineState) {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, usable, termsafe.String(e.Detail))
 	}
-	fmt.Fprintf(w, "\t\t`llmsandbox doctor --backend %s` tells more\n", all[0].Name)
+	fmt.Fprintln(w, "\t\tmore about one: `llmsandbox doctor --backend NAME`")
 }
 
 // engineTimeout bounds the questions to an engine, which may be on another machine, or busy.

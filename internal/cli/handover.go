@@ -116,18 +116,25 @@ func newVersionCommand() *cobra.Command {
 		Example: `  llmsandbox version`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			commit := ""
-			if info, ok := debug.ReadBuildInfo(); ok {
-				for _, s := range info.Settings {
-					if s.Key == "vcs.revision" {
-						commit = " (" + s.Value + ")"
-					}
-				}
-			}
-			_, err := fmt.Printf("llmsandbox %s%s, agent protocol %d, %s %s/%s\n", version, commit, agentproto.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Println(versionLine())
 			return err
 		},
 	}
+}
+
+// versionLine says what this program is: its release, the commit it was built from if that is
+// known, and what it was built for.
+func versionLine() string {
+	commit := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		i := slices.IndexFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "vcs.revision" })
+		if i >= 0 {
+			commit = " (" + info.Settings[i].Value + ")"
+		} else if strings.HasPrefix(info.Main.Version, "v") {
+			commit = " (" + info.Main.Version + ")" // of a module, it has the commit in it
+		}
+	}
+	return fmt.Sprintf("llmsandbox %s%s, agent protocol %d, %s %s/%s", version, commit, agentproto.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // thisBuild identifies what this program was built from: the release, and the module's

@@ -14,7 +14,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
 
-const networkUsage = "what the sandbox may reach: `none`, full, or allow=RULE,... with HOST[:PORT], *.DOMAIN[:PORT], an address or a CIDR (repeatable; default none)"
+const networkUsage = "what the sandbox may reach: `MODE` is none, full, or allow=RULE,... with HOST[:PORT], *.DOMAIN[:PORT], an address or a CIDR (repeatable; default none)"
 
 // networkFlag reads the values of --network. Rules may also be given beside full, to name
 // addresses that it refuses.

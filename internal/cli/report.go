@@ -29,9 +29,9 @@ func (f *runFlags) report(ctx context.Context, res *llmsandbox.Result, err error
 	if res == nil || err != nil && !errors.Is(err, llmsandbox.ErrOutput) && res.ExitCode == -1 {
 		if f.json && res != nil {
 			res.Reason = cmp.Or(res.Reason, err.Error())
-			return f.printJSON(res, endCode(ctx))
+			return f.printJSON(res, errorCode(ctx, err))
 		}
-		return f.fail(ctx, err)
+		return err
 	}
 	if err != nil {
 		printError(stderr, err)
@@ -58,12 +58,13 @@ func (f *runFlags) report(ctx context.Context, res *llmsandbox.Result, err error
 	return exitCode(code)
 }
 
-// fail reports a run that did not come to be.
+// fail reports with --json why there is no result. err may be nil, or have been reported.
 func (f *runFlags) fail(ctx context.Context, err error) error {
-	if !f.json {
+	var reported exitCode
+	if !f.json || err == nil || errors.As(err, &reported) || readerGone(err) || errors.Is(err, errNotText) {
 		return err
 	}
-	return f.printJSON(&llmsandbox.Result{Status: llmsandbox.StatusSetupFailed, ExitCode: -1, Backend: f.place.Backend, Language: f.lang, Reason: err.Error()}, endCode(ctx))
+	return f.printJSON(&llmsandbox.Result{Status: llmsandbox.StatusSetupFailed, ExitCode: -1, Backend: f.place.Backend, Language: f.lang, Reason: err.Error()}, errorCode(ctx, err))
 }
 
 func (f *runFlags) printJSON(res *llmsandbox.Result, code int) error {

@@ -79,7 +79,7 @@ a policy, 137 out of memory, 141 nothing reads the output any more, 153 too much
 			return nil // checked in run, where --code is known
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, args)
+			return f.fail(cmd.Context(), f.run(cmd, args))
 		},
 	}
 	set := cmd.Flags()
@@ -160,7 +160,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	sb, err := f.open(ctx, sandboxOpts)
 	started()
 	if err != nil {
-		return f.fail(ctx, err)
+		return err
 	}
 	ctx, gone := context.WithCancelCause(ctx)
 	defer gone(nil)

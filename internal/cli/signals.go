@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/exitcode"
 	"github.com/llmsandbox/llmsandbox/internal/signame"
 )
@@ -29,12 +30,15 @@ func (e signalError) Unwrap() error { return context.Canceled }
 // exitCode is the one with which a shell reports the end by the signal.
 func (e signalError) exitCode() int { return exitcode.SignalBase + int(e.signal) }
 
-// endCode is the exit code of a command that failed: that of the signal which has ended ctx, if
+// errorCode is the exit code of a command that failed: that of the signal which has ended ctx, if
 // one has.
-func endCode(ctx context.Context) int {
+func errorCode(ctx context.Context, err error) int {
 	var e signalError
-	if errors.As(context.Cause(ctx), &e) {
+	switch {
+	case errors.As(context.Cause(ctx), &e):
 		return e.exitCode()
+	case errors.Is(err, llmsandbox.ErrRefused):
+		return exitRefused
 	}
 	return exitOurFailure
 }
