@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
@@ -118,12 +119,23 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 		s.made = s.remember(ctx, o.Network)
 	}
 	s.net.owner, s.net.lenient, s.net.secrets, s.net.Log = true, o.BestEffort, o.Secrets, log
-	s.env = slices.DeleteFunc(slices.Clone(s.env), func(kv string) bool { return slices.Contains(networkEnv, kv) })
+	s.env = withTools(slices.DeleteFunc(slices.Clone(s.env), func(kv string) bool { return slices.Contains(networkEnv, kv) }))
 	if err := s.startNetwork(ctx, network, o.Network.Allow); err != nil {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), s.Close())
 	}
 	s.link.Begin()
 	return s, nil
+}
+
+// withTools is an environment in which package tools work, and the commands are found that they
+// install for the user. These are last in PATH, so that code cannot replace a program.
+func withTools(env []string) []string {
+	env = environ.AddMissing(env, all.Env())
+	home, path := environ.Value(env, "HOME"), environ.Value(env, "PATH")
+	if home == "" || path == "" {
+		return env
+	}
+	return environ.Override(env, []string{"PATH=" + path + ":" + home + "/.local/bin"})
 }
 
 // language is the language of the options, whose policy lets the libraries pass.
@@ -205,7 +217,7 @@ func Attach(ctx context.Context, id string, opts *AttachOptions) (*Sandbox, erro
 	if err != nil {
 		return nil, errors.Join(err, machine.Close(nil))
 	}
-	env, err := envList(gateway.EnvIn(machine.Guest(), machine.Guest().Env), o.Env)
+	env, err := envList(withTools(gateway.EnvIn(machine.Guest(), machine.Guest().Env)), o.Env)
 	if err != nil {
 		return nil, errors.Join(err, machine.Close(nil))
 	}

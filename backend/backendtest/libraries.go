@@ -3,6 +3,7 @@ package backendtest
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -122,6 +123,44 @@ func (s *suite) acceptance28LibrariesOfANewSandbox(t *testing.T) {
 		wantStdout(t, run(t, s.open(t, o), printAnswer, nil), "28xxx\n")
 		if n := installed.Load(); n != 0 {
 			t.Errorf("%d installations of what was cached, want 0", n)
+		}
+	})
+}
+
+// librariesByPip: what code installs itself is found by its later runs and by the cell that
+// installed it, and without a network pip ends soon and says why.
+func (s *suite) librariesByPip(t *testing.T) {
+	s.keepsLibraries(t)
+	dir, name := s.wheels(t, "'by pip'")
+	install := []string{"pip3", "install", "--no-index", "--find-links", "wheels", name}
+	opened := func(t *testing.T) *llmsandbox.Sandbox {
+		sb := s.open(t, llmsandbox.Options{})
+		if _, err := sb.CopyIn(testContext(t), dir, "wheels"); err != nil {
+			t.Fatal(err)
+		}
+		return sb
+	}
+	t.Run("run", func(t *testing.T) {
+		sb := opened(t)
+		if res := run(t, sb, strings.Join(install, " "), &llmsandbox.RunOptions{Language: "bash"}); res.ExitCode != 0 {
+			t.Fatalf("%+v, want ExitCode = 0", res)
+		}
+		wantStdout(t, run(t, sb, printAnswer, nil), "by pip\n")
+		wantStdout(t, run(t, sb, "tiny", &llmsandbox.RunOptions{Language: "bash"}), "by pip\n")
+	})
+	for _, plain := range []bool{true, false} {
+		t.Run(fmt.Sprintf("kernel, plain %v", plain), func(t *testing.T) {
+			k := openKernel(t, opened(t), "python", &llmsandbox.KernelOptions{Plain: plain})
+			c := cell(t, k, "!"+strings.Join(install, " ")+" >&2\n"+printAnswer, nil)
+			if c.Stdout != "by pip\n" {
+				t.Errorf("%+v, want Stdout = %q", c, "by pip\n")
+			}
+		})
+	}
+	t.Run("no network", func(t *testing.T) {
+		res := run(t, s.shared(t), "pip3 install "+name+" || echo failed", &llmsandbox.RunOptions{Language: "bash"})
+		if tries := strings.Count(res.Stderr, "Retrying"); tries > 1 || !strings.HasSuffix(res.Stdout, "failed\n") {
+			t.Errorf("%d retries, %+v, want at most 1, Stdout ending in %q", tries, res, "failed\n")
 		}
 	})
 }

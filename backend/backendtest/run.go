@@ -62,6 +62,7 @@ var cases = []struct {
 	{"Acceptance28to29LibrariesOfAnOpenSandbox", languageTier, (*suite).acceptance28to29LibrariesOfAnOpenSandbox},
 	{"LayersAreKept", contractTier, (*suite).layersAreKept},
 	{"LibrariesAreInstalledOnce", contractTier, (*suite).librariesAreInstalledOnce},
+	{"LibrariesByPip", languageTier, (*suite).librariesByPip},
 	{"LibraryFonts", languageTier, (*suite).libraryFonts},
 	{"Environments", languageTier, (*suite).environments},
 	{"Acceptance31InstallationFails", languageTier, (*suite).acceptance31InstallationFails},

@@ -34,6 +34,9 @@ type Language struct {
 	// Ahead is set where Capture can start the interpreter before its code is known. It reports
 	// whether a variable can still be set then: not what the interpreter reads when it starts.
 	Ahead func(variable string) bool
+	// Env is what the language's tools need in every sandbox, whatever it runs. A variable that the
+	// image or the caller sets wins.
+	Env []string
 	// Kernel keeps state between cells; nil: this language has none.
 	Kernel *Kernel
 	// Scan reads a program for a security policy; nil: no policy can judge this language.

@@ -24,6 +24,15 @@ var languages = [...]*language.Language{
 // All returns the languages, the best known first. The slice is the caller's.
 func All() []*language.Language { return append([]*language.Language(nil), languages[:]...) }
 
+// Env is what the tools of all languages need in a sandbox.
+func Env() []string {
+	var env []string
+	for _, l := range languages {
+		env = append(env, l.Env...)
+	}
+	return env
+}
+
 // Get returns the language of a name or alias, in any case. The error is a
 // *language.UnknownError.
 func Get(name string) (*language.Language, error) {

@@ -14,7 +14,16 @@ var Language = language.Language{
 	Install:  "install it with: apt-get install python3; or use --image python:3",
 	Plan:     plan, Libraries: &libraries, Kernel: &kernel, Capture: capture, Ahead: settable,
 	Scan: scan, ModuleSeparator: ".", LibraryName: libraryName, Missing: &missing,
-	Details: details,
+	Details: details, Env: environment,
+}
+
+// environment is for pip in a sandbox.
+var environment = []string{
+	// Debian's pip refuses to install beside the system's packages. Here it installs below HOME, since the system is read-only.
+	"PIP_BREAK_SYSTEM_PACKAGES=1",
+	// Without a network, or to a refused host, each retry only takes longer. One says why it fails.
+	"PIP_RETRIES=1",
+	"PIP_DISABLE_PIP_VERSION_CHECK=1",
 }
 
 func plan(src language.Source) (language.Plan, error) {

@@ -120,6 +120,7 @@ class Driver:
         builtins.exit = builtins.quit = Exit()
         sys.stdin = Stdin(self)
         sys.meta_path.insert(0, PatchGetpass(self))
+        sys.meta_path.append(UserSite)
         while True:
             try:
                 request = self.receive()
@@ -494,6 +495,24 @@ class PatchGetpass:
 
         spec.loader.exec_module = patched
         return spec
+
+
+class UserSite:
+    """Finds what a cell has had pip install for the user, when nothing else finds it."""
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        import site
+        directory = site.getusersitepackages()
+        if not site.ENABLE_USER_SITE or directory in sys.path or not os.path.isdir(directory):
+            return None
+        # As when Python starts: before what is installed for all users.
+        at = [i for i, p in enumerate(sys.path) if p.endswith("-packages")]
+        sys.path.insert(at[0] if at else len(sys.path), directory)
+        sys.meta_path.remove(cls)
+        import importlib.machinery
+        importlib.invalidate_caches()
+        return importlib.machinery.PathFinder.find_spec(name, path, target)
 
 
 if __name__ == "__main__":
