@@ -174,18 +174,13 @@ func boundLibraries(p properties) {
 	p["libraries"].Items.MaxLength = atMost(maxName)
 }
 
-// boundCommon describes and bounds the arguments that many tools have.
+// boundCommon bounds the arguments that many tools have.
 func boundCommon(p properties) {
-	for name, common := range map[string]struct {
-		most        int
-		description string
-	}{
-		"session_id": {maxName, "from create_session"},
-		"path":       {maxPath, "absolute or relative"},
-	} {
-		if p[name] != nil {
-			p[name].MaxLength, p[name].Description = atMost(common.most), common.description
-		}
+	if id := p["session_id"]; id != nil {
+		id.MaxLength = atMost(maxName)
+	}
+	if path := p["path"]; path != nil {
+		path.MaxLength, path.Description = atMost(maxPath), "absolute or relative"
 	}
 }
 
