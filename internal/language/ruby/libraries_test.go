@@ -26,7 +26,7 @@ func TestRegistries(t *testing.T) {
 		"sources": {
 			Machine: registrytest.Machine{Programs: map[string]string{ask: "*** CURRENT SOURCES ***\n\nhttps://a.test/\nhttps://u:p@b.test/x/\n"}, Home: "/h",
 				Texts: map[string]string{"/h/.gemrc": "---\n:ssl_ca_cert: \"/ca\"\n", "/ca": pem}},
-			Want: language.Registries{URLs: []string{"https://a.test/", "https://b.test/x/"}, Env: []string{"SSL_CERT_FILE=" + registries.CA},
+			Want: language.Registries{URLs: []string{"https://a.test/", "https://b.test/x/", "https://index.a.test/"}, Env: []string{"SSL_CERT_FILE=" + registries.CA},
 				Files: []language.File{{Path: gemrc, Data: []byte("---\n:sources:\n- \"https://a.test/\"\n- \"https://b.test/x/\"\n"), Mode: 0o644},
 					{Path: registries.CA, Data: []byte(pem), Mode: 0o644}},
 				Credentials: []language.Credential{{URL: "https://b.test/x/", Header: "Authorization", Value: "Basic dTpw"}}},

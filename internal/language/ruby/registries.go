@@ -2,8 +2,11 @@ package ruby
 
 import (
 	"fmt"
+	"net/netip"
+	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -15,6 +18,26 @@ import (
 const gemrc = registries.Dir + "/gemrc"
 
 var authority = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^:ssl_ca_cert:\s*["']?([^"'\n]+?)["']?\s*$`) })
+
+// addIndexes adds the hosts that gem asks in place of a source: it puts "index." before the name of
+// its default one. Whoever has a source's name has those below it as well.
+func addIndexes(r *language.Registries) error {
+	for _, source := range slices.Clone(r.URLs) {
+		u, err := url.Parse(source)
+		if err != nil {
+			return fmt.Errorf("gem: %w", err)
+		}
+		host := u.Hostname()
+		if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") || u.Path != "/" && u.Path != "" {
+			continue
+		}
+		u.Host = "index." + u.Host
+		if _, err := registries.Add(r, u.String()); err != nil {
+			return fmt.Errorf("gem: %w", err)
+		}
+	}
+	return nil
+}
 
 // findRegistries are the sources that gem is configured for on this machine.
 func findRegistries(ask language.Ask) (language.Registries, error) {
@@ -37,6 +60,9 @@ func findRegistries(ask language.Ask) (language.Registries, error) {
 	lines := []string{"---", ":sources:"}
 	for _, url := range r.URLs {
 		lines = append(lines, fmt.Sprintf("- %q", url))
+	}
+	if err := addIndexes(&r); err != nil {
+		return r, err
 	}
 	r.Files = []language.File{{Path: gemrc, Data: []byte(strings.Join(lines, "\n") + "\n"), Mode: 0o644}}
 	configured := ""
