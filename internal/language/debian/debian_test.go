@@ -164,3 +164,46 @@ func TestInstall(t *testing.T) {
 		t.Errorf("%+v, %v, want no error, strings.Join(plan.Steps[0].Argv, \" \") = %v, plan.Steps[0].Env[0] = %q", plan, err, "sh /tmp/.install.sh /d "+scratch+" - jq", "APT_CONFIG="+configFile)
 	}
 }
+
+// Only names of packages come to apt, which takes others for patterns and instructions.
+func TestNamesForApt(t *testing.T) {
+	work := t.TempDir()
+	bin := filepath.Join(work, "bin")
+	for name, script := range map[string]string{
+		"apt-get":   "echo apt-get \"$@\"",
+		"apt-cache": "printf '%s\\n' g++ jq libssl-dev | grep -F -e \"$3\"",
+		"g++":       "case $1 in -print-file-name=libstdc++.so) echo /usr/lib/libstdc++.so ;; *) echo \"${1#*=}\" ;; esac",
+	} {
+		if err := os.MkdirAll(bin, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script := filepath.Join(work, "libraries.sh")
+	if err := os.WriteFile(script, installer, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		libraries []string
+		installed string // empty: apt-get installs nothing
+		failure   string
+	}{
+		{libraries: []string{"g++", "jq=1.6-2.1"}, installed: "install g++ jq=1.6-2.1"},
+		{libraries: []string{"libstdc++"}},
+		{libraries: []string{"libstdc++", "libssl-dev"}, installed: "install libssl-dev"},
+		{libraries: []string{"libother++"}, failure: "there is no package libother++"},
+		{libraries: []string{"libssl"}, failure: "there is no package libssl"},
+		{libraries: []string{"g"}, failure: "there is no package g"},
+	} {
+		cmd := exec.Command("sh", append([]string{script, filepath.Join(work, "lib"), filepath.Join(work, "scratch"), "-"}, c.libraries...)...)
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		_, installed, _ := strings.Cut(string(out), "--no-remove ")
+		installed, _, _ = strings.Cut(installed, "\n")
+		if installed != c.installed || (err == nil) != (c.failure == "") || !strings.Contains(string(out), c.failure) {
+			t.Errorf("%v: %v, installed %q, want %q, failure %q\n%s", c.libraries, err, installed, c.installed, c.failure, out)
+		}
+	}
+}

@@ -7,7 +7,22 @@ shift 3
 mkdir -p "$scratch/state/lists/partial" "$scratch/cache/archives/partial"
 if [ "$local" = - ]; then
   apt-get --quiet=2 --error-on=any update
-  apt-get --quiet=1 --download-only --reinstall --no-remove install "$@"
+  # apt takes a name that it does not know for a pattern, or, with a plus or minus behind it, for an
+  # instruction. What the compiler has of its own, such as libstdc++, is no package and need not be one.
+  for wanted; do
+    shift
+    name=${wanted%%=*}
+    if apt-cache --all-names pkgnames "$name" | grep -qxF -e "$name"; then
+      set -- "$@" "$wanted"
+      continue
+    fi
+    case $(g++ -print-file-name="$name.so" 2>/dev/null) in
+      /*) continue ;;
+    esac
+    echo "there is no package $name" >&2
+    exit 1
+  done
+  [ $# = 0 ] || apt-get --quiet=1 --download-only --reinstall --no-remove install "$@"
   archives=$scratch/cache/archives
 else
   archives=$local
