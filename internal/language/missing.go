@@ -20,9 +20,10 @@ type Missing struct {
 	Files bool
 }
 
-// Bounds on what is read of a program's text, and taken from it.
+// Bounds on what is read of a program's text and of each of its lines, and taken from it.
 const (
 	maxMissingText = 32 << 10
+	maxMissingLine = 1 << 10
 	maxMissingName = 64
 )
 
@@ -85,8 +86,9 @@ func fileName(of string) string {
 }
 
 // Between returns what stands in a line between two texts, the last where there are several;
-// no text behind it means the end of the line.
+// no text behind it means the end of the line. It reads the line's beginning only, so that its time is bounded.
 func Between(line, before, after string) string {
+	line = line[:min(len(line), maxMissingLine)]
 	for rest := line; ; {
 		at := strings.LastIndex(rest, before)
 		if at < 0 {
