@@ -177,11 +177,13 @@ func (c *console) cut(n int) {
 	}
 }
 
-// wipe takes the step off the screen. c.mu is held. Where it fails, so does what is written next.
+// wipe takes the step off the screen: its line first, since some terminals keep what is erased from
+// their first cell on, and what it was wrapped into. c.mu is held. Where it fails, so does what is
+// written next.
 func (c *console) wipe() {
 	if c.drawn {
 		c.drawn = false
-		_, _ = c.f.WriteString("\r\x1b[J")
+		_, _ = c.f.WriteString("\r\x1b[K\x1b[J")
 	}
 }
 
@@ -204,7 +206,9 @@ func (c *console) draw() {
 	c.frame++
 	line := c.steps[len(c.steps)-1].line(signs[c.frame%len(signs)], width-1) // the last column would wrap
 	c.drawn = true
-	_, _ = c.f.WriteString("\r" + line + "\x1b[J\r") // a terminal that is gone is noticed by what follows
+	// A terminal may have become narrower than it says yet, so it is not to wrap the line. One
+	// that is gone is noticed by what follows.
+	_, _ = c.f.WriteString("\r\x1b[?7l" + line + "\x1b[J\x1b[?7h\r")
 }
 
 // line is how a step looks on a terminal, in so many columns at most.

@@ -122,9 +122,9 @@ func printed(p backend.Progress, line string) backend.Progress {
 	return p
 }
 
-const wiped = "\r\x1b[J"
+const wiped = "\r\x1b[K\x1b[J"
 
-func drawn(line string) string { return "\r" + line + "\x1b[J\r" }
+func drawn(line string) string { return "\r\x1b[?7l" + line + "\x1b[J\x1b[?7h\r" }
 
 func TestStepOnTerminal(t *testing.T) {
 	onTerminal(t, 80, func(c *consoleTest) {
@@ -247,8 +247,8 @@ func TestStepFitsAndIsHarmless(t *testing.T) {
 		for columns := 300; columns > 0; columns-- {
 			resize(t, ours, columns)
 			c.after(drawEvery)
-			line, ended := strings.CutSuffix(c.wrote(), "\x1b[J\r")
-			line, began := strings.CutPrefix(line, "\r")
+			line, ended := strings.CutSuffix(c.wrote(), "\x1b[J\x1b[?7h\r")
+			line, began := strings.CutPrefix(line, "\r\x1b[?7l")
 			if !began || !ended || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r >= 0x7f && r <= 0x9f }) || strings.Contains(line, "owned") {
 				t.Fatalf("%d columns: drawn as %q, want printable text", columns, line)
 			}

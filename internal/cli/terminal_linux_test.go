@@ -118,13 +118,19 @@ func (w *watched) all() string {
 	return w.text.String()
 }
 
-var colours = regexp.MustCompile("\x1b\\[[0-9]*m")
+// unseen are colours, and that a line is not to be wrapped.
+var unseen = regexp.MustCompile("\x1b\\[([0-9]*m|\\?7[hl])")
 
 // screen is what a terminal shows after a text. It knows what a command may use.
 func screen(text string) []string {
 	rows, row, column := [][]rune{nil}, 0, 0
-	text = colours.ReplaceAllString(text, "")
+	text = unseen.ReplaceAllString(text, "")
 	for len(text) > 0 {
+		if rest, ok := strings.CutPrefix(text, "\x1b[K"); ok {
+			rows[row] = rows[row][:min(column, len(rows[row]))]
+			text = rest
+			continue
+		}
 		if rest, ok := strings.CutPrefix(text, "\x1b[J"); ok {
 			rows = rows[:row+1]
 			rows[row] = rows[row][:min(column, len(rows[row]))]
@@ -197,7 +203,7 @@ func TestTerminalPull(t *testing.T) {
 	r := newSlowRegistry(t)
 	cmd, w, _ := onOwnTerminal(t, nil, nil, "image", "pull", r.image)
 	w.until(t, "Pulling "+r.image)
-	w.until(t, "\x1b[J\r\r") // drawn again
+	w.until(t, "\x1b[?7h\r\r") // drawn again
 	r.release()
 	code, lines := exitOfCommand(t, cmd), screen(w.all())
 	if code != 0 || len(lines) != 3 || !pulled.MatchString(lines[0]) || !strings.HasPrefix(lines[1], "sha256:") || lines[2] != "" {
