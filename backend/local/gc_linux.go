@@ -96,12 +96,33 @@ func claimDead(d dirs) (dead []string, failed []backend.Leftover, err error) {
 	return dead, failed, nil
 }
 
-// sweepOnce collects in the background, once per process, what earlier owners left.
+// sweepEvery is how long after one sweep the next may come: a command that is called again and
+// again should not look for leftovers each time.
+const sweepEvery = 10 * time.Minute
+
+// sweepDue reports whether no process has swept for that long, and notes that this one does.
+func (d dirs) sweepDue() bool {
+	stamp := filepath.Join(d.state, "swept")
+	if info, err := os.Lstat(stamp); err == nil && time.Since(info.ModTime()).Abs() < sweepEvery {
+		return false
+	}
+	// Where it cannot be noted, each process sweeps.
+	_ = os.WriteFile(stamp, nil, 0o600)
+	now := time.Now()
+	_ = os.Chtimes(stamp, now, now)
+	return true
+}
+
+// sweepOnce collects in the background, once per process, what earlier owners left, if that is
+// due.
 func (b *Backend) sweepOnce(log *slog.Logger) {
 	b.sweep.Do(func() {
 		b.sweeping.Add(1)
 		go func() {
 			defer b.sweeping.Done()
+			if d, err := b.dirs(); err == nil && !d.sweepDue() {
+				return
+			}
 			found, err := b.GC(context.Background())
 			agenthost.LogSweep(log, found, err)
 		}()
