@@ -41,6 +41,9 @@ func Parse(data []byte) (Lock, error) {
 	if len(data) > maxLock {
 		return l, fmt.Errorf("%w: the file is larger than %d bytes", backend.ErrInvalid, maxLock)
 	}
+	if !flat(data) {
+		return l, fmt.Errorf("%w: a lock has no tables or arrays in others, dotted keys or strings of several lines", backend.ErrInvalid)
+	}
 	about, err := toml.NewDecoder(bytes.NewReader(data)).Decode(&l)
 	var syntax toml.ParseError
 	switch {
@@ -55,6 +58,36 @@ func Parse(data []byte) (Lock, error) {
 		return l, fmt.Errorf("%w: %w", backend.ErrInvalid, err)
 	}
 	return l, nil
+}
+
+// flat reports whether a file has nothing that takes a decoder of TOML long: for nested tables and
+// dotted keys the time grows with the square of their depth.
+func flat(data []byte) bool {
+	depth := 0
+	var quote byte // of the string at i; '#' in a comment
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case c == '\n': // ends comments; in a string it is an error
+			quote = 0
+		case quote == '"' && c == '\\':
+			i++
+		case quote != 0:
+			if c == quote && c != '#' {
+				quote = 0
+			}
+		case bytes.HasPrefix(data[i:], []byte(`"""`)), bytes.HasPrefix(data[i:], []byte("'''")), c == '{', c == '.':
+			return false
+		case c == '"', c == '\'', c == '#':
+			quote = c
+		case c == '[':
+			if depth++; depth > 2 {
+				return false
+			}
+		case c == ']':
+			depth--
+		}
+	}
+	return true
 }
 
 // check validates a lock.

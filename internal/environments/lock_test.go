@@ -46,6 +46,14 @@ func TestParse(t *testing.T) {
 		{"one package twice for a Python", head + "[[package]]\nname = \"six\"\nversion = \"1\"\npython = [\"3.9\"]\n[[package]]\nname = \"six\"\nversion = \"2\"\npython = [\"3.10\", \"3.9\"]\n", "twice"},
 		{"digests of some only", head + "[[package]]\nname = \"a\"\nversion = \"1\"\nsha256 = [\"" + digest + "\"]\n[[package]]\nname = \"b\"\nversion = \"2\"\n", "all packages have 'sha256', or none"},
 		{"Pythons of some only", head + "[[package]]\nname = \"a\"\nversion = \"1\"\npython = [\"3.9\"]\n[[package]]\nname = \"b\"\nversion = \"2\"\n", "all packages have 'python', or none"},
+		{"tables in tables", "a = " + strings.Repeat("{a=", 20_000), "tables or arrays in others"},
+		{"a dotted key", strings.Repeat("a.", 20_000) + "a = 1", "tables or arrays in others"},
+		{"a dotted key of quoted parts", strings.Repeat(`"a".`, 20_000) + "a = 1", "tables or arrays in others"},
+		{"a dotted key after a comment", "# \" [\n" + strings.Repeat("a.", 20_000) + "a = 1", "tables or arrays in others"},
+		{"a dotted table", "[" + strings.Repeat("a.", 20_000) + "a]", "tables or arrays in others"},
+		{"arrays in arrays", "a = " + strings.Repeat("[", 20_000), "tables or arrays in others"},
+		{"a string of several lines", "a = \"\"\"\n\"\"\"", "tables or arrays in others"},
+		{"comments and escapes", "# it's [{.\n" + head + "[[package]]\nname = 'six'\nversion = \"1\\u002e17\" # {\n", ""},
 		{"too large", head + "# " + strings.Repeat("x", maxLock), "larger than"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -81,7 +89,7 @@ func again(t *testing.T, l Lock) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add(dataScience)
+	f.Add([]byte(head + "[[package]]\nname = \"six\"\nversion = \"1\"\npython = [\"3.9\"]\nsha256 = [\"" + digest + "\"]\n"))
 	f.Add([]byte(head + "[[package]]\nname = \"six\"\nversion = \"1.17.0\"\n"))
 	f.Add([]byte("[[package]]\nname=[[1]]\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
