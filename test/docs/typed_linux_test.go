@@ -25,13 +25,22 @@ var onlyElsewhere = map[string]*regexp.Regexp{
 
 // readersFiles are what the pages take for granted in the reader's directory.
 var readersFiles = map[string]string{
-	"data.csv":   "b,2\na,1\n",
-	"script.py":  "import glob, shutil\nfor name in glob.glob('**/data.csv', recursive=True):\n    shutil.copy(name, 'result.csv')\n",
-	"sales.csv":  "region,revenue\nnorth,10\nsouth,20\nnorth,30\n",
-	"report.py":  "import pandas as pd\nimport matplotlib.pyplot as plt\npd.read_csv('sales.csv').groupby('region').revenue.sum().plot.bar()\nplt.show()\n",
-	"plot.py":    "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\n",
-	"app.py":     "print('app')\n",
-	"cleanup.py": "import os\nos.system(\"date\")\n",
+	"data.csv":            "b,2\na,1\n",
+	"script.py":           "import glob, shutil\nfor name in glob.glob('**/data.csv', recursive=True):\n    shutil.copy(name, 'result.csv')\n",
+	"sales.csv":           "region,revenue\nnorth,10\nsouth,20\nnorth,30\n",
+	"report.py":           "import pandas as pd\nimport matplotlib.pyplot as plt\npd.read_csv('sales.csv').groupby('region').revenue.sum().plot.bar()\nplt.show()\n",
+	"plot.py":             "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\n",
+	"analysis.ipynb":      notebook("print('analysis')"),
+	"reports/first.ipynb": notebook("open('summary.csv', 'w').write('a,1')"),
+	"results/README":      "",
+	"app.py":              "print('app')\n",
+	"cleanup.py":          "import os\nos.system(\"date\")\n",
+}
+
+// notebook is one with a single cell.
+func notebook(code string) string {
+	return fmt.Sprintf(`{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [
+		{"cell_type": "code", "id": "one", "metadata": {}, "source": %q, "outputs": [], "execution_count": null}]}`, code)
 }
 
 // A typed command is one of a page's console blocks, and what the page shows of its output.
@@ -119,6 +128,9 @@ func typeAll(t *testing.T, bin, examples string, here []typed) {
 	t.Helper()
 	dir, logs := t.TempDir(), t.TempDir()
 	for name, text := range readersFiles {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
