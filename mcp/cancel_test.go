@@ -2,12 +2,15 @@ package mcp
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/llmsandbox/llmsandbox/backend"
 )
 
 // A cancelled call's program is gone: what it would have written later never comes.
@@ -92,5 +95,24 @@ func TestProgress(t *testing.T) {
 	defer mu.Unlock()
 	if got := strings.Join(reported, ","); got != "waiting for a sandbox,running" {
 		t.Errorf("got = %v, want got = \"waiting for a sandbox,running\"", got)
+	}
+}
+
+// What a tool prints and how a step fails is told; that it ended well is not.
+func TestProgressOfSteps(t *testing.T) {
+	p := &progress{steps: make(chan backend.Progress, 16)}
+	step := backend.Progress{Stage: "install", Message: "six"}
+	printed, done, failed := step, step, step
+	printed.Output, done.Done, failed.Done, failed.Error = "Collecting six", true, true, "broken"
+	for _, s := range []backend.Progress{step, printed, done, failed} {
+		p.tell(s)
+	}
+	p.close()
+	var got []string
+	for s := range p.steps {
+		got = append(got, stepMessage(s))
+	}
+	if want := []string{"Installing six", "Collecting six", "Installing six failed: broken"}; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
 	}
 }

@@ -226,11 +226,14 @@ func newProgress(ctx context.Context, req *sdk.CallToolRequest) *progress {
 		for step := range p.steps {
 			count++
 			// A client that cannot be reached will not get the result either.
-			_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: count, Message: line(cmp.Or(step.Output, step.String()))})
+			_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: count, Message: stepMessage(step)})
 		}
 	})
 	return p
 }
+
+// stepMessage says a step in one line.
+func stepMessage(step backend.Progress) string { return line(cmp.Or(step.Output, step.String())) }
 
 // tell is of the shape of llmsandbox.Options.Progress. That a step has ended well, the next one says.
 func (p *progress) tell(step backend.Progress) {

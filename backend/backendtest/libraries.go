@@ -73,7 +73,16 @@ const printAnswer = "import tiny; print(tiny.answer)"
 func (s *suite) acceptance28LibrariesOfANewSandbox(t *testing.T) {
 	s.keepsLibraries(t)
 	dir, name := s.wheels(t, "'28' + 'x' * 3")
-	sb := s.open(t, libraries(dir, name))
+	o := libraries(dir, name)
+	reports := make(chan backend.Progress, 1000)
+	o.Progress = func(p backend.Progress) {
+		if p.Stage == "install" {
+			reports <- p
+		}
+	}
+	sb := s.open(t, o)
+	close(reports)
+	wantInstallReports(t, reports, name)
 	wantStdout(t, run(t, sb, printAnswer, nil), "28xxx\n")
 	// The user's own variables go on meaning what they mean.
 	if err := sb.WriteFile(testContext(t), "own/other.py", []byte("x = 1")); err != nil {
@@ -178,6 +187,27 @@ func (s *suite) libraryFonts(t *testing.T) {
 	})
 	const code = "import matplotlib.font_manager as m; print(m.kept, open(m.path, 'r+').read())"
 	wantStdout(t, run(t, s.open(t, libraries(dir, name)), code, nil), "True fonts\n")
+}
+
+// wantInstallReports checks that an installation is reported from its beginning, with what the
+// package tool says, to its end.
+func wantInstallReports(t *testing.T, reports <-chan backend.Progress, library string) {
+	t.Helper()
+	var list []backend.Progress
+	for p := range reports {
+		list = append(list, p)
+	}
+	step := backend.Progress{Stage: "install", Message: library}
+	end := step
+	end.Done = true
+	if n := len(list); n < 3 || list[0] != step || list[n-1] != end {
+		t.Fatalf("an installation is reported as %+v, want %+v, lines of the tool, %+v", list, step, end)
+	}
+	for _, p := range list[1 : len(list)-1] {
+		if p.Output == "" || p.Done || p.Message != library {
+			t.Errorf("a report between is %+v, want Output not empty, Done false, Message = %q", p, library)
+		}
+	}
 }
 
 // countInstalls counts the installations that have ended.
