@@ -15,6 +15,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/internal/egress"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
+	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
 )
 
@@ -119,13 +120,8 @@ func asInvalid(err error) error {
 	if errors.Is(err, ErrInvalid) {
 		return err
 	}
-	return &invalidError{err}
+	return errclass.Of(ErrInvalid, err)
 }
-
-// An invalidError is another package's word for what makes no sense.
-type invalidError struct{ error }
-
-func (e *invalidError) Unwrap() []error { return []error{e.error, ErrInvalid} }
 
 // A NetworkAttempt is one try of the sandbox to reach something.
 type NetworkAttempt struct {

@@ -201,6 +201,9 @@ func Attach(ctx context.Context, id string, opts *AttachOptions) (*Sandbox, erro
 	}
 	machine, err := b.Attach(ctx, id)
 	if err != nil {
+		if errors.Is(err, ErrNotFound) {
+			return nil, err // and names it
+		}
 		return nil, fmt.Errorf("attach to sandbox %s: %w", id, err)
 	}
 	info := machine.Info()

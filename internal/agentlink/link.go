@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -236,7 +237,11 @@ func Call[T any](ctx context.Context, l *Link, what string, do func(*agentclient
 	}
 	v, err := do(client)
 	if err != nil {
-		return zero, fmt.Errorf("%s in sandbox %s: %w", what, l.machine.ID(), l.Explain(ctx, err))
+		err = l.Explain(ctx, err)
+		if strings.HasPrefix(err.Error(), what+": ") {
+			return zero, fmt.Errorf("sandbox %s: %w", l.machine.ID(), err)
+		}
+		return zero, fmt.Errorf("%s in sandbox %s: %w", what, l.machine.ID(), err)
 	}
 	return v, nil
 }

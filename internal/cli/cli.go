@@ -85,7 +85,25 @@ files and processes, no network, no privileges, and limits that the kernel enfor
 		root.SuggestionsMinimumDistance = 1 // of a short name, two letters are most
 	}
 	checkHelpTopics(root)
+	explainArgs(root)
 	return root
+}
+
+// explainArgs has commands that get too few or too many arguments say which they take.
+func explainArgs(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		explainArgs(c)
+		check := c.Args
+		if check == nil {
+			continue
+		}
+		c.Args = func(cmd *cobra.Command, args []string) error {
+			if check(cmd, args) == nil {
+				return nil
+			}
+			return fmt.Errorf("%s: got %s; usage: %s", cmd.Name(), plural(len(args), "argument"), cmd.UseLine())
+		}
+	}
 }
 
 // checkHelpTopics has `help` fail for what is no command.

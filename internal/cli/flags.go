@@ -99,6 +99,10 @@ func (f *sandboxFlags) options(kept bool) (llmsandbox.Options, error) {
 	if o.Secrets, err = f.secrets.options(); err != nil {
 		return o, err
 	}
+	if len(o.Secrets) > 0 && len(o.Network.Allow) == 0 && o.Network.Mode != llmsandbox.NetworkFull {
+		s := o.Secrets[0]
+		return o, fmt.Errorf("--secret %s: the sandbox has no network to use it on: add --network allow=%s", s.Name, strings.Join(s.Hosts, ","))
+	}
 	if o.Install, err = f.libraries.options(); err != nil {
 		return o, err
 	}

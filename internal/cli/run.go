@@ -197,6 +197,12 @@ func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Optio
 	if o.Limits.Output, err = sizeFlag("output", f.output, 1); err != nil {
 		return nil, none, err
 	}
+	for _, spec := range f.files {
+		host, _ := splitPair(spec)
+		if _, err := os.Stat(host); err != nil {
+			return nil, none, fmt.Errorf("--file: %w", withoutCall(err))
+		}
+	}
 	for _, spec := range f.outs {
 		_, host := outPair(spec)
 		if err := checkDestination(host); err != nil {
@@ -257,7 +263,7 @@ func (f *runFlags) input(codeWasStdin bool) (io.Reader, func(), error) {
 	if f.stdin != "" {
 		file, err := os.Open(f.stdin)
 		if err != nil {
-			return nil, nil, fmt.Errorf("--stdin: %w", err)
+			return nil, nil, fmt.Errorf("--stdin: %w", withoutCall(err))
 		}
 		return file, func() { _ = file.Close() }, nil // only read from
 	}

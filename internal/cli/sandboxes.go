@@ -108,7 +108,7 @@ func newRemoveCommand() *cobra.Command {
 				}
 				removed()
 				if err != nil {
-					errs = append(errs, fmt.Errorf("rm %s: %w", id, err))
+					errs = append(errs, err)
 				}
 			}
 			return errors.Join(errs...)

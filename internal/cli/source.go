@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -44,8 +45,11 @@ func loadSource(ctx context.Context, arg, code string, codeGiven bool, lang stri
 		return chosen(source{code: string(data), fromStdin: true}, lang)
 	}
 	info, err := os.Stat(arg)
-	if err != nil {
-		return source{}, fmt.Errorf("read the code: %w", err)
+	switch {
+	case arg == "":
+		return source{}, errors.New("the FILE to run is empty: give a file, a directory or '-'")
+	case err != nil:
+		return source{}, fmt.Errorf("read the code: %w", withoutCall(err))
 	}
 	if info.IsDir() {
 		return loadDir(arg, lang)
@@ -77,10 +81,19 @@ func chosen(s source, lang string) (source, error) {
 	return s, err
 }
 
+// withoutCall is err with the file's name and not the system call's.
+func withoutCall(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return fmt.Errorf("%s: %w", p.Path, p.Err)
+	}
+	return err
+}
+
 func readSource(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the code: %w", err)
+		return nil, fmt.Errorf("read the code: %w", withoutCall(err))
 	}
 	defer f.Close()
 	return readLimited(f, path)

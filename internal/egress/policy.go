@@ -173,6 +173,9 @@ func parseRule(text string) (rule, error) {
 	if len(text) > 300 {
 		return fail("it is too long")
 	}
+	if strings.Contains(text, "://") {
+		return fail("give a host and a port such as example.org:443, not a URL")
+	}
 	host, port, err := splitPort(text)
 	if err != nil {
 		return fail(err.Error())
@@ -181,7 +184,7 @@ func parseRule(text string) (rule, error) {
 	switch {
 	case host == "":
 		return fail("name a host, an address or a range, such as example.org:443")
-	case strings.Contains(host, "://"), strings.ContainsAny(host, "@?#"):
+	case strings.ContainsAny(host, "@?#"):
 		return fail("give a host and a port, not a URL")
 	case host == "*":
 		r.any = true
@@ -201,7 +204,7 @@ func parseRule(text string) (rule, error) {
 	case strings.Contains(host, "/"):
 		p, err := netip.ParsePrefix(host)
 		if err != nil {
-			return fail("not a range of addresses such as 10.1.0.0/16")
+			return fail("not a range of addresses such as 10.1.0.0/16; a host has no path")
 		}
 		if p.Addr().Is4In6() {
 			return fail("write the range as IPv4")

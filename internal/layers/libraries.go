@@ -16,6 +16,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
+	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 	"github.com/llmsandbox/llmsandbox/internal/transfer"
@@ -68,7 +69,7 @@ func (m Maker) Libraries(lang *language.Language, libraries []string, o Options,
 	for _, name := range libraries {
 		canonical, err := lang.Libraries.Check(name)
 		if err != nil {
-			return nil, fmt.Errorf("install libraries of %s: %w: %w", lang.Title, backend.ErrInvalid, err)
+			return nil, errclass.Errorf(backend.ErrInvalid, "install libraries of %s: %w", lang.Title, err)
 		}
 		q.libraries = append(q.libraries, canonical)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/errclass"
 )
 
 // Info describes an image of the store.
@@ -71,7 +72,7 @@ func (s *Store) Inspect(ref string) (Info, error) {
 	}
 	switch len(found) {
 	case 0:
-		return Info{}, fmt.Errorf("image %q is not in the store; `llmsandbox image list` shows what is: %w", ref, backend.ErrImageNotFound)
+		return Info{}, errclass.Errorf(backend.ErrImageNotFound, "image %q is not in the store", ref)
 	case 1:
 		return found[0], nil
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/errclass"
 )
 
 // A candidate is an image somewhere else, of which only the config is here yet.
@@ -259,12 +260,12 @@ func registryError(ctx context.Context, err error) error {
 	if errors.As(err, &te) {
 		switch te.StatusCode {
 		case http.StatusNotFound:
-			return fmt.Errorf("the registry does not have it (%v): %w", err, backend.ErrImageNotFound)
+			return errclass.Errorf(backend.ErrImageNotFound, "the registry does not have it: %w", err)
 		case http.StatusUnauthorized, http.StatusForbidden:
-			return fmt.Errorf("the registry refuses access; log in with `docker login`, or check the name (%v): %w", err, backend.ErrImageNotFound)
+			return errclass.Errorf(backend.ErrImageNotFound, "the registry refuses access; log in with `docker login`, or check the name: %w", err)
 		}
 	}
-	return fmt.Errorf("cannot fetch from the registry (%v): %w", err, backend.ErrImageNotFound)
+	return errclass.Errorf(backend.ErrImageNotFound, "cannot fetch from the registry; check its name and the network: %w", err)
 }
 
 // secureTransport allows unencrypted HTTP to loopback only, also after a redirect.

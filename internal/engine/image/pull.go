@@ -18,6 +18,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
 
@@ -105,11 +106,11 @@ func pullError(ctx context.Context, full string, err error) error {
 	for _, a := range advice {
 		for _, w := range a.texts {
 			if strings.Contains(low, w) {
-				return fmt.Errorf("pull image %s: %s: %s: %w", full, a.do, text, a.kind)
+				return errclass.Errorf(a.kind, "pull image %s: %s: %s", full, a.do, text)
 			}
 		}
 	}
-	return fmt.Errorf("pull image %s: %s: %w", full, text, backend.ErrImageNotFound)
+	return errclass.Errorf(backend.ErrImageNotFound, "pull image %s: %s", full, text)
 }
 
 const (
