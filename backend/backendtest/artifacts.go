@@ -34,6 +34,7 @@ func wantArtifacts(t testing.TB, res *llmsandbox.Result, names ...string) {
 // writers write a file into the artifacts directory, which is there.
 var writers = map[string]string{
 	"javascript": `require("fs").writeFileSync("/sandbox/artifacts/made.csv", "a,b\n1,2\n")`,
+	"typescript": "import { writeFileSync } from 'node:fs'\nconst name: string = '/sandbox/artifacts/made.csv'\nwriteFileSync(name, 'a,b\\n1,2\\n')",
 	"java":       `public class Maker { public static void main(String[] a) throws Exception { java.nio.file.Files.writeString(java.nio.file.Path.of("artifacts/made.csv"), "a,b\n1,2\n"); } }`,
 	"cpp":        "#include <fstream>\nint main() { std::ofstream(\"artifacts/made.csv\") << \"a,b\\n1,2\\n\"; }",
 	"c":          "#include <stdio.h>\nint main(void) { FILE *f = fopen(\"artifacts/made.csv\", \"w\"); fputs(\"a,b\\n1,2\\n\", f); return fclose(f); }",

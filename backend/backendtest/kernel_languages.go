@@ -30,6 +30,12 @@ var sessions = []languageCells{
 		variable: llmsandbox.Variable{Name: "x", Type: "number", Value: "21"}, crash: "process.kill(process.pid, 'SIGKILL'); for (;;) {}",
 	},
 	{
+		lang: "typescript", define: "const x: number = 21; function twice(a: number): number { return a * 2 }\nimport os from 'node:os'\nundefined as void", use: "console.log('out'); await twice(x as number)",
+		fail: "\nthrow new RangeError('no' as string)", failure: "RangeError", line: "cell[3]:2", child: "require('child_process').execSync('echo child', {stdio: 'inherit'})",
+		loop: "for (;;) {}", input: "'hello ' + prompt('name? ')!", answered: "'hello Ann'", complete: "twi", completes: "twice",
+		variable: llmsandbox.Variable{Name: "x", Type: "number", Value: "21"}, crash: "process.kill(process.pid, 'SIGKILL'); for (;;) {}",
+	},
+	{
 		lang: "ruby", define: "require 'set'\nx = 21\ndef twice(a) = a * 2\nnil", use: "puts 'out'; twice(x)",
 		fail: "\nraise ArgumentError, 'no'", failure: "ArgumentError", line: "cell[3]:2", child: "system('echo child')",
 		loop: "loop {}", input: "'hello ' + gets.chomp", answered: `"hello Ann"`, complete: "twi", completes: "twice",

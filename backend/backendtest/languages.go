@@ -18,6 +18,7 @@ var hellos = map[string]struct{ program, code string }{
 	"c":          {"gcc", "#include <stdio.h>\nint main(void) { puts(\"hello\"); }"},
 	"go":         {"go", "package main\nimport \"fmt\"\nfunc main() { fmt.Println(\"hello\") }"},
 	"ruby":       {"ruby", `puts "hello"`},
+	"typescript": {"node", `const s: string = "hello"; console.log(s)`},
 	"r":          {"Rscript", `cat("hello\n")`},
 	"bash":       {"bash", `echo hello`},
 }
@@ -72,6 +73,7 @@ var failures = map[string]struct{ program, code, name, where string }{
 	"cpp":        {"g++", "#include <cassert>\nint main() { assert(1 > 2); }", "broken.cpp", "broken: /sandbox/broken.cpp:2: int main()"},
 	"c":          {"gcc", "#include <assert.h>\nint main(void) { assert(1 > 2); }", "broken.c", "broken: /sandbox/broken.c:2: main"},
 	"go":         {"go", "package main\nfunc main() {\n\tpanic(1)\n}", "broken_windows.go", "/sandbox/broken_windows.go:3"},
+	"typescript": {"node", "enum E { A }\nfunction f(e: E): void {\n  throw new Error('x' as string)\n}\nf(E.A)", "broken.ts", "at f (/sandbox/broken.ts:3:"},
 	"ruby":       {"ruby", "\nraise 'x'", "broken.rb", "/sandbox/broken.rb:2:in"},
 	"r":          {"Rscript", "message(grep('--file', commandArgs(), value = TRUE))\nstop('x')", "broken.R", "--file=/sandbox/broken.R"},
 	"bash":       {"bash", "\nno-such-command", "broken.sh", "/sandbox/broken.sh: line 2:"},

@@ -58,7 +58,7 @@ var languagePackages = map[string]string{
 }
 
 // languages are all that Options.Images can be asked for.
-var languages = []string{"bash", "c", "cpp", "go", "java", "javascript", "python", "r", "ruby"}
+var languages = []string{"bash", "c", "cpp", "go", "java", "javascript", "python", "r", "ruby", "typescript"}
 
 // inMicromamba returns the options with Micromamba checked and an image for each language.
 // What is named need not exist: that is found out when a sandbox is made.

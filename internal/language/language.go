@@ -150,8 +150,11 @@ type Example struct {
 // Family returns the name of the language whose toolchain, default images and policies' rules hold for a
 // language, too: for most it is their own.
 func Family(name string) string {
-	if name == "c" {
+	switch name {
+	case "c":
 		return "cpp"
+	case "typescript":
+		return "javascript"
 	}
 	return name
 }

@@ -17,7 +17,8 @@ import (
 
 // programs show that an image has what it is for: each prints "hello" at its end.
 var programs = map[string]struct{ file, command, code string }{
-	"bash": {"main.sh", "bash main.sh", `set -e; jq -n 1 >/tmp/one; echo '1+1' | bc; gawk 'BEGIN { print "hello" }'`},
+	"bash":       {"main.sh", "bash main.sh", `set -e; jq -n 1 >/tmp/one; echo '1+1' | bc; gawk 'BEGIN { print "hello" }'`},
+	"typescript": {"main.js", "node main.js", `console.log("hello")`}, // the sandbox makes JavaScript of it
 	"c": {"main.c", "gcc -std=gnu17 -o /tmp/main main.c && /tmp/main",
 		"#include <stdio.h>\nint main(void) { puts(\"hello\"); }"},
 	"cpp": {"main.cpp", "g++ -std=c++20 -o /tmp/main main.cpp && /tmp/main",

@@ -17,7 +17,7 @@ import (
 )
 
 var languages = [...]*language.Language{
-	&python.Language, &javascript.Language, &java.Language, &cpp.Language, &cpp.C,
+	&python.Language, &javascript.Language, &javascript.TypeScript, &java.Language, &cpp.Language, &cpp.C,
 	&golang.Language, &r.Language, &ruby.Language, &bash.Language,
 }
 

@@ -15,8 +15,8 @@ func TestGet(t *testing.T) {
 		}
 	}
 	var unknown *language.UnknownError
-	if _, err := Get("pyhton"); !errors.As(err, &unknown) || unknown.Closest != "python" || !errors.Is(err, language.ErrUnknown) || len(unknown.Known) != 9 {
-		t.Errorf("got %v, want an error of type %T, Closest = \"python\", language.ErrUnknown, len(unknown.Known) = 9", err, unknown)
+	if _, err := Get("pyhton"); !errors.As(err, &unknown) || unknown.Closest != "python" || !errors.Is(err, language.ErrUnknown) || len(unknown.Known) != 10 {
+		t.Errorf("got %v, want an error of type %T, Closest = \"python\", language.ErrUnknown, len(unknown.Known) = 10", err, unknown)
 	}
 	if _, err := Get("cobol"); !errors.As(err, &unknown) || unknown.Closest != "" {
 		t.Errorf("got %v, want an error of type %T, Closest empty", err, unknown)
@@ -25,7 +25,7 @@ func TestGet(t *testing.T) {
 
 func TestGuess(t *testing.T) {
 	for _, c := range []struct{ name, head, want string }{
-		{"a.py", "", "python"}, {"A.PY", "", "python"}, {"x.C", "", "cpp"}, {"x.c", "", "c"}, {"x.mjs", "", "javascript"}, {`c:\a.rb`, "", "ruby"},
+		{"a.py", "", "python"}, {"A.PY", "", "python"}, {"x.C", "", "cpp"}, {"x.c", "", "c"}, {"x.tsx", "", "typescript"}, {"x.mjs", "", "javascript"}, {`c:\a.rb`, "", "ruby"},
 		{"a", "#!/usr/bin/env -S python3 -u\n", "python"}, {"a", "#! /usr/bin/python3.11", "python"}, {"a", "#!/bin/sh -e\n", "bash"},
 		{"a", "#!/usr/bin/env A=b node", "javascript"}, {"a", "\xef\xbb\xbf#!/usr/bin/Rscript\r\n", "r"},
 		{"a", "#!/usr/bin/env", ""}, {"a.txt", "python", ""}, {"", "", ""}, {"a", "#!", ""},

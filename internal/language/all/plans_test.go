@@ -108,6 +108,8 @@ func missing(t *testing.T, reason string) {
 var greeters = map[string]string{
 	"python":     "import sys\nprint('hi', sys.argv[1], input())\nsys.exit(7)",
 	"javascript": "import fs from 'fs'\nconsole.log('hi', process.argv[2], fs.readFileSync(0, 'utf8').trim()); process.exit(7)",
+	"typescript": "import fs from 'fs'\nenum E { Code = 7 }\nconst s: string = (fs.readFileSync(0, 'utf8') as string).trim()\nconsole.log('hi', process.argv[2]!, s); process.exit(E.Code)",
+	"ts":         "const fs = require('fs')\nclass A { constructor(private s: string) {} hi(): void { console.log('hi', process.argv[2], this.s) } }\nnew A(fs.readFileSync(0, 'utf8').trim()).hi(); process.exit(7)",
 	"js":         "const fs = require('fs')\nconsole.log('hi', process.argv[2], fs.readFileSync(0, 'utf8').trim()); process.exit(7)",
 	"java": "package a.b;\nrecord P(int x) {}\npublic class Greeter { public static void main(String[] a) throws Exception {\n" +
 		"System.out.println(\"hi \" + a[0] + \" \" + new java.util.Scanner(System.in).nextLine()); System.exit(7); } }",
@@ -132,7 +134,7 @@ func TestPlansRunArgumentsStdinAndExitCode(t *testing.T) {
 
 func TestPlansReportErrors(t *testing.T) {
 	for lang, want := range map[string]string{
-		"python": "SyntaxError", "javascript": "SyntaxError", "java": "error:", "c": "error:", "cpp": "error:",
+		"python": "SyntaxError", "javascript": "SyntaxError", "typescript": "SyntaxError", "java": "error:", "c": "error:", "cpp": "error:",
 		"go": "main.go:1", "ruby": "syntax error", "bash": "syntax error", "r": "Error",
 	} {
 		t.Run(lang, func(t *testing.T) {
@@ -149,6 +151,8 @@ func TestPlansOfProjects(t *testing.T) {
 		{"python", "app.py", "import other\nprint(other.x)", "other.py", "x = 42"},
 		{"javascript", "app.js", "import {x} from './other.js'\nconsole.log(x)", "other.js", "export const x = 42"},
 		{"js", "app.js", "console.log(require('./other').x)", "other.js", "exports.x = 42"},
+		{"typescript", "app.ts", "import {x, T} from './other'\nimport {y} from './lib/y.ts'\nconst z: T = x + y\nconsole.log(z)", "other.ts", "import './lib/y.js'\nexport const x: number = 40\nexport type T = number"},
+		{"ts", "app.ts", "const { x } = require('./other') as { x: number }\nconsole.log(x)", "other.ts", "exports.x = 42 as number"},
 		{"java", "x.java", "public class A { public static void main(String[] a) { System.out.println(B.x); } }", "B.java", "class B { static int x = 42; }"},
 		{"cpp", "a.cc", "#include <cstdio>\nextern int x; int main() { printf(\"%d\\n\", x); }", "lib/b.cpp", "int x = 42;"},
 		{"c", "a.c", "#include <stdio.h>\nint x(void); int main() { printf(\"%d\\n\", x()); }", "lib/b.c", "#include <math.h>\n#include <string.h>\nint x(void) { return sqrt(strlen(strdup(\"\"))) + 42; }"},
@@ -157,7 +161,7 @@ func TestPlansOfProjects(t *testing.T) {
 	} {
 		t.Run(c.lang, func(t *testing.T) {
 			got := execute(t, c.lang, "", language.Source{Name: c.name, Code: []byte(c.code),
-				Files: []language.File{{Path: c.other, Data: []byte(c.data)}}})
+				Files: []language.File{{Path: c.other, Data: []byte(c.data)}, {Path: "lib/y.ts", Data: []byte("export const y: number = 2")}}})
 			if got.stdout != "42\n" || got.code != 0 {
 				t.Errorf("got %+v, want stdout = \"42\\n\", code = 0", got)
 			}

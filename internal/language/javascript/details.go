@@ -2,6 +2,33 @@ package javascript
 
 import "github.com/llmsandbox/llmsandbox/internal/language"
 
+var detailsOfTypeScript = language.Details{
+	UseCases:       []string{"JSON and text processing", "asynchronous code", "code for Node.js with types, which are not checked"},
+	PackageManager: "npm",
+	Version:        details.Version,
+	Known:          details.Known,
+	Present:        details.Present,
+	Examples: []language.Example{
+		{Title: "Hello", Description: "Types are removed, not checked.", Code: "const name: string = \"TypeScript\";\nconsole.log(`Hello from ${name}!`);\n"},
+		{
+			Title: "Group records", Description: "Interfaces, generics and enums.",
+			Code: `enum Kind { Fruit = "fruit", Root = "root" }
+
+interface Item { kind: Kind; name: string }
+
+function group<T, K extends string>(items: T[], key: (item: T) => K): Record<K, T[]> {
+  const groups = {} as Record<K, T[]>;
+  for (const item of items) (groups[key(item)] ??= []).push(item);
+  return groups;
+}
+
+const items: Item[] = [{ kind: Kind.Fruit, name: "fig" }, { kind: Kind.Root, name: "beet" }, { kind: Kind.Fruit, name: "plum" }];
+console.log(JSON.stringify(group(items, (item) => item.kind)));
+`,
+		},
+	},
+}
+
 var details = language.Details{
 	UseCases:       []string{"JSON and text processing", "asynchronous code", "trying out code for the web's servers"},
 	PackageManager: "npm",

@@ -21,6 +21,9 @@ var Language = language.Language{
 	Scan:    scanCode, ModuleSeparator: "/", LibraryName: libraryName, Missing: &missing,
 }
 
+// modulePackage says that the files beside it are modules.
+var modulePackage = language.File{Path: "package.json", Data: []byte("{\"type\":\"module\"}\n"), Mode: 0o644}
+
 func plan(src language.Source) (language.Plan, error) {
 	code, err := source.Clean(src.Code)
 	if err != nil {
@@ -34,7 +37,7 @@ func plan(src language.Source) (language.Plan, error) {
 	if module && len(src.Files) > 0 && !hasPackage(src.Files) {
 		// The ending .js is a module's only where a package.json says so.
 		src.Files = append(src.Files[:len(src.Files):len(src.Files)],
-			language.File{Path: "package.json", Data: []byte("{\"type\":\"module\"}\n"), Mode: 0o644})
+			modulePackage)
 	}
 	l, err := language.Lay(src, code, main, ".js", ".mjs", ".cjs")
 	if err != nil {

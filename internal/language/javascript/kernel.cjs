@@ -249,6 +249,9 @@ async function settle() {
   told = broken = 0;
 }
 
+// strip makes JavaScript of a cell, where it is none.
+const strip = process.argv[2] ? require(process.argv[2]).cell : (code) => code;
+
 async function run(req) {
   const name = `cell[${++count}]`;
   const done = { event: 'done', id: req.id, status: 'ok', count };
@@ -257,7 +260,7 @@ async function run(req) {
   last = req.id;
   let details;
   try {
-    const code = await rewrite(req.code);
+    const code = await rewrite(strip(req.code, name));
     let resolve, reject;
     const evaluated = new Promise((yes, no) => { resolve = yes; reject = no; });
     current.interrupt = () => reject(interruption());
@@ -504,4 +507,4 @@ function serve(req) {
 }
 
 session.post('Runtime.evaluate', { expression: 'globalThis' }, (e, r) => { globalId = r.result.objectId; });
-send({ event: 'ready', language: 'javascript', version: process.versions.node, flavor: 'node' });
+send({ event: 'ready', language: process.argv[2] ? 'typescript' : 'javascript', version: process.versions.node, flavor: 'node' });
