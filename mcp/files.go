@@ -6,11 +6,14 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/artifact"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
 )
@@ -91,6 +94,7 @@ func (s *Server) listFiles(ctx context.Context, c *call, in listArgs) (*sdk.Call
 	if err != nil {
 		return nil, listing{}, err
 	}
+	files = slices.DeleteFunc(files, func(f llmsandbox.FileInfo) bool { return ours(f.Name) })
 	out := listing{Entries: []entryNote{}}
 	for i, f := range files {
 		if i == maxEntries {
@@ -111,6 +115,12 @@ func (s *Server) listFiles(ctx context.Context, c *call, in listArgs) (*sdk.Call
 		})
 	}
 	return nil, out, nil
+}
+
+// ours reports whether a name is that of a directory or file in which runs and interpreters of a session
+// have what is theirs, while they go on.
+func ours(name string) bool {
+	return strings.HasPrefix(name, ".kernel-") || strings.HasPrefix(name, ".run-") || strings.HasPrefix(name, ".llmsandbox-")
 }
 
 func (s *Server) writeFile(ctx context.Context, c *call, in writeArgs) (*sdk.CallToolResult, written, error) {

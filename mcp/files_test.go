@@ -76,6 +76,11 @@ func TestFiles(t *testing.T) {
 	for _, e := range decode[listing](t, use(t, client, "list_files", args{"session_id": id})).Entries {
 		types[e.Name] = e.Type
 	}
+	for name := range types {
+		if strings.HasPrefix(name, ".kernel-") || strings.HasPrefix(name, ".run-") {
+			t.Errorf("%s is listed, which is the session's own", name)
+		}
+	}
 	for name, want := range map[string]string{"a": "directory", "bytes": "file", "link": "link", "pipe": "other"} {
 		if types[name] != want {
 			t.Errorf("%s: %q, want %q", name, types[name], want)
