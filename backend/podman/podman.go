@@ -54,7 +54,7 @@ func New(opts *Options) (*engine.Backend, error) {
 
 // host asks Podman what it holds containers to.
 func host(ctx context.Context, c *client.Client) (engine.Host, error) {
-	i, err := askInfo(ctx, c)
+	i, err := knownInfo(ctx, c)
 	if err != nil {
 		return engine.Host{}, err
 	}
