@@ -17,6 +17,8 @@ type hinted struct {
 	flags []string // "lib", "network", ...
 	file  string   // the path of the code on this machine; empty: it is no file
 	lang  string
+	// script: the code lists its own libraries, which --lib-from-script installs.
+	script bool
 }
 
 // Flags that a hint may name.
@@ -41,6 +43,8 @@ func (h hinted) lines(hints []llmsandbox.Hint) []string {
 		case llmsandbox.HintLibrary:
 			if line := h.beside(hint.Subject); line != "" {
 				lines = append(lines, line)
+			} else if h.script {
+				lines = append(lines, hint.Subject+" is not installed: add --lib-from-script for the libraries that the script lists")
 			} else if h.has("lib") {
 				lines = append(lines, hint.Subject+" is not installed: add --lib "+hint.Subject)
 			}

@@ -28,6 +28,7 @@ func TestHintLines(t *testing.T) {
 		want []string
 	}{
 		{name: "library", at: hinted{flags: runHints}, in: []llmsandbox.Hint{{Kind: llmsandbox.HintLibrary, Subject: "six"}}, want: []string{"six is not installed: add --lib six"}},
+		{name: "a script's list", at: hinted{flags: runHints, script: true}, in: []llmsandbox.Hint{{Kind: llmsandbox.HintLibrary, Subject: "six"}}, want: []string{"six is not installed: add --lib-from-script for the libraries that the script lists"}},
 		{name: "exec has no --lib", at: hinted{flags: execHints}, in: []llmsandbox.Hint{{Kind: llmsandbox.HintLibrary, Subject: "six"}, {Kind: llmsandbox.HintMemory}, {Kind: llmsandbox.HintNetwork}}},
 		{name: "beside a main file", at: in("main.py"), in: []llmsandbox.Hint{{Kind: llmsandbox.HintLibrary, Subject: "helper"}},
 			want: []string{"helper.py is not in the sandbox: add --file " + helper + ", or run the directory: llmsandbox run " + dir}},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language/python"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
@@ -47,6 +48,8 @@ type runFlags struct {
 	install      bool
 	lines        codeLines // of the code, for what a policy finds in it
 	hints        hinted
+	fromScript   bool
+	metadata     *python.Metadata // of the script; nil: it does not count
 }
 
 func newRunCommand() *cobra.Command {
@@ -98,6 +101,7 @@ a policy, 137 out of memory, 141 nothing reads the output any more, 153 too much
 	set.StringVar(&f.notebook, "notebook", "", "write the executed notebook to this `FILE`, or into this directory under its own name")
 	set.BoolVar(&f.keepGoing, "keep-going", false, "for notebooks: go on after a cell that fails")
 	set.BoolVar(&f.install, "allow-install", false, "for notebooks: let cells install libraries with %pip install")
+	set.BoolVar(&f.fromScript, "lib-from-script", false, "install the libraries that a Python script lists in its '# /// script' comment (PEP 723)")
 	set.StringVar(&f.stdin, "stdin", "", "file that is the program's standard input (default: this command's own)")
 	set.StringVarP(&f.workdir, "workdir", "w", "", "working directory in the sandbox (default /sandbox)")
 	set.BoolVar(&f.json, "json", false, "print one JSON object with the result instead of the output")
@@ -140,6 +144,9 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.checkNotebookFlags(src, args); err != nil {
 		return err
 	}
+	if err := f.readMetadata(src); err != nil {
+		return err
+	}
 	findings, refused, err := f.check(ctx, src)
 	if err != nil || refused != nil {
 		return f.report(ctx, refused, err)
@@ -164,7 +171,10 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	ctx, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
-	res, err := f.inSandbox(ctx, gone, sb, src, opts)
+	var res *llmsandbox.Result
+	if err = f.checkVersion(ctx, sb, src); err == nil {
+		res, err = f.inSandbox(ctx, gone, sb, src, opts)
+	}
 	if res != nil {
 		res.Findings = findings
 	}
