@@ -55,6 +55,9 @@ def install():
             with open(os.path.join(prefix, "bin", name), "w") as f:
                 f.write("#!%s\nimport sys\nfrom pip._internal.cli.main import main\nsys.exit(main())\n" % python)
                 os.chmod(f.fileno(), 0o755)
+    # The environment is read-only: pip installs for the sandbox's user instead, as without a virtual environment.
+    with open(os.path.join(site_dir, "user.pth"), "w") as f:
+        f.write("import site; site.ENABLE_USER_SITE = True; site.addusersitepackages(set())\n")
     finish(prefix, site_dir, scratch)
 
 {"lock": lock, "install": install}[command]()
