@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -45,7 +46,7 @@ func (h *host) begin(ctx context.Context, s *agenthost.Session) error {
 		// An engine that prepares the container only now says why it cannot with the
 		// next call, not with this one.
 		_, serr := c.ContainerStart(ctx, h.container, client.ContainerStartOptions{})
-		return h.backend.explain("take the container's streams", errors.Join(err, serr))
+		return h.backend.explain("take the container's streams", firstCause(err, serr))
 	}
 	s.Offer(newStream(at))
 	s.Follow() // before the start, so that an end at once is not missed
@@ -53,6 +54,15 @@ func (h *host) begin(ctx context.Context, s *agenthost.Session) error {
 		return h.backend.explain("start the container", err)
 	}
 	return nil
+}
+
+// firstCause is why a container could not be attached to: what its start says of it, unless that
+// knows only that the container is gone. Both often have the same text.
+func firstCause(attached, started error) error {
+	if started == nil || errdefs.IsNotFound(started) || strings.Contains(started.Error(), "no such container") {
+		return attached
+	}
+	return started
 }
 
 // Connect has the engine start the agent's bridge inside, and shows the token.

@@ -184,3 +184,13 @@ func TestEnteringWhatIsBeingRemoved(t *testing.T) {
 		}
 	}
 }
+
+// Why a container does not start is said once, whichever call learns of it.
+func TestFirstCause(t *testing.T) {
+	why, gone := errors.New("setting rlimit"), errors.New("no such container x does not exist in database")
+	for _, c := range []struct{ attached, started, want error }{{why, nil, why}, {why, gone, why}, {gone, why, why}, {why, why, why}} {
+		if got := firstCause(c.attached, c.started); got != c.want {
+			t.Errorf("attached %v, started %v: %v, want %v", c.attached, c.started, got, c.want)
+		}
+	}
+}

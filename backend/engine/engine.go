@@ -44,6 +44,9 @@ type Flavor struct {
 	TmpfsOwner bool
 	// Auth returns the X-Registry-Auth value for an image reference; nil means none.
 	Auth func(ctx context.Context, ref string) (string, error)
+	// LimitsFix is what to do where the engine may not raise limits of processes (setrlimit); empty
+	// where that is not known.
+	LimitsFix string
 }
 
 // A Host is what an engine holds its containers to.
@@ -169,6 +172,8 @@ func (b *Backend) explain(what string, err error) error {
 		return fmt.Errorf("%s: %w: %w: llmsandbox doctor --backend %s tells why", what, backend.ErrUnsupported, err, b.flavor.Name)
 	case errdefs.IsPermissionDenied(err):
 		return fmt.Errorf("%s: %w: the engine refuses it: %w", what, backend.ErrUnsupported, err)
+	case b.flavor.LimitsFix != "" && strings.Contains(err.Error(), "rlimit"):
+		return fmt.Errorf("%s: %w: %s may not raise limits of processes: %s", what, err, b.flavor.Name, b.flavor.LimitsFix)
 	case strings.Contains(err.Error(), "no space left on device"):
 		return fmt.Errorf("%s: %w: the disk of %s is full: make room there, e.g. with %[3]s system prune", what, err, b.flavor.Name)
 	}

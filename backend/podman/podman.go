@@ -49,7 +49,11 @@ func New(opts *Options) (*engine.Backend, error) {
 			return nil, err
 		}
 	}
-	return engine.New(c, engine.Flavor{Name: Name, Host: host, Adjust: adjust, Auth: docker.RegistryAuth}, &o.Options)
+	fix := limitsFix(os.DevNull) // of a machine whose limits are not known
+	if runtime.GOOS == "linux" && strings.HasPrefix(c.DaemonHost(), "unix://") {
+		fix = limitsFix("/proc")
+	}
+	return engine.New(c, engine.Flavor{Name: Name, Host: host, Adjust: adjust, Auth: docker.RegistryAuth, LimitsFix: fix}, &o.Options)
 }
 
 // host asks Podman what it holds containers to.

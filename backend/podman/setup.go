@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -18,11 +19,14 @@ import (
 const minIDs = 65536
 
 // userSetup looks at what an ordinary user's Podman needs of this machine: ids of its
-// own and the two programs that hand them out. Root needs neither; on other systems Podman
-// runs in a virtual machine.
+// own and the two programs that hand them out. Root needs neither, but must be able to raise limits;
+// on other systems Podman runs in a virtual machine.
 func userSetup() []backend.Finding {
-	if runtime.GOOS != "linux" || os.Geteuid() == 0 {
+	switch {
+	case runtime.GOOS != "linux":
 		return nil
+	case os.Geteuid() == 0:
+		return rootSetup("/proc")
 	}
 	u, err := user.Current()
 	if err != nil {
@@ -76,4 +80,50 @@ func idProgram(name string) backend.Finding {
 			Fix: "install it (Debian: uidmap; Fedora: shadow-utils)"}
 	}
 	return backend.Finding{Check: name, Level: backend.LevelOK, Detail: path}
+}
+
+// sysResource is the bit of CAP_SYS_RESOURCE.
+const sysResource = 24
+
+// rootSetup looks whether root may raise limits of processes, as Podman does for each container.
+func rootSetup(proc string) []backend.Finding {
+	status, err := os.ReadFile(filepath.Join(proc, "self/status"))
+	if err != nil {
+		return nil // what is not known is no finding
+	}
+	_, effective, _ := strings.Cut(string(status), "\nCapEff:")
+	effective, _, _ = strings.Cut(effective, "\n")
+	set, err := strconv.ParseUint(strings.TrimSpace(effective), 16, 64)
+	if err != nil || set&(1<<sysResource) != 0 {
+		return nil
+	}
+	return []backend.Finding{{Check: "process limits", Level: backend.LevelWarning,
+		Detail: "root lacks CAP_SYS_RESOURCE here, so containers do not start unless containers.conf lowers their limits", Fix: limitsFix(proc)}}
+}
+
+// limitsFix is the line of containers.conf for a root that may not raise limits. Podman lowers its own
+// limit of processes to pid_max, and so may not give more to a container.
+func limitsFix(proc string) string {
+	files, processes := "N", "M"
+	if limits, err := os.ReadFile(filepath.Join(proc, "self/limits")); err == nil {
+		files, processes = hardLimit(string(limits), "Max open files", files), hardLimit(string(limits), "Max processes", processes)
+	}
+	most, err := os.ReadFile(filepath.Join(proc, "sys/kernel/pid_max"))
+	if pids, perr := strconv.Atoi(strings.TrimSpace(string(most))); err == nil && perr == nil {
+		if n, err := strconv.Atoi(processes); err != nil || n > pids {
+			processes = strconv.Itoa(pids)
+		}
+	}
+	return fmt.Sprintf("set default_ulimits = [\"nofile=%s:%[1]s\", \"nproc=%s:%[2]s\"] in the [containers] table of containers.conf", files, processes)
+}
+
+// hardLimit returns a hard limit of /proc/PID/limits that is a number.
+func hardLimit(limits, name, otherwise string) string {
+	_, rest, found := strings.Cut(limits, name)
+	if fields := strings.Fields(rest); found && len(fields) > 1 {
+		if _, err := strconv.Atoi(fields[1]); err == nil {
+			return fields[1]
+		}
+	}
+	return otherwise
 }

@@ -1,6 +1,7 @@
 package podman
 
 import (
+	"os"
 	"os/user"
 	"path/filepath"
 	"strings"
@@ -31,5 +32,29 @@ func TestIDs(t *testing.T) {
 	}
 	if f := ids(filepath.Join(t.TempDir(), "none"), alice); f.Level != backend.LevelFailure || !strings.Contains(f.Fix, "usermod") {
 		t.Errorf("without a file: %+v, want Level = LevelFailure, Fix containing \"usermod\"", f)
+	}
+}
+
+func TestRootSetup(t *testing.T) {
+	proc := t.TempDir()
+	for name, content := range map[string]string{
+		"self/limits":        "Limit                     Soft Limit           Hard Limit           Units\nMax processes             96365                96365                processes\nMax open files            1024                 20000                files\n",
+		"sys/kernel/pid_max": "32768\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(proc, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		put(t, filepath.Join(proc, name), content)
+	}
+	const want = `set default_ulimits = ["nofile=20000:20000", "nproc=32768:32768"] in the [containers] table of containers.conf`
+	for capabilities, found := range map[string]bool{"000001fffeffffff": true, "000001ffffffffff": false, "?": false} {
+		put(t, filepath.Join(proc, "self/status"), "Name:\tx\nCapEff:\t"+capabilities+"\nCapBnd:\t0\n")
+		all := rootSetup(proc)
+		if (len(all) == 1) != found || found && (all[0].Level != backend.LevelWarning || all[0].Fix != want) {
+			t.Errorf("%s: %+v, want a warning: %v, with %s", capabilities, all, found, want)
+		}
+	}
+	if got := limitsFix(filepath.Join(proc, "none")); !strings.Contains(got, `"nproc=M:M"`) {
+		t.Errorf("without /proc: %s, want \"nproc=M:M\"", got)
 	}
 }
