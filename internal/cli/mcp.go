@@ -30,14 +30,14 @@ func newMCPCommand() *cobra.Command {
 	var f mcpFlags
 	cmd := &cobra.Command{
 		Use:   "mcp [flags]",
-		Short: "Serve sandboxes to agents by the Model Context Protocol",
-		Long: `Serve tools that run code in sandboxes, by the Model Context Protocol, to the client
-that starts this command, over its standard input and output; or with --http to those
-who have a token. What sandboxes may do is set here, and no argument of a tool widens it.
+		Short: "Serve sandboxes to agents over the Model Context Protocol",
+		Long: `Serve tools that run code in sandboxes, over the Model Context Protocol. A client starts
+this command and talks to it on standard input and output. With --http, one server serves
+every client that has a token. Flags say what sandboxes may do; a model cannot widen that.
 
-The server ends when its client leaves or by SIGINT or SIGTERM, with exit code 0, and leaves
-nothing behind.
-It also reads the variables of docs/mcp.md; a flag wins over its variable.`,
+The server opens a sandbox first and exits with the reason if that fails. It ends with its
+client, or on SIGINT or SIGTERM with exit code 0, and removes its sandboxes. Variables can
+replace flags: see docs/mcp.md.`,
 		Example: `  llmsandbox mcp
   llmsandbox mcp --memory 1g --timeout 2m --network allow=example.org --policy production
   llmsandbox mcp --backend docker --warm-language python --warm-language javascript
@@ -184,18 +184,18 @@ func (f *mcpFlags) register(set *pflag.FlagSet) {
 	f.policy.register(set)
 	f.http.register(set)
 	set.StringVar(&f.environment, "environment", "", "`NAME` of the environment that Python has, path of a lock, or 'none' (default: data-science, if llmsandbox setup has installed it)")
-	set.StringVar(&f.timeout, "timeout", "", "wall time that a call may ask for at most, such as 2m (default 5m)")
-	set.StringArrayVar(&f.images, "image-for", nil, "`LANGUAGE=IMAGE`: another root filesystem for a language (repeatable)")
-	set.StringArrayVar(&f.languages, "language", nil, "offer this `LANGUAGE` (repeatable; default: all)")
-	set.BoolVar(&f.noLibraries, "no-libraries", false, "refuse to install libraries")
-	set.IntVar(&f.warm, "warm", 2, "sandboxes kept ready for each warm language; 0: none")
-	set.StringArrayVar(&f.warmLanguages, "warm-language", nil, "keep sandboxes of this `LANGUAGE` ready (repeatable; default: python)")
-	set.IntVar(&f.maxCalls, "max-calls", 8, "calls that may use a sandbox at the same time")
+	set.StringVar(&f.timeout, "timeout", "", "longest `DURATION` that a call may run, such as 2m (default 5m)")
+	set.StringArrayVar(&f.images, "image-for", nil, "image for one language, as `LANGUAGE=IMAGE` (repeatable)")
+	set.StringArrayVar(&f.languages, "language", nil, "offer this `LANGUAGE` (repeatable; default: all that can run)")
+	set.BoolVar(&f.noLibraries, "no-libraries", false, "do not let the model install libraries")
+	set.IntVar(&f.warm, "warm", 2, "sandboxes to keep ready for each warm language, or 0 for none")
+	set.StringArrayVar(&f.warmLanguages, "warm-language", nil, "keep sandboxes ready for this `LANGUAGE` (repeatable; default: python)")
+	set.IntVar(&f.maxCalls, "max-calls", 8, "calls that may run at the same time")
 	set.IntVar(&f.maxSessions, "max-sessions", 16, "sessions that may be open at the same time")
-	set.StringVar(&f.ttl, "session-ttl", "1h", "how long a session may live")
-	set.StringVar(&f.idle, "session-idle", "15m", "how long a session may live without a call")
-	set.BoolVar(&f.commit, "commit", false, "on container engines: after each execute_code, make an image of its sandbox under a new tag, which the result names")
-	set.StringVar(&f.log, "log", "warn", "what is logged on standard error: debug, info, warn or error")
+	set.StringVar(&f.ttl, "session-ttl", "1h", "longest life of a session")
+	set.StringVar(&f.idle, "session-idle", "15m", "longest time that a session may be idle")
+	set.BoolVar(&f.commit, "commit", false, "on container engines: keep an image of each execute_code, which the result names")
+	set.StringVar(&f.log, "log", "warn", "`LEVEL` to log on standard error: debug, info, warn or error")
 }
 
 // config turns flags and environment into the server's configuration.
@@ -315,12 +315,12 @@ type mcpHTTPFlags struct {
 }
 
 func (f *mcpHTTPFlags) register(set *pflag.FlagSet) {
-	set.StringVar(&f.address, "http", "", "serve streamable HTTP on this `ADDRESS`, such as 127.0.0.1:8765 (port 0: any) instead of standard input and output")
-	set.StringVar(&f.tokenFile, "token-file", "", "with --http: `FILE` with the bearer tokens, one a line; made with a new token if it is not there (default: a new token, printed on standard error)")
-	set.BoolVar(&f.noToken, "no-token", false, "with --http on the loopback: let every program and user of this machine in")
-	set.StringArrayVar(&f.origins, "allow-origin", nil, "with --http: let pages of this `ORIGIN` in, such as https://app.example.org (repeatable)")
-	set.StringArrayVar(&f.hosts, "allow-host", nil, "with --http: a `NAME` the server is reached by, beside its address and localhost (repeatable)")
-	set.IntVar(&f.maxClients, "max-clients", 64, "with --http: clients that may be connected at the same time")
+	set.StringVar(&f.address, "http", "", "serve streamable HTTP on `ADDRESS`, such as 127.0.0.1:8765; port 0 picks a free one")
+	set.StringVar(&f.tokenFile, "token-file", "", "with --http: `FILE` of bearer tokens, one per line; created with a new token if missing (default: print a new token on standard error)")
+	set.BoolVar(&f.noToken, "no-token", false, "with --http on the loopback: accept every program and user of this machine")
+	set.StringArrayVar(&f.origins, "allow-origin", nil, "with --http: accept requests from pages of this `ORIGIN`, such as https://app.example.org (repeatable)")
+	set.StringArrayVar(&f.hosts, "allow-host", nil, "with --http: accept this host `NAME` besides the address and localhost (repeatable)")
+	set.IntVar(&f.maxClients, "max-clients", 64, "with --http: clients that may connect at the same time")
 }
 
 // options checks the flags and makes what they say.
