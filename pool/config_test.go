@@ -87,7 +87,7 @@ func TestKeys(t *testing.T) {
 	}
 	ids := map[string]bool{}
 	for _, k := range []Key{
-		{}, {Language: "python"}, {Image: "y"}, {Libraries: []string{"a"}}, {Libraries: []string{"a,b"}}, {Libraries: []string{`a","b`}},
+		{}, {Language: "python"}, {Image: "y"}, {Libraries: []string{"a"}}, {Libraries: []string{"a,b"}}, {Libraries: []string{`a","b`}}, {Environment: "e"},
 	} {
 		got, err := c.canonical(k)
 		if err != nil || ids[got.id()] {

@@ -18,6 +18,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/docker"
 	"github.com/llmsandbox/llmsandbox/backend/podman"
+	"github.com/llmsandbox/llmsandbox/internal/bytesize"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
 
@@ -35,6 +36,8 @@ type diagnosis struct {
 	Error   string `json:"error,omitempty"`
 	// Engines are the container engines beside the local backend.
 	Engines []engineState `json:"engines,omitempty"`
+	// Environments are those of the local backend.
+	Environments []llmsandbox.EnvironmentInfo `json:"environments,omitempty"`
 }
 
 func newDoctorCommand() *cobra.Command {
@@ -112,6 +115,8 @@ func diagnoseLocal(ctx context.Context, p *place, imageName string) (diagnosis, 
 		return d, err
 	}
 	d.try(ctx, b, cmp.Or(imageName, "host"))
+	// Why they cannot be listed, environments ls says; the diagnosis goes on.
+	d.Environments, _ = llmsandbox.Environments(ctx, &llmsandbox.Options{Backend: b, Image: imageName})
 	return d, nil
 }
 
@@ -143,6 +148,16 @@ func printDiagnosis(out io.Writer, d diagnosis) error {
 	if len(d.Controls) > 0 {
 		fmt.Fprintln(w)
 		printControls(w, d.Controls)
+	}
+	if len(d.Environments) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, e := range d.Environments {
+		state := "not installed: llmsandbox setup " + e.Name
+		if e.Installed {
+			state = "installed, " + bytesize.Format(e.Size)
+		}
+		fmt.Fprintf(w, "environment %s\t%s\n", e.Name, state)
 	}
 	if len(d.Engines) > 0 {
 		fmt.Fprintln(w)
