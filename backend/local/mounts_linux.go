@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -131,8 +132,8 @@ func hostMounts(skeleton string, binds []hostroot.Bind) ([]mount, error) {
 	return all, nil
 }
 
-// skeletonMounts repeats directories that hold nothing but directories and links, and
-// mounts the others as they are.
+// skeletonMounts repeats directories that themselves hold nothing but directories and links,
+// and mounts the others as they are.
 func skeletonMounts(host, inside string) ([]mount, error) {
 	entries, err := os.ReadDir(host)
 	if err != nil {
@@ -169,24 +170,13 @@ func skeletonMounts(host, inside string) ([]mount, error) {
 	return all, nil
 }
 
-// holdsFiles reports whether a directory holds anything but directories and links, at any depth.
+// holdsFiles reports whether a directory itself holds anything but directories and links.
 func holdsFiles(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return false, err
 	}
-	for _, e := range entries {
-		switch {
-		case e.Type()&os.ModeSymlink != 0:
-		case !e.IsDir():
-			return true, nil
-		default:
-			if files, err := holdsFiles(filepath.Join(dir, e.Name())); err != nil || files {
-				return files, err
-			}
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !e.IsDir() && e.Type()&os.ModeSymlink == 0 }), nil
 }
 
 func below(path, dir string) bool { return strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }

@@ -31,7 +31,7 @@ func testRoot(t *testing.T) []mount {
 	if err := os.Symlink("usr/bin", filepath.Join(skeleton, "bin")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(skeleton, "etc/ssl/openssl.cnf"), nil, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(skeleton, "etc/passwd"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	root, err := hostMounts(skeleton, []hostroot.Bind{{Source: "/usr", Target: "/usr"}, {Source: "/home/alice/.pyenv/versions/3.11", Target: "/opt/toolchains/python"}})
