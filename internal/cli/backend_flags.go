@@ -31,16 +31,15 @@ type engineFlags struct {
 }
 
 func (f *engineFlags) register(set *pflag.FlagSet) {
-	const only = "on container engines: "
-	set.StringArrayVar(&f.RuntimeOptions, "runtime-option", nil, only+"an engine's option `KEY=VALUE`, laid over the safe defaults (repeatable; llmsandbox help runtime-options lists the keys)")
-	set.StringVar(&f.Container, "container", "", only+"work in the container of this `ID` or name, which is started when it is stopped, and left as it is")
-	set.StringVar(&f.Dockerfile, "dockerfile", "", only+"build the root filesystem from this `FILE`")
-	set.StringArrayVar(&f.BuildArgs, "build-arg", nil, only+"argument `NAME=VALUE` of the build (repeatable)")
-	set.StringVar(&f.BuildContext, "build-context", "", only+"`DIR` that the build copies from (default: the Dockerfile's)")
-	set.BoolVar(&f.KeepImage, "keep-image", false, only+"keep an image that was pulled, loaded or built for this sandbox")
-	set.StringVar(&f.MicromambaEnv, "micromamba-env", "", only+"start every program in this Micromamba `ENVIRONMENT` of the image (default with --backend micromamba: base)")
-	set.StringArrayVar(&f.MicromambaPackages, "micromamba-package", nil, only+"install the conda `PACKAGE`, such as numpy=2.1, into the Micromamba environment (repeatable)")
-	set.StringArrayVar(&f.MicromambaChannels, "micromamba-channel", nil, only+"take Micromamba's packages from this `CHANNEL` (repeatable, best first; default: conda-forge)")
+	set.StringArrayVar(&f.RuntimeOptions, "runtime-option", nil, "set an engine option: `KEY=VALUE`; see llmsandbox help runtime-options (repeatable)")
+	set.StringVar(&f.Container, "container", "", "work in the existing container with this `ID` or name, and leave it in place")
+	set.StringVar(&f.Dockerfile, "dockerfile", "", "build the root filesystem from this `DOCKERFILE`")
+	set.StringArrayVar(&f.BuildArgs, "build-arg", nil, "set a build argument: `NAME=VALUE` (repeatable)")
+	set.StringVar(&f.BuildContext, "build-context", "", "build context: `DIR` (default: directory of the Dockerfile)")
+	set.BoolVar(&f.KeepImage, "keep-image", false, "keep the image that was pulled, loaded or built for this sandbox")
+	set.StringVar(&f.MicromambaEnv, "micromamba-env", "", "start programs in this Micromamba `ENVIRONMENT` (default with --backend micromamba: base)")
+	set.StringArrayVar(&f.MicromambaPackages, "micromamba-package", nil, "install a conda `PACKAGE`, such as numpy=2.1, into the environment (repeatable)")
+	set.StringArrayVar(&f.MicromambaChannels, "micromamba-channel", nil, "get conda packages from this `CHANNEL`, best first (repeatable; default: conda-forge)")
 }
 
 // given is the flags that were given, by name, in the order of errors.
@@ -149,13 +148,10 @@ type clusterFlags struct {
 	Namespace  string
 }
 
-// onKubernetes begins what a flag says that is for clusters only.
-const onKubernetes = "on kubernetes: "
-
 func (f *clusterFlags) register(set *pflag.FlagSet) {
-	set.StringVar(&f.Kubeconfig, "kubeconfig", "", onKubernetes+"`FILE` that tells how the cluster is reached (default: KUBECONFIG, ~/.kube/config, or the pod that this runs in)")
-	set.StringVar(&f.Context, "kube-context", "", onKubernetes+"`CONTEXT` of the kubeconfig (default: its current one)")
-	set.StringVar(&f.Namespace, "namespace", "", onKubernetes+"`NAMESPACE` of the pods (default: the context's)")
+	set.StringVar(&f.Kubeconfig, "kubeconfig", "", "connect with this kubeconfig `FILE` (default: KUBECONFIG, ~/.kube/config or in-cluster)")
+	set.StringVar(&f.Context, "kube-context", "", "`CONTEXT` of the kubeconfig (default: its current context)")
+	set.StringVar(&f.Namespace, "namespace", "", "`NAMESPACE` of the pods (default: the namespace of the context)")
 }
 
 // given is the flags that were given, by name, in the order of errors.
@@ -205,19 +201,18 @@ type podFlags struct {
 }
 
 func (f *podFlags) register(set *pflag.FlagSet) {
-	const only = onKubernetes
-	set.StringVar(&f.Pod, "pod", "", only+"work in this `POD`, which runs and is left as it is")
-	set.StringVar(&f.Container, "pod-container", "", only+"with --pod: the `CONTAINER` of it, where it has several")
-	set.StringVar(&f.Template, "pod-template", "", only+"lay the pod template of this `FILE`, YAML or JSON, over the safe default")
-	set.StringVar(&f.RuntimeClass, "runtime-class", "", only+"run the pod by this RuntimeClass `NAME`, such as gvisor")
-	set.StringVar(&f.AgentImage, "agent-image", "", only+"`IMAGE` that brings the agent into the pod (default: this command sends it)")
-	set.StringVar(&f.PullPolicy, "pull-policy", "", only+"when nodes pull images: `POLICY` is Always, IfNotPresent or Never (default: Always for :latest, else IfNotPresent)")
-	set.StringArrayVar(&f.PullSecrets, "pull-secret", nil, only+"pull images with the registry credentials of this `SECRET` (repeatable)")
-	set.StringVar(&f.ServiceAccount, "service-account", "", only+"service `ACCOUNT` of the pod; its token stays outside (default: the namespace's)")
-	set.StringArrayVar(&f.NodeSelector, "node-selector", nil, only+"run on nodes with this label `NAME=VALUE` (repeatable)")
-	set.StringVar(&f.WaitForNode, "wait-for-node", "", only+"how long to wait for a node with room, as an autoscaler brings one, such as 5m (default: not at all)")
-	set.StringVar(&f.StartTimeout, "start-timeout", "", only+"how long a pod may take to start, mostly to pull its image (default 10m)")
-	set.BoolVar(&f.NetworkEnforced, "network-policy-enforced", false, only+"take it for shown that the cluster enforces network policies, whatever doctor saw and kept")
+	set.StringVar(&f.Pod, "pod", "", "work in the existing `POD`, and leave it in place")
+	set.StringVar(&f.Container, "pod-container", "", "with --pod, use this `CONTAINER` of the pod")
+	set.StringVar(&f.Template, "pod-template", "", "merge the pod template in `FILE`, YAML or JSON, into the safe default")
+	set.StringVar(&f.RuntimeClass, "runtime-class", "", "`NAME` of the pod's RuntimeClass, such as gvisor")
+	set.StringVar(&f.AgentImage, "agent-image", "", "get the agent from this `IMAGE` (default: send it with each pod)")
+	set.StringVar(&f.PullPolicy, "pull-policy", "", "image pull `POLICY`: Always, IfNotPresent or Never (default: Kubernetes' own)")
+	set.StringArrayVar(&f.PullSecrets, "pull-secret", nil, "pull images with this image pull `SECRET` (repeatable)")
+	set.StringVar(&f.ServiceAccount, "service-account", "", "service `ACCOUNT` of the pod, without its token (default: the namespace's)")
+	set.StringArrayVar(&f.NodeSelector, "node-selector", nil, "run on nodes with this label: `NAME=VALUE` (repeatable)")
+	set.StringVar(&f.WaitForNode, "wait-for-node", "", "wait this `DURATION` for a node with room, such as 5m (default: do not wait)")
+	set.StringVar(&f.StartTimeout, "start-timeout", "", "time limit for starting a pod and pulling its image: `DURATION` (default 10m)")
+	set.BoolVar(&f.NetworkEnforced, "network-policy-enforced", false, "assume that the cluster enforces NetworkPolicies (skips the result of doctor)")
 }
 
 // ofNew is the flags that were given and are for pods that are made, in the order of
@@ -260,13 +255,13 @@ const runtimeOptionsTopic = "runtime-options"
 func newRuntimeOptionsTopic() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   runtimeOptionsTopic,
-		Short: "The keys of --runtime-option, for sandboxes on container engines",
+		Short: "List the keys of --runtime-option for Docker and Podman",
 	}
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		w := newTable(cmd.OutOrStdout())
-		fmt.Fprintln(w, `Options of a container engine that are laid over a sandbox's safe defaults. What is
-loosened is loosened by name, and shown by doctor and --json --capabilities. Keys that take a list or a
-map are added to by each --runtime-option, one item at a time or as JSON.
+		fmt.Fprintln(w, `Options of Docker and Podman that change the safe defaults of a sandbox. Whatever they relax
+is shown by doctor and by --json --capabilities. For a key with a list or a map, each
+--runtime-option adds one item, or several as JSON.
 
   llmsandbox run --backend docker --runtime-option shm_size=64m \
       --runtime-option ulimits=nofile=1024:2048 app.py`)

@@ -22,11 +22,10 @@ import (
 func newCacheCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cache",
-		Short: "List and remove layers: installed libraries and prepared caches",
-		Long: `List and remove layers. Each list of libraries that was installed is kept as one, by
-language, toolchain, image and list, so that the next sandbox with that list installs nothing,
-and so is each cache of a toolchain that was prepared, such as Go's compiled standard library.
-What a sandbox uses is never removed.`,
+		Short: "List and remove cached libraries",
+		Long: `List and remove cached layers. A layer holds a list of installed libraries, or a prepared
+toolchain cache such as Go's compiled standard library. A sandbox that needs the same
+libraries uses the layer and installs nothing. A layer in use is never removed.`,
 		Example: `  llmsandbox cache ls
   llmsandbox cache prune --unused 7d --max-size 2g`,
 		Args: cobra.NoArgs,
@@ -50,7 +49,7 @@ func newCacheListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
-		Short:   "List the layers",
+		Short:   "List cached layers",
 		Example: `  llmsandbox cache ls
   llmsandbox cache ls --backend docker --json`,
 		Args: cobra.NoArgs,
@@ -66,7 +65,7 @@ func newCacheListCommand() *cobra.Command {
 			return printList(flags, layers, func(l backend.LayerInfo) string { return l.Key }, printLayers)
 		},
 	}
-	place.register(cmd.Flags(), "whose layers")
+	place.register(cmd.Flags())
 	flags.register(cmd.Flags(), "keys")
 	return cmd
 }
@@ -104,7 +103,7 @@ func newCacheRemoveCommand() *cobra.Command {
 	var place place
 	cmd := &cobra.Command{
 		Use:     "rm KEY...",
-		Short:   "Remove layers; one in use stays",
+		Short:   "Remove cached layers that no sandbox uses",
 		Example: `  llmsandbox cache rm $(llmsandbox cache ls -q)`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, keys []string) error {
@@ -121,7 +120,7 @@ func newCacheRemoveCommand() *cobra.Command {
 			return nil
 		},
 	}
-	place.register(cmd.Flags(), "whose layers")
+	place.register(cmd.Flags())
 	return cmd
 }
 
@@ -131,10 +130,10 @@ func newCachePruneCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "prune",
-		Short: "Remove layers that were not used for long, or are too many",
-		Long: `Remove layers that no sandbox has used for some time (where an
-engine does not tell: that are so old), and then those used longest ago until the rest is no
-larger than --max-size. One in use stays.`,
+		Short: "Remove old cached layers",
+		Long: `Remove layers that no sandbox has used for some time, and then the least recently used ones
+until the rest fits into --max-size. Where an engine does not record the last use, the age of
+a layer counts. A layer in use is never removed.`,
 		Example: `  llmsandbox cache prune
   llmsandbox cache prune --unused 7d --max-size 2g
   llmsandbox cache prune --all`,
@@ -175,10 +174,11 @@ larger than --max-size. One in use stays.`,
 			return nil
 		},
 	}
-	place.register(cmd.Flags(), "whose layers")
-	cmd.Flags().StringVar(&unused, "unused", "30d", "for how long a layer must not have been used, such as 7d or 12h")
-	cmd.Flags().StringVar(&size, "max-size", "", "how much may be left, such as 2g (default: any)")
-	cmd.Flags().BoolVarP(&all, "all", "a", false, "all that no sandbox uses now")
+	place.register(cmd.Flags())
+	cmd.Flags().StringVar(&unused, "unused", "30d", "remove layers that were not used for this `DURATION`, such as 7d or 12h")
+	cmd.Flags().StringVar(&size, "max-size", "", "then remove the least recently used layers down to this `SIZE`, such as 2g (default: any)")
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "remove all layers that no sandbox uses")
+	setOnlyHere(cmd.Flags(), "all")
 	return cmd
 }
 
@@ -214,12 +214,12 @@ func newInstallCommand() *cobra.Command {
 	var lang string
 	cmd := &cobra.Command{
 		Use:   "install [flags] ID LIBRARY...",
-		Short: "Install libraries in a kept sandbox",
-		Long: `Install libraries in a sandbox that create or run --keep left. They are installed in a
-sandbox of their own, which reaches nothing but the package registries, and copied into this
-one; a list that is cached needs no network. A library is named as its ecosystem names it:
-requests>=2,<3 or numpy[extra], @types/node@20, org.apache.commons:commons-lang3:3.14.0,
-golang.org/x/text@v0.14.0, data.table, nokogiri:1.15.0, libssl-dev.`,
+		Short: "Install libraries in a sandbox",
+		Long: `Install libraries in a sandbox made by create or run --keep. A separate sandbox, which can
+only reach the package registries, downloads and installs them. Cached libraries need no
+network. Name libraries as their package manager does: requests>=2,<3 or numpy[extra],
+@types/node@20, org.apache.commons:commons-lang3:3.14.0, golang.org/x/text@v0.14.0,
+data.table, nokogiri:1.15.0, libssl-dev.`,
 		Example: `  id=$(llmsandbox create --lang python)
   llmsandbox install "$id" six 'requests>=2,<3'
   llmsandbox install --lib-from ./wheels "$id" mypackage`,
@@ -241,8 +241,8 @@ golang.org/x/text@v0.14.0, data.table, nokogiri:1.15.0, libssl-dev.`,
 			return placed(&place, errors.Join(err, sb.Close()))
 		},
 	}
-	place.register(cmd.Flags(), "what runs the sandbox")
-	cmd.Flags().StringVarP(&lang, "lang", "l", "", "language of the libraries (default: the sandbox's)")
+	place.register(cmd.Flags())
+	cmd.Flags().StringVarP(&lang, "lang", "l", "", "`LANGUAGE` of the libraries (default: the language of the sandbox)")
 	how.registerHow(cmd.Flags(), "timeout")
 	stderr.register(cmd.Flags())
 	return cmd
@@ -261,14 +261,14 @@ type libraryFlags struct {
 // register adds the flag that names libraries to a command that opens a sandbox; how they
 // are installed is registerHow's.
 func (f *libraryFlags) register(set *pflag.FlagSet) {
-	set.StringArrayVar(&f.libraries, "lib", nil, "library of the language, with a version if need be, such as 'requests>=2,<3' (repeatable)")
+	set.StringArrayVar(&f.libraries, "lib", nil, "install `LIBRARY`, such as 'requests>=2,<3' (repeatable)")
 }
 
 func (f *libraryFlags) registerHow(set *pflag.FlagSet, timeout string) {
 	f.timeoutFlag = timeout
-	set.BoolVar(&f.offline, "offline", false, "install only what is cached or in --lib-from; no network")
-	set.StringVar(&f.from, "lib-from", "", "directory with wheels, tarballs or gems to install libraries from, instead of registries")
-	set.StringVar(&f.timeout, timeout, "", "how long installing libraries may take, such as 5m (default 10m)")
+	set.BoolVar(&f.offline, "offline", false, "install only from the cache or --lib-from, without a network")
+	set.StringVar(&f.from, "lib-from", "", "install from wheels, tarballs or gems in `DIR`, not from registries")
+	set.StringVar(&f.timeout, timeout, "", "time limit for installing libraries: `DURATION` such as 5m (default 10m)")
 }
 
 func (f *libraryFlags) options() (llmsandbox.InstallOptions, error) {

@@ -39,16 +39,16 @@ func newCheckCommand() *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
 		Use:   "check --policy NAME|FILE [flags] FILE|DIR|-...",
-		Short: "Look at code for what a policy refuses, without running it",
-		Long: `Look at code for what a security policy refuses. Nothing is run, and no sandbox is needed.
+		Short: "Scan code against a security policy without running it",
+		Long: `Scan code against a security policy. The code does not run, and no sandbox is needed.
 
-A policy is one of the built-in ones (--list), or a YAML or JSON file (--schema). To
-write one, start from a built-in one: llmsandbox check --print production >policy.yaml
+A policy is a built-in one (--list), or a YAML or JSON file (--schema). To write your own,
+start from a built-in policy: llmsandbox check --print production >policy.yaml
 
-A policy is advice: what code does cannot be seen in its text with certainty. What holds
-code is the sandbox.
+A policy is advisory, because a scan cannot be sure what code does. The sandbox enforces
+the limits.
 
-Exit codes: 0 nothing refused, 126 refused, 125 our own failure.`,
+Exit codes: 0 if nothing is refused, 126 if something is, 125 if the check itself failed.`,
 		Example: `  llmsandbox check --policy production script.py
   llmsandbox check --policy policy.yaml --lib requests==2.32 src/*.js
   echo 'eval("1")' | llmsandbox check --policy strict -l python -
@@ -56,15 +56,16 @@ Exit codes: 0 nothing refused, 126 refused, 125 our own failure.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.check(cmd.Context(), args) },
 	}
 	set := cmd.Flags()
-	set.StringVar(&f.policy, "policy", "", "the policy: a built-in one's `NAME` or a YAML or JSON file")
-	set.StringVarP(&f.lang, "lang", "l", "", "language of the code (default: guessed from each file, else python)")
-	set.StringArrayVar(&f.libraries, "lib", nil, "`LIBRARY` that would be installed, as for run (repeatable)")
-	set.BoolVar(&f.json, "json", false, "print one JSON object with the findings")
+	set.StringVar(&f.policy, "policy", "", "check against this `POLICY`: a built-in name, or a YAML or JSON file")
+	set.StringVarP(&f.lang, "lang", "l", "", "`LANGUAGE` of the code (default: from the file, otherwise python)")
+	set.StringArrayVar(&f.libraries, "lib", nil, "also check this `LIBRARY`, as if installed with run --lib (repeatable)")
+	set.BoolVar(&f.json, "json", false, "print the findings as one JSON object")
 	set.BoolVar(&f.sarif, "sarif", false, "print the findings as SARIF 2.1.0, for code hosts and editors")
-	set.BoolVar(&f.warn, "warn", false, "say what the policy refuses, and exit with 0 nevertheless")
+	set.BoolVar(&f.warn, "warn", false, "report findings, but exit with 0")
 	set.BoolVar(&f.list, "list", false, "list the built-in policies")
-	set.StringVar(&f.print, "print", "", "print a policy as YAML: a built-in one's `NAME` or a file")
+	set.StringVar(&f.print, "print", "", "print a policy as YAML: `POLICY` is a built-in name or a file")
 	set.BoolVar(&f.schema, "schema", false, "print the JSON Schema of policy files")
+	setOnlyHere(set, "list", "print", "schema")
 	cmd.MarkFlagsMutuallyExclusive("json", "sarif")
 	cmd.MarkFlagsMutuallyExclusive("list", "print", "schema", "policy")
 	return cmd
@@ -201,8 +202,8 @@ type policyFlags struct {
 }
 
 func (f *policyFlags) register(set *pflag.FlagSet) {
-	set.StringVar(&f.policy, "policy", "", "check the code before anything is started: a preset's `NAME` or a YAML or JSON file; `llmsandbox check --list` has the presets")
-	set.BoolVar(&f.warn, "policy-warn", false, "with --policy: tell what it would refuse, and go on")
+	set.StringVar(&f.policy, "policy", "", "check the code against `POLICY` first: a built-in name or a file")
+	set.BoolVar(&f.warn, "policy-warn", false, "with --policy, report what it refuses, but run the code")
 }
 
 func (f *policyFlags) options() (llmsandbox.Policy, error) {

@@ -57,11 +57,12 @@ func collectLater() {
 }
 
 func newRootCommand() *cobra.Command {
+	cobra.EnableCommandSorting = false // help has them in the order of use
 	root := &cobra.Command{
 		Use:   "llmsandbox",
-		Short: "Run code that a language model wrote, without trusting it",
-		Long: `Run code that a language model wrote, without trusting it: in a sandbox with its own
-files and processes, no network, no privileges, and limits that the kernel enforces.`,
+		Short: "Run code written by language models without trusting it",
+		Long: `Run code written by language models without trusting it, in a sandbox with its own files and
+processes, no network, no privileges, and limits that the kernel enforces.`,
 		Example: `  llmsandbox run examples/primes.py
   llmsandbox run -l js -c 'console.log(6 * 7)'
   echo 'puts "hi"' | llmsandbox run -l ruby -
@@ -69,16 +70,22 @@ files and processes, no network, no privileges, and limits that the kernel enfor
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := configure(cmd); err != nil {
+				return err
+			}
 			return handOver(cmd.Flags())
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
-	root.AddCommand(
-		newRunCommand(), newCreateCommand(), newExecCommand(), newCopyCommand(), newListCommand(), newDeadlineCommand(), newRemoveCommand(),
-		newLanguagesCommand(), newDoctorCommand(), newGCCommand(), newVersionCommand(), newSuperviseCommand(), newNetworkCommand(),
-		newImageCommand(), newImagesCommand(), newCommitCommand(), newRuntimeOptionsTopic(),
-		newPortForwardCommand(), newInstallCommand(), newSetupCommand(), newEnvironmentsCommand(), newCacheCommand(), newReplCommand(), newCheckCommand(), newMCPCommand(),
-	)
+	group(root, codeGroup, "Run code", newRunCommand(), newReplCommand(), newCheckCommand(), newMCPCommand())
+	group(root, sandboxGroup, "Sandboxes", newCreateCommand(), newListCommand(), newExecCommand(), newCopyCommand(), newInstallCommand(),
+		newNetworkCommand(), newPortForwardCommand(), newDeadlineCommand(), newCommitCommand(), newRemoveCommand(), newGCCommand())
+	group(root, stockGroup, "Environments, images and caches", newSetupCommand(), newEnvironmentsCommand(), newImageCommand(),
+		newImagesCommand(), newCacheCommand())
+	group(root, machineGroup, "Machine and help", newDoctorCommand(), newLanguagesCommand(), newVersionCommand(), newRuntimeOptionsTopic())
+	root.SetHelpCommandGroupID(machineGroup)
+	root.SetCompletionCommandGroupID(machineGroup)
+	root.AddCommand(newSuperviseCommand())
 	root.Version = versionLine()
 	root.SetVersionTemplate("{{.Version}}\n")
 	if len(os.Args) > 1 && len(os.Args[1]) < 4 {
@@ -86,6 +93,7 @@ files and processes, no network, no privileges, and limits that the kernel enfor
 	}
 	checkHelpTopics(root)
 	explainArgs(root)
+	setHelp(root)
 	return root
 }
 

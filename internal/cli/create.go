@@ -24,10 +24,9 @@ func newCreateCommand() *cobra.Command {
 	var ttl string
 	cmd := &cobra.Command{
 		Use:   "create [flags]",
-		Short: "Open a sandbox that stays, and print its id",
-		Long: `Open a sandbox that stays when this command ends, and print its id. A small process of
-its own holds it until its time to live is over or it is removed; there is no central
-daemon.`,
+		Short: "Create a sandbox and print its ID",
+		Long: `Create a sandbox that stays when this command ends, and print its ID. It ends after its
+lifetime (--ttl), or when you remove it. A small process owns it; there is no central daemon.`,
 		Example: `  id=$(llmsandbox create --lang python --ttl 30m)
   llmsandbox cp data.csv "$id":/sandbox/
   llmsandbox exec "$id" -- python3 -c 'print(open("data.csv").read())'
@@ -52,7 +51,7 @@ daemon.`,
 	}
 	f.register(cmd.Flags())
 	f.registerIdle(cmd.Flags())
-	cmd.Flags().StringVar(&ttl, "ttl", "", "how long the sandbox lives, such as 30m, or 'unlimited' (default 1h)")
+	cmd.Flags().StringVar(&ttl, "ttl", "", "lifetime of the sandbox: `DURATION` such as 30m, or 'unlimited' (default 1h)")
 	return cmd
 }
 
@@ -98,7 +97,7 @@ const superviseCommand = "supervise"
 func newSuperviseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    superviseCommand,
-		Short:  "Own one kept sandbox (started by create and run --keep)",
+		Short:  "Own one sandbox (started by create and run --keep)",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

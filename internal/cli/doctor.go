@@ -46,12 +46,12 @@ func newDoctorCommand() *cobra.Command {
 	var asJSON, noProbe bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Tell what a backend can enforce here, what is missing, and how to fix it",
-		Long: `Tell what a backend can enforce here, what is missing, and how to fix it: of a container
-engine also how it is reached and what it can, of a Kubernetes cluster also what this user may
-do there, and by two pods whether it enforces network policies. A sandbox is opened, and looked at from inside
-whether it is what it declares. Without --backend it is the local backend, and one line each
-tells of the container engines. The exit code is 125 when sandboxes do not work.`,
+		Short: "Check what this machine can enforce and how to fix the rest",
+		Long: `Check what a backend can enforce, what is missing, and how to fix it. Doctor opens a sandbox
+and verifies it from the inside. For Docker and Podman, it also shows the connection. For
+Kubernetes, it checks your permissions, and starts two pods to test whether the cluster
+enforces NetworkPolicies. Without --backend, it checks the local backend, and prints one line
+for each container engine. The exit code is 125 if sandboxes do not work.`,
 		Example: `  llmsandbox doctor
   llmsandbox doctor --backend docker
   llmsandbox doctor --backend podman --image python:3.13-slim-bookworm --json
@@ -96,10 +96,10 @@ tells of the container engines. The exit code is 125 when sandboxes do not work.
 			return err
 		},
 	}
-	place.register(cmd.Flags(), "what to look at")
+	place.register(cmd.Flags())
 	place.Pod.register(cmd.Flags())
-	cmd.Flags().StringVar(&imageName, "image", "", "image to try a sandbox in (default: on a container engine a language's that is there, on kubernetes Python's)")
-	cmd.Flags().BoolVar(&noProbe, "no-probe", false, onKubernetes+"start no pods that try whether network policies are enforced")
+	cmd.Flags().StringVar(&imageName, "image", "", "try a sandbox with this `IMAGE` (default: one that the backend has, or Python's)")
+	cmd.Flags().BoolVar(&noProbe, "no-probe", false, "do not start pods to test whether NetworkPolicies are enforced")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd
 }

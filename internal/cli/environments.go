@@ -17,9 +17,9 @@ import (
 func newEnvironmentsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "environments",
-		Short: "List, show and remove environments: named, locked sets of Python packages",
+		Short: "List, show and remove Python environments",
 		Long: `List, show and remove environments: named sets of Python packages in exact versions.
-llmsandbox setup makes and installs them, and the flag --environment opens a sandbox with one.`,
+Create and install them with llmsandbox setup, and use them with --environment.`,
 		Example: `  llmsandbox environments ls
   llmsandbox environments show data-science
   llmsandbox environments rm web`,
@@ -37,7 +37,7 @@ func newEnvironmentsListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
-		Short:   "List the environments, and whether they are installed",
+		Short:   "List environments and whether they are installed",
 		Example: `  llmsandbox environments ls
   llmsandbox environments ls --backend docker --json`,
 		Args: cobra.NoArgs,
@@ -53,8 +53,8 @@ func newEnvironmentsListCommand() *cobra.Command {
 			return printList(flags, list, func(e llmsandbox.EnvironmentInfo) string { return e.Name }, printEnvironments)
 		},
 	}
-	place.register(cmd.Flags(), "backend that the environments may be installed for")
-	cmd.Flags().StringVar(&image, "image", "", "image that the environments may be installed for")
+	place.register(cmd.Flags())
+	cmd.Flags().StringVar(&image, "image", "", "look for environments installed for this `IMAGE`")
 	flags.register(cmd.Flags(), "names")
 	return cmd
 }
@@ -75,7 +75,7 @@ func printEnvironments(list []llmsandbox.EnvironmentInfo) error {
 func newEnvironmentsShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show NAME",
-		Short: "Print the lock of an environment: its packages in exact versions",
+		Short: "Print the lock file of an environment",
 		Example: `  llmsandbox environments show data-science
   llmsandbox environments show web >web.toml`,
 		Args: cobra.ExactArgs(1),
@@ -98,9 +98,9 @@ func newEnvironmentsRemoveCommand() *cobra.Command {
 	var place place
 	cmd := &cobra.Command{
 		Use:   "rm NAME",
-		Short: "Remove an environment: its lock, and what is installed",
-		Long: `Remove the lock of an environment, and what is installed of it on the backend. What a sandbox
-uses stays. Of data-science, which is built in, only what is installed is removed.`,
+		Short: "Remove an environment and its packages",
+		Long: `Remove the lock file of an environment and its packages on the backend. Packages in use are
+kept. The environment data-science is built in: only its packages are removed.`,
 		Example: `  llmsandbox environments rm web`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -135,6 +135,6 @@ uses stays. Of data-science, which is built in, only what is installed is remove
 			return nil
 		},
 	}
-	place.register(cmd.Flags(), "backend that it is removed from")
+	place.register(cmd.Flags())
 	return cmd
 }

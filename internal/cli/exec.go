@@ -30,10 +30,10 @@ func newExecCommand() *cobra.Command {
 	var f execFlags
 	cmd := &cobra.Command{
 		Use:   "exec [flags] ID [--] PROGRAM [ARG...]",
-		Short: "Execute a program in a kept sandbox",
-		Long: `Execute a program in a sandbox that create or run --keep left, pass on its output, its
-input and its exit code. Exit codes are those of llmsandbox run, and 126 for a program that
-cannot be executed, 127 for one that is not found.`,
+		Short: "Run a program in a sandbox",
+		Long: `Run a program in a sandbox made by create or run --keep, and pass on its input, output and
+exit code. Other exit codes are those of llmsandbox run, 126 if the program cannot be
+executed, and 127 if it is not found.`,
 		Example: `  llmsandbox exec sb-1234 -- python3 -V
   llmsandbox exec --shell sb-1234 'ls | wc -l'
   llmsandbox exec --tty sb-1234 -- bash`,
@@ -42,15 +42,15 @@ cannot be executed, 127 for one that is not found.`,
 	}
 	set := cmd.Flags()
 	set.SetInterspersed(false) // flags behind the id belong to the program
-	f.place.register(set, "what runs the sandbox")
-	set.StringArrayVarP(&f.env, "env", "e", nil, "environment variable NAME=VALUE (repeatable)")
-	set.StringVarP(&f.workdir, "workdir", "w", "", "working directory in the sandbox (default /sandbox)")
-	set.StringVarP(&f.user, "user", "u", "", "user in the sandbox (default its ordinary one)")
-	set.StringVar(&f.timeout, "timeout", "", "wall time, such as 10s, or 'unlimited' (default 60s, with --tty unlimited)")
-	set.BoolVar(&f.shell, "shell", false, "give the words to the sandbox's /bin/sh as one line")
+	f.place.register(set)
+	set.StringArrayVarP(&f.env, "env", "e", nil, "set environment variable `NAME=VALUE` (repeatable)")
+	set.StringVarP(&f.workdir, "workdir", "w", "", "working `DIRECTORY` in the sandbox (default /sandbox)")
+	set.StringVarP(&f.user, "user", "u", "", "run as this `USER` of the sandbox (default: its unprivileged user)")
+	set.StringVar(&f.timeout, "timeout", "", "time limit: `DURATION` such as 10s, or 'unlimited' (default 60s)")
+	set.BoolVar(&f.shell, "shell", false, "pass the words to /bin/sh in the sandbox as one command line")
 	set.BoolVarP(&f.tty, "tty", "t", false, "give the program a terminal")
-	set.BoolVar(&f.raw, "raw", false, "let control sequences of the program reach the terminal (--tty implies it)")
-	set.BoolVar(&f.children, "keep-children", false, "leave the program's background processes running")
+	set.BoolVar(&f.raw, "raw", false, "pass control sequences of the program to the terminal")
+	set.BoolVar(&f.children, "keep-children", false, "leave background processes running")
 	return cmd
 }
 

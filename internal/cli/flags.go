@@ -36,9 +36,9 @@ type sandboxFlags struct {
 }
 
 func (f *sandboxFlags) register(set *pflag.FlagSet) {
-	set.StringVarP(&f.lang, "lang", "l", "", "language of the code (default: guessed from the file, else python)")
+	set.StringVarP(&f.lang, "lang", "l", "", "`LANGUAGE` of the code (default: from the file, otherwise python)")
 	f.libraries.register(set)
-	set.StringVar(&f.environment, "environment", "", "`NAME` of an environment, such as data-science, or path of a lock: its packages and no others, beside those of --lib")
+	set.StringVar(&f.environment, "environment", "", "use environment `NAME`, such as data-science, or a lock file")
 	f.registerBounds(set)
 	stderr.register(set)
 }
@@ -48,20 +48,20 @@ const startingSandbox = "Starting the sandbox"
 
 // registerBounds adds what bounds a sandbox, whatever runs in it.
 func (f *sandboxFlags) registerBounds(set *pflag.FlagSet) {
-	set.StringVar(&f.image, "image", "", "root filesystem: a registry reference, an OCI layout directory or a docker save tar (default: this machine's own toolchains, read-only; elsewhere the language's default image)")
-	f.place.register(set, "what runs the sandbox")
+	set.StringVar(&f.image, "image", "", "root filesystem: registry `IMAGE`, OCI directory or docker save tar")
+	f.place.register(set)
 	f.place.Engine.register(set)
 	f.place.Pod.register(set)
-	set.StringVar(&f.memory, "memory", "", "memory of the whole sandbox, such as 512m, or 'unlimited' (default 512m)")
-	set.StringVar(&f.cpus, "cpus", "", "CPUs of the whole sandbox, such as 0.5, or 'unlimited' (default 1)")
-	set.StringVar(&f.pids, "pids", "", "processes and threads in the sandbox, or 'unlimited' (default 128)")
-	set.StringVar(&f.disk, "disk", "", "bytes that can be written in the sandbox, such as 1g, or 'unlimited' (default 1g)")
-	set.BoolVar(&f.bestEffort, "best-effort", false, "go on when a limit that was asked for cannot be enforced here")
-	set.StringArrayVarP(&f.env, "env", "e", nil, "environment variable NAME=VALUE (repeatable)")
+	set.StringVar(&f.memory, "memory", "", "memory limit: `SIZE` such as 512m, or 'unlimited' (default 512m)")
+	set.StringVar(&f.cpus, "cpus", "", "CPU limit: `NUMBER` such as 0.5, or 'unlimited' (default 1)")
+	set.StringVar(&f.pids, "pids", "", "limit of processes and threads: `NUMBER`, or 'unlimited' (default 128)")
+	set.StringVar(&f.disk, "disk", "", "limit of written data: `SIZE` such as 1g, or 'unlimited' (default 1g)")
+	set.BoolVar(&f.bestEffort, "best-effort", false, "continue if this machine cannot enforce a limit that you set")
+	set.StringArrayVarP(&f.env, "env", "e", nil, "set environment variable `NAME=VALUE` (repeatable)")
 	set.StringArrayVar(&f.network, "network", nil, networkUsage)
 	f.secrets.register(set)
 	f.libraries.registerHow(set, "install-timeout")
-	set.StringArrayVar(&f.labels, "label", nil, "label NAME=VALUE kept with the sandbox (repeatable)")
+	set.StringArrayVar(&f.labels, "label", nil, "attach a label to the sandbox: `NAME=VALUE` (repeatable)")
 }
 
 // options turns the flags into options, saying which flag makes no sense.
@@ -115,7 +115,7 @@ func (f *sandboxFlags) options(kept bool) (llmsandbox.Options, error) {
 
 // registerIdle adds what ends a sandbox that stays.
 func (f *sandboxFlags) registerIdle(set *pflag.FlagSet) {
-	set.StringVar(&f.idle, "idle", "", "end the sandbox when nothing has used it for so long, such as 10m (default: never)")
+	set.StringVar(&f.idle, "idle", "", "end the sandbox when it is not used for this `DURATION`, such as 10m (default: never)")
 }
 
 func pairs(flag string, list []string) (map[string]string, error) {
@@ -146,9 +146,9 @@ type secretFlags struct {
 }
 
 func (f *secretFlags) register(set *pflag.FlagSet) {
-	set.StringArrayVar(&f.secrets, "secret", nil, "`NAME=VALUE@HOST,...`, or NAME@HOST,... with the value from this command's environment: NAME is a placeholder inside, and requests to those hosts get the value (repeatable)")
-	set.StringArrayVar(&f.files, "secret-file", nil, "`file` with such a line for each secret, so that values are not on a command line (repeatable)")
-	set.StringArrayVar(&f.bodies, "secret-in-body", nil, "`NAME` of a secret that is put into request bodies too, not only into headers and queries (repeatable)")
+	set.StringArrayVar(&f.secrets, "secret", nil, "add secret `NAME@HOST` or NAME=VALUE@HOST to requests (repeatable)")
+	set.StringArrayVar(&f.files, "secret-file", nil, "read secrets from `FILE`, one per line, to keep values off the command line (repeatable)")
+	set.StringArrayVar(&f.bodies, "secret-in-body", nil, "also replace the secret `NAME` in request bodies (repeatable)")
 }
 
 // options reads the flags.

@@ -22,9 +22,9 @@ import (
 func newImageCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
-		Short: "Fetch, list and remove the images of the local backend",
-		Long: `Fetch, list and remove the images of the local backend. No daemon is needed: an image is a
-registry reference, the directory of an OCI layout or the file of a docker save tar.`,
+		Short: "Pull, list and remove images of the local backend",
+		Long: `Pull, list and remove images of the local backend, which needs no daemon. An image is a
+registry reference, an OCI layout directory or a docker save tar.`,
 		Example: `  llmsandbox image pull registry.example/tools:1
   llmsandbox image pull ./saved.tar
   llmsandbox run --image ./layout:latest -l python -c 'print(1)'`,
@@ -52,7 +52,7 @@ func newImagePullCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "pull IMAGE",
-		Short: "Fetch an image, or what its name means now",
+		Short: "Pull an image, or update it",
 		Example: `  llmsandbox image pull registry.example/tools:1
   llmsandbox image pull --platform linux/arm64 registry.example/tools:1
   llmsandbox image pull oci:/srv/layout:latest`,
@@ -76,7 +76,7 @@ func newImagePullCommand() *cobra.Command {
 		}),
 	}
 	stderr.register(cmd.Flags())
-	cmd.Flags().StringVar(&platform, "platform", "", "os/arch[/variant] instead of this machine's")
+	cmd.Flags().StringVar(&platform, "platform", "", "pull for this `PLATFORM`, os/arch[/variant], instead of this machine's")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the image as a JSON object")
 	return cmd
 }
@@ -86,7 +86,7 @@ func newImageListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List the images that are here",
+		Short:   "List local images",
 		Example: `  llmsandbox image list
   llmsandbox image list --json`,
 		Args: cobra.NoArgs,
@@ -98,7 +98,7 @@ func newImageListCommand() *cobra.Command {
 			return printList(flags, images, func(i ociimage.Info) string { return i.ID }, printImages)
 		}),
 	}
-	flags.register(cmd.Flags(), "ids")
+	flags.register(cmd.Flags(), "IDs")
 	return cmd
 }
 
@@ -133,7 +133,7 @@ func day(t time.Time) string {
 func newImageRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "rm IMAGE...",
-		Short: "Remove images by name or id; one in use stays",
+		Short: "Remove images that no sandbox uses",
 		Example: `  llmsandbox image rm registry.example/tools:1
   llmsandbox image rm 3f1c2d4e5a6b`,
 		Args: cobra.MinimumNArgs(1),
@@ -154,9 +154,9 @@ func newImagePruneCommand() *cobra.Command {
 	var all, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "prune",
-		Short: "Remove images that lost their name, and what broken pulls left",
-		Long: `Remove images that lost their name to a newer one, layers of no image, and what broken
-pulls left; with --all every image that no sandbox uses.`,
+		Short: "Remove unused images",
+		Long: `Remove images without a name, layers without an image, and files of interrupted pulls.
+With --all, remove every image that no sandbox uses.`,
 		Example: `  llmsandbox image prune
   llmsandbox image prune --all`,
 		Args: cobra.NoArgs,
@@ -173,7 +173,8 @@ pulls left; with --all every image that no sandbox uses.`,
 			return nil
 		}),
 	}
-	cmd.Flags().BoolVarP(&all, "all", "a", false, "also images that have a name")
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "also remove images that have a name")
+	setOnlyHere(cmd.Flags(), "all")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd
 }
@@ -193,7 +194,7 @@ func printRemoved(r ociimage.Removed) {
 func newImageInspectCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "inspect IMAGE",
-		Short:   "Print what is known of an image that is here, as a JSON object",
+		Short:   "Show a local image as a JSON object",
 		Example: `  llmsandbox image inspect registry.example/tools:1`,
 		Args:    cobra.ExactArgs(1),
 		RunE: withStore(func(cmd *cobra.Command, store *ociimage.Store, args []string) error {
@@ -224,12 +225,12 @@ func newImagesCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "images",
-		Short: "Tell which image each language runs in when none is named",
-		Long: `Tell which image each language runs in on a backend when no --image is named, and whether
-it is there. A container engine uses the project's own image when it has it, and else the
-language's official one, which it pulls when it is first needed. The local backend uses this
-machine's own toolchains; what images it has fetched lists llmsandbox image list. A cluster
-does not tell which images its nodes have.`,
+		Short: "Show the default image for each language",
+		Long: `Show the image that each language uses without --image, and whether the backend has it.
+Docker and Podman use the project's image if they have it. Otherwise they pull the official
+image of the language on first use. The local backend uses this machine's own toolchains;
+llmsandbox image list shows the images you pulled for it. A Kubernetes cluster does not
+report the images of its nodes.`,
 		Example: `  llmsandbox images --backend docker
   llmsandbox images --backend podman --json`,
 		Args: cobra.NoArgs,
@@ -244,7 +245,7 @@ does not tell which images its nodes have.`,
 			return printLanguageImages(rows)
 		},
 	}
-	place.register(cmd.Flags(), "what would run the sandboxes")
+	place.register(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd
 }
@@ -310,7 +311,7 @@ func printLanguageImages(rows []languageImage) error {
 
 // overwriteFlag adds --overwrite-tag, which names again what is overwritten.
 func overwriteFlag(set *pflag.FlagSet, tag *string) {
-	set.StringVar(tag, "overwrite-tag", "", "the `TAG` again, to take it from the image that has it")
+	set.StringVar(tag, "overwrite-tag", "", "repeat `TAG` here to confirm replacing an existing image")
 }
 
 func newCommitCommand() *cobra.Command {
@@ -318,10 +319,10 @@ func newCommitCommand() *cobra.Command {
 	var overwrite string
 	cmd := &cobra.Command{
 		Use:   "commit ID TAG",
-		Short: "Make an image of a kept sandbox on a container engine",
-		Long: `Make an image of a kept sandbox: of its image, its working directory, and its root file
-system where that could be written to. A sandbox of the new image starts with those
-files. Processes, /tmp and the environment are not part of it. The image's id is printed.`,
+		Short: "Create an image from a Docker or Podman sandbox",
+		Long: `Create an image from a sandbox, and print its ID. The image contains the working directory
+and, if it was writable, the root filesystem. A sandbox of the new image starts with those
+files. Processes, /tmp and environment variables are not included.`,
 		Example: `  llmsandbox commit --backend docker sb-1234 tools:2
   llmsandbox run --backend docker --image tools:2 app.py`,
 		Args: cobra.ExactArgs(2),
@@ -337,8 +338,9 @@ files. Processes, /tmp and the environment are not part of it. The image's id is
 			return err
 		},
 	}
-	place.register(cmd.Flags(), "what runs the sandbox")
+	place.register(cmd.Flags())
 	overwriteFlag(cmd.Flags(), &overwrite)
+	setOnlyHere(cmd.Flags(), "overwrite-tag")
 	return cmd
 }
 

@@ -16,7 +16,7 @@ func newLanguagesCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "languages",
-		Short:   "List the languages and whether this machine has them",
+		Short:   "List languages and whether this machine has them",
 		Example: `  llmsandbox languages`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

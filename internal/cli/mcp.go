@@ -31,13 +31,12 @@ func newMCPCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp [flags]",
 		Short: "Serve sandboxes to agents over the Model Context Protocol",
-		Long: `Serve tools that run code in sandboxes, over the Model Context Protocol. A client starts
-this command and talks to it on standard input and output. With --http, one server serves
-every client that has a token. Flags say what sandboxes may do; a model cannot widen that.
+		Long: `Serve tools that run code in sandboxes over the Model Context Protocol. An MCP client starts
+this command and talks to it over standard input and output. With --http, clients connect
+with a token. Your flags set what sandboxes may do; tools cannot go beyond them.
 
-The server opens a sandbox first and exits with the reason if that fails. It ends with its
-client, or on SIGINT or SIGTERM with exit code 0, and removes its sandboxes. Variables can
-replace flags: see docs/mcp.md.`,
+The server opens a sandbox first, and exits with the reason if that fails. It ends with its
+client, or on SIGINT or SIGTERM, and removes its sandboxes.`,
 		Example: `  llmsandbox mcp
   llmsandbox mcp --memory 1g --timeout 2m --network allow=example.org --policy production
   llmsandbox mcp --backend docker --warm-language python --warm-language javascript
@@ -180,22 +179,23 @@ func (f *mcpFlags) register(set *pflag.FlagSet) {
 	f.registerBounds(set)
 	if name := mcpenv.Backend(os.Getenv); name != "" {
 		f.place.Backend, set.Lookup("backend").DefValue = name, name
+		setOnlyHere(set, "backend")
 	}
 	f.policy.register(set)
 	f.http.register(set)
-	set.StringVar(&f.environment, "environment", "", "`NAME` of the environment that Python has, path of a lock, or 'none' (default: data-science, if llmsandbox setup has installed it)")
-	set.StringVar(&f.timeout, "timeout", "", "longest `DURATION` that a call may run, such as 2m (default 5m)")
-	set.StringArrayVar(&f.images, "image-for", nil, "image for one language, as `LANGUAGE=IMAGE` (repeatable)")
-	set.StringArrayVar(&f.languages, "language", nil, "offer this `LANGUAGE` (repeatable; default: all that can run)")
-	set.BoolVar(&f.noLibraries, "no-libraries", false, "do not let the model install libraries")
-	set.IntVar(&f.warm, "warm", 2, "sandboxes to keep ready for each warm language, or 0 for none")
-	set.StringArrayVar(&f.warmLanguages, "warm-language", nil, "keep sandboxes ready for this `LANGUAGE` (repeatable; default: python)")
-	set.IntVar(&f.maxCalls, "max-calls", 8, "calls that may run at the same time")
-	set.IntVar(&f.maxSessions, "max-sessions", 16, "sessions that may be open at the same time")
-	set.StringVar(&f.ttl, "session-ttl", "1h", "longest life of a session")
-	set.StringVar(&f.idle, "session-idle", "15m", "longest time that a session may be idle")
-	set.BoolVar(&f.commit, "commit", false, "on container engines: keep an image of each execute_code, which the result names")
-	set.StringVar(&f.log, "log", "warn", "`LEVEL` to log on standard error: debug, info, warn or error")
+	set.StringVar(&f.environment, "environment", "", "Python environment `NAME` or 'none' (default: data-science if installed)")
+	set.StringVar(&f.timeout, "timeout", "", "longest time limit of a call: `DURATION` such as 2m (default 5m)")
+	set.StringArrayVar(&f.images, "image-for", nil, "use another image for a language: `LANGUAGE=IMAGE` (repeatable)")
+	set.StringArrayVar(&f.languages, "language", nil, "offer only this `LANGUAGE` (repeatable; default: all)")
+	set.BoolVar(&f.noLibraries, "no-libraries", false, "do not let clients install libraries")
+	set.IntVar(&f.warm, "warm", 2, "`NUMBER` of sandboxes to keep ready for each warm language; 0 for none")
+	set.StringArrayVar(&f.warmLanguages, "warm-language", nil, "keep sandboxes for this `LANGUAGE` ready (repeatable; default: python)")
+	set.IntVar(&f.maxCalls, "max-calls", 8, "`NUMBER` of calls that can use a sandbox at the same time")
+	set.IntVar(&f.maxSessions, "max-sessions", 16, "`NUMBER` of sessions that can be open at the same time")
+	set.StringVar(&f.ttl, "session-ttl", "1h", "longest lifetime of a session: `DURATION`")
+	set.StringVar(&f.idle, "session-idle", "15m", "end a session that gets no call for this `DURATION`")
+	set.BoolVar(&f.commit, "commit", false, "create an image after each execute_code; the result contains its tag")
+	set.StringVar(&f.log, "log", "warn", "log `LEVEL`: debug, info, warn or error")
 }
 
 // config turns flags and environment into the server's configuration.
@@ -315,12 +315,12 @@ type mcpHTTPFlags struct {
 }
 
 func (f *mcpHTTPFlags) register(set *pflag.FlagSet) {
-	set.StringVar(&f.address, "http", "", "serve streamable HTTP on `ADDRESS`, such as 127.0.0.1:8765; port 0 picks a free one")
-	set.StringVar(&f.tokenFile, "token-file", "", "with --http: `FILE` of bearer tokens, one per line; created with a new token if missing (default: print a new token on standard error)")
-	set.BoolVar(&f.noToken, "no-token", false, "with --http on the loopback: accept every program and user of this machine")
-	set.StringArrayVar(&f.origins, "allow-origin", nil, "with --http: accept requests from pages of this `ORIGIN`, such as https://app.example.org (repeatable)")
-	set.StringArrayVar(&f.hosts, "allow-host", nil, "with --http: accept this host `NAME` besides the address and localhost (repeatable)")
-	set.IntVar(&f.maxClients, "max-clients", 64, "with --http: clients that may connect at the same time")
+	set.StringVar(&f.address, "http", "", "serve HTTP at `ADDRESS`, such as 127.0.0.1:8765, instead of stdio")
+	set.StringVar(&f.tokenFile, "token-file", "", "with --http, `FILE` with bearer tokens, one per line; created if missing")
+	set.BoolVar(&f.noToken, "no-token", false, "with --http on loopback, let all programs and users of this machine in")
+	set.StringArrayVar(&f.origins, "allow-origin", nil, "with --http, allow web pages of this `ORIGIN`, such as https://app.example.org (repeatable)")
+	set.StringArrayVar(&f.hosts, "allow-host", nil, "with --http, `NAME` of the server in addition to its address and localhost (repeatable)")
+	set.IntVar(&f.maxClients, "max-clients", 64, "with --http, `NUMBER` of clients that can be connected at the same time")
 }
 
 // options checks the flags and makes what they say.

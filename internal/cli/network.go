@@ -14,7 +14,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
 
-const networkUsage = "what the sandbox may reach: `MODE` is none, full, or allow=RULE,... with HOST[:PORT], *.DOMAIN[:PORT], an address or a CIDR (repeatable; default none)"
+const networkUsage = "`MODE` is none (default), full or allow=HOST[:PORT],... (repeatable)"
 
 // networkFlag reads the values of --network. Rules may also be given beside full, to name
 // addresses that it refuses.
@@ -56,9 +56,10 @@ func newNetworkCommand() *cobra.Command {
 	var values []string
 	cmd := &cobra.Command{
 		Use:   "network [flags] ID",
-		Short: "Tell or change what a kept sandbox may reach",
-		Long: `Tell what a sandbox that create or run --keep left may reach, or change it with --network.
-What is no longer allowed is cut at once.`,
+		Short: "Show or change the network access of a sandbox",
+		Long: `Show what a sandbox may reach, or change it with --network. A rule of allow is HOST[:PORT],
+*.DOMAIN[:PORT], an IP address or a CIDR range. Connections that are no longer allowed are
+closed at once.`,
 		Example: `  llmsandbox network "$id"
   llmsandbox network --network allow=example.org:443 "$id"
   llmsandbox network --network none "$id"`,
@@ -80,7 +81,7 @@ What is no longer allowed is cut at once.`,
 			})
 		},
 	}
-	at.register(cmd.Flags(), "what runs the sandbox")
+	at.register(cmd.Flags())
 	cmd.Flags().StringArrayVar(&values, "network", nil, networkUsage)
 	return cmd
 }

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,9 +27,6 @@ const (
 
 var backendNames = []string{localName, docker.Name, podman.Name, micromambaName, kubernetesName}
 
-// backendVariable sets the default of --backend.
-const backendVariable = "LLMSANDBOX_BACKEND"
-
 // A place is where a command finds or makes its sandboxes. It travels to a supervisor as
 // JSON.
 type place struct {
@@ -41,11 +36,9 @@ type place struct {
 	Pod     podFlags
 }
 
-// register adds to a command the flags that say where: --backend and a cluster's. what
-// says what the backend is for.
-func (p *place) register(set *pflag.FlagSet, what string) {
-	set.StringVar(&p.Backend, "backend", cmp.Or(os.Getenv(backendVariable), localName),
-		what+": "+strings.Join(backendNames, ", ")+" (environment variable "+backendVariable+")")
+// register adds the flags that say where: --backend and a cluster's.
+func (p *place) register(set *pflag.FlagSet) {
+	set.StringVar(&p.Backend, "backend", localName, "`BACKEND`: "+strings.Join(backendNames, ", "))
 	p.Cluster.register(set)
 }
 
@@ -83,16 +76,20 @@ func (p *place) onCluster() bool { return p.Backend == kubernetesName }
 
 // unknownBackend says which names there are, and which of them may be meant.
 func unknownBackend(name string) error {
-	menu := &cobra.Command{SuggestionsMinimumDistance: 3}
-	for _, known := range backendNames {
-		menu.AddCommand(&cobra.Command{Use: known, Run: func(*cobra.Command, []string) {}})
-	}
-	meant := ""
-	if like := menu.SuggestionsFor(name); name != "" && len(like) > 0 {
-		meant = " (did you mean " + like[0] + "?)"
-	}
 	last := len(backendNames) - 1
-	return fmt.Errorf("backend %q is not known%s: use %s or %s", name, meant, strings.Join(backendNames[:last], ", "), backendNames[last])
+	return fmt.Errorf("backend %q is not known%s: use %s or %s", name, didYouMean(name, backendNames), strings.Join(backendNames[:last], ", "), backendNames[last])
+}
+
+// didYouMean suggests, in brackets, the known name that is most like one; it is empty if none is.
+func didYouMean(name string, known []string) string {
+	menu := &cobra.Command{SuggestionsMinimumDistance: 3}
+	for _, k := range known {
+		menu.AddCommand(&cobra.Command{Use: k, Run: func(*cobra.Command, []string) {}})
+	}
+	if like := menu.SuggestionsFor(name); name != "" && len(like) > 0 {
+		return " (did you mean " + like[0] + "?)"
+	}
+	return ""
 }
 
 // A placedError is an error that hints are given for by its backend.

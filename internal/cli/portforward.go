@@ -24,10 +24,9 @@ func newPortForwardCommand() *cobra.Command {
 	var address string
 	cmd := &cobra.Command{
 		Use:   "port-forward [flags] ID [HOSTPORT:]PORT...",
-		Short: "Reach servers inside a kept sandbox from this machine",
-		Long: `Listen on this machine's loopback and carry each connection to a port of the sandbox's
-loopback, until interrupted. What listens there need not have a network. A HOSTPORT of 0 is
-any free one; which one it is, is printed.`,
+		Short: "Forward ports of this machine to a sandbox",
+		Long: `Forward connections from a loopback port of this machine to a loopback port in the sandbox,
+until interrupted. The sandbox needs no network. HOSTPORT 0 picks a free port and prints it.`,
 		Example: `  llmsandbox exec --keep-children --shell "$id" 'python3 -m http.server 8000 &'
   llmsandbox port-forward "$id" 8000
   llmsandbox port-forward "$id" 0:8000 5433:5432`,
@@ -46,8 +45,8 @@ any free one; which one it is, is printed.`,
 			})
 		},
 	}
-	p.register(cmd.Flags(), "what runs the sandbox")
-	cmd.Flags().StringVar(&address, "address", "127.0.0.1", "address of this machine to listen on; others than loopback let others in")
+	p.register(cmd.Flags())
+	cmd.Flags().StringVar(&address, "address", "127.0.0.1", "listen on this `ADDRESS`; other machines can reach any but a loopback address")
 	return cmd
 }
 

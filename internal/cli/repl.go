@@ -32,13 +32,12 @@ func newReplCommand() *cobra.Command {
 	var f replFlags
 	cmd := &cobra.Command{
 		Use:   "repl [flags]",
-		Short: "Run cells in a kernel that keeps its state",
-		Long: `Run cells in a kernel that keeps its state, in a sandbox of its own.
+		Short: "Start an interactive session that keeps its state",
+		Long: `Start a session in a fresh sandbox: variables, functions and imports last from cell to cell.
 
-On a terminal: lines are edited with history and completion (Tab); a cell that is not
-complete goes on in the next line, an empty line ends it; Ctrl-C interrupts the cell or
-drops the line, Ctrl-D ends. In a pipe the input is one cell, or several, each
-from a line that begins with '# %%' (or '// %%') on; the first that fails ends it.`,
+On a terminal, Tab completes, an empty line ends a cell of several lines, Ctrl-C interrupts
+and Ctrl-D exits. In a pipe, the input is one cell, or several that each start with a line
+'# %%' or '// %%'; the first one that fails ends the session.`,
 		Example: `  llmsandbox repl
   llmsandbox repl -l bash
   llmsandbox repl --lib pandas --artifacts plots < notebook.py`,
@@ -48,10 +47,10 @@ from a line that begins with '# %%' (or '// %%') on; the first that fails ends i
 	set := cmd.Flags()
 	f.register(set)
 	f.policy.register(set)
-	set.StringVar(&f.timeout, "timeout", "", "wall time of a cell, such as 10s (default none)")
-	set.BoolVar(&f.plain, "plain", false, "keep to the language's own shell where there is a richer one")
-	set.BoolVar(&f.allowInstall, "allow-install", false, "let cells install libraries: %pip install")
-	set.StringVar(&f.artifacts, "artifacts", "", "`DIR` that gets what cells make (default: pictures are shown by terminals that can)")
+	set.StringVar(&f.timeout, "timeout", "", "time limit of a cell: `DURATION` such as 10s (default: none)")
+	set.BoolVar(&f.plain, "plain", false, "use the language's plain shell, even where IPython or another one is available")
+	set.BoolVar(&f.allowInstall, "allow-install", false, "let cells install packages with %pip install")
+	set.StringVar(&f.artifacts, "artifacts", "", "write plots, tables and files from artifacts/ to `DIR`")
 	return cmd
 }
 

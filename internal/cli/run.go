@@ -57,27 +57,18 @@ func newRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] FILE|DIR|- [ARG...]",
 		Short: "Run code in a fresh sandbox",
-		Long: `Run code in a fresh sandbox and pass on its output, its input and its exit code.
+		Long: `Run code in a fresh sandbox and pass on its input, output and exit code.
 
-The code is a file, a directory with a main file (main.py, Main.java, index.js), standard
-input (-), or the text of --code. A notebook (.ipynb) is run cell by cell and stops at the
-first error; a directory without a main file runs all its notebooks. The language follows
-from the file's ending or its first line unless --lang names it.
+The code is a file, a notebook (.ipynb), a directory with a main file such as main.py or
+with notebooks, standard input (-), or the text of --code. Flags go before FILE: everything
+after it is passed to the program.
 
-Flags go before FILE: everything after it is passed to the program, flags included. With
---code, so is everything from the first word that is no flag on, or after --.
-
-Exit codes other than the program's own: 124 timeout, 125 our own failure, 126 refused by
-a policy, 137 out of memory, 141 nothing reads the output any more, 153 too much output,
-128+N ended by signal N.`,
-		Example: `  llmsandbox run examples/primes.py
-  llmsandbox run -c 'print(6 * 7)'
-  llmsandbox run --memory 256m --timeout 5s --cpus 0.5 train.py
-  llmsandbox run --file data.csv --out result.csv script.py
-  cat words.txt | llmsandbox run count.rb
-  llmsandbox run --json --image python:3.12-slim app.py
-  llmsandbox run --notebook executed.ipynb analysis.ipynb
-  llmsandbox run app.py --verbose input.txt`,
+Exit codes: the program's own, 124 timeout, 125 llmsandbox itself failed, 126 refused by a
+policy, 137 out of memory, 141 output closed, 153 too much output, 128+N ended by signal N.`,
+		Example: `  llmsandbox run -c 'print(6 * 7)'
+  llmsandbox run --lib pandas --file data.csv --out result.csv script.py
+  llmsandbox run --memory 256m --timeout 5s --network allow=example.org app.py --verbose
+  cat words.txt | llmsandbox run count.rb`,
 		Args: func(_ *cobra.Command, args []string) error {
 			return nil // checked in run, where --code is known
 		},
@@ -90,30 +81,31 @@ a policy, 137 out of memory, 141 nothing reads the output any more, 153 too much
 	f.register(set)
 	f.registerIdle(set)
 	f.policy.register(set)
-	set.StringVarP(&f.code, "code", "c", "", "the code itself")
-	set.StringVar(&f.timeout, "timeout", "", "wall time of the run, such as 10s, or 'unlimited' (default 60s, with --tty unlimited)")
-	set.StringVar(&f.output, "output", "", "bytes of output of the run, such as 10m, or 'unlimited' (default 10m)")
-	set.StringVar(&f.standard, "standard", "", "language standard, such as c++20")
-	set.StringArrayVar(&f.args, "arg", nil, "argument of the program (repeatable)")
-	set.StringArrayVar(&f.files, "file", nil, "HOST[:SANDBOX] file or directory to copy in before the run (repeatable; the last colon cuts, so end a name that has one with a colon)")
-	set.StringArrayVar(&f.outs, "out", nil, "SANDBOX[:HOST] file or directory to copy out after the run, a directory under its own name in HOST (repeatable)")
-	set.StringVar(&f.artifacts, "artifacts", "", "`DIR` that gets what the run made: plots, tables, the files of its artifacts directory (default: pictures are shown by terminals that can)")
-	set.StringVar(&f.notebook, "notebook", "", "write the executed notebook to this `FILE`, or into this directory under its own name")
-	set.BoolVar(&f.keepGoing, "keep-going", false, "for notebooks: go on after a cell that fails")
-	set.BoolVar(&f.install, "allow-install", false, "for notebooks: let cells install libraries with %pip install")
-	set.BoolVar(&f.fromScript, "lib-from-script", false, "install the libraries that a Python script lists in its '# /// script' comment (PEP 723)")
-	set.StringVar(&f.stdin, "stdin", "", "file that is the program's standard input (default: this command's own)")
-	set.StringVarP(&f.workdir, "workdir", "w", "", "working directory in the sandbox (default /sandbox)")
-	set.BoolVar(&f.json, "json", false, "print one JSON object with the result instead of the output")
-	set.BoolVar(&f.capabilities, "capabilities", false, "with --json, add the capabilities: what was enforced, and by what")
+	set.StringVarP(&f.code, "code", "c", "", "run this `CODE` instead of a file")
+	set.StringVar(&f.timeout, "timeout", "", "time limit: `DURATION` such as 10s, or 'unlimited' (default 60s)")
+	set.StringVar(&f.output, "output", "", "output limit: `SIZE` such as 10m, or 'unlimited' (default 10m)")
+	set.StringVar(&f.standard, "standard", "", "language `STANDARD`, such as c++20")
+	set.StringArrayVar(&f.args, "arg", nil, "pass `ARG` to the program (repeatable)")
+	set.StringArrayVar(&f.files, "file", nil, "copy `HOST[:SANDBOX]` in before the run (repeatable)")
+	set.StringArrayVar(&f.outs, "out", nil, "copy `SANDBOX[:HOST]` out after the run (repeatable)")
+	set.StringVar(&f.artifacts, "artifacts", "", "write plots, tables and files from artifacts/ to `DIR`")
+	set.StringVar(&f.notebook, "notebook", "", "write the executed notebook to `FILE`, or to a directory")
+	set.BoolVar(&f.keepGoing, "keep-going", false, "in notebooks, continue after a cell fails")
+	set.BoolVar(&f.install, "allow-install", false, "in notebooks, let cells install packages with %pip install")
+	set.BoolVar(&f.fromScript, "lib-from-script", false, "install libraries from the script's '# /// script' comment (PEP 723)")
+	set.StringVar(&f.stdin, "stdin", "", "read the program's standard input from `FILE` (default: standard input of this command)")
+	set.StringVarP(&f.workdir, "workdir", "w", "", "working `DIRECTORY` in the sandbox (default /sandbox)")
+	set.BoolVar(&f.json, "json", false, "print the result as one JSON object instead of the program's output")
+	set.BoolVar(&f.capabilities, "capabilities", false, "with --json, include what was enforced and how")
 	set.BoolVarP(&f.tty, "tty", "t", false, "give the program a terminal")
-	set.BoolVar(&f.raw, "raw", false, "let control sequences of the program reach the terminal (--tty implies it)")
-	set.BoolVar(&f.keep, "keep", false, "keep the sandbox afterwards and print its id on stderr")
-	set.StringVar(&f.ttl, "ttl", "", "how long a kept sandbox lives, such as 30m, or 'unlimited' (default 1h)")
-	set.StringVar(&f.textError, "text-errors", "replace", "for --json, bytes that are not UTF-8: replace, ignore, backslashreplace, surrogateescape or strict")
-	set.BoolVar(&f.children, "keep-children", false, "leave the program's background processes running (with --keep)")
-	set.StringVar(&f.commit, "commit", "", "on container engines: after a run that ended well, make an image of this `TAG`, of the sandbox's image and working directory")
+	set.BoolVar(&f.raw, "raw", false, "pass control sequences of the program to the terminal")
+	set.BoolVar(&f.keep, "keep", false, "keep the sandbox after the run and print its ID on stderr")
+	set.StringVar(&f.ttl, "ttl", "", "lifetime of a kept sandbox: `DURATION` or 'unlimited' (default 1h)")
+	set.StringVar(&f.textError, "text-errors", "replace", "how --json shows bytes that are not UTF-8: `MODE` as in Python's errors=")
+	set.BoolVar(&f.children, "keep-children", false, "with --keep, leave background processes running")
+	set.StringVar(&f.commit, "commit", "", "create an image with this `TAG` from the sandbox if the run succeeds")
 	overwriteFlag(set, &f.overwrite)
+	setOnlyHere(set, "code", "overwrite-tag")
 	return cmd
 }
 

@@ -20,11 +20,10 @@ func newCopyCommand() *cobra.Command {
 	var place place
 	cmd := &cobra.Command{
 		Use:   "cp SOURCE DESTINATION",
-		Short: "Copy files into or out of a kept sandbox",
-		Long: `Copy a file or a directory into or out of a sandbox that create or run --keep left. One of
-the two is ID:PATH; the other may be - for the content of a file on standard output or input.
-Links and special files are left out, and no permission bit beyond read, write and execute
-is carried over.`,
+		Short: "Copy files into or out of a sandbox",
+		Long: `Copy a file or directory into or out of a sandbox made by create or run --keep. One of the
+two arguments is ID:PATH. The other can be - for standard input or output. Links and special
+files are skipped. Of the permissions, only read, write and execute are kept.`,
 		Example: `  llmsandbox cp data.csv sb-1234:/sandbox/data.csv
   llmsandbox cp sb-1234:/sandbox/out ./results
   llmsandbox cp sb-1234:result.csv - | head`,
@@ -56,7 +55,7 @@ is carried over.`,
 			})
 		},
 	}
-	place.register(cmd.Flags(), "what runs the sandbox")
+	place.register(cmd.Flags())
 	return cmd
 }
 
@@ -94,7 +93,7 @@ func newRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "rm ID...",
 		Aliases: []string{"remove"},
-		Short:   "End kept sandboxes and remove all of them",
+		Short:   "End and remove sandboxes",
 		Example: `  llmsandbox rm sb-1234
   llmsandbox rm $(llmsandbox ls --quiet)`,
 		Args: cobra.MinimumNArgs(1),
@@ -114,7 +113,7 @@ func newRemoveCommand() *cobra.Command {
 			return errors.Join(errs...)
 		},
 	}
-	place.register(cmd.Flags(), "what runs the sandbox")
+	place.register(cmd.Flags())
 	return cmd
 }
 
@@ -124,7 +123,7 @@ func newListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list", "ps"},
-		Short:   "List the sandboxes that live",
+		Short:   "List running sandboxes",
 		Example: `  llmsandbox ls
   llmsandbox ls --json`,
 		Args: cobra.NoArgs,
@@ -140,8 +139,8 @@ func newListCommand() *cobra.Command {
 			return printList(flags, infos, func(i backend.Info) string { return i.ID }, printTable)
 		},
 	}
-	place.register(cmd.Flags(), "what runs the sandboxes")
-	flags.register(cmd.Flags(), "ids")
+	place.register(cmd.Flags())
+	flags.register(cmd.Flags(), "IDs")
 	return cmd
 }
 
@@ -162,11 +161,10 @@ func newGCCommand() *cobra.Command {
 	var place place
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "Remove what sandboxes have left whose owner was killed",
-		Long: `Remove what sandboxes have left whose owner was killed: state directories, cgroups, half-made
-files; on a container engine containers and volumes. The next start of a sandbox there does
-the same. On a cluster it is pods that have ended or that no owner is left of, which the
-cluster removes by itself unless it may not. Nothing of a living owner is touched.`,
+		Short: "Clean up after crashed sandboxes",
+		Long: `Remove what sandboxes leave behind if their owner is killed: state directories, cgroups and
+partial files, containers and volumes, or pods. Opening a sandbox does the same. Running
+sandboxes are not affected.`,
 		Example: `  llmsandbox gc`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -192,7 +190,7 @@ cluster removes by itself unless it may not. Nothing of a living owner is touche
 			return placed(&place, err)
 		},
 	}
-	place.register(cmd.Flags(), "what runs the sandboxes")
+	place.register(cmd.Flags())
 	return cmd
 }
 
@@ -201,8 +199,9 @@ type listFlags struct{ quiet, json bool }
 
 // register adds the flags; ids are what the quiet way prints.
 func (f *listFlags) register(flags *pflag.FlagSet, ids string) {
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print "+ids+" only")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only "+ids)
 	flags.BoolVar(&f.json, "json", false, "print a JSON array")
+	setOnlyHere(flags, "quiet") // of a list it is another thing than of run
 }
 
 // printList prints what there is as a JSON array, by its ids, or as a table.
@@ -229,9 +228,9 @@ func newDeadlineCommand() *cobra.Command {
 	var p place
 	cmd := &cobra.Command{
 		Use:   "deadline [flags] ID [DURATION|none]",
-		Short: "Change when a kept sandbox ends, or tell it",
-		Long: `Have a sandbox end that long from now, whatever runs in it, in place of the time to live
-that it was made with; 'none' has it not end by itself. Without either, print when it ends.`,
+		Short: "Show or change when a sandbox ends",
+		Long: `Set the time from now after which a sandbox ends, even if a program is running in it. This
+replaces its --ttl. With 'none', the sandbox has no deadline. Without DURATION, print it.`,
 		Example: `  llmsandbox deadline "$id" 2h
   llmsandbox deadline "$id" none
   llmsandbox deadline "$id"`,
@@ -258,6 +257,6 @@ that it was made with; 'none' has it not end by itself. Without either, print wh
 			})
 		},
 	}
-	p.register(cmd.Flags(), "what runs the sandbox")
+	p.register(cmd.Flags())
 	return cmd
 }

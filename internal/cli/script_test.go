@@ -44,6 +44,7 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			env.Setenv("LLMSANDBOX_STATE_DIR", state)
+			env.Setenv("LLMSANDBOX_CONFIG_DIR", filepath.Join(env.WorkDir, "no-config"))
 			env.Setenv("LLMSANDBOX_CACHE_DIR", os.Getenv("LLMSANDBOX_CACHE_DIR"))
 			env.Setenv("HOME", home) // toolchains live there
 			env.Setenv("EXAMPLES", examples)

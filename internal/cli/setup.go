@@ -30,17 +30,17 @@ func newSetupCommand() *cobra.Command {
 	var f setupFlags
 	cmd := &cobra.Command{
 		Use:   "setup [flags] [NAME]",
-		Short: "Install an environment: a named, locked set of Python packages",
-		Long: `Install an environment: a named set of Python packages in exact versions, which is the same
-on every machine. Sandboxes that are opened with --environment NAME have these packages, and none
-of those that the machine or the image has.
+		Short: "Install a Python environment, such as data-science",
+		Long: `Install an environment: a named set of Python packages in exact versions, the same on every
+machine. Sandboxes opened with --environment NAME have these packages, and not the ones of
+the machine or the image.
 
-Without NAME, it installs data-science, which is built in: NumPy, pandas, SciPy, scikit-learn,
-Matplotlib, seaborn, Plotly, Requests, openpyxl, Pillow and SymPy.
+Without NAME, setup installs data-science, which is built in: NumPy, pandas, SciPy,
+scikit-learn, Matplotlib, seaborn, Plotly, Requests, openpyxl, Pillow and SymPy.
 
-With --lib or --requirements, it finds the newest versions that fit, writes them to a lock, and
-installs them. Run it again to update the lock. To use the same versions on another machine, copy
-the lock there and run setup with --from.`,
+With --lib or --requirements, setup finds the newest versions that fit, writes a lock file
+and installs them. Run it again to update the lock file. To use the same versions on another
+machine, copy the lock file there and run setup with --from.`,
 		Example: `  llmsandbox setup
   llmsandbox setup web --lib requests --lib 'beautifulsoup4>=4.12'
   llmsandbox setup report --requirements requirements.txt
@@ -57,10 +57,10 @@ the lock there and run setup with --from.`,
 	}
 	set := cmd.Flags()
 	f.libraries.register(set)
-	set.StringVar(&f.requirements, "requirements", "", "`FILE` with a library on each line, as pip reads it")
-	set.StringVar(&f.from, "from", "", "lock `FILE` to install under NAME")
-	set.StringVar(&f.image, "image", "", "image to install the environment for (default: this machine's own Python; elsewhere the default image)")
-	f.place.register(set, "backend to install the environment for")
+	set.StringVar(&f.requirements, "requirements", "", "read the libraries from `FILE`, one per line, in the format of pip")
+	set.StringVar(&f.from, "from", "", "install this lock `FILE` as NAME")
+	set.StringVar(&f.image, "image", "", "install the environment for this `IMAGE` (default: Python of this machine or default image)")
+	f.place.register(set)
 	f.libraries.registerHow(set, "timeout")
 	stderr.register(set)
 	return cmd

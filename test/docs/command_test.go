@@ -32,6 +32,7 @@ func TestCommandsExist(t *testing.T) {
 				if b.language == "console" && !prompt {
 					continue // what it prints
 				}
+				line, _, _ = strings.Cut(line, " # ")
 				for _, m := range invocation.FindAllStringSubmatch(line, -1) {
 					seen++
 					for _, why := range wrong(t, binary, help, m[1]) {
@@ -62,7 +63,7 @@ func wrong(t *testing.T, binary string, help map[string]string, arguments string
 	if text == "" {
 		return []string{"there is no command " + path}
 	}
-	if len(words) > 1 && regexp.MustCompile(`(?m)^  `+regexp.QuoteMeta(words[1])+` `).MatchString(text) && strings.Contains(text, "Available Commands:") {
+	if len(words) > 1 && regexp.MustCompile(`(?m)^  `+regexp.QuoteMeta(words[1])+` `).MatchString(text) && strings.Contains(text, "\nCommands:\n") {
 		path += " " + words[1]
 		text = helpOf(t, binary, help, path)
 	}
@@ -85,7 +86,10 @@ func helpOf(t *testing.T, binary string, help map[string]string, path string) st
 	if text, ok := help[path]; ok {
 		return text
 	}
-	out, err := exec.Command(binary, append(strings.Fields(path), "--help")...).CombinedOutput()
+	out, err := exec.Command(binary, append(strings.Fields(path), "--help-all")...).CombinedOutput()
+	if err != nil {
+		out, err = exec.Command(binary, append(strings.Fields(path), "--help")...).CombinedOutput()
+	}
 	text := string(out)
 	if err != nil || !strings.Contains(text, "llmsandbox "+path) && path != "help" {
 		text = ""

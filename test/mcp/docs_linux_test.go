@@ -260,7 +260,7 @@ func TestDocsNameWhatThereIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	env, _ := environment(t)
-	help, stderr, err := run(t, env, filepath.Join(command, "llmsandbox"), "mcp", "--help")
+	help, stderr, err := run(t, env, filepath.Join(command, "llmsandbox"), "mcp", "--help-all")
 	if err != nil {
 		t.Fatalf("%v: %s", err, stderr)
 	}

@@ -1,0 +1,281 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/llmsandbox/llmsandbox/backend/docker"
+	"github.com/llmsandbox/llmsandbox/backend/podman"
+)
+
+const (
+	helpColumns = 100
+	// fewFlags are shown in one list, whatever their groups.
+	fewFlags = 8
+	// widestName is the widest name of a flag that its description is put beside.
+	widestName = 34
+)
+
+// A flagGroup is a heading in help and in the reference. Each flag of each command belongs to one, by its name.
+type flagGroup struct {
+	title string
+	// flags are shown by --help, in this order; rare by --help-all only.
+	flags, rare string
+	// backends are those that the flags are for; nil: all. The flags are shown with one of these backends.
+	backends []string
+}
+
+var (
+	engines    = []string{docker.Name, podman.Name, micromambaName}
+	flagGroups = []flagGroup{
+		{title: "Server", flags: "http token-file no-token session-ttl session-idle max-calls max-sessions log",
+			rare: "allow-origin allow-host max-clients warm warm-language"},
+		{title: "Code", flags: "code lang language env policy print list warn tty shell user", rare: "arg standard policy-warn schema plain"},
+		{title: "Files", flags: "file out artifacts workdir", rare: "stdin notebook keep-going"},
+		{title: "Libraries", flags: "lib lib-from-script environment requirements from no-libraries",
+			rare: "allow-install lib-from offline install-timeout"},
+		{title: "Network", flags: "network secret address", rare: "secret-file secret-in-body"},
+		{title: "Limits", flags: "memory cpus pids disk timeout output", rare: "best-effort"},
+		{title: "Output", flags: "json sarif quiet verbose", rare: "raw capabilities text-errors"},
+		{title: "Cache", flags: "unused max-size all"},
+		{title: "Backend", flags: "backend image image-for platform keep ttl", rare: "idle label keep-children"},
+		{title: "Docker and Podman", backends: engines,
+			flags: "runtime-option container dockerfile build-arg build-context keep-image commit overwrite-tag micromamba-env micromamba-package micromamba-channel"},
+		{title: "Kubernetes", backends: []string{kubernetesName},
+			flags: "kubeconfig kube-context namespace pod pod-container pod-template runtime-class agent-image pull-policy pull-secret service-account node-selector wait-for-node start-timeout network-policy-enforced no-probe"},
+	}
+)
+
+// The groups of commands.
+const (
+	codeGroup    = "code"
+	sandboxGroup = "sandbox"
+	stockGroup   = "stock"
+	machineGroup = "machine"
+)
+
+// group puts commands below a heading of the help of root.
+func group(root *cobra.Command, id, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: id, Title: title})
+	for _, c := range commands {
+		c.GroupID = id
+	}
+	root.AddCommand(commands...)
+}
+
+// helpAllFlag is --help-all, which sets --help too.
+type helpAllFlag struct {
+	set *pflag.FlagSet
+	on  bool
+}
+
+const helpAllName = "help-all"
+
+func (f *helpAllFlag) String() string   { return "false" }
+func (f *helpAllFlag) Type() string     { return "bool" }
+func (f *helpAllFlag) IsBoolFlag() bool { return true }
+func (f *helpAllFlag) Set(text string) error {
+	f.on = text == "true"
+	return f.set.Set("help", text)
+}
+
+// setHelp gives a command and those below it their help.
+func setHelp(root *cobra.Command) {
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		backend := ""
+		if f := cmd.Flags().Lookup("backend"); f != nil {
+			_ = configure(cmd) // the command itself says what is wrong with it
+			backend = f.Value.String()
+		}
+		all := false
+		if f := cmd.Flags().Lookup(helpAllName); f != nil {
+			all = f.Value.(*helpAllFlag).on
+		}
+		_, _ = io.WriteString(cmd.OutOrStdout(), helpText(cmd, backend, all))
+	})
+	var addAll func(*cobra.Command)
+	addAll = func(cmd *cobra.Command) {
+		for _, c := range cmd.Commands() {
+			addAll(c)
+		}
+		if cmd.Flags().Lookup("backend") == nil {
+			return // it hides no flags
+		}
+		f := cmd.Flags().VarPF(&helpAllFlag{set: cmd.Flags()}, helpAllName, "", "show help with all flags")
+		f.NoOptDefVal = "true"
+	}
+	addAll(root)
+}
+
+// helpText is the help of a command; backend is empty if it has no such flag.
+func helpText(cmd *cobra.Command, backend string, all bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\nUsage:\n", cmp.Or(cmd.Long, cmd.Short))
+	if cmd.Runnable() && !cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
+	} else {
+		fmt.Fprintf(&b, "  %s COMMAND\n", cmd.CommandPath())
+		writeCommands(&b, cmd)
+	}
+	groups, hidden := groupedFlags(cmd, backend, all)
+	width := 0
+	for _, g := range groups {
+		for _, f := range g.flags {
+			if n := len(flagName(f)); n <= widestName {
+				width = max(width, n)
+			}
+		}
+	}
+	for _, g := range groups {
+		fmt.Fprintf(&b, "\n%s:\n", g.title)
+		for _, f := range g.flags {
+			writeEntry(&b, flagName(f), flagUsage(f), width)
+		}
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
+	}
+	switch {
+	case hidden:
+		fmt.Fprintf(&b, "\nShow all flags: %s --help-all; those of a backend: --backend NAME --help\n", cmd.CommandPath())
+	case cmd.HasAvailableSubCommands():
+		fmt.Fprintf(&b, "\nShow the help of a command: %s COMMAND --help\n", cmd.CommandPath())
+	}
+	return b.String()
+}
+
+// writeCommands lists the commands below cmd by their groups.
+func writeCommands(b *strings.Builder, cmd *cobra.Command) {
+	width := 0
+	for _, c := range cmd.Commands() {
+		width = max(width, len(c.Name())+2)
+	}
+	for _, g := range append(cmd.Groups(), &cobra.Group{Title: "Commands"}) {
+		titled := false
+		for _, c := range cmd.Commands() {
+			if c.GroupID != g.ID || c.Hidden || !c.IsAvailableCommand() && !c.IsAdditionalHelpTopicCommand() {
+				continue
+			}
+			if !titled {
+				fmt.Fprintf(b, "\n%s:\n", g.Title)
+			}
+			titled = true
+			writeEntry(b, "  "+c.Name(), c.Short, width)
+		}
+	}
+}
+
+// shownGroup is a heading and the flags below it.
+type shownGroup struct {
+	title string
+	flags []*pflag.Flag
+}
+
+// groupedFlags returns the flags that help shows, and whether it leaves some out. Flags that are in
+// no group come last.
+func groupedFlags(cmd *cobra.Command, backend string, all bool) (groups []shownGroup, hidden bool) {
+	set := cmd.Flags()
+	rest := map[string]*pflag.Flag{}
+	set.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" && f.Name != helpAllName && f.Name != "version" && !f.Hidden {
+			rest[f.Name] = f
+		}
+	})
+	common := 0
+	for _, g := range flagGroups {
+		for name := range strings.FieldsSeq(g.flags + " " + g.rare) {
+			if rest[name] != nil && g.backends == nil {
+				common++
+			}
+		}
+	}
+	for _, g := range flagGroups {
+		shown := shownGroup{title: g.title}
+		add := func(names string, show bool) {
+			for name := range strings.FieldsSeq(names) {
+				f := rest[name]
+				delete(rest, name)
+				if f == nil {
+					continue
+				}
+				if show || f.Changed {
+					shown.flags = append(shown.flags, f)
+				} else {
+					hidden = true
+				}
+			}
+		}
+		fits := g.backends == nil || slices.Contains(g.backends, backend)
+		add(g.flags, all || fits)
+		add(g.rare, all || fits && common <= fewFlags)
+		if len(shown.flags) > 0 {
+			groups = append(groups, shown)
+		}
+	}
+	last := shownGroup{title: "Other"}
+	set.VisitAll(func(f *pflag.Flag) {
+		if rest[f.Name] != nil {
+			last.flags = append(last.flags, f)
+		}
+	})
+	if len(last.flags) > 0 {
+		groups = append(groups, last)
+	}
+	shown := shownGroup{title: "Flags"}
+	for _, g := range groups {
+		shown.flags = append(shown.flags, g.flags...)
+	}
+	if n := len(shown.flags); n > 0 && n <= fewFlags {
+		groups = []shownGroup{shown}
+	}
+	return groups, hidden
+}
+
+// flagName is how a flag is written, as in "  -l, --lang LANGUAGE".
+func flagName(f *pflag.Flag) string {
+	short := "    "
+	if f.Shorthand != "" {
+		short = "-" + f.Shorthand + ", "
+	}
+	value, _ := pflag.UnquoteUsage(f)
+	return strings.TrimRight("  "+short+"--"+f.Name+" "+value, " ")
+}
+
+// flagUsage is what a flag does, with its default.
+func flagUsage(f *pflag.Flag) string {
+	_, usage := pflag.UnquoteUsage(f)
+	switch f.DefValue {
+	case "", "false", "[]":
+		return usage
+	}
+	return usage + " (default " + f.DefValue + ")"
+}
+
+// writeEntry writes a name and beside it, or below a wide one, its description in lines of helpColumns.
+func writeEntry(b *strings.Builder, name, text string, width int) {
+	column := width + 2
+	line := fmt.Sprintf("%-*s", column, name)
+	if len(name) > width {
+		b.WriteString(name + "\n")
+		line = strings.Repeat(" ", column)
+	}
+	begun := false
+	for word := range strings.FieldsSeq(text) {
+		if begun && len(line)+1+len(word) > helpColumns {
+			b.WriteString(line + "\n")
+			line, begun = strings.Repeat(" ", column), false
+		}
+		if begun {
+			line += " "
+		}
+		line += word
+		begun = true
+	}
+	b.WriteString(line + "\n")
+}
