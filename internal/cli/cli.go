@@ -94,6 +94,7 @@ processes, no network, no privileges, and limits that the kernel enforces.`,
 	checkHelpTopics(root)
 	explainArgs(root)
 	setHelp(root)
+	setCompletion(root)
 	return root
 }
 
