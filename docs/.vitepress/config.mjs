@@ -27,7 +27,16 @@ export const sidebar = [
       page('MCP server and clients', 'mcp'),
     ],
   },
-  { text: 'Reference', items: [page('Languages', 'languages'), page('Go API', 'go-api'), page('Glossary', 'glossary')] },
+  {
+    text: 'Reference',
+    items: [
+      page('Commands', 'cli'),
+      page('Configuration', 'configuration'),
+      page('Languages', 'languages'),
+      page('Go API', 'go-api'),
+      page('Glossary', 'glossary'),
+    ],
+  },
   {
     text: 'Backends',
     items: [

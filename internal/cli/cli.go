@@ -122,6 +122,7 @@ func checkHelpTopics(root *cobra.Command) {
 	if err != nil {
 		return
 	}
+	help.Short, help.Long = "Show the help of a command", "Show the help of a command, as COMMAND --help does."
 	show := help.Run
 	help.Run = nil
 	help.RunE = func(cmd *cobra.Command, args []string) error {

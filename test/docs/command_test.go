@@ -11,7 +11,7 @@ import (
 )
 
 // invocation is the command with its arguments, up to the end of the shell's command.
-var invocation = regexp.MustCompile(`(?:^|[\s(])llmsandbox ((?:'[^']*'|"[^"]*"|[^|;&)#'"])+)`)
+var invocation = regexp.MustCompile(`(?:^|[\s(])llmsandbox ((?:'[^']*'|"[^"]*"|[^|;&()#'"])+)`)
 
 // TestCommandsExist looks for every command and flag that the pages' shell lines show.
 func TestCommandsExist(t *testing.T) {
