@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -83,6 +85,20 @@ func fitsBackend(flag, backend string) bool {
 	return true
 }
 
+// configured is what configure has set flags from, by their names.
+var configured = map[string]string{}
+
+// configuredHints say where the flags that an error mentions are set, of those that configure has set.
+func configuredHints(text string) []string {
+	var hints []string
+	for _, name := range slices.Sorted(maps.Keys(configured)) {
+		if regexp.MustCompile("--" + name + `([^a-z-]|$)`).MatchString(text) {
+			hints = append(hints, "--"+name+" is set by "+configured[name])
+		}
+	}
+	return hints
+}
+
 // configureFlag sets one flag, if it is not on the command line.
 func configureFlag(cmd *cobra.Command, f *pflag.Flag, files []configFile) error {
 	if f.Changed || !configurable(f) {
@@ -105,10 +121,11 @@ func configureFlag(cmd *cobra.Command, f *pflag.Flag, files []configFile) error 
 			return err
 		}
 	}
-	switch {
-	case values == nil:
+	if values == nil {
 		return nil
-	case many:
+	}
+	configured[f.Name] = from
+	if many {
 		return list.Replace(values)
 	}
 	if f.Value.Set(values[0]) != nil {

@@ -48,7 +48,7 @@ executed, and 127 if it is not found.`,
 	set.StringVarP(&f.user, "user", "u", "", "run as this `USER` of the sandbox (default: its unprivileged user)")
 	set.StringVar(&f.timeout, "timeout", "", "time limit: `DURATION` such as 10s, or 'unlimited' (default 60s)")
 	set.BoolVar(&f.shell, "shell", false, "pass the words to /bin/sh in the sandbox as one command line")
-	set.BoolVarP(&f.tty, "tty", "t", false, "give the program a terminal")
+	set.BoolVarP(&f.tty, "tty", "t", false, "give the program a terminal, and no time limit by default")
 	set.BoolVar(&f.raw, "raw", false, "pass control sequences of the program to the terminal")
 	set.BoolVar(&f.children, "keep-children", false, "leave background processes running")
 	return cmd

@@ -120,6 +120,9 @@ func printError(w io.Writer, err error) {
 	if h := hint(err); h != "" {
 		fmt.Fprintln(w, paint(w, yellow, "hint:")+" "+h)
 	}
+	for _, h := range configuredHints(err.Error()) {
+		fmt.Fprintln(w, paint(w, yellow, "hint:")+" "+h)
+	}
 }
 
 func hint(err error) string {
@@ -141,13 +144,13 @@ func hint(err error) string {
 		if engine && p.place.Engine.Container != "" || cluster && p.place.Pod.Pod != "" {
 			return "" // it is no sandbox that was not found
 		}
-		return "`llmsandbox ls" + at + "` lists the sandboxes that live"
+		return "`llmsandbox ls" + at + "` lists running sandboxes"
 	case errors.Is(err, llmsandbox.ErrNotEnforced) && cluster && !p.place.Pod.NetworkEnforced:
-		return "`llmsandbox doctor" + at + "` tells what can be enforced, and finds out whether network policies are: if so, that is kept; --best-effort runs without it"
+		return "`llmsandbox doctor" + at + "` shows what can be enforced, and tests whether network policies are; --best-effort runs without them"
 	case errors.Is(err, llmsandbox.ErrNotEnforced):
-		return "`llmsandbox doctor" + at + "` tells what can be enforced; --best-effort runs without it"
+		return "`llmsandbox doctor" + at + "` shows what can be enforced; --best-effort runs without it"
 	case errors.Is(err, llmsandbox.ErrUnsupported):
-		return "`llmsandbox doctor" + at + "` tells what is missing and how to fix it"
+		return "`llmsandbox doctor" + at + "` shows what is missing and how to fix it"
 	case errors.Is(err, llmsandbox.ErrUnknownLanguage), errors.Is(err, llmsandbox.ErrToolchain):
 		return "`llmsandbox languages` lists them and which are installed"
 	case errors.Is(err, llmsandbox.ErrImageNotFound) && engine:

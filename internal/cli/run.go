@@ -97,7 +97,7 @@ policy, 137 out of memory, 141 output closed, 153 too much output, 128+N ended b
 	set.StringVarP(&f.workdir, "workdir", "w", "", "working `DIRECTORY` in the sandbox (default /sandbox)")
 	set.BoolVar(&f.json, "json", false, "print the result as one JSON object instead of the program's output")
 	set.BoolVar(&f.capabilities, "capabilities", false, "with --json, include what was enforced and how")
-	set.BoolVarP(&f.tty, "tty", "t", false, "give the program a terminal")
+	set.BoolVarP(&f.tty, "tty", "t", false, "give the program a terminal, and no time limit by default")
 	set.BoolVar(&f.raw, "raw", false, "pass control sequences of the program to the terminal")
 	set.BoolVar(&f.keep, "keep", false, "keep the sandbox after the run and print its ID on stderr")
 	set.StringVar(&f.ttl, "ttl", "", "lifetime of a kept sandbox: `DURATION` or 'unlimited' (default 1h)")
