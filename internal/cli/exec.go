@@ -44,12 +44,9 @@ executed, and 127 if it is not found.`,
 	set.SetInterspersed(false) // flags behind the id belong to the program
 	f.place.register(set)
 	set.StringArrayVarP(&f.env, "env", "e", nil, "set environment variable `NAME=VALUE` (repeatable)")
-	set.StringVarP(&f.workdir, "workdir", "w", "", "working `DIRECTORY` in the sandbox (default /sandbox)")
+	registerProgram(set, &f.timeout, &f.workdir, &f.tty, &f.raw)
 	set.StringVarP(&f.user, "user", "u", "", "run as this `USER` of the sandbox (default: its unprivileged user)")
-	set.StringVar(&f.timeout, "timeout", "", "time limit: `DURATION` such as 10s, or 'unlimited' (default 60s)")
 	set.BoolVar(&f.shell, "shell", false, "pass the words to /bin/sh in the sandbox as one command line")
-	set.BoolVarP(&f.tty, "tty", "t", false, "give the program a terminal, and no time limit by default")
-	set.BoolVar(&f.raw, "raw", false, "pass control sequences of the program to the terminal")
 	set.BoolVar(&f.children, "keep-children", false, "leave background processes running")
 	return cmd
 }

@@ -113,6 +113,14 @@ func (f *sandboxFlags) options(kept bool) (llmsandbox.Options, error) {
 	return o, err
 }
 
+// registerProgram adds the flags of commands that run one program.
+func registerProgram(set *pflag.FlagSet, timeout, workdir *string, tty, raw *bool) {
+	set.StringVar(timeout, "timeout", "", "time limit: `DURATION` such as 10s, or 'unlimited' (default 60s)")
+	set.StringVarP(workdir, "workdir", "w", "", "working `DIRECTORY` in the sandbox (default /sandbox)")
+	set.BoolVarP(tty, "tty", "t", false, "give the program a terminal, and no time limit by default")
+	set.BoolVar(raw, "raw", false, "pass control sequences of the program to the terminal")
+}
+
 // registerIdle adds what ends a sandbox that stays.
 func (f *sandboxFlags) registerIdle(set *pflag.FlagSet) {
 	set.StringVar(&f.idle, "idle", "", "end the sandbox when it is not used for this `DURATION`, such as 10m (default: never)")
