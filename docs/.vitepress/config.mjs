@@ -17,7 +17,7 @@ export const sidebar = [
       page('Plots in Python', 'artifacts-python'),
       page('Libraries', 'libraries'),
       page('Environments', 'environments'),
-      page('Files and mounts', 'files'),
+      page('Files', 'files'),
       page('Network and secrets', 'network'),
       page('Sessions that keep state', 'kernels'),
       page('Notebooks', 'notebooks'),
@@ -91,7 +91,7 @@ export default defineConfig({
     nav: [
       { text: 'Quickstart', link: '/quickstart' },
       { text: 'Guides', link: '/data-analysis' },
-      { text: 'Reference', link: '/languages' },
+      { text: 'Reference', link: '/cli' },
       { text: 'Backends', link: '/backends' },
     ],
     sidebar,
