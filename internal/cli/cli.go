@@ -78,7 +78,7 @@ processes, no network, no privileges, and limits that the kernel enforces.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	group(root, codeGroup, "Run code", newRunCommand(), newReplCommand(), newCheckCommand(), newMCPCommand())
-	group(root, sandboxGroup, "Sandboxes", newCreateCommand(), newListCommand(), newExecCommand(), newCopyCommand(), newInstallCommand(),
+	group(root, sandboxGroup, "Sandboxes", newCreateCommand(), newListCommand(), newStatsCommand(), newExecCommand(), newCopyCommand(), newInstallCommand(),
 		newNetworkCommand(), newPortForwardCommand(), newDeadlineCommand(), newCommitCommand(), newRemoveCommand(), newGCCommand())
 	group(root, stockGroup, "Environments, images and caches", newSetupCommand(), newEnvironmentsCommand(), newImageCommand(),
 		newImagesCommand(), newCacheCommand())

@@ -49,6 +49,7 @@ var flagCompletions = map[string]cobra.CompletionFunc{
 var argCompletions = map[string]cobra.CompletionFunc{
 	"cp":                completeCopy,
 	"rm":                complete(sandboxIDs, noFiles),
+	"stats":             complete(sandboxIDs, noFiles),
 	"cache rm":          complete(layerKeys, noFiles),
 	"image rm":          complete(imageNames, noFiles),
 	"image inspect":     first(complete(imageNames, noFiles)),
