@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -79,7 +78,6 @@ func (f *setupFlags) run(ctx context.Context, name string) error {
 		return err
 	}
 	o.Progress = stderr.show
-	begun := time.Now()
 	installed := stderr.begin("Setting up environment " + name)
 	if err := f.lock(ctx, name, o); err != nil {
 		return err
@@ -97,7 +95,7 @@ func (f *setupFlags) run(ctx context.Context, name string) error {
 		return err
 	}
 	for _, e := range list {
-		fmt.Printf("Environment %s is installed: %s in %v.\n", e.Name, bytesize.Format(e.Size), time.Since(begun).Round(100*time.Millisecond))
+		fmt.Printf("Environment %s is installed: %s.\n", e.Name, bytesize.Format(e.Size))
 		if e.Path != "" {
 			fmt.Printf("Its lock is %s.\n", e.Path)
 		}
