@@ -289,14 +289,14 @@ func pythonImage() string {
 
 func printLanguageImages(rows []languageImage) error {
 	w := newTable(os.Stdout)
-	fmt.Fprintln(w, "LANGUAGE\tIMAGE\tTHERE\tSIZE\tOFFICIAL")
+	fmt.Fprintln(w, "LANGUAGE\tIMAGE\tLOCAL\tSIZE\tOFFICIAL")
 	for _, r := range rows {
 		there, size, official := "yes", "-", "-"
 		switch {
 		case len(r.Missing) > 0:
 			there = "no " + r.Missing[0]
 		case !r.Present:
-			there = "no, is pulled"
+			there = "no, pulled when needed"
 		}
 		if r.Size > 0 {
 			size = bytesize.Format(r.Size)
