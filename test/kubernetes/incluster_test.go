@@ -55,7 +55,7 @@ func insideTheCluster(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, part, ok := strings.Cut(string(text), "\n## Inside the cluster\n")
+	_, part, ok := strings.Cut(string(text), "\n## Run inside the cluster\n")
 	if ok {
 		_, part, ok = strings.Cut(part, "\n```yaml\n")
 	}
