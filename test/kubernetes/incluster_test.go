@@ -23,8 +23,8 @@ func TestInsideTheCluster(t *testing.T) {
 	before := len(d.requests(t))
 	d.run(t, "apply", "-f", manifest)
 	pod, said := d.ended(t, named("client"))
-	if pod.Status.Phase != corev1.PodSucceeded || !strings.HasSuffix(said, "\n42\n") {
-		t.Errorf("the client has %s, and says, want Phase = PodSucceeded, said ending in \"\\n42\\n\"\n%s", pod.Status.Phase, said)
+	if pod.Status.Phase != corev1.PodSucceeded || !strings.HasSuffix("\n"+said, "\n42\n") {
+		t.Errorf("the client has %s, and says, want Phase = PodSucceeded, last line of said = 42\n%s", pod.Status.Phase, said)
 	}
 	d.run(t, "-n", d.Namespace, "delete", "pod", "client", "--now")
 	d.wantNothing(t, d.newBackend(t, nil))
