@@ -14,6 +14,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/egress"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/environments"
+	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/supervisor"
 )
@@ -157,12 +158,6 @@ func kindOf(err error) string {
 	return ""
 }
 
-// A supervisorError is a supervisor's failure that means one of our error values.
-type supervisorError struct{ text, is error }
-
-func (e *supervisorError) Error() string   { return e.text.Error() }
-func (e *supervisorError) Unwrap() []error { return []error{e.text, e.is} }
-
 // asTold gives a supervisor's error its meaning.
 func asTold(err error) error {
 	var told *supervisor.Error
@@ -171,7 +166,7 @@ func asTold(err error) error {
 	}
 	for _, k := range kinds {
 		if k.name == told.Kind {
-			return &supervisorError{err, k.err}
+			return errclass.Of(k.err, err)
 		}
 	}
 	return err

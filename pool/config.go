@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
@@ -94,17 +95,10 @@ const (
 	pingTimeout = 5 * time.Second
 )
 
-// A configError says which field of a Config makes no sense. It is llmsandbox.ErrInvalid.
-type configError string
-
-func (e configError) Error() string { return string(e) }
-
-func (configError) Unwrap() error { return llmsandbox.ErrInvalid }
-
 // resolve fills in the defaults. In the result 0 means none.
 func (c Config) resolve() (Config, error) {
 	bad := func(field string, value any, rule string) (Config, error) {
-		return c, configError(fmt.Sprintf("pool: %s (%v) %s", field, value, rule))
+		return c, errclass.Errorf(llmsandbox.ErrInvalid, "pool: %s (%v) %s", field, value, rule)
 	}
 	if c.Max == 0 {
 		c.Max = 10
@@ -167,7 +161,7 @@ func (c Config) resolve() (Config, error) {
 	}
 	lang, err := all.Get(cmp.Or(c.Options.Language, llmsandbox.DefaultLanguage))
 	if err != nil {
-		return c, configError("pool: Options.Language: " + err.Error())
+		return c, errclass.Errorf(llmsandbox.ErrInvalid, "pool: Options.Language: %w", err)
 	}
 	c.language = lang.Name
 	keys := c.Keys
@@ -178,7 +172,7 @@ func (c Config) resolve() (Config, error) {
 	for i, k := range keys {
 		k, err := c.canonical(k)
 		if err != nil {
-			return c, configError(fmt.Sprintf("pool: Keys[%d]: %v", i, err))
+			return c, errclass.Errorf(llmsandbox.ErrInvalid, "pool: Keys[%d]: %w", i, err)
 		}
 		c.Keys = append(c.Keys, k)
 	}
