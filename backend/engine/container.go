@@ -48,11 +48,13 @@ func (h *host) begin(ctx context.Context, s *agenthost.Session) error {
 		_, serr := c.ContainerStart(ctx, h.container, client.ContainerStartOptions{})
 		return h.backend.explain("take the container's streams", firstCause(err, serr))
 	}
-	s.Offer(newStream(at))
 	s.Follow() // before the start, so that an end at once is not missed
 	if _, err := c.ContainerStart(ctx, h.container, client.ContainerStartOptions{}); err != nil {
+		at.Close()
 		return h.backend.explain("start the container", err)
 	}
+	// Now, since a start may take longer than an offered stream stays good.
+	s.Offer(newStream(at))
 	return nil
 }
 

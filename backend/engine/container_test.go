@@ -1,20 +1,115 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"path"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 )
+
+// The stream that was taken before the start is used, no matter how long the start took: the
+// agent may not listen yet.
+func TestSlowStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch path.Base(r.URL.Path) {
+			case "attach":
+				conn, rw, err := w.(http.Hijacker).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer conn.Close()
+				_, _ = rw.WriteString("HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n" + frame(frameStdout, "the first"))
+				_ = rw.Flush()
+				_, _ = io.Copy(io.Discard, conn)
+			case "start":
+				time.Sleep(time.Hour) // of the bubble's clock
+			case "wait":
+				<-r.Context().Done()
+			default:
+				t.Errorf("the engine was asked for %s, want the first stream to be used", r.URL.Path)
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		})}
+		go func() { _ = server.Serve(l) }()
+		defer server.Close()
+		engine, err := client.New(client.WithHost("http://fake"), client.WithAPIVersion("1.41"), client.WithDialContext(l.dial))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := New(engine, Flavor{Name: "docker"}, &Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		h := &host{backend: b, container: "c", until: waitNextExit}
+		s := agenthost.New(agenthost.Attached, h, agenthost.Description{})
+		defer s.Close(nil)
+		if err := h.begin(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		stream, err := s.Dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stream.Close()
+		said := make([]byte, len("the first"))
+		if _, err := io.ReadFull(stream, said); err != nil || string(said) != "the first" {
+			t.Errorf("the stream says %q, %v, want %q, no error", said, err, "the first")
+		}
+	})
+}
+
+// A pipeListener accepts what is dialed, without sockets.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case l.conns <- theirs:
+		return ours, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 // TestAwait has an engine that could not wait at first, as Podman reports it: in an answer
 // that has begun as a good one.
