@@ -61,6 +61,7 @@ var refusals = []struct {
 	{
 		name: "more than a node has", says: []string{"Insufficient memory"},
 		options: func(o *kubernetes.Options) {
+			o.WaitForNode = 0
 			o.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
 				Name: "sandbox", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Ti")}, Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Ti")}},
 			}}}}

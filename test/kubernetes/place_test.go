@@ -47,6 +47,9 @@ func (p place) options() kubernetes.Options {
 		Kubeconfig: p.Kubeconfig, Namespace: p.Namespace,
 		RuntimeClass: p.RuntimeClass, TTL: p.TTL,
 		NetworkPolicyEnforced: true, // TestNetworkIsCutOff shows it
+		// A node that was away in a test before may count as not ready once more: controllers that
+		// have just come back believe what they saw last.
+		WaitForNode: time.Minute,
 	}
 }
 
