@@ -97,7 +97,7 @@ lint: ## formatting, vet and staticcheck
 bench: build ## ratios against the bare interpreter and other sandboxes
 	$(GO) run ./bench
 
-generate: ## the embedded agent, and the tables of system call numbers
+generate: ## the embedded agent and system call filters
 	$(GO) generate ./internal/agentbin ./internal/seccomp
 
 types: ## everything for every platform, without compiling it

@@ -8,14 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func BenchmarkEncode(b *testing.B) {
-	for b.Loop() {
-		if _, err := encode("amd64"); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // BenchmarkLoad times what the kernel takes to check, compile and install the
 // filter, which every process that is started pays. Each load is on a thread of
 // its own, which ends with it.

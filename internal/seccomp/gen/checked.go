@@ -1,4 +1,4 @@
-package seccomp
+package main
 
 // checked are the calls whose arguments decide; [check] has the programs.
 func checked() []Group {

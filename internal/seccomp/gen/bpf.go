@@ -1,6 +1,9 @@
-package seccomp
+package main
 
-import "sort"
+import (
+	"maps"
+	"slices"
+)
 
 // An insn is one instruction of classic BPF, a struct sock_filter.
 type insn struct {
@@ -122,18 +125,12 @@ func spans(a abi) []span {
 		}
 	}
 	verdicts := make(map[uint32]span, len(a.numbers))
-	for _, n := range a.numbers {
-		verdicts[n.nr] = listed[n.name].of(n.name)
+	for name, nr := range a.numbers {
+		verdicts[nr] = listed[name].of(name)
 	}
 	if a.foreign != 0 {
 		verdicts[a.foreign] = span{name: "EPERM", block: errno(ePERM)}
 	}
-
-	numbers := make([]uint32, 0, len(verdicts))
-	for nr := range verdicts {
-		numbers = append(numbers, nr)
-	}
-	sort.Slice(numbers, func(i, j int) bool { return numbers[i] < numbers[j] })
 
 	var out []span
 	add := func(first uint32, v span) {
@@ -143,7 +140,7 @@ func spans(a abi) []span {
 		}
 	}
 	next := uint32(0)
-	for _, nr := range numbers {
+	for _, nr := range slices.Sorted(maps.Keys(verdicts)) {
 		if nr != next {
 			add(next, unknown)
 		}

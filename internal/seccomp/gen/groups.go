@@ -1,4 +1,4 @@
-package seccomp
+package main
 
 import (
 	"slices"
@@ -24,13 +24,8 @@ type Group struct {
 	Calls   []string
 }
 
-// Describe lists the filter's groups. A call in none of them is denied
-// with EPERM when it is known, with ENOSYS when it is newer than the filter. The
-// result is the caller's own.
-func Describe() []Group { return groups() }
-
-// groups makes the list anew each time: a program that never needs it should not
-// pay for it when it starts.
+// groups lists the filter's groups. A call in none of them is denied
+// with EPERM when it is known, with ENOSYS when it is newer than the filter.
 func groups() []Group { return slices.Concat(allowed(), checked(), denied()) }
 
 // of is the verdict's program for a call.

@@ -1,14 +1,17 @@
-package seccomp
+package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/llmsandbox/llmsandbox/internal/seccomp"
 )
 
 const (
@@ -17,21 +20,13 @@ const (
 	vENOSYS = uint32(retErrno | eNOSYS)
 )
 
-func numbersOf(a abi) map[string]uint32 {
-	out := make(map[string]uint32, len(a.numbers))
-	for _, n := range a.numbers {
-		out[n.name] = n.nr
-	}
-	return out
-}
-
-func mustAssemble(t testing.TB, arch string) block {
+func mustABI(t testing.TB, arch string) abi {
 	t.Helper()
-	prog, err := assemble(arch)
+	a, err := abiOf(arch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return prog
+	return a
 }
 
 func TestVerdicts(t *testing.T) {
@@ -121,10 +116,11 @@ func TestVerdicts(t *testing.T) {
 		{"mknodat", []uint64{0, 0, high | 0xabcd0000 | 0x6000}, vEPERM},
 		{"mknod", []uint64{0, 0x2000}, vEPERM},
 	}
-	for arch, a := range abis {
-		prog := mustAssemble(t, arch)
+	for arch := range abis {
+		a := mustABI(t, arch)
+		prog := assemble(a)
 		for _, c := range cases {
-			nr, ok := numbersOf(a)[c.call]
+			nr, ok := a.numbers[c.call]
 			if !ok {
 				continue // arm64 has no mknod
 			}
@@ -138,7 +134,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestOtherEntries(t *testing.T) {
-	amd64, arm64 := mustAssemble(t, "amd64"), mustAssemble(t, "arm64")
+	amd64, arm64 := assemble(mustABI(t, "amd64")), assemble(mustABI(t, "arm64"))
 	cases := []struct {
 		what string
 		prog block
@@ -172,18 +168,19 @@ var neverAllowed = strings.Fields(`
 	quotactl_fd clock_settime clock_adjtime adjtimex settimeofday sethostname setdomainname iopl ioperm modify_ldt`)
 
 func TestNeverAllowed(t *testing.T) {
-	for arch, a := range abis {
-		prog := mustAssemble(t, arch)
+	for arch := range abis {
+		a := mustABI(t, arch)
+		prog := assemble(a)
 		denied := map[uint32]bool{}
 		for _, name := range neverAllowed {
-			if nr, ok := numbersOf(a)[name]; ok {
+			if nr, ok := a.numbers[name]; ok {
 				denied[nr] = true
 			}
 		}
 		named := map[uint32]bool{}
 		for _, g := range groups() {
 			for _, c := range g.Calls {
-				if nr, ok := numbersOf(a)[c]; ok && g.Verdict != Deny && g.Verdict != Missing {
+				if nr, ok := a.numbers[c]; ok && g.Verdict != Deny && g.Verdict != Missing {
 					named[nr] = true
 				}
 			}
@@ -218,10 +215,12 @@ func TestNeverAllowed(t *testing.T) {
 
 // Every verdict of the table is reached: what the groups say is what the program does.
 func TestProgramMatchesGroups(t *testing.T) {
-	for arch, a := range abis {
-		prog := mustAssemble(t, arch)
+	amd64 := mustABI(t, "amd64")
+	for arch := range abis {
+		a := mustABI(t, arch)
+		prog := assemble(a)
 		seen := map[string]string{}
-		for _, g := range Describe() {
+		for _, g := range groups() {
 			if g.Name == "" || g.Why == "" || len(g.Calls) == 0 {
 				t.Errorf("group %+v lacks something, want Name not empty, Why not empty, Calls not empty", g)
 			}
@@ -230,13 +229,13 @@ func TestProgramMatchesGroups(t *testing.T) {
 					t.Errorf("%s is in %q and in %q, want it in one", c, other, g.Name)
 				}
 				seen[c] = g.Name
-				if _, ok := numbersOf(abis["amd64"])[c]; !ok {
+				if _, ok := amd64.numbers[c]; !ok {
 					t.Errorf("%q in %q is no system call, want one", c, g.Name)
 				}
 				if g.Verdict == Check && len(check(c)) == 1 {
 					t.Errorf("%s has no check, want Verdict != Check or len(check(c)) != 1", c)
 				}
-				nr, ok := numbersOf(a)[c]
+				nr, ok := a.numbers[c]
 				if !ok {
 					continue
 				}
@@ -248,7 +247,7 @@ func TestProgramMatchesGroups(t *testing.T) {
 				}
 			}
 		}
-		for name, nr := range numbersOf(a) {
+		for name, nr := range a.numbers {
 			if seen[name] == "" {
 				if got, _ := run(t, prog, data{nr: nr, arch: a.audit}); got != vEPERM {
 					t.Errorf("%s: %s is in no group and gives %#x, want %#x", arch, name, got, vEPERM)
@@ -258,36 +257,44 @@ func TestProgramMatchesGroups(t *testing.T) {
 	}
 }
 
-func TestFilterEncoding(t *testing.T) {
-	for _, arch := range []string{"amd64", "arm64"} {
-		raw, err := Filter(arch)
+// The filters are what the generator writes.
+func TestFilter(t *testing.T) {
+	for arch := range abis {
+		a := mustABI(t, arch)
+		prog := assemble(a)
+		want, err := encode(arch)
 		if err != nil {
 			t.Fatal(err)
 		}
-		prog := mustAssemble(t, arch)
-		if len(raw) != len(prog)*8 || len(prog) > maxProgram {
-			t.Fatalf("%s: %d bytes for %d instructions, want len(raw) = %d, len(prog) <= %d", arch, len(raw), len(prog), len(prog)*8, maxProgram)
+		raw, err := seccomp.Filter(arch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(raw, want) {
+			t.Errorf("filter_%s.bpf is not what the generator writes: run make generate", arch)
+		}
+		if len(want) != len(prog)*8 {
+			t.Fatalf("%s: %d bytes for %d instructions, want 8 each", arch, len(want), len(prog))
 		}
 		for n, i := range prog {
-			b := raw[n*8:]
+			b := want[n*8:]
 			if binary.LittleEndian.Uint16(b) != i.code || b[2] != i.jt || b[3] != i.jf || binary.LittleEndian.Uint32(b[4:]) != i.k {
-				t.Fatalf("%s: instruction %d differs, want binary.LittleEndian.Uint16(b) = %v, b[2] = %v, b[3] = %v, binary.LittleEndian.Uint32(b[4:]) = %v", arch, n, i.code, i.jt, i.jf, i.k)
+				t.Fatalf("%s: instruction %d is %x, want %+v", arch, n, b[:8], i)
 			}
 		}
-		t.Logf("%s: %d instructions, %s", arch, len(prog), depth(t, arch))
+		t.Logf("%s: %d instructions, %s", arch, len(prog), depth(t, a, prog))
 	}
-	if _, err := Filter("riscv64"); !errors.Is(err, ErrArch) {
+	if _, err := seccomp.Filter("riscv64"); !errors.Is(err, seccomp.ErrArch) {
 		t.Fatalf("riscv64: %v, want ErrArch", err)
 	}
 }
 
-func depth(t *testing.T, arch string) string {
-	a, prog := abis[arch], mustAssemble(t, arch)
+func depth(t *testing.T, a abi, prog block) string {
 	var steps []int
-	for _, nr := range numbersOf(a) {
+	for _, nr := range a.numbers {
 		_, n := run(t, prog, data{nr: nr, arch: a.audit})
 		steps = append(steps, n)
 	}
-	sort.Ints(steps)
+	slices.Sort(steps)
 	return fmt.Sprintf("median %d, worst %d run", steps[len(steps)/2], steps[len(steps)-1])
 }
