@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -36,9 +35,9 @@ type Attempt struct {
 // the reason.
 type attempt struct {
 	Attempt
-	p              *Proxy
-	sent, received atomic.Int64
-	mu             sync.Mutex // of Reason
+	counts
+	p  *Proxy
+	mu sync.Mutex // of Reason
 }
 
 func (p *Proxy) begin(protocol, name string, port uint16) *attempt {

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -117,14 +116,11 @@ func New(cfg Config) (*Proxy, error) {
 
 // Serve serves one connection out of the sandbox until it ends, ctx is done, or the
 // proxy is closed. It closes conn.
-func (p *Proxy) Serve(ctx context.Context, conn io.ReadWriteCloser) {
+func (p *Proxy) Serve(ctx context.Context, conn net.Conn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := newStream(conn, cancel)
-	defer func() {
-		_ = s.Close()
-		<-s.pumped
-	}()
+	defer s.Close()
 	if !p.enter(s) {
 		return
 	}

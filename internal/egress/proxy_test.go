@@ -98,6 +98,27 @@ func TestServerSpeaksFirst(t *testing.T) {
 	}
 }
 
+// What a client sends at once after its request is that of the tunnel, and counted.
+func TestWhatIsSentAhead(t *testing.T) {
+	r := newRig(t, "full", nil, nil)
+	r.raw(public+":7", func(c net.Conn) {
+		line, _ := bufio.NewReader(c).ReadString('\n')
+		fmt.Fprint(c, line)
+	})
+	c := r.open()
+	request := append([]byte{5, 1, 0, 5, socksConnect, 0, socksIPv4}, netip.MustParseAddr(public).AsSlice()...)
+	if _, err := c.Write(append(request, "\x00\x07ahead\n"...)); err != nil {
+		t.Fatal(err)
+	}
+	if got := ends(t, c); len(got) != 12+len("ahead\n") || got[12:] != "ahead\n" {
+		t.Errorf("%q, want a reply of 12 bytes and \"ahead\\n\"", got)
+	}
+	_ = c.Close()
+	if a := r.next(); a.Sent != int64(len("ahead\n")) || a.Received != a.Sent {
+		t.Errorf("logged %+v, want Sent = %d, Received = %[2]d", a, len("ahead\n"))
+	}
+}
+
 // The end of what one side sends is passed on to the other, which may still answer.
 func TestHalfClose(t *testing.T) {
 	for _, mode := range []string{"full", "allow"} {
