@@ -56,7 +56,9 @@ var refusals = []struct {
 	},
 	{
 		name: "no such node", says: []string{"node", "selector"},
-		options: func(o *kubernetes.Options) { o.NodeSelector = map[string]string{"llmsandbox.test/none": "here"} },
+		options: func(o *kubernetes.Options) {
+			o.NodeSelector, o.WaitForNode = map[string]string{"llmsandbox.test/none": "here"}, 0
+		},
 	},
 	{
 		name: "more than a node has", says: []string{"Insufficient memory"},
