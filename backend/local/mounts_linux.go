@@ -121,7 +121,11 @@ func writable(mounts []mount) []string {
 // prepared skeleton, so that further mount points can be made in it, with the host's
 // directories mounted into it.
 func hostMounts(skeleton string, binds []hostroot.Bind) ([]mount, error) {
-	inner, err := skeletonMounts(skeleton, "/")
+	entries, err := os.ReadDir(skeleton)
+	if err != nil {
+		return nil, err
+	}
+	inner, err := skeletonMounts(skeleton, "/", entries)
 	if err != nil {
 		return nil, err
 	}
@@ -134,11 +138,7 @@ func hostMounts(skeleton string, binds []hostroot.Bind) ([]mount, error) {
 
 // skeletonMounts repeats directories that themselves hold nothing but directories and links,
 // and mounts the others as they are.
-func skeletonMounts(host, inside string) ([]mount, error) {
-	entries, err := os.ReadDir(host)
-	if err != nil {
-		return nil, err
-	}
+func skeletonMounts(host, inside string, entries []os.DirEntry) ([]mount, error) {
 	var all []mount
 	for _, e := range entries {
 		from, to := filepath.Join(host, e.Name()), filepath.Join(inside, e.Name())
@@ -150,15 +150,15 @@ func skeletonMounts(host, inside string) ([]mount, error) {
 			}
 			all = append(all, mount{kind: makeSymlink, target: to, source: target})
 		case e.IsDir():
-			files, err := holdsFiles(from)
+			inner, err := os.ReadDir(from)
 			if err != nil {
 				return nil, err
 			}
-			if files {
+			if slices.ContainsFunc(inner, isFile) {
 				all = append(all, mount{kind: mountBind, source: from, target: to, readOnly: true})
 				continue
 			}
-			below, err := skeletonMounts(from, to)
+			below, err := skeletonMounts(from, to, inner)
 			if err != nil {
 				return nil, err
 			}
@@ -170,13 +170,7 @@ func skeletonMounts(host, inside string) ([]mount, error) {
 	return all, nil
 }
 
-// holdsFiles reports whether a directory itself holds anything but directories and links.
-func holdsFiles(dir string) (bool, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !e.IsDir() && e.Type()&os.ModeSymlink == 0 }), nil
-}
+// isFile reports whether an entry is neither a directory nor a link.
+func isFile(e os.DirEntry) bool { return !e.IsDir() && e.Type()&os.ModeSymlink == 0 }
 
 func below(path, dir string) bool { return strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }

@@ -53,9 +53,27 @@ func newFinder(getenv func(string) string) *finder {
 	return f
 }
 
+// glob is filepath.Glob without reading a directory for a name that has no wildcard. A pattern
+// is malformed only by a home's name: nothing is there then.
+func glob(pattern string) []string {
+	dir, name := filepath.Split(pattern)
+	if strings.ContainsAny(name, `*?[\`) || !strings.ContainsAny(dir, `*?[\`) {
+		found, _ := filepath.Glob(pattern)
+		return found
+	}
+	var found []string
+	for _, d := range glob(strings.TrimSuffix(dir, "/")) {
+		path := filepath.Join(d, name)
+		if _, err := os.Lstat(path); err == nil {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
 // newestFirst matches a pattern; of several versions the last by name comes first.
 func newestFirst(pattern string) []string {
-	found, _ := filepath.Glob(pattern) // only a malformed home can fail: nothing is there then
+	found := glob(pattern)
 	sort.Sort(sort.Reverse(sort.StringSlice(found)))
 	return found
 }
@@ -272,7 +290,7 @@ func (f *finder) inHome(dir string) bool {
 
 func hasAny(dir string, patterns []string) bool {
 	for _, p := range patterns {
-		if found, err := filepath.Glob(filepath.Join(dir, p)); err == nil && len(found) > 0 {
+		if len(glob(filepath.Join(dir, p))) > 0 {
 			return true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -182,12 +183,22 @@ var synthetic = map[string]string{
 	"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nprotocols: files\nservices: files\n",
 }
 
+// etcSources are what there is of the patterns, in their order.
 func etcSources() []string {
 	var paths []string
+	entries, _ := os.ReadDir("/etc") // none: then there is nothing to copy
 	for _, pattern := range etcPatterns {
-		// The patterns are constants: a bad one is impossible.
-		found, _ := filepath.Glob(filepath.Join("/etc", pattern))
-		paths = append(paths, found...)
+		if path := filepath.Join("/etc", pattern); !strings.Contains(pattern, "*") {
+			if _, err := os.Lstat(path); err == nil {
+				paths = append(paths, path)
+			}
+			continue
+		}
+		for _, e := range entries {
+			if ok, _ := filepath.Match(pattern, e.Name()); ok {
+				paths = append(paths, filepath.Join("/etc", e.Name()))
+			}
+		}
 	}
 	return paths
 }
