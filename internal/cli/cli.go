@@ -26,7 +26,7 @@ func Main(c Cluster) int {
 	}
 	ctx := notifySignals(graceTime)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // so that the write fails, and this process lives to remove its sandbox
-	err := newRootCommand().ExecuteContext(ctx)
+	err := newRootCommand(os.Args[1:]...).ExecuteContext(ctx)
 	stderr.close()
 	var code exitCode
 	switch {
@@ -56,7 +56,9 @@ func collectLater() {
 	runtime.AddCleanup(first, func(percent int) { debug.SetGCPercent(percent) }, before)
 }
 
-func newRootCommand() *cobra.Command {
+// newRootCommand returns the command for these arguments. Those that are called most have no
+// others beside them, since making all takes some of the time of a short run.
+func newRootCommand(args ...string) *cobra.Command {
 	cobra.EnableCommandSorting = false // help has them in the order of use
 	root := &cobra.Command{
 		Use:   "llmsandbox",
@@ -77,6 +79,20 @@ processes, no network, no privileges, and limits that the kernel enforces.`,
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
+	switch {
+	case len(args) > 0 && args[0] == "run":
+		group(root, codeGroup, "Run code", newRunCommand())
+	case len(args) > 0 && args[0] == "exec":
+		group(root, sandboxGroup, "Sandboxes", newExecCommand())
+	default:
+		addCommands(root)
+	}
+	explainArgs(root)
+	setHelp(root)
+	return root
+}
+
+func addCommands(root *cobra.Command) {
 	group(root, codeGroup, "Run code", newRunCommand(), newReplCommand(), newCheckCommand(), newMCPCommand())
 	group(root, sandboxGroup, "Sandboxes", newCreateCommand(), newListCommand(), newStatsCommand(), newExecCommand(), newCopyCommand(), newInstallCommand(),
 		newNetworkCommand(), newPortForwardCommand(), newDeadlineCommand(), newCommitCommand(), newRemoveCommand(), newGCCommand())
@@ -92,10 +108,7 @@ processes, no network, no privileges, and limits that the kernel enforces.`,
 		root.SuggestionsMinimumDistance = 1 // of a short name, two letters are most
 	}
 	checkHelpTopics(root)
-	explainArgs(root)
-	setHelp(root)
 	setCompletion(root)
-	return root
 }
 
 // explainArgs has commands that get too few or too many arguments say which they take.
