@@ -158,7 +158,7 @@ type Guest struct {
 type Usage struct {
 	MemoryKnown bool
 	Memory      int64 // bytes now
-	MemoryPeak  int64
+	MemoryPeak  int64 // 0 if not known
 	CPUKnown    bool
 	CPU         time.Duration
 }

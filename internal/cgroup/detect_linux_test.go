@@ -2,14 +2,18 @@ package cgroup
 
 import (
 	"context"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
+
+	"github.com/llmsandbox/llmsandbox/backend"
 )
 
 // tree writes a faked machine: proc files and the named cgroup files.
@@ -118,6 +122,34 @@ func TestCreateWritesV2Limits(t *testing.T) {
 	}
 	if got, _ := os.ReadFile(filepath.Join(root, d, "cgroup.subtree_control")); string(got) != "+memory +pids" {
 		t.Errorf("subtree_control got %q, want got = \"+memory +pids\"", got)
+	}
+}
+
+// A kernel that does not count a peak gives none: what is used now is not the peak.
+func TestUsageOfV2(t *testing.T) {
+	s := detect(tree(t, v2mount, "0::/\n", map[string]string{"sys/fs/cgroup/cgroup.controllers": "cpu memory pids"}), 0)
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		want  backend.Usage
+	}{
+		{"Linux 5.19", map[string]string{"memory.peak": "8192\n"}, backend.Usage{MemoryKnown: true, Memory: 4096, MemoryPeak: 8192, CPUKnown: true, CPU: 1500 * time.Microsecond}},
+		{"Linux 5.18", nil, backend.Usage{MemoryKnown: true, Memory: 4096, CPUKnown: true, CPU: 1500 * time.Microsecond}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			files := map[string]string{"memory.current": "4096\n", "cpu.stat": "usage_usec 1500\nuser_usec 1000\n"}
+			maps.Copy(files, c.files)
+			for f, text := range files {
+				if err := os.WriteFile(filepath.Join(dir, f), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			g := &Group{s: s, dirs: map[string]string{"": dir}}
+			if u, err := g.Usage(); err != nil || u != c.want {
+				t.Errorf("got %+v, %v, want %+v", u, err, c.want)
+			}
+		})
 	}
 }
 

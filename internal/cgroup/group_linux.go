@@ -56,11 +56,9 @@ func (g *Group) Usage() (backend.Usage, error) {
 		if err != nil {
 			return u, err
 		}
-		u.MemoryKnown, u.Memory, u.MemoryPeak = true, n, n
+		u.MemoryKnown, u.Memory = true, n
 		// memory.peak came with Linux 5.19; before it the peak is not known.
-		if p, err := readInt(d, peak); err == nil {
-			u.MemoryPeak = p
-		} else if !errors.Is(err, unix.ENOENT) {
+		if u.MemoryPeak, err = readInt(d, peak); err != nil && !errors.Is(err, unix.ENOENT) {
 			return u, err
 		}
 	}
