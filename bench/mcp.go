@@ -15,7 +15,7 @@ import (
 // mcpServer measures how soon the MCP server answers a client that starts it, and what a
 // program costs through it while the pool has a sandbox ready.
 func mcpServer(ctx context.Context, e *env, rounds int) error {
-	state, err := os.MkdirTemp("", "lsb") // a socket's path is short
+	state, err := os.MkdirTemp("", "llmsandbox-bench-")
 	if err != nil {
 		return err
 	}

@@ -43,9 +43,7 @@ func Find(ctx context.Context, backend, id string) (*Client, error) {
 	if err := layerstore.MakePrivate(d); err != nil { // it is there, and must be ours
 		return nil, fmt.Errorf("the directory of supervisors' sockets: %w", err)
 	}
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", path)
-	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, path) }
 	first, err := dial(ctx, "", "")
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED): // it has just ended, or was killed
@@ -55,6 +53,19 @@ func Find(ctx context.Context, backend, id string) (*Client, error) {
 	}
 	_ = first.Close() // nothing was sent
 	return &Client{http.Client{Transport: &http.Transport{DialContext: dial}}}, nil
+}
+
+func dial(ctx context.Context, path string) (net.Conn, error) {
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", address(d, path))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, errors.Unwrap(err)) // which names the descriptor
+	}
+	return conn, nil
 }
 
 // GC removes the sockets of supervisors that were killed, and returns their paths.
@@ -70,7 +81,7 @@ func GC() (removed []string, err error) {
 	var errs []error
 	for _, e := range entries {
 		path := filepath.Join(d, e.Name())
-		conn, err := net.Dial("unix", path)
+		conn, err := dial(context.Background(), path)
 		if err == nil {
 			_ = conn.Close() // nothing was sent
 			continue

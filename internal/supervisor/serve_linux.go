@@ -22,11 +22,11 @@ const maxRecords = 256
 
 // A Server answers for one sandbox.
 type Server struct {
-	owner Owner
-	http  http.Server
-	path  string
-	done  chan struct{}
-	err   error
+	owner  Owner
+	http   http.Server
+	parent *os.File // the directory of its socket
+	done   chan struct{}
+	err    error
 
 	mu      sync.Mutex
 	records map[string]*gateway.Record
@@ -44,15 +44,21 @@ func Serve(backend, id string, owner Owner) (*Server, error) {
 			return nil, fmt.Errorf("the directory for the supervisor's socket: %w", err)
 		}
 	}
-	s := &Server{owner: owner, path: socket(d, backend, id), done: make(chan struct{}), records: map[string]*gateway.Record{}}
+	path := socket(d, backend, id)
 	// One that is there was left by a supervisor that was killed: the id is ours.
-	if err := os.Remove(s.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	l, err := net.Listen("unix", s.path) // which Close removes
+	parent, err := os.Open(d)
 	if err != nil {
-		return nil, fmt.Errorf("listen for those who attach to the sandbox: %w", err)
+		return nil, fmt.Errorf("the directory for the supervisor's socket: %w", err)
 	}
+	l, err := net.Listen("unix", address(parent, path)) // which Close removes
+	if err != nil {
+		_ = parent.Close() // nothing was written
+		return nil, fmt.Errorf("listen for those who attach to the sandbox: %s: %w", path, errors.Unwrap(err))
+	}
+	s := &Server{owner: owner, parent: parent, done: make(chan struct{}), records: map[string]*gateway.Record{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /network", s.handle(func(*http.Request) (any, error) { return owner.Network(), nil }))
 	mux.HandleFunc("PUT /network", s.handle(s.setNetwork))
@@ -73,7 +79,7 @@ func Serve(backend, id string, owner Owner) (*Server, error) {
 func (s *Server) Close() error {
 	err := s.http.Close()
 	<-s.done
-	return errors.Join(err, s.err)
+	return errors.Join(err, s.err, s.parent.Close())
 }
 
 func (s *Server) handle(answer func(*http.Request) (any, error)) http.HandlerFunc {

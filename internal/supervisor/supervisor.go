@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/llmsandbox/llmsandbox/internal/egress"
@@ -65,4 +66,10 @@ func dir() (string, error) {
 // socket is the path of a sandbox's, below dir.
 func socket(dir, backend, id string) string {
 	return filepath.Join(dir, fmt.Sprintf("%s-%s.sock", backend, id))
+}
+
+// address names a socket by its directory's descriptor: the state directory's path may be
+// longer than an address of a socket, which has at most 107 bytes.
+func address(dir *os.File, path string) string {
+	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path))
 }

@@ -38,7 +38,8 @@ func (o *fakeOwner) Kind(err error) string {
 
 func serve(t *testing.T, o Owner) *Client {
 	t.Helper()
-	t.Setenv("LLMSANDBOX_STATE_DIR", t.TempDir())
+	// Longer than an address of a socket.
+	t.Setenv("LLMSANDBOX_STATE_DIR", filepath.Join(t.TempDir(), strings.Repeat("long", 40)))
 	s, err := Serve("fake", "a", o)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +98,12 @@ func TestKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("unix", socket(d, "fake", "b"))
+	parent, err := os.Open(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parent.Close()
+	l, err := net.Listen("unix", address(parent, socket(d, "fake", "b")))
 	if err != nil {
 		t.Fatal(err)
 	}
