@@ -76,7 +76,7 @@ func createKept(ctx context.Context, f *sandboxFlags, ttl string, o llmsandbox.O
 	}
 	o.Supervisor = &llmsandbox.Supervisor{Command: []string{self, superviseCommand}, Config: at}
 	sb, err := llmsandbox.Open(ctx, &o)
-	return sb, placed(&f.place, err)
+	return sb, opening(ctx, &f.place, f.image, err)
 }
 
 func ttlFlag(text string) (time.Duration, error) {

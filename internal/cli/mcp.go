@@ -47,7 +47,7 @@ client, or on SIGINT or SIGTERM, and removes its sandboxes.`,
 			if cmd.Context().Err() != nil && errors.Is(err, context.Canceled) {
 				return nil // it was asked to end, and has
 			}
-			return placed(&f.place, err)
+			return opening(cmd.Context(), &f.place, f.image, err)
 		},
 	}
 	f.register(cmd.Flags())

@@ -10,12 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moby/moby/client"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/docker"
 	"github.com/llmsandbox/llmsandbox/backend/podman"
+	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
 // The names of the --backend flag. Micromamba is no engine of its own: its sandboxes are
@@ -96,6 +98,9 @@ func didYouMean(name string, known []string) string {
 type placedError struct {
 	error
 	place *place
+	// engine is the container engine of this machine that has the image that the local backend does not
+	// find; "" for none.
+	engine string
 }
 
 func (e *placedError) Unwrap() error { return e.error }
@@ -105,7 +110,44 @@ func placed(p *place, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &placedError{err, p}
+	return &placedError{error: err, place: p}
+}
+
+// opening is placed for an error of opening a sandbox with an image.
+func opening(ctx context.Context, p *place, image string, err error) error {
+	if p.Backend != localName || image == "" || !errors.Is(err, backend.ErrImageNotFound) {
+		return placed(p, err)
+	}
+	return &placedError{err, p, engineWith(ctx, image)}
+}
+
+// engineWith returns the container engine of this machine that has an image, or "". It is asked for a hint
+// only: an engine that does not answer has none.
+func engineWith(ctx context.Context, image string) string {
+	if at, err := ociimage.Locate(image); err != nil || at.OnDisk() {
+		return ""
+	}
+	image = strings.TrimPrefix(image, "docker://")
+	if c, err := docker.NewClient(nil); err == nil && hasImage(ctx, c, image) {
+		return "Docker"
+	}
+	if c, err := podman.NewClient(nil); err == nil && hasImage(ctx, c, image) {
+		return "Podman"
+	}
+	return ""
+}
+
+// hasImage closes the client. The engine of another machine is not asked: that takes long, and ssh may want
+// a password.
+func hasImage(ctx context.Context, c *client.Client, image string) bool {
+	defer c.Close()
+	if !strings.HasPrefix(c.DaemonHost(), "unix://") {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	_, err := c.ImageInspect(ctx, image)
+	return err == nil
 }
 
 // A given is a flag by its name, and whether it was given.

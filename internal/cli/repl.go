@@ -73,7 +73,7 @@ func (f *replFlags) run(ctx context.Context) (err error) {
 	defer started()
 	sb, err := llmsandbox.Open(ctx, &o)
 	if err != nil {
-		return placed(&f.place, err)
+		return opening(ctx, &f.place, f.image, err)
 	}
 	defer func() { err = errors.Join(err, sb.Close()) }()
 	k, err := sb.Kernel(ctx, "", &llmsandbox.KernelOptions{Plain: f.plain, AllowInstall: f.allowInstall})

@@ -157,6 +157,8 @@ func hint(err error) string {
 		return "`llmsandbox images" + at + "` tells which image each language has there"
 	case errors.Is(err, llmsandbox.ErrImageNotFound) && cluster:
 		return "--image names another image that the nodes have or can pull, --pull-secret the credentials of its registry"
+	case errors.Is(err, llmsandbox.ErrImageNotFound) && p != nil && p.engine != "":
+		return p.engine + " has this image: add --backend " + strings.ToLower(p.engine)
 	case errors.Is(err, llmsandbox.ErrImageNotFound):
 		return "`llmsandbox image list` lists the images that are here"
 	}

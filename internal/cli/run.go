@@ -275,7 +275,7 @@ func (f *runFlags) input(codeWasStdin bool) (io.Reader, func(), error) {
 func (f *runFlags) open(ctx context.Context, o llmsandbox.Options) (*llmsandbox.Sandbox, error) {
 	if !f.keep {
 		sb, err := llmsandbox.Open(ctx, &o)
-		return sb, placed(&f.place, err)
+		return sb, opening(ctx, &f.place, f.image, err)
 	}
 	return createKept(ctx, &f.sandboxFlags, f.ttl, o)
 }
