@@ -369,7 +369,7 @@ func (k *kernelHost) request(ctx context.Context, tag kernel.Tag) (req agentprot
 	}
 	guest := s.machine.Guest()
 	id := tag.Run
-	dir := path.Join(guest.Workdir, ".kernel-"+id)
+	dir := path.Join(guest.TempDir, ".kernel-"+id)
 	plan, err := k.language.Kernel.Plan(language.KernelSource{
 		ID: id, Dir: dir, Workdir: guest.Workdir, TempDir: guest.TempDir, Plain: k.opts.Plain,
 		Libraries:   libraries,

@@ -42,6 +42,20 @@ func wantValue(t *testing.T, k *llmsandbox.Kernel, code, want string) *llmsandbo
 	return c
 }
 
+// wantNothingHidden looks at the working directory: what a kernel needs itself lies elsewhere.
+func wantNothingHidden(t *testing.T, sb *llmsandbox.Sandbox) {
+	t.Helper()
+	entries, err := sb.ListDir(testContext(t), ".")
+	if err != nil {
+		t.Errorf("list the working directory: %v", err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name, ".") && e.Name != ".config" { // which go makes at home
+			t.Errorf("the working directory has %s beside a kernel, want no hidden file", e.Name)
+		}
+	}
+}
+
 // plainPython is the shell that is there in every image.
 var plainPython = &llmsandbox.KernelOptions{Plain: true}
 
@@ -51,6 +65,7 @@ func (s *suite) acceptance61to65Cells(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := openKernel(t, sb, "", o)
 			wantValue(t, k, "x = 21; y = 2", "")
+			wantNothingHidden(t, sb)
 			if c := cell(t, k, `print("Result:", x*y)`, nil); c.Stdout != "Result: 42\n" || c.Stderr != "" || c.Count != 2 {
 				t.Errorf("61: %+v, want Stdout = \"Result: 42\\n\", Stderr empty, Count = 2", c)
 			}
