@@ -248,7 +248,7 @@ func (e *entry) learn(ctx context.Context, sb *llmsandbox.Sandbox, l *language.L
 
 // query runs a command of a language's details and returns what it prints.
 func query(ctx context.Context, sb *llmsandbox.Sandbox, l *language.Language, argv []string) (string, error) {
-	for _, program := range alternatives(l, argv[0]) {
+	for _, program := range l.Alternatives(argv[0]) {
 		res, err := sb.Exec(ctx, append([]string{program}, argv[1:]...), &llmsandbox.ExecOptions{Timeout: 20 * time.Second})
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -261,14 +261,4 @@ func query(ctx context.Context, sb *llmsandbox.Sandbox, l *language.Language, ar
 		return strings.TrimSpace(clean(res.Stdout + res.Stderr)), nil
 	}
 	return "", fmt.Errorf("%s: %w", l.Title, llmsandbox.ErrToolchain)
-}
-
-// alternatives are the names that a program may have.
-func alternatives(l *language.Language, program string) []string {
-	for _, names := range l.Programs {
-		if slices.Contains(names, program) {
-			return names
-		}
-	}
-	return []string{program}
 }

@@ -5,6 +5,7 @@ package language
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -145,6 +146,16 @@ type Example struct {
 	Code        string
 	// Libraries are the ones of Known that it needs.
 	Libraries []string
+}
+
+// Alternatives are the names that a program of a language may have.
+func (l *Language) Alternatives(program string) []string {
+	for _, names := range l.Programs {
+		if slices.Contains(names, program) {
+			return names
+		}
+	}
+	return []string{program}
 }
 
 // Family returns the name of the language whose toolchain, default images and policies' rules hold for a
