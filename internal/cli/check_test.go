@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox/security"
@@ -83,7 +84,8 @@ func TestSARIF(t *testing.T) {
 	if uri := fileURI(abs); uri[:8] != "file:///" || filepath.Base(uri) != "x%20y" {
 		t.Errorf("got %s, want uri[:8] = \"file:///\", filepath.Base(uri) = \"x%%20y\"", uri)
 	}
-	if s := sarifOf(security.Report{Blocked: true}, true); s.Runs[0].Invocations[0].ExitCode != 0 || s.Runs[0].Results == nil {
-		t.Errorf("got %+v, want ExitCode = 0, Results not nil", s)
+	data, err = json.Marshal(sarifOf(security.Report{Blocked: true}, true))
+	if err != nil || !strings.Contains(string(data), `"exitCode":0`) || !strings.Contains(string(data), `"results":[]`) {
+		t.Errorf("got %s, %v, want an exit code of 0 and no results", data, err)
 	}
 }
