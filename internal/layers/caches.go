@@ -39,9 +39,11 @@ func (m Maker) Caches(ctx context.Context, lang *language.Language, spec backend
 			continue
 		}
 		about := backend.LayerInfo{Key: cacheKey(lang.Name, toolchain, cache), Language: lang.Name, Cache: cache.Name, Image: spec.Image}
-		source, err := making.do(ctx, m.Backend, about.Key, func() (string, error) {
+		source, err := m.once(ctx, about.Key, spec.Progress, func(ctx context.Context, report func(backend.Progress)) (string, error) {
 			return kept.Get(ctx, about, func(ctx context.Context, dir string) error {
-				end := backend.BeginStep(spec.Progress, "prepare", cache.Title)
+				spec := spec
+				spec.Progress = report
+				end := backend.BeginStep(report, "prepare", cache.Title)
 				err := m.fillCache(ctx, lang, cache, spec, dir)
 				if err == nil {
 					end(nil)

@@ -12,12 +12,13 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/egress"
+	"github.com/llmsandbox/llmsandbox/internal/flight"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/layertree"
 )
@@ -85,64 +86,29 @@ func layerKey(lang string, depends any) string {
 // making are the layers that this process makes now. Another caller that needs one waits for
 // it, and gets the same error: a package that does not exist would otherwise be looked for once
 // more by each caller that waits.
-var making flights
+var making flight.Group[layerID, string]
 
-// flights let one of several callers with the same key do the work.
-type flights struct {
-	mu  sync.Mutex
-	now map[flightKey]*flight
-}
-
-type flightKey struct {
+type layerID struct {
 	backend any
 	key     string
 }
 
-type flight struct {
-	done  chan struct{}
-	value string
-	err   error
-	// gaveUp means that it failed when the context of its caller had ended.
-	gaveUp bool
-}
-
-// do calls work, or waits for another's call of the same key.
-func (f *flights) do(ctx context.Context, backend any, key string, work func() (string, error)) (string, error) {
-	if !reflect.ValueOf(backend).Comparable() {
-		return work() // its own layers let one at a time do it, too
+// once has one of several callers do the work for a layer. Reports go to that one alone, as long
+// as it waits: to the others a layer comes about as if it had been there.
+func (m Maker) once(ctx context.Context, key string, report func(backend.Progress), work func(context.Context, func(backend.Progress)) (string, error)) (string, error) {
+	if !reflect.ValueOf(m.Backend).Comparable() {
+		return work(ctx, report) // its own layers let one at a time do it, too
 	}
-	k := flightKey{backend, key}
-	for {
-		f.mu.Lock()
-		other := f.now[k]
-		if other == nil {
-			break
+	var own atomic.Bool
+	source, _, err := making.Do(ctx, layerID{m.Backend, key}, func(p backend.Progress) {
+		if own.Load() && report != nil {
+			report(p)
 		}
-		f.mu.Unlock()
-		select {
-		case <-other.done:
-		case <-ctx.Done():
-			return "", context.Cause(ctx)
-		}
-		if !other.gaveUp {
-			return other.value, other.err
-		}
-	}
-	own := &flight{done: make(chan struct{})}
-	if f.now == nil {
-		f.now = map[flightKey]*flight{}
-	}
-	f.now[k] = own
-	f.mu.Unlock()
-	defer func() {
-		f.mu.Lock()
-		delete(f.now, k)
-		f.mu.Unlock()
-		close(own.done)
-	}()
-	own.value, own.err = work()
-	own.gaveUp = own.err != nil && ctx.Err() != nil
-	return own.value, own.err
+	}, func(ctx context.Context, report func(backend.Progress)) (string, error) {
+		own.Store(true)
+		return work(ctx, report)
+	})
+	return source, err
 }
 
 // takeOut copies a directory of the sandbox into a directory of the host, whole or not at all.

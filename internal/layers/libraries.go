@@ -191,7 +191,9 @@ func (q *Libraries) layer(ctx context.Context) (key, source string, err error) {
 		}
 	}
 	key = q.key(toolchain, local)
-	source, err = making.do(ctx, q.maker.Backend, key, func() (string, error) {
+	source, err = q.maker.once(ctx, key, q.spec.Progress, func(ctx context.Context, report func(backend.Progress)) (string, error) {
+		q := *q
+		q.spec.Progress = report
 		return q.layers.Get(ctx, q.about(key), func(ctx context.Context, dir string) error {
 			if q.options.Offline && q.options.Local == "" {
 				if q.environment != nil {

@@ -88,7 +88,7 @@ func (s *Store) Build(ctx context.Context, b Build, progress func(backend.Progre
 	} else if found {
 		before = img.ID
 	}
-	img, err := s.flights.do(ctx, tag, progress, func(ctx context.Context, report func(backend.Progress)) (Image, error) {
+	img, err := s.once(ctx, tag, progress, func(ctx context.Context, report func(backend.Progress)) (Image, error) {
 		in, err := b.input() // its own: the first caller may go before the build ends
 		if err != nil {
 			return Image{}, err

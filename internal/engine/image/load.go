@@ -33,7 +33,7 @@ func (s *Store) load(ctx context.Context, place ociimage.Place, progress func(ba
 			return img, err
 		}
 	}
-	return s.flights.do(ctx, "load "+key, progress, func(ctx context.Context, report func(backend.Progress)) (Image, error) {
+	return s.once(ctx, "load "+key, progress, func(ctx context.Context, report func(backend.Progress)) (Image, error) {
 		end := backend.BeginStep(report, "load", place.Name())
 		img, err := s.read(ctx, place)
 		end(err)

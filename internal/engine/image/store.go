@@ -28,6 +28,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/flight"
 	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
@@ -42,7 +43,7 @@ type Store struct {
 	// can be pulled. Nil, or an empty list, means that an image must be named.
 	Default func(language string) []string
 
-	flights flights
+	flights flight.Group[string, Image]
 
 	mu    sync.Mutex
 	arch  string            // of the engine, once it was asked
@@ -67,6 +68,14 @@ type Image struct {
 	Committed string
 	// Made says that this call brought it to the engine under Ref: it was not there.
 	Made bool
+}
+
+// once shares work for the same key among those who call at once. Of several callers only
+// the one that started it gets an image that is marked as made.
+func (s *Store) once(ctx context.Context, key string, progress func(backend.Progress), work func(context.Context, func(backend.Progress)) (Image, error)) (Image, error) {
+	img, joined, err := s.flights.Do(ctx, key, progress, work)
+	img.Made = img.Made && !joined
+	return img, err
 }
 
 // inspect asks the engine for an image that it has. The name must be valid. When it has
