@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -207,7 +206,7 @@ func (t *tunnel) handle(w http.ResponseWriter, r *http.Request) {
 // A relay copies in both directions between a sandbox's client and a server.
 type relay struct {
 	client, server net.Conn
-	idle           *idle
+	idle           *time.Timer // it is set anew with all that moves
 
 	mu    sync.Mutex
 	heard bool // the server has spoken
@@ -218,7 +217,7 @@ type relay struct {
 // newRelay begins with what the server says. The goroutine ends by take or run.
 func newRelay(client, server net.Conn) *relay {
 	r := &relay{client: client, server: server, down: make(chan struct{})}
-	r.idle = newIdle(idleTimeout, r.close)
+	r.idle = time.AfterFunc(idleTimeout, r.close)
 	go func() {
 		defer close(r.down)
 		r.copyDown()
@@ -228,8 +227,8 @@ func newRelay(client, server net.Conn) *relay {
 
 // run copies until both directions have ended.
 func (r *relay) run() {
-	defer r.idle.stop()
-	if r.copy(r.server, r.client) != nil {
+	defer r.idle.Stop()
+	if r.copy(r.server, r.client, make([]byte, 32<<10)) != nil {
 		r.close()
 	}
 	<-r.down
@@ -248,15 +247,15 @@ func (r *relay) take() bool {
 	_ = r.server.SetReadDeadline(time.Unix(1, 0))
 	<-r.down
 	_ = r.server.SetReadDeadline(time.Time{})
-	r.idle.stop()
+	r.idle.Stop()
 	return !r.heard
 }
 
 // drop ends both connections and the relay.
 func (r *relay) drop() {
-	r.idle.stop()
 	r.close()
 	<-r.down
+	r.idle.Stop()
 }
 
 func (r *relay) close() {
@@ -276,14 +275,14 @@ func (r *relay) copyDown() {
 		return
 	}
 	if n > 0 {
-		r.idle.touch()
+		r.idle.Reset(idleTimeout)
 		if _, err := r.client.Write(buf[:n]); err != nil {
 			r.close()
 			return
 		}
 	}
 	if err == nil {
-		err = r.copyBuffer(r.client, r.server, buf)
+		err = r.copy(r.client, r.server, buf)
 	} else if err == io.EOF {
 		err = closeWrite(r.client)
 	}
@@ -292,16 +291,12 @@ func (r *relay) copyDown() {
 	}
 }
 
-func (r *relay) copy(dst, src net.Conn) error {
-	return r.copyBuffer(dst, src, make([]byte, 32<<10))
-}
-
-// copyBuffer copies to the end and passes the end on.
-func (r *relay) copyBuffer(dst, src net.Conn, buf []byte) error {
+// copy copies to the end and passes the end on.
+func (r *relay) copy(dst, src net.Conn, buf []byte) error {
 	for {
 		n, err := src.Read(buf)
 		if n > 0 {
-			r.idle.touch()
+			r.idle.Reset(idleTimeout)
 			if _, err := dst.Write(buf[:n]); err != nil {
 				return err
 			}
@@ -314,30 +309,3 @@ func (r *relay) copyBuffer(dst, src net.Conn, buf []byte) error {
 		}
 	}
 }
-
-// An idle calls back when nothing was touched for so long.
-type idle struct {
-	after time.Duration
-	last  atomic.Int64
-	timer *time.Timer
-}
-
-func newIdle(after time.Duration, then func()) *idle {
-	i := &idle{after: after}
-	i.touch()
-	ready := make(chan struct{})
-	i.timer = time.AfterFunc(after, func() {
-		<-ready
-		if left := i.after - time.Since(time.Unix(0, i.last.Load())); left > 0 {
-			i.timer.Reset(left)
-			return
-		}
-		then()
-	})
-	close(ready)
-	return i
-}
-
-func (i *idle) touch() { i.last.Store(time.Now().UnixNano()) }
-
-func (i *idle) stop() { i.timer.Stop() }
