@@ -191,7 +191,7 @@ func (p *Pod) Wait(ctx context.Context, until func(*corev1.Pod) (bool, error)) (
 		case <-node.over():
 			node.spent = true
 		case <-slow.C:
-			defer p.watcher.startSlow()()
+			defer p.watcher.use(&p.watcher.events, p.watcher.reflectEvents)()
 		case <-ctx.Done():
 			return l.pod, fmt.Errorf("wait for pod %s: %w%s", p.name, context.Cause(ctx), l.state())
 		}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 )
 
 // startedEvents are those with which a kubelet reports that a container runs, as soon as it
@@ -17,22 +15,7 @@ const startedEvents = "involvedObject.kind=Pod,reason=Started"
 // Hear has Started report what events say, until the function that it returns is called.
 // Pods that are heard at the same time share one watch.
 func (p *Pod) Hear() (done func()) {
-	w := p.watcher
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.hearers++
-	if w.starts == nil {
-		w.starts = w.reflectStarts()
-	}
-	return func() {
-		var over *reflection
-		w.mu.Lock()
-		if w.hearers--; w.hearers == 0 {
-			over, w.starts = w.starts, nil
-		}
-		w.mu.Unlock()
-		over.stop()
-	}
+	return p.watcher.use(&p.watcher.starts, p.watcher.reflectStarts)
 }
 
 // Started reports whether an event has said that this container runs. It may come before
@@ -73,12 +56,8 @@ func containerOf(e *corev1.Event) string {
 // reflectStarts watches from now on. A failure is ignored: the pods' statuses
 // report the same, later.
 func (w *Watcher) reflectStarts() *reflection {
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
-	f := &reflection{ctx: ctx, cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(f.done)
-		w.hear(ctx)
-	}()
+	f := newReflection()
+	f.run(w.hear)
 	return f
 }
 

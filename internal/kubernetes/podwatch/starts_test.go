@@ -58,11 +58,11 @@ func TestHear(t *testing.T) {
 			t.Error("Started is true for another container or pod, or false for the one of the event; want true for that one only")
 		}
 		first()
-		if w.starts == nil {
-			t.Errorf("nothing is heard after the first has done: starts = %v, want not nil", w.starts)
+		if w.starts.reflection == nil {
+			t.Errorf("nothing is heard after the first has done: starts = %v, want not nil", w.starts.reflection)
 		}
 		second()
-		if w.starts != nil || !events.IsStopped() {
+		if w.starts.reflection != nil || !events.IsStopped() {
 			t.Error("events are still watched, want the watch stopped")
 		}
 	}

@@ -44,11 +44,9 @@ type Watcher struct {
 	followers map[string]map[*Pod]struct{} // by pod name
 	known     map[string]*corev1.Pod       // as last seen, by name
 	pods      *reflection                  // nil while no pod is followed
-	events    *reflection                  // nil while no start takes long
-	waiters   int                          // starts that take long
-	starts    *reflection                  // nil while there are no hearers
-	hearers   int
-	lost      error // why the pods cannot be watched at the moment
+	events    shared                       // by starts that take long
+	starts    shared                       // by those who hear
+	lost      error                        // why the pods cannot be watched at the moment
 }
 
 // New returns a watcher of the pods that a label selector chooses. Nothing is asked of
@@ -105,19 +103,24 @@ func (w *Watcher) leave(p *Pod) {
 	over.stop()
 }
 
-// startSlow has events watched until the function that it returns is called.
-func (w *Watcher) startSlow() (done func()) {
+// A shared reflection goes on while it is used.
+type shared struct {
+	*reflection
+	users int
+}
+
+// use has reflect's reflection go on until the function that it returns is called.
+func (w *Watcher) use(s *shared, reflect func() *reflection) (done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waiters++
-	if w.events == nil {
-		w.events = w.reflectEvents()
+	if s.users++; s.users == 1 {
+		s.reflection = reflect()
 	}
 	return func() {
 		var over *reflection
 		w.mu.Lock()
-		if w.waiters--; w.waiters == 0 {
-			over, w.events = w.events, nil
+		if s.users--; s.users == 0 {
+			over, s.reflection = s.reflection, nil
 		}
 		w.mu.Unlock()
 		over.stop()
@@ -153,6 +156,19 @@ type reflection struct {
 	done   chan struct{}
 }
 
+func newReflection() *reflection {
+	// client-go writes to the program's stderr what reach gets.
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
+	return &reflection{ctx: ctx, cancel: cancel, done: make(chan struct{})}
+}
+
+func (f *reflection) run(do func(context.Context)) {
+	go func() {
+		defer close(f.done)
+		do(f.ctx)
+	}()
+}
+
 // A resource is what a reflection lists and watches.
 type resource struct {
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
@@ -163,10 +179,7 @@ type resource struct {
 // reflect keeps store up to date. reach gets, after each request, whether it could be
 // made; the next one comes when it is time.
 func (w *Watcher) reflect(r resource, choice metav1.ListOptions, store func(*reflection) cache.ReflectorStore, reach func(*reflection, error)) *reflection {
-	// client-go writes to the program's stderr what reach gets.
-	silent := logr.Discard()
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), silent))
-	f := &reflection{ctx: ctx, cancel: cancel, done: make(chan struct{})}
+	f, silent := newReflection(), logr.Discard()
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector, o.FieldSelector = choice.LabelSelector, choice.FieldSelector
@@ -184,10 +197,7 @@ func (w *Watcher) reflect(r resource, choice metav1.ListOptions, store func(*ref
 	reflector := cache.NewReflectorWithOptions(
 		cache.ToListWatcherWithWatchListSemantics(lw, w.client), r.kind, store(f),
 		cache.ReflectorOptions{Logger: &silent, Name: "llmsandbox"})
-	go func() {
-		defer close(f.done)
-		reflector.RunWithContext(ctx)
-	}()
+	f.run(reflector.RunWithContext)
 	return f
 }
 

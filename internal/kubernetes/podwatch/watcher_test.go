@@ -231,8 +231,8 @@ func TestWaitFails(t *testing.T) {
 		if _, err := p.Wait(soon(t), runs); !errors.As(err, &failed) || failed.Reason != "FailedCreatePodSandBox" {
 			t.Errorf("%v, want an error of type %T, Reason = \"FailedCreatePodSandBox\"", err, failed)
 		}
-		if w.events != nil {
-			t.Errorf("events are watched on: events = %v, want nil", w.events)
+		if w.events.reflection != nil {
+			t.Errorf("events are watched on: events = %v, want nil", w.events.reflection)
 		}
 	})
 }
