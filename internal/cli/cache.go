@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -43,30 +44,28 @@ func (p *place) layers() (backend.Layers, error) {
 	return b.Layers()
 }
 
+// listLayers returns the layers with what keeps them.
+func (p *place) listLayers(ctx context.Context) (kept backend.Layers, layers []backend.LayerInfo, err error) {
+	if kept, err = p.layers(); err == nil {
+		layers, err = kept.List(ctx)
+		err = placed(p, err)
+	}
+	return kept, layers, err
+}
+
 func newCacheListCommand() *cobra.Command {
 	var place place
-	var flags listFlags
-	cmd := &cobra.Command{
+	cmd := newList(&cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List cached layers",
 		Example: `  llmsandbox cache ls
   llmsandbox cache ls --backend docker --json`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			kept, err := place.layers()
-			if err != nil {
-				return err
-			}
-			layers, err := kept.List(cmd.Context())
-			if err != nil {
-				return placed(&place, err)
-			}
-			return printList(flags, layers, func(l backend.LayerInfo) string { return l.Key }, printLayers)
-		},
-	}
+	}, "keys", func(ctx context.Context) ([]backend.LayerInfo, error) {
+		_, layers, err := place.listLayers(ctx)
+		return layers, err
+	}, func(l backend.LayerInfo) string { return l.Key }, printLayers)
 	place.register(cmd.Flags())
-	flags.register(cmd.Flags(), "keys")
 	return cmd
 }
 
@@ -150,13 +149,9 @@ a layer counts. A layer in use is never removed.`,
 			if all {
 				age = 0
 			}
-			kept, err := place.layers()
+			kept, layers, err := place.listLayers(cmd.Context())
 			if err != nil {
 				return err
-			}
-			layers, err := kept.List(cmd.Context())
-			if err != nil {
-				return placed(&place, err)
 			}
 			var freed int64
 			for _, l := range prunable(layers, time.Now().Add(-age), most) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -33,29 +34,22 @@ Create and install them with llmsandbox setup, and use them with --environment.`
 func newEnvironmentsListCommand() *cobra.Command {
 	var place place
 	var image string
-	var flags listFlags
-	cmd := &cobra.Command{
+	cmd := newList(&cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List environments and whether they are installed",
 		Example: `  llmsandbox environments ls
   llmsandbox environments ls --backend docker --json`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, err := place.open()
-			if err != nil {
-				return err
-			}
-			list, err := llmsandbox.Environments(cmd.Context(), &llmsandbox.Options{Backend: b, Image: image})
-			if err != nil {
-				return placed(&place, err)
-			}
-			return printList(flags, list, func(e llmsandbox.EnvironmentInfo) string { return e.Name }, printEnvironments)
-		},
-	}
+	}, "names", func(ctx context.Context) ([]llmsandbox.EnvironmentInfo, error) {
+		b, err := place.open()
+		if err != nil {
+			return nil, err
+		}
+		list, err := llmsandbox.Environments(ctx, &llmsandbox.Options{Backend: b, Image: image})
+		return list, placed(&place, err)
+	}, func(e llmsandbox.EnvironmentInfo) string { return e.Name }, printEnvironments)
 	place.register(cmd.Flags())
 	cmd.Flags().StringVar(&image, "image", "", "look for environments installed for this `IMAGE`")
-	flags.register(cmd.Flags(), "names")
 	return cmd
 }
 
@@ -108,13 +102,9 @@ kept. The environment data-science is built in: only its packages are removed.`,
 			if err := environments.CheckName(name); err != nil {
 				return err
 			}
-			kept, err := place.layers()
+			kept, layers, err := place.listLayers(cmd.Context())
 			if err != nil {
 				return err
-			}
-			layers, err := kept.List(cmd.Context())
-			if err != nil {
-				return placed(&place, err)
 			}
 			removed := 0
 			for _, l := range layers {

@@ -82,24 +82,19 @@ func newImagePullCommand() *cobra.Command {
 }
 
 func newImageListCommand() *cobra.Command {
-	var flags listFlags
-	cmd := &cobra.Command{
+	return newList(&cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List local images",
 		Example: `  llmsandbox image list
   llmsandbox image list --json`,
-		Args: cobra.NoArgs,
-		RunE: withStore(func(_ *cobra.Command, store *ociimage.Store, _ []string) error {
-			images, err := store.List()
-			if err != nil {
-				return err
-			}
-			return printList(flags, images, func(i ociimage.Info) string { return i.ID }, printImages)
-		}),
-	}
-	flags.register(cmd.Flags(), "IDs")
-	return cmd
+	}, "IDs", func(context.Context) ([]ociimage.Info, error) {
+		store, err := imageStore()
+		if err != nil {
+			return nil, err
+		}
+		return store.List()
+	}, func(i ociimage.Info) string { return i.ID }, printImages)
 }
 
 func printImages(images []ociimage.Info) error {

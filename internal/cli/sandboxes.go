@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -119,28 +118,21 @@ func newRemoveCommand() *cobra.Command {
 
 func newListCommand() *cobra.Command {
 	var place place
-	var flags listFlags
-	cmd := &cobra.Command{
+	cmd := newList(&cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list", "ps"},
 		Short:   "List running sandboxes",
 		Example: `  llmsandbox ls
   llmsandbox ls --json`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, err := place.open()
-			if err != nil {
-				return err
-			}
-			infos, err := llmsandbox.List(cmd.Context(), b)
-			if err != nil {
-				return placed(&place, err)
-			}
-			return printList(flags, infos, func(i backend.Info) string { return i.ID }, printTable)
-		},
-	}
+	}, "IDs", func(ctx context.Context) ([]backend.Info, error) {
+		b, err := place.open()
+		if err != nil {
+			return nil, err
+		}
+		infos, err := llmsandbox.List(ctx, b)
+		return infos, placed(&place, err)
+	}, func(i backend.Info) string { return i.ID }, printTable)
 	place.register(cmd.Flags())
-	flags.register(cmd.Flags(), "IDs")
 	return cmd
 }
 
@@ -194,31 +186,32 @@ sandboxes are not affected.`,
 	return cmd
 }
 
-// listFlags are the ways in which a command prints what it lists.
-type listFlags struct{ quiet, json bool }
-
-// register adds the flags; ids are what the quiet way prints.
-func (f *listFlags) register(flags *pflag.FlagSet, ids string) {
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only "+ids)
-	flags.BoolVar(&f.json, "json", false, "print a JSON array")
-	setOnlyHere(flags, "quiet") // of a list it is another thing than of run
-}
-
-// printList prints what there is as a JSON array, by its ids, or as a table.
-func printList[T any](f listFlags, items []T, id func(T) string, table func([]T) error) error {
-	switch {
-	case f.json:
-		if items == nil {
-			items = []T{}
+// newList has a command print what list returns: as a table, by its ids, which the flag calls
+// ids, or as a JSON array.
+func newList[T any](cmd *cobra.Command, ids string, list func(context.Context) ([]T, error), id func(T) string, table func([]T) error) *cobra.Command {
+	var quiet, asJSON bool
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		items, err := list(cmd.Context())
+		switch {
+		case err != nil:
+			return err
+		case asJSON && items == nil:
+			return printJSON([]T{})
+		case asJSON:
+			return printJSON(items)
+		case !quiet:
+			return table(items)
 		}
-		return printJSON(items)
-	case f.quiet:
 		for _, item := range items {
 			fmt.Println(id(item))
 		}
 		return nil
 	}
-	return table(items)
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print only "+ids)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	setOnlyHere(cmd.Flags(), "quiet") // of a list it is another thing than of run
+	return cmd
 }
 
 // noDeadline is the argument, and the answer, of a sandbox that does not end by itself.
