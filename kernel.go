@@ -345,8 +345,7 @@ func (k *kernelHost) Start(ctx context.Context) (kernel.Process, error) {
 		}
 		return nil
 	})
-	var missing *missingProgramError
-	if errors.As(err, &missing) {
+	if missing, ok := errors.AsType[*missingProgramError](err); ok {
 		install := k.language.Kernel.Install
 		if install == "" {
 			install = k.language.Install

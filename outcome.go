@@ -56,8 +56,7 @@ func (r *run) result(ctx context.Context, err error) (*Result, error) {
 
 // blame says of a failed run what can be done about it.
 func (r *run) blame(err error) error {
-	var missing *missingProgramError
-	if errors.As(err, &missing) && r.language != nil {
+	if missing, ok := errors.AsType[*missingProgramError](err); ok && r.language != nil {
 		return fmt.Errorf("%s is not in this sandbox: %w: %s", missing.program, ErrToolchain, r.language.Install)
 	}
 	return err

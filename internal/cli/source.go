@@ -83,8 +83,7 @@ func chosen(s source, lang string) (source, error) {
 
 // withoutCall is err with the file's name and not the system call's.
 func withoutCall(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", p.Path, p.Err)
 	}
 	return err

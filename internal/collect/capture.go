@@ -39,8 +39,7 @@ func (t *taker) captures(dir captureDir) error {
 // capture takes one artifact of the capture directory.
 func (t *taker) capture(number string, at int64) error {
 	data, err := t.client.ReadBelow(t.ctx, t.request.Capture, number+".json", maxDescription)
-	var refused *agentproto.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*agentproto.Error](err); ok {
 		t.drop("artifact %s was left out: its description cannot be read: %s", number, line(refused.Msg))
 		return nil
 	}
@@ -91,8 +90,7 @@ const (
 // notes takes what the capture says it left out.
 func (t *taker) notes() error {
 	data, err := t.client.ReadBelow(t.ctx, t.request.Capture, "dropped", maxNote)
-	var refused *agentproto.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*agentproto.Error](err); ok {
 		t.drop("the capture left something out; what that was cannot be read: %s", line(refused.Msg))
 		return nil
 	}

@@ -175,8 +175,7 @@ func parsePath(ref, s string, kind refKind) (reference, error) {
 
 // pathError makes sure that unwrapping err gives the reason without the path.
 func pathError(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe
 	}
 	return &fs.PathError{Err: err}

@@ -256,8 +256,7 @@ func registryError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("fetch the image: %w", context.Cause(ctx))
 	}
-	var te *transport.Error
-	if errors.As(err, &te) {
+	if te, ok := errors.AsType[*transport.Error](err); ok {
 		switch te.StatusCode {
 		case http.StatusNotFound:
 			return errclass.Errorf(backend.ErrImageNotFound, "the registry does not have it: %w", err)

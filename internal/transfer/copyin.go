@@ -97,8 +97,7 @@ func place(ctx context.Context, guest Guest, src, dest string) (dir, name string
 // to say: then the writing fails, and says why.
 func typeAt(ctx context.Context, guest Guest, path string) (agentproto.FileType, error) {
 	info, err := guest.Stat(ctx, path)
-	var refused *agentproto.Error
-	if errors.As(err, &refused) {
+	if _, ok := errors.AsType[*agentproto.Error](err); ok {
 		return 0, nil
 	}
 	return info.Type, err

@@ -67,8 +67,7 @@ func read(path string) (security.Policy, error) {
 		parse = ParseJSON
 	}
 	p, err := parse(data)
-	var at *Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*Error](err); ok {
 		at.File = path
 	}
 	return p, err

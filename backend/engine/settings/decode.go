@@ -240,8 +240,7 @@ func toObject[T any](v any, use string) (T, error) {
 	d.DisallowUnknownFields()
 	d.UseNumber()
 	if err := d.Decode(&x); err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return x, fmt.Errorf("field %q: use a %s, not a %s", wrong.Field, wrong.Type, wrong.Value)
 		}
 		return x, fmt.Errorf("%s: use %s", strings.TrimPrefix(err.Error(), "json: "), use)

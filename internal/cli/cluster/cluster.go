@@ -38,8 +38,7 @@ func (Backend) Open(o cli.ClusterOptions) (backend.Backend, error) {
 
 // Hint tells what a flag can do about a pod that does not start.
 func (Backend) Hint(err error) string {
-	var start *podwatch.StartError
-	if errors.As(err, &start) && start.Reason == corev1.PodReasonUnschedulable {
+	if start, ok := errors.AsType[*podwatch.StartError](err); ok && start.Reason == corev1.PodReasonUnschedulable {
 		return "--wait-for-node 5m waits for a node that is started on demand"
 	}
 	return ""

@@ -79,8 +79,7 @@ func connection(ctx context.Context, e dial.Endpoint) []backend.Finding {
 
 // failed is a check that failed with err.
 func failed(check string, err error) backend.Finding {
-	var e *dial.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*dial.Error](err); ok {
 		return backend.Finding{Check: check, Level: backend.LevelFailure, Detail: fmt.Sprintf("%s: %s", e.Host, e.Why), Fix: e.Fix}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

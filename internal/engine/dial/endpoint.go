@@ -182,8 +182,7 @@ func (e *Error) Unwrap() error { return backend.ErrUnsupported }
 // Explain returns the *Error that err wraps, without what the API's client put
 // around it, and err itself when there is none.
 func Explain(err error) error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	return err
@@ -238,8 +237,7 @@ func (e Endpoint) unix(path string) (opener, string, error) {
 			return conn, nil
 		}
 		explained := e.explain(ctx, err)
-		var failed *Error
-		if errors.As(explained, &failed) {
+		if failed, ok := errors.AsType[*Error](explained); ok {
 			e.aboutSocket(failed, path)
 		}
 		return nil, explained

@@ -235,8 +235,7 @@ func (s *Stream) run(ctx context.Context, in io.Reader, limit int64) ([]byte, er
 // stdin: the program would take that for all.
 func (s *Stream) feed(in io.Reader) error {
 	_, err := io.Copy(struct{ io.Writer }{s}, source{in})
-	var unread *sourceError
-	if errors.As(err, &unread) {
+	if _, ok := errors.AsType[*sourceError](err); ok {
 		s.shut(err)
 		return err
 	}
