@@ -1,6 +1,7 @@
 package llmsandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,12 +52,8 @@ func (o ArtifactOptions) resolve() (ArtifactOptions, error) {
 	case o.MaxBytes < 0 || o.MaxBytes > mostArtifactBytes:
 		return o, fmt.Errorf("artifacts of at most %d bytes: %w: use a number from 1 to %d, or 0 for %d", o.MaxBytes, ErrInvalid, mostArtifactBytes, defaultArtifactBytes)
 	}
-	if o.MaxCount == 0 {
-		o.MaxCount = defaultArtifacts
-	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = defaultArtifactBytes
-	}
+	o.MaxCount = cmp.Or(o.MaxCount, defaultArtifacts)
+	o.MaxBytes = cmp.Or(o.MaxBytes, defaultArtifactBytes)
 	return o, nil
 }
 

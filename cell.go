@@ -1,6 +1,7 @@
 package llmsandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,9 +127,7 @@ type capturedCell struct {
 
 // newCell is a cell whose options have no timeout unless they or otherwise, which may be 0, say so.
 func (k *Kernel) newCell(code string, opts *CellOptions, otherwise time.Duration) (*capturedCell, error) {
-	if opts == nil {
-		opts = &CellOptions{}
-	}
+	opts = cmp.Or(opts, &CellOptions{})
 	limits := Limits{Timeout: opts.Timeout}
 	if limits.Timeout == 0 && otherwise == 0 {
 		limits.Timeout = Unlimited

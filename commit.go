@@ -1,6 +1,7 @@
 package llmsandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,9 +38,7 @@ func (s *Sandbox) Commit(ctx context.Context, tag string, opts *CommitOptions) (
 	if err := s.link.Alive(); err != nil {
 		return CommitResult{}, err
 	}
-	if opts == nil {
-		opts = &CommitOptions{}
-	}
+	opts = cmp.Or(opts, &CommitOptions{})
 	client, err := s.link.Client(ctx)
 	if err != nil {
 		return CommitResult{}, err

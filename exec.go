@@ -1,6 +1,7 @@
 package llmsandbox
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -57,13 +58,8 @@ func (s *Sandbox) newExec(argv []string, opts *ExecOptions) (*run, error) {
 			return nil, fmt.Errorf("exec: argument %q: %w: it holds a NUL", arg, ErrInvalid)
 		}
 	}
-	if opts == nil {
-		opts = &ExecOptions{}
-	}
-	dir := opts.Dir
-	if dir == "" {
-		dir = s.machine.Guest().StartDir
-	}
+	opts = cmp.Or(opts, &ExecOptions{})
+	dir := cmp.Or(opts.Dir, s.machine.Guest().StartDir)
 	return s.newExecution(execution{
 		env: opts.Env, dir: dir, user: opts.User, stdin: opts.Stdin, stdout: opts.Stdout, stderr: opts.Stderr,
 		timeout: opts.Timeout, keepChildren: opts.KeepChildren, terminal: opts.Terminal,

@@ -1,6 +1,7 @@
 package llmsandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -346,10 +347,7 @@ func (k *kernelHost) Start(ctx context.Context) (kernel.Process, error) {
 		return nil
 	})
 	if missing, ok := errors.AsType[*missingProgramError](err); ok {
-		install := k.language.Kernel.Install
-		if install == "" {
-			install = k.language.Install
-		}
+		install := cmp.Or(k.language.Kernel.Install, k.language.Install)
 		err = fmt.Errorf("%s is not in this sandbox: %w: %s", missing.program, ErrToolchain, install)
 	}
 	return p, err

@@ -1,6 +1,7 @@
 package llmsandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,9 +58,7 @@ func (s *Sandbox) install(ctx context.Context, lang string, libraries []string, 
 	if err := s.policy.checkLibraries(language, libraries); err != nil {
 		return err
 	}
-	if opts == nil {
-		opts = &s.installing.InstallOptions
-	}
+	opts = cmp.Or(opts, &s.installing.InstallOptions)
 	info := s.machine.Info()
 	spec := backend.Spec{Image: info.Image, Language: info.Language, Progress: s.installing.progress}
 	if s.installing.opened {

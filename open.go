@@ -140,10 +140,7 @@ func withTools(env []string) []string {
 
 // language is the language of the options, whose policy lets the libraries pass.
 func (o *Options) language() (*language.Language, error) {
-	name := o.Language
-	if name == "" {
-		name = DefaultLanguage
-	}
+	name := cmp.Or(o.Language, DefaultLanguage)
 	lang, err := all.Get(name)
 	if err != nil {
 		return nil, err
@@ -209,13 +206,7 @@ func Attach(ctx context.Context, id string, opts *AttachOptions) (*Sandbox, erro
 	info := machine.Info()
 	// Runtimes are sized by the sandbox's own limits, not by this handle's.
 	limits.Memory, limits.CPUs, limits.PIDs, limits.Disk = info.Limits.Memory, info.Limits.CPUs, info.Limits.PIDs, info.Limits.Disk
-	name := o.Language
-	if name == "" {
-		name = info.Language
-	}
-	if name == "" {
-		name = DefaultLanguage
-	}
+	name := cmp.Or(o.Language, info.Language, DefaultLanguage)
 	lang, err := all.Get(name)
 	if err != nil {
 		return nil, errors.Join(err, machine.Close(nil))

@@ -1,6 +1,7 @@
 package llmsandbox
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -59,9 +60,7 @@ type AttachOutput struct {
 // is the start. The result of a Run's process has the artifacts, as this handle's
 // ArtifactOptions bound them, if the handle that began it collects any. opts may be nil.
 func (s *Sandbox) AttachProcess(ctx context.Context, id uint64, opts *AttachOutput) (*Process, error) {
-	if opts == nil {
-		opts = &AttachOutput{}
-	}
+	opts = cmp.Or(opts, &AttachOutput{})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -1,6 +1,7 @@
 package llmsandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,9 +101,7 @@ func Run(ctx context.Context, code string, opts *Options) (*Result, error) {
 // is complete nevertheless. The result is never nil; with an error its Status says
 // how far the run came.
 func (s *Sandbox) Run(ctx context.Context, code string, opts *RunOptions) (*Result, error) {
-	if opts == nil {
-		opts = &RunOptions{}
-	}
+	opts = cmp.Or(opts, &RunOptions{})
 	lang, findings, res, err := s.checkRun(ctx, code, opts)
 	if res != nil {
 		return res, err
@@ -132,9 +131,7 @@ func (s *Sandbox) checkRun(ctx context.Context, code string, opts *RunOptions) (
 // itself, by Kill, at its timeout, or with the sandbox. The result of [Process.Wait] is that of
 // Run, also when the policy refuses the code or it does not compile. opts may be nil.
 func (s *Sandbox) StartRun(ctx context.Context, code string, opts *RunOptions) (*Process, error) {
-	if opts == nil {
-		opts = &RunOptions{}
-	}
+	opts = cmp.Or(opts, &RunOptions{})
 	lang, findings, refused, err := s.checkRun(ctx, code, opts)
 	switch {
 	case err != nil:

@@ -68,9 +68,7 @@ func add[In, Out any](s *Server, t tool, run func(context.Context, *call, In) (*
 		if err != nil {
 			return s.toolError(err), nil
 		}
-		if res == nil {
-			res = &sdk.CallToolResult{}
-		}
+		res = cmp.Or(res, &sdk.CallToolResult{})
 		text := jsonText(out)
 		res.StructuredContent = json.RawMessage(text)
 		if res.Content == nil {

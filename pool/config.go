@@ -100,9 +100,7 @@ func (c Config) resolve() (Config, error) {
 	bad := func(field string, value any, rule string) (Config, error) {
 		return c, errclass.Errorf(llmsandbox.ErrInvalid, "pool: %s (%v) %s", field, value, rule)
 	}
-	if c.Max == 0 {
-		c.Max = 10
-	}
+	c.Max = cmp.Or(c.Max, 10)
 	if c.Max < 1 {
 		return bad("Max", c.Max, "must be at least 1, or 0 for the default of 10")
 	}

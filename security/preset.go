@@ -1,6 +1,7 @@
 package security
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -101,9 +102,7 @@ func (c part) addTo(p *Policy, seen map[string]bool) {
 	}
 	for _, pattern := range c.patterns {
 		pattern.Severity = c.severity
-		if pattern.Description == "" {
-			pattern.Description = c.about
-		}
+		pattern.Description = cmp.Or(pattern.Description, c.about)
 		p.Patterns = append(p.Patterns, pattern)
 	}
 }

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -63,9 +64,7 @@ func readContext(dir, name, source string) (string, *tls.Config, error) {
 	if !ok {
 		return fail(errors.New("it names no Docker engine; name another context, or make it again with docker context create"))
 	}
-	if endpoint.Host == "" {
-		endpoint.Host = client.DefaultDockerHost
-	}
+	endpoint.Host = cmp.Or(endpoint.Host, client.DefaultDockerHost)
 	if !overTCP(endpoint.Host) {
 		return endpoint.Host, nil, nil
 	}
@@ -136,10 +135,7 @@ const (
 
 // environmentTLS is TLS as DOCKER_TLS_VERIFY, DOCKER_TLS and DOCKER_CERT_PATH ask for.
 func environmentTLS(configDir string, verify bool) (*tls.Config, error) {
-	dir := os.Getenv(client.EnvOverrideCertPath)
-	if dir == "" {
-		dir = configDir
-	}
+	dir := cmp.Or(os.Getenv(client.EnvOverrideCertPath), configDir)
 	c, err := loadTLS(dir, !verify)
 	if err == nil && c.RootCAs == nil && verify {
 		err = fmt.Errorf("there is no %s", filepath.Join(dir, caFile))

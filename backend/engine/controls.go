@@ -136,10 +136,7 @@ func (b *Backend) loosen(all []backend.Control) []backend.Control {
 
 // foreignControls returns the controls of a container that another program made.
 func (b *Backend) foreignControls(host Host, c container.InspectResponse) backend.Capabilities {
-	h := c.HostConfig
-	if h == nil {
-		h = &container.HostConfig{}
-	}
+	h := cmp.Or(c.HostConfig, &container.HostConfig{})
 	control := func(name, by string, enforced bool, why string) backend.Control {
 		if enforced {
 			return backend.Control{Name: name, Enforced: true, By: by}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -64,12 +65,8 @@ var languages = []string{"bash", "c", "cpp", "go", "java", "javascript", "python
 // What is named need not exist: that is found out when a sandbox is made.
 func (o Options) inMicromamba() (Options, error) {
 	m := *o.Micromamba
-	if m.Env == "" {
-		m.Env = "base"
-	}
-	if m.Image == "" {
-		m.Image = MicromambaImage
-	}
+	m.Env = cmp.Or(m.Env, "base")
+	m.Image = cmp.Or(m.Image, MicromambaImage)
 	if err := m.check(); err != nil {
 		return o, fmt.Errorf("%w: Micromamba: %w", backend.ErrInvalid, err)
 	}

@@ -119,10 +119,7 @@ func ownSocket() (string, error) {
 	if uid == 0 {
 		return "/run/podman/podman.sock", nil
 	}
-	dir := os.Getenv("XDG_RUNTIME_DIR")
-	if dir == "" {
-		dir = filepath.Join("/run/user", strconv.Itoa(uid))
-	}
+	dir := cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), filepath.Join("/run/user", strconv.Itoa(uid)))
 	return filepath.Join(dir, "podman", "podman.sock"), nil
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -115,9 +116,7 @@ func (p *place) options() (engine.Options, error) {
 			return o, err
 		}
 		o.Build = &engine.Build{Dockerfile: f.Dockerfile, Context: f.BuildContext, Args: args}
-		if o.Build.Context == "" {
-			o.Build.Context = filepath.Dir(f.Dockerfile)
-		}
+		o.Build.Context = cmp.Or(o.Build.Context, filepath.Dir(f.Dockerfile))
 	}
 	env := f.MicromambaEnv
 	if env == "" && (p.Backend == micromambaName || len(f.MicromambaPackages) > 0) {

@@ -50,12 +50,7 @@ func parseNotebook(name string, data []byte, lang string) (notebookFile, error) 
 	if n.Notebook, err = notebook.Parse(data); err != nil {
 		return n, fmt.Errorf("read %s: %w", n.name, err)
 	}
-	if lang == "" {
-		lang = n.Language()
-	}
-	if lang == "" {
-		lang = llmsandbox.DefaultLanguage
-	}
+	lang = cmp.Or(lang, n.Language(), llmsandbox.DefaultLanguage)
 	l, err := all.Get(lang)
 	if err != nil {
 		return n, fmt.Errorf("run %s: %w, or choose how to run it with --lang", n.name, err)

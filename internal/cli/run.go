@@ -123,9 +123,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.lang == "" {
-		f.lang = src.lang
-	}
+	f.lang = cmp.Or(f.lang, src.lang)
 	f.hints = hinted{flags: runHints, lang: f.lang}
 	if src.name != "" && src.files == nil {
 		f.hints.file = first
@@ -288,9 +286,7 @@ func (f *runFlags) inSandbox(ctx context.Context, gone context.CancelCauseFunc, 
 	}
 	for _, spec := range f.files {
 		host, inside := splitPair(spec)
-		if inside == "" {
-			inside = filepath.Base(host)
-		}
+		inside = cmp.Or(inside, filepath.Base(host))
 		moved := stderr.begin("Copying " + host)
 		copied, err := sb.CopyIn(ctx, host, inside)
 		moved()

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,9 +82,7 @@ func insidePath(arg string) (id, path string, inside bool) {
 	if !ok || id == "" || strings.ContainsAny(id, `/\.`) {
 		return "", arg, false
 	}
-	if path == "" {
-		path = "."
-	}
+	path = cmp.Or(path, ".")
 	return id, path, true
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,9 +57,6 @@ func (f *runFlags) checkVersion(ctx context.Context, sb *llmsandbox.Sandbox, src
 	if ok {
 		return nil
 	}
-	name := src.name
-	if name == "" {
-		name = "the script"
-	}
+	name := cmp.Or(src.name, "the script")
 	return fmt.Errorf("%s requires Python %s, but the sandbox has %s: choose an image, such as --image python:3.13", filepath.Base(name), f.metadata.Requires, version)
 }

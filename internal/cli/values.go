@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -135,9 +136,7 @@ func parseDuration(text string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if rest == "" {
-		rest = "0"
-	}
+	rest = cmp.Or(rest, "0")
 	d, err := time.ParseDuration(rest)
 	if err != nil {
 		// It says the same of what is no duration and of what is too long for one.

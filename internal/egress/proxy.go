@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -77,9 +78,7 @@ func New(cfg Config) (*Proxy, error) {
 	if cfg.Policy == nil {
 		return nil, fmt.Errorf("network: %w: a policy is missing", ErrInvalid)
 	}
-	if cfg.MaxConnections == 0 {
-		cfg.MaxConnections = defaultConnections
-	}
+	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, defaultConnections)
 	if cfg.Log == nil {
 		cfg.Log = func(Attempt) {}
 	}

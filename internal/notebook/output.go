@@ -1,6 +1,7 @@
 package notebook
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 )
@@ -67,9 +68,7 @@ func (v Value) json() any {
 }
 
 func (e Error) json() any {
-	if e.Traceback == "" {
-		e.Traceback = e.Name + ": " + e.Message
-	}
+	e.Traceback = cmp.Or(e.Traceback, e.Name+": "+e.Message)
 	return map[string]any{"output_type": "error", "ename": e.Name, "evalue": e.Message, "traceback": strings.Split(strings.TrimRight(e.Traceback, "\n"), "\n")}
 }
 

@@ -1,6 +1,7 @@
 package ociimage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,9 +32,7 @@ func (d dir) close() {
 
 // open resolves name with d as the root: neither "..", nor an absolute link leads out.
 func (d dir) open(name string) (dir, error) {
-	if name == "" {
-		name = "."
-	}
+	name = cmp.Or(name, ".")
 	how := &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,

@@ -3,6 +3,7 @@
 package policyfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -84,10 +85,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	file := e.File
-	if file == "" {
-		file = "policy"
-	}
+	file := cmp.Or(e.File, "policy")
 	if e.Line == 0 {
 		return fmt.Sprintf("%s: %v", file, e.Err)
 	}

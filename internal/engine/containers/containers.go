@@ -6,6 +6,7 @@
 package containers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,10 +91,7 @@ func ended(r container.WaitResponse) End {
 	if r.Error == nil {
 		return End{Code: r.StatusCode}
 	}
-	why := r.Error.Message
-	if why == "" {
-		why = "it does not say why"
-	}
+	why := cmp.Or(r.Error.Message, "it does not say why")
 	return End{Code: -1, Err: fmt.Errorf("the engine could not wait for the container: %.1000s", why)}
 }
 

@@ -3,6 +3,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,10 +148,7 @@ func platform(i system.Info) backend.Finding {
 
 // cgroup looks at how the engine limits its containers.
 func cgroup(i system.Info) backend.Finding {
-	version := i.CgroupVersion
-	if version == "" {
-		version = "1" // what engines without the field have
-	}
+	version := cmp.Or(i.CgroupVersion, "1") // what engines without the field have
 	f := backend.Finding{Check: "cgroup", Level: backend.LevelOK, Detail: fmt.Sprintf("v%s, driver %s", version, i.CgroupDriver)}
 	switch {
 	case i.CgroupDriver == "none" || i.CgroupDriver == "":

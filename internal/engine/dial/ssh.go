@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -100,9 +101,7 @@ func (c *sshConn) explain(err error) error {
 		return err
 	}
 	said = strings.Join(strings.Fields(said), " ")
-	if said == "" {
-		said = "no message"
-	}
+	said = cmp.Or(said, "no message")
 	return c.e.fail(SSHFailed, "ssh failed: "+said,
 		"check that the same ssh command works in a terminal without asking anything, and that "+c.e.Hints.Engine+"'s command is installed there")
 }

@@ -3,6 +3,7 @@ package dial
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -88,9 +89,7 @@ func (e Endpoint) handshake(ctx context.Context, conn net.Conn, name string) (ne
 	if e.TLS != nil {
 		config = e.TLS.Clone()
 	}
-	if config.ServerName == "" {
-		config.ServerName = name
-	}
+	config.ServerName = cmp.Or(config.ServerName, name)
 	within, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	session := tls.Client(conn, config)

@@ -3,6 +3,7 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -216,10 +217,7 @@ func openRegular(root *os.Root, name string) (*os.File, error) {
 
 // sendContext sends what the directory has and its .dockerignore does not exclude.
 func (in *input) sendContext(ctx context.Context, t *tar.Writer) error {
-	limit := in.build.MaxContext
-	if limit == 0 {
-		limit = maxContextBytes
-	}
+	limit := cmp.Or(in.build.MaxContext, maxContextBytes)
 	var size, count int64
 	return fs.WalkDir(in.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {

@@ -4,6 +4,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -73,10 +74,7 @@ func Find(o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	namespace := o.Namespace
-	if namespace == "" {
-		namespace = found.namespace
-	}
+	namespace := cmp.Or(o.Namespace, found.namespace)
 	if faults := validation.IsDNS1123Label(namespace); len(faults) > 0 {
 		return nil, invalid(nil, fmt.Sprintf("%q is not the name of a namespace: %s", namespace, strings.Join(faults, "; ")), "kubectl get namespaces lists those there are")
 	}

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -110,10 +111,7 @@ func explainStatus(e *Error, s metav1.Status) {
 
 // why is the answer's own text.
 func why(s metav1.Status) string {
-	text := s.Message
-	if text == "" {
-		text = fmt.Sprintf("the API server answered %d", s.Code)
-	}
+	text := cmp.Or(s.Message, fmt.Sprintf("the API server answered %d", s.Code))
 	if s.Reason == metav1.StatusReasonUnauthorized {
 		text = "the cluster does not accept the credentials: " + text
 	}

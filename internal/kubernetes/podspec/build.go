@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -20,10 +21,7 @@ func Build(r Request) (*corev1.Pod, error) {
 	if err := Validate(r.Template); err != nil {
 		return nil, err
 	}
-	over := r.Template.DeepCopy()
-	if over == nil {
-		over = &corev1.PodTemplateSpec{}
-	}
+	over := cmp.Or(r.Template.DeepCopy(), &corev1.PodTemplateSpec{})
 	if err := check(r, over); err != nil {
 		return nil, err
 	}

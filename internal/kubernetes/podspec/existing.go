@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,9 +30,7 @@ func Existing(p *corev1.Pod, container string) (string, error) {
 		return fail(backend.ErrNotFound, "it has ended: %s", because(string(p.Status.Phase), p.Status.Reason, p.Status.Message))
 	}
 	names := containerNames(p)
-	if container == "" {
-		container = p.Annotations[annotationContainer]
-	}
+	container = cmp.Or(container, p.Annotations[annotationContainer])
 	if container == "" && len(p.Spec.Containers) == 1 {
 		container = p.Spec.Containers[0].Name
 	}

@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -284,9 +285,7 @@ func settleSecurity(c *corev1.SecurityContext) {
 // hardenSidecar gives a container of the template's what it says nothing of. Its image
 // may need a root that it can write to.
 func hardenSidecar(c *corev1.Container) {
-	if c.SecurityContext == nil {
-		c.SecurityContext = &corev1.SecurityContext{}
-	}
+	c.SecurityContext = cmp.Or(c.SecurityContext, &corev1.SecurityContext{})
 	s := c.SecurityContext
 	if s.Capabilities == nil && !isTrue(s.Privileged) {
 		s.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}

@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -58,10 +59,7 @@ func (v view) root() bool {
 	if uid := v.user(); uid != nil {
 		return *uid == 0
 	}
-	nonRoot := v.own.RunAsNonRoot
-	if nonRoot == nil {
-		nonRoot = v.podWide.RunAsNonRoot
-	}
+	nonRoot := cmp.Or(v.own.RunAsNonRoot, v.podWide.RunAsNonRoot)
 	return !isTrue(nonRoot)
 }
 
