@@ -114,6 +114,7 @@ var cases = []struct {
 	{"SlowReaderIsNotLost", contractTier, waits((*suite).slowReaderIsNotLost)},
 	{"Processes", agentTier, (*suite).processHandles},
 	{"ProcessesAttached", agentTier, (*suite).processesAttached},
+	{"Logs", agentTier, (*suite).logs},
 	{"StartedRuns", agentTier, (*suite).startedRuns},
 	{"StartedCompiles", languageTier, (*suite).startedCompiles},
 	{"ArtifactsOfAttachedRuns", agentTier, (*suite).artifactsOfAttachedRuns},

@@ -23,6 +23,7 @@ type fakeAgent struct {
 	mu       sync.Mutex
 	requests []agentproto.Message // of the calls without a process, in order
 	killed   chan uint64
+	logs     func(*agentproto.Call, agentproto.LogsRequest)
 	dialled  func([]byte) // when set, gets what a dialled server was sent
 }
 
@@ -55,6 +56,10 @@ func (a *fakeAgent) ServeCall(c *agentproto.Call) {
 		p := &fakeProcess{Call: c}
 		c.Request(&p.attach)
 		a.programs["attached"](p)
+	case agentproto.MethodLogs:
+		var req agentproto.LogsRequest
+		c.Request(&req)
+		a.logs(c, req)
 	case agentproto.MethodProcesses:
 		c.End(&agentproto.ProcessList{Processes: []agentproto.ProcessInfo{{ID: 7, Tag: "tag"}}})
 	case agentproto.MethodCount:

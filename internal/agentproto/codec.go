@@ -71,6 +71,9 @@ func (m *AttachRequest) Fields(c *wire.Coder) {
 	c.Fields(&m.ID, &m.OutOffset, &m.ErrOffset, &m.ControlOffset)
 }
 
+func (m *LogsRequest) Fields(c *wire.Coder) { c.Fields(&m.ID, &m.OutOffset, &m.ErrOffset, &m.Follow) }
+func (m *Output) Fields(c *wire.Coder)      { c.Fields(&m.Err, &m.Offset, &m.Data) }
+
 func (m *ProcessInfo) Fields(c *wire.Coder) {
 	c.Fields(&m.ID, &m.PID, &m.Tag, &m.Argv, &m.StartMillis, &m.Running, &m.Attached, &m.Resting, &m.OutStart, &m.OutEnd, &m.ErrStart, &m.ErrEnd, &m.CPUMicros, &m.RSS)
 }

@@ -39,6 +39,8 @@ func init() {
 	addKind[Started]()
 	addKind[Exit]()
 	addKind[AttachRequest]()
+	addKind[LogsRequest]()
+	addKind[Output]()
 	addKind[ProcessInfo]()
 	addKind[ProcessList]()
 	addKind[ProcessCount]()

@@ -30,6 +30,15 @@ func seeds(f *testing.F) {
 			rawFrame(frameError, 0, 2, string(Marshal(&Error{Code: CodeNotFound, Msg: "no"}))), rawFrame(framePong, 0, 0, u64(0)),
 		),
 		join(rawFrame(frameData, 1, 2, "x"), rawFrame(frameAck, 0, 1, u64(1<<40))),
+		join(
+			rawFrame(frameCall, 0, 1, "\x1c"+string(Marshal(&LogsRequest{ID: 1, OutOffset: 2, ErrOffset: 3, Follow: true}))),
+			rawFrame(frameAck, chanMessages, 1, u64(80)), rawFrame(frameCancel, 0, 1, ""),
+		),
+		join(
+			rawFrame(frameMessage, 0, 1, string(Marshal(&Output{Offset: 2, Data: []byte("out")}))),
+			rawFrame(frameMessage, 0, 1, string(Marshal(&Output{Err: true, Offset: 1 << 63, Data: []byte("err")}))),
+			rawFrame(frameFinal, 0, 1, string(Marshal(&Output{}))),
+		),
 	} {
 		f.Add(b)
 	}

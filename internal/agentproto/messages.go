@@ -12,10 +12,17 @@ const (
 	// MaxFrame is the largest frame payload, in bytes.
 	MaxFrame = 64 << 10
 	// MaxMessage is the largest encoded request or reply, in bytes. Bulk data
-	// never travels in messages but on a call's channels.
+	// never travels in messages but on a call's channels, except for MethodLogs.
 	MaxMessage = 16 << 20
 	// Window is how many bytes of one channel may be unacknowledged at once.
 	Window = 512 << 10
+	// MaxKept is how many bytes of a process's stdout, and of its stderr, an agent keeps at most.
+	MaxKept = Window + 512<<10
+	// KeptLogs is how many of the last bytes of each it keeps at least, although they were
+	// consumed.
+	KeptLogs = 64 << 10
+	// MaxLogs is how many bytes of output one Output carries at most.
+	MaxLogs = 32 << 10
 )
 
 // A Method names what a call asks of the agent.
@@ -50,6 +57,7 @@ const (
 	MethodPauseTimers                    // Empty; reply Deadline
 	MethodResumeTimers                   // Empty; reply Deadline
 	MethodBusy                           // Empty; no reply, until it is cancelled
+	MethodLogs                           // LogsRequest; replies Output, the final one without Data
 )
 
 // A Channel is one direction of bulk bytes of a call.
@@ -243,6 +251,23 @@ type AttachRequest struct {
 
 // FirstKept is an offset of an AttachRequest.
 const FirstKept = math.MaxUint64
+
+// LogsRequest reads a process's stdout and stderr from two offsets on, as far as they are kept,
+// up to what there is now, or with Follow until the process has ended. It takes nothing from the
+// call that is attached to the process, and the process does not wait for it: a client that
+// reads too slowly finds a gap. An offset beyond the end fails with CodeBadRequest.
+type LogsRequest struct {
+	ID                   uint64
+	OutOffset, ErrOffset uint64
+	Follow               bool
+}
+
+// Output is a piece of what a process wrote.
+type Output struct {
+	Err    bool   // to stderr
+	Offset uint64 // of the first byte of Data; what lies between it and the end of the piece before is gone
+	Data   []byte
+}
 
 // ProcessInfo is one process that the agent started.
 type ProcessInfo struct {

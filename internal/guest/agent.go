@@ -286,7 +286,7 @@ type Files interface {
 
 const (
 	defaultMaxProcesses = 1024
-	defaultBufferSize   = agentproto.Window + 512<<10
+	defaultBufferSize   = agentproto.MaxKept
 	// maxEnded bounds how many ended processes are kept for a later attach.
 	maxEnded = 64
 )

@@ -21,7 +21,8 @@ const ptyDrain = 50 * time.Millisecond
 
 // An output is one stream of a process: a goroutine (pump) reads it into a bounded
 // buffer, where the bytes stay until the client has consumed them. When it is full
-// nothing more is read, so the program waits.
+// nothing more is read, so the program waits. What was consumed last stays as well,
+// for MethodLogs.
 type output struct {
 	file  *os.File
 	raw   syscall.RawConn
@@ -31,6 +32,7 @@ type output struct {
 
 	mu        sync.Mutex
 	changed   sync.Cond
+	news      chan struct{} // closed at the next change; nil while nothing waits for it
 	ring      ring
 	reserved  bool // the pump is reading into the ring
 	total     uint64
@@ -54,7 +56,7 @@ func newOutput(f *os.File, tty bool, size int, grant func(int) int) (*output, er
 		}
 	}
 	o.changed.L = &o.mu
-	o.ring.max = size
+	o.ring.max, o.ring.keep = size, keepRing
 	return o, nil
 }
 
@@ -80,7 +82,7 @@ func (o *output) pump() {
 	}
 	o.mu.Lock()
 	o.closed = true
-	o.changed.Broadcast()
+	o.announce()
 	o.mu.Unlock()
 	close(o.finished)
 	if !more {
@@ -217,8 +219,17 @@ func (o *output) commit(n int) {
 	o.cut = o.cut || n < read
 	o.ring.commit(n)
 	o.total += uint64(n)
-	o.changed.Broadcast()
+	o.announce()
 	o.mu.Unlock()
+}
+
+// announce wakes what waits for more, or for the end. It is called with mu held.
+func (o *output) announce() {
+	o.changed.Broadcast()
+	if o.news != nil {
+		close(o.news)
+		o.news = nil
+	}
 }
 
 // stop reports whether the process has ended: what it wrote is still read, more is not
@@ -259,7 +270,7 @@ func (o *output) close() {
 	o.file.Close()
 }
 
-// abandon frees the buffer and lets the pump end.
+// abandon gives up what no client has consumed, but for the last of it, and lets the pump end.
 func (o *output) abandon() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -340,43 +351,58 @@ func ended(call *agentproto.Call) bool {
 }
 
 const (
-	minRing  = 4 << 10  // a ring's first size
-	keepRing = 64 << 10 // what an empty ring may keep
+	minRing  = 4 << 10             // a ring's first size
+	keepRing = agentproto.KeptLogs // what an empty ring may keep
 )
 
 // A ring holds the bytes of a stream from offset start to end. It grows up to max
-// as they come. It is not safe for
-// concurrent use, but a slice that next returned stays valid until its bytes are
-// released, even if the ring grows meanwhile.
+// as they come. Of those released before start it still has the last ones, from
+// offset first on: they make room for new bytes once they are more than keep, or the
+// ring cannot grow. It is not safe for concurrent use, but a slice that next returned
+// stays valid until its bytes are released, even if the ring grows meanwhile.
 type ring struct {
-	buf        []byte
-	max        int
-	start, end uint64
+	buf               []byte
+	max, keep         int
+	first, start, end uint64
 }
 
 func (r *ring) full() bool { return r.end-r.start == uint64(r.max) }
 
 // room returns free space for what comes next; the ring must not be full.
 func (r *ring) room() []byte {
-	held := int(r.end - r.start)
-	if held == len(r.buf) {
-		r.grow()
+	if r.held() == len(r.buf) {
+		r.makeRoom()
 	}
 	at := int(r.end % uint64(len(r.buf)))
-	return r.buf[at:min(len(r.buf), at+len(r.buf)-held)]
+	return r.buf[at:min(len(r.buf), at+len(r.buf)-r.held())]
 }
 
-func (r *ring) grow() {
-	bigger := make([]byte, min(max(2*len(r.buf), minRing), r.max))
-	for off := r.start; off < r.end; {
+// held is how many bytes the ring has, with those that are released.
+func (r *ring) held() int { return int(r.end - r.first) }
+
+func (r *ring) makeRoom() {
+	switch {
+	case r.start-r.first > uint64(r.keep):
+		r.first = r.start - uint64(r.keep)
+	case len(r.buf) < r.max:
+		r.resize(min(max(2*len(r.buf), minRing), r.max))
+	default:
+		r.first = r.start
+	}
+}
+
+// resize moves the bytes to a buffer of that size, which must have room for them.
+func (r *ring) resize(size int) {
+	buf := make([]byte, size)
+	for off := r.first; off < r.end; {
 		part := r.next(off)
 		for done := 0; done < len(part); {
-			n := copy(bigger[(off+uint64(done))%uint64(len(bigger)):], part[done:])
+			n := copy(buf[(off+uint64(done))%uint64(len(buf)):], part[done:])
 			done += n
 		}
 		off += uint64(len(part))
 	}
-	r.buf = bigger
+	r.buf = buf
 }
 
 // commit reports whether n bytes were put into room.
@@ -402,10 +428,16 @@ func (r *ring) release(off uint64) {
 	r.start = off
 }
 
-// trim gives a large buffer back when nothing is in it. A slice from room must not
-// be in use.
+// trim gives a large buffer back when all is released. A slice from room must not be
+// in use.
 func (r *ring) trim() {
-	if r.start == r.end && len(r.buf) > keepRing {
-		r.buf = nil
+	if r.start < r.end || len(r.buf) <= keepRing {
+		return
 	}
+	r.first = max(r.first, r.end-min(r.end, uint64(r.keep)))
+	if r.first == r.end {
+		r.buf = nil
+		return
+	}
+	r.resize(keepRing)
 }

@@ -10,10 +10,11 @@ import (
 )
 
 // TestRing: whatever is committed, read and released in whatever pieces, the ring
-// holds exactly the bytes between start and end, and never more than its maximum.
+// holds exactly the bytes between first and end, never more than its maximum, and
+// never fewer than the last ones that it is to keep.
 func TestRing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := ring{max: rapid.IntRange(1, 100_000).Draw(t, "max")}
+		r := ring{max: rapid.IntRange(1, 200_000).Draw(t, "max"), keep: rapid.SampledFrom([]int{0, 1, 5000, keepRing}).Draw(t, "keep")}
 		var all []byte // every byte ever, by offset
 		next := byte(0)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -33,12 +34,15 @@ func TestRing(t *testing.T) {
 			if r.end != uint64(len(all)) || r.end-r.start > uint64(r.max) || len(r.buf) > r.max {
 				t.Fatalf("%d to %d of %d in %d, want end = %d, start <= %v, len(r.buf) <= %d", r.start, r.end, len(all), len(r.buf), uint64(len(all)), uint64(r.max), r.max)
 			}
+			if least := uint64(min(len(all), r.keep, max(r.max-r.keep, 0))); r.first > r.start || r.end-r.first < least {
+				t.Fatalf("kept from %d, start = %d, end = %d, want first <= start, end - first >= %d", r.first, r.start, r.end, least)
+			}
 			var got []byte
-			for off := r.start; off < r.end; off = r.start + uint64(len(got)) {
+			for off := r.first; off < r.end; off = r.first + uint64(len(got)) {
 				got = append(got, r.next(off)...)
 			}
-			if !bytes.Equal(got, all[r.start:]) {
-				t.Fatalf("%d bytes from %d: %.300q, want %.300q", len(got), r.start, got, all[r.start:])
+			if !bytes.Equal(got, all[r.first:]) {
+				t.Fatalf("%d bytes from %d: %.300q, want %.300q", len(got), r.first, got, all[r.first:])
 			}
 		}
 	})

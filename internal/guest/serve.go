@@ -72,6 +72,8 @@ func (a *Agent) ServeCall(call *agentproto.Call) {
 		err = a.serveStart(call)
 	case agentproto.MethodAttach:
 		err = a.serveAttach(call)
+	case agentproto.MethodLogs:
+		err = a.serveLogs(call)
 	case agentproto.MethodProcesses:
 		err = call.End(a.list())
 	case agentproto.MethodCount:

@@ -204,7 +204,9 @@ func (p *process) openControl(l *launch, ends *childEnds) error {
 	*ends = append(*ends, theirs)
 	l.control[0] = uintptr(theirs)
 	unlimited := func(n int) int { return n }
-	l.control[1], err = p.openOutput(ends, 2, unlimited)
+	if l.control[1], err = p.openOutput(ends, 2, unlimited); err == nil {
+		p.outputs[2].ring.keep = 0 // no log has it
+	}
 	l.hasControl = true
 	return err
 }

@@ -314,7 +314,7 @@ func (i *idleness) during(m agentproto.Method) (leave func()) {
 		return func() {} // this is no use of the sandbox
 	case agentproto.MethodStart: // it is the process that counts
 		return func() {}
-	case agentproto.MethodAttach, agentproto.MethodListen, agentproto.MethodWatch:
+	case agentproto.MethodAttach, agentproto.MethodLogs, agentproto.MethodListen, agentproto.MethodWatch:
 		// What only waits for what processes do is a request when it comes.
 		i.enter()
 		i.leave()
