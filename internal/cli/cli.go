@@ -94,7 +94,7 @@ processes, no network, no privileges, and limits that the kernel enforces.`,
 
 func addCommands(root *cobra.Command) {
 	group(root, codeGroup, "Run code", newRunCommand(), newReplCommand(), newCheckCommand(), newMCPCommand())
-	group(root, sandboxGroup, "Sandboxes", newCreateCommand(), newListCommand(), newStatsCommand(), newExecCommand(), newCopyCommand(), newInstallCommand(),
+	group(root, sandboxGroup, "Sandboxes", newCreateCommand(), newListCommand(), newStatsCommand(), newExecCommand(), newLogsCommand(), newCopyCommand(), newInstallCommand(),
 		newNetworkCommand(), newPortForwardCommand(), newDeadlineCommand(), newCommitCommand(), newRemoveCommand(), newGCCommand())
 	group(root, stockGroup, "Environments, images and caches", newSetupCommand(), newEnvironmentsCommand(), newImageCommand(),
 		newImagesCommand(), newCacheCommand())

@@ -57,6 +57,7 @@ var argCompletions = map[string]cobra.CompletionFunc{
 	"environments show": first(complete(environmentNames, noFiles)),
 	"environments rm":   first(complete(environmentNames, noFiles)),
 	"exec":              first(complete(sandboxIDs, noFiles)),
+	"logs":              first(complete(sandboxIDs, noFiles)),
 	"install":           first(complete(sandboxIDs, noFiles)),
 	"network":           first(complete(sandboxIDs, noFiles)),
 	"deadline":          first(complete(sandboxIDs, noFiles)),
