@@ -2,6 +2,7 @@ package llmsandbox
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/egress"
@@ -111,12 +112,7 @@ func textHints(lang *language.Language, text string, offline bool) []Hint {
 }
 
 func containsAny(text string, parts []string) bool {
-	for _, part := range parts {
-		if strings.Contains(text, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
 // What programs print when there is no network, and when a disk is full.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -153,12 +154,7 @@ func (l Limits) resolve() (Limits, backend.Limits, error) {
 		required = append(required, "cpus")
 	}
 	// Output and timeout are held by the agent on every backend.
-	var kernel []string
-	for _, r := range required {
-		if r != "output" {
-			kernel = append(kernel, r)
-		}
-	}
+	kernel := slices.DeleteFunc(required, func(r string) bool { return r == "output" })
 	return l, backend.Limits{Memory: l.Memory, CPUs: l.CPUs, PIDs: l.PIDs, Disk: l.Disk, Required: kernel}, nil
 }
 

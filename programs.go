@@ -2,6 +2,7 @@ package llmsandbox
 
 import (
 	"errors"
+	"slices"
 	"sync"
 )
 
@@ -52,12 +53,7 @@ func (p *programs) reject(name string) bool {
 		p.missing = map[string]bool{}
 	}
 	p.missing[name] = true
-	for _, other := range p.alternatives[name] {
-		if !p.missing[other] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.alternatives[name], func(other string) bool { return !p.missing[other] })
 }
 
 // tryPrograms calls attempt again as long as it fails because a program was not there

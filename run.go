@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"path"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -216,12 +217,7 @@ func (s *Sandbox) planSource(ctx context.Context, r *run, id, code string, opts 
 		RunID: id, Workdir: guest.Workdir, TempDir: guest.TempDir, Program: s.programs.choose, Libraries: libraries,
 		Proxy: gateway.ProxyIn(s.environ()), TrustStore: gateway.TrustStoreIn(guest, s.environ()),
 	}
-	names := make([]string, 0, len(opts.Files))
-	for name := range opts.Files {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(opts.Files)) {
 		if err := checkProjectPath(name); err != nil {
 			return language.Plan{}, err
 		}

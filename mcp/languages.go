@@ -102,8 +102,9 @@ func (s *Server) describe(ctx context.Context, l *language.Language, steps *prog
 	} else {
 		d.Version, d.Preinstalled = said.version, said.libraries
 	}
+	missing := func(library string) bool { return !slices.Contains(d.Preinstalled, library) }
 	for _, e := range l.Details.Examples {
-		if containsAll(d.Preinstalled, e.Libraries) {
+		if !slices.ContainsFunc(e.Libraries, missing) {
 			d.Examples = append(d.Examples, exampleNote{Title: e.Title, Description: e.Description, Code: e.Code})
 		}
 	}
@@ -137,19 +138,6 @@ func (s *Server) readLanguages(ctx context.Context, req *sdk.ReadResourceRequest
 		return nil, context.Cause(ctx)
 	}
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: languagesURI, MIMEType: "application/json", Text: jsonText(list)}}}, nil
-}
-
-func containsAll(list, want []string) bool {
-	for _, w := range want {
-		found := false
-		for _, have := range list {
-			found = found || have == w
-		}
-		if !found {
-			return false
-		}
-	}
-	return true
 }
 
 // A catalog is the languages on offer, and what their toolchains have said of themselves.

@@ -177,12 +177,7 @@ func meantFor(name, description string, s Severity, languages *[]string) ([]*lan
 }
 
 func tooLong(texts ...string) bool {
-	for _, s := range texts {
-		if utf8.RuneCountInString(s) > maxText || !utf8.ValidString(s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(texts, func(s string) bool { return utf8.RuneCountInString(s) > maxText || !utf8.ValidString(s) })
 }
 
 // clone copies a policy with all that it refers to.

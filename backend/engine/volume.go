@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/containerd/errdefs"
@@ -91,9 +92,7 @@ func (b *Backend) fillOnce(ctx context.Context, f filling) (_ string, err error)
 // says that it has made it.
 func (b *Backend) markVolume(ctx context.Context, name string, f filling, labels map[string]string) (made bool, err error) {
 	all := map[string]string{labelRole: f.role, labelVolume: name}
-	for k, v := range labels {
-		all[k] = v
-	}
+	maps.Copy(all, labels)
 	mark, err := b.client.VolumeCreate(ctx, client.VolumeCreateOptions{Name: f.mark, Labels: all})
 	if err != nil {
 		return false, b.explain("mark a volume as whole", err)

@@ -169,10 +169,5 @@ func abandoned(pod *corev1.Pod, owners map[types.UID]bool) bool {
 	if err == nil && !info.Deadline.IsZero() && time.Now().After(info.Deadline) {
 		return true
 	}
-	for _, o := range pod.OwnerReferences {
-		if o.Kind == "Job" && owners != nil && !owners[o.UID] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Job" && owners != nil && !owners[o.UID] })
 }

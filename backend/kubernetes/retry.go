@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,12 +66,7 @@ func away(err error) bool {
 // it has a phrase for each protocol of streams, or that the kubelet there knows no such pod:
 // one that has just started knows none. The pod's watch reports what becomes of it.
 func nodeAway(err error) bool {
-	for _, phrase := range []string{"error dialing backend", "error sending request", "pod does not exist"} {
-		if strings.Contains(err.Error(), phrase) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"error dialing backend", "error sending request", "pod does not exist"}, func(phrase string) bool { return strings.Contains(err.Error(), phrase) })
 }
 
 // deletePod deletes a pod at once, if it still is the one that is meant: uid may be empty

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"time"
 
@@ -62,9 +63,7 @@ func createKept(ctx context.Context, f *sandboxFlags, ttl string, o llmsandbox.O
 		return nil, err
 	}
 	labels := map[string]string{keptLabel: "true"}
-	for k, v := range o.Labels {
-		labels[k] = v
-	}
+	maps.Copy(labels, o.Labels)
 	o.Labels = labels
 	self, err := os.Executable()
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -123,13 +124,8 @@ func toolchainVersion(ctx context.Context, sb *llmsandbox.Sandbox, l *language.L
 func missingPrograms(l *language.Language) []string {
 	missing := []string{}
 	for _, alternatives := range l.Programs {
-		found := false
-		for _, p := range alternatives {
-			if _, err := exec.LookPath(p); err == nil {
-				found = true
-			}
-		}
-		if !found && len(alternatives) > 0 {
+		found := func(p string) bool { _, err := exec.LookPath(p); return err == nil }
+		if len(alternatives) > 0 && !slices.ContainsFunc(alternatives, found) {
 			missing = append(missing, alternatives[0])
 		}
 	}

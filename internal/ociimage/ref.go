@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -81,12 +82,7 @@ func looksLikePath(ref string) bool {
 	if filepath.IsAbs(ref) || ref == "." || ref == ".." || strings.HasPrefix(ref, "./") || strings.HasPrefix(ref, "../") {
 		return true
 	}
-	for _, end := range []string{".tar", ".tar.gz", ".tgz", ".tar.zst"} {
-		if strings.HasSuffix(ref, end) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{".tar", ".tar.gz", ".tgz", ".tar.zst"}, func(end string) bool { return strings.HasSuffix(ref, end) })
 }
 
 // splitTag cuts ":tag" off a path unless the path with it exists.

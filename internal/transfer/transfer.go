@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
@@ -77,12 +78,7 @@ func safeMode(mode int64) int64 { return mode&0o777&^0o022 | 0o600 }
 
 // hasDotDot reports whether a path has a component "..".
 func hasDotDot(path string) bool {
-	for part := range strings.SplitSeq(path, "/") {
-		if part == ".." {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Split(path, "/"), "..")
 }
 
 // packer makes a tar stream of a file or a directory's content on the host.

@@ -2,6 +2,7 @@ package policyfile
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -44,11 +45,7 @@ func mapping(n *yaml.Node, what string, known fields, needed ...string) error {
 
 // meant names the known key that is near to one, or all.
 func meant(key string, known fields) string {
-	var names []string
-	for name := range known {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(known))
 	if len(key) <= 40 {
 		for _, name := range names {
 			if edits.Distance(strings.ToLower(key), name) <= 2 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -156,12 +157,7 @@ func classify(err error, said string) error {
 }
 
 func says(said string, words []string) bool {
-	for _, w := range words {
-		if strings.Contains(said, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(said, w) })
 }
 
 // plain bounds a message and removes what each server on the way put before it.

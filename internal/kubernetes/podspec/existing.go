@@ -143,10 +143,5 @@ func ExistingControls(p *corev1.Pod, container string) backend.Capabilities {
 func (v view) mountsToken() bool {
 	var l loosenings
 	v.loosenedFiles(&l)
-	for _, x := range l {
-		if x.control == "service-account" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l, func(x loosening) bool { return x.control == "service-account" })
 }

@@ -2,6 +2,7 @@ package podwatch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -128,12 +129,7 @@ func terminated(who string, t *corev1.ContainerStateTerminated) *StartError {
 }
 
 func contains(s string, parts []string) bool {
-	for _, p := range parts {
-		if strings.Contains(s, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(s, p) })
 }
 
 // reasonOOM is how kubelets mark a container of which the kernel killed something for
