@@ -14,14 +14,14 @@ const (
 	maxString  = 8 << 10
 	maxStrings = 512
 	// MaxFDs is how many mount descriptors may travel with a plan.
-	MaxFDs = 16
+	MaxFDs = 32
 )
 
 // An Op is what a step does.
 type Op uint8
 
 // The operations. Those that take something from the host (OpBind, OpReceived,
-// OpFilesystem, OpUnion, OpBindHidden) open it before the host's root is left, and put it in place after.
+// OpFilesystem, OpUnion, OpBindHidden, OpBindSame) open it before the host's root is left, and put it in place after.
 const (
 	// OpBind mounts the host's file or directory Source, with what is mounted below
 	// it, at Path.
@@ -47,15 +47,19 @@ const (
 	OpMkdir
 	// OpSymlink makes Path a symbolic link to Source.
 	OpSymlink
-	// OpFile writes Data to a new file at Path.
+	// OpFile writes Data to a new file at Path. With Optional, a file that is there stays as it is.
 	OpFile
 	// OpOwnDirectories gives the directory Path and those below it, not their files, the
-	// step's owner.
+	// step's owner. With Optional, those that cannot be had stay as they are.
 	OpOwnDirectories
+	// OpBindSame mounts the host's file or directory Source at Path, without what is mounted
+	// below it, if it is the one that descriptor number FD was opened on. Of another mount
+	// namespace, the descriptor itself cannot be mounted.
+	OpBindSame
 )
 
 // A Step is one thing to do. Paths are absolute, and inside the new root but for
-// what OpBind, OpUnion and OpBindHidden take from the host.
+// what OpBind, OpUnion, OpBindHidden and OpBindSame take from the host.
 type Step struct {
 	Op       Op
 	Path     string

@@ -85,6 +85,11 @@ func openSource(s *Step, received []int, fd *int) (exposed bool, err error) {
 		*fd, err = newFilesystem(s.Source, s.Options, s.Attr)
 	case OpUnion:
 		*fd, err = newUnion(s.Options, s.Attr)
+	case OpBindSame:
+		if int(s.FD) >= len(received) {
+			return false, fmt.Errorf("%w: descriptor %d of %d", errPlan, s.FD, len(received))
+		}
+		*fd, err = cloneSame(s.Source, received[s.FD], s.Attr)
 	case OpBindHidden:
 		var hidden bool
 		*fd, hidden, err = newHiddenBind(s.Source, s.Options, s.Attr)
@@ -136,7 +141,7 @@ func pivot(fd int) error {
 // place puts one step into the new root, which is "/" by now.
 func place(s *Step, fd int) error {
 	switch s.Op {
-	case OpBind, OpReceived, OpFilesystem, OpUnion, OpBindHidden:
+	case OpBind, OpReceived, OpFilesystem, OpUnion, OpBindHidden, OpBindSame:
 		if fd < 0 {
 			return nil
 		}
@@ -173,10 +178,13 @@ func place(s *Step, fd int) error {
 		return makeDir(s)
 	case OpOwnDirectories:
 		return filepath.WalkDir(s.Path, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.IsDir() {
-				return err
+			if err == nil && d.IsDir() {
+				err = os.Lchown(path, int(s.UID), int(s.GID))
 			}
-			return os.Lchown(path, int(s.UID), int(s.GID))
+			if s.Optional && (errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EOVERFLOW) || errors.Is(err, unix.EINVAL)) { // by the file system
+				return nil
+			}
+			return err
 		})
 	case OpSymlink:
 		return os.Symlink(s.Source, s.Path)
@@ -225,6 +233,9 @@ func makeDir(s *Step) error {
 
 func writeFile(s *Step) error {
 	fd, err := unix.Open(s.Path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, s.Mode)
+	if err == unix.EEXIST && s.Optional {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -250,6 +261,35 @@ func cloneTree(path string, attr uint32) (int, error) {
 		}
 	}
 	return fd, nil
+}
+
+// cloneSame returns a detached copy of what the path names, if it is what the descriptor was
+// opened on. The path has no symbolic links: one that it has now was put there since.
+func cloneSame(path string, opened int, attr uint32) (int, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return -1, fmt.Errorf("open: %w", err)
+	}
+	defer unix.Close(fd)
+	var was, is unix.Stat_t
+	if err := errors.Join(unix.Fstat(opened, &was), unix.Fstat(fd, &is)); err != nil {
+		return -1, err
+	}
+	if was.Dev != is.Dev || was.Ino != is.Ino {
+		return -1, errors.New("the source was replaced while the sandbox was created")
+	}
+	tree, err := unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	if err == unix.EINVAL {
+		return -1, errors.New("another file system is mounted inside the source, and only root can leave it out")
+	}
+	if err != nil {
+		return -1, fmt.Errorf("open_tree: %w", err)
+	}
+	if err := setAttr(tree, "", unix.AT_EMPTY_PATH, attr); err != nil {
+		unix.Close(tree)
+		return -1, err
+	}
+	return tree, nil
 }
 
 func setAttr(fd int, path string, flags uint, attr uint32) error {
