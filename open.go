@@ -15,6 +15,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
+	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/layers"
@@ -61,6 +62,9 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 	if err := checkSecrets(o); err != nil {
 		return nil, err
 	}
+	if err := hostmount.Check(o.Mounts, nil); err != nil {
+		return nil, fmt.Errorf("open sandbox: %w", err)
+	}
 	log := &gateway.Log{}
 	network, err := planNetwork(o.Network, o.Secrets, log)
 	if err != nil {
@@ -106,6 +110,7 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 	if err := libraries.On(spec.Env).AddTo(ctx, &spec); err != nil {
 		return nil, asInstallError(err)
 	}
+	spec.Mounts = o.Mounts // after the installations, which are not to see them
 	machine, err := b.Create(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)

@@ -49,6 +49,10 @@ type Options struct {
 	Environment string
 	// Install says how libraries and the environment are installed.
 	Install InstallOptions
+	// Mounts are directories and files of the host that code can read in the sandbox, and write to
+	// without changing the host's. The docker and podman backends have no MountCopyOnWrite, and
+	// the kubernetes backend has no mounts: Open fails with ErrUnsupported there.
+	Mounts []Mount
 	// Artifacts say what results carry beside the output, unless a run says otherwise.
 	Artifacts ArtifactOptions
 	// Policy is what code and libraries are checked against before they get near the
@@ -80,6 +84,18 @@ type Options struct {
 	// neither code nor output nor secrets. nil logs nothing.
 	Logger *slog.Logger
 }
+
+// Mount is a directory or file of the host in a sandbox; see [backend.Mount].
+type Mount = backend.Mount
+
+// MountMode is the mode of a [Mount].
+type MountMode = backend.MountMode
+
+// The modes of a Mount.
+const (
+	MountReadOnly    = backend.MountReadOnly
+	MountCopyOnWrite = backend.MountCopyOnWrite
+)
 
 // Unlimited lifts a limit of [Limits].
 const Unlimited = -1

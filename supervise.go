@@ -44,6 +44,7 @@ type order struct {
 	Environment            string
 	Install                InstallOptions
 	Lifetime, IdleTimeout  time.Duration
+	Mounts                 []Mount
 }
 
 // openSupervised has a supervisor open the sandbox, and attaches to it.
@@ -72,7 +73,7 @@ func openSupervised(ctx context.Context, o Options) (*Sandbox, error) {
 		Config: o.Supervisor.Config, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
 		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
 		Mode: o.Network.Mode, Allow: o.Network.Allow, Secrets: o.Secrets, Libraries: o.Libraries, Environment: environment, Install: o.Install,
-		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout,
+		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts,
 	}, progress)
 	if err != nil {
 		return nil, asTold(err)
@@ -134,7 +135,7 @@ func openOrdered(ctx context.Context, open func([]byte) (backend.Backend, error)
 		Backend: b, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
 		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
 		Network: Network{Mode: o.Mode, Allow: o.Allow}, Secrets: o.Secrets, Libraries: o.Libraries, Environment: o.Environment, Install: o.Install,
-		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Progress: progress,
+		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts, Progress: progress,
 	})
 }
 

@@ -116,6 +116,9 @@ type Spec struct {
 	Logger *slog.Logger
 	// Layers are mounted into the sandbox: prepared caches and installed libraries.
 	Layers []Layer
+	// Mounts are directories and files of the host. A backend that cannot mount them fails with
+	// ErrUnsupported.
+	Mounts []Mount
 }
 
 // A Layer is a read-only directory that appears inside the sandbox.
@@ -177,6 +180,8 @@ type Info struct {
 	// Limits are those it was created with.
 	Limits Limits `json:"limits"`
 	Owner  string `json:"owner"` // e.g. "pid 1234"
+	// Mounts are what the sandbox has of the host, with Source as it was resolved.
+	Mounts []Mount `json:"mounts,omitempty"`
 }
 
 // Leftover is something GC found.

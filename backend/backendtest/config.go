@@ -71,6 +71,10 @@ const (
 	Libraries Feature = "libraries"
 	// Registries: the configured package registries may be asked for real packages.
 	Registries Feature = "registries"
+	// Mounts: directories and files of this machine can be mounted into sandboxes.
+	Mounts Feature = "mounts"
+	// CopyOnWriteMounts: code can write to them without changing them.
+	CopyOnWriteMounts Feature = "copy-on-write-mounts"
 )
 
 // Marker is in the command line of every program that the suite leaves running in the
@@ -104,7 +108,7 @@ func (c Config) check() error {
 	if c.Backend == nil {
 		return fmt.Errorf("backendtest: Config.Backend is nil: set the backend to test")
 	}
-	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, LinuxKernel, Science, IPv6Loopback, PreparedCaches, Libraries, Registries}
+	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, LinuxKernel, Science, IPv6Loopback, PreparedCaches, Libraries, Registries, Mounts, CopyOnWriteMounts}
 	for language := range hellos {
 		known = append(known, Feature(language))
 	}

@@ -69,6 +69,9 @@ func hostConfig(spec backend.Spec, agent string) *container.HostConfig {
 		}
 		h.Mounts = append(h.Mounts, readOnlyVolume(l.Source, target))
 	}
+	for _, m := range spec.Mounts {
+		h.Mounts = append(h.Mounts, readOnlyBind(m))
+	}
 	return h
 }
 

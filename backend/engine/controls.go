@@ -9,6 +9,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 )
 
 // Capabilities returns what a sandbox with the backend's options would be held to.
@@ -54,6 +55,9 @@ func (b *Backend) controls(host Host, h *container.HostConfig, spec backend.Spec
 		disk = backend.Control{Name: "disk", Why: "no limit was asked for"}
 	}
 	all = append(all, disk)
+	if len(spec.Mounts) > 0 {
+		all = append(all, hostmount.Control(spec.Mounts, name, "read-only"))
+	}
 	return backend.Capabilities{Backend: name, Isolation: isolation(host, h), Controls: b.loosen(all)}
 }
 

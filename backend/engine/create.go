@@ -24,11 +24,15 @@ func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machin
 	if b.options.Container != "" {
 		return b.enter(ctx, spec)
 	}
+	var err error
+	if spec.Mounts, err = b.findMounts(spec); err != nil {
+		return nil, err
+	}
 	// What owners that have died left goes while the container is being made.
 	b.sweepOnce(ctx, spec.Logger)
 	defer b.swept.Wait()
 	c := &creation{backend: b, spec: spec}
-	err := c.prepare(ctx)
+	err = c.prepare(ctx)
 	var id string
 	if err == nil {
 		id, err = c.make(ctx)

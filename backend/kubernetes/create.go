@@ -21,6 +21,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/defaultimage"
+	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/isolation"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
@@ -52,6 +53,9 @@ func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machin
 	defer cancel()
 	if b.options.Pod != "" {
 		return b.enter(ctx, spec)
+	}
+	if err := hostmount.Unsupported(spec.Mounts, "a node of the cluster does not have this machine's files"); err != nil {
+		return nil, err
 	}
 	unhold, err := b.holdLayers(spec.Layers)
 	if err != nil {

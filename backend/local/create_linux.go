@@ -18,6 +18,8 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/cgroup"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
+	"github.com/llmsandbox/llmsandbox/internal/errclass"
+	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 )
 
 // A creation is one call of Create: what it has made so far, so that a failure can
@@ -32,6 +34,7 @@ type creation struct {
 	process  *process
 	root     rootfs
 	disk     *os.File // nil: a tmpfs
+	mounts   []hostmount.Source
 	controls []backend.Control
 }
 
@@ -48,6 +51,10 @@ func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machin
 		return nil, err
 	}
 	c := &creation{b: b, spec: spec, dirs: d}
+	if c.mounts, err = hostmount.Open(spec.Mounts, d.state); err != nil {
+		return nil, err
+	}
+	defer hostmount.Close(c.mounts)
 	m, err := c.run(ctx)
 	if err != nil {
 		return nil, errors.Join(err, c.undo())
@@ -65,6 +72,9 @@ func (c *creation) run(ctx context.Context) (*machine, error) {
 		c.identity = rootIdentity(c.spec.ID)
 	} else {
 		c.identity = userIdentity()
+	}
+	if err := c.checkReadable(); err != nil {
+		return nil, err
 	}
 	if c.dir, err = createSandboxDir(c.dirs, c.spec.ID); err != nil {
 		return nil, err
@@ -121,7 +131,7 @@ func (c *creation) contents(made func() (noDisk, err error)) (contents, error) {
 		return contents{}, err
 	}
 	return contents{
-		mounts: sandboxMounts(c.root.mounts, c.spec.Layers), disk: c.disk, diskSize: c.spec.Limits.Disk,
+		mounts: sandboxMounts(c.root.mounts, c.spec.Layers, c.mounts), disk: c.disk, diskSize: c.spec.Limits.Disk,
 		startDir: c.root.startDir, rlimits: c.rlimits(c.controls),
 	}, nil
 }
@@ -167,6 +177,10 @@ func (c *creation) finish() (*machine, error) {
 	}
 	caps := c.b.isolator.capabilities(c.identity)
 	caps.Backend, caps.Controls = c.b.Name(), slices.Concat(caps.Controls, c.controls, c.process.controls)
+	if len(c.mounts) > 0 {
+		c.spec.Mounts = hostmount.Mounts(c.mounts)
+		caps.Controls = append(caps.Controls, hostmount.Control(c.spec.Mounts, "read-only mount, overlay", "nosuid, nodev"))
+	}
 	if !c.process.startDir {
 		c.root.startDir = ""
 	}
@@ -224,6 +238,25 @@ func checkSpec(s backend.Spec) error {
 	for _, l := range s.Layers {
 		if !strings.HasPrefix(l.Target, "/") || strings.Contains(l.Target+"/", "/../") || strings.ContainsAny(l.Target, ":,\\\x00") {
 			return fmt.Errorf("layer of sandbox %s: its target %q must be an absolute path without '..', ':', ',' or '\\'", s.ID, l.Target)
+		}
+	}
+	return hostmount.Check(s.Mounts, s.Layers)
+}
+
+// checkReadable fails for a mount that the code could not enter or read. A folder that it may
+// write to is its own.
+func (c *creation) checkReadable() error {
+	for _, m := range c.mounts {
+		need, fix := os.FileMode(0o4), "chmod o+r"
+		if m.Dir {
+			need, fix = 0o5, "chmod o+rx"
+		}
+		info, err := m.File.Stat()
+		if err != nil {
+			return fmt.Errorf("mount %s: %w", m.Source, err)
+		}
+		if c.identity.separate && m.Mode == backend.MountReadOnly && info.Mode()&need != need {
+			return errclass.Errorf(backend.ErrInvalid, "mount %s at %s: other users may not read it, and the code runs as one: allow it (%s), use cow for a folder, or copy it in (--file)", m.Source, m.Target, fix)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 	"github.com/llmsandbox/llmsandbox/internal/hostroot"
 )
 
@@ -44,6 +45,9 @@ type mount struct {
 	target string // absolute, inside
 	source string
 	lower  []string // top first
+	// opened is a mount of the caller's: what source, or lower, is to name still.
+	opened *os.File
+	file   bool // and it is no directory
 	// readOnly is what code cannot write to; a tmpfs is, once what is below it is in place.
 	readOnly bool
 	noExec   bool
@@ -70,7 +74,7 @@ var (
 
 // sandboxMounts are all the mounts of a sandbox, in the order in which they are made,
 // the root first.
-func sandboxMounts(root []mount, layers []backend.Layer) []mount {
+func sandboxMounts(root []mount, layers []backend.Layer, asked []hostmount.Source) []mount {
 	all := append([]mount(nil), root...)
 	all = append(all,
 		mount{kind: mountDisk, source: "sandbox", target: workdir, mode: 0o755, code: true},
@@ -81,6 +85,13 @@ func sandboxMounts(root []mount, layers []backend.Layer) []mount {
 			all = append(all, mount{kind: mountOverlay, lower: []string{l.Source}, target: l.Target, code: true})
 		} else {
 			all = append(all, mount{kind: mountBind, source: l.Source, target: l.Target, readOnly: true})
+		}
+	}
+	for _, s := range asked {
+		if s.Mode == backend.MountCopyOnWrite {
+			all = append(all, mount{kind: mountOverlay, lower: []string{s.Source}, opened: s.File, target: s.Target, code: true})
+		} else {
+			all = append(all, mount{kind: mountBind, source: s.Source, opened: s.File, file: !s.Dir, target: s.Target, readOnly: true})
 		}
 	}
 	all = append(all, mount{kind: mountTmpfs, target: "/dev", mode: 0o755, size: 64 << 10, inodes: 64, readOnly: true, noExec: true, devices: true})

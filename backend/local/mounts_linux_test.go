@@ -14,6 +14,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
+	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 	"github.com/llmsandbox/llmsandbox/internal/hostroot"
 )
 
@@ -53,12 +54,19 @@ func TestMounts(t *testing.T) {
 		{Source: "/var/cache/llmsandbox/layers/gcc", Target: "/opt/gcc"},
 		{Source: "/cache/layers/go-build", Target: "/tmp/home/.cache/go-build", Writable: true},
 	}
+	opened := os.Stdin // whatever file it is
+	asked := []hostmount.Source{
+		{Mount: backend.Mount{Source: "/home/alice/data", Target: "/sandbox/data", Mode: "ro"}, File: opened, Dir: true},
+		{Mount: backend.Mount{Source: "/home/alice/one", Target: "/srv/a/one", Mode: "ro"}, File: opened},
+		{Mount: backend.Mount{Source: "/home/alice/src", Target: "/src", Mode: "cow"}, File: opened, Dir: true},
+	}
 	var standard []string
 	for _, c := range []struct {
 		name     string
 		image    bool
 		identity identity
 		layers   []backend.Layer
+		asked    []hostmount.Source
 		disk     int64 // of a tmpfs
 		sent     bool  // the disk and what is below writable layers are sent as mounts
 	}{
@@ -70,6 +78,8 @@ func TestMounts(t *testing.T) {
 		{name: "image", image: true, identity: root.named(101, 102), sent: true},
 		{name: "libraries", identity: root, layers: layers, sent: true},
 		{name: "user-libraries", identity: user, layers: layers},
+		{name: "mounts", identity: root, asked: asked, sent: true},
+		{name: "user-mounts", identity: user, asked: asked},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			base := testRoot(t)
@@ -77,17 +87,17 @@ func TestMounts(t *testing.T) {
 				base = []mount{{kind: mountOverlay, target: "/", lower: []string{"/cache/images/2", "/cache/images/1"}, readOnly: true}}
 			}
 			points := t.TempDir()
-			mounts, err := addMountPoints(points, sandboxMounts(base, c.layers))
+			mounts, err := addMountPoints(points, sandboxMounts(base, c.layers, c.asked))
 			if err != nil {
 				t.Fatal(err)
 			}
-			in := planInput{mounts: mounts, identity: c.identity, diskSize: c.disk, empty: "/state/empty", descriptors: map[int]uint32{}}
+			in := planInput{mounts: mounts, identity: c.identity, detached: c.sent, diskSize: c.disk, empty: "/state/empty", descriptors: map[int]uint32{}}
 			if c.sent {
 				in.descriptors[diskDescriptor] = 0
-				for i, m := range mounts {
-					if m.kind == mountOverlay && !m.readOnly {
-						in.descriptors[i] = uint32(len(in.descriptors))
-					}
+			}
+			for i, m := range mounts {
+				if m.opened != nil || c.sent && m.kind == mountOverlay && !m.readOnly {
+					in.descriptors[i] = uint32(len(in.descriptors))
 				}
 			}
 			plan := makePlan(in)
@@ -173,7 +183,7 @@ func mountLine(m mount) string {
 func stepLine(s nsinit.Step) string {
 	op := map[nsinit.Op]string{nsinit.OpBind: "bind", nsinit.OpReceived: "received", nsinit.OpFilesystem: "filesystem", nsinit.OpUnion: "union", nsinit.OpBindHidden: "bind-hidden",
 		nsinit.OpOverlay: "overlay", nsinit.OpInner: "inner", nsinit.OpAttr: "attr", nsinit.OpMkdir: "mkdir", nsinit.OpSymlink: "symlink", nsinit.OpFile: "file",
-		nsinit.OpOwnDirectories: "own"}[s.Op]
+		nsinit.OpOwnDirectories: "own", nsinit.OpBindSame: "bind-same"}[s.Op]
 	var attr []string
 	for _, a := range []struct {
 		flag uint32
@@ -184,7 +194,7 @@ func stepLine(s nsinit.Step) string {
 		}
 	}
 	var extra []string
-	if s.Op == nsinit.OpReceived {
+	if s.Op == nsinit.OpReceived || s.Op == nsinit.OpBindSame {
 		extra = append(extra, fmt.Sprintf("fd=%d", s.FD))
 	}
 	if s.Mode != 0 {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -83,7 +84,7 @@ func (a *namespaceAgent) boot(ctx context.Context, l *launch, filter func() ([]b
 	if err != nil {
 		return fmt.Errorf("system call filter: %w", err)
 	}
-	in := planInput{identity: users, diskSize: c.diskSize, empty: l.empty, descriptors: map[int]uint32{}, startDir: c.startDir,
+	in := planInput{identity: users, detached: privileged(), diskSize: c.diskSize, empty: l.empty, descriptors: map[int]uint32{}, startDir: c.startDir,
 		seccomp: program, rlimits: c.rlimits, timens: hasTimeNamespaces()}
 	if in.mounts, err = addMountPoints(filepath.Join(l.dir, "points"), c.mounts); err != nil {
 		return err
@@ -94,19 +95,21 @@ func (a *namespaceAgent) boot(ctx context.Context, l *launch, filter func() ([]b
 		send = append(send, c.disk)
 	}
 	for i, m := range in.mounts {
-		if m.kind != mountOverlay || m.readOnly || !privileged() {
+		f := m.opened
+		if writable := m.kind == mountOverlay && !m.readOnly; privileged() && (writable || f != nil) {
+			if f, err = detachedTree(l.agent, m, users); err != nil {
+				return fmt.Errorf("mount for %s: %w", m.target, err)
+			}
+			defer f.Close()
+		}
+		if f == nil {
 			continue
 		}
-		f, err := ownedTree(l.agent, m.lower[0], users.codeUID, users.codeGID)
-		if err != nil {
-			return fmt.Errorf("layer for %s: %w", m.target, err)
-		}
-		defer f.Close()
 		in.descriptors[i] = uint32(len(send))
 		send = append(send, f)
 	}
 	if len(send) > nsinit.MaxFDs {
-		return fmt.Errorf("%d writable layers are more than %d", len(send), nsinit.MaxFDs-1)
+		return fmt.Errorf("%d writable layers and mounts are more than %d", len(send), nsinit.MaxFDs-1)
 	}
 	plan := makePlan(in)
 	b, err := plan.Encode()
@@ -117,7 +120,7 @@ func (a *namespaceAgent) boot(ctx context.Context, l *launch, filter func() ([]b
 	if err != nil {
 		return err
 	}
-	a.process.controls, a.process.startDir = []backend.Control{hostPathsControl(int(done.Exposed))}, done.StartDir
+	a.process.controls, a.process.startDir = []backend.Control{hostPathsControl(int(done.Exposed), in.mounts)}, done.StartDir
 	return nil
 }
 
@@ -259,31 +262,53 @@ func explainSetup(err error) error {
 	}
 }
 
-// ownedTree returns a detached read-only mount of dir in which what belongs to root
-// belongs to uid and gid, so that the code may change it in a writable layer above.
-func ownedTree(agent, dir string, uid, gid uint32) (*os.File, error) {
-	fd, err := unix.OpenTree(unix.AT_FDCWD, dir, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("open: %w", err)
+// detachedTree returns a detached read-only mount of a mount's directory or file, without what
+// is mounted below it. What belongs to the owner of a directory that code may write
+// to belongs to the code, so that it may change it in a writable layer above.
+func detachedTree(agent string, m mount, users identity) (*os.File, error) {
+	source := m.opened
+	if source == nil {
+		fd, err := unix.Open(m.lower[0], unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, fmt.Errorf("open: %w", err)
+		}
+		source = os.NewFile(uintptr(fd), m.lower[0])
+		defer source.Close()
 	}
-	tree := os.NewFile(uintptr(fd), dir)
-	ns, err := mappedNamespace(agent, uid, gid)
+	fd, err := unix.OpenTree(int(source.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
 	if err != nil {
-		tree.Close()
-		return nil, err
+		return nil, fmt.Errorf("open_tree: %w", err)
 	}
-	defer ns.Close()
-	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(ns.Fd())}
+	tree := os.NewFile(uintptr(fd), source.Name())
+	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_RDONLY}
+	if m.kind == mountOverlay {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			tree.Close()
+			return nil, err
+		}
+		ns, err := mappedNamespace(agent, st, users.codeUID, users.codeGID)
+		if err != nil {
+			tree.Close()
+			return nil, err
+		}
+		defer ns.Close()
+		attr.Attr_set |= unix.MOUNT_ATTR_IDMAP
+		attr.Userns_fd = uint64(ns.Fd())
+	}
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, attr); err != nil {
 		tree.Close()
-		return nil, fmt.Errorf("map its owner (Linux 5.19 or later is needed): %w", err)
+		if m.kind == mountOverlay {
+			err = fmt.Errorf("map its owner (Linux 5.19 or later and a file system that can are needed): %w", err)
+		}
+		return nil, err
 	}
 	return tree, nil
 }
 
-// mappedNamespace returns a user namespace whose root is uid and gid. It needs a
-// process to be made of: an agent that waits for its first byte.
-func mappedNamespace(agent string, uid, gid uint32) (*os.File, error) {
+// mappedNamespace returns a user namespace in which a file's owner and group are uid and gid. It
+// needs a process to be made of: an agent that waits for its first byte.
+func mappedNamespace(agent string, of unix.Stat_t, uid, gid uint32) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -293,8 +318,8 @@ func mappedNamespace(agent string, uid, gid uint32) (*os.File, error) {
 	p, err := os.StartProcess(agent, []string{"llmsandbox-agent", "--stdio"}, &os.ProcAttr{
 		Env: []string{}, Files: []*os.File{r},
 		Sys: &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER,
-			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(uid), Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(gid), Size: 1}}},
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: int(of.Uid), HostID: int(uid), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: int(of.Gid), HostID: int(gid), Size: 1}}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a user namespace: %w", err)
@@ -328,9 +353,13 @@ func (namespaces) capabilities(id identity) backend.Capabilities {
 }
 
 // hostPathsControl reports whether the mount table inside names directories of the host.
-func hostPathsControl(exposed int) backend.Control {
+func hostPathsControl(exposed int, mounts []mount) backend.Control {
 	if exposed == 0 {
-		return backend.Control{Name: "host-paths", Enforced: true, By: "overlay", Detail: "the mount table names no folder of a user"}
+		detail := "the mount table names no folder of a user"
+		if slices.ContainsFunc(mounts, func(m mount) bool { return m.opened != nil && m.kind == mountBind }) {
+			detail += " but the sources of read-only mounts"
+		}
+		return backend.Control{Name: "host-paths", Enforced: true, By: "overlay", Detail: detail}
 	}
 	return backend.Control{Name: "host-paths",
 		Why: fmt.Sprintf("the mount table names where %d of the mounted folders are on the host, as the kernel lays no overlay over them", exposed),

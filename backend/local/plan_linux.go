@@ -28,12 +28,15 @@ type planInput struct {
 	diskSize int64  // of a tmpfs; 0: no limit
 	empty    string // an empty directory of the host
 	// descriptors are the numbers of those that are sent with the plan: of the disk, and by
-	// its place in mounts what an overlay has as its lower directory.
+	// its place in mounts what a bind shows or an overlay has as its lower directory.
 	descriptors map[int]uint32
-	startDir    string
-	seccomp     []byte
-	rlimits     []nsinit.Rlimit
-	timens      bool
+	// detached reports whether they can be mounted themselves. Otherwise they only show what
+	// the source of a mount must still be.
+	detached bool
+	startDir string
+	seccomp  []byte
+	rlimits  []nsinit.Rlimit
+	timens   bool
 }
 
 // makePlan says how the agent makes the mounts, by system calls.
@@ -100,7 +103,13 @@ func (p *planner) mkdir(path string, mode uint32, code bool) {
 // mountPoint makes the directory that is mounted on. Those above it are the code's where
 // others beside them are.
 func (p *planner) mountPoint(m mount) {
-	p.mkdir(m.target, 0o755, below(m.target, tempDir) || below(m.target, workdir))
+	code := below(m.target, tempDir) || below(m.target, workdir)
+	if m.file {
+		p.mkdir(filepath.Dir(m.target), 0o755, code)
+		p.step(nsinit.Step{Op: nsinit.OpFile, Path: m.target, Mode: 0o444, Optional: true})
+		return
+	}
+	p.mkdir(m.target, 0o755, code)
 	maps.DeleteFunc(p.made, func(path string, _ bool) bool { return below(path, m.target) }) // it hides them
 }
 
@@ -120,7 +129,7 @@ func (p *planner) add(i int, m mount) {
 		p.step(nsinit.Step{Op: nsinit.OpFilesystem, Source: "devpts", Path: m.target, Attr: attr, Options: []string{"newinstance", "ptmxmode=0666", "mode=620"}})
 	case mountBind:
 		p.mountPoint(m)
-		p.bind(m, attr)
+		p.bind(i, m, attr)
 	case mountOverlay:
 		if m.readOnly {
 			p.step(nsinit.Step{Op: nsinit.OpUnion, Path: m.target, Options: m.lower, Attr: attr})
@@ -179,11 +188,24 @@ func (p *planner) stageDisk() {
 // bind mounts a host directory. Where the mount table would show a path of the host that
 // is not seen inside anyway, such as one below a user's home, it is hidden. That costs
 // half a millisecond, which root's own cache directory is not worth: it is called the
-// same everywhere.
-func (p *planner) bind(m mount, attr uint32) {
+// same everywhere. A mount of the caller's shows what changes on the host, as no overlay does.
+func (p *planner) bind(i int, m mount, attr uint32) {
+	if fd, sent := p.descriptors[i]; sent {
+		p.sent(fd, m.source, m.target, attr)
+		return
+	}
 	s := nsinit.Step{Op: nsinit.OpBind, Source: m.source, Path: m.target, Attr: attr}
 	if m.source != m.target && !below(m.source, layerstore.RootDir) {
 		s.Op, s.Options = nsinit.OpBindHidden, []string{p.empty}
+	}
+	p.step(s)
+}
+
+// sent mounts at path what source is or was opened as.
+func (p *planner) sent(fd uint32, source, path string, attr uint32) {
+	s := nsinit.Step{Op: nsinit.OpReceived, Path: path, FD: fd}
+	if !p.detached {
+		s.Op, s.Source, s.Attr = nsinit.OpBindSame, source, attr|unix.MOUNT_ATTR_RDONLY
 	}
 	p.step(s)
 }
@@ -197,17 +219,16 @@ func (p *planner) overlay(i int, m mount, attr uint32) {
 	p.mkdir(lower, 0o755, false)
 	p.mkdir(upper, 0o755, m.code)
 	p.mkdir(work, 0o700, false)
-	fd, mapped := p.descriptors[i]
-	if mapped {
-		p.step(nsinit.Step{Op: nsinit.OpReceived, Path: lower, FD: fd})
+	if fd, sent := p.descriptors[i]; sent {
+		p.sent(fd, m.lower[0], lower, attr)
 	} else {
 		p.step(nsinit.Step{Op: nsinit.OpBind, Source: m.lower[0], Path: lower, Attr: attr | unix.MOUNT_ATTR_RDONLY})
 	}
 	p.step(nsinit.Step{Op: nsinit.OpOverlay, Path: m.target, Options: []string{lower, upper, work}, Attr: attr})
-	if p.identity.separate && !mapped {
+	if p.identity.separate && !p.detached {
 		// An ordinary user cannot have the layer's files mapped to the code's user.
 		// With the directories its own, the code can replace files, if not change them.
-		p.step(nsinit.Step{Op: nsinit.OpOwnDirectories, Path: m.target, UID: p.identity.insideUID, GID: p.identity.insideGID})
+		p.step(nsinit.Step{Op: nsinit.OpOwnDirectories, Path: m.target, UID: p.identity.insideUID, GID: p.identity.insideGID, Optional: m.opened != nil})
 	}
 }
 
@@ -224,7 +245,15 @@ func addMountPoints(dir string, mounts []mount) ([]mount, error) {
 			continue
 		}
 		targets = append(targets, m.target)
-		if err := os.MkdirAll(filepath.Join(dir, m.target), 0o755); err != nil {
+		point := filepath.Join(dir, m.target)
+		if m.file {
+			point = filepath.Dir(point)
+		}
+		err := os.MkdirAll(point, 0o755)
+		if err == nil && m.file {
+			err = os.WriteFile(filepath.Join(dir, m.target), nil, 0o444)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("mount points: %w", err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 )
 
 // A Host is the container, pod or the like that one sandbox's agent runs in, as one handle
@@ -88,7 +89,7 @@ const (
 )
 
 // Refuse returns what of spec the place cannot be given, since it was made without it. The
-// error wraps backend.ErrInvalid, or backend.ErrNotEnforced for a limit.
+// error wraps backend.ErrInvalid, backend.ErrUnsupported for a mount, or backend.ErrNotEnforced for a limit.
 func (p Place) Refuse(spec backend.Spec) error {
 	if spec.Image != "" {
 		return fmt.Errorf("image %s: %w: an existing %s has its image already", spec.Image, backend.ErrInvalid, p)
@@ -96,7 +97,7 @@ func (p Place) Refuse(spec backend.Spec) error {
 	if len(spec.Limits.Required) > 0 && !spec.BestEffort {
 		return fmt.Errorf("%s: %w: the limits of an existing %s are its own: leave it out, or ask for best effort", spec.Limits.Required[0], backend.ErrNotEnforced, p)
 	}
-	return nil
+	return hostmount.Unsupported(spec.Mounts, "nothing of this machine can be mounted into an existing "+string(p))
 }
 
 // NoLayers is why libraries and prepared caches cannot be brought into the place. It wraps
@@ -150,6 +151,7 @@ func Record(spec backend.Spec, name, image, owner string) backend.Info {
 	return backend.Info{
 		ID: spec.ID, Backend: name, Image: image, Language: spec.Language, Created: time.Now(),
 		Deadline: spec.Deadline, IdleTimeout: spec.IdleTimeout, Labels: spec.Labels, Limits: spec.Limits, Owner: owner,
+		Mounts: spec.Mounts,
 	}
 }
 

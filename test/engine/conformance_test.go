@@ -17,7 +17,8 @@ func conformance(address string) (backendtest.Config, error) {
 		return backendtest.Config{}, err
 	}
 	lacks := map[backendtest.Feature]string{
-		backendtest.NoHostPaths: "an engine mounts layers and volumes by their folders on the host",
+		backendtest.NoHostPaths:       "an engine mounts layers and volumes by their folders on the host",
+		backendtest.CopyOnWriteMounts: "an engine gives its clients no overlay with a limit",
 	}
 	if b.Name() == "docker" {
 		lacks[backendtest.IPv6Loopback] = "Docker turns IPv6 off where a container has no network"
