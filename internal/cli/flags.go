@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
+	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 	"github.com/llmsandbox/llmsandbox/internal/limit"
 )
 
@@ -28,6 +30,7 @@ type sandboxFlags struct {
 	bestEffort  bool
 	environment string
 	env         []string
+	mounts      []string
 	labels      []string
 	libraries   libraryFlags
 	network     []string
@@ -58,6 +61,7 @@ func (f *sandboxFlags) registerBounds(set *pflag.FlagSet) {
 	set.StringVar(&f.disk, "disk", "", "limit of written data: `SIZE` such as 1g, or 'unlimited' (default 1g)")
 	set.BoolVar(&f.bestEffort, "best-effort", false, "continue if this machine cannot enforce a limit that you set")
 	set.StringArrayVarP(&f.env, "env", "e", nil, "set environment variable `NAME=VALUE` (repeatable)")
+	set.StringArrayVar(&f.mounts, "mount", nil, "mount `HOST:SANDBOX` read-only, or as a copy with :cow (repeatable)")
 	set.StringArrayVar(&f.network, "network", nil, networkUsage)
 	f.secrets.register(set)
 	f.libraries.registerHow(set, "install-timeout")
@@ -91,6 +95,9 @@ func (f *sandboxFlags) options(kept bool) (llmsandbox.Options, error) {
 		return o, err
 	}
 	if o.Env, err = pairs("env", f.env); err != nil {
+		return o, err
+	}
+	if o.Mounts, err = mountFlag(f.mounts); err != nil {
 		return o, err
 	}
 	if o.Network, err = networkFlag(f.network); err != nil {
@@ -136,6 +143,22 @@ func pairs(flag string, list []string) (map[string]string, error) {
 		out[name] = value
 	}
 	return out, nil
+}
+
+// mountFlag reads the values of --mount. Paths of the host may be relative.
+func mountFlag(values []string) ([]llmsandbox.Mount, error) {
+	var all []llmsandbox.Mount
+	for _, value := range values {
+		m, err := hostmount.Parse(value)
+		if err == nil {
+			m.Source, err = filepath.Abs(m.Source)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--mount %q: %w", value, err)
+		}
+		all = append(all, m)
+	}
+	return all, nil
 }
 
 func pair(flag, kv string) (name, value string, err error) {

@@ -190,7 +190,7 @@ func (f *mcpFlags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.noLibraries, "no-libraries", false, "do not let clients install libraries")
 	set.IntVar(&f.warm, "warm", 2, "`NUMBER` of sandboxes to keep ready for each warm language; 0 for none")
 	set.StringArrayVar(&f.warmLanguages, "warm-language", nil, "keep sandboxes for this `LANGUAGE` ready (repeatable; default: python)")
-	set.IntVar(&f.maxCalls, "max-calls", 8, "`NUMBER` of calls that can use a sandbox at the same time")
+	set.IntVar(&f.maxCalls, "max-calls", 8, "`NUMBER` of calls that can use a sandbox at once")
 	set.IntVar(&f.maxSessions, "max-sessions", 16, "`NUMBER` of sessions that can be open at the same time")
 	set.StringVar(&f.ttl, "session-ttl", "1h", "longest lifetime of a session: `DURATION`")
 	set.StringVar(&f.idle, "session-idle", "15m", "end a session that gets no call for this `DURATION`")
@@ -316,7 +316,7 @@ type mcpHTTPFlags struct {
 
 func (f *mcpHTTPFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.address, "http", "", "serve HTTP at `ADDRESS`, such as 127.0.0.1:8765, instead of stdio")
-	set.StringVar(&f.tokenFile, "token-file", "", "with --http, `FILE` with bearer tokens, one per line; created if missing")
+	set.StringVar(&f.tokenFile, "token-file", "", "with --http, `FILE` of tokens, one per line; created if missing")
 	set.BoolVar(&f.noToken, "no-token", false, "with --http on loopback, let all programs and users of this machine in")
 	set.StringArrayVar(&f.origins, "allow-origin", nil, "with --http, allow web pages of this `ORIGIN`, such as https://app.example.org (repeatable)")
 	set.StringArrayVar(&f.hosts, "allow-host", nil, "with --http, `NAME` of the server in addition to its address and localhost (repeatable)")

@@ -67,7 +67,7 @@ Exit codes: the program's own, 124 timeout, 125 llmsandbox itself failed, 126 re
 policy, 137 out of memory, 141 output closed, 153 too much output, 128+N ended by signal N.`,
 		Example: `  llmsandbox run -c 'print(6 * 7)'
   llmsandbox run --lib pandas --file data.csv --out result.csv script.py
-  llmsandbox run --memory 256m --timeout 5s --network allow=example.org app.py --verbose
+  llmsandbox run --memory 256m --mount ./data:/data --network allow=example.org app.py --verbose
   cat words.txt | llmsandbox run count.rb`,
 		Args: func(_ *cobra.Command, args []string) error {
 			return nil // checked in run, where --code is known

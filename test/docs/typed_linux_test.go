@@ -26,6 +26,7 @@ var onlyElsewhere = map[string]*regexp.Regexp{
 // readersFiles are what the pages take for granted in the reader's directory.
 var readersFiles = map[string]string{
 	"data.csv":            "b,2\na,1\n",
+	"data/data.csv":       "b,2\na,1\n",
 	"script.py":           "import glob, shutil\nfor name in glob.glob('**/data.csv', recursive=True):\n    shutil.copy(name, 'result.csv')\n",
 	"sales.csv":           "region,revenue\nnorth,10\nsouth,20\nnorth,30\n",
 	"report.py":           "import pandas as pd\nimport matplotlib.pyplot as plt\npd.read_csv('sales.csv').groupby('region').revenue.sum().plot.bar()\nplt.show()\n",
