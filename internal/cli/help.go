@@ -42,7 +42,7 @@ var (
 			rare: "allow-install lib-from offline install-timeout"},
 		{title: "Network", flags: "network secret address", rare: "secret-file secret-in-body"},
 		{title: "Limits", flags: "memory cpus pids disk timeout output", rare: "best-effort"},
-		{title: "Output", flags: "json sarif quiet", rare: "verbose raw capabilities text-errors"},
+		{title: "Output", flags: "json sarif follow quiet", rare: "verbose raw capabilities text-errors"},
 		{title: "Cache", flags: "unused max-size all"},
 		{title: "Backend", flags: "backend image image-for platform keep ttl", rare: "idle label keep-children"},
 		{title: "Docker and Podman", backends: engines,
