@@ -67,6 +67,9 @@ func (p place) newBackend(t testing.TB, edit func(*kubernetes.Options)) *kuberne
 	if edit != nil {
 		edit(&o)
 	}
+	if o.Pod != "" {
+		o.WaitForNode = 0 // it has one
+	}
 	b, err := kubernetes.New(&o)
 	if err != nil {
 		t.Fatal(err)
