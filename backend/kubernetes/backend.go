@@ -80,7 +80,7 @@ func newBackend(c *access.Cluster, o Options) (*Backend, error) {
 	if b.source == nil {
 		b.source = creator{c.Client.CoreV1().Pods(c.Namespace)}
 	}
-	b.watch = podwatch.New(c.Client, c.Namespace, podspec.LabelOwner+"="+b.owner.id)
+	b.watch = podwatch.New(c.Client, c.Namespace, podspec.LabelOwner+"="+b.owner.id, podspec.Container)
 	b.watch.WaitForNode = o.WaitForNode
 	return b, nil
 }
@@ -175,12 +175,8 @@ type Options struct {
 
 // resolve fills in defaults, and refuses what makes no sense.
 func (o Options) resolve() (Options, error) {
-	if o.TTL == 0 {
-		o.TTL = DefaultTTL
-	}
-	if o.StartTimeout == 0 {
-		o.StartTimeout = DefaultStartTimeout
-	}
+	o.TTL = cmp.Or(o.TTL, DefaultTTL)
+	o.StartTimeout = cmp.Or(o.StartTimeout, DefaultStartTimeout)
 	switch {
 	case o.TTL < minTTL:
 		return o, fmt.Errorf("%w: a TTL of %v is too short for a heartbeat: use at least %v", backend.ErrInvalid, o.TTL, minTTL)

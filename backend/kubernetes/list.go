@@ -86,7 +86,7 @@ func (b *Backend) Attach(ctx context.Context, id string) (backend.Machine, error
 			return nil, fmt.Errorf("sandbox %s is not as this program makes them: %w", id, err)
 		}
 		// Its owner may be another: then it is not among those that are watched.
-		watch := podwatch.New(b.cluster.Client, b.cluster.Namespace, podspec.LabelSandbox+"="+id)
+		watch := podwatch.New(b.cluster.Client, b.cluster.Namespace, podspec.LabelSandbox+"="+id, podspec.Container)
 		if h.pod, err = watch.Follow(pod.Name); err != nil {
 			return nil, err
 		}

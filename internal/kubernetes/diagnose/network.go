@@ -79,16 +79,14 @@ type Result struct {
 // without, before and after its other tries; otherwise nothing is shown. Enforced is what
 // the label keeps apart. The pods are removed, also when ctx ends.
 func Network(ctx context.Context, c *access.Cluster, p Probe) Result {
-	if p.Timeout == 0 {
-		p.Timeout = DefaultTimeout
-	}
+	p.Timeout = cmp.Or(p.Timeout, DefaultTimeout)
 	timed, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	s := newSession(c, p)
 	result, err := s.run(timed)
 	if err != nil {
 		if timed.Err() != nil && ctx.Err() == nil {
-			err = &access.Error{Why: fmt.Sprintf("the pods of the probe were not done in %v: %s", p.Timeout, s.state()),
+			err = &access.Error{Why: fmt.Sprintf("the pods of the probe were not done in %v: %v", p.Timeout, err),
 				Fix: "give it more time; kubectl describe pods says more while it runs", Cause: err}
 		}
 		result = unknown(err)
@@ -115,10 +113,6 @@ func (s *session) run(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := s.watch(ctx); err != nil {
-		return Result{}, err
-	}
-	defer s.watcher.Stop()
 	if err := s.create(ctx, openServer, closedServer); err != nil {
 		return Result{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,12 +16,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/defaultimage"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podwatch"
 )
 
 //go:embed probe/probe.py
@@ -40,6 +42,8 @@ const (
 	periodMillis  = 1000
 	patientMillis = 15_000
 	nobody        = 65534
+	// container is the pods' only one.
+	container = "probe"
 	// exitNoProgram is how start ends where the image has nothing to run a probe with.
 	exitNoProgram = 97
 	// exitNoShell is what the kubelet says of a program that could not be started.
@@ -116,7 +120,7 @@ func (s *session) pod(part string) *corev1.Pod {
 
 func (s *session) container(part string) corev1.Container {
 	c := corev1.Container{
-		Name: "probe", Image: s.image(), ImagePullPolicy: s.probe.PullPolicy,
+		Name: container, Image: s.image(), ImagePullPolicy: s.probe.PullPolicy,
 		TerminationMessagePath: result,
 		SecurityContext: &corev1.SecurityContext{
 			Privileged: new(false), AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
@@ -180,16 +184,18 @@ type session struct {
 	probe   Probe
 	id      string
 	api     typed.PodInterface
-	watcher watch.Interface
+	watcher *podwatch.Watcher
 	made    []string               // parts whose pods may be there
 	steps   map[string][]string    // of the callers
 	pods    map[string]*corev1.Pod // as last seen
 }
 
 func newSession(c *access.Cluster, p Probe) *session {
+	id := strings.ToLower(rand.Text())[:10]
 	return &session{
-		cluster: c, probe: p, id: strings.ToLower(rand.Text())[:10], api: c.Client.CoreV1().Pods(c.Namespace),
-		steps: map[string][]string{}, pods: map[string]*corev1.Pod{},
+		cluster: c, probe: p, id: id, api: c.Client.CoreV1().Pods(c.Namespace),
+		watcher: podwatch.New(c.Client, c.Namespace, labelProbe+"="+id, container),
+		steps:   map[string][]string{}, pods: map[string]*corev1.Pod{},
 	}
 }
 
@@ -247,70 +253,41 @@ func (s *session) found(part string) ([]step, error) {
 	return steps, nil
 }
 
-// state says of each pod what it waits for.
-func (s *session) state() string {
-	var parts []string
-	for _, part := range s.made {
-		words := "not seen yet"
-		if pod := s.pods[part]; pod != nil {
-			words = string(pod.Status.Phase)
-			if why := waiting(pod); why != "" {
-				words += ": " + why
-			}
-		}
-		parts = append(parts, part+" "+words)
-	}
-	return strings.Join(parts, "; ")
-}
-
-// watch starts to follow the pods, before there are any.
-func (s *session) watch(ctx context.Context) (err error) {
-	s.watcher, err = s.api.Watch(ctx, metav1.ListOptions{LabelSelector: labelProbe + "=" + s.id})
-	return access.Explain("watch the pods of the probe", err)
-}
-
-// wait follows the pods until until holds for each of parts, or one of them cannot start.
+// wait follows the pods of parts until until holds for each of them, or one cannot start.
 func (s *session) wait(ctx context.Context, until func(*corev1.Pod) bool, parts ...string) error {
-	for {
-		if !slices.ContainsFunc(parts, func(p string) bool { return s.pods[p] == nil || !until(s.pods[p]) }) {
-			return nil
+	for _, part := range parts {
+		followed, err := s.watcher.Follow(s.name(part))
+		if err != nil {
+			return err
 		}
-		for _, part := range s.made {
-			if err := s.stuck(part); err != nil {
-				return err
+		defer followed.Stop()
+		_, err = followed.Wait(ctx, func(pod *corev1.Pod) (bool, error) {
+			s.pods[part] = pod
+			if done(pod) && s.steps[part] == nil { // a server
+				_, err := s.found(part)
+				return false, err
 			}
-		}
-		select {
-		case event, ok := <-s.watcher.ResultChan():
-			if !ok {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				return &access.Error{Why: "the API server ended the watch of the probe's pods", Fix: "try again"}
-			}
-			if err := s.see(event); err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return ctx.Err()
+			return until(pod), nil
+		})
+		if err != nil {
+			return s.explain(err)
 		}
 	}
+	return nil
 }
 
-// see takes in what has happened to a pod.
-func (s *session) see(event watch.Event) error {
-	if event.Type == watch.Error {
-		return access.Explain("watch the pods of the probe", apierrors.FromObject(event.Object))
+// explain says what to do about the end of a wait.
+func (s *session) explain(err error) error {
+	failed, ok := errors.AsType[*podwatch.StartError](err)
+	switch {
+	case !ok:
+		return access.Explain("wait for the pods of the probe", err)
+	case failed.Reason == corev1.PodReasonUnschedulable:
+		return &access.Error{Why: "no node takes the pods of the probe: " + failed.Message, Fix: "make room for four small pods on one node, or give the probe the sandboxes' node selector and tolerations", Cause: err}
+	case errors.Is(err, backend.ErrImageNotFound):
+		return &access.Error{Why: "a pod of the probe does not start: " + failed.Reason + ": " + failed.Message, Fix: fmt.Sprintf("name an image for the probe that the nodes have or can pull, in place of %s", s.image()), Cause: err}
 	}
-	pod, ok := event.Object.(*corev1.Pod)
-	if !ok {
-		return nil // a bookmark of something else
-	}
-	if event.Type == watch.Deleted {
-		return &access.Error{Why: fmt.Sprintf("the pod %s of the probe was removed while it ran", pod.Name), Fix: "try again"}
-	}
-	s.pods[pod.Labels[labelPart]] = pod
-	return nil
+	return &access.Error{Why: "a pod of the probe: " + failed.Error(), Fix: "try again; kubectl describe pods says more while it runs", Cause: err}
 }
 
 func ready(pod *corev1.Pod) bool {
@@ -319,51 +296,9 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
-// done reports that a pod's container has ended, as a caller's does.
+// done reports that a pod's container has ended, as a caller's does. Its status may show that
+// before the pod's phase does.
 func done(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
-// hopeless are reasons for which a container waits that do not go away by themselves.
-var hopeless = []string{
-	"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError",
-	"CreateContainerConfigError", "CreateContainerError", "RunContainerError",
-}
-
-// stuck returns why the pod of a part does not get on, when that is known.
-func (s *session) stuck(part string) error {
-	pod := s.pods[part]
-	if pod == nil || pod.Status.Phase == corev1.PodSucceeded {
-		return nil
-	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return &access.Error{Why: "no node takes the pods of the probe: " + c.Message, Fix: "make room for four small pods on one node, or give the probe the sandboxes' node selector and tolerations"}
-		}
-	}
-	for _, c := range pod.Status.ContainerStatuses {
-		if w := c.State.Waiting; w != nil && slices.Contains(hopeless, w.Reason) {
-			return &access.Error{Why: fmt.Sprintf("a pod of the probe does not start: %s: %s", w.Reason, w.Message), Fix: fmt.Sprintf("name an image for the probe that the nodes have or can pull, in place of %s", s.image())}
-		}
-	}
-	if done(pod) && s.steps[part] == nil {
-		_, err := s.found(part)
-		return err
-	}
-	return nil
-}
-
-// waiting is what a pod waits for, as the cluster reports it.
-func waiting(pod *corev1.Pod) string {
-	for _, c := range pod.Status.ContainerStatuses {
-		if w := c.State.Waiting; w != nil {
-			return w.Reason
-		}
-	}
-	for _, c := range pod.Status.Conditions {
-		if c.Status == corev1.ConditionFalse && c.Reason != "" {
-			return c.Reason
-		}
-	}
-	return ""
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed ||
+		slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Terminated != nil })
 }

@@ -1,6 +1,7 @@
 package podwatch
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -119,9 +120,7 @@ func waits(s corev1.ContainerStatus) *StartError {
 // terminated is about a container that ended before its time.
 func terminated(who string, t *corev1.ContainerStateTerminated) *StartError {
 	failed := &StartError{Reason: t.Reason, Message: who + " " + outcome(t)}
-	if failed.Reason == "" {
-		failed.Reason = "Terminated"
-	}
+	failed.Reason = cmp.Or(failed.Reason, "Terminated")
 	if t.Reason == "StartError" || t.Reason == "ContainerCannotRun" {
 		failed.Hint = hintRun
 	}

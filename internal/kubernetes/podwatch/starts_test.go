@@ -31,7 +31,7 @@ func hears(t *testing.T) (*cluster, chan *watch.FakeWatcher) {
 // TestHear has a pod whose status lags behind what an event reports.
 func TestHear(t *testing.T) {
 	c, heard := hears(t)
-	w := New(c, namespace, "app=sandbox")
+	w := New(c, namespace, "app=sandbox", sandboxContainer)
 	for _, name := range []string{"a", "b"} {
 		c.create(pod(t, "no-secret-volume", name, types.UID("uid-"+name), 1))
 	}
@@ -95,7 +95,7 @@ func TestHearNothing(t *testing.T) {
 			c := newCluster(t)
 			forbid(c)
 			c.create(pod(t, "running", "a", "1", 1))
-			p := follow(t, New(c, namespace, "app=sandbox"), "a")
+			p := follow(t, New(c, namespace, "app=sandbox", sandboxContainer), "a")
 			defer p.Hear()()
 			<-p.watcher.starts.done
 			wait(t, p)

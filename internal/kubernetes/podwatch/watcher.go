@@ -25,9 +25,6 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// sandboxContainer is the container whose end is the pod's.
-const sandboxContainer = "sandbox"
-
 // A Watcher follows pods of a namespace. Its methods may be called concurrently.
 type Watcher struct {
 	// WaitForNode is how long a pod may be without a node that has room for it, where
@@ -49,10 +46,10 @@ type Watcher struct {
 	lost      error                        // why the pods cannot be watched at the moment
 }
 
-// New returns a watcher of the pods that a label selector chooses. Nothing is asked of
-// the cluster before a pod is followed.
-func New(c kubernetes.Interface, namespace, selector string) *Watcher {
-	return newWatcher(c, namespace, metav1.ListOptions{LabelSelector: selector}, sandboxContainer)
+// New returns a watcher of the pods that a label selector chooses, which end with that
+// container. Nothing is asked of the cluster before a pod is followed.
+func New(c kubernetes.Interface, namespace, selector, container string) *Watcher {
+	return newWatcher(c, namespace, metav1.ListOptions{LabelSelector: selector}, container)
 }
 
 // Single follows one pod by its name alone, with a watch of its own, until the end of that

@@ -16,9 +16,12 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
+// sandboxContainer is the container whose end is the pod's.
+const sandboxContainer = "sandbox"
+
 func TestFollowBeforeCreate(t *testing.T) {
 	c := newCluster(t)
-	p := follow(t, New(c, namespace, "app=sandbox"), "a")
+	p := follow(t, New(c, namespace, "app=sandbox", sandboxContainer), "a")
 	<-c.watching
 	c.create(pod(t, "no-secret-volume", "a", "1", 1))
 	if _, err := p.Wait(soon(t), func(p *corev1.Pod) (bool, error) { return p.Status.Phase == corev1.PodPending, nil }); err != nil {
@@ -42,7 +45,7 @@ func TestWatchIsShared(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		c.create(pod(t, "running", name, "1", 1))
 	}
-	w := New(c, namespace, "app=sandbox")
+	w := New(c, namespace, "app=sandbox", sandboxContainer)
 	for round := 1; round <= 2; round++ {
 		a, b := follow(t, w, "a"), follow(t, w, "b")
 		wait(t, a)
@@ -69,7 +72,7 @@ func TestWatchIsShared(t *testing.T) {
 func TestDeleted(t *testing.T) {
 	c := newCluster(t)
 	c.create(pod(t, "running", "a", "1", 1))
-	p := follow(t, New(c, namespace, "app=sandbox"), "a")
+	p := follow(t, New(c, namespace, "app=sandbox", sandboxContainer), "a")
 	wait(t, p)
 	<-c.watching
 	c.remove("a")
@@ -106,7 +109,7 @@ func TestSameName(t *testing.T) {
 		{"an event about another one", func(p *Pod) { p.is(second); p.warn("1", &StartError{}) }, "", "2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := &Pod{watcher: New(nil, namespace, ""), changed: make(chan struct{}), done: make(chan struct{})}
+			p := &Pod{watcher: New(nil, namespace, "", sandboxContainer), changed: make(chan struct{}), done: make(chan struct{})}
 			c.do(p)
 			if !strings.Contains(p.end, c.want) || (p.end == "") != (c.want == "") || string(p.uid) != c.uid || p.warning != nil {
 				t.Errorf("ended %q, pod %s, %v; want %q", p.end, p.uid, p.warning, c.want)
@@ -171,7 +174,7 @@ func TestWatchBreaks(t *testing.T) {
 				return true, f, nil
 			})
 			k.create(pod(t, "running", "a", "1", 1))
-			p := follow(t, New(k, namespace, ""), "a")
+			p := follow(t, New(k, namespace, "", sandboxContainer), "a")
 			wait(t, p)
 			f := <-watches
 			k.remove("a") // which no watch reports
@@ -198,7 +201,7 @@ func TestWaitFails(t *testing.T) {
 		c := newCluster(t)
 		no := apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("no list for you"))
 		c.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, no })
-		p := follow(t, New(c, namespace, ""), "a")
+		p := follow(t, New(c, namespace, "", sandboxContainer), "a")
 		if _, err := p.Wait(soon(t), runs); !apierrors.IsForbidden(err) {
 			t.Errorf("%v, want a Forbidden error", err)
 		}
@@ -209,7 +212,7 @@ func TestWaitFails(t *testing.T) {
 	t.Run("context", func(t *testing.T) {
 		c := newCluster(t)
 		c.create(pod(t, "no-secret-volume", "a", "1", 1))
-		p := follow(t, New(c, namespace, ""), "a")
+		p := follow(t, New(c, namespace, "", sandboxContainer), "a")
 		if _, err := p.Wait(soon(t), func(*corev1.Pod) (bool, error) { return true, nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +228,7 @@ func TestWaitFails(t *testing.T) {
 		if _, err := c.CoreV1().Events(namespace).Create(t.Context(), r.Event, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		w := New(c, namespace, "")
+		w := New(c, namespace, "", sandboxContainer)
 		p := follow(t, w, "no-handler")
 		var failed *StartError
 		if _, err := p.Wait(soon(t), runs); !errors.As(err, &failed) || failed.Reason != "FailedCreatePodSandBox" {
@@ -241,7 +244,7 @@ func TestWaitForNode(t *testing.T) {
 	var failed *StartError
 	c := newCluster(t)
 	c.create(pod(t, "no-node", "a", "1", 1))
-	w := New(c, namespace, "")
+	w := New(c, namespace, "", sandboxContainer)
 	p := follow(t, w, "a")
 	if _, err := p.Wait(soon(t), runs); !errors.As(err, &failed) || failed.Reason != "Unschedulable" {
 		t.Errorf("%v, want an error of type %T, Reason = \"Unschedulable\"", err, failed)
