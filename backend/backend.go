@@ -209,6 +209,9 @@ type Control struct {
 	Fix      string `json:"fix,omitempty"`    // what to do about it
 }
 
+// NotAsked is the Why of a limit that the caller lifted.
+const NotAsked = "no limit was asked for"
+
 // NotEnforced are the names of the controls that are not enforced.
 func (c Capabilities) NotEnforced() []string {
 	var names []string

@@ -52,7 +52,7 @@ func (b *Backend) controls(host Host, h *container.HostConfig, spec backend.Spec
 	}
 	disk := on("disk", "tmpfs", workdir+" and "+tempDir+" each; what they hold counts as memory")
 	if spec.Limits.Disk == 0 {
-		disk = backend.Control{Name: "disk", Why: "no limit was asked for"}
+		disk = backend.Control{Name: "disk", Why: backend.NotAsked}
 	}
 	all = append(all, disk)
 	if len(spec.Mounts) > 0 {
@@ -68,7 +68,7 @@ func limitControl(l backend.Control, h *container.HostConfig, spec backend.Spec)
 		"pids": value(h.PidsLimit) > 0 || spec.Limits.PIDs > 0,
 	}
 	if !asked[l.Name] {
-		return backend.Control{Name: l.Name, Why: "no limit was asked for"}
+		return backend.Control{Name: l.Name, Why: backend.NotAsked}
 	}
 	return l
 }

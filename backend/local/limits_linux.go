@@ -82,7 +82,7 @@ func (c *creation) limits(diskWhy error) ([]backend.Control, error) {
 	if c.spec.Limits.Disk > 0 {
 		limits = append(limits, diskControl(diskWhy, limits))
 	} else {
-		limits = append(limits, backend.Control{Name: "disk", Why: "no limit was asked for"})
+		limits = append(limits, backend.Control{Name: "disk", Why: backend.NotAsked})
 	}
 	if err := agenthost.CheckLimits(c.spec, limits); err != nil {
 		return nil, err

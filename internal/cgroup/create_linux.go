@@ -223,7 +223,7 @@ func (g *Group) Controls() []backend.Control {
 	out := g.s.Controls()
 	for i, asked := range []bool{g.limits.Memory > 0, g.limits.CPUs > 0, g.limits.PIDs > 0} {
 		if !asked {
-			out[i] = backend.Control{Name: out[i].Name, Why: "no limit was asked for"}
+			out[i] = backend.Control{Name: out[i].Name, Why: backend.NotAsked}
 		}
 	}
 	if g.swapUnlimited && out[0].Enforced {

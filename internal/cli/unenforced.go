@@ -35,7 +35,7 @@ func unenforced(found backend.Capabilities, p *place) string {
 	words := map[string]string{"memory": "memory", "cpus": "CPU", "pids": "process", "disk": "disk"}
 	var names []string
 	for _, c := range found.Controls {
-		if word := words[c.Name]; word != "" && !c.Enforced {
+		if word := words[c.Name]; word != "" && !c.Enforced && c.Why != backend.NotAsked {
 			names = append(names, word)
 		}
 	}

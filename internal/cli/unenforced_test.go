@@ -21,7 +21,7 @@ func TestUnenforced(t *testing.T) {
 		found backend.Capabilities
 		place place
 	}{
-		"": {backend.Capabilities{Backend: "docker", Controls: controls()}, place{Backend: "docker"}},
+		"": {backend.Capabilities{Backend: "docker", Controls: append(controls(), backend.Control{Name: "cpus", Why: backend.NotAsked})}, place{Backend: "docker"}},
 		"warning: memory limits are not enforced here; run 'llmsandbox doctor --backend docker' to fix": {
 			backend.Capabilities{Backend: "docker", Controls: controls("memory")}, place{Backend: "docker"},
 		},

@@ -52,7 +52,7 @@ func limit(name, by string, asked, set bool) backend.Control {
 	case set:
 		return on(name, by, "")
 	case !asked:
-		return backend.Control{Name: name, Why: "no limit was asked for"}
+		return backend.Control{Name: name, Why: backend.NotAsked}
 	}
 	return backend.Control{Name: name, Why: "the pod has no such limit", Fix: "leave the limit to the sandbox, and out of the pod template"}
 }
@@ -111,7 +111,7 @@ func (v view) pids(asked int64) backend.Control {
 	const name, by, fix = "pids", "RLIMIT_NPROC", "have the nodes limit the processes of each pod (podPidsLimit of the kubelet)"
 	switch class := v.runtimeClass(); {
 	case asked <= 0:
-		return backend.Control{Name: name, Why: "no limit was asked for"}
+		return backend.Control{Name: name, Why: backend.NotAsked}
 	case !v.nproc():
 		return backend.Control{Name: name, Why: "Kubernetes has no such limit for one pod", Fix: fix}
 	case class != "":
@@ -154,7 +154,7 @@ func (v view) disk(asked int64) backend.Control {
 			continue
 		}
 		if asked <= 0 {
-			return backend.Control{Name: "disk", Why: "no limit was asked for"}
+			return backend.Control{Name: "disk", Why: backend.NotAsked}
 		}
 		return backend.Control{Name: "disk", Why: "the volume " + name + " has no size", Fix: "leave the volume as it was"}
 	}

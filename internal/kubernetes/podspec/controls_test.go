@@ -74,7 +74,7 @@ func TestControlsOfLimits(t *testing.T) {
 	c := Controls(build(t, none), none.Spec.Limits, shown)
 	checkControls(t, "none", c, without("memory", "cpus", "pids", "disk"))
 	for _, name := range []string{"memory", "cpus", "pids", "disk"} {
-		if k, _ := c.Get(name); k.Why != "no limit was asked for" {
+		if k, _ := c.Get(name); k.Why != backend.NotAsked {
 			t.Errorf("%+v, want Why = \"no limit was asked for\"", k)
 		}
 	}
