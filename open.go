@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -124,7 +126,7 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 		s.made = s.remember(ctx, o.Network)
 	}
 	s.net.owner, s.net.lenient, s.net.secrets, s.net.Log = true, o.BestEffort, o.Secrets, log
-	s.env = withTools(slices.DeleteFunc(slices.Clone(s.env), func(kv string) bool { return slices.Contains(networkEnv, kv) }))
+	s.env = withTools(slices.DeleteFunc(slices.Clone(s.env), func(kv string) bool { return slices.Contains(networkEnv, kv) }), limits.CPUs)
 	if err := s.startNetwork(ctx, network, o.Network.Allow); err != nil {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), s.Close())
 	}
@@ -133,9 +135,14 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 }
 
 // withTools is an environment in which package tools work, and the commands are found that they
-// install for the user. These are last in PATH, so that code cannot replace a program.
-func withTools(env []string) []string {
+// install for the user. These are last in PATH, so that code cannot replace a program. Numerical
+// libraries start a thread for each CPU of the machine, which would wait for each other under a
+// limit of CPUs; 0: there is none.
+func withTools(env []string, cpus float64) []string {
 	env = environ.AddMissing(env, all.Env())
+	if cpus > 0 {
+		env = environ.AddMissing(env, []string{"OMP_NUM_THREADS=" + strconv.Itoa(int(math.Ceil(cpus)))})
+	}
 	home, path := environ.Value(env, "HOME"), environ.Value(env, "PATH")
 	if home == "" || path == "" {
 		return env
@@ -216,7 +223,7 @@ func Attach(ctx context.Context, id string, opts *AttachOptions) (*Sandbox, erro
 	if err != nil {
 		return nil, errors.Join(err, machine.Close(nil))
 	}
-	env, err := envList(withTools(gateway.EnvIn(machine.Guest(), machine.Guest().Env)), o.Env)
+	env, err := envList(withTools(gateway.EnvIn(machine.Guest(), machine.Guest().Env), limits.CPUs), o.Env)
 	if err != nil {
 		return nil, errors.Join(err, machine.Close(nil))
 	}

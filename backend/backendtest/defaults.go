@@ -34,6 +34,7 @@ print("end")
 `, nil)
 	wantLines(t, res, "CapInh 0", "CapPrm 0", "CapEff 0", "CapAmb 0", "NoNewPrivs 1", "root False", "secret False",
 		"PATH True", "HOME True", "TMPDIR True", "text True", "end")
+	wantStdout(t, run(t, sb, "import os; print(os.environ['OMP_NUM_THREADS'])", nil), "1\n") // the limit of CPUs is 1
 	if control(sb, "seccomp").Enforced {
 		wantStdout(t, run(t, sb, "print([l.split()[1] for l in open('/proc/self/status') if l.startswith('Seccomp:')])", nil), "['2']\n")
 	}
