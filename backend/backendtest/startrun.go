@@ -26,7 +26,8 @@ func (s *suite) startedRuns(t *testing.T) {
 	t.Run("interrupt", func(t *testing.T) {
 		out := newReply()
 		defer out.close()
-		p := startRun(t, sb, "import time\ntry:\n  print('begun', flush=True); time.sleep(600)\nexcept KeyboardInterrupt:\n  raise SystemExit(5)",
+		// A signal that comes just before a sleep is seen after it.
+		p := startRun(t, sb, "import time\ntry:\n  print('begun', flush=True)\n  while True: time.sleep(0.1)\nexcept KeyboardInterrupt:\n  raise SystemExit(5)",
 			&llmsandbox.RunOptions{Stdout: out})
 		out.want(t, "begun")
 		if err := p.Interrupt(ctx); err != nil {
@@ -40,7 +41,8 @@ func (s *suite) startedRuns(t *testing.T) {
 	t.Run("interrupt reaches children", func(t *testing.T) {
 		out := newReply()
 		defer out.close()
-		p := startRun(t, sb, "sh -c 'trap \"echo child; exit\" INT; echo begun; while :; do sleep 600 & wait $!; done'; exit 6",
+		// The trap of the outer shell lets it wait for the inner one, whenever the signal comes.
+		p := startRun(t, sb, "trap : INT; sh -c 'trap \"echo child; exit\" INT; echo begun; while :; do sleep 600 & wait $!; done'; exit 6",
 			&llmsandbox.RunOptions{Language: "bash", Stdout: out})
 		out.want(t, "begun")
 		if err := p.Interrupt(ctx); err != nil {
