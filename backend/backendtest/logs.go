@@ -175,6 +175,11 @@ func (s *suite) logs(t *testing.T) {
 		if got := <-read; got.stdout != "begun\n" || got.err != nil && !errors.Is(got.err, llmsandbox.ErrLost) {
 			t.Errorf("%+v, want its output, and its end or ErrLost", got)
 		}
+		select {
+		case <-other.Done(): // an agent that is ending still answers
+		case <-ctx.Done():
+			t.Fatal("another handle does not notice the end, want its Done closed")
+		}
 		if got := readLog(ctx, other, p.ID(), nil, nil); got.err == nil {
 			t.Error("the log of a closed sandbox: no error, want one")
 		}
