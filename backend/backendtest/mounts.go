@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox"
@@ -18,6 +18,9 @@ import (
 // misuse, and a file with the canary beside it that links in it lead to.
 func mountTree(t *testing.T) string {
 	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("this machine cannot have what code could misuse")
+	}
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
 		t.Fatal(err)
@@ -31,13 +34,13 @@ func mountTree(t *testing.T) string {
 		os.Symlink(secret, filepath.Join(tree, "absolute")),
 		os.Symlink("../secret", filepath.Join(tree, "sibling")),
 		os.Symlink(strings.Repeat("../", 30)+secret[1:], filepath.Join(tree, "relative")),
-		syscall.Mkfifo(filepath.Join(tree, "fifo"), 0o644),
+		makeFIFO(filepath.Join(tree, "fifo")),
 	)
 	if os.Geteuid() == 0 {
 		id, rerr := os.ReadFile("/usr/bin/id")
 		program, memory := filepath.Join(tree, "setuid"), filepath.Join(tree, "memory")
 		err = errors.Join(err, rerr, os.WriteFile(program, id, 0o755), os.Chmod(program, 0o755|fs.ModeSetuid),
-			syscall.Mknod(memory, syscall.S_IFCHR|0o666, 1<<8|1), os.Chmod(memory, 0o666))
+			makeMemoryDevice(memory), os.Chmod(memory, 0o666))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -57,8 +60,7 @@ func treeState(t *testing.T, dir string) string {
 		if err != nil {
 			return err
 		}
-		st := info.Sys().(*syscall.Stat_t)
-		fmt.Fprintf(&b, "%s %v %d:%d links=%d %v %v", path, info.Mode(), st.Uid, st.Gid, st.Nlink, st.Mtim, st.Ctim)
+		fmt.Fprintf(&b, "%s %v %s", path, info.Mode(), ownerAndTimes(info))
 		if info.Mode().IsRegular() && info.Size() < 1<<20 {
 			fmt.Fprintf(&b, " %q", hostFile(t, path))
 		}
