@@ -81,9 +81,9 @@ processes, no network, no privileges, and limits that the kernel enforces.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	switch {
 	case len(args) > 0 && args[0] == "run":
-		group(root, codeGroup, "Run code", newRunCommand())
+		root.AddCommand(newRunCommand())
 	case len(args) > 0 && args[0] == "exec":
-		group(root, sandboxGroup, "Sandboxes", newExecCommand())
+		root.AddCommand(newExecCommand())
 	default:
 		addCommands(root)
 	}
