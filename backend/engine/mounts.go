@@ -10,8 +10,8 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 )
 
-// findMounts resolves the caller's mounts. What they are is checked here, and the engine opens the
-// paths again: whoever can rename files on the way to them decides what it finds.
+// findMounts resolves and checks the caller's mounts. The engine opens the paths again, so a user who
+// can rename files in their parent directories can still replace them.
 func (b *Backend) findMounts(spec backend.Spec) ([]backend.Mount, error) {
 	if len(spec.Mounts) == 0 {
 		return nil, nil

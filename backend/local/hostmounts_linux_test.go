@@ -146,7 +146,7 @@ func TestHostMountReplaced(t *testing.T) {
 	}
 }
 
-// TestHostMountRace exchanges a source for a link to what nobody may mount, again and again.
+// TestHostMountRace replaces a source by a link to a directory that cannot be mounted, again and again.
 func TestHostMountRace(t *testing.T) {
 	tree := hostTree(t)
 	b := newBackend(t)
