@@ -106,11 +106,7 @@ func (s *suite) interpreterAhead(t *testing.T) {
 func (s *suite) attachedAhead(t *testing.T) {
 	ctx := testContext(t)
 	sb := s.open(t, llmsandbox.Options{})
-	other, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = other.Close() })
+	other := s.attach(t, sb)
 	if err := sb.Prepare(ctx); err != nil {
 		t.Fatalf("prepare: %v", err)
 	}

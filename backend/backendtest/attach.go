@@ -14,16 +14,11 @@ import (
 // attachKnowsTheLimits: runtimes are sized by the sandbox's limits, also through
 // a handle that did not set them.
 func (s *suite) attachKnowsTheLimits(t *testing.T) {
-	ctx := testContext(t)
 	sb := s.openWith(t, llmsandbox.Options{Language: "javascript", Limits: llmsandbox.Limits{Memory: 256 << 20}}, "node")
 	const code = "console.log(require('v8').getHeapStatistics().heap_size_limit)"
 	want := run(t, sb, code, nil)
 	wantExit(t, want, 0)
-	same, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer same.Close()
+	same := s.attach(t, sb)
 	wantStdout(t, run(t, same, code, nil), want.Stdout)
 	if same.Language() != "javascript" {
 		t.Errorf("attached for %s, want \"javascript\"", same.Language())

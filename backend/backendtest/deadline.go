@@ -104,24 +104,15 @@ func (s *suite) deadlineCleared(t *testing.T) {
 
 // deadlineOfAttached: every handle may move it, also one of a sandbox that had none.
 func (s *suite) deadlineOfAttached(t *testing.T) {
-	ctx := testContext(t)
 	sb := s.openNow(t, llmsandbox.Options{})
 	if at, set := sb.Deadline(); set {
 		t.Errorf("opened without a lifetime, and ends at %v, want no deadline", at)
 	}
-	other, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
+	other := s.attach(t, sb)
 	later := time.Now().Add(time.Hour)
 	s.setDeadline(t, other, later)
 	s.wantListed(t, sb.ID(), later)
-	third, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer third.Close()
+	third := s.attach(t, sb)
 	if got, _ := third.Deadline(); got.UnixMilli() != later.UnixMilli() {
 		t.Errorf("a handle that attaches afterwards has the deadline %v, want %v", got, later)
 	}

@@ -42,9 +42,8 @@ func wantValue(t *testing.T, k *llmsandbox.Kernel, code, want string) *llmsandbo
 	return c
 }
 
-// wantNothingHidden looks at the working directory: what a kernel needs itself lies elsewhere. Hidden
-// files of other tests may be there.
-func wantNothingHidden(t *testing.T, sb *llmsandbox.Sandbox) {
+// wantNoKernelFiles looks at the working directory: what a kernel needs itself lies elsewhere.
+func wantNoKernelFiles(t *testing.T, sb *llmsandbox.Sandbox) {
 	t.Helper()
 	entries, err := sb.ListDir(testContext(t), ".")
 	if err != nil {
@@ -66,7 +65,7 @@ func (s *suite) acceptance61to65Cells(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := openKernel(t, sb, "", o)
 			wantValue(t, k, "x = 21; y = 2", "")
-			wantNothingHidden(t, sb)
+			wantNoKernelFiles(t, sb)
 			if c := cell(t, k, `print("Result:", x*y)`, nil); c.Stdout != "Result: 42\n" || c.Stderr != "" || c.Count != 2 {
 				t.Errorf("61: %+v, want Stdout = \"Result: 42\\n\", Stderr empty, Count = 2", c)
 			}

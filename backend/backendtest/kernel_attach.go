@@ -45,11 +45,7 @@ func beginCell(t *testing.T, k *llmsandbox.Kernel, code string, stdin func(conte
 func (s *suite) kernelsAttached(t *testing.T) {
 	ctx := testContext(t)
 	sb := s.open(t, llmsandbox.Options{})
-	other, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
+	other := s.attach(t, sb)
 	gone := func(t *testing.T, k *llmsandbox.Kernel) {
 		t.Helper()
 		if _, err := k.Run(ctx, "1", nil); !errors.Is(err, llmsandbox.ErrDetached) {

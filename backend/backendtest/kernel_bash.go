@@ -11,7 +11,7 @@ func (s *suite) kernelOfBash(t *testing.T) {
 	sb := s.shared(t)
 	k := openKernel(t, sb, "bash", nil)
 	cell(t, k, "x=20; add() { echo $((x + $1)); }; cd /", nil)
-	wantNothingHidden(t, sb)
+	wantNoKernelFiles(t, sb)
 	if c := cell(t, k, "add 2; pwd; echo err >&2", nil); c.Stdout != "22\n/\n" || c.Stderr != "err\n" || !c.OK() {
 		t.Errorf("%+v, want Stdout = \"22\\n/\\n\", Stderr = \"err\\n\", OK", c)
 	}

@@ -92,7 +92,7 @@ func (c languageCells) inKernel(t *testing.T, sb *llmsandbox.Sandbox) {
 	}
 	defer k.Close()
 	wantValue(t, k, c.define, "")
-	wantNothingHidden(t, sb)
+	wantNoKernelFiles(t, sb)
 	use := func() {
 		t.Helper()
 		if got := cell(t, k, c.use, nil); !got.OK() || got.Stdout != "out\n" || got.Value["text/plain"] != "42" && got.Value["text/plain"] != "[1] 42" {

@@ -93,11 +93,7 @@ func (s *suite) networkOfAttached(t *testing.T) {
 	h := newHostServers(t)
 	sb := s.open(t, llmsandbox.Options{Network: h.network(t), Env: h.env(t)})
 	needs(t, sb, "network")
-	same, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer same.Close()
+	same := s.attach(t, sb)
 	wantStdout(t, run(t, same, pythonNetwork+`print(get(web + "/hello").split()[0])`, nil), "hello\n")
 	if err := same.SetNetwork(ctx, llmsandbox.Network{}); !errors.Is(err, llmsandbox.ErrInvalid) {
 		t.Errorf("no network, by an attached handle: %v, want ErrInvalid", err)

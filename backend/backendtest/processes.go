@@ -234,11 +234,7 @@ func (s *suite) processHandles(t *testing.T) {
 func (s *suite) processesAttached(t *testing.T) {
 	ctx := testContext(t)
 	sb := s.open(t, llmsandbox.Options{})
-	other, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
+	other := s.attach(t, sb)
 	begin := func(t *testing.T) (p *llmsandbox.Process, input io.WriteCloser) {
 		in, input := io.Pipe()
 		out := newReply()

@@ -108,6 +108,17 @@ func closeWith(t testing.TB, sb *llmsandbox.Sandbox, err error) {
 	})
 }
 
+// attach returns another handle on a sandbox, which is closed with the test.
+func (s *suite) attach(t *testing.T, sb *llmsandbox.Sandbox) *llmsandbox.Sandbox {
+	t.Helper()
+	other, err := llmsandbox.Attach(testContext(t), sb.ID(), &llmsandbox.AttachOptions{Backend: s.Backend})
+	if err != nil {
+		t.Fatalf("attach: %v", err)
+	}
+	t.Cleanup(func() { _ = other.Close() })
+	return other
+}
+
 // openWith opens a sandbox that has programs.
 func (s *suite) openWith(t testing.TB, o llmsandbox.Options, programs ...string) *llmsandbox.Sandbox {
 	t.Helper()
