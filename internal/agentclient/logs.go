@@ -1,6 +1,7 @@
 package agentclient
 
 import (
+	"cmp"
 	"context"
 	"math"
 
@@ -37,7 +38,7 @@ func (c *Client) Logs(ctx context.Context, req agentproto.LogsRequest, each func
 		}
 		*end = part.Offset + size
 		most -= size
-		if err := each(part); err != nil {
+		if err := cmp.Or(each(part), ctx.Err()); err != nil { // Recv prefers what has come, which may never end
 			return err
 		}
 	}

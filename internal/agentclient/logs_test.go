@@ -1,6 +1,7 @@
 package agentclient
 
 import (
+	"context"
 	"errors"
 	"math"
 	"testing"
@@ -63,4 +64,27 @@ func TestLogsAreStopped(t *testing.T) {
 		t.Errorf("%v, want %v", err, stop)
 	}
 	<-cancelled
+}
+
+// TestLogsOfAnEndedContext end, although the agent sends all the time.
+func TestLogsOfAnEndedContext(t *testing.T) {
+	more := make(chan struct{})
+	client, _ := connect(t, &fakeAgent{logs: func(call *agentproto.Call, _ agentproto.LogsRequest) {
+		for i := uint64(0); call.Send(&agentproto.Output{Offset: i, Data: []byte("x")}) == nil; i++ {
+			if i == 1000 {
+				close(more)
+			}
+		}
+	}})
+	ctx, cancel := context.WithCancel(soon(t))
+	pieces := 0
+	err := client.Logs(ctx, agentproto.LogsRequest{ID: 7, Follow: true}, func(agentproto.Output) error {
+		<-more
+		cancel()
+		pieces++
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) || pieces != 1 {
+		t.Errorf("%d pieces, %v, want 1, context.Canceled", pieces, err)
+	}
 }
