@@ -25,8 +25,10 @@ import (
 // the protocol of kernels' drivers, and becomes the program of that.
 type ahead struct {
 	id         string // of the run that it will be
+	imports    []string
 	plan       language.Plan
 	env        []string
+	dir        string
 	collection *collection
 	agent      agentproto.Hello
 	client     *agentclient.Client
@@ -61,12 +63,20 @@ func (h *heldAhead) put(a *ahead) (before *ahead) {
 // interpreter reads when it starts. Until then it counts as one process
 // with its memory. Prepare fails with ErrUnsupported where there is no way (Python has
 // one, unless artifacts are off); the sandbox is then as it was before.
-func (s *Sandbox) Prepare(ctx context.Context) error {
+//
+// The interpreter imports modules, such as "numpy" and "matplotlib.pyplot", before it gets its
+// code; when it cannot, Prepare fails with ErrInvalid. It then does not serve a run with variables
+// or a directory of its own, nor one that would find a file of its own in place of a module that has
+// been imported. What modules print while they are imported is output of the run.
+func (s *Sandbox) Prepare(ctx context.Context, modules ...string) error {
 	if err := s.link.Alive(); err != nil {
 		return err
 	}
 	if s.language.Ahead == nil || s.artifacts.Off {
 		return fmt.Errorf("start %s ahead: %w: it takes the code it is started with", s.language.Title, ErrUnsupported)
+	}
+	if i := slices.IndexFunc(modules, func(m string) bool { return !s.language.Ahead.Module(m) }); i >= 0 || len(modules) > mostImports {
+		return fmt.Errorf("import %.200q ahead: %w: use at most %d names of modules, such as \"matplotlib.pyplot\"", modules, ErrInvalid, mostImports)
 	}
 	r, err := s.newRun(s.language, &RunOptions{})
 	if err != nil {
@@ -74,7 +84,7 @@ func (s *Sandbox) Prepare(ctx context.Context) error {
 	}
 	s.dropAhead(ctx)
 	return s.tryPrograms(func() error {
-		a, err := s.startAhead(ctx, r)
+		a, err := s.startAhead(ctx, r, modules)
 		if err == nil {
 			a = s.ahead.put(a)
 		}
@@ -83,9 +93,12 @@ func (s *Sandbox) Prepare(ctx context.Context) error {
 	})
 }
 
+// mostImports bounds the modules that an interpreter imports ahead.
+const mostImports = 64
+
 // startAhead returns it also with an error, once there is something to end.
-func (s *Sandbox) startAhead(ctx context.Context, r *run) (*ahead, error) {
-	a := &ahead{id: s.runs.next()}
+func (s *Sandbox) startAhead(ctx context.Context, r *run, imports []string) (*ahead, error) {
+	a := &ahead{id: s.runs.next(), imports: imports, dir: r.dir}
 	var err error
 	if a.plan, err = s.planSource(ctx, r, a.id, "", &RunOptions{}); err != nil {
 		return nil, err
@@ -98,7 +111,7 @@ func (s *Sandbox) startAhead(ctx context.Context, r *run) (*ahead, error) {
 	}
 	step, main := a.plan.Steps[0], a.plan.Files[0]
 	env := environ.AddMissing(a.env, step.Env)
-	a.collection = s.newCollection(r.language, a.id, r.artifacts, true, func(name string) string { return environ.Value(env, name) })
+	a.collection = s.newCollection(r.language, a.id, r.artifacts, a, func(name string) string { return environ.Value(env, name) })
 	req := agentproto.StartRequest{
 		Argv: step.Argv, Env: environ.Override(env, a.collection.env()), Dir: r.dir, Control: true, Rest: agentproto.RestUntilFed, Tag: a.tag(),
 		Files: inlineFiles(append([]language.File{main}, a.collection.files()...)), RemoveAfter: a.plan.Cleanup,
@@ -122,6 +135,8 @@ func (s *Sandbox) startAhead(ctx context.Context, r *run) (*ahead, error) {
 		switch {
 		case ctx.Err() != nil:
 			err = context.Cause(ctx)
+		case e.Event == kernel.EventReply:
+			return a, fmt.Errorf("import ahead: %.500q: %w: install what is missing, or name other modules", e.Refusal, ErrInvalid)
 		case err == nil || errors.Is(err, io.EOF) || errors.Is(err, kernel.ErrProtocol):
 			err = fmt.Errorf("it ended or said something else: %w", ErrUnsupported)
 		default:
@@ -202,7 +217,7 @@ func (a *ahead) request(r *run, plan language.Plan, env []string) ([]byte, bool)
 			continue
 		}
 		name, value, _ := strings.Cut(kv, "=")
-		if !r.language.Ahead(name) {
+		if !r.language.Ahead.Settable(name) {
 			return nil, false
 		}
 		req.Env[name] = value
@@ -214,6 +229,9 @@ func (a *ahead) request(r *run, plan language.Plan, env []string) ([]byte, bool)
 		}
 	}
 	if slices.ContainsFunc(texts, func(text string) bool { return !utf8.ValidString(text) }) || strings.Contains(strings.Join(req.Args, ""), "\x00") {
+		return nil, false
+	}
+	if len(a.imports) > 0 && (len(req.Env) > 0 || r.dir != a.dir) { // a module may have looked at either
 		return nil, false
 	}
 	line := req.Line(false)

@@ -43,3 +43,27 @@ func TestAheadRequest(t *testing.T) {
 		}
 	}
 }
+
+// TestAheadRequestWithImports: what a module may have looked at does not change any more.
+func TestAheadRequestWithImports(t *testing.T) {
+	main := language.Plan{
+		Files: []language.File{{Path: "/w/main.py", Data: []byte("1")}},
+		Steps: []language.Step{{Argv: []string{"python3", "-u", "/w/main.py"}}},
+	}
+	a := &ahead{plan: main, env: []string{"A=1"}, dir: "/w", imports: []string{"numpy"}, collection: &collection{root: "/t/c"}}
+	for _, c := range []struct {
+		name, dir string
+		env       []string
+		want      bool
+	}{
+		{"the same", "/w", []string{"A=1"}, true},
+		{"another variable", "/w", []string{"A=1", "B=2"}, false},
+		{"another value", "/w", []string{"A=2"}, false},
+		{"another directory", "/w/d", []string{"A=1"}, false},
+	} {
+		r := &run{sandbox: &Sandbox{}, language: &python.Language, dir: c.dir}
+		if line, fits := a.request(r, main, c.env); fits != c.want {
+			t.Errorf("%s: got %s, %v, want %v", c.name, line, fits, c.want)
+		}
+	}
+}

@@ -143,14 +143,18 @@ type collection struct {
 }
 
 // newCollection prepares the capture of what a language's process produces. id names it
-// in the sandbox; ahead means that it is started before its code is known; current returns a variable of the process's environment.
-func (s *Sandbox) newCollection(lang *language.Language, id string, o ArtifactOptions, ahead bool, current func(string) string) *collection {
+// in the sandbox; a is not nil where it is started before its code is known; current returns a variable of the process's environment.
+func (s *Sandbox) newCollection(lang *language.Language, id string, o ArtifactOptions, a *ahead, current func(string) string) *collection {
 	c := s.collectionOf(id, o)
 	if lang.Capture != nil {
-		c.capture = lang.Capture(language.CaptureSource{
+		src := language.CaptureSource{
 			Dir: c.dir(), Support: path.Join(c.root, "support"), Unshown: o.Unshown,
-			MaxCount: o.MaxCount, MaxBytes: o.MaxBytes, Ahead: ahead, Current: current,
-		})
+			MaxCount: o.MaxCount, MaxBytes: o.MaxBytes, Current: current,
+		}
+		if a != nil {
+			src.Ahead, src.Imports = true, a.imports
+		}
+		c.capture = lang.Capture(src)
 	}
 	return c
 }
@@ -223,7 +227,7 @@ func (r *run) capture(plan *language.Plan, env []string) {
 	}
 	if r.collection == nil {
 		env = environ.AddMissing(env, plan.Steps[len(plan.Steps)-1].Env)
-		r.collection = r.sandbox.newCollection(r.language, r.sandbox.runs.next(), r.artifacts, false, func(name string) string { return environ.Value(env, name) })
+		r.collection = r.sandbox.newCollection(r.language, r.sandbox.runs.next(), r.artifacts, nil, func(name string) string { return environ.Value(env, name) })
 	}
 	plan.Files = append(plan.Files, r.collection.files()...)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
@@ -11,20 +12,32 @@ import (
 )
 
 func pools(ctx context.Context, e *env, rounds int) error {
-	return poolRounds(ctx, rounds, llmsandbox.Options{BestEffort: true},
+	err := poolRounds(ctx, rounds, llmsandbox.Options{BestEffort: true}, one,
 		program("python3 -c, bare", e.python, "-c", one))
+	if err != nil {
+		return err
+	}
+	const stack = "import numpy, pandas, matplotlib.pyplot"
+	python := "/usr/bin/python3" // whose packages are the system's
+	if exec.CommandContext(ctx, python, "-c", stack).Run() != nil {
+		fmt.Println("the system's Python cannot", stack+": left out")
+		return nil
+	}
+	o := llmsandbox.Options{BestEffort: true, Limits: llmsandbox.Limits{Memory: 1 << 30}, Env: map[string]string{"PATH": "/usr/bin:/bin"}}
+	return poolRounds(ctx, rounds, o, stack, program(stack+", bare", python, "-c", stack), "numpy", "pandas", "matplotlib.pyplot")
 }
 
 func (e *containerEngine) pools(ctx context.Context, all *env, rounds int) error {
-	return poolRounds(ctx, engineRounds(rounds), llmsandbox.Options{BestEffort: true, Backend: e.backend, Image: e.image, Labels: map[string]string{keptLabel: ""}},
+	return poolRounds(ctx, engineRounds(rounds), llmsandbox.Options{BestEffort: true, Backend: e.backend, Image: e.image, Labels: map[string]string{keptLabel: ""}}, one,
 		program("python3 -c, bare", all.python, "-c", one))
 }
 
-// poolRounds measures what a warm sandbox of a pool takes, and what it spares.
-func poolRounds(ctx context.Context, rounds int, o llmsandbox.Options, bare contender) (err error) {
+// poolRounds measures what a warm sandbox of a pool takes whose interpreter has imported modules, and
+// what it spares.
+func poolRounds(ctx context.Context, rounds int, o llmsandbox.Options, code string, bare contender, imports ...string) (err error) {
 	idle := make(chan struct{}, 1)
 	p, err := pool.New(&pool.Config{
-		Options: o, Max: 4, Min: 2, RefillInterval: time.Millisecond, Prepare: true,
+		Options: o, Max: 4, Min: 2, RefillInterval: time.Millisecond, Prepare: true, Imports: imports,
 		Hooks: []pool.Hooks{{Changed: func(_ pool.Key, _, to pool.State) {
 			if to == pool.Idle {
 				select {
@@ -62,14 +75,14 @@ func poolRounds(ctx context.Context, rounds int, o llmsandbox.Options, bare cont
 			return took, err
 		}
 	}
-	hello := func(ctx context.Context, l *pool.Lease) error { return ok(l.Sandbox().Run(ctx, one, nil)) }
+	hello := func(ctx context.Context, l *pool.Lease) error { return ok(l.Sandbox().Run(ctx, code, nil)) }
 	err = compare(ctx, rounds, bare,
 		timed("Open+Run+Close", func(ctx context.Context) error {
 			sb, err := llmsandbox.Open(ctx, &o)
 			if err != nil {
 				return err
 			}
-			return errors.Join(ok(sb.Run(ctx, one, nil)), sb.Close())
+			return errors.Join(ok(sb.Run(ctx, code, nil)), sb.Close())
 		}),
 		contender{"Acquire of a warm one", warm(func(context.Context, *pool.Lease) error { return nil }, false)},
 		contender{"Acquire+Run+Release, warm", warm(hello, true)})

@@ -75,6 +75,8 @@ type Config struct {
 	// Prepare starts the interpreter of a sandbox ahead of its first run, where its
 	// language supports it: see [llmsandbox.Sandbox.Prepare].
 	Prepare bool
+	// Imports are modules that an interpreter of the language of Options imports when Prepare starts it.
+	Imports []string
 	// RefillInterval is the least time between two sandboxes that are opened in the
 	// background, that no caller waits for; default 50 ms. At most 2 are being so at a time.
 	RefillInterval time.Duration
@@ -154,6 +156,9 @@ func (c Config) resolve() (Config, error) {
 	default:
 		return bad("Reuse", fmt.Sprintf("%q", c.Reuse), "must be ReuseNever or ReuseTenant")
 	}
+	if len(c.Imports) > 0 && !c.Prepare {
+		return bad("Imports", fmt.Sprintf("%q", c.Imports), "need Prepare: the interpreter that it starts imports them")
+	}
 	if c.Options.ID != "" {
 		return bad("Options.ID", fmt.Sprintf("%q", c.Options.ID), "must be empty: each sandbox of a pool gets an id of its own")
 	}
@@ -175,7 +180,7 @@ func (c Config) resolve() (Config, error) {
 		c.Keys = append(c.Keys, k)
 	}
 	if c.open == nil {
-		c.open = opening(c.Prepare)
+		c.open = c.opening
 	}
 	return c, nil
 }

@@ -209,7 +209,8 @@ type opener func(context.Context, llmsandbox.Options) (box, error)
 // warm is a real one.
 type warm struct {
 	*llmsandbox.Sandbox
-	prepared bool // its interpreter is started ahead
+	prepared bool     // its interpreter is started ahead
+	imports  []string // by that
 }
 
 func (w warm) Ping(ctx context.Context) error {
@@ -230,24 +231,25 @@ func (w warm) prepare(ctx context.Context) error {
 	if !w.prepared {
 		return nil
 	}
-	err := w.Prepare(ctx)
+	err := w.Prepare(ctx, w.imports...)
 	if errors.Is(err, llmsandbox.ErrUnsupported) || errors.Is(err, llmsandbox.ErrToolchain) {
 		return nil
 	}
 	return err
 }
 
-// opening opens real ones.
-func opening(prepared bool) opener {
-	return func(ctx context.Context, o llmsandbox.Options) (box, error) {
-		sb, err := llmsandbox.Open(ctx, &o)
-		if err != nil {
-			return nil, err
-		}
-		w := warm{sb, prepared}
-		if err := w.prepare(ctx); err != nil {
-			return nil, errors.Join(err, sb.Close())
-		}
-		return w, nil
+// opening opens a real one.
+func (c *Config) opening(ctx context.Context, o llmsandbox.Options) (box, error) {
+	sb, err := llmsandbox.Open(ctx, &o)
+	if err != nil {
+		return nil, err
 	}
+	w := warm{Sandbox: sb, prepared: c.Prepare}
+	if o.Language == c.language {
+		w.imports = c.Imports
+	}
+	if err := w.prepare(ctx); err != nil {
+		return nil, errors.Join(err, sb.Close())
+	}
+	return w, nil
 }

@@ -3,6 +3,7 @@ package backendtest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,65 @@ func (s *suite) interpreterAhead(t *testing.T) {
 	if err := other.Prepare(ctx); !errors.Is(err, llmsandbox.ErrUnsupported) {
 		t.Errorf("Bash ahead: %v, want llmsandbox.ErrUnsupported", err)
 	}
+}
+
+// importsAhead has an interpreter import modules before its code is known.
+func (s *suite) importsAhead(t *testing.T) {
+	sb := s.open(t, llmsandbox.Options{})
+	ctx := testContext(t)
+	const loaded = "import sys; print('decimal' in sys.modules, 'xml.dom.minidom' in sys.modules, 'json' in sys.modules)"
+	for _, c := range []struct {
+		name string
+		opts *llmsandbox.RunOptions
+		want string
+	}{
+		{"as it is", nil, "True True False\n"},
+		{"arguments", &llmsandbox.RunOptions{Args: []string{"a"}}, "True True False\n"},
+		// A module may have looked at either.
+		{"a variable", &llmsandbox.RunOptions{Env: map[string]string{"A": "b"}}, "False False False\n"},
+		{"a directory", &llmsandbox.RunOptions{Dir: "artifacts"}, "False False False\n"},
+	} {
+		if err := sb.Prepare(ctx, "decimal", "xml.dom.minidom"); err != nil {
+			t.Fatal(err)
+		}
+		if res := run(t, sb, loaded, c.opts); res.Stdout != c.want {
+			t.Errorf("%s: %s, want Stdout = %q", c.name, describe(res), c.want)
+		}
+	}
+
+	// What they print is the run's; its traceback is its own.
+	if err := sb.Prepare(ctx, "this"); err != nil {
+		t.Fatal(err)
+	}
+	res := run(t, sb, "print('end')\nraise ValueError('x')", nil)
+	if !strings.HasPrefix(res.Stdout, "The Zen of Python") || !strings.HasSuffix(res.Stdout, "\nend\n") {
+		t.Errorf("%s, want Stdout = the text of module this, then \"end\"", describe(res))
+	}
+	if want := run(t, sb, "print('end')\nraise ValueError('x')", nil).Stderr; res.Stderr != want {
+		t.Errorf("%s, want Stderr = %q", describe(res), want)
+	}
+
+	for _, modules := range [][]string{{""}, {"os; x"}, {"json", "a..b"}, {"1a"}, {"a\n"}, slices.Repeat([]string{"json"}, 65)} {
+		if err := sb.Prepare(ctx, modules...); !errors.Is(err, llmsandbox.ErrInvalid) {
+			t.Errorf("%.40q: %v, want llmsandbox.ErrInvalid", modules, err)
+		}
+	}
+	const missing = "not_there: ModuleNotFoundError: No module named 'not_there'"
+	if err := sb.Prepare(ctx, "json", "not_there"); !errors.Is(err, llmsandbox.ErrInvalid) || !strings.Contains(err.Error(), missing) {
+		t.Errorf("a module that is missing: %v, want llmsandbox.ErrInvalid and %q", err, missing)
+	}
+	if left := run(t, sb, countAhead, &llmsandbox.RunOptions{Language: "bash"}).Stdout; left != "0\n" {
+		t.Errorf("interpreters that are left: %q, want \"0\\n\"", left)
+	}
+
+	// A program's own file comes first, as it does without.
+	if err := sb.Prepare(ctx, "decimal"); err != nil {
+		t.Fatal(err)
+	}
+	if err := sb.WriteFile(ctx, "decimal.py", []byte("Decimal = 'own'")); err != nil {
+		t.Fatal(err)
+	}
+	wantStdout(t, run(t, sb, "import decimal; print(decimal.Decimal)", nil), "own\n")
 }
 
 // attachedAhead has another handle take over a run in an interpreter that was started ahead.

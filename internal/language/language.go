@@ -32,9 +32,8 @@ type Language struct {
 	// Capture catches what the language's plotting libraries show and save; nil: only
 	// files in the artifacts directory are artifacts.
 	Capture func(CaptureSource) Capture
-	// Ahead is set where Capture can start the interpreter before its code is known. It reports
-	// whether a variable can still be set then: not what the interpreter reads when it starts.
-	Ahead func(variable string) bool
+	// Ahead is set where Capture can start the interpreter before its code is known.
+	Ahead *Ahead
 	// Env is what the language's tools need in every sandbox, whatever it runs. A variable that the
 	// image or the caller sets wins.
 	Env []string
@@ -209,6 +208,15 @@ type Capture struct {
 	Env   []string
 }
 
+// Ahead describes interpreters that are started before their code is known.
+type Ahead struct {
+	// Settable reports whether a variable can still be set then: not what the interpreter reads when it
+	// starts.
+	Settable func(variable string) bool
+	// Module reports whether a text can be the name of a module.
+	Module func(name string) bool
+}
+
 // CaptureSource is what a capture is made from.
 type CaptureSource struct {
 	// Dir is the capture directory of one run or kernel, which exists: artifacts and their
@@ -226,6 +234,9 @@ type CaptureSource struct {
 	// the event ready, reads one request, becomes the program of that, sends the event begun
 	// and closes descriptors 3 and 4. docs/kernel-protocol.md has the protocol. Only for a Language with Ahead.
 	Ahead bool
+	// Imports are modules that the interpreter has imported when it says ready. One that cannot be is
+	// the text of a refusal, in the event reply.
+	Imports []string
 	// Current returns a variable's value as it is without the capture.
 	Current func(name string) string
 }

@@ -10,6 +10,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
@@ -56,7 +57,11 @@ func capture(src language.CaptureSource) language.Capture {
 		c.Files = append(c.Files, language.File{Path: path.Join(src.Support, "__pycache__", name), Data: compiled()[v.tag], Mode: 0o644})
 	}
 	if src.Ahead {
-		c.Files = append(c.Files, language.File{Path: path.Join(src.Support, "ahead"), Mode: 0o644})
+		imports, err := json.Marshal(append([]string{}, src.Imports...))
+		if err != nil {
+			panic(err) // strings always can be
+		}
+		c.Files = append(c.Files, language.File{Path: path.Join(src.Support, "ahead"), Data: imports, Mode: 0o644})
 	}
 	if before := src.Current("PYTHONPATH"); before != "" {
 		c.Env[0] += ":" + before
@@ -75,6 +80,21 @@ func settable(name string) bool {
 	switch name {
 	case "HOME", "PATH", "LANG", "LANGUAGE", "TZ", "TZDIR", "LOCPATH", "GCONV_PATH", "__PYVENV_LAUNCHER__":
 		return false
+	}
+	return true
+}
+
+// isModule tells whether a text can be the name of a module, with those that it is in.
+func isModule(name string) bool {
+	if len(name) > 200 {
+		return false
+	}
+	for part := range strings.SplitSeq(name, ".") {
+		if part == "" || part[0] >= '0' && part[0] <= '9' || strings.ContainsFunc(part, func(r rune) bool {
+			return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+		}) {
+			return false
+		}
 	}
 	return true
 }

@@ -145,3 +145,46 @@ print(Image.new("RGB", (1, 1)).size)
 		}
 	}
 }
+
+func TestIsModule(t *testing.T) {
+	for name, want := range map[string]bool{
+		"numpy": true, "matplotlib.pyplot": true, "_a1.b": true, "größe": true,
+		"": false, ".": false, "a.": false, ".a": false, "a..b": false, "1a": false, "a b": false, "a;b": false, "a\n": false, "a'": false,
+		"a\x00": false, "\xff": false, strings.Repeat("a", 200): true, strings.Repeat("a", 201): false,
+	} {
+		if got := isModule(name); got != want {
+			t.Errorf("isModule(%q) = %v, want %v", name, got, want)
+		}
+	}
+}
+
+// TestImportsAheadFail has modules end the interpreter while they are imported: it says why, and
+// no code is run.
+func TestImportsAheadFail(t *testing.T) {
+	for _, python := range interpreters(t) {
+		p := newProgram(t, python)
+		own := t.TempDir()
+		for name, text := range map[string]string{"leaves": "raise SystemExit(3)", "fails": "raise ValueError('\"\\n\u20ac' + 'x' * 5000)"} {
+			if err := os.WriteFile(filepath.Join(own, name+".py"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.environ = append(p.environ, "PYTHONPATH="+own)
+		for module, want := range map[string]string{
+			"leaves": `{"event": "reply", "error": "leaves: SystemExit: 3"}` + "\n",
+			"fails":  `{"event": "reply", "error": "fails: ValueError: \"\n\u20ac` + strings.Repeat("x", 978) + `"}` + "\n",
+			"gone":   `{"event": "reply", "error": "gone: ModuleNotFoundError: No module named 'gone'"}` + "\n",
+		} {
+			p.source.Ahead, p.source.Imports = true, []string{"json", module}
+			c := p.lay()
+			said := filepath.Join(p.dir, "said")
+			cmd := exec.Command("sh", "-c", `exec "$0" -c 'print("ran")' 3</dev/null 4>"$1"`, python, said)
+			cmd.Env = append(p.environ, c.Env...)
+			out, err := cmd.CombinedOutput()
+			text, rerr := os.ReadFile(said)
+			if err == nil || rerr != nil || len(out) > 0 || string(text) != want {
+				t.Errorf("%s, %s: it says %q, %v, prints %q, %v, want %q, exit status 1, nothing", python, module, text, rerr, out, err, want)
+			}
+		}
+	}
+}
