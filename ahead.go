@@ -61,10 +61,10 @@ func (h *heldAhead) put(a *ahead) (before *ahead) {
 // for a Run of one file without input, when nothing else has been executed since; otherwise the
 // interpreter is dropped. So it is where a variable of the run has another value that the
 // interpreter reads when it starts. Until then it counts as one process
-// with its memory. Prepare fails with ErrUnsupported where there is no way (Python has
-// one, unless artifacts are off); the sandbox is then as it was before.
+// with its memory. Prepare fails with ErrUnsupported where there is no way (Python, JavaScript, Ruby
+// and R have one, unless artifacts are off); the sandbox is then as it was before.
 //
-// The interpreter imports modules, such as "numpy" and "matplotlib.pyplot", before it gets its
+// Python imports modules, such as "numpy" and "matplotlib.pyplot", before it gets its
 // code; when it cannot, Prepare fails with ErrInvalid. It then does not serve a run with variables
 // or a directory of its own, nor one that would find a file of its own in place of a module that has
 // been imported. What modules print while they are imported is output of the run.
@@ -74,6 +74,9 @@ func (s *Sandbox) Prepare(ctx context.Context, modules ...string) error {
 	}
 	if s.language.Ahead == nil || s.artifacts.Off {
 		return fmt.Errorf("start %s ahead: %w: it takes the code it is started with", s.language.Title, ErrUnsupported)
+	}
+	if len(modules) > 0 && s.language.Ahead.Module == nil {
+		return fmt.Errorf("import %.200q ahead: %w: %s has no way: name no modules", modules, ErrUnsupported, s.language.Title)
 	}
 	if i := slices.IndexFunc(modules, func(m string) bool { return !s.language.Ahead.Module(m) }); i >= 0 || len(modules) > mostImports {
 		return fmt.Errorf("import %.200q ahead: %w: use at most %d names of modules, such as \"matplotlib.pyplot\"", modules, ErrInvalid, mostImports)
@@ -100,7 +103,8 @@ const mostImports = 64
 func (s *Sandbox) startAhead(ctx context.Context, r *run, imports []string) (*ahead, error) {
 	a := &ahead{id: s.runs.next(), imports: imports, dir: r.dir}
 	var err error
-	if a.plan, err = s.planSource(ctx, r, a.id, "", &RunOptions{}); err != nil {
+	// Ruby opens its file before it waits, and would take an empty one for a program that does nothing.
+	if a.plan, err = s.planSource(ctx, r, a.id, "\n", &RunOptions{}); err != nil {
 		return nil, err
 	}
 	if len(a.plan.Steps) != 1 || len(a.plan.Files) != 1 {
@@ -199,6 +203,9 @@ func (a *ahead) request(r *run, plan language.Plan, env []string) ([]byte, bool)
 	step, main := plan.Steps[0], plan.Files[0]
 	started := a.plan.Steps[0]
 	n := min(len(started.Argv), len(step.Argv))
+	if len(step.Argv) > n && !r.language.Ahead.Args {
+		return nil, false
+	}
 	if main.Path != a.plan.Files[0].Path || !slices.Equal(step.Argv[:n], started.Argv) || !slices.Equal(step.Env, started.Env) || step.Dir != "" || started.Dir != "" {
 		return nil, false
 	}
@@ -217,7 +224,7 @@ func (a *ahead) request(r *run, plan language.Plan, env []string) ([]byte, bool)
 			continue
 		}
 		name, value, _ := strings.Cut(kv, "=")
-		if !r.language.Ahead.Settable(name) {
+		if settable := r.language.Ahead.Settable; settable == nil || !settable(name) {
 			return nil, false
 		}
 		req.Env[name] = value
@@ -234,7 +241,8 @@ func (a *ahead) request(r *run, plan language.Plan, env []string) ([]byte, bool)
 	if len(a.imports) > 0 && (len(req.Env) > 0 || r.dir != a.dir) { // a module may have looked at either
 		return nil, false
 	}
-	line := req.Line(false)
+	// JSON of strings, lists and maps is code of some languages, too; in Ruby's strings # is special.
+	line := bytes.ReplaceAll(req.Line(false), []byte("#"), []byte(`\u0023`))
 	return line, len(line) <= kernel.MaxLine
 }
 

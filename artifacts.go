@@ -146,14 +146,15 @@ type collection struct {
 // in the sandbox; a is not nil where it is started before its code is known; current returns a variable of the process's environment.
 func (s *Sandbox) newCollection(lang *language.Language, id string, o ArtifactOptions, a *ahead, current func(string) string) *collection {
 	c := s.collectionOf(id, o)
-	if lang.Capture != nil {
-		src := language.CaptureSource{
-			Dir: c.dir(), Support: path.Join(c.root, "support"), Unshown: o.Unshown,
-			MaxCount: o.MaxCount, MaxBytes: o.MaxBytes, Current: current,
-		}
-		if a != nil {
-			src.Ahead, src.Imports = true, a.imports
-		}
+	src := language.CaptureSource{
+		Dir: c.dir(), Support: path.Join(c.root, "support"), Unshown: o.Unshown,
+		MaxCount: o.MaxCount, MaxBytes: o.MaxBytes, Current: current,
+	}
+	switch {
+	case a != nil:
+		src.Imports = a.imports
+		c.capture = lang.Ahead.Capture(src)
+	case lang.Capture != nil:
 		c.capture = lang.Capture(src)
 	}
 	return c

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
@@ -16,6 +17,24 @@ func pools(ctx context.Context, e *env, rounds int) error {
 		program("python3 -c, bare", e.python, "-c", one))
 	if err != nil {
 		return err
+	}
+	for _, l := range []struct {
+		language, code string
+		bare           []string
+	}{
+		{"javascript", "console.log(1)", []string{"node", "-e"}},
+		{"ruby", "puts 1", []string{"ruby", "-e"}},
+		{"r", "cat(1)", []string{"Rscript", "-e"}},
+	} {
+		path, err := exec.LookPath(l.bare[0])
+		if err != nil {
+			fmt.Println(l.bare[0], "is not installed: left out")
+			continue
+		}
+		bare := program(strings.Join(l.bare, " ")+", bare", path, l.bare[1], l.code)
+		if err := poolRounds(ctx, rounds, llmsandbox.Options{BestEffort: true, Language: l.language}, l.code, bare); err != nil {
+			return err
+		}
 	}
 	const stack = "import numpy, pandas, matplotlib.pyplot"
 	python := "/usr/bin/python3" // whose packages are the system's

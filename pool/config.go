@@ -75,7 +75,8 @@ type Config struct {
 	// Prepare starts the interpreter of a sandbox ahead of its first run, where its
 	// language supports it: see [llmsandbox.Sandbox.Prepare].
 	Prepare bool
-	// Imports are modules that an interpreter of the language of Options imports when Prepare starts it.
+	// Imports are modules that the interpreter of the language of Options, Python, imports when Prepare
+	// starts it.
 	Imports []string
 	// RefillInterval is the least time between two sandboxes that are opened in the
 	// background, that no caller waits for; default 50 ms. At most 2 are being so at a time.

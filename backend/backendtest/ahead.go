@@ -25,6 +25,23 @@ f()
 // countAhead counts the interpreters that run, in Bash.
 const countAhead = `cat /proc/[0-9]*/cmdline | tr '\0' ' ' | grep -c 'python[0-9.]* -u'`
 
+// sameAhead runs code in a new interpreter and in one that was started ahead, and compares what they do.
+func sameAhead(t *testing.T, sb *llmsandbox.Sandbox, code string, o *llmsandbox.RunOptions) *llmsandbox.Result {
+	t.Helper()
+	without := run(t, sb, code, o)
+	if err := sb.Prepare(testContext(t)); err != nil {
+		t.Fatalf("prepare: %v", err)
+	}
+	with := run(t, sb, code, o)
+	if with.Status != without.Status || with.Stdout != without.Stdout || with.Stderr != without.Stderr {
+		t.Errorf("ahead, want Status = %v, Stdout = %v, Stderr = %v:\n%s\nwithout:\n%s", without.Status, without.Stdout, without.Stderr, describe(with), describe(without))
+	}
+	if with.ExitCode != without.ExitCode || with.Signal != without.Signal {
+		t.Errorf("ahead, want ExitCode = %d, Signal = %q:\n%s\nwithout:\n%s", without.ExitCode, without.Signal, describe(with), describe(without))
+	}
+	return with
+}
+
 // interpreterAhead runs code in an interpreter that was started before it: no field of the
 // result shows that.
 func (s *suite) interpreterAhead(t *testing.T) {
@@ -38,16 +55,7 @@ func (s *suite) interpreterAhead(t *testing.T) {
 	}
 	same := func(code string, o *llmsandbox.RunOptions) *llmsandbox.Result {
 		t.Helper()
-		without := run(t, sb, code, o)
-		prepare()
-		with := run(t, sb, code, o)
-		if with.Status != without.Status || with.Stdout != without.Stdout || with.Stderr != without.Stderr {
-			t.Errorf("ahead, want Status = %v, Stdout = %v, Stderr = %v:\n%s\nwithout:\n%s", without.Status, without.Stdout, without.Stderr, describe(with), describe(without))
-		}
-		if with.ExitCode != without.ExitCode || with.Signal != without.Signal {
-			t.Errorf("ahead, want ExitCode = %d, Signal = %q:\n%s\nwithout:\n%s", without.ExitCode, without.Signal, describe(with), describe(without))
-		}
-		return with
+		return sameAhead(t, sb, code, o)
 	}
 	if res := same(seen, nil); res.Status != llmsandbox.StatusError || !strings.Contains(res.Stderr, "line 7, in f") {
 		t.Errorf("%s, want Status = StatusError, Stderr containing \"line 7, in f\"", describe(res))

@@ -110,6 +110,7 @@ var cases = []struct {
 	{"PolicyOfCells", agentTier, (*suite).policyOfCells},
 	{"PolicyWarns", agentTier, (*suite).policyWarns},
 	{"InterpreterAhead", agentTier, (*suite).interpreterAhead},
+	{"AheadOfLanguages", languageTier, (*suite).aheadOfLanguages},
 	{"ImportsAhead", agentTier, (*suite).importsAhead},
 	{"AheadLosesItsStream", agentTier, (*suite).aheadLosesItsStream},
 	{"AheadAttached", agentTier, (*suite).attachedAhead},

@@ -32,7 +32,7 @@ type Language struct {
 	// Capture catches what the language's plotting libraries show and save; nil: only
 	// files in the artifacts directory are artifacts.
 	Capture func(CaptureSource) Capture
-	// Ahead is set where Capture can start the interpreter before its code is known.
+	// Ahead is set where the interpreter can be started before its code is known.
 	Ahead *Ahead
 	// Env is what the language's tools need in every sandbox, whatever it runs. A variable that the
 	// image or the caller sets wins.
@@ -208,15 +208,6 @@ type Capture struct {
 	Env   []string
 }
 
-// Ahead describes interpreters that are started before their code is known.
-type Ahead struct {
-	// Settable reports whether a variable can still be set then: not what the interpreter reads when it
-	// starts.
-	Settable func(variable string) bool
-	// Module reports whether a text can be the name of a module.
-	Module func(name string) bool
-}
-
 // CaptureSource is what a capture is made from.
 type CaptureSource struct {
 	// Dir is the capture directory of one run or kernel, which exists: artifacts and their
@@ -230,12 +221,8 @@ type CaptureSource struct {
 	// not filled with what no result carries; 0: where the language likes.
 	MaxCount int
 	MaxBytes int64
-	// Ahead has the interpreter wait for its code, which is not in its main file yet: it sends
-	// the event ready, reads one request, becomes the program of that, sends the event begun
-	// and closes descriptors 3 and 4. docs/kernel-protocol.md has the protocol. Only for a Language with Ahead.
-	Ahead bool
-	// Imports are modules that the interpreter has imported when it says ready. One that cannot be is
-	// the text of a refusal, in the event reply.
+	// Imports are for Ahead.Capture: modules that the interpreter has imported when it says ready. One
+	// that cannot be is the text of a refusal, in the event reply.
 	Imports []string
 	// Current returns a variable's value as it is without the capture.
 	Current func(name string) string

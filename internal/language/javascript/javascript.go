@@ -17,8 +17,8 @@ var Language = language.Language{
 	Install:  "install it with: apt-get install nodejs; or use --image node:22",
 	Plan:     plan, Libraries: &libraries,
 	Details: details,
-	Kernel:  kernel,
-	Scan:    scanCode, ModuleSeparator: "/", LibraryName: libraryName, Missing: &missing,
+	Kernel:  kernel, Ahead: &language.Ahead{Capture: ahead, Settable: settable, Args: true},
+	Scan: scanCode, ModuleSeparator: "/", LibraryName: libraryName, Missing: &missing,
 }
 
 // modulePackage says that the files beside it are modules.

@@ -56,33 +56,25 @@ func capture(src language.CaptureSource) language.Capture {
 		name := fmt.Sprintf("sitecustomize.cpython-%s.pyc", v.tag)
 		c.Files = append(c.Files, language.File{Path: path.Join(src.Support, "__pycache__", name), Data: compiled()[v.tag], Mode: 0o644})
 	}
-	if src.Ahead {
-		imports, err := json.Marshal(append([]string{}, src.Imports...))
-		if err != nil {
-			panic(err) // strings always can be
-		}
-		c.Files = append(c.Files, language.File{Path: path.Join(src.Support, "ahead"), Data: imports, Mode: 0o644})
-	}
 	if before := src.Current("PYTHONPATH"); before != "" {
 		c.Env[0] += ":" + before
 	}
 	return c
 }
 
-// settable reports whether a variable can be set once Python has started: neither Python nor
-// the C library reads it before.
-func settable(name string) bool {
-	for _, prefix := range []string{"PYTHON", "LD_", "LC_", "MALLOC_", "GLIBC_", "MUSL_"} {
-		if strings.HasPrefix(name, prefix) {
-			return false
-		}
+// ahead also has Python import modules and wait for its code.
+func ahead(src language.CaptureSource) language.Capture {
+	imports, err := json.Marshal(append([]string{}, src.Imports...))
+	if err != nil {
+		panic(err) // strings always can be
 	}
-	switch name {
-	case "HOME", "PATH", "LANG", "LANGUAGE", "TZ", "TZDIR", "LOCPATH", "GCONV_PATH", "__PYVENV_LAUNCHER__":
-		return false
-	}
-	return true
+	c := capture(src)
+	c.Files = append(c.Files, language.File{Path: path.Join(src.Support, "ahead"), Data: imports, Mode: 0o644})
+	return c
 }
+
+// settable reports whether a variable can be set once Python has started.
+func settable(name string) bool { return language.SetLate(name, "PYTHON", "__PYVENV_LAUNCHER__") }
 
 // isModule tells whether a text can be the name of a module, with those that it is in.
 func isModule(name string) bool {

@@ -175,7 +175,7 @@ func TestImportsAheadFail(t *testing.T) {
 			"fails":  `{"event": "reply", "error": "fails: ValueError: \"\n\u20ac` + strings.Repeat("x", 978) + `"}` + "\n",
 			"gone":   `{"event": "reply", "error": "gone: ModuleNotFoundError: No module named 'gone'"}` + "\n",
 		} {
-			p.source.Ahead, p.source.Imports = true, []string{"json", module}
+			p.capture, p.source.Imports = ahead, []string{"json", module}
 			c := p.lay()
 			said := filepath.Join(p.dir, "said")
 			cmd := exec.Command("sh", "-c", `exec "$0" -c 'print("ran")' 3</dev/null 4>"$1"`, python, said)

@@ -35,13 +35,14 @@ type program struct {
 	t       *testing.T
 	python  string
 	dir     string // the program's
+	capture func(language.CaptureSource) language.Capture
 	source  language.CaptureSource
 	environ []string
 }
 
 func newProgram(t *testing.T, python string) *program {
 	t.Helper()
-	p := &program{t: t, python: python, dir: t.TempDir()}
+	p := &program{t: t, python: python, dir: t.TempDir(), capture: capture}
 	p.source = language.CaptureSource{Dir: t.TempDir(), Support: filepath.Join(t.TempDir(), "support"), Current: p.current}
 	p.environ = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home, "LANG=C.UTF-8"}
 	return p
@@ -59,7 +60,7 @@ func (p *program) current(name string) string {
 // lay writes the capture's files.
 func (p *program) lay() language.Capture {
 	p.t.Helper()
-	c := capture(p.source)
+	c := p.capture(p.source)
 	for _, f := range c.Files {
 		if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
 			p.t.Fatal(err)

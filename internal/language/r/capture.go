@@ -15,13 +15,24 @@ var (
 	profile string
 	//go:embed capture/capture.R
 	library []byte
+	//go:embed capture/ahead.R
+	waiting string
 )
 
 // capture has R read our profile in the site's place.
-func capture(src language.CaptureSource) language.Capture {
-	text := strings.NewReplacer(
+func capture(src language.CaptureSource) language.Capture { return captureBy(profile, src) }
+
+// ahead also has R wait for its code.
+func ahead(src language.CaptureSource) language.Capture {
+	c := captureBy(profile+waiting, src)
+	c.Files = append(c.Files, language.File{Path: path.Join(src.Support, "ahead"), Mode: 0o644})
+	return c
+}
+
+func captureBy(text string, src language.CaptureSource) language.Capture {
+	text = strings.NewReplacer(
 		"@support@", quoted(src.Support), "@directory@", quoted(src.Dir), "@before@", quoted(src.Current("R_PROFILE")),
-	).Replace(profile)
+	).Replace(text)
 	file := path.Join(src.Support, "profile.R")
 	return language.Capture{
 		Files: []language.File{

@@ -21,6 +21,7 @@ var Language = language.Language{
 		return plan, err
 	},
 	Capture: capture,
+	Ahead:   &language.Ahead{Capture: ahead},
 }
 
 // argv is Rscript without anybody's habits: it is --vanilla but for the site's profile,

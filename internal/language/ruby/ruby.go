@@ -12,6 +12,7 @@ var Language = language.Language{
 	Libraries: &libraries,
 	Kernel:    kernel,
 	Details:   details,
+	Ahead:     &language.Ahead{Capture: ahead, Settable: settable, Args: true},
 	Scan:      scanCode, ModuleSeparator: "/", LibraryName: libraryName, Missing: &missing,
 	Plan: func(src language.Source) (language.Plan, error) {
 		return language.Script(src, []string{src.Program("ruby")}, "main.rb", ".rb")
