@@ -131,7 +131,7 @@ func (c *creation) contents(made func() (noDisk, err error)) (contents, error) {
 		return contents{}, err
 	}
 	return contents{
-		mounts: sandboxMounts(c.root.mounts, c.spec.Layers, c.mounts), disk: c.disk, diskSize: c.spec.Limits.Disk,
+		mounts: sandboxMounts(c.root.mounts, c.spec.Layers, c.mounts, absentFrom("/proc")), disk: c.disk, diskSize: c.spec.Limits.Disk,
 		startDir: c.root.startDir, rlimits: c.rlimits(c.controls),
 	}, nil
 }

@@ -3,6 +3,7 @@ package local
 import (
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -21,7 +22,7 @@ func TestInside(t *testing.T) {
 		{"read-only root", "for p in / /usr /etc /dev /proc/sys/kernel; do echo x 2>/dev/null >$p/x && echo $p; done; true", ""},
 		{"writable", "for p in /sandbox /tmp /dev/shm $HOME; do echo x >$p/x && cat $p/x; done", "x\nx\nx\nx\n"},
 		{"one disk", "stat -f -c %i /sandbox /tmp /dev/shm | sort -u | wc -l", "1\n"},
-		{"masked", "cat /proc/kallsyms /proc/cmdline /proc/timer_list /proc/keys /proc/interrupts 2>/dev/null | wc -c", "0\n"},
+		{"masked", "cd /proc; cat " + strings.Join(maskedFiles, " ") + " 2>/dev/null | wc -c; ls -A " + strings.Join(maskedDirs, " ") + " 2>/dev/null | grep -v : | tr -d '\\n'", "0\n"},
 		{"sysctl", "(echo 1 >/proc/sys/kernel/panic) 2>/dev/null; echo $?", "2\n"},
 		{"processes", "ls -d /proc/[0-9]* | wc -l | xargs test 6 -ge && echo few", "few\n"},
 		{"pid 1", "cat /proc/1/environ /proc/1/maps 2>/dev/null | wc -c; ls /proc/1/root/ /proc/1/fd 2>/dev/null | wc -l", "0\n0\n"},

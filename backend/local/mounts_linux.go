@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 	"github.com/llmsandbox/llmsandbox/internal/hostroot"
@@ -73,8 +75,8 @@ var (
 )
 
 // sandboxMounts are all the mounts of a sandbox, in the order in which they are made,
-// the root first.
-func sandboxMounts(root []mount, layers []backend.Layer, asked []hostmount.Source) []mount {
+// the root first. absent tells which names /proc does not have.
+func sandboxMounts(root []mount, layers []backend.Layer, asked []hostmount.Source, absent func(name string) bool) []mount {
 	all := append([]mount(nil), root...)
 	all = append(all,
 		mount{kind: mountDisk, source: "sandbox", target: workdir, mode: 0o755, code: true},
@@ -111,10 +113,33 @@ func sandboxMounts(root []mount, layers []backend.Layer, asked []hostmount.Sourc
 		names []string
 	}{{maskFile, maskedFiles}, {setReadOnly, frozenDirs}, {maskDirectory, maskedDirs}} {
 		for _, name := range masked.names {
+			if absent(name) {
+				continue
+			}
 			all = append(all, mount{kind: masked.kind, target: "/proc/" + name, readOnly: true, noExec: true})
 		}
 	}
 	return all
+}
+
+// absentFrom tells which names the host's /proc, at dir, does not have. Those beside the
+// processes are the same in each proc file system of a kernel, so the sandbox's has none of
+// them either. Nothing is absent from what may show less: another file system, or one that
+// was mounted to show processes only.
+//
+// To find out inside that there is nothing to mask takes a mount that is thrown away, and the
+// kernel then waits until every CPU has come by: a tenth of a millisecond for each name on an
+// idle machine, and milliseconds on a busy one.
+func absentFrom(dir string) func(name string) bool {
+	lstat := func(name string) error {
+		var st unix.Stat_t
+		return unix.Lstat(dir+"/"+name, &st)
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil || fs.Type != unix.PROC_SUPER_MAGIC || lstat("filesystems") != nil {
+		return func(string) bool { return false }
+	}
+	return func(name string) bool { return lstat(name) == unix.ENOENT }
 }
 
 // writable returns where code may write.

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -55,6 +56,7 @@ func TestMounts(t *testing.T) {
 		{Source: "/cache/layers/go-build", Target: "/tmp/home/.cache/go-build", Writable: true},
 	}
 	opened := os.Stdin // whatever file it is
+	nothing := func(string) bool { return false }
 	asked := []hostmount.Source{
 		{Mount: backend.Mount{Source: "/home/alice/data", Target: "/sandbox/data", Mode: "ro"}, File: opened, Dir: true},
 		{Mount: backend.Mount{Source: "/home/alice/one", Target: "/srv/a/one", Mode: "ro"}, File: opened},
@@ -87,7 +89,7 @@ func TestMounts(t *testing.T) {
 				base = []mount{{kind: mountOverlay, target: "/", lower: []string{"/cache/images/2", "/cache/images/1"}, readOnly: true}}
 			}
 			points := t.TempDir()
-			mounts, err := addMountPoints(points, sandboxMounts(base, c.layers, c.asked))
+			mounts, err := addMountPoints(points, sandboxMounts(base, c.layers, c.asked, nothing))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,6 +123,52 @@ func TestMounts(t *testing.T) {
 			compare(t, filepath.Join("testdata", "mounts", c.name+".txt"), strings.Join(want, "\n")+"\n")
 		})
 	}
+}
+
+// TestAbsentFromProc has nothing mounted over names that /proc does not have, and everything
+// masked where what the host has as its /proc does not tell.
+func TestAbsentFromProc(t *testing.T) {
+	masked := slices.Concat(maskedFiles, maskedDirs, frozenDirs)
+	absent := absentFrom("/proc")
+	mounted := map[string]bool{}
+	for _, m := range sandboxMounts(nil, nil, nil, absent) {
+		mounted[m.target] = true
+	}
+	for _, name := range masked {
+		_, err := os.Lstat("/proc/" + name)
+		if there := !os.IsNotExist(err); mounted["/proc/"+name] != there {
+			t.Errorf("/proc/%s: mounted over: %v, there: %v", name, mounted["/proc/"+name], there)
+		}
+	}
+	if absent("version") || !absent("no-such-name") {
+		t.Errorf("absent: version %v, no-such-name %v, want false, true", absent("version"), absent("no-such-name"))
+	}
+	for _, dir := range append(lessThanProc(t), t.TempDir(), "/proc/no-such-directory") {
+		if i := slices.IndexFunc(masked, absentFrom(dir)); i >= 0 {
+			t.Errorf("with %s as /proc, %s is not masked", dir, masked[i])
+		}
+	}
+}
+
+// lessThanProc is a proc file system that shows processes only, where one can be mounted.
+func lessThanProc(t *testing.T) []string {
+	ctx, err := unix.Fsopen("proc", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		t.Logf("not tried with subset=pid: %v", err)
+		return nil
+	}
+	defer unix.Close(ctx)
+	if err := errors.Join(unix.FsconfigSetString(ctx, "subset", "pid"), unix.FsconfigCreate(ctx)); err != nil {
+		t.Logf("not tried with subset=pid: %v", err)
+		return nil
+	}
+	fd, err := unix.Fsmount(ctx, unix.FSMOUNT_CLOEXEC, 0)
+	if err != nil {
+		t.Logf("not tried with subset=pid: %v", err)
+		return nil
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return []string{fmt.Sprintf("/proc/self/fd/%d", fd)}
 }
 
 // difference lists the lines that only one of two texts has, in their order.
