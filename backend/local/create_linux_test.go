@@ -4,15 +4,54 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/llmsandbox/llmsandbox/backend"
 )
+
+// TestCreateCopiesNoMemory writes to memory again that this process had before it made a
+// sandbox. Each page of it would be a fault if the sandbox's start had copied the page tables.
+func TestCreateCopiesNoMemory(t *testing.T) {
+	const size = 64 << 20
+	memory, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(memory)
+	if err := unix.Madvise(memory, unix.MADV_NOHUGEPAGE); err != nil && err != unix.EINVAL { // EINVAL: the kernel has none
+		t.Fatal(err)
+	}
+	pages := size / os.Getpagesize()
+	faults := func() int64 {
+		var before, after unix.Rusage
+		err := unix.Getrusage(unix.RUSAGE_THREAD, &before)
+		for i := range pages {
+			memory[i*os.Getpagesize()]++
+		}
+		if err := errors.Join(err, unix.Getrusage(unix.RUSAGE_THREAD, &after)); err != nil {
+			t.Fatal(err)
+		}
+		return after.Minflt - before.Minflt
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if n := faults(); n < int64(pages)/2 {
+		t.Fatalf("%d faults in %d pages that were never written to: this test cannot tell anything", n, pages)
+	}
+	create(t, newBackend(t), nil)
+	if n := faults(); n > int64(pages)/2 {
+		t.Errorf("%d faults in the %d pages that there were before, want next to none: the start has copied the page tables", n, pages)
+	}
+}
 
 func TestDeadline(t *testing.T) {
 	b := newBackend(t)

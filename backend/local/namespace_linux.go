@@ -20,7 +20,12 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/seccomp"
 )
 
-const cloneFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+// cloneFlags start the agent. By the first two it uses the caller's memory until its exec, during
+// which the thread that forks waits, as for every other program that Go starts. Package syscall
+// leaves them out with a new user namespace, since it may have to write its mappings before the
+// exec, and so copies the page tables of the whole process: here, they are written afterwards.
+const cloneFlags = unix.CLONE_VM | unix.CLONE_VFORK |
+	unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
 // setupCaps are what the agent needs, in its own user namespace, until it is set up.
 // They are ambient, because to the host it is an ordinary process whose exec would
@@ -142,8 +147,7 @@ func (a *namespaceAgent) fork(ctx context.Context, l *launch, setup *os.File) er
 		Dir:   "/",
 		Env:   []string{}, // nothing of the host's environment gets inside
 		Files: []uintptr{null.Fd(), null.Fd(), log.Fd(), l.socket.Fd(), setup.Fd()},
-		Sys: &syscall.SysProcAttr{Cloneflags: cloneFlags, AmbientCaps: setupCaps, PidFD: &pidfd, Setsid: true,
-			GidMappingsEnableSetgroups: true},
+		Sys:   &syscall.SysProcAttr{Cloneflags: cloneFlags, AmbientCaps: setupCaps, PidFD: &pidfd, Setsid: true},
 	}
 	err = l.group.Start(ctx, func(cgroupFD int) (int, error) {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = cgroupFD >= 0, max(cgroupFD, 0)
