@@ -20,12 +20,13 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/seccomp"
 )
 
-// cloneFlags start the agent. By the first two it uses the caller's memory until its exec, during
-// which the thread that forks waits, as for every other program that Go starts. Package syscall
-// leaves them out with a new user namespace, since it may have to write its mappings before the
-// exec, and so copies the page tables of the whole process: here, they are written afterwards.
-const cloneFlags = unix.CLONE_VM | unix.CLONE_VFORK |
-	unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+// inPlace has a process use its parent's memory until its exec, during which the thread that
+// forks waits, as for every other program that Go starts. Package syscall leaves this out with a
+// new user namespace, since it may have to write its mappings before the exec, and so copies the
+// page tables of the whole process: here, they are written afterwards.
+const inPlace = unix.CLONE_VM | unix.CLONE_VFORK
+
+const cloneFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
 // setupCaps are what the agent needs, in its own user namespace, until it is set up.
 // They are ambient, because to the host it is an ordinary process whose exec would
@@ -147,7 +148,7 @@ func (a *namespaceAgent) fork(ctx context.Context, l *launch, setup *os.File) er
 		Dir:   "/",
 		Env:   []string{}, // nothing of the host's environment gets inside
 		Files: []uintptr{null.Fd(), null.Fd(), log.Fd(), l.socket.Fd(), setup.Fd()},
-		Sys:   &syscall.SysProcAttr{Cloneflags: cloneFlags, AmbientCaps: setupCaps, PidFD: &pidfd, Setsid: true},
+		Sys:   &syscall.SysProcAttr{Cloneflags: inPlace | cloneFlags, AmbientCaps: setupCaps, PidFD: &pidfd, Setsid: true},
 	}
 	err = l.group.Start(ctx, func(cgroupFD int) (int, error) {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = cgroupFD >= 0, max(cgroupFD, 0)
@@ -320,18 +321,21 @@ func mappedNamespace(agent string, of unix.Stat_t, uid, gid uint32) (*os.File, e
 	defer r.Close()
 	defer w.Close()
 	p, err := os.StartProcess(agent, []string{"llmsandbox-agent", "--stdio"}, &os.ProcAttr{
-		Env: []string{}, Files: []*os.File{r},
-		Sys: &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER,
-			UidMappings: []syscall.SysProcIDMap{{ContainerID: int(of.Uid), HostID: int(uid), Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{ContainerID: int(of.Gid), HostID: int(gid), Size: 1}}},
+		Env: []string{}, Files: []*os.File{r}, Sys: &syscall.SysProcAttr{Cloneflags: inPlace | unix.CLONE_NEWUSER},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a user namespace: %w", err)
 	}
-	ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", p.Pid))
-	p.Kill()
-	p.Wait()
-	return ns, err
+	defer func() {
+		p.Kill()
+		p.Wait()
+	}()
+	proc := fmt.Sprintf("/proc/%d/", p.Pid)
+	if err := errors.Join(writeProc(proc+"uid_map", fmt.Sprintf("%d %d 1\n", of.Uid, uid)),
+		writeProc(proc+"gid_map", fmt.Sprintf("%d %d 1\n", of.Gid, gid))); err != nil {
+		return nil, err
+	}
+	return os.Open(proc + "ns/user")
 }
 
 // capabilities are the same for every sandbox of a user on this machine.
