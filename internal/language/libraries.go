@@ -30,8 +30,20 @@ type Libraries struct {
 	// a part of its system. Others are asked for of an image only where the machine has no
 	// such tool.
 	Inside bool
+	// Accelerator is what installs faster than the language's own tool; nil: nothing does.
+	Accelerator *Accelerator
 	// Environment is how environments are made; nil: the language has none.
 	Environment *Environment
+}
+
+// An Accelerator is a program that Install uses if it is there, and does without if it is not.
+type Accelerator struct {
+	Program string
+	// Library is the package that has it, as the language's own tool is asked for it.
+	Library string
+	// Install makes the processes that install src.Libraries, which is Library, below bin of
+	// src.Dir, out of the registries and without running any code of the package.
+	Install func(src InstallSource) (Plan, error)
 }
 
 // An Environment is a library directory that takes the place of what is installed beside the
@@ -75,6 +87,8 @@ type InstallSource struct {
 	// On is the directory of the environment that the libraries are for, whose packages count as
 	// installed; empty: none. Programs are found in it already.
 	On string
+	// Accelerator is the path or the name of the language's accelerator in the sandbox; empty: none.
+	Accelerator string
 	// Host: the toolchain is this machine's, and not that of an image.
 	Host    bool
 	Program func(alternatives ...string) string

@@ -43,7 +43,7 @@ func (m Maker) Caches(ctx context.Context, lang *language.Language, spec backend
 			return kept.Get(ctx, about, func(ctx context.Context, dir string) error {
 				spec := spec
 				spec.Progress = report
-				end := backend.BeginStep(report, "prepare", cache.Title)
+				end := backend.BeginStep(report, stagePrepare, cache.Title)
 				err := m.fillCache(ctx, lang, cache, spec, dir)
 				if err == nil {
 					end(nil)
@@ -66,7 +66,7 @@ func (m Maker) Caches(ctx context.Context, lang *language.Language, spec backend
 // withoutCache reports a cache that could not be prepared.
 func withoutCache(spec backend.Spec, title string, err error) {
 	if spec.Progress != nil {
-		spec.Progress(backend.Progress{Stage: "prepare", Message: title, Done: true, Error: err.Error() + "; going on without"})
+		spec.Progress(backend.Progress{Stage: stagePrepare, Message: title, Done: true, Error: err.Error() + "; going on without"})
 	}
 }
 
@@ -106,7 +106,7 @@ func (m Maker) fillCache(ctx context.Context, lang *language.Language, cache lan
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	output := newToolOutput(spec.Progress, backend.Progress{Stage: "prepare", Message: cache.Title})
+	output := newToolOutput(spec.Progress, backend.Progress{Stage: stagePrepare, Message: cache.Title})
 	res, err := s.Run(ctx, Run{Output: output, Plan: steps(cache.Fill...)})
 	if err != nil {
 		return err

@@ -57,6 +57,7 @@ func (q *Libraries) fill(ctx context.Context, target, dir string) error {
 const (
 	stageInstall = "install"
 	stageResolve = "resolve"
+	stagePrepare = "prepare"
 )
 
 // A planner makes what a package tool is to do.
@@ -122,6 +123,11 @@ func (q *Libraries) workIn(ctx context.Context, target, stage string, plan plann
 		src.Local = installLocal
 		if _, err := transfer.CopyIn(ctx, client, q.options.Local, installLocal, localLimits); err != nil {
 			return fmt.Errorf("folder of libraries: %w", err)
+		}
+	}
+	if stage == stageInstall {
+		if src.Accelerator, err = q.accelerator(ctx, s); err != nil {
+			return err
 		}
 	}
 	if err := q.runTool(ctx, s, src, stage, plan); err != nil {

@@ -137,14 +137,26 @@ func (l *Installed) bring(ctx context.Context, q *Libraries, source, dir string)
 	if err := errors.Join(client.Remove(ctx, half, gone), client.Remove(ctx, dir, gone)); err != nil {
 		return err
 	}
+	if err := copyIn(ctx, q.layers, client, source, half); err != nil {
+		return errors.Join(err, client.Remove(context.WithoutCancel(ctx), half, gone))
+	}
+	if err := client.Rename(ctx, half, dir); err != nil {
+		return err
+	}
+	_, err = client.WriteFile(ctx, libraryMark(dir), strings.NewReader(""), agentclient.WriteOptions{Mode: 0o644, Create: true, Truncate: true, Parents: true})
+	return err
+}
+
+// copyIn copies a layer's files into a directory of a sandbox.
+func copyIn(ctx context.Context, from backend.Layers, client *agentclient.Client, source, dir string) error {
 	pr, pw := io.Pipe()
 	read := make(chan error, 1)
 	go func() {
-		err := q.layers.Read(ctx, source, pw)
+		err := from.Read(ctx, source, pw)
 		pw.CloseWithError(err)
 		read <- err
 	}()
-	took, err := client.TarIn(ctx, half, pr, agentclient.TarLimits{Links: true})
+	took, err := client.TarIn(ctx, dir, pr, agentclient.TarLimits{Links: true})
 	pr.CloseWithError(io.ErrClosedPipe) // ends a reader of the layer whose writer is gone
 	if rerr := <-read; rerr != nil && !errors.Is(rerr, io.ErrClosedPipe) {
 		err = rerr
@@ -152,13 +164,6 @@ func (l *Installed) bring(ctx context.Context, q *Libraries, source, dir string)
 	if err == nil && len(took.Skipped) > 0 {
 		err = fmt.Errorf("it was not taken whole: %s: %w", took.Skipped[0], fs.ErrInvalid)
 	}
-	if err != nil {
-		return errors.Join(err, client.Remove(context.WithoutCancel(ctx), half, gone))
-	}
-	if err := client.Rename(ctx, half, dir); err != nil {
-		return err
-	}
-	_, err = client.WriteFile(ctx, libraryMark(dir), strings.NewReader(""), agentclient.WriteOptions{Mode: 0o644, Create: true, Truncate: true, Parents: true})
 	return err
 }
 

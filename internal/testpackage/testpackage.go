@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
 	"testing"
 )
 
@@ -41,7 +42,11 @@ func Wheel(t testing.TB, dir, name, version string, files map[string]string, scr
 	create(t, filepath.Join(dir, name+"-"+version+"-py3-none-any.whl"), func(w io.Writer) error {
 		z := zip.NewWriter(w)
 		for _, path := range sorted(all) {
-			f, err := z.Create(path)
+			header := zip.FileHeader{Name: path, Method: zip.Deflate}
+			if strings.Contains(path, ".data/scripts/") {
+				header.SetMode(0o755)
+			}
+			f, err := z.CreateHeader(&header)
 			if err != nil {
 				return err
 			}

@@ -16,23 +16,28 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend/local"
 )
 
-// serveRepository serves a directory on loopback, at an address that proxies are not kept
-// from as they are from 127.0.0.1, and counts the requests.
-func serveRepository(t *testing.T, dir string) (url string, requests *atomic.Int64) {
+// serve serves on loopback, at an address that proxies are not kept from as they are from 127.0.0.1.
+func serve(t *testing.T, h http.Handler) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.2:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	requests = new(atomic.Int64)
-	files := http.FileServer(http.Dir(dir))
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		requests.Add(1)
-		files.ServeHTTP(w, r)
-	})}}
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: h}}
 	server.Start()
 	t.Cleanup(server.Close)
-	return server.URL, requests
+	return server.URL
+}
+
+// serveRepository serves a directory, and counts the requests.
+func serveRepository(t *testing.T, dir string) (url string, requests *atomic.Int64) {
+	t.Helper()
+	requests = new(atomic.Int64)
+	files := http.FileServer(http.Dir(dir))
+	return serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		files.ServeHTTP(w, r)
+	})), requests
 }
 
 // makeWith runs a tool of this machine, which the repository is made with.

@@ -39,7 +39,7 @@ func lock(src language.InstallSource) (language.Plan, error) {
 
 func environmentPlan(src language.InstallSource, command string, args ...string) language.Plan {
 	script := path.Join(src.TempDir, ".environment.py")
-	argv := []string{src.Program("python3", "python"), "-B", script, command, src.Dir, path.Join(src.TempDir, ".environment")}
+	argv := []string{src.Program("python3", "python"), "-B", script, command, src.Dir, path.Join(src.TempDir, ".environment"), src.Accelerator}
 	plan := pipPlan(src, argv, args)
 	plan.Files = append(plan.Files, language.File{Path: script, Data: environmentInstaller, Mode: 0o644})
 	return plan

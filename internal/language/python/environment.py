@@ -1,14 +1,14 @@
 
 # Makes environments: virtual environments that see nothing of what the interpreter has already.
-#   environment.py lock DIR SCRATCH [PIP-OPTION...] -- REQUIREMENT...
-#   environment.py install DIR SCRATCH [PIP-OPTION...] -- LOCK
+#   environment.py lock DIR SCRATCH UV [PIP-OPTION...] -- REQUIREMENT...
+#   environment.py install DIR SCRATCH UV [PIP-OPTION...] -- LOCK
 import json, re, venv
 
 import pip
 
-command, prefix, scratch = sys.argv[1:4]
+command, prefix, scratch, uv = sys.argv[1:5]
 split = sys.argv.index("--")
-options, arguments = sys.argv[4:split], sys.argv[split + 1:]
+options, arguments = sys.argv[5:split], sys.argv[split + 1:]
 minor = "%d.%d" % sys.version_info[:2]
 # The interpreter's own pip, and nothing else that is installed beside it.
 tools = os.path.join(scratch, "tools")
@@ -47,7 +47,10 @@ def install():
         for p in packages:
             f.write("%s==%s%s\n" % (p["name"], p["version"], "".join(" --hash=sha256:" + h for h in p.get("sha256", []))))
     python = make(prefix)
-    run_pip(python, "--no-deps", "--no-compile", "--no-warn-script-location", "--requirement", requirements, *options)
+    hashes = ["--require-hashes"] if any(p.get("sha256") for p in packages) else []
+    common = ["--no-deps", "--requirement", requirements, *hashes]
+    if not install_with_uv(uv, prefix, scratch, "--python", python, *common):
+        run_pip(make(prefix), "--no-compile", "--no-warn-script-location", *common, *options)
     site_dir = os.path.join(prefix, "lib", "python" + minor, "site-packages")
     if not os.path.lexists(os.path.join(site_dir, "pip")):
         os.symlink(os.path.dirname(pip.__file__), os.path.join(site_dir, "pip"))

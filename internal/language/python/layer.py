@@ -1,10 +1,85 @@
 # What libraries and environments have in common. The script that uses it is appended.
-import compileall, glob, os, py_compile, shutil, subprocess, sys
+import glob, os, py_compile, shutil, subprocess, sys
+
+def uv_options():
+    """What pip is told by its variables, as options of uv; None if uv has none that means the same."""
+    value = os.environ.get
+    if not value("PIP_INDEX_URL") or value("PIP_PREFER_BINARY"):
+        return None
+    options = ["--default-index", value("PIP_INDEX_URL"), "--index-strategy", "unsafe-best-match"]  # pip's only one
+    for option, name in (
+        ("--index", "PIP_EXTRA_INDEX_URL"), ("--find-links", "PIP_FIND_LINKS"), ("--allow-insecure-host", "PIP_TRUSTED_HOST"),
+        ("--only-binary", "PIP_ONLY_BINARY"), ("--no-binary", "PIP_NO_BINARY"),
+    ):
+        words = value(name, "")
+        for word in (words.replace(",", " ") if "binary" in option else words).split():
+            options += [option, word.replace(",", "%2C")]  # uv splits addresses at commas
+    return options
+
+def uv_environment():
+    """The environment without settings of uv, which an image may have."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("UV_") and k != "PYTHONPATH"}
+    env.update(NO_COLOR="1", UV_PYTHON_DOWNLOADS="never")
+    for ours, name in ("SSL_CERT_FILE", "PIP_CERT"), ("UV_HTTP_TIMEOUT", "PIP_TIMEOUT"), ("UV_HTTP_RETRIES", "PIP_RETRIES"):
+        if env.get(name):
+            env[ours] = env[name]
+    return env
+
+def install_with_uv(uv, prefix, scratch, *arguments):
+    """Installs into prefix, and reports whether that succeeded. If not, prefix is empty and pip is to do it:
+    pip's word counts, and so an uv that is old, new or broken only takes time."""
+    options = uv_options()
+    if not uv or options is None:
+        return False
+    command = [uv, "pip", "install", "--no-config", "--cache-dir", os.path.join(scratch, "uv"), *options, *arguments]
+    try:
+        why = "it ended with %d" % subprocess.run(command, env=uv_environment()).returncode
+    except OSError as e:
+        why = str(e)
+    if why == "it ended with 0":
+        if os.path.lexists(os.path.join(prefix, ".lock")):
+            os.remove(os.path.join(prefix, ".lock"))
+        return True
+    print("uv did not install: %s. Trying pip." % why, flush=True)
+    for name in os.listdir(prefix):
+        path = os.path.join(prefix, name)
+        shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.remove(path)
+    return False
+
+def sources(prefix):
+    """The modules below prefix, without those that links lead to or that lie deeper than modules do."""
+    for at, dirs, names in os.walk(prefix):
+        if os.path.relpath(at, prefix).count(os.sep) >= 64:
+            dirs.clear()
+        for path in (os.path.join(at, name) for name in names if name.endswith(".py")):
+            if os.path.isfile(path) and not os.path.islink(path):
+                yield path
+
+def compile_all(prefix):
+    """Compiles all modules on all processors. The processes of compileall may start this script again."""
+    paths = sorted(sources(prefix), key=os.path.getsize)
+    processes = min(os.cpu_count() or 1, 32)
+    children = []
+    for i in range(processes):
+        child = os.fork()
+        if child:
+            children.append(child)
+            continue
+        try:
+            for path in paths[i::processes]:
+                try:
+                    # The directory is read-only later. Compiled files stay valid whatever times the sources get.
+                    py_compile.compile(path, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+                except (py_compile.PyCompileError, OSError, ValueError):
+                    pass  # of another version of Python, or a template
+        finally:
+            os._exit(0)
+    for child in children:
+        os.waitpid(child, 0)
 
 def finish(prefix, site_dir, scratch):
     """Makes ahead what programs would make again in every sandbox."""
-    # The directory is read-only later. Compiled files stay valid whatever times the sources get.
-    compileall.compile_dir(prefix, maxlevels=64, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    compile_all(prefix)
     # Matplotlib looks through all fonts before the first plot, and keeps what it finds in a
     # directory of its user's. Here it is done once: see _fonts in figures.py.
     if not os.path.isfile(os.path.join(site_dir, "matplotlib", "font_manager.py")):

@@ -18,6 +18,8 @@ var libraries = language.Libraries{
 	Use:        use,
 	Registries: findRegistries,
 
+	// The options of these versions are known to do what the scripts want.
+	Accelerator: &language.Accelerator{Program: "uv", Library: "uv>=0.8,<0.14", Install: fetchUV},
 	Environment: &language.Environment{Lock: lock, CheckPackage: checkPackage, Install: installEnvironment, Env: environmentVariables},
 }
 
@@ -35,7 +37,7 @@ var (
 // have does not: a list is the same libraries on every machine.
 func install(src language.InstallSource) (language.Plan, error) {
 	script := path.Join(src.TempDir, ".install.py")
-	argv := []string{src.Program("python3", "python"), "-B", script, src.Dir, path.Join(src.TempDir, ".install")}
+	argv := []string{src.Program("python3", "python"), "-B", script, src.Dir, path.Join(src.TempDir, ".install"), src.Accelerator}
 	switch {
 	case src.On != "":
 		argv = append(argv, "--no-warn-conflicts")
@@ -47,7 +49,14 @@ func install(src language.InstallSource) (language.Plan, error) {
 	return plan, nil
 }
 
-// pipPlan runs a script that runs pip: argv, options of pip, "--" and args.
+// fetchUV has pip install uv, whose wheels are one program each. Nothing of it is built.
+func fetchUV(src language.InstallSource) (language.Plan, error) {
+	return pipPlan(src, []string{
+		src.Program("python3", "python"), "-m", "pip", "install", "--target", src.Dir, "--no-deps", "--only-binary", ":all:", "--no-compile",
+	}, src.Libraries), nil
+}
+
+// pipPlan runs pip, or a script that does: argv, options of pip, "--" and args.
 func pipPlan(src language.InstallSource, argv, args []string) language.Plan {
 	if src.Local != "" {
 		argv = append(argv, "--no-index", "--find-links", src.Local)

@@ -1,13 +1,13 @@
 
 # Installs libraries into a directory that any interpreter of the same version can use.
-#   libraries.py DIR SCRATCH [PIP-OPTION...] -- REQUIREMENT...
+#   libraries.py DIR SCRATCH UV [PIP-OPTION...] -- REQUIREMENT...
 # What the interpreter already has is never touched: pip runs in a virtual environment that
 # only sees it, for tools that build packages. In an environment it sees that and nothing else.
 import site, sysconfig, venv
 
-prefix, scratch = sys.argv[1:3]
+prefix, scratch, uv = sys.argv[1:4]
 split = sys.argv.index("--")
-options, requirements = sys.argv[3:split], sys.argv[split + 1:]
+options, requirements = sys.argv[4:split], sys.argv[split + 1:]
 
 alone = "SANDBOX_ENVIRONMENT" in os.environ
 venv.EnvBuilder(system_site_packages=not alone, symlinks=True).create(scratch)
@@ -19,13 +19,16 @@ with open(os.path.join(pth, "parent.pth"), "w") as f:
     f.write("\n".join(p for p in seen if os.path.isdir(p)))
 env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
 
-pip = [python, "-m", "pip", "install", "--prefix", prefix, "--no-compile", "--no-warn-script-location"]
-done = subprocess.run(pip + options + ["--"] + requirements, env=env)
-if done.returncode != 0:
-    sys.exit(done.returncode)
+# With uv, nothing that is elsewhere counts as installed.
+alike = "--ignore-installed" in options
+if not (alike and install_with_uv(uv, prefix, scratch, "--python", python, "--prefix", prefix, "--", *requirements)):
+    pip = [python, "-m", "pip", "install", "--prefix", prefix, "--no-compile", "--no-warn-script-location"]
+    done = subprocess.run(pip + options + ["--"] + requirements, env=env)
+    if done.returncode != 0:
+        sys.exit(done.returncode)
 
 def found(prefix):
-    """Where pip put packages. All else below it was written by packages: no link is followed, and nothing deep."""
+    """Where packages were put. All else below it was written by packages: no link is followed, and nothing deep."""
     places = []
     for at, dirs, _ in os.walk(prefix):
         inside = os.path.relpath(at, prefix)

@@ -84,7 +84,7 @@ func TestLibrariesScript(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				out, err := exec.Command(python, "-B", filepath.Join(dir, "pip.py"), filepath.Join(dir, "libraries.py"), directory, filepath.Join(dir, "scratch"), "--", c.library).CombinedOutput()
+				out, err := exec.Command(python, "-B", filepath.Join(dir, "pip.py"), filepath.Join(dir, "libraries.py"), directory, filepath.Join(dir, "scratch"), "", "--", c.library).CombinedOutput()
 				if err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}

@@ -63,7 +63,7 @@ func TestRegistries(t *testing.T) {
 
 func TestInstall(t *testing.T) {
 	src := language.InstallSource{
-		Libraries: []string{"six", "x>1"}, Dir: "/lib", TempDir: "/tmp", Local: "/wheels", Program: func(alt ...string) string { return alt[0] },
+		Libraries: []string{"six", "x>1"}, Dir: "/lib", TempDir: "/tmp", Local: "/wheels", Accelerator: "/uv", Program: func(alt ...string) string { return alt[0] },
 		Registries: language.Registries{Env: []string{"PIP_INDEX_URL=https://a.test"}, Files: []language.File{{Path: registries.CA}}},
 	}
 	plan, err := install(src)
@@ -71,8 +71,8 @@ func TestInstall(t *testing.T) {
 		t.Fatalf("%+v, %v, want no error, len(plan.Steps) = 1, len(plan.Files) = 2", plan, err)
 	}
 	step := plan.Steps[0]
-	if argv := strings.Join(step.Argv, " "); !strings.HasSuffix(argv, "/lib /tmp/.install --no-index --find-links /wheels -- six x>1") {
-		t.Errorf("argv = %v, want argv ending in %q", argv, "/lib /tmp/.install --no-index --find-links /wheels -- six x>1")
+	if argv := strings.Join(step.Argv, " "); !strings.HasSuffix(argv, "/lib /tmp/.install /uv --no-index --find-links /wheels -- six x>1") {
+		t.Errorf("argv = %v, want argv ending in %q", argv, "/lib /tmp/.install /uv --no-index --find-links /wheels -- six x>1")
 	}
 	src.Host = true
 	if plan, err = install(src); err != nil || !slices.Contains(plan.Steps[0].Argv, "--ignore-installed") || slices.Contains(step.Argv, "--ignore-installed") {
