@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend/local"
 )
 
 // libraries compares sandboxes without libraries to those with a list that is cached.
@@ -78,6 +80,63 @@ func firstPlot(ctx context.Context, e *env, rounds int) error {
 	t.print()
 	aimAtMost("first plot × bare", 1.2, t.ratio(sandbox.name, t.names[0]))
 	return nil
+}
+
+// libraryInstalls compares installing a list that is not cached to uv, bare, without its cache.
+func libraryInstalls(ctx context.Context, e *env, rounds int) error {
+	dir, err := os.MkdirTemp("", "llmsandbox-bench-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	list := []string{"matplotlib", "pandas", "plotly"}
+	target, tools := filepath.Join(dir, "packages"), filepath.Join(dir, "tools")
+	if out, err := exec.CommandContext(ctx, e.python, "-m", "pip", "install", "--target", tools, "uv").CombinedOutput(); err != nil {
+		fmt.Printf("left out: pip install uv: %v: %s\n", err, out)
+		return nil
+	}
+	bare := contender{"uv pip install --compile-bytecode --target, bare", func(ctx context.Context) (time.Duration, error) {
+		if err := os.RemoveAll(target); err != nil {
+			return 0, err
+		}
+		return took(exec.CommandContext(ctx, filepath.Join(tools, "bin", "uv"), append([]string{"pip", "install", "--python", e.python, "--no-cache", "--compile-bytecode", "--target", target}, list...)...))
+	}}
+	layers, err := local.New(&local.Options{CacheDir: dir}).Layers()
+	if err != nil {
+		return err
+	}
+	sandbox := contender{"llmsandbox run --lib", func(ctx context.Context) (time.Duration, error) {
+		have, err := layers.List(ctx)
+		if err != nil {
+			return 0, err
+		}
+		for _, l := range have {
+			if len(l.Libraries) > 0 { // uv itself stays
+				if err := layers.Remove(ctx, l.Key); err != nil {
+					return 0, err
+				}
+			}
+		}
+		c := exec.CommandContext(ctx, e.command, "run", "--quiet", "--lib", list[0], "--lib", list[1], "--lib", list[2], "-c", "pass")
+		c.Env = append(os.Environ(), "LLMSANDBOX_CACHE_DIR="+dir)
+		return took(c)
+	}}
+	t, err := measure(ctx, min(rounds, 10), bare, sandbox)
+	if err != nil {
+		return err
+	}
+	t.print()
+	aimAtMost("install × bare", 1.3, t.ratio(sandbox.name, bare.name))
+	return nil
+}
+
+// took runs a command, and returns how long that took.
+func took(c *exec.Cmd) (time.Duration, error) {
+	start := time.Now()
+	if out, err := c.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("%w: %s", err, out)
+	}
+	return time.Since(start), nil
 }
 
 // wheel makes a package of one module.

@@ -74,6 +74,7 @@ func bench(ctx context.Context, o options) error {
 		{"network", network},
 		{"pool", pools},
 		{"libraries", libraries},
+		{"library installs", libraryInstalls},
 		{"first plot", firstPlot},
 		{"mcp", mcpServer},
 	}
