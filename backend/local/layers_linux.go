@@ -31,6 +31,9 @@ type layers struct {
 	backend *Backend
 }
 
+// MountsLayers tells that a layer's size costs a sandbox nothing.
+func (layers) MountsLayers() {}
+
 // Get is [backend.Layers].Get. A layer that needs no image says that it is of the host's
 // programs.
 func (l layers) Get(ctx context.Context, about backend.LayerInfo, fill func(ctx context.Context, dir string) error) (string, error) {

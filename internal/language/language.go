@@ -116,6 +116,11 @@ type Cache struct {
 	Target string // absolute path inside the sandbox
 	// Program is the one the cache depends on: another one needs another cache.
 	Program string
+	// Installed are places beside it that the cache depends on, too: see backend.Layers.Toolchain.
+	Installed []string `json:",omitempty"`
+	// Mounted leaves the cache out where it would be copied into each sandbox, which takes longer
+	// than it saves.
+	Mounted bool `json:"-"`
 	// Fill are the steps that fill Target.
 	Fill []Step
 }

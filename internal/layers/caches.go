@@ -29,9 +29,13 @@ func (m Maker) Caches(ctx context.Context, lang *language.Language, spec backend
 		}
 		return nil, nil
 	}
+	_, mounts := kept.(mounter)
 	var layers []backend.Layer
 	for _, cache := range lang.Caches {
-		toolchain, err := kept.Toolchain(ctx, spec, cache.Program, nil)
+		if cache.Mounted && !mounts {
+			continue
+		}
+		toolchain, err := kept.Toolchain(ctx, spec, cache.Program, cache.Installed)
 		if err != nil {
 			return nil, fmt.Errorf("open sandbox: %w", err)
 		}
@@ -62,6 +66,9 @@ func (m Maker) Caches(ctx context.Context, lang *language.Language, spec backend
 	}
 	return layers, nil
 }
+
+// A mounter has sandboxes mount layers where they are, so that their size costs nothing.
+type mounter interface{ MountsLayers() }
 
 // withoutCache reports a cache that could not be prepared.
 func withoutCache(spec backend.Spec, title string, err error) {

@@ -69,6 +69,7 @@ func TestPreparedLayers(t *testing.T) {
 		"failed before":               {b: &keeper{layers: fakeLayers{print: "p", gone: true}}},
 		"fails":                       {b: &keeper{layers: fakeLayers{print: "p", fills: true}, create: broken}, said: []string{"Preparing X's cache", "Preparing X's cache failed: broken; going on without"}},
 		"an image that is not there":  {b: &keeper{layers: fakeLayers{printErr: backend.ErrImageNotFound}}, err: backend.ErrImageNotFound},
+		"copied, only to be mounted":  {b: &keeper{layers: fakeLayers{print: "p"}}},
 		"a language without a cache":  {b: &keeper{layers: fakeLayers{print: "p"}}},
 		"a caller that does not wait": {b: &keeper{layers: fakeLayers{print: "p", fills: true}, create: broken}, err: context.Canceled},
 	} {
@@ -79,6 +80,8 @@ func TestPreparedLayers(t *testing.T) {
 			switch name {
 			case "a language without a cache":
 				lang = &language.Language{Name: "y"}
+			case "copied, only to be mounted":
+				lang = &language.Language{Name: "x", Caches: []language.Cache{{Name: "c", Target: "/tmp/c", Program: "x", Mounted: true}}}
 			case "a caller that does not wait":
 				cancel()
 			}
@@ -100,6 +103,24 @@ func TestPreparedLayers(t *testing.T) {
 	}
 }
 
+// mounting are layers that sandboxes mount.
+type mounting struct{ *fakeLayers }
+
+func (mounting) MountsLayers() {}
+
+func TestMountedCaches(t *testing.T) {
+	lang := &language.Language{Name: "x", Caches: []language.Cache{{Name: "c", Target: "/tmp/c", Program: "x", Mounted: true}}}
+	b := &mountingKeeper{}
+	b.layers.print = "p"
+	if layers, err := maker(b).Caches(t.Context(), lang, backend.Spec{}); err != nil || len(layers) != 1 {
+		t.Errorf("%+v, %v, want one layer", layers, err)
+	}
+}
+
+type mountingKeeper struct{ keeper }
+
+func (k *mountingKeeper) Layers() (backend.Layers, error) { return mounting{&k.layers}, nil }
+
 func TestCacheKey(t *testing.T) {
 	base := language.Cache{Name: "c", Target: "/tmp/c", Fill: []language.Step{{Argv: []string{"fill"}}}}
 	seen := map[string]string{}
@@ -113,6 +134,7 @@ func TestCacheKey(t *testing.T) {
 		"another cache":     {"x", "p", func(c *language.Cache) { c.Name = "d" }},
 		"another target":    {"x", "p", func(c *language.Cache) { c.Target = "/tmp/d" }},
 		"another filling":   {"x", "p", func(c *language.Cache) { c.Fill = []language.Step{{Argv: []string{"fill", "more"}}} }},
+		"another place":     {"x", "p", func(c *language.Cache) { c.Installed = []string{"/p"} }},
 		"another surrounding": {"x", "p", func(c *language.Cache) {
 			c.Fill = []language.Step{{Argv: []string{"fill"}, Env: []string{"A=b"}}}
 		}},
