@@ -2,7 +2,9 @@
 package java
 
 import (
+	_ "embed"
 	"net"
+	"slices"
 	"strconv"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
@@ -22,7 +24,25 @@ var Language = language.Language{
 	Kernel:     kernel,
 	Libraries:  &libraries,
 	Scan:       scan, ModuleSeparator: ".", LibraryName: libraryName, Missing: &missing,
+	Caches: []language.Cache{{
+		Name: "javac", Title: "Java's compiler", Target: archiveDir, Program: "javac", Mounted: true,
+		Fill: []language.Step{{Argv: append([]string{"sh", "-c", archiveScript, "sh", archiveDir, "javac"}, compiler...)}},
+	}},
 }
+
+// archiveDir is where a sandbox has the archive of javac's classes, which were parsed and verified
+// when it was made.
+const archiveDir = "/tmp/.cache/javac"
+
+//go:embed archive.sh
+var archiveScript string
+
+// compiler are javac's options. Compilers are short-lived: the second JIT tier and parallel collectors only cost.
+var compiler = []string{"-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-J-XX:-UsePerfData", "-encoding", "UTF-8", "-proc:none"}
+
+// archive has javac use its archive. A JVM goes on without one that is not there or of another JVM, and is to
+// say nothing of that; an old one does not know these options.
+var archive = []string{"-J-XX:+IgnoreUnrecognizedVMOptions", "-J-XX:SharedArchiveFile=" + archiveDir + "/javac.jsa", "-J-Xlog:cds*=off"}
 
 func plan(src language.Source) (language.Plan, error) {
 	code, err := source.Clean(src.Code)
@@ -39,12 +59,11 @@ func plan(src language.Source) (language.Plan, error) {
 		return language.Plan{}, err
 	}
 	classes := src.Private(src.TempDir)
-	// Compilers are short-lived: the second JIT tier and parallel collectors only cost.
-	compile := []string{src.Program("javac"), "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-J-XX:-UsePerfData"}
+	compile := slices.Concat([]string{src.Program("javac")}, compiler, archive)
 	for _, flag := range size(src) {
 		compile = append(compile, "-J"+flag)
 	}
-	compile = append(compile, "-encoding", "UTF-8", "-proc:none", "-cp", classes+":"+src.Workdir+classPath(src.Libraries), "-d", classes)
+	compile = append(compile, "-cp", classes+":"+src.Workdir+classPath(src.Libraries), "-d", classes)
 	compile = append(compile, l.WithEnding(".java")...)
 	run := []string{src.Program("java"), "-XX:+UseSerialGC", "-XX:-UsePerfData"}
 	run = append(run, size(src)...)
