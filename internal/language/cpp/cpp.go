@@ -23,6 +23,7 @@ var Language = language.Language{
 	Details:    details,
 	Libraries:  &debian.Libraries,
 	Kernel:     kernel,
+	Caches:     cpp.caches(),
 	Scan:       scan, ModuleSeparator: "/", LibraryName: debian.LibraryName, Missing: &missing,
 }
 
@@ -47,6 +48,8 @@ type dialect struct {
 	standards   func() *regexp.Regexp
 	example     string   // standards that can be asked for
 	link        []string // options behind the files
+	// precompiled are lists of headers. A program gets the first of which it includes all.
+	precompiled []string
 }
 
 var c = dialect{
@@ -57,7 +60,8 @@ var c = dialect{
 
 var cpp = dialect{
 	title: "C++", main: "main.cpp", endings: endings, compilers: []string{"g++", "clang++", "c++"}, standard: "c++17", example: "c++17 or c++20",
-	standards: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(c|gnu)\+\+[0-9][0-9a-z]$`) }),
+	standards:   sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(c|gnu)\+\+[0-9][0-9a-z]$`) }),
+	precompiled: []string{"bits/stdc++.h", "iostream vector algorithm", "iostream vector", "iostream"},
 }
 
 var endings = []string{".cpp", ".cc", ".cxx", ".c++", ".C"}
@@ -82,18 +86,28 @@ func (d *dialect) plan(src language.Source) (language.Plan, error) {
 		return language.Plan{}, err
 	}
 	program := src.Private(src.TempDir)
-	compile := []string{src.Program(d.compilers...), "-std=" + std, "-O1", "-pthread", "-I", src.Workdir, "-o", program}
-	compile = append(compile, l.WithEnding(d.endings...)...)
+	files := l.WithEnding(d.endings...)
+	compile := append([]string{src.Program(d.compilers...)}, d.flags(std)...)
+	compile = append(compile, "-I", src.Workdir, "-o", program)
+	compile = append(compile, files...)
 	for _, dir := range src.Libraries {
 		compile = append(compile, "@"+path.Join(dir, debian.LinkFile))
 	}
 	compile = append(compile, d.link...)
+	cleanup := append(l.Cleanup, program)
+	if compile[0] == d.compilers[0] && std == d.standard && len(files) == 1 {
+		if header, script := d.header(code), program+".sh"; header != "" && !strings.Contains(script+src.Workdir, ",") {
+			l.Files = append(l.Files, language.File{Path: script, Data: compileScript, Mode: 0o644})
+			cleanup = append(cleanup, script)
+			compile = append(compile, "-wrapper", strings.Join([]string{"sh", script, header, src.Workdir}, ","))
+		}
+	}
 	return language.Plan{
 		Files: l.Files,
 		Steps: []language.Step{
 			{Argv: compile, Compile: true},
 			{Argv: append([]string{program}, src.Args...)},
 		},
-		Cleanup: append(l.Cleanup, program),
+		Cleanup: cleanup,
 	}, nil
 }
