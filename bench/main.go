@@ -76,6 +76,7 @@ func bench(ctx context.Context, o options) error {
 		{"libraries", libraries},
 		{"library installs", libraryInstalls},
 		{"first plot", firstPlot},
+		{"compiled languages", compiled},
 		{"mcp", mcpServer},
 	}
 	for _, engine := range []*containerEngine{e.docker, e.podman} {
