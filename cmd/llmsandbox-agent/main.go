@@ -112,23 +112,15 @@ func occupyStandardFDs() error {
 }
 
 // ignoreSignals keeps code of the same uid from ending the agent by a signal that
-// can be caught. They are caught rather than ignored, because programs would
-// inherit that. SIGCHLD is the agent's own business, and so are faults: see
-// [guest.DropFaultSignals].
+// can be ignored. Programs get the default of each back. SIGCHLD is the agent's own business, and so
+// are faults: see [guest.DropFaultSignals].
 func ignoreSignals() {
-	drop := make(chan os.Signal, 1)
-	var all []os.Signal
 	for n := unix.Signal(1); n <= 64; n++ {
 		switch n {
 		case unix.SIGCHLD, unix.SIGURG, unix.SIGPROF, unix.SIGKILL, unix.SIGSTOP,
 			unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGPIPE:
 		default:
-			all = append(all, n)
+			signal.Ignore(n) // to catch them costs a hand-over between threads for each
 		}
 	}
-	signal.Notify(drop, all...)
-	go func() {
-		for range drop {
-		}
-	}()
 }
