@@ -52,6 +52,10 @@ func TestCreateCopiesNoMemory(t *testing.T) {
 	if n := faults(); n > int64(pages)/2 {
 		t.Errorf("%d faults in the %d pages that there were before, want next to none: the start has copied the page tables", n, pages)
 	}
+	// What changes its credentials in memory that it shares can take this from the process.
+	if dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); dumpable != 1 || err != nil {
+		t.Errorf("this process is dumpable: %d, %v, want 1, no error", dumpable, err)
+	}
 }
 
 func TestDeadline(t *testing.T) {
