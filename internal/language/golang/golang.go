@@ -75,7 +75,7 @@ func plan(src language.Source) (language.Plan, error) {
 	l.Files = append(l.Files, language.File{Path: path.Join(cache, "trim.txt"), Data: []byte(strconv.FormatInt(time.Now().Unix(), 10)), Mode: 0o644})
 	program := src.Private(src.TempDir)
 	build := language.Step{Argv: []string{src.Program("go"), "build", "-buildvcs=false", "-ldflags=-s -w", "-o", program, target},
-		Dir: l.Dir, Env: goEnv(cache, language.Parallel(src.CPULimit)), Compile: true}
+		Dir: l.Dir, Env: append(goEnv(cache, language.Parallel(src.CPULimit)), rareCollection(src.MemoryLimit/2)...), Compile: true}
 	p := language.Plan{Files: l.Files, Cleanup: append(l.Cleanup, program)}
 	if len(src.Libraries) > 0 {
 		file, init := workspace(src, l.Dir, build.Env)
@@ -102,6 +102,15 @@ func goEnv(cache string, procs int) []string {
 		env = append(env, "GOMAXPROCS="+strconv.Itoa(procs))
 	}
 	return env
+}
+
+// rareCollection has the go command and its compilers collect garbage rarely, and as often as they
+// need to above a heap of so many bytes; 0: the environment is as it was. They end soon.
+func rareCollection(heap int64) []string {
+	if heap == 0 {
+		return nil
+	}
+	return []string{"GOGC=800", "GOMEMLIMIT=" + strconv.FormatInt(heap, 10)}
 }
 
 func hasModule(l language.Layout) bool {
