@@ -19,6 +19,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/layers"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
@@ -82,7 +83,7 @@ func (c *runCounter) next() string {
 // Result and error are those of Sandbox.Run, and the error includes Close's. When Open fails
 // the result's Status is StatusSetupFailed; it is never nil.
 func Run(ctx context.Context, code string, opts *Options) (*Result, error) {
-	sb, err := Open(ctx, opts)
+	sb, err := Open(layers.ForProgram(ctx, code, nil), opts)
 	if err != nil {
 		return &Result{Status: StatusSetupFailed, ExitCode: noExitCode, Reason: err.Error()}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/language/python"
+	"github.com/llmsandbox/llmsandbox/internal/layers"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
@@ -151,7 +152,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	opts.Stdin = stdin
 	sandboxOpts.Progress = stderr.show
 	started := stderr.begin(startingSandbox)
-	sb, err := f.open(ctx, sandboxOpts)
+	sb, err := f.open(ctx, src, sandboxOpts)
 	started()
 	if err != nil {
 		return err
@@ -270,8 +271,11 @@ func (f *runFlags) input(codeWasStdin bool) (io.Reader, func(), error) {
 	return os.Stdin, func() {}, nil
 }
 
-func (f *runFlags) open(ctx context.Context, o llmsandbox.Options) (*llmsandbox.Sandbox, error) {
+func (f *runFlags) open(ctx context.Context, src source, o llmsandbox.Options) (*llmsandbox.Sandbox, error) {
 	if !f.keep {
+		if len(src.notebooks) == 0 {
+			ctx = layers.ForProgram(ctx, src.code, src.files)
+		}
 		sb, err := llmsandbox.Open(ctx, &o)
 		return sb, opening(ctx, &f.place, f.image, err)
 	}

@@ -123,6 +123,10 @@ type Cache struct {
 	Mounted bool `json:"-"`
 	// Fill are the steps that fill Target.
 	Fill []Step
+	// Part is a smaller cache of the same Target and Program, which is filled sooner, and Enough
+	// reports whether a program needs no more of the cache; nil: there is none. No key depends on them.
+	Part   *Cache                                          `json:"-"`
+	Enough func(code []byte, files map[string][]byte) bool `json:"-"`
 }
 
 // Details are what a person or a model wants to know of a language before writing code

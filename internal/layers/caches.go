@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,20 @@ import (
 
 // cacheVersion changes when the same definition gives another cache.
 const cacheVersion = 2
+
+// A program is what a sandbox is opened for.
+type program struct {
+	code  []byte
+	files map[string][]byte
+}
+
+type programKey struct{}
+
+// ForProgram returns a context in which a sandbox is opened for one program only, which need not wait
+// for more of a cache than it uses: its main file and its other files by their paths.
+func ForProgram(ctx context.Context, code string, files map[string][]byte) context.Context {
+	return context.WithValue(ctx, programKey{}, program{[]byte(code), files})
+}
 
 // Caches returns the caches of a language as layers, and makes them where they
 // do not exist yet. What cannot be made only costs time later, so it is reported through
@@ -42,19 +57,11 @@ func (m Maker) Caches(ctx context.Context, lang *language.Language, spec backend
 		if toolchain == "" {
 			continue
 		}
-		about := backend.LayerInfo{Key: cacheKey(lang.Name, toolchain, cache), Language: lang.Name, Cache: cache.Name, Image: spec.Image}
-		source, err := m.once(ctx, about.Key, spec.Progress, func(ctx context.Context, report func(backend.Progress)) (string, error) {
-			return kept.Get(ctx, about, func(ctx context.Context, dir string) error {
-				spec := spec
-				spec.Progress = report
-				end := backend.BeginStep(report, stagePrepare, cache.Title)
-				err := m.fillCache(ctx, lang, cache, spec, dir)
-				if err == nil {
-					end(nil)
-				}
-				return err
-			})
-		})
+		c := cacheMaker{Maker: m, kept: kept, lang: lang, toolchain: toolchain}
+		if p, ok := ctx.Value(programKey{}).(program); ok && cache.Part != nil && cache.Enough(p.code, p.files) && !c.exists(ctx, cache) {
+			cache = *cache.Part
+		}
+		source, err := c.get(ctx, cache, spec)
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
@@ -69,6 +76,38 @@ func (m Maker) Caches(ctx context.Context, lang *language.Language, spec backend
 
 // A mounter has sandboxes mount layers where they are, so that their size costs nothing.
 type mounter interface{ MountsLayers() }
+
+// A cacheMaker makes caches of a language for one toolchain.
+type cacheMaker struct {
+	Maker
+	kept      backend.Layers
+	lang      *language.Language
+	toolchain string
+}
+
+// exists reports whether there is a cache. It waits for nobody who makes it.
+func (m cacheMaker) exists(ctx context.Context, cache language.Cache) bool {
+	list, err := m.kept.List(ctx)
+	key := cacheKey(m.lang.Name, m.toolchain, cache)
+	return err == nil && slices.ContainsFunc(list, func(l backend.LayerInfo) bool { return l.Key == key })
+}
+
+// get returns the source of a cache's layer, and makes that where it does not exist yet.
+func (m cacheMaker) get(ctx context.Context, cache language.Cache, spec backend.Spec) (string, error) {
+	about := backend.LayerInfo{Key: cacheKey(m.lang.Name, m.toolchain, cache), Language: m.lang.Name, Cache: cache.Name, Image: spec.Image}
+	return m.once(ctx, about.Key, spec.Progress, func(ctx context.Context, report func(backend.Progress)) (string, error) {
+		return m.kept.Get(ctx, about, func(ctx context.Context, dir string) error {
+			spec := spec
+			spec.Progress = report
+			end := backend.BeginStep(report, stagePrepare, cache.Title)
+			err := m.fill(ctx, cache, spec, dir)
+			if err == nil {
+				end(nil)
+			}
+			return err
+		})
+	})
+}
 
 // withoutCache reports a cache that could not be prepared.
 func withoutCache(spec backend.Spec, title string, err error) {
@@ -100,15 +139,22 @@ const (
 	maxCacheFiles = 200_000
 )
 
-// fillCache runs a cache's steps in a sandbox of its own, which no user's code has
-// ever seen, and takes what they made out into dir.
-func (m Maker) fillCache(ctx context.Context, lang *language.Language, cache language.Cache, spec backend.Spec, dir string) (err error) {
+// fill runs a cache's steps in a sandbox of its own, which no user's code has
+// ever seen, and takes what they made out into dir. A part that exists, which such steps have made, too,
+// is not made again.
+func (m cacheMaker) fill(ctx context.Context, cache language.Cache, spec backend.Spec, dir string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
-	s, err := m.Open(ctx, m.Backend, lang, backend.Spec{
-		Image: spec.Image, Language: lang.Name, BestEffort: true, Progress: spec.Progress,
+	own := backend.Spec{
+		Image: spec.Image, Language: m.lang.Name, BestEffort: true, Progress: spec.Progress,
 		Limits: backend.Limits{Memory: fillMemory, PIDs: fillPIDs, Disk: fillDisk},
-	}, Limits{Output: fillOutput, Timeout: fillTimeout})
+	}
+	if cache.Part != nil && m.exists(ctx, *cache.Part) {
+		if part, err := m.get(ctx, *cache.Part, spec); err == nil && part != "" {
+			own.Layers = []backend.Layer{{Source: part, Target: cache.Target, Writable: true}}
+		}
+	}
+	s, err := m.Open(ctx, m.Backend, m.lang, own, Limits{Output: fillOutput, Timeout: fillTimeout})
 	if err != nil {
 		return err
 	}

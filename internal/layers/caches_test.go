@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -35,7 +37,10 @@ type fakeLayers struct {
 	gone     bool // for some time
 	fills    bool // calls fill, and does not have the layer
 	asked    []backend.LayerInfo
+	have     []backend.LayerInfo // all that is there, if not nil
 }
+
+func (l *fakeLayers) List(context.Context) ([]backend.LayerInfo, error) { return l.have, nil }
 
 func (l *fakeLayers) Toolchain(context.Context, backend.Spec, string, []string) (string, error) {
 	return l.print, l.printErr
@@ -46,6 +51,7 @@ func (l *fakeLayers) Get(ctx context.Context, about backend.LayerInfo, fill func
 	switch {
 	case l.gone:
 		return "", nil
+	case slices.ContainsFunc(l.have, func(have backend.LayerInfo) bool { return have.Key == about.Key }):
 	case l.fills:
 		return "", fill(ctx, "")
 	}
@@ -120,6 +126,68 @@ func TestMountedCaches(t *testing.T) {
 type mountingKeeper struct{ keeper }
 
 func (k *mountingKeeper) Layers() (backend.Layers, error) { return mounting{&k.layers}, nil }
+
+// TestPartOfACache: who opens a sandbox for one program gets the part where that is enough and the
+// whole is not there; the whole is made from the part.
+func TestPartOfACache(t *testing.T) {
+	part := language.Cache{Name: "p", Title: "a part", Target: "/tmp/c", Program: "x", Fill: []language.Step{{Argv: []string{"some"}}}}
+	whole := language.Cache{Name: "c", Title: "X's cache", Target: "/tmp/c", Program: "x", Part: &part,
+		Enough: func(code []byte, files map[string][]byte) bool { return string(code) == "little" && len(files) == 1 }}
+	lang := &language.Language{Name: "x", Caches: []language.Cache{whole}}
+	keys := map[string]string{"c": cacheKey("x", "p", whole), "p": cacheKey("x", "p", part)}
+	for name, c := range map[string]struct {
+		code string
+		have string // names of caches
+		want string // what the sandbox gets
+		base string // what the sandbox gets that fills it, if it is to be filled
+	}{
+		"little":                      {"little", "", "p", ""},
+		"little, and the part":        {"little", "p", "p", ""},
+		"little, and the whole":       {"little", "pc", "c", ""},
+		"much":                        {"much", "", "c", ""},
+		"much, and the part":          {"much", "p", "c", "p"},
+		"much, and the whole":         {"much", "pc", "c", ""},
+		"nobody knows":                {"", "", "c", ""},
+		"nobody knows, and the part":  {"", "p", "c", "p"},
+		"nobody knows, and the whole": {"", "c", "c", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &keeper{layers: fakeLayers{print: "p", fills: true}}
+			for _, cache := range strings.Split(c.have, "") {
+				b.layers.have = append(b.layers.have, backend.LayerInfo{Key: keys[cache]})
+			}
+			var filling *backend.Spec
+			m := Maker{Backend: b, Open: func(_ context.Context, _ backend.Backend, _ *language.Language, spec backend.Spec, _ Limits) (Sandbox, error) {
+				filling = &spec
+				return nil, errors.New("no sandboxes here")
+			}}
+			ctx := t.Context()
+			if c.code != "" {
+				ctx = ForProgram(ctx, c.code, map[string][]byte{"f": nil})
+			}
+			layers, err := m.Caches(ctx, lang, backend.Spec{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if asked := b.layers.asked[0]; asked.Key != keys[c.want] || asked.Cache != c.want {
+				t.Errorf("asked for %+v, want the cache %s", asked, c.want)
+			}
+			if strings.Contains(c.have, c.want) {
+				if len(layers) != 1 || layers[0].Source != "/layers/"+keys[c.want] || filling != nil {
+					t.Errorf("got %+v, filled in %+v, want the cache %s as it is", layers, filling, c.want)
+				}
+				return
+			}
+			var want []backend.Layer
+			if c.base != "" {
+				want = []backend.Layer{{Source: "/layers/" + keys[c.base], Target: "/tmp/c", Writable: true}}
+			}
+			if filling == nil || !reflect.DeepEqual(filling.Layers, want) {
+				t.Errorf("filled in %+v, want one with %+v", filling, want)
+			}
+		})
+	}
+}
 
 func TestCacheKey(t *testing.T) {
 	base := language.Cache{Name: "c", Target: "/tmp/c", Fill: []language.Step{{Argv: []string{"fill"}}}}

@@ -15,9 +15,6 @@ import (
 // where no prepared cache is mounted there.
 func buildCache(tempDir string) string { return path.Join(tempDir, ".cache/go-build") }
 
-// preparedCache is where a sandbox has it.
-var preparedCache = buildCache("/tmp")
-
 // environment keeps the go command off the network and off other modules.
 var environment = []string{
 	"GOTOOLCHAIN=local", "GOPROXY=off", "GOWORK=off", "GOFLAGS=-mod=mod", "CGO_ENABLED=0", "GOTELEMETRY=off",
@@ -34,17 +31,7 @@ var Language = language.Language{
 	Kernel:     kernel,
 	Libraries:  &libraries,
 	Scan:       scan, ModuleSeparator: "/", LibraryName: libraryName, Missing: &missing,
-	Caches: []language.Cache{{
-		Name: "go-build", Title: "Go's build cache", Target: preparedCache, Program: "go",
-		// These pull in nearly all that programs use of the standard library. The go
-		// command marks what it uses with the time, once an hour, and throws away what
-		// is old; in a sandbox each mark would copy a file, so all is of the future.
-		Fill: []language.Step{{Argv: []string{"go", "build", "-v", "net/http", "encoding/json", "encoding/csv", "encoding/xml",
-			"html/template", "math/big", "math/rand/v2", "math/cmplx", "os/signal", "regexp", "testing", "container/heap",
-			"container/list", "go/format", "go/importer", "archive/zip", "archive/tar", "log/slog", "image/png", "text/tabwriter"},
-			Env: goEnv(preparedCache, 8)},
-			{Argv: []string{"find", preparedCache, "-type", "f", "(", "-name", "trim.txt", "-exec", "rm", "{}", ";", "-o", "-exec", "touch", "-d", "2037-01-01 00:00:00", "{}", "+", ")"}}},
-	}},
+	Caches: []language.Cache{cache},
 }
 
 func plan(src language.Source) (language.Plan, error) {
