@@ -73,6 +73,7 @@ func bench(ctx context.Context, o options) error {
 		{"files", files},
 		{"network", network},
 		{"pool", pools},
+		{"go", goPrograms},
 		{"libraries", libraries},
 		{"library installs", libraryInstalls},
 		{"first plot", firstPlot},
