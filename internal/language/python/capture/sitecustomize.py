@@ -97,8 +97,8 @@ def become(modules):
 # An interpreter that was started ahead waits here, where nothing of the program's has
 # been looked at yet.
 try:
-    with open(SUPPORT + "/ahead", "rb") as modules:
-        modules = literal(modules.read())
+    with open(SUPPORT + "/ahead", "rb") as file:
+        modules = literal(file.read())
     os.unlink(SUPPORT + "/ahead")  # its children do not wait
 except OSError:
     pass
