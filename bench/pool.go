@@ -31,7 +31,8 @@ func pools(ctx context.Context, e *env, rounds int) error {
 			fmt.Println(l.bare[0], "is not installed: left out")
 			continue
 		}
-		bare := program(strings.Join(l.bare, " ")+", bare", path, l.bare[1], l.code)
+		// This variable of many machines has Node.js read certificates at each start.
+		bare := program(strings.Join(l.bare, " ")+", bare", "env", "-u", "NODE_EXTRA_CA_CERTS", path, l.bare[1], l.code)
 		if err := poolRounds(ctx, rounds, llmsandbox.Options{BestEffort: true, Language: l.language}, l.code, bare); err != nil {
 			return err
 		}
