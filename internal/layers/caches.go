@@ -85,7 +85,7 @@ type cacheMaker struct {
 	toolchain string
 }
 
-// exists reports whether there is a cache. It waits for nobody who makes it.
+// exists reports whether a cache is complete. It does not wait for one that is being made.
 func (m cacheMaker) exists(ctx context.Context, cache language.Cache) bool {
 	list, err := m.kept.List(ctx)
 	key := cacheKey(m.lang.Name, m.toolchain, cache)

@@ -141,15 +141,15 @@ func TestPartOfACache(t *testing.T) {
 		want string // what the sandbox gets
 		base string // what the sandbox gets that fills it, if it is to be filled
 	}{
-		"little":                      {"little", "", "p", ""},
-		"little, and the part":        {"little", "p", "p", ""},
-		"little, and the whole":       {"little", "pc", "c", ""},
-		"much":                        {"much", "", "c", ""},
-		"much, and the part":          {"much", "p", "c", "p"},
-		"much, and the whole":         {"much", "pc", "c", ""},
-		"nobody knows":                {"", "", "c", ""},
-		"nobody knows, and the part":  {"", "p", "c", "p"},
-		"nobody knows, and the whole": {"", "c", "c", ""},
+		"little":                         {"little", "", "p", ""},
+		"little, and the part":           {"little", "p", "p", ""},
+		"little, and the whole":          {"little", "pc", "c", ""},
+		"much":                           {"much", "", "c", ""},
+		"much, and the part":             {"much", "p", "c", "p"},
+		"much, and the whole":            {"much", "pc", "c", ""},
+		"unknown program":                {"", "", "c", ""},
+		"unknown program, and the part":  {"", "p", "c", "p"},
+		"unknown program, and the whole": {"", "c", "c", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &keeper{layers: fakeLayers{print: "p", fills: true}}

@@ -2,7 +2,7 @@
 import glob, os, py_compile, shutil, subprocess, sys
 
 def uv_options():
-    """What pip is told by its variables, as options of uv; None if uv has none that means the same."""
+    """Translates pip's variables to options of uv. Returns None if a variable has no equivalent."""
     value = os.environ.get
     if not value("PIP_INDEX_URL") or value("PIP_PREFER_BINARY"):
         return None
@@ -33,10 +33,11 @@ def install_with_uv(uv, prefix, scratch, *arguments):
         return False
     command = [uv, "pip", "install", "--no-config", "--cache-dir", os.path.join(scratch, "uv"), *options, *arguments]
     try:
-        why = "it ended with %d" % subprocess.run(command, env=uv_environment()).returncode
+        code = subprocess.run(command, env=uv_environment()).returncode
+        why = "it ended with %d" % code
     except OSError as e:
-        why = str(e)
-    if why == "it ended with 0":
+        code, why = None, str(e)
+    if code == 0:
         if os.path.lexists(os.path.join(prefix, ".lock")):
             os.remove(os.path.join(prefix, ".lock"))
         return True

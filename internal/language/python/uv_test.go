@@ -44,7 +44,7 @@ func started(out []byte) (calls []call) {
 	return calls
 }
 
-// TestUV: uv is told what pip is told, and where the two mean different things pip installs.
+// TestUV passes pip's settings to uv, and has pip install where uv has no equivalent.
 func TestUV(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"libraries.py": string(installer), "tools.py": fakeTools} {
