@@ -4,7 +4,7 @@ import "math"
 
 // Version is the protocol's version. Both ends must speak the same one; a
 // difference fails the handshake with a [VersionError].
-const Version = 5
+const Version = 6
 
 // Limits both ends hold the other to. A frame or message over its limit is a
 // protocol error that ends the stream.
@@ -138,6 +138,13 @@ type StartRequest struct {
 	// from, and descriptor 4, which ChanControl carries and OutputLimit does not count.
 	// Its stdin is empty then. It goes neither with Stdin nor with PTY.
 	Control bool
+	// Forks has the process fork others: descriptor 3 is a socket, on which it is asked for
+	// them, and ChanIn leads nowhere. It needs Control. What it has forked lives on when it ends.
+	Forks bool
+	// From is the id of a process with Forks that forks this one, in place of Argv, Env, Dir, User
+	// and Rlimits, with Control and without KeepChildren. One at a time can be had: otherwise CodeBusy. Where there
+	// is no such process any more, it is CodeNotFound.
+	From uint64
 	// KeepChildren leaves what the process started running when it ends;
 	// otherwise everything it started is killed.
 	KeepChildren bool

@@ -19,7 +19,7 @@ const (
 	recStarted uint32 = iota + 1 // the program runs; arg is its pid
 	recFailed                    // it could not be started; arg is the step, value the errno
 	recExited                    // it ended; value is the wait status, without one no child is left
-	recReaped                    // after recExited: another child ended
+	recReaped                    // after recExited, and always of a zygote: another child ended; of a zygote as recExited, and arg is its pid
 	recEmpty                     // after recExited: no child is left; the last record
 )
 
@@ -89,6 +89,7 @@ type launch struct {
 	status     uintptr
 	stdio      [3]uintptr
 	hasControl bool
+	zygote     bool
 	control    [2]uintptr // what become descriptors 3 and 4
 	ctty       bool
 	rlimits    []rlimit
@@ -193,6 +194,27 @@ func forkSubreaper(l *launch) (uintptr, unix.Errno) {
 	unix.RawSyscall(unix.SYS_WRITE, l.status, uintptr(unsafe.Pointer(&l.rec)), unsafe.Sizeof(l.rec))
 	flags = unix.WALL
 	l.rec.kind = 0
+	for l.zygote {
+		pid, _, err = unix.RawSyscall6(unix.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&l.ws)), flags, uintptr(unsafe.Pointer(&l.ru)), 0, 0)
+		if err == unix.EINTR {
+			continue
+		}
+		l.rec.kind = recReaped
+		switch {
+		case err != 0: // ECHILD: nothing is left
+			l.rec.kind = recEmpty
+		case pid == main:
+			main = 0
+			l.rec.kind = recExited
+		}
+		l.rec.arg, l.rec.value = int32(pid), l.ws
+		l.rec.cpu = uint64(l.ru.Utime.Sec+l.ru.Stime.Sec)*1e6 + uint64(l.ru.Utime.Usec+l.ru.Stime.Usec)
+		l.rec.rss = uint64(l.ru.Maxrss) << 10
+		unix.RawSyscall(unix.SYS_WRITE, l.status, uintptr(unsafe.Pointer(&l.rec)), unsafe.Sizeof(l.rec))
+		if err != 0 {
+			goto exit
+		}
+	}
 	for {
 		pid, _, err = unix.RawSyscall6(unix.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&l.ws)), flags, uintptr(unsafe.Pointer(&l.ru)), 0, 0)
 		switch {

@@ -67,6 +67,9 @@ func (a *Agent) prepare(req *agentproto.StartRequest) (*launch, error) {
 	if req.Control && (req.Stdin || req.PTY != nil) {
 		return nil, agentproto.Errorf(agentproto.CodeBadRequest, "a process with control pipes has neither stdin nor a terminal")
 	}
+	if req.Forks && !req.Control {
+		return nil, agentproto.Errorf(agentproto.CodeBadRequest, "a process that forks others has control pipes")
+	}
 	if l.rlimits, err = a.limits(req.Rlimits); err != nil {
 		return nil, err
 	}

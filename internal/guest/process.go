@@ -25,6 +25,11 @@ type process struct {
 	oomBefore uint64 // the kernel's count of kills for memory at the start
 	timer     *Timer
 
+	zygote   *zygote       // of a process that forks others
+	from     *zygote       // that has forked it; nil: it has a subreaper of its own
+	released chan struct{} // closed when that may fork another
+	waited   uint64        // the ticks of what its subreaper had waited for when it was forked
+
 	outputs [3]*output // of ChanOut, ChanErr and ChanControl; nil: merged or without
 	stdin   *os.File   // what ChanIn is written to; nil without
 	tty     bool
@@ -61,7 +66,11 @@ func (p *process) start() {
 			go o.pump()
 		}
 	}
-	go p.watch()
+	if p.from != nil {
+		p.from.begun(p)
+	} else {
+		go p.watch()
+	}
 }
 
 // watch reads what the subreaper reports.
@@ -73,8 +82,16 @@ func (p *process) watch() {
 		if err != nil {
 			break // the subreaper has ended, which it does not do before recEmpty
 		}
-		switch rec.kind {
-		case recExited:
+		switch {
+		case p.zygote != nil && rec.kind == recReaped:
+			signalled(p.reaped)
+			p.zygote.reaped(rec)
+		case p.zygote != nil && rec.kind == recExited:
+			p.mainEnded(rec)
+			signalled(p.reaped)
+			p.zygote.exited()
+			go p.settle(false)
+		case rec.kind == recExited:
 			p.mainEnded(rec)
 			// A kill that goes on may have missed a child that moves to the
 			// subreaper only now.
@@ -85,32 +102,41 @@ func (p *process) watch() {
 				go p.killRest()
 			}
 			go p.settle(rec.none != 0)
-		case recReaped:
+		case rec.kind == recReaped:
 			signalled(p.reaped)
-		case recEmpty:
+		case rec.kind == recEmpty:
 			p.allGone()
 		}
 	}
 	p.agent.orphans.reap(p.subreaper)
-	p.mu.Lock()
-	lost := p.running
-	p.stopTimer()
-	p.running = false
-	p.mu.Unlock()
-	if lost {
-		// The subreaper was killed, so the end of the program was not seen.
-		p.exit = agentproto.Exit{WallMicros: uint64(time.Since(p.started).Microseconds()), Reason: p.killReason()}
-		p.countOOM(&p.exit)
-	}
+	lost := p.unseen()
 	select {
 	case <-p.gone:
 	default:
 		p.agent.orphans.kill(p.agent.proc)
 		p.allGone()
 	}
+	if p.zygote != nil {
+		p.zygote.over()
+	}
 	if lost {
 		p.settle(true)
 	}
+}
+
+// unseen is for a process whose subreaper has ended. It reports whether the subreaper was killed
+// before it told how the process ended, and says so in the process's exit.
+func (p *process) unseen() bool {
+	p.mu.Lock()
+	lost := p.running
+	p.stopTimer()
+	p.running = false
+	p.mu.Unlock()
+	if lost {
+		p.exit = agentproto.Exit{WallMicros: uint64(time.Since(p.started).Microseconds()), Reason: p.killReason()}
+		p.countOOM(&p.exit)
+	}
+	return lost
 }
 
 func (p *process) mainEnded(rec record) {
@@ -172,7 +198,7 @@ func (p *process) settle(gone bool) {
 	if !gone && !p.req.KeepChildren {
 		<-p.gone
 	}
-	if len(p.req.RemoveAfter) > 0 {
+	if len(p.req.RemoveAfter) > 0 || p.from != nil {
 		p.removeAfter()
 	}
 	for _, o := range p.outputs {
@@ -196,8 +222,13 @@ func (p *process) removeAfter() {
 	go func() {
 		defer close(removed)
 		<-p.gone
-		// No caller is left to report a failure to, and the files are the code's own.
-		_ = p.agent.opts.Files.RemoveAll(p.req.RemoveAfter)
+		if len(p.req.RemoveAfter) > 0 {
+			// No caller is left to report a failure to, and the files are the code's own.
+			_ = p.agent.opts.Files.RemoveAll(p.req.RemoveAfter)
+		}
+		if p.from != nil {
+			p.from.release(p)
+		}
 	}()
 	if p.req.KeepChildren {
 		return
@@ -239,9 +270,17 @@ func (p *process) killRest() {
 	p.killing = true
 	p.mu.Unlock()
 	if first {
-		killTree(p.agent.proc, p.subreaper, p.reaped, p.gone)
+		killTree(p.agent.proc, p.subreaper, p.spared, p.reaped, p.gone)
 	}
 	<-p.gone
+}
+
+// spared is what is below its subreaper and is not of it.
+func (p *process) spared() map[int]bool {
+	if p.from == nil {
+		return nil
+	}
+	return p.from.spared()
 }
 
 // grant reports how many of n further bytes of output are within the limit. The first
@@ -394,7 +433,7 @@ func (p *process) info() agentproto.ProcessInfo {
 	case <-p.gone:
 		info.CPUMicros = p.finalCPU()
 	default:
-		info.CPUMicros, info.RSS = p.agent.proc.treeUsage(p.subreaper)
+		info.CPUMicros, info.RSS = p.agent.proc.treeUsage(p.subreaper, p.spared(), p.waited)
 	}
 	return info
 }

@@ -163,15 +163,21 @@ func parseStat(text []byte) (procStat, bool) {
 // ticksPerSecond is USER_HZ, which is 100 on every architecture the agent is built for.
 const ticksPerSecond = 100
 
-// treeUsage sums up the processes below a subreaper, and what those that it
-// waited for have used.
-func (p procFS) treeUsage(subreaper int) (cpuMicros, rss uint64) {
-	top, ok := p.stat(subreaper)
+// waited is the ticks that a subreaper's children have used that it waited for.
+func (p procFS) waited(subreaper int) (ticks uint64, ok bool) {
+	st, ok := p.stat(subreaper)
+	return st.waited, ok
+}
+
+// treeUsage sums up the processes below a subreaper but for those in skip, and what those that it
+// waited for have used since waited.
+func (p procFS) treeUsage(subreaper int, skip map[int]bool, waited uint64) (cpuMicros, rss uint64) {
+	all, ok := p.waited(subreaper)
 	if !ok {
 		return 0, 0
 	}
-	ticks := top.waited
-	p.walk(subreaper, nil, func(pid int) {
+	ticks := all - min(waited, all)
+	p.walk(subreaper, skip, func(pid int) {
 		if st, ok := p.stat(pid); ok {
 			ticks += st.ticks + st.waited
 			rss += st.rssPages * uint64(unix.Getpagesize())
@@ -202,7 +208,7 @@ func (p procFS) walk(root int, skip map[int]bool, visit func(pid int)) {
 	}
 }
 
-// killTree kills everything below a process, and returns once gone is closed.
+// killTree kills everything below a process but what is spared and below that, and returns once gone is closed.
 //
 // Each process is killed before its children are listed: after the signal the
 // kernel lets it make no further ones, so the list is complete, unless the process
@@ -211,7 +217,7 @@ func (p procFS) walk(root int, skip map[int]bool, visit func(pid int)) {
 // the root has waited for something (reaped is signalled), because a list read
 // while processes end can miss some. So whatever is missed is found after the event
 // that made it be missed; nothing polls.
-func killTree(fs procFS, root int, reaped <-chan struct{}, gone <-chan struct{}) {
+func killTree(fs procFS, root int, spared func() map[int]bool, reaped <-chan struct{}, gone <-chan struct{}) {
 	for {
 		known := map[int]bool{}
 		for fresh := true; fresh; {
@@ -223,7 +229,7 @@ func killTree(fs procFS, root int, reaped <-chan struct{}, gone <-chan struct{})
 			fresh = false
 			// Code that shares the agent's uid may have stopped the subreaper.
 			_ = unix.Kill(root, unix.SIGCONT)
-			fs.walk(root, nil, func(pid int) {
+			fs.walk(root, spared(), func(pid int) {
 				// ESRCH means that it is gone already.
 				_ = unix.Kill(pid, unix.SIGKILL)
 				if !known[pid] {

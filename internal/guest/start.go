@@ -58,29 +58,18 @@ func (a *Agent) start(req *agentproto.StartRequest) (*process, error) {
 	if <-a.prepared; a.prepErr != nil {
 		return nil, agentproto.Errorf(agentproto.CodeInternal, "the sandbox could not be prepared: %v", a.prepErr)
 	}
+	if req.From != 0 {
+		return a.fork(req)
+	}
 	l, err := a.prepare(req)
 	if err != nil {
 		return nil, err
 	}
-	if len(req.Files)+len(req.RemoveAfter) > 0 && a.opts.Files == nil {
-		return nil, agentproto.Errorf(agentproto.CodeUnsupported, "this agent does not serve files")
-	}
-	if len(req.Files) > 0 {
-		if err := a.opts.Files.WriteInline(req.Files); err != nil {
-			return nil, err
-		}
-	}
-	p := &process{
-		agent:  a,
-		tty:    req.PTY != nil,
-		reaped: make(chan struct{}, 1),
-		gone:   make(chan struct{}),
-		exited: make(chan struct{}),
+	if err := a.writeFiles(req); err != nil {
+		return nil, err
 	}
 	argv, size := req.Argv, req.PTY
-	req.Files, req.Env = nil, nil
-	p.req = *req
-	p.oomBefore, _ = a.oom.count()
+	p := a.newProcess(req)
 	ends, err := p.openStreams(l, size)
 	defer ends.close()
 	if err == nil {
@@ -107,6 +96,32 @@ func (a *Agent) start(req *agentproto.StartRequest) (*process, error) {
 		return nil, agentproto.Errorf(agentproto.CodeLost, "the program's subreaper was killed while it started it")
 	}
 	return nil, startError(argv, l.dirName, rec.arg, unix.Errno(rec.value))
+}
+
+// writeFiles writes the files of a start.
+func (a *Agent) writeFiles(req *agentproto.StartRequest) error {
+	switch {
+	case len(req.Files)+len(req.RemoveAfter) > 0 && a.opts.Files == nil:
+		return agentproto.Errorf(agentproto.CodeUnsupported, "this agent does not serve files")
+	case len(req.Files) > 0:
+		return a.opts.Files.WriteInline(req.Files)
+	}
+	return nil
+}
+
+// newProcess is a process that has not been started.
+func (a *Agent) newProcess(req *agentproto.StartRequest) *process {
+	p := &process{
+		agent:  a,
+		tty:    req.PTY != nil,
+		reaped: make(chan struct{}, 1),
+		gone:   make(chan struct{}),
+		exited: make(chan struct{}),
+	}
+	p.req = *req
+	p.req.Files, p.req.Env = nil, nil
+	p.oomBefore, _ = a.oom.count()
+	return p
 }
 
 // fork forks the subreaper with a pipe for its records.
@@ -194,15 +209,22 @@ func (p *process) openOutput(ends *childEnds, i int, grant func(int) int) (uintp
 	return uintptr(theirs), nil
 }
 
-// openControl makes the pipes that become the program's descriptors 3 and 4.
-func (p *process) openControl(l *launch, ends *childEnds) error {
-	ours, theirs, err := newPipe(true)
+// openControl makes the pipes that become the program's descriptors 3 and 4; those of a zygote
+// are a socket and a pipe.
+func (p *process) openControl(l *launch, ends *childEnds) (err error) {
+	if p.req.Forks {
+		l.zygote = true
+		err = p.openZygote(l, ends)
+	} else {
+		var theirs int
+		if p.stdin, theirs, err = newPipe(true); err == nil {
+			*ends = append(*ends, theirs)
+			l.control[0] = uintptr(theirs)
+		}
+	}
 	if err != nil {
 		return err
 	}
-	p.stdin = ours
-	*ends = append(*ends, theirs)
-	l.control[0] = uintptr(theirs)
 	unlimited := func(n int) int { return n }
 	if l.control[1], err = p.openOutput(ends, 2, unlimited); err == nil {
 		p.outputs[2].ring.keep = 0 // no log has it
@@ -252,6 +274,9 @@ func (p *process) closeStreams() {
 	}
 	if p.status != nil {
 		files = append(files, p.status)
+	}
+	if p.zygote != nil {
+		files = append(files, p.zygote.socket)
 	}
 	for _, f := range files {
 		f.Close()
