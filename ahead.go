@@ -3,6 +3,8 @@ package llmsandbox
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -21,106 +23,138 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
-// An ahead is an interpreter that was started before its code is known. It takes one request of
-// the protocol of kernels' drivers, and becomes the program of that.
+// An ahead is an interpreter that was started before its code is known. It becomes the program of
+// one run; or it is a zygote, which forks the programs of runs, one at a time.
 type ahead struct {
-	id         string // of the run that it will be
-	imports    []string
+	id         string // of the run that it will be; of a zygote, the one that its main file is named after
+	zygote     uint64 // the agent's number of a zygote; 0: it is none
+	imports    bool   // it has imported modules
 	plan       language.Plan
 	env        []string
 	dir        string
-	collection *collection
+	collection *collection // of the run that it will be
 	agent      agentproto.Hello
 	client     *agentclient.Client
-	process    *agentclient.Process
+	process    *agentclient.Process // nil where another handle has started it
 }
 
 // heldAhead is the one that a sandbox has, if any.
 type heldAhead struct {
 	mu   sync.Mutex
 	held *ahead
+	out  bool // a run has it
+	// died tells that it was a zygote, which has ended: the next run starts another.
+	died   bool
+	looked bool // whether another handle has started one
 }
 
-func (h *heldAhead) take() *ahead {
+// take returns it, or has the caller start one. Until give is called, nobody else gets it.
+func (h *heldAhead) take() (a *ahead, start bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	a := h.held
-	h.held = nil
-	return a
+	if h.out || h.held == nil && !h.died {
+		return nil, false
+	}
+	a = h.held
+	h.held, h.out = nil, true
+	return a, a == nil
 }
 
-func (h *heldAhead) put(a *ahead) (before *ahead) {
+// give puts back what take has returned, or what is to take its place; nil: there is none.
+func (h *heldAhead) give(a *ahead, died bool) (before *ahead) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	before, h.held = h.held, a
+	before = h.held
+	h.held, h.out, h.died = a, false, died
 	return before
 }
 
-// Prepare starts the interpreter of the sandbox's language now, for the next Run: it gets
-// its code once it is ready, and runs it as if it had only then been started. That holds
-// for a Run of one file without input, when nothing else has been executed since; otherwise the
-// interpreter is dropped. So it is where a variable of the run has another value that the
-// interpreter reads when it starts. Until then it counts as one process
-// with its memory. Prepare fails with ErrUnsupported where there is no way (Python, JavaScript, Ruby
-// and R have one, unless artifacts are off); the sandbox is then as it was before.
+// find reports once that another handle's is to be looked for. It goes on as take does.
+func (h *heldAhead) find() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	first := !h.looked && h.held == nil && !h.out
+	if first {
+		h.looked, h.out = true, true
+	}
+	return first
+}
+
+// Prepare starts the interpreter of the sandbox's language now. A Run of one file without input
+// then gets it, or a process that it forks, and behaves as if it had only then been started; other
+// runs start a new one. Python's serves every run and kernel, one at a time, also of other handles, and is
+// replaced when it dies. Those of JavaScript, Ruby and R serve the next run, if nothing
+// else has been executed since, and variables that the interpreter reads when it starts are the
+// same. It counts as one process with its memory. Prepare fails
+// with ErrUnsupported where there is no way (other languages have none, nor has a sandbox without artifacts); the
+// sandbox is then as it was before.
 //
-// Python imports modules, such as "numpy" and "matplotlib.pyplot", before it gets its
-// code; when it cannot, Prepare fails with ErrInvalid. It then does not serve a run with variables
-// or a directory of its own, nor one that would find a file of its own in place of a module that has
-// been imported. What modules print while they are imported is output of the run.
-func (s *Sandbox) Prepare(ctx context.Context, modules ...string) error {
+// Open does so when there are Options.Imports, which are imported again.
+func (s *Sandbox) Prepare(ctx context.Context) error {
 	if err := s.link.Alive(); err != nil {
 		return err
 	}
 	if s.language.Ahead == nil || s.artifacts.Off {
 		return fmt.Errorf("start %s ahead: %w: it takes the code it is started with", s.language.Title, ErrUnsupported)
 	}
-	if len(modules) > 0 && s.language.Ahead.Module == nil {
-		return fmt.Errorf("import %.200q ahead: %w: %s has no way: name no modules", modules, ErrUnsupported, s.language.Title)
-	}
-	if i := slices.IndexFunc(modules, func(m string) bool { return !s.language.Ahead.Module(m) }); i >= 0 || len(modules) > mostImports {
-		return fmt.Errorf("import %.200q ahead: %w: use at most %d names of modules, such as \"matplotlib.pyplot\"", modules, ErrInvalid, mostImports)
-	}
-	r, err := s.newRun(s.language, &RunOptions{})
-	if err != nil {
-		return err
-	}
 	s.dropAhead(ctx)
-	return s.tryPrograms(func() error {
-		a, err := s.startAhead(ctx, r, modules)
-		if err == nil {
-			a = s.ahead.put(a)
-		}
-		s.endAhead(ctx, a)
-		return err
-	})
+	a, err := s.startAhead(ctx)
+	if err == nil {
+		a = s.ahead.give(a, false)
+	}
+	s.endAhead(ctx, a)
+	return err
 }
 
 // mostImports bounds the modules that an interpreter imports ahead.
 const mostImports = 64
 
+// checkImports checks those of options.
+func checkImports(l *language.Language, modules []string, artifacts ArtifactOptions) error {
+	switch {
+	case len(modules) == 0:
+		return nil
+	case l.Ahead == nil || l.Ahead.Module == nil:
+		return fmt.Errorf("Options.Imports: %w: %s has no way to import modules ahead: leave them empty", ErrUnsupported, l.Title)
+	case artifacts.Off:
+		return fmt.Errorf("Options.Imports: %w: modules are imported ahead only where artifacts are captured: leave out one or the other", ErrUnsupported)
+	case len(modules) > mostImports || slices.ContainsFunc(modules, func(m string) bool { return !l.Ahead.Module(m) }):
+		return fmt.Errorf("Options.Imports of %.200q: %w: use at most %d names of modules, such as \"matplotlib.pyplot\"", modules, ErrInvalid, mostImports)
+	}
+	return nil
+}
+
 // startAhead returns it also with an error, once there is something to end.
-func (s *Sandbox) startAhead(ctx context.Context, r *run, imports []string) (*ahead, error) {
-	a := &ahead{id: s.runs.next(), imports: imports, dir: r.dir}
-	var err error
-	// Ruby opens its file before it waits, and would take an empty one for a program that does nothing.
-	if a.plan, err = s.planSource(ctx, r, a.id, "\n", &RunOptions{}); err != nil {
+func (s *Sandbox) startAhead(ctx context.Context) (a *ahead, err error) {
+	r, err := s.newRun(s.language, &RunOptions{})
+	if err != nil {
 		return nil, err
 	}
-	if len(a.plan.Steps) != 1 || len(a.plan.Files) != 1 {
-		return nil, fmt.Errorf("start %s ahead: %w: it takes more than one file and step", s.language.Title, ErrUnsupported)
-	}
-	if a.env, err = s.libraries.Environ(ctx, r.environ); err != nil {
+	err = s.tryPrograms(func() error {
+		s.endAhead(ctx, a) // of the try before
+		a, err = s.tryAhead(ctx, r)
+		return err
+	})
+	return a, err
+}
+
+func (s *Sandbox) tryAhead(ctx context.Context, r *run) (*ahead, error) {
+	a, err := s.planAhead(ctx, r, s.runs.next(), len(s.imports) > 0)
+	if err != nil {
 		return nil, err
 	}
-	step, main := a.plan.Steps[0], a.plan.Files[0]
+	forks := s.language.Ahead.Forks
+	step := a.plan.Steps[0]
 	env := environ.AddMissing(a.env, step.Env)
-	a.collection = s.newCollection(r.language, a.id, r.artifacts, a, func(name string) string { return environ.Value(env, name) })
+	a.collection = s.newCollection(r.language, a.id, r.artifacts, true, func(name string) string { return environ.Value(env, name) })
 	req := agentproto.StartRequest{
-		Argv: step.Argv, Env: environ.Override(env, a.collection.env()), Dir: r.dir, Control: true, Rest: agentproto.RestUntilFed, Tag: a.tag(),
-		Files: inlineFiles(append([]language.File{main}, a.collection.files()...)), RemoveAfter: a.plan.Cleanup,
+		Argv: step.Argv, Env: environ.Override(env, a.collection.env()), Dir: r.dir, Control: true, Forks: forks, Rest: agentproto.RestUntilFed, Tag: a.tag(),
+		Files: inlineFiles(append(a.plan.Files, a.collection.files()...)), RemoveAfter: a.plan.Cleanup,
 	}
-	if r.output > 0 {
+	if forks {
+		req.Rest, req.Tag = agentproto.RestAlways, a.zygoteTag()
+		req.RemoveAfter = append(req.RemoveAfter, a.collection.root)
+	} else if r.output > 0 {
 		req.OutputLimit = uint64(r.output)
 	}
 	if a.client, err = s.link.Client(ctx); err != nil {
@@ -148,16 +182,87 @@ func (s *Sandbox) startAhead(ctx context.Context, r *run, imports []string) (*ah
 		}
 		return a, fmt.Errorf("start %s ahead: it did not become ready: %w", s.language.Title, err)
 	}
+	if forks {
+		a.zygote = a.process.ID()
+		if stop() {
+			a.process.Detach() // it lives as long as the sandbox, and other handles use it
+		}
+	}
 	return a, nil
+}
+
+// planAhead is an interpreter that is not started.
+func (s *Sandbox) planAhead(ctx context.Context, r *run, id string, imports bool) (*ahead, error) {
+	a := &ahead{id: id, imports: imports, dir: r.dir}
+	var err error
+	// Ruby opens its file before it waits, and would take an empty one for a program that does nothing.
+	if a.plan, err = s.planSource(ctx, r, id, "\n", &RunOptions{}); err != nil {
+		return nil, err
+	}
+	if len(a.plan.Steps) != 1 || len(a.plan.Files) != 1 {
+		return nil, fmt.Errorf("start %s ahead: %w: it takes more than one file and step", s.language.Title, ErrUnsupported)
+	}
+	a.env, err = s.libraries.Environ(ctx, r.environ)
+	return a, err
 }
 
 // dropAhead ends the interpreter that was started ahead, if there is one.
 func (s *Sandbox) dropAhead(ctx context.Context) {
-	s.endAhead(ctx, s.ahead.take())
+	a, _ := s.ahead.take()
+	s.ahead.give(nil, false)
+	s.endAhead(ctx, a)
+}
+
+// dropUsedAhead ends one that forks no programs: another one is being executed.
+func (s *Sandbox) dropUsedAhead(ctx context.Context) {
+	if s.language.Ahead != nil && !s.language.Ahead.Forks {
+		s.dropAhead(ctx)
+	}
 }
 
 // tag is the one of the run that it will be.
 func (a *ahead) tag() string { return runTag{collection: a.id}.String() }
+
+const zygoteTagBegin = "zygote"
+
+// zygoteTag tells another handle what it has to know of a zygote.
+func (a *ahead) zygoteTag() string {
+	imports := "plain"
+	if a.imports {
+		imports = "imports"
+	}
+	sum := sha256.Sum256([]byte(strings.Join(a.env, "\x00")))
+	return strings.Join([]string{zygoteTagBegin, a.id, imports, hex.EncodeToString(sum[:16])}, " ")
+}
+
+// findAhead returns the zygote that another handle has started with the environment that this
+// one's runs have, if there is one.
+func (s *Sandbox) findAhead(ctx context.Context) *ahead {
+	client, err := s.link.Client(ctx)
+	if err != nil {
+		return nil // as what comes next will find
+	}
+	processes, err := client.Processes(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, p := range processes {
+		f := strings.Split(p.Tag, " ")
+		if f[0] != zygoteTagBegin || len(f) != 4 || !validID(f[1]) || !p.Running {
+			continue
+		}
+		r, err := s.newRun(s.language, &RunOptions{})
+		if err != nil {
+			return nil
+		}
+		a, err := s.planAhead(ctx, r, f[1], f[2] == "imports")
+		if err == nil && a.zygoteTag() == p.Tag {
+			a.agent, a.zygote = client.Info(), p.ID
+			return a
+		}
+	}
+	return nil
+}
 
 // processes are those of it that the agent has: also one whose start was lost on the way.
 func (a *ahead) processes(ctx context.Context, client *agentclient.Client) []uint64 {
@@ -167,7 +272,7 @@ func (a *ahead) processes(ctx context.Context, client *agentclient.Client) []uin
 	all, _ := client.Processes(ctx)
 	var ids []uint64
 	for _, p := range all {
-		if p.Tag == a.tag() {
+		if p.Tag == a.tag() || p.Tag == a.zygoteTag() {
 			ids = append(ids, p.ID)
 		}
 	}
@@ -190,14 +295,26 @@ func (s *Sandbox) endAhead(ctx context.Context, a *ahead) {
 		return
 	}
 	for _, id := range a.processes(ctx, client) {
-		s.link.Warn("an interpreter that was started ahead could not be ended", client.Kill(ctx, id))
+		if err := client.Kill(ctx, id); agentlink.Code(err) != agentproto.CodeLost { // it has ended
+			s.link.Warn("an interpreter that was started ahead could not be ended", err)
+		}
 	}
-	s.link.Warn("artifacts could not be removed", client.Remove(ctx, a.collection.root, agentclient.RemoveOptions{Recursive: true, Missing: true}))
+	if a.collection != nil {
+		s.link.Warn("artifacts could not be removed", client.Remove(ctx, a.collection.root, agentclient.RemoveOptions{Recursive: true, Missing: true}))
+	}
+}
+
+// takes reports whether it can become the program of a run at all.
+func (a *ahead) takes(r *run) bool {
+	if r.language != r.sandbox.language || r.opts.stdin != nil || r.opts.terminal != nil || r.opts.keepChildren || r.artifacts.Off {
+		return false
+	}
+	return a.zygote != 0 || r.artifacts == r.sandbox.artifacts
 }
 
 // request is what has the interpreter become the program of a run; false: it cannot.
-func (a *ahead) request(r *run, plan language.Plan, env []string) ([]byte, bool) {
-	if r.opts.stdin != nil || r.opts.terminal != nil || r.opts.keepChildren || r.artifacts != r.sandbox.artifacts || len(plan.Steps) != 1 || len(plan.Files) != 1 {
+func (a *ahead) request(r *run, plan language.Plan, env []string, c *collection) ([]byte, bool) {
+	if len(plan.Steps) != 1 || len(plan.Files) != 1 {
 		return nil, false
 	}
 	step, main := plan.Steps[0], plan.Files[0]
@@ -211,7 +328,10 @@ func (a *ahead) request(r *run, plan language.Plan, env []string) ([]byte, bool)
 	}
 	req := kernel.Request{
 		Op: kernel.OpRun, ID: 1, Code: string(main.Data),
-		File: main.Path, Dir: r.dir, Args: step.Argv[n:], Env: map[string]string{}, Touch: a.collection.marker(),
+		File: main.Path, Dir: r.dir, Args: step.Argv[n:], Env: map[string]string{}, Touch: c.marker(),
+	}
+	if a.zygote != 0 {
+		req.Support = c.support()
 	}
 	texts := append([]string{req.Code, req.Dir}, req.Args...)
 	before := map[string]bool{}
@@ -238,7 +358,7 @@ func (a *ahead) request(r *run, plan language.Plan, env []string) ([]byte, bool)
 	if slices.ContainsFunc(texts, func(text string) bool { return !utf8.ValidString(text) }) || strings.Contains(strings.Join(req.Args, ""), "\x00") {
 		return nil, false
 	}
-	if len(a.imports) > 0 && (len(req.Env) > 0 || r.dir != a.dir) { // a module may have looked at either
+	if a.imports && (len(req.Env) > 0 || r.dir != a.dir) { // a module may have looked at either
 		return nil, false
 	}
 	// JSON of strings, lists and maps is code of some languages, too; in Ruby's strings # is special.
@@ -246,28 +366,80 @@ func (a *ahead) request(r *run, plan language.Plan, env []string) ([]byte, bool)
 	return line, len(line) <= kernel.MaxLine
 }
 
+var (
+	// errUnfit: the interpreter cannot become the program of this run.
+	errUnfit = errors.New("an interpreter that was started ahead cannot become this program")
+	// errNotBegun: it has not become the program, and is of no more use.
+	errNotBegun = errors.New("an interpreter that was started ahead has not begun")
+	// errZygoteDied: there is no zygote any more.
+	errZygoteDied = errors.New("the interpreter that forks programs has ended")
+)
+
 // executeAhead runs code in the interpreter that was started ahead, if there is one that
 // fits. Otherwise ran is false, and the code has not been executed.
 func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (ran bool, err error) {
 	s := r.sandbox
-	a := s.ahead.take()
-	if a == nil {
+	if s.language.Ahead == nil {
 		return false, nil
+	}
+	a, start := s.ahead.take()
+	switch {
+	case start:
+		if a, err = s.startAhead(ctx); err != nil {
+			s.endAhead(ctx, a)
+			a = nil // what is wrong, the run itself will find
+		}
+	case a != nil:
+	case s.language.Ahead.Forks && s.ahead.find():
+		a = s.findAhead(ctx)
+	default:
+		return false, nil
+	}
+	if a == nil {
+		s.ahead.give(nil, false)
+		return false, nil
+	}
+	err = r.become(ctx, a, code, opts)
+	switch {
+	case errors.Is(err, errZygoteDied):
+		s.ahead.give(nil, a.process != nil) // otherwise this handle does not know the imports
+		return false, nil
+	case errors.Is(err, errUnfit) && a.zygote != 0:
+		s.ahead.give(a, false)
+		return false, nil
+	case errors.Is(err, errUnfit), errors.Is(err, errNotBegun):
+		s.ahead.give(nil, false)
+		s.endAhead(ctx, a)
+		return false, nil
+	case a.zygote == 0:
+		a = nil
+	}
+	s.ahead.give(a, false)
+	return true, err
+}
+
+// become runs code in an interpreter that was started ahead. When it fails with one of the errors
+// above, the code has not been executed.
+func (r *run) become(ctx context.Context, a *ahead, code string, opts *RunOptions) error {
+	s := r.sandbox
+	if !a.takes(r) {
+		return errUnfit
 	}
 	plan, err := s.planSource(ctx, r, a.id, code, opts)
 	if err != nil {
-		s.endAhead(ctx, a)
-		return true, err
+		return err
 	}
 	env, err := s.libraries.Environ(ctx, r.environ)
 	if err != nil {
-		s.endAhead(ctx, a)
-		return true, err
+		return err
 	}
-	request, fits := a.request(r, plan, env)
+	c := a.collection
+	if a.zygote != 0 {
+		c = s.newCollection(r.language, s.runs.next(), r.artifacts, false, func(name string) string { return environ.Value(env, name) })
+	}
+	request, fits := a.request(r, plan, env, c)
 	if !fits {
-		s.endAhead(ctx, a)
-		return false, nil
+		return errUnfit
 	}
 	r.started = time.Now()
 	r.network = s.recordNetwork(ctx)
@@ -277,14 +449,20 @@ func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (
 		var stop func()
 		wait, stop = s.link.Watch(ctx, r.timeout)
 		defer stop()
-		if err := a.client.KillAfter(wait, a.process.ID(), r.timeout); err != nil {
-			s.endAhead(ctx, a)
-			return false, nil // it has ended meanwhile
+	}
+	switch {
+	case a.zygote != 0:
+		if a, err = s.fork(wait, r, a, c, plan.Cleanup); err != nil {
+			return err
+		}
+	case r.timeout > 0:
+		if a.client.KillAfter(wait, a.process.ID(), r.timeout) != nil {
+			return errNotBegun // it has ended meanwhile
 		}
 	}
 	if _, err := a.process.Requests().Write(request); err != nil {
 		s.endAhead(ctx, a)
-		return false, nil
+		return errNotBegun
 	}
 	control := &bounded.Writer{Most: maxBegun}
 	stderr, flush := r.stderr()
@@ -296,14 +474,43 @@ func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (
 		case e.Event == kernel.EventBegun:
 		case r.out.written()+r.err.written() == 0:
 			s.endAhead(ctx, a)
-			return false, nil
+			return errNotBegun
 		default:
 			err = fmt.Errorf("the interpreter that was started ahead has ended before it took its code: run it again")
 		}
 	}
 	r.exit, r.collection = exit, a.collection
 	r.cpu, r.peak = time.Duration(exit.CPUMicros)*time.Microsecond, int64(exit.PeakRSS)
-	return true, err
+	return err
+}
+
+// fork has a zygote fork an interpreter that waits for the code of a run.
+func (s *Sandbox) fork(ctx context.Context, r *run, zygote *ahead, c *collection, cleanup []string) (*ahead, error) {
+	client, err := s.link.Client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if client.Info().Instance != zygote.agent.Instance {
+		return nil, errZygoteDied
+	}
+	a := &ahead{id: c.id, collection: c, agent: zygote.agent, client: client}
+	req := agentproto.StartRequest{
+		From: zygote.zygote, Control: true, Tag: a.tag(), Files: inlineFiles(c.files()), RemoveAfter: cleanup, OutputLimit: uint64(r.output),
+		TimeoutMillis: uint64(r.timeout.Milliseconds()),
+	}
+	if a.process, err = client.Start(ctx, req); err == nil {
+		return a, nil
+	}
+	switch agentlink.Code(err) {
+	case agentproto.CodeBusy:
+		err = errUnfit
+	case agentproto.CodeNotFound, agentproto.CodeLost:
+		err = errZygoteDied
+	default:
+		err = s.link.Explain(ctx, err)
+	}
+	s.endAhead(ctx, a) // what was started or written without an answer
+	return nil, err
 }
 
 // maxBegun bounds what is kept of what the interpreter writes to descriptor 4.

@@ -143,16 +143,16 @@ type collection struct {
 }
 
 // newCollection prepares the capture of what a language's process produces. id names it
-// in the sandbox; a is not nil where it is started before its code is known; current returns a variable of the process's environment.
-func (s *Sandbox) newCollection(lang *language.Language, id string, o ArtifactOptions, a *ahead, current func(string) string) *collection {
+// in the sandbox; ahead says that it is started before its code is known; current returns a variable of the process's environment.
+func (s *Sandbox) newCollection(lang *language.Language, id string, o ArtifactOptions, ahead bool, current func(string) string) *collection {
 	c := s.collectionOf(id, o)
 	src := language.CaptureSource{
-		Dir: c.dir(), Support: path.Join(c.root, "support"), Unshown: o.Unshown,
+		Dir: c.dir(), Support: c.support(), Unshown: o.Unshown,
 		MaxCount: o.MaxCount, MaxBytes: o.MaxBytes, Current: current,
 	}
 	switch {
-	case a != nil:
-		src.Imports = a.imports
+	case ahead:
+		src.Imports = s.imports
 		c.capture = lang.Ahead.Capture(src)
 	case lang.Capture != nil:
 		c.capture = lang.Capture(src)
@@ -165,8 +165,9 @@ func (s *Sandbox) collectionOf(id string, o ArtifactOptions) *collection {
 	return &collection{sandbox: s, id: id, options: o, root: path.Join(s.machine.Guest().TempDir, ".llmsandbox-"+id)}
 }
 
-func (c *collection) dir() string    { return path.Join(c.root, "capture") }
-func (c *collection) marker() string { return path.Join(c.root, "began") }
+func (c *collection) dir() string     { return path.Join(c.root, "capture") }
+func (c *collection) support() string { return path.Join(c.root, "support") }
+func (c *collection) marker() string  { return path.Join(c.root, "began") }
 
 // shared is the directory where programs of any language put what they have made.
 func (c *collection) shared() string {
@@ -228,7 +229,7 @@ func (r *run) capture(plan *language.Plan, env []string) {
 	}
 	if r.collection == nil {
 		env = environ.AddMissing(env, plan.Steps[len(plan.Steps)-1].Env)
-		r.collection = r.sandbox.newCollection(r.language, r.sandbox.runs.next(), r.artifacts, nil, func(name string) string { return environ.Value(env, name) })
+		r.collection = r.sandbox.newCollection(r.language, r.sandbox.runs.next(), r.artifacts, false, func(name string) string { return environ.Value(env, name) })
 	}
 	plan.Files = append(plan.Files, r.collection.files()...)
 }

@@ -163,7 +163,7 @@ func (r *run) step(ctx context.Context, req agentproto.StartRequest, compile boo
 	default:
 		std.Stdin, req.Stdin = r.opts.stdin, r.opts.stdin != nil
 	}
-	r.sandbox.dropAhead(ctx)
+	r.sandbox.dropUsedAhead(ctx)
 	exit, err := r.sandbox.link.Run(ctx, req, std)
 	if err != nil {
 		if agentlink.Code(err) == agentproto.CodeNotFound && len(req.Argv) > 0 {

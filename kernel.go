@@ -190,7 +190,7 @@ func (s *Sandbox) attachKernel(ctx context.Context, id string, opts *KernelOptio
 	}
 	k.ooms = watchOOM(ctx, s.machine)
 	if p.Tag.Artifacts {
-		k.collection = s.newCollection(l, p.Tag.Run, k.artifacts, nil, func(string) string { return "" })
+		k.collection = s.newCollection(l, p.Tag.Run, k.artifacts, false, func(string) string { return "" })
 		p.Artifacts = k.collection.root
 	}
 	p.Process, err = client.Attach(ctx, agentproto.AttachRequest{
@@ -336,7 +336,7 @@ func (k *kernelHost) Start(ctx context.Context) (kernel.Process, error) {
 			p.Artifacts = k.collection.root
 		}
 		k.ooms = watchOOM(ctx, s.machine)
-		s.dropAhead(ctx)
+		s.dropUsedAhead(ctx)
 		p.Process, err = client.Start(ctx, req)
 		if agentlink.Code(err) == agentproto.CodeNotFound {
 			return &missingProgramError{program: req.Argv[0], cause: err}
@@ -380,7 +380,7 @@ func (k *kernelHost) request(ctx context.Context, tag kernel.Tag) (req agentprot
 	env = environ.Override(env, step.Env)
 	k.collection = nil
 	if tag.Artifacts {
-		k.collection = s.newCollection(k.language, id, k.artifacts, nil, func(name string) string { return environ.Value(env, name) })
+		k.collection = s.newCollection(k.language, id, k.artifacts, false, func(name string) string { return environ.Value(env, name) })
 		plan.Files = append(plan.Files, k.collection.files()...)
 		env = environ.Override(env, k.collection.env())
 	}

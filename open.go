@@ -50,6 +50,9 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkImports(lang, o.Imports, artifacts); err != nil {
+		return nil, err
+	}
 	if o.Lifetime < 0 {
 		return nil, fmt.Errorf("lifetime of %v: %w: it is a positive duration, or 0 for none", o.Lifetime, ErrInvalid)
 	}
@@ -131,6 +134,12 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), s.Close())
 	}
 	s.link.Begin()
+	if len(o.Imports) > 0 {
+		s.imports = slices.Clone(o.Imports)
+		if err := s.Prepare(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), s.Close())
+		}
+	}
 	return s, nil
 }
 

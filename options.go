@@ -47,6 +47,11 @@ type Options struct {
 	// (.toml). It is installed before the sandbox opens unless it is installed already, as
 	// Install says. Libraries are added to it. See [Environments].
 	Environment string
+	// Imports are modules, such as "numpy" and "matplotlib.pyplot", that Python imports while the sandbox is
+	// opened. Runs and kernels are forked from the interpreter that has them: see [Sandbox.Prepare]. A run
+	// with variables or a directory of its own, or one that would find a file of its own in place of such a
+	// module, imports what it needs itself. When a module cannot be imported, Open fails with ErrInvalid.
+	Imports []string
 	// Install says how libraries and the environment are installed.
 	Install InstallOptions
 	// Mounts are directories and files of the host that code can read in the sandbox, and write to

@@ -17,7 +17,11 @@ import (
 // with ErrUnsupported where that cannot be known: what code can write to held files from the
 // beginning, such as a compiler's cache or an image's working directory.
 func (s *Sandbox) Reset(ctx context.Context) error {
-	if err := s.reset(ctx); err != nil {
+	err := s.reset(ctx)
+	if err == nil && len(s.imports) > 0 {
+		err = s.Prepare(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("reset sandbox %s: %w", s.ID(), s.link.Explain(ctx, err))
 	}
 	return nil

@@ -38,6 +38,7 @@ type Sandbox struct {
 	programs   programs
 	runs       runCounter
 	ahead      heldAhead
+	imports    []string // of Options
 
 	libraries  *layers.Installed
 	installing installing

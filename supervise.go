@@ -42,6 +42,7 @@ type order struct {
 	Secrets                []Secret
 	Libraries              []string
 	Environment            string
+	Imports                []string
 	Install                InstallOptions
 	Lifetime, IdleTimeout  time.Duration
 	Mounts                 []Mount
@@ -72,7 +73,7 @@ func openSupervised(ctx context.Context, o Options) (*Sandbox, error) {
 	started, err := supervisor.Start(ctx, o.Supervisor.Command, order{
 		Config: o.Supervisor.Config, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
 		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
-		Mode: o.Network.Mode, Allow: o.Network.Allow, Secrets: o.Secrets, Libraries: o.Libraries, Environment: environment, Install: o.Install,
+		Mode: o.Network.Mode, Allow: o.Network.Allow, Secrets: o.Secrets, Libraries: o.Libraries, Environment: environment, Imports: o.Imports, Install: o.Install,
 		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts,
 	}, progress)
 	if err != nil {
@@ -134,7 +135,7 @@ func openOrdered(ctx context.Context, open func([]byte) (backend.Backend, error)
 	return Open(ctx, &Options{
 		Backend: b, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
 		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
-		Network: Network{Mode: o.Mode, Allow: o.Allow}, Secrets: o.Secrets, Libraries: o.Libraries, Environment: o.Environment, Install: o.Install,
+		Network: Network{Mode: o.Mode, Allow: o.Allow}, Secrets: o.Secrets, Libraries: o.Libraries, Environment: o.Environment, Imports: o.Imports, Install: o.Install,
 		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts, Progress: progress,
 	})
 }

@@ -55,9 +55,10 @@ func (e *containerEngine) pools(ctx context.Context, all *env, rounds int) error
 // poolRounds measures what a warm sandbox of a pool takes whose interpreter has imported modules, and
 // what it spares.
 func poolRounds(ctx context.Context, rounds int, o llmsandbox.Options, code string, bare contender, imports ...string) (err error) {
+	o.Imports = imports
 	idle := make(chan struct{}, 1)
 	p, err := pool.New(&pool.Config{
-		Options: o, Max: 4, Min: 2, RefillInterval: time.Millisecond, Prepare: true, Imports: imports,
+		Options: o, Max: 4, Min: 2, RefillInterval: time.Millisecond, Prepare: true,
 		Hooks: []pool.Hooks{{Changed: func(_ pool.Key, _, to pool.State) {
 			if to == pool.Idle {
 				select {

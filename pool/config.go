@@ -41,7 +41,8 @@ const (
 
 // Config says what a pool holds. Zero fields take their defaults.
 type Config struct {
-	// Options are what every sandbox is opened with; a Key overrides some.
+	// Options are what every sandbox is opened with; a Key overrides some. Their Imports are for
+	// their language alone.
 	Options llmsandbox.Options
 	// Max bounds the sandboxes of all keys together, those being opened and removed
 	// included; default 10.
@@ -75,9 +76,6 @@ type Config struct {
 	// Prepare starts the interpreter of a sandbox ahead of its first run, where its
 	// language supports it: see [llmsandbox.Sandbox.Prepare].
 	Prepare bool
-	// Imports are modules that the interpreter of the language of Options, Python, imports when Prepare
-	// starts it.
-	Imports []string
 	// RefillInterval is the least time between two sandboxes that are opened in the
 	// background, that no caller waits for; default 50 ms. At most 2 are being so at a time.
 	RefillInterval time.Duration
@@ -157,9 +155,6 @@ func (c Config) resolve() (Config, error) {
 	default:
 		return bad("Reuse", fmt.Sprintf("%q", c.Reuse), "must be ReuseNever or ReuseTenant")
 	}
-	if len(c.Imports) > 0 && !c.Prepare {
-		return bad("Imports", fmt.Sprintf("%q", c.Imports), "need Prepare: the interpreter that it starts imports them")
-	}
 	if c.Options.ID != "" {
 		return bad("Options.ID", fmt.Sprintf("%q", c.Options.ID), "must be empty: each sandbox of a pool gets an id of its own")
 	}
@@ -226,5 +221,8 @@ func (c *Config) options(k Key) llmsandbox.Options {
 	o := c.Options
 	o.Language, o.Image, o.Libraries, o.Environment = k.Language, k.Image, k.Libraries, k.Environment
 	o.Resettable = o.Resettable || c.Reuse == ReuseTenant
+	if k.Language != c.language {
+		o.Imports = nil
+	}
 	return o
 }

@@ -44,11 +44,10 @@ func TestAcceptance71(t *testing.T) {
 		"ResetTimeout":   {ResetTimeout: -1},
 		"RefillInterval": {RefillInterval: -1},
 		"Exhaustion (\"panic\") must be Wait, FailFast or Temporary": {Exhaustion: "panic"},
-		"Reuse":                              {Reuse: "always"},
-		"Imports ([\"numpy\"]) need Prepare": {Imports: []string{"numpy"}},
-		"Options.ID":                         {Options: llmsandbox.Options{ID: "mine"}},
-		"Options.Language":                   {Options: llmsandbox.Options{Language: "cobol"}},
-		"Keys[1]":                            {Keys: []Key{{}, {Language: "cobol"}}},
+		"Reuse":            {Reuse: "always"},
+		"Options.ID":       {Options: llmsandbox.Options{ID: "mine"}},
+		"Options.Language": {Options: llmsandbox.Options{Language: "cobol"}},
+		"Keys[1]":          {Keys: []Key{{}, {Language: "cobol"}}},
 	} {
 		p, err := New(&bad)
 		if !errors.Is(err, llmsandbox.ErrInvalid) || !strings.Contains(err.Error(), field) {

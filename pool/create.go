@@ -209,8 +209,7 @@ type opener func(context.Context, llmsandbox.Options) (box, error)
 // warm is a real one.
 type warm struct {
 	*llmsandbox.Sandbox
-	prepared bool     // its interpreter is started ahead
-	imports  []string // by that
+	prepare bool // start its interpreter ahead
 }
 
 func (w warm) Ping(ctx context.Context) error {
@@ -222,16 +221,16 @@ func (w warm) Reset(ctx context.Context) error {
 	if err := w.Sandbox.Reset(ctx); err != nil {
 		return err
 	}
-	return w.prepare(ctx)
+	return w.ready(ctx)
 }
 
-// prepare starts the interpreter. That there is no way, or no interpreter, is for the one who
+// ready starts the interpreter. That there is no way, or no interpreter, is for the one who
 // runs something to hear.
-func (w warm) prepare(ctx context.Context) error {
-	if !w.prepared {
+func (w warm) ready(ctx context.Context) error {
+	if !w.prepare {
 		return nil
 	}
-	err := w.Prepare(ctx, w.imports...)
+	err := w.Prepare(ctx)
 	if errors.Is(err, llmsandbox.ErrUnsupported) || errors.Is(err, llmsandbox.ErrToolchain) {
 		return nil
 	}
@@ -244,11 +243,8 @@ func (c *Config) opening(ctx context.Context, o llmsandbox.Options) (box, error)
 	if err != nil {
 		return nil, err
 	}
-	w := warm{Sandbox: sb, prepared: c.Prepare}
-	if o.Language == c.language {
-		w.imports = c.Imports
-	}
-	if err := w.prepare(ctx); err != nil {
+	w := warm{Sandbox: sb, prepare: c.Prepare && len(o.Imports) == 0} // or Open has started it
+	if err := w.ready(ctx); err != nil {
 		return nil, errors.Join(err, sb.Close())
 	}
 	return w, nil

@@ -155,7 +155,6 @@ func (s *suite) acceptance69PlotsOfKernelCells(t *testing.T) {
 
 // artifactsOfImportsAhead plots with what was imported before the code was known.
 func (s *suite) artifactsOfImportsAhead(t *testing.T) {
-	ctx := testContext(t)
 	const code = `import sys
 assert "pandas" in sys.modules
 import matplotlib.pyplot as plt, numpy as np
@@ -165,11 +164,8 @@ plt.show()
 print(np.random.random())
 `
 	var numbers []string
+	sb := s.plots(t, llmsandbox.Options{Limits: llmsandbox.Limits{Memory: 1 << 30}, Imports: []string{"numpy", "pandas", "matplotlib.pyplot"}})
 	for range 2 {
-		sb := s.plots(t, llmsandbox.Options{Limits: llmsandbox.Limits{Memory: 1 << 30}})
-		if err := sb.Prepare(ctx, "numpy", "pandas", "matplotlib.pyplot"); err != nil {
-			t.Fatal(err)
-		}
 		res := run(t, sb, code, nil)
 		if res.Status != llmsandbox.StatusOK || len(res.Artifacts) != 1 || res.Artifacts[0].Title != "t" {
 			t.Errorf("%s, %d artifacts, want Status = StatusOK and the plot", describe(res), len(res.Artifacts))
@@ -177,6 +173,6 @@ print(np.random.random())
 		numbers = append(numbers, res.Stdout)
 	}
 	if numbers[0] == numbers[1] {
-		t.Errorf("two sandboxes have the same random number %s", numbers[0])
+		t.Errorf("two runs have the same random number %s", numbers[0])
 	}
 }

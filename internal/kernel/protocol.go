@@ -42,12 +42,14 @@ type Request struct {
 	Interrupted bool `json:"interrupted,omitempty"`
 	// These are of a program in place of a cell, for an interpreter that was started ahead: the
 	// file that the code is written to, the working directory, further arguments, variables to
-	// set, and a file that gets the time of the program's begin.
-	File  string            `json:"file,omitempty"`
-	Dir   string            `json:"dir,omitempty"`
-	Args  []string          `json:"args,omitempty"`
-	Env   map[string]string `json:"env,omitempty"`
-	Touch string            `json:"touch,omitempty"`
+	// set, a file that gets the time of the program's begin, and, for one that was forked, the directory
+	// of what captures its artifacts.
+	File    string            `json:"file,omitempty"`
+	Dir     string            `json:"dir,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	Touch   string            `json:"touch,omitempty"`
+	Support string            `json:"support,omitempty"`
 	// Dirs and Error answer an install event.
 	Dirs  []string `json:"dirs,omitempty"`
 	Error string   `json:"error,omitempty"`

@@ -8,6 +8,9 @@ type Ahead struct {
 	// in its main file yet: it sends the event ready, reads one request, becomes the program of that,
 	// sends the event begun and closes descriptors 3 and 4. docs/kernel-protocol.md has the protocol.
 	Capture func(CaptureSource) Capture
+	// Forks tells that it does not take the request itself, but forks, as the agent asks it to on a
+	// socket (descriptor 3), processes that do. A request then says where the capture of its program is.
+	Forks bool
 	// Settable reports whether a variable can still be set then, see [SetLate]; nil: none can.
 	Settable func(variable string) bool
 	// Args reports whether it can be given arguments then.

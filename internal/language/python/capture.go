@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -15,13 +16,15 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
-// The module that Python itself loads first, and what that loads when the program
-// imports a plotting library.
+// The module that Python itself loads first, what that loads when the program
+// imports a plotting library, and what it executes where programs are forked.
 var (
 	//go:embed capture/sitecustomize.py
 	bootstrap []byte
 	//go:embed capture/found.py
 	found []byte
+	//go:embed capture/ahead.py
+	forking []byte
 	//go:embed capture/llmsandbox_capture/*.py
 	library embed.FS
 )
@@ -62,14 +65,15 @@ func capture(src language.CaptureSource) language.Capture {
 	return c
 }
 
-// ahead also has Python import modules and wait for its code.
+// ahead also has Python import modules, and fork programs.
 func ahead(src language.CaptureSource) language.Capture {
 	imports, err := json.Marshal(append([]string{}, src.Imports...))
 	if err != nil {
 		panic(err) // strings always can be
 	}
 	c := capture(src)
-	c.Files = append(c.Files, language.File{Path: path.Join(src.Support, "ahead"), Data: imports, Mode: 0o644})
+	code := fmt.Appendf(slices.Clone(forking), "\n\nahead(%s)\n", imports)
+	c.Files = append(c.Files, language.File{Path: path.Join(src.Support, "ahead"), Data: code, Mode: 0o644})
 	return c
 }
 

@@ -3,21 +3,26 @@
 import json
 import os
 
-_support = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # beside capture.zip
 NOTES = 16 << 10  # bytes of notes
 
 
-def _line(name):
-    with open(os.path.join(_support, name), encoding="utf-8") as f:
-        return f.read()
-
-
-DIRECTORY = _line("directory")
-_settings = json.loads(_line("settings"))
-UNSHOWN = _settings["unshown"]
-COUNT, BYTES = _settings["count"], _settings["bytes"]
-
 _last = 0  # number of the last artifact that this process wrote
+
+
+def begin(support):
+    """Reads what is said beside capture.zip: where artifacts go, and which."""
+    global DIRECTORY, UNSHOWN, COUNT, BYTES
+
+    def line(name):
+        with open(os.path.join(support, name), encoding="utf-8") as f:
+            return f.read()
+
+    DIRECTORY = line("directory")
+    settings = json.loads(line("settings"))
+    UNSHOWN, COUNT, BYTES = settings["unshown"], settings["count"], settings["bytes"]
+
+
+begin(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
 
 
 def full(size=0):

@@ -1,0 +1,175 @@
+# Part of sitecustomize.py in an interpreter that imports modules, and forks programs that have them.
+# It is executed in a copy of that one's dictionary, which is in own, and ahead(modules) after it.
+
+
+def literal(text):
+    """Reads JSON without true, false and null, which is Python. Module json takes long to
+    load, and the program would find it loaded."""
+    return eval(text.decode(), {"__builtins__": {}})
+
+
+def load(modules):
+    """Imports modules, and returns the names that no file beside the program may have: its
+    imports would find the file first."""
+    if not modules:
+        return set()
+    import atexit
+    import gc
+
+    before = set(sys.modules)
+    held = {}
+
+    # Python clears all modules when it ends, which copies most of the memory that a fork shares. These are
+    # left out: what is called last at the end was registered first.
+    @atexit.register
+    def leave():
+        for name, module in held.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
+
+    try:
+        for module in modules:
+            __import__(module)
+            threading = sys.modules.get("threading")
+            if threading is not None and threading.active_count() > 1:
+                raise RuntimeError("it starts a thread, which programs that are forked do not have")
+    except BaseException as problem:
+        import json
+
+        reason = "%s: %s: %s" % (module, type(problem).__name__, problem)
+        os.write(4, json.dumps({"event": "reply", "error": reason[:1000]}).encode() + b"\n")
+        os._exit(1)
+    names = set(sys.modules) - before
+    held.update((name, sys.modules[name]) for name in names)
+    unreachable = [held]
+    unreachable.append(unreachable)  # and never collected, so that nothing of it is cleared later either
+    # The program's collections, and the one at its end, would go through all of it: with pandas and
+    # matplotlib that is most of the time that a short program takes.
+    gc.collect()
+    gc.freeze()
+    return {name.partition(".")[0] for name in names}
+
+
+def looked_at():
+    """The state of where Python finds modules. When it has changed, a new interpreter finds others."""
+    import site
+
+    state = []
+    for place in sys.path + ([site.USER_SITE] if site.ENABLE_USER_SITE else []):
+        try:
+            s = os.stat(place)
+            state.append((place, s.st_dev, s.st_ino, s.st_mtime_ns))
+        except OSError:
+            state.append((place,))
+    return state
+
+
+def fork():
+    """Forks what it is asked for on descriptor 3, and returns in that. The next one is there before it
+    is asked for: it takes the request itself."""
+    known = "_socket" in sys.modules
+    import _socket
+
+    if not known:
+        del sys.modules["_socket"]
+    requests = _socket.socket(1, 5, 0, 3)  # AF_UNIX, SOCK_SEQPACKET
+    ready = b'{"event":"ready"}\n'
+    while True:
+        answer, tell = os.pipe()
+        begin, begun = os.pipe()
+        child = try_fork()
+        if child == 0:
+            program = try_fork()
+            if program == 0:
+                descriptors = receive(requests)
+                os.write(begun, b"x")
+                requests.detach()
+                os.setsid()
+                for number, descriptor in enumerate(descriptors):
+                    os.dup2(descriptor, number)
+                for descriptor in descriptors + [answer, tell, begin, begun]:
+                    os.close(descriptor)
+                return
+            os.close(begun)
+            if not program:
+                os._exit(2)
+            os.write(tell, b"%d" % program)
+            # With the end of this one, the program becomes a child of the process above, which sees its end.
+            os._exit(0 if os.read(begin, 1) else 1)
+        for descriptor in tell, begin, begun:
+            os.close(descriptor)
+        pid, status = b"0", 2 << 8
+        if child:
+            pid = os.read(answer, 16)
+        os.write(4, ready)
+        ready = b""
+        if child:
+            status = os.waitpid(child, 0)[1]
+        os.close(answer)
+        if status == 2 << 8:
+            pid = b"0"
+            for descriptor in receive(requests):
+                os.close(descriptor)
+        elif status:
+            os._exit(1)  # the program was killed before it was one
+        requests.send(pid)
+
+
+def receive(requests):
+    """Waits for the descriptors of a program."""
+    message, ancillary, flags, address = requests.recvmsg(1, 64)
+    if not message:
+        os._exit(1)  # the agent has ended
+    data = ancillary[0][2]
+    return [int.from_bytes(data[i : i + 4], sys.byteorder) for i in range(0, len(data), 4)]
+
+
+def try_fork():
+    """Forks, and returns None where that cannot be done."""
+    try:
+        return os.fork()
+    except OSError:
+        return None
+
+
+def become(loaded, state):
+    """Becomes the program of the request that comes on descriptor 3."""
+    random = sys.modules.get("numpy.random")
+    if random is not None:
+        random.seed()  # Python's own does so by itself
+    with open(3, "rb") as requests:
+        request = literal(requests.readline())
+    beside = os.listdir(os.path.dirname(request["file"])) if loaded else []
+    if any(name.partition(".")[0] in loaded for name in beside) or looked_at() != state:
+        os._exit(1)
+    if request["dir"] != os.getcwd():
+        if not all(map(os.path.isabs, rest)):
+            os._exit(1)  # what is relative in sys.path belongs to the directory before
+        os.chdir(request["dir"])
+    for name, value in request.get("env", {}).items():
+        os.environb[name.encode()] = value.encode()
+    args = request.get("args", [])
+    if args:
+        sys.argv += args
+        getattr(sys, "orig_argv", []).extend(args)
+    with open(request["file"], "wb") as file:
+        file.write(request.get("code", "").encode())
+    os.utime(request["touch"])
+    support = request["support"]
+    own["SUPPORT"] = support
+    os.putenv("PYTHONPATH", os.pathsep.join([support] + rest))
+    if "llmsandbox_capture.store" in sys.modules:
+        sys.modules["llmsandbox_capture"].__path__[:] = [support + "/capture.zip/llmsandbox_capture"]
+        sys.modules["llmsandbox_capture.store"].begin(support)
+
+
+def ahead(modules):
+    try:
+        loaded = load(modules)
+        state = looked_at()
+        fork()
+        become(loaded, state)
+        os.write(4, b'{"event":"begun"}\n')
+        os.close(4)
+    except BaseException:
+        os._exit(1)  # the code is run in another interpreter
