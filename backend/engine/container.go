@@ -128,6 +128,10 @@ func (b *Backend) Attach(ctx context.Context, id string) (backend.Machine, error
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s is not as this program makes them: %w", id, err)
 	}
+	var enforced backend.Capabilities
+	if err := json.Unmarshal([]byte(c.Config.Labels[labelEnforced]), &enforced); err != nil {
+		return nil, fmt.Errorf("sandbox %s is not as this program makes them: label %s: %w", id, labelEnforced, err)
+	}
 	records, err := b.movedDeadlines(ctx, c.ID)
 	if err != nil {
 		return nil, err
@@ -135,14 +139,10 @@ func (b *Backend) Attach(ctx context.Context, id string) (backend.Machine, error
 	if r, there := records[c.ID]; there {
 		info.Deadline = r.at
 	}
-	engine, err := b.host(ctx)
-	if err != nil {
-		return nil, err
-	}
 	s := agenthost.New(agenthost.Attached, &host{
 		backend: b, container: c.ID, agent: agenthost.Agent{File: agentFile, Socket: agenthost.Socket(info.ID), Token: token},
 		workdir: guest.Workdir, until: waitNotRunning,
-	}, agenthost.Description{Sandbox: info, Inside: guest, Enforced: b.controls(engine, c.HostConfig, backend.Spec{Limits: info.Limits})})
+	}, agenthost.Description{Sandbox: info, Inside: guest, Enforced: enforced})
 	s.Follow()
 	return s, nil
 }

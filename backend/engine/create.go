@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -54,6 +55,8 @@ type creation struct {
 	record  backend.Info
 	guest   backend.Guest
 	token   string
+	// enforced is what the engine and the settings hold the container to.
+	enforced backend.Capabilities
 }
 
 // prepare finds the image, brings the agent, and decides on the configuration.
@@ -122,6 +125,20 @@ func (c *creation) configure(agent string) error {
 			return fmt.Errorf("the caller's own changes to the container: %w", err)
 		}
 	}
+	return c.recordEnforced()
+}
+
+// recordEnforced labels the container with what it is held to, for those who attach: they do not know the
+// settings that it was made with, and asking the engine again takes Podman a third of a second.
+func (c *creation) recordEnforced() error {
+	c.enforced = c.backend.controls(c.engine, c.host, c.spec)
+	text, err := json.Marshal(c.enforced)
+	if err != nil {
+		return fmt.Errorf("what is enforced as a label: %w", err)
+	}
+	if c.config.Labels != nil { // the caller's own changes may leave none, and then no one can attach
+		c.config.Labels[labelEnforced] = string(text)
+	}
 	return nil
 }
 
@@ -176,7 +193,7 @@ func (c *creation) start(ctx context.Context, id string) (backend.Machine, error
 		workdir: c.guest.Workdir, until: waitNextExit, image: c.image, asked: c.spec.Image,
 	}
 	s := agenthost.New(agenthost.Owner, h, agenthost.Description{
-		Sandbox: c.record, Inside: c.guest, Enforced: b.controls(c.engine, c.host, c.spec),
+		Sandbox: c.record, Inside: c.guest, Enforced: c.enforced,
 	})
 	err := h.begin(ctx, s)
 	if err == nil && c.image.Committed != "" {

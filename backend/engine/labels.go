@@ -25,6 +25,7 @@ const (
 	labelIdle     = "llmsandbox.idle"     // a duration; none: not set
 	labelLimits   = "llmsandbox.limits"   // JSON of backend.Limits
 	labelLabels   = "llmsandbox.labels"   // JSON, the caller's own
+	labelEnforced = "llmsandbox.enforced" // JSON of backend.Capabilities
 )
 
 const (

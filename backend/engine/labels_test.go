@@ -1,14 +1,22 @@
 package engine
 
 import (
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"path"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/engine/settings"
 )
 
 func TestLabelsRoundTrip(t *testing.T) {
@@ -45,6 +53,87 @@ func TestLabelsRoundTrip(t *testing.T) {
 	broken[labelDeadline], broken[labelOwner] = "soon", "me"
 	if _, err := decode("docker", broken); err == nil {
 		t.Error("a deadline of 'soon' was taken: got no error, want an error")
+	}
+}
+
+// TestAttachedCapabilities attaches with a backend that knows neither the engine's limits nor the settings that
+// the sandbox was made with: it says what was recorded then, and asks the engine nothing more.
+func TestAttachedCapabilities(t *testing.T) {
+	made := &creation{
+		backend: &Backend{flavor: Flavor{Name: "docker"}, options: Options{Settings: settings.Settings{Network: "bridge"}}},
+		engine:  Host{Limits: []backend.Control{{Name: "memory", Why: "no cgroup"}}, Runtime: "runsc"},
+		config:  &container.Config{}, host: &container.HostConfig{}, spec: backend.Spec{ID: "sb-1"},
+	}
+	var err error
+	if made.config.Labels, err = encode(backend.Info{ID: "sb-1"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := made.recordEnforced(); err != nil {
+		t.Fatal(err)
+	}
+	if made.config.Env, err = agentEnv("token", backend.Guest{Workdir: workdir}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, enforced, want string }{
+		{"recorded", made.config.Labels[labelEnforced], ""},
+		{"not recorded", "", labelEnforced},
+		{"broken", "{", labelEnforced},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			labels := maps.Clone(made.config.Labels)
+			labels[labelEnforced] = c.enforced
+			answer, err := json.Marshal(map[string]any{
+				"Id": "c", "State": map[string]any{"Running": true}, "Config": map[string]any{"Labels": labels, "Env": made.config.Env},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			engine := engineOf(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				switch path.Base(r.URL.Path) {
+				case "json":
+					_, _ = w.Write(answer)
+				case "volumes":
+					_, _ = io.WriteString(w, `{"Volumes":[]}`)
+				default:
+					<-r.Context().Done() // the wait for its end
+				}
+			})
+			b, err := New(engine, Flavor{Name: "docker", Host: func(context.Context, *client.Client) (Host, error) {
+				t.Error("the engine was asked what it can, want the sandbox's own record")
+				return Host{}, nil
+			}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := b.Attach(t.Context(), "sb-1")
+			if c.want != "" {
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Fatalf("%v, want an error about %s", err, c.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(made.enforced, m.Capabilities()); diff != "" {
+				t.Errorf("differs (-want +got):\n%s", diff)
+			}
+			if n, _ := m.Capabilities().Get("network"); n.Enforced || !strings.Contains(n.Why, "loosened") {
+				t.Errorf("network: %+v, want it loosened", n)
+			}
+			if err := m.Close(nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Changes of the caller's own that leave no labels leave none to attach by.
+func TestRecordWithoutLabels(t *testing.T) {
+	c := &creation{backend: &Backend{}, config: &container.Config{}, host: &container.HostConfig{}}
+	if err := c.recordEnforced(); err != nil || c.config.Labels != nil {
+		t.Errorf("%v, labels %v, want no error and none", err, c.config.Labels)
 	}
 }
 

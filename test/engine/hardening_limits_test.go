@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
@@ -138,6 +139,14 @@ func TestHardeningLoosened(t *testing.T) {
 			if !loose && strings.Contains(c.Why, "loosened") {
 				t.Errorf("%+v, though nobody loosened it, want loose = true or Why without \"loosened\"", c)
 			}
+		}
+		attached, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), &llmsandbox.AttachOptions{Backend: newBackend(t, e, engine.Options{})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer attached.Close()
+		if diff := cmp.Diff(sb.Capabilities(), attached.Capabilities()); diff != "" {
+			t.Errorf("a handle that does not know the settings says otherwise (-opened +attached):\n%s", diff)
 		}
 	})
 }
