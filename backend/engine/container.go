@@ -25,6 +25,7 @@ type host struct {
 	backend   *Backend
 	container string
 	agent     agenthost.Agent
+	pid       int // of the agent on the engine's machine; 0: not known
 	workdir   string
 	until     container.WaitCondition // what Await waits for
 	code      atomic.Int64            // of the container's end; 0: not known
@@ -67,19 +68,31 @@ func firstCause(attached, started error) error {
 	return started
 }
 
-// Connect has the engine start the agent's bridge inside, and shows the token.
+// Connect opens a stream to the agent, and shows the token.
 func (h *host) Connect(ctx context.Context) (agenthost.Stream, error) {
-	// The bridge would inherit the agent's own variables.
+	s := h.direct()
+	if s == nil {
+		var err error
+		if s, err = h.bridge(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := io.WriteString(s, h.agent.Token); err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("connect to the agent: show the token: %w", err)
+	}
+	return s, nil
+}
+
+// bridge has the engine start a program in the container that passes a stream on to the agent.
+func (h *host) bridge(ctx context.Context) (agenthost.Stream, error) {
+	// It would inherit the agent's own variables.
 	_, s, err := h.backend.startProgram(ctx, h.container, true, []string{envToken + "=", envGuest + "="}, h.agent.File, "connect", h.agent.Socket)
 	if gone(err) {
 		return nil, agenthost.ErrGone
 	}
 	if err != nil {
 		return nil, h.backend.explain("connect to the agent", err)
-	}
-	if _, err := io.WriteString(s, h.agent.Token); err != nil {
-		_ = s.Close()
-		return nil, fmt.Errorf("connect to the agent: show the token: %w", err)
 	}
 	return s, nil
 }
@@ -139,10 +152,14 @@ func (b *Backend) Attach(ctx context.Context, id string) (backend.Machine, error
 	if r, there := records[c.ID]; there {
 		info.Deadline = r.at
 	}
-	s := agenthost.New(agenthost.Attached, &host{
+	h := &host{
 		backend: b, container: c.ID, agent: agenthost.Agent{File: agentFile, Socket: agenthost.Socket(info.ID), Token: token},
 		workdir: guest.Workdir, until: waitNotRunning,
-	}, agenthost.Description{Sandbox: info, Inside: guest, Enforced: enforced})
+	}
+	if !c.State.Paused { // an agent that is paused would not answer, and the engine says so
+		h.pid = c.State.Pid
+	}
+	s := agenthost.New(agenthost.Attached, h, agenthost.Description{Sandbox: info, Inside: guest, Enforced: enforced})
 	s.Follow()
 	return s, nil
 }

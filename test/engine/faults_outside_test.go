@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +90,17 @@ func TestFaultsContainerPaused(t *testing.T) {
 		o.WantLost(t)
 		if o.Err == nil || !strings.Contains(o.Err.Error(), "does not answer") {
 			t.Errorf("the run of a paused container: %v, want an error containing \"does not answer\"", o.Err)
+		}
+		// Who attaches now hears it from the engine, and does not wait for an answer.
+		other, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), &llmsandbox.AttachOptions{Backend: b})
+		if err == nil {
+			_, err = other.Shell(testfaults.Context(t), "true", nil)
+			if err := other.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err == nil || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a run of who attaches to a paused container: %v, want the engine's answer", err)
 		}
 		if _, err := c.ContainerUnpause(testfaults.Context(t), name, client.ContainerUnpauseOptions{}); err != nil {
 			t.Fatal(err)

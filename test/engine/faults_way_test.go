@@ -91,3 +91,36 @@ func TestFaultsConnectionCut(t *testing.T) {
 		wantNothing(t, b, c)
 	})
 }
+
+// A handle that attached as the engine's own user, root, reaches the sandbox while the engine is away, since it
+// connects to the agent itself. Another user's engine has to be asked.
+func TestFaultsEngineAwayFromAttached(t *testing.T) {
+	onCutEngines(t, func(t *testing.T, p *proxy, b *engine.Backend, c *client.Client) {
+		plain, err := backendAt(b.Name()+" "+c.DaemonHost(), engine.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sb := openFaults(t, plain)
+		other, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), &llmsandbox.AttachOptions{Backend: b})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		p.cut(true)
+		users, _ := sb.Capabilities().Get("user-namespace")
+		res, err := other.Shell(testfaults.Context(t), "echo here", nil)
+		switch {
+		case users.Enforced:
+			if err == nil {
+				t.Errorf("a run without an engine: %+v, want an error", res)
+			}
+		case err != nil:
+			t.Errorf("a run beside the engine: %v", err)
+		case res.Stdout != "here\n":
+			t.Errorf("stdout is %q, want %q", res.Stdout, "here\n")
+		}
+		testfaults.Works(t, sb) // its own way is another one
+		testfaults.Close(t, sb)
+		wantNothing(t, plain, c)
+	})
+}
