@@ -83,7 +83,24 @@ func (e *containerEngine) openRuns(ctx context.Context, all *env, rounds int) (e
 	if err != nil {
 		return err
 	}
-	return all.runsIn(ctx, rounds, sb, 5, e.timed(e.name+" exec", "exec", name, "python3", "-c", one))
+	theirs, ours := e.name+" exec", "llmsandbox exec"
+	t, err := all.runsIn(ctx, rounds, sb, 5,
+		e.timed(theirs, "exec", name, "python3", "-c", one), program(ours, all.command, "exec", "--backend", e.name, sb.ID(), "python3", "-c", one),
+		e.timed(theirs+" /bin/true", "exec", name, "/bin/true"), program(ours+" /bin/true", all.command, "exec", "--backend", e.name, sb.ID(), "/bin/true"),
+		timed("Attach+Exec+Close /bin/true", func(ctx context.Context) error {
+			attached, err := llmsandbox.Attach(ctx, sb.ID(), &llmsandbox.AttachOptions{Backend: e.backend})
+			if err != nil {
+				return err
+			}
+			return errors.Join(ok(attached.Exec(ctx, []string{"/bin/true"}, nil)), attached.Close())
+		}))
+	if err != nil {
+		return err
+	}
+	for _, argv := range []string{"", " /bin/true"} {
+		aimAtMost(ours+argv+" as a ratio to "+theirs, 0.8, t.ratio(ours+argv, theirs+argv))
+	}
+	return nil
 }
 
 func (e *containerEngine) outputs(ctx context.Context, _ *env, rounds int) (err error) {

@@ -66,7 +66,8 @@ func (c *podCluster) openRuns(ctx context.Context, all *env, rounds int) (err er
 	if err != nil {
 		return err
 	}
-	return all.runsIn(ctx, rounds, sb, 8, timed("kubectl exec", func(ctx context.Context) error { return c.run(ctx, "exec", name, "--", "python3", "-c", one) }))
+	_, err = all.runsIn(ctx, rounds, sb, 8, timed("kubectl exec", func(ctx context.Context) error { return c.run(ctx, "exec", name, "--", "python3", "-c", one) }))
+	return err
 }
 
 // requests counts what sandboxes ask of the API server, one after another.

@@ -9,13 +9,12 @@ import (
 
 // runsIn measures what a run of Python costs in an open sandbox, and how it is entered
 // otherwise. aim is what Run may take more than the bare interpreter, in milliseconds.
-func (e *env) runsIn(ctx context.Context, rounds int, sb *llmsandbox.Sandbox, aim float64, otherwise contender) error {
-	contenders := []contender{
+func (e *env) runsIn(ctx context.Context, rounds int, sb *llmsandbox.Sandbox, aim float64, otherwise ...contender) (*table, error) {
+	contenders := append([]contender{
 		timed("Exec of the same argv", func(ctx context.Context) error { return ok(sb.Exec(ctx, []string{"python3", "-c", one}, nil)) }),
 		timed("Run", func(ctx context.Context) error { return ok(sb.Run(ctx, one, nil)) }),
 		timed("Exec /bin/true", func(ctx context.Context) error { return ok(sb.Exec(ctx, []string{"/bin/true"}, nil)) }),
-		otherwise,
-	}
+	}, otherwise...)
 	python := e.sameVersion(ctx, sb)
 	if python == "" {
 		fmt.Println("bare: left out (this machine has no python3 of the version in the image)")
@@ -24,11 +23,11 @@ func (e *env) runsIn(ctx context.Context, rounds int, sb *llmsandbox.Sandbox, ai
 	}
 	t, err := measure(ctx, rounds, contenders...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	t.print()
 	if python != "" {
 		aimAtMost("Run less the bare interpreter, ms", aim, t.more("Run", "bare"))
 	}
-	return nil
+	return t, nil
 }
