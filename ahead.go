@@ -27,6 +27,7 @@ import (
 // one run; or it is a zygote, which forks the programs of runs, one at a time.
 type ahead struct {
 	id         string // of the run that it will be; of a zygote, the one that its main file is named after
+	tag        string // of its process
 	zygote     uint64 // the agent's number of a zygote; 0: it is none
 	imports    bool   // it has imported modules
 	plan       language.Plan
@@ -148,11 +149,12 @@ func (s *Sandbox) tryAhead(ctx context.Context, r *run) (*ahead, error) {
 	env := environ.AddMissing(a.env, step.Env)
 	a.collection = s.newCollection(r.language, a.id, r.artifacts, true, func(name string) string { return environ.Value(env, name) })
 	req := agentproto.StartRequest{
-		Argv: step.Argv, Env: environ.Override(env, a.collection.env()), Dir: r.dir, Control: true, Forks: forks, Rest: agentproto.RestUntilFed, Tag: a.tag(),
+		Argv: step.Argv, Env: environ.Override(env, a.collection.env()), Dir: r.dir, Control: true, Forks: forks, Rest: agentproto.RestUntilFed, Tag: a.tag,
 		Files: inlineFiles(append(a.plan.Files, a.collection.files()...)), RemoveAfter: a.plan.Cleanup,
 	}
 	if forks {
-		req.Rest, req.Tag = agentproto.RestAlways, a.zygoteTag()
+		a.tag = a.zygoteTag()
+		req.Rest, req.Tag = agentproto.RestAlways, a.tag
 		req.RemoveAfter = append(req.RemoveAfter, a.collection.root)
 	} else if r.output > 0 {
 		req.OutputLimit = uint64(r.output)
@@ -193,7 +195,7 @@ func (s *Sandbox) tryAhead(ctx context.Context, r *run) (*ahead, error) {
 
 // planAhead is an interpreter that is not started.
 func (s *Sandbox) planAhead(ctx context.Context, r *run, id string, imports bool) (*ahead, error) {
-	a := &ahead{id: id, imports: imports, dir: r.dir}
+	a := &ahead{id: id, tag: runTag{collection: id}.String(), imports: imports, dir: r.dir}
 	var err error
 	// Ruby opens its file before it waits, and would take an empty one for a program that does nothing.
 	if a.plan, err = s.planSource(ctx, r, id, "\n", &RunOptions{}); err != nil {
@@ -219,9 +221,6 @@ func (s *Sandbox) dropUsedAhead(ctx context.Context) {
 		s.dropAhead(ctx)
 	}
 }
-
-// tag is the one of the run that it will be.
-func (a *ahead) tag() string { return runTag{collection: a.id}.String() }
 
 const zygoteTagBegin = "zygote"
 
@@ -272,7 +271,7 @@ func (a *ahead) processes(ctx context.Context, client *agentclient.Client) []uin
 	all, _ := client.Processes(ctx)
 	var ids []uint64
 	for _, p := range all {
-		if p.Tag == a.tag() || p.Tag == a.zygoteTag() {
+		if p.Tag == a.tag {
 			ids = append(ids, p.ID)
 		}
 	}
@@ -312,8 +311,9 @@ func (a *ahead) takes(r *run) bool {
 	return a.zygote != 0 || r.artifacts == r.sandbox.artifacts
 }
 
-// request is what has the interpreter become the program of a run; false: it cannot.
-func (a *ahead) request(r *run, plan language.Plan, env []string, c *collection) ([]byte, bool) {
+// request is what has the interpreter become the program of a run; false: it cannot. With keep, the
+// program keeps descriptors 3 and 4.
+func (a *ahead) request(r *run, plan language.Plan, env []string, c *collection, keep int) ([]byte, bool) {
 	if len(plan.Steps) != 1 || len(plan.Files) != 1 {
 		return nil, false
 	}
@@ -328,7 +328,7 @@ func (a *ahead) request(r *run, plan language.Plan, env []string, c *collection)
 	}
 	req := kernel.Request{
 		Op: kernel.OpRun, ID: 1, Code: string(main.Data),
-		File: main.Path, Dir: r.dir, Args: step.Argv[n:], Env: map[string]string{}, Touch: c.marker(),
+		File: main.Path, Dir: r.dir, Args: step.Argv[n:], Env: map[string]string{}, Touch: c.marker(), Keep: keep,
 	}
 	if a.zygote != 0 {
 		req.Support = c.support()
@@ -375,6 +375,30 @@ var (
 	errZygoteDied = errors.New("the interpreter that forks programs has ended")
 )
 
+// takeAhead returns the interpreter that was started ahead, of which give must be told; nil: there
+// is none.
+func (s *Sandbox) takeAhead(ctx context.Context) *ahead {
+	a, start := s.ahead.take()
+	switch {
+	case a != nil:
+		return a
+	case start:
+		var err error
+		if a, err = s.startAhead(ctx); err == nil {
+			return a
+		}
+		s.endAhead(ctx, a) // what is wrong, the run itself will find
+	case s.language.Ahead.Forks && s.ahead.find():
+		if a = s.findAhead(ctx); a != nil {
+			return a
+		}
+	default:
+		return nil
+	}
+	s.ahead.give(nil, false)
+	return nil
+}
+
 // executeAhead runs code in the interpreter that was started ahead, if there is one that
 // fits. Otherwise ran is false, and the code has not been executed.
 func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (ran bool, err error) {
@@ -382,40 +406,29 @@ func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (
 	if s.language.Ahead == nil {
 		return false, nil
 	}
-	a, start := s.ahead.take()
-	switch {
-	case start:
-		if a, err = s.startAhead(ctx); err != nil {
-			s.endAhead(ctx, a)
-			a = nil // what is wrong, the run itself will find
-		}
-	case a != nil:
-	case s.language.Ahead.Forks && s.ahead.find():
-		a = s.findAhead(ctx)
-	default:
-		return false, nil
-	}
+	a := s.takeAhead(ctx)
 	if a == nil {
-		s.ahead.give(nil, false)
 		return false, nil
 	}
 	err = r.become(ctx, a, code, opts)
+	return s.giveAhead(ctx, a, err), err
+}
+
+// giveAhead says what became of an interpreter that was to become a program. It reports whether it did.
+func (s *Sandbox) giveAhead(ctx context.Context, a *ahead, err error) bool {
+	unfit, unbegun, died := errors.Is(err, errUnfit), errors.Is(err, errNotBegun), errors.Is(err, errZygoteDied)
 	switch {
-	case errors.Is(err, errZygoteDied):
+	case died:
 		s.ahead.give(nil, a.process != nil) // otherwise this handle does not know the imports
-		return false, nil
-	case errors.Is(err, errUnfit) && a.zygote != 0:
+	case a.zygote != 0 && !unbegun:
 		s.ahead.give(a, false)
-		return false, nil
-	case errors.Is(err, errUnfit), errors.Is(err, errNotBegun):
+	default:
 		s.ahead.give(nil, false)
-		s.endAhead(ctx, a)
-		return false, nil
-	case a.zygote == 0:
-		a = nil
+		if unfit || unbegun {
+			s.endAhead(ctx, a)
+		}
 	}
-	s.ahead.give(a, false)
-	return true, err
+	return !unfit && !unbegun && !died
 }
 
 // become runs code in an interpreter that was started ahead. When it fails with one of the errors
@@ -437,7 +450,7 @@ func (r *run) become(ctx context.Context, a *ahead, code string, opts *RunOption
 	if a.zygote != 0 {
 		c = s.newCollection(r.language, s.runs.next(), r.artifacts, false, func(name string) string { return environ.Value(env, name) })
 	}
-	request, fits := a.request(r, plan, env, c)
+	request, fits := a.request(r, plan, env, c, 0)
 	if !fits {
 		return errUnfit
 	}
@@ -486,6 +499,13 @@ func (r *run) become(ctx context.Context, a *ahead, code string, opts *RunOption
 
 // fork has a zygote fork an interpreter that waits for the code of a run.
 func (s *Sandbox) fork(ctx context.Context, r *run, zygote *ahead, c *collection, cleanup []string) (*ahead, error) {
+	return s.forkAs(ctx, zygote, c, agentproto.StartRequest{
+		Tag: runTag{collection: c.id}.String(), Files: inlineFiles(c.files()), RemoveAfter: cleanup, OutputLimit: uint64(r.output),
+		TimeoutMillis: uint64(r.timeout.Milliseconds()),
+	})
+}
+
+func (s *Sandbox) forkAs(ctx context.Context, zygote *ahead, c *collection, req agentproto.StartRequest) (*ahead, error) {
 	client, err := s.link.Client(ctx)
 	if err != nil {
 		return nil, err
@@ -493,11 +513,8 @@ func (s *Sandbox) fork(ctx context.Context, r *run, zygote *ahead, c *collection
 	if client.Info().Instance != zygote.agent.Instance {
 		return nil, errZygoteDied
 	}
-	a := &ahead{id: c.id, collection: c, agent: zygote.agent, client: client}
-	req := agentproto.StartRequest{
-		From: zygote.zygote, Control: true, Tag: a.tag(), Files: inlineFiles(c.files()), RemoveAfter: cleanup, OutputLimit: uint64(r.output),
-		TimeoutMillis: uint64(r.timeout.Milliseconds()),
-	}
+	a := &ahead{id: c.id, tag: req.Tag, collection: c, agent: zygote.agent, client: client}
+	req.From, req.Control = zygote.zygote, true
 	if a.process, err = client.Start(ctx, req); err == nil {
 		return a, nil
 	}
@@ -515,3 +532,49 @@ func (s *Sandbox) fork(ctx context.Context, r *run, zygote *ahead, c *collection
 
 // maxBegun bounds what is kept of what the interpreter writes to descriptor 4.
 const maxBegun = 256
+
+// forkKernel has a zygote fork a kernel's driver, which a request describes that would start it in a new
+// interpreter. It fails with one of the errors above when the driver has not begun.
+func (s *Sandbox) forkKernel(ctx context.Context, zygote *ahead, r *run, c *collection, driver agentproto.StartRequest) (*agentclient.Process, error) {
+	argv := zygote.plan.Steps[0].Argv
+	n := len(argv) - 1 // its file
+	main := zygote.plan.Files[0].Path
+	if len(driver.Argv) <= n || !slices.Equal(driver.Argv[:n], argv[:n]) || r.dir != driver.Dir {
+		return nil, errUnfit
+	}
+	env, err := s.libraries.Environ(ctx, r.environ)
+	if err != nil {
+		return nil, err
+	}
+	request, fits := zygote.request(r, language.Plan{
+		Files: []language.File{{Path: main, Data: s.language.Ahead.Driver(driver.Argv[n])}},
+		Steps: []language.Step{{Argv: append(slices.Clone(argv), driver.Argv[n+1:]...), Env: zygote.plan.Steps[0].Env}},
+	}, env, c, 1)
+	if !fits {
+		return nil, errUnfit
+	}
+	a, err := s.forkAs(ctx, zygote, c, agentproto.StartRequest{
+		Tag: driver.Tag, Files: driver.Files, RemoveAfter: append(slices.Clone(driver.RemoveAfter), main), Rest: driver.Rest,
+	})
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, a.process.Detach)
+	defer stop()
+	if _, err = a.process.Requests().Write(request); err == nil {
+		var e kernel.Event
+		if e, err = kernel.NewReader(oneByte{a.process.Control()}).Next(); e.Event == kernel.EventBegun {
+			return a.process, nil
+		}
+	}
+	s.endAhead(ctx, a)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return nil, errNotBegun
+}
+
+// oneByte is a reader of which nothing is read ahead.
+type oneByte struct{ io.Reader }
+
+func (r oneByte) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), 1)]) }

@@ -37,7 +37,7 @@ func TestAheadRequest(t *testing.T) {
 		{"two files", language.Plan{Files: append(plan("/w/main.py", "1").Files, language.File{}), Steps: a.plan.Steps}, same, ""},
 	} {
 		r := &run{sandbox: &Sandbox{}, language: &python.Language, dir: "/w"}
-		line, fits := a.request(r, c.plan, c.env, a.collection)
+		line, fits := a.request(r, c.plan, c.env, a.collection, 0)
 		if fits != (c.want != "") || fits && string(line) != c.want+"\n" {
 			t.Errorf("%s: got %s, %v, want %s", c.name, line, fits, c.want)
 		}
@@ -62,7 +62,7 @@ func TestAheadRequestWithImports(t *testing.T) {
 		{"another directory", "/w/d", []string{"A=1"}, false},
 	} {
 		r := &run{sandbox: &Sandbox{}, language: &python.Language, dir: c.dir}
-		if line, fits := a.request(r, main, c.env, a.collection); fits != c.want {
+		if line, fits := a.request(r, main, c.env, a.collection, 0); fits != c.want {
 			t.Errorf("%s: got %s, %v, want %v", c.name, line, fits, c.want)
 		}
 	}

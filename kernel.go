@@ -336,6 +336,9 @@ func (k *kernelHost) Start(ctx context.Context) (kernel.Process, error) {
 			p.Artifacts = k.collection.root
 		}
 		k.ooms = watchOOM(ctx, s.machine)
+		if forked, err := k.fork(ctx, &p, req); forked {
+			return err
+		}
 		s.dropUsedAhead(ctx)
 		p.Process, err = client.Start(ctx, req)
 		if agentlink.Code(err) == agentproto.CodeNotFound {
@@ -351,6 +354,21 @@ func (k *kernelHost) Start(ctx context.Context) (kernel.Process, error) {
 		err = fmt.Errorf("%s is not in this sandbox: %w: %s", missing.program, ErrToolchain, install)
 	}
 	return p, err
+}
+
+// fork has the driver forked from a prepared interpreter, if there is one. Otherwise forked is false, and it
+// has not been started.
+func (k *kernelHost) fork(ctx context.Context, p *kernel.Process, req agentproto.StartRequest) (forked bool, err error) {
+	s := k.sandbox
+	if k.language != s.language || s.language.Ahead == nil || !s.language.Ahead.Forks || k.collection == nil {
+		return false, nil
+	}
+	a := s.takeAhead(ctx)
+	if a == nil {
+		return false, nil
+	}
+	p.Process, err = s.forkKernel(ctx, a, k.run, k.collection, req)
+	return s.giveAhead(ctx, a, err), err
 }
 
 // request is what starts a driver.

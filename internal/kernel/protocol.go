@@ -43,13 +43,14 @@ type Request struct {
 	// These are of a program in place of a cell, for an interpreter that was started ahead: the
 	// file that the code is written to, the working directory, further arguments, variables to
 	// set, a file that gets the time of the program's begin, and, for one that was forked, the directory
-	// of what captures its artifacts.
+	// of what captures its artifacts. Keep is 1 for a kernel's driver, which keeps descriptors 3 and 4.
 	File    string            `json:"file,omitempty"`
 	Dir     string            `json:"dir,omitempty"`
 	Args    []string          `json:"args,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
 	Touch   string            `json:"touch,omitempty"`
 	Support string            `json:"support,omitempty"`
+	Keep    int               `json:"keep,omitempty"`
 	// Dirs and Error answer an install event.
 	Dirs  []string `json:"dirs,omitempty"`
 	Error string   `json:"error,omitempty"`

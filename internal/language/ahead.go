@@ -11,6 +11,8 @@ type Ahead struct {
 	// Forks tells that it does not take the request itself, but forks, as the agent asks it to on a
 	// socket (descriptor 3), processes that do. A request then says where the capture of its program is.
 	Forks bool
+	// Driver is a program that executes the file of a kernel's driver in its place, of an interpreter that Forks.
+	Driver func(file string) []byte
 	// Settable reports whether a variable can still be set then, see [SetLate]; nil: none can.
 	Settable func(variable string) bool
 	// Args reports whether it can be given arguments then.

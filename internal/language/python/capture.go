@@ -77,6 +77,21 @@ func ahead(src language.CaptureSource) language.Capture {
 	return c
 }
 
+// driverProgram executes a kernel's driver, which is to see itself as the main file.
+func driverProgram(file string) []byte {
+	name, err := json.Marshal(file)
+	if err != nil {
+		panic(err) // strings always can be
+	}
+	return fmt.Appendf(nil, `import os, sys
+os.unlink(__file__)
+sys.argv[0] = %s
+with open(sys.argv[0], encoding="utf-8") as file:
+    driver = compile(file.read(), sys.argv[0], "exec")
+exec(driver)
+`, name)
+}
+
 // settable reports whether a variable can be set once Python has started.
 func settable(name string) bool { return language.SetLate(name, "PYTHON", "__PYVENV_LAUNCHER__") }
 

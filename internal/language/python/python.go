@@ -12,7 +12,7 @@ var Language = language.Language{
 	Extensions: []string{".py", ".pyw"}, Shebangs: []string{"python3", "python"},
 	Programs: [][]string{{"python3", "python"}},
 	Install:  "install it with: apt-get install python3; or use --image python:3",
-	Plan:     plan, Libraries: &libraries, Kernel: &kernel, Capture: capture, Ahead: &language.Ahead{Capture: ahead, Forks: true, Settable: settable, Args: true, Module: isModule},
+	Plan:     plan, Libraries: &libraries, Kernel: &kernel, Capture: capture, Ahead: &language.Ahead{Capture: ahead, Forks: true, Driver: driverProgram, Settable: settable, Args: true, Module: isModule},
 	Scan: scan, ModuleSeparator: ".", LibraryName: libraryName, Missing: &missing,
 	Details: details, Env: environment,
 }

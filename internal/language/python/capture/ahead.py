@@ -39,7 +39,7 @@ def load(modules):
         reason = "%s: %s: %s" % (module, type(problem).__name__, problem)
         os.write(4, json.dumps({"event": "reply", "error": reason[:1000]}).encode() + b"\n")
         os._exit(1)
-    names = set(sys.modules) - before
+    names = {name for name in set(sys.modules) - before if sys.modules[name] is not sys.modules["__main__"]}
     held.update((name, sys.modules[name]) for name in names)
     unreachable = [held]
     unreachable.append(unreachable)  # and never collected, so that nothing of it is cleared later either
@@ -133,11 +133,18 @@ def try_fork():
 
 
 def become(loaded, state):
-    """Becomes the program of the request that comes on descriptor 3."""
+    """Becomes the program of the request that comes on descriptor 3. Returns whether that keeps
+    the descriptors."""
+    # What is frozen is never collected, and what a program's names refer to must be.
+    frozen = sys.modules["__main__"]
+    main = type(sys)("__main__")
+    main.__dict__.update(frozen.__dict__)
+    for name in [name for name, module in sys.modules.items() if module is frozen]:
+        sys.modules[name] = main
     random = sys.modules.get("numpy.random")
     if random is not None:
         random.seed()  # Python's own does so by itself
-    with open(3, "rb") as requests:
+    with open(3, "rb", closefd=False) as requests:
         request = literal(requests.readline())
     beside = os.listdir(os.path.dirname(request["file"])) if loaded else []
     if any(name.partition(".")[0] in loaded for name in beside) or looked_at() != state:
@@ -161,6 +168,7 @@ def become(loaded, state):
     if "llmsandbox_capture.store" in sys.modules:
         sys.modules["llmsandbox_capture"].__path__[:] = [support + "/capture.zip/llmsandbox_capture"]
         sys.modules["llmsandbox_capture.store"].begin(support)
+    return request.get("keep")
 
 
 def ahead(modules):
@@ -168,8 +176,10 @@ def ahead(modules):
         loaded = load(modules)
         state = looked_at()
         fork()
-        become(loaded, state)
+        keep = become(loaded, state)
         os.write(4, b'{"event":"begun"}\n')
-        os.close(4)
+        if not keep:
+            os.close(3)
+            os.close(4)
     except BaseException:
         os._exit(1)  # the code is run in another interpreter

@@ -1,0 +1,25 @@
+package e2e
+
+import (
+	"cmp"
+	"os"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend/backendtest"
+)
+
+// TestWarmConformance is the suite with runs and kernels that are forked from an interpreter with
+// imported modules, in every sandbox of Python.
+func TestWarmConformance(t *testing.T) {
+	if os.Getenv("LLMSANDBOX_TEST_WARM") == "" {
+		t.Skip("LLMSANDBOX_TEST_WARM is not set: `make test-all` sets it")
+	}
+	c := conformance(t.TempDir())
+	c.Options = func(o *llmsandbox.Options) {
+		if cmp.Or(o.Language, llmsandbox.DefaultLanguage) == llmsandbox.DefaultLanguage && !o.Artifacts.Off && len(o.Imports) == 0 {
+			o.Imports = []string{"decimal"}
+		}
+	}
+	backendtest.Run(t, c)
+}
