@@ -88,6 +88,9 @@ func (h *host) Connect(ctx context.Context) (agenthost.Stream, error) {
 func (h *host) bridge(ctx context.Context) (agenthost.Stream, error) {
 	// It would inherit the agent's own variables.
 	_, s, err := h.backend.startProgram(ctx, h.container, true, []string{envToken + "=", envGuest + "="}, h.agent.File, "connect", h.agent.Socket)
+	if errdefs.IsConflict(err) && h.paused(ctx) {
+		return nil, fmt.Errorf("connect to the agent: %w: its container is paused: unpause it first", backend.ErrUnsupported)
+	}
 	if gone(err) {
 		return nil, agenthost.ErrGone
 	}
@@ -95,6 +98,12 @@ func (h *host) bridge(ctx context.Context) (agenthost.Stream, error) {
 		return nil, h.backend.explain("connect to the agent", err)
 	}
 	return s, nil
+}
+
+// paused reports whether the engine says so of the container.
+func (h *host) paused(ctx context.Context) bool {
+	res, err := h.backend.client.ContainerInspect(ctx, h.container, client.ContainerInspectOptions{})
+	return err == nil && res.Container.State != nil && res.Container.State.Paused
 }
 
 // gone reports whether the engine says that there is no such container that runs.

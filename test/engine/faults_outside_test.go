@@ -93,22 +93,21 @@ func TestFaultsContainerPaused(t *testing.T) {
 		}
 		// Who attaches now hears it from the engine, and does not wait for an answer.
 		other, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), &llmsandbox.AttachOptions{Backend: b})
-		if err == nil {
-			_, err = other.Shell(testfaults.Context(t), "true", nil)
-			if err := other.Close(); err != nil {
-				t.Error(err)
-			}
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err == nil || errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a run of who attaches to a paused container: %v, want the engine's answer", err)
+		defer other.Close()
+		if _, err := other.Shell(testfaults.Context(t), "true", nil); !errors.Is(err, llmsandbox.ErrUnsupported) || !strings.Contains(err.Error(), "unpause") {
+			t.Errorf("a run of who attaches to a paused container: %v, want ErrUnsupported and what to do", err)
 		}
 		if _, err := c.ContainerUnpause(testfaults.Context(t), name, client.ContainerUnpauseOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		testfaults.Works(t, sb)
+		testfaults.Works(t, other) // it had not ended
 		// This one was not used for half a minute.
 		testfaults.Works(t, rested)
-		testfaults.Close(t, sb, rested)
+		testfaults.Close(t, other, sb, rested)
 		wantNothing(t, b, c)
 	})
 }
