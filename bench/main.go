@@ -73,6 +73,8 @@ func bench(ctx context.Context, o options) error {
 		{"files", files},
 		{"network", network},
 		{"pool", pools},
+		{"forked runs and kernels", forks},
+		{"crowd", crowd},
 		{"go", goPrograms},
 		{"libraries", libraries},
 		{"library installs", libraryInstalls},

@@ -37,14 +37,11 @@ func pools(ctx context.Context, e *env, rounds int) error {
 			return err
 		}
 	}
-	const stack = "import numpy, pandas, matplotlib.pyplot"
-	python := "/usr/bin/python3" // whose packages are the system's
-	if exec.CommandContext(ctx, python, "-c", stack).Run() != nil {
-		fmt.Println("the system's Python cannot", stack+": left out")
+	o, has := stackOptions(ctx)
+	if !has {
 		return nil
 	}
-	o := llmsandbox.Options{BestEffort: true, Limits: llmsandbox.Limits{Memory: 1 << 30}, Env: map[string]string{"PATH": "/usr/bin:/bin"}}
-	return poolRounds(ctx, rounds, o, stack, program(stack+", bare", python, "-c", stack), "numpy", "pandas", "matplotlib.pyplot")
+	return poolRounds(ctx, rounds, o, stack, program(stack+", bare", systemPython, "-c", stack), stackModules...)
 }
 
 func (e *containerEngine) pools(ctx context.Context, all *env, rounds int) error {

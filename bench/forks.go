@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/pool"
+)
+
+// stack is what a short data analysis imports, of the system's Python.
+const (
+	stack        = "import numpy, pandas, matplotlib.pyplot"
+	systemPython = "/usr/bin/python3"
+)
+
+var stackModules = []string{"numpy", "pandas", "matplotlib.pyplot"}
+
+// stackOptions are of a sandbox with the stack; false: this machine has not got it.
+func stackOptions(ctx context.Context) (llmsandbox.Options, bool) {
+	if exec.CommandContext(ctx, systemPython, "-c", stack).Run() != nil {
+		fmt.Println("the system's Python cannot", stack+": left out")
+		return llmsandbox.Options{}, false
+	}
+	return llmsandbox.Options{BestEffort: true, Limits: llmsandbox.Limits{Memory: 1 << 30}, Env: map[string]string{"PATH": "/usr/bin:/bin"}}, true
+}
+
+// forks measures runs and kernels in an open sandbox that are forked from an interpreter which has
+// imported modules.
+func forks(ctx context.Context, e *env, rounds int) error {
+	plain, err := llmsandbox.Open(ctx, &llmsandbox.Options{BestEffort: true})
+	if err != nil {
+		return err
+	}
+	defer plain.Close()
+	if err := plain.Prepare(ctx); err != nil {
+		return err
+	}
+	if err := compare(ctx, rounds, program("python3 -c, bare", e.python, "-c", one),
+		timed("Run in an open sandbox, forked", func(ctx context.Context) error { return ok(plain.Run(ctx, one, nil)) })); err != nil {
+		return err
+	}
+	o, has := stackOptions(ctx)
+	if !has {
+		return nil
+	}
+	return forkRounds(ctx, rounds, o, program(stack+", bare", systemPython, "-c", stack))
+}
+
+func forkRounds(ctx context.Context, rounds int, o llmsandbox.Options, bare contender) error {
+	o.Imports = stackModules
+	sb, err := llmsandbox.Open(ctx, &o)
+	if err != nil {
+		return err
+	}
+	defer sb.Close()
+	return compare(ctx, rounds, bare,
+		timed("Run in an open sandbox, forked", func(ctx context.Context) error { return ok(sb.Run(ctx, stack, nil)) }),
+		timed("a kernel opened, its first cell, closed", func(ctx context.Context) error {
+			k, err := sb.Kernel(ctx, "python", &llmsandbox.KernelOptions{Plain: true})
+			if err != nil {
+				return err
+			}
+			return errors.Join(cellOK(k.Run(ctx, stack, nil)), k.Close())
+		}))
+}
+
+// crowd has many ask a pool of warm sandboxes at once, and measures how long each waits for its result.
+func crowd(ctx context.Context, _ *env, rounds int) error {
+	const n = 100
+	ready, idle := make(chan struct{}, 1), 0
+	var counting sync.Mutex
+	p, err := pool.New(&pool.Config{
+		Options: llmsandbox.Options{BestEffort: true}, Max: n, Min: n, Prepare: true, RefillInterval: time.Millisecond,
+		Hooks: []pool.Hooks{{Changed: func(_ pool.Key, from, to pool.State) {
+			counting.Lock()
+			defer counting.Unlock()
+			if from == pool.Idle {
+				idle--
+			}
+			if to == pool.Idle {
+				idle++
+			}
+			if idle == n {
+				select {
+				case ready <- struct{}{}:
+				default:
+				}
+			}
+		}}},
+	})
+	if err != nil {
+		return err
+	}
+	defer p.Close(context.WithoutCancel(ctx))
+	var took []time.Duration
+	for range max(rounds/8, 1) {
+		select {
+		case <-ready:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		var all sync.WaitGroup
+		times, errs := make([]time.Duration, n), make([]error, n)
+		start := time.Now()
+		for i := range n {
+			all.Go(func() {
+				res, err := p.Run(ctx, one, nil)
+				times[i], errs[i] = time.Since(start), ok(res, err)
+			})
+		}
+		all.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		took = append(took, times...)
+	}
+	slices.Sort(took)
+	fmt.Printf("%d asked for at once from a pool that has them, %d times: result after %v (median), %v (p95)\n",
+		n, len(took)/n, took[len(took)/2].Round(time.Millisecond), took[len(took)*95/100].Round(time.Millisecond))
+	return nil
+}
