@@ -150,13 +150,16 @@ func (s *Sandbox) tryAhead(ctx context.Context, r *run) (*ahead, error) {
 	a.collection = s.newCollection(r.language, a.id, r.artifacts, true, func(name string) string { return environ.Value(env, name) })
 	req := agentproto.StartRequest{
 		Argv: step.Argv, Env: environ.Override(env, a.collection.env()), Dir: r.dir, Control: true, Forks: forks, Rest: agentproto.RestUntilFed, Tag: a.tag,
-		Files: inlineFiles(append(a.plan.Files, a.collection.files()...)), RemoveAfter: a.plan.Cleanup,
+		Files: inlineFiles(a.collection.files()), RemoveAfter: a.plan.Cleanup,
 	}
 	if forks {
 		a.tag = a.zygoteTag()
 		req.Rest, req.Tag = agentproto.RestAlways, a.tag
-		req.RemoveAfter = append(req.RemoveAfter, a.collection.root)
-	} else if r.output > 0 {
+		req.RemoveAfter = []string{a.collection.root}
+	} else {
+		req.Files = append(req.Files, inlineFiles(a.plan.Files)...)
+	}
+	if !forks && r.output > 0 {
 		req.OutputLimit = uint64(r.output)
 	}
 	if a.client, err = s.link.Client(ctx); err != nil {
@@ -186,6 +189,8 @@ func (s *Sandbox) tryAhead(ctx context.Context, r *run) (*ahead, error) {
 	}
 	if forks {
 		a.zygote = a.process.ID()
+		// Each program that it forks has these files of its own.
+		s.link.Warn("files of an interpreter that was started ahead could not be removed", a.client.Remove(ctx, a.collection.root, agentclient.RemoveOptions{Recursive: true, Missing: true}))
 		if stop() {
 			a.process.Detach() // it lives as long as the sandbox, and other handles use it
 		}
@@ -564,6 +569,7 @@ func (s *Sandbox) forkKernel(ctx context.Context, zygote *ahead, r *run, c *coll
 	if _, err = a.process.Requests().Write(request); err == nil {
 		var e kernel.Event
 		if e, err = kernel.NewReader(oneByte{a.process.Control()}).Next(); e.Event == kernel.EventBegun {
+			a.process.Acknowledge() // another handle that takes it over begins after that
 			return a.process, nil
 		}
 	}

@@ -94,6 +94,7 @@ print("end")`, nil)
 // A run's subreaper is the parent of its program. Where it has the code's own uid,
 // the program can end it and loses nothing but its own outcome.
 func (s *suite) abuse84EndTheSubreaper(t *testing.T) {
+	s.has(t, FreshInterpreters)
 	sb := s.open(t, llmsandbox.Options{})
 	allowed := []llmsandbox.Status{llmsandbox.StatusOK}
 	if !control(sb, "separate-uid").Enforced {

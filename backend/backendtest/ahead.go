@@ -53,6 +53,7 @@ func same(t *testing.T, without, with *llmsandbox.Result) {
 // interpreterAhead runs code in an interpreter that was started before it: no field of the
 // result shows that.
 func (s *suite) interpreterAhead(t *testing.T) {
+	s.has(t, FreshInterpreters)
 	bare, sb := s.open(t, llmsandbox.Options{}), s.open(t, llmsandbox.Options{})
 	ctx := testContext(t)
 	if err := sb.Prepare(ctx); err != nil {

@@ -13,6 +13,7 @@ import (
 // its CPU time is less so, and that can only add to it: the least of both come closer to
 // what they are with every round, and a difference that stays is the capture's.
 func (s *suite) acceptance60PrintOnly(t *testing.T) {
+	s.has(t, FreshInterpreters)
 	const (
 		most     = 20 * time.Millisecond
 		enough   = 12 // rounds, where there is no such difference by then

@@ -57,6 +57,8 @@ const (
 	// OOMAlone: a program that takes all the memory there is dies alone. Where all of the
 	// sandbox may go with it, the loss is reported with its reason.
 	OOMAlone Feature = "oom-alone"
+	// FreshInterpreters: a new sandbox runs no interpreter. One that imports modules ahead does.
+	FreshInterpreters Feature = "fresh-interpreters"
 	// LinuxKernel: the kernel inside is Linux. What another one keeps to itself, such as how
 	// readily a process is killed for memory, is no setting of the machine.
 	LinuxKernel Feature = "linux-kernel"

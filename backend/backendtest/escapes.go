@@ -43,6 +43,7 @@ time.sleep(300)`,
 }
 
 func (s *suite) acceptance25NothingOutlivesATimeout(t *testing.T) {
+	s.has(t, FreshInterpreters)
 	sb := s.open(t, llmsandbox.Options{})
 	for name, code := range escapes {
 		t.Run(name, func(t *testing.T) {
@@ -65,6 +66,7 @@ func (s *suite) acceptance25NothingOutlivesATimeout(t *testing.T) {
 // abuse18NothingIsLeftOfARun looks from outside at what a run leaves in the sandbox: the
 // agent as it was before, and nothing else.
 func (s *suite) abuse18NothingIsLeftOfARun(t *testing.T) {
+	s.has(t, FreshInterpreters)
 	s.has(t, SeenFromOutside)
 	sb := s.open(t, llmsandbox.Options{Limits: llmsandbox.Limits{PIDs: 64}})
 	needs(t, sb, "pids")

@@ -89,6 +89,19 @@ print("left")`, nil), "left\n")
 		t.Errorf("processes that are left: %s, want 0", left)
 	}
 
+	// It reaches neither the interpreter that forks nor what that forks next.
+	wantStdout(t, run(t, sb, `import os
+for pid in os.listdir("/proc"):
+    if not pid.isdigit() or int(pid) == os.getpid():
+        continue
+    for name in "mem", "environ", "maps", "fd/0", "fd/1", "fd/3", "fd/4", "cwd", "exe":
+        for flags in os.O_RDONLY, os.O_RDWR:
+            try:
+                print(os.open("/proc/%s/%s" % (pid, name), flags), pid, name, open("/proc/%s/cmdline" % pid).read())
+            except OSError:
+                pass
+print(os.path.exists("/proc/self/fd/0"), open("/proc/self/maps").read(1) != "")`, nil), "True True\n")
+
 	// What it uses is its own.
 	res := run(t, sb, "x = bytearray(100 << 20)\nimport time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass", nil)
 	if res.CPU.Seconds() < 0.3 || res.PeakMemory < 100<<20 {

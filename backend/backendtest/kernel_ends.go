@@ -42,6 +42,7 @@ func (s *suite) acceptance67Crash(t *testing.T) {
 // kernelLosesItsStream: what became of the cell is not made up, and what is left of the
 // old process does not live on beside the new one.
 func (s *suite) kernelLosesItsStream(t *testing.T) {
+	s.has(t, FreshInterpreters)
 	sb := s.open(t, llmsandbox.Options{Backend: s.newCutting(t, 300_000, 1)})
 	k := openKernel(t, sb, "", plainPython)
 	wantValue(t, k, "x = 1", "")

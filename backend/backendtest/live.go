@@ -87,6 +87,7 @@ func (s *suite) streamYieldsEventsInOrder(t *testing.T) {
 }
 
 func (s *suite) streamLeftEarlyKillsTheRun(t *testing.T) {
+	s.has(t, FreshInterpreters)
 	sb := s.shared(t)
 	start := time.Now()
 	for range sb.Stream(testContext(t), "import time\nwhile True: print('x', flush=True); time.sleep(0.01)", nil) {
@@ -102,6 +103,7 @@ func (s *suite) streamLeftEarlyKillsTheRun(t *testing.T) {
 }
 
 func (s *suite) cancelledContextKillsTheRun(t *testing.T) {
+	s.has(t, FreshInterpreters)
 	sb := s.shared(t)
 	ctx, cancel := context.WithCancel(testContext(t))
 	defer cancel()

@@ -91,6 +91,7 @@ func (s *suite) abuse90KilledInTheMiddle(t *testing.T) {
 // abuse91ClientGone kills a process that follows a run in a sandbox of another
 // owner. The sandbox and its agent work on, and the run ends by its own timeout.
 func (s *suite) abuse91ClientGone(t *testing.T) {
+	s.has(t, FreshInterpreters)
 	s.has(t, OtherProcesses)
 	sb := s.open(t, llmsandbox.Options{})
 	answers(t, sb)

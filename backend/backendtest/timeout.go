@@ -10,6 +10,7 @@ import (
 )
 
 func (s *suite) acceptance19to21Timeout(t *testing.T) {
+	s.has(t, FreshInterpreters)
 	ctx := testContext(t)
 	sb := s.shared(t)
 	start := time.Now()

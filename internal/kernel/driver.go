@@ -88,6 +88,9 @@ func (d *driver) listen(ended <-chan struct{}) {
 			}
 			break
 		}
+		if e.Event == EventBegun {
+			continue // it was forked, and another handle may have been told already
+		}
 		select {
 		case d.events <- e:
 		case <-ended:

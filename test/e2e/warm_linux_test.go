@@ -16,6 +16,7 @@ func TestWarmConformance(t *testing.T) {
 		t.Skip("LLMSANDBOX_TEST_WARM is not set: `make test-all` sets it")
 	}
 	c := conformance(t.TempDir())
+	c.Lacks = map[backendtest.Feature]string{backendtest.FreshInterpreters: "each sandbox has one that forks"}
 	c.Options = func(o *llmsandbox.Options) {
 		if cmp.Or(o.Language, llmsandbox.DefaultLanguage) == llmsandbox.DefaultLanguage && !o.Artifacts.Off && len(o.Imports) == 0 {
 			o.Imports = []string{"decimal"}

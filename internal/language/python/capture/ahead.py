@@ -64,14 +64,33 @@ def looked_at():
     return state
 
 
+def unseen(name):
+    """Imports a module that the program does not find loaded."""
+    known = name in sys.modules
+    module = __import__(name)
+    if not known:
+        del sys.modules[name]
+    return module
+
+
+def dumpable():
+    """Returns what says whether others of this user may look into this process. Programs share its Landlock
+    domain, which keeps them apart otherwise."""
+    ctypes = unseen("_ctypes")
+    prctl = ctypes.dlsym(ctypes.dlopen(None, 0), "prctl")
+
+    def choose(value):
+        if ctypes.call_function(prctl, (4, value, 0, 0, 0)):  # PR_SET_DUMPABLE
+            raise OSError("prctl")
+
+    choose(0)
+    return choose
+
+
 def fork():
     """Forks what it is asked for on descriptor 3, and returns in that. The next one is there before it
     is asked for: it takes the request itself."""
-    known = "_socket" in sys.modules
-    import _socket
-
-    if not known:
-        del sys.modules["_socket"]
+    _socket = unseen("_socket")
     requests = _socket.socket(1, 5, 0, 3)  # AF_UNIX, SOCK_SEQPACKET
     ready = b'{"event":"ready"}\n'
     while True:
@@ -132,9 +151,10 @@ def try_fork():
         return None
 
 
-def become(loaded, state):
+def become(loaded, state, choose_dumpable):
     """Becomes the program of the request that comes on descriptor 3. Returns whether that keeps
     the descriptors."""
+    choose_dumpable(1)
     # What is frozen is never collected, and what a program's names refer to must be.
     frozen = sys.modules["__main__"]
     main = type(sys)("__main__")
@@ -175,8 +195,9 @@ def ahead(modules):
     try:
         loaded = load(modules)
         state = looked_at()
+        choose_dumpable = dumpable()
         fork()
-        keep = become(loaded, state)
+        keep = become(loaded, state, choose_dumpable)
         os.write(4, b'{"event":"begun"}\n')
         if not keep:
             os.close(3)
