@@ -110,7 +110,7 @@ func (c Config) check() error {
 	if c.Backend == nil {
 		return fmt.Errorf("backendtest: Config.Backend is nil: set the backend to test")
 	}
-	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, LinuxKernel, Science, IPv6Loopback, PreparedCaches, Libraries, Registries, Mounts, CopyOnWriteMounts}
+	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, LinuxKernel, Science, IPv6Loopback, PreparedCaches, Libraries, Registries, Mounts, CopyOnWriteMounts, FreshInterpreters}
 	for language := range hellos {
 		known = append(known, Feature(language))
 	}

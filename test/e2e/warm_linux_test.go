@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"cmp"
-	"os"
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox"
@@ -12,9 +11,6 @@ import (
 // TestWarmConformance is the suite with runs and kernels that are forked from an interpreter with
 // imported modules, in every sandbox of Python.
 func TestWarmConformance(t *testing.T) {
-	if os.Getenv("LLMSANDBOX_TEST_WARM") == "" {
-		t.Skip("LLMSANDBOX_TEST_WARM is not set: `make test-all` sets it")
-	}
 	c := conformance(t.TempDir())
 	c.Lacks = map[backendtest.Feature]string{backendtest.FreshInterpreters: "each sandbox has one that forks"}
 	c.Options = func(o *llmsandbox.Options) {
