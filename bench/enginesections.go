@@ -21,6 +21,7 @@ func (e *containerEngine) sections() []section {
 		{e.name + ": output", e.outputs},
 		{e.name + ": files", e.files},
 		{e.name + ": pool", e.pools},
+		{e.name + ": forked runs and kernels", e.forks},
 	}
 }
 

@@ -52,6 +52,24 @@ func forks(ctx context.Context, e *env, rounds int) error {
 	return forkRounds(ctx, rounds, o, program(stack+", bare", systemPython, "-c", stack))
 }
 
+func (e *containerEngine) forks(ctx context.Context, _ *env, rounds int) error {
+	o, has := stackOptions(ctx)
+	if !has {
+		return nil
+	}
+	o.Env, o.Backend, o.Image, o.Labels = nil, e.backend, e.image, map[string]string{keptLabel: ""}
+	return forkRounds(ctx, engineRounds(rounds), o, program(stack+", bare", systemPython, "-c", stack))
+}
+
+func (c *podCluster) forks(ctx context.Context, _ *env, rounds int) error {
+	o, has := stackOptions(ctx)
+	if !has {
+		return nil
+	}
+	o.Env, o.Backend, o.Image = nil, c.backend, c.image
+	return forkRounds(ctx, engineRounds(rounds), o, program(stack+", bare", systemPython, "-c", stack))
+}
+
 func forkRounds(ctx context.Context, rounds int, o llmsandbox.Options, bare contender) error {
 	o.Imports = stackModules
 	sb, err := llmsandbox.Open(ctx, &o)

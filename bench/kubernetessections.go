@@ -20,6 +20,7 @@ func (c *podCluster) sections() []section {
 	return []section{
 		{"kubernetes: one-shot", c.oneShots},
 		{"kubernetes: run in an open sandbox", c.openRuns},
+		{"kubernetes: forked runs and kernels", c.forks},
 		{"kubernetes: requests", c.requests},
 		{"kubernetes: many at once", c.manyAtOnce},
 	}
