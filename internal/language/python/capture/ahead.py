@@ -11,11 +11,7 @@ def literal(text):
 def load(modules):
     """Imports modules, and returns the names that no file beside the program may have: its
     imports would find the file first."""
-    if not modules:
-        return set()
-    import atexit
-    import gc
-
+    atexit, gc = unseen("atexit"), unseen("gc")
     before = set(sys.modules)
     held = {}
 
@@ -39,15 +35,15 @@ def load(modules):
         reason = "%s: %s: %s" % (module, type(problem).__name__, problem)
         os.write(4, json.dumps({"event": "reply", "error": reason[:1000]}).encode() + b"\n")
         os._exit(1)
-    names = {name for name in set(sys.modules) - before if sys.modules[name] is not sys.modules["__main__"]}
-    held.update((name, sys.modules[name]) for name in names)
+    others = [sys, sys.modules["builtins"], sys.modules["__main__"]]
+    held.update((name, module) for name, module in sys.modules.items() if module not in others)
     unreachable = [held]
     unreachable.append(unreachable)  # and never collected, so that nothing of it is cleared later either
     # The program's collections, and the one at its end, would go through all of it: with pandas and
     # matplotlib that is most of the time that a short program takes.
     gc.collect()
     gc.freeze()
-    return {name.partition(".")[0] for name in names}
+    return {name.partition(".")[0] for name in set(held) - before}
 
 
 def looked_at():
