@@ -35,8 +35,8 @@ def load(modules):
         reason = "%s: %s: %s" % (module, type(problem).__name__, problem)
         os.write(4, json.dumps({"event": "reply", "error": reason[:1000]}).encode() + b"\n")
         os._exit(1)
-    others = [sys, sys.modules["builtins"], sys.modules["__main__"]]
-    held.update((name, module) for name, module in sys.modules.items() if module not in others)
+    others = {id(module) for module in (sys, sys.modules["builtins"], sys.modules["__main__"])}
+    held.update((name, module) for name, module in sys.modules.items() if id(module) not in others)
     unreachable = [held]
     unreachable.append(unreachable)  # and never collected, so that nothing of it is cleared later either
     # The program's collections, and the one at its end, would go through all of it: with pandas and
