@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -299,7 +300,12 @@ func (s *Sandbox) endAhead(ctx context.Context, a *ahead) {
 		return
 	}
 	for _, id := range a.processes(ctx, client) {
-		if err := client.Kill(ctx, id); agentlink.Code(err) != agentproto.CodeLost { // it has ended
+		if strings.HasPrefix(a.tag, zygoteTagBegin) {
+			err = client.Signal(ctx, id, uint32(syscall.SIGKILL), false) // what it has forked goes on
+		} else {
+			err = client.Kill(ctx, id)
+		}
+		if code := agentlink.Code(err); code != agentproto.CodeLost && code != agentproto.CodeNotFound { // else it has ended
 			s.link.Warn("an interpreter that was started ahead could not be ended", err)
 		}
 	}
@@ -381,15 +387,21 @@ var (
 )
 
 // takeAhead returns the interpreter that was started ahead, of which give must be told; nil: there
-// is none.
-func (s *Sandbox) takeAhead(ctx context.Context) *ahead {
+// is none. timeout bounds the start of another one; 0: nothing but ctx does.
+func (s *Sandbox) takeAhead(ctx context.Context, timeout time.Duration) *ahead {
 	a, start := s.ahead.take()
 	switch {
 	case a != nil:
 		return a
 	case start:
 		var err error
-		if a, err = s.startAhead(ctx); err == nil {
+		starting := ctx
+		if timeout > 0 {
+			var cancel func()
+			starting, cancel = context.WithTimeout(ctx, timeout)
+			defer cancel()
+		}
+		if a, err = s.startAhead(starting); err == nil {
 			return a
 		}
 		s.endAhead(ctx, a) // what is wrong, the run itself will find
@@ -411,7 +423,8 @@ func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (
 	if s.language.Ahead == nil {
 		return false, nil
 	}
-	a := s.takeAhead(ctx)
+	r.started = time.Now()
+	a := s.takeAhead(ctx, r.timeout)
 	if a == nil {
 		return false, nil
 	}
@@ -459,22 +472,26 @@ func (r *run) become(ctx context.Context, a *ahead, code string, opts *RunOption
 	if !fits {
 		return errUnfit
 	}
-	r.started = time.Now()
 	r.network = s.recordNetwork(ctx)
 	r.ooms = watchOOM(ctx, s.machine)
-	wait := ctx
+	wait, left := ctx, time.Duration(0)
 	if r.timeout > 0 {
+		left = max(r.timeout-time.Since(r.started), time.Millisecond)
 		var stop func()
-		wait, stop = s.link.Watch(ctx, r.timeout)
+		wait, stop = s.link.Watch(ctx, left)
 		defer stop()
 	}
 	switch {
 	case a.zygote != 0:
-		if a, err = s.fork(wait, r, a, c, plan.Cleanup); err != nil {
+		a, err = s.fork(wait, a, c, agentproto.StartRequest{
+			Tag: runTag{collection: c.id}.String(), Files: inlineFiles(c.files()), RemoveAfter: plan.Cleanup, OutputLimit: uint64(r.output),
+			TimeoutMillis: uint64(left.Milliseconds()),
+		})
+		if err != nil {
 			return err
 		}
 	case r.timeout > 0:
-		if a.client.KillAfter(wait, a.process.ID(), r.timeout) != nil {
+		if a.client.KillAfter(wait, a.process.ID(), left) != nil {
 			return errNotBegun // it has ended meanwhile
 		}
 	}
@@ -502,15 +519,8 @@ func (r *run) become(ctx context.Context, a *ahead, code string, opts *RunOption
 	return err
 }
 
-// fork has a zygote fork an interpreter that waits for the code of a run.
-func (s *Sandbox) fork(ctx context.Context, r *run, zygote *ahead, c *collection, cleanup []string) (*ahead, error) {
-	return s.forkAs(ctx, zygote, c, agentproto.StartRequest{
-		Tag: runTag{collection: c.id}.String(), Files: inlineFiles(c.files()), RemoveAfter: cleanup, OutputLimit: uint64(r.output),
-		TimeoutMillis: uint64(r.timeout.Milliseconds()),
-	})
-}
-
-func (s *Sandbox) forkAs(ctx context.Context, zygote *ahead, c *collection, req agentproto.StartRequest) (*ahead, error) {
+// fork has a zygote fork an interpreter that waits for its code, with what the request says of it.
+func (s *Sandbox) fork(ctx context.Context, zygote *ahead, c *collection, req agentproto.StartRequest) (*ahead, error) {
 	client, err := s.link.Client(ctx)
 	if err != nil {
 		return nil, err
@@ -558,7 +568,7 @@ func (s *Sandbox) forkKernel(ctx context.Context, zygote *ahead, r *run, c *coll
 	if !fits {
 		return nil, errUnfit
 	}
-	a, err := s.forkAs(ctx, zygote, c, agentproto.StartRequest{
+	a, err := s.fork(ctx, zygote, c, agentproto.StartRequest{
 		Tag: driver.Tag, Files: driver.Files, RemoveAfter: append(slices.Clone(driver.RemoveAfter), main), Rest: driver.Rest,
 	})
 	if err != nil {

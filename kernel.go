@@ -363,7 +363,7 @@ func (k *kernelHost) fork(ctx context.Context, p *kernel.Process, req agentproto
 	if k.language != s.language || s.language.Ahead == nil || !s.language.Ahead.Forks || k.collection == nil {
 		return false, nil
 	}
-	a := s.takeAhead(ctx)
+	a := s.takeAhead(ctx, 0)
 	if a == nil {
 		return false, nil
 	}

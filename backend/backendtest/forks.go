@@ -18,6 +18,7 @@ var forkImports = []string{
 // forkedPrograms runs many programs in new interpreters, in forks of a bare one and in forks of one with
 // modules, and compares all they print.
 func (s *suite) forkedPrograms(t *testing.T) {
+	s.has(t, FreshInterpreters)
 	bare, warm := s.open(t, llmsandbox.Options{}), s.open(t, llmsandbox.Options{})
 	if err := warm.Prepare(testContext(t)); err != nil {
 		t.Fatal(err)
@@ -185,6 +186,18 @@ func (s *suite) forkedKernels(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantStdout(t, run(t, sb, "import sys; print('colorsys' in sys.modules)", nil), "True\n")
+
+	// A new interpreter in place of the one that has forked it leaves it alone.
+	k = openKernel(t, sb, "", plainPython)
+	wantValue(t, k, "z = 7", "")
+	if err := sb.Prepare(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	wantStdout(t, run(t, sb, "import sys; print('colorsys' in sys.modules)", nil), "True\n")
+	wantValue(t, k, "z", "7")
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
 
 	// Another handle takes one over.
 	k = openKernel(t, sb, "", plainPython)
