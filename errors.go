@@ -11,6 +11,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/layers"
 	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
+	"github.com/llmsandbox/llmsandbox/internal/templates"
 	"github.com/llmsandbox/llmsandbox/internal/transfer"
 )
 
@@ -39,6 +40,8 @@ var (
 	ErrToolchain = language.ErrToolchain
 	// ErrEnvironmentNotFound: there is no environment of that name, and no lock at that path.
 	ErrEnvironmentNotFound = environments.ErrNotFound
+	// ErrTemplateNotFound: there is no template of that name.
+	ErrTemplateNotFound = templates.ErrNotFound
 	// ErrInstall: libraries could not be installed; see InstallError.
 	ErrInstall = layers.ErrInstall
 	// ErrOutput: a writer or callback of the caller failed; the run's result is

@@ -29,12 +29,15 @@ import (
 const DefaultLanguage = "python"
 
 // Open starts a sandbox; nil options are the defaults. It fails with ErrInvalid for options that make no sense,
-// ErrUnknownLanguage, ErrEnvironmentNotFound, ErrNotEnforced when a limit that was asked for cannot be
+// ErrUnknownLanguage, ErrTemplateNotFound, ErrEnvironmentNotFound, ErrNotEnforced when a limit that was asked for cannot be
 // enforced here, ErrImageNotFound or ErrImageInvalid, and ErrUnsupported when the
 // backend cannot work on this machine, and ErrRefused when the policy refuses a library.
 // On an error nothing is left behind.
 func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
-	o := *cmp.Or(opts, &Options{})
+	o, err := cmp.Or(opts, &Options{}).WithTemplate()
+	if err != nil {
+		return nil, err
+	}
 	lang, err := o.language()
 	if err != nil {
 		return nil, err

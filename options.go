@@ -16,6 +16,9 @@ import (
 // Options say how a sandbox is opened. The zero value is a Python sandbox on the
 // default backend with the default limits and no network.
 type Options struct {
+	// Template is the name of a [Template]. Open takes from it what these Options leave at zero, see
+	// [Options.WithTemplate]. Language is empty or that of the template.
+	Template string
 	// Language is the name or an alias of the language that Run executes unless
 	// it is given another; empty means python.
 	Language string
@@ -107,12 +110,12 @@ const Unlimited = -1
 
 // Limits bound a sandbox and its runs. Zero means the default; Unlimited, none.
 type Limits struct {
-	Memory  int64         // bytes, of the whole sandbox
-	CPUs    float64       // e.g. 0.5 for half a CPU, of the whole sandbox
-	PIDs    int64         // processes and threads, of the whole sandbox
-	Disk    int64         // bytes, of all that can be written in the sandbox
-	Timeout time.Duration // wall time of one run, its compilation included
-	Output  int64         // bytes, of stdout and stderr of one run together
+	Memory  int64         `json:"memory_bytes,omitzero"` // bytes, of the whole sandbox
+	CPUs    float64       `json:"cpus,omitzero"`         // e.g. 0.5 for half a CPU, of the whole sandbox
+	PIDs    int64         `json:"pids,omitzero"`         // processes and threads, of the whole sandbox
+	Disk    int64         `json:"disk_bytes,omitzero"`   // bytes, of all that can be written in the sandbox
+	Timeout time.Duration `json:"timeout_ns,omitzero"`   // wall time of one run, its compilation included
+	Output  int64         `json:"output_bytes,omitzero"` // bytes, of stdout and stderr of one run together
 }
 
 // DefaultLimits are what a zero field of Limits means.

@@ -21,7 +21,7 @@ func TestSupervisorErrorsKeepTheirMeaning(t *testing.T) {
 
 // An option that Options gets has to go to the supervisor, or to be named here.
 func TestOrderHasAllOptions(t *testing.T) {
-	stay := []string{"Backend", "Supervisor", "Policy", "Artifacts", "Progress", "Logger", "Network"} // Network is Mode and Allow
+	stay := []string{"Backend", "Supervisor", "Policy", "Artifacts", "Progress", "Logger", "Network", "Template"} // Network is Mode and Allow; Template, what is in it
 	for f := range reflect.TypeFor[Options]().Fields() {
 		if _, ok := reflect.TypeFor[order]().FieldByName(f.Name); !ok && !slices.Contains(stay, f.Name) {
 			t.Errorf("the option %s goes to no supervisor", f.Name)

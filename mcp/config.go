@@ -22,8 +22,9 @@ type Config struct {
 	// Version is the server's, as clients see it.
 	Version string
 	// Sandbox is what every sandbox is opened with: backend, image, limits, network,
-	// policy. Language, Libraries, ID, Lifetime and Progress must be zero. Its
-	// Limits.Timeout is what a call may ask for at most; zero means five minutes.
+	// policy. Language, Libraries, ID, Lifetime and Progress must be zero. A Template may have the first two: its
+	// libraries and imports are for its language alone. Limits.Timeout is what a call may ask for at most;
+	// zero means five minutes.
 	Sandbox llmsandbox.Options
 	// Images take the place of Sandbox.Image for the languages they are named for.
 	Images map[string]string
@@ -65,6 +66,11 @@ func (c Config) resolve() (Config, error) {
 	if o.Language != "" || len(o.Libraries) > 0 || o.ID != "" || o.Lifetime != 0 || o.Progress != nil {
 		return c, fmt.Errorf("mcp: Config.Sandbox: %w: Language, Libraries, ID, Lifetime and Progress are chosen for each call", llmsandbox.ErrInvalid)
 	}
+	var err error
+	if c.Sandbox, err = o.WithTemplate(); err != nil {
+		return c, fmt.Errorf("mcp: Config.Sandbox: %w", err)
+	}
+	o = c.Sandbox
 	for name, n := range map[string]int64{
 		"MaxCalls": int64(c.MaxCalls), "MaxSessions": int64(c.MaxSessions), "SessionTTL": int64(c.SessionTTL), "SessionIdle": int64(c.SessionIdle),
 		"MaxText": int64(c.MaxText), "MaxImages": int64(c.MaxImages), "MaxImageBytes": c.MaxImageBytes, "Sandbox.Limits.Timeout": int64(o.Limits.Timeout),
@@ -85,7 +91,7 @@ func (c Config) resolve() (Config, error) {
 	orDefault(&c.MaxText, 64<<10)
 	orDefault(&c.MaxImages, 16)
 	orDefault(&c.MaxImageBytes, 8<<20)
-	err := c.resolveLanguages()
+	err = c.resolveLanguages()
 	return c, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -115,6 +116,11 @@ func (s *sandboxes) acquire(ctx context.Context, language string, libraries []st
 // options are those of a sandbox that is opened for one call or session.
 func (s *sandboxes) options(language string, libraries []string) llmsandbox.Options {
 	o := s.cfg.Sandbox
+	if language == cmp.Or(o.Language, llmsandbox.DefaultLanguage) {
+		libraries = slices.Concat(o.Libraries, libraries)
+	} else {
+		o.Imports = nil
+	}
 	o.Language, o.Libraries, o.Environment = language, libraries, s.cfg.environment(language)
 	if image := s.cfg.Images[language]; image != "" {
 		o.Image = image

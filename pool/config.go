@@ -42,7 +42,7 @@ const (
 // Config says what a pool holds. Zero fields take their defaults.
 type Config struct {
 	// Options are what every sandbox is opened with; a Key overrides some. Their Imports are for
-	// their language alone.
+	// their language alone. Their Template is read once, by New.
 	Options llmsandbox.Options
 	// Max bounds the sandboxes of all keys together, those being opened and removed
 	// included; default 10.
@@ -157,6 +157,10 @@ func (c Config) resolve() (Config, error) {
 	}
 	if c.Options.ID != "" {
 		return bad("Options.ID", fmt.Sprintf("%q", c.Options.ID), "must be empty: each sandbox of a pool gets an id of its own")
+	}
+	var err error
+	if c.Options, err = c.Options.WithTemplate(); err != nil {
+		return c, fmt.Errorf("pool: Options.Template: %w", err)
 	}
 	lang, err := all.Get(cmp.Or(c.Options.Language, llmsandbox.DefaultLanguage))
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/llmsandbox/llmsandbox"
 )
@@ -101,5 +102,42 @@ func TestKeys(t *testing.T) {
 	}
 	if _, err := c.canonical(Key{Language: "cobol"}); !errors.Is(err, llmsandbox.ErrUnknownLanguage) {
 		t.Errorf("%v, want ErrUnknownLanguage", err)
+	}
+}
+
+// TestTemplate: what is in the template of the options counts as theirs, for keys too.
+func TestTemplate(t *testing.T) {
+	t.Setenv("LLMSANDBOX_STATE_DIR", t.TempDir())
+	err := llmsandbox.CreateTemplate("data", llmsandbox.Template{
+		Environment: llmsandbox.DataScience, Libraries: []string{"b", "a"}, Imports: []string{"json"}, Env: map[string]string{"A": "1"},
+		Limits: llmsandbox.Limits{Memory: 1 << 30}, Network: llmsandbox.NetworkFull,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Config{Options: llmsandbox.Options{Template: "data"}, Keys: []Key{{}, {Language: "js"}, {Libraries: []string{"c"}}}}.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Key{
+		{Language: "python", Environment: llmsandbox.DataScience, Libraries: []string{"a", "b"}},
+		{Language: "javascript"},
+		{Language: "python", Environment: llmsandbox.DataScience, Libraries: []string{"c"}},
+	}
+	if d := cmp.Diff(want, c.Keys, cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("keys (-want +got):\n%s", d)
+	}
+	for _, k := range c.Keys {
+		o := c.options(k)
+		if o.Template != "" || o.Limits.Memory != 1<<30 || o.Env["A"] != "1" || o.Network.Mode != llmsandbox.NetworkFull || len(o.Imports) > 0 != (k.Language == "python") {
+			t.Errorf("%+v: options %+v, want what is in the template, and its imports for python alone", k, o)
+		}
+	}
+	for is, o := range map[error]llmsandbox.Options{
+		llmsandbox.ErrTemplateNotFound: {Template: "nosuch"}, llmsandbox.ErrInvalid: {Template: "data", Language: "js"},
+	} {
+		if _, err := New(&Config{Options: o}); !errors.Is(err, is) {
+			t.Errorf("%+v: %v, want %v", o, err, is)
+		}
 	}
 }
