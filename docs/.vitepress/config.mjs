@@ -17,6 +17,7 @@ export const sidebar = [
       page('Plots in Python', 'artifacts-python'),
       page('Libraries', 'libraries'),
       page('Environments', 'environments'),
+      page('Templates', 'templates'),
       page('Files', 'files'),
       page('Network and secrets', 'network'),
       page('Sessions that keep state', 'kernels'),

@@ -96,8 +96,8 @@ func addCommands(root *cobra.Command) {
 	group(root, codeGroup, "Run code", newRunCommand(), newReplCommand(), newCheckCommand(), newMCPCommand())
 	group(root, sandboxGroup, "Sandboxes", newCreateCommand(), newListCommand(), newStatsCommand(), newExecCommand(), newLogsCommand(), newCopyCommand(), newInstallCommand(),
 		newNetworkCommand(), newPortForwardCommand(), newDeadlineCommand(), newCommitCommand(), newRemoveCommand(), newGCCommand())
-	group(root, stockGroup, "Environments, images and caches", newSetupCommand(), newEnvironmentsCommand(), newImageCommand(),
-		newImagesCommand(), newCacheCommand())
+	group(root, stockGroup, "Environments, templates, images and caches", newSetupCommand(), newEnvironmentsCommand(), newTemplateCommand(),
+		newImageCommand(), newImagesCommand(), newCacheCommand())
 	group(root, machineGroup, "Machine and help", newDoctorCommand(), newLanguagesCommand(), newVersionCommand(), newRuntimeOptionsTopic())
 	root.SetHelpCommandGroupID(machineGroup)
 	root.SetCompletionCommandGroupID(machineGroup)

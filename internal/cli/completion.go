@@ -37,6 +37,7 @@ var flagCompletions = map[string]cobra.CompletionFunc{
 	"policy":         complete(fixed(security.Presets()...), withFiles),
 	"print":          complete(fixed(security.Presets()...), withFiles),
 	"environment":    complete(environmentNames, withFiles),
+	"template":       complete(templateNames, noFiles),
 	"network":        complete(fixed("none", "full", "allow="), noFiles),
 	"runtime-option": complete(runtimeOptionKeys, noFiles),
 	"image":          complete(imageNames, withFiles),
@@ -56,6 +57,8 @@ var argCompletions = map[string]cobra.CompletionFunc{
 	"setup":             first(complete(environmentNames, noFiles)),
 	"environments show": first(complete(environmentNames, noFiles)),
 	"environments rm":   first(complete(environmentNames, noFiles)),
+	"template warm":     first(complete(templateNames, noFiles)),
+	"template rm":       complete(templateNames, noFiles),
 	"exec":              first(complete(sandboxIDs, noFiles)),
 	"logs":              first(complete(sandboxIDs, noFiles)),
 	"install":           first(complete(sandboxIDs, noFiles)),
@@ -143,6 +146,15 @@ func languageNames(context.Context, *cobra.Command) []string {
 func environmentNames(context.Context, *cobra.Command) []string {
 	names, _ := environments.Names() // none to offer, if they cannot be read
 	return names
+}
+
+func templateNames(context.Context, *cobra.Command) []string {
+	list, _ := llmsandbox.Templates() // none to offer, if they cannot be read
+	var words []string
+	for _, t := range list {
+		words = append(words, t.Name+"\t"+t.Language)
+	}
+	return words
 }
 
 func runtimeOptionKeys(context.Context, *cobra.Command) []string {

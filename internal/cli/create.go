@@ -51,6 +51,7 @@ lifetime (--ttl), or when you remove it. A small process owns it; there is no ce
 		},
 	}
 	f.register(cmd.Flags())
+	f.registerImports(cmd.Flags())
 	f.registerIdle(cmd.Flags())
 	cmd.Flags().StringVar(&ttl, "ttl", "", "lifetime of the sandbox: `DURATION` such as 30m, or 'unlimited' (default 1h)")
 	return cmd
@@ -75,7 +76,7 @@ func createKept(ctx context.Context, f *sandboxFlags, ttl string, o llmsandbox.O
 	}
 	o.Supervisor = &llmsandbox.Supervisor{Command: []string{self, superviseCommand}, Config: at}
 	sb, err := llmsandbox.Open(ctx, &o)
-	return sb, opening(ctx, &f.place, f.image, err)
+	return sb, opening(ctx, &f.place, o.Image, err)
 }
 
 func ttlFlag(text string) (time.Duration, error) {

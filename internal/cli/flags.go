@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,8 @@ type sandboxFlags struct {
 	disk        string
 	bestEffort  bool
 	environment string
+	template    string
+	imports     []string
 	env         []string
 	mounts      []string
 	labels      []string
@@ -39,9 +42,7 @@ type sandboxFlags struct {
 }
 
 func (f *sandboxFlags) register(set *pflag.FlagSet) {
-	set.StringVarP(&f.lang, "lang", "l", "", "`LANGUAGE` of the code (default: from the file, otherwise python)")
-	f.libraries.register(set)
-	set.StringVar(&f.environment, "environment", "", "use environment `NAME`, such as data-science, or a lock file")
+	f.registerContent(set, "`LANGUAGE` of the code (default: from the file, otherwise python)")
 	f.registerBounds(set)
 	stderr.register(set)
 }
@@ -49,41 +50,93 @@ func (f *sandboxFlags) register(set *pflag.FlagSet) {
 // startingSandbox is shown until a sandbox is open.
 const startingSandbox = "Starting the sandbox"
 
+// registerContent adds what code finds in a sandbox.
+func (f *sandboxFlags) registerContent(set *pflag.FlagSet, lang string) {
+	set.StringVarP(&f.lang, "lang", "l", "", lang)
+	f.libraries.register(set)
+	set.StringVar(&f.environment, "environment", "", "use environment `NAME`, such as data-science, or a lock file")
+}
+
+// registerImports adds what is imported once for many programs, or while a person is not waiting yet.
+func (f *sandboxFlags) registerImports(set *pflag.FlagSet) {
+	set.StringSliceVar(&f.imports, "import", nil, "import `MODULE`, such as numpy,pandas, before the code runs (repeatable)")
+}
+
 // registerBounds adds what bounds a sandbox, whatever runs in it.
 func (f *sandboxFlags) registerBounds(set *pflag.FlagSet) {
-	set.StringVar(&f.image, "image", "", "root filesystem: registry `IMAGE`, OCI directory or docker save tar")
+	set.StringVar(&f.template, "template", "", "use template `NAME` for what other flags do not set")
+	f.registerShared(set)
 	f.place.register(set)
 	f.place.Engine.register(set)
 	f.place.Pod.register(set)
-	set.StringVar(&f.memory, "memory", "", "memory limit: `SIZE` such as 512m, or 'unlimited' (default 512m)")
-	set.StringVar(&f.cpus, "cpus", "", "CPU limit: `NUMBER` such as 0.5, or 'unlimited' (default 1)")
-	set.StringVar(&f.pids, "pids", "", "limit of processes and threads: `NUMBER`, or 'unlimited' (default 128)")
-	set.StringVar(&f.disk, "disk", "", "limit of written data: `SIZE` such as 1g, or 'unlimited' (default 1g)")
 	set.BoolVar(&f.bestEffort, "best-effort", false, "continue if this machine cannot enforce a limit that you set")
-	set.StringArrayVarP(&f.env, "env", "e", nil, "set environment variable `NAME=VALUE` (repeatable)")
 	set.StringArrayVar(&f.mounts, "mount", nil, "mount `HOST:SANDBOX` read-only, or as a copy with :cow (repeatable)")
-	set.StringArrayVar(&f.network, "network", nil, networkUsage)
 	f.secrets.register(set)
 	f.libraries.registerHow(set, "install-timeout")
 	set.StringArrayVar(&f.labels, "label", nil, "attach a label to the sandbox: `NAME=VALUE` (repeatable)")
 }
 
-// options turns the flags into options, saying which flag makes no sense.
-// kept tells that the sandbox is to stay.
+// registerShared adds what of a sandbox's bounds a template may have, too.
+func (f *sandboxFlags) registerShared(set *pflag.FlagSet) {
+	set.StringVar(&f.image, "image", "", "root filesystem: registry `IMAGE`, OCI directory or docker save tar")
+	set.StringVar(&f.memory, "memory", "", "memory limit: `SIZE` such as 512m, or 'unlimited' (default 512m)")
+	set.StringVar(&f.cpus, "cpus", "", "CPU limit: `NUMBER` such as 0.5, or 'unlimited' (default 1)")
+	set.StringVar(&f.pids, "pids", "", "limit of processes and threads: `NUMBER`, or 'unlimited' (default 128)")
+	set.StringVar(&f.disk, "disk", "", "limit of written data: `SIZE` such as 1g, or 'unlimited' (default 1g)")
+	set.StringArrayVarP(&f.env, "env", "e", nil, "set environment variable `NAME=VALUE` (repeatable)")
+	set.StringArrayVar(&f.network, "network", nil, networkUsage)
+}
+
+// options turns the flags into options, which also have what is in the template, saying which flag makes no
+// sense. kept tells that the sandbox is to stay.
 func (f *sandboxFlags) options(kept bool) (llmsandbox.Options, error) {
-	o := llmsandbox.Options{Language: f.lang, Image: f.image, BestEffort: f.bestEffort, Libraries: f.libraries.libraries, Environment: f.environment}
-	var err error
-	if err = f.place.check(f.image, kept); err != nil {
+	o, err := f.given()
+	if err != nil {
 		return o, err
 	}
-	if o.Backend, err = f.place.open(); err != nil {
+	return f.complete(o, kept)
+}
+
+// complete adds to given options what is in the template, and the backend.
+func (f *sandboxFlags) complete(o llmsandbox.Options, kept bool) (llmsandbox.Options, error) {
+	o, err := withTemplate(o)
+	if err != nil {
 		return o, err
 	}
-	if o.Limits.Memory, err = sizeFlag("memory", f.memory, limit.MinMemory); err != nil {
+	if err = f.place.check(o.Image, kept); err != nil {
+		if o.Image != f.image {
+			err = fmt.Errorf("template %s, with --image %s: %w", f.template, o.Image, err)
+		}
 		return o, err
 	}
 	if has := machineMemory(); f.place.Backend == localName && has > 0 && o.Limits.Memory > has {
-		stderr.note(fmt.Sprintf("llmsandbox: warning: --memory %s is more than this machine has, which is %s", f.memory, bytesize.Format(has)))
+		stderr.note(fmt.Sprintf("llmsandbox: warning: --memory %s is more than this machine has, which is %s", cmp.Or(f.memory, flagSize(o.Limits.Memory)), bytesize.Format(has)))
+	}
+	if len(o.Secrets) > 0 && len(o.Network.Allow) == 0 && o.Network.Mode != llmsandbox.NetworkFull {
+		s := o.Secrets[0]
+		return o, fmt.Errorf("--secret %s: the sandbox has no network to use it on: add --network allow=%s", s.Name, strings.Join(s.Hosts, ","))
+	}
+	o.Backend, err = f.place.open()
+	return o, err
+}
+
+// withTemplate names the flag in errors.
+func withTemplate(o llmsandbox.Options) (llmsandbox.Options, error) {
+	o, err := o.WithTemplate()
+	if err != nil {
+		err = fmt.Errorf("--template: %w", err)
+	}
+	return o, err
+}
+
+// given are the options of the flags alone, without a backend.
+func (f *sandboxFlags) given() (llmsandbox.Options, error) {
+	o := llmsandbox.Options{
+		Template: f.template, Language: f.lang, Image: f.image, BestEffort: f.bestEffort, Libraries: f.libraries.libraries, Environment: f.environment, Imports: f.imports,
+	}
+	var err error
+	if o.Limits.Memory, err = sizeFlag("memory", f.memory, limit.MinMemory); err != nil {
+		return o, err
 	}
 	if o.Limits.Disk, err = sizeFlag("disk", f.disk, limit.MinDisk); err != nil {
 		return o, err
@@ -105,10 +158,6 @@ func (f *sandboxFlags) options(kept bool) (llmsandbox.Options, error) {
 	}
 	if o.Secrets, err = f.secrets.options(); err != nil {
 		return o, err
-	}
-	if len(o.Secrets) > 0 && len(o.Network.Allow) == 0 && o.Network.Mode != llmsandbox.NetworkFull {
-		s := o.Secrets[0]
-		return o, fmt.Errorf("--secret %s: the sandbox has no network to use it on: add --network allow=%s", s.Name, strings.Join(s.Hosts, ","))
 	}
 	if o.Install, err = f.libraries.options(); err != nil {
 		return o, err

@@ -36,9 +36,9 @@ var (
 	flagGroups = []flagGroup{
 		{title: "Server", flags: "http token-file no-token session-ttl session-idle max-calls max-sessions log",
 			rare: "allow-origin allow-host max-clients warm warm-language"},
-		{title: "Code", flags: "code lang language env policy print list warn tty shell user", rare: "arg standard policy-warn schema plain"},
+		{title: "Code", flags: "code lang language template env policy print list warn tty shell user", rare: "arg standard policy-warn schema plain"},
 		{title: "Files", flags: "file mount out artifacts workdir", rare: "stdin notebook keep-going"},
-		{title: "Libraries", flags: "lib lib-from-script environment requirements from no-libraries",
+		{title: "Libraries", flags: "lib lib-from-script environment import requirements from no-libraries",
 			rare: "allow-install lib-from offline install-timeout"},
 		{title: "Network", flags: "network secret address", rare: "secret-file secret-in-body"},
 		{title: "Limits", flags: "memory cpus pids disk timeout output", rare: "best-effort"},

@@ -77,7 +77,10 @@ func (f *mcpFlags) serve(ctx context.Context, set flagSet) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Sandbox.Environment == "" {
+	if cfg.Sandbox.Environment == noEnvironment && cfg.Sandbox.Template != "" {
+		return errors.New("--environment none and --template exclude each other: leave one of them out, or use a template without an environment")
+	}
+	if cfg.Sandbox.Environment == "" && cfg.Sandbox.Template == "" {
 		cfg.Sandbox.Environment = installedDefault(ctx, cfg, log)
 	}
 	if cfg.Sandbox.Environment == noEnvironment {
@@ -183,7 +186,7 @@ func (f *mcpFlags) register(set *pflag.FlagSet) {
 	}
 	f.policy.register(set)
 	f.http.register(set)
-	set.StringVar(&f.environment, "environment", "", "Python environment `NAME` or 'none' (default: data-science if installed)")
+	set.StringVar(&f.environment, "environment", "", "environment `NAME` or 'none' (default: data-science if installed)")
 	set.StringVar(&f.timeout, "timeout", "", "longest time limit of a call: `DURATION` such as 2m (default 5m)")
 	set.StringArrayVar(&f.images, "image-for", nil, "use another image for a language: `LANGUAGE=IMAGE` (repeatable)")
 	set.StringArrayVar(&f.languages, "language", nil, "offer only this `LANGUAGE` (repeatable; default: all)")
@@ -228,19 +231,24 @@ func (f *mcpFlags) config(set flagSet, log *slog.Logger) (mcp.Config, error) {
 		return cfg, fmt.Errorf("--commit is for container engines, and the backend is %s: add --backend docker or --backend podman", f.place.Backend)
 	}
 	var err error
-	if cfg.Sandbox, err = f.options(false); err != nil {
+	if cfg.Sandbox, err = f.given(); err != nil {
 		return cfg, err
 	}
+	if cfg.Sandbox.Limits.Timeout, err = timeoutFlag("timeout", f.timeout); err != nil {
+		return cfg, err
+	}
+	complete, err := f.complete(cfg.Sandbox, false)
+	if err != nil {
+		return cfg, err
+	}
+	cfg.Sandbox.Backend = complete.Backend
 	if cfg.Sandbox.Policy, err = f.policy.options(); err != nil {
 		return cfg, err
 	}
 	if cfg.Images, err = pairs("image-for", f.images); err != nil {
 		return cfg, err
 	}
-	if cfg.Sandbox.Limits.Timeout, err = timeoutFlag("timeout", f.timeout); err != nil {
-		return cfg, err
-	}
-	if cfg.Sandbox.Limits.Timeout == llmsandbox.Unlimited {
+	if complete.Limits.Timeout == llmsandbox.Unlimited {
 		return cfg, errors.New("--timeout unlimited: calls to a server need an end; use a duration such as 1h")
 	}
 	if cfg.SessionTTL, err = durationFlag("session-ttl", f.ttl); err != nil {
@@ -290,7 +298,11 @@ func (f *mcpFlags) variables(set flagSet, log *slog.Logger) error {
 	f.commit = f.commit || e.Commit
 	// A server opens one sandbox after another: to get the image anew for each is only
 	// done when it is asked for.
-	named := f.image != "" || f.place.Engine.Dockerfile != ""
+	o, err := withTemplate(llmsandbox.Options{Template: f.template, Image: f.image})
+	if err != nil {
+		return err
+	}
+	named := o.Image != "" || f.place.Engine.Dockerfile != ""
 	f.place.Engine.KeepImage = f.place.Engine.KeepImage || f.place.onEngine() && named && !e.RemoveImage
 	return nil
 }

@@ -43,12 +43,19 @@ func networkFlag(values []string) (llmsandbox.Network, error) {
 	switch {
 	case seen[llmsandbox.NetworkNone] && len(seen) > 1:
 		return n, fmt.Errorf("--network none cannot be given together with others")
+	case seen[llmsandbox.NetworkNone]:
+		n.Mode = llmsandbox.NetworkNone // and not a template's
 	case seen[llmsandbox.NetworkFull]:
 		n.Mode = llmsandbox.NetworkFull
 	case seen[llmsandbox.NetworkAllow]:
 		n.Mode = llmsandbox.NetworkAllow
 	}
 	return n, nil
+}
+
+// networkText writes a mode and its rules.
+func networkText(mode llmsandbox.NetworkMode, allow []string) string {
+	return strings.TrimSuffix(string(mode)+"="+strings.Join(allow, ","), "=")
 }
 
 func newNetworkCommand() *cobra.Command {
@@ -75,7 +82,7 @@ closed at once.`,
 				}
 				n, err := sb.Network(cmd.Context())
 				if err == nil {
-					fmt.Println(strings.TrimSuffix(string(n.Mode)+"="+strings.Join(n.Allow, ","), "="))
+					fmt.Println(networkText(n.Mode, n.Allow))
 				}
 				return err
 			})

@@ -17,7 +17,7 @@ func TestNetworkFlag(t *testing.T) {
 		wrong  string // in the error
 	}{
 		{values: ""},
-		{values: "none"},
+		{values: "none", mode: "none"}, // not what a template says
 		{values: "full", mode: "full"},
 		{values: "allow=a.test", mode: "allow", allow: []string{"a.test"}},
 		{values: "allow=a.test,*.b.test:443 allow=10.0.0.0/8", mode: "allow", allow: []string{"a.test", "*.b.test:443", "10.0.0.0/8"}},

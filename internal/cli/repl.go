@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -46,6 +47,7 @@ and Ctrl-D exits. In a pipe, the input is one cell, or several that each start w
 	}
 	set := cmd.Flags()
 	f.register(set)
+	f.registerImports(set)
 	f.policy.register(set)
 	set.StringVar(&f.timeout, "timeout", "", "time limit of a cell: `DURATION` such as 10s (default: none)")
 	set.BoolVar(&f.plain, "plain", false, "use the language's plain shell, even where IPython or another one is available")
@@ -62,7 +64,7 @@ func (f *replFlags) run(ctx context.Context) (err error) {
 	if o.Policy, err = f.policy.options(); err != nil {
 		return err
 	}
-	o.Limits.Timeout = llmsandbox.Unlimited
+	o.Limits.Timeout = cmp.Or(o.Limits.Timeout, llmsandbox.Unlimited) // a template's, if any
 	if f.timeout != "" {
 		if o.Limits.Timeout, err = timeoutFlag("timeout", f.timeout); err != nil {
 			return err
@@ -73,7 +75,7 @@ func (f *replFlags) run(ctx context.Context) (err error) {
 	defer started()
 	sb, err := llmsandbox.Open(ctx, &o)
 	if err != nil {
-		return opening(ctx, &f.place, f.image, err)
+		return opening(ctx, &f.place, o.Image, err)
 	}
 	defer func() { err = errors.Join(err, sb.Close()) }()
 	k, err := sb.Kernel(ctx, "", &llmsandbox.KernelOptions{Plain: f.plain, AllowInstall: f.allowInstall})

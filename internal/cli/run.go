@@ -68,8 +68,7 @@ Exit codes: the program's own, 124 timeout, 125 llmsandbox itself failed, 126 re
 policy, 137 out of memory, 141 output closed, 153 too much output, 128+N ended by signal N.`,
 		Example: `  llmsandbox run -c 'print(6 * 7)'
   llmsandbox run --lib pandas --file data.csv --out result.csv script.py
-  llmsandbox run --memory 256m --mount ./data:/data --network allow=example.org app.py --verbose
-  cat words.txt | llmsandbox run count.rb`,
+  llmsandbox run --memory 256m --mount ./data:/data --network allow=example.org app.py --verbose`,
 		Args: func(_ *cobra.Command, args []string) error {
 			return nil // checked in run, where --code is known
 		},
@@ -125,6 +124,9 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	f.lang = cmp.Or(f.lang, src.lang)
+	if err := f.meetTemplate(); err != nil {
+		return err
+	}
 	f.hints = hinted{flags: runHints, lang: f.lang}
 	if src.name != "" && src.files == nil {
 		f.hints.file = first
@@ -173,6 +175,13 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	return f.report(ctx, res, errors.Join(err, outputEnded(ctx)))
 }
 
+// meetTemplate takes from the template what is looked at before the sandbox is opened.
+func (f *runFlags) meetTemplate() error {
+	o, err := withTemplate(llmsandbox.Options{Template: f.template, Language: f.lang, Libraries: f.libraries.libraries})
+	f.lang, f.libraries.libraries = o.Language, o.Libraries
+	return err
+}
+
 // prepare turns flags and source into options.
 func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Options, error) {
 	var none llmsandbox.Options
@@ -183,17 +192,24 @@ func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Optio
 	if err := f.checkCommit(); err != nil {
 		return nil, none, err
 	}
-	if o.Limits.Timeout, err = timeoutFlag("timeout", f.timeout); err != nil {
+	timeout, err := timeoutFlag("timeout", f.timeout)
+	if err != nil {
 		return nil, none, err
 	}
+	o.Limits.Timeout = cmp.Or(timeout, o.Limits.Timeout)
 	if f.tty {
 		if err := f.checkTTY(src.fromStdin); err != nil {
 			return nil, none, err
 		}
 		o.Limits.Timeout = cmp.Or(o.Limits.Timeout, llmsandbox.Unlimited)
 	}
-	if o.Limits.Output, err = sizeFlag("output", f.output, 1); err != nil {
+	output, err := sizeFlag("output", f.output, 1)
+	if err != nil {
 		return nil, none, err
+	}
+	o.Limits.Output = cmp.Or(output, o.Limits.Output)
+	if !f.keep {
+		o.Imports = nil // one program imports them as fast itself
 	}
 	for _, spec := range f.files {
 		host, _ := splitPair(spec)
@@ -277,7 +293,7 @@ func (f *runFlags) open(ctx context.Context, src source, o llmsandbox.Options) (
 			ctx = layers.ForProgram(ctx, src.code, src.files)
 		}
 		sb, err := llmsandbox.Open(ctx, &o)
-		return sb, opening(ctx, &f.place, f.image, err)
+		return sb, opening(ctx, &f.place, o.Image, err)
 	}
 	return createKept(ctx, &f.sandboxFlags, f.ttl, o)
 }

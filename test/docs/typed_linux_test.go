@@ -18,7 +18,7 @@ import (
 // onlyElsewhere are commands that this test cannot type, by what they need. Engines' pages have tests of their own.
 var onlyElsewhere = map[string]*regexp.Regexp{
 	"an engine or a cluster": regexp.MustCompile(`--backend (docker|podman|kubernetes|micromamba)\b|^docker `),
-	"an environment":         regexp.MustCompile(`llmsandbox setup|--environment|environments (ls|show web|rm web)`), // of 600 MB; environments.txtar types the like
+	"an environment":         regexp.MustCompile(`llmsandbox setup|--environment|environments (ls|show web|rm web)|template warm data|--template data`), // of 600 MB; environments.txtar and template.txtar type the like
 	"another program":        regexp.MustCompile(`^claude `),
 	"the internet":           regexp.MustCompile(`https://`),
 }
