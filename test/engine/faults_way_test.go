@@ -101,6 +101,7 @@ func TestFaultsEngineAwayFromAttached(t *testing.T) {
 			t.Fatal(err)
 		}
 		sb := openFaults(t, plain)
+		testfaults.Works(t, sb) // its agent listens by now
 		other, err := llmsandbox.Attach(testfaults.Context(t), sb.ID(), &llmsandbox.AttachOptions{Backend: b})
 		if err != nil {
 			t.Fatal(err)
