@@ -576,9 +576,9 @@ func (s *Sandbox) forkKernel(ctx context.Context, zygote *ahead, r *run, c *coll
 	}
 	stop := context.AfterFunc(ctx, a.process.Detach)
 	defer stop()
-	if _, err = a.process.Requests().Write(request); err == nil {
-		var e kernel.Event
-		if e, err = kernel.NewReader(oneByte{a.process.Control()}).Next(); e.Event == kernel.EventBegun {
+	if _, err := a.process.Requests().Write(request); err == nil {
+		// An event that is not there is no begun one.
+		if e, _ := kernel.NewReader(oneByte{a.process.Control()}).Next(); e.Event == kernel.EventBegun {
 			a.process.Acknowledge() // another handle that takes it over begins after that
 			return a.process, nil
 		}
