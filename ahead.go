@@ -499,14 +499,17 @@ func (r *run) become(ctx context.Context, a *ahead, code string, opts *RunOption
 		s.endAhead(ctx, a)
 		return errNotBegun
 	}
-	control := &bounded.Writer{Most: maxBegun}
+	control := &begun{Writer: bounded.Writer{Most: maxBegun}}
+	if r.onStart != nil {
+		control.then = func() { r.onStart(a.process) }
+	}
 	stderr, flush := r.stderr()
 	exit, err := s.link.Follow(wait, a.agent, a.process, agentlink.Streams{Stdout: r.out, Stderr: stderr, Control: control})
 	flush()
 	if err == nil && exit.Reason == agentproto.NotKilled {
 		// An event that is not there is no begun one.
-		switch e, _ := kernel.NewReader(bytes.NewReader(control.Kept)).Next(); {
-		case e.Event == kernel.EventBegun:
+		switch {
+		case control.seen():
 		case r.out.written()+r.err.written() == 0:
 			s.endAhead(ctx, a)
 			return errNotBegun
@@ -543,6 +546,26 @@ func (s *Sandbox) fork(ctx context.Context, zygote *ahead, c *collection, req ag
 	}
 	s.endAhead(ctx, a) // what was started or written without an answer
 	return nil, err
+}
+
+// begun keeps what an interpreter says, and calls then once it has become the program.
+type begun struct {
+	bounded.Writer
+	then func() // may be nil
+}
+
+func (b *begun) seen() bool {
+	e, _ := kernel.NewReader(bytes.NewReader(b.Kept)).Next()
+	return e.Event == kernel.EventBegun
+}
+
+func (b *begun) Write(p []byte) (int, error) {
+	n, err := b.Writer.Write(p)
+	if b.then != nil && b.seen() {
+		b.then()
+		b.then = nil
+	}
+	return n, err
 }
 
 // maxBegun bounds what is kept of what the interpreter writes to descriptor 4.

@@ -152,6 +152,9 @@ func (s *Sandbox) StartRun(ctx context.Context, code string, opts *RunOptions) (
 		if err := r.install(running, opts.Libraries); err != nil {
 			return err
 		}
+		if ran, err := r.executeAhead(running, code, opts); ran {
+			return err
+		}
 		return r.executeCode(running, code, opts)
 	})
 }
