@@ -316,10 +316,10 @@ func (s *Sandbox) endAhead(ctx context.Context, a *ahead) {
 
 // takes reports whether it can become the program of a run at all.
 func (a *ahead) takes(r *run) bool {
-	if r.language != r.sandbox.language || r.opts.stdin != nil || r.opts.terminal != nil || r.opts.keepChildren || r.artifacts.Off {
+	if r.language != r.sandbox.language || r.opts.terminal != nil || r.opts.keepChildren || r.artifacts.Off {
 		return false
 	}
-	return a.zygote != 0 || r.artifacts == r.sandbox.artifacts
+	return a.zygote != 0 || r.opts.stdin == nil && r.artifacts == r.sandbox.artifacts
 }
 
 // request is what has the interpreter become the program of a run; false: it cannot. With keep, the
@@ -343,6 +343,9 @@ func (a *ahead) request(r *run, plan language.Plan, env []string, c *collection,
 	}
 	if a.zygote != 0 {
 		req.Support = c.support()
+		if r.opts.stdin != nil {
+			req.Input = 1
+		}
 	}
 	texts := append([]string{req.Code, req.Dir}, req.Args...)
 	before := map[string]bool{}
@@ -485,26 +488,32 @@ func (r *run) become(ctx context.Context, a *ahead, code string, opts *RunOption
 	case a.zygote != 0:
 		a, err = s.fork(wait, a, c, agentproto.StartRequest{
 			Tag: runTag{collection: c.id}.String(), Files: inlineFiles(c.files()), RemoveAfter: plan.Cleanup, OutputLimit: uint64(r.output),
-			TimeoutMillis: uint64(left.Milliseconds()),
+			TimeoutMillis: uint64(left.Milliseconds()), Feed: request, Stdin: r.opts.stdin != nil,
 		})
 		if err != nil {
 			return err
 		}
-	case r.timeout > 0:
-		if a.client.KillAfter(wait, a.process.ID(), left) != nil {
+	default:
+		if r.timeout > 0 && a.client.KillAfter(wait, a.process.ID(), left) != nil {
 			return errNotBegun // it has ended meanwhile
 		}
+		if _, err := a.process.Requests().Write(request); err != nil {
+			s.endAhead(ctx, a)
+			return errNotBegun
+		}
 	}
-	if _, err := a.process.Requests().Write(request); err != nil {
-		s.endAhead(ctx, a)
-		return errNotBegun
-	}
-	control := &begun{Writer: bounded.Writer{Most: maxBegun}}
+	control := &begun{Writer: bounded.Writer{Most: maxBegun}, has: make(chan struct{})}
 	if r.onStart != nil {
 		control.then = func() { r.onStart(a.process) }
 	}
+	ended := make(chan struct{})
+	defer close(ended)
+	var stdin io.Reader
+	if r.opts.stdin != nil {
+		stdin = &held{r.opts.stdin, control.has, ended}
+	}
 	stderr, flush := r.stderr()
-	exit, err := s.link.Follow(wait, a.agent, a.process, agentlink.Streams{Stdout: r.out, Stderr: stderr, Control: control})
+	exit, err := s.link.Follow(wait, a.agent, a.process, agentlink.Streams{Stdin: stdin, Stdout: r.out, Stderr: stderr, Control: control})
 	flush()
 	if err == nil && exit.Reason == agentproto.NotKilled {
 		// An event that is not there is no begun one.
@@ -548,24 +557,54 @@ func (s *Sandbox) fork(ctx context.Context, zygote *ahead, c *collection, req ag
 	return nil, err
 }
 
-// begun keeps what an interpreter says, and calls then once it has become the program.
+// begun keeps what an interpreter says, and knows once it has become the program.
 type begun struct {
 	bounded.Writer
-	then func() // may be nil
+	has  chan struct{} // closed then
+	then func()        // called then; may be nil
 }
 
 func (b *begun) seen() bool {
-	e, _ := kernel.NewReader(bytes.NewReader(b.Kept)).Next()
-	return e.Event == kernel.EventBegun
+	select {
+	case <-b.has:
+		return true
+	default:
+		return false
+	}
 }
 
 func (b *begun) Write(p []byte) (int, error) {
 	n, err := b.Writer.Write(p)
-	if b.then != nil && b.seen() {
-		b.then()
-		b.then = nil
+	if b.seen() {
+		return n, err
+	}
+	if e, _ := kernel.NewReader(bytes.NewReader(b.Kept)).Next(); e.Event == kernel.EventBegun {
+		close(b.has)
+		if b.then != nil {
+			b.then()
+		}
 	}
 	return n, err
+}
+
+// A held reader is the input of a program, of which nothing is read before the program has begun: it
+// may have to go to another one.
+type held struct {
+	io.Reader
+	begun, ended <-chan struct{}
+}
+
+func (h *held) Read(p []byte) (int, error) {
+	select {
+	case <-h.begun:
+	case <-h.ended:
+	}
+	select {
+	case <-h.ended:
+		return 0, io.EOF
+	default:
+		return h.Reader.Read(p)
+	}
 }
 
 // maxBegun bounds what is kept of what the interpreter writes to descriptor 4.

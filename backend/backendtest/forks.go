@@ -36,6 +36,24 @@ func (s *suite) forkedPrograms(t *testing.T) {
 			}
 		})
 	}
+	for _, code := range []string{
+		`import sys; i = sys.stdin; print(i.seekable(), i.name, i.mode, i.encoding, i.errors, i.newlines, i.line_buffering, i is sys.__stdin__, i.buffer.raw.name, i.buffer.raw.mode, i)
+print(input("? "), repr(sys.stdin.read()), repr(sys.stdin.read()))`,
+		"import os, subprocess; print(os.read(0, 3)); print(subprocess.run(['cat'], capture_output=True))",
+		"print('not read')",
+		"def broken(:",
+	} {
+		input := func() *llmsandbox.RunOptions { return &llmsandbox.RunOptions{Stdin: strings.NewReader("one\r\ntwo é\n")} }
+		without := run(t, bare, code, input())
+		same(t, without, run(t, warm, code, input()))
+		same(t, without, run(t, with, code, input()))
+	}
+	// Its input is whole also where it is then run in a new interpreter.
+	if err := few.WriteFile(testContext(t), "json.py", nil); err != nil {
+		t.Fatal(err)
+	}
+	wantStdout(t, run(t, few, "import json; print(input(), json.__file__)", &llmsandbox.RunOptions{Stdin: strings.NewReader("whole")}), "whole "+few.Workdir()+"/json.py\n")
+
 	for name, sb := range map[string]*llmsandbox.Sandbox{"new": bare, "forked": warm, "forked with modules": with} {
 		// What a fork could share. The last is shared, and says which of them was forked.
 		const code = `import os, random, secrets, ssl, time, uuid, tempfile, numbers

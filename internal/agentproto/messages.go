@@ -145,6 +145,8 @@ type StartRequest struct {
 	// and Rlimits, with Control and without KeepChildren. One at a time can be had: otherwise CodeBusy. Where there
 	// is no such process any more, it is CodeNotFound.
 	From uint64
+	// Feed is what a process with From reads on descriptor 3, to its end, in place of what comes on ChanIn: it may then have Stdin.
+	Feed []byte
 	// KeepChildren leaves what the process started running when it ends;
 	// otherwise everything it started is killed.
 	KeepChildren bool

@@ -67,6 +67,9 @@ func (a *Agent) prepare(req *agentproto.StartRequest) (*launch, error) {
 	if req.Control && (req.Stdin || req.PTY != nil) {
 		return nil, agentproto.Errorf(agentproto.CodeBadRequest, "a process with control pipes has neither stdin nor a terminal")
 	}
+	if len(req.Feed) > 0 {
+		return nil, agentproto.Errorf(agentproto.CodeBadRequest, "only a process that is forked is fed")
+	}
 	if req.Forks && !req.Control {
 		return nil, agentproto.Errorf(agentproto.CodeBadRequest, "a process that forks others has control pipes")
 	}

@@ -32,6 +32,7 @@ type process struct {
 
 	outputs [3]*output // of ChanOut, ChanErr and ChanControl; nil: merged or without
 	stdin   *os.File   // what ChanIn is written to; nil without
+	fed     *os.File   // what StartRequest.Feed is written to; nil without
 	tty     bool
 	status  *os.File // the subreaper's records
 

@@ -216,10 +216,16 @@ func (p *process) openControl(l *launch, ends *childEnds) (err error) {
 		l.zygote = true
 		err = p.openZygote(l, ends)
 	} else {
-		var theirs int
-		if p.stdin, theirs, err = newPipe(true); err == nil {
-			*ends = append(*ends, theirs)
-			l.control[0] = uintptr(theirs)
+		ours, theirs, err := newPipe(true)
+		if err != nil {
+			return err
+		}
+		*ends = append(*ends, theirs)
+		l.control[0] = uintptr(theirs)
+		if len(p.req.Feed) > 0 {
+			p.fed, p.req.Feed = ours, nil
+		} else {
+			p.stdin = ours
 		}
 	}
 	if err != nil {
@@ -277,6 +283,9 @@ func (p *process) closeStreams() {
 	}
 	if p.zygote != nil {
 		files = append(files, p.zygote.socket)
+	}
+	if p.fed != nil {
+		files = append(files, p.fed)
 	}
 	for _, f := range files {
 		f.Close()

@@ -53,7 +53,7 @@ func (p *process) openZygote(l *launch, ends *childEnds) error {
 
 // fork starts a process by the zygote with that id.
 func (a *Agent) fork(req *agentproto.StartRequest) (*process, error) {
-	if len(req.Argv)+len(req.Env)+len(req.Dir)+len(req.User)+len(req.Rlimits) > 0 || req.PTY != nil || req.Stdin || req.Merge || req.Forks || !req.Control || req.KeepChildren {
+	if len(req.Argv)+len(req.Env)+len(req.Dir)+len(req.User)+len(req.Rlimits) > 0 || req.PTY != nil || req.Stdin && len(req.Feed) == 0 || req.Merge || req.Forks || !req.Control || req.KeepChildren {
 		return nil, agentproto.Errorf(agentproto.CodeBadRequest, "a process that is forked has control pipes, and what else it is started with is the zygote's")
 	}
 	from, err := a.find(req.From)
@@ -129,6 +129,12 @@ func (z *zygote) start(req *agentproto.StartRequest) (*process, error) {
 		return nil, err
 	}
 	p.running, p.budget = true, req.OutputLimit
+	if p.fed != nil {
+		go func() {
+			_, _ = p.fed.Write(req.Feed) // it fails when the process has ended, or does not care
+			p.fed.Close()
+		}()
+	}
 	return p, nil
 }
 

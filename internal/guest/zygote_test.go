@@ -121,6 +121,17 @@ func TestZygote(t *testing.T) {
 				t.Errorf("%s: %+v, %v, want output %q", c.name, r, err, c.out)
 			}
 		}
+		p, err := forked(a, t.Context(), z, agentproto.StartRequest{Stdin: true, Feed: []byte("print(sys.stdin.read(), os.read(3, 1), flush=True)")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			io.WriteString(p.Stdin(), "its input")
+			p.Stdin().Close()
+		}()
+		if r, err := collect(t.Context(), p); err != nil || r.out != "its input b''\n" {
+			t.Errorf("one with input: %+v, %v, want the input, and the end of descriptor 3", r, err)
+		}
 		list, err := a.client.Processes(t.Context())
 		for _, p := range list {
 			if p.Running != (p.ID == z.ID()) {
@@ -240,6 +251,8 @@ func TestForkRequests(t *testing.T) {
 		{agentproto.StartRequest{From: z.ID(), Control: true, User: "0"}, agentproto.CodeBadRequest},
 		{agentproto.StartRequest{From: z.ID(), Control: true, KeepChildren: true}, agentproto.CodeBadRequest},
 		{agentproto.StartRequest{From: z.ID(), Control: true, PTY: &agentproto.WinSize{}}, agentproto.CodeBadRequest},
+		{agentproto.StartRequest{From: z.ID(), Control: true, Stdin: true}, agentproto.CodeBadRequest},
+		{agentproto.StartRequest{Argv: []string{"true"}, Feed: []byte("x")}, agentproto.CodeBadRequest},
 		{agentproto.StartRequest{From: z.ID(), Control: true, Forks: true}, agentproto.CodeBadRequest},
 		{agentproto.StartRequest{Argv: []string{"true"}, Forks: true}, agentproto.CodeBadRequest},
 	} {

@@ -43,7 +43,7 @@ type Request struct {
 	// These are of a program in place of a cell, for an interpreter that was started ahead: the
 	// file that the code is written to, the working directory, further arguments, variables to
 	// set, a file that gets the time of the program's begin, and, for one that was forked, the directory
-	// of what captures its artifacts. Keep is 1 for a kernel's driver, which keeps descriptors 3 and 4.
+	// of what captures its artifacts. Keep is 1 for a kernel's driver, which keeps descriptors 3 and 4; Input is 1 where standard input is not empty.
 	File    string            `json:"file,omitempty"`
 	Dir     string            `json:"dir,omitempty"`
 	Args    []string          `json:"args,omitempty"`
@@ -51,6 +51,7 @@ type Request struct {
 	Touch   string            `json:"touch,omitempty"`
 	Support string            `json:"support,omitempty"`
 	Keep    int               `json:"keep,omitempty"`
+	Input   int               `json:"input,omitempty"`
 	// Dirs and Error answer an install event.
 	Dirs  []string `json:"dirs,omitempty"`
 	Error string   `json:"error,omitempty"`

@@ -27,7 +27,7 @@ func TestStartRunAhead(t *testing.T) {
 		want llmsandbox.Result
 	}{
 		"by itself":   {forked + "sys.exit(3)", nil, llmsandbox.Result{Status: llmsandbox.StatusError, ExitCode: 3}},
-		"interrupted": {forked + "try:\n while True: time.sleep(0.1)\nexcept KeyboardInterrupt: sys.exit(4)", func(p *llmsandbox.Process) error { return p.Interrupt(ctx) }, llmsandbox.Result{Status: llmsandbox.StatusError, ExitCode: 4}},
+		"interrupted": {"import sys, time\ntry:\n print('decimal' in sys.modules, flush=True)\n while True: time.sleep(0.1)\nexcept KeyboardInterrupt: sys.exit(4)", func(p *llmsandbox.Process) error { return p.Interrupt(ctx) }, llmsandbox.Result{Status: llmsandbox.StatusError, ExitCode: 4}},
 		"killed":      {forked + "time.sleep(1000)", func(p *llmsandbox.Process) error { return p.Kill(ctx) }, llmsandbox.Result{Status: llmsandbox.StatusKilled, ExitCode: -1, Signal: "SIGKILL"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -175,6 +175,16 @@ def become(loaded, state, choose_dumpable):
     if args:
         sys.argv += args
         getattr(sys, "orig_argv", []).extend(args)
+    if request.get("input"):
+        # Python has looked at what its standard input is, which was empty then.
+        import io
+
+        before = sys.stdin
+        binary = io.open(0, "rb", closefd=False)
+        binary.raw.name = "<stdin>"
+        sys.stdin = io.TextIOWrapper(binary, before.encoding, before.errors, "\n", before.line_buffering)
+        sys.stdin.mode = "r"
+        sys.__stdin__ = sys.stdin
     with open(request["file"], "wb") as file:
         file.write(request.get("code", "").encode())
     os.utime(request["touch"])
