@@ -82,14 +82,14 @@ func (h *heldAhead) find() bool {
 	return first
 }
 
-// Prepare starts the interpreter of the sandbox's language now. A Run of one file without input
-// then gets it, or a process that it forks, and behaves as if it had only then been started; other
-// runs start a new one. Python's serves every run and kernel, one at a time, also of other handles, and is
-// replaced when it dies. Those of JavaScript, Ruby and R serve the next run, if nothing
-// else has been executed since, and variables that the interpreter reads when it starts are the
-// same. It counts as one process with its memory. Prepare fails
-// with ErrUnsupported where there is no way (other languages have none, nor has a sandbox without artifacts); the
-// sandbox is then as it was before.
+// Prepare starts the interpreter of the sandbox's language now. A Run of one file then gets it, or a
+// process that it forks, and behaves as if it had only then been started; other runs, those with a terminal,
+// and those with variables that an interpreter reads when it starts, start a new one.
+//
+// Python's forks every run and kernel, one at a time, also of other handles, and is replaced when it
+// dies. It counts as three processes. Those of JavaScript, Ruby and R count as one, and serve the next run without
+// input, if nothing else has been executed since. Prepare fails with ErrUnsupported where there is no way: other languages
+// have none, nor has a sandbox without artifacts. The sandbox is then as it was before.
 //
 // Open does so when there are Options.Imports, which are imported again.
 func (s *Sandbox) Prepare(ctx context.Context) error {

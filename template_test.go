@@ -107,8 +107,7 @@ func FuzzTemplate(f *testing.F) {
 
 func TestTemplates(t *testing.T) {
 	state := t.TempDir()
-	t.Setenv("LLMSANDBOX_STATE_DIR", state)
-	t.Setenv("LLMSANDBOX_CONFIG_DIR", t.TempDir())
+	t.Setenv("LLMSANDBOX_CONFIG_DIR", state)
 	want := Template{Language: "python", Environment: DataScience, Imports: []string{"numpy"}, Limits: Limits{Memory: 1 << 30}}
 	if err := errors.Join(CreateTemplate("data", Template{Environment: DataScience, Imports: []string{"numpy"}, Limits: want.Limits}), CreateTemplate("all", Template{Language: "js"})); err != nil {
 		t.Fatal(err)
@@ -176,7 +175,7 @@ func TestImageOfThisMachine(t *testing.T) {
 }
 
 func TestWithTemplateFails(t *testing.T) {
-	t.Setenv("LLMSANDBOX_STATE_DIR", t.TempDir())
+	t.Setenv("LLMSANDBOX_CONFIG_DIR", t.TempDir())
 	if err := CreateTemplate("data", Template{}); err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +202,7 @@ func TestWithTemplateFails(t *testing.T) {
 
 // TestWithTemplate: of any options and any template, what the options set counts, and all else is the template's.
 func TestWithTemplate(t *testing.T) {
-	t.Setenv("LLMSANDBOX_STATE_DIR", t.TempDir())
+	t.Setenv("LLMSANDBOX_CONFIG_DIR", t.TempDir())
 	rapid.Check(t, func(t *rapid.T) {
 		texts := func(name string, of ...string) []string {
 			return rapid.SliceOfN(rapid.SampledFrom(of), 0, 2).Draw(t, name)

@@ -12,7 +12,7 @@ import (
 // A template is that of all sandboxes, but its libraries and imports are those of its language: of programs, with
 // libraries more or without, of sessions, and of other languages.
 func TestTemplate(t *testing.T) {
-	t.Setenv("LLMSANDBOX_STATE_DIR", t.TempDir())
+	t.Setenv("LLMSANDBOX_CONFIG_DIR", t.TempDir())
 	dir := t.TempDir()
 	testpackage.Wheel(t, dir, "templatemcp", "1.0", map[string]string{"templatemcp.py": "answer = 42\n"})
 	testpackage.Wheel(t, dir, "moremcp", "1.0", map[string]string{"moremcp.py": "answer = 1\n"})
@@ -57,7 +57,7 @@ func TestTemplate(t *testing.T) {
 
 // The instructions name the limits and the network of the template.
 func TestInstructionsOfTemplate(t *testing.T) {
-	t.Setenv("LLMSANDBOX_STATE_DIR", t.TempDir())
+	t.Setenv("LLMSANDBOX_CONFIG_DIR", t.TempDir())
 	err := llmsandbox.CreateTemplate("net", llmsandbox.Template{
 		Limits: llmsandbox.Limits{Timeout: 7e9}, Network: llmsandbox.NetworkAllow, Allow: []string{"example.org"},
 	})

@@ -107,7 +107,7 @@ func TestKeys(t *testing.T) {
 
 // TestTemplate: what is in the template of the options counts as theirs, for keys too.
 func TestTemplate(t *testing.T) {
-	t.Setenv("LLMSANDBOX_STATE_DIR", t.TempDir())
+	t.Setenv("LLMSANDBOX_CONFIG_DIR", t.TempDir())
 	err := llmsandbox.CreateTemplate("data", llmsandbox.Template{
 		Environment: llmsandbox.DataScience, Libraries: []string{"b", "a"}, Imports: []string{"json"}, Env: map[string]string{"A": "1"},
 		Limits: llmsandbox.Limits{Memory: 1 << 30}, Network: llmsandbox.NetworkFull,

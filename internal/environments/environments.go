@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/configdir"
 )
 
 // Default is the environment for data analysis, which is built in.
@@ -26,18 +27,10 @@ var ErrNotFound = errors.New("environment not found")
 // ext is the ending of a lock's file.
 const ext = ".toml"
 
-// Dir is the directory with the user's own locks, which need not exist: environments in
-// LLMSANDBOX_CONFIG_DIR, or in llmsandbox in the directory that the system has for configuration.
+// Dir is the directory with the user's own locks, which need not exist: environments in that of the
+// configuration.
 func Dir() (string, error) {
-	dir := os.Getenv("LLMSANDBOX_CONFIG_DIR")
-	if dir == "" {
-		config, err := os.UserConfigDir()
-		if err != nil {
-			return "", fmt.Errorf("configuration directory: %w: set HOME or LLMSANDBOX_CONFIG_DIR", err)
-		}
-		dir = filepath.Join(config, "llmsandbox")
-	}
-	dir, err := filepath.Abs(dir)
+	dir, err := configdir.Default()
 	return filepath.Join(dir, "environments"), err
 }
 

@@ -1,4 +1,4 @@
-// Package templates keeps texts under names, each in a file of the state directory that no other user can
+// Package templates keeps texts under names, each in a file of the configuration directory that no other user can
 // read. What a template's text says is for the caller to know.
 package templates
 
@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/configdir"
 	"github.com/llmsandbox/llmsandbox/internal/layerstore"
-	"github.com/llmsandbox/llmsandbox/internal/statedir"
 )
 
 // ErrNotFound: there is no template of that name.
@@ -29,16 +29,16 @@ const (
 
 // directory is where they are. It is made if it is not there yet.
 func directory() (string, error) {
-	state, err := statedir.Default()
+	config, err := configdir.Default()
 	if err == nil {
-		err = layerstore.MakePrivate(state)
+		err = layerstore.MakePrivate(config)
 	}
-	dir := filepath.Join(state, "templates")
+	dir := filepath.Join(config, "templates")
 	if err == nil {
 		err = layerstore.MakePrivate(dir)
 	}
 	if err != nil {
-		return "", fmt.Errorf("directory of templates: %w: set LLMSANDBOX_STATE_DIR to a directory of your own that can be written", err)
+		return "", fmt.Errorf("directory of templates: %w: set LLMSANDBOX_CONFIG_DIR to a directory of your own that can be written", err)
 	}
 	return dir, nil
 }

@@ -14,7 +14,7 @@ import (
 
 func TestSaveReadRemove(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
-	t.Setenv("LLMSANDBOX_STATE_DIR", state)
+	t.Setenv("LLMSANDBOX_CONFIG_DIR", state)
 	if names, err := Names(); err != nil || len(names) != 0 {
 		t.Errorf("Names() = %q, %v, want none", names, err)
 	}
@@ -48,7 +48,7 @@ func TestSaveReadRemove(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	t.Setenv("LLMSANDBOX_STATE_DIR", t.TempDir())
+	t.Setenv("LLMSANDBOX_CONFIG_DIR", t.TempDir())
 	for _, name := range []string{"", "-x", "A", "a b", "../a", "a/b", "a.json", strings.Repeat("x", 41)} {
 		_, _, err := Read(name)
 		for _, err := range []error{err, Save(name, nil), Remove(name)} {
@@ -61,7 +61,7 @@ func TestNames(t *testing.T) {
 
 func TestLargest(t *testing.T) {
 	state := t.TempDir()
-	t.Setenv("LLMSANDBOX_STATE_DIR", state)
+	t.Setenv("LLMSANDBOX_CONFIG_DIR", state)
 	if err := Save("a", make([]byte, maxFile)); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestPrivate(t *testing.T) {
 		t.Skip("directories have no modes there")
 	}
 	state := t.TempDir()
-	t.Setenv("LLMSANDBOX_STATE_DIR", state)
+	t.Setenv("LLMSANDBOX_CONFIG_DIR", state)
 	dir := filepath.Join(state, "templates")
 	if err := errors.Join(os.Mkdir(dir, 0o777), os.Chmod(dir, 0o777), os.Chmod(state, 0o777)); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ func TestTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := local.New(&local.Options{StateDir: state})
-	t.Setenv("LLMSANDBOX_STATE_DIR", t.TempDir()) // of the templates alone
+	t.Setenv("LLMSANDBOX_CONFIG_DIR", t.TempDir()) // of the templates alone
 	err = llmsandbox.CreateTemplate("data", llmsandbox.Template{
 		Imports: []string{"decimal"}, Env: map[string]string{"A": "template", "B": "template"}, Limits: llmsandbox.Limits{Output: 100},
 	})
