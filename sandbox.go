@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -71,6 +72,9 @@ func (s *Sandbox) Backend() string { return s.backend }
 
 // Language is the name of the language that Run executes by default.
 func (s *Sandbox) Language() string { return s.language.Name }
+
+// Labels are those that the sandbox was opened with.
+func (s *Sandbox) Labels() map[string]string { return maps.Clone(s.machine.Info().Labels) }
 
 // Workdir is the sandbox's writable working directory.
 func (s *Sandbox) Workdir() string { return s.machine.Guest().Workdir }
