@@ -101,7 +101,7 @@ func addCommands(root *cobra.Command) {
 	group(root, machineGroup, "Machine and help", newDoctorCommand(), newLanguagesCommand(), newVersionCommand(), newRuntimeOptionsTopic())
 	root.SetHelpCommandGroupID(machineGroup)
 	root.SetCompletionCommandGroupID(machineGroup)
-	root.AddCommand(newSuperviseCommand())
+	root.AddCommand(newSuperviseCommand(), newWaitCommand())
 	root.Version = versionLine()
 	root.SetVersionTemplate("{{.Version}}\n")
 	if len(os.Args) > 1 && len(os.Args[1]) < 4 {

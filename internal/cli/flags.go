@@ -42,9 +42,14 @@ type sandboxFlags struct {
 }
 
 func (f *sandboxFlags) register(set *pflag.FlagSet) {
+	f.registerSandbox(set)
+	stderr.register(set)
+}
+
+// registerSandbox adds what says which sandbox it is.
+func (f *sandboxFlags) registerSandbox(set *pflag.FlagSet) {
 	f.registerContent(set, "`LANGUAGE` of the code (default: from the file, otherwise python)")
 	f.registerBounds(set)
-	stderr.register(set)
 }
 
 // startingSandbox is shown until a sandbox is open.

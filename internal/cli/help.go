@@ -34,17 +34,17 @@ type flagGroup struct {
 var (
 	engines    = []string{docker.Name, podman.Name, micromambaName}
 	flagGroups = []flagGroup{
-		{title: "Server", flags: "http token-file no-token session-ttl session-idle max-calls max-sessions log",
-			rare: "allow-origin allow-host max-clients warm warm-language"},
+		{title: "Server", flags: "http token-file no-token session-ttl session-idle max-calls log",
+			rare: "max-sessions allow-origin allow-host max-clients"},
 		{title: "Code", flags: "code lang language template env policy print list warn tty shell user", rare: "arg standard policy-warn schema plain"},
 		{title: "Files", flags: "file mount out artifacts workdir", rare: "stdin notebook keep-going"},
-		{title: "Libraries", flags: "lib lib-from-script environment import requirements from no-libraries",
-			rare: "allow-install lib-from offline install-timeout"},
+		{title: "Libraries", flags: "lib environment import requirements from no-libraries",
+			rare: "lib-from-script allow-install lib-from offline install-timeout"},
 		{title: "Network", flags: "network secret address", rare: "secret-file secret-in-body"},
 		{title: "Limits", flags: "memory cpus pids disk timeout output", rare: "best-effort"},
 		{title: "Output", flags: "json sarif follow quiet", rare: "verbose raw capabilities text-errors"},
 		{title: "Cache", flags: "unused max-size all"},
-		{title: "Backend", flags: "backend image image-for platform keep ttl", rare: "idle label keep-children"},
+		{title: "Backend", flags: "backend image image-for platform warm keep ttl", rare: "warm-language idle label keep-children"},
 		{title: "Docker and Podman", backends: engines,
 			flags: "runtime-option container dockerfile build-arg build-context keep-image commit overwrite-tag micromamba-env micromamba-package micromamba-channel"},
 		{title: "Kubernetes", backends: []string{kubernetesName},
@@ -244,6 +244,9 @@ func flagName(f *pflag.Flag) string {
 		short = "-" + f.Shorthand + ", "
 	}
 	value, _ := pflag.UnquoteUsage(f)
+	if f.NoOptDefVal != "" && value != "" {
+		return "  " + short + "--" + f.Name + "[=" + value + "]"
+	}
 	return strings.TrimRight("  "+short+"--"+f.Name+" "+value, " ")
 }
 

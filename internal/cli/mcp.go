@@ -191,7 +191,7 @@ func (f *mcpFlags) register(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.images, "image-for", nil, "use another image for a language: `LANGUAGE=IMAGE` (repeatable)")
 	set.StringArrayVar(&f.languages, "language", nil, "offer only this `LANGUAGE` (repeatable; default: all)")
 	set.BoolVar(&f.noLibraries, "no-libraries", false, "do not let clients install libraries")
-	set.IntVar(&f.warm, "warm", 2, "`NUMBER` of sandboxes to keep ready for each warm language; 0 for none")
+	set.IntVar(&f.warm, "warm", 2, "keep `NUMBER` of sandboxes ready for each warm language")
 	set.StringArrayVar(&f.warmLanguages, "warm-language", nil, "keep sandboxes for this `LANGUAGE` ready (repeatable; default: python)")
 	set.IntVar(&f.maxCalls, "max-calls", 8, "`NUMBER` of calls that can use a sandbox at once")
 	set.IntVar(&f.maxSessions, "max-sessions", 16, "`NUMBER` of sessions that can be open at the same time")

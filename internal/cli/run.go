@@ -38,6 +38,7 @@ type runFlags struct {
 	raw          bool
 	tty          bool
 	keep         bool
+	warm         int
 	ttl          string
 	textError    string
 	children     bool
@@ -50,6 +51,7 @@ type runFlags struct {
 	lines        codeLines // of the code, for what a policy finds in it
 	hints        hinted
 	fromScript   bool
+	waiting      *warmRun
 	metadata     *python.Metadata // of the script; nil: it does not count
 }
 
@@ -73,7 +75,9 @@ policy, 137 out of memory, 141 output closed, 153 too much output, 128+N ended b
 			return nil // checked in run, where --code is known
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.fail(cmd.Context(), f.run(cmd, args))
+			err := f.fail(cmd.Context(), f.run(cmd, args))
+			f.waiting.next(cmd.Context()) // all has been written
+			return err
 		},
 	}
 	set := cmd.Flags()
@@ -96,6 +100,8 @@ policy, 137 out of memory, 141 output closed, 153 too much output, 128+N ended b
 	set.StringVar(&f.stdin, "stdin", "", "read the program's standard input from `FILE` (default: standard input of this command)")
 	set.BoolVar(&f.json, "json", false, "print the result as one JSON object instead of the program's output")
 	set.BoolVar(&f.capabilities, "capabilities", false, "with --json, include what was enforced and how")
+	set.IntVar(&f.warm, "warm", 0, "keep 1 sandbox, or `NUMBER`, ready for the next run like it")
+	set.Lookup("warm").NoOptDefVal = "1"
 	set.BoolVar(&f.keep, "keep", false, "keep the sandbox after the run and print its ID on stderr")
 	set.StringVar(&f.ttl, "ttl", "", "lifetime of a kept sandbox: `DURATION` or 'unlimited' (default 1h)")
 	set.StringVar(&f.textError, "text-errors", "replace", "how --json shows bytes that are not UTF-8: `MODE` as in Python's errors=")
@@ -146,6 +152,9 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	opts.Args = append(append([]string{}, f.args...), args...)
+	if f.waiting, err = f.planWarm(cmd.Flags(), sandboxOpts); err != nil {
+		return err
+	}
 	stdin, closeStdin, err := f.input(src.fromStdin)
 	if err != nil {
 		return err
@@ -281,13 +290,26 @@ func (f *runFlags) input(codeWasStdin bool) (io.Reader, func(), error) {
 		}
 		return file, func() { _ = file.Close() }, nil // only read from
 	}
-	if codeWasStdin {
+	if codeWasStdin || isNull(os.Stdin) {
 		return nil, func() {}, nil
 	}
 	return os.Stdin, func() {}, nil
 }
 
+// isNull reports whether a file is the one without input, which a program without input has anyway.
+func isNull(f *os.File) bool {
+	null, err := os.Stat(os.DevNull)
+	if err != nil {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && os.SameFile(null, info)
+}
+
 func (f *runFlags) open(ctx context.Context, src source, o llmsandbox.Options) (*llmsandbox.Sandbox, error) {
+	if sb, err := f.waiting.open(ctx, o); sb != nil || err != nil {
+		return sb, err
+	}
 	if !f.keep {
 		if len(src.notebooks) == 0 {
 			ctx = layers.ForProgram(ctx, src.code, src.files)
