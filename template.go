@@ -53,8 +53,8 @@ type templateFile struct {
 }
 
 // CreateTemplate keeps a template under a name, in place of one of that name. Names are of a-z, 0-9 and '-', and are
-// those of the user's state directory: other users have others, and so has a program with another
-// LLMSANDBOX_STATE_DIR. It fails with ErrInvalid, ErrUnknownLanguage, ErrUnsupported, ErrImageNotFound or
+// those of the user's configuration directory: other users have others, and so has a program with another
+// LLMSANDBOX_CONFIG_DIR. It fails with ErrInvalid, ErrUnknownLanguage, ErrUnsupported, ErrImageNotFound or
 // ErrEnvironmentNotFound for what no sandbox can be opened with. Nothing is installed, and no sandbox opened.
 func CreateTemplate(name string, t Template) error {
 	err := t.check()
