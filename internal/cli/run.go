@@ -290,20 +290,10 @@ func (f *runFlags) input(codeWasStdin bool) (io.Reader, func(), error) {
 		}
 		return file, func() { _ = file.Close() }, nil // only read from
 	}
-	if codeWasStdin || isNull(os.Stdin) {
+	if codeWasStdin {
 		return nil, func() {}, nil
 	}
 	return os.Stdin, func() {}, nil
-}
-
-// isNull reports whether a file is the one without input, which a program without input has anyway.
-func isNull(f *os.File) bool {
-	null, err := os.Stat(os.DevNull)
-	if err != nil {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && os.SameFile(null, info)
 }
 
 func (f *runFlags) open(ctx context.Context, src source, o llmsandbox.Options) (*llmsandbox.Sandbox, error) {
