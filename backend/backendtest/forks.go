@@ -43,7 +43,9 @@ print(input("? "), repr(sys.stdin.read()), repr(sys.stdin.read()))`,
 		"print('not read')",
 		"def broken(:",
 	} {
-		input := func() *llmsandbox.RunOptions { return &llmsandbox.RunOptions{Stdin: strings.NewReader("one\r\ntwo é\n")} }
+		input := func() *llmsandbox.RunOptions {
+			return &llmsandbox.RunOptions{Stdin: strings.NewReader("one\r\ntwo é\n")}
+		}
 		without := run(t, bare, code, input())
 		same(t, without, run(t, warm, code, input()))
 		same(t, without, run(t, with, code, input()))
