@@ -371,6 +371,8 @@ func (s *suite) processesAttached(t *testing.T) {
 		}()
 		out.want(t, "begun")
 		infos, err := other.Processes(ctx)
+		// The agent may not have heard yet that the end of the one before is known.
+		infos = slices.DeleteFunc(infos, func(i llmsandbox.ProcessInfo) bool { return !i.Running })
 		if err != nil || len(infos) != 1 {
 			t.Fatalf("processes %+v, %v; want the run's", infos, err)
 		}

@@ -12,7 +12,7 @@ import (
 
 // The image of a template stays on an engine, for the sandboxes after the one that it was pulled for.
 func TestImageOfTemplateIsKept(t *testing.T) {
-	t.Setenv("LLMSANDBOX_STATE_DIR", t.TempDir())
+	t.Setenv("LLMSANDBOX_CONFIG_DIR", t.TempDir())
 	t.Setenv("DOCKER_HOST", "unix://"+filepath.Join(t.TempDir(), "nobody"))
 	for name, want := range map[string]bool{"image": true, "none": false} {
 		template := llmsandbox.Template{}

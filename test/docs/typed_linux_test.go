@@ -148,7 +148,7 @@ func typeAll(t *testing.T, bin, examples string, here []typed) {
 	}
 	cmd := exec.Command("bash", "-c", script.String())
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "TERM=dumb", "LLMSANDBOX_STATE_DIR="+t.TempDir())
+	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "TERM=dumb", "LLMSANDBOX_STATE_DIR="+t.TempDir(), "LLMSANDBOX_CONFIG_DIR="+t.TempDir())
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("bash: %v\n%s", err, out)
 	}
