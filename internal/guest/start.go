@@ -211,23 +211,13 @@ func (p *process) openOutput(ends *childEnds, i int, grant func(int) int) (uintp
 
 // openControl makes the pipes that become the program's descriptors 3 and 4; those of a zygote
 // are a socket and a pipe.
-func (p *process) openControl(l *launch, ends *childEnds) (err error) {
+func (p *process) openControl(l *launch, ends *childEnds) error {
+	l.zygote = p.req.Forks
+	open := p.openRequests
 	if p.req.Forks {
-		l.zygote = true
-		err = p.openZygote(l, ends)
-	} else {
-		ours, theirs, err := newPipe(true)
-		if err != nil {
-			return err
-		}
-		*ends = append(*ends, theirs)
-		l.control[0] = uintptr(theirs)
-		if len(p.req.Feed) > 0 {
-			p.fed, p.req.Feed = ours, nil
-		} else {
-			p.stdin = ours
-		}
+		open = p.openZygote
 	}
+	err := open(l, ends)
 	if err != nil {
 		return err
 	}
@@ -237,6 +227,22 @@ func (p *process) openControl(l *launch, ends *childEnds) (err error) {
 	}
 	l.hasControl = true
 	return err
+}
+
+// openRequests makes the pipe that becomes descriptor 3.
+func (p *process) openRequests(l *launch, ends *childEnds) error {
+	ours, theirs, err := newPipe(true)
+	if err != nil {
+		return err
+	}
+	*ends = append(*ends, theirs)
+	l.control[0] = uintptr(theirs)
+	if len(p.req.Feed) > 0 {
+		p.fed, p.req.Feed = ours, nil
+	} else {
+		p.stdin = ours
+	}
+	return nil
 }
 
 // newPipe makes a pipe. Our end does not block: the runtime's poller serves the one that we

@@ -215,7 +215,7 @@ func (z *zygote) begun(p *process) {
 // mostEarly bounds the records that are kept of processes that end while another is forked.
 const mostEarly = 64
 
-// reaped is told of the end of a child of the subreaper that is not the zygote.
+// reaped handles the subreaper's record that one of its children other than the zygote has ended.
 func (z *zygote) reaped(rec record) {
 	z.mu.Lock()
 	p := z.forked
@@ -278,7 +278,7 @@ func (z *zygote) release(p *process) {
 	close(p.released)
 }
 
-// exited is told of the zygote's own end. What it has forked goes on; what else it has left does not.
+// exited handles the end of the zygote. The process that it has forked goes on; anything else that it has left is killed.
 func (z *zygote) exited() {
 	z.socket.Close()
 	z.mu.Lock()
@@ -292,7 +292,7 @@ func (z *zygote) exited() {
 	}
 }
 
-// over is told that the subreaper has ended, and everything below it.
+// over handles the end of the subreaper, and so of everything below it.
 func (z *zygote) over() {
 	z.mu.Lock()
 	z.finished = true
