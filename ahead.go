@@ -50,7 +50,8 @@ type heldAhead struct {
 	looked bool // whether another handle has started one
 }
 
-// take returns it, or has the caller start one. Until give is called, nobody else gets it.
+// take returns the interpreter, or reports that the caller is to start one. Other callers get none until
+// give is called.
 func (h *heldAhead) take() (a *ahead, start bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -426,7 +427,7 @@ func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (
 	if s.language.Ahead == nil {
 		return false, nil
 	}
-	r.started = time.Now()
+	r.begin()
 	a := s.takeAhead(ctx, r.timeout)
 	if a == nil {
 		return false, nil

@@ -2,6 +2,7 @@ package llmsandbox
 
 import (
 	"testing"
+	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/python"
@@ -41,6 +42,17 @@ func TestAheadRequest(t *testing.T) {
 		if fits != (c.want != "") || fits && string(line) != c.want+"\n" {
 			t.Errorf("%s: got %s, %v, want %s", c.name, line, fits, c.want)
 		}
+	}
+}
+
+// TestAheadKeepsTime: the time that a run has taken to install its libraries counts against its timeout.
+func TestAheadKeepsTime(t *testing.T) {
+	s := &Sandbox{language: &python.Language}
+	s.ahead.looked = true
+	begun := time.Now().Add(-time.Minute)
+	r := &run{sandbox: s, language: s.language, started: begun}
+	if ran, err := r.executeAhead(t.Context(), "1", &RunOptions{}); ran || err != nil || !r.started.Equal(begun) {
+		t.Errorf("ran %v, %v, started %v, want not run and %v", ran, err, r.started, begun)
 	}
 }
 

@@ -95,11 +95,16 @@ type missingProgramError struct {
 func (e *missingProgramError) Error() string { return e.cause.Error() }
 func (e *missingProgramError) Unwrap() error { return e.cause }
 
-// execute runs a plan's steps in order until one fails.
-func (r *run) execute(ctx context.Context, plan language.Plan) error {
+// begin starts the run's time, unless it runs already: installing the run's libraries counts too.
+func (r *run) begin() {
 	if r.started.IsZero() {
 		r.started = time.Now()
 	}
+}
+
+// execute runs a plan's steps in order until one fails.
+func (r *run) execute(ctx context.Context, plan language.Plan) error {
+	r.begin()
 	env, err := r.sandbox.libraries.Environ(ctx, r.environ)
 	if err != nil {
 		return err
