@@ -150,7 +150,7 @@ func (s *suite) importsAhead(t *testing.T) {
 		wantStdout(t, run(t, sb, loaded, nil), "True False False\n")
 	}
 
-	// What they print is nobody's output; a traceback is the program's own.
+	// What modules print while they are imported is not output of a run, and tracebacks show only the program.
 	const raises = "print('end')\nraise ValueError('x')"
 	want := run(t, s.open(t, llmsandbox.Options{}), raises, nil)
 	if res := run(t, with("this"), raises, nil); res.Stdout != "end\n" || res.Stderr != want.Stderr {

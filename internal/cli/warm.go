@@ -32,8 +32,8 @@ type warmRun struct {
 	claimed *warm.Claimed // nil: the run has a sandbox of its own
 }
 
-// A waitOrder is what the process is told that has a sandbox wait. It is not on its command line, which others can
-// read, while variables of the sandbox may be among the flags.
+// A waitOrder tells the wait-warm process which sandbox to open. It is sent on standard input, because other users can
+// read a command line, and the flags may have variables of the sandbox.
 type waitOrder struct {
 	Key    string
 	Number int
