@@ -328,10 +328,12 @@ import signal, os
 signal.signal(signal.SIGUSR1, lambda *a: print("handled", a[0]))
 os.kill(os.getpid(), signal.SIGUSR1)
 ---
-import signal
-signal.signal(signal.SIGALRM, lambda *a: print("alarm"))
+import signal, time
+came = []
+signal.signal(signal.SIGALRM, lambda *a: came.append("alarm"))
 signal.setitimer(signal.ITIMER_REAL, 0.01)
-signal.pause()
+while not came: time.sleep(0.01)
+print(came)
 ---
 raise KeyboardInterrupt
 ---
