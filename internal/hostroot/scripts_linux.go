@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -113,23 +114,26 @@ func readScript(path string) []byte {
 
 // The two forms of a console script's start. The second is for paths that are too long for the
 // first, or have a space.
-var (
-	shebang     = regexp.MustCompile(`^#![ \t]*(/[^\s]*)`)
-	shellStart  = regexp.MustCompile(`^#!/bin/sh\n'''exec' (?:"(/[^"\n]+)"|'(/[^'\n]+)'|(/[^\s]+))`)
-	interpreted = regexp.MustCompile(`^(?:python|pypy)[0-9.]*$`)
-)
+var scriptStarts = sync.OnceValue(func() []*regexp.Regexp {
+	return []*regexp.Regexp{
+		regexp.MustCompile(`^#![ \t]*(/[^\s]*)`),
+		regexp.MustCompile(`^#!/bin/sh\n'''exec' (?:"(/[^"\n]+)"|'(/[^'\n]+)'|(/[^\s]+))`),
+	}
+})
+
+var interpreted = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:python|pypy)[0-9.]*$`) })
 
 // retarget returns a console script that starts interpreter in place of the Python it names;
 // false where it names none outside of the system's directories.
 func retarget(script []byte, interpreter string) ([]byte, bool) {
-	for _, form := range []*regexp.Regexp{shebang, shellStart} {
+	for _, form := range scriptStarts() {
 		match := form.FindSubmatchIndex(script)
 		for i := 2; i < len(match); i += 2 {
 			if match[i] < 0 {
 				continue
 			}
 			path := string(script[match[i]:match[i+1]])
-			if interpreted.MatchString(filepath.Base(path)) && !isSystem(filepath.Clean(path)) {
+			if interpreted().MatchString(filepath.Base(path)) && !isSystem(filepath.Clean(path)) {
 				return bytes.Join([][]byte{script[:match[i]], script[match[i+1]:]}, []byte(interpreter)), true
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/BurntSushi/toml"
 
@@ -80,7 +81,9 @@ func metadataBlock(code string) (block string, found bool, err error) {
 	return block, found, nil
 }
 
-var versionClause = regexp.MustCompile(`^(===?|[~<>!]=|<|>)\s*([0-9]+(?:\.[0-9]+){0,3})(\.\*)?$`)
+var versionClause = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(===?|[~<>!]=|<|>)\s*([0-9]+(?:\.[0-9]+){0,3})(\.\*)?$`)
+})
 
 // Accepts reports whether a version of Python, such as 3.11.7, is what the metadata requires.
 func (m *Metadata) Accepts(version string) (bool, error) {
@@ -92,7 +95,7 @@ func (m *Metadata) Accepts(version string) (bool, error) {
 		if clause = strings.TrimSpace(clause); clause == "" {
 			continue
 		}
-		match := versionClause.FindStringSubmatch(clause)
+		match := versionClause().FindStringSubmatch(clause)
 		if match == nil || match[3] != "" && match[1] != "==" && match[1] != "!=" || match[1] == "~=" && !strings.Contains(match[2], ".") {
 			return false, fmt.Errorf("%w: requires-python %q: use clauses such as >=3.11,<4", errMetadata, m.Requires)
 		}
