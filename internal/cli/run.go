@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/collect"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/language/python"
 	"github.com/llmsandbox/llmsandbox/internal/layers"
@@ -361,11 +362,19 @@ func (f *runFlags) execute(ctx context.Context, sb *llmsandbox.Sandbox, src sour
 			return sb.StartRun(ctx, src.code, opts)
 		})
 	}
+	if f.endsWithRun() {
+		ctx = collect.Last(ctx)
+	}
 	p, err := sb.StartRun(ctx, src.code, opts)
 	if err != nil {
 		return nil, err
 	}
 	return follow(ctx, p)
+}
+
+// endsWithRun reports whether nothing sees the sandbox's files after the run. A container may have been there before.
+func (f *runFlags) endsWithRun() bool {
+	return f.place.Backend == localName && !f.keep && len(f.outs) == 0 && f.commit == ""
 }
 
 // outPair reads a value of --out: a path in the sandbox, and where on the host it goes.

@@ -61,9 +61,19 @@ type Result struct {
 	NowNanos int64
 }
 
+type lastKey struct{}
+
+// Last returns a context of what a sandbox does last, in which Collect removes nothing: that goes with the
+// sandbox.
+func Last(ctx context.Context) context.Context { return context.WithValue(ctx, lastKey{}, true) }
+
 // Collect takes artifacts out of a sandbox. An error is one of the way there; what was
 // taken until then is in the result.
 func Collect(ctx context.Context, c Client, r Request) (Result, error) {
+	last := ctx.Value(lastKey{}) != nil
+	if last {
+		r.Discard = ""
+	}
 	found, err := c.Find(ctx, agentproto.FindRequest{
 		Directories: []string{r.Capture, r.Files}, Marker: r.Marker, SinceNanos: r.SinceNanos, Discard: r.Discard,
 	})
@@ -83,7 +93,7 @@ func Collect(ctx context.Context, c Client, r Request) (Result, error) {
 	if err == nil {
 		err = t.files(found.Files)
 	}
-	if err == nil && !found.Discarded {
+	if err == nil && !found.Discarded && !last {
 		err = clean(ctx, c, r, found)
 	}
 	res.Artifacts, res.Dropped = t.result()

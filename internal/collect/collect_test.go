@@ -21,7 +21,8 @@ type fake struct {
 	found   agentproto.Found
 	content map[string]string
 	removed []string
-	fail    error // of reads
+	discard string // what a search was to remove
+	fail    error  // of reads
 }
 
 func (f *fake) add(dir uint32, path, content string) {
@@ -38,7 +39,8 @@ func (f *fake) capture(number, description, content string) {
 	f.add(captureIndex, number+".json", description)
 }
 
-func (f *fake) Find(context.Context, agentproto.FindRequest) (agentproto.Found, error) {
+func (f *fake) Find(_ context.Context, req agentproto.FindRequest) (agentproto.Found, error) {
+	f.discard = req.Discard
 	return f.found, nil
 }
 
@@ -90,6 +92,21 @@ func picture(t *testing.T, w, h int) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// TestLast: where the sandbox ends, all is collected, and nothing removed before.
+func TestLast(t *testing.T) {
+	f := &fake{}
+	f.capture("000001", `{"name": "a.csv", "mime": "text/csv"}`, "a\n")
+	req := Request{Capture: "/capture", Files: "/files", Discard: "/run", MaxCount: 1, MaxBytes: 1 << 20}
+	res, err := Collect(Last(t.Context()), f, req)
+	if err != nil || f.discard != "" || len(f.removed) > 0 {
+		t.Errorf("%v; removed %q and %q, want nothing", err, f.discard, f.removed)
+	}
+	wantNames(t, res.Artifacts, "a.csv")
+	if _, err := Collect(t.Context(), f, req); err != nil || f.discard != "/run" || len(f.removed) != 1 {
+		t.Errorf("%v; removed %q and %q, want /run", err, f.discard, f.removed)
+	}
 }
 
 func TestCollect(t *testing.T) {
