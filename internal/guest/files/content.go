@@ -127,21 +127,16 @@ func (s *Service) create(req *agentproto.WriteRequest) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if req.Parents {
-		if err := s.mkdirAll(dir, 0o755); err != nil {
-			return nil, err
-		}
-	}
 	mode := req.Mode & 0o777
 	if mode == 0 {
 		mode = 0o644
 	}
-	fd, err := -1, error(unix.EEXIST)
-	if req.Create {
-		fd, err = s.open(p, writeFlags|unix.O_CREAT|unix.O_EXCL, mode)
-	}
-	if err == unix.EEXIST && !(req.Create && req.Exclusive) {
-		fd, err = s.open(p, writeFlags, 0)
+	fd, err := s.openToWrite(p, mode, req)
+	if err == unix.ENOENT && req.Parents {
+		if err := s.mkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+		fd, err = s.openToWrite(p, mode, req)
 	}
 	if err != nil {
 		return nil, err
@@ -156,6 +151,17 @@ func (s *Service) create(req *agentproto.WriteRequest) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// openToWrite opens or makes a file whose directory is there.
+func (s *Service) openToWrite(path string, mode uint32, req *agentproto.WriteRequest) (int, error) {
+	if req.Create {
+		fd, err := s.open(path, writeFlags|unix.O_CREAT|unix.O_EXCL, mode)
+		if err != unix.EEXIST || req.Exclusive {
+			return fd, err
+		}
+	}
+	return s.open(path, writeFlags, 0)
 }
 
 const writeFlags = unix.O_WRONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
