@@ -291,8 +291,8 @@ type ProcessInfo struct {
 	// OutStart and OutEnd bound what the buffer of ChanOut still holds.
 	OutStart, OutEnd uint64
 	ErrStart, ErrEnd uint64
-	CPUMicros        uint64 // so far, of the process tree
-	RSS              uint64 // now, in bytes, of the process tree
+	CPUMicros        uint64 // so far, of the process tree; 0 of one that StartRequest.Forks
+	RSS              uint64 // now, in bytes, of the process tree; 0 as well
 }
 
 // ProcessList answers MethodProcesses.

@@ -430,10 +430,10 @@ func (p *process) info() agentproto.ProcessInfo {
 	}
 	info.OutStart, info.OutEnd = p.outputs[0].bounds()
 	info.ErrStart, info.ErrEnd = p.outputs[1].bounds()
-	select {
-	case <-p.gone:
+	switch {
+	case isClosed(p.gone):
 		info.CPUMicros = p.finalCPU()
-	default:
+	case p.zygote == nil: // else nobody asks, and a run that looks for a zygote would wait for that
 		info.CPUMicros, info.RSS = p.agent.proc.treeUsage(p.subreaper, p.spared(), p.waited)
 	}
 	return info
