@@ -101,8 +101,8 @@ lint: ## formatting, vet and staticcheck
 bench: build ## ratios against the bare interpreter and other sandboxes
 	$(GO) run ./bench
 
-generate: ## the embedded agent and system call filters
-	$(GO) generate ./internal/agentbin ./internal/seccomp
+generate: ## the embedded agent, system call filters and modules of Python
+	$(GO) generate ./internal/agentbin ./internal/seccomp ./internal/language/python
 
 types: ## everything for every platform, without compiling it
 	$(GO) run ./scripts/typecheck {linux,darwin,windows}/{amd64,arm64}

@@ -1,12 +1,9 @@
 package python
 
 import (
-	"archive/zip"
-	"bytes"
-	"embed"
+	_ "embed"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -18,6 +15,8 @@ import (
 
 // The module that Python itself loads first, what that loads when the program
 // imports a plotting library, and what it executes where programs are forked.
+//
+//go:generate go run ./gen
 var (
 	//go:embed capture/sitecustomize.py
 	bootstrap []byte
@@ -25,8 +24,8 @@ var (
 	found []byte
 	//go:embed capture/ahead.py
 	forking []byte
-	//go:embed capture/llmsandbox_capture/*.py
-	library embed.FS
+	//go:embed capture.zip
+	library []byte
 )
 
 // What the writer inside holds itself to where CaptureSource says nothing. The reader
@@ -49,7 +48,7 @@ func capture(src language.CaptureSource) language.Capture {
 		Files: []language.File{
 			{Path: path.Join(src.Support, "sitecustomize.py"), Data: bootstrap, Mode: 0o644},
 			{Path: path.Join(src.Support, "found.py"), Data: found, Mode: 0o644},
-			{Path: path.Join(src.Support, "capture.zip"), Data: archive(), Mode: 0o644},
+			{Path: path.Join(src.Support, "capture.zip"), Data: library, Mode: 0o644},
 			{Path: path.Join(src.Support, "directory"), Data: []byte(src.Dir), Mode: 0o644},
 			{Path: path.Join(src.Support, "settings"), Data: settings, Mode: 0o644},
 		},
@@ -116,35 +115,6 @@ func orDefault[T int | int64](n, otherwise T) T {
 	}
 	return otherwise
 }
-
-// archive is the library in the form that Python imports from. It is not compressed: that
-// would take longer than a run of a short program.
-var archive = sync.OnceValue(func() []byte {
-	var out bytes.Buffer
-	w := zip.NewWriter(&out)
-	err := fs.WalkDir(library, "capture", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := library.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		f, err := w.CreateHeader(&zip.FileHeader{Name: path.Join("llmsandbox_capture", path.Base(name)), Method: zip.Store})
-		if err != nil {
-			return err
-		}
-		_, err = f.Write(data)
-		return err
-	})
-	if err == nil {
-		err = w.Close()
-	}
-	if err != nil {
-		panic(err) // nothing of it can fail: all is in memory
-	}
-	return out.Bytes()
-})
 
 // compiled is the bootstrap as each version of Python loads it without its compiler.
 var compiled = sync.OnceValue(func() map[string][]byte {
