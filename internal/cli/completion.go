@@ -29,59 +29,68 @@ const (
 type candidates func(context.Context, *cobra.Command) []string
 
 // flagCompletions complete the values of flags, by their names.
-var flagCompletions = map[string]cobra.CompletionFunc{
-	"lang":           complete(languageNames, noFiles),
-	"language":       complete(languageNames, noFiles),
-	"warm-language":  complete(languageNames, noFiles),
-	"backend":        complete(fixed(backendNames...), noFiles),
-	"policy":         complete(fixed(security.Presets()...), withFiles),
-	"print":          complete(fixed(security.Presets()...), withFiles),
-	"environment":    complete(environmentNames, withFiles),
-	"template":       complete(templateNames, noFiles),
-	"network":        complete(fixed("none", "full", "allow="), noFiles),
-	"runtime-option": complete(runtimeOptionKeys, noFiles),
-	"image":          complete(imageNames, withFiles),
-	"pull-policy":    complete(fixed("Always", "IfNotPresent", "Never"), noFiles),
-	"text-errors":    complete(fixed(textReplace, textIgnore, textBackslash, textSurrogateEscape, textStrict), noFiles),
-	"log":            complete(fixed("debug", "info", "warn", "error"), noFiles),
+func flagCompletions() map[string]cobra.CompletionFunc {
+	return map[string]cobra.CompletionFunc{
+		"lang":           complete(languageNames, noFiles),
+		"language":       complete(languageNames, noFiles),
+		"warm-language":  complete(languageNames, noFiles),
+		"backend":        complete(fixed(backendNames...), noFiles),
+		"policy":         complete(fixed(security.Presets()...), withFiles),
+		"print":          complete(fixed(security.Presets()...), withFiles),
+		"environment":    complete(environmentNames, withFiles),
+		"template":       complete(templateNames, noFiles),
+		"network":        complete(fixed("none", "full", "allow="), noFiles),
+		"runtime-option": complete(runtimeOptionKeys, noFiles),
+		"image":          complete(imageNames, withFiles),
+		"pull-policy":    complete(fixed("Always", "IfNotPresent", "Never"), noFiles),
+		"text-errors":    complete(fixed(textReplace, textIgnore, textBackslash, textSurrogateEscape, textStrict), noFiles),
+		"log":            complete(fixed("debug", "info", "warn", "error"), noFiles),
+	}
 }
 
 // argCompletions complete the arguments of commands, by the commands' names.
-var argCompletions = map[string]cobra.CompletionFunc{
-	"cp":                completeCopy,
-	"rm":                complete(sandboxIDs, noFiles),
-	"stats":             complete(sandboxIDs, noFiles),
-	"cache rm":          complete(layerKeys, noFiles),
-	"image rm":          complete(imageNames, noFiles),
-	"image inspect":     first(complete(imageNames, noFiles)),
-	"setup":             first(complete(environmentNames, noFiles)),
-	"environments show": first(complete(environmentNames, noFiles)),
-	"environments rm":   first(complete(environmentNames, noFiles)),
-	"template warm":     first(complete(templateNames, noFiles)),
-	"template rm":       complete(templateNames, noFiles),
-	"exec":              first(complete(sandboxIDs, noFiles)),
-	"logs":              first(complete(sandboxIDs, noFiles)),
-	"install":           first(complete(sandboxIDs, noFiles)),
-	"network":           first(complete(sandboxIDs, noFiles)),
-	"deadline":          first(complete(sandboxIDs, noFiles)),
-	"port-forward":      first(complete(sandboxIDs, noFiles)),
-	"commit":            first(complete(sandboxIDs, noFiles)),
+func argCompletions() map[string]cobra.CompletionFunc {
+	return map[string]cobra.CompletionFunc{
+		"cp":                completeCopy,
+		"rm":                complete(sandboxIDs, noFiles),
+		"stats":             complete(sandboxIDs, noFiles),
+		"cache rm":          complete(layerKeys, noFiles),
+		"image rm":          complete(imageNames, noFiles),
+		"image inspect":     first(complete(imageNames, noFiles)),
+		"setup":             first(complete(environmentNames, noFiles)),
+		"environments show": first(complete(environmentNames, noFiles)),
+		"environments rm":   first(complete(environmentNames, noFiles)),
+		"template warm":     first(complete(templateNames, noFiles)),
+		"template rm":       complete(templateNames, noFiles),
+		"exec":              first(complete(sandboxIDs, noFiles)),
+		"logs":              first(complete(sandboxIDs, noFiles)),
+		"install":           first(complete(sandboxIDs, noFiles)),
+		"network":           first(complete(sandboxIDs, noFiles)),
+		"deadline":          first(complete(sandboxIDs, noFiles)),
+		"port-forward":      first(complete(sandboxIDs, noFiles)),
+		"commit":            first(complete(sandboxIDs, noFiles)),
+	}
 }
 
 // setCompletion has shells complete the values of flags and the arguments of commands.
-func setCompletion(cmd *cobra.Command) {
-	for _, c := range cmd.Commands() {
-		setCompletion(c)
-	}
-	for name, f := range flagCompletions {
-		if cmd.Flags().Lookup(name) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(name, f) // fails for flags that are not there
+func setCompletion(root *cobra.Command) {
+	flags, args := flagCompletions(), argCompletions()
+	var set func(*cobra.Command)
+	set = func(cmd *cobra.Command) {
+		for _, c := range cmd.Commands() {
+			set(c)
+		}
+		for name, f := range flags {
+			if cmd.Flags().Lookup(name) != nil {
+				_ = cmd.RegisterFlagCompletionFunc(name, f) // fails for flags that are not there
+			}
+		}
+		_, path, _ := strings.Cut(cmd.CommandPath(), " ")
+		if f := args[path]; f != nil {
+			cmd.ValidArgsFunction = f
 		}
 	}
-	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
-	if f := argCompletions[path]; f != nil {
-		cmd.ValidArgsFunction = f
-	}
+	set(root)
 }
 
 // complete offers the candidates that begin as the word does, but those that are arguments already.

@@ -57,7 +57,7 @@ func variable(flag string) string {
 // configuration file or the system's. It leaves them unchanged in the sense of pflag. A flag for other
 // backends than the chosen one keeps its default.
 func configure(cmd *cobra.Command) error {
-	files, err := configFiles(cmd.Root())
+	files, err := configFiles()
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ type configFile struct {
 
 // configFiles reads the configuration files, the most important first. The current directory is none of
 // their places: what lies there may be a stranger's.
-func configFiles(root *cobra.Command) ([]configFile, error) {
+func configFiles() ([]configFile, error) {
 	paths := []string{systemConfig}
 	if dir, err := environments.Dir(); err == nil { // without a home there is no file of the user's own
 		paths = []string{filepath.Join(filepath.Dir(dir), configName), systemConfig}
@@ -159,7 +159,7 @@ func configFiles(root *cobra.Command) ([]configFile, error) {
 			_, err = toml.Decode(text, &file.keys)
 		}
 		if err == nil {
-			err = checkConfig(root, file.keys)
+			err = checkConfig(newRootCommand(), file.keys) // with all commands
 		}
 		if err != nil {
 			return nil, fmt.Errorf("configuration file %s: %w", path, withoutCall(err))

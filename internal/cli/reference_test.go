@@ -188,20 +188,20 @@ func TestConfigurationPage(t *testing.T) {
 		}
 	}
 	for _, m := range regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
-		if err := checkExample(t, root, m[1]); err != nil {
+		if err := checkExample(t, m[1]); err != nil {
 			t.Errorf("docs/configuration.md: %v in\n%s", err, m[1])
 		}
 	}
 }
 
 // checkExample reads a configuration as the command does.
-func checkExample(t *testing.T, root *cobra.Command, text string) error {
+func checkExample(t *testing.T, text string) error {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("LLMSANDBOX_CONFIG_DIR", dir)
 	if err := os.WriteFile(filepath.Join(dir, configName), []byte(text), 0o600); err != nil {
 		return err
 	}
-	_, err := configFiles(root)
+	_, err := configFiles()
 	return err
 }
