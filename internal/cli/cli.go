@@ -56,8 +56,8 @@ func collectLater() {
 	runtime.AddCleanup(first, func(percent int) { debug.SetGCPercent(percent) }, before)
 }
 
-// newRootCommand returns the command for these arguments. Those that are called most have no
-// others beside them, since making all takes some of the time of a short run.
+// newRootCommand returns the command for these arguments. A command that they name has no others beside it,
+// since making all takes some of the time of a short run.
 func newRootCommand(args ...string) *cobra.Command {
 	cobra.EnableCommandSorting = false // help has them in the order of use
 	root := &cobra.Command{
@@ -79,12 +79,9 @@ processes, no network, no privileges, and limits that the kernel enforces.`,
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
-	switch {
-	case len(args) > 0 && args[0] == "run":
-		root.AddCommand(newRunCommand())
-	case len(args) > 0 && args[0] == "exec":
-		root.AddCommand(newExecCommand())
-	default:
+	if len(args) > 0 && commands[args[0]] != nil {
+		root.AddCommand(commands[args[0]]())
+	} else {
 		addCommands(root)
 	}
 	explainArgs(root)
@@ -92,16 +89,29 @@ processes, no network, no privileges, and limits that the kernel enforces.`,
 	return root
 }
 
+// commands make the commands of these names.
+var commands = map[string]func() *cobra.Command{
+	"run": newRunCommand, "repl": newReplCommand, "check": newCheckCommand, "mcp": newMCPCommand,
+	"create": newCreateCommand, "ls": newListCommand, "stats": newStatsCommand, "exec": newExecCommand, "logs": newLogsCommand, "cp": newCopyCommand,
+	"install": newInstallCommand, "network": newNetworkCommand, "port-forward": newPortForwardCommand, "deadline": newDeadlineCommand,
+	"commit": newCommitCommand, "rm": newRemoveCommand, "gc": newGCCommand,
+	"setup": newSetupCommand, "environments": newEnvironmentsCommand, "template": newTemplateCommand, "image": newImageCommand,
+	"images": newImagesCommand, "cache": newCacheCommand,
+	"doctor": newDoctorCommand, "languages": newLanguagesCommand, "version": newVersionCommand,
+	superviseCommand: newSuperviseCommand, waitCommand: newWaitCommand,
+}
+
 func addCommands(root *cobra.Command) {
-	group(root, codeGroup, "Run code", newRunCommand(), newReplCommand(), newCheckCommand(), newMCPCommand())
-	group(root, sandboxGroup, "Sandboxes", newCreateCommand(), newListCommand(), newStatsCommand(), newExecCommand(), newLogsCommand(), newCopyCommand(), newInstallCommand(),
-		newNetworkCommand(), newPortForwardCommand(), newDeadlineCommand(), newCommitCommand(), newRemoveCommand(), newGCCommand())
-	group(root, stockGroup, "Environments, templates, images and caches", newSetupCommand(), newEnvironmentsCommand(), newTemplateCommand(),
-		newImageCommand(), newImagesCommand(), newCacheCommand())
-	group(root, machineGroup, "Machine and help", newDoctorCommand(), newLanguagesCommand(), newVersionCommand(), newRuntimeOptionsTopic())
+	group(root, codeGroup, "Run code", "run", "repl", "check", "mcp")
+	group(root, sandboxGroup, "Sandboxes", "create", "ls", "stats", "exec", "logs", "cp", "install", "network", "port-forward", "deadline", "commit", "rm", "gc")
+	group(root, stockGroup, "Environments, templates, images and caches", "setup", "environments", "template", "image", "images", "cache")
+	group(root, machineGroup, "Machine and help", "doctor", "languages", "version")
+	topic := newRuntimeOptionsTopic()
+	topic.GroupID = machineGroup
+	root.AddCommand(topic)
+	root.AddCommand(newSuperviseCommand(), newWaitCommand())
 	root.SetHelpCommandGroupID(machineGroup)
 	root.SetCompletionCommandGroupID(machineGroup)
-	root.AddCommand(newSuperviseCommand(), newWaitCommand())
 	root.Version = versionLine()
 	root.SetVersionTemplate("{{.Version}}\n")
 	if len(os.Args) > 1 && len(os.Args[1]) < 4 {

@@ -10,6 +10,22 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 )
 
+// TestCommandsByName: a command that is named first is made alone, and is the one of that name.
+func TestCommandsByName(t *testing.T) {
+	all := map[string]bool{}
+	for _, c := range newRootCommand().Commands() {
+		all[c.Name()] = true
+	}
+	for name := range commands {
+		if alone := newRootCommand(name, "--help").Commands(); len(alone) != 1 || alone[0].Name() != name || !all[name] {
+			t.Errorf("%s: %d commands, want it alone, and among all", name, len(alone))
+		}
+	}
+	if n := len(newRootCommand("help", "run").Commands()); n < len(commands) {
+		t.Errorf("help: %d commands, want all", n)
+	}
+}
+
 func TestInsidePath(t *testing.T) {
 	for arg, want := range map[string][2]string{
 		"sb-1:/x": {"sb-1", "/x"}, "sb-1:x:y": {"sb-1", "x:y"}, "sb-1:": {"sb-1", "."},

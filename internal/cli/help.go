@@ -61,12 +61,13 @@ const (
 )
 
 // group puts commands below a heading of the help of root.
-func group(root *cobra.Command, id, title string, commands ...*cobra.Command) {
+func group(root *cobra.Command, id, title string, names ...string) {
 	root.AddGroup(&cobra.Group{ID: id, Title: title})
-	for _, c := range commands {
+	for _, name := range names {
+		c := commands[name]()
 		c.GroupID = id
+		root.AddCommand(c)
 	}
-	root.AddCommand(commands...)
 }
 
 // helpAllFlag is --help-all, which sets --help too.
