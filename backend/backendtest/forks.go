@@ -387,6 +387,86 @@ del a
 ---
 import __main__, sys; print(__main__ is sys.modules["__main__"], __main__.__dict__ is globals())
 ---
+import sys; sys.exit(None)
+---
+raise SystemExit(1 << 40)
+---
+raise SystemExit("several", 3)
+---
+import atexit, sys
+atexit.register(sys.exit, 5)
+print("end")
+---
+import atexit; atexit.register(lambda: print("__file__" in globals(), "__cached__" in globals(), "__name__" in globals()))
+---
+import sys
+def hook(*args):
+    print(args[0].__name__); sys.exit(7)
+sys.excepthook = hook
+1 / 0
+---
+import atexit, sys
+@atexit.register
+def forget():
+    for name in "last_type", "last_value", "last_traceback": delattr(sys, name)
+1 / 0
+---
+(lambda names, leave: (names.clear(), leave(3)))(globals(), exit)
+---
+import os; print("lost"); os.close(1)
+---
+import sys
+class Writer:
+    def write(self, text): return sys.__stdout__.write(text)
+    def flush(self): sys.__stdout__.write("flushed\n")
+sys.stdout = Writer(); print("written")
+---
+import sys
+class Writer:
+    def write(self, text): return sys.__stdout__.write(text)
+    def flush(self): raise OSError("not flushed")
+sys.stdout = Writer(); print("written")
+---
+class A:
+    def __del__(self): raise ValueError("in a destructor")
+a = A()
+---
+import sys
+class A:
+    def __init__(self, say=print, ends=sys.is_finalizing): self.say, self.ends = say, ends
+    def __del__(self): self.say(self.ends())
+a = A()
+---
+import sys
+sys.unraisablehook = lambda u: print("unraisable", repr(u.exc_value))
+class A:
+    def __del__(self): raise ValueError
+a = A(); del a
+b = A()
+---
+def f():
+    try: yield
+    finally: print("closed")
+g = f(); next(g)
+---
+import os, threading
+class A:
+    def __del__(self, say=os.write): say(1, b"of a thread\n")
+local = threading.local(); local.a = A()
+---
+import ctypes; ctypes.CDLL(None).printf(b"flushed by C\n")
+---
+import ctypes; ctypes.pythonapi.Py_AtExit(ctypes.CDLL(None).abort); print("end")
+---
+import ctypes; print(ctypes._SimpleCData.__subclasses__())
+---
+import concurrent.futures, time
+concurrent.futures.ThreadPoolExecutor(1).submit(lambda: (time.sleep(0.05), print("after the end of main")))
+---
+import multiprocessing, time
+def f(): time.sleep(0.05); print("the child ends")
+if __name__ == "__main__": multiprocessing.get_context("fork").Process(target=f).start(); print("main ends", flush=True)
+---
 import sys; sys.stdout.write("no newline"); sys.stderr.write("to stderr")
 ---
 import sys; sys.stdout.close()
