@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 //go:generate go run ./gen
@@ -110,6 +111,10 @@ func place(path, arch string) (err error) {
 		return err
 	}
 	defer r.Close()
+	// A child that has the file open for writing until it executes its own program would keep the
+	// agent from being executed.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	f, err := os.CreateTemp(filepath.Dir(path), ".agent-*")
 	if err != nil {
 		return err
