@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/url"
 	"strings"
+	"sync"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/registries"
@@ -18,14 +19,18 @@ const defaults = "from pip._internal.models.index import PyPI as p; print(p.simp
 // findRegistries are the index, the further indexes and the pages of links that pip is
 // configured for on this machine, by its files or its environment.
 func findRegistries(ask language.Ask) (language.Registries, error) {
-	python, config, err := configuration(ask)
+	// Few machines have an index configured, and so pip is asked for both at once.
+	defaultIndex := sync.OnceValues(func() ([]byte, error) { return run(ask, "-c", defaults) })
+	go defaultIndex()
+	out, err := run(ask, "-m", "pip", "config", "list")
 	if err != nil {
-		return language.Registries{}, err
+		return language.Registries{}, fmt.Errorf("ask pip for its configuration: %w", err)
 	}
 	var r language.Registries
+	config := settings(string(out))
 	index := config["index-url"]
 	if index == "" {
-		out, err := ask.Program(python, "-c", defaults)
+		out, err := defaultIndex()
 		if err != nil {
 			return r, fmt.Errorf("ask pip for its default index (or set PIP_INDEX_URL): %w", err)
 		}
@@ -85,20 +90,13 @@ func add(r *language.Registries, variable, addresses string) error {
 	return nil
 }
 
-// configuration is what pip reads from its files and its environment, and the
-// interpreter that it belongs to.
-func configuration(ask language.Ask) (python string, config map[string]string, err error) {
-	for _, python = range []string{"python3", "python"} {
-		var out []byte
-		out, err = ask.Program(python, "-m", "pip", "config", "list")
-		if err == nil {
-			return python, settings(string(out)), nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
+// run runs the interpreter that pip belongs to.
+func run(ask language.Ask, args ...string) ([]byte, error) {
+	out, err := ask.Program(append([]string{"python3"}, args...)...)
+	if errors.Is(err, fs.ErrNotExist) {
+		out, err = ask.Program(append([]string{"python"}, args...)...)
 	}
-	return "", nil, fmt.Errorf("ask pip for its configuration: %w", err)
+	return out, err
 }
 
 // settings reads the list that pip prints, lines of section.name='value'. What is set for
