@@ -48,10 +48,10 @@ def install_with_uv(uv, prefix, scratch, *arguments):
     return False
 
 def sources(prefix):
-    """The modules below prefix, without those that links lead to or that lie deeper than modules do."""
+    """The modules below prefix, without those that links lead to or that lie deeper than modules do. Tests of
+    packages, a third of all modules, are left to the few programs that run them."""
     for at, dirs, names in os.walk(prefix):
-        if os.path.relpath(at, prefix).count(os.sep) >= 64:
-            dirs.clear()
+        dirs[:] = [d for d in dirs if d != "tests"] if os.path.relpath(at, prefix).count(os.sep) < 64 else []
         for path in (os.path.join(at, name) for name in names if name.endswith(".py")):
             if os.path.isfile(path) and not os.path.islink(path):
                 yield path

@@ -37,6 +37,7 @@ def install(*args, **options):
         put("lib64", version, "site-packages", "plain.py")
     if library == "plots":
         put("lib", version, "site-packages", "matplotlib", "font_manager.py")
+        put("lib", version, "site-packages", "matplotlib", "tests", "font_manager.py")
     if library == "hostile":
         os.chdir(folder)
         put("lib", version, "site-packages", "python", "site-packages", "inside.py")
@@ -104,6 +105,13 @@ func TestLibrariesScript(t *testing.T) {
 				}
 				if err != nil || !slices.Equal(fonts, c.fonts) {
 					t.Errorf("fonts has %q, %v, want %q", fonts, err, c.fonts)
+				}
+				for place, want := range map[string]int{"plain.py": 1, "matplotlib/font_manager.py": len(c.fonts), "matplotlib/tests/font_manager.py": 0} {
+					dir, name := filepath.Split(filepath.Join(lib, place))
+					compiled, err := filepath.Glob(filepath.Join(directory, dir, "__pycache__", strings.TrimSuffix(name, "py")+"*"))
+					if err != nil || len(compiled) != want {
+						t.Errorf("%s is compiled as %q, %v, want %d files", place, compiled, err, want)
+					}
 				}
 				text, err := os.ReadFile(filepath.Join(site, "plain.py"))
 				if want := "where = '" + filepath.Join(lib, "plain.py") + "'"; err != nil || string(text) != want {
