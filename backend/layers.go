@@ -14,6 +14,8 @@ type LayerInfo struct {
 	Language  string   `json:"language"`
 	Cache     string   `json:"cache,omitempty"`     // what a prepared cache is; empty for libraries
 	Libraries []string `json:"libraries,omitempty"` // canonical, sorted
+	// Package reports whether Libraries is one package, without those that it needs, which is part of lists.
+	Package bool `json:"package,omitempty"`
 	// Environment is the name of the environment that the libraries are, if they are one.
 	Environment string    `json:"environment,omitempty"`
 	Image       string    `json:"image"` // as asked for; empty means the backend's default

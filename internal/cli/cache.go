@@ -24,9 +24,10 @@ func newCacheCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cache",
 		Short: "List and remove cached libraries",
-		Long: `List and remove cached layers. A layer holds a list of installed libraries, or a prepared
-toolchain cache such as Go's compiled standard library. A sandbox that needs the same
-libraries uses the layer and installs nothing. A layer in use is never removed.`,
+		Long: `List and remove cached layers. A layer holds a list of installed libraries, a package that
+lists share, or a prepared toolchain cache such as Go's compiled standard library. A sandbox
+that needs the same libraries uses the layer and installs nothing. A layer in use is never
+removed. What a list shares with packages takes its space once and is counted twice.`,
 		Example: `  llmsandbox cache ls
   llmsandbox cache prune --unused 7d --max-size 2g`,
 		Args: cobra.NoArgs,
@@ -90,6 +91,9 @@ func content(l backend.LayerInfo) string {
 	const most = 60
 	if l.Environment != "" {
 		return l.Environment + " (environment)"
+	}
+	if l.Package {
+		return strings.Join(l.Libraries, " ") + " (package)"
 	}
 	text := strings.Join(l.Libraries, " ")
 	if len(text) > most {

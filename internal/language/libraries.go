@@ -32,8 +32,38 @@ type Libraries struct {
 	Inside bool
 	// Accelerator is what installs faster than the language's own tool; nil: nothing does.
 	Accelerator *Accelerator
+	// Packages is how packages are installed one by one; nil: they are not.
+	Packages *Packages
 	// Environment is how environments are made; nil: the language has none.
 	Environment *Environment
+}
+
+// Packages installs the packages that a list needs one by one, each in a sandbox of its own and by its digests,
+// so that each is kept for all lists. It needs the accelerator. A list is installed by Libraries.Install
+// where this does not do.
+type Packages struct {
+	// Lock turns a list into the processes that find out which packages it needs. They write the file LockName
+	// into src.Dir, or none if the packages cannot be installed one by one.
+	Lock     func(src InstallSource) (Plan, error)
+	LockName string
+	// Read reads the file, which may be of a hostile package. It returns valid packages with digests, those first
+	// that take the longest to install, or none if not all are such.
+	Read func(lock []byte) ([]Package, error)
+	// Install turns a package into the processes that install it into src.Dir, in such a way that the
+	// directories of all packages of a list make one library directory. They run no code of the package.
+	Install func(src InstallSource, p Package) (Plan, error)
+	// Finish is what is done with some packages when they are installed.
+	Finish []Finish
+}
+
+// A Finish makes, once for the same packages, what programs would make again in every sandbox.
+type Finish struct {
+	Title string
+	// Of is the package that it is for, and With are the others that it needs, if they are there. It runs their code.
+	Of   string
+	With []string
+	// Plan makes the processes that write into src.Dir what is to be in the library directory besides.
+	Plan func(src InstallSource) (Plan, error)
 }
 
 // An Accelerator is a program that Install uses if it is there, and does without if it is not.

@@ -2,6 +2,7 @@ package layers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,7 +11,6 @@ import (
 	"path/filepath"
 
 	"github.com/llmsandbox/llmsandbox/backend"
-	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/layertree"
 )
@@ -22,35 +22,62 @@ const (
 	maxAccelerator = 256 << 20
 )
 
-// accelerator returns what installs faster in the sandbox that installs, "" when that is nothing:
-// the program in the sandbox's PATH, a copy of this machine's, or one out of the registries, which is
-// fetched once. An image has its own or none, as what runs in it is for who made it to choose.
-func (q *Libraries) accelerator(ctx context.Context, s Sandbox) (string, error) {
+// An accelerator is what installs faster: its path or name in a sandbox, and the layer that it is of,
+// "" where it is in the sandbox's PATH. The zero value is none.
+type accelerator struct{ program, source string }
+
+// accelerator brings what installs faster into the sandbox that installs: the program in the sandbox's
+// PATH, a copy of this machine's, or one out of the registries, which is fetched once. An image has its
+// own or none, as what runs in it is for who made it to choose.
+func (q *Libraries) accelerator(ctx context.Context, s Sandbox) (accelerator, error) {
 	a := q.language.Libraries.Accelerator
 	if a == nil || q.options.Local != "" { // which does without registries
-		return "", nil
+		return accelerator{}, nil
 	}
 	if there, err := inPath(ctx, s, a.Program); there || err != nil {
-		return a.Program, err
+		return accelerator{program: a.Program}, err
 	}
 	if !s.Guest().Host {
-		return "", nil
+		return accelerator{}, nil
 	}
 	client, err := s.Client(ctx)
 	if err != nil {
-		return "", err
+		return accelerator{}, err
 	}
-	inside := path.Join(acceleratorDir, a.Program)
-	if f := hostProgram(a.Program); f != nil {
-		defer f.Close()
-		_, err := client.WriteFile(ctx, inside, f, agentclient.WriteOptions{Mode: 0o755, Create: true, Parents: true})
-		return inside, err
+	source, err := q.hostAccelerator(ctx)
+	if source == "" && err == nil {
+		source, err = q.fetchedAccelerator(ctx, s.Guest().Arch)
 	}
-	source, err := q.fetchedAccelerator(ctx, s.Guest().Arch)
 	if source == "" || err != nil {
+		return accelerator{}, err
+	}
+	return accelerator{path.Join(acceleratorDir, a.Program), source}, copyIn(ctx, q.layers, client, source, acceleratorDir)
+}
+
+// hostAccelerator returns the layer with a copy of this machine's program, "" when it has none.
+func (q *Libraries) hostAccelerator(ctx context.Context) (string, error) {
+	a := q.language.Libraries.Accelerator
+	f := hostProgram(a.Program)
+	if f == nil {
+		return "", nil
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
 		return "", err
 	}
-	return inside, copyIn(ctx, q.layers, client, source, acceleratorDir)
+	about := backend.LayerInfo{Language: q.language.Name, Cache: a.Program, Key: layerKey(q.language.Name, struct {
+		Accelerator, Path string
+		Size, Changed     int64
+	}{a.Program, f.Name(), info.Size(), info.ModTime().UnixNano()})}
+	return q.layers.Get(ctx, about, func(_ context.Context, dir string) error {
+		to, err := os.OpenFile(filepath.Join(dir, a.Program), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(to, f)
+		return errors.Join(err, to.Close(), os.Chmod(to.Name(), 0o755))
+	})
 }
 
 // fetchedAccelerator returns the layer with the program out of the registries, "" when it could
@@ -58,22 +85,17 @@ func (q *Libraries) accelerator(ctx context.Context, s Sandbox) (string, error) 
 func (q *Libraries) fetchedAccelerator(ctx context.Context, arch string) (string, error) {
 	lang := q.language
 	a := lang.Libraries.Accelerator
-	say := func(text string) {
-		if text != "" && q.spec.Progress != nil {
-			q.spec.Progress(backend.Progress{Stage: stageInstall, Message: q.title(), Output: text})
-		}
-	}
 	about := backend.LayerInfo{Key: acceleratorKey(lang, arch), Language: lang.Name, Cache: a.Program}
-	source, err := q.maker.once(ctx, about.Key, func(p backend.Progress) { say(p.Output) }, func(ctx context.Context, report func(backend.Progress)) (string, error) {
+	source, err := q.maker.once(ctx, about.Key, func(p backend.Progress) { q.say(p.Output) }, func(ctx context.Context, report func(backend.Progress)) (string, error) {
 		q := &Libraries{
 			maker: q.maker, layers: q.layers, language: lang, libraries: []string{a.Library}, options: q.options,
 			spec: backend.Spec{Language: lang.Name, Progress: report},
 		}
 		return q.layers.Get(ctx, about, func(ctx context.Context, dir string) error {
 			target := libraryPrefix + about.Key
-			return q.inSandbox(ctx, target, stagePrepare, a.Install, func(ctx context.Context, s Sandbox) error {
+			return q.inSandbox(ctx, job{target: target, stage: stagePrepare, plan: a.Install, done: func(ctx context.Context, s Sandbox) error {
 				return takeOut(ctx, s, path.Join(target, "bin"), dir, layertree.Options{MaxBytes: maxAccelerator, MaxFiles: 10})
-			})
+			}})
 		})
 	})
 	if ctx.Err() != nil {
@@ -84,7 +106,7 @@ func (q *Libraries) fetchedAccelerator(ctx context.Context, arch string) (string
 		if err != nil {
 			why = err.Error()
 		}
-		say(fmt.Sprintf("installing without %s: %s", a.Program, why))
+		q.say(fmt.Sprintf("installing without %s: %s", a.Program, why))
 	}
 	return source, nil
 }

@@ -15,7 +15,7 @@ import (
 
 // quick is a language whose libraries something installs faster.
 var quick = &language.Language{Name: "quick", Title: "Quick", Libraries: &language.Libraries{
-	Program: "quick", Check: shelf.Libraries.Check, Accelerator: &language.Accelerator{Program: "faster", Library: "faster<2"},
+	Program: "quick", Check: shelf.Libraries.Check, Registries: noRegistries, Accelerator: &language.Accelerator{Program: "faster", Library: "faster<2"},
 }}
 
 // TestFetchedAccelerator: that there is none is said, and is no error unless the caller has gone.

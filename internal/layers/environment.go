@@ -1,6 +1,7 @@
 package layers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,7 +55,14 @@ func (q *Libraries) title() string {
 	if q.environment != nil {
 		return "environment " + q.environment.name()
 	}
-	return strings.Join(q.libraries, ", ")
+	return cmp.Or(q.heading, strings.Join(q.libraries, ", "))
+}
+
+// say reports a line as output of the installation.
+func (q *Libraries) say(text string) {
+	if text != "" && q.spec.Progress != nil {
+		q.spec.Progress(backend.Progress{Stage: stageInstall, Message: q.title(), Output: text})
+	}
 }
 
 // installed are the places whose changes have the libraries installed anew: an environment has
@@ -127,7 +135,7 @@ func (q *Libraries) Lock(ctx context.Context) (packages []language.Package, err 
 	end := backend.BeginStep(q.spec.Progress, stageResolve, q.title())
 	defer func() { end(err) }()
 	target := libraryPrefix + "lock"
-	err = q.inSandbox(ctx, target, stageResolve, q.language.Libraries.Environment.Lock, func(ctx context.Context, s Sandbox) error {
+	err = q.inSandbox(ctx, job{target: target, stage: stageResolve, plan: q.language.Libraries.Environment.Lock, done: func(ctx context.Context, s Sandbox) error {
 		client, err := s.Client(ctx)
 		if err != nil {
 			return err
@@ -140,7 +148,7 @@ func (q *Libraries) Lock(ctx context.Context) (packages []language.Package, err 
 			return fmt.Errorf("read the lock: %w", err)
 		}
 		return nil
-	})
+	}})
 	return packages, err
 }
 

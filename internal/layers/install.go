@@ -2,11 +2,14 @@ package layers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,18 +42,44 @@ const installLocal = "/tmp/.llmsandbox-local"
 // errInstallTimeout is the cause of a context that Options.Timeout has ended.
 var errInstallTimeout = errors.New("the installation took longer than its timeout")
 
-// fill installs the request in a sandbox of its own, which no user's code has ever seen,
-// and copies its directory target into dir.
+// fill makes dir the library directory of the request: of packages that are installed one by one, or
+// with what the package tool installs in a sandbox, which no user's code has ever seen, into target.
 func (q *Libraries) fill(ctx context.Context, target, dir string) error {
-	plan := q.language.Libraries.Install
+	j := job{target: target, stage: stageInstall, plan: q.language.Libraries.Install, done: func(ctx context.Context, s Sandbox) error {
+		return takeOut(ctx, s, target, dir, libraryTree)
+	}}
 	if q.environment != nil {
-		plan = func(src language.InstallSource) (language.Plan, error) {
+		j.plan = func(src language.InstallSource) (language.Plan, error) {
 			return q.language.Libraries.Environment.Install(src, q.environment.list)
 		}
+	} else {
+		j.instead = func(ctx context.Context, s Sandbox, in installer) (bool, error) {
+			return q.fromPackages(ctx, s, in, dir)
+		}
 	}
-	return q.inSandbox(ctx, target, stageInstall, plan, func(ctx context.Context, s Sandbox) error {
-		return takeOut(ctx, s, target, dir, libraryTree)
-	})
+	return q.inSandbox(ctx, j)
+}
+
+// A job is what the package tool does in a sandbox of its own.
+type job struct {
+	target string // the directory that it works on
+	stage  string
+	plan   planner
+	// instead does without the package tool, and reports whether it could; nil: nothing does.
+	instead func(context.Context, Sandbox, installer) (bool, error)
+	done    func(context.Context, Sandbox) error // is called when the tool has succeeded
+	// from has what another sandbox has found out; nil: it is found out.
+	from *installer
+	// layers are those of packages, which are libraries of the sandbox; by their keys.
+	layers map[string]string
+}
+
+// An installer is what installs in a sandbox, and from where.
+type installer struct {
+	registries  language.Registries
+	trusted     []string // addresses of registries
+	accelerator accelerator
+	src         language.InstallSource
 }
 
 // The stages of progress.
@@ -63,13 +92,12 @@ const (
 // A planner makes what a package tool is to do.
 type planner func(language.InstallSource) (language.Plan, error)
 
-// inSandbox has the package tool work on the directory target in a sandbox, and calls done with
-// that when it has succeeded.
-func (q *Libraries) inSandbox(ctx context.Context, target, stage string, plan planner, done func(context.Context, Sandbox) error) error {
+// inSandbox does a job.
+func (q *Libraries) inSandbox(ctx context.Context, j job) error {
 	outer := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, q.options.Timeout, errInstallTimeout)
 	defer cancel()
-	err := q.workIn(ctx, target, stage, plan, done)
+	err := q.workIn(ctx, j)
 	var failed *Error
 	switch {
 	case err == nil, errors.As(err, &failed):
@@ -83,13 +111,23 @@ func (q *Libraries) inSandbox(ctx context.Context, target, stage string, plan pl
 }
 
 // workIn makes the sandbox, and ends it.
-func (q *Libraries) workIn(ctx context.Context, target, stage string, plan planner, done func(context.Context, Sandbox) error) (err error) {
+func (q *Libraries) workIn(ctx context.Context, j job) (err error) {
 	spec := backend.Spec{
 		Image: q.spec.Image, Language: q.spec.Language, BestEffort: true, Progress: q.spec.Progress,
 		Limits: backend.Limits{Memory: installMemory, PIDs: installPIDs, Disk: installDisk, CPUs: float64(runtime.NumCPU())},
 	}
 	if err := q.mountEnvironment(ctx, &spec); err != nil {
 		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(j.layers)) {
+		q.mount(&spec, key, j.layers[key])
+	}
+	if j.from != nil && j.from.accelerator.source != "" {
+		spec.Layers = append(spec.Layers, backend.Layer{Source: j.from.accelerator.source, Target: acceleratorDir})
+	}
+	var machine func() (language.Registries, error)
+	if j.from == nil && q.options.Local == "" {
+		machine = q.machineRegistries(ctx)
 	}
 	s, err := q.maker.Open(ctx, q.maker.Backend, q.language, spec, Limits{Output: installOutput, Timeout: q.options.Timeout})
 	if err != nil {
@@ -99,13 +137,14 @@ func (q *Libraries) workIn(ctx context.Context, target, stage string, plan plann
 	if err := needs(ctx, s, q.language); err != nil {
 		return err
 	}
-	var registries language.Registries
-	if q.options.Local == "" {
-		var trusted []string
-		if registries, trusted, err = q.registries(ctx, q.tools(ctx, s), s.Guest().Host); err != nil {
+	in := cmp.Or(j.from, &installer{})
+	if machine != nil {
+		if in.registries, in.trusted, err = q.registries(machine, q.tools(ctx, s), s.Guest().Host); err != nil {
 			return fmt.Errorf("find out where libraries come from: %w", err)
 		}
-		if err := reachRegistries(ctx, s, registries, trusted); err != nil {
+	}
+	if len(in.registries.URLs) > 0 {
+		if err := reachRegistries(ctx, s, in.registries, in.trusted); err != nil {
 			return err
 		}
 	}
@@ -113,11 +152,12 @@ func (q *Libraries) workIn(ctx context.Context, target, stage string, plan plann
 	if err != nil {
 		return err
 	}
-	if err := client.Mkdir(ctx, target, 0o755, true); err != nil {
+	if err := client.Mkdir(ctx, j.target, 0o755, true); err != nil {
 		return fmt.Errorf("make the folder of libraries: %w", err)
 	}
 	src := language.InstallSource{
-		Libraries: q.libraries, Dir: target, TempDir: s.Guest().TempDir, Registries: registries, Host: s.Guest().Host, On: q.on,
+		Libraries: q.libraries, Dir: j.target, TempDir: s.Guest().TempDir, Registries: in.registries, Host: s.Guest().Host, On: q.on,
+		Accelerator: in.accelerator.program,
 	}
 	if q.options.Local != "" {
 		src.Local = installLocal
@@ -125,15 +165,22 @@ func (q *Libraries) workIn(ctx context.Context, target, stage string, plan plann
 			return fmt.Errorf("folder of libraries: %w", err)
 		}
 	}
-	if stage == stageInstall {
-		if src.Accelerator, err = q.accelerator(ctx, s); err != nil {
+	if j.from == nil && j.stage == stageInstall {
+		if in.accelerator, err = q.accelerator(ctx, s); err != nil {
+			return err
+		}
+		src.Accelerator = in.accelerator.program
+	}
+	if j.instead != nil {
+		in.src = src
+		if made, err := j.instead(ctx, s, *in); made || err != nil {
 			return err
 		}
 	}
-	if err := q.runTool(ctx, s, src, stage, plan); err != nil {
+	if err := q.runTool(ctx, s, src, j.stage, j.plan); err != nil {
 		return err
 	}
-	return done(ctx, s)
+	return j.done(ctx, s)
 }
 
 // runTool runs the package tool.

@@ -52,6 +52,7 @@ type Libraries struct {
 	spec      backend.Spec // Image, Language and Progress
 	// environment is set when they are the packages of an environment.
 	environment *environment
+	heading     string // what is installed, in reports; "" is the libraries
 	// on is the library directory of the environment that they are for; "" when there is none.
 	on string
 }

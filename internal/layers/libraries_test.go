@@ -20,7 +20,10 @@ var shelf = &language.Language{Name: "shelf", Title: "Shelf", Install: "build on
 		}
 		return strings.ToLower(name), nil
 	},
+	Registries: noRegistries,
 }}
+
+func noRegistries(language.Ask) (language.Registries, error) { return language.Registries{}, nil }
 
 func TestLibraryRequestRefuses(t *testing.T) {
 	broken := errors.New("broken")

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -123,9 +124,9 @@ func explained(output string, attempts []egress.Attempt, withheld []language.Cre
 // What an image says is not trusted: what it names beyond them must not lead into
 // private networks. inside asks the sandbox that installs, which has the host's own system
 // or an image.
-func (q *Libraries) registries(ctx context.Context, inside language.Ask, host bool) (r language.Registries, own []string, err error) {
+func (q *Libraries) registries(ofMachine func() (language.Registries, error), inside language.Ask, host bool) (r language.Registries, own []string, err error) {
 	find := q.language.Libraries.Registries
-	machine, err := find(hostTools(ctx))
+	machine, err := ofMachine()
 	if host || !q.language.Libraries.Inside {
 		if err == nil || host || !errors.Is(err, fs.ErrNotExist) {
 			return machine, machine.URLs, err
@@ -147,6 +148,13 @@ func (q *Libraries) registries(ctx context.Context, inside language.Ask, host bo
 		}
 	}
 	return r, machine.URLs, nil
+}
+
+// machineRegistries begins to find where libraries come from by what this machine says.
+func (q *Libraries) machineRegistries(ctx context.Context) func() (language.Registries, error) {
+	find := sync.OnceValues(func() (language.Registries, error) { return q.language.Libraries.Registries(hostTools(ctx)) })
+	go find()
+	return find
 }
 
 // tools asks the package tools in the sandbox for their configuration. What they answer is

@@ -169,7 +169,7 @@ func TestRegistriesOfImages(t *testing.T) {
 					return host, nil
 				},
 			}}}
-			r, trusted, err := q.registries(t.Context(), inside, c.host)
+			r, trusted, err := q.registries(q.machineRegistries(t.Context()), inside, c.host)
 			if !errors.Is(err, c.err) {
 				t.Fatalf("%+v, %v, %v, want %v", r, trusted, err, c.err)
 			}

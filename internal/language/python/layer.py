@@ -25,27 +25,42 @@ def uv_environment():
             env[ours] = env[name]
     return env
 
+def run_uv(uv, prefix, scratch, command, *arguments):
+    """Runs a command of uv's that is like one of pip's, and works on prefix. Returns why it failed, or nothing."""
+    argv = [uv, "pip", command, "--no-config", "--cache-dir", os.path.join(scratch, "uv"), *uv_options(), *arguments]
+    try:
+        code = subprocess.run(argv, env=uv_environment(), stdout=subprocess.DEVNULL).returncode
+    except OSError as e:
+        return str(e)
+    if code:
+        return "it ended with %d" % code
+    if os.path.lexists(os.path.join(prefix, ".lock")):
+        os.remove(os.path.join(prefix, ".lock"))
+
 def install_with_uv(uv, prefix, scratch, *arguments):
     """Installs into prefix, and reports whether that succeeded. If not, prefix is empty and pip is to do it:
     pip's word counts, and so an uv that is old, new or broken only takes time."""
-    options = uv_options()
-    if not uv or options is None:
+    if not uv or uv_options() is None:
         return False
-    command = [uv, "pip", "install", "--no-config", "--cache-dir", os.path.join(scratch, "uv"), *options, *arguments]
-    try:
-        code = subprocess.run(command, env=uv_environment()).returncode
-        why = "it ended with %d" % code
-    except OSError as e:
-        code, why = None, str(e)
-    if code == 0:
-        if os.path.lexists(os.path.join(prefix, ".lock")):
-            os.remove(os.path.join(prefix, ".lock"))
+    why = run_uv(uv, prefix, scratch, "install", *arguments)
+    if not why:
         return True
     print("uv did not install: %s. Trying pip." % why, flush=True)
     for name in os.listdir(prefix):
         path = os.path.join(prefix, name)
         shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.remove(path)
     return False
+
+def found(prefix):
+    """Where packages were put. All else below it was written by packages: no link is followed, and nothing deep."""
+    places = []
+    for at, dirs, _ in os.walk(prefix):
+        inside = os.path.relpath(at, prefix)
+        dirs[:] = [d for d in dirs if not os.path.islink(os.path.join(at, d))]
+        here = [d for d in dirs if d in ("site-packages", "dist-packages") and os.path.basename(inside).startswith("python")]
+        places += [os.path.join(at, d) for d in here]
+        dirs[:] = [d for d in dirs if d not in here] if inside.count(os.sep) < 3 else []
+    return sorted(places, key=lambda p: (p.count(os.sep), p))
 
 def sources(prefix):
     """The modules below prefix, without those that links lead to or that lie deeper than modules do. Tests of
@@ -56,8 +71,9 @@ def sources(prefix):
             if os.path.isfile(path) and not os.path.islink(path):
                 yield path
 
-def compile_all(prefix):
-    """Compiles all modules on all processors. The processes of compileall may start this script again."""
+def compile_all(prefix, name=lambda path: path):
+    """Compiles all modules on all processors. The processes of compileall may start this script again.
+    name is what a module's file is called in what is made of it, until the module is imported."""
     paths = sorted(sources(prefix), key=os.path.getsize)
     processes = min(os.cpu_count() or 1, 32)
     children = []
@@ -70,7 +86,7 @@ def compile_all(prefix):
             for path in paths[i::processes]:
                 try:
                     # The directory is read-only later. Compiled files stay valid whatever times the sources get.
-                    py_compile.compile(path, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+                    py_compile.compile(path, dfile=name(path), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
                 except (py_compile.PyCompileError, OSError, ValueError):
                     pass  # of another version of Python, or a template
         finally:
@@ -85,12 +101,15 @@ def finish(prefix, site_dir, scratch):
     # directory of its user's. Here it is done once: see _fonts in figures.py.
     if not os.path.isfile(os.path.join(site_dir, "matplotlib", "font_manager.py")):
         return
+    find_fonts(os.path.join(os.path.dirname(site_dir), "fonts"), scratch, PYTHONPATH=site_dir)
+
+def find_fonts(fonts, scratch, **variables):
+    """Makes the directory fonts, with what matplotlib has found."""
     made = os.path.join(scratch, "matplotlib")
     subprocess.run(
-        [sys.executable, "-c", "import matplotlib.font_manager"], env=dict(os.environ, PYTHONPATH=site_dir, MPLCONFIGDIR=made),
+        [sys.executable, "-c", "import matplotlib.font_manager"], env=dict(os.environ, MPLCONFIGDIR=made, **variables),
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )
-    fonts = os.path.join(os.path.dirname(site_dir), "fonts")
     os.mkdir(fonts)
     for name in glob.glob(os.path.join(made, "fontlist-*.json")):
         shutil.copy(name, fonts)

@@ -20,6 +20,7 @@ var libraries = language.Libraries{
 
 	// The options of these versions are known to do what the scripts want.
 	Accelerator: &language.Accelerator{Program: "uv", Library: "uv>=0.8,<0.14", Install: fetchUV},
+	Packages:    wheels,
 	Environment: &language.Environment{Lock: lock, CheckPackage: checkPackage, Install: installEnvironment, Env: environmentVariables},
 }
 

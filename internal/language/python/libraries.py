@@ -27,17 +27,6 @@ if not (alike and install_with_uv(uv, prefix, scratch, "--python", python, "--pr
     if done.returncode != 0:
         sys.exit(done.returncode)
 
-def found(prefix):
-    """Where packages were put. All else below it was written by packages: no link is followed, and nothing deep."""
-    places = []
-    for at, dirs, _ in os.walk(prefix):
-        inside = os.path.relpath(at, prefix)
-        dirs[:] = [d for d in dirs if not os.path.islink(os.path.join(at, d))]
-        here = [d for d in dirs if d in ("site-packages", "dist-packages") and os.path.basename(inside).startswith("python")]
-        places += [os.path.join(at, d) for d in here]
-        dirs[:] = [d for d in dirs if d not in here] if inside.count(os.sep) < 3 else []
-    return sorted(places, key=lambda p: (p.count(os.sep), p))
-
 # One name for the packages, whatever the version is called.
 places = found(prefix)
 site_dir = os.path.join(prefix, "site")

@@ -16,7 +16,7 @@ import (
 // line, with what is in its directory. uv leaves a file and ends with FAKE_UV; "" is an uv that is not there.
 const fakeTools = `import json, os, runpy, subprocess, sys, types
 folder, failed = os.environ.pop("FAKE_DIR"), os.environ.pop("FAKE_UV")
-def run(argv, env):
+def run(argv, env, **options):
     print(json.dumps({"argv": argv, "env": ["%s=%s" % e for e in env.items()], "there": os.listdir(folder)}), flush=True)
     if argv[1] != "pip":
         return types.SimpleNamespace(returncode=0)
