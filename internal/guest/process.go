@@ -45,7 +45,8 @@ type process struct {
 	running bool // the main process
 	reason  agentproto.KillReason
 	killing bool
-	budget  uint64 // what is left of the output limit
+	killed  chan struct{} // closed when what is killed for it has been; nil: nothing was
+	budget  uint64        // what is left of the output limit
 
 	attaching sync.Mutex  // held to take the process over
 	att       *attachment // guarded by mu
@@ -228,6 +229,7 @@ func (p *process) removeAfter() {
 			_ = p.agent.opts.Files.RemoveAll(p.req.RemoveAfter)
 		}
 		if p.from != nil {
+			p.noMoreKills()
 			p.from.release(p)
 		}
 	}()
@@ -269,11 +271,27 @@ func (p *process) killRest() {
 	p.mu.Lock()
 	first := !p.killing
 	p.killing = true
+	if first {
+		p.killed = make(chan struct{})
+	}
 	p.mu.Unlock()
 	if first {
 		killTree(p.agent.proc, p.subreaper, p.spared, p.reaped, p.gone)
+		close(p.killed)
 	}
 	<-p.gone
+}
+
+// noMoreKills returns when nothing is killed for p any more, all of which has gone: what is below its subreaper then is
+// the next process.
+func (p *process) noMoreKills() {
+	p.mu.Lock()
+	p.killing = true
+	killed := p.killed
+	p.mu.Unlock()
+	if killed != nil {
+		<-killed
+	}
 }
 
 // spared is what is below its subreaper and is not of it.
