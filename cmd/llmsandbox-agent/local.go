@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -36,6 +37,10 @@ func serveLocal(f flags) error {
 		Deadline:        f.deadline,
 		Idle:            f.idle,
 	}
+	if f.entranceFD >= 0 {
+		unix.CloseOnExec(f.entranceFD)
+		opts.Entrance = &guest.Entrance{Socket: f.entranceFD, Seccomp: config.Entering}
+	}
 	for _, r := range config.Rlimits {
 		opts.Rlimits = append(opts.Rlimits, agentproto.Rlimit{Resource: r.Resource, Value: r.Value})
 	}
@@ -50,6 +55,11 @@ func serveLocal(f flags) error {
 		return err
 	}
 	go dieWithOwner(f.setupFD)
+	if config.Adopt != "" {
+		if err := adopt(f.setupFD, agent, config); err != nil {
+			return err
+		}
+	}
 	failed := make(chan error, 1)
 	go func() { failed <- agent.ServeListener(f.listenFD, nil) }()
 	select {
@@ -81,7 +91,39 @@ func confine(opts *guest.Options, config nsinit.Config) error {
 		return fmt.Errorf("make the Landlock ruleset: %w", err)
 	}
 	opts.Landlock, opts.UseLandlock = fd, true
+	if opts.Entrance != nil {
+		if opts.Entrance.Landlock, err = landlock.NewApart(); err != nil {
+			return fmt.Errorf("make a Landlock ruleset: %w", err)
+		}
+	}
 	return nil
+}
+
+// adopt sends the owner what a process of another sandbox needs to come in, and tells it when one has.
+func adopt(fd int, agent *guest.Agent, config nsinit.Config) error {
+	adoption, err := agent.Adopt(config.Adopt, *config.Namespaces)
+	if err == nil {
+		err = sendEntry(fd, adoption)
+	}
+	if err == nil {
+		err = adoption.Wait()
+	}
+	for _, fd := range *config.Namespaces {
+		unix.Close(fd)
+	}
+	if err != nil {
+		return fmt.Errorf("take in a process of another sandbox: %w", err)
+	}
+	_, err = unix.Write(fd, []byte{0})
+	return err
+}
+
+func sendEntry(fd int, adoption *guest.Adoption) error {
+	text, err := json.Marshal(adoption.Entry)
+	if err != nil {
+		return err
+	}
+	return unix.Sendmsg(fd, text, unix.UnixRights(adoption.Descriptors...), nil, unix.MSG_NOSIGNAL)
 }
 
 // dieWithOwner ends the agent, and with it everything in its pid namespace, when

@@ -11,6 +11,8 @@
 //	llmsandbox-agent usage                          what the container uses, as far as it is shown
 //	llmsandbox-agent install DIR [FLAG]...          copies itself to DIR/agent
 //	llmsandbox-agent unpack DIR                     unpacks a tar stream on stdin into DIR
+//	llmsandbox-agent reap PID                       of the local backend: parent of a process that was forked into the sandbox
+//	llmsandbox-agent launch                         of the local backend: starts agents below another sandbox
 //	llmsandbox-agent version
 //
 // An ADDRESS is a path, or @NAME for a unix socket that is in no file system: it
@@ -22,6 +24,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -72,6 +76,14 @@ func run(args []string) error {
 			return err
 		}
 		return writeUsage(os.Stdout, cgroupDir)
+	case "reap":
+		pid, err := strconv.Atoi(strings.Join(args[1:], " "))
+		if err != nil {
+			return err
+		}
+		return guest.Reap(pid)
+	case "launch":
+		return launch()
 	case "install":
 		return install(args[1:])
 	case "unpack":

@@ -30,7 +30,7 @@ func (m *StartRequest) Fields(c *wire.Coder) {
 		}
 		m.PTY.Fields(c)
 	}
-	c.Fields(&m.Control, &m.Forks, &m.From, &m.Feed, &m.KeepChildren, (*uint8)(&m.Rest), &m.TimeoutMillis, &m.OutputLimit)
+	c.Fields(&m.Control, &m.Forks, &m.Enters, &m.From, &m.Feed, &m.KeepChildren, (*uint8)(&m.Rest), &m.TimeoutMillis, &m.OutputLimit)
 	wire.List(c, &m.Rlimits, 2, func(c *wire.Coder, r *Rlimit) { c.Fields(&r.Resource, &r.Value) })
 	wire.List(c, &m.Files, 3, func(c *wire.Coder, f *InlineFile) { c.Fields(&f.Path, &f.Mode, &f.Data) })
 	c.Fields(&m.RemoveAfter)

@@ -141,6 +141,9 @@ type StartRequest struct {
 	// Forks has the process fork others: descriptor 3 is a socket, on which it is asked for
 	// them, and ChanIn leads nowhere. It needs Control. What it has forked lives on when it ends.
 	Forks bool
+	// Enters has the process fork others into other sandboxes: descriptor 3 is a socket of the sandbox's owner, and
+	// ChanIn leads nowhere. It needs Control, and a sandbox that was made for it.
+	Enters bool
 	// From is the id of a process with Forks that forks this one, in place of Argv, Env, Dir, User
 	// and Rlimits, with Control and without KeepChildren. One at a time can be had: otherwise CodeBusy. Where there
 	// is no such process any more, it is CodeNotFound.

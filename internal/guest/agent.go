@@ -25,6 +25,7 @@ type Agent struct {
 	spawner  *spawner
 	orphans  *orphans
 	seccomp  *sockFprog
+	entering *sockFprog  // of a process with StartRequest.Enters
 	oom      *oomCounter // nil: not known
 	timers   timers
 	idle     idleness
@@ -40,6 +41,7 @@ type Agent struct {
 	live      int      // processes that run or start
 	endedIDs  []uint64 // ended and not collected, the oldest first
 	down      bool
+	entered   bool // a process that enters other sandboxes has been started
 	over      chan agentproto.End
 	quit      chan struct{}
 	quitOnce  sync.Once
@@ -83,8 +85,13 @@ func New(opts Options) (*Agent, error) {
 		return nil, fmt.Errorf("open /dev/null, which programs without input get: %w", err)
 	}
 	a.caps = holdsCapabilities()
-	if err := a.loadFilter(opts.Seccomp); err != nil {
+	if a.seccomp, err = loadFilter(opts.Seccomp); err != nil {
 		return nil, err
+	}
+	if opts.Entrance != nil {
+		if a.entering, err = loadFilter(opts.Entrance.Seccomp); err != nil {
+			return nil, err
+		}
 	}
 	if opts.CountOOM {
 		a.oom = openOOMCounter()
@@ -246,6 +253,9 @@ type Options struct {
 	// UseLandlock reports whether there is one.
 	Landlock    int
 	UseLandlock bool
+	// Entrance is a socket for a process that enters other sandboxes, which has its own filter and Landlock ruleset;
+	// nil: there is none.
+	Entrance *Entrance
 	// Rlimits are set for every process before those of its request.
 	Rlimits []agentproto.Rlimit
 	// OOMScoreAdj is given to every process, so that the kernel kills code rather
@@ -274,6 +284,13 @@ type Options struct {
 	Files Files
 	// Capabilities are added to those the agent finds by itself.
 	Capabilities []string
+}
+
+// An Entrance is what a process with StartRequest.Enters is given.
+type Entrance struct {
+	Socket   int
+	Seccomp  []byte
+	Landlock int // used where Options.UseLandlock is
 }
 
 // Files is what the agent needs of the service of files.

@@ -39,6 +39,12 @@ const recordSize = int(unsafe.Sizeof(record{}))
 // decodeRecord reads a record written by a subreaper, which is this same binary.
 func decodeRecord(b *[recordSize]byte) record { return *(*record)(unsafe.Pointer(b)) }
 
+// writeRecord writes one as a subreaper of its own program does.
+func writeRecord(rec record) error {
+	_, err := unix.Write(reapStatus, (*[recordSize]byte)(unsafe.Pointer(&rec))[:])
+	return err
+}
+
 // The steps of a start, in order.
 const (
 	stepFork int32 = iota

@@ -70,11 +70,21 @@ func (a *Agent) prepare(req *agentproto.StartRequest) (*launch, error) {
 	if len(req.Feed) > 0 {
 		return nil, agentproto.Errorf(agentproto.CodeBadRequest, "only a process that is forked is fed")
 	}
-	if req.Forks && !req.Control {
+	if (req.Forks || req.Enters) && !req.Control {
 		return nil, agentproto.Errorf(agentproto.CodeBadRequest, "a process that forks others has control pipes")
+	}
+	if req.Enters {
+		if a.opts.Entrance == nil || req.Forks || !req.KeepChildren {
+			return nil, agentproto.Errorf(agentproto.CodeBadRequest, "this sandbox is not one whose processes enter others")
+		}
+		l.landlock, l.seccomp = uintptr(a.opts.Entrance.Landlock), a.entering
 	}
 	if l.rlimits, err = a.limits(req.Rlimits); err != nil {
 		return nil, err
+	}
+	if req.Enters {
+		// It counts with the processes of all sandboxes that it has entered.
+		l.rlimits = slices.DeleteFunc(l.rlimits, func(r rlimit) bool { return r.resource == unix.RLIMIT_NPROC })
 	}
 	return l, l.strings(req)
 }

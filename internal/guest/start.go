@@ -61,6 +61,9 @@ func (a *Agent) start(req *agentproto.StartRequest) (*process, error) {
 	if req.From != 0 {
 		return a.fork(req)
 	}
+	if a.opts.Entrance != nil && !a.entrance(req.Enters) {
+		return nil, agentproto.Errorf(agentproto.CodePermission, "a process of this sandbox is forked into others: it runs nothing else")
+	}
 	l, err := a.prepare(req)
 	if err != nil {
 		return nil, err
@@ -96,6 +99,16 @@ func (a *Agent) start(req *agentproto.StartRequest) (*process, error) {
 		return nil, agentproto.Errorf(agentproto.CodeLost, "the program's subreaper was killed while it started it")
 	}
 	return nil, startError(argv, l.dirName, rec.arg, unix.Errno(rec.value))
+}
+
+// entrance reports whether a process may be started in a sandbox of which one enters others: any other of
+// its user would have the same power over them.
+func (a *Agent) entrance(enters bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	before := a.entered
+	a.entered = before || enters
+	return !before
 }
 
 // writeFiles writes the files of a start.
@@ -214,8 +227,16 @@ func (p *process) openOutput(ends *childEnds, i int, grant func(int) int) (uintp
 func (p *process) openControl(l *launch, ends *childEnds) error {
 	l.zygote = p.req.Forks
 	open := p.openRequests
-	if p.req.Forks {
+	switch {
+	case p.req.Forks:
 		open = p.openZygote
+	case p.req.Enters:
+		open = func(l *launch, ends *childEnds) error {
+			socket := p.agent.opts.Entrance.Socket
+			*ends = append(*ends, socket) // there is one such process
+			l.control[0] = uintptr(socket)
+			return nil
+		}
 	}
 	err := open(l, ends)
 	if err != nil {

@@ -42,6 +42,37 @@ func TestAttacksAreDenied(t *testing.T) {
 	}
 }
 
+// TestEntering: setns is the only call that the filter of a process which enters sandboxes has more.
+func TestEntering(t *testing.T) {
+	program := compile(t, `
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main() {
+	setns(-1, 0); printf("%d", errno);
+	unshare(CLONE_NEWUTS); printf(" %d", errno);
+	ptrace(PTRACE_TRACEME, 0, 0, 0); printf(" %d", errno);
+	mount("x", "/", "x", 0, 0); printf(" %d", errno);
+	errno = 0; syscall(0x40000000 | SYS_setns, -1, 0); printf(" %d\n", errno != EBADF && errno != 0);
+}`)
+	for value, want := range map[string]string{"1": "1 1 1 1 1\n", "entering": "9 1 1 1 1\n"} {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(self, program)
+		cmd.Env = append(os.Environ(), underFilter+"="+value)
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != want {
+			t.Errorf("%s: %q, %v, want %q", value, out, err, want)
+		}
+	}
+}
+
 func compile(t *testing.T, source string) string {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil {

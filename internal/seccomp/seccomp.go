@@ -17,6 +17,7 @@ package seccomp
 
 import (
 	_ "embed"
+	"encoding/binary"
 	"errors"
 	"fmt"
 )
@@ -41,4 +42,26 @@ func Filter(arch string) ([]byte, error) {
 		return arm64, nil
 	}
 	return nil, fmt.Errorf("seccomp: %w: %q (known: amd64, arm64)", ErrArch, arch)
+}
+
+// Entering returns a filter that is as the one of Filter, and allows setns. It is for a process that enters other
+// sandboxes, whose own filter it is to load then.
+func Entering(arch string) ([]byte, error) {
+	filter, err := Filter(arch)
+	if err != nil {
+		return nil, err
+	}
+	numbers := map[string][2]uint32{"amd64": {0xc000003e, 308}, "arm64": {0xc00000b7, 268}}[arch] // AUDIT_ARCH_*, setns
+	const load, equal, end = 0x20, 0x15, 0x06                                                     // BPF_LD|BPF_W|BPF_ABS, BPF_JMP|BPF_JEQ|BPF_K, BPF_RET|BPF_K
+	var begin []byte
+	for _, i := range []struct {
+		code   uint16
+		jt, jf uint8
+		k      uint32
+	}{{load, 0, 0, 4}, {equal, 0, 3, numbers[0]}, {load, 0, 0, 0}, {equal, 0, 1, numbers[1]}, {end, 0, 0, 0x7fff0000}} {
+		begin = binary.LittleEndian.AppendUint16(begin, i.code)
+		begin = append(begin, i.jt, i.jf)
+		begin = binary.LittleEndian.AppendUint32(begin, i.k)
+	}
+	return append(begin, filter...), nil
 }

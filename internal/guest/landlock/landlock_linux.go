@@ -64,9 +64,9 @@ func NewRuleset(r Rules) (int, error) {
 	if r.ScopeSignals && abi >= 6 {
 		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL
 	}
-	fd, e := createRuleset(&attr)
-	if e != 0 {
-		return -1, fmt.Errorf("landlock: make a ruleset: %w", e)
+	fd, err := newRuleset(attr)
+	if err != nil {
+		return -1, err
 	}
 	for _, set := range []struct {
 		access uint64
@@ -80,6 +80,24 @@ func NewRuleset(r Rules) (int, error) {
 		}
 	}
 	return fd, nil
+}
+
+func newRuleset(attr unix.LandlockRulesetAttr) (int, error) {
+	fd, e := createRuleset(&attr)
+	if e != 0 {
+		return -1, fmt.Errorf("landlock: make a ruleset: %w", e)
+	}
+	return fd, nil
+}
+
+// NewApart makes a ruleset for what needs no files denied, and only is not to look into processes that are not
+// restricted by it, nor to signal them. It denies making devices, since a ruleset must deny something.
+func NewApart() (int, error) {
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK}
+	if ABI() >= 6 {
+		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL
+	}
+	return newRuleset(attr)
 }
 
 // allow adds a rule for a path and what is below it.

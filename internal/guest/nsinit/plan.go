@@ -99,5 +99,9 @@ type Plan struct {
 	Rlimits       []Rlimit
 	// HideUptime lets the code's boot and monotonic clocks start at zero.
 	HideUptime bool
-	Steps      []Step
+	// Entering is the seccomp filter of a process that enters other sandboxes; empty: none may.
+	Entering []byte
+	// Adopt is the tag of a process that another sandbox forks into this one; empty: none.
+	Adopt string
+	Steps []Step
 }

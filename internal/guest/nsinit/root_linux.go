@@ -69,6 +69,14 @@ func buildRoot(plan *Plan, received []int) (exposed int, err error) {
 	return exposed, nil
 }
 
+// Open opens what a step with OpBind, OpUnion or OpBindHidden takes from the host as a detached mount; -1: it is optional, and not there.
+// exposed means that a source that was to be hidden is named by the mount.
+func (s *Step) Open() (fd int, exposed bool, err error) {
+	fd = -1
+	exposed, err = openSource(s, nil, &fd)
+	return fd, exposed, err
+}
+
 // openSource opens what a step takes from outside the new root; a step that takes
 // nothing, or an optional one whose source is missing, leaves -1. exposed means that a
 // source that was to be hidden is named by its mount.

@@ -3,7 +3,6 @@ package nsinit
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"strconv"
@@ -22,6 +21,11 @@ type Config struct {
 	// LandlockRead and LandlockWrite are as in Plan, paths of the new root.
 	LandlockRead, LandlockWrite []string
 	Rlimits                     []Rlimit
+	Entering                    []byte // as in Plan
+	Adopt                       string // as in Plan
+	// Namespaces are descriptors of those that a process of this sandbox is in, the user namespace first, if Adopt is
+	// not empty. They are complete once OnSpawnerThread was called.
+	Namespaces *[]int
 	// OnSpawnerThread must be called once, on the locked thread that will fork
 	// every process, before the first fork: it gives that thread the namespaces
 	// that only its children shall see, and takes the last privileges of set-up
@@ -67,12 +71,43 @@ func setup(fd int) (Config, Reply, error) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return Config{}, Reply{}, fmt.Errorf("hide the agent's memory: %w", err)
 	}
+	namespaces := new([]int)
+	if plan.Adopt != "" {
+		if *namespaces, err = openNamespaces("user", "mnt", "net", "ipc", "uts", "pid"); err != nil {
+			return Config{}, Reply{}, err
+		}
+	}
 	return Config{
+		Entering: plan.Entering, Adopt: plan.Adopt, Namespaces: namespaces,
 		CodeUID: plan.CodeUID, CodeGID: plan.CodeGID, SharedUID: !plan.SetIDs, Workdir: plan.Workdir,
 		Seccomp: plan.Seccomp, LandlockRead: plan.LandlockRead, LandlockWrite: plan.LandlockWrite,
-		Rlimits:         plan.Rlimits,
-		OnSpawnerThread: func() error { return enterSpawner(plan.HideUptime) },
+		Rlimits: plan.Rlimits,
+		OnSpawnerThread: func() error {
+			err := enterSpawner(plan.HideUptime)
+			if err == nil && plan.Adopt != "" {
+				of := []string{"cgroup"}
+				if plan.HideUptime {
+					of = append(of, "time_for_children")
+				}
+				var more []int
+				more, err = openNamespaces(of...)
+				*namespaces = append(*namespaces, more...)
+			}
+			return err
+		},
 	}, Reply{Exposed: uint32(exposed), StartDir: plan.StartDir != "" && canEnter(plan.StartDir, plan)}, nil
+}
+
+// openNamespaces opens namespaces of the calling thread.
+func openNamespaces(names ...string) (fds []int, err error) {
+	for _, name := range names {
+		fd, err := unix.Open("/proc/thread-self/ns/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, fmt.Errorf("open the %s namespace: %w", name, err)
+		}
+		fds = append(fds, fd)
+	}
+	return fds, nil
 }
 
 // canEnter reports whether the code can have dir as its working directory.
@@ -135,30 +170,11 @@ func noCoreDumps() error {
 
 // receive reads the plan, one packet with the mount descriptors beside it.
 func receive(fd int) (*Plan, []int, error) {
-	buf := make([]byte, maxPlan)
-	oob := make([]byte, unix.CmsgSpace(MaxFDs*4))
-	var n, oobn, flags int
-	for {
-		var err error
-		n, oobn, flags, _, err = unix.Recvmsg(fd, buf, oob, unix.MSG_CMSG_CLOEXEC)
-		if err == nil {
-			break
-		}
-		if err != unix.EINTR {
-			return nil, nil, err
-		}
-	}
-	if n == 0 {
-		return nil, nil, io.ErrUnexpectedEOF // the host gave up before it had a plan
-	}
-	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
-		return nil, nil, errors.New("larger than an agent accepts")
-	}
-	fds, err := parseFDs(oob[:oobn])
+	text, fds, err := ReceiveFDs(fd)
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, err := Decode(buf[:n])
+	plan, err := Decode(text)
 	return plan, fds, err
 }
 
@@ -197,7 +213,7 @@ func enterSpawner(hideUptime bool) error {
 			return fmt.Errorf("new time namespace: %w", err)
 		}
 	}
-	return reduceCaps(keptCaps)
+	return ReduceCaps(keptCaps)
 }
 
 func enterTimeNamespace() error {
@@ -230,9 +246,9 @@ func writeExisting(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// reduceCaps leaves every thread only the given capabilities, and none that a
+// ReduceCaps leaves every thread only the given capabilities, and none that a
 // program executed by mistake could inherit.
-func reduceCaps(keep uint64) error {
+func ReduceCaps(keep uint64) error {
 	if _, _, errno := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0); errno != 0 {
 		return fmt.Errorf("clear ambient capabilities: %w", errno)
 	}

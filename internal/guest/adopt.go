@@ -1,0 +1,238 @@
+//go:build linux
+
+package guest
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
+)
+
+// An Entry is what a process of another sandbox needs to fork one into this sandbox, which is then restricted
+// as all of its processes are. It goes with descriptors: those that are 0 to 4 in the process that is forked, where
+// its parent, which executes the agent, writes its records, the agent's program, the Landlock ruleset if there is one,
+// and the namespaces. Beside those of the agent, the time and cgroup namespaces are those of all other processes.
+type Entry struct {
+	Landlock   int    `json:"landlock"` // 1: there is one
+	Namespaces int    `json:"namespaces"`
+	Seccomp    string `json:"seccomp"` // in hexadecimal digits
+	UID        uint32 `json:"uid"`
+	GID        uint32 `json:"gid"`
+	OwnUID     int    `json:"own_uid"` // 1: the parent is uid 0, which is not the process's
+	Dir        string `json:"dir"`
+	// Rlimits are resources and values.
+	Rlimits [][2]uint64 `json:"rlimits,omitempty"`
+}
+
+// An Adoption makes a process that is forked into this sandbox a zygote, as if the agent had started it.
+type Adoption struct {
+	Entry Entry
+	// Descriptors go with it. They are the caller's to close.
+	Descriptors []int
+
+	process *process
+	ends    *childEnds
+}
+
+// Adopt prepares an adoption of a process that will have that tag.
+func (a *Agent) Adopt(tag string, namespaces []int) (*Adoption, error) {
+	if err := a.admit(); err != nil {
+		return nil, err
+	}
+	p := a.newProcess(&agentproto.StartRequest{Control: true, Forks: true, Rest: agentproto.RestAlways, Tag: tag})
+	l := &launch{}
+	ends, err := p.openStreams(l, nil)
+	d := &Adoption{process: p, ends: ends}
+	if err == nil {
+		err = d.open(l, namespaces)
+	}
+	if err != nil {
+		d.fail()
+		return nil, err
+	}
+	d.Entry = Entry{
+		Landlock: number(a.opts.UseLandlock), Namespaces: len(namespaces), Seccomp: hex.EncodeToString(a.opts.Seccomp),
+		UID: a.opts.CodeUID, GID: a.opts.CodeGID, OwnUID: number(a.opts.CodeUID != a.uid), Dir: a.opts.Workdir,
+	}
+	for _, r := range a.opts.Rlimits {
+		d.Entry.Rlimits = append(d.Entry.Rlimits, [2]uint64{uint64(r.Resource), r.Value})
+	}
+	return d, nil
+}
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (d *Adoption) open(l *launch, namespaces []int) error {
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return resourceError("make a pipe", err)
+	}
+	*d.ends = append(*d.ends, pipe[1])
+	if err := unix.SetNonblock(pipe[0], true); err != nil {
+		unix.Close(pipe[0])
+		return resourceError("prepare a pipe", err)
+	}
+	d.process.status = os.NewFile(uintptr(pipe[0]), "status")
+	exe, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return resourceError("open the agent's program", err)
+	}
+	*d.ends = append(*d.ends, exe)
+	a := d.process.agent
+	d.Descriptors = []int{int(l.stdio[0]), int(l.stdio[1]), int(l.stdio[2]), int(l.control[0]), int(l.control[1]), pipe[1], exe}
+	if a.opts.UseLandlock {
+		d.Descriptors = append(d.Descriptors, a.opts.Landlock)
+	}
+	d.Descriptors = append(d.Descriptors, namespaces...)
+	return nil
+}
+
+func (d *Adoption) fail() {
+	d.ends.close()
+	d.process.closeStreams()
+	d.process.agent.dismiss()
+}
+
+// adoptWait bounds the wait for the process.
+const adoptWait = 10 * time.Second
+
+// Wait returns when the process is there and has been found to be restricted. It gives up the descriptors. After
+// an error the sandbox must end: what has come in may not be restricted.
+func (d *Adoption) Wait() error {
+	p := d.process
+	d.ends.close()
+	err := p.status.SetReadDeadline(time.Now().Add(adoptWait))
+	if err == nil {
+		err = d.meet()
+	}
+	if err != nil {
+		d.fail()
+		return err
+	}
+	p.running, p.started = true, time.Now()
+	p.waited, _ = p.agent.proc.waited(p.subreaper)
+	p.agent.preferToKill(p.pid)
+	p.count(false)
+	if p.agent.add(p) {
+		go p.kill(agentproto.KilledByRequest)
+	}
+	p.start()
+	return nil
+}
+
+// meet learns of the process and looks at it: its parent tells of it once it has given up its privileges.
+func (d *Adoption) meet() error {
+	p := d.process
+	rec, err := readRecord(p.status)
+	if err != nil {
+		return fmt.Errorf("no process has come in: %w", err)
+	}
+	p.pid, p.subreaper = int(rec.arg), int(rec.value)
+	if err := p.status.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	st, ok := p.agent.proc.stat(p.pid)
+	if !ok || rec.kind != recStarted || st.ppid != p.subreaper {
+		return fmt.Errorf("processes %d and %d have come in: %w", p.pid, p.subreaper, errNotRestricted)
+	}
+	status, err := p.agent.proc.read(strconv.Itoa(p.pid) + "/status")
+	if err != nil {
+		return err
+	}
+	return checkRestricted(status, d.Entry)
+}
+
+var errNotRestricted = errors.New("it is not restricted as the processes of a sandbox are")
+
+// checkRestricted reads the status file of a process.
+func checkRestricted(status []byte, e Entry) error {
+	const noCaps = "0000000000000000"
+	uid, gid := uint64(e.UID), uint64(e.GID)
+	want := map[string]string{
+		"Uid": fmt.Sprint(uid, uid, uid, uid), "Gid": fmt.Sprint(gid, gid, gid, gid), "NoNewPrivs": "1", "Threads": "1",
+		"CapInh": noCaps, "CapPrm": noCaps, "CapEff": noCaps, "CapAmb": noCaps,
+	}
+	if e.Seccomp != "" {
+		want["Seccomp"] = "2"
+	}
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.Join(strings.Fields(value), " ")
+		if expected, ok := want[name]; ok && value == expected {
+			delete(want, name)
+		}
+	}
+	if len(want) > 0 {
+		return fmt.Errorf("a process has come in whose %s in /proc are not those of a program: %w", strings.Join(slices.Sorted(maps.Keys(want)), ", "), errNotRestricted)
+	}
+	return nil
+}
+
+// Descriptors of Reap.
+const (
+	reapStatus = 3 // its records
+	reapStart  = 4 // one byte to the process when it may go on, and one back when it is restricted
+)
+
+// Reap is what the parent of a process that was forked into a sandbox executes: it reports what ends, as the
+// subreaper of a zygote does.
+func Reap(program int) error {
+	unix.CloseOnExec(reapStatus)
+	if err := Harden(); err != nil {
+		return err
+	}
+	if err := nsinit.ReduceCaps(0); err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	var b [1]byte
+	if _, err := unix.Write(reapStart, b[:]); err != nil {
+		return err
+	}
+	if n, err := readFD(reapStart, b[:]); n != 1 {
+		return errors.Join(errNotRestricted, err)
+	}
+	unix.Close(reapStart)
+	if err := writeRecord(record{kind: recStarted, arg: int32(program), value: uint32(unix.Getpid())}); err != nil {
+		return err
+	}
+	for {
+		var ws unix.WaitStatus
+		var ru unix.Rusage
+		pid, err := unix.Wait4(-1, &ws, unix.WALL, &ru)
+		rec := record{
+			kind: recReaped, arg: int32(pid), value: uint32(ws), rss: uint64(ru.Maxrss) << 10,
+			cpu: uint64(ru.Utime.Sec+ru.Stime.Sec)*1e6 + uint64(ru.Utime.Usec+ru.Stime.Usec),
+		}
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil: // ECHILD: nothing is left
+			rec.kind = recEmpty
+		case pid == program:
+			rec.kind = recExited
+			program = 0
+		}
+		if werr := writeRecord(rec); err != nil || werr != nil {
+			return werr
+		}
+	}
+}
