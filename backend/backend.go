@@ -36,6 +36,17 @@ type Backend interface {
 	Layers() (Layers, error)
 }
 
+// Zygotes is implemented by backends that can fork a process of one machine into others.
+type Zygotes interface {
+	// CreateZygote is Create for a machine that is to have one process with StartRequest.Enters of the agent's protocol, and
+	// that runs nobody's code. When it ends, so do the machines that were created from it.
+	CreateZygote(ctx context.Context, spec Spec) (Machine, error)
+	// CreateFrom is Create for a machine into which that process forks another, which the agent then has as one with
+	// StartRequest.Forks, and that tag. The specs must be the same but for ID, Labels and Deadline. It fails with
+	// ErrZygoteEnded when the process does not fork any more.
+	CreateFrom(ctx context.Context, spec Spec, zygote Machine, tag string) (Machine, error)
+}
+
 // A Machine is one live sandbox of a backend. Its methods may be called concurrently.
 type Machine interface {
 	// ID is the sandbox's id.

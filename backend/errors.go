@@ -18,6 +18,8 @@ var (
 	ErrImageInvalid = errors.New("image is damaged or refused")
 	// ErrLayerNotFound: no layer has that key.
 	ErrLayerNotFound = errors.New("no such layer")
+	// ErrZygoteEnded: the process that is forked into sandboxes does not fork any more.
+	ErrZygoteEnded = errors.New("the process that is forked into sandboxes has ended")
 	// ErrLocked: another process holds what is needed.
 	ErrLocked = errors.New("in use by another process")
 )

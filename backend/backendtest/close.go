@@ -88,6 +88,9 @@ func (s *suite) openCancelledLeavesNothing(t *testing.T) {
 // nothingIsLeft looks for what sandboxes have left when none is open.
 func (s *suite) nothingIsLeft(t *testing.T) {
 	t.Helper()
+	if s.Release != nil {
+		s.Release(t)
+	}
 	ctx := testContext(t)
 	settles(t, func() error {
 		list, err := llmsandbox.List(ctx, s.Backend)

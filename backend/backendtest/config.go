@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
+	"testing"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -21,6 +22,10 @@ type Config struct {
 	Image func(language string) string
 	// Options, when set, changes the options of each sandbox before it is opened.
 	Options func(*llmsandbox.Options)
+	// Open, when set, opens the sandboxes of most cases, in place of llmsandbox.Open.
+	Open func(context.Context, *llmsandbox.Options) (*llmsandbox.Sandbox, error)
+	// Release, when set, gives up what Open keeps between sandboxes.
+	Release func(*testing.T)
 	// Address is what another process gets to reach the same backend: the function
 	// given to [Child] gets it. See [Child].
 	Address string

@@ -39,11 +39,15 @@ func (s *suite) begin(o llmsandbox.Options) *opening {
 	o = s.options(o)
 	o.BestEffort = true // what must hold is asked for by the test itself
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	open := s.Open
+	if open == nil {
+		open = llmsandbox.Open
+	}
 	x := &opening{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(x.done)
 		defer cancel()
-		x.sb, x.err = llmsandbox.Open(ctx, &o)
+		x.sb, x.err = open(ctx, &o)
 	}()
 	return x
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sort"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -25,7 +26,10 @@ type Backend struct {
 	options Options
 	dirs    func() (dirs, error)
 	agent   func() (string, error) // path of the agent's binary
-	sweep   sync.Once              // the collection of leftovers in the background
+	// openAgent is that of one which any user may execute who has it open.
+	openAgent func() (string, error)
+	memory    *os.File  // keeps it open where it has no name
+	sweep     sync.Once // the collection of leftovers in the background
 	// Only tests wait for sweeping: a sweep only removes what is
 	// already dead and may be cut off anywhere.
 	sweeping sync.WaitGroup
@@ -40,6 +44,13 @@ func New(opts *Options) *Backend {
 	b := &Backend{options: *cmp.Or(opts, &Options{}), isolator: namespaces{}}
 	b.dirs = sync.OnceValues(func() (dirs, error) { return prepareDirs(b.options) })
 	b.agent = sync.OnceValues(b.placeAgent)
+	b.openAgent = sync.OnceValues(func() (string, error) {
+		path, err := b.agent()
+		if err != nil || strings.HasPrefix(path, "/proc/self/fd/") {
+			return path, err
+		}
+		return b.agentInMemory(path)
+	})
 	return b
 }
 
@@ -110,7 +121,7 @@ func (b *Backend) placeAgent() (string, error) {
 		return path, nil
 	}
 	// The cache is on a file system without execution; memory never is.
-	return agentInMemory(path)
+	return b.agentInMemory(path)
 }
 
 func executable(path string) bool {
@@ -119,8 +130,8 @@ func executable(path string) bool {
 }
 
 // agentInMemory copies the agent to a sealed file without a name, which lives as long
-// as this process.
-func agentInMemory(path string) (string, error) {
+// as the backend.
+func (b *Backend) agentInMemory(path string) (string, error) {
 	source, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("guest agent: %w", err)
@@ -142,13 +153,10 @@ func agentInMemory(path string) (string, error) {
 		memory.Close()
 		return "", fmt.Errorf("guest agent in memory: %w", err)
 	}
-	agentMemory = memory
+	b.memory = memory
 	// The child that executes it is a copy of this process and has the descriptor.
 	return fmt.Sprintf("/proc/self/fd/%d", fd), nil
 }
-
-// agentMemory keeps the file open for the life of the process.
-var agentMemory *os.File
 
 // List returns the sandboxes in the state directory whose owner lives, oldest first.
 func (b *Backend) List(ctx context.Context) ([]backend.Info, error) {

@@ -36,10 +36,18 @@ type creation struct {
 	disk     *os.File // nil: a tmpfs
 	mounts   []hostmount.Source
 	controls []backend.Control
+
+	entrance *entrance // of one that CreateZygote starts
+	parent   *entrance // of one that CreateFrom starts
+	tag      string    // of the process that is forked into it
 }
 
 // Create starts a sandbox and returns when its agent answers.
 func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machine, error) {
+	return b.create(ctx, spec, func(*creation) {})
+}
+
+func (b *Backend) create(ctx context.Context, spec backend.Spec, set func(*creation)) (backend.Machine, error) {
 	if err := checkSpec(spec); err != nil {
 		return nil, err
 	}
@@ -51,6 +59,7 @@ func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machin
 		return nil, err
 	}
 	c := &creation{b: b, spec: spec, dirs: d}
+	set(c)
 	if c.mounts, err = hostmount.Open(spec.Mounts, d.state); err != nil {
 		return nil, err
 	}
@@ -68,10 +77,8 @@ func (c *creation) run(ctx context.Context) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if privileged() {
-		c.identity = rootIdentity(c.spec.ID)
-	} else {
-		c.identity = userIdentity()
+	if c.identity, err = c.ownUsers(); err != nil {
+		return nil, err
 	}
 	if err := c.checkReadable(); err != nil {
 		return nil, err
@@ -106,6 +113,13 @@ func (c *creation) start(ctx context.Context, l *launch) (err error) {
 		return err
 	}
 	defer l.socket.Close()
+	if c.entrance != nil {
+		if l.entrance, err = c.entrance.listen(); err != nil {
+			return err
+		}
+		defer l.entrance.Close()
+	}
+	l.parent, l.identity, l.tag = c.parent, c.identity, c.tag
 	c.process, err = c.b.isolator.start(ctx, l)
 	return err
 }
@@ -115,7 +129,21 @@ func (c *creation) users(root func() (rootfs, error)) (identity, error) {
 		return c.identity, nil
 	}
 	r, err := root()
-	return c.identity.named(r.uid, r.gid), err
+	c.identity = c.identity.named(r.uid, r.gid)
+	return c.identity, err
+}
+
+// ownUsers are the sandbox's users before its image names them.
+func (c *creation) ownUsers() (identity, error) {
+	switch {
+	case c.parent != nil:
+		return c.parent.take()
+	case !privileged():
+		return userIdentity(), nil
+	case c.entrance != nil:
+		return rootIdentity(c.spec.ID).withBlock(c.spec.ID), nil
+	}
+	return rootIdentity(c.spec.ID), nil
 }
 
 // contents waits for the disk and the root, and says what goes into the sandbox.
@@ -181,11 +209,22 @@ func (c *creation) finish() (*machine, error) {
 		c.spec.Mounts = hostmount.Mounts(c.mounts)
 		caps.Controls = append(caps.Controls, hostmount.Control(c.spec.Mounts, "read-only mount, overlay", "nosuid, nodev"))
 	}
+	if c.entrance != nil {
+		c.entrance.users = c.identity
+		agent, err := c.b.openAgent()
+		if err != nil {
+			return nil, err
+		}
+		if err := c.entrance.open(c.process.pid, agent); err != nil {
+			return nil, err
+		}
+	}
 	if !c.process.startDir {
 		c.root.startDir = ""
 	}
 	m := &machine{
 		dir: c.dir, process: c.process, group: c.group, disk: c.disk, release: c.root.release, done: make(chan struct{}),
+		entrance: c.entrance, parent: c.parent, users: c.identity,
 		description: description{record: record{
 			Info: agenthost.Record(c.spec, c.b.Name(), c.root.image, "pid "+strconv.Itoa(os.Getpid())),
 			Guest: backend.Guest{
@@ -219,6 +258,12 @@ func (c *creation) undo() error {
 	}
 	if c.disk != nil {
 		c.disk.Close()
+	}
+	if c.entrance != nil {
+		c.entrance.close()
+	}
+	if c.parent != nil {
+		c.parent.release(c.identity)
 	}
 	return errors.Join(append(errs, dispose(c.process, c.group, c.dir, c.root.release))...)
 }

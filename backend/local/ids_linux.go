@@ -26,6 +26,8 @@ type identity struct {
 	agentUID, agentGID, codeUID, codeGID uint32
 	// insideUID and insideGID are what the code's are inside; never 0.
 	insideUID, insideGID uint32
+	// block is the first of the host's ids for sandboxes that are entered from this one; 0: there are none.
+	block uint32
 	// helpers writes the maps with newuidmap and newgidmap.
 	helpers bool
 }
@@ -143,7 +145,11 @@ func (id identity) lines(agent, inside, code uint32) string {
 	if !id.separate {
 		return fmt.Sprintf("%d %d 1\n", inside, code)
 	}
-	return fmt.Sprintf("0 %d 1\n%d %d 1\n", agent, inside, code)
+	text := fmt.Sprintf("0 %d 1\n%d %d 1\n", agent, inside, code)
+	if id.block != 0 {
+		text += fmt.Sprintf("%d %d %d\n", entranceIDs, id.block, 2*entrancePairs)
+	}
+	return text
 }
 
 func runMapHelper(program string, pid int, agent, inside, code uint32) error {

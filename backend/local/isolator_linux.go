@@ -37,6 +37,12 @@ type launch struct {
 	// socket is the one that the agent is to serve, a listening unix socket.
 	socket *os.File
 	group  *cgroup.Group
+	// entrance is the socket of the process that enters other sandboxes; nil: none does.
+	entrance *os.File
+	// parent is that of the sandbox from which a process with that tag is forked into this one, whose users are known; nil: none is.
+	parent   *entrance
+	tag      string
+	identity identity
 	// users waits for what names them: an image, not the host's root.
 	users func() (identity, error)
 	// contents waits for everything else.
@@ -58,6 +64,9 @@ type contents struct {
 type process struct {
 	pid   int
 	pidfd *os.File
+	// parent has started it, and waits for it, as the process launched; nil: it is a child of this process.
+	parent   *entrance
+	launched int
 	// owner is what the agent watches: its closing shows that the owner has ended.
 	owner    *os.File
 	controls []backend.Control // what only the start of this sandbox shows
@@ -100,6 +109,12 @@ func signalKill(pidfd *os.File) error {
 
 // wait returns when the agent and all of its pid namespace have ended, and reaps it.
 func (p *process) wait() (status unix.WaitStatus, err error) {
+	if p.parent != nil {
+		if err := awaitPidfd(p.pidfd, ended); err != nil {
+			return 0, err
+		}
+		return p.parent.wait(p.launched), nil
+	}
 	err = awaitPidfd(p.pidfd, func(int) error {
 		for { // its pid is its own until it is reaped, here
 			pid, err := unix.Wait4(p.pid, &status, unix.WNOHANG, nil)
@@ -113,6 +128,15 @@ func (p *process) wait() (status unix.WaitStatus, err error) {
 		}
 	})
 	return status, err
+}
+
+// ended is for awaitPidfd where another process waits for it.
+func ended(fd int) error {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	if err == nil && n == 0 || err == unix.EINTR {
+		return unix.EAGAIN
+	}
+	return err
 }
 
 // awaitPidfd calls try when the process of a pidfd may have ended, until it no longer

@@ -65,11 +65,11 @@ func TestNothingGrows(t *testing.T) {
 
 func TestAgentInMemory(t *testing.T) {
 	b := newBackend(t)
-	path, err := agentInMemory(agentBinary)
+	path, err := b.agentInMemory(agentBinary)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer agentMemory.Close()
+	defer b.memory.Close()
 	b.options.agent = path
 	if got := shell(t, create(t, b, nil), "echo ok"); got != "ok\n" {
 		t.Errorf("prints %q, want \"ok\\n\"", got)

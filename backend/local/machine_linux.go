@@ -26,7 +26,11 @@ type machine struct {
 	// end by far, falls to this process after Destroy has returned.
 	disk    *os.File     // nil for a tmpfs
 	release func() error // gives up the image; may be nil
-	timer   *time.Timer  // for an agent that misses its deadline
+	// entrance is of a sandbox from which a process may be forked into others, and parent of one that was entered so,
+	// with these users.
+	entrance, parent *entrance
+	users            identity
+	timer            *time.Timer // for an agent that misses its deadline
 
 	done    chan struct{} // closed when it has ended and nothing is left
 	mu      sync.Mutex
@@ -151,6 +155,12 @@ func (m *machine) watch() {
 	m.oom, m.oomErr = m.group.OOMKills()
 	m.mu.Unlock()
 	m.cleanup = errors.Join(err, dispose(m.process, m.group, m.dir, m.release))
+	if m.entrance != nil {
+		m.entrance.close()
+	}
+	if m.parent != nil {
+		m.parent.release(m.users)
+	}
 	close(m.done)
 	if m.disk != nil {
 		m.disk.Close()

@@ -26,14 +26,6 @@ import (
 // page tables of the whole process: here, they are written afterwards.
 const inPlace = unix.CLONE_VM | unix.CLONE_VFORK
 
-const cloneFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
-
-// setupCaps are what the agent needs, in its own user namespace, until it is set up.
-// They are ambient, because to the host it is an ordinary process whose exec would
-// drop them.
-var setupCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN,
-	unix.CAP_KILL, unix.CAP_SYS_CHROOT, unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_SYS_TIME, unix.CAP_SYS_RESOURCE}
-
 // namespaces isolate by the kernel's namespaces, seccomp and Landlock. The agent is forked
 // into them and receives over a socket what to mount.
 type namespaces struct{}
@@ -79,7 +71,10 @@ func (a *namespaceAgent) boot(ctx context.Context, l *launch, filter func() ([]b
 	if err != nil {
 		return err
 	}
-	if err := users.write(a.process.pid); err != nil {
+	if l.parent == nil {
+		err = users.write(a.process.pid)
+	}
+	if err != nil {
 		return fmt.Errorf("give the sandbox its users: %w", err)
 	}
 	c, err := l.contents()
@@ -91,7 +86,12 @@ func (a *namespaceAgent) boot(ctx context.Context, l *launch, filter func() ([]b
 		return fmt.Errorf("system call filter: %w", err)
 	}
 	in := planInput{identity: users, detached: privileged(), diskSize: c.diskSize, empty: l.empty, descriptors: map[int]uint32{}, startDir: c.startDir,
-		seccomp: program, rlimits: c.rlimits, timens: hasTimeNamespaces()}
+		seccomp: program, rlimits: c.rlimits, timens: hasTimeNamespaces(), tag: l.tag}
+	if l.entrance != nil {
+		if in.entering, err = seccomp.Entering(runtime.GOARCH); err != nil {
+			return fmt.Errorf("system call filter: %w", err)
+		}
+	}
 	if in.mounts, err = addMountPoints(filepath.Join(l.dir, "points"), c.mounts); err != nil {
 		return err
 	}
@@ -114,10 +114,21 @@ func (a *namespaceAgent) boot(ctx context.Context, l *launch, filter func() ([]b
 		in.descriptors[i] = uint32(len(send))
 		send = append(send, f)
 	}
-	if len(send) > nsinit.MaxFDs {
-		return fmt.Errorf("%d writable layers and mounts are more than %d", len(send), nsinit.MaxFDs-1)
-	}
 	plan := makePlan(in)
+	exposed := 0
+	if l.parent != nil && privileged() {
+		var opened []*os.File
+		if opened, exposed, err = openForOther(plan.Steps, len(send)); err != nil {
+			return err
+		}
+		for _, f := range opened {
+			defer f.Close()
+		}
+		send = append(send, opened...)
+	}
+	if len(send) > nsinit.MaxFDs {
+		return fmt.Errorf("%d layers and mounts are more than %d", len(send), nsinit.MaxFDs-1)
+	}
 	b, err := plan.Encode()
 	if err != nil {
 		return err
@@ -126,7 +137,12 @@ func (a *namespaceAgent) boot(ctx context.Context, l *launch, filter func() ([]b
 	if err != nil {
 		return err
 	}
-	a.process.controls, a.process.startDir = []backend.Control{hostPathsControl(int(done.Exposed), in.mounts)}, done.StartDir
+	if l.parent != nil {
+		if err := a.takeIn(ctx, l); err != nil {
+			return err
+		}
+	}
+	a.process.controls, a.process.startDir = []backend.Control{hostPathsControl(int(done.Exposed)+exposed, in.mounts)}, done.StartDir
 	return nil
 }
 
@@ -144,16 +160,29 @@ func (a *namespaceAgent) fork(ctx context.Context, l *launch, setup *os.File) er
 	}
 	defer log.Close()
 	pidfd := -1
+	args := append([]string{"llmsandbox-agent", "--listen-fd", "3", "--setup-fd", "4"}, l.timers...)
 	attr := &syscall.ProcAttr{
 		Dir:   "/",
 		Env:   []string{}, // nothing of the host's environment gets inside
 		Files: []uintptr{null.Fd(), null.Fd(), log.Fd(), l.socket.Fd(), setup.Fd()},
-		Sys:   &syscall.SysProcAttr{Cloneflags: inPlace | cloneFlags, AmbientCaps: setupCaps, PidFD: &pidfd, Setsid: true},
+		Sys:   &syscall.SysProcAttr{Cloneflags: inPlace | nsinit.CloneFlags, AmbientCaps: nsinit.SetupCaps, PidFD: &pidfd, Setsid: true},
+	}
+	if l.parent != nil {
+		p, err := l.parent.launch(ctx, l, args, attr.Files)
+		if err != nil {
+			return err
+		}
+		a.process.pid, a.process.pidfd, a.process.parent, a.process.launched = p.pid, p.pidfd, p.parent, p.launched
+		return nil
+	}
+	if l.entrance != nil {
+		attr.Files = append(attr.Files, l.entrance.Fd())
+		args = append(args, "--entrance-fd", "5")
 	}
 	err = l.group.Start(ctx, func(cgroupFD int) (int, error) {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = cgroupFD >= 0, max(cgroupFD, 0)
 		var err error
-		a.process.pid, err = syscall.ForkExec(l.agent, append([]string{"llmsandbox-agent", "--listen-fd", "3", "--setup-fd", "4"}, l.timers...), attr)
+		a.process.pid, err = syscall.ForkExec(l.agent, args, attr)
 		return a.process.pid, err
 	})
 	if err != nil && a.process.pid <= 0 {

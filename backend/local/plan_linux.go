@@ -35,6 +35,8 @@ type planInput struct {
 	detached bool
 	startDir string
 	seccomp  []byte
+	entering []byte
+	tag      string
 	rlimits  []nsinit.Rlimit
 	timens   bool
 }
@@ -49,7 +51,7 @@ func makePlan(in planInput) nsinit.Plan {
 	p.seal("")
 	return nsinit.Plan{
 		Hostname: "sandbox", Workdir: workdir, SetIDs: in.identity.separate, CodeUID: in.identity.insideUID, CodeGID: in.identity.insideGID, StartDir: in.startDir,
-		LandlockRead: []string{"/"}, LandlockWrite: writable(in.mounts), Seccomp: in.seccomp, Rlimits: in.rlimits, HideUptime: in.timens, Steps: p.steps,
+		LandlockRead: []string{"/"}, LandlockWrite: writable(in.mounts), Seccomp: in.seccomp, Rlimits: in.rlimits, HideUptime: in.timens, Entering: in.entering, Adopt: in.tag, Steps: p.steps,
 	}
 }
 

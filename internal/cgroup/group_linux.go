@@ -248,3 +248,53 @@ func (g *Group) startOnThread(fork func(int) (int, error)) (err error) {
 	_, err = fork(-1)
 	return err
 }
+
+// StartElsewhere is Start by another process: start has it started with these files open, by which a thread joins the group that
+// writes 0 to each before it forks. Where there are none, the process joins afterwards.
+func (g *Group) StartElsewhere(ctx context.Context, start func(tasks []*os.File) (pid int, err error)) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	var tasks []*os.File
+	if g.s.Version != V2 {
+		var err error
+		if tasks, err = g.Join(); err != nil {
+			return err
+		}
+		defer func() {
+			for _, f := range tasks {
+				f.Close()
+			}
+		}()
+	}
+	pid, err := start(tasks)
+	switch {
+	case err != nil:
+		return err
+	case g.s.scopes:
+		return g.startScope(ctx, pid)
+	case g.s.Version == V2 && g.dir("") != "":
+		return write(g.dir(""), "cgroup.procs", strconv.Itoa(pid))
+	}
+	return nil
+}
+
+// Join opens the files by which a process that writes 0 moves itself, or its one thread, into the group.
+func (g *Group) Join() ([]*os.File, error) {
+	name := "tasks"
+	if g.s.Version == V2 {
+		name = "cgroup.procs"
+	}
+	var files []*os.File
+	for _, d := range g.dirs {
+		f, err := os.OpenFile(filepath.Join(d, name), os.O_WRONLY, 0)
+		if err != nil {
+			for _, f := range files {
+				f.Close()
+			}
+			return nil, fmt.Errorf("control group of %s: %w", g.name, err)
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}

@@ -1,0 +1,1 @@
+// This file lets inside_unsafe_linux.go declare functions that package runtime implements.
