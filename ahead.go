@@ -151,7 +151,7 @@ func (s *Sandbox) tryAhead(ctx context.Context, r *run) (*ahead, error) {
 	env := environ.AddMissing(a.env, step.Env)
 	a.collection = s.newCollection(r.language, a.id, r.artifacts, true, func(name string) string { return environ.Value(env, name) })
 	req := agentproto.StartRequest{
-		Argv: step.Argv, Env: environ.Override(env, a.collection.env()), Dir: r.dir, Control: true, Forks: forks, Rest: agentproto.RestUntilFed, Tag: a.tag,
+		Argv: step.Argv, Env: environ.Override(env, a.collection.env()), Dir: r.dir, Control: true, Forks: forks && !s.zygote, Enters: s.zygote, KeepChildren: s.zygote, Rest: agentproto.RestUntilFed, Tag: a.tag,
 		Files: inlineFiles(a.collection.files()), RemoveAfter: a.plan.Cleanup,
 	}
 	if forks {
@@ -163,6 +163,9 @@ func (s *Sandbox) tryAhead(ctx context.Context, r *run) (*ahead, error) {
 	}
 	if !forks && r.output > 0 {
 		req.OutputLimit = uint64(r.output)
+	}
+	if s.zygote {
+		req.Tag = "entering " + a.id // the tag is that of what it forks
 	}
 	if a.client, err = s.link.Client(ctx); err != nil {
 		return nil, err
@@ -441,7 +444,7 @@ func (s *Sandbox) giveAhead(ctx context.Context, a *ahead, err error) bool {
 	unfit, unbegun, died := errors.Is(err, errUnfit), errors.Is(err, errNotBegun), errors.Is(err, errZygoteDied)
 	switch {
 	case died:
-		s.ahead.give(nil, a.process != nil) // otherwise this handle does not know the imports
+		s.ahead.give(nil, a.process != nil || len(s.imports) > 0) // otherwise this handle does not know the imports
 	case a.zygote != 0 && !unbegun:
 		s.ahead.give(a, false)
 	default:

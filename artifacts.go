@@ -152,7 +152,7 @@ func (s *Sandbox) newCollection(lang *language.Language, id string, o ArtifactOp
 	}
 	switch {
 	case ahead:
-		src.Imports = s.imports
+		src.Imports, src.Enters = s.imports, s.zygote
 		c.capture = lang.Ahead.Capture(src)
 	case lang.Capture != nil:
 		c.capture = lang.Capture(src)

@@ -35,6 +35,24 @@ const DefaultLanguage = "python"
 // backend cannot work on this machine, and ErrRefused when the policy refuses a library.
 // On an error nothing is left behind.
 func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
+	return open(ctx, opts, &opening{create: func(ctx context.Context, b backend.Backend, spec backend.Spec) (backend.Machine, error) {
+		return b.Create(ctx, spec)
+	}, prepare: func(ctx context.Context, s *Sandbox) error {
+		if len(s.imports) == 0 {
+			return nil
+		}
+		return s.Prepare(ctx)
+	}})
+}
+
+// An opening is what Open does in its own way for a Zygote, and for a sandbox that one opens.
+type opening struct {
+	create  func(context.Context, backend.Backend, backend.Spec) (backend.Machine, error)
+	prepare func(context.Context, *Sandbox) error
+	zygote  bool
+}
+
+func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	o, err := cmp.Or(opts, &Options{}).WithTemplate()
 	if err != nil {
 		return nil, err
@@ -120,7 +138,7 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 		return nil, asInstallError(err)
 	}
 	spec.Mounts = o.Mounts // after the installations, which are not to see them
-	machine, err := b.Create(ctx, spec)
+	machine, err := how.create(ctx, b, spec)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
@@ -138,11 +156,9 @@ func Open(ctx context.Context, opts *Options) (*Sandbox, error) {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), s.Close())
 	}
 	s.link.Begin()
-	if len(o.Imports) > 0 {
-		s.imports = slices.Clone(o.Imports)
-		if err := s.Prepare(ctx); err != nil {
-			return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), s.Close())
-		}
+	s.imports, s.zygote = slices.Clone(o.Imports), how.zygote
+	if err := how.prepare(ctx, s); err != nil {
+		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), s.Close())
 	}
 	return s, nil
 }

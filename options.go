@@ -54,6 +54,7 @@ type Options struct {
 	// opened. Runs and kernels are forked from the interpreter that has them: see [Sandbox.Prepare]. A run
 	// with variables or a directory of its own, or one that would find a file of its own in place of such a
 	// module, imports what it needs itself. When a module cannot be imported, Open fails with ErrInvalid.
+	// A Zygote imports them once for many sandboxes.
 	Imports []string
 	// Install says how libraries and the environment are installed.
 	Install InstallOptions

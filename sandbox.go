@@ -40,6 +40,7 @@ type Sandbox struct {
 	runs       runCounter
 	ahead      heldAhead
 	imports    []string // of Options
+	zygote     bool     // its interpreter is forked into other sandboxes: see Zygote
 
 	libraries  *layers.Installed
 	installing installing

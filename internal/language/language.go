@@ -233,6 +233,8 @@ type CaptureSource struct {
 	// Imports are for Ahead.Capture: modules that the interpreter has imported when it says ready. One
 	// that cannot be is the text of a refusal, in the event reply.
 	Imports []string
+	// Enters is for Ahead.Capture of an interpreter that forks others into other sandboxes.
+	Enters bool
 	// Current returns a variable's value as it is without the capture.
 	Current func(name string) string
 }

@@ -71,7 +71,11 @@ func ahead(src language.CaptureSource) language.Capture {
 		panic(err) // strings always can be
 	}
 	c := capture(src)
-	code := fmt.Appendf(slices.Clone(forking), "\n\nahead(%s)\n", imports)
+	enters := "False"
+	if src.Enters {
+		enters = "True"
+	}
+	code := fmt.Appendf(slices.Clone(forking), "\n\nahead(%s, %s)\n", imports, enters)
 	c.Files = append(c.Files, language.File{Path: path.Join(src.Support, "ahead"), Data: code, Mode: 0o644})
 	return c
 }

@@ -28,7 +28,14 @@ func testContext(t *testing.T) context.Context {
 // user cannot have that.
 func open(t *testing.T, l llmsandbox.Limits) *llmsandbox.Sandbox {
 	t.Helper()
-	sb, err := llmsandbox.Open(testContext(t), &llmsandbox.Options{Limits: l, BestEffort: true})
+	return opened(t, func(ctx context.Context) (*llmsandbox.Sandbox, error) {
+		return llmsandbox.Open(ctx, &llmsandbox.Options{Limits: l, BestEffort: true})
+	})
+}
+
+func opened(t *testing.T, open func(context.Context) (*llmsandbox.Sandbox, error)) *llmsandbox.Sandbox {
+	t.Helper()
+	sb, err := open(testContext(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +62,40 @@ func open(t *testing.T, l llmsandbox.Limits) *llmsandbox.Sandbox {
 		}
 	}
 	return sb
+}
+
+// TestZygote: limits hold for what is forked from another sandbox, each sandbox's own.
+func TestZygote(t *testing.T) {
+	z, err := llmsandbox.NewZygote(testContext(t), &llmsandbox.Options{Limits: all(), BestEffort: true, Imports: []string{"decimal"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := z.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	one, two := opened(t, z.Open), opened(t, z.Open)
+	for range 2 {
+		if res, err := one.Run(testContext(t), "import decimal; x = b'x' * (200 << 20)", nil); err != nil || res.Status != llmsandbox.StatusOutOfMemory {
+			t.Errorf("200 MiB of 96: %+v, %v, want status out_of_memory", res, err)
+		}
+	}
+	res := run(t, one, `
+import os, time
+n = 0
+try:
+    while True:
+        if os.fork() == 0: time.sleep(30); os._exit(0)
+        n += 1
+except OSError: print(n < 40)`, nil)
+	if res.Stdout != "True\n" {
+		t.Errorf("%+v, want at most 40 processes", res)
+	}
+	alive(t, one)
+	if res := run(t, two, "x = b'x' * (50 << 20); print(len(x) >> 20)", nil); res.Stdout != "50\n" {
+		t.Errorf("the other sandbox: %+v, want Stdout = 50", res)
+	}
 }
 
 func all() llmsandbox.Limits {

@@ -164,19 +164,126 @@ def unshare(ranges):
 
 def receive(requests):
     """Waits for the descriptors of a program."""
-    message, ancillary, flags, address = requests.recvmsg(1, 64)
+    return receive_message(requests, 1, 64)[1]
+
+
+def receive_message(requests, size, ancillary_size):
+    message, ancillary, flags, address = requests.recvmsg(size, ancillary_size)
     if not message:
-        os._exit(1)  # the agent has ended
+        os._exit(1)  # the other end has gone
     data = ancillary[0][2]
-    return [int.from_bytes(data[i : i + 4], sys.byteorder) for i in range(0, len(data), 4)]
+    return message, [int.from_bytes(data[i : i + 4], sys.byteorder) for i in range(0, len(data), 4)]
+
+
+def enter():
+    """Forks what it is asked for on descriptor 3 into another sandbox, and returns in that, restricted as that
+    sandbox's processes are. Until then it is one that this process's user may do anything to, and does only this."""
+    ctypes, _socket, array = unseen("_ctypes"), unseen("_socket"), unseen("array")
+    private()
+    libc = ctypes.dlopen(None, 0)
+
+    def call(name, *args):
+        if ctypes.call_function(ctypes.dlsym(libc, name), args):
+            raise OSError(name)
+
+    global unlike
+    unlike = os.getpid()
+    requests = _socket.socket(1, 5, 0, 3)  # AF_UNIX, SOCK_SEQPACKET
+    os.write(4, b'{"event":"ready"}\n')
+    while True:
+        message, descriptors = receive_message(requests, 1 << 16, 1024)
+        mover = os.fork()
+        if mover == 0:
+            break
+        for descriptor in descriptors:
+            os.close(descriptor)
+        requests.send(b"%d" % (os.waitpid(mover, 0)[1] != 0))
+
+    requests.detach()
+    request = literal(message)
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+    standard, (status, program), others = descriptors[:5], descriptors[5:7], descriptors[7:]
+    ruleset = others.pop(0) if request["landlock"] else -1
+    for group in others[request["namespaces"] :]:
+        os.write(group, b"0")
+    for namespace in others[: request["namespaces"]]:
+        call("setns", namespace, 0)
+    if os.fork():
+        os._exit(0)
+    parent = os.getpid()
+    ours, theirs = _socket.socketpair()
+    child = try_fork()
+    if child is None:
+        os._exit(1)
+    if child:
+        if request["own_uid"]:
+            os.setresgid(0, 0, 0)
+            os.setresuid(0, 0, 0)
+        for target, descriptor in enumerate([standard[0]] * 3 + [status, theirs.fileno()]):
+            os.dup2(descriptor, target)
+        os.execve(program, ["llmsandbox-agent", "reap", str(child)], {})
+    theirs.close()
+    os.setsid()
+    if not ours.recv(1) or os.getppid() != parent:
+        os._exit(1)
+    for capability in range(64):
+        if ctypes.call_function(ctypes.dlsym(libc, "prctl"), (24, capability, 0, 0, 0)):  # PR_CAPBSET_DROP
+            break
+    call("prctl", 47, 4, 0, 0, 0)  # PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL
+    if request["own_uid"]:
+        os.setgroups([])
+    os.setresgid(request["gid"], request["gid"], request["gid"])
+    os.setresuid(request["uid"], request["uid"], request["uid"])
+    for resource, value in request.get("rlimits", ()):
+        call("setrlimit", resource, value.to_bytes(8, sys.byteorder) * 2)
+    call("capset", (0x20080522).to_bytes(4, sys.byteorder) + bytes(4), bytes(24))
+    call("prctl", 1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG
+    call("prctl", 4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+    os.chdir(request["dir"])
+    if ruleset >= 0:
+        call("syscall", 446, ruleset, 0)  # landlock_restrict_self
+    code = array.array("B", bytes.fromhex(request["seccomp"]))
+    if code:
+        address, size = code.buffer_info()
+        program = array.array("Q", [size // 8, address])
+        call("prctl", 22, 2, program.tobytes(), 0, 0)  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+    ours.send(b"x")
+    ours.detach()
+    for target, descriptor in enumerate(standard):
+        os.dup2(descriptor, target)
+    os.closerange(5, os.sysconf("SC_OPEN_MAX"))
+    sys.modules["_frozen_importlib_external"].PathFinder.invalidate_caches()
+
+
+def private():
+    """Fails where something of this process would be shared with what it forks."""
+    for line in open("/proc/self/maps"):
+        if line.split()[1][1::2] == "ws":
+            raise RuntimeError("a module has mapped memory that every process would share that is forked: " + line.split()[-1])
+    mine = {"0", "1", "2", "3", "4"}
+    with os.scandir("/proc/self/fd") as entries:
+        for entry in entries:
+            if entry.name not in mine and os.stat(entry.path).st_ino != os.stat("/proc/self/fd").st_ino:
+                raise RuntimeError("a module has left %s open, which every process would share that is forked" % os.readlink(entry.path))
+
+
+unlike = 0  # the pid of a process in another sandbox that this one was forked from
 
 
 def try_fork():
-    """Forks, and returns None where that cannot be done."""
-    try:
-        return os.fork()
-    except OSError:
-        return None
+    """Forks, and returns None where that cannot be done. What tells by its pid that a process was forked, as
+    OpenSSL's random numbers do, would not see it if its pid were the same as that of one in another sandbox."""
+    while True:
+        try:
+            child = os.fork()
+        except OSError:
+            return None
+        if (child or os.getpid()) != unlike:
+            return child
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
 
 
 def become(loaded, state, choose_dumpable):
@@ -229,11 +336,13 @@ def become(loaded, state, choose_dumpable):
     return request.get("keep")
 
 
-def ahead(modules):
+def ahead(modules, enters):
     try:
         loaded = load(modules)
-        state = looked_at()
         choose_dumpable = dumpable()
+        if enters:
+            enter()
+        state = looked_at()
         fork()
         keep = become(loaded, state, choose_dumpable)
         os.write(4, b'{"event":"begun"}\n')
