@@ -76,6 +76,9 @@ type Config struct {
 	// Prepare starts the interpreter of a sandbox ahead of its first run, where its
 	// language supports it: see [llmsandbox.Sandbox.Prepare].
 	Prepare bool
+	// Zygote opens the sandboxes of Python from one interpreter for each key: see [llmsandbox.Zygote], and there what
+	// that shares.
+	Zygote bool
 	// RefillInterval is the least time between two sandboxes that are opened in the
 	// background, that no caller waits for; default 50 ms. At most 2 are being so at a time.
 	RefillInterval time.Duration
@@ -83,6 +86,7 @@ type Config struct {
 	Hooks []Hooks
 
 	language string // the name of that of Options
+	zygotes  *zygotes
 	open     opener
 }
 
@@ -155,6 +159,9 @@ func (c Config) resolve() (Config, error) {
 	default:
 		return bad("Reuse", fmt.Sprintf("%q", c.Reuse), "must be ReuseNever or ReuseTenant")
 	}
+	if c.Zygote && c.Reuse != ReuseNever {
+		return bad("Zygote", true, "cannot be together with Reuse: such sandboxes cannot be reset")
+	}
 	if c.Options.ID != "" {
 		return bad("Options.ID", fmt.Sprintf("%q", c.Options.ID), "must be empty: each sandbox of a pool gets an id of its own")
 	}
@@ -179,6 +186,7 @@ func (c Config) resolve() (Config, error) {
 		}
 		c.Keys = append(c.Keys, k)
 	}
+	c.zygotes = &zygotes{of: map[string]*zygote{}}
 	if c.open == nil {
 		c.open = c.opening
 	}

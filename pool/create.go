@@ -239,11 +239,16 @@ func (w warm) ready(ctx context.Context) error {
 
 // opening opens a real one.
 func (c *Config) opening(ctx context.Context, o llmsandbox.Options) (box, error) {
-	sb, err := llmsandbox.Open(ctx, &o)
+	open := func() (*llmsandbox.Sandbox, error) { return llmsandbox.Open(ctx, &o) }
+	forked := c.Zygote && o.Language == "python"
+	if forked {
+		open = func() (*llmsandbox.Sandbox, error) { return c.zygotes.open(ctx, o) }
+	}
+	sb, err := open()
 	if err != nil {
 		return nil, err
 	}
-	w := warm{Sandbox: sb, prepare: c.Prepare && len(o.Imports) == 0} // or Open has started it
+	w := warm{Sandbox: sb, prepare: c.Prepare && len(o.Imports) == 0 && !forked} // or Open has started it
 	if err := w.ready(ctx); err != nil {
 		return nil, errors.Join(err, sb.Close())
 	}

@@ -272,8 +272,10 @@ func (p *Pool) Close(ctx context.Context) error {
 		<-p.empty
 	}
 	p.work.Wait()
+	zygotes := p.cfg.zygotes.close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.closeErr = errors.Join(p.closeErr, zygotes)
 	return p.closeErr
 }
 
