@@ -88,13 +88,55 @@ func forkRounds(ctx context.Context, rounds int, o llmsandbox.Options, bare cont
 		}))
 }
 
+// zygotes measures new sandboxes into which an interpreter is forked.
+func zygotes(ctx context.Context, e *env, rounds int) error {
+	if err := zygoteRounds(ctx, rounds, llmsandbox.Options{BestEffort: true}, one, program("python3 -c, bare", e.python, "-c", one)); err != nil {
+		return err
+	}
+	o, has := stackOptions(ctx)
+	if !has {
+		return nil
+	}
+	o.Imports = stackModules
+	return zygoteRounds(ctx, rounds, o, stack, program(stack+", bare", systemPython, "-c", stack))
+}
+
+func zygoteRounds(ctx context.Context, rounds int, o llmsandbox.Options, code string, bare contender) (err error) {
+	z, err := llmsandbox.NewZygote(ctx, &o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, z.Close()) }()
+	whole := func(open func(context.Context) (*llmsandbox.Sandbox, error)) func(context.Context) error {
+		return func(ctx context.Context) error {
+			sb, err := open(ctx)
+			if err != nil {
+				return err
+			}
+			return errors.Join(ok(sb.Run(ctx, code, nil)), sb.Close())
+		}
+	}
+	plain := o
+	plain.Imports = nil
+	if err := compare(ctx, rounds, bare,
+		timed("Open+Run+Close", whole(func(ctx context.Context) (*llmsandbox.Sandbox, error) { return llmsandbox.Open(ctx, &plain) })),
+		timed("Open+Run+Close from a zygote", whole(z.Open))); err != nil {
+		return err
+	}
+	return poolRounds(ctx, rounds, pool.Config{Options: o, Zygote: true}, code, bare)
+}
+
 // crowd has many ask a pool of warm sandboxes at once, and measures how long each waits for its result.
 func crowd(ctx context.Context, _ *env, rounds int) error {
+	return errors.Join(crowdOf(ctx, rounds, "a pool that has them", false), crowdOf(ctx, rounds, "one with a zygote", true))
+}
+
+func crowdOf(ctx context.Context, rounds int, name string, zygote bool) error {
 	const n = 100
 	ready, idle := make(chan struct{}, 1), 0
 	var counting sync.Mutex
 	p, err := pool.New(&pool.Config{
-		Options: llmsandbox.Options{BestEffort: true}, Max: n, Min: n, Prepare: true, RefillInterval: time.Millisecond,
+		Options: llmsandbox.Options{BestEffort: true}, Max: n, Min: n, Prepare: true, Zygote: zygote, RefillInterval: time.Millisecond,
 		Hooks: []pool.Hooks{{Changed: func(_ pool.Key, from, to pool.State) {
 			counting.Lock()
 			defer counting.Unlock()
@@ -139,7 +181,7 @@ func crowd(ctx context.Context, _ *env, rounds int) error {
 		took = append(took, times...)
 	}
 	slices.Sort(took)
-	fmt.Printf("%d asked for at once from a pool that has them, %d times: result after %v (median), %v (p95)\n",
-		n, len(took)/n, took[len(took)/2].Round(time.Millisecond), took[len(took)*95/100].Round(time.Millisecond))
+	fmt.Printf("%d asked for at once from %s, %d times: result after %v (median), %v (p95)\n",
+		n, name, len(took)/n, took[len(took)/2].Round(time.Millisecond), took[len(took)*95/100].Round(time.Millisecond))
 	return nil
 }

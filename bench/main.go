@@ -74,6 +74,7 @@ func bench(ctx context.Context, o options) error {
 		{"network", network},
 		{"pool", pools},
 		{"forked runs and kernels", forks},
+		{"zygotes", zygotes},
 		{"crowd", crowd},
 		{"go", goPrograms},
 		{"libraries", libraries},

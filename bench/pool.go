@@ -13,7 +13,7 @@ import (
 )
 
 func pools(ctx context.Context, e *env, rounds int) error {
-	err := poolRounds(ctx, rounds, llmsandbox.Options{BestEffort: true}, one,
+	err := poolRounds(ctx, rounds, pool.Config{Options: llmsandbox.Options{BestEffort: true}}, one,
 		program("python3 -c, bare", e.python, "-c", one))
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func pools(ctx context.Context, e *env, rounds int) error {
 		}
 		// This variable of many machines has Node.js read certificates at each start.
 		bare := program(strings.Join(l.bare, " ")+", bare", "env", "-u", "NODE_EXTRA_CA_CERTS", path, l.bare[1], l.code)
-		if err := poolRounds(ctx, rounds, llmsandbox.Options{BestEffort: true, Language: l.language}, l.code, bare); err != nil {
+		if err := poolRounds(ctx, rounds, pool.Config{Options: llmsandbox.Options{BestEffort: true, Language: l.language}}, l.code, bare); err != nil {
 			return err
 		}
 	}
@@ -41,31 +41,29 @@ func pools(ctx context.Context, e *env, rounds int) error {
 	if !has {
 		return nil
 	}
-	return poolRounds(ctx, rounds, o, stack, program(stack+", bare", systemPython, "-c", stack), stackModules...)
+	o.Imports = stackModules
+	return poolRounds(ctx, rounds, pool.Config{Options: o}, stack, program(stack+", bare", systemPython, "-c", stack))
 }
 
 func (e *containerEngine) pools(ctx context.Context, all *env, rounds int) error {
-	return poolRounds(ctx, engineRounds(rounds), llmsandbox.Options{BestEffort: true, Backend: e.backend, Image: e.image, Labels: map[string]string{keptLabel: ""}}, one,
+	return poolRounds(ctx, engineRounds(rounds), pool.Config{Options: llmsandbox.Options{BestEffort: true, Backend: e.backend, Image: e.image, Labels: map[string]string{keptLabel: ""}}}, one,
 		program("python3 -c, bare", all.python, "-c", one))
 }
 
 // poolRounds measures what a warm sandbox of a pool takes whose interpreter has imported modules, and
 // what it spares.
-func poolRounds(ctx context.Context, rounds int, o llmsandbox.Options, code string, bare contender, imports ...string) (err error) {
-	o.Imports = imports
+func poolRounds(ctx context.Context, rounds int, c pool.Config, code string, bare contender) (err error) {
 	idle := make(chan struct{}, 1)
-	p, err := pool.New(&pool.Config{
-		Options: o, Max: 4, Min: 2, RefillInterval: time.Millisecond, Prepare: true,
-		Hooks: []pool.Hooks{{Changed: func(_ pool.Key, _, to pool.State) {
-			if to == pool.Idle {
-				select {
-				case idle <- struct{}{}:
-				default:
-				}
+	c.Max, c.Min, c.RefillInterval, c.Prepare = 4, 2, time.Millisecond, true
+	c.Hooks = []pool.Hooks{{Changed: func(_ pool.Key, _, to pool.State) {
+		if to == pool.Idle {
+			select {
+			case idle <- struct{}{}:
+			default:
 			}
-		}}},
-	})
-
+		}
+	}}}
+	p, err := pool.New(&c)
 	if err != nil {
 		return err
 	}
@@ -96,7 +94,7 @@ func poolRounds(ctx context.Context, rounds int, o llmsandbox.Options, code stri
 	hello := func(ctx context.Context, l *pool.Lease) error { return ok(l.Sandbox().Run(ctx, code, nil)) }
 	err = compare(ctx, rounds, bare,
 		timed("Open+Run+Close", func(ctx context.Context) error {
-			sb, err := llmsandbox.Open(ctx, &o)
+			sb, err := llmsandbox.Open(ctx, &c.Options)
 			if err != nil {
 				return err
 			}

@@ -117,6 +117,26 @@ func manyAtOnce(ctx context.Context, e *env, rounds int) error {
 }
 
 func idleMemory(ctx context.Context, _ *env, _ int) error {
+	if err := idleMemoryOf(ctx, "after one run", open, one); err != nil {
+		return err
+	}
+	o, has := stackOptions(ctx)
+	if !has {
+		return nil
+	}
+	o.Imports = stackModules
+	if err := idleMemoryOf(ctx, "with "+stack, func(ctx context.Context) (*llmsandbox.Sandbox, error) { return llmsandbox.Open(ctx, &o) }, ""); err != nil {
+		return err
+	}
+	z, err := llmsandbox.NewZygote(ctx, &o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(idleMemoryOf(ctx, "the same from a zygote", z.Open, ""), z.Close())
+}
+
+// idleMemoryOf measures sandboxes that are idle, after a run of code if there is some.
+func idleMemoryOf(ctx context.Context, name string, open func(context.Context) (*llmsandbox.Sandbox, error), code string) error {
 	const n = 20
 	var sum int64
 	known := 0
@@ -126,8 +146,10 @@ func idleMemory(ctx context.Context, _ *env, _ int) error {
 			return err
 		}
 		defer sb.Close()
-		if err := ok(sb.Run(ctx, one, nil)); err != nil {
-			return err
+		if code != "" {
+			if err := ok(sb.Run(ctx, code, nil)); err != nil {
+				return err
+			}
 		}
 		u, err := sb.Usage(ctx)
 		if err != nil {
@@ -142,6 +164,6 @@ func idleMemory(ctx context.Context, _ *env, _ int) error {
 		fmt.Println("not known here: no memory cgroup")
 		return nil
 	}
-	fmt.Printf("%.1f MiB charged to the sandbox's cgroup after one run, mean of %d\n", float64(sum)/float64(known)/(1<<20), known)
+	fmt.Printf("%.1f MiB charged to the sandbox's cgroup %s, mean of %d\n", float64(sum)/float64(known)/(1<<20), name, known)
 	return nil
 }
