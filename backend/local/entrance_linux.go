@@ -8,6 +8,8 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -303,31 +305,64 @@ func pidOf(pidfd *os.File) (int, error) {
 // openForOther opens what an agent takes from the host that is not the caller's user there, and so may not reach
 // it: detached mounts, which are sent after the descriptors that are. It returns how many name a directory of the host that was to be hidden.
 func openForOther(steps []nsinit.Step, sent int) (files []*os.File, exposed int, err error) {
-	for i := range steps {
-		s := &steps[i]
-		if s.Op != nsinit.OpBind && s.Op != nsinit.OpUnion && s.Op != nsinit.OpBindHidden || strings.HasPrefix(s.Path, "/dev/") {
-			continue
-		}
-		fd, seen, err := s.Open()
-		if err == nil && fd < 0 { // an optional one, which the agent does not find either
-			continue
-		}
-		if err == nil {
-			files = append(files, os.NewFile(uintptr(fd), s.Path))
-			err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Propagation: unix.MS_PRIVATE})
-		}
-		if err != nil {
-			for _, f := range files {
-				f.Close()
+	open := func() error {
+		for i := range steps {
+			s := &steps[i]
+			if s.Op != nsinit.OpBind && s.Op != nsinit.OpUnion && s.Op != nsinit.OpBindHidden || strings.HasPrefix(s.Path, "/dev/") {
+				continue
 			}
-			return nil, 0, err
+			fd, seen, err := s.Open()
+			if err != nil {
+				return err
+			}
+			if fd < 0 { // an optional one, which the agent does not find either
+				continue
+			}
+			files = append(files, os.NewFile(uintptr(fd), s.Path))
+			if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Propagation: unix.MS_PRIVATE}); err != nil {
+				return fmt.Errorf("mount for %s: %w", s.Path, err)
+			}
+			if seen {
+				exposed++
+			}
+			s.Op, s.FD, s.Source, s.Options = nsinit.OpReceived, uint32(sent+len(files)-1), "", nil
 		}
-		if seen {
-			exposed++
+		return nil
+	}
+	if slices.ContainsFunc(steps, func(s nsinit.Step) bool { return s.Op == nsinit.OpUnion || s.Op == nsinit.OpBindHidden }) {
+		err = inOwnMounts(open) // many layers are mounted for a moment
+	} else {
+		err = open()
+	}
+	if err != nil {
+		for _, f := range files {
+			f.Close()
 		}
-		s.Op, s.FD, s.Source, s.Options = nsinit.OpReceived, uint32(sent+len(files)-1), "", nil
+		return nil, 0, err
 	}
 	return files, exposed, nil
+}
+
+// inOwnMounts calls do on a thread with a mount namespace of its own, which ends with it.
+func inOwnMounts(do func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == os.Getpid() { // the main thread does not end
+			done <- inOwnMounts(do)
+			runtime.UnlockOSThread()
+			return
+		}
+		err := unix.Unshare(unix.CLONE_NEWNS)
+		if err == nil {
+			err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+		}
+		if err == nil {
+			err = do()
+		}
+		done <- err
+	}()
+	return <-done
 }
 
 // listen makes the socket of the process that is forked, and returns the process's end.
