@@ -63,13 +63,13 @@ func group(name string, all ...option) []option {
 	return all
 }
 
-var optionByName = sync.OnceValue(func() map[string]*option {
+var optionByName = func() map[string]*option {
 	byName := make(map[string]*option, len(options))
 	for i := range options {
 		byName[options[i].Name] = &options[i]
 	}
 	return byName
-})
+}()
 
 const cpuList = `[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*`
 
@@ -224,13 +224,13 @@ func byWord(table [][2]string) map[string]string {
 
 // lookUp returns the option of a key, or an error that says what to use instead.
 func lookUp(key string) (*option, error) {
-	if o, ok := optionByName()[key]; ok {
+	if o, ok := optionByName[key]; ok {
 		return o, nil
 	}
 	if reason, ok := decided[key]; ok {
 		return nil, fault(key, "%s", reason)
 	}
-	names := slices.Collect(maps.Keys(optionByName()))
+	names := slices.Collect(maps.Keys(optionByName))
 	words := slices.Concat(names, slices.Collect(maps.Keys(decided)), slices.Collect(maps.Keys(other)))
 	slices.Sort(words)
 	like := closest(key, words) // the key itself, where it is one of other

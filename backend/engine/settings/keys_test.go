@@ -183,7 +183,7 @@ func TestEveryKey(t *testing.T) {
 		tested[c.key] = true
 	}
 	for key := range fieldByKey() {
-		if _, ok := optionByName()[key]; !ok {
+		if _, ok := optionByName[key]; !ok {
 			t.Errorf("field %d has the tag %q, want a key", fieldByKey()[key], key)
 		}
 	}

@@ -204,7 +204,7 @@ func TestAdviceNamesKeys(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", word, err, advice)
 		}
 		for _, field := range strings.FieldsFunc(advice, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
-			if _, known := optionByName()[field]; strings.Contains(field, "_") && !known {
+			if _, known := optionByName[field]; strings.Contains(field, "_") && !known {
 				t.Errorf("%s: %q is no key, want field without \"_\" or known = true", word, field)
 			}
 		}
