@@ -45,17 +45,15 @@ func TestTimeoutLeavesNothing(t *testing.T) {
 			mark := fmt.Sprintf("7%d%03d", time.Now().UnixNano()%1e6, n)
 			req := sh(strings.ReplaceAll(script, "MARK", mark))
 			req.TimeoutMillis = 500
-			start := time.Now()
 			r := a.run(req)
-			took := time.Since(start)
 			if left := alive(mark); len(left) > 0 {
 				t.Errorf("%s: left: %q, want none", name, left)
 			}
 			if name == "hopper" {
 				continue // its first process ends by itself
 			}
-			if r.exit.Reason != agentproto.KilledTimeout || r.exit.Signal != 9 || took > 1500*time.Millisecond {
-				t.Errorf("%s: after %v: %+v, want Reason = KilledTimeout, Signal = 9, took <= 1500ms", name, took, r)
+			if r.exit.Reason != agentproto.KilledTimeout || r.exit.Signal != 9 {
+				t.Errorf("%s: %+v, want Reason = KilledTimeout, Signal = 9", name, r)
 			}
 		}
 	})
