@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
+	"github.com/llmsandbox/llmsandbox/internal/wire"
 )
 
 // An entrance is the way out of a sandbox of which a process forks others into new sandboxes. Their user and pid
@@ -82,18 +82,19 @@ func (e *entrance) release(id identity) {
 }
 
 // maps are a sandbox's users: their ids inside, and as they are called in the parent's user namespace.
-func (e *entrance) maps(id identity) (uids, gids [][2]uint32) {
+func (e *entrance) maps(id identity) (uids, gids []nsinit.IDs) {
 	parent := func(host, its uint32) uint32 {
 		if e.users.block == 0 {
 			return its
 		}
 		return host - e.users.block + entranceIDs
 	}
-	if !id.separate {
-		return [][2]uint32{{id.insideUID, id.insideUID}}, [][2]uint32{{id.insideGID, id.insideGID}}
+	ids := func(its, host uint32) nsinit.IDs { return nsinit.IDs{Inside: its, Outside: parent(host, its)} }
+	uids, gids = []nsinit.IDs{ids(id.insideUID, id.codeUID)}, []nsinit.IDs{ids(id.insideGID, id.codeGID)}
+	if id.separate {
+		uids, gids = append(uids, ids(0, id.agentUID)), append(gids, ids(0, id.agentGID))
 	}
-	return [][2]uint32{{0, parent(id.agentUID, 0)}, {id.insideUID, parent(id.codeUID, id.insideUID)}},
-		[][2]uint32{{0, parent(id.agentGID, 0)}, {id.insideGID, parent(id.codeGID, id.insideGID)}}
+	return uids, gids
 }
 
 // open opens the namespaces of the sandbox whose agent has that pid, and starts the launcher there.
@@ -222,7 +223,7 @@ func (e *entrance) startLauncher(agent string) error {
 // launch has an agent started in a group, below the sandbox.
 func (e *entrance) launch(ctx context.Context, l *launch, args []string, files []uintptr) (p *process, err error) {
 	id := l.identity
-	m := nsinit.Launch{Args: args, Files: len(files), UID: e.users.insideUID, GID: e.users.insideGID, Groups: id.separate, AsRoot: id.helpers}
+	m := nsinit.Launch{Args: args, Files: uint32(len(files)), UID: e.users.insideUID, GID: e.users.insideGID, Groups: id.separate, AsRoot: id.helpers}
 	m.UIDs, m.GIDs = e.maps(id)
 	fds := []int{int(e.program.Fd())}
 	for _, f := range files {
@@ -237,7 +238,7 @@ func (e *entrance) launch(ctx context.Context, l *launch, args []string, files [
 		if err != nil {
 			return 0, err // and there is no process
 		}
-		p = &process{pidfd: pidfd, parent: e, launched: answer.PID}
+		p = &process{pidfd: pidfd, parent: e, launched: int(answer.PID)}
 		p.pid, err = pidOf(pidfd)
 		return p.pid, err
 	})
@@ -251,7 +252,7 @@ func (e *entrance) launch(ctx context.Context, l *launch, args []string, files [
 
 // wait returns the status of an agent that has ended, a kill where the sandbox above has ended with it.
 func (e *entrance) wait(launched int) unix.WaitStatus {
-	answer, _, err := e.askLauncher(nsinit.Launch{Wait: launched}, nil)
+	answer, _, err := e.askLauncher(nsinit.Launch{Wait: uint32(launched)}, nil)
 	if err != nil {
 		return unix.WaitStatus(unix.SIGKILL) // what all get then
 	}
@@ -259,13 +260,9 @@ func (e *entrance) wait(launched int) unix.WaitStatus {
 }
 
 func (e *entrance) askLauncher(m nsinit.Launch, fds []int) (answer nsinit.Launched, pidfd *os.File, err error) {
-	text, err := json.Marshal(m)
-	if err != nil {
-		return answer, nil, err
-	}
 	e.launching.Lock()
 	defer e.launching.Unlock()
-	text, got, err := exchange(e.launcher, text, fds)
+	text, got, err := exchange(e.launcher, wire.Append(nil, &m), fds)
 	if err != nil { // as in ask
 		return answer, nil, fmt.Errorf("%w: %w", backend.ErrZygoteEnded, errors.Join(err, e.launcher.Close()))
 	}
@@ -273,7 +270,8 @@ func (e *entrance) askLauncher(m nsinit.Launch, fds []int) (answer nsinit.Launch
 		err = unix.SetNonblock(got[0], true)
 		pidfd = os.NewFile(uintptr(got[0]), "agent")
 	}
-	err = errors.Join(err, json.Unmarshal(text, &answer))
+	_, derr := wire.Decode(text, &answer)
+	err = errors.Join(err, derr)
 	if answer.Error != "" {
 		err = fmt.Errorf("start an agent below another sandbox: %s", answer.Error)
 	}

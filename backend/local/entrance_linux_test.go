@@ -105,7 +105,7 @@ func TestEntranceUsers(t *testing.T) {
 	}
 	uids, gids := e.maps(one)
 	inside := one.agentUID - first + entranceIDs
-	if want := [][2]uint32{{0, inside}, {codeID, inside + 1}}; !slices.Equal(uids, want) || !slices.Equal(gids, want) {
+	if want := []nsinit.IDs{{Inside: codeID, Outside: inside + 1}, {Inside: 0, Outside: inside}}; !slices.Equal(uids, want) || !slices.Equal(gids, want) {
 		t.Errorf("maps %v, %v, want %v", uids, gids, want)
 	}
 
@@ -114,12 +114,12 @@ func TestEntranceUsers(t *testing.T) {
 	if id, err := e.take(); err != nil || id != shared {
 		t.Errorf("an ordinary user's: %+v, %v, want those of the parent", id, err)
 	}
-	if uids, _ := e.maps(shared); !slices.Equal(uids, [][2]uint32{{0, 0}, {codeID, codeID}}) {
+	if uids, _ := e.maps(shared); !slices.Equal(uids, []nsinit.IDs{{Inside: codeID, Outside: codeID}, {}}) {
 		t.Errorf("maps %v, want the same ids", uids)
 	}
 	alone := identity{agentUID: 1001, codeUID: 1001, insideUID: codeID, agentGID: 1001, codeGID: 1001, insideGID: codeID}
 	e = &entrance{users: alone.withBlock("sb-1")}
-	if uids, _ := e.maps(alone); !slices.Equal(uids, [][2]uint32{{codeID, codeID}}) {
+	if uids, _ := e.maps(alone); !slices.Equal(uids, []nsinit.IDs{{Inside: codeID, Outside: codeID}}) {
 		t.Errorf("maps %v, want the one id", uids)
 	}
 }

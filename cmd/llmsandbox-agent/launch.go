@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/internal/guest"
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
+	"github.com/llmsandbox/llmsandbox/internal/wire"
 )
 
 // launch starts agents in new namespaces below its own, as the owner asks for on descriptor 3. It is in the user and
@@ -38,10 +38,7 @@ func launch() error {
 		if pidfd >= 0 {
 			rights = unix.UnixRights(pidfd)
 		}
-		text, err = json.Marshal(answer)
-		if err == nil {
-			err = unix.Sendmsg(socket, text, rights, nil, unix.MSG_NOSIGNAL)
-		}
+		err = unix.Sendmsg(socket, wire.Append(nil, &answer), rights, nil, unix.MSG_NOSIGNAL)
 		if pidfd >= 0 {
 			unix.Close(pidfd)
 		}
@@ -54,12 +51,12 @@ func launch() error {
 func answerLaunch(text []byte, fds []int) (answer nsinit.Launched, pidfd int) {
 	var l nsinit.Launch
 	pidfd = -1
-	err := json.Unmarshal(text, &l)
+	_, err := wire.Decode(text, &l)
 	switch {
 	case err != nil:
 	case l.Wait > 0:
-		answer.Status, err = wait(l.Wait)
-	case len(fds) < 1+l.Files:
+		answer.Status, err = wait(int(l.Wait))
+	case len(fds) < 1+int(l.Files):
 		err = errors.New("descriptors are missing")
 	default:
 		// On a thread of its own, which ends with it: it joins the agent's control groups and has the uid that is to own
@@ -68,7 +65,9 @@ func answerLaunch(text []byte, fds []int) (answer nsinit.Launched, pidfd int) {
 		go func() {
 			defer close(done)
 			runtime.LockOSThread()
-			answer.PID, pidfd, err = fork(&l, fds)
+			var pid int
+			pid, pidfd, err = fork(&l, fds)
+			answer.PID = uint32(pid)
 		}()
 		<-done
 	}
@@ -89,7 +88,8 @@ func wait(pid int) (uint32, error) {
 
 func fork(l *nsinit.Launch, fds []int) (pid, pidfd int, err error) {
 	pidfd = -1
-	for _, group := range fds[1+l.Files:] {
+	files, groups := fds[1:1+l.Files], fds[1+l.Files:]
+	for _, group := range groups {
 		if _, err := unix.Write(group, []byte("0")); err != nil {
 			return 0, -1, fmt.Errorf("join the control group: %w", err)
 		}
@@ -111,7 +111,7 @@ func fork(l *nsinit.Launch, fds []int) (pid, pidfd int, err error) {
 	if l.AsRoot {
 		attr.Sys.Credential = &syscall.Credential{NoSetGroups: true}
 	}
-	for _, fd := range fds[1 : 1+l.Files] {
+	for _, fd := range files {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
 	program, err := unix.FcntlInt(uintptr(fds[0]), unix.F_DUPFD_CLOEXEC, 64) // out of the way of its descriptors
@@ -151,9 +151,9 @@ func becomeOwner(l *nsinit.Launch) error {
 	return unix.Capset(&header, &data[0])
 }
 
-func mappings(all [][2]uint32) (m []syscall.SysProcIDMap) {
-	for _, one := range all {
-		m = append(m, syscall.SysProcIDMap{ContainerID: int(one[0]), HostID: int(one[1]), Size: 1})
+func mappings(all []nsinit.IDs) (m []syscall.SysProcIDMap) {
+	for _, id := range all {
+		m = append(m, syscall.SysProcIDMap{ContainerID: int(id.Inside), HostID: int(id.Outside), Size: 1})
 	}
 	return m
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -119,11 +118,7 @@ func adopt(fd int, agent *guest.Agent, config nsinit.Config) error {
 }
 
 func sendEntry(fd int, adoption *guest.Adoption) error {
-	text, err := json.Marshal(adoption.Entry)
-	if err != nil {
-		return err
-	}
-	return unix.Sendmsg(fd, text, unix.UnixRights(adoption.Descriptors...), nil, unix.MSG_NOSIGNAL)
+	return unix.Sendmsg(fd, []byte(adoption.Entry.String()), unix.UnixRights(adoption.Descriptors...), nil, unix.MSG_NOSIGNAL)
 }
 
 // dieWithOwner ends the agent, and with it everything in its pid namespace, when

@@ -3,7 +3,6 @@
 package guest
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,15 +23,23 @@ import (
 // its parent, which executes the agent, writes its records, the agent's program, the Landlock ruleset if there is one,
 // and the namespaces. Beside those of the agent, the time and cgroup namespaces are those of all other processes.
 type Entry struct {
-	Landlock   int    `json:"landlock"` // 1: there is one
-	Namespaces int    `json:"namespaces"`
-	Seccomp    string `json:"seccomp"` // in hexadecimal digits
-	UID        uint32 `json:"uid"`
-	GID        uint32 `json:"gid"`
-	OwnUID     int    `json:"own_uid"` // 1: the parent is uid 0, which is not the process's
-	Dir        string `json:"dir"`
-	// Rlimits are resources and values.
-	Rlimits [][2]uint64 `json:"rlimits,omitempty"`
+	Landlock   bool // there is one
+	Namespaces int
+	Seccomp    []byte
+	UID, GID   uint32
+	OwnUID     bool // the parent is uid 0, which is not the process's
+	Dir        string
+	Rlimits    []agentproto.Rlimit
+}
+
+// String is a dictionary of Python.
+func (e Entry) String() string {
+	var limits strings.Builder
+	for _, r := range e.Rlimits {
+		fmt.Fprintf(&limits, "(%d, %d),", r.Resource, r.Value)
+	}
+	return fmt.Sprintf(`{"landlock": %d, "namespaces": %d, "seccomp": "%x", "uid": %d, "gid": %d, "own_uid": %d, "dir": %+q, "rlimits": [%s]}`,
+		number(e.Landlock), e.Namespaces, e.Seccomp, e.UID, e.GID, number(e.OwnUID), e.Dir, limits.String())
 }
 
 // An Adoption makes a process that is forked into this sandbox a zygote, as if the agent had started it.
@@ -62,11 +69,8 @@ func (a *Agent) Adopt(tag string, namespaces []int) (*Adoption, error) {
 		return nil, err
 	}
 	d.Entry = Entry{
-		Landlock: number(a.opts.UseLandlock), Namespaces: len(namespaces), Seccomp: hex.EncodeToString(a.opts.Seccomp),
-		UID: a.opts.CodeUID, GID: a.opts.CodeGID, OwnUID: number(a.opts.CodeUID != a.uid), Dir: a.opts.Workdir,
-	}
-	for _, r := range a.opts.Rlimits {
-		d.Entry.Rlimits = append(d.Entry.Rlimits, [2]uint64{uint64(r.Resource), r.Value})
+		Landlock: a.opts.UseLandlock, Namespaces: len(namespaces), Seccomp: a.opts.Seccomp,
+		UID: a.opts.CodeUID, GID: a.opts.CodeGID, OwnUID: a.opts.CodeUID != a.uid, Dir: a.opts.Workdir, Rlimits: a.opts.Rlimits,
 	}
 	return d, nil
 }
@@ -168,7 +172,7 @@ func checkRestricted(status []byte, e Entry) error {
 		"Uid": fmt.Sprint(uid, uid, uid, uid), "Gid": fmt.Sprint(gid, gid, gid, gid), "NoNewPrivs": "1", "Threads": "1",
 		"CapInh": noCaps, "CapPrm": noCaps, "CapEff": noCaps, "CapAmb": noCaps,
 	}
-	if e.Seccomp != "" {
+	if len(e.Seccomp) > 0 {
 		want["Seccomp"] = "2"
 	}
 	for line := range strings.Lines(string(status)) {

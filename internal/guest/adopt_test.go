@@ -67,7 +67,7 @@ func TestAdoptsOnlyWhatIsRestricted(t *testing.T) {
 func TestCheckRestricted(t *testing.T) {
 	const status = "Name:\tpython3\nUid:\t1000\t1000\t1000\t1000\nGid:\t1001\t1001\t1001\t1001\nThreads:\t1\nCapInh:\t0000000000000000\n" +
 		"CapPrm:\t0000000000000000\nCapEff:\t0000000000000000\nCapBnd:\t000001ffffffffff\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n"
-	entry := Entry{UID: 1000, GID: 1001, Seccomp: "00"}
+	entry := Entry{UID: 1000, GID: 1001, Seccomp: []byte{0}}
 	if err := checkRestricted([]byte(status), entry); err != nil {
 		t.Errorf("a process that is restricted: %v", err)
 	}

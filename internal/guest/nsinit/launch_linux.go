@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/wire"
 )
 
 // CloneFlags are the namespaces that an agent is started in.
@@ -19,28 +21,40 @@ var SetupCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETUID, unix.CAP_SETGID, 
 // A Launch has an agent started below another sandbox, or waits for the end of one. It goes with descriptors: the agent's program, those that are
 // its own from 0 on, and those by which a thread joins its control groups.
 type Launch struct {
-	Args  []string `json:"args"`
-	Files int      `json:"files"` // how many are its own
+	Args  []string
+	Files uint32 // how many are its own
 	// UID and GID are the user that owns its user namespace.
-	UID uint32 `json:"uid"`
-	GID uint32 `json:"gid"`
-	// UIDs and GIDs are its users: their ids inside, and in the other sandbox's user namespace.
-	UIDs [][2]uint32 `json:"uids"`
-	GIDs [][2]uint32 `json:"gids"`
+	UID, GID uint32
+	// UIDs and GIDs are its users.
+	UIDs, GIDs []IDs
 	// Groups lets it drop groups.
-	Groups bool `json:"groups"`
+	Groups bool
 	// AsRoot starts it as root of its user namespace, who may reach what it takes from the host.
-	AsRoot bool `json:"as_root"`
+	AsRoot bool
 	// Wait is the pid of one that has ended, which is waited for; 0: one is started.
-	Wait int `json:"wait"`
+	Wait uint32
+}
+
+// IDs are one user or group: its id inside, and in the other sandbox's user namespace.
+type IDs struct{ Inside, Outside uint32 }
+
+// Fields names the fields in their order on the wire.
+func (l *Launch) Fields(c *wire.Coder) {
+	c.Fields(&l.Args, &l.Files, &l.UID, &l.GID, &l.Groups, &l.AsRoot, &l.Wait)
+	for _, ids := range []*[]IDs{&l.UIDs, &l.GIDs} {
+		wire.List(c, ids, 2, func(c *wire.Coder, id *IDs) { c.Fields(&id.Inside, &id.Outside) })
+	}
 }
 
 // A Launched is the answer. A pidfd goes with it if an agent was started.
 type Launched struct {
-	PID    int    `json:"pid"`    // in the other sandbox's pid namespace
-	Status uint32 `json:"status"` // of one that was waited for, as wait(2) has it
-	Error  string `json:"error"`
+	PID    uint32 // in the other sandbox's pid namespace
+	Status uint32 // of one that was waited for, as wait(2) has it
+	Error  string
 }
+
+// Fields names the fields in their order on the wire.
+func (l *Launched) Fields(c *wire.Coder) { c.Fields(&l.PID, &l.Status, &l.Error) }
 
 // ReceiveFDs reads one packet of a socket with the descriptors beside it; io.ErrUnexpectedEOF means that the other end has closed it.
 func ReceiveFDs(socket int) (text []byte, fds []int, err error) {

@@ -235,7 +235,7 @@ def enter():
         os.setgroups([])
     os.setresgid(request["gid"], request["gid"], request["gid"])
     os.setresuid(request["uid"], request["uid"], request["uid"])
-    for resource, value in request.get("rlimits", ()):
+    for resource, value in request["rlimits"]:
         call("setrlimit", resource, value.to_bytes(8, sys.byteorder) * 2)
     call("capset", (0x20080522).to_bytes(4, sys.byteorder) + bytes(4), bytes(24))
     call("prctl", 1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG
