@@ -59,6 +59,18 @@ func TestSilentOnAcquire(t *testing.T) {
 	})
 }
 
+// TestMissThatIsSoonReady: a sandbox that was not there when it was asked for is a miss, however soon it is there.
+func TestMissThatIsSoonReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := Hooks{Changed: func(Key, State, State) { time.Sleep(time.Second) }}
+		p := newPool(t, &fakeBackend{}, Config{Max: 1, NoPrewarm: true, Hooks: []Hooks{slow}})
+		acquire(t, p, Key{}, "").Release()
+		if s := p.Stats(); s.Hits != 0 || s.Misses != 1 {
+			t.Errorf("%+v, want a miss", s)
+		}
+	})
+}
+
 // TestCallerGivesUpDuringAPing: that says nothing about the sandbox.
 func TestCallerGivesUpDuringAPing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

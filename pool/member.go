@@ -72,6 +72,7 @@ type waiter struct {
 	tenant string
 	// covered reports whether a sandbox or its slot is being prepared.
 	covered bool
+	hit     bool // it was answered at once
 	left    bool
 	ready   chan answer // holds one
 }

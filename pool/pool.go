@@ -152,20 +152,16 @@ func (p *Pool) acquire(ctx context.Context, key Key, tenant string) (_ *member, 
 			return nil, false, err
 		}
 		var a answer
-		select {
-		case a = <-w.ready:
-			hit = true
-		default:
-			hit = false
-			if a, err = p.wait(ctx, w, timeout); err != nil {
-				return nil, false, err
-			}
+		if w.hit {
+			a = <-w.ready
+		} else if a, err = p.wait(ctx, w, timeout); err != nil {
+			return nil, false, err
 		}
 		if a.err != nil {
 			return nil, false, a.err
 		}
 		if p.alive(ctx, a.member) {
-			return a.member, hit, nil
+			return a.member, w.hit, nil
 		}
 	}
 }
@@ -185,7 +181,8 @@ func (p *Pool) queue(key Key, tenant string, again bool) (*waiter, error) {
 		p.waiters = append(p.waiters, w)
 	}
 	p.dispatch()
-	if len(w.ready) > 0 || w.covered || p.cfg.Exhaustion == Wait {
+	w.hit = len(w.ready) > 0
+	if w.hit || w.covered || p.cfg.Exhaustion == Wait {
 		return w, nil
 	}
 	p.waiters = slices.DeleteFunc(p.waiters, func(o *waiter) bool { return o == w })
