@@ -213,5 +213,6 @@ func envList(base []string, add map[string]string) ([]string, error) {
 		}
 		lines = append(lines, name+"="+value)
 	}
+	slices.Sort(lines) // an interpreter that was started ahead is for one environment
 	return environ.Override(base, lines), nil
 }

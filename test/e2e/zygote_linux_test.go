@@ -84,11 +84,13 @@ for pid in 1, os.getppid(), -os.getppid():
     except OSError as e: print(e.strerror)
 `
 
+var manyVariables = map[string]string{"A": "1", "B": "2", "C": "3", "D": "4", "E": "5", "F": "6", "G": "7", "H": "8"}
+
 // TestZygoteControls: what is forked from another sandbox is held to all that a program is held to which is started in its own.
 func TestZygoteControls(t *testing.T) {
-	z, b, _ := newZygote(t, llmsandbox.Options{Imports: []string{"decimal"}, Env: map[string]string{"A": "B"}})
+	z, b, _ := newZygote(t, llmsandbox.Options{Imports: []string{"decimal"}, Env: manyVariables})
 	sb := openFrom(t, z)
-	fresh := open(t, llmsandbox.Options{Backend: b, Env: map[string]string{"A": "B"}})
+	fresh := open(t, llmsandbox.Options{Backend: b, Env: manyVariables})
 	want, got := strings.Split(run(t, fresh, controls, nil).Stdout, "\n"), strings.Split(run(t, sb, controls, nil).Stdout, "\n")
 	if len(want) < 60 || len(got) != len(want) {
 		t.Fatalf("%q, want %q", got, want)
