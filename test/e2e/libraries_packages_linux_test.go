@@ -217,7 +217,9 @@ func TestPackagesAreKept(t *testing.T) {
 		c.onlyFiles(t)
 	})
 	t.Run("on a disk that is full", func(t *testing.T) {
-		require(t, os.Geteuid() == 0, "mounting a small disk needs root")
+		if os.Geteuid() != 0 {
+			t.Skip("mounting a small disk needs root")
+		}
 		c := newPackageCase(t)
 		c.cache = filepath.Join(c.cache, "small")
 		if err := os.Mkdir(c.cache, 0o700); err != nil {
