@@ -30,11 +30,7 @@ def load(modules):
             if threading is not None and threading.active_count() > 1:
                 raise RuntimeError("it starts a thread, which programs that are forked do not have")
     except BaseException as problem:
-        import json
-
-        reason = "%s: %s: %s" % (module, type(problem).__name__, problem)
-        os.write(4, json.dumps({"event": "reply", "error": reason[:1000]}).encode() + b"\n")
-        os._exit(1)
+        refuse("%s: %s: %s" % (module, type(problem).__name__, problem))
     others = {id(module) for module in (sys, sys.modules["builtins"], sys.modules["__main__"])}
     held.update((name, module) for name, module in sys.modules.items() if id(module) not in others)
     unreachable = [held]
@@ -44,6 +40,14 @@ def load(modules):
     gc.collect()
     gc.freeze()
     return {name.partition(".")[0] for name in set(held) - before}
+
+
+def refuse(reason):
+    """Says why the modules cannot be imported, and ends."""
+    import json
+
+    os.write(4, json.dumps({"event": "reply", "error": reason[:1000]}).encode() + b"\n")
+    os._exit(1)
 
 
 def looked_at():
@@ -179,7 +183,9 @@ def enter():
     """Forks what it is asked for on descriptor 3 into another sandbox, and returns in that, restricted as that
     sandbox's processes are. Until then it is one that this process's user may do anything to, and does only this."""
     ctypes, _socket, array = unseen("_ctypes"), unseen("_socket"), unseen("array")
-    private()
+    why = shared()
+    if why:
+        refuse(why)
     libc = ctypes.dlopen(None, 0)
 
     def call(name, *args):
@@ -256,16 +262,17 @@ def enter():
     sys.modules["_frozen_importlib_external"].PathFinder.invalidate_caches()
 
 
-def private():
-    """Fails where something of this process would be shared with what it forks."""
-    for line in open("/proc/self/maps"):
-        if line.split()[1][1::2] == "ws":
-            raise RuntimeError("a module has mapped memory that every process would share that is forked: " + line.split()[-1])
-    mine = {"0", "1", "2", "3", "4"}
+def shared():
+    """Returns what of this process every sandbox would share that it is forked into, if there is something."""
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            if line.split()[1][1::2] == "ws":
+                return "a module has mapped memory that all sandboxes would share: " + line.split(None, 5)[-1].strip()
+    this = os.stat("/proc/self/fd").st_ino
     with os.scandir("/proc/self/fd") as entries:
         for entry in entries:
-            if entry.name not in mine and os.stat(entry.path).st_ino != os.stat("/proc/self/fd").st_ino:
-                raise RuntimeError("a module has left %s open, which every process would share that is forked" % os.readlink(entry.path))
+            if int(entry.name) > 4 and os.stat(entry.path).st_ino != this:
+                return "a module has left a file open that all sandboxes would share: " + os.readlink(entry.path)
 
 
 unlike = 0  # the pid of a process in another sandbox that this one was forked from
