@@ -19,8 +19,8 @@ import (
 // ErrConflict: two directories have different things of one name.
 var ErrConflict = errors.New("they differ")
 
-// Link makes dir, which is empty, hold what several directories hold. Files are hard links, which costs
-// no space: nobody may write to them. Of what two of them have, both must be directories, or the same.
+// Link makes dir, which is empty, hold what several directories hold. Files are hard links, which take no space, so
+// nobody may write to them. A name that is in two directories must be a directory in both, or the same file.
 func Link(ctx context.Context, dir string, o Options, from ...string) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(2 * runtime.NumCPU())

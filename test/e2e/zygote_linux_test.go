@@ -400,7 +400,7 @@ func TestZygoteWithoutSubordinateIDs(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("the user of the other tests may have none: only root can become another one")
 	}
-	const nobody = 54321 // of whom nothing is said in /etc/subuid
+	const nobody = 54321 // has no line in /etc/subuid
 	home, err := os.MkdirTemp("", "zygote")
 	if err != nil {
 		t.Fatal(err)
