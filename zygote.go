@@ -145,7 +145,7 @@ func (z *Zygote) Open(ctx context.Context) (*Sandbox, error) {
 			}()
 			return sb, nil
 		}
-		gone := errors.Is(err, backend.ErrZygoteEnded) || !alive(in.sandbox)
+		gone := errors.Is(err, backend.ErrZygoteEnded) || in.sandbox.link.Alive() != nil
 		if gone {
 			z.retire(in)
 		}
@@ -153,15 +153,6 @@ func (z *Zygote) Open(ctx context.Context) (*Sandbox, error) {
 		if !gone || !first || ctx.Err() != nil {
 			return nil, err
 		}
-	}
-}
-
-func alive(s *Sandbox) bool {
-	select {
-	case <-s.machine.Done():
-		return false
-	default:
-		return true
 	}
 }
 

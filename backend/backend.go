@@ -38,8 +38,8 @@ type Backend interface {
 
 // Zygotes is implemented by backends that can fork a process of one machine into others.
 type Zygotes interface {
-	// CreateZygote is Create for a machine that is to have one process with StartRequest.Enters of the agent's protocol, and
-	// that runs nobody's code. When it ends, so do the machines that were created from it.
+	// CreateZygote is Create for a machine with one process, which has StartRequest.Enters of the agent's protocol. The
+	// machine runs no code of a user. When it ends, the machines that were created from it end, too.
 	CreateZygote(ctx context.Context, spec Spec) (Machine, error)
 	// CreateFrom is Create for a machine into which that process forks another, which the agent then has as one with
 	// StartRequest.Forks, and that tag. The specs must be the same but for ID, Labels and Deadline. It fails with

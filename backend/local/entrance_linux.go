@@ -123,7 +123,7 @@ const entryWait = 10 * time.Second
 
 // takeIn has the parent's process fork one into the sandbox, whose agent has been set up and says what that needs.
 func (a *namespaceAgent) takeIn(ctx context.Context, l *launch) error {
-	text, fds, err := receive(a.process.owner)
+	text, fds, err := receivePacket(a.process.owner)
 	if err != nil {
 		return a.failed(ctx, fmt.Errorf("the agent ended during set-up: %w", err))
 	}
@@ -385,24 +385,33 @@ func packetPair(name string) (ours, theirs *os.File, err error) {
 
 // exchange sends a packet with descriptors and returns the one that answers it, with its own.
 func exchange(socket *os.File, text []byte, fds []int) (answer []byte, got []int, err error) {
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return nil, nil, err
-	}
 	if err := socket.SetDeadline(time.Now().Add(entryWait)); err != nil {
 		return nil, nil, err
 	}
-	var serr error
-	if err := raw.Write(func(fd uintptr) bool {
-		serr = unix.Sendmsg(int(fd), text, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
-		return serr != unix.EAGAIN
-	}); err != nil || serr != nil {
-		return nil, nil, errors.Join(err, serr)
+	if err := sendPacket(socket, text, fds); err != nil {
+		return nil, nil, err
 	}
-	return receive(socket)
+	return receivePacket(socket)
 }
 
-func receive(socket *os.File) (text []byte, fds []int, err error) {
+func sendPacket(socket *os.File, text []byte, fds []int) error {
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	var serr error
+	err = raw.Write(func(fd uintptr) bool {
+		serr = unix.Sendmsg(int(fd), text, rights, nil, unix.MSG_NOSIGNAL)
+		return serr != unix.EAGAIN
+	})
+	return errors.Join(err, serr)
+}
+
+func receivePacket(socket *os.File) (text []byte, fds []int, err error) {
 	raw, err := socket.SyscallConn()
 	if err != nil {
 		return nil, nil, err

@@ -39,17 +39,11 @@ type namespaceAgent struct {
 // start implements isolator.
 func (namespaces) start(ctx context.Context, l *launch) (*process, error) {
 	filter := concurrently(func() ([]byte, error) { return seccomp.Filter(runtime.GOARCH) })
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	owner, setup, err := packetPair("set-up socket")
 	if err != nil {
-		return nil, fmt.Errorf("make the agent's set-up socket: %w", err)
-	}
-	setup := os.NewFile(uintptr(pair[1]), "set-up socket")
-	if err := unix.SetNonblock(pair[0], true); err != nil { // only the host's end
-		setup.Close()
-		unix.Close(pair[0])
 		return nil, err
 	}
-	a := &namespaceAgent{process: process{owner: os.NewFile(uintptr(pair[0]), "set-up socket")}, log: filepath.Join(l.dir, "agent.log")}
+	a := &namespaceAgent{process: process{owner: owner}, log: filepath.Join(l.dir, "agent.log")}
 	err = a.fork(ctx, l, setup)
 	setup.Close() // with a copy here, the end of an agent that dies would not be seen
 	if err != nil {
@@ -218,25 +212,10 @@ func (a *namespaceAgent) setUp(ctx context.Context, plan []byte, mounts []*os.Fi
 	for i, m := range mounts {
 		fds[i] = int(m.Fd())
 	}
-	var oob []byte
-	if len(fds) > 0 {
-		oob = unix.UnixRights(fds...)
-	}
 	stop := context.AfterFunc(ctx, func() { a.process.kill() })
 	defer stop()
-	raw, err := a.process.owner.SyscallConn()
-	if err != nil {
-		return nsinit.Reply{}, err
-	}
-	var serr error
-	if err := raw.Write(func(fd uintptr) bool {
-		serr = unix.Sendmsg(int(fd), plan, oob, nil, unix.MSG_NOSIGNAL)
-		return serr != unix.EAGAIN
-	}); err != nil {
-		return nsinit.Reply{}, err
-	}
-	if serr != nil {
-		return nsinit.Reply{}, a.failed(ctx, fmt.Errorf("send the agent its plan: %w", serr))
+	if err := sendPacket(a.process.owner, plan, fds); err != nil {
+		return nsinit.Reply{}, a.failed(ctx, fmt.Errorf("send the agent its plan: %w", err))
 	}
 	reply := make([]byte, nsinit.MaxReply+1)
 	n, err := a.process.owner.Read(reply)

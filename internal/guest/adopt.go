@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,23 +82,18 @@ func number(b bool) int {
 }
 
 func (d *Adoption) open(l *launch, namespaces []int) error {
-	var pipe [2]int
-	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
-		return resourceError("make a pipe", err)
+	status, err := d.process.openStatus()
+	if err != nil {
+		return err
 	}
-	*d.ends = append(*d.ends, pipe[1])
-	if err := unix.SetNonblock(pipe[0], true); err != nil {
-		unix.Close(pipe[0])
-		return resourceError("prepare a pipe", err)
-	}
-	d.process.status = os.NewFile(uintptr(pipe[0]), "status")
+	*d.ends = append(*d.ends, status)
 	exe, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return resourceError("open the agent's program", err)
 	}
 	*d.ends = append(*d.ends, exe)
 	a := d.process.agent
-	d.Descriptors = []int{int(l.stdio[0]), int(l.stdio[1]), int(l.stdio[2]), int(l.control[0]), int(l.control[1]), pipe[1], exe}
+	d.Descriptors = []int{int(l.stdio[0]), int(l.stdio[1]), int(l.stdio[2]), int(l.control[0]), int(l.control[1]), status, exe}
 	if a.opts.UseLandlock {
 		d.Descriptors = append(d.Descriptors, a.opts.Landlock)
 	}

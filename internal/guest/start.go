@@ -139,24 +139,33 @@ func (a *Agent) newProcess(req *agentproto.StartRequest) *process {
 
 // fork forks the subreaper with a pipe for its records.
 func (p *process) fork(l *launch) error {
-	var pipe [2]int
-	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
-		return resourceError("make a pipe", err)
+	theirs, err := p.openStatus()
+	if err != nil {
+		return err
 	}
-	defer unix.Close(pipe[1])
-	if err := unix.SetNonblock(pipe[0], true); err != nil {
-		unix.Close(pipe[0])
-		return resourceError("prepare a pipe", err)
-	}
-	p.status = os.NewFile(uintptr(pipe[0]), "status")
-	l.status = uintptr(pipe[1])
+	defer unix.Close(theirs)
+	l.status = uintptr(theirs)
 	l.keepOnly()
-	var err error
 	p.subreaper, err = p.agent.orphans.forking(func() (int, error) { return p.agent.spawner.fork(l) })
 	if err != nil {
 		return resourceError("fork", err)
 	}
 	return nil
+}
+
+// openStatus makes the pipe of the subreaper's records and returns its end.
+func (p *process) openStatus() (theirs int, err error) {
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return -1, resourceError("make a pipe", err)
+	}
+	if err := unix.SetNonblock(pipe[0], true); err != nil {
+		unix.Close(pipe[0])
+		unix.Close(pipe[1])
+		return -1, resourceError("prepare a pipe", err)
+	}
+	p.status = os.NewFile(uintptr(pipe[0]), "status")
+	return pipe[1], nil
 }
 
 // childEnds are the descriptors that only the program keeps.
