@@ -69,6 +69,14 @@ func same(t testing.TB, dir int, path string, flags int, resolve uint64) {
 	t.Helper()
 	want, wantMade := try(t, kernelOpenat2, dir, path, flags, resolve)
 	got, made := try(t, walk, dir, path, flags, resolve)
+	// A kernel that loses a race with whatever changes its caches walks the path again, and counts the links of
+	// both walks: of a path with 21 to 40 of them it says now and then that there are too many.
+	for range 100 {
+		if want.err != unix.ELOOP || got.err == unix.ELOOP {
+			break
+		}
+		want, wantMade = try(t, kernelOpenat2, dir, path, flags, resolve)
+	}
 	if got != want || made != wantMade {
 		t.Fatalf("%q with flags %#o, resolve %#x: %v (made %q), openat2 has %v (made %q)", path, flags, resolve, got, made, want, wantMade)
 	}
