@@ -427,7 +427,7 @@ func (s *Sandbox) takeAhead(ctx context.Context, timeout time.Duration) *ahead {
 // fits. Otherwise ran is false, and the code has not been executed.
 func (r *run) executeAhead(ctx context.Context, code string, opts *RunOptions) (ran bool, err error) {
 	s := r.sandbox
-	if s.language.Ahead == nil {
+	if s.language.Ahead == nil || opts.FreshLayout && s.language.Ahead.Forks { // one that does not fork has one program
 		return false, nil
 	}
 	r.begin()

@@ -37,6 +37,8 @@ type KernelOptions struct {
 	AllowInstall bool
 	// Artifacts, when set, take the place of the sandbox's ArtifactOptions.
 	Artifacts *ArtifactOptions
+	// FreshLayout starts a new interpreter each time, as RunOptions.FreshLayout does.
+	FreshLayout bool
 }
 
 // A Kernel is an interpreter in a sandbox that keeps its state between cells. It is safe
@@ -360,7 +362,7 @@ func (k *kernelHost) Start(ctx context.Context) (kernel.Process, error) {
 // has not been started.
 func (k *kernelHost) fork(ctx context.Context, p *kernel.Process, req agentproto.StartRequest) (forked bool, err error) {
 	s := k.sandbox
-	if k.language != s.language || s.language.Ahead == nil || !s.language.Ahead.Forks || k.collection == nil {
+	if k.language != s.language || s.language.Ahead == nil || !s.language.Ahead.Forks || k.collection == nil || k.opts.FreshLayout {
 		return false, nil
 	}
 	a := s.takeAhead(ctx, 0)

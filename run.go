@@ -66,6 +66,10 @@ type RunOptions struct {
 	// Terminal gives the program a terminal of that size, which merges stderr into stdout.
 	// [Process.Resize] changes the size.
 	Terminal *WinSize
+	// FreshLayout starts a new interpreter, where the program would otherwise be forked from one
+	// that [Sandbox.Prepare], Options.Imports or a [Zygote] has started: its addresses and string
+	// hashes are then its own, and it imports what it needs itself.
+	FreshLayout bool
 }
 
 // runCounter gives each run in a sandbox a name of its own. It starts at a random

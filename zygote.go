@@ -16,7 +16,7 @@ import (
 // The new sandbox is isolated and limited as any is, and its code finds nothing of other sandboxes. It may be used concurrently.
 //
 // The modules run in all of its sandboxes, and before they do with privileges over them: those of a hostile package could
-// see and change what the others do. Everything that is opened from one Zygote has the same addresses and string hashes.
+// see and change what the others do. What is forked from one Zygote has the same addresses and string hashes: see RunOptions.FreshLayout.
 type Zygote struct {
 	opts    Options
 	backend backend.Zygotes

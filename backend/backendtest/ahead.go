@@ -175,6 +175,48 @@ func (s *suite) importsAhead(t *testing.T) {
 	fails("Bash", llmsandbox.ErrUnsupported, llmsandbox.Options{Imports: []string{"json"}, Language: "bash"})
 }
 
+// freshLayout has programs and kernels start anew that would be forked: forks share a hash seed and addresses.
+func (s *suite) freshLayout(t *testing.T) {
+	const base = `next(l.split("-")[0] for l in open("/proc/self/maps") if "libc" in l)`
+	const imported = "'decimal' in __import__('sys').modules"
+	sb := s.open(t, llmsandbox.Options{Imports: []string{"decimal"}})
+	layout := func(fresh bool) [2]string {
+		t.Helper()
+		f := strings.Fields(run(t, sb, "print("+imported+", hash('a'), "+base+")", &llmsandbox.RunOptions{FreshLayout: fresh}).Stdout)
+		if want := map[bool]string{false: "True", true: "False"}[fresh]; len(f) != 3 || f[0] != want {
+			t.Fatalf("FreshLayout %v: %q, want %s, a hash and an address", fresh, f, want)
+		}
+		return [2]string(f[1:])
+	}
+	forked := layout(false)
+	one, other := layout(true), layout(true)
+	for i, what := range []string{"hash of a string", "address"} {
+		if one[i] == other[i] || one[i] == forked[i] || other[i] == forked[i] {
+			t.Errorf("the %s is %s in a fork, %s and %s in new interpreters, want different ones", what, forked[i], one[i], other[i])
+		}
+	}
+	if again := layout(false); again != forked {
+		t.Errorf("the layout of a fork after them is %q, want %q: that of the same interpreter", again, forked)
+	}
+	p, err := sb.StartRun(testContext(t), "print("+imported+")", &llmsandbox.RunOptions{FreshLayout: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := p.Wait(testContext(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantStdout(t, res, "False\n")
+
+	k := openKernel(t, sb, "", &llmsandbox.KernelOptions{Plain: true, FreshLayout: true})
+	wantValue(t, k, imported, "False")
+	if err := k.Restart(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	wantValue(t, k, imported, "False")
+	wantValue(t, openKernel(t, sb, "", plainPython), imported+", str(hash('a'))", "(True, '"+forked[0]+"')")
+}
+
 // attachedAhead has another handle take over a run in an interpreter that was started ahead.
 // While that waits for its code, it is no program, and cannot be attached to.
 func (s *suite) attachedAhead(t *testing.T) {

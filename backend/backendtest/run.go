@@ -112,6 +112,7 @@ var cases = []struct {
 	{"InterpreterAhead", agentTier, (*suite).interpreterAhead},
 	{"AheadOfLanguages", languageTier, (*suite).aheadOfLanguages},
 	{"ImportsAhead", agentTier, (*suite).importsAhead},
+	{"FreshLayout", agentTier, (*suite).freshLayout},
 	{"ForkedPrograms", agentTier, (*suite).forkedPrograms},
 	{"ForkedEnds", agentTier, (*suite).forkedEnds},
 	{"ForkedKernels", agentTier, (*suite).forkedKernels},

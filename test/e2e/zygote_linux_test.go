@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -217,6 +218,31 @@ except OSError as e: print(n <= 20, e.strerror)`, nil)
 			if interpreters == 0 {
 				t.Errorf("no interpreter is in the group of sandbox %s: %v", sb.ID(), processes)
 			}
+		}
+	}
+}
+
+// TestZygoteFreshLayout: sandboxes of one zygote share a hash seed and addresses, but for programs that start anew.
+func TestZygoteFreshLayout(t *testing.T) {
+	z, _, _ := newZygote(t, llmsandbox.Options{Imports: []string{"colorsys"}})
+	one, two := openFrom(t, z), openFrom(t, z)
+	layout := func(sb *llmsandbox.Sandbox, fresh bool) []string {
+		t.Helper()
+		const code = `import sys; print('colorsys' in sys.modules, hash('a'), next(l.split("-")[0] for l in open("/proc/self/maps") if "libc" in l))`
+		f := strings.Fields(run(t, sb, code, &llmsandbox.RunOptions{FreshLayout: fresh}).Stdout)
+		if want := map[bool]string{false: "True", true: "False"}[fresh]; len(f) != 3 || f[0] != want {
+			t.Fatalf("FreshLayout %v: %q, want %s, a hash and an address", fresh, f, want)
+		}
+		return f[1:]
+	}
+	forked := layout(one, false)
+	if other := layout(two, false); !slices.Equal(other, forked) {
+		t.Errorf("the layouts of forks are %q and %q, want the same", forked, other)
+	}
+	a, b := layout(one, true), layout(two, true)
+	for i, what := range []string{"hash of a string", "address"} {
+		if a[i] == b[i] || a[i] == forked[i] || b[i] == forked[i] {
+			t.Errorf("the %s is %s in forks, %s and %s in new interpreters, want different ones", what, forked[i], a[i], b[i])
 		}
 	}
 }
