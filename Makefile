@@ -8,7 +8,7 @@ export CGO_ENABLED ?= 0
 # Nor what a clone in another place has compiled, and tested.
 export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
 
-.PHONY: build commands test test-all test-deps unit programs local warm user user-rest docker docker-rest engines cluster pods kubernetes vm clients harness \
+.PHONY: build commands test test-all test-deps unit programs local warm writable user user-rest docker docker-rest engines cluster pods kubernetes vm clients harness \
 	docs fuzz lint types bench generate cross images agent-image cli-image cluster-up cluster-down
 
 build: ## the command, into bin/: llmsandbox, and llmsandbox-kubernetes for clusters
@@ -52,17 +52,20 @@ WHOLE := /llmsandbox/(test/(e2e|engine|kubernetes|mcp|vm)(/|$$)|internal/(cli|te
 SUITE := $(SUM) --format testname
 CONTRACT := ^TestConformance$$/^Contract$$
 local: commands ## whole sandboxes, as the user who calls this; limits on this machine as vm has them on others
-	$(SUITE) -- -timeout 30m -skip '$(WARM)' ./test/e2e/... ./internal/cli ./test/vm/limits
+	$(SUITE) -- -timeout 30m -skip '$(AGAIN)' ./test/e2e/... ./internal/cli ./test/vm/limits
 
-WARM := ^TestWarmConformance$$
+AGAIN := ^Test(Warm|Writable)Conformance$$
 warm: commands ## the suite once more, with programs that are forked from an interpreter with imports
-	$(SUITE) -- -timeout 30m -run '$(WARM)' ./test/e2e
+	$(SUITE) -- -timeout 30m -run '^TestWarmConformance$$' ./test/e2e
+
+writable: commands ## the suite once more, in sandboxes whose code may write everywhere
+	$(SUITE) -- -timeout 30m -run '^TestWritableConformance$$/^(Contract|Agent)$$' ./test/e2e
 
 user: commands ## what a backend must do, as an ordinary user that root makes
 	$(SUITE) --raw-command -- scripts/e2e-as-user -test.run '$(CONTRACT)'
 
 user-rest: commands ## all else of local, as that user
-	$(SUITE) --raw-command -- scripts/e2e-as-user -test.skip '$(CONTRACT)|$(WARM)'
+	$(SUITE) --raw-command -- scripts/e2e-as-user -test.skip '$(CONTRACT)|$(AGAIN)'
 
 docker: commands ## what a backend must do, on a Docker daemon that it starts and stops
 	$(SUITE) -- -timeout 30m -run '^TestDockerConformance$$/^Contract$$' ./test/engine

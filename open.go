@@ -92,6 +92,13 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	if err := hostmount.Check(o.Mounts, nil); err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
+	b, err := backendOrDefault(o.Backend)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkWritableRoot(b, o); err != nil {
+		return nil, err
+	}
 	log := &gateway.Log{}
 	network, err := planNetwork(o.Network, o.Secrets, log)
 	if err != nil {
@@ -103,10 +110,6 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 		networkEnv = network.Env
 	}
 	env, err := envList(networkEnv, o.Env)
-	if err != nil {
-		return nil, err
-	}
-	b, err := backendOrDefault(o.Backend)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +140,7 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	if err := libraries.On(spec.Env).AddTo(ctx, &spec); err != nil {
 		return nil, asInstallError(err)
 	}
-	spec.Mounts = o.Mounts // after the installations, which are not to see them
+	spec.Mounts, spec.WritableRoot = o.Mounts, o.WritableRoot // after the installations, which are not to see them
 	machine, err := how.create(ctx, b, spec)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
@@ -161,6 +164,19 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), s.Close())
 	}
 	return s, nil
+}
+
+func checkWritableRoot(b backend.Backend, o Options) error {
+	if !o.WritableRoot {
+		return nil
+	}
+	if _, ok := b.(backend.WritableRoots); !ok {
+		return fmt.Errorf("open sandbox: %w: the %s backend has no root that can be written to: use the local one", ErrUnsupported, b.Name())
+	}
+	if o.Resettable {
+		return fmt.Errorf("open sandbox: %w: a sandbox whose root can be written to cannot be reset: leave out one or the other, and close it instead", ErrUnsupported)
+	}
+	return nil
 }
 
 // withTools is an environment in which package tools work, and the commands are found that they

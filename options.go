@@ -76,6 +76,10 @@ type Options struct {
 	// cell or file operation of any handle. An open kernel without a cell is no use of it, nor is a
 	// connection. 0 means never.
 	IdleTimeout time.Duration
+	// WritableRoot lets code write everywhere, not only to the working directory and /tmp: all files of the root
+	// filesystem belong to it. What is written is seen by this sandbox only, counts against Limits.Disk, and is gone when it
+	// is closed. Only the local backend has it, as root of the machine or with an Image; elsewhere, and with Resettable, Open fails with ErrUnsupported.
+	WritableRoot bool
 	// Resettable has Open look at what it has made, so that [Sandbox.Reset] can do it again.
 	Resettable bool
 	// Supervisor, when set, opens and owns the sandbox in a process of its own, so that the sandbox

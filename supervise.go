@@ -36,6 +36,7 @@ type order struct {
 	Language, Image, ID    string
 	Limits                 Limits
 	BestEffort, Resettable bool
+	WritableRoot           bool
 	Env, Labels            map[string]string
 	Mode                   NetworkMode
 	Allow                  []string
@@ -74,7 +75,7 @@ func openSupervised(ctx context.Context, o Options) (*Sandbox, error) {
 		Config: o.Supervisor.Config, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
 		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
 		Mode: o.Network.Mode, Allow: o.Network.Allow, Secrets: o.Secrets, Libraries: o.Libraries, Environment: environment, Imports: o.Imports, Install: o.Install,
-		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts,
+		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts, WritableRoot: o.WritableRoot,
 	}, progress)
 	if err != nil {
 		return nil, asTold(err)
@@ -136,7 +137,7 @@ func openOrdered(ctx context.Context, open func([]byte) (backend.Backend, error)
 		Backend: b, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
 		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
 		Network: Network{Mode: o.Mode, Allow: o.Allow}, Secrets: o.Secrets, Libraries: o.Libraries, Environment: o.Environment, Imports: o.Imports, Install: o.Install,
-		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts, Progress: progress,
+		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts, WritableRoot: o.WritableRoot, Progress: progress,
 	})
 }
 

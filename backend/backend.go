@@ -47,6 +47,9 @@ type Zygotes interface {
 	CreateFrom(ctx context.Context, spec Spec, zygote Machine, tag string) (Machine, error)
 }
 
+// WritableRoots is implemented by backends that have Spec.WritableRoot.
+type WritableRoots interface{ WritableRoots() }
+
 // A Machine is one live sandbox of a backend. Its methods may be called concurrently.
 type Machine interface {
 	// ID is the sandbox's id.
@@ -127,6 +130,9 @@ type Spec struct {
 	Logger *slog.Logger
 	// Layers are mounted into the sandbox: prepared caches and installed libraries.
 	Layers []Layer
+	// WritableRoot lets code write to the whole root filesystem, which is its own: what it writes is gone with the
+	// machine, and counts against the disk limit. Only backends that are WritableRoots have it.
+	WritableRoot bool
 	// Mounts are directories and files of the host. A backend that cannot mount them fails with
 	// ErrUnsupported.
 	Mounts []Mount

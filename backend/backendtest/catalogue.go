@@ -37,6 +37,9 @@ func (s *suite) abuseCatalogue(t *testing.T) {
 	sandboxes := s.openings(t, options)
 	for i, c := range all {
 		t.Run(fmt.Sprintf("%02d %s", c.Number, c.Name), func(t *testing.T) {
+			if c.Name == "read_only_root" {
+				s.has(t, ReadOnlyRoot)
+			}
 			sb := sandboxes.use(t, i, hellos[options[i].Language].program)
 			c := s.asDeclared(t, sb, c)
 			run := attack(t, sb, c)

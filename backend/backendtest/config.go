@@ -62,6 +62,8 @@ const (
 	// OOMAlone: a program that takes all the memory there is dies alone. Where all of the
 	// sandbox may go with it, the loss is reported with its reason.
 	OOMAlone Feature = "oom-alone"
+	// ReadOnlyRoot: code can write to its working directory and to directories for temporary files only.
+	ReadOnlyRoot Feature = "read-only-root"
 	// FreshInterpreters: a new sandbox runs no interpreter. One that imports modules ahead does.
 	FreshInterpreters Feature = "fresh-interpreters"
 	// LinuxKernel: the kernel inside is Linux. What another one keeps to itself, such as how
@@ -115,7 +117,7 @@ func (c Config) check() error {
 	if c.Backend == nil {
 		return fmt.Errorf("backendtest: Config.Backend is nil: set the backend to test")
 	}
-	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, LinuxKernel, Science, IPv6Loopback, PreparedCaches, Libraries, Registries, Mounts, CopyOnWriteMounts, FreshInterpreters}
+	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, LinuxKernel, Science, IPv6Loopback, PreparedCaches, Libraries, Registries, Mounts, CopyOnWriteMounts, FreshInterpreters, ReadOnlyRoot}
 	for language := range hellos {
 		known = append(known, Feature(language))
 	}

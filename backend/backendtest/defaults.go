@@ -11,6 +11,7 @@ import (
 // safeByDefault looks from inside at what was not asked for and must not be there: the rights
 // of root, a network, the caller's environment, more than one place to write.
 func (s *suite) safeByDefault(t *testing.T) {
+	s.has(t, ReadOnlyRoot)
 	t.Setenv("LLMSANDBOX_CONFORMANCE_SECRET", "not to be inherited")
 	sb := s.shared(t)
 	res := run(t, sb, `

@@ -37,6 +37,7 @@ func (s *suite) acceptance43Parents(t *testing.T) {
 
 // acceptance44ReadOnlyRoot writes where only root could, and where the program can.
 func (s *suite) acceptance44ReadOnlyRoot(t *testing.T) {
+	s.has(t, ReadOnlyRoot)
 	sb := s.open(t, llmsandbox.Options{})
 	src := filepath.Join(hostTree(t, map[string]string{"f": "data"}), "f")
 	for _, dest := range []string{"/etc/f", "/etc/passwd", "/usr/bin/python3", "/f", "/new/f", "/etc"} {

@@ -36,6 +36,8 @@ type Backend struct {
 	isolator isolator
 	disks    diskTemplates
 	host     hostRoots
+	// writableHost is the one for sandboxes with Spec.WritableRoot.
+	writableHost hostRoots
 }
 
 // New returns the local backend; nil options are the defaults. It looks at nothing yet: what this machine cannot do
@@ -198,3 +200,6 @@ func (b *Backend) List(ctx context.Context) ([]backend.Info, error) {
 	sort.Slice(all, func(i, j int) bool { return all[i].Created.Before(all[j].Created) })
 	return all, errors.Join(errs...)
 }
+
+// WritableRoots implements [backend.WritableRoots].
+func (*Backend) WritableRoots() {}

@@ -205,6 +205,11 @@ func (c *creation) finish() (*machine, error) {
 	}
 	caps := c.b.isolator.capabilities(c.identity)
 	caps.Backend, caps.Controls = c.b.Name(), slices.Concat(caps.Controls, c.controls, c.process.controls)
+	for i, k := range caps.Controls {
+		if k.Name == "filesystem" && c.spec.WritableRoot {
+			caps.Controls[i].Detail = "code can write everywhere, which changes the sandbox's disk only"
+		}
+	}
 	if len(c.mounts) > 0 {
 		c.spec.Mounts = hostmount.Mounts(c.mounts)
 		caps.Controls = append(caps.Controls, hostmount.Control(c.spec.Mounts, "read-only mount, overlay", "nosuid, nodev"))

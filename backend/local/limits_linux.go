@@ -159,7 +159,7 @@ func releaseAtLeast(release string, major, minor int) bool {
 // diskControl reports what limits the disk. Without a file system of its own (why) it is
 // memory, which another of the limits may or may not count.
 func diskControl(why error, limits []backend.Control) backend.Control {
-	const what = "/sandbox, /tmp and /dev/shm together"
+	const what = "all that can be written together"
 	if why == nil {
 		return backend.Control{Name: "disk", Enforced: true, By: "ext4 on a loop device", Detail: what}
 	}

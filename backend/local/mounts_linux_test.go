@@ -66,6 +66,7 @@ func TestMounts(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		image    bool
+		writable bool // the root
 		identity identity
 		layers   []backend.Layer
 		asked    []hostmount.Source
@@ -82,11 +83,18 @@ func TestMounts(t *testing.T) {
 		{name: "user-libraries", identity: user, layers: layers},
 		{name: "mounts", identity: root, asked: asked, sent: true},
 		{name: "user-mounts", identity: user, asked: asked},
+		{name: "writable-host", identity: root, writable: true, sent: true},
+		{name: "writable-image", image: true, identity: root, writable: true, layers: layers, sent: true},
+		{name: "user-writable-image", image: true, identity: user, writable: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			base := testRoot(t)
-			if c.image {
-				base = []mount{{kind: mountOverlay, target: "/", lower: []string{"/cache/images/2", "/cache/images/1"}, readOnly: true}}
+			switch {
+			case c.image:
+				base = []mount{{kind: mountOverlay, target: "/", lower: []string{"/cache/images/2", "/cache/images/1"}, readOnly: !c.writable, code: c.writable}}
+			case c.writable:
+				base = []mount{{kind: mountOverlay, target: "/", lower: []string{"/cache/hostroot-1"}, code: true},
+					{kind: mountOverlay, target: "/usr", lower: []string{"/cache/hostroot-private-1", "/usr"}, code: true}}
 			}
 			points := t.TempDir()
 			mounts, err := addMountPoints(points, sandboxMounts(base, c.layers, c.asked, nothing))
@@ -94,12 +102,15 @@ func TestMounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			in := planInput{mounts: mounts, identity: c.identity, detached: c.sent, diskSize: c.disk, empty: "/state/empty", descriptors: map[int]uint32{}}
+			sent := uint32(0)
 			if c.sent {
 				in.descriptors[diskDescriptor] = 0
+				sent++
 			}
 			for i, m := range mounts {
 				if m.opened != nil || c.sent && m.kind == mountOverlay && !m.readOnly {
-					in.descriptors[i] = uint32(len(in.descriptors))
+					in.descriptors[i] = sent
+					sent += uint32(max(len(m.lower), 1))
 				}
 			}
 			plan := makePlan(in)
@@ -231,7 +242,7 @@ func mountLine(m mount) string {
 func stepLine(s nsinit.Step) string {
 	op := map[nsinit.Op]string{nsinit.OpBind: "bind", nsinit.OpReceived: "received", nsinit.OpFilesystem: "filesystem", nsinit.OpUnion: "union", nsinit.OpBindHidden: "bind-hidden",
 		nsinit.OpOverlay: "overlay", nsinit.OpInner: "inner", nsinit.OpAttr: "attr", nsinit.OpMkdir: "mkdir", nsinit.OpSymlink: "symlink", nsinit.OpFile: "file",
-		nsinit.OpOwnDirectories: "own", nsinit.OpBindSame: "bind-same"}[s.Op]
+		nsinit.OpOwnDirectories: "own", nsinit.OpRoot: "root", nsinit.OpBindSame: "bind-same"}[s.Op]
 	var attr []string
 	for _, a := range []struct {
 		flag uint32

@@ -94,19 +94,26 @@ func (a *namespaceAgent) boot(ctx context.Context, l *launch, filter func() ([]b
 		in.descriptors[diskDescriptor] = 0
 		send = append(send, c.disk)
 	}
+	owners := owners{agent: l.agent, users: users}
+	defer owners.close()
 	for i, m := range in.mounts {
-		f := m.opened
-		if writable := m.kind == mountOverlay && !m.readOnly; privileged() && (writable || f != nil) {
-			if f, err = detachedTree(l.agent, m, users); err != nil {
-				return fmt.Errorf("mount for %s: %w", m.target, err)
-			}
-			defer f.Close()
-		}
-		if f == nil {
+		writable := m.kind == mountOverlay && !m.readOnly
+		if !privileged() && m.opened == nil || !writable && m.opened == nil {
 			continue
 		}
 		in.descriptors[i] = uint32(len(send))
-		send = append(send, f)
+		if !privileged() {
+			send = append(send, m.opened)
+			continue
+		}
+		trees, err := owners.detachedTrees(m)
+		send = append(send, trees...)
+		for _, f := range trees {
+			defer f.Close()
+		}
+		if err != nil {
+			return fmt.Errorf("mount for %s: %w", m.target, err)
+		}
 	}
 	plan := makePlan(in)
 	exposed := 0
@@ -273,77 +280,6 @@ func explainSetup(err error) error {
 	default:
 		return fmt.Errorf("set up the sandbox: %s", text)
 	}
-}
-
-// detachedTree returns a detached read-only mount of a mount's directory or file, without what
-// is mounted below it. What belongs to the owner of a directory that code may write
-// to belongs to the code, so that it may change it in a writable layer above.
-func detachedTree(agent string, m mount, users identity) (*os.File, error) {
-	source := m.opened
-	if source == nil {
-		fd, err := unix.Open(m.lower[0], unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return nil, fmt.Errorf("open: %w", err)
-		}
-		source = os.NewFile(uintptr(fd), m.lower[0])
-		defer source.Close()
-	}
-	fd, err := unix.OpenTree(int(source.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
-	if err != nil {
-		return nil, fmt.Errorf("open_tree: %w", err)
-	}
-	tree := os.NewFile(uintptr(fd), source.Name())
-	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_RDONLY}
-	if m.kind == mountOverlay {
-		var st unix.Stat_t
-		if err := unix.Fstat(fd, &st); err != nil {
-			tree.Close()
-			return nil, err
-		}
-		ns, err := mappedNamespace(agent, st, users.codeUID, users.codeGID)
-		if err != nil {
-			tree.Close()
-			return nil, err
-		}
-		defer ns.Close()
-		attr.Attr_set |= unix.MOUNT_ATTR_IDMAP
-		attr.Userns_fd = uint64(ns.Fd())
-	}
-	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, attr); err != nil {
-		tree.Close()
-		if m.kind == mountOverlay {
-			err = fmt.Errorf("map its owner (Linux 5.19 or later and a file system that can are needed): %w", err)
-		}
-		return nil, err
-	}
-	return tree, nil
-}
-
-// mappedNamespace returns a user namespace in which a file's owner and group are uid and gid. It
-// needs a process to be made of: an agent that waits for its first byte.
-func mappedNamespace(agent string, of unix.Stat_t, uid, gid uint32) (*os.File, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	defer w.Close()
-	p, err := os.StartProcess(agent, []string{"llmsandbox-agent", "--stdio"}, &os.ProcAttr{
-		Env: []string{}, Files: []*os.File{r}, Sys: &syscall.SysProcAttr{Cloneflags: inPlace | unix.CLONE_NEWUSER},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make a user namespace: %w", err)
-	}
-	defer func() {
-		p.Kill()
-		p.Wait()
-	}()
-	proc := fmt.Sprintf("/proc/%d/", p.Pid)
-	if err := errors.Join(writeProc(proc+"uid_map", fmt.Sprintf("%d %d 1\n", of.Uid, uid)),
-		writeProc(proc+"gid_map", fmt.Sprintf("%d %d 1\n", of.Gid, gid))); err != nil {
-		return nil, err
-	}
-	return os.Open(proc + "ns/user")
 }
 
 // capabilities are the same for every sandbox of a user on this machine.

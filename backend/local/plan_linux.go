@@ -28,7 +28,7 @@ type planInput struct {
 	diskSize int64  // of a tmpfs; 0: no limit
 	empty    string // an empty directory of the host
 	// descriptors are the numbers of those that are sent with the plan: of the disk, and by
-	// its place in mounts what a bind shows or an overlay has as its lower directory.
+	// its place in mounts what a bind shows, or the first of what an overlay has as its lower directories.
 	descriptors map[int]uint32
 	// detached reports whether they can be mounted themselves. Otherwise they only show what
 	// the source of a mount must still be.
@@ -46,6 +46,10 @@ func makePlan(in planInput) nsinit.Plan {
 	p := planner{planInput: in, made: map[string]bool{}}
 	for i, m := range in.mounts {
 		p.seal(m.target)
+		if m.target == "/" && m.kind == mountOverlay && !m.readOnly {
+			p.writableRoot(i, m)
+			continue
+		}
 		p.add(i, m)
 	}
 	p.seal("")
@@ -212,21 +216,38 @@ func (p *planner) sent(fd uint32, source, path string, attr uint32) {
 	p.step(s)
 }
 
-// overlay mounts a host directory with a private layer of the disk above it.
+// writableRoot mounts a root with a layer of the disk above it. That needs the disk, which needs a root: a first one, which
+// the other replaces.
+func (p *planner) writableRoot(i int, m mount) {
+	const first = "/root"
+	p.step(nsinit.Step{Op: nsinit.OpFilesystem, Source: "tmpfs", Path: "/", Attr: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Options: tmpfsOptions(0o755, 64<<10, 16)})
+	m.target = first
+	p.mountPoint(m)
+	p.overlay(i, m, m.attributes())
+	p.step(nsinit.Step{Op: nsinit.OpRoot, Path: first, Source: stage})
+	delete(p.made, first)
+}
+
+// overlay mounts directories of the host with a private layer of the disk above them.
 func (p *planner) overlay(i int, m mount, attr uint32) {
-	base := fmt.Sprintf("%s/layer%d", stage, p.overlays)
+	base := fmt.Sprintf("%s/%d", stage, p.overlays)
 	p.overlays++
-	lower, upper, work := base+"/lower", base+"/upper", base+"/work"
+	upper, work := base+"/upper", base+"/work"
 	p.stageDisk()
-	p.mkdir(lower, 0o755, false)
 	p.mkdir(upper, 0o755, m.code)
 	p.mkdir(work, 0o700, false)
-	if fd, sent := p.descriptors[i]; sent {
-		p.sent(fd, m.lower[0], lower, attr)
-	} else {
-		p.step(nsinit.Step{Op: nsinit.OpBind, Source: m.lower[0], Path: lower, Attr: attr | unix.MOUNT_ATTR_RDONLY})
+	options := []string{upper, work}
+	for n, source := range m.lower {
+		lower := base + "/" + strconv.Itoa(n)
+		options = append(options, lower)
+		p.mkdir(lower, 0o755, false)
+		if fd, sent := p.descriptors[i]; sent {
+			p.sent(fd+uint32(n), source, lower, attr)
+		} else {
+			p.step(nsinit.Step{Op: nsinit.OpBind, Source: source, Path: lower, Attr: attr | unix.MOUNT_ATTR_RDONLY})
+		}
 	}
-	p.step(nsinit.Step{Op: nsinit.OpOverlay, Path: m.target, Options: []string{lower, upper, work}, Attr: attr})
+	p.step(nsinit.Step{Op: nsinit.OpOverlay, Path: m.target, Options: options, Attr: attr})
 	if p.identity.separate && !p.detached {
 		// An ordinary user cannot have the layer's files mapped to the code's user.
 		// With the directories its own, the code can replace files, if not change them.
@@ -237,7 +258,7 @@ func (p *planner) overlay(i int, m mount, attr uint32) {
 // addMountPoints puts a directory of mount points, made at dir, on top of a root that
 // nothing can be made in. On top, because what an image has at these paths may be a link.
 func addMountPoints(dir string, mounts []mount) ([]mount, error) {
-	if mounts[0].kind != mountOverlay {
+	if mounts[0].kind != mountOverlay { // a root of the host that cannot be written to is one that they can be made in
 		return mounts, nil
 	}
 	var targets []string

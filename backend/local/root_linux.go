@@ -18,7 +18,7 @@ import (
 // baseEnv is every sandbox's own environment, whatever its root.
 var baseEnv = []string{"HOME=" + homeDir, "TMPDIR=" + tempDir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"}
 
-// A rootfs is the read-only file system that a sandbox starts from.
+// A rootfs is the file system that a sandbox starts from.
 type rootfs struct {
 	image string
 	host  bool
@@ -28,8 +28,8 @@ type rootfs struct {
 	startDir string
 	uid, gid uint32
 	mounts   []mount
-	// skeleton is the prepared directory it was made from; empty for an image.
-	skeleton string
+	// prepared are the directories it was made from, the skeleton first; none for an image.
+	prepared []string
 	release  func() error // gives up the hold on what it was made from; may be nil
 }
 
@@ -37,7 +37,7 @@ func ofHost(spec backend.Spec) bool { return spec.Image == "" || spec.Image == "
 
 func (b *Backend) resolveRoot(ctx context.Context, spec backend.Spec) (rootfs, error) {
 	if ofHost(spec) {
-		return b.hostRoot()
+		return b.hostRoot(spec.WritableRoot)
 	}
 	img, err := b.image(ctx, spec)
 	if err != nil {
@@ -49,7 +49,7 @@ func (b *Backend) resolveRoot(ctx context.Context, spec backend.Spec) (rootfs, e
 	lower := slices.Clone(img.Layers)
 	slices.Reverse(lower)
 	r := rootfs{
-		image: img.Name, release: img.Release, mounts: []mount{{kind: mountOverlay, target: "/", lower: lower, readOnly: true}},
+		image: img.Name, release: img.Release, mounts: []mount{{kind: mountOverlay, target: "/", lower: lower, readOnly: !spec.WritableRoot, code: spec.WritableRoot}},
 		env: environ.Override(environ.Override([]string{environ.DefaultPath}, img.Config.Env), baseEnv),
 	}
 	if dir := img.Config.WorkingDir; dir != "/" {
@@ -73,44 +73,81 @@ type hostRoots struct {
 }
 
 // hostRoot is the root filesystem of the host's own toolchains.
-func (b *Backend) hostRoot() (rootfs, error) {
-	b.host.mu.Lock()
-	defer b.host.mu.Unlock()
-	if time.Since(b.host.found) < hostRootAge {
+func (b *Backend) hostRoot(writable bool) (rootfs, error) {
+	host := &b.host
+	if writable {
+		host = &b.writableHost
+	}
+	host.mu.Lock()
+	defer host.mu.Unlock()
+	if time.Since(host.found) < hostRootAge {
 		// A collection may have removed it since.
-		if _, err := os.Lstat(b.host.root.skeleton); err == nil {
-			return b.host.root, nil
+		gone := func(path string) bool {
+			_, err := os.Lstat(path)
+			return err != nil
+		}
+		if !slices.ContainsFunc(host.root.prepared, gone) {
+			return host.root, nil
 		}
 	}
-	root, err := b.findHostRoot()
+	root, err := b.findHostRoot(writable)
 	if err != nil {
-		return rootfs{}, err
+		return rootfs{}, fmt.Errorf("the host's toolchains: %w", err)
 	}
-	b.host.root, b.host.found = root, time.Now()
+	host.root, host.found = root, time.Now()
 	return root, nil
 }
 
-func (b *Backend) findHostRoot() (rootfs, error) {
+func (b *Backend) findHostRoot(writable bool) (rootfs, error) {
 	d, err := b.dirs()
 	if err != nil {
 		return rootfs{}, err
 	}
 	root, err := hostroot.Prepare(d.cache, hostroot.Options{})
 	if err != nil {
-		return rootfs{}, fmt.Errorf("the host's toolchains: %w", err)
+		return rootfs{}, err
 	}
-	mounts, err := hostMounts(root.Skeleton, root.Binds)
-	if err != nil {
-		return rootfs{}, fmt.Errorf("the host's toolchains: %w", err)
+	r := rootfs{image: "host", host: true, env: environ.Override(root.Env, baseEnv), prepared: []string{root.Skeleton}}
+	if writable {
+		err = r.mountWritable(d, root)
+	} else {
+		r.mounts, err = hostMounts(root.Skeleton, root.Binds)
 	}
-	return rootfs{image: "host", host: true, env: environ.Override(root.Env, baseEnv), mounts: mounts, skeleton: root.Skeleton}, nil
+	return r, err
+}
+
+// mountWritable has the host's toolchains below layers that code may write to. It is to see no more of them than without.
+func (r *rootfs) mountWritable(d dirs, root *hostroot.Root) error {
+	if !privileged() {
+		return fmt.Errorf("%w: only the machine's root can have a root that can be written to made of them: use an image (--image)", backend.ErrUnsupported)
+	}
+	r.mounts = []mount{{kind: mountOverlay, target: "/", lower: []string{root.Skeleton}, code: true}}
+	for _, b := range root.Binds {
+		lower := []string{b.Source}
+		if !below(b.Source, root.Skeleton) {
+			mounted, err := hostroot.MountedBelow(b.Source)
+			if err != nil {
+				return err
+			}
+			if mounted != "" {
+				return fmt.Errorf("%w: %s is mounted below %s, and would be missing from a root that can be written to: unmount it, or use an image (--image)", backend.ErrUnsupported, mounted, b.Source)
+			}
+			private, err := hostroot.Private(d.cache, b)
+			if err != nil {
+				return err
+			}
+			lower, r.prepared = []string{private, b.Source}, append(r.prepared, private)
+		}
+		r.mounts = append(r.mounts, mount{kind: mountOverlay, target: b.Target, lower: lower, code: true})
+	}
+	return nil
 }
 
 // hold keeps what the sandbox is made from, its root and the layers that this backend
 // keeps itself, until release is called.
 func (r *rootfs) hold(d dirs, layers []backend.Layer) error {
-	if r.skeleton != "" {
-		held, err := layerstore.HoldDirectory(r.skeleton)
+	for _, dir := range r.prepared {
+		held, err := layerstore.HoldDirectory(dir)
 		if err != nil {
 			return err
 		}

@@ -21,24 +21,25 @@ import (
 
 // sandboxFlags are the flags of every command that opens a sandbox.
 type sandboxFlags struct {
-	lang        string
-	image       string
-	place       place
-	memory      string
-	cpus        string
-	pids        string
-	disk        string
-	bestEffort  bool
-	environment string
-	template    string
-	imports     []string
-	env         []string
-	mounts      []string
-	labels      []string
-	libraries   libraryFlags
-	network     []string
-	secrets     secretFlags
-	idle        string // of create and run
+	lang         string
+	image        string
+	place        place
+	memory       string
+	cpus         string
+	pids         string
+	disk         string
+	bestEffort   bool
+	writableRoot bool
+	environment  string
+	template     string
+	imports      []string
+	env          []string
+	mounts       []string
+	labels       []string
+	libraries    libraryFlags
+	network      []string
+	secrets      secretFlags
+	idle         string // of create and run
 }
 
 func (f *sandboxFlags) register(set *pflag.FlagSet) {
@@ -75,6 +76,7 @@ func (f *sandboxFlags) registerBounds(set *pflag.FlagSet) {
 	f.place.Engine.register(set)
 	f.place.Pod.register(set)
 	set.BoolVar(&f.bestEffort, "best-effort", false, "continue if this machine cannot enforce a limit that you set")
+	set.BoolVar(&f.writableRoot, "writable-root", false, "let code write everywhere in the sandbox (local backend)")
 	set.StringArrayVar(&f.mounts, "mount", nil, "mount `HOST:SANDBOX` read-only, or as a copy with :cow (repeatable)")
 	f.secrets.register(set)
 	f.libraries.registerHow(set, "install-timeout")
@@ -137,7 +139,7 @@ func withTemplate(o llmsandbox.Options) (llmsandbox.Options, error) {
 // given are the options of the flags alone, without a backend.
 func (f *sandboxFlags) given() (llmsandbox.Options, error) {
 	o := llmsandbox.Options{
-		Template: f.template, Language: f.lang, Image: f.image, BestEffort: f.bestEffort, Libraries: f.libraries.libraries, Environment: f.environment, Imports: f.imports,
+		Template: f.template, Language: f.lang, Image: f.image, BestEffort: f.bestEffort, WritableRoot: f.writableRoot, Libraries: f.libraries.libraries, Environment: f.environment, Imports: f.imports,
 	}
 	var err error
 	if o.Limits.Memory, err = sizeFlag("memory", f.memory, limit.MinMemory); err != nil {

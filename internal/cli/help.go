@@ -37,7 +37,7 @@ var (
 		{title: "Server", flags: "http token-file no-token session-ttl session-idle max-calls log",
 			rare: "max-sessions allow-origin allow-host max-clients"},
 		{title: "Code", flags: "code lang language template env policy print list warn tty shell user", rare: "arg standard policy-warn schema plain"},
-		{title: "Files", flags: "file mount out artifacts workdir", rare: "stdin notebook keep-going"},
+		{title: "Files", flags: "file mount out artifacts workdir", rare: "writable-root stdin notebook keep-going"},
 		{title: "Libraries", flags: "lib environment import requirements from no-libraries",
 			rare: "lib-from-script allow-install lib-from offline install-timeout"},
 		{title: "Network", flags: "network secret address", rare: "secret-file secret-in-body"},

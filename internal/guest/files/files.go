@@ -165,7 +165,7 @@ func reason(err error) string {
 	case errors.Is(err, unix.ENOTDIR):
 		return "something on the way to it is not a directory"
 	case errors.Is(err, unix.EROFS):
-		return "this part of the sandbox is read-only"
+		return "this part of the sandbox is read-only: a root file system that can be written to is to be asked for (WritableRoot, --writable-root)"
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		return "no space left within the disk limit"
 	}

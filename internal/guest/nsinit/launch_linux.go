@@ -81,5 +81,5 @@ func ReceiveFDs(socket int) (text []byte, fds []int, err error) {
 	return text[:n], fds, nil
 }
 
-// maxFDs bounds the descriptors of a packet.
-const maxFDs = 64
+// maxFDs is how many descriptors the kernel lets a packet have.
+const maxFDs = 253

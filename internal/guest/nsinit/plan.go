@@ -14,7 +14,7 @@ const (
 	maxString  = 8 << 10
 	maxStrings = 512
 	// MaxFDs is how many mount descriptors may travel with a plan.
-	MaxFDs = 32
+	MaxFDs = 192
 )
 
 // An Op is what a step does.
@@ -36,7 +36,7 @@ const (
 	// host's empty directory Options, so that the mount table does not name it. Where the kernel refuses that, it is OpBind, and the reply counts it.
 	OpBindHidden
 	// OpOverlay mounts an overlay of the sandbox's own directories: Options are the
-	// lower, the upper and the work directory. The mount at the lower one is let go.
+	// upper and the work directory, and the lower ones, top first, each of which is a mount that is let go.
 	OpOverlay
 	// OpInner mounts the sandbox's own file or directory Source a second time, at Path.
 	OpInner
@@ -52,6 +52,8 @@ const (
 	// OpOwnDirectories gives the directory Path and those below it, not their files, the
 	// step's owner. With Optional, those that cannot be had stay as they are.
 	OpOwnDirectories
+	// OpRoot makes what is mounted at Path the root, with the mount at the sandbox's directory Source at its own Source.
+	OpRoot
 	// OpBindSame mounts the host's file or directory Source at Path, without what is mounted
 	// below it, if it is the one that descriptor number FD was opened on. Of another mount
 	// namespace, the descriptor itself cannot be mounted.
@@ -81,7 +83,7 @@ type Rlimit struct {
 }
 
 // A Plan is all that an agent must know to become the inside of a sandbox. The
-// first step must put the new root in place, at "/".
+// first step must put the new root in place, at "/"; OpRoot may come after it.
 type Plan struct {
 	Hostname string
 	Workdir  string

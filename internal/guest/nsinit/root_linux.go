@@ -131,6 +131,11 @@ func pivot(fd int) error {
 	if err != nil {
 		return fmt.Errorf("mount new root: %w", err)
 	}
+	return pivotTo(fd)
+}
+
+// pivotTo makes the mount that fd is the root of the root, and drops the one before.
+func pivotTo(fd int) error {
 	if err := unix.Fchdir(fd); err != nil {
 		return fmt.Errorf("enter new root: %w", err)
 	}
@@ -140,7 +145,7 @@ func pivot(fd int) error {
 		return fmt.Errorf("pivot_root: %w", err)
 	}
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("leave the host's root: %w", err)
+		return fmt.Errorf("leave the root before: %w", err)
 	}
 	unix.Close(fd)
 	return os.Chdir("/")
@@ -163,23 +168,21 @@ func place(s *Step, fd int) error {
 		defer unix.Close(inner)
 		return skipMissing(s, moveMount(inner, s.Path))
 	case OpOverlay:
-		if len(s.Options) != 3 {
-			return errPlan
-		}
-		overlay, err := newFilesystem("overlay", []string{"userxattr", "lowerdir=" + s.Options[0],
-			"upperdir=" + s.Options[1], "workdir=" + s.Options[2]}, s.Attr)
+		return placeOverlay(s)
+	case OpRoot:
+		inner, err := cloneTree(s.Source, 0)
 		if err != nil {
 			return err
 		}
-		defer unix.Close(overlay)
-		if err := moveMount(overlay, s.Path); err != nil {
+		defer unix.Close(inner)
+		root, err := unix.Open(s.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
 			return err
 		}
-		// The overlay has a mount of its own, which the mount table does not show.
-		if err := unix.Unmount(s.Options[0], unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
-			return fmt.Errorf("let go of the lower directory: %w", err)
+		if err := pivotTo(root); err != nil {
+			return err
 		}
-		return nil
+		return moveMount(inner, s.Source)
 	case OpAttr:
 		return setAttr(unix.AT_FDCWD, s.Path, 0, s.Attr)
 	case OpMkdir:
@@ -201,6 +204,29 @@ func place(s *Step, fd int) error {
 	default: // Decode lets no other pass
 		return errPlan
 	}
+}
+
+// placeOverlay mounts an overlay of the sandbox's own directories.
+func placeOverlay(s *Step) error {
+	if len(s.Options) < 3 {
+		return errPlan
+	}
+	lower := s.Options[2:]
+	overlay, err := newOverlay(lower, []string{"upperdir=" + s.Options[0], "workdir=" + s.Options[1]}, s.Attr, s.Path)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(overlay)
+	if err := moveMount(overlay, s.Path); err != nil {
+		return err
+	}
+	// The overlay has mounts of its own, which the mount table does not show.
+	for _, dir := range lower {
+		if err := unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			return fmt.Errorf("let go of a lower directory: %w", err)
+		}
+	}
+	return nil
 }
 
 func skipMissing(s *Step, err error) error {
@@ -355,16 +381,27 @@ func newUnion(lower []string, attr uint32) (int, error) {
 		defer unix.Close(fd)
 		names[i] = "/proc/self/fd/" + strconv.Itoa(fd)
 	}
-	dirs := "lowerdir=" + strings.Join(names, ":")
+	return newOverlay(names, nil, attr, staging[0])
+}
+
+// newOverlay makes an overlay of directories, top first, and returns it as a detached mount. The options are those
+// of one that can be written to. It may mount it at a directory for the moment.
+func newOverlay(lower, options []string, attr uint32, at string) (int, error) {
+	dirs := "lowerdir=" + strings.Join(lower, ":")
+	options = append([]string{"userxattr", dirs}, options...)
 	if len(dirs) <= maxOption {
-		return newFilesystem("overlay", []string{"userxattr", dirs}, attr)
+		return newFilesystem("overlay", options, attr)
 	}
 	// mount(2) takes a page of options.
-	if err := unix.Mount("overlay", staging[0], "overlay", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "userxattr,"+dirs); err != nil {
+	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV)
+	if attr&unix.MOUNT_ATTR_RDONLY != 0 {
+		flags |= unix.MS_RDONLY
+	}
+	if err := unix.Mount("overlay", at, "overlay", flags, strings.Join(options, ",")); err != nil {
 		return -1, fmt.Errorf("overlay of %d layers: %w", len(lower), err)
 	}
-	fd, err := cloneTree(staging[0], attr)
-	return fd, errors.Join(err, unix.Unmount(staging[0], unix.MNT_DETACH))
+	fd, err := cloneTree(at, attr)
+	return fd, errors.Join(err, unix.Unmount(at, unix.MNT_DETACH))
 }
 
 // maxOption is how long fsconfig lets the value of an option be, in bytes.

@@ -1,0 +1,159 @@
+package hostroot
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lookedAge is for how long it counts what a directory was found to keep from others: it takes a second to look at all
+// files of a machine's toolchains.
+const lookedAge = 10 * time.Minute
+
+// maxPrivate bounds what is hidden of a directory; more is not a directory of toolchains.
+const maxPrivate = 10_000
+
+// Private returns a layer for an overlay that hides what of a bind's directory others may not read: it holds whiteouts,
+// and is empty when there is nothing to hide. In a sandbox that has the directory as its own, code could read that else. It counts
+// for ten minutes. Only root can make whiteouts.
+func Private(cacheDir string, b Bind) (layer string, err error) {
+	looked := filepath.Join(cacheDir, "hostroot-looked-"+hash(b.Source))
+	if info, err := os.Lstat(looked); err == nil && time.Since(info.ModTime()).Abs() < lookedAge {
+		name, err := os.ReadFile(looked)
+		layer = filepath.Join(cacheDir, string(name))
+		if err == nil && isLayer(layer) {
+			return layer, nil
+		}
+	}
+	// What is made private while this looks must be found after the next lookedAge.
+	begin := time.Now()
+	private, err := unreadable(b.Source)
+	if err != nil {
+		return "", fmt.Errorf("look for what only root may read below %s: %w", b.Source, err)
+	}
+	layer = filepath.Join(cacheDir, "hostroot-private-"+hash(strings.Join(append(private, b.Source), "\x00")))
+	if !isLayer(layer) {
+		if err := buildWhiteouts(cacheDir, layer, private); err != nil {
+			return "", fmt.Errorf("hide what only root may read below %s: %w", b.Source, err)
+		}
+	}
+	tmp, err := os.CreateTemp(cacheDir, ".hostroot-")
+	if err != nil {
+		return "", err
+	}
+	_, err = tmp.WriteString(filepath.Base(layer))
+	if err = errors.Join(err, tmp.Close(), os.Chtimes(tmp.Name(), begin, begin)); err == nil {
+		err = os.Rename(tmp.Name(), looked)
+	}
+	if err != nil {
+		return "", errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return layer, nil
+}
+
+func isLayer(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.IsDir()
+}
+
+func hash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:12])
+}
+
+// unreadable returns the names below dir of what others may not read, or not enter, without what is below those.
+func unreadable(dir string) ([]string, error) {
+	var names []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it has just gone
+		}
+		if err != nil {
+			return err
+		}
+		if d.Type()&fs.ModeSymlink != 0 {
+			return nil
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		need := fs.FileMode(0o4)
+		if d.IsDir() {
+			need = 0o5
+		}
+		if info.Mode()&need == need {
+			return nil
+		}
+		if path == dir || len(names) == maxPrivate {
+			return fmt.Errorf("others may not read it, or more than %d files below it", maxPrivate)
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		names = append(names, name)
+		if d.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return names, err
+}
+
+// buildWhiteouts makes the layer under another name and renames it.
+func buildWhiteouts(cacheDir, layer string, names []string) (err error) {
+	tmp, err := os.MkdirTemp(cacheDir, ".hostroot-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	b := &builder{dir: tmp}
+	for _, name := range names {
+		b.mkdir(filepath.Join("/", filepath.Dir(name)))
+		if b.err == nil {
+			b.try(unix.Mknod(filepath.Join(tmp, name), unix.S_IFCHR, 0)) // what overlayfs takes for "removed"
+		}
+	}
+	if b.err != nil {
+		return b.err
+	}
+	if err := os.Chmod(tmp, 0o755); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, layer); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err // ErrExist: another process was faster
+	}
+	return nil
+}
+
+// MountedBelow returns the first mount point below a directory; empty: there is none.
+func MountedBelow(dir string) (string, error) {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", fmt.Errorf("look for mounts below %s: %w", dir, err)
+	}
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	for line := range bytes.Lines(b) {
+		fields := strings.Fields(string(line))
+		if len(fields) < 5 {
+			continue
+		}
+		if point := unescape.Replace(fields[4]); strings.HasPrefix(point, strings.TrimSuffix(dir, "/")+"/") {
+			return point, nil
+		}
+	}
+	return "", nil
+}
