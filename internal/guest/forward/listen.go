@@ -110,6 +110,9 @@ func listenOn(call *agentproto.Call, port uint16) (*listener, error) {
 	// Connections of a listener before may still linger.
 	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	if err == nil {
+		err = noDelay(fd) // connections inherit it
+	}
+	if err == nil {
 		err = unix.Bind(fd, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
 	}
 	if err == nil {
