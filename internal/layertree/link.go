@@ -1,3 +1,5 @@
+//go:build unix
+
 package layertree
 
 import (
@@ -6,12 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
@@ -24,99 +27,146 @@ var ErrConflict = errors.New("they differ")
 func Link(ctx context.Context, dir string, o Options, from ...string) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(2 * runtime.NumCPU())
-	l := linker{work: work, dir: dir, o: o, origin: map[string]string{}}
-	var err error
-	for _, root := range from {
-		if err = l.below(ctx, root); err != nil {
-			break
-		}
-	}
-	if werr := work.Wait(); werr != nil {
-		err = werr // it ended the context
-	}
-	return err
+	l := &linker{work: work, dir: dir, o: o}
+	work.Go(func() error { return l.below(ctx, dir, from) })
+	return work.Wait()
 }
 
 type linker struct {
-	work   *errgroup.Group
-	dir    string
-	o      Options
-	origin map[string]string // of names that were linked, where they are
-	bytes  int64
+	work         *errgroup.Group
+	dir          string
+	o            Options
+	names, bytes atomic.Int64 // linked so far
 }
 
-func (l *linker) below(ctx context.Context, root string) error {
-	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil || path == root {
-			return err
-		}
-		name, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		// No link that was made here is followed: all names above this one are known as directories.
-		if first, twice := l.origin[name]; twice {
-			return alike(first, path, name, d)
-		}
-		if l.origin[name] = path; l.o.MaxFiles > 0 && int64(len(l.origin)) > l.o.MaxFiles {
-			return fmt.Errorf("%w: more than %d files", tarcheck.ErrTooLarge, l.o.MaxFiles)
-		}
-		to := filepath.Join(l.dir, name)
-		switch {
-		case d.IsDir():
-			return os.Mkdir(to, 0o755)
-		case d.Type().IsRegular():
-			info, err := d.Info()
-			if err != nil {
-				return err
-			}
-			if l.bytes += info.Size(); l.o.MaxBytes > 0 && l.bytes > l.o.MaxBytes {
-				return fmt.Errorf("%w: more than %d bytes", tarcheck.ErrTooLarge, l.o.MaxBytes)
-			}
-			l.work.Go(func() error { return os.Link(path, to) })
-			return nil
-		}
-		target, err := os.Readlink(path) // what is no link fails here
-		if err != nil {
-			return err
-		}
-		return os.Symlink(target, to)
-	})
+// A linked name is where it was found first.
+type linked struct {
+	path string
+	stat unix.Stat_t
 }
 
-// alike fails if two things of one name differ.
-func alike(first, second, name string, d fs.DirEntry) error {
-	a, err := os.Lstat(first)
+// below makes dir hold what the directories from hold. No symbolic link that was made is followed: all names
+// above dir are known as directories.
+func (l *linker) below(ctx context.Context, dir string, from []string) error {
+	to, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	b, err := d.Info()
+	names, deeper := map[string]*linked{}, map[string][]string{}
+	for _, path := range from {
+		if err = l.add(ctx, to, path, names, deeper); err != nil {
+			break
+		}
+	}
+	to.Close() // before what is deeper is opened
 	if err != nil {
 		return err
 	}
-	same := a.Mode() == b.Mode()
+	for name, from := range deeper {
+		do := func() error { return l.below(ctx, filepath.Join(dir, name), from) }
+		if l.work.TryGo(do) {
+			continue
+		}
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add links what is in the directory path, of which names are there already. Directories are made, and added to deeper.
+func (l *linker) add(ctx context.Context, to *os.File, path string, names map[string]*linked, deeper map[string][]string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	from, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	all, err := from.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	for _, name := range all {
+		found := &linked{path: filepath.Join(path, name)}
+		// The kernel need not find the way to the directories for each file, which takes as long as linking it.
+		err := retry(func() error { return unix.Fstatat(int(from.Fd()), name, &found.stat, unix.AT_SYMLINK_NOFOLLOW) })
+		if err != nil {
+			return &os.PathError{Op: "stat", Path: found.path, Err: err}
+		}
+		if first := names[name]; first == nil {
+			names[name] = found
+			err = l.link(to, from, name, found)
+		} else {
+			var same bool
+			if same, err = alike(first, found); err == nil && !same {
+				name, _ := filepath.Rel(l.dir, filepath.Join(to.Name(), name)) // it is below
+				err = fmt.Errorf("%s is in two packages: %w", name, ErrConflict)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if found.kind() == unix.S_IFDIR {
+			deeper[name] = append(deeper[name], found.path)
+		}
+	}
+	return nil
+}
+
+func (n *linked) kind() uint32 { return uint32(n.stat.Mode) & unix.S_IFMT }
+
+// link links what is there for the first time.
+func (l *linker) link(to, from *os.File, name string, found *linked) error {
+	if n := l.names.Add(1); l.o.MaxFiles > 0 && n > l.o.MaxFiles {
+		return fmt.Errorf("%w: more than %d files", tarcheck.ErrTooLarge, l.o.MaxFiles)
+	}
+	target := filepath.Join(to.Name(), name)
+	switch found.kind() {
+	case unix.S_IFDIR:
+		return os.Mkdir(target, 0o755)
+	case unix.S_IFREG:
+		if n := l.bytes.Add(found.stat.Size); l.o.MaxBytes > 0 && n > l.o.MaxBytes {
+			return fmt.Errorf("%w: more than %d bytes", tarcheck.ErrTooLarge, l.o.MaxBytes)
+		}
+		if err := retry(func() error { return unix.Linkat(int(from.Fd()), name, int(to.Fd()), name, 0) }); err != nil {
+			return &os.LinkError{Op: "link", Old: found.path, New: target, Err: err}
+		}
+		return nil
+	}
+	text, err := os.Readlink(found.path) // what is no link fails here
+	if err != nil {
+		return err
+	}
+	return os.Symlink(text, target)
+}
+
+// retry makes a system call again that a signal has interrupted, as package os does.
+func retry(call func() error) error {
+	for {
+		if err := call(); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// alike reports whether two things of one name are the same.
+func alike(a, b *linked) (bool, error) {
 	switch {
-	case !same || a.IsDir():
-	case a.Mode().IsRegular():
-		if same = a.Size() == b.Size(); same {
-			same, err = alikeFiles(first, second)
+	case a.stat.Mode != b.stat.Mode:
+		return false, nil
+	case a.kind() == unix.S_IFDIR:
+		return true, nil
+	case a.kind() == unix.S_IFREG:
+		if a.stat.Size != b.stat.Size {
+			return false, nil
 		}
-	default:
-		var targets [2]string
-		for i, path := range []string{first, second} {
-			var rerr error
-			targets[i], rerr = os.Readlink(path)
-			err = errors.Join(err, rerr)
-		}
-		same = targets[0] == targets[1]
+		return alikeFiles(a.path, b.path)
 	}
-	if err == nil && !same {
-		err = fmt.Errorf("%s is in two packages: %w", name, ErrConflict)
-	}
-	return err
+	one, aerr := os.Readlink(a.path)
+	other, berr := os.Readlink(b.path)
+	return one == other, errors.Join(aerr, berr)
 }
 
 func alikeFiles(first, second string) (bool, error) {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package layertree
 
 import (
@@ -87,6 +89,12 @@ func TestLink(t *testing.T) {
 			}
 		})
 	}
+	t.Run("what differs is named", func(t *testing.T) {
+		err := Link(t.Context(), t.TempDir(), Options{}, tree(t, map[string]string{"a/b/c": "1"}), tree(t, map[string]string{"a/b/c": "2"}))
+		if err == nil || !strings.HasPrefix(err.Error(), "a/b/c is in two packages") {
+			t.Errorf("%v, want \"a/b/c is in two packages\"", err)
+		}
+	})
 	t.Run("files are not copied", func(t *testing.T) {
 		from, dir := tree(t, map[string]string{"a/b": "1"}), t.TempDir()
 		if err := Link(t.Context(), dir, Options{}, from); err != nil {
