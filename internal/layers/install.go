@@ -2,7 +2,6 @@ package layers
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentlink"
@@ -137,10 +138,10 @@ func (q *Libraries) workIn(ctx context.Context, j job) (err error) {
 	if err := needs(ctx, s, q.language); err != nil {
 		return err
 	}
-	in := cmp.Or(j.from, &installer{})
-	if machine != nil {
-		if in.registries, in.trusted, err = q.registries(machine, q.tools(ctx, s), s.Guest().Host); err != nil {
-			return fmt.Errorf("find out where libraries come from: %w", err)
+	in := j.from
+	if in == nil {
+		if in, err = q.findInstaller(ctx, s, j.stage, machine); err != nil {
+			return err
 		}
 	}
 	if len(in.registries.URLs) > 0 {
@@ -165,12 +166,6 @@ func (q *Libraries) workIn(ctx context.Context, j job) (err error) {
 			return fmt.Errorf("folder of libraries: %w", err)
 		}
 	}
-	if j.from == nil && j.stage == stageInstall {
-		if in.accelerator, err = q.accelerator(ctx, s); err != nil {
-			return err
-		}
-		src.Accelerator = in.accelerator.program
-	}
 	if j.instead != nil {
 		in.src = src
 		if made, err := j.instead(ctx, s, *in); made || err != nil {
@@ -181,6 +176,27 @@ func (q *Libraries) workIn(ctx context.Context, j job) (err error) {
 		return err
 	}
 	return j.done(ctx, s)
+}
+
+// findInstaller finds out where libraries come from, and meanwhile brings the accelerator into the sandbox.
+func (q *Libraries) findInstaller(ctx context.Context, s Sandbox, stage string, machine func() (language.Registries, error)) (*installer, error) {
+	in := &installer{}
+	work, ctx := errgroup.WithContext(ctx)
+	if machine != nil {
+		work.Go(func() (err error) {
+			if in.registries, in.trusted, err = q.registries(machine, q.tools(ctx, s), s.Guest().Host); err != nil {
+				err = fmt.Errorf("find out where libraries come from: %w", err)
+			}
+			return err
+		})
+	}
+	if stage == stageInstall {
+		work.Go(func() (err error) {
+			in.accelerator, err = q.accelerator(ctx, s)
+			return err
+		})
+	}
+	return in, work.Wait()
 }
 
 // runTool runs the package tool.
