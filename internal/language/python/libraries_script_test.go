@@ -3,6 +3,7 @@
 package python
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,6 +60,46 @@ subprocess.run = install
 del sys.argv[0]
 runpy.run_path(sys.argv[0], run_name="__main__")
 `
+
+// TestConfiguration asks the pips that there are.
+func TestConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"user/.config/pip/pip.conf": "[global]\nindex-url = https://user.test\ntimeout = 7\n[install]\nretries = 3\n",
+		"machine/pip/pip.conf":      "[global]\nindex-url = https://machine.test\nextra-index-url =\n  https://b.test\n  https://c.test\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := 0
+	for _, python := range interpreters(t) {
+		if exec.Command(python, "-m", "pip", "--version").Run() != nil {
+			continue
+		}
+		asked++
+		cmd := exec.Command(python, "-c", configuration)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "user"), "XDG_CONFIG_DIRS=" + filepath.Join(dir, "machine"), "PIP_TIMEOUT=9"}
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s: %v", python, err)
+		}
+		own, list, _ := strings.Cut(string(out), "\n")
+		if f := strings.Fields(own); len(f) != 2 || !strings.HasPrefix(f[0], "https://") {
+			t.Errorf("%s: its own index is %q, want an address and a host", python, own)
+		}
+		got := settings(list)
+		for name, want := range map[string]string{"index-url": "https://user.test", "extra-index-url": "\nhttps://b.test\nhttps://c.test", "timeout": "9", "retries": "3"} {
+			if got[name] != want {
+				t.Errorf("%s: %s is %q, want %q, of\n%s", python, name, got[name], want, list)
+			}
+		}
+	}
+	if asked == 0 {
+		t.Skip("no Python here has pip")
+	}
+}
 
 // What the script calls site has what pip installed, whatever else packages wrote.
 func TestLibrariesScript(t *testing.T) {

@@ -27,16 +27,17 @@ func FuzzCheck(f *testing.F) {
 const pem = "-----BEGIN CERTIFICATE-----\n"
 
 func TestRegistries(t *testing.T) {
-	list, ask := "python3 -m pip config list", "python3 -c "+defaults
+	const own = "https://index.test/simple files.test\n"
+	list, ask := "python3 -m pip config list", "python3 -c "+configuration
 	registrytest.Registries(t, findRegistries, map[string]registrytest.Case{
 		"pip's own index": {
-			Machine: registrytest.Machine{Programs: map[string]string{list: "", ask: "https://index.test/simple\nfiles.test\n"}},
+			Machine: registrytest.Machine{Programs: map[string]string{ask: own}},
 			Want: language.Registries{
 				URLs: []string{"https://files.test/", "https://index.test/simple"}, Env: []string{"PIP_INDEX_URL=https://index.test/simple"},
 			},
 		},
 		"mirrors with credentials": {
-			Machine: registrytest.Machine{Programs: map[string]string{list: "global.index-url='https://u:p%40w@a.test/simple'\nglobal.extra-index-url='\\nhttps://b.test/x\\nhttps://t@c.test/y'\n" +
+			Machine: registrytest.Machine{Programs: map[string]string{ask: own + "global.index-url='https://u:p%40w@a.test/simple'\nglobal.extra-index-url='\\nhttps://b.test/x\\nhttps://t@c.test/y'\n" +
 				":env:.find-links='/opt/wheels https://d.test/links'\nglobal.trusted-host='b.test'\n"}},
 			Want: language.Registries{
 				URLs: []string{"https://a.test/simple", "https://b.test/x", "https://c.test/y", "https://d.test/links"},
@@ -47,17 +48,26 @@ func TestRegistries(t *testing.T) {
 			},
 		},
 		"the environment before files, a command before all": {
-			Machine: registrytest.Machine{Programs: map[string]string{list: ":env:.index-url='https://env.test'\ninstall.index-url='https://i.test'\nglobal.index-url='https://g.test'\n" +
+			Machine: registrytest.Machine{Programs: map[string]string{ask: own + ":env:.index-url='https://env.test'\ninstall.index-url='https://i.test'\nglobal.index-url='https://g.test'\n" +
 				"install.timeout='9'\nglobal.timeout='8'\nglobal.cert='/ca'\n"}, Texts: map[string]string{"/ca": pem}},
 			Want: language.Registries{
 				URLs: []string{"https://env.test"}, Env: []string{"PIP_INDEX_URL=https://env.test", "PIP_TIMEOUT=9", "PIP_CERT=" + registries.CA},
 				Files: []language.File{{Path: registries.CA, Data: []byte(pem), Mode: 0o644}},
 			},
 		},
-		"no pip":              {Machine: registrytest.Machine{}, Err: fs.ErrNotExist},
-		"no URL":              {Machine: registrytest.Machine{Programs: map[string]string{list: "global.index-url='ftp://u:secret@a.test'"}}, Err: registries.ErrConfiguration},
-		"an unreadable CA":    {Machine: registrytest.Machine{Programs: map[string]string{list: "global.index-url='https://a.test'\nglobal.cert='/ca'"}}, Err: registries.ErrConfiguration},
-		"a pip without index": {Machine: registrytest.Machine{Programs: map[string]string{list: "", ask: ""}}, Err: registries.ErrConfiguration},
+		"a user's file after the machine's": {
+			Machine: registrytest.Machine{Programs: map[string]string{ask: own + "global.index-url='https://machine.test'\nglobal.index-url='https://user.test'\n"}},
+			Want:    language.Registries{URLs: []string{"https://user.test"}, Env: []string{"PIP_INDEX_URL=https://user.test"}},
+		},
+		"a pip that is made otherwise": {
+			Machine: registrytest.Machine{Programs: map[string]string{list: "global.index-url='https://a.test'\n"}},
+			Want:    language.Registries{URLs: []string{"https://a.test"}, Env: []string{"PIP_INDEX_URL=https://a.test"}},
+		},
+		"its own index is not known": {Machine: registrytest.Machine{Programs: map[string]string{list: ""}}, Err: fs.ErrNotExist},
+		"no pip":                     {Machine: registrytest.Machine{}, Err: fs.ErrNotExist},
+		"no URL":                     {Machine: registrytest.Machine{Programs: map[string]string{ask: own + "global.index-url='ftp://u:secret@a.test'"}}, Err: registries.ErrConfiguration},
+		"an unreadable CA":           {Machine: registrytest.Machine{Programs: map[string]string{ask: own + "global.index-url='https://a.test'\nglobal.cert='/ca'"}}, Err: registries.ErrConfiguration},
+		"a pip without index":        {Machine: registrytest.Machine{Programs: map[string]string{ask: "\n"}}, Err: registries.ErrConfiguration},
 	})
 }
 

@@ -6,40 +6,49 @@ import (
 	"io/fs"
 	"net/url"
 	"strings"
-	"sync"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/registries"
 )
 
-// defaults asks pip for the index that it uses when nothing is configured, and for the
-// host that this index's files lie on.
-const defaults = "from pip._internal.models.index import PyPI as p; print(p.simple_url); print(p.file_storage_domain)"
+// configuration asks pip for the index that it uses when nothing is configured, for the host that this index's files
+// lie on, and for its settings in the order in which they count. It loads less of pip than its command does.
+const configuration = `from pip._internal.configuration import Configuration
+from pip._internal.models.index import PyPI
+print(PyPI.simple_url, PyPI.file_storage_domain)
+loaded = Configuration(isolated=False)
+loaded.load()
+for name, value in loaded.items():
+    # In newer ones, these are files with their settings.
+    for name, value in sorted(value.items()) if isinstance(value, dict) else [(name, value)]:
+        print("%s=%r" % (name, value))
+`
 
 // findRegistries are the index, the further indexes and the pages of links that pip is
 // configured for on this machine, by its files or its environment.
 func findRegistries(ask language.Ask) (language.Registries, error) {
-	// Few machines have an index configured, and so pip is asked for both at once.
-	defaultIndex := sync.OnceValues(func() ([]byte, error) { return run(ask, "-c", defaults) })
-	go defaultIndex()
-	out, err := run(ask, "-m", "pip", "config", "list")
-	if err != nil {
-		return language.Registries{}, fmt.Errorf("ask pip for its configuration: %w", err)
+	out, unknown := run(ask, "-c", configuration)
+	defaults, list, _ := strings.Cut(string(out), "\n")
+	if unknown != nil { // a pip that is made otherwise, or whose configuration is broken
+		out, err := run(ask, "-m", "pip", "config", "list")
+		if err != nil {
+			return language.Registries{}, fmt.Errorf("ask pip for its configuration: %w", err)
+		}
+		defaults, list = "", string(out)
 	}
 	var r language.Registries
-	config := settings(string(out))
+	config := settings(list)
 	index := config["index-url"]
 	if index == "" {
-		out, err := defaultIndex()
-		if err != nil {
-			return r, fmt.Errorf("ask pip for its default index (or set PIP_INDEX_URL): %w", err)
+		if unknown != nil {
+			return r, fmt.Errorf("ask pip for its default index (or set PIP_INDEX_URL): %w", unknown)
 		}
-		lines := strings.Fields(string(out))
-		if len(lines) != 2 {
+		fields := strings.Fields(defaults)
+		if len(fields) != 2 {
 			return r, fmt.Errorf("%w: pip does not tell its default index: set PIP_INDEX_URL", registries.ErrConfiguration)
 		}
-		index = lines[0]
-		if _, err := registries.Add(&r, "https://"+lines[1]+"/"); err != nil {
+		index = fields[0]
+		if _, err := registries.Add(&r, "https://"+fields[1]+"/"); err != nil {
 			return r, err
 		}
 	}
@@ -99,8 +108,8 @@ func run(ask language.Ask, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// settings reads the list that pip prints, lines of section.name='value'. What is set for
-// one command comes before what is set for all, and the environment before both.
+// settings reads a list of lines section.name='value'. What is set for one command comes before what is set for all,
+// and the environment before both. Of two of one section, the last counts: that of a user comes after the machine's.
 func settings(list string) map[string]string {
 	config := map[string]string{}
 	rank := map[string]int{}
@@ -108,7 +117,7 @@ func settings(list string) map[string]string {
 		key, value, found := strings.Cut(strings.TrimSpace(line), "=")
 		section, name, _ := strings.Cut(key, ".")
 		at := map[string]int{"global": 1, "install": 2, ":env:": 3}[section]
-		if found && at > rank[name] {
+		if found && at > 0 && at >= rank[name] {
 			config[name], rank[name] = unquote(value), at
 		}
 	}
