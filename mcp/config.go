@@ -150,7 +150,11 @@ func (c *Config) hasToolchain(l *language.Language) bool {
 	if b == nil {
 		b = local.New(nil)
 	}
-	if image := c.Sandbox.Image; b.Name() != "local" || image != "" && image != "host" {
+	image := c.Sandbox.Image
+	switch {
+	case b.Name() != "local":
+		return image != "" || l.Declaration == nil || l.Image != "" // or there is nothing to run it in
+	case image != "" && image != "host":
 		return true
 	}
 	kept, err := b.Layers()

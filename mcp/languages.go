@@ -96,6 +96,9 @@ func (s *Server) describe(ctx context.Context, l *language.Language, steps *prog
 	if s.cfg.NoLibraries {
 		d.Note = "The operator does not allow installing libraries."
 	}
+	if l.Details.Untested {
+		d.Note = strings.TrimSpace(d.Note + " This language was not tested with the sandbox.")
+	}
 	said, err := s.catalog.ask(ctx, l, steps)
 	if err != nil {
 		d.Note = "The toolchain could not be asked: " + s.message(err)

@@ -41,6 +41,9 @@ func (c *Checker) look(ctx context.Context, l *language.Language, code []byte) (
 	if len(code) > MaxCode {
 		return c.unread(l, fmt.Sprintf("the code is larger than %d MiB, and is not looked at", MaxCode>>20)), nil
 	}
+	if c.rules[l.Name] == nil {
+		return c.unread(l, "the policy was compiled before the language "+l.Title+" was loaded"), nil
+	}
 	if l.Scan == nil {
 		return c.unread(l, "code in "+l.Title+" cannot be looked at"), nil
 	}
@@ -201,13 +204,17 @@ func (c *Checker) CheckLibraries(language string, libraries []string) (Report, e
 	if err != nil {
 		return Report{}, err
 	}
+	rules := c.rules[lang.Name]
+	if rules == nil { // the language was loaded later: code is not looked at, either
+		rules = newRules(lang)
+	}
 	var found []Finding
 	for _, library := range libraries {
 		name := libraryOf(lang, library)
 		if name == "" {
 			continue
 		}
-		if m := c.rules[lang.Name].library(name); m != nil {
+		if m := rules.library(name); m != nil {
 			found = append(found, Finding{
 				Rule: "library:" + m.Name, Severity: m.Severity, Language: lang.Name, Code: clipped([]byte(library)),
 				Reason: because("the library of the restricted module "+m.Name+" is asked for", m.Description),

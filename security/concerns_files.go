@@ -38,9 +38,20 @@ func deletion() concern {
 			"ruby": "File.delete File.unlink File.rename File.truncate Dir.delete Dir.rmdir Dir.unlink FileUtils.rm FileUtils.rm_r FileUtils.rm_f FileUtils.rm_rf " +
 				"FileUtils.rmtree FileUtils.rmdir FileUtils.remove FileUtils.remove_dir FileUtils.remove_entry FileUtils.remove_entry_secure FileUtils.remove_file " +
 				"FileUtils.safe_unlink FileUtils.mv FileUtils.move IO.unlink Pathname.delete",
+			"perl":   "unlink rmdir rename truncate rmtree remove_tree File::Path::* File::Copy::move",
+			"php":    "unlink rmdir rename ftruncate",
+			"lua":    "os.remove os.rename lfs.rmdir",
+			"rust":   "std::fs::remove_file std::fs::remove_dir std::fs::remove_dir_all std::fs::rename fs::remove_file fs::remove_dir fs::remove_dir_all fs::rename",
+			"julia":  "rm mv Base.rm Base.mv",
+			"kotlin": "Files.delete Files.deleteIfExists Files.move java.nio.file.Files.delete java.nio.file.Files.deleteIfExists java.nio.file.Files.move",
+			"csharp": "File.Delete File.Move File.Replace Directory.Delete Directory.Move System.IO.File.Delete System.IO.File.Move System.IO.Directory.Delete System.IO.Directory.Move",
 		},
-		modules: map[string]string{"javascript": "rimraf del", "python": "send2trash"},
+		modules: map[string]string{
+			"javascript": "rimraf del", "python": "send2trash",
+			"perl": "File::Path",
+		},
 		patterns: []Pattern{
+			{Pattern: `\.(delete|deleteRecursively|deleteOnExit|renameTo)\s*\(`, Languages: []string{"kotlin"}},
 			{Pattern: `\.(unlink|rmdir|rmtree)\s*\(`, Languages: []string{"python", "javascript"}},
 			{Pattern: `\bFile[ \t]*\([^()\n]*\)[ \t]*\.[ \t]*(delete|deleteOnExit|renameTo)[ \t]*\(`, Languages: []string{"java"}},
 			{Pattern: `Pathname(\.new)?\s*\([^()\n]*\)\s*\.\s*(delete|unlink|rmtree|rmdir)\b`, Languages: []string{"ruby"}},
@@ -53,6 +64,10 @@ func deletion() concern {
 func writing() concern {
 	return concern{
 		about: "it writes files",
+		modules: map[string]string{
+			"perl":   "File::Copy File::Temp",
+			"kotlin": "java.io.FileWriter java.io.FileOutputStream java.io.RandomAccessFile",
+		},
 		names: map[string]string{
 			"python": "os.open os.write os.mkdir os.makedirs os.link os.symlink shutil.copy shutil.copy2 shutil.copyfile shutil.copytree shutil.make_archive " +
 				"shutil.unpack_archive pathlib.Path.write_text pathlib.Path.write_bytes pathlib.Path.mkdir pathlib.Path.touch",
@@ -64,12 +79,23 @@ func writing() concern {
 				"java.nio.file.Files.createFile java.nio.file.Files.createDirectory java.nio.file.Files.createDirectories java.nio.file.Files.createSymbolicLink",
 			"cpp": "std::ofstream std::fstream ofstream fstream creat mkdir mkdirat symlink link linkat openat open freopen std::filesystem::create_directory " +
 				"std::filesystem::create_directories std::filesystem::copy std::filesystem::copy_file std::filesystem::create_symlink CreateFileA CreateFileW",
-			"go":   "os.Create os.CreateTemp os.WriteFile os.OpenFile os.Mkdir os.MkdirAll os.MkdirTemp os.Link os.Symlink os.CopyFS io/ioutil.WriteFile io/ioutil.TempFile",
-			"r":    "file.create file.append file.copy file.symlink file.link dir.create writeBin save save.image saveRDS dump sink dput",
-			"ruby": "File.write File.binwrite IO.write IO.binwrite IO.sysopen File.symlink File.link File.mkfifo Dir.mkdir FileUtils.cp FileUtils.cp_r FileUtils.mkdir FileUtils.mkdir_p FileUtils.touch FileUtils.install FileUtils.ln_s",
-			"bash": "tee install ln cp mkfifo mknod mktemp mkdir touch",
+			"go":     "os.Create os.CreateTemp os.WriteFile os.OpenFile os.Mkdir os.MkdirAll os.MkdirTemp os.Link os.Symlink os.CopyFS io/ioutil.WriteFile io/ioutil.TempFile",
+			"r":      "file.create file.append file.copy file.symlink file.link dir.create writeBin save save.image saveRDS dump sink dput",
+			"ruby":   "File.write File.binwrite IO.write IO.binwrite IO.sysopen File.symlink File.link File.mkfifo Dir.mkdir FileUtils.cp FileUtils.cp_r FileUtils.mkdir FileUtils.mkdir_p FileUtils.touch FileUtils.install FileUtils.ln_s",
+			"bash":   "tee install ln cp mkfifo mknod mktemp mkdir touch",
+			"perl":   "sysopen mkdir symlink link",
+			"php":    "file_put_contents fwrite fputs mkdir tempnam tmpfile touch copy symlink link",
+			"lua":    "io.output os.tmpname io.tmpfile lfs.mkdir",
+			"rust":   "std::fs::write fs::write std::fs::copy fs::copy File::create std::fs::File::create OpenOptions::new std::fs::OpenOptions::new std::fs::create_dir std::fs::create_dir_all fs::create_dir fs::create_dir_all",
+			"julia":  "write mkdir mkpath mktemp mktempdir touch cp symlink",
+			"csharp": "File.WriteAllText File.WriteAllLines File.WriteAllBytes File.AppendAllText File.AppendAllLines File.Create File.OpenWrite File.Copy StreamWriter FileStream Directory.CreateDirectory",
+			"sql":    "writefile edit attach vacuum",
 		},
 		patterns: []Pattern{
+			{Pattern: `\bopen\b[^;\n]*["'][ \t]*\+?>`, Languages: []string{"perl"}},
+			{Pattern: `\bio\s*\.\s*open\s*\([^)\n]*,\s*["'][rb]*[wa+]`, Languages: []string{"lua"}},
+			{Pattern: `\.(writeText|writeBytes|appendText|appendBytes|bufferedWriter|printWriter|outputStream|mkdirs?|createNewFile)\s*\(`, Languages: []string{"kotlin"}},
+			{Pattern: `(?m)^[ \t]*\.(once|output|save|backup|excel|archive|ar|clone|log|trace)\b`, Languages: []string{"sql"}},
 			{Pattern: `\bopen[ \t]*\([^)\n]*,[ \t]*(mode[ \t]*=[ \t]*)?[rbu]?["'][rbt]*[wax+][wrabtx+]*["']`, Languages: []string{"python"}},
 			{Pattern: `\.write_(text|bytes)\s*\(`, Languages: []string{"python"}},
 			{Pattern: `\bfopen[ \t]*\([^;\n]*,[ \t]*"[rb]*[wa+][rwab+]*"`, Languages: []string{"cpp"}},
@@ -118,6 +144,16 @@ func environment() concern {
 			"r":          "Sys.getenv Sys.setenv Sys.unsetenv",
 			"ruby":       "ENV ENV.*",
 			"bash":       "env printenv",
+			"php":        "getenv putenv",
+			"lua":        "os.getenv",
+			"rust":       "std::env::var std::env::vars std::env::var_os std::env::vars_os std::env::set_var env::var env::vars env::var_os env::vars_os env::set_var",
+			"julia":      "ENV withenv",
+			"kotlin":     "System.getenv System.getProperties System.setProperty java.lang.System.getenv",
+			"csharp":     "Environment.GetEnvironmentVariable Environment.GetEnvironmentVariables Environment.SetEnvironmentVariable Environment.ExpandEnvironmentVariables System.Environment.GetEnvironmentVariable System.Environment.GetEnvironmentVariables",
+		},
+		patterns: []Pattern{
+			{Pattern: `[$%]ENV\b`, Languages: []string{"perl"}},
+			{Pattern: `\$_(ENV|SERVER)\b`, Languages: []string{"php"}},
 		},
 	}
 }

@@ -13,6 +13,9 @@ func privileges() concern {
 			"ruby":       "Process::Sys.setuid Process::Sys.* Process::UID.change_privilege Process.setproctitle Dir.chroot File.chown FileUtils.chown FileUtils.chown_R Process::UID.* Process::GID.*",
 			"bash": "sudo su doas pkexec chown chgrp chroot mount umount pivot_root unshare nsenter setcap capsh useradd usermod userdel groupadd passwd chpasswd visudo " +
 				"systemctl service sysctl iptables nft docker podman kubectl crictl ctr runc visudo update-rc.d chattr",
+			"perl":  "chown chroot",
+			"php":   "posix_setuid posix_setgid posix_seteuid chown chgrp chroot",
+			"julia": "chown",
 		},
 		modules: map[string]string{"cpp": "sys/mount.h sys/capability.h"},
 		patterns: []Pattern{
@@ -69,6 +72,12 @@ func sockets() concern {
 			"r":   "websocket httpuv plumber shiny ssh",
 			"ruby": "socket openssl net/ftp net/smtp net/telnet net/ssh net/imap net/pop drb webrick em-websocket eventmachine " +
 				"resolv",
+			"perl":   "Socket IO::Socket IO::Select Net",
+			"lua":    "socket ssl cqueues copas",
+			"rust":   "std::net std::os::unix::net tokio::net mio",
+			"julia":  "Sockets",
+			"kotlin": "java.net.Socket java.net.ServerSocket java.net.DatagramSocket java.net.InetAddress java.nio.channels javax.net io.ktor io.netty",
+			"csharp": "System.Net.Sockets System.Net.Mail System.Net.Security System.Net.WebSockets",
 		},
 		names: map[string]string{
 			"python":     "asyncio.open_connection asyncio.start_server asyncio.open_unix_connection asyncio.start_unix_server",
@@ -80,7 +89,12 @@ func sockets() concern {
 			"r": "socketConnection serverSocket socketAccept socketSelect make.socket read.socket write.socket nsl",
 			"ruby": "TCPSocket TCPSocket.* TCPServer TCPServer.* UDPSocket UDPSocket.* UNIXSocket UNIXSocket.* UNIXServer.* Socket Socket.* BasicSocket.* OpenSSL::* " +
 				"DRb.* WEBrick::* Resolv.*",
-			"bash": "nc ncat netcat socat telnet ssh scp sftp rsync ftp tftp sshd ping ping6 dig nslookup host nmap tcpdump /dev/tcp /dev/udp",
+			"bash":   "nc ncat netcat socat telnet ssh scp sftp rsync ftp tftp sshd ping ping6 dig nslookup host nmap tcpdump /dev/tcp /dev/udp",
+			"perl":   "socket connect bind listen accept",
+			"php":    "fsockopen pfsockopen stream_socket_client stream_socket_server socket_create socket_connect socket_bind mail dns_get_record gethostbyname",
+			"rust":   "std::net::* net::* TcpStream::* TcpListener::* UdpSocket::* UnixStream::*",
+			"julia":  "connect listen Sockets.*",
+			"csharp": "TcpClient TcpListener UdpClient Socket",
 		},
 		patterns: []Pattern{
 			{Pattern: `/dev/(tcp|udp)/`, In: InAll},
@@ -113,10 +127,16 @@ func web() concern {
 			"javascript": "http https axios node-fetch undici got superagent request needle ky puppeteer playwright",
 			"java": "java.net.URL java.net.URLConnection java.net.HttpURLConnection java.net.http javax.net.ssl okhttp3 retrofit2 org.apache.http org.apache.hc org.apache.commons.httpclient " +
 				"org.jsoup.Jsoup org.springframework.web.client",
-			"cpp":  "curl curlpp cpr httplib.h boost/beast boost/beast.hpp wininet.h winhttp.h",
-			"go":   "net/http github.com/go-resty/resty github.com/gocolly/colly github.com/valyala/fasthttp",
-			"r":    "httr httr2 curl RCurl crul rvest xml2 polite chromote RSelenium",
-			"ruby": "net/http net/https net/protocol open-uri httparty faraday rest-client typhoeus excon httpclient mechanize curb http",
+			"cpp":    "curl curlpp cpr httplib.h boost/beast boost/beast.hpp wininet.h winhttp.h",
+			"go":     "net/http github.com/go-resty/resty github.com/gocolly/colly github.com/valyala/fasthttp",
+			"r":      "httr httr2 curl RCurl crul rvest xml2 polite chromote RSelenium",
+			"ruby":   "net/http net/https net/protocol open-uri httparty faraday rest-client typhoeus excon httpclient mechanize curb http",
+			"perl":   "LWP HTTP WWW Mojo::UserAgent",
+			"lua":    "socket.http http lcurl cURL requests",
+			"rust":   "reqwest hyper ureq curl isahc surf",
+			"julia":  "Downloads HTTP",
+			"kotlin": "java.net.URL java.net.URLConnection java.net.HttpURLConnection java.net.http okhttp3 retrofit2 org.jsoup",
+			"csharp": "System.Net RestSharp",
 		},
 		names: map[string]string{
 			"javascript": "fetch XMLHttpRequest EventSource navigator.sendBeacon",
@@ -125,8 +145,12 @@ func web() concern {
 			"r":          "download.file url browseURL url.show install.packages utils::download.file utils::install.packages",
 			"ruby":       "Net::HTTP Net::HTTP.* Net::HTTP::* URI.open OpenURI.* URI.parse.open",
 			"bash":       "curl wget lynx w3m links aria2c http https httpie pip pip3 npm npx gem cargo apt apt-get yum dnf apk brew git",
+			"php":        "curl_init curl_exec curl_multi_exec http_get",
+			"julia":      "download Downloads.* HTTP.*",
+			"csharp":     "WebClient HttpClient WebRequest.* HttpWebRequest",
 		},
 		patterns: []Pattern{
+			{Pattern: `\b(file_get_contents|fopen|file|copy|readfile)\s*\(\s*["'](https?|ftp)://`, Languages: []string{"php"}},
 			{Pattern: `\bread_\w+\s*\(\s*[a-z]?["'](https?|ftp|s3|gs)://`, Languages: []string{"python"}},
 			{Pattern: `\b(read\.?\w*|scan|fread|file|source|load|readRDS)[ \t]*\([ \t]*["'](https?|ftp)://`, Languages: []string{"r"}},
 		},

@@ -12,7 +12,7 @@ import (
 
 // Whatever the code is, a report on it is bounded, in order and says where things are.
 func FuzzCheck(f *testing.F) {
-	languages := all.All()
+	languages := all.Coded()
 	for i, l := range languages {
 		for _, dir := range []string{"attacks", "benign", "evasions", "lookalikes"} {
 			for _, p := range programs(f, dir, l.Name) {
@@ -48,7 +48,7 @@ func FuzzCheck(f *testing.F) {
 
 // The budget is a millisecond for a hundred lines.
 func BenchmarkCheck(b *testing.B) {
-	for _, l := range all.All() {
+	for _, l := range all.Coded() {
 		var code []byte
 		lines := 0
 		for _, p := range programs(b, "benign", l.Name) {

@@ -60,7 +60,7 @@ func TestMicromambaKeeps(t *testing.T) {
 	if got := o.install("bash", false); slices.Contains(got, "-x") || m.Packages[1] != "a" {
 		t.Errorf("installs %q, want got without \"-x\", m.Packages[1] = \"a\"", got)
 	}
-	for _, l := range all.All() {
+	for _, l := range all.Coded() {
 		if o.Images[l.Name] == "" {
 			t.Errorf("%s has no image, want o.Images[l.Name] not empty", l.Name)
 		}

@@ -36,7 +36,7 @@ var (
 	flagGroups = []flagGroup{
 		{title: "Server", flags: "http token-file no-token session-ttl session-idle max-calls log",
 			rare: "max-sessions allow-origin allow-host max-clients"},
-		{title: "Code", flags: "code lang language template env policy print list warn tty shell user", rare: "arg standard policy-warn schema plain"},
+		{title: "Code", flags: "code lang language template env policy print list warn tty shell user", rare: "language-file arg standard policy-warn schema plain"},
 		{title: "Files", flags: "file mount out artifacts workdir", rare: "writable-root stdin notebook keep-going"},
 		{title: "Libraries", flags: "lib environment import requirements from no-libraries",
 			rare: "lib-from-script allow-install lib-from offline install-timeout"},
@@ -105,8 +105,8 @@ func setHelp(root *cobra.Command) {
 		for _, c := range cmd.Commands() {
 			addAll(c)
 		}
-		if cmd.Flags().Lookup("backend") == nil {
-			return // it hides no flags
+		if _, hides := groupedFlags(cmd, "", false); !hides {
+			return
 		}
 		f := cmd.Flags().VarPF(&helpAllFlag{set: cmd.Flags()}, helpAllName, "", "show help with all flags")
 		f.NoOptDefVal = "true"

@@ -290,6 +290,8 @@ func printLanguageImages(rows []languageImage) error {
 		switch {
 		case len(r.Missing) > 0:
 			there = "no " + r.Missing[0]
+		case r.Image == "":
+			r.Image, there = "-", "-"
 		case !r.Present:
 			there = "no, pulled when needed"
 		}

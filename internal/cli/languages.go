@@ -38,6 +38,7 @@ the toolchains in a local sandbox; 'yes' means that the version is unknown.`,
 				Missing    []string `json:"missing"`
 				Version    string   `json:"version,omitempty"`
 				Install    string   `json:"install,omitempty"`
+				Untested   bool     `json:"untested,omitempty"`
 				// Environments are the installed ones.
 				Environments []string `json:"environments,omitempty"`
 			}
@@ -46,7 +47,7 @@ the toolchains in a local sandbox; 'yes' means that the version is unknown.`,
 			versions := toolchainVersions(cmd.Context())
 			var rows []row
 			for _, l := range all.All() {
-				r := row{Name: l.Name, Aliases: l.Aliases, Extensions: l.Extensions, Missing: missingPrograms(l)}
+				r := row{Name: l.Name, Aliases: l.Aliases, Extensions: l.Extensions, Missing: missingPrograms(l), Untested: l.Details.Untested}
 				if len(r.Missing) > 0 {
 					r.Install = l.Install
 				} else {
@@ -68,6 +69,9 @@ the toolchains in a local sandbox; 'yes' means that the version is unknown.`,
 				state := strings.Join(append([]string{cmp.Or(termsafe.String(r.Version), "yes")}, r.Environments...), "; environment ")
 				if len(r.Missing) > 0 {
 					state = "no " + strings.Join(r.Missing, ", ") + ": " + r.Install
+				}
+				if r.Untested {
+					state += " (not tested)"
 				}
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Name, strings.Join(r.Aliases, " "), strings.Join(r.Extensions, " "), state)
 			}

@@ -2,12 +2,15 @@
 // Their Dockerfiles are in the directory images; see README.md there.
 package defaultimage
 
-import "github.com/llmsandbox/llmsandbox/internal/language"
+import (
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
+)
 
 // A Default is what a language runs in unless another image is asked for.
 type Default struct {
 	// Name is the project's own image, built from the language's Dockerfile. It runs
-	// as an ordinary user and has the usual libraries.
+	// as an ordinary user and has the usual libraries. For a language that a file declares it is Official.
 	Name string
 	// Official is the image it is built on. It runs the language, without the
 	// libraries, where the engine has no image of that Name.
@@ -32,7 +35,11 @@ func For(name string) (Default, bool) {
 	family := language.Family(name)
 	base, ok := official[family]
 	if !ok {
-		return Default{}, false
+		l, err := all.Get(name)
+		if err != nil || l.Name != name || l.Image == "" {
+			return Default{}, false
+		}
+		return Default{Name: l.Image, Official: l.Image}, true
 	}
 	return Default{Name: "llmsandbox/" + family + ":1", Official: base}, true
 }

@@ -24,7 +24,7 @@ func TestDefaultsAreTheDockerfiles(t *testing.T) {
 	}
 	// These are of no language: scripts/agent-image and scripts/cli-image build them.
 	dirs = slices.DeleteFunc(dirs, func(f string) bool { name := filepath.Base(filepath.Dir(f)); return name == "agent" || name == "cli" })
-	for _, l := range all.All() {
+	for _, l := range all.Coded() {
 		d, ok := defaultimage.For(l.Name)
 		if !ok {
 			t.Errorf("%s has no default image, want one", l.Name)
@@ -48,7 +48,7 @@ func TestDefaultsAreTheDockerfiles(t *testing.T) {
 
 // A base that moves under the same name would make other images of the same Dockerfile.
 func TestBasesArePinned(t *testing.T) {
-	for _, l := range all.All() {
+	for _, l := range all.Coded() {
 		d, _ := defaultimage.For(l.Name)
 		if _, tag, ok := strings.Cut(d.Official, ":"); !ok || tag == "latest" {
 			t.Errorf("%s: the base %q has no tag of its own, want ok = true, tag != \"latest\"", l.Name, d.Official)
@@ -59,6 +59,15 @@ func TestBasesArePinned(t *testing.T) {
 func TestNoDefault(t *testing.T) {
 	if d, ok := defaultimage.For("cobol"); ok {
 		t.Errorf("cobol has a default image: %v, want none", d)
+	}
+}
+
+func TestDeclared(t *testing.T) {
+	if d, ok := defaultimage.For("perl"); !ok || d.Name != "perl:5-slim" || d.Official != d.Name {
+		t.Errorf("perl: %+v, %v, want the image that its declaration names", d, ok)
+	}
+	if d, ok := defaultimage.For("lua"); ok {
+		t.Errorf("lua: %+v, want none: its declaration names none", d)
 	}
 }
 

@@ -56,7 +56,8 @@ func TestToolchainsWorkInside(t *testing.T) {
 		"python3": {"python3", "-c", "import ssl, sqlite3, ctypes, json, sys; ssl.create_default_context(); print(sys.version)"},
 		"node":    {"node", "-e", "console.log(1)"}, "ruby": {"ruby", "-e", "require 'json'; puts 1"},
 		"Rscript": {"Rscript", "--vanilla", "-e", "cat(1)"}, "bash": {"bash", "-c", "echo 1 | awk 1"},
-		"java": {"java", "-version"}, "javac": {"javac", "-version"}, "go": {"go", "version"},
+		"java": {"java", "-version"}, "lua5.4": {"lua5.4", "-v"},
+		"mcs": {"bash", "-c", "echo 'class A { static void Main() {} }' > a.cs && mcs a.cs && mono a.exe"}, "javac": {"javac", "-version"}, "go": {"go", "version"},
 		"g++": {"bash", "-c", "echo 'int main(){}' > /tmp/a.cpp && g++ /tmp/a.cpp -o /tmp/a && /tmp/a"},
 	}
 	for _, f := range root.Toolchains {

@@ -170,7 +170,7 @@ const (
 var etcPatterns = []string{
 	"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "timezone", "alternatives", "os-release",
 	"ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/tls/openssl.cnf", "pki/ca-trust/extracted", "pki/java", "crypto-policies",
-	"fonts", "java", "java-*", "R", "python3*", "matplotlibrc", "mime.types", "protocols", "services", "terminfo",
+	"fonts", "java", "java-*", "mono/config", "R", "python3*", "matplotlibrc", "mime.types", "protocols", "services", "terminfo",
 }
 
 // synthetic is the part of /etc that reveals nothing of the host.

@@ -50,6 +50,10 @@ type Language struct {
 	LibraryName func(canonical string) string
 	// Missing finds out which library a program misses; nil: there is no telling.
 	Missing *Missing
+	// Image is the default image of a language that a file declares; empty: it has none.
+	Image string
+	// Declaration is the file that declares the language, and nil for one in Go.
+	Declaration []byte
 }
 
 // Source is what a run executes.
@@ -145,6 +149,8 @@ type Details struct {
 	Present func(names []string) []string
 	// Examples are whole programs.
 	Examples []Example
+	// Untested tells that the language's programs were never run by the tests.
+	Untested bool
 }
 
 // An Example is a program that runs in the sandbox as it stands.

@@ -103,7 +103,8 @@ func (q *Libraries) key(fingerprint, local string) string {
 		Libraries          []string
 		Packages           []language.Package `json:",omitempty"`
 		On                 string             `json:",omitempty"`
-	}{libraryVersion, q.language.Name, fingerprint, local, q.libraries, q.environment.packages(), q.on})
+		Declaration        []byte             `json:",omitempty"` // says how libraries are installed
+	}{libraryVersion, q.language.Name, fingerprint, local, q.libraries, q.environment.packages(), q.on, q.language.Declaration})
 }
 
 func (q *Libraries) about(key string) backend.LayerInfo {

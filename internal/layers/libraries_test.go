@@ -74,9 +74,16 @@ func TestLibraryKey(t *testing.T) {
 			t.Errorf("%s: another key, want same = %v", name, base)
 		}
 	}
+	changed := *shelf
+	changed.Declaration = []byte("install in another way")
+	declared, err := maker(k).Libraries(&changed, []string{"a", "b"}, Options{}, backend.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	seen := map[string]string{base: "the base"}
 	for name, other := range map[string]string{
 		"another toolchain": newShelfRequest(t, k, Options{}, "a", "b").key("q", ""),
+		"another file":      declared.key("p", ""),
 		"another folder":    newShelfRequest(t, k, Options{}, "a", "b").key("p", "x"),
 		"fewer":             newShelfRequest(t, k, Options{}, "a").key("p", ""),
 		"one of two words":  newShelfRequest(t, k, Options{}, "a,b").key("p", ""),

@@ -113,7 +113,7 @@ func (e *Engine) ensureImages(ctx context.Context) error {
 // names are the images of all languages.
 func names() []string {
 	var list []string
-	for _, l := range all.All() {
+	for _, l := range all.Coded() {
 		if d, ok := defaultimage.For(l.Name); ok {
 			list = append(list, d.Name)
 		}

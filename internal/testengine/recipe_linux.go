@@ -100,7 +100,7 @@ func (r recipe) build(ctx context.Context, c *client.Client, host string) error 
 	}
 	// Two take long: pip's keeps a processor busy, apt's the disk.
 	var rest []string
-	for _, l := range all.All() {
+	for _, l := range all.Coded() {
 		if l.Name != "python" {
 			rest = append(rest, l.Name)
 		}

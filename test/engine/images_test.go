@@ -60,7 +60,7 @@ func TestDefaultImages(t *testing.T) {
 		t.Run(engine.name, func(t *testing.T) {
 			e := engine.start(t)
 			image := e.Images(t)
-			for _, l := range all.All() {
+			for _, l := range all.Coded() {
 				t.Run(l.Name, func(t *testing.T) {
 					p, ok := programs[l.Name]
 					if !ok {

@@ -2,12 +2,14 @@
 package all
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox/internal/edits"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/bash"
 	"github.com/llmsandbox/llmsandbox/internal/language/cpp"
+	"github.com/llmsandbox/llmsandbox/internal/language/declared"
 	"github.com/llmsandbox/llmsandbox/internal/language/golang"
 	"github.com/llmsandbox/llmsandbox/internal/language/java"
 	"github.com/llmsandbox/llmsandbox/internal/language/javascript"
@@ -16,28 +18,46 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/language/ruby"
 )
 
-var languages = [...]*language.Language{
+// coded are the languages that are written in Go.
+var coded = [...]*language.Language{
 	&python.Language, &javascript.Language, &javascript.TypeScript, &java.Language, &cpp.Language, &cpp.C,
 	&golang.Language, &r.Language, &ruby.Language, &bash.Language,
 }
 
-// All returns the languages, the best known first. The slice is the caller's.
-func All() []*language.Language { return append([]*language.Language(nil), languages[:]...) }
+// All returns the languages: those written in Go, the best known first, then those that files declare. The slice is
+// the caller's.
+func All() []*language.Language {
+	return append(append(coded[:len(coded):len(coded)], declared.Builtin()...), added()...)
+}
 
-// Env is what the tools of all languages need in a sandbox.
+// Coded returns the languages that are written in Go. The slice is the caller's.
+func Coded() []*language.Language { return slices.Clone(coded[:]) }
+
+// Env is what the tools of all languages need in a sandbox. Those that files declare need nothing.
 func Env() []string {
 	var env []string
-	for _, l := range languages {
+	for _, l := range coded {
 		env = append(env, l.Env...)
 	}
 	return env
+}
+
+// each yields the languages as All has them, and reads declarations only where one is asked for.
+func each(yield func(*language.Language) bool) {
+	for _, list := range []func() []*language.Language{func() []*language.Language { return coded[:] }, declared.Builtin, added} {
+		for _, l := range list() {
+			if !yield(l) {
+				return
+			}
+		}
+	}
 }
 
 // Get returns the language of a name or alias, in any case. The error is a
 // *language.UnknownError.
 func Get(name string) (*language.Language, error) {
 	want := strings.ToLower(strings.TrimSpace(name))
-	for _, l := range languages {
+	for l := range each {
 		if l.Name == want || contains(l.Aliases, want) {
 			return l, nil
 		}
@@ -48,7 +68,7 @@ func Get(name string) (*language.Language, error) {
 // names are the canonical names of all languages.
 func names() []string {
 	var list []string
-	for _, l := range languages {
+	for l := range each {
 		list = append(list, l.Name)
 	}
 	return list
@@ -59,7 +79,7 @@ func unknown(name, want string) error {
 	const longest = 32 // no name is longer, and so none is near
 	best := 3          // more differences than this is another word
 	e.Known = names()
-	for _, l := range languages {
+	for l := range each {
 		for _, known := range append([]string{l.Name}, l.Aliases...) {
 			if len(want) > longest {
 				continue

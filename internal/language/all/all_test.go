@@ -9,14 +9,14 @@ import (
 )
 
 func TestGet(t *testing.T) {
-	for name, want := range map[string]string{"PY": "python", "node": "javascript", "C++": "cpp", "golang": "go", " rb ": "ruby", "sh": "bash", "R": "r"} {
+	for name, want := range map[string]string{"PY": "python", "node": "javascript", "C++": "cpp", "C#": "csharp", "sqlite": "sql", "golang": "go", " rb ": "ruby", "sh": "bash", "R": "r"} {
 		if l, err := Get(name); err != nil || l.Name != want {
 			t.Errorf("Get(%q) = %v, %v, want no error, Name = %v", name, l, err, want)
 		}
 	}
 	var unknown *language.UnknownError
-	if _, err := Get("pyhton"); !errors.As(err, &unknown) || unknown.Closest != "python" || !errors.Is(err, language.ErrUnknown) || len(unknown.Known) != 10 {
-		t.Errorf("got %v, want an error of type %T, Closest = \"python\", language.ErrUnknown, len(unknown.Known) = 10", err, unknown)
+	if _, err := Get("pyhton"); !errors.As(err, &unknown) || unknown.Closest != "python" || !errors.Is(err, language.ErrUnknown) || len(unknown.Known) != 18 {
+		t.Errorf("got %v, want an error of type %T, Closest = \"python\", language.ErrUnknown, len(unknown.Known) = 18", err, unknown)
 	}
 	if _, err := Get("cobol"); !errors.As(err, &unknown) || unknown.Closest != "" {
 		t.Errorf("got %v, want an error of type %T, Closest empty", err, unknown)
@@ -44,9 +44,10 @@ func TestChoose(t *testing.T) {
 		{"a.sh", "#!/usr/bin/env python3\n", "python", ""},
 		{"a.sh", "#!/bin/zsh\n", "", `cannot run a.sh: its first line asks for "zsh"`},
 		{"a.bash", "#!/usr/bin/env -S fish -N\n", "", `asks for "fish"`},
-		{"a", "#!/bin/ksh", "", `asks for "ksh"`}, {"a.pl", "#!/usr/bin/perl -w\n", "", `asks for "perl"`},
+		{"a", "#!/bin/ksh", "", `asks for "ksh"`}, {"a", "#!/usr/bin/perl -w\n", "perl", ""}, {"a.pl", "#!/usr/bin/tclsh\n", "perl", ""},
 		{"a", "#!/usr/bin/awk -f\n", "", `asks for "awk"`}, {"a", "#!/usr/bin/Rscript", "r", ""}, {"a", "#!/usr/bin/ruby3.1", "ruby", ""},
-		{"a.rs", "", "", "cannot run a.rs: its name does not say which language it is in: use one of the endings .py"},
+		{"a.rs", "", "rust", ""}, {"a", "#!/usr/bin/lua5.4", "lua", ""},
+		{"a.tcl", "", "", "cannot run a.tcl: its name does not say which language it is in: use one of the endings .py"},
 		{"/etc/passwd", "root:x:0:0", "", "cannot run /etc/passwd"}, {"words.txt", "one", "", "or choose the language with --lang"},
 		{"", "print(1)", "", ""}, {"", "#!/usr/bin/env ruby", "ruby", ""}, {"", "#!/bin/csh", "", `cannot run this code: its first line asks for "csh"`},
 	} {

@@ -14,7 +14,7 @@ import (
 func Guess(filename string, head []byte) (*language.Language, bool) {
 	ext := path.Ext(strings.ReplaceAll(filename, `\`, "/"))
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
-		for _, l := range languages {
+		for l := range each {
 			for _, e := range l.Extensions {
 				if same(e, ext) {
 					return l, true
@@ -51,7 +51,7 @@ func unknownKind(name, program string) error {
 		return fmt.Errorf("%s: its first line asks for %q, which is not supported: choose one of %s with --lang", what, program, strings.Join(names(), ", "))
 	}
 	var endings []string
-	for _, l := range languages {
+	for l := range each {
 		endings = append(endings, l.Extensions...)
 	}
 	return fmt.Errorf("%s: its name does not say which language it is in: use one of the endings %s, or choose the language with --lang", what, strings.Join(endings, " "))
@@ -59,7 +59,7 @@ func unknownKind(name, program string) error {
 
 // interpreted is the language whose code a program of a #! line runs.
 func interpreted(program string) (*language.Language, bool) {
-	for _, l := range languages {
+	for l := range each {
 		if program != "" && (contains(l.Shebangs, program) || contains(l.Shebangs, strings.TrimRight(program, "0123456789."))) {
 			return l, true
 		}
