@@ -62,7 +62,7 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 		return nil, err
 	}
 	if o.Supervisor != nil {
-		return openSupervised(ctx, o)
+		return openSupervised(ctx, o, lang)
 	}
 	limits, kernel, err := o.Limits.resolve()
 	if err != nil {
@@ -265,6 +265,9 @@ func Attach(ctx context.Context, id string, opts *AttachOptions) (*Sandbox, erro
 	limits.Memory, limits.CPUs, limits.PIDs, limits.Disk = info.Limits.Memory, info.Limits.CPUs, info.Limits.PIDs, info.Limits.Disk
 	name := cmp.Or(o.Language, info.Language, DefaultLanguage)
 	lang, err := all.Get(name)
+	if err != nil && o.Language == "" {
+		lang, err = unknownHere(name, err), nil
+	}
 	if err != nil {
 		return nil, errors.Join(err, machine.Close(nil))
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/environments"
 	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
+	"github.com/llmsandbox/llmsandbox/internal/language"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/supervisor"
 )
 
@@ -33,6 +35,7 @@ type Supervisor struct {
 // An order is what a supervisor is started with: its Config, and what of the Options is for it.
 type order struct {
 	Config                 []byte
+	Declaration            []byte // of the language, if a file declares it
 	Language, Image, ID    string
 	Limits                 Limits
 	BestEffort, Resettable bool
@@ -50,7 +53,7 @@ type order struct {
 }
 
 // openSupervised has a supervisor open the sandbox, and attaches to it.
-func openSupervised(ctx context.Context, o Options) (*Sandbox, error) {
+func openSupervised(ctx context.Context, o Options, lang *language.Language) (*Sandbox, error) {
 	switch {
 	case len(o.Supervisor.Command) == 0:
 		return nil, fmt.Errorf("open sandbox: %w: the supervisor has no Command", ErrInvalid)
@@ -72,7 +75,7 @@ func openSupervised(ctx context.Context, o Options) (*Sandbox, error) {
 		}
 	}
 	started, err := supervisor.Start(ctx, o.Supervisor.Command, order{
-		Config: o.Supervisor.Config, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
+		Config: o.Supervisor.Config, Declaration: lang.Declaration, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
 		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
 		Mode: o.Network.Mode, Allow: o.Network.Allow, Secrets: o.Secrets, Libraries: o.Libraries, Environment: environment, Imports: o.Imports, Install: o.Install,
 		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts, WritableRoot: o.WritableRoot,
@@ -121,6 +124,11 @@ func openOrdered(ctx context.Context, open func([]byte) (backend.Backend, error)
 	var o order
 	if err := supervisor.Order(&o); err != nil {
 		return nil, err
+	}
+	if o.Declaration != nil {
+		if _, err := all.LoadText(o.Language, o.Declaration); err != nil {
+			return nil, err
+		}
 	}
 	var b backend.Backend
 	if open != nil {

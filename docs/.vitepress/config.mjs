@@ -35,6 +35,7 @@ export const sidebar = [
       page('Commands', 'cli'),
       page('Configuration', 'configuration'),
       page('Languages', 'languages'),
+      page('Add a language', 'add-a-language'),
       page('Go API', 'go-api'),
       page('Glossary', 'glossary'),
     ],

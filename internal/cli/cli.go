@@ -75,7 +75,10 @@ processes, no network, no privileges, and limits that the kernel enforces.`,
 			if err := configure(cmd); err != nil {
 				return err
 			}
-			return handOver(cmd.Flags())
+			if err := handOver(cmd.Flags()); err != nil {
+				return err
+			}
+			return loadLanguages(cmd.Flags())
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })

@@ -79,6 +79,7 @@ the toolchains in a local sandbox; 'yes' means that the version is unknown.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	registerLanguageFile(cmd.Flags(), new([]string))
 	return cmd
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"time"
@@ -93,6 +94,14 @@ func (f *runFlags) named(o llmsandbox.Options) (state []string, err error) {
 		return nil, err
 	}
 	f.lang = l.Name
+	for i, file := range f.declared {
+		if f.declared[i], err = filepath.Abs(file); err != nil {
+			return nil, fmt.Errorf("--language-file %s: %w", file, err)
+		}
+	}
+	if l.Declaration != nil {
+		state = append(state, string(l.Declaration))
+	}
 	if f.template != "" {
 		text, _, err := templates.Read(f.template)
 		if err != nil {
@@ -211,6 +220,9 @@ func newWaitCommand() *cobra.Command {
 			}
 			var f sandboxFlags
 			if err := waitFlags(&f).Parse(order.Flags); err != nil {
+				return err
+			}
+			if err := loadLanguageFiles(f.declared); err != nil {
 				return err
 			}
 			wait, err := durationFlag("idle", f.idle)

@@ -35,6 +35,7 @@ var readersFiles = map[string]string{
 	"reports/first.ipynb": notebook("open('summary.csv', 'w').write('a,1')"),
 	"results/README":      "",
 	"app.py":              "print('app')\n",
+	"sum.awk":             "{ sum += $1 } END { print sum }\n",
 	"cleanup.py":          "import os\nos.system(\"date\")\n",
 }
 
