@@ -96,7 +96,7 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkWritableRoot(b, o); err != nil {
+	if err := checkRoot(b, o); err != nil {
 		return nil, err
 	}
 	log := &gateway.Log{}
@@ -140,7 +140,7 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	if err := libraries.On(spec.Env).AddTo(ctx, &spec); err != nil {
 		return nil, asInstallError(err)
 	}
-	spec.Mounts, spec.WritableRoot = o.Mounts, o.WritableRoot // after the installations, which are not to see them
+	spec.Mounts, spec.WritableRoot, spec.Workdir = o.Mounts, o.WritableRoot, o.Workdir // after the installations, which are not to see them
 	machine, err := how.create(ctx, b, spec)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
@@ -166,14 +166,17 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	return s, nil
 }
 
-func checkWritableRoot(b backend.Backend, o Options) error {
-	if !o.WritableRoot {
+func checkRoot(b backend.Backend, o Options) error {
+	if !o.WritableRoot && o.Workdir == "" {
 		return nil
 	}
-	if _, ok := b.(backend.WritableRoots); !ok {
-		return fmt.Errorf("open sandbox: %w: the %s backend has no root that can be written to: use the local one", ErrUnsupported, b.Name())
+	if _, ok := b.(backend.OwnRoots); !ok {
+		return fmt.Errorf("open sandbox: %w: sandboxes of the %s backend have no WritableRoot and no Workdir: use the local one", ErrUnsupported, b.Name())
 	}
-	if o.Resettable {
+	if err := hostmount.CheckWorkdir(o.Workdir, o.Mounts); err != nil {
+		return fmt.Errorf("open sandbox: %w", err)
+	}
+	if o.WritableRoot && o.Resettable {
 		return fmt.Errorf("open sandbox: %w: a sandbox whose root can be written to cannot be reset: leave out one or the other, and close it instead", ErrUnsupported)
 	}
 	return nil

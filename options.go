@@ -80,6 +80,10 @@ type Options struct {
 	// filesystem belong to it. What is written is seen by this sandbox only, counts against Limits.Disk, and is gone when it
 	// is closed. Only the local backend has it, as root of the machine or with an Image; elsewhere, and with Resettable, Open fails with ErrUnsupported.
 	WritableRoot bool
+	// Workdir is the absolute path of the working directory, such as "/srv/project", which Open makes with its parents.
+	// It is private and counts against Limits.Disk; empty means the backend's, which is /sandbox. Where it can have
+	// the content of an Image, that needs WritableRoot. Only the local backend has it; elsewhere Open fails with ErrUnsupported.
+	Workdir string
 	// Resettable has Open look at what it has made, so that [Sandbox.Reset] can do it again.
 	Resettable bool
 	// Supervisor, when set, opens and owns the sandbox in a process of its own, so that the sandbox

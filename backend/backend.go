@@ -47,8 +47,8 @@ type Zygotes interface {
 	CreateFrom(ctx context.Context, spec Spec, zygote Machine, tag string) (Machine, error)
 }
 
-// WritableRoots is implemented by backends that have Spec.WritableRoot.
-type WritableRoots interface{ WritableRoots() }
+// OwnRoots is implemented by backends that have Spec.WritableRoot and Spec.Workdir.
+type OwnRoots interface{ OwnRoots() }
 
 // A Machine is one live sandbox of a backend. Its methods may be called concurrently.
 type Machine interface {
@@ -131,8 +131,11 @@ type Spec struct {
 	// Layers are mounted into the sandbox: prepared caches and installed libraries.
 	Layers []Layer
 	// WritableRoot lets code write to the whole root filesystem, which is its own: what it writes is gone with the
-	// machine, and counts against the disk limit. Only backends that are WritableRoots have it.
+	// machine, and counts against the disk limit. Only backends that are OwnRoots have it.
 	WritableRoot bool
+	// Workdir is the absolute path of the working directory, which is made with the machine; empty: the backend's. Only
+	// backends that are OwnRoots have another, with Image only where the root is writable.
+	Workdir string
 	// Mounts are directories and files of the host. A backend that cannot mount them fails with
 	// ErrUnsupported.
 	Mounts []Mount

@@ -201,5 +201,5 @@ func (b *Backend) List(ctx context.Context) ([]backend.Info, error) {
 	return all, errors.Join(errs...)
 }
 
-// WritableRoots implements [backend.WritableRoots].
-func (*Backend) WritableRoots() {}
+// OwnRoots implements [backend.OwnRoots].
+func (*Backend) OwnRoots() {}

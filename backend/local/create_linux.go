@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -159,10 +160,12 @@ func (c *creation) contents(made func() (noDisk, err error)) (contents, error) {
 		return contents{}, err
 	}
 	return contents{
-		mounts: sandboxMounts(c.root.mounts, c.spec.Layers, c.mounts, absentFrom("/proc")), disk: c.disk, diskSize: c.spec.Limits.Disk,
+		workdir: c.workdir(), mounts: sandboxMounts(c.root.mounts, c.workdir(), c.spec.Layers, c.mounts, absentFrom("/proc")), disk: c.disk, diskSize: c.spec.Limits.Disk,
 		startDir: c.root.startDir, rlimits: c.rlimits(c.controls),
 	}, nil
 }
+
+func (c *creation) workdir() string { return cmp.Or(c.spec.Workdir, defaultWorkdir) }
 
 // startDisk begins to make the private disk; the returned function waits for it.
 func (c *creation) startDisk() func() (*os.File, error) {
@@ -224,7 +227,7 @@ func (c *creation) finish() (*machine, error) {
 			return nil, err
 		}
 	}
-	if !c.process.startDir {
+	if !c.process.startDir || c.spec.Workdir != "" {
 		c.root.startDir = ""
 	}
 	m := &machine{
@@ -233,7 +236,7 @@ func (c *creation) finish() (*machine, error) {
 		description: description{record: record{
 			Info: agenthost.Record(c.spec, c.b.Name(), c.root.image, "pid "+strconv.Itoa(os.Getpid())),
 			Guest: backend.Guest{
-				Env: environ.Override(c.root.env, c.spec.Env), Workdir: workdir, StartDir: c.root.startDir, TempDir: tempDir, Host: c.root.host,
+				Env: environ.Override(c.root.env, c.spec.Env), Workdir: c.workdir(), StartDir: c.root.startDir, TempDir: tempDir, Host: c.root.host,
 				Image: c.root.image, Arch: runtime.GOARCH,
 			},
 			Capabilities: caps,
@@ -290,7 +293,10 @@ func checkSpec(s backend.Spec) error {
 			return fmt.Errorf("layer of sandbox %s: its target %q must be an absolute path without '..', ':', ',' or '\\'", s.ID, l.Target)
 		}
 	}
-	return hostmount.Check(s.Mounts, s.Layers)
+	if s.Workdir != "" && !s.WritableRoot && !ofHost(s) {
+		return fmt.Errorf("working directory %s: %w: an image without a root that can be written to has only its own: add WritableRoot (--writable-root)", s.Workdir, backend.ErrUnsupported)
+	}
+	return errors.Join(hostmount.CheckWorkdir(s.Workdir, s.Mounts), hostmount.Check(s.Mounts, s.Layers))
 }
 
 // checkReadable fails for a mount that the code could not enter or read. A folder that it may

@@ -54,6 +54,7 @@ type contents struct {
 	mounts   []mount
 	disk     *os.File // a detached mount; nil for a tmpfs
 	diskSize int64    // 0: no limit
+	workdir  string
 	// startDir is a directory of the image, about which the process says whether code can
 	// have it as its working directory; may be empty.
 	startDir string

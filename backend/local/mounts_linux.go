@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	workdir = "/sandbox"
-	tempDir = "/tmp"
-	homeDir = "/tmp/home"
+	defaultWorkdir = "/sandbox"
+	tempDir        = "/tmp"
+	homeDir        = "/tmp/home"
 )
 
 // A mountKind is what a mount shows at its target.
@@ -76,10 +76,13 @@ var (
 
 // sandboxMounts are all the mounts of a sandbox, in the order in which they are made,
 // the root first. absent tells which names /proc does not have.
-func sandboxMounts(root []mount, layers []backend.Layer, asked []hostmount.Source, absent func(name string) bool) []mount {
+func sandboxMounts(root []mount, workdir string, layers []backend.Layer, asked []hostmount.Source, absent func(name string) bool) []mount {
 	all := append([]mount(nil), root...)
-	all = append(all,
-		mount{kind: mountDisk, source: "sandbox", target: workdir, mode: 0o755, code: true},
+	work := mount{kind: mountDisk, source: "sandbox", target: workdir, mode: 0o755, code: true}
+	if workdir != defaultWorkdir && root[0].kind == mountOverlay && !root[0].readOnly {
+		work.kind = makeDirectory // of an image, it has what is there
+	}
+	all = append(all, work,
 		mount{kind: mountDisk, source: "tmp", target: tempDir, mode: 0o1777},
 		mount{kind: makeDirectory, target: homeDir, mode: 0o700, code: true})
 	for _, l := range layers {

@@ -67,6 +67,7 @@ func TestMounts(t *testing.T) {
 		name     string
 		image    bool
 		writable bool // the root
+		workdir  string
 		identity identity
 		layers   []backend.Layer
 		asked    []hostmount.Source
@@ -86,6 +87,8 @@ func TestMounts(t *testing.T) {
 		{name: "writable-host", identity: root, writable: true, sent: true},
 		{name: "writable-image", image: true, identity: root, writable: true, layers: layers, sent: true},
 		{name: "user-writable-image", image: true, identity: user, writable: true},
+		{name: "workdir", identity: root, workdir: "/srv/project", sent: true},
+		{name: "writable-workdir", image: true, identity: root, writable: true, workdir: "/srv/project", sent: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			base := testRoot(t)
@@ -96,12 +99,16 @@ func TestMounts(t *testing.T) {
 				base = []mount{{kind: mountOverlay, target: "/", lower: []string{"/cache/hostroot-1"}, code: true},
 					{kind: mountOverlay, target: "/usr", lower: []string{"/cache/hostroot-private-1", "/usr"}, code: true}}
 			}
+			workdir := defaultWorkdir
+			if c.workdir != "" {
+				workdir = c.workdir
+			}
 			points := t.TempDir()
-			mounts, err := addMountPoints(points, sandboxMounts(base, c.layers, c.asked, nothing))
+			mounts, err := addMountPoints(points, sandboxMounts(base, workdir, c.layers, c.asked, nothing))
 			if err != nil {
 				t.Fatal(err)
 			}
-			in := planInput{mounts: mounts, identity: c.identity, detached: c.sent, diskSize: c.disk, empty: "/state/empty", descriptors: map[int]uint32{}}
+			in := planInput{mounts: mounts, identity: c.identity, detached: c.sent, diskSize: c.disk, empty: "/state/empty", workdir: workdir, descriptors: map[int]uint32{}}
 			sent := uint32(0)
 			if c.sent {
 				in.descriptors[diskDescriptor] = 0
@@ -142,7 +149,7 @@ func TestAbsentFromProc(t *testing.T) {
 	masked := slices.Concat(maskedFiles, maskedDirs, frozenDirs)
 	absent := absentFrom("/proc")
 	mounted := map[string]bool{}
-	for _, m := range sandboxMounts(nil, nil, nil, absent) {
+	for _, m := range sandboxMounts(nil, defaultWorkdir, nil, nil, absent) {
 		mounted[m.target] = true
 	}
 	for _, name := range masked {

@@ -33,6 +33,7 @@ type planInput struct {
 	// detached reports whether they can be mounted themselves. Otherwise they only show what
 	// the source of a mount must still be.
 	detached bool
+	workdir  string
 	startDir string
 	seccomp  []byte
 	entering []byte
@@ -54,7 +55,7 @@ func makePlan(in planInput) nsinit.Plan {
 	}
 	p.seal("")
 	return nsinit.Plan{
-		Hostname: "sandbox", Workdir: workdir, SetIDs: in.identity.separate, CodeUID: in.identity.insideUID, CodeGID: in.identity.insideGID, StartDir: in.startDir,
+		Hostname: "sandbox", Workdir: in.workdir, SetIDs: in.identity.separate, CodeUID: in.identity.insideUID, CodeGID: in.identity.insideGID, StartDir: in.startDir,
 		LandlockRead: []string{"/"}, LandlockWrite: writable(in.mounts), Seccomp: in.seccomp, Rlimits: in.rlimits, HideUptime: in.timens, Entering: in.entering, Adopt: in.tag, Steps: p.steps,
 	}
 }
@@ -109,7 +110,7 @@ func (p *planner) mkdir(path string, mode uint32, code bool) {
 // mountPoint makes the directory that is mounted on. Those above it are the code's where
 // others beside them are.
 func (p *planner) mountPoint(m mount) {
-	code := below(m.target, tempDir) || below(m.target, workdir)
+	code := below(m.target, tempDir) || below(m.target, p.workdir)
 	if m.file {
 		p.mkdir(filepath.Dir(m.target), 0o755, code)
 		p.step(nsinit.Step{Op: nsinit.OpFile, Path: m.target, Mode: 0o444, Optional: true})

@@ -52,6 +52,7 @@ lifetime (--ttl), or when you remove it. A small process owns it; there is no ce
 	}
 	f.register(cmd.Flags())
 	f.registerImports(cmd.Flags())
+	f.registerOwnWorkdir(cmd.Flags())
 	f.registerIdle(cmd.Flags())
 	cmd.Flags().StringVar(&ttl, "ttl", "", "lifetime of the sandbox: `DURATION` such as 30m, or 'unlimited' (default 1h)")
 	return cmd

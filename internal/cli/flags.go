@@ -31,6 +31,7 @@ type sandboxFlags struct {
 	disk         string
 	bestEffort   bool
 	writableRoot bool
+	ownWorkdir   string
 	environment  string
 	template     string
 	imports      []string
@@ -141,7 +142,7 @@ func withTemplate(o llmsandbox.Options) (llmsandbox.Options, error) {
 // given are the options of the flags alone, without a backend.
 func (f *sandboxFlags) given() (llmsandbox.Options, error) {
 	o := llmsandbox.Options{
-		Template: f.template, Language: f.lang, Image: f.image, BestEffort: f.bestEffort, WritableRoot: f.writableRoot, Libraries: f.libraries.libraries, Environment: f.environment, Imports: f.imports,
+		Template: f.template, Language: f.lang, Image: f.image, BestEffort: f.bestEffort, WritableRoot: f.writableRoot, Workdir: f.ownWorkdir, Libraries: f.libraries.libraries, Environment: f.environment, Imports: f.imports,
 	}
 	var err error
 	if o.Limits.Memory, err = sizeFlag("memory", f.memory, limit.MinMemory); err != nil {
@@ -184,6 +185,11 @@ func registerProgram(set *pflag.FlagSet, timeout, workdir *string, tty, raw *boo
 	set.StringVarP(workdir, "workdir", "w", "", "working `DIRECTORY` in the sandbox (default /sandbox)")
 	set.BoolVarP(tty, "tty", "t", false, "give the program a terminal, and no time limit by default")
 	set.BoolVar(raw, "raw", false, "pass control sequences of the program to the terminal")
+}
+
+// registerOwnWorkdir adds the directory that a sandbox is opened with.
+func (f *sandboxFlags) registerOwnWorkdir(set *pflag.FlagSet) {
+	set.StringVarP(&f.ownWorkdir, "workdir", "w", "", "make `DIRECTORY` the working directory (default /sandbox)")
 }
 
 // registerIdle adds what ends a sandbox that stays.

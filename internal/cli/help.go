@@ -34,8 +34,8 @@ type flagGroup struct {
 var (
 	engines    = []string{docker.Name, podman.Name, micromambaName}
 	flagGroups = []flagGroup{
-		{title: "Server", flags: "http token-file no-token session-ttl session-idle max-calls log",
-			rare: "max-sessions allow-origin allow-host max-clients"},
+		{title: "Server", flags: "http token-file no-token session-ttl session-idle log",
+			rare: "max-calls max-sessions allow-origin allow-host max-clients"},
 		{title: "Code", flags: "code lang language template env policy print list warn tty shell user", rare: "language-file arg standard policy-warn schema plain"},
 		{title: "Files", flags: "file mount out artifacts workdir", rare: "writable-root stdin notebook keep-going"},
 		{title: "Libraries", flags: "lib environment import requirements from no-libraries",

@@ -180,6 +180,7 @@ type mcpFlags struct {
 
 func (f *mcpFlags) register(set *pflag.FlagSet) {
 	f.registerBounds(set)
+	f.registerOwnWorkdir(set)
 	if name := mcpenv.Backend(os.Getenv); name != "" {
 		f.place.Backend, set.Lookup("backend").DefValue = name, name
 		setOnlyHere(set, "backend")

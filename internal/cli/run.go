@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/collect"
+	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/language/python"
 	"github.com/llmsandbox/llmsandbox/internal/layers"
@@ -236,9 +238,18 @@ func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Optio
 	if err := checkTextErrors(f.textError); err != nil {
 		return nil, none, err
 	}
+	if f.makesWorkdir(&o) {
+		o.Workdir = path.Clean(f.workdir)
+	}
 	return &llmsandbox.RunOptions{
 		Name: src.name, Files: src.files, Standard: f.standard, Dir: f.workdir, KeepChildren: f.children,
 	}, o, nil
+}
+
+// makesWorkdir reports whether the working directory is one that the sandbox is opened with. Else it is to be there.
+func (f *runFlags) makesWorkdir(o *llmsandbox.Options) bool {
+	return f.warm == 0 && f.place.Backend == localName && path.IsAbs(f.workdir) && (o.WritableRoot || o.Image == "") &&
+		hostmount.CheckWorkdir(path.Clean(f.workdir), o.Mounts) == nil
 }
 
 // checkTTY refuses --tty beside flags that leave nothing of a terminal.

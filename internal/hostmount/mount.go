@@ -87,6 +87,32 @@ func Check(mounts []backend.Mount, layers []backend.Layer) error {
 	return nil
 }
 
+// CheckWorkdir reports whether a working directory, which may be empty, can be made in a sandbox with these mounts. Its
+// error wraps backend.ErrInvalid.
+func CheckWorkdir(dir string, mounts []backend.Mount) error {
+	if dir == "" || dir == "/sandbox" {
+		return nil
+	}
+	err := checkTarget(dir, nil)
+	for _, other := range []string{"/var", "/run", "/home"} {
+		if dir == other {
+			err = fmt.Errorf("%s has directories of the sandbox: use one below it", dir)
+		}
+	}
+	if within(dir, "/sandbox") {
+		err = errors.New("/sandbox is the default: leave it out, or use a path elsewhere")
+	}
+	for _, m := range mounts {
+		if within(dir, m.Target) {
+			err = fmt.Errorf("the mount at %s would hide it", m.Target)
+		}
+	}
+	if err != nil {
+		return errclass.Errorf(backend.ErrInvalid, "working directory %q: %w", dir, err)
+	}
+	return nil
+}
+
 func checkTarget(target string, taken []string) error {
 	odd := func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune(`:,\`, r)

@@ -108,3 +108,20 @@ func TestCheck(t *testing.T) {
 		t.Errorf("side by side: %v, want no error", err)
 	}
 }
+
+func TestCheckWorkdir(t *testing.T) {
+	mounts := []backend.Mount{{Source: "/a", Target: "/data/set"}}
+	for _, dir := range []string{"", "/sandbox", "/srv/project", "/home/user", "/workspace", "/root", "/data", "/data/other"} {
+		if err := CheckWorkdir(dir, mounts); err != nil {
+			t.Errorf("%q: %v", dir, err)
+		}
+	}
+	for _, dir := range []string{
+		"/", "srv", "/srv/", "/srv/../etc", "/srv//x", "/etc", "/etc/x", "/usr/local", "/tmp", "/tmp/x", "/proc/1", "/dev/shm", "/sys", "/opt", "/opt/toolchains/x", "/var", "/run", "/home",
+		"/sandbox/x", "/a b", "/a\nb", "/a:b", "/a\x00", "/data/set", "/data/set/x", "/.llmsandbox",
+	} {
+		if err := CheckWorkdir(dir, mounts); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("%q: %v, want backend.ErrInvalid", dir, err)
+		}
+	}
+}
