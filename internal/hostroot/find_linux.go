@@ -78,8 +78,10 @@ func newestFirst(pattern string) []string {
 	return found
 }
 
+// findAll finds what languages need that are written in Go. Those that files declare have no marks, so that their
+// programs are below /usr, and reading the files would take longer than all of this: see systemDirs.
 func (f *finder) findAll() {
-	for _, l := range all.All() {
+	for _, l := range all.Coded() {
 		for _, alternatives := range l.Programs {
 			for _, program := range alternatives {
 				if f.find(l.Name, program) {
@@ -142,8 +144,23 @@ func (f *finder) throughShim(path string) string {
 	return ""
 }
 
+// systemDirs are the other directories below /usr in which the host's shell looks for programs: /usr/local/julia/bin.
+// They are mounted anyway, and come last in PATH, so that they change no program that is found without them.
+func (f *finder) systemDirs() []string {
+	var dirs []string
+	for _, dir := range f.dirs {
+		if !isSystem(dir) || slices.Contains(systemPath, dir) || slices.Contains(f.path, dir) || slices.Contains(dirs, dir) {
+			continue
+		}
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
 func (f *finder) root() *Root {
-	path := append(append([]string(nil), f.path...), systemPath...)
+	path := slices.Concat(f.path, systemPath, f.systemDirs())
 	binds := []Bind{{"/usr", "/usr"}}
 	for _, top := range topLinks {
 		if info, err := os.Lstat(top); err == nil && info.IsDir() {

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,8 +57,7 @@ func TestToolchainsWorkInside(t *testing.T) {
 		"python3": {"python3", "-c", "import ssl, sqlite3, ctypes, json, sys; ssl.create_default_context(); print(sys.version)"},
 		"node":    {"node", "-e", "console.log(1)"}, "ruby": {"ruby", "-e", "require 'json'; puts 1"},
 		"Rscript": {"Rscript", "--vanilla", "-e", "cat(1)"}, "bash": {"bash", "-c", "echo 1 | awk 1"},
-		"java": {"java", "-version"}, "lua5.4": {"lua5.4", "-v"},
-		"mcs": {"bash", "-c", "echo 'class A { static void Main() {} }' > a.cs && mcs a.cs && mono a.exe"}, "javac": {"javac", "-version"}, "go": {"go", "version"},
+		"java": {"java", "-version"}, "javac": {"javac", "-version"}, "go": {"go", "version"},
 		"g++": {"bash", "-c", "echo 'int main(){}' > /tmp/a.cpp && g++ /tmp/a.cpp -o /tmp/a && /tmp/a"},
 	}
 	for _, f := range root.Toolchains {
@@ -244,5 +244,21 @@ func TestCopiesKeepTheirTimes(t *testing.T) {
 	}
 	if compared == 0 {
 		t.Skip("nothing of this host's /etc is copied")
+	}
+}
+
+// TestSystemDirs: where the host's shell looks for programs below /usr, it is looked inside, too, but last.
+func TestSystemDirs(t *testing.T) {
+	root := prepare(t, map[string]string{"PATH": "/usr/lib:/usr/no-such-directory:/usr/bin:/etc:/usr/lib"})
+	i := slices.IndexFunc(root.Env, func(kv string) bool { return strings.HasPrefix(kv, "PATH=") })
+	path := strings.Split(strings.TrimPrefix(root.Env[i], "PATH="), ":")
+	at, count := slices.Index(path, "/usr/lib"), 0
+	for _, dir := range path {
+		if dir == "/usr/lib" || dir == "/etc" || dir == "/usr/no-such-directory" {
+			count++
+		}
+	}
+	if count != 1 || at < slices.Index(path, "/bin") {
+		t.Errorf("PATH is %q, want /usr/lib once behind /bin, and neither /etc nor what is not there", path)
 	}
 }

@@ -203,6 +203,9 @@ func validDirs(list []string) []string {
 
 // withLibraries returns an environment in which the libraries of all directories are found.
 func withLibraries(env, dirs []string) []string {
+	if len(dirs) == 0 {
+		return env
+	}
 	for _, lang := range all.All() {
 		own := ofLanguage(dirs, lang.Name)
 		if len(own) == 0 {
