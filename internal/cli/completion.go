@@ -144,7 +144,8 @@ func fixed(words ...string) candidates {
 	return func(context.Context, *cobra.Command) []string { return words }
 }
 
-func languageNames(context.Context, *cobra.Command) []string {
+func languageNames(_ context.Context, cmd *cobra.Command) []string {
+	_ = loadLanguages(cmd.Flags()) // a file that is not valid has none to offer
 	var names []string
 	for _, l := range all.All() {
 		names = append(names, l.Name)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,10 +16,9 @@ import (
 // ownLanguage declares Awk, whose libraries are copied by a tool of the system.
 const ownLanguage = `name = "awktest"
 title = "Awk of a test"
-extensions = [".awktest"]
 programs = [["awk"], ["sh"]]
 install = "apt-get install mawk"
-main = "main.awktest"
+main = "main.awk"
 run = ["awk", "-f", "{main}", "{args}"]
 
 [libraries]
@@ -94,4 +94,48 @@ func TestLoadLanguage(t *testing.T) {
 			t.Errorf("got %v, want ErrInvalid that names file, line and key", err)
 		}
 	})
+}
+
+// TestUnknownLanguage: a sandbox of a language that only its opener knows is attached to, and only its code does not run.
+func TestUnknownLanguage(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "unknown.toml")
+	text := strings.NewReplacer("awktest", "unknownhere").Replace(ownLanguage)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx := testContext(t)
+	command := supervised(t).Command[0]
+	id, err := exec.CommandContext(ctx, command, "create", "--language-file", file, "-l", "unknownhere", "--best-effort", "--quiet").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sb, err := llmsandbox.Attach(ctx, strings.TrimSpace(string(id)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := sb.Destroy(testContext(t)); err != nil {
+			t.Error(err)
+		}
+	}()
+	if res, err := sb.Exec(ctx, []string{"echo", "alive"}, nil); err != nil || res.Stdout != "alive\n" {
+		t.Errorf("got %+v, %v, want a command that works", res, err)
+	}
+	if _, err := sb.Run(ctx, "BEGIN { print 1 }", nil); !errors.Is(err, llmsandbox.ErrUnknownLanguage) || !strings.Contains(err.Error(), "LoadLanguage") {
+		t.Errorf("got %v, want ErrUnknownLanguage that names LoadLanguage", err)
+	}
+	if err := sb.Install(ctx, []string{"a"}, nil); !errors.Is(err, llmsandbox.ErrUnknownLanguage) {
+		t.Errorf("got %v, want ErrUnknownLanguage", err)
+	}
+	if _, err := llmsandbox.LoadLanguage(file); err != nil {
+		t.Fatal(err)
+	}
+	again, err := llmsandbox.Attach(ctx, sb.ID(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantStdout(t, run(t, again, "BEGIN { print 1 }", nil), "1\n")
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
 }

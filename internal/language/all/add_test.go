@@ -38,7 +38,7 @@ func write(t *testing.T, path, text string) string {
 
 func TestLoad(t *testing.T) {
 	fresh(t)
-	file := write(t, filepath.Join(t.TempDir(), "tcl.toml"), declaration("tcl", "aliases = [\"wish\"]\nextensions = [\".tcl\"]\nshebangs = [\"tclsh\"]"))
+	file := write(t, filepath.Join(t.TempDir(), "tcl.toml"), declaration("tcl", "aliases = [\"wish\"]\nextensions = [\".tcl\"]\nshebangs = [\"tclsh\", \"python2\"]"))
 	before := All()
 	for range 2 {
 		if l, err := Load(file); err != nil || l.Name != "tcl" {
@@ -53,7 +53,7 @@ func TestLoad(t *testing.T) {
 			t.Errorf("Get(%q) = %v, %v, want tcl", name, l, err)
 		}
 	}
-	for name, head := range map[string]string{"a.tcl": "", "a": "#!/usr/bin/env tclsh\n"} {
+	for name, head := range map[string]string{"a.tcl": "", "a": "#!/usr/bin/env tclsh\n", "b": "#!/usr/bin/python2"} {
 		if l, ok := Guess(name, []byte(head)); !ok || l.Name != "tcl" {
 			t.Errorf("Guess(%q) = %v, %v, want tcl", name, l, ok)
 		}

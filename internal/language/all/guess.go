@@ -59,9 +59,14 @@ func unknownKind(name, program string) error {
 
 // interpreted is the language whose code a program of a #! line runs.
 func interpreted(program string) (*language.Language, bool) {
-	for l := range each {
-		if program != "" && (contains(l.Shebangs, program) || contains(l.Shebangs, strings.TrimRight(program, "0123456789."))) {
-			return l, true
+	if program == "" {
+		return nil, false
+	}
+	for _, name := range []string{program, strings.TrimRight(program, "0123456789.")} {
+		for l := range each {
+			if contains(l.Shebangs, name) {
+				return l, true
+			}
 		}
 	}
 	return nil, false
