@@ -65,6 +65,7 @@ func bench(ctx context.Context, o options) error {
 	all := []section{
 		{"one-shot", oneShots},
 		{"run in an open sandbox", openRuns},
+		{"writable root", writableRoots},
 		{"artifacts", captured},
 		{"kernels", kernels},
 		{"many at once", manyAtOnce},
