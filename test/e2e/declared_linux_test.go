@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/internal/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language/declared"
 )
 
 // A declaredProgram is what the tests run in a language that a file declares.
@@ -56,7 +56,7 @@ var declaredPrograms = map[string]declaredProgram{
 
 // TestDeclaredLanguages runs each language that a file declares, unless its declaration says that it is not tested.
 func TestDeclaredLanguages(t *testing.T) {
-	for _, l := range all.All()[len(all.Coded()):] {
+	for _, l := range declared.Builtin() {
 		p, ok := declaredPrograms[l.Name]
 		if ok == l.Details.Untested {
 			t.Errorf("%s: untested = %v, and this test has programs of it: %v, want either", l.Name, l.Details.Untested, ok)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
@@ -99,13 +101,14 @@ func TestLoadLanguage(t *testing.T) {
 // TestUnknownLanguage: a sandbox of a language that only its opener knows is attached to, and only its code does not run.
 func TestUnknownLanguage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "unknown.toml")
-	text := strings.NewReplacer("awktest", "unknownhere").Replace(ownLanguage)
+	name := fmt.Sprint("unknown", len(all.All())) // another one each time: it stays loaded in the end
+	text := strings.ReplaceAll(ownLanguage, "awktest", name)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx := testContext(t)
 	command := supervised(t).Command[0]
-	id, err := exec.CommandContext(ctx, command, "create", "--language-file", file, "-l", "unknownhere", "--best-effort", "--quiet").Output()
+	id, err := exec.CommandContext(ctx, command, "create", "--language-file", file, "-l", name, "--best-effort", "--quiet").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,37 +145,51 @@ func wrong(key, format string, args ...any) error {
 	return &problem{key, fmt.Sprintf(format, args...)}
 }
 
-// lineOf is the line where a dotted key, or the last table that it is in, is written; 0 if it is not found.
+// lineOf is the line where a dotted key is written, or else that of the innermost table that it is in; 0 if neither is found.
 func lineOf(text []byte, key string) int {
-	table, found, inside := "", 0, ""
+	table, around, end := "", 0, "" // end is that of a string of several lines
 	for i, line := range strings.Split(string(text), "\n") {
-		line = strings.TrimSpace(line)
-		if inside != "" { // a string of several lines
-			if strings.Contains(line, inside) {
-				inside = ""
+		if end != "" {
+			if strings.Contains(line, end) {
+				end = ""
 			}
 			continue
 		}
-		if strings.HasPrefix(line, "[") {
-			header, _, _ := strings.Cut(strings.TrimLeft(line, "["), "]")
-			table = strings.TrimSpace(header) + "."
+		if header, ok := tableHeader(line); ok {
+			table = header + "."
+			switch {
+			case header == key:
+				return i + 1
+			case around == 0 && strings.HasPrefix(key, table):
+				around = i + 1
+			}
+			continue
 		}
 		name, value, ok := strings.Cut(line, "=")
-		if full := table + strings.Trim(strings.TrimSpace(name), `"'`); ok && full == key {
+		if !ok {
+			continue
+		}
+		switch full := table + strings.Trim(name, " \t\"'"); {
+		case full == key:
 			return i + 1
-		} else if ok && strings.HasPrefix(key, full+".") || table == key+"." || found == 0 && table != "" && strings.HasPrefix(key, table) {
-			found = i + 1
-			if table == key+"." {
-				return found
-			}
+		case strings.HasPrefix(key, full+"."): // it is in an inline table
+			around = i + 1
 		}
 		for _, quotes := range []string{`"""`, "'''"} {
-			if ok && strings.Count(value, quotes) == 1 {
-				inside = quotes
+			if strings.Count(value, quotes) == 1 {
+				end = quotes
 			}
 		}
 	}
-	return found
+	return around
+}
+
+// tableHeader is the name of the table that a line begins. A line of an array begins with a bracket, too.
+func tableHeader(line string) (name string, ok bool) {
+	name, ok = strings.CutPrefix(strings.TrimSpace(line), "[")
+	name, _, closed := strings.Cut(strings.TrimPrefix(name, "["), "]")
+	name = strings.TrimSpace(name)
+	return name, ok && closed && name != "" && strings.Trim(name, wordBytes+"-.") == ""
 }
 
 // language checks a declaration and makes the language.

@@ -137,10 +137,23 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-func TestLineOfSkipsStrings(t *testing.T) {
-	text := "a = '''\nmain = 1\n'''\nmain = \"\"\n"
-	if got := lineOf([]byte(text), "main"); got != 4 {
-		t.Errorf("line %d, want 4: the one before is in a string", got)
+func TestLineOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		text, key string
+		want      int
+	}{
+		"in a string":       {"a = '''\nmain = 1\n'''\nmain = \"\"\n", "main", 4},
+		"behind an array":   {"programs = [\n  [\"a\"],\n]\nmain = 1\n", "main", 4},
+		"in a table":        {"run = 1\n[ a ]\nrun = 1\n[b]\nrun = 2 # [a]\n", "b.run", 5},
+		"in an inline one":  {"a = { b = 1 }\n[c]\nb = 2\n", "a.b", 1},
+		"quoted":            {"\"main\" = 1\n", "main", 1},
+		"only its table":    {"a = 1\n[details]\nb = 1\n", "details.version", 2},
+		"a table of tables": {"a = 1\n[[d.e]]\nb = 1\n", "d.e", 2},
+		"neither":           {"a = 1\n", "b", 0},
+	} {
+		if got := lineOf([]byte(c.text), c.key); got != c.want {
+			t.Errorf("%s: line %d, want %d", name, got, c.want)
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxName bounds a name in bytes. What goes on behind it is another name: no rule is as long.
+	// maxName bounds a name in bytes. What goes on behind it is another name, so that no rule is met by a longer one.
 	maxName = 512
 	// maxGroups bounds how deep groups of imports may be nested.
 	maxGroups = 8
