@@ -82,3 +82,25 @@ func TestLanguageLoadedLater(t *testing.T) {
 		t.Errorf("%+v, want it let pass by a policy that was compiled later", r)
 	}
 }
+
+// TestLanguageWithoutWords: a language whose file says nothing for policies passes none that refuses anything.
+func TestLanguageWithoutWords(t *testing.T) {
+	name := fmt.Sprint("wordless", len(all.All()))
+	text := fmt.Sprintf("name = %q\ntitle = \"Wordless\"\nprograms = [[\"sh\"]]\ninstall = \"i\"\nmain = \"main.x\"\nrun = [\"sh\", \"{main}\"]\ndetails = { version = [\"sh\"] }\n", name)
+	if _, err := all.LoadText("wordless.toml", []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	for _, preset := range security.Presets() {
+		p, err := security.Preset(preset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := security.Compile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := check(t, c, name, []byte("echo 1")); !r.Blocked || !strings.Contains(r.Findings[0].Reason, "code in Wordless cannot be looked at") {
+			t.Errorf("%s: %+v, want it refused because it cannot be looked at", preset, r)
+		}
+	}
+}
