@@ -293,7 +293,7 @@ func checkSpec(s backend.Spec) error {
 			return fmt.Errorf("layer of sandbox %s: its target %q must be an absolute path without '..', ':', ',' or '\\'", s.ID, l.Target)
 		}
 	}
-	if s.Workdir != "" && !s.WritableRoot && !ofHost(s) {
+	if s.Workdir != "" && s.Workdir != defaultWorkdir && !s.WritableRoot && !ofHost(s) {
 		return fmt.Errorf("working directory %s: %w: an image without a root that can be written to has only its own: add WritableRoot (--writable-root)", s.Workdir, backend.ErrUnsupported)
 	}
 	return errors.Join(hostmount.CheckWorkdir(s.Workdir, s.Mounts), hostmount.Check(s.Mounts, s.Layers))

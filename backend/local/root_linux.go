@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -123,22 +124,23 @@ func (r *rootfs) mountWritable(d dirs, root *hostroot.Root) error {
 	}
 	r.mounts = []mount{{kind: mountOverlay, target: "/", lower: []string{root.Skeleton}, code: true}}
 	for _, b := range root.Binds {
-		lower := []string{b.Source}
-		if !below(b.Source, root.Skeleton) {
-			mounted, err := hostroot.MountedBelow(b.Source)
-			if err != nil {
-				return err
-			}
-			if mounted != "" {
-				return fmt.Errorf("%w: %s is mounted below %s, and would be missing from a root that can be written to: unmount it, or use an image (--image)", backend.ErrUnsupported, mounted, b.Source)
-			}
-			private, err := hostroot.Private(d.cache, b)
-			if err != nil {
-				return err
-			}
-			lower, r.prepared = []string{private, b.Source}, append(r.prepared, private)
+		dir, err := filepath.EvalSymlinks(b.Source) // what is looked at is what is mounted
+		if err != nil {
+			return err
 		}
-		r.mounts = append(r.mounts, mount{kind: mountOverlay, target: b.Target, lower: lower, code: true})
+		mounted, err := hostroot.MountedBelow(dir)
+		if err != nil {
+			return err
+		}
+		if mounted != "" {
+			return fmt.Errorf("%w: %s is mounted below %s, and would be missing from a root that can be written to: unmount it, or use an image (--image)", backend.ErrUnsupported, mounted, dir)
+		}
+		private, err := hostroot.Private(d.cache, dir)
+		if err != nil {
+			return err
+		}
+		r.prepared = append(r.prepared, private)
+		r.mounts = append(r.mounts, mount{kind: mountOverlay, target: b.Target, lower: []string{private, dir}, code: true})
 	}
 	return nil
 }

@@ -22,11 +22,11 @@ const lookedAge = 10 * time.Minute
 // maxPrivate bounds what is hidden of a directory; more is not a directory of toolchains.
 const maxPrivate = 10_000
 
-// Private returns a layer for an overlay that hides what of a bind's directory others may not read: it holds whiteouts,
-// and is empty when there is nothing to hide. In a sandbox that has the directory as its own, code could read that else. It counts
-// for ten minutes. Only root can make whiteouts.
-func Private(cacheDir string, b Bind) (layer string, err error) {
-	looked := filepath.Join(cacheDir, "hostroot-looked-"+hash(b.Source))
+// Private returns a layer for an overlay that hides what others may not read below a directory, whose path has no symbolic
+// links: it holds whiteouts, and is empty when there is nothing to hide. In a sandbox that has the directory as its own, code could
+// read that else. It counts for ten minutes. Only root can make whiteouts.
+func Private(cacheDir, dir string) (layer string, err error) {
+	looked := filepath.Join(cacheDir, "hostroot-looked-"+hash(dir))
 	if info, err := os.Lstat(looked); err == nil && time.Since(info.ModTime()).Abs() < lookedAge {
 		name, err := os.ReadFile(looked)
 		layer = filepath.Join(cacheDir, string(name))
@@ -36,14 +36,14 @@ func Private(cacheDir string, b Bind) (layer string, err error) {
 	}
 	// What is made private while this looks must be found after the next lookedAge.
 	begin := time.Now()
-	private, err := unreadable(b.Source)
+	private, err := unreadable(dir)
 	if err != nil {
-		return "", fmt.Errorf("look for what only root may read below %s: %w", b.Source, err)
+		return "", fmt.Errorf("look for what only root may read below %s: %w", dir, err)
 	}
-	layer = filepath.Join(cacheDir, "hostroot-private-"+hash(strings.Join(append(private, b.Source), "\x00")))
+	layer = filepath.Join(cacheDir, "hostroot-private-"+hash(strings.Join(append(private, dir), "\x00")))
 	if !isLayer(layer) {
 		if err := buildWhiteouts(cacheDir, layer, private); err != nil {
-			return "", fmt.Errorf("hide what only root may read below %s: %w", b.Source, err)
+			return "", fmt.Errorf("hide what only root may read below %s: %w", dir, err)
 		}
 	}
 	tmp, err := os.CreateTemp(cacheDir, ".hostroot-")
@@ -73,7 +73,14 @@ func hash(s string) string {
 // unreadable returns the names below dir of what others may not read, or not enter, without what is below those.
 func unreadable(dir string) ([]string, error) {
 	var names []string
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, errors.New("it is no directory")
+	}
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // it has just gone
 		}
@@ -97,8 +104,11 @@ func unreadable(dir string) ([]string, error) {
 		if info.Mode()&need == need {
 			return nil
 		}
-		if path == dir || len(names) == maxPrivate {
-			return fmt.Errorf("others may not read it, or more than %d files below it", maxPrivate)
+		if path == dir {
+			return errors.New("others may not read the directory itself")
+		}
+		if len(names) == maxPrivate {
+			return fmt.Errorf("others may not read more than %d files", maxPrivate)
 		}
 		name, err := filepath.Rel(dir, path)
 		if err != nil {

@@ -49,7 +49,7 @@ func TestPrivate(t *testing.T) {
 	}
 	hidden := func() (string, []string) {
 		t.Helper()
-		layer, err := Private(cache, Bind{Source: source, Target: "/x"})
+		layer, err := Private(cache, source)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,8 +113,14 @@ func TestPrivateRefuses(t *testing.T) {
 	if err := os.Chmod(closed, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if layer, err := Private(t.TempDir(), Bind{Source: closed}); err == nil {
-		t.Errorf("a closed directory is hidden by %s, want an error", layer)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink("/usr", link); err != nil {
+		t.Fatal(err)
+	}
+	for what, dir := range map[string]string{"a closed directory": closed, "what is not there": filepath.Join(closed, "none"), "a symbolic link": link, "a file": "/etc/passwd"} {
+		if layer, err := Private(t.TempDir(), dir); err == nil {
+			t.Errorf("%s is hidden by %s, want an error", what, layer)
+		}
 	}
 }
 
