@@ -22,6 +22,9 @@ const lookedAge = 10 * time.Minute
 // maxPrivate bounds what is hidden of a directory; more is not a directory of toolchains.
 const maxPrivate = 10_000
 
+// privatePrefix begins the names of layers that hide.
+const privatePrefix = "hostroot-private-"
+
 // Private returns a layer for an overlay that hides what others may not read below a directory, whose path has no symbolic
 // links: it holds whiteouts, and is empty when there is nothing to hide. In a sandbox that has the directory as its own, code could
 // read that else. It counts for ten minutes. Only root can make whiteouts.
@@ -29,8 +32,8 @@ func Private(cacheDir, dir string) (layer string, err error) {
 	looked := filepath.Join(cacheDir, "hostroot-looked-"+hash(dir))
 	if info, err := os.Lstat(looked); err == nil && time.Since(info.ModTime()).Abs() < lookedAge {
 		name, err := os.ReadFile(looked)
-		layer = filepath.Join(cacheDir, string(name))
-		if err == nil && isLayer(layer) {
+		layer = filepath.Join(cacheDir, filepath.Base(string(name)))
+		if err == nil && strings.HasPrefix(filepath.Base(layer), privatePrefix) && isLayer(layer) { // a machine that crashed may have left it empty
 			return layer, nil
 		}
 	}
@@ -40,9 +43,17 @@ func Private(cacheDir, dir string) (layer string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("look for what only root may read below %s: %w", dir, err)
 	}
-	layer = filepath.Join(cacheDir, "hostroot-private-"+hash(strings.Join(append(private, dir), "\x00")))
+	layer = filepath.Join(cacheDir, privatePrefix+hash(strings.Join(append(private, dir), "\x00")))
 	if !isLayer(layer) {
-		if err := buildWhiteouts(cacheDir, layer, private); err != nil {
+		err := build(cacheDir, layer, func(b *builder) {
+			for _, name := range private {
+				b.mkdir(filepath.Join("/", filepath.Dir(name)))
+				if b.err == nil {
+					b.try(unix.Mknod(filepath.Join(b.dir, name), unix.S_IFCHR, 0)) // what overlayfs takes for "removed"
+				}
+			}
+		})
+		if err != nil {
 			return "", fmt.Errorf("hide what only root may read below %s: %w", dir, err)
 		}
 	}
@@ -121,32 +132,6 @@ func unreadable(dir string) ([]string, error) {
 		return nil
 	})
 	return names, err
-}
-
-// buildWhiteouts makes the layer under another name and renames it.
-func buildWhiteouts(cacheDir, layer string, names []string) (err error) {
-	tmp, err := os.MkdirTemp(cacheDir, ".hostroot-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
-	b := &builder{dir: tmp}
-	for _, name := range names {
-		b.mkdir(filepath.Join("/", filepath.Dir(name)))
-		if b.err == nil {
-			b.try(unix.Mknod(filepath.Join(tmp, name), unix.S_IFCHR, 0)) // what overlayfs takes for "removed"
-		}
-	}
-	if b.err != nil {
-		return b.err
-	}
-	if err := os.Chmod(tmp, 0o755); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, layer); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err // ErrExist: another process was faster
-	}
-	return nil
 }
 
 // MountedBelow returns the first mount point below a directory; empty: there is none.

@@ -99,6 +99,14 @@ func TestPrivate(t *testing.T) {
 	if third, names := hidden(); third != second || !slices.Equal(names, want) {
 		t.Errorf("after its removal hides %q, want %q", names, want)
 	}
+	for _, text := range []string{"", ".", "..", "hostroot-private-none", "../" + filepath.Base(cache)} {
+		if err := os.WriteFile(looked, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if again, _ := hidden(); again != second {
+			t.Errorf("%q names %s, want %s", text, again, second)
+		}
+	}
 	entries, err := os.ReadDir(cache)
 	if err != nil || len(entries) != 3 {
 		t.Errorf("%v are in the cache, %v, want two layers and what was looked at", entries, err)

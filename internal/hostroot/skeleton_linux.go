@@ -34,7 +34,12 @@ func Prepare(cacheDir string, opts Options) (*Root, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("look for the prepared root: %w", err)
 	}
-	if err := build(cacheDir, root, f, sources); err != nil {
+	err := build(cacheDir, root.Skeleton, func(b *builder) {
+		b.skeleton(root.Binds, f.links)
+		b.scripts(f.scripts, f.python())
+		b.etc(sources)
+	})
+	if err != nil {
 		return nil, fmt.Errorf("prepare a root out of the host's toolchains: %w: check that %s is writable and has space", err, cacheDir)
 	}
 	return root, nil
@@ -56,9 +61,9 @@ func key(root *Root, f *finder, sources []string) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-// build makes the skeleton under another name and renames it, so that no process ever
+// build makes a directory under another name and renames it, so that no process ever
 // sees half of one.
-func build(cacheDir string, root *Root, f *finder, sources []string) (err error) {
+func build(cacheDir, path string, fill func(*builder)) (err error) {
 	if err := os.MkdirAll(cacheDir, 0o755); err != nil {
 		return err
 	}
@@ -68,16 +73,14 @@ func build(cacheDir string, root *Root, f *finder, sources []string) (err error)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
 	b := &builder{dir: tmp}
-	b.skeleton(root.Binds, f.links)
-	b.scripts(f.scripts, f.python())
-	b.etc(sources)
+	fill(b)
 	if b.err != nil {
 		return b.err
 	}
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return err
 	}
-	if err := os.Rename(tmp, root.Skeleton); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Rename(tmp, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err // ErrExist: another process was faster
 	}
 	return nil
