@@ -213,6 +213,7 @@ func (s *reader) separator() string {
 // list reads modules with commas between them. prefix is what all are below.
 func (s *reader) list(prefix string, depth int) {
 	for {
+		s.Step()
 		s.gap()
 		s.module(prefix, depth)
 		s.gap()
