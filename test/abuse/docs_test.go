@@ -15,7 +15,7 @@ import (
 func TestDocsNameRealTests(t *testing.T) {
 	const root = "../.."
 	var sources strings.Builder
-	for _, dir := range []string{"test/e2e", "backend/local", "internal/cli", "internal/egress", "internal/language/python", "security", "pool", "mcp", "internal/httpgate", "internal/sessions", "internal/mcpenv", "test/kubernetes"} {
+	for _, dir := range []string{"test/e2e", "backend/local", "internal/cli", "internal/egress", "internal/language/python", "internal/language/declared", "internal/language/all", "security", "pool", "mcp", "internal/httpgate", "internal/sessions", "internal/mcpenv", "test/kubernetes"} {
 		names, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
 		if err != nil || len(names) == 0 {
 			t.Fatalf("tests of %s: %d, %v, want no error, names not empty", dir, len(names), err)
