@@ -160,12 +160,12 @@ func (c *creation) contents(made func() (noDisk, err error)) (contents, error) {
 		return contents{}, err
 	}
 	return contents{
-		workdir: c.workdir(), mounts: sandboxMounts(c.root.mounts, c.workdir(), c.spec.Layers, c.mounts, absentFrom("/proc")), disk: c.disk, diskSize: c.spec.Limits.Disk,
+		workdir: workdirOf(c.spec), mounts: sandboxMounts(c.root.mounts, workdirOf(c.spec), c.spec.Layers, c.mounts, absentFrom("/proc")), disk: c.disk, diskSize: c.spec.Limits.Disk,
 		startDir: c.root.startDir, rlimits: c.rlimits(c.controls),
 	}, nil
 }
 
-func (c *creation) workdir() string { return cmp.Or(c.spec.Workdir, defaultWorkdir) }
+func workdirOf(s backend.Spec) string { return cmp.Or(s.Workdir, defaultWorkdir) }
 
 // startDisk begins to make the private disk; the returned function waits for it.
 func (c *creation) startDisk() func() (*os.File, error) {
@@ -236,7 +236,7 @@ func (c *creation) finish() (*machine, error) {
 		description: description{record: record{
 			Info: agenthost.Record(c.spec, c.b.Name(), c.root.image, "pid "+strconv.Itoa(os.Getpid())),
 			Guest: backend.Guest{
-				Env: environ.Override(c.root.env, c.spec.Env), Workdir: c.workdir(), StartDir: c.root.startDir, TempDir: tempDir, Host: c.root.host,
+				Env: environ.Override(c.root.env, c.spec.Env), Workdir: workdirOf(c.spec), StartDir: c.root.startDir, TempDir: tempDir, Host: c.root.host,
 				Image: c.root.image, Arch: runtime.GOARCH,
 			},
 			Capabilities: caps,
@@ -293,7 +293,7 @@ func checkSpec(s backend.Spec) error {
 			return fmt.Errorf("layer of sandbox %s: its target %q must be an absolute path without '..', ':', ',' or '\\'", s.ID, l.Target)
 		}
 	}
-	if s.Workdir != "" && s.Workdir != defaultWorkdir && !s.WritableRoot && !ofHost(s) {
+	if workdirOf(s) != defaultWorkdir && !s.WritableRoot && !ofHost(s) {
 		return fmt.Errorf("working directory %s: %w: an image without a root that can be written to has only its own: add WritableRoot (--writable-root)", s.Workdir, backend.ErrUnsupported)
 	}
 	return errors.Join(hostmount.CheckWorkdir(s.Workdir, s.Mounts), hostmount.Check(s.Mounts, s.Layers))

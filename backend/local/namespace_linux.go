@@ -94,11 +94,11 @@ func (a *namespaceAgent) boot(ctx context.Context, l *launch, filter func() ([]b
 		in.descriptors[diskDescriptor] = 0
 		send = append(send, c.disk)
 	}
-	owners := owners{agent: l.agent, users: users}
-	defer owners.close()
+	own := owners{agent: l.agent, users: users}
+	defer own.close()
 	for i, m := range in.mounts {
 		writable := m.kind == mountOverlay && !m.readOnly
-		if !privileged() && m.opened == nil || !writable && m.opened == nil {
+		if m.opened == nil && !(writable && privileged()) {
 			continue
 		}
 		in.descriptors[i] = uint32(len(send))
@@ -106,7 +106,7 @@ func (a *namespaceAgent) boot(ctx context.Context, l *launch, filter func() ([]b
 			send = append(send, m.opened)
 			continue
 		}
-		trees, err := owners.detachedTrees(m)
+		trees, err := own.detachedTrees(m)
 		send = append(send, trees...)
 		for _, f := range trees {
 			defer f.Close()

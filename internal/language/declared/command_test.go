@@ -104,7 +104,7 @@ func TestPlanRefusesArguments(t *testing.T) {
 	}
 }
 
-// checkPlan checks what holds for the plan of any declaration.
+// checkPlan fails the test unless a plan keeps the rules for every declaration.
 func checkPlan(t *testing.T, l *language.Language, plan language.Plan) {
 	t.Helper()
 	for i, s := range plan.Steps {

@@ -99,7 +99,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// installPlan checks what holds for the installation of a library that was let pass.
+// installPlan fails the test unless an accepted library is installed as the rules for every declaration say.
 func installPlan(t *testing.T, l *language.Language, library string) {
 	t.Helper()
 	plan, err := l.Libraries.Install(language.InstallSource{Libraries: []string{library}, Dir: "/libs", TempDir: "/tmp", Program: func(names ...string) string { return names[0] }})
