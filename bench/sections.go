@@ -23,7 +23,7 @@ func oneShots(ctx context.Context, e *env, rounds int) (err error) {
 		program("python3 -c, bare", e.python, "-c", one),
 		program("llmsandbox run -c", e.command, "run", "-l", "python", "-c", one),
 		warm,
-		timed("Open+Run+Close", openRunClose(llmsandbox.Options{BestEffort: true})),
+		timed("Open+Run+Close", openRunClose(llmsandbox.Options{BestEffort: true}, one)),
 		timed("Open+Close", func(ctx context.Context) error {
 			sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{BestEffort: true})
 			if err != nil {
@@ -53,13 +53,13 @@ func oneShots(ctx context.Context, e *env, rounds int) (err error) {
 	return compare(ctx, rounds, all...)
 }
 
-func openRunClose(o llmsandbox.Options) func(context.Context) error {
+func openRunClose(o llmsandbox.Options, code string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		sb, err := llmsandbox.Open(ctx, &o)
 		if err != nil {
 			return err
 		}
-		return errors.Join(ok(sb.Run(ctx, one, nil)), sb.Close())
+		return errors.Join(ok(sb.Run(ctx, code, nil)), sb.Close())
 	}
 }
 
@@ -70,18 +70,11 @@ func writableRoots(ctx context.Context, _ *env, rounds int) error {
 		return nil
 	}
 	writes := func(o llmsandbox.Options, dir string) func(context.Context) error {
-		code := fmt.Sprintf("import os\nos.makedirs(%[1]q)\nfor i in range(1000):\n    with open(%[1]q + '/%%d' %% i, 'w') as f: f.write('x')", dir)
-		return func(ctx context.Context) error {
-			sb, err := llmsandbox.Open(ctx, &o)
-			if err != nil {
-				return err
-			}
-			return errors.Join(ok(sb.Run(ctx, code, nil)), sb.Close())
-		}
+		return openRunClose(o, fmt.Sprintf("import os\nos.makedirs(%[1]q)\nfor i in range(1000):\n    with open(%[1]q + '/%%d' %% i, 'w') as f: f.write('x')", dir))
 	}
 	plain, writable := llmsandbox.Options{BestEffort: true}, llmsandbox.Options{BestEffort: true, WritableRoot: true}
 	return errors.Join(
-		compare(ctx, rounds, timed("Open+Run+Close", openRunClose(plain)), timed("with a writable root", openRunClose(writable))),
+		compare(ctx, rounds, timed("Open+Run+Close", openRunClose(plain, one)), timed("with a writable root", openRunClose(writable, one))),
 		compare(ctx, rounds, timed("1,000 files in /sandbox", writes(plain, "/sandbox/many")), timed("in /usr of a writable root", writes(writable, "/usr/many"))))
 }
 
@@ -118,7 +111,7 @@ func manyAtOnce(ctx context.Context, e *env, rounds int) error {
 		}),
 		timed(fmt.Sprintf("%d × Open+Run+Close at once", n), func(ctx context.Context) error {
 			return together(func() error {
-				return openRunClose(llmsandbox.Options{BestEffort: true})(ctx)
+				return openRunClose(llmsandbox.Options{BestEffort: true}, one)(ctx)
 			})
 		}))
 	if err != nil {
