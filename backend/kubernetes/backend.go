@@ -120,8 +120,8 @@ type Options struct {
 	Context string
 	// Config connects to the cluster in place of Kubeconfig and Context. It is not changed.
 	Config *rest.Config
-	// Namespace is where sandboxes are made. Empty means the context's, or the pod's own,
-	// or "default".
+	// Namespace is where sandboxes are made. Empty means the Template's, or the context's, or
+	// the pod's own, or "default".
 	Namespace string
 	// QPS and Burst limit the requests to the API server; zero means 50 a second on
 	// average, and 200 at once.
@@ -145,7 +145,8 @@ type Options struct {
 	ServiceAccount string
 	// NodeSelector are labels that a node must have.
 	NodeSelector map[string]string
-	// Template is laid over the safe pod by strategic merge. It is not changed.
+	// Template is laid over the safe pod by strategic merge. It is not changed. Its Name is not used: pods are named
+	// after their sandboxes. Its Namespace must be that of the option where both are set.
 	Template *corev1.PodTemplateSpec
 
 	// Pod is the name of an existing pod to work in, and Container that of a container of
@@ -194,7 +195,9 @@ func (o Options) resolve() (Options, error) {
 			return o, fmt.Errorf("pod template: %w", err)
 		}
 	}
-	return o, nil
+	var err error
+	o.Namespace, err = podspec.Namespace(o.Namespace, o.Template)
+	return o, err
 }
 
 // access says which cluster is used.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -24,10 +25,32 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		"pod and images":         {Pod: "p", Images: map[string]string{"python": "x"}},
 		"pod and node selector":  {Pod: "p", NodeSelector: map[string]string{"a": "b"}},
 		"template that takes it": {Template: &corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}}},
+		"two namespaces":         {Namespace: "a", Template: inNamespace("b")},
 	} {
 		if _, err := New(&o); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("%s: %v, want ErrInvalid", name, err)
 		}
+	}
+}
+
+func inNamespace(name string) *corev1.PodTemplateSpec {
+	return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Name: "mine", Namespace: name}}
+}
+
+func TestNamesOfTheTemplate(t *testing.T) {
+	b, err := New(&Options{Config: &rest.Config{Host: "https://192.0.2.1"}, Template: inNamespace("b")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.cluster.Namespace != "b" {
+		t.Errorf("the namespace is %s, want b, as in the template", b.cluster.Namespace)
+	}
+	pod, err := b.plan(backend.Spec{ID: "sb-1", Image: "x", BestEffort: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := b.options.starts(pod), "the pod llmsandbox-sb-1 (its template's name, mine, is not used)"; got != want {
+		t.Errorf("the start is reported as %q, want %q", got, want)
 	}
 }
 

@@ -25,7 +25,7 @@ const verdictWait = 10 * time.Second
 
 // await sees a pod start: first its init container, which is fed, then the sandbox.
 func (h *host) await(ctx context.Context, spec backend.Spec, pod *corev1.Pod) (err error) {
-	end := backend.BeginStep(spec.Progress, "start", "the pod")
+	end := backend.BeginStep(spec.Progress, "start", h.backend.options.starts(pod))
 	defer func() { end(err) }()
 	if fed(pod) {
 		if err := h.feed(ctx, spec); err != nil {
@@ -35,6 +35,14 @@ func (h *host) await(ctx context.Context, spec backend.Spec, pod *corev1.Pod) (e
 	h.progress(spec, "the pod's container")
 	_, err = h.pod.Wait(ctx, started)
 	return err
+}
+
+// starts is what is reported of the start of a pod, which never has the name that its template has.
+func (o Options) starts(pod *corev1.Pod) string {
+	if o.Template == nil || o.Template.Name == "" {
+		return "the pod"
+	}
+	return fmt.Sprintf("the pod %s (its template's name, %s, is not used)", pod.Name, o.Template.Name)
 }
 
 // feed feeds the init container as soon as it runs.

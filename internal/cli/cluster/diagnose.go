@@ -11,6 +11,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/cli"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/diagnose"
+	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
 )
 
 // Diagnose looks at a cluster. The backend that it returns knows what the pods have shown of
@@ -21,8 +22,12 @@ func (Backend) Diagnose(ctx context.Context, o cli.ClusterOptions, image string,
 	if err != nil {
 		return r, err
 	}
+	namespace, err := podspec.Namespace(options.Namespace, options.Template)
+	if err != nil {
+		return r, err
+	}
 	quiet()
-	cluster, err := access.Find(access.Options{Kubeconfig: o.Kubeconfig, Context: o.Context, Namespace: o.Namespace})
+	cluster, err := access.Find(access.Options{Kubeconfig: o.Kubeconfig, Context: o.Context, Namespace: namespace})
 	if err != nil {
 		var why *access.Error
 		if !errors.As(err, &why) {

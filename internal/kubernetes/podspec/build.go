@@ -120,6 +120,18 @@ func Image(t *corev1.PodTemplateSpec) string {
 	return ""
 }
 
+// Namespace is the namespace that the caller names, or else the template; "" for neither. It fails with
+// backend.ErrInvalid where they name different ones.
+func Namespace(callers string, t *corev1.PodTemplateSpec) (string, error) {
+	switch {
+	case t == nil || t.Namespace == "" || t.Namespace == callers:
+		return callers, nil
+	case callers != "":
+		return "", fmt.Errorf("%w: the namespace is given as %s and, in the pod template, as %s: leave one out", backend.ErrInvalid, callers, t.Namespace)
+	}
+	return t.Namespace, nil
+}
+
 // base is the safe pod before any change.
 func base(r Request) corev1.PodTemplateSpec {
 	t := corev1.PodTemplateSpec{

@@ -1,11 +1,13 @@
 package podspec
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 )
@@ -28,6 +30,21 @@ func TestMerged(t *testing.T) {
 		{"a container without a name is the sandbox's", `{spec: {containers: [{env: [{name: A, value: b}]}]}}`, func(p pod) bool {
 			return len(p.Spec.Containers) == 1 && len(sandbox(p).Env) == 2 && sandbox(p).Command[0] == AgentFile
 		}},
+		{"so is the only one, whatever its name", `{spec: {containers: [{name: app, image: registry.example/python:3.13, tty: true, stdin: true, stdinOnce: true}]}}`, func(p pod) bool {
+			return len(p.Spec.Containers) == 1 && sandbox(p).Name == Container && !sandbox(p).TTY && !sandbox(p).Stdin && !sandbox(p).StdinOnce
+		}},
+		{"and the one without a name among others", `{spec: {containers: [{name: a, image: x}, {env: [{name: A, value: b}]}]}}`, func(p pod) bool {
+			return slices.Equal(names(p.Spec.Containers), []string{Container, "a"}) && len(sandbox(p).Env) == 2
+		}},
+		{"a manifest's names give way", `{metadata: {name: a, generateName: a-, namespace: b}}`, func(p pod) bool {
+			return p.Name == PodName("k7q2m9") && p.GenerateName == "" && p.Namespace == ""
+		}},
+		{"one mount without a list", `{apiVersion: v1, kind: Pod, spec: {volumes: [{name: d, emptyDir: {sizeLimit: 1Gi}}], containers: [{volumeMounts: {name: d, mountPath: /data}}], initContainers: [{name: a, image: x, volumeMounts: {name: d, mountPath: /data}}]}}`, func(p pod) bool {
+			has := func(c corev1.Container) bool {
+				return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "d" && m.MountPath == "/data" })
+			}
+			return has(sandbox(p)) && has(p.Spec.InitContainers[1])
+		}},
 		{"sidecars come after, as they are there", `{spec: {containers: [{name: z, image: x}, {name: sandbox}, {name: a, image: x}]}}`, func(p pod) bool {
 			return slices.Equal(names(p.Spec.Containers), []string{Container, "z", "a"})
 		}},
@@ -38,19 +55,19 @@ func TestMerged(t *testing.T) {
 			i := p.Spec.InitContainers[0]
 			return i.Image == "registry.example/python:3.13" && i.ImagePullPolicy == corev1.PullAlways
 		}},
-		{"a sidecar says itself what it is held to", `{spec: {containers: [{name: a, image: x, securityContext: {allowPrivilegeEscalation: true, capabilities: {add: [NET_ADMIN]}}}]}}`, func(p pod) bool {
+		{"a sidecar says itself what it is held to", `{spec: {containers: [{name: sandbox}, {name: a, image: x, securityContext: {allowPrivilegeEscalation: true, capabilities: {add: [NET_ADMIN]}}}]}}`, func(p pod) bool {
 			s := p.Spec.Containers[1].SecurityContext
 			return *s.AllowPrivilegeEscalation && len(s.Capabilities.Drop) == 0
 		}},
-		{"a privileged sidecar has no default beside", `{spec: {containers: [{name: a, image: x, securityContext: {privileged: true}}]}}`, func(p pod) bool {
+		{"a privileged sidecar has no default beside", `{spec: {containers: [{name: sandbox}, {name: a, image: x, securityContext: {privileged: true}}]}}`, func(p pod) bool {
 			s := p.Spec.Containers[1].SecurityContext
 			return s.AllowPrivilegeEscalation == nil && s.Capabilities == nil
 		}},
-		{"a sidecar says itself what it takes of the disk", `{spec: {containers: [{name: a, image: x, resources: {limits: {ephemeral-storage: 5Gi}}}]}}`, func(p pod) bool {
+		{"a sidecar says itself what it takes of the disk", `{spec: {containers: [{name: sandbox}, {name: a, image: x, resources: {limits: {ephemeral-storage: 5Gi}}}]}}`, func(p pod) bool {
 			r := p.Spec.Containers[1].Resources
 			return quantity(r.Limits, "ephemeral-storage") == "5Gi" && len(r.Requests) == 0
 		}},
-		{"a sidecar gets what it asks for of the disk", `{spec: {containers: [{name: a, image: x, resources: {requests: {ephemeral-storage: 5Gi}}}]}}`, func(p pod) bool {
+		{"a sidecar gets what it asks for of the disk", `{spec: {containers: [{name: sandbox}, {name: a, image: x, resources: {requests: {ephemeral-storage: 5Gi}}}]}}`, func(p pod) bool {
 			r := p.Spec.Containers[1].Resources
 			return quantity(r.Limits, "ephemeral-storage") == "5Gi" && quantity(r.Requests, "ephemeral-storage") == "5Gi"
 		}},
@@ -83,7 +100,7 @@ func TestMerged(t *testing.T) {
 		{"root by name in the container", `{spec: {containers: [{securityContext: {runAsUser: 0}}]}}`, func(p pod) bool {
 			return !*sandbox(p).SecurityContext.RunAsNonRoot && *p.Spec.SecurityContext.RunAsNonRoot && p.Spec.InitContainers[0].SecurityContext.RunAsNonRoot == nil
 		}},
-		{"a sidecar that is root by name", `{spec: {containers: [{name: a, image: x, securityContext: {runAsUser: 0}}]}}`, func(p pod) bool {
+		{"a sidecar that is root by name", `{spec: {containers: [{name: sandbox}, {name: a, image: x, securityContext: {runAsUser: 0}}]}}`, func(p pod) bool {
 			return !*p.Spec.Containers[1].SecurityContext.RunAsNonRoot && sandbox(p).SecurityContext.RunAsNonRoot == nil
 		}},
 		{"a contradiction is the caller's", `{spec: {securityContext: {runAsUser: 0, runAsNonRoot: true}}}`, func(p pod) bool { return *p.Spec.SecurityContext.RunAsNonRoot }},
@@ -221,7 +238,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestImage(t *testing.T) {
-	if Image(nil) != "" || Image(with(t, `{spec: {containers: [{name: a, image: x}]}}`).Template) != "" {
+	if Image(nil) != "" || Image(with(t, `{spec: {containers: [{name: a, image: x}, {name: b, image: x}]}}`).Template) != "" {
 		t.Error("a template without the sandbox's container has an image, want none")
 	}
 	r := with(t, `{spec: {containers: [{name: a, image: x}, {name: sandbox, image: z}]}}`)
@@ -239,5 +256,29 @@ func TestNewUID(t *testing.T) {
 			t.Fatalf("%d, want uid >= %d, uid <= %d, seen[uid] = false", uid, firstUID, lastUID)
 		}
 		seen[uid] = true
+	}
+}
+
+func TestNamespace(t *testing.T) {
+	of := func(namespace string) *corev1.PodTemplateSpec {
+		return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
+	}
+	for _, c := range []struct {
+		callers  string
+		template *corev1.PodTemplateSpec
+		want     string
+		fails    bool
+	}{
+		{callers: "", template: nil, want: ""},
+		{callers: "a", template: nil, want: "a"},
+		{callers: "a", template: of(""), want: "a"},
+		{callers: "", template: of("b"), want: "b"},
+		{callers: "b", template: of("b"), want: "b"},
+		{callers: "a", template: of("b"), fails: true},
+	} {
+		got, err := Namespace(c.callers, c.template)
+		if got != c.want || errors.Is(err, backend.ErrInvalid) != c.fails {
+			t.Errorf("%+v: %q, %v, want %q, ErrInvalid: %v", c, got, err, c.want, c.fails)
+		}
 	}
 }

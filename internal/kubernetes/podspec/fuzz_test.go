@@ -147,6 +147,7 @@ func text(t *testing.T, v any) string {
 // templates are seeds that reach most of what is merged.
 var templates = []string{
 	hardSidecars,
+	`{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: b}, spec: {containers: [{name: c, image: d, tty: true, volumeMounts: {name: e, mountPath: /tmp}}], volumes: [{name: e, emptyDir: {sizeLimit: 5Gi}}]}}`,
 	`{metadata: {labels: {a: b, $patch: delete}, annotations: {c: d}}}`,
 	`{spec: {containers: null, volumes: null, initContainers: []}}`,
 	`{spec: {dnsPolicy: Default, dnsConfig: {nameservers: [192.0.2.1], searches: [a], options: [{name: a, value: b}]}}}`,
@@ -158,5 +159,5 @@ var templates = []string{
 	`{spec: {volumes: [{name: a, emptyDir: {sizeLimit: 1Gi}}, {name: b, csi: {driver: d, volumeAttributes: {$retainKeys: a}}}]}}`,
 	`{spec: {volumes: [{name: llmsandbox-agent, hostPath: {path: /}}]}}`,
 	`{spec: {containers: [{resources: {limits: {memory: 1, cpu: 1m, ephemeral-storage: 1Gi, a/b: 2}, requests: {memory: 1Gi}}}]}}`,
-	`{spec: {containers: [{name: a, image: x, volumeMounts: [{name: llmsandbox-workdir, mountPath: /w}]}], imagePullSecrets: [{name: a}, {name: a}]}}`,
+	`{spec: {containers: [{name: sandbox}, {name: a, image: x, volumeMounts: [{name: llmsandbox-workdir, mountPath: /w}]}], imagePullSecrets: [{name: a}, {name: a}]}}`,
 }

@@ -70,7 +70,7 @@ func TestLoosened(t *testing.T) {
 		{template: mounted(`emptyDir: {sizeLimit: 5Gi}`, true)},
 		{template: mounted(`emptyDir: {medium: Memory}`, false), lost: []string{"disk"}, control: "disk", why: "by the memory limit only"},
 		{template: `{spec: {volumes: [{name: a, hostPath: {path: /}}]}}`}, // in no container of ours
-		{template: `{spec: {containers: [{name: b, image: x, volumeMounts: [{name: llmsandbox-workdir, mountPath: /w}]}]}}`, lost: []string{"filesystem"}, control: "filesystem", why: "container b has llmsandbox-workdir too"},
+		{template: `{spec: {containers: [{name: sandbox}, {name: b, image: x, volumeMounts: [{name: llmsandbox-workdir, mountPath: /w}]}]}}`, lost: []string{"filesystem"}, control: "filesystem", why: "container b has llmsandbox-workdir too"},
 		{template: `{spec: {initContainers: [{name: b, image: x, volumeMounts: [{name: llmsandbox-tmp, mountPath: /w}]}]}}`, lost: []string{"filesystem"}, control: "filesystem", why: "container b has llmsandbox-tmp too"},
 		{template: `{spec: {hostNetwork: true, containers: [{ports: [{containerPort: 1, hostPort: 1}]}]}}`, lost: []string{"network"}, control: "network", why: "policy holds; hostPort"},
 	} {

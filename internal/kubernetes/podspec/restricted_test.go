@@ -128,7 +128,7 @@ func TestRestrictedRules(t *testing.T) {
 		"Privileged Containers":    `{spec: {containers: [{securityContext: {privileged: true}}]}}`,
 		"HostPath Volumes":         `{spec: {volumes: [{name: a, hostPath: {path: /data}}]}}`,
 		"Host Ports":               `{spec: {containers: [{ports: [{containerPort: 80, hostPort: 80}]}]}}`,
-		"Host Probes":              `{spec: {containers: [{name: a, image: x, livenessProbe: {tcpSocket: {host: 192.0.2.1, port: 80}}}]}}`,
+		"Host Probes":              `{spec: {containers: [{name: sandbox}, {name: a, image: x, livenessProbe: {tcpSocket: {host: 192.0.2.1, port: 80}}}]}}`,
 		"AppArmor":                 `{spec: {containers: [{securityContext: {appArmorProfile: {type: Unconfined}}}]}}`,
 		"SELinux":                  `{spec: {securityContext: {seLinuxOptions: {user: root}}}}`,
 		"/proc Mount Type":         `{spec: {containers: [{securityContext: {procMount: Unmasked}}]}}`,

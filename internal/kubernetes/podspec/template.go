@@ -56,6 +56,9 @@ func parseTemplate(text []byte) (*corev1.PodTemplateSpec, error) {
 	if j[0] != '{' {
 		return nil, errors.New("it is no object: give one with metadata and spec, or a Pod")
 	}
+	if j, err = listMounts(j); err != nil {
+		return nil, err
+	}
 	var kind metav1.TypeMeta
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(j, &kind); err != nil {
 		return nil, err
@@ -111,6 +114,33 @@ func empty(doc yaml.Node) bool {
 	return len(doc.Content) == 0 || len(doc.Content) == 1 && doc.Content[0].Tag == "!!null"
 }
 
+// listMounts makes a list of each volumeMounts that is one mapping. No cluster takes that, but llm-sandbox's
+// documentation has it, and so have the manifests of its users.
+func listMounts(j []byte) ([]byte, error) {
+	var object any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(j, &object); err != nil {
+		return nil, err
+	}
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if one, ok := v["volumeMounts"].(map[string]any); ok {
+				v["volumeMounts"] = []any{one}
+			}
+			for _, value := range v {
+				walk(value)
+			}
+		case []any:
+			for _, value := range v {
+				walk(value)
+			}
+		}
+	}
+	walk(object)
+	return json.Marshal(object)
+}
+
 // strictly decodes JSON and fails on what the type does not know.
 func strictly(j []byte, into any) error {
 	faults, err := kjson.UnmarshalStrict(j, into)
@@ -156,12 +186,14 @@ func merge(under corev1.PodTemplateSpec, over *corev1.PodTemplateSpec) (corev1.P
 	return out, nil
 }
 
-// patchOf is what a template says, and nothing of what it leaves out.
+// patchOf is what a template says, and nothing of what it leaves out. Whole manifests of pods can be templates: the
+// names in them give way to the sandbox's, and so does the input of its container, whose program is the agent.
 func patchOf(t *corev1.PodTemplateSpec) (map[string]any, error) {
 	t = t.DeepCopy()
+	t.Name, t.GenerateName, t.Namespace = "", "", ""
 	if i := ours(t.Spec.Containers); i >= 0 {
 		c := &t.Spec.Containers[i]
-		c.Name = Container
+		c.Name, c.Stdin, c.StdinOnce, c.TTY = Container, false, false, false
 		// The same place written in another way would be mounted twice.
 		for j := range c.VolumeMounts {
 			c.VolumeMounts[j].MountPath = path.Clean(c.VolumeMounts[j].MountPath)

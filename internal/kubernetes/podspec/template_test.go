@@ -37,6 +37,8 @@ func TestParseTemplateRefuses(t *testing.T) {
 		{"spec: {}\n---\nspec: {}\n", "more than one document"},
 		{"spec: {}\n--- {kind: Pod}\n", "more than one document"},
 		{"spec: {}\n---\nnull: a\n", "more than one document"},
+		{"spec: {containers: [{volumeMounts: {name: a, path: /b}}]}", `unknown field "spec.containers[0].volumeMounts[0].path"`},
+		{"spec: {containers: [{volumeMounts: a}]}", "cannot unmarshal string"},
 		{"spec: {hostNetwrok: true}", `unknown field "spec.hostNetwrok"`},
 		{"spec: {containers: [{}, {Image: x}]}", `unknown field "spec.containers[1].Image"`},
 		{"spec: {containers: [{securityContext: {runAsRoot: true}}]}", `unknown field "spec.containers[0].securityContext.runAsRoot"`},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"reflect"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,7 +48,8 @@ func (f faults) err() error {
 	return fmt.Errorf("pod template: %w: %s", backend.ErrInvalid, strings.Join(f, "; "))
 }
 
-// metadata may have labels and annotations; the rest would not be the template's.
+// metadata may have labels and annotations, and names, of which only Namespace is used; the rest would not be the
+// template's.
 func (f *faults) metadata(m metav1.ObjectMeta) {
 	for key, value := range sorted(m.Labels) {
 		field := "metadata.labels[" + key + "]"
@@ -66,9 +68,6 @@ func (f *faults) metadata(m metav1.ObjectMeta) {
 		set        bool
 		field, why string
 	}{
-		{m.Name != "", "name", "the pod is named after its sandbox: leave it out"},
-		{m.GenerateName != "", "generateName", "the pod is named after its sandbox: leave it out"},
-		{m.Namespace != "", "namespace", "the namespace is the backend's option: set it there"},
 		{len(m.OwnerReferences) > 0, "ownerReferences", "the cluster keeps a pod for as long as one of its owners is there, and would no longer remove one that was abandoned: leave them out"},
 		{len(m.Finalizers) > 0, "finalizers", "the pod would outlive its sandbox: leave them out"},
 	} {
@@ -137,10 +136,13 @@ func onDisk(e *corev1.EmptyDirVolumeSource) bool {
 }
 
 // ours is the index of the template's container that is laid over the sandbox's, and -1
-// where all are sidecars: it is named "sandbox", or is the only one and has no name.
+// where all are sidecars: the only one, or that named "sandbox", or else the first without a name.
 func ours(all []corev1.Container) int {
-	for i, c := range all {
-		if c.Name == Container || c.Name == "" && len(all) == 1 {
+	if len(all) == 1 {
+		return 0
+	}
+	for _, name := range []string{Container, ""} {
+		if i := slices.IndexFunc(all, func(c corev1.Container) bool { return c.Name == name }); i >= 0 {
 			return i
 		}
 	}
@@ -198,7 +200,6 @@ func (f *faults) sandbox(field string, c corev1.Container) {
 	}{
 		{len(c.Command) > 0, "command", agent + ": leave it out"},
 		{len(c.Args) > 0, "args", agent + ": leave it out"},
-		{c.Stdin || c.StdinOnce || c.TTY, "stdin", agent + ", and nothing attaches to it: leave stdin, stdinOnce and tty out"},
 		{c.Lifecycle != nil, "lifecycle", beside},
 		{c.LivenessProbe != nil, "livenessProbe", beside},
 		{c.ReadinessProbe != nil, "readinessProbe", beside},

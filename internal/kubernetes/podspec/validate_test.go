@@ -16,9 +16,6 @@ import (
 // alike, and name the field.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ template, want string }{
-		{`{metadata: {name: a}}`, "metadata.name: the pod is named after its sandbox"},
-		{`{metadata: {generateName: a}}`, "metadata.generateName: "},
-		{`{metadata: {namespace: a}}`, "metadata.namespace: the namespace is the backend's option"},
 		{`{metadata: {ownerReferences: [{name: a}]}}`, "metadata.ownerReferences: "},
 		{`{metadata: {finalizers: [a/b]}}`, "metadata.finalizers: "},
 		{`{metadata: {uid: a}}`, "metadata: it has what only the cluster fills in"},
@@ -46,9 +43,6 @@ func TestRefused(t *testing.T) {
 		{`{spec: {volumes: [{name: a, emptyDir: {}}]}}`, "spec.volumes[0].emptyDir: a: it has no sizeLimit"},
 		{`{spec: {containers: [{command: [sh]}]}}`, "spec.containers[0].command: the container's own program is the agent"},
 		{`{spec: {containers: [{name: sandbox, args: [a]}]}}`, "spec.containers[0].args: "},
-		{`{spec: {containers: [{stdin: true}]}}`, "spec.containers[0].stdin: "},
-		{`{spec: {containers: [{stdinOnce: true}]}}`, "spec.containers[0].stdin: "},
-		{`{spec: {containers: [{tty: true}]}}`, "spec.containers[0].stdin: "},
 		{`{spec: {containers: [{lifecycle: {postStart: {exec: {command: [a]}}}}]}}`, "spec.containers[0].lifecycle: what runs beside the agent"},
 		{`{spec: {containers: [{livenessProbe: {exec: {command: [a]}}}]}}`, "spec.containers[0].livenessProbe: "},
 		{`{spec: {containers: [{readinessProbe: {exec: {command: [a]}}}]}}`, "spec.containers[0].readinessProbe: "},
@@ -64,18 +58,18 @@ func TestRefused(t *testing.T) {
 		{`{spec: {containers: [{volumeMounts: [{name: a, mountPath: data}]}]}}`, `spec.containers[0].volumeMounts[0].mountPath: "data" is not absolute`},
 		{`{spec: {containers: [{volumeMounts: [{name: llmsandbox-agent, mountPath: /data}]}]}}`, "spec.containers[0].volumeMounts[0].name: llmsandbox-agent is mounted already"},
 		{`{spec: {containers: [{name: sandbox}, {image: x}]}}`, "spec.containers[1].name: it is missing"},
-		{`{spec: {containers: [{name: app}]}}`, `spec.containers[0].image: "app" has no image: what is meant for the sandbox's own container goes to the one named "sandbox"`},
-		{`{spec: {containers: [{name: agent, image: x}]}}`, "spec.containers[0].name: the container that brings the agent"},
+		{`{spec: {containers: [{name: sandbox}, {name: app}]}}`, `spec.containers[1].image: "app" has no image: what is meant for the sandbox's own container goes to the one named "sandbox"`},
+		{`{spec: {containers: [{name: sandbox}, {name: agent, image: x}]}}`, "spec.containers[1].name: the container that brings the agent"},
 		{`{spec: {containers: [{name: a, image: x}, {name: a, image: x}]}}`, `spec.containers[1].name: "a" is there already`},
 		{`{spec: {containers: [{name: sandbox}, {name: sandbox, image: x}]}}`, `spec.containers[1].name: "sandbox" is there already`},
 		{`{spec: {initContainers: [{name: agent, image: x}]}}`, "spec.initContainers[0].name: the container that brings the agent"},
 		{`{spec: {initContainers: [{name: sandbox, image: x}]}}`, `spec.initContainers[0].name: "sandbox" is there already`},
-		{`{spec: {containers: [{name: a, image: x}], initContainers: [{name: a, image: x}]}}`, `spec.initContainers[0].name: "a" is there already`},
+		{`{spec: {containers: [{name: sandbox}, {name: a, image: x}], initContainers: [{name: a, image: x}]}}`, `spec.initContainers[0].name: "a" is there already`},
 		{`{spec: {initContainers: [{name: a}]}}`, `spec.initContainers[0].image: "a" has no image`},
-		{`{spec: {containers: [{name: a, image: x, volumeMounts: [{name: llmsandbox-agent, mountPath: /a}]}]}}`, "spec.containers[0].volumeMounts[0].name: of llmsandbox's own volumes"},
+		{`{spec: {containers: [{name: sandbox}, {name: a, image: x, volumeMounts: [{name: llmsandbox-agent, mountPath: /a}]}]}}`, "spec.containers[1].volumeMounts[0].name: of llmsandbox's own volumes"},
 		{`{spec: {initContainers: [{name: a, image: x, volumeMounts: [{name: llmsandbox-shm, mountPath: /a}]}]}}`, "spec.initContainers[0].volumeMounts[0].name: of llmsandbox's own volumes"},
-		{`{spec: {containers: [{name: a, image: x, securityContext: {windowsOptions: {}}}]}}`, "spec.containers[0].securityContext.windowsOptions: "},
-		{`{metadata: {name: a}, spec: {restartPolicy: Always}}`, "leave it out; spec.restartPolicy: "},
+		{`{spec: {containers: [{name: sandbox}, {name: a, image: x, securityContext: {windowsOptions: {}}}]}}`, "spec.containers[1].securityContext.windowsOptions: "},
+		{`{metadata: {uid: a}, spec: {restartPolicy: Always}}`, "remove the rest; spec.restartPolicy: "},
 	} {
 		r := with(t, c.template)
 		_, err := Build(r)
@@ -108,7 +102,7 @@ func TestInvalid(t *testing.T) {
 		{name: "no token", change: func(r *Request) { r.Token = "" }, want: "without a token"},
 		{name: "user", change: func(r *Request) { r.UID = -1 }, want: "user -1"},
 		{name: "no image", change: func(r *Request) { r.Image = "" }, want: "neither the sandbox nor the pod template names an image"},
-		{name: "image of another container", change: func(r *Request) { r.Image = "" }, template: `{spec: {containers: [{name: a, image: x}]}}`, want: "names an image"},
+		{name: "image of another container", change: func(r *Request) { r.Image = "" }, template: `{spec: {containers: [{name: sandbox}, {name: a, image: x}]}}`, want: "names an image"},
 		{name: "layer", change: layerAt("/.llmsandbox/layers"), want: `layer at "/.llmsandbox/layers"`},
 		{name: "relative layer", change: layerAt("a"), want: `layer at "a"`},
 		{name: "layer at the root", change: layerAt("/a/.."), want: `layer at "/a/.."`},
