@@ -16,6 +16,7 @@ import (
 	"github.com/moby/moby/client"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 )
@@ -101,7 +102,7 @@ func (r recipe) build(ctx context.Context, c *client.Client, host string) error 
 	// Two take long: pip's keeps a processor busy, apt's the disk.
 	var rest []string
 	for _, l := range all.Coded() {
-		if l.Name != "python" {
+		if l.Name != "python" && language.Family(l.Name) == l.Name { // others have no image of their own
 			rest = append(rest, l.Name)
 		}
 	}
