@@ -61,6 +61,7 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Limits.Timeout = cmp.Or(o.Limits.Timeout, backend.RunTimeout(o.Backend))
 	if o.Supervisor != nil {
 		return openSupervised(ctx, o, lang)
 	}

@@ -50,6 +50,15 @@ type Zygotes interface {
 // OwnRoots is implemented by backends that have Spec.WritableRoot and Spec.Workdir.
 type OwnRoots interface{ OwnRoots() }
 
+// RunTimeout is how long a run may take that sets no limit of its own, as the options of b say by a method RunTimeout;
+// 0: they do not say.
+func RunTimeout(b Backend) time.Duration {
+	if says, ok := b.(interface{ RunTimeout() time.Duration }); ok {
+		return says.RunTimeout()
+	}
+	return 0
+}
+
 // A Machine is one live sandbox of a backend. Its methods may be called concurrently.
 type Machine interface {
 	// ID is the sandbox's id.

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -82,7 +83,7 @@ func (c Config) resolve() (Config, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	orDefault(&c.Sandbox.Limits.Timeout, 5*time.Minute)
+	orDefault(&c.Sandbox.Limits.Timeout, cmp.Or(backend.RunTimeout(o.Backend), 5*time.Minute))
 	orDefault(&c.Warm, 2)
 	orDefault(&c.MaxCalls, 8)
 	orDefault(&c.MaxSessions, 16)

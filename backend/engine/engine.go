@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
@@ -134,6 +135,11 @@ func New(c *client.Client, f Flavor, opts *Options) (*Backend, error) {
 		images:    &image.Store{Client: c, Auth: f.Auth, Default: defaultImages(o.Images)},
 		preparing: ctxlock.New(),
 	}, nil
+}
+
+// RunTimeout is the runtime option timeout; see [backend.RunTimeout].
+func (b *Backend) RunTimeout() time.Duration {
+	return time.Duration(value(b.options.Settings.Timeout)) * time.Second
 }
 
 // Name is the engine's name.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -37,6 +38,9 @@ lifetime (--ttl), or when you remove it. A small process owns it; there is no ce
 			o, err := f.options(true)
 			if err != nil {
 				return err
+			}
+			if backend.RunTimeout(o.Backend) > 0 {
+				return errors.New("--runtime-option timeout is for runs, and create runs nothing: leave it out, and give exec --timeout")
 			}
 			o.Progress = stderr.show
 			started := stderr.begin(startingSandbox)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
 	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 	"github.com/llmsandbox/llmsandbox/internal/limit"
@@ -126,8 +127,11 @@ func (f *sandboxFlags) complete(o llmsandbox.Options, kept bool) (llmsandbox.Opt
 		s := o.Secrets[0]
 		return o, fmt.Errorf("--secret %s: the sandbox has no network to use it on: add --network allow=%s", s.Name, strings.Join(s.Hosts, ","))
 	}
-	o.Backend, err = f.place.open()
-	return o, err
+	if o.Backend, err = f.place.open(); err != nil {
+		return o, err
+	}
+	o.Limits.Timeout = cmp.Or(o.Limits.Timeout, backend.RunTimeout(o.Backend))
+	return o, nil
 }
 
 // withTemplate names the flag in errors.

@@ -37,6 +37,7 @@ var fieldByKey = sync.OnceValue(func() map[string]int {
 		byKey[t.Field(i).Tag.Get("key")] = i
 	}
 	byKey["network"], byKey["network_disabled"] = byKey["network_mode"], byKey["network_mode"]
+	byKey["cpu_count"] = byKey["nano_cpus"]
 	return byKey
 })
 
@@ -84,6 +85,7 @@ var options = slices.Concat(
 		key("oom_score_adj", "integer", "500", "how readily the kernel kills it when the host is out of memory, -1000 to 1000", pointer(toSmall[int], within[int](-1000, 1000))),
 		key("shm_size", "size", "128m", "size of /dev/shm, which counts as memory; default: at most 64m", pointer(toSize, within[int64](1, math.MaxInt64))),
 		key("nano_cpus", "integer", "1500000000", "CPUs in billionths, in place of the sandbox's CPU limit; 0 lifts it", pointer(toInt, nanoCPUs)),
+		key("cpu_count", "integer", "2", "CPUs as a whole number, in place of the sandbox's CPU limit", pointer(toCPUs, nanoCPUs)),
 		key("cpu_quota", "integer", "50000", "microseconds of CPU time in each cpu_period, in place of the CPU limit; -1 lifts it", pointer(toInt, cpuQuota)),
 		key("cpu_period", "integer", "100000", "length of a period in microseconds, 1000 to 1000000; default 100000", pointer(toInt, within[int64](1000, 1000000))),
 		key("cpu_shares", "integer", "512", "weight against other containers when CPUs are short, 2 to 262144", pointer(toInt, within[int64](2, 262144))),
@@ -147,6 +149,7 @@ var options = slices.Concat(
 		key("init", "boolean", "false", "run the engine's init as process 1; the guest agent, which is that otherwise, reaps processes too", pointer(toBool, anything)),
 		key("runtime", "text", "runsc", "OCI runtime, by the name the engine knows it: runsc (gVisor), kata, ...", text(word)),
 		key("log_config", "map", "none", "what the engine keeps of the container's output: a driver, or an object with Type and Config; default none", pointer(toLogConfig, validLogConfig)),
+		key("timeout", "integer", "30", "seconds that a run may take which sets no time limit of its own; default 60", pointer(toInt, within[int64](1, math.MaxInt32))),
 	),
 )
 
@@ -174,7 +177,7 @@ var decided = byWord([][2]string{
 	{"lxc_conf", "engines no longer have LXC: leave it out"},
 	{"kernel_memory", "engines no longer limit kernel memory by itself: use mem_limit"},
 	{"isolation", "it is for Windows containers only: for stronger isolation use runtime=runsc"},
-	{"cpu_count cpu_percent", "it is for Windows containers only: use nano_cpus, or the sandbox's CPU limit"},
+	{"cpu_percent", "it is for Windows containers only: use nano_cpus, or the sandbox's CPU limit"},
 })
 
 // other are common names of a key or of an option of the sandbox.
@@ -183,7 +186,6 @@ var other = byWord([][2]string{
 	{"memory_swap", "use memswap_limit"},
 	{"cpus cpu cpu_limit", "use the sandbox's CPU limit (2 for two CPUs), or nano_cpus (2000000000)"},
 	{"pids", "use pids_limit, or the sandbox's limit of processes"},
-	{"timeout", "use the sandbox's timeout, which ends a run and not the container"},
 	{"disk disk_limit", "use the sandbox's disk limit, or storage_opt for a writable root"},
 	{"runtime_config runtime_configs host_config", "give the keys in it by themselves"},
 	{"env env_vars", "use environment"},

@@ -51,6 +51,15 @@ func nanoCPUs(n int64) error {
 	return nil
 }
 
+// toCPUs decodes whole CPUs into billionths. docker-py has cpu_count for Windows only; others mean this by it.
+func toCPUs(v any) (int64, error) {
+	n, err := toInt(v)
+	if err != nil || n < 1 || n > 4096 {
+		err = errors.New("use a whole number of CPUs from 1 to 4096")
+	}
+	return n * 1e9, err
+}
+
 func cpuQuota(n int64) error {
 	if n != -1 && n < minQuota {
 		return errors.New("use microseconds in each cpu_period, at least 1000, or -1 for no limit")

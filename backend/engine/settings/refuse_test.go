@@ -33,6 +33,10 @@ func TestRefusedValues(t *testing.T) {
 		{"shm_size", 0, "from 1"},
 		{"nano_cpus", 2, "1500000000 for 1.5 CPUs"},
 		{"nano_cpus", "1.5", "whole number"},
+		{"cpu_count", 0, "from 1 to 4096"},
+		{"cpu_count", 1.5, "whole number"},
+		{"timeout", 0, "from 1 to"},
+		{"timeout", "30s", "whole number"},
 		{"cpu_quota", 0, "-1 for no limit"},
 		{"cpu_period", 10, "1000 to 1000000"},
 		{"cpu_shares", "many", "whole number"},
@@ -156,9 +160,8 @@ func TestUnknownKeys(t *testing.T) {
 		"memory":                       "use mem_limit, or the sandbox's memory limit",
 		"Memory":                       "use mem_limit, or the sandbox's memory limit",
 		"cpus":                         "nano_cpus (2000000000)",
-		"cpu_count":                    "Windows containers only: use nano_cpus",
-		"timeout":                      "use the sandbox's timeout",
-		"timeouts":                     "use the sandbox's timeout",
+		"cpu_percent":                  "Windows containers only: use nano_cpus",
+		"timeouts":                     "did you mean timeout?",
 		"runtime_config":               "give the keys in it by themselves",
 		"mem_limt":                     "did you mean mem_limit?",
 		"mount":                        "did you mean mounts?",
@@ -245,6 +248,7 @@ func TestConflicts(t *testing.T) {
 		}
 	}
 	for _, m := range []map[string]any{
+		{"cpu_count": 1, "nano_cpus": 1000000000}, {"cpu_count": 1, "cpu_quota": 50000},
 		{"network": "a", "network_mode": "b"}, {"network": "a", "network_disabled": true},
 		{"network": "bridge", "hostname": make(chan int)},
 	} {

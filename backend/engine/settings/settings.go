@@ -40,7 +40,7 @@ type Settings struct {
 	OOMScoreAdj       *int   `key:"oom_score_adj"`    // -1000 to 1000
 	ShmSize           *int64 `key:"shm_size"`         // bytes of /dev/shm; they count as memory
 
-	NanoCPUs           *int64 `key:"nano_cpus"`      // billionths of a CPU; 0 lifts the limit
+	NanoCPUs           *int64 `key:"nano_cpus"`      // billionths of a CPU; 0 lifts the limit; cpu_count sets it, too
 	CPUPeriod          *int64 `key:"cpu_period"`     // microseconds
 	CPUQuota           *int64 `key:"cpu_quota"`      // microseconds of CPU time in each period; -1 lifts the limit
 	CPUShares          *int64 `key:"cpu_shares"`     // weight against other containers, 2 to 262144
@@ -101,6 +101,7 @@ type Settings struct {
 	Init        *bool                `key:"init"`        // the engine's init as process 1 instead of the agent
 	Runtime     string               `key:"runtime"`     // an OCI runtime the engine knows: "runsc", "kata", ...
 	LogConfig   *container.LogConfig `key:"log_config"`  // default "none"
+	Timeout     *int64               `key:"timeout"`     // seconds that a run may take which sets no limit of its own
 }
 
 // A Port is one port published on the engine's host.
@@ -184,7 +185,7 @@ func looksJSON(text string) bool {
 // nil: not set. The map is not changed. The result is valid.
 func FromMap(m map[string]any) (Settings, error) {
 	var s Settings
-	var network []string
+	fields := map[int]string{} // the key that has set each
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		o, err := lookUp(key)
 		if err != nil {
@@ -200,12 +201,11 @@ func FromMap(m map[string]any) (Settings, error) {
 		if err := o.assign(&s, v); err != nil {
 			return Settings{}, err
 		}
-		if strings.HasPrefix(key, "network") {
-			network = append(network, key)
+		field := fieldByKey()[key]
+		if other := fields[field]; other != "" {
+			return Settings{}, fault(other, "sets the same as %s: give only one of them", key)
 		}
-	}
-	if len(network) > 1 {
-		return Settings{}, fault(network[0], "contradicts %s: a sandbox has one network; give only one of them", network[1])
+		fields[field] = key
 	}
 	if err := s.Validate(); err != nil {
 		return Settings{}, err
