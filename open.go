@@ -17,6 +17,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
+	"github.com/llmsandbox/llmsandbox/internal/gpus"
 	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
@@ -100,6 +101,9 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	if err := checkRoot(b, o); err != nil {
 		return nil, err
 	}
+	if err := checkGPUs(b, o); err != nil {
+		return nil, err
+	}
 	log := &gateway.Log{}
 	network, err := planNetwork(o.Network, o.Secrets, log)
 	if err != nil {
@@ -141,7 +145,7 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	if err := libraries.On(spec.Env).AddTo(ctx, &spec); err != nil {
 		return nil, asInstallError(err)
 	}
-	spec.Mounts, spec.WritableRoot, spec.Workdir = o.Mounts, o.WritableRoot, o.Workdir // after the installations, which are not to see them
+	spec.Mounts, spec.WritableRoot, spec.Workdir, spec.GPUs = o.Mounts, o.WritableRoot, o.Workdir, o.GPUs // after the installations, which are not to see them
 	machine, err := how.create(ctx, b, spec)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
@@ -179,6 +183,16 @@ func checkRoot(b backend.Backend, o Options) error {
 	}
 	if o.WritableRoot && o.Resettable {
 		return fmt.Errorf("open sandbox: %w: a sandbox whose root can be written to cannot be reset: leave out one or the other, and close it instead", ErrUnsupported)
+	}
+	return nil
+}
+
+func checkGPUs(b backend.Backend, o Options) error {
+	if _, err := gpus.Parse(o.GPUs); err != nil {
+		return fmt.Errorf("open sandbox: %w", err)
+	}
+	if _, ok := b.(backend.GPUs); !ok && o.GPUs != "" {
+		return fmt.Errorf("open sandbox: %w: sandboxes of the %s backend have no GPUs: use docker, podman or kubernetes", ErrUnsupported, b.Name())
 	}
 	return nil
 }

@@ -84,6 +84,10 @@ type Options struct {
 	// It is private and counts against Limits.Disk; empty means the backend's, which is /sandbox. Where it can have
 	// the content of an Image, that needs WritableRoot. Only the local backend has it; elsewhere Open fails with ErrUnsupported.
 	Workdir string
+	// GPUs are the GPUs of the engine's or node's host that code may use: "all", a number such as "1", or ids and CDI names with commas
+	// between, such as "0,1" or "nvidia.com/gpu=0"; empty means none. The kubernetes backend takes a number only, and the
+	// local one none: Open fails with ErrUnsupported then. It was not tried on hardware.
+	GPUs string
 	// Resettable has Open look at what it has made, so that [Sandbox.Reset] can do it again.
 	Resettable bool
 	// Supervisor, when set, opens and owns the sandbox in a process of its own, so that the sandbox

@@ -59,6 +59,9 @@ func RunTimeout(b Backend) time.Duration {
 	return 0
 }
 
+// GPUs is implemented by backends that have Spec.GPUs.
+type GPUs interface{ GPUs() }
+
 // A Machine is one live sandbox of a backend. Its methods may be called concurrently.
 type Machine interface {
 	// ID is the sandbox's id.
@@ -145,6 +148,9 @@ type Spec struct {
 	// Workdir is the absolute path of the working directory, which is made with the machine; empty: the backend's. Only
 	// backends that are OwnRoots have another, with Image only where the root is writable.
 	Workdir string
+	// GPUs are "all", a number, or ids and names of the Container Device Interface (CDI) with commas between; empty: none.
+	// Only backends that are GPUs have them.
+	GPUs string
 	// Mounts are directories and files of the host. A backend that cannot mount them fails with
 	// ErrUnsupported.
 	Mounts []Mount

@@ -58,6 +58,9 @@ func (b *Backend) controls(host Host, h *container.HostConfig, spec backend.Spec
 	if len(spec.Mounts) > 0 {
 		all = append(all, hostmount.Control(spec.Mounts, name, "read-only"))
 	}
+	if spec.GPUs != "" {
+		all = append(all, gpuControl(spec.GPUs))
+	}
 	return backend.Capabilities{Backend: name, Isolation: isolation(host, h), Controls: b.loosen(all)}
 }
 

@@ -105,6 +105,15 @@ func (c *creation) configure(agent string) error {
 	if err := b.applySettings(c.spec, c.config, c.host); err != nil {
 		return err
 	}
+	if err := addGPUs(c.spec.GPUs, c.host); err != nil {
+		return err
+	}
+	if c.engine.Devices != nil && len(c.host.DeviceRequests) > 0 {
+		var err error
+		if c.host.DeviceRequests, err = c.engine.Devices(c.host.DeviceRequests); err != nil {
+			return err
+		}
+	}
 	if b.flavor.TmpfsOwner {
 		giveTmpfs(c.spec, c.host, c.config.User)
 	}

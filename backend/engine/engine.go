@@ -63,6 +63,9 @@ type Host struct {
 	Runtime string
 	// NoStats says that what the engine says of a container's usage is not true.
 	NoStats bool
+	// Devices turns device requests into those that the engine understands, and fails where there are none; nil: it
+	// understands them, or refuses them itself.
+	Devices func([]container.DeviceRequest) ([]container.DeviceRequest, error)
 }
 
 // Options say how sandboxes are made on an engine. The zero value is the safe default.
@@ -180,6 +183,8 @@ func (b *Backend) explain(what string, err error) error {
 		return fmt.Errorf("%s: %w: the engine refuses it: %w", what, backend.ErrUnsupported, err)
 	case b.flavor.LimitsFix != "" && strings.Contains(err.Error(), "rlimit"):
 		return fmt.Errorf("%s: %w: %s may not raise limits of processes: %s", what, err, b.flavor.Name, b.flavor.LimitsFix)
+	case strings.Contains(err.Error(), "could not select device driver"), strings.Contains(err.Error(), "unresolvable CDI devices"):
+		return fmt.Errorf("%s: %w: %w: %s's host lacks these devices, or what gives containers access to them: for NVIDIA's GPUs install their driver and the NVIDIA Container Toolkit there (nvidia-ctk runtime configure, or nvidia-ctk cdi generate for CDI), and restart the engine", what, backend.ErrUnsupported, err, b.flavor.Name)
 	case strings.Contains(err.Error(), "no space left on device"):
 		return fmt.Errorf("%s: %w: the disk of %s is full: make room there, e.g. with %[3]s system prune", what, err, b.flavor.Name)
 	}

@@ -93,6 +93,9 @@ func (b *Backend) prepare(ctx context.Context, spec backend.Spec) (*corev1.Pod, 
 	return pod, nil
 }
 
+// GPUs implements [backend.GPUs].
+func (b *Backend) GPUs() {}
+
 // plan decides what the pod is, without asking anybody.
 func (b *Backend) plan(spec backend.Spec) (*corev1.Pod, error) {
 	o := b.options

@@ -67,6 +67,7 @@ func host(ctx context.Context, c *client.Client) (engine.Host, error) {
 		UserNamespace: rootless(i),
 		// Of a container without a cgroup of its own Podman reports the machine's usage.
 		NoStats: !i.MemoryLimit,
+		Devices: devices(i.ServerVersion),
 	}, nil
 }
 

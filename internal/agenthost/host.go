@@ -97,6 +97,9 @@ func (p Place) Refuse(spec backend.Spec) error {
 	if len(spec.Limits.Required) > 0 && !spec.BestEffort {
 		return fmt.Errorf("%s: %w: the limits of an existing %s are its own: leave it out, or ask for best effort", spec.Limits.Required[0], backend.ErrNotEnforced, p)
 	}
+	if spec.GPUs != "" {
+		return fmt.Errorf("GPUs %s: %w: an existing %s has its devices already: leave them out", spec.GPUs, backend.ErrInvalid, p)
+	}
 	return hostmount.Unsupported(spec.Mounts, "nothing of this machine can be mounted into an existing "+string(p))
 }
 

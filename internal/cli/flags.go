@@ -33,6 +33,7 @@ type sandboxFlags struct {
 	bestEffort   bool
 	writableRoot bool
 	ownWorkdir   string
+	gpus         string
 	environment  string
 	template     string
 	imports      []string
@@ -81,6 +82,7 @@ func (f *sandboxFlags) registerBounds(set *pflag.FlagSet) {
 	f.place.Pod.register(set)
 	set.BoolVar(&f.bestEffort, "best-effort", false, "continue if this machine cannot enforce a limit that you set")
 	set.BoolVar(&f.writableRoot, "writable-root", false, "let code write everywhere in the sandbox (local backend)")
+	set.StringVar(&f.gpus, "gpus", "", "give code `GPUS` of the host: 'all', a number, or IDs such as 0,1 (Docker, Podman, Kubernetes)")
 	set.StringArrayVar(&f.mounts, "mount", nil, "mount `HOST:SANDBOX` read-only, or as a copy with :cow (repeatable)")
 	f.secrets.register(set)
 	f.libraries.registerHow(set, "install-timeout")
@@ -146,7 +148,7 @@ func withTemplate(o llmsandbox.Options) (llmsandbox.Options, error) {
 // given are the options of the flags alone, without a backend.
 func (f *sandboxFlags) given() (llmsandbox.Options, error) {
 	o := llmsandbox.Options{
-		Template: f.template, Language: f.lang, Image: f.image, BestEffort: f.bestEffort, WritableRoot: f.writableRoot, Workdir: f.ownWorkdir, Libraries: f.libraries.libraries, Environment: f.environment, Imports: f.imports,
+		Template: f.template, Language: f.lang, Image: f.image, BestEffort: f.bestEffort, WritableRoot: f.writableRoot, Workdir: f.ownWorkdir, GPUs: f.gpus, Libraries: f.libraries.libraries, Environment: f.environment, Imports: f.imports,
 	}
 	var err error
 	if o.Limits.Memory, err = sizeFlag("memory", f.memory, limit.MinMemory); err != nil {

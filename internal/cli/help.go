@@ -41,7 +41,7 @@ var (
 		{title: "Libraries", flags: "lib environment import requirements from no-libraries",
 			rare: "lib-from-script allow-install lib-from offline install-timeout"},
 		{title: "Network", flags: "network secret address", rare: "secret-file secret-in-body"},
-		{title: "Limits", flags: "memory cpus pids disk timeout output", rare: "best-effort"},
+		{title: "Limits", flags: "memory cpus pids disk timeout output", rare: "best-effort gpus"},
 		{title: "Output", flags: "json sarif follow quiet", rare: "verbose raw capabilities text-errors"},
 		{title: "Cache", flags: "unused max-size all"},
 		{title: "Backend", flags: "backend image image-for platform warm keep ttl", rare: "warm-language idle label keep-children"},

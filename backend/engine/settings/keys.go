@@ -190,7 +190,7 @@ var other = byWord([][2]string{
 	{"runtime_config runtime_configs host_config", "give the keys in it by themselves"},
 	{"env env_vars", "use environment"},
 	{"env_file", "use environment, a variable at a time"},
-	{"gpus gpu", "use device_requests"},
+	{"gpus gpu", "use the sandbox's GPUs (--gpus), or device_requests"},
 	{"net", "use network_mode"},
 	{"networks", "a sandbox joins one network: use network_mode"},
 	{"publish expose port_bindings", "use ports"},

@@ -181,7 +181,7 @@ func TestUnknownKeys(t *testing.T) {
 		"auto_remove":                  "always removed",
 		"remove":                       "always removed",
 		"stream":                       "leave it out",
-		"gpus":                         "use device_requests",
+		"gpus":                         "or device_requests",
 		"xyzzy":                        "use one of mem_limit, ",
 		"":                             "use one of mem_limit, ",
 		strings.Repeat("memory", 1000): "use one of mem_limit, ",

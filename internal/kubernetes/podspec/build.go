@@ -16,9 +16,13 @@ import (
 )
 
 // Build returns the pod of a sandbox, without a namespace. Nothing of the request is
-// changed or shared with the pod. An error wraps backend.ErrInvalid.
+// changed or shared with the pod. An error wraps backend.ErrInvalid, or backend.ErrUnsupported
+// for GPUs that no pod can ask for.
 func Build(r Request) (*corev1.Pod, error) {
 	if err := Validate(r.Template); err != nil {
+		return nil, err
+	}
+	if err := checkGPUs(r.Spec.GPUs); err != nil {
 		return nil, err
 	}
 	over := cmp.Or(r.Template.DeepCopy(), &corev1.PodTemplateSpec{})
@@ -97,6 +101,9 @@ func saidTwice(r Request, over *corev1.PodTemplateSpec, own corev1.Container) er
 		{"pull policy", string(r.PullPolicy), string(own.ImagePullPolicy)},
 		{"runtime class", r.RuntimeClass, runtimeClass},
 		{"service account", r.ServiceAccount, over.Spec.ServiceAccountName},
+	}
+	if q, ok := own.Resources.Limits[resourceGPU]; ok {
+		all = append(all, said{"number of GPUs", r.Spec.GPUs, q.String()})
 	}
 	for key, value := range sorted(r.NodeSelector) {
 		all = append(all, said{"node selector " + key, value, over.Spec.NodeSelector[key]})

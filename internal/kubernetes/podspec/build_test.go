@@ -237,6 +237,27 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+func TestGPUs(t *testing.T) {
+	r := plain()
+	r.Spec.GPUs = "2"
+	p := build(t, r)
+	if q := p.Spec.Containers[0].Resources.Limits[resourceGPU]; q.String() != "2" {
+		t.Errorf("the sandbox has %s GPUs, want 2", &q)
+	}
+	if _, ok := p.Spec.InitContainers[0].Resources.Limits[resourceGPU]; ok {
+		t.Error("the agent's container has GPUs, want none")
+	}
+	if k, ok := Controls(p, r.Spec.Limits, shown).Get("devices"); !ok || k.Enforced {
+		t.Errorf("the control devices: %+v, %v, want one that is not enforced", k, ok)
+	}
+	for _, all := range []string{"all", "0,1", "nvidia.com/gpu=0"} {
+		r.Spec.GPUs = all
+		if _, err := Build(r); !errors.Is(err, backend.ErrUnsupported) || !strings.Contains(err.Error(), "a pod asks for a number") {
+			t.Errorf("%s: %v, want ErrUnsupported and why", all, err)
+		}
+	}
+}
+
 func TestImage(t *testing.T) {
 	if Image(nil) != "" || Image(with(t, `{spec: {containers: [{name: a, image: x}, {name: b, image: x}]}}`).Template) != "" {
 		t.Error("a template without the sandbox's container has an image, want none")

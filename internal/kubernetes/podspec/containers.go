@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/gpus"
 )
 
 // feedScript takes the agent from stdin: see InitContainer. Only dd takes exactly as many
@@ -175,7 +176,22 @@ func limitResources(r Request) corev1.ResourceList {
 	if c := r.Spec.Limits.CPUs; c > 0 {
 		l[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(math.Ceil(c*1000)), resource.DecimalSI)
 	}
+	if g, err := gpus.Parse(r.Spec.GPUs); err == nil && g.Count > 0 {
+		l[resourceGPU] = *resource.NewQuantity(int64(g.Count), resource.DecimalSI)
+	}
 	return l
+}
+
+// resourceGPU is what NVIDIA's device plugin calls a GPU.
+const resourceGPU corev1.ResourceName = "nvidia.com/gpu"
+
+// checkGPUs fails for GPUs that no pod can ask for.
+func checkGPUs(text string) error {
+	g, err := gpus.Parse(text)
+	if err == nil && (g.Count < 0 || len(g.IDs)+len(g.CDI) > 0) {
+		err = fmt.Errorf("GPUs %s: %w: a pod asks for a number of GPUs and cannot name them: use a number, such as 1", text, backend.ErrUnsupported)
+	}
+	return err
 }
 
 // addRequests asks for little of what the template does not ask for, and never for more

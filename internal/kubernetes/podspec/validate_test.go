@@ -113,6 +113,8 @@ func TestInvalid(t *testing.T) {
 		{name: "two runtime classes", change: func(r *Request) { r.RuntimeClass = "a" }, template: `{spec: {runtimeClassName: b}}`, want: "the runtime class is given as a"},
 		{name: "two service accounts", change: func(r *Request) { r.ServiceAccount = "a" }, template: `{spec: {serviceAccountName: b}}`, want: "the service account is given as a"},
 		{name: "two nodes", change: func(r *Request) { r.NodeSelector = map[string]string{"a": "b"} }, template: `{spec: {nodeSelector: {a: c}}}`, want: "the node selector a is given as b"},
+		{name: "two numbers of GPUs", change: func(r *Request) { r.Spec.GPUs = "1" }, template: `{spec: {containers: [{resources: {limits: {nvidia.com/gpu: 2}}}]}}`, want: "the number of GPUs is given as 1 and, in the pod template, as 2"},
+		{name: "GPUs", change: func(r *Request) { r.Spec.GPUs = "0" }, want: "use a number from 1"},
 		{name: "two memory limits", change: required("memory"), template: `{spec: {containers: [{resources: {limits: {memory: 1Gi}}}]}}`, want: "the limit memory and the pod template ask for different values, 512Mi and 1Gi"},
 		{name: "two cpu limits", change: required("cpus"), template: `{spec: {containers: [{resources: {limits: {cpu: 2}}}]}}`, want: "the limit cpus and the pod template ask for different values, 1 and 2"},
 	} {
