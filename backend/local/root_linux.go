@@ -47,8 +47,12 @@ func (b *Backend) resolveRoot(ctx context.Context, spec backend.Spec) (rootfs, e
 	if len(img.Layers) == 0 {
 		return rootfs{}, errors.Join(fmt.Errorf("image %s has no files: %w", img.Name, backend.ErrImageInvalid), img.Release())
 	}
-	lower := slices.Clone(img.Layers)
-	slices.Reverse(lower)
+	var lower []string
+	for _, l := range slices.Backward(img.Layers) {
+		if !slices.Contains(lower, l) { // the same layer again changes nothing, and no overlay has a directory twice
+			lower = append(lower, l)
+		}
+	}
 	r := rootfs{
 		image: img.Name, release: img.Release, mounts: []mount{{kind: mountOverlay, target: "/", lower: lower, readOnly: !spec.WritableRoot, code: spec.WritableRoot}},
 		env: environ.Override(environ.Override([]string{environ.DefaultPath}, img.Config.Env), baseEnv),

@@ -122,6 +122,14 @@ func TestImageSources(t *testing.T) {
 	}
 }
 
+// TestImageRepeatsLayer opens an image that has a layer twice.
+func TestImageRepeatsLayer(t *testing.T) {
+	b, _ := imageBackend(t)
+	img := withFile(t, withFile(t, withFile(t, testimage.Busybox(t, nil), "opt/a"), "opt/b"), "opt/a")
+	sb := open(t, llmsandbox.Options{Backend: b, Image: testimage.Layout(t, map[string]v1.Image{"one": img}) + ":one", Language: "bash"})
+	shellIn(t, sb, "ls /opt", "a\nb\nnew\n")
+}
+
 func TestImageUserOfItsOwn(t *testing.T) {
 	img := testimage.Busybox(t, func(c *v1.Config) { c.User = "4711" })
 	b, _ := imageBackend(t)
