@@ -224,13 +224,13 @@ func (p *planner) writableRoot(i int, m mount) {
 	p.step(nsinit.Step{Op: nsinit.OpFilesystem, Source: "tmpfs", Path: "/", Attr: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Options: tmpfsOptions(0o755, 64<<10, 16)})
 	m.target = first
 	p.mountPoint(m)
-	p.overlay(i, m, m.attributes())
-	p.step(nsinit.Step{Op: nsinit.OpRoot, Path: first, Source: stage})
+	upper := p.overlay(i, m, m.attributes())
+	p.step(nsinit.Step{Op: nsinit.OpRoot, Path: first, Source: stage, Options: []string{upper}})
 	delete(p.made, first)
 }
 
-// overlay mounts directories of the host with a private layer of the disk above them.
-func (p *planner) overlay(i int, m mount, attr uint32) {
+// overlay mounts directories of the host with a private layer of the disk above them, which it returns.
+func (p *planner) overlay(i int, m mount, attr uint32) (upper string) {
 	base := fmt.Sprintf("%s/%d", stage, p.overlays)
 	p.overlays++
 	upper, work := base+"/upper", base+"/work"
@@ -254,6 +254,7 @@ func (p *planner) overlay(i int, m mount, attr uint32) {
 		// With the directories its own, the code can replace files, if not change them.
 		p.step(nsinit.Step{Op: nsinit.OpOwnDirectories, Path: m.target, UID: p.identity.insideUID, GID: p.identity.insideGID, Optional: m.opened != nil})
 	}
+	return upper
 }
 
 // addMountPoints puts a directory of mount points, made at dir, on top of a root that

@@ -46,7 +46,7 @@ func serveLocal(f flags) error {
 	if err := confine(&opts, config); err != nil {
 		return err
 	}
-	if err := addFiles(&opts); err != nil {
+	if err := addFiles(&opts, config.Layer); err != nil {
 		return err
 	}
 	agent, err := guest.New(opts)
@@ -135,8 +135,8 @@ func dieWithOwner(fd int) {
 }
 
 // addFiles gives the agent the service of files.
-func addFiles(opts *guest.Options) error {
-	service, err := files.New(files.Options{Workdir: opts.Workdir})
+func addFiles(opts *guest.Options, layer int) error {
+	service, err := files.New(files.Options{Workdir: opts.Workdir, Layer: layer})
 	opts.Files = service
 	return err
 }

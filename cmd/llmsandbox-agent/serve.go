@@ -105,7 +105,7 @@ func (f *flags) options() (guest.Options, error) {
 	if opts.Seccomp, err = readFilter(f.seccomp); err != nil {
 		return opts, err
 	}
-	return opts, addFiles(&opts)
+	return opts, addFiles(&opts, 0)
 }
 
 // plant makes the trees of links.

@@ -212,12 +212,22 @@ func (c *Client) TarTree(ctx context.Context, path, prefix string, w io.Writer) 
 	return c.tarOut(ctx, &agentproto.TarOutRequest{Path: path, Prefix: prefix, Links: true}, w)
 }
 
+// TarLayer writes what was written to the root file system to w as a tar stream, in which
+// deleted names and replaced directories are as tarcheck.OpaqueRecord says.
+func (c *Client) TarLayer(ctx context.Context, w io.Writer) (agentproto.TarResult, error) {
+	return c.receiveTar(ctx, agentproto.MethodTarLayer, &agentproto.Empty{}, w)
+}
+
 func (c *Client) tarOut(ctx context.Context, req *agentproto.TarOutRequest, w io.Writer) (agentproto.TarResult, error) {
+	return c.receiveTar(ctx, agentproto.MethodTarOut, req, w)
+}
+
+func (c *Client) receiveTar(ctx context.Context, m agentproto.Method, req agentproto.Message, w io.Writer) (agentproto.TarResult, error) {
 	var result agentproto.TarResult
 	if err := ctx.Err(); err != nil {
 		return result, err
 	}
-	call, err := c.conn.Open(agentproto.MethodTarOut, req)
+	call, err := c.conn.Open(m, req)
 	if err != nil {
 		return result, err
 	}

@@ -58,6 +58,7 @@ const (
 	MethodResumeTimers                   // Empty; reply Deadline
 	MethodBusy                           // Empty; no reply, until it is cancelled
 	MethodLogs                           // LogsRequest; replies Output, the final one without Data
+	MethodTarLayer                       // Empty; what was written to the root as a tar stream on ChanOut, then TarResult (final)
 )
 
 // A Channel is one direction of bulk bytes of a call.

@@ -31,6 +31,11 @@ const (
 	MaxDepth = 256
 )
 
+// OpaqueRecord is the PAX record, with the value "y", of a directory that replaces the one
+// below it, in the tar that an agent makes of an overlay's upper directory. What was deleted is a
+// character device 0:0 there, as on the disk.
+const OpaqueRecord = "SCHILY.xattr.user.overlay.opaque"
+
 // Options say what is taken.
 type Options struct {
 	MaxMembers, MaxBytes int64 // 0 is no limit

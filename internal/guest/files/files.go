@@ -24,12 +24,16 @@ type Options struct {
 	Root string
 	// Workdir is what relative paths are below; empty means "/".
 	Workdir string
+	// Layer is a descriptor of the directory with what is written to an overlay that is the
+	// root; 0: the root is none that can be written to.
+	Layer int
 }
 
 // A Service serves calls about files. Its methods may be called concurrently.
 type Service struct {
 	root    int // O_PATH descriptor
 	workdir string
+	layer   int
 	turns   turns
 }
 
@@ -46,7 +50,7 @@ func New(o Options) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the sandbox's root for the file service: %w", err)
 	}
-	return &Service{root: fd, workdir: o.Workdir, turns: newTurns()}, nil
+	return &Service{root: fd, workdir: o.Workdir, layer: o.Layer, turns: newTurns()}, nil
 }
 
 // Close releases the root. No call may be in flight.
@@ -88,6 +92,8 @@ func (s *Service) work(m agentproto.Method) func(*job) error {
 		return s.serveWrite
 	case agentproto.MethodTarOut:
 		return s.serveTarOut
+	case agentproto.MethodTarLayer:
+		return s.serveTarLayer
 	case agentproto.MethodTarIn:
 		return s.serveTarIn
 	case agentproto.MethodWatch:

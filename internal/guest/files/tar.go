@@ -25,7 +25,8 @@ import (
 type archiver struct {
 	out          *bufio.Writer
 	tw           *tar.Writer
-	links        bool // symbolic links are members
+	links        bool   // symbolic links are members
+	layer        *layer // nil: what is archived is no layer
 	buf          []byte
 	files, bytes uint64
 	skipped      skipped
@@ -49,6 +50,7 @@ func (a *archiver) directory(dir *os.File, name string, st *unix.Stat_t, depth i
 	if name != "" {
 		prefix = name + "/"
 		h := &tar.Header{Typeflag: tar.TypeDir, Name: prefix, Mode: int64(st.Mode & 0o777), ModTime: modTime(st)}
+		a.layer.describe(h, dir, st)
 		if ok, err := a.header(h); !ok {
 			return err
 		}
@@ -85,6 +87,9 @@ func (a *archiver) entry(dir int, base, name string, depth int) error {
 			a.skipped.add(name, "too many directories within each other")
 			return nil
 		}
+		if a.layer.hidden(name) {
+			return nil
+		}
 		flags = dirFlags
 	case unix.S_IFLNK:
 		if a.links {
@@ -93,6 +98,10 @@ func (a *archiver) entry(dir int, base, name string, depth int) error {
 		a.skipped.add(name, "symbolic link")
 		return nil
 	default:
+		if a.layer.deleted(&st) {
+			_, err := a.header(&tar.Header{Typeflag: tar.TypeChar, Name: name})
+			return err
+		}
 		a.skipped.add(name, "neither a regular file nor a directory")
 		return nil
 	}
@@ -275,13 +284,18 @@ func (s *Service) serveTarOut(call *job) error {
 	if err := mayServe(fd); err != nil {
 		return pathError("archive", req.Path, err)
 	}
-	out := bufio.NewWriterSize(output{call}, agentproto.MaxFrame)
-	a := archiver{links: req.Links, out: out, tw: tar.NewWriter(out), buf: make([]byte, agentproto.MaxFrame)}
+	return archive(call, &archiver{links: req.Links}, top, req.Path, req.Prefix, &st)
+}
+
+// archive sends a file or a directory, and what is left out of it.
+func archive(call *job, a *archiver, top *os.File, path, prefix string, st *unix.Stat_t) (err error) {
+	a.out = bufio.NewWriterSize(output{call}, agentproto.MaxFrame)
+	a.tw, a.buf = tar.NewWriter(a.out), make([]byte, agentproto.MaxFrame)
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
-		err = a.file(top, req.Prefix, &st)
+		err = a.file(top, prefix, st)
 	case unix.S_IFDIR:
-		err = a.directory(top, req.Prefix, &st, 0)
+		err = a.directory(top, prefix, st, 0)
 	default:
 		err = unix.ENXIO
 	}
@@ -289,10 +303,10 @@ func (s *Service) serveTarOut(call *job) error {
 		err = a.tw.Close()
 	}
 	if err == nil {
-		err = out.Flush()
+		err = a.out.Flush()
 	}
 	if err != nil {
-		return pathError("archive", req.Path, err)
+		return pathError("archive", path, err)
 	}
 	if err := call.CloseWrite(agentproto.ChanOut); err != nil {
 		return err

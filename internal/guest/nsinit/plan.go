@@ -53,6 +53,7 @@ const (
 	// step's owner. With Optional, those that cannot be had stay as they are.
 	OpOwnDirectories
 	// OpRoot makes what is mounted at Path the root, with the mount at the sandbox's directory Source at its own Source.
+	// Its one option is the directory that has what is written to the root.
 	OpRoot
 	// OpBindSame mounts the host's file or directory Source at Path, without what is mounted
 	// below it, if it is the one that descriptor number FD was opened on. Of another mount

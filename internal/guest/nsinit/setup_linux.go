@@ -23,6 +23,8 @@ type Config struct {
 	Rlimits                     []Rlimit
 	Entering                    []byte // as in Plan
 	Adopt                       string // as in Plan
+	// Layer is a descriptor of the directory with what is written to the root; 0: it is read-only.
+	Layer int
 	// Namespaces are descriptors of those that a process of this sandbox is in, the user namespace first, if Adopt is
 	// not empty. They are complete once OnSpawnerThread was called.
 	Namespaces *[]int
@@ -51,7 +53,7 @@ func setup(fd int) (Config, Reply, error) {
 		return Config{}, Reply{}, fmt.Errorf("receive set-up plan: %w", err)
 	}
 	unix.Umask(0)
-	exposed, err := buildRoot(plan, fds)
+	exposed, layer, err := buildRoot(plan, fds)
 	if err != nil {
 		return Config{}, Reply{}, err
 	}
@@ -78,7 +80,7 @@ func setup(fd int) (Config, Reply, error) {
 		}
 	}
 	return Config{
-		Entering: plan.Entering, Adopt: plan.Adopt, Namespaces: namespaces,
+		Entering: plan.Entering, Adopt: plan.Adopt, Namespaces: namespaces, Layer: layer,
 		CodeUID: plan.CodeUID, CodeGID: plan.CodeGID, SharedUID: !plan.SetIDs, Workdir: plan.Workdir,
 		Seccomp: plan.Seccomp, LandlockRead: plan.LandlockRead, LandlockWrite: plan.LandlockWrite,
 		Rlimits: plan.Rlimits,
