@@ -21,9 +21,9 @@ type CommitOptions struct {
 
 // A CommitResult tells what image was made.
 type CommitResult struct {
-	ID string // the image's id, as the engine knows it
-	// Skipped names what was left out of the working directory (sockets, other special
-	// files, what cannot be read), each with its reason, at most 100 of them.
+	ID string // the image's id: the digest of its configuration, unless an engine has another
+	// Skipped names what was left out (sockets, other special files, what cannot be read, names
+	// that delete others in an image), each with its reason. It is complete up to 100 of them.
 	Skipped []string
 }
 
@@ -32,8 +32,12 @@ type CommitResult struct {
 // its id. A sandbox opened from that image starts with those files. Processes, the
 // temporary directory and the environment are not part of it. opts may be nil.
 //
-// It fails with ErrUnsupported where the backend keeps no images, and with ErrInvalid for
-// a tag that exists and is not to be overwritten.
+// On the local backend, the tag is the path of a file that ends in ".tar". It is an OCI layout,
+// which Options.Image and `docker load` take, of the image's layers and one with what was
+// written. The same writes give the same id. The layers are read where the image is from, which must still have it.
+//
+// It fails with ErrUnsupported where the backend keeps no images, or the sandbox has the host's
+// toolchains, and with ErrInvalid for a tag that exists and is not to be overwritten.
 func (s *Sandbox) Commit(ctx context.Context, tag string, opts *CommitOptions) (CommitResult, error) {
 	if err := s.link.Alive(); err != nil {
 		return CommitResult{}, err
@@ -54,7 +58,7 @@ func (s *Sandbox) Commit(ctx context.Context, tag string, opts *CommitOptions) (
 		pw.CloseWithError(err)
 		sent <- err
 	}()
-	id, err := s.machine.Commit(ctx, tag, opts.Overwrite, pr)
+	id, skipped, err := s.machine.Commit(ctx, tag, opts.Overwrite, pr)
 	pr.CloseWithError(io.ErrClosedPipe) // ends a sender whose reader is gone
 	if serr := <-sent; err == nil && serr != nil && !errors.Is(serr, io.ErrClosedPipe) {
 		err = serr
@@ -62,5 +66,5 @@ func (s *Sandbox) Commit(ctx context.Context, tag string, opts *CommitOptions) (
 	if err != nil {
 		return CommitResult{}, fmt.Errorf("commit sandbox %s: %w", s.ID(), err)
 	}
-	return CommitResult{ID: id, Skipped: taken.Skipped}, nil
+	return CommitResult{ID: id, Skipped: append(taken.Skipped, skipped...)}, nil
 }

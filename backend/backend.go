@@ -87,9 +87,9 @@ type Machine interface {
 	Destroy(ctx context.Context) error
 	// Commit makes an image named tag of the machine's image and files, a tar of its
 	// working directory whose names begin with that directory's path, and returns the
-	// image's id. The tar may be hostile. The tag must be new unless overwrite is the same.
+	// image's id, and what it has left out of the files, each with its reason. The tar may be hostile. The tag must be new unless overwrite is the same.
 	// It fails with ErrUnsupported where no images are made of sandboxes.
-	Commit(ctx context.Context, tag, overwrite string, files io.Reader) (id string, err error)
+	Commit(ctx context.Context, tag, overwrite string, files io.Reader) (id string, skipped []string, err error)
 	// Close releases this handle. On the machine that Create returned it is
 	// Destroy; on an attached one the sandbox lives on. A machine that ends with its agent,
 	// which takes less time than to remove it, calls endAgent before: it asks the agent, over

@@ -132,26 +132,26 @@ type Build struct {
 // Commit makes an image of the container's image, of its root file system where that can
 // be written to, and of files. The owner of the files in the image does not matter: a
 // sandbox of it gets them as its own.
-func (h *host) Commit(ctx context.Context, tag, overwrite string, files io.Reader) (string, error) {
+func (h *host) Commit(ctx context.Context, tag, overwrite string, files io.Reader) (id string, skipped []string, err error) {
 	b := h.backend
 	c, err := b.client.ContainerInspect(ctx, h.container, client.ContainerInspectOptions{})
 	if err != nil {
-		return "", b.explain("look at the container", err)
+		return "", nil, b.explain("look at the container", err)
 	}
 	base, err := b.images.Resolve(ctx, c.Container.Image, "", nil)
 	if err != nil {
-		return "", b.explain("look at the container's image", err)
+		return "", nil, b.explain("look at the container's image", err)
 	}
 	o := image.Commit{Tag: tag, Overwrite: overwrite, Base: base}
 	if made := c.Container.HostConfig; made != nil && !made.ReadonlyRootfs {
 		if o.Base, err = b.images.Commit(ctx, h.container, o); err != nil {
-			return "", b.explain("make an image of the root file system", err)
+			return "", nil, b.explain("make an image of the root file system", err)
 		}
 		o.Overwrite = tag // which is ours now
 	}
 	o.Workdir = h.workdir
-	img, err := b.images.CommitFiles(ctx, files, h.workdir, defaultUID, defaultUID, o)
-	return img.ID, b.explain("make an image of the working folder", err)
+	img, skipped, err := b.images.CommitFiles(ctx, files, h.workdir, defaultUID, defaultUID, o)
+	return img.ID, skipped, b.explain("make an image of the working folder", err)
 }
 
 // restoreWorkdir puts the files that a committed image has of its sandbox's working

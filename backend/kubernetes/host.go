@@ -116,8 +116,8 @@ func (h *host) End() (backend.End, int) {
 }
 
 // Commit fails: an image is made where it is kept, and a cluster keeps none.
-func (h *host) Commit(context.Context, string, string, io.Reader) (string, error) {
-	return "", fmt.Errorf("%w: the %s backend makes no images of sandboxes: use docker or podman", backend.ErrUnsupported, Name)
+func (h *host) Commit(context.Context, string, string, io.Reader) (string, []string, error) {
+	return "", nil, fmt.Errorf("%w: the %s backend makes no images of sandboxes: use docker or podman", backend.ErrUnsupported, Name)
 }
 
 // Remove deletes the pod, which stays until then also when its agent has ended. There is no

@@ -206,8 +206,8 @@ func (d *description) Info() backend.Info {
 }
 
 // Commit fails: there is no engine that would keep the image.
-func (d *description) Commit(context.Context, string, string, io.Reader) (string, error) {
-	return "", fmt.Errorf("%w: the local backend makes no images of sandboxes: use docker or podman", backend.ErrUnsupported)
+func (d *description) Commit(context.Context, string, string, io.Reader) (string, []string, error) {
+	return "", nil, fmt.Errorf("%w: the local backend makes no images of sandboxes: use docker or podman", backend.ErrUnsupported)
 }
 
 // moveDeadline moves the agent's deadline, and that in the sandbox's record.

@@ -37,7 +37,7 @@ type Host interface {
 	RecordDeadline(ctx context.Context, info backend.Info, agentHas bool) error
 	// Usage and Commit are those of backend.Machine.
 	Usage(ctx context.Context) (backend.Usage, error)
-	Commit(ctx context.Context, tag, overwrite string, files io.Reader) (id string, err error)
+	Commit(ctx context.Context, tag, overwrite string, files io.Reader) (id string, skipped []string, err error)
 	// Remove ends the sandbox and removes what is left of it. Where agentEnded, the agent
 	// has acknowledged that it ends: what goes with it need not be removed. There is one call
 	// at a time, none after one that has succeeded, and none where the host was entered.

@@ -253,7 +253,7 @@ func (s *Session) Usage(ctx context.Context) (backend.Usage, error) {
 }
 
 // Commit makes an image of the sandbox.
-func (s *Session) Commit(ctx context.Context, tag, overwrite string, files io.Reader) (string, error) {
+func (s *Session) Commit(ctx context.Context, tag, overwrite string, files io.Reader) (id string, skipped []string, err error) {
 	return s.host.Commit(ctx, tag, overwrite, files)
 }
 

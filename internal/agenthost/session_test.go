@@ -77,8 +77,8 @@ func (h *fakeHost) Usage(context.Context) (backend.Usage, error) {
 	return backend.Usage{Memory: 7}, h.connect
 }
 
-func (h *fakeHost) Commit(context.Context, string, string, io.Reader) (string, error) {
-	return "", backend.ErrUnsupported
+func (h *fakeHost) Commit(context.Context, string, string, io.Reader) (string, []string, error) {
+	return "", nil, backend.ErrUnsupported
 }
 
 func (h *fakeHost) Remove(_ context.Context, agentEnded bool) error {

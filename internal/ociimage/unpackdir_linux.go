@@ -13,11 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	whiteoutPrefix = ".wh."
-	opaqueName     = ".wh..wh..opq"
-	auxPrefix      = ".wh..wh." // what else aufs kept in a layer
-)
+const auxPrefix = ".wh..wh." // what else aufs kept in a layer
 
 // A dir is an O_PATH descriptor of a directory inside the layer.
 type dir int

@@ -139,15 +139,15 @@ func TestImageCommitFiles(t *testing.T) {
 			return bytes.NewReader(testtar.Archive(t, testtar.Filled("abc", list...)...))
 		}
 		for what, list := range map[string][]tar.Header{
-			"not below":   {{Typeflag: tar.TypeReg, Name: "etc/passwd"}},
-			"has .. in":   {{Typeflag: tar.TypeReg, Name: "sandbox/../etc/passwd"}},
-			"no folder":   {{Typeflag: tar.TypeSymlink, Name: "sandbox/l", Linkname: "/etc"}, {Typeflag: tar.TypeReg, Name: "sandbox/l/passwd"}},
-			"not a fold":  {{Typeflag: tar.TypeSymlink, Name: "sandbox", Linkname: "/etc"}},
-			"there twice": {{Typeflag: tar.TypeSymlink, Name: "sandbox/l", Linkname: "/etc/passwd"}, {Typeflag: tar.TypeReg, Name: "sandbox/l"}},
+			"not below":       {{Typeflag: tar.TypeReg, Name: "etc/passwd"}},
+			"has .. in":       {{Typeflag: tar.TypeReg, Name: "sandbox/../etc/passwd"}},
+			"no directory":    {{Typeflag: tar.TypeSymlink, Name: "sandbox/l", Linkname: "/etc"}, {Typeflag: tar.TypeReg, Name: "sandbox/l/passwd"}},
+			"not a directory": {{Typeflag: tar.TypeSymlink, Name: "sandbox", Linkname: "/etc"}},
+			"there twice":     {{Typeflag: tar.TypeSymlink, Name: "sandbox/l", Linkname: "/etc/passwd"}, {Typeflag: tar.TypeReg, Name: "sandbox/l"}},
 			"does not mean": {{Typeflag: tar.TypeSymlink, Name: "sandbox/l", Linkname: "/etc/passwd"},
 				{Typeflag: tar.TypeLink, Name: "sandbox/h", Linkname: "sandbox/l"}},
 		} {
-			_, err := s.CommitFiles(t.Context(), archive(list...), "/sandbox", 1000, 1000, image.Commit{Tag: "h-files:" + strings.ToLower(rand.Text()), Base: from})
+			_, _, err := s.CommitFiles(t.Context(), archive(list...), "/sandbox", 1000, 1000, image.Commit{Tag: "h-files:" + strings.ToLower(rand.Text()), Base: from})
 			if !errors.Is(err, backend.ErrImageInvalid) || !strings.Contains(err.Error(), what) {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -156,7 +156,7 @@ func TestImageCommitFiles(t *testing.T) {
 			t.Errorf("before: %v\nafter: %v", before, after)
 		}
 		tag := "h-files:" + strings.ToLower(rand.Text())
-		img, err := s.CommitFiles(t.Context(), archive(
+		img, _, err := s.CommitFiles(t.Context(), archive(
 			tar.Header{Typeflag: tar.TypeDir, Name: "sandbox/", Mode: 0o755},
 			tar.Header{Typeflag: tar.TypeReg, Name: "sandbox/d/f", Mode: 0o4755},
 			tar.Header{Typeflag: tar.TypeLink, Name: "sandbox/h", Linkname: "sandbox/d/f"},

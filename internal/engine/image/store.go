@@ -50,9 +50,6 @@ type Store struct {
 	loads map[string]string // what was loaded: its place and fingerprint, to its tag
 }
 
-// committedLabel is where Image.Committed is kept.
-const committedLabel = "llmsandbox.committed"
-
 // An Image is an image that the engine has.
 type Image struct {
 	ID string // as the engine knows it, "sha256:..."
@@ -88,7 +85,7 @@ func (s *Store) inspect(ctx context.Context, name string) (Image, error) {
 	img := Image{ID: res.ID, Ref: name, Arch: res.Architecture, OS: res.Os}
 	if res.Config != nil {
 		img.Env, img.User, img.Workdir = res.Config.Env, res.Config.User, res.Config.WorkingDir
-		img.Committed = res.Config.Labels[committedLabel]
+		img.Committed = res.Config.Labels[ociimage.CommittedLabel]
 	}
 	return img, nil
 }
