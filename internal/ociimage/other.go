@@ -30,3 +30,6 @@ func unpack(context.Context, string, io.Reader, *budget) (layerRecord, error) {
 }
 
 func syncFilesystem(string) error { return errUnsupported }
+
+// WriteTree fails, as there is no image.
+func (i *Image) WriteTree(context.Context, string, io.Writer) error { return errUnsupported }

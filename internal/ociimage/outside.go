@@ -2,10 +2,15 @@ package ociimage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/llmsandbox/llmsandbox/backend"
 )
 
 // A Place is what an image's name means, before anything is read. It lets an engine
@@ -32,11 +37,63 @@ func (p Place) Fingerprint() (string, error) { return p.ref.fingerprint() }
 // what has to be unpacked; "" is the system's. The caller must Close it. Errors wrap
 // backend.ErrImageNotFound or backend.ErrImageInvalid.
 func (p Place) Open(ctx context.Context, o Options, tmp string) (*Outside, error) {
+	return openOutside(ctx, p.ref, o, tmp)
+}
+
+// An Origin is where an image of a store is from.
+type Origin struct{ Name, Digest, ID string }
+
+// Outside opens an image of the store where it is from, but for its layers: the store keeps no
+// layer as it was fetched. The caller must Close it. It fails with backend.ErrImageNotFound
+// when none of the image's names means it any more.
+func (s *Store) Outside(ctx context.Context, from Origin) (*Outside, error) {
+	refs, err := s.refs()
+	if err != nil {
+		return nil, err
+	}
+	origins := []Origin{from}
+	for _, r := range refs {
+		if r.ID == from.ID && r.Name != from.Name {
+			origins = append(origins, Origin{r.Name, r.Digest, r.ID})
+		}
+	}
+	var errs []error
+	for _, o := range origins {
+		out, err := o.open(ctx)
+		if err == nil && out != nil {
+			return out, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, fmt.Errorf("the layers of image %s are needed again from where it is from: %w", from.Name, cmp.Or(errors.Join(errs...), backend.ErrImageNotFound))
+}
+
+// open returns nil for the name of an image in a store, which is from nowhere.
+func (o Origin) open(ctx context.Context) (*Outside, error) {
+	r, err := parseRef(o.Name)
+	if err != nil || r.kind == kindID {
+		return nil, err
+	}
+	if r.kind == kindRegistry { // where the name may mean another image by now
+		r.reg = r.reg.Context().Digest(o.Digest)
+	}
+	out, err := openOutside(ctx, r, Options{}, "")
+	if err != nil {
+		return nil, err
+	}
+	if out.ID.String() != o.ID {
+		out.Close()
+		return nil, fmt.Errorf("%s is another image by now: %w", o.Name, backend.ErrImageNotFound)
+	}
+	return out, nil
+}
+
+func openOutside(ctx context.Context, r reference, o Options, tmp string) (*Outside, error) {
 	want, err := o.platform()
 	if err != nil {
 		return nil, err
 	}
-	c, err := find(ctx, p.ref, want, tmp, newBudget(DefaultLimits))
+	c, err := find(ctx, r, want, tmp, newBudget(DefaultLimits))
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +129,11 @@ type OutsideLayer struct {
 // Open returns the layer as a tar, plain or compressed with gzip, which every engine
 // reads, and how many bytes that is. What it gives is not verified.
 func (l OutsideLayer) Open(ctx context.Context) (io.ReadCloser, int64, error) {
-	zstd, err := l.isZstd(ctx)
+	head, err := l.head(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	if !zstd {
+	if !bytes.Equal(head, zstdMagic) {
 		rc, err := l.layer.open(ctx)
 		return rc, l.layer.size, err
 	}
@@ -97,15 +154,16 @@ func (l OutsideLayer) Open(ctx context.Context) (io.ReadCloser, int64, error) {
 	return rc, n, err
 }
 
-func (l OutsideLayer) isZstd(ctx context.Context) (bool, error) {
+// head returns the bytes by which a compression is known.
+func (l OutsideLayer) head(ctx context.Context) ([]byte, error) {
 	rc, err := l.layer.open(ctx)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer rc.Close()
 	head := make([]byte, len(zstdMagic))
 	n, _ := io.ReadFull(rc, head) // a short layer is judged by what it has
-	return bytes.Equal(head[:n], zstdMagic), nil
+	return head[:n], nil
 }
 
 func (l OutsideLayer) plain(ctx context.Context) (io.ReadCloser, error) {

@@ -8,6 +8,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
+	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 	"github.com/llmsandbox/llmsandbox/internal/testtar"
 )
@@ -127,6 +130,51 @@ func TestImageCommit(t *testing.T) {
 		}
 		if _, err := s.Commit(t.Context(), made.ID, image.Commit{Tag: tag, Overwrite: "other:1", Base: from}); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("overwriting another: %v, want backend.ErrInvalid", err)
+		}
+	})
+}
+
+// The image of a local sandbox is one for engines too, with the same id.
+func TestImageOfLocal(t *testing.T) {
+	store := ociimage.NewStore(t.TempDir())
+	base, err := store.Resolve(t.Context(), testimage.Layout(t, map[string]v1.Image{"a": only(t, nil)}), ociimage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Release()
+	layer, err := ociimage.NewLayer(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer layer.Close()
+	layer.Deletions = true
+	if err := layer.Add(t.Context(), bytes.NewReader(testtar.Archive(t, testtar.File("etc/new", "new", 0o644),
+		testtar.Member{Header: tar.Header{Typeflag: tar.TypeChar, Name: "bin/wc"}}, testtar.File("sandbox/f", "file", 0o644))), "/"); err != nil {
+		t.Fatal(err)
+	}
+	from, err := store.Outside(t.Context(), ociimage.Origin{Name: base.Name, Digest: base.Digest, ID: base.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	var b bytes.Buffer
+	id, err := from.WriteWith(t.Context(), &b, layer, "/sandbox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "image.tar")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	onEngines(t, func(t *testing.T, s *image.Store) {
+		img, err := s.Resolve(t.Context(), path, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drop(t, s, img)
+		files := filesOf(t, s, img.ID)
+		if img.ID != id.String() || img.Committed != "/sandbox" || files["etc/new"] == nil || files["sandbox/f"] == nil || files["bin/wc"] != nil || files["bin/sh"] == nil {
+			t.Errorf("%+v has %d files, want the id %s, the base's, the new ones and not the removed one", img, len(files), id)
 		}
 	})
 }
