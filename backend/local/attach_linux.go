@@ -57,7 +57,7 @@ func (b *Backend) Attach(_ context.Context, id string) (backend.Machine, error) 
 	if err != nil {
 		return nil, errors.Join(err, pidfd.Close(), dir.Close())
 	}
-	a := &attached{description: description{record: *r}, path: path, dir: dir, pidfd: pidfd, group: g, done: make(chan struct{})}
+	a := &attached{description: description{record: *r, images: b.ImageDir}, path: path, dir: dir, pidfd: pidfd, group: g, done: make(chan struct{})}
 	go a.watch()
 	return a, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/hostmount"
+	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
 // A creation is one call of Create: what it has made so far, so that a failure can
@@ -102,7 +103,14 @@ func (c *creation) run(ctx context.Context) (*machine, error) {
 		_, _ = made() // so that undo has it
 		return nil, err
 	}
-	return c.finish()
+	m, err := c.finish()
+	if err != nil || c.root.from == nil {
+		return m, err
+	}
+	if err := m.restoreWorkdir(ctx, c.root.from); err != nil {
+		return nil, errors.Join(err, m.Destroy(context.WithoutCancel(ctx)))
+	}
+	return m, nil
 }
 
 func (c *creation) start(ctx context.Context, l *launch) (err error) {
@@ -233,15 +241,18 @@ func (c *creation) finish() (*machine, error) {
 	m := &machine{
 		dir: c.dir, process: c.process, group: c.group, disk: c.disk, release: c.root.release, done: make(chan struct{}),
 		entrance: c.entrance, parent: c.parent, users: c.identity,
-		description: description{record: record{
+		description: description{images: c.b.ImageDir, record: record{
 			Info: agenthost.Record(c.spec, c.b.Name(), c.root.image, "pid "+strconv.Itoa(os.Getpid())),
 			Guest: backend.Guest{
 				Env: environ.Override(c.root.env, c.spec.Env), Workdir: workdirOf(c.spec), StartDir: c.root.startDir, TempDir: tempDir, Host: c.root.host,
 				Image: c.root.image, Arch: runtime.GOARCH,
 			},
-			Capabilities: caps,
-			AgentPID:     c.process.pid, AgentStart: start, Group: groupName(c.dirs, c.spec.ID),
+			Capabilities: caps, WritableRoot: c.spec.WritableRoot,
+			AgentPID: c.process.pid, AgentStart: start, Group: groupName(c.dirs, c.spec.ID),
 		}},
+	}
+	if img := c.root.from; img != nil {
+		m.record.Base = ociimage.Origin{Name: img.Name, Digest: img.Digest, ID: img.ID}
 	}
 	if err := m.record.write(c.dir.path); err != nil {
 		return nil, err

@@ -190,6 +190,7 @@ func dispose(p *process, g *cgroup.Group, dir *sandboxDir, release func() error)
 // A description is what a handle knows of its sandbox.
 type description struct {
 	record record
+	images func() (string, error) // the directory of the images
 
 	deadline sync.Mutex // of the record's, all else of which stays as it is
 }
@@ -203,11 +204,6 @@ func (d *description) Info() backend.Info {
 	d.deadline.Lock()
 	defer d.deadline.Unlock()
 	return d.record.Info
-}
-
-// Commit fails: there is no engine that would keep the image.
-func (d *description) Commit(context.Context, string, string, io.Reader) (string, []string, error) {
-	return "", nil, fmt.Errorf("%w: the local backend makes no images of sandboxes: use docker or podman", backend.ErrUnsupported)
 }
 
 // moveDeadline moves the agent's deadline, and that in the sandbox's record.

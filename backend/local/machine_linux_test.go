@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,15 +14,41 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
-// Neither who opened a sandbox nor who attached to it can make an image of it.
-func TestCommit(t *testing.T) {
-	for _, m := range []backend.Machine{&machine{}, &attached{}} {
-		id, _, err := m.Commit(t.Context(), "tag:1", "", strings.NewReader(""))
-		if id != "" || !errors.Is(err, backend.ErrUnsupported) || !strings.Contains(err.Error(), "use docker or podman") {
-			t.Errorf("%T: got %q, %v, want %v", m, id, err, backend.ErrUnsupported)
+// TestCommitRefused shows what can be no image, and that no file is touched by it.
+func TestCommitRefused(t *testing.T) {
+	dir := t.TempDir()
+	taken := filepath.Join(dir, "taken.tar")
+	if err := os.WriteFile(taken, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		file, overwrite string
+		record          record
+		want            error
+		says            string
+	}{
+		"of the host's toolchains": {"new.tar", "", record{Guest: backend.Guest{Host: true}}, backend.ErrUnsupported, "--image"},
+		"of an earlier version":    {"new.tar", "", record{}, backend.ErrUnsupported, "earlier version"},
+		"a tag":                    {"tools:1", "", record{Base: ociimage.Origin{ID: "x"}}, backend.ErrInvalid, "ends in .tar"},
+		"no name":                  {dir + "/.tar", "", record{Base: ociimage.Origin{ID: "x"}}, backend.ErrInvalid, "ends in .tar"},
+		"a file that is there":     {taken, "", record{Base: ociimage.Origin{ID: "x"}}, backend.ErrInvalid, "may be overwritten"},
+		"over another file":        {taken, filepath.Join(dir, "other.tar"), record{Base: ociimage.Origin{ID: "x"}}, backend.ErrInvalid, "not the file asked for"},
+	} {
+		for _, m := range []backend.Machine{&machine{description: description{record: c.record}}, &attached{description: description{record: c.record}}} {
+			id, _, err := m.Commit(t.Context(), c.file, c.overwrite, strings.NewReader(""))
+			if id != "" || !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s, %T: %q, %v, want %v and %q", name, m, id, err, c.want, c.says)
+			}
 		}
+	}
+	if b, err := os.ReadFile(taken); err != nil || string(b) != "mine" {
+		t.Errorf("the file is %q, %v, want what it was", b, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v, want one file", entries, err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/hostroot"
 	"github.com/llmsandbox/llmsandbox/internal/layerstore"
+	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
 // baseEnv is every sandbox's own environment, whatever its root.
@@ -22,6 +23,7 @@ var baseEnv = []string{"HOME=" + homeDir, "TMPDIR=" + tempDir, "LANG=C.UTF-8", "
 // A rootfs is the file system that a sandbox starts from.
 type rootfs struct {
 	image string
+	from  *ociimage.Image // nil for the host's
 	host  bool
 	env   []string
 	// startDir is the image's own working directory, and uid and gid are those of its
@@ -54,7 +56,7 @@ func (b *Backend) resolveRoot(ctx context.Context, spec backend.Spec) (rootfs, e
 		}
 	}
 	r := rootfs{
-		image: img.Name, release: img.Release, mounts: []mount{{kind: mountOverlay, target: "/", lower: lower, readOnly: !spec.WritableRoot, code: spec.WritableRoot}},
+		image: img.Name, from: img, release: img.Release, mounts: []mount{{kind: mountOverlay, target: "/", lower: lower, readOnly: !spec.WritableRoot, code: spec.WritableRoot}},
 		env: environ.Override(environ.Override([]string{environ.DefaultPath}, img.Config.Env), baseEnv),
 	}
 	if dir := img.Config.WorkingDir; dir != "/" {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
 // record is the info file of a sandbox: all that another process needs to list it and
@@ -24,6 +25,9 @@ type record struct {
 	AgentPID     int    // as the host sees it
 	AgentStart   uint64 // its start time, in clock ticks since boot: pids are reused
 	Group        string // name of its cgroup
+	// Base and WritableRoot are what a commit goes by; a sandbox of the host's toolchains has no base.
+	Base         ociimage.Origin
+	WritableRoot bool
 }
 
 // maxRecord bounds what is read of an info file.

@@ -37,7 +37,7 @@ var (
 		{title: "Server", flags: "http token-file no-token session-ttl session-idle log",
 			rare: "max-calls max-sessions allow-origin allow-host max-clients"},
 		{title: "Code", flags: "code lang language template env policy print list warn tty shell user", rare: "language-file arg standard policy-warn schema plain"},
-		{title: "Files", flags: "file mount out artifacts workdir", rare: "writable-root stdin notebook keep-going"},
+		{title: "Files", flags: "file mount out artifacts workdir", rare: "writable-root commit overwrite-tag stdin notebook keep-going"},
 		{title: "Libraries", flags: "lib environment import requirements from no-libraries",
 			rare: "lib-from-script allow-install lib-from offline install-timeout"},
 		{title: "Network", flags: "network secret address", rare: "secret-file secret-in-body"},
@@ -46,7 +46,7 @@ var (
 		{title: "Cache", flags: "unused max-size all"},
 		{title: "Backend", flags: "backend image image-for platform warm keep ttl", rare: "warm-language idle label keep-children"},
 		{title: "Docker and Podman", backends: engines,
-			flags: "runtime-option container dockerfile build-arg build-context keep-image commit overwrite-tag micromamba-env micromamba-package micromamba-channel"},
+			flags: "runtime-option container dockerfile build-arg build-context keep-image micromamba-env micromamba-package micromamba-channel"},
 		{title: "Kubernetes", backends: []string{kubernetesName},
 			flags: "kubeconfig kube-context namespace pod pod-container pod-template runtime-class agent-image pull-policy pull-secret service-account node-selector wait-for-node start-timeout network-policy-enforced no-probe"},
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -316,12 +317,16 @@ func newCommitCommand() *cobra.Command {
 	var overwrite string
 	cmd := &cobra.Command{
 		Use:   "commit ID TAG",
-		Short: "Create an image from a Docker or Podman sandbox",
+		Short: "Create an image from a sandbox",
 		Long: `Create an image from a sandbox, and print its ID. The image contains the working directory
 and, if it was writable, the root filesystem. A sandbox of the new image starts with those
-files. Processes, /tmp and environment variables are not included.`,
-		Example: `  llmsandbox commit --backend docker sb-1234 tools:2
-  llmsandbox run --backend docker --image tools:2 app.py`,
+files. Processes, /tmp and environment variables are not included.
+
+On the local backend, the sandbox must have been opened with an image, and TAG is the path of a
+file that ends in .tar: an OCI layout that --image and docker load read.`,
+		Example: `  llmsandbox commit sb-1234 tools.tar
+  llmsandbox run --image tools.tar app.py
+  llmsandbox commit --backend docker sb-1234 tools:2`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var id string
@@ -353,9 +358,14 @@ func commit(ctx context.Context, sb *llmsandbox.Sandbox, tag, overwrite string) 
 }
 
 // checkCommit says which flags of run make no sense with --commit.
-func (f *runFlags) checkCommit() error {
+func (f *runFlags) checkCommit(image string) error {
+	local := f.place.Backend == localName
 	switch {
-	case f.commit != "" && !f.place.onEngine():
+	case f.commit != "" && local && filepath.Ext(f.commit) != ".tar":
+		return fmt.Errorf("--commit %s: the image of a local sandbox is a file: give a path that ends in .tar, or add --backend docker or --backend podman", f.commit)
+	case f.commit != "" && local && (image == "" || image == "host"):
+		return errors.New("--commit needs --image on the local backend: the host's toolchains are no image that files could be added to")
+	case f.commit != "" && !local && !f.place.onEngine():
 		return fmt.Errorf("--commit is for container engines, and the backend is %s: add --backend docker or --backend podman", f.place.Backend)
 	case f.overwrite != "" && f.commit == "":
 		return errors.New("--overwrite-tag needs --commit")

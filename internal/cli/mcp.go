@@ -199,7 +199,7 @@ func (f *mcpFlags) register(set *pflag.FlagSet) {
 	set.IntVar(&f.maxSessions, "max-sessions", 16, "`NUMBER` of sessions that can be open at the same time")
 	set.StringVar(&f.ttl, "session-ttl", "1h", "longest lifetime of a session: `DURATION`")
 	set.StringVar(&f.idle, "session-idle", "15m", "end a session that gets no call for this `DURATION`")
-	set.BoolVar(&f.commit, "commit", false, "create an image after each execute_code; the result contains its tag")
+	set.BoolVar(&f.commit, "commit", false, "create an image after each execute_code (docker and podman); the result contains its tag")
 	set.StringVar(&f.log, "log", "warn", "log `LEVEL`: debug, info, warn or error")
 }
 

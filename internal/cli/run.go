@@ -109,7 +109,7 @@ policy, 137 out of memory, 141 output closed, 153 too much output, 128+N ended b
 	set.StringVar(&f.ttl, "ttl", "", "lifetime of a kept sandbox: `DURATION` or 'unlimited' (default 1h)")
 	set.StringVar(&f.textError, "text-errors", "replace", "how --json shows bytes that are not UTF-8: `MODE` as in Python's errors=")
 	set.BoolVar(&f.children, "keep-children", false, "with --keep, leave background processes running")
-	set.StringVar(&f.commit, "commit", "", "create an image with this `TAG` from the sandbox if the run succeeds")
+	set.StringVar(&f.commit, "commit", "", "create an image with this `TAG`, or local file, from the sandbox if the run succeeds")
 	overwriteFlag(set, &f.overwrite)
 	setOnlyHere(set, "code", "overwrite-tag")
 	return cmd
@@ -201,7 +201,7 @@ func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Optio
 	if err != nil {
 		return nil, none, err
 	}
-	if err := f.checkCommit(); err != nil {
+	if err := f.checkCommit(o.Image); err != nil {
 		return nil, none, err
 	}
 	timeout, err := timeoutFlag("timeout", f.timeout)
