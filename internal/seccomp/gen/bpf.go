@@ -40,8 +40,9 @@ const (
 	retAllow = 0x7fff0000
 	retErrno = 0x00050000
 
-	ePERM  = 1
-	eNOSYS = 38
+	ePERM           = 1
+	eNOSYS          = 38
+	ePROTONOSUPPORT = 93
 )
 
 // allow lets the call through.

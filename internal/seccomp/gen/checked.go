@@ -101,7 +101,8 @@ func checkSocket() block {
 	inet := cond(masked(1, sockTypeMask), jmpEQ, sockStream, protocol(0, ipTCP),
 		cond(nil, jmpEQ, sockDgram, protocol(0, ipUDP), deny))
 	unix := kind([]uint32{sockStream, sockDgram, sockSeqpacket}, protocol(0, afUnix))
-	netlink := kind([]uint32{sockRaw, sockDgram}, protocol(0)) // 0 is NETLINK_ROUTE
+	// 0 is NETLINK_ROUTE. Without another, as in a kernel that lacks it, useradd and others do without.
+	netlink := kind([]uint32{sockRaw, sockDgram}, oneOf(arg(2), []uint32{0}, allow(), errno(ePROTONOSUPPORT)))
 
 	return cond(arg(0), jmpEQ, afUnix, unix,
 		cond(nil, jmpEQ, afInet, inet,

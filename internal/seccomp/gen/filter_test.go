@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	vAllow  = uint32(retAllow)
-	vEPERM  = uint32(retErrno | ePERM)
-	vENOSYS = uint32(retErrno | eNOSYS)
+	vAllow      = uint32(retAllow)
+	vEPERM      = uint32(retErrno | ePERM)
+	vENOSYS     = uint32(retErrno | eNOSYS)
+	vNoProtocol = uint32(retErrno | ePROTONOSUPPORT)
 )
 
 func mustABI(t testing.TB, arch string) abi {
@@ -80,13 +81,13 @@ func TestVerdicts(t *testing.T) {
 		{"socket", []uint64{2, 3, 1}, vEPERM},   // raw
 		{"socket", []uint64{high | 2, high | 3, high | 1}, vEPERM},
 		{"socket", []uint64{high | 2, high | 1, high}, vAllow},
-		{"socket", []uint64{2, 10, 3}, vEPERM},  // SOCK_PACKET
-		{"socket", []uint64{16, 3, 0}, vAllow},  // NETLINK_ROUTE
-		{"socket", []uint64{16, 3, 12}, vEPERM}, // NETLINK_NETFILTER
-		{"socket", []uint64{17, 3}, vEPERM},     // packet
-		{"socket", []uint64{38, 5}, vEPERM},     // alg
-		{"socket", []uint64{40, 1}, vEPERM},     // vsock
-		{"socket", []uint64{44, 3}, vEPERM},     // xdp
+		{"socket", []uint64{2, 10, 3}, vEPERM},       // SOCK_PACKET
+		{"socket", []uint64{16, 3, 0}, vAllow},       // NETLINK_ROUTE
+		{"socket", []uint64{16, 3, 12}, vNoProtocol}, // NETLINK_NETFILTER
+		{"socket", []uint64{17, 3}, vEPERM},          // packet
+		{"socket", []uint64{38, 5}, vEPERM},          // alg
+		{"socket", []uint64{40, 1}, vEPERM},          // vsock
+		{"socket", []uint64{44, 3}, vEPERM},          // xdp
 		{"socket", []uint64{0xffffffff, 1}, vEPERM},
 		{"socketpair", []uint64{1, 1}, vAllow},
 		{"socketpair", []uint64{30, 1}, vEPERM}, // tipc
