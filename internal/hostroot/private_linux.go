@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -81,7 +83,13 @@ func hash(s string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// unreadable returns the names below dir of what others may not read, or not enter, without what is below those.
+// hasPassword reports whether a text has an address with a password in it, as the package sources of a machine may.
+func hasPassword(text []byte) bool { return addressWithPassword().Match(text) }
+
+var addressWithPassword = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://[^/\s]*@`) })
+
+// unreadable returns the names below dir of what others may not read, or not enter, without what is below those. Of settings it
+// returns those with a password, too.
 func unreadable(dir string) ([]string, error) {
 	var names []string
 	info, err := os.Lstat(dir)
@@ -113,7 +121,12 @@ func unreadable(dir string) ([]string, error) {
 			need = 0o5
 		}
 		if info.Mode()&need == need {
-			return nil
+			if !strings.HasPrefix(path, "/etc/") || !info.Mode().IsRegular() {
+				return nil
+			}
+			if text, err := os.ReadFile(path); err != nil || !hasPassword(text) {
+				return err
+			}
 		}
 		if path == dir {
 			return errors.New("others may not read the directory itself")
