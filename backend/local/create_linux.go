@@ -70,6 +70,11 @@ func (b *Backend) create(ctx context.Context, spec backend.Spec, set func(*creat
 	if err != nil {
 		return nil, errors.Join(err, c.undo())
 	}
+	if img := c.root.from; img != nil {
+		if err := m.restoreWorkdir(ctx, img); err != nil {
+			return nil, errors.Join(err, m.Destroy(context.WithoutCancel(ctx)))
+		}
+	}
 	b.sweepOnce(spec.Logger)
 	return m, nil
 }
@@ -103,14 +108,7 @@ func (c *creation) run(ctx context.Context) (*machine, error) {
 		_, _ = made() // so that undo has it
 		return nil, err
 	}
-	m, err := c.finish()
-	if err != nil || c.root.from == nil {
-		return m, err
-	}
-	if err := m.restoreWorkdir(ctx, c.root.from); err != nil {
-		return nil, errors.Join(err, m.Destroy(context.WithoutCancel(ctx)))
-	}
-	return m, nil
+	return c.finish()
 }
 
 func (c *creation) start(ctx context.Context, l *launch) (err error) {

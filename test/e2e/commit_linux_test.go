@@ -155,6 +155,22 @@ func TestCommitHostile(t *testing.T) {
 	shellIn(t, sb, `ls /etc/passwd; ls -A /opt /opt/old; cat f; cat /opt/new 2>/dev/null; stat -c %a /bin/suid`, "/etc/passwd\n/opt:\nmoved\nnew\nold\nup\n\n/opt/old:\na\nb\ny\n755\n")
 }
 
+// TestCommitDamaged opens an image that has not the working directory that its label names: nothing of the sandbox stays.
+func TestCommitDamaged(t *testing.T) {
+	b, left := imageBackend(t)
+	img := testimage.Busybox(t, func(c *v1.Config) { c.Labels = map[string]string{ociimage.CommittedLabel: "/none"} })
+	sb, err := llmsandbox.Open(testContext(t), &llmsandbox.Options{Backend: b, Image: testimage.Save(t, "tools:1", img), Language: "bash"})
+	if err == nil {
+		sb.Close()
+	}
+	if !errors.Is(err, backend.ErrImageInvalid) || strings.Contains(err.Error(), "closed") {
+		t.Errorf("%v, want ErrImageInvalid alone", err)
+	}
+	if names := left(); len(names) != 0 {
+		t.Errorf("%v are left, want none", names)
+	}
+}
+
 // TestCommitAttached makes the image by another handle than the one that has opened the sandbox.
 func TestCommitAttached(t *testing.T) {
 	b, _ := imageBackend(t)
