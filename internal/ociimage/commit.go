@@ -71,7 +71,7 @@ func (l *Layer) Replace(dir string) {
 }
 
 // write writes the layer as a tar.
-func (l *Layer) write(w io.Writer) error {
+func (l *Layer) write(ctx context.Context, w io.Writer) error {
 	slices.SortStableFunc(l.files, func(a, b layerFile) int { return strings.Compare(a.Name, b.Name) })
 	out := tar.NewWriter(w)
 	for _, f := range l.files {
@@ -81,7 +81,7 @@ func (l *Layer) write(w io.Writer) error {
 		if err := out.WriteHeader(f.Header); err != nil {
 			return err
 		}
-		if _, err := io.Copy(out, io.NewSectionReader(l.contents, f.offset, f.Size)); err != nil {
+		if _, err := io.Copy(out, &contextReader{ctx, io.NewSectionReader(l.contents, f.offset, f.Size)}); err != nil {
 			return err
 		}
 	}
@@ -107,9 +107,10 @@ func (o *Outside) WriteWith(ctx context.Context, w io.Writer, l *Layer, workdir 
 		}
 		m.Layers = append(m.Layers, d)
 	}
-	top, err := describe(types.OCIUncompressedLayer, l.write)
+	write := func(w io.Writer) error { return l.write(ctx, w) }
+	top, err := describe(types.OCIUncompressedLayer, write)
 	if err == nil {
-		err = a.blob(top, l.write)
+		err = a.blob(top, write)
 	}
 	if err != nil {
 		return v1.Hash{}, fmt.Errorf("what was written: %w", err)

@@ -158,7 +158,7 @@ func TestLayer(t *testing.T) {
 	}
 	l.Replace("/w")
 	var out bytes.Buffer
-	if err := l.write(&out); err != nil {
+	if err := l.write(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"a/", "a/.wh..wh..opq", "a/f x", "b/", "b/.wh.gone", "b/l -> /etc/passwd", "w/", "w/.wh..wh..opq", "w/f y"}, list(t, bytes.NewReader(out.Bytes()))); diff != "" {
@@ -200,7 +200,7 @@ func TestLayerRefuses(t *testing.T) {
 		l.Deletions, l.MaxBytes = true, 1000
 		err := l.Add(t.Context(), bytes.NewReader(testtar.Archive(t, c.members...)), c.dir)
 		if err == nil {
-			err = l.write(io.Discard)
+			err = l.write(t.Context(), io.Discard)
 		}
 		if !errors.Is(err, backend.ErrImageInvalid) {
 			t.Errorf("%s: %v, want backend.ErrImageInvalid", name, err)
