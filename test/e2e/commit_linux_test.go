@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"archive/tar"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,6 +98,11 @@ func TestCommitRoot(t *testing.T) {
 				ln -s ../bin/local-tool /opt/link && mkdir -p /data/empty && chmod 1777 /data/empty && printf '#!/bin/sh\necho mine\n' >/bin/mine && chmod +x /bin/mine && echo work >w && echo no >/tmp/t`, "")
 			commit(t, sb, file)
 			defer os.Remove(file)
+			for _, name := range topLayer(t, file) {
+				if top, _, _ := strings.Cut(name, "/"); slices.Contains([]string{"dev", "proc", "tmp"}, top) {
+					t.Errorf("%s is in the layer, want nothing of what is mounted", name)
+				}
+			}
 			for _, writable := range []bool{false, true} {
 				o := llmsandbox.Options{Backend: b, Image: file, Language: "bash", WritableRoot: writable}
 				if writable {
@@ -105,6 +112,35 @@ func TestCommitRoot(t *testing.T) {
 					"/data:\nempty\n\n/opt/old:\nc\ntool\n505\n1777\nmine\nwork\nw\nhome\n/opt/new\n")
 			}
 		})
+	}
+}
+
+// topLayer are the names in the last layer of an image.
+func topLayer(t *testing.T, file string) (names []string) {
+	t.Helper()
+	place, err := ociimage.Locate(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := place.Open(testContext(t), ociimage.Options{}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer img.Close()
+	layer, _, err := img.Layers[len(img.Layers)-1].Open(testContext(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer layer.Close()
+	for in := tar.NewReader(layer); ; {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return names
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, h.Name)
 	}
 }
 
