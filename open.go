@@ -16,6 +16,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
+	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/gpus"
 	"github.com/llmsandbox/llmsandbox/internal/hostmount"
@@ -145,7 +146,7 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	if err := libraries.On(spec.Env).AddTo(ctx, &spec); err != nil {
 		return nil, asInstallError(err)
 	}
-	spec.Mounts, spec.WritableRoot, spec.Workdir, spec.GPUs = o.Mounts, o.WritableRoot, o.Workdir, o.GPUs // after the installations, which are not to see them
+	spec.Mounts, spec.WritableRoot, spec.User, spec.Workdir, spec.GPUs = o.Mounts, o.WritableRoot, o.User, o.Workdir, o.GPUs // after the installations, which are not to see them
 	machine, err := how.create(ctx, b, spec)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
@@ -171,18 +172,33 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	return s, nil
 }
 
+// validUser reports whether a user is of the form that Options.User has.
+func validUser(s string) bool {
+	valid := func(name string) bool {
+		other := func(r rune) bool {
+			return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_.-", r))
+		}
+		return name != "" && len(name) <= 64 && name[0] != '-' && !strings.ContainsFunc(name, other)
+	}
+	name, group, has := strings.Cut(s, ":")
+	return valid(name) && (!has || valid(group))
+}
+
 func checkRoot(b backend.Backend, o Options) error {
-	if !o.WritableRoot && o.Workdir == "" {
+	if !o.WritableRoot && o.User == "" && o.Workdir == "" {
 		return nil
 	}
 	if _, ok := b.(backend.OwnRoots); !ok {
-		return fmt.Errorf("open sandbox: %w: sandboxes of the %s backend have no WritableRoot and no Workdir: use the local one", ErrUnsupported, b.Name())
+		return fmt.Errorf("open sandbox: %w: sandboxes of the %s backend have no WritableRoot, User or Workdir: use the local one", ErrUnsupported, b.Name())
 	}
 	if err := hostmount.CheckWorkdir(o.Workdir, o.Mounts); err != nil {
 		return fmt.Errorf("open sandbox: %w", err)
 	}
-	if o.WritableRoot && o.Resettable {
-		return fmt.Errorf("open sandbox: %w: a sandbox whose root can be written to cannot be reset: leave out one or the other, and close it instead", ErrUnsupported)
+	if (o.WritableRoot || o.User != "") && o.Resettable {
+		return fmt.Errorf("open sandbox: %w: a sandbox with WritableRoot or User cannot be reset: leave out one or the other, and close it instead", ErrUnsupported)
+	}
+	if o.User != "" && !validUser(o.User) {
+		return errclass.Errorf(ErrInvalid, "open sandbox: user %q: use a name or a number, and ':' and a group if you like", o.User)
 	}
 	return nil
 }

@@ -80,6 +80,11 @@ type Options struct {
 	// filesystem belong to it. What is written is seen by this sandbox only, counts against Limits.Disk, and is gone when it
 	// is closed. Only the local backend has it, as root of the machine or with an Image; elsewhere, and with Resettable, Open fails with ErrUnsupported.
 	WritableRoot bool
+	// User is what code runs as: "root", another name of the sandbox's /etc/passwd, or a number, each with ":GROUP" if its group is
+	// another. Root and all other users of the sandbox are nobody outside. Root has the capabilities over files, users and processes of
+	// the sandbox, and none over mounts, networks or the system. Empty means an unprivileged user. File operations have the user's
+	// rights, but no capabilities. Only the local backend has it, as root of the machine; elsewhere, and with Resettable, Open fails with ErrUnsupported.
+	User string
 	// Workdir is the absolute path of the working directory, such as "/srv/project", which Open makes with its parents.
 	// It is private and counts against Limits.Disk; empty means the backend's, which is /sandbox. Where it can have
 	// the content of an Image, that needs WritableRoot. Only the local backend has it; elsewhere Open fails with ErrUnsupported.

@@ -47,7 +47,7 @@ type Zygotes interface {
 	CreateFrom(ctx context.Context, spec Spec, zygote Machine, tag string) (Machine, error)
 }
 
-// OwnRoots is implemented by backends that have Spec.WritableRoot and Spec.Workdir.
+// OwnRoots is implemented by backends that have Spec.WritableRoot, Spec.User and Spec.Workdir.
 type OwnRoots interface{ OwnRoots() }
 
 // RunTimeout is how long a run may take that sets no limit of its own, as the options of b say by a method RunTimeout;
@@ -145,6 +145,10 @@ type Spec struct {
 	// WritableRoot lets code write to the whole root filesystem, which is its own: what it writes is gone with the
 	// machine, and counts against the disk limit. Only backends that are OwnRoots have it.
 	WritableRoot bool
+	// User is what code runs as, as "NAME", "UID" or either with ":GROUP", where the names are those of the root filesystem; empty:
+	// an unprivileged one. It may be root, with power over files, users and processes of the sandbox only. Only backends that are
+	// OwnRoots have another.
+	User string
 	// Workdir is the absolute path of the working directory, which is made with the machine; empty: the backend's. Only
 	// backends that are OwnRoots have another, with Image only where the root is writable.
 	Workdir string

@@ -64,6 +64,8 @@ const (
 	OOMAlone Feature = "oom-alone"
 	// ReadOnlyRoot: code can write to its working directory and to directories for temporary files only.
 	ReadOnlyRoot Feature = "read-only-root"
+	// NotRoot: code is not root in its sandbox.
+	NotRoot Feature = "not-root"
 	// FreshInterpreters: a new sandbox runs no interpreter. One that imports modules ahead does.
 	FreshInterpreters Feature = "fresh-interpreters"
 	// LinuxKernel: the kernel inside is Linux. What another one keeps to itself, such as how
@@ -117,7 +119,7 @@ func (c Config) check() error {
 	if c.Backend == nil {
 		return fmt.Errorf("backendtest: Config.Backend is nil: set the backend to test")
 	}
-	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, LinuxKernel, Science, IPv6Loopback, PreparedCaches, Libraries, Registries, Mounts, CopyOnWriteMounts, FreshInterpreters, ReadOnlyRoot}
+	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, LinuxKernel, Science, IPv6Loopback, PreparedCaches, Libraries, Registries, Mounts, CopyOnWriteMounts, FreshInterpreters, ReadOnlyRoot, NotRoot}
 	for language := range hellos {
 		known = append(known, Feature(language))
 	}

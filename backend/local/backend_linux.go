@@ -38,6 +38,8 @@ type Backend struct {
 	host     hostRoots
 	// writableHost is the one for sandboxes with Spec.WritableRoot.
 	writableHost hostRoots
+	// usersHost is the one of those with Spec.User as well.
+	usersHost hostRoots
 }
 
 // New returns the local backend; nil options are the defaults. It looks at nothing yet: what this machine cannot do

@@ -132,11 +132,15 @@ func (c *creation) start(ctx context.Context, l *launch) (err error) {
 }
 
 func (c *creation) users(root func() (rootfs, error)) (identity, error) {
-	if ofHost(c.spec) {
+	if ofHost(c.spec) && c.spec.User == "" {
 		return c.identity, nil
 	}
 	r, err := root()
-	c.identity = c.identity.named(r.uid, r.gid)
+	if c.spec.User != "" {
+		c.identity = c.identity.as(r.uid, r.gid)
+	} else {
+		c.identity = c.identity.named(r.uid, r.gid)
+	}
 	return c.identity, err
 }
 
@@ -145,6 +149,10 @@ func (c *creation) ownUsers() (identity, error) {
 	switch {
 	case c.parent != nil:
 		return c.parent.take()
+	case c.spec.User != "" && !privileged():
+		return identity{}, fmt.Errorf("user %s: %w: only the machine's root can give code users of its own here: use Podman or Docker, or leave it out", c.spec.User, backend.ErrUnsupported)
+	case c.spec.User != "":
+		return rootIdentity(c.spec.ID).withUsers(c.spec.ID), nil
 	case !privileged():
 		return userIdentity(), nil
 	case c.entrance != nil:
@@ -217,6 +225,10 @@ func (c *creation) finish() (*machine, error) {
 	for i, k := range caps.Controls {
 		if k.Name == "filesystem" && c.spec.WritableRoot {
 			caps.Controls[i].Detail = "code can write everywhere, which changes the sandbox's disk only"
+		}
+		if k.Name == "capabilities" && c.spec.User != "" {
+			caps.Controls[i].By = "a user namespace below the agent's"
+			caps.Controls[i].Detail = "root has those over files, users and processes of the sandbox, and other users have none"
 		}
 	}
 	if len(c.mounts) > 0 {

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 )
 
 // The uid and gid of the code inside, unless an image has others for it.
@@ -24,8 +26,10 @@ type identity struct {
 	separate bool
 	// agentHost and codeHost are the host's uids and gids.
 	agentUID, agentGID, codeUID, codeGID uint32
-	// insideUID and insideGID are what the code's are inside; never 0.
+	// insideUID and insideGID are what the code's are inside; 0 only with users.
 	insideUID, insideGID uint32
+	// users is the first of the host's ids for the code's own user namespace, which has nsinit.RootID of them; 0: it is one user only.
+	users uint32
 	// block is the first of the host's ids for sandboxes that are entered from this one; 0: there are none.
 	block uint32
 	// helpers writes the maps with newuidmap and newgidmap.
@@ -60,6 +64,33 @@ func rootIdentity(id string) identity {
 	h.Write([]byte(id))
 	base := uint32(firstRootID + 2*(h.Sum32()%rootIDPairs))
 	return identity{separate: true, agentUID: base, agentGID: base, codeUID: base + 1, codeGID: base + 1, insideUID: codeID, insideGID: codeID}
+}
+
+// Blocks of ids for code that has more than one are above all that distributions give out.
+const (
+	firstUsers  = 0x80000000
+	usersBlocks = 0x7000
+)
+
+// withUsers returns an identity whose code has a user namespace of its own, in which it is uid and gid. Two sandboxes can only share
+// the host's ids by a chance of one in 28,672, and would still be in different namespaces.
+func (id identity) withUsers(name string) identity {
+	h := fnv.New32a()
+	h.Write([]byte("users of " + name))
+	id.users = firstUsers + nsinit.RootID*(h.Sum32()%usersBlocks)
+	return id.as(id.insideUID, id.insideGID)
+}
+
+// as returns an identity with users whose code has these ids inside.
+func (id identity) as(uid, gid uint32) identity {
+	id.insideUID, id.insideGID = uid, gid
+	id.codeUID, id.codeGID = id.users+uid, id.users+gid
+	return id
+}
+
+// toAgent is how the agent calls an id of the code.
+func (id identity) toAgent(its uint32) uint32 {
+	return nsinit.AgentID(id.users != 0, its)
 }
 
 // named returns the identity with other ids inside for the code; 0 leaves one as it is.
@@ -144,6 +175,9 @@ func (id identity) write(pid int) error {
 func (id identity) lines(agent, inside, code uint32) string {
 	if !id.separate {
 		return fmt.Sprintf("%d %d 1\n", inside, code)
+	}
+	if id.users != 0 {
+		return fmt.Sprintf("0 %d 1\n1 %d %d\n%d %d 1\n", agent, id.users+1, nsinit.RootID-1, nsinit.RootID, id.users)
 	}
 	text := fmt.Sprintf("0 %d 1\n%d %d 1\n", agent, inside, code)
 	if id.block != 0 {

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/errclass"
+	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
@@ -62,6 +64,21 @@ func imageUser(layers []string, spec string) (uid, gid uint32, err error) {
 	}
 	gid, err = parseAccountID(fields[2])
 	return uid, gid, err
+}
+
+// userOf resolves the user that a sandbox is to run code as.
+func userOf(layers []string, spec string) (uid, gid uint32, err error) {
+	uid, gid, err = imageUser(layers, spec)
+	if errors.Is(err, backend.ErrImageInvalid) {
+		err = errclass.Errorf(backend.ErrInvalid, "/etc/passwd and /etc/group of the sandbox do not have it: use a number, or an image that has it")
+	}
+	if uid >= nsinit.RootID || gid >= nsinit.RootID {
+		err = errclass.Errorf(backend.ErrInvalid, "ids are below %d", nsinit.RootID)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("user %s: %w", spec, err)
+	}
+	return uid, gid, nil
 }
 
 // account returns a user's uid and primary gid. A number needs no entry of its own.

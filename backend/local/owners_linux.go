@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 )
 
 // owners makes mounts whose files belong to the code. The user namespaces that it takes for that are of use again.
@@ -75,17 +77,24 @@ func (o *owners) detachedTree(m mount, source *os.File) (*os.File, error) {
 	return tree, nil
 }
 
-// mapping returns a user namespace in which the owner and group of what fd is are the code's.
+// mapping returns a user namespace in which the owner and group of what fd is are the code's. Code with users of its own
+// has all that are the host's there.
 func (o *owners) mapping(fd int) (*os.File, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, err
 	}
 	of := [2]uint32{st.Uid, st.Gid}
+	uids, gids := fmt.Sprintf("%d %d 1\n", st.Uid, o.users.codeUID), fmt.Sprintf("%d %d 1\n", st.Gid, o.users.codeGID)
+	if o.users.users != 0 {
+		of = [2]uint32{}
+		uids = fmt.Sprintf("0 %d %d\n", o.users.users, nsinit.RootID)
+		gids = uids
+	}
 	if ns := o.byUser[of]; ns != nil {
 		return ns, nil
 	}
-	ns, err := mappedNamespace(o.agent, st, o.users.codeUID, o.users.codeGID)
+	ns, err := mappedNamespace(o.agent, uids, gids)
 	if err != nil {
 		return nil, err
 	}
@@ -96,9 +105,8 @@ func (o *owners) mapping(fd int) (*os.File, error) {
 	return ns, nil
 }
 
-// mappedNamespace returns a user namespace in which a file's owner and group are uid and gid. It
-// needs a process to be made of: an agent that waits for its first byte.
-func mappedNamespace(agent string, of unix.Stat_t, uid, gid uint32) (*os.File, error) {
+// mappedNamespace returns a user namespace with these ids. It needs a process to be made of: an agent that waits for its first byte.
+func mappedNamespace(agent, uids, gids string) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -116,8 +124,7 @@ func mappedNamespace(agent string, of unix.Stat_t, uid, gid uint32) (*os.File, e
 		p.Wait()
 	}()
 	proc := fmt.Sprintf("/proc/%d/", p.Pid)
-	if err := errors.Join(writeProc(proc+"uid_map", fmt.Sprintf("%d %d 1\n", of.Uid, uid)),
-		writeProc(proc+"gid_map", fmt.Sprintf("%d %d 1\n", of.Gid, gid))); err != nil {
+	if err := errors.Join(writeProc(proc+"uid_map", uids), writeProc(proc+"gid_map", gids)); err != nil {
 		return nil, err
 	}
 	return os.Open(proc + "ns/user")

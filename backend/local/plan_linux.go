@@ -55,7 +55,7 @@ func makePlan(in planInput) nsinit.Plan {
 	}
 	p.seal("")
 	return nsinit.Plan{
-		Hostname: "sandbox", Workdir: in.workdir, SetIDs: in.identity.separate, CodeUID: in.identity.insideUID, CodeGID: in.identity.insideGID, StartDir: in.startDir,
+		Hostname: "sandbox", Workdir: in.workdir, SetIDs: in.identity.separate, OwnUsers: in.identity.users != 0, CodeUID: in.identity.insideUID, CodeGID: in.identity.insideGID, StartDir: in.startDir,
 		LandlockRead: []string{"/"}, LandlockWrite: writable(in.mounts), Seccomp: in.seccomp, Rlimits: in.rlimits, HideUptime: in.timens, Entering: in.entering, Adopt: in.tag, Steps: p.steps,
 	}
 }
@@ -102,7 +102,7 @@ func (p *planner) mkdir(path string, mode uint32, code bool) {
 	p.made[path] = true
 	s := nsinit.Step{Op: nsinit.OpMkdir, Path: path, Mode: mode}
 	if code {
-		s.UID, s.GID = p.identity.insideUID, p.identity.insideGID
+		s.UID, s.GID = p.identity.toAgent(p.identity.insideUID), p.identity.toAgent(p.identity.insideGID)
 	}
 	p.step(s)
 }

@@ -40,7 +40,15 @@ func ofHost(spec backend.Spec) bool { return spec.Image == "" || spec.Image == "
 
 func (b *Backend) resolveRoot(ctx context.Context, spec backend.Spec) (rootfs, error) {
 	if ofHost(spec) {
-		return b.hostRoot(spec.WritableRoot)
+		r, err := b.hostRoot(spec.WritableRoot, spec.User != "")
+		if err == nil && spec.User != "" {
+			etc := r.prepared[:1]
+			if spec.WritableRoot {
+				etc = r.mounts[0].lower
+			}
+			r.uid, r.gid, err = userOf(etc, spec.User)
+		}
+		return r, err
 	}
 	img, err := b.image(ctx, spec)
 	if err != nil {
@@ -62,7 +70,12 @@ func (b *Backend) resolveRoot(ctx context.Context, spec backend.Spec) (rootfs, e
 	if dir := img.Config.WorkingDir; dir != "/" {
 		r.startDir = dir
 	}
-	if r.uid, r.gid, err = imageUser(lower, img.Config.User); err != nil {
+	if spec.User != "" {
+		r.uid, r.gid, err = userOf(lower, spec.User)
+	} else {
+		r.uid, r.gid, err = imageUser(lower, img.Config.User)
+	}
+	if err != nil {
 		return rootfs{}, errors.Join(fmt.Errorf("image %s: %w", img.Name, err), img.Release())
 	}
 	return r, nil
@@ -80,9 +93,12 @@ type hostRoots struct {
 }
 
 // hostRoot is the root filesystem of the host's own toolchains.
-func (b *Backend) hostRoot(writable bool) (rootfs, error) {
+func (b *Backend) hostRoot(writable, users bool) (rootfs, error) {
 	host := &b.host
-	if writable {
+	switch {
+	case writable && users:
+		host = &b.usersHost
+	case writable:
 		host = &b.writableHost
 	}
 	host.mu.Lock()
@@ -97,7 +113,7 @@ func (b *Backend) hostRoot(writable bool) (rootfs, error) {
 			return host.root, nil
 		}
 	}
-	root, err := b.findHostRoot(writable)
+	root, err := b.findHostRoot(writable, users)
 	if err != nil {
 		return rootfs{}, fmt.Errorf("the host's toolchains: %w", err)
 	}
@@ -105,7 +121,7 @@ func (b *Backend) hostRoot(writable bool) (rootfs, error) {
 	return root, nil
 }
 
-func (b *Backend) findHostRoot(writable bool) (rootfs, error) {
+func (b *Backend) findHostRoot(writable, users bool) (rootfs, error) {
 	d, err := b.dirs()
 	if err != nil {
 		return rootfs{}, err
@@ -116,7 +132,7 @@ func (b *Backend) findHostRoot(writable bool) (rootfs, error) {
 	}
 	r := rootfs{image: "host", host: true, env: environ.Override(root.Env, baseEnv), prepared: []string{root.Skeleton}}
 	if writable {
-		err = r.mountWritable(d, root)
+		err = r.mountWritable(d, root, users)
 	} else {
 		r.mounts, err = hostMounts(root.Skeleton, root.Binds)
 	}
@@ -124,12 +140,21 @@ func (b *Backend) findHostRoot(writable bool) (rootfs, error) {
 }
 
 // mountWritable has the host's toolchains below layers that code may write to. It is to see no more of them than without.
-func (r *rootfs) mountWritable(d dirs, root *hostroot.Root) error {
+func (r *rootfs) mountWritable(d dirs, root *hostroot.Root, users bool) error {
 	if !privileged() {
 		return fmt.Errorf("%w: only the machine's root can have a root that can be written to made of them: use an image (--image)", backend.ErrUnsupported)
 	}
-	r.mounts = []mount{{kind: mountOverlay, target: "/", lower: []string{root.Skeleton}, code: true}}
-	for _, b := range root.Binds {
+	lower, binds := []string{root.Skeleton}, root.Binds
+	if users { // so that package managers work
+		system, more, err := hostroot.System(d.cache)
+		if err != nil {
+			return err
+		}
+		lower, binds = []string{system, root.Skeleton}, slices.Concat(binds, more)
+		r.prepared = append(r.prepared, system)
+	}
+	r.mounts = []mount{{kind: mountOverlay, target: "/", lower: lower, code: true}}
+	for _, b := range binds {
 		dir, err := filepath.EvalSymlinks(b.Source) // what is looked at is what is mounted
 		if err != nil {
 			return err

@@ -29,6 +29,7 @@ func serveLocal(f flags) error {
 	opts := guest.Options{
 		CodeUID:         config.CodeUID,
 		CodeGID:         config.CodeGID,
+		OwnUsers:        config.OwnUsers,
 		Workdir:         config.Workdir,
 		Seccomp:         config.Seccomp,
 		OOMScoreAdj:     codeOOMScoreAdj,

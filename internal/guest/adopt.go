@@ -69,7 +69,7 @@ func (a *Agent) Adopt(tag string, namespaces []int) (*Adoption, error) {
 	}
 	d.Entry = Entry{
 		Landlock: a.opts.UseLandlock, Namespaces: len(namespaces), Seccomp: a.opts.Seccomp,
-		UID: a.opts.CodeUID, GID: a.opts.CodeGID, OwnUID: a.opts.CodeUID != a.uid, Dir: a.opts.Workdir, Rlimits: a.opts.Rlimits,
+		UID: a.opts.CodeUID, GID: a.opts.CodeGID, OwnUID: a.ownUID(), Dir: a.opts.Workdir, Rlimits: a.opts.Rlimits,
 	}
 	return d, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/guest/forward"
+	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 )
 
 // An Agent serves the protocol. There is one per process. Its methods may be called
@@ -33,6 +34,7 @@ type Agent struct {
 	prepErr  error         // what it returned
 	forward  forward.Service
 	uid, gid uint32 // the agent's own
+	users    int    // the user namespace of Options.OwnUsers
 	caps     bool   // the agent holds capabilities
 
 	mu        sync.Mutex
@@ -71,6 +73,11 @@ func New(opts Options) (*Agent, error) {
 		prepared:  make(chan struct{}),
 	}
 	a.idle = idleness{timers: &a.timers, after: opts.Idle, over: func() { a.End(agentproto.EndIdle) }}
+	if opts.OwnUsers {
+		if err := a.makeUsers(); err != nil {
+			return nil, fmt.Errorf("make a user namespace for the code: %w", err)
+		}
+	}
 	if err := Harden(); err != nil {
 		return nil, err
 	}
@@ -146,7 +153,7 @@ func (a *Agent) sayHello() error {
 	if a.seccomp != nil {
 		caps = append(caps, "seccomp")
 	}
-	if a.opts.CodeUID != a.uid {
+	if a.ownUID() {
 		caps = append(caps, "own-uid")
 	}
 	a.hello = agentproto.Hello{
@@ -163,6 +170,9 @@ func (a *Agent) sayHello() error {
 	return nil
 }
 
+// ownUID reports whether the code's uid is not the agent's.
+func (a *Agent) ownUID() bool { return a.opts.OwnUsers || a.opts.CodeUID != a.uid }
+
 func holdsCapabilities() bool {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -176,7 +186,8 @@ func holdsCapabilities() bool {
 // code's permissions count, and what is created is the code's. It also takes the
 // capabilities about files out of effect.
 func (a *Agent) takeFileIdentity() error {
-	if a.opts.CodeUID == a.uid && a.opts.CodeGID == a.gid {
+	codeUID, codeGID := nsinit.AgentID(a.opts.OwnUsers, a.opts.CodeUID), nsinit.AgentID(a.opts.OwnUsers, a.opts.CodeGID)
+	if codeUID == a.uid && codeGID == a.gid {
 		return nil
 	}
 	// Not allowed in a user namespace without setgroups: then there are none that
@@ -184,13 +195,13 @@ func (a *Agent) takeFileIdentity() error {
 	_, _, _ = syscall.AllThreadsSyscall(unix.SYS_SETGROUPS, 0, 0, 0)
 	// Both calls return what was before, never an error, hence the second ones.
 	none := ^uintptr(0)
-	_, _, _ = syscall.AllThreadsSyscall(unix.SYS_SETFSGID, uintptr(a.opts.CodeGID), 0, 0)
-	_, _, _ = syscall.AllThreadsSyscall(unix.SYS_SETFSUID, uintptr(a.opts.CodeUID), 0, 0)
+	_, _, _ = syscall.AllThreadsSyscall(unix.SYS_SETFSGID, uintptr(codeGID), 0, 0)
+	_, _, _ = syscall.AllThreadsSyscall(unix.SYS_SETFSUID, uintptr(codeUID), 0, 0)
 	gid, _, _ := unix.RawSyscall(unix.SYS_SETFSGID, none, 0, 0)
 	uid, _, _ := unix.RawSyscall(unix.SYS_SETFSUID, none, 0, 0)
-	if uint32(gid) != a.opts.CodeGID || uint32(uid) != a.opts.CodeUID {
+	if uint32(gid) != codeGID || uint32(uid) != codeUID {
 		return fmt.Errorf("access files as uid %d, gid %d: not permitted; the agent needs CAP_SETUID and CAP_SETGID, or to run as that user",
-			a.opts.CodeUID, a.opts.CodeGID)
+			codeUID, codeGID)
 	}
 	return nil
 }
@@ -244,6 +255,8 @@ func (a *Agent) Shutdown() {
 type Options struct {
 	// CodeUID and CodeGID are what a process gets by default.
 	CodeUID, CodeGID uint32
+	// OwnUsers has every process enter a user namespace below the agent's, whose ids are as nsinit.AgentID says. Its root keeps rootCaps.
+	OwnUsers bool
 	// Workdir is the default working directory; empty means "/".
 	Workdir string
 	// Seccomp is a raw array of struct sock_filter that every process gets; empty

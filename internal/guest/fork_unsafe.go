@@ -51,6 +51,7 @@ const (
 	stepStdio
 	stepTTY
 	stepRlimit
+	stepUsers
 	stepGroups
 	stepGID
 	stepUID
@@ -70,6 +71,11 @@ type capHeader struct {
 
 // capData is one half of the effective, permitted and inheritable sets; zero is none.
 type capData [3]uint32
+
+// rootCaps are what root of the code's own user namespace may do there: what concerns files, users and processes. None is about
+// mounts, networks, modules or the system.
+const rootCaps = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_KILL |
+	1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETFCAP
 
 type failure struct {
 	step  int32
@@ -103,6 +109,8 @@ type launch struct {
 	oomText    []byte // what goes to oom_score_adj; empty: nothing
 	oomDump    bool   // be dumpable while writing it
 	oomFSUID   uintptr
+	enter      bool // the user namespace users
+	users      uintptr
 	setIDs     bool
 	uid, gid   uintptr
 	setGroups  bool
@@ -310,10 +318,19 @@ program:
 			goto programFailed
 		}
 	}
-	// Privileges. The bounding set and ambient capabilities may be out of reach
+	// Privileges. In a user namespace of its own a process has all capabilities at first, but only there. The bounding set and ambient capabilities may be out of reach
 	// without CAP_SETPCAP or on an old kernel: no_new_privs, which must succeed,
 	// makes them worth nothing once the permitted set is empty.
+	if l.enter {
+		step = uintptr(stepUsers)
+		if _, _, err = unix.RawSyscall(unix.SYS_SETNS, l.users, unix.CLONE_NEWUSER, 0); err != 0 {
+			goto programFailed
+		}
+	}
 	for i = 0; i < 64; i++ {
+		if i < 32 && l.data[0][0]&(1<<i) != 0 {
+			continue
+		}
 		if _, _, err = unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, i, 0, 0, 0, 0); err != 0 {
 			break
 		}
@@ -407,6 +424,31 @@ programFailed:
 	l.fail.step, l.fail.errno = int32(step), uint32(err)
 	unix.RawSyscall(unix.SYS_WRITE, uintptr(l.pipe[1]), uintptr(unsafe.Pointer(&l.fail)), unsafe.Sizeof(l.fail))
 	goto exit
+}
+
+// forkUsers forks a process in a new user namespace, which ends once nobody has the other end of the pipe that r reads.
+// What forkSubreaper says of a fork holds.
+//
+//go:noinline
+//go:norace
+//go:nocheckptr
+func forkUsers(r, w uintptr) (uintptr, unix.Errno) {
+	var (
+		pid uintptr
+		err unix.Errno
+		b   byte
+	)
+	runtimeBeforeFork()
+	pid, _, err = unix.RawSyscall6(unix.SYS_CLONE, unix.CLONE_NEWUSER|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if err != 0 || pid != 0 {
+		runtimeAfterFork()
+		return pid, err
+	}
+	unix.RawSyscall(unix.SYS_CLOSE, w, 0, 0)
+	unix.RawSyscall(unix.SYS_READ, r, uintptr(unsafe.Pointer(&b)), 1)
+	for {
+		unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+	}
 }
 
 // closeRange closes the descriptors from first to last. Kernels before 5.9 know no

@@ -43,7 +43,7 @@ func (a *Agent) prepare(req *agentproto.StartRequest) (*launch, error) {
 	}
 	l := &launch{
 		procFD:    uintptr(a.proc.fd),
-		setIDs:    who.uid != a.uid || who.gid != a.gid,
+		setIDs:    a.opts.OwnUsers || who.uid != a.uid || who.gid != a.gid,
 		setGroups: a.caps,
 		uid:       uintptr(who.uid),
 		gid:       uintptr(who.gid),
@@ -52,6 +52,12 @@ func (a *Agent) prepare(req *agentproto.StartRequest) (*launch, error) {
 		seccomp:   a.seccomp,
 		pause:     unix.NsecToTimespec(1e6),
 		dirName:   req.Dir,
+	}
+	if a.opts.OwnUsers {
+		l.enter, l.users = true, uintptr(a.users)
+		if who.uid == 0 {
+			l.data[0] = capData{rootCaps, rootCaps}
+		}
 	}
 	if l.setIDs && !a.caps {
 		return nil, agentproto.Errorf(agentproto.CodePermission, "start as user %q: this sandbox's agent cannot change users; leave the user empty", req.User)
@@ -173,6 +179,9 @@ func (l *launch) keepOnly() {
 	l.keep = []uintptr{l.status, l.procFD, l.stdio[0], l.stdio[1], l.stdio[2]}
 	if l.restrict {
 		l.keep = append(l.keep, l.landlock)
+	}
+	if l.enter {
+		l.keep = append(l.keep, l.users)
 	}
 	if l.hasControl {
 		l.keep = append(l.keep, l.control[0], l.control[1])

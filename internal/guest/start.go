@@ -346,6 +346,7 @@ var steps = [...]string{
 	stepStdio:      "set up its streams",
 	stepTTY:        "give it its terminal",
 	stepRlimit:     "set its resource limits",
+	stepUsers:      "enter its user namespace",
 	stepGroups:     "drop its groups",
 	stepGID:        "set its gid",
 	stepUID:        "set its uid",

@@ -33,6 +33,21 @@ func TestWritableConformance(t *testing.T) {
 	backendtest.Run(t, c)
 }
 
+// TestRootConformance is the suite with code that is root of a root filesystem that it may write to.
+func TestRootConformance(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give code users of its own")
+	}
+	c := conformance(t.TempDir())
+	c.Options = func(o *llmsandbox.Options) {
+		if o.Backend == c.Backend && !o.Resettable {
+			o.WritableRoot, o.User = true, "root"
+		}
+	}
+	c.Lacks = map[backendtest.Feature]string{backendtest.ReadOnlyRoot: "that is what this is about", backendtest.NotRoot: "and that"}
+	backendtest.Run(t, c)
+}
+
 // TestWritableRoot has code write, change and remove files of the root in all ways, which only its own sandbox sees.
 func TestWritableRoot(t *testing.T) {
 	b, left := imageBackend(t)

@@ -17,6 +17,18 @@ const (
 	MaxFDs = 192
 )
 
+// RootID is what the code's root is to the agent in a sandbox with Plan.OwnUsers, and one more than the code's largest id.
+const RootID = 1 << 16
+
+// AgentID is how a uid or gid of the code is called in the agent's user namespace. With own users only root has another than in the
+// code's: in the agent's, 0 is the agent itself, which the code's does not have.
+func AgentID(ownUsers bool, id uint32) uint32 {
+	if ownUsers && id == 0 {
+		return RootID
+	}
+	return id
+}
+
 // An Op is what a step does.
 type Op uint8
 
@@ -92,8 +104,11 @@ type Plan struct {
 	StartDir string
 	// SetIDs makes the agent uid and gid 0 of its namespace. Without it there is
 	// only one user, and the agent shares it with the code.
-	SetIDs           bool
-	CodeUID, CodeGID uint32
+	SetIDs bool
+	// OwnUsers gives the code a user namespace of its own below the agent's, with the ids below RootID. It has no power over
+	// what belongs to the agent's namespaces, not even as root.
+	OwnUsers         bool
+	CodeUID, CodeGID uint32 // in the code's user namespace
 	Seccomp          []byte
 	// LandlockRead and LandlockWrite are what the code may read and execute, and
 	// what it may also write. Both empty: no ruleset.

@@ -14,6 +14,7 @@ import (
 // Config is what the guest agent must know of the sandbox it now lives in.
 type Config struct {
 	CodeUID, CodeGID uint32
+	OwnUsers         bool // as in Plan
 	// SharedUID reports whether the code has the agent's own uid.
 	SharedUID bool
 	Workdir   string
@@ -81,7 +82,7 @@ func setup(fd int) (Config, Reply, error) {
 	}
 	return Config{
 		Entering: plan.Entering, Adopt: plan.Adopt, Namespaces: namespaces, Layer: layer,
-		CodeUID: plan.CodeUID, CodeGID: plan.CodeGID, SharedUID: !plan.SetIDs, Workdir: plan.Workdir,
+		CodeUID: plan.CodeUID, CodeGID: plan.CodeGID, OwnUsers: plan.OwnUsers, SharedUID: !plan.SetIDs, Workdir: plan.Workdir,
 		Seccomp: plan.Seccomp, LandlockRead: plan.LandlockRead, LandlockWrite: plan.LandlockWrite,
 		Rlimits: plan.Rlimits,
 		OnSpawnerThread: func() error {
@@ -119,7 +120,7 @@ func canEnter(dir string, plan *Plan) bool {
 		// the capabilities that open every directory.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		if unix.Setfsgid(int(plan.CodeGID)) != nil || unix.Setfsuid(int(plan.CodeUID)) != nil {
+		if unix.Setfsgid(int(AgentID(plan.OwnUsers, plan.CodeGID))) != nil || unix.Setfsuid(int(AgentID(plan.OwnUsers, plan.CodeUID))) != nil {
 			return false
 		}
 		defer func() { _, _ = unix.Setfsuid(0), unix.Setfsgid(0) }()

@@ -1,0 +1,342 @@
+package e2e
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/testimage"
+)
+
+// needsRoot skips what only the machine's root can have: users of the code's own.
+func needsRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give code users of its own")
+	}
+}
+
+func TestUser(t *testing.T) {
+	needsRoot(t)
+	b, left := imageBackend(t)
+	image := testimage.Layout(t, map[string]v1.Image{"one": testimage.Busybox(t, nil)}) + ":one"
+	for _, c := range []struct {
+		user, image, want string
+	}{
+		{"root", image, "0:0"},
+		{"0", image, "0:0"},
+		{"app", image, "1000:1000"},
+		{"app:root", image, "1000:0"},
+		{"12", image, "12:0"},
+		{"65535:65534", image, "65535:65534"},
+		{"root", "", "0:0"},
+		{"sandbox", "", "1000:1000"},
+		{"nobody:7", "", "65534:7"},
+	} {
+		t.Run(c.user+" "+c.image[:min(len(c.image), 1)], func(t *testing.T) {
+			for _, writable := range []bool{false, true} {
+				sb := open(t, llmsandbox.Options{Backend: b, Language: "bash", Image: c.image, User: c.user, WritableRoot: writable})
+				shellIn(t, sb, `cd /sandbox && echo x >f && echo y >/tmp/f && stat -c %u:%g f /tmp/f; (echo z >/opt/f) 2>/dev/null && stat -c %u /opt/f || echo denied`,
+					c.want+"\n"+c.want+"\n"+afterRoot(writable && c.want == "0:0"))
+				if err := sb.WriteFile(testContext(t), "by-file", []byte("x")); err != nil {
+					t.Error(err)
+				}
+				shellIn(t, sb, "cd /sandbox && cat by-file && stat -c %u:%g by-file", "x"+c.want+"\n")
+			}
+		})
+	}
+	if names := left(); len(names) != 0 {
+		t.Errorf("%v are left, want none", names)
+	}
+}
+
+func afterRoot(can bool) string {
+	if can {
+		return "0\n"
+	}
+	return "denied\n"
+}
+
+func TestUserRefused(t *testing.T) {
+	b, _ := imageBackend(t)
+	refused := func(o llmsandbox.Options, want error, says string) {
+		t.Helper()
+		o.BestEffort = true
+		if o.Backend == nil {
+			o.Backend = b
+		}
+		sb, err := llmsandbox.Open(testContext(t), &o)
+		if err == nil {
+			sb.Close()
+		}
+		if !errors.Is(err, want) || !strings.Contains(err.Error(), says) {
+			t.Errorf("user %q: %v, want %v and %q", o.User, err, want, says)
+		}
+	}
+	for _, user := range []string{":", ":0", "a:", "a b", "-1", "a:b:c", "a/b", strings.Repeat("a", 65), "ä"} {
+		refused(llmsandbox.Options{User: user}, llmsandbox.ErrInvalid, "a name or a number")
+	}
+	refused(llmsandbox.Options{User: "root", Resettable: true}, llmsandbox.ErrUnsupported, "cannot be reset")
+	if os.Geteuid() != 0 {
+		refused(llmsandbox.Options{User: "root"}, llmsandbox.ErrUnsupported, "only the machine's root")
+		return
+	}
+	refused(llmsandbox.Options{User: "nosuch"}, llmsandbox.ErrInvalid, "/etc/passwd")
+	refused(llmsandbox.Options{User: "root:nosuch"}, llmsandbox.ErrInvalid, "/etc/group")
+	refused(llmsandbox.Options{User: "65536"}, llmsandbox.ErrInvalid, "below 65536")
+	refused(llmsandbox.Options{User: "1:65536"}, llmsandbox.ErrInvalid, "below 65536")
+}
+
+// TestRootCan has root do what root does, with the capabilities that it has and no others.
+func TestRootCan(t *testing.T) {
+	needsRoot(t)
+	b, _ := imageBackend(t)
+	sb := open(t, llmsandbox.Options{Backend: b, Language: "bash", User: "root", WritableRoot: true})
+	shellIn(t, sb, `grep -E '^(Cap(Prm|Eff|Bnd|Amb|Inh)|NoNewPrivs|Seccomp):' /proc/self/status | tr '\t' ' '`,
+		"CapInh: 0000000000000000\nCapPrm: 00000000800000fb\nCapEff: 00000000800000fb\nCapBnd: 00000000800000fb\nCapAmb: 0000000000000000\nNoNewPrivs: 1\nSeccomp: 2\n")
+	shellIn(t, sb, `useradd -m -s /bin/bash one && useradd -m two && su one -c 'id -un; echo mine >~/f; chmod 600 ~/f; cat /home/two/x 2>/dev/null; echo x >/usr/x' 2>/dev/null; cat /home/one/f; chown two /home/one/f; stat -c %U /home/one/f`,
+		"one\nmine\ntwo\n")
+	shellIn(t, sb, `su one -c 'sleep 1000' & until pkill -u one sleep; do :; done; wait $! 2>/dev/null; echo $?`, "143\n")
+	shellIn(t, sb, `su one -c 'kill -0 $PPID' 2>/dev/null || echo denied; su one -c 'grep CapEff /proc/self/status' | tr '\t' ' '`, "denied\nCapEff: 0000000000000000\n")
+	// What another user of the sandbox has is removed with it, and processes of it end with a command.
+	res, err := sb.Exec(testContext(t), []string{"sh", "-c", "id -u; grep CapEff /proc/self/status"}, &llmsandbox.ExecOptions{User: "one"})
+	if err != nil || !regexp.MustCompile(`^[1-9]\d*\nCapEff:\s*0+\n$`).MatchString(res.Stdout) {
+		t.Errorf("exec as another user prints %q, %v, want a uid and no capability", res.Stdout, err)
+	}
+}
+
+// TestRootCannot tries as root what would reach beyond the sandbox.
+func TestRootCannot(t *testing.T) {
+	needsRoot(t)
+	b, _ := imageBackend(t)
+	for name, writable := range map[string]bool{"writable": true, "read-only": false} {
+		t.Run(name, func(t *testing.T) {
+			sb := open(t, llmsandbox.Options{Backend: b, User: "root", WritableRoot: writable, Limits: llmsandbox.Limits{Disk: 32 << 20}})
+			res, err := sb.Run(testContext(t), rootAttacks, nil)
+			if err != nil || res.Status != llmsandbox.StatusOK {
+				t.Fatalf("%v, status %s: %s", err, res.Status, clip(res.Stderr))
+			}
+			if !strings.HasSuffix(res.Stdout, "end\n") || strings.Count(res.Stdout, "\n") != 1 {
+				t.Errorf("root reached:\n%s", res.Stdout)
+			}
+			// The agent has taken no harm, and answers.
+			shellIn(t, sb, "echo still here", "still here\n")
+		})
+	}
+}
+
+const rootAttacks = `
+import ctypes, os, signal, socket, stat, struct, subprocess, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def attack(what, do):
+    try:
+        do()
+    except (OSError, ValueError):
+        return
+    print("reached:", what)
+def call(number, *args):
+    def do():
+        if libc.syscall(number, *args) < 0:
+            raise OSError(ctypes.get_errno(), "")
+    return do
+def write(path, text):
+    def do():
+        fd = os.open(path, os.O_WRONLY)
+        try: os.write(fd, text.encode())
+        finally: os.close(fd)
+    return do
+os.chdir("/sandbox")
+for kind, name in ((stat.S_IFBLK, "block"), (stat.S_IFCHR, "char")):
+    for device in ((8, 0), (1, 1), (10, 229), (0, 0)):
+        attack(name + " device %d:%d" % device, lambda: os.mknod("dev", kind | 0o600, os.makedev(*device)))
+for family, kind, protocol in ((socket.AF_INET, socket.SOCK_RAW, 1), (socket.AF_INET6, socket.SOCK_RAW, 58), (17, socket.SOCK_RAW, 0x300), (16, socket.SOCK_RAW, 9), (16, socket.SOCK_RAW, 12)):
+    attack("socket %d %d" % (family, protocol), lambda: socket.socket(family, kind, protocol))
+attack("ptrace of the agent", call(101, 16, 1, 0, 0))
+attack("process_vm_readv of the agent", call(310, 1, 0, 0, 0, 0, 0))
+attack("pidfd_getfd of the agent", lambda: call(438, os.pidfd_open(1), 0, 0)())
+for sig in (signal.SIGKILL, signal.SIGTERM, signal.SIGQUIT, signal.SIGSEGV, signal.SIGSTOP, signal.SIGHUP, 0):
+    attack("signal %d to the agent" % sig, lambda: os.kill(1, sig))
+for name in ("mem", "environ", "maps", "root", "cwd", "exe", "fd/0", "fd/3", "ns/user", "ns/mnt", "ns/net", "io", "stack", "auxv", "syscall"):
+    attack("/proc/1/" + name, lambda: os.stat("/proc/1/" + name) if "/" not in name and name in ("root", "cwd", "exe") else os.close(os.open("/proc/1/" + name, os.O_RDONLY)))
+for name, text in (("oom_score_adj", "1000"), ("coredump_filter", "1"), ("timerslack_ns", "1"), ("clear_refs", "1"), ("comm", "x"), ("uid_map", "0 0 1"), ("gid_map", "0 0 1"), ("setgroups", "deny"), ("sched", "0")):
+    attack("write to /proc/1/" + name, write("/proc/1/" + name, text))
+# The subreapers and what else of the agent's there is have its user, which no file of the sandbox can have.
+for pid in os.listdir("/proc"):
+    if pid.isdigit() and pid != "1" and os.stat("/proc/" + pid).st_uid == 65534:
+        for sig in (signal.SIGKILL, signal.SIGSTOP):
+            attack("signal %d to a process of the agent's" % sig, lambda: os.kill(int(pid), sig))
+for path, text in (("/proc/sysrq-trigger", "h"), ("/proc/sys/kernel/core_pattern", "|/x"), ("/proc/sys/kernel/modprobe", "/x"), ("/proc/sys/kernel/hostname", "x"), ("/proc/sys/kernel/randomize_va_space", "0"),
+        ("/proc/sys/vm/overcommit_memory", "1"), ("/proc/sys/net/ipv4/ip_forward", "1"), ("/proc/sys/net/ipv4/ping_group_range", "0 1"), ("/proc/sys/user/max_user_namespaces", "1"), ("/proc/sys/fs/mqueue/msg_max", "9"),
+        ("/proc/self/uid_map", "0 0 1"), ("/proc/self/oom_score_adj", "-1000")):
+    attack("write to " + path, write(path, text))
+for where, _, names in os.walk("/sys"):
+    for name in names: print("reached:", where, name)
+for name, flag in (("mount", 0x20000), ("user", 0x10000000), ("pid", 0x20000000), ("net", 0x40000000), ("ipc", 0x8000000), ("uts", 0x4000000), ("cgroup", 0x2000000), ("time", 0x80)):
+    attack("a %s namespace" % name, call(272, flag))
+    attack("setns %s" % name, lambda: call(308, os.open("/proc/self/ns/" + ("mnt" if name == "mount" else name), os.O_RDONLY), 0)())
+attack("mount", call(165, b"none", b"/tmp", b"tmpfs", 0, 0))
+attack("a bind mount", call(165, b"/", b"/tmp", 0, 4096, 0))
+attack("remount", call(165, 0, b"/", 0, 32, 0))
+attack("umount", call(166, b"/proc", 2))
+attack("pivot_root", call(155, b"/tmp", b"/tmp"))
+attack("open_tree", call(428, -100, b"/", 1))
+attack("fsopen", call(430, b"proc", 0))
+# The classic way out: chroot below a directory that stays open.
+attack("chroot", lambda: os.chroot("/tmp"))
+attack("chroot of a folder", lambda: (os.makedirs("/tmp/c", exist_ok=True), os.chroot("/tmp/c")))
+for name, number in (("bpf", 321), ("init_module", 175), ("finit_module", 313), ("kexec_load", 246), ("reboot", 169), ("swapon", 167), ("settimeofday", 164), ("sethostname", 170), ("iopl", 172),
+        ("io_uring_setup", 425), ("keyctl", 250), ("perf_event_open", 298), ("userfaultfd", 323), ("open_by_handle_at", 304), ("acct", 163), ("quotactl", 179), ("syslog", 103), ("fanotify_init", 300)):
+    attack(name, call(number, 3, 0, 0, 0, 0, 0))
+attack("nice", lambda: os.setpriority(os.PRIO_PROCESS, 0, -20))
+import resource
+attack("a higher limit", lambda: resource.setrlimit(resource.RLIMIT_CORE, (2, 2)))
+# Capabilities that it has not: in the sets, in a file, by a program of root's with its bit.
+header, data = struct.pack("Ii", 0x20080522, 0), struct.pack("6I", *(0xffffffff, 0xffffffff, 0) * 2)
+attack("capset", call(126, header, data))
+attack("ambient capability", call(157, 47, 2, 21, 0, 0))
+attack("a file of a user outside", lambda: os.chown("/sandbox/f", 1 << 20, 0))
+open("/sandbox/id", "wb").write(open("/usr/bin/id", "rb").read())
+os.chmod("/sandbox/id", 0o6755)
+as_user = lambda *argv: subprocess.run(argv, user=1234, group=1234, extra_groups=[], capture_output=True, text=True).stdout
+os.chmod("/sandbox", 0o755)
+if as_user("/sandbox/id", "-u") != "1234\n": print("reached: a program with root's set-user-ID bit")
+open("/sandbox/cat", "wb").write(open("/usr/bin/cat", "rb").read())
+os.chmod("/sandbox/cat", 0o755)
+caps = struct.pack("<5I", 0x02000001, 0xffffffff, 0, 0xffffffff, 0)
+try: os.setxattr("/sandbox/cat", "security.capability", caps)
+except OSError: pass
+if "CapEff:\t0000000000000000" not in as_user("/sandbox/cat", "/proc/self/status"): print("reached: a program with capabilities")
+for name in ("trusted.overlay.opaque", "security.other"):
+    attack("attribute " + name, lambda: os.setxattr("/usr/bin", name, b"y"))
+try: os.setxattr("/usr", "user.overlay.opaque", b"y") # the kernel stores it under another name
+except OSError: pass
+if not os.path.exists("/usr/bin/env"): print("reached: what overlays keep for themselves")
+# The disk has one limit, whoever its files belong to.
+full = 0
+for owner in (0, 1, 2, 65535):
+    try:
+        with open("/sandbox/big%d" % owner, "wb") as f:
+            os.chown(f.fileno(), owner, owner)
+            for _ in range(40): full += f.write(bytes(1 << 20)); f.flush()
+    except OSError: pass
+if full > 32 << 20: print("reached: %d bytes of disk" % full)
+print("end")
+`
+
+// TestRootForks has root fork as many users: the limit of processes holds for all of them, and the agent has what it needs.
+func TestRootForks(t *testing.T) {
+	needsRoot(t)
+	b, _ := imageBackend(t)
+	const most = 40
+	sb := open(t, llmsandbox.Options{Backend: b, User: "root", Limits: llmsandbox.Limits{PIDs: most}})
+	res, err := sb.Run(testContext(t), `
+import os, signal, time
+r, w = os.pipe()
+for uid in range(200):
+    try:
+        if os.fork() == 0:
+            os.setuid(uid)
+            os.write(w, b"x")
+            try:
+                while os.fork() != 0: pass
+                os.write(w, b"x")
+            except OSError: pass
+            signal.pause()
+    except OSError: pass
+os.set_blocking(r, False)
+print(len(os.read(r, 10000)), flush=True)
+signal.pause()
+`, &llmsandbox.RunOptions{Timeout: 5 * time.Second})
+	if err != nil || res.Status != llmsandbox.StatusTimeout {
+		t.Fatalf("%v, status %s: %s%s", err, res.Status, res.Stdout, clip(res.Stderr))
+	}
+	if n, err := strconv.Atoi(strings.TrimSpace(res.Stdout)); err != nil || n > most+2*agentproto.SpareThreads {
+		t.Errorf("%q processes of many users at once, %v, want %d at most", res.Stdout, err, most+2*agentproto.SpareThreads)
+	}
+	shellIn(t, sb, "echo still here", "still here\n")
+}
+
+// TestRootFindsNothingPrivate plants what others may not read among what a writable root shows of the host.
+func TestRootFindsNothingPrivate(t *testing.T) {
+	needsRoot(t)
+	b, _ := imageBackend(t)
+	var planted []string
+	plant := func(path, text string, mode fs.FileMode) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, mode)); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.Remove(path) })
+		planted = append(planted, path)
+	}
+	plant("/usr/local/share/llmsandbox-test-secret", "canary", 0o600)
+	if _, err := os.Stat("/etc/apt"); err == nil {
+		plant("/etc/apt/llmsandbox-test.conf", "canary", 0o640)
+		plant("/etc/apt/sources.list.d/llmsandbox-test.list", "deb http://user:canary@example.invalid/ x main\n", 0o644)
+	}
+	sb := open(t, llmsandbox.Options{Backend: b, Language: "bash", User: "root", WritableRoot: true})
+	shellIn(t, sb, "cat "+strings.Join(planted, " ")+" /etc/shadow /etc/gshadow /etc/ssh/* 2>/dev/null; ls -A /root /home; grep -c . /etc/passwd >/dev/null && echo end", "/home:\n\n/root:\nend\n")
+}
+
+// TestPackageManager installs a package into the sandbox, and not into the host.
+func TestPackageManager(t *testing.T) {
+	needsRoot(t)
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		t.Skip("there is no apt-get here")
+	}
+	const name, program = "hello-traditional", "/usr/bin/hello"
+	if _, err := os.Lstat(program); err == nil {
+		t.Fatalf("%s is installed here: remove %s", program, name)
+	}
+	out, err := exec.Command("apt-get", "update", "--print-uris").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var allow []string
+	for _, m := range regexp.MustCompile(`(?m)^'https?://([^/:']+)`).FindAllStringSubmatch(string(out), -1) {
+		if slices.Contains(allow, m[1]) {
+			continue
+		}
+		allow = append(allow, m[1])
+		addresses, err := net.LookupHost(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range addresses {
+			if strings.Contains(a, ":") {
+				a = "[" + a + "]"
+			}
+			allow = append(allow, a)
+		}
+	}
+	b, _ := imageBackend(t)
+	sb := open(t, llmsandbox.Options{Backend: b, Language: "bash", User: "root", WritableRoot: true, Workdir: "/srv/project", Network: llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: allow}})
+	shellIn(t, sb, "(apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y "+name+") >log 2>&1 || cat log; "+program+" | head -c 5; dpkg -l "+name+" | grep -c ^ii", "Hello1\n")
+	for _, path := range []string{program, "/srv/project"} {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is on the host: %v", path, err)
+		}
+	}
+	if out, err := exec.Command("dpkg-query", "-W", name).CombinedOutput(); err == nil {
+		t.Errorf("the host's package manager knows of it: %s", out)
+	}
+	// A repository of its own, cloned to where the code is.
+	shellIn(t, sb, `git init -q /opt/origin && cd /opt/origin && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m first && cd /srv/project && git clone -q /opt/origin clone && git -C clone log --format=%s`, "first\n")
+	dir := filepath.Join(t.TempDir(), "out")
+	if _, err := sb.CopyOut(testContext(t), "clone", dir); err != nil {
+		t.Error(err)
+	}
+}
