@@ -54,12 +54,12 @@ CONTRACT := ^TestConformance$$/^Contract$$
 local: commands ## whole sandboxes, as the user who calls this; limits on this machine as vm has them on others
 	$(SUITE) -- -timeout 30m -skip '$(AGAIN)' ./test/e2e/... ./internal/cli ./test/vm/limits
 
-AGAIN := ^Test(Warm|Writable)Conformance$$
+AGAIN := ^Test(Warm|Writable|Root)Conformance$$
 warm: commands ## the suite once more, with programs that are forked from an interpreter with imports
 	$(SUITE) -- -timeout 30m -run '^TestWarmConformance$$' ./test/e2e
 
-writable: commands ## the suite once more, in sandboxes whose code may write everywhere
-	$(SUITE) -- -timeout 30m -run '^TestWritableConformance$$/^(Contract|Agent)$$' ./test/e2e
+writable: commands ## the suite once more, in sandboxes whose code may write everywhere, and is root or not
+	$(SUITE) -- -timeout 30m -run '^Test(Writable|Root)Conformance$$/^(Contract|Agent)$$' ./test/e2e
 
 user: commands ## what a backend must do, as an ordinary user that root makes
 	$(SUITE) --raw-command -- scripts/e2e-as-user -test.run '$(CONTRACT)'

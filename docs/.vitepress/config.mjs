@@ -19,7 +19,7 @@ export const sidebar = [
       page('Environments', 'environments'),
       page('Templates', 'templates'),
       page('Files', 'files'),
-      page('Writable root file system', 'writable-root'),
+      page('Root and writable files', 'writable-root'),
       page('Network and secrets', 'network'),
       page('Sessions that keep state', 'kernels'),
       page('Notebooks', 'notebooks'),

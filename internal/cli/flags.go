@@ -84,7 +84,7 @@ func (f *sandboxFlags) registerBounds(set *pflag.FlagSet) {
 	set.BoolVar(&f.bestEffort, "best-effort", false, "continue if this machine cannot enforce a limit that you set")
 	set.BoolVar(&f.writableRoot, "writable-root", false, "let code write everywhere in the sandbox (local backend)")
 	set.StringVar(&f.gpus, "gpus", "", "give code `GPUS` of the host: 'all', a number, or IDs such as 0,1 (Docker, Podman, Kubernetes)")
-	set.StringVar(&f.user, "user", "", "run code as this `USER`, such as root, which is nobody outside (local backend)")
+	set.StringVar(&f.user, "user", "", "run code as `USER` of the sandbox, such as root (local backend)")
 	set.StringArrayVar(&f.mounts, "mount", nil, "mount `HOST:SANDBOX` read-only, or as a copy with :cow (repeatable)")
 	f.secrets.register(set)
 	f.libraries.registerHow(set, "install-timeout")

@@ -34,14 +34,14 @@ type flagGroup struct {
 var (
 	engines    = []string{docker.Name, podman.Name, micromambaName}
 	flagGroups = []flagGroup{
-		{title: "Server", flags: "http token-file no-token session-ttl session-idle log",
-			rare: "max-calls max-sessions allow-origin allow-host max-clients"},
+		{title: "Server", flags: "http token-file session-ttl session-idle log",
+			rare: "no-token max-calls max-sessions allow-origin allow-host max-clients"},
 		{title: "Code", flags: "code lang language template env policy print list warn tty shell user", rare: "language-file arg standard policy-warn schema plain"},
 		{title: "Files", flags: "file mount out artifacts workdir", rare: "writable-root commit overwrite-tag stdin notebook keep-going"},
 		{title: "Libraries", flags: "lib environment import requirements from no-libraries",
 			rare: "lib-from-script allow-install lib-from offline install-timeout"},
 		{title: "Network", flags: "network secret address", rare: "secret-file secret-in-body"},
-		{title: "Limits", flags: "memory cpus pids disk timeout output", rare: "best-effort gpus"},
+		{title: "Limits", flags: "memory cpus pids disk timeout", rare: "output best-effort gpus"},
 		{title: "Output", flags: "json sarif follow quiet", rare: "verbose raw capabilities text-errors"},
 		{title: "Cache", flags: "unused max-size all"},
 		{title: "Backend", flags: "backend image image-for platform warm keep ttl", rare: "warm-language idle label keep-children"},
