@@ -291,6 +291,24 @@ func TestRootFindsNothingPrivate(t *testing.T) {
 	shellIn(t, sb, "cat "+strings.Join(planted, " ")+" /etc/shadow /etc/gshadow /etc/ssh/* 2>/dev/null; ls -A /root /home; grep -c . /etc/passwd >/dev/null && echo end", "/home:\n\n/root:\nend\n")
 }
 
+// TestRootCommits makes an image of what root has changed.
+func TestRootCommits(t *testing.T) {
+	needsRoot(t)
+	b, _ := imageBackend(t)
+	image := testimage.Layout(t, map[string]v1.Image{"one": testimage.Busybox(t, nil)}) + ":one"
+	sb := open(t, llmsandbox.Options{Backend: b, Language: "bash", Image: image, User: "root", WritableRoot: true})
+	shellIn(t, sb, `cd /sandbox && echo x >/etc/x && rm -r /opt && mkdir /srv/y && echo y >/srv/y/f && chown 5:6 /srv/y/f && echo z >/srv/closed && chown 5 /srv/closed && chmod 600 /srv/closed && echo w >w && cat /srv/closed`, "z\n")
+	file := filepath.Join(t.TempDir(), "image.tar")
+	res, err := sb.Commit(testContext(t), file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Skipped) != 1 || !strings.Contains(res.Skipped[0], "srv/closed") {
+		t.Errorf("skipped %q, want what another user of the sandbox keeps to itself", res.Skipped)
+	}
+	shellIn(t, open(t, llmsandbox.Options{Backend: b, Language: "bash", Image: file, User: "root"}), `cat /etc/x /srv/y/f /sandbox/w; ls /opt /srv/closed 2>/dev/null`, "x\ny\nw\n")
+}
+
 // TestPackageManager installs a package into the sandbox, and not into the host.
 func TestPackageManager(t *testing.T) {
 	needsRoot(t)
