@@ -17,6 +17,8 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/layers"
 )
 
 // A NetworkMode is how much a sandbox may reach.
@@ -37,7 +39,7 @@ type Network struct {
 	Mode NetworkMode // empty means none
 	// Allow are rules for NetworkAllow: HOST[:PORT], *.DOMAIN[:PORT], an address or a
 	// CIDR with or without a port, IPv6 with a port in brackets. In NetworkFull they
-	// may name addresses that are otherwise refused.
+	// may name addresses that are otherwise refused. PackageHosts is a rule, too.
 	Allow []string
 	// Resolve finds the addresses of a name that the rules let through; nil means this
 	// machine's resolver. What it returns is checked like any address.
@@ -47,6 +49,23 @@ type Network struct {
 	// Hook, when set, is called with every attempt when it has ended or was refused. It is
 	// called from other goroutines and must not block.
 	Hook func(NetworkAttempt)
+
+	packages []layers.RegistryHost // what PackageHosts means
+}
+
+// PackageHosts as a rule of Network.Allow allows the hosts that this machine's package tools get packages from, as they are
+// configured: the languages' and the distribution's. They are reached wherever their names lead, and through this
+// machine's own proxy where it has one. An image whose tools use other hosts needs a rule for each.
+const PackageHosts = "os-packages"
+
+// findPackages finds what PackageHosts means, where it is one of the rules.
+func (n *Network) findPackages(ctx context.Context) (err error) {
+	if slices.Contains(n.Allow, PackageHosts) {
+		if n.packages, err = layers.PackageHosts(ctx, all.Coded()); err != nil {
+			return fmt.Errorf("network %s: %w", PackageHosts, err)
+		}
+	}
+	return nil
 }
 
 // hook is Hook for attempts as the gateway has them.
@@ -67,7 +86,16 @@ func (n Network) policy() (*egress.Policy, error) {
 		}
 		return nil, nil
 	}
-	policy, err := egress.ParsePolicy(string(mode), n.Allow)
+	rules := slices.Clone(n.Allow)
+	for _, h := range n.packages {
+		rules = append(rules, h.String())
+	}
+	policy, err := egress.ParsePolicy(string(mode), rules)
+	for _, h := range n.packages {
+		if err == nil {
+			err = policy.AllowRegistry(h.Name, h.Port)
+		}
+	}
 	if err != nil {
 		return nil, asInvalid(err)
 	}
@@ -272,6 +300,11 @@ func (s *Sandbox) SetNetwork(ctx context.Context, network Network) error {
 	defer s.net.mu.Unlock()
 	if err := s.link.Alive(); err != nil {
 		return err
+	}
+	if s.net.owner || s.supervisor == nil {
+		if err := network.findPackages(ctx); err != nil {
+			return err
+		}
 	}
 	policy, err := network.policy()
 	if err != nil {

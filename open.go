@@ -89,6 +89,9 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	} else if !validID(o.ID) {
 		return nil, fmt.Errorf("sandbox id %q: %w: use 1 to 40 of a-z, 0-9 and '-', not '-' at an end", o.ID, ErrInvalid)
 	}
+	if err := o.Network.findPackages(ctx); err != nil {
+		return nil, fmt.Errorf("open sandbox: %w", err)
+	}
 	if err := checkSecrets(o); err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
 
-const networkUsage = "`MODE` is none (default), full or allow=HOST[:PORT],... (repeatable)"
+const networkUsage = "`MODE` is none, full, os-packages or allow=HOST[:PORT],... (repeatable)"
 
 // networkFlag reads the values of --network. Rules may also be given beside full, to name
 // addresses that it refuses.
@@ -34,10 +34,13 @@ func networkFlag(values []string) (llmsandbox.Network, error) {
 				return n, fmt.Errorf("--network %q: name at least one host, such as allow=example.org", value)
 			}
 			seen[m] = true
+		case value == llmsandbox.PackageHosts:
+			n.Allow = append(n.Allow, value)
+			seen[llmsandbox.NetworkAllow] = true
 		case !given && (m == llmsandbox.NetworkNone || m == llmsandbox.NetworkFull):
 			seen[m] = true
 		default:
-			return n, fmt.Errorf("--network %q: use none, full or allow=RULE with rules such as example.org:443", value)
+			return n, fmt.Errorf("--network %q: use none, full, os-packages or allow=RULE with rules such as example.org:443", value)
 		}
 	}
 	switch {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 )
@@ -23,9 +24,12 @@ type Request struct {
 	CDI   []string // names of the Container Device Interface, such as "nvidia.com/gpu=0"
 }
 
+// Few sandboxes have GPUs, and every program that opens one has this package.
 var (
-	idPattern  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
-	cdiPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*/[A-Za-z][A-Za-z0-9_.-]*=[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
+	idPattern  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`) })
+	cdiPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*/[A-Za-z][A-Za-z0-9_.-]*=[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
+	})
 )
 
 // Parse reads what backend.Spec has in GPUs. An error wraps backend.ErrInvalid.
@@ -45,9 +49,9 @@ func Parse(text string) (Request, error) {
 	}
 	for name := range strings.SplitSeq(text, ",") {
 		switch {
-		case cdiPattern.MatchString(name):
+		case cdiPattern().MatchString(name):
 			r.CDI = append(r.CDI, name)
-		case idPattern.MatchString(name):
+		case idPattern().MatchString(name):
 			r.IDs = append(r.IDs, name)
 		default:
 			return Request{}, fmt.Errorf("GPUs %q: %w: use all, a number, or ids and CDI names with commas between, such as 0,1 or nvidia.com/gpu=0", text, backend.ErrInvalid)

@@ -48,7 +48,7 @@ func registryPolicy(urls, own []string) (*egress.Policy, error) {
 	}
 	var rules []string
 	for _, h := range hosts {
-		rules = append(rules, net.JoinHostPort(h.name, strconv.Itoa(int(h.port))))
+		rules = append(rules, h.String())
 	}
 	policy, err := egress.ParsePolicy("allow", rules)
 	if err != nil {
@@ -58,36 +58,73 @@ func registryPolicy(urls, own []string) (*egress.Policy, error) {
 		if !slices.Contains(trusted, h) {
 			continue
 		}
-		if err := policy.AllowRegistry(h.name, h.port); err != nil {
+		if err := policy.AllowRegistry(h.Name, h.Port); err != nil {
 			return nil, fmt.Errorf("reach the registries: %w", err)
 		}
 	}
 	return policy, nil
 }
 
-type registryHost struct {
-	name string
-	port uint16
+// A RegistryHost is where packages come from.
+type RegistryHost struct {
+	Name string
+	Port uint16
+}
+
+// String is a rule for it.
+func (h RegistryHost) String() string { return net.JoinHostPort(h.Name, strconv.Itoa(int(h.Port))) }
+
+// PackageHosts are where the package tools of this machine get packages from, as they are configured: those of the languages, and
+// the distribution's among them. A tool that is not installed has none.
+func PackageHosts(ctx context.Context, languages []*language.Language) ([]RegistryHost, error) {
+	ask := hostTools(ctx)
+	found := make([]language.Registries, len(languages))
+	errs := make([]error, len(languages))
+	var all sync.WaitGroup
+	for i, l := range languages {
+		if l.Libraries == nil || l.Libraries.Registries == nil {
+			continue
+		}
+		all.Go(func() {
+			var err error
+			if found[i], err = l.Libraries.Registries(ask); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				errs[i] = fmt.Errorf("where packages for %s come from: %w: mend the configuration of its package tool, or allow the hosts by their names", l.Name, err)
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	var urls []string
+	for _, r := range found {
+		urls = append(urls, r.URLs...)
+	}
+	hosts, err := registryHosts(urls)
+	if err == nil && len(hosts) == 0 {
+		err = fmt.Errorf("%w: no package tool of a language or of the system is installed: allow the hosts by their names", backend.ErrUnsupported)
+	}
+	return hosts, err
 }
 
 // registryHosts are the hosts of URLs, each once.
-func registryHosts(urls []string) ([]registryHost, error) {
-	var hosts []registryHost
+func registryHosts(urls []string) ([]RegistryHost, error) {
+	var hosts []RegistryHost
 	for _, text := range urls {
 		u, err := url.Parse(text)
 		if err != nil {
 			return nil, fmt.Errorf("a registry's address is no URL: %w", backend.ErrInvalid)
 		}
-		h := registryHost{name: u.Hostname(), port: 443}
+		h := RegistryHost{Name: u.Hostname(), Port: 443}
 		if u.Scheme == "http" {
-			h.port = 80
+			h.Port = 80
 		}
 		if p := u.Port(); p != "" {
 			n, err := strconv.ParseUint(p, 10, 16)
 			if err != nil {
 				return nil, fmt.Errorf("registry %s: %w: its port is no number", u.Redacted(), backend.ErrInvalid)
 			}
-			h.port = uint16(n)
+			h.Port = uint16(n)
 		}
 		if !slices.Contains(hosts, h) {
 			hosts = append(hosts, h)

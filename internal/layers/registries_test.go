@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/egress"
 	"github.com/llmsandbox/llmsandbox/internal/language"
@@ -181,5 +183,27 @@ func TestRegistriesOfImages(t *testing.T) {
 				t.Errorf("%q, want host.test in it: %v", r.URLs, c.wantHost)
 			}
 		})
+	}
+}
+
+func TestPackageHosts(t *testing.T) {
+	from := func(err error, urls ...string) *language.Language {
+		return &language.Language{Name: "some", Libraries: &language.Libraries{Registries: func(language.Ask) (language.Registries, error) {
+			return language.Registries{URLs: urls}, err
+		}}}
+	}
+	ctx := context.Background()
+	hosts, err := PackageHosts(ctx, []*language.Language{
+		{Name: "none"}, from(nil, "https://a.test/simple", "http://b.test:8080/"), from(fmt.Errorf("x: %w", fs.ErrNotExist)), from(nil, "http://a.test/", "https://a.test/other"),
+	})
+	want := []RegistryHost{{"a.test", 443}, {"b.test", 8080}, {"a.test", 80}}
+	if diff := cmp.Diff(want, hosts); diff != "" || err != nil {
+		t.Errorf("%v, differs (-want +got):\n%s", err, diff)
+	}
+	if _, err := PackageHosts(ctx, []*language.Language{from(nil, "https://a.test/"), from(errors.New("broken"))}); err == nil || !strings.Contains(err.Error(), "some come from: broken") {
+		t.Errorf("a tool that is configured wrong: %v, want its error", err)
+	}
+	if _, err := PackageHosts(ctx, []*language.Language{{Name: "none"}}); !errors.Is(err, backend.ErrUnsupported) {
+		t.Errorf("no tool: %v, want ErrUnsupported", err)
 	}
 }

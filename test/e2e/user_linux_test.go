@@ -3,12 +3,10 @@ package e2e
 import (
 	"errors"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -319,29 +317,8 @@ func TestPackageManager(t *testing.T) {
 	if _, err := os.Lstat(program); err == nil {
 		t.Fatalf("%s is installed here: remove %s", program, name)
 	}
-	out, err := exec.Command("apt-get", "update", "--print-uris").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var allow []string
-	for _, m := range regexp.MustCompile(`(?m)^'https?://([^/:']+)`).FindAllStringSubmatch(string(out), -1) {
-		if slices.Contains(allow, m[1]) {
-			continue
-		}
-		allow = append(allow, m[1])
-		addresses, err := net.LookupHost(m[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, a := range addresses {
-			if strings.Contains(a, ":") {
-				a = "[" + a + "]"
-			}
-			allow = append(allow, a)
-		}
-	}
 	b, _ := imageBackend(t)
-	sb := open(t, llmsandbox.Options{Backend: b, Language: "bash", User: "root", WritableRoot: true, Workdir: "/srv/project", Network: llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: allow}})
+	sb := open(t, llmsandbox.Options{Backend: b, Language: "bash", User: "root", WritableRoot: true, Workdir: "/srv/project", Network: llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{llmsandbox.PackageHosts}}})
 	shellIn(t, sb, "(apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y "+name+") >log 2>&1 || cat log; "+program+" | head -c 5; dpkg -l "+name+" | grep -c ^ii", "Hello1\n")
 	for _, path := range []string{program, "/srv/project"} {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
