@@ -102,6 +102,9 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Sudo {
+		o.User = cmp.Or(o.User, "1000:1000")
+	}
 	if err := checkRoot(b, o); err != nil {
 		return nil, err
 	}
@@ -149,7 +152,7 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	if err := libraries.On(spec.Env).AddTo(ctx, &spec); err != nil {
 		return nil, asInstallError(err)
 	}
-	spec.Mounts, spec.WritableRoot, spec.User, spec.Workdir, spec.GPUs = o.Mounts, o.WritableRoot, o.User, o.Workdir, o.GPUs // after the installations, which are not to see them
+	spec.Mounts, spec.WritableRoot, spec.User, spec.Sudo, spec.Workdir, spec.GPUs = o.Mounts, o.WritableRoot, o.User, o.Sudo, o.Workdir, o.GPUs // after the installations, which are not to see them
 	machine, err := how.create(ctx, b, spec)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)

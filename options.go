@@ -85,6 +85,9 @@ type Options struct {
 	// the sandbox, and none over mounts, networks or the system. Empty means an unprivileged user. File operations have the user's
 	// rights, but no capabilities. Only the local backend has it, as root of the machine; elsewhere, and with Resettable, Open fails with ErrUnsupported.
 	User string
+	// Sudo gives code a program sudo, with which it becomes root of the sandbox without a password: all that root may do there, it may. Without
+	// User, code is an unprivileged user at first. no_new_privs is off then, which a program needs to gain anything. It is where User is.
+	Sudo bool
 	// Workdir is the absolute path of the working directory, such as "/srv/project", which Open makes with its parents.
 	// It is private and counts against Limits.Disk; empty means the backend's, which is /sandbox. Where it can have
 	// the content of an Image, that needs WritableRoot. Only the local backend has it; elsewhere Open fails with ErrUnsupported.

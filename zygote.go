@@ -39,7 +39,7 @@ type interpreter struct {
 
 // NewZygote starts one for sandboxes with these options. It fails with ErrUnsupported where the backend cannot fork
 // into sandboxes, which only the local one can, for other languages than Python, and for options with Mounts, Network,
-// Secrets, Supervisor, Resettable, WritableRoot, User or ID; else as Open does.
+// Secrets, Supervisor, Resettable, WritableRoot, User, Sudo or ID; else as Open does.
 func NewZygote(ctx context.Context, opts *Options) (*Zygote, error) {
 	o, err := cmp.Or(opts, &Options{}).WithTemplate()
 	if err != nil {
@@ -53,7 +53,7 @@ func NewZygote(ctx context.Context, opts *Options) (*Zygote, error) {
 	if !ok {
 		return nil, fmt.Errorf("start a zygote: %w: the %s backend cannot fork a process of one sandbox into another: use the local one", ErrUnsupported, b.Name())
 	}
-	if len(o.Mounts) > 0 || o.Network.Mode != "" && o.Network.Mode != NetworkNone || len(o.Network.Allow) > 0 || len(o.Secrets) > 0 || o.Supervisor != nil || o.Resettable || o.WritableRoot || o.User != "" || o.ID != "" {
+	if len(o.Mounts) > 0 || o.Network.Mode != "" && o.Network.Mode != NetworkNone || len(o.Network.Allow) > 0 || len(o.Secrets) > 0 || o.Supervisor != nil || o.Resettable || o.WritableRoot || o.User != "" || o.Sudo || o.ID != "" {
 		return nil, fmt.Errorf("start a zygote: %w: its sandboxes have no mounts, network, secrets, supervisor or root that can be written to, ids of their own, and cannot be reset: leave these options out", ErrUnsupported)
 	}
 	o.Backend = b

@@ -47,7 +47,7 @@ type Zygotes interface {
 	CreateFrom(ctx context.Context, spec Spec, zygote Machine, tag string) (Machine, error)
 }
 
-// OwnRoots is implemented by backends that have Spec.WritableRoot, Spec.User and Spec.Workdir.
+// OwnRoots is implemented by backends that have Spec.WritableRoot, Spec.User, Spec.Sudo and Spec.Workdir.
 type OwnRoots interface{ OwnRoots() }
 
 // RunTimeout is how long a run may take that sets no limit of its own, as the options of b say by a method RunTimeout;
@@ -149,6 +149,8 @@ type Spec struct {
 	// an unprivileged one. It may be root, with power over files, users and processes of the sandbox only. Only backends that are
 	// OwnRoots have another.
 	User string
+	// Sudo lets code become root by a program sudo, without a password. It needs User.
+	Sudo bool
 	// Workdir is the absolute path of the working directory, which is made with the machine; empty: the backend's. Only
 	// backends that are OwnRoots have another, with Image only where the root is writable.
 	Workdir string

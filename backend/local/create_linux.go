@@ -173,8 +173,12 @@ func (c *creation) contents(made func() (noDisk, err error)) (contents, error) {
 	if c.controls, err = c.limits(noDisk); err != nil {
 		return contents{}, err
 	}
+	root := c.root.mounts
+	if c.spec.Sudo {
+		root = slices.Concat(root, sudoMounts())
+	}
 	return contents{
-		workdir: workdirOf(c.spec), mounts: sandboxMounts(c.root.mounts, workdirOf(c.spec), c.spec.Layers, c.mounts, absentFrom("/proc")), disk: c.disk, diskSize: c.spec.Limits.Disk,
+		sudo: c.spec.Sudo, workdir: workdirOf(c.spec), mounts: sandboxMounts(root, workdirOf(c.spec), c.spec.Layers, c.mounts, absentFrom("/proc")), disk: c.disk, diskSize: c.spec.Limits.Disk,
 		startDir: c.root.startDir, rlimits: c.rlimits(c.controls),
 	}, nil
 }
@@ -225,6 +229,9 @@ func (c *creation) finish() (*machine, error) {
 	for i, k := range caps.Controls {
 		if k.Name == "filesystem" && c.spec.WritableRoot {
 			caps.Controls[i].Detail = "code can write everywhere, which changes the sandbox's disk only"
+		}
+		if k.Name == "no-new-privs" && c.spec.Sudo {
+			caps.Controls[i] = backend.Control{Name: k.Name, Why: "the caller loosened it: code may become root of its sandbox (sudo)"}
 		}
 		if k.Name == "capabilities" && c.spec.User != "" {
 			caps.Controls[i].By = "a user namespace below the agent's"

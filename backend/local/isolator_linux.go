@@ -58,6 +58,7 @@ type contents struct {
 	// startDir is a directory of the image, about which the process says whether code can
 	// have it as its working directory; may be empty.
 	startDir string
+	sudo     bool // code may become root
 	rlimits  []nsinit.Rlimit
 }
 

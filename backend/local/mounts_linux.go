@@ -33,6 +33,7 @@ const (
 	mountDevice  mountKind = "device"  // the host's device of the same path
 	// Entries of the mount that they are in, and no mounts themselves.
 	makeDirectory mountKind = "directory"
+	makeFile      mountKind = "file"    // with data
 	makeSymlink   mountKind = "symlink" // to source
 	// What is there already, if it is: hidden, or read-only from now on.
 	maskFile      mountKind = "mask-file"
@@ -57,6 +58,7 @@ type mount struct {
 	size     int64  // of a tmpfs, in bytes
 	inodes   int64  // of a tmpfs
 	mode     uint32 // of the directory itself, where it is made
+	data     []byte // of a file that is made
 	code     bool   // belongs to the code and not to root
 }
 

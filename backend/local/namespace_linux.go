@@ -79,7 +79,7 @@ func (a *namespaceAgent) boot(ctx context.Context, l *launch, filter func() ([]b
 	if err != nil {
 		return fmt.Errorf("system call filter: %w", err)
 	}
-	in := planInput{identity: users, detached: privileged(), diskSize: c.diskSize, empty: l.empty, workdir: c.workdir, descriptors: map[int]uint32{}, startDir: c.startDir,
+	in := planInput{identity: users, detached: privileged(), diskSize: c.diskSize, empty: l.empty, workdir: c.workdir, descriptors: map[int]uint32{}, startDir: c.startDir, sudo: c.sudo,
 		seccomp: program, rlimits: c.rlimits, timens: hasTimeNamespaces(), tag: l.tag}
 	if l.entrance != nil {
 		if in.entering, err = seccomp.Entering(runtime.GOARCH); err != nil {

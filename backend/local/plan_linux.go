@@ -35,6 +35,7 @@ type planInput struct {
 	detached bool
 	workdir  string
 	startDir string
+	sudo     bool
 	seccomp  []byte
 	entering []byte
 	tag      string
@@ -55,7 +56,7 @@ func makePlan(in planInput) nsinit.Plan {
 	}
 	p.seal("")
 	return nsinit.Plan{
-		Hostname: "sandbox", Workdir: in.workdir, SetIDs: in.identity.separate, OwnUsers: in.identity.users != 0, CodeUID: in.identity.insideUID, CodeGID: in.identity.insideGID, StartDir: in.startDir,
+		Hostname: "sandbox", Workdir: in.workdir, SetIDs: in.identity.separate, OwnUsers: in.identity.users != 0, Sudo: in.sudo, CodeUID: in.identity.insideUID, CodeGID: in.identity.insideGID, StartDir: in.startDir,
 		LandlockRead: []string{"/"}, LandlockWrite: writable(in.mounts), Seccomp: in.seccomp, Rlimits: in.rlimits, HideUptime: in.timens, Entering: in.entering, Adopt: in.tag, Steps: p.steps,
 	}
 }
@@ -152,6 +153,8 @@ func (p *planner) add(i int, m mount) {
 	case mountDevice:
 		p.step(nsinit.Step{Op: nsinit.OpFile, Path: m.target, Mode: 0o666})
 		p.step(nsinit.Step{Op: nsinit.OpBind, Source: m.target, Path: m.target, Attr: attr})
+	case makeFile:
+		p.step(nsinit.Step{Op: nsinit.OpFile, Path: m.target, Mode: m.mode, Data: m.data})
 	case makeDirectory:
 		p.mkdir(m.target, m.mode, m.code)
 	case makeSymlink:

@@ -48,6 +48,9 @@ func (b *Backend) resolveRoot(ctx context.Context, spec backend.Spec) (rootfs, e
 			}
 			r.uid, r.gid, err = userOf(etc, spec.User)
 		}
+		if spec.Sudo {
+			r.env = withSudo(r.env)
+		}
 		return r, err
 	}
 	img, err := b.image(ctx, spec)
@@ -66,6 +69,9 @@ func (b *Backend) resolveRoot(ctx context.Context, spec backend.Spec) (rootfs, e
 	r := rootfs{
 		image: img.Name, from: img, release: img.Release, mounts: []mount{{kind: mountOverlay, target: "/", lower: lower, readOnly: !spec.WritableRoot, code: spec.WritableRoot}},
 		env: environ.Override(environ.Override([]string{environ.DefaultPath}, img.Config.Env), baseEnv),
+	}
+	if spec.Sudo {
+		r.env = withSudo(r.env)
 	}
 	if dir := img.Config.WorkingDir; dir != "/" {
 		r.startDir = dir

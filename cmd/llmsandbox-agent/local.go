@@ -30,6 +30,7 @@ func serveLocal(f flags) error {
 		CodeUID:         config.CodeUID,
 		CodeGID:         config.CodeGID,
 		OwnUsers:        config.OwnUsers,
+		Sudo:            config.Sudo,
 		Workdir:         config.Workdir,
 		Seccomp:         config.Seccomp,
 		OOMScoreAdj:     codeOOMScoreAdj,

@@ -33,6 +33,7 @@ type sandboxFlags struct {
 	bestEffort   bool
 	user         string
 	writableRoot bool
+	sudo         bool
 	ownWorkdir   string
 	gpus         string
 	environment  string
@@ -83,6 +84,7 @@ func (f *sandboxFlags) registerBounds(set *pflag.FlagSet) {
 	f.place.Pod.register(set)
 	set.BoolVar(&f.bestEffort, "best-effort", false, "continue if this machine cannot enforce a limit that you set")
 	set.BoolVar(&f.writableRoot, "writable-root", false, "let code write everywhere in the sandbox (local backend)")
+	set.BoolVar(&f.sudo, "sudo", false, "let code become root of the sandbox with sudo (local backend)")
 	set.StringVar(&f.gpus, "gpus", "", "give code `GPUS` of the host: 'all', a number, or IDs such as 0,1 (Docker, Podman, Kubernetes)")
 	set.StringVar(&f.user, "user", "", "run code as `USER` of the sandbox, such as root (local backend)")
 	set.StringArrayVar(&f.mounts, "mount", nil, "mount `HOST:SANDBOX` read-only, or as a copy with :cow (repeatable)")
@@ -150,7 +152,7 @@ func withTemplate(o llmsandbox.Options) (llmsandbox.Options, error) {
 // given are the options of the flags alone, without a backend.
 func (f *sandboxFlags) given() (llmsandbox.Options, error) {
 	o := llmsandbox.Options{
-		Template: f.template, Language: f.lang, Image: f.image, BestEffort: f.bestEffort, WritableRoot: f.writableRoot, User: f.user, Workdir: f.ownWorkdir, GPUs: f.gpus, Libraries: f.libraries.libraries, Environment: f.environment, Imports: f.imports,
+		Template: f.template, Language: f.lang, Image: f.image, BestEffort: f.bestEffort, WritableRoot: f.writableRoot, User: f.user, Sudo: f.sudo, Workdir: f.ownWorkdir, GPUs: f.gpus, Libraries: f.libraries.libraries, Environment: f.environment, Imports: f.imports,
 	}
 	var err error
 	if o.Limits.Memory, err = sizeFlag("memory", f.memory, limit.MinMemory); err != nil {

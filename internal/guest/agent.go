@@ -257,6 +257,8 @@ type Options struct {
 	CodeUID, CodeGID uint32
 	// OwnUsers has every process enter a user namespace below the agent's, whose ids are as nsinit.AgentID says. Its root keeps rootCaps.
 	OwnUsers bool
+	// Sudo lets every user of these become root: its processes hold sudoCaps, and get root's by executing a program as root.
+	Sudo bool
 	// Workdir is the default working directory; empty means "/".
 	Workdir string
 	// Seccomp is a raw array of struct sock_filter that every process gets; empty

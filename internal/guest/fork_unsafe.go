@@ -77,6 +77,9 @@ type capData [3]uint32
 const rootCaps = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_KILL |
 	1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETFCAP
 
+// sudoCaps are what other users have there that may become root.
+const sudoCaps = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID
+
 type failure struct {
 	step  int32
 	errno uint32
@@ -111,6 +114,9 @@ type launch struct {
 	oomFSUID   uintptr
 	enter      bool // the user namespace users
 	users      uintptr
+	sudo       bool    // no no_new_privs
+	bound      uintptr // the bounding set's capabilities
+	ambient    uintptr // those of data that are ambient
 	setIDs     bool
 	uid, gid   uintptr
 	setGroups  bool
@@ -327,8 +333,23 @@ program:
 			goto programFailed
 		}
 	}
+	if l.sudo {
+		// What no_new_privs allows takes the capability that this process still has in its own user namespace.
+		step = uintptr(stepLandlock)
+		if l.restrict {
+			if _, _, err = unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, l.landlock, 0, 0); err != 0 {
+				goto programFailed
+			}
+		}
+		step = uintptr(stepSeccomp)
+		if l.seccomp != nil {
+			if _, _, err = unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(l.seccomp))); err != 0 {
+				goto programFailed
+			}
+		}
+	}
 	for i = 0; i < 64; i++ {
-		if i < 32 && l.data[0][0]&(1<<i) != 0 {
+		if l.bound&(1<<i) != 0 {
 			continue
 		}
 		if _, _, err = unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, i, 0, 0, 0, 0); err != 0 {
@@ -357,6 +378,13 @@ program:
 	if _, _, err = unix.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&l.caps)), uintptr(unsafe.Pointer(&l.data)), 0); err != 0 {
 		goto programFailed
 	}
+	for i = 0; i < 64; i++ {
+		if l.ambient&(1<<i) != 0 {
+			if _, _, err = unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, i, 0, 0, 0); err != 0 {
+				goto programFailed
+			}
+		}
+	}
 	step = uintptr(stepDir) // as the code's user, so that its permissions count
 	if _, _, err = unix.RawSyscall(unix.SYS_CHDIR, uintptr(unsafe.Pointer(l.dir)), 0, 0); err != 0 {
 		goto programFailed
@@ -367,11 +395,13 @@ program:
 	for i = 1; i <= 64; i++ {
 		unix.RawSyscall6(unix.SYS_RT_SIGACTION, i, uintptr(unsafe.Pointer(&l.sig)), 0, 8, 0, 0)
 	}
-	step = uintptr(stepNoNewPrivs)
-	if _, _, err = unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); err != 0 {
-		goto programFailed
+	if !l.sudo {
+		step = uintptr(stepNoNewPrivs)
+		if _, _, err = unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); err != 0 {
+			goto programFailed
+		}
 	}
-	if l.restrict {
+	if l.restrict && !l.sudo {
 		step = uintptr(stepLandlock)
 		if _, _, err = unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, l.landlock, 0, 0); err != 0 {
 			goto programFailed
@@ -398,7 +428,7 @@ program:
 		}
 	}
 	unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&l.mask)), 0, 8, 0, 0)
-	if l.seccomp != nil {
+	if l.seccomp != nil && !l.sudo {
 		step = uintptr(stepSeccomp)
 		if _, _, err = unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(l.seccomp))); err != 0 {
 			goto programFailed

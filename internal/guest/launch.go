@@ -55,9 +55,13 @@ func (a *Agent) prepare(req *agentproto.StartRequest) (*launch, error) {
 	}
 	if a.opts.OwnUsers {
 		l.enter, l.users = true, uintptr(a.users)
-		if who.uid == 0 {
-			l.data[0] = capData{rootCaps, rootCaps}
+		switch {
+		case who.uid == 0:
+			l.data[0], l.bound = capData{rootCaps, rootCaps}, rootCaps
+		case a.opts.Sudo:
+			l.data[0], l.bound, l.ambient = capData{sudoCaps, sudoCaps, sudoCaps}, rootCaps, sudoCaps
 		}
+		l.sudo = a.opts.Sudo
 	}
 	if l.setIDs && !a.caps {
 		return nil, agentproto.Errorf(agentproto.CodePermission, "start as user %q: this sandbox's agent cannot change users; leave the user empty", req.User)

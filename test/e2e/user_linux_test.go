@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -120,10 +121,18 @@ func TestRootCan(t *testing.T) {
 func TestRootCannot(t *testing.T) {
 	needsRoot(t)
 	b, _ := imageBackend(t)
-	for name, writable := range map[string]bool{"writable": true, "read-only": false} {
+	for name, o := range map[string]llmsandbox.Options{"writable": {User: "root", WritableRoot: true}, "read-only": {User: "root"}, "sudo": {Sudo: true, WritableRoot: true}, "may have sudo": {Sudo: true}} {
 		t.Run(name, func(t *testing.T) {
-			sb := open(t, llmsandbox.Options{Backend: b, User: "root", WritableRoot: writable, Limits: llmsandbox.Limits{Disk: 32 << 20}})
-			res, err := sb.Run(testContext(t), rootAttacks, nil)
+			o.Backend, o.Limits.Disk = b, 32<<20
+			sb := open(t, o)
+			if err := sb.WriteFile(testContext(t), "attacks.py", []byte(rootAttacks)); err != nil {
+				t.Fatal(err)
+			}
+			argv := []string{"python3", "attacks.py"}
+			if name == "sudo" {
+				argv = append([]string{"sudo"}, argv...)
+			}
+			res, err := sb.Exec(testContext(t), argv, nil)
 			if err != nil || res.Status != llmsandbox.StatusOK {
 				t.Fatalf("%v, status %s: %s", err, res.Status, clip(res.Stderr))
 			}
@@ -216,7 +225,10 @@ os.chmod("/sandbox/cat", 0o755)
 caps = struct.pack("<5I", 0x02000001, 0xffffffff, 0, 0xffffffff, 0)
 try: os.setxattr("/sandbox/cat", "security.capability", caps)
 except OSError: pass
-if "CapEff:\t0000000000000000" not in as_user("/sandbox/cat", "/proc/self/status"): print("reached: a program with capabilities")
+# What may become root has two of them, which its programs have as well, and no more.
+effective = lambda status: int(status.split("CapEff:\t")[1].split()[0], 16)
+own = 0 if os.getuid() == 0 else effective(open("/proc/self/status").read())
+if effective(as_user("/sandbox/cat", "/proc/self/status")) != own: print("reached: a program with capabilities")
 for name in ("trusted.overlay.opaque", "security.other"):
     attack("attribute " + name, lambda: os.setxattr("/usr/bin", name, b"y"))
 try: os.setxattr("/usr", "user.overlay.opaque", b"y") # the kernel stores it under another name
@@ -233,6 +245,34 @@ for owner in (0, 1, 2, 65535):
 if full > 32 << 20: print("reached: %d bytes of disk" % full)
 print("end")
 `
+
+func TestSudo(t *testing.T) {
+	needsRoot(t)
+	b, _ := imageBackend(t)
+	image := testimage.Layout(t, map[string]v1.Image{"one": testimage.Busybox(t, nil)}) + ":one"
+	for name, o := range map[string]llmsandbox.Options{
+		"host": {}, "host, writable": {WritableRoot: true}, "image": {Image: image}, "image, writable": {Image: image, WritableRoot: true}, "of another user": {User: "33:33"}, "of root": {User: "root"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.Backend, o.Language, o.Sudo = b, "bash", true
+			sb := open(t, o)
+			uid := cmp.Or(strings.TrimSuffix(o.User, ":33"), "1000")
+			if uid == "root" {
+				uid = "0"
+			}
+			shellIn(t, sb, `id -u; sudo id -u; sudo -nE -- id -g; sudo FOO=bar sh -c 'echo $FOO $USER'; echo 'id -u' | sudo -s; sudo sh -c 'echo x >/etc/x' 2>/dev/null || echo read-only; (exit 3) || sudo sh -c 'exit 4'; echo $?`,
+				uid+"\n0\n0\nbar root\n0\n"+map[bool]string{false: "read-only\n"}[o.WritableRoot]+"4\n")
+			shellIn(t, sb, `sudo 2>&1; sudo -x id 2>&1; sudo nope 2>&1; sudo -u 2>&1; echo $?`,
+				"sudo: what is to be run? Use: sudo [-u USER] COMMAND\nsudo: the sandbox's sudo has no option -x\nsudo: nope: command not found\nsudo: -u needs a user\n1\n")
+			shellIn(t, sb, `sudo touch /run/sudo/sudo 2>/dev/null || echo denied; sudo sh -c 'echo x >/sandbox/of-root'; stat -c %u /sandbox/of-root; sudo sh -c "kill -0 $$" && echo reached`, "denied\n0\nreached\n")
+			if o.Image == "" {
+				shellIn(t, sb, `sudo chown 7 /sandbox/of-root && stat -c %u /sandbox/of-root; sudo -u nobody id -u; sudo -u '#7' id -u; sudo -u nobody grep CapEff /proc/self/status | tr '\t' ' '; sudo -u nobody sudo id -u 2>/dev/null || echo denied`, "7\n65534\n7\nCapEff: 0000000000000000\ndenied\n")
+			}
+		})
+	}
+	plain := open(t, llmsandbox.Options{Backend: b, Language: "bash", User: "1000:1000"})
+	shellIn(t, plain, `ls /run/sudo 2>/dev/null; grep -E 'CapEff|NoNewPrivs' /proc/self/status | tr '\t' ' '`, "CapEff: 0000000000000000\nNoNewPrivs: 1\n")
+}
 
 // TestRootForks has root fork as many users: the limit of processes holds for all of them, and the agent has what it needs.
 func TestRootForks(t *testing.T) {

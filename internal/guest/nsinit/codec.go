@@ -36,7 +36,7 @@ func Decode(b []byte) (*Plan, error) {
 
 // Fields names the fields in their order on the wire.
 func (p *Plan) Fields(c *wire.Coder) {
-	c.Fields(&p.Hostname, &p.Workdir, &p.StartDir, &p.SetIDs, &p.OwnUsers, &p.CodeUID, &p.CodeGID, &p.Seccomp, &p.LandlockRead, &p.LandlockWrite)
+	c.Fields(&p.Hostname, &p.Workdir, &p.StartDir, &p.SetIDs, &p.OwnUsers, &p.Sudo, &p.CodeUID, &p.CodeGID, &p.Seccomp, &p.LandlockRead, &p.LandlockWrite)
 	wire.List(c, &p.Rlimits, 2, func(c *wire.Coder, r *Rlimit) { c.Fields(&r.Resource, &r.Value) })
 	c.Fields(&p.HideUptime, &p.Entering, &p.Adopt)
 	wire.List(c, &p.Steps, 11, func(c *wire.Coder, s *Step) {

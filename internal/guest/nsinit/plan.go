@@ -107,7 +107,9 @@ type Plan struct {
 	SetIDs bool
 	// OwnUsers gives the code a user namespace of its own below the agent's, with the ids below RootID. It has no power over
 	// what belongs to the agent's namespaces, not even as root.
-	OwnUsers         bool
+	OwnUsers bool
+	// Sudo lets its users become root.
+	Sudo             bool
 	CodeUID, CodeGID uint32 // in the code's user namespace
 	Seccomp          []byte
 	// LandlockRead and LandlockWrite are what the code may read and execute, and

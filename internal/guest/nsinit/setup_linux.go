@@ -14,7 +14,7 @@ import (
 // Config is what the guest agent must know of the sandbox it now lives in.
 type Config struct {
 	CodeUID, CodeGID uint32
-	OwnUsers         bool // as in Plan
+	OwnUsers, Sudo   bool // as in Plan
 	// SharedUID reports whether the code has the agent's own uid.
 	SharedUID bool
 	Workdir   string
@@ -82,7 +82,7 @@ func setup(fd int) (Config, Reply, error) {
 	}
 	return Config{
 		Entering: plan.Entering, Adopt: plan.Adopt, Namespaces: namespaces, Layer: layer,
-		CodeUID: plan.CodeUID, CodeGID: plan.CodeGID, OwnUsers: plan.OwnUsers, SharedUID: !plan.SetIDs, Workdir: plan.Workdir,
+		CodeUID: plan.CodeUID, CodeGID: plan.CodeGID, OwnUsers: plan.OwnUsers, Sudo: plan.Sudo, SharedUID: !plan.SetIDs, Workdir: plan.Workdir,
 		Seccomp: plan.Seccomp, LandlockRead: plan.LandlockRead, LandlockWrite: plan.LandlockWrite,
 		Rlimits: plan.Rlimits,
 		OnSpawnerThread: func() error {
