@@ -73,8 +73,11 @@ func writableRoots(ctx context.Context, _ *env, rounds int) error {
 		return openRunClose(o, fmt.Sprintf("import os\nos.makedirs(%[1]q)\nfor i in range(1000):\n    with open(%[1]q + '/%%d' %% i, 'w') as f: f.write('x')", dir))
 	}
 	plain, writable := llmsandbox.Options{BestEffort: true}, llmsandbox.Options{BestEffort: true, WritableRoot: true}
+	root, both, sudo := plain, writable, plain
+	root.User, both.User, sudo.Sudo = "root", "root", true
 	return errors.Join(
-		compare(ctx, rounds, timed("Open+Run+Close", openRunClose(plain, one)), timed("with a writable root", openRunClose(writable, one))),
+		compare(ctx, rounds, timed("Open+Run+Close", openRunClose(plain, one)), timed("with a writable root", openRunClose(writable, one)),
+			timed("as root", openRunClose(root, one)), timed("as root of a writable root", openRunClose(both, one)), timed("with sudo", openRunClose(sudo, one))),
 		compare(ctx, rounds, timed("1,000 files in /sandbox", writes(plain, "/sandbox/many")), timed("in /usr of a writable root", writes(writable, "/usr/many"))))
 }
 
