@@ -41,9 +41,8 @@ func System(cacheDir string) (layer string, binds []Bind, err error) {
 		if settings[name], err = systemAccounts(name); err != nil {
 			return "", nil, err
 		}
-		names = append(names, settings[name])
 	}
-	layer = filepath.Join(cacheDir, "hostroot-system-"+hash(fmt.Sprint(layoutVersion, dirs, names)))
+	layer = filepath.Join(cacheDir, "hostroot-system-"+hash(fmt.Sprint(layoutVersion, dirs, names, settings)))
 	if isLayer(layer) {
 		return layer, binds, nil
 	}
