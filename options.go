@@ -86,7 +86,7 @@ type Options struct {
 	// rights, but no capabilities. Only the local backend has it, as root of the machine; elsewhere, and with Resettable, Open fails with ErrUnsupported.
 	User string
 	// Sudo gives code a program sudo, with which it becomes root of the sandbox without a password: all that root may do there, it may. Without
-	// User, code is an unprivileged user at first. no_new_privs is off then, which a program needs to gain anything. It is where User is.
+	// User, code is an unprivileged user at first. no_new_privs is off then, as sudo could gain nothing with it. It is available where User is.
 	Sudo bool
 	// Workdir is the absolute path of the working directory, such as "/srv/project", which Open makes with its parents.
 	// It is private and counts against Limits.Disk; empty means the backend's, which is /sandbox. Where it can have
