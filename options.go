@@ -81,7 +81,7 @@ type Options struct {
 	// is closed. Only the local backend has it, as root of the machine or with an Image; elsewhere, and with Resettable, Open fails with ErrUnsupported.
 	WritableRoot bool
 	// User is what code runs as: "root", another name of the sandbox's /etc/passwd, or a number, each with ":GROUP" if its group is
-	// another. Root and all other users of the sandbox are nobody outside. Root has the capabilities over files, users and processes of
+	// another. The users of the sandbox, root included, are not users of the host. Root has the capabilities over files, users and processes of
 	// the sandbox, and none over mounts, networks or the system. Empty means an unprivileged user. File operations have the user's
 	// rights, but no capabilities. Only the local backend has it, as root of the machine; elsewhere, and with Resettable, Open fails with ErrUnsupported.
 	User string

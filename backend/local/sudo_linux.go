@@ -19,7 +19,7 @@ func withSudo(env []string) []string {
 	return environ.Override(env, []string{"PATH=" + sudoDir + ":" + environ.Value(env, "PATH")})
 }
 
-// sudoMounts are a file system with sudo, which nobody can write to.
+// sudoMounts returns a read-only file system that holds sudo.
 func sudoMounts() []mount {
 	return []mount{
 		{kind: mountTmpfs, target: sudoDir, mode: 0o755, size: 64 << 10, inodes: 8, readOnly: true},

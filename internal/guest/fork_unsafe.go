@@ -456,7 +456,7 @@ programFailed:
 	goto exit
 }
 
-// forkUsers forks a process in a new user namespace, which ends once nobody has the other end of the pipe that r reads.
+// forkUsers forks a process in a new user namespace. It reads from the pipe r, and exits when the other end, w, is closed.
 // What forkSubreaper says of a fork holds.
 //
 //go:noinline

@@ -16,7 +16,7 @@ var packageDirs = []string{"root", "srv", "mnt", "var/cache/apt/archives/partial
 // packageSettings are files of /etc that packages use to install themselves.
 var packageSettings = []string{"adduser.conf", "ca-certificates.conf", "debconf.conf", "deluser.conf", "dpkg/dpkg.cfg", "login.defs", "shells", "skel"}
 
-// rootOnly lets root become any user (su), and nobody else.
+// rootOnly is a PAM configuration: root can become any user with su, and other users cannot.
 const rootOnly = "auth sufficient pam_rootok.so\nauth required pam_deny.so\naccount required pam_permit.so\npassword required pam_deny.so\nsession required pam_permit.so\n"
 
 // System is what a root that code is root of has more than a skeleton, so that the host's package manager works in it: a
