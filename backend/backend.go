@@ -47,7 +47,7 @@ type Zygotes interface {
 	CreateFrom(ctx context.Context, spec Spec, zygote Machine, tag string) (Machine, error)
 }
 
-// OwnRoots is implemented by backends that have Spec.WritableRoot, Spec.User, Spec.Sudo and Spec.Workdir.
+// OwnRoots is implemented by backends that have Spec.WritableRoot, Spec.User, Spec.Sudo and Spec.Workdir, or refuse some of them.
 type OwnRoots interface{ OwnRoots() }
 
 // RunTimeout is how long a run may take that sets no limit of its own, as the options of b say by a method RunTimeout;
@@ -152,7 +152,7 @@ type Spec struct {
 	// Sudo lets code become root by a program sudo, without a password. It needs User.
 	Sudo bool
 	// Workdir is the absolute path of the working directory, which is made with the machine; empty: the backend's. Only
-	// backends that are OwnRoots have another, with Image only where the root is writable.
+	// backends that are OwnRoots have another.
 	Workdir string
 	// GPUs are "all", a number, or ids and names of the Container Device Interface (CDI) with commas between; empty: none.
 	// Only backends that are GPUs have them.

@@ -91,8 +91,11 @@ func writeAgent(w io.Writer, arch, dir string) error {
 // serveArgs are the arguments of an agent that is the main process.
 func (b *Backend) serveArgs(spec backend.Spec, limits []backend.Control) []string {
 	args := agenthost.ServeArgs(spec, agenthost.Serve{
-		Stdio: true, Grace: ownerGrace, Workdir: workdir, Filter: seccompFile, LayerPath: layerPath,
+		Stdio: true, Grace: ownerGrace, Workdir: workdirOf(spec), Filter: seccompFile, LayerPath: layerPath,
 	})
+	if asRoot(spec) {
+		args = append(args, "--users")
+	}
 	return append(append([]string{"serve"}, args...), substituteRlimits(spec, limits)...)
 }
 

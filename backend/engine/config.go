@@ -20,34 +20,30 @@ import (
 // Where things are inside. The agent's directory is a mount of its own, which the image
 // need not have.
 const (
-	workdir  = "/sandbox"
+	defaultWorkdir = "/sandbox"
+
 	tempDir  = "/tmp"
 	agentDir = "/.llmsandbox"
 	layerDir = agentDir + "-layers" // followed by "/" and a number
-)
-
-// defaultUser is the unprivileged user of an image that names none or root.
-const (
-	defaultUID  = 1000
-	defaultUser = "1000:1000"
 )
 
 // maxShm bounds /dev/shm, whose pages count as memory like those of the other two.
 const maxShm = 64 << 20
 
 // hostConfig is the safe default: nothing is shared, nothing is writable but two
-// file systems in memory, and every limit is set.
+// file systems in memory, and every limit is set. What the caller asked for by name is added.
 func hostConfig(spec backend.Spec, agent string) *container.HostConfig {
 	noSwap := spec.Limits.Memory // memory and swap together
 	h := &container.HostConfig{
 		AutoRemove:     true,
 		NetworkMode:    "none",
-		ReadonlyRootfs: true,
+		ReadonlyRootfs: !spec.WritableRoot,
 		CapDrop:        []string{"ALL"},
+		CapAdd:         capabilitiesOf(spec),
 		SecurityOpt:    []string{"no-new-privileges"},
 		LogConfig:      container.LogConfig{Type: "none"}, // its output is our stream
 		IpcMode:        container.IPCModePrivate,
-		Tmpfs:          map[string]string{workdir: tmpfs(spec.Limits.Disk), tempDir: tmpfs(spec.Limits.Disk)},
+		Tmpfs:          map[string]string{workdirOf(spec): tmpfs(spec.Limits.Disk), tempDir: tmpfs(spec.Limits.Disk)},
 		ShmSize:        maxShm,
 		Mounts:         []mount.Mount{readOnlyVolume(agent, agentDir)},
 		Resources: container.Resources{
@@ -90,7 +86,7 @@ func giveTmpfs(spec backend.Spec, h *container.HostConfig, user string) {
 	if _, err := strconv.ParseUint(uid, 10, 31); err != nil {
 		return
 	}
-	for _, dir := range []string{workdir, tempDir} {
+	for _, dir := range []string{workdirOf(spec), tempDir} {
 		if h.Tmpfs[dir] != tmpfs(spec.Limits.Disk) {
 			continue // the caller's own
 		}
@@ -146,16 +142,13 @@ const (
 // guest returns what the inside of a container from that image looks like.
 func (b *Backend) guest(spec backend.Spec, img image.Image) backend.Guest {
 	env := mergeEnv([]string{environ.DefaultPath}, img.Env)
-	env = mergeEnv(env, []string{"HOME=" + workdir, "TMPDIR=" + tempDir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"})
-	if rootUser(img.User) {
-		// An image that has no user for us has no name for ours either.
-		env = mergeEnv(env, []string{"USER=sandbox", "LOGNAME=sandbox"})
-	}
+	env = mergeEnv(env, []string{"HOME=" + workdirOf(spec), "TMPDIR=" + tempDir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"})
+	env = mergeEnv(env, nameOf(spec, img))
 	g := backend.Guest{
-		Env: mergeEnv(env, spec.Env), Workdir: workdir, TempDir: tempDir,
+		Env: mergeEnv(env, spec.Env), Workdir: workdirOf(spec), TempDir: tempDir,
 		Image: img.Ref, Arch: img.Arch,
 	}
-	if img.Workdir != "/" {
+	if img.Workdir != "/" && spec.Workdir == "" {
 		g.StartDir = img.Workdir
 	}
 	return g

@@ -36,7 +36,7 @@ func (b *Backend) controls(host Host, h *container.HostConfig, spec backend.Spec
 	all := []backend.Control{
 		on("user", name, "the code is not root inside; the agent is of the same user"),
 		agentControl(runtimeOf(host, h)),
-		on("filesystem", "mount namespace", "the image read-only; "+workdir+" and "+tempDir+" private"),
+		on("filesystem", "mount namespace", "the image read-only; "+workdirOf(spec)+" and "+tempDir+" private"),
 		on("processes", "pid namespace", ""),
 		on("network", "network namespace", "loopback only; a network that is asked for goes through a proxy of the process that opens the sandbox"),
 		on("ipc", "IPC namespace", ""),
@@ -50,18 +50,14 @@ func (b *Backend) controls(host Host, h *container.HostConfig, spec backend.Spec
 	for _, l := range host.Limits {
 		all = append(all, limitControl(l, h, spec))
 	}
-	disk := on("disk", "tmpfs", workdir+" and "+tempDir+" each; what they hold counts as memory")
-	if spec.Limits.Disk == 0 {
-		disk = backend.Control{Name: "disk", Why: backend.NotAsked}
-	}
-	all = append(all, disk)
+	all = append(all, diskControl(spec))
 	if len(spec.Mounts) > 0 {
 		all = append(all, hostmount.Control(spec.Mounts, name, "read-only"))
 	}
 	if spec.GPUs != "" {
 		all = append(all, gpuControl(spec.GPUs))
 	}
-	return backend.Capabilities{Backend: name, Isolation: isolation(host, h), Controls: b.loosen(all)}
+	return backend.Capabilities{Backend: name, Isolation: isolation(host, h), Controls: b.loosen(powers(all, spec))}
 }
 
 // limitControl is the control of a limit; one that was not asked for is reported as absent.

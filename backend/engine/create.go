@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/moby/moby/api/types/container"
@@ -25,6 +25,9 @@ func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machin
 	if b.options.Container != "" {
 		return b.enter(ctx, spec)
 	}
+	if err := b.checkRoot(spec); err != nil {
+		return nil, err
+	}
 	var err error
 	if spec.Mounts, err = b.findMounts(spec); err != nil {
 		return nil, err
@@ -37,6 +40,9 @@ func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machin
 	var id string
 	if err == nil {
 		id, err = c.make(ctx)
+	}
+	if err == nil {
+		err = c.checkWorkdir(ctx, id)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.dropImage(ctx))
@@ -77,7 +83,7 @@ func (c *creation) prepare(ctx context.Context) error {
 	if err := both.Wait(); err != nil {
 		return err
 	}
-	if err := agenthost.CheckLimits(c.spec, c.engine.Limits); err != nil {
+	if err := agenthost.CheckLimits(c.spec, append(slices.Clone(c.engine.Limits), diskControl(c.spec))); err != nil {
 		return err
 	}
 	return c.configure(agent)
@@ -94,7 +100,7 @@ func (c *creation) configure(agent string) error {
 	}
 	c.token = agentclient.NewToken()
 	c.config = &container.Config{
-		Image: c.image.ID, Hostname: "sandbox", WorkingDir: "/", User: user(c.image), Labels: labels,
+		Image: c.image.ID, Hostname: "sandbox", WorkingDir: "/", User: user(c.spec, c.image), Labels: labels,
 		Entrypoint: append([]string{agentFile}, b.serveArgs(c.spec, c.engine.Limits)...), Cmd: []string{},
 		OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true,
 		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
@@ -169,20 +175,6 @@ func (c *creation) dropUnenforced() {
 	}
 }
 
-// user is who the agent and the code run as.
-func user(img image.Image) string {
-	if rootUser(img.User) {
-		return defaultUser
-	}
-	return img.User
-}
-
-// rootUser reports whether a user, as images and containers name them, is root.
-func rootUser(u string) bool {
-	name, _, _ := strings.Cut(u, ":")
-	return name == "" || name == "0" || name == "root"
-}
-
 // make makes the container and returns its id.
 func (c *creation) make(ctx context.Context) (string, error) {
 	made, err := createContainer(ctx, c.backend.client, client.ContainerCreateOptions{
@@ -204,7 +196,7 @@ func (c *creation) start(ctx context.Context, id string) (backend.Machine, error
 	s := agenthost.New(agenthost.Owner, h, agenthost.Description{
 		Sandbox: c.record, Inside: c.guest, Enforced: c.enforced,
 	})
-	err := h.begin(ctx, s)
+	err := explainUser(c.spec.User, h.begin(ctx, s))
 	if err == nil && c.image.Committed != "" {
 		err = b.restoreWorkdir(ctx, s, c.image)
 	}

@@ -71,7 +71,7 @@ func TestAttachedCapabilities(t *testing.T) {
 	if err := made.recordEnforced(); err != nil {
 		t.Fatal(err)
 	}
-	if made.config.Env, err = agentEnv("token", backend.Guest{Workdir: workdir}); err != nil {
+	if made.config.Env, err = agentEnv("token", backend.Guest{Workdir: defaultWorkdir}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ name, enforced, want string }{

@@ -202,7 +202,7 @@ func (b *Backend) prepared(ctx context.Context, spec backend.Spec, base image.Im
 
 // tag is the name of the image that is prepared from base.
 func (m *Micromamba) tag(base image.Image, install []string) (string, error) {
-	in, err := json.Marshal([]any{base.ID, user(base), m.enter(), install})
+	in, err := json.Marshal([]any{base.ID, user(backend.Spec{}, base), m.enter(), install})
 	if err != nil {
 		return "", fmt.Errorf("name the image of %s: %w", m, err)
 	}
@@ -280,12 +280,12 @@ func (b *Backend) enterImage(ctx context.Context, img image.Image, env []string)
 	e := b.options.Micromamba
 	mark := newMark()
 	c := neverStarted(img.ID)
-	c.Entrypoint, c.Cmd, c.Env, c.User, c.WorkingDir = e.probe(mark), []string{}, env, user(img), "/"
+	c.Entrypoint, c.Cmd, c.Env, c.User, c.WorkingDir = e.probe(mark), []string{}, env, user(backend.Spec{}, img), "/"
 	c.AttachStdout, c.AttachStderr = true, true
 	c.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
 	h := &container.HostConfig{
 		NetworkMode: "none", ReadonlyRootfs: true, CapDrop: []string{"ALL"}, SecurityOpt: []string{"no-new-privileges"},
-		Tmpfs: map[string]string{workdir: tmpfs(0), tempDir: tmpfs(0)},
+		Tmpfs: map[string]string{defaultWorkdir: tmpfs(0), tempDir: tmpfs(0)},
 	}
 	if b.flavor.TmpfsOwner {
 		giveTmpfs(backend.Spec{}, h, c.User)

@@ -34,6 +34,7 @@ type flags struct {
 	deadline   time.Time     // --deadline UNIXMILLIS: end at that time; zero: not given
 	idle       time.Duration // --idle MILLIS: end when nothing went on so long; 0: never
 	uid, gid   int           // --uid N, --gid N: what code runs as; -1: as the agent
+	users      bool          // --users: code that is root keeps its power over files, users and processes
 	workdir    string        // --workdir DIR: where commands start
 	seccomp    string        // --seccomp FILE: the filter of every process, an array of struct sock_filter
 	rlimits    []agentproto.Rlimit
@@ -66,8 +67,8 @@ func parseFlags(args []string) (flags, error) {
 	for len(args) > 0 {
 		name := args[0]
 		args = args[1:]
-		if name == "--stdio" {
-			f.stdio = true
+		if name == "--stdio" || name == "--users" {
+			f.stdio, f.users = f.stdio || name == "--stdio", f.users || name == "--users"
 			continue
 		}
 		setter := set[name]

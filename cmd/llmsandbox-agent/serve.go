@@ -87,6 +87,7 @@ func (f *flags) options() (guest.Options, error) {
 	opts := guest.Options{
 		CodeUID:     uint32(unix.Geteuid()),
 		CodeGID:     uint32(unix.Getegid()),
+		Users:       f.users,
 		Workdir:     f.workdir,
 		Rlimits:     f.rlimits,
 		OOMScoreAdj: codeOOMScoreAdj,

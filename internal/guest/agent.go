@@ -257,7 +257,10 @@ type Options struct {
 	CodeUID, CodeGID uint32
 	// OwnUsers has every process enter a user namespace below the agent's, whose ids are as nsinit.AgentID says. Its root keeps rootCaps.
 	OwnUsers bool
-	// Sudo lets every user of these become root: its processes hold sudoCaps, and get root's by executing a program as root.
+	// Users leaves rootCaps to code that is root in the agent's own user namespace. The agent is root with one more, CAP_SETPCAP: it bounds
+	// the others', and a process without it may look into none that has it.
+	Users bool
+	// Sudo lets every user of OwnUsers become root: its processes hold sudoCaps, and get root's by executing a program as root.
 	Sudo bool
 	// Workdir is the default working directory; empty means "/".
 	Workdir string

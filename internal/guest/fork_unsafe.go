@@ -72,7 +72,7 @@ type capHeader struct {
 // capData is one half of the effective, permitted and inheritable sets; zero is none.
 type capData [3]uint32
 
-// rootCaps are what root of the code's own user namespace may do there: what concerns files, users and processes. None is about
+// rootCaps are what code that is root may do: what concerns files, users and processes. None is about
 // mounts, networks, modules or the system.
 const rootCaps = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_KILL |
 	1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETFCAP

@@ -55,6 +55,8 @@ func (a *Agent) prepare(req *agentproto.StartRequest) (*launch, error) {
 	}
 	if a.opts.OwnUsers {
 		l.enter, l.users = true, uintptr(a.users)
+	}
+	if a.opts.OwnUsers || a.opts.Users {
 		switch {
 		case who.uid == 0:
 			l.data[0], l.bound = capData{rootCaps, rootCaps}, rootCaps
