@@ -24,6 +24,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/layers"
 	"github.com/llmsandbox/llmsandbox/internal/limit"
+	"github.com/llmsandbox/llmsandbox/internal/renewed"
 	"github.com/llmsandbox/llmsandbox/internal/supervisor"
 	"github.com/llmsandbox/llmsandbox/internal/warm"
 )
@@ -157,12 +158,18 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
+	again := o.Resettable && changesRoot(o)
+	if again {
+		machine = renewed.New(machine)
+	}
 	s := newSandbox(b, machine, lang, limits, o.Logger)
 	s.policy = o.Policy
 	s.libraries.Opened()
 	s.installing = installing{InstallOptions: o.Install, maker: maker, progress: o.Progress, opened: true, image: o.Image}
 	s.keepArtifacts(artifacts)
-	if o.Resettable {
+	if again {
+		s.made = &made{network: o.Network, renewer: b.(backend.Renewer)}
+	} else if o.Resettable {
 		s.made = s.remember(ctx, o.Network)
 	}
 	s.net.owner, s.net.lenient, s.net.secrets, s.net.Log = true, o.BestEffort, o.Secrets, log
@@ -200,14 +207,17 @@ func checkRoot(b backend.Backend, o Options) error {
 	if err := hostmount.CheckWorkdir(o.Workdir, o.Mounts); err != nil {
 		return fmt.Errorf("open sandbox: %w", err)
 	}
-	if (o.WritableRoot || o.User != "") && o.Resettable {
-		return fmt.Errorf("open sandbox: %w: a sandbox with WritableRoot or User cannot be reset: leave out one or the other, and close it instead", ErrUnsupported)
+	if _, ok := b.(backend.Renewer); !ok && o.Resettable && changesRoot(o) {
+		return fmt.Errorf("open sandbox: %w: a sandbox of the %s backend with WritableRoot or User cannot be reset: leave out one or the other, and close it instead", ErrUnsupported, b.Name())
 	}
 	if o.User != "" && !validUser(o.User) {
 		return errclass.Errorf(ErrInvalid, "open sandbox: user %q: use a name or a number, and ':' and a group if you like", o.User)
 	}
 	return nil
 }
+
+// changesRoot reports whether code can change more than its own directories.
+func changesRoot(o Options) bool { return o.WritableRoot || o.User != "" }
 
 func checkGPUs(b backend.Backend, o Options) error {
 	if _, err := gpus.Parse(o.GPUs); err != nil {
@@ -315,11 +325,12 @@ func Attach(ctx context.Context, id string, opts *AttachOptions) (*Sandbox, erro
 	if err != nil {
 		return nil, errors.Join(err, machine.Close(nil))
 	}
-	s := newSandbox(b, machine, lang, limits, o.Logger)
+	s := newSandbox(b, renewed.New(machine), lang, limits, o.Logger)
+	s.attach = func(ctx context.Context) (backend.Machine, error) { return b.Attach(ctx, id) }
 	s.env, s.policy, s.installing.progress = env, o.Policy, o.Progress
 	s.keepArtifacts(artifacts)
 	if err := s.attachSupervisor(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("attach to sandbox %s: %w", id, err), machine.Close(nil))
+		return nil, errors.Join(fmt.Errorf("attach to sandbox %s: %w", id, err), s.machine.Close(nil))
 	}
 	return s, nil
 }

@@ -79,13 +79,13 @@ type Options struct {
 	// WritableRoot lets code write everywhere, not only to the working directory and /tmp: all files of the root
 	// filesystem belong to it. What is written is seen by this sandbox only, counts against Limits.Disk, and is gone when it
 	// is closed. The local backend has it, as root of the machine or with an Image. Of docker and podman the files belong to root, so that it
-	// needs User, and Limits.Disk does not hold for it. Elsewhere, and with Resettable, Open fails with ErrUnsupported.
+	// needs User, and Limits.Disk does not hold for it. Elsewhere Open fails with ErrUnsupported.
 	WritableRoot bool
 	// User is what code runs as: "root", another name of the sandbox's /etc/passwd, or a number, each with ":GROUP" if its group is
 	// another. The users of the sandbox, root included, are not users of the host. Root has the capabilities over files, users and processes of
 	// the sandbox, and none over mounts, networks or the system. Empty means an unprivileged user. File operations have the user's
 	// rights, but on the local backend no capabilities. That has users as root of the machine; docker and podman have them, and there root is the
-	// engine's own user, which is root of the host unless the engine maps it to another. Elsewhere, and with Resettable, Open fails with ErrUnsupported.
+	// engine's own user, which is root of the host unless the engine maps it to another. Elsewhere Open fails with ErrUnsupported.
 	User string
 	// Sudo gives code a program sudo, with which it becomes root of the sandbox without a password: all that root may do there, it may. Without
 	// User, code is an unprivileged user at first. no_new_privs is off then, as sudo could gain nothing with it. Only the local backend has it, where it has User.
@@ -98,7 +98,8 @@ type Options struct {
 	// between, such as "0,1" or "nvidia.com/gpu=0"; empty means none. The kubernetes backend takes a number only, and the
 	// local one none: Open fails with ErrUnsupported then. It was not tried on hardware.
 	GPUs string
-	// Resettable has Open look at what it has made, so that [Sandbox.Reset] can do it again.
+	// Resettable has Open look at what it has made, so that [Sandbox.Reset] can do it again. With WritableRoot or User, only the local backend
+	// has it; elsewhere Open fails with ErrUnsupported.
 	Resettable bool
 	// Supervisor, when set, opens and owns the sandbox in a process of its own, so that the sandbox
 	// lives on when this process ends. Open then returns a handle as [Attach] does: Close leaves

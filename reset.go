@@ -5,13 +5,18 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/baseline"
+	"github.com/llmsandbox/llmsandbox/internal/renewed"
 )
 
 // Reset makes a sandbox that was opened with Options.Resettable as it was then: everything
 // that runs in it is killed, its kernels are closed, its files, installed libraries,
 // artifacts and network are those of Open. Then it looks whether that is so. Nothing may use
 // the sandbox meanwhile.
+//
+// With WritableRoot or User, the sandbox is ended and created again under its ID, of the same image and
+// mounts: this takes as long as Open, what it has used is counted anew, and other handles on it have ended.
 //
 // An error says that it is not known to be as new, and that it must be closed. So it is
 // with ErrUnsupported where that cannot be known: what code can write to held files from the
@@ -32,6 +37,8 @@ type made struct {
 	baseline *baseline.Baseline
 	unknown  error // why there is no baseline
 	network  Network
+	// renewer creates the sandbox again, as code can change too much of it to make it as it was; nil: it can not.
+	renewer backend.Renewer
 }
 
 // remember looks at a sandbox that was just opened, before it has a network, whose files
@@ -79,11 +86,7 @@ func (s *Sandbox) reset(ctx context.Context) error {
 	s.net.Stop()
 	s.kernels.CloseOpen()
 	s.dropAhead(ctx)
-	whole, err := s.forBaseline(ctx)
-	if err != nil {
-		return err
-	}
-	if err := m.baseline.Restore(ctx, whole); err != nil {
+	if err := m.restore(ctx, s); err != nil {
 		return err
 	}
 	s.ClearArtifacts()
@@ -93,4 +96,26 @@ func (s *Sandbox) reset(ctx context.Context) error {
 		return err
 	}
 	return s.startNetwork(ctx, plan, m.network.Allow)
+}
+
+// restore makes the sandbox's processes, files and mounts those of Open.
+func (m *made) restore(ctx context.Context, s *Sandbox) error {
+	if m.renewer != nil {
+		return s.replace(func(old backend.Machine) (backend.Machine, error) { return m.renewer.Renew(ctx, old) })
+	}
+	whole, err := s.forBaseline(ctx)
+	if err != nil {
+		return err
+	}
+	return m.baseline.Restore(ctx, whole)
+}
+
+// replace has another machine come in the place of the one that the sandbox is.
+func (s *Sandbox) replace(by func(old backend.Machine) (backend.Machine, error)) error {
+	s.link.Drop()
+	err := s.machine.(*renewed.Machine).Replace(by)
+	if err == nil {
+		s.link.Begin()
+	}
+	return err
 }

@@ -35,6 +35,7 @@ type Sandbox struct {
 	net sandboxNetwork
 	// supervisor is the process that owns the sandbox; nil where that is not known to this user.
 	supervisor *supervisor.Client
+	attach     func(context.Context) (backend.Machine, error) // again; nil: it was not attached to
 	link       *agentlink.Link
 	programs   programs
 	runs       runCounter

@@ -270,8 +270,21 @@ func (s *Sandbox) recordNetwork(ctx context.Context) networkRecord {
 func (s *Sandbox) resetSupervised(ctx context.Context) error {
 	s.kernels.CloseOpen()
 	s.dropAhead(ctx)
-	if err := s.supervisor.Reset(ctx); err != nil {
-		return asTold(err)
+	err := s.replace(func(old backend.Machine) (backend.Machine, error) {
+		if err := s.supervisor.Reset(ctx); err != nil {
+			return nil, asTold(err)
+		}
+		next, err := s.attach(ctx) // it may have been created again
+		if err != nil {
+			return nil, asTold(err)
+		}
+		if err := old.Close(nil); err != nil {
+			return nil, errors.Join(err, next.Close(nil))
+		}
+		return next, nil
+	})
+	if err != nil {
+		return err
 	}
 	s.ClearArtifacts()
 	s.libraries.Forget()

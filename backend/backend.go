@@ -50,6 +50,13 @@ type Zygotes interface {
 // OwnRoots is implemented by backends that have Spec.WritableRoot, Spec.User, Spec.Sudo and Spec.Workdir, or refuse some of them.
 type OwnRoots interface{ OwnRoots() }
 
+// Renewer is implemented by backends that can make a machine as new, whatever code has changed in it.
+type Renewer interface {
+	// Renew ends a machine that Create returned, with all that is in it, and creates another of the same spec, image and
+	// deadline in its place. After an error the machine has ended, or has to be destroyed.
+	Renew(ctx context.Context, m Machine) (Machine, error)
+}
+
 // RunTimeout is how long a run may take that sets no limit of its own, as the options of b say by a method RunTimeout;
 // 0: they do not say.
 func RunTimeout(b Backend) time.Duration {

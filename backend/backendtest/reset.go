@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -86,12 +87,12 @@ func (s *suite) abuse99Reset(t *testing.T) {
 	if err := sb.Reset(ctx); errors.Is(err, llmsandbox.ErrUnsupported) {
 		t.Skipf("sandboxes of this backend are not reset: %v", err)
 	}
-	res := run(t, sb, `
+	const shared = `
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
-print(libc.shmget(0x5ec, 4096, 0o1600) >= 0)`, nil)
-	if res.Stdout == "True\n" {
-		if err := sb.Reset(ctx); err == nil {
+print(libc.shmget(0x5ec, 4096, 0o600 | %s) >= 0)`
+	if res := run(t, sb, fmt.Sprintf(shared, "0o1000"), nil); res.Stdout == "True\n" {
+		if err := sb.Reset(ctx); err == nil && run(t, sb, fmt.Sprintf(shared, "0"), nil).Stdout != "False\n" {
 			t.Error("shared memory that no process holds has outlived a reset: got no error, want an error")
 		}
 	}

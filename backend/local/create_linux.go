@@ -42,6 +42,8 @@ type creation struct {
 	entrance *entrance // of one that CreateZygote starts
 	parent   *entrance // of one that CreateFrom starts
 	tag      string    // of the process that is forked into it
+
+	again *machine // which this one replaces; nil: none
 }
 
 // Create starts a sandbox and returns when its agent answers.
@@ -77,6 +79,33 @@ func (b *Backend) create(ctx context.Context, spec backend.Spec, set func(*creat
 	}
 	b.sweepOnce(spec.Logger)
 	return m, nil
+}
+
+// Renew implements [backend.Renewer].
+func (b *Backend) Renew(ctx context.Context, old backend.Machine) (backend.Machine, error) {
+	m, ok := old.(*machine)
+	if !ok {
+		return nil, fmt.Errorf("sandbox %s: %w: only the process that has opened it can create it again", old.ID(), backend.ErrUnsupported)
+	}
+	r, err := readRecord(m.dir.path) // where any process may have moved the deadline
+	if err != nil {
+		return nil, err
+	}
+	spec := m.spec
+	spec.Deadline = r.Info.Deadline
+	if base := m.record.Base; base.ID != "" {
+		// It is the same image, whatever its name means by now, and is held before the machine gives it up.
+		spec.Image = base.ID
+		held, err := b.image(ctx, spec)
+		if err != nil {
+			return nil, err
+		}
+		defer held.Release()
+	}
+	if err := m.Destroy(ctx); err != nil {
+		return nil, err
+	}
+	return b.create(ctx, spec, func(c *creation) { c.again = m })
 }
 
 func (c *creation) run(ctx context.Context) (*machine, error) {
@@ -257,7 +286,7 @@ func (c *creation) finish() (*machine, error) {
 	}
 	m := &machine{
 		dir: c.dir, process: c.process, group: c.group, disk: c.disk, release: c.root.release, done: make(chan struct{}),
-		entrance: c.entrance, parent: c.parent, users: c.identity,
+		entrance: c.entrance, parent: c.parent, users: c.identity, spec: c.spec,
 		description: description{images: c.b.ImageDir, record: record{
 			Info: agenthost.Record(c.spec, c.b.Name(), c.root.image, "pid "+strconv.Itoa(os.Getpid())),
 			Guest: backend.Guest{
@@ -270,6 +299,10 @@ func (c *creation) finish() (*machine, error) {
 	}
 	if img := c.root.from; img != nil {
 		m.record.Base = ociimage.Origin{Name: img.Name, Digest: img.Digest, ID: img.ID}
+	}
+	if c.again != nil { // the image may have come by its id
+		was := c.again.record
+		m.record.Info.Created, m.record.Info.Image, m.record.Guest.Image, m.record.Base = was.Info.Created, was.Info.Image, was.Guest.Image, was.Base
 	}
 	if err := m.record.write(c.dir.path); err != nil {
 		return nil, err

@@ -30,6 +30,7 @@ type machine struct {
 	// with these users.
 	entrance, parent *entrance
 	users            identity
+	spec             backend.Spec
 	timer            *time.Timer // for an agent that misses its deadline
 
 	done    chan struct{} // closed when it has ended and nothing is left

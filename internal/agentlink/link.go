@@ -175,7 +175,10 @@ func (l *Link) comeBack(ctx context.Context, client *agentclient.Client) {
 	case <-client.Done():
 	case <-ctx.Done():
 	}
-	if ctx.Err() != nil {
+	l.mu.Lock()
+	dropped := l.client != client
+	l.mu.Unlock()
+	if ctx.Err() != nil || dropped {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, comeBackTime)
@@ -183,6 +186,18 @@ func (l *Link) comeBack(ctx context.Context, client *agentclient.Client) {
 	// The next use of the sandbox returns why it cannot be reached.
 	if _, err := l.Client(ctx); l.left.Err() == nil {
 		l.Warn("a stream into the sandbox was lost, and could not be made again", err)
+	}
+}
+
+// Drop closes the connection, which the next use of the link makes again: the agent is about to be
+// another one.
+func (l *Link) Drop() {
+	l.mu.Lock()
+	client := l.client
+	l.client = nil
+	l.mu.Unlock()
+	if client != nil {
+		_ = client.Close() // as if the agent had closed it
 	}
 }
 

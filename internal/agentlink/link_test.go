@@ -264,3 +264,29 @@ func TestLossIsToldWithWhatTheNextCallSays(t *testing.T) {
 		t.Errorf("error %v, want ErrLost and %q", err, why)
 	}
 }
+
+// A connection that is dropped is not made again before the next use.
+func TestLinkDrop(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	m := &fakeMachine{}
+	l := New(m, nil)
+	var streams chan net.Conn
+	m.dial, streams = fakeAgents()
+	l.Drop() // of none
+	first, err := l.Client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Drop()
+	if _, err := (<-streams).Read(make([]byte, 1)); err == nil {
+		t.Error("the stream is still open")
+	}
+	l.watch.Wait() // for what would connect again
+	if len(streams) != 0 {
+		t.Error("it has connected again, want nothing before the next use")
+	}
+	if second, err := l.Client(t.Context()); err != nil || second == first {
+		t.Errorf("it has the client %p after %p, %v", second, first, err)
+	}
+	l.Close()
+}

@@ -28,7 +28,7 @@ func TestWritableConformance(t *testing.T) {
 		t.Skip("only root has it of the host's toolchains")
 	}
 	c := conformance(t.TempDir())
-	c.Options = func(o *llmsandbox.Options) { o.WritableRoot = o.Backend == c.Backend && !o.Resettable }
+	c.Options = func(o *llmsandbox.Options) { o.WritableRoot = o.Backend == c.Backend }
 	c.Lacks = map[backendtest.Feature]string{backendtest.ReadOnlyRoot: "that is what this is about"}
 	backendtest.Run(t, c)
 }
@@ -40,7 +40,7 @@ func TestRootConformance(t *testing.T) {
 	}
 	c := conformance(t.TempDir())
 	c.Options = func(o *llmsandbox.Options) {
-		if o.Backend == c.Backend && !o.Resettable {
+		if o.Backend == c.Backend {
 			o.WritableRoot, o.User = true, "root"
 		}
 	}
@@ -174,7 +174,6 @@ func TestWritableRootRefused(t *testing.T) {
 			t.Errorf("%v, want ErrUnsupported and %q", err, says)
 		}
 	}
-	refused(llmsandbox.Options{Resettable: true}, "cannot be reset")
 	if os.Geteuid() != 0 {
 		refused(llmsandbox.Options{Backend: local.New(&local.Options{StateDir: t.TempDir()})}, "--image")
 	}
