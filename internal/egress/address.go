@@ -75,6 +75,12 @@ func normalise(host string) (target, error) {
 	return target{name: name}, nil
 }
 
+// IsName reports whether a host is a name, which resolves to what it resolves to, and not an address in any writing.
+func IsName(host string) bool {
+	t, err := normalise(host)
+	return err == nil && !t.addr.IsValid()
+}
+
 // checkName takes letters, digits, hyphens and, because real names have them,
 // underscores, in labels of 1 to 63.
 func checkName(name string) error {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -107,6 +106,29 @@ func PackageHosts(ctx context.Context, languages []*language.Language) ([]Regist
 	return hosts, err
 }
 
+// SourceHosts are the hosts that a file of sources of apt or apk names: by an address of http or https in a line that is no comment. Those that
+// are no names are left out. The text may be anything.
+func SourceHosts(text []byte) (hosts []RegistryHost) {
+	for line := range strings.Lines(string(text)) {
+		for word := range strings.FieldsSeq(line) {
+			if strings.HasPrefix(word, "#") || len(hosts) == maxSourceHosts {
+				break
+			}
+			if !strings.HasPrefix(word, "http://") && !strings.HasPrefix(word, "https://") {
+				continue
+			}
+			found, err := registryHosts([]string{word})
+			if err == nil && egress.IsName(found[0].Name) && !slices.Contains(hosts, found[0]) {
+				hosts = append(hosts, found[0])
+			}
+		}
+	}
+	return hosts
+}
+
+// maxSourceHosts bounds how many are taken from one file.
+const maxSourceHosts = 32
+
 // registryHosts are the hosts of URLs, each once.
 func registryHosts(urls []string) ([]RegistryHost, error) {
 	var hosts []RegistryHost
@@ -121,8 +143,8 @@ func registryHosts(urls []string) ([]RegistryHost, error) {
 		}
 		if p := u.Port(); p != "" {
 			n, err := strconv.ParseUint(p, 10, 16)
-			if err != nil {
-				return nil, fmt.Errorf("registry %s: %w: its port is no number", u.Redacted(), backend.ErrInvalid)
+			if err != nil || n == 0 {
+				return nil, fmt.Errorf("registry %s: %w: its port is no number from 1 to 65535", u.Redacted(), backend.ErrInvalid)
 			}
 			h.Port = uint16(n)
 		}
@@ -180,8 +202,8 @@ func (q *Libraries) registries(ofMachine func() (language.Registries, error), in
 		if err != nil {
 			return r, nil, fmt.Errorf("the image's registry: %w: %w", backend.ErrInvalid, err)
 		}
-		if _, err := netip.ParseAddr(strings.Trim(u.Hostname(), "[]")); err == nil {
-			return r, nil, fmt.Errorf("the image names a registry by the address %s: %w: only names are taken from images", u.Hostname(), backend.ErrUnsupported)
+		if !egress.IsName(u.Hostname()) {
+			return r, nil, fmt.Errorf("the image names a registry by the address %.100q: %w: only names are taken from images", u.Hostname(), backend.ErrUnsupported)
 		}
 	}
 	return r, machine.URLs, nil

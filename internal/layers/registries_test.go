@@ -154,6 +154,8 @@ func TestRegistriesOfImages(t *testing.T) {
 		"a machine that says it wrongly": {machine: fs.ErrInvalid, err: fs.ErrInvalid},
 		"no image and no tool":           {host: true, machine: fs.ErrNotExist, err: fs.ErrNotExist},
 		"an address from an image":       {first: true, answer: urls("http://10.0.0.1/"), err: backend.ErrUnsupported},
+		"an address as one number":       {first: true, answer: urls("http://2130706433/"), err: backend.ErrUnsupported},
+		"an address in other bases":      {first: true, answer: urls("http://0x7f.1/"), err: backend.ErrUnsupported},
 		"an address in brackets":         {first: true, answer: urls("http://[fd00::1]/"), err: backend.ErrUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -206,4 +208,36 @@ func TestPackageHosts(t *testing.T) {
 	if _, err := PackageHosts(ctx, []*language.Language{{Name: "none"}}); !errors.Is(err, backend.ErrUnsupported) {
 		t.Errorf("no tool: %v, want ErrUnsupported", err)
 	}
+}
+
+func TestSourceHosts(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "",
+		"deb http://deb.example.org/debian trixie main\n# deb http://no.example.org/ x\ndeb [signed-by=/k] https://user:secret@Sec.example.org:8443/x trixie main":       "deb.example.org:80 Sec.example.org:8443",
+		"Types: deb\nURIs: https://a.example.org/debian/ https://b.example.org\nSuites: x\n":                                                                             "a.example.org:443 b.example.org:443",
+		"http://dl.example.org/alpine/v3/main\nhttp://dl.example.org/alpine/v3/community\n@edge http://e.example.org/x":                                                  "dl.example.org:80 e.example.org:80",
+		"http://127.0.0.1/x http://[::1]/x http://2130706433/ http://0x7f.1 http://1.2 http://a.org:0 file:///x cdrom:x http://*.org http://a.org:x/": "",
+		"http://a.org:99999/ http://b.org": "b.org:80",
+		"https://b.org\x00/ http://%":      "",
+	} {
+		var got []string
+		for _, h := range SourceHosts([]byte(text)) {
+			got = append(got, h.String())
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q names %q, want %s", text, got, want)
+		}
+	}
+}
+
+// FuzzSourceHosts wants that every host is a rule for one name, whatever an image says.
+func FuzzSourceHosts(f *testing.F) {
+	f.Add([]byte("deb http://deb.example.org/debian trixie main\nURIs: https://a.example.org:8443/x # c"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for _, h := range SourceHosts(text) {
+			if _, err := egress.ParsePolicy("allow", []string{h.String()}); err != nil || strings.ContainsAny(h.String(), "*/ ") {
+				t.Errorf("%q: %v", h, err)
+			}
+		}
+	})
 }
