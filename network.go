@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/egress"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/errclass"
@@ -50,23 +53,85 @@ type Network struct {
 	// called from other goroutines and must not block.
 	Hook func(NetworkAttempt)
 
-	packages []layers.RegistryHost // what PackageHosts means
+	packages      []layers.RegistryHost // what PackageHosts means on this machine
+	noPackages    error                 // why there are none
+	imagePackages []layers.RegistryHost // what it means in the sandbox's image
 }
 
 // PackageHosts as a rule of Network.Allow allows the hosts that this machine's package tools get packages from, as they are
 // configured: the languages' and the distribution's. They are reached wherever their names lead, and through this
-// machine's own proxy where it has one. An image whose tools use other hosts needs a rule for each.
+// machine's own proxy where it has one. When a sandbox of an image is opened with it, it also allows the hosts, by name and where these are
+// public, that the image's apt or apk is configured to use.
 const PackageHosts = "os-packages"
 
-// findPackages finds what PackageHosts means, where it is one of the rules.
+// findPackages finds what PackageHosts means on this machine, where it is one of the rules.
 func (n *Network) findPackages(ctx context.Context) (err error) {
-	if slices.Contains(n.Allow, PackageHosts) {
-		if n.packages, err = layers.PackageHosts(ctx, all.Coded()); err != nil {
-			return fmt.Errorf("network %s: %w", PackageHosts, err)
-		}
+	if !slices.Contains(n.Allow, PackageHosts) {
+		return nil
+	}
+	if n.packages, err = layers.PackageHosts(ctx, all.Coded()); errors.Is(err, ErrUnsupported) {
+		n.noPackages, err = err, nil
+	}
+	if err != nil {
+		return fmt.Errorf("network %s: %w", PackageHosts, err)
 	}
 	return nil
 }
+
+// foundPackages fails where PackageHosts is a rule and means nothing.
+func (n *Network) foundPackages() error {
+	if n.noPackages != nil && len(n.imagePackages) == 0 {
+		return fmt.Errorf("network %s: %w", PackageHosts, n.noPackages)
+	}
+	return nil
+}
+
+// imageSources are the files in which an image names the hosts that its packages come from, of apt and apk. A directory stands for
+// those in it.
+var imageSources = []string{"/etc/apt/sources.list", "/etc/apt/sources.list.d/", "/etc/apk/repositories"}
+
+// allowImagePackages adds to what the sandbox may reach what PackageHosts means in its image. No code has run that could have changed it.
+func (s *Sandbox) allowImagePackages(ctx context.Context, n Network) error {
+	if slices.Contains(n.Allow, PackageHosts) && !s.machine.Guest().Host {
+		var found []layers.RegistryHost
+		for _, name := range imageSources {
+			found = append(found, s.sourcesOf(ctx, name)...)
+		}
+		s.net.imagePackages = found[:min(len(found), maxImageHosts)]
+	}
+	n.imagePackages = s.net.imagePackages
+	if err := n.foundPackages(); err != nil || len(n.imagePackages) == 0 {
+		return err
+	}
+	policy, err := n.policy()
+	if err != nil {
+		return err
+	}
+	s.net.Change(s.net.Served(), policy, n.Allow)
+	return nil
+}
+
+// sourcesOf are the hosts in a file or directory of the image. What cannot be read names none: an image has one kind or another.
+func (s *Sandbox) sourcesOf(ctx context.Context, name string) (hosts []layers.RegistryHost) {
+	if dir, ok := strings.CutSuffix(name, "/"); ok {
+		list, _ := s.ListDir(ctx, dir)
+		for _, f := range list[:min(len(list), maxSourceFiles)] {
+			if strings.HasSuffix(f.Name, ".list") || strings.HasSuffix(f.Name, ".sources") {
+				hosts = append(hosts, s.sourcesOf(ctx, path.Join(dir, f.Name))...)
+			}
+		}
+		return hosts
+	}
+	text, _ := file(ctx, s, "read", name, func(c *agentclient.Client) ([]byte, error) { return c.ReadAll(ctx, name, maxSourceFile) })
+	return layers.SourceHosts(text)
+}
+
+// Bounds of what is read of an image's sources.
+const (
+	maxSourceFiles = 64
+	maxSourceFile  = 256 << 10
+	maxImageHosts  = 64
+)
 
 // hook is Hook for attempts as the gateway has them.
 func (n Network) hook() func(egress.Attempt) {
@@ -87,7 +152,7 @@ func (n Network) policy() (*egress.Policy, error) {
 		return nil, nil
 	}
 	rules := slices.Clone(n.Allow)
-	for _, h := range n.packages {
+	for _, h := range slices.Concat(n.packages, n.imagePackages) {
 		rules = append(rules, h.String())
 	}
 	policy, err := egress.ParsePolicy(string(mode), rules)
@@ -244,6 +309,8 @@ type sandboxNetwork struct {
 	lenient    bool // the caller takes what cannot be enforced
 	secrets    []Secret
 
+	imagePackages []layers.RegistryHost // what PackageHosts means in the image, if the sandbox was opened with it
+
 	mu sync.Mutex // one change at a time
 }
 
@@ -303,6 +370,12 @@ func (s *Sandbox) SetNetwork(ctx context.Context, network Network) error {
 	}
 	if s.net.owner || s.supervisor == nil {
 		if err := network.findPackages(ctx); err != nil {
+			return err
+		}
+		if slices.Contains(network.Allow, PackageHosts) {
+			network.imagePackages = s.net.imagePackages
+		}
+		if err := network.foundPackages(); err != nil {
 			return err
 		}
 	}

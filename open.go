@@ -177,6 +177,9 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	if err := s.startNetwork(ctx, network, o.Network.Allow); err != nil {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), s.Close())
 	}
+	if err := s.allowImagePackages(ctx, o.Network); err != nil {
+		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), s.Close())
+	}
 	s.link.Begin()
 	s.imports, s.zygote = slices.Clone(o.Imports), how.zygote
 	if err := how.prepare(ctx, s); err != nil {

@@ -1,11 +1,8 @@
 package e2e
 
 import (
-	"archive/tar"
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,8 +10,6 @@ import (
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/backendtest"
@@ -101,19 +96,7 @@ func TestWritableRoot(t *testing.T) {
 // withFile adds a layer with an empty file.
 func withFile(t *testing.T, img v1.Image, name string) v1.Image {
 	t.Helper()
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	if err := errors.Join(w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644}), w.Close()); err != nil {
-		t.Fatal(err)
-	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil })
-	if err == nil {
-		img, err = mutate.AppendLayers(img, layer)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return img
+	return withText(t, img, name, "")
 }
 
 // TestWritableRootCounts holds what is written to the root to the limit of the disk.
