@@ -56,8 +56,13 @@ print("end")`, nil))
 		separate := fmt.Sprintf("separate = %s\n", python(control(sb, "separate-uid").Enforced))
 		// Of an agent that the kernel does not protect the numbers of its descriptors and
 		// namespaces are reported, and no more than that.
-		numbers := fmt.Sprintf("numbers = %s\n", python(control(sb, "agent").Enforced))
-		wantNothingReached(t, run(t, sb, attempts+separate+numbers+`
+		_, alike := s.Lacks[UsersApart]
+		numbers := fmt.Sprintf("numbers = %s\n", python(control(sb, "agent").Enforced && !alike))
+		settings := []string{"comm", "timerslack_ns", "uid_map", "loginuid"}
+		if !alike {
+			settings = append(settings, "oom_score_adj", "clear_refs")
+		}
+		wantNothingReached(t, run(t, sb, attempts+separate+numbers+fmt.Sprintf("settings = %q.split()\n", strings.Join(settings, " "))+`
 import resource
 for pid in (1, os.getppid()):
     p = "/proc/%d/" % pid
@@ -67,7 +72,7 @@ for pid in (1, os.getppid()):
         attempt(p + name, lambda: os.listdir(p + name))
     for name in ("exe", "root", "cwd", "fd/0", "fd/3", "fd/4") + (("ns/mnt", "ns/pid") if numbers else ()):
         attempt(p + name, lambda: os.readlink(p + name))
-    for name in ("oom_score_adj", "comm", "timerslack_ns", "clear_refs", "uid_map", "loginuid"):
+    for name in settings:
         attempt(p + "write " + name, lambda: os.write(os.open(p + name, os.O_WRONLY), b"1"))
     for limit in (resource.RLIMIT_CPU, resource.RLIMIT_NOFILE): # over the first one the kernel itself kills, pid 1 too
         attempt(p + "limit %d" % limit, lambda: resource.prlimit(pid, limit, (0, 0)))

@@ -66,6 +66,8 @@ const (
 	ReadOnlyRoot Feature = "read-only-root"
 	// NotRoot: code is not root in its sandbox.
 	NotRoot Feature = "not-root"
+	// UsersApart: root of a sandbox has neither the agent's uid nor that of the image's files.
+	UsersApart Feature = "users-apart"
 	// FreshInterpreters: a new sandbox runs no interpreter. One that imports modules ahead does.
 	FreshInterpreters Feature = "fresh-interpreters"
 	// LinuxKernel: the kernel inside is Linux. What another one keeps to itself, such as how
@@ -119,7 +121,7 @@ func (c Config) check() error {
 	if c.Backend == nil {
 		return fmt.Errorf("backendtest: Config.Backend is nil: set the backend to test")
 	}
-	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, LinuxKernel, Science, IPv6Loopback, PreparedCaches, Libraries, Registries, Mounts, CopyOnWriteMounts, FreshInterpreters, ReadOnlyRoot, NotRoot}
+	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, LinuxKernel, Science, IPv6Loopback, PreparedCaches, Libraries, Registries, Mounts, CopyOnWriteMounts, FreshInterpreters, ReadOnlyRoot, NotRoot, UsersApart}
 	for language := range hellos {
 		known = append(known, Feature(language))
 	}

@@ -40,6 +40,7 @@ func hostConfig(spec backend.Spec, agent string) *container.HostConfig {
 		ReadonlyRootfs: !spec.WritableRoot,
 		CapDrop:        []string{"ALL"},
 		CapAdd:         capabilitiesOf(spec),
+		MaskedPaths:    maskedFrom(spec),
 		SecurityOpt:    []string{"no-new-privileges"},
 		LogConfig:      container.LogConfig{Type: "none"}, // its output is our stream
 		IpcMode:        container.IPCModePrivate,
@@ -144,6 +145,9 @@ func (b *Backend) guest(spec backend.Spec, img image.Image) backend.Guest {
 	env := mergeEnv([]string{environ.DefaultPath}, img.Env)
 	env = mergeEnv(env, []string{"HOME=" + workdirOf(spec), "TMPDIR=" + tempDir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"})
 	env = mergeEnv(env, nameOf(spec, img))
+	if asRoot(spec) {
+		env = environ.WithSystemPath(env)
+	}
 	g := backend.Guest{
 		Env: mergeEnv(env, spec.Env), Workdir: workdirOf(spec), TempDir: tempDir,
 		Image: img.Ref, Arch: img.Arch,

@@ -94,6 +94,20 @@ func capabilitiesOf(spec backend.Spec) []string {
 	return nil
 }
 
+// maskedPaths are hidden from root: what engines hide by themselves, in place of which this list is, and what only root may read.
+var maskedPaths = []string{
+	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats",
+	"/proc/sched_debug", "/proc/scsi", "/sys/firmware", "/sys/devices/virtual/powercap",
+	"/proc/kmsg", "/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/pagetypeinfo", "/proc/slabinfo", "/proc/vmallocinfo",
+}
+
+func maskedFrom(spec backend.Spec) []string {
+	if asRoot(spec) {
+		return maskedPaths
+	}
+	return nil
+}
+
 // nameOf are the variables that name the code's user, as far as the name is known.
 func nameOf(spec backend.Spec, img image.Image) []string {
 	name, _, _ := strings.Cut(spec.User, ":")

@@ -77,6 +77,7 @@ func (b *Backend) resolveRoot(ctx context.Context, spec backend.Spec) (rootfs, e
 		r.startDir = dir
 	}
 	if spec.User != "" {
+		r.env = environ.WithSystemPath(r.env)
 		r.uid, r.gid, err = userOf(lower, spec.User)
 	} else {
 		r.uid, r.gid, err = imageUser(lower, img.Config.User)

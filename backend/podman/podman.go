@@ -116,6 +116,9 @@ func adjust(_ *container.Config, h *container.HostConfig) {
 		// Otherwise what the image has there is copied, and counts as memory.
 		h.Tmpfs[path] = options + ",notmpcopyup"
 	}
+	if len(h.MaskedPaths) > 0 { // a list that it does not look at
+		h.SecurityOpt = append(h.SecurityOpt, "mask="+strings.Join(h.MaskedPaths, ":"))
+	}
 	if !h.ReadonlyRootfs {
 		return
 	}

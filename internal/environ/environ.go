@@ -10,6 +10,17 @@ import (
 // DefaultPath is the PATH of an image that has none.
 const DefaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+// WithSystemPath adds to an environment's PATH the directories of programs that root runs, such as useradd, which images leave out.
+func WithSystemPath(env []string) []string {
+	path := Value(env, "PATH")
+	for _, dir := range []string{"/usr/local/sbin", "/usr/sbin", "/sbin"} {
+		if !slices.Contains(strings.Split(path, ":"), dir) {
+			path += ":" + dir
+		}
+	}
+	return Override(env, []string{"PATH=" + path})
+}
+
 // Own begins the names of LLM Sandbox's own variables.
 const Own = "LLMSANDBOX_"
 

@@ -44,3 +44,15 @@ func TestAddMissing(t *testing.T) {
 		t.Errorf("%q of %q, want got [\"A=1\" \"B=3\" \"AB=4\"], env[:2][1] empty", got, env[:2])
 	}
 }
+
+func TestWithSystemPath(t *testing.T) {
+	for path, want := range map[string]string{
+		"PATH=/usr/local/bin:/usr/bin": "PATH=/usr/local/bin:/usr/bin:/usr/local/sbin:/usr/sbin:/sbin",
+		DefaultPath:                    DefaultPath,
+		"PATH=/x:/usr/sbin":            "PATH=/x:/usr/sbin:/usr/local/sbin:/sbin",
+	} {
+		if got := WithSystemPath([]string{"A=b", path}); !slices.Equal(got, []string{"A=b", want}) {
+			t.Errorf("%s becomes %q, want %s", path, got, want)
+		}
+	}
+}

@@ -50,6 +50,12 @@ for path, text in (("/proc/sysrq-trigger", "h"), ("/proc/sys/kernel/core_pattern
     attack("write to " + path, write(path, text))
 for where, _, names in os.walk("/sys"):
     for name in names: attack("open %s/%s to write" % (where, name), lambda: os.close(os.open(where + "/" + name, os.O_WRONLY)))
+# What only root of the machine may read of it.
+def some(path):
+    with open(path, "rb", 0) as f:
+        if not f.read(64): raise ValueError(path)
+for name in ("kcore", "kmsg", "kpagecgroup", "kpagecount", "kpageflags", "pagetypeinfo", "slabinfo", "vmallocinfo", "timer_list", "sched_debug"):
+    attack("/proc/" + name, lambda: some("/proc/" + name))
 for name, flag in (("mount", 0x20000), ("user", 0x10000000), ("pid", 0x20000000), ("net", 0x40000000), ("ipc", 0x8000000), ("uts", 0x4000000), ("cgroup", 0x2000000), ("time", 0x80)):
     attack("a %s namespace" % name, call(272, flag))
     attack("setns %s" % name, lambda: call(308, os.open("/proc/self/ns/" + ("mnt" if name == "mount" else name), os.O_RDONLY), 0)())

@@ -5,6 +5,7 @@ package engine
 import (
 	"testing"
 
+	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/backendtest"
 	"github.com/llmsandbox/llmsandbox/backend/engine"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
@@ -43,3 +44,22 @@ func testConformance(t *testing.T, e *testengine.Engine) {
 }
 
 func TestDockerConformance(t *testing.T) { testConformance(t, testengine.Docker(t)) }
+
+// TestDockerRootConformance is the suite with code that is root, and may write to the root filesystem where no limit of the disk is asked for.
+func TestDockerRootConformance(t *testing.T) {
+	e := testengine.Docker(t)
+	e.Images(t)
+	c, err := conformance("docker " + e.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Outside = &outside{client: newClient(t, e)}
+	c.Options = func(o *llmsandbox.Options) {
+		if o.Backend == c.Backend && !o.Resettable {
+			o.User, o.WritableRoot = "root", o.Limits.Disk == 0 || o.BestEffort
+		}
+	}
+	c.Lacks[backendtest.ReadOnlyRoot], c.Lacks[backendtest.NotRoot] = "that is what this is about", "and that"
+	c.Lacks[backendtest.UsersApart] = "root of a container is the agent's user, and the owner of the image's files"
+	backendtest.Run(t, c)
+}

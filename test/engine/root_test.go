@@ -156,3 +156,19 @@ func TestRootCannot(t *testing.T) {
 		wantNothing(t, b, newClient(t, e))
 	})
 }
+
+// TestRootInstalls has root install packages into the system of its container, from where the image gets them, and nothing of it reaches the next one.
+func TestRootInstalls(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, e *testengine.Engine) {
+		e.Images(t)
+		b := newBackend(t, e, engine.Options{})
+		o := llmsandbox.Options{Language: "python", User: "root", WritableRoot: true, Workdir: "/srv/project", BestEffort: true,
+			Network: llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{llmsandbox.PackageHosts}}}
+		sb := openRoot(t, b, o)
+		wantInside(t, sb, "(apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y hello-traditional git) >log 2>&1 || cat log; hello | head -c 5; dpkg -l hello-traditional | grep -c ^ii", "Hello1\n")
+		wantInside(t, sb, `git init -q /opt/origin && cd /opt/origin && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m first && cd /srv/project && git clone -q /opt/origin clone && git -C clone log --format=%s`, "first\n")
+		wantInside(t, sb, "(useradd -m one && su one -c 'id -un; (echo x >/usr/f) 2>/dev/null'; chown one log && stat -c %U log) 2>&1", "one\none\n")
+		wantInside(t, openRoot(t, b, o), "command -v hello git; ls", "")
+		wantInside(t, sb, "python3 -m pip install -q --break-system-packages six 2>&1 | grep -i error; cd / && python3 -c 'import six; print(six.__file__.startswith(\"/sandbox\"))'", "False\n")
+	})
+}
