@@ -93,7 +93,9 @@ except OSError: pass
 # What may become root has two of them, which its programs have as well, and no more.
 effective = lambda status: int(status.split("CapEff:\t")[1].split()[0], 16)
 own = 0 if os.getuid() == 0 else effective(open("/proc/self/status").read())
-if effective(as_user("/sandbox/cat", "/proc/self/status")) != own: print("reached: a program with capabilities")
+try:
+    if effective(as_user("/sandbox/cat", "/proc/self/status")) != own: print("reached: a program with capabilities")
+except PermissionError: pass # where the kernel heeds them, it starts no program that wants more than there is
 for name in ("trusted.overlay.opaque", "security.other"):
     attack("attribute " + name, lambda: os.setxattr("/usr/bin", name, b"y"))
 try: os.setxattr("/usr", "user.overlay.opaque", b"y") # the kernel stores it under another name
