@@ -93,9 +93,6 @@ func (b *Backend) serveArgs(spec backend.Spec, limits []backend.Control) []strin
 	args := agenthost.ServeArgs(spec, agenthost.Serve{
 		Stdio: true, Grace: ownerGrace, Workdir: workdirOf(spec), Filter: seccompFile, LayerPath: layerPath,
 	})
-	if asRoot(spec) {
-		args = append(args, "--users")
-	}
 	return append(append([]string{"serve"}, args...), substituteRlimits(spec, limits)...)
 }
 

@@ -145,7 +145,7 @@ func (b *Backend) guest(spec backend.Spec, img image.Image) backend.Guest {
 	env := mergeEnv([]string{environ.DefaultPath}, img.Env)
 	env = mergeEnv(env, []string{"HOME=" + workdirOf(spec), "TMPDIR=" + tempDir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"})
 	env = mergeEnv(env, nameOf(spec, img))
-	if asRoot(spec) {
+	if agenthost.AsRoot(spec) {
 		env = environ.WithSystemPath(env)
 	}
 	g := backend.Guest{

@@ -40,11 +40,3 @@ func TestAgentEnvRoundTrip(t *testing.T) {
 		}
 	}
 }
-
-func TestRootUser(t *testing.T) {
-	for u, want := range map[string]bool{"": true, "0": true, "root": true, "0:1000": true, "root:x": true, "1000": false, "app:0": false, "00": false} {
-		if rootUser(u) != want {
-			t.Errorf("%q: %v, want rootUser(u) = %v", u, !want, want)
-		}
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 )
 
@@ -57,7 +58,7 @@ func (b *Backend) controls(host Host, h *container.HostConfig, spec backend.Spec
 	if spec.GPUs != "" {
 		all = append(all, gpuControl(spec.GPUs))
 	}
-	return backend.Capabilities{Backend: name, Isolation: isolation(host, h), Controls: b.loosen(powers(all, spec))}
+	return backend.Capabilities{Backend: name, Isolation: isolation(host, h), Controls: b.loosen(agenthost.Powers(all, agenthost.AsRoot(spec), spec.WritableRoot))}
 }
 
 // limitControl is the control of a limit; one that was not asked for is reported as absent.
@@ -148,7 +149,7 @@ func (b *Backend) foreignControls(host Host, c container.InspectResponse) backen
 	}
 	name := b.Name()
 	all := []backend.Control{
-		control("user", name, c.Config != nil && !rootUser(c.Config.User), "it runs as root"),
+		control("user", name, c.Config != nil && !agenthost.RootUser(c.Config.User), "it runs as root"),
 		{Name: "agent", Why: "it is not the first process of a container that another program made, so code of its user can end it: the run is then lost",
 			Fix: "let a sandbox make its own container"},
 		control("filesystem", "mount namespace", h.ReadonlyRootfs, "its root can be written to"),

@@ -25,7 +25,7 @@ func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machin
 	if b.options.Container != "" {
 		return b.enter(ctx, spec)
 	}
-	if err := b.checkRoot(spec); err != nil {
+	if err := agenthost.CheckRoot(spec); err != nil {
 		return nil, err
 	}
 	var err error

@@ -18,7 +18,7 @@ import (
 // enter brings the agent into Options.Container and starts it there, beside what runs
 // in it. The container is started when it is stopped, and is never stopped or removed.
 func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine, error) {
-	if err := errors.Join(agenthost.Container.Refuse(spec), refuseRoot(spec)); err != nil {
+	if err := agenthost.Container.Refuse(spec); err != nil {
 		return nil, err
 	}
 	c, err := b.running(ctx, b.options.Container)

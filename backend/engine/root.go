@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/containerd/errdefs"
@@ -14,7 +13,6 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
-	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 )
 
 // OwnRoots implements [backend.OwnRoots].
@@ -26,43 +24,12 @@ const (
 	defaultUser = "1000:1000"
 )
 
-// rootCapabilities are what code that is root may do, about files, users and processes, as the agent has them, and SETPCAP: the
-// agent keeps that to itself, and with it takes all others from code that is not root.
-var rootCapabilities = []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETFCAP", "SETPCAP"}
-
-// checkRoot refuses what no engine can give code of the root file system and its users.
-func (b *Backend) checkRoot(spec backend.Spec) error {
-	switch {
-	case spec.Sudo:
-		return fmt.Errorf("sudo: %w: the system call filter cannot be loaded in a container that may gain privileges: let code be root (--user root), or use the local backend", backend.ErrUnsupported)
-	case spec.WritableRoot && spec.User == "":
-		return fmt.Errorf("a root file system that can be written to: %w: in a container its files belong to root and not to the code: add a user whose they are (--user root)", backend.ErrUnsupported)
-	}
-	for name := range strings.SplitSeq(spec.User, ":") {
-		if id, err := strconv.ParseUint(name, 10, 64); err == nil && id >= maxUsers {
-			return fmt.Errorf("user %s: %w: ids in a sandbox are below %d", spec.User, backend.ErrInvalid, maxUsers)
-		}
-	}
-	return hostmount.CheckWorkdir(spec.Workdir, spec.Mounts)
-}
-
-// maxUsers is how many ids a user namespace has at least, as engines make them.
-const maxUsers = 1 << 16
-
 // explainUser says of a user's name that the engine did not find that the caller can mend it.
 func explainUser(user string, err error) error {
 	if user != "" && err != nil && (strings.Contains(err.Error(), "unable to find user") || strings.Contains(err.Error(), "unable to find group")) {
 		return fmt.Errorf("user %s: %w: the image's /etc/passwd or /etc/group has no such name: %w", user, backend.ErrInvalid, err)
 	}
 	return err
-}
-
-// refuseRoot refuses the same of an existing container.
-func refuseRoot(spec backend.Spec) error {
-	if spec.WritableRoot || spec.User != "" || spec.Workdir != "" {
-		return fmt.Errorf("WritableRoot, User and Workdir: %w: an existing %s has its own root file system and user: leave them out, and run single commands as another user", backend.ErrInvalid, agenthost.Container)
-	}
-	return nil
 }
 
 func workdirOf(spec backend.Spec) string { return cmp.Or(spec.Workdir, defaultWorkdir) }
@@ -72,24 +39,15 @@ func user(spec backend.Spec, img image.Image) string {
 	switch {
 	case spec.User != "":
 		return spec.User
-	case rootUser(img.User):
+	case agenthost.RootUser(img.User):
 		return defaultUser
 	}
 	return img.User
 }
 
-// rootUser reports whether a user, as images and containers name them, is root.
-func rootUser(u string) bool {
-	name, _, _ := strings.Cut(u, ":")
-	return name == "" || name == "0" || name == "root"
-}
-
-// asRoot reports whether code is to be root.
-func asRoot(spec backend.Spec) bool { return spec.User != "" && rootUser(spec.User) }
-
 func capabilitiesOf(spec backend.Spec) []string {
-	if asRoot(spec) {
-		return rootCapabilities
+	if agenthost.AsRoot(spec) {
+		return agenthost.RootCapabilities
 	}
 	return nil
 }
@@ -102,7 +60,7 @@ var maskedPaths = []string{
 }
 
 func maskedFrom(spec backend.Spec) []string {
-	if asRoot(spec) {
+	if agenthost.AsRoot(spec) {
 		return maskedPaths
 	}
 	return nil
@@ -112,9 +70,9 @@ func maskedFrom(spec backend.Spec) []string {
 func nameOf(spec backend.Spec, img image.Image) []string {
 	name, _, _ := strings.Cut(spec.User, ":")
 	switch {
-	case asRoot(spec):
+	case agenthost.AsRoot(spec):
 		name = "root"
-	case name == "" && rootUser(img.User):
+	case name == "" && agenthost.RootUser(img.User):
 		name = "sandbox" // an image that has no user for us has no name for ours either
 	case name == "" || strings.Trim(name, "0123456789") == "":
 		return nil
@@ -150,20 +108,4 @@ func diskControl(spec backend.Spec) backend.Control {
 			Fix: "leave out WritableRoot (--writable-root), or use the local backend"}
 	}
 	return backend.Control{Name: "disk", Enforced: true, By: "tmpfs", Detail: dir + " and " + tempDir + " each; what they hold counts as memory"}
-}
-
-// powers replaces the controls of what was asked for by name: a root file system that can be written to, and root.
-func powers(all []backend.Control, spec backend.Spec) []backend.Control {
-	for i := range all {
-		c := &all[i]
-		switch {
-		case c.Name == "filesystem" && spec.WritableRoot:
-			c.Detail = "the image's files are the container's own, as far as they are written to"
-		case c.Name == "user" && asRoot(spec):
-			*c = backend.Control{Name: c.Name, Why: "root was asked for; the agent holds one capability more, so that code can neither trace it nor its connections", Fix: "leave out User (--user)"}
-		case c.Name == "capabilities" && asRoot(spec):
-			c.Detail = "root has those over files, users and processes; other users have none"
-		}
-	}
-	return all
 }

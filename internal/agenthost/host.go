@@ -97,6 +97,9 @@ func (p Place) Refuse(spec backend.Spec) error {
 	if len(spec.Limits.Required) > 0 && !spec.BestEffort {
 		return fmt.Errorf("%s: %w: the limits of an existing %s are its own: leave it out, or ask for best effort", spec.Limits.Required[0], backend.ErrNotEnforced, p)
 	}
+	if spec.WritableRoot || spec.User != "" || spec.Workdir != "" {
+		return fmt.Errorf("WritableRoot, User and Workdir: %w: an existing %s has its own root file system and user: leave them out, and run single commands as another user", backend.ErrInvalid, p)
+	}
 	if spec.GPUs != "" {
 		return fmt.Errorf("GPUs %s: %w: an existing %s has its devices already: leave them out", spec.GPUs, backend.ErrInvalid, p)
 	}
@@ -134,6 +137,9 @@ func ServeArgs(spec backend.Spec, s Serve) []string {
 	}
 	if s.Stdio {
 		args = append(args, "--stdio")
+	}
+	if AsRoot(spec) {
+		args = append(args, "--users")
 	}
 	args = append(args, agentclient.TimerArgs(spec.Deadline, spec.IdleTimeout)...)
 	for i, l := range spec.Layers {
