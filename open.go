@@ -205,7 +205,7 @@ func checkRoot(b backend.Backend, o Options) error {
 		return nil
 	}
 	if _, ok := b.(backend.OwnRoots); !ok {
-		return fmt.Errorf("open sandbox: %w: sandboxes of the %s backend have no WritableRoot, User or Workdir: use the local, docker or podman one", ErrUnsupported, b.Name())
+		return fmt.Errorf("open sandbox: %w: sandboxes of the %s backend have no WritableRoot, User or Workdir: use another one", ErrUnsupported, b.Name())
 	}
 	if err := hostmount.CheckWorkdir(o.Workdir, o.Mounts); err != nil {
 		return fmt.Errorf("open sandbox: %w", err)

@@ -78,21 +78,23 @@ type Options struct {
 	IdleTimeout time.Duration
 	// WritableRoot lets code write everywhere, not only to the working directory and /tmp: all files of the root
 	// filesystem belong to it. What is written is seen by this sandbox only, counts against Limits.Disk, and is gone when it
-	// is closed. The local backend has it, as root of the machine or with an Image. Of docker and podman the files belong to root, so that it
-	// needs User, and Limits.Disk does not hold for it. Elsewhere Open fails with ErrUnsupported.
+	// is closed. The local backend has it, as root of the machine or with an Image. In containers the files belong to root, so that it
+	// needs User, and Limits.Disk does not hold for it, on kubernetes only by eviction. Elsewhere Open fails with ErrUnsupported.
 	WritableRoot bool
 	// User is what code runs as: "root", another name of the sandbox's /etc/passwd, or a number, each with ":GROUP" if its group is
 	// another. The users of the sandbox, root included, are not users of the host. Root has the capabilities over files, users and processes of
 	// the sandbox, and none over mounts, networks or the system. Empty means an unprivileged user. File operations have the user's
-	// rights, but on the local backend no capabilities. That has users as root of the machine; docker and podman have them, and there root is the
-	// engine's own user, which is root of the host unless the engine maps it to another. Elsewhere Open fails with ErrUnsupported.
+	// rights, but on the local backend no capabilities. That has users as root of the machine. On docker, podman and kubernetes, root is the
+	// engine's or node's own, which is root of the host unless it maps users; kubernetes takes no names but root, and its namespace
+	// must allow root. Elsewhere Open fails with ErrUnsupported.
 	User string
 	// Sudo gives code a program sudo, with which it becomes root of the sandbox without a password: all that root may do there, it may. Without
 	// User, code is an unprivileged user at first. no_new_privs is off then, as sudo could gain nothing with it. Only the local backend has it, where it has User.
 	Sudo bool
 	// Workdir is the absolute path of the working directory, such as "/srv/project", which Open makes with its parents.
 	// It is private and counts against Limits.Disk; empty means the backend's, which is /sandbox. With an Image, the local backend
-	// needs WritableRoot for it, and the docker and podman ones that the image has no such directory; elsewhere Open fails with ErrUnsupported.
+	// needs WritableRoot for it, the docker and podman ones that the image has no such directory, and on kubernetes it hides what the image has
+	// there; elsewhere Open fails with ErrUnsupported.
 	Workdir string
 	// GPUs are the GPUs of the engine's or node's host that code may use: "all", a number such as "1", or ids and CDI names with commas
 	// between, such as "0,1" or "nvidia.com/gpu=0"; empty means none. The kubernetes backend takes a number only, and the

@@ -31,7 +31,6 @@ import (
 
 // Where things are inside.
 const (
-	workdir   = podspec.Workdir
 	tempDir   = podspec.TempDir
 	agentFile = podspec.AgentFile
 	envToken  = agenthost.EnvToken
@@ -96,6 +95,9 @@ func (b *Backend) prepare(ctx context.Context, spec backend.Spec) (*corev1.Pod, 
 // GPUs implements [backend.GPUs].
 func (b *Backend) GPUs() {}
 
+// OwnRoots implements [backend.OwnRoots].
+func (b *Backend) OwnRoots() {}
+
 // plan decides what the pod is, without asking anybody.
 func (b *Backend) plan(spec backend.Spec) (*corev1.Pod, error) {
 	o := b.options
@@ -127,7 +129,7 @@ func (b *Backend) plan(spec backend.Spec) (*corev1.Pod, error) {
 // busy node its first stream takes its time; the owner's TTL holds nevertheless.
 func (b *Backend) serveArgs(spec backend.Spec) []string {
 	args := agenthost.ServeArgs(spec, agenthost.Serve{
-		Grace: b.grace(), FirstGrace: max(maxGrace, b.options.TTL), Workdir: workdir, Filter: podspec.Filter, LayerPath: podspec.LayerPath,
+		Grace: b.grace(), FirstGrace: max(maxGrace, b.options.TTL), Workdir: podspec.WorkdirOf(spec), Filter: podspec.Filter, LayerPath: podspec.LayerPath,
 	})
 	if spec.Limits.PIDs > 0 {
 		// There is no such limit of a pod. The user is this sandbox's alone.

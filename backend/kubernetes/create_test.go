@@ -55,6 +55,7 @@ func TestCreateFails(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		o      Options
+		user   string
 		prep   func(*fake.Clientset)
 		cancel bool // as soon as there is a pod
 		start  bool // the error is of the start
@@ -74,6 +75,12 @@ func TestCreateFails(t *testing.T) {
 			startsAs(c, corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "the node was low on memory"})
 		}, start: true, says: "the node was low on memory"},
 		{name: "refused", prep: func(c *fake.Clientset) { refuses(c, "pods", "exceeded quota: q") }, says: "exceeded quota: q"},
+		{name: "root", user: "root", prep: func(c *fake.Clientset) {
+			refuses(c, "pods", `violates PodSecurity "restricted:latest": runAsNonRoot != true`)
+		},
+			is: backend.ErrUnsupported, says: "namespace sandboxes enforces the Pod Security level restricted"},
+		{name: "not for root", user: "root", prep: func(c *fake.Clientset) { refuses(c, "pods", `violates PodSecurity "baseline:latest": privileged`) }, says: "without a template sandboxes hold"},
+		{name: "not root", user: "7", prep: func(c *fake.Clientset) { refuses(c, "pods", `violates PodSecurity "restricted:latest": privileged`) }, says: "without a template sandboxes hold"},
 		{name: "no policy", prep: func(c *fake.Clientset) { refuses(c, "networkpolicies", "not for you") }, says: "not for you"},
 		{name: "never starts", o: Options{StartTimeout: 50 * time.Millisecond}, is: context.DeadlineExceeded, says: "StartTimeout"},
 		{name: "given up", cancel: true, is: context.Canceled},
@@ -91,7 +98,7 @@ func TestCreateFails(t *testing.T) {
 					return false, nil, nil
 				})
 			}
-			_, err := b.Create(ctx, backend.Spec{ID: "a", Language: "python"})
+			_, err := b.Create(ctx, backend.Spec{ID: "a", Language: "python", User: c.user})
 			var failed *podwatch.StartError
 			if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) || errors.As(err, &failed) != c.start {
 				t.Errorf("error %v, want %v with %q", err, c.is, c.says)
@@ -109,6 +116,33 @@ func nothingLeft(t *testing.T, c *fake.Clientset) {
 	}
 	if left := jobs(t, c); len(left) > 0 {
 		t.Errorf("%d Jobs are left, want at most 0", len(left))
+	}
+}
+
+// What no pod can have is refused before anything is asked of the cluster.
+func TestRootRefused(t *testing.T) {
+	b, client := testBackend(t, Options{})
+	for _, c := range []struct {
+		spec backend.Spec
+		is   error
+		says string
+	}{
+		{backend.Spec{User: "1000:1000", Sudo: true}, backend.ErrUnsupported, "--user root"},
+		{backend.Spec{WritableRoot: true}, backend.ErrUnsupported, "--user root"},
+		{backend.Spec{User: "app"}, backend.ErrUnsupported, "by number only"},
+		{backend.Spec{User: "65536"}, backend.ErrInvalid, "below 65536"},
+		{backend.Spec{Workdir: "/etc/x"}, backend.ErrInvalid, "/etc"},
+		{backend.Spec{User: "root", Limits: backend.Limits{Disk: 1 << 20, Required: []string{"disk"}}}, backend.ErrNotEnforced, "leave out User"},
+		{backend.Spec{User: "7:7", WritableRoot: true, Limits: backend.Limits{Disk: 1 << 20, Required: []string{"disk"}}}, backend.ErrNotEnforced, "--writable-root"},
+		{backend.Spec{User: "root", Limits: backend.Limits{PIDs: 10, Required: []string{"pids"}}}, backend.ErrNotEnforced, "leave the user"},
+	} {
+		c.spec.ID, c.spec.Language = "a", "python"
+		if _, err := b.Create(t.Context(), c.spec); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: %v, want %v and %q", c.spec, err, c.is, c.says)
+		}
+	}
+	if asked := verbs(client); len(asked) > 0 {
+		t.Errorf("the cluster was asked %q, want nothing", asked)
 	}
 }
 

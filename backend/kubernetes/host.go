@@ -49,6 +49,9 @@ func (h *host) start(ctx context.Context, s *agenthost.Session, spec backend.Spe
 		return err
 	}
 	made, err := b.source.Obtain(ctx, pod)
+	if podspec.RootForbidden(pod, err) {
+		return fmt.Errorf("user root: %w: the namespace %s enforces the Pod Security level restricted, which forbids root: use a namespace with the label pod-security.kubernetes.io/enforce=baseline, or leave out User (--user)", backend.ErrUnsupported, b.cluster.Namespace)
+	}
 	if err != nil {
 		return err
 	}

@@ -164,17 +164,21 @@ func unexpected(err error) error {
 // asked is what a sandbox's owner wants of its inside, as far as that follows from spec.
 // What the container has of itself comes with complete.
 func asked(spec backend.Spec, image string) backend.Guest {
-	return backend.Guest{Env: spec.Env, Workdir: workdir, TempDir: tempDir, Image: image}
+	g := backend.Guest{Env: spec.Env, Workdir: podspec.WorkdirOf(spec), TempDir: tempDir, Image: image, StartDir: spec.Workdir}
+	if agenthost.AsRoot(spec) {
+		g.Env = environ.Override([]string{"USER=root", "LOGNAME=root"}, spec.Env)
+	}
+	return g
 }
 
 // complete adds what a container has of itself: the image's variables and those of the
-// caller's template, and the image's directory.
+// caller's template, and the image's directory, unless the caller has one.
 func complete(g backend.Guest, h header) backend.Guest {
 	// Where the user is a number that the image has no name for.
 	base := environ.Override([]string{environ.DefaultPath, "USER=sandbox", "LOGNAME=sandbox"}, ofImage(h.env))
 	base = environ.Override(base, []string{"HOME=" + g.Workdir, "TMPDIR=" + g.TempDir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"})
 	g.Env, g.Arch = environ.Override(base, environ.OfPrograms(g.Env)), h.arch
-	if h.dir != "/" && h.dir != g.Workdir {
+	if g.StartDir == "" && h.dir != "/" && h.dir != g.Workdir {
 		g.StartDir = h.dir
 	}
 	return g

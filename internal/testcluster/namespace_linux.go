@@ -22,9 +22,15 @@ const removeTimeout = time.Minute
 // restricted. It goes with the test, and all pods in it at once.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
+	return c.NamespaceOf(t, "restricted")
+}
+
+// NamespaceOf makes one that admits another level.
+func (c *Cluster) NamespaceOf(t testing.TB, level string) string {
+	t.Helper()
 	client := c.Client(t)
 	made, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "test-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+		GenerateName: "test-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": level},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -25,11 +25,17 @@ type place struct {
 	node   *testcluster.Cluster
 }
 
-// newPlace is a namespace of the test's own.
+// newPlace is a namespace of the test's own, of the Pod Security level restricted.
 func newPlace(t testing.TB) place {
 	t.Helper()
+	return newPlaceOf(t, "restricted")
+}
+
+// newPlaceOf is one of another level.
+func newPlaceOf(t testing.TB, level string) place {
+	t.Helper()
 	c := testcluster.Start(t)
-	return place{Kubeconfig: c.Kubeconfig, Namespace: c.Namespace(t), TTL: time.Minute, client: c.Client(t), node: c}
+	return place{Kubeconfig: c.Kubeconfig, Namespace: c.NamespaceOf(t, level), TTL: time.Minute, client: c.Client(t), node: c}
 }
 
 func (p place) address(t testing.TB) string {

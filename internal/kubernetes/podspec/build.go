@@ -13,16 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 )
 
 // Build returns the pod of a sandbox, without a namespace. Nothing of the request is
 // changed or shared with the pod. An error wraps backend.ErrInvalid, or backend.ErrUnsupported
-// for GPUs that no pod can ask for.
+// for GPUs, users and the like that no pod can ask for.
 func Build(r Request) (*corev1.Pod, error) {
 	if err := Validate(r.Template); err != nil {
 		return nil, err
 	}
 	if err := checkGPUs(r.Spec.GPUs); err != nil {
+		return nil, err
+	}
+	if err := checkRoot(r.Spec); err != nil {
 		return nil, err
 	}
 	over := cmp.Or(r.Template.DeepCopy(), &corev1.PodTemplateSpec{})
@@ -40,6 +44,9 @@ func Build(r Request) (*corev1.Pod, error) {
 		return nil, err
 	}
 	settle(&merged, over, r)
+	if err := checkAsked(r.Spec, &merged); err != nil {
+		return nil, err
+	}
 	if err := checkLimits(r.Spec.Limits, limits, merged.Spec.Containers[0].Resources.Limits); err != nil {
 		return nil, err
 	}
@@ -192,6 +199,10 @@ func podSecurity(r Request) *corev1.PodSecurityContext {
 	if r.UID > 0 {
 		s.RunAsUser, s.RunAsGroup = new(r.UID), new(r.UID)
 	}
+	if r.Spec.User != "" && !agenthost.AsRoot(r.Spec) {
+		uid, gid, _ := idsOf(r.Spec.User) // checked
+		s.RunAsUser, s.RunAsGroup = new(uid), new(gid)
+	}
 	return s
 }
 
@@ -205,11 +216,12 @@ func sandboxContainer(r Request) corev1.Container {
 		TerminationMessagePath: closedFile,
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: VolumeAgent, MountPath: AgentDir, ReadOnly: true},
-			{Name: VolumeWorkdir, MountPath: Workdir},
+			{Name: VolumeWorkdir, MountPath: WorkdirOf(r.Spec)},
 			{Name: VolumeTemp, MountPath: TempDir},
 			{Name: volumeShm, MountPath: shmDir},
 		},
 	}
+	addRoot(c.SecurityContext, r.Spec)
 	if len(r.Spec.Layers) > 0 {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeLayers, MountPath: LayerDir, ReadOnly: true})
 	}

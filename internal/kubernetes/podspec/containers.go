@@ -141,6 +141,9 @@ func shareDisk(r *corev1.ResourceRequirements) {
 // it, unless the template says how much that is.
 func addDisk(r *corev1.ResourceRequirements, over *corev1.PodTemplateSpec) {
 	const disk = corev1.ResourceEphemeralStorage
+	if _, limited := r.Limits[disk]; !limited {
+		return
+	}
 	if i := ours(over.Spec.Containers); i >= 0 {
 		if _, said := over.Spec.Containers[i].Resources.Limits[disk]; said {
 			return
@@ -163,13 +166,16 @@ const (
 	// requestShare is the part of the memory limit that is asked for, if that is more.
 	requestShare = 8
 	// ephemeral is what the agent and the logs, which stay empty, may take of the node's
-	// disk. It is held by eviction.
+	// disk. It is held by eviction. A root file system that can be written to takes the disk limit besides.
 	ephemeral = 64 << 20
 )
 
 // limitResources sets the limits of the sandbox's container.
 func limitResources(r Request) corev1.ResourceList {
-	l := corev1.ResourceList{corev1.ResourceEphemeralStorage: bytesOf(ephemeral + r.LayerBytes)}
+	l := corev1.ResourceList{}
+	if root := rootBytes(r.Spec); root > 0 || !r.Spec.WritableRoot {
+		l[corev1.ResourceEphemeralStorage] = bytesOf(ephemeral + r.LayerBytes + root)
+	}
 	if m := r.Spec.Limits.Memory; m > 0 {
 		l[corev1.ResourceMemory] = bytesOf(m)
 	}
@@ -195,17 +201,18 @@ func checkGPUs(text string) error {
 }
 
 // addRequests asks for little of what the template does not ask for, and never for more
-// than the limit.
-func addRequests(r *corev1.ResourceRequirements) {
+// than the limit. root is what of the limit of disk is the root file system's.
+func addRequests(r *corev1.ResourceRequirements, root int64) {
 	memory := bytesOf(requestMemory)
 	if l, ok := r.Limits[corev1.ResourceMemory]; ok {
 		memory = bytesOf(max(requestMemory, l.Value()/requestShare))
 	}
+	disk := r.Limits[corev1.ResourceEphemeralStorage]
 	for name, q := range map[corev1.ResourceName]resource.Quantity{
 		corev1.ResourceMemory: memory,
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(requestMilliCPU, resource.DecimalSI),
-		// As much as the limit, and there is nothing else that it could be.
-		corev1.ResourceEphemeralStorage: r.Limits[corev1.ResourceEphemeralStorage],
+		// As much as the limit, of which few sandboxes take what is the root file system's.
+		corev1.ResourceEphemeralStorage: bytesOf(max(disk.Value()-root, 0)),
 	} {
 		if _, ok := r.Requests[name]; ok {
 			continue

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 )
 
 // backendName is the backend that the controls are those of.
@@ -21,7 +22,7 @@ func Controls(p *corev1.Pod, l backend.Limits, policies Policies) backend.Capabi
 	all := []backend.Control{
 		on("user", "securityContext", "the code is not root inside; the agent is of the same user"),
 		v.agent(),
-		on("filesystem", "mount namespace", "the image read-only; "+Workdir+" and "+TempDir+" private"),
+		on("filesystem", "mount namespace", "the image read-only; "+v.workdir()+" and "+TempDir+" private"),
 		on("processes", "pid namespace", ""),
 		v.network(policies),
 		on("ipc", "IPC namespace", ""),
@@ -38,6 +39,7 @@ func Controls(p *corev1.Pod, l backend.Limits, policies Policies) backend.Capabi
 		v.disk(l.Disk),
 		v.abandoned(),
 	}
+	all = agenthost.Powers(all, v.asRoot(), v.writableRoot())
 	return backend.Capabilities{Backend: backendName, Isolation: v.isolation(), Controls: loosen(all, v.loosened())}
 }
 
@@ -158,5 +160,13 @@ func (v view) disk(asked int64) backend.Control {
 		}
 		return backend.Control{Name: "disk", Why: "the volume " + name + " has no size", Fix: "leave the volume as it was"}
 	}
-	return on("disk", "tmpfs", Workdir+" and "+TempDir+" each; what they hold counts as memory")
+	switch {
+	case v.writableRoot():
+		return backend.Control{Name: "disk", By: "tmpfs, eviction", Why: "of the root file system it holds by eviction only: the node ends the pod some time after more was written",
+			Fix: "leave out WritableRoot (--writable-root) and, in the pod template, readOnlyRootFilesystem: false"}
+	case v.asRoot():
+		return backend.Control{Name: "disk", By: "tmpfs", Why: "root can write to files on the node's disk that belong to the container, such as the one for its last message, and nothing limits that one",
+			Fix: "leave out User (--user)"}
+	}
+	return on("disk", "tmpfs", v.workdir()+" and "+TempDir+" each; what they hold counts as memory")
 }

@@ -26,17 +26,21 @@ func FuzzBuild(f *testing.F) {
 		if err != nil {
 			return
 		}
-		checkBuild(t, parsed)
+		checkBuild(t, parsed, false)
+		checkBuild(t, parsed, true)
 	})
 }
 
 // checkBuild checks what is true of every pod.
-func checkBuild(t *testing.T, template *corev1.PodTemplateSpec) {
+func checkBuild(t *testing.T, template *corev1.PodTemplateSpec, root bool) {
 	t.Helper()
 	before := template.DeepCopy()
 	r := plain()
 	r.Spec.Layers = []backend.Layer{{Target: "/opt/libraries"}}
 	r.Template = template
+	if root {
+		r.Spec.User, r.Spec.WritableRoot, r.Args = "root", true, append(r.Args, "--users")
+	}
 	if Image(template) != "" {
 		r.Image = ""
 	}
@@ -82,6 +86,9 @@ func checkIntact(t *testing.T, p *corev1.Pod, r Request) {
 	}
 	if c.SecurityContext.Capabilities.Drop[0] != "ALL" || len(c.SecurityContext.Capabilities.Drop) != 1 {
 		t.Errorf("capabilities: %s, want c.SecurityContext.Capabilities.Drop[0] = \"ALL\", len(c.SecurityContext.Capabilities.Drop) = 1", text(t, p))
+	}
+	if v := viewOf(p, Container); r.Spec.User != "" && (!v.root() || !v.writableRoot() || !slices.Contains(c.SecurityContext.Capabilities.Add, "SETPCAP")) {
+		t.Errorf("root, who was asked for, is not: %s", text(t, p))
 	}
 	mounted := map[string]int{}
 	for _, x := range slices.Concat(p.Spec.Containers, p.Spec.InitContainers) {

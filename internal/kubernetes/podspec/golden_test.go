@@ -22,6 +22,7 @@ func TestGolden(t *testing.T) {
 	layers.Spec.Layers = []backend.Layer{{Target: "/opt/libraries/"}, {Target: "/sandbox/.cache", Writable: true}}
 	for name, r := range map[string]Request{
 		"default": plain(),
+		"root":    asking(t, "", backend.Spec{User: "root", WritableRoot: true, Workdir: "/srv/project"}),
 		"layers":  layers,
 		"template": with(t, `
 metadata:

@@ -51,8 +51,11 @@ func (l loosenings) merged() loosenings {
 // loosen takes back what the pod has loosened. What it loosens beside the controls of
 // every sandbox is added.
 func loosen(all []backend.Control, by loosenings) []backend.Control {
-	const fix = "leave that out of the pod template"
 	for _, l := range by {
+		fix := "leave that out of the pod template"
+		if l.control == "user" {
+			fix += ", and name a group with a user (--user 1000:1000)"
+		}
 		why, found := "the pod loosens it: "+l.what, false
 		for i := range all {
 			// Without isolation nothing of it holds.
@@ -195,15 +198,14 @@ func (v view) loosenedSecurity(l *loosenings) {
 		l.add("capabilities", "privileged: all of them")
 	}
 	v.loosenedUser(l)
-	if c := v.own.Capabilities; c != nil && len(c.Add) > 0 {
-		l.add("capabilities", "capabilities.add: %s", joined(c.Add))
+	if c := v.own.Capabilities; c != nil {
+		more := slices.DeleteFunc(slices.Clone(c.Add), func(c corev1.Capability) bool { return v.asRoot() && slices.Contains(rootCapabilities(), c) })
+		if len(more) > 0 {
+			l.add("capabilities", "capabilities.add: %s", joined(more))
+		}
 	}
 	if e := v.own.AllowPrivilegeEscalation; e == nil || *e {
 		l.add("no-new-privs", "allowPrivilegeEscalation: programs may gain privileges, such as those of set-uid files")
-	}
-	if r := v.own.ReadOnlyRootFilesystem; r == nil || !*r {
-		l.add("filesystem", "readOnlyRootFilesystem=false: the root file system can be written to")
-		l.add("disk", "readOnlyRootFilesystem=false: what is written to the root file system is limited by eviction only, some time after")
 	}
 	switch p := v.seccomp(); {
 	case p == nil || p.Type == corev1.SeccompProfileTypeUnconfined:
@@ -224,10 +226,10 @@ func (v view) loosenedSecurity(l *loosenings) {
 }
 
 func (v view) loosenedUser(l *loosenings) {
-	if v.root() {
+	if v.root() && !v.asRoot() {
 		l.add("user", "runAsUser: code may run as root inside")
 	}
-	if g := v.group(); g != nil && *g == 0 {
+	if g := v.group(); g != nil && *g == 0 && !v.asRoot() {
 		l.add("user", "runAsGroup: code runs with the group of root inside")
 	}
 	if g := v.podWide.FSGroup; g != nil && *g == 0 {

@@ -34,7 +34,7 @@ func TestLoosened(t *testing.T) {
 		{template: `{spec: {containers: [{securityContext: {capabilities: {add: [SYS_ADMIN]}}}]}}`, lost: []string{"capabilities", "no-new-privs"}, control: "capabilities", why: "SYS_ADMIN"},
 		{template: `{spec: {containers: [{securityContext: {capabilities: {drop: [NET_RAW]}}}]}}`},
 		{template: `{spec: {containers: [{securityContext: {allowPrivilegeEscalation: true}}]}}`, lost: []string{"no-new-privs"}, control: "no-new-privs", why: "allowPrivilegeEscalation: programs may gain"},
-		{template: `{spec: {containers: [{securityContext: {readOnlyRootFilesystem: false}}]}}`, lost: []string{"filesystem", "disk"}, control: "filesystem", why: "readOnlyRootFilesystem=false"},
+		{template: `{spec: {containers: [{securityContext: {readOnlyRootFilesystem: false}}]}}`, lost: []string{"disk"}, control: "disk", why: "of the root file system it holds by eviction only"},
 		{template: `{spec: {securityContext: {seccompProfile: {type: Unconfined}}}}`, lost: []string{"seccomp"}, control: "seccomp", why: "seccompProfile Unconfined"},
 		{template: `{spec: {containers: [{securityContext: {seccompProfile: {type: Localhost, localhostProfile: a}}}]}}`, lost: []string{"seccomp"}, control: "seccomp", why: "seccompProfile Localhost"},
 		{template: `{spec: {containers: [{securityContext: {appArmorProfile: {type: Unconfined}}}]}}`, control: "apparmor", why: "appArmorProfile Unconfined"},

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/llmsandbox/llmsandbox/backend"
 )
 
 // restricted are the rules of the Pod Security Standard "restricted", which contains
@@ -109,8 +111,9 @@ spec:
 func TestRestricted(t *testing.T) {
 	noUser, agentImage := plain(), plain()
 	noUser.UID, agentImage.AgentImage = 0, "agent:1"
+	user := asking(t, "", backend.Spec{User: "12", WritableRoot: true, Workdir: "/srv/project"})
 	for name, r := range map[string]Request{
-		"default": plain(), "no user": noUser, "agent image": agentImage, "sidecars": with(t, hardSidecars),
+		"default": plain(), "no user": noUser, "user": user, "agent image": agentImage, "sidecars": with(t, hardSidecars),
 	} {
 		p := build(t, r)
 		for rule, holds := range restricted {

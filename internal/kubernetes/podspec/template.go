@@ -21,6 +21,7 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 )
 
 // maxTemplate bounds the text of a template, in bytes: a cluster takes no larger objects.
@@ -252,18 +253,22 @@ func settle(t *corev1.PodTemplateSpec, over *corev1.PodTemplateSpec, r Request) 
 
 	sandbox := &s.Containers[0]
 	settleSecurity(sandbox.SecurityContext)
+	if agenthost.AsRoot(r.Spec) {
+		keepRoot(sandbox.SecurityContext.Capabilities)
+	}
 	addDisk(&sandbox.Resources, over)
-	addRequests(&sandbox.Resources)
+	addRequests(&sandbox.Resources, rootBytes(r.Spec))
 	agent := &s.InitContainers[0]
 	agent.Resources = sameAs(sandbox.Resources)
 	if r.AgentImage == "" {
 		agent.Image, agent.ImagePullPolicy = sandbox.Image, sandbox.ImagePullPolicy
 	}
+	_, limited := sandbox.Resources.Limits[corev1.ResourceEphemeralStorage]
 	for i := range s.Containers[1:] {
-		hardenSidecar(&s.Containers[1+i])
+		hardenSidecar(&s.Containers[1+i], limited)
 	}
 	for i := range s.InitContainers[1:] {
-		hardenSidecar(&s.InitContainers[1+i])
+		hardenSidecar(&s.InitContainers[1+i], limited)
 	}
 }
 
@@ -315,8 +320,8 @@ func settleSecurity(c *corev1.SecurityContext) {
 }
 
 // hardenSidecar gives a container of the template's what it says nothing of. Its image
-// may need a root that it can write to.
-func hardenSidecar(c *corev1.Container) {
+// may need a root that it can write to. Where the sandbox may take any amount of disk, a sidecar's limit would be everybody's.
+func hardenSidecar(c *corev1.Container, limited bool) {
 	c.SecurityContext = cmp.Or(c.SecurityContext, &corev1.SecurityContext{})
 	s := c.SecurityContext
 	if s.Capabilities == nil && !isTrue(s.Privileged) {
@@ -325,7 +330,9 @@ func hardenSidecar(c *corev1.Container) {
 	if s.AllowPrivilegeEscalation == nil && !isTrue(s.Privileged) && (s.Capabilities == nil || len(s.Capabilities.Add) == 0) {
 		s.AllowPrivilegeEscalation = new(false)
 	}
-	shareDisk(&c.Resources)
+	if limited {
+		shareDisk(&c.Resources)
+	}
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
