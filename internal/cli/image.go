@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend/local"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
 	"github.com/llmsandbox/llmsandbox/internal/defaultimage"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
@@ -314,7 +315,7 @@ func overwriteFlag(set *pflag.FlagSet, tag *string) {
 
 func newCommitCommand() *cobra.Command {
 	var place place
-	var overwrite string
+	var overwrite, push string
 	cmd := &cobra.Command{
 		Use:   "commit ID TAG",
 		Short: "Create an image from a sandbox",
@@ -323,17 +324,29 @@ and, if it was writable, the root filesystem. A sandbox of the new image starts 
 files. Processes, /tmp and environment variables are not included.
 
 On the local backend, the sandbox must have been opened with an image, and TAG is the path of a
-file that ends in .tar: an OCI layout that --image and docker load read.`,
+file that ends in .tar: an OCI layout that --image and docker load read. With --push, the image
+is sent to a registry, too, and its name there is printed instead.`,
 		Example: `  llmsandbox commit sb-1234 tools.tar
   llmsandbox run --image tools.tar app.py
   llmsandbox commit --backend docker sb-1234 tools:2`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if push != "" && place.Backend != localName {
+				return fmt.Errorf("--push %s: the image is in the engine: push it from there, such as with docker push", push)
+			}
 			var id string
 			err := onSandbox(cmd.Context(), &place, args[0], func(sb *llmsandbox.Sandbox) (err error) {
 				id, err = commit(cmd.Context(), sb, args[1], overwrite)
 				return err
 			})
+			if err == nil && push != "" {
+				pushed := stderr.begin("Pushing " + push)
+				id, err = local.PushImage(cmd.Context(), args[1], push)
+				pushed()
+				if err != nil {
+					err = fmt.Errorf("%w; the image is in %s", err, args[1])
+				}
+			}
 			if err == nil {
 				fmt.Println(id)
 			}
@@ -342,6 +355,7 @@ file that ends in .tar: an OCI layout that --image and docker load read.`,
 	}
 	place.register(cmd.Flags())
 	overwriteFlag(cmd.Flags(), &overwrite)
+	cmd.Flags().StringVar(&push, "push", "", "send the image of a local sandbox to a registry as `REGISTRY/NAME:TAG`, with the credentials of docker login")
 	setOnlyHere(cmd.Flags(), "overwrite-tag")
 	return cmd
 }

@@ -213,10 +213,10 @@ func TestPackageHosts(t *testing.T) {
 func TestSourceHosts(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "",
-		"deb http://deb.example.org/debian trixie main\n# deb http://no.example.org/ x\ndeb [signed-by=/k] https://user:secret@Sec.example.org:8443/x trixie main":       "deb.example.org:80 Sec.example.org:8443",
-		"Types: deb\nURIs: https://a.example.org/debian/ https://b.example.org\nSuites: x\n":                                                                             "a.example.org:443 b.example.org:443",
-		"http://dl.example.org/alpine/v3/main\nhttp://dl.example.org/alpine/v3/community\n@edge http://e.example.org/x":                                                  "dl.example.org:80 e.example.org:80",
-		"http://127.0.0.1/x http://[::1]/x http://2130706433/ http://0x7f.1 http://1.2 http://a.org:0 file:///x cdrom:x http://*.org http://a.org:x/": "",
+		"deb http://deb.example.org/debian trixie main\n# deb http://no.example.org/ x\ndeb [signed-by=/k] https://user:secret@Sec.example.org:8443/x trixie main": "deb.example.org:80 Sec.example.org:8443",
+		"Types: deb\nURIs: https://a.example.org/debian/ https://b.example.org\nSuites: x\n":                                                                       "a.example.org:443 b.example.org:443",
+		"http://dl.example.org/alpine/v3/main\nhttp://dl.example.org/alpine/v3/community\n@edge http://e.example.org/x":                                            "dl.example.org:80 e.example.org:80",
+		"http://127.0.0.1/x http://[::1]/x http://2130706433/ http://0x7f.1 http://1.2 http://a.org:0 file:///x cdrom:x http://*.org http://a.org:x/":              "",
 		"http://a.org:99999/ http://b.org": "b.org:80",
 		"https://b.org\x00/ http://%":      "",
 	} {
