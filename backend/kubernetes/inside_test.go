@@ -93,7 +93,7 @@ func TestComplete(t *testing.T) {
 		}
 	}
 	own := asked(backend.Spec{User: "root:7", Workdir: "/srv/project", Env: []string{"LOGNAME=me"}}, "i")
-	if g := complete(own, h); g.StartDir != "/srv/project" || environ.Value(g.Env, "USER") != "root" || environ.Value(g.Env, "LOGNAME") != "me" || environ.Value(g.Env, "HOME") != "/srv/project" {
+	if g := complete(own, h); g.StartDir != "/srv/project" || environ.Value(g.Env, "USER") != "root" || environ.Value(g.Env, "PATH") != "/go/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin" || environ.Value(g.Env, "LOGNAME") != "me" || environ.Value(g.Env, "HOME") != "/srv/project" {
 		t.Errorf("root in a directory of its own: %+v, want that it starts there, and its name", g)
 	}
 	if g := complete(backend.Guest{Workdir: "/sandbox"}, header{}); g.Env[0] != environ.DefaultPath {

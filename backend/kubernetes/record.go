@@ -176,6 +176,9 @@ func asked(spec backend.Spec, image string) backend.Guest {
 func complete(g backend.Guest, h header) backend.Guest {
 	// Where the user is a number that the image has no name for.
 	base := environ.Override([]string{environ.DefaultPath, "USER=sandbox", "LOGNAME=sandbox"}, ofImage(h.env))
+	if environ.Value(g.Env, "USER") == "root" { // as asked says
+		base = environ.WithSystemPath(base)
+	}
 	base = environ.Override(base, []string{"HOME=" + g.Workdir, "TMPDIR=" + g.TempDir, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"})
 	g.Env, g.Arch = environ.Override(base, environ.OfPrograms(g.Env)), h.arch
 	if g.StartDir == "" && h.dir != "/" && h.dir != g.Workdir {

@@ -93,7 +93,11 @@ func (v view) userNamespace() backend.Control {
 	if u := v.pod.Spec.HostUsers; u != nil && !*u {
 		return on("user-namespace", "user namespace", "root inside is nobody in particular outside")
 	}
-	return backend.Control{Name: "user-namespace", Why: "users inside are the node's users of the same number",
+	why := "users inside are the node's users of the same number"
+	if v.asRoot() && v.runtimeClass() == "" { // no pod can hide more of /proc than the container runtime does
+		why += ": root reads what the kernel tells only the node's root, such as /proc/kpageflags"
+	}
+	return backend.Control{Name: "user-namespace", Why: why,
 		Fix: "set hostUsers: false in the pod template, where the nodes can map users"}
 }
 

@@ -155,6 +155,7 @@ func TestControlsOfRoot(t *testing.T) {
 		{"", backend.Spec{Workdir: "/srv/project"}, nil, map[string]string{"filesystem": "/srv/project and /tmp private", "disk": "/srv/project and /tmp each"}},
 		{"", backend.Spec{User: "root"}, []string{"user", "pids", "disk"}, map[string]string{
 			"user": "root was asked for", "capabilities": "root has those over files, users and processes", "pids": "holds root to none", "disk": "on the node's disk", "filesystem": "the image read-only",
+			"user-namespace": "only the node's root",
 		}},
 		{"", backend.Spec{User: "root", WritableRoot: true}, []string{"user", "pids", "disk"}, map[string]string{"filesystem": "as far as they are written to", "disk": "by eviction only"}},
 		{"", backend.Spec{User: "12:12", WritableRoot: true}, []string{"pids", "disk"}, map[string]string{"user": "not root", "capabilities": "none are held", "disk": "by eviction only", "pids": "of that user on the node"}},

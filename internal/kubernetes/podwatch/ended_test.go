@@ -17,6 +17,7 @@ func TestEnded(t *testing.T) {
 		change      func(*corev1.Pod)
 		want        string // "" for not ended
 		oom         bool
+		exactly     bool
 	}{
 		{name: "runs", state: "running"},
 		{name: "initialises", state: "init-running"},
@@ -29,6 +30,7 @@ func TestEnded(t *testing.T) {
 		{name: "evicted", state: "evicted", want: "the cluster ended the pod: Evicted: Usage of EmptyDir"},
 		{name: "deadline", state: "deadline", want: "DeadlineExceeded"},
 		{name: "code", state: "exits", want: "the container ended with exit code 7"},
+		{name: "words of code", state: "exits", change: func(p *corev1.Pod) { container(p).State.Terminated.Message = "killed for memory" }, want: "the container ended with exit code 7", exactly: true},
 		{name: "done", state: "succeeds", want: "the container ended with exit code 0"},
 		{name: "not started", state: "bad-command", want: "the container could not be started: StartError: failed to create containerd task"},
 		{name: "init", state: "init-fails", want: "the init container agent ended with exit code 3"},
@@ -49,7 +51,7 @@ func TestEnded(t *testing.T) {
 			if c.change != nil {
 				c.change(p)
 			}
-			if got := ended(p, sandboxContainer, 0); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			if got := ended(p, sandboxContainer, 0); !strings.Contains(got, c.want) || (got == "") != (c.want == "") || c.exactly && got != c.want {
 				t.Errorf("%q; want %q", got, c.want)
 			}
 			if oomKilled(p, sandboxContainer) != c.oom {

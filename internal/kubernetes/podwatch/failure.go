@@ -179,10 +179,10 @@ func ended(pod *corev1.Pod, container string, before int32) string {
 		if pod.DeletionTimestamp != nil && !killedForMemory(s.State.Terminated) {
 			return deleted(pod)
 		}
-		return "the container " + outcome(s.State.Terminated)
+		return "the container " + outcome(wordless(s.State.Terminated))
 	case s != nil && s.RestartCount > before:
 		if last := s.LastTerminationState.Terminated; last != nil {
-			return "the container " + outcome(last) + ", and was started anew"
+			return "the container " + outcome(wordless(last)) + ", and was started anew"
 		}
 		return "the container was started anew"
 	case !over:
@@ -194,6 +194,16 @@ func ended(pod *corev1.Pod, container string, before int32) string {
 		}
 	}
 	return "the pod has ended: " + string(pod.Status.Phase)
+}
+
+// wordless leaves out the last message of a container that was started: code that is root can write it.
+func wordless(t *corev1.ContainerStateTerminated) *corev1.ContainerStateTerminated {
+	if t.Reason == "StartError" || t.Reason == "ContainerCannotRun" {
+		return t
+	}
+	t = t.DeepCopy()
+	t.Message = ""
+	return t
 }
 
 // outcome describes how a container ended.
