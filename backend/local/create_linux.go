@@ -102,6 +102,9 @@ func (b *Backend) Renew(ctx context.Context, old backend.Machine) (backend.Machi
 		}
 		defer held.Release()
 	}
+	if !m.process.lives() { // what another handle has ended does not come back
+		return nil, fmt.Errorf("sandbox %s has ended: %w", m.ID(), backend.ErrNotFound)
+	}
 	if err := m.Destroy(ctx); err != nil {
 		return nil, err
 	}

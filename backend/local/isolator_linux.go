@@ -85,6 +85,17 @@ func (p *process) kill() error {
 	return err
 }
 
+// lives reports whether the agent has not ended.
+func (p *process) lives() bool {
+	raw, err := p.pidfd.SyscallConn()
+	if err != nil {
+		return false // it is closed once the process has ended
+	}
+	var now error
+	err = raw.Control(func(fd uintptr) { now = ended(int(fd)) })
+	return err == nil && now == unix.EAGAIN
+}
+
 // close gives up what is held of a process that has ended.
 func (p *process) close() {
 	p.owner.Close()
