@@ -166,6 +166,35 @@ func TestCommitReproducible(t *testing.T) {
 	}
 }
 
+// TestCommitMany commits 10,000 files, which are all there in the image. The same files make the same image, whatever the order in
+// which they were written.
+func TestCommitMany(t *testing.T) {
+	b, _ := imageBackend(t)
+	const count = `cd /srv && find many -type f | wc -l && find many -type f -exec cat {} + | sort -n | sha256sum && find many | sort | xargs stat -c '%n %a' | sha256sum`
+	o := llmsandbox.Options{Backend: b, Image: testimage.Layout(t, map[string]v1.Image{"one": commitBase(t)}) + ":one", Language: "bash", WritableRoot: true}
+	dir := t.TempDir()
+	var ids, seen []string
+	for n, order := range []string{"i=0; while [ $i -lt 10000 ]; do write $i; i=$((i+1)); done", "i=9999; while [ $i -ge 0 ]; do write $i; i=$((i-1)); done"} {
+		sb := open(t, o)
+		res, err := sb.Shell(testContext(t), `write() { d=/srv/many/$(($1%10))/$(($1/100%10)); [ -d $d ] || mkdir -p $d; echo $1 >$d/f$1; }; `+order+"; "+count, nil)
+		if err != nil || !strings.HasPrefix(res.Stdout, "10000\n") {
+			t.Fatalf("%v, stdout %q, want 10000 files\nstderr: %s", err, res.Stdout, clip(res.Stderr))
+		}
+		file := filepath.Join(dir, fmt.Sprintf("%d.tar", n))
+		done := commit(t, sb, file)
+		if len(done.Skipped) > 0 {
+			t.Errorf("%d files are left out, such as %s", len(done.Skipped), done.Skipped[0])
+		}
+		ids, seen = append(ids, done.ID), append(seen, res.Stdout)
+		opened := o
+		opened.Image, opened.WritableRoot = file, false
+		shellIn(t, open(t, opened), count, res.Stdout)
+	}
+	if ids[0] != ids[1] || seen[0] != seen[1] {
+		t.Errorf("the images are %q, of files %q, want the same ones", ids, seen)
+	}
+}
+
 // TestCommitHostile has code make what would mean something else in a layer, or is no file.
 func TestCommitHostile(t *testing.T) {
 	b, _ := imageBackend(t)

@@ -246,18 +246,25 @@ func TestRootCommits(t *testing.T) {
 	shellIn(t, open(t, llmsandbox.Options{Backend: b, Language: "bash", Image: file, User: "root"}), `cat /etc/x /srv/y/f /sandbox/w; ls /opt /srv/closed 2>/dev/null`, "x\ny\nw\n")
 }
 
+// packagesOpen opens a sandbox whose root may use this machine's package sources.
+func packagesOpen(t *testing.T, o llmsandbox.Options) *llmsandbox.Sandbox {
+	t.Helper()
+	needsRoot(t)
+	o.Backend, _ = imageBackend(t)
+	o.Language, o.User, o.WritableRoot = "bash", "root", true
+	o.Network = llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{llmsandbox.PackageHosts}}
+	return open(t, o)
+}
+
 // TestPackageManager installs a package into the sandbox, and not into the host.
 func TestPackageManager(t *testing.T) {
 	needsRoot(t)
-	if _, err := exec.LookPath("apt-get"); err != nil {
-		t.Skip("there is no apt-get here")
-	}
+	needsApt(t)
 	const name, program = "hello-traditional", "/usr/bin/hello"
 	if _, err := os.Lstat(program); err == nil {
 		t.Fatalf("%s is installed here: remove %s", program, name)
 	}
-	b, _ := imageBackend(t)
-	sb := open(t, llmsandbox.Options{Backend: b, Language: "bash", User: "root", WritableRoot: true, Workdir: "/srv/project", Network: llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{llmsandbox.PackageHosts}}})
+	sb := packagesOpen(t, llmsandbox.Options{Workdir: "/srv/project"})
 	shellIn(t, sb, "(apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y "+name+") >log 2>&1 || cat log; "+program+" | head -c 5; dpkg -l "+name+" | grep -c ^ii", "Hello1\n")
 	for _, path := range []string{program, "/srv/project"} {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -273,4 +280,62 @@ func TestPackageManager(t *testing.T) {
 	if _, err := sb.CopyOut(testContext(t), "clone", dir); err != nil {
 		t.Error(err)
 	}
+}
+
+func needsApt(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		t.Skip("there is no apt-get here")
+	}
+}
+
+// TestPackageManagerMany installs a package with some thirty others that it needs, one of which makes a user of its own.
+func TestPackageManagerMany(t *testing.T) {
+	needsRoot(t)
+	needsApt(t)
+	const name, program = "erlang-nox", "/usr/bin/erl"
+	if _, err := os.Lstat(program); err == nil {
+		t.Fatalf("%s is installed here: remove %s and what it needs", program, name)
+	}
+	sb := packagesOpen(t, llmsandbox.Options{Limits: llmsandbox.Limits{Timeout: 3 * time.Minute}})
+	res, err := sb.Shell(testContext(t), `exec 3>&1 >log 2>&1; before=$(dpkg-query -f '.\n' -W | wc -l)
+apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends `+name+` || cat log >&3
+exec >&3; echo $(($(dpkg-query -f '.\n' -W | wc -l) - before)); dpkg --audit
+erl -noshell -eval 'io:format("~p~n", [6*7]), halt().'; getent passwd epmd | cut -d: -f1`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, rest, _ := strings.Cut(res.Stdout, "\n")
+	if n, err := strconv.Atoi(count); err != nil || n < 20 || rest != "42\nepmd\n" {
+		t.Errorf("stdout %q, want 20 packages or more, and that they work\nstderr: %s", res.Stdout, clip(res.Stderr))
+	}
+	if _, err := os.Lstat(program); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is on the host: %v", program, err)
+	}
+}
+
+// TestPipIntoSystem installs a package of Python among those of the system, which the next run imports, and no other sandbox.
+func TestPipIntoSystem(t *testing.T) {
+	const module = "peppercorn" // small, of Python only, and needs nothing
+	sb := packagesOpen(t, llmsandbox.Options{Env: pipEnv()})
+	python := &llmsandbox.RunOptions{Language: "python"}
+	const there = `import importlib.util; print(importlib.util.find_spec("` + module + `") is not None)`
+	wantStdout(t, run(t, sb, there, python), "False\n")
+	if res := run(t, sb, "python3 -m pip install --break-system-packages "+module, nil); !res.OK() {
+		t.Fatalf("status %s: %s%s", res.Status, clip(res.Stdout), clip(res.Stderr))
+	}
+	wantStdout(t, run(t, sb, "import "+module+", os; print("+module+".parse([]), os.path.dirname("+module+".__file__).startswith(('/usr/', '/opt/')))", python), "{} True\n")
+	b, _ := imageBackend(t)
+	wantStdout(t, run(t, open(t, llmsandbox.Options{Backend: b, User: "root", WritableRoot: true}), there, nil), "False\n")
+}
+
+// pipEnv is what pip goes by on this machine, which is not in a sandbox.
+func pipEnv() map[string]string {
+	env := map[string]string{}
+	for _, name := range []string{"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST"} {
+		if v := os.Getenv(name); v != "" {
+			env[name] = v
+		}
+	}
+	return env
 }
