@@ -91,11 +91,13 @@ func (s *Sandbox) reset(ctx context.Context) error {
 	}
 	s.ClearArtifacts()
 	s.libraries.Forget()
-	plan, err := planNetwork(m.network, s.net.secrets, s.net.Log)
+	network := m.network
+	network.imagePackages = s.net.imagePackages
+	plan, err := planNetwork(network, s.net.secrets, s.net.Log)
 	if err != nil {
 		return err
 	}
-	return s.startNetwork(ctx, plan, m.network.Allow)
+	return s.startNetwork(ctx, plan, network.Allow)
 }
 
 // restore makes the sandbox's processes, files and mounts those of Open.

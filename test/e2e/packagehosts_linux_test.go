@@ -41,7 +41,7 @@ func TestPackageHostsOfImages(t *testing.T) {
 	network := llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{llmsandbox.PackageHosts}, Resolve: func(context.Context, string) ([]netip.Addr, error) {
 		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 	}}
-	o := llmsandbox.Options{Backend: b, Language: "bash", Image: testimage.Layout(t, map[string]v1.Image{"one": img}) + ":one", WritableRoot: true, Network: network}
+	o := llmsandbox.Options{Backend: b, Language: "bash", Image: testimage.Layout(t, map[string]v1.Image{"one": img}) + ":one", WritableRoot: true, Resettable: true, Network: network}
 	sb := open(t, o)
 	for host, want := range map[string]string{"apk.example.org": "special-address", "apt.example.org": "special-address", "more.example.org": "special-address", "comment.example.org": "not-allowed", "not.example.org": "not-allowed", "127.0.0.1": "not-allowed"} {
 		if got := asked(sb, host); got != want {
@@ -52,9 +52,14 @@ func TestPackageHostsOfImages(t *testing.T) {
 	if err := sb.SetNetwork(testContext(t), network); err != nil {
 		t.Fatal(err)
 	}
-	for host, want := range map[string]string{"apk.example.org": "special-address", "evil.example.org": "not-allowed"} {
-		if got := asked(sb, host); got != want {
-			t.Errorf("after a change, %s is refused as %s, want %s", host, got, want)
+	for range 2 {
+		for host, want := range map[string]string{"apk.example.org": "special-address", "evil.example.org": "not-allowed"} {
+			if got := asked(sb, host); got != want {
+				t.Errorf("after a change, %s is refused as %s, want %s", host, got, want)
+			}
+		}
+		if err := sb.Reset(testContext(t)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	// Without the rule the image is not asked.
