@@ -182,7 +182,14 @@ func (c *creation) ownUsers() (identity, error) {
 	case c.parent != nil:
 		return c.parent.take()
 	case c.spec.User != "" && !privileged():
-		return identity{}, fmt.Errorf("user %s: %w: only the machine's root can give code users of its own here: use Podman or Docker, or leave it out", c.spec.User, backend.ErrUnsupported)
+		id, err := userIdentityWithUsers()
+		if err == nil && ofHost(c.spec) {
+			err = errors.New("with the host's toolchains, only the machine's root can give code users of its own: name an image")
+		}
+		if err != nil {
+			err = errclass.Errorf(backend.ErrUnsupported, "user %s: %w, or leave it out", c.spec.User, err)
+		}
+		return id, err
 	case c.spec.User != "":
 		return rootIdentity(c.spec.ID).withUsers(c.spec.ID), nil
 	case !privileged():

@@ -28,8 +28,8 @@ type identity struct {
 	agentUID, agentGID, codeUID, codeGID uint32
 	// insideUID and insideGID are what the code's are inside; 0 only with users.
 	insideUID, insideGID uint32
-	// users is the first of the host's ids for the code's own user namespace, which has nsinit.RootID of them; 0: it is one user only.
-	users uint32
+	// users and groups are the first of the host's ids for the code's own user namespace, which has nsinit.RootID of them; 0: it is one user only.
+	users, groups uint32
 	// block is the first of the host's ids for sandboxes that are entered from this one; 0: there are none.
 	block uint32
 	// helpers writes the maps with newuidmap and newgidmap.
@@ -78,13 +78,14 @@ func (id identity) withUsers(name string) identity {
 	h := fnv.New32a()
 	h.Write([]byte("users of " + name))
 	id.users = firstUsers + nsinit.RootID*(h.Sum32()%usersBlocks)
+	id.groups = id.users
 	return id.as(id.insideUID, id.insideGID)
 }
 
 // as returns an identity with users whose code has these ids inside.
 func (id identity) as(uid, gid uint32) identity {
 	id.insideUID, id.insideGID = uid, gid
-	id.codeUID, id.codeGID = id.users+uid, id.users+gid
+	id.codeUID, id.codeGID = id.users+uid, id.groups+gid
 	return id
 }
 
@@ -114,11 +115,11 @@ func userIdentity() identity {
 			return own
 		}
 	}
-	uid, err := subordinate("/etc/subuid")
+	uid, err := subordinate("/etc/subuid", 1)
 	if err != nil {
 		return own
 	}
-	gid, err := subordinate("/etc/subgid")
+	gid, err := subordinate("/etc/subgid", 1)
 	if err != nil {
 		return own
 	}
@@ -126,10 +127,21 @@ func userIdentity() identity {
 	return own
 }
 
-var errNoSubordinate = errors.New("no subordinate ids")
+// userIdentityWithUsers is that of an ordinary user whose code has users of its own: the user's subordinate ids.
+func userIdentityWithUsers() (id identity, err error) {
+	id = userIdentity()
+	if !id.separate {
+		return id, errors.New("newuidmap and newgidmap (package uidmap) and ids in /etc/subuid and /etc/subgid are needed for that")
+	}
+	id.users, err = subordinate("/etc/subuid", nsinit.RootID)
+	if err == nil {
+		id.groups, err = subordinate("/etc/subgid", nsinit.RootID)
+	}
+	return id.as(id.insideUID, id.insideGID), err
+}
 
-// subordinate returns the first id of the caller's range in a subuid or subgid file.
-func subordinate(path string) (uint32, error) {
+// subordinate returns the first id of the caller's first range with so many in a subuid or subgid file.
+func subordinate(path string, least uint64) (uint32, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
@@ -145,19 +157,19 @@ func subordinate(path string) (uint32, error) {
 		}
 		start, err1 := strconv.ParseUint(f[1], 10, 32)
 		count, err2 := strconv.ParseUint(f[2], 10, 32)
-		if err1 == nil && err2 == nil && start > 0 && count > 0 {
+		if err1 == nil && err2 == nil && start > 0 && count >= least {
 			return uint32(start), nil
 		}
 	}
-	return 0, errNoSubordinate
+	return 0, fmt.Errorf("%s gives this user no %d ids in a row", path, least)
 }
 
 // write gives the user namespace of process pid its users.
 func (id identity) write(pid int) error {
 	if id.helpers {
 		return errors.Join(
-			runMapHelper("newuidmap", pid, id.agentUID, id.insideUID, id.codeUID),
-			runMapHelper("newgidmap", pid, id.agentGID, id.insideGID, id.codeGID))
+			runMapHelper("newuidmap", pid, id.lines(id.agentUID, id.insideUID, id.codeUID, id.users)),
+			runMapHelper("newgidmap", pid, id.lines(id.agentGID, id.insideGID, id.codeGID, id.groups)))
 	}
 	proc := "/proc/" + strconv.Itoa(pid)
 	if !id.separate {
@@ -166,18 +178,19 @@ func (id identity) write(pid int) error {
 			return err
 		}
 	}
-	if err := writeProc(proc+"/uid_map", id.lines(id.agentUID, id.insideUID, id.codeUID)); err != nil {
+	if err := writeProc(proc+"/uid_map", id.lines(id.agentUID, id.insideUID, id.codeUID, id.users)); err != nil {
 		return err
 	}
-	return writeProc(proc+"/gid_map", id.lines(id.agentGID, id.insideGID, id.codeGID))
+	return writeProc(proc+"/gid_map", id.lines(id.agentGID, id.insideGID, id.codeGID, id.groups))
 }
 
-func (id identity) lines(agent, inside, code uint32) string {
+// lines are the map of the agent's user namespace.
+func (id identity) lines(agent, inside, code, users uint32) string {
 	if !id.separate {
 		return fmt.Sprintf("%d %d 1\n", inside, code)
 	}
-	if id.users != 0 {
-		return fmt.Sprintf("0 %d 1\n1 %d %d\n%d %d 1\n", agent, id.users+1, nsinit.RootID-1, nsinit.RootID, id.users)
+	if users != 0 {
+		return fmt.Sprintf("0 %d 1\n1 %d %d\n%d %d 1\n", agent, users+1, nsinit.RootID-1, nsinit.RootID, users)
 	}
 	text := fmt.Sprintf("0 %d 1\n%d %d 1\n", agent, inside, code)
 	if id.block != 0 {
@@ -186,12 +199,8 @@ func (id identity) lines(agent, inside, code uint32) string {
 	return text
 }
 
-func runMapHelper(program string, pid int, agent, inside, code uint32) error {
-	args := []string{strconv.Itoa(pid)}
-	for _, id := range []uint32{0, agent, 1, inside, code, 1} {
-		args = append(args, strconv.FormatUint(uint64(id), 10))
-	}
-	cmd := exec.Command(program, args...)
+func runMapHelper(program string, pid int, lines string) error {
+	cmd := exec.Command(program, append([]string{strconv.Itoa(pid)}, strings.Fields(lines)...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s: see that it is set-uid root and that the user's lines of /etc/subuid and /etc/subgid are right, or remove those to do without", program, err, bytes.TrimSpace(out))
 	}

@@ -59,7 +59,8 @@ type mount struct {
 	inodes   int64  // of a tmpfs
 	mode     uint32 // of the directory itself, where it is made
 	data     []byte // of a file that is made
-	code     bool   // belongs to the code and not to root
+	code     bool   // belongs to the code and not to the agent
+	root     bool   // and there to root, where the code has users of its own
 }
 
 // devices are the ones a program may expect.

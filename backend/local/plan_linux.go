@@ -96,28 +96,39 @@ func (p *planner) seal(next string) {
 	}
 }
 
-func (p *planner) mkdir(path string, mode uint32, code bool) {
+// owner is who a mount belongs to, as the agent calls them.
+func (p *planner) owner(m mount) (uid, gid uint32) {
+	switch id := p.identity; {
+	case !m.code:
+		return 0, 0
+	case m.root && id.users != 0:
+		return id.toAgent(0), id.toAgent(0)
+	default:
+		return id.toAgent(id.insideUID), id.toAgent(id.insideGID)
+	}
+}
+
+// mkdir makes a directory that belongs to whom the mount does.
+func (p *planner) mkdir(path string, mode uint32, of mount) {
 	if path == "/" || p.made[path] {
 		return
 	}
 	p.made[path] = true
 	s := nsinit.Step{Op: nsinit.OpMkdir, Path: path, Mode: mode}
-	if code {
-		s.UID, s.GID = p.identity.toAgent(p.identity.insideUID), p.identity.toAgent(p.identity.insideGID)
-	}
+	s.UID, s.GID = p.owner(of)
 	p.step(s)
 }
 
 // mountPoint makes the directory that is mounted on. Those above it are the code's where
 // others beside them are.
 func (p *planner) mountPoint(m mount) {
-	code := below(m.target, tempDir) || below(m.target, p.workdir)
+	of := mount{code: below(m.target, tempDir) || below(m.target, p.workdir)}
 	if m.file {
-		p.mkdir(filepath.Dir(m.target), 0o755, code)
+		p.mkdir(filepath.Dir(m.target), 0o755, of)
 		p.step(nsinit.Step{Op: nsinit.OpFile, Path: m.target, Mode: 0o444, Optional: true})
 		return
 	}
-	p.mkdir(m.target, 0o755, code)
+	p.mkdir(m.target, 0o755, of)
 	maps.DeleteFunc(p.made, func(path string, _ bool) bool { return below(path, m.target) }) // it hides them
 }
 
@@ -148,7 +159,7 @@ func (p *planner) add(i int, m mount) {
 	case mountDisk:
 		p.mountPoint(m)
 		p.stageDisk()
-		p.mkdir(stage+"/"+m.source, m.mode, m.code)
+		p.mkdir(stage+"/"+m.source, m.mode, m)
 		p.step(nsinit.Step{Op: nsinit.OpInner, Source: stage + "/" + m.source, Path: m.target})
 	case mountDevice:
 		p.step(nsinit.Step{Op: nsinit.OpFile, Path: m.target, Mode: 0o666})
@@ -156,7 +167,7 @@ func (p *planner) add(i int, m mount) {
 	case makeFile:
 		p.step(nsinit.Step{Op: nsinit.OpFile, Path: m.target, Mode: m.mode, Data: m.data})
 	case makeDirectory:
-		p.mkdir(m.target, m.mode, m.code)
+		p.mkdir(m.target, m.mode, m)
 	case makeSymlink:
 		p.step(nsinit.Step{Op: nsinit.OpSymlink, Path: m.target, Source: m.source})
 	case maskFile:
@@ -183,7 +194,7 @@ func (p *planner) stageDisk() {
 		return
 	}
 	p.staged = true
-	p.mkdir(stage, 0o555, false)
+	p.mkdir(stage, 0o555, mount{})
 	if fd, ok := p.descriptors[diskDescriptor]; ok {
 		p.step(nsinit.Step{Op: nsinit.OpReceived, Path: stage, FD: fd})
 		return
@@ -238,13 +249,13 @@ func (p *planner) overlay(i int, m mount, attr uint32) (upper string) {
 	p.overlays++
 	upper, work := base+"/upper", base+"/work"
 	p.stageDisk()
-	p.mkdir(upper, 0o755, m.code)
-	p.mkdir(work, 0o700, false)
+	p.mkdir(upper, 0o755, m)
+	p.mkdir(work, 0o700, mount{})
 	options := []string{upper, work}
 	for n, source := range m.lower {
 		lower := base + "/" + strconv.Itoa(n)
 		options = append(options, lower)
-		p.mkdir(lower, 0o755, false)
+		p.mkdir(lower, 0o755, mount{})
 		if fd, sent := p.descriptors[i]; sent {
 			p.sent(fd+uint32(n), source, lower, attr)
 		} else {
@@ -255,7 +266,9 @@ func (p *planner) overlay(i int, m mount, attr uint32) (upper string) {
 	if p.identity.separate && !p.detached {
 		// An ordinary user cannot have the layer's files mapped to the code's user.
 		// With the directories its own, the code can replace files, if not change them.
-		p.step(nsinit.Step{Op: nsinit.OpOwnDirectories, Path: m.target, UID: p.identity.insideUID, GID: p.identity.insideGID, Optional: m.opened != nil})
+		s := nsinit.Step{Op: nsinit.OpOwnDirectories, Path: m.target, Optional: m.opened != nil}
+		s.UID, s.GID = p.owner(m)
+		p.step(s)
 	}
 	return upper
 }

@@ -10,4 +10,6 @@ import (
 // name by which it is found there whatever the tag comes to mean. The credentials are those of the user's Docker configuration. Only a registry on
 // loopback may be without encryption. It fails with backend.ErrInvalid for what is no such name, and with backend.ErrImageInvalid or
 // backend.ErrImageNotFound for what is no such file.
-func PushImage(ctx context.Context, file, tag string) (string, error) { return ociimage.Push(ctx, file, tag) }
+func PushImage(ctx context.Context, file, tag string) (string, error) {
+	return ociimage.Push(ctx, file, tag)
+}

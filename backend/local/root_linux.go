@@ -67,7 +67,7 @@ func (b *Backend) resolveRoot(ctx context.Context, spec backend.Spec) (rootfs, e
 		}
 	}
 	r := rootfs{
-		image: img.Name, from: img, release: img.Release, mounts: []mount{{kind: mountOverlay, target: "/", lower: lower, readOnly: !spec.WritableRoot, code: spec.WritableRoot}},
+		image: img.Name, from: img, release: img.Release, mounts: []mount{{kind: mountOverlay, target: "/", lower: lower, readOnly: !spec.WritableRoot, code: spec.WritableRoot, root: true}},
 		env: environ.Override(environ.Override([]string{environ.DefaultPath}, img.Config.Env), baseEnv),
 	}
 	if spec.Sudo {
@@ -160,7 +160,7 @@ func (r *rootfs) mountWritable(d dirs, root *hostroot.Root, users bool) error {
 		lower, binds = []string{system, root.Skeleton}, slices.Concat(binds, more)
 		r.prepared = append(r.prepared, system)
 	}
-	r.mounts = []mount{{kind: mountOverlay, target: "/", lower: lower, code: true}}
+	r.mounts = []mount{{kind: mountOverlay, target: "/", lower: lower, code: true, root: true}}
 	for _, b := range binds {
 		dir, err := filepath.EvalSymlinks(b.Source) // what is looked at is what is mounted
 		if err != nil {
@@ -178,7 +178,7 @@ func (r *rootfs) mountWritable(d dirs, root *hostroot.Root, users bool) error {
 			return err
 		}
 		r.prepared = append(r.prepared, private)
-		r.mounts = append(r.mounts, mount{kind: mountOverlay, target: b.Target, lower: []string{private, dir}, code: true})
+		r.mounts = append(r.mounts, mount{kind: mountOverlay, target: b.Target, lower: []string{private, dir}, code: true, root: true})
 	}
 	return nil
 }
