@@ -84,7 +84,7 @@ type Options struct {
 	// User is what code runs as: "root", another name of the sandbox's /etc/passwd, or a number, each with ":GROUP" if its group is
 	// another. The users of the sandbox, root included, are not users of the host. Root has the capabilities over files, users and processes of
 	// the sandbox, and none over mounts, networks or the system. Empty means an unprivileged user. File operations have the user's
-	// rights, but on the local backend no capabilities. That has users as root of the machine. On docker, podman and kubernetes, root is the
+	// rights, but on the local backend no capabilities. That has users as root of the machine, or with subordinate ids and an Image. On docker, podman and kubernetes, root is the
 	// engine's or node's own, which is root of the host unless it maps users; kubernetes takes no names but root, and its namespace
 	// must allow root. Elsewhere Open fails with ErrUnsupported.
 	User string
