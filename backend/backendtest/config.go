@@ -42,6 +42,8 @@ type Config struct {
 	// a failure when LLMSANDBOX_REQUIRE=1 is set, and a skip otherwise. Controls that
 	// are not enforced are not declared here: Capabilities reports them.
 	Lacks map[Feature]string
+	// Only are the names of the cases that run; none means all.
+	Only []string
 }
 
 // A Feature is what some cases need: one of the constants, or the name of a language.
@@ -68,6 +70,8 @@ const (
 	NotRoot Feature = "not-root"
 	// UsersApart: root of a sandbox has neither the agent's uid nor that of the image's files.
 	UsersApart Feature = "users-apart"
+	// KernelFiles: what the kernel tells only the machine's root is hidden from that of a sandbox.
+	KernelFiles Feature = "kernel-files"
 	// FreshInterpreters: a new sandbox runs no interpreter. One that imports modules ahead does.
 	FreshInterpreters Feature = "fresh-interpreters"
 	// LinuxKernel: the kernel inside is Linux. What another one keeps to itself, such as how
@@ -121,9 +125,14 @@ func (c Config) check() error {
 	if c.Backend == nil {
 		return fmt.Errorf("backendtest: Config.Backend is nil: set the backend to test")
 	}
-	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, LinuxKernel, Science, IPv6Loopback, PreparedCaches, Libraries, Registries, Mounts, CopyOnWriteMounts, FreshInterpreters, ReadOnlyRoot, NotRoot, UsersApart}
+	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, LinuxKernel, Science, IPv6Loopback, PreparedCaches, Libraries, Registries, Mounts, CopyOnWriteMounts, FreshInterpreters, ReadOnlyRoot, NotRoot, UsersApart, KernelFiles}
 	for language := range hellos {
 		known = append(known, Feature(language))
+	}
+	for _, name := range c.Only {
+		if !slices.ContainsFunc(cases, func(k testCase) bool { return k.name == name }) {
+			return fmt.Errorf("backendtest: Config.Only has %q, which is no case", name)
+		}
 	}
 	for feature, reason := range c.Lacks {
 		if !slices.Contains(known, feature) {

@@ -29,6 +29,8 @@ func TestConfigMistakes(t *testing.T) {
 		"view not declared": {Config{Backend: someBackend{}}, "Config.Outside"},
 		"view twice":        {Config{Backend: someBackend{}, Outside: someOutside{}, Lacks: map[Feature]string{SeenFromOutside: "x"}}, "Config.Outside"},
 		"unknown feature":   {Config{Backend: someBackend{}, Outside: someOutside{}, Lacks: map[Feature]string{"jaav": "x"}}, "jaav"},
+		"a case":            {Config{Backend: someBackend{}, Outside: someOutside{}, Only: []string{"AbuseCatalogue"}}, ""},
+		"unknown case":      {Config{Backend: someBackend{}, Outside: someOutside{}, Only: []string{"AbuseCatalog"}}, "AbuseCatalog"},
 		"no reason":         {Config{Backend: someBackend{}, Outside: someOutside{}, Lacks: map[Feature]string{"java": ""}}, "without a reason"},
 	} {
 		err := c.config.check()

@@ -1,6 +1,9 @@
 package backendtest
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // A tier is what a case is about. Each is a subtest that has its cases, so that
 // -run 'TestConformance/Contract' runs one.
@@ -16,13 +19,16 @@ const (
 	languageTier tier = "Language"
 )
 
-// cases are all there is, in the order they run within their tier. The numbers are those of the
-// project's docs/acceptance.md and docs/abuse.md.
-var cases = []struct {
+// A testCase is one of the suite.
+type testCase struct {
 	name string
 	tier tier
 	run  func(*suite, *testing.T)
-}{
+}
+
+// cases are all there is, in the order they run within their tier. The numbers are those of the
+// project's docs/acceptance.md and docs/abuse.md.
+var cases = []testCase{
 	{"Acceptance01to04Python", contractTier, (*suite).acceptance01to04Python},
 	{"Acceptance05HelloInEveryLanguage", contractTier, (*suite).acceptance05HelloInEveryLanguage},
 	{"Acceptance06to07CompileError", languageTier, (*suite).acceptance06to07CompileError},
@@ -234,7 +240,7 @@ func Run(t *testing.T, c Config) {
 				s.nothingIsLeft(t)
 			})
 			for _, k := range cases {
-				if k.tier == tier {
+				if k.tier == tier && (len(c.Only) == 0 || slices.Contains(c.Only, k.name)) {
 					t.Run(k.name, func(t *testing.T) { k.run(s, t) })
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/backendtest"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
 	"github.com/llmsandbox/llmsandbox/internal/testcluster"
@@ -53,6 +54,32 @@ func testConformance(t *testing.T, runtimeClass string, edit func(*backendtest.C
 }
 
 func TestConformance(t *testing.T) { testConformance(t, "", nil) }
+
+// TestRootConformance is what code tries against the pod, its neighbours and the agent, as root that may write to the root file system.
+func TestRootConformance(t *testing.T) {
+	leakFree(t)
+	p := newPlaceOf(t, "baseline")
+	p.node.Images(t)
+	p.TTL = kubernetes.DefaultTTL
+	c, err := conformance(p.address(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Outside = newOutside(p)
+	c.Options = func(o *llmsandbox.Options) {
+		if o.Backend == c.Backend && !o.Resettable {
+			o.User, o.WritableRoot, o.BestEffort = "root", true, true
+		}
+	}
+	c.Lacks[backendtest.ReadOnlyRoot], c.Lacks[backendtest.NotRoot] = "that is what this is about", "and that"
+	c.Lacks[backendtest.UsersApart] = "root of a container is the agent's user, and the owner of the image's files"
+	c.Lacks[backendtest.KernelFiles] = "a pod cannot hide files of /proc: the control user-namespace says so"
+	c.Only = []string{
+		"AbuseCatalogue", "AbuseNeighbours", "Abuse39to41NothingIsShared", "Abuse78to79And84Forgery",
+		"Abuse84ReachTheAgent", "Abuse84EndTheAgent", "Abuse84EndTheSubreaper",
+	}
+	backendtest.Run(t, c)
+}
 
 // With a kernel of its own in user space, which answers some questions otherwise.
 func TestGVisorConformance(t *testing.T) {
