@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
+	"github.com/llmsandbox/llmsandbox/pool"
 )
 
 // rootState is what there is in a root filesystem, and what runs.
@@ -39,24 +40,23 @@ func TestResetRoot(t *testing.T) {
 	b, left := imageBackend(t)
 	image := testimage.Layout(t, map[string]v1.Image{"one": testimage.Busybox(t, nil)}) + ":one"
 	for name, c := range map[string]struct {
-		o         llmsandbox.Options
-		as        string // what does it
-		machineIs bool   // only the machine's root has it
+		o  llmsandbox.Options
+		as string // what does it
 	}{
 		"image":                     {o: llmsandbox.Options{Image: image, WritableRoot: true}, as: "sh"},
-		"image, root":               {o: llmsandbox.Options{Image: image, WritableRoot: true, User: "root"}, as: "sh", machineIs: true},
-		"image, root, read-only":    {o: llmsandbox.Options{Image: image, User: "root"}, as: "sh", machineIs: true},
-		"host":                      {o: llmsandbox.Options{WritableRoot: true}, as: "sh", machineIs: true},
-		"host, root":                {o: llmsandbox.Options{WritableRoot: true, User: "root"}, as: "sh", machineIs: true},
-		"host, sudo":                {o: llmsandbox.Options{WritableRoot: true, Sudo: true}, as: "sudo sh", machineIs: true},
-		"host, sudo, read-only":     {o: llmsandbox.Options{Sudo: true}, as: "sudo sh", machineIs: true},
-		"host, working directory":   {o: llmsandbox.Options{WritableRoot: true, Workdir: "/srv/b"}, as: "sh", machineIs: true},
-		"image, copy of a folder":   {o: llmsandbox.Options{Image: image, WritableRoot: true, Mounts: []llmsandbox.Mount{{Source: t.TempDir(), Target: "/srv/b", Mode: llmsandbox.MountCopyOnWrite}}}, as: "sh", machineIs: true},
-		"host, root, imports ahead": {o: llmsandbox.Options{WritableRoot: true, User: "root", Imports: []string{"decimal"}, Language: "python"}, as: "sh", machineIs: true},
+		"image, root":               {o: llmsandbox.Options{Image: image, WritableRoot: true, User: "root"}, as: "sh"},
+		"image, root, read-only":    {o: llmsandbox.Options{Image: image, User: "root"}, as: "sh"},
+		"host":                      {o: llmsandbox.Options{WritableRoot: true}, as: "sh"},
+		"host, root":                {o: llmsandbox.Options{WritableRoot: true, User: "root"}, as: "sh"},
+		"host, sudo":                {o: llmsandbox.Options{WritableRoot: true, Sudo: true}, as: "sudo sh"},
+		"host, sudo, read-only":     {o: llmsandbox.Options{Sudo: true}, as: "sudo sh"},
+		"host, working directory":   {o: llmsandbox.Options{WritableRoot: true, Workdir: "/srv/b"}, as: "sh"},
+		"image, copy of a folder":   {o: llmsandbox.Options{Image: image, WritableRoot: true, Mounts: []llmsandbox.Mount{{Source: t.TempDir(), Target: "/srv/b", Mode: llmsandbox.MountCopyOnWrite}}}, as: "sh"},
+		"host, root, imports ahead": {o: llmsandbox.Options{WritableRoot: true, User: "root", Imports: []string{"decimal"}, Language: "python"}, as: "sh"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if c.machineIs && os.Geteuid() != 0 {
-				t.Skip("only the machine's root has it")
+			if c.o.Image == "" {
+				needsRoot(t)
 			}
 			c.o.Backend, c.o.Resettable, c.o.Limits.Disk, c.o.Lifetime = b, true, 16<<20, time.Hour
 			if c.o.Language == "" {
@@ -212,6 +212,43 @@ func TestResetRootImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	shellIn(t, sb, "ls /etc/x /etc/another 2>/dev/null; cat motd", "from the image\n")
+	// What an image brings for the working directory comes again, too.
+	committed := open(t, llmsandbox.Options{Backend: b, Language: "bash", Image: filepath.Join(dir, "before.tar"), WritableRoot: true, Resettable: true})
+	for range 2 {
+		shellIn(t, committed, "cat /etc/x /sandbox/y; ls -A /sandbox; echo other >/sandbox/y; rm /etc/x; echo z >/sandbox/z", "x\ny\ny\n")
+		if err := committed.Reset(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestResetRootInPool: a tenant gets its own sandbox again, as new.
+func TestResetRootInPool(t *testing.T) {
+	b, left := imageBackend(t)
+	p, err := pool.New(&pool.Config{Reuse: pool.ReuseTenant, ResetTimeout: time.Minute, Min: 1, Max: 1, Prepare: true,
+		Options: llmsandbox.Options{Backend: b, Language: "bash", WritableRoot: true, Image: testimage.Layout(t, map[string]v1.Image{"one": testimage.Busybox(t, nil)}) + ":one"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	for range 3 {
+		l, err := p.Acquire(testContext(t), &pool.AcquireOptions{Tenant: "one"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[l.Sandbox().ID()] = true
+		shellIn(t, l.Sandbox(), "ls /etc/x 2>/dev/null; echo x >/etc/x; sleep 1000 >/dev/null 2>&1 &", "")
+		l.Release()
+	}
+	if len(ids) != 1 {
+		t.Errorf("it got %d sandboxes, want one; the pool's last error is %v", len(ids), p.Stats().LastError)
+	}
+	if err := p.Close(testContext(t)); err != nil {
+		t.Error(err)
+	}
+	if names := left(); len(names) != 0 {
+		t.Errorf("%v are left, want none", names)
+	}
 }
 
 // TestResetRootFails: what cannot be created again has ended, and says so.
