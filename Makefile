@@ -73,8 +73,8 @@ docker: commands ## what a backend must do, on a Docker daemon that it starts an
 docker-rest: commands ## all else of the suite there
 	$(SUITE) -- -timeout 30m -run '^TestDockerConformance$$/^(Agent|Language)$$' ./test/engine
 
-engines: commands ## images, settings and faults of engines; the suite on Podman, with root and without
-	$(SUITE) -- -timeout 75m -skip '^TestDockerConformance$$' ./test/engine
+engines: commands ## images, settings and faults of engines; the suite on Podman, with root and without, and for code that is root on Docker
+	$(SUITE) -- -timeout 75m -skip '^TestDockerConformance$$|^TestDockerRootConformance$$/^Language$$' ./test/engine
 
 cluster: ## a real cluster for tests, which it builds
 	test/cluster/build >/dev/null
