@@ -187,8 +187,9 @@ func TestRootOfExistingPod(t *testing.T) {
 }
 
 // known is what the root of a pod reaches that is no way out of it: files of the agent that only concern what becomes of the
-// sandbox itself, signals that the agent ignores, and what the kernel tells root of the node, as the control user-namespace says.
+// sandbox itself, signals that the agent ignores, an owner that no file outside has, and what the kernel tells root of the node, as the control user-namespace says.
 var known = []string{
+	"a file of a user outside",
 	"signal 9 to the agent", "signal 15 to the agent", "signal 3 to the agent", "signal 11 to the agent", "signal 19 to the agent", "signal 1 to the agent", "signal 0 to the agent",
 	"write to /proc/1/oom_score_adj", "write to /proc/1/coredump_filter", "write to /proc/1/clear_refs", "write to /proc/1/sched",
 	"/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/pagetypeinfo", "/proc/slabinfo", "/proc/vmallocinfo",
