@@ -325,7 +325,8 @@ files. Processes, /tmp and environment variables are not included.
 
 On the local backend, the sandbox must have been opened with an image, and TAG is the path of a
 file that ends in .tar: an OCI layout that --image and docker load read. With --push, the image
-is sent to a registry, too, and its name there is printed instead.`,
+is sent to a registry, too, with the credentials of docker login, and its name there is printed
+instead.`,
 		Example: `  llmsandbox commit sb-1234 tools.tar
   llmsandbox run --image tools.tar app.py
   llmsandbox commit --backend docker sb-1234 tools:2`,
@@ -355,7 +356,7 @@ is sent to a registry, too, and its name there is printed instead.`,
 	}
 	place.register(cmd.Flags())
 	overwriteFlag(cmd.Flags(), &overwrite)
-	cmd.Flags().StringVar(&push, "push", "", "send the image of a local sandbox to a registry as `REGISTRY/NAME:TAG`, with the credentials of docker login")
+	cmd.Flags().StringVar(&push, "push", "", "push the image of a local sandbox as `IMAGE`, such as registry.example/tools:2")
 	setOnlyHere(cmd.Flags(), "overwrite-tag")
 	return cmd
 }
