@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/llmsandbox/llmsandbox"
 )
@@ -81,7 +82,7 @@ int main() {
   std::cout << size.value_or(0) << '\n';
   try { throw std::runtime_error("caught"); } catch (const std::exception& e) { std::cout << e.what() << '\n'; }
 }
-`, nil)
+`, &llmsandbox.RunOptions{Timeout: 5 * time.Minute}) // a minute is too short for a compiler on a busy machine
 		wantLines(t, res, "7992000 16", "2000000", "ann example", "4", "caught")
 	})
 	t.Run("c++20", func(t *testing.T) {
