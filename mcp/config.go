@@ -38,6 +38,9 @@ type Config struct {
 	// negative none. No WarmLanguages means Python, where it is on offer.
 	Warm          int
 	WarmLanguages []string
+	// Zygote opens the sandboxes of Python that are kept ready from one interpreter, which has imported Sandbox.Imports:
+	// see [llmsandbox.Zygote], and there which options it excludes.
+	Zygote bool
 	// MaxCalls is how many calls may use a sandbox at the same time; 0 means eight. A
 	// call beyond that waits for as long as its own timeout allows.
 	MaxCalls int

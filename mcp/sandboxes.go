@@ -49,7 +49,7 @@ const creationTimeout = 10 * time.Minute
 // pool is how many sandboxes are kept, and of which languages. Those in use are bounded
 // before they are asked for, so that there is always room for them.
 func (c Config) pool() pool.Config {
-	p := pool.Config{Options: c.Sandbox, Max: c.MaxCalls, AcquireTimeout: creationTimeout, Prepare: true}
+	p := pool.Config{Options: c.Sandbox, Max: c.MaxCalls, AcquireTimeout: creationTimeout, Prepare: true, Zygote: c.Zygote}
 	p.Options.Policy = llmsandbox.Policy{}
 	if c.Warm < 0 {
 		p.NoPrewarm = true

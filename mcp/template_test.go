@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox"
@@ -52,6 +53,26 @@ func TestTemplate(t *testing.T) {
 	}
 	if _, err := New(&Config{Sandbox: llmsandbox.Options{Template: "data", Language: "python"}}); !errors.Is(err, llmsandbox.ErrInvalid) {
 		t.Errorf("New with a language: %v, want ErrInvalid", err)
+	}
+}
+
+// With Zygote, the sandboxes of programs of Python are forked from one interpreter, and others are as without.
+func TestZygote(t *testing.T) {
+	s := newServer(t, Config{Warm: 1, Zygote: true, Sandbox: llmsandbox.Options{Imports: []string{"decimal"}}})
+	client := connect(t, s, nil)
+	hashes := map[string]bool{}
+	for range 3 {
+		_, got := execute(t, client, args{"code": "import sys; print('decimal' in sys.modules, hash('x'))"})
+		if !strings.HasPrefix(got.Stdout, "True ") {
+			t.Errorf("%+v, want a module that is there", got)
+		}
+		hashes[got.Stdout] = true
+	}
+	if len(hashes) != 1 {
+		t.Errorf("%d interpreters, want 1", len(hashes))
+	}
+	if _, got := execute(t, client, args{"code": "echo 1", "language": "bash"}); got.Stdout != "1\n" {
+		t.Errorf("bash: %+v, want Stdout = 1", got)
 	}
 }
 

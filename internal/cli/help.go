@@ -39,7 +39,7 @@ var (
 		{title: "Code", flags: "code lang language template env policy print list warn tty shell user", rare: "language-file arg standard policy-warn schema plain"},
 		{title: "Files", flags: "file mount out artifacts workdir", rare: "writable-root sudo commit overwrite-tag push stdin notebook keep-going"},
 		{title: "Libraries", flags: "lib environment import requirements from no-libraries",
-			rare: "lib-from-script allow-install lib-from offline install-timeout"},
+			rare: "lib-from-script allow-install lib-from offline install-timeout zygote"},
 		{title: "Network", flags: "network secret address", rare: "secret-file secret-in-body"},
 		{title: "Limits", flags: "memory cpus pids disk timeout", rare: "output best-effort gpus"},
 		{title: "Output", flags: "json sarif follow quiet", rare: "verbose raw capabilities text-errors"},

@@ -170,6 +170,7 @@ type mcpFlags struct {
 	languages     []string
 	noLibraries   bool
 	warm          int
+	zygote        bool
 	warmLanguages []string
 	maxCalls      int
 	maxSessions   int
@@ -195,6 +196,7 @@ func (f *mcpFlags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.noLibraries, "no-libraries", false, "do not let clients install libraries")
 	set.IntVar(&f.warm, "warm", 2, "keep `NUMBER` of sandboxes ready for each warm language")
 	set.StringArrayVar(&f.warmLanguages, "warm-language", nil, "keep sandboxes for this `LANGUAGE` ready (repeatable; default: python)")
+	set.BoolVar(&f.zygote, "zygote", false, "fork Python's sandboxes from one interpreter, whose --import modules you trust")
 	set.IntVar(&f.maxCalls, "max-calls", 8, "`NUMBER` of calls that can use a sandbox at once")
 	set.IntVar(&f.maxSessions, "max-sessions", 16, "`NUMBER` of sessions that can be open at the same time")
 	set.StringVar(&f.ttl, "session-ttl", "1h", "longest lifetime of a session: `DURATION`")
@@ -207,7 +209,7 @@ func (f *mcpFlags) register(set *pflag.FlagSet) {
 func (f *mcpFlags) config(set flagSet, log *slog.Logger) (mcp.Config, error) {
 	cfg := mcp.Config{
 		Version: version, NoLibraries: f.noLibraries, Languages: f.languages, WarmLanguages: f.warmLanguages,
-		Warm: f.warm, MaxCalls: f.maxCalls, MaxSessions: f.maxSessions, Log: log,
+		Warm: f.warm, Zygote: f.zygote, MaxCalls: f.maxCalls, MaxSessions: f.maxSessions, Log: log,
 	}
 	if f.warm == 0 {
 		cfg.Warm = -1 // zero is the default there
@@ -231,6 +233,12 @@ func (f *mcpFlags) config(set flagSet, log *slog.Logger) (mcp.Config, error) {
 	}
 	if f.commit && !f.place.onEngine() {
 		return cfg, fmt.Errorf("--commit is for container engines, and the backend is %s: add --backend docker or --backend podman", f.place.Backend)
+	}
+	if f.zygote && f.place.Backend != localName {
+		return cfg, fmt.Errorf("--zygote is for the local backend, and the backend is %s: leave it out", f.place.Backend)
+	}
+	if given := named([]given{{"writable-root", f.writableRoot}, {"user", f.user != ""}, {"sudo", f.sudo}}); f.zygote && len(given) > 0 {
+		return cfg, fmt.Errorf("--zygote and --%s exclude each other: leave one of them out", given[0])
 	}
 	var err error
 	if cfg.Sandbox, err = f.given(); err != nil {
