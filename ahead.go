@@ -265,7 +265,11 @@ func (s *Sandbox) findAhead(ctx context.Context) *ahead {
 			return nil
 		}
 		a, err := s.planAhead(ctx, r, f[1], f[2] == "imports")
-		if err == nil && a.zygoteTag() == p.Tag {
+		if err != nil {
+			continue
+		}
+		a.env = slices.DeleteFunc(slices.Clone(a.env), s.namesSecret) // which no other handle knows, and no Zygote
+		if a.zygoteTag() == p.Tag {
 			a.agent, a.zygote = client.Info(), p.ID
 			return a
 		}
@@ -352,6 +356,7 @@ func (a *ahead) request(r *run, plan language.Plan, env []string, c *collection,
 		}
 	}
 	texts := append([]string{req.Code, req.Dir}, req.Args...)
+	others := false // variables besides those of secrets, which no module finds in a Zygote
 	before := map[string]bool{}
 	for _, kv := range a.env {
 		before[kv] = true
@@ -366,6 +371,7 @@ func (a *ahead) request(r *run, plan language.Plan, env []string, c *collection,
 			return nil, false
 		}
 		req.Env[name] = value
+		others = others || !r.sandbox.namesSecret(kv)
 		texts = append(texts, kv)
 	}
 	for kv := range before { // else a variable would have to go
@@ -376,7 +382,7 @@ func (a *ahead) request(r *run, plan language.Plan, env []string, c *collection,
 	if slices.ContainsFunc(texts, func(text string) bool { return !utf8.ValidString(text) }) || strings.Contains(strings.Join(req.Args, ""), "\x00") {
 		return nil, false
 	}
-	if a.imports && (len(req.Env) > 0 || r.dir != a.dir) { // a module may have looked at either
+	if a.imports && (others || r.dir != a.dir) { // a module may have looked at either
 		return nil, false
 	}
 	// JSON of strings, lists and maps is code of some languages, too; in Ruby's strings # is special.

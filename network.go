@@ -446,6 +446,12 @@ func (s *Sandbox) networkTaken() error {
 	return fmt.Errorf("the network of sandbox %s: %w: another handle serves it", s.ID(), ErrDetached)
 }
 
+// namesSecret reports whether a variable has the placeholder of a secret.
+func (s *Sandbox) namesSecret(kv string) bool {
+	name, _, _ := strings.Cut(kv, "=")
+	return slices.ContainsFunc(s.net.secrets, func(secret Secret) bool { return secret.Name == name })
+}
+
 // environ is the environment of the sandbox's programs.
 func (s *Sandbox) environ() []string {
 	if on := s.net.Served(); on != nil {

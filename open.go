@@ -174,6 +174,10 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	}
 	s.net.owner, s.net.lenient, s.net.secrets, s.net.Log = true, o.BestEffort, o.Secrets, log
 	s.env = withTools(slices.DeleteFunc(slices.Clone(s.env), func(kv string) bool { return slices.Contains(networkEnv, kv) }), limits.CPUs)
+	if how.zygote { // what it forks has the network of its own sandbox, by the same variables
+		s.env = environ.AddMissing(s.env, slices.DeleteFunc(slices.Clone(gateway.EnvIn(s.machine.Guest(), networkEnv)), s.namesSecret))
+		network, o.Network = nil, Network{}
+	}
 	if err := s.startNetwork(ctx, network, o.Network.Allow); err != nil {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), s.Close())
 	}

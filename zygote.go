@@ -15,6 +15,9 @@ import (
 // sandbox that it opens: that takes the time of a fork, and little memory, where Open with Options.Imports imports them again.
 // The new sandbox is isolated and limited as any is, and its code finds nothing of other sandboxes. It may be used concurrently.
 //
+// The sandbox of the interpreter has no mounts, no network and no placeholders of secrets, so modules find none of them while they are
+// imported. The others have those of the options.
+//
 // The modules run in all of its sandboxes, and before they do with privileges over them: those of a hostile package could
 // see and change what the others do. What is forked from one Zygote has the same addresses and string hashes: see RunOptions.FreshLayout.
 type Zygote struct {
@@ -38,8 +41,8 @@ type interpreter struct {
 }
 
 // NewZygote starts one for sandboxes with these options. It fails with ErrUnsupported where the backend cannot fork
-// into sandboxes, which only the local one can, for other languages than Python, and for options with Mounts, Network,
-// Secrets, Supervisor, Resettable, WritableRoot, User, Sudo or ID; else as Open does.
+// into sandboxes, which only the local one can, for other languages than Python, and for options with Supervisor, Resettable,
+// WritableRoot, User, Sudo or ID; else as Open does.
 func NewZygote(ctx context.Context, opts *Options) (*Zygote, error) {
 	o, err := cmp.Or(opts, &Options{}).WithTemplate()
 	if err != nil {
@@ -53,8 +56,8 @@ func NewZygote(ctx context.Context, opts *Options) (*Zygote, error) {
 	if !ok {
 		return nil, fmt.Errorf("start a zygote: %w: the %s backend cannot fork a process of one sandbox into another: use the local one", ErrUnsupported, b.Name())
 	}
-	if len(o.Mounts) > 0 || o.Network.Mode != "" && o.Network.Mode != NetworkNone || len(o.Network.Allow) > 0 || len(o.Secrets) > 0 || o.Supervisor != nil || o.Resettable || o.WritableRoot || o.User != "" || o.Sudo || o.ID != "" {
-		return nil, fmt.Errorf("start a zygote: %w: its sandboxes have no mounts, network, secrets, supervisor or root that can be written to, ids of their own, and cannot be reset: leave these options out", ErrUnsupported)
+	if o.Supervisor != nil || o.Resettable || o.WritableRoot || o.User != "" || o.Sudo || o.ID != "" {
+		return nil, fmt.Errorf("start a zygote: %w: its sandboxes have no supervisor, no root that can be written to, no users, ids of their own, and cannot be reset: leave these options out", ErrUnsupported)
 	}
 	o.Backend = b
 	z := &Zygote{opts: o, backend: zygotes, all: map[*interpreter]struct{}{}}
@@ -84,7 +87,7 @@ func (z *Zygote) take(ctx context.Context) (*interpreter, error) {
 		return in, nil
 	}
 	own := z.opts
-	own.Labels, own.Lifetime, own.IdleTimeout = nil, 0, 0
+	own.Labels, own.Mounts, own.Lifetime, own.IdleTimeout = nil, nil, 0, 0
 	sb, err := open(ctx, &own, &opening{zygote: true, create: func(ctx context.Context, _ backend.Backend, spec backend.Spec) (backend.Machine, error) {
 		return z.backend.CreateZygote(ctx, spec)
 	}, prepare: func(ctx context.Context, s *Sandbox) error {

@@ -2,6 +2,9 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -171,6 +174,68 @@ except OSError: pass`, &llmsandbox.RunOptions{})
 	}
 	if res := run(t, openFrom(t, z), "print(1)", nil); res.Stdout != "1\n" {
 		t.Errorf("%+v, want a sandbox as before", res)
+	}
+}
+
+// TestZygoteReaches: sandboxes have the network, secrets and mounts of the options, which the interpreter that was forked had not.
+func TestZygoteReaches(t *testing.T) {
+	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.Header.Get("Authorization") == "the value")
+	}))
+	t.Cleanup(host.Close)
+	address := host.Listener.Addr().String()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("mounted"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	z, _, _ := newZygote(t, llmsandbox.Options{
+		Imports: []string{"decimal"}, Mounts: []llmsandbox.Mount{{Source: dir, Target: "/data"}},
+		Network: llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{address}},
+		Secrets: []llmsandbox.Secret{{Name: "TOKEN", Value: "the value", Hosts: []string{address}}},
+	})
+	const program = `
+import os, sys, urllib.error, urllib.request
+os.environ["no_proxy"] = os.environ["NO_PROXY"] = ""
+print("decimal" in sys.modules, open("/data/file").read(), b"TOKEN" in open("/proc/self/environ", "rb").read())
+print(urllib.request.urlopen(urllib.request.Request(os.environ["AT"], headers={"Authorization": os.environ["TOKEN"]})).read().decode())
+try: urllib.request.urlopen("http://127.0.0.1:9/")
+except urllib.error.HTTPError as e: print(e.code)
+print(os.environ["TOKEN"])
+`
+	source := strings.Replace(program, `os.environ["AT"]`, strconv.Quote("http://"+address+"/"), 1)
+	one, two := openFrom(t, z), openFrom(t, z)
+	placeholders := map[string]bool{}
+	for range 2 {
+		for _, sb := range []*llmsandbox.Sandbox{one, two} {
+			res := run(t, sb, source, nil)
+			rest, ok := strings.CutPrefix(res.Stdout, "True mounted False\ntrue\n403\n")
+			if !ok || len(res.Network) != 2 || !res.Network[0].Allowed || res.Network[1].Allowed {
+				t.Errorf("%+v, want a module, the mount, and two attempts, of which one is allowed", res)
+			}
+			placeholders[rest] = true
+		}
+	}
+	if len(placeholders) != 2 {
+		t.Errorf("%d placeholders, want one of each sandbox", len(placeholders))
+	}
+	k, err := one.Kernel(testContext(t), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cell, err := k.Run(testContext(t), source, nil); err != nil || !strings.HasPrefix(cell.Stdout, "True mounted False\ntrue\n403\n") {
+		t.Errorf("a kernel: %+v, %v, want the same", cell, err)
+	}
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := two.SetNetwork(testContext(t), llmsandbox.Network{Mode: llmsandbox.NetworkNone}); err != nil {
+		t.Fatal(err)
+	}
+	if res := run(t, two, source, nil); strings.Contains(res.Stdout, "\ntrue\n") {
+		t.Errorf("%+v, want no network any more", res)
+	}
+	if res := run(t, one, source, nil); !strings.Contains(res.Stdout, "\ntrue\n") {
+		t.Errorf("%+v, want the network of the first still there", res)
 	}
 }
 
@@ -366,9 +431,9 @@ func TestZygoteFromManySides(t *testing.T) {
 func TestZygoteRefuses(t *testing.T) {
 	for name, o := range map[string]llmsandbox.Options{
 		"a language that does not fork": {Language: "ruby"},
-		"mounts":                        {Mounts: []llmsandbox.Mount{{Source: t.TempDir(), Target: "/data"}}},
-		"network":                       {Network: llmsandbox.Network{Mode: llmsandbox.NetworkFull}},
 		"reset":                         {Resettable: true},
+		"a root that can be written to": {WritableRoot: true},
+		"a user":                        {User: "root"},
 		"an id":                         {ID: "one"},
 	} {
 		if z, err := llmsandbox.NewZygote(testContext(t), &o); !errors.Is(err, llmsandbox.ErrUnsupported) {
