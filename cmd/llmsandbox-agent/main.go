@@ -11,7 +11,6 @@
 //	llmsandbox-agent usage                          what the container uses, as far as it is shown
 //	llmsandbox-agent install DIR [FLAG]...          copies itself to DIR/agent
 //	llmsandbox-agent unpack DIR                     unpacks a tar stream on stdin into DIR
-//	llmsandbox-agent reap PID                       of the local backend: parent of a process that was forked into the sandbox
 //	llmsandbox-agent launch                         of the local backend: starts agents below another sandbox
 //	llmsandbox-agent version
 //
@@ -24,8 +23,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -76,12 +73,6 @@ func run(args []string) error {
 			return err
 		}
 		return writeUsage(os.Stdout, cgroupDir)
-	case "reap":
-		pid, err := strconv.Atoi(strings.Join(args[1:], " "))
-		if err != nil {
-			return err
-		}
-		return guest.Reap(pid)
 	case "launch":
 		return launch()
 	case "install":

@@ -11,16 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
-	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 )
 
 // An Entry is what a process of another sandbox needs to fork one into this sandbox, which is then restricted
 // as all of its processes are. It goes with descriptors: those that are 0 to 4 in the process that is forked, where
-// its parent, which executes the agent, writes its records, the agent's program, the Landlock ruleset if there is one,
-// and the namespaces. Beside those of the agent, the time and cgroup namespaces are those of all other processes.
+// its parent writes its records, the Landlock ruleset if there is one, and the namespaces. Beside those of the agent, the time and
+// cgroup namespaces are those of all other processes.
 type Entry struct {
 	Landlock   bool // there is one
 	Namespaces int
@@ -87,13 +84,8 @@ func (d *Adoption) open(l *launch, namespaces []int) error {
 		return err
 	}
 	*d.ends = append(*d.ends, status)
-	exe, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return resourceError("open the agent's program", err)
-	}
-	*d.ends = append(*d.ends, exe)
 	a := d.process.agent
-	d.Descriptors = []int{int(l.stdio[0]), int(l.stdio[1]), int(l.stdio[2]), int(l.control[0]), int(l.control[1]), status, exe}
+	d.Descriptors = []int{int(l.stdio[0]), int(l.stdio[1]), int(l.stdio[2]), int(l.control[0]), int(l.control[1]), status}
 	if a.opts.UseLandlock {
 		d.Descriptors = append(d.Descriptors, a.opts.Landlock)
 	}
@@ -180,57 +172,4 @@ func checkRestricted(status []byte, e Entry) error {
 		return fmt.Errorf("a process has come in whose %s in /proc are not those of a program: %w", strings.Join(slices.Sorted(maps.Keys(want)), ", "), errNotRestricted)
 	}
 	return nil
-}
-
-// Descriptors of Reap.
-const (
-	reapStatus = 3 // its records
-	reapStart  = 4 // one byte to the process when it may go on, and one back when it is restricted
-)
-
-// Reap is what the parent of a process that was forked into a sandbox executes: it reports what ends, as the
-// subreaper of a zygote does.
-func Reap(program int) error {
-	unix.CloseOnExec(reapStatus)
-	if err := Harden(); err != nil {
-		return err
-	}
-	if err := nsinit.ReduceCaps(0); err != nil {
-		return err
-	}
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return err
-	}
-	var b [1]byte
-	if _, err := unix.Write(reapStart, b[:]); err != nil {
-		return err
-	}
-	if n, err := readFD(reapStart, b[:]); n != 1 {
-		return errors.Join(errNotRestricted, err)
-	}
-	unix.Close(reapStart)
-	if err := writeRecord(record{kind: recStarted, arg: int32(program), value: uint32(unix.Getpid())}); err != nil {
-		return err
-	}
-	for {
-		var ws unix.WaitStatus
-		var ru unix.Rusage
-		pid, err := unix.Wait4(-1, &ws, unix.WALL, &ru)
-		rec := record{
-			kind: recReaped, arg: int32(pid), value: uint32(ws), rss: uint64(ru.Maxrss) << 10,
-			cpu: uint64(ru.Utime.Sec+ru.Stime.Sec)*1e6 + uint64(ru.Utime.Usec+ru.Stime.Usec),
-		}
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil: // ECHILD: nothing is left
-			rec.kind = recEmpty
-		case pid == program:
-			rec.kind = recExited
-			program = 0
-		}
-		if werr := writeRecord(rec); err != nil || werr != nil {
-			return werr
-		}
-	}
 }

@@ -36,14 +36,9 @@ type record struct {
 
 const recordSize = int(unsafe.Sizeof(record{}))
 
-// decodeRecord reads a record written by a subreaper, which is this same binary.
+// decodeRecord reads a record written by a subreaper, which is this same binary, or Python where a process has come in: see
+// its ahead.py.
 func decodeRecord(b *[recordSize]byte) record { return *(*record)(unsafe.Pointer(b)) }
-
-// writeRecord writes one as a subreaper of its own program does.
-func writeRecord(rec record) error {
-	_, err := unix.Write(reapStatus, (*[recordSize]byte)(unsafe.Pointer(&rec))[:])
-	return err
-}
 
 // The steps of a start, in order.
 const (

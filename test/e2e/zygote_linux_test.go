@@ -346,8 +346,9 @@ func TestZygoteIsReplaced(t *testing.T) {
 	}
 	killed := 0
 	for _, p := range processes {
-		// Those that are forked into other sandboxes have another parent.
-		if parent := commandOf(parentOf(p.PID)); strings.Contains(p.Command, "python") && strings.Contains(parent, "--entrance-fd") {
+		// What it has forked has another parent, or is in another sandbox.
+		parent := parentOf(p.PID)
+		if strings.Contains(p.Command, "python") && strings.Contains(commandOf(parent), "--entrance-fd") && depthOf(p.PID) == depthOf(parent) {
 			if err := unix.Kill(p.PID, unix.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
@@ -397,6 +398,14 @@ func parentOf(pid int) int {
 	}
 	parent, _ := strconv.Atoi(fields[1])
 	return parent
+}
+
+// depthOf is how many pid namespaces a process is in.
+func depthOf(pid int) int {
+	status, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	_, after, _ := strings.Cut(string(status), "NSpid:")
+	pids, _, _ := strings.Cut(after, "\n")
+	return len(strings.Fields(pids))
 }
 
 func commandOf(pid int) string {

@@ -181,8 +181,9 @@ def receive_message(requests, size, ancillary_size):
 
 def enter():
     """Forks what it is asked for on descriptor 3 into another sandbox, and returns in that, restricted as that
-    sandbox's processes are. Until then it is one that this process's user may do anything to, and does only this."""
-    ctypes, _socket, array = unseen("_ctypes"), unseen("_socket"), unseen("array")
+    sandbox's processes are. Until then it is one that this process's user may do anything to, and does only this.
+    The next one is there before it is asked for: it takes the request itself."""
+    ctypes, _socket, array, resource = unseen("_ctypes"), unseen("_socket"), unseen("array"), unseen("resource")
     why = shared()
     if why:
         refuse(why)
@@ -197,19 +198,26 @@ def enter():
     requests = _socket.socket(1, 5, 0, 3)  # AF_UNIX, SOCK_SEQPACKET
     os.write(4, b'{"event":"ready"}\n')
     while True:
-        message, descriptors = receive_message(requests, 1 << 16, 1024)
+        begin, begun = os.pipe()
         mover = os.fork()
         if mover == 0:
             break
-        for descriptor in descriptors:
-            os.close(descriptor)
-        requests.send(b"%d" % (os.waitpid(mover, 0)[1] != 0))
+        os.close(begun)
+        status = os.waitpid(mover, 0)[1]
+        if not os.read(begin, 1):
+            os._exit(1)  # it was killed before it was asked for anything
+        os.close(begin)
+        requests.send(b"%d" % (status != 0))
 
+    message, descriptors = receive_message(requests, 1 << 16, 1024)
+    os.write(begun, b"x")
+    for descriptor in begin, begun:
+        os.close(descriptor)
     requests.detach()
     request = literal(message)
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
-    standard, (status, program), others = descriptors[:5], descriptors[5:7], descriptors[7:]
+    standard, status, others = descriptors[:5], descriptors[5], descriptors[6:]
     ruleset = others.pop(0) if request["landlock"] else -1
     for group in others[request["namespaces"] :]:
         os.write(group, b"0")
@@ -228,11 +236,15 @@ def enter():
             os.setresuid(0, 0, 0)
         for target, descriptor in enumerate([standard[0]] * 3 + [status, theirs.fileno()]):
             os.dup2(descriptor, target)
-        os.execve(program, ["llmsandbox-agent", "reap", str(child)], {})
+        os.closerange(5, os.sysconf("SC_OPEN_MAX"))
+        call("prctl", 4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+        call("prctl", 47, 4, 0, 0, 0)  # PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL
+        call("capset", (0x20080522).to_bytes(4, sys.byteorder) + bytes(4), bytes(24))
+        call("prctl", 36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+        sys.modules["resource"] = resource  # os.wait4 imports it
+        reap(child)
     theirs.close()
     os.setsid()
-    if not ours.recv(1) or os.getppid() != parent:
-        os._exit(1)
     for capability in range(64):
         if ctypes.call_function(ctypes.dlsym(libc, "prctl"), (24, capability, 0, 0, 0)):  # PR_CAPBSET_DROP
             break
@@ -246,6 +258,8 @@ def enter():
     call("capset", (0x20080522).to_bytes(4, sys.byteorder) + bytes(4), bytes(24))
     call("prctl", 1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG
     call("prctl", 4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+    if not ours.recv(1) or os.getppid() != parent:
+        os._exit(1)
     os.chdir(request["dir"])
     if ruleset >= 0:
         call("syscall", 446, ruleset, 0)  # landlock_restrict_self
@@ -260,6 +274,31 @@ def enter():
         os.dup2(descriptor, target)
     os.closerange(5, os.sysconf("SC_OPEN_MAX"))
     sys.modules["_frozen_importlib_external"].PathFinder.invalidate_caches()
+
+
+def reap(program):
+    """Is the parent of a program, and reports what ends on descriptor 3, as the agent's subreapers do. It looks at
+    nothing but the kernel's answers. On descriptor 4 the program is told that it may go on, and tells that it is restricted."""
+
+    def report(kind, arg=0, value=0, cpu=0, rss=0):
+        fields = (kind, 4), (arg, 4), (value, 4), (0, 4), (cpu, 8), (rss, 8)
+        os.write(3, b"".join(number.to_bytes(size, sys.byteorder) for number, size in fields))
+
+    os.write(4, b"x")
+    if not os.read(4, 1):
+        os._exit(1)
+    os.close(4)
+    started, ended, reaped, empty = 1, 3, 4, 5
+    report(started, program, os.getpid())
+    while True:
+        try:
+            pid, status, usage = os.wait4(-1, 0x40000000)  # __WALL
+        except ChildProcessError:
+            report(empty)
+            os._exit(0)
+        report(ended if pid == program else reaped, pid, status, round((usage.ru_utime + usage.ru_stime) * 1e6), usage.ru_maxrss << 10)
+        if pid == program:
+            program = 0  # another process may get its pid
 
 
 def shared():
