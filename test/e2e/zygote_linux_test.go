@@ -344,19 +344,19 @@ func TestZygoteIsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	killed := 0
+	var interpreters []int // before any is killed, whose children then have another parent
 	for _, p := range processes {
 		// What it has forked has another parent, or is in another sandbox.
 		parent := parentOf(p.PID)
 		if strings.Contains(p.Command, "python") && strings.Contains(commandOf(parent), "--entrance-fd") && depthOf(p.PID) == depthOf(parent) {
-			if err := unix.Kill(p.PID, unix.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			killed++
+			interpreters = append(interpreters, p.PID)
 		}
 	}
-	if killed != 1 {
-		t.Fatalf("%d interpreters of %v, want 1", killed, processes)
+	if len(interpreters) != 1 {
+		t.Fatalf("interpreters %v of %v, want 1", interpreters, processes)
+	}
+	if err := unix.Kill(interpreters[0], unix.SIGKILL); err != nil {
+		t.Fatal(err)
 	}
 	after := openFrom(t, z)
 	check(after, "a new one")

@@ -194,7 +194,7 @@ def enter():
             raise OSError(name)
 
     global unlike
-    unlike = os.getpid()
+    unlike = interpreter = os.getpid()
     requests = _socket.socket(1, 5, 0, 3)  # AF_UNIX, SOCK_SEQPACKET
     os.write(4, b'{"event":"ready"}\n')
     while True:
@@ -209,6 +209,9 @@ def enter():
         os.close(begin)
         requests.send(b"%d" % (status != 0))
 
+    call("prctl", 1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, else it would take a request that the other one does not answer
+    if os.getppid() != interpreter:
+        os._exit(1)
     message, descriptors = receive_message(requests, 1 << 16, 1024)
     os.write(begun, b"x")
     for descriptor in begin, begun:
