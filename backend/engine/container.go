@@ -17,7 +17,6 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 	"github.com/llmsandbox/llmsandbox/internal/engine/containers"
-	"github.com/llmsandbox/llmsandbox/internal/engine/image"
 )
 
 // A host is the container that an agent runs in.
@@ -31,10 +30,8 @@ type host struct {
 	code      atomic.Int64            // of the container's end; 0: not known
 	moved     atomic.Bool             // the deadline, by this handle
 
-	// image is the one that the container was made from, by the name asked. They are empty
-	// where another handle owns it.
-	image image.Image
-	asked string
+	made  *creation   // nil where another handle owns the container
+	again atomic.Bool // another one comes in its place
 }
 
 var _ agenthost.Host = (*host)(nil)
@@ -119,14 +116,26 @@ func (h *host) Release() {}
 // it. There is no grace. Where the agent ends, the engine removes the container by itself;
 // but while that is there, its image cannot be removed.
 func (h *host) Remove(ctx context.Context, agentEnded bool) error {
-	if agentEnded && !h.image.Made && !h.moved.Load() {
+	if agentEnded && !(h.made != nil && h.made.image.Made) && !h.moved.Load() {
 		return nil
 	}
+	again := h.again.Load()
 	_, err := h.backend.client.ContainerRemove(ctx, h.container, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	if err != nil && !gone(err) { // which is also that its removal is under way
+	improper := containers.Improper(err)
+	if err != nil && !gone(err) && !improper { // which is also that its removal is under way
 		return h.backend.explain("remove the container", err)
 	}
-	return errors.Join(h.forgetDeadline(ctx), h.backend.dropImage(ctx, h.asked, h.image))
+	if improper || err != nil && again { // which is to have its name
+		end := <-containers.Wait(ctx, h.backend.client, h.container, container.WaitConditionRemoved)
+		if end.Err != nil && !containers.Absent(end.Err) {
+			return h.backend.explain("wait for the removal of the container", end.Err)
+		}
+	}
+	err = h.forgetDeadline(ctx)
+	if h.made != nil && !again {
+		err = errors.Join(err, h.made.dropImage(ctx))
+	}
+	return err
 }
 
 // Attach finds a sandbox that this or another process made, wherever it runs.

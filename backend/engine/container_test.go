@@ -289,3 +289,50 @@ func TestFirstCause(t *testing.T) {
 		}
 	}
 }
+
+// TestRemove has an engine that removes the container already, or is about to.
+func TestRemove(t *testing.T) {
+	for name, c := range map[string]struct {
+		status        int
+		message, wait string
+		again         bool
+		waits, fails  bool
+	}{
+		"removed":                            {status: 204},
+		"gone":                               {status: 404, message: "no such container"},
+		"under way":                          {status: 409, message: "removal is already in progress"},
+		"under way, and its name is needed":  {status: 409, message: "removal is already in progress", wait: `{"StatusCode":0}`, again: true, waits: true},
+		"improper":                           {status: 500, message: "container is in state stopping: container state improper", wait: `{"StatusCode":0}`, waits: true},
+		"improper, and gone before the wait": {status: 500, message: "container state improper", waits: true},
+		"improper, and the wait fails":       {status: 500, message: "container state improper", wait: `{"StatusCode":-1,"Error":{"Message":"no"}}`, waits: true, fails: true},
+		"refused":                            {status: 500, message: "device is busy", fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			waited := false
+			e := engineOf(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				switch {
+				case r.Method == http.MethodDelete:
+					w.WriteHeader(c.status)
+					_, _ = io.WriteString(w, `{"message":"`+c.message+`"}`)
+				case strings.HasSuffix(r.URL.Path, "/wait"):
+					if waited = true; r.URL.Query().Get("condition") != "removed" {
+						t.Errorf("it waits for %q, want removed", r.URL.Query().Get("condition"))
+					}
+					if c.wait == "" {
+						w.WriteHeader(http.StatusNotFound)
+						_, _ = io.WriteString(w, `{"message":"no such container"}`)
+					}
+					_, _ = io.WriteString(w, c.wait)
+				default:
+					_, _ = io.WriteString(w, `{"Volumes":[]}`)
+				}
+			})
+			h := &host{backend: &Backend{client: e, flavor: Flavor{Name: "podman"}}, container: "c"}
+			h.again.Store(c.again)
+			if err := h.Remove(t.Context(), false); (err != nil) != c.fails || waited != c.waits {
+				t.Errorf("%v, waited: %v; want an error: %v, and to wait: %v", err, waited, c.fails, c.waits)
+			}
+		})
+	}
+}

@@ -35,8 +35,12 @@ func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machin
 	// What owners that have died left goes while the container is being made.
 	b.sweepOnce(ctx, spec.Logger)
 	defer b.swept.Wait()
-	c := &creation{backend: b, spec: spec}
-	err = c.prepare(ctx)
+	return (&creation{backend: b, spec: spec}).run(ctx)
+}
+
+// run makes the container and starts it. On an error nothing is left behind.
+func (c *creation) run(ctx context.Context) (backend.Machine, error) {
+	err := c.prepare(ctx)
 	var id string
 	if err == nil {
 		id, err = c.make(ctx)
@@ -55,7 +59,8 @@ type creation struct {
 	backend *Backend
 	spec    backend.Spec
 	engine  Host
-	image   image.Image
+	image   image.Image // known from the beginning where the container comes in the place of another
+	created time.Time   // of that one
 	config  *container.Config
 	host    *container.HostConfig
 	record  backend.Info
@@ -74,8 +79,10 @@ func (c *creation) prepare(ctx context.Context) error {
 	})
 	var agent string
 	both.Go(func() (err error) {
-		if c.image, err = c.backend.resolveImage(gctx, c.spec); err != nil {
-			return err
+		if c.image.ID == "" {
+			if c.image, err = c.backend.resolveImage(gctx, c.spec); err != nil {
+				return err
+			}
 		}
 		agent, err = c.backend.ensureAgent(gctx, c.image)
 		return err
@@ -94,6 +101,9 @@ func (c *creation) configure(agent string) error {
 	b := c.backend
 	c.guest = b.guest(c.spec, c.image)
 	c.record = agenthost.Record(c.spec, b.Name(), c.image.Ref, thisProcess().describe())
+	if !c.created.IsZero() {
+		c.record.Created = c.created
+	}
 	labels, err := encode(c.record)
 	if err != nil {
 		return err
@@ -191,7 +201,7 @@ func (c *creation) start(ctx context.Context, id string) (backend.Machine, error
 	b := c.backend
 	h := &host{
 		backend: b, container: id, agent: agenthost.Agent{File: agentFile, Socket: agenthost.Socket(c.spec.ID), Token: c.token},
-		workdir: c.guest.Workdir, until: waitNextExit, image: c.image, asked: c.spec.Image,
+		workdir: c.guest.Workdir, until: waitNextExit, made: c,
 	}
 	s := agenthost.New(agenthost.Owner, h, agenthost.Description{
 		Sandbox: c.record, Inside: c.guest, Enforced: c.enforced,

@@ -103,7 +103,7 @@ func (b *Backend) collect(ctx context.Context, c container.Summary) []backend.Le
 	if containers.Absent(err) {
 		return nil
 	}
-	l.Removed = err == nil || errdefs.IsConflict(err) // under way
+	l.Removed = err == nil || errdefs.IsConflict(err) || containers.Improper(err) // under way
 	if !l.Removed {
 		l.Reason = err.Error()
 	}

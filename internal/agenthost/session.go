@@ -72,6 +72,9 @@ func New(role Role, host Host, d Description) *Session {
 	return s
 }
 
+// Host is what it is a handle on.
+func (s *Session) Host() Host { return s.host }
+
 // Follow has the end of the sandbox noticed from now on.
 func (s *Session) Follow() {
 	s.mu.Lock()

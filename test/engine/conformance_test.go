@@ -55,7 +55,7 @@ func TestDockerRootConformance(t *testing.T) {
 	}
 	c.Outside = &outside{client: newClient(t, e)}
 	c.Options = func(o *llmsandbox.Options) {
-		if o.Backend == c.Backend && !o.Resettable {
+		if o.Backend == c.Backend {
 			o.User, o.WritableRoot = "root", o.Limits.Disk == 0 || o.BestEffort
 		}
 	}

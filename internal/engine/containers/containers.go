@@ -28,6 +28,12 @@ func vanishing(err error) bool {
 		(strings.Contains(err.Error(), "no such container") || strings.Contains(err.Error(), "container has already been removed"))
 }
 
+// Improper reports whether err, of a removal, is Podman's answer that the state of the container does not allow it: it is
+// about to end, or being removed at this moment.
+func Improper(err error) bool {
+	return errdefs.IsInternal(err) && strings.Contains(err.Error(), "container state improper")
+}
+
 // listTries is how often a list is asked for. Each time one more container has gone.
 const listTries = 10
 

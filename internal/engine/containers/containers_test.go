@@ -22,6 +22,7 @@ func TestAbsent(t *testing.T) {
 		{errdefs.ErrInternal.WithMessage("getting container from store x: no such container"), true},
 		{errdefs.ErrInternal.WithMessage("x: container has already been removed"), true},
 		{errdefs.ErrInternal.WithMessage("no such image"), false},
+		{errdefs.ErrInternal.WithMessage("container x is in state removing: container state improper"), false},
 		{errdefs.ErrConflict.WithMessage("no such container runs"), false},
 		{errors.New("no such container"), false},
 	} {
