@@ -100,8 +100,8 @@ type Options struct {
 	// between, such as "0,1" or "nvidia.com/gpu=0"; empty means none. The kubernetes backend takes a number only, and the
 	// local one none: Open fails with ErrUnsupported then. It was not tried on hardware.
 	GPUs string
-	// Resettable has Open look at what it has made, so that [Sandbox.Reset] can do it again. With WritableRoot or User, the kubernetes
-	// backend does not have it: Open fails with ErrUnsupported.
+	// Resettable has Open look at what it has made, so that [Sandbox.Reset] can do it again. With WritableRoot or User, a reset opens
+	// it again.
 	Resettable bool
 	// Supervisor, when set, opens and owns the sandbox in a process of its own, so that the sandbox
 	// lives on when this process ends. Open then returns a handle as [Attach] does: Close leaves

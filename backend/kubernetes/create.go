@@ -47,8 +47,7 @@ func (b *Backend) grace() time.Duration { return min(maxGrace, b.options.TTL/2) 
 // Create makes a pod with the agent as its main process, or brings the agent into
 // Options.Pod.
 func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machine, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, b.options.StartTimeout,
-		fmt.Errorf("the sandbox has not started within %v, see Options.StartTimeout: %w", b.options.StartTimeout, context.DeadlineExceeded))
+	ctx, cancel := b.withStartTimeout(ctx)
 	defer cancel()
 	if b.options.Pod != "" {
 		return b.enter(ctx, spec)
@@ -56,6 +55,17 @@ func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machin
 	if err := hostmount.Unsupported(spec.Mounts, "a node of the cluster does not have this machine's files"); err != nil {
 		return nil, err
 	}
+	return b.create(ctx, spec, nil)
+}
+
+func (b *Backend) withStartTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, b.options.StartTimeout,
+		fmt.Errorf("the sandbox has not started within %v, see Options.StartTimeout: %w", b.options.StartTimeout, context.DeadlineExceeded))
+}
+
+// create makes a pod, in the place of another if again is not nil. That goes only when the new one is owned and its layers are
+// held, so that the cluster does not take them for unused meanwhile.
+func (b *Backend) create(ctx context.Context, spec backend.Spec, again *renewal) (backend.Machine, error) {
 	unhold, err := b.holdLayers(spec.Layers)
 	if err != nil {
 		return nil, err
@@ -64,9 +74,20 @@ func (b *Backend) Create(ctx context.Context, spec backend.Spec) (backend.Machin
 	if err != nil {
 		return nil, errors.Join(err, unhold())
 	}
-	h := &host{backend: b, unhold: unhold}
+	h := &host{backend: b, unhold: unhold, spec: spec}
 	s := agenthost.New(agenthost.Owner, h, agenthost.Description{})
-	if err := h.start(ctx, s, spec, pod); err != nil {
+	if again != nil {
+		err = again.replace(ctx, pod)
+	}
+	if err == nil {
+		err = h.start(ctx, s, spec, pod)
+	}
+	if err == nil && again != nil {
+		if pod, err = h.pod.Wait(ctx, started); err == nil {
+			err = sameImage(pod, again.was)
+		}
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.Close(nil)) // nothing is left behind
 	}
 	return s, nil
@@ -269,7 +290,7 @@ func (c creator) Obtain(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, erro
 		}
 		return nil, err
 	case ctx.Err() != nil:
-		return nil, errors.Join(context.Cause(ctx), deletePod(context.WithoutCancel(ctx), c.pods, made.Name, made.UID, deletePatience))
+		return nil, errors.Join(context.Cause(ctx), deletePod(context.WithoutCancel(ctx), c.pods, made.Name, made.UID, deletePatience, 0))
 	}
 	return made, nil
 }
@@ -285,7 +306,7 @@ func (c creator) discard(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return access.Explain("find out whether the pod "+pod.Name+" was made nevertheless", err)
 	}
-	return deletePod(ctx, c.pods, made.Name, made.UID, deletePatience)
+	return deletePod(ctx, c.pods, made.Name, made.UID, deletePatience, 0)
 }
 
 // inDoubt reports whether a request that failed may have been carried out: no answer came, or

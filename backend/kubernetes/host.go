@@ -34,6 +34,7 @@ type host struct {
 	pod     *podwatch.Pod // nil until it is followed
 	header  atomic.Pointer[header]
 
+	spec   backend.Spec // what it was created from; zero where another handle owns it
 	uid    types.UID    // of a pod to delete; empty: there is none
 	unhold func() error // lets go of the layers; nil where another handle owns the sandbox, and once it was called
 }
@@ -127,7 +128,7 @@ func (h *host) Commit(context.Context, string, string, io.Reader) (string, []str
 // grace. The owner takes over what could not be deleted.
 func (h *host) Remove(ctx context.Context, _ bool) error {
 	h.Release()
-	err := h.deletePod(ctx, deletePatience)
+	err := h.deletePod(ctx, deletePatience, 0)
 	if h.unhold == nil {
 		return err
 	}
@@ -135,16 +136,16 @@ func (h *host) Remove(ctx context.Context, _ bool) error {
 	h.unhold = nil
 	var owed func(context.Context) error
 	if err != nil {
-		owed = func(ctx context.Context) error { return h.deletePod(ctx, 0) }
+		owed = func(ctx context.Context) error { return h.deletePod(ctx, 0, 0) }
 	}
 	return errors.Join(err, unhold(), h.backend.owner.leave(ctx, owed))
 }
 
-func (h *host) deletePod(ctx context.Context, patience time.Duration) error {
+func (h *host) deletePod(ctx context.Context, patience time.Duration, grace int64) error {
 	if h.uid == "" {
 		return nil
 	}
-	return deletePod(ctx, h.backend.cluster.Client.CoreV1().Pods(h.target.Namespace), h.target.Pod, h.uid, patience)
+	return deletePod(ctx, h.backend.cluster.Client.CoreV1().Pods(h.target.Namespace), h.target.Pod, h.uid, patience, grace)
 }
 
 // Release ends this handle's part of the watch.

@@ -129,7 +129,7 @@ func (b *Backend) collectPods(ctx context.Context) ([]backend.Leftover, error) {
 			continue
 		}
 		l := backend.Leftover{Kind: "pod", Name: pod.Name, Removed: true}
-		if err := deletePod(ctx, b.cluster.Client.CoreV1().Pods(pod.Namespace), pod.Name, pod.UID, deletePatience); err != nil {
+		if err := deletePod(ctx, b.cluster.Client.CoreV1().Pods(pod.Namespace), pod.Name, pod.UID, deletePatience, 0); err != nil {
 			l.Removed, l.Reason = false, err.Error()
 		}
 		found = append(found, l)

@@ -69,11 +69,10 @@ func nodeAway(err error) bool {
 	return slices.ContainsFunc([]string{"error dialing backend", "error sending request", "pod does not exist"}, func(phrase string) bool { return strings.Contains(err.Error(), phrase) })
 }
 
-// deletePod deletes a pod at once, if it still is the one that is meant: uid may be empty
+// deletePod deletes a pod after a grace of seconds, if it still is the one that is meant: uid may be empty
 // for any. A pod that is gone already is no error.
-func deletePod(ctx context.Context, pods typed.PodInterface, name string, uid types.UID, patience time.Duration) error {
-	now := int64(0)
-	o := metav1.DeleteOptions{GracePeriodSeconds: &now}
+func deletePod(ctx context.Context, pods typed.PodInterface, name string, uid types.UID, patience time.Duration, grace int64) error {
+	o := metav1.DeleteOptions{GracePeriodSeconds: &grace}
 	if uid != "" {
 		o.Preconditions = &metav1.Preconditions{UID: &uid}
 	}

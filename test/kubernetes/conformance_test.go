@@ -67,7 +67,7 @@ func TestRootConformance(t *testing.T) {
 	}
 	c.Outside = newOutside(p)
 	c.Options = func(o *llmsandbox.Options) {
-		if o.Backend == c.Backend && !o.Resettable {
+		if o.Backend == c.Backend {
 			o.User, o.WritableRoot, o.BestEffort = "root", true, true
 		}
 	}
@@ -77,6 +77,7 @@ func TestRootConformance(t *testing.T) {
 	c.Only = []string{
 		"AbuseCatalogue", "AbuseNeighbours", "Abuse39to41NothingIsShared", "Abuse78to79And84Forgery",
 		"Abuse84ReachTheAgent", "Abuse84EndTheAgent", "Abuse84EndTheSubreaper",
+		"Acceptance80Reset", "Abuse99Reset", "ResetNetwork",
 	}
 	backendtest.Run(t, c)
 }

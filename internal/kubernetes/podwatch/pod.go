@@ -29,16 +29,22 @@ type Pod struct {
 	done     chan struct{}   // closed with its end
 }
 
-// Is sets which pod is meant, as the API server returned it. Without that it is the first
+// Is sets which pod is meant, as the API server returned it, before anyone waits for its end. Without that it is the first
 // one of its name that is seen, and one that is gone before it is seen is not noticed.
 func (p *Pod) Is(pod *corev1.Pod) {
 	p.watcher.mu.Lock()
 	defer p.watcher.mu.Unlock()
 	p.is(pod.DeepCopy())
+	if now := p.watcher.known[p.name]; now != nil && now.UID == pod.UID {
+		p.see(now)
+	}
 }
 
 func (p *Pod) is(pod *corev1.Pod) {
-	if p.uid != pod.UID && p.end == "" {
+	if p.uid != pod.UID {
+		if p.end != "" { // one that had the name before
+			p.end, p.done = "", make(chan struct{})
+		}
 		p.now, p.warning, p.started = nil, nil, nil
 		p.uid, p.restarts = pod.UID, restarts(pod, p.watcher.container)
 		p.see(pod)

@@ -106,6 +106,8 @@ func TestSameName(t *testing.T) {
 		{"a list that is newer", func(p *Pod) { p.is(second); p.missing("9") }, "the pod was deleted", "2"},
 		{"a list before it is made", func(p *Pod) { p.missing("8"); p.see(second) }, "", "2"},
 		{"seen first, set then", func(p *Pod) { p.see(first); p.is(second) }, "", "2"},
+		{"seen to its end first, set then", func(p *Pod) { p.see(first); p.removed(late); p.is(second) }, "", "2"},
+		{"seen in place of another one, set then", func(p *Pod) { p.see(first); p.see(second); p.is(second) }, "", "2"},
 		{"an event about another one", func(p *Pod) { p.is(second); p.warn("1", &StartError{}) }, "", "2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
