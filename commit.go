@@ -32,12 +32,13 @@ type CommitResult struct {
 // its id. A sandbox opened from that image starts with those files. Processes, the
 // temporary directory and the environment are not part of it. opts may be nil.
 //
-// On the local backend, the tag is the path of a file that ends in ".tar". It is an OCI layout,
+// On the local backend and on Kubernetes, the tag is the path of a file that ends in ".tar". It is an OCI layout,
 // which Options.Image and `docker load` take, of the image's layers and one with what was
-// written. The same writes give the same id. The layers are read where the image is from, which must still have it.
+// written. The same writes give the same id. The layers are read where the image is from, which must still have it;
+// of a pod, that is the image's registry, else it fails with ErrImageNotFound. What code changes while it is read may be
+// in the image half-changed.
 //
-// It fails with ErrUnsupported where the backend keeps no images, or the sandbox has the host's
-// toolchains, and with ErrInvalid for a tag that exists and is not to be overwritten.
+// It fails with ErrUnsupported where the sandbox has the host's toolchains or is in an existing pod, and with ErrInvalid for a tag that exists and is not to be overwritten.
 func (s *Sandbox) Commit(ctx context.Context, tag string, opts *CommitOptions) (CommitResult, error) {
 	if err := s.link.Alive(); err != nil {
 		return CommitResult{}, err

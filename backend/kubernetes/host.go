@@ -119,11 +119,6 @@ func (h *host) End() (backend.End, int) {
 	return backend.End{Reason: h.pod.Ended(), KilledForMemory: h.pod.OOMKilled()}, int(h.pod.ExitCode())
 }
 
-// Commit fails: an image is made where it is kept, and a cluster keeps none.
-func (h *host) Commit(context.Context, string, string, io.Reader) (string, []string, error) {
-	return "", nil, fmt.Errorf("%w: the %s backend makes no images of sandboxes: use docker or podman", backend.ErrUnsupported, Name)
-}
-
 // Remove deletes the pod, which stays until then also when its agent has ended. There is no
 // grace. The owner takes over what could not be deleted.
 func (h *host) Remove(ctx context.Context, _ bool) error {

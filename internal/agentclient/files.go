@@ -218,6 +218,11 @@ func (c *Client) TarLayer(ctx context.Context, w io.Writer) (agentproto.TarResul
 	return c.receiveTar(ctx, agentproto.MethodTarLayer, &agentproto.Empty{}, w)
 }
 
+// TarRoot writes the root file system to w as a tar stream, as [agentproto.TarRootRequest] says.
+func (c *Client) TarRoot(ctx context.Context, all bool, w io.Writer) (agentproto.TarResult, error) {
+	return c.receiveTar(ctx, agentproto.MethodTarRoot, &agentproto.TarRootRequest{All: all}, w)
+}
+
 func (c *Client) tarOut(ctx context.Context, req *agentproto.TarOutRequest, w io.Writer) (agentproto.TarResult, error) {
 	return c.receiveTar(ctx, agentproto.MethodTarOut, req, w)
 }

@@ -1,6 +1,7 @@
 package agentclient
 
 import (
+	"errors"
 	"io"
 	"sync/atomic"
 
@@ -75,4 +76,21 @@ func (s *stdin) err(err error) error {
 		return io.ErrClosedPipe
 	}
 	return s.p.callErr(err)
+}
+
+// Pipe has read read what write writes.
+func Pipe(write func(io.Writer) error, read func(io.Reader) error) error {
+	pr, pw := io.Pipe()
+	sent := make(chan error, 1)
+	go func() {
+		err := write(pw)
+		pw.CloseWithError(err)
+		sent <- err
+	}()
+	err := read(pr)
+	pr.CloseWithError(io.ErrClosedPipe) // ends a writer whose reader is gone
+	if werr := <-sent; err == nil && werr != nil && !errors.Is(werr, io.ErrClosedPipe) {
+		err = werr
+	}
+	return err
 }

@@ -95,16 +95,17 @@ func (m *ReadRequest) Fields(c *wire.Coder)   { c.Fields(&m.Path, &m.Offset, &m.
 func (m *WriteRequest) Fields(c *wire.Coder) {
 	c.Fields(&m.Path, &m.Offset, &m.Mode, &m.Create, &m.Exclusive, &m.Truncate, &m.Parents)
 }
-func (m *TarOutRequest) Fields(c *wire.Coder) { c.Fields(&m.Path, &m.Prefix, &m.Links) }
-func (m *TarInRequest) Fields(c *wire.Coder)  { c.Fields(&m.Dir, &m.MaxBytes, &m.MaxFiles, &m.Links) }
-func (m *TarResult) Fields(c *wire.Coder)     { c.Fields(&m.Files, &m.Bytes, &m.Skipped) }
-func (m *WatchRequest) Fields(c *wire.Coder)  { c.Fields(&m.Path, &m.Recursive) }
-func (m *WatchEvent) Fields(c *wire.Coder)    { c.Fields((*uint8)(&m.Op), &m.Path, &m.Dir) }
-func (m *DialRequest) Fields(c *wire.Coder)   { c.Fields(&m.Port) }
-func (m *ListenRequest) Fields(c *wire.Coder) { c.Fields(&m.Port) }
-func (m *Listening) Fields(c *wire.Coder)     { c.Fields(&m.Port) }
-func (m *Connection) Fields(c *wire.Coder)    { c.Fields(&m.ID) }
-func (m *AcceptRequest) Fields(c *wire.Coder) { c.Fields(&m.ID) }
+func (m *TarOutRequest) Fields(c *wire.Coder)  { c.Fields(&m.Path, &m.Prefix, &m.Links) }
+func (m *TarInRequest) Fields(c *wire.Coder)   { c.Fields(&m.Dir, &m.MaxBytes, &m.MaxFiles, &m.Links) }
+func (m *TarRootRequest) Fields(c *wire.Coder) { c.Fields(&m.All) }
+func (m *TarResult) Fields(c *wire.Coder)      { c.Fields(&m.Files, &m.Bytes, &m.Skipped) }
+func (m *WatchRequest) Fields(c *wire.Coder)   { c.Fields(&m.Path, &m.Recursive) }
+func (m *WatchEvent) Fields(c *wire.Coder)     { c.Fields((*uint8)(&m.Op), &m.Path, &m.Dir) }
+func (m *DialRequest) Fields(c *wire.Coder)    { c.Fields(&m.Port) }
+func (m *ListenRequest) Fields(c *wire.Coder)  { c.Fields(&m.Port) }
+func (m *Listening) Fields(c *wire.Coder)      { c.Fields(&m.Port) }
+func (m *Connection) Fields(c *wire.Coder)     { c.Fields(&m.ID) }
+func (m *AcceptRequest) Fields(c *wire.Coder)  { c.Fields(&m.ID) }
 func (m *FindRequest) Fields(c *wire.Coder) {
 	c.Fields(&m.Directories, &m.Marker, &m.SinceNanos, &m.MaxFiles, &m.Discard)
 }

@@ -61,6 +61,7 @@ func init() {
 	addKind[WriteRequest]()
 	addKind[TarOutRequest]()
 	addKind[TarInRequest]()
+	addKind[TarRootRequest]()
 	addKind[TarResult]()
 	addKind[WatchRequest]()
 	addKind[WatchEvent]()

@@ -59,6 +59,7 @@ const (
 	MethodBusy                           // Empty; no reply, until it is cancelled
 	MethodLogs                           // LogsRequest; replies Output, the final one without Data
 	MethodTarLayer                       // Empty; what was written to the root as a tar stream on ChanOut, then TarResult (final)
+	MethodTarRoot                        // TarRootRequest; the root file system as a tar stream on ChanOut, then TarResult (final)
 )
 
 // A Channel is one direction of bulk bytes of a call.
@@ -419,6 +420,16 @@ type TarInRequest struct {
 	MaxBytes uint64 // 0: no limit but the disk's
 	MaxFiles uint64 // 0: no limit but the disk's
 	Links    bool   // symbolic links are made, instead of being left out
+}
+
+// TarRootRequest sends the root file system, without what is mounted in it, for a caller who
+// knows what it was at first and looks for what differs. The members are as in any tar, with their
+// owners, but for two kinds: a block device is a regular file that was not written to since the agent
+// started, as its status changed last before that, with its size and without its contents; and a FIFO
+// is a name that is there, of which and below which nothing more is told: something is mounted
+// there, or it cannot be read, or is neither a file, a directory nor a link.
+type TarRootRequest struct {
+	All bool // the contents of all files
 }
 
 // TarResult reports what a tar stream held.

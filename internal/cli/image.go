@@ -323,16 +323,16 @@ func newCommitCommand() *cobra.Command {
 and, if it was writable, the root filesystem. A sandbox of the new image starts with those
 files. Processes, /tmp and environment variables are not included.
 
-On the local backend, the sandbox must have been opened with an image, and TAG is the path of a
-file that ends in .tar: an OCI layout that --image and docker load read. With --push, the image
-is sent to a registry, too, with the credentials of docker login, and its name there is printed
-instead.`,
+On the local backend and on Kubernetes, the sandbox must have been opened with an image, and TAG
+is the path of a file that ends in .tar: an OCI layout that --image and docker load read. With
+--push, the image is sent to a registry, too, with the credentials of docker login, and its name
+there is printed instead.`,
 		Example: `  llmsandbox commit sb-1234 tools.tar
   llmsandbox run --image tools.tar app.py
   llmsandbox commit --backend docker sb-1234 tools:2`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if push != "" && place.Backend != localName {
+			if push != "" && !place.commitsToFile() {
 				return fmt.Errorf("--push %s: the image is in the engine: push it from there, such as with docker push", push)
 			}
 			var id string
@@ -356,7 +356,7 @@ instead.`,
 	}
 	place.register(cmd.Flags())
 	overwriteFlag(cmd.Flags(), &overwrite)
-	cmd.Flags().StringVar(&push, "push", "", "push the image of a local sandbox as `IMAGE`, such as registry.example/tools:2")
+	cmd.Flags().StringVar(&push, "push", "", "push the image, where it is a file, as `IMAGE`, such as registry.example/tools:2")
 	setOnlyHere(cmd.Flags(), "overwrite-tag")
 	return cmd
 }
@@ -376,12 +376,10 @@ func commit(ctx context.Context, sb *llmsandbox.Sandbox, tag, overwrite string) 
 func (f *runFlags) checkCommit(image string) error {
 	local := f.place.Backend == localName
 	switch {
-	case f.commit != "" && local && filepath.Ext(f.commit) != ".tar":
-		return fmt.Errorf("--commit %s: the image of a local sandbox is a file: give a path that ends in .tar, or add --backend docker or --backend podman", f.commit)
+	case f.commit != "" && f.place.commitsToFile() && filepath.Ext(f.commit) != ".tar":
+		return fmt.Errorf("--commit %s: on the backend %s, the image of a sandbox is a file: give a path that ends in .tar, or add --backend docker or --backend podman", f.commit, f.place.Backend)
 	case f.commit != "" && local && (image == "" || image == "host"):
 		return errors.New("--commit needs --image on the local backend: the host's toolchains are no image that files could be added to")
-	case f.commit != "" && !local && !f.place.onEngine():
-		return fmt.Errorf("--commit is for container engines, and the backend is %s: add --backend docker or --backend podman", f.place.Backend)
 	case f.overwrite != "" && f.commit == "":
 		return errors.New("--overwrite-tag needs --commit")
 	case f.overwrite != "" && f.overwrite != f.commit:

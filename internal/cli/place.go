@@ -76,6 +76,9 @@ func (p *place) onEngine() bool {
 // onCluster tells whether a Kubernetes cluster runs the sandboxes.
 func (p *place) onCluster() bool { return p.Backend == kubernetesName }
 
+// commitsToFile tells whether the image of a sandbox becomes a file, since no engine keeps it.
+func (p *place) commitsToFile() bool { return p.Backend == localName || p.onCluster() }
+
 // unknownBackend says which names there are, and which of them may be meant.
 func unknownBackend(name string) error {
 	last := len(backendNames) - 1

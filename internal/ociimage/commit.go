@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ import (
 // contents only.
 type Layer struct {
 	LayerFilter
-	contents *os.File // without a name
+	contents unnamedFile
 	size     int64
 	files    []layerFile
 }
@@ -36,14 +37,29 @@ type layerFile struct {
 
 // NewLayer returns a layer without files, whose contents are kept in a directory until Close.
 func NewLayer(dir string) (*Layer, error) {
+	f, err := unnamed(dir)
+	return &Layer{contents: f}, err
+}
+
+// An unnamedFile goes when it is closed, and with the process where a system can do without its name.
+type unnamedFile struct{ *os.File }
+
+func unnamed(dir string) (unnamedFile, error) {
 	f, err := os.CreateTemp(dir, ".layer-*")
 	if err != nil {
-		return nil, fmt.Errorf("make a layer: %w", err)
+		return unnamedFile{}, fmt.Errorf("make a layer: %w", err)
 	}
-	if err := os.Remove(f.Name()); err != nil {
-		return nil, errors.Join(err, f.Close())
+	_ = os.Remove(f.Name()) // Close does, where an open file has a name
+	return unnamedFile{f}, nil
+}
+
+// Close removes it.
+func (f unnamedFile) Close() error {
+	err := f.File.Close()
+	if rerr := os.Remove(f.Name()); !errors.Is(rerr, fs.ErrNotExist) {
+		err = errors.Join(err, rerr)
 	}
-	return &Layer{contents: f}, nil
+	return err
 }
 
 // Close gives up the contents.

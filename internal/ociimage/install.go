@@ -91,19 +91,29 @@ func (s *Store) installed(l layer) (layerRecord, bool) {
 // unpackInto fetches, decompresses and unpacks in one pass, and then reports whether
 // it was the right bytes.
 func (l layer) unpackInto(ctx context.Context, tmp string, b *budget, m *meter) (rec layerRecord, err error) {
+	err = l.read(ctx, b, m, func(r io.Reader) (err error) {
+		rec, err = unpack(ctx, filepath.Join(tmp, "fs"), r, b)
+		return err
+	})
+	rec.Format = layerFormat
+	return rec, err
+}
+
+// read fetches and decompresses the layer for use, and then reports whether it was the right bytes.
+func (l layer) read(ctx context.Context, b *budget, m *meter, use func(io.Reader) error) error {
 	rc, err := l.open(ctx)
 	if err != nil {
-		return rec, err
+		return err
 	}
 	defer rc.Close()
 	in := &input{ctx: ctx, r: rc, limit: l.size, sum: sha256.New(), meter: m}
 	plain, _, err := decompress(in)
 	if err != nil {
-		return rec, in.explain(err)
+		return in.explain(err)
 	}
 	defer plain.Close()
 	out := &output{r: plain, in: in, ratio: b.limits.Ratio, sum: sha256.New()}
-	rec, err = unpack(ctx, filepath.Join(tmp, "fs"), out, b)
+	err = use(out)
 	if err == nil {
 		// A tar may be padded, and the digests are of all of it.
 		_, err = io.Copy(&discard{b}, out)
@@ -112,16 +122,23 @@ func (l layer) unpackInto(ctx context.Context, tmp string, b *budget, m *meter) 
 		_, err = io.Copy(io.Discard, in)
 	}
 	if err != nil {
-		return rec, in.explain(err)
+		return in.explain(err)
 	}
 	if got := hex.EncodeToString(in.sum.Sum(nil)); l.digest.Hex != "" && got != l.digest.Hex {
-		return rec, invalid("the bytes fetched have the digest sha256:%s, not %s", got, l.digest)
+		return invalid("the bytes fetched have the digest sha256:%s, not %s", got, l.digest)
 	}
 	if got := hex.EncodeToString(out.sum.Sum(nil)); got != l.diffID.Hex {
-		return rec, invalid("the unpacked bytes have the digest sha256:%s", got)
+		return invalid("the unpacked bytes have the digest sha256:%s", got)
 	}
-	rec.Format = layerFormat
-	return rec, nil
+	return nil
+}
+
+// tarError keeps the reason of the readers below, else blames the tar.
+func tarError(err error) error {
+	if errors.Is(err, backend.ErrImageInvalid) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("it is not a readable tar (%w): %w", err, backend.ErrImageInvalid)
 }
 
 // input is the fetched bytes: counted, summed, bounded by the size that was stated.

@@ -37,12 +37,13 @@ var layerTime = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // A LayerFilter makes a layer of tars whose author may want to change what else an image
 // has. So names may not leave their directory, nothing may lie below a link of the tar, a
-// hard link must mean a file of the tar, and set-id bits, owners, times before 1970, extended
+// hard link must mean a file of the tar, and set-id bits, times before 1970, extended
 // attributes, names that mean a deletion in a layer, and everything but files, directories
 // and links are left out.
 type LayerFilter struct {
-	// UID and GID own the files in the layer.
+	// UID and GID own the files in the layer, unless Owners keeps those of the tar.
 	UID, GID int
+	Owners   bool
 	// Deletions takes the marks of names that were deleted and directories that were replaced,
 	// as [tarcheck.OpaqueRecord] says.
 	Deletions bool
@@ -89,7 +90,9 @@ func (f *LayerFilter) Each(ctx context.Context, r io.Reader, dir string, do func
 			return fmt.Errorf("%w: %w", backend.ErrImageInvalid, err)
 		}
 		for _, m := range members {
-			m.Uid, m.Gid = f.UID, f.GID
+			if !f.Owners {
+				m.Uid, m.Gid = f.UID, f.GID
+			}
 			if err := do(m, io.LimitReader(in, m.Size)); err != nil {
 				return err
 			}
@@ -110,14 +113,17 @@ func (f *LayerFilter) members(h *tar.Header) ([]*tar.Header, error) {
 	if name == "." { // the root itself
 		return nil, nil
 	}
+	if f.Owners && (int64(h.Uid)>>32 != 0 || int64(h.Gid)>>32 != 0) {
+		return nil, fmt.Errorf("%q belongs to %d:%d, which are no ids", name, h.Uid, h.Gid)
+	}
 	deleted := h.Typeflag == tar.TypeChar && h.Devmajor == 0 && h.Devminor == 0 && f.Deletions
-	out := &tar.Header{Typeflag: h.Typeflag, Name: name, Mode: h.Mode & 0o1777, ModTime: h.ModTime}
+	out := &tar.Header{Typeflag: h.Typeflag, Name: name, Mode: h.Mode & 0o1777, ModTime: h.ModTime, Uid: h.Uid, Gid: h.Gid}
 	if out.ModTime.Unix() < 0 {
 		out.ModTime = layerTime
 	}
 	switch {
 	case deleted:
-		out.Typeflag, out.Mode = tar.TypeReg, 0
+		out.Typeflag, out.Mode, out.Uid, out.Gid = tar.TypeReg, 0, 0, 0
 		out.Name = path.Join(path.Dir(name), whiteoutPrefix+path.Base(name))
 	case h.Typeflag == tar.TypeDir:
 		out.Name += "/"
@@ -190,4 +196,13 @@ func (f *LayerFilter) inDirectories(name string) error {
 		}
 	}
 	return nil
+}
+
+// cleanName returns the path of an entry relative to the layer's root, "" for the root.
+func cleanName(name string) (string, error) {
+	parts, err := tarcheck.Split(strings.TrimLeft(name, "/"))
+	if err != nil {
+		return "", invalid("%v", err)
+	}
+	return strings.Join(parts, "/"), nil
 }

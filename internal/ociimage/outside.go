@@ -33,7 +33,7 @@ func (p Place) Name() string { return p.ref.name }
 // Fingerprint changes when the directory or the file does.
 func (p Place) Fingerprint() (string, error) { return p.ref.fingerprint() }
 
-// Open reads the image of a place on the disk, but for its layers. tmp is a directory for
+// Open reads the image of a place on the disk or in a registry, but for its layers. tmp is a directory for
 // what has to be unpacked; "" is the system's. The caller must Close it. Errors wrap
 // backend.ErrImageNotFound or backend.ErrImageInvalid.
 func (p Place) Open(ctx context.Context, o Options, tmp string) (*Outside, error) {

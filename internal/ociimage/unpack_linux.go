@@ -212,15 +212,6 @@ func (u *unpacker) setTimes() error {
 	return nil
 }
 
-// cleanName returns the path of an entry relative to the layer's root, "" for the root.
-func cleanName(name string) (string, error) {
-	parts, err := tarcheck.Split(strings.TrimLeft(name, "/"))
-	if err != nil {
-		return "", invalid("%v", err)
-	}
-	return strings.Join(parts, "/"), nil
-}
-
 // entryError names the entry, and blames the image for what only it can cause.
 func entryError(name string, err error) error {
 	if len(name) > 200 {
@@ -241,14 +232,6 @@ func entryError(name string, err error) error {
 		}
 	}
 	return fmt.Errorf("unpack %q: %w", name, err)
-}
-
-// tarError keeps the reason of the readers below, else blames the tar.
-func tarError(err error) error {
-	if errors.Is(err, backend.ErrImageInvalid) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return fmt.Errorf("it is not a readable tar (%w): %w", err, backend.ErrImageInvalid)
 }
 
 // syncFilesystem writes all that path's file system has in memory to the disk: one

@@ -11,6 +11,7 @@ package files
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,6 +35,7 @@ type Service struct {
 	root    int // O_PATH descriptor
 	workdir string
 	layer   int
+	started time.Time // before any code
 	turns   turns
 }
 
@@ -50,7 +52,7 @@ func New(o Options) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the sandbox's root for the file service: %w", err)
 	}
-	return &Service{root: fd, workdir: o.Workdir, layer: o.Layer, turns: newTurns()}, nil
+	return &Service{root: fd, workdir: o.Workdir, layer: o.Layer, started: time.Now(), turns: newTurns()}, nil
 }
 
 // Close releases the root. No call may be in flight.
@@ -94,6 +96,8 @@ func (s *Service) work(m agentproto.Method) func(*job) error {
 		return s.serveTarOut
 	case agentproto.MethodTarLayer:
 		return s.serveTarLayer
+	case agentproto.MethodTarRoot:
+		return s.serveTarRoot
 	case agentproto.MethodTarIn:
 		return s.serveTarIn
 	case agentproto.MethodWatch:

@@ -30,6 +30,13 @@ func (h handler) ServeCall(c *agentproto.Call) { h.Service.ServeCall(c) }
 // serve returns a client of a service whose root is a fresh directory with a work directory.
 func serve(t *testing.T) (c *agentclient.Client, root string) {
 	t.Helper()
+	c, root, _ = serveFiles(t)
+	return c, root
+}
+
+// serveFiles returns the service as well.
+func serveFiles(t *testing.T) (c *agentclient.Client, root string, s *files.Service) {
+	t.Helper()
 	root = t.TempDir()
 	if err := os.Mkdir(root+"/sandbox", 0o755); err != nil {
 		t.Fatal(err)
@@ -49,7 +56,7 @@ func serve(t *testing.T) (c *agentclient.Client, root string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close(); <-served; s.Close() })
-	return c, root
+	return c, root, s
 }
 
 func write(t *testing.T, c *agentclient.Client, path, data string) error {

@@ -27,6 +27,7 @@ type archiver struct {
 	tw           *tar.Writer
 	links        bool   // symbolic links are members
 	layer        *layer // nil: what is archived is no layer
+	root         *tree  // nil: what is archived is not the whole root
 	buf          []byte
 	files, bytes uint64
 	skipped      skipped
@@ -45,12 +46,19 @@ func (a *archiver) header(h *tar.Header) (ok bool, err error) {
 	return false, nil
 }
 
+// leaveOut notes that a name is not archived.
+func (a *archiver) leaveOut(name, why string) error {
+	a.skipped.add(name, why)
+	return a.root.untold(a, name)
+}
+
 func (a *archiver) directory(dir *os.File, name string, st *unix.Stat_t, depth int) error {
 	prefix := ""
 	if name != "" {
 		prefix = name + "/"
 		h := &tar.Header{Typeflag: tar.TypeDir, Name: prefix, Mode: int64(st.Mode & 0o777), ModTime: modTime(st)}
 		a.layer.describe(h, dir, st)
+		a.root.describe(h, st)
 		if ok, err := a.header(h); !ok {
 			return err
 		}
@@ -66,8 +74,7 @@ func (a *archiver) directory(dir *os.File, name string, st *unix.Stat_t, depth i
 			return nil
 		}
 		if err != nil {
-			a.skipped.add(prefix, "the rest of the directory cannot be listed: "+reason(err))
-			return nil
+			return a.leaveOut(name, "the rest of the directory cannot be listed: "+reason(err))
 		}
 	}
 }
@@ -76,16 +83,17 @@ func (a *archiver) directory(dir *os.File, name string, st *unix.Stat_t, depth i
 func (a *archiver) entry(dir int, base, name string, depth int) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		a.skipped.add(name, reason(err))
-		return nil
+		return a.leaveOut(name, reason(err))
+	}
+	if done, err := a.root.told(a, name, &st); done || err != nil {
+		return err
 	}
 	flags := readFlags
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 	case unix.S_IFDIR:
 		if depth >= maxTarDepth {
-			a.skipped.add(name, "too many directories within each other")
-			return nil
+			return a.leaveOut(name, "too many directories within each other")
 		}
 		if a.layer.hidden(name) {
 			return nil
@@ -95,33 +103,28 @@ func (a *archiver) entry(dir int, base, name string, depth int) error {
 		if a.links {
 			return a.link(dir, base, name, &st)
 		}
-		a.skipped.add(name, "symbolic link")
-		return nil
+		return a.leaveOut(name, "symbolic link")
 	default:
 		if a.layer.deleted(&st) {
 			_, err := a.header(&tar.Header{Typeflag: tar.TypeChar, Name: name})
 			return err
 		}
-		a.skipped.add(name, "neither a regular file nor a directory")
-		return nil
+		return a.leaveOut(name, "neither a regular file nor a directory")
 	}
 	fd, err := openat2(dir, base, flags, 0, beneath)
 	if err != nil {
-		a.skipped.add(name, reason(err))
-		return nil
+		return a.leaveOut(name, reason(err))
 	}
 	f := os.NewFile(uintptr(fd), base)
 	defer f.Close()
 	if flags == dirFlags {
 		if err := unix.Fstat(fd, &st); err != nil {
-			a.skipped.add(name, reason(err))
-			return nil
+			return a.leaveOut(name, reason(err))
 		}
 		return a.directory(f, name, &st, depth+1)
 	}
 	if st, err = regular(fd); err != nil {
-		a.skipped.add(name, reason(err))
-		return nil
+		return a.leaveOut(name, reason(err))
 	}
 	return a.file(f, name, &st)
 }
@@ -131,10 +134,11 @@ func (a *archiver) link(dir int, base, name string, st *unix.Stat_t) error {
 	target := make([]byte, maxPath)
 	n, err := unix.Readlinkat(dir, base, target)
 	if err != nil {
-		a.skipped.add(name, reason(err))
-		return nil
+		return a.leaveOut(name, reason(err))
 	}
-	_, err = a.header(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: string(target[:n]), Mode: 0o777, ModTime: modTime(st)})
+	h := &tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: string(target[:n]), Mode: 0o777, ModTime: modTime(st)}
+	a.root.describe(h, st)
+	_, err = a.header(h)
 	return err
 }
 
@@ -142,6 +146,7 @@ func (a *archiver) link(dir int, base, name string, st *unix.Stat_t) error {
 // meanwhile: what cannot be read any more is zeros, and is reported.
 func (a *archiver) file(f *os.File, name string, st *unix.Stat_t) error {
 	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: st.Size, Mode: int64(st.Mode & 0o777), ModTime: modTime(st)}
+	a.root.describe(h, st)
 	if ok, err := a.header(h); !ok {
 		return err
 	}

@@ -278,17 +278,19 @@ func plain(name, text string) bool {
 type mount struct {
 	major, minor uint32
 	id           uint64
+	files        bool // of a file or link, whose device says nothing: in an overlay, it is that of a layer
 }
 
 func mountOf(fd int) (mount, error) {
 	var st unix.Statx_t
-	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW, unix.STATX_MNT_ID, &st); err != nil {
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW, unix.STATX_TYPE|unix.STATX_MNT_ID, &st); err != nil {
 		return mount{}, err
 	}
 	m := mount{major: st.Dev_major, minor: st.Dev_minor}
 	if st.Mask&unix.STATX_MNT_ID != 0 {
 		m.id = st.Mnt_id
 	}
+	m.files = m.id == 0 && st.Mode&unix.S_IFMT != unix.S_IFDIR
 	return m, nil
 }
 
@@ -298,7 +300,7 @@ func (w *walker) stays(fd int) error {
 		return nil
 	}
 	m, err := mountOf(fd)
-	if err == nil && m != w.mount {
+	if err == nil && !m.files && m != w.mount {
 		err = unix.EXDEV
 	}
 	return err

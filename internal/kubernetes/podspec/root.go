@@ -111,6 +111,9 @@ func (v view) asRoot() bool { return slices.Contains(v.container.Args, "--users"
 
 func (v view) writableRoot() bool { return !isTrue(v.own.ReadOnlyRootFilesystem) }
 
+// WritableRoot reports whether code may write to the root file system of the pod of a sandbox.
+func WritableRoot(p *corev1.Pod) bool { return viewOf(p, Container).writableRoot() }
+
 // workdir is where the volume of that name is mounted.
 func (v view) workdir() string {
 	for _, m := range v.container.VolumeMounts {
