@@ -173,7 +173,7 @@ func TestResetRootImage(t *testing.T) {
 		wantInside(t, again, "cat /srv/motd; id -u", "from the image\n0\n")
 		testfaults.Close(t, again, sb)
 		// An image that was brought for a sandbox stays as long as that does.
-		file := testimage.Save(t, "llmsandbox-test/brought:1", testimage.Busybox(t, func(c *v1.Config) { c.Env = append(c.Env, "BROUGHT=yes") }))
+		file := testimage.Save(t, "llmsandbox-test/brought:1", only(t, func(c *v1.Config) { c.Env = append(c.Env, "BROUGHT=yes") }))
 		brought := openRoot(t, b, llmsandbox.Options{Image: file, Language: "bash", User: "root", WritableRoot: true, BestEffort: true, Resettable: true})
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
