@@ -176,9 +176,11 @@ func (c *collection) shared() string {
 
 // files are written before the process starts.
 func (c *collection) files() []language.File {
-	return append([]language.File{
-		{Path: c.dir() + "/"}, {Path: c.shared() + "/"}, {Path: c.marker(), Mode: 0o600},
-	}, c.capture.Files...)
+	files := []language.File{{Path: c.dir() + "/"}, {Path: c.marker(), Mode: 0o600}}
+	if !c.sandbox.keepsFiles { // it would stay
+		files = append(files, language.File{Path: c.shared() + "/"})
+	}
+	return append(files, c.capture.Files...)
 }
 
 // env is added to the process's environment.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -119,27 +120,58 @@ func asInstallError(err error) error {
 }
 
 // A makingSandbox is a sandbox that a layer is made in, as package layers sees it.
-type makingSandbox struct{ *Sandbox }
+type makingSandbox struct {
+	*Sandbox
+	port uint16 // of its proxy; 0 is the usual one
+}
 
 // newMaker is the maker of a backend's layers.
 func newMaker(b backend.Backend) layers.Maker { return layers.Maker{Backend: b, Open: openMaking} }
 
 func openMaking(ctx context.Context, b backend.Backend, lang *language.Language, spec backend.Spec, limits layers.Limits) (layers.Sandbox, error) {
+	s, err := newMaking(ctx, b, lang, spec, limits)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil // not a nil *makingSandbox in an interface
+}
+
+func newMaking(ctx context.Context, b backend.Backend, lang *language.Language, spec backend.Spec, limits layers.Limits) (*makingSandbox, error) {
 	spec.ID = newID()
 	machine, err := b.Create(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	return makingSandbox{newSandbox(b, machine, lang, Limits{Memory: spec.Limits.Memory, Output: limits.Output, Timeout: limits.Timeout}, nil)}, nil
+	return &makingSandbox{Sandbox: newSandbox(b, machine, lang, Limits{Memory: spec.Limits.Memory, Output: limits.Output, Timeout: limits.Timeout}, nil)}, nil
 }
 
-func (s makingSandbox) Client(ctx context.Context) (*agentclient.Client, error) {
+// Ports of proxies of sandboxes that install beside another one: below those that the kernel hands out, above that of sandboxes.
+const (
+	firstMakingPort = 28500
+	makingPorts     = 1000
+)
+
+// inPlaceMaker installs libraries in a container or pod that exists. It has its own network, which code may use as well, and what
+// serves another sandbox in it has the usual port.
+func inPlaceMaker(b backend.Backend) layers.Maker {
+	open := func(ctx context.Context, b backend.Backend, lang *language.Language, spec backend.Spec, limits layers.Limits) (layers.Sandbox, error) {
+		s, err := newMaking(ctx, b, lang, spec, limits)
+		if err != nil {
+			return nil, err
+		}
+		s.net.lenient, s.port = true, firstMakingPort+mathrand.N[uint16](makingPorts)
+		return s, nil
+	}
+	return layers.Maker{Backend: b, Open: open, InPlace: true}
+}
+
+func (s *makingSandbox) Client(ctx context.Context) (*agentclient.Client, error) {
 	return s.link.Client(ctx)
 }
 
-func (s makingSandbox) Guest() backend.Guest { return s.machine.Guest() }
+func (s *makingSandbox) Guest() backend.Guest { return s.machine.Guest() }
 
-func (s makingSandbox) Run(ctx context.Context, o layers.Run) (layers.Outcome, error) {
+func (s *makingSandbox) Run(ctx context.Context, o layers.Run) (layers.Outcome, error) {
 	var r *run
 	err := s.tryPrograms(func() error {
 		plan, err := o.Plan(s.programs.choose)
@@ -163,8 +195,8 @@ func (s makingSandbox) Run(ctx context.Context, o layers.Run) (layers.Outcome, e
 	return out, err
 }
 
-func (s makingSandbox) Reach(ctx context.Context, policy *egress.Policy) error {
-	plan, err := gateway.NewPlan(egress.Config{Policy: policy}, s.net.Log)
+func (s *makingSandbox) Reach(ctx context.Context, policy *egress.Policy) error {
+	plan, err := gateway.NewPlan(egress.Config{Policy: policy}, s.net.Log, s.port)
 	if err != nil {
 		return fmt.Errorf("reach the registries: %w", err)
 	}

@@ -325,7 +325,7 @@ func planNetwork(network Network, secrets []Secret, log *gateway.Log) (*gateway.
 	for _, s := range secrets {
 		c.Secrets = append(c.Secrets, egress.Secret{Name: s.Name, Value: s.Value, Hosts: s.Hosts, Body: s.Body})
 	}
-	plan, err := gateway.NewPlan(c, log)
+	plan, err := gateway.NewPlan(c, log, 0)
 	if err != nil {
 		return nil, asInvalid(err)
 	}

@@ -106,6 +106,9 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	if o.Sudo {
 		o.User = cmp.Or(o.User, "1000:1000")
 	}
+	if err := checkKept(b, o); err != nil {
+		return nil, fmt.Errorf("open sandbox: %w", err)
+	}
 	if err := checkRoot(b, o); err != nil {
 		return nil, err
 	}
@@ -134,6 +137,9 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 		spec.Deadline = time.Now().Add(o.Lifetime)
 	}
 	maker := newMaker(b)
+	if o.KeepFiles {
+		maker = inPlaceMaker(b)
+	}
 	environment, err := o.environment(maker, spec)
 	if err != nil {
 		return nil, err
@@ -150,10 +156,12 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	if err := environment.AddTo(ctx, &spec); err != nil {
 		return nil, asInstallError(err)
 	}
-	if err := libraries.On(spec.Env).AddTo(ctx, &spec); err != nil {
-		return nil, asInstallError(err)
+	if !o.KeepFiles {
+		if err := libraries.On(spec.Env).AddTo(ctx, &spec); err != nil {
+			return nil, asInstallError(err)
+		}
 	}
-	spec.Mounts, spec.WritableRoot, spec.User, spec.Sudo, spec.Workdir, spec.GPUs = o.Mounts, o.WritableRoot, o.User, o.Sudo, o.Workdir, o.GPUs // after the installations, which are not to see them
+	spec.Mounts, spec.WritableRoot, spec.User, spec.Sudo, spec.Workdir, spec.KeepFiles, spec.GPUs = o.Mounts, o.WritableRoot, o.User, o.Sudo, o.Workdir, o.KeepFiles, o.GPUs // after the installations, which are not to see them
 	machine, err := how.create(ctx, b, spec)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
@@ -164,7 +172,12 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	}
 	s := newSandbox(b, machine, lang, limits, o.Logger)
 	s.policy = o.Policy
-	s.libraries.Opened()
+	if o.KeepFiles {
+		s.keepsFiles = true
+		s.libraries.KeepIn(o.Workdir)
+	} else {
+		s.libraries.Opened()
+	}
 	s.installing = installing{InstallOptions: o.Install, maker: maker, progress: o.Progress, opened: true, image: o.Image}
 	s.keepArtifacts(artifacts)
 	if again {
@@ -177,6 +190,11 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	if how.zygote { // what it forks has the network of its own sandbox, by the same variables
 		s.env = environ.AddMissing(s.env, slices.DeleteFunc(slices.Clone(gateway.EnvIn(s.machine.Guest(), networkEnv)), s.namesSecret))
 		network, o.Network = nil, Network{}
+	}
+	if o.KeepFiles {
+		if err := s.libraries.Add(ctx, libraries); err != nil {
+			return nil, errors.Join(asInstallError(err), s.Close())
+		}
 	}
 	if err := s.startNetwork(ctx, network, o.Network.Allow); err != nil {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), s.Close())
@@ -211,7 +229,7 @@ func checkRoot(b backend.Backend, o Options) error {
 	if _, ok := b.(backend.OwnRoots); !ok {
 		return fmt.Errorf("open sandbox: %w: sandboxes of the %s backend have no WritableRoot, User or Workdir: use another one", ErrUnsupported, b.Name())
 	}
-	if err := hostmount.CheckWorkdir(o.Workdir, o.Mounts); err != nil {
+	if err := hostmount.CheckWorkdir(o.Workdir, o.Mounts); err != nil && !o.KeepFiles {
 		return fmt.Errorf("open sandbox: %w", err)
 	}
 	if _, ok := b.(backend.Renewer); !ok && o.Resettable && changesRoot(o) {
@@ -221,6 +239,25 @@ func checkRoot(b backend.Backend, o Options) error {
 		return errclass.Errorf(ErrInvalid, "open sandbox: user %q: use a name or a number, and ':' and a group if you like", o.User)
 	}
 	return nil
+}
+
+// checkKept refuses KeepFiles where files of a sandbox go with it, and what cannot be had beside it.
+func checkKept(b backend.Backend, o Options) error {
+	if !o.KeepFiles {
+		return nil
+	}
+	keeper, ok := b.(backend.FileKeeper)
+	switch {
+	case !ok || !keeper.KeepsFiles():
+		return fmt.Errorf("KeepFiles: %w: a sandbox's own files go with it: open it in an existing container or pod, or copy files out", ErrUnsupported)
+	case o.Workdir == "":
+		return fmt.Errorf("KeepFiles: %w: set Workdir to the directory of the container whose files are to stay", ErrInvalid)
+	case o.Environment != "":
+		return fmt.Errorf("environment %s: %w: environments are not installed into existing containers and pods: name libraries", o.Environment, ErrUnsupported)
+	case o.Resettable:
+		return fmt.Errorf("KeepFiles and Resettable: %w: the files are the container's, and nobody knows what they were like: leave out one of them", ErrUnsupported)
+	}
+	return hostmount.CheckKept(o.Workdir)
 }
 
 // changesRoot reports whether code can change more than its own directories.

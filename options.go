@@ -96,6 +96,11 @@ type Options struct {
 	// needs WritableRoot for it, the docker and podman ones that the image has no such directory, and on kubernetes it hides what the image has
 	// there; elsewhere Open fails with ErrUnsupported.
 	Workdir string
+	// KeepFiles makes Workdir a directory of the existing container or pod that the backend's options name (Container or Pod), made
+	// with its parents if it is not there: code works with the files that are there, and all files stay when the sandbox is closed.
+	// Libraries are installed below it, into .llmsandbox/lib, by programs in the container, and stay, too. It has neither Environment nor
+	// Resettable. Where a sandbox has a container or pod of its own, and on the local backend, Open fails with ErrUnsupported.
+	KeepFiles bool
 	// GPUs are the GPUs of the engine's or node's host that code may use: "all", a number such as "1", or ids and CDI names with commas
 	// between, such as "0,1" or "nvidia.com/gpu=0"; empty means none. The kubernetes backend takes a number only, and the
 	// local one none: Open fails with ErrUnsupported then. It was not tried on hardware.

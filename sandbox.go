@@ -48,6 +48,8 @@ type Sandbox struct {
 
 	kernels kernel.Set
 
+	keepsFiles bool // see Options.KeepFiles
+
 	// made is what Open has made, for Reset; nil: it was not asked for.
 	made *made
 

@@ -40,6 +40,7 @@ type order struct {
 	Limits                 Limits
 	BestEffort, Resettable bool
 	WritableRoot, Sudo     bool
+	KeepFiles              bool
 	User, Workdir, GPUs    string
 	Env, Labels            map[string]string
 	Mode                   NetworkMode
@@ -79,7 +80,7 @@ func openSupervised(ctx context.Context, o Options, lang *language.Language) (*S
 		Config: o.Supervisor.Config, Declaration: lang.Declaration, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
 		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
 		Mode: o.Network.Mode, Allow: o.Network.Allow, Secrets: o.Secrets, Libraries: o.Libraries, Environment: environment, Imports: o.Imports, Install: o.Install,
-		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts, WritableRoot: o.WritableRoot, User: o.User, Sudo: o.Sudo, Workdir: o.Workdir, GPUs: o.GPUs,
+		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts, WritableRoot: o.WritableRoot, User: o.User, Sudo: o.Sudo, Workdir: o.Workdir, KeepFiles: o.KeepFiles, GPUs: o.GPUs,
 	}, progress)
 	if err != nil {
 		return nil, asTold(err)
@@ -146,7 +147,7 @@ func openOrdered(ctx context.Context, open func([]byte) (backend.Backend, error)
 		Backend: b, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
 		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
 		Network: Network{Mode: o.Mode, Allow: o.Allow}, Secrets: o.Secrets, Libraries: o.Libraries, Environment: o.Environment, Imports: o.Imports, Install: o.Install,
-		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts, WritableRoot: o.WritableRoot, User: o.User, Sudo: o.Sudo, Workdir: o.Workdir, GPUs: o.GPUs, Progress: progress,
+		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts, WritableRoot: o.WritableRoot, User: o.User, Sudo: o.Sudo, Workdir: o.Workdir, KeepFiles: o.KeepFiles, GPUs: o.GPUs, Progress: progress,
 	})
 }
 

@@ -50,6 +50,12 @@ type Zygotes interface {
 // OwnRoots is implemented by backends that have Spec.WritableRoot, Spec.User, Spec.Sudo and Spec.Workdir, or refuse some of them.
 type OwnRoots interface{ OwnRoots() }
 
+// FileKeeper is implemented by backends that may have Spec.KeepFiles.
+type FileKeeper interface {
+	// KeepsFiles reports whether sandboxes work in a container or pod that exists without them.
+	KeepsFiles() bool
+}
+
 // Renewer is implemented by backends that can make a machine as new, whatever code has changed in it.
 type Renewer interface {
 	// Renew ends a machine that Create returned, with all that is in it, and creates another of the same spec, image and
@@ -161,6 +167,9 @@ type Spec struct {
 	// Workdir is the absolute path of the working directory, which is made with the machine; empty: the backend's. Only
 	// backends that are OwnRoots have another.
 	Workdir string
+	// KeepFiles makes Workdir a directory of the container or pod that the machine enters: what is in it is there, and
+	// stays when the machine ends. Only backends that are FileKeepers have it.
+	KeepFiles bool
 	// GPUs are "all", a number, or ids and names of the Container Device Interface (CDI) with commas between; empty: none.
 	// Only backends that are GPUs have them.
 	GPUs string

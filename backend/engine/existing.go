@@ -15,6 +15,9 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/engine/containers"
 )
 
+// KeepsFiles implements [backend.FileKeeper].
+func (b *Backend) KeepsFiles() bool { return b.options.Container != "" }
+
 // enter brings the agent into Options.Container and starts it there, beside what runs
 // in it. The container is started when it is stopped, and is never stopped or removed.
 func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine, error) {
@@ -38,8 +41,8 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 		return nil, err
 	}
 	guest := b.guest(spec, img)
-	agenthost.Settle(&guest, agent, spec.ID)
-	guest.Env = mergeEnv(mergeEnv(guest.Env, c.Config.Env), []string{"HOME=" + guest.Workdir, "TMPDIR=" + guest.TempDir})
+	own := agenthost.Settle(&guest, agent, spec)
+	guest.Env = mergeEnv(mergeEnv(guest.Env, c.Config.Env), []string{"HOME=" + own, "TMPDIR=" + guest.TempDir})
 	if b.options.Micromamba != nil {
 		if err := b.enterContainer(ctx, c.ID, path.Dir(path.Dir(agent)), &guest); err != nil {
 			return nil, err

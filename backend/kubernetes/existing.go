@@ -15,11 +15,15 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
+	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/access"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podexec"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podspec"
 	"github.com/llmsandbox/llmsandbox/internal/kubernetes/podwatch"
 )
+
+// KeepsFiles implements [backend.FileKeeper].
+func (b *Backend) KeepsFiles() bool { return b.options.Pod != "" }
 
 // enter brings the agent into Options.Pod and starts it there, beside what runs in it. The
 // pod is never deleted, and its containers are never stopped.
@@ -37,7 +41,8 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 		return nil, err
 	}
 	guest := asked(spec, imageOf(pod, container))
-	agenthost.Settle(&guest, agent, spec.ID)
+	own := agenthost.Settle(&guest, agent, spec)
+	guest.Env = environ.Override([]string{"HOME=" + own}, guest.Env)
 	spec.Limits = backend.Limits{} // those of the container hold
 	h := &host{backend: b, target: target, agent: agenthost.Agent{File: agent, Socket: agenthost.Socket(spec.ID), Token: agentclient.NewToken()}}
 	s := agenthost.New(agenthost.Entered, h, agenthost.Description{

@@ -97,8 +97,11 @@ func (p Place) Refuse(spec backend.Spec) error {
 	if len(spec.Limits.Required) > 0 && !spec.BestEffort {
 		return fmt.Errorf("%s: %w: the limits of an existing %s are its own: leave it out, or ask for best effort", spec.Limits.Required[0], backend.ErrNotEnforced, p)
 	}
-	if spec.WritableRoot || spec.User != "" || spec.Workdir != "" {
-		return fmt.Errorf("WritableRoot, User and Workdir: %w: an existing %s has its own root file system and user: leave them out, and run single commands as another user", backend.ErrInvalid, p)
+	if spec.WritableRoot || spec.User != "" {
+		return fmt.Errorf("WritableRoot and User: %w: an existing %s has its own root file system and user: leave them out, and run single commands as another user", backend.ErrInvalid, p)
+	}
+	if spec.Workdir != "" && !spec.KeepFiles {
+		return fmt.Errorf("working directory %s: %w: the files of an existing %s are its own: say that those of this directory are to stay (KeepFiles, --keep-files), or leave it out", spec.Workdir, backend.ErrInvalid, p)
 	}
 	if spec.GPUs != "" {
 		return fmt.Errorf("GPUs %s: %w: an existing %s has its devices already: leave them out", spec.GPUs, backend.ErrInvalid, p)
@@ -109,7 +112,7 @@ func (p Place) Refuse(spec backend.Spec) error {
 // NoLayers is why libraries and prepared caches cannot be brought into the place. It wraps
 // backend.ErrUnsupported.
 func (p Place) NoLayers() error {
-	return fmt.Errorf("%w: nothing can be mounted into an existing %s, and no second one made of it: open a sandbox from its image, or have the libraries in it", backend.ErrUnsupported, p)
+	return fmt.Errorf("%w: nothing can be mounted into an existing %s, and no second one made of it: open a sandbox from its image, or keep files in a directory of it, where libraries are installed (KeepFiles, --keep-files)", backend.ErrUnsupported, p)
 }
 
 // EnvToken is the variable of the agent's own environment that has its token. Programs

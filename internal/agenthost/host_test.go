@@ -20,6 +20,8 @@ func TestRefuse(t *testing.T) {
 		{"nothing of its own", backend.Spec{Language: "python", Env: []string{"A=1"}}, nil, ""},
 		{"an image", backend.Spec{Image: "python:3.13"}, backend.ErrInvalid, "python:3.13"},
 		{"a GPU", backend.Spec{GPUs: "1"}, backend.ErrInvalid, "GPUs 1"},
+		{"a directory", backend.Spec{Workdir: "/srv"}, backend.ErrInvalid, "working directory /srv"},
+		{"a directory whose files are kept", backend.Spec{Workdir: "/srv", KeepFiles: true}, nil, ""},
 		{"a limit", backend.Spec{Limits: required}, backend.ErrNotEnforced, "memory"},
 		{"a limit as far as it goes", backend.Spec{Limits: required, BestEffort: true}, nil, ""},
 		{"a limit by default", backend.Spec{Limits: backend.Limits{Memory: 1 << 20}}, nil, ""},

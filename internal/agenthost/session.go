@@ -319,12 +319,19 @@ func (s *Session) remove(ctx context.Context, agentEnded bool) error {
 // leaveTimeout bounds the end of an agent whose caller gave no bound.
 const leaveTimeout = 20 * time.Second
 
-// Settle gives the guest of a sandbox the directories that it has beside the agent's, which
-// is the path of its file.
-func Settle(g *backend.Guest, agent, id string) {
-	g.Workdir = path.Join(path.Dir(path.Dir(agent)), "sandbox-"+id)
-	g.TempDir = path.Join(g.Workdir, ".tmp")
+// Settle gives the guest of a sandbox a directory of its own, which it returns, beside that of the agent, which is the path
+// of its file. It is the working directory unless the files of another one are kept.
+func Settle(g *backend.Guest, agent string, spec backend.Spec) (own string) {
+	own = path.Join(path.Dir(path.Dir(agent)), "sandbox-"+spec.ID)
+	g.TempDir = path.Join(own, ".tmp")
+	if !spec.KeepFiles {
+		g.Workdir = own
+	}
+	return own
 }
+
+// own is the directory of the sandbox alone, in a host that was entered.
+func (s *Session) own() string { return path.Dir(s.Inside.TempDir) }
 
 // Enter takes the standard streams of an agent that was just started in the host, sends it
 // hello, and waits until it speaks: by then it listens. Then it makes the sandbox's
@@ -338,16 +345,19 @@ func (s *Session) Enter(ctx context.Context, stdio Stream, hello string) error {
 	}
 	s.serving = true
 	return s.WithAgent(ctx, func(a *agentclient.Client) error {
-		for _, dir := range []string{s.Inside.Workdir, s.Inside.TempDir} {
+		for _, dir := range []string{s.own(), s.Inside.TempDir} {
 			if err := a.Mkdir(ctx, dir, 0o700, true); err != nil {
 				return fmt.Errorf("make a working directory in the container: %w", err)
 			}
+		}
+		if err := a.Mkdir(ctx, s.Inside.Workdir, 0o755, true); err != nil { // it is there unless it is to be kept
+			return fmt.Errorf("make the working directory %s in the container, whose user needs to be able to: %w", s.Inside.Workdir, err)
 		}
 		return nil
 	})
 }
 
-// leave removes the working directory and ends the agent with all that was started through
+// leave removes the sandbox's own directory and ends the agent with all that was started through
 // it. It returns when the agent has ended. The container stays as it is.
 func (s *Session) leave(ctx context.Context) error {
 	defer s.release()
@@ -355,7 +365,7 @@ func (s *Session) leave(ctx context.Context) error {
 		return nil
 	}
 	return s.WithAgent(ctx, func(a *agentclient.Client) error {
-		err := a.Remove(ctx, s.Inside.Workdir, agentclient.RemoveOptions{Recursive: true, Missing: true})
+		err := a.Remove(ctx, s.own(), agentclient.RemoveOptions{Recursive: true, Missing: true})
 		if err := errors.Join(err, a.Shutdown(ctx)); err != nil {
 			return err
 		}

@@ -35,6 +35,7 @@ type sandboxFlags struct {
 	writableRoot bool
 	sudo         bool
 	ownWorkdir   string
+	keepFiles    bool
 	gpus         string
 	environment  string
 	template     string
@@ -120,6 +121,9 @@ func (f *sandboxFlags) complete(o llmsandbox.Options, kept bool) (llmsandbox.Opt
 	if err != nil {
 		return o, err
 	}
+	if err = f.checkKeepFiles(); err != nil {
+		return o, err
+	}
 	if err = f.place.check(o.Image, kept); err != nil {
 		if o.Image != f.image {
 			err = fmt.Errorf("template %s, with --image %s: %w", f.template, o.Image, err)
@@ -152,7 +156,7 @@ func withTemplate(o llmsandbox.Options) (llmsandbox.Options, error) {
 // given are the options of the flags alone, without a backend.
 func (f *sandboxFlags) given() (llmsandbox.Options, error) {
 	o := llmsandbox.Options{
-		Template: f.template, Language: f.lang, Image: f.image, BestEffort: f.bestEffort, WritableRoot: f.writableRoot, User: f.user, Sudo: f.sudo, Workdir: f.ownWorkdir, GPUs: f.gpus, Libraries: f.libraries.libraries, Environment: f.environment, Imports: f.imports,
+		Template: f.template, Language: f.lang, Image: f.image, BestEffort: f.bestEffort, WritableRoot: f.writableRoot, User: f.user, Sudo: f.sudo, Workdir: f.ownWorkdir, KeepFiles: f.keepFiles, GPUs: f.gpus, Libraries: f.libraries.libraries, Environment: f.environment, Imports: f.imports,
 	}
 	var err error
 	if o.Limits.Memory, err = sizeFlag("memory", f.memory, limit.MinMemory); err != nil {
@@ -200,6 +204,24 @@ func registerProgram(set *pflag.FlagSet, timeout, workdir *string, tty, raw *boo
 // registerOwnWorkdir adds the directory that a sandbox is opened with.
 func (f *sandboxFlags) registerOwnWorkdir(set *pflag.FlagSet) {
 	set.StringVarP(&f.ownWorkdir, "workdir", "w", "", "make `DIRECTORY` the working directory (default /sandbox)")
+}
+
+// registerKeepFiles adds what makes the working directory one of an existing container or pod.
+func (f *sandboxFlags) registerKeepFiles(set *pflag.FlagSet) {
+	set.BoolVar(&f.keepFiles, "keep-files", false, "work in --workdir of an existing container or pod, and keep its files")
+}
+
+// checkKeepFiles says what --keep-files lacks.
+func (f *sandboxFlags) checkKeepFiles() error {
+	switch {
+	case !f.keepFiles:
+		return nil
+	case f.place.Engine.Container == "" && f.place.Pod.Pod == "":
+		return errors.New("--keep-files is for existing containers and pods, as a sandbox's own files go with it: add --container or --pod, or copy files out with --out or cp")
+	case f.ownWorkdir == "":
+		return errors.New("--keep-files needs --workdir: name the directory of the container whose files are to stay")
+	}
+	return nil
 }
 
 // registerIdle adds what ends a sandbox that stays.

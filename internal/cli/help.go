@@ -37,7 +37,7 @@ var (
 		{title: "Server", flags: "http token-file session-ttl session-idle log",
 			rare: "no-token max-calls max-sessions allow-origin allow-host max-clients"},
 		{title: "Code", flags: "code lang language template env policy print list warn tty shell user", rare: "language-file arg standard policy-warn schema plain"},
-		{title: "Files", flags: "file mount out artifacts workdir", rare: "writable-root sudo commit overwrite-tag push stdin notebook keep-going"},
+		{title: "Files", flags: "file mount out artifacts workdir", rare: "keep-files writable-root sudo commit overwrite-tag push stdin notebook keep-going"},
 		{title: "Libraries", flags: "lib environment import requirements from no-libraries",
 			rare: "lib-from-script allow-install lib-from offline install-timeout zygote"},
 		{title: "Network", flags: "network secret address", rare: "secret-file secret-in-body"},

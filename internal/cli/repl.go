@@ -49,6 +49,7 @@ and Ctrl-D exits. In a pipe, the input is one cell, or several that each start w
 	f.register(set)
 	f.registerImports(set)
 	f.registerOwnWorkdir(set)
+	f.registerKeepFiles(set)
 	f.policy.register(set)
 	set.StringVar(&f.timeout, "timeout", "", "time limit of a cell: `DURATION` such as 10s (default: none)")
 	set.BoolVar(&f.plain, "plain", false, "use the language's plain shell, even where IPython or another one is available")

@@ -90,6 +90,7 @@ policy, 137 out of memory, 141 output closed, 153 too much output, 128+N ended b
 	f.policy.register(set)
 	set.StringVarP(&f.code, "code", "c", "", "run this `CODE` instead of a file")
 	registerProgram(set, &f.timeout, &f.workdir, &f.tty, &f.raw)
+	f.registerKeepFiles(set)
 	set.StringVar(&f.output, "output", "", "output limit: `SIZE` such as 10m, or 'unlimited' (default 10m)")
 	set.StringVar(&f.standard, "standard", "", "language `STANDARD`, such as c++20")
 	set.StringArrayVar(&f.args, "arg", nil, "pass `ARG` to the program (repeatable)")
@@ -197,6 +198,9 @@ func (f *runFlags) meetTemplate() error {
 // prepare turns flags and source into options.
 func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Options, error) {
 	var none llmsandbox.Options
+	if f.keepFiles {
+		f.ownWorkdir = f.workdir
+	}
 	o, err := f.sandboxFlags.options(f.keep)
 	if err != nil {
 		return nil, none, err

@@ -12,8 +12,8 @@ func TestWaitFlagsAreAll(t *testing.T) {
 	ofRun := []string{
 		"code", "arg", "stdin", "workdir", "standard", "timeout", "output", "file", "out", "artifacts", "notebook", "keep-going", "tty", "raw", "json", "capabilities",
 		"text-errors", "keep-children", "policy", "policy-warn", "quiet", "verbose", "warm",
-		"lib-from-script",                                         // adds to lib
-		"keep", "ttl", "commit", "overwrite-tag", "allow-install", // never with --warm
+		"lib-from-script",                                                       // adds to lib
+		"keep", "ttl", "commit", "overwrite-tag", "allow-install", "keep-files", // never with --warm
 	}
 	wait := waitFlags(&sandboxFlags{})
 	newRunCommand().Flags().VisitAll(func(f *pflag.Flag) {

@@ -26,6 +26,7 @@ type Gateway struct {
 	agent Agent
 	proxy *egress.Proxy
 	log   *Log
+	port  uint16
 	ended <-chan struct{} // the sandbox's end
 
 	ctx    context.Context
@@ -41,7 +42,7 @@ type Agent func(context.Context) (*agentclient.Client, error)
 // Open writes the plan's files and listens inside the sandbox, which has ended when ended is
 // closed. ctx is that of opening alone. When it fails the plan is discarded.
 func Open(ctx context.Context, agent Agent, ended <-chan struct{}, guest backend.Guest, plan *Plan) (*Gateway, error) {
-	g := &Gateway{agent: agent, proxy: plan.proxy, log: plan.log, ended: ended, wake: make(chan struct{}, 1), taken: make(chan struct{})}
+	g := &Gateway{agent: agent, proxy: plan.proxy, log: plan.log, port: plan.port, ended: ended, wake: make(chan struct{}, 1), taken: make(chan struct{})}
 	plan.taken = true
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	client, err := agent(ctx)
@@ -50,7 +51,7 @@ func Open(ctx context.Context, agent Agent, ended <-chan struct{}, guest backend
 	}
 	var listener *agentclient.Listener
 	if err == nil {
-		listener, err = listenInside(ctx, client)
+		listener, err = g.listenInside(ctx, client)
 	}
 	if err != nil {
 		g.cancel()
@@ -61,8 +62,8 @@ func Open(ctx context.Context, agent Agent, ended <-chan struct{}, guest backend
 	return g, nil
 }
 
-func listenInside(ctx context.Context, client *agentclient.Client) (*agentclient.Listener, error) {
-	l, err := client.Listen(ctx, port)
+func (g *Gateway) listenInside(ctx context.Context, client *agentclient.Client) (*agentclient.Listener, error) {
+	l, err := client.Listen(ctx, g.port)
 	if busy(err) {
 		return nil, fmt.Errorf("%w: a program has taken the proxy's port: end it", err)
 	}
@@ -151,7 +152,7 @@ func (g *Gateway) serve(l *agentclient.Listener, slots chan struct{}) error {
 func (g *Gateway) again() *agentclient.Listener {
 	for g.ctx.Err() == nil {
 		if client, err := g.agent(g.ctx); err == nil {
-			if l, err := listenInside(g.ctx, client); err == nil {
+			if l, err := g.listenInside(g.ctx, client); err == nil {
 				return l
 			}
 		}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"net"
 	"path"
 	"slices"
@@ -14,9 +15,9 @@ import (
 )
 
 const (
-	// port is where programs find the proxy on the sandbox's loopback: no service's port,
+	// usualPort is where programs find the proxy on the sandbox's loopback: no service's port,
 	// and below those that the kernel hands out by itself.
-	port = 28471
+	usualPort = 28471
 	// usualDir holds the files that make programs use the proxy, in a sandbox whose
 	// directory for temporary files is /tmp.
 	usualDir = "/tmp/.llmsandbox"
@@ -50,19 +51,22 @@ type Plan struct {
 	files []proxyenv.File
 	proxy *egress.Proxy
 	log   *Log
+	port  uint16
 	taken bool // by a gateway
 }
 
 // NewPlan makes the proxy. Nothing inside is needed for it, so that what is not possible
 // fails before there is a sandbox. The plan is ended by [Plan.Discard] or taken over by [Open].
-func NewPlan(c egress.Config, log *Log) (*Plan, error) {
+//
+// port is where programs find the proxy on their loopback; 0 is the usual one, which one sandbox of a network namespace can have.
+func NewPlan(c egress.Config, log *Log, port uint16) (*Plan, error) {
 	c.Log, c.MaxConnections = log.ended, maxConnections
 	proxy, err := egress.New(c)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Mode: c.Policy.Mode(), proxy: proxy, log: log}
-	p.Env, p.files = proxyenv.Setup(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), usualDir)
+	p := &Plan{Mode: c.Policy.Mode(), proxy: proxy, log: log, port: cmp.Or(port, usualPort)}
+	p.Env, p.files = proxyenv.Setup(net.JoinHostPort("127.0.0.1", strconv.Itoa(int(p.port))), usualDir)
 	// Programs get placeholders of secrets, and trust the authority by which secrets are put into TLS.
 	if proxy.CA() != nil {
 		for _, s := range c.Secrets {

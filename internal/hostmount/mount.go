@@ -113,15 +113,43 @@ func CheckWorkdir(dir string, mounts []backend.Mount) error {
 	return nil
 }
 
-func checkTarget(target string, taken []string) error {
+// CheckKept reports whether a directory of an existing container or pod can be a working directory. Its error wraps
+// backend.ErrInvalid.
+func CheckKept(dir string) error {
+	err := checkPath(dir)
+	for _, other := range []string{"/proc", "/sys", "/dev"} {
+		if within(dir, other) {
+			err = fmt.Errorf("%s is the kernel's: use a directory of files", other)
+		}
+	}
+	if dir == "/" {
+		err = errors.New("it has directories of the system: use one below it")
+	}
+	if err != nil {
+		return errclass.Errorf(backend.ErrInvalid, "working directory %q: %w", dir, err)
+	}
+	return nil
+}
+
+// checkPath refuses what is no plain path, such as one that a list of paths cannot have.
+func checkPath(p string) error {
 	odd := func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune(`:,\`, r)
 	}
 	switch {
-	case !path.IsAbs(target) || path.Clean(target) != target:
+	case !path.IsAbs(p) || path.Clean(p) != p:
 		return errors.New("the path in the sandbox must be absolute, without '..', '.' or '//'")
-	case strings.ContainsFunc(target, odd):
+	case strings.ContainsFunc(p, odd):
 		return errors.New("the path in the sandbox cannot contain blanks, control characters, ':', ',' or '\\'")
+	}
+	return nil
+}
+
+func checkTarget(target string, taken []string) error {
+	if err := checkPath(target); err != nil {
+		return err
+	}
+	switch {
 	case target == "/" || target == "/sandbox" || target == "/opt":
 		return fmt.Errorf("a mount at %s would hide the sandbox's own files: use a path below /sandbox, or a new one such as /data", target)
 	}

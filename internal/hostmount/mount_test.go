@@ -109,6 +109,19 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestCheckKept(t *testing.T) {
+	for _, dir := range []string{"/sandbox", "/sandbox/x", "/srv/project", "/usr/src/app", "/tmp/x", "/opt", "/home", "/procedure"} {
+		if err := CheckKept(dir); err != nil {
+			t.Errorf("%q: %v", dir, err)
+		}
+	}
+	for _, dir := range []string{"", "/", "srv", "/srv/", "/srv/../etc", "/srv//x", "/proc", "/proc/1", "/dev/shm", "/sys", "/a b", "/a\nb", "/a:b", "/a\x00"} {
+		if err := CheckKept(dir); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("%q: %v, want backend.ErrInvalid", dir, err)
+		}
+	}
+}
+
 func TestCheckWorkdir(t *testing.T) {
 	mounts := []backend.Mount{{Source: "/a", Target: "/data/set"}}
 	for _, dir := range []string{"", "/sandbox", "/srv/project", "/home/user", "/workspace", "/root", "/data", "/data/other"} {

@@ -77,7 +77,7 @@ func (q *Libraries) installed() []string {
 // On has the libraries installed for a sandbox with this environment (see spec.Env), whose
 // packages count as installed if they are of the same language.
 func (q *Libraries) On(env []string) *Libraries {
-	if dir := environmentOf(env); q != nil && libraryLanguage(dir) == q.language.Name {
+	if dir := environmentOf(env); q != nil && !q.maker.InPlace && libraryLanguage(dir) == q.language.Name {
 		q.on = dir
 	}
 	return q

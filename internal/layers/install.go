@@ -37,8 +37,8 @@ const (
 // libraryTree bounds what an installation may leave.
 var libraryTree = layertree.Options{MaxBytes: installDisk, MaxFiles: 400_000, Links: true}
 
-// installLocal is the copy of a local directory that is installed from.
-const installLocal = "/tmp/.llmsandbox-local"
+// installLocal is the copy of a local directory that is installed from, below the directory for temporary files.
+const installLocal = ".llmsandbox-local"
 
 // errInstallTimeout is the cause of a context that Options.Timeout has ended.
 var errInstallTimeout = errors.New("the installation took longer than its timeout")
@@ -161,8 +161,8 @@ func (q *Libraries) workIn(ctx context.Context, j job) (err error) {
 		Accelerator: in.accelerator.program,
 	}
 	if q.options.Local != "" {
-		src.Local = installLocal
-		if _, err := transfer.CopyIn(ctx, client, q.options.Local, installLocal, localLimits); err != nil {
+		src.Local = path.Join(src.TempDir, installLocal)
+		if _, err := transfer.CopyIn(ctx, client, q.options.Local, src.Local, localLimits); err != nil {
 			return fmt.Errorf("folder of libraries: %w", err)
 		}
 	}
@@ -212,7 +212,7 @@ func (q *Libraries) runTool(ctx context.Context, s Sandbox, src language.Install
 		if err != nil {
 			err = fmt.Errorf("plan the installation: %w", err)
 		}
-		return p, err
+		return settleIn(src.TempDir, p), err
 	}})
 	if err != nil {
 		return err

@@ -28,6 +28,7 @@ const libraryMarks = "/tmp/.llmsandbox-libraries"
 // Installed are the libraries of an open sandbox.
 type Installed struct {
 	link   *agentlink.Link
+	kept   string   // where they are installed and kept; "" if they are layers, or copies of them
 	id     string   // the sandbox's
 	opened []string // those that the sandbox was opened with
 
@@ -66,14 +67,18 @@ func (l *Installed) all(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := client.List(ctx, libraryMarks)
+	list, err := client.List(ctx, cmp.Or(l.kept, libraryMarks))
 	if err != nil && !absent(err) {
 		return nil, fmt.Errorf("look for the libraries of sandbox %s: %w", l.id, l.link.Explain(ctx, err))
 	}
 	slices.SortFunc(list.Files, func(a, b agentproto.FileInfo) int { return cmp.Compare(b.MTimeMicros, a.MTimeMicros) })
 	var dirs []string
 	for _, f := range list.Files {
-		dirs = append(dirs, path.Join("/tmp", f.Name))
+		if name, marks := strings.CutSuffix(f.Name, keptMark); l.kept == "" {
+			dirs = append(dirs, path.Join("/tmp", f.Name))
+		} else if marks {
+			dirs = append(dirs, path.Join(l.kept, name))
+		}
 	}
 	l.dirs, l.known = validDirs(append(dirs, l.dirs...)), true
 	return slices.Clone(l.dirs), nil
@@ -94,9 +99,23 @@ func (l *Installed) Dirs(ctx context.Context, lang string) ([]string, error) {
 	return ofLanguage(dirs, lang), err
 }
 
+// room fails where there are as many lists of libraries as there can be.
+func (l *Installed) room(have []string) error {
+	if len(have) >= maxDirs {
+		return fmt.Errorf("install libraries: %w: sandbox %s has %d lists of them already: open another one", backend.ErrInvalid, l.id, maxDirs)
+	}
+	return nil
+}
+
 // Add copies libraries into the open sandbox, unless they are there, and makes their layer
-// where there is none.
+// where there is none. A nil request has none.
 func (l *Installed) Add(ctx context.Context, q *Libraries) error {
+	if q == nil {
+		return nil
+	}
+	if l.kept != "" {
+		return l.installKept(ctx, q)
+	}
 	key, source, err := q.layer(ctx)
 	if err != nil {
 		return err
@@ -113,8 +132,8 @@ func (l *Installed) Add(ctx context.Context, q *Libraries) error {
 	if slices.Contains(have, dir) {
 		return nil
 	}
-	if len(have) >= maxDirs {
-		return fmt.Errorf("install libraries: %w: sandbox %s has %d lists of them already: open another one", backend.ErrInvalid, l.id, maxDirs)
+	if err := l.room(have); err != nil {
+		return err
 	}
 	if err := l.bring(ctx, q, source, dir); err != nil {
 		return fmt.Errorf("install libraries in sandbox %s: %w", l.id, l.link.Explain(ctx, err))
@@ -179,6 +198,9 @@ const (
 // come out of the sandbox, too.
 func libraryLanguage(dir string) string {
 	key, ok := strings.CutPrefix(dir, libraryPrefix)
+	if above, name := path.Split(dir); strings.HasSuffix(above, "/"+keptDir+"/") {
+		key, ok = name, true
+	}
 	name, hash, cut := strings.Cut(key, "-")
 	if !ok || !cut || len(hash) != 32 || strings.Trim(hash, "0123456789abcdef") != "" {
 		return ""

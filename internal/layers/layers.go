@@ -28,6 +28,9 @@ type Maker struct {
 	Backend backend.Backend
 	// Open opens a sandbox on the backend for a language. The spec's ID is Open's to choose.
 	Open func(ctx context.Context, b backend.Backend, lang *language.Language, spec backend.Spec, limits Limits) (Sandbox, error)
+	// InPlace reports whether libraries are installed below the working directory of the sandbox they are for, whose
+	// files are kept, in a sandbox beside it. The backend needs no layers then.
+	InPlace bool
 }
 
 // Limits are those of what runs in a sandbox that makes a layer.

@@ -87,6 +87,9 @@ func (q *Libraries) resolve() (*Libraries, error) {
 	case o.Timeout == 0:
 		q.options.Timeout = DefaultTimeout
 	}
+	if q.maker.InPlace {
+		return q, nil
+	}
 	var err error
 	if q.layers, err = q.maker.Backend.Layers(); err != nil {
 		return nil, fmt.Errorf("install libraries: %w", err)
@@ -180,17 +183,27 @@ func (q *Libraries) toolchain(ctx context.Context) (string, error) {
 	return toolchain, nil
 }
 
+// digestLocal names the files of the local directory that is installed from; "" where there is none.
+func (q *Libraries) digestLocal(ctx context.Context) (string, error) {
+	if q.options.Local == "" || q.environment != nil { // its packages are the same wherever they come from
+		return "", nil
+	}
+	digest, err := digestDir(ctx, q.options.Local)
+	if err != nil {
+		err = fmt.Errorf("folder of libraries: %w", err)
+	}
+	return digest, err
+}
+
 // layer returns the request's layer, and makes it where there is none yet.
 func (q *Libraries) layer(ctx context.Context) (key, source string, err error) {
 	toolchain, err := q.toolchain(ctx)
 	if err != nil {
 		return "", "", err
 	}
-	var local string
-	if q.options.Local != "" && q.environment == nil { // its packages are the same wherever they come from
-		if local, err = digestDir(ctx, q.options.Local); err != nil {
-			return "", "", fmt.Errorf("folder of libraries: %w", err)
-		}
+	local, err := q.digestLocal(ctx)
+	if err != nil {
+		return "", "", err
 	}
 	key = q.key(toolchain, local)
 	source, err = q.maker.once(ctx, key, q.spec.Progress, func(ctx context.Context, report func(backend.Progress)) (string, error) {

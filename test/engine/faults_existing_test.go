@@ -4,6 +4,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ var foreigners = []struct {
 // foreignContainer makes a container that is not ours, and starts it.
 func foreignContainer(t *testing.T, c *client.Client, config container.Config, host container.HostConfig, stopped bool) string {
 	t.Helper()
-	host.NetworkMode = "none"
+	host.NetworkMode = cmp.Or(host.NetworkMode, "none")
 	made, err := c.ContainerCreate(testfaults.Context(t), client.ContainerCreateOptions{Config: &config, HostConfig: &host})
 	if err != nil {
 		t.Fatal(err)
