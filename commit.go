@@ -36,9 +36,11 @@ type CommitResult struct {
 // which Options.Image and `docker load` take, of the image's layers and one with what was
 // written. The same writes give the same id. The layers are read where the image is from, which must still have it;
 // of a pod, that is the image's registry, else it fails with ErrImageNotFound. What code changes while it is read may be
-// in the image half-changed.
+// in the image half-changed. Of a sandbox with the host's toolchains, it has only what was written, and only Options.Image
+// takes it, where the host has the same files.
 //
-// It fails with ErrUnsupported where the sandbox has the host's toolchains or is in an existing pod, and with ErrInvalid for a tag that exists and is not to be overwritten.
+// It fails with ErrUnsupported where the sandbox is in an existing pod, and with ErrInvalid for a tag that exists and is not to be overwritten,
+// or if the host's toolchains have changed since the sandbox was opened.
 func (s *Sandbox) Commit(ctx context.Context, tag string, opts *CommitOptions) (CommitResult, error) {
 	if err := s.link.Alive(); err != nil {
 		return CommitResult{}, err

@@ -27,11 +27,7 @@ func (d *description) commit(ctx context.Context, dial dialer, file, overwrite s
 	if err := d.checkCommit(file, overwrite); err != nil {
 		return "", nil, err
 	}
-	dir, err := d.images()
-	if err != nil {
-		return "", nil, err
-	}
-	base, err := ociimage.NewStore(dir).Outside(ctx, d.record.Base)
+	base, err := d.base(ctx)
 	if err != nil {
 		return "", nil, err
 	}
@@ -52,10 +48,7 @@ func (d *description) commit(ctx context.Context, dial dialer, file, overwrite s
 }
 
 func (d *description) checkCommit(file, overwrite string) error {
-	switch {
-	case d.record.Guest.Host:
-		return fmt.Errorf("%w: a sandbox of the host's toolchains has no image that its files could be added to: open it with an image (--image)", backend.ErrUnsupported)
-	case d.record.Base.ID == "":
+	if d.record.Base.ID == "" && d.record.Tree == nil {
 		return fmt.Errorf("%w: an earlier version has opened the sandbox, which did not note its image", backend.ErrUnsupported)
 	}
 	return ociimage.CheckFile(file, overwrite)

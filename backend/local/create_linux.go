@@ -303,7 +303,7 @@ func (c *creation) finish() (*machine, error) {
 				Env: environ.Override(c.root.env, c.spec.Env), Workdir: workdirOf(c.spec), StartDir: c.root.startDir, TempDir: tempDir, Host: c.root.host,
 				Image: c.root.image, Arch: runtime.GOARCH,
 			},
-			Capabilities: caps, WritableRoot: c.spec.WritableRoot,
+			Capabilities: caps, WritableRoot: c.spec.WritableRoot, Tree: c.root.tree,
 			AgentPID: c.process.pid, AgentStart: start, Group: groupName(c.dirs, c.spec.ID),
 		}},
 	}

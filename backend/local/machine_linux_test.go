@@ -30,12 +30,11 @@ func TestCommitRefused(t *testing.T) {
 		want            error
 		says            string
 	}{
-		"of the host's toolchains": {"new.tar", "", record{Guest: backend.Guest{Host: true}}, backend.ErrUnsupported, "--image"},
-		"of an earlier version":    {"new.tar", "", record{}, backend.ErrUnsupported, "earlier version"},
-		"a tag":                    {"tools:1", "", record{Base: ociimage.Origin{ID: "x"}}, backend.ErrInvalid, "ends in .tar"},
-		"no name":                  {dir + "/.tar", "", record{Base: ociimage.Origin{ID: "x"}}, backend.ErrInvalid, "ends in .tar"},
-		"a file that is there":     {taken, "", record{Base: ociimage.Origin{ID: "x"}}, backend.ErrInvalid, "may be overwritten"},
-		"over another file":        {taken, filepath.Join(dir, "other.tar"), record{Base: ociimage.Origin{ID: "x"}}, backend.ErrInvalid, "not the file asked for"},
+		"of an earlier version": {"new.tar", "", record{}, backend.ErrUnsupported, "earlier version"},
+		"a tag":                 {"tools:1", "", record{Base: ociimage.Origin{ID: "x"}}, backend.ErrInvalid, "ends in .tar"},
+		"no name":               {dir + "/.tar", "", record{Base: ociimage.Origin{ID: "x"}}, backend.ErrInvalid, "ends in .tar"},
+		"a file that is there":  {taken, "", record{Base: ociimage.Origin{ID: "x"}}, backend.ErrInvalid, "may be overwritten"},
+		"over another file":     {taken, filepath.Join(dir, "other.tar"), record{Base: ociimage.Origin{ID: "x"}}, backend.ErrInvalid, "not the file asked for"},
 	} {
 		for _, m := range []backend.Machine{&machine{description: description{record: c.record}}, &attached{description: description{record: c.record}}} {
 			id, _, err := m.Commit(t.Context(), c.file, c.overwrite, strings.NewReader(""))

@@ -96,8 +96,8 @@ func TestMounts(t *testing.T) {
 			case c.image:
 				base = []mount{{kind: mountOverlay, target: "/", lower: []string{"/cache/images/2", "/cache/images/1"}, readOnly: !c.writable, code: c.writable}}
 			case c.writable:
-				base = []mount{{kind: mountOverlay, target: "/", lower: []string{"/cache/hostroot-1"}, code: true},
-					{kind: mountOverlay, target: "/usr", lower: []string{"/cache/hostroot-private-1", "/usr"}, code: true}}
+				base = []mount{{kind: mountOverlay, target: "/", lower: []string{"/cache/hostroot-1"}, code: true, root: true},
+					{kind: mountOverlay, target: "/usr", lower: []string{"/cache/hostroot-private-1", "/usr"}, code: true, root: true}}
 			}
 			workdir := defaultWorkdir
 			if c.workdir != "" {
@@ -249,7 +249,7 @@ func mountLine(m mount) string {
 func stepLine(s nsinit.Step) string {
 	op := map[nsinit.Op]string{nsinit.OpBind: "bind", nsinit.OpReceived: "received", nsinit.OpFilesystem: "filesystem", nsinit.OpUnion: "union", nsinit.OpBindHidden: "bind-hidden",
 		nsinit.OpOverlay: "overlay", nsinit.OpInner: "inner", nsinit.OpAttr: "attr", nsinit.OpMkdir: "mkdir", nsinit.OpSymlink: "symlink", nsinit.OpFile: "file",
-		nsinit.OpOwnDirectories: "own", nsinit.OpRoot: "root", nsinit.OpBindSame: "bind-same"}[s.Op]
+		nsinit.OpOwnDirectories: "own", nsinit.OpRoot: "root", nsinit.OpBindSame: "bind-same", nsinit.OpLayer: "layer"}[s.Op]
 	var attr []string
 	for _, a := range []struct {
 		flag uint32

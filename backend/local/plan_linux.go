@@ -154,7 +154,10 @@ func (p *planner) add(i int, m mount) {
 			p.step(nsinit.Step{Op: nsinit.OpUnion, Path: m.target, Options: m.lower, Attr: attr})
 		} else {
 			p.mountPoint(m)
-			p.overlay(i, m, attr)
+			upper := p.overlay(i, m, attr)
+			if m.root {
+				p.step(nsinit.Step{Op: nsinit.OpLayer, Path: m.target, Source: upper})
+			}
 		}
 	case mountDisk:
 		p.mountPoint(m)
@@ -239,7 +242,8 @@ func (p *planner) writableRoot(i int, m mount) {
 	m.target = first
 	p.mountPoint(m)
 	upper := p.overlay(i, m, m.attributes())
-	p.step(nsinit.Step{Op: nsinit.OpRoot, Path: first, Source: stage, Options: []string{upper}})
+	p.step(nsinit.Step{Op: nsinit.OpRoot, Path: first, Source: stage})
+	p.step(nsinit.Step{Op: nsinit.OpLayer, Path: "/", Source: upper})
 	delete(p.made, first)
 }
 

@@ -33,7 +33,8 @@ type rootfs struct {
 	mounts   []mount
 	// prepared are the directories it was made from, the skeleton first; none for an image.
 	prepared []string
-	release  func() error // gives up the hold on what it was made from; may be nil
+	tree     []hostroot.Bind // of the host's: what a commit is on top of, the skeleton first
+	release  func() error    // gives up the hold on what it was made from; may be nil
 }
 
 func ofHost(spec backend.Spec) bool { return spec.Image == "" || spec.Image == "host" }
@@ -57,21 +58,36 @@ func (b *Backend) resolveRoot(ctx context.Context, spec backend.Spec) (rootfs, e
 	if err != nil {
 		return rootfs{}, err
 	}
-	if len(img.Layers) == 0 {
-		return rootfs{}, errors.Join(fmt.Errorf("image %s has no files: %w", img.Name, backend.ErrImageInvalid), img.Release())
+	r, err := b.imageRoot(ctx, spec, img)
+	if err != nil {
+		return rootfs{}, errors.Join(fmt.Errorf("image %s: %w", img.Name, err), img.Release())
 	}
-	var lower []string
-	for _, l := range slices.Backward(img.Layers) {
-		if !slices.Contains(lower, l) { // the same layer again changes nothing, and no overlay has a directory twice
-			lower = append(lower, l)
-		}
-	}
-	r := rootfs{
-		image: img.Name, from: img, release: img.Release, mounts: []mount{{kind: mountOverlay, target: "/", lower: lower, readOnly: !spec.WritableRoot, code: spec.WritableRoot, root: true}},
-		env: environ.Override(environ.Override([]string{environ.DefaultPath}, img.Config.Env), baseEnv),
-	}
+	r.image, r.from, r.release = img.Name, img, img.Release
 	if spec.Sudo {
 		r.env = withSudo(r.env)
+	}
+	return r, nil
+}
+
+// imageRoot is the root file system of an image.
+func (b *Backend) imageRoot(ctx context.Context, spec backend.Spec, img *ociimage.Image) (rootfs, error) {
+	made, err := ociimage.HostDigests(img.Config.Labels)
+	if err != nil {
+		return rootfs{}, err
+	}
+	if made != nil {
+		return b.onHost(ctx, spec, img, made)
+	}
+	lower, err := img.Directories("/")
+	if err != nil {
+		return rootfs{}, err
+	}
+	if len(lower) == 0 {
+		return rootfs{}, fmt.Errorf("it has no files: %w", backend.ErrImageInvalid)
+	}
+	r := rootfs{
+		mounts: []mount{{kind: mountOverlay, target: "/", lower: lower, readOnly: !spec.WritableRoot, code: spec.WritableRoot, root: true}},
+		env:    environ.Override(environ.Override([]string{environ.DefaultPath}, img.Config.Env), baseEnv),
 	}
 	if dir := img.Config.WorkingDir; dir != "/" {
 		r.startDir = dir
@@ -82,10 +98,7 @@ func (b *Backend) resolveRoot(ctx context.Context, spec backend.Spec) (rootfs, e
 	} else {
 		r.uid, r.gid, err = imageUser(lower, img.Config.User)
 	}
-	if err != nil {
-		return rootfs{}, errors.Join(fmt.Errorf("image %s: %w", img.Name, err), img.Release())
-	}
-	return r, nil
+	return r, err
 }
 
 // hostRootAge is for how long what was found on the host counts: sandboxes that are
@@ -137,7 +150,7 @@ func (b *Backend) findHostRoot(writable, users bool) (rootfs, error) {
 	if err != nil {
 		return rootfs{}, err
 	}
-	r := rootfs{image: "host", host: true, env: environ.Override(root.Env, baseEnv), prepared: []string{root.Skeleton}}
+	r := rootfs{image: "host", host: true, env: environ.Override(root.Env, baseEnv), prepared: []string{root.Skeleton}, tree: slices.Concat([]hostroot.Bind{{Source: root.Skeleton, Target: "/"}}, root.Binds)}
 	if writable {
 		err = r.mountWritable(d, root, users)
 	} else {
@@ -162,25 +175,35 @@ func (r *rootfs) mountWritable(d dirs, root *hostroot.Root, users bool) error {
 	}
 	r.mounts = []mount{{kind: mountOverlay, target: "/", lower: lower, code: true, root: true}}
 	for _, b := range binds {
-		dir, err := filepath.EvalSymlinks(b.Source) // what is looked at is what is mounted
+		lower, err := r.hidePrivate(d, b.Source)
 		if err != nil {
 			return err
 		}
-		mounted, err := hostroot.MountedBelow(dir)
-		if err != nil {
-			return err
-		}
-		if mounted != "" {
-			return fmt.Errorf("%w: %s is mounted below %s, and would be missing from a root that can be written to: unmount it, or use an image (--image)", backend.ErrUnsupported, mounted, dir)
-		}
-		private, err := hostroot.Private(d.cache, dir)
-		if err != nil {
-			return err
-		}
-		r.prepared = append(r.prepared, private)
-		r.mounts = append(r.mounts, mount{kind: mountOverlay, target: b.Target, lower: []string{private, dir}, code: true, root: true})
+		r.mounts = append(r.mounts, mount{kind: mountOverlay, target: b.Target, lower: lower, code: true, root: true})
 	}
 	return nil
+}
+
+// hidePrivate returns the directories of an overlay that shows of a directory what others may read. Layers above can give what is in it other
+// owners and modes.
+func (r *rootfs) hidePrivate(d dirs, source string) (lower []string, err error) {
+	dir, err := filepath.EvalSymlinks(source) // what is looked at is what is mounted
+	if err != nil {
+		return nil, err
+	}
+	mounted, err := hostroot.MountedBelow(dir)
+	if err != nil {
+		return nil, err
+	}
+	if mounted != "" {
+		return nil, fmt.Errorf("%w: %s is mounted below %s, and would be missing from a root with layers above it: unmount it, or use an image (--image)", backend.ErrUnsupported, mounted, dir)
+	}
+	private, err := hostroot.Private(d.cache, dir)
+	if err != nil {
+		return nil, err
+	}
+	r.prepared = append(r.prepared, private)
+	return []string{private, dir}, nil
 }
 
 // hold keeps what the sandbox is made from, its root and the layers that this backend

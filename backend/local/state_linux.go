@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/hostroot"
 	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
@@ -25,8 +26,10 @@ type record struct {
 	AgentPID     int    // as the host sees it
 	AgentStart   uint64 // its start time, in clock ticks since boot: pids are reused
 	Group        string // name of its cgroup
-	// Base and WritableRoot are what a commit goes by; a sandbox of the host's toolchains has no base.
+	// Base, Tree and WritableRoot are what a commit goes by. A sandbox of the host's toolchains has no base, and those of an
+	// image that is a root file system no tree, which is the host's directories that are shown, the skeleton first.
 	Base         ociimage.Origin
+	Tree         []hostroot.Bind
 	WritableRoot bool
 }
 

@@ -48,7 +48,7 @@ func serveLocal(f flags) error {
 	if err := confine(&opts, config); err != nil {
 		return err
 	}
-	if err := addFiles(&opts, config.Layer); err != nil {
+	if err := addFiles(&opts, config.Layers); err != nil {
 		return err
 	}
 	agent, err := guest.New(opts)
@@ -137,8 +137,8 @@ func dieWithOwner(fd int) {
 }
 
 // addFiles gives the agent the service of files.
-func addFiles(opts *guest.Options, layer int) error {
-	service, err := files.New(files.Options{Workdir: opts.Workdir, Layer: layer})
+func addFiles(opts *guest.Options, layers map[string]int) error {
+	service, err := files.New(files.Options{Workdir: opts.Workdir, Layers: layers})
 	opts.Files = service
 	return err
 }

@@ -106,7 +106,7 @@ func (f *flags) options() (guest.Options, error) {
 	if opts.Seccomp, err = readFilter(f.seccomp); err != nil {
 		return opts, err
 	}
-	return opts, addFiles(&opts, 0)
+	return opts, addFiles(&opts, nil)
 }
 
 // plant makes the trees of links.

@@ -323,10 +323,10 @@ func newCommitCommand() *cobra.Command {
 and, if it was writable, the root filesystem. A sandbox of the new image starts with those
 files. Processes, /tmp and environment variables are not included.
 
-On the local backend and on Kubernetes, the sandbox must have been opened with an image, and TAG
-is the path of a file that ends in .tar: an OCI layout that --image and docker load read. With
---push, the image is sent to a registry, too, with the credentials of docker login, and its name
-there is printed instead.`,
+On the local backend and on Kubernetes, TAG is the path of a file that ends in .tar: an OCI layout
+that --image and docker load read. If the sandbox has the host's toolchains, only --image reads it,
+on the same host. With --push, the image is sent to a registry, too, with the credentials of docker
+login, and its name there is printed instead.`,
 		Example: `  llmsandbox commit sb-1234 tools.tar
   llmsandbox run --image tools.tar app.py
   llmsandbox commit --backend docker sb-1234 tools:2`,
@@ -373,13 +373,10 @@ func commit(ctx context.Context, sb *llmsandbox.Sandbox, tag, overwrite string) 
 }
 
 // checkCommit says which flags of run make no sense with --commit.
-func (f *runFlags) checkCommit(image string) error {
-	local := f.place.Backend == localName
+func (f *runFlags) checkCommit() error {
 	switch {
 	case f.commit != "" && f.place.commitsToFile() && filepath.Ext(f.commit) != ".tar":
 		return fmt.Errorf("--commit %s: on the backend %s, the image of a sandbox is a file: give a path that ends in .tar, or add --backend docker or --backend podman", f.commit, f.place.Backend)
-	case f.commit != "" && local && (image == "" || image == "host"):
-		return errors.New("--commit needs --image on the local backend: the host's toolchains are no image that files could be added to")
 	case f.overwrite != "" && f.commit == "":
 		return errors.New("--overwrite-tag needs --commit")
 	case f.overwrite != "" && f.overwrite != f.commit:

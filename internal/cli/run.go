@@ -205,7 +205,7 @@ func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Optio
 	if err != nil {
 		return nil, none, err
 	}
-	if err := f.checkCommit(o.Image); err != nil {
+	if err := f.checkCommit(); err != nil {
 		return nil, none, err
 	}
 	timeout, err := timeoutFlag("timeout", f.timeout)

@@ -29,7 +29,7 @@ const privatePrefix = "hostroot-private-"
 
 // Private returns a layer for an overlay that hides what others may not read below a directory, whose path has no symbolic
 // links: it holds whiteouts, and is empty when there is nothing to hide. In a sandbox that has the directory as its own, code could
-// read that else. It counts for ten minutes. Only root can make whiteouts.
+// read that else. It counts for ten minutes.
 func Private(cacheDir, dir string) (layer string, err error) {
 	looked := filepath.Join(cacheDir, "hostroot-looked-"+hash(dir))
 	if info, err := os.Lstat(looked); err == nil && time.Since(info.ModTime()).Abs() < lookedAge {

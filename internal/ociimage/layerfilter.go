@@ -19,6 +19,10 @@ import (
 // files that the sandbox had in its working directory.
 const CommittedLabel = "llmsandbox.committed"
 
+// HostLabel is the label of an image that is only what was written on top of a machine's own files, not a root file system: which
+// files these were, as digests by directory, in JSON.
+const HostLabel = "llmsandbox.host"
+
 const (
 	whiteoutPrefix = ".wh."
 	opaqueName     = ".wh..wh..opq"

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -111,6 +113,48 @@ type Outside struct {
 	Config []byte         // as JSON
 	Layers []OutsideLayer // bottom first
 	close  func()
+}
+
+// OnHost returns an image without layers, to be written on top of the machine's own files. digests say what these are, by directory.
+func OnHost(digests map[string]string) (*Outside, error) {
+	label, err := json.Marshal(digests)
+	if err != nil {
+		return nil, err
+	}
+	file := v1.ConfigFile{Architecture: runtime.GOARCH, OS: "linux", RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{}},
+		Config: v1.Config{Labels: map[string]string{HostLabel: string(label)}}}
+	raw, err := json.Marshal(file)
+	return &Outside{ID: digestOf(raw), Config: raw}, err
+}
+
+// HostDigests returns what OnHost was given for an image with these labels; nil: the image is a root file system. It fails with
+// backend.ErrImageInvalid.
+func HostDigests(labels map[string]string) (digests map[string]string, err error) {
+	label, ok := labels[HostLabel]
+	if !ok {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(label), &digests); err != nil || digests == nil {
+		return nil, invalid("its label %s is not valid", HostLabel)
+	}
+	return digests, nil
+}
+
+// NeedsRoot fails with backend.ErrImageInvalid for an image with these labels that is no root file system.
+func NeedsRoot(labels map[string]string) error {
+	if _, ok := labels[HostLabel]; ok {
+		return invalid("it has only what was written on top of a machine's own files, and opens on the local backend there: commit a sandbox of an image instead")
+	}
+	return nil
+}
+
+// NeedsRoot is NeedsRoot of its labels.
+func (o *Outside) NeedsRoot() error {
+	_, c, err := parseConfig(o.Config)
+	if err == nil {
+		err = NeedsRoot(c.Labels)
+	}
+	return err
 }
 
 // Close releases what reading the layers needs.

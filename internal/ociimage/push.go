@@ -37,6 +37,9 @@ func Push(ctx context.Context, file, to string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("push %s: %w", file, err)
 	}
+	if err := needsRoot(img); err != nil {
+		return "", fmt.Errorf("push %s: %w", file, err)
+	}
 	base := remote.DefaultTransport.(*http.Transport).Clone()
 	defer base.CloseIdleConnections()
 	err = remote.Write(tag, img, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
@@ -46,6 +49,14 @@ func Push(ctx context.Context, file, to string) (string, error) {
 	}
 	digest, err := img.Digest()
 	return tag.Context().Digest(digest.String()).String(), err
+}
+
+func needsRoot(img v1.Image) error {
+	raw, err := img.RawConfigFile()
+	if err != nil {
+		return err
+	}
+	return (&Outside{Config: raw}).NeedsRoot()
 }
 
 func pushError(ctx context.Context, err error) error {

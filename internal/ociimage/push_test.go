@@ -80,6 +80,14 @@ func TestPushErrors(t *testing.T) {
 		}
 		return path
 	}
+	onHost, err := OnHost(map[string]string{"/usr": "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written bytes.Buffer
+	if _, err := onHost.WriteWith(t.Context(), &written, newLayer(t), "/sandbox"); err != nil {
+		t.Fatal(err)
+	}
 	layerless := write("x.tar", testtar.Archive(t, file("oci-layout", "{}"), file("index.json", `{"schemaVersion":2,"manifests":[]}`)))
 	for name, c := range map[string]struct {
 		file, to string
@@ -91,6 +99,7 @@ func TestPushErrors(t *testing.T) {
 		"no tar":         {write("y.tar", []byte("text")), host + "/x:1", backend.ErrImageInvalid},
 		"half a tar":     {write("h.tar", whole[:len(whole)/2]), host + "/x:1", backend.ErrImageInvalid},
 		"no image":       {layerless, host + "/x:1", backend.ErrImageInvalid},
+		"no root":        {write("r.tar", written.Bytes()), host + "/x:1", backend.ErrImageInvalid},
 		"a changed blob": {write("z.tar", bytes.Replace(whole, []byte(`"architecture"`), []byte(`"architecturf"`), 1)), host + "/x:1", backend.ErrImageInvalid},
 	} {
 		if ref, err := Push(t.Context(), c.file, c.to); !errors.Is(err, c.want) {

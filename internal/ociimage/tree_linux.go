@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,26 +19,10 @@ import (
 // WriteTree writes what a directory of the image holds as a tar, with names relative to it. No
 // link is followed. It fails with backend.ErrImageInvalid when the image has no such directory.
 func (i *Image) WriteTree(ctx context.Context, dir string, w io.Writer) error {
-	parts, err := tarcheck.Split(strings.TrimLeft(dir, "/"))
-	if err != nil {
-		return invalid("the directory %.200q: %v", dir, err)
-	}
-	var layers []*os.File // of the same directory, top first
+	layers, err := i.open(dir)
 	defer func() { closeAll(layers) }()
-	for _, l := range slices.Backward(i.Layers) {
-		f, err := openDirectory(unix.AT_FDCWD, l)
-		if err != nil {
-			return fmt.Errorf("open a layer: %w", err)
-		}
-		layers = append(layers, f)
-	}
-	for _, name := range parts {
-		below, err := merged(layers, name)
-		closeAll(layers)
-		layers = below
-		if err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	if len(layers) == 0 {
 		return invalid("it has no directory %.200q", dir)
@@ -49,12 +34,48 @@ func (i *Image) WriteTree(ctx context.Context, dir string, w io.Writer) error {
 	return t.out.Close()
 }
 
-func openDirectory(at int, name string) (*os.File, error) {
+// Directories returns the directories of layers that show something of a directory of the image, top first. No link is followed.
+func (i *Image) Directories(dir string) (paths []string, err error) {
+	layers, err := i.open(dir)
+	defer func() { closeAll(layers) }()
+	for _, l := range layers {
+		if !slices.Contains(paths, l.Name()) { // the same layer again changes nothing, and no overlay has a directory twice
+			paths = append(paths, l.Name())
+		}
+	}
+	return paths, err
+}
+
+// open opens a directory in the layers that show something of it, top first.
+func (i *Image) open(dir string) (layers []*os.File, err error) {
+	parts, err := tarcheck.Split(strings.TrimLeft(dir, "/"))
+	if err != nil {
+		return nil, invalid("the directory %.200q: %v", dir, err)
+	}
+	for _, l := range slices.Backward(i.Layers) {
+		f, err := openDirectory(unix.AT_FDCWD, l, l)
+		if err != nil {
+			return layers, fmt.Errorf("open a layer: %w", err)
+		}
+		layers = append(layers, f)
+	}
+	for _, name := range parts {
+		below, err := merged(layers, name)
+		closeAll(layers)
+		layers = below
+		if err != nil {
+			return nil, err
+		}
+	}
+	return layers, nil
+}
+
+func openDirectory(at int, name, path string) (*os.File, error) {
 	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), name), nil
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 func closeAll(files []*os.File) {
@@ -75,7 +96,7 @@ func merged(layers []*os.File, name string) (below []*os.File, err error) {
 		}
 		var f *os.File
 		if err == nil {
-			f, err = openDirectory(int(l.Fd()), name)
+			f, err = openDirectory(int(l.Fd()), name, filepath.Join(l.Name(), name))
 		}
 		if err != nil {
 			closeAll(below)

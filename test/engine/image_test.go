@@ -32,6 +32,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/engine/image"
+	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 	"github.com/llmsandbox/llmsandbox/internal/testimage"
 	"github.com/llmsandbox/llmsandbox/internal/testtar"
@@ -433,6 +434,56 @@ func TestImageLoad(t *testing.T) {
 		if again, err := fresh.Resolve(t.Context(), dir, "", nil); err != nil || again.Made || again.ID != first.ID {
 			t.Errorf("to another process: %+v %v, want no error, Made false, ID = %v", again, err, first.ID)
 		}
+	})
+}
+
+// What was written on top of a machine's own files is refused, as a file and as what the engine has already.
+func TestImageOnHost(t *testing.T) {
+	onEngines(t, func(t *testing.T, s *image.Store) {
+		onHost, err := ociimage.OnHost(map[string]string{"/usr": rand.Text()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		layer, err := ociimage.NewLayer(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer layer.Close()
+		var file bytes.Buffer
+		id, err := onHost.WriteWith(t.Context(), &file, layer, "/sandbox")
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "image.tar")
+		if err := os.WriteFile(path, file.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refused := func(name string) {
+			t.Helper()
+			if img, err := s.Resolve(t.Context(), name, "", nil); !errors.Is(err, backend.ErrImageInvalid) || !strings.Contains(err.Error(), "machine's own files") || img.Made {
+				t.Errorf("%s: %+v, %v, want ErrImageInvalid and why", name, img, err)
+			}
+		}
+		refused(path)
+		if has(t, s, "llmsandbox-load:"+id.Hex) {
+			t.Error("it was loaded")
+		}
+		tag := "h-onhost:" + strings.ToLower(rand.Text())
+		saved, err := os.Open(testimage.Save(t, tag, only(t, func(c *v1.Config) { c.Labels[ociimage.HostLabel] = "{}" })))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer saved.Close()
+		res, err := s.Client.ImageLoad(t.Context(), saved)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(io.Discard, res)
+		if err := errors.Join(err, res.Close()); err != nil {
+			t.Fatal(err)
+		}
+		defer s.Client.ImageRemove(context.WithoutCancel(t.Context()), tag, client.ImageRemoveOptions{Force: true})
+		refused(tag)
 	})
 }
 

@@ -64,6 +64,9 @@ func (s *Store) read(ctx context.Context, place ociimage.Place) (Image, error) {
 		return Image{}, err
 	}
 	defer src.Close()
+	if err := src.NeedsRoot(); err != nil {
+		return Image{}, err
+	}
 	tag := "llmsandbox-load:" + src.ID.Hex
 	if img, found, err := s.usable(ctx, tag); found || err != nil {
 		return img, err

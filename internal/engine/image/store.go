@@ -63,6 +63,7 @@ type Image struct {
 	// Committed is the directory with the files that a committed sandbox had in its working
 	// directory; "" for other images.
 	Committed string
+	root      error // that it is no root file system; nil: it is
 	// Made says that this call brought it to the engine under Ref: it was not there.
 	Made bool
 }
@@ -85,7 +86,7 @@ func (s *Store) inspect(ctx context.Context, name string) (Image, error) {
 	img := Image{ID: res.ID, Ref: name, Arch: res.Architecture, OS: res.Os}
 	if res.Config != nil {
 		img.Env, img.User, img.Workdir = res.Config.Env, res.Config.User, res.Config.WorkingDir
-		img.Committed = res.Config.Labels[ociimage.CommittedLabel]
+		img.Committed, img.root = res.Config.Labels[ociimage.CommittedLabel], ociimage.NeedsRoot(res.Config.Labels)
 	}
 	return img, nil
 }
@@ -99,6 +100,9 @@ func (s *Store) usable(ctx context.Context, name string) (img Image, found bool,
 		return Image{}, false, nil
 	case err != nil:
 		return Image{}, false, fmt.Errorf("ask the engine for image %s: %w", name, err)
+	}
+	if img.root != nil {
+		return img, true, fmt.Errorf("image %s: %w", name, img.root)
 	}
 	return img, true, checkPlatform(img)
 }

@@ -25,16 +25,16 @@ type Options struct {
 	Root string
 	// Workdir is what relative paths are below; empty means "/".
 	Workdir string
-	// Layer is a descriptor of the directory with what is written to an overlay that is the
-	// root; 0: the root is none that can be written to.
-	Layer int
+	// Layers are descriptors of the directories with what is written to overlays that the root consists of, by
+	// where these are mounted; none: the root is none that can be written to.
+	Layers map[string]int
 }
 
 // A Service serves calls about files. Its methods may be called concurrently.
 type Service struct {
 	root    int // O_PATH descriptor
 	workdir string
-	layer   int
+	layers  map[string]int
 	started time.Time // before any code
 	turns   turns
 }
@@ -52,7 +52,7 @@ func New(o Options) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the sandbox's root for the file service: %w", err)
 	}
-	return &Service{root: fd, workdir: o.Workdir, layer: o.Layer, started: time.Now(), turns: newTurns()}, nil
+	return &Service{root: fd, workdir: o.Workdir, layers: o.Layers, started: time.Now(), turns: newTurns()}, nil
 }
 
 // Close releases the root. No call may be in flight.

@@ -4,7 +4,10 @@ package files
 
 import (
 	"archive/tar"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -12,8 +15,11 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/tarcheck"
 )
 
-// A layer is what was written to an overlay that is the root. nil is none.
-type layer struct{ root int }
+// A layer is what was written to an overlay of the root. nil is none.
+type layer struct {
+	root   int    // the overlay
+	prefix string // of the names in it: "usr/"; "" for the root itself
+}
 
 // describe adds to a directory's header what it means in a layer.
 func (l *layer) describe(h *tar.Header, dir *os.File, st *unix.Stat_t) {
@@ -33,7 +39,7 @@ func (l *layer) hidden(name string) bool {
 	if l == nil {
 		return false
 	}
-	fd, err := openat2(l.root, name, unix.O_PATH|unix.O_DIRECTORY, 0, beneath)
+	fd, err := openat2(l.root, strings.TrimPrefix(name, l.prefix), unix.O_PATH|unix.O_DIRECTORY, 0, beneath)
 	if err == nil {
 		unix.Close(fd)
 	}
@@ -46,18 +52,35 @@ func (l *layer) deleted(st *unix.Stat_t) bool {
 }
 
 func (s *Service) serveTarLayer(call *job) error {
-	if s.layer == 0 {
+	if len(s.layers) == 0 {
 		return agentproto.Errorf(agentproto.CodeUnsupported, "the root file system cannot be written to")
 	}
-	fd, err := openat2(s.layer, ".", dirFlags, 0, beneath)
+	return archive(call, &archiver{links: true}, "/", func(a *archiver) error {
+		for _, path := range slices.Sorted(maps.Keys(s.layers)) {
+			if err := s.tarLayer(a, path); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// tarLayer archives what was written to the overlay that is mounted at a path, without a header for the path itself.
+func (s *Service) tarLayer(a *archiver, path string) error {
+	root, err := s.open(path, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
-		return pathError("archive", "/", err)
+		return err
 	}
-	top := os.NewFile(uintptr(fd), "/")
+	defer unix.Close(root)
+	fd, err := openat2(s.layers[path], ".", dirFlags, 0, beneath)
+	if err != nil {
+		return err
+	}
+	top := os.NewFile(uintptr(fd), path)
 	defer top.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return pathError("archive", "/", err)
+	a.layer = &layer{root: root}
+	if path != "/" {
+		a.layer.prefix = strings.TrimPrefix(path, "/") + "/"
 	}
-	return archive(call, &archiver{links: true, layer: &layer{s.root}}, top, "/", "", &st)
+	return a.entries(top, a.layer.prefix, 0)
 }

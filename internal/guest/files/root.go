@@ -121,5 +121,5 @@ func (s *Service) serveTarRoot(call *job) error {
 	if !req.All {
 		t.since = s.started.Add(-clockStep)
 	}
-	return archive(call, &archiver{links: true, root: t}, top, "/", "", &st)
+	return archive(call, &archiver{links: true, root: t}, "/", func(a *archiver) error { return a.directory(top, "", &st, 0) })
 }

@@ -63,6 +63,11 @@ func (a *archiver) directory(dir *os.File, name string, st *unix.Stat_t, depth i
 			return err
 		}
 	}
+	return a.entries(dir, prefix, depth)
+}
+
+// entries archives what a directory has, with names that begin with prefix.
+func (a *archiver) entries(dir *os.File, prefix string, depth int) error {
 	for {
 		names, err := dir.Readdirnames(512)
 		for _, base := range names {
@@ -74,7 +79,7 @@ func (a *archiver) directory(dir *os.File, name string, st *unix.Stat_t, depth i
 			return nil
 		}
 		if err != nil {
-			return a.leaveOut(name, "the rest of the directory cannot be listed: "+reason(err))
+			return a.leaveOut(strings.TrimSuffix(prefix, "/"), "the rest of the directory cannot be listed: "+reason(err))
 		}
 	}
 }
@@ -289,21 +294,23 @@ func (s *Service) serveTarOut(call *job) error {
 	if err := mayServe(fd); err != nil {
 		return pathError("archive", req.Path, err)
 	}
-	return archive(call, &archiver{links: req.Links}, top, req.Path, req.Prefix, &st)
+	return archive(call, &archiver{links: req.Links}, req.Path, func(a *archiver) error {
+		switch st.Mode & unix.S_IFMT {
+		case unix.S_IFREG:
+			return a.file(top, req.Prefix, &st)
+		case unix.S_IFDIR:
+			return a.directory(top, req.Prefix, &st, 0)
+		default:
+			return unix.ENXIO
+		}
+	})
 }
 
-// archive sends a file or a directory, and what is left out of it.
-func archive(call *job, a *archiver, top *os.File, path, prefix string, st *unix.Stat_t) (err error) {
+// archive sends what fill archives, and what is left out of it.
+func archive(call *job, a *archiver, path string, fill func(*archiver) error) error {
 	a.out = bufio.NewWriterSize(output{call}, agentproto.MaxFrame)
 	a.tw, a.buf = tar.NewWriter(a.out), make([]byte, agentproto.MaxFrame)
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG:
-		err = a.file(top, prefix, st)
-	case unix.S_IFDIR:
-		err = a.directory(top, prefix, st, 0)
-	default:
-		err = unix.ENXIO
-	}
+	err := fill(a)
 	if err == nil {
 		err = a.tw.Close()
 	}

@@ -53,7 +53,7 @@ func (p *Plan) valid() bool {
 		return false
 	}
 	return !slices.ContainsFunc(p.Steps, func(s Step) bool {
-		return s.Op < OpBind || s.Op > OpBindSame || long(s.Path) || len(s.Path) == 0 || s.Path[0] != '/' || long(s.Source) || many(s.Options)
+		return s.Op < OpBind || s.Op > OpLayer || long(s.Path) || len(s.Path) == 0 || s.Path[0] != '/' || long(s.Source) || many(s.Options)
 	})
 }
 

@@ -65,12 +65,13 @@ const (
 	// step's owner. With Optional, those that cannot be had stay as they are.
 	OpOwnDirectories
 	// OpRoot makes what is mounted at Path the root, with the mount at the sandbox's directory Source at its own Source.
-	// Its one option is the directory that has what is written to the root.
 	OpRoot
 	// OpBindSame mounts the host's file or directory Source at Path, without what is mounted
 	// below it, if it is the one that descriptor number FD was opened on. Of another mount
 	// namespace, the descriptor itself cannot be mounted.
 	OpBindSame
+	// OpLayer keeps the sandbox's directory Source, which has what is written to the part of the root that is mounted at Path.
+	OpLayer
 )
 
 // A Step is one thing to do. Paths are absolute, and inside the new root but for

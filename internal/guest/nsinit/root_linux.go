@@ -20,14 +20,13 @@ var staging = []string{"/tmp", "/mnt", "/usr"}
 // buildRoot carries out the plan's steps. Everything of the host is opened first, as
 // detached mounts; then the new root takes the place of the host's; only then are
 // paths inside it walked, so no link in a hostile image can lead out. It returns how
-// many mounts name a directory of the host that was to be hidden, and a descriptor of
-// the directory with what is written to the root, which nothing else leads to; 0: it is read-only.
-func buildRoot(plan *Plan, received []int) (exposed, layer int, err error) {
+// many mounts name a directory of the host that was to be hidden, and the layers, as in Config.
+func buildRoot(plan *Plan, received []int) (exposed int, layers map[string]int, err error) {
 	if len(plan.Steps) == 0 || plan.Steps[0].Path != "/" {
-		return 0, 0, fmt.Errorf("%w: its first step is not the root", errPlan)
+		return 0, nil, fmt.Errorf("%w: its first step is not the root", errPlan)
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return 0, 0, fmt.Errorf("make mounts private: %w", err)
+		return 0, nil, fmt.Errorf("make mounts private: %w", err)
 	}
 	// New file systems belong to the uid that makes them, so they come after the
 	// change of identity, while the host's directories need the identity of before.
@@ -37,7 +36,7 @@ func buildRoot(plan *Plan, received []int) (exposed, layer int, err error) {
 		if plan.Steps[i].Op != OpFilesystem {
 			seen, err := openSource(&plan.Steps[i], received, &mounts[i])
 			if err != nil {
-				return 0, 0, err
+				return 0, nil, err
 			}
 			if seen {
 				exposed++
@@ -46,36 +45,36 @@ func buildRoot(plan *Plan, received []int) (exposed, layer int, err error) {
 	}
 	if plan.SetIDs {
 		if err := setIDs(); err != nil {
-			return 0, 0, err
+			return 0, nil, err
 		}
 	}
 	for i := range plan.Steps {
 		if plan.Steps[i].Op == OpFilesystem {
 			if _, err := openSource(&plan.Steps[i], received, &mounts[i]); err != nil {
-				return 0, 0, err
+				return 0, nil, err
 			}
 		}
 	}
 	if mounts[0] < 0 {
-		return 0, 0, fmt.Errorf("%w: its first step is not a mount", errPlan)
+		return 0, nil, fmt.Errorf("%w: its first step is not a mount", errPlan)
 	}
 	if err := pivot(mounts[0]); err != nil {
-		return 0, 0, err
+		return 0, nil, err
 	}
+	layers = map[string]int{}
 	for i := 1; i < len(plan.Steps); i++ {
-		if s := &plan.Steps[i]; s.Op == OpRoot {
-			if len(s.Options) != 1 {
-				return 0, 0, errPlan
+		s := &plan.Steps[i]
+		if s.Op == OpLayer {
+			if layers[s.Path], err = unix.Open(s.Source, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+				return 0, nil, fmt.Errorf("what is written to %s: %w", s.Path, err)
 			}
-			if layer, err = unix.Open(s.Options[0], unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
-				return 0, 0, fmt.Errorf("what is written to the root: %w", err)
-			}
+			continue
 		}
-		if err := place(&plan.Steps[i], mounts[i]); err != nil {
-			return 0, 0, fmt.Errorf("%s: %w", plan.Steps[i].Path, err)
+		if err := place(s, mounts[i]); err != nil {
+			return 0, nil, fmt.Errorf("%s: %w", s.Path, err)
 		}
 	}
-	return exposed, layer, nil
+	return exposed, layers, nil
 }
 
 // Open opens what a step with OpBind, OpUnion or OpBindHidden takes from the host as a detached mount; -1: it is optional, and not there.

@@ -24,8 +24,9 @@ type Config struct {
 	Rlimits                     []Rlimit
 	Entering                    []byte // as in Plan
 	Adopt                       string // as in Plan
-	// Layer is a descriptor of the directory with what is written to the root; 0: it is read-only.
-	Layer int
+	// Layers are descriptors of the directories with what is written to the root, by where in it they are mounted; none: it is
+	// read-only. Nothing else leads to them.
+	Layers map[string]int
 	// Namespaces are descriptors of those that a process of this sandbox is in, the user namespace first, if Adopt is
 	// not empty. They are complete once OnSpawnerThread was called.
 	Namespaces *[]int
@@ -54,7 +55,7 @@ func setup(fd int) (Config, Reply, error) {
 		return Config{}, Reply{}, fmt.Errorf("receive set-up plan: %w", err)
 	}
 	unix.Umask(0)
-	exposed, layer, err := buildRoot(plan, fds)
+	exposed, layers, err := buildRoot(plan, fds)
 	if err != nil {
 		return Config{}, Reply{}, err
 	}
@@ -81,7 +82,7 @@ func setup(fd int) (Config, Reply, error) {
 		}
 	}
 	return Config{
-		Entering: plan.Entering, Adopt: plan.Adopt, Namespaces: namespaces, Layer: layer,
+		Entering: plan.Entering, Adopt: plan.Adopt, Namespaces: namespaces, Layers: layers,
 		CodeUID: plan.CodeUID, CodeGID: plan.CodeGID, OwnUsers: plan.OwnUsers, Sudo: plan.Sudo, SharedUID: !plan.SetIDs, Workdir: plan.Workdir,
 		Seccomp: plan.Seccomp, LandlockRead: plan.LandlockRead, LandlockWrite: plan.LandlockWrite,
 		Rlimits: plan.Rlimits,
