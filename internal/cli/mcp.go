@@ -196,7 +196,7 @@ func (f *mcpFlags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.noLibraries, "no-libraries", false, "do not let clients install libraries")
 	set.IntVar(&f.warm, "warm", 2, "keep `NUMBER` of sandboxes ready for each warm language")
 	set.StringArrayVar(&f.warmLanguages, "warm-language", nil, "keep sandboxes for this `LANGUAGE` ready (repeatable; default: python)")
-	set.BoolVar(&f.zygote, "zygote", false, "fork Python's sandboxes from one interpreter, whose --import modules you trust")
+	set.BoolVar(&f.zygote, "zygote", false, "fork Python's sandboxes from one interpreter, whose imports (of --template) you trust")
 	set.IntVar(&f.maxCalls, "max-calls", 8, "`NUMBER` of calls that can use a sandbox at once")
 	set.IntVar(&f.maxSessions, "max-sessions", 16, "`NUMBER` of sessions that can be open at the same time")
 	set.StringVar(&f.ttl, "session-ttl", "1h", "longest lifetime of a session: `DURATION`")
