@@ -174,14 +174,22 @@ func TestRootOfExistingPod(t *testing.T) {
 	p := newPlace(t)
 	pod := p.foreignPod(t, "theirs", corev1.Container{Name: "main", Command: own})
 	b := p.newBackend(t, func(o *kubernetes.Options) { o.Pod = pod.Name })
-	for _, o := range []llmsandbox.Options{{User: "root"}, {User: "root", WritableRoot: true}, {Workdir: "/srv/project"}, {Sudo: true}} {
+	const rootOfItsOwn = "an existing pod has its own root file system and user"
+	for _, c := range []struct {
+		o    llmsandbox.Options
+		want string
+	}{
+		{llmsandbox.Options{User: "root"}, rootOfItsOwn}, {llmsandbox.Options{User: "root", WritableRoot: true}, rootOfItsOwn}, {llmsandbox.Options{Sudo: true}, rootOfItsOwn},
+		{llmsandbox.Options{Workdir: "/srv/project"}, "say that those of this directory are to stay (KeepFiles, --keep-files)"},
+	} {
+		o := c.o
 		o.Backend, o.Language = b, "bash"
 		sb, err := llmsandbox.Open(testfaults.Context(t), &o)
 		if err == nil {
 			_ = sb.Close()
 		}
-		if !errors.Is(err, llmsandbox.ErrInvalid) || !strings.Contains(err.Error(), "an existing pod has its own root file system and user") {
-			t.Errorf("%+v: %v, want ErrInvalid, and that the pod has its own", o, err)
+		if !errors.Is(err, llmsandbox.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want ErrInvalid, and %q", o, err, c.want)
 		}
 	}
 }
