@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -11,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// underFilter, when set, makes this binary load a filter, that of Entering if it is so said, and execute its
-// arguments: the launcher of the tests that run real programs.
+// underFilter, when set, makes this binary load a filter, that of Entering or Process if it is so said, and execute
+// its arguments: the launcher of the tests that run real programs.
 const underFilter = "LLMSANDBOX_TEST_UNDER_FILTER"
 
 func TestMain(m *testing.M) {
@@ -27,8 +28,11 @@ func TestMain(m *testing.M) {
 
 func launch(argv []string) error {
 	filter := Filter
-	if os.Getenv(underFilter) == "entering" {
+	switch name := os.Getenv(underFilter); {
+	case name == "entering":
 		filter = Entering
+	case strings.HasPrefix(name, "process-"):
+		filter = func(arch string) ([]byte, error) { return program(name, arch) }
 	}
 	raw, err := filter(runtime.GOARCH)
 	if err != nil {

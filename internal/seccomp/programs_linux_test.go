@@ -12,7 +12,7 @@ import (
 )
 
 //go:embed testdata/programs
-var programs embed.FS
+var sources embed.FS
 
 // missing skips, or fails where the machine is meant to have everything.
 func missing(t *testing.T, why string) {
@@ -23,8 +23,8 @@ func missing(t *testing.T, why string) {
 	t.Skip(why)
 }
 
-// filtered runs a program under the filter, in dir.
-func filtered(t *testing.T, dir string, argv ...string) (string, error) {
+// filtered runs a program under a filter, in dir.
+func filtered(t *testing.T, filter, dir string, argv ...string) (string, error) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -38,13 +38,22 @@ func filtered(t *testing.T, dir string, argv ...string) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self, append([]string{path}, argv[1:]...)...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), underFilter+"=1", "TMPDIR="+t.TempDir()) // not every runtime tidies up
+	cmd.Env = append(os.Environ(), underFilter+"="+filter, "TMPDIR="+t.TempDir()) // not every runtime tidies up
+	if filter != "usual" {
+		cmd.Env = append(cmd.Env, "NO_SOCKETS=1")
+	}
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
 // Each program prints "works" as its last line when all it tried did.
 func TestProgramsWork(t *testing.T) {
+	for _, filter := range []string{"usual", "process-shared"} { // the strictest of the others
+		t.Run(filter, func(t *testing.T) { testPrograms(t, filter) })
+	}
+}
+
+func testPrograms(t *testing.T, filter string) {
 	cases := []struct {
 		name string
 		file string     // in testdata/programs
@@ -74,7 +83,7 @@ func TestProgramsWork(t *testing.T) {
 			}
 			dir := t.TempDir()
 			if c.file != "" {
-				source, err := programs.ReadFile("testdata/programs/" + c.file)
+				source, err := sources.ReadFile("testdata/programs/" + c.file)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -87,7 +96,7 @@ func TestProgramsWork(t *testing.T) {
 				if strings.Contains(argv[0], "/") && !filepath.IsAbs(argv[0]) {
 					argv = append([]string{filepath.Join(dir, argv[0])}, argv[1:]...)
 				}
-				out, err := filtered(t, dir, argv...)
+				out, err := filtered(t, filter, dir, argv...)
 				if err != nil {
 					t.Fatalf("%q: %v\n%s", argv, err, out)
 				}

@@ -37,12 +37,18 @@ const (
 
 // Verdicts and the errno values they carry.
 const (
-	retAllow = 0x7fff0000
-	retErrno = 0x00050000
+	retAllow  = 0x7fff0000
+	retErrno  = 0x00050000
+	retNotify = 0x7fc00000
 
 	ePERM           = 1
+	eINVAL          = 22
+	eNOTTY          = 25
 	eNOSYS          = 38
+	eNOPROTOOPT     = 92
 	ePROTONOSUPPORT = 93
+	eOPNOTSUPP      = 95
+	eAFNOSUPPORT    = 97
 )
 
 // allow lets the call through.
@@ -101,8 +107,8 @@ type span struct {
 //
 // Most calls are decided by number and architecture alone; from Linux 5.11 the
 // kernel notices this when the filter is loaded and never runs it for them.
-func entry(a abi) block {
-	s := spans(a)
+func entry(a abi, f variant) block {
+	s := spans(a, f)
 	return append(append(block{}, load(offNumber)...), tree(s)...)
 }
 
@@ -117,17 +123,17 @@ func tree(s []span) block {
 // spans lays the verdicts of all numbers out in order. A number without a name
 // is that of a call newer than this table: the program gets the error that the kernel
 // has no such call, as an older kernel would, so that it falls back.
-func spans(a abi) []span {
+func spans(a abi, f variant) []span {
 	unknown := span{name: "ENOSYS", block: errno(eNOSYS)}
 	listed := make(map[string]Verdict, len(a.numbers))
-	for _, g := range groups() {
+	for _, g := range f.groups() {
 		for _, name := range g.Calls {
 			listed[name] = g.Verdict
 		}
 	}
 	verdicts := make(map[uint32]span, len(a.numbers))
 	for name, nr := range a.numbers {
-		verdicts[nr] = listed[name].of(name)
+		verdicts[nr] = listed[name].of(name, f)
 	}
 	if a.foreign != 0 {
 		verdicts[a.foreign] = span{name: "EPERM", block: errno(ePERM)}

@@ -34,7 +34,7 @@ func check(call string) block {
 	case "setrlimit":
 		return cond(arg(0), jmpEQ, rlimitCore, errno(ePERM), allow())
 	case "prlimit64":
-		return checkPrlimit()
+		return checkPrlimit(rlimitCore)
 	case "mknod":
 		return checkDevice(1)
 	case "mknodat":
@@ -112,12 +112,12 @@ func checkSocket() block {
 
 const rlimitCore = 4
 
-// checkPrlimit denies to set the limit of core files and those of another process, but not
+// checkPrlimit denies to set these limits and those of another process, but not
 // to read them: the new limit is a pointer, which is nil when both its halves are 0.
-func checkPrlimit() block {
+func checkPrlimit(fixed ...uint32) block {
 	deny := errno(ePERM)
 	read := cond(arg(2), jmpEQ, 0, cond(upper(2), jmpEQ, 0, allow(), deny), deny)
-	return cond(arg(0), jmpEQ, 0, cond(arg(1), jmpEQ, rlimitCore, read, allow()), read)
+	return cond(arg(0), jmpEQ, 0, oneOf(arg(1), fixed, read, allow()), read)
 }
 
 // checkDevice denies to make block and character devices. The type of a file is

@@ -19,6 +19,9 @@ const (
 	vEPERM      = uint32(retErrno | ePERM)
 	vENOSYS     = uint32(retErrno | eNOSYS)
 	vNoProtocol = uint32(retErrno | ePROTONOSUPPORT)
+	vNoFamily   = uint32(retErrno | eAFNOSUPPORT)
+
+	vUnsupported = uint32(retErrno | eOPNOTSUPP)
 )
 
 func mustABI(t testing.TB, arch string) abi {
@@ -119,7 +122,7 @@ func TestVerdicts(t *testing.T) {
 	}
 	for arch := range abis {
 		a := mustABI(t, arch)
-		prog := assemble(a)
+		prog := assemble(a, variant{})
 		for _, c := range cases {
 			nr, ok := a.numbers[c.call]
 			if !ok {
@@ -135,7 +138,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestOtherEntries(t *testing.T) {
-	amd64, arm64 := assemble(mustABI(t, "amd64")), assemble(mustABI(t, "arm64"))
+	amd64, arm64 := assemble(mustABI(t, "amd64"), variant{}), assemble(mustABI(t, "arm64"), variant{})
 	cases := []struct {
 		what string
 		prog block
@@ -168,24 +171,51 @@ var neverAllowed = strings.Fields(`
 	reboot kexec_load kexec_file_load init_module finit_module delete_module swapon swapoff syslog acct quotactl
 	quotactl_fd clock_settime clock_adjtime adjtimex settimeofday sethostname setdomainname iopl ioperm modify_ldt`)
 
+// neverOutside are further ones for code in no namespaces of its own, and neverShared for that of a shared uid.
+var (
+	neverOutside = strings.Fields(`
+	shmget shmat shmctl semget semop semctl msgget msgsnd msgrcv msgctl mq_open mq_unlink mq_timedsend mq_notify
+	inotify_init inotify_init1 inotify_add_watch bind listen file_getattr file_setattr`)
+	neverShared = strings.Fields(`openat2 setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr setxattrat removexattrat`)
+)
+
 func TestNeverAllowed(t *testing.T) {
+	for _, v := range variants {
+		t.Run(v.name(), func(t *testing.T) { neverAllows(t, v) })
+	}
+}
+
+func neverAllows(t *testing.T, v variant) {
+	errnos := []uint32{ePERM, eNOSYS}
+	never := neverAllowed
+	if v.process {
+		never = slices.Concat(never, neverOutside)
+		errnos = append(errnos, eINVAL, eNOTTY, eNOPROTOOPT, ePROTONOSUPPORT, eOPNOTSUPP, eAFNOSUPPORT)
+		if !v.tcp {
+			never = append(never, "socket")
+		}
+	}
+	if v.shared {
+		never = append(never, neverShared...)
+	}
 	for arch := range abis {
 		a := mustABI(t, arch)
-		prog := assemble(a)
+		prog := assemble(a, v)
 		denied := map[uint32]bool{}
-		for _, name := range neverAllowed {
+		for _, name := range never {
 			if nr, ok := a.numbers[name]; ok {
 				denied[nr] = true
 			}
 		}
 		named := map[uint32]bool{}
-		for _, g := range groups() {
+		for _, g := range v.groups() {
 			for _, c := range g.Calls {
-				if nr, ok := a.numbers[c]; ok && g.Verdict != Deny && g.Verdict != Missing {
+				if nr, ok := a.numbers[c]; ok && (g.Verdict == Allow || g.Verdict == Check) {
 					named[nr] = true
 				}
 			}
 		}
+		nothing, hasNothing := a.numbers["sched_setaffinity"] // is answered with 0 and not done
 		rapid.Check(t, func(rt *rapid.T) {
 			d := data{arch: a.audit}
 			d.nr = rapid.OneOf(rapid.Uint32Range(0, 600), rapid.Uint32()).Draw(rt, "nr")
@@ -196,7 +226,8 @@ func TestNeverAllowed(t *testing.T) {
 				d.args[i] = rapid.Uint64().Draw(rt, "arg")
 			}
 			got, steps := run(t, prog, d)
-			if got != vAllow && got != vEPERM && got != vENOSYS {
+			refused := got&0xffff0000 == retErrno && slices.Contains(errnos, got&0xffff)
+			if got != vAllow && !refused && !(got == retErrno && v.shared && hasNothing && d.nr == nothing) {
 				rt.Fatalf("%s: verdict %#x of %+v", arch, got, d)
 			}
 			if got == vAllow && (denied[d.nr] || !named[d.nr] || d.arch != a.audit) {
@@ -216,12 +247,18 @@ func TestNeverAllowed(t *testing.T) {
 
 // Every verdict of the table is reached: what the groups say is what the program does.
 func TestProgramMatchesGroups(t *testing.T) {
+	for _, v := range variants {
+		t.Run(v.name(), func(t *testing.T) { matchesGroups(t, v) })
+	}
+}
+
+func matchesGroups(t *testing.T, v variant) {
 	amd64 := mustABI(t, "amd64")
 	for arch := range abis {
 		a := mustABI(t, arch)
-		prog := assemble(a)
+		prog := assemble(a, v)
 		seen := map[string]string{}
-		for _, g := range groups() {
+		for _, g := range v.groups() {
 			if g.Name == "" || g.Why == "" || len(g.Calls) == 0 {
 				t.Errorf("group %+v lacks something, want Name not empty, Why not empty, Calls not empty", g)
 			}
@@ -233,14 +270,14 @@ func TestProgramMatchesGroups(t *testing.T) {
 				if _, ok := amd64.numbers[c]; !ok {
 					t.Errorf("%q in %q is no system call, want one", c, g.Name)
 				}
-				if g.Verdict == Check && len(check(c)) == 1 {
+				if g.Verdict == Check && len(v.check(c)) == 1 {
 					t.Errorf("%s has no check, want Verdict != Check or len(check(c)) != 1", c)
 				}
 				nr, ok := a.numbers[c]
 				if !ok {
 					continue
 				}
-				want := map[Verdict]uint32{Allow: vAllow, Deny: vEPERM, Missing: vENOSYS}
+				want := map[Verdict]uint32{Allow: vAllow, Deny: vEPERM, Missing: vENOSYS, NoFamily: vNoFamily, Unsupported: vUnsupported}
 				if w, ok := want[g.Verdict]; ok {
 					if got, _ := run(t, prog, data{nr: nr, arch: a.audit}); got != w {
 						t.Errorf("%s: %s = %#x, want %s", arch, c, got, g.Verdict)
@@ -258,35 +295,73 @@ func TestProgramMatchesGroups(t *testing.T) {
 	}
 }
 
+// A process filter allows nothing that the usual one does not.
+func TestProcessIsStricter(t *testing.T) {
+	for arch := range abis {
+		a := mustABI(t, arch)
+		usual := assemble(a, variant{})
+		for _, v := range variants {
+			prog := assemble(a, v)
+			rapid.Check(t, func(rt *rapid.T) {
+				d := data{arch: a.audit, nr: rapid.Uint32Range(0, 600).Draw(rt, "nr")}
+				for i := range d.args {
+					d.args[i] = rapid.OneOf(rapid.Uint64Range(0, 64), rapid.Uint64()).Draw(rt, "arg")
+				}
+				got, _ := run(t, prog, d)
+				if want, _ := run(t, usual, d); got == vAllow && want != vAllow {
+					rt.Fatalf("%s, %s: %+v is allowed, and %#x usually", v.name(), arch, d, want)
+				}
+			})
+		}
+	}
+}
+
 // The filters are what the generator writes.
 func TestFilter(t *testing.T) {
 	for arch := range abis {
+		files, err := programs(arch)
+		if err != nil {
+			t.Fatal(err)
+		}
 		a := mustABI(t, arch)
-		prog := assemble(a)
-		want, err := encode(arch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw, err := seccomp.Filter(arch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(raw, want) {
-			t.Errorf("filter_%s.bpf is not what the generator writes: run make generate", arch)
-		}
-		if len(want) != len(prog)*8 {
-			t.Fatalf("%s: %d bytes for %d instructions, want 8 each", arch, len(want), len(prog))
-		}
-		for n, i := range prog {
-			b := want[n*8:]
-			if binary.LittleEndian.Uint16(b) != i.code || b[2] != i.jt || b[3] != i.jf || binary.LittleEndian.Uint32(b[4:]) != i.k {
-				t.Fatalf("%s: instruction %d is %x, want %+v", arch, n, b[:8], i)
+		for _, v := range variants {
+			o := seccomp.ProcessOptions{TCP: v.tcp, Shared: v.shared}
+			prog, get := assemble(a, v), func() ([]byte, error) { return seccomp.Process(arch, o) }
+			if !v.process {
+				get = func() ([]byte, error) { return seccomp.Filter(arch) }
+			}
+			isProgram(t, files[v.name()+"_"+arch+".bpf"], prog, get)
+			t.Logf("%s, %s: %d instructions, %s", arch, v.name(), len(prog), depth(t, a, prog))
+			switch notify, err := seccomp.Notify(arch, o); {
+			case len(v.notified()) > 0:
+				isProgram(t, files["notify"+v.suffix()+"_"+arch+".bpf"], v.assembleNotify(a), func() ([]byte, error) { return notify, err })
+			case notify != nil || err != nil:
+				t.Errorf("%s: %d bytes, %v for what needs no answers, want none", v.name(), len(notify), err)
 			}
 		}
-		t.Logf("%s: %d instructions, %s", arch, len(prog), depth(t, a, prog))
 	}
 	if _, err := seccomp.Filter("riscv64"); !errors.Is(err, seccomp.ErrArch) {
 		t.Fatalf("riscv64: %v, want ErrArch", err)
+	}
+}
+
+func isProgram(t *testing.T, want []byte, prog block, get func() ([]byte, error)) {
+	t.Helper()
+	raw, err := get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(raw, want) {
+		t.Error("the file is not what the generator writes: run make generate")
+	}
+	if len(want) != len(prog)*8 {
+		t.Fatalf("%d bytes for %d instructions, want 8 each", len(want), len(prog))
+	}
+	for n, i := range prog {
+		b := want[n*8:]
+		if binary.LittleEndian.Uint16(b) != i.code || b[2] != i.jt || b[3] != i.jf || binary.LittleEndian.Uint32(b[4:]) != i.k {
+			t.Fatalf("instruction %d is %x, want %+v", n, b[:8], i)
+		}
 	}
 }
 

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // A Verdict is what becomes of a group's calls.
 type Verdict string
@@ -14,6 +11,9 @@ const (
 	Check   Verdict = "check" // allowed or EPERM by their arguments
 	Deny    Verdict = "EPERM"
 	Missing Verdict = "ENOSYS" // as if the kernel did not have them
+
+	NoFamily    Verdict = "EAFNOSUPPORT"
+	Unsupported Verdict = "EOPNOTSUPP"
 )
 
 // A Group is system calls that share a verdict and the reason for it.
@@ -24,19 +24,19 @@ type Group struct {
 	Calls   []string
 }
 
-// groups lists the filter's groups. A call in none of them is denied
-// with EPERM when it is known, with ENOSYS when it is newer than the filter.
-func groups() []Group { return slices.Concat(allowed(), checked(), denied()) }
-
 // of is the verdict's program for a call.
-func (v Verdict) of(call string) span {
+func (v Verdict) of(call string, f variant) span {
 	switch v {
 	case Allow:
 		return span{name: "allow", block: allow()}
 	case Check:
-		return span{name: call, block: check(call)}
+		return span{name: call, block: f.check(call)}
 	case Missing:
 		return span{name: "ENOSYS", block: errno(eNOSYS)}
+	case NoFamily:
+		return span{name: "EAFNOSUPPORT", block: errno(eAFNOSUPPORT)}
+	case Unsupported:
+		return span{name: "EOPNOTSUPP", block: errno(eOPNOTSUPP)}
 	default: // denied, and what no group lists
 		return span{name: "EPERM", block: errno(ePERM)}
 	}

@@ -18,15 +18,38 @@ import (
 
 func main() {
 	for arch := range abis {
-		filter, err := encode(arch)
-		if err == nil {
-			err = os.WriteFile("filter_"+arch+".bpf", filter, 0o644)
+		filters, err := programs(arch)
+		for name, filter := range filters {
+			if err == nil {
+				err = os.WriteFile(name, filter, 0o644)
+			}
 		}
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "write the system call filter of %s: %v\n", arch, err)
+			fmt.Fprintf(os.Stderr, "write the system call filters of %s: %v\n", arch, err)
 			os.Exit(1)
 		}
 	}
+}
+
+// programs are the files of an architecture, by name.
+func programs(arch string) (map[string][]byte, error) {
+	a, err := abiOf(arch)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{}
+	for _, v := range variants {
+		if out[v.name()+"_"+arch+".bpf"], err = encode(assemble(a, v)); err != nil {
+			return nil, err
+		}
+		if len(v.notified()) == 0 {
+			continue
+		}
+		if out["notify"+v.suffix()+"_"+arch+".bpf"], err = encode(v.assembleNotify(a)); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // maxProgram is the kernel's BPF_MAXINSNS: a longer program is not loaded.
@@ -77,14 +100,9 @@ func abiOf(arch string) (abi, error) {
 	return a, nil
 }
 
-// encode is the filter as the little-endian array of struct sock_filter that
+// encode is a program as the little-endian array of struct sock_filter that
 // seccomp(2) loads.
-func encode(arch string) ([]byte, error) {
-	a, err := abiOf(arch)
-	if err != nil {
-		return nil, err
-	}
-	prog := assemble(a)
+func encode(prog block) ([]byte, error) {
 	if len(prog) > maxProgram {
 		return nil, fmt.Errorf("the filter has %d instructions, the kernel loads at most %d", len(prog), maxProgram)
 	}
@@ -99,6 +117,6 @@ func encode(arch string) ([]byte, error) {
 
 // assemble refuses all of another entry: a 32-bit one has another audit value and other
 // numbers for the same calls, so nothing of it is looked at.
-func assemble(a abi) block {
-	return cond(load(offArch), jmpEQ, a.audit, entry(a), errno(ePERM))
+func assemble(a abi, f variant) block {
+	return cond(load(offArch), jmpEQ, a.audit, entry(a, f), errno(ePERM))
 }

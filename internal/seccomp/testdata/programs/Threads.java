@@ -15,13 +15,17 @@ public class Threads {
         System.gc();
         Process p = new ProcessBuilder("echo", "hi").start();
         if (p.waitFor() != 0) throw new Exception("child");
-        try (ServerSocket s = new ServerSocket(0, 5, InetAddress.getLoopbackAddress());
-             Socket c = new Socket(s.getInetAddress(), s.getLocalPort())) { s.accept().close(); }
-        Collections.list(NetworkInterface.getNetworkInterfaces());
+        if (System.getenv("NO_SOCKETS") == null) serve();
         Path f = Files.createTempFile("t", "x");
-        try (WatchService w = FileSystems.getDefault().newWatchService()) { f.getParent(); }
         Files.delete(f);
         if (sum != 40425) throw new Exception("sum " + sum);
         System.out.println("works");
+    }
+
+    static void serve() throws Exception {
+        try (ServerSocket s = new ServerSocket(0, 5, InetAddress.getLoopbackAddress());
+             Socket c = new Socket(s.getInetAddress(), s.getLocalPort())) { s.accept().close(); }
+        Collections.list(NetworkInterface.getNetworkInterfaces());
+        FileSystems.getDefault().newWatchService().close();
     }
 }

@@ -19,6 +19,16 @@ func main() {
 	}
 	wg.Wait()
 	must(exec.Command("true").Run())
+	if sum != 499500 {
+		os.Exit(1)
+	}
+	if os.Getenv("NO_SOCKETS") == "" {
+		serve()
+	}
+	fmt.Println("works")
+}
+
+func serve() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(err)
 	go func() { _ = http.Serve(l, http.NotFoundHandler()) }()
@@ -27,10 +37,9 @@ func main() {
 	must(r.Body.Close())
 	_, err = net.Interfaces()
 	must(err)
-	if sum != 499500 || r.StatusCode != 404 {
+	if r.StatusCode != 404 {
 		os.Exit(1)
 	}
-	fmt.Println("works")
 }
 
 func must(err error) {
