@@ -1,5 +1,5 @@
 // Package landlock confines the code's file access to named paths, as a second
-// line behind the mounts.
+// line behind the mounts, or, for code in no namespaces of its own, as the first.
 //
 // The agent makes one ruleset after it has entered the sandbox's root; each
 // process it starts enters it right before exec. The package is part of the
@@ -22,11 +22,13 @@ var ErrUnsupported = errors.New("the kernel has no Landlock")
 type Rules struct {
 	// ReadExec may be read and executed: the root with the toolchains.
 	ReadExec []string
+	// ReadOnly may be read.
+	ReadOnly []string
 	// ReadWrite may be used in every way but making devices: the work directory
 	// and /tmp. Executing is part of it, since programs are built and run there.
 	ReadWrite []string
 	// Special may be read, written and controlled (ioctl), but nothing made,
-	// removed or executed there: /dev and /proc.
+	// removed or executed there: /dev and /proc, or single devices.
 	Special []string
 	// ScopeSignals (ABI 6) keeps processes from signalling any outside of their
 	// own run. It is for an agent that shares its uid with the code, which
@@ -34,6 +36,10 @@ type Rules struct {
 	// domain of its own, so a later run could not signal what an earlier one
 	// left running.
 	ScopeSignals bool
+	// LimitTCP (ABI 4) keeps from binding TCP ports and from connecting to others than Ports, which are those of any
+	// address. It fails where the kernel cannot.
+	LimitTCP bool
+	Ports    []uint16
 }
 
 // ABI returns the kernel's Landlock version, or 0 when it has none.
@@ -51,7 +57,7 @@ func ABI() int {
 // flags of 0: from ABI 7 on that also keeps denials of what is executed afterwards out of
 // the host's audit log, which hostile code could otherwise flood.
 //
-// Of TCP nothing is restricted: the sandbox's network is its own and servers on
+// Without LimitTCP nothing of TCP is restricted: the sandbox's network is its own and servers on
 // its loopback are ordinary. Nor are abstract unix sockets scoped, for they
 // belong to the network namespace and the agent has none.
 func NewRuleset(r Rules) (int, error) {
@@ -64,6 +70,12 @@ func NewRuleset(r Rules) (int, error) {
 	if r.ScopeSignals && abi >= 6 {
 		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL
 	}
+	if r.LimitTCP {
+		if abi < 4 {
+			return -1, fmt.Errorf("landlock: restrict TCP: %w for it, which came with Linux 6.7", ErrUnsupported)
+		}
+		attr.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+	}
 	fd, err := newRuleset(attr)
 	if err != nil {
 		return -1, err
@@ -71,12 +83,18 @@ func NewRuleset(r Rules) (int, error) {
 	for _, set := range []struct {
 		access uint64
 		paths  []string
-	}{{readExec, r.ReadExec}, {readWrite, r.ReadWrite}, {special, r.Special}} {
+	}{{readExec, r.ReadExec}, {readOnly, r.ReadOnly}, {readWrite, r.ReadWrite}, {special, r.Special}} {
 		for _, path := range set.paths {
 			if err := allow(fd, path, set.access&handled); err != nil {
 				unix.Close(fd)
 				return -1, err
 			}
+		}
+	}
+	for _, port := range r.Ports {
+		if e := allowPort(fd, port); e != 0 {
+			unix.Close(fd)
+			return -1, fmt.Errorf("landlock: allow port %d: %w", port, e)
 		}
 	}
 	return fd, nil
@@ -98,6 +116,16 @@ func NewApart() (int, error) {
 		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL
 	}
 	return newRuleset(attr)
+}
+
+// NewScope makes a ruleset that denies nothing of files, and keeps from signalling processes that are not restricted by it,
+// from looking into them, and from connecting to their abstract unix sockets. A thread that enters it and then starts
+// processes makes them one domain: among themselves they are free. It needs ABI 6.
+func NewScope() (int, error) {
+	if ABI() < 6 {
+		return -1, fmt.Errorf("landlock: scope signals: %w for it, which came with Linux 6.12", ErrUnsupported)
+	}
+	return newRuleset(unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET})
 }
 
 // allow adds a rule for a path and what is below it.
@@ -128,7 +156,8 @@ func allow(ruleset int, path string, access uint64) error {
 const firstABI = 1<<13 - 1
 
 const (
-	readExec = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	readOnly = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	readExec = readOnly | unix.LANDLOCK_ACCESS_FS_EXECUTE
 
 	special = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
@@ -171,6 +200,28 @@ func Unenforced(abi int) []string {
 	for _, l := range later {
 		if abi < l.abi && l.lack != "" {
 			out = append(out, l.lack)
+		}
+	}
+	return out
+}
+
+// Lacks lists what a kernel of this ABI cannot keep code from that is in no namespaces of its own. There Landlock is
+// all that does, so with anything in the list such code must not run.
+func Lacks(abi int) []string {
+	var out []string
+	for _, need := range []struct {
+		abi  int
+		what string
+	}{
+		{1, "files"},
+		{3, "truncating files"},
+		{4, "TCP ports"},
+		{5, "device ioctls"},
+		{6, "signals to other processes"},
+		{6, "abstract unix sockets"},
+	} {
+		if abi < need.abi {
+			out = append(out, need.what)
 		}
 	}
 	return out

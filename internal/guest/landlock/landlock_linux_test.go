@@ -3,10 +3,12 @@ package landlock
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +20,8 @@ import (
 const (
 	envWork  = "LLMSANDBOX_TEST_LANDLOCK"
 	envScope = "LLMSANDBOX_TEST_LANDLOCK_SCOPE"
+	// as code in no namespaces of its own: port may be connected to
+	envPort = "LLMSANDBOX_TEST_LANDLOCK_PORT"
 )
 
 func TestMain(m *testing.M) {
@@ -38,12 +42,21 @@ func goRoot() string {
 }
 
 func launch(work string, argv []string) error {
-	fd, err := NewRuleset(Rules{
+	rules := Rules{
 		ReadExec:     []string{"/usr", "/bin", "/lib", "/lib64", "/etc", "/opt", goRoot(), "/no/such/path"},
 		ReadWrite:    []string{work},
 		Special:      []string{"/dev", "/proc"},
 		ScopeSignals: os.Getenv(envScope) != "",
-	})
+	}
+	port, outside := os.LookupEnv(envPort)
+	if outside {
+		rules.LimitTCP, rules.Special = true, []string{"/dev/null", "/dev/urandom"}
+		rules.ReadOnly = []string{"/proc/cpuinfo", "/var/lib"}
+		if n, err := strconv.ParseUint(port, 10, 16); err == nil {
+			rules.Ports = []uint16{uint16(n)}
+		}
+	}
+	fd, err := NewRuleset(rules)
 	if err != nil {
 		return err
 	}
@@ -52,8 +65,18 @@ func launch(work string, argv []string) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	if _, _, e := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(fd), 0, 0); e != 0 {
-		return fmt.Errorf("restrict: %w", e)
+	domains := []int{fd}
+	if outside {
+		scope, err := NewScope()
+		if err != nil {
+			return err
+		}
+		domains = []int{scope, fd}
+	}
+	for _, fd := range domains {
+		if _, _, e := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(fd), 0, 0); e != 0 {
+			return fmt.Errorf("restrict: %w", e)
+		}
 	}
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
@@ -63,6 +86,15 @@ func launch(work string, argv []string) error {
 }
 
 func confined(t *testing.T, work string, scope bool, argv ...string) (string, error) {
+	t.Helper()
+	var env []string
+	if scope {
+		env = []string{envScope + "=1"}
+	}
+	return confinedWith(t, work, env, argv...)
+}
+
+func confinedWith(t *testing.T, work string, env []string, argv ...string) (string, error) {
 	t.Helper()
 	if ABI() == 0 {
 		if os.Getenv("LLMSANDBOX_REQUIRE") == "1" {
@@ -77,9 +109,7 @@ func confined(t *testing.T, work string, scope bool, argv ...string) (string, er
 	cmd := exec.Command(self, argv...)
 	cmd.Dir = work
 	cmd.Env = append(os.Environ(), envWork+"="+work, "HOME="+work, "TMPDIR="+work, "GOCACHE="+work+"/cache", "GOFLAGS=-mod=mod")
-	if scope {
-		cmd.Env = append(cmd.Env, envScope+"=1")
-	}
+	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -157,6 +187,70 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// TestOutside is about code in no namespaces of its own: what surrounds it is there, and denied.
+func TestOutside(t *testing.T) {
+	if len(Lacks(ABI())) > 0 {
+		t.Skipf("the kernel lacks %q", Lacks(ABI()))
+	}
+	listen := func(network, address string) net.Listener {
+		l, err := net.Listen(network, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		return l
+	}
+	allowed, other := listen("tcp", "127.0.0.1:0"), listen("tcp", "127.0.0.1:0")
+	name := fmt.Sprintf("llmsandbox-test-%d", os.Getpid())
+	listen("unix", "@"+name)
+	process := exec.Command("sleep", "60")
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = process.Process.Kill(); _ = process.Wait() }()
+	port := func(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
+	connect := "import socket; socket.create_connection((\"127.0.0.1\", %d))"
+	signal := "import signal, os; "
+	cases := []struct {
+		name, python string
+		ok           bool
+	}{
+		{"the proxy", fmt.Sprintf(connect, port(allowed)), true},
+		{"another port", fmt.Sprintf(connect, port(other)), false},
+		{"bind", "import socket; socket.socket().bind((\"127.0.0.1\", 0))", false},
+		{"bind the proxy's port", fmt.Sprintf("import socket; socket.socket().bind((\"127.0.0.2\", %d))", port(allowed)), false},
+		{"abstract socket", "import socket; socket.socket(socket.AF_UNIX).connect(\"\\0" + name + "\")", false},
+		{"abstract socket of its own", "import socket; s = socket.socket(socket.AF_UNIX); s.bind(\"\\0" + name + "-own\"); s.listen(); socket.socket(socket.AF_UNIX).connect(s.getsockname())", true},
+		{"signal", fmt.Sprintf(signal+"os.kill(%d, 0)", process.Process.Pid), false},
+		{"signal by a descriptor", fmt.Sprintf(signal+"signal.pidfd_send_signal(os.pidfd_open(%d), 0)", process.Process.Pid), false},
+		{"signal by queue", fmt.Sprintf("import ctypes, sys; b = ctypes.create_string_buffer(128); b[8] = 0xff; b[9] = 0xff; b[10] = 0xff; b[11] = 0xff; sys.exit(ctypes.CDLL(None).syscall(%d, %d, 0, b) != 0)", unix.SYS_RT_SIGQUEUEINFO, process.Process.Pid), false},
+		{"signal its own", signal + "p = os.fork() or signal.pause(); os.kill(p, 9)", true},
+		{"look into", fmt.Sprintf("open(\"/proc/%d/environ\").read()", process.Process.Pid), false},
+		{"one file", "open(\"/proc/cpuinfo\").read()", true},
+		{"a file beside it", "open(\"/proc/meminfo\").read()", false},
+		{"a file to read only", "import os; os.listdir(\"/var/lib\")", true},
+		{"one device", "open(\"/dev/null\", \"w\").write(\"x\")", true},
+		{"a device beside it", "open(\"/dev/zero\").read(1)", false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			work := t.TempDir()
+			out, err := confinedWith(t, work, []string{envPort + "=" + strconv.Itoa(port(allowed))}, "/usr/bin/python3", "-c", c.python)
+			if (err == nil) != c.ok || strings.Contains(out, "launcher:") {
+				t.Errorf("%v, want success = %v\n%s", err, c.ok, out)
+			}
+			if plain, err := exec.Command("/usr/bin/python3", "-c", c.python).CombinedOutput(); err != nil {
+				t.Errorf("unconfined: %v, want no error\n%s", err, plain)
+			}
+		})
+	}
+	t.Run("no port", func(t *testing.T) {
+		if out, err := confinedWith(t, t.TempDir(), []string{envPort + "="}, "/usr/bin/python3", "-c", fmt.Sprintf(connect, port(allowed))); err == nil {
+			t.Errorf("connected, want an error\n%s", out)
+		}
+	})
+}
+
 func TestToolchains(t *testing.T) {
 	files := map[string]string{
 		"m.go":    "package main\nfunc main() { println(\"works\") }\n",
@@ -213,6 +307,14 @@ func TestRuleset(t *testing.T) {
 	}
 	if _, err := NewRuleset(Rules{ReadExec: []string{"/etc/passwd/x"}}); !errors.Is(err, unix.ENOTDIR) {
 		t.Fatalf("a path through a file: %v, want unix.ENOTDIR", err)
+	}
+}
+
+func TestLacks(t *testing.T) {
+	for abi, want := range map[int]int{0: 6, 2: 5, 3: 4, 4: 3, 5: 2, 6: 0, 99: 0} {
+		if got := Lacks(abi); len(got) != want {
+			t.Errorf("Lacks(%d) = %q, want %d", abi, got, want)
+		}
 	}
 }
 

@@ -20,3 +20,11 @@ func addRule(ruleset int, rule *unix.LandlockPathBeneathAttr) unix.Errno {
 		uintptr(unsafe.Pointer(rule)), 0, 0, 0)
 	return e
 }
+
+// allowPort adds a rule for connecting to a TCP port.
+func allowPort(ruleset int, port uint16) unix.Errno {
+	const netPort = 2 // LANDLOCK_RULE_NET_PORT
+	rule := struct{ access, port uint64 }{unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, uint64(port)}
+	_, _, e := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), netPort, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+	return e
+}
