@@ -1,0 +1,94 @@
+//go:build linux
+
+package engine
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/llmsandbox/llmsandbox/internal/testcommand"
+	"github.com/llmsandbox/llmsandbox/internal/testengine"
+)
+
+// containerFlags are those of docs/containers.md, with the profile at a path.
+func containerFlags(profile string) []string {
+	return []string{"--security-opt", "seccomp=" + profile, "--security-opt", "systempaths=unconfined"}
+}
+
+// TestCommandInContainer: the local backend works in a container that has the flags of docs/containers.md, and in none without.
+func TestCommandInContainer(t *testing.T) {
+	dir := incontainerDir(t)
+	for _, engine := range engines {
+		t.Run(engine.name, func(t *testing.T) {
+			e := engine.start(t)
+			image := e.Images(t)("python")
+			run := func(user string, flags []string, args ...string) (string, error) {
+				all := append([]string{"run", "--rm", "--network", "none", "--user", user, "--volume", filepath.Join(dir, "llmsandbox") + ":/usr/local/bin/llmsandbox:ro"}, flags...)
+				out, err := engineCommand(t.Context(), e, append(append(all, image, "llmsandbox"), args...)...).CombinedOutput()
+				return string(out), err
+			}
+			flags := containerFlags(filepath.Join(dir, "seccomp.json"))
+			for _, user := range []string{"0", "1000"} {
+				if out, err := run(user, nil, "doctor"); err == nil || !strings.Contains(out, "A sandbox does NOT work here") {
+					t.Errorf("user %s, no flags: %v\n%s\nwant an error and \"A sandbox does NOT work here\"", user, err, out)
+				}
+				if out, err := run(user, flags, "doctor"); err != nil || !strings.HasPrefix(out, "backend local namespace\n") || !strings.Contains(out, "A sandbox works here.") {
+					t.Errorf("user %s: %v\n%s\nwant no error, \"backend local namespace\" and \"A sandbox works here.\"", user, err, out)
+				}
+				if out, err := run(user, flags, "run", "--quiet", "-c", "print(1)"); err != nil || out != "1\n" {
+					t.Errorf("user %s: %v, %q, want no error and \"1\\n\"", user, err, out)
+				}
+			}
+			// Unlike root of the container, code of a sandbox cannot change the host's kernel settings.
+			if out, err := run("0", flags, "run", "--quiet", "-c", `import os; print(os.access("/proc/sys/kernel/core_pattern", os.W_OK))`); err != nil || out != "False\n" {
+				t.Errorf("/proc/sys in the sandbox can be written to: %v, %q, want no error and \"False\\n\"", err, out)
+			}
+			if e.Rootless {
+				return // root there has too few users for what follows
+			}
+			// Code with users of its own enters another user namespace.
+			if out, err := run("0", flags, "run", "--quiet", "--sudo", "-c", "import os; print(os.getuid())"); err != nil || out != "1000\n" {
+				t.Errorf("with sudo: %v, %q, want no error and \"1000\\n\"", err, out)
+			}
+		})
+	}
+}
+
+// incontainerDir has the command and the profile where every engine's user can read them.
+func incontainerDir(t *testing.T) string {
+	t.Helper()
+	bin, err := testcommand.In(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "incontainer-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for from, mode := range map[string]os.FileMode{filepath.Join(bin, "llmsandbox"): 0o755, "../../deploy/container/seccomp.json": 0o644} {
+		content, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(from)), content, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// engineCommand is the docker or the podman command for an engine.
+func engineCommand(ctx context.Context, e *testengine.Engine, args ...string) *exec.Cmd {
+	if e.Podman {
+		return exec.CommandContext(ctx, "podman", append([]string{"--remote", "--url", e.Host}, args...)...)
+	}
+	return dockerCommand(ctx, e, args...)
+}
