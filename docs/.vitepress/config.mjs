@@ -44,6 +44,7 @@ export const sidebar = [
     text: 'Backends',
     items: [
       page('Choose a backend', 'backends'),
+      page('In a container', 'containers'),
       page('Images', 'images'),
       page('Docker', 'docker'),
       page('Podman', 'podman'),
