@@ -25,6 +25,7 @@ type Agent struct {
 	null     int // /dev/null
 	spawner  *spawner
 	orphans  *orphans
+	killer   *killer // of Options.NoPIDNamespace
 	seccomp  *sockFprog
 	entering *sockFprog  // of a process with StartRequest.Enters
 	oom      *oomCounter // nil: not known
@@ -104,7 +105,7 @@ func New(opts Options) (*Agent, error) {
 		a.oom = openOOMCounter()
 	}
 	a.orphans = newOrphans()
-	if a.spawner, err = newSpawner(opts.OnSpawnerThread); err != nil {
+	if a.spawner, err = newSpawner(a.onSpawnerThread); err != nil {
 		return nil, err
 	}
 	if err := a.takeFileIdentity(); err != nil {
@@ -121,6 +122,21 @@ func New(opts Options) (*Agent, error) {
 	boundThreads()
 	go a.prepareAll()
 	return a, nil
+}
+
+// onSpawnerThread does what is that thread's own.
+func (a *Agent) onSpawnerThread() (err error) {
+	if a.opts.OnSpawnerThread != nil {
+		if err := a.opts.OnSpawnerThread(); err != nil {
+			return err
+		}
+	}
+	if a.opts.NoPIDNamespace {
+		if a.killer, err = startKiller(); err == nil {
+			a.orphans.spare(a.killer.pid)
+		}
+	}
+	return err
 }
 
 // prepareAll does what programs need to have done and clients do not wait for:
@@ -242,7 +258,14 @@ func (a *Agent) Shutdown() {
 		all.Go(func() { p.kill(agentproto.KilledByRequest) })
 	}
 	done := make(chan struct{})
-	go func() { all.Wait(); close(done) }()
+	go func() {
+		all.Wait()
+		if a.killer != nil {
+			a.killer.end()
+			a.orphans.kill(a.proc)
+		}
+		close(done)
+	}()
 	timer := time.NewTimer(shutdownWait)
 	defer timer.Stop()
 	select {
@@ -292,6 +315,10 @@ type Options struct {
 	// BufferSize bounds the unacknowledged output kept per process and channel,
 	// in bytes; 0 means 1 MiB.
 	BufferSize int
+	// NoPIDNamespace has a process beside the agent kill all that its processes have started, when the agent ends or is
+	// killed; else that is the end of its pid namespace. All processes are in a Landlock domain then, out of which they can
+	// signal none. It needs Landlock's ABI 6, and CAP_KILL where the code has a uid of its own.
+	NoPIDNamespace bool
 	// OnSpawnerThread runs first on the thread that all processes are forked from,
 	// for what is a thread's own, such as unshared namespaces of children.
 	OnSpawnerThread func() error

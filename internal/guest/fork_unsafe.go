@@ -476,6 +476,42 @@ func forkUsers(r, w uintptr) (uintptr, unix.Errno) {
 	}
 }
 
+// forkKiller forks the process of a killer, with its end of the socket. It is called on the spawner's thread, and what
+// forkSubreaper says of a fork holds. It has no exit signal either.
+//
+// It kills nothing unless the kernel denies it to signal the agent: then it is confined.
+//
+//go:noinline
+//go:norace
+//go:nocheckptr
+func forkKiller(agent, fd uintptr) (uintptr, unix.Errno) {
+	var (
+		pid uintptr
+		err unix.Errno
+		b   byte
+	)
+	runtimeBeforeFork()
+	pid, _, err = unix.RawSyscall6(unix.SYS_CLONE, 0, 0, 0, 0, 0, 0)
+	if err != 0 || pid != 0 {
+		runtimeAfterFork()
+		return pid, err
+	}
+	closeRange(0, fd-1)
+	closeRange(fd+1, ^uintptr(0)>>33)
+	if _, _, err = unix.RawSyscall(unix.SYS_KILL, agent, 0, 0); err != unix.EPERM {
+		goto exit
+	}
+	unix.RawSyscall(unix.SYS_WRITE, fd, uintptr(unsafe.Pointer(&b)), 1)
+	for err = unix.EINTR; err == unix.EINTR; {
+		_, _, err = unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&b)), 1)
+	}
+	unix.RawSyscall(unix.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL), 0)
+exit:
+	for {
+		unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+	}
+}
+
 // closeRange closes the descriptors from first to last. Kernels before 5.9 know no
 // such call: there every one that the agent can have is closed by itself.
 //

@@ -219,14 +219,24 @@ func newSpawner(first func() error) (*spawner, error) {
 	return s, <-ready
 }
 
-// run never returns; the agent's process ends with it.
+// run never returns on the spawner's thread; the agent's process ends with it. That is not the main thread, which stands
+// for the process where another signals it or looks into it: one in the code's Landlock domain would let the code do so.
 func (s *spawner) run(first func() error, ready chan<- error) {
 	runtime.LockOSThread()
-	if first != nil {
-		if err := first(); err != nil {
-			ready <- err
-			return
-		}
+	if unix.Gettid() == unix.Getpid() {
+		locked := make(chan struct{})
+		go func() {
+			runtime.LockOSThread() // another one, since this one is taken
+			close(locked)
+			s.run(first, ready)
+		}()
+		<-locked
+		runtime.UnlockOSThread()
+		return
+	}
+	if err := first(); err != nil {
+		ready <- err
+		return
 	}
 	ready <- nil
 	for w := range s.work {

@@ -3,6 +3,7 @@
 package guest_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -24,6 +25,13 @@ import (
 var agentBinary string
 
 func TestMain(m *testing.M) {
+	if uid, ok := os.LookupEnv(envOutside); ok {
+		if err := serveOutside(uid); err != nil {
+			fmt.Fprintln(os.Stderr, "agent:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	dir, err := os.MkdirTemp("", "agent-test")
 	if err != nil {
 		panic(err)
@@ -53,6 +61,7 @@ type testAgent struct {
 type mode struct {
 	name string
 	args []string
+	bin  string   // in place of the agent
 	env  []string // beside the test's own
 	attr *syscall.SysProcAttr
 }
@@ -99,7 +108,7 @@ func startAgent(t testing.TB, m mode) *testAgent {
 	a.stdio = fds[0]
 	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
 	args := append([]string{"serve", "--stdio", "--grace", "60", "--workdir", "/", "--listen", a.socket}, m.args...)
-	a.cmd = exec.Command(agentBinary, args...)
+	a.cmd = exec.Command(cmp.Or(m.bin, agentBinary), args...)
 	if m.attr != nil && m.attr.Cloneflags != 0 {
 		// The agent finds processes in /proc, which must show its own pid namespace.
 		script := `mount -t proc proc /proc && exec "$0" "$@"`

@@ -428,6 +428,9 @@ func (a *Agent) list() *agentproto.ProcessList {
 }
 
 func (a *Agent) serveCount(call *agentproto.Call) error {
+	if a.killer != nil {
+		return call.End(&agentproto.ProcessCount{Processes: uint64(a.proc.below(unix.Getpid(), a.killer.pid))})
+	}
 	n, err := a.proc.others()
 	if err != nil {
 		return agentproto.Errorf(agentproto.CodeInternal, "count the processes: %v", err)

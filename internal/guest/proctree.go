@@ -81,6 +81,12 @@ func (p procFS) others() (n int, err error) {
 	return n, nil
 }
 
+// below counts the processes below one, but for one.
+func (p procFS) below(root, but int) (n int) {
+	p.walk(root, map[int]bool{but: true}, func(int) { n++ })
+	return n
+}
+
 // children lists the children of a process: of all its threads. A process that is
 // gone has none.
 func (p procFS) children(pid int) ([]int, error) {
@@ -290,6 +296,13 @@ func signalled(ch chan<- struct{}) {
 	case ch <- struct{}{}:
 	default:
 	}
+}
+
+// spare has a process not be taken for an orphan.
+func (o *orphans) spare(pid int) {
+	o.mu.Lock()
+	o.subreapers[pid] = true
+	o.mu.Unlock()
 }
 
 // forking runs a fork of a subreaper, which is known as one before anything else

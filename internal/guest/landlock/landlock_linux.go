@@ -118,6 +118,14 @@ func NewApart() (int, error) {
 	return newRuleset(attr)
 }
 
+// Enter restricts the calling thread, which must have no_new_privs, and all that it starts.
+func Enter(ruleset int) error {
+	if _, _, e := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset), 0, 0); e != 0 {
+		return fmt.Errorf("landlock: restrict the thread: %w", e)
+	}
+	return nil
+}
+
 // NewScope makes a ruleset that denies nothing of files, and keeps from signalling processes that are not restricted by it,
 // from looking into them, and from connecting to their abstract unix sockets. A thread that enters it and then starts
 // processes makes them one domain: among themselves they are free. It needs ABI 6.

@@ -74,8 +74,8 @@ func launch(work string, argv []string) error {
 		domains = []int{scope, fd}
 	}
 	for _, fd := range domains {
-		if _, _, e := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(fd), 0, 0); e != 0 {
-			return fmt.Errorf("restrict: %w", e)
+		if err := Enter(fd); err != nil {
+			return err
 		}
 	}
 	path, err := exec.LookPath(argv[0])
