@@ -256,7 +256,7 @@ func explainFork(err error) error {
 		if c := userNamespaces(); !c.Enforced {
 			return fmt.Errorf("start a sandbox: %w: %w: %s: %s", err, backend.ErrUnsupported, c.Why, c.Fix)
 		}
-		return fmt.Errorf("start a sandbox: %w: %w: new namespaces are refused here, perhaps by a container's seccomp profile or an AppArmor rule: allow user namespaces, or use another backend", err, backend.ErrUnsupported)
+		return fmt.Errorf("start a sandbox: %w: %w: new namespaces are refused here, perhaps by a container's seccomp profile or an AppArmor rule: allow user namespaces (docs/containers.md shows how for a container), or use another backend", err, backend.ErrUnsupported)
 	case errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EAGAIN):
 		return fmt.Errorf("start a sandbox: %w: the machine is out of memory or processes: close other sandboxes, or raise the limit of the caller (ulimit -u, its cgroup)", err)
 	default:
@@ -269,7 +269,7 @@ func explainSetup(err error) error {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "proc file system") && strings.Contains(text, unix.EPERM.Error()):
-		return fmt.Errorf("set up the sandbox: %s: %w: /proc of this place is partly masked, as in a container: run the container with an unmasked /proc (--security-opt systempaths=unconfined), or use another backend", text, backend.ErrUnsupported)
+		return fmt.Errorf("set up the sandbox: %s: %w: /proc of this place is partly masked, as in a container: run the container with an unmasked /proc (--security-opt systempaths=unconfined; docs/containers.md has more), or use another backend", text, backend.ErrUnsupported)
 	case strings.Contains(text, unix.ENOSYS.Error()):
 		return fmt.Errorf("set up the sandbox: %s: %w: Linux 5.12 or later is needed", text, backend.ErrUnsupported)
 	case strings.Contains(text, unix.EPERM.Error()), strings.Contains(text, unix.EACCES.Error()):
@@ -343,24 +343,33 @@ func hasTimeNamespaces() bool {
 	return err == nil
 }
 
-// userNamespaces reports from the kernel's settings whether they can be made.
-func userNamespaces() backend.Control {
+// userNamespaces reports whether they can be made.
+func userNamespaces() backend.Control { return userNamespacesBy("/proc", os.Geteuid()) }
+
+// userNamespacesBy reports it for a user from the kernel's settings and what it says of this process.
+func userNamespacesBy(proc string, uid int) backend.Control {
 	for _, s := range []struct {
 		path, bad string
-		anyone    bool // root is forbidden too
+		spared    bool
 		why, fix  string
 	}{
-		{"/proc/sys/user/max_user_namespaces", "0", true, "user namespaces are turned off (user.max_user_namespaces is 0)", "as root: sysctl -w user.max_user_namespaces=15000"},
-		{"/proc/sys/kernel/unprivileged_userns_clone", "0", false, "user namespaces are only for root here (kernel.unprivileged_userns_clone is 0)", "as root: sysctl -w kernel.unprivileged_userns_clone=1"},
-		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", false, "AppArmor allows user namespaces only to programs with a profile (kernel.apparmor_restrict_unprivileged_userns is 1)", "as root: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or give the program a profile with 'userns,'"},
+		{"sys/user/max_user_namespaces", "0", false, "user namespaces are turned off (user.max_user_namespaces is 0)", "as root: sysctl -w user.max_user_namespaces=15000"},
+		{"sys/kernel/unprivileged_userns_clone", "0", uid == 0, "user namespaces are only for root here (kernel.unprivileged_userns_clone is 0)", "as root: sysctl -w kernel.unprivileged_userns_clone=1"},
+		{"sys/kernel/apparmor_restrict_unprivileged_userns", "1", uid == 0 || profiled(proc), "AppArmor allows user namespaces only to programs with a profile (kernel.apparmor_restrict_unprivileged_userns is 1)", "as root: llmsandbox setup apparmor (another program needs a profile of its own with 'userns,')"},
 	} {
-		b, err := os.ReadFile(s.path)
-		if err == nil && strings.TrimSpace(string(b)) == s.bad && (s.anyone || os.Geteuid() != 0) {
+		b, err := os.ReadFile(filepath.Join(proc, s.path))
+		if err == nil && strings.TrimSpace(string(b)) == s.bad && !s.spared {
 			return backend.Control{Name: "user-namespace", Why: s.why, Fix: s.fix}
 		}
 	}
-	if _, err := os.Lstat("/proc/self/ns/user"); err != nil {
+	if _, err := os.Lstat(filepath.Join(proc, "self/ns/user")); err != nil {
 		return backend.Control{Name: "user-namespace", Why: "the kernel has no user namespaces", Fix: "use a kernel with CONFIG_USER_NS"}
 	}
 	return backend.Control{Name: "user-namespace", Enforced: true, By: "user namespace"}
+}
+
+// profiled tells whether this process has a profile of AppArmor, which then decides.
+func profiled(proc string) bool {
+	label, err := os.ReadFile(filepath.Join(proc, "self/attr/apparmor/current"))
+	return err == nil && strings.TrimSpace(string(label)) != "unconfined"
 }
