@@ -118,9 +118,10 @@ func setHelp(root *cobra.Command) {
 func helpText(cmd *cobra.Command, backend string, all bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nUsage:\n", cmp.Or(cmd.Long, cmd.Short))
-	if cmd.Runnable() && !cmd.HasAvailableSubCommands() {
+	if works(cmd) {
 		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
-	} else {
+	}
+	if !works(cmd) || cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "  %s COMMAND\n", cmd.CommandPath())
 		writeCommands(&b, cmd)
 	}
@@ -149,6 +150,11 @@ func helpText(cmd *cobra.Command, backend string, all bool) string {
 		fmt.Fprintf(&b, "\nShow the help of a command: %s COMMAND --help\n", cmd.CommandPath())
 	}
 	return b.String()
+}
+
+// works tells whether a command does something itself, as those without others below them do, and setup.
+func works(cmd *cobra.Command) bool {
+	return cmd.Runnable() && (!cmd.HasAvailableSubCommands() || strings.Contains(cmd.Use, " "))
 }
 
 // writeCommands lists the commands below cmd by their groups.

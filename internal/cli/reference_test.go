@@ -88,7 +88,7 @@ func anyFlag(cmd *cobra.Command, name string) *pflag.Flag {
 func referenceOf(b *strings.Builder, c *cobra.Command) {
 	text := strings.NewReplacer("<", `\<`, "*", `\*`, "[", `\[`).Replace(cmp.Or(c.Long, c.Short+"."))
 	fmt.Fprintf(b, "\n### %s\n\n%s\n", c.CommandPath(), text)
-	if c.Runnable() && !c.HasSubCommands() {
+	if works(c) {
 		fmt.Fprintf(b, "\n```text\n%s\n```\n", c.UseLine())
 	}
 	groups, _ := groupedFlags(c, "", true)

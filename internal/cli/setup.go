@@ -62,6 +62,7 @@ machine, copy the lock file there and run setup with --from.`,
 	f.place.register(set)
 	f.libraries.registerHow(set, "timeout")
 	stderr.register(set)
+	cmd.AddCommand(newAppArmorCommand())
 	return cmd
 }
 

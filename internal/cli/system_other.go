@@ -29,5 +29,8 @@ func become(program string, environ []string) error {
 	return fmt.Errorf("start %s: %w", program, err)
 }
 
+// writer says nothing: who can write is told by other means than modes.
+func writer(string) string { return "" }
+
 // onResize calls nothing: Windows tells of no changes.
 func onResize(int, func(llmsandbox.WinSize)) (stop func()) { return func() {} }

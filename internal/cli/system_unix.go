@@ -20,6 +20,25 @@ func become(program string, environ []string) error {
 	return fmt.Errorf("start %s: %w", program, err)
 }
 
+// writer says who beside root can write to a file, or replace what is in a directory; empty: nobody.
+func writer(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	st, mode := info.Sys().(*syscall.Stat_t), info.Mode()
+	switch {
+	case st.Uid != 0:
+		return fmt.Sprintf("user %d", st.Uid)
+	case mode&os.ModeSticky != 0: // only owners replace what is there
+	case mode&0o002 != 0:
+		return "everybody"
+	case mode&0o020 != 0 && st.Gid != 0:
+		return fmt.Sprintf("group %d", st.Gid)
+	}
+	return ""
+}
+
 // onResize calls resized whenever the terminal's size changes, until stopped.
 func onResize(fd int, resized func(llmsandbox.WinSize)) (stop func()) {
 	changed := make(chan os.Signal, 1)
