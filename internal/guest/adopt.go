@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -141,7 +140,7 @@ func (d *Adoption) meet() error {
 	if !ok || rec.kind != recStarted || st.ppid != p.subreaper {
 		return fmt.Errorf("processes %d and %d have come in: %w", p.pid, p.subreaper, errNotRestricted)
 	}
-	status, err := p.agent.proc.read(strconv.Itoa(p.pid) + "/status")
+	status, err := p.agent.proc.of(p.pid, "status")
 	if err != nil {
 		return err
 	}

@@ -74,6 +74,10 @@ func New(opts Options) (*Agent, error) {
 		prepared:  make(chan struct{}),
 	}
 	a.idle = idleness{timers: &a.timers, after: opts.Idle, over: func() { a.End(agentproto.EndIdle) }}
+	var err error
+	if a.proc, err = openProc(); err != nil {
+		return nil, fmt.Errorf("open /proc, which the agent needs to find processes: %w", err)
+	}
 	if opts.OwnUsers {
 		if err := a.makeUsers(); err != nil {
 			return nil, fmt.Errorf("make a user namespace for the code: %w", err)
@@ -84,10 +88,6 @@ func New(opts Options) (*Agent, error) {
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the parent of orphans: %w", err)
-	}
-	var err error
-	if a.proc, err = openProc(); err != nil {
-		return nil, fmt.Errorf("open /proc, which the agent needs to find processes: %w", err)
 	}
 	if a.null, err = unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
 		return nil, fmt.Errorf("open /dev/null, which programs without input get: %w", err)

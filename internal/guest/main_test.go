@@ -59,27 +59,31 @@ type testAgent struct {
 }
 
 type mode struct {
-	name string
-	args []string
-	bin  string   // in place of the agent
-	env  []string // beside the test's own
-	attr *syscall.SysProcAttr
+	name  string
+	args  []string
+	bin   string   // in place of the agent
+	env   []string // beside the test's own
+	attr  *syscall.SysProcAttr
+	outer bool // /proc is the one of outside
 }
 
 // modes are the privileges that an agent is tried with.
 func modes() []mode {
 	all := []mode{{name: "same-user"}}
 	if os.Geteuid() == 0 {
+		namespaces := mode{name: "namespaces", args: []string{"--uid", "1000", "--gid", "1000"}, attr: &syscall.SysProcAttr{
+			Cloneflags:                 syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
+			UidMappings:                []syscall.SysProcIDMap{{ContainerID: 0, HostID: 200000, Size: 65536}},
+			GidMappings:                []syscall.SysProcIDMap{{ContainerID: 0, HostID: 200000, Size: 65536}},
+			GidMappingsEnableSetgroups: true,
+			Credential:                 &syscall.Credential{},
+		}}
+		outer := namespaces
+		outer.name, outer.outer = "outer-proc", true
 		all = append(all,
 			mode{name: "root", args: []string{"--uid", "1000", "--gid", "1000"}},
 			mode{name: "ordinary", attr: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 12345, Gid: 12345}}},
-			mode{name: "namespaces", args: []string{"--uid", "1000", "--gid", "1000"}, attr: &syscall.SysProcAttr{
-				Cloneflags:                 syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
-				UidMappings:                []syscall.SysProcIDMap{{ContainerID: 0, HostID: 200000, Size: 65536}},
-				GidMappings:                []syscall.SysProcIDMap{{ContainerID: 0, HostID: 200000, Size: 65536}},
-				GidMappingsEnableSetgroups: true,
-				Credential:                 &syscall.Credential{},
-			}},
+			namespaces, outer,
 		)
 	}
 	return all
@@ -109,8 +113,7 @@ func startAgent(t testing.TB, m mode) *testAgent {
 	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
 	args := append([]string{"serve", "--stdio", "--grace", "60", "--workdir", "/", "--listen", a.socket}, m.args...)
 	a.cmd = exec.Command(cmp.Or(m.bin, agentBinary), args...)
-	if m.attr != nil && m.attr.Cloneflags != 0 {
-		// The agent finds processes in /proc, which must show its own pid namespace.
+	if m.attr != nil && m.attr.Cloneflags != 0 && !m.outer {
 		script := `mount -t proc proc /proc && exec "$0" "$@"`
 		a.cmd = exec.Command("/bin/sh", append([]string{"-c", script, agentBinary}, args...)...)
 	}

@@ -158,7 +158,11 @@ func (a *Agent) preferToKill(pid int) {
 	if a.opts.OOMScoreAdj == 0 || !a.scoresLate() {
 		return
 	}
-	fd, err := unix.Openat(a.proc.fd, strconv.Itoa(pid)+"/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	dir, err := a.proc.dir(pid)
+	if err != nil {
+		return
+	}
+	fd, err := unix.Openat(a.proc.fd, dir+"/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return
 	}

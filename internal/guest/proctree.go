@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -21,11 +22,82 @@ const maxProcFile = 4 << 20
 type procFS struct {
 	fd  int
 	one *sync.Mutex
+	// outer is set where this is the /proc of a pid namespace around the agent's, as the kernel refuses a sandbox one of its
+	// own. It has other numbers for the same processes, and processes that are not of the sandbox.
+	outer bool
 }
 
 func openProc() (procFS, error) {
 	fd, err := unix.Open("/proc", unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	return procFS{fd: fd, one: new(sync.Mutex)}, err
+	if err != nil {
+		return procFS{}, err
+	}
+	var buf [20]byte
+	n, err := unix.Readlinkat(fd, "self", buf[:])
+	return procFS{fd: fd, one: new(sync.Mutex), outer: string(buf[:max(n, 0)]) != strconv.Itoa(unix.Getpid())}, err
+}
+
+// dir names the directory of a process.
+func (p procFS) dir(pid int) (string, error) {
+	if !p.outer {
+		return strconv.Itoa(pid), nil
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd)
+	text, err := p.read("self/fdinfo/" + strconv.Itoa(fd))
+	if err != nil {
+		return "", err
+	}
+	name, ok := lastOf(text, "Pid:")
+	if !ok || name == "-1" {
+		return "", unix.ESRCH
+	}
+	return name, nil
+}
+
+// pid is the process whose directory has that name; not ok: it has ended, or is none of the sandbox.
+func (p procFS) pid(name string) (pid int, ok bool) {
+	if !p.outer {
+		pid, err := strconv.Atoi(name)
+		return pid, err == nil
+	}
+	text, err := p.read(name + "/status")
+	if err != nil {
+		return 0, false
+	}
+	inner, _ := lastOf(text, "NSpid:")
+	if pid, err = strconv.Atoi(inner); err != nil {
+		return 0, false
+	}
+	// In another sandbox, a process may have the same pid.
+	same, err := p.dir(pid)
+	return pid, err == nil && same == name
+}
+
+// lastOf is the last word of the line that starts with that.
+func lastOf(text []byte, start string) (string, bool) {
+	for line := range bytes.Lines(text) {
+		if rest, ok := bytes.CutPrefix(line, []byte(start)); ok {
+			words := bytes.Fields(rest)
+			if len(words) == 0 {
+				break
+			}
+			return string(words[len(words)-1]), true
+		}
+	}
+	return "", false
+}
+
+// of reads a file of a process.
+func (p procFS) of(pid int, file string) ([]byte, error) {
+	dir, err := p.dir(pid)
+	if err != nil {
+		return nil, err
+	}
+	return p.read(dir + "/" + file)
 }
 
 func (p procFS) read(path string) ([]byte, error) {
@@ -40,7 +112,7 @@ func (p procFS) read(path string) ([]byte, error) {
 }
 
 // numbers lists the entries of a directory that are numbers.
-func (p procFS) numbers(path string) ([]int, error) {
+func (p procFS) numbers(path string) ([]string, error) {
 	p.one.Lock()
 	defer p.one.Unlock()
 	fd, err := unix.Openat(p.fd, path, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -48,7 +120,7 @@ func (p procFS) numbers(path string) ([]int, error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	var list []int
+	var list []string
 	buf := make([]byte, 4096)
 	for {
 		n, err := unix.Getdents(fd, buf)
@@ -57,11 +129,31 @@ func (p procFS) numbers(path string) ([]int, error) {
 		}
 		_, _, names := unix.ParseDirent(buf[:n], -1, nil)
 		for _, name := range names {
-			if v, err := strconv.Atoi(name); err == nil {
-				list = append(list, v)
+			if _, err := strconv.Atoi(name); err == nil {
+				list = append(list, name)
 			}
 		}
 	}
+}
+
+// pids lists the processes of the sandbox.
+func (p procFS) pids() ([]int, error) {
+	names, err := p.numbers(".")
+	if err != nil {
+		return nil, err
+	}
+	return p.known(names), nil
+}
+
+// known are those of the sandbox whose directories have these names.
+func (p procFS) known(names []string) []int {
+	var list []int
+	for _, name := range names {
+		if pid, ok := p.pid(name); ok {
+			list = append(list, pid)
+		}
+	}
+	return list
 }
 
 // others counts the processes that are neither this one nor came from outside, as a
@@ -69,7 +161,7 @@ func (p procFS) numbers(path string) ([]int, error) {
 // can bring about, since its orphans become children of the first process. One that cannot be
 // looked at has ended.
 func (p procFS) others() (n int, err error) {
-	pids, err := p.numbers(".")
+	pids, err := p.pids()
 	if err != nil {
 		return 0, err
 	}
@@ -90,31 +182,31 @@ func (p procFS) below(root, but int) (n int) {
 // children lists the children of a process: of all its threads. A process that is
 // gone has none.
 func (p procFS) children(pid int) ([]int, error) {
-	base := strconv.Itoa(pid) + "/task"
-	tids, err := p.numbers(base)
+	dir, err := p.dir(pid)
 	if err != nil {
 		return nil, nil
 	}
-	var list []int
+	tids, err := p.numbers(dir + "/task")
+	if err != nil {
+		return nil, nil
+	}
+	var names []string
 	for _, tid := range tids {
-		text, err := p.read(base + "/" + strconv.Itoa(tid) + "/children")
-		if err == unix.ENOENT && tid == pid {
-			if _, err := p.read(strconv.Itoa(pid) + "/stat"); err == nil {
+		text, err := p.read(dir + "/task/" + tid + "/children")
+		if err == unix.ENOENT && tid == dir {
+			if _, err := p.read(dir + "/stat"); err == nil {
 				return p.childrenByStat(pid)
 			}
 		}
-		for _, word := range bytes.Fields(text) {
-			if v, err := strconv.Atoi(string(word)); err == nil {
-				list = append(list, v)
-			}
-		}
+		names = append(names, strings.Fields(string(text))...)
 	}
-	return list, nil
+	return p.known(names), nil
 }
 
-// childrenByStat is for kernels without lists of children.
+// childrenByStat finds every child that is there all the time, as the kernel's lists of children do not while others end,
+// and which not every kernel has.
 func (p procFS) childrenByStat(parent int) ([]int, error) {
-	pids, err := p.numbers(".")
+	pids, err := p.pids()
 	if err != nil {
 		return nil, err
 	}
@@ -136,11 +228,15 @@ type procStat struct {
 }
 
 func (p procFS) stat(pid int) (procStat, bool) {
-	text, err := p.read(strconv.Itoa(pid) + "/stat")
+	text, err := p.of(pid, "stat")
 	if err != nil {
 		return procStat{}, false
 	}
-	return parseStat(text)
+	st, ok := parseStat(text)
+	if ok {
+		st.ppid, _ = p.pid(strconv.Itoa(st.ppid)) // 0: it is none of the sandbox
+	}
+	return st, ok
 }
 
 // parseStat parses a stat line, whose second field is a name of the program's own

@@ -35,7 +35,11 @@ func (a *Agent) makeUsers() (err error) {
 		_, werr := unix.Wait4(int(pid), nil, 0, nil)
 		err = errors.Join(err, werr)
 	}()
-	proc := fmt.Sprintf("/proc/%d/", pid)
+	dir, err := a.proc.dir(int(pid))
+	if err != nil {
+		return err
+	}
+	proc := "/proc/" + dir + "/"
 	ids := fmt.Appendf(nil, "0 %d 1\n1 1 %d\n", nsinit.RootID, nsinit.RootID-1)
 	if err := errors.Join(os.WriteFile(proc+"uid_map", ids, 0), os.WriteFile(proc+"gid_map", ids, 0)); err != nil {
 		return err

@@ -5,6 +5,7 @@ package guest
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -247,18 +248,9 @@ func (z *zygote) reaped(rec record) {
 // nothingLeft reports whether the zygote is the only child that the subreaper has. A child that
 // is there all the time is seen, and one that ends meanwhile is reported later.
 func (z *zygote) nothingLeft() bool {
-	fs := z.process.agent.proc
-	pids, err := fs.numbers(".")
-	if err != nil {
-		return false
-	}
+	children, err := z.process.agent.proc.childrenByStat(z.process.subreaper)
 	skip := z.spared()
-	for _, pid := range pids {
-		if st, ok := fs.stat(pid); ok && st.ppid == z.process.subreaper && !skip[pid] {
-			return false
-		}
-	}
-	return true
+	return err == nil && !slices.ContainsFunc(children, func(pid int) bool { return !skip[pid] })
 }
 
 // spared is what does not belong to the process that was forked.
