@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/guest/forward"
+	"github.com/llmsandbox/llmsandbox/internal/guest/notify"
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 )
 
@@ -25,7 +26,8 @@ type Agent struct {
 	null     int // /dev/null
 	spawner  *spawner
 	orphans  *orphans
-	killer   *killer // of Options.NoPIDNamespace
+	killer   *killer         // of Options.NoPIDNamespace
+	notify   *notify.Handler // of Options.Notify
 	seccomp  *sockFprog
 	entering *sockFprog  // of a process with StartRequest.Enters
 	oom      *oomCounter // nil: not known
@@ -104,6 +106,11 @@ func New(opts Options) (*Agent, error) {
 	if opts.CountOOM {
 		a.oom = openOOMCounter()
 	}
+	if len(opts.Notify.Filter) > 0 {
+		if a.notify, err = notify.New(opts.Notify, a.proc.fd); err != nil {
+			return nil, fmt.Errorf("prepare to answer system calls: %w", err)
+		}
+	}
 	a.orphans = newOrphans()
 	if a.spawner, err = newSpawner(a.onSpawnerThread); err != nil {
 		return nil, err
@@ -132,11 +139,19 @@ func (a *Agent) onSpawnerThread() (err error) {
 		}
 	}
 	if a.opts.NoPIDNamespace {
-		if a.killer, err = startKiller(); err == nil {
-			a.orphans.spare(a.killer.pid)
+		if a.killer, err = startKiller(); err != nil {
+			return err
 		}
+		a.orphans.spare(a.killer.pid)
 	}
-	return err
+	if a.notify != nil {
+		listener, err := notify.Listen(a.opts.Notify.Filter)
+		if err != nil {
+			return err
+		}
+		go func() { _ = a.notify.Serve(listener) }() // if it fails, so do the calls
+	}
+	return nil
 }
 
 // prepareAll does what programs need to have done and clients do not wait for:
@@ -319,6 +334,8 @@ type Options struct {
 	// killed; else that is the end of its pid namespace. All processes are in a Landlock domain then, out of which they can
 	// signal none. It needs Landlock's ABI 6, and CAP_KILL where the code has a uid of its own.
 	NoPIDNamespace bool
+	// Notify has the agent answer system calls of all processes, where NoPIDNamespace is.
+	Notify notify.Options
 	// OnSpawnerThread runs first on the thread that all processes are forked from,
 	// for what is a thread's own, such as unshared namespaces of children.
 	OnSpawnerThread func() error

@@ -3,10 +3,12 @@
 package guest_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +20,8 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/guest"
 	"github.com/llmsandbox/llmsandbox/internal/guest/landlock"
+	"github.com/llmsandbox/llmsandbox/internal/guest/notify"
+	"github.com/llmsandbox/llmsandbox/internal/seccomp"
 )
 
 // envOutside, when set, makes this binary an agent in no namespaces of its own on its standard input: one with that uid,
@@ -36,6 +40,9 @@ func serveOutside(uid string) error {
 		return err
 	}
 	opts := guest.Options{CodeUID: uint32(id), CodeGID: uint32(id), NoPIDNamespace: true}
+	if err := confineOutside(&opts, seccomp.ProcessOptions{TCP: os.Getenv(envPort) != "", Shared: id != 0}); err != nil {
+		return err
+	}
 	switch {
 	case id == 0:
 		opts.CodeUID, opts.CodeGID = ownUID, ownUID
@@ -57,8 +64,52 @@ func serveOutside(uid string) error {
 	return nil
 }
 
+// envWork and envPort, when set, are the directory that the code may write to, and the proxy's port.
+const (
+	envWork = "LLMSANDBOX_TEST_OUTSIDE_WORK"
+	envPort = "LLMSANDBOX_TEST_OUTSIDE_PORT"
+)
+
+// confineOutside confines code in no namespaces of its own, which may read everything.
+func confineOutside(opts *guest.Options, o seccomp.ProcessOptions) (err error) {
+	work := os.Getenv(envWork)
+	if work == "" {
+		return nil
+	}
+	port, _ := strconv.ParseUint(os.Getenv(envPort), 10, 16)
+	opts.Notify = notify.Options{Writable: []string{work}, Port: uint16(port)}
+	if opts.Notify.Filter, err = seccomp.Notify(runtime.GOARCH, o); err != nil {
+		return err
+	}
+	if opts.Seccomp, err = seccomp.Process(runtime.GOARCH, o); err != nil {
+		return err
+	}
+	rules := landlock.Rules{ReadExec: []string{"/"}, ReadWrite: []string{work}, Special: []string{"/dev/null"}, LimitTCP: true}
+	if o.TCP {
+		rules.Ports = []uint16{uint16(port)}
+	}
+	opts.Landlock, err = landlock.NewRuleset(rules)
+	opts.UseLandlock = true
+	return err
+}
+
 // eachOutside tries an agent in no namespaces of its own, whose code has a uid of its own or shares the agent's.
 func eachOutside(t *testing.T, f func(t *testing.T, a *testAgent, uid uint32)) {
+	for name, uid := range outsideUIDs() {
+		t.Run(name, func(t *testing.T) { f(t, startOutside(t, uid), cmp.Or(uid, ownUID)) })
+	}
+}
+
+// outsideUIDs are what an agent can be tried as.
+func outsideUIDs() map[string]uint32 {
+	if os.Getuid() != 0 {
+		return map[string]uint32{"shared": uint32(os.Getuid())}
+	}
+	return map[string]uint32{"own": 0, "shared": sharedUID}
+}
+
+func startOutside(t *testing.T, uid uint32, env ...string) *testAgent {
+	t.Helper()
 	if lacks := landlock.Lacks(landlock.ABI()); len(lacks) > 0 {
 		need(t, fmt.Sprintf("the kernel lacks %q", lacks))
 	}
@@ -66,15 +117,7 @@ func eachOutside(t *testing.T, f func(t *testing.T, a *testAgent, uid uint32)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := func(uid int) *testAgent {
-		return startAgent(t, mode{name: "outside", bin: self, env: []string{envOutside + "=" + strconv.Itoa(uid)}})
-	}
-	if os.Getuid() != 0 {
-		t.Run("shared", func(t *testing.T) { f(t, start(os.Getuid()), uint32(os.Getuid())) })
-		return
-	}
-	t.Run("own", func(t *testing.T) { f(t, start(0), ownUID) })
-	t.Run("shared", func(t *testing.T) { f(t, start(sharedUID), sharedUID) })
+	return startAgent(t, mode{name: "outside", bin: self, env: append(env, envOutside+"="+strconv.Itoa(int(uid)))})
 }
 
 // bystander starts a process outside of the sandbox.
