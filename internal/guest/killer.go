@@ -66,6 +66,19 @@ func (k *killer) ready() error {
 	return nil
 }
 
+// before runs a fork, unless all has been killed: what it makes is killed then.
+func (k *killer) before(fork func() (int, error)) (int, error) {
+	if k == nil {
+		return fork()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.fd < 0 {
+		return 0, unix.ECANCELED
+	}
+	return fork()
+}
+
 // end has it kill all, and waits for its own end. What it has killed may still be about to end.
 func (k *killer) end() {
 	k.mu.Lock()

@@ -146,7 +146,9 @@ func (p *process) fork(l *launch) error {
 	defer unix.Close(theirs)
 	l.status = uintptr(theirs)
 	l.keepOnly()
-	p.subreaper, err = p.agent.orphans.forking(func() (int, error) { return p.agent.spawner.fork(l) })
+	p.subreaper, err = p.agent.orphans.forking(func() (int, error) {
+		return p.agent.killer.before(func() (int, error) { return p.agent.spawner.fork(l) })
+	})
 	if err != nil {
 		return resourceError("fork", err)
 	}
