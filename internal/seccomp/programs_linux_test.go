@@ -69,6 +69,7 @@ func testPrograms(t *testing.T, filter string) {
 		{"npm", "", [][]string{{"npm", "--version"}, {"echo", "works"}}, nil},
 		{"go", "routines.go", [][]string{{"go", "build", "-o", "p", "routines.go"}, {"./p"}}, nil},
 		{"c++", "regex.cpp", [][]string{{"g++", "-std=c++17", "-O1", "-pthread", "-o", "p", "regex.cpp"}, {"./p"}}, nil},
+		{"openmp", "places.c", [][]string{{"gcc", "-fopenmp", "-o", "p", "places.c"}, {"env", "OMP_PROC_BIND=true", "OMP_PLACES=threads", "./p"}}, nil},
 		{"r", "plot.R", [][]string{{"Rscript", "plot.R"}}, []string{"Rscript", "-e", "library(ggplot2)"}},
 		{"ruby", "fibers.rb", [][]string{{"ruby", "fibers.rb"}}, nil},
 		{"bash", "jobs.sh", [][]string{{"bash", "jobs.sh"}}, nil},
