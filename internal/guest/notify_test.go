@@ -179,6 +179,7 @@ fails(2, os.chmod, "no", 0o755); fails(2, os.chmod, "", 0o755); fails(20, os.chm
 fails(36, os.chmod, "x" * 5000, 0o755); fails(40, lambda: (os.symlink("a", "b"), os.symlink("b", "a"), os.chmod("a", 0o755)))
 fails(14, call, 268 if n else 53, -100, 8, 0o755); fails(22, call, 452, -100, b"f", 0o755, 1)
 fails(95, os.setxattr, "f", "user.x", b"x")
+C.prctl(4, 0); fails(1, os.chmod, "f", 0o700); C.prctl(4, 1); os.chmod("f", 0o700) # what cannot be looked into
 print("end")
 `))
 	if r.out != "end\n" || r.exit.Code != 0 {
