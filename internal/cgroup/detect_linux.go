@@ -142,17 +142,16 @@ func (s *Support) detectV2(mounts []mount, own map[string]string, root string, e
 	} else if d := delegated(s.v2.path(own[""])); d != "" {
 		s.top, from, s.delegated = d, d, true
 	} else {
-		s.scopes = true
 		from = filepath.Join(s.top, fmt.Sprintf("user.slice/user-%d.slice/user@%d.service", euid, euid))
 		bus := filepath.Join(root, fmt.Sprintf("run/user/%d/bus", euid))
-		if unix.Access(bus, unix.W_OK) != nil || unix.Access(from, unix.F_OK) != nil {
-			s.refuse("this user has no systemd user session that could delegate a control group", "log in with systemd (loginctl enable-linger USER), give the service that this runs in Delegate=yes, or run as root")
-			return
+		s.scopes = unix.Access(bus, unix.W_OK) == nil && unix.Access(from, unix.F_OK) == nil
+		if !s.scopes {
+			why, fix = "this user has no systemd user session that could delegate a control group", "log in with systemd (loginctl enable-linger USER), give the service that this runs in Delegate=yes, or run as root"
 		}
 	}
 	s.base = filepath.Join(s.top, dirName)
 	data, err := os.ReadFile(filepath.Join(from, "cgroup.controllers"))
-	if err != nil {
+	if err != nil && why == "" {
 		why, fix = "the controllers cannot be read: "+err.Error(), "mount cgroup2 at /sys/fs/cgroup"
 	}
 	have := strings.Fields(string(data))

@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math"
 	"os"
@@ -79,6 +80,33 @@ func TestDetect(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// As in a container on version 2: a user whose limits cannot be enforced has sandboxes all the same, in no group of their own.
+func TestUserWithoutSession(t *testing.T) {
+	s := detect(tree(t, v2mount, "0::/\n", map[string]string{"sys/fs/cgroup/cgroup.controllers": "cpu memory pids"}), 1000)
+	for _, c := range s.Controls() {
+		if c.Enforced || !strings.Contains(c.Why, "no systemd user session") {
+			t.Errorf("%+v, want Enforced = false and Why with \"no systemd user session\"", c)
+		}
+	}
+	g, err := s.Create(t.Context(), "x", Limits{Memory: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	group, files := 0, 1
+	if err := g.Start(t.Context(), func(fd int) (int, error) { group = fd; return os.Getpid(), nil }); err != nil || group != -1 {
+		t.Errorf("Start: %v, in the group of descriptor %d, want no error and -1", err, group)
+	}
+	if err := g.StartElsewhere(t.Context(), func(tasks []*os.File) (int, error) { files = len(tasks); return os.Getpid(), nil }); err != nil || files != 0 {
+		t.Errorf("StartElsewhere: %v, with %d files, want no error and 0", err, files)
+	}
+	if o, err := s.Open("x", os.Getpid()); err != nil || len(o.dirs) > 0 {
+		t.Errorf("Open: %v, %v, want no error and no group", o, err)
+	}
+	if err := errors.Join(g.Destroy(t.Context()), s.Tidy()); err != nil {
+		t.Error(err)
 	}
 }
 
