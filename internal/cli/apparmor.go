@@ -32,8 +32,9 @@ from ordinary users' programs, as on Ubuntu 24.04 and later. As root, this write
 for this very program to ` + machineAppArmor.profile + `, and loads it. Run it again when the program
 has been moved.
 
-The profile restricts nothing. All users who can run the program, and what it starts, can then
-make user namespaces. A Go program that opens sandboxes itself needs such a profile of its own.`,
+The profile restricts nothing. Users who can run llmsandbox can then make user namespaces with
+any program, as they can have it start theirs. A Go program that opens sandboxes itself needs
+such a profile of its own.`,
 		Example: `  llmsandbox setup apparmor --print
   sudo "$(command -v llmsandbox)" setup apparmor`,
 		Args: cobra.NoArgs,
