@@ -4,11 +4,11 @@ package files
 
 import (
 	"io"
+	"maps"
 	"os"
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -93,6 +93,7 @@ func (s *Service) serveList(call *job) error {
 	dir := os.NewFile(uintptr(fd), p)
 	defer dir.Close()
 	var list agentproto.FileList
+	found := map[string]agentproto.FileInfo{}
 	for size := 0; ; {
 		call.turns.yield()
 		names, err := dir.Readdirnames(512)
@@ -104,11 +105,11 @@ func (s *Service) serveList(call *job) error {
 			if err != nil {
 				return pathError("list", req.Path, err)
 			}
-			if size += len(info.Name) + len(info.Link) + 64; size > maxListBytes || len(list.Files) >= maxListed {
+			if size += len(info.Name) + len(info.Link) + 64; size > maxListBytes || len(found) >= maxListed {
 				list.Truncated = true
 				break
 			}
-			list.Files = append(list.Files, *info)
+			found[name] = *info
 		}
 		if err == io.EOF || list.Truncated {
 			break
@@ -117,7 +118,10 @@ func (s *Service) serveList(call *job) error {
 			return pathError("list", req.Path, err)
 		}
 	}
-	slices.SortFunc(list.Files, func(a, b agentproto.FileInfo) int { return strings.Compare(a.Name, b.Name) })
+	// To sort the names, and not the structs, makes the agent 16 KiB smaller.
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		list.Files = append(list.Files, found[name])
+	}
 	return call.End(&list)
 }
 
