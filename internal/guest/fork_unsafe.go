@@ -95,7 +95,7 @@ type launch struct {
 	paths      []*byte // candidates to execute, in order
 	dir        *byte
 	dirName    string
-	keep       []uintptr // descriptors the subreaper keeps, ascending, from 3 on
+	keep       []int // descriptors the subreaper keeps, ascending, from 3 on
 	status     uintptr
 	stdio      [3]uintptr
 	hasControl bool
@@ -174,7 +174,7 @@ func forkSubreaper(l *launch) (uintptr, unix.Errno) {
 	unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
 	prev = 3
 	for i = 0; i < uintptr(len(l.keep)); i++ {
-		fd = l.keep[i]
+		fd = uintptr(l.keep[i])
 		if fd > prev {
 			closeRange(prev, fd-1)
 		}

@@ -182,15 +182,16 @@ func (a *Agent) limits(asked []agentproto.Rlimit) ([]rlimit, error) {
 
 // keepOnly lists the descriptors that the subreaper keeps.
 func (l *launch) keepOnly() {
-	l.keep = []uintptr{l.status, l.procFD, l.stdio[0], l.stdio[1], l.stdio[2]}
+	// As int, which fmt sorts as well: each further type is code of its own.
+	l.keep = []int{int(l.status), int(l.procFD), int(l.stdio[0]), int(l.stdio[1]), int(l.stdio[2])}
 	if l.restrict {
-		l.keep = append(l.keep, l.landlock)
+		l.keep = append(l.keep, int(l.landlock))
 	}
 	if l.enter {
-		l.keep = append(l.keep, l.users)
+		l.keep = append(l.keep, int(l.users))
 	}
 	if l.hasControl {
-		l.keep = append(l.keep, l.control[0], l.control[1])
+		l.keep = append(l.keep, int(l.control[0]), int(l.control[1]))
 	}
 	slices.Sort(l.keep)
 }
