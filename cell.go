@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/kernel"
 	"github.com/llmsandbox/llmsandbox/internal/language"
@@ -279,9 +280,12 @@ func (k *Kernel) crashed(ctx context.Context, o kernel.Outcome, cell *Cell) {
 	} else {
 		cell.ExitCode, cell.Status = int(o.Exit.Code), StatusError
 	}
-	if k.ooms.happened(ctx, o.Exit) {
+	switch {
+	case o.Exit.Reason == agentproto.KilledDiskLimit:
+		cell.Reason += ": " + k.sandbox.diskReached()
+	case k.ooms.happened(ctx, o.Exit):
 		cell.Status = StatusOutOfMemory
-		cell.Reason += ": the sandbox reached its memory limit and the kernel of the system killed a process"
+		cell.Reason += ": the sandbox reached its memory limit and a process was killed for it"
 	}
 }
 

@@ -51,6 +51,9 @@ func (r *run) result(ctx context.Context, err error) (*Result, error) {
 	}
 	r.outcome(ctx, res)
 	res.Hints = s.hints(r.language, res.Status, res.Stderr, res.Network)
+	if r.exit.Reason == agentproto.KilledDiskLimit {
+		res.Hints = []Hint{{Kind: HintDisk}}
+	}
 	return res, captureErrors(r.out, r.err)
 }
 
@@ -98,6 +101,9 @@ func (r *run) outcome(ctx context.Context, res *Result) {
 		res.StdoutTruncated = res.StdoutTruncated || exit.OutCut && !r.compiling
 		res.StderrTruncated = res.StderrTruncated || exit.ErrCut || exit.OutCut && r.compiling
 		return
+	case agentproto.KilledDiskLimit:
+		res.Status, res.Reason = StatusKilled, r.sandbox.diskReached()
+		return
 	}
 	if exit.Signal == 0 && exit.Code == 0 {
 		res.Status = StatusOK
@@ -105,9 +111,9 @@ func (r *run) outcome(ctx context.Context, res *Result) {
 	}
 	if r.ooms.happened(ctx, exit) {
 		res.Status = StatusOutOfMemory
-		res.Reason = "the sandbox reached its memory limit and the kernel killed a process"
+		res.Reason = "the sandbox reached its memory limit and a process was killed for it"
 		if limit := r.sandbox.limits.Memory; limit > 0 {
-			res.Reason = fmt.Sprintf("the sandbox reached its memory limit of %d MiB and the kernel killed a process", limit>>20)
+			res.Reason = fmt.Sprintf("the sandbox reached its memory limit of %d MiB and a process was killed for it", limit>>20)
 		}
 		return
 	}
@@ -123,7 +129,16 @@ const (
 	sigKill = 9
 )
 
-// An oomWatch tells whether the kernel killed for memory while a run went on.
+// diskReached says that files took more than the disk limit, where the kernel does not keep more from being written.
+func (s *Sandbox) diskReached() string {
+	limit := "its disk limit"
+	if d := s.limits.Disk; d > 0 {
+		limit = fmt.Sprintf("its disk limit of %d MiB", d>>20)
+	}
+	return "the files in the sandbox took more than " + limit + " and all that ran was killed: remove files, or open a sandbox with a higher limit"
+}
+
+// An oomWatch tells whether a process was killed for memory while a run went on.
 type oomWatch struct {
 	machine backend.Machine
 	known   bool
@@ -135,8 +150,8 @@ func watchOOM(ctx context.Context, m backend.Machine) oomWatch {
 	return oomWatch{machine: m, known: known, before: n}
 }
 
-// happened tells whether a run that failed did so because of memory: the kernel
-// counted a kill meanwhile, and the run's own process was killed or gave up. The
+// happened tells whether a run that failed did so because of memory: a kill was
+// counted meanwhile, and the run's own process was killed or gave up. The
 // agent's count, where it has one, is that of the process's own time.
 func (w *oomWatch) happened(ctx context.Context, exit agentproto.Exit) bool {
 	if exit.Signal != 0 && exit.Signal != sigKill {

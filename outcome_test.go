@@ -30,6 +30,9 @@ func TestOutcome(t *testing.T) {
 		known bool
 		want  Status
 		code  int // -1: none
+
+		reason string // a part of it
+		hint   HintKind
 	}{
 		"ok":                       {exit: agentproto.Exit{}, want: StatusOK, code: 0},
 		"ok though a child died":   {exit: agentproto.Exit{}, kills: 1, known: true, want: StatusOK, code: 0},
@@ -45,6 +48,7 @@ func TestOutcome(t *testing.T) {
 		"memory by the agent":      {exit: agentproto.Exit{Signal: 9, OOMKnown: true, OOMKills: 1}, want: StatusOutOfMemory, code: -1},
 		"the agent knows better":   {exit: agentproto.Exit{Signal: 9, OOMKnown: true}, kills: 1, known: true, want: StatusKilled, code: -1},
 		"an agent that knows none": {exit: agentproto.Exit{Signal: 9, OOMKills: 1}, known: true, want: StatusKilled, code: -1},
+		"disk":                     {exit: agentproto.Exit{Signal: 9, Reason: agentproto.KilledDiskLimit, OOMKnown: true, OOMKills: 1}, want: StatusKilled, code: -1, reason: "remove files", hint: HintDisk},
 		"killed":                   {exit: agentproto.Exit{Signal: 15}, known: true, want: StatusKilled, code: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,6 +68,9 @@ func TestOutcome(t *testing.T) {
 			}
 			if c.exit.OutCut != res.StdoutTruncated {
 				t.Errorf("truncated %v", res.StdoutTruncated)
+			}
+			if c.hint != "" && (len(res.Hints) != 1 || res.Hints[0].Kind != c.hint) || !strings.Contains(res.Reason, c.reason) {
+				t.Errorf("hints %v, reason %q, want one of %s, %q", res.Hints, res.Reason, c.hint, c.reason)
 			}
 			encoded, err := json.Marshal(res)
 			if err != nil || strings.Contains(string(encoded), `"exit_code"`) != (c.code >= 0) {

@@ -221,6 +221,7 @@ const (
 	KilledByRequest                     // MethodKill, or the end of the agent
 	KilledTimeout                       // StartRequest.TimeoutMillis
 	KilledOutputLimit                   // StartRequest.OutputLimit
+	KilledDiskLimit                     // the files of the sandbox
 )
 
 // Exit is the end of a process: an observation, never a guess.
@@ -246,8 +247,8 @@ type Exit struct {
 	// OutCut and ErrCut tell that more was written to the channel and dropped
 	// because of StartRequest.OutputLimit.
 	OutCut, ErrCut bool
-	// OOMKills is how many processes the kernel killed for memory in the sandbox's
-	// own memory cgroup between the start and the end of this one. It means
+	// OOMKills is how many processes were killed for memory, by the kernel in the sandbox's
+	// own memory cgroup or by a watch of the agent, between the start and the end of this one. It means
 	// something only when OOMKnown is set: not every agent can see that group.
 	OOMKills uint64
 	OOMKnown bool
