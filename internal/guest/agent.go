@@ -31,6 +31,7 @@ type Agent struct {
 	seccomp  *sockFprog
 	entering *sockFprog  // of a process with StartRequest.Enters
 	oom      *oomCounter // nil: not known
+	watching *watching   // nil: nothing is watched
 	timers   timers
 	idle     idleness
 	prepared chan struct{} // closed when Options.Prepare has returned
@@ -44,6 +45,7 @@ type Agent struct {
 	processes map[uint64]*process
 	lastID    uint64
 	live      int      // processes that run or start
+	working   int      // those of them that count as something that goes on
 	endedIDs  []uint64 // ended and not collected, the oldest first
 	down      bool
 	entered   bool // a process that enters other sandboxes has been started
@@ -111,6 +113,11 @@ func New(opts Options) (*Agent, error) {
 			return nil, fmt.Errorf("prepare to answer system calls: %w", err)
 		}
 	}
+	if opts.Watch != nil {
+		if a.watching, err = newWatching(a, *opts.Watch); err != nil {
+			return nil, err
+		}
+	}
 	a.orphans = newOrphans()
 	if a.spawner, err = newSpawner(a.onSpawnerThread); err != nil {
 		return nil, err
@@ -158,7 +165,7 @@ func (a *Agent) onSpawnerThread() (err error) {
 // it runs Options.Prepare, which has the code's identity for files by now.
 func (a *Agent) prepareAll() {
 	defer close(a.prepared)
-	reserveThreads()
+	reserveThreads(a.watching.threads())
 	if a.opts.Prepare != nil {
 		a.prepErr = a.opts.Prepare()
 	}
@@ -263,6 +270,13 @@ const shutdownWait = 10 * time.Second
 func (a *Agent) Shutdown() {
 	a.mu.Lock()
 	a.down = true
+	a.mu.Unlock()
+	a.killAll(agentproto.KilledByRequest)
+}
+
+// killAll kills everything that runs, for that reason.
+func (a *Agent) killAll(reason agentproto.KillReason) {
+	a.mu.Lock()
 	list := make([]*process, 0, len(a.processes))
 	for _, p := range a.processes {
 		list = append(list, p)
@@ -270,7 +284,7 @@ func (a *Agent) Shutdown() {
 	a.mu.Unlock()
 	var all sync.WaitGroup
 	for _, p := range list {
-		all.Go(func() { p.kill(agentproto.KilledByRequest) })
+		all.Go(func() { p.kill(reason) })
 	}
 	done := make(chan struct{})
 	go func() {
@@ -320,6 +334,8 @@ type Options struct {
 	// CountOOM has the end of every process tell how many the kernel killed for
 	// memory meanwhile, where the agent can see that.
 	CountOOM bool
+	// Watch limits what all processes take, where the kernel does not; nil: nothing is watched.
+	Watch *Watch
 	// Deadline is when the agent ends by itself; zero: never.
 	Deadline time.Time
 	// Idle is after how long without a call or a process it does; 0: never.
@@ -378,9 +394,10 @@ func boundThreads() { runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), agentproto.M
 
 // reserveThreads has the runtime make as many threads as may be needed, which it keeps and
 // takes when it needs one. Code that takes all processes that the sandbox may have leaves
-// none for a thread, and a Go program that cannot make one is ended by its runtime.
-func reserveThreads() {
-	n := agentproto.SpareThreads - agentproto.MaxRunning + runtime.GOMAXPROCS(0)
+// none for a thread, and a Go program that cannot make one is ended by its runtime. A watch
+// needs some more.
+func reserveThreads(more int) {
+	n := more + agentproto.SpareThreads - agentproto.MaxRunning + runtime.GOMAXPROCS(0)
 	var all sync.WaitGroup
 	release := make(chan struct{})
 	all.Add(n)

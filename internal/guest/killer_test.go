@@ -39,7 +39,7 @@ func serveOutside(uid string) error {
 	if err != nil {
 		return err
 	}
-	opts := guest.Options{CodeUID: uint32(id), CodeGID: uint32(id), NoPIDNamespace: true}
+	opts := guest.Options{CodeUID: uint32(id), CodeGID: uint32(id), NoPIDNamespace: true, Watch: watchOf(os.Getenv(envWatch))}
 	if err := confineOutside(&opts, seccomp.ProcessOptions{TCP: os.Getenv(envPort) != "", Shared: id != 0}); err != nil {
 		return err
 	}

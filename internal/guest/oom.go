@@ -66,6 +66,17 @@ func (c *oomCounter) count() (n uint64, known bool) {
 	return parseOOMKills(buf[:size])
 }
 
+// oomKills is how many processes were killed for memory so far.
+func (a *Agent) oomKills() (n uint64, known bool) {
+	n, known = a.oom.count()
+	if w := a.watching; w != nil && w.memory > 0 {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return n + w.kills, true
+	}
+	return n, known
+}
+
 // parseOOMKills finds the line "oom_kill N", which both versions of cgroups have.
 func parseOOMKills(text []byte) (uint64, bool) {
 	for line := range bytes.Lines(text) {

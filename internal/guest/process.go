@@ -22,7 +22,7 @@ type process struct {
 	subreaper int
 	req       agentproto.StartRequest // without files, environment
 	started   time.Time
-	oomBefore uint64 // the kernel's count of kills for memory at the start
+	oomBefore uint64 // the count of kills for memory at the start
 	timer     *Timer
 
 	zygote   *zygote       // of a process that forks others
@@ -165,10 +165,10 @@ func (p *process) mainEnded(rec record) {
 	p.exit = exit
 }
 
-// countOOM reports how many processes the kernel killed for memory since the start. It
-// counts each before it kills it, so the end that a kill causes comes after its count.
+// countOOM reports how many processes the kernel, or a watch, killed for memory since the start. They
+// count each before its end is known.
 func (p *process) countOOM(exit *agentproto.Exit) {
-	if now, known := p.agent.oom.count(); known {
+	if now, known := p.agent.oomKills(); known {
 		exit.OOMKills, exit.OOMKnown = now-min(p.oomBefore, now), true
 	}
 }
@@ -341,6 +341,7 @@ func (a *Agent) admit() error {
 		return agentproto.Errorf(agentproto.CodeBusy, "%d processes run already, which is the agent's limit: wait for some to end", a.live)
 	}
 	a.live++
+	a.watching.begin()
 	return nil
 }
 
@@ -379,6 +380,7 @@ func (a *Agent) ended(p *process) {
 	a.live--
 	p.over = true
 	if p.counts {
+		a.working--
 		a.idle.leave()
 	}
 	if p.collected {

@@ -111,6 +111,18 @@ func (p procFS) read(path string) ([]byte, error) {
 	return readAll(fd, maxProcFile)
 }
 
+func (p procFS) write(path string, data []byte) error {
+	p.one.Lock()
+	defer p.one.Unlock()
+	fd, err := unix.Openat(p.fd, path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	_, err = unix.Write(fd, data)
+	return err
+}
+
 // numbers lists the entries of a directory that are numbers.
 func (p procFS) numbers(path string) ([]string, error) {
 	p.one.Lock()
@@ -156,6 +168,23 @@ func (p procFS) known(names []string) []int {
 	return list
 }
 
+// tasks lists the directories of a process's threads, that of its first one first. A process that is gone has none.
+func (p procFS) tasks(pid int) (list []string) {
+	dir, err := p.dir(pid)
+	if err != nil {
+		return nil
+	}
+	dir += "/task"
+	tids, err := p.numbers(dir)
+	if err != nil {
+		return nil
+	}
+	for _, tid := range tids {
+		list = append(list, dir+"/"+tid)
+	}
+	return list
+}
+
 // others counts the processes that are neither this one nor came from outside, as a
 // container's exec does: their parent is in another pid namespace, which no program inside
 // can bring about, since its orphans become children of the first process. One that cannot be
@@ -182,19 +211,11 @@ func (p procFS) below(root, but int) (n int) {
 // children lists the children of a process: of all its threads. A process that is
 // gone has none.
 func (p procFS) children(pid int) ([]int, error) {
-	dir, err := p.dir(pid)
-	if err != nil {
-		return nil, nil
-	}
-	tids, err := p.numbers(dir + "/task")
-	if err != nil {
-		return nil, nil
-	}
 	var names []string
-	for _, tid := range tids {
-		text, err := p.read(dir + "/task/" + tid + "/children")
-		if err == unix.ENOENT && tid == dir {
-			if _, err := p.read(dir + "/stat"); err == nil {
+	for i, task := range p.tasks(pid) {
+		text, err := p.read(task + "/children")
+		if err == unix.ENOENT && i == 0 {
+			if _, err := p.of(pid, "stat"); err == nil {
 				return p.childrenByStat(pid)
 			}
 		}
@@ -221,7 +242,9 @@ func (p procFS) childrenByStat(parent int) ([]int, error) {
 
 // A procStat is what is used of /proc/<pid>/stat.
 type procStat struct {
+	state    byte
 	ppid     int
+	threads  uint64
 	ticks    uint64 // user and system time
 	waited   uint64 // that of the children it waited for
 	rssPages uint64
@@ -255,12 +278,23 @@ func parseStat(text []byte) (procStat, bool) {
 		return uint64(max(v, 0))
 	}
 	return procStat{
+		state:    f[0][0],
 		ppid:     int(num(4)),
+		threads:  num(20),
 		ticks:    num(14) + num(15),
 		waited:   num(16) + num(17),
 		rssPages: num(24),
 	}, true
 }
+
+// stopped tells of a process that a signal or one that traces it has stopped.
+func (s procStat) stopped() bool { return s.state == 'T' || s.state == 't' }
+
+// ended is not told by its first thread alone, whose state that is: others may go on.
+func (s procStat) ended() bool { return s.threads <= 1 && (s.state == 'Z' || s.state == 'X') }
+
+// showsStop tells of a process whose state will say that it has stopped, without what it waits for in the kernel.
+func (s procStat) showsStop() bool { return s.state != 'D' && s.state != 'Z' }
 
 // ticksPerSecond is USER_HZ, which is 100 on every architecture the agent is built for.
 const ticksPerSecond = 100

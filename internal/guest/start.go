@@ -133,7 +133,7 @@ func (a *Agent) newProcess(req *agentproto.StartRequest) *process {
 	}
 	p.req = *req
 	p.req.Files, p.req.Env = nil, nil
-	p.oomBefore, _ = a.oom.count()
+	p.oomBefore, _ = a.oomKills()
 	return p
 }
 

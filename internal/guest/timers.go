@@ -340,8 +340,11 @@ func (p *process) count(counts bool) {
 	}
 	p.counts = counts
 	if counts {
+		p.agent.working++
+		p.agent.watching.working()
 		p.agent.idle.enter()
 	} else {
+		p.agent.working--
 		p.agent.idle.leave()
 	}
 }
