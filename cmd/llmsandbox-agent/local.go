@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -79,13 +80,19 @@ func confine(opts *guest.Options, config nsinit.Config) error {
 	if len(config.LandlockRead)+len(config.LandlockWrite) == 0 {
 		return nil
 	}
-	fd, err := landlock.NewRuleset(landlock.Rules{
+	rules := landlock.Rules{
 		ReadExec:     config.LandlockRead,
 		ReadWrite:    config.LandlockWrite,
 		Special:      []string{"/dev", "/proc"},
 		ScopeSignals: config.SharedUID,
-	})
-	if errors.Is(err, landlock.ErrUnsupported) {
+	}
+	if config.Proc == nsinit.ProcClosed {
+		if err := closeProc(&rules); err != nil {
+			return fmt.Errorf("close /proc with Landlock: %w", err)
+		}
+	}
+	fd, err := landlock.NewRuleset(rules)
+	if errors.Is(err, landlock.ErrUnsupported) && config.Proc != nsinit.ProcClosed {
 		return nil
 	}
 	if err != nil {
@@ -95,6 +102,21 @@ func confine(opts *guest.Options, config nsinit.Config) error {
 	if opts.Entrance != nil {
 		if opts.Entrance.Landlock, err = landlock.NewApart(); err != nil {
 			return fmt.Errorf("make a Landlock ruleset: %w", err)
+		}
+	}
+	return nil
+}
+
+// closeProc lets code read everything but /proc, and of that only what tells of no process.
+func closeProc(rules *landlock.Rules) (err error) {
+	if rules.ReadExec, err = nsinit.BesidesProc(); err != nil {
+		return err
+	}
+	rules.List, rules.ReadOnly, rules.Special = []string{"/"}, nsinit.Readable, []string{"/dev"}
+	for _, path := range slices.Concat(rules.ReadExec, rules.ReadOnly) {
+		// A rule is about an inode. A file system of the kernel that forgets one, as it may while nothing has it open, makes another.
+		if _, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil && err != unix.ENOENT {
+			return err
 		}
 	}
 	return nil

@@ -24,6 +24,8 @@ type Rules struct {
 	ReadExec []string
 	// ReadOnly may be read.
 	ReadOnly []string
+	// List are directories that may be listed.
+	List []string
 	// ReadWrite may be used in every way but making devices: the work directory
 	// and /tmp. Executing is part of it, since programs are built and run there.
 	ReadWrite []string
@@ -83,7 +85,7 @@ func NewRuleset(r Rules) (int, error) {
 	for _, set := range []struct {
 		access uint64
 		paths  []string
-	}{{readExec, r.ReadExec}, {readOnly, r.ReadOnly}, {readWrite, r.ReadWrite}, {special, r.Special}} {
+	}{{readExec, r.ReadExec}, {readOnly, r.ReadOnly}, {unix.LANDLOCK_ACCESS_FS_READ_DIR, r.List}, {readWrite, r.ReadWrite}, {special, r.Special}} {
 		for _, path := range set.paths {
 			if err := allow(fd, path, set.access&handled); err != nil {
 				unix.Close(fd)

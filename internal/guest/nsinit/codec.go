@@ -66,10 +66,11 @@ type Reply struct {
 	Exposed uint32
 	// StartDir reports whether the code can have Plan.StartDir as its working directory.
 	StartDir bool
+	Proc     Proc
 }
 
 // Fields names the fields in their order on the wire.
-func (r *Reply) Fields(c *wire.Coder) { c.Fields(&r.Exposed, &r.StartDir) }
+func (r *Reply) Fields(c *wire.Coder) { c.Fields(&r.Exposed, &r.StartDir, (*uint8)(&r.Proc)) }
 
 const (
 	replyReady  = 0
@@ -91,7 +92,7 @@ func DecodeReply(b []byte) (Reply, error) {
 	switch {
 	case len(b) > 0 && b[0] == replyReady:
 		var r Reply
-		if rest, err := wire.Decode(b[1:], &r); err == nil && len(rest) == 0 && r.Exposed <= maxSteps {
+		if rest, err := wire.Decode(b[1:], &r); err == nil && len(rest) == 0 && r.Exposed <= maxSteps && r.Proc <= ProcEmpty {
 			return r, nil
 		}
 	case len(b) > 1 && len(b) <= MaxReply && b[0] == replyFailed:

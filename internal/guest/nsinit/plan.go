@@ -29,6 +29,21 @@ func AgentID(ownUsers bool, id uint32) uint32 {
 	return id
 }
 
+// A Proc is what the code has for /proc.
+type Proc uint8
+
+// What there is where the kernel refuses a sandbox a /proc of its own, the last two, the agent can look into the /proc of the place that it
+// was started from.
+const (
+	// ProcOwn is the /proc of the sandbox's pid namespace.
+	ProcOwn Proc = iota
+	// ProcClosed is the one of outside, of which Landlock lets code open only what is Readable. It can list directories and follow links,
+	// which for other processes than its own the kernel denies.
+	ProcClosed
+	// ProcEmpty is a directory with what is Readable.
+	ProcEmpty
+)
+
 // An Op is what a step does.
 type Op uint8
 

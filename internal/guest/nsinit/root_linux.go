@@ -99,6 +99,10 @@ func openSource(s *Step, received []int, fd *int) (exposed bool, err error) {
 		*fd = received[s.FD]
 	case OpFilesystem:
 		*fd, err = newFilesystem(s.Source, s.Options, s.Attr)
+		if s.Source == "proc" && errors.Is(err, unix.EPERM) {
+			// A user namespace gets no /proc that shows more than the one which is there, as where a container's is partly masked.
+			*fd, err = cloneTree("/proc", s.Attr)
+		}
 	case OpUnion:
 		*fd, err = newUnion(s.Options, s.Attr)
 	case OpBindSame:

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"runtime"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +24,7 @@ type Config struct {
 	Rlimits                     []Rlimit
 	Entering                    []byte // as in Plan
 	Adopt                       string // as in Plan
+	Proc                        Proc
 	// Layers are descriptors of the directories with what is written to the root, by where in it they are mounted; none: it is
 	// read-only. Nothing else leads to them.
 	Layers map[string]int
@@ -75,6 +76,10 @@ func setup(fd int) (Config, Reply, error) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return Config{}, Reply{}, fmt.Errorf("hide the agent's memory: %w", err)
 	}
+	proc, err := procOf(plan)
+	if err != nil {
+		return Config{}, Reply{}, fmt.Errorf("look at /proc: %w", err)
+	}
 	namespaces := new([]int)
 	if plan.Adopt != "" {
 		if *namespaces, err = openNamespaces("user", "mnt", "net", "ipc", "uts", "pid"); err != nil {
@@ -85,9 +90,9 @@ func setup(fd int) (Config, Reply, error) {
 		Entering: plan.Entering, Adopt: plan.Adopt, Namespaces: namespaces, Layers: layers,
 		CodeUID: plan.CodeUID, CodeGID: plan.CodeGID, OwnUsers: plan.OwnUsers, Sudo: plan.Sudo, SharedUID: !plan.SetIDs, Workdir: plan.Workdir,
 		Seccomp: plan.Seccomp, LandlockRead: plan.LandlockRead, LandlockWrite: plan.LandlockWrite,
-		Rlimits: plan.Rlimits,
+		Rlimits: plan.Rlimits, Proc: proc,
 		OnSpawnerThread: func() error {
-			err := enterSpawner(plan.HideUptime)
+			err := enterSpawner(plan.HideUptime, proc)
 			if err == nil && plan.Adopt != "" {
 				of := []string{"cgroup"}
 				if plan.HideUptime {
@@ -99,7 +104,7 @@ func setup(fd int) (Config, Reply, error) {
 			}
 			return err
 		},
-	}, Reply{Exposed: uint32(exposed), StartDir: plan.StartDir != "" && canEnter(plan.StartDir, plan)}, nil
+	}, Reply{Exposed: uint32(exposed), StartDir: plan.StartDir != "" && canEnter(plan.StartDir, plan), Proc: proc}, nil
 }
 
 // openNamespaces opens namespaces of the calling thread.
@@ -208,13 +213,18 @@ const keptCaps = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETPCAP |
 // enterSpawner runs on the thread that forks. Its cgroup and time namespaces are
 // unshared here and not when the agent was cloned: a time namespace is only entered
 // by children, and a cgroup namespace must be made by a process already in its cgroup.
-func enterSpawner(hideUptime bool) error {
+func enterSpawner(hideUptime bool, proc Proc) error {
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil && !errors.Is(err, unix.EINVAL) { // EINVAL: a kernel without
 		return fmt.Errorf("new cgroup namespace: %w", err)
 	}
 	if hideUptime {
 		if err := enterTimeNamespace(); err != nil {
 			return fmt.Errorf("new time namespace: %w", err)
+		}
+	}
+	if proc == ProcEmpty {
+		if err := emptyProc(); err != nil {
+			return fmt.Errorf("an empty /proc: %w", err)
 		}
 	}
 	return ReduceCaps(keptCaps)
@@ -237,7 +247,10 @@ func enterTimeNamespace() error {
 		return err
 	}
 	offsets := fmt.Sprintf("monotonic -%d 0\nboottime -%d 0\n", mono.Sec, boot.Sec)
-	err := writeExisting("/proc/"+strconv.Itoa(unix.Gettid())+"/timens_offsets", offsets)
+	self, err := os.Readlink("/proc/thread-self") // PID/task/TID, and only PID has the file, if it is called TID
+	if err == nil {
+		err = writeExisting("/proc/"+path.Base(self)+"/timens_offsets", offsets)
+	}
 	return errors.Join(err, unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 }
 
