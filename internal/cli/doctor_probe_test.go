@@ -52,6 +52,12 @@ func TestCompareFindsWhatDoesNotHold(t *testing.T) {
 	if err := compare(policy, parseProbe("interface: lo\ninterface: eth0\n")); err != nil {
 		t.Errorf("a pod's network: %v", err)
 	}
+	all.Controls = append(all.Controls, backend.Control{Name: "proc", Why: "test"})
+	for seen, control := range map[string]string{"core: 0": "", "core: 0\nwritable: /usr": "filesystem", "core: unlimited": "core-dumps"} {
+		if err := compare(all, parseProbe(seen)); (err == nil) != (control == "") || err != nil && !strings.HasPrefix(err.Error(), control+" is declared") {
+			t.Errorf("%q without a /proc: %v, want an error about %q, if any", seen, err, control)
+		}
+	}
 	if err := compare(backend.Capabilities{}, observed{}); err != nil {
 		t.Errorf("what nobody declared: %v", err)
 	}
