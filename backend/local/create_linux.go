@@ -20,6 +20,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/cgroup"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/errclass"
+	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
@@ -74,6 +75,11 @@ func (b *Backend) create(ctx context.Context, spec backend.Spec, set func(*creat
 	}
 	if img := c.root.from; img != nil {
 		if err := m.restoreWorkdir(ctx, img); err != nil {
+			return nil, errors.Join(err, m.Destroy(context.WithoutCancel(ctx)))
+		}
+	}
+	if c.process.proc == nsinit.ProcEmpty {
+		if err := m.withoutProc(ctx); err != nil {
 			return nil, errors.Join(err, m.Destroy(context.WithoutCancel(ctx)))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 )
 
@@ -85,6 +86,8 @@ func (n *inside) start() (pid int, err error) {
 			err = errors.Join(err, rerr)
 		case r.step == insideStarted:
 			pid = from
+		case r.step == insideProc && unix.Errno(r.errno) == unix.EPERM:
+			err = errors.Join(err, fmt.Errorf("%s: %w: %w: the one of this place is partly masked, as in a container: %s", insideSteps[r.step], unix.EPERM, backend.ErrUnsupported, unmaskProc))
 		default:
 			err = errors.Join(err, fmt.Errorf("%s: %w", insideSteps[r.step], unix.Errno(r.errno)))
 		}

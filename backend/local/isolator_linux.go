@@ -73,6 +73,7 @@ type process struct {
 	owner    *os.File
 	controls []backend.Control // what only the start of this sandbox shows
 	startDir bool              // whether code can have contents.startDir as its working directory
+	proc     nsinit.Proc
 }
 
 // kill ends the agent and with it, because it is the first of its pid namespace,

@@ -143,7 +143,8 @@ func (a *namespaceAgent) boot(ctx context.Context, l *launch, filter func() ([]b
 			return err
 		}
 	}
-	a.process.controls, a.process.startDir = []backend.Control{hostPathsControl(int(done.Exposed)+exposed, in.mounts)}, done.StartDir
+	a.process.controls, a.process.startDir = []backend.Control{hostPathsControl(int(done.Exposed)+exposed, in.mounts), procControl(done.Proc)}, done.StartDir
+	a.process.proc = done.Proc
 	return nil
 }
 
@@ -268,8 +269,8 @@ func explainFork(err error) error {
 func explainSetup(err error) error {
 	text := err.Error()
 	switch {
-	case strings.Contains(text, "proc file system") && strings.Contains(text, unix.EPERM.Error()):
-		return fmt.Errorf("set up the sandbox: %s: %w: /proc of this place is partly masked, as in a container: run the container with an unmasked /proc (--security-opt systempaths=unconfined; docs/containers.md has more), or use another backend", text, backend.ErrUnsupported)
+	case strings.Contains(text, nsinit.HiddenProcesses):
+		return fmt.Errorf("set up the sandbox: %s: %w: mount /proc without hidepid, %s", text, backend.ErrUnsupported, unmaskProc)
 	case strings.Contains(text, unix.ENOSYS.Error()):
 		return fmt.Errorf("set up the sandbox: %s: %w: Linux 5.12 or later is needed", text, backend.ErrUnsupported)
 	case strings.Contains(text, unix.EPERM.Error()), strings.Contains(text, unix.EACCES.Error()):
@@ -316,6 +317,24 @@ func hostPathsControl(exposed int, mounts []mount) backend.Control {
 	return backend.Control{Name: "host-paths",
 		Why: fmt.Sprintf("the mount table names where %d of the mounted folders are on the host, as the kernel lays no overlay over them", exposed),
 		Fix: "use Linux 5.11 or later with overlayfs, with nothing mounted below the toolchains; or install the toolchains below /usr"}
+}
+
+// unmaskProc is what gives sandboxes a /proc of their own in a container.
+const unmaskProc = "run the container with an unmasked /proc (--security-opt systempaths=unconfined; docs/containers.md has more), or use another backend"
+
+// procControl reports whose processes are in /proc.
+func procControl(proc nsinit.Proc) backend.Control {
+	c := backend.Control{Name: "proc", Fix: unmaskProc}
+	const why = "the kernel refuses the sandbox a /proc of its own, as the one of this place is partly masked: "
+	switch proc {
+	case nsinit.ProcClosed:
+		c.Why = why + "code has that one, closed by Landlock: it can tell which processes there are here and whose, and can open no file about processes, not even its own"
+	case nsinit.ProcEmpty:
+		c.Why = why + "it is empty, so programs do not find themselves (/proc/self/exe) and their descriptors (/dev/stdin, /dev/fd)"
+	default:
+		return backend.Control{Name: "proc", Enforced: true, By: "pid namespace"}
+	}
+	return c
 }
 
 // landlockControl reports on Landlock of this ABI; 0: the kernel has none.
