@@ -19,7 +19,8 @@ func containerFlags(profile string) []string {
 	return []string{"--security-opt", "seccomp=" + profile, "--security-opt", "systempaths=unconfined"}
 }
 
-// TestCommandInContainer: the local backend works in a container that has the flags of docs/containers.md, and in none without.
+// TestCommandInContainer: the local backend works in a container that has the flags of docs/containers.md, without a /proc of its
+// own in one that has the first, and in none without.
 func TestCommandInContainer(t *testing.T) {
 	dir := incontainerDir(t)
 	for _, engine := range engines {
@@ -32,6 +33,7 @@ func TestCommandInContainer(t *testing.T) {
 				return string(out), err
 			}
 			flags := containerFlags(filepath.Join(dir, "seccomp.json"))
+			masked := flags[:2]
 			for _, user := range []string{"0", "1000"} {
 				if out, err := run(user, nil, "doctor"); err == nil || !strings.Contains(out, "A sandbox does NOT work here") {
 					t.Errorf("user %s, no flags: %v\n%s\nwant an error and \"A sandbox does NOT work here\"", user, err, out)
@@ -39,20 +41,36 @@ func TestCommandInContainer(t *testing.T) {
 				if out, err := run(user, flags, "doctor"); err != nil || !strings.HasPrefix(out, "backend local namespace\n") || !strings.Contains(out, "A sandbox works here.") {
 					t.Errorf("user %s: %v\n%s\nwant no error, \"backend local namespace\" and \"A sandbox works here.\"", user, err, out)
 				}
-				if out, err := run(user, flags, "run", "--quiet", "-c", "print(1)"); err != nil || out != "1\n" {
-					t.Errorf("user %s: %v, %q, want no error and \"1\\n\"", user, err, out)
+				if out, err := run(user, masked, "doctor"); err != nil || !strings.Contains(out, "\nNO   proc ") || !strings.Contains(out, "A sandbox works here.") {
+					t.Errorf("user %s, masked: %v\n%s\nwant no error, \"NO   proc\" and \"A sandbox works here.\"", user, err, out)
+				}
+				for _, flags := range [][]string{flags, masked} {
+					if out, err := run(user, flags, "run", "--quiet", "-c", "print(1)"); err != nil || out != "1\n" {
+						t.Errorf("user %s, %q: %v, %q, want no error and \"1\\n\"", user, flags, err, out)
+					}
+				}
+				// There, /proc is the container's, closed but for links to files that code can read anyway.
+				const look = `import glob, subprocess
+subprocess.Popen(["sleep", "1000"])
+print([f for f in glob.glob("/proc/[0-9]*/*") if not f.endswith("/exe") and not subprocess.run(["cat", f], capture_output=True).returncode])`
+				if out, err := run(user, masked, "run", "--quiet", "-c", look); err != nil || out != "[]\n" {
+					t.Errorf("user %s, masked: %v, %q, want no error and \"[]\\n\"", user, err, out)
 				}
 			}
 			// Unlike root of the container, code of a sandbox cannot change the host's kernel settings.
-			if out, err := run("0", flags, "run", "--quiet", "-c", `import os; print(os.access("/proc/sys/kernel/core_pattern", os.W_OK))`); err != nil || out != "False\n" {
-				t.Errorf("/proc/sys in the sandbox can be written to: %v, %q, want no error and \"False\\n\"", err, out)
+			for _, flags := range [][]string{flags, masked} {
+				if out, err := run("0", flags, "run", "--quiet", "-c", `import os; print(os.access("/proc/sys/kernel/core_pattern", os.W_OK))`); err != nil || out != "False\n" {
+					t.Errorf("%q: /proc/sys in the sandbox can be written to: %v, %q, want no error and \"False\\n\"", flags, err, out)
+				}
 			}
 			if e.Rootless {
 				return // root there has too few users for what follows
 			}
 			// Code with users of its own enters another user namespace.
-			if out, err := run("0", flags, "run", "--quiet", "--sudo", "-c", "import os; print(os.getuid())"); err != nil || out != "1000\n" {
-				t.Errorf("with sudo: %v, %q, want no error and \"1000\\n\"", err, out)
+			for _, flags := range [][]string{flags, masked} {
+				if out, err := run("0", flags, "run", "--quiet", "--sudo", "-c", "import os; print(os.getuid())"); err != nil || out != "1000\n" {
+					t.Errorf("with sudo, %q: %v, %q, want no error and \"1000\\n\"", flags, err, out)
+				}
 			}
 		})
 	}
