@@ -18,20 +18,24 @@ var systemPath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/us
 
 // A finder collects what the languages need.
 type finder struct {
-	getenv func(string) string
-	home   string
-	dirs   []string // where to look, in order
-	binds  []Bind
-	path   []string          // PATH inside, before systemPath
-	env    []string          // besides PATH and the locale
-	links  map[string]string // links of the skeleton: path inside -> target
-	found  []Found
+	Options
+	home  string
+	dirs  []string // where to look, in order
+	binds []Bind
+	path  []string          // PATH inside, before systemPath
+	env   []string          // besides PATH and the locale
+	links map[string]string // links of the skeleton: path inside -> target
+	found []Found
 	// scripts are directories of the host with console scripts of Python, in the order of PATH.
 	scripts []string
 }
 
-func newFinder(getenv func(string) string) *finder {
-	f := &finder{getenv: getenv, home: filepath.Clean(getenv("HOME")), links: map[string]string{}}
+func newFinder(o Options) *finder {
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	getenv := o.Getenv
+	f := &finder{Options: o, home: filepath.Clean(getenv("HOME")), links: map[string]string{}}
 	for _, env := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
 		if dir := getenv(env); filepath.IsAbs(dir) {
 			f.dirs = append(f.dirs, filepath.Join(dir, "bin"))
@@ -127,7 +131,7 @@ func (f *finder) throughShim(path string) string {
 		return path
 	}
 	root := filepath.Dir(dir)
-	version := f.getenv(strings.ToUpper(strings.TrimPrefix(filepath.Base(root), ".")) + "_VERSION")
+	version := f.Getenv(strings.ToUpper(strings.TrimPrefix(filepath.Base(root), ".")) + "_VERSION")
 	if version == "" {
 		data, err := os.ReadFile(filepath.Join(root, "version"))
 		if err != nil || len(data) > 4096 {
@@ -215,14 +219,16 @@ func (f *finder) place(language, path string) (inside string) {
 		return "" // not in a directory that is clearly its toolchain's own
 	case f.private(prefix):
 		return "" // its directory holds other things than the toolchain
-	case !mark.relocates && f.inHome(prefix):
+	case !mark.relocates && !f.InPlace && f.inHome(prefix):
 		return "" // it cannot be moved out of a home directory
+	case f.OtherUser && !reachable(prefix):
+		return ""
 	}
 	if info, err := os.Stat(prefix); err != nil || info.Mode().Perm()&0o005 != 0o005 {
 		return "" // other users cannot read it
 	}
 	target := prefix
-	if mark.relocates {
+	if mark.relocates && !f.InPlace {
 		target = filepath.Join(toolchains, language)
 	}
 	for _, b := range f.binds {
@@ -261,6 +267,9 @@ func (f *finder) venv(path, language string) bool {
 		return false
 	}
 	target := filepath.Join(toolchains, "venv")
+	if f.InPlace {
+		target = packages[0]
+	}
 	f.binds = append(f.binds, Bind{packages[0], target})
 	f.env = append(f.env, "PYTHONPATH="+target)
 	f.addScripts(filepath.Join(env, "bin"))
@@ -270,6 +279,9 @@ func (f *finder) venv(path, language string) bool {
 // pythonLibrary lets a moved python find its shared library, and only that one: the
 // other libraries of its directory must not replace the system's.
 func (f *finder) pythonLibrary(real, prefix, target string) {
+	if f.InPlace {
+		return // it finds it as it does on the host
+	}
 	bin, err := elf.Open(real)
 	if err != nil {
 		return
@@ -305,6 +317,17 @@ func (f *finder) inHome(dir string) bool {
 	return under(dir, "/home") || under(dir, "/root") || filepath.IsAbs(f.home) && under(dir, f.home)
 }
 
+// reachable reports whether any user may enter the directories above one.
+func reachable(dir string) bool {
+	for dir != "/" {
+		dir = filepath.Dir(dir)
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm()&0o001 == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 func hasAny(dir string, patterns []string) bool {
 	for _, p := range patterns {
 		if len(glob(filepath.Join(dir, p))) > 0 {
@@ -330,10 +353,7 @@ func under(path, dir string) bool {
 // Locate returns the host's own file behind a program of a language that a root made
 // now would have, and "" when it would have none. It looks for that one only.
 func Locate(language, program string, opts Options) string {
-	if opts.Getenv == nil {
-		opts.Getenv = os.Getenv
-	}
-	path, _ := newFinder(opts.Getenv).locate(language, program)
+	path, _ := newFinder(opts).locate(language, program)
 	if path == "" {
 		return ""
 	}

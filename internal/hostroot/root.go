@@ -25,4 +25,6 @@ type Found struct{ Language, Program, Path string }
 type Options struct {
 	// Getenv replaces os.Getenv.
 	Getenv func(string) string
+	// InPlace has the toolchains where the host has them. For OtherUser, they are only those that any user of the host can reach.
+	InPlace, OtherUser bool
 }

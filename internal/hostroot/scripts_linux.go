@@ -22,6 +22,9 @@ const (
 // addScripts notes a directory of console scripts, such as pip and pytest, which name their
 // interpreter by a path of the host.
 func (f *finder) addScripts(dir string) {
+	if f.InPlace {
+		return // they are beside the interpreter
+	}
 	f.scripts = append(f.scripts, dir)
 	f.addPath(scriptDir)
 }

@@ -21,10 +21,7 @@ const layoutVersion = 3
 // built once in cacheDir and used again until something it was made from changes. It
 // may be called concurrently, by several processes.
 func Prepare(cacheDir string, opts Options) (*Root, error) {
-	if opts.Getenv == nil {
-		opts.Getenv = os.Getenv
-	}
-	f := newFinder(opts.Getenv)
+	f := newFinder(opts)
 	f.findAll()
 	root := f.root()
 	sources := etcSources()
@@ -43,6 +40,15 @@ func Prepare(cacheDir string, opts Options) (*Root, error) {
 		return nil, fmt.Errorf("prepare a root out of the host's toolchains: %w: check that %s is writable and has space", err, cacheDir)
 	}
 	return root, nil
+}
+
+// InPlace finds the host's toolchains where the host has them. Of the root that it returns there is no skeleton: files are what is read of the
+// host's configuration.
+func InPlace(opts Options) (root *Root, files []string) {
+	opts.InPlace = true
+	f := newFinder(opts)
+	f.findAll()
+	return f.root(), etcSources()
 }
 
 // key names all that the skeleton depends on.
