@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -81,12 +80,7 @@ func emptyProc() error {
 
 // BesidesProc are the entries of the root but /proc. What a link names is found by another name.
 func BesidesProc() ([]string, error) {
-	entries, err := os.ReadDir("/")
-	var paths []string
-	for _, e := range entries {
-		if e.Name() != "proc" && e.Type()&os.ModeSymlink == 0 {
-			paths = append(paths, filepath.Join("/", e.Name()))
-		}
-	}
+	paths, err := entries("/", func(kind uint32) bool { return kind != unix.S_IFLNK })
+	paths = slices.DeleteFunc(paths, func(path string) bool { return path == "/proc" })
 	return paths, err
 }

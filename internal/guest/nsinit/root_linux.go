@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"strconv"
 	"strings"
 
@@ -200,15 +200,7 @@ func place(s *Step, fd int) error {
 	case OpMkdir:
 		return makeDir(s)
 	case OpOwnDirectories:
-		return filepath.WalkDir(s.Path, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				err = os.Lchown(path, int(s.UID), int(s.GID))
-			}
-			if s.Optional && (errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EOVERFLOW) || errors.Is(err, unix.EINVAL)) { // by the file system
-				return nil
-			}
-			return err
-		})
+		return ownDirectories(s, s.Path)
 	case OpSymlink:
 		return os.Symlink(s.Source, s.Path)
 	case OpFile:
@@ -216,6 +208,45 @@ func place(s *Step, fd int) error {
 	default: // Decode lets no other pass
 		return errPlan
 	}
+}
+
+// ownDirectories gives a directory and those below it the step's owner.
+func ownDirectories(s *Step, dir string) error {
+	skip := func(err error) error {
+		if s.Optional && (errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EOVERFLOW) || errors.Is(err, unix.EINVAL)) { // by the file system
+			return nil
+		}
+		return err
+	}
+	names, err := entries(dir, func(kind uint32) bool { return kind == unix.S_IFDIR })
+	if err := errors.Join(skip(os.Lchown(dir, int(s.UID), int(s.GID))), skip(err)); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := ownDirectories(s, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entries are the paths of what a directory has of a kind. They are looked at one by one: what the library has to list them with their kinds is
+// much for the agent.
+func entries(dir string, kind func(mode uint32) bool) (paths []string, err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	for _, name := range names {
+		var st unix.Stat_t
+		name = path.Join(dir, name)
+		if unix.Lstat(name, &st) == nil && kind(st.Mode&unix.S_IFMT) {
+			paths = append(paths, name)
+		}
+	}
+	return paths, err
 }
 
 // placeOverlay mounts an overlay of the sandbox's own directories.
@@ -258,7 +289,7 @@ func makeDir(s *Step) error {
 	if err == unix.ENOENT {
 		parent := *s
 		parent.Mode = 0o755
-		if parent.Path = filepath.Dir(s.Path); parent.Path == s.Path {
+		if parent.Path = path.Dir(s.Path); parent.Path == s.Path {
 			return err
 		}
 		if err := makeDir(&parent); err != nil {
