@@ -22,6 +22,7 @@ type flags struct {
 	stdio             bool   // --stdio: serve a stream on stdin and stdout
 	listen            string // --listen ADDRESS: serve streams on a unix socket
 	listenFD, setupFD int    // --listen-fd N, --setup-fd N: of the local backend
+	planFD            int    // --plan-fd N: of an agent that has confined itself and executed itself again
 	entranceFD        int    // --entrance-fd N: of a sandbox of the local backend whose processes enter others
 
 	// Where the secret is that each client of the address must send first.
@@ -45,11 +46,12 @@ type flags struct {
 // process, and --seed SOURCE=TARGET, which makes TARGET a writable tree of links to the
 // files of SOURCE, may be repeated.
 func parseFlags(args []string) (flags, error) {
-	f := flags{listenFD: -1, setupFD: -1, entranceFD: -1, tokenFD: -1, grace: -1, uid: -1, gid: -1}
+	f := flags{listenFD: -1, setupFD: -1, planFD: -1, entranceFD: -1, tokenFD: -1, grace: -1, uid: -1, gid: -1}
 	set := map[string]func(string) error{
 		"--listen":      text(&f.listen),
 		"--listen-fd":   number(&f.listenFD),
 		"--setup-fd":    number(&f.setupFD),
+		"--plan-fd":     number(&f.planFD),
 		"--entrance-fd": number(&f.entranceFD),
 		"--token-fd":    number(&f.tokenFD),
 		"--token-env":   text(&f.tokenEnv),

@@ -17,13 +17,13 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 )
 
-// serveLocal is the mode of the local backend: the agent is pid 1 of new namespaces,
+// serveLocal is the mode of the local backend: the agent is pid 1 of new namespaces, or in none,
 // sets them up as the host tells it over one socket, and serves another one that the
 // host has made. It ends when its owner does.
 func serveLocal(f flags) error {
 	unix.CloseOnExec(f.setupFD)
 	unix.CloseOnExec(f.listenFD)
-	config, err := nsinit.Setup(f.setupFD)
+	config, err := nsinit.Setup(f.setupFD, f.planFD, func(plan *nsinit.Plan, text []byte) error { return confineSelf(f, plan, text) })
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,12 @@ func serveLocal(f flags) error {
 	for _, r := range config.Rlimits {
 		opts.Rlimits = append(opts.Rlimits, agentproto.Rlimit{Resource: r.Resource, Value: r.Value})
 	}
-	if err := confine(&opts, config); err != nil {
+	if config.Process {
+		err = confineInPlace(&opts, config)
+	} else {
+		err = confine(&opts, config)
+	}
+	if err != nil {
 		return err
 	}
 	if err := addFiles(&opts, config.Layers); err != nil {
@@ -56,7 +61,17 @@ func serveLocal(f flags) error {
 	if err != nil {
 		return err
 	}
-	go dieWithOwner(f.setupFD)
+	alone := make(chan struct{})
+	go func() {
+		awaitOwner(f.setupFD)
+		if !config.Process {
+			os.Exit(0) // and with it ends everything in its pid namespace
+		}
+		close(alone)
+	}()
+	if config.Process {
+		defer agent.Shutdown()
+	}
 	if config.Adopt != "" {
 		if err := adopt(f.setupFD, agent, config); err != nil {
 			return err
@@ -66,6 +81,8 @@ func serveLocal(f flags) error {
 	go func() { failed <- agent.ServeListener(f.listenFD, nil) }()
 	select {
 	case <-agent.Quit():
+		return nil
+	case <-alone:
 		return nil
 	case why := <-agent.Over():
 		return endError(why)
@@ -83,7 +100,7 @@ func confine(opts *guest.Options, config nsinit.Config) error {
 	rules := landlock.Rules{
 		ReadExec:     config.LandlockRead,
 		ReadWrite:    config.LandlockWrite,
-		Special:      []string{"/dev", "/proc"},
+		Special:      config.LandlockSpecial,
 		ScopeSignals: config.SharedUID,
 	}
 	if config.Proc == nsinit.ProcClosed {
@@ -99,11 +116,6 @@ func confine(opts *guest.Options, config nsinit.Config) error {
 		return fmt.Errorf("make the Landlock ruleset: %w", err)
 	}
 	opts.Landlock, opts.UseLandlock = fd, true
-	if opts.Entrance != nil {
-		if opts.Entrance.Landlock, err = landlock.NewApart(); err != nil {
-			return fmt.Errorf("make a Landlock ruleset: %w", err)
-		}
-	}
 	return nil
 }
 
@@ -145,16 +157,14 @@ func sendEntry(fd int, adoption *guest.Adoption) error {
 	return unix.Sendmsg(fd, []byte(adoption.Entry.String()), unix.UnixRights(adoption.Descriptors...), nil, unix.MSG_NOSIGNAL)
 }
 
-// dieWithOwner ends the agent, and with it everything in its pid namespace, when
-// the other end of the set-up socket is closed: its owner has died.
-func dieWithOwner(fd int) {
+// awaitOwner returns when the other end of the set-up socket is closed: its owner has died, or lets go of the sandbox.
+func awaitOwner(fd int) {
 	var b [1]byte
 	for {
 		n, err := unix.Read(fd, b[:])
-		if err == unix.EINTR || n > 0 {
-			continue
+		if err != unix.EINTR && n <= 0 {
+			return
 		}
-		os.Exit(0)
 	}
 }
 

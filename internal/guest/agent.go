@@ -185,7 +185,7 @@ func (a *Agent) sayHello() error {
 		return fmt.Errorf("get random bytes: %w", err)
 	}
 	caps := append([]string{"pty", "control"}, a.opts.Capabilities...)
-	if a.opts.UseLandlock {
+	if a.opts.UseLandlock || a.opts.NewLandlock != nil {
 		caps = append(caps, "landlock")
 	}
 	if a.seccomp != nil {
@@ -323,7 +323,10 @@ type Options struct {
 	// UseLandlock reports whether there is one.
 	Landlock    int
 	UseLandlock bool
-	// Entrance is a socket for a process that enters other sandboxes, which has its own filter and Landlock ruleset;
+	// NewLandlock, when set, makes a ruleset for each process in place of Landlock, which it restricts itself by after it has
+	// allowed itself to read the files of ownProc.
+	NewLandlock func() (int, error)
+	// Entrance is a socket for a process that enters other sandboxes, which has its own filter and is not restricted by Landlock;
 	// nil: there is none.
 	Entrance *Entrance
 	// Rlimits are set for every process before those of its request.
@@ -366,9 +369,8 @@ type Options struct {
 
 // An Entrance is what a process with StartRequest.Enters is given.
 type Entrance struct {
-	Socket   int
-	Seccomp  []byte
-	Landlock int // used where Options.UseLandlock is
+	Socket  int
+	Seccomp []byte
 }
 
 // Files is what the agent needs of the service of files.

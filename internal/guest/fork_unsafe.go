@@ -117,6 +117,8 @@ type launch struct {
 	setGroups  bool
 	landlock   uintptr
 	restrict   bool
+	ownProc    []*byte // what it may read of /proc, of itself, a directory first: the ruleset is made for it alone; none: all that the ruleset has
+	rule       unix.LandlockPathBeneathAttr
 	seccomp    *sockFprog
 	oomPath    *byte
 
@@ -395,6 +397,22 @@ program:
 		if _, _, err = unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); err != 0 {
 			goto programFailed
 		}
+	}
+	l.rule.Allowed_access = unix.LANDLOCK_ACCESS_FS_READ_DIR
+	for i = 0; i < uintptr(len(l.ownProc)); i++ {
+		fd, _, err = unix.RawSyscall6(unix.SYS_OPENAT, l.procFD, uintptr(unsafe.Pointer(l.ownProc[i])), unix.O_PATH|unix.O_CLOEXEC, 0, 0, 0)
+		if err == unix.ENOENT {
+			continue // a kernel without
+		}
+		step = uintptr(stepLandlock)
+		if err != 0 {
+			goto programFailed
+		}
+		l.rule.Parent_fd = int32(fd)
+		if _, _, err = unix.RawSyscall6(unix.SYS_LANDLOCK_ADD_RULE, l.landlock, unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&l.rule)), 0, 0, 0); err != 0 {
+			goto programFailed
+		}
+		l.rule.Allowed_access = unix.LANDLOCK_ACCESS_FS_READ_FILE
 	}
 	if l.restrict && !l.sudo {
 		step = uintptr(stepLandlock)

@@ -89,16 +89,46 @@ func (a *Agent) prepare(req *agentproto.StartRequest) (*launch, error) {
 		if a.opts.Entrance == nil || req.Forks || !req.KeepChildren {
 			return nil, agentproto.Errorf(agentproto.CodeBadRequest, "this sandbox is not one whose processes enter others")
 		}
-		l.landlock, l.seccomp = uintptr(a.opts.Entrance.Landlock), a.entering
+		// Not restricted by Landlock: what it forks keeps that in other sandboxes, and any ruleset denies to move files between directories
+		// that are not there yet when it is made.
+		l.restrict, l.seccomp = false, a.entering
 	}
 	if l.rlimits, err = a.limits(req.Rlimits); err != nil {
 		return nil, err
+	}
+	if a.opts.NewLandlock != nil {
+		fd, err := a.opts.NewLandlock()
+		if err != nil {
+			return nil, resourceError("make a Landlock ruleset", err)
+		}
+		l.landlock, l.restrict = uintptr(fd), true
+		if l.ownProc, err = cStrings("file of /proc", ownProc); err != nil {
+			unix.Close(fd)
+			return nil, err
+		}
+		l.ownProc = l.ownProc[:len(ownProc)]
 	}
 	if req.Enters {
 		// It counts with the processes of all sandboxes that it has entered.
 		l.rlimits = slices.DeleteFunc(l.rlimits, func(r rlimit) bool { return r.resource == unix.RLIMIT_NPROC })
 	}
-	return l, l.strings(req)
+	if err := l.strings(req); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// ownProc is what a process may read of /proc that is about itself: the directory's names, and no file about its network, mounts or control group,
+// which are not its own where it has no namespaces.
+var ownProc = []string{"self", "self/auxv", "self/cmdline", "self/comm", "self/environ", "self/fdinfo", "self/io", "self/limits", "self/maps", "self/oom_score",
+	"self/oom_score_adj", "self/schedstat", "self/smaps", "self/smaps_rollup", "self/stat", "self/statm", "self/status"}
+
+// close gives up what is the launch's own.
+func (l *launch) close() {
+	if len(l.ownProc) > 0 {
+		unix.Close(int(l.landlock))
+	}
 }
 
 // strings makes the C strings of the program, its environment and its directory.

@@ -68,6 +68,7 @@ func (a *Agent) start(req *agentproto.StartRequest) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer l.close()
 	if err := a.writeFiles(req); err != nil {
 		return nil, err
 	}

@@ -83,6 +83,10 @@ for call in [("setns", 0, 0), ("unshare", 0x10000000), ("unshare", 0x20000), ("m
 for path in "/etc/x", "/usr/x", "/x", "/dev/x", "/proc/sys/kernel/hostname", "/proc/1/mem", "/proc/1/environ", "/sys/x", "/sandbox/x", "/tmp/x", "/dev/shm/x", "/proc/%d/mem" % os.getppid(), "/proc/%d/fd/3" % os.getppid():
     try: os.close(os.open(path, os.O_WRONLY | os.O_CREAT)); print(path, "ok")
     except OSError as e: print(path.replace(str(os.getppid()), "parent"), e.strerror)
+os.mkdir("moved"); open("to-move", "w").close()
+for act in os.rename, os.link:
+    try: act("to-move", "moved/" + act.__name__); print("done"); open("to-move", "w").close()
+    except OSError as e: print(act.__name__, e.strerror)
 for pid in 1, os.getppid(), -os.getppid():
     try: os.kill(pid, 9); print("killed")
     except OSError as e: print(e.strerror)

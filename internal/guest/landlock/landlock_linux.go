@@ -110,16 +110,6 @@ func newRuleset(attr unix.LandlockRulesetAttr) (int, error) {
 	return fd, nil
 }
 
-// NewApart makes a ruleset for what needs no files denied, and only is not to look into processes that are not
-// restricted by it, nor to signal them. It denies making devices, since a ruleset must deny something.
-func NewApart() (int, error) {
-	attr := unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK}
-	if ABI() >= 6 {
-		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL
-	}
-	return newRuleset(attr)
-}
-
 // Enter restricts the calling thread, which must have no_new_privs, and all that it starts.
 func Enter(ruleset int) error {
 	if _, _, e := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset), 0, 0); e != 0 {
@@ -135,7 +125,17 @@ func NewScope() (int, error) {
 	if ABI() < 6 {
 		return -1, fmt.Errorf("landlock: scope signals: %w for it, which came with Linux 6.12", ErrUnsupported)
 	}
-	return newRuleset(unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET})
+	fd, err := newRuleset(unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_REFER,
+		Scoped: unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET})
+	if err != nil {
+		return -1, err
+	}
+	// Any domain denies to move and link files between directories, unless it handles that and allows it.
+	if err := allow(fd, "/", unix.LANDLOCK_ACCESS_FS_REFER); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 // allow adds a rule for a path and what is below it.

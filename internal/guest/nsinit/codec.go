@@ -38,7 +38,7 @@ func Decode(b []byte) (*Plan, error) {
 func (p *Plan) Fields(c *wire.Coder) {
 	c.Fields(&p.Hostname, &p.Workdir, &p.StartDir, &p.SetIDs, &p.OwnUsers, &p.Sudo, &p.CodeUID, &p.CodeGID, &p.Seccomp, &p.LandlockRead, &p.LandlockWrite)
 	wire.List(c, &p.Rlimits, 2, func(c *wire.Coder, r *Rlimit) { c.Fields(&r.Resource, &r.Value) })
-	c.Fields(&p.HideUptime, &p.Entering, &p.Adopt)
+	c.Fields(&p.HideUptime, &p.Entering, &p.Adopt, &p.LandlockSpecial, &p.Process, &p.Notify, &p.WatchMemory, &p.WatchDisk)
 	wire.List(c, &p.Steps, 11, func(c *wire.Coder, s *Step) {
 		c.Fields((*uint8)(&s.Op), &s.Path, &s.Source, &s.Options, &s.Data, &s.FD, &s.Mode, &s.UID, &s.GID, &s.Attr, &s.Optional)
 	})
@@ -48,7 +48,7 @@ func (p *Plan) Fields(c *wire.Coder) {
 func (p *Plan) valid() bool {
 	long := func(s string) bool { return len(s) > maxString }
 	many := func(all []string) bool { return len(all) > maxStrings || slices.ContainsFunc(all, long) }
-	if long(p.Hostname) || long(p.Workdir) || long(p.StartDir) || long(p.Adopt) || many(p.LandlockRead) || many(p.LandlockWrite) ||
+	if long(p.Hostname) || long(p.Workdir) || long(p.StartDir) || long(p.Adopt) || many(p.LandlockRead) || many(p.LandlockWrite) || many(p.LandlockSpecial) ||
 		len(p.Rlimits) > 64 || len(p.Steps) > maxSteps {
 		return false
 	}

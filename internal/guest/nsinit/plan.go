@@ -132,7 +132,15 @@ type Plan struct {
 	// what it may also write. Both empty: no ruleset.
 	LandlockRead  []string
 	LandlockWrite []string
-	Rlimits       []Rlimit
+	// LandlockSpecial is what it may read, write and control, such as devices.
+	LandlockSpecial []string
+	// Process has no namespaces: the agent stays where it is, and there are no steps. The paths are the host's.
+	Process bool
+	// WatchMemory and WatchDisk are how many bytes the sandbox may take, as far as the agent has to look after that; 0: any.
+	WatchMemory, WatchDisk uint64
+	// Notify is a seccomp filter whose notifications the agent answers; empty: there is none.
+	Notify  []byte
+	Rlimits []Rlimit
 	// HideUptime lets the code's boot and monotonic clocks start at zero.
 	HideUptime bool
 	// Entering is the seccomp filter of a process that enters other sandboxes; empty: none may.

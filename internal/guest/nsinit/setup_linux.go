@@ -3,6 +3,7 @@ package nsinit
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"runtime"
@@ -19,12 +20,15 @@ type Config struct {
 	SharedUID bool
 	Workdir   string
 	Seccomp   []byte // as in Plan
-	// LandlockRead and LandlockWrite are as in Plan, paths of the new root.
-	LandlockRead, LandlockWrite []string
-	Rlimits                     []Rlimit
-	Entering                    []byte // as in Plan
-	Adopt                       string // as in Plan
-	Proc                        Proc
+	// LandlockRead, LandlockWrite and LandlockSpecial are as in Plan, paths of the new root.
+	LandlockRead, LandlockWrite, LandlockSpecial []string
+	Process                                      bool   // as in Plan
+	Notify                                       []byte // as in Plan
+	WatchMemory, WatchDisk                       uint64 // as in Plan
+	Rlimits                                      []Rlimit
+	Entering                                     []byte // as in Plan
+	Adopt                                        string // as in Plan
+	Proc                                         Proc
 	// Layers are descriptors of the directories with what is written to the root, by where in it they are mounted; none: it is
 	// read-only. Nothing else leads to them.
 	Layers map[string]int
@@ -42,18 +46,32 @@ type Config struct {
 // early in main, as pid 1 of new user, mount, pid, network, IPC and UTS namespaces.
 // On an error the answer has been sent and the process should exit: what it had
 // mounted dies with it.
-func Setup(fd int) (Config, error) {
-	config, reply, err := setup(fd)
+//
+// A plan without namespaces is given to confine, which does not return but with an error, and has this process executed again to read
+// that plan from the file again.
+func Setup(fd, again int, confine func(plan *Plan, encoded []byte) error) (Config, error) {
+	config, reply, err := setup(fd, again, confine)
 	if _, werr := unix.Write(fd, encodeReply(reply, err)); werr != nil && err == nil {
 		err = fmt.Errorf("answer the host: %w", werr)
 	}
 	return config, err
 }
 
-func setup(fd int) (Config, Reply, error) {
-	plan, fds, err := receive(fd)
+func setup(fd, again int, confine func(*Plan, []byte) error) (Config, Reply, error) {
+	text, fds, err := receive(fd, again)
 	if err != nil {
 		return Config{}, Reply{}, fmt.Errorf("receive set-up plan: %w", err)
+	}
+	plan, err := Decode(text)
+	if err != nil {
+		return Config{}, Reply{}, fmt.Errorf("receive set-up plan: %w", err)
+	}
+	if plan.Process {
+		if again < 0 {
+			return Config{}, Reply{}, confine(plan, text)
+		}
+		config, err := stay(plan)
+		return config, Reply{}, err
 	}
 	unix.Umask(0)
 	exposed, layers, err := buildRoot(plan, fds)
@@ -89,7 +107,7 @@ func setup(fd int) (Config, Reply, error) {
 	return Config{
 		Entering: plan.Entering, Adopt: plan.Adopt, Namespaces: namespaces, Layers: layers,
 		CodeUID: plan.CodeUID, CodeGID: plan.CodeGID, OwnUsers: plan.OwnUsers, Sudo: plan.Sudo, SharedUID: !plan.SetIDs, Workdir: plan.Workdir,
-		Seccomp: plan.Seccomp, LandlockRead: plan.LandlockRead, LandlockWrite: plan.LandlockWrite,
+		Seccomp: plan.Seccomp, LandlockRead: plan.LandlockRead, LandlockWrite: plan.LandlockWrite, LandlockSpecial: plan.LandlockSpecial,
 		Rlimits: plan.Rlimits, Proc: proc,
 		OnSpawnerThread: func() error {
 			err := enterSpawner(plan.HideUptime, proc)
@@ -105,6 +123,31 @@ func setup(fd int) (Config, Reply, error) {
 			return err
 		},
 	}, Reply{Exposed: uint32(exposed), StartDir: plan.StartDir != "" && canEnter(plan.StartDir, plan), Proc: proc}, nil
+}
+
+// stay is set-up without namespaces. What is left of the agent's privileges is to be another user, and to kill.
+func stay(plan *Plan) (Config, error) {
+	if len(plan.Steps) > 0 {
+		return Config{}, fmt.Errorf("%w: steps without a mount namespace", errPlan)
+	}
+	unix.Umask(0o022)
+	if err := noCoreDumps(); err != nil {
+		return Config{}, fmt.Errorf("turn core dumps off: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return Config{}, fmt.Errorf("hide the agent's memory: %w", err)
+	}
+	return Config{
+		Process: true, CodeUID: plan.CodeUID, CodeGID: plan.CodeGID, SharedUID: !plan.SetIDs, Workdir: plan.Workdir, Seccomp: plan.Seccomp, Notify: plan.Notify,
+		WatchMemory: plan.WatchMemory, WatchDisk: plan.WatchDisk,
+		LandlockRead: plan.LandlockRead, LandlockWrite: plan.LandlockWrite, LandlockSpecial: plan.LandlockSpecial, Rlimits: plan.Rlimits,
+		OnSpawnerThread: func() error {
+			if !plan.SetIDs {
+				return nil
+			}
+			return ReduceCaps(keptCaps &^ (1 << unix.CAP_SYS_RESOURCE))
+		},
+	}, nil
 }
 
 // openNamespaces opens namespaces of the calling thread.
@@ -177,14 +220,15 @@ func noCoreDumps() error {
 	return syscall.Setrlimit(syscall.RLIMIT_CORE, &r)
 }
 
-// receive reads the plan, one packet with the mount descriptors beside it.
-func receive(fd int) (*Plan, []int, error) {
-	text, fds, err := ReceiveFDs(fd)
-	if err != nil {
-		return nil, nil, err
+// receive reads the plan, one packet with the mount descriptors beside it, or the file again.
+func receive(fd, again int) (text []byte, fds []int, err error) {
+	if again < 0 {
+		return ReceiveFDs(fd)
 	}
-	plan, err := Decode(text)
-	return plan, fds, err
+	file := os.NewFile(uintptr(again), "plan")
+	defer file.Close()
+	text, err = io.ReadAll(io.LimitReader(file, maxPlan+1))
+	return text, nil, err
 }
 
 func parseFDs(oob []byte) ([]int, error) {
