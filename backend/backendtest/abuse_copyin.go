@@ -38,18 +38,18 @@ os.mkfifo("in/fifo")`, nil), 0)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	for _, dest := range []string{"/sandbox/in", "/sandbox/linked", "/sandbox/fresh"} {
+	for _, dest := range []string{here(sb, "/sandbox/in"), here(sb, "/sandbox/linked"), here(sb, "/sandbox/fresh")} {
 		res, err := sb.CopyIn(ctx, source, dest)
 		t.Logf("%s: %+v, %v", dest, res, err)
 	}
 	for _, name := range []string{"file", "fifo"} {
-		res, err := sb.CopyIn(ctx, filepath.Join(source, "file"), "/sandbox/in/"+name)
+		res, err := sb.CopyIn(ctx, filepath.Join(source, "file"), here(sb, "/sandbox/in/")+name)
 		t.Logf("onto %s: %+v, %v", name, res, err)
 	}
 	if ctx.Err() != nil {
 		t.Errorf("a FIFO in the way blocked the host: %v, want no error", ctx.Err())
 	}
-	for _, dest := range []string{"/sandbox/../etc/x", "../x", "a/..", "/sandbox/in/../../tmp/y"} {
+	for _, dest := range []string{here(sb, "/sandbox/../etc/x"), "../x", "a/..", here(sb, "/sandbox/in/../../tmp/y")} {
 		if _, err := sb.CopyIn(ctx, filepath.Join(source, "file"), dest); err == nil {
 			t.Errorf("destination %q was accepted, want an error", dest)
 		}
@@ -64,7 +64,7 @@ for root, dirs, names in os.walk("/sandbox"):
             print(path, open(path).read())
 print("end")`, nil)
 	wantNothingReached(t, res)
-	if !strings.Contains(res.Stdout, "/sandbox/fresh/sub/file from outside") {
-		t.Errorf("the directory did not arrive, want it to contain \"/sandbox/fresh/sub/file from outside\":\n%s", res.Stdout)
+	if !strings.Contains(res.Stdout, here(sb, "/sandbox/fresh/sub/file from outside")) {
+		t.Errorf(here(sb, "the directory did not arrive, want it to contain \"/sandbox/fresh/sub/file from outside\":\n%s"), res.Stdout)
 	}
 }

@@ -57,7 +57,7 @@ func (s *suite) abuse27to31CopyOut(t *testing.T) {
 	around := t.TempDir()
 	dest := filepath.Join(around, "dest")
 	start := time.Now()
-	res, err := sb.CopyOut(ctx, "/sandbox/out", dest)
+	res, err := sb.CopyOut(ctx, here(sb, "/sandbox/out"), dest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,10 +86,10 @@ func (s *suite) abuse27to31CopyOut(t *testing.T) {
 		t.Run("30 "+name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()
-			if _, err := sb.CopyOut(ctx, "/sandbox/out/"+name, filepath.Join(t.TempDir(), "one")); err == nil {
+			if _, err := sb.CopyOut(ctx, here(sb, "/sandbox/out/")+name, filepath.Join(t.TempDir(), "one")); err == nil {
 				t.Error("it was copied: got no error, want an error")
 			}
-			if b, err := sb.ReadFile(ctx, "/sandbox/out/"+name); err == nil && strings.Contains(string(b), abuse.Canary) {
+			if b, err := sb.ReadFile(ctx, here(sb, "/sandbox/out/")+name); err == nil && strings.Contains(string(b), abuse.Canary) {
 				t.Errorf("it was read: %q, want an error or b without Canary", b)
 			}
 			if ctx.Err() != nil {
@@ -97,10 +97,10 @@ func (s *suite) abuse27to31CopyOut(t *testing.T) {
 			}
 		})
 	}
-	if list, err := sb.ListDir(ctx, "/sandbox/out"); err != nil || len(list) < 20 {
+	if list, err := sb.ListDir(ctx, here(sb, "/sandbox/out")); err != nil || len(list) < 20 {
 		t.Errorf("list: %d entries, %v, want no error, len(list) >= 20", len(list), err)
 	}
-	if err := sb.Remove(ctx, "/sandbox/out"); err != nil {
+	if err := sb.Remove(ctx, here(sb, "/sandbox/out")); err != nil {
 		t.Errorf("remove: %v", err)
 	}
 	answers(t, sb)
@@ -125,7 +125,7 @@ func (s *suite) abuse27CopyOutOverLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := sb.CopyOut(ctx, "/sandbox/out", filepath.Join(around, "dest"))
+	_, err := sb.CopyOut(ctx, here(sb, "/sandbox/out"), filepath.Join(around, "dest"))
 	t.Logf("copy over links: %v", err)
 	if b, err := os.ReadFile(victim); err != nil || string(b) != "unharmed" {
 		t.Errorf("a link was followed: %q, %v, want no error, b = \"unharmed\"", b, err)

@@ -25,11 +25,11 @@ for _ in range(3000):
 	t.Run("10 sparse", func(t *testing.T) {
 		dest := t.TempDir()
 		start := time.Now()
-		_, err := sb.CopyOut(ctx, "/sandbox/sparse/file", filepath.Join(dest, "one"))
+		_, err := sb.CopyOut(ctx, here(sb, "/sandbox/sparse/file"), filepath.Join(dest, "one"))
 		if err == nil {
 			t.Error("a file of 1 TiB was copied: got no error, want an error")
 		}
-		if _, err := sb.CopyOut(ctx, "/sandbox/sparse", dest); err == nil {
+		if _, err := sb.CopyOut(ctx, here(sb, "/sandbox/sparse"), dest); err == nil {
 			t.Error("a directory with a file of 1 TiB was copied: got no error, want an error")
 		}
 		if d := time.Since(start); d > hang {
@@ -39,15 +39,15 @@ for _ in range(3000):
 			t.Errorf("%d files were left, want 0", n)
 		}
 		taken := &limited{left: 1 << 20}
-		if _, err := sb.ReadFileTo(ctx, "/sandbox/sparse/file", taken); err == nil {
+		if _, err := sb.ReadFileTo(ctx, here(sb, "/sandbox/sparse/file"), taken); err == nil {
 			t.Error("reading went on though the writer failed: got no error, want an error")
 		}
 	})
 	t.Run("11 deep", func(t *testing.T) {
 		start := time.Now()
-		_, err := sb.CopyOut(ctx, "/sandbox/deep", t.TempDir())
+		_, err := sb.CopyOut(ctx, here(sb, "/sandbox/deep"), t.TempDir())
 		t.Logf("copy out: %v", err)
-		if err := sb.Remove(ctx, "/sandbox/deep"); err != nil {
+		if err := sb.Remove(ctx, here(sb, "/sandbox/deep")); err != nil {
 			t.Errorf("remove: %v", err)
 		}
 		if d := time.Since(start); d > hang {
@@ -57,9 +57,9 @@ for _ in range(3000):
 	t.Run("09 many", func(t *testing.T) {
 		wantExit(t, run(t, sb, "import os\nos.mkdir('many')\nfor i in range(20000): open('many/%d' % i, 'w')", nil), 0)
 		start := time.Now()
-		_, err := sb.ListDir(ctx, "/sandbox/many")
+		_, err := sb.ListDir(ctx, here(sb, "/sandbox/many"))
 		t.Logf("list: %v", err)
-		if err := sb.Remove(ctx, "/sandbox/many"); err != nil {
+		if err := sb.Remove(ctx, here(sb, "/sandbox/many")); err != nil {
 			t.Errorf("remove: %v", err)
 		}
 		if d := time.Since(start); d > hang {

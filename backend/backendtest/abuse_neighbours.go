@@ -77,7 +77,7 @@ func (s *suite) abuseNeighbours(t *testing.T) {
 				}
 				start = time.Now()
 				// 21: the sandbox under attack can still be listed, inspected and stopped.
-				if _, err := bad.ListDir(ctx, "/sandbox"); err != nil {
+				if _, err := bad.ListDir(ctx, here(bad, "/sandbox")); err != nil {
 					t.Errorf("list a directory under attack: %v", err)
 				}
 				if _, err := llmsandbox.List(ctx, s.Backend); err != nil {

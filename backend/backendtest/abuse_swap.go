@@ -51,7 +51,7 @@ while True:
 			look("ReadFile", string(b))
 		}
 		dir := t.TempDir()
-		_, _ = sb.CopyOut(ctx, "/sandbox/out", dir)
+		_, _ = sb.CopyOut(ctx, here(sb, "/sandbox/out"), dir)
 		_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 			if err == nil && !d.IsDir() {
 				if !d.Type().IsRegular() {

@@ -27,7 +27,7 @@ func (s *suite) plantCanaries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/sandbox/secret", "/tmp/secret", homeInside.Stdout + "/secret"} {
+	for _, path := range []string{here(other, "/sandbox/secret"), here(other, "/tmp/secret"), homeInside.Stdout + "/secret"} {
 		if err := other.WriteFile(ctx, path, []byte(abuse.Canary)); err != nil {
 			t.Fatal(err)
 		}

@@ -171,10 +171,10 @@ func attack(t *testing.T, sb *llmsandbox.Sandbox, c abuse.Case) func() (*llmsand
 			return sb.Run(ctx, c.Source, &llmsandbox.RunOptions{Language: c.Language})
 		}
 	}
-	if err := sb.WriteFileFrom(ctx, "/sandbox/attack", bytes.NewReader(compileC(t, c.Source)), 0o755); err != nil {
+	if err := sb.WriteFileFrom(ctx, here(sb, "/sandbox/attack"), bytes.NewReader(compileC(t, c.Source)), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return func() (*llmsandbox.Result, error) { return sb.Exec(ctx, []string{"/sandbox/attack"}, nil) }
+	return func() (*llmsandbox.Result, error) { return sb.Exec(ctx, []string{here(sb, "/sandbox/attack")}, nil) }
 }
 
 func compileC(t *testing.T, source string) []byte {

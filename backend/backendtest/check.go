@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -12,10 +13,19 @@ import (
 // just then decides no test.
 const hang = time.Minute
 
+// here has the directories of a text where this sandbox has them.
+func here(sb *llmsandbox.Sandbox, text string) string {
+	work := sb.Workdir()
+	if work == "/sandbox" {
+		return text
+	}
+	return strings.NewReplacer("/sandbox", work, "/tmp", path.Join(path.Dir(work), "tmp")).Replace(text)
+}
+
 // run runs code and fails the test when we, not the program, failed.
 func run(t testing.TB, sb *llmsandbox.Sandbox, code string, o *llmsandbox.RunOptions) *llmsandbox.Result {
 	t.Helper()
-	res, err := sb.Run(testContext(t), code, o)
+	res, err := sb.Run(testContext(t), here(sb, code), o)
 	if err != nil {
 		t.Fatalf("run: %v\nresult: %+v", err, res)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -42,6 +43,8 @@ type Config struct {
 	// a failure when LLMSANDBOX_REQUIRE=1 is set, and a skip otherwise. Controls that
 	// are not enforced are not declared here: Capabilities reports them.
 	Lacks map[Feature]string
+	// Without says which cases do not hold, and why: they do not run.
+	Without map[string]string
 	// Only are the names of the cases that run; none means all.
 	Only []string
 }
@@ -129,9 +132,9 @@ func (c Config) check() error {
 	for language := range hellos {
 		known = append(known, Feature(language))
 	}
-	for _, name := range c.Only {
+	for _, name := range slices.AppendSeq(slices.Clone(c.Only), maps.Keys(c.Without)) {
 		if !slices.ContainsFunc(cases, func(k testCase) bool { return k.name == name }) {
-			return fmt.Errorf("backendtest: Config.Only has %q, which is no case", name)
+			return fmt.Errorf("backendtest: Config.Only or Config.Without has %q, which is no case", name)
 		}
 	}
 	for feature, reason := range c.Lacks {
@@ -140,6 +143,11 @@ func (c Config) check() error {
 		}
 		if reason == "" {
 			return fmt.Errorf("backendtest: Config.Lacks has %q without a reason", feature)
+		}
+	}
+	for name, reason := range c.Without {
+		if reason == "" {
+			return fmt.Errorf("backendtest: Config.Without has %q without a reason", name)
 		}
 	}
 	_, blind := c.Lacks[SeenFromOutside]

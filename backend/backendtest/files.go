@@ -34,7 +34,7 @@ func (s *suite) acceptance35to39FileNamesAndContent(t *testing.T) {
 			&llmsandbox.RunOptions{Args: []string{fmt.Sprintf("%x", name)}})
 		wantStdout(t, res, fmt.Sprintf("%x\n", sha256.Sum256([]byte(content))))
 		back := filepath.Join(t.TempDir(), name)
-		copyOut(t, sb, "/sandbox/in/"+name, back)
+		copyOut(t, sb, here(sb, "/sandbox/in/")+name, back)
 		if got := hostFile(t, back); got != content {
 			t.Errorf("%q came back as %d bytes, want %d", name, len(got), len(content))
 		}
@@ -44,9 +44,9 @@ func (s *suite) acceptance35to39FileNamesAndContent(t *testing.T) {
 func (s *suite) acceptance36Dirs(t *testing.T) {
 	sb := s.open(t, llmsandbox.Options{})
 	from := hostTree(t, map[string]string{"a.txt": "a", "sub/deep/b.txt": "b", "sub/empty/": "", ".git/config": "c"})
-	copyIn(t, sb, from, "/sandbox/out")
+	copyIn(t, sb, from, here(sb, "/sandbox/out"))
 	d := filepath.Join(t.TempDir(), "d")
-	copyOut(t, sb, "/sandbox/out", d)
+	copyOut(t, sb, here(sb, "/sandbox/out"), d)
 	for name, want := range map[string]string{"a.txt": "a", "sub/deep/b.txt": "b", ".git/config": "c"} {
 		if got := hostFile(t, filepath.Join(d, "out", name)); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -63,9 +63,9 @@ func (s *suite) acceptance37Missing(t *testing.T) {
 	if _, err := sb.CopyIn(testContext(t), dir+"/none", "x"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("in: %v, want fs.ErrNotExist", err)
 	}
-	_, err := sb.CopyOut(testContext(t), "/sandbox/none", dir+"/x")
-	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "/sandbox/none") {
-		t.Errorf("out: %v, want fs.ErrNotExist, an error containing \"/sandbox/none\"", err)
+	_, err := sb.CopyOut(testContext(t), here(sb, "/sandbox/none"), dir+"/x")
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), here(sb, "/sandbox/none")) {
+		t.Errorf(here(sb, "out: %v, want fs.ErrNotExist, an error containing \"/sandbox/none\""), err)
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
 		t.Errorf("left %v, want none", left)

@@ -23,7 +23,7 @@ for d in ("mixed", "links"):
     os.symlink("/", d + "/folder"); os.mkfifo(d + "/fifo")
 `, nil), 0)
 	dir := t.TempDir()
-	res := copyOut(t, sb, "/sandbox/mixed", dir)
+	res := copyOut(t, sb, here(sb, "/sandbox/mixed"), dir)
 	if res.Files != 1 || len(res.Skipped) != 4 {
 		t.Errorf("%+v, want Files = 1, len(res.Skipped) = 4", res)
 	}
@@ -36,7 +36,7 @@ for d in ("mixed", "links"):
 		t.Error(err)
 	}
 	none := filepath.Join(dir, "none")
-	_, err := sb.CopyOut(testContext(t), "/sandbox/links", none)
+	_, err := sb.CopyOut(testContext(t), here(sb, "/sandbox/links"), none)
 	if !errors.Is(err, llmsandbox.ErrNoSafeContent) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("only links: %v, want llmsandbox.ErrNoSafeContent, fs.ErrNotExist", err)
 	}
@@ -62,16 +62,16 @@ func (s *suite) acceptance42LinkAtDestination(t *testing.T) {
 	os.Symlink("other", host+"/folder-link")
 	wantExit(t, run(t, sb, "import os\nos.makedirs('out/sub'); os.makedirs('other')\nopen('out/sub/f', 'w').write('new'); open('canary', 'w').write('CANARY')\nos.symlink('canary', 'file-link'); os.symlink('other', 'folder-link')", nil), 0)
 
-	copyOut(t, sb, "/sandbox/out/sub/f", host+"/file-link")
+	copyOut(t, sb, here(sb, "/sandbox/out/sub/f"), host+"/file-link")
 	if got, kept := hostFile(t, host+"/file-link"), hostFile(t, host+"/canary"); got != "new" || kept != "CANARY" {
 		t.Errorf("%q, canary %q, want got = \"new\", kept = \"CANARY\"", got, kept)
 	}
-	if _, err := sb.CopyOut(testContext(t), "/sandbox/out", host+"/folder-link"); !errors.Is(err, llmsandbox.ErrUnsafePath) {
+	if _, err := sb.CopyOut(testContext(t), here(sb, "/sandbox/out"), host+"/folder-link"); !errors.Is(err, llmsandbox.ErrUnsafePath) {
 		t.Errorf("a directory over a link: %v, want llmsandbox.ErrUnsafePath", err)
 	}
 	os.Mkdir(host+"/out", 0o755)
 	os.Symlink("../other", host+"/out/sub")
-	res, err := sb.CopyOut(testContext(t), "/sandbox/out", host)
+	res, err := sb.CopyOut(testContext(t), here(sb, "/sandbox/out"), host)
 	if !errors.Is(err, llmsandbox.ErrNoSafeContent) || len(res.Skipped) == 0 {
 		t.Errorf("through a link inside: %+v, %v, want llmsandbox.ErrNoSafeContent, Skipped not empty", res, err)
 	}

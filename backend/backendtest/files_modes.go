@@ -25,9 +25,9 @@ func (s *suite) acceptance42Modes(t *testing.T) {
 	wantStdout(t, res, "0o100755 0o100755 0o100600\n")
 	wantExit(t, run(t, sb, "import os\nfor m in (0o6777, 0o1666, 0o755, 0): open('modes/%o' % m, 'w'); os.chmod('modes/%o' % m, m)", nil), 0)
 	dir := t.TempDir()
-	copyOut(t, sb, "/sandbox/modes/6777", dir+"/a")
-	copyOut(t, sb, "/sandbox/modes/1666", dir+"/b")
-	copyOut(t, sb, "/sandbox/modes/755", dir+"/c")
+	copyOut(t, sb, here(sb, "/sandbox/modes/6777"), dir+"/a")
+	copyOut(t, sb, here(sb, "/sandbox/modes/1666"), dir+"/b")
+	copyOut(t, sb, here(sb, "/sandbox/modes/755"), dir+"/c")
 	for name, want := range map[string]fs.FileMode{"a": 0o755, "b": 0o644, "c": 0o755} {
 		if st, err := os.Lstat(filepath.Join(dir, name)); err != nil || st.Mode() != want {
 			t.Errorf("%s: %v, %v, want %v", name, st, err, want)

@@ -89,7 +89,7 @@ func (s *suite) acceptance28LibrariesOfANewSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantStdout(t, run(t, sb, "import other, tiny; print(other.x, tiny.answer)",
-		&llmsandbox.RunOptions{Env: map[string]string{"PYTHONPATH": "/sandbox/own"}}), "1 28xxx\n")
+		&llmsandbox.RunOptions{Env: map[string]string{"PYTHONPATH": here(sb, "/sandbox/own")}}), "1 28xxx\n")
 	for name, run := range map[string]func() (*llmsandbox.Result, error){
 		"exec":  func() (*llmsandbox.Result, error) { return sb.Exec(testContext(t), []string{"tiny"}, nil) },
 		"shell": func() (*llmsandbox.Result, error) { return sb.Shell(testContext(t), "tiny", nil) },

@@ -240,9 +240,15 @@ func Run(t *testing.T, c Config) {
 				s.nothingIsLeft(t)
 			})
 			for _, k := range cases {
-				if k.tier == tier && (len(c.Only) == 0 || slices.Contains(c.Only, k.name)) {
-					t.Run(k.name, func(t *testing.T) { k.run(s, t) })
+				if k.tier != tier || len(c.Only) > 0 && !slices.Contains(c.Only, k.name) {
+					continue
 				}
+				t.Run(k.name, func(t *testing.T) {
+					if why := c.Without[k.name]; why != "" {
+						t.Skipf("declared not to hold: %s", why)
+					}
+					k.run(s, t)
+				})
 			}
 		})
 	}

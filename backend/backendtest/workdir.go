@@ -13,8 +13,8 @@ import (
 
 // workdirs are working directories that cannot be used, with what an error says of them.
 var workdirs = map[string]string{
-	"nope":        `working directory "/sandbox/nope" does not exist`,
-	"file":        `working directory "/sandbox/file" is not a directory`,
+	"nope":        `/sandbox/nope" does not exist`,
+	"file":        `/sandbox/file" is not a directory`,
 	"/etc/passwd": `working directory "/etc/passwd" is not a directory`,
 }
 
