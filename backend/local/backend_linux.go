@@ -46,6 +46,9 @@ type Backend struct {
 // is the error of the first call that needs it.
 func New(opts *Options) *Backend {
 	b := &Backend{options: *cmp.Or(opts, &Options{}), isolator: namespaces{}}
+	if b.inPlace() {
+		b.isolator = processes{}
+	}
 	b.dirs = sync.OnceValues(func() (dirs, error) { return prepareDirs(b.options) })
 	b.agent = sync.OnceValues(b.placeAgent)
 	b.openAgent = sync.OnceValues(func() (string, error) {

@@ -48,6 +48,9 @@ func (d *description) commit(ctx context.Context, dial dialer, file, overwrite s
 }
 
 func (d *description) checkCommit(file, overwrite string) error {
+	if d.record.Capabilities.Isolation == isolationProcess {
+		return fmt.Errorf("an image of sandbox %s: %w: with the isolation process it has no root file system: copy its files out, or use the isolation namespace", d.ID(), backend.ErrUnsupported)
+	}
 	if d.record.Base.ID == "" && d.record.Tree == nil {
 		return fmt.Errorf("%w: an earlier version has opened the sandbox, which did not note its image", backend.ErrUnsupported)
 	}

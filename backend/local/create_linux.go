@@ -36,6 +36,9 @@ type creation struct {
 	group    *cgroup.Group
 	process  *process
 	root     rootfs
+	inPlace  bool // it has no namespaces
+	places   places
+	uid      *os.File // held for the user of one without a user namespace; nil: it has the caller's
 	disk     *os.File // nil: a tmpfs
 	mounts   []hostmount.Source
 	controls []backend.Control
@@ -56,6 +59,14 @@ func (b *Backend) create(ctx context.Context, spec backend.Spec, set func(*creat
 	if err := checkSpec(spec); err != nil {
 		return nil, err
 	}
+	if err := b.checkIsolation(); err != nil {
+		return nil, err
+	}
+	if b.inPlace() {
+		if err := checkInPlace(spec); err != nil {
+			return nil, err
+		}
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -63,7 +74,7 @@ func (b *Backend) create(ctx context.Context, spec backend.Spec, set func(*creat
 	if err != nil {
 		return nil, err
 	}
-	c := &creation{b: b, spec: spec, dirs: d}
+	c := &creation{b: b, spec: spec, dirs: d, inPlace: b.inPlace()}
 	set(c)
 	if c.mounts, err = hostmount.Open(spec.Mounts, d.state); err != nil {
 		return nil, err
@@ -185,6 +196,8 @@ func (c *creation) users(root func() (rootfs, error)) (identity, error) {
 // ownUsers are the sandbox's users before its image names them.
 func (c *creation) ownUsers() (identity, error) {
 	switch {
+	case c.inPlace:
+		return c.takeInPlace()
 	case c.parent != nil:
 		return c.parent.take()
 	case c.spec.User != "" && !privileged():
@@ -218,6 +231,13 @@ func (c *creation) contents(made func() (noDisk, err error)) (contents, error) {
 	if c.controls, err = c.limits(noDisk); err != nil {
 		return contents{}, err
 	}
+	if c.inPlace {
+		in := contents{workdir: c.workdir(), places: c.places, rlimits: c.rlimits(c.controls), watchDisk: c.spec.Limits.Disk}
+		if slices.ContainsFunc(c.controls, func(k backend.Control) bool { return k.Name == "memory" && k.By == byWatch }) {
+			in.watchMemory = c.spec.Limits.Memory
+		}
+		return in, nil
+	}
 	root := c.root.mounts
 	if c.spec.Sudo {
 		root = slices.Concat(root, sudoMounts())
@@ -232,6 +252,9 @@ func workdirOf(s backend.Spec) string { return cmp.Or(s.Workdir, defaultWorkdir)
 
 // startDisk begins to make the private disk; the returned function waits for it.
 func (c *creation) startDisk() func() (*os.File, error) {
+	if c.inPlace {
+		return func() (*os.File, error) { return nil, errNoMounts }
+	}
 	if !privileged() {
 		return func() (*os.File, error) { return nil, errNoLoop }
 	}
@@ -246,6 +269,9 @@ func (c *creation) startDisk() func() (*os.File, error) {
 }
 
 func (c *creation) startRoot(ctx context.Context) func() (rootfs, error) {
+	if c.inPlace {
+		return concurrently(c.placeRoot)
+	}
 	return concurrently(func() (rootfs, error) { return c.b.resolveRoot(ctx, c.spec) })
 }
 
@@ -306,7 +332,7 @@ func (c *creation) finish() (*machine, error) {
 		description: description{images: c.b.ImageDir, record: record{
 			Info: agenthost.Record(c.spec, c.b.Name(), c.root.image, "pid "+strconv.Itoa(os.Getpid())),
 			Guest: backend.Guest{
-				Env: environ.Override(c.root.env, c.spec.Env), Workdir: workdirOf(c.spec), StartDir: c.root.startDir, TempDir: tempDir, Host: c.root.host,
+				Env: environ.Override(c.root.env, c.spec.Env), Workdir: c.workdir(), StartDir: c.root.startDir, TempDir: c.tempDir(), Host: c.root.host,
 				Image: c.root.image, Arch: runtime.GOARCH,
 			},
 			Capabilities: caps, WritableRoot: c.spec.WritableRoot, Tree: c.root.tree,
@@ -349,6 +375,9 @@ func (c *creation) undo() error {
 	}
 	if c.parent != nil {
 		c.parent.release(c.identity)
+	}
+	if c.root.release == nil {
+		errs = append(errs, c.giveUser())
 	}
 	return errors.Join(append(errs, dispose(c.process, c.group, c.dir, c.root.release))...)
 }

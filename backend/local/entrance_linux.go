@@ -122,7 +122,7 @@ func (e *entrance) close() {
 const entryWait = 10 * time.Second
 
 // takeIn has the parent's process fork one into the sandbox, whose agent has been set up and says what that needs.
-func (a *namespaceAgent) takeIn(ctx context.Context, l *launch) error {
+func (a *newAgent) takeIn(ctx context.Context, l *launch) error {
 	text, fds, err := receivePacket(a.process.owner)
 	if err != nil {
 		return a.failed(ctx, fmt.Errorf("the agent ended during set-up: %w", err))
@@ -170,6 +170,9 @@ func (e *entrance) ask(text []byte, fds []int) error {
 
 // CreateZygote starts a sandbox of which a process may be forked into others, by CreateFrom.
 func (b *Backend) CreateZygote(ctx context.Context, spec backend.Spec) (backend.Machine, error) {
+	if b.inPlace() {
+		return nil, fmt.Errorf("fork interpreters into sandboxes: %w: the isolation process has no namespaces that one could enter", backend.ErrUnsupported)
+	}
 	return b.create(ctx, spec, func(c *creation) { c.entrance = &entrance{used: map[uint32]bool{}} })
 }
 

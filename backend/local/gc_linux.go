@@ -38,9 +38,10 @@ func (b *Backend) GC(ctx context.Context) ([]backend.Leftover, error) {
 			return found, context.Cause(ctx)
 		}
 		l := backend.Leftover{Kind: "sandbox", Name: strings.TrimPrefix(name, deadPrefix)}
-		l.Removed, l.Reason = outcome(os.RemoveAll(filepath.Join(d.sandboxes, name)))
+		l.Removed, l.Reason = outcome(removeDead(d, l.Name, filepath.Join(d.sandboxes, name)))
 		found = append(found, l)
 	}
+	freeUsers(d)
 	// A cgroup carries the name of its sandbox; one without a directory has no owner.
 	for _, name := range staleGroups(d) {
 		l := backend.Leftover{Kind: "cgroup", Name: name}
@@ -49,6 +50,19 @@ func (b *Backend) GC(ctx context.Context) ([]backend.Leftover, error) {
 	}
 	prepared, err := collectPrepared(ctx, d, unusedPrepared)
 	return append(found, prepared...), errors.Join(err, cgroup.Detect().Tidy())
+}
+
+// removeDead removes a sandbox whose directory was renamed. What it has no namespaces for may live still.
+func removeDead(d dirs, id, dir string) error {
+	if _, err := os.Lstat(filepath.Join(dir, placesLink)); err == nil {
+		if err := endTagged(tagOf(filepath.Join(d.sandboxes, id))); err != nil {
+			return err
+		}
+	}
+	if err := removePlaces(dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
 }
 
 func outcome(err error) (removed bool, text string) {

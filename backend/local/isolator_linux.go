@@ -52,6 +52,7 @@ type launch struct {
 // contents are what is in a sandbox, and what each process is held to.
 type contents struct {
 	mounts   []mount
+	places   places   // in place of mounts, where there is no mount namespace
 	disk     *os.File // a detached mount; nil for a tmpfs
 	diskSize int64    // 0: no limit
 	workdir  string
@@ -60,6 +61,8 @@ type contents struct {
 	startDir string
 	sudo     bool // code may become root
 	rlimits  []nsinit.Rlimit
+	// watchMemory and watchDisk are limits that the agent looks after itself; 0: it does not.
+	watchMemory, watchDisk int64
 }
 
 // A process is the first one of a sandbox, the agent, as its isolator started it.
@@ -70,15 +73,24 @@ type process struct {
 	parent   *entrance
 	launched int
 	// owner is what the agent watches: its closing shows that the owner has ended.
-	owner    *os.File
+	owner *os.File
+	// tag marks the processes of a sandbox without a pid namespace, which the agent ends before it ends itself; 0: the kernel does.
+	tag      uint64
 	controls []backend.Control // what only the start of this sandbox shows
 	startDir bool              // whether code can have contents.startDir as its working directory
 	proc     nsinit.Proc
 }
 
-// kill ends the agent and with it, because it is the first of its pid namespace,
-// everything in the sandbox.
+// kill ends the agent and everything in the sandbox: because it is the first of its pid namespace, or because it does so itself
+// when its owner lets go of it.
 func (p *process) kill() error {
+	if p.tag != 0 {
+		return p.letGo()
+	}
+	return p.killAgent()
+}
+
+func (p *process) killAgent() error {
 	err := signalKill(p.pidfd)
 	if errors.Is(err, errClosed) { // it is, once the process has ended
 		return nil
@@ -121,8 +133,16 @@ func signalKill(pidfd *os.File) error {
 	return kerr
 }
 
-// wait returns when the agent and all of its pid namespace have ended, and reaps it.
+// wait returns when the agent and all of the sandbox have ended, and reaps it.
 func (p *process) wait() (status unix.WaitStatus, err error) {
+	status, err = p.waitAgent()
+	if p.tag != 0 && !(err == nil && status.Exited()) {
+		err = errors.Join(err, endTagged(p.tag))
+	}
+	return status, err
+}
+
+func (p *process) waitAgent() (status unix.WaitStatus, err error) {
 	if p.parent != nil {
 		if err := awaitPidfd(p.pidfd, ended); err != nil {
 			return 0, err

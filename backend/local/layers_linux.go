@@ -15,6 +15,9 @@ import (
 
 // Layers implements [backend.Backend]. Processes that share the cache directory share them.
 func (b *Backend) Layers() (backend.Layers, error) {
+	if b.inPlace() {
+		return nil, fmt.Errorf("libraries and caches: %w: the isolation process cannot mount them", backend.ErrUnsupported)
+	}
 	d, err := b.dirs()
 	if err != nil {
 		return nil, err

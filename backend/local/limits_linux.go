@@ -59,9 +59,14 @@ func (b *Backend) Capabilities(ctx context.Context) (backend.Capabilities, error
 	if err != nil {
 		return backend.Capabilities{}, err
 	}
+	if err := b.checkIsolation(); err != nil {
+		return backend.Capabilities{}, err
+	}
 	id := userIdentity()
 	diskWhy := errNoLoop
-	if privileged() {
+	if b.inPlace() {
+		id, diskWhy = usersInPlace(""), errNoMounts
+	} else if privileged() {
 		id = rootIdentity("")
 		var f *os.File
 		if f, diskWhy = b.disks.newDisk(d.cache, 64<<20, 0, 0); diskWhy == nil {
@@ -69,6 +74,9 @@ func (b *Backend) Capabilities(ctx context.Context) (backend.Capabilities, error
 		}
 	}
 	limits := substitutes(cgroup.Detect().Controls(), id)
+	if b.inPlace() {
+		watched(limits)
+	}
 	limits = append(limits, diskControl(diskWhy, limits))
 	all := b.isolator.capabilities(id)
 	all.Backend, all.Controls = b.Name(), append(all.Controls, limits...)
@@ -79,6 +87,9 @@ func (b *Backend) Capabilities(ctx context.Context) (backend.Capabilities, error
 // enforced.
 func (c *creation) limits(diskWhy error) ([]backend.Control, error) {
 	limits := substitutes(c.group.Controls(), c.identity)
+	if c.inPlace {
+		watched(limits)
+	}
 	if c.spec.Limits.Disk > 0 {
 		limits = append(limits, diskControl(diskWhy, limits))
 	} else {
@@ -111,6 +122,16 @@ func substitutes(controls []backend.Control, id identity) []backend.Control {
 	return controls
 }
 
+// watched has the agent look after the memory that no cgroup limits.
+func watched(controls []backend.Control) {
+	for i, k := range controls {
+		if k.Name == "memory" && k.By == byRlimitData {
+			controls[i].By = byWatch
+			controls[i].Detail = "the largest process is killed once all together have more; a process that sets aside half as much again gets no more"
+		}
+	}
+}
+
 // rlimits stand in, process by process, for what no cgroup enforces. That of
 // processes is set beside the cgroup as well: a fork bomb must not take the share
 // that the cgroup sets aside for the agent, which would die for want of a thread.
@@ -118,17 +139,22 @@ func (c *creation) rlimits(limits []backend.Control) []nsinit.Rlimit {
 	var r []nsinit.Rlimit
 	for _, control := range limits {
 		switch {
-		case control.Name == "memory" && control.By == byRlimitData:
+		case control.Name == "memory" && (control.By == byRlimitData || control.By == byWatch):
 			// It counts what is set aside, used or not: numeric libraries and thread
 			// stacks set aside much that they never touch.
 			limit := uint64(c.spec.Limits.Memory)
 			r = append(r, nsinit.Rlimit{Resource: unix.RLIMIT_DATA, Value: limit + limit/2})
 		case control.Name == "pids" && c.spec.Limits.PIDs > 0 && limitsProcesses(c.identity):
 			limit := uint64(c.spec.Limits.PIDs)
+			if c.inPlace && !c.identity.separate {
+				limit += threadsOf(c.identity.codeUID)
+			}
 			if !c.identity.separate {
 				limit += agentThreads // they are the same user's
 			}
 			r = append(r, nsinit.Rlimit{Resource: unix.RLIMIT_NPROC, Value: limit})
+		case control.Name == "disk" && c.inPlace && c.spec.Limits.Disk > 0:
+			r = append(r, nsinit.Rlimit{Resource: unix.RLIMIT_FSIZE, Value: uint64(c.spec.Limits.Disk)})
 		}
 	}
 	return r
@@ -160,6 +186,10 @@ func releaseAtLeast(release string, major, minor int) bool {
 // memory, which another of the limits may or may not count.
 func diskControl(why error, limits []backend.Control) backend.Control {
 	const what = "all that can be written together"
+	if why == errNoMounts {
+		return backend.Control{Name: "disk", By: byWatch, Why: why.Error(), Fix: "use the isolation namespace where it can be had",
+			Detail: "no file is larger, and what runs is killed once all together are; files that were removed and are open count only where the code lets itself be looked into"}
+	}
 	if why == nil {
 		return backend.Control{Name: "disk", Enforced: true, By: "ext4 on a loop device", Detail: what}
 	}

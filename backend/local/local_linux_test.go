@@ -114,6 +114,12 @@ func connect(ctx context.Context, m backend.Machine) (*agentproto.Conn, error) {
 // run executes a program inside and returns its output and how it ended.
 func run(t testing.TB, m backend.Machine, argv ...string) (string, agentproto.Exit) {
 	t.Helper()
+	return start(t, m, &agentproto.StartRequest{Argv: argv, Env: m.Guest().Env, Merge: true})
+}
+
+func start(t testing.TB, m backend.Machine, req *agentproto.StartRequest) (string, agentproto.Exit) {
+	t.Helper()
+	argv := req.Argv
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	conn, err := connect(ctx, m)
@@ -121,7 +127,7 @@ func run(t testing.TB, m backend.Machine, argv ...string) (string, agentproto.Ex
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	call, err := conn.Open(agentproto.MethodStart, &agentproto.StartRequest{Argv: argv, Env: m.Guest().Env, Merge: true})
+	call, err := conn.Open(agentproto.MethodStart, req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -180,7 +180,7 @@ func dispose(p *process, g *cgroup.Group, dir *sandboxDir, release func() error)
 		errs = append(errs, g.Destroy(ctx))
 	}
 	if dir != nil {
-		errs = append(errs, dir.remove())
+		errs = append(errs, removePlaces(dir.path), dir.remove())
 	}
 	if release != nil {
 		errs = append(errs, release())

@@ -30,20 +30,29 @@ const inPlace = unix.CLONE_VM | unix.CLONE_VFORK
 // into them and receives over a socket what to mount.
 type namespaces struct{}
 
-// A namespaceAgent is an agent that waits for its plan.
-type namespaceAgent struct {
-	process process
-	log     string // path of what the agent writes on its standard error
+// A newAgent is one that waits for its plan.
+type newAgent struct {
+	process    process
+	log        string // path of what the agent writes on its standard error
+	namespaces bool   // it has its own
 }
 
 // start implements isolator.
-func (namespaces) start(ctx context.Context, l *launch) (*process, error) {
+func (n namespaces) start(ctx context.Context, l *launch) (*process, error) {
+	p, err := n.tryStart(ctx, l)
+	if errors.Is(err, backend.ErrUnsupported) && errInPlace() == nil {
+		err = fmt.Errorf("%w; or use the isolation process, which works here with the programs of this place and is weaker (--isolation process)", err)
+	}
+	return p, err
+}
+
+func (namespaces) tryStart(ctx context.Context, l *launch) (*process, error) {
 	filter := concurrently(func() ([]byte, error) { return seccomp.Filter(runtime.GOARCH) })
 	owner, setup, err := packetPair("set-up socket")
 	if err != nil {
 		return nil, err
 	}
-	a := &namespaceAgent{process: process{owner: owner}, log: filepath.Join(l.dir, "agent.log")}
+	a := &newAgent{process: process{owner: owner}, log: filepath.Join(l.dir, "agent.log"), namespaces: true}
 	err = a.fork(ctx, l, setup)
 	setup.Close() // with a copy here, the end of an agent that dies would not be seen
 	if err != nil {
@@ -60,7 +69,7 @@ func (namespaces) start(ctx context.Context, l *launch) (*process, error) {
 }
 
 // boot gives the agent its users and its plan.
-func (a *namespaceAgent) boot(ctx context.Context, l *launch, filter func() ([]byte, error)) error {
+func (a *newAgent) boot(ctx context.Context, l *launch, filter func() ([]byte, error)) error {
 	users, err := l.users()
 	if err != nil {
 		return err
@@ -150,7 +159,7 @@ func (a *namespaceAgent) boot(ctx context.Context, l *launch, filter func() ([]b
 
 // fork starts the agent, which does nothing before it has a plan, so the group can still
 // move it.
-func (a *namespaceAgent) fork(ctx context.Context, l *launch, setup *os.File) error {
+func (a *newAgent) fork(ctx context.Context, l *launch, setup *os.File) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -167,7 +176,10 @@ func (a *namespaceAgent) fork(ctx context.Context, l *launch, setup *os.File) er
 		Dir:   "/",
 		Env:   []string{}, // nothing of the host's environment gets inside
 		Files: []uintptr{null.Fd(), null.Fd(), log.Fd(), l.socket.Fd(), setup.Fd()},
-		Sys:   &syscall.SysProcAttr{Cloneflags: inPlace | nsinit.CloneFlags, AmbientCaps: nsinit.SetupCaps, PidFD: &pidfd, Setsid: true},
+		Sys:   &syscall.SysProcAttr{PidFD: &pidfd, Setsid: true},
+	}
+	if a.namespaces {
+		attr.Sys.Cloneflags, attr.Sys.AmbientCaps = inPlace|nsinit.CloneFlags, nsinit.SetupCaps
 	}
 	if l.parent != nil {
 		p, err := l.parent.launch(ctx, l, args, attr.Files)
@@ -215,7 +227,7 @@ func reap(pid int) error {
 }
 
 // setUp sends the plan and waits until the agent has carried it out.
-func (a *namespaceAgent) setUp(ctx context.Context, plan []byte, mounts []*os.File) (nsinit.Reply, error) {
+func (a *newAgent) setUp(ctx context.Context, plan []byte, mounts []*os.File) (nsinit.Reply, error) {
 	fds := make([]int, len(mounts))
 	for i, m := range mounts {
 		fds[i] = int(m.Fd())
@@ -238,7 +250,7 @@ func (a *namespaceAgent) setUp(ctx context.Context, plan []byte, mounts []*os.Fi
 }
 
 // failed adds what is known to the failure of an agent that did not answer.
-func (a *namespaceAgent) failed(ctx context.Context, err error) error {
+func (a *newAgent) failed(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}

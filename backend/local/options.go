@@ -26,6 +26,10 @@ type Options struct {
 	// ~/.cache/llmsandbox, or /var/cache/llmsandbox for root. Private disks are
 	// kept here, so it should not be on a tmpfs.
 	CacheDir string
+	// Isolation is how sandboxes are kept apart: "namespace", by Linux namespaces, seccomp and Landlock; or "process", without
+	// namespaces, which works in any container and is weaker: see docs/containers.md. Empty and "auto" are namespace: nothing falls
+	// to process by itself.
+	Isolation string
 
 	agent string
 }

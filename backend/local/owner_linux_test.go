@@ -18,11 +18,13 @@ const (
 	childState    = "LLMSANDBOX_STATE_DIR"
 	childCache    = "LLMSANDBOX_CACHE_DIR"
 	childAgent    = "LLMSANDBOX_LOCAL_TEST_AGENT"
+	// childIsolation is the child's to ask for; startOwner passes it on.
+	childIsolation = "LLMSANDBOX_LOCAL_TEST_ISOLATION"
 )
 
 // runChild is the test binary as another process that uses the backend.
 func runChild(id string) int {
-	b := New(&Options{agent: os.Getenv(childAgent)})
+	b := New(&Options{agent: os.Getenv(childAgent), Isolation: os.Getenv(childIsolation)})
 	m, err := b.Create(context.Background(), backend.Spec{ID: id, Limits: backend.Limits{Memory: 256 << 20, PIDs: 64, Disk: 16 << 20},
 		Labels: map[string]string{"made-by": "child"}})
 	if err != nil {

@@ -57,7 +57,7 @@ func makePlan(in planInput) nsinit.Plan {
 	p.seal("")
 	return nsinit.Plan{
 		Hostname: "sandbox", Workdir: in.workdir, SetIDs: in.identity.separate, OwnUsers: in.identity.users != 0, Sudo: in.sudo, CodeUID: in.identity.insideUID, CodeGID: in.identity.insideGID, StartDir: in.startDir,
-		LandlockRead: []string{"/"}, LandlockWrite: writable(in.mounts), Seccomp: in.seccomp, Rlimits: in.rlimits, HideUptime: in.timens, Entering: in.entering, Adopt: in.tag, Steps: p.steps,
+		LandlockRead: []string{"/"}, LandlockWrite: writable(in.mounts), LandlockSpecial: []string{"/dev", "/proc"}, Seccomp: in.seccomp, Rlimits: in.rlimits, HideUptime: in.timens, Entering: in.entering, Adopt: in.tag, Steps: p.steps,
 	}
 }
 
