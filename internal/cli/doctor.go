@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -349,6 +350,8 @@ Seccomp:|NoNewPrivs:|Cap*) echo "$key $value";; esac; done </proc/self/status
 echo "core: $(ulimit -c)"
 while read -r name rest; do case $name in *:*) echo "interface: ${name%%:*}";; esac; done </proc/net/dev
 for dir in / /usr /etc; do if (: >"$dir/.llmsandbox-probe") 2>/dev/null; then echo "writable: $dir"; fi; done
+for file in /etc/passwd /proc/1/status; do if (: <"$file") 2>/dev/null; then echo "readable: $file"; fi; done
+for pid in 1 $PPID; do if kill -0 $pid 2>/dev/null; then echo "signals: $pid"; fi; done
 for ns in user mnt pid net ipc time; do echo "ns-$ns: $(readlink /proc/self/ns/$ns)"; done
 while read -r id parent dev root rest; do case $root in */.cache/*|/home/*|/root/*) echo "path: $root";; esac; done </proc/self/mountinfo
 exit 7`
@@ -377,7 +380,13 @@ func (o observed) only(key, value string) bool {
 
 // noCapabilities tells whether all five sets were seen and are empty.
 func (o observed) noCapabilities() bool {
-	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
+	return o.holdsNone() && o.only("CapBnd", strings.Repeat("0", 16))
+}
+
+// holdsNone tells whether the program holds no capabilities. No_new_privs takes the meaning from the bounding set, which an ordinary
+// user cannot empty.
+func (o observed) holdsNone() bool {
+	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapAmb"} {
 		if !o.only(set, strings.Repeat("0", 16)) {
 			return false
 		}
@@ -415,6 +424,26 @@ var checks = []check{
 	{"host-paths", func(o observed) bool { return len(o["path"]) == 0 }, "the mount table names directories of users", false},
 }
 
+// inPlaceChecks take the place of those that look at namespaces where there are none.
+var inPlaceChecks = []check{
+	{"capabilities", observed.holdsNone, "the program has capabilities", false},
+	{"filesystem", func(o observed) bool { return len(o["writable"])+len(o["readable"]) == 0 }, "files of this place can be read or written", false},
+	{"processes", func(o observed) bool { return len(o["signals"]) == 0 }, "processes of this place can be signalled", false},
+	{"network", func(observed) bool { return true }, "", false}, // the filter keeps from it, as from the next
+	{"ipc", func(observed) bool { return true }, "", false},
+}
+
+// checksOf returns the checks for an isolation.
+func checksOf(isolation string) []check {
+	if isolation != "process" {
+		return checks
+	}
+	replaced := func(c check) bool {
+		return slices.ContainsFunc(inPlaceChecks, func(k check) bool { return k.control == c.control })
+	}
+	return append(slices.DeleteFunc(slices.Clone(checks), replaced), inPlaceChecks...)
+}
+
 // verify looks from inside whether what a sandbox declares to be enforced is.
 func verify(ctx context.Context, sb *llmsandbox.Sandbox) error {
 	res, err := sb.Shell(ctx, probe, nil)
@@ -431,7 +460,7 @@ func verify(ctx context.Context, sb *llmsandbox.Sandbox) error {
 func compare(caps backend.Capabilities, seen observed) error {
 	var errs []error
 	proc, known := caps.Get("proc")
-	for _, c := range checks {
+	for _, c := range checksOf(caps.Isolation) {
 		k, ok := caps.Get(c.control)
 		if c.proc && known && !proc.Enforced {
 			continue

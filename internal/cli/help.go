@@ -44,7 +44,7 @@ var (
 		{title: "Limits", flags: "memory cpus pids disk timeout", rare: "output best-effort gpus"},
 		{title: "Output", flags: "json sarif follow quiet", rare: "verbose raw capabilities text-errors"},
 		{title: "Cache", flags: "unused max-size all"},
-		{title: "Backend", flags: "backend image image-for platform warm keep ttl", rare: "warm-language idle label keep-children"},
+		{title: "Backend", flags: "backend image image-for platform warm keep ttl", rare: "isolation warm-language idle label keep-children"},
 		{title: "Docker and Podman", backends: engines,
 			flags: "runtime-option container dockerfile build-arg build-context keep-image micromamba-env micromamba-package micromamba-channel"},
 		{title: "Kubernetes", backends: []string{kubernetesName},

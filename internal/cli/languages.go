@@ -86,7 +86,7 @@ the toolchains in a local sandbox; 'yes' means that the version is unknown.`,
 // toolchainVersions is what each toolchain in a local sandbox says first of itself, by language. That it cannot
 // be asked is no error: doctor says why no sandbox works.
 func toolchainVersions(ctx context.Context) map[string]string {
-	b, err := localBackend()
+	b, err := localBackend("")
 	if err != nil {
 		return nil
 	}

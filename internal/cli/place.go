@@ -32,15 +32,17 @@ var backendNames = []string{localName, docker.Name, podman.Name, micromambaName,
 // A place is where a command finds or makes its sandboxes. It travels to a supervisor as
 // JSON.
 type place struct {
-	Backend string
-	Engine  engineFlags
-	Cluster clusterFlags
-	Pod     podFlags
+	Backend   string
+	Isolation string // of the local backend
+	Engine    engineFlags
+	Cluster   clusterFlags
+	Pod       podFlags
 }
 
 // register adds the flags that say where: --backend and a cluster's.
 func (p *place) register(set *pflag.FlagSet) {
 	set.StringVar(&p.Backend, "backend", localName, "`BACKEND`: "+strings.Join(backendNames, ", "))
+	set.StringVar(&p.Isolation, "isolation", "auto", "`ISOLATION` of the local backend: auto, namespace, or process, which any container allows")
 	p.Cluster.register(set)
 }
 
@@ -51,7 +53,7 @@ func (p *place) open() (backend.Backend, error) {
 	}
 	switch p.Backend {
 	case localName:
-		return localBackend()
+		return localBackend(p.Isolation)
 	case docker.Name, podman.Name, micromambaName:
 		b, err := p.engine()
 		if err != nil {

@@ -8,7 +8,9 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
-func localBackend() (backend.Backend, error) { return local.New(nil), nil }
+func localBackend(isolation string) (backend.Backend, error) {
+	return local.New(&local.Options{Isolation: isolation}), nil
+}
 
 func imageStore() (*ociimage.Store, error) {
 	dir, err := local.New(nil).ImageDir()

@@ -10,7 +10,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
-func localBackend() (backend.Backend, error) {
+func localBackend(string) (backend.Backend, error) {
 	return nil, fmt.Errorf("the local backend needs Linux, this is %s: %w", runtime.GOOS, backend.ErrUnsupported)
 }
 
