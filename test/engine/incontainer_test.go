@@ -35,8 +35,16 @@ func TestCommandInContainer(t *testing.T) {
 			flags := containerFlags(filepath.Join(dir, "seccomp.json"))
 			masked := flags[:2]
 			for _, user := range []string{"0", "1000"} {
-				if out, err := run(user, nil, "doctor"); err == nil || !strings.Contains(out, "A sandbox does NOT work here") {
-					t.Errorf("user %s, no flags: %v\n%s\nwant an error and \"A sandbox does NOT work here\"", user, err, out)
+				if out, err := run(user, nil, "doctor"); err == nil || !strings.Contains(out, "A sandbox does NOT work here") || !strings.Contains(out, "--isolation process") {
+					t.Errorf("user %s, no flags: %v\n%s\nwant an error, \"A sandbox does NOT work here\" and what does", user, err, out)
+				}
+				for _, flags := range [][]string{nil, {"--cap-drop", "ALL", "--security-opt", "no-new-privileges"}} {
+					if out, err := run(user, flags, "doctor", "--isolation", "process"); err != nil || !strings.HasPrefix(out, "backend local process\n") || !strings.Contains(out, "A sandbox works here.") {
+						t.Errorf("user %s, %q: %v\n%s\nwant no error, \"backend local process\" and \"A sandbox works here.\"", user, flags, err, out)
+					}
+					if out, err := run(user, flags, "run", "--quiet", "--isolation", "process", "-c", inPlaceProgram); err != nil || out != "no no no\n" {
+						t.Errorf("user %s, %q: %v, %q, want no error and that nothing is reached", user, flags, err, out)
+					}
 				}
 				if out, err := run(user, flags, "doctor"); err != nil || !strings.HasPrefix(out, "backend local namespace\n") || !strings.Contains(out, "A sandbox works here.") {
 					t.Errorf("user %s: %v\n%s\nwant no error, \"backend local namespace\" and \"A sandbox works here.\"", user, err, out)
@@ -75,6 +83,27 @@ print([f for f in glob.glob("/proc/[0-9]*/*") if not f.endswith("/exe") and not 
 		})
 	}
 }
+
+// inPlaceProgram tries to read what everybody in the container may, to make a socket, and to signal what is not of its sandbox.
+const inPlaceProgram = `
+import os, socket
+def reached(f):
+    try:
+        f()
+    except OSError:
+        return "no"
+    return "yes"
+def signal():
+    for pid in range(1, 1000):
+        if pid != os.getpid():
+            try:
+                os.kill(pid, 0)
+            except OSError:
+                continue
+            return
+    raise OSError("none")
+print(reached(lambda: open("/etc/passwd")), reached(socket.socket), reached(signal))
+`
 
 // incontainerDir has the command and the profile where every engine's user can read them.
 func incontainerDir(t *testing.T) string {
