@@ -8,7 +8,7 @@ export CGO_ENABLED ?= 0
 # Nor what a clone in another place has compiled, and tested.
 export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
 
-.PHONY: build commands test test-all test-deps unit programs local warm writable user user-rest docker docker-rest engines cluster pods kubernetes vm clients harness \
+.PHONY: build commands test test-all test-deps unit programs local warm writable process user user-rest docker docker-rest engines cluster pods kubernetes vm clients harness \
 	docs fuzz lint types bench generate cross images agent-image cli-image cluster-up cluster-down
 
 build: ## the command, into bin/: llmsandbox, and llmsandbox-kubernetes for clusters
@@ -25,7 +25,7 @@ commands: ## the command for all tests, and what counts them
 	GOBIN=$(LLMSANDBOX_TEST_COMMANDS) $(GO) install gotest.tools/gotestsum@v1.13.0
 
 # Three lanes, side by side: much of each is waiting. Pods are tried where a cluster has been built, which takes long.
-ON_ENGINES := docker-rest engines user-rest
+ON_ENGINES := docker-rest engines user-rest process
 ON_CLUSTER := kubernetes harness clients
 PODS = $(if $(filter kubernetes,$(ALSO)),pods,$(shell test/cluster/build --built >/dev/null 2>&1 && echo pods))
 TIME ?= some 15 minutes on two processors, 30 the first time
@@ -54,12 +54,16 @@ CONTRACT := ^TestConformance$$/^Contract$$
 local: commands ## whole sandboxes, as the user who calls this; limits on this machine as vm has them on others
 	$(SUITE) -- -timeout 30m -skip '$(AGAIN)' ./test/e2e/... ./internal/cli ./test/vm/limits
 
-AGAIN := ^Test(Warm|Writable|Root)Conformance$$
+AGAIN := ^Test(Warm|Writable|Root|Process)Conformance$$
 warm: commands ## the suite once more, with programs that are forked from an interpreter with imports
 	$(SUITE) -- -timeout 30m -run '^TestWarmConformance$$' ./test/e2e
 
 writable: commands ## the suite once more, in sandboxes whose code may write everywhere, and is root or not
 	$(SUITE) -- -timeout 30m -run '^Test(Writable|Root)Conformance$$/^(Contract|Agent)$$' ./test/e2e
+
+process: commands ## the suite once more, in sandboxes without namespaces, as root and as that user
+	$(SUITE) -- -timeout 30m -run '^TestProcessConformance$$' ./test/e2e
+	$(SUITE) --raw-command -- scripts/e2e-as-user -test.run '^TestProcessConformance$$'
 
 user: commands ## what a backend must do, as an ordinary user that root makes
 	$(SUITE) --raw-command -- scripts/e2e-as-user -test.run '$(CONTRACT)'
