@@ -37,7 +37,7 @@ func (s *suite) acceptance50to58PlotsOfPython(t *testing.T) {
 		{"58 formats", plt + "plt.plot([1])\nfor kind in 'svg', 'pdf': plt.savefig('a.' + kind)", "a.svg image/svg+xml a.pdf application/pdf"},
 		{"58 plotly", "import plotly.express as px; px.bar(x=['a', 'b'], y=[1, 2]).show()", "plotly-1.html text/html"},
 		{"seaborn and pandas", plt + "import pandas as pd, seaborn as sns\nd = pd.DataFrame({'x': [1, 2], 'y': [3, 4]})\nsns.barplot(data=d, x='x', y='y'); plt.show(); d.plot(); plt.show()", "figure-1.png image/png figure-2.png image/png"},
-		{"in the artifacts folder as well", plt + here(sb, "plt.plot([1]); plt.savefig('/sandbox/artifacts/a.png')"), "a.png image/png"},
+		{"in the artifacts folder as well", plt + "plt.plot([1]); plt.savefig('/sandbox/artifacts/a.png')", "a.png image/png"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			res := run(t, sb, "from __future__ import annotations\nprint('said')\n"+tt.code, nil)

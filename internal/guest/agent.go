@@ -271,11 +271,16 @@ func (a *Agent) Shutdown() {
 	a.mu.Lock()
 	a.down = true
 	a.mu.Unlock()
-	a.killAll(agentproto.KilledByRequest)
+	a.killAll(agentproto.KilledByRequest, func() {
+		if a.killer != nil {
+			a.killer.end()
+			a.orphans.kill(a.proc)
+		}
+	})
 }
 
-// killAll kills everything that runs, for that reason.
-func (a *Agent) killAll(reason agentproto.KillReason) {
+// killAll kills everything that runs, for that reason, and calls finish when it has ended.
+func (a *Agent) killAll(reason agentproto.KillReason, finish func()) {
 	a.mu.Lock()
 	list := make([]*process, 0, len(a.processes))
 	for _, p := range a.processes {
@@ -289,10 +294,7 @@ func (a *Agent) killAll(reason agentproto.KillReason) {
 	done := make(chan struct{})
 	go func() {
 		all.Wait()
-		if a.killer != nil {
-			a.killer.end()
-			a.orphans.kill(a.proc)
-		}
+		finish()
 		close(done)
 	}()
 	timer := time.NewTimer(shutdownWait)

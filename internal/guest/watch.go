@@ -267,7 +267,7 @@ func (w *watching) killForDisk() {
 	if w.count(w.allowed, true); !w.meter.Used().Exceeds(w.allowed) {
 		return
 	}
-	w.agent.killAll(agentproto.KilledDiskLimit)
+	w.agent.killAll(agentproto.KilledDiskLimit, func() {})
 	w.count(diskuse.Usage{Bytes: math.MaxUint64, Files: math.MaxUint64}, true)
 	w.allow(w.meter.Used())
 }
