@@ -25,7 +25,9 @@ const envMasked = "LLMSANDBOX_TEST_MASKED_PROC"
 // TestMaskedProc runs TestInMaskedProc where something is mounted over a part of /proc, as in a container: there the kernel
 // refuses user namespaces a /proc of their own.
 func TestMaskedProc(t *testing.T) {
-	require(t, os.Geteuid() == 0, "it takes root to mask a part of /proc")
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mask a part of /proc")
+	}
 	cmd := exec.CommandContext(testContext(t), "/proc/self/exe", "-test.v", "-test.run", "^TestInMaskedProc$")
 	cmd.Env = append(os.Environ(), envMasked+"=canary-5b1f90")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
