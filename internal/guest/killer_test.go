@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -108,12 +110,27 @@ func outsideUIDs() map[string]uint32 {
 	return map[string]uint32{"own": 0, "shared": sharedUID}
 }
 
+// outsideBinary is this binary, or one like it without cgo, which the race detector brings: with that, a Go program cannot
+// change the users of all of its threads.
+var outsideBinary = sync.OnceValues(func() (string, error) {
+	if _, _, errno := syscall.AllThreadsSyscall(unix.SYS_GETPPID, 0, 0, 0); errno == 0 {
+		return os.Executable()
+	}
+	binary := filepath.Join(filepath.Dir(agentBinary), "outside.test")
+	build := exec.Command("go", "test", "-c", "-o", binary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the tests without cgo: %w\n%s", err, out)
+	}
+	return binary, nil
+})
+
 func startOutside(t *testing.T, uid uint32, env ...string) *testAgent {
 	t.Helper()
 	if lacks := landlock.Lacks(landlock.ABI()); len(lacks) > 0 {
 		need(t, fmt.Sprintf("the kernel lacks %q", lacks))
 	}
-	self, err := os.Executable()
+	self, err := outsideBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
