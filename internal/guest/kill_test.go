@@ -115,8 +115,8 @@ while True:
 		if left := alive(mark); len(left) > 0 || r.exit.Reason != agentproto.KilledTimeout {
 			t.Errorf("left: %d, %+v, want no left, Reason = KilledTimeout", len(left), r.exit)
 		}
-		if took := time.Since(start); took > 10*time.Second {
-			t.Errorf("took %v, want at most 10s", took)
+		if took := time.Since(start); took > 2*time.Minute {
+			t.Errorf("took %v, want at most 2m", took)
 		}
 		if r := a.run(sh("echo ok")); r.out != "ok\n" {
 			t.Errorf("afterwards: %+v, want out = \"ok\\n\"", r)

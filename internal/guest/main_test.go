@@ -190,7 +190,7 @@ func (a *testAgent) run(req agentproto.StartRequest) result {
 }
 
 func runOn(ctx context.Context, c *agentclient.Client, req agentproto.StartRequest) (result, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	p, err := c.Start(ctx, req)
 	if err != nil {
