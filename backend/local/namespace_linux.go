@@ -48,18 +48,24 @@ func (n namespaces) start(ctx context.Context, l *launch) (*process, error) {
 
 func (namespaces) tryStart(ctx context.Context, l *launch) (*process, error) {
 	filter := concurrently(func() ([]byte, error) { return seccomp.Filter(runtime.GOARCH) })
+	a := &newAgent{namespaces: true}
+	return a.start(ctx, l, func() error { return a.boot(ctx, l, filter) })
+}
+
+// start starts the agent and has boot give it its plan. When that fails, it has ended.
+func (a *newAgent) start(ctx context.Context, l *launch, boot func() error) (*process, error) {
 	owner, setup, err := packetPair("set-up socket")
 	if err != nil {
 		return nil, err
 	}
-	a := &newAgent{process: process{owner: owner}, log: filepath.Join(l.dir, "agent.log"), namespaces: true}
+	a.process.owner, a.log = owner, filepath.Join(l.dir, "agent.log")
 	err = a.fork(ctx, l, setup)
 	setup.Close() // with a copy here, the end of an agent that dies would not be seen
 	if err != nil {
 		a.process.owner.Close()
 		return nil, err
 	}
-	if err := a.boot(ctx, l, filter); err != nil {
+	if err := boot(); err != nil {
 		kerr := a.process.kill()
 		_, werr := a.process.wait()
 		a.process.close()

@@ -30,24 +30,8 @@ type processes struct{}
 
 // start implements isolator.
 func (processes) start(ctx context.Context, l *launch) (*process, error) {
-	owner, setup, err := packetPair("set-up socket")
-	if err != nil {
-		return nil, err
-	}
-	a := &newAgent{process: process{owner: owner, tag: tagOf(l.dir)}, log: filepath.Join(l.dir, "agent.log")}
-	err = a.fork(ctx, l, setup)
-	setup.Close() // with a copy here, the end of an agent that dies would not be seen
-	if err != nil {
-		a.process.owner.Close()
-		return nil, err
-	}
-	if err := a.bootInPlace(ctx, l); err != nil {
-		kerr := a.process.kill()
-		_, werr := a.process.wait()
-		a.process.close()
-		return nil, errors.Join(err, kerr, werr)
-	}
-	return &a.process, nil
+	a := &newAgent{process: process{tag: tagOf(l.dir)}}
+	return a.start(ctx, l, func() error { return a.bootInPlace(ctx, l) })
 }
 
 // bootInPlace gives the agent its plan.
@@ -78,14 +62,15 @@ func (a *newAgent) bootInPlace(ctx context.Context, l *launch) error {
 	return err
 }
 
-// letGo has the agent end with all of its sandbox. If it does not, it is killed, and whoever waits for it ends the rest.
+// letGo has the agent kill everything in the sandbox and exit. If it does not exit in time, letGo kills it, and wait kills what it
+// has left.
 func (p *process) letGo() error {
 	raw, err := p.owner.SyscallConn()
 	if err == nil {
 		cerr := raw.Control(func(fd uintptr) { err = unix.Shutdown(int(fd), unix.SHUT_WR) })
 		err = errors.Join(cerr, err)
 	}
-	if err != nil { // it has ended already, or is told so by a signal
+	if err != nil { // the agent has exited, or cannot be reached this way
 		return p.killAgent()
 	}
 	time.AfterFunc(letGoWait, func() { _ = p.killAgent() }) // it has no caller to fail
