@@ -83,7 +83,7 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// As in a container on version 2: a user whose limits cannot be enforced has sandboxes all the same, in no group of their own.
+// TestUserWithoutSession: without a systemd session, as in a container with cgroup v2, limits are not enforced, but sandboxes still start.
 func TestUserWithoutSession(t *testing.T) {
 	s := detect(tree(t, v2mount, "0::/\n", map[string]string{"sys/fs/cgroup/cgroup.controllers": "cpu memory pids"}), 1000)
 	for _, c := range s.Controls() {

@@ -29,7 +29,7 @@ func become(program string, environ []string) error {
 	return fmt.Errorf("start %s: %w", program, err)
 }
 
-// writer says nothing: who can write is told by other means than modes.
+// writer always returns "": on this system, file modes do not show who can write.
 func writer(string) string { return "" }
 
 // onResize calls nothing: Windows tells of no changes.

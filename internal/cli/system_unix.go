@@ -20,7 +20,7 @@ func become(program string, environ []string) error {
 	return fmt.Errorf("start %s: %w", program, err)
 }
 
-// writer says who beside root can write to a file, or replace what is in a directory; empty: nobody.
+// writer describes the users other than root who can write to a file or replace files in a directory. It returns "" if there are none.
 func writer(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
