@@ -34,7 +34,6 @@ func inPlace(dir string) backendtest.Config {
 		"ForkedPrograms":     noTemp,
 		"ForkedEnds":         noProc,
 		"ProgramGo":          "without prepared caches the toolchain compiles its library for each sandbox",
-		"ProgramJava":        "Java's own directory for temporary files is /tmp, whatever TMPDIR says",
 		"MountReadOnly":      noMounts,
 		"MountCopyOnWrite":   noMounts,
 		"Abuse10to12CopyOut": "a sparse file is no larger than the disk limit either",

@@ -60,13 +60,13 @@ func plan(src language.Source) (language.Plan, error) {
 	}
 	classes := src.Private(src.TempDir)
 	compile := slices.Concat([]string{src.Program("javac")}, compiler, archive)
-	for _, flag := range size(src) {
+	for _, flag := range place(src) {
 		compile = append(compile, "-J"+flag)
 	}
 	compile = append(compile, "-cp", classes+":"+src.Workdir+classPath(src.Libraries), "-d", classes)
 	compile = append(compile, l.WithEnding(".java")...)
 	run := []string{src.Program("java"), "-XX:+UseSerialGC", "-XX:-UsePerfData"}
-	run = append(run, size(src)...)
+	run = append(run, place(src)...)
 	run = append(run, network(src)...)
 	run = append(run, "-cp", classes+":"+l.Dir+":"+src.Workdir+classPath(src.Libraries), unit.mainClass())
 	return language.Plan{
@@ -76,10 +76,10 @@ func plan(src language.Source) (language.Plan, error) {
 	}, nil
 }
 
-// size sets how large the sandbox is for a JVM: without /sys it cannot see its cgroup and
-// would go by the machine.
-func size(src language.Source) []string {
-	var flags []string
+// place tells a JVM where it is. Without /sys it cannot see its cgroup and would go by the size of the machine, and it
+// does not read TMPDIR.
+func place(src language.Source) []string {
+	flags := []string{"-Djava.io.tmpdir=" + src.TempDir}
 	if src.MemoryLimit > 0 {
 		flags = append(flags, "-XX:MaxRAM="+strconv.FormatInt(src.MemoryLimit, 10), "-XX:MaxRAMPercentage=60")
 	}

@@ -15,8 +15,8 @@ var kernel = &language.Kernel{
 	Plan: func(src language.KernelSource) (language.Plan, error) {
 		driver := src.File("kernel.java", kernelDriver)
 		argv := []string{src.Program("java"), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"}
-		as := language.Source{MemoryLimit: src.MemoryLimit, CPULimit: src.CPULimit, Proxy: src.Proxy, TrustStore: src.TrustStore}
-		argv = append(argv, size(as)...)
+		as := language.Source{TempDir: src.TempDir, MemoryLimit: src.MemoryLimit, CPULimit: src.CPULimit, Proxy: src.Proxy, TrustStore: src.TrustStore}
+		argv = append(argv, place(as)...)
 		argv = append(argv, network(as)...)
 		argv = append(argv, "--add-opens=java.base/java.io=ALL-UNNAMED", "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-Dstderr.encoding=UTF-8",
 			"-Dllmsandbox.classpath="+src.Workdir+classPath(src.Libraries), driver.Path)

@@ -130,15 +130,17 @@ func TestInstall(t *testing.T) {
 }
 
 func TestPlanWithLibraries(t *testing.T) {
-	src := language.Source{Code: []byte("class A { public static void main(String[] a) {} }"), RunID: "1", Workdir: "/w", TempDir: "/tmp", Program: func(a ...string) string { return a[0] },
+	src := language.Source{Code: []byte("class A { public static void main(String[] a) {} }"), RunID: "1", Workdir: "/w", TempDir: "/t", Program: func(a ...string) string { return a[0] },
 		Libraries: []string{"/a", "/b"}}
 	p, err := plan(src)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range p.Steps {
-		if !strings.Contains(strings.Join(step.Argv, " "), ":/w:/a/jars/*:/b/jars/* ") {
-			t.Errorf("%q, want it to contain \":/w:/a/jars/*:/b/jars/* \"", step.Argv)
+		for _, want := range []string{":/w:/a/jars/*:/b/jars/* ", "-Djava.io.tmpdir=/t "} {
+			if !strings.Contains(strings.Join(step.Argv, " "), want) {
+				t.Errorf("%q, want it to contain %q", step.Argv, want)
+			}
 		}
 	}
 }
