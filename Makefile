@@ -8,7 +8,7 @@ export CGO_ENABLED ?= 0
 # Nor what a clone in another place has compiled, and tested.
 export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
 
-.PHONY: build commands test test-all test-deps unit programs local warm writable process user user-rest docker docker-rest engines cluster pods kubernetes vm clients harness \
+.PHONY: build commands test test-all test-deps unit programs local warm writable process user user-rest docker docker-rest engines container cluster pods kubernetes vm clients harness \
 	docs fuzz lint types bench generate cross images agent-image cli-image cluster-up cluster-down
 
 build: ## the command, into bin/: llmsandbox, and llmsandbox-kubernetes for clusters
@@ -25,7 +25,7 @@ commands: ## the command for all tests, and what counts them
 	GOBIN=$(LLMSANDBOX_TEST_COMMANDS) $(GO) install gotest.tools/gotestsum@v1.13.0
 
 # Three lanes, side by side: much of each is waiting. Pods are tried where a cluster has been built, which takes long.
-ON_ENGINES := docker-rest engines user-rest process
+ON_ENGINES := docker-rest engines container user-rest process
 ON_CLUSTER := kubernetes harness clients
 PODS = $(if $(filter kubernetes,$(ALSO)),pods,$(shell test/cluster/build --built >/dev/null 2>&1 && echo pods))
 TIME ?= some 15 minutes on two processors, 30 the first time
@@ -47,7 +47,7 @@ programs: commands ## beside the code too, with interpreters and compilers
 	$(SUM) --format pkgname-and-test-fails -- -timeout 20m $$($(GO) list ./... | grep -E "$(PROGRAMS)")
 
 PROGRAMS := /llmsandbox/(internal/language|security|images|bench|examples|scripts|test/docs|test/abuse|internal/seccomp)(/|$$)
-WHOLE := /llmsandbox/(test/(e2e|engine|kubernetes|mcp|vm)(/|$$)|internal/(cli|testengine|testcluster)$$)
+WHOLE := /llmsandbox/(test/(container|e2e|engine|kubernetes|mcp|vm)(/|$$)|internal/(cli|testengine|testcluster)$$)
 
 SUITE := $(SUM) --format testname
 CONTRACT := ^TestConformance$$/^Contract$$
@@ -79,6 +79,9 @@ docker-rest: commands ## all else of the suite there
 
 engines: commands ## images, settings and faults of engines; the suite on Podman, with root and without, and for code that is root on Docker
 	$(SUITE) -- -timeout 75m -skip '^TestDockerConformance$$|^TestDockerRootConformance$$/^Language$$' ./test/engine
+
+container: commands cluster ## the command in containers that others make, with Docker, Podman, Compose, a cluster, dev containers and act
+	$(SUITE) -- -timeout 30m ./test/container
 
 cluster: ## a real cluster for tests, which it builds
 	test/cluster/build >/dev/null

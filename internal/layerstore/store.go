@@ -53,7 +53,8 @@ func MakePrivate(dir string) error {
 const RootDir = "/var/cache/llmsandbox"
 
 // DefaultDir is the caller's cache directory, which need not exist yet: LLMSANDBOX_CACHE_DIR,
-// or llmsandbox in the directory that the system has for caches.
+// or llmsandbox in the directory that the system has for caches. A user of a container without a
+// home directory has one below the directory for temporary files.
 func DefaultDir() (string, error) {
 	if dir := os.Getenv("LLMSANDBOX_CACHE_DIR"); dir != "" {
 		return filepath.Abs(dir)
@@ -64,6 +65,9 @@ func DefaultDir() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("cache folder: %w: set HOME or LLMSANDBOX_CACHE_DIR", err)
+	}
+	if filepath.Clean(dir) == "/.cache" { // HOME is then the root, where only root can write
+		return filepath.Join(os.TempDir(), fmt.Sprintf("llmsandbox-cache-%d", os.Geteuid())), nil
 	}
 	return filepath.Join(dir, "llmsandbox"), nil
 }
