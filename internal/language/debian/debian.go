@@ -4,11 +4,7 @@ package debian
 
 import (
 	_ "embed"
-	"fmt"
 	"path"
-	"regexp"
-	"strings"
-	"sync"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/registries"
@@ -30,21 +26,9 @@ var Libraries = language.Libraries{
 // libraries, for those of them that are needed.
 const LinkFile = "link"
 
-var grammar = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[a-z0-9][a-z0-9.+-]*[a-z0-9+](?:=(?:[0-9]+:)?[0-9][A-Za-z0-9.+~-]*)?$`)
-})
-
 // check takes a package's name with a version behind an equals sign.
-func check(library string) (string, error) {
-	if err := registries.Plain(library); err != nil {
-		return "", err
-	}
-	if !grammar().MatchString(library) {
-		return "", fmt.Errorf("library %q of Debian: %w: write it like libfmt-dev or jq=1.6-2.1, without spaces, paths or addresses",
-			library, language.ErrInvalidLibrary)
-	}
-	return library, nil
-}
+var check = registries.Check("Debian", `^[a-z0-9][a-z0-9.+-]*[a-z0-9+](?:=(?:[0-9]+:)?[0-9][A-Za-z0-9.+~-]*)?$`,
+	"write it like libfmt-dev or jq=1.6-2.1, without spaces, paths or addresses", nil)
 
 //go:embed libraries.sh
 var installer []byte
@@ -94,7 +78,4 @@ func use(dirs []string, current func(string) string) []string {
 }
 
 // LibraryName is a package's name without its version.
-func LibraryName(canonical string) string {
-	name, _, _ := strings.Cut(canonical, "=")
-	return name
-}
+var LibraryName = registries.NameBefore("=")

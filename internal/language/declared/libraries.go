@@ -2,12 +2,9 @@ package declared
 
 import (
 	"errors"
-	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/registries"
@@ -34,17 +31,7 @@ type libraries struct {
 var errLocal = errors.New("a language that a file declares is not installed from a local directory of libraries")
 
 // grammar is what a library's name may be, whatever the language, beyond registries.Plain.
-var grammar = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9@][A-Za-z0-9@._/:+=<>~^,!*-]*$`) })
-
-func check(library string) (string, error) {
-	if err := registries.Plain(library); err != nil {
-		return "", err
-	}
-	if !grammar().MatchString(library) {
-		return "", fmt.Errorf("library %q: %w: use letters, digits and the characters of versions", library, language.ErrInvalidLibrary)
-	}
-	return library, nil
-}
+const grammar = `^[A-Za-z0-9@][A-Za-z0-9@._/:+=<>~^,!*-]*$`
 
 // installer checks a declaration and makes the way to install.
 func (d *libraries) installer(f *file) (*language.Libraries, error) {
@@ -85,7 +72,7 @@ func (d *libraries) installer(f *file) (*language.Libraries, error) {
 		return nil, wrong("libraries.registries", "leave credentials out of addresses: they would be in a file that others read")
 	}
 	return &language.Libraries{
-		Program: f.Programs[0][0], Needs: d.Programs, Check: check, Use: use,
+		Program: f.Programs[0][0], Needs: d.Programs, Use: use, Check: registries.Check(d.Manager, grammar, "use letters, digits and the characters of versions", nil),
 		Registries: func(ask language.Ask) (language.Registries, error) {
 			r := from
 			_, err := registries.Trust(&r, ask)

@@ -87,6 +87,7 @@ func TestLibrariesRegistries(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
+	check := parse(t, withLibraries).Libraries.Check
 	for _, good := range []string{"a", "Try::Tiny", "penlight@1.13.1", "a-b_c.d", "JSON~1.2", "@scope/a", "a==1,<2"} {
 		if got, err := check(good); err != nil || got != good {
 			t.Errorf("check(%q) = %q, %v, want it as it is", good, got, err)

@@ -1,11 +1,8 @@
 package golang
 
 import (
-	"fmt"
 	"path"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/language"
@@ -21,29 +18,20 @@ var libraries = language.Libraries{
 	Registries: findRegistries,
 }
 
-var grammar = sync.OnceValue(func() *regexp.Regexp {
-	const element = `[A-Za-z0-9_~](?:[A-Za-z0-9_.~-]*[A-Za-z0-9_~-])?`
-	return regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+(?:/` + element + `)+` +
-		`(?:@(?:latest|v[0-9]+(?:\.[0-9]+){0,2}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?|[0-9a-f]{7,40}))?$`)
-})
+const element = `[A-Za-z0-9_~](?:[A-Za-z0-9_.~-]*[A-Za-z0-9_~-])?`
+
+var checkWritten = registries.Check("Go", `^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+(?:/`+element+`)+`+
+	`(?:@(?:latest|v[0-9]+(?:\.[0-9]+){0,2}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?|[0-9a-f]{7,40}))?$`,
+	"write it like golang.org/x/text, github.com/google/uuid@v1.6.0 or example.org/m@latest", nil)
 
 // check takes a module's or package's path with a version, "latest" or a commit.
 func check(library string) (string, error) {
-	if err := registries.Plain(library); err != nil {
-		return "", err
-	}
-	if !grammar().MatchString(library) {
-		return "", fmt.Errorf("library %q of Go: %w: write it like golang.org/x/text, github.com/google/uuid@v1.6.0 or example.org/m@latest",
-			library, language.ErrInvalidLibrary)
-	}
-	return strings.TrimSuffix(library, "@latest"), nil
+	library, err := checkWritten(library)
+	return strings.TrimSuffix(library, "@latest"), err
 }
 
 // libraryName is the path without a version.
-func libraryName(canonical string) string {
-	name, _, _ := strings.Cut(canonical, "@")
-	return name
-}
+var libraryName = registries.NameBefore("@")
 
 // modules is the module cache of a library directory.
 const modules = "mod"

@@ -2,11 +2,9 @@ package javascript
 
 import (
 	_ "embed"
-	"fmt"
 	"path"
-	"regexp"
+	"slices"
 	"strings"
-	"sync"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/registries"
@@ -23,30 +21,19 @@ var libraries = language.Libraries{
 
 // grammar is a package's name with a version, a range of one clause or a tag. What npm
 // takes for a file, an address, an alias or a repository has no place in it.
-var grammar = sync.OnceValue(func() *regexp.Regexp {
-	const name = `[A-Za-z0-9][A-Za-z0-9._-]*`
-	const version = `(?:\^|~|[<>]=?|=)?v?(?:[0-9]+|[xX*])(?:\.(?:[0-9]+|[xX*])){0,2}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?`
-	return regexp.MustCompile(`^(?:@` + name + `/)?` + name + `(?:@(?:` + version + `|[A-Za-z][A-Za-z0-9._-]*))?$`)
-})
-
-var archives = []string{".tgz", ".tar.gz", ".tar"}
+const (
+	name    = `[A-Za-z0-9][A-Za-z0-9._-]*`
+	version = `(?:\^|~|[<>]=?|=)?v?(?:[0-9]+|[xX*])(?:\.(?:[0-9]+|[xX*])){0,2}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?`
+	grammar = `^(?:@` + name + `/)?` + name + `(?:@(?:` + version + `|[A-Za-z][A-Za-z0-9._-]*))?$`
+)
 
 // check takes "name", "name@version" and "@scope/name@version".
-func check(library string) (string, error) {
-	if err := registries.Plain(library); err != nil {
-		return "", err
-	}
-	lower := strings.ToLower(library)
-	ok := grammar().MatchString(library)
-	for _, ending := range archives {
-		ok = ok && !strings.HasSuffix(lower, ending) && !strings.Contains(lower, ending+"@")
-	}
-	if !ok {
-		return "", fmt.Errorf("library %q of npm: %w: write it like lodash, react@18.2.0, chalk@^5 or @types/node@20, without spaces, paths or addresses",
-			library, language.ErrInvalidLibrary)
-	}
-	return library, nil
-}
+var check = registries.Check("npm", grammar, "write it like lodash, react@18.2.0, chalk@^5 or @types/node@20, without spaces, paths or addresses",
+	func(lower string) bool {
+		return slices.ContainsFunc([]string{".tgz", ".tar.gz", ".tar"}, func(ending string) bool {
+			return strings.HasSuffix(lower, ending) || strings.Contains(lower, ending+"@")
+		})
+	})
 
 //go:embed resolve.cjs
 var resolver []byte

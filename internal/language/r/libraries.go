@@ -4,9 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/registries"
@@ -22,21 +20,9 @@ var libraries = language.Libraries{
 	Registries: findRegistries,
 }
 
-var grammar = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9.]*[A-Za-z0-9](?:@[0-9]+(?:[.-][0-9]+)+)?$`)
-})
-
 // check takes a package's name, and a version behind an at sign.
-func check(library string) (string, error) {
-	if err := registries.Plain(library); err != nil {
-		return "", err
-	}
-	if !grammar().MatchString(library) {
-		return "", fmt.Errorf("library %q of R: %w: write it like data.table or jsonlite@1.8.8, without spaces, paths or addresses",
-			library, language.ErrInvalidLibrary)
-	}
-	return library, nil
-}
+var check = registries.Check("R", `^[A-Za-z][A-Za-z0-9.]*[A-Za-z0-9](?:@[0-9]+(?:[.-][0-9]+)+)?$`,
+	"write it like data.table or jsonlite@1.8.8, without spaces, paths or addresses", nil)
 
 //go:embed libraries.R
 var installer []byte
@@ -93,7 +79,4 @@ func findRegistries(ask language.Ask) (language.Registries, error) {
 }
 
 // libraryName is the name without a version. CRAN's names have a case.
-func libraryName(canonical string) string {
-	name, _, _ := strings.Cut(canonical, "@")
-	return name
-}
+var libraryName = registries.NameBefore("@")

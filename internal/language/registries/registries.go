@@ -12,8 +12,10 @@ import (
 	"io/fs"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/trust"
@@ -106,6 +108,29 @@ func Plain(library string) error {
 		return nil
 	}
 	return fmt.Errorf("library %q: %w: %s", library, language.ErrInvalidLibrary, why)
+}
+
+// Check returns the [language.Libraries].Check of what a pattern describes and refused, which may be nil, lets
+// pass. Its errors name the package manager and end in form, which says how to write a library.
+func Check(manager, pattern, form string, refused func(lower string) bool) func(string) (string, error) {
+	grammar := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+	return func(library string) (string, error) {
+		if err := Plain(library); err != nil {
+			return "", err
+		}
+		if !grammar().MatchString(library) || refused != nil && refused(strings.ToLower(library)) {
+			return "", fmt.Errorf("library %q of %s: %w: %s", library, manager, language.ErrInvalidLibrary, form)
+		}
+		return library, nil
+	}
+}
+
+// NameBefore returns a [language.Language].LibraryName: what comes before a separator.
+func NameBefore(separator string) func(string) string {
+	return func(canonical string) string {
+		name, _, _ := strings.Cut(canonical, separator)
+		return name
+	}
 }
 
 // CA is where Trust puts certificates in a sandbox.

@@ -1,11 +1,8 @@
 package ruby
 
 import (
-	"fmt"
 	"path"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/registries"
@@ -21,22 +18,10 @@ var libraries = language.Libraries{
 	Registries: findRegistries,
 }
 
-var grammar = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?(?::(?:~>|>=|<=|!=|=|>|<)?[0-9]+(?:\.[0-9A-Za-z]+)*(?:-[0-9A-Za-z]+(?:[.-][0-9A-Za-z]+)*)?)?$`)
-})
-
 // check takes "name" and "name:constraint", as the gem command does.
-func check(library string) (string, error) {
-	if err := registries.Plain(library); err != nil {
-		return "", err
-	}
-	name, _, _ := strings.Cut(library, ":")
-	if !grammar().MatchString(library) || strings.HasSuffix(strings.ToLower(name), ".gem") {
-		return "", fmt.Errorf("library %q of RubyGems: %w: write it like rake, nokogiri:1.15.0 or rack:~>3.0, without spaces, paths or addresses",
-			library, language.ErrInvalidLibrary)
-	}
-	return library, nil
-}
+var check = registries.Check("RubyGems", `^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?(?::(?:~>|>=|<=|!=|=|>|<)?[0-9]+(?:\.[0-9A-Za-z]+)*(?:-[0-9A-Za-z]+(?:[.-][0-9A-Za-z]+)*)?)?$`,
+	"write it like rake, nokogiri:1.15.0 or rack:~>3.0, without spaces, paths or addresses",
+	func(lower string) bool { return strings.HasSuffix(lower, ".gem") || strings.Contains(lower, ".gem:") })
 
 // install has gem install into src.Dir.
 func install(src language.InstallSource) (language.Plan, error) {
