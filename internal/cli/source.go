@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/language/python"
 	"github.com/llmsandbox/llmsandbox/internal/notebook"
+	"github.com/llmsandbox/llmsandbox/security"
 )
 
 // Bounds on what a run takes from the host's files.
@@ -213,4 +217,124 @@ func pickMain(s source, dir, lang string) (source, error) {
 		}
 	}
 	return s, fmt.Errorf("the project %s has no main file: name it main with its language's ending, such as main.py", dir)
+}
+
+// readMetadata adds the libraries of a script's own metadata (PEP 723) to those of the run, with
+// --lib-from-script. Without it, it only notes that there are some, for a hint.
+func (f *runFlags) readMetadata(src source) error {
+	l, err := all.Get(f.lang)
+	isPython := src.files == nil && src.notebooks == nil && (f.lang == "" || err == nil && l.Name == python.Language.Name)
+	switch {
+	case !isPython && f.fromScript:
+		return errors.New("--lib-from-script: only a single Python file can list its libraries: use --lib")
+	case !isPython:
+		return nil
+	}
+	m, err := python.ScriptMetadata(src.code)
+	if !f.fromScript {
+		f.hints.script = err == nil && m != nil && len(m.Libraries) > 0
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("--lib-from-script: %w", err)
+	}
+	if m == nil {
+		return errors.New("--lib-from-script: the script lists no libraries: begin it with a block '# /// script' as in PEP 723, or use --lib")
+	}
+	f.libraries.libraries = append(f.libraries.libraries, m.Libraries...)
+	f.metadata = m
+	return nil
+}
+
+// checkVersion fails when the script requires another version of Python than the sandbox has.
+func (f *runFlags) checkVersion(ctx context.Context, sb *llmsandbox.Sandbox, src source) error {
+	if f.metadata == nil || f.metadata.Requires == "" {
+		return nil
+	}
+	res, err := sb.Exec(ctx, []string{"python3", "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"}, nil)
+	if err != nil {
+		return fmt.Errorf("get Python's version: %w", err)
+	}
+	version := strings.TrimSpace(res.Stdout)
+	ok, err := f.metadata.Accepts(version)
+	if err != nil {
+		return fmt.Errorf("--lib-from-script: %w", err)
+	}
+	if ok {
+		return nil
+	}
+	name := cmp.Or(src.name, "the script")
+	return fmt.Errorf("%s requires Python %s, but the sandbox has %s: choose an image, such as --image python:3.13", filepath.Base(name), f.metadata.Requires, version)
+}
+
+// maxChecked bounds the code of a directory that is checked, in bytes.
+const maxChecked = 64 << 20
+
+// directoryProgram is all code below a directory, each file in the language that its name or its
+// first line says, without its notebooks, whose paths are returned. It says what is skipped.
+func directoryProgram(dir, language string) (p security.Program, notebooks []string, err error) {
+	p = security.Program{Language: language, Name: dir, Files: map[string][]byte{}}
+	var total, unknown, large int
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != dir && strings.HasPrefix(d.Name(), "."):
+			return filepath.SkipDir // version control and the like
+		case !d.Type().IsRegular():
+			return nil
+		case isNotebook(path, nil):
+			notebooks = append(notebooks, path)
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if info.Size() > maxSource {
+			if _, ok := all.Guess(path, nil); ok {
+				large++
+			} else {
+				unknown++
+			}
+			return nil
+		}
+		data, err := readSource(path)
+		if err != nil {
+			return err
+		}
+		if _, ok := all.Guess(path, data); !ok {
+			unknown++
+			return nil
+		}
+		if total += len(data); total > maxChecked {
+			return fmt.Errorf("it has more than %d MiB of code: check its directories one at a time", maxChecked>>20)
+		}
+		p.Files[path] = data
+		return nil
+	})
+	if err != nil {
+		return p, nil, fmt.Errorf("check the directory %s: %w", dir, err)
+	}
+	var skipped []string
+	if unknown > 0 {
+		skipped = append(skipped, plural(unknown, "file")+" of unknown kind")
+	}
+	if large > 0 {
+		skipped = append(skipped, plural(large, "source file")+fmt.Sprintf(" larger than %d MiB", maxSource>>20))
+	}
+	if len(skipped) > 0 {
+		fmt.Fprintf(stderr, "llmsandbox: %s: skipped %s\n", dir, strings.Join(skipped, " and "))
+	}
+	if len(p.Files)+len(notebooks) == 0 {
+		return p, nil, fmt.Errorf("check the directory %s: no file in it is code of a known language", dir)
+	}
+	return p, notebooks, nil
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
