@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"sync"
 	"time"
 
@@ -187,4 +188,112 @@ func idleMemoryOf(ctx context.Context, name string, open func(context.Context) (
 	}
 	fmt.Printf("%.1f MiB charged to the sandbox's cgroup %s, mean of %d\n", float64(sum)/float64(known)/(1<<20), name, known)
 	return nil
+}
+
+// captured compares runs with the capture of artifacts and without it: programs that make
+// none, which must not feel it, and one that writes a file.
+func captured(ctx context.Context, e *env, rounds int) error {
+	sb, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer sb.Close()
+	off := &llmsandbox.ArtifactOptions{Off: true}
+	run := func(lang, code string, o *llmsandbox.ArtifactOptions) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return ok(sb.Run(ctx, code, &llmsandbox.RunOptions{Language: lang, Artifacts: o}))
+		}
+	}
+	err = compare(ctx, rounds,
+		timed("Run of bash, no capture", run("bash", "echo 1", off)),
+		timed("Run of bash, nothing made", run("bash", "echo 1", nil)),
+		timed("Run of bash, a file made", run("bash", "echo 1 > artifacts/made.txt", nil)),
+	)
+	if err != nil {
+		return err
+	}
+	return compare(ctx, rounds,
+		timed("Run of Python, no capture", run("python", one, off)),
+		timed("Run of Python, nothing plotted", run("python", one, nil)),
+	)
+}
+
+// runsIn measures what a run of Python costs in an open sandbox, and how it is entered
+// otherwise. aim is what Run may take more than the bare interpreter, in milliseconds.
+func (e *env) runsIn(ctx context.Context, rounds int, sb *llmsandbox.Sandbox, aim float64, otherwise ...contender) (*table, error) {
+	contenders := append([]contender{
+		timed("Exec of the same argv", func(ctx context.Context) error { return ok(sb.Exec(ctx, []string{"python3", "-c", one}, nil)) }),
+		timed("Run", func(ctx context.Context) error { return ok(sb.Run(ctx, one, nil)) }),
+		timed("Exec /bin/true", func(ctx context.Context) error { return ok(sb.Exec(ctx, []string{"/bin/true"}, nil)) }),
+	}, otherwise...)
+	python := e.sameVersion(ctx, sb)
+	if python == "" {
+		fmt.Println("bare: left out (this machine has no python3 of the version in the image)")
+	} else {
+		contenders = append([]contender{program("bare", python, "-c", one)}, contenders...)
+	}
+	t, err := measure(ctx, rounds, contenders...)
+	if err != nil {
+		return nil, err
+	}
+	t.print()
+	if python != "" {
+		aimAtMost("Run less the bare interpreter, ms", aim, t.more("Run", "bare"))
+	}
+	return t, nil
+}
+
+// trivial is a cell that does next to nothing, in each language.
+var trivial = []struct{ language, code string }{
+	{"python", "1 + 1"}, {"javascript", "1 + 1"}, {"bash", ":"}, {"ruby", "1 + 1"}, {"r", "1 + 1"}, {"java", "1 + 1"},
+}
+
+// kernels measures what it takes to open a kernel, and the round trip of a cell.
+func kernels(ctx context.Context, e *env, rounds int) error {
+	sb, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer sb.Close()
+	plain := &llmsandbox.KernelOptions{Plain: true}
+	opened := func(cell string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			k, err := sb.Kernel(ctx, "python", plain)
+			if err != nil {
+				return err
+			}
+			defer k.Close()
+			if cell == "" {
+				return nil
+			}
+			return cellOK(k.Run(ctx, cell, nil))
+		}
+	}
+	err = compare(ctx, rounds,
+		timed("bare python3 -c pass", func(ctx context.Context) error { return exec.CommandContext(ctx, e.python, "-c", "pass").Run() }),
+		timed("a Python kernel, opened and closed", opened("")),
+		timed("the same with a first cell", opened("1 + 1")),
+	)
+	if err != nil {
+		return err
+	}
+	all := []contender{timed("Run of Python", func(ctx context.Context) error { return ok(sb.Run(ctx, one, nil)) })}
+	for _, c := range trivial {
+		k, err := sb.Kernel(ctx, c.language, plain)
+		if err != nil {
+			fmt.Printf("left out: %v\n", err)
+			continue
+		}
+		defer k.Close()
+		all = append(all, timed("a cell of "+c.language, func(ctx context.Context) error { return cellOK(k.Run(ctx, c.code, nil)) }))
+	}
+	return compare(ctx, rounds, all...)
+}
+
+// cellOK turns a cell that did not end well into an error.
+func cellOK(c *llmsandbox.Cell, err error) error {
+	if err == nil && !c.OK() {
+		err = fmt.Errorf("status %s: %s%s", c.Status, c.Reason, c.Stderr)
+	}
+	return err
 }
