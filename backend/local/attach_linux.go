@@ -112,27 +112,30 @@ func (a *attached) watch() {
 
 // Destroy kills the agent; the owner sees that and removes what is left.
 func (a *attached) Destroy(ctx context.Context) error {
-	switch err := signalKill(a.pidfd); {
+	// Its owner removes the lock before it gives it up: only what was opened before shows when that is.
+	lock, err := os.Open(filepath.Join(a.path, lockName))
+	ended := errors.Is(err, os.ErrNotExist)
+	if err != nil && !ended {
+		return fmt.Errorf("find the owner of sandbox %s: %w", a.ID(), err)
+	}
+	err = signalKill(a.pidfd)
+	switch {
+	case err == nil && !ended:
+		if err = awaitOwner(ctx, lock); err != nil {
+			err = fmt.Errorf("wait for the end of sandbox %s: %w", a.ID(), err)
+		}
+		return err
 	case errors.Is(err, errClosed):
-		return fmt.Errorf("sandbox %s: %w", a.ID(), err)
+		err = fmt.Errorf("sandbox %s: %w", a.ID(), err)
 	case err != nil:
-		return fmt.Errorf("kill sandbox %s: %w", a.ID(), err)
+		err = fmt.Errorf("kill sandbox %s: %w", a.ID(), err)
 	}
-	if err := a.awaitOwner(ctx); err != nil {
-		return fmt.Errorf("wait for the end of sandbox %s: %w", a.ID(), err)
-	}
-	return nil
+	lock.Close()
+	return err
 }
 
-// awaitOwner returns when the owner has cleaned up, which it shows by giving up its lock.
-func (a *attached) awaitOwner(ctx context.Context) error {
-	f, err := os.OpenFile(filepath.Join(a.path, "lock"), os.O_RDONLY, 0)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
+// awaitOwner returns when the owner has cleaned up, which it shows by giving up its lock. It closes the file.
+func awaitOwner(ctx context.Context, f *os.File) error {
 	free := make(chan error, 1)
 	go func() { // ends with the owner's clean-up, which its own death brings at the latest
 		defer f.Close()

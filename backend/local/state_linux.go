@@ -43,6 +43,9 @@ type sandboxDir struct {
 	lock *os.File
 }
 
+// lockName is the file in it that the owner has locked.
+const lockName = "lock"
+
 // createSandboxDir makes and locks the directory of a new sandbox.
 func createSandboxDir(d dirs, id string) (*sandboxDir, error) {
 	// A collector must not find the directory between its making and its locking.
@@ -59,7 +62,7 @@ func createSandboxDir(d dirs, id string) (*sandboxDir, error) {
 		return nil, inStateDir("make the sandbox's folder", err)
 	}
 	f := &sandboxDir{path: path}
-	if f.lock, err = lockFile(filepath.Join(path, "lock"), unix.LOCK_EX); err != nil {
+	if f.lock, err = lockFile(filepath.Join(path, lockName), unix.LOCK_EX); err != nil {
 		return nil, errors.Join(err, f.remove())
 	}
 	if f.file, err = os.Open(path); err != nil {
@@ -76,9 +79,15 @@ func inStateDir(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// remove deletes the directory and gives up its lock, in this order: an unlocked directory
+// remove deletes the directory, the lock last, and gives it up, in this order: an unlocked directory
 // is one whose owner died.
 func (f *sandboxDir) remove() error {
+	entries, _ := os.ReadDir(f.path) // what it does not tell fails below
+	for _, e := range entries {
+		if e.Name() != lockName {
+			_ = os.RemoveAll(filepath.Join(f.path, e.Name())) // as this does
+		}
+	}
 	err := os.RemoveAll(f.path)
 	if f.file != nil {
 		f.file.Close()
@@ -139,7 +148,7 @@ func flock(f *os.File, how int) error {
 // owned reports whether the owner of the sandbox directory path lives. Locks die with
 // their holder, so no pid is trusted.
 func owned(path string) (bool, error) {
-	f, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	f, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
