@@ -109,6 +109,10 @@ func (c *call) handle() error {
 		return err
 	}
 	c.task = task
+	return c.carryOut()
+}
+
+func (c *call) carryOut() error {
 	if c.nr == unix.SYS_CONNECT {
 		return c.connect()
 	}
