@@ -41,7 +41,9 @@ func (s *suite) abuseCatalogue(t *testing.T) {
 			case "read_only_root":
 				s.has(t, ReadOnlyRoot)
 			case "include_shadow":
-				s.has(t, UsersApart)
+				if _, root := s.Lacks[NotRoot]; root {
+					s.has(t, UsersApart)
+				}
 			}
 			sb := sandboxes.use(t, i, hellos[options[i].Language].program)
 			c := s.asDeclared(t, sb, c)
@@ -127,6 +129,9 @@ var held = map[string]string{
 	"memory_of_shared_map": "memory", "kernel_buffers": "memory", "kernel_quotas": "memory",
 }
 
+// seenByWatch are the programs whose memory a watch of processes sees, or that have none to take: it is mapped.
+var seenByWatch = map[string]bool{"memory_of_many": true, "memory_of_shm": true, "memory_of_shared_map": true}
+
 // staysFull are the programs whose files, shared memory and semaphores outlive their run and
 // leave the sandbox no memory for another one. They harm no sandbox but their own, which the
 // next program may end: where the agent may not lower its score, the kernel may take it.
@@ -142,6 +147,13 @@ func (s *suite) asDeclared(t *testing.T, sb *llmsandbox.Sandbox, c abuse.Case) a
 	if c.Name == "kill_pid_1" && !control(sb, "agent").Enforced {
 		c.Want.Status, c.Want.Output = "lost", nil
 	}
+	if c.Name == "memory_of_shm" && sb.Capabilities().Isolation == "process" {
+		c.Want.Output = []string{`stopped by EACCES`} // the machine's
+	}
+	if disk := control(sb, "disk"); !disk.Enforced && disk.By != "" && (c.Name == "disk" || c.Name == "inodes") {
+		c.Want.Output = append([]string{`stopped by E(NOSPC|FBIG)`}, c.Want.Output[1:]...)
+		c.Want.Or = append(slices.Clone(c.Want.Or), abuse.End{Status: "killed", Says: "disk limit", Why: "the agent looks now and then, and kills all"})
+	}
 	name, limited := held[c.Name]
 	if !limited {
 		return c
@@ -155,6 +167,7 @@ func (s *suite) asDeclared(t *testing.T, sb *llmsandbox.Sandbox, c abuse.Case) a
 	case name == "pids" && declared.By != "": // a limit of the user's processes: weaker, but it stops these
 	case c.Name == "memory" && declared.By != "":
 		c.Want.Or = append(slices.Clone(c.Want.Or), abuse.End{Status: "error", Says: "MemoryError", Why: "a limit of each process lets it go on"})
+	case declared.By == "watched" && seenByWatch[c.Name]:
 	default:
 		needs(t, sb, name)
 	}

@@ -18,8 +18,8 @@ var kernelCases = []Case{
 	denied(48, "memfd_exec", "c"),
 	denied(49, "other_tables", "c"),
 	denied(50, "personality", "c"),
-	denied(51, "sockets", "c", "EPROTONOSUPPORT"),
-	denied(51, "netlink_route", "c"),
+	denied(51, "sockets", "c", "EAFNOSUPPORT", "EPROTONOSUPPORT"),
+	denied(51, "netlink_route", "c", "EAFNOSUPPORT"),
 	denied(52, "unfilter", "c"),
 	denied(53, "clock_and_name", "c"),
 }

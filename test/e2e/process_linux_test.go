@@ -25,8 +25,6 @@ func inPlace(dir string) backendtest.Config {
 		noTemp    = "the directories of the sandbox are elsewhere, and not the same in two of them"
 	)
 	without := map[string]string{
-		"SafeByDefault":      "what it looks at are namespaces: TestInPlaceReaches has what holds without",
-		"AbuseCatalogue":     "what it looks at are namespaces, /proc and /dev: TestInPlaceReaches has what holds without",
 		"ImportsAhead":       noProc,
 		"AheadOfLanguages":   noProc,
 		"InterpreterAhead":   noProc,

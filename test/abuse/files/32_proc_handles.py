@@ -1,10 +1,12 @@
 def agents():
     """Pid 1 and whatever else belongs to the sandbox rather than to its code."""
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != os.getpid():
+    for name in pids():
+        if int(name) != os.getpid():
             try:
                 with open(f"/proc/{name}/comm") as f:
                     ours = "llmsandbox" not in f.read() and os.stat(f"/proc/{name}").st_uid == os.getuid()
+            except PermissionError:
+                ours = False # it cannot be told
             except OSError:
                 continue
             if name == "1" or not ours:
@@ -25,7 +27,11 @@ for pid in agents():
     attempt(p + "ns/mnt", lambda: open_for(p + "ns/mnt", os.O_RDONLY))
     attempt(p + "oom_score_adj", lambda: open_for(p + "oom_score_adj", os.O_WRONLY))
 
-for fd in os.listdir("/proc/self/fd"):
+try:
+    fds = os.listdir("/proc/self/fd")
+except PermissionError:
+    fds = map(str, range(1 << 16))
+for fd in fds:
     if int(fd) > 2:
         try:
             target = os.readlink("/proc/self/fd/" + fd)

@@ -1,7 +1,13 @@
 import stat
 
 expected = set("null zero full random urandom tty ptmx pts fd stdin stdout stderr shm mqueue console core".split())
-for name in os.listdir("/dev"):
+try:
+    names = os.listdir("/dev")
+except PermissionError:
+    names = []
+    for name in "mem kmem port kmsg sda vda nvme0n1 loop0 loop-control kvm fuse net/tun mapper/control cpu/0/msr dri/card0 vhost-net uinput snapshot hpet rtc0 tty0 vcs".split():
+        attempt("open /dev/" + name, lambda: open_for("/dev/" + name, os.O_RDONLY))
+for name in names:
     if name not in expected:
         say("/dev/" + name, "ok")
 for root, _, names in os.walk("/dev"):

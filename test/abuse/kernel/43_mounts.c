@@ -1,5 +1,5 @@
 int main(void) {
-  char dir[] = "/tmp/abuse-XXXXXX";
+  char dir[] = "abuse-XXXXXX";
   if (!mkdtemp(dir)) { perror(dir); return 1; }
   TRY("mount tmpfs", mount("none", dir, "tmpfs", 0, 0));
   TRY("mount proc", mount("none", dir, "proc", 0, 0));

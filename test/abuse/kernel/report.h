@@ -40,6 +40,7 @@ static const char *errname(int e) {
   case EINVAL: return "EINVAL";
   case EROFS: return "EROFS";
   case ENOSYS: return "ENOSYS";
+  case EAFNOSUPPORT: return "EAFNOSUPPORT";
   case EPROTONOSUPPORT: return "EPROTONOSUPPORT";
   }
   snprintf(buf, sizeof buf, "errno %d", e);

@@ -1,5 +1,5 @@
 import socket, stat
-for pid in sorted(p for p in os.listdir("/proc") if p.isdigit()):
+for pid in pids():
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as f:
             print("process", pid, f.read().replace(b"\0", b" ").decode(errors="replace"))
@@ -22,12 +22,11 @@ except OSError as e:
     print(errno.errorcode[e.errno])
 for port in (22, 80, 443, 2375, 2376, 6443, 8080, 10250):
     for host in ("127.0.0.1", "169.254.169.254", "172.17.0.1"):
-        s = socket.socket()
-        s.settimeout(0.3)
         try:
-            s.connect((host, port))
-            print("REACHED", host, port)
+            with socket.socket() as s:
+                s.settimeout(0.3)
+                s.connect((host, port))
+                print("REACHED", host, port)
         except OSError:
             pass
-        s.close()
 print("end")
