@@ -13,6 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	beKilled()
 	backendtest.Child(func(dir string) (backendtest.Config, error) { return conformance(dir), nil })
 	code := m.Run()
 	err := goleak.Find()
