@@ -274,7 +274,7 @@ func (a *Agent) Shutdown() {
 	a.killAll(agentproto.KilledByRequest, func() {
 		if a.killer != nil {
 			a.killer.end()
-			a.orphans.kill(a.proc)
+			awaitChildren()
 		}
 	})
 }

@@ -94,3 +94,13 @@ func (k *killer) end() {
 		}
 	}
 }
+
+// awaitChildren waits for all that the killer has killed: each is a child of the agent or becomes one. It looks at nothing in /proc, since
+// the kernel then clears what it keeps of the agent's threads there, for which who waits for the agent would have to wait.
+func awaitChildren() {
+	for {
+		if _, err := unix.Wait4(-1, nil, unix.WALL, nil); err != nil && err != unix.EINTR {
+			return // ECHILD
+		}
+	}
+}
