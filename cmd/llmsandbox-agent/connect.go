@@ -93,7 +93,7 @@ func connect(address string, environment bool) error {
 // They are the architecture, the current directory, and the variables but those of the
 // agent's own.
 func writeEnvironment(w io.Writer) error {
-	dir, err := os.Getwd()
+	dir, err := unix.Getwd()
 	if err != nil {
 		dir = "" // not known, which is no reason to keep anybody out
 	}

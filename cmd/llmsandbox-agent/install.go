@@ -97,7 +97,7 @@ func installFile(from, dir, name string, mode os.FileMode) (err error) {
 		err = out.Chmod(mode)
 	}
 	if err = errors.Join(err, out.Close()); err == nil {
-		err = os.Rename(temp, filepath.Join(dir, name))
+		err = unix.Rename(temp, filepath.Join(dir, name))
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(temp))

@@ -3,6 +3,7 @@
 package guest
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -416,15 +417,16 @@ func (a *Agent) collect(p *process) {
 // have left something running.
 func (a *Agent) list() *agentproto.ProcessList {
 	a.mu.Lock()
-	all := make([]*process, 0, len(a.processes))
-	for _, p := range a.processes {
-		all = append(all, p)
-	}
+	all := maps.Clone(a.processes)
 	a.mu.Unlock()
-	slices.SortFunc(all, func(x, y *process) int { return int(x.id) - int(y.id) })
+	ids := make([]int, 0, len(all)) // as int, as in keepOnly
+	for id := range all {
+		ids = append(ids, int(id))
+	}
+	slices.Sort(ids)
 	list := &agentproto.ProcessList{}
-	for _, p := range all {
-		list.Processes = append(list.Processes, p.info())
+	for _, id := range ids {
+		list.Processes = append(list.Processes, all[uint64(id)].info())
 	}
 	return list
 }
