@@ -156,21 +156,30 @@ const (
 	codeName       = "sandbox" // of the user, whom no file that code may read has a name for
 )
 
-// placeRoot finds the toolchains where they are.
-func (c *creation) placeRoot() (rootfs, error) {
-	root, files := hostroot.InPlace(hostroot.Options{OtherUser: c.identity.separate})
+// findPlaces finds what code may read of this place, above all the toolchains.
+func findPlaces() rootfs {
+	root, files := hostroot.InPlace(hostroot.Options{OtherUser: usersInPlace("").separate})
 	p := places{special: []string{}}
 	for _, b := range root.Binds {
 		p.read = append(p.read, b.Source)
 	}
-	p.read = append(p.read, files...)
-	p.read = append(append(p.read, etcFiles...), sysFiles...)
+	p.read = slices.Concat(p.read, files, etcFiles, sysFiles)
 	for _, name := range procFiles {
 		p.read = append(p.read, "/proc/"+name)
 	}
 	for _, name := range devices {
 		p.special = append(p.special, "/dev/"+name)
 	}
+	return rootfs{env: root.Env, places: p}
+}
+
+// placeRoot makes the sandbox's own directory beside the toolchains where they are.
+func (c *creation) placeRoot() (rootfs, error) {
+	host, err := c.b.hostRoot(false, false)
+	if err != nil {
+		return rootfs{}, err
+	}
+	p := host.places
 	p.dir = filepath.Join(os.TempDir(), "llmsandbox-"+c.spec.ID)
 	work, temp := filepath.Join(p.dir, inPlaceWorkdir), filepath.Join(p.dir, inPlaceTemp)
 	p.write = []string{work, temp}
@@ -179,7 +188,7 @@ func (c *creation) placeRoot() (rootfs, error) {
 	if err := c.makePlaces(work, temp, home); err != nil {
 		return rootfs{}, fmt.Errorf("make the sandbox's own directory: %w: set TMPDIR to one that can be written to and has space", err)
 	}
-	return rootfs{release: c.giveUser, image: "host", host: true, env: environ.Override(root.Env, []string{"HOME=" + home, "TMPDIR=" + temp, "USER=" + codeName, "LOGNAME=" + codeName, "GIT_CONFIG_NOSYSTEM=1", "LANG=C.UTF-8", "LC_ALL=C.UTF-8"})}, nil
+	return rootfs{release: c.giveUser, image: "host", host: true, env: environ.Override(host.env, []string{"HOME=" + home, "TMPDIR=" + temp, "USER=" + codeName, "LOGNAME=" + codeName, "GIT_CONFIG_NOSYSTEM=1", "LANG=C.UTF-8", "LC_ALL=C.UTF-8"})}, nil
 }
 
 func (c *creation) workdir() string {

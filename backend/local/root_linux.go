@@ -31,6 +31,7 @@ type rootfs struct {
 	startDir string
 	uid, gid uint32
 	mounts   []mount
+	places   places // in place of mounts, where there is no mount namespace
 	// prepared are the directories it was made from, the skeleton first; none for an image.
 	prepared []string
 	tree     []hostroot.Bind // of the host's: what a commit is on top of, the skeleton first
@@ -142,6 +143,9 @@ func (b *Backend) hostRoot(writable, users bool) (rootfs, error) {
 }
 
 func (b *Backend) findHostRoot(writable, users bool) (rootfs, error) {
+	if b.inPlace() {
+		return findPlaces(), nil
+	}
 	d, err := b.dirs()
 	if err != nil {
 		return rootfs{}, err
