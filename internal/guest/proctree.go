@@ -208,36 +208,61 @@ func (p procFS) below(root, but int) (n int) {
 	return n
 }
 
-// children lists the children of a process: of all its threads. A process that is
-// gone has none.
-func (p procFS) children(pid int) ([]int, error) {
+// children lists the directories of a process's children, of all its threads, by its own. A process that is gone has none.
+func (p procFS) children(dir string) ([]string, error) {
+	tids, err := p.numbers(dir + "/task")
+	if err != nil {
+		return nil, err
+	}
 	var names []string
-	for i, task := range p.tasks(pid) {
-		text, err := p.read(task + "/children")
+	for i, tid := range tids {
+		text, err := p.read(dir + "/task/" + tid + "/children")
 		if err == unix.ENOENT && i == 0 {
-			if _, err := p.of(pid, "stat"); err == nil {
-				return p.childrenByStat(pid)
+			if _, err := p.read(dir + "/stat"); err == nil {
+				return p.childrenByStat(dir)
 			}
 		}
 		names = append(names, strings.Fields(string(text))...)
 	}
-	return p.known(names), nil
+	return names, nil
 }
 
 // childrenByStat finds every child that is there all the time, as the kernel's lists of children do not while others end,
 // and which not every kernel has.
-func (p procFS) childrenByStat(parent int) ([]int, error) {
-	pids, err := p.pids()
+func (p procFS) childrenByStat(dir string) ([]string, error) {
+	all, err := p.numbers(".")
 	if err != nil {
 		return nil, err
 	}
-	var list []int
-	for _, pid := range pids {
-		if st, ok := p.stat(pid); ok && st.ppid == parent {
-			list = append(list, pid)
+	var list []string
+	for _, name := range all {
+		text, err := p.read(name + "/stat")
+		if err != nil {
+			continue
+		}
+		if st, ok := parseStat(text); ok && strconv.Itoa(st.ppid) == dir {
+			list = append(list, name)
 		}
 	}
 	return list, nil
+}
+
+// kill kills the process with that directory, and reports whether it is, or was, one of the sandbox.
+func (p procFS) kill(dir string) bool {
+	if !p.outer {
+		pid, err := strconv.Atoi(dir)
+		if err == nil {
+			_ = unix.Kill(pid, unix.SIGKILL) // ESRCH means that it is gone already
+		}
+		return err == nil
+	}
+	fd, err := unix.Openat(p.fd, dir, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return true // it is gone already
+	}
+	defer unix.Close(fd)
+	// The kernel takes the directory for a pidfd, and refuses it if the process is in none of this one's pid namespaces.
+	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) != unix.EINVAL
 }
 
 // A procStat is what is used of /proc/<pid>/stat.
@@ -325,20 +350,41 @@ func (p procFS) treeUsage(subreaper int, skip map[int]bool, waited uint64) (cpuM
 // walk calls visit for every process below root, each before its own children are
 // listed; those in skip and all below them are left out.
 func (p procFS) walk(root int, skip map[int]bool, visit func(pid int)) {
-	seen := map[int]bool{root: true}
-	queue := []int{root}
+	p.walkDirs(root, skip, func(dir string) bool {
+		pid, ok := p.pid(dir)
+		if ok {
+			visit(pid)
+		}
+		return ok
+	})
+}
+
+// walkDirs is walk by the directories, which takes less where these have other numbers. It leaves out what is below a process for which
+// visit returns false.
+func (p procFS) walkDirs(root int, skip map[int]bool, visit func(dir string) bool) {
+	first, err := p.dir(root)
+	if err != nil {
+		return
+	}
+	seen := map[string]bool{first: true}
+	for pid := range skip {
+		if dir, err := p.dir(pid); err == nil {
+			seen[dir] = true
+		}
+	}
+	queue := []string{first}
 	for len(queue) > 0 {
-		pid := queue[0]
+		list, err := p.children(queue[0])
 		queue = queue[1:]
-		list, err := p.children(pid)
 		if err != nil {
 			continue
 		}
 		for _, child := range list {
-			if !seen[child] && !skip[child] {
+			if !seen[child] {
 				seen[child] = true
-				visit(child)
-				queue = append(queue, child)
+				if visit(child) {
+					queue = append(queue, child)
+				}
 			}
 		}
 	}
@@ -355,7 +401,7 @@ func (p procFS) walk(root int, skip map[int]bool, visit func(pid int)) {
 // that made it be missed; nothing polls.
 func killTree(fs procFS, root int, spared func() map[int]bool, reaped <-chan struct{}, gone <-chan struct{}) {
 	for {
-		known := map[int]bool{}
+		known := map[string]bool{}
 		for fresh := true; fresh; {
 			select {
 			case <-gone:
@@ -365,12 +411,12 @@ func killTree(fs procFS, root int, spared func() map[int]bool, reaped <-chan str
 			fresh = false
 			// Code that shares the agent's uid may have stopped the subreaper.
 			_ = unix.Kill(root, unix.SIGCONT)
-			fs.walk(root, spared(), func(pid int) {
-				// ESRCH means that it is gone already.
-				_ = unix.Kill(pid, unix.SIGKILL)
-				if !known[pid] {
-					known[pid], fresh = true, true
+			fs.walkDirs(root, spared(), func(dir string) bool {
+				of := fs.kill(dir)
+				if of && !known[dir] {
+					known[dir], fresh = true, true
 				}
+				return of
 			})
 		}
 		select {
@@ -470,9 +516,10 @@ func (o *orphans) kill(fs procFS) {
 		reapEnded()
 		any := false
 		o.mu.Lock() // no subreaper is forked meanwhile
-		fs.walk(self, o.subreapers, func(pid int) {
-			any = true
-			_ = unix.Kill(pid, unix.SIGKILL) // ESRCH means that it is gone already
+		fs.walkDirs(self, o.subreapers, func(dir string) bool {
+			of := fs.kill(dir)
+			any = any || of
+			return of
 		})
 		o.mu.Unlock()
 		if !any {

@@ -5,8 +5,11 @@ package guest
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -54,4 +57,51 @@ func TestOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	count(2)
+}
+
+// TestKillByOuterDirectory: with the /proc of a pid namespace around its own, what is killed is in its own.
+func TestKillByOuterDirectory(t *testing.T) {
+	const envOther = "LLMSANDBOX_TEST_OTHER"
+	start := func() *exec.Cmd {
+		cmd := exec.Command("sleep", "600")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+		return cmd
+	}
+	if other := os.Getenv(envOther); other != "" {
+		fs, err := openProc()
+		if err != nil || !fs.outer {
+			t.Fatalf("not the outer /proc: %v", err)
+		}
+		own := start()
+		dir, err := fs.dir(own.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !fs.kill(dir) || own.Wait() == nil || own.ProcessState.Sys().(syscall.WaitStatus).Signal() != unix.SIGKILL {
+			t.Errorf("its own process: %v, want it killed", own.ProcessState)
+		}
+		if fs.kill(other) {
+			t.Error("another's process counts as its own")
+		}
+		return
+	}
+	if os.Getuid() != 0 {
+		t.Skip("only root can make the pid namespace alone, so that nothing but the namespace protects the other process")
+	}
+	other := start()
+	inside := exec.Command(os.Args[0], "-test.run=^TestKillByOuterDirectory$")
+	inside.Env = append(os.Environ(), envOther+"="+strconv.Itoa(other.Process.Pid))
+	inside.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	if out, err := inside.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if err := other.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if other.Wait(); other.ProcessState.Sys().(syscall.WaitStatus).Signal() != unix.SIGTERM {
+		t.Errorf("the other process: %v, want it alive until it got SIGTERM", other.ProcessState)
+	}
 }

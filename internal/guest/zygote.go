@@ -248,9 +248,13 @@ func (z *zygote) reaped(rec record) {
 // nothingLeft reports whether the zygote is the only child that the subreaper has. A child that
 // is there all the time is seen, and one that ends meanwhile is reported later.
 func (z *zygote) nothingLeft() bool {
-	children, err := z.process.agent.proc.childrenByStat(z.process.subreaper)
-	skip := z.spared()
-	return err == nil && !slices.ContainsFunc(children, func(pid int) bool { return !skip[pid] })
+	proc, skip := z.process.agent.proc, z.spared()
+	dir, err := proc.dir(z.process.subreaper)
+	if err != nil {
+		return false
+	}
+	children, err := proc.childrenByStat(dir)
+	return err == nil && !slices.ContainsFunc(proc.known(children), func(pid int) bool { return !skip[pid] })
 }
 
 // spared is what does not belong to the process that was forked.
