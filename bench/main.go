@@ -64,6 +64,7 @@ func bench(ctx context.Context, o options) error {
 	fmt.Printf("%s, %d CPUs, %s, uid %d, python %s\n", kernel(), runtime.NumCPU(), runtime.Version(), os.Getuid(), e.python)
 	all := []section{
 		{"one-shot", oneShots},
+		{"isolation process", inPlace},
 		{"run in an open sandbox", openRuns},
 		{"writable root", writableRoots},
 		{"artifacts", captured},

@@ -17,27 +17,26 @@ import (
 //go:embed reference.py
 var referenceProgram string
 
-// A reference is the Python package llm-sandbox in a process of its own, which does one
-// thing at a time and measures it itself.
+// A reference is a package for Python in a process of its own, which does one thing at a time and measures it itself.
 type reference struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Scanner
+	name string
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Scanner
 }
 
-// newReference installs the package into dir and starts it. It uses the engine that
-// DOCKER_HOST names.
-func newReference(ctx context.Context, dir string) (*reference, error) {
-	dir = filepath.Join(dir, "reference")
+// newReference installs the package, with what pip calls its extras, into dir and starts a program that uses it.
+func newReference(ctx context.Context, dir, name, extras, program string) (*reference, error) {
+	dir = filepath.Join(dir, name)
 	for _, argv := range [][]string{
 		{"python3", "-m", "venv", dir},
-		{filepath.Join(dir, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", "llm-sandbox[docker]"},
+		{filepath.Join(dir, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", name + extras},
 	} {
 		if out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("install llm-sandbox: %s: %w: %s", filepath.Base(argv[0]), err, out)
+			return nil, fmt.Errorf("install %s: %s: %w: %s", name, filepath.Base(argv[0]), err, out)
 		}
 	}
-	r := &reference{cmd: exec.CommandContext(ctx, filepath.Join(dir, "bin", "python"), "-c", referenceProgram)}
+	r := &reference{name: name, cmd: exec.CommandContext(ctx, filepath.Join(dir, "bin", "python"), "-c", program)}
 	r.cmd.Stderr = os.Stderr
 	var err error
 	if r.in, err = r.cmd.StdinPipe(); err != nil {
@@ -60,20 +59,20 @@ func (r *reference) ask(operation string, argument any) (_ time.Duration, words 
 		return 0, "", err
 	}
 	if _, err := r.in.Write(append(line, '\n')); err != nil {
-		return 0, "", fmt.Errorf("llm-sandbox: %w", err)
+		return 0, "", fmt.Errorf("%s: %w", r.name, err)
 	}
 	if !r.out.Scan() {
-		return 0, "", fmt.Errorf("llm-sandbox ended in %s: %w", operation, errors.Join(r.out.Err(), io.ErrUnexpectedEOF))
+		return 0, "", fmt.Errorf("%s ended in %s: %w", r.name, operation, errors.Join(r.out.Err(), io.ErrUnexpectedEOF))
 	}
 	var answer struct {
 		MS           float64
 		Words, Error string
 	}
 	if err := json.Unmarshal(r.out.Bytes(), &answer); err != nil {
-		return 0, "", fmt.Errorf("llm-sandbox answered %q: %w", r.out.Bytes(), err)
+		return 0, "", fmt.Errorf("%s answered %q: %w", r.name, r.out.Bytes(), err)
 	}
 	if answer.Error != "" {
-		return 0, "", fmt.Errorf("llm-sandbox: %s: %s", operation, answer.Error)
+		return 0, "", fmt.Errorf("%s: %s: %s", r.name, operation, answer.Error)
 	}
 	return time.Duration(answer.MS * float64(time.Millisecond)), answer.Words, nil
 }
@@ -108,7 +107,7 @@ func (r *reference) session(prefix string, options map[string]any) (whole, run s
 // reference compares with the package used as its documentation does, and with what
 // makes it quickest: no virtual environment, and a container that ends at once.
 func (e *containerEngine) reference(ctx context.Context, all *env, rounds int) (err error) {
-	r, err := newReference(ctx, all.dir)
+	r, err := newReference(ctx, all.dir, "llm-sandbox", "[docker]", referenceProgram)
 	if err != nil {
 		fmt.Println("left out:", err)
 		return nil

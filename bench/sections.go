@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/backend/local"
 )
 
 const one = "print(1)"
@@ -26,7 +25,6 @@ func oneShots(ctx context.Context, e *env, rounds int) (err error) {
 		program("llmsandbox run -c", e.command, "run", "-l", "python", "-c", one),
 		warm,
 		timed("Open+Run+Close", openRunClose(llmsandbox.Options{BestEffort: true}, one)),
-		timed("Open+Run+Close, process", openRunClose(llmsandbox.Options{BestEffort: true, Backend: local.New(&local.Options{Isolation: "process"})}, one)),
 		timed("Open+Close", func(ctx context.Context) error {
 			sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{BestEffort: true})
 			if err != nil {
