@@ -91,47 +91,86 @@ func tagOf(dir string) uint64 {
 
 // endTagged kills the processes of a sandbox whose agent could not, until none is left.
 func endTagged(tag uint64) error {
-	line := "Max file locks"
-	want := strconv.FormatUint(tag, 10)
+	// A process that forks and ends all the time can be missed by a look at all that there are: only one during which nothing was
+	// forked shows that none is left. Where others fork all the time, there is not always such a one.
+	const tries, enough = 1000, 100
 	var failed error
-	for range 1000 {
-		entries, err := os.ReadDir("/proc")
+	none := 0
+	for range tries {
+		before, err := lastPID()
 		if err != nil {
-			return fmt.Errorf("look for what a sandbox has left: %w", err)
+			return err
 		}
-		left := 0
-		failed = nil
-		for _, e := range entries {
-			pid, err := strconv.Atoi(e.Name())
-			if err != nil {
-				continue
-			}
-			fd, err := unix.PidfdOpen(pid, 0)
-			if err != nil {
-				continue // it has ended
-			}
-			text, err := os.ReadFile("/proc/" + e.Name() + "/limits")
-			_, rest, found := strings.Cut(string(text), line)
-			if fields := strings.Fields(rest); err == nil && found && len(fields) > 1 && fields[1] == want && !zombie(e.Name()) {
-				left++
-				if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
-					failed = fmt.Errorf("kill process %d of a sandbox: %w", pid, err)
-				}
-			}
-			unix.Close(fd)
+		var left bool
+		if left, failed, err = killTagged(tag); err != nil {
+			return err
 		}
-		if left == 0 {
+		after, err := lastPID()
+		if err != nil {
+			return err
+		}
+		if none++; left {
+			none = 0
+		} else if before == after || none == enough {
 			return nil
 		}
 	}
 	return errors.Join(errors.New("processes of a sandbox do not end"), failed)
 }
 
-// zombie reports whether a process has ended and only waits for its parent.
+// lastPID is the number that was given last in this pid namespace.
+func lastPID() (string, error) {
+	text, err := os.ReadFile("/proc/loadavg")
+	fields := strings.Fields(string(text))
+	if err == nil && len(fields) != 5 {
+		err = errors.New("unexpected /proc/loadavg")
+	}
+	if err != nil {
+		return "", fmt.Errorf("look for what a sandbox has left: %w", err)
+	}
+	return fields[4], nil
+}
+
+// killTagged kills the processes of a sandbox that it finds. One that cannot be killed is failed.
+func killTagged(tag uint64) (left bool, failed, err error) {
+	line := "Max file locks"
+	want := strconv.FormatUint(tag, 10)
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return false, nil, fmt.Errorf("look for what a sandbox has left: %w", err)
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			continue // it has ended
+		}
+		text, err := os.ReadFile("/proc/" + e.Name() + "/limits")
+		_, rest, found := strings.Cut(string(text), line)
+		if fields := strings.Fields(rest); err == nil && found && len(fields) > 1 && fields[1] == want && !zombie(e.Name()) {
+			left = true
+			if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
+				failed = fmt.Errorf("kill process %d of a sandbox: %w", pid, err)
+			}
+		}
+		unix.Close(fd)
+	}
+	return left, failed, nil
+}
+
+// zombie reports whether a process has ended and only waits for its parent. Its first thread alone may have ended.
 func zombie(pid string) bool {
 	text, err := os.ReadFile("/proc/" + pid + "/stat")
 	at := strings.LastIndexByte(string(text), ')')
-	return err != nil || at < 0 || strings.HasPrefix(string(text[at:]), ") Z")
+	if err != nil || at < 0 {
+		return true
+	}
+	const threads = 20 - 3 // the 20th field of the line; those from the third on follow
+	f := strings.Fields(string(text[at+1:]))
+	return len(f) <= threads || f[0] == "Z" && f[threads] == "1"
 }
 
 // places are what code of a sandbox without a mount namespace may reach.

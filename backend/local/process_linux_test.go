@@ -196,6 +196,57 @@ func TestInPlaceCollected(t *testing.T) {
 	}
 }
 
+// TestEndTagged: what is marked ends, also what has another number each time that it is looked for, or whose first thread has ended.
+func TestEndTagged(t *testing.T) {
+	for name, script := range map[string]string{
+		"hoppers": "while True:\n  if os.fork(): os._exit(0)",
+		"thread":  "threading.Thread(target=time.sleep, args=(1000,)).start(); ctypes.CDLL(None).pthread_exit(0)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			for round := range 10 {
+				tag := tagOf(t.Name() + strconv.Itoa(round) + newID())
+				cmd := exec.Command("python3", "-c", "import ctypes, os, resource, sys, threading, time\nresource.prlimit(0, 10, ("+strconv.FormatUint(tag, 10)+",) * 2)\nprint('up', flush=True)\n"+script)
+				// All of them have its other end.
+				out, err := cmd.StdoutPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := out.Read(make([]byte, 3)); err != nil {
+					t.Fatal(err)
+				}
+				if name == "thread" {
+					for first := ""; !strings.Contains(first, ") Z"); {
+						text, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/stat")
+						if err != nil {
+							t.Fatal(err)
+						}
+						first = string(text)
+					}
+				}
+				if err := endTagged(tag); err != nil {
+					t.Error(err)
+				}
+				raw, err := out.(*os.File).SyscallConn()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := raw.Control(func(fd uintptr) {
+					if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0); n == 0 || err != nil {
+						t.Errorf("round %d: %d, %v, want that nothing is left that could write", round, n, err)
+					}
+				}); err != nil {
+					t.Error(err)
+				}
+				_ = cmd.Process.Kill()
+				_ = cmd.Wait() // it was killed
+			}
+		})
+	}
+}
+
 // TestInPlaceRefuses: what needs namespaces is refused with what to do.
 func TestInPlaceRefuses(t *testing.T) {
 	b := newInPlace(t)
