@@ -158,38 +158,19 @@ func (f *sandboxFlags) given() (llmsandbox.Options, error) {
 	o := llmsandbox.Options{
 		Template: f.template, Language: f.lang, Image: f.image, BestEffort: f.bestEffort, WritableRoot: f.writableRoot, User: f.user, Sudo: f.sudo, Workdir: f.ownWorkdir, KeepFiles: f.keepFiles, GPUs: f.gpus, Libraries: f.libraries.libraries, Environment: f.environment, Imports: f.imports,
 	}
-	var err error
-	if o.Limits.Memory, err = sizeFlag("memory", f.memory, limit.MinMemory); err != nil {
-		return o, err
-	}
-	if o.Limits.Disk, err = sizeFlag("disk", f.disk, limit.MinDisk); err != nil {
-		return o, err
-	}
-	if o.Limits.CPUs, err = cpusFlag(f.cpus); err != nil {
-		return o, err
-	}
-	if o.Limits.PIDs, err = pidsFlag(f.pids); err != nil {
-		return o, err
-	}
-	if o.Env, err = pairs("env", f.env); err != nil {
-		return o, err
-	}
-	if o.Mounts, err = mountFlag(f.mounts); err != nil {
-		return o, err
-	}
-	if o.Network, err = networkFlag(f.network); err != nil {
-		return o, err
-	}
-	if o.Secrets, err = f.secrets.options(); err != nil {
-		return o, err
-	}
-	if o.Install, err = f.libraries.options(); err != nil {
-		return o, err
-	}
-	if o.IdleTimeout, err = durationFlag("idle", f.idle); err != nil {
-		return o, err
-	}
-	o.Labels, err = pairs("label", f.labels)
+	err := cmp.Or(
+		into(&o.Limits.Memory)(sizeFlag("memory", f.memory, limit.MinMemory)),
+		into(&o.Limits.Disk)(sizeFlag("disk", f.disk, limit.MinDisk)),
+		into(&o.Limits.CPUs)(cpusFlag(f.cpus)),
+		into(&o.Limits.PIDs)(pidsFlag(f.pids)),
+		into(&o.Env)(pairs("env", f.env)),
+		into(&o.Mounts)(mountFlag(f.mounts)),
+		into(&o.Network)(networkFlag(f.network)),
+		into(&o.Secrets)(f.secrets.options()),
+		into(&o.Install)(f.libraries.options()),
+		into(&o.IdleTimeout)(durationFlag("idle", f.idle)),
+		into(&o.Labels)(pairs("label", f.labels)),
+	)
 	return o, err
 }
 

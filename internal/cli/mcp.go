@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -240,11 +241,8 @@ func (f *mcpFlags) config(set flagSet, log *slog.Logger) (mcp.Config, error) {
 	if given := named([]given{{"writable-root", f.writableRoot}, {"user", f.user != ""}, {"sudo", f.sudo}}); f.zygote && len(given) > 0 {
 		return cfg, fmt.Errorf("--zygote and --%s exclude each other: leave one of them out", given[0])
 	}
-	var err error
-	if cfg.Sandbox, err = f.given(); err != nil {
-		return cfg, err
-	}
-	if cfg.Sandbox.Limits.Timeout, err = timeoutFlag("timeout", f.timeout); err != nil {
+	err := cmp.Or(into(&cfg.Sandbox)(f.given()), into(&cfg.Sandbox.Limits.Timeout)(timeoutFlag("timeout", f.timeout)))
+	if err != nil {
 		return cfg, err
 	}
 	complete, err := f.complete(cfg.Sandbox, false)
@@ -252,25 +250,19 @@ func (f *mcpFlags) config(set flagSet, log *slog.Logger) (mcp.Config, error) {
 		return cfg, err
 	}
 	cfg.Sandbox.Backend = complete.Backend
-	if cfg.Sandbox.Policy, err = f.policy.options(); err != nil {
-		return cfg, err
-	}
-	if cfg.Images, err = pairs("image-for", f.images); err != nil {
-		return cfg, err
-	}
 	if complete.Limits.Timeout == llmsandbox.Unlimited {
 		return cfg, errors.New("--timeout unlimited: calls to a server need an end; use a duration such as 1h")
-	}
-	if cfg.SessionTTL, err = durationFlag("session-ttl", f.ttl); err != nil {
-		return cfg, err
-	}
-	if cfg.SessionIdle, err = durationFlag("session-idle", f.idle); err != nil {
-		return cfg, err
 	}
 	if f.commit {
 		cfg.Commit = commitNew
 	}
-	return cfg, nil
+	err = cmp.Or(
+		into(&cfg.Sandbox.Policy)(f.policy.options()),
+		into(&cfg.Images)(pairs("image-for", f.images)),
+		into(&cfg.SessionTTL)(durationFlag("session-ttl", f.ttl)),
+		into(&cfg.SessionIdle)(durationFlag("session-idle", f.idle)),
+	)
+	return cfg, err
 }
 
 // A flagSet tells whether a flag was given.

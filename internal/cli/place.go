@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -248,24 +249,18 @@ func (p *place) clusterOptions() (ClusterOptions, error) {
 		Pod: f.Pod, Container: f.Container, Template: f.Template, RuntimeClass: f.RuntimeClass, AgentImage: f.AgentImage,
 		PullSecrets: f.PullSecrets, ServiceAccount: f.ServiceAccount, NetworkPolicyEnforced: f.NetworkEnforced,
 	}
-	var err error
 	if p.Cluster.Kubeconfig != "" {
+		var err error
 		if o.Kubeconfig, err = filepath.Abs(p.Cluster.Kubeconfig); err != nil {
 			return o, fmt.Errorf("--kubeconfig: %w", err)
 		}
 	}
-	if o.PullPolicy, err = pullPolicy(f.PullPolicy); err != nil {
-		return o, err
-	}
-	if len(f.NodeSelector) > 0 {
-		if o.NodeSelector, err = pairs("node-selector", f.NodeSelector); err != nil {
-			return o, err
-		}
-	}
-	if o.WaitForNode, err = durationFlag("wait-for-node", f.WaitForNode); err != nil {
-		return o, err
-	}
-	o.StartTimeout, err = durationFlag("start-timeout", f.StartTimeout)
+	err := cmp.Or(
+		into(&o.PullPolicy)(pullPolicy(f.PullPolicy)),
+		into(&o.NodeSelector)(pairs("node-selector", f.NodeSelector)),
+		into(&o.WaitForNode)(durationFlag("wait-for-node", f.WaitForNode)),
+		into(&o.StartTimeout)(durationFlag("start-timeout", f.StartTimeout)),
+	)
 	return o, err
 }
 

@@ -45,13 +45,10 @@ secrets into a template: use --secret with the command that runs code.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			o, err := f.given()
+			err = cmp.Or(err,
+				into(&o.Limits.Timeout)(timeoutFlag("timeout", timeout)),
+				into(&o.Limits.Output)(sizeFlag("output", output, 1)))
 			if err != nil {
-				return err
-			}
-			if o.Limits.Timeout, err = timeoutFlag("timeout", timeout); err != nil {
-				return err
-			}
-			if o.Limits.Output, err = sizeFlag("output", output, 1); err != nil {
 				return err
 			}
 			err = llmsandbox.CreateTemplate(args[0], llmsandbox.Template{

@@ -21,6 +21,15 @@ const unlimited = "unlimited"
 
 const orUnlimited = ", or '" + unlimited + "'"
 
+// into returns a function that keeps what has been read of a flag. Of several, the first error is that of cmp.Or. What
+// is filled in must not be read in the same statement.
+func into[T any](to *T) func(T, error) error {
+	return func(value T, err error) error {
+		*to = value
+		return err
+	}
+}
+
 // sizeFlag reads a size of at least least bytes; an empty text is 0.
 func sizeFlag(name, text string, least int64) (int64, error) {
 	switch text {
