@@ -21,7 +21,7 @@ import (
 )
 
 func newCacheCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "cache",
 		Short: "List and remove cached libraries",
 		Long: `List and remove cached layers. A layer holds a list of installed libraries, a package that
@@ -30,11 +30,7 @@ that needs the same libraries uses the layer and installs nothing. A layer in us
 removed. What a list shares with packages takes its space once and is counted twice.`,
 		Example: `  llmsandbox cache ls
   llmsandbox cache prune --unused 7d --max-size 2g`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newCacheListCommand(), newCacheRemoveCommand(), newCachePruneCommand())
-	return cmd
+	}, newCacheListCommand(), newCacheRemoveCommand(), newCachePruneCommand())
 }
 
 func (p *place) layers() (backend.Layers, error) {

@@ -124,6 +124,14 @@ func addCommands(root *cobra.Command) {
 	setCompletion(root)
 }
 
+// parent is a command that does nothing itself but show which there are below it.
+func parent(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(below...)
+	return cmd
+}
+
 // explainArgs has commands that get too few or too many arguments say which they take.
 func explainArgs(root *cobra.Command) {
 	for _, c := range root.Commands() {

@@ -22,7 +22,7 @@ import (
 )
 
 func newImageCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "image",
 		Short: "Pull, list and remove images of the local backend",
 		Long: `Pull, list and remove images of the local backend, which needs no daemon. An image is a
@@ -30,12 +30,7 @@ registry reference, an OCI layout directory or a docker save tar.`,
 		Example: `  llmsandbox image pull registry.example/tools:1
   llmsandbox image pull ./saved.tar
   llmsandbox run --image ./layout:latest -l python -c 'print(1)'`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newImagePullCommand(), newImageListCommand(), newImageRemoveCommand(),
-		newImagePruneCommand(), newImageInspectCommand())
-	return cmd
+	}, newImagePullCommand(), newImageListCommand(), newImageRemoveCommand(), newImagePruneCommand(), newImageInspectCommand())
 }
 
 // withStore runs a command with the store of images.

@@ -189,7 +189,7 @@ func readRequirements(name string) ([]string, error) {
 }
 
 func newEnvironmentsCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "environments",
 		Short: "List, show and remove Python environments",
 		Long: `List, show and remove environments: named sets of Python packages in exact versions.
@@ -197,11 +197,7 @@ Create and install them with llmsandbox setup, and use them with --environment.`
 		Example: `  llmsandbox environments ls
   llmsandbox environments show data-science
   llmsandbox environments rm web`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newEnvironmentsListCommand(), newEnvironmentsShowCommand(), newEnvironmentsRemoveCommand())
-	return cmd
+	}, newEnvironmentsListCommand(), newEnvironmentsShowCommand(), newEnvironmentsRemoveCommand())
 }
 
 func newEnvironmentsListCommand() *cobra.Command {

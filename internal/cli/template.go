@@ -15,7 +15,7 @@ import (
 )
 
 func newTemplateCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "template",
 		Aliases: []string{"templates"},
 		Short:   "Create, list, warm and remove templates of sandboxes",
@@ -24,11 +24,7 @@ language, environment, imports and limits. Use them with --template.`,
 		Example: `  llmsandbox template create data --environment data-science --import numpy,pandas --memory 1g
   llmsandbox template warm data
   llmsandbox run --template data report.py`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newTemplateCreateCommand(), newTemplateListCommand(), newTemplateWarmCommand(), newTemplateRemoveCommand())
-	return cmd
+	}, newTemplateCreateCommand(), newTemplateListCommand(), newTemplateWarmCommand(), newTemplateRemoveCommand())
 }
 
 func newTemplateCreateCommand() *cobra.Command {
