@@ -20,10 +20,10 @@ type sampleArgs struct {
 
 func sampleSchema() *jsonschema.Schema {
 	s := schemaOf[sampleArgs]()
-	s.Properties["name"].MaxLength = atMost(5)
+	s.Properties["name"].MaxLength = new(5)
 	s.Properties["kind"].Enum = []any{"text", "base64"}
-	s.Properties["count"].Minimum, s.Properties["count"].Default = atLeast(1), []byte("3")
-	s.Properties["names"].MaxItems, s.Properties["names"].Items.MaxLength = atMost(2), atMost(3)
+	s.Properties["count"].Minimum, s.Properties["count"].Default = new(1.0), []byte("3")
+	s.Properties["names"].MaxItems, s.Properties["names"].Items.MaxLength = new(2), new(3)
 	return s
 }
 

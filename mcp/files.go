@@ -64,13 +64,13 @@ func (s *Server) addFiles() {
 		name: "read_file", title: "Read a file",
 		description: "Read a file in a session: text as text, an image as an image, other content as base64.",
 		hints:       hints{readOnly: true, idempotent: true},
-		bounds:      func(p properties) { p["offset"].Minimum, p["limit"].Minimum = atLeast(0), atLeast(1) },
+		bounds:      func(p properties) { p["offset"].Minimum, p["limit"].Minimum = new(0.0), new(1.0) },
 	}, s.readFile)
 	add(s, tool{
 		name: "write_file", title: "Write a file", description: "Create or overwrite a file in a session. Missing directories are created.",
 		hints: hints{destructive: true, idempotent: true},
 		bounds: func(p properties) {
-			p["content"].MaxLength = atMost(maxWrite)
+			p["content"].MaxLength = new(maxWrite)
 			p["encoding"].Enum, p["encoding"].Default = []any{"text", "base64"}, []byte(`"text"`)
 		},
 	}, s.writeFile)
@@ -79,7 +79,7 @@ func (s *Server) addFiles() {
 		description: "Replace a text in a file in a session. It must occur exactly once, unless replace_all is true.",
 		hints:       hints{destructive: true},
 		bounds: func(p properties) {
-			p["old_text"].MaxLength, p["new_text"].MaxLength = atMost(maxCode), atMost(maxCode)
+			p["old_text"].MaxLength, p["new_text"].MaxLength = new(maxCode), new(maxCode)
 		},
 	}, s.editFile)
 }

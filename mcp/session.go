@@ -49,7 +49,7 @@ func (s *Server) addSessions() {
 		hints: hints{openWorld: s.openWorld()},
 		bounds: func(p properties) {
 			s.boundLanguage(p)
-			p["ttl"].Minimum = atLeast(1)
+			p["ttl"].Minimum = new(1.0)
 		},
 	}, s.createSession)
 	add(s, tool{

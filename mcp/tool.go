@@ -141,15 +141,11 @@ const (
 // properties are those of an object in a schema.
 type properties = map[string]*jsonschema.Schema
 
-func atMost(n int) *int { return &n }
-
-func atLeast(n float64) *float64 { return &n }
-
 // boundCode bounds what tools that run code have in common. A time that is longer than the
 // operator allows is no error: it is cut, and the result says so.
 func (s *Server) boundCode(p properties) {
-	p["code"].MaxLength = atMost(maxCode)
-	p["timeout"].Minimum = atLeast(1)
+	p["code"].MaxLength = new(maxCode)
+	p["timeout"].Minimum = new(1.0)
 	p["timeout"].Default = fmt.Append(nil, min(defaultSeconds, int(s.cfg.Sandbox.Limits.Timeout/time.Second)))
 }
 
@@ -161,24 +157,24 @@ func (s *Server) boundLanguage(p properties) {
 
 // listLanguages has the schema name the languages on offer. Their aliases are accepted as well.
 func (s *Server) listLanguages(p properties) {
-	p["language"].MaxLength = atMost(maxName)
+	p["language"].MaxLength = new(maxName)
 	for _, name := range s.catalog.names {
 		p["language"].Enum = append(p["language"].Enum, name)
 	}
 }
 
 func boundLibraries(p properties) {
-	p["libraries"].MaxItems = atMost(maxLibraries)
-	p["libraries"].Items.MaxLength = atMost(maxName)
+	p["libraries"].MaxItems = new(maxLibraries)
+	p["libraries"].Items.MaxLength = new(maxName)
 }
 
 // boundCommon bounds the arguments that many tools have.
 func boundCommon(p properties) {
 	if id := p["session_id"]; id != nil {
-		id.MaxLength = atMost(maxName)
+		id.MaxLength = new(maxName)
 	}
 	if path := p["path"]; path != nil {
-		path.MaxLength, path.Description = atMost(maxPath), "absolute or relative"
+		path.MaxLength, path.Description = new(maxPath), "absolute or relative"
 	}
 }
 

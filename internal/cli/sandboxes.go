@@ -325,8 +325,7 @@ type stats struct {
 func statsOf(id string, u backend.Usage) stats {
 	s := stats{ID: id}
 	if u.CPUKnown {
-		ms := float64(u.CPU.Microseconds()) / 1000
-		s.CPUMS = &ms
+		s.CPUMS = new(float64(u.CPU.Microseconds()) / 1000)
 	}
 	if u.MemoryKnown {
 		s.Memory = &u.Memory
