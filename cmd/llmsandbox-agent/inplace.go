@@ -50,6 +50,11 @@ func confineSelf(f flags, plan *nsinit.Plan, text []byte) error {
 	if err := landlock.Enter(ruleset); err != nil {
 		return err
 	}
+	if plan.SetIDs {
+		if err := nsinit.ReduceCapsInPlace(); err != nil {
+			return err
+		}
+	}
 	return fmt.Errorf("execute the agent again: %w", unix.Exec(self, append(os.Args, "--plan-fd", strconv.Itoa(memory)), nil))
 }
 

@@ -130,6 +130,11 @@ func stay(plan *Plan) (Config, error) {
 	if len(plan.Steps) > 0 {
 		return Config{}, fmt.Errorf("%w: steps without a mount namespace", errPlan)
 	}
+	if plan.SetIDs {
+		if err := checkCapsInPlace(); err != nil {
+			return Config{}, err
+		}
+	}
 	unix.Umask(0o022)
 	if err := noCoreDumps(); err != nil {
 		return Config{}, fmt.Errorf("turn core dumps off: %w", err)
@@ -141,13 +146,37 @@ func stay(plan *Plan) (Config, error) {
 		Process: true, CodeUID: plan.CodeUID, CodeGID: plan.CodeGID, SharedUID: !plan.SetIDs, Workdir: plan.Workdir, Seccomp: plan.Seccomp, Notify: plan.Notify,
 		WatchMemory: plan.WatchMemory, WatchDisk: plan.WatchDisk,
 		LandlockRead: plan.LandlockRead, LandlockWrite: plan.LandlockWrite, LandlockSpecial: plan.LandlockSpecial, Rlimits: plan.Rlimits,
-		OnSpawnerThread: func() error {
-			if !plan.SetIDs {
-				return nil
-			}
-			return ReduceCaps(keptCaps &^ (1 << unix.CAP_SYS_RESOURCE))
-		},
 	}, nil
+}
+
+// capsInPlace are keptCaps without namespaces.
+const capsInPlace = keptCaps &^ (1 << unix.CAP_SYS_RESOURCE)
+
+// ReduceCapsInPlace leaves the calling thread what the agent needs without namespaces. With no_new_privs, a program that it executes has no
+// more on any of its threads.
+func ReduceCapsInPlace() error {
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return fmt.Errorf("clear ambient capabilities: %w", err)
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	data := [2]unix.CapUserData{{Effective: capsInPlace, Permitted: capsInPlace}}
+	if err := unix.Capset(&header, &data[0]); err != nil {
+		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	return nil
+}
+
+// checkCapsInPlace fails for a process that has more.
+func checkCapsInPlace() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return fmt.Errorf("look at the agent's capabilities: %w", err)
+	}
+	if more := data[0].Permitted &^ capsInPlace; more != 0 || data[1].Permitted != 0 {
+		return fmt.Errorf("the agent has kept capabilities: %#x, %#x", more, data[1].Permitted)
+	}
+	return nil
 }
 
 // openNamespaces opens namespaces of the calling thread.
