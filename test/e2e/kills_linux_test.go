@@ -27,7 +27,7 @@ const (
 	usualKills    = 20
 	// seedVariable repeats the choices of an earlier run, though not their moments.
 	seedVariable = "LLMSANDBOX_TEST_SEED"
-	// killedVariable makes this binary the owner of a sandbox in the directory that it names.
+	// killedVariable makes this binary the owner of a sandbox in the directory that it names, which is its id, too.
 	killedVariable = "LLMSANDBOX_TEST_KILLED"
 )
 
@@ -163,7 +163,7 @@ func killOne(t *testing.T, dir string, others map[int]bool, kill func(owner int,
 	if err != nil || len(left) > 0 {
 		t.Errorf("%v, %v are left, want nothing", err, left)
 	}
-	if groups, err := groups(func(name string) bool { return strings.HasSuffix(name, killedID) }); err != nil || len(groups) > 0 {
+	if groups, err := groups(func(name string) bool { return strings.HasSuffix(name, "-"+filepath.Base(dir)) }); err != nil || len(groups) > 0 {
 		t.Errorf("control groups %v, %v, want none", groups, err)
 	}
 	return took, ran
@@ -214,8 +214,6 @@ func ends(pid int) bool {
 	return n > 0
 }
 
-const killedID = "killed"
-
 func killedBackend(dir string) *local.Backend {
 	return local.New(&local.Options{StateDir: filepath.Join(dir, "state"), Isolation: "process"})
 }
@@ -235,7 +233,7 @@ func beKilled() {
 
 // useAndClose fails only when the sandbox cannot be closed: anything else may be killed.
 func useAndClose(ctx context.Context, dir string) error {
-	sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{ID: killedID, BestEffort: true, Backend: killedBackend(dir)})
+	sb, err := llmsandbox.Open(ctx, &llmsandbox.Options{ID: filepath.Base(dir), BestEffort: true, Backend: killedBackend(dir)})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "open:", err)
 		return nil
