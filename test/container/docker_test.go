@@ -121,11 +121,13 @@ func TestDocker(t *testing.T) {
 	e := withImage(t, testengine.Docker)
 	t.Run("compose", func(t *testing.T) {
 		e.install(t, "cli-plugins/docker-compose", compose)
+		const command = "docker compose -f deploy/container/compose.yaml "
+		t.Cleanup(func() { e.sh(t, command+"down") }) // its network
 		if out := e.sh(t, section(t, "Compose", "sh")); out != "42\n42\n" {
 			t.Errorf("the page's commands print\n%swant 42 twice", out)
 		}
 		for _, isolation := range []string{"process", "namespace"} {
-			e.holds(t, isolation, "docker compose -f deploy/container/compose.yaml run --rm "+isolation)
+			e.holds(t, isolation, command+"run --rm "+isolation)
 		}
 	})
 	t.Run("dev-container", func(t *testing.T) {
