@@ -347,9 +347,6 @@ func (s *Sandbox) startNetwork(ctx context.Context, plan *gateway.Plan, allow []
 
 // netIsolated fails where the sandbox has a network of its own, which no rule holds.
 func (s *Sandbox) netIsolated(mode NetworkMode) error {
-	if s.Capabilities().Isolation == "process" {
-		return fmt.Errorf("network %s: %w: the isolation process has no network of its own, which a proxy could be on: leave the network out, or use the isolation namespace", mode, ErrUnsupported)
-	}
 	c, known := s.Capabilities().Get("network")
 	if mode != NetworkAllow || s.net.lenient || known && c.Enforced {
 		return nil

@@ -212,6 +212,8 @@ type Guest struct {
 	// Image is the image's resolved name, or "host".
 	Image string
 	Arch  string // GOARCH
+	// ProxyPort is the port of its loopback on which the proxy of a network is, where it shares that with others; 0: any.
+	ProxyPort uint16
 }
 
 // Usage is what a machine uses.

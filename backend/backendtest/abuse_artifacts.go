@@ -25,7 +25,8 @@ link("folder", "/"); link("self", "self"); link("a", "b"); link("b", "a")
 link("proc", "/proc/1/environ"); link("root", "/proc/1/root")
 os.mkdir("sub"); link("sub/loop", "..")
 os.mkfifo("fifo"); os.mkfifo("sub/fifo")
-s = socket.socket(socket.AF_UNIX); s.bind("socket")
+try: s = socket.socket(socket.AF_UNIX); s.bind("socket")
+except OSError: pass
 try: os.mknod("device", 0o20666, os.makedev(1, 3))
 except OSError: pass
 with open("sparse.bin", "w") as f:

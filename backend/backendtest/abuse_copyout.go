@@ -38,7 +38,8 @@ for name, target in (("hard-passwd", "/etc/passwd"), ("hard-program", "/bin/sh")
     try: os.link(target, name)
     except OSError: pass
 os.mkfifo("fifo"); os.mkfifo("ok/fifo")
-s = socket.socket(socket.AF_UNIX); s.bind("socket")
+try: s = socket.socket(socket.AF_UNIX); s.bind("socket")
+except OSError: pass
 try: os.mknod("device", 0o20666, os.makedev(1, 3))
 except OSError: pass
 for name in ("new\nline", "x" * 255, b"bad\xff\xfe", "-rf", "a..b", "\x1b[2J", "back\\slash", " "):

@@ -186,6 +186,7 @@ func (s *suite) abuse56to69Network(t *testing.T) {
 
 // abuse66Inbound: what listens inside is not on any address of the host.
 func (s *suite) abuse66Inbound(t *testing.T) {
+	s.has(t, Servers)
 	sb := s.open(t, llmsandbox.Options{})
 	needs(t, sb, "network")
 	res := run(t, sb, `import subprocess, sys

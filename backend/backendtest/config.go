@@ -84,6 +84,10 @@ const (
 	Science Feature = "science"
 	// IPv6Loopback: the sandbox's loopback has ::1.
 	IPv6Loopback Feature = "ipv6-loopback"
+	// Servers: code may listen, on ports of its loopback and on unix sockets.
+	Servers Feature = "servers"
+	// SharedMemory: code can make shared memory by name, in /dev/shm.
+	SharedMemory Feature = "shared-memory"
 	// PreparedCaches: sandboxes get the layers of backend.Spec, such as the compiled
 	// standard library of Go.
 	PreparedCaches Feature = "prepared-caches"
@@ -128,7 +132,7 @@ func (c Config) check() error {
 	if c.Backend == nil {
 		return fmt.Errorf("backendtest: Config.Backend is nil: set the backend to test")
 	}
-	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, LinuxKernel, Science, IPv6Loopback, PreparedCaches, Libraries, Registries, Mounts, CopyOnWriteMounts, FreshInterpreters, ReadOnlyRoot, NotRoot, UsersApart, KernelFiles}
+	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, LinuxKernel, Science, IPv6Loopback, Servers, SharedMemory, PreparedCaches, Libraries, Registries, Mounts, CopyOnWriteMounts, FreshInterpreters, ReadOnlyRoot, NotRoot, UsersApart, KernelFiles}
 	for language := range hellos {
 		known = append(known, Feature(language))
 	}

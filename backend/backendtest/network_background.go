@@ -13,6 +13,7 @@ import (
 
 // backgroundServer: a server that one run starts is reached by the next, and from outside.
 func (s *suite) backgroundServer(t *testing.T) {
+	s.has(t, Servers)
 	ctx := testContext(t)
 	sb := s.open(t, llmsandbox.Options{})
 	res := run(t, sb, `import subprocess, sys

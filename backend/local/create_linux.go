@@ -333,7 +333,7 @@ func (c *creation) finish() (*machine, error) {
 			Info: agenthost.Record(c.spec, c.b.Name(), c.root.image, "pid "+strconv.Itoa(os.Getpid())),
 			Guest: backend.Guest{
 				Env: environ.Override(c.root.env, c.spec.Env), Workdir: c.workdir(), StartDir: c.root.startDir, TempDir: c.tempDir(), Host: c.root.host,
-				Image: c.root.image, Arch: runtime.GOARCH,
+				Image: c.root.image, Arch: runtime.GOARCH, ProxyPort: c.places.port,
 			},
 			Capabilities: caps, WritableRoot: c.spec.WritableRoot, Tree: c.root.tree,
 			AgentPID: c.process.pid, AgentStart: start, Group: groupName(c.dirs, c.spec.ID),
@@ -370,6 +370,7 @@ func (c *creation) undo() error {
 	if c.disk != nil {
 		c.disk.Close()
 	}
+	c.places.proxy.Close() // nil is an error that says nothing more
 	if c.entrance != nil {
 		c.entrance.close()
 	}

@@ -47,8 +47,14 @@ func (a *newAgent) bootInPlace(ctx context.Context, l *launch) error {
 		Rlimits: append(c.rlimits, nsinit.Rlimit{Resource: unix.RLIMIT_LOCKS, Value: a.process.tag}),
 	}
 	plan.WatchMemory, plan.WatchDisk = uint64(c.watchMemory), uint64(c.watchDisk)
+	defer c.places.proxy.Close()
 	filter := seccomp.ProcessOptions{Shared: !id.separate}
-	if plan.Seccomp, err = seccomp.Process(runtime.GOARCH, filter); err == nil {
+	plan.Seccomp, err = seccomp.Process(runtime.GOARCH, filter)
+	filter.TCP = true
+	if err == nil {
+		plan.SeccompTCP, err = seccomp.Process(runtime.GOARCH, filter)
+	}
+	if err == nil {
 		plan.Notify, err = seccomp.Notify(runtime.GOARCH, filter)
 	}
 	if err != nil {
@@ -58,7 +64,7 @@ func (a *newAgent) bootInPlace(ctx context.Context, l *launch) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.setUp(ctx, b, nil)
+	_, err = a.setUp(ctx, b, []*os.File{c.places.proxy})
 	return err
 }
 
@@ -177,6 +183,8 @@ func zombie(pid string) bool {
 type places struct {
 	dir                  string // with the sandbox's own
 	read, write, special []string
+	proxy                *os.File // a socket for its proxy, of that port
+	port                 uint16
 }
 
 // procFiles are what code may read of /proc: they describe the machine, and no process.
@@ -226,6 +234,9 @@ func (c *creation) placeRoot() (rootfs, error) {
 	c.places = p
 	if err := c.makePlaces(work, temp, home); err != nil {
 		return rootfs{}, fmt.Errorf("make the sandbox's own directory: %w: set TMPDIR to one that can be written to and has space", err)
+	}
+	if c.places.proxy, c.places.port, err = reservePort(); err != nil {
+		return rootfs{}, err
 	}
 	return rootfs{release: c.giveUser, image: "host", host: true, env: environ.Override(host.env, []string{"HOME=" + home, "TMPDIR=" + temp, "USER=" + codeName, "LOGNAME=" + codeName, "GIT_CONFIG_NOSYSTEM=1", "LANG=C.UTF-8", "LC_ALL=C.UTF-8"})}, nil
 }
@@ -316,7 +327,7 @@ func (processes) capabilities(id identity) backend.Capabilities {
 		on("agent", "non-dumpable, Landlock", "code may neither look into it nor signal it"),
 		on("filesystem", "Landlock", "names, sizes and times of what code may not open can still be asked for"),
 		on("processes", "Landlock, seccomp", "code may neither signal nor look into processes that are not its sandbox's"),
-		on("network", "seccomp", "no sockets but pairs"), on("ipc", "seccomp", "no System V IPC and no message queues"),
+		on("network", "seccomp, Landlock", "no sockets but pairs; with a network, connections to its proxy only"), on("ipc", "seccomp", "no System V IPC and no message queues"),
 		on("capabilities", "none are held by the code", ""), on("no-new-privs", "prctl", ""),
 		on("core-dumps", "RLIMIT_CORE 1, and seccomp", ""), on("seccomp", "seccomp filter", ""), landlockControl(landlock.ABI()),
 		none("hidden-uptime", "there is no time namespace", use),

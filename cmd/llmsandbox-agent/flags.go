@@ -23,6 +23,7 @@ type flags struct {
 	listen            string // --listen ADDRESS: serve streams on a unix socket
 	listenFD, setupFD int    // --listen-fd N, --setup-fd N: of the local backend
 	planFD            int    // --plan-fd N: of an agent that has confined itself and executed itself again
+	proxyFD           int    // --proxy-fd N: the same one's socket for the proxy of its code
 	entranceFD        int    // --entrance-fd N: of a sandbox of the local backend whose processes enter others
 
 	// Where the secret is that each client of the address must send first.
@@ -46,12 +47,13 @@ type flags struct {
 // process, and --seed SOURCE=TARGET, which makes TARGET a writable tree of links to the
 // files of SOURCE, may be repeated.
 func parseFlags(args []string) (flags, error) {
-	f := flags{listenFD: -1, setupFD: -1, planFD: -1, entranceFD: -1, tokenFD: -1, grace: -1, uid: -1, gid: -1}
+	f := flags{listenFD: -1, setupFD: -1, planFD: -1, proxyFD: -1, entranceFD: -1, tokenFD: -1, grace: -1, uid: -1, gid: -1}
 	set := map[string]func(string) error{
 		"--listen":      text(&f.listen),
 		"--listen-fd":   number(&f.listenFD),
 		"--setup-fd":    number(&f.setupFD),
 		"--plan-fd":     number(&f.planFD),
+		"--proxy-fd":    number(&f.proxyFD),
 		"--entrance-fd": number(&f.entranceFD),
 		"--token-fd":    number(&f.tokenFD),
 		"--token-env":   text(&f.tokenEnv),

@@ -23,7 +23,9 @@ import (
 func serveLocal(f flags) error {
 	unix.CloseOnExec(f.setupFD)
 	unix.CloseOnExec(f.listenFD)
-	config, err := nsinit.Setup(f.setupFD, f.planFD, func(plan *nsinit.Plan, text []byte) error { return confineSelf(f, plan, text) })
+	config, err := nsinit.Setup(f.setupFD, f.planFD, func(plan *nsinit.Plan, text []byte, fds []int) error {
+		return confineSelf(f, plan, text, fds)
+	})
 	if err != nil {
 		return err
 	}
@@ -47,7 +49,7 @@ func serveLocal(f flags) error {
 		opts.Rlimits = append(opts.Rlimits, agentproto.Rlimit{Resource: r.Resource, Value: r.Value})
 	}
 	if config.Process {
-		err = confineInPlace(&opts, config)
+		err = confineInPlace(&opts, f, config)
 	} else {
 		err = confine(&opts, config)
 	}

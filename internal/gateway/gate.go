@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ type Agent func(context.Context) (*agentclient.Client, error)
 // Open writes the plan's files and listens inside the sandbox, which has ended when ended is
 // closed. ctx is that of opening alone. When it fails the plan is discarded.
 func Open(ctx context.Context, agent Agent, ended <-chan struct{}, guest backend.Guest, plan *Plan) (*Gateway, error) {
-	g := &Gateway{agent: agent, proxy: plan.proxy, log: plan.log, port: plan.port, ended: ended, wake: make(chan struct{}, 1), taken: make(chan struct{})}
+	g := &Gateway{agent: agent, proxy: plan.proxy, log: plan.log, port: cmp.Or(guest.ProxyPort, plan.port), ended: ended, wake: make(chan struct{}, 1), taken: make(chan struct{})}
 	plan.taken = true
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	client, err := agent(ctx)

@@ -30,18 +30,22 @@ const (
 func DirIn(guest backend.Guest) string { return path.Join(guest.TempDir, path.Base(usualDir)) }
 
 // EnvIn is an environment that a plan made, for a sandbox: a plan is made before it is
-// known where the sandbox has its directory for temporary files.
+// known where the sandbox has its directory for temporary files, and which port.
 func EnvIn(guest backend.Guest, env []string) []string {
-	dir := DirIn(guest)
-	if dir == usualDir {
+	dir, port := DirIn(guest), cmp.Or(guest.ProxyPort, usualPort)
+	if dir == usualDir && port == usualPort {
 		return env
 	}
+	there := strings.NewReplacer(usualDir, dir, addressOf(usualPort), addressOf(port))
 	out := slices.Clone(env)
 	for i, kv := range out {
-		out[i] = strings.ReplaceAll(kv, usualDir, dir)
+		out[i] = there.Replace(kv)
 	}
 	return out
 }
+
+// addressOf is where programs find the proxy.
+func addressOf(port uint16) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))) }
 
 // A Plan is a proxy that serves no sandbox yet, and what programs inside need in order to use it.
 type Plan struct {
@@ -66,7 +70,7 @@ func NewPlan(c egress.Config, log *Log, port uint16) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{Mode: c.Policy.Mode(), proxy: proxy, log: log, port: cmp.Or(port, usualPort)}
-	p.Env, p.files = proxyenv.Setup(net.JoinHostPort("127.0.0.1", strconv.Itoa(int(p.port))), usualDir)
+	p.Env, p.files = proxyenv.Setup(addressOf(p.port), usualDir)
 	// Programs get placeholders of secrets, and trust the authority by which secrets are put into TLS.
 	if proxy.CA() != nil {
 		for _, s := range c.Secrets {

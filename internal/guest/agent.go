@@ -29,6 +29,7 @@ type Agent struct {
 	killer   *killer         // of Options.NoPIDNamespace
 	notify   *notify.Handler // of Options.Notify
 	seccomp  *sockFprog
+	tcp      *sockFprog  // of Options.SeccompTCP
 	entering *sockFprog  // of a process with StartRequest.Enters
 	oom      *oomCounter // nil: not known
 	watching *watching   // nil: nothing is watched
@@ -76,6 +77,7 @@ func New(opts Options) (*Agent, error) {
 		over:      make(chan agentproto.End, 1),
 		quit:      make(chan struct{}),
 		prepared:  make(chan struct{}),
+		forward:   forward.Service{Reserved: opts.Reserved},
 	}
 	a.idle = idleness{timers: &a.timers, after: opts.Idle, over: func() { a.End(agentproto.EndIdle) }}
 	var err error
@@ -98,6 +100,9 @@ func New(opts Options) (*Agent, error) {
 	}
 	a.caps = holdsCapabilities()
 	if a.seccomp, err = loadFilter(opts.Seccomp); err != nil {
+		return nil, err
+	}
+	if a.tcp, err = loadFilter(opts.SeccompTCP); err != nil {
 		return nil, err
 	}
 	if opts.Entrance != nil {
@@ -321,6 +326,9 @@ type Options struct {
 	// Seccomp is a raw array of struct sock_filter that every process gets; empty
 	// means none.
 	Seccomp []byte
+	// SeccompTCP takes the place of Seccomp once a client has listened on Reserved, which code is let to then.
+	SeccompTCP []byte
+	Reserved   *forward.Reserved // see there; nil: the loopback is the sandbox's own
 	// Landlock is a ruleset's descriptor that every process is restricted by;
 	// UseLandlock reports whether there is one.
 	Landlock    int

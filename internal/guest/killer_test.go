@@ -79,7 +79,17 @@ func confineOutside(opts *guest.Options, o seccomp.ProcessOptions) (err error) {
 		return nil
 	}
 	port, _ := strconv.ParseUint(os.Getenv(envPort), 10, 16)
-	opts.Notify = notify.Options{Writable: []string{work}, Port: uint16(port)}
+	opts.Notify = notify.Options{Writable: []string{work}, Port: uint16(port), Connect: func(family int) (int, error) {
+		var to unix.Sockaddr = &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}}
+		if family == unix.AF_INET6 {
+			to = &unix.SockaddrInet6{Port: int(port), Addr: [16]byte{10: 0xff, 11: 0xff, 12: 127, 15: 1}}
+		}
+		socket, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err == nil {
+			err = unix.Connect(socket, to)
+		}
+		return socket, errors.Join(err, unix.SetNonblock(socket, true))
+	}}
 	if opts.Notify.Filter, err = seccomp.Notify(runtime.GOARCH, o); err != nil {
 		return err
 	}

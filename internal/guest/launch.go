@@ -53,6 +53,9 @@ func (a *Agent) prepare(req *agentproto.StartRequest) (*launch, error) {
 		pause:     unix.NsecToTimespec(1e6),
 		dirName:   req.Dir,
 	}
+	if a.forward.Reserved.Used() {
+		l.seccomp = a.tcp
+	}
 	if a.opts.OwnUsers {
 		l.enter, l.users = true, uintptr(a.users)
 	}

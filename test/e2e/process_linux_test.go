@@ -20,21 +20,22 @@ import (
 func inPlace(dir string) backendtest.Config {
 	const (
 		noMounts  = "the isolation process mounts nothing"
-		noNetwork = "a sandbox without a network namespace has no network, and its code no sockets"
+		noServers = "code may not listen: the loopback is not its own"
 		noProc    = "code can read no /proc but what is about its own process, and about the machine"
 		noTemp    = "the directories of the sandbox are elsewhere, and not the same in two of them"
 	)
 	without := map[string]string{
-		"ImportsAhead":       noProc,
-		"AheadOfLanguages":   noProc,
-		"InterpreterAhead":   noProc,
-		"FreshLayout":        noProc,
-		"ForkedPrograms":     noTemp,
-		"ForkedEnds":         noProc,
-		"ProgramGo":          "without prepared caches the toolchain compiles its library for each sandbox",
-		"MountReadOnly":      noMounts,
-		"MountCopyOnWrite":   noMounts,
-		"Abuse10to12CopyOut": "a sparse file is no larger than the disk limit either",
+		"ImportsAhead":         noProc,
+		"AheadOfLanguages":     noProc,
+		"InterpreterAhead":     noProc,
+		"FreshLayout":          noProc,
+		"ForkedPrograms":       noTemp,
+		"ForkedEnds":           noProc,
+		"ProgramGo":            "without prepared caches the toolchain compiles its library for each sandbox",
+		"MountReadOnly":        noMounts,
+		"MountCopyOnWrite":     noMounts,
+		"Abuse10to31Artifacts": "a sparse file is no larger than the disk limit",
+		"Abuse10to12CopyOut":   "a sparse file is no larger than the disk limit either",
 	}
 	for _, name := range []string{"KernelLosesItsStream", "Acceptance18BackgroundChild", "Abuse84WriteToAnotherRun"} {
 		without[name] = noProc
@@ -42,10 +43,8 @@ func inPlace(dir string) backendtest.Config {
 	for _, name := range []string{"CloseLeavesNothing", "ArtifactsOfAttachedRuns"} {
 		without[name] = noTemp
 	}
-	for _, name := range []string{"NoNetwork", "NetworkNone", "NetworkProtocols", "NetworkRefuses", "NetworkOfAttached", "NetworkAfterALostStream", "BackgroundServer", "ResetNetwork",
-		"Abuse56to69Network", "Abuse66Inbound", "Abuse71Secrets", "NetworkAtTheEnd", "HintsOfRefusals", "NetworkChanges", "NetworkOfKernels", "NetworkOfKernelsWithoutVariables",
-		"NetworkFlood", "NetworkLanguages", "ProgramPython", "ProgramNode", "ProgramRuby", "Abuse10to31Artifacts", "Abuse27to31CopyOut"} {
-		without[name] = noNetwork
+	for _, name := range []string{"ProgramNode", "ProgramRuby"} {
+		without[name] = noServers
 	}
 	if os.Geteuid() != 0 {
 		without["Acceptance42Modes"] = "code that shares the caller's uid can set no set-user-ID bits"
@@ -56,7 +55,8 @@ func inPlace(dir string) backendtest.Config {
 		Lacks: map[backendtest.Feature]string{
 			backendtest.SeenFromOutside: "its processes are in no namespace or group of their own",
 			backendtest.OtherProcesses:  "another process of the tests opens no sandboxes of this isolation",
-			backendtest.NoHostPaths:     "code has the host's paths", backendtest.OnlyLoopback: noNetwork, backendtest.IPv6Loopback: noNetwork,
+			backendtest.NoHostPaths:     "code has the host's paths", backendtest.OnlyLoopback: "code may make no sockets that could ask", backendtest.IPv6Loopback: noServers,
+			backendtest.Servers: noServers, backendtest.SharedMemory: "/dev/shm is not its own",
 			backendtest.PreparedCaches: noMounts, backendtest.Libraries: noMounts, backendtest.Registries: noMounts,
 			backendtest.Mounts: noMounts, backendtest.CopyOnWriteMounts: noMounts, backendtest.UsersApart: "there are no users inside",
 		},

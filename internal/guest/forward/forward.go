@@ -17,7 +17,11 @@ import (
 
 // A Service serves calls about connections. Its zero value is ready, and its methods may
 // be called concurrently.
-type Service struct{ conns connections }
+type Service struct {
+	// Reserved is the one port that can be listened on, where the loopback is not the sandbox's own; nil: any can.
+	Reserved *Reserved
+	conns    connections
+}
 
 // closeWith closes a connection when its call ends, until stop is called. Stop waits
 // for what it stops.

@@ -35,7 +35,7 @@ func (s *Service) ServeListen(call *agentproto.Call) error {
 		return err
 	}
 	s.conns.replace(call, req.Port)
-	l, err := listenOn(call, req.Port)
+	l, err := s.listenOn(call, req.Port)
 	if err != nil {
 		return agentproto.Errorf(codeOf(err), "listen on port %d of the sandbox's loopback: %v", req.Port, err)
 	}
@@ -55,7 +55,11 @@ func (s *Service) ServeListen(call *agentproto.Call) error {
 		if err != nil {
 			return agentproto.Errorf(agentproto.CodeCancelled, "listening on port %d has ended: %v", l.port, err)
 		}
-		id, ok := s.conns.announce(l, conn)
+		var id uint64
+		ok := l.reserved == nil || l.reserved.owns(conn)
+		if ok {
+			id, ok = s.conns.announce(l, conn)
+		}
 		if !ok {
 			conn.Close()
 			<-l.room
@@ -94,6 +98,8 @@ type listener struct {
 	port uint16
 	file *os.File
 	raw  syscall.RawConn
+	// reserved is whose socket it is; nil: its own.
+	reserved *Reserved
 	// room has an element for each waiting connection.
 	room chan struct{}
 	// replaced is closed when another call listens on the port, gone when this one has
@@ -102,10 +108,32 @@ type listener struct {
 }
 
 // listenOn makes a listener that the runtime's poller serves.
-func listenOn(call *agentproto.Call, port uint16) (*listener, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+func (s *Service) listenOn(call *agentproto.Call, port uint16) (*listener, error) {
+	l := &listener{call: call, port: port, room: make(chan struct{}, maxWaiting), replaced: make(chan struct{}), gone: make(chan struct{})}
+	var fd int
+	var err error
+	if s.Reserved != nil && s.Reserved.port == port {
+		l.reserved = s.Reserved
+		fd, err = s.Reserved.listen()
+	} else {
+		fd, err = l.bind()
+	}
 	if err != nil {
 		return nil, err
+	}
+	l.file = os.NewFile(uintptr(fd), "listener")
+	if l.raw, err = l.file.SyscallConn(); err != nil {
+		l.file.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// bind makes a listening socket on the listener's port, or on any if that is 0.
+func (l *listener) bind() (int, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
 	}
 	// Connections of a listener before may still linger.
 	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
@@ -113,7 +141,7 @@ func listenOn(call *agentproto.Call, port uint16) (*listener, error) {
 		err = noDelay(fd) // connections inherit it
 	}
 	if err == nil {
-		err = unix.Bind(fd, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
+		err = unix.Bind(fd, &unix.SockaddrInet4{Port: int(l.port), Addr: [4]byte{127, 0, 0, 1}})
 	}
 	if err == nil {
 		err = unix.Listen(fd, backlog)
@@ -124,20 +152,10 @@ func listenOn(call *agentproto.Call, port uint16) (*listener, error) {
 	}
 	if err != nil {
 		unix.Close(fd)
-		return nil, err
+		return -1, err
 	}
-	l := &listener{
-		call: call, file: os.NewFile(uintptr(fd), "listener"), room: make(chan struct{}, maxWaiting),
-		replaced: make(chan struct{}), gone: make(chan struct{}),
-	}
-	if in4, ok := name.(*unix.SockaddrInet4); ok {
-		l.port = uint16(in4.Port)
-	}
-	if l.raw, err = l.file.SyscallConn(); err != nil {
-		l.file.Close()
-		return nil, err
-	}
-	return l, nil
+	l.port, _ = portOf(name, nil)
+	return fd, nil
 }
 
 // watch closes the listening socket when the call ends or another one takes the port
@@ -150,6 +168,9 @@ func (l *listener) watch() (stop func()) {
 		case <-l.call.Done():
 		case <-l.replaced:
 		case <-stopped:
+		}
+		if l.reserved != nil {
+			l.reserved.close()
 		}
 		l.file.Close()
 	})

@@ -11,10 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connectWait bounds how long another connection holds up all else, in milliseconds.
-const connectWait = 1000
-
-// connect connects a socket of this process to the proxy, and puts it in place of the caller's.
+// connect has a socket of this process connected to the proxy, and puts it in place of the caller's. Where that does not block,
+// it is connected as well: it takes as long as the proxy is on the same machine.
 func (c *call) connect() error {
 	family, err := c.proxyAddress()
 	if err != nil {
@@ -25,46 +23,17 @@ func (c *call) connect() error {
 	if err != nil {
 		return err
 	}
-	socket, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	socket, err := c.connectTo(family)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(socket)
-	var address unix.Sockaddr = &unix.SockaddrInet4{Port: int(c.port), Addr: [4]byte{127, 0, 0, 1}}
-	if family == unix.AF_INET6 {
-		address = &unix.SockaddrInet6{Port: int(c.port), Addr: mapped}
-	}
-	result := unix.Connect(socket, address)
-	if result == unix.EINPROGRESS && flags&unix.O_NONBLOCK == 0 {
-		result = connected(socket)
-	}
-	if result != nil && result != unix.EINPROGRESS {
-		return result
-	}
 	if flags&unix.O_NONBLOCK == 0 {
 		if err := unix.SetNonblock(socket, false); err != nil {
 			return err
 		}
 	}
-	if err := c.give(c.listener, socket, fd, flags&unix.O_CLOEXEC); err != nil {
-		return err
-	}
-	return result
-}
-
-// connected waits until a socket is.
-func connected(socket int) error {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(socket), Events: unix.POLLOUT}}, connectWait)
-	if err == nil && n == 0 {
-		return unix.ETIMEDOUT
-	}
-	if err != nil {
-		return err
-	}
-	if code, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_ERROR); err != nil || code != 0 {
-		return unix.ECONNREFUSED
-	}
-	return nil
+	return c.give(c.listener, socket, fd, flags&unix.O_CLOEXEC)
 }
 
 // mapped is 127.0.0.1 for sockets of version 6.
@@ -95,7 +64,7 @@ func (c *call) proxyAddress() (family int, err error) {
 	}
 	local := bytes.Equal(ip, mapped[:]) || bytes.Equal(ip, mapped[12:])
 	switch port := binary.BigEndian.Uint16(b[2:]); {
-	case local && port == c.port && port != 0:
+	case local && port == c.port && c.connectTo != nil:
 		return family, nil
 	case local:
 		return 0, unix.ECONNREFUSED

@@ -26,22 +26,25 @@ type Options struct {
 	Filter []byte
 	// Writable are the directories beneath which attributes may be changed, and of which too.
 	Writable []string
-	// Port may be connected to at 127.0.0.1, and nothing else. 0: nothing.
-	Port uint16
+	// Port may be connected to at 127.0.0.1, by Connect, which makes a socket of a family that is and does not block. Nothing else
+	// may be connected to; and nothing at all where Connect is nil.
+	Port    uint16
+	Connect func(family int) (socket int, err error)
 }
 
 // A Handler answers calls.
 type Handler struct {
-	proc  int   // /proc
-	roots []int // of Options.Writable
-	port  uint16
+	proc      int   // /proc
+	roots     []int // of Options.Writable
+	port      uint16
+	connectTo func(family int) (int, error)
 
 	uid, gid uint32
 }
 
 // New makes a handler, with a descriptor of /proc.
 func New(o Options, proc int) (*Handler, error) {
-	h := &Handler{proc: proc, port: o.Port, uid: uint32(unix.Geteuid()), gid: uint32(unix.Getegid())}
+	h := &Handler{proc: proc, port: o.Port, connectTo: o.Connect, uid: uint32(unix.Geteuid()), gid: uint32(unix.Getegid())}
 	for _, dir := range o.Writable {
 		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {

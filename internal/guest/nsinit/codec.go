@@ -38,7 +38,7 @@ func Decode(b []byte) (*Plan, error) {
 func (p *Plan) Fields(c *wire.Coder) {
 	c.Fields(&p.Hostname, &p.Workdir, &p.StartDir, &p.SetIDs, &p.OwnUsers, &p.Sudo, &p.CodeUID, &p.CodeGID, &p.Seccomp, &p.LandlockRead, &p.LandlockWrite)
 	wire.List(c, &p.Rlimits, 2, func(c *wire.Coder, r *Rlimit) { c.Fields(&r.Resource, &r.Value) })
-	c.Fields(&p.HideUptime, &p.Entering, &p.Adopt, &p.LandlockSpecial, &p.Process, &p.Notify, &p.WatchMemory, &p.WatchDisk)
+	c.Fields(&p.HideUptime, &p.Entering, &p.Adopt, &p.LandlockSpecial, &p.Process, &p.Notify, &p.WatchMemory, &p.WatchDisk, &p.SeccompTCP)
 	wire.List(c, &p.Steps, 11, func(c *wire.Coder, s *Step) {
 		c.Fields((*uint8)(&s.Op), &s.Path, &s.Source, &s.Options, &s.Data, &s.FD, &s.Mode, &s.UID, &s.GID, &s.Attr, &s.Optional)
 	})

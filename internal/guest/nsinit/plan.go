@@ -128,6 +128,8 @@ type Plan struct {
 	Sudo             bool
 	CodeUID, CodeGID uint32 // in the code's user namespace
 	Seccomp          []byte
+	// SeccompTCP takes its place once the sandbox has a network, where Process is.
+	SeccompTCP []byte
 	// LandlockRead and LandlockWrite are what the code may read and execute, and
 	// what it may also write. Both empty: no ruleset.
 	LandlockRead  []string

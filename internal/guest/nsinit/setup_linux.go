@@ -17,9 +17,10 @@ type Config struct {
 	CodeUID, CodeGID uint32
 	OwnUsers, Sudo   bool // as in Plan
 	// SharedUID reports whether the code has the agent's own uid.
-	SharedUID bool
-	Workdir   string
-	Seccomp   []byte // as in Plan
+	SharedUID  bool
+	Workdir    string
+	Seccomp    []byte // as in Plan
+	SeccompTCP []byte // as in Plan
 	// LandlockRead, LandlockWrite and LandlockSpecial are as in Plan, paths of the new root.
 	LandlockRead, LandlockWrite, LandlockSpecial []string
 	Process                                      bool   // as in Plan
@@ -47,9 +48,9 @@ type Config struct {
 // On an error the answer has been sent and the process should exit: what it had
 // mounted dies with it.
 //
-// A plan without namespaces is given to confine, which does not return but with an error, and has this process executed again to read
-// that plan from the file again.
-func Setup(fd, again int, confine func(plan *Plan, encoded []byte) error) (Config, error) {
+// A plan without namespaces is given to confine with the descriptors that came with it. It does not return but with an error, and
+// has this process executed again to read that plan from the file again.
+func Setup(fd, again int, confine func(plan *Plan, encoded []byte, fds []int) error) (Config, error) {
 	config, reply, err := setup(fd, again, confine)
 	if _, werr := unix.Write(fd, encodeReply(reply, err)); werr != nil && err == nil {
 		err = fmt.Errorf("answer the host: %w", werr)
@@ -57,7 +58,7 @@ func Setup(fd, again int, confine func(plan *Plan, encoded []byte) error) (Confi
 	return config, err
 }
 
-func setup(fd, again int, confine func(*Plan, []byte) error) (Config, Reply, error) {
+func setup(fd, again int, confine func(*Plan, []byte, []int) error) (Config, Reply, error) {
 	text, fds, err := receive(fd, again)
 	if err != nil {
 		return Config{}, Reply{}, fmt.Errorf("receive set-up plan: %w", err)
@@ -68,7 +69,7 @@ func setup(fd, again int, confine func(*Plan, []byte) error) (Config, Reply, err
 	}
 	if plan.Process {
 		if again < 0 {
-			return Config{}, Reply{}, confine(plan, text)
+			return Config{}, Reply{}, confine(plan, text, fds)
 		}
 		config, err := stay(plan)
 		return config, Reply{}, err
@@ -143,7 +144,7 @@ func stay(plan *Plan) (Config, error) {
 		return Config{}, fmt.Errorf("hide the agent's memory: %w", err)
 	}
 	return Config{
-		Process: true, CodeUID: plan.CodeUID, CodeGID: plan.CodeGID, SharedUID: !plan.SetIDs, Workdir: plan.Workdir, Seccomp: plan.Seccomp, Notify: plan.Notify,
+		Process: true, CodeUID: plan.CodeUID, CodeGID: plan.CodeGID, SharedUID: !plan.SetIDs, Workdir: plan.Workdir, Seccomp: plan.Seccomp, SeccompTCP: plan.SeccompTCP, Notify: plan.Notify,
 		WatchMemory: plan.WatchMemory, WatchDisk: plan.WatchDisk,
 		LandlockRead: plan.LandlockRead, LandlockWrite: plan.LandlockWrite, LandlockSpecial: plan.LandlockSpecial, Rlimits: plan.Rlimits,
 	}, nil
