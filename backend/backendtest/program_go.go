@@ -84,7 +84,7 @@ func (s *suite) programGoCacheIsPrivate(t *testing.T) {
 	const hello = "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n"
 	state := func(sb *llmsandbox.Sandbox) string {
 		t.Helper()
-		res, err := sb.Shell(testContext(t), sum, nil)
+		res, err := sb.Shell(testContext(t), here(sb, sum), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,10 +96,10 @@ func (s *suite) programGoCacheIsPrivate(t *testing.T) {
 	if strings.HasSuffix(before, "\n0\n") {
 		t.Fatalf("the cache is empty: it was not prepared: %.300q, want before not ending in \"\\n0\\n\"", before)
 	}
-	_, err := bad.Shell(testContext(t), `cd /tmp/.cache/go-build || exit 1
+	_, err := bad.Shell(testContext(t), here(bad, `cd /tmp/.cache/go-build || exit 1
 find -L . -type f -name '*-d' | head -200 | while read -r f; do echo poison > "$f"; done
 find -L . -type f -name '*-a' | head -200 | xargs rm -f
-chmod -R 777 . ; rm -rf 0*`, nil) // whether it may do all that is no matter
+chmod -R 777 . ; rm -rf 0*`), nil) // whether it may do all that is no matter
 	if err != nil {
 		t.Fatal(err)
 	}

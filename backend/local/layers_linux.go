@@ -15,9 +15,6 @@ import (
 
 // Layers implements [backend.Backend]. Processes that share the cache directory share them.
 func (b *Backend) Layers() (backend.Layers, error) {
-	if b.inPlace() {
-		return nil, fmt.Errorf("libraries and caches: %w: the isolation process cannot mount them", backend.ErrUnsupported)
-	}
 	d, err := b.dirs()
 	if err != nil {
 		return nil, err
@@ -37,6 +34,9 @@ type layers struct {
 // MountsLayers tells that a layer's size costs a sandbox nothing.
 func (layers) MountsLayers() {}
 
+// LayersStay reports whether sandboxes have layers where they are.
+func (l layers) LayersStay() bool { return l.backend.inPlace() }
+
 // Get is [backend.Layers].Get. A layer that needs no image says that it is of the host's
 // programs.
 func (l layers) Get(ctx context.Context, about backend.LayerInfo, fill func(ctx context.Context, dir string) error) (string, error) {
@@ -51,7 +51,11 @@ func (l layers) Get(ctx context.Context, about backend.LayerInfo, fill func(ctx 
 // there.
 func (l layers) Toolchain(ctx context.Context, spec backend.Spec, program string, installed []string) (string, error) {
 	if ofHost(spec) {
-		return hostToolchain(spec.Language, program, installed), nil
+		toolchain := hostToolchain(spec.Language, program, installed)
+		if l.LayersStay() && toolchain != "" { // tools write into files where they are
+			toolchain = isolationProcess + "\x00" + toolchain
+		}
+		return toolchain, nil
 	}
 	img, err := l.backend.image(ctx, spec)
 	if err != nil {

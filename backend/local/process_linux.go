@@ -21,6 +21,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/guest/landlock"
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 	"github.com/llmsandbox/llmsandbox/internal/hostroot"
+	"github.com/llmsandbox/llmsandbox/internal/layerstore"
 	"github.com/llmsandbox/llmsandbox/internal/seccomp"
 )
 
@@ -194,8 +195,8 @@ var procFiles = []string{"cpuinfo", "meminfo", "stat", "uptime", "loadavg", "ver
 // sysFiles are what it may read of /sys: how many processors and what memory there is.
 var sysFiles = []string{"/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/kernel/mm/transparent_hugepage"}
 
-// etcFiles are read beside what hostroot names: how names are looked up, which is about the machine's users no further.
-var etcFiles = []string{"/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf"}
+// etcFiles are read beside what hostroot names: how names are looked up, and what pip wants to know of the system.
+var etcFiles = []string{"/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/debian_version"}
 
 const (
 	inPlaceWorkdir = "sandbox"
@@ -236,6 +237,9 @@ func (c *creation) placeRoot() (rootfs, error) {
 		return rootfs{}, fmt.Errorf("make the sandbox's own directory: %w: set TMPDIR to one that can be written to and has space", err)
 	}
 	if c.places.proxy, c.places.port, err = reservePort(); err != nil {
+		return rootfs{}, err
+	}
+	if err := c.placeLayers(); err != nil {
 		return rootfs{}, err
 	}
 	return rootfs{release: c.giveUser, image: "host", host: true, env: environ.Override(host.env, []string{"HOME=" + home, "TMPDIR=" + temp, "USER=" + codeName, "LOGNAME=" + codeName, "GIT_CONFIG_NOSYSTEM=1", "LANG=C.UTF-8", "LC_ALL=C.UTF-8"})}, nil
@@ -356,8 +360,6 @@ func checkInPlace(s backend.Spec) error {
 		what = "another working directory"
 	case len(s.Mounts) > 0:
 		what = "a mount"
-	case len(s.Layers) > 0:
-		what = "a layer"
 	default:
 		return nil
 	}
@@ -372,8 +374,8 @@ func usersInPlace(name string) identity {
 		h := fnv.New32a()
 		h.Write([]byte("process " + name))
 		own.separate = true
-		own.codeUID = first + h.Sum32()%count
-		own.codeGID = own.codeUID
+		own.codeUID = first + 1 + h.Sum32()%(count-1)
+		own.codeGID = first // which lets it come to layers, and is of use for nothing else
 	}
 	own.insideUID, own.insideGID = own.codeUID, own.codeGID
 	return own
@@ -465,8 +467,8 @@ func freeUsers(d dirs) {
 // Ids of sandboxes without a user namespace: below those of the others where this place has all ids, and else of those that a container
 // of 65,536 has and no distribution gives to people or services.
 const (
-	firstInPlace, countInPlace       = 0x6f000000, 1 << 24
-	firstInContainer, countContainer = 20000, 40000
+	firstInPlace, countInPlace       = layerstore.SandboxGroup, 1 << 24
+	firstInContainer, countContainer = layerstore.SandboxGroupInContainer, 40000
 )
 
 // spareIDs are the first of the ids for sandboxes and how many there are; 0: none are mapped here.

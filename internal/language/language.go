@@ -115,9 +115,10 @@ type Step struct {
 // code, and that every sandbox of the language then finds at Target, each with its own
 // changes.
 type Cache struct {
-	Name   string // part of the key
-	Title  string // as people read it in a progress line: "Go's build cache"
-	Target string // absolute path inside the sandbox
+	Name  string // part of the key
+	Title string // as people read it in a progress line: "Go's build cache"
+	// Target is its path in a sandbox whose directory for temporary files is /tmp. Elsewhere it is as far below that.
+	Target string
 	// Program is the one the cache depends on: another one needs another cache.
 	Program string
 	// Installed are places beside it that the cache depends on, too: see backend.Layers.Toolchain.
@@ -125,7 +126,7 @@ type Cache struct {
 	// Mounted leaves the cache out where it would be copied into each sandbox, which takes longer
 	// than it saves.
 	Mounted bool `json:"-"`
-	// Fill are the steps that fill Target.
+	// Fill are the steps that fill Target. Where it is elsewhere, what they say of it is changed to that.
 	Fill []Step
 	// Part is a smaller cache of the same Target and Program, which is filled sooner, and Enough
 	// reports whether a program needs no more of the cache; nil: there is none. No key depends on them.

@@ -37,7 +37,7 @@ func (q *Libraries) accelerator(ctx context.Context, s Sandbox) (accelerator, er
 	if there, err := inPath(ctx, s, a.Program); there || err != nil {
 		return accelerator{program: a.Program}, err
 	}
-	if !s.Guest().Host {
+	if !s.Guest().Host || stay(q.layers) { // it would have to be there before the sandbox is
 		return accelerator{}, nil
 	}
 	client, err := s.Client(ctx)
@@ -92,8 +92,7 @@ func (q *Libraries) fetchedAccelerator(ctx context.Context, arch string) (string
 			spec: backend.Spec{Language: lang.Name, Progress: report},
 		}
 		return q.layers.Get(ctx, about, func(ctx context.Context, dir string) error {
-			target := libraryPrefix + about.Key
-			return q.inSandbox(ctx, job{target: target, stage: stagePrepare, plan: a.Install, done: func(ctx context.Context, s Sandbox) error {
+			return q.inSandbox(ctx, job{name: about.Key, stage: stagePrepare, plan: a.Install, done: func(ctx context.Context, s Sandbox, target string) error {
 				return takeOut(ctx, s, path.Join(target, "bin"), dir, layertree.Options{MaxBytes: maxAccelerator, MaxFiles: 10})
 			}})
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -159,15 +160,17 @@ func (m cacheMaker) fill(ctx context.Context, cache language.Cache, spec backend
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	target := path.Join(s.Guest().TempDir, strings.TrimPrefix(cache.Target, tempDir))
+	plan := relocate(language.Plan{Steps: cache.Fill}, cache.Target, target)
 	output := newToolOutput(spec.Progress, backend.Progress{Stage: stagePrepare, Message: cache.Title})
-	res, err := s.Run(ctx, Run{Output: output, Plan: steps(cache.Fill...)})
+	res, err := s.Run(ctx, Run{Output: output, Plan: steps(plan.Steps...)})
 	if err != nil {
 		return err
 	}
 	if res.Status != StatusOK {
 		return fmt.Errorf("preparing it ended as %s: %s%s", res.Status, res.Reason, lastLine(output.last()))
 	}
-	return takeOut(ctx, s, cache.Target, dir, layertree.Options{MaxBytes: maxCacheBytes, MaxFiles: maxCacheFiles, Shared: true})
+	return takeOut(ctx, s, target, dir, layertree.Options{MaxBytes: maxCacheBytes, MaxFiles: maxCacheFiles, Shared: !stay(m.kept)})
 }
 
 // lastLine is the last line of a program's output that is not empty.

@@ -111,12 +111,12 @@ func (q *Libraries) mountEnvironment(ctx context.Context, spec *backend.Spec) er
 	if q.on == "" {
 		return nil
 	}
-	key := strings.TrimPrefix(q.on, libraryPrefix)
+	key := libraryKey(q.on)
 	source, err := q.layers.Get(ctx, backend.LayerInfo{Key: key}, func(context.Context, string) error { return backend.ErrLayerNotFound })
 	if err != nil {
 		return fmt.Errorf("use the sandbox's environment: %w", err)
 	}
-	base := &Libraries{language: q.language, environment: &environment{title: "base"}}
+	base := &Libraries{layers: q.layers, language: q.language, environment: &environment{title: "base"}}
 	base.mount(spec, key, source)
 	return nil
 }
@@ -134,8 +134,7 @@ func (q *Libraries) Lock(ctx context.Context) (packages []language.Package, err 
 	}
 	end := backend.BeginStep(q.spec.Progress, stageResolve, q.title())
 	defer func() { end(err) }()
-	target := libraryPrefix + "lock"
-	err = q.inSandbox(ctx, job{target: target, stage: stageResolve, plan: q.language.Libraries.Environment.Lock, done: func(ctx context.Context, s Sandbox) error {
+	err = q.inSandbox(ctx, job{name: "lock", stage: stageResolve, plan: q.language.Libraries.Environment.Lock, done: func(ctx context.Context, s Sandbox, target string) error {
 		client, err := s.Client(ctx)
 		if err != nil {
 			return err

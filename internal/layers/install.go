@@ -2,6 +2,7 @@ package layers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,9 +45,9 @@ const installLocal = ".llmsandbox-local"
 var errInstallTimeout = errors.New("the installation took longer than its timeout")
 
 // fill makes dir the library directory of the request: of packages that are installed one by one, or
-// with what the package tool installs in a sandbox, which no user's code has ever seen, into target.
-func (q *Libraries) fill(ctx context.Context, target, dir string) error {
-	j := job{target: target, stage: stageInstall, plan: q.language.Libraries.Install, done: func(ctx context.Context, s Sandbox) error {
+// with what the package tool installs in a sandbox, which no user's code has ever seen.
+func (q *Libraries) fill(ctx context.Context, key, dir string) error {
+	j := job{name: key, stage: stageInstall, plan: q.language.Libraries.Install, done: func(ctx context.Context, s Sandbox, target string) error {
 		return takeOut(ctx, s, target, dir, libraryTree)
 	}}
 	if q.environment != nil {
@@ -63,12 +64,13 @@ func (q *Libraries) fill(ctx context.Context, target, dir string) error {
 
 // A job is what the package tool does in a sandbox of its own.
 type job struct {
-	target string // the directory that it works on
-	stage  string
-	plan   planner
+	name  string // of the library directory that it works on
+	dir   string // that directory, unless it is below the one for temporary files
+	stage string
+	plan  planner
 	// instead does without the package tool, and reports whether it could; nil: nothing does.
 	instead func(context.Context, Sandbox, installer) (bool, error)
-	done    func(context.Context, Sandbox) error // is called when the tool has succeeded
+	done    func(ctx context.Context, s Sandbox, dir string) error // is called when the tool has succeeded
 	// from has what another sandbox has found out; nil: it is found out.
 	from *installer
 	// layers are those of packages, which are libraries of the sandbox; by their keys.
@@ -153,11 +155,12 @@ func (q *Libraries) workIn(ctx context.Context, j job) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := client.Mkdir(ctx, j.target, 0o755, true); err != nil {
+	target := cmp.Or(j.dir, libraryDir(tempOf(s.Guest()), j.name))
+	if err := client.Mkdir(ctx, target, 0o755, true); err != nil {
 		return fmt.Errorf("make the folder of libraries: %w", err)
 	}
 	src := language.InstallSource{
-		Libraries: q.libraries, Dir: j.target, TempDir: s.Guest().TempDir, Registries: in.registries, Host: s.Guest().Host, On: q.on,
+		Libraries: q.libraries, Dir: target, TempDir: s.Guest().TempDir, Registries: in.registries, Host: s.Guest().Host, On: q.on,
 		Accelerator: in.accelerator.program,
 	}
 	if q.options.Local != "" {
@@ -175,7 +178,7 @@ func (q *Libraries) workIn(ctx context.Context, j job) (err error) {
 	if err := q.runTool(ctx, s, src, j.stage, j.plan); err != nil {
 		return err
 	}
-	return j.done(ctx, s)
+	return j.done(ctx, s, target)
 }
 
 // findInstaller finds out where libraries come from, and meanwhile brings the accelerator into the sandbox.

@@ -19,17 +19,19 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/ctxlock"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/layerstore"
 )
 
-// libraryMarks is a directory in the sandbox with an empty file for each list of libraries that
-// was installed when it was open already, so that a handle that attaches to it knows of them.
-const libraryMarks = "/tmp/.llmsandbox-libraries"
+// libraryMarks is a directory below the one for temporary files with an empty file for each list of libraries that
+// was installed when the sandbox was open already, so that a handle that attaches to it knows of them.
+const libraryMarks = ".llmsandbox-libraries"
 
 // Installed are the libraries of an open sandbox.
 type Installed struct {
 	link   *agentlink.Link
 	kept   string   // where they are installed and kept; "" if they are layers, or copies of them
 	id     string   // the sandbox's
+	temp   string   // below which they are installed, unless they are kept
 	opened []string // those that the sandbox was opened with
 
 	adding ctxlock.Mutex // held while one is copied in
@@ -43,7 +45,7 @@ type Installed struct {
 // when they are first needed, unless Opened is called.
 func NewInstalled(link *agentlink.Link, m backend.Machine) *Installed {
 	opened := listedLibraries(m.Guest().Env)
-	return &Installed{link: link, id: m.ID(), opened: opened, dirs: opened, adding: ctxlock.New()}
+	return &Installed{link: link, id: m.ID(), temp: tempOf(m.Guest()), opened: opened, dirs: opened, adding: ctxlock.New()}
 }
 
 // Opened notes that no other handle can have installed any.
@@ -67,7 +69,7 @@ func (l *Installed) all(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := client.List(ctx, cmp.Or(l.kept, libraryMarks))
+	list, err := client.List(ctx, cmp.Or(l.kept, path.Join(l.temp, libraryMarks)))
 	if err != nil && !absent(err) {
 		return nil, fmt.Errorf("look for the libraries of sandbox %s: %w", l.id, l.link.Explain(ctx, err))
 	}
@@ -75,7 +77,7 @@ func (l *Installed) all(ctx context.Context) ([]string, error) {
 	var dirs []string
 	for _, f := range list.Files {
 		if name, marks := strings.CutSuffix(f.Name, keptMark); l.kept == "" {
-			dirs = append(dirs, path.Join("/tmp", f.Name))
+			dirs = append(dirs, path.Join(l.temp, f.Name))
 		} else if marks {
 			dirs = append(dirs, path.Join(l.kept, name))
 		}
@@ -128,7 +130,7 @@ func (l *Installed) Add(ctx context.Context, q *Libraries) error {
 	if err != nil {
 		return err
 	}
-	dir := libraryPrefix + key
+	dir := libraryDir(l.temp, key)
 	if slices.Contains(have, dir) {
 		return nil
 	}
@@ -162,7 +164,7 @@ func (l *Installed) bring(ctx context.Context, q *Libraries, source, dir string)
 	if err := client.Rename(ctx, half, dir); err != nil {
 		return err
 	}
-	_, err = client.WriteFile(ctx, libraryMark(dir), strings.NewReader(""), agentclient.WriteOptions{Mode: 0o644, Create: true, Truncate: true, Parents: true})
+	_, err = client.WriteFile(ctx, path.Join(l.temp, libraryMarks, path.Base(dir)), strings.NewReader(""), agentclient.WriteOptions{Mode: 0o644, Create: true, Truncate: true, Parents: true})
 	return err
 }
 
@@ -197,12 +199,8 @@ const (
 // libraryLanguage returns the language of a library directory, or "" for what is none: names
 // come out of the sandbox, too.
 func libraryLanguage(dir string) string {
-	key, ok := strings.CutPrefix(dir, libraryPrefix)
-	if above, name := path.Split(dir); strings.HasSuffix(above, "/"+keptDir+"/") {
-		key, ok = name, true
-	}
-	name, hash, cut := strings.Cut(key, "-")
-	if !ok || !cut || len(hash) != 32 || strings.Trim(hash, "0123456789abcdef") != "" {
+	name, hash, cut := strings.Cut(libraryKey(dir), "-")
+	if !cut || len(hash) != 32 || strings.Trim(hash, "0123456789abcdef") != "" {
 		return ""
 	}
 	lang, err := all.Get(name)
@@ -210,6 +208,24 @@ func libraryLanguage(dir string) string {
 		return ""
 	}
 	return name
+}
+
+// libraryKey returns the key of a library directory, or what is none of a directory that is no such.
+func libraryKey(dir string) string {
+	if !path.IsAbs(dir) || path.Clean(dir) != dir || strings.Contains(dir, ":") {
+		return ""
+	}
+	above, name := path.Split(dir)
+	switch {
+	case strings.HasSuffix(above, "/"+keptDir+"/"):
+		return name
+	case layerstore.IsFiles(dir):
+		return path.Base(above)
+	}
+	if key, ok := strings.CutPrefix(name, libraryName); ok {
+		return key
+	}
+	return ""
 }
 
 // validDirs are the valid ones of a list, each once.
@@ -252,7 +268,3 @@ func ofLanguage(dirs []string, lang string) []string {
 func listedLibraries(env []string) []string {
 	return validDirs(strings.Split(environ.Value(env, librariesVariable), ":"))
 }
-
-// libraryMark is what marks a library directory as whole, in the sandbox that it was
-// installed in later.
-func libraryMark(dir string) string { return path.Join(libraryMarks, path.Base(dir)) }

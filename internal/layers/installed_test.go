@@ -8,6 +8,9 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 )
 
+// prefix is followed by the key of a library directory.
+const prefix = "/tmp/" + libraryName
+
 const (
 	someHash  = "0123456789abcdef0123456789abcdef"
 	otherHash = "ffffffffffffffffffffffffffffffff"
@@ -15,26 +18,26 @@ const (
 
 func TestLibraryLanguage(t *testing.T) {
 	for dir, want := range map[string]string{
-		libraryPrefix + "python-" + someHash:                       "python",
-		libraryPrefix + "javascript-" + someHash:                   "javascript",
-		libraryPrefix + "py-" + someHash:                           "", // an alias
-		libraryPrefix + "cobol-" + someHash:                        "",
-		libraryPrefix + "python-" + someHash[1:]:                   "",
-		libraryPrefix + "python-" + someHash + "/..":               "",
-		libraryPrefix + "python-" + strings.ToUpper(someHash):      "",
-		libraryPrefix + "python-" + someHash[:31] + "/":            "",
-		"/srv/a/" + keptDir + "/python-" + someHash:                "python",
-		"/srv/a/" + keptDir + "/python-" + someHash[1:]:            "",
-		"/srv/a/" + keptDir + "/python-" + someHash + "/b":         "",
-		"/srv/a" + keptDir + "/python-" + someHash:                 "",
-		"/etc/" + libraryPrefix + "python-" + someHash:             "",
-		libraryPrefix + "python":                                   "",
-		libraryPrefix:                                              "",
-		"":                                                         "",
-		libraryPrefix + "python-" + someHash[:30] + "\x00a":        "",
-		"/tmp/../tmp/.llmsandbox-lib-python-" + someHash:           "",
-		libraryPrefix + "python-" + someHash + ":/tmp/elsewhere":   "",
-		libraryPrefix + "python-" + someHash[:29] + "../"[:3] + "": "",
+		prefix + "python-" + someHash:                       "python",
+		prefix + "javascript-" + someHash:                   "javascript",
+		prefix + "py-" + someHash:                           "", // an alias
+		prefix + "cobol-" + someHash:                        "",
+		prefix + "python-" + someHash[1:]:                   "",
+		prefix + "python-" + someHash + "/..":               "",
+		prefix + "python-" + strings.ToUpper(someHash):      "",
+		prefix + "python-" + someHash[:31] + "/":            "",
+		"/srv/a/" + keptDir + "/python-" + someHash:         "python",
+		"/srv/a/" + keptDir + "/python-" + someHash[1:]:     "",
+		"/srv/a/" + keptDir + "/python-" + someHash + "/b":  "",
+		"/srv/a" + keptDir + "/python-" + someHash:          "",
+		"/etc/" + prefix + "python-" + someHash:             "",
+		prefix + "python":                                   "",
+		prefix:                                              "",
+		"":                                                  "",
+		prefix + "python-" + someHash[:30] + "\x00a":        "",
+		"/tmp/../tmp/.llmsandbox-lib-python-" + someHash:    "",
+		prefix + "python-" + someHash + ":/tmp/elsewhere":   "",
+		prefix + "python-" + someHash[:29] + "../"[:3] + "": "",
 	} {
 		if got := libraryLanguage(dir); got != want {
 			t.Errorf("%q is of %q, want %q", dir, got, want)
@@ -45,14 +48,14 @@ func TestLibraryLanguage(t *testing.T) {
 // TestHostileLibraryLists: what a sandbox says of itself is no more than a list of its
 // own directories.
 func TestHostileLibraryLists(t *testing.T) {
-	one, two := libraryPrefix+"python-"+someHash, libraryPrefix+"python-"+otherHash
+	one, two := prefix+"python-"+someHash, prefix+"python-"+otherHash
 	list := []string{"/etc", one, one, "../x", two, ""}
 	if got := validDirs(list); !slices.Equal(got, []string{one, two}) {
 		t.Errorf("%q, want %q", got, []string{one, two})
 	}
 	var many []string
 	for i := range 1000 {
-		many = append(many, libraryPrefix+"python-"+strings.Repeat(string("0123456789abcdef"[i%16]), 31)+string("0123456789abcdef"[i/16%16]))
+		many = append(many, prefix+"python-"+strings.Repeat(string("0123456789abcdef"[i%16]), 31)+string("0123456789abcdef"[i/16%16]))
 	}
 	if got := validDirs(many); len(got) != maxDirs {
 		t.Errorf("%d directories, want %d", len(got), maxDirs)
@@ -63,7 +66,7 @@ func TestHostileLibraryLists(t *testing.T) {
 }
 
 func TestWithLibraries(t *testing.T) {
-	python := libraryPrefix + "python-" + someHash
+	python := prefix + "python-" + someHash
 	env := []string{"PATH=/bin", "PYTHONPATH=/own", "PYTHONPATH=/later"}
 	before := slices.Clone(env)
 	got := withLibraries(env, []string{python})

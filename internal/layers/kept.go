@@ -61,7 +61,7 @@ func (l *Installed) installKept(ctx context.Context, q *Libraries) error {
 	rand.Read(unique) // never fails
 	dir := list + hex.EncodeToString(unique)
 	end := backend.BeginStep(q.spec.Progress, stageInstall, q.title())
-	err = q.inSandbox(ctx, job{target: dir, stage: stageInstall, plan: q.language.Libraries.Install, done: func(ctx context.Context, s Sandbox) error {
+	err = q.inSandbox(ctx, job{dir: dir, stage: stageInstall, plan: q.language.Libraries.Install, done: func(ctx context.Context, s Sandbox, _ string) error {
 		client, err := s.Client(ctx)
 		if err == nil {
 			_, err = client.WriteFile(ctx, dir+keptMark, strings.NewReader(""), agentclient.WriteOptions{Mode: 0o644, Create: true})
@@ -93,11 +93,15 @@ func (l *Installed) removeKept(ctx context.Context, dir string) error {
 // settleIn has a plan keep the files about registries in a sandbox's directory for temporary files, which is
 // not /tmp in a container that others use.
 func settleIn(tempDir string, plan language.Plan) language.Plan {
-	dir := path.Join(tempDir, path.Base(registries.Dir))
-	if dir == registries.Dir {
+	return relocate(plan, registries.Dir, path.Join(tempDir, path.Base(registries.Dir)))
+}
+
+// relocate returns a plan that has another directory in the place of one.
+func relocate(plan language.Plan, from, to string) language.Plan {
+	if from == to {
 		return plan
 	}
-	settle := func(s string) string { return strings.ReplaceAll(s, registries.Dir, dir) }
+	settle := func(s string) string { return strings.ReplaceAll(s, from, to) }
 	plan.Files, plan.Steps = slices.Clone(plan.Files), slices.Clone(plan.Steps)
 	for i, f := range plan.Files {
 		plan.Files[i].Path, plan.Files[i].Data = settle(f.Path), []byte(settle(string(f.Data)))

@@ -60,6 +60,18 @@ type Run struct {
 	Timeout time.Duration // 0: the one of Limits
 }
 
+// A stayer keeps layers that sandboxes may see where they are.
+type stayer interface {
+	// LayersStay reports whether sandboxes have layers at the path of their source, whatever their target: they mount nothing.
+	LayersStay() bool
+}
+
+// stay reports whether sandboxes have the layers where they are.
+func stay(kept backend.Layers) bool {
+	s, ok := kept.(stayer)
+	return ok && s.LayersStay()
+}
+
 // steps is the plan of steps that need no choice.
 func steps(list ...language.Step) func(func(...string) string) (language.Plan, error) {
 	return func(func(...string) string) (language.Plan, error) { return language.Plan{Steps: list}, nil }

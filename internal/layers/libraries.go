@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,10 +38,22 @@ const (
 	libraryVersion = 2
 	// maxLibraries bounds one list.
 	maxLibraries = 256
-	// libraryPrefix is followed by a layer's key. The path of a library's directory is the same
-	// in the sandbox that installs and in all that use it, since tools write it into files.
-	libraryPrefix = "/tmp/.llmsandbox-lib-"
+	// libraryName is followed by a layer's key.
+	libraryName = ".llmsandbox-lib-"
+	tempDir     = "/tmp"
 )
+
+// libraryDir is a library's directory below one for temporary files. Where sandboxes have file systems of their own, its path is the
+// same in the sandbox that installs and in all that use it, since tools write it into files.
+func libraryDir(temp, key string) string { return path.Join(temp, libraryName+key) }
+
+// tempOf is the directory below which a sandbox has libraries that are not mounted.
+func tempOf(g backend.Guest) string {
+	if g.Host {
+		return g.TempDir
+	}
+	return tempDir // of an existing container, too, whose sandboxes have each another one
+}
 
 // Libraries are a list of them on its way to a layer.
 type Libraries struct {
@@ -217,7 +230,7 @@ func (q *Libraries) layer(ctx context.Context) (key, source string, err error) {
 				return q.fail(errNotCached)
 			}
 			end := backend.BeginStep(q.spec.Progress, stageInstall, q.title())
-			err := q.fill(ctx, libraryPrefix+key, dir)
+			err := q.fill(ctx, key, dir)
 			end(err)
 			return err
 		})
@@ -241,7 +254,10 @@ func (q *Libraries) AddTo(ctx context.Context, spec *backend.Spec) error {
 
 // mount adds a layer to what a sandbox is opened with.
 func (q *Libraries) mount(spec *backend.Spec, key, source string) {
-	dir := libraryPrefix + key
+	dir := libraryDir(tempDir, key)
+	if stay(q.layers) {
+		dir = source
+	}
 	spec.Layers = append(spec.Layers, backend.Layer{Source: source, Target: dir})
 	if q.environment != nil {
 		spec.Env = environ.AddMissing(spec.Env, q.language.Libraries.Environment.Env(dir))

@@ -93,7 +93,7 @@ func TestLibraryKey(t *testing.T) {
 		}
 		seen[other] = name
 	}
-	if dir := libraryPrefix + "python-" + base[len("shelf-"):]; libraryLanguage(dir) != "python" {
+	if dir := prefix + "python-" + base[len("shelf-"):]; libraryLanguage(dir) != "python" {
 		t.Errorf("%s is no library directory, want libraryLanguage(dir) = \"python\"", dir)
 	}
 }
@@ -108,7 +108,7 @@ func TestLibrariesAreAddedToASpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	about := k.layers.asked[0]
-	dir := libraryPrefix + about.Key
+	dir := prefix + about.Key
 	if l := spec.Layers[1]; l.Source != "/layers/"+about.Key || l.Target != dir || l.Writable {
 		t.Errorf("layer %+v, want Source = %q, Target = %v, Writable false", l, "/layers/"+about.Key, dir)
 	}

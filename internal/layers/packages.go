@@ -117,7 +117,7 @@ func (p *packages) lock(ctx context.Context, s Sandbox) ([]language.Package, err
 		return nil, err
 	}
 	src := p.in.src
-	src.Dir = libraryPrefix + "lock"
+	src.Dir = libraryDir(tempOf(s.Guest()), "lock")
 	if err := client.Mkdir(ctx, src.Dir, 0o755, true); err != nil {
 		return nil, fmt.Errorf("make the folder of the lock: %w", err)
 	}
@@ -155,9 +155,9 @@ func (p *packages) install(ctx context.Context, pkg language.Package) (string, e
 		q := *p.Libraries
 		q.libraries, q.heading = about.Libraries, p.title()
 		return q.inSandbox(ctx, job{
-			target: libraryPrefix + about.Key, stage: stageInstall, from: &p.in,
+			name: about.Key, stage: stageInstall, from: &p.in,
 			plan: func(src language.InstallSource) (language.Plan, error) { return how.Install(src, pkg) },
-			done: func(ctx context.Context, s Sandbox) error { return p.take(ctx, s, libraryPrefix+about.Key, dir) },
+			done: func(ctx context.Context, s Sandbox, target string) error { return p.take(ctx, s, target, dir) },
 		})
 	})
 }
@@ -206,11 +206,12 @@ func (p *packages) finish(ctx context.Context, f language.Finish, list []languag
 	}
 	slices.SortFunc(with, func(a, b language.Package) int { return cmp.Compare(a.Name, b.Name) })
 	about := backend.LayerInfo{Key: p.key(f.Title, with...), Language: p.language.Name, Cache: f.Title}
-	target := libraryPrefix + about.Key
 	return p.layers.Get(ctx, about, func(ctx context.Context, dir string) error {
 		return p.inSandbox(ctx, job{
-			target: target, stage: stageInstall, plan: f.Plan, from: &installer{}, layers: has,
-			done: func(ctx context.Context, s Sandbox) error { return takeOut(ctx, s, target, dir, libraryTree) },
+			name: about.Key, stage: stageInstall, plan: f.Plan, from: &installer{}, layers: has,
+			done: func(ctx context.Context, s Sandbox, target string) error {
+				return takeOut(ctx, s, target, dir, libraryTree)
+			},
 		})
 	})
 }

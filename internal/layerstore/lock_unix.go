@@ -56,6 +56,12 @@ func openAndLock(path string, how int) (*os.File, error) {
 	return f, nil
 }
 
+// Groups of the code of sandboxes without namespaces: no user is in one. They may pass through a directory to a layer.
+const (
+	SandboxGroup            = 0x6f000000
+	SandboxGroupInContainer = 20000 // where there are 65,536 ids
+)
+
 // ownPrivately makes sure that a directory is the caller's own and no other user can enter it.
 func ownPrivately(dir string) error {
 	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -70,7 +76,8 @@ func ownPrivately(dir string) error {
 	if int(st.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s belongs to uid %d, not to uid %d", dir, st.Uid, os.Geteuid())
 	}
-	if st.Mode&0o077 != 0 {
+	passage := st.Mode&0o077 == 0o010 && (st.Gid == SandboxGroup || st.Gid == SandboxGroupInContainer)
+	if st.Mode&0o077 != 0 && !passage {
 		if err := unix.Fchmod(fd, 0o700); err != nil {
 			return &os.PathError{Op: "chmod", Path: dir, Err: err}
 		}

@@ -81,6 +81,19 @@ func (s Store) layerOf(source string) (path string, ok bool) {
 	return path, filepath.Base(source) == filesName && filepath.Dir(path) == s.layers()
 }
 
+// Above are the directories above a layer that only the caller can enter, the outermost first; none for what is no layer of the store.
+func (s Store) Above(source string) []string {
+	if _, ok := s.layerOf(source); !ok {
+		return nil
+	}
+	return []string{s.Dir, s.layers()}
+}
+
+// IsFiles reports whether a path may be that of a layer's files.
+func IsFiles(source string) bool {
+	return filepath.Base(source) == filesName && filepath.Base(filepath.Dir(filepath.Dir(source))) == "layers"
+}
+
 // ValidKey reports whether a layer may have that key: 1 to 100 of a-z, 0-9 and '-', of which
 // '-' is not the first.
 func ValidKey(key string) bool {

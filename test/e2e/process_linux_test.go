@@ -25,17 +25,17 @@ func inPlace(dir string) backendtest.Config {
 		noTemp    = "the directories of the sandbox are elsewhere, and not the same in two of them"
 	)
 	without := map[string]string{
-		"ImportsAhead":         noProc,
-		"AheadOfLanguages":     noProc,
-		"InterpreterAhead":     noProc,
-		"FreshLayout":          noProc,
-		"ForkedPrograms":       noTemp,
-		"ForkedEnds":           noProc,
-		"ProgramGo":            "without prepared caches the toolchain compiles its library for each sandbox",
-		"MountReadOnly":        noMounts,
-		"MountCopyOnWrite":     noMounts,
-		"Abuse10to31Artifacts": "a sparse file is no larger than the disk limit",
-		"Abuse10to12CopyOut":   "a sparse file is no larger than the disk limit either",
+		"ImportsAhead":            noProc,
+		"AheadOfLanguages":        noProc,
+		"InterpreterAhead":        noProc,
+		"FreshLayout":             noProc,
+		"ForkedPrograms":          noTemp,
+		"ForkedEnds":              noProc,
+		"Abuse24HostileLibraries": "it looks for libraries where they are mounted",
+		"MountReadOnly":           noMounts,
+		"MountCopyOnWrite":        noMounts,
+		"Abuse10to31Artifacts":    "a sparse file is no larger than the disk limit",
+		"Abuse10to12CopyOut":      "a sparse file is no larger than the disk limit either",
 	}
 	for _, name := range []string{"KernelLosesItsStream", "Acceptance18BackgroundChild", "Abuse84WriteToAnotherRun"} {
 		without[name] = noProc
@@ -43,7 +43,7 @@ func inPlace(dir string) backendtest.Config {
 	for _, name := range []string{"CloseLeavesNothing", "ArtifactsOfAttachedRuns"} {
 		without[name] = noTemp
 	}
-	for _, name := range []string{"ProgramNode", "ProgramRuby"} {
+	for _, name := range []string{"ProgramGo", "ProgramNode", "ProgramRuby"} {
 		without[name] = noServers
 	}
 	if os.Geteuid() != 0 {
@@ -57,7 +57,6 @@ func inPlace(dir string) backendtest.Config {
 			backendtest.OtherProcesses:  "another process of the tests opens no sandboxes of this isolation",
 			backendtest.NoHostPaths:     "code has the host's paths", backendtest.OnlyLoopback: "code may make no sockets that could ask", backendtest.IPv6Loopback: noServers,
 			backendtest.Servers: noServers, backendtest.SharedMemory: "/dev/shm is not its own",
-			backendtest.PreparedCaches: noMounts, backendtest.Libraries: noMounts, backendtest.Registries: noMounts,
 			backendtest.Mounts: noMounts, backendtest.CopyOnWriteMounts: noMounts, backendtest.UsersApart: "there are no users inside",
 		},
 	}

@@ -100,7 +100,7 @@ func (d *dialect) plan(src language.Source) (language.Plan, error) {
 		if header, script := d.header(code), program+".sh"; header != "" && !strings.Contains(script+src.Workdir, ",") {
 			l.Files = append(l.Files, language.File{Path: script, Data: compileScript, Mode: 0o644})
 			cleanup = append(cleanup, script)
-			compile = append(compile, "-wrapper", strings.Join([]string{"sh", script, header, src.Workdir}, ","))
+			compile = append(compile, "-wrapper", strings.Join([]string{"sh", script, path.Join(src.TempDir, header), src.Workdir}, ","))
 		}
 	}
 	return language.Plan{

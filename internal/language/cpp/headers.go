@@ -13,7 +13,10 @@ import (
 )
 
 // headersDir is where a sandbox has precompiled headers.
-const headersDir = "/tmp/.cache/cpp-headers"
+const headersDir = "/tmp/" + headersBelow
+
+// headersBelow is that below the directory for temporary files.
+const headersBelow = ".cache/cpp-headers"
 
 //go:embed headers.sh
 var headersScript string
@@ -36,7 +39,7 @@ func (d *dialect) caches() []language.Cache {
 	}}
 }
 
-// header returns the precompiled header for a program, or "".
+// header returns the path of the precompiled header for a program below the directory for temporary files, or "".
 //
 // It stands for the first includes of the program, and only for such: then it declares nothing
 // that the program would not have. The standard lets a program include its headers in any order.
@@ -44,7 +47,7 @@ func (d *dialect) header(code []byte) string {
 	included := leading(code)
 	for i, list := range d.precompiled {
 		if !slices.ContainsFunc(strings.Fields(list), func(name string) bool { return !slices.Contains(included, name) }) {
-			return path.Join(headersDir, strconv.Itoa(i)+".h")
+			return path.Join(headersBelow, strconv.Itoa(i)+".h")
 		}
 	}
 	return ""

@@ -99,7 +99,7 @@ func prepare(t *testing.T) (dir string, compile compiler) {
 		for _, step := range plan.Steps {
 			argv := slices.Clone(step.Argv)
 			if i := slices.Index(argv, "-wrapper"); i >= 0 {
-				argv[i+1] = strings.Replace(argv[i+1], headersDir, dir, 1)
+				argv[i+1] = strings.Replace(argv[i+1], filepath.Join(src.TempDir, headersBelow), dir, 1)
 				if !prepared {
 					argv = slices.Delete(argv, i, i+2)
 				}

@@ -49,7 +49,7 @@ func TestArchive(t *testing.T) {
 		}
 		want := javac()
 		for _, at := range []string{made, junk, filepath.Join(dir, "none.jsa")} {
-			options := append(slices.Clone(archive), "-J-Xlog:class+load:file="+loaded)
+			options := append(slices.Clone(archive("/tmp")), "-J-Xlog:class+load:file="+loaded)
 			for i := range options {
 				options[i] = strings.Replace(options[i], archiveDir+"/javac.jsa", at, 1)
 			}

@@ -4,6 +4,7 @@ package java
 import (
 	_ "embed"
 	"net"
+	"path"
 	"slices"
 	"strconv"
 
@@ -32,7 +33,10 @@ var Language = language.Language{
 
 // archiveDir is where a sandbox has the archive of javac's classes, which were parsed and verified
 // when it was made.
-const archiveDir = "/tmp/.cache/javac"
+const archiveDir = "/tmp/" + archiveBelow
+
+// archiveBelow is that below the directory for temporary files.
+const archiveBelow = ".cache/javac"
 
 //go:embed archive.sh
 var archiveScript string
@@ -42,7 +46,9 @@ var compiler = []string{"-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-J-X
 
 // archive has javac use its archive. A JVM goes on without one that is not there or of another JVM, and is to
 // say nothing of that; an old one does not know these options.
-var archive = []string{"-J-XX:+IgnoreUnrecognizedVMOptions", "-J-XX:SharedArchiveFile=" + archiveDir + "/javac.jsa", "-J-Xlog:cds*=off"}
+func archive(tempDir string) []string {
+	return []string{"-J-XX:+IgnoreUnrecognizedVMOptions", "-J-XX:SharedArchiveFile=" + path.Join(tempDir, archiveBelow, "javac.jsa"), "-J-Xlog:cds*=off"}
+}
 
 func plan(src language.Source) (language.Plan, error) {
 	code, err := source.Clean(src.Code)
@@ -59,7 +65,7 @@ func plan(src language.Source) (language.Plan, error) {
 		return language.Plan{}, err
 	}
 	classes := src.Private(src.TempDir)
-	compile := slices.Concat([]string{src.Program("javac")}, compiler, archive)
+	compile := slices.Concat([]string{src.Program("javac")}, compiler, archive(src.TempDir))
 	for _, flag := range place(src) {
 		compile = append(compile, "-J"+flag)
 	}

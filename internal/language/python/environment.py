@@ -35,6 +35,17 @@ def lock():
     with open(os.path.join(prefix, "lock.json"), "w") as f:
         json.dump(packages, f)
 
+def move(name, python):
+    """Has a command start the interpreter beside it, wherever that is."""
+    if os.path.islink(name) or not os.path.isfile(name):
+        return
+    with open(name, "rb") as f:
+        text = f.read()
+    line = b"#!" + os.fsencode(python) + b"\n"
+    if text.startswith(line):
+        with open(name, "wb") as f:
+            f.write(b"#!/bin/sh\n'''exec' \"${0%/*}/python\" \"$0\" \"$@\"\n' '''\n" + text[len(line):])
+
 def install():
     with open(arguments[0]) as f:
         packages = json.load(f)
@@ -58,6 +69,9 @@ def install():
             with open(os.path.join(prefix, "bin", name), "w") as f:
                 f.write("#!%s\nimport sys\nfrom pip._internal.cli.main import main\nsys.exit(main())\n" % python)
                 os.chmod(f.fileno(), 0o755)
+    if not prefix.startswith("/tmp/."):  # it is used elsewhere
+        for name in glob.glob(os.path.join(prefix, "bin", "*")):
+            move(name, python)
     # The environment is read-only: pip installs for the sandbox's user instead, as without a virtual environment.
     with open(os.path.join(site_dir, "user.pth"), "w") as f:
         f.write("import site; site.ENABLE_USER_SITE = True; site.addusersitepackages(set())\n")
