@@ -80,8 +80,8 @@ docker-rest: commands ## all else of the suite there
 engines: commands ## images, settings and faults of engines; the suite on Podman, with root and without, and for code that is root on Docker
 	$(SUITE) -- -timeout 75m -skip '^TestDockerConformance$$|^TestDockerRootConformance$$/^Language$$' ./test/engine
 
-container: commands cluster ## the command in containers that others make, with Docker, Podman, Compose, a cluster, dev containers and act
-	$(SUITE) -- -timeout 30m ./test/container
+container: commands cluster ## the command and the suite in containers that others make, with Docker, Podman, Compose, a cluster, dev containers and act
+	$(SUITE) -- -timeout 45m ./test/container
 
 cluster: ## a real cluster for tests, which it builds
 	test/cluster/build >/dev/null

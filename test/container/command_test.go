@@ -1,6 +1,6 @@
 //go:build linux
 
-package engine
+package container
 
 import (
 	"context"
@@ -23,9 +23,9 @@ func containerFlags(profile string) []string {
 // own in one that has the first, and in none without.
 func TestCommandInContainer(t *testing.T) {
 	dir := incontainerDir(t)
-	for _, engine := range engines {
-		t.Run(engine.name, func(t *testing.T) {
-			e := engine.start(t)
+	for name, start := range map[string]func(testing.TB) *testengine.Engine{"docker": testengine.Docker, "podman": testengine.Podman, "podman-rootless": testengine.PodmanRootless} {
+		t.Run(name, func(t *testing.T) {
+			e := start(t)
 			image := e.Images(t)("python")
 			run := func(user string, flags []string, args ...string) (string, error) {
 				all := append([]string{"run", "--rm", "--network", "none", "--user", user, "--volume", filepath.Join(dir, "llmsandbox") + ":/usr/local/bin/llmsandbox:ro"}, flags...)
@@ -137,5 +137,7 @@ func engineCommand(ctx context.Context, e *testengine.Engine, args ...string) *e
 	if e.Podman {
 		return exec.CommandContext(ctx, "podman", append([]string{"--remote", "--url", e.Host}, args...)...)
 	}
-	return dockerCommand(ctx, e, args...)
+	cmd := exec.CommandContext(ctx, "docker", args...)
+	cmd.Env = append(os.Environ(), "DOCKER_HOST="+e.Host)
+	return cmd
 }
