@@ -2,6 +2,7 @@ package llmsandbox
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -40,6 +41,9 @@ const (
 	HintOutput HintKind = "output"
 	// HintDisk: the disk of the sandbox is full.
 	HintDisk HintKind = "disk"
+	// HintIsolation: the program takes what only the isolation namespace gives it. Subject is /tmp or /dev/shm, or empty for
+	// a port to listen on.
+	HintIsolation HintKind = "isolation"
 )
 
 // Bounds on hints.
@@ -59,7 +63,11 @@ func (s *Sandbox) hints(lang *language.Language, status Status, text string, net
 	case StatusOutputLimit:
 		return []Hint{{Kind: HintOutput}}
 	case StatusError:
-		return append(refusedHints(network), textHints(lang, text, s.offline())...)
+		hints := append(refusedHints(network), textHints(lang, text, s.offline())...)
+		if s.Capabilities().Isolation == "process" {
+			hints = append(hints, placeHints(text, filepath.Dir(s.Workdir()))...)
+		}
+		return hints
 	}
 	return nil
 }
@@ -109,6 +117,21 @@ func textHints(lang *language.Language, text string, offline bool) []Hint {
 		hints = append(hints, Hint{Kind: HintDisk})
 	}
 	return hints
+}
+
+// placeHints are about what code has of its own in a namespace only. own is the directory that it has instead.
+func placeHints(text, own string) []Hint {
+	text = strings.ReplaceAll(text[max(0, len(text)-maxHintText):], own, "")
+	denied := containsAny(text, []string{"ermission denied", "EACCES", "AccessDeniedException"})
+	switch {
+	case denied && containsAny(text, []string{"/dev/shm", "multiprocessing/synchronize.py"}):
+		return []Hint{{HintIsolation, "/dev/shm"}}
+	case denied && strings.Contains(text, "/tmp"):
+		return []Hint{{HintIsolation, "/tmp"}}
+	case containsAny(text, []string{"ddress family not supported", "EAFNOSUPPORT", "peration not permitted", "EPERM"}) && containsAny(text, []string{"listen", "bind", "create_server", "ServerSocket", "TCPServer"}):
+		return []Hint{{Kind: HintIsolation}}
+	}
+	return nil
 }
 
 func containsAny(text string, parts []string) bool {

@@ -41,6 +41,29 @@ func TestTextHints(t *testing.T) {
 	}
 }
 
+func TestPlaceHints(t *testing.T) {
+	isolation := func(what string) []Hint { return []Hint{{HintIsolation, what}} }
+	for _, c := range []struct {
+		text string
+		want []Hint
+	}{
+		{text: "PermissionError: [Errno 13] Permission denied: '/tmp/x'", want: isolation("/tmp")},
+		{text: "Error: EACCES: permission denied, open '/tmp/x'\n    at Object.<anonymous> (/tmp/llmsandbox-a/sandbox/main.js:1:15)", want: isolation("/tmp")},
+		{text: "/tmp/llmsandbox-a/sandbox/main.sh: line 1: /etc/x: Permission denied"},
+		{text: "File \"/usr/lib/python3.11/multiprocessing/synchronize.py\", line 57, in __init__\nPermissionError: [Errno 13] Permission denied", want: isolation("/dev/shm")},
+		{text: "shm_open: /dev/shm/x: Permission denied", want: isolation("/dev/shm")},
+		{text: "Error: listen EAFNOSUPPORT: address family not supported 0.0.0.0:8000", want: isolation("")},
+		{text: "PermissionError: [Errno 1] Operation not permitted (while attempting to bind on address ('127.0.0.1', 0))", want: isolation("")},
+		{text: "main.rb:1:in `initialize': Address family not supported by protocol - socket(2) for nil port 0 (Errno::EAFNOSUPPORT)\n main.rb:1:in `TCPServer'", want: isolation("")},
+		{text: "OSError: [Errno 97] Address family not supported by protocol"},
+		{text: "FileNotFoundError: '/tmp/x'"},
+	} {
+		if diff := cmp.Diff(c.want, placeHints(c.text, "/tmp/llmsandbox-a")); diff != "" {
+			t.Errorf("%q: differs (-want +got):\n%s", c.text, diff)
+		}
+	}
+}
+
 func TestRefusedHints(t *testing.T) {
 	refused := func(name string, port uint16) NetworkAttempt {
 		return NetworkAttempt{Name: name, Port: port, Refused: "not-allowed"}

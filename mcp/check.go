@@ -16,7 +16,10 @@ import (
 )
 
 // checked is what Check has found; nil before.
-type checked struct{ unenforced []string }
+type checked struct {
+	unenforced []string // limits
+	isolation  string
+}
 
 // holds reports whether a limit was found to be enforced.
 func (c *checked) holds(limit string) bool {
@@ -65,7 +68,7 @@ func (s *Server) Check(ctx context.Context) (backend.Capabilities, error) {
 	if err := group.Wait(); err != nil {
 		return backend.Capabilities{}, err
 	}
-	s.checked.Store(&checked{unenforced: unenforced(found)})
+	s.checked.Store(&checked{unenforced: unenforced(found), isolation: found.Isolation})
 	return found, nil
 }
 

@@ -87,6 +87,19 @@ func TestLimitsThatHoldAreSaid(t *testing.T) {
 	}
 }
 
+func TestIsolationIsSaid(t *testing.T) {
+	for isolation, want := range map[string]bool{"process": true, "namespace": false} {
+		s := newServer(t, Config{Warm: -1, Sandbox: llmsandbox.Options{BestEffort: true, Backend: local.New(&local.Options{StateDir: t.TempDir(), Isolation: isolation})}})
+		found, err := s.Check(testContext(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Contains(s.instructions(), "Sandboxes have no namespaces"); found.Isolation != isolation || said != want {
+			t.Errorf("isolation %s: %s, and %q, want that it is said: %v", isolation, found.Isolation, s.instructions(), want)
+		}
+	}
+}
+
 // Check fails with what calls would fail with.
 func TestCheckFails(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -228,6 +228,9 @@ func (s *Server) place() string {
 	if checked != nil && len(checked.unenforced) > 0 {
 		text += " This machine does not enforce: " + strings.Join(checked.unenforced, ", ") + "."
 	}
+	if checked != nil && checked.isolation == "process" {
+		text += " Sandboxes have no namespaces: code sees the paths of this machine, can write only to its working directory and to the directory in TMPDIR, and cannot listen on a port."
+	}
 	if s.cfg.NoLibraries {
 		text += " Libraries cannot be installed."
 	}

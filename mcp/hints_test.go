@@ -13,6 +13,7 @@ func TestHints(t *testing.T) {
 	all := []llmsandbox.Hint{
 		{Kind: llmsandbox.HintLibrary, Subject: "six"}, {Kind: llmsandbox.HintFile, Subject: "helper.h"}, {Kind: llmsandbox.HintNetwork, Subject: "a.test:443"}, {Kind: llmsandbox.HintTimeout},
 		{Kind: llmsandbox.HintMemory}, {Kind: llmsandbox.HintOutput}, {Kind: llmsandbox.HintDisk},
+		{Kind: llmsandbox.HintIsolation, Subject: "/tmp"}, {Kind: llmsandbox.HintIsolation, Subject: "/dev/shm"}, {Kind: llmsandbox.HintIsolation},
 	}
 	c := Config{Sandbox: llmsandbox.Options{Limits: llmsandbox.Limits{Timeout: 2 * time.Minute}}}
 	if diff := cmp.Diff([]string{
@@ -22,6 +23,9 @@ func TestHints(t *testing.T) {
 		"use less memory at once: only the operator of this server can raise the limit",
 		"write long output to a file and read a part of it",
 		"remove files that are no longer needed: only the operator of this server can raise the limit of the disk",
+		"/tmp is not the sandbox's own: use the working directory, or the directory in TMPDIR",
+		"there is no /dev/shm here: do without it",
+		"code may not listen on a port here",
 		"the sandbox may not reach a.test:443: only the operator of this server can allow it",
 	}, c.hints(all)); diff != "" {
 		t.Errorf("differs (-want +got):\n%s", diff)

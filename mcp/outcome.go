@@ -326,6 +326,15 @@ func (c Config) hints(found []llmsandbox.Hint) []string {
 			list = append(list, "write long output to a file and read a part of it")
 		case llmsandbox.HintDisk:
 			list = append(list, "remove files that are no longer needed: only the operator of this server can raise the limit of the disk")
+		case llmsandbox.HintIsolation:
+			switch h.Subject {
+			case "":
+				list = append(list, "code may not listen on a port here")
+			case "/tmp":
+				list = append(list, "/tmp is not the sandbox's own: use the working directory, or the directory in TMPDIR")
+			default:
+				list = append(list, "there is no "+h.Subject+" here: do without it")
+			}
 		}
 	}
 	switch {

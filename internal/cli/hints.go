@@ -39,6 +39,18 @@ func (h hinted) print(w io.Writer, hints []llmsandbox.Hint) {
 	}
 }
 
+// withheld says what to do about what the isolation process does not give to code.
+func withheld(what string) string {
+	const otherwise = "open the sandbox with --isolation namespace where that works"
+	switch what {
+	case "":
+		return "code may not listen on a port with the isolation process: " + otherwise
+	case "/tmp":
+		return "/tmp is not the sandbox's own with the isolation process: use the directory in TMPDIR, or " + otherwise
+	}
+	return what + " is not the sandbox's own with the isolation process: " + otherwise
+}
+
 func (h hinted) lines(hints []llmsandbox.Hint) []string {
 	var lines, hosts []string
 	offline := false
@@ -69,6 +81,8 @@ func (h hinted) lines(hints []llmsandbox.Hint) []string {
 			lines = h.add(lines, "output", "to keep more, add --output 100m, or write to a file and add --out FILE")
 		case llmsandbox.HintDisk:
 			lines = h.add(lines, "disk", "the sandbox's disk is full: add --disk 5g")
+		case llmsandbox.HintIsolation:
+			lines = append(lines, withheld(hint.Subject))
 		}
 	}
 	switch {

@@ -38,6 +38,10 @@ func TestHintLines(t *testing.T) {
 		{name: "no network", at: hinted{flags: replHints}, in: []llmsandbox.Hint{{Kind: llmsandbox.HintNetwork}}, want: []string{"the sandbox has no network: add --network allow=HOST"}},
 		{name: "hosts", at: hinted{flags: runHints}, in: []llmsandbox.Hint{{Kind: llmsandbox.HintNetwork, Subject: "a.test:443"}, {Kind: llmsandbox.HintNetwork, Subject: "b.test:80"}},
 			want: []string{"the sandbox may not reach a.test:443, b.test:80: add --network allow=a.test:443,b.test:80"}},
+		{name: "isolation", at: hinted{flags: execHints}, in: []llmsandbox.Hint{{Kind: llmsandbox.HintIsolation, Subject: "/tmp"}, {Kind: llmsandbox.HintIsolation}}, want: []string{
+			"/tmp is not the sandbox's own with the isolation process: use the directory in TMPDIR, or open the sandbox with --isolation namespace where that works",
+			"code may not listen on a port with the isolation process: open the sandbox with --isolation namespace where that works",
+		}},
 		{name: "timeout of exec", at: hinted{flags: execHints}, in: []llmsandbox.Hint{{Kind: llmsandbox.HintTimeout}}, want: []string{"to give it more time, add --timeout 5m"}},
 		{name: "limits", at: hinted{flags: runHints}, in: []llmsandbox.Hint{{Kind: llmsandbox.HintMemory}, {Kind: llmsandbox.HintOutput}, {Kind: llmsandbox.HintDisk}}, want: []string{
 			"to give it more memory, add --memory 2g", "to keep more, add --output 100m, or write to a file and add --out FILE", "the sandbox's disk is full: add --disk 5g",
