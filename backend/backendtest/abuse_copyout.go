@@ -45,7 +45,8 @@ except OSError: pass
 for name in ("new\nline", "x" * 255, b"bad\xff\xfe", "-rf", "a..b", "\x1b[2J", "back\\slash", " "):
     open(name, "w").write("odd")
 open("setuid", "w").write("setuid")
-os.chmod("setuid", 0o6777)
+try: os.chmod("setuid", 0o6777)
+except PermissionError: pass # to code that shares the caller's uid
 `
 
 // abuse27to31CopyOut copies hostile directories out: what arrives are plain files, in
