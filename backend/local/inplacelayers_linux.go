@@ -29,7 +29,7 @@ func (c *creation) placeLayers() error {
 		}
 		below, ok := strings.CutPrefix(l.Target, tempDir+"/")
 		if !ok {
-			return fmt.Errorf("layer %s: %w: the isolation process has layers where they are, or below %s", l.Target, backend.ErrUnsupported, tempDir)
+			return fmt.Errorf("layer %s: %w: the isolation process has layers where they are, or below %s: use the isolation namespace", l.Target, backend.ErrUnsupported, tempDir)
 		}
 		if err := c.linkLayer(l.Source, filepath.Join(c.places.dir, inPlaceTemp), below); err != nil {
 			return fmt.Errorf("make %s of a layer: %w", l.Target, err)

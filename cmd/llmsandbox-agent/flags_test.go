@@ -25,7 +25,7 @@ func TestParseFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := flags{
-		stdio: true, listen: "@name", listenFD: -1, setupFD: -1, planFD: -1, entranceFD: -1, tokenFD: -1, tokenEnv: "T", grace: 30,
+		stdio: true, listen: "@name", listenFD: -1, setupFD: -1, planFD: -1, proxyFD: -1, entranceFD: -1, tokenFD: -1, tokenEnv: "T", grace: 30,
 		deadline: time.UnixMilli(1700000000123), idle: 1500 * time.Millisecond, uid: 1, gid: 2, workdir: "/w", seccomp: "/f",
 		rlimits: []agentproto.Rlimit{{Resource: 7, Value: 10}, {Resource: 2, Value: math.MaxUint64}},
 		seeds:   []seed.Pair{{Source: "/a", Target: "/b/c"}},
