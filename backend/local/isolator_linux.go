@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -208,20 +206,4 @@ func openAgent(r *record) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// startTime is when a process started, in clock ticks since boot.
-func startTime(pid int) (uint64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	// The second field is a name that may hold spaces and parentheses.
-	_, rest, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
-	fields := strings.Fields(rest)
-	const index = 22 - 3 // the 22nd field of the line; rest starts at the third
-	if len(fields) <= index {
-		return 0, fmt.Errorf("unexpected /proc/%d/stat", pid)
-	}
-	return strconv.ParseUint(fields[index], 10, 64)
 }

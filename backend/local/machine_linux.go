@@ -163,7 +163,7 @@ func (m *machine) watch() {
 		m.parent.release(m.users)
 	}
 	close(m.done)
-	if m.disk != nil {
+	if m.disk != nil { // its file system ends with it, which takes longer than all the rest
 		m.disk.Close()
 	}
 }

@@ -41,15 +41,16 @@ func tagged(t *testing.T, tag uint64) (pids []int) {
 	}
 	for _, name := range all {
 		text, err := os.ReadFile(name)
-		pid := filepath.Base(filepath.Dir(name))
-		if err != nil || !strings.Contains(string(text), " "+strconv.FormatUint(tag, 10)+" ") || zombie(pid) {
+		if err != nil || !strings.Contains(string(text), " "+strconv.FormatUint(tag, 10)+" ") {
 			continue
 		}
-		n, err := strconv.Atoi(pid)
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		pids = append(pids, n)
+		if !zombie(pid) {
+			pids = append(pids, pid)
+		}
 	}
 	return pids
 }
@@ -199,7 +200,9 @@ func TestInPlaceCollected(t *testing.T) {
 // TestEndTagged: what is marked ends, also what has another number each time that it is looked for, or whose first thread has ended.
 func TestEndTagged(t *testing.T) {
 	for name, script := range map[string]string{
-		"thread": "threading.Thread(target=time.sleep, args=(1000,)).start(); ctypes.CDLL(None).pthread_exit(0)",
+		"hopper":  "while True:\n  if os.fork(): os._exit(0)",
+		"hoppers": "for _ in range(2): os.fork()\nwhile True:\n  if os.fork(): os._exit(0)",
+		"thread":  "threading.Thread(target=time.sleep, args=(1000,)).start(); ctypes.CDLL(None).pthread_exit(0)",
 	} {
 		t.Run(name, func(t *testing.T) {
 			for round := range 10 {
@@ -217,12 +220,12 @@ func TestEndTagged(t *testing.T) {
 					t.Fatal(err)
 				}
 				if name == "thread" {
-					for first := ""; !strings.Contains(first, ") Z"); {
-						text, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/stat")
+					for first := ""; first != "Z"; {
+						f, err := statFields(cmd.Process.Pid)
 						if err != nil {
 							t.Fatal(err)
 						}
-						first = string(text)
+						first = f[statState]
 					}
 				}
 				if err := endTagged(tag); err != nil {
