@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,13 +21,26 @@ import (
 // held is what this process and the machine hold for sandboxes.
 type held struct{ descriptors, mounts, cgroups, dirs int }
 
-// holds counts what belongs to a state directory, or to sandboxes of some ids.
-func holds(t *testing.T, state string, ids *sync.Map) held {
+// descriptors names what this process has open.
+func descriptors(t *testing.T) (all []string) {
 	t.Helper()
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, fd := range fds {
+		// The directory itself has been closed again.
+		if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil {
+			all = append(all, to)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// holds counts what belongs to a state directory, or to sandboxes of some ids.
+func holds(t *testing.T, state string, ids *sync.Map) held {
+	t.Helper()
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +63,7 @@ func holds(t *testing.T, state string, ids *sync.Map) held {
 		}
 		return n
 	}
-	return held{len(fds), strings.Count(string(mounts), state), below("/sys/fs/cgroup"), below(state)}
+	return held{len(descriptors(t)), strings.Count(string(mounts), state), below("/sys/fs/cgroup"), below(state)}
 }
 
 // TestPoolSoak: thousands of leases by tenants that meet, while sandboxes are ended at any
@@ -61,7 +75,7 @@ func TestPoolSoak(t *testing.T) {
 	}
 	state := filepath.Join(t.TempDir(), "state")
 	var ids sync.Map // of all sandboxes there were
-	before := holds(t, state, &ids)
+	before, open := holds(t, state, &ids), descriptors(t)
 	p, err := pool.New(&pool.Config{
 		Options: llmsandbox.Options{Language: "bash", BestEffort: true, Backend: local.New(&local.Options{StateDir: state})},
 		Max:     8, Min: 4, Reuse: pool.ReuseTenant, MaxUses: 20, RefillInterval: time.Millisecond, AcquireTimeout: 2 * time.Minute,
@@ -113,8 +127,13 @@ func TestPoolSoak(t *testing.T) {
 		t.Error(err)
 	}
 	t.Logf("%d killed, %+v", killed.Load(), s)
-	if after := holds(t, state, &ids); after != before {
-		t.Errorf("there is %+v, and was %+v", after, before)
+	after := holds(t, state, &ids)
+	// A sandbox's disk is closed after its end is told, since that takes a while.
+	for end := time.Now().Add(time.Minute); after.descriptors > before.descriptors && time.Now().Before(end); after = holds(t, state, &ids) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if after != before {
+		t.Errorf("there is %+v, and was %+v; open are %q, and were %q", after, before, descriptors(t), open)
 	}
 }
 
