@@ -133,11 +133,11 @@ func zombie(pid int) bool {
 	return err != nil || f[statState] == "Z" && f[statThreads] == "1"
 }
 
-// Fields of /proc/PID/stat, by proc_pid_stat(5), of those that statFields returns.
+// Of the fields that statFields returns. By proc_pid_stat(5) they are the 3rd, the 20th and the 22nd of the line.
 const (
-	statState   = 3 - 3
-	statThreads = 20 - 3
-	statStart   = 22 - 3
+	statState   = 0
+	statThreads = 17
+	statStart   = 19
 )
 
 // statFields are the fields of /proc/PID/stat from the third on.
