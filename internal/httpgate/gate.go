@@ -6,7 +6,6 @@ package httpgate
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -20,12 +19,20 @@ import (
 // Options say which requests pass. The zero value of Tokens, Origins and Hosts lets
 // everyone on the machine in, and nobody else.
 type Options struct {
-	Tokens  []string // bearer tokens; none: no token is asked for
+	Tokens []string // bearer tokens; none: no token is asked for
+	// Identify, where it is set, knows the tokens in place of Tokens, and the context that it returns goes on with the request. It fails with
+	// ErrUnknown for one that it does not know.
+	Identify func(ctx context.Context, token string) (context.Context, error)
+	// Open, where it is set, names requests that need no token.
+	Open    func(*http.Request) bool
 	Origins []string // web origins whose pages may send requests, beside those of the loopback over the loopback
 	Hosts   []string // names of the server, beside its address and localhost
 	Path    string   // the only path that is served; empty: all
 
-	MaxBody      int64         // bytes of a request's body
+	MaxBody int64 // bytes of a request's body
+	// Stream, where it is set, names requests whose body is left to the handler to read: MaxBody does not bound it, and BodyTimeout
+	// is that of each piece.
+	Stream       func(*http.Request) bool
 	BodyTimeout  time.Duration // of a request's body
 	WriteTimeout time.Duration // of each piece of a response
 
@@ -39,18 +46,21 @@ type Options struct {
 // A Gate checks requests. It relies on http.LocalAddrContextKey, which net/http sets, to
 // tell what came over the loopback.
 type Gate struct {
-	options Options
-	tokens  [][sha256.Size]byte
-	hosts   []string
-	origins []string
+	options  Options
+	identify func(ctx context.Context, token string) (context.Context, error) // nil: no token is asked for
+	hosts    []string
+	origins  []string
 }
 
 // New makes a gate. It fails with backend.ErrInvalid for options that make no sense.
 func New(o Options) (*Gate, error) {
-	g := &Gate{options: o}
-	var err error
-	if g.tokens, err = digests(o.Tokens); err != nil {
+	g := &Gate{options: o, identify: o.Identify}
+	tokens, err := digests(o.Tokens)
+	if err != nil {
 		return nil, err
+	}
+	if len(tokens) > 0 {
+		g.identify = oneOf(tokens)
 	}
 	if g.origins, err = parseOrigins(o.Origins); err != nil {
 		return nil, err
@@ -75,7 +85,7 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 		defer w.extend() // for what net/http still has to send
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		caller, err := g.check(w, r)
+		r, err := g.check(w, r)
 		var refused *refusal
 		switch {
 		case errors.As(err, &refused):
@@ -85,7 +95,7 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 		case r.Method == http.MethodOptions: // a browser's question, answered by the headers
 			w.WriteHeader(http.StatusNoContent)
 		default:
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+			next.ServeHTTP(w, r)
 		}
 	})
 }
@@ -114,35 +124,56 @@ func refuse(status int, format string, args ...any) error {
 }
 
 // check looks at where a request is for and where it comes from before anything else of it
-// is believed, and reads its body last. It sets the headers that a browser wants.
-func (g *Gate) check(w http.ResponseWriter, r *http.Request) (caller string, err error) {
+// is believed, and reads its body last. It sets the headers that a browser wants. It returns the request with who sends it.
+func (g *Gate) check(w http.ResponseWriter, r *http.Request) (*http.Request, error) {
 	// The time counts also where net/http throws the body away after a refusal.
 	control := http.NewResponseController(w)
 	if err := control.SetReadDeadline(time.Now().Add(g.options.BodyTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return "", fmt.Errorf("bound the time of the body: %w", err)
+		return r, fmt.Errorf("bound the time of the body: %w", err)
 	}
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	address := Address(local)
 	if !g.allowHost(r.Host, address) {
-		return "", refuse(http.StatusForbidden, "the Host header %.80q is none of this server's names: use its address, or name it with --allow-host", r.Host)
+		return r, refuse(http.StatusForbidden, "the Host header %.80q is none of this server's names: use its address, or name it with --allow-host", r.Host)
 	}
 	if g.options.Path != "" && r.URL.Path != g.options.Path {
-		return "", refuse(http.StatusNotFound, "there is nothing here: the endpoint is %s", g.options.Path)
+		return r, refuse(http.StatusNotFound, "there is nothing here: the endpoint is %s", g.options.Path)
 	}
 	if err := g.checkOrigin(w.Header(), r, address); err != nil || r.Method == http.MethodOptions {
-		return "", err
+		return r, err
 	}
-	if caller, err = g.authenticate(r); err != nil {
-		return "", err
+	if g.options.Open == nil || !g.options.Open(r) {
+		ctx, err := g.authenticate(r)
+		if err != nil {
+			return r, err
+		}
+		r = r.WithContext(ctx)
+	}
+	if g.options.Stream != nil && g.options.Stream(r) {
+		r.Body = &timedReader{r.Body, control, g.options.BodyTimeout}
+		return r, nil
 	}
 	if err := g.readBody(w, r); err != nil {
-		return "", err
+		return r, err
 	}
 	// The connection is watched for its end while the answer is made, for however long.
 	if err := control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return "", fmt.Errorf("unbound the time of the connection: %w", err)
+		return r, fmt.Errorf("unbound the time of the connection: %w", err)
 	}
-	return caller, nil
+	return r, nil
+}
+
+// A timedReader gives a client so long to send each piece of a body.
+type timedReader struct {
+	io.ReadCloser
+	control *http.ResponseController
+	timeout time.Duration
+}
+
+func (r *timedReader) Read(p []byte) (int, error) {
+	// Where there are no deadlines, the caller's server has its own bounds.
+	_ = r.control.SetReadDeadline(time.Now().Add(r.timeout))
+	return r.ReadCloser.Read(p)
 }
 
 func (g *Gate) readBody(w http.ResponseWriter, r *http.Request) error {

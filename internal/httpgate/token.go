@@ -1,6 +1,7 @@
 package httpgate
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -106,22 +107,52 @@ func digests(tokens []string) ([][sha256.Size]byte, error) {
 	return all, nil
 }
 
-// authenticate returns whose token a request bears; "" when none is asked for.
-func (g *Gate) authenticate(r *http.Request) (caller string, err error) {
-	if len(g.tokens) == 0 {
-		return "", nil
+// ErrUnknown is what Identify returns for a token that it does not know.
+var ErrUnknown = errors.New("the token is not known")
+
+// authenticate returns the request's context with who sends it.
+func (g *Gate) authenticate(r *http.Request) (context.Context, error) {
+	ctx := r.Context()
+	if g.identify == nil {
+		return ctx, nil
 	}
-	values := r.Header.Values("Authorization")
-	if len(values) == 0 {
-		return "", refuse(http.StatusUnauthorized, "a bearer token is needed: send it in the Authorization header")
+	bearers, keys := r.Header.Values("Authorization"), r.Header.Values("X-API-Key")
+	if len(bearers)+len(keys) == 0 {
+		return nil, refuse(http.StatusUnauthorized, "a bearer token is needed: send it in the Authorization header")
 	}
-	scheme, token, _ := strings.Cut(values[0], " ")
-	digest, found := sha256.Sum256([]byte(strings.TrimSpace(token))), 0
-	for i, known := range g.tokens {
-		found |= subtle.ConstantTimeCompare(digest[:], known[:]) * (i + 1)
+	unknown := refuse(http.StatusUnauthorized, "the bearer token is not one of this server's")
+	if len(bearers)+len(keys) > 1 {
+		return nil, unknown
 	}
-	if len(values) > 1 || !strings.EqualFold(scheme, "Bearer") || found == 0 {
-		return "", refuse(http.StatusUnauthorized, "the bearer token is not one of this server's")
+	scheme, token := "Bearer", ""
+	if len(keys) == 1 {
+		token = keys[0]
+	} else {
+		scheme, token, _ = strings.Cut(bearers[0], " ")
 	}
-	return fmt.Sprintf("token-%d", found), nil
+	if !strings.EqualFold(scheme, "Bearer") {
+		return nil, unknown
+	}
+	ctx, err := g.identify(ctx, strings.TrimSpace(token))
+	switch {
+	case errors.Is(err, ErrUnknown):
+		return nil, unknown
+	case err != nil: // what failed is nobody's business yet
+		return nil, refuse(http.StatusServiceUnavailable, "tokens cannot be checked now: try again later")
+	}
+	return ctx, nil
+}
+
+// oneOf knows tokens by their digests.
+func oneOf(tokens [][sha256.Size]byte) func(context.Context, string) (context.Context, error) {
+	return func(ctx context.Context, token string) (context.Context, error) {
+		digest, found := sha256.Sum256([]byte(token)), 0
+		for i, known := range tokens {
+			found |= subtle.ConstantTimeCompare(digest[:], known[:]) * (i + 1)
+		}
+		if found == 0 {
+			return nil, ErrUnknown
+		}
+		return context.WithValue(ctx, callerKey{}, fmt.Sprintf("token-%d", found)), nil
+	}
 }
