@@ -1,0 +1,291 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/errclass"
+	"github.com/llmsandbox/llmsandbox/pool"
+)
+
+// Labels of created sandboxes. Requests cannot set or see those with the prefix.
+const (
+	labelPrefix  = "llmsandbox."
+	projectLabel = labelPrefix + "project"
+	timeoutLabel = labelPrefix + "timeout-ms" // of a program, as its creator set it
+	outputLabel  = labelPrefix + "output"
+)
+
+// A handle is an open sandbox. It is kept open between requests, since to attach takes longer than many of them.
+type handle struct {
+	sandbox *llmsandbox.Sandbox
+	project string
+}
+
+// Create opens a sandbox of a project. Of the options ID and Supervisor are the service's to set.
+func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Options) (*llmsandbox.Sandbox, error) {
+	for name := range o.Labels {
+		if strings.HasPrefix(name, labelPrefix) {
+			return nil, fmt.Errorf("label %q: %w: labels that begin with %s are the server's", name, llmsandbox.ErrInvalid, labelPrefix)
+		}
+	}
+	o, err := s.complete(o)
+	if err != nil {
+		return nil, err
+	}
+	o.ID = newID(project)
+	o.Labels = maps.Clone(o.Labels)
+	if o.Labels == nil {
+		o.Labels = map[string]string{}
+	}
+	o.Labels[projectLabel] = project
+	o.Labels[timeoutLabel] = strconv.FormatInt(o.Limits.Timeout.Milliseconds(), 10)
+	o.Labels[outputLabel] = strconv.FormatInt(o.Limits.Output, 10)
+	o.Supervisor = s.cfg.Supervisor
+	done, err := s.makeRoom(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	sb, err := llmsandbox.Open(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.keep(sb, project); err != nil {
+		return nil, errors.Join(err, sb.Destroy(context.WithoutCancel(ctx)))
+	}
+	return sb, nil
+}
+
+// complete gives options what the operator has set.
+func (s *Service) complete(o llmsandbox.Options) (llmsandbox.Options, error) {
+	if err := s.cfg.bound(&o); err != nil {
+		return o, err
+	}
+	own := s.cfg.Sandbox
+	own.Language, own.Image, own.Limits, own.Network, own.Lifetime = o.Language, o.Image, o.Limits, o.Network, o.Lifetime
+	own.Libraries, own.Labels, own.IdleTimeout, own.Artifacts = o.Libraries, o.Labels, o.IdleTimeout, o.Artifacts
+	own.Environment = cmp.Or(o.Environment, own.Environment)
+	if len(o.Env) > 0 {
+		own.Env = maps.Clone(own.Env)
+		if own.Env == nil {
+			own.Env = map[string]string{}
+		}
+		maps.Copy(own.Env, o.Env)
+	}
+	own.Resettable = o.Resettable
+	return own, nil
+}
+
+// makeRoom fails with ErrQuota where a project has as many sandboxes as it may, those that are being created included.
+func (s *Service) makeRoom(ctx context.Context, project string) (done func(), err error) {
+	s.mu.Lock()
+	s.making[project]++
+	making := s.making[project]
+	s.mu.Unlock()
+	done = func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.making[project]--; s.making[project] == 0 {
+			delete(s.making, project)
+		}
+	}
+	list, err := s.List(ctx, project)
+	if err == nil && len(list)+making > s.cfg.MaxSandboxes {
+		err = fmt.Errorf("%w: the project has %d sandboxes, of at most %d: remove one first", ErrQuota, len(list), s.cfg.MaxSandboxes)
+	}
+	if err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
+}
+
+// keep holds a sandbox open until it ends.
+func (s *Service) keep(sb *llmsandbox.Sandbox, project string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	h := &handle{sb, project}
+	s.handles[sb.ID()] = h
+	s.working.Go(func() {
+		<-sb.Done() // also when this handle is closed
+		s.mu.Lock()
+		if s.handles[sb.ID()] == h {
+			delete(s.handles, sb.ID())
+		}
+		s.mu.Unlock()
+		if err := sb.Close(); err != nil {
+			s.cfg.Log.Warn("let go of a sandbox that has ended", "sandbox", sb.ID(), "error", err)
+		}
+	})
+	return nil
+}
+
+// Get returns a sandbox of a project, which the service keeps: callers do not close it. It fails with llmsandbox.ErrNotFound, also for
+// the sandbox of another project.
+func (s *Service) Get(ctx context.Context, project, id string) (*llmsandbox.Sandbox, error) {
+	if !strings.HasPrefix(id, idPrefix(project)) {
+		return nil, notFound(id) // before anything is looked up, so that it takes as long for one that there is as for another
+	}
+	s.mu.Lock()
+	h := s.handles[id]
+	closed := s.closed
+	s.mu.Unlock()
+	switch {
+	case closed:
+		return nil, ErrClosed
+	case h != nil && h.project == project:
+		return h.sandbox, nil
+	case h != nil:
+		return nil, notFound(id)
+	}
+	sb, err := s.attach(ctx, project, id)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	h = s.handles[id]
+	s.mu.Unlock()
+	if h != nil { // another request was faster
+		return h.sandbox, sb.Close()
+	}
+	if err := s.keep(sb, project); err != nil {
+		return nil, errors.Join(err, sb.Close())
+	}
+	return sb, nil
+}
+
+func (s *Service) attach(ctx context.Context, project, id string) (*llmsandbox.Sandbox, error) {
+	list, err := s.List(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(list, func(i backend.Info) bool { return i.ID == id })
+	if at < 0 {
+		return nil, notFound(id)
+	}
+	number := func(label string, unit, most int64) int64 {
+		n, err := strconv.ParseInt(list[at].Labels[label], 10, 64)
+		if err != nil || n == 0 || most >= 0 && (n < 0 || n > most/unit) {
+			return most // what is on the sandbox is not trusted to be more than the operator allows
+		}
+		return n * unit
+	}
+	limits := s.cfg.Sandbox.Limits
+	return llmsandbox.Attach(ctx, id, &llmsandbox.AttachOptions{
+		Backend: s.cfg.Sandbox.Backend, Artifacts: s.cfg.Sandbox.Artifacts, Policy: s.cfg.Sandbox.Policy, Logger: s.cfg.Log,
+		Limits: llmsandbox.Limits{
+			Timeout: time.Duration(number(timeoutLabel, int64(time.Millisecond), int64(limits.Timeout))),
+			Output:  number(outputLabel, 1, limits.Output),
+		},
+	})
+}
+
+func notFound(id string) error {
+	return errclass.Errorf(llmsandbox.ErrNotFound, "there is no sandbox %q: it has ended, or never was", id)
+}
+
+// List returns a project's sandboxes, in the order of their creation, with the labels that their creator gave them.
+func (s *Service) List(ctx context.Context, project string) ([]backend.Info, error) {
+	all, err := llmsandbox.List(ctx, s.cfg.Sandbox.Backend)
+	if err != nil {
+		return nil, err
+	}
+	own := slices.DeleteFunc(all, func(i backend.Info) bool {
+		return i.Labels[projectLabel] != project || !strings.HasPrefix(i.ID, idPrefix(project))
+	})
+	slices.SortFunc(own, func(a, b backend.Info) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
+	return own, nil
+}
+
+// UserLabels are those that a sandbox's creator gave it.
+func UserLabels(labels map[string]string) map[string]string {
+	own := maps.Clone(labels)
+	maps.DeleteFunc(own, func(name, _ string) bool { return strings.HasPrefix(name, labelPrefix) })
+	return own
+}
+
+// Remove ends a project's sandbox and removes all of it.
+func (s *Service) Remove(ctx context.Context, project, id string) error {
+	sb, err := s.Get(ctx, project, id)
+	if err != nil {
+		return err
+	}
+	err = sb.Destroy(ctx)
+	if errors.Is(err, llmsandbox.ErrClosed) || errors.Is(err, llmsandbox.ErrNotFound) {
+		return notFound(id)
+	}
+	return err
+}
+
+// SetLifetime has a sandbox end so long from now.
+func (s *Service) SetLifetime(ctx context.Context, sb *llmsandbox.Sandbox, lifetime time.Duration) error {
+	if lifetime <= 0 {
+		return fmt.Errorf("lifetime_seconds: %w: it must be more than 0", llmsandbox.ErrInvalid)
+	}
+	if err := atMost("lifetime_seconds", &lifetime, s.cfg.MaxLifetime, time.Second); err != nil {
+		return err
+	}
+	return sb.SetDeadline(ctx, time.Now().Add(lifetime))
+}
+
+// SetNetwork changes what a sandbox may reach.
+func (s *Service) SetNetwork(ctx context.Context, sb *llmsandbox.Sandbox, n llmsandbox.Network) error {
+	if err := s.cfg.boundNetwork(&n); err != nil {
+		return err
+	}
+	return sb.SetNetwork(ctx, n)
+}
+
+// Enter takes a place for a program that is to run, which leave gives back. It fails with ErrBusy.
+func (s *Service) Enter(ctx context.Context) (leave func(), err error) { return s.limit.Enter(ctx) }
+
+// Acquire returns a sandbox that has not been used, for one program. It goes with all that is in it when it is released. Where the options ask for
+// what the sandboxes that are kept ready have, it is one of these.
+func (s *Service) Acquire(ctx context.Context, o llmsandbox.Options) (sb *llmsandbox.Sandbox, release func(), err error) {
+	plain := o.Limits == (llmsandbox.Limits{}) && o.Network.Mode == "" && len(o.Network.Allow) == 0 && len(o.Env) == 0 && !o.Resettable
+	if o, err = s.complete(o); err != nil {
+		return nil, nil, err
+	}
+	if plain {
+		lease, err := s.warm.Acquire(ctx, &pool.AcquireOptions{Key: pool.Key{
+			Language: o.Language, Image: o.Image, Libraries: o.Libraries, Environment: o.Environment,
+		}})
+		if err != nil {
+			return nil, nil, err
+		}
+		return lease.Sandbox(), lease.Release, nil
+	}
+	if sb, err = llmsandbox.Open(ctx, &o); err != nil {
+		return nil, nil, err
+	}
+	return sb, func() {
+		if err := sb.Close(); err != nil { // the backend's garbage collection finds it
+			s.cfg.Log.Error("a sandbox could not be removed", "sandbox", sb.ID(), "error", err)
+		}
+	}, nil
+}
+
+// newID is the id of a new sandbox of a project.
+func newID(project string) string { return idPrefix(project) + strings.ToLower(rand.Text()[:16]) }
+
+// idPrefix begins the ids of a project's sandboxes. It tells nothing of the project but that two sandboxes are of the same one.
+func idPrefix(project string) string {
+	sum := sha256.Sum256([]byte(projectLabel + " " + project))
+	return "sb-" + hex.EncodeToString(sum[:4]) + "-"
+}

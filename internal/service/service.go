@@ -1,0 +1,262 @@
+// Package service is what servers share: sandboxes that belong to projects, within what the operator allows, and places
+// for programs that run at once.
+//
+// Which project a sandbox belongs to is written on the sandbox, not in a database: so it is known to every server of the
+// backend, also to one that starts after another was killed.
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/sessions"
+	"github.com/llmsandbox/llmsandbox/pool"
+)
+
+// Errors of a service, beside those of the library.
+var (
+	// ErrNotAllowed: the operator does not allow this.
+	ErrNotAllowed = errors.New("not allowed by this server")
+	// ErrQuota: the project has as many sandboxes as it may have.
+	ErrQuota = errors.New("quota reached")
+	// ErrBusy: as many programs run as may, and others wait.
+	ErrBusy = sessions.ErrBusy
+	// ErrClosed: the service is being closed.
+	ErrClosed = errors.New("the server is stopping")
+)
+
+// Config says what a service's sandboxes may do and have. The zero value is a service on the default backend with the
+// default limits, no network, and sandboxes that end with it.
+type Config struct {
+	// Sandbox is what each sandbox is opened with where a request says nothing else. Its Limits are also the most that a request may ask
+	// for; Limits.Timeout is that alone, and a program whose request says nothing has the default. Its Network is the most, too: a sandbox
+	// has none unless the request asks for it. Language, Libraries, ID, Lifetime, Labels, Supervisor and Progress must be zero.
+	Sandbox llmsandbox.Options
+	// Images are those that requests may name, beside Sandbox.Image; a * at the end of one stands for any ending.
+	Images []string
+	// Supervisor owns the sandboxes that are created, so that they outlive the service; nil: they end with it.
+	Supervisor *llmsandbox.Supervisor
+	// MaxLifetime bounds how long a created sandbox may live; 0 means a day. DefaultLifetime is how long it lives where the
+	// request does not say; 0 means an hour.
+	MaxLifetime, DefaultLifetime time.Duration
+	// MaxSandboxes is how many created sandboxes a project may have at a time; 0 means 64.
+	MaxSandboxes int
+	// MaxRuns is how many programs may run at a time; 0 means 16. Others wait for at most Patience, 0 means ten seconds.
+	MaxRuns  int
+	Patience time.Duration
+	// Warm is how many sandboxes are kept ready for each of WarmLanguages; none means Python. 0 means two, negative none.
+	Warm          int
+	WarmLanguages []string
+	// Log gets what is no answer to a request; nil logs nothing.
+	Log *slog.Logger
+
+	timeout time.Duration // of a program whose request does not say
+}
+
+func (c Config) resolve() (Config, error) {
+	o := c.Sandbox
+	if o.Language != "" || len(o.Libraries) > 0 || o.ID != "" || o.Lifetime != 0 || len(o.Labels) > 0 || o.Supervisor != nil || o.Progress != nil {
+		return c, fmt.Errorf("service: Config.Sandbox: %w: Language, Libraries, ID, Lifetime, Labels, Supervisor and Progress are chosen for each sandbox", llmsandbox.ErrInvalid)
+	}
+	if c.MaxLifetime < 0 || c.DefaultLifetime < 0 || c.MaxSandboxes < 0 || c.MaxRuns < 0 || c.Patience < 0 {
+		return c, fmt.Errorf("service: Config: %w: a bound is negative; leave it zero for the default", llmsandbox.ErrInvalid)
+	}
+	var err error
+	if c.Sandbox, err = o.WithTemplate(); err != nil {
+		return c, fmt.Errorf("service: Config.Sandbox: %w", err)
+	}
+	limits, def := &c.Sandbox.Limits, llmsandbox.DefaultLimits()
+	limits.Memory, limits.CPUs, limits.PIDs = cmp.Or(limits.Memory, def.Memory), cmp.Or(limits.CPUs, def.CPUs), cmp.Or(limits.PIDs, def.PIDs)
+	limits.Disk, limits.Timeout, limits.Output = cmp.Or(limits.Disk, def.Disk), cmp.Or(limits.Timeout, 5*time.Minute), cmp.Or(limits.Output, def.Output)
+	c.timeout = def.Timeout
+	if limits.Timeout > 0 {
+		c.timeout = min(c.timeout, limits.Timeout)
+	}
+	c.MaxLifetime = cmp.Or(c.MaxLifetime, 24*time.Hour)
+	c.DefaultLifetime = min(cmp.Or(c.DefaultLifetime, time.Hour), c.MaxLifetime)
+	c.MaxSandboxes, c.MaxRuns, c.Patience = cmp.Or(c.MaxSandboxes, 64), cmp.Or(c.MaxRuns, 16), cmp.Or(c.Patience, 10*time.Second)
+	c.Warm = cmp.Or(c.Warm, 2)
+	if len(c.WarmLanguages) == 0 {
+		c.WarmLanguages = []string{llmsandbox.DefaultLanguage}
+	}
+	for i, name := range c.WarmLanguages {
+		l, err := all.Get(name)
+		if err != nil {
+			return c, fmt.Errorf("service: Config.WarmLanguages: %w", err)
+		}
+		c.WarmLanguages[i] = l.Name
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+// A Service holds the sandboxes of a server. It is safe for concurrent use.
+type Service struct {
+	cfg   Config
+	limit *sessions.Limit
+	warm  *pool.Pool
+
+	mu      sync.Mutex
+	handles map[string]*handle // by the sandbox's id
+	making  map[string]int     // of each project, sandboxes that are being created
+	closed  bool
+	working sync.WaitGroup // what ends by itself once the service is closed
+}
+
+// New makes a service, which begins to open the sandboxes that are kept ready. It fails with llmsandbox.ErrInvalid for a
+// configuration that makes no sense.
+func New(config *Config) (*Service, error) {
+	cfg := *cmp.Or(config, &Config{})
+	cfg.WarmLanguages = slices.Clone(cfg.WarmLanguages)
+	cfg, err := cfg.resolve()
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{cfg: cfg, limit: sessions.NewLimit(cfg.MaxRuns, cfg.Patience), handles: map[string]*handle{}, making: map[string]int{}}
+	ready := cfg.Sandbox
+	ready.Network, ready.Limits.Timeout = llmsandbox.Network{}, cfg.timeout
+	p := pool.Config{Options: ready, Max: cfg.MaxRuns, AcquireTimeout: creationTimeout, Prepare: true, NoPrewarm: cfg.Warm < 0}
+	if cfg.Warm > 0 {
+		for _, name := range cfg.WarmLanguages {
+			p.Keys = append(p.Keys, pool.Key{Language: name})
+		}
+		p.Min = cfg.Warm
+		p.Max += p.Min * len(p.Keys)
+	}
+	if s.warm, err = pool.New(&p); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// creationTimeout bounds the making of a sandbox, for which an image may have to be pulled first.
+const creationTimeout = 10 * time.Minute
+
+// Check opens a sandbox and closes it again: its error is why no sandbox can be had.
+func (s *Service) Check(ctx context.Context) error {
+	o := s.cfg.Sandbox
+	sb, err := llmsandbox.Open(ctx, &o)
+	if err != nil {
+		return err
+	}
+	return sb.Close()
+}
+
+// Sandbox is what sandboxes are opened with, which is also the most that they may have.
+func (s *Service) Sandbox() llmsandbox.Options { return s.cfg.Sandbox }
+
+// Close lets go of all sandboxes and waits until nothing of the service works any more. Those that have a supervisor live on.
+func (s *Service) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	all := s.handles
+	s.handles = map[string]*handle{}
+	s.mu.Unlock()
+	var errs []error
+	for _, h := range all {
+		errs = append(errs, h.sandbox.Close())
+	}
+	errs = append(errs, s.warm.Close(ctx))
+	s.working.Wait()
+	return errors.Join(errs...)
+}
+
+// bound gives options the operator's values where they have none. It fails with ErrNotAllowed for what is more than these.
+func (c *Config) bound(o *llmsandbox.Options) error {
+	most := c.Sandbox.Limits
+	o.Limits.Timeout = cmp.Or(o.Limits.Timeout, c.timeout)
+	err := cmp.Or(
+		atMost("limits.memory_bytes", &o.Limits.Memory, most.Memory, 1),
+		atMost("limits.cpus", &o.Limits.CPUs, most.CPUs, 1),
+		atMost("limits.pids", &o.Limits.PIDs, most.PIDs, 1),
+		atMost("limits.disk_bytes", &o.Limits.Disk, most.Disk, 1),
+		atMost("limits.timeout_seconds", &o.Limits.Timeout, most.Timeout, time.Second),
+		atMost("limits.output_bytes", &o.Limits.Output, most.Output, 1),
+		c.boundNetwork(&o.Network),
+		c.boundImage(&o.Image),
+	)
+	if err != nil {
+		return err
+	}
+	o.Lifetime = cmp.Or(o.Lifetime, c.DefaultLifetime)
+	return atMost("lifetime_seconds", &o.Lifetime, c.MaxLifetime, time.Second)
+}
+
+// atMost gives v the value most where it has none; unit is what one of them is in the request.
+func atMost[T int64 | float64 | time.Duration](name string, v *T, most, unit T) error {
+	switch {
+	case *v == 0:
+		*v = most
+	case most < 0: // unlimited
+	case *v < 0 || *v > most:
+		return fmt.Errorf("%s: %w: at most %v", name, ErrNotAllowed, most/unit)
+	}
+	return nil
+}
+
+// Timeout is what a program that asks for so long may have; 0 asks for nothing, and gets 0.
+func (s *Service) Timeout(asked time.Duration) (time.Duration, error) {
+	if asked == 0 {
+		return 0, nil
+	}
+	return asked, atMost("timeout_seconds", &asked, s.cfg.Sandbox.Limits.Timeout, time.Second)
+}
+
+func (c *Config) boundNetwork(n *llmsandbox.Network) error {
+	most := c.Sandbox.Network
+	n.Resolve, n.Roots, n.Hook = most.Resolve, most.Roots, most.Hook
+	switch n.Mode {
+	case "", llmsandbox.NetworkNone:
+		return nil
+	case llmsandbox.NetworkAllow, llmsandbox.NetworkFull:
+	default:
+		return nil // Open says which modes there are
+	}
+	switch {
+	case most.Mode == llmsandbox.NetworkFull && len(n.Allow) == 0:
+		return nil
+	case most.Mode == "" || most.Mode == llmsandbox.NetworkNone:
+		return fmt.Errorf("network: %w: sandboxes have no network", ErrNotAllowed)
+	case n.Mode == llmsandbox.NetworkFull && most.Mode != llmsandbox.NetworkFull:
+		return fmt.Errorf("network: %w: sandboxes may reach %s only", ErrNotAllowed, strings.Join(most.Allow, ", "))
+	}
+	for _, rule := range n.Allow {
+		// With a full network any name is allowed, but an address may be one of the operator's own network.
+		if !slices.Contains(most.Allow, rule) && (most.Mode != llmsandbox.NetworkFull || !isName(rule)) {
+			return fmt.Errorf("network: %w: the rule %q is none of the operator's", ErrNotAllowed, rule)
+		}
+	}
+	return nil
+}
+
+// isName reports whether a rule is about a name that is public: names may lead to private addresses only where a rule has the address.
+func isName(rule string) bool {
+	host, _, _ := strings.Cut(rule, ":")
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	return strings.Trim(last, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") == "" && last != ""
+}
+
+func (c *Config) boundImage(image *string) error {
+	own := c.Sandbox.Image
+	if *image == "" || *image == own {
+		*image = own
+		return nil
+	}
+	for _, allowed := range c.Images {
+		if prefix, any := strings.CutSuffix(allowed, "*"); *image == allowed || any && strings.HasPrefix(*image, prefix) {
+			return nil
+		}
+	}
+	return fmt.Errorf("image: %w: the operator allows %s", ErrNotAllowed, cmp.Or(strings.Join(c.Images, ", "), "no others than the server's own"))
+}
