@@ -1,0 +1,388 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/artifact"
+	"github.com/llmsandbox/llmsandbox/security"
+)
+
+// A File is the content of a file in a request: a string, or an object with the field base64 for what is not text.
+type File []byte
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *File) UnmarshalJSON(b []byte) error {
+	if bytes.HasPrefix(b, []byte("{")) {
+		var binary struct {
+			Base64 []byte `json:"base64"`
+		}
+		if err := json.Unmarshal(b, &binary); err != nil {
+			return err
+		}
+		*f = binary.Base64
+		return nil
+	}
+	var text string
+	if err := json.Unmarshal(b, &text); err != nil {
+		return err
+	}
+	*f = File(text)
+	return nil
+}
+
+// Schema implements huma.SchemaProvider.
+func (File) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{OneOf: []*huma.Schema{
+		{Type: huma.TypeString, Description: "Its text"},
+		{
+			Type: huma.TypeObject, Required: []string{"base64"}, AdditionalProperties: false,
+			Properties: map[string]*huma.Schema{"base64": {Type: huma.TypeString, ContentEncoding: "base64", Pattern: `^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`}},
+		},
+	}}
+}
+
+// A Program is code with what it is run with.
+type Program struct {
+	Language  string            `json:"language,omitempty" maxLength:"64" doc:"Name or alias; the sandbox's where it is left out, and python where there is none yet" example:"python"`
+	Code      string            `json:"code" doc:"The program" example:"print(1)"`
+	Name      string            `json:"name,omitempty" maxLength:"255" doc:"Base name of its main file, for messages"`
+	Files     map[string]File   `json:"files,omitempty" maxProperties:"1000" doc:"Other files of the program by their relative path. With files, it has a directory of its own"`
+	Args      []string          `json:"args,omitempty" maxItems:"1000" doc:"Its arguments"`
+	Stdin     string            `json:"stdin,omitempty" doc:"Its input"`
+	Env       map[string]string `json:"env,omitempty" maxProperties:"256" doc:"Added to its environment"`
+	Dir       string            `json:"dir,omitempty" maxLength:"4096" doc:"Its working directory, relative to the sandbox's"`
+	Libraries []string          `json:"libraries,omitempty" maxItems:"128" doc:"Installed first" example:"[\"numpy\"]"`
+	Timeout   float64           `json:"timeout_seconds,omitempty" minimum:"0" doc:"Wall time, its compilation included; the sandbox's where it is left out" example:"60"`
+}
+
+// A OneShot is a program that has a sandbox of its own.
+type OneShot struct {
+	Program
+	Image       string        `json:"image,omitempty" doc:"One that the operator allows; the server's own where it is left out" maxLength:"512"`
+	Environment string        `json:"environment,omitempty" maxLength:"64" doc:"Name of a Python environment of the server" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$"`
+	Limits      SandboxLimits `json:"limits,omitempty"`
+	Network     *Network      `json:"network,omitempty" doc:"Nothing where it is left out"`
+}
+
+// A Command is a program of the sandbox with its arguments, or a line for its shell.
+type Command struct {
+	Argv    []string          `json:"argv,omitempty" maxItems:"1000" minItems:"1" doc:"The program and its arguments; or shell" example:"[\"ls\",\"-l\"]"`
+	Shell   string            `json:"shell,omitempty" doc:"A line for the sandbox's shell, in place of argv"`
+	Stdin   string            `json:"stdin,omitempty" doc:"Its input"`
+	Env     map[string]string `json:"env,omitempty" maxProperties:"256" doc:"Added to its environment"`
+	Dir     string            `json:"dir,omitempty" maxLength:"4096" doc:"Its working directory, relative to the sandbox's"`
+	Timeout float64           `json:"timeout_seconds,omitempty" minimum:"0" doc:"Wall time; the sandbox's where it is left out"`
+}
+
+// A result has the JSON form of llmsandbox.Result.
+type result struct {
+	Status           llmsandbox.Status   `json:"status" enum:"ok,error,timeout,out_of_memory,output_limit,killed,refused,setup_failed,lost" doc:"What became of the program, as it was observed"`
+	ExitCode         int                 `json:"exit_code,omitempty" doc:"Left out where none was observed"`
+	Signal           string              `json:"signal,omitempty" doc:"What ended it" example:"SIGSEGV"`
+	Stdout           string              `json:"stdout" doc:"Bytes that are not UTF-8 are U+FFFD"`
+	Stderr           string              `json:"stderr"`
+	StdoutTruncated  bool                `json:"stdout_truncated"`
+	StderrTruncated  bool                `json:"stderr_truncated"`
+	DurationMS       float64             `json:"duration_ms"`
+	CPUMS            float64             `json:"cpu_ms"`
+	PeakMemory       int64               `json:"peak_memory_bytes" doc:"Of the largest process; 0 where it is not known"`
+	SandboxID        string              `json:"sandbox_id"`
+	Backend          string              `json:"backend"`
+	Language         string              `json:"language"`
+	Artifacts        []artifact.Artifact `json:"artifacts" nullable:"false" doc:"Plots, tables and files that the program made"`
+	ArtifactsDropped []string            `json:"artifacts_dropped,omitempty"`
+	Reason           string              `json:"reason,omitempty" doc:"Why there is no ordinary outcome"`
+	Network          []map[string]any    `json:"network,omitempty" doc:"Its attempts to reach something"`
+	NetworkDropped   int                 `json:"network_dropped,omitempty"`
+	Findings         []security.Finding  `json:"findings,omitempty" doc:"What the policy names in the code"`
+	Hints            []llmsandbox.Hint   `json:"hints,omitempty" doc:"What may help a program that failed"`
+	NotEnforced      []string            `json:"not_enforced,omitempty" doc:"Controls that this server does not enforce"`
+}
+
+const eventStream = "text/event-stream"
+
+// streamed describes the answer of an operation that runs something: the result as a whole, or its events.
+func (s *Server) streamed(op *huma.Operation) {
+	schemas := s.api.OpenAPI().Components.Schemas
+	op.Responses["200"] = &huma.Response{
+		Description: "What became of the program. Where the request accepts text/event-stream: events stdout and stderr, whose data is a JSON string, and at the end an event result, or an event problem.",
+		Content: map[string]*huma.MediaType{
+			"application/json": {Schema: schemas.Schema(reflect.TypeFor[result](), true, "Result")},
+			eventStream:        {Schema: &huma.Schema{Type: huma.TypeString}},
+		},
+	}
+}
+
+// wantsEvents reports whether a client asked for events.
+func wantsEvents(accept string) bool {
+	kind, _, _ := strings.Cut(accept, ";")
+	return strings.TrimSpace(kind) == eventStream
+}
+
+func (s *Server) runRoutes() {
+	const tag = "Programs"
+	s.streamed(register(s, operation{
+		id: "run", method: http.MethodPost, path: "/v1/run", tag: tag, write: true, summary: "Run code in a fresh sandbox",
+		doc: "The sandbox is removed when the program has ended. It is one that was kept ready, where the request asks for nothing else. A program whose client goes away is killed.",
+	}, func(ctx context.Context, in *struct {
+		Accept string `header:"Accept" doc:"text/event-stream for output as it is written"`
+		Body   OneShot
+	}) (*huma.StreamResponse, error) {
+		b := &in.Body
+		opts, err := s.runOptions(&b.Program)
+		if err != nil {
+			return nil, err
+		}
+		o := llmsandbox.Options{
+			Language: b.Language, Image: b.Image, Environment: b.Environment, Limits: RunLimits{SandboxLimits: b.Limits}.options(),
+			Network: b.Network.options(), Libraries: b.Libraries,
+		}
+		opts.Libraries = nil
+		leave, err := s.service.Enter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		sb, release, err := s.service.Acquire(ctx, o)
+		if err != nil {
+			leave()
+			return nil, err
+		}
+		return s.respond(wantsEvents(in.Accept), func() { release(); leave() }, func(ctx context.Context, stdout, stderr io.Writer) (*llmsandbox.Result, error) {
+			opts.Stdout, opts.Stderr = stdout, stderr
+			return sb.Run(ctx, b.Code, opts)
+		}), nil
+	}))
+	s.streamed(register(s, operation{
+		id: "run-in-sandbox", method: http.MethodPost, path: "/v1/sandboxes/{id}/run", tag: tag, write: true, summary: "Run code in a sandbox",
+		doc: "Each run is a fresh process; files stay. A program whose client goes away is killed.",
+	}, func(ctx context.Context, in *struct {
+		ID     string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
+		Accept string `header:"Accept" doc:"text/event-stream for output as it is written"`
+		Body   Program
+	}) (*huma.StreamResponse, error) {
+		opts, err := s.runOptions(&in.Body)
+		if err != nil {
+			return nil, err
+		}
+		return s.inSandbox(ctx, in.ID, wantsEvents(in.Accept), func(ctx context.Context, sb *llmsandbox.Sandbox, stdout, stderr io.Writer) (*llmsandbox.Result, error) {
+			opts.Stdout, opts.Stderr = stdout, stderr
+			return sb.Run(ctx, in.Body.Code, opts)
+		})
+	}))
+	s.streamed(register(s, operation{
+		id: "exec-in-sandbox", method: http.MethodPost, path: "/v1/sandboxes/{id}/exec", tag: tag, write: true, summary: "Run a program of a sandbox",
+		doc: "A program whose client goes away is killed.",
+	}, func(ctx context.Context, in *struct {
+		ID     string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
+		Accept string `header:"Accept" doc:"text/event-stream for output as it is written"`
+		Body   Command
+	}) (*huma.StreamResponse, error) {
+		c := &in.Body
+		if (len(c.Argv) == 0) == (c.Shell == "") {
+			return nil, fmt.Errorf("body: %w: it needs one of argv and shell", llmsandbox.ErrInvalid)
+		}
+		timeout, err := s.service.Timeout(seconds(c.Timeout))
+		if err != nil {
+			return nil, err
+		}
+		opts := &llmsandbox.ExecOptions{Env: c.Env, Dir: c.Dir, Stdin: strings.NewReader(c.Stdin), Timeout: timeout}
+		return s.inSandbox(ctx, in.ID, wantsEvents(in.Accept), func(ctx context.Context, sb *llmsandbox.Sandbox, stdout, stderr io.Writer) (*llmsandbox.Result, error) {
+			opts.Stdout, opts.Stderr = stdout, stderr
+			if c.Shell != "" {
+				return sb.Shell(ctx, c.Shell, opts)
+			}
+			return sb.Exec(ctx, c.Argv, opts)
+		})
+	}))
+}
+
+func (s *Server) runOptions(p *Program) (*llmsandbox.RunOptions, error) {
+	timeout, err := s.service.Timeout(seconds(p.Timeout))
+	if err != nil {
+		return nil, err
+	}
+	o := &llmsandbox.RunOptions{
+		Language: p.Language, Name: p.Name, Args: p.Args, Env: p.Env, Dir: p.Dir, Libraries: p.Libraries, Timeout: timeout, Stdin: strings.NewReader(p.Stdin),
+	}
+	if len(p.Files) > 0 {
+		o.Files = make(map[string][]byte, len(p.Files))
+		for name, content := range p.Files {
+			o.Files[name] = content
+		}
+	}
+	return o, nil
+}
+
+// inSandbox runs something in a sandbox of the caller.
+func (s *Server) inSandbox(ctx context.Context, id string, events bool, run func(context.Context, *llmsandbox.Sandbox, io.Writer, io.Writer) (*llmsandbox.Result, error)) (*huma.StreamResponse, error) {
+	leave, err := s.service.Enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sb, err := s.sandbox(ctx, id)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return s.respond(events, leave, func(ctx context.Context, stdout, stderr io.Writer) (*llmsandbox.Result, error) {
+		return run(ctx, sb, stdout, stderr)
+	}), nil
+}
+
+// respond answers with what becomes of a run; done is called after it.
+func (s *Server) respond(events bool, done func(), run func(ctx context.Context, stdout, stderr io.Writer) (*llmsandbox.Result, error)) *huma.StreamResponse {
+	return &huma.StreamResponse{Body: func(ctx huma.Context) {
+		defer done()
+		if events {
+			s.stream(ctx, run)
+			return
+		}
+		res, err := run(ctx.Context(), nil, nil)
+		if err != nil && !settled(res, err) {
+			s.write(ctx, s.problem(ctx.Context(), err))
+			return
+		}
+		s.write(ctx, res)
+	}}
+}
+
+// settled reports whether a result is the answer even though there is an error: what became of the program is in it.
+func settled(res *llmsandbox.Result, err error) bool {
+	return res != nil && (errors.Is(err, llmsandbox.ErrLost) || errors.Is(err, llmsandbox.ErrOutput))
+}
+
+// write answers with a value or a problem.
+func (s *Server) write(ctx huma.Context, v any) {
+	status, kind := http.StatusOK, "application/json"
+	if p, ok := v.(*Problem); ok {
+		status, kind = p.Status, problemType
+		for name, values := range p.headers {
+			ctx.SetHeader(name, values[0])
+		}
+	}
+	ctx.SetHeader("Content-Type", kind)
+	ctx.SetStatus(status)
+	// A client that has disconnected misses nothing.
+	_ = s.api.Marshal(ctx.BodyWriter(), "application/json", v)
+}
+
+// stream answers with what a run writes as it does, and then with what became of it.
+func (s *Server) stream(c huma.Context, run func(context.Context, io.Writer, io.Writer) (*llmsandbox.Result, error)) {
+	ctx, gone := context.WithCancelCause(c.Context())
+	defer gone(nil)
+	c.SetHeader("Content-Type", eventStream)
+	c.SetHeader("X-Accel-Buffering", "no") // proxies are not to keep it back
+	c.SetStatus(http.StatusOK)
+	_, w := humago.Unwrap(c)
+	e := &events{w: w, flush: http.NewResponseController(w).Flush, gone: gone}
+	e.send("", nil) // the headers
+	beats := make(chan struct{})
+	beating := make(chan struct{})
+	go func() { // a client that has gone away is noticed, and proxies see that there is still somebody
+		defer close(beating)
+		tick := time.NewTicker(heartbeat)
+		defer tick.Stop()
+		for {
+			select {
+			case <-beats:
+				return
+			case <-tick.C:
+				e.send("", nil)
+			}
+		}
+	}()
+	stdout, stderr := &eventWriter{events: e, name: "stdout"}, &eventWriter{events: e, name: "stderr"}
+	res, err := run(ctx, stdout, stderr)
+	close(beats)
+	<-beating
+	stdout.end()
+	stderr.end()
+	if err != nil && !settled(res, err) {
+		e.send("problem", s.problem(ctx, err))
+		return
+	}
+	e.send("result", res)
+}
+
+const heartbeat = 15 * time.Second
+
+// events writes Server-Sent Events, for several at a time.
+type events struct {
+	mu    sync.Mutex
+	w     io.Writer
+	flush func() error
+	gone  context.CancelCauseFunc // ends the run of a client that has gone away
+}
+
+// send writes an event; without a name, a comment that clients pass over.
+func (e *events) send(name string, data any) {
+	var b bytes.Buffer
+	if name == "" {
+		b.WriteString(":\n\n")
+	} else {
+		b.WriteString("event: " + name + "\ndata: ")
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(data); err != nil { // it ends with a newline
+			e.gone(err)
+			return
+		}
+		b.WriteByte('\n')
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, err := e.w.Write(b.Bytes())
+	if err == nil {
+		err = e.flush()
+	}
+	if err != nil {
+		e.gone(err)
+	}
+}
+
+// An eventWriter sends what a program writes. A character that comes in two pieces is sent as a whole.
+type eventWriter struct {
+	events *events
+	name   string
+	begun  []byte
+}
+
+func (w *eventWriter) Write(p []byte) (int, error) {
+	all := append(w.begun, p...)
+	whole := len(all)
+	for back := 1; back < utf8.UTFMax && back <= len(all); back++ {
+		if b := all[len(all)-back]; utf8.RuneStart(b) {
+			if !utf8.FullRune(all[len(all)-back:]) {
+				whole = len(all) - back
+			}
+			break
+		}
+	}
+	w.begun = bytes.Clone(all[whole:])
+	if whole > 0 {
+		w.events.send(w.name, strings.ToValidUTF8(string(all[:whole]), "\uFFFD"))
+	}
+	return len(p), nil
+}
+
+// end sends what was begun of a character and not ended.
+func (w *eventWriter) end() {
+	if len(w.begun) > 0 {
+		w.events.send(w.name, "\uFFFD")
+	}
+}

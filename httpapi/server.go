@@ -1,0 +1,225 @@
+// Package httpapi serves sandboxes over HTTP: an API with JSON bodies, described by an OpenAPI 3.1 document that it serves at /openapi.json.
+//
+// Who calls belongs to a project, by the key of the request, and sees the sandboxes of that project only. What sandboxes may have is
+// the operator's to say; a request can ask for less and never for more.
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"golang.org/x/net/netutil"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/httpgate"
+	"github.com/llmsandbox/llmsandbox/internal/service"
+)
+
+// What a client may take of the server before it has done anything.
+const (
+	maxHeader      = 32 << 10
+	maxConnections = 1024 // TCP
+	stopTime       = 20 * time.Second
+)
+
+// How long a client may take for each step.
+const (
+	headerTime = 10 * time.Second
+	bodyTime   = 30 * time.Second
+	writeTime  = 30 * time.Second // of each piece of a response
+	idleTime   = 2 * time.Minute  // between requests of one TCP connection
+)
+
+// Config says what a server offers, and to whom. The zero value is a server on the default backend with the default limits and no network, which lets
+// everyone on the machine in; its sandboxes end with it.
+type Config struct {
+	// Version is the server's, as clients see it.
+	Version string
+	// Sandbox is what each sandbox is opened with where a request says nothing else: backend, image, policy and so on. Its Limits and Network are the
+	// most that a request may ask for; without asking, a program has the default timeout and no network. Language, Libraries, ID, Lifetime,
+	// Labels, Supervisor and Progress must be zero. Limits.Timeout is five minutes where it is zero.
+	Sandbox llmsandbox.Options
+	// Images are those that requests may name, beside Sandbox.Image; a * at the end of one stands for any ending.
+	Images []string
+	// Supervisor owns the sandboxes that are created, so that they outlive the server: see llmsandbox.Supervisor. nil: they end with it.
+	Supervisor *llmsandbox.Supervisor
+	// MaxLifetime bounds how long a created sandbox may live, and DefaultLifetime is how long it does where the request does not
+	// say; 0 means a day and an hour.
+	MaxLifetime, DefaultLifetime time.Duration
+	// MaxSandboxes is how many created sandboxes a project may have at a time; 0 means 64.
+	MaxSandboxes int
+	// MaxRuns is how many programs may run at a time; 0 means 16. A request beyond that waits for a while, and is then told to come back.
+	MaxRuns int
+	// Warm is how many sandboxes are kept ready for each of WarmLanguages; 0 means two, negative none. No WarmLanguages means Python.
+	Warm          int
+	WarmLanguages []string
+	// Authenticate returns who a key belongs to. It fails with ErrUnknownKey; any other error is a failure of the server. It is called with
+	// each request and must be safe for concurrent use. nil asks for no key, which only a listener on the loopback may do: all callers are one project.
+	Authenticate func(ctx context.Context, key string) (Caller, error)
+	// Hosts are names that the server is reached by, beside its address and localhost. A request for another name is refused: its page may have been rebound to us.
+	Hosts []string
+	// Origins are the web origins, such as https://app.example.org, whose pages may use the server, beside those of the loopback that come over the loopback.
+	Origins []string
+	// Log gets what is no answer to a client; nil logs nothing.
+	Log *slog.Logger
+}
+
+// ErrUnknownKey is what Config.Authenticate returns for a key that it does not know.
+var ErrUnknownKey = httpgate.ErrUnknown
+
+// A Caller is who sends a request.
+type Caller struct {
+	// Project is whose sandboxes it may use. It is written on each of them, and no client sees it.
+	Project string
+	// Write lets it make, use and remove sandboxes, and run code; without, it may look at them and their files.
+	Write bool
+}
+
+// everyone is who calls where no key is asked for.
+var everyone = Caller{Project: "local", Write: true}
+
+type callerKey struct{}
+
+// caller is who sends a request. Where a key is needed and none was looked at, it may do nothing.
+func (s *Server) caller(ctx context.Context) Caller {
+	if s.cfg.Authenticate == nil {
+		return everyone
+	}
+	c, _ := ctx.Value(callerKey{}).(Caller)
+	return c
+}
+
+// A Server serves the API. It is safe for concurrent use.
+type Server struct {
+	cfg     Config
+	service *service.Service
+	api     huma.API
+	handler http.Handler
+}
+
+// New makes a server, which begins to open the sandboxes that are kept ready. Close ends it. It fails with llmsandbox.ErrInvalid for a
+// configuration that makes no sense.
+func New(config *Config) (*Server, error) {
+	cfg := *cmp.Or(config, &Config{})
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{cfg: cfg}
+	identify := s.identify
+	if cfg.Authenticate == nil {
+		identify = nil
+	}
+	gate, err := httpgate.New(httpgate.Options{
+		Identify: identify, Origins: cfg.Origins, Hosts: cfg.Hosts,
+		Open:    func(r *http.Request) bool { return isOpen(r.URL.Path) },
+		MaxBody: maxBody, BodyTimeout: bodyTime, WriteTimeout: writeTime, Stream: isUpload,
+		Methods:         "GET, HEAD, POST, PUT, PATCH, DELETE",
+		RequestHeaders:  "Accept, Authorization, Content-Type, X-API-Key",
+		ResponseHeaders: "Retry-After, WWW-Authenticate",
+		Refuse:          refuse,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: %w", err)
+	}
+	s.service, err = service.New(&service.Config{
+		Sandbox: cfg.Sandbox, Images: cfg.Images, Supervisor: cfg.Supervisor, MaxLifetime: cfg.MaxLifetime, DefaultLifetime: cfg.DefaultLifetime,
+		MaxSandboxes: cfg.MaxSandboxes, MaxRuns: cfg.MaxRuns, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Log: cfg.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	s.api = humago.New(mux, s.document())
+	s.api.UseMiddleware(s.allow)
+	s.routes()
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, http.StatusNotFound, "there is nothing at this path: /openapi.json describes what there is")
+	})
+	s.handler = gate.Wrap(recovered(cfg.Log, mux))
+	return s, nil
+}
+
+// maxBody bounds the body of a request that is no upload, in bytes: code, files of a program and its input.
+const maxBody = 32 << 20
+
+func isOpen(path string) bool {
+	return path == "/healthz" || path == "/readyz" || path == "/openapi.json" || path == "/openapi.yaml"
+}
+
+// isUpload reports whether a body is the content of a file.
+func isUpload(r *http.Request) bool {
+	return r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/files")
+}
+
+func (s *Server) identify(ctx context.Context, key string) (context.Context, error) {
+	caller, err := s.cfg.Authenticate(ctx, key)
+	if err != nil {
+		if !errors.Is(err, ErrUnknownKey) {
+			s.cfg.Log.ErrorContext(ctx, "a key could not be checked", "error", err)
+		}
+		return nil, err
+	}
+	return context.WithValue(ctx, callerKey{}, caller), nil
+}
+
+// Handler serves the API, for servers that the caller runs. It relies on http.LocalAddrContextKey, which net/http sets, to tell what came over the
+// loopback. The caller's server should bound the time of headers, and must not bound the time of a response, which can be a stream.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Check opens a sandbox and closes it again. Its error is why the server could serve nothing.
+func (s *Server) Check(ctx context.Context) error { return s.service.Check(ctx) }
+
+// Serve serves clients on a listener until ctx ends. Then it takes no more requests, gives those under way 20 seconds to
+// end, and closes the listener. It fails with llmsandbox.ErrInvalid where no key is asked for on an address that others reach.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	if s.cfg.Authenticate == nil && !httpgate.Address(l.Addr()).IsLoopback() {
+		return errors.Join(l.Close(), fmt.Errorf("httpapi: serve on %s: %w: others reach that address, so a key is needed", l.Addr(), llmsandbox.ErrInvalid))
+	}
+	server := &http.Server{
+		Handler: s.handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(netutil.LimitListener(l, maxConnections)) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("httpapi: serve on %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer cancel()
+	err := server.Shutdown(stop)
+	if errors.Is(err, context.DeadlineExceeded) { // what still runs is ended
+		err = server.Close()
+	}
+	<-served
+	return err
+}
+
+// Close lets go of all sandboxes. Those that have a supervisor live on, and another server of the same backend serves them.
+func (s *Server) Close(ctx context.Context) error { return s.service.Close(ctx) }
+
+// recovered answers a request whose handler panics as a failure of the server, and logs why.
+func recovered(log *slog.Logger, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if v := recover(); v != nil {
+				if v == http.ErrAbortHandler { //nolint:errorlint,err113 // it is this very value
+					panic(v)
+				}
+				log.ErrorContext(r.Context(), "a request failed", "method", r.Method, "path", r.URL.Path, "panic", v)
+				refuse(w, http.StatusInternalServerError, "the server failed: its log says why")
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,62 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/llmsandbox/llmsandbox/internal/language/all"
+)
+
+func (s *Server) routes() {
+	s.sandboxRoutes()
+	s.runRoutes()
+	s.fileRoutes()
+	s.stateRoutes()
+}
+
+// stateRoutes tell how the server is.
+func (s *Server) stateRoutes() {
+	type health struct {
+		Body struct {
+			Status string `json:"status" enum:"ok"`
+		}
+	}
+	ok := func(context.Context, *struct{}) (*health, error) {
+		h := &health{}
+		h.Body.Status = "ok"
+		return h, nil
+	}
+	open := []map[string][]string{}
+	register(s, operation{id: "health", method: http.MethodGet, path: "/healthz", tag: "Server", summary: "Tell that the server answers"}, ok).Security = open
+	register(s, operation{
+		id: "ready", method: http.MethodGet, path: "/readyz", tag: "Server", summary: "Tell that the server can list sandboxes",
+	}, func(ctx context.Context, in *struct{}) (*health, error) {
+		if _, err := s.service.List(ctx, s.caller(ctx).Project); err != nil {
+			s.cfg.Log.WarnContext(ctx, "the server is not ready", "error", err)
+			return nil, newProblem(http.StatusServiceUnavailable, "not_ready", "the backend does not answer: the server's log says why")
+		}
+		return ok(ctx, in)
+	}).Security = open
+	type languages struct {
+		Body struct {
+			Languages []Language `json:"languages" nullable:"false"`
+		}
+	}
+	register(s, operation{
+		id: "list-languages", method: http.MethodGet, path: "/v1/languages", tag: "Server", summary: "List the languages",
+	}, func(context.Context, *struct{}) (*languages, error) {
+		out := &languages{}
+		for _, l := range all.All() {
+			out.Body.Languages = append(out.Body.Languages, Language{Name: l.Name, Title: l.Title, Aliases: l.Aliases, Extensions: l.Extensions})
+		}
+		return out, nil
+	})
+}
+
+// A Language is one that code can be written in.
+type Language struct {
+	Name       string   `json:"name" example:"python"`
+	Title      string   `json:"title" example:"Python"`
+	Aliases    []string `json:"aliases,omitempty"`
+	Extensions []string `json:"extensions,omitempty"`
+}
