@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"reflect"
 
@@ -25,17 +26,14 @@ func (s *Server) document() huma.Config {
 	return c
 }
 
-// needsWrite marks operations that make, use or remove something.
-const needsWrite = "write"
+// needs is what a caller needs for an operation, in its metadata.
+const needs = "needs"
 
 // allow lets callers do what their key is for.
 func (s *Server) allow(ctx huma.Context, next func(huma.Context)) {
-	if ctx.Operation().Metadata[needsWrite] != nil && !s.caller(ctx.Context()).Write {
-		p := newProblem(http.StatusForbidden, "scope", "this key may look at sandboxes only: use one with the scope write")
-		ctx.SetHeader("Content-Type", problemType)
-		ctx.SetStatus(p.Status)
-		// A client that has disconnected misses nothing.
-		_ = s.api.Marshal(ctx.BodyWriter(), "application/json", p)
+	caller, scope := s.caller(ctx.Context()), ctx.Operation().Metadata[needs]
+	if scope == "read" && !caller.Read || scope == "write" && !caller.Write {
+		s.write(ctx, newProblem(http.StatusForbidden, "scope", fmt.Sprintf("the key does not have the scope %s: use one that has", scope)))
 		return
 	}
 	next(ctx)
@@ -46,7 +44,8 @@ type operation struct {
 	id, method, path  string
 	tag, summary, doc string
 	status            int
-	write             bool
+	write             bool // it makes, uses or removes something
+	open              bool // it needs no key
 }
 
 // register adds an operation. Each error that its handler returns becomes a problem.
@@ -61,8 +60,13 @@ func register[I, O any](s *Server, op operation, handler func(context.Context, *
 			}},
 		}},
 	}
+	scope := "read"
 	if op.write {
-		o.Metadata = map[string]any{needsWrite: true}
+		scope = "write"
+	}
+	o.Metadata = map[string]any{needs: scope}
+	if op.open {
+		o.Metadata, o.Security = nil, []map[string][]string{}
 	}
 	huma.Register(s.api, o, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handler(ctx, in)

@@ -167,6 +167,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("%+v, want b.bin and dir", list.Entries)
 	}
 	c.want(http.StatusUnprocessableEntity, nil, http.MethodGet, path+"/files?path=sub", "")
+	c.want(http.StatusUnprocessableEntity, nil, http.MethodPut, path+"/files?path=sub", "x") // a directory is there
 	c.want(http.StatusNoContent, nil, http.MethodDelete, path+"/files?path=sub", "")
 	for _, gone := range []string{"/files?path=sub/b.bin", "/files/stat?path=sub", "/files/list?path=sub", "/files?path=/proc/self/fd/99"} {
 		c.want(http.StatusNotFound, nil, http.MethodGet, path+gone, "")
@@ -258,7 +259,8 @@ func TestRefused(t *testing.T) {
 func TestStream(t *testing.T) {
 	c := serve(t, Config{})
 	for body, want := range map[string][]string{
-		`{"language": "bash", "code": "echo a; read x; echo b >&2", "stdin": "\n"}`:                                       {`stdout "a\n"`, `stderr "b\n"`, `result {"status":"ok"`},
+		`{"language": "bash", "code": "echo a", "stdin": "in\n"}`:                                                         {`stdout "a\n"`, `result {"status":"ok"`},
+		`{"language": "bash", "code": "echo b >&2"}`:                                                                      {`stderr "b\n"`, `result {"status":"ok"`},
 		`{"language": "bash", "code": "printf '\\xc3'; sleep 0.2; printf '\\xa9'; sleep 0.2; printf 'x\\xff\\xe2\\x82'"}`: {`stdout "é"`, "stdout \"x\ufffd\"", "stdout \"\ufffd\"", `result {"status":"ok"`},
 		`{"language": "bash", "code": "exit 2"}`:                                                                          {`result {"status":"error"`},
 		`{"language": "bash", "code": "true", "dir": "none"}`:                                                             {`problem {"title":`},
@@ -328,5 +330,30 @@ func TestGate(t *testing.T) {
 		nobody.want(http.StatusOK, nil, http.MethodGet, open, "")
 	}
 	c.want(http.StatusNotFound, nil, http.MethodGet, "/none", "")
+	if res, text := c.do(http.MethodTrace, "/v1/languages", ""); res.StatusCode != http.StatusMethodNotAllowed || res.Header.Get("Allow") == "" || !strings.Contains(text, `"method_not_allowed"`) {
+		t.Errorf("another method: %d %v %s, want 405, the methods that there are, and a problem", res.StatusCode, res.Header, text)
+	}
 	c.want(http.StatusRequestEntityTooLarge, nil, http.MethodPost, "/v1/run", strings.Repeat(" ", maxBody+1))
+}
+
+// TestMetrics: what was asked for is counted, and no project is named.
+func TestMetrics(t *testing.T) {
+	c := serve(t, Config{})
+	c.want(http.StatusOK, nil, http.MethodPost, "/v1/run", `{"language": "bash", "code": "exit 1"}`)
+	path, sb := c.create(`{"language": "bash"}`)
+	c.want(http.StatusOK, nil, http.MethodPost, path+"/run", `{"code": "true"}`, "Accept: text/event-stream")
+	c.as(keyB).want(http.StatusNotFound, nil, http.MethodGet, path, "")
+	c.as("").want(http.StatusUnauthorized, nil, http.MethodGet, "/metrics", "")
+	_, text := c.do(http.MethodGet, "/metrics", "")
+	for _, want := range []string{
+		`llmsandbox_http_requests_total{operation="run",status="200"} 1`, `llmsandbox_http_requests_total{operation="get-sandbox",status="404"} 1`,
+		`llmsandbox_programs_total{status="error"} 1`, `llmsandbox_programs_total{status="ok"} 1`, "llmsandbox_http_requests 1", "llmsandbox_pool_",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, sb.ID) || strings.Contains(text, sb.ID[:len("sb-00000000")]) {
+		t.Errorf("a sandbox is named in\n%s", text)
+	}
 }

@@ -48,11 +48,11 @@ const (
 func authenticate(_ context.Context, key string) (Caller, error) {
 	switch key {
 	case keyA:
-		return Caller{Project: "a", Write: true}, nil
+		return Caller{Project: "a", Read: true, Write: true}, nil
 	case keyAReads:
-		return Caller{Project: "a"}, nil
+		return Caller{Project: "a", Read: true}, nil
 	case keyB:
-		return Caller{Project: "b", Write: true}, nil
+		return Caller{Project: "b", Read: true, Write: true}, nil
 	}
 	return Caller{}, ErrUnknownKey
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 	"github.com/llmsandbox/llmsandbox/pool"
 )
@@ -97,6 +98,10 @@ func (s *Server) problem(ctx context.Context, err error) error {
 		s.cfg.Log.WarnContext(ctx, "a request failed", "error", err)
 		return newProblem(k.status, k.code, k.err.Error())
 	}
+	var refused *agentproto.Error // by the sandbox itself, of which it names nothing else
+	if errors.As(err, &refused) && refused.Code != agentproto.CodeInternal {
+		return newProblem(http.StatusUnprocessableEntity, "invalid", err.Error())
+	}
 	if ctx.Err() != nil {
 		return newProblem(http.StatusRequestTimeout, "canceled", "the request was ended by its client")
 	}
@@ -126,6 +131,9 @@ func asProblems(_ huma.Context, _ string, v any) (any, error) {
 		return v, nil
 	}
 	p := newProblem(m.Status, "invalid", m.Detail)
+	if m.Status == http.StatusUnsupportedMediaType {
+		p.Detail = "the body is not JSON, or not said to be: send it with Content-Type: application/json"
+	}
 	for _, e := range m.Errors {
 		p.Fields = append(p.Fields, Field{Location: e.Location, Message: e.Message})
 	}

@@ -253,6 +253,7 @@ func (s *Server) respond(events bool, done func(), run func(ctx context.Context,
 			return
 		}
 		res, err := run(ctx.Context(), nil, nil)
+		s.metrics.ended(res)
 		if err != nil && !settled(res, err) {
 			s.write(ctx, s.problem(ctx.Context(), err))
 			return
@@ -308,6 +309,7 @@ func (s *Server) stream(c huma.Context, run func(context.Context, io.Writer, io.
 	}()
 	stdout, stderr := &eventWriter{events: e, name: "stdout"}, &eventWriter{events: e, name: "stderr"}
 	res, err := run(ctx, stdout, stderr)
+	s.metrics.ended(res)
 	close(beats)
 	<-beating
 	stdout.end()

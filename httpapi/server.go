@@ -7,6 +7,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +23,8 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 	"github.com/llmsandbox/llmsandbox/internal/service"
+	"github.com/llmsandbox/llmsandbox/pool"
+	"github.com/llmsandbox/llmsandbox/pool/poolprom"
 )
 
 // What a client may take of the server before it has done anything.
@@ -46,7 +49,7 @@ type Config struct {
 	Version string
 	// Sandbox is what each sandbox is opened with where a request says nothing else: backend, image, policy and so on. Its Limits and Network are the
 	// most that a request may ask for; without asking, a program has the default timeout and no network. Language, Libraries, ID, Lifetime,
-	// Labels, Supervisor and Progress must be zero. Limits.Timeout is five minutes where it is zero.
+	// Supervisor and Progress must be zero. Limits.Timeout is five minutes where it is zero.
 	Sandbox llmsandbox.Options
 	// Images are those that requests may name, beside Sandbox.Image; a * at the end of one stands for any ending.
 	Images []string
@@ -65,6 +68,10 @@ type Config struct {
 	// Authenticate returns who a key belongs to. It fails with ErrUnknownKey; any other error is a failure of the server. It is called with
 	// each request and must be safe for concurrent use. nil asks for no key, which only a listener on the loopback may do: all callers are one project.
 	Authenticate func(ctx context.Context, key string) (Caller, error)
+	// TLS, where it is set, has Serve speak HTTPS with these certificates.
+	TLS *tls.Config
+	// BehindProxy says that a proxy before the server speaks HTTPS with clients, so that keys do not go over a network in the clear.
+	BehindProxy bool
 	// Hosts are names that the server is reached by, beside its address and localhost. A request for another name is refused: its page may have been rebound to us.
 	Hosts []string
 	// Origins are the web origins, such as https://app.example.org, whose pages may use the server, beside those of the loopback that come over the loopback.
@@ -80,12 +87,12 @@ var ErrUnknownKey = httpgate.ErrUnknown
 type Caller struct {
 	// Project is whose sandboxes it may use. It is written on each of them, and no client sees it.
 	Project string
-	// Write lets it make, use and remove sandboxes, and run code; without, it may look at them and their files.
-	Write bool
+	// Read lets it look at sandboxes and their files, and Write make, use and remove them, and run code.
+	Read, Write bool
 }
 
 // everyone is who calls where no key is asked for.
-var everyone = Caller{Project: "local", Write: true}
+var everyone = Caller{Project: "local", Read: true, Write: true}
 
 type callerKey struct{}
 
@@ -103,6 +110,7 @@ type Server struct {
 	cfg     Config
 	service *service.Service
 	api     huma.API
+	metrics *metrics
 	handler http.Handler
 }
 
@@ -113,7 +121,7 @@ func New(config *Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg}
+	s := &Server{cfg: cfg, metrics: newMetrics()}
 	identify := s.identify
 	if cfg.Authenticate == nil {
 		identify = nil
@@ -130,21 +138,23 @@ func New(config *Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
+	counted, err := poolprom.New(s.metrics.registry, nil)
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: %w", err)
+	}
 	s.service, err = service.New(&service.Config{
 		Sandbox: cfg.Sandbox, Images: cfg.Images, Supervisor: cfg.Supervisor, MaxLifetime: cfg.MaxLifetime, DefaultLifetime: cfg.DefaultLifetime,
 		MaxSandboxes: cfg.MaxSandboxes, MaxRuns: cfg.MaxRuns, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Log: cfg.Log,
+		Hooks: []pool.Hooks{counted},
 	})
 	if err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, s.document())
-	s.api.UseMiddleware(s.allow)
+	s.api.UseMiddleware(s.metrics.count, s.allow)
 	s.routes()
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusNotFound, "there is nothing at this path: /openapi.json describes what there is")
-	})
-	s.handler = gate.Wrap(recovered(cfg.Log, mux))
+	s.handler = gate.Wrap(recovered(cfg.Log, known(mux)))
 	return s, nil
 }
 
@@ -179,17 +189,34 @@ func (s *Server) Handler() http.Handler { return s.handler }
 func (s *Server) Check(ctx context.Context) error { return s.service.Check(ctx) }
 
 // Serve serves clients on a listener until ctx ends. Then it takes no more requests, gives those under way 20 seconds to
-// end, and closes the listener. It fails with llmsandbox.ErrInvalid where no key is asked for on an address that others reach.
+// end, and closes the listener. It fails with llmsandbox.ErrInvalid on an address that others reach where no key is asked for, or where keys would go
+// over the network in the clear.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	if s.cfg.Authenticate == nil && !httpgate.Address(l.Addr()).IsLoopback() {
-		return errors.Join(l.Close(), fmt.Errorf("httpapi: serve on %s: %w: others reach that address, so a key is needed", l.Addr(), llmsandbox.ErrInvalid))
+	if !httpgate.Address(l.Addr()).IsLoopback() {
+		missing := ""
+		switch {
+		case s.cfg.Authenticate == nil:
+			missing = "a key is needed"
+		case s.cfg.TLS == nil && !s.cfg.BehindProxy:
+			missing = "TLS is needed, or a proxy that has it"
+		}
+		if missing != "" {
+			return errors.Join(l.Close(), fmt.Errorf("httpapi: serve on %s: %w: others reach that address, so %s", l.Addr(), llmsandbox.ErrInvalid, missing))
+		}
 	}
 	server := &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug), TLSConfig: s.cfg.TLS,
 	}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(netutil.LimitListener(l, maxConnections)) }()
+	go func() {
+		limited := netutil.LimitListener(l, maxConnections)
+		if s.cfg.TLS != nil {
+			served <- server.ServeTLS(limited, "", "")
+			return
+		}
+		served <- server.Serve(limited)
+	}()
 	select {
 	case err := <-served:
 		return fmt.Errorf("httpapi: serve on %s: %w", l.Addr(), err)
@@ -207,6 +234,33 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 // Close lets go of all sandboxes. Those that have a supervisor live on, and another server of the same backend serves them.
 func (s *Server) Close(ctx context.Context) error { return s.service.Close(ctx) }
+
+// known answers requests for what there is not as a problem.
+func known(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		answer := &statusOnly{ResponseWriter: w}
+		handler.ServeHTTP(answer, r)
+		message := "there is nothing at this path: /openapi.json describes what there is"
+		if answer.status == http.StatusMethodNotAllowed {
+			message = "there is no such method at this path: /openapi.json describes what there is"
+		}
+		refuse(w, answer.status, message)
+	})
+}
+
+// A statusOnly takes an answer's headers and status, and not its body.
+type statusOnly struct {
+	http.ResponseWriter
+	status int
+}
+
+func (s *statusOnly) WriteHeader(status int)      { s.status = status }
+func (s *statusOnly) Write(p []byte) (int, error) { return len(p), nil }
 
 // recovered answers a request whose handler panics as a failure of the server, and logs why.
 func recovered(log *slog.Logger, next http.Handler) http.Handler {

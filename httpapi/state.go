@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
@@ -26,17 +28,21 @@ func (s *Server) stateRoutes() {
 		h.Body.Status = "ok"
 		return h, nil
 	}
-	open := []map[string][]string{}
-	register(s, operation{id: "health", method: http.MethodGet, path: "/healthz", tag: "Server", summary: "Tell that the server answers"}, ok).Security = open
+	register(s, operation{id: "health", method: http.MethodGet, path: "/healthz", tag: "Server", summary: "Tell that the server answers", open: true}, ok)
 	register(s, operation{
-		id: "ready", method: http.MethodGet, path: "/readyz", tag: "Server", summary: "Tell that the server can list sandboxes",
+		id: "ready", method: http.MethodGet, path: "/readyz", tag: "Server", summary: "Tell that the server can list sandboxes", open: true,
 	}, func(ctx context.Context, in *struct{}) (*health, error) {
 		if _, err := s.service.List(ctx, s.caller(ctx).Project); err != nil {
 			s.cfg.Log.WarnContext(ctx, "the server is not ready", "error", err)
 			return nil, newProblem(http.StatusServiceUnavailable, "not_ready", "the backend does not answer: the server's log says why")
 		}
 		return ok(ctx, in)
-	}).Security = open
+	})
+	register(s, operation{
+		id: "metrics", method: http.MethodGet, path: "/metrics", tag: "Server", summary: "Tell what Prometheus collects", doc: "It is about the server as a whole.",
+	}, s.metrics.serve).Responses["200"] = &huma.Response{
+		Description: "The metrics", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}},
+	}
 	type languages struct {
 		Body struct {
 			Languages []Language `json:"languages" nullable:"false"`

@@ -34,6 +34,15 @@ type handle struct {
 	project string
 }
 
+func (h *handle) lives() bool {
+	select {
+	case <-h.sandbox.Done():
+		return false
+	default:
+		return true
+	}
+}
+
 // Create opens a sandbox of a project. Of the options ID and Supervisor are the service's to set.
 func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Options) (*llmsandbox.Sandbox, error) {
 	for name := range o.Labels {
@@ -46,10 +55,6 @@ func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Optio
 		return nil, err
 	}
 	o.ID = newID(project)
-	o.Labels = maps.Clone(o.Labels)
-	if o.Labels == nil {
-		o.Labels = map[string]string{}
-	}
 	o.Labels[projectLabel] = project
 	o.Labels[timeoutLabel] = strconv.FormatInt(o.Limits.Timeout.Milliseconds(), 10)
 	o.Labels[outputLabel] = strconv.FormatInt(o.Limits.Output, 10)
@@ -76,17 +81,20 @@ func (s *Service) complete(o llmsandbox.Options) (llmsandbox.Options, error) {
 	}
 	own := s.cfg.Sandbox
 	own.Language, own.Image, own.Limits, own.Network, own.Lifetime = o.Language, o.Image, o.Limits, o.Network, o.Lifetime
-	own.Libraries, own.Labels, own.IdleTimeout, own.Artifacts = o.Libraries, o.Labels, o.IdleTimeout, o.Artifacts
+	own.Libraries, own.IdleTimeout, own.Resettable = o.Libraries, o.IdleTimeout, o.Resettable
 	own.Environment = cmp.Or(o.Environment, own.Environment)
-	if len(o.Env) > 0 {
-		own.Env = maps.Clone(own.Env)
-		if own.Env == nil {
-			own.Env = map[string]string{}
-		}
-		maps.Copy(own.Env, o.Env)
-	}
-	own.Resettable = o.Resettable
+	own.Env, own.Labels = both(own.Env, o.Env), both(own.Labels, o.Labels)
 	return own, nil
+}
+
+// both has what two maps have; where both have something, b's counts.
+func both(a, b map[string]string) map[string]string {
+	all := maps.Clone(a)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, b)
+	return all
 }
 
 // makeRoom fails with ErrQuota where a project has as many sandboxes as it may, those that are being created included.
@@ -149,7 +157,7 @@ func (s *Service) Get(ctx context.Context, project, id string) (*llmsandbox.Sand
 	switch {
 	case closed:
 		return nil, ErrClosed
-	case h != nil && h.project == project:
+	case h != nil && h.project == project && h.lives():
 		return h.sandbox, nil
 	case h != nil:
 		return nil, notFound(id)

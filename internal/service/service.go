@@ -39,7 +39,7 @@ var (
 type Config struct {
 	// Sandbox is what each sandbox is opened with where a request says nothing else. Its Limits are also the most that a request may ask
 	// for; Limits.Timeout is that alone, and a program whose request says nothing has the default. Its Network is the most, too: a sandbox
-	// has none unless the request asks for it. Language, Libraries, ID, Lifetime, Labels, Supervisor and Progress must be zero.
+	// has none unless the request asks for it. Language, Libraries, ID, Lifetime, Supervisor and Progress must be zero.
 	Sandbox llmsandbox.Options
 	// Images are those that requests may name, beside Sandbox.Image; a * at the end of one stands for any ending.
 	Images []string
@@ -56,6 +56,8 @@ type Config struct {
 	// Warm is how many sandboxes are kept ready for each of WarmLanguages; none means Python. 0 means two, negative none.
 	Warm          int
 	WarmLanguages []string
+	// Hooks are called with what happens to the sandboxes that are kept ready.
+	Hooks []pool.Hooks
 	// Log gets what is no answer to a request; nil logs nothing.
 	Log *slog.Logger
 
@@ -64,8 +66,8 @@ type Config struct {
 
 func (c Config) resolve() (Config, error) {
 	o := c.Sandbox
-	if o.Language != "" || len(o.Libraries) > 0 || o.ID != "" || o.Lifetime != 0 || len(o.Labels) > 0 || o.Supervisor != nil || o.Progress != nil {
-		return c, fmt.Errorf("service: Config.Sandbox: %w: Language, Libraries, ID, Lifetime, Labels, Supervisor and Progress are chosen for each sandbox", llmsandbox.ErrInvalid)
+	if o.Language != "" || len(o.Libraries) > 0 || o.ID != "" || o.Lifetime != 0 || o.Supervisor != nil || o.Progress != nil {
+		return c, fmt.Errorf("service: Config.Sandbox: %w: Language, Libraries, ID, Lifetime, Supervisor and Progress are chosen for each sandbox", llmsandbox.ErrInvalid)
 	}
 	if c.MaxLifetime < 0 || c.DefaultLifetime < 0 || c.MaxSandboxes < 0 || c.MaxRuns < 0 || c.Patience < 0 {
 		return c, fmt.Errorf("service: Config: %w: a bound is negative; leave it zero for the default", llmsandbox.ErrInvalid)
@@ -126,7 +128,7 @@ func New(config *Config) (*Service, error) {
 	s := &Service{cfg: cfg, limit: sessions.NewLimit(cfg.MaxRuns, cfg.Patience), handles: map[string]*handle{}, making: map[string]int{}}
 	ready := cfg.Sandbox
 	ready.Network, ready.Limits.Timeout = llmsandbox.Network{}, cfg.timeout
-	p := pool.Config{Options: ready, Max: cfg.MaxRuns, AcquireTimeout: creationTimeout, Prepare: true, NoPrewarm: cfg.Warm < 0}
+	p := pool.Config{Options: ready, Max: cfg.MaxRuns, AcquireTimeout: creationTimeout, Prepare: true, NoPrewarm: cfg.Warm < 0, Hooks: cfg.Hooks}
 	if cfg.Warm > 0 {
 		for _, name := range cfg.WarmLanguages {
 			p.Keys = append(p.Keys, pool.Key{Language: name})
