@@ -33,7 +33,7 @@ const needs = "needs"
 func (s *Server) allow(ctx huma.Context, next func(huma.Context)) {
 	caller, scope := s.caller(ctx.Context()), ctx.Operation().Metadata[needs]
 	if scope == "read" && !caller.Read || scope == "write" && !caller.Write {
-		s.write(ctx, newProblem(http.StatusForbidden, "scope", fmt.Sprintf("the key does not have the scope %s: use one that has", scope)))
+		s.write(ctx, s.problem(ctx.Context(), newProblem(http.StatusForbidden, "scope", fmt.Sprintf("the key does not have the scope %s: use one that has", scope))))
 		return
 	}
 	next(ctx)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -355,5 +356,32 @@ func TestMetrics(t *testing.T) {
 	}
 	if strings.Contains(text, sb.ID) || strings.Contains(text, sb.ID[:len("sb-00000000")]) {
 		t.Errorf("a sandbox is named in\n%s", text)
+	}
+}
+
+// TestAudit: who did what to which sandbox with what outcome, in the order of the requests, and nothing of what was only looked at.
+func TestAudit(t *testing.T) {
+	var events []AuditEvent
+	c := serve(t, Config{Audit: func(_ context.Context, more []AuditEvent) error { events = append(events, more...); return nil }})
+	path, sb := c.create(`{"language": "bash"}`)
+	for _, r := range [][3]string{
+		{http.MethodGet, path, ""}, {http.MethodPost, path + "/run", `{"code": "exit 1"}`}, {http.MethodPost, path + "/run", `{}`}, {http.MethodPost, path + "/exec", `{"argv": ["none"]}`},
+		{http.MethodPut, path + "/files?path=.", "x"}, {http.MethodDelete, path, ""},
+	} {
+		c.do(r[0], r[1], r[2])
+	}
+	c.as(keyAReads).do(http.MethodDelete, path, "")
+	c.as(keyB).do(http.MethodDelete, path, "")
+	c.stop()
+	var got []string
+	for _, e := range events {
+		got = append(got, fmt.Sprintln(e.Caller.Project, e.Caller.Key, e.Operation, e.Sandbox == sb.ID, e.Status, e.Outcome))
+	}
+	want := []string{
+		"a one create-sandbox true 201 ok\n", "a one run-in-sandbox true 200 error\n", "a one run-in-sandbox true 422 invalid\n", "a one exec-in-sandbox true 404 file_not_found\n",
+		"a one write-file true 422 invalid\n", "a one remove-sandbox true 204 ok\n", "a looks remove-sandbox true 403 scope\n", "b two remove-sandbox true 404 not_found\n",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

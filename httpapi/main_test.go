@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,11 +49,11 @@ const (
 func authenticate(_ context.Context, key string) (Caller, error) {
 	switch key {
 	case keyA:
-		return Caller{Project: "a", Read: true, Write: true}, nil
+		return Caller{Project: "a", Key: "one", Read: true, Write: true}, nil
 	case keyAReads:
-		return Caller{Project: "a", Read: true}, nil
+		return Caller{Project: "a", Key: "looks", Read: true}, nil
 	case keyB:
-		return Caller{Project: "b", Read: true, Write: true}, nil
+		return Caller{Project: "b", Key: "two", Read: true, Write: true}, nil
 	}
 	return Caller{}, ErrUnknownKey
 }
@@ -63,6 +64,7 @@ type client struct {
 	server  *Server
 	address string
 	key     string
+	stop    func() // the server ends, as it does with the test
 }
 
 // serve runs a server until the test ends.
@@ -90,7 +92,7 @@ func serve(t *testing.T, cfg Config) *client {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		http.DefaultClient.CloseIdleConnections()
 		cancel()
 		if err := <-done; err != nil {
@@ -100,7 +102,8 @@ func serve(t *testing.T, cfg Config) *client {
 			t.Error(err)
 		}
 	})
-	return &client{t, s, "http://" + l.Addr().String(), keyA}
+	t.Cleanup(stop)
+	return &client{t, s, "http://" + l.Addr().String(), keyA, stop}
 }
 
 // as is the client with another key.

@@ -54,11 +54,7 @@ func (m *metrics) count(ctx huma.Context, next func(huma.Context)) {
 }
 
 // ended counts a program.
-func (m *metrics) ended(res *llmsandbox.Result) {
-	if res != nil {
-		m.programs.WithLabelValues(string(res.Status)).Inc()
-	}
-}
+func (m *metrics) ended(status llmsandbox.Status) { m.programs.WithLabelValues(string(status)).Inc() }
 
 // serve answers as Prometheus wants it.
 func (m *metrics) serve(context.Context, *struct{}) (*huma.StreamResponse, error) {

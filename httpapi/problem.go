@@ -83,7 +83,13 @@ var kinds = []struct {
 
 // problem is what a client is told of an error. The text of an error that no client can do anything about is logged, and not sent: it may
 // name what is the operator's.
-func (s *Server) problem(ctx context.Context, err error) error {
+func (s *Server) problem(ctx context.Context, err error) *Problem {
+	p := s.problemOf(ctx, err)
+	trailOf(ctx).outcome = p.Code
+	return p
+}
+
+func (s *Server) problemOf(ctx context.Context, err error) *Problem {
 	var known *Problem
 	if errors.As(err, &known) {
 		return known

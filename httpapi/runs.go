@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -253,13 +254,23 @@ func (s *Server) respond(events bool, done func(), run func(ctx context.Context,
 			return
 		}
 		res, err := run(ctx.Context(), nil, nil)
-		s.metrics.ended(res)
+		s.ended(ctx.Context(), res)
 		if err != nil && !settled(res, err) {
 			s.write(ctx, s.problem(ctx.Context(), err))
 			return
 		}
 		s.write(ctx, res)
 	}}
+}
+
+// ended notes what became of a program.
+func (s *Server) ended(ctx context.Context, res *llmsandbox.Result) {
+	if res == nil {
+		return
+	}
+	s.metrics.ended(res.Status)
+	t := trailOf(ctx)
+	t.sandbox, t.outcome = cmp.Or(res.SandboxID, t.sandbox), string(res.Status)
 }
 
 // settled reports whether a result is the answer even though there is an error: what became of the program is in it.
@@ -309,7 +320,7 @@ func (s *Server) stream(c huma.Context, run func(context.Context, io.Writer, io.
 	}()
 	stdout, stderr := &eventWriter{events: e, name: "stdout"}, &eventWriter{events: e, name: "stderr"}
 	res, err := run(ctx, stdout, stderr)
-	s.metrics.ended(res)
+	s.ended(c.Context(), res)
 	close(beats)
 	<-beating
 	stdout.end()

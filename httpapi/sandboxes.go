@@ -137,6 +137,7 @@ func (s *Server) sandboxRoutes() {
 		if err != nil {
 			return nil, err
 		}
+		trailOf(ctx).sandbox = sb.ID()
 		found, err := s.find(ctx, sb.ID())
 		if err != nil {
 			return nil, err

@@ -68,6 +68,9 @@ type Config struct {
 	// Authenticate returns who a key belongs to. It fails with ErrUnknownKey; any other error is a failure of the server. It is called with
 	// each request and must be safe for concurrent use. nil asks for no key, which only a listener on the loopback may do: all callers are one project.
 	Authenticate func(ctx context.Context, key string) (Caller, error)
+	// Audit, where it is set, gets the events of the audit log, soon after their requests are answered, some at a time and in their order. It is
+	// called by one goroutine until Close returns. What a server that is killed has not handed on yet is lost.
+	Audit func(context.Context, []AuditEvent) error
 	// TLS, where it is set, has Serve speak HTTPS with these certificates.
 	TLS *tls.Config
 	// BehindProxy says that a proxy before the server speaks HTTPS with clients, so that keys do not go over a network in the clear.
@@ -87,6 +90,8 @@ var ErrUnknownKey = httpgate.ErrUnknown
 type Caller struct {
 	// Project is whose sandboxes it may use. It is written on each of them, and no client sees it.
 	Project string
+	// Key names its key in the audit log.
+	Key string
 	// Read lets it look at sandboxes and their files, and Write make, use and remove them, and run code.
 	Read, Write bool
 }
@@ -111,6 +116,7 @@ type Server struct {
 	service *service.Service
 	api     huma.API
 	metrics *metrics
+	auditor *auditor
 	handler http.Handler
 }
 
@@ -150,9 +156,10 @@ func New(config *Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.auditor = newAuditor(cfg.Audit, cfg.Log)
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, s.document())
-	s.api.UseMiddleware(s.metrics.count, s.allow)
+	s.api.UseMiddleware(s.metrics.count, s.audit, s.allow)
 	s.routes()
 	s.handler = gate.Wrap(recovered(cfg.Log, known(mux)))
 	return s, nil
@@ -233,7 +240,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 }
 
 // Close lets go of all sandboxes. Those that have a supervisor live on, and another server of the same backend serves them.
-func (s *Server) Close(ctx context.Context) error { return s.service.Close(ctx) }
+func (s *Server) Close(ctx context.Context) error {
+	err := s.service.Close(ctx)
+	s.auditor.close()
+	return err
+}
 
 // known answers requests for what there is not as a problem.
 func known(mux *http.ServeMux) http.Handler {

@@ -244,7 +244,10 @@ func (c *Config) boundNetwork(n *llmsandbox.Network) error {
 
 // isName reports whether a rule is about a name that is public: names may lead to private addresses only where a rule has the address.
 func isName(rule string) bool {
-	host, _, _ := strings.Cut(rule, ":")
+	host, port, _ := strings.Cut(rule, ":")
+	if strings.Contains(port, ":") || rule == llmsandbox.PackageHosts { // an address, and sources that may be the operator's own
+		return false
+	}
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	return strings.Trim(last, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") == "" && last != ""
 }

@@ -1,0 +1,132 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// An AuditEvent tells that somebody made, used or removed something, or tried to. It has neither code nor output.
+type AuditEvent struct {
+	Time time.Time // of the request
+	// Caller is who it was.
+	Caller Caller
+	// Operation is the operation's id in the OpenAPI document, such as run-in-sandbox, and Sandbox the id of the sandbox, if that is known.
+	Operation, Sandbox string
+	// Status is that of the answer. Outcome says more: the status of the program's result, the code of the problem, or ok.
+	Status  int
+	Outcome string
+}
+
+// A trail is what is found out of an event while its request is answered.
+type trail struct{ sandbox, outcome string }
+
+type trailKey struct{}
+
+// trailOf is the trail of a request; where there is none, one that nobody reads.
+func trailOf(ctx context.Context) *trail {
+	if t, ok := ctx.Value(trailKey{}).(*trail); ok {
+		return t
+	}
+	return &trail{}
+}
+
+// An auditor hands events on, in their order and apart from the requests, which do not wait for it.
+type auditor struct {
+	write  func(context.Context, []AuditEvent) error
+	log    *slog.Logger
+	events chan AuditEvent
+	quit   chan struct{}
+	once   sync.Once
+	ended  chan struct{}
+}
+
+// Events that wait to be handed on, after which requests wait too; and how many are handed on together.
+const (
+	auditQueue = 1024
+	auditBatch = 64
+)
+
+// newAuditor returns nil where nobody wants the events.
+func newAuditor(write func(context.Context, []AuditEvent) error, log *slog.Logger) *auditor {
+	if write == nil {
+		return nil
+	}
+	a := &auditor{write: write, log: log, events: make(chan AuditEvent, auditQueue), quit: make(chan struct{}), ended: make(chan struct{})}
+	go a.run()
+	return a
+}
+
+func (a *auditor) run() {
+	defer close(a.ended)
+	for {
+		select {
+		case e := <-a.events:
+			a.hand(e)
+		case <-a.quit:
+			for {
+				select {
+				case e := <-a.events:
+					a.hand(e)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// hand hands on an event with those that wait behind it.
+func (a *auditor) hand(e AuditEvent) {
+	batch := []AuditEvent{e}
+	for len(batch) < auditBatch {
+		select {
+		case e := <-a.events:
+			batch = append(batch, e)
+			continue
+		default:
+		}
+		break
+	}
+	if err := a.write(context.Background(), batch); err != nil {
+		a.log.Error("the audit log could not be written", "events", len(batch), "error", err)
+	}
+}
+
+// close returns when all events are handed on.
+func (a *auditor) close() {
+	if a == nil {
+		return
+	}
+	a.once.Do(func() { close(a.quit) })
+	<-a.ended
+}
+
+// audit notes operations that make, use or remove something, also where they are refused.
+func (s *Server) audit(ctx huma.Context, next func(huma.Context)) {
+	if s.auditor == nil || ctx.Operation().Metadata[needs] != "write" {
+		next(ctx)
+		return
+	}
+	t, start := &trail{sandbox: ctx.Param("id")}, time.Now()
+	ctx = huma.WithValue(ctx, trailKey{}, t)
+	defer func() {
+		e := AuditEvent{Time: start, Caller: s.caller(ctx.Context()), Operation: ctx.Operation().OperationID, Sandbox: t.sandbox, Status: ctx.Status(), Outcome: t.outcome}
+		switch {
+		case e.Outcome != "":
+		case e.Status >= 400:
+			e.Outcome = "invalid" // it did not come to the handler
+		default:
+			e.Outcome = "ok"
+		}
+		select {
+		case s.auditor.events <- e:
+		case <-s.auditor.ended:
+			s.cfg.Log.Error("the audit log is closed: an event is lost", "operation", e.Operation, "sandbox", e.Sandbox)
+		}
+	}()
+	next(ctx)
+}
