@@ -1,0 +1,143 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+func TestEntries(t *testing.T) {
+	at := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
+	log := []Entry{
+		{At: at, KeyID: "k1", KeyName: "ci", ProjectID: "p1", Action: "sandbox.create", Sandbox: "sb-1", Outcome: "ok", Detail: "python", RequestID: "r1"},
+		{At: at.Add(time.Second), KeyID: "k2", KeyName: "dev", ProjectID: "p2", Action: "sandbox.create", Sandbox: "sb-2", Outcome: "ok"},
+		{At: at.Add(2 * time.Second), ProjectID: "p1", Action: "sandbox.remove", Sandbox: "sb-1", Outcome: "failed"},
+		{At: at.Add(3 * time.Second), Action: "key.refused", Outcome: "refused", Detail: "' OR 1=1; --\n"},
+		{At: at.Add(-time.Hour), ProjectID: "p1", Action: "sandbox.remove", Sandbox: "sb-3", Outcome: "ok"}, // of a clock that was set back
+	}
+	onBoth(t, func(t *testing.T, source string) {
+		s := open(t, source)
+		if err := errors.Join(s.Audit(t.Context()), s.Audit(t.Context(), log[:3]...), s.Audit(t.Context(), log[3:]...)); err != nil {
+			t.Fatal(err)
+		}
+		all, err := s.Entries(t.Context(), Filter{})
+		if err != nil || len(all) != len(log) {
+			t.Fatalf("got %d entries, %v, want %d", len(all), err, len(log))
+		}
+		slices.Reverse(all)
+		for i, got := range all {
+			want := log[i]
+			want.Number = got.Number
+			if diff := cmp.Diff(want, got); diff != "" || i > 0 && got.Number <= all[i-1].Number {
+				t.Errorf("entry %d has number %d, want the next larger one; -want +got\n%s", i, got.Number, diff)
+			}
+		}
+		for _, c := range []struct {
+			name   string
+			filter Filter
+			want   []int
+		}{
+			{"a project", Filter{ProjectID: "p1"}, []int{4, 2, 0}},
+			{"an action", Filter{Action: "sandbox.create"}, []int{1, 0}},
+			{"a sandbox", Filter{Sandbox: "sb-1"}, []int{2, 0}},
+			{"all three", Filter{ProjectID: "p1", Action: "sandbox.remove", Sandbox: "sb-1"}, []int{2}},
+			{"since", Filter{Since: log[2].At}, []int{3, 2}},
+			{"until", Filter{Until: log[2].At}, []int{4, 1, 0}},
+			{"between", Filter{Since: log[0].At, Until: log[1].At}, []int{0}},
+			{"a page", Filter{Limit: 2}, []int{4, 3}},
+			{"the next page", Filter{Limit: 2, Before: all[3].Number}, []int{2, 1}},
+			{"the last page", Filter{Limit: 2, Before: all[1].Number}, []int{0}},
+			{"none", Filter{ProjectID: "p3"}, nil},
+			{"no statement", Filter{ProjectID: "p1' OR '1'='1"}, nil},
+			{"no text", Filter{Sandbox: "\x00\xff"}, nil},
+		} {
+			got, err := s.Entries(t.Context(), c.filter)
+			var want []Entry
+			for _, i := range c.want {
+				want = append(want, all[i])
+			}
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%s: %v, want no error; -want +got\n%s", c.name, err, diff)
+			}
+		}
+		for _, f := range []Filter{{Limit: -1}, {Limit: MaxEntries + 1}, {Before: -1}} {
+			if _, err := s.Entries(t.Context(), f); !errors.Is(err, backend.ErrInvalid) {
+				t.Errorf("%+v: got %v, want backend.ErrInvalid", f, err)
+			}
+		}
+	})
+}
+
+// No text that a client chooses keeps an entry out of the log, or makes it large.
+func TestAuditTakesAnyText(t *testing.T) {
+	texts := map[string]string{
+		"a\x00b": "a?b", "\xff\xfe.": "?.", strings.Repeat("x", maxText+1): strings.Repeat("x", maxText),
+		strings.Repeat("x", maxText-1) + "é": strings.Repeat("x", maxText-1) + "?", "日本": "日本", strings.Repeat("\xff", maxText+1): "?",
+	}
+	onBoth(t, func(t *testing.T, source string) {
+		s := open(t, source)
+		for text, want := range texts {
+			before := time.Now().Truncate(time.Microsecond)
+			if err := s.Audit(t.Context(), Entry{Action: "x", KeyID: text, KeyName: text, ProjectID: text, Sandbox: text, Outcome: text, Detail: text, RequestID: text}); err != nil {
+				t.Errorf("%.20q: got %v, want no error", text, err)
+				continue
+			}
+			got, err := s.Entries(t.Context(), Filter{Limit: 1})
+			if err != nil || len(got) != 1 || got[0].At.Before(before) || got[0].At.After(time.Now()) {
+				t.Errorf("%.20q: got %d entries, %v, want one of now", text, len(got), err)
+				continue
+			}
+			wanted := Entry{Number: got[0].Number, At: got[0].At, Action: "x", KeyID: want, KeyName: want, ProjectID: want, Sandbox: want, Outcome: want, Detail: want, RequestID: want}
+			if diff := cmp.Diff(wanted, got[0]); diff != "" {
+				t.Errorf("%.20q: -want +got\n%s", text, diff)
+			}
+		}
+	})
+}
+
+// Entries that several processes write at once are all there, and those of a call together in order.
+func TestAuditAtOnce(t *testing.T) {
+	const writers, each = 6, 10
+	onBoth(t, func(t *testing.T, source string) {
+		stores := []*Store{open(t, source), open(t, source)}
+		errs := make([]error, writers)
+		var calls sync.WaitGroup
+		for i := range errs {
+			calls.Go(func() {
+				for n := range each {
+					who := fmt.Sprint(i)
+					errs[i] = errors.Join(errs[i], stores[i%2].Audit(t.Context(), Entry{KeyID: who, Detail: fmt.Sprint(2 * n)}, Entry{KeyID: who, Detail: fmt.Sprint(2*n + 1)}))
+				}
+			})
+		}
+		calls.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		entries, err := stores[0].Entries(t.Context(), Filter{Limit: MaxEntries})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string][]string{}
+		for _, e := range slices.Backward(entries) {
+			got[e.KeyID] = append(got[e.KeyID], e.Detail)
+		}
+		want := map[string][]string{}
+		for i := range writers {
+			for n := range 2 * each {
+				want[fmt.Sprint(i)] = append(want[fmt.Sprint(i)], fmt.Sprint(n))
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,274 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/subtle"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// A Scope is what a key may be used for. None includes another.
+type Scope string
+
+// The scopes.
+const (
+	ScopeRead  Scope = "read"  // look at sandboxes and their files
+	ScopeWrite Scope = "write" // make, use and remove sandboxes
+	ScopeAdmin Scope = "admin" // the keys and the audit log of its project
+)
+
+// scopes are all of them, in the order in which a key has them.
+var scopes = []Scope{ScopeRead, ScopeWrite, ScopeAdmin}
+
+// DefaultProject is the project of a key that names none.
+const DefaultProject = "default"
+
+// A Key is an API key, without its secret. Times are in UTC, to the microsecond.
+type Key struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Project   string    `json:"project"`
+	ProjectID string    `json:"project_id"` // random hex, which stays; sandboxes are labelled with it
+	Scopes    []Scope   `json:"scopes"`
+	Created   time.Time `json:"created"`
+	Expires   time.Time `json:"expires,omitzero"` // zero: never
+	Revoked   time.Time `json:"revoked,omitzero"` // zero: it is not
+}
+
+// NewKey says what key to make.
+type NewKey struct {
+	Name    string    // 1 to 64 of A-Z, a-z, 0-9 and ._-; no other key of the project that is not revoked has it
+	Project string    // as a name; empty: DefaultProject. It is made when a key first names it.
+	Scopes  []Scope   // empty: ScopeRead and ScopeWrite
+	Expires time.Time // zero: never
+}
+
+// maxName is the longest name of a key or project.
+const maxName = 64
+
+func validName(name string) bool {
+	return name != "" && len(name) <= maxName && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
+	})
+}
+
+// complete fills in what n leaves out, and fails for what makes no sense.
+func (n NewKey) complete(now time.Time) (NewKey, error) {
+	const names = "use 1 to 64 of A-Z, a-z, 0-9 and ._-"
+	n.Project = cmp.Or(n.Project, DefaultProject)
+	if !validName(n.Name) {
+		return n, fmt.Errorf("name %.80q of a key: %w: %s", n.Name, backend.ErrInvalid, names)
+	}
+	if !validName(n.Project) {
+		return n, fmt.Errorf("name %.80q of a project: %w: %s", n.Project, backend.ErrInvalid, names)
+	}
+	for _, s := range n.Scopes {
+		if !slices.Contains(scopes, s) {
+			return n, fmt.Errorf("scope %.80q: %w: use %s", s, backend.ErrInvalid, joinScopes(scopes, ", "))
+		}
+	}
+	if given := n.Scopes; len(given) > 0 { // in order, each once
+		n.Scopes = slices.DeleteFunc(slices.Clone(scopes), func(s Scope) bool { return !slices.Contains(given, s) })
+	} else {
+		n.Scopes = []Scope{ScopeRead, ScopeWrite}
+	}
+	if !n.Expires.IsZero() && !n.Expires.After(now) {
+		return n, fmt.Errorf("expiry %s: %w: use a time that is to come", n.Expires.Format(time.RFC3339), backend.ErrInvalid)
+	}
+	return n, nil
+}
+
+func joinScopes(list []Scope, separator string) string {
+	texts := make([]string, len(list))
+	for i, s := range list {
+		texts[i] = string(s)
+	}
+	return strings.Join(texts, separator)
+}
+
+// CreateKey makes a key, and its project if there is none of that name. The secret is returned here and
+// never again: the database has a digest of it. CreateKey fails with ErrKeyExists for a name in use.
+func (s *Store) CreateKey(ctx context.Context, n NewKey) (key Key, secret string, err error) {
+	now := s.now()
+	if n, err = n.complete(now); err != nil {
+		return Key{}, "", err
+	}
+	err = s.write(ctx, "make a key", func(tx *sql.Tx) error {
+		project, err := projectID(ctx, tx, n.Project, now)
+		if err != nil {
+			return err
+		}
+		key = Key{
+			Name: n.Name, Project: n.Project, ProjectID: project, Scopes: n.Scopes,
+			Created: fromMicros(micros(now)), Expires: fromMicros(micros(n.Expires)),
+		}
+		key.ID, secret, err = insertKey(ctx, tx, key)
+		return err
+	})
+	if err != nil {
+		return Key{}, "", err
+	}
+	return key, secret, nil
+}
+
+// projectID returns the id of the project of that name, which it makes if need be.
+func projectID(ctx context.Context, tx *sql.Tx, name string, now time.Time) (string, error) {
+	const insert = "INSERT INTO projects (id, name, created) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING"
+	if _, err := tx.ExecContext(ctx, insert, hex.EncodeToString(randomBytes(16)), name, micros(now)); err != nil {
+		return "", err
+	}
+	var id string
+	err := tx.QueryRowContext(ctx, "SELECT id FROM projects WHERE name = $1", name).Scan(&id)
+	return id, err
+}
+
+// idTries is how often an id is drawn: two keys in a million million have the same.
+const idTries = 5
+
+// insertKey gives the key an id and a secret.
+func insertKey(ctx context.Context, tx *sql.Tx, k Key) (id, secret string, err error) {
+	const insert = `INSERT INTO keys (id, project, name, digest, scopes, created, expires, revoked)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, 0) ON CONFLICT DO NOTHING`
+	for range idTries {
+		id, secret = newSecret()
+		done, err := tx.ExecContext(ctx, insert, id, k.ProjectID, k.Name, digest(secret), joinScopes(k.Scopes, " "), micros(k.Created), micros(k.Expires))
+		if err != nil {
+			return "", "", err
+		}
+		if n, err := done.RowsAffected(); n == 1 || err != nil {
+			return id, secret, err
+		}
+		var other string
+		err = tx.QueryRowContext(ctx, "SELECT id FROM keys WHERE project = $1 AND name = $2 AND revoked = 0", k.ProjectID, k.Name).Scan(&other)
+		switch {
+		case err == nil:
+			return "", "", fmt.Errorf("%w: project %s has a key %s, of id %s: choose another name, or revoke that key", ErrKeyExists, k.Project, k.Name, other)
+		case !errors.Is(err, sql.ErrNoRows):
+			return "", "", err
+		}
+	}
+	return "", "", fmt.Errorf("no id was free in %d tries", idTries)
+}
+
+const selectKeys = `SELECT k.id, k.name, p.name, p.id, k.scopes, k.created, k.expires, k.revoked, k.digest
+	FROM keys k JOIN projects p ON p.id = k.project`
+
+// selected returns the keys that a query selects, and their digests.
+func selected(ctx context.Context, db querier, where string, args ...any) (keys []Key, digests []string, err error) {
+	rows, err := db.QueryContext(ctx, selectKeys+" "+where, args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var k Key
+		var list, sum string
+		var created, expires, revoked int64
+		if err := rows.Scan(&k.ID, &k.Name, &k.Project, &k.ProjectID, &list, &created, &expires, &revoked, &sum); err != nil {
+			return nil, nil, err
+		}
+		for text := range strings.FieldsSeq(list) {
+			k.Scopes = append(k.Scopes, Scope(text))
+		}
+		k.Created, k.Expires, k.Revoked = fromMicros(created), fromMicros(expires), fromMicros(revoked)
+		keys, digests = append(keys, k), append(digests, sum)
+	}
+	return keys, digests, rows.Err()
+}
+
+// Keys returns all keys by project and name, also those that are revoked or expired; of one name the
+// oldest is first.
+func (s *Store) Keys(ctx context.Context) ([]Key, error) {
+	keys, _, err := selected(ctx, s.db, "")
+	if err != nil {
+		return nil, s.failed("list the keys", err)
+	}
+	slices.SortFunc(keys, func(a, b Key) int { // in the same order whatever the collation of the database
+		return cmp.Or(cmp.Compare(a.Project, b.Project), cmp.Compare(a.Name, b.Name), a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	return keys, nil
+}
+
+// RevokeKey ends the use of a key at once and for ever. An id is looked for first, then a name among the
+// keys that are not revoked. It fails with ErrNoKey when there is none, and with an error that is
+// backend.ErrInvalid and lists the ids when several projects have the name. A key that is revoked already is
+// returned as it is.
+func (s *Store) RevokeKey(ctx context.Context, idOrName string) (Key, error) {
+	if !validName(idOrName) {
+		return Key{}, noKey(idOrName)
+	}
+	var key Key
+	err := s.write(ctx, "revoke a key", func(tx *sql.Tx) error {
+		id, err := findKey(ctx, tx, idOrName)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, "UPDATE keys SET revoked = $1 WHERE id = $2 AND revoked = 0", micros(s.now()), id); err != nil {
+			return err
+		}
+		keys, _, err := selected(ctx, tx, "WHERE k.id = $1", id)
+		if err == nil {
+			key = keys[0]
+		}
+		return err
+	})
+	return key, err
+}
+
+func noKey(idOrName string) error {
+	if id, ok := parseSecret(idOrName); ok { // which is not repeated
+		return fmt.Errorf("%w: a secret is given: use the id in it, %s", ErrNoKey, id)
+	}
+	return fmt.Errorf("%w: none has the id or name %.80q", ErrNoKey, idOrName)
+}
+
+// findKey returns the id of the key that RevokeKey is about.
+func findKey(ctx context.Context, tx *sql.Tx, idOrName string) (string, error) {
+	keys, _, err := selected(ctx, tx, "WHERE k.id = $1", idOrName)
+	if err == nil && len(keys) == 0 {
+		keys, _, err = selected(ctx, tx, "WHERE k.name = $1 AND k.revoked = 0 ORDER BY k.id", idOrName)
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case len(keys) == 0:
+		return "", noKey(idOrName)
+	case len(keys) == 1:
+		return keys[0].ID, nil
+	}
+	var ids []string
+	for _, k := range keys {
+		ids = append(ids, fmt.Sprintf("%s (project %s)", k.ID, k.Project))
+	}
+	return "", fmt.Errorf("name %q: %w: several projects have a key of that name: use an id: %s", idOrName, backend.ErrInvalid, strings.Join(ids, ", "))
+}
+
+// Authenticate returns the key of a secret, or ErrBadKey. It asks the database each time, so that a key
+// that another process has revoked is refused from then on.
+func (s *Store) Authenticate(ctx context.Context, secret string) (Key, error) {
+	id, ok := parseSecret(secret)
+	if !ok {
+		return Key{}, ErrBadKey
+	}
+	keys, digests, err := selected(ctx, s.db, "WHERE k.id = $1", id)
+	if err != nil {
+		return Key{}, s.failed("look for a key", err)
+	}
+	given := []byte(digest(secret))
+	now := micros(s.now())
+	for i, k := range keys { // one at most
+		same := subtle.ConstantTimeCompare(given, []byte(digests[i])) == 1
+		if same && k.Revoked.IsZero() && (k.Expires.IsZero() || now < micros(k.Expires)) {
+			return k, nil
+		}
+	}
+	return Key{}, ErrBadKey
+}

@@ -1,0 +1,141 @@
+// Package store is the database of a server: its projects, their API keys, and the log of what
+// was done with them. It is an SQLite file for one machine, or a PostgreSQL database that several
+// servers share. Both hold the same, and take the same statements.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// Errors of a store. Arguments that make no sense are backend.ErrInvalid.
+var (
+	// ErrBadKey: a secret is malformed or unknown, or its key is revoked or expired. Which of them is
+	// not said, so that nobody learns by trying which keys there are.
+	ErrBadKey = errors.New("the API key is not valid")
+	// ErrNoKey: no key has that id or name.
+	ErrNoKey = errors.New("no such API key")
+	// ErrKeyExists: another key of the project has the name and is not revoked.
+	ErrKeyExists = errors.New("the name is in use")
+	// ErrNewer: a newer program has changed the schema of the database.
+	ErrNewer = errors.New("the database is of a newer version of this program")
+	// ErrDamaged: the file is damaged, or no SQLite database.
+	ErrDamaged = errors.New("the file is damaged, or no SQLite database")
+)
+
+// A Store is an open database. It is safe for concurrent use, and other processes may have the same
+// database open. Methods wait for at most busyTimeout for others that write to an SQLite file, and
+// fail with backend.ErrLocked after that.
+type Store struct {
+	db      *sql.DB
+	name    string        // of the database in errors; it has no password
+	writers chan struct{} // holds one for each transaction that writes
+	now     func() time.Time
+}
+
+// busyTimeout is how long a process waits for another that writes to the same SQLite file. Each holds
+// it for milliseconds.
+const busyTimeout = 10 * time.Second
+
+// Open opens a server's database and brings its schema up to date. source is the path of an SQLite
+// file, or a postgres:// URL of a database that is used for nothing else. The file is made if it is
+// missing, for its owner alone; its directory must exist. Open fails with backend.ErrInvalid for
+// another source, and for a file that others may read or write; with ErrDamaged for a file that is
+// no intact database; and with ErrNewer for a database that a newer program has changed.
+func Open(ctx context.Context, source string) (*Store, error) {
+	scheme, _, isURL := strings.Cut(source, "://")
+	switch {
+	case source == "":
+		return nil, fmt.Errorf("the server's database: %w: name a file or a postgres:// URL", backend.ErrInvalid)
+	case isURL && (scheme == "postgres" || scheme == "postgresql"):
+		return openPostgres(ctx, source)
+	case isURL: // whose password is not repeated
+		return nil, fmt.Errorf("the server's database: %w: it cannot be of the kind %.40q: use a file or a postgres:// URL", backend.ErrInvalid, scheme)
+	}
+	return openSQLite(ctx, source)
+}
+
+// start brings the schema up to date, and returns the store. It closes db if it fails.
+func start(ctx context.Context, db *sql.DB, name string, d dialect, writers int) (*Store, error) {
+	s := &Store{db: db, name: name, writers: make(chan struct{}, writers), now: time.Now}
+	if err := migrate(ctx, db, d); err != nil {
+		return nil, errors.Join(s.failed("open it", err), db.Close())
+	}
+	return s, nil
+}
+
+// Close closes the database after the calls under way.
+func (s *Store) Close() error {
+	if err := s.db.Close(); err != nil {
+		return s.failed("close it", err)
+	}
+	return nil
+}
+
+// Ping fails if the database cannot be read.
+func (s *Store) Ping(ctx context.Context) error {
+	if _, err := version(ctx, s.db); err != nil {
+		return s.failed("read it", err)
+	}
+	return nil
+}
+
+// failed tells of which database an error is, and what to do about it.
+func (s *Store) failed(what string, err error) error {
+	return fmt.Errorf("the server's database %s: %s: %w", s.name, what, explain(err))
+}
+
+// write runs a transaction that writes. Those of this process wait for each other here, in turn and for
+// as long as ctx lets them: SQLite itself has one writer at a time, and waits by asking again and again.
+func (s *Store) write(ctx context.Context, what string, do func(*sql.Tx) error) error {
+	select {
+	case s.writers <- struct{}{}:
+		defer func() { <-s.writers }()
+	case <-ctx.Done():
+		return s.failed(what, context.Cause(ctx))
+	}
+	err := transact(ctx, s.db, do)
+	switch {
+	case err == nil || errors.Is(err, ErrNoKey) || errors.Is(err, ErrKeyExists) || errors.Is(err, backend.ErrInvalid):
+		return err // not the database's
+	default:
+		return s.failed(what, err)
+	}
+}
+
+// transact commits what do has done, unless it fails.
+func transact(ctx context.Context, db *sql.DB, do func(*sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := do(tx); err != nil {
+		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) { // done: by the end of ctx
+			return errors.Join(err, undo)
+		}
+		return err
+	}
+	return tx.Commit()
+}
+
+// micros is a time as the database has it.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// fromMicros is the inverse of micros, in UTC.
+func fromMicros(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(n).UTC()
+}
