@@ -10,17 +10,18 @@ import (
 // pays nothing for its client.
 func TestWhoLinksWhat(t *testing.T) {
 	const docker, kubernetes, ours = "github.com/moby/moby/", "k8s.io/", "github.com/llmsandbox/llmsandbox/"
+	const sqlite, postgres = "modernc.org/", "github.com/jackc/"
 	for _, c := range []struct {
 		packages []string
 		without  []string
 		with     []string // which shows that these would be seen
 	}{
-		{packages: []string{".", "./backend/local", "./backend/backendtest", "./pool", "./security/policyfile"}, without: []string{docker, kubernetes}},
-		{packages: []string{"./mcp", "./internal/mcpenv"}, without: []string{docker, kubernetes}},
-		{packages: []string{"./backend/docker", "./backend/podman"}, without: []string{kubernetes}, with: []string{docker}},
-		{packages: []string{"./backend/kubernetes"}, without: []string{docker}, with: []string{kubernetes}},
+		{packages: []string{".", "./backend/local", "./backend/backendtest", "./pool", "./security/policyfile"}, without: []string{docker, kubernetes, sqlite, postgres}},
+		{packages: []string{"./mcp", "./internal/mcpenv"}, without: []string{docker, kubernetes, sqlite, postgres}},
+		{packages: []string{"./backend/docker", "./backend/podman"}, without: []string{kubernetes, sqlite, postgres}, with: []string{docker}},
+		{packages: []string{"./backend/kubernetes"}, without: []string{docker, sqlite, postgres}, with: []string{kubernetes}},
 		{packages: []string{"./cmd/llmsandbox-agent"}, without: []string{docker, kubernetes, "net/http", "github.com/spf13/"}},
-		{packages: []string{"./cmd/llmsandbox", "./internal/cli"}, without: []string{kubernetes, "sigs.k8s.io/", ours + "backend/kubernetes"}, with: []string{docker, ours + "internal/cli"}},
+		{packages: []string{"./cmd/llmsandbox", "./internal/cli"}, without: []string{kubernetes, "sigs.k8s.io/", ours + "backend/kubernetes"}, with: []string{docker, sqlite, postgres, ours + "internal/cli"}},
 		{packages: []string{"./cmd/llmsandbox-kubernetes"}, with: []string{docker, kubernetes, ours + "backend/kubernetes"}},
 	} {
 		cmd := exec.Command("go", append([]string{"list", "-deps"}, c.packages...)...)
