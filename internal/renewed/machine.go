@@ -83,13 +83,18 @@ func (r *Machine) Replace(by func(old backend.Machine) (backend.Machine, error))
 // Done is closed when a machine has ended that no other replaces.
 func (r *Machine) Done() <-chan struct{} { return r.done }
 
-// Destroy waits for a replacement that is under way.
+// Destroy waits for a replacement that is under way. After it, Done is closed, also where the machine's own handle is closed before that has
+// seen the end.
 func (r *Machine) Destroy(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.now.Load()
 	defer r.look(m)
-	return m.Destroy(ctx)
+	err := m.Destroy(ctx)
+	if err == nil {
+		r.ended.Do(func() { close(r.done) })
+	}
+	return err
 }
 
 // Close waits for a replacement that is under way.

@@ -71,6 +71,19 @@ func TestDestroyEnds(t *testing.T) {
 	}
 }
 
+// A late fake has not seen its end when it is closed.
+type late struct{ *fake }
+
+func (late) Destroy(context.Context) error { return nil }
+
+func TestDestroyEndsUnseen(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	m := New(late{newFake("one")})
+	if err := errors.Join(m.Destroy(t.Context()), m.Close(nil)); err != nil || !ended(m) {
+		t.Errorf("%v, ended: %v; want the end", err, ended(m))
+	}
+}
+
 // TestCloseOfHandle: the machine lives on, and nothing waits for its end.
 func TestCloseOfHandle(t *testing.T) {
 	defer goleak.VerifyNone(t)
