@@ -32,6 +32,7 @@ const (
 type handle struct {
 	sandbox *llmsandbox.Sandbox
 	project string
+	left    chan struct{} // closed when the service lets go of it
 }
 
 func (h *handle) lives() bool {
@@ -128,10 +129,14 @@ func (s *Service) keep(sb *llmsandbox.Sandbox, project string) error {
 	if s.closed {
 		return ErrClosed
 	}
-	h := &handle{sb, project}
+	h := &handle{sb, project, make(chan struct{})}
 	s.handles[sb.ID()] = h
 	s.working.Go(func() {
-		<-sb.Done() // also when this handle is closed
+		select {
+		case <-sb.Done():
+		case <-h.left:
+			return
+		}
 		s.mu.Lock()
 		if s.handles[sb.ID()] == h {
 			delete(s.handles, sb.ID())

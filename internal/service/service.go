@@ -168,6 +168,7 @@ func (s *Service) Close(ctx context.Context) error {
 	var errs []error
 	for _, h := range all {
 		errs = append(errs, h.sandbox.Close())
+		close(h.left)
 	}
 	errs = append(errs, s.warm.Close(ctx))
 	s.working.Wait()

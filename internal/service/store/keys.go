@@ -22,11 +22,10 @@ type Scope string
 const (
 	ScopeRead  Scope = "read"  // look at sandboxes and their files
 	ScopeWrite Scope = "write" // make, use and remove sandboxes
-	ScopeAdmin Scope = "admin" // the keys and the audit log of its project
 )
 
 // scopes are all of them, in the order in which a key has them.
-var scopes = []Scope{ScopeRead, ScopeWrite, ScopeAdmin}
+var scopes = []Scope{ScopeRead, ScopeWrite}
 
 // DefaultProject is the project of a key that names none.
 const DefaultProject = "default"

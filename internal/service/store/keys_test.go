@@ -36,8 +36,8 @@ func TestCreateKey(t *testing.T) {
 			want Key
 		}{
 			{"what is left out", NewKey{Name: "a"}, Key{Name: "a", Project: "default", Scopes: []Scope{ScopeRead, ScopeWrite}}},
-			{"scopes in order, each once", NewKey{Name: "b", Project: "p", Scopes: []Scope{ScopeAdmin, ScopeRead, ScopeAdmin}},
-				Key{Name: "b", Project: "p", Scopes: []Scope{ScopeRead, ScopeAdmin}}},
+			{"scopes in order, each once", NewKey{Name: "b", Project: "p", Scopes: []Scope{ScopeWrite, ScopeRead, ScopeWrite}},
+				Key{Name: "b", Project: "p", Scopes: []Scope{ScopeRead, ScopeWrite}}},
 			{"an end", NewKey{Name: "c", Scopes: []Scope{ScopeRead}, Expires: expires},
 				Key{Name: "c", Project: "default", Scopes: []Scope{ScopeRead}, Expires: expires.Truncate(time.Microsecond).UTC()}},
 			{"the name of another project's", NewKey{Name: "a", Project: "p"}, Key{Name: "a", Project: "p", Scopes: []Scope{ScopeRead, ScopeWrite}}},
