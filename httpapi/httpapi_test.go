@@ -375,7 +375,7 @@ func TestAudit(t *testing.T) {
 	c.stop()
 	var got []string
 	for _, e := range events {
-		got = append(got, fmt.Sprintln(e.Caller.Project, e.Caller.Key, e.Operation, e.Sandbox == sb.ID, e.Status, e.Outcome))
+		got = append(got, fmt.Sprintln(e.Caller.Project, e.Caller.KeyName, e.Operation, e.Sandbox == sb.ID, e.Status, e.Outcome))
 	}
 	want := []string{
 		"a one create-sandbox true 201 ok\n", "a one run-in-sandbox true 200 error\n", "a one run-in-sandbox true 422 invalid\n", "a one exec-in-sandbox true 404 file_not_found\n",

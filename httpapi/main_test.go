@@ -49,11 +49,11 @@ const (
 func authenticate(_ context.Context, key string) (Caller, error) {
 	switch key {
 	case keyA:
-		return Caller{Project: "a", Key: "one", Read: true, Write: true}, nil
+		return Caller{Project: "a", KeyName: "one", Read: true, Write: true}, nil
 	case keyAReads:
-		return Caller{Project: "a", Key: "looks", Read: true}, nil
+		return Caller{Project: "a", KeyName: "looks", Read: true}, nil
 	case keyB:
-		return Caller{Project: "b", Key: "two", Read: true, Write: true}, nil
+		return Caller{Project: "b", KeyName: "two", Read: true, Write: true}, nil
 	}
 	return Caller{}, ErrUnknownKey
 }

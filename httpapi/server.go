@@ -90,8 +90,8 @@ var ErrUnknownKey = httpgate.ErrUnknown
 type Caller struct {
 	// Project is whose sandboxes it may use. It is written on each of them, and no client sees it.
 	Project string
-	// Key names its key in the audit log.
-	Key string
+	// KeyID and KeyName name its key in the audit log.
+	KeyID, KeyName string
 	// Read lets it look at sandboxes and their files, and Write make, use and remove them, and run code.
 	Read, Write bool
 }

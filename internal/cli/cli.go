@@ -94,7 +94,7 @@ processes, no network, no privileges, and limits that the kernel enforces.`,
 
 // commands make the commands of these names.
 var commands = map[string]func() *cobra.Command{
-	"run": newRunCommand, "repl": newReplCommand, "check": newCheckCommand, "mcp": newMCPCommand,
+	"run": newRunCommand, "repl": newReplCommand, "check": newCheckCommand, "mcp": newMCPCommand, "serve": newServeCommand,
 	"create": newCreateCommand, "ls": newListCommand, "stats": newStatsCommand, "exec": newExecCommand, "logs": newLogsCommand, "cp": newCopyCommand,
 	"install": newInstallCommand, "network": newNetworkCommand, "port-forward": newPortForwardCommand, "deadline": newDeadlineCommand,
 	"commit": newCommitCommand, "rm": newRemoveCommand, "gc": newGCCommand,
@@ -105,7 +105,7 @@ var commands = map[string]func() *cobra.Command{
 }
 
 func addCommands(root *cobra.Command) {
-	group(root, codeGroup, "Run code", "run", "repl", "check", "mcp")
+	group(root, codeGroup, "Run code", "run", "repl", "check", "mcp", "serve")
 	group(root, sandboxGroup, "Sandboxes", "create", "ls", "stats", "exec", "logs", "cp", "install", "network", "port-forward", "deadline", "commit", "rm", "gc")
 	group(root, stockGroup, "Environments, templates, images and caches", "setup", "environments", "template", "image", "images", "cache")
 	group(root, machineGroup, "Machine and help", "doctor", "languages", "version")

@@ -34,8 +34,8 @@ type flagGroup struct {
 var (
 	engines    = []string{docker.Name, podman.Name, micromambaName}
 	flagGroups = []flagGroup{
-		{title: "Server", flags: "http token-file session-ttl session-idle log",
-			rare: "no-token max-calls max-sessions allow-origin allow-host max-clients"},
+		{title: "Server", flags: "http listen token-file state session-ttl session-idle max-ttl log",
+			rare: "no-token tls-cert tls-key behind-proxy max-calls max-sessions max-sandboxes max-runs allow-origin allow-host allow-image max-clients database project scope expires sandbox since limit"},
 		{title: "Code", flags: "code lang language template env policy print list warn tty shell user", rare: "language-file arg standard policy-warn schema plain"},
 		{title: "Files", flags: "file mount out artifacts workdir", rare: "keep-files writable-root sudo commit overwrite-tag push stdin notebook keep-going"},
 		{title: "Libraries", flags: "lib environment import requirements from no-libraries",

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// serverDir is the default directory of a server, in that of what runs on this machine.
+	// serverDir is the default directory of a server, in that of what outlasts a restart of the machine.
 	serverDir = "server"
 	// serverDatabase is the file of the database in the directory of a server.
 	serverDatabase = "server.db"
@@ -32,7 +32,7 @@ type serverState struct {
 }
 
 func (s *serverState) register(set *pflag.FlagSet) {
-	set.StringVar(&s.State, "state", "", "keep the server's data in `DIR` (default: server in the state directory)")
+	set.StringVar(&s.State, "state", "", "keep the server's data in `DIR` (default: llmsandbox/server in /var/lib or ~/.local/state)")
 	set.StringVar(&s.Database, "database", "", "`URL` of a PostgreSQL database in place of the file in --state")
 }
 
@@ -40,10 +40,7 @@ func (s *serverState) register(set *pflag.FlagSet) {
 func (s *serverState) dir() (string, error) {
 	dir := s.State
 	if dir == "" {
-		state, err := statedir.Default()
-		if err == nil {
-			err = layerstore.MakePrivate(state)
-		}
+		state, err := statedir.Lasting()
 		if err != nil {
 			return "", fmt.Errorf("the server's directory: %w: name another with --state", err)
 		}
@@ -60,6 +57,9 @@ func (s *serverState) open(ctx context.Context) (*store.Store, error) {
 	if s.Database != "" {
 		if !strings.HasPrefix(s.Database, "postgres://") && !strings.HasPrefix(s.Database, "postgresql://") {
 			return nil, errors.New("--database: use a URL that begins with postgres://; a directory for a file is named by --state") // it may have a password
+		}
+		if s.State != "" {
+			return nil, errors.New("--state and --database exclude each other: leave one of them out")
 		}
 		return store.Open(ctx, s.Database)
 	}
@@ -85,8 +85,7 @@ func newServeKeyCommand() *cobra.Command {
 		Aliases: []string{"keys"},
 		Short:   "Create, list and revoke API keys of a server",
 		Long: `Create, list and revoke API keys of a server, which may be running. Use the --state or
---database of the server. Without them, keys are in the state directory, which a restart of the
-machine may clear. A URL with a password is safer in LLMSANDBOX_DATABASE than on the command
+--database of the server. A URL with a password is safer in LLMSANDBOX_DATABASE than on the command
 line, which other users of the machine can see.`,
 		Example: `  llmsandbox serve key create ci --expires 90d
   llmsandbox serve key list
@@ -106,8 +105,7 @@ secret. Keys of one project see the same sandboxes; a project is made when a key
 it. Scopes are:
 
   read    look at sandboxes and their files
-  write   create, use and remove sandboxes
-  admin   see the project's audit log, and manage its keys`,
+  write   create, use and remove sandboxes`,
 		Example: `  llmsandbox serve key create ci --expires 90d
   llmsandbox serve key create dashboard --project web --scope read > key`,
 		Args: cobra.ExactArgs(1),
@@ -129,7 +127,7 @@ it. Scopes are:
 	set := cmd.Flags()
 	at.register(set)
 	set.StringVar(&project, "project", store.DefaultProject, "`PROJECT` that the key belongs to")
-	set.StringArrayVar(&scopes, "scope", nil, "`SCOPE` of the key: read, write or admin (repeatable; default: read and write)")
+	set.StringArrayVar(&scopes, "scope", nil, "`SCOPE` of the key: read or write (repeatable; default: read and write)")
 	set.StringVar(&expires, "expires", "", "`DURATION` after which the key ends, such as 90d (default: never)")
 	return cmd
 }

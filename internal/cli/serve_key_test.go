@@ -59,7 +59,7 @@ func authenticate(t *testing.T, dir, secret string) (key store.Key, err error) {
 
 func TestServeKey(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "server")
-	out, messages, err := serveKey(t, "create", "ci", "--state", dir, "--project", "web", "--scope", "admin", "--scope", "read", "--expires", "90d")
+	out, messages, err := serveKey(t, "create", "ci", "--state", dir, "--project", "web", "--scope", "write", "--scope", "read", "--expires", "90d")
 	if err != nil || !regexp.MustCompile(`^lsb_[a-z2-7]{8}_[a-z2-7]{52}\n$`).MatchString(out) {
 		t.Fatalf("create: got %q, %v, want a secret and nothing else", out, err)
 	}
@@ -135,11 +135,12 @@ func TestServeKeyThatMakesNoSense(t *testing.T) {
 	}{
 		"no name":             {[]string{"create"}, nil, "arg"},
 		"a bad name":          {[]string{"create", "a b"}, backend.ErrInvalid, `"a b"`},
-		"an unknown scope":    {[]string{"create", "a", "--scope", "root"}, backend.ErrInvalid, "read, write, admin"},
+		"an unknown scope":    {[]string{"create", "a", "--scope", "root"}, backend.ErrInvalid, "read, write"},
 		"no duration":         {[]string{"create", "a", "--expires", "soon"}, nil, "--expires"},
 		"a past":              {[]string{"create", "a", "--expires", "-1d"}, nil, "--expires"},
 		"an empty database":   {[]string{"revoke", "a"}, store.ErrNoKey, `"a"`},
 		"a database's file":   {[]string{"list", "--database", "server.db"}, nil, "--state"},
+		"both databases":      {[]string{"list", "--database", "postgres://h/db"}, nil, "exclude each other"},
 		"a database's secret": {[]string{"list", "--database", "mysql://u:hunter2@h/db"}, nil, "postgres://"},
 	} {
 		out, _, err := serveKey(t, append(c.args, "--state", dir)...)

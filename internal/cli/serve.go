@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/subtle"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/httpapi"
+	"github.com/llmsandbox/llmsandbox/internal/httpgate"
+	"github.com/llmsandbox/llmsandbox/internal/service/store"
+)
+
+func newServeCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve [flags]",
+		Short: "Serve sandboxes over HTTP",
+		Long: `Serve sandboxes to programs that speak HTTP. Your flags set what sandboxes may do; requests can
+ask for less. The API is described at /openapi.json.
+
+On loopback, a server without keys prints one that is valid until the server ends. Others need keys
+from serve key create, and a certificate (--tls-cert, --tls-key) or a proxy that has one.
+
+Created sandboxes belong to small processes of their own: they live on when the server ends, and
+the next server has them.`,
+		Example: `  llmsandbox serve
+  llmsandbox serve key create ci --project builds
+  llmsandbox serve --listen 0.0.0.0:8321 --tls-cert cert.pem --tls-key key.pem`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := f.serve(cmd.Context())
+			if cmd.Context().Err() != nil && errors.Is(err, context.Canceled) {
+				return nil // it was asked to end, and has
+			}
+			return opening(cmd.Context(), &f.place, f.image, err)
+		},
+	}
+	f.register(cmd.Flags())
+	cmd.AddCommand(newServeKeyCommand(), newServeAuditCommand())
+	return cmd
+}
+
+// serveFlags are what the operator of a server sets.
+type serveFlags struct {
+	sandboxFlags
+	policy       policyFlags
+	state        serverState
+	listen       string
+	cert, key    string
+	behindProxy  bool
+	origins      []string
+	hosts        []string
+	images       []string
+	timeout      string
+	ttl, maxTTL  string
+	maxSandboxes int
+	maxRuns      int
+	warm         int
+	languages    []string
+	log          string
+}
+
+func (f *serveFlags) register(set *pflag.FlagSet) {
+	f.registerBounds(set)
+	registerLanguageFile(set, &f.declared)
+	f.policy.register(set)
+	f.state.register(set)
+	set.StringVar(&f.listen, "listen", "127.0.0.1:8321", "listen on `ADDRESS`")
+	set.StringVar(&f.cert, "tls-cert", "", "speak HTTPS with the certificate in `FILE` (PEM)")
+	set.StringVar(&f.key, "tls-key", "", "`FILE` of the key of --tls-cert (PEM)")
+	set.BoolVar(&f.behindProxy, "behind-proxy", false, "speak HTTP where others reach it, since a proxy speaks HTTPS with clients")
+	set.StringArrayVar(&f.origins, "allow-origin", nil, "allow web pages of this `ORIGIN`, such as https://app.example.org (repeatable)")
+	set.StringArrayVar(&f.hosts, "allow-host", nil, "`NAME` of the server in addition to its address and localhost (repeatable)")
+	set.StringArrayVar(&f.images, "allow-image", nil, "let requests use `IMAGE`; * at its end stands for any ending (repeatable)")
+	set.StringVar(&f.environment, "environment", "", "use environment `NAME`, such as data-science, where a request names none")
+	set.StringVar(&f.timeout, "timeout", "", "longest time limit of a run: `DURATION` such as 2m (default 5m)")
+	set.StringVar(&f.ttl, "ttl", "1h", "lifetime of a sandbox whose request does not say: `DURATION`")
+	set.StringVar(&f.maxTTL, "max-ttl", "24h", "longest lifetime of a sandbox: `DURATION`")
+	set.IntVar(&f.maxSandboxes, "max-sandboxes", 64, "`NUMBER` of sandboxes that a project can have at the same time")
+	set.IntVar(&f.maxRuns, "max-runs", 16, "`NUMBER` of programs that can run at once")
+	set.IntVar(&f.warm, "warm", 2, "keep `NUMBER` of sandboxes ready for each warm language")
+	set.StringArrayVar(&f.languages, "warm-language", nil, "keep sandboxes for this `LANGUAGE` ready (repeatable; default: python)")
+	set.StringVar(&f.log, "log", "info", "log `LEVEL`: debug, info, warn or error")
+}
+
+// serve serves until ctx ends.
+func (f *serveFlags) serve(ctx context.Context) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.log)); err != nil {
+		return fmt.Errorf("--log %q: use debug, info, warn or error", f.log)
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	cfg, err := f.config(log)
+	if err != nil {
+		return err
+	}
+	db, err := f.state.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close() //nolint:errcheck // nothing is written at the end
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", f.listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	word, err := f.keys(ctx, db, &cfg, l)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	server, err := httpapi.New(&cfg)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	if err = server.Check(ctx); err != nil {
+		err = errors.Join(err, l.Close())
+	} else {
+		scheme := "http"
+		if cfg.TLS != nil {
+			scheme = "https"
+		}
+		fmt.Fprintf(os.Stderr, "llmsandbox: serving on %s://%s%s\n", scheme, l.Addr(), word)
+		err = server.Serve(ctx, l)
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), mcpStop)
+	defer cancel()
+	return errors.Join(err, server.Close(stop))
+}
+
+// config turns flags into the server's configuration, but for its keys.
+func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
+	cfg := httpapi.Config{
+		Version: version, Images: f.images, BehindProxy: f.behindProxy, Hosts: f.hosts, Origins: f.origins,
+		MaxSandboxes: f.maxSandboxes, MaxRuns: f.maxRuns, Warm: f.warm, WarmLanguages: f.languages, Log: log,
+	}
+	if f.warm == 0 {
+		cfg.Warm = -1 // zero is the default there
+	}
+	for _, flag := range []struct {
+		name     string
+		n, least int
+	}{{"warm", f.warm, 0}, {"max-sandboxes", f.maxSandboxes, 1}, {"max-runs", f.maxRuns, 1}} {
+		if flag.n < flag.least {
+			return cfg, tooSmall(flag.name, strconv.Itoa(flag.n), strconv.Itoa(flag.least))
+		}
+	}
+	switch {
+	case f.place.Engine.Container != "":
+		return cfg, errors.New("--container is for one sandbox, and a server has many: use --image")
+	case f.place.Pod.Pod != "":
+		return cfg, errors.New("--pod is for one sandbox, and a server has many: use --image or --pod-template")
+	case (f.cert == "") != (f.key == ""):
+		return cfg, errors.New("--tls-cert and --tls-key belong together: give both, or neither")
+	case f.cert != "" && f.behindProxy:
+		return cfg, errors.New("--behind-proxy and --tls-cert exclude each other: leave one of them out")
+	}
+	if host, _, err := net.SplitHostPort(f.listen); err != nil || host == "" {
+		return cfg, fmt.Errorf("--listen %q: use ADDRESS:PORT, such as 127.0.0.1:8321; all addresses of the machine are 0.0.0.0:PORT", f.listen)
+	}
+	if f.cert != "" {
+		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return cfg, fmt.Errorf("--tls-cert and --tls-key: %w", err)
+		}
+		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return cfg, fmt.Errorf("start the supervisors of sandboxes: %w", err)
+	}
+	err = cmp.Or(
+		into(&cfg.Sandbox)(f.options(true)),
+		into(&cfg.Sandbox.Limits.Timeout)(timeoutFlag("timeout", f.timeout)),
+		into(&cfg.Sandbox.Policy)(f.policy.options()),
+		into(&cfg.DefaultLifetime)(durationFlag("ttl", f.ttl)),
+		into(&cfg.MaxLifetime)(durationFlag("max-ttl", f.maxTTL)),
+	)
+	if err != nil {
+		return cfg, err
+	}
+	if cfg.Sandbox.Limits.Timeout == llmsandbox.Unlimited {
+		return cfg, errors.New("--timeout unlimited: runs of a server need an end; use a duration such as 1h")
+	}
+	at, err := json.Marshal(f.place)
+	cfg.Supervisor = &llmsandbox.Supervisor{Command: []string{self, superviseCommand}, Config: at}
+	return cfg, err
+}
+
+// localProject is the project of the key that a server makes for itself.
+const localProject = "local"
+
+// keys sets whose requests the server takes. A server on the loopback that has no keys makes one for itself, which word says.
+func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Config, l net.Listener) (word string, err error) {
+	cfg.Authenticate = func(ctx context.Context, secret string) (httpapi.Caller, error) {
+		key, err := db.Authenticate(ctx, secret)
+		if errors.Is(err, store.ErrBadKey) {
+			return httpapi.Caller{}, httpapi.ErrUnknownKey
+		}
+		return httpapi.Caller{
+			Project: key.ProjectID, KeyID: key.ID, KeyName: key.Name, Read: slices.Contains(key.Scopes, store.ScopeRead), Write: slices.Contains(key.Scopes, store.ScopeWrite),
+		}, err
+	}
+	cfg.Audit = func(ctx context.Context, events []httpapi.AuditEvent) error { return db.Audit(ctx, entries(events)...) }
+	known, err := db.Keys(ctx)
+	if err != nil {
+		return "", err
+	}
+	valid := slices.ContainsFunc(known, func(k store.Key) bool {
+		return k.Revoked.IsZero() && (k.Expires.IsZero() || k.Expires.After(time.Now()))
+	})
+	tcp, ok := l.Addr().(*net.TCPAddr)
+	switch {
+	case valid:
+		return "", nil
+	case !ok || !tcp.IP.IsLoopback():
+		return "", fmt.Errorf("--listen %s: others reach that address, and there are no keys: make one with llmsandbox serve key create NAME", f.listen)
+	}
+	own := httpgate.NewToken()
+	asked := cfg.Authenticate
+	cfg.Authenticate = func(ctx context.Context, secret string) (httpapi.Caller, error) {
+		if subtle.ConstantTimeCompare([]byte(secret), []byte(own)) == 1 {
+			return httpapi.Caller{Project: localProject, KeyName: "of this run", Read: true, Write: true}, nil
+		}
+		return asked(ctx, secret)
+	}
+	return "; the key, until it ends, is " + own, nil
+}
