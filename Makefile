@@ -47,7 +47,7 @@ programs: commands ## beside the code too, with interpreters and compilers
 	$(SUM) --format pkgname-and-test-fails -- -timeout 20m $$($(GO) list ./... | grep -E "$(PROGRAMS)")
 
 PROGRAMS := /llmsandbox/(internal/language|security|images|bench|examples|scripts|test/docs|test/abuse|internal/seccomp)(/|$$)
-WHOLE := /llmsandbox/(test/(container|e2e|engine|kubernetes|mcp|vm)(/|$$)|internal/(cli|testengine|testcluster)$$)
+WHOLE := /llmsandbox/(test/(container|e2e|engine|kubernetes|mcp|server|vm)(/|$$)|internal/(cli|testengine|testcluster)$$)
 
 SUITE := $(SUM) --format testname
 CONTRACT := ^TestConformance$$/^Contract$$
@@ -95,8 +95,8 @@ kubernetes: commands cluster ## all else of the suite there, with gVisor and fau
 vm: commands ## limits under cgroup v2, as root and as an ordinary user, in virtual machines
 	LLMSANDBOX_VM=1 $(SUITE) -- -count=1 -timeout 30m ./test/vm
 
-clients: commands ## programs of npm that speak with the MCP server
-	$(SUITE) -- -timeout 20m ./test/mcp
+clients: commands ## programs of others that speak with the MCP server and the HTTP server
+	$(SUITE) -- -timeout 20m ./test/mcp ./test/server
 
 harness: commands cluster ## what starts and ends engines and the cluster
 	$(SUITE) -- -timeout 45m ./internal/testengine ./internal/testcluster
