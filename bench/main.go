@@ -84,6 +84,7 @@ func bench(ctx context.Context, o options) error {
 		{"first plot", firstPlot},
 		{"compiled languages", compiled},
 		{"mcp", mcpServer},
+		{"HTTP server", httpServer},
 	}
 	for _, engine := range []*containerEngine{e.docker, e.podman} {
 		if engine != nil {

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/pool"
+)
+
+// httpServer measures what a program costs through the HTTP server, against the library's own calls for the same.
+func httpServer(ctx context.Context, e *env, rounds int) (err error) {
+	state, err := os.MkdirTemp("", "llmsandbox-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(state)
+	s, err := startServer(ctx, e.command, state)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	o := llmsandbox.Options{Language: "python", BestEffort: true}
+	p, err := pool.New(&pool.Config{Options: o, Max: 4, Min: 2, Prepare: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close(context.WithoutCancel(ctx))) }()
+	sb, err := llmsandbox.Open(ctx, &o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sb.Close()) }()
+	var created struct{ ID string }
+	if err := s.post(ctx, "/v1/sandboxes", map[string]any{"language": "python", "lifetime_seconds": 3600}, &created); err != nil {
+		return err
+	}
+	code := map[string]any{"code": one}
+	run := func(path string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			var res struct{ Status, Stdout string }
+			if err := s.post(ctx, path, code, &res); err != nil || res.Stdout == "1\n" {
+				return err
+			}
+			return fmt.Errorf("POST %s: %+v", path, res)
+		}
+	}
+	inSandbox, posted := "Run in an open sandbox", "POST /v1/sandboxes/ID/run"
+	warm, postedWarm := "Acquire+Run+Release, warm", "POST /v1/run, warm"
+	// Not counted: both pools make up for what was taken, as they do between the requests of an agent.
+	filling := contender{"(the pools fill up)", func(ctx context.Context) (time.Duration, error) {
+		start := time.Now()
+		return time.Since(start), pause(ctx, 250*time.Millisecond)
+	}}
+	t, err := measure(ctx, rounds,
+		timed(inSandbox, func(ctx context.Context) error { return ok(sb.Run(ctx, one, nil)) }),
+		timed(posted, run("/v1/sandboxes/"+created.ID+"/run")),
+		filling,
+		timed(warm, func(ctx context.Context) error {
+			l, err := p.Acquire(ctx, nil)
+			if err != nil {
+				return err
+			}
+			err = ok(l.Sandbox().Run(ctx, one, nil))
+			l.Release()
+			return err
+		}),
+		filling,
+		timed(postedWarm, run("/v1/run")),
+	)
+	if err != nil {
+		return err
+	}
+	t.names = []string{inSandbox, posted, warm, postedWarm}
+	t.print()
+	more := func(a, b string) float64 { return percentile(t.times[a], 50) - percentile(t.times[b], 50) }
+	fmt.Printf("%s takes %.2f ms more than the library's own\n", posted, more(posted, inSandbox))
+	aimAtMost("ms that "+postedWarm+" takes more than "+warm, 1.5, more(postedWarm, warm))
+	return s.remove(ctx, created.ID)
+}
+
+// A server is `llmsandbox serve`, of which this process is the client.
+type server struct {
+	cmd          *exec.Cmd
+	address, key string
+	log          chan error
+}
+
+// startServer returns when it serves.
+func startServer(ctx context.Context, command, state string) (*server, error) {
+	s := &server{cmd: exec.CommandContext(ctx, command, "serve", "--best-effort", "--listen", "127.0.0.1:0", "--state", state), log: make(chan error, 1)}
+	stderr, err := s.cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		_, rest, ok := strings.Cut(lines.Text(), "serving on ")
+		if !ok {
+			continue
+		}
+		s.address, s.key, _ = strings.Cut(rest, "; the key, until it ends, is ")
+		go func() {
+			_, err := io.Copy(io.Discard, stderr)
+			s.log <- err
+		}()
+		return s, nil
+	}
+	return nil, errors.Join(errors.New("the server ended"), lines.Err(), s.cmd.Wait())
+}
+
+func (s *server) send(ctx context.Context, method, path string, body []byte, answer any) error {
+	r, err := http.NewRequestWithContext(ctx, method, s.address+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+s.key)
+	r.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	switch {
+	case err != nil:
+		return err
+	case res.StatusCode >= http.StatusBadRequest:
+		return fmt.Errorf("%s %s: %s: %s", method, path, res.Status, text)
+	case answer == nil:
+		return nil
+	}
+	return json.Unmarshal(text, answer)
+}
+
+func (s *server) post(ctx context.Context, path string, body, answer any) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	return s.send(ctx, http.MethodPost, path, b, answer)
+}
+
+func (s *server) remove(ctx context.Context, id string) error {
+	return s.send(ctx, http.MethodDelete, "/v1/sandboxes/"+id, nil, nil)
+}
+
+func (s *server) close() error {
+	http.DefaultClient.CloseIdleConnections()
+	err := s.cmd.Process.Signal(syscall.SIGTERM)
+	return errors.Join(err, <-s.log, s.cmd.Wait())
+}
