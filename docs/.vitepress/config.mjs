@@ -27,6 +27,7 @@ export const sidebar = [
       page('Pools', 'pools'),
       page('Security policies', 'security-policies'),
       page('MCP server and clients', 'mcp'),
+      page('HTTP server', 'server'),
     ],
   },
   {

@@ -63,8 +63,11 @@ func wrong(t *testing.T, binary string, help map[string]string, arguments string
 	if text == "" {
 		return []string{"there is no command " + path}
 	}
-	if len(words) > 1 && regexp.MustCompile(`(?m)^  `+regexp.QuoteMeta(words[1])+` `).MatchString(text) && strings.Contains(text, "\nCommands:\n") {
-		path += " " + words[1]
+	for _, below := range words[1:] {
+		if !strings.Contains(text, "\nCommands:\n") || !regexp.MustCompile(`(?m)^  `+regexp.QuoteMeta(below)+` `).MatchString(text) {
+			break
+		}
+		path += " " + below
 		text = helpOf(t, binary, help, path)
 	}
 	for _, w := range words[1:] {
