@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"unicode/utf8"
 
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 )
 
@@ -13,9 +16,13 @@ import (
 // run the code's own methods.
 const askTimeout = 20 * time.Second
 
-// Ask asks the driver between two cells.
+// Ask asks the driver between two cells. It fails with backend.ErrInvalid for a cursor that is outside of the code, and with
+// backend.ErrUnsupported where the driver says that it cannot answer.
 func (k *Kernel) Ask(ctx context.Context, r Request) (Event, error) {
 	var none Event
+	if r.Cursor != nil && (*r.Cursor < 0 || *r.Cursor > utf8.RuneCountInString(r.Code)) {
+		return none, fmt.Errorf("cursor %d: %w: the code has %d code points", *r.Cursor, backend.ErrInvalid, utf8.RuneCountInString(r.Code))
+	}
 	t, err := k.Take(ctx)
 	if err != nil {
 		return none, err
@@ -44,7 +51,7 @@ func (k *Kernel) Ask(ctx context.Context, r Request) (Event, error) {
 			case ctx.Err() != nil:
 				return none, context.Cause(ctx)
 			case e.Refusal != "":
-				return none, fmt.Errorf("the %s kernel: %s", k.Language.Title, e.Refusal)
+				return none, errclass.Errorf(backend.ErrUnsupported, "the %s kernel: %s", k.Language.Title, e.Refusal)
 			default:
 				return e, nil
 			}
