@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
@@ -45,12 +46,22 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestResultIsDescribed: the document describes what a result has, all of it and nothing else.
-func TestResultIsDescribed(t *testing.T) {
-	b, err := json.Marshal(llmsandbox.Result{
-		ExitCode: 1, Signal: "x", ArtifactsDropped: []string{"x"}, Reason: "x", Network: make([]llmsandbox.NetworkAttempt, 1), NetworkDropped: 1,
-		Findings: make([]security.Finding, 1), Hints: make([]llmsandbox.Hint, 1),
+// TestResultsAreDescribed: the document describes what a result or cell has, all of it and nothing else.
+func TestResultsAreDescribed(t *testing.T) {
+	network, findings, hints := make([]llmsandbox.NetworkAttempt, 1), make([]security.Finding, 1), make([]llmsandbox.Hint, 1)
+	wantDescribed(t, reflect.TypeFor[result](), llmsandbox.Result{
+		ExitCode: 1, Signal: "x", ArtifactsDropped: []string{"x"}, Reason: "x", Network: network, NetworkDropped: 1, Findings: findings, Hints: hints,
+		Capabilities: backend.Capabilities{Controls: []backend.Control{{Name: "x"}}},
 	})
+	wantDescribed(t, reflect.TypeFor[cell](), llmsandbox.Cell{
+		ExitCode: 1, Signal: "x", Value: map[string]string{"x": ""}, Error: &llmsandbox.CellError{Traceback: "x"}, ArtifactsDropped: []string{"x"}, Network: network, NetworkDropped: 1,
+		Findings: findings, Interrupted: true, StateLost: true, Restarted: true, Reason: "x", Hints: hints,
+	})
+}
+
+func wantDescribed(t *testing.T, by reflect.Type, v any) {
+	t.Helper()
+	b, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,20 +69,19 @@ func TestResultIsDescribed(t *testing.T) {
 	if err := json.Unmarshal(b, &has); err != nil {
 		t.Fatal(err)
 	}
-	has["not_enforced"] = nil // of Capabilities
 	var described []string
-	for f := range reflect.TypeFor[result]().Fields() {
+	for f := range by.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		described = append(described, name)
 	}
 	for name := range has {
 		if !slices.Contains(described, name) {
-			t.Errorf("a result has %s, which is not described", name)
+			t.Errorf("%T has %s, which is not described", v, name)
 		}
 	}
 	for _, name := range described {
 		if _, ok := has[name]; !ok {
-			t.Errorf("%s is described, which no result has", name)
+			t.Errorf("%s is described, which no %T has", name, v)
 		}
 	}
 }

@@ -56,6 +56,8 @@ var kinds = []struct {
 	code   string
 }{
 	{llmsandbox.ErrNotFound, http.StatusNotFound, "not_found"},
+	{llmsandbox.ErrKernelClosed, http.StatusNotFound, "not_found"},
+	{llmsandbox.ErrDetached, http.StatusConflict, "detached"},
 	{llmsandbox.ErrClosed, http.StatusNotFound, "not_found"},
 	{service.ErrNotAllowed, http.StatusForbidden, "not_allowed"},
 	{service.ErrQuota, http.StatusTooManyRequests, "quota"},

@@ -118,12 +118,12 @@ type result struct {
 const eventStream = "text/event-stream"
 
 // streamed describes the answer of an operation that runs something: the result as a whole, or its events.
-func (s *Server) streamed(op *huma.Operation) {
+func (s *Server) streamed(op *huma.Operation, of reflect.Type, name string) {
 	schemas := s.api.OpenAPI().Components.Schemas
 	op.Responses["200"] = &huma.Response{
 		Description: "What became of the program. Where the request accepts text/event-stream: events stdout and stderr, whose data is a JSON string, and at the end an event result, or an event problem.",
 		Content: map[string]*huma.MediaType{
-			"application/json": {Schema: schemas.Schema(reflect.TypeFor[result](), true, "Result")},
+			"application/json": {Schema: schemas.Schema(of, true, name)},
 			eventStream:        {Schema: &huma.Schema{Type: huma.TypeString}},
 		},
 	}
@@ -137,7 +137,8 @@ func wantsEvents(accept string) bool {
 
 func (s *Server) runRoutes() {
 	const tag = "Programs"
-	s.streamed(register(s, operation{
+	runs := func(op *huma.Operation) { s.streamed(op, reflect.TypeFor[result](), "Result") }
+	runs(register(s, operation{
 		id: "run", method: http.MethodPost, path: "/v1/run", tag: tag, write: true, summary: "Run code in a fresh sandbox",
 		doc: "The sandbox is removed when the program has ended. It is one that was kept ready, where the request asks for nothing else. A program whose client goes away is killed.",
 	}, func(ctx context.Context, in *struct {
@@ -163,12 +164,12 @@ func (s *Server) runRoutes() {
 			leave()
 			return nil, err
 		}
-		return s.respond(wantsEvents(in.Accept), func() { release(); leave() }, func(ctx context.Context, stdout, stderr io.Writer) (*llmsandbox.Result, error) {
+		return s.respond(wantsEvents(in.Accept), func() { release(); leave() }, func(ctx context.Context, stdout, stderr io.Writer) (ending, error) {
 			opts.Stdout, opts.Stderr = stdout, stderr
-			return sb.Run(ctx, b.Code, opts)
+			return ofProgram(sb.Run(ctx, b.Code, opts))
 		}), nil
 	}))
-	s.streamed(register(s, operation{
+	runs(register(s, operation{
 		id: "run-in-sandbox", method: http.MethodPost, path: "/v1/sandboxes/{id}/run", tag: tag, write: true, summary: "Run code in a sandbox",
 		doc: "Each run is a fresh process; files stay. A program whose client goes away is killed.",
 	}, func(ctx context.Context, in *struct {
@@ -185,7 +186,7 @@ func (s *Server) runRoutes() {
 			return sb.Run(ctx, in.Body.Code, opts)
 		})
 	}))
-	s.streamed(register(s, operation{
+	runs(register(s, operation{
 		id: "exec-in-sandbox", method: http.MethodPost, path: "/v1/sandboxes/{id}/exec", tag: tag, write: true, summary: "Run a program of a sandbox",
 		doc: "A program whose client goes away is killed.",
 	}, func(ctx context.Context, in *struct {
@@ -240,42 +241,50 @@ func (s *Server) inSandbox(ctx context.Context, id string, events bool, run func
 		leave()
 		return nil, err
 	}
-	return s.respond(events, leave, func(ctx context.Context, stdout, stderr io.Writer) (*llmsandbox.Result, error) {
-		return run(ctx, sb, stdout, stderr)
+	return s.respond(events, leave, func(ctx context.Context, stdout, stderr io.Writer) (ending, error) {
+		return ofProgram(run(ctx, sb, stdout, stderr))
 	}), nil
 }
 
+// An ending is what became of a program or cell: what is answered, and what of that is counted and noted.
+type ending struct {
+	answer  any
+	status  llmsandbox.Status
+	sandbox string
+}
+
+func ofProgram(res *llmsandbox.Result, err error) (ending, error) {
+	return ending{res, res.Status, res.SandboxID}, err
+}
+
 // respond answers with what becomes of a run; done is called after it.
-func (s *Server) respond(events bool, done func(), run func(ctx context.Context, stdout, stderr io.Writer) (*llmsandbox.Result, error)) *huma.StreamResponse {
+func (s *Server) respond(events bool, done func(), run func(ctx context.Context, stdout, stderr io.Writer) (ending, error)) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
 		defer done()
 		if events {
 			s.stream(ctx, run)
 			return
 		}
-		res, err := run(ctx.Context(), nil, nil)
-		s.ended(ctx.Context(), res)
-		if err != nil && !settled(res, err) {
+		end, err := run(ctx.Context(), nil, nil)
+		s.ended(ctx.Context(), end)
+		if err != nil && !settles(err) {
 			s.write(ctx, s.problem(ctx.Context(), err))
 			return
 		}
-		s.write(ctx, res)
+		s.write(ctx, end.answer)
 	}}
 }
 
 // ended notes what became of a program.
-func (s *Server) ended(ctx context.Context, res *llmsandbox.Result) {
-	if res == nil {
-		return
-	}
-	s.metrics.ended(res.Status)
+func (s *Server) ended(ctx context.Context, end ending) {
+	s.metrics.ended(end.status)
 	t := trailOf(ctx)
-	t.sandbox, t.outcome = cmp.Or(res.SandboxID, t.sandbox), string(res.Status)
+	t.sandbox, t.outcome = cmp.Or(end.sandbox, t.sandbox), string(end.status)
 }
 
-// settled reports whether a result is the answer even though there is an error: what became of the program is in it.
-func settled(res *llmsandbox.Result, err error) bool {
-	return res != nil && (errors.Is(err, llmsandbox.ErrLost) || errors.Is(err, llmsandbox.ErrOutput))
+// settles reports whether what became of a program is the answer even though there is an error.
+func settles(err error) bool {
+	return errors.Is(err, llmsandbox.ErrLost) || errors.Is(err, llmsandbox.ErrOutput)
 }
 
 // write answers with a value or a problem.
@@ -294,7 +303,7 @@ func (s *Server) write(ctx huma.Context, v any) {
 }
 
 // stream answers with what a run writes as it does, and then with what became of it.
-func (s *Server) stream(c huma.Context, run func(context.Context, io.Writer, io.Writer) (*llmsandbox.Result, error)) {
+func (s *Server) stream(c huma.Context, run func(context.Context, io.Writer, io.Writer) (ending, error)) {
 	ctx, gone := context.WithCancelCause(c.Context())
 	defer gone(nil)
 	c.SetHeader("Content-Type", eventStream)
@@ -319,17 +328,17 @@ func (s *Server) stream(c huma.Context, run func(context.Context, io.Writer, io.
 		}
 	}()
 	stdout, stderr := &eventWriter{events: e, name: "stdout"}, &eventWriter{events: e, name: "stderr"}
-	res, err := run(ctx, stdout, stderr)
-	s.ended(c.Context(), res)
+	end, err := run(ctx, stdout, stderr)
+	s.ended(c.Context(), end)
 	close(beats)
 	<-beating
 	stdout.end()
 	stderr.end()
-	if err != nil && !settled(res, err) {
+	if err != nil && !settles(err) {
 		e.send("problem", s.problem(ctx, err))
 		return
 	}
-	e.send("result", res)
+	e.send("result", end.answer)
 }
 
 const heartbeat = 15 * time.Second

@@ -13,6 +13,7 @@ func (s *Server) routes() {
 	s.sandboxRoutes()
 	s.runRoutes()
 	s.fileRoutes()
+	s.kernelRoutes()
 	s.stateRoutes()
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
@@ -33,6 +34,9 @@ type handle struct {
 	sandbox *llmsandbox.Sandbox
 	project string
 	left    chan struct{} // closed when the service lets go of it
+
+	kernelsMu sync.Mutex
+	kernels   map[string]*llmsandbox.Kernel // that are open, by their id
 }
 
 func (h *handle) lives() bool {
@@ -69,7 +73,7 @@ func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Optio
 	if err != nil {
 		return nil, err
 	}
-	if err := s.keep(sb, project); err != nil {
+	if _, err := s.keep(sb, project); err != nil {
 		return nil, errors.Join(err, sb.Destroy(context.WithoutCancel(ctx)))
 	}
 	return sb, nil
@@ -123,13 +127,13 @@ func (s *Service) makeRoom(ctx context.Context, project string) (done func(), er
 }
 
 // keep holds a sandbox open until it ends.
-func (s *Service) keep(sb *llmsandbox.Sandbox, project string) error {
+func (s *Service) keep(sb *llmsandbox.Sandbox, project string) (*handle, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return ErrClosed
+		return nil, ErrClosed
 	}
-	h := &handle{sb, project, make(chan struct{})}
+	h := &handle{sandbox: sb, project: project, left: make(chan struct{})}
 	s.handles[sb.ID()] = h
 	s.working.Go(func() {
 		select {
@@ -146,12 +150,20 @@ func (s *Service) keep(sb *llmsandbox.Sandbox, project string) error {
 			s.cfg.Log.Warn("let go of a sandbox that has ended", "sandbox", sb.ID(), "error", err)
 		}
 	})
-	return nil
+	return h, nil
 }
 
 // Get returns a sandbox of a project, which the service keeps: callers do not close it. It fails with llmsandbox.ErrNotFound, also for
 // the sandbox of another project.
 func (s *Service) Get(ctx context.Context, project, id string) (*llmsandbox.Sandbox, error) {
+	h, err := s.get(ctx, project, id)
+	if err != nil {
+		return nil, err
+	}
+	return h.sandbox, nil
+}
+
+func (s *Service) get(ctx context.Context, project, id string) (*handle, error) {
 	if !strings.HasPrefix(id, idPrefix(project)) {
 		return nil, notFound(id) // before anything is looked up, so that it takes as long for one that there is as for another
 	}
@@ -163,7 +175,7 @@ func (s *Service) Get(ctx context.Context, project, id string) (*llmsandbox.Sand
 	case closed:
 		return nil, ErrClosed
 	case h != nil && h.project == project && h.lives():
-		return h.sandbox, nil
+		return h, nil
 	case h != nil:
 		return nil, notFound(id)
 	}
@@ -175,12 +187,12 @@ func (s *Service) Get(ctx context.Context, project, id string) (*llmsandbox.Sand
 	h = s.handles[id]
 	s.mu.Unlock()
 	if h != nil { // another request was faster
-		return h.sandbox, sb.Close()
+		return h, sb.Close()
 	}
-	if err := s.keep(sb, project); err != nil {
+	if h, err = s.keep(sb, project); err != nil {
 		return nil, errors.Join(err, sb.Close())
 	}
-	return sb, nil
+	return h, nil
 }
 
 func (s *Service) attach(ctx context.Context, project, id string) (*llmsandbox.Sandbox, error) {

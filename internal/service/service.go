@@ -158,7 +158,7 @@ func (s *Service) Check(ctx context.Context) error {
 // Sandbox is what sandboxes are opened with, which is also the most that they may have.
 func (s *Service) Sandbox() llmsandbox.Options { return s.cfg.Sandbox }
 
-// Close lets go of all sandboxes and waits until nothing of the service works any more. Those that have a supervisor live on.
+// Close lets go of all sandboxes and waits until nothing of the service works any more. Those that have a supervisor live on, with their kernels.
 func (s *Service) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
@@ -167,6 +167,9 @@ func (s *Service) Close(ctx context.Context) error {
 	s.mu.Unlock()
 	var errs []error
 	for _, h := range all {
+		if s.cfg.Supervisor != nil {
+			errs = append(errs, h.detach(ctx))
+		}
 		errs = append(errs, h.sandbox.Close())
 		close(h.left)
 	}

@@ -181,7 +181,7 @@ func (s *server) stdout(status int, body string) string {
 	return res.Stdout
 }
 
-// TestKilled: a sandbox and its files outlive a server that is killed, and the next server has them.
+// TestKilled: a sandbox, its files and its kernels outlive a server that is killed, and one that ends, and the next server has them.
 func TestKilled(t *testing.T) {
 	m := newMachine(t)
 	s := m.start()
@@ -192,6 +192,12 @@ func TestKilled(t *testing.T) {
 	}
 	path := "/v1/sandboxes/" + sb.ID
 	s.stdout(s.ask(s.key, http.MethodPost, path+"/run", `{"code": "echo kept >file"}`))
+	var kernel struct{ ID string }
+	if status, body := s.ask(s.key, http.MethodPost, path+"/kernels", `{}`); json.Unmarshal([]byte(body), &kernel) != nil || status != http.StatusCreated {
+		t.Fatalf("%d %s: want a kernel", status, body)
+	}
+	cells := path + "/kernels/" + kernel.ID + "/cells"
+	s.stdout(s.ask(s.key, http.MethodPost, cells, `{"code": "X=1"}`))
 	_, before := s.ask(s.key, http.MethodGet, path, "")
 	s.end(syscall.SIGKILL)
 	old := s.key
@@ -204,6 +210,14 @@ func TestKilled(t *testing.T) {
 	}
 	if out := s.stdout(s.ask(s.key, http.MethodPost, path+"/exec", `{"argv": ["cat", "file"]}`)); out != "kept\n" {
 		t.Errorf("the file has %q, want what was written", out)
+	}
+	if out := s.stdout(s.ask(s.key, http.MethodPost, cells, `{"code": "echo $X; Y=2"}`)); out != "1\n" {
+		t.Errorf("the kernel's variable is %q, want what it was", out)
+	}
+	s.end(syscall.SIGTERM) // lets go of the kernel
+	s = m.start()
+	if out := s.stdout(s.ask(s.key, http.MethodPost, cells, `{"code": "echo $X$Y"}`)); out != "12\n" {
+		t.Errorf("the kernel's variables are %q, want what they were", out)
 	}
 	if status, body := s.ask(s.key, http.MethodDelete, path, ""); status != http.StatusNoContent {
 		t.Errorf("remove: %d %s, want 204", status, body)
@@ -305,7 +319,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s\n%s", err, out, script)
 	}
-	for _, want := range []string{`"stdout":"42\n"`, `"labels":{"user":"anna"}`, `"stdout":"a,1\n\n"`, "data.csv\\n", "event: stdout\ndata: \"3\\n\"\n", "event: result", "dashboard  builds", "lsb_"} {
+	for _, want := range []string{`"stdout":"42\n"`, `"labels":{"user":"anna"}`, `"stdout":"a,1\n\n"`, "data.csv\\n", `"value":{"text/plain":"21"}`, "event: stdout\ndata: \"3\\n\"\n", "event: result", "dashboard  builds", "lsb_"} {
 		if !bytes.Contains(out, []byte(want)) {
 			t.Errorf("no %s in\n%s", want, out)
 		}

@@ -1,0 +1,268 @@
+package httpapi
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/artifact"
+	"github.com/llmsandbox/llmsandbox/security"
+)
+
+// NewKernel asks for an interpreter that keeps its state.
+type NewKernel struct {
+	Language  string            `json:"language,omitempty" maxLength:"64" doc:"Name or alias; the sandbox's where it is left out" example:"python"`
+	Env       map[string]string `json:"env,omitempty" maxProperties:"256" doc:"Added to its environment"`
+	Dir       string            `json:"dir,omitempty" maxLength:"4096" doc:"Its first working directory, relative to the sandbox's"`
+	Libraries []string          `json:"libraries,omitempty" maxItems:"128" doc:"Installed first" example:"[\"numpy\"]"`
+	Plain     bool              `json:"plain,omitempty" doc:"The language's own shell where the sandbox has a richer one: Python without IPython, which opens sooner"`
+}
+
+// A Kernel is an interpreter that keeps its state.
+type Kernel struct {
+	ID       string `json:"id"`
+	Language string `json:"language" example:"python"`
+	Version  string `json:"version,omitempty" doc:"Of the interpreter" example:"3.13.5"`
+	Flavor   string `json:"flavor,omitempty" doc:"Its shell" example:"ipython"`
+}
+
+// NewCell is code for a kernel.
+type NewCell struct {
+	Code    string   `json:"code" doc:"What to execute" example:"x = 1"`
+	Timeout float64  `json:"timeout_seconds,omitempty" minimum:"0" doc:"Wall time; the sandbox's where it is left out. When it is over, the cell is interrupted, or the kernel's process ended" example:"60"`
+	Stdin   []string `json:"stdin,omitempty" maxItems:"1000" doc:"Lines that answer the code's requests for input, in their order; then comes end-of-file"`
+}
+
+// A Place is a place in code.
+type Place struct {
+	Code   string `json:"code"`
+	Cursor int    `json:"cursor" minimum:"0" doc:"Counted in code points"`
+}
+
+// A cell has the JSON form of llmsandbox.Cell.
+type cell struct {
+	Status           llmsandbox.Status   `json:"status" enum:"ok,error,timeout,out_of_memory,output_limit,killed,refused,setup_failed,lost" doc:"What became of the code, as it was observed"`
+	Count            int                 `json:"count" doc:"Its number in the kernel's process, from 1"`
+	ExitCode         int                 `json:"exit_code,omitempty" doc:"Of code that exits, and of the kernel's process"`
+	Signal           string              `json:"signal,omitempty" doc:"What ended the kernel's process"`
+	Stdout           string              `json:"stdout"`
+	Stderr           string              `json:"stderr"`
+	StdoutTruncated  bool                `json:"stdout_truncated"`
+	StderrTruncated  bool                `json:"stderr_truncated"`
+	Value            map[string]string   `json:"value,omitempty" doc:"The last expression's by media type; base64 where that is not text"`
+	Error            *cellError          `json:"error,omitempty" doc:"What the code ended with"`
+	DurationMS       float64             `json:"duration_ms"`
+	Artifacts        []artifact.Artifact `json:"artifacts" nullable:"false" doc:"Plots, tables and files that the code made"`
+	ArtifactsDropped []string            `json:"artifacts_dropped,omitempty"`
+	Network          []map[string]any    `json:"network,omitempty" doc:"Its attempts to reach something"`
+	NetworkDropped   int                 `json:"network_dropped,omitempty"`
+	Findings         []security.Finding  `json:"findings,omitempty" doc:"What the policy names in the code"`
+	Interrupted      bool                `json:"interrupted,omitempty" doc:"It was interrupted, and ended by that"`
+	StateLost        bool                `json:"state_lost,omitempty" doc:"What cells have defined is gone: the next one has a new process"`
+	Restarted        bool                `json:"restarted,omitempty" doc:"The kernel's process had ended before this cell, which found none of the state"`
+	Reason           string              `json:"reason,omitempty" doc:"Why there is no ordinary outcome"`
+	Hints            []llmsandbox.Hint   `json:"hints,omitempty" doc:"What may help code that failed"`
+}
+
+type cellError struct {
+	Name      string `json:"name" example:"ZeroDivisionError"`
+	Message   string `json:"message"`
+	Traceback string `json:"traceback,omitempty"`
+}
+
+type kernelPath struct {
+	ID     string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
+	Kernel string `path:"kernel" maxLength:"40" doc:"The kernel's id"`
+}
+
+func describeKernel(i llmsandbox.KernelInfo) Kernel {
+	return Kernel{ID: i.ID, Language: i.Language, Version: i.Version, Flavor: i.Flavor}
+}
+
+func (s *Server) kernel(ctx context.Context, in *kernelPath) (*llmsandbox.Kernel, error) {
+	return s.service.Kernel(ctx, s.caller(ctx).Project, in.ID, in.Kernel)
+}
+
+func (s *Server) kernelRoutes() {
+	const tag, all = "Kernels", "/v1/sandboxes/{id}/kernels"
+	const one = all + "/{kernel}"
+	type answer struct{ Body Kernel }
+	register(s, operation{
+		id: "open-kernel", method: http.MethodPost, path: all, tag: tag, status: http.StatusCreated, write: true, summary: "Open an interpreter that keeps its state",
+		doc: "It lives as long as its sandbox, or until it is removed, also when the server is started again.",
+	}, func(ctx context.Context, in *struct {
+		ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
+		Body NewKernel
+	}) (*answer, error) {
+		leave, err := s.service.Enter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		b := &in.Body
+		k, err := s.service.OpenKernel(ctx, s.caller(ctx).Project, in.ID, b.Language, &llmsandbox.KernelOptions{Env: b.Env, Dir: b.Dir, Libraries: b.Libraries, Plain: b.Plain})
+		if err != nil {
+			return nil, err
+		}
+		return &answer{describeKernel(k.Info())}, nil
+	})
+	type list struct {
+		Body struct {
+			Kernels []Kernel `json:"kernels" nullable:"false"`
+		}
+	}
+	register(s, operation{
+		id: "list-kernels", method: http.MethodGet, path: all, tag: tag, summary: "List the kernels of a sandbox",
+	}, func(ctx context.Context, in *sandboxPath) (*list, error) {
+		sb, err := s.sandbox(ctx, in.ID)
+		if err != nil {
+			return nil, err
+		}
+		found, err := sb.Kernels(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out := &list{}
+		out.Body.Kernels = make([]Kernel, 0, len(found))
+		for _, i := range found {
+			out.Body.Kernels = append(out.Body.Kernels, describeKernel(i))
+		}
+		return out, nil
+	})
+	register(s, operation{
+		id: "close-kernel", method: http.MethodDelete, path: one, tag: tag, status: http.StatusNoContent, write: true, summary: "End a kernel with all that it has started",
+	}, func(ctx context.Context, in *kernelPath) (*struct{}, error) {
+		return nil, s.service.CloseKernel(ctx, s.caller(ctx).Project, in.ID, in.Kernel)
+	})
+	for _, op := range []struct {
+		name, summary string
+		do            func(*llmsandbox.Kernel, context.Context) error
+	}{
+		{"interrupt", "Interrupt the cell that runs, if one does", (*llmsandbox.Kernel).Interrupt},
+		{"restart", "End a kernel's process, and start a new one", (*llmsandbox.Kernel).Restart},
+		{"reset", "Forget what cells have defined", (*llmsandbox.Kernel).Reset},
+	} {
+		register(s, operation{
+			id: op.name + "-kernel", method: http.MethodPost, path: one + "/" + op.name, tag: tag, status: http.StatusNoContent, write: true, summary: op.summary,
+		}, func(ctx context.Context, in *kernelPath) (*struct{}, error) {
+			k, err := s.kernel(ctx, in)
+			if err != nil {
+				return nil, err
+			}
+			return nil, op.do(k, ctx)
+		})
+	}
+	s.cellRoute(tag, one+"/cells")
+	s.askRoutes(tag, one)
+}
+
+func (s *Server) cellRoute(tag, path string) {
+	op := register(s, operation{
+		id: "run-cell", method: http.MethodPost, path: path, tag: tag, write: true, summary: "Run code in a kernel",
+		doc: "Cells of a kernel run one after the other. One whose client goes away is interrupted.",
+	}, func(ctx context.Context, in *struct {
+		ID     string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
+		Kernel string `path:"kernel" maxLength:"40" doc:"The kernel's id"`
+		Accept string `header:"Accept" doc:"text/event-stream for output as it is written"`
+		Body   NewCell
+	}) (*huma.StreamResponse, error) {
+		timeout, err := s.service.Timeout(seconds(in.Body.Timeout))
+		if err != nil {
+			return nil, err
+		}
+		k, err := s.kernel(ctx, &kernelPath{in.ID, in.Kernel})
+		if err != nil {
+			return nil, err
+		}
+		leave, err := s.service.Enter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		lines := in.Body.Stdin
+		opts := &llmsandbox.CellOptions{Timeout: timeout, Stdin: func(context.Context, string, bool) (string, error) {
+			if len(lines) == 0 {
+				return "", io.EOF
+			}
+			line := lines[0]
+			lines = lines[1:]
+			return strings.TrimSuffix(line, "\n"), nil
+		}}
+		return s.respond(wantsEvents(in.Accept), leave, func(ctx context.Context, stdout, stderr io.Writer) (ending, error) {
+			opts.Stdout, opts.Stderr = stdout, stderr
+			c, err := k.Run(ctx, in.Body.Code, opts)
+			return ending{c, c.Status, in.ID}, err
+		}), nil
+	})
+	s.streamed(op, reflect.TypeFor[cell](), "Cell")
+}
+
+func (s *Server) askRoutes(tag, path string) {
+	type completion struct {
+		Body struct {
+			Matches []string `json:"matches" nullable:"false"`
+			Start   int      `json:"start" doc:"They may take the place of the code from here, counted in code points,"`
+			End     int      `json:"end" doc:"to here"`
+		}
+	}
+	type place struct {
+		ID     string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
+		Kernel string `path:"kernel" maxLength:"40" doc:"The kernel's id"`
+		Body   Place
+	}
+	register(s, operation{
+		id: "complete", method: http.MethodPost, path: path + "/complete", tag: tag, write: true, summary: "Complete code at a cursor",
+	}, func(ctx context.Context, in *place) (*completion, error) {
+		k, err := s.kernel(ctx, &kernelPath{in.ID, in.Kernel})
+		if err != nil {
+			return nil, err
+		}
+		found, err := k.Complete(ctx, in.Body.Code, in.Body.Cursor)
+		if err != nil {
+			return nil, err
+		}
+		out := &completion{}
+		out.Body.Matches, out.Body.Start, out.Body.End = append([]string{}, found.Matches...), found.Start, found.End
+		return out, nil
+	})
+	type inspection struct {
+		Body struct {
+			Text string `json:"text" doc:"Documentation, signature or value; empty where nothing is known"`
+		}
+	}
+	register(s, operation{
+		id: "inspect", method: http.MethodPost, path: path + "/inspect", tag: tag, write: true, summary: "Describe what stands at a cursor",
+	}, func(ctx context.Context, in *place) (*inspection, error) {
+		k, err := s.kernel(ctx, &kernelPath{in.ID, in.Kernel})
+		if err != nil {
+			return nil, err
+		}
+		out := &inspection{}
+		out.Body.Text, err = k.Inspect(ctx, in.Body.Code, in.Body.Cursor)
+		return out, err
+	})
+	type variables struct {
+		Body struct {
+			Variables []llmsandbox.Variable `json:"variables" nullable:"false"`
+		}
+	}
+	register(s, operation{
+		id: "list-variables", method: http.MethodGet, path: path + "/variables", tag: tag, write: true, summary: "List what cells have defined",
+	}, func(ctx context.Context, in *kernelPath) (*variables, error) {
+		k, err := s.kernel(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		found, err := k.Variables(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out := &variables{}
+		out.Body.Variables = append([]llmsandbox.Variable{}, found...)
+		return out, nil
+	})
+}
