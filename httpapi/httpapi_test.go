@@ -395,3 +395,33 @@ func TestAudit(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+// TestPages: pages of other sites have no use of the server, and no browser shows what comes from inside a sandbox.
+func TestPages(t *testing.T) {
+	c := serve(t, Config{Origins: []string{"https://app.example.org"}, Hosts: []string{"sandbox.example.org"}})
+	for origin, want := range map[string]int{"https://app.example.org": http.StatusOK, "https://evil.example": http.StatusForbidden, "null": http.StatusForbidden} {
+		res, text := c.do(http.MethodGet, "/v1/sandboxes", "", "Origin: "+origin)
+		if allowed := res.Header.Get("Access-Control-Allow-Origin"); res.StatusCode != want || (allowed == origin) != (want == http.StatusOK) {
+			t.Errorf("a page of %s: %d %s, allowed %q, want %d", origin, res.StatusCode, text, allowed, want)
+		}
+		if res, _ := c.as("").do(http.MethodOptions, "/v1/run", "", "Origin: "+origin, "Access-Control-Request-Method: POST"); (res.StatusCode == http.StatusNoContent) != (want == http.StatusOK) {
+			t.Errorf("the question of a page of %s: %d, want it answered: %t", origin, res.StatusCode, want == http.StatusOK)
+		}
+	}
+	c.want(http.StatusOK, nil, http.MethodGet, "/v1/sandboxes", "", "Host: sandbox.example.org")
+	// A form of another site, which needs no question before, has another type and no key.
+	c.want(http.StatusUnsupportedMediaType, nil, http.MethodPost, "/v1/run", `{"code": "1"}`, "Content-Type: text/plain")
+	path, _ := c.create(`{"language": "bash"}`)
+	c.want(http.StatusNoContent, nil, http.MethodPut, path+"/files?path=a.html", "<script>alert(1)</script>")
+	res, _ := c.do(http.MethodGet, path+"/files?path=a.html", "")
+	if h := res.Header; h.Get("Content-Type") != octets || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Content-Disposition") != "attachment" {
+		t.Errorf("%v, want headers by which no browser shows it", h)
+	}
+	// The connection may be closed before the answer is read.
+	if res, err := http.DefaultClient.Do(c.request(http.MethodGet, "/v1/sandboxes", "", "X-Long: "+strings.Repeat("x", 2*maxHeader))); err == nil {
+		res.Body.Close()
+		if res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("%d, want that headers are bounded", res.StatusCode)
+		}
+	}
+}

@@ -19,7 +19,7 @@ import (
 var onlyElsewhere = map[string]*regexp.Regexp{
 	"an engine or a cluster": regexp.MustCompile(`--backend (docker|podman|kubernetes|micromamba)\b|^docker `),
 	"an environment":         regexp.MustCompile(`llmsandbox setup|--environment|environments (ls|show web|rm web)|template warm data|--template data`), // of 600 MB; environments.txtar and template.txtar type the like
-	"another program":        regexp.MustCompile(`^claude |^llmsandbox serve`), // test/server types its page
+	"another program":        regexp.MustCompile(`^claude |^llmsandbox serve`),                                                                          // test/server types its page
 	"the internet":           regexp.MustCompile(`https://`),
 }
 

@@ -1,0 +1,114 @@
+package httpgate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+type nameKey struct{}
+
+// gated serves what next does behind a gate.
+func gated(t *testing.T, o Options, next http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	o.Refuse = func(w http.ResponseWriter, status int, message string) { http.Error(w, message, status) }
+	if o.BodyTimeout == 0 {
+		o.BodyTimeout = time.Minute
+	}
+	o.WriteTimeout = time.Minute
+	g, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(g.Wrap(next))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// TestIdentify: a server that knows tokens itself is told who calls, and what is wrong with it is not told to others.
+func TestIdentify(t *testing.T) {
+	s := gated(t, Options{
+		MaxBody: 10,
+		Identify: func(ctx context.Context, token string) (context.Context, error) {
+			switch token {
+			case "known":
+				return context.WithValue(ctx, nameKey{}, "somebody"), nil
+			case "broken":
+				return nil, errors.New("secret of the database")
+			}
+			return nil, ErrUnknown
+		},
+		Open: func(r *http.Request) bool { return r.URL.Path == "/open" },
+	}, func(w http.ResponseWriter, r *http.Request) {
+		name, _ := r.Context().Value(nameKey{}).(string)
+		_, _ = io.WriteString(w, "hello "+name) // the client is the test
+	})
+	for _, c := range []struct {
+		path   string
+		header http.Header
+		status int
+		body   string
+	}{
+		{"/", http.Header{"Authorization": {"Bearer known"}}, 200, "hello somebody"},
+		{"/", http.Header{"Authorization": {"bearer  known "}}, 200, "hello somebody"},
+		{"/", http.Header{"X-Api-Key": {"known"}}, 200, "hello somebody"},
+		{"/", http.Header{"X-Api-Key": {"known"}, "Authorization": {"Bearer known"}}, 401, ""},
+		{"/", http.Header{"X-Api-Key": {"known", "known"}}, 401, ""},
+		{"/", http.Header{"Authorization": {"known"}}, 401, ""},
+		{"/", http.Header{"Authorization": {"Bearer other"}}, 401, ""},
+		{"/", http.Header{"Authorization": {"Bearer broken"}}, 503, ""},
+		{"/", nil, 401, ""},
+		{"/open", nil, 200, "hello "},
+		{"/open", http.Header{"Authorization": {"Bearer broken"}}, 200, "hello "},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = c.header
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || res.StatusCode != c.status || c.body != "" && string(body) != c.body || strings.Contains(string(body), "secret") {
+			t.Errorf("%s %v: %d %s, %v: want %d %s", c.path, c.header, res.StatusCode, body, err, c.status, c.body)
+		}
+	}
+}
+
+// TestStream: a body that is left to the handler may be long, and each piece of it has its time.
+func TestStream(t *testing.T) {
+	read := make(chan error, 1)
+	s := gated(t, Options{MaxBody: 10, BodyTimeout: 100 * time.Millisecond, Stream: func(*http.Request) bool { return true }}, func(_ http.ResponseWriter, r *http.Request) {
+		_, err := io.Copy(io.Discard, r.Body)
+		read <- err
+	})
+	res, err := http.Post(s.URL, "text/plain", strings.NewReader(strings.Repeat("x", 1<<20))) //nolint:noctx // it ends with the server
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if err := <-read; err != nil {
+		t.Errorf("a long body: %v, want none", err)
+	}
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nbegun"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-read; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a body that stops coming: %v, want that its time is over", err)
+	}
+}
