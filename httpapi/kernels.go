@@ -99,7 +99,7 @@ func (s *Server) kernelRoutes() {
 		ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 		Body NewKernel
 	}) (*answer, error) {
-		leave, err := s.service.Enter(ctx)
+		leave, err := s.service.Enter(ctx, s.caller(ctx).Project)
 		if err != nil {
 			return nil, err
 		}
@@ -179,7 +179,7 @@ func (s *Server) cellRoute(tag, path string) {
 		if err != nil {
 			return nil, err
 		}
-		leave, err := s.service.Enter(ctx)
+		leave, err := s.service.Enter(ctx, s.caller(ctx).Project)
 		if err != nil {
 			return nil, err
 		}

@@ -155,7 +155,7 @@ func (s *Server) runRoutes() {
 			Network: b.Network.options(), Libraries: b.Libraries,
 		}
 		opts.Libraries = nil
-		leave, err := s.service.Enter(ctx)
+		leave, err := s.service.Enter(ctx, s.caller(ctx).Project)
 		if err != nil {
 			return nil, err
 		}
@@ -232,7 +232,7 @@ func (s *Server) runOptions(p *Program) (*llmsandbox.RunOptions, error) {
 
 // inSandbox runs something in a sandbox of the caller.
 func (s *Server) inSandbox(ctx context.Context, id string, events bool, run func(context.Context, *llmsandbox.Sandbox, io.Writer, io.Writer) (*llmsandbox.Result, error)) (*huma.StreamResponse, error) {
-	leave, err := s.service.Enter(ctx)
+	leave, err := s.service.Enter(ctx, s.caller(ctx).Project)
 	if err != nil {
 		return nil, err
 	}

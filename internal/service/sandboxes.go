@@ -277,8 +277,11 @@ func (s *Service) SetNetwork(ctx context.Context, sb *llmsandbox.Sandbox, n llms
 	return sb.SetNetwork(ctx, n)
 }
 
-// Enter takes a place for a program that is to run, which leave gives back. It fails with ErrBusy.
-func (s *Service) Enter(ctx context.Context) (leave func(), err error) { return s.limit.Enter(ctx) }
+// Enter takes a place for a program of a project that is to run, which leave gives back. Where all are taken, projects get one in turn.
+// It fails with ErrBusy.
+func (s *Service) Enter(ctx context.Context, project string) (leave func(), err error) {
+	return s.queue.enter(ctx, project)
+}
 
 // Acquire returns a sandbox that has not been used, for one program. It goes with all that is in it when it is released. Where the options ask for
 // what the sandboxes that are kept ready have, it is one of these.

@@ -18,7 +18,6 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
-	"github.com/llmsandbox/llmsandbox/internal/sessions"
 	"github.com/llmsandbox/llmsandbox/pool"
 )
 
@@ -29,7 +28,7 @@ var (
 	// ErrQuota: the project has as many sandboxes as it may have.
 	ErrQuota = errors.New("quota reached")
 	// ErrBusy: as many programs run as may, and others wait.
-	ErrBusy = sessions.ErrBusy
+	ErrBusy = errors.New("the server is busy")
 	// ErrClosed: the service is being closed.
 	ErrClosed = errors.New("the server is stopping")
 )
@@ -106,7 +105,7 @@ func (c Config) resolve() (Config, error) {
 // A Service holds the sandboxes of a server. It is safe for concurrent use.
 type Service struct {
 	cfg   Config
-	limit *sessions.Limit
+	queue *queue
 	warm  *pool.Pool
 
 	mu      sync.Mutex
@@ -125,7 +124,7 @@ func New(config *Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, limit: sessions.NewLimit(cfg.MaxRuns, cfg.Patience), handles: map[string]*handle{}, making: map[string]int{}}
+	s := &Service{cfg: cfg, queue: newQueue(cfg.MaxRuns, cfg.Patience), handles: map[string]*handle{}, making: map[string]int{}}
 	ready := cfg.Sandbox
 	ready.Network, ready.Limits.Timeout = llmsandbox.Network{}, cfg.timeout
 	p := pool.Config{Options: ready, Max: cfg.MaxRuns, AcquireTimeout: creationTimeout, Prepare: true, NoPrewarm: cfg.Warm < 0, Hooks: cfg.Hooks}

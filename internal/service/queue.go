@@ -1,0 +1,118 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// A queue has places for programs that run at once. Where all are taken, projects are served in turn, whatever many programs one of them
+// has waiting.
+type queue struct {
+	places   int
+	patience time.Duration
+
+	mu      sync.Mutex
+	free    int
+	waiting map[string][]*waiter // of each project, the first first; none is empty
+	turns   []string             // the projects that wait, the next first
+	count   int                  // of those who wait
+}
+
+// A waiter waits for a place, which it has once granted is closed.
+type waiter struct{ granted chan struct{} }
+
+func newQueue(places int, patience time.Duration) *queue {
+	return &queue{places: places, patience: patience, free: places, waiting: map[string][]*waiter{}}
+}
+
+// most is how many may wait, of one project and of all together: for each place some, so that one who waits has a chance within its patience.
+func (q *queue) most() (ofProject, ofAll int) { return 4 * q.places, 16 * q.places }
+
+// enter takes a place, which leave gives back. It fails with ErrBusy.
+func (q *queue) enter(ctx context.Context, project string) (leave func(), err error) {
+	q.mu.Lock()
+	if q.free > 0 { // then nobody waits
+		q.free--
+		q.mu.Unlock()
+		return sync.OnceFunc(q.leave), nil
+	}
+	ofProject, ofAll := q.most()
+	if len(q.waiting[project]) >= ofProject || q.count >= ofAll {
+		defer q.mu.Unlock()
+		return nil, fmt.Errorf("%w: %d programs run, %d wait, and %d of them are the project's: try again later", ErrBusy, q.places, q.count, len(q.waiting[project]))
+	}
+	w := &waiter{make(chan struct{})}
+	if len(q.waiting[project]) == 0 {
+		q.turns = append(q.turns, project)
+	}
+	q.waiting[project] = append(q.waiting[project], w)
+	q.count++
+	q.mu.Unlock()
+
+	patience := time.NewTimer(q.patience)
+	defer patience.Stop()
+	select {
+	case <-w.granted:
+		return sync.OnceFunc(q.leave), nil
+	case <-patience.C:
+		err = fmt.Errorf("%w: %d programs run, and none of them ended in time for this one to run within %v: try again later", ErrBusy, q.places, q.patience)
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if q.giveUp(project, w) {
+		return nil, err
+	}
+	return sync.OnceFunc(q.leave), nil // it was granted meanwhile
+}
+
+// leave gives a place to the next who waits, if any does.
+func (q *queue) leave() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.turns) == 0 {
+		q.free++
+		return
+	}
+	project := q.turns[0]
+	q.turns = q.turns[1:]
+	w := q.waiting[project][0]
+	q.remove(project, 0)
+	if len(q.waiting[project]) > 0 {
+		q.turns = append(q.turns, project)
+	}
+	close(w.granted)
+}
+
+// giveUp reports whether one who waited does not wait any more, and has no place.
+func (q *queue) giveUp(project string, w *waiter) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, other := range q.waiting[project] {
+		if other != w {
+			continue
+		}
+		if q.remove(project, i); len(q.waiting[project]) == 0 {
+			for at, p := range q.turns {
+				if p == project {
+					q.turns = append(q.turns[:at:at], q.turns[at+1:]...)
+					break
+				}
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// remove takes one who waits out of its project's. The caller holds mu, and sees to turns.
+func (q *queue) remove(project string, i int) {
+	list := q.waiting[project]
+	if list = append(list[:i:i], list[i+1:]...); len(list) == 0 {
+		delete(q.waiting, project)
+	} else {
+		q.waiting[project] = list
+	}
+	q.count--
+}
