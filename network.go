@@ -3,6 +3,7 @@ package llmsandbox
 import (
 	"context"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -260,12 +261,35 @@ type attemptJSON struct {
 func (a NetworkAttempt) MarshalJSON() ([]byte, error) {
 	out := attemptJSON{
 		Time: a.Time, Protocol: a.Protocol, Name: a.Name, Port: a.Port, Allowed: a.Allowed, Refused: a.Refused, Reason: a.Reason,
-		Sent: a.Sent, Received: a.Received, DurationMS: float64(a.Duration.Microseconds()) / 1000,
+		Sent: a.Sent, Received: a.Received, DurationMS: milliseconds(a.Duration),
 	}
 	if a.Address.IsValid() {
 		out.Address = a.Address.String()
 	}
 	return marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, in place of all that the attempt had. The duration is whole microseconds there.
+func (a *NetworkAttempt) UnmarshalJSON(b []byte) error {
+	var in *attemptJSON
+	if err := json.Unmarshal(b, &in); err != nil || in == nil {
+		return err
+	}
+	duration, err := fromMilliseconds(in.DurationMS)
+	if err != nil {
+		return fmt.Errorf("duration_ms: %w", err)
+	}
+	var address netip.Addr
+	if in.Address != "" {
+		if address, err = netip.ParseAddr(in.Address); err != nil {
+			return fmt.Errorf("address: %w", err)
+		}
+	}
+	*a = NetworkAttempt{
+		Time: in.Time, Protocol: in.Protocol, Name: in.Name, Address: address, Port: in.Port, Allowed: in.Allowed, Refused: in.Refused, Reason: in.Reason,
+		Sent: in.Sent, Received: in.Received, Duration: duration,
+	}
+	return nil
 }
 
 // attempts ends a record, which may be nil.

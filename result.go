@@ -1,6 +1,9 @@
 package llmsandbox
 
 import (
+	"encoding/json"
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -102,6 +105,47 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	})
 }
 
+// UnmarshalJSON reads what MarshalJSON writes, in place of all that the result had. Times are whole microseconds there, and empty lists
+// are nil. Capabilities has the controls that are not enforced, by their names, and no others: its NotEnforced is what it was, and
+// nothing else of it is known.
+func (r *Result) UnmarshalJSON(b []byte) error {
+	var in *resultJSON
+	if err := json.Unmarshal(b, &in); err != nil || in == nil {
+		return err
+	}
+	duration, err := fromMilliseconds(in.DurationMS)
+	if err != nil {
+		return fmt.Errorf("duration_ms: %w", err)
+	}
+	cpu, err := fromMilliseconds(in.CPUMS)
+	if err != nil {
+		return fmt.Errorf("cpu_ms: %w", err)
+	}
+	*r = Result{
+		Status: in.Status, ExitCode: noExitCode, Signal: in.Signal,
+		Stdout: in.Stdout, Stderr: in.Stderr, StdoutTruncated: in.StdoutTruncated, StderrTruncated: in.StderrTruncated,
+		Duration: duration, CPU: cpu, PeakMemory: in.PeakMemory,
+		SandboxID: in.SandboxID, Backend: in.Backend, Language: in.Language,
+		Artifacts: unlessEmpty(in.Artifacts), ArtifactsDropped: unlessEmpty(in.ArtifactsDropped), Reason: in.Reason,
+		Network: unlessEmpty(in.Network), NetworkDropped: in.NetworkDropped, Findings: unlessEmpty(in.Findings), Hints: unlessEmpty(in.Hints),
+	}
+	if in.ExitCode != nil {
+		r.ExitCode = *in.ExitCode
+	}
+	for _, name := range in.NotEnforced {
+		r.Capabilities.Controls = append(r.Capabilities.Controls, backend.Control{Name: name})
+	}
+	return nil
+}
+
+// unlessEmpty is a list as results have it: nil where there is nothing in it.
+func unlessEmpty[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
 // noExitCode is the exit code of what was not seen to exit.
 const noExitCode = -1
 
@@ -115,6 +159,18 @@ func observedCode(code int) *int {
 
 func milliseconds(d time.Duration) float64 {
 	return float64(d.Microseconds()) / 1000
+}
+
+// mostMicroseconds is a time of some 35 years, up to which milliseconds in a float64 tell microseconds apart.
+const mostMicroseconds = 1 << 50
+
+// fromMilliseconds is what milliseconds was given, in whole microseconds.
+func fromMilliseconds(ms float64) (time.Duration, error) {
+	us := math.Round(ms * 1000)
+	if math.Abs(us) > mostMicroseconds {
+		return 0, fmt.Errorf("%v milliseconds: %w: no program takes so long", ms, ErrInvalid)
+	}
+	return time.Duration(us) * time.Microsecond, nil
 }
 
 // A Status is what became of a run. There is exactly one, and it is observed,
