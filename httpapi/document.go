@@ -7,6 +7,8 @@ import (
 	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 )
 
 // document is the OpenAPI document without its operations.
@@ -52,11 +54,11 @@ type operation struct {
 func register[I, O any](s *Server, op operation, handler func(context.Context, *I) (*O, error)) *huma.Operation {
 	o := huma.Operation{
 		OperationID: op.id, Method: op.method, Path: op.path, Tags: []string{op.tag}, Summary: op.summary, Description: op.doc, DefaultStatus: op.status,
-		MaxBodyBytes: maxBody, BodyReadTimeout: -1, // the gate has read it
+		MaxBodyBytes: apitypes.MaxBody, BodyReadTimeout: -1, // the gate has read it
 		Responses: map[string]*huma.Response{"default": {
 			Description: "What went wrong",
-			Content: map[string]*huma.MediaType{problemType: {
-				Schema: s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem"),
+			Content: map[string]*huma.MediaType{apitypes.ProblemType: {
+				Schema: s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[apitypes.Problem](), true, "Problem"),
 			}},
 		}},
 	}

@@ -8,25 +8,15 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 )
 
-// A FileEntry is a file, directory or link of a sandbox.
-type FileEntry struct {
-	Name     string    `json:"name" doc:"Its base name"`
-	Type     string    `json:"type" enum:"file,directory,link,other"`
-	Size     int64     `json:"size_bytes"`
-	Mode     string    `json:"mode" doc:"Permissions in octal" example:"0644"`
-	Modified time.Time `json:"modified"`
-	Link     string    `json:"link,omitempty" doc:"Where a link leads to"`
-}
-
-func entry(i llmsandbox.FileInfo) FileEntry {
+func entry(i llmsandbox.FileInfo) apitypes.FileEntry {
 	kind := "other"
 	switch {
 	case i.Mode.IsRegular():
@@ -37,7 +27,7 @@ func entry(i llmsandbox.FileInfo) FileEntry {
 		kind = "link"
 	}
 	clean := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") } // names come from inside, and JSON has text only
-	return FileEntry{Name: clean(i.Name), Type: kind, Size: i.Size, Mode: "0" + strconv.FormatUint(uint64(i.Mode.Perm()), 8), Modified: i.ModTime.UTC(), Link: clean(i.Link)}
+	return apitypes.FileEntry{Name: clean(i.Name), Type: kind, Size: i.Size, Mode: "0" + strconv.FormatUint(uint64(i.Mode.Perm()), 8), Modified: i.ModTime.UTC(), Link: clean(i.Link)}
 }
 
 type filePath struct {
@@ -45,7 +35,7 @@ type filePath struct {
 	Path string `query:"path" required:"true" minLength:"1" maxLength:"4096" doc:"Absolute, or relative to the working directory" example:"data.csv"`
 }
 
-type entryAnswer struct{ Body FileEntry }
+type entryAnswer struct{ Body apitypes.FileEntry }
 
 // An upload is a request whose body is the content of a file.
 type upload struct {
@@ -73,7 +63,7 @@ func (s *Server) fileRoutes() {
 	}, s.readFile).Responses["200"] = &huma.Response{Description: "Its content", Content: binary}
 	register(s, operation{
 		id: "write-file", method: http.MethodPut, path: path, tag: tag, status: http.StatusNoContent, write: true,
-		summary: "Write a file", doc: "Directories on the way are made. It takes the place of one that is there when all of it has come.",
+		summary: "Write a file", doc: "Directories on the way are made. It takes the place of one that is there. Where it fails, what has come of it is left.",
 	}, func(ctx context.Context, in *upload) (*struct{}, error) {
 		sb, err := s.sandbox(ctx, in.ID)
 		if err != nil {
@@ -107,7 +97,7 @@ func (s *Server) fileRoutes() {
 	})
 	type listing struct {
 		Body struct {
-			Entries []FileEntry `json:"entries" nullable:"false"`
+			Entries []apitypes.FileEntry `json:"entries" nullable:"false"`
 		}
 	}
 	register(s, operation{
@@ -122,7 +112,7 @@ func (s *Server) fileRoutes() {
 			return nil, err
 		}
 		out := &listing{}
-		out.Body.Entries = make([]FileEntry, 0, len(list))
+		out.Body.Entries = make([]apitypes.FileEntry, 0, len(list))
 		for _, i := range list {
 			out.Body.Entries = append(out.Body.Entries, entry(i))
 		}

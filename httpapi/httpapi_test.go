@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
@@ -40,7 +41,7 @@ func TestRun(t *testing.T) {
 			}
 		})
 	}
-	var list struct{ Sandboxes []Sandbox }
+	var list struct{ Sandboxes []apitypes.Sandbox }
 	if c.want(http.StatusOK, &list, http.MethodGet, "/v1/sandboxes", ""); len(list.Sandboxes) > 0 {
 		t.Errorf("sandboxes %v are left, want none", list.Sandboxes)
 	}
@@ -106,7 +107,7 @@ func TestSandbox(t *testing.T) {
 			t.Errorf("%s: %+v, want ok and %q", run.body, res, run.stdout)
 		}
 	}
-	var got Sandbox
+	var got apitypes.Sandbox
 	c.want(http.StatusOK, &got, http.MethodGet, path, "")
 	if !reflect.DeepEqual(got, sb) {
 		t.Errorf("described as %+v, and created as %+v: want the same", got, sb)
@@ -138,7 +139,7 @@ func TestList(t *testing.T) {
 		"?limit=2": ids[:2], "?limit=2&after=" + ids[1]: ids[2:],
 	} {
 		var list struct {
-			Sandboxes []Sandbox
+			Sandboxes []apitypes.Sandbox
 			Next      string
 		}
 		c.want(http.StatusOK, &list, http.MethodGet, "/v1/sandboxes"+query, "")
@@ -165,14 +166,14 @@ func TestFiles(t *testing.T) {
 	if res, text := c.do(http.MethodGet, path+"/files?path=sub/a.bin", ""); res.StatusCode != http.StatusOK || text != content || res.Header.Get("Content-Type") != octets {
 		t.Errorf("%d, %v, %d bytes: want the %d bytes that were written", res.StatusCode, res.Header, len(text), len(content))
 	}
-	var file FileEntry
+	var file apitypes.FileEntry
 	c.want(http.StatusOK, &file, http.MethodGet, path+"/files/stat?path=sub/a.bin", "")
 	if file.Size != int64(len(content)) || file.Mode != "0600" || file.Type != "file" || file.Name != "a.bin" {
 		t.Errorf("%+v, want the file that was written", file)
 	}
 	c.want(http.StatusNoContent, nil, http.MethodPost, path+"/files/mkdir?path=sub/dir", "")
 	c.want(http.StatusNoContent, nil, http.MethodPost, path+"/files/rename?path=sub/a.bin&to=sub/b.bin", "")
-	var list struct{ Entries []FileEntry }
+	var list struct{ Entries []apitypes.FileEntry }
 	c.want(http.StatusOK, &list, http.MethodGet, path+"/files/list?path=sub", "")
 	if len(list.Entries) != 2 || list.Entries[0].Name != "b.bin" || list.Entries[1].Type != "directory" {
 		t.Errorf("%+v, want b.bin and dir", list.Entries)
@@ -208,7 +209,7 @@ func TestProjects(t *testing.T) {
 		}
 		c.as(keyAReads).want(want, nil, r[0], path+r[1], r[2])
 	}
-	var list struct{ Sandboxes []Sandbox }
+	var list struct{ Sandboxes []apitypes.Sandbox }
 	if c.as(keyB).want(http.StatusOK, &list, http.MethodGet, "/v1/sandboxes", ""); len(list.Sandboxes) != 0 {
 		t.Errorf("another project sees %v, want nothing", list.Sandboxes)
 	}
@@ -242,12 +243,12 @@ func TestRefused(t *testing.T) {
 		``:     "400 invalid ",
 	} {
 		res, text := c.do(http.MethodPost, "/v1/sandboxes", body)
-		var p Problem
+		var p apitypes.Problem
 		if err := json.Unmarshal([]byte(text), &p); err != nil {
 			t.Errorf("%s: %v: %s", body, err, text)
 		}
 		parts := strings.SplitN(want, " ", 3)
-		if fmt.Sprint(res.StatusCode) != parts[0] || p.Code != parts[1] || !strings.Contains(text, parts[2]) || p.Status != res.StatusCode || res.Header.Get("Content-Type") != problemType {
+		if fmt.Sprint(res.StatusCode) != parts[0] || p.Code != parts[1] || !strings.Contains(text, parts[2]) || p.Status != res.StatusCode || res.Header.Get("Content-Type") != apitypes.ProblemType {
 			t.Errorf("%s: %d %s, want %s", body, res.StatusCode, text, want)
 		}
 	}
@@ -269,26 +270,33 @@ func TestRefused(t *testing.T) {
 // TestStream: output comes as it is written, characters as a whole, and what became of the program last.
 func TestStream(t *testing.T) {
 	c := serve(t, Config{})
-	for body, want := range map[string][]string{
-		`{"language": "bash", "code": "echo a", "stdin": "in\n"}`:                                                         {`stdout "a\n"`, `result {"status":"ok"`},
-		`{"language": "bash", "code": "echo b >&2"}`:                                                                      {`stderr "b\n"`, `result {"status":"ok"`},
-		`{"language": "bash", "code": "printf '\\xc3'; sleep 0.2; printf '\\xa9'; sleep 0.2; printf 'x\\xff\\xe2\\x82'"}`: {`stdout "é"`, "stdout \"x\ufffd\"", "stdout \"\ufffd\"", `result {"status":"ok"`},
-		`{"language": "bash", "code": "exit 2"}`:                                                                          {`result {"status":"error"`},
-		`{"language": "bash", "code": "true", "dir": "none"}`:                                                             {`problem {"title":`},
+	for body, want := range map[string][3]string{ // stdout, stderr, and the last event
+		`{"language": "bash", "code": "echo a; read x; echo b >&2; echo $x", "stdin": "c\n"}`:                             {"a\nc\n", "b\n", `result {"status":"ok"`},
+		`{"language": "bash", "code": "printf '\\xc3'; sleep 0.2; printf '\\xa9'; sleep 0.2; printf 'x\\xff\\xe2\\x82'"}`: {"éx\ufffd\ufffd", "", `result {"status":"ok"`},
+		`{"language": "bash", "code": "exit 2"}`:                                                                          {"", "", `result {"status":"error"`},
+		`{"language": "bash", "code": "true", "dir": "none"}`:                                                             {"", "", `problem {"title":`},
 	} {
 		res, text := c.do(http.MethodPost, "/v1/run", body, "Accept: text/event-stream")
 		if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != eventStream {
-			t.Errorf("%s: %d, %v, want events", body, res.StatusCode, res.Header)
+			t.Errorf("%s: got %d, %v, want events", body, res.StatusCode, res.Header)
 		}
-		var got []string
+		var got [3]string
 		for event := range strings.SplitSeq(text, "\n\n") {
 			name, data, ok := strings.Cut(strings.TrimPrefix(event, "event: "), "\ndata: ")
-			if ok {
-				got = append(got, name+" "+data)
+			if !ok {
+				continue
+			}
+			got[2] = name + " " + data
+			var output string
+			if at := slices.Index([]string{"stdout", "stderr"}, name); at >= 0 {
+				if err := json.Unmarshal([]byte(data), &output); err != nil {
+					t.Errorf("%s: got %s: %v, want a string", body, data, err)
+				}
+				got[at] += output
 			}
 		}
-		if !slices.EqualFunc(got, want, strings.HasPrefix) {
-			t.Errorf("%s:\n%s\nwant\n%s", body, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		if got[0] != want[0] || got[1] != want[1] || !strings.HasPrefix(got[2], want[2]) {
+			t.Errorf("%s: got %q, want %q", body, got, want)
 		}
 	}
 }
@@ -340,11 +348,13 @@ func TestGate(t *testing.T) {
 	for _, open := range []string{"/healthz", "/readyz", "/openapi.json"} {
 		nobody.want(http.StatusOK, nil, http.MethodGet, open, "")
 	}
-	c.want(http.StatusNotFound, nil, http.MethodGet, "/none", "")
+	if res, text := c.do(http.MethodGet, "/none", ""); res.StatusCode != http.StatusNotFound || !strings.Contains(text, `"no_such_path"`) {
+		t.Errorf("got %d %s, want 404 and no_such_path, which is not that of a sandbox", res.StatusCode, text)
+	}
 	if res, text := c.do(http.MethodTrace, "/v1/languages", ""); res.StatusCode != http.StatusMethodNotAllowed || res.Header.Get("Allow") == "" || !strings.Contains(text, `"method_not_allowed"`) {
 		t.Errorf("another method: %d %v %s, want 405, the methods that there are, and a problem", res.StatusCode, res.Header, text)
 	}
-	c.want(http.StatusRequestEntityTooLarge, nil, http.MethodPost, "/v1/run", strings.Repeat(" ", maxBody+1))
+	c.want(http.StatusRequestEntityTooLarge, nil, http.MethodPost, "/v1/run", strings.Repeat(" ", apitypes.MaxBody+1))
 }
 
 // TestMetrics: what was asked for is counted, and no project is named.

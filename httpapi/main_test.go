@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/llmsandbox/llmsandbox/backend/local"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -167,7 +168,7 @@ func (c *client) want(status int, v any, method, path, body string, headers ...s
 }
 
 // create creates a sandbox and returns its path.
-func (c *client) create(body string) (path string, sb Sandbox) {
+func (c *client) create(body string) (path string, sb apitypes.Sandbox) {
 	c.t.Helper()
 	c.want(http.StatusCreated, &sb, http.MethodPost, "/v1/sandboxes", body)
 	return "/v1/sandboxes/" + sb.ID, sb

@@ -6,105 +6,71 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
+	"github.com/llmsandbox/llmsandbox/internal/apierror"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 	"github.com/llmsandbox/llmsandbox/pool"
 )
 
-// A Problem is the body of every answer that is no success, as RFC 9457 has it.
-type Problem struct {
-	Title  string `json:"title" doc:"What the status means"`
-	Status int    `json:"status" doc:"The HTTP status" minimum:"400" maximum:"599"`
-	Code   string `json:"code" doc:"What went wrong, for programs" example:"not_found"`
-	Detail string `json:"detail" doc:"What failed, why, and what to do"`
-	// Fields are what was wrong with which part of the request.
-	Fields []Field `json:"fields,omitempty" doc:"What is wrong with which parts of the request"`
+// A problem is apitypes.Problem as an error, with the headers of its answer.
+type problem struct {
+	apitypes.Problem
 
 	headers http.Header
 }
 
-// A Field is a part of a request, such as body.limits.cpus, and what is wrong with it.
-type Field struct {
-	Location string `json:"location"`
-	Message  string `json:"message"`
-}
+func (p *problem) Error() string             { return p.Detail }
+func (p *problem) GetStatus() int            { return p.Status }
+func (p *problem) GetHeaders() http.Header   { return p.headers }
+func (p *problem) ContentType(string) string { return apitypes.ProblemType }
 
-func (p *Problem) Error() string             { return p.Detail }
-func (p *Problem) GetStatus() int            { return p.Status }
-func (p *Problem) GetHeaders() http.Header   { return p.headers }
-func (p *Problem) ContentType(string) string { return problemType }
-
-const problemType = "application/problem+json"
-
-func newProblem(status int, code, detail string) *Problem {
-	p := &Problem{Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
-	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+func newProblem(status int, code, detail string) *problem {
+	p := &problem{Problem: apitypes.Problem{Title: http.StatusText(status), Status: status, Code: code, Detail: detail}}
+	if apierror.BegunNothing(status, code) {
 		p.headers = http.Header{"Retry-After": {"2"}}
 	}
 	return p
 }
 
 // kinds are the errors whose text is about the request, and may be seen by who sent it.
-var kinds = []struct {
-	err    error
-	status int
-	code   string
-}{
-	{llmsandbox.ErrNotFound, http.StatusNotFound, "not_found"},
-	{llmsandbox.ErrKernelClosed, http.StatusNotFound, "not_found"},
-	{llmsandbox.ErrDetached, http.StatusConflict, "detached"},
-	{llmsandbox.ErrClosed, http.StatusNotFound, "not_found"},
-	{service.ErrNotAllowed, http.StatusForbidden, "not_allowed"},
-	{service.ErrQuota, http.StatusTooManyRequests, "quota"},
-	{service.ErrBusy, http.StatusTooManyRequests, "busy"},
-	{service.ErrClosed, http.StatusServiceUnavailable, "stopping"},
-	{pool.ErrExhausted, http.StatusTooManyRequests, "busy"},
-	{llmsandbox.ErrUnknownLanguage, http.StatusUnprocessableEntity, "unknown_language"},
-	{llmsandbox.ErrEmptyCommand, http.StatusUnprocessableEntity, "invalid"},
-	{llmsandbox.ErrWorkdir, http.StatusUnprocessableEntity, "workdir"},
-	{llmsandbox.ErrToolchain, http.StatusUnprocessableEntity, "toolchain"},
-	{llmsandbox.ErrEnvironmentNotFound, http.StatusUnprocessableEntity, "environment_not_found"},
-	{llmsandbox.ErrRefused, http.StatusForbidden, "refused"},
-	{llmsandbox.ErrInstall, http.StatusUnprocessableEntity, "install"},
-	{llmsandbox.ErrImageNotFound, http.StatusUnprocessableEntity, "image_not_found"},
-	{llmsandbox.ErrNotEnforced, http.StatusUnprocessableEntity, "not_enforced"},
-	{llmsandbox.ErrUnsupported, http.StatusUnprocessableEntity, "unsupported"},
-	{llmsandbox.ErrUnsafePath, http.StatusUnprocessableEntity, "unsafe_path"},
-	{llmsandbox.ErrTooLarge, http.StatusRequestEntityTooLarge, "too_large"},
-	{llmsandbox.ErrInvalid, http.StatusUnprocessableEntity, "invalid"},
-	{fs.ErrNotExist, http.StatusNotFound, "file_not_found"},
-	{fs.ErrExist, http.StatusConflict, "exists"},
-	{fs.ErrPermission, http.StatusForbidden, "permission"},
-	{llmsandbox.ErrLost, http.StatusServiceUnavailable, "lost"},
-}
+var kinds = slices.Concat([]apierror.Kind{
+	{Err: llmsandbox.ErrKernelClosed, Status: http.StatusNotFound, Code: "not_found"},
+	{Err: service.ErrNotAllowed, Status: http.StatusForbidden, Code: "not_allowed"},
+	{Err: service.ErrQuota, Status: http.StatusTooManyRequests, Code: "quota"},
+	{Err: service.ErrBusy, Status: http.StatusTooManyRequests, Code: "busy"},
+	{Err: service.ErrClosed, Status: http.StatusServiceUnavailable, Code: apierror.Stopping},
+	{Err: pool.ErrExhausted, Status: http.StatusTooManyRequests, Code: "busy"},
+}, apierror.Kinds)
 
 // problem is what a client is told of an error. The text of an error that no client can do anything about is logged, and not sent: it may
 // name what is the operator's.
-func (s *Server) problem(ctx context.Context, err error) *Problem {
+func (s *Server) problem(ctx context.Context, err error) *problem {
 	p := s.problemOf(ctx, err)
 	trailOf(ctx).outcome = p.Code
 	return p
 }
 
-func (s *Server) problemOf(ctx context.Context, err error) *Problem {
-	var known *Problem
+func (s *Server) problemOf(ctx context.Context, err error) *problem {
+	var known *problem
 	if errors.As(err, &known) {
 		return known
 	}
 	for _, k := range kinds {
-		if !errors.Is(err, k.err) {
+		if !errors.Is(err, k.Err) {
 			continue
 		}
-		if k.status < http.StatusInternalServerError && !namesHost(err) {
-			return newProblem(k.status, k.code, err.Error())
+		if k.Status < http.StatusInternalServerError && !namesHost(err) {
+			return newProblem(k.Status, k.Code, err.Error())
 		}
 		s.cfg.Log.WarnContext(ctx, "a request failed", "error", err)
-		return newProblem(k.status, k.code, k.err.Error())
+		return newProblem(k.Status, k.Code, k.Err.Error())
 	}
 	var refused *agentproto.Error // by the sandbox itself, of which it names nothing else
 	if errors.As(err, &refused) && refused.Code != agentproto.CodeInternal {
@@ -126,10 +92,15 @@ func namesHost(err error) bool {
 // refuse answers a request that does not come to a handler.
 func refuse(w http.ResponseWriter, status int, message string) {
 	code := strings.ToLower(strings.ReplaceAll(http.StatusText(status), " ", "_"))
-	w.Header().Set("Content-Type", problemType)
-	w.WriteHeader(status)
+	writeProblem(w, newProblem(status, code, message))
+}
+
+// writeProblem answers with a problem, and with the headers that are set already.
+func writeProblem(w http.ResponseWriter, p *problem) {
+	w.Header().Set("Content-Type", apitypes.ProblemType)
+	w.WriteHeader(p.Status)
 	// A client that has disconnected misses nothing.
-	_ = json.NewEncoder(w).Encode(newProblem(status, code, message))
+	_ = json.NewEncoder(w).Encode(p)
 }
 
 // asProblems turns the errors of the library that reads requests into problems.
@@ -143,7 +114,7 @@ func asProblems(_ huma.Context, _ string, v any) (any, error) {
 		p.Detail = "the body is not JSON, or not said to be: send it with Content-Type: application/json"
 	}
 	for _, e := range m.Errors {
-		p.Fields = append(p.Fields, Field{Location: e.Location, Message: e.Message})
+		p.Fields = append(p.Fields, apitypes.Field{Location: e.Location, Message: e.Message})
 	}
 	return p, nil
 }

@@ -20,34 +20,15 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/artifact"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
-// A File is the content of a file in a request: a string, or an object with the field base64 for what is not text.
-type File []byte
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (f *File) UnmarshalJSON(b []byte) error {
-	if bytes.HasPrefix(b, []byte("{")) {
-		var binary struct {
-			Base64 []byte `json:"base64"`
-		}
-		if err := json.Unmarshal(b, &binary); err != nil {
-			return err
-		}
-		*f = binary.Base64
-		return nil
-	}
-	var text string
-	if err := json.Unmarshal(b, &text); err != nil {
-		return err
-	}
-	*f = File(text)
-	return nil
-}
+// A file describes apitypes.File, which knows nothing of schemas.
+type file struct{}
 
 // Schema implements huma.SchemaProvider.
-func (File) Schema(huma.Registry) *huma.Schema {
+func (file) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{
 		{Type: huma.TypeString, Description: "Its text"},
 		{
@@ -55,39 +36,6 @@ func (File) Schema(huma.Registry) *huma.Schema {
 			Properties: map[string]*huma.Schema{"base64": {Type: huma.TypeString, ContentEncoding: "base64", Pattern: `^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`}},
 		},
 	}}
-}
-
-// A Program is code with what it is run with.
-type Program struct {
-	Language  string            `json:"language,omitempty" maxLength:"64" doc:"Name or alias; the sandbox's where it is left out, and python where there is none yet" example:"python"`
-	Code      string            `json:"code" doc:"The program" example:"print(1)"`
-	Name      string            `json:"name,omitempty" maxLength:"255" doc:"Base name of its main file, for messages"`
-	Files     map[string]File   `json:"files,omitempty" maxProperties:"1000" doc:"Other files of the program by their relative path. With files, it has a directory of its own"`
-	Args      []string          `json:"args,omitempty" maxItems:"1000" doc:"Its arguments"`
-	Stdin     string            `json:"stdin,omitempty" doc:"Its input"`
-	Env       map[string]string `json:"env,omitempty" maxProperties:"256" doc:"Added to its environment"`
-	Dir       string            `json:"dir,omitempty" maxLength:"4096" doc:"Its working directory, relative to the sandbox's"`
-	Libraries []string          `json:"libraries,omitempty" maxItems:"128" doc:"Installed first" example:"[\"numpy\"]"`
-	Timeout   float64           `json:"timeout_seconds,omitempty" minimum:"0" doc:"Wall time, its compilation included; the sandbox's where it is left out" example:"60"`
-}
-
-// A OneShot is a program that has a sandbox of its own.
-type OneShot struct {
-	Program
-	Image       string        `json:"image,omitempty" doc:"One that the operator allows; the server's own where it is left out" maxLength:"512"`
-	Environment string        `json:"environment,omitempty" maxLength:"64" doc:"Name of a Python environment of the server" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$"`
-	Limits      SandboxLimits `json:"limits,omitempty"`
-	Network     *Network      `json:"network,omitempty" doc:"Nothing where it is left out"`
-}
-
-// A Command is a program of the sandbox with its arguments, or a line for its shell.
-type Command struct {
-	Argv    []string          `json:"argv,omitempty" maxItems:"1000" minItems:"1" doc:"The program and its arguments; or shell" example:"[\"ls\",\"-l\"]"`
-	Shell   string            `json:"shell,omitempty" doc:"A line for the sandbox's shell, in place of argv"`
-	Stdin   string            `json:"stdin,omitempty" doc:"Its input"`
-	Env     map[string]string `json:"env,omitempty" maxProperties:"256" doc:"Added to its environment"`
-	Dir     string            `json:"dir,omitempty" maxLength:"4096" doc:"Its working directory, relative to the sandbox's"`
-	Timeout float64           `json:"timeout_seconds,omitempty" minimum:"0" doc:"Wall time; the sandbox's where it is left out"`
 }
 
 // A result has the JSON form of llmsandbox.Result.
@@ -143,7 +91,7 @@ func (s *Server) runRoutes() {
 		doc: "The sandbox is removed when the program has ended. It is one that was kept ready, where the request asks for nothing else. A program whose client goes away is killed.",
 	}, func(ctx context.Context, in *struct {
 		Accept string `header:"Accept" doc:"text/event-stream for output as it is written"`
-		Body   OneShot
+		Body   apitypes.OneShot
 	}) (*huma.StreamResponse, error) {
 		b := &in.Body
 		opts, err := s.runOptions(&b.Program)
@@ -151,8 +99,8 @@ func (s *Server) runRoutes() {
 			return nil, err
 		}
 		o := llmsandbox.Options{
-			Language: b.Language, Image: b.Image, Environment: b.Environment, Limits: RunLimits{SandboxLimits: b.Limits}.options(),
-			Network: b.Network.options(), Libraries: b.Libraries,
+			Language: b.Language, Image: b.Image, Environment: b.Environment, Limits: limits(apitypes.RunLimits{SandboxLimits: b.Limits}),
+			Network: network(b.Network), Libraries: b.Libraries,
 		}
 		opts.Libraries = nil
 		leave, err := s.service.Enter(ctx, s.caller(ctx).Project)
@@ -175,7 +123,7 @@ func (s *Server) runRoutes() {
 	}, func(ctx context.Context, in *struct {
 		ID     string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 		Accept string `header:"Accept" doc:"text/event-stream for output as it is written"`
-		Body   Program
+		Body   apitypes.Program
 	}) (*huma.StreamResponse, error) {
 		opts, err := s.runOptions(&in.Body)
 		if err != nil {
@@ -192,7 +140,7 @@ func (s *Server) runRoutes() {
 	}, func(ctx context.Context, in *struct {
 		ID     string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 		Accept string `header:"Accept" doc:"text/event-stream for output as it is written"`
-		Body   Command
+		Body   apitypes.Command
 	}) (*huma.StreamResponse, error) {
 		c := &in.Body
 		if (len(c.Argv) == 0) == (c.Shell == "") {
@@ -213,7 +161,7 @@ func (s *Server) runRoutes() {
 	}))
 }
 
-func (s *Server) runOptions(p *Program) (*llmsandbox.RunOptions, error) {
+func (s *Server) runOptions(p *apitypes.Program) (*llmsandbox.RunOptions, error) {
 	timeout, err := s.service.Timeout(seconds(p.Timeout))
 	if err != nil {
 		return nil, err
@@ -290,8 +238,8 @@ func settles(err error) bool {
 // write answers with a value or a problem.
 func (s *Server) write(ctx huma.Context, v any) {
 	status, kind := http.StatusOK, "application/json"
-	if p, ok := v.(*Problem); ok {
-		status, kind = p.Status, problemType
+	if p, ok := v.(*problem); ok {
+		status, kind = p.Status, apitypes.ProblemType
 		for name, values := range p.headers {
 			ctx.SetHeader(name, values[0])
 		}

@@ -10,80 +10,29 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
-// A Sandbox is a sandbox as clients see it.
-type Sandbox struct {
-	ID       string            `json:"id"`
-	Language string            `json:"language" doc:"What code is written in that names no other language" example:"python"`
-	Image    string            `json:"image" doc:"Its root filesystem; host is the server's own tool chains" example:"host"`
-	Backend  string            `json:"backend" example:"local"`
-	Created  time.Time         `json:"created"`
-	Deadline *time.Time        `json:"deadline,omitempty" doc:"When it ends"`
-	Idle     float64           `json:"idle_timeout_seconds,omitempty" doc:"After how long without use it ends"`
-	Labels   map[string]string `json:"labels,omitempty"`
-	Limits   SandboxLimits     `json:"limits"`
-}
-
-// SandboxLimits are the limits of a sandbox.
-type SandboxLimits struct {
-	Memory int64   `json:"memory_bytes,omitempty" doc:"Of the whole sandbox" minimum:"0" example:"536870912"`
-	CPUs   float64 `json:"cpus,omitempty" doc:"Of the whole sandbox" minimum:"0" example:"1"`
-	PIDs   int64   `json:"pids,omitempty" doc:"Processes and threads of the whole sandbox" minimum:"0" example:"128"`
-	Disk   int64   `json:"disk_bytes,omitempty" doc:"Of all that can be written" minimum:"0" example:"1073741824"`
-}
-
-// RunLimits are those of each program in a sandbox, beside the sandbox's own.
-type RunLimits struct {
-	SandboxLimits
-	Timeout float64 `json:"timeout_seconds,omitempty" doc:"Wall time of one program, its compilation included" minimum:"0" example:"60"`
-	Output  int64   `json:"output_bytes,omitempty" doc:"Of standard output and error of one program together" minimum:"0" example:"10485760"`
-}
-
-func (l RunLimits) options() llmsandbox.Limits {
+// limits are those of a request.
+func limits(l apitypes.RunLimits) llmsandbox.Limits {
 	return llmsandbox.Limits{Memory: l.Memory, CPUs: l.CPUs, PIDs: l.PIDs, Disk: l.Disk, Timeout: seconds(l.Timeout), Output: l.Output}
 }
 
-// Network is what a sandbox may reach.
-type Network struct {
-	Mode  llmsandbox.NetworkMode `json:"mode" enum:"none,allow,full" doc:"none: nothing; allow: the hosts of allow; full: all public hosts"`
-	Allow []string               `json:"allow,omitempty" maxItems:"256" doc:"HOST[:PORT], *.DOMAIN[:PORT], an address or a CIDR" example:"[\"example.org:443\"]"`
-}
-
-func (n *Network) options() llmsandbox.Network {
+// network is that of a request.
+func network(n *apitypes.Network) llmsandbox.Network {
 	if n == nil {
 		return llmsandbox.Network{}
 	}
 	return llmsandbox.Network{Mode: n.Mode, Allow: n.Allow}
 }
 
-// NewSandbox asks for a sandbox.
-type NewSandbox struct {
-	Language    string            `json:"language,omitempty" doc:"Name or alias; python where it is left out" maxLength:"64" example:"python"`
-	Image       string            `json:"image,omitempty" doc:"One that the operator allows; the server's own where it is left out" maxLength:"512"`
-	Lifetime    float64           `json:"lifetime_seconds,omitempty" doc:"After how long it ends, whatever runs in it; the operator's default where it is left out" minimum:"0" example:"3600"`
-	Idle        float64           `json:"idle_timeout_seconds,omitempty" doc:"After how long without use it ends; never where it is left out" minimum:"0"`
-	Labels      map[string]string `json:"labels,omitempty" maxProperties:"64" doc:"Kept with the sandbox"`
-	Env         map[string]string `json:"env,omitempty" maxProperties:"256" doc:"Added to the environment of its programs"`
-	Limits      RunLimits         `json:"limits,omitempty"`
-	Network     *Network          `json:"network,omitempty" doc:"Nothing where it is left out"`
-	Libraries   []string          `json:"libraries,omitempty" maxItems:"128" doc:"Installed before it opens" example:"[\"numpy\"]"`
-	Environment string            `json:"environment,omitempty" maxLength:"64" doc:"Name of a Python environment of the server" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$"`
-	Resettable  bool              `json:"resettable,omitempty" doc:"Lets it be reset to what it is at first"`
-}
-
-func (n *NewSandbox) options() llmsandbox.Options {
+// options are those of a request.
+func options(n *apitypes.NewSandbox) llmsandbox.Options {
 	return llmsandbox.Options{
 		Language: n.Language, Image: n.Image, Lifetime: seconds(n.Lifetime), IdleTimeout: seconds(n.Idle), Labels: n.Labels, Env: n.Env,
-		Limits: n.Limits.options(), Network: n.Network.options(), Libraries: n.Libraries, Environment: n.Environment, Resettable: n.Resettable,
+		Limits: limits(n.Limits), Network: network(n.Network), Libraries: n.Libraries, Environment: n.Environment, Resettable: n.Resettable,
 	}
-}
-
-// Changes are what of a sandbox can be changed. What is left out stays as it is.
-type Changes struct {
-	Lifetime float64  `json:"lifetime_seconds,omitempty" doc:"After how long from now it ends" minimum:"0"`
-	Network  *Network `json:"network,omitempty"`
 }
 
 // seconds is a duration of a request. What no duration can hold is longer than any limit.
@@ -96,12 +45,12 @@ type sandboxPath struct {
 	ID string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 }
 
-type sandboxAnswer struct{ Body Sandbox }
+type sandboxAnswer struct{ Body apitypes.Sandbox }
 
-func describe(i *backend.Info) Sandbox {
-	s := Sandbox{
+func describe(i *backend.Info) apitypes.Sandbox {
+	s := apitypes.Sandbox{
 		ID: i.ID, Language: i.Language, Image: i.Image, Backend: i.Backend, Created: i.Created.UTC(), Idle: i.IdleTimeout.Seconds(), Labels: service.UserLabels(i.Labels),
-		Limits: SandboxLimits{Memory: max(i.Limits.Memory, 0), CPUs: max(i.Limits.CPUs, 0), PIDs: max(i.Limits.PIDs, 0), Disk: max(i.Limits.Disk, 0)},
+		Limits: apitypes.SandboxLimits{Memory: max(i.Limits.Memory, 0), CPUs: max(i.Limits.CPUs, 0), PIDs: max(i.Limits.PIDs, 0), Disk: max(i.Limits.Disk, 0)},
 	}
 	if !i.Deadline.IsZero() {
 		s.Deadline = new(i.Deadline.UTC())
@@ -110,7 +59,7 @@ func describe(i *backend.Info) Sandbox {
 }
 
 // find is a sandbox of the caller as the backend lists it.
-func (s *Server) find(ctx context.Context, id string) (*Sandbox, error) {
+func (s *Server) find(ctx context.Context, id string) (*apitypes.Sandbox, error) {
 	list, err := s.service.List(ctx, s.caller(ctx).Project)
 	if err != nil {
 		return nil, err
@@ -132,8 +81,8 @@ func (s *Server) sandboxRoutes() {
 	register(s, operation{
 		id: "create-sandbox", method: http.MethodPost, path: "/v1/sandboxes", tag: tag, status: http.StatusCreated, write: true,
 		summary: "Create a sandbox", doc: "It lives until its lifetime is over or it is removed, also when the server is started again.",
-	}, func(ctx context.Context, in *struct{ Body NewSandbox }) (*sandboxAnswer, error) {
-		sb, err := s.service.Create(ctx, s.caller(ctx).Project, in.Body.options())
+	}, func(ctx context.Context, in *struct{ Body apitypes.NewSandbox }) (*sandboxAnswer, error) {
+		sb, err := s.service.Create(ctx, s.caller(ctx).Project, options(&in.Body))
 		if err != nil {
 			return nil, err
 		}
@@ -161,11 +110,11 @@ func (s *Server) sandboxRoutes() {
 		summary: "Change when a sandbox ends, or what it may reach",
 	}, func(ctx context.Context, in *struct {
 		ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
-		Body Changes
+		Body apitypes.Changes
 	}) (*sandboxAnswer, error) {
 		sb, err := s.sandbox(ctx, in.ID)
 		if err == nil && in.Body.Network != nil {
-			err = s.service.SetNetwork(ctx, sb, in.Body.Network.options())
+			err = s.service.SetNetwork(ctx, sb, network(in.Body.Network))
 		}
 		if err == nil && in.Body.Lifetime != 0 {
 			err = s.service.SetLifetime(ctx, sb, seconds(in.Body.Lifetime))
@@ -205,8 +154,8 @@ type listRequest struct {
 
 type listAnswer struct {
 	Body struct {
-		Sandboxes []Sandbox `json:"sandboxes" nullable:"false"`
-		Next      string    `json:"next,omitempty" doc:"Where there are more, what after is to be for them"`
+		Sandboxes []apitypes.Sandbox `json:"sandboxes" nullable:"false"`
+		Next      string             `json:"next,omitempty" doc:"Where there are more, what after is to be for them"`
 	}
 }
 
@@ -223,7 +172,7 @@ func (s *Server) listSandboxes(ctx context.Context, in *listRequest) (*listAnswe
 		list = list[at+1:]
 	}
 	out := &listAnswer{}
-	out.Body.Sandboxes = []Sandbox{}
+	out.Body.Sandboxes = []apitypes.Sandbox{}
 	for i := range list {
 		d := describe(&list[i])
 		if !hasLabels(d.Labels, in.Labels) {

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 	"github.com/llmsandbox/llmsandbox/pool"
@@ -135,7 +137,7 @@ func New(config *Config) (*Server, error) {
 	gate, err := httpgate.New(httpgate.Options{
 		Identify: identify, Origins: cfg.Origins, Hosts: cfg.Hosts,
 		Open:    func(r *http.Request) bool { return isOpen(r.URL.Path) },
-		MaxBody: maxBody, BodyTimeout: bodyTime, WriteTimeout: writeTime, Stream: isUpload,
+		MaxBody: apitypes.MaxBody, BodyTimeout: bodyTime, WriteTimeout: writeTime, Stream: isUpload,
 		Methods:         "GET, HEAD, POST, PUT, PATCH, DELETE",
 		RequestHeaders:  "Accept, Authorization, Content-Type, X-API-Key",
 		ResponseHeaders: "Retry-After, WWW-Authenticate",
@@ -159,14 +161,12 @@ func New(config *Config) (*Server, error) {
 	s.auditor = newAuditor(cfg.Audit, cfg.Log)
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, s.document())
+	s.api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[apitypes.File](), reflect.TypeFor[file]())
 	s.api.UseMiddleware(s.metrics.count, s.audit, s.allow)
 	s.routes()
 	s.handler = gate.Wrap(recovered(cfg.Log, known(mux)))
 	return s, nil
 }
-
-// maxBody bounds the body of a request that is no upload, in bytes: code, files of a program and its input.
-const maxBody = 32 << 20
 
 func isOpen(path string) bool {
 	return path == "/healthz" || path == "/readyz" || path == "/openapi.json" || path == "/openapi.yaml"
@@ -256,11 +256,11 @@ func known(mux *http.ServeMux) http.Handler {
 		}
 		answer := &statusOnly{ResponseWriter: w}
 		handler.ServeHTTP(answer, r)
-		message := "there is nothing at this path: /openapi.json describes what there is"
 		if answer.status == http.StatusMethodNotAllowed {
-			message = "there is no such method at this path: /openapi.json describes what there is"
+			refuse(w, answer.status, "there is no such method at this path: /openapi.json describes what there is")
+			return
 		}
-		refuse(w, answer.status, message)
+		writeProblem(w, newProblem(answer.status, "no_such_path", "there is nothing at this path: /openapi.json describes what there is"))
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/llmsandbox/llmsandbox/internal/apierror"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
@@ -35,7 +37,7 @@ func (s *Server) stateRoutes() {
 	}, func(ctx context.Context, in *struct{}) (*health, error) {
 		if _, err := s.service.List(ctx, s.caller(ctx).Project); err != nil {
 			s.cfg.Log.WarnContext(ctx, "the server is not ready", "error", err)
-			return nil, newProblem(http.StatusServiceUnavailable, "not_ready", "the backend does not answer: the server's log says why")
+			return nil, newProblem(http.StatusServiceUnavailable, apierror.NotReady, "the backend does not answer: the server's log says why")
 		}
 		return ok(ctx, in)
 	})
@@ -46,7 +48,7 @@ func (s *Server) stateRoutes() {
 	}
 	type languages struct {
 		Body struct {
-			Languages []Language `json:"languages" nullable:"false"`
+			Languages []apitypes.Language `json:"languages" nullable:"false"`
 		}
 	}
 	register(s, operation{
@@ -54,16 +56,8 @@ func (s *Server) stateRoutes() {
 	}, func(context.Context, *struct{}) (*languages, error) {
 		out := &languages{}
 		for _, l := range all.All() {
-			out.Body.Languages = append(out.Body.Languages, Language{Name: l.Name, Title: l.Title, Aliases: l.Aliases, Extensions: l.Extensions})
+			out.Body.Languages = append(out.Body.Languages, apitypes.Language{Name: l.Name, Title: l.Title, Aliases: l.Aliases, Extensions: l.Extensions})
 		}
 		return out, nil
 	})
-}
-
-// A Language is one that code can be written in.
-type Language struct {
-	Name       string   `json:"name" example:"python"`
-	Title      string   `json:"title" example:"Python"`
-	Aliases    []string `json:"aliases,omitempty"`
-	Extensions []string `json:"extensions,omitempty"`
 }
