@@ -9,7 +9,7 @@ import (
 // TestWhoLinksWhat holds what docs/dependencies.md promises: who does not import a backend
 // pays nothing for its client.
 func TestWhoLinksWhat(t *testing.T) {
-	const docker, kubernetes, ours = "github.com/moby/moby/", "k8s.io/", "github.com/llmsandbox/llmsandbox/"
+	const docker, kubernetes, huma, ours = "github.com/moby/moby/", "k8s.io/", "github.com/danielgtaylor/huma/", "github.com/llmsandbox/llmsandbox/"
 	const sqlite, postgres = "modernc.org/", "github.com/jackc/"
 	for _, c := range []struct {
 		packages []string
@@ -18,6 +18,8 @@ func TestWhoLinksWhat(t *testing.T) {
 	}{
 		{packages: []string{".", "./backend/local", "./backend/backendtest", "./pool", "./security/policyfile"}, without: []string{docker, kubernetes, sqlite, postgres}},
 		{packages: []string{"./mcp", "./internal/mcpenv"}, without: []string{docker, kubernetes, sqlite, postgres}},
+		{packages: []string{"./client"}, without: []string{docker, kubernetes, sqlite, postgres, huma, ours + "pool", ours + "internal/service"}, with: []string{ours + "internal/apitypes"}},
+		{packages: []string{"./httpapi"}, without: []string{docker, kubernetes, sqlite, postgres}, with: []string{huma, ours + "pool", ours + "internal/service"}},
 		{packages: []string{"./backend/docker", "./backend/podman"}, without: []string{kubernetes, sqlite, postgres}, with: []string{docker}},
 		{packages: []string{"./backend/kubernetes"}, without: []string{docker, sqlite, postgres}, with: []string{kubernetes}},
 		{packages: []string{"./cmd/llmsandbox-agent"}, without: []string{docker, kubernetes, "net/http", "github.com/spf13/"}},

@@ -19,7 +19,7 @@ const module = "github.com/llmsandbox/llmsandbox"
 // imports are the packages that the pages' code uses, by their names.
 var imports = map[string]string{
 	"context": "context", "fmt": "fmt", "log": "log", "time": "time", "os": "os", "errors": "errors",
-	"llmsandbox": module, "backend": module + "/backend", "pool": module + "/pool", "policyfile": module + "/security/policyfile", "security": module + "/security",
+	"llmsandbox": module, "backend": module + "/backend", "client": module + "/client", "pool": module + "/pool", "policyfile": module + "/security/policyfile", "security": module + "/security",
 	"docker": module + "/backend/docker", "kubernetes": module + "/backend/kubernetes", "engine": module + "/backend/engine", "settings": module + "/backend/engine/settings",
 }
 

@@ -1,0 +1,216 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
+)
+
+// Paths in the methods below are the sandbox's own; a relative one is below its working directory. What is missing fails with fs.ErrNotExist, what is
+// forbidden with fs.ErrPermission, and what is there already with fs.ErrExist.
+
+// Stat describes a file. Symbolic links are not followed.
+func (s *Sandbox) Stat(ctx context.Context, path string) (llmsandbox.FileInfo, error) {
+	var e apitypes.FileEntry
+	if err := s.file(ctx, http.MethodGet, "/stat", url.Values{"path": {path}}, &e); err != nil {
+		return llmsandbox.FileInfo{}, err
+	}
+	return fileInfo(&e)
+}
+
+// ListDir lists a directory, sorted by name. A directory with more entries than one listing carries fails rather than being cut.
+func (s *Sandbox) ListDir(ctx context.Context, path string) ([]llmsandbox.FileInfo, error) {
+	var list struct {
+		Entries []apitypes.FileEntry `json:"entries"`
+	}
+	if err := s.file(ctx, http.MethodGet, "/list", url.Values{"path": {path}}, &list); err != nil {
+		return nil, err
+	}
+	out := make([]llmsandbox.FileInfo, len(list.Entries))
+	for i := range list.Entries {
+		var err error
+		if out[i], err = fileInfo(&list.Entries[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Mkdir makes a directory and those above it that are missing.
+func (s *Sandbox) Mkdir(ctx context.Context, path string) error {
+	return s.file(ctx, http.MethodPost, "/mkdir", url.Values{"path": {path}}, nil)
+}
+
+// Remove removes a file, or a directory with all below it. It is an error when nothing is there.
+func (s *Sandbox) Remove(ctx context.Context, path string) error {
+	return s.file(ctx, http.MethodDelete, "", url.Values{"path": {path}}, nil)
+}
+
+// Rename moves a file or directory; an existing file at the target is replaced.
+func (s *Sandbox) Rename(ctx context.Context, from, to string) error {
+	return s.file(ctx, http.MethodPost, "/rename", url.Values{"path": {from}, "to": {to}}, nil)
+}
+
+// file does something with a file; v gets the answer, nil is for what has none.
+func (s *Sandbox) file(ctx context.Context, method, path string, query url.Values, v any) error {
+	r, err := s.request(method, "/files"+path)
+	if err != nil {
+		return err
+	}
+	r.query = query
+	if v == nil {
+		r.want = http.StatusNoContent
+	}
+	return s.client.call(ctx, r, v)
+}
+
+// maxReadFile bounds what ReadFile keeps in memory.
+const maxReadFile = 1 << 30
+
+// ReadFile returns a regular file's content, at most 1 GiB; [Sandbox.ReadFileTo] has no such bound.
+func (s *Sandbox) ReadFile(ctx context.Context, path string) ([]byte, error) {
+	content := limited{room: maxReadFile}
+	if _, err := s.ReadFileTo(ctx, path, &content); err != nil {
+		return nil, err
+	}
+	return content.kept.Bytes(), nil
+}
+
+// limited is a buffer that takes no more than it has room for, whatever a server sends.
+type limited struct {
+	kept bytes.Buffer
+	room int
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if len(p) > l.room-l.kept.Len() {
+		return 0, fmt.Errorf("%w: it has more than %d bytes: use ReadFileTo", llmsandbox.ErrTooLarge, l.room)
+	}
+	return l.kept.Write(p)
+}
+
+// ReadFileTo writes a regular file's content to w and returns how much that is. It fails where not all of the file has come.
+func (s *Sandbox) ReadFileTo(ctx context.Context, path string, w io.Writer) (int64, error) {
+	r, err := s.request(http.MethodGet, "/files")
+	if err != nil {
+		return 0, err
+	}
+	r.query, r.accept = url.Values{"path": {path}}, fileType
+	answer, err := s.client.send(ctx, r)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = answer.Body.Close() }() // all of it was read, or is not wanted
+	if kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); kind != fileType || !isWhole(answer) {
+		return 0, fmt.Errorf("read %q: %w", path, malformed("it is no file that ends by itself but %q: is something between that changes it?", cut(kind, maxLocation)))
+	}
+	from := &noted{r: answer.Body}
+	n, err := io.Copy(w, from)
+	switch {
+	case from.err != nil:
+		return n, fmt.Errorf("read %q: %w", path, r.failed(ctx, from.err))
+	case err != nil:
+		return n, fmt.Errorf("read %q: %w", path, err)
+	}
+	return n, nil
+}
+
+// A noted reader keeps the error that it fails with. Once stop is called it reads no more.
+type noted struct {
+	r io.Reader
+
+	mu      sync.Mutex
+	err     error
+	stopped bool
+}
+
+// errStopped: nobody wants to read any more.
+var errStopped = errors.New("the request has ended")
+
+func (n *noted) Read(p []byte) (int, error) {
+	n.mu.Lock()
+	stopped := n.stopped
+	n.mu.Unlock()
+	if stopped {
+		return 0, errStopped
+	}
+	read, err := n.r.Read(p)
+	if err != nil && err != io.EOF { //nolint:errorlint // it is this very value that means the end
+		n.mu.Lock()
+		n.err = err
+		n.mu.Unlock()
+	}
+	return read, err
+}
+
+// stop returns the error that the reader has failed with.
+func (n *noted) stop() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stopped = true
+	return n.err
+}
+
+// WriteFile creates a regular file, or replaces the contents of an existing one, whose permissions it keeps. A new file has mode 0644. Missing parent
+// directories are created. A symbolic link at path is an error and not followed. A write that fails leaves what it has written. [Sandbox.WriteFileFrom]
+// takes a mode.
+func (s *Sandbox) WriteFile(ctx context.Context, path string, data []byte) error {
+	r, err := s.request(http.MethodPut, "/files")
+	if err != nil {
+		return err
+	}
+	if data == nil {
+		data = []byte{}
+	}
+	r.query, r.content, r.want = url.Values{"path": {path}}, data, http.StatusNoContent
+	return s.client.call(ctx, r, nil)
+}
+
+// WriteFileFrom is WriteFile with the contents of r. A new file has the permission bits of mode; 0 means 0644. When it fails, r may be read until
+// its Read returns.
+func (s *Sandbox) WriteFileFrom(ctx context.Context, path string, r io.Reader, mode fs.FileMode) error {
+	req, err := s.request(http.MethodPut, "/files")
+	if err != nil {
+		return err
+	}
+	from := &noted{r: r}
+	req.query, req.upload, req.want = url.Values{"path": {path}}, from, http.StatusNoContent
+	if mode.Perm() != 0 {
+		req.query.Set("mode", fmt.Sprintf("%04o", mode.Perm()))
+	}
+	err = s.client.call(ctx, req, nil)
+	if readErr := from.stop(); err != nil && readErr != nil {
+		return fmt.Errorf("write %q: read its content: %w", path, readErr)
+	}
+	return err
+}
+
+// fileInfo is what the library has of a file that the API describes.
+func fileInfo(e *apitypes.FileEntry) (llmsandbox.FileInfo, error) {
+	mode, err := strconv.ParseUint(e.Mode, 8, 32)
+	if err != nil {
+		return llmsandbox.FileInfo{}, malformed("the mode %q of a file", cut(e.Mode, maxLocation))
+	}
+	i := llmsandbox.FileInfo{Name: e.Name, Size: e.Size, Mode: fs.FileMode(mode) & fs.ModePerm, ModTime: e.Modified, Link: e.Link}
+	switch e.Type {
+	case "file":
+	case "directory":
+		i.Mode |= fs.ModeDir
+	case "link":
+		i.Mode |= fs.ModeSymlink
+	default:
+		i.Mode |= fs.ModeIrregular
+	}
+	return i, nil
+}
