@@ -12,8 +12,11 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/pool"
@@ -87,8 +90,74 @@ func httpServer(ctx context.Context, e *env, rounds int) (err error) {
 	more := func(a, b string) float64 { return percentile(t.times[a], 50) - percentile(t.times[b], 50) }
 	fmt.Printf("%s takes %.2f ms more than the library's own\n", posted, more(posted, inSandbox))
 	aimAtMost("ms that "+postedWarm+" takes more than "+warm, 1.5, more(postedWarm, warm))
-	return s.remove(ctx, created.ID)
+	if err := s.remove(ctx, created.ID); err != nil {
+		return err
+	}
+	return s.saturate(ctx)
 }
+
+// saturate measures how many programs a second end well with more and more clients, and with three times as many as that takes.
+func (s *server) saturate(ctx context.Context) error {
+	peak, at := 0.0, 0
+	fmt.Println("clients   programs/s   told to come back/s")
+	for clients := 1; clients <= 32; clients *= 2 {
+		n, err := s.load(ctx, clients)
+		if err != nil {
+			return err
+		}
+		if n > peak {
+			peak, at = n, clients
+		}
+	}
+	n, err := s.load(ctx, 3*at)
+	if err != nil {
+		return err
+	}
+	aimAtLeast("programs/s with three times the clients of the peak × the peak", .95, n/peak)
+	return nil
+}
+
+// load returns how many programs a second end well with so many clients, each of which sends one after the other. Who is told to come
+// back does so at once, which is the worst that clients do.
+func (s *server) load(ctx context.Context, clients int) (perSecond float64, err error) {
+	const span = 4 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, span)
+	defer cancel()
+	var ran, refused atomic.Int64
+	var all errgroup.Group
+	for range clients {
+		all.Go(func() error {
+			for ctx.Err() == nil {
+				var res struct{ Stdout string }
+				err := s.post(ctx, "/v1/run", map[string]any{"code": one}, &res)
+				var busy *statusError
+				switch {
+				case err == nil && res.Stdout == "1\n":
+					ran.Add(1)
+				case errors.As(err, &busy) && (busy.status == http.StatusTooManyRequests || busy.status == http.StatusServiceUnavailable):
+					refused.Add(1)
+				case ctx.Err() == nil:
+					return fmt.Errorf("with %d clients: %+v, %w", clients, res, err)
+				}
+			}
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return 0, err
+	}
+	perSecond = float64(ran.Load()) / span.Seconds()
+	fmt.Printf("%7d %12.1f %21.1f\n", clients, perSecond, float64(refused.Load())/span.Seconds())
+	return perSecond, nil
+}
+
+// A statusError is an answer that is no success.
+type statusError struct {
+	status int
+	text   string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("%d: %s", e.status, e.text) }
 
 // A server is `llmsandbox serve`, of which this process is the client.
 type server struct {
@@ -140,7 +209,7 @@ func (s *server) send(ctx context.Context, method, path string, body []byte, ans
 	case err != nil:
 		return err
 	case res.StatusCode >= http.StatusBadRequest:
-		return fmt.Errorf("%s %s: %s: %s", method, path, res.Status, text)
+		return fmt.Errorf("%s %s: %w", method, path, &statusError{res.StatusCode, string(text)})
 	case answer == nil:
 		return nil
 	}
