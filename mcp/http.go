@@ -44,6 +44,11 @@ type HTTPOptions struct {
 	// a principal of its own: what one makes, another cannot use. None means that no
 	// token is asked for, which only a listener on the loopback may do.
 	Tokens []string
+	// Authenticate, where it is set, takes the place of Tokens: it returns the principal that a token
+	// stands for, which is not empty. What one principal makes, another cannot use. It fails with ErrUnknownToken, and with
+	// ErrForbiddenToken for a token that may not use the tools; any other error is a failure of the server. It is called
+	// with each request, also of a client that is connected, and must be safe for concurrent use.
+	Authenticate func(ctx context.Context, token string) (principal string, err error)
 	// Origins are the web origins, such as https://app.example.org, whose pages may use
 	// the server, beside those of the loopback that come over the loopback.
 	Origins []string
@@ -60,7 +65,21 @@ type HTTPOptions struct {
 	times httpTimes
 }
 
+// What HTTPOptions.Authenticate fails with.
+var (
+	// ErrUnknownToken: it does not know the token.
+	ErrUnknownToken = httpgate.ErrUnknown
+	// ErrForbiddenToken: it knows the token, which may not use the tools. The client is told the text of the error.
+	ErrForbiddenToken = httpgate.ErrForbidden
+)
+
+// open reports whether no token is asked for.
+func (o *HTTPOptions) open() bool { return len(o.Tokens) == 0 && o.Authenticate == nil }
+
 func (o HTTPOptions) resolve() (HTTPOptions, error) {
+	if len(o.Tokens) > 0 && o.Authenticate != nil {
+		return o, fmt.Errorf("mcp: HTTPOptions: %w: Tokens and Authenticate exclude each other", llmsandbox.ErrInvalid)
+	}
 	if o.MaxBody < 0 || o.MaxClients < 0 || o.ClientIdle < 0 {
 		return o, fmt.Errorf("mcp: HTTPOptions: %w: a bound is negative; leave it zero for the default", llmsandbox.ErrInvalid)
 	}
@@ -81,10 +100,10 @@ func (s *Server) Handler(opts *HTTPOptions) (http.Handler, error) {
 		return nil, err
 	}
 	gate, err := httpgate.New(httpgate.Options{
-		Tokens: o.Tokens, Origins: o.Origins, Hosts: o.Hosts, Path: HTTPPath,
+		Tokens: o.Tokens, Identify: o.identify(s.cfg.Log), Origins: o.Origins, Hosts: o.Hosts, Path: HTTPPath,
 		MaxBody: o.MaxBody, BodyTimeout: o.times.body, WriteTimeout: o.times.write,
 		Methods:         "GET, POST, DELETE",
-		RequestHeaders:  "Accept, Authorization, Content-Type, Last-Event-ID, Mcp-Protocol-Version, Mcp-Session-Id",
+		RequestHeaders:  "Accept, Authorization, Content-Type, Last-Event-ID, Mcp-Protocol-Version, Mcp-Session-Id, X-API-Key",
 		ResponseHeaders: "Mcp-Protocol-Version, Mcp-Session-Id, WWW-Authenticate",
 		Refuse:          writeFault,
 	})
@@ -95,20 +114,48 @@ func (s *Server) Handler(opts *HTTPOptions) (http.Handler, error) {
 		Logger: s.cfg.Log, SessionTimeout: o.ClientIdle, MaxRequestBodyBytes: o.MaxBody,
 		DisableLocalhostProtection: true, // the gate looks at hosts on every address
 	})
-	if len(o.Tokens) > 0 {
-		next = auth.RequireBearerToken(identify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next)
+	if !o.open() {
+		next = checkedToken(auth.RequireBearerToken(caller, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next))
 	}
 	return gate.Wrap(&entrance{most: o.MaxClients, server: s.mcp, gate: gate, next: next}), nil
 }
 
-// identify tells the protocol's handlers who calls, so that no caller can go on with
+// identify is what Authenticate is to the gate; nil where there is none.
+func (o *HTTPOptions) identify(log *slog.Logger) func(context.Context, string) (context.Context, error) {
+	if o.Authenticate == nil {
+		return nil
+	}
+	return func(ctx context.Context, token string) (context.Context, error) {
+		principal, err := o.Authenticate(ctx, token)
+		if err != nil {
+			if !errors.Is(err, ErrUnknownToken) && !errors.Is(err, ErrForbiddenToken) {
+				log.ErrorContext(ctx, "a token could not be checked", "error", err)
+			}
+			return nil, err
+		}
+		return httpgate.WithCaller(ctx, principal), nil
+	}
+}
+
+// checkedToken takes the token, which the gate has checked, out of a request. The protocol's library looks for one in a header
+// that clients need not use.
+func checkedToken(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = r.Clone(r.Context())
+		r.Header.Del("X-API-Key")
+		r.Header.Set("Authorization", "Bearer checked")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// caller tells the protocol's handlers who calls, so that no caller can go on with
 // another's session.
-func identify(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
-	caller := httpgate.Caller(ctx)
-	if caller == "" {
+func caller(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
+	name := httpgate.Caller(ctx)
+	if name == "" {
 		return nil, auth.ErrInvalidToken
 	}
-	return &auth.TokenInfo{UserID: caller}, nil
+	return &auth.TokenInfo{UserID: name}, nil
 }
 
 // RunHTTP serves clients on a listener until ctx ends, and then closes the listener and
@@ -116,7 +163,7 @@ func identify(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, 
 // make no sense, such as no token on an address that others reach.
 func (s *Server) RunHTTP(ctx context.Context, l net.Listener, opts *HTTPOptions) error {
 	o := *cmp.Or(opts, &HTTPOptions{})
-	if len(o.Tokens) == 0 && !httpgate.Address(l.Addr()).IsLoopback() {
+	if o.open() && !httpgate.Address(l.Addr()).IsLoopback() {
 		return errors.Join(l.Close(), fmt.Errorf("mcp: serve on %s: %w: others reach that address, so a token is needed", l.Addr(), llmsandbox.ErrInvalid))
 	}
 	o, err := o.resolve()

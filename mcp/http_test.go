@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -159,6 +161,48 @@ func TestHTTPRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a principal has made, all of its tokens reach, and no other principal; and what a token stands for is asked with each request.
+func TestHTTPAuthenticate(t *testing.T) {
+	var revoked atomic.Bool
+	_, address := serveHTTP(t, HTTPOptions{Authenticate: func(_ context.Context, token string) (string, error) {
+		switch {
+		case token == "a" || token == "a2" && !revoked.Load():
+			return "project a", nil
+		case token == "b":
+			return "project b", nil
+		case token == "reads":
+			return "", fmt.Errorf("%w: it only reads", ErrForbiddenToken)
+		case token == "nobody's":
+			return "", nil
+		case token == "broken":
+			return "", errors.New("secret of the database")
+		}
+		return "", ErrUnknownToken
+	}})
+	res, _ := answered(t, request(t, http.MethodPost, address, initialize, "X-API-Key: a"))
+	session := "Mcp-Session-Id: " + res.Header.Get("Mcp-Session-Id")
+	ping := `{"jsonrpc":"2.0","id":2,"method":"ping"}`
+	check := func(name string, status int, says string, headers ...string) {
+		t.Helper()
+		res, body := answered(t, request(t, http.MethodPost, address, ping, append(headers, session)...))
+		if res.StatusCode != status || !strings.Contains(body, says) || strings.Contains(body, "secret") {
+			t.Errorf("%s: %d %s, want %d, %q, and no secret", name, res.StatusCode, body, status, says)
+		}
+	}
+	check("its own", http.StatusOK, "", "Authorization: Bearer a")
+	check("its own key", http.StatusOK, "", "X-API-Key: a")
+	check("another token of it", http.StatusOK, "", "authorization: bearer a2")
+	check("another principal", http.StatusForbidden, "", "Authorization: Bearer b")
+	check("one that may not", http.StatusForbidden, "it only reads", "Authorization: Bearer reads")
+	check("one of nobody", http.StatusUnauthorized, "", "Authorization: Bearer nobody's")
+	check("one that cannot be checked", http.StatusServiceUnavailable, "try again", "Authorization: Bearer broken")
+	check("an unknown one", http.StatusUnauthorized, "not one", "Authorization: Bearer x")
+	check("none", http.StatusUnauthorized, "needed")
+	check("two", http.StatusUnauthorized, "not one", "Authorization: Bearer a", "X-API-Key: a")
+	revoked.Store(true)
+	check("one that is revoked", http.StatusUnauthorized, "not one", "X-API-Key: a2")
 }
 
 func TestHTTPBodyOfUnknownLength(t *testing.T) {
@@ -366,8 +410,9 @@ func TestHTTPOptionsRefused(t *testing.T) {
 	}
 	for name, o := range map[string]HTTPOptions{
 		"a short token": {Tokens: []string{"short"}}, "a token with a space": {Tokens: []string{"0123456789 0123456789"}},
-		"too many tokens": {Tokens: make([]string, 1001)},
-		"a negative size": {MaxBody: -1}, "negative clients": {MaxClients: -1}, "negative time": {ClientIdle: -1},
+		"too many tokens":         {Tokens: make([]string, 1001)},
+		"two ways to know tokens": {Tokens: []string{tokenOne}, Authenticate: func(context.Context, string) (string, error) { return "", ErrUnknownToken }},
+		"a negative size":         {MaxBody: -1}, "negative clients": {MaxClients: -1}, "negative time": {ClientIdle: -1},
 		"every origin": {Origins: []string{"*"}}, "any below": {Origins: []string{"https://*.example.org"}}, "an origin with a path": {Origins: []string{"https://a.example/"}},
 		"every host": {Hosts: []string{"*"}}, "a host with a port": {Hosts: []string{"a.example:80"}}, "no host": {Hosts: []string{""}},
 	} {

@@ -21,7 +21,7 @@ import (
 type Options struct {
 	Tokens []string // bearer tokens; none: no token is asked for
 	// Identify, where it is set, knows the tokens in place of Tokens, and the context that it returns goes on with the request. It fails with
-	// ErrUnknown for one that it does not know.
+	// ErrUnknown for one that it does not know, and with ErrForbidden for one that may not send requests here.
 	Identify func(ctx context.Context, token string) (context.Context, error)
 	// Open, where it is set, names requests that need no token.
 	Open    func(*http.Request) bool
@@ -71,7 +71,7 @@ func New(o Options) (*Gate, error) {
 
 type callerKey struct{}
 
-// Caller names the token that a request bore; it is empty when none was asked for.
+// Caller names who sends a request, as Identify does, or which of Tokens it bore; it is empty when no token was asked for.
 func Caller(ctx context.Context) string {
 	caller, _ := ctx.Value(callerKey{}).(string)
 	return caller

@@ -107,8 +107,18 @@ func digests(tokens []string) ([][sha256.Size]byte, error) {
 	return all, nil
 }
 
-// ErrUnknown is what Identify returns for a token that it does not know.
-var ErrUnknown = errors.New("the token is not known")
+// What Identify fails with.
+var (
+	// ErrUnknown: it does not know the token.
+	ErrUnknown = errors.New("the token is not known")
+	// ErrForbidden: it knows the token, which may not do this. Who sent it is told the text of the error.
+	ErrForbidden = errors.New("the token does not allow this")
+)
+
+// WithCaller returns a context that names who sends a request, for Identify.
+func WithCaller(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, callerKey{}, name)
+}
 
 // authenticate returns the request's context with who sends it.
 func (g *Gate) authenticate(r *http.Request) (context.Context, error) {
@@ -137,6 +147,8 @@ func (g *Gate) authenticate(r *http.Request) (context.Context, error) {
 	switch {
 	case errors.Is(err, ErrUnknown):
 		return nil, unknown
+	case errors.Is(err, ErrForbidden):
+		return nil, refuse(http.StatusForbidden, "%v", err)
 	case err != nil: // what failed is nobody's business yet
 		return nil, refuse(http.StatusServiceUnavailable, "tokens cannot be checked now: try again later")
 	}
@@ -153,6 +165,6 @@ func oneOf(tokens [][sha256.Size]byte) func(context.Context, string) (context.Co
 		if found == 0 {
 			return nil, ErrUnknown
 		}
-		return context.WithValue(ctx, callerKey{}, fmt.Sprintf("token-%d", found)), nil
+		return WithCaller(ctx, fmt.Sprintf("token-%d", found)), nil
 	}
 }
