@@ -73,6 +73,9 @@ type Config struct {
 	// Audit, where it is set, gets the events of the audit log, soon after their requests are answered, some at a time and in their order. It is
 	// called by one goroutine until Close returns. What a server that is killed has not handed on yet is lost.
 	Audit func(context.Context, []AuditEvent) error
+	// MCP, where it is set, serves /mcp, and checks hosts, origins and keys itself. What it does is neither in Audit nor in the metrics. Serve waits
+	// for its answers when it ends, streams included: its owner ends these then.
+	MCP http.Handler
 	// TLS, where it is set, has Serve speak HTTPS with these certificates.
 	TLS *tls.Config
 	// BehindProxy says that a proxy before the server speaks HTTPS with clients, so that keys do not go over a network in the clear.
@@ -165,7 +168,24 @@ func New(config *Config) (*Server, error) {
 	s.api.UseMiddleware(s.metrics.count, s.audit, s.allow)
 	s.routes()
 	s.handler = gate.Wrap(recovered(cfg.Log, known(mux)))
+	if cfg.MCP != nil {
+		s.handler = beside(s.handler, recovered(cfg.Log, cfg.MCP))
+	}
 	return s, nil
+}
+
+// mcpPath is where Config.MCP serves.
+const mcpPath = "/mcp"
+
+// beside serves the API, and mcp at its path.
+func beside(api, mcp http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == mcpPath {
+			mcp.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
 }
 
 func isOpen(path string) bool {

@@ -103,7 +103,7 @@ func (s *Server) learnUsual(sb *llmsandbox.Sandbox) {
 		if e.said != nil {
 			return
 		}
-		if _, err := e.learn(s.ctx, sb, l); err != nil {
+		if _, err := e.learn(s.ctx, sb, l); err != nil && s.ctx.Err() == nil {
 			s.cfg.Log.Info("the toolchain could not be asked for its libraries", "language", l.Name, "error", err)
 		}
 	})

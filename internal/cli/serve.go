@@ -30,7 +30,8 @@ func newServeCommand() *cobra.Command {
 		Use:   "serve [flags]",
 		Short: "Serve sandboxes over HTTP",
 		Long: `Serve sandboxes to programs that speak HTTP. Your flags set what sandboxes may do; requests can
-ask for less. The API is described at /openapi.json.
+ask for less. The API is described at /openapi.json. At /mcp, clients of the Model Context Protocol
+have the tools of llmsandbox mcp.
 
 On loopback, a server without keys prints one that is valid until the server ends. Others need keys
 from serve key create, and a certificate (--tls-cert, --tls-key) or a proxy that has one.
@@ -121,9 +122,20 @@ func (f *serveFlags) serve(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
+	// Each client that connects or leaves is information there, and not here.
+	quiet := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level + slog.LevelWarn - slog.LevelInfo}))
+	tools, err := addMCP(&cfg, quiet)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
 	server, err := httpapi.New(&cfg)
 	if err != nil {
 		return errors.Join(err, l.Close())
+	}
+	closeTools := func() error {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), mcpStop)
+		defer cancel()
+		return tools.Close(stop)
 	}
 	if err = server.Check(ctx); err != nil {
 		err = errors.Join(err, l.Close())
@@ -133,11 +145,14 @@ func (f *serveFlags) serve(ctx context.Context) error {
 			scheme = "https"
 		}
 		fmt.Fprintf(os.Stderr, "llmsandbox: serving on %s://%s%s\n", scheme, l.Addr(), word)
+		go learn(ctx, &cfg, tools) // closeTools ends it
+		// Streams of MCP clients have no end of their own, and Serve waits for it. The error comes again below.
+		context.AfterFunc(ctx, func() { _ = closeTools() })
 		err = server.Serve(ctx, l)
 	}
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), mcpStop)
 	defer cancel()
-	return errors.Join(err, server.Close(stop))
+	return errors.Join(err, closeTools(), server.Close(stop))
 }
 
 // config turns flags into the server's configuration, but for its keys.

@@ -89,6 +89,16 @@ func (m *machine) run(args ...string) (stdout, stderr string, err error) {
 	return out.String(), errs.String(), err
 }
 
+// makeKey makes a key and returns its secret.
+func (m *machine) makeKey(args ...string) string {
+	m.t.Helper()
+	out, text, err := m.run(append([]string{"serve", "key", "create"}, args...)...)
+	if err != nil {
+		m.t.Fatalf("%v: %s", err, text)
+	}
+	return strings.TrimSpace(out)
+}
+
 // A server is a process that serves.
 type server struct {
 	*machine
@@ -228,19 +238,12 @@ func TestKilled(t *testing.T) {
 // TestKeys: keys are made and revoked while a server runs, and each sees its project's sandboxes.
 func TestKeys(t *testing.T) {
 	m := newMachine(t)
-	make := func(args ...string) string {
-		out, text, err := m.run(append([]string{"serve", "key", "create"}, args...)...)
-		if err != nil {
-			t.Fatalf("%v: %s", err, text)
-		}
-		return strings.TrimSpace(out)
-	}
-	one := make("one", "--project", "a")
+	one := m.makeKey("one", "--project", "a")
 	s := m.start()
 	if s.key != "" {
 		t.Errorf("the server made the key %q, want none where there is one", s.key)
 	}
-	two, looks := make("two", "--project", "b"), make("looks", "--project", "a", "--scope", "read")
+	two, looks := m.makeKey("two", "--project", "b"), m.makeKey("looks", "--project", "a", "--scope", "read")
 	status, body := s.ask(one, http.MethodPost, "/v1/sandboxes", `{"language": "bash"}`)
 	var sb struct{ ID string }
 	if err := json.Unmarshal([]byte(body), &sb); err != nil || status != http.StatusCreated {
