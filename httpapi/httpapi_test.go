@@ -197,6 +197,8 @@ func TestProjects(t *testing.T) {
 		{http.MethodPost, "/run", `{"code": "true"}`}, {http.MethodPost, "/exec", `{"argv": ["true"]}`}, {http.MethodGet, "/files?path=a", ""}, {http.MethodPut, "/files?path=a", "y"},
 		{http.MethodDelete, "/files?path=a", ""}, {http.MethodGet, "/files/list?path=.", ""}, {http.MethodGet, "/files/stat?path=a", ""},
 		{http.MethodPost, "/files/mkdir?path=b", ""}, {http.MethodPost, "/files/rename?path=a&to=b", ""},
+		{http.MethodGet, "/usage", ""}, {http.MethodGet, "/capabilities", ""}, {http.MethodGet, "/processes", ""}, {http.MethodGet, "/network", ""},
+		{http.MethodPost, "/libraries", `{"libraries": ["none"]}`},
 	} {
 		_, theirs := c.as(keyB).do(r[0], path+r[1], r[2])
 		_, noones := c.as(keyB).do(r[0], none+r[1], r[2])
