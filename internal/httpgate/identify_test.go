@@ -3,6 +3,7 @@ package httpgate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -40,6 +41,8 @@ func TestIdentify(t *testing.T) {
 			switch token {
 			case "known":
 				return context.WithValue(ctx, nameKey{}, "somebody"), nil
+			case "reads":
+				return nil, fmt.Errorf("%w: it only reads", ErrForbidden)
 			case "broken":
 				return nil, errors.New("secret of the database")
 			}
@@ -64,6 +67,7 @@ func TestIdentify(t *testing.T) {
 		{"/", http.Header{"Authorization": {"known"}}, 401, ""},
 		{"/", http.Header{"Authorization": {"Bearer other"}}, 401, ""},
 		{"/", http.Header{"Authorization": {"Bearer broken"}}, 503, ""},
+		{"/", http.Header{"Authorization": {"Bearer reads"}}, 403, "the token does not allow this: it only reads\n"},
 		{"/", nil, 401, ""},
 		{"/open", nil, 200, "hello "},
 		{"/open", http.Header{"Authorization": {"Bearer broken"}}, 200, "hello "},
