@@ -11,6 +11,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/local"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/internal/testpackage"
 	"github.com/llmsandbox/llmsandbox/security"
 )
@@ -28,7 +29,7 @@ func TestFacts(t *testing.T) {
 	if want := opened.Capabilities(); caps.Backend != "local" || caps.Isolation != want.Isolation || !slices.Equal(caps.Controls, want.Controls) || len(want.Controls) == 0 {
 		t.Errorf("%+v, want %+v", caps, want)
 	}
-	var net Network
+	var net apitypes.Network
 	if c.want(http.StatusOK, &net, http.MethodGet, path+"/network", ""); net.Mode != llmsandbox.NetworkNone || len(net.Allow) != 0 {
 		t.Errorf("%+v, want no network", net)
 	}
@@ -135,7 +136,7 @@ func TestLibraries(t *testing.T) {
 		`{"libraries": null}`:         "422 invalid body.libraries",
 		`{}`:                          "422 invalid libraries",
 	} {
-		var p Problem
+		var p apitypes.Problem
 		res, text := c.do(http.MethodPost, path+"/libraries", body)
 		if err := json.Unmarshal([]byte(text), &p); err != nil {
 			t.Errorf("%s: %v: %s", body, err, text)

@@ -84,7 +84,7 @@ func describeKernel(i llmsandbox.KernelInfo) Kernel {
 	return Kernel{ID: i.ID, Language: i.Language, Version: i.Version, Flavor: i.Flavor}
 }
 
-func (s *Server) kernel(ctx context.Context, in *kernelPath) (*llmsandbox.Kernel, error) {
+func (s *Server) kernel(ctx context.Context, in *kernelPath) (k *llmsandbox.Kernel, release func(), err error) {
 	return s.service.Kernel(ctx, s.caller(ctx).Project, in.ID, in.Kernel)
 }
 
@@ -105,10 +105,11 @@ func (s *Server) kernelRoutes() {
 		}
 		defer leave()
 		b := &in.Body
-		k, err := s.service.OpenKernel(ctx, s.caller(ctx).Project, in.ID, b.Language, &llmsandbox.KernelOptions{Env: b.Env, Dir: b.Dir, Libraries: b.Libraries, Plain: b.Plain})
+		k, release, err := s.service.OpenKernel(ctx, s.caller(ctx).Project, in.ID, b.Language, &llmsandbox.KernelOptions{Env: b.Env, Dir: b.Dir, Libraries: b.Libraries, Plain: b.Plain})
 		if err != nil {
 			return nil, err
 		}
+		defer release()
 		return &answer{describeKernel(k.Info())}, nil
 	})
 	type list struct {
@@ -150,10 +151,11 @@ func (s *Server) kernelRoutes() {
 		register(s, operation{
 			id: op.name + "-kernel", method: http.MethodPost, path: one + "/" + op.name, tag: tag, status: http.StatusNoContent, write: true, summary: op.summary,
 		}, func(ctx context.Context, in *kernelPath) (*struct{}, error) {
-			k, err := s.kernel(ctx, in)
+			k, release, err := s.kernel(ctx, in)
 			if err != nil {
 				return nil, err
 			}
+			defer release()
 			return nil, op.do(k, ctx)
 		})
 	}
@@ -175,12 +177,13 @@ func (s *Server) cellRoute(tag, path string) {
 		if err != nil {
 			return nil, err
 		}
-		k, err := s.kernel(ctx, &kernelPath{in.ID, in.Kernel})
+		leave, err := s.service.Enter(ctx, s.caller(ctx).Project)
 		if err != nil {
 			return nil, err
 		}
-		leave, err := s.service.Enter(ctx, s.caller(ctx).Project)
+		k, release, err := s.kernel(ctx, &kernelPath{in.ID, in.Kernel})
 		if err != nil {
+			leave()
 			return nil, err
 		}
 		lines := in.Body.Stdin
@@ -195,6 +198,7 @@ func (s *Server) cellRoute(tag, path string) {
 		return s.respond(wantsEvents(in.Accept), leave, func(ctx context.Context, stdout, stderr io.Writer) (ending, error) {
 			opts.Stdout, opts.Stderr = stdout, stderr
 			c, err := k.Run(ctx, in.Body.Code, opts)
+			release() // before the answer: what was answered is kept, whatever becomes of the server
 			return ending{c, c.Status, in.ID}, err
 		}), nil
 	})
@@ -217,10 +221,11 @@ func (s *Server) askRoutes(tag, path string) {
 	register(s, operation{
 		id: "complete", method: http.MethodPost, path: path + "/complete", tag: tag, write: true, summary: "Complete code at a cursor",
 	}, func(ctx context.Context, in *place) (*completion, error) {
-		k, err := s.kernel(ctx, &kernelPath{in.ID, in.Kernel})
+		k, release, err := s.kernel(ctx, &kernelPath{in.ID, in.Kernel})
 		if err != nil {
 			return nil, err
 		}
+		defer release()
 		found, err := k.Complete(ctx, in.Body.Code, in.Body.Cursor)
 		if err != nil {
 			return nil, err
@@ -237,10 +242,11 @@ func (s *Server) askRoutes(tag, path string) {
 	register(s, operation{
 		id: "inspect", method: http.MethodPost, path: path + "/inspect", tag: tag, write: true, summary: "Describe what stands at a cursor",
 	}, func(ctx context.Context, in *place) (*inspection, error) {
-		k, err := s.kernel(ctx, &kernelPath{in.ID, in.Kernel})
+		k, release, err := s.kernel(ctx, &kernelPath{in.ID, in.Kernel})
 		if err != nil {
 			return nil, err
 		}
+		defer release()
 		out := &inspection{}
 		out.Body.Text, err = k.Inspect(ctx, in.Body.Code, in.Body.Cursor)
 		return out, err
@@ -253,10 +259,11 @@ func (s *Server) askRoutes(tag, path string) {
 	register(s, operation{
 		id: "list-variables", method: http.MethodGet, path: path + "/variables", tag: tag, write: true, summary: "List what cells have defined",
 	}, func(ctx context.Context, in *kernelPath) (*variables, error) {
-		k, err := s.kernel(ctx, in)
+		k, release, err := s.kernel(ctx, in)
 		if err != nil {
 			return nil, err
 		}
+		defer release()
 		found, err := k.Variables(ctx)
 		if err != nil {
 			return nil, err

@@ -36,7 +36,7 @@ type handle struct {
 	left    chan struct{} // closed when the service lets go of it
 
 	kernelsMu sync.Mutex
-	kernels   map[string]*llmsandbox.Kernel // that are open, by their id
+	kernels   map[string]*heldKernel // by their id
 }
 
 func (h *handle) lives() bool {
@@ -89,7 +89,14 @@ func (s *Service) complete(o llmsandbox.Options) (llmsandbox.Options, error) {
 	own.Libraries, own.IdleTimeout, own.Resettable = o.Libraries, o.IdleTimeout, o.Resettable
 	own.Environment = cmp.Or(o.Environment, own.Environment)
 	own.Env, own.Labels = both(own.Env, o.Env), both(own.Labels, o.Labels)
+	if !hasNetwork(own.Network) {
+		own.Secrets = nil // which are of use on a network only
+	}
 	return own, nil
+}
+
+func hasNetwork(n llmsandbox.Network) bool {
+	return n.Mode != "" && n.Mode != llmsandbox.NetworkNone || len(n.Allow) > 0
 }
 
 // both has what two maps have; where both have something, b's counts.

@@ -126,7 +126,7 @@ func New(config *Config) (*Service, error) {
 	}
 	s := &Service{cfg: cfg, queue: newQueue(cfg.MaxRuns, cfg.Patience), handles: map[string]*handle{}, making: map[string]int{}}
 	ready := cfg.Sandbox
-	ready.Network, ready.Limits.Timeout = llmsandbox.Network{}, cfg.timeout
+	ready.Network, ready.Secrets, ready.Limits.Timeout = llmsandbox.Network{}, nil, cfg.timeout
 	p := pool.Config{Options: ready, Max: cfg.MaxRuns, AcquireTimeout: creationTimeout, Prepare: true, NoPrewarm: cfg.Warm < 0, Hooks: cfg.Hooks}
 	if cfg.Warm > 0 {
 		for _, name := range cfg.WarmLanguages {
@@ -147,6 +147,7 @@ const creationTimeout = 10 * time.Minute
 // Check opens a sandbox and closes it again: its error is why no sandbox can be had.
 func (s *Service) Check(ctx context.Context) error {
 	o := s.cfg.Sandbox
+	o.Network, o.Secrets = llmsandbox.Network{}, nil
 	sb, err := llmsandbox.Open(ctx, &o)
 	if err != nil {
 		return err
@@ -167,7 +168,7 @@ func (s *Service) Close(ctx context.Context) error {
 	var errs []error
 	for _, h := range all {
 		if s.cfg.Supervisor != nil {
-			errs = append(errs, h.detach(ctx))
+			s.letGoAll(h)
 		}
 		errs = append(errs, h.sandbox.Close())
 		close(h.left)
