@@ -437,3 +437,22 @@ func TestPages(t *testing.T) {
 		}
 	}
 }
+
+// TestSecrets: sandboxes without a network have none of the operator's secrets, and those with one have them by their placeholders.
+func TestSecrets(t *testing.T) {
+	c := serve(t, Config{Sandbox: llmsandbox.Options{
+		Network: llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{"example.org:443"}},
+		Secrets: []llmsandbox.Secret{{Name: "TOKEN", Value: "value-of-the-secret", Hosts: []string{"example.org:443"}}},
+	}})
+	for more, want := range map[string]func(string) bool{
+		``:                         func(token string) bool { return token == "" },
+		`, "limits": {"pids": 64}`: func(token string) bool { return token == "" },
+		`, "network": {"mode": "allow", "allow": ["example.org:443"]}`: func(token string) bool { return token != "" && !strings.Contains(token, "value") },
+	} {
+		var res result
+		c.want(http.StatusOK, &res, http.MethodPost, "/v1/run", `{"language": "bash", "code": "echo -n $TOKEN"`+more+`}`)
+		if res.Status != llmsandbox.StatusOK || !want(res.Stdout) {
+			t.Errorf("%s: %+v, want another TOKEN", more, res)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -235,7 +236,7 @@ func settles(err error) bool {
 	return errors.Is(err, llmsandbox.ErrLost) || errors.Is(err, llmsandbox.ErrOutput)
 }
 
-// write answers with a value or a problem.
+// write answers with a value or a problem. The client has all of it when write returns, whatever the handler has still to do.
 func (s *Server) write(ctx huma.Context, v any) {
 	status, kind := http.StatusOK, "application/json"
 	if p, ok := v.(*problem); ok {
@@ -244,10 +245,19 @@ func (s *Server) write(ctx huma.Context, v any) {
 			ctx.SetHeader(name, values[0])
 		}
 	}
+	_, w := humago.Unwrap(ctx)
+	var b bytes.Buffer
+	if err := s.api.Marshal(&b, "application/json", v); err != nil {
+		s.cfg.Log.ErrorContext(ctx.Context(), "an answer could not be encoded", "error", err)
+		refuse(w, http.StatusInternalServerError, "the server failed: its log says why")
+		return
+	}
 	ctx.SetHeader("Content-Type", kind)
+	ctx.SetHeader("Content-Length", strconv.Itoa(b.Len()))
 	ctx.SetStatus(status)
 	// A client that has disconnected misses nothing.
-	_ = s.api.Marshal(ctx.BodyWriter(), "application/json", v)
+	_, _ = w.Write(b.Bytes())
+	_ = http.NewResponseController(w).Flush()
 }
 
 // stream answers with what a run writes as it does, and then with what became of it.
