@@ -17,7 +17,7 @@ import (
 )
 
 // Run executes code in the sandbox as [llmsandbox.Sandbox.Run] does. opts may be nil. The API has all of them but Standard, Artifacts, KeepChildren,
-// Terminal, FreshLayout and a Timeout of Unlimited. Stdin is read to its end before the code runs: it must have one, at most 32 MiB before it, and be UTF-8;
+// Terminal, FreshLayout and a Timeout of Unlimited. Stdin is read to its end before the code runs: it must have one, at most 8 MiB before it, and be UTF-8;
 // when ctx ends first, reading may go on until its Read returns. Stdout and Stderr get the output as it is written, with U+FFFD for what is not
 // UTF-8; a server ends a run whose output is not taken for half a minute.
 //

@@ -7,7 +7,7 @@ import (
 )
 
 // MaxBody bounds the body of a request that is no upload of a file, in bytes: code, files of a program and its input.
-const MaxBody = 32 << 20
+const MaxBody = 8 << 20
 
 // A Program is code with what it is run with.
 type Program struct {
