@@ -282,25 +282,30 @@ func TestStream(t *testing.T) {
 		if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != eventStream {
 			t.Errorf("%s: got %d, %v, want events", body, res.StatusCode, res.Header)
 		}
-		var got [3]string
-		for event := range strings.SplitSeq(text, "\n\n") {
-			name, data, ok := strings.Cut(strings.TrimPrefix(event, "event: "), "\ndata: ")
-			if !ok {
-				continue
-			}
-			got[2] = name + " " + data
-			var output string
-			if at := slices.Index([]string{"stdout", "stderr"}, name); at >= 0 {
-				if err := json.Unmarshal([]byte(data), &output); err != nil {
-					t.Errorf("%s: got %s: %v, want a string", body, data, err)
-				}
-				got[at] += output
-			}
-		}
-		if got[0] != want[0] || got[1] != want[1] || !strings.HasPrefix(got[2], want[2]) {
+		if got := streamed(t, text); got[0] != want[0] || got[1] != want[1] || !strings.HasPrefix(got[2], want[2]) {
 			t.Errorf("%s: got %q, want %q", body, got, want)
 		}
 	}
+}
+
+// streamed is what events tell: the standard output, the standard error, and the last event.
+func streamed(t *testing.T, text string) (got [3]string) {
+	t.Helper()
+	for event := range strings.SplitSeq(text, "\n\n") {
+		name, data, ok := strings.Cut(strings.TrimPrefix(event, "event: "), "\ndata: ")
+		if !ok {
+			continue
+		}
+		got[2] = name + " " + data
+		var output string
+		if at := slices.Index([]string{"stdout", "stderr"}, name); at >= 0 {
+			if err := json.Unmarshal([]byte(data), &output); err != nil {
+				t.Errorf("got %s: %v, want a string", data, err)
+			}
+			got[at] += output
+		}
+	}
+	return got
 }
 
 // TestDisconnect: the program of a client that goes away is killed.

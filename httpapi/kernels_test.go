@@ -38,8 +38,9 @@ func TestKernels(t *testing.T) {
 			t.Errorf("%s: %+v, want another cell, with status %s", step.body, got, step.status)
 		}
 	}
-	if res, text := c.do(http.MethodPost, one+"/cells", `{"code": "print(x)"}`, "Accept: text/event-stream"); !strings.Contains(text, "event: stdout\ndata: \"40\\n\"\n\nevent: result\ndata: {\"status\":\"ok\"") {
-		t.Errorf("%d %s, want events", res.StatusCode, text)
+	_, text := c.do(http.MethodPost, one+"/cells", `{"code": "print(x)"}`, "Accept: text/event-stream")
+	if got := streamed(t, text); got[0] != "40\n" || !strings.HasPrefix(got[2], `result {"status":"ok"`) {
+		t.Errorf("%q, want the output and the result", got)
 	}
 	var asked struct {
 		Matches   []string
