@@ -42,6 +42,7 @@ func (k *Kernel) Detach(ctx context.Context) error {
 	}
 	k.writeDescription(ctx, t.driver.process.Tag)
 	k.leave()
+	t.driver.process.Acknowledge() // the answers of what was asked are not for the next handle
 	t.driver.process.Detach()
 	<-t.driver.gone
 	return nil
