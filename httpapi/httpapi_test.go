@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -459,5 +460,20 @@ func TestSecrets(t *testing.T) {
 		if res.Status != llmsandbox.StatusOK || !want(res.Stdout) {
 			t.Errorf("%s: %+v, want another TOKEN", more, res)
 		}
+	}
+}
+
+// TestEndedMeanwhile: what fails because the sandbox has ended is no failure of the server.
+func TestEndedMeanwhile(t *testing.T) {
+	c := serve(t, Config{})
+	path, sb := c.create(`{"language": "bash"}`)
+	ctx := context.WithValue(context.WithValue(t.Context(), callerKey{}, Caller{Project: "a"}), sandboxKey{}, sb.ID)
+	failed := errors.New("connection refused")
+	if p := c.server.problem(ctx, failed); p.Status != http.StatusInternalServerError || strings.Contains(p.Detail, "refused") {
+		t.Errorf("while it lives: %+v, want a failure of the server that says nothing of it", p)
+	}
+	c.want(http.StatusNoContent, nil, http.MethodDelete, path, "")
+	if p := c.server.problem(ctx, failed); p.Status != http.StatusNotFound || p.Code != "not_found" {
+		t.Errorf("%+v, want that it has ended", p)
 	}
 }

@@ -49,6 +49,14 @@ var kinds = slices.Concat([]apierror.Kind{
 	{Err: pool.ErrExhausted, Status: http.StatusTooManyRequests, Code: "busy"},
 }, apierror.Kinds)
 
+// sandboxKey is of the id of the sandbox that a request is about.
+type sandboxKey struct{}
+
+// name notes which sandbox a request is about.
+func (s *Server) name(ctx huma.Context, next func(huma.Context)) {
+	next(huma.WithValue(ctx, sandboxKey{}, ctx.Param("id")))
+}
+
 // problem is what a client is told of an error. The text of an error that no client can do anything about is logged, and not sent: it may
 // name what is the operator's.
 func (s *Server) problem(ctx context.Context, err error) *problem {
@@ -62,22 +70,23 @@ func (s *Server) problemOf(ctx context.Context, err error) *problem {
 	if errors.As(err, &known) {
 		return known
 	}
-	for _, k := range kinds {
-		if !errors.Is(err, k.Err) {
-			continue
-		}
-		if k.Status < http.StatusInternalServerError && !namesHost(err) {
-			return newProblem(k.Status, k.Code, err.Error())
-		}
-		s.cfg.Log.WarnContext(ctx, "a request failed", "error", err)
-		return newProblem(k.Status, k.Code, k.Err.Error())
+	at := slices.IndexFunc(kinds, func(k apierror.Kind) bool { return errors.Is(err, k.Err) })
+	if at >= 0 && kinds[at].Status < http.StatusInternalServerError && !namesHost(err) {
+		return newProblem(kinds[at].Status, kinds[at].Code, err.Error())
 	}
 	var refused *agentproto.Error // by the sandbox itself, of which it names nothing else
-	if errors.As(err, &refused) && refused.Code != agentproto.CodeInternal {
+	if at < 0 && errors.As(err, &refused) && refused.Code != agentproto.CodeInternal {
 		return newProblem(http.StatusUnprocessableEntity, "invalid", err.Error())
 	}
 	if ctx.Err() != nil {
 		return newProblem(http.StatusRequestTimeout, "canceled", "the request was ended by its client")
+	}
+	if id, _ := ctx.Value(sandboxKey{}).(string); id != "" && s.service.Ended(ctx, s.caller(ctx).Project, id) {
+		return newProblem(http.StatusNotFound, "not_found", "the sandbox has ended meanwhile")
+	}
+	if at >= 0 {
+		s.cfg.Log.WarnContext(ctx, "a request failed", "error", err)
+		return newProblem(kinds[at].Status, kinds[at].Code, kinds[at].Err.Error())
 	}
 	s.cfg.Log.ErrorContext(ctx, "a request failed", "error", err)
 	return newProblem(http.StatusInternalServerError, "internal", "the server failed: its log says why")

@@ -31,7 +31,7 @@ import (
 
 // What a client may take of the server before it has done anything.
 const (
-	maxHeader      = 32 << 10
+	maxHeader      = 128 << 10 // two paths of 4096 characters take 96 KiB in a query
 	maxConnections = 1024 // TCP
 	stopTime       = 20 * time.Second
 )
@@ -165,7 +165,7 @@ func New(config *Config) (*Server, error) {
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, s.document())
 	s.api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[apitypes.File](), reflect.TypeFor[file]())
-	s.api.UseMiddleware(s.metrics.count, s.audit, s.allow)
+	s.api.UseMiddleware(s.metrics.count, s.audit, s.allow, s.name)
 	s.routes()
 	s.handler = gate.Wrap(recovered(cfg.Log, known(mux)))
 	if cfg.MCP != nil {

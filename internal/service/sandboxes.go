@@ -245,6 +245,25 @@ func (s *Service) List(ctx context.Context, project string) ([]backend.Info, err
 	return own, nil
 }
 
+// Ended reports whether a sandbox of a project has ended. It waits a moment for that: what fails because of the end may be seen before the end is.
+func (s *Service) Ended(ctx context.Context, project, id string) bool {
+	s.mu.Lock()
+	h := s.handles[id]
+	s.mu.Unlock()
+	if h == nil || h.project != project {
+		list, err := s.List(ctx, project)
+		return err == nil && !slices.ContainsFunc(list, func(i backend.Info) bool { return i.ID == id })
+	}
+	moment := time.NewTimer(time.Second)
+	defer moment.Stop()
+	select {
+	case <-h.sandbox.Done():
+		return true
+	case <-moment.C:
+		return false
+	}
+}
+
 // UserLabels are those that a sandbox's creator gave it.
 func UserLabels(labels map[string]string) map[string]string {
 	own := maps.Clone(labels)

@@ -304,6 +304,41 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestKernelIsShared: requests to a kernel, each of which the server lets go of, follow each other.
+func TestKernelIsShared(t *testing.T) {
+	m := newMachine(t)
+	s := m.start()
+	var sb, kernel struct{ ID string }
+	status, body := s.ask(s.key, http.MethodPost, "/v1/sandboxes", `{"language": "python"}`)
+	if err := json.Unmarshal([]byte(body), &sb); err != nil || status != http.StatusCreated {
+		t.Fatalf("%d %s, %v: want a sandbox", status, body, err)
+	}
+	path := "/v1/sandboxes/" + sb.ID
+	if status, body := s.ask(s.key, http.MethodPost, path+"/kernels", `{"plain": true}`); json.Unmarshal([]byte(body), &kernel) != nil || status != http.StatusCreated {
+		t.Fatalf("%d %s: want a kernel", status, body)
+	}
+	one := path + "/kernels/" + kernel.ID
+	for i := range 10 {
+		if status, body := s.ask(s.key, http.MethodPost, one+"/complete", `{"code": "prin", "cursor": 4}`); status != http.StatusOK || !strings.Contains(body, "print") {
+			t.Errorf("%d: %d %s, want print", i, status, body)
+		}
+		s.stdout(s.ask(s.key, http.MethodPost, one+"/cells", `{"code": "x = 1"}`))
+		if status, body := s.ask(s.key, http.MethodGet, one+"/variables", ""); status != http.StatusOK || !strings.Contains(body, `"name":"x"`) {
+			t.Errorf("%d: %d %s, want x", i, status, body)
+		}
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if status, body := s.ask(s.key, http.MethodPost, one+"/inspect", `{"code": "len", "cursor": 3}`); status != http.StatusOK {
+					t.Errorf("%d: %d %s, want what len is", i, status, body)
+				}
+			})
+		}
+		all.Wait()
+	}
+	s.ask(s.key, http.MethodDelete, path, "")
+}
+
 // TestPage types what docs/server.md shows, in its order and in one shell.
 func TestPage(t *testing.T) {
 	m := newMachine(t)
