@@ -401,7 +401,7 @@ func TestRefuses(t *testing.T) {
 func TestSchemathesis(t *testing.T) {
 	m := newMachine(t)
 	m.env = append(m.env, "PIP_INDEX_URL=http://127.0.0.1:9/", "PIP_RETRIES=0") // nobody is asked for libraries that are made up
-	s := m.start("--max-sandboxes", "8", "--timeout", "5s", "--ttl", "30s", "--max-ttl", "60s")
+	s := m.start("--max-sandboxes", "8", "--timeout", "5s", "--ttl", "10m", "--max-ttl", "10m")
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
