@@ -32,7 +32,7 @@ import (
 // What a client may take of the server before it has done anything.
 const (
 	maxHeader      = 128 << 10 // two paths of 4096 characters take 96 KiB in a query
-	maxConnections = 1024 // TCP
+	maxConnections = 1024      // TCP
 	stopTime       = 20 * time.Second
 )
 
