@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -89,30 +90,21 @@ func (q *queue) leave() {
 func (q *queue) giveUp(project string, w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for i, other := range q.waiting[project] {
-		if other != w {
-			continue
-		}
-		if q.remove(project, i); len(q.waiting[project]) == 0 {
-			for at, p := range q.turns {
-				if p == project {
-					q.turns = append(q.turns[:at:at], q.turns[at+1:]...)
-					break
-				}
-			}
-		}
-		return true
+	i := slices.Index(q.waiting[project], w)
+	if i < 0 {
+		return false
 	}
-	return false
+	if q.remove(project, i); len(q.waiting[project]) == 0 {
+		q.turns = slices.DeleteFunc(q.turns, func(p string) bool { return p == project })
+	}
+	return true
 }
 
 // remove takes one who waits out of its project's. The caller holds mu, and sees to turns.
 func (q *queue) remove(project string, i int) {
-	list := q.waiting[project]
-	if list = append(list[:i:i], list[i+1:]...); len(list) == 0 {
+	q.waiting[project] = slices.Delete(q.waiting[project], i, i+1)
+	if len(q.waiting[project]) == 0 {
 		delete(q.waiting, project)
-	} else {
-		q.waiting[project] = list
 	}
 	q.count--
 }

@@ -73,7 +73,7 @@ func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Optio
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.keep(sb, project); err != nil {
+	if _, err := s.keep(sb, project); err != nil { // no other request knows its id
 		return nil, errors.Join(err, sb.Destroy(context.WithoutCancel(ctx)))
 	}
 	return sb, nil
@@ -133,12 +133,15 @@ func (s *Service) makeRoom(ctx context.Context, project string) (done func(), er
 	return done, nil
 }
 
-// keep holds a sandbox open until it ends.
+// keep holds a sandbox open until it ends. Where another request was faster, the handle is that one's.
 func (s *Service) keep(sb *llmsandbox.Sandbox, project string) (*handle, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, ErrClosed
+	}
+	if h := s.handles[sb.ID()]; h != nil {
+		return h, nil
 	}
 	h := &handle{sandbox: sb, project: project, left: make(chan struct{})}
 	s.handles[sb.ID()] = h
@@ -190,29 +193,19 @@ func (s *Service) get(ctx context.Context, project, id string) (*handle, error) 
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	h = s.handles[id]
-	s.mu.Unlock()
-	if h != nil { // another request was faster
-		return h, sb.Close()
+	if h, err = s.keep(sb, project); err != nil || h.sandbox != sb {
+		err = errors.Join(err, sb.Close())
 	}
-	if h, err = s.keep(sb, project); err != nil {
-		return nil, errors.Join(err, sb.Close())
-	}
-	return h, nil
+	return h, err
 }
 
 func (s *Service) attach(ctx context.Context, project, id string) (*llmsandbox.Sandbox, error) {
-	list, err := s.List(ctx, project)
+	info, err := s.Find(ctx, project, id)
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(list, func(i backend.Info) bool { return i.ID == id })
-	if at < 0 {
-		return nil, notFound(id)
-	}
 	number := func(label string, unit, most int64) int64 {
-		n, err := strconv.ParseInt(list[at].Labels[label], 10, 64)
+		n, err := strconv.ParseInt(info.Labels[label], 10, 64)
 		if err != nil || n == 0 || most >= 0 && (n < 0 || n > most/unit) {
 			return most // what is on the sandbox is not trusted to be more than the operator allows
 		}
@@ -245,14 +238,27 @@ func (s *Service) List(ctx context.Context, project string) ([]backend.Info, err
 	return own, nil
 }
 
+// Find describes a project's sandbox as List does. It fails with llmsandbox.ErrNotFound.
+func (s *Service) Find(ctx context.Context, project, id string) (backend.Info, error) {
+	list, err := s.List(ctx, project)
+	if err != nil {
+		return backend.Info{}, err
+	}
+	at := slices.IndexFunc(list, func(i backend.Info) bool { return i.ID == id })
+	if at < 0 {
+		return backend.Info{}, notFound(id)
+	}
+	return list[at], nil
+}
+
 // Ended reports whether a sandbox of a project has ended. It waits a moment for that: what fails because of the end may be seen before the end is.
 func (s *Service) Ended(ctx context.Context, project, id string) bool {
 	s.mu.Lock()
 	h := s.handles[id]
 	s.mu.Unlock()
 	if h == nil || h.project != project {
-		list, err := s.List(ctx, project)
-		return err == nil && !slices.ContainsFunc(list, func(i backend.Info) bool { return i.ID == id })
+		_, err := s.Find(ctx, project, id)
+		return errors.Is(err, llmsandbox.ErrNotFound)
 	}
 	moment := time.NewTimer(time.Second)
 	defer moment.Stop()

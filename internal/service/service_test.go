@@ -145,3 +145,44 @@ func TestManyAtOnce(t *testing.T) {
 		t.Errorf("after Close: %v, want ErrClosed", err)
 	}
 }
+
+// TestKeepOnce: of two requests that attach to a sandbox at the same time, both have the handle of the first, and Close waits for no other.
+func TestKeepOnce(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the local backend needs Linux")
+	}
+	cfg := &Config{Sandbox: llmsandbox.Options{BestEffort: true, Backend: local.New(&local.Options{StateDir: t.TempDir()})}, Warm: -1}
+	owner, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := owner.Create(t.Context(), "a", llmsandbox.Options{Language: "bash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var handles [2]*handle
+	for i := range handles {
+		sb, err := other.attach(t.Context(), "a", made.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if handles[i], err = other.keep(sb, "a"); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 {
+			if err := sb.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if handles[0] != handles[1] {
+		t.Errorf("%p and %p, want one handle", handles[0], handles[1])
+	}
+	if err := errors.Join(other.Close(context.WithoutCancel(t.Context())), owner.Remove(t.Context(), "a", made.ID()), owner.Close(context.WithoutCancel(t.Context()))); err != nil {
+		t.Error(err)
+	}
+}
