@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 )
 
@@ -81,4 +82,16 @@ func register[I, O any](s *Server, op operation, handler func(context.Context, *
 	return map[string]*huma.Operation{
 		http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodPatch: item.Patch, http.MethodDelete: item.Delete,
 	}[op.method]
+}
+
+// onSandbox is register for an operation on the caller's sandbox that the path names.
+func onSandbox[I, O any](s *Server, op operation, handler func(context.Context, *llmsandbox.Sandbox, *I) (*O, error)) *huma.Operation {
+	return register(s, op, func(ctx context.Context, in *I) (*O, error) {
+		id, _ := ctx.Value(sandboxKey{}).(string)
+		sb, err := s.sandbox(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		return handler(ctx, sb, in)
+	})
 }

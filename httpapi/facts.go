@@ -104,11 +104,7 @@ func (s *Server) factRoutes() {
 func fact[T any](s *Server, op operation, of func(context.Context, *llmsandbox.Sandbox) (T, error)) {
 	op.method = http.MethodGet
 	type answer struct{ Body T }
-	register(s, op, func(ctx context.Context, in *sandboxPath) (*answer, error) {
-		sb, err := s.sandbox(ctx, in.ID)
-		if err != nil {
-			return nil, err
-		}
+	onSandbox(s, op, func(ctx context.Context, sb *llmsandbox.Sandbox, _ *sandboxPath) (*answer, error) {
 		known, err := of(ctx, sb)
 		if err != nil {
 			return nil, err

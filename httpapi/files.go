@@ -58,37 +58,25 @@ const octets = "application/octet-stream"
 func (s *Server) fileRoutes() {
 	const tag, path = "Files", "/v1/sandboxes/{id}/files"
 	binary := map[string]*huma.MediaType{octets: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
-	register(s, operation{
+	onSandbox(s, operation{
 		id: "read-file", method: http.MethodGet, path: path, tag: tag, summary: "Read a file",
 	}, s.readFile).Responses["200"] = &huma.Response{Description: "Its content", Content: binary}
-	register(s, operation{
+	onSandbox(s, operation{
 		id: "write-file", method: http.MethodPut, path: path, tag: tag, status: http.StatusNoContent, write: true,
 		summary: "Write a file", doc: "Directories on the way are made. It takes the place of one that is there. Where it fails, what has come of it is left.",
-	}, func(ctx context.Context, in *upload) (*struct{}, error) {
-		sb, err := s.sandbox(ctx, in.ID)
-		if err != nil {
-			return nil, err
-		}
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *upload) (*struct{}, error) {
 		mode, _ := strconv.ParseUint(in.Mode, 8, 32) // it was checked; 0 where it is left out
 		return nil, sb.WriteFileFrom(ctx, in.Path, in.body, fs.FileMode(mode))
 	}).RequestBody = &huma.RequestBody{Required: true, Content: binary}
-	register(s, operation{
+	onSandbox(s, operation{
 		id: "remove-file", method: http.MethodDelete, path: path, tag: tag, status: http.StatusNoContent, write: true,
 		summary: "Remove a file, or a directory with all that is in it",
-	}, func(ctx context.Context, in *filePath) (*struct{}, error) {
-		sb, err := s.sandbox(ctx, in.ID)
-		if err != nil {
-			return nil, err
-		}
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *filePath) (*struct{}, error) {
 		return nil, sb.Remove(ctx, in.Path)
 	})
-	register(s, operation{
+	onSandbox(s, operation{
 		id: "stat-file", method: http.MethodGet, path: path + "/stat", tag: tag, summary: "Describe a file, directory or link",
-	}, func(ctx context.Context, in *filePath) (*entryAnswer, error) {
-		sb, err := s.sandbox(ctx, in.ID)
-		if err != nil {
-			return nil, err
-		}
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *filePath) (*entryAnswer, error) {
 		i, err := sb.Stat(ctx, in.Path)
 		if err != nil {
 			return nil, err
@@ -100,13 +88,9 @@ func (s *Server) fileRoutes() {
 			Entries []apitypes.FileEntry `json:"entries" nullable:"false"`
 		}
 	}
-	register(s, operation{
+	onSandbox(s, operation{
 		id: "list-directory", method: http.MethodGet, path: path + "/list", tag: tag, summary: "List a directory",
-	}, func(ctx context.Context, in *filePath) (*listing, error) {
-		sb, err := s.sandbox(ctx, in.ID)
-		if err != nil {
-			return nil, err
-		}
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *filePath) (*listing, error) {
 		list, err := sb.ListDir(ctx, in.Path)
 		if err != nil {
 			return nil, err
@@ -118,38 +102,26 @@ func (s *Server) fileRoutes() {
 		}
 		return out, nil
 	})
-	register(s, operation{
+	onSandbox(s, operation{
 		id: "make-directory", method: http.MethodPost, path: path + "/mkdir", tag: tag, status: http.StatusNoContent, write: true,
 		summary: "Make a directory, with those on the way",
-	}, func(ctx context.Context, in *filePath) (*struct{}, error) {
-		sb, err := s.sandbox(ctx, in.ID)
-		if err != nil {
-			return nil, err
-		}
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *filePath) (*struct{}, error) {
 		return nil, sb.Mkdir(ctx, in.Path)
 	})
-	register(s, operation{
+	onSandbox(s, operation{
 		id: "rename-file", method: http.MethodPost, path: path + "/rename", tag: tag, status: http.StatusNoContent, write: true, summary: "Rename a file or directory",
-	}, func(ctx context.Context, in *struct {
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *struct {
 		ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 		Path string `query:"path" required:"true" minLength:"1" maxLength:"4096" doc:"Absolute, or relative to the working directory" example:"data.csv"`
 		To   string `query:"to" required:"true" minLength:"1" maxLength:"4096" doc:"Its new path"`
 	}) (*struct{}, error) {
-		sb, err := s.sandbox(ctx, in.ID)
-		if err != nil {
-			return nil, err
-		}
 		return nil, sb.Rename(ctx, in.Path, in.To)
 	})
 }
 
 // readFile answers with a file as it is read. What fails before its first byte is a problem; later, the connection is ended, so that
 // no client takes a part of a file for all of it.
-func (s *Server) readFile(ctx context.Context, in *filePath) (*huma.StreamResponse, error) {
-	sb, err := s.sandbox(ctx, in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) readFile(ctx context.Context, sb *llmsandbox.Sandbox, in *filePath) (*huma.StreamResponse, error) {
 	i, err := sb.Stat(ctx, in.Path)
 	if err != nil {
 		return nil, err

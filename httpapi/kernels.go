@@ -117,13 +117,9 @@ func (s *Server) kernelRoutes() {
 			Kernels []Kernel `json:"kernels" nullable:"false"`
 		}
 	}
-	register(s, operation{
+	onSandbox(s, operation{
 		id: "list-kernels", method: http.MethodGet, path: all, tag: tag, summary: "List the kernels of a sandbox",
-	}, func(ctx context.Context, in *sandboxPath) (*list, error) {
-		sb, err := s.sandbox(ctx, in.ID)
-		if err != nil {
-			return nil, err
-		}
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox, _ *sandboxPath) (*list, error) {
 		found, err := sb.Kernels(ctx)
 		if err != nil {
 			return nil, err

@@ -58,17 +58,13 @@ func describe(i *backend.Info) apitypes.Sandbox {
 	return s
 }
 
-// find is a sandbox of the caller as the backend lists it.
-func (s *Server) find(ctx context.Context, id string) (*apitypes.Sandbox, error) {
-	list, err := s.service.List(ctx, s.caller(ctx).Project)
+// describeSandbox answers with a sandbox of the caller as the backend lists it.
+func (s *Server) describeSandbox(ctx context.Context, id string) (*sandboxAnswer, error) {
+	found, err := s.service.Find(ctx, s.caller(ctx).Project, id)
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(list, func(i backend.Info) bool { return i.ID == id })
-	if at < 0 {
-		return nil, fmt.Errorf("%w: %q has ended, or never was", llmsandbox.ErrNotFound, id)
-	}
-	return new(describe(&list[at])), nil
+	return &sandboxAnswer{describe(&found)}, nil
 }
 
 // sandbox is an open sandbox of the caller.
@@ -87,11 +83,7 @@ func (s *Server) sandboxRoutes() {
 			return nil, err
 		}
 		trailOf(ctx).sandbox = sb.ID()
-		found, err := s.find(ctx, sb.ID())
-		if err != nil {
-			return nil, err
-		}
-		return &sandboxAnswer{*found}, nil
+		return s.describeSandbox(ctx, sb.ID())
 	})
 	register(s, operation{
 		id: "list-sandboxes", method: http.MethodGet, path: "/v1/sandboxes", tag: tag, summary: "List the project's sandboxes", doc: "In the order of their creation.",
@@ -99,21 +91,17 @@ func (s *Server) sandboxRoutes() {
 	register(s, operation{
 		id: "get-sandbox", method: http.MethodGet, path: "/v1/sandboxes/{id}", tag: tag, summary: "Describe a sandbox",
 	}, func(ctx context.Context, in *sandboxPath) (*sandboxAnswer, error) {
-		found, err := s.find(ctx, in.ID)
-		if err != nil {
-			return nil, err
-		}
-		return &sandboxAnswer{*found}, nil
+		return s.describeSandbox(ctx, in.ID)
 	})
-	register(s, operation{
+	onSandbox(s, operation{
 		id: "change-sandbox", method: http.MethodPatch, path: "/v1/sandboxes/{id}", tag: tag, write: true,
 		summary: "Change when a sandbox ends, or what it may reach",
-	}, func(ctx context.Context, in *struct {
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *struct {
 		ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 		Body apitypes.Changes
 	}) (*sandboxAnswer, error) {
-		sb, err := s.sandbox(ctx, in.ID)
-		if err == nil && in.Body.Network != nil {
+		var err error
+		if in.Body.Network != nil {
 			err = s.service.SetNetwork(ctx, sb, network(in.Body.Network))
 		}
 		if err == nil && in.Body.Lifetime != 0 {
@@ -122,20 +110,12 @@ func (s *Server) sandboxRoutes() {
 		if err != nil {
 			return nil, err
 		}
-		found, err := s.find(ctx, in.ID)
-		if err != nil {
-			return nil, err
-		}
-		return &sandboxAnswer{*found}, nil
+		return s.describeSandbox(ctx, in.ID)
 	})
-	register(s, operation{
+	onSandbox(s, operation{
 		id: "reset-sandbox", method: http.MethodPost, path: "/v1/sandboxes/{id}/reset", tag: tag, status: http.StatusNoContent, write: true,
 		summary: "Make a sandbox what it was at first", doc: "It must have been created as resettable. All that runs in it is ended, and all that was written is removed.",
-	}, func(ctx context.Context, in *sandboxPath) (*struct{}, error) {
-		sb, err := s.sandbox(ctx, in.ID)
-		if err != nil {
-			return nil, err
-		}
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox, _ *sandboxPath) (*struct{}, error) {
 		return nil, sb.Reset(ctx)
 	})
 	register(s, operation{
