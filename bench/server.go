@@ -117,8 +117,8 @@ func (s *server) saturate(ctx context.Context) error {
 	return nil
 }
 
-// load returns how many programs a second end well with so many clients, each of which sends one after the other. Who is told to come
-// back does so at once, which is the worst that clients do.
+// load returns how many programs per second succeed with a number of clients. Each client sends its next request as soon as the last is
+// answered, also after 429 and 503, which is the worst that clients do.
 func (s *server) load(ctx context.Context, clients int) (perSecond float64, err error) {
 	const span = 4 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, span)

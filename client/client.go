@@ -24,7 +24,7 @@
 // come back, within 30 seconds, the call waits and is sent again, at most four times and as long as its context lasts. That of
 // [Sandbox.WriteFileFrom] is not, since its reader has been read from. Nothing else is sent twice.
 //
-// When the context of a run ends, the server kills the program once it notices that nobody waits for it.
+// When the context of a run ends, the request does too, and the server then kills the program.
 package client
 
 import (

@@ -39,7 +39,7 @@ func ExampleSandbox_Stream() {
 	for e, err := range sb.Stream(context.Background(), `print("hello")`, nil) {
 		switch {
 		case errors.Is(err, llmsandbox.ErrLost):
-			log.Fatal("nobody knows what became of the program: ", err)
+			log.Fatal("the outcome of the program is not known: ", err)
 		case err != nil:
 			log.Fatal(err)
 		case e.Kind == llmsandbox.EventDone:

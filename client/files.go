@@ -135,7 +135,7 @@ type noted struct {
 	stopped bool
 }
 
-// errStopped: nobody wants to read any more.
+// errStopped ends the reading of input that is not needed any more.
 var errStopped = errors.New("the request has ended")
 
 func (n *noted) Read(p []byte) (int, error) {

@@ -96,7 +96,7 @@ func (s *Sandbox) newRun(ctx context.Context, code string, opts *llmsandbox.RunO
 // A runFor is whom a run is for.
 type runFor struct {
 	sandboxID, language string
-	stdout, stderr      io.Writer // nil: nobody wants the output as it is written
+	stdout, stderr      io.Writer // nil: output is not handed on as it is written
 }
 
 // run sends a request that runs something and returns what becomes of it.

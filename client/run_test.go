@@ -125,7 +125,7 @@ func TestStreamEndsEarly(t *testing.T) {
 	}
 }
 
-// TestContextEnds: what became of a program that nobody waited for is not known.
+// TestContextEnds: the outcome of a run whose context has ended is not known.
 func TestContextEnds(t *testing.T) {
 	sb := open(t, use(t), llmsandbox.Options{})
 	why := errors.New("enough")
