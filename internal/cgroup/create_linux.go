@@ -239,10 +239,15 @@ func write(dir, file, value string) error {
 		return fmt.Errorf("open %s: %w", file, err)
 	}
 	defer unix.Close(fd)
-	if _, err := unix.Write(fd, []byte(value)); err != nil {
-		return fmt.Errorf("write %s to %s: %w", value, file, err)
+	for {
+		switch _, err := unix.Write(fd, []byte(value)); err {
+		case nil:
+			return nil
+		case unix.EINTR: // while it waited for another change: nothing was written
+		default:
+			return fmt.Errorf("write %s to %s: %w", value, file, err)
+		}
 	}
-	return nil
 }
 
 // prepare makes our version 2 directory and hands the controllers down to it.
