@@ -17,6 +17,7 @@ type memoryUse struct {
 	task  string // a thread in /proc that has not ended
 	bytes uint64
 	exact bool // else it is as if nothing were shared
+	dying bool // it has been killed for memory
 	memoryStatus
 }
 
@@ -108,12 +109,11 @@ func (w *watching) lookAtMemory() (took time.Duration) {
 	var over bool
 	w.measured.look(func() { w.shares, over = w.share(uses, most) })
 	w.most = most
-	for killed := map[int]bool{}; over; {
-		pid := w.largest(killed)
+	for over {
+		pid := w.largest()
 		if pid == 0 {
 			break
 		}
-		killed[pid] = true
 		w.killForMemory(pid)
 		uses, most = w.memoryUses()
 		_, over = w.share(uses, most)
@@ -122,8 +122,8 @@ func (w *watching) lookAtMemory() (took time.Duration) {
 	return took
 }
 
-// largest is the process to kill, but for those that have been killed and are not gone; 0: there is none, or no more need for it.
-func (w *watching) largest(killed map[int]bool) (pid int) {
+// largest is the process to kill, but for those that have been and are not gone; 0: there is none, or no more need for it.
+func (w *watching) largest() (pid int) {
 	w.only.Lock()
 	defer w.only.Unlock()
 	resume := w.freeze()
@@ -135,40 +135,52 @@ func (w *watching) largest(killed map[int]bool) (pid int) {
 	}
 	most := uint64(0)
 	for _, u := range uses {
-		if !killed[u.pid] && u.bytes > most {
+		if !u.dying && u.bytes > most {
 			pid, most = u.pid, u.bytes
 		}
 	}
 	return pid
 }
 
-const (
-	// goneWait is how long the next kill waits for what the one before gives back, and goneTick how often that is looked at.
-	goneWait = 100 * time.Millisecond
-	goneTick = time.Millisecond
-)
+// goneWait is for how long what a killed process has counts as given back. The kernel waits as long, ten times a tenth of a
+// second, before it kills another: MAX_OOM_REAP_RETRIES in its mm/oom_kill.c.
+const goneWait = time.Second
+
+// A victim is a process that has been killed for memory and is not gone. On a busy machine that takes a while, in which no other
+// is to be killed for what it still has.
+type victim struct {
+	started uint64 // as in procStat: its number may be another's by now
+	killed  time.Time
+}
 
 // killForMemory kills a process. Whoever hears of its end finds it counted.
 func (w *watching) killForMemory(pid int) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
+	st, _ := w.agent.proc.stat(pid)
 	if err := unix.Kill(pid, unix.SIGKILL); err == nil {
 		w.kills++
 	}
-	w.mu.Unlock()
-	for until := time.Now().Add(goneWait); time.Now().Before(until); time.Sleep(goneTick) {
-		if w.memoryUse(pid).bytes == 0 {
-			return
-		}
-	}
+	w.victims[pid] = victim{st.started, time.Now()}
 }
 
 // memoryUses lists the processes, and what they have together if nothing is shared.
 func (w *watching) memoryUses() (uses []memoryUse, most uint64) {
+	victims := map[int]victim{}
 	for _, pid := range w.pids() {
 		u := w.memoryUse(pid)
+		if v, ok := w.victims[pid]; ok {
+			if st, _ := w.agent.proc.stat(pid); st.started == v.started {
+				victims[pid], u.dying = v, true
+				if time.Since(v.killed) < goneWait {
+					u.bytes, u.exact = 0, true
+				}
+			}
+		}
 		uses = append(uses, u)
 		most += u.bytes
 	}
+	w.victims = victims
 	return uses, most
 }
 

@@ -272,6 +272,7 @@ type procStat struct {
 	threads  uint64
 	ticks    uint64 // user and system time
 	waited   uint64 // that of the children it waited for
+	started  uint64 // ticks after the machine
 	rssPages uint64
 }
 
@@ -308,6 +309,7 @@ func parseStat(text []byte) (procStat, bool) {
 		threads:  num(20),
 		ticks:    num(14) + num(15),
 		waited:   num(16) + num(17),
+		started:  num(22),
 		rssPages: num(24),
 	}, true
 }

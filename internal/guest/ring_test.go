@@ -51,7 +51,7 @@ func TestRing(t *testing.T) {
 func TestParseStat(t *testing.T) {
 	line := "42 (a) b (c)) S 7 1 1 0 -1 4194560 100 0 0 0 11 22 33 44 20 0 1 0 100 1000 55 18446744073709551615 0"
 	st, ok := parseStat([]byte(line))
-	if want := (procStat{state: 'S', ppid: 7, threads: 1, ticks: 33, waited: 77, rssPages: 55}); !ok || st != want {
+	if want := (procStat{state: 'S', ppid: 7, threads: 1, ticks: 33, waited: 77, started: 100, rssPages: 55}); !ok || st != want {
 		t.Errorf("%+v, %v, want ok = true, st = %+v", st, ok, want)
 	}
 	for _, bad := range []string{"", "1 (x", "1 (x) S 1 2"} {

@@ -43,6 +43,9 @@ const (
 	// fileSize and minFiles are the limit of files by that of bytes, as on a sandbox's own disk in memory.
 	fileSize = 16 << 10
 	minFiles = 1024
+	// growShare of what files take beyond the limit may be added to it: some file systems take more for a file when they
+	// write it out than when it was written. Two blocks of ext4 in three hundred, if each of its extents is one block.
+	growShare = 64
 )
 
 // watching is how an agent keeps a Watch.
@@ -55,6 +58,7 @@ type watching struct {
 	measured closer // shares of memory
 	most     uint64 // what the processes had then if nothing was shared
 	shares   uint64 // what they had
+	victims  map[int]victim
 
 	meter   *diskuse.Meter
 	disk    diskuse.Usage
@@ -99,7 +103,7 @@ func newWatchLoop(look func() time.Duration) watchLoop {
 
 // newWatching returns nil where nothing is to be watched.
 func newWatching(a *Agent, limits Watch) (*watching, error) {
-	w := &watching{agent: a, memory: limits.Memory}
+	w := &watching{agent: a, memory: limits.Memory, victims: map[int]victim{}}
 	if limits.Memory > 0 {
 		w.loops = append(w.loops, newWatchLoop(w.lookAtMemory))
 	}
@@ -259,6 +263,8 @@ func (w *watching) lookAtDisk() (took time.Duration) {
 	return took
 }
 
+var noLimit = diskuse.Usage{Bytes: math.MaxUint64, Files: math.MaxUint64}
+
 func (w *watching) killForDisk() {
 	w.only.Lock()
 	defer w.only.Unlock()
@@ -268,14 +274,14 @@ func (w *watching) killForDisk() {
 		return
 	}
 	w.agent.killAll(agentproto.KilledDiskLimit, func() {})
-	w.count(diskuse.Usage{Bytes: math.MaxUint64, Files: math.MaxUint64}, true)
-	w.allow(w.meter.Used())
+	w.count(noLimit, true)
+	w.allow(noLimit)
 }
 
-// allow sets what is allowed to what is used, within the limit at least and most at most.
+// allow sets what is allowed to what is used and a little more, within the limit at least and most at most.
 func (w *watching) allow(most diskuse.Usage) {
 	used := w.meter.Used()
-	w.allowed.Bytes = max(w.disk.Bytes, min(used.Bytes, most.Bytes))
+	w.allowed.Bytes = max(w.disk.Bytes, min(used.Bytes+used.Bytes/growShare, most.Bytes))
 	w.allowed.Files = max(w.disk.Files, min(used.Files, most.Files))
 }
 
