@@ -62,6 +62,8 @@ type Config struct {
 	MaxLifetime, DefaultLifetime time.Duration
 	// MaxSandboxes is how many created sandboxes a project may have at a time; 0 means 64.
 	MaxSandboxes int
+	// MaxMemory and MaxDisk bound the limits of a project's created sandboxes together, in bytes; 0: only MaxSandboxes does.
+	MaxMemory, MaxDisk int64
 	// MaxRuns is how many programs may run at a time; 0 means 16. A request beyond that waits for a while, and is then told to come back.
 	MaxRuns int
 	// Warm is how many sandboxes are kept ready for each of WarmLanguages; 0 means two, negative none. No WarmLanguages means Python.
@@ -155,7 +157,7 @@ func New(config *Config) (*Server, error) {
 	}
 	s.service, err = service.New(&service.Config{
 		Sandbox: cfg.Sandbox, Images: cfg.Images, Supervisor: cfg.Supervisor, MaxLifetime: cfg.MaxLifetime, DefaultLifetime: cfg.DefaultLifetime,
-		MaxSandboxes: cfg.MaxSandboxes, MaxRuns: cfg.MaxRuns, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Log: cfg.Log,
+		MaxSandboxes: cfg.MaxSandboxes, MaxMemory: cfg.MaxMemory, MaxDisk: cfg.MaxDisk, MaxRuns: cfg.MaxRuns, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Log: cfg.Log,
 		Hooks: []pool.Hooks{counted},
 	})
 	if err != nil {

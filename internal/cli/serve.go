@@ -21,6 +21,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/httpapi"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
+	"github.com/llmsandbox/llmsandbox/internal/limit"
 	"github.com/llmsandbox/llmsandbox/internal/service/store"
 )
 
@@ -69,6 +70,8 @@ type serveFlags struct {
 	timeout      string
 	ttl, maxTTL  string
 	maxSandboxes int
+	maxMemory    string
+	maxDisk      string
 	maxRuns      int
 	warm         int
 	languages    []string
@@ -92,6 +95,8 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.ttl, "ttl", "1h", "lifetime of a sandbox whose request does not say: `DURATION`")
 	set.StringVar(&f.maxTTL, "max-ttl", "24h", "longest lifetime of a sandbox: `DURATION`")
 	set.IntVar(&f.maxSandboxes, "max-sandboxes", 64, "`NUMBER` of sandboxes that a project can have at the same time")
+	set.StringVar(&f.maxMemory, "project-memory", "", "memory limit of all sandboxes of a project together: `SIZE` such as 16g (default: none)")
+	set.StringVar(&f.maxDisk, "project-disk", "", "disk limit of all sandboxes of a project together: `SIZE` such as 64g (default: none)")
 	set.IntVar(&f.maxRuns, "max-runs", 16, "`NUMBER` of programs that can run at once")
 	set.IntVar(&f.warm, "warm", 2, "keep `NUMBER` of sandboxes ready for each warm language")
 	set.StringArrayVar(&f.languages, "warm-language", nil, "keep sandboxes for this `LANGUAGE` ready (repeatable; default: python)")
@@ -202,10 +207,13 @@ func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 		into(&cfg.Sandbox.Policy)(f.policy.options()),
 		into(&cfg.DefaultLifetime)(durationFlag("ttl", f.ttl)),
 		into(&cfg.MaxLifetime)(durationFlag("max-ttl", f.maxTTL)),
+		into(&cfg.MaxMemory)(sizeFlag("project-memory", f.maxMemory, limit.MinMemory)),
+		into(&cfg.MaxDisk)(sizeFlag("project-disk", f.maxDisk, limit.MinDisk)),
 	)
 	if err != nil {
 		return cfg, err
 	}
+	cfg.MaxMemory, cfg.MaxDisk = max(cfg.MaxMemory, 0), max(cfg.MaxDisk, 0) // unlimited is the default there
 	if cfg.Sandbox.Limits.Timeout == llmsandbox.Unlimited {
 		return cfg, errors.New("--timeout unlimited: runs of a server need an end; use a duration such as 1h")
 	}

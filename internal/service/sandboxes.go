@@ -64,7 +64,7 @@ func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Optio
 	o.Labels[timeoutLabel] = strconv.FormatInt(o.Limits.Timeout.Milliseconds(), 10)
 	o.Labels[outputLabel] = strconv.FormatInt(o.Limits.Output, 10)
 	o.Supervisor = s.cfg.Supervisor
-	done, err := s.makeRoom(ctx, project)
+	done, err := s.makeRoom(ctx, project, backend.Info{ID: o.ID, Limits: backend.Limits{Memory: o.Limits.Memory, Disk: o.Limits.Disk}})
 	if err != nil {
 		return nil, err
 	}
@@ -109,28 +109,58 @@ func both(a, b map[string]string) map[string]string {
 	return all
 }
 
-// makeRoom fails with ErrQuota where a project has as many sandboxes as it may, those that are being created included.
-func (s *Service) makeRoom(ctx context.Context, project string) (done func(), err error) {
+// makeRoom fails with ErrQuota where a project may not have one sandbox more, those that are being created since before included.
+func (s *Service) makeRoom(ctx context.Context, project string, wanted backend.Info) (done func(), err error) {
 	s.mu.Lock()
-	s.making[project]++
-	making := s.making[project]
+	making := append(s.making[project], wanted)
+	s.making[project] = making
 	s.mu.Unlock()
 	done = func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.making[project]--; s.making[project] == 0 {
+		left := slices.DeleteFunc(slices.Clone(s.making[project]), func(i backend.Info) bool { return i.ID == wanted.ID })
+		if s.making[project] = left; len(left) == 0 {
 			delete(s.making, project)
 		}
 	}
 	list, err := s.List(ctx, project)
-	if err == nil && len(list)+making > s.cfg.MaxSandboxes {
-		err = fmt.Errorf("%w: the project has %d sandboxes, of at most %d: remove one first", ErrQuota, len(list), s.cfg.MaxSandboxes)
+	if err == nil {
+		listed := map[string]bool{}
+		for _, i := range list {
+			listed[i.ID] = true
+		}
+		list = append(list, slices.DeleteFunc(slices.Clone(making), func(i backend.Info) bool { return listed[i.ID] })...)
+		err = s.cfg.quota(list)
 	}
 	if err != nil {
 		done()
 		return nil, err
 	}
 	return done, nil
+}
+
+// quota fails with ErrQuota where these sandboxes are more than a project may have.
+func (c *Config) quota(list []backend.Info) error {
+	if len(list) > c.MaxSandboxes {
+		return fmt.Errorf("%w: the project has %d sandboxes, of at most %d: remove one first", ErrQuota, len(list)-1, c.MaxSandboxes)
+	}
+	return cmp.Or(
+		c.together("limits.memory_bytes", c.MaxMemory, list, func(l backend.Limits) int64 { return l.Memory }),
+		c.together("limits.disk_bytes", c.MaxDisk, list, func(l backend.Limits) int64 { return l.Disk }),
+	)
+}
+
+// together fails with ErrQuota where one limit of all these sandboxes is more than most; 0 is any.
+func (c *Config) together(name string, most int64, list []backend.Info, of func(backend.Limits) int64) error {
+	left := most
+	for _, i := range list {
+		n := of(i.Limits)
+		if most > 0 && (n <= 0 || n > left) { // without a limit it is more than any
+			return fmt.Errorf("%s: %w: the project's sandboxes may have %d together: remove one first, or ask for less", name, ErrQuota, most)
+		}
+		left -= n
+	}
+	return nil
 }
 
 // keep holds a sandbox open until it ends. Where another request was faster, the handle is that one's.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/pool"
 )
@@ -25,7 +26,7 @@ import (
 var (
 	// ErrNotAllowed: the operator does not allow this.
 	ErrNotAllowed = errors.New("not allowed by this server")
-	// ErrQuota: the project has as many sandboxes as it may have.
+	// ErrQuota: the project's sandboxes are as many, or may take as much, as it may have.
 	ErrQuota = errors.New("quota reached")
 	// ErrBusy: as many programs run as may, and others wait.
 	ErrBusy = errors.New("the server is busy")
@@ -49,6 +50,8 @@ type Config struct {
 	MaxLifetime, DefaultLifetime time.Duration
 	// MaxSandboxes is how many created sandboxes a project may have at a time; 0 means 64.
 	MaxSandboxes int
+	// MaxMemory and MaxDisk bound the limits of a project's created sandboxes together, in bytes; 0: only MaxSandboxes does.
+	MaxMemory, MaxDisk int64
 	// MaxRuns is how many programs may run at a time; 0 means 16. Others wait for at most Patience, 0 means ten seconds.
 	MaxRuns  int
 	Patience time.Duration
@@ -68,7 +71,7 @@ func (c Config) resolve() (Config, error) {
 	if o.Language != "" || len(o.Libraries) > 0 || o.ID != "" || o.Lifetime != 0 || o.Supervisor != nil || o.Progress != nil {
 		return c, fmt.Errorf("service: Config.Sandbox: %w: Language, Libraries, ID, Lifetime, Supervisor and Progress are chosen for each sandbox", llmsandbox.ErrInvalid)
 	}
-	if c.MaxLifetime < 0 || c.DefaultLifetime < 0 || c.MaxSandboxes < 0 || c.MaxRuns < 0 || c.Patience < 0 {
+	if c.MaxLifetime < 0 || c.DefaultLifetime < 0 || c.MaxSandboxes < 0 || c.MaxMemory < 0 || c.MaxDisk < 0 || c.MaxRuns < 0 || c.Patience < 0 {
 		return c, fmt.Errorf("service: Config: %w: a bound is negative; leave it zero for the default", llmsandbox.ErrInvalid)
 	}
 	var err error
@@ -109,8 +112,8 @@ type Service struct {
 	warm  *pool.Pool
 
 	mu      sync.Mutex
-	handles map[string]*handle // by the sandbox's id
-	making  map[string]int     // of each project, sandboxes that are being created
+	handles map[string]*handle        // by the sandbox's id
+	making  map[string][]backend.Info // of each project, sandboxes that are being created: their ids and limits, the earliest first
 	closed  bool
 	working sync.WaitGroup // what ends by itself once the service is closed
 }
@@ -124,7 +127,7 @@ func New(config *Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, queue: newQueue(cfg.MaxRuns, cfg.Patience), handles: map[string]*handle{}, making: map[string]int{}}
+	s := &Service{cfg: cfg, queue: newQueue(cfg.MaxRuns, cfg.Patience), handles: map[string]*handle{}, making: map[string][]backend.Info{}}
 	ready := cfg.Sandbox
 	ready.Network, ready.Secrets, ready.Limits.Timeout = llmsandbox.Network{}, nil, cfg.timeout
 	p := pool.Config{Options: ready, Max: cfg.MaxRuns, AcquireTimeout: creationTimeout, Prepare: true, NoPrewarm: cfg.Warm < 0, Hooks: cfg.Hooks}

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/local"
 )
 
@@ -96,6 +98,70 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+func TestQuota(t *testing.T) {
+	of := func(limits ...int64) (list []backend.Info) { // memory and disk of each
+		for i := 0; i < len(limits); i += 2 {
+			list = append(list, backend.Info{Limits: backend.Limits{Memory: limits[i], Disk: limits[i+1]}})
+		}
+		return list
+	}
+	for name, test := range map[string]struct {
+		list []backend.Info
+		want string
+	}{
+		"none":         {nil, ""},
+		"all":          {of(60, 5, 40, 5), ""},
+		"memory":       {of(60, 5, 41, 1), "limits.memory_bytes"},
+		"disk":         {of(1, 5, 1, 6), "limits.disk_bytes"},
+		"number":       {of(1, 1, 1, 1, 1, 1, 1, 1), "the project has 3 sandboxes"},
+		"no limit":     {of(0, 1), "limits.memory_bytes"},
+		"many bytes":   {of(math.MaxInt64, 1, math.MaxInt64, 1), "limits.memory_bytes"},
+		"disk at last": {of(1, 0), "limits.disk_bytes"},
+	} {
+		err := (&Config{MaxSandboxes: 3, MaxMemory: 100, MaxDisk: 10}).quota(test.list)
+		if errors.Is(err, ErrQuota) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want one about %q", name, err, test.want)
+		}
+	}
+	if err := (&Config{MaxSandboxes: 1}).quota(of(0, 0)); err != nil {
+		t.Errorf("without bounds: %v, want no error", err)
+	}
+}
+
+// TestQuotaOfSandboxes: what the sandboxes of a project may have counts from their creation to their end.
+func TestQuotaOfSandboxes(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the local backend needs Linux")
+	}
+	s, err := New(&Config{Sandbox: llmsandbox.Options{BestEffort: true, Backend: local.New(&local.Options{StateDir: t.TempDir()})}, Warm: -1, MaxMemory: 100 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(project string, memory int64) string {
+		sb, err := s.Create(t.Context(), project, llmsandbox.Options{Language: "bash", Limits: llmsandbox.Limits{Memory: memory}})
+		if err != nil {
+			if !errors.Is(err, ErrQuota) {
+				t.Fatal(err)
+			}
+			return ""
+		}
+		return sb.ID()
+	}
+	first := open("a", 60<<20)
+	if first == "" || open("a", 0) != "" || open("a", 60<<20) != "" || open("b", 60<<20) == "" || open("a", 40<<20) == "" {
+		t.Error("want 60 and 40 MiB of 100 for one project, and 60 for another, and no more")
+	}
+	if err := s.Remove(t.Context(), "a", first); err != nil {
+		t.Fatal(err)
+	}
+	if open("a", 60<<20) == "" {
+		t.Error("what a removed sandbox had is not given back")
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestManyAtOnce: sandboxes that are asked for at the same time are at most as many as there may be, and each is the same for all who get it.
 func TestManyAtOnce(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -124,8 +190,8 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if len(made) > 3 || len(made)+refused != 8 {
-		t.Errorf("%d made and %d refused, want at most 3, and all others refused", len(made), refused)
+	if len(made) != 3 || refused != 5 {
+		t.Errorf("%d made and %d refused, want 3 and 5", len(made), refused)
 	}
 	for id, sb := range made {
 		if got, err := s.Get(t.Context(), "a", id); got != sb || err != nil {
