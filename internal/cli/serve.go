@@ -73,6 +73,7 @@ type serveFlags struct {
 	maxMemory    string
 	maxDisk      string
 	maxRuns      int
+	keepAudit    string
 	warm         int
 	languages    []string
 	log          string
@@ -100,6 +101,7 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	set.IntVar(&f.maxRuns, "max-runs", 16, "`NUMBER` of programs that can run at once")
 	set.IntVar(&f.warm, "warm", 2, "keep `NUMBER` of sandboxes ready for each warm language")
 	set.StringArrayVar(&f.languages, "warm-language", nil, "keep sandboxes for this `LANGUAGE` ready (repeatable; default: python)")
+	set.StringVar(&f.keepAudit, "keep-audit", "365d", "remove entries of the audit log that are older than `DURATION`")
 	set.StringVar(&f.log, "log", "info", "log `LEVEL`: debug, info, warn or error")
 }
 
@@ -114,11 +116,16 @@ func (f *serveFlags) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	keep, err := durationFlag("keep-audit", f.keepAudit)
+	if err != nil {
+		return err
+	}
 	db, err := f.state.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer db.Close() //nolint:errcheck // nothing is written at the end
+	db.KeepAudit(keep)
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", f.listen)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)

@@ -43,6 +43,9 @@ func (s *Store) Audit(ctx context.Context, entries ...Entry) error {
 	const insert = `INSERT INTO audit (at, key_id, key_name, project, action, sandbox, outcome, detail, request_id)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 	return s.write(ctx, "write to the audit log", func(tx *sql.Tx) error {
+		if err := s.prune(ctx, tx); err != nil {
+			return err
+		}
 		for _, e := range entries {
 			if e.At.IsZero() {
 				e.At = s.now()
@@ -55,6 +58,21 @@ func (s *Store) Audit(ctx context.Context, entries ...Entry) error {
 		}
 		return nil
 	})
+}
+
+// pruneTime is how often entries that are too old are removed.
+const pruneTime = time.Hour
+
+// KeepAudit has Audit remove what is older than age, every hour. It is called before the store is used.
+func (s *Store) KeepAudit(age time.Duration) { s.keepAudit = age }
+
+func (s *Store) prune(ctx context.Context, tx *sql.Tx) error {
+	now, last := s.now(), s.pruned.Load()
+	if s.keepAudit == 0 || now.Sub(fromMicros(last)) < pruneTime || !s.pruned.CompareAndSwap(last, micros(now)) {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, "DELETE FROM audit WHERE at < $1", micros(now.Add(-s.keepAudit)))
+	return err
 }
 
 // A Filter selects entries of the log. What is empty or zero selects all.

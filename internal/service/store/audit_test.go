@@ -77,6 +77,26 @@ func TestEntries(t *testing.T) {
 }
 
 // No text that a client chooses keeps an entry out of the log, or makes it large.
+func TestKeepAudit(t *testing.T) {
+	onBoth(t, func(t *testing.T, source string) {
+		s := open(t, source)
+		now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+		s.now = func() time.Time { return now }
+		s.KeepAudit(24 * time.Hour)
+		for _, step := range []struct {
+			later time.Duration
+			want  int // of entries, that of the step among them
+		}{{0, 1}, {time.Hour, 2}, {23 * time.Hour, 3}, {30 * time.Minute, 4}, {time.Hour, 3}, {48 * time.Hour, 1}} {
+			now = now.Add(step.later)
+			err := s.Audit(t.Context(), Entry{Action: "x"})
+			got, lerr := s.Entries(t.Context(), Filter{})
+			if err != nil || lerr != nil || len(got) != step.want {
+				t.Errorf("after %v more: %v, %v, %d entries, want %d", step.later, err, lerr, len(got), step.want)
+			}
+		}
+	})
+}
+
 func TestAuditTakesAnyText(t *testing.T) {
 	texts := map[string]string{
 		"a\x00b": "a?b", "\xff\xfe.": "?.", strings.Repeat("x", maxText+1): strings.Repeat("x", maxText),

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -37,6 +38,9 @@ type Store struct {
 	name    string        // of the database in errors; it has no password
 	writers chan struct{} // holds one for each transaction that writes
 	now     func() time.Time
+
+	keepAudit time.Duration // 0: for ever
+	pruned    atomic.Int64  // when that was done last, in microseconds
 }
 
 // busyTimeout is how long a process waits for another that writes to the same SQLite file. Each holds
