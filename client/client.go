@@ -102,8 +102,8 @@ func NewWith(address, key string, opts *Options) (*Client, error) {
 func (c *Client) String() string { return c.base.String() }
 
 // Open makes a sandbox on the server; nil options are the server's defaults. It fails as [llmsandbox.Open] does, and with
-// llmsandbox.ErrUnsupported for an option that the API does not have: it has Language, Image, Lifetime, IdleTimeout, Labels, Env, Limits other than
-// Unlimited, Mode and Allow of Network, Libraries, Environment and Resettable.
+// llmsandbox.ErrUnsupported for an option that the API does not have: it has all but Backend, Install, Mounts, Policy, KeepFiles, GPUs, Supervisor, ID,
+// Progress and Logger, of Network Mode and Allow, and no limit that is Unlimited. A Template and an Environment are the server's, by their names.
 //
 // The sandbox lives on the server until it is closed or its lifetime ends, also when this program ends. After llmsandbox.ErrLost there may be one of which only
 // [Client.List] knows.

@@ -15,7 +15,8 @@ import (
 
 // newSandbox asks for a sandbox with options.
 func newSandbox(o *llmsandbox.Options) (*apitypes.NewSandbox, error) {
-	err := only("Options", *o, "Language", "Image", "Lifetime", "IdleTimeout", "Labels", "Env", "Limits", "Network", "Libraries", "Environment", "Resettable")
+	err := only("Options", *o, "Language", "Image", "Lifetime", "IdleTimeout", "Labels", "Env", "Limits", "Network", "Libraries", "Environment", "Resettable",
+		"Template", "Imports", "Secrets", "Artifacts", "Workdir", "User", "Sudo", "WritableRoot", "BestEffort")
 	if err != nil {
 		return nil, err
 	}
@@ -27,10 +28,18 @@ func newSandbox(o *llmsandbox.Options) (*apitypes.NewSandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &apitypes.NewSandbox{
+	asked := &apitypes.NewSandbox{
+		Template: o.Template, Imports: o.Imports, Workdir: o.Workdir, User: o.User, Sudo: o.Sudo, Writable: o.WritableRoot, BestEffort: o.BestEffort,
 		Language: o.Language, Image: o.Image, Lifetime: o.Lifetime.Seconds(), Idle: o.IdleTimeout.Seconds(), Labels: o.Labels, Env: o.Env,
 		Limits: limits, Network: n, Libraries: o.Libraries, Environment: o.Environment, Resettable: o.Resettable,
-	}, nil
+	}
+	for _, s := range o.Secrets {
+		asked.Secrets = append(asked.Secrets, apitypes.Secret(s))
+	}
+	if o.Artifacts != (llmsandbox.ArtifactOptions{}) {
+		asked.Artifacts = new(apitypes.Artifacts(o.Artifacts))
+	}
+	return asked, nil
 }
 
 // oneShot asks for a run of code in a sandbox with options.

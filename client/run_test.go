@@ -204,7 +204,10 @@ func TestUnsupported(t *testing.T) {
 		has     []string
 		call    func(any) error
 	}{
-		{"Options.", llmsandbox.Options{}, []string{"Language", "Image", "Limits", "Env", "Network", "Libraries", "Environment", "Labels", "Lifetime", "IdleTimeout", "Resettable"}, func(o any) error {
+		{"Options.", llmsandbox.Options{}, []string{
+			"Language", "Image", "Limits", "Env", "Network", "Libraries", "Environment", "Labels", "Lifetime", "IdleTimeout", "Resettable",
+			"Template", "Imports", "Secrets", "Artifacts", "Workdir", "User", "Sudo", "WritableRoot", "BestEffort",
+		}, func(o any) error {
 			_, err := c.Open(testContext(t), o.(*llmsandbox.Options))
 			return err
 		}},

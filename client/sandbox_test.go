@@ -345,3 +345,47 @@ func TestNew(t *testing.T) {
 		}
 	}
 }
+
+// TestOpen: options that the API has come to the server, which decides on them.
+func TestOpen(t *testing.T) {
+	t.Setenv("LLMSANDBOX_CONFIG_DIR", t.TempDir())
+	if err := llmsandbox.CreateTemplate("of-bash", llmsandbox.Template{Language: "bash", Env: map[string]string{"A": "template"}}); err != nil {
+		t.Fatal(err)
+	}
+	network := llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{"example.org:443"}}
+	c := connect(t, serve(t, httpapi.Config{Sandbox: llmsandbox.Options{Network: network}}), key, client.Options{})
+	for name, test := range map[string]struct {
+		opts         llmsandbox.Options
+		code, stdout string
+	}{
+		"template": {llmsandbox.Options{Template: "of-bash"}, "echo $A", "template\n"},
+		"imports":  {llmsandbox.Options{Language: "python", Imports: []string{"json.tool"}}, "import sys; print('json.tool' in sys.modules)", "True\n"},
+		"workdir":  {llmsandbox.Options{Language: "bash", Workdir: "/srv/project", BestEffort: true}, "pwd", "/srv/project\n"},
+		"secrets": {
+			llmsandbox.Options{Language: "bash", Network: network, Secrets: []llmsandbox.Secret{{Name: "TOKEN", Value: "value-of-it", Hosts: network.Allow, Body: true}}},
+			"[[ -n $TOKEN && $TOKEN != *value* ]] && echo placeholder", "placeholder\n",
+		},
+		"artifacts": {llmsandbox.Options{Language: "bash", Artifacts: llmsandbox.ArtifactOptions{Off: true}}, "mkdir artifacts; echo >artifacts/a.txt", ""},
+	} {
+		sb, err := c.Open(testContext(t), &test.opts)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if res, err := sb.Run(testContext(t), test.code, nil); err != nil || !res.OK() || res.Stdout != test.stdout || len(res.Artifacts) > 0 {
+			t.Errorf("%s: got %+v, %v, want %q", name, res, err, test.stdout)
+		}
+		if err := sb.Close(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, opts := range map[string]llmsandbox.Options{
+		"user": {User: "root"}, "sudo": {Sudo: true}, "writable_root": {WritableRoot: true}, // which the operator does not have
+	} {
+		sb, err := c.Open(testContext(t), &opts)
+		var refused *client.Error
+		if !errors.As(err, &refused) || refused.Code != "not_allowed" || !strings.Contains(refused.Detail, name) {
+			t.Errorf("%s: got %v, %v, want it not to be allowed", name, sb, err)
+		}
+	}
+}

@@ -29,10 +29,18 @@ func network(n *apitypes.Network) llmsandbox.Network {
 
 // options are those of a request.
 func options(n *apitypes.NewSandbox) llmsandbox.Options {
-	return llmsandbox.Options{
+	o := llmsandbox.Options{
+		Template: n.Template, Imports: n.Imports, Workdir: n.Workdir, User: n.User, Sudo: n.Sudo, WritableRoot: n.Writable, BestEffort: n.BestEffort,
 		Language: n.Language, Image: n.Image, Lifetime: seconds(n.Lifetime), IdleTimeout: seconds(n.Idle), Labels: n.Labels, Env: n.Env,
 		Limits: limits(n.Limits), Network: network(n.Network), Libraries: n.Libraries, Environment: n.Environment, Resettable: n.Resettable,
 	}
+	for _, s := range n.Secrets {
+		o.Secrets = append(o.Secrets, llmsandbox.Secret(s))
+	}
+	if n.Artifacts != nil {
+		o.Artifacts = llmsandbox.ArtifactOptions(*n.Artifacts)
+	}
+	return o
 }
 
 // seconds is a duration of a request. What no duration can hold is longer than any limit.

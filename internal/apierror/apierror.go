@@ -25,6 +25,7 @@ var Kinds = []Kind{
 	{llmsandbox.ErrWorkdir, http.StatusUnprocessableEntity, "workdir"},
 	{llmsandbox.ErrToolchain, http.StatusUnprocessableEntity, "toolchain"},
 	{llmsandbox.ErrEnvironmentNotFound, http.StatusUnprocessableEntity, "environment_not_found"},
+	{llmsandbox.ErrTemplateNotFound, http.StatusUnprocessableEntity, "template_not_found"},
 	{llmsandbox.ErrRefused, http.StatusForbidden, "refused"},
 	{llmsandbox.ErrInstall, http.StatusUnprocessableEntity, "install"},
 	{llmsandbox.ErrImageNotFound, http.StatusUnprocessableEntity, "image_not_found"},

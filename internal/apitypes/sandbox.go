@@ -8,6 +8,7 @@ import (
 
 // NewSandbox asks for a sandbox.
 type NewSandbox struct {
+	Template    string            `json:"template,omitempty" doc:"Name of a template of the server, from which it has what is left out here" maxLength:"40" pattern:"^[a-z0-9-]+$"`
 	Language    string            `json:"language,omitempty" doc:"Name or alias; python where it is left out" maxLength:"64" example:"python"`
 	Image       string            `json:"image,omitempty" doc:"One that the operator allows; the server's own where it is left out" maxLength:"512"`
 	Lifetime    float64           `json:"lifetime_seconds,omitempty" doc:"After how long it ends, whatever runs in it; the operator's default where it is left out" minimum:"0" example:"3600"`
@@ -19,6 +20,30 @@ type NewSandbox struct {
 	Libraries   []string          `json:"libraries,omitempty" maxItems:"128" doc:"Installed before it opens" example:"[\"numpy\"]"`
 	Environment string            `json:"environment,omitempty" maxLength:"64" doc:"Name of a Python environment of the server" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$"`
 	Resettable  bool              `json:"resettable,omitempty" doc:"Lets it be reset to what it is at first"`
+	Imports     []string          `json:"imports,omitempty" maxItems:"64" doc:"Modules that Python has imported before anything runs" example:"[\"json.tool\"]"`
+	Secrets     []Secret          `json:"secrets,omitempty" maxItems:"100" doc:"Values for requests to their hosts, which never enter it: a variable of each has a placeholder there. It needs a network that reaches the hosts"`
+	Artifacts   *Artifacts        `json:"artifacts,omitempty" doc:"What results carry beside the output; the operator's where it is left out"`
+	Workdir     string            `json:"workdir,omitempty" maxLength:"4096" doc:"Absolute path of the working directory; the backend's where it is left out" example:"/srv/project"`
+	User        string            `json:"user,omitempty" maxLength:"129" doc:"What code runs as. Another one than the operator's needs an operator who lets code be root"`
+	Sudo        bool              `json:"sudo,omitempty" doc:"Lets code become root of the sandbox, where the operator's own sandboxes can"`
+	Writable    bool              `json:"writable_root,omitempty" doc:"Lets code write everywhere in the sandbox, where the operator's own sandboxes can"`
+	BestEffort  bool              `json:"best_effort,omitempty" doc:"Takes a sandbox for which a limit cannot be enforced, where the operator does, too"`
+}
+
+// A Secret is a value that never enters a sandbox.
+type Secret struct {
+	Name  string   `json:"name" minLength:"1" maxLength:"256" doc:"Of the environment variable that has its placeholder" example:"API_TOKEN"`
+	Value string   `json:"value" minLength:"8" maxLength:"4096" doc:"What takes the place of the placeholder in headers and queries of requests to the hosts"`
+	Hosts []string `json:"hosts" nullable:"false" minItems:"1" maxItems:"256" doc:"HOST[:PORT] or *.DOMAIN[:PORT]" example:"[\"example.org:443\"]"`
+	Body  bool     `json:"body,omitempty" doc:"Also in their bodies"`
+}
+
+// Artifacts are what results carry beside the output.
+type Artifacts struct {
+	Off      bool  `json:"off,omitempty" doc:"Nothing"`
+	Unshown  bool  `json:"unshown,omitempty" doc:"Also figures that were made and never shown or saved"`
+	MaxCount int   `json:"max_count,omitempty" minimum:"0" doc:"At most so many of one run; the operator's bound where it is left out"`
+	MaxBytes int64 `json:"max_bytes,omitempty" minimum:"0" doc:"Of one run together; the operator's bound where it is left out"`
 }
 
 // Changes are what of a sandbox can be changed. What is left out stays as it is.

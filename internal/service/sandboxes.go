@@ -27,6 +27,8 @@ const (
 	projectLabel = labelPrefix + "project"
 	timeoutLabel = labelPrefix + "timeout-ms" // of a program, as its creator set it
 	outputLabel  = labelPrefix + "output"
+	// artifactsLabel has its creator's artifactOptions, where there are any.
+	artifactsLabel = labelPrefix + "artifacts"
 )
 
 // A handle is an open sandbox. It is kept open between requests, since to attach takes longer than many of them.
@@ -55,14 +57,24 @@ func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Optio
 			return nil, fmt.Errorf("label %q: %w: labels that begin with %s are the server's", name, llmsandbox.ErrInvalid, labelPrefix)
 		}
 	}
-	o, err := s.complete(o)
+	o, err := withTemplate(o)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.checkImports(ctx, o); err != nil {
+		return nil, err
+	}
+	own := o.Artifacts != (llmsandbox.ArtifactOptions{})
+	if o, err = s.complete(o); err != nil {
 		return nil, err
 	}
 	o.ID = newID(project)
 	o.Labels[projectLabel] = project
 	o.Labels[timeoutLabel] = strconv.FormatInt(o.Limits.Timeout.Milliseconds(), 10)
 	o.Labels[outputLabel] = strconv.FormatInt(o.Limits.Output, 10)
+	if own {
+		o.Labels[artifactsLabel] = artifactsText(o.Artifacts)
+	}
 	o.Supervisor = s.cfg.Supervisor
 	done, err := s.makeRoom(ctx, project, backend.Info{ID: o.ID, Limits: backend.Limits{Memory: o.Limits.Memory, Disk: o.Limits.Disk}})
 	if err != nil {
@@ -89,9 +101,14 @@ func (s *Service) complete(o llmsandbox.Options) (llmsandbox.Options, error) {
 	own.Libraries, own.IdleTimeout, own.Resettable = o.Libraries, o.IdleTimeout, o.Resettable
 	own.Environment = cmp.Or(o.Environment, own.Environment)
 	own.Env, own.Labels = both(own.Env, o.Env), both(own.Labels, o.Labels)
+	own.Artifacts, own.Sudo, own.User, own.Workdir = o.Artifacts, o.Sudo, cmp.Or(o.User, own.User), cmp.Or(o.Workdir, own.Workdir)
+	if len(o.Imports) > 0 {
+		own.Imports = o.Imports
+	}
 	if !hasNetwork(own.Network) {
 		own.Secrets = nil // which are of use on a network only
 	}
+	own.Secrets = slices.Concat(own.Secrets, o.Secrets) // Open takes those only that the network reaches
 	return own, nil
 }
 
@@ -243,7 +260,7 @@ func (s *Service) attach(ctx context.Context, project, id string) (*llmsandbox.S
 	}
 	limits := s.cfg.Sandbox.Limits
 	return llmsandbox.Attach(ctx, id, &llmsandbox.AttachOptions{
-		Backend: s.cfg.Sandbox.Backend, Artifacts: s.cfg.Sandbox.Artifacts, Policy: s.cfg.Sandbox.Policy, Logger: s.cfg.Log,
+		Backend: s.cfg.Sandbox.Backend, Artifacts: s.cfg.artifactsOf(info.Labels[artifactsLabel]), Policy: s.cfg.Sandbox.Policy, Logger: s.cfg.Log,
 		Limits: llmsandbox.Limits{
 			Timeout: time.Duration(number(timeoutLabel, int64(time.Millisecond), int64(limits.Timeout))),
 			Output:  number(outputLabel, 1, limits.Output),

@@ -194,6 +194,8 @@ func (c *Config) bound(o *llmsandbox.Options) error {
 		atMost("limits.output_bytes", &o.Limits.Output, most.Output, 1),
 		c.boundNetwork(&o.Network),
 		c.boundImage(&o.Image),
+		c.boundArtifacts(&o.Artifacts),
+		c.boundRights(o),
 	)
 	if err != nil {
 		return err
