@@ -197,6 +197,9 @@ func (w *watching) share(uses []memoryUse, total uint64) (uint64, bool) {
 				u = v
 			}
 		}
+		if u == nil {
+			break // it is known of all
+		}
 		total -= u.bytes
 		u.bytes, u.exact = w.shareOf(u), true
 		total += u.bytes

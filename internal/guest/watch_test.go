@@ -131,6 +131,30 @@ sys.exit(3)`))
 	})
 }
 
+// TestWatchMemoryOfMany: of processes that have far too much together, as many are killed as that takes.
+func TestWatchMemoryOfMany(t *testing.T) {
+	eachWatched(t, watchedMemory, 0, func(t *testing.T, a *testAgent, dir string) {
+		r := a.run(script(dir, `
+pids = set()
+for i in range(12):
+  pid = os.fork()
+  if pid == 0:
+    x = take(50)
+    signal.pause()
+  pids.add(pid)
+for i in range(9):
+  pid, status = os.wait()
+  assert os.WTERMSIG(status) == 9
+  pids.remove(pid)
+time.sleep(0.2)
+for pid in pids: os.kill(pid, signal.SIGTERM)
+print([os.WTERMSIG(os.wait()[1]) for pid in pids])`))
+		if r.out != "[15, 15, 15]\n" || r.exit.Code != 0 || r.exit.OOMKills != 9 {
+			t.Errorf("%+v, want out = \"[15, 15, 15]\\n\", Code = 0, OOMKills = 9", r)
+		}
+	})
+}
+
 // harmless are programs that have less than 200 MiB, whatever it looks like.
 var harmless = map[string]string{
 	"memory shared by fork": `
