@@ -1,28 +1,63 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/llmsandbox/llmsandbox"
 )
 
-// An AuditEvent tells that somebody made, used or removed something, or tried to. It has neither code nor output.
+// An AuditEvent tells that somebody made, used or removed something, or tried to, or that a program of his tried to reach something. It
+// has neither code nor output.
 type AuditEvent struct {
-	Time time.Time // of the request
+	Time time.Time // of the request or attempt
 	// Caller is who it was.
 	Caller Caller
-	// Operation is the operation's id in the OpenAPI document, such as run-in-sandbox, and Sandbox the id of the sandbox, if that is known.
+	// Operation is the operation's id in the OpenAPI document, such as run-in-sandbox, or [NetworkAttempt], and Sandbox the id of the sandbox, if that is known.
 	Operation, Sandbox string
-	// Status is that of the answer. Outcome says more: the status of the program's result, the code of the problem, or ok.
+	// Status is that of the answer, 0 of an attempt. Outcome says more: the status of the program's result, the code of the problem, or ok;
+	// of an attempt why it was refused, or ok.
 	Status  int
 	Outcome string
+	// Detail is of an attempt the protocol, the host and port as the program named them, and what went through; else empty.
+	Detail string
 }
 
+// NetworkAttempt is the operation of events that are a program's attempts to reach something. There is one for each that the
+// results of programs and cells have.
+const NetworkAttempt = "network-attempt"
+
 // A trail is what is found out of an event while its request is answered.
-type trail struct{ sandbox, outcome string }
+type trail struct {
+	sandbox, outcome string
+	network          []llmsandbox.NetworkAttempt
+	dropped          int // of these
+}
+
+// attempts are the events of a request's attempts, which have what it has besides.
+func (t *trail) attempts(request AuditEvent) (events []AuditEvent) {
+	request.Status, request.Operation = 0, NetworkAttempt
+	for _, a := range t.network {
+		e := request
+		e.Time, e.Outcome = a.Time, "ok"
+		if !a.Allowed {
+			e.Outcome = cmp.Or(a.Refused, "refused")
+		}
+		e.Detail = fmt.Sprintf("%s %s:%d, %d bytes sent, %d received", cmp.Or(a.Protocol, "unknown"), a.Name, a.Port, a.Sent, a.Received)
+		events = append(events, e)
+	}
+	if t.dropped > 0 {
+		request.Outcome, request.Detail = "not kept", fmt.Sprintf("%d more attempts", t.dropped)
+		events = append(events, request)
+	}
+	return events
+}
 
 type trailKey struct{}
 
@@ -122,10 +157,12 @@ func (s *Server) audit(ctx huma.Context, next func(huma.Context)) {
 		default:
 			e.Outcome = "ok"
 		}
-		select {
-		case s.auditor.events <- e:
-		case <-s.auditor.ended:
-			s.cfg.Log.Error("the audit log is closed: an event is lost", "operation", e.Operation, "sandbox", e.Sandbox)
+		for _, e := range append(t.attempts(e), e) {
+			select {
+			case s.auditor.events <- e:
+			case <-s.auditor.ended:
+				s.cfg.Log.Error("the audit log is closed: an event is lost", "operation", e.Operation, "sandbox", e.Sandbox)
+			}
 		}
 	}()
 	next(ctx)

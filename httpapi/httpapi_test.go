@@ -414,6 +414,29 @@ func TestAudit(t *testing.T) {
 	}
 }
 
+// TestAuditOfNetwork: what a program tried to reach is in the audit log, with who ran it.
+func TestAuditOfNetwork(t *testing.T) {
+	var events []AuditEvent
+	c := serve(t, Config{
+		Sandbox: llmsandbox.Options{Network: llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{"example.org:443"}}},
+		Audit:   func(_ context.Context, more []AuditEvent) error { events = append(events, more...); return nil },
+	})
+	path, sb := c.create(`{"language": "bash", "network": {"mode": "allow", "allow": ["example.org:443"]}}`)
+	var res result
+	c.want(http.StatusOK, &res, http.MethodPost, path+"/run", `{"code": "p=${http_proxy#http://}; p=${p%/}; exec 3<>/dev/tcp/${p%:*}/${p#*:}; printf 'GET http://a.example/ HTTP/1.0\\r\\nHost: a.example\\r\\n\\r\\n' >&3; cat <&3"}`)
+	c.stop()
+	if n := len(events); n != 3 {
+		t.Fatalf("%+v, want three events", events)
+	}
+	e, run := events[1], events[2]
+	if e.Operation != NetworkAttempt || e.Sandbox != sb.ID || e.Outcome != "not-allowed" || e.Status != 0 || e.Caller != run.Caller || !strings.HasPrefix(e.Detail, "http a.example:80, 0 bytes sent, ") {
+		t.Errorf("%+v of %+v, want a refused attempt", e, res)
+	}
+	if run.Operation != "run-in-sandbox" || run.Outcome != string(res.Status) || run.Detail != "" {
+		t.Errorf("%+v, want the run", run)
+	}
+}
+
 // TestPages: pages of other sites have no use of the server, and no browser shows what comes from inside a sandbox.
 func TestPages(t *testing.T) {
 	c := serve(t, Config{Origins: []string{"https://app.example.org"}, Hosts: []string{"sandbox.example.org"}})

@@ -195,7 +195,7 @@ func (s *Server) cellRoute(tag, path string) {
 			opts.Stdout, opts.Stderr = stdout, stderr
 			c, err := k.Run(ctx, in.Body.Code, opts)
 			release() // before the answer: what was answered is kept, whatever becomes of the server
-			return ending{c, c.Status, in.ID}, err
+			return ending{c, c.Status, in.ID, c.Network, c.NetworkDropped}, err
 		}), nil
 	})
 	s.streamed(op, reflect.TypeFor[cell](), "Cell")

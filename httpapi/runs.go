@@ -200,10 +200,12 @@ type ending struct {
 	answer  any
 	status  llmsandbox.Status
 	sandbox string
+	network []llmsandbox.NetworkAttempt
+	dropped int // of these
 }
 
 func ofProgram(res *llmsandbox.Result, err error) (ending, error) {
-	return ending{res, res.Status, res.SandboxID}, err
+	return ending{res, res.Status, res.SandboxID, res.Network, res.NetworkDropped}, err
 }
 
 // respond answers with what becomes of a run; done is called after it.
@@ -228,7 +230,7 @@ func (s *Server) respond(events bool, done func(), run func(ctx context.Context,
 func (s *Server) ended(ctx context.Context, end ending) {
 	s.metrics.ended(end.status)
 	t := trailOf(ctx)
-	t.sandbox, t.outcome = cmp.Or(end.sandbox, t.sandbox), string(end.status)
+	t.sandbox, t.outcome, t.network, t.dropped = cmp.Or(end.sandbox, t.sandbox), string(end.status), end.network, end.dropped
 }
 
 // settles reports whether what became of a program is the answer even though there is an error.

@@ -21,7 +21,7 @@ func entries(events []httpapi.AuditEvent) []store.Entry {
 	all := make([]store.Entry, 0, len(events))
 	for _, e := range events {
 		all = append(all, store.Entry{
-			At: e.Time, KeyID: e.Caller.KeyID, KeyName: e.Caller.KeyName, ProjectID: e.Caller.Project, Action: e.Operation, Sandbox: e.Sandbox, Outcome: e.Outcome,
+			At: e.Time, KeyID: e.Caller.KeyID, KeyName: e.Caller.KeyName, ProjectID: e.Caller.Project, Action: e.Operation, Sandbox: e.Sandbox, Outcome: e.Outcome, Detail: e.Detail,
 		})
 	}
 	return all
@@ -35,8 +35,8 @@ func newServeAuditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit [flags]",
 		Short: "Show who did what with a server's sandboxes",
-		Long: `Show who made, used and removed sandboxes of a server, and with what outcome, the latest last.
-The log has neither code nor output.`,
+		Long: `Show who made, used and removed sandboxes of a server, what programs tried to reach, and with
+what outcome, the latest last. The log has neither code nor output.`,
 		Example: `  llmsandbox serve audit --since 24h
   llmsandbox serve audit --sandbox sb-0a1b2c3d-k3v9x7m2p4qnr6tw --json`,
 		Args: cobra.NoArgs,
@@ -85,9 +85,9 @@ func printEntries(all []store.Entry, asJSON bool) error {
 		return nil
 	}
 	t := newTable(os.Stdout)
-	_, err := fmt.Fprintln(t, "TIME\tKEY\tACTION\tSANDBOX\tOUTCOME")
+	_, err := fmt.Fprintln(t, "TIME\tKEY\tACTION\tSANDBOX\tOUTCOME\tDETAIL")
 	for _, e := range all {
-		_, lerr := fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", e.At.Format(time.RFC3339), termsafe.String(e.KeyName), e.Action, cmp.Or(termsafe.String(e.Sandbox), "-"), e.Outcome)
+		_, lerr := fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.At.Format(time.RFC3339), termsafe.String(e.KeyName), e.Action, cmp.Or(termsafe.String(e.Sandbox), "-"), e.Outcome, termsafe.String(e.Detail))
 		err = errors.Join(err, lerr)
 	}
 	return errors.Join(err, t.Flush())
