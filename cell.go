@@ -3,6 +3,7 @@ package llmsandbox
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -348,4 +349,29 @@ func (c Cell) MarshalJSON() ([]byte, error) {
 		out.Error = (*cellErrorJSON)(c.Error)
 	}
 	return marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, in place of all that the cell had. Times are whole microseconds there, and empty lists
+// are nil.
+func (c *Cell) UnmarshalJSON(b []byte) error {
+	var in *cellJSON
+	if err := json.Unmarshal(b, &in); err != nil || in == nil {
+		return err
+	}
+	duration, err := fromMilliseconds(in.DurationMS)
+	if err != nil {
+		return fmt.Errorf("duration_ms: %w", err)
+	}
+	*c = Cell{
+		Status: in.Status, Count: in.Count, ExitCode: noExitCode, Signal: in.Signal,
+		Stdout: in.Stdout, Stderr: in.Stderr, StdoutTruncated: in.StdoutTruncated, StderrTruncated: in.StderrTruncated,
+		Value: in.Value, Error: (*CellError)(in.Error), Duration: duration,
+		Artifacts: unlessEmpty(in.Artifacts), ArtifactsDropped: unlessEmpty(in.ArtifactsDropped),
+		Network: unlessEmpty(in.Network), NetworkDropped: in.NetworkDropped, Findings: unlessEmpty(in.Findings),
+		Interrupted: in.Interrupted, StateLost: in.StateLost, Restarted: in.Restarted, Reason: in.Reason, Hints: unlessEmpty(in.Hints),
+	}
+	if in.ExitCode != nil {
+		c.ExitCode = *in.ExitCode
+	}
+	return nil
 }

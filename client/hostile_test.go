@@ -72,6 +72,55 @@ func answers(kind, text string, whole bool) http.HandlerFunc {
 	}
 }
 
+// TestHostileServerOfCells: no server that does not tell what became of a cell makes it a success.
+func TestHostileServerOfCells(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer http.HandlerFunc
+		lost   bool // it is ErrLost
+		status llmsandbox.Status
+	}{
+		"cut off":       {asWanted(success, false), false, llmsandbox.StatusOK},
+		"half":          {asWanted(success[:20], true), true, llmsandbox.StatusLost},
+		"empty":         {asWanted(`{}`, true), true, llmsandbox.StatusLost},
+		"null":          {asWanted(`null`, true), true, llmsandbox.StatusLost},
+		"contradiction": {asWanted(`{"status": "ok", "exit_code": 1}`, true), true, llmsandbox.StatusLost},
+		"lost":          {asWanted(`{"status": "lost", "reason": "gone"}`, true), true, llmsandbox.StatusLost},
+		"page":          {answers("text/html", "<h1>Log in</h1>", true), true, llmsandbox.StatusLost},
+		"output only":   {answers("text/event-stream", "event: stdout\ndata: \"x\"\n\n", true), true, llmsandbox.StatusLost},
+		"refused": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"status": 404, "code": "kernel_closed"}`)
+		}, false, llmsandbox.StatusSetupFailed},
+	} {
+		_, sb := hostileServer(t, func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/kernels") {
+				w.WriteHeader(http.StatusCreated)
+				fmt.Fprint(w, `{"id": "k1", "language": "python"}`)
+				return
+			}
+			test.answer(w, r)
+		})
+		k, err := sb.Kernel(testContext(t), "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cell, err := k.Run(testContext(t), "1", nil)
+		if cell == nil || cell.Status != test.status || errors.Is(err, llmsandbox.ErrLost) != test.lost || (err == nil) != (test.status == llmsandbox.StatusOK) {
+			t.Errorf("%s: got %+v, %v, want %s, and ErrLost: %t", name, cell, err, test.status, test.lost)
+		}
+	}
+	for _, id := range []string{"../x", "", "a/b", strings.Repeat("x", 1000)} {
+		_, sb := hostileServer(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprintf(w, `{"id": %q, "language": "python"}`, id)
+		})
+		if k, err := sb.Kernel(testContext(t), "", nil); !errors.Is(err, llmsandbox.ErrLost) {
+			t.Errorf("got %v, %v, want that an answer with the id %q cannot be used", k, err, id)
+		}
+	}
+}
+
 // asWanted answers a client that wants events with one, and others with JSON.
 func asWanted(result string, whole bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

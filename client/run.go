@@ -127,47 +127,62 @@ func (c *Client) run(ctx context.Context, r *request, f runFor) (*llmsandbox.Res
 func (c *Client) events(ctx context.Context, r *request, f runFor) iter.Seq2[llmsandbox.Event, error] {
 	return func(yield func(llmsandbox.Event, error) bool) {
 		stdout, stderr := &forward{w: f.stdout}, &forward{w: f.stderr}
-		done := func(res *llmsandbox.Result, err error) {
-			yield(llmsandbox.Event{Kind: llmsandbox.EventDone, Result: res}, errors.Join(err, stdout.err, stderr.err))
+		last, err := c.follow(ctx, r, func(kind llmsandbox.EventKind, text string) bool {
+			if !yield(llmsandbox.Event{Kind: kind, Data: []byte(text)}, nil) {
+				return false
+			}
+			if kind == llmsandbox.EventStdout {
+				stdout.write(text)
+			} else {
+				stderr.write(text)
+			}
+			return true
+		})
+		if errors.Is(err, errLeft) {
+			return
 		}
-		r.accept = eventType
-		answer, err := c.send(ctx, r)
+		var res *llmsandbox.Result
+		if err == nil {
+			res, err = f.last(r, last)
+		} else {
+			res, err = f.failed(r, err)
+		}
+		yield(llmsandbox.Event{Kind: llmsandbox.EventDone, Result: res}, errors.Join(err, stdout.err, stderr.err))
+	}
+}
+
+// errLeft: the caller wants no more of a stream.
+var errLeft = errors.New("the stream was left")
+
+// follow sends a request that runs something, hands on what it writes until output returns false, and returns the event that tells what became of it.
+// The server ends the run of a stream that is left.
+func (c *Client) follow(ctx context.Context, r *request, output func(kind llmsandbox.EventKind, text string) bool) (event, error) {
+	r.accept = eventType
+	answer, err := c.send(ctx, r)
+	if err != nil {
+		return event{}, err
+	}
+	defer func() { _ = answer.Body.Close() }() // of a stream that was left
+	if kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); kind != eventType {
+		return event{}, malformed("it is no stream of events but %q", cut(kind, maxLocation))
+	}
+	for events := newEventReader(answer.Body, c.maxResult); ; {
+		e, err := events.next()
 		if err != nil {
-			done(f.failed(r, err))
-			return
+			return event{}, r.broken(ctx, err)
 		}
-		defer func() { _ = answer.Body.Close() }() // for a loop that ended early, that ends the run
-		if kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); kind != eventType {
-			done(f.failed(r, malformed("it is no stream of events but %q", cut(kind, maxLocation))))
-			return
-		}
-		for events := newEventReader(answer.Body, c.maxResult); ; {
-			e, err := events.next()
-			if err != nil {
-				done(f.failed(r, r.broken(ctx, err)))
-				return
+		switch e.name {
+		case "stdout", "stderr":
+			var text string
+			if err := json.Unmarshal(e.data, &text); err != nil {
+				return event{}, malformed("output: %w", err)
 			}
-			switch e.name {
-			case "stdout", "stderr":
-				var text string
-				if err := json.Unmarshal(e.data, &text); err != nil {
-					done(f.failed(r, malformed("output: %w", err)))
-					return
-				}
-				if !yield(llmsandbox.Event{Kind: llmsandbox.EventKind(e.name), Data: []byte(text)}, nil) {
-					return
-				}
-				if e.name == "stdout" {
-					stdout.write(text)
-				} else {
-					stderr.write(text)
-				}
-			case "result", "problem":
-				res, err := f.last(r, e)
-				finish(answer.Body)
-				done(res, err)
-				return
+			if !output(llmsandbox.EventKind(e.name), text) {
+				return event{}, errLeft
 			}
+		case "result", "problem":
+			finish(answer.Body)
+			return e, nil
 		}
 	}
 }
@@ -185,18 +200,26 @@ func (r *request) broken(ctx context.Context, err error) error {
 
 // last is the end of a run that the last event of its stream tells.
 func (f runFor) last(r *request, e event) (*llmsandbox.Result, error) {
+	var res llmsandbox.Result
+	if err := e.result(&res); err != nil {
+		return f.failed(r, err)
+	}
+	return f.ended(r, &res)
+}
+
+// result decodes the last event of a stream, whose error is what the server tells in place of a result.
+func (e event) result(v any) error {
 	if e.name == "problem" {
 		var p apitypes.Problem
 		if err := json.Unmarshal(e.data, &p); err != nil {
-			return f.failed(r, malformed("problem: %w", err))
+			return malformed("problem: %w", err)
 		}
-		return f.failed(r, problemError(p.Status, &p))
+		return problemError(p.Status, &p)
 	}
-	var res llmsandbox.Result
-	if err := json.Unmarshal(e.data, &res); err != nil {
-		return f.failed(r, malformed("result: %w", err))
+	if err := json.Unmarshal(e.data, v); err != nil {
+		return malformed("result: %w", err)
 	}
-	return f.ended(r, &res)
+	return nil
 }
 
 // ended is the end of a run that a server has observed, or says that it has lost.
@@ -213,10 +236,16 @@ func (f runFor) ended(r *request, res *llmsandbox.Result) (*llmsandbox.Result, e
 // failed is the end of a run of which the server tells nothing.
 func (f runFor) failed(r *request, err error) (*llmsandbox.Result, error) {
 	res, err := setupFailed(f.sandboxID, f.language, err)
-	if refused, ok := errors.AsType[*Error](err); ok && refused.mayHaveBegun() || !ok && !r.unsent.Load() {
-		res.Status = llmsandbox.StatusLost
-	}
+	res.Status = r.failure(err)
 	return res, err
+}
+
+// failure is the status of what was to be run by a request that failed.
+func (r *request) failure(err error) llmsandbox.Status {
+	if refused, ok := errors.AsType[*Error](err); ok && refused.mayHaveBegun() || !ok && !r.unsent.Load() {
+		return llmsandbox.StatusLost
+	}
+	return llmsandbox.StatusSetupFailed
 }
 
 // setupFailed is the result of a run that was not begun.

@@ -16,6 +16,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/client"
 	"github.com/llmsandbox/llmsandbox/httpapi"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
+	"github.com/llmsandbox/llmsandbox/security"
 )
 
 // TestRun: what becomes of a program is what the library says, with each option that the API has.
@@ -217,6 +218,29 @@ func TestUnsupported(t *testing.T) {
 		}},
 		{"RunOptions.", llmsandbox.RunOptions{}, []string{"Language", "Name", "Files", "Args", "Env", "Dir", "Stdin", "Stdout", "Stderr", "Timeout", "Libraries"}, run},
 		{"ExecOptions.", llmsandbox.ExecOptions{}, []string{"Env", "Dir", "Stdin", "Stdout", "Stderr", "Timeout"}, exec},
+		{"KernelOptions.", llmsandbox.KernelOptions{}, []string{"Env", "Dir", "Libraries", "Plain"}, func(o any) error {
+			_, err := sb.Kernel(testContext(t), "python", o.(*llmsandbox.KernelOptions))
+			return err
+		}},
+		{"KernelOptions.", llmsandbox.KernelOptions{}, nil, func(o any) error {
+			_, err := sb.AttachKernel(testContext(t), "x", o.(*llmsandbox.KernelOptions), nil)
+			return err
+		}},
+		{"CellOptions.", llmsandbox.CellOptions{}, nil, func(o any) error {
+			_, err := sb.AttachKernel(testContext(t), "x", nil, o.(*llmsandbox.CellOptions))
+			return err
+		}},
+		{"CellOptions.", llmsandbox.CellOptions{}, []string{"Stdout", "Stderr", "Timeout"}, func(o any) error {
+			_, err := new(client.Kernel).Run(testContext(t), "1", o.(*llmsandbox.CellOptions))
+			return err
+		}},
+		{"InstallOptions.", llmsandbox.InstallOptions{}, nil, func(o any) error {
+			return sb.Install(testContext(t), []string{"x"}, o.(*llmsandbox.InstallOptions))
+		}},
+		{"Program.", security.Program{}, []string{"Language", "Code"}, func(o any) error {
+			_, err := c.Check(testContext(t), "", *o.(*security.Program))
+			return err
+		}},
 		{"Network.", llmsandbox.Network{}, []string{"Mode", "Allow"}, func(o any) error { return sb.SetNetwork(testContext(t), *o.(*llmsandbox.Network)) }},
 	} {
 		for f := range reflect.TypeOf(test.options).Fields() {
@@ -302,7 +326,7 @@ func fill(v reflect.Value) {
 	case reflect.Func:
 		v.Set(reflect.MakeFunc(v.Type(), func([]reflect.Value) []reflect.Value { panic("it is called") }))
 	case reflect.Interface:
-		v.Set(reflect.ValueOf(backendOfNone{}))
+		v.Set(reflect.ValueOf(ofNone{}))
 	default:
 		panic("no value of " + v.Type().String())
 	}

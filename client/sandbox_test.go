@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,10 +18,14 @@ import (
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/client"
 	"github.com/llmsandbox/llmsandbox/httpapi"
+	"github.com/llmsandbox/llmsandbox/security"
 )
 
-// backendOfNone is a backend that must not be asked for anything.
-type backendOfNone struct{ backend.Backend }
+// ofNone is a backend and a writer that must not be asked for anything.
+type ofNone struct {
+	backend.Backend
+	io.Writer
+}
 
 // TestSandbox follows a sandbox from its opening to its end.
 func TestSandbox(t *testing.T) {
@@ -387,5 +392,35 @@ func TestOpen(t *testing.T) {
 		if !errors.As(err, &refused) || refused.Code != "not_allowed" || !strings.Contains(refused.Detail, name) {
 			t.Errorf("%s: got %v, %v, want it not to be allowed", name, sb, err)
 		}
+	}
+}
+
+// TestFacts: what a server tells of itself and of code.
+func TestFacts(t *testing.T) {
+	c := use(t)
+	languages, err := c.Languages(testContext(t))
+	if at := slices.IndexFunc(languages, func(l client.Language) bool { return l.Name == "python" }); err != nil || at < 0 || languages[at].Title != "Python" || !slices.Contains(languages[at].Extensions, ".py") {
+		t.Errorf("got %+v, %v, want Python among them", languages, err)
+	}
+	report, err := c.Check(testContext(t), "production", security.Program{Language: "python", Code: []byte("import subprocess")})
+	if err != nil || !report.Blocked || len(report.Findings) == 0 || report.Policy != "production" {
+		t.Errorf("got %+v, %v, want it blocked", report, err)
+	}
+	if _, err := c.Check(testContext(t), "none", security.Program{}); !errors.Is(err, llmsandbox.ErrInvalid) {
+		t.Errorf("got %v, want ErrInvalid", err)
+	}
+	sb := open(t, c, llmsandbox.Options{})
+	capabilities, err := sb.Capabilities(testContext(t))
+	if known, ok := capabilities.Get("seccomp"); err != nil || capabilities.Backend != "local" || !ok || known.Name == "" {
+		t.Errorf("got %+v, %v, want what is enforced", capabilities, err)
+	}
+	if _, err := sb.Network(testContext(t)); err != nil {
+		t.Error(err)
+	}
+	if err := sb.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sb.Usage(testContext(t)); !errors.Is(err, llmsandbox.ErrClosed) {
+		t.Errorf("got %v, want ErrClosed", err)
 	}
 }

@@ -14,47 +14,12 @@ import (
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
-// Usage is what a sandbox as a whole uses. What is not known is left out.
-type Usage struct {
-	CPUMS      *float64 `json:"cpu_ms,omitempty" doc:"CPU time since it was created" minimum:"0"`
-	Memory     *int64   `json:"memory_bytes,omitempty" doc:"Now" minimum:"0"`
-	PeakMemory *int64   `json:"peak_memory_bytes,omitempty" doc:"The most so far" minimum:"0"`
-}
-
-// A Process is a program that was started in a sandbox.
-type Process struct {
-	ID      uint64    `json:"id" doc:"Its number in the sandbox, which no other has or had"`
-	PID     int       `json:"pid" doc:"In the sandbox"`
-	Argv    []string  `json:"argv" nullable:"false" doc:"The program and its arguments"`
-	Started time.Time `json:"started" doc:"By the sandbox's clock"`
-	Running bool      `json:"running" doc:"false once it has ended and what it started has not"`
-	CPUMS   float64   `json:"cpu_ms" doc:"CPU time of it and of what it has started"`
-	Memory  int64     `json:"memory_bytes" doc:"Of it and of what it has started"`
-}
-
-// Processes are the programs that were started in a sandbox, the oldest first.
-type Processes struct {
-	Processes []Process `json:"processes" nullable:"false"`
-}
-
-// NewLibraries are libraries that a sandbox is to have.
-type NewLibraries struct {
-	Libraries []string `json:"libraries" nullable:"false" minItems:"1" maxItems:"128" doc:"As their ecosystem names them, with a version constraint if need be" example:"[\"numpy>=2\"]"`
-}
-
-// A Check asks what a policy says of code.
-type Check struct {
-	Language string `json:"language,omitempty" maxLength:"64" doc:"Name or alias; python where it is left out" example:"python"`
-	Code     string `json:"code" doc:"The program" example:"import os"`
-	Policy   string `json:"policy,omitempty" maxLength:"64" doc:"Name of a built-in policy; the server's own where it is left out" example:"production"`
-}
-
 // factRoutes tell what is known of a sandbox and of code.
 func (s *Server) factRoutes() {
 	const tag, path = "Sandboxes", "/v1/sandboxes/{id}"
 	fact(s, operation{
 		id: "get-usage", path: path + "/usage", tag: tag, summary: "Tell what a sandbox uses",
-	}, func(ctx context.Context, sb *llmsandbox.Sandbox) (Usage, error) {
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox) (apitypes.Usage, error) {
 		u, err := sb.Usage(ctx)
 		return usage(u), err
 	})
@@ -66,7 +31,7 @@ func (s *Server) factRoutes() {
 	fact(s, operation{
 		id: "list-processes", path: path + "/processes", tag: tag, summary: "List the programs that were started in a sandbox",
 		doc: "The oldest first; what programs have started themselves is not in it.",
-	}, func(ctx context.Context, sb *llmsandbox.Sandbox) (Processes, error) {
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox) (apitypes.Processes, error) {
 		list, err := sb.Processes(ctx)
 		return processes(list), err
 	})
@@ -81,7 +46,7 @@ func (s *Server) factRoutes() {
 		summary: "Install libraries in a sandbox", doc: "They are those of the sandbox's language, for all that runs in it from now on.",
 	}, func(ctx context.Context, in *struct {
 		ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
-		Body NewLibraries
+		Body apitypes.NewLibraries
 	}) (*struct{}, error) {
 		leave, err := s.service.Enter(ctx, s.caller(ctx).Project) // a program installs them
 		if err != nil {
@@ -113,8 +78,8 @@ func fact[T any](s *Server, op operation, of func(context.Context, *llmsandbox.S
 	})
 }
 
-func usage(u backend.Usage) Usage {
-	var out Usage
+func usage(u backend.Usage) apitypes.Usage {
+	var out apitypes.Usage
 	if u.CPUKnown {
 		out.CPUMS = new(milliseconds(u.CPU))
 	}
@@ -129,14 +94,14 @@ func usage(u backend.Usage) Usage {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func processes(list []llmsandbox.ProcessInfo) Processes {
-	out := Processes{Processes: make([]Process, 0, len(list))}
+func processes(list []llmsandbox.ProcessInfo) apitypes.Processes {
+	out := apitypes.Processes{Processes: make([]apitypes.Process, 0, len(list))}
 	for _, p := range list {
 		argv := make([]string, 0, len(p.Argv))
 		for _, arg := range p.Argv {
 			argv = append(argv, strings.ToValidUTF8(arg, "\uFFFD")) // JSON has text only
 		}
-		out.Processes = append(out.Processes, Process{
+		out.Processes = append(out.Processes, apitypes.Process{
 			ID: p.ID, PID: p.PID, Argv: argv, Started: p.Started.UTC(), Running: p.Running, CPUMS: milliseconds(p.CPU), Memory: p.Memory,
 		})
 	}
@@ -145,7 +110,7 @@ func processes(list []llmsandbox.ProcessInfo) Processes {
 
 type checkAnswer struct{ Body security.Report }
 
-func (s *Server) check(ctx context.Context, in *struct{ Body Check }) (*checkAnswer, error) {
+func (s *Server) check(ctx context.Context, in *struct{ Body apitypes.Check }) (*checkAnswer, error) {
 	leave, err := s.service.Enter(ctx, s.caller(ctx).Project) // it is work for the server, as a program is
 	if err != nil {
 		return nil, err

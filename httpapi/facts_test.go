@@ -65,7 +65,7 @@ func TestUsage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var u Usage
+	var u apitypes.Usage
 	c.want(http.StatusOK, &u, http.MethodGet, path+"/usage", "")
 	if (u.CPUMS != nil) != known.CPUKnown || (u.Memory != nil) != known.MemoryKnown {
 		t.Errorf("%+v, want what is known: %+v", u, known)
@@ -76,7 +76,7 @@ func TestUsage(t *testing.T) {
 func TestProcesses(t *testing.T) {
 	c := serve(t, Config{})
 	path, _ := c.create(`{"language": "bash"}`)
-	var list Processes
+	var list apitypes.Processes
 	if c.want(http.StatusOK, &list, http.MethodGet, path+"/processes", ""); list.Processes == nil || len(list.Processes) != 0 {
 		t.Errorf("%+v, want an empty list", list)
 	}

@@ -11,38 +11,9 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/artifact"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/security"
 )
-
-// NewKernel asks for an interpreter that keeps its state.
-type NewKernel struct {
-	Language  string            `json:"language,omitempty" maxLength:"64" doc:"Name or alias; the sandbox's where it is left out" example:"python"`
-	Env       map[string]string `json:"env,omitempty" maxProperties:"256" doc:"Added to its environment"`
-	Dir       string            `json:"dir,omitempty" maxLength:"4096" doc:"Its first working directory, relative to the sandbox's"`
-	Libraries []string          `json:"libraries,omitempty" maxItems:"128" doc:"Installed first" example:"[\"numpy\"]"`
-	Plain     bool              `json:"plain,omitempty" doc:"The language's own shell where the sandbox has a richer one: Python without IPython, which opens sooner"`
-}
-
-// A Kernel is an interpreter that keeps its state.
-type Kernel struct {
-	ID       string `json:"id"`
-	Language string `json:"language" example:"python"`
-	Version  string `json:"version,omitempty" doc:"Of the interpreter" example:"3.13.5"`
-	Flavor   string `json:"flavor,omitempty" doc:"Its shell" example:"ipython"`
-}
-
-// NewCell is code for a kernel.
-type NewCell struct {
-	Code    string   `json:"code" doc:"What to execute" example:"x = 1"`
-	Timeout float64  `json:"timeout_seconds,omitempty" minimum:"0" doc:"Wall time; the sandbox's where it is left out. When it is over, the cell is interrupted, or the kernel's process ended" example:"60"`
-	Stdin   []string `json:"stdin,omitempty" maxItems:"1000" doc:"Lines that answer the code's requests for input, in their order; then comes end-of-file"`
-}
-
-// A Place is a place in code.
-type Place struct {
-	Code   string `json:"code"`
-	Cursor int    `json:"cursor" minimum:"0" doc:"Counted in code points"`
-}
 
 // A cell has the JSON form of llmsandbox.Cell.
 type cell struct {
@@ -80,8 +51,8 @@ type kernelPath struct {
 	Kernel string `path:"kernel" maxLength:"40" doc:"The kernel's id"`
 }
 
-func describeKernel(i llmsandbox.KernelInfo) Kernel {
-	return Kernel{ID: i.ID, Language: i.Language, Version: i.Version, Flavor: i.Flavor}
+func describeKernel(i llmsandbox.KernelInfo) apitypes.Kernel {
+	return apitypes.Kernel{ID: i.ID, Language: i.Language, Version: i.Version, Flavor: i.Flavor}
 }
 
 func (s *Server) kernel(ctx context.Context, in *kernelPath) (k *llmsandbox.Kernel, release func(), err error) {
@@ -91,13 +62,13 @@ func (s *Server) kernel(ctx context.Context, in *kernelPath) (k *llmsandbox.Kern
 func (s *Server) kernelRoutes() {
 	const tag, all = "Kernels", "/v1/sandboxes/{id}/kernels"
 	const one = all + "/{kernel}"
-	type answer struct{ Body Kernel }
+	type answer struct{ Body apitypes.Kernel }
 	register(s, operation{
 		id: "open-kernel", method: http.MethodPost, path: all, tag: tag, status: http.StatusCreated, write: true, summary: "Open an interpreter that keeps its state",
 		doc: "It lives as long as its sandbox, or until it is removed, also when the server is started again.",
 	}, func(ctx context.Context, in *struct {
 		ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
-		Body NewKernel
+		Body apitypes.NewKernel
 	}) (*answer, error) {
 		leave, err := s.service.Enter(ctx, s.caller(ctx).Project)
 		if err != nil {
@@ -114,7 +85,7 @@ func (s *Server) kernelRoutes() {
 	})
 	type list struct {
 		Body struct {
-			Kernels []Kernel `json:"kernels" nullable:"false"`
+			Kernels []apitypes.Kernel `json:"kernels" nullable:"false"`
 		}
 	}
 	onSandbox(s, operation{
@@ -125,7 +96,7 @@ func (s *Server) kernelRoutes() {
 			return nil, err
 		}
 		out := &list{}
-		out.Body.Kernels = make([]Kernel, 0, len(found))
+		out.Body.Kernels = make([]apitypes.Kernel, 0, len(found))
 		for _, i := range found {
 			out.Body.Kernels = append(out.Body.Kernels, describeKernel(i))
 		}
@@ -167,7 +138,7 @@ func (s *Server) cellRoute(tag, path string) {
 		ID     string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 		Kernel string `path:"kernel" maxLength:"40" doc:"The kernel's id"`
 		Accept string `header:"Accept" doc:"text/event-stream for output as it is written"`
-		Body   NewCell
+		Body   apitypes.NewCell
 	}) (*huma.StreamResponse, error) {
 		timeout, err := s.service.Timeout(seconds(in.Body.Timeout))
 		if err != nil {
@@ -202,17 +173,11 @@ func (s *Server) cellRoute(tag, path string) {
 }
 
 func (s *Server) askRoutes(tag, path string) {
-	type completion struct {
-		Body struct {
-			Matches []string `json:"matches" nullable:"false"`
-			Start   int      `json:"start" doc:"They may take the place of the code from here, counted in code points,"`
-			End     int      `json:"end" doc:"to here"`
-		}
-	}
+	type completion struct{ Body apitypes.Completion }
 	type place struct {
 		ID     string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 		Kernel string `path:"kernel" maxLength:"40" doc:"The kernel's id"`
-		Body   Place
+		Body   apitypes.Place
 	}
 	register(s, operation{
 		id: "complete", method: http.MethodPost, path: path + "/complete", tag: tag, write: true, summary: "Complete code at a cursor",
@@ -226,9 +191,7 @@ func (s *Server) askRoutes(tag, path string) {
 		if err != nil {
 			return nil, err
 		}
-		out := &completion{}
-		out.Body.Matches, out.Body.Start, out.Body.End = append([]string{}, found.Matches...), found.Start, found.End
-		return out, nil
+		return &completion{apitypes.Completion{Matches: append([]string{}, found.Matches...), Start: found.Start, End: found.End}}, nil
 	})
 	type inspection struct {
 		Body struct {

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 )
 
 // TestKernels: cells keep their state, whatever becomes of one of them.
 func TestKernels(t *testing.T) {
 	c := serve(t, Config{})
 	path, _ := c.create(`{"language": "python"}`)
-	var k Kernel
+	var k apitypes.Kernel
 	c.want(http.StatusCreated, &k, http.MethodPost, path+"/kernels", `{"plain": true, "env": {"A": "b"}}`)
 	if k.Language != "python" || k.Version == "" || k.Flavor != "plain" {
 		t.Errorf("opened %+v, want what the interpreter says of itself", k)
@@ -46,7 +47,7 @@ func TestKernels(t *testing.T) {
 		Matches   []string
 		Text      string
 		Variables []llmsandbox.Variable
-		Kernels   []Kernel
+		Kernels   []apitypes.Kernel
 	}
 	c.want(http.StatusOK, &asked, http.MethodPost, one+"/complete", `{"code": "prin", "cursor": 4}`)
 	c.want(http.StatusOK, &asked, http.MethodPost, one+"/inspect", `{"code": "len", "cursor": 3}`)

@@ -41,7 +41,6 @@ func newProblem(status int, code, detail string) *problem {
 
 // kinds are the errors whose text is about the request, and may be seen by who sent it.
 var kinds = slices.Concat([]apierror.Kind{
-	{Err: llmsandbox.ErrKernelClosed, Status: http.StatusNotFound, Code: "not_found"},
 	{Err: service.ErrNotAllowed, Status: http.StatusForbidden, Code: "not_allowed"},
 	{Err: service.ErrQuota, Status: http.StatusTooManyRequests, Code: "quota"},
 	{Err: service.ErrBusy, Status: http.StatusTooManyRequests, Code: "busy"},

@@ -17,6 +17,7 @@ type Kind struct {
 
 // Kinds are those of the library. The first that fits an error is its kind. Several classes of one code mean the same to a client.
 var Kinds = []Kind{
+	{llmsandbox.ErrKernelClosed, http.StatusNotFound, "kernel_closed"},
 	{llmsandbox.ErrNotFound, http.StatusNotFound, "not_found"},
 	{llmsandbox.ErrClosed, http.StatusNotFound, "not_found"},
 	{llmsandbox.ErrDetached, http.StatusConflict, "detached"},

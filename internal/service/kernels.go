@@ -11,7 +11,7 @@ import (
 )
 
 // errNoKernel is of a kernel that there is not.
-var errNoKernel = errclass.Of(fs.ErrNotExist, errors.New("there is no such kernel: it has ended, or never was"))
+var errNoKernel = errclass.Of(llmsandbox.ErrKernelClosed, errors.New("there is no such kernel: it has ended, or never was"))
 
 // A heldKernel is a kernel that requests use. Where the sandbox outlives the service, its kernel is let go of when no request uses it any more, since
 // a kernel that was not let go of ends with its handle.
