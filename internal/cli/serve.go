@@ -157,6 +157,9 @@ func (f *serveFlags) serve(ctx context.Context) error {
 			scheme = "https"
 		}
 		fmt.Fprintf(os.Stderr, "llmsandbox: serving on %s://%s%s\n", scheme, l.Addr(), word)
+		if err := notifyReady(); err != nil {
+			log.Warn("systemd was not told that the server is ready", "error", err)
+		}
 		go learn(ctx, &cfg, tools) // closeTools ends it
 		// Streams of MCP clients have no end of their own, and Serve waits for it. The error comes again below.
 		context.AfterFunc(ctx, func() { _ = closeTools() })
@@ -165,6 +168,21 @@ func (f *serveFlags) serve(ctx context.Context) error {
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), mcpStop)
 	defer cancel()
 	return errors.Join(err, closeTools(), server.Close(stop))
+}
+
+// notifyReady tells systemd that the server serves, where a service of the type notify has started it: a datagram to the socket that
+// NOTIFY_SOCKET names, as sd_notify(3) has it. @ at its beginning is an abstract name, which Go writes so, too.
+func notifyReady() error {
+	socket := os.Getenv("NOTIFY_SOCKET")
+	if socket == "" {
+		return nil
+	}
+	c, err := net.Dial("unixgram", socket)
+	if err != nil {
+		return err
+	}
+	_, err = c.Write([]byte("READY=1"))
+	return errors.Join(err, c.Close())
 }
 
 // config turns flags into the server's configuration, but for its keys.

@@ -9,6 +9,7 @@
 # Prints the console; exits with the exit code of the last program that failed, else 0;
 # with 77 where the machine cannot be made (the reason is on stderr), with 125 when it
 # gave no code.
+# VM_FILES: files separated by commas that are beside the programs, in /payload.
 # VM_ENV: NAME=VALUE words set for the program. VM_MEMORY: MiB. VM_TIMEOUT: seconds.
 set -eu
 skip() { echo "skip: $1" >&2; exit 77; }
@@ -25,6 +26,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/payload"
 quote() { printf "'%s' " "$(printf %s "$1" | sed "s/'/'\\\\''/g")"; }
 IFS=,
+for file in ${VM_FILES:-}; do cp "$file" "$work/payload/"; done
 for program in $programs; do
 	name=$(basename "$program")
 	cp "$program" "$work/payload/$name"

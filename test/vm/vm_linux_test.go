@@ -17,16 +17,11 @@ import (
 const (
 	groupTests   = "github.com/llmsandbox/llmsandbox/internal/cgroup"
 	sandboxTests = "github.com/llmsandbox/llmsandbox/test/vm/limits"
+	unitTests    = "github.com/llmsandbox/llmsandbox/test/vm/unit"
 )
 
 func TestMachines(t *testing.T) {
-	required := os.Getenv("LLMSANDBOX_REQUIRE") == "1"
-	if !required && os.Getenv("LLMSANDBOX_VM") != "1" {
-		t.Skip("boots virtual machines for minutes: set LLMSANDBOX_VM=1, or run make vm")
-	}
-	if runtime.GOARCH != "amd64" {
-		t.Skip("the machines are amd64")
-	}
+	wanted(t)
 	groups, limits := build(t, groupTests), build(t, sandboxTests)
 	for _, c := range []struct {
 		mode, enforcedBy string
@@ -39,20 +34,50 @@ func TestMachines(t *testing.T) {
 		{"delegated", "cgroup v2 (delegated)", []string{groups, limits}},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
-			code, out, err := boot(t, c.mode, c.enforcedBy, c.programs)
-			if code == stoodStill {
-				t.Logf("the machine stood still, and is tried once more:\n%s", out)
-				code, out, err = boot(t, c.mode, c.enforcedBy, c.programs)
-			}
-			switch {
-			case code == notHere && !required:
-				t.Skipf("no virtual machine here: %s", out)
-			case err != nil:
-				t.Fatalf("%v\n%s", err, out)
-			}
-			t.Logf("%s", out)
+			inMachine(t, c.mode, c.programs, "VM_ENV=LIMITS_ENFORCED_BY='"+c.enforcedBy+"'")
 		})
 	}
+}
+
+// TestUnit: the unit of systemd that the server comes with.
+func TestUnit(t *testing.T) {
+	wanted(t)
+	unit, err := filepath.Abs("../../deploy/systemd/llmsandbox.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := filepath.Join(os.Getenv("LLMSANDBOX_TEST_COMMANDS"), "llmsandbox")
+	inMachine(t, "system", []string{build(t, unitTests)}, "VM_FILES="+command+","+unit, "VM_ENV=UNIT_PAYLOAD=/payload")
+}
+
+func required() bool { return os.Getenv("LLMSANDBOX_REQUIRE") == "1" }
+
+// wanted skips a test where nobody asked for machines.
+func wanted(t *testing.T) {
+	t.Helper()
+	if !required() && os.Getenv("LLMSANDBOX_VM") != "1" {
+		t.Skip("boots virtual machines for minutes: set LLMSANDBOX_VM=1, or run make vm")
+	}
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the machines are amd64")
+	}
+}
+
+// inMachine runs programs in a machine, with these variables for run.sh.
+func inMachine(t *testing.T, mode string, programs []string, env ...string) {
+	t.Helper()
+	code, out, err := boot(t, mode, programs, env)
+	if code == stoodStill {
+		t.Logf("the machine stood still, and is tried once more:\n%s", out)
+		code, out, err = boot(t, mode, programs, env)
+	}
+	switch {
+	case code == notHere && !required():
+		t.Skipf("no virtual machine here: %s", out)
+	case err != nil:
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
 }
 
 // Exit codes of run.sh that are not a program's.
@@ -64,12 +89,12 @@ const (
 )
 
 // boot runs programs in a machine.
-func boot(t *testing.T, mode, enforcedBy string, programs []string) (code int, out []byte, err error) {
+func boot(t *testing.T, mode string, programs, env []string) (code int, out []byte, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "./run.sh", mode, strings.Join(programs, ","), "-test.v", "-test.timeout=150s")
-	cmd.Env = append(os.Environ(), "VM_TIMEOUT=330", "VM_ENV=LIMITS_ENFORCED_BY='"+enforcedBy+"'")
+	cmd := exec.CommandContext(ctx, "./run.sh", mode, strings.Join(programs, ","), "-test.v", "-test.timeout=270s")
+	cmd.Env = append(append(os.Environ(), "VM_TIMEOUT=330"), env...)
 	out, err = cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
