@@ -19,9 +19,9 @@ type AuditEvent struct {
 	Time time.Time // of the request or attempt
 	// Caller is who it was.
 	Caller Caller
-	// Operation is the operation's id in the OpenAPI document, such as run-in-sandbox, or [NetworkAttempt], and Sandbox the id of the sandbox, if that is known.
+	// Operation is the operation's id in the OpenAPI document, such as run-in-sandbox, or [NetworkAttempt] or [ProcessEnd], and Sandbox the id of the sandbox, if that is known.
 	Operation, Sandbox string
-	// Status is that of the answer, 0 of an attempt. Outcome says more: the status of the program's result, the code of the problem, or ok;
+	// Status is that of the answer, 0 of an attempt or end. Outcome says more: the status of the program's result, the code of the problem, or ok;
 	// of an attempt why it was refused, or ok.
 	Status  int
 	Outcome string
@@ -32,6 +32,9 @@ type AuditEvent struct {
 // NetworkAttempt is the operation of events that are a program's attempts to reach something. There is one for each that the
 // results of programs and cells have.
 const NetworkAttempt = "network-attempt"
+
+// ProcessEnd is the operation of events that are the end of a program that went on without its client.
+const ProcessEnd = "process-end"
 
 // A trail is what is found out of an event while its request is answered.
 type trail struct {
@@ -157,13 +160,21 @@ func (s *Server) audit(ctx huma.Context, next func(huma.Context)) {
 		default:
 			e.Outcome = "ok"
 		}
-		for _, e := range append(t.attempts(e), e) {
-			select {
-			case s.auditor.events <- e:
-			case <-s.auditor.ended:
-				s.cfg.Log.Error("the audit log is closed: an event is lost", "operation", e.Operation, "sandbox", e.Sandbox)
-			}
-		}
+		s.note(append(t.attempts(e), e)...)
 	}()
 	next(ctx)
+}
+
+// note hands events to the auditor, if there is one.
+func (s *Server) note(events ...AuditEvent) {
+	if s.auditor == nil {
+		return
+	}
+	for _, e := range events {
+		select {
+		case s.auditor.events <- e:
+		case <-s.auditor.ended:
+			s.cfg.Log.Error("the audit log is closed: an event is lost", "operation", e.Operation, "sandbox", e.Sandbox)
+		}
+	}
 }

@@ -51,9 +51,12 @@ var kinds = slices.Concat([]apierror.Kind{
 // sandboxKey is of the id of the sandbox that a request is about.
 type sandboxKey struct{}
 
-// name notes which sandbox a request is about.
+// processKey is of the number of the process, in that sandbox.
+type processKey struct{}
+
+// name notes which sandbox and process a request is about.
 func (s *Server) name(ctx huma.Context, next func(huma.Context)) {
-	next(huma.WithValue(ctx, sandboxKey{}, ctx.Param("id")))
+	next(huma.WithValue(huma.WithValue(ctx, sandboxKey{}, ctx.Param("id")), processKey{}, ctx.Param("process")))
 }
 
 // problem is what a client is told of an error. The text of an error that no client can do anything about is logged, and not sent: it may

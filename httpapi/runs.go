@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -22,6 +21,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/artifact"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
+	"github.com/llmsandbox/llmsandbox/internal/service"
 	"github.com/llmsandbox/llmsandbox/security"
 )
 
@@ -264,6 +264,22 @@ func (s *Server) write(ctx huma.Context, v any) {
 
 // stream answers with what a run writes as it does, and then with what became of it.
 func (s *Server) stream(c huma.Context, run func(context.Context, io.Writer, io.Writer) (ending, error)) {
+	s.sendEvents(c, func(ctx context.Context, e *events) {
+		stdout, stderr := &eventWriter{events: e, name: "stdout"}, &eventWriter{events: e, name: "stderr"}
+		end, err := run(ctx, stdout, stderr)
+		s.ended(c.Context(), end)
+		stdout.end()
+		stderr.end()
+		if err != nil && !settles(err) {
+			e.send("problem", s.problem(ctx, err))
+			return
+		}
+		e.send("result", end.answer)
+	})
+}
+
+// sendEvents answers with the events that do sends. Its context ends when the client has gone away.
+func (s *Server) sendEvents(c huma.Context, do func(context.Context, *events)) {
 	ctx, gone := context.WithCancelCause(c.Context())
 	defer gone(nil)
 	c.SetHeader("Content-Type", eventStream)
@@ -287,18 +303,8 @@ func (s *Server) stream(c huma.Context, run func(context.Context, io.Writer, io.
 			}
 		}
 	}()
-	stdout, stderr := &eventWriter{events: e, name: "stdout"}, &eventWriter{events: e, name: "stderr"}
-	end, err := run(ctx, stdout, stderr)
-	s.ended(c.Context(), end)
-	close(beats)
-	<-beating
-	stdout.end()
-	stderr.end()
-	if err != nil && !settles(err) {
-		e.send("problem", s.problem(ctx, err))
-		return
-	}
-	e.send("result", end.answer)
+	defer func() { close(beats); <-beating }()
+	do(ctx, e)
 }
 
 const heartbeat = 15 * time.Second
@@ -312,11 +318,17 @@ type events struct {
 }
 
 // send writes an event; without a name, a comment that clients pass over.
-func (e *events) send(name string, data any) {
+func (e *events) send(name string, data any) { e.sendAt("", name, data) }
+
+// sendAt writes an event with an id, with which clients say where a stream is to go on.
+func (e *events) sendAt(id, name string, data any) {
 	var b bytes.Buffer
 	if name == "" {
 		b.WriteString(":\n\n")
 	} else {
+		if id != "" {
+			b.WriteString("id: " + id + "\n")
+		}
 		b.WriteString("event: " + name + "\ndata: ")
 		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(false)
@@ -346,15 +358,7 @@ type eventWriter struct {
 
 func (w *eventWriter) Write(p []byte) (int, error) {
 	all := append(w.begun, p...)
-	whole := len(all)
-	for back := 1; back < utf8.UTFMax && back <= len(all); back++ {
-		if b := all[len(all)-back]; utf8.RuneStart(b) {
-			if !utf8.FullRune(all[len(all)-back:]) {
-				whole = len(all) - back
-			}
-			break
-		}
-	}
+	whole := service.WholeRunes(all)
 	w.begun = bytes.Clone(all[whole:])
 	if whole > 0 {
 		w.events.send(w.name, strings.ToValidUTF8(string(all[:whole]), "\uFFFD"))

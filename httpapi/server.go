@@ -75,6 +75,8 @@ type Config struct {
 	// Audit, where it is set, gets the events of the audit log, soon after their requests are answered, some at a time and in their order. It is
 	// called by one goroutine until Close returns. What a server that is killed has not handed on yet is lost.
 	Audit func(context.Context, []AuditEvent) error
+	// Records keep what becomes of programs that go on without their client; nil: that is forgotten when the server ends.
+	Records Records
 	// MCP, where it is set, serves /mcp, and checks hosts, origins and keys itself. What it does is neither in Audit nor in the metrics. Serve waits
 	// for its answers when it ends, streams included: its owner ends these then.
 	MCP http.Handler
@@ -88,6 +90,20 @@ type Config struct {
 	Origins []string
 	// Log gets what is no answer to a client; nil logs nothing.
 	Log *slog.Logger
+}
+
+// Records keep what a server has to know after it was killed: which programs it has started that go on without their client, and what became of
+// them, output included. A record is data under a name of a project's sandbox. Methods may be called concurrently. Records may be dropped once they are
+// a day old, or a project has many; those that are open last.
+type Records interface {
+	// PutRecord keeps data in place of what is there. A record is open while its program runs.
+	PutRecord(ctx context.Context, project, sandbox, name string, open bool, data []byte) error
+	// Record returns what was kept. It fails with fs.ErrNotExist.
+	Record(ctx context.Context, project, sandbox, name string) (data []byte, open bool, err error)
+	// OpenRecords returns the names of a sandbox's open records.
+	OpenRecords(ctx context.Context, project, sandbox string) ([]string, error)
+	// RemoveRecords drops all records of a sandbox.
+	RemoveRecords(ctx context.Context, project, sandbox string) error
 }
 
 // ErrUnknownKey is what Config.Authenticate returns for a key that it does not know.
@@ -125,6 +141,9 @@ type Server struct {
 	metrics *metrics
 	auditor *auditor
 	handler http.Handler
+
+	stopping context.Context // ends when requests that watch a program are to end
+	stop     context.CancelFunc
 }
 
 // New makes a server, which begins to open the sandboxes that are kept ready. Close ends it. It fails with llmsandbox.ErrInvalid for a
@@ -135,6 +154,7 @@ func New(config *Config) (*Server, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{cfg: cfg, metrics: newMetrics()}
+	s.stopping, s.stop = context.WithCancel(context.Background())
 	identify := s.identify
 	if cfg.Authenticate == nil {
 		identify = nil
@@ -144,7 +164,7 @@ func New(config *Config) (*Server, error) {
 		Open:    func(r *http.Request) bool { return isOpen(r.URL.Path) },
 		MaxBody: apitypes.MaxBody, BodyTimeout: bodyTime, WriteTimeout: writeTime, Stream: isUpload,
 		Methods:         "GET, HEAD, POST, PUT, PATCH, DELETE",
-		RequestHeaders:  "Accept, Authorization, Content-Type, X-API-Key",
+		RequestHeaders:  "Accept, Authorization, Content-Type, Last-Event-ID, X-API-Key",
 		ResponseHeaders: "Retry-After, WWW-Authenticate",
 		Refuse:          refuse,
 	})
@@ -158,7 +178,7 @@ func New(config *Config) (*Server, error) {
 	s.service, err = service.New(&service.Config{
 		Sandbox: cfg.Sandbox, Images: cfg.Images, Supervisor: cfg.Supervisor, MaxLifetime: cfg.MaxLifetime, DefaultLifetime: cfg.DefaultLifetime,
 		MaxSandboxes: cfg.MaxSandboxes, MaxMemory: cfg.MaxMemory, MaxDisk: cfg.MaxDisk, MaxRuns: cfg.MaxRuns, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Log: cfg.Log,
-		Hooks: []pool.Hooks{counted},
+		Hooks: []pool.Hooks{counted}, Records: cfg.Records, Ended: s.processEnded,
 	})
 	if err != nil {
 		return nil, err
@@ -167,6 +187,7 @@ func New(config *Config) (*Server, error) {
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, s.document())
 	s.api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[apitypes.File](), reflect.TypeFor[file]())
+	s.api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[llmsandbox.Result](), reflect.TypeFor[result]())
 	s.api.UseMiddleware(s.metrics.count, s.audit, s.allow, s.name)
 	s.routes()
 	s.handler = gate.Wrap(recovered(cfg.Log, known(mux)))
@@ -251,6 +272,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return fmt.Errorf("httpapi: serve on %s: %w", l.Addr(), err)
 	case <-ctx.Done():
 	}
+	s.stop()
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	err := server.Shutdown(stop)
@@ -263,6 +285,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 // Close lets go of all sandboxes. Those that have a supervisor live on, and another server of the same backend serves them.
 func (s *Server) Close(ctx context.Context) error {
+	s.stop()
 	err := s.service.Close(ctx)
 	s.auditor.close()
 	return err

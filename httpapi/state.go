@@ -16,6 +16,7 @@ func (s *Server) routes() {
 	s.runRoutes()
 	s.fileRoutes()
 	s.kernelRoutes()
+	s.processRoutes()
 	s.factRoutes()
 	s.stateRoutes()
 }

@@ -2,6 +2,7 @@
 package apierror
 
 import (
+	"io"
 	"io/fs"
 	"net/http"
 
@@ -38,6 +39,7 @@ var Kinds = []Kind{
 	{llmsandbox.ErrInvalid, http.StatusUnprocessableEntity, "invalid"},
 	{fs.ErrNotExist, http.StatusNotFound, "file_not_found"},
 	{fs.ErrExist, http.StatusConflict, "exists"},
+	{io.ErrClosedPipe, http.StatusConflict, "input_ended"},
 	{fs.ErrPermission, http.StatusForbidden, "permission"},
 	{llmsandbox.ErrLost, http.StatusServiceUnavailable, "lost"},
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"unicode/utf8"
+
+	"github.com/llmsandbox/llmsandbox"
 )
 
 // MaxBody bounds the body of a request that is no upload of a file, in bytes: code, files of a program and its input.
@@ -40,6 +42,43 @@ type Command struct {
 	Env     map[string]string `json:"env,omitempty" maxProperties:"256" doc:"Added to its environment"`
 	Dir     string            `json:"dir,omitempty" maxLength:"4096" doc:"Its working directory, relative to the sandbox's"`
 	Timeout float64           `json:"timeout_seconds,omitempty" minimum:"0" doc:"Wall time; the sandbox's where it is left out"`
+}
+
+// A NewProcess is a program that goes on without its client: code with what it is run with, or a program of the sandbox with its arguments.
+type NewProcess struct {
+	Language  string            `json:"language,omitempty" maxLength:"64" doc:"Of code: name or alias; the sandbox's where it is left out" example:"python"`
+	Code      string            `json:"code,omitempty" doc:"The program; or argv" example:"print(1)"`
+	Argv      []string          `json:"argv,omitempty" maxItems:"1000" minItems:"1" doc:"A program of the sandbox and its arguments, in place of code" example:"[\"sleep\",\"1\"]"`
+	Name      string            `json:"name,omitempty" maxLength:"255" doc:"Of code: base name of its main file, for messages"`
+	Files     map[string]File   `json:"files,omitempty" maxProperties:"1000" doc:"Of code: other files of the program by their relative path"`
+	Args      []string          `json:"args,omitempty" maxItems:"1000" doc:"Of code: its arguments"`
+	Libraries []string          `json:"libraries,omitempty" maxItems:"128" doc:"Of code: installed first" example:"[\"numpy\"]"`
+	Stdin     string            `json:"stdin,omitempty" doc:"Its input, at most 64 KiB"`
+	StdinOpen bool              `json:"stdin_open,omitempty" doc:"Its input does not end before a request to …/stdin says so"`
+	Env       map[string]string `json:"env,omitempty" maxProperties:"256" doc:"Added to its environment"`
+	Dir       string            `json:"dir,omitempty" maxLength:"4096" doc:"Its working directory, relative to the sandbox's"`
+	Timeout   float64           `json:"timeout_seconds,omitempty" minimum:"0" doc:"Wall time, its compilation included; the sandbox's where it is left out" example:"60"`
+}
+
+// MaxStdin bounds NewProcess.Stdin, in bytes: so much is on its way to a program as soon as it runs, whatever becomes of the server.
+const MaxStdin = 64 << 10
+
+// A ProcessState is how a program is that goes on without its client.
+type ProcessState struct {
+	ID     uint64             `json:"id,omitempty" doc:"Its number in the sandbox; none where it has ended before it ran, by a policy or a compiler" minimum:"1"`
+	State  string             `json:"state" enum:"running,ended"`
+	Result *llmsandbox.Result `json:"result,omitempty" doc:"What became of it, once it has ended"`
+}
+
+// A Signal is one for a process.
+type Signal struct {
+	Signal string `json:"signal" maxLength:"32" doc:"Its name or number" example:"SIGINT"`
+}
+
+// A Gap tells of output that is no longer kept.
+type Gap struct {
+	Stream string `json:"stream" enum:"stdout,stderr"`
+	Bytes  int64  `json:"bytes" doc:"How many are missing before the next event of that stream"`
 }
 
 // A File is the content of a file in a request: a string, or an object with the field base64 for what is not text.

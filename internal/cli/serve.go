@@ -261,6 +261,7 @@ func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Con
 			Project: key.ProjectID, KeyID: key.ID, KeyName: key.Name, Read: slices.Contains(key.Scopes, store.ScopeRead), Write: slices.Contains(key.Scopes, store.ScopeWrite),
 		}, err
 	}
+	cfg.Records = db
 	cfg.Audit = func(ctx context.Context, events []httpapi.AuditEvent) error { return db.Audit(ctx, entries(events)...) }
 	known, err := db.Keys(ctx)
 	if err != nil {

@@ -39,7 +39,15 @@ type handle struct {
 
 	kernelsMu sync.Mutex
 	kernels   map[string]*heldKernel // by their id
+
+	programsMu   sync.Mutex          // held to start, find and take up one
+	programs     map[uint64]*Program // those that run, by their id
+	programsGone bool                // no other is held
+	following    sync.WaitGroup
 }
+
+// forgetTime bounds how long it may take to drop what is kept of a sandbox that has ended. What is not dropped then, its age drops.
+const forgetTime = 30 * time.Second
 
 func (h *handle) lives() bool {
 	select {
@@ -202,8 +210,16 @@ func (s *Service) keep(sb *llmsandbox.Sandbox, project string) (*handle, error) 
 		if s.handles[sb.ID()] == h {
 			delete(s.handles, sb.ID())
 		}
+		closed := s.closed
 		s.mu.Unlock()
-		if err := sb.Close(); err != nil {
+		h.letGoPrograms()
+		err := sb.Close()
+		if !closed { // else it may be that only the handle has ended
+			ctx, cancel := context.WithTimeout(context.Background(), forgetTime)
+			defer cancel()
+			err = errors.Join(err, s.records.RemoveRecords(ctx, project, sb.ID()))
+		}
+		if err != nil {
 			s.cfg.Log.Warn("let go of a sandbox that has ended", "sandbox", sb.ID(), "error", err)
 		}
 	})

@@ -60,6 +60,10 @@ type Config struct {
 	WarmLanguages []string
 	// Hooks are called with what happens to the sandboxes that are kept ready.
 	Hooks []pool.Hooks
+	// Records keep what becomes of programs that go on without their request; nil: they end with the service.
+	Records Records
+	// Ended, where it is set, is called with what became of each of these programs, and what Start.By was.
+	Ended func(by string, res *llmsandbox.Result)
 	// Log gets what is no answer to a request; nil logs nothing.
 	Log *slog.Logger
 
@@ -107,9 +111,11 @@ func (c Config) resolve() (Config, error) {
 
 // A Service holds the sandboxes of a server. It is safe for concurrent use.
 type Service struct {
-	cfg   Config
-	queue *queue
-	warm  *pool.Pool
+	cfg     Config
+	queue   *queue
+	warm    *pool.Pool
+	records Records
+	stop    context.CancelFunc // ends what is done without a request
 
 	mu      sync.Mutex
 	handles map[string]*handle        // by the sandbox's id
@@ -127,7 +133,10 @@ func New(config *Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, queue: newQueue(cfg.MaxRuns, cfg.Patience), handles: map[string]*handle{}, making: map[string][]backend.Info{}}
+	s := &Service{cfg: cfg, queue: newQueue(cfg.MaxRuns, cfg.Patience), handles: map[string]*handle{}, making: map[string][]backend.Info{}, records: cfg.Records}
+	if s.records == nil {
+		s.records = &memory{}
+	}
 	ready := cfg.Sandbox
 	ready.Network, ready.Secrets, ready.Limits.Timeout = llmsandbox.Network{}, nil, cfg.timeout
 	p := pool.Config{Options: ready, Max: cfg.MaxRuns, AcquireTimeout: creationTimeout, Prepare: true, NoPrewarm: cfg.Warm < 0, Hooks: cfg.Hooks}
@@ -140,6 +149,11 @@ func New(config *Config) (*Service, error) {
 	}
 	if s.warm, err = pool.New(&p); err != nil {
 		return nil, err
+	}
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(context.Background())
+	if cfg.Records != nil && cfg.Supervisor != nil {
+		s.working.Go(func() { s.takeUpAll(ctx) })
 	}
 	return s, nil
 }
@@ -161,8 +175,9 @@ func (s *Service) Check(ctx context.Context) error {
 // Sandbox is what sandboxes are opened with, which is also the most that they may have.
 func (s *Service) Sandbox() llmsandbox.Options { return s.cfg.Sandbox }
 
-// Close lets go of all sandboxes and waits until nothing of the service works any more. Those that have a supervisor live on, with their kernels.
+// Close lets go of all sandboxes and waits until nothing of the service works any more. Those that have a supervisor live on, with their kernels and programs.
 func (s *Service) Close(ctx context.Context) error {
+	s.stop()
 	s.mu.Lock()
 	s.closed = true
 	all := s.handles
@@ -173,6 +188,7 @@ func (s *Service) Close(ctx context.Context) error {
 		if s.cfg.Supervisor != nil {
 			s.letGoAll(h)
 		}
+		h.letGoPrograms()
 		errs = append(errs, h.sandbox.Close())
 		close(h.left)
 	}

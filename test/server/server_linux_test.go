@@ -191,7 +191,80 @@ func (s *server) stdout(status int, body string) string {
 	return res.Stdout
 }
 
-// TestKilled: a sandbox, its files and its kernels outlive a server that is killed, and one that ends, and the next server has them.
+// startProgram starts a program that goes on without its client, and returns its path.
+func (s *server) startProgram(path, body string) string {
+	s.t.Helper()
+	var p struct{ ID uint64 }
+	status, text := s.ask(s.key, http.MethodPost, path+"/processes", body)
+	if err := json.Unmarshal([]byte(text), &p); err != nil || status != http.StatusCreated {
+		s.t.Fatalf("%d %s, %v: want a program", status, text, err)
+	}
+	return fmt.Sprintf("%s/processes/%d", path, p.ID)
+}
+
+type result struct {
+	Status, Stdout, Stderr, Language string
+	ExitCode                         int  `json:"exit_code"`
+	Truncated                        bool `json:"stdout_truncated"`
+}
+
+// outcome waits for the end of a program.
+func (s *server) outcome(process string) result {
+	s.t.Helper()
+	var p struct {
+		State  string
+		Result result
+	}
+	status, text := s.ask(s.key, http.MethodGet, process+"?wait_seconds=60", "")
+	if err := json.Unmarshal([]byte(text), &p); err != nil || status != http.StatusOK || p.State != "ended" {
+		s.t.Fatalf("%d %.1000s, %v: want a program that has ended", status, text, err)
+	}
+	return p.Result
+}
+
+// output reads the output of a program behind an event until stdout and stderr have come to these ends, and returns the id of the last event, and both
+// of them.
+func (s *server) output(process, after, stdoutEnd, stderrEnd string) (last, text string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.address+process+"/output", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+s.key)
+	if after != "" {
+		r.Header.Set("Last-Event-ID", after)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	got := map[string]string{}
+	lines := bufio.NewScanner(res.Body)
+	for id, name := "", ""; !strings.HasSuffix(got["stdout"], stdoutEnd) || !strings.HasSuffix(got["stderr"], stderrEnd); {
+		if !lines.Scan() {
+			s.t.Fatalf("the stream ended after %q: %v", got, lines.Err())
+		}
+		switch field, value, _ := strings.Cut(lines.Text(), ": "); field {
+		case "id":
+			id = value
+		case "event":
+			name = value
+		case "data":
+			var part string
+			if err := json.Unmarshal([]byte(value), &part); err != nil {
+				s.t.Fatalf("%s: %s: %v, want output", name, value, err)
+			}
+			got[name] += part
+			last = id
+		}
+	}
+	return last, got["stdout"] + got["stderr"]
+}
+
+// TestKilled: a sandbox, its files, kernels and programs outlive a server that is killed, and one that ends, and the next server has them.
 func TestKilled(t *testing.T) {
 	m := newMachine(t)
 	s := m.start()
@@ -220,11 +293,40 @@ func TestKilled(t *testing.T) {
 		return all
 	}
 	before := facts()
+	gone := s.startProgram(path, `{"code": "echo done", "timeout_seconds": 120}`)
+	if res := s.outcome(gone); res.Status != "ok" || res.Stdout != "done\n" {
+		t.Errorf("%+v, want ok", res)
+	}
+	s.stdout(s.ask(s.key, http.MethodPost, path+"/exec", `{"argv": ["mkfifo", "a", "b", "written"]}`))
+	half := s.startProgram(path, `{"code": "echo one; no-such-program; read -r <a; echo two; also-not-there; exit 4", "timeout_seconds": 120}`)
+	noisy := s.startProgram(path, `{"argv": ["sh", "-c", "read -r _ <b; head -c 4000000 /dev/zero | tr '\\0' x; echo end >&2; echo >written"], "timeout_seconds": 120}`)
+	typed := s.startProgram(path, `{"argv": ["cat"], "stdin_open": true, "timeout_seconds": 120}`)
+	last, out := s.output(half, "", "one\n", "not found\n")
+	if out != "one\n/sandbox/main.sh: line 1: no-such-program: command not found\n" {
+		t.Errorf("%q, want one and an error", out)
+	}
 	s.end(syscall.SIGKILL)
 	old := s.key
 	s = m.start()
 	if status, body := s.ask(old, http.MethodGet, path, ""); status != http.StatusUnauthorized {
 		t.Errorf("with the key of the server before: %d %s, want 401", status, body)
+	}
+	// Nobody asks for a program that writes much, which does not wait for that.
+	s.stdout(s.ask(s.key, http.MethodPost, path+"/exec", `{"shell": "echo >a; echo >b; cat written", "timeout_seconds": 120}`))
+	if _, out := s.output(half, last, "two\n", "not found\n"); out != "two\n/sandbox/main.sh: line 1: also-not-there: command not found\n" {
+		t.Errorf("%q, want what came behind the byte at which the stream broke", out)
+	}
+	if res := s.outcome(half); res.Status != "error" || res.ExitCode != 4 || res.Stdout != "one\ntwo\n" || res.Truncated || res.Language != "bash" || strings.Contains(res.Stderr, ".run-") {
+		t.Errorf("%+v, want what it would have been", res)
+	}
+	if res := s.outcome(noisy); res.Status != "ok" || len(res.Stdout) != 4_000_000 || res.Stderr != "end\n" || res.Truncated {
+		t.Errorf("%s, %d bytes, %q, want all", res.Status, len(res.Stdout), res.Stderr)
+	}
+	if res := s.outcome(gone); res.Status != "ok" || res.Stdout != "done\n" {
+		t.Errorf("%+v, want what it was", res)
+	}
+	if res := s.outcome(typed); res.Status != "ok" || res.Stdout != "" { // its input ended with the server
+		t.Errorf("%+v, want ok", res)
 	}
 	if after := facts(); after != before {
 		t.Errorf("it is %s, and was %s: want the same", after, before)
@@ -368,7 +470,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s\n%s", err, out, script)
 	}
-	for _, want := range []string{`"stdout":"42\n"`, `"labels":{"user":"anna"}`, `"stdout":"a,1\n\n"`, "data.csv\\n", `"value":{"text/plain":"21"}`, "event: stdout\n", `3\n"`, "event: result", "dashboard  builds", "lsb_"} {
+	for _, want := range []string{`"stdout":"42\n"`, `"labels":{"user":"anna"}`, `"stdout":"a,1\n\n"`, "data.csv\\n", `"value":{"text/plain":"21"}`, "event: stdout\n", `"typed\n"`, `"state":"ended"`, `3\n"`, "event: result", "dashboard  builds", "lsb_"} {
 		if !bytes.Contains(out, []byte(want)) {
 			t.Errorf("no %s in\n%s", want, out)
 		}

@@ -1,0 +1,98 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Records keeps what a service has to know after it was killed: which programs it has started, and what became of them. Methods may be called
+// concurrently. Records may be dropped once they are a day old or the project has more of them than it may; those that are open are dropped last.
+type Records interface {
+	// PutRecord keeps data under a name of a project's sandbox, in place of what is there. A record is open while what it is about goes on.
+	PutRecord(ctx context.Context, project, sandbox, name string, open bool, data []byte) error
+	// Record fails with fs.ErrNotExist.
+	Record(ctx context.Context, project, sandbox, name string) (data []byte, open bool, err error)
+	// OpenRecords are the names of the open records of a sandbox.
+	OpenRecords(ctx context.Context, project, sandbox string) ([]string, error)
+	// RemoveRecords drops all of a sandbox.
+	RemoveRecords(ctx context.Context, project, sandbox string) error
+}
+
+// What records in memory are bounded by, and what others that hold programs' results should be.
+const (
+	recordAge   = 24 * time.Hour
+	recordBytes = 64 << 20 // of a project
+)
+
+// memory are records that end with the service.
+type memory struct {
+	mu  sync.Mutex
+	all []record // the oldest first
+}
+
+type record struct {
+	project, sandbox, name string
+	open                   bool
+	data                   []byte
+	at                     time.Time
+}
+
+func (r *record) is(project, sandbox, name string) bool {
+	return r.project == project && r.sandbox == sandbox && r.name == name
+}
+
+// PutRecord implements Records.
+func (m *memory) PutRecord(_ context.Context, project, sandbox, name string, open bool, data []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all = slices.DeleteFunc(m.all, func(r record) bool { return r.is(project, sandbox, name) })
+	m.all = append(m.all, record{project, sandbox, name, open, data, time.Now()})
+	size, oldest := 0, time.Now().Add(-recordAge)
+	for i := len(m.all) - 1; i >= 0; i-- {
+		r := &m.all[i]
+		if r.project == project {
+			size += len(r.data)
+		}
+		if !r.open && (r.at.Before(oldest) || r.project == project && size > recordBytes) {
+			m.all = slices.Delete(m.all, i, i+1)
+		}
+	}
+	return nil
+}
+
+// Record implements Records.
+func (m *memory) Record(_ context.Context, project, sandbox, name string) ([]byte, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.all {
+		if r.is(project, sandbox, name) {
+			return r.data, r.open, nil
+		}
+	}
+	return nil, false, fmt.Errorf("record %s: %w", name, fs.ErrNotExist)
+}
+
+// OpenRecords implements Records.
+func (m *memory) OpenRecords(_ context.Context, project, sandbox string) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var names []string
+	for _, r := range m.all {
+		if r.open && r.is(project, sandbox, r.name) {
+			names = append(names, r.name)
+		}
+	}
+	return names, nil
+}
+
+// RemoveRecords implements Records.
+func (m *memory) RemoveRecords(_ context.Context, project, sandbox string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all = slices.DeleteFunc(m.all, func(r record) bool { return r.is(project, sandbox, r.name) })
+	return nil
+}

@@ -1,0 +1,98 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox/backend"
+)
+
+// Bounds of records. Open ones are about what goes on, which no project has much of.
+const (
+	MaxRecord     = 48 << 20       // bytes of one
+	recordsAge    = 24 * time.Hour // after which a record is dropped
+	openAge       = 30 * recordsAge
+	recordsSize   = 64 << 20 // bytes of a project's, of which the oldest are dropped
+	recordsNumber = 10_000   // of a project
+)
+
+// PutRecord keeps data under a name of a project's sandbox, in place of what is there. Records are dropped when they are a day old, open ones when they
+// are thirty; and the oldest that are not open when a project has more than 64 MiB or 10,000 of them. PutRecord fails with backend.ErrInvalid for more
+// than MaxRecord bytes.
+func (s *Store) PutRecord(ctx context.Context, project, sandbox, name string, open bool, data []byte) error {
+	if len(data) > MaxRecord {
+		return fmt.Errorf("record %.80q of %d bytes: %w: at most %d are kept", name, len(data), backend.ErrInvalid, MaxRecord)
+	}
+	const put = `INSERT INTO records (project, sandbox, name, open, at, data) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (project, sandbox, name) DO UPDATE SET open = excluded.open, at = excluded.at, data = excluded.data`
+	const age = "DELETE FROM records WHERE at < $1 OR at < $2 AND open = 0"
+	const size = `DELETE FROM records WHERE project = $1 AND open = 0 AND (sandbox, name) IN (
+		SELECT sandbox, name FROM (
+			SELECT sandbox, name, SUM(LENGTH(data)) OVER newest AS bytes, COUNT(*) OVER newest AS number FROM records WHERE project = $1 AND open = 0
+			WINDOW newest AS (ORDER BY at DESC, sandbox, name)
+		) AS sums WHERE bytes > $2 OR number > $3)`
+	if data == nil {
+		data = []byte{}
+	}
+	return s.write(ctx, "keep a record", func(tx *sql.Tx) error {
+		now, state := s.now(), 0
+		if open {
+			state = 1
+		}
+		_, err := tx.ExecContext(ctx, put, project, sandbox, name, state, micros(now), data)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, age, micros(now.Add(-openAge)), micros(now.Add(-recordsAge)))
+		}
+		if err == nil && !open {
+			_, err = tx.ExecContext(ctx, size, project, recordsSize, recordsNumber)
+		}
+		return err
+	})
+}
+
+// Record returns what PutRecord has kept. It fails with fs.ErrNotExist.
+func (s *Store) Record(ctx context.Context, project, sandbox, name string) (data []byte, open bool, err error) {
+	var state, at int64
+	const find = "SELECT open, at, data FROM records WHERE project = $1 AND sandbox = $2 AND name = $3"
+	err = s.db.QueryRowContext(ctx, find, project, sandbox, name).Scan(&state, &at, &data)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err == nil && state == 0 && fromMicros(at).Before(s.now().Add(-recordsAge)):
+		return nil, false, fmt.Errorf("record %.80q: %w", name, fs.ErrNotExist)
+	case err != nil:
+		return nil, false, s.failed("read a record", err)
+	}
+	return data, state == 1, nil
+}
+
+// OpenRecords returns the names of a sandbox's open records, in their order.
+func (s *Store) OpenRecords(ctx context.Context, project, sandbox string) ([]string, error) {
+	rows, err := s.db.QueryContext(ctx, "SELECT name FROM records WHERE project = $1 AND sandbox = $2 AND open = 1 ORDER BY name", project, sandbox)
+	if err != nil {
+		return nil, s.failed("list records", err)
+	}
+	defer rows.Close()
+	var names []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, s.failed("list records", err)
+		}
+		names = append(names, name)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, s.failed("list records", err)
+	}
+	return names, nil
+}
+
+// RemoveRecords drops all records of a sandbox.
+func (s *Store) RemoveRecords(ctx context.Context, project, sandbox string) error {
+	return s.write(ctx, "drop records", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM records WHERE project = $1 AND sandbox = $2", project, sandbox)
+		return err
+	})
+}
