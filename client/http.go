@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/apierror"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
@@ -50,6 +52,10 @@ type request struct {
 	upload       io.Reader // the same, which is read once
 	accept       string    // empty: JSON
 	want         int       // the status of success; 0: 200
+
+	// socket has it ask for a WebSocket, which is in conn after success.
+	socket bool
+	conn   *websocket.Conn
 
 	// unsent is set while no connection was had for it: then the server knows nothing of it.
 	unsent atomic.Bool
@@ -131,6 +137,9 @@ func (c *Client) attempt(ctx context.Context, r *request, body []byte) (*http.Re
 	req.Header.Set("Accept", cmp.Or(r.accept, jsonType))
 	req.Header.Set("Accept-Encoding", "identity") // so that bounds are of what is read
 	c.authorize(req.Header)
+	if r.socket {
+		return c.dial(r, req)
+	}
 	res, err := c.http.Do(req)
 	if err != nil {
 		return nil, r.failed(ctx, err)

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -142,8 +143,12 @@ type Server struct {
 	auditor *auditor
 	handler http.Handler
 
-	stopping context.Context // ends when requests that watch a program are to end
+	stopping context.Context // ends when requests that have no end of their own are to end
 	stop     context.CancelFunc
+	sockets  *sockets
+
+	terminalsMu sync.Mutex
+	terminals   map[heldTerminal]*llmsandbox.Process // to which clients are attached
 }
 
 // New makes a server, which begins to open the sandboxes that are kept ready. Close ends it. It fails with llmsandbox.ErrInvalid for a
@@ -153,8 +158,9 @@ func New(config *Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, metrics: newMetrics()}
+	s := &Server{cfg: cfg, metrics: newMetrics(), terminals: map[heldTerminal]*llmsandbox.Process{}}
 	s.stopping, s.stop = context.WithCancel(context.Background())
+	s.sockets = newSockets(s.stopping)
 	identify := s.identify
 	if cfg.Authenticate == nil {
 		identify = nil
@@ -190,7 +196,7 @@ func New(config *Config) (*Server, error) {
 	s.api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[llmsandbox.Result](), reflect.TypeFor[result]())
 	s.api.UseMiddleware(s.metrics.count, s.audit, s.allow, s.name)
 	s.routes()
-	s.handler = gate.Wrap(recovered(cfg.Log, known(mux)))
+	s.handler = withSocketKey(gate.Wrap(recovered(cfg.Log, known(mux))))
 	if cfg.MCP != nil {
 		s.handler = beside(s.handler, recovered(cfg.Log, cfg.MCP))
 	}
@@ -286,6 +292,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // Close lets go of all sandboxes. Those that have a supervisor live on, and another server of the same backend serves them.
 func (s *Server) Close(ctx context.Context) error {
 	s.stop()
+	s.sockets.wait() // which lets their programs go on
 	err := s.service.Close(ctx)
 	s.auditor.close()
 	return err

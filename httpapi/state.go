@@ -17,6 +17,7 @@ func (s *Server) routes() {
 	s.fileRoutes()
 	s.kernelRoutes()
 	s.processRoutes()
+	s.terminalRoutes()
 	s.factRoutes()
 	s.stateRoutes()
 }

@@ -4,6 +4,7 @@
 package httpgate
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -81,7 +82,7 @@ func Caller(ctx context.Context) string {
 // body read, so that a client that sends slowly or too much holds nothing but its connection.
 func (g *Gate) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(response http.ResponseWriter, r *http.Request) {
-		w := &timedWriter{response, http.NewResponseController(response), g.options.WriteTimeout}
+		w := &timedWriter{ResponseWriter: response, control: http.NewResponseController(response), timeout: g.options.WriteTimeout}
 		defer w.extend() // for what net/http still has to send
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -201,6 +202,38 @@ type timedWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	timeout time.Duration
+	// hijacked says that the connection is a handler's.
+	hijacked bool
+}
+
+// WriteHeader does nothing once the connection is a handler's, which has sent what there was to send.
+func (w *timedWriter) WriteHeader(status int) {
+	if !w.hijacked {
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Hijack is for http.ResponseController. What is written to the connection has its time as well.
+func (w *timedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := w.control.Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	w.hijacked = true
+	return &timedConn{conn, w.timeout}, rw, nil
+}
+
+// A timedConn gives a client so long to take each piece that is written.
+type timedConn struct {
+	net.Conn
+	timeout time.Duration
+}
+
+func (c *timedConn) Write(p []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
 }
 
 func (w *timedWriter) Write(p []byte) (int, error) {
