@@ -129,10 +129,30 @@ func (a *auditor) hand(e AuditEvent) {
 		}
 		break
 	}
-	if err := a.write(context.Background(), batch); err != nil {
-		a.log.Error("the audit log could not be written", "events", len(batch), "error", err)
+	last := false
+	for wait := auditRetry; ; wait = min(2*wait, auditRetryMost) {
+		err := a.write(context.Background(), batch)
+		if err == nil {
+			return
+		}
+		a.log.Error("the audit log could not be written, which is tried again until the server ends", "events", len(batch), "error", err)
+		select {
+		case <-a.quit: // once more, at once
+			if last {
+				a.log.Error("events of the audit log are lost", "events", len(batch))
+				return
+			}
+			last = true
+		case <-time.After(wait):
+		}
 	}
 }
+
+// How long a failed write waits for the next try.
+const (
+	auditRetry     = time.Second
+	auditRetryMost = time.Minute
+)
 
 // close returns when all events are handed on.
 func (a *auditor) close() {

@@ -500,3 +500,32 @@ func TestEndedMeanwhile(t *testing.T) {
 		t.Errorf("%+v, want that it has ended", p)
 	}
 }
+
+// TestAuditAgain: events that could not be handed on are handed on again, also when the server ends meanwhile.
+func TestAuditAgain(t *testing.T) {
+	failing := make(chan struct{})
+	var calls, kept int
+	c := serve(t, Config{Audit: func(_ context.Context, more []AuditEvent) error {
+		if calls++; calls == 1 {
+			close(failing)
+			return errors.New("the database is gone")
+		}
+		kept += len(more)
+		return nil
+	}})
+	c.create(`{"language": "bash"}`)
+	<-failing
+	c.stop()
+	if kept != 1 {
+		t.Errorf("%d events, want that of the sandbox", kept)
+	}
+}
+
+// TestNotReady: a server whose database does not answer says so.
+func TestNotReady(t *testing.T) {
+	c := serve(t, Config{Ready: func(context.Context) error { return errors.New("in /a/place") }})
+	if res, text := c.do(http.MethodGet, "/readyz", ""); res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, `"not_ready"`) || strings.Contains(text, "/a/place") {
+		t.Errorf("%d %s, want 503", res.StatusCode, text)
+	}
+	c.want(http.StatusOK, nil, http.MethodGet, "/healthz", "")
+}

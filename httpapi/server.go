@@ -74,10 +74,12 @@ type Config struct {
 	// each request and must be safe for concurrent use. nil asks for no key, which only a listener on the loopback may do: all callers are one project.
 	Authenticate func(ctx context.Context, key string) (Caller, error)
 	// Audit, where it is set, gets the events of the audit log, soon after their requests are answered, some at a time and in their order. It is
-	// called by one goroutine until Close returns. What a server that is killed has not handed on yet is lost.
+	// called by one goroutine until Close returns, and again with the same events where it fails. What a server that is killed has not handed on yet is lost.
 	Audit func(context.Context, []AuditEvent) error
 	// Records keep what becomes of programs that go on without their client; nil: that is forgotten when the server ends.
 	Records Records
+	// Ready, where it is set, fails where something that the server needs besides the backend does not answer: /readyz asks it.
+	Ready func(context.Context) error
 	// MCP, where it is set, serves /mcp, and checks hosts, origins and keys itself. What it does is neither in Audit nor in the metrics. Serve waits
 	// for its answers when it ends, streams included: its owner ends these then.
 	MCP http.Handler

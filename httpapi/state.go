@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -22,6 +23,9 @@ func (s *Server) routes() {
 	s.stateRoutes()
 }
 
+// readyTime is how long what the server needs may take to answer.
+const readyTime = 5 * time.Second
+
 // stateRoutes tell how the server is.
 func (s *Server) stateRoutes() {
 	type health struct {
@@ -36,11 +40,18 @@ func (s *Server) stateRoutes() {
 	}
 	register(s, operation{id: "health", method: http.MethodGet, path: "/healthz", tag: "Server", summary: "Tell that the server answers", open: true}, ok)
 	register(s, operation{
-		id: "ready", method: http.MethodGet, path: "/readyz", tag: "Server", summary: "Tell that the server can list sandboxes", open: true,
+		id: "ready", method: http.MethodGet, path: "/readyz", tag: "Server", summary: "Tell that the server can list sandboxes and has its database", open: true,
 	}, func(ctx context.Context, in *struct{}) (*health, error) {
-		if _, err := s.service.List(ctx, s.caller(ctx).Project); err != nil {
+		ctx, cancel := context.WithTimeout(ctx, readyTime)
+		defer cancel()
+		what := "backend"
+		_, err := s.service.List(ctx, s.caller(ctx).Project)
+		if err == nil && s.cfg.Ready != nil {
+			what, err = "database", s.cfg.Ready(ctx)
+		}
+		if err != nil {
 			s.cfg.Log.WarnContext(ctx, "the server is not ready", "error", err)
-			return nil, newProblem(http.StatusServiceUnavailable, apierror.NotReady, "the backend does not answer: the server's log says why")
+			return nil, newProblem(http.StatusServiceUnavailable, apierror.NotReady, "the "+what+" does not answer: the server's log says why")
 		}
 		return ok(ctx, in)
 	})

@@ -262,6 +262,7 @@ func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Con
 		}, err
 	}
 	cfg.Records = db
+	cfg.Ready = db.Ping
 	cfg.Audit = func(ctx context.Context, events []httpapi.AuditEvent) error { return db.Audit(ctx, entries(events)...) }
 	known, err := db.Keys(ctx)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -24,7 +25,9 @@ var ErrMissing = errors.New("PostgreSQL is not installed (make test-deps)")
 // A Server is a PostgreSQL server.
 type Server struct {
 	dir       string
-	cmd       *exec.Cmd
+	program   []string
+	as        *syscall.SysProcAttr
+	cmd       *exec.Cmd       // while it runs
 	log       <-chan []string // its last lines, when it has ended
 	databases atomic.Int64
 }
@@ -58,9 +61,9 @@ func Start() (s *Server, err error) {
 	if out, err := initialize.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w: %s", err, out)
 	}
-	s.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "lc_messages=C", "-c", "logging_collector=off")
-	s.cmd.Dir, s.cmd.SysProcAttr = dir, attributes
-	return s, s.run()
+	s.program = []string{filepath.Join(bin, "postgres"), "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "lc_messages=C", "-c", "logging_collector=off"}
+	s.as = attributes
+	return s, s.Resume()
 }
 
 // programs is the directory of the programs of a server, which Debian does not put on the PATH.
@@ -79,8 +82,10 @@ func programs() (string, error) {
 	return filepath.Dir(path), nil
 }
 
-// run starts the server, and reads its log until it says that it is ready.
-func (s *Server) run() error {
+// Resume starts the server after a Pause, with its databases, and returns when it takes connections.
+func (s *Server) Resume() error {
+	s.cmd = exec.Command(s.program[0], s.program[1:]...)
+	s.cmd.Dir, s.cmd.SysProcAttr = s.dir, s.as
 	log, err := s.cmd.StderrPipe()
 	if err == nil {
 		err = s.cmd.Start()
@@ -113,7 +118,10 @@ func (s *Server) run() error {
 }
 
 // Stop ends the server and removes its directory.
-func (s *Server) Stop() error {
+func (s *Server) Stop() error { return errors.Join(s.Pause(), os.RemoveAll(s.dir)) }
+
+// Pause ends the server, and keeps its databases.
+func (s *Server) Pause() error {
 	if err := s.cmd.Process.Signal(os.Interrupt); err != nil { // it waits for no client
 		return err
 	}
@@ -122,7 +130,7 @@ func (s *Server) Stop() error {
 	if err != nil {
 		err = fmt.Errorf("postgres: %w: %s", err, strings.Join(last, "\n"))
 	}
-	return errors.Join(err, os.RemoveAll(s.dir))
+	return err
 }
 
 // Database makes an empty database, and returns its URL.
