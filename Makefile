@@ -8,8 +8,8 @@ export CGO_ENABLED ?= 0
 # Nor what a clone in another place has compiled, and tested.
 export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
 
-.PHONY: build commands test test-all test-deps unit programs local warm writable process user user-rest docker docker-rest engines container cluster pods kubernetes vm clients harness \
-	docs fuzz lint types bench generate cross images agent-image cli-image cluster-up cluster-down
+.PHONY: build commands test test-all test-deps unit programs local warm writable process user user-rest docker docker-rest engines container cluster pods kubernetes vm clients console harness \
+	docs fuzz lint types bench generate web cross images agent-image cli-image cluster-up cluster-down
 
 build: ## the command, into bin/: llmsandbox, and llmsandbox-kubernetes for clusters
 	$(GO) build -o bin/ ./cmd/llmsandbox ./cmd/llmsandbox-kubernetes
@@ -26,7 +26,7 @@ commands: ## the command for all tests, and what counts them
 
 # Three lanes, side by side: much of each is waiting. Pods are tried where a cluster has been built, which takes long.
 ON_ENGINES := docker-rest engines container user-rest process
-ON_CLUSTER := kubernetes harness clients
+ON_CLUSTER := kubernetes harness clients console
 PODS = $(if $(filter kubernetes,$(ALSO)),pods,$(shell test/cluster/build --built >/dev/null 2>&1 && echo pods))
 TIME ?= some 15 minutes on two processors, 30 the first time
 test: ## what every change must pass; ALSO="PART..." for more of it
@@ -47,7 +47,7 @@ programs: commands ## beside the code too, with interpreters and compilers
 	$(SUM) --format pkgname-and-test-fails -- -timeout 20m $$($(GO) list ./... | grep -E "$(PROGRAMS)")
 
 PROGRAMS := /llmsandbox/(internal/language|security|images|bench|examples|scripts|test/docs|test/abuse|internal/seccomp)(/|$$)
-WHOLE := /llmsandbox/(test/(container|e2e|engine|kubernetes|mcp|server|vm)(/|$$)|internal/(cli|testengine|testcluster)$$)
+WHOLE := /llmsandbox/(test/(console|container|e2e|engine|kubernetes|mcp|server|vm)(/|$$)|internal/(cli|testengine|testcluster)$$)
 
 SUITE := $(SUM) --format testname
 CONTRACT := ^TestConformance$$/^Contract$$
@@ -98,6 +98,10 @@ vm: commands ## limits under cgroup v2, as root and as an ordinary user, in virt
 clients: commands ## programs of others that speak with the MCP server and the HTTP server
 	$(SUITE) -- -timeout 20m ./test/mcp ./test/server
 
+console: commands ## the web console in Chromium; that its files are what its sources make
+	npm ci --prefix web --ignore-scripts --no-audit --no-fund
+	$(SUITE) -- -timeout 20m ./test/console
+
 harness: commands cluster ## what starts and ends engines and the cluster
 	$(SUITE) -- -timeout 45m ./internal/testengine ./internal/testcluster
 	cd test/cluster && $(GO) vet ./... && $(GO) test ./netpol && cd gvisor && $(GO) vet ./...
@@ -110,6 +114,9 @@ lint: ## formatting, vet and staticcheck
 
 bench: build ## ratios against the bare interpreter and other sandboxes
 	$(GO) run ./bench
+
+web: ## the embedded console; needs Node
+	$(GO) generate ./web
 
 generate: ## the embedded agent, system call filters and modules of Python
 	$(GO) generate ./internal/agentbin ./internal/seccomp ./internal/language/python

@@ -83,6 +83,8 @@ type Config struct {
 	// MCP, where it is set, serves /mcp, and checks hosts, origins and keys itself. What it does is neither in Audit nor in the metrics. Serve waits
 	// for its answers when it ends, streams included: its owner ends these then.
 	MCP http.Handler
+	// Console has the server show its console to browsers, at /. They have sessions there in place of keys: see Server.LoginToken.
+	Console bool
 	// TLS, where it is set, has Serve speak HTTPS with these certificates.
 	TLS *tls.Config
 	// BehindProxy says that a proxy before the server speaks HTTPS with clients, so that keys do not go over a network in the clear.
@@ -143,10 +145,12 @@ type Server struct {
 	api     huma.API
 	metrics *metrics
 	auditor *auditor
+	gate    *httpgate.Gate
 	handler http.Handler
 
 	stopping context.Context // ends when requests that have no end of their own are to end
 	stop     context.CancelFunc
+	sessions *sessions
 	sockets  *sockets
 
 	terminalsMu sync.Mutex
@@ -160,23 +164,27 @@ func New(config *Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, metrics: newMetrics(), terminals: map[heldTerminal]*llmsandbox.Process{}}
+	s := &Server{cfg: cfg, metrics: newMetrics(), sessions: newSessions(cfg.TLS != nil || cfg.BehindProxy), terminals: map[heldTerminal]*llmsandbox.Process{}}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.sockets = newSockets(s.stopping)
 	identify := s.identify
 	if cfg.Authenticate == nil {
 		identify = nil
 	}
-	gate, err := httpgate.New(httpgate.Options{
-		Identify: identify, Origins: cfg.Origins, Hosts: cfg.Hosts,
-		Open:    func(r *http.Request) bool { return isOpen(r.URL.Path) },
+	gated := httpgate.Options{
+		Identify: identify, Origins: cfg.Origins, Hosts: cfg.Hosts, HTTPS: s.sessions.secure,
+		Open:    func(r *http.Request) bool { return isOpen(r.URL.Path) || cfg.Console && isConsole(r.URL.Path) },
 		MaxBody: apitypes.MaxBody, BodyTimeout: bodyTime, WriteTimeout: writeTime, Stream: isUpload,
 		Methods:         "GET, HEAD, POST, PUT, PATCH, DELETE",
 		RequestHeaders:  "Accept, Authorization, Content-Type, Last-Event-ID, X-API-Key",
 		ResponseHeaders: "Retry-After, WWW-Authenticate",
 		Refuse:          refuse,
-	})
-	if err != nil {
+	}
+	if cfg.Console {
+		gated.Session = func(r *http.Request) (key string, borne bool) { return s.sessions.of(r, time.Now()) }
+	}
+	var err error
+	if s.gate, err = httpgate.New(gated); err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
 	counted, err := poolprom.New(s.metrics.registry, nil)
@@ -198,7 +206,11 @@ func New(config *Config) (*Server, error) {
 	s.api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[llmsandbox.Result](), reflect.TypeFor[result]())
 	s.api.UseMiddleware(s.metrics.count, s.audit, s.allow, s.name)
 	s.routes()
-	s.handler = withSocketKey(gate.Wrap(recovered(cfg.Log, known(mux))))
+	inner := known(mux)
+	if cfg.Console {
+		inner = s.console(inner)
+	}
+	s.handler = withSocketKey(s.gate.Wrap(recovered(cfg.Log, inner)))
 	if cfg.MCP != nil {
 		s.handler = beside(s.handler, recovered(cfg.Log, cfg.MCP))
 	}

@@ -32,10 +32,10 @@ func newServeCommand() *cobra.Command {
 		Short: "Serve sandboxes over HTTP",
 		Long: `Serve sandboxes to programs that speak HTTP. Your flags set what sandboxes may do; requests can
 ask for less. The API is described at /openapi.json. At /mcp, clients of the Model Context Protocol
-have the tools of llmsandbox mcp.
+have the tools of llmsandbox mcp. In a browser, / is a console.
 
-On loopback, a server without keys prints one that is valid until the server ends. Others need keys
-from serve key create, and a certificate (--tls-cert, --tls-key) or a proxy that has one.
+On loopback, a server without keys prints one that ends with it, and a link that logs in a browser.
+Others need keys from serve key create, and a certificate (--tls-cert) or a proxy that has one.
 
 Created sandboxes belong to small processes of their own: they live on when the server ends, and
 the next server has them.`,
@@ -130,7 +130,7 @@ func (f *serveFlags) serve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
-	word, err := f.keys(ctx, db, &cfg, l)
+	own, err := f.keys(ctx, db, &cfg, l)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -156,7 +156,12 @@ func (f *serveFlags) serve(ctx context.Context) error {
 		if cfg.TLS != nil {
 			scheme = "https"
 		}
-		fmt.Fprintf(os.Stderr, "llmsandbox: serving on %s://%s%s\n", scheme, l.Addr(), word)
+		if own == "" {
+			fmt.Fprintf(os.Stderr, "llmsandbox: serving on %s://%s\n", scheme, l.Addr())
+		} else {
+			fmt.Fprintf(os.Stderr, "llmsandbox: serving on %s://%s; the key, until it ends, is %s\n", scheme, l.Addr(), own)
+			fmt.Fprintf(os.Stderr, "llmsandbox: open %s://%s/login#%s (once, within 15 minutes)\n", scheme, l.Addr(), server.LoginToken(own))
+		}
 		if err := notifyReady(); err != nil {
 			log.Warn("systemd was not told that the server is ready", "error", err)
 		}
@@ -188,7 +193,7 @@ func notifyReady() error {
 // config turns flags into the server's configuration, but for its keys.
 func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 	cfg := httpapi.Config{
-		Version: version, Images: f.images, BehindProxy: f.behindProxy, Hosts: f.hosts, Origins: f.origins,
+		Version: version, Console: true, Images: f.images, BehindProxy: f.behindProxy, Hosts: f.hosts, Origins: f.origins,
 		MaxSandboxes: f.maxSandboxes, MaxRuns: f.maxRuns, Warm: f.warm, WarmLanguages: f.languages, Log: log,
 	}
 	if f.warm == 0 {
@@ -250,8 +255,8 @@ func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 // localProject is the project of the key that a server makes for itself.
 const localProject = "local"
 
-// keys sets whose requests the server takes. A server on the loopback that has no keys makes one for itself, which word says.
-func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Config, l net.Listener) (word string, err error) {
+// keys sets whose requests the server takes. A server on the loopback that has no keys makes one of its own, which it returns.
+func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Config, l net.Listener) (own string, err error) {
 	cfg.Authenticate = func(ctx context.Context, secret string) (httpapi.Caller, error) {
 		key, err := db.Authenticate(ctx, secret)
 		if errors.Is(err, store.ErrBadKey) {
@@ -278,7 +283,7 @@ func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Con
 	case !ok || !tcp.IP.IsLoopback():
 		return "", fmt.Errorf("--listen %s: others reach that address, and there are no keys: make one with llmsandbox serve key create NAME", f.listen)
 	}
-	own := httpgate.NewToken()
+	own = httpgate.NewToken()
 	asked := cfg.Authenticate
 	cfg.Authenticate = func(ctx context.Context, secret string) (httpapi.Caller, error) {
 		if subtle.ConstantTimeCompare([]byte(secret), []byte(own)) == 1 {
@@ -286,5 +291,5 @@ func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Con
 		}
 		return asked(ctx, secret)
 	}
-	return "; the key, until it ends, is " + own, nil
+	return own, nil
 }

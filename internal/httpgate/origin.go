@@ -71,7 +71,7 @@ func (g *Gate) checkOrigin(header http.Header, r *http.Request, local netip.Addr
 	switch {
 	case len(values) == 0 && r.Method == http.MethodOptions:
 		return refuse(http.StatusMethodNotAllowed, "OPTIONS is for the questions of browsers: use POST, GET or DELETE")
-	case len(values) == 0:
+	case len(values) == 0, g.options.Session != nil && g.ownOrigin(r):
 		return nil
 	case len(values) > 1 || !g.allowOrigin(values[0], local):
 		return refuse(http.StatusForbidden, "pages of %.80q may not use this server: name their origin with --allow-origin", strings.Join(values, ", "))
@@ -84,6 +84,29 @@ func (g *Gate) checkOrigin(header http.Header, r *http.Request, local netip.Addr
 		header.Set("Access-Control-Max-Age", "600")
 	}
 	return nil
+}
+
+// ownOrigin reports whether a request is said to come from a page of the server itself: of the name that it is sent to, which is one of the server's.
+func (g *Gate) ownOrigin(r *http.Request) bool {
+	scheme := "http://"
+	if g.options.HTTPS {
+		scheme = "https://"
+	}
+	values := r.Header.Values("Origin")
+	return len(values) == 1 && strings.EqualFold(values[0], scheme+r.Host)
+}
+
+// FromOwnPage reports whether a page of the server itself made a browser send a request, by the headers that pages cannot set: Sec-Fetch-Site and
+// Origin. All current browsers send the first to a loopback address or over HTTPS. Without either of the two, it was not.
+func (g *Gate) FromOwnPage(r *http.Request) bool {
+	own := g.ownOrigin(r)
+	if len(r.Header.Values("Origin")) > 0 && !own {
+		return false
+	}
+	if site := r.Header.Values("Sec-Fetch-Site"); len(site) > 0 {
+		return len(site) == 1 && site[0] == "same-origin"
+	}
+	return own
 }
 
 func (g *Gate) allowOrigin(origin string, local netip.Addr) bool {

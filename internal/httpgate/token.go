@@ -127,6 +127,17 @@ func (g *Gate) authenticate(r *http.Request) (context.Context, error) {
 		return ctx, nil
 	}
 	bearers, keys := r.Header.Values("Authorization"), r.Header.Values("X-API-Key")
+	if len(bearers)+len(keys) == 0 && g.options.Session != nil {
+		if token, borne := g.options.Session(r); borne {
+			switch {
+			case !g.FromOwnPage(r):
+				return nil, refuse(http.StatusForbidden, "a session counts only in requests of this server's own pages: send a bearer token in the Authorization header")
+			case token == "":
+				return nil, refuse(http.StatusUnauthorized, "the session has ended: log in again")
+			}
+			keys = []string{token}
+		}
+	}
 	if len(bearers)+len(keys) == 0 {
 		return nil, refuse(http.StatusUnauthorized, "a bearer token is needed: send it in the Authorization header")
 	}

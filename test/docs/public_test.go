@@ -17,6 +17,7 @@ import (
 var public = []string{
 	"", "/artifact", "/backend", "/backend/backendtest", "/backend/docker", "/backend/engine", "/backend/engine/settings", "/backend/kubernetes",
 	"/backend/local", "/backend/podman", "/client", "/httpapi", "/mcp", "/pool", "/pool/poolotel", "/pool/poolprom", "/security", "/security/policyfile",
+	"/web",
 }
 
 // TestPublicPackages: what another package has to offer is in internal, or belongs to the tests.

@@ -1,0 +1,214 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Headers of requests that pages make a browser send.
+const (
+	ownPage   = "Sec-Fetch-Site: same-origin"
+	jsonBody  = "Content-Type: application/json"
+	otherPage = "Sec-Fetch-Site: cross-site"
+)
+
+// login logs in and returns the cookie.
+func (c *client) login(body string) *http.Cookie {
+	c.t.Helper()
+	res, text := c.as("").do(http.MethodPost, loginPath, body, ownPage)
+	if res.StatusCode != http.StatusNoContent || len(res.Cookies()) != 1 {
+		c.t.Fatalf("login: %d %s, cookies %v, want 204 and one cookie", res.StatusCode, text, res.Cookies())
+	}
+	return res.Cookies()[0]
+}
+
+// TestConsoleSession: a session counts in requests of the server's own pages, and in no others.
+func TestConsoleSession(t *testing.T) {
+	c := serve(t, Config{Console: true}).as("")
+	path, _ := c.as(keyA).create(`{"language": "bash"}`)
+	a, b, looks := c.login(`{"key": "`+keyA+`"}`), c.login(`{"token": "`+c.server.LoginToken(keyB)+`"}`), c.login(`{"key": "`+keyAReads+`"}`)
+	if !a.HttpOnly || a.SameSite != http.SameSiteStrictMode || a.Secure || a.Path != "/" || a.Domain != "" || a.MaxAge <= 0 || len(a.Value) != 43 {
+		t.Errorf("cookie %v, want HttpOnly, SameSite=Strict, of this host, with an end and 256 bits", a)
+	}
+	port := c.address[strings.LastIndexByte(c.address, ':'):]
+	for name, test := range map[string]struct {
+		cookie       *http.Cookie
+		method, path string
+		headers      []string
+		want         int
+	}{
+		"own page":               {a, http.MethodGet, path, []string{ownPage}, 200},
+		"own page, old browser":  {a, http.MethodGet, path, []string{"Origin: " + c.address}, 200},
+		"own page, both":         {a, http.MethodGet, path, []string{ownPage, "Origin: " + c.address}, 200},
+		"own page of localhost":  {a, http.MethodGet, path, []string{"Host: localhost" + port, "Origin: http://localhost" + port}, 200},
+		"other site":             {a, http.MethodGet, path, []string{otherPage}, 403},
+		"other site, POST":       {a, http.MethodPost, path + "/reset", []string{otherPage, "Origin: https://evil.example"}, 403},
+		"other site, DELETE":     {a, http.MethodDelete, path, []string{otherPage}, 403},
+		"other port":             {a, http.MethodDelete, path, []string{"Sec-Fetch-Site: same-site", "Origin: http://127.0.0.1:1"}, 403},
+		"other port, no site":    {a, http.MethodDelete, path, []string{"Origin: http://127.0.0.1:1"}, 403},
+		"other scheme":           {a, http.MethodDelete, path, []string{"Origin: https" + strings.TrimPrefix(c.address, "http")}, 403},
+		"other origin, own site": {a, http.MethodGet, path, []string{ownPage, "Origin: http://127.0.0.1:1"}, 403},
+		"no page":                {a, http.MethodGet, path, []string{"Sec-Fetch-Site: none"}, 403},
+		"no headers":             {a, http.MethodGet, path, nil, 403},
+		"opaque origin":          {a, http.MethodGet, path, []string{"Origin: null"}, 403},
+		"rebound name":           {a, http.MethodGet, path, []string{ownPage, "Host: evil.example" + port, "Origin: http://evil.example" + port}, 403},
+		"other project":          {b, http.MethodGet, path, []string{ownPage}, 404},
+		"scope":                  {looks, http.MethodDelete, path, []string{ownPage}, 403},
+		"scope, looks":           {looks, http.MethodGet, path, []string{ownPage}, 200},
+		"no session":             {&http.Cookie{Name: a.Name, Value: "x"}, http.MethodGet, path, []string{ownPage}, 401},
+		"no cookie":              {&http.Cookie{Name: "x", Value: a.Value}, http.MethodGet, path, []string{ownPage}, 401},
+		"key and cookie":         {a, http.MethodGet, path, []string{"Authorization: Bearer " + keyB}, 404},
+		"wrong key and cookie":   {a, http.MethodGet, path, []string{ownPage, "Authorization: Bearer x"}, 401},
+		"MCP":                    {a, http.MethodPost, "/mcp", []string{ownPage}, 404},
+		"who":                    {a, http.MethodGet, sessionPath, []string{ownPage}, 200},
+		"who, nobody":            {&http.Cookie{Name: "x"}, http.MethodGet, sessionPath, []string{ownPage}, 401},
+		"logout of other site":   {a, http.MethodPost, logoutPath, []string{otherPage}, 403},
+		"logout, wrong method":   {a, http.MethodGet, logoutPath, []string{ownPage}, 405},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res, text := c.do(test.method, test.path, "", append(test.headers, "Cookie: "+test.cookie.Name+"="+test.cookie.Value)...)
+			if res.StatusCode != test.want {
+				t.Errorf("%d %s, want %d", res.StatusCode, text, test.want)
+			}
+			if got := res.Header.Get("Access-Control-Allow-Credentials"); got != "" {
+				t.Errorf("other origins may send cookies: %q, want no such header", got)
+			}
+		})
+	}
+	cookie := "Cookie: " + a.Name + "=" + a.Value
+	c.want(http.StatusNoContent, nil, http.MethodPost, logoutPath, "", ownPage, cookie)
+	c.want(http.StatusUnauthorized, nil, http.MethodGet, path, "", ownPage, cookie)
+	c.as(keyA).want(http.StatusNoContent, nil, http.MethodDelete, path, "")
+}
+
+// TestConsoleLogin: the token of a link is good once, and what is no login is refused.
+func TestConsoleLogin(t *testing.T) {
+	var events []AuditEvent
+	c := serve(t, Config{Console: true, Audit: func(_ context.Context, e []AuditEvent) error {
+		events = append(events, e...)
+		return nil
+	}}).as("")
+	token := c.server.LoginToken(keyA)
+	c.want(http.StatusForbidden, nil, http.MethodPost, loginPath, `{"token": "`+token+`"}`, otherPage)
+	c.want(http.StatusForbidden, nil, http.MethodPost, loginPath, `{"token": "`+token+`"}`)
+	c.want(http.StatusOK, nil, http.MethodGet, "/login?token="+token, "", ownPage) // loads the page, and uses nothing
+	c.login(`{"token": "` + token + `"}`)
+	for body, want := range map[string]int{
+		`{"token": "` + token + `"}`: 401, `{"token": "x"}`: 401, `{"key": "x"}`: 401, `{}`: 400, `[]`: 400, `{"key": "` + keyA + `", "token": "x"}`: 400, `{"key": ["x"]}`: 400,
+		`{"key": "x", "more": 1}`: 400, `{"key": "` + strings.Repeat("x", maxLogin) + `"}`: 400, "": 400,
+	} {
+		if res, text := c.do(http.MethodPost, loginPath, body, ownPage, jsonBody); res.StatusCode != want || len(res.Cookies()) > 0 {
+			t.Errorf("%.80s: %d %s, cookies %v, want %d and none", body, res.StatusCode, text, res.Cookies(), want)
+		}
+	}
+	c.want(http.StatusBadRequest, nil, http.MethodPost, loginPath, `{"key": "`+keyA+`"}`, ownPage, "Content-Type: text/plain")
+	c.stop()
+	if len(events) != 1 || events[0].Operation != "login" || events[0].Caller.KeyName != "one" {
+		t.Errorf("the audit log has %+v, want the login", events)
+	}
+}
+
+// TestConsoleRevoked: a session ends with its key, and a key that cannot be checked opens none.
+func TestConsoleRevoked(t *testing.T) {
+	var revoked, broken atomic.Bool
+	c := serve(t, Config{Console: true, Authenticate: func(ctx context.Context, key string) (Caller, error) {
+		switch {
+		case broken.Load():
+			return Caller{}, errors.New("secret of the database")
+		case revoked.Load():
+			return Caller{}, ErrUnknownKey
+		}
+		return authenticate(ctx, key)
+	}}).as("")
+	a := c.login(`{"key": "` + keyA + `"}`)
+	cookie := "Cookie: " + a.Name + "=" + a.Value
+	c.want(http.StatusOK, nil, http.MethodGet, "/v1/sandboxes", "", ownPage, cookie)
+	revoked.Store(true)
+	c.want(http.StatusUnauthorized, nil, http.MethodGet, "/v1/sandboxes", "", ownPage, cookie)
+	c.want(http.StatusUnauthorized, nil, http.MethodPost, loginPath, `{"token": "`+c.server.LoginToken(keyA)+`"}`, ownPage)
+	broken.Store(true)
+	if res, text := c.do(http.MethodPost, loginPath, `{"key": "x"}`, ownPage); res.StatusCode != http.StatusServiceUnavailable || strings.Contains(text, "secret") {
+		t.Errorf("%d %s, want 503 without the reason", res.StatusCode, text)
+	}
+}
+
+// TestConsolePages: pages need no key, may load nothing from elsewhere, and are not framed.
+func TestConsolePages(t *testing.T) {
+	c := serve(t, Config{Console: true}).as("")
+	var asset string
+	for _, page := range []string{"/", "/login", "/notebook", "/sandboxes", "/sandboxes/sb-1"} {
+		res, text := c.do(http.MethodGet, page, "")
+		if res.StatusCode != http.StatusOK || res.Header.Get("X-Frame-Options") != "DENY" || res.Header.Get("Referrer-Policy") != "no-referrer" ||
+			res.Header.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(res.Header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self';") {
+			t.Errorf("%s: %d %v, want the headers of a page", page, res.StatusCode, res.Header)
+		}
+		_, asset, _ = strings.Cut(text, `src="`)
+		asset, _, _ = strings.Cut(asset, `"`)
+	}
+	res, _ := c.do(http.MethodGet, asset, "")
+	if res.StatusCode != http.StatusOK || !strings.Contains(res.Header.Get("Cache-Control"), "immutable") || res.Header.Get("Content-Type") != "text/javascript; charset=utf-8" {
+		t.Errorf("%s: %d %v, want a script that is kept", asset, res.StatusCode, res.Header)
+	}
+	for _, none := range []string{"/assets/", "/assets/x.js", "/assets/../web.go", "/assets/..%2findex.html", "/sandboxes/a/b", "/index.html", "/console", "/console/x"} {
+		if res, _ := c.do(http.MethodGet, none, ""); res.StatusCode == http.StatusOK {
+			t.Errorf("%s: 200, want nothing there", none)
+		}
+	}
+	c.want(http.StatusMethodNotAllowed, nil, http.MethodPost, "/", "")
+	c = serve(t, Config{}).as("")
+	c.want(http.StatusUnauthorized, nil, http.MethodGet, "/", "")
+	c.want(http.StatusUnauthorized, nil, http.MethodPost, loginPath, `{"key": "`+keyA+`"}`, ownPage)
+}
+
+// TestSessions: tokens and sessions have an end and are bounded in number.
+func TestSessions(t *testing.T) {
+	now := time.Now()
+	for _, secure := range []bool{false, true} {
+		s := newSessions(secure)
+		late := s.link("k", now)
+		if _, ok := s.redeem(late, now.Add(loginTime)); ok {
+			t.Error("a link is good when its time is over, want it refused")
+		}
+		if _, ok := s.redeem(late, now); ok {
+			t.Error("a link is good after it was tried, want it refused")
+		}
+		request := func(token string) *http.Request {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://[::1]:8321/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.AddCookie(&http.Cookie{Name: map[bool]string{true: "__Host-"}[secure] + "llmsandbox-8321", Value: token})
+			return r
+		}
+		first, other := s.begin("k", now), s.begin("other", now)
+		var last string
+		for i := range sessionsPerKey {
+			last = s.begin("k", now.Add(time.Duration(i+1)*time.Second))
+		}
+		if key, borne := s.of(request(first), now); key != "" || !borne {
+			t.Errorf("the oldest of too many sessions is of %q, want it ended", key)
+		}
+		for token, want := range map[string]string{last: "k", other: "other", "": ""} {
+			if key, borne := s.of(request(token), now); key != want || !borne {
+				t.Errorf("the session is of %q, want %q", key, want)
+			}
+		}
+		two := request(last)
+		two.AddCookie(two.Cookies()[0])
+		if key, _ := s.of(two, now); key != "" {
+			t.Errorf("two cookies are of %q, want no session", key)
+		}
+		if key, _ := s.of(request(other), now.Add(sessionTime)); key != "" {
+			t.Errorf("a session whose time is over is of %q, want it ended", key)
+		}
+		s.begin("k", now.Add(2*sessionTime))
+		if len(s.open) != 1 {
+			t.Errorf("%d sessions are kept, want the one whose time is not over", len(s.open))
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package console
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+const web = "../../web"
+
+// TestLogin: the link that the server prints logs a browser in once; a key does always, until the logout.
+func TestLogin(t *testing.T) {
+	s, _ := serve(t)
+	p := s.browse()
+	p.open(s.link)
+	p.see(`document.querySelector("nav")`)
+	if at := evaluate[string](p, `location.href`); at != s.address+"/" {
+		t.Errorf("the page is at %s, want no token in its address", at)
+	}
+	if cookies := evaluate[string](p, `document.cookie`); cookies != "" {
+		t.Errorf("the page sees the cookie %q, want none", cookies)
+	}
+	again := s.browse()
+	again.open(s.link)
+	again.seeText(`[role="alert"]`, "used before")
+	again.write("key", "wrong\r")
+	again.seeText(`[role="alert"]`, "not one of this server's")
+	again.login(s.key)
+	again.click("Log out")
+	again.see(`document.querySelector("#key")`)
+	again.open("/")
+	again.see(`document.querySelector("#key")`)
+}
+
+// TestPlayground: code runs with its input as the output comes, is stopped, and is shared as programs that work.
+func TestPlayground(t *testing.T) {
+	s, _ := serve(t)
+	p := s.browse()
+	p.login(s.key)
+	p.see(`document.querySelectorAll("#language option").length >= 8`)
+	for _, language := range []string{"python", "javascript", "java", "cpp", "go", "r", "ruby", "bash"} {
+		p.choose("language", language)
+		p.see(`[...document.querySelector(".editor").shadowRoot.querySelectorAll(".cm-line span")].some((e) => getComputedStyle(e).color !== getComputedStyle(e.closest(".cm-content")).color)`)
+	}
+	p.click("Input")
+	p.write("stdin", "it's in")
+	p.code(".editor", "read x; printf 'got \\033[31m%s\\033[0m\\n' \"$x\"; echo wrong >&2; exit 3")
+	p.press("\r", chromedp.ModifierCtrl)
+	p.seeText(".status-line .badge", "error")
+	p.seeText(".status-line", "exit code 3")
+	p.seeText(".output .fg-red", "it's in")
+	p.seeText(".output .stderr", "wrong")
+
+	p.code(".editor", "echo begun; sleep 1000")
+	p.click("Run")
+	p.seeText(".output pre", "begun")
+	p.click("Stop")
+	p.seeText(".notice", "Stopped")
+
+	p.code(".editor", "cat; echo \"'\\\"$((6*7))\"")
+	p.click("Share")
+	env := append(os.Environ(), "LLMSANDBOX_KEY="+s.key)
+	for _, as := range []struct {
+		name string
+		run  func(file string) *exec.Cmd
+	}{
+		{"curl", func(file string) *exec.Cmd { return exec.Command("bash", file) }},
+		{"Go", func(file string) *exec.Cmd { return exec.Command("go", "run", file) }},
+		{"Python", func(file string) *exec.Cmd { return exec.Command("python3", file) }},
+	} {
+		p.click(as.name)
+		p.see(`document.querySelector(".snippet").getAttribute("aria-label") === "As %s"`, as.name)
+		file := filepath.Join(t.TempDir(), "shared.go")
+		if err := os.WriteFile(file, []byte(evaluate[string](p, `document.querySelector(".snippet").textContent`)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := as.run(file)
+		cmd.Env = env
+		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("it's in")) || !bytes.Contains(out, []byte("42")) || !bytes.Contains(out, []byte("ok")) {
+			t.Errorf("as %s: %v: %s, want what the code prints", as.name, err, out)
+		}
+	}
+}
+
+// TestHostileOutput: whatever a program prints is text, and no amount of it stops the page.
+func TestHostileOutput(t *testing.T) {
+	s, _ := serve(t)
+	p := s.browse()
+	p.login(s.key)
+	p.choose("language", "bash")
+	run := func(code string) {
+		t.Helper()
+		p.code(".editor", code)
+		p.click("Run")
+		p.see(`document.querySelector(".status-line .badge")`)
+	}
+	markup := `<script>hacked=1</script><img src=x onerror=hacked=1><svg onload=hacked=1><a href=javascript:hacked=1>x</a></pre><h1>y</h1>`
+	run("cat <<'E'\n" + markup + "\nE")
+	p.seeText(".output pre", markup)
+	run(`printf '\033]8;;http://evil.example\033\\link\033]8;;\033\\ \033]0;title\007\033[2J\033[31mred\033[0m\033[38;5;999mx\033[999999999999999m \xe2\x80\xaegnp.exe \033[' ; printf '\0\a\033'`)
+	p.seeText(".output pre", "link ")
+	p.seeText(".output .fg-red", "red")
+	p.seeText(".output pre", "⟨U+202E⟩gnp.exe")
+	p.seeText(".output pre", "\u2400\u2407")
+	if bad := evaluate[bool](p, `"hacked" in window || document.querySelector(".output :is(script, img, svg, a, h1)") !== null || document.title.includes("title")`); bad {
+		t.Error("the page took output for more than text")
+	}
+	run(`head -c 9000000 /dev/zero | tr '\0' '<'; echo; echo the end`)
+	p.seeText(".output pre", "the end")
+	p.seeText(".output .note", "Only the end is shown")
+	if length := evaluate[int](p, `document.querySelector(".output").textContent.length`); length > 300_000 {
+		t.Errorf("the page has %d characters of output, want a bounded end of it", length)
+	}
+	run(`for i in $(seq 60000); do printf '\033[3%dm%d\033[0m' $((i % 8)) $((i % 10)); done; echo; echo the end`)
+	p.seeText(".output pre", "the end")
+	if spans := evaluate[int](p, `document.querySelectorAll(".output span").length`); spans > 60_000 {
+		t.Errorf("the page has %d elements for output, want a bounded number", spans)
+	}
+}
+
+// pages are the console's, each with what it has when it is ready.
+var pages = []struct{ name, path, ready string }{
+	{"playground", "/", `#language option + option`},
+}
+
+// TestAccessible: axe finds nothing against WCAG AA in any page, light or dark, wide or narrow, and no page is wider than its window.
+func TestAccessible(t *testing.T) {
+	axe, err := os.ReadFile(web + "/node_modules/axe-core/axe.min.js")
+	require(t, err)
+	s, _ := serve(t)
+	p := s.browse()
+	p.open("/")
+	check := func(name string) {
+		t.Helper()
+		for _, size := range []size{desktop, phone} {
+			for _, theme := range []string{"light", "dark"} {
+				p.resize(size, theme)
+				title := fmt.Sprintf("%s-%d-%s", name, size.width, theme)
+				if dir := os.Getenv("LLMSANDBOX_SCREENSHOTS"); dir != "" {
+					picture, err := chromedp.Run(p, chromedp.CaptureScreenshot())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(filepath.Join(dir, title+".png"), picture, 0o600); err != nil {
+						t.Error(err)
+					}
+				}
+				evaluate[any](p, string(axe)+"; true")
+				for _, found := range evaluate[[]string](p, `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }).then((r) => r.violations.map((v) =>
+					v.id + ": " + v.help + v.nodes.slice(0, 3).map((n) => "\n" + n.html + "\n" + n.failureSummary).join("")))`) {
+					t.Errorf("%s: %s", title, found)
+				}
+				if wide := evaluate[int](p, `document.documentElement.scrollWidth`); int64(wide) > size.width {
+					t.Errorf("%s: it is %d pixels wide, want no more than %d", title, wide, size.width)
+				}
+			}
+		}
+	}
+	p.see(`document.querySelector("#key")`)
+	check("login")
+	p.login(s.key)
+	for _, page := range pages {
+		p.open(page.path)
+		p.see(`document.querySelector(%q)`, page.ready)
+		check(page.name)
+	}
+	p.open("/")
+	p.choose("language", "python")
+	p.code(".editor", "import matplotlib.pyplot as plt, sys\nfor i in range(8):\n    print(f'\\033[3{i}mcolour {i}\\033[0m')\nplt.plot([1, 3, 2], label='a'); plt.title('A plot'); plt.show()\nprint('warned', file=sys.stderr)\nimport nothing_like_this")
+	p.click("Run")
+	p.see(`document.querySelector(".picture")`)
+	check("result")
+	p.click("Data")
+	check("data")
+	p.click("Share")
+	check("share")
+}
+
+// TestDist: what is committed is what the sources make.
+func TestDist(t *testing.T) {
+	_, err := os.Stat(web + "/node_modules")
+	require(t, err)
+	dir := t.TempDir()
+	build := exec.Command("node", "build.mjs", dir)
+	build.Dir = web
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	made, committed := tree(t, dir), tree(t, filepath.Join(web, "dist"))
+	for name, content := range made {
+		if committed[name] != content {
+			t.Errorf("dist/%s is not what the sources make: run go generate ./web", name)
+		}
+	}
+	if len(made) != len(committed) {
+		t.Errorf("the sources make %d files, and %d are there: run go generate ./web", len(made), len(committed))
+	}
+}
+
+// tree is the content of all files below a directory.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		all[strings.TrimPrefix(path, dir)] = string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

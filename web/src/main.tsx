@@ -1,0 +1,79 @@
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Failure, get, request, whenSignedOut, type Who } from "./api";
+import { Login, Logo } from "./login";
+import { forget as forgetPlayground, Playground } from "./playground";
+import { Icon, message, Notice } from "./ui";
+
+const pages = [
+  { path: "/", title: "Playground", icon: "code" },
+];
+
+// A theme is chosen for this browser; without a choice it is the system's.
+const systemDark = matchMedia("(prefers-color-scheme: dark)");
+function applyTheme() { document.documentElement.dataset.theme = localStorage.getItem("theme") ?? (systemDark.matches ? "dark" : "light"); }
+applyTheme();
+systemDark.addEventListener("change", applyTheme);
+
+function toggleTheme() {
+  localStorage.setItem("theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+  applyTheme();
+}
+
+function forget() { forgetPlayground(); }
+
+function App() {
+  const [path, setPath] = useState(location.pathname);
+  const [who, setWho] = useState<Who | null | undefined>(undefined); // undefined: not known yet
+  const [error, setError] = useState("");
+  const go = (to: string) => { history.pushState(null, "", to); setPath(to); };
+  const look = () => get<Who>("/console/session").then((w) => { setWho(w); setError(""); }, (e: unknown) => {
+    if (e instanceof Failure && e.status === 401) setWho(null);
+    else setError(message(e));
+  });
+  useEffect(() => {
+    whenSignedOut(() => { forget(); setWho(null); });
+    addEventListener("popstate", () => setPath(location.pathname));
+    if (location.pathname === "/login" && location.hash) setWho(null);
+    else void look();
+  }, []);
+  useEffect(() => { document.title = `${who ? pages.find((p) => isAt(path, p.path))?.title ?? "Console" : "Log in"} · LLM Sandbox`; }, [path, who]);
+
+  if (error) return <main class="login"><Notice>{error}</Notice><button onClick={look}>Try again</button></main>;
+  if (who === undefined) return <main class="login"><h1 class="sr-only">LLM Sandbox</h1><span class="spinner" /></main>;
+  if (who === null) return <Login onDone={() => { if (location.pathname === "/login") { history.replaceState(null, "", "/"); setPath("/"); } void look(); }} />;
+  const logout = async () => {
+    try { await request("POST", "/console/logout"); forget(); setWho(null); } catch (e) { setError(message(e)); }
+  };
+  return (
+    <div class="shell">
+      <a class="skip" href="#content">Skip to the content</a>
+      <nav aria-label="Pages">
+        <div class="brand"><Logo /><span>LLM Sandbox</span></div>
+        <ul>
+          {pages.map((p) => (
+            <li key={p.path}>
+              <a href={p.path} aria-current={isAt(path, p.path) ? "page" : undefined} onClick={(e) => { if (e.metaKey || e.ctrlKey || e.shiftKey) return; e.preventDefault(); go(p.path); }}>
+                <Icon name={p.icon} /><span>{p.title}</span>
+              </a>
+            </li>
+          ))}
+        </ul>
+        <div class="foot">
+          <span class="who muted" title="The key of this session">{who.key_name}</span>
+          <button class="ghost icon-only" aria-label="Change between light and dark" onClick={toggleTheme}><span class="when-light"><Icon name="moon" /></span><span class="when-dark"><Icon name="sun" /></span></button>
+          <button class="ghost icon-only" aria-label="Log out" title="Log out" onClick={logout}><Icon name="exit" /></button>
+        </div>
+      </nav>
+      <div id="content" tabIndex={-1}><Page path={path} who={who} go={go} /></div>
+    </div>
+  );
+}
+
+const isAt = (path: string, page: string) => path === page || (page !== "/" && path.startsWith(page + "/"));
+
+function Page({ who }: { path: string; who: Who; go(to: string): void }) {
+  return <Playground who={who} />;
+}
+
+render(<App />, document.getElementById("app")!);
