@@ -2,6 +2,7 @@ package client
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -116,7 +117,10 @@ func cut(s string, most int) string {
 // lost is an error after which it is not known what became of a request.
 func lost(err error) error { return errclass.Of(llmsandbox.ErrLost, err) }
 
-// malformed is the error of an answer that is none of this API.
+// errUnusable is of an answer that is none of this API.
+var errUnusable = errors.New("the server's answer cannot be used")
+
+// malformed is an error that is errUnusable.
 func malformed(format string, args ...any) error {
-	return lost(fmt.Errorf("the server's answer cannot be used: "+format, args...))
+	return lost(fmt.Errorf("%w: "+format, append([]any{errUnusable}, args...)...))
 }

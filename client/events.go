@@ -10,8 +10,8 @@ import (
 
 // An event is one of a stream of Server-Sent Events.
 type event struct {
-	name string
-	data []byte
+	name, id string
+	data     []byte
 }
 
 // errEventTooLong: an event is longer than what may be kept of it.
@@ -48,6 +48,8 @@ func (r *eventReader) next() (event, error) {
 		field, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(field) {
+		case "id":
+			e.id = string(value)
 		case "event":
 			e.name = string(value)
 		case "data":

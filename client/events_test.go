@@ -31,16 +31,16 @@ func TestEvents(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	for text, want := range map[string][]event{
 		"":                             nil,
-		"event: a\ndata: b\n\n":        {{"a", []byte("b")}},
-		"event:a\r\ndata:b\r\n\r\n":    {{"a", []byte("b")}},
-		"data:  b\nevent: a\n\n":       {{"a", []byte(" b")}},
-		"data: a\ndata\ndata: b\n\n":   {{"", []byte("a\n\nb")}},
-		"data\n\n":                     {{"", nil}},
-		"event: a\n\ndata: b\n\n":      {{"", []byte("b")}},
-		":\n\n: c\nid: 1\ndata: b\n\n": {{"", []byte("b")}},
-		"data: a\n\ndata: b\n":         {{"", []byte("a")}},
-		"data: a\n\ndata: b":           {{"", []byte("a")}},
-		"data: " + long + "\n\n":       {{"", []byte(long)}},
+		"event: a\ndata: b\n\n":        {{name: "a", data: []byte("b")}},
+		"event:a\r\ndata:b\r\n\r\n":    {{name: "a", data: []byte("b")}},
+		"data:  b\nevent: a\n\n":       {{name: "a", data: []byte(" b")}},
+		"data: a\ndata\ndata: b\n\n":   {{name: "", data: []byte("a\n\nb")}},
+		"data\n\n":                     {{name: "", data: nil}},
+		"event: a\n\ndata: b\n\n":      {{name: "", data: []byte("b")}},
+		":\n\n: c\nid: 1\ndata: b\n\n": {{id: "1", data: []byte("b")}},
+		"data: a\n\ndata: b\n":         {{name: "", data: []byte("a")}},
+		"data: a\n\ndata: b":           {{name: "", data: []byte("a")}},
+		"data: " + long + "\n\n":       {{name: "", data: []byte(long)}},
 	} {
 		for _, r := range []io.Reader{strings.NewReader(text), iotest.OneByteReader(strings.NewReader(text)), iotest.DataErrReader(strings.NewReader(text))} {
 			if got, err := allEvents(r, 1<<20); !reflect.DeepEqual(got, want) || !errors.Is(err, io.EOF) {

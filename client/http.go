@@ -52,6 +52,8 @@ type request struct {
 	upload       io.Reader // the same, which is read once
 	accept       string    // empty: JSON
 	want         int       // the status of success; 0: 200
+	orOK         bool      // so is 200
+	after        string    // the id of the event behind which a stream is to go on
 
 	// socket has it ask for a WebSocket, which is in conn after success.
 	socket bool
@@ -84,7 +86,7 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 			return nil, err
 		}
 		switch {
-		case res.StatusCode == cmp.Or(r.want, http.StatusOK):
+		case res.StatusCode == cmp.Or(r.want, http.StatusOK), r.orOK && res.StatusCode == http.StatusOK:
 			return res, nil
 		case res.StatusCode < 300:
 			finish(res.Body)
@@ -135,6 +137,9 @@ func (c *Client) attempt(ctx context.Context, r *request, body []byte) (*http.Re
 		req.Header.Set("Expect", "100-continue") // what is refused is not sent
 	}
 	req.Header.Set("Accept", cmp.Or(r.accept, jsonType))
+	if r.after != "" {
+		req.Header.Set("Last-Event-ID", r.after)
+	}
 	req.Header.Set("Accept-Encoding", "identity") // so that bounds are of what is read
 	c.authorize(req.Header)
 	if r.socket {

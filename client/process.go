@@ -25,11 +25,14 @@ const (
 	sendTime   = 30 * time.Second
 )
 
-// A Process is a program of the sandbox on a terminal, from [Sandbox.Start] or [Sandbox.AttachProcess]. It is safe for concurrent use.
+// A Process is a program of the sandbox that [Sandbox.Start] or [Sandbox.StartRun] has started, or that [Sandbox.AttachProcess] has found. It goes on
+// without its client. It is safe for concurrent use. One without a terminal has a connection to the server until it has ended, or Detach was called; when
+// the connection ends, it is made again, for a minute, so that a server can be started again meanwhile.
 type Process struct {
 	sandbox *Sandbox
 	id      uint64
-	conn    *websocket.Conn
+	conn    *websocket.Conn // of a terminal; nil: it has none
+	leave   func()          // ends the following of one without a terminal
 	sending sync.Mutex
 
 	detached sync.Once
@@ -39,18 +42,19 @@ type Process struct {
 	err      error
 }
 
-// Start starts a program with its arguments on a terminal, as [llmsandbox.Sandbox.Start] does, and returns once it runs. ctx bounds the start only: the
-// process ends by itself, by Kill or with the sandbox, and goes on without this program.
+// Start starts a program with its arguments as [llmsandbox.Sandbox.Start] does, and returns once it runs. ctx bounds the start only: the process ends by
+// itself, by Kill or with the sandbox, and goes on without this program. opts may be nil.
 //
-// The API has of opts Terminal, which must be set, Stdin and Stdout. Stdin is what is typed. Its end says nothing to the program; and once the process
-// has ended, reading from it may go on until its Read returns. A server lets go of a process whose output is not taken for half a minute: see [Process.Wait].
+// The API has of opts what [Sandbox.Exec] has; or Terminal, Stdin and Stdout. Once the process has ended, reading from Stdin may go on until its Read
+// returns. With Terminal, Stdin is what is typed, whose end says nothing to the program, and a server lets go of a process whose output is not taken for
+// half a minute: see [Process.Wait]. Without it, output that a slow writer has missed is llmsandbox.ErrOutput.
 func (s *Sandbox) Start(ctx context.Context, argv []string, opts *llmsandbox.ExecOptions) (*Process, error) {
 	opts = cmp.Or(opts, &llmsandbox.ExecOptions{})
 	switch {
 	case len(argv) == 0 || argv[0] == "":
 		return nil, fmt.Errorf("start: %w: give a program and its arguments", llmsandbox.ErrEmptyCommand)
 	case opts.Terminal == nil:
-		return nil, fmt.Errorf("start: ExecOptions.Terminal: %w: the API has programs on terminals only: set it, or use Exec", llmsandbox.ErrUnsupported)
+		return s.startArgv(ctx, argv, *opts)
 	}
 	if err := only("ExecOptions", *opts, "Terminal", "Stdin", "Stdout"); err != nil {
 		return nil, fmt.Errorf("start: %w", err)
@@ -64,15 +68,21 @@ func (s *Sandbox) Start(ctx context.Context, argv []string, opts *llmsandbox.Exe
 	return p, nil
 }
 
-// AttachProcess takes over a process that Start has started, also in another program, by its number, as [llmsandbox.Sandbox.AttachProcess] does. Its
-// output begins where the client before has got it. What was on its way to that client may be missing. The API has of opts Stdin and Stdout; opts may
-// be nil.
+// AttachProcess finds a process that Start or StartRun has started, also in another program, by its number, as [llmsandbox.Sandbox.AttachProcess] does. It
+// fails with fs.ErrNotExist when there is none. opts may be nil.
+//
+// One with a terminal is taken over. Its output begins where the client before has got it; what was on its way to that client may be missing. The API has
+// of opts Stdin and Stdout then. One without is not: others that follow it go on, and it is found for as long as the server has its result. The API has all
+// of opts but Stdin then, and output that was wanted and is no longer kept is llmsandbox.ErrOutput.
 func (s *Sandbox) AttachProcess(ctx context.Context, id uint64, opts *llmsandbox.AttachOutput) (*Process, error) {
 	opts = cmp.Or(opts, &llmsandbox.AttachOutput{})
-	if err := only("AttachOutput", *opts, "Stdin", "Stdout"); err != nil {
-		return nil, fmt.Errorf("attach to process %d: %w", id, err)
+	p, err := s.attachProgram(ctx, id, *opts)
+	if errors.Is(err, llmsandbox.ErrNotFound) {
+		if err := only("AttachOutput", *opts, "Stdin", "Stdout"); err != nil {
+			return nil, fmt.Errorf("attach to process %d: %w", id, err)
+		}
+		p, err = s.terminal(ctx, url.Values{"process": {strconv.FormatUint(id, 10)}}, opts.Stdin, opts.Stdout)
 	}
-	p, err := s.terminal(ctx, url.Values{"process": {strconv.FormatUint(id, 10)}}, opts.Stdin, opts.Stdout)
 	if err != nil {
 		return nil, fmt.Errorf("attach to process %d: %w", id, err)
 	}
@@ -228,13 +238,14 @@ func (p *Process) isDetached() bool {
 	}
 }
 
-// ID is the sandbox's number of the process, by which AttachProcess finds it. It is never used twice.
+// ID is the sandbox's number of the process, by which AttachProcess finds it. It is never used twice. It is 0 of code that has ended before it ran, since it
+// was refused or does not compile.
 func (p *Process) ID() uint64 { return p.id }
 
 // Done is closed when Wait returns at once.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Wait returns what became of the process once it has ended, as [Sandbox.Exec] does, without its output. When ctx ends before, it returns no result and
+// Wait returns what became of the process once it has ended, as [Sandbox.Exec] does; of one with a terminal without its output. When ctx ends before, it returns no result and
 // the context's error, and the process goes on. After llmsandbox.ErrLost it may go on as well, and AttachProcess finds it; llmsandbox.ErrDetached means
 // that another client has attached to it.
 func (p *Process) Wait(ctx context.Context) (*llmsandbox.Result, error) {
@@ -250,6 +261,9 @@ func (p *Process) Wait(ctx context.Context) (*llmsandbox.Result, error) {
 func (p *Process) Resize(ctx context.Context, size llmsandbox.WinSize) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if p.conn == nil {
+		return fmt.Errorf("resize the terminal of process %d: %w: it has none", p.id, llmsandbox.ErrInvalid)
 	}
 	if size.Cols < 1 || size.Rows < 1 || size.Cols > apitypes.MaxTerminalSize || size.Rows > apitypes.MaxTerminalSize {
 		return fmt.Errorf("resize the terminal of process %d: %w: rows and columns are from 1 to %d", p.id, llmsandbox.ErrInvalid, apitypes.MaxTerminalSize)
@@ -268,6 +282,9 @@ func (p *Process) Resize(ctx context.Context, size llmsandbox.WinSize) error {
 
 // Kill kills the process with all that it has started, and returns once that has ended.
 func (p *Process) Kill(ctx context.Context) error {
+	if p.conn == nil {
+		return p.call(ctx, http.MethodDelete, "", nil)
+	}
 	r, err := p.sandbox.request(http.MethodDelete, "/terminals/"+strconv.FormatUint(p.id, 10))
 	if err != nil {
 		return err
@@ -284,6 +301,10 @@ func (p *Process) Kill(ctx context.Context) error {
 func (p *Process) Detach() {
 	p.detached.Do(func() {
 		close(p.leaving)
+		if p.conn == nil {
+			p.leave()
+			return
+		}
 		_ = p.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second))
 		_ = p.conn.Close()
 	})

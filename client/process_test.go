@@ -132,7 +132,6 @@ func TestStartRefuses(t *testing.T) {
 		want error
 	}{
 		"nothing":      {nil, &llmsandbox.ExecOptions{Terminal: size}, llmsandbox.ErrEmptyCommand},
-		"no terminal":  {[]string{"sh"}, nil, llmsandbox.ErrUnsupported},
 		"a user":       {[]string{"sh"}, &llmsandbox.ExecOptions{Terminal: size, User: "root"}, llmsandbox.ErrUnsupported},
 		"no program":   {[]string{"/none"}, &llmsandbox.ExecOptions{Terminal: size}, fs.ErrNotExist},
 		"another size": {[]string{"sh"}, &llmsandbox.ExecOptions{Terminal: &llmsandbox.WinSize{Rows: 1, Cols: 2000}}, llmsandbox.ErrInvalid},
@@ -175,7 +174,13 @@ func TestStartHostile(t *testing.T) {
 		"what is not said": {[]string{first, `{"later":1}`, `{"result":{"status":"ok","exit_code":0}}`}, true, nil},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !websocket.IsWebSocketUpgrade(r) {
+			switch {
+			case strings.Contains(r.URL.Path, "/processes/"): // it has a terminal
+				w.Header().Set("Content-Type", "application/problem+json")
+				w.WriteHeader(http.StatusNotFound)
+				fmt.Fprint(w, `{"status":404,"code":"not_found"}`)
+				return
+			case !websocket.IsWebSocketUpgrade(r):
 				fmt.Fprint(w, `{"id":"sb-1","language":"bash"}`)
 				return
 			}
