@@ -2,14 +2,17 @@ package console
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
 )
 
@@ -125,9 +128,103 @@ func TestHostileOutput(t *testing.T) {
 	}
 }
 
+// TestSandboxes: a sandbox is made, gets files and gives them back, runs a line, and is removed.
+func TestSandboxes(t *testing.T) {
+	s, _ := serve(t)
+	p := s.browse()
+	p.login(s.key)
+	p.click("Sandboxes")
+	p.seeText(".empty", "There are no sandboxes")
+	p.click("New sandbox")
+	p.choose("new-language", "bash")
+	p.write("name", "<b>mine</b>")
+	p.click("Create")
+	p.seeText(".badge.label", "name: <b>mine</b>")
+	p.seeText(".tile", "ends in")
+
+	dir := t.TempDir()
+	file := filepath.Join(dir, "data.csv")
+	if err := os.WriteFile(file, []byte("<script>hacked=1</script>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Do(p, chromedp.SetUploadFiles(chromedp.ID("upload"), []string{file}, chromedp.NodeReady)); err != nil {
+		p.fatal(err, "upload")
+	}
+	p.click("data.csv")
+	p.seeText("dialog pre", "<script>hacked=1</script>")
+	p.click("Close")
+	p.write("line", "cat data.csv >'<img src=x onerror=hacked=1>'; mkdir d; echo done\r")
+	p.seeText(".output pre", "done")
+	p.click("Refresh")
+	p.seeText(".entries .name", "<img src=x onerror=hacked=1>")
+	if evaluate[bool](p, `"hacked" in window || document.querySelector(".entries img") !== null`) {
+		t.Error("the page took a file's name or content for more than text")
+	}
+
+	saved := make(chan browser.DownloadProgressState, 100)
+	err := chromedp.ListenBrowser(p, func(event any) {
+		if e, ok := event.(*browser.EventDownloadProgress); ok {
+			saved <- e.State
+		}
+	})
+	if err == nil {
+		_, err = chromedp.CallBrowser(p, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: "allow", DownloadPath: t.TempDir(), EventsEnabled: new(true)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.click("Download data.csv")
+	for state := range saved {
+		if state == browser.DownloadProgressStateCanceled {
+			t.Error("the download was canceled, want the file")
+		}
+		if state != browser.DownloadProgressStateInProgress {
+			break
+		}
+	}
+
+	p.click("d")
+	p.seeText(".files .empty", "Nothing is here")
+	p.click("Files")
+	p.click("Remove data.csv")
+	p.click("Remove it")
+	p.see(`![...document.querySelectorAll(".entries .name")].some((e) => e.textContent === "data.csv")`)
+	p.click("Remove")
+	p.click("Remove it")
+	p.seeText(".empty", "There are no sandboxes")
+}
+
+// TestProjects: two projects do not see each other's sandboxes, and who may only look can change nothing.
+func TestProjects(t *testing.T) {
+	s, keys := serve(t, "a", "b")
+	looks := strings.TrimSpace(s.run("serve", "key", "create", "looks", "--project", "a", "--scope", "read"))
+	var sb struct{ ID string }
+	if err := json.Unmarshal([]byte(s.ask(keys[0], http.MethodPost, "/v1/sandboxes", `{"language": "bash"}`)), &sb); err != nil {
+		t.Fatal(err)
+	}
+	a, b, reads := s.browse(), s.browse(), s.browse()
+	a.login(keys[0])
+	a.click("Sandboxes")
+	a.seeText(".id", sb.ID)
+	b.login(keys[1])
+	b.click("Sandboxes")
+	b.seeText(".empty", "There are no sandboxes")
+	b.open("/sandboxes/" + sb.ID)
+	b.seeText(".notice", "no sandbox of your project")
+	reads.login(looks)
+	reads.see(`[...document.querySelectorAll("button")].find((e) => e.textContent.trim() === "Run").disabled`)
+	reads.open("/sandboxes/" + sb.ID)
+	reads.see(`[...document.querySelectorAll("button")].find((e) => e.textContent.trim() === "Remove")?.disabled`)
+	s.run("serve", "key", "revoke", "looks")
+	reads.open("/")
+	reads.see(`document.querySelector("#key")`)
+}
+
 // pages are the console's, each with what it has when it is ready.
 var pages = []struct{ name, path, ready string }{
 	{"playground", "/", `#language option + option`},
+	{"sandboxes", "/sandboxes", `.sandbox`},
+	{"sandbox", "/sandboxes/ID", `.entries li + li`},
 }
 
 // TestAccessible: axe finds nothing against WCAG AA in any page, light or dark, wide or narrow, and no page is wider than its window.
@@ -162,12 +259,20 @@ func TestAccessible(t *testing.T) {
 				}
 			}
 		}
+		p.resize(desktop, "light") // on a phone, the pages' links can be above what is to be clicked on
 	}
 	p.see(`document.querySelector("#key")`)
 	check("login")
 	p.login(s.key)
+	var sb struct{ ID string }
+	for _, body := range []string{`{"language": "python", "labels": {"user": "anna", "job": "nightly report"}}`, `{"language": "bash"}`} {
+		if err := json.Unmarshal([]byte(s.ask(s.key, http.MethodPost, "/v1/sandboxes", body)), &sb); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.ask(s.key, http.MethodPost, "/v1/sandboxes/"+sb.ID+"/exec", `{"shell": "mkdir results; echo x >data.csv; head -c 70000 /dev/zero >model.bin"}`)
 	for _, page := range pages {
-		p.open(page.path)
+		p.open(strings.Replace(page.path, "ID", sb.ID, 1))
 		p.see(`document.querySelector(%q)`, page.ready)
 		check(page.name)
 	}

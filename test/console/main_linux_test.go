@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -143,6 +145,27 @@ func (s *server) run(args ...string) string {
 		s.t.Errorf("%v: %v: %s", args, err, errs.String())
 	}
 	return string(out)
+}
+
+// ask sends a request with a key and returns the answer's body.
+func (s *server) ask(key, method, path, body string) string {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.address+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	r.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode >= http.StatusBadRequest {
+		s.t.Fatalf("%s %s: %d %s, %v", method, path, res.StatusCode, text, err)
+	}
+	return string(text)
 }
 
 // A page is a tab of a browser that has nothing of any other.

@@ -3,10 +3,12 @@ import { useEffect, useState } from "preact/hooks";
 import { Failure, get, request, whenSignedOut, type Who } from "./api";
 import { Login, Logo } from "./login";
 import { forget as forgetPlayground, Playground } from "./playground";
+import { SandboxPage, Sandboxes } from "./sandboxes";
 import { Icon, message, Notice } from "./ui";
 
 const pages = [
   { path: "/", title: "Playground", icon: "code" },
+  { path: "/sandboxes", title: "Sandboxes", icon: "box" },
 ];
 
 // A theme is chosen for this browser; without a choice it is the system's.
@@ -72,7 +74,9 @@ function App() {
 
 const isAt = (path: string, page: string) => path === page || (page !== "/" && path.startsWith(page + "/"));
 
-function Page({ who }: { path: string; who: Who; go(to: string): void }) {
+function Page({ path, who, go }: { path: string; who: Who; go(to: string): void }) {
+  if (path === "/sandboxes") return <Sandboxes who={who} go={go} />;
+  if (path.startsWith("/sandboxes/")) return <SandboxPage key={path} id={path.slice("/sandboxes/".length)} who={who} go={go} />;
   return <Playground who={who} />;
 }
 

@@ -29,11 +29,11 @@ export function useLanguages(): Language[] {
   return list;
 }
 
-export function LanguageSelect({ value, onChange, languages, id }: { value: string; onChange(l: string): void; languages: Language[]; id: string }) {
+export function LanguageSelect({ value, onChange, languages, id, visible }: { value: string; onChange(l: string): void; languages: Language[]; id: string; visible?: boolean }) {
   const known = languages.length ? languages : [{ name: value, title: value }];
   return (
     <>
-      <label class="sr-only" for={id}>Language</label>
+      <label class={visible ? "" : "sr-only"} for={id}>Language</label>
       <select id={id} value={value} onChange={(e) => onChange(e.currentTarget.value)}>
         {known.map((l) => <option key={l.name} value={l.name}>{l.title}</option>)}
       </select>
