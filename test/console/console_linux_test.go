@@ -55,7 +55,7 @@ func TestPlayground(t *testing.T) {
 	p.click("Input")
 	p.write("stdin", "it's in")
 	p.code(".editor", "read x; printf 'got \\033[31m%s\\033[0m\\n' \"$x\"; echo wrong >&2; exit 3")
-	p.press("\r", chromedp.ModifierCtrl)
+	p.enter(chromedp.ModifierCtrl)
 	p.seeText(".status-line .badge", "error")
 	p.seeText(".status-line", "exit code 3")
 	p.seeText(".output .fg-red", "it's in")
@@ -194,6 +194,51 @@ func TestSandboxes(t *testing.T) {
 	p.seeText(".empty", "There are no sandboxes")
 }
 
+// TestNotebook: cells share a state, show values and errors, and are interrupted; a kernel is restarted, and outlives a reload of the page.
+func TestNotebook(t *testing.T) {
+	s, _ := serve(t)
+	p := s.browse()
+	p.login(s.key)
+	p.click("Notebook")
+	p.choose("notebook-language", "python")
+	p.click("Start")
+	cell := func(n int) string { return fmt.Sprintf(`[aria-label="Cell %d"]`, n) }
+	run := func(n int, code string) {
+		t.Helper()
+		p.see(`document.querySelector(%q) && !document.querySelector(%q).disabled`, cell(n), fmt.Sprintf(`[aria-label="Run cell %d"]`, n))
+		p.code(cell(n)+" .editor", code)
+		p.enter(chromedp.ModifierShift)
+	}
+	run(1, "x = 20; print('<b>printed</b>')")
+	p.seeText(cell(1)+" .output pre", "<b>printed</b>")
+	run(2, "x + 1")
+	p.seeText(cell(2)+" .value", "21")
+	if code := evaluate[string](p, fmt.Sprintf(`document.querySelector(%q).shadowRoot.querySelector(".cm-content").innerText`, cell(2)+" .editor")); code != "x + 1" {
+		t.Errorf("the code is %q, want nothing added to it by the key that runs it", code)
+	}
+	run(3, "1 / 0")
+	p.seeText(cell(3)+" .value", "ZeroDivisionError")
+	p.seeText(cell(3)+" .badge", "error")
+	run(4, "import time\nprint('begun')\nwhile True: time.sleep(0.1)")
+	p.seeText(cell(4)+" .output pre", "begun")
+	p.click("Interrupt")
+	p.seeText(cell(4)+" .value", "KeyboardInterrupt")
+	p.open("/notebook")
+	run(5, "x + 2")
+	p.seeText(cell(5)+" .value", "22")
+	p.click("Restart")
+	p.see(`![...document.querySelectorAll("button")].find((e) => e.textContent.trim() === "Restart").disabled`)
+	p.code(cell(6)+" .editor", "x")
+	p.enter(chromedp.ModifierShift)
+	p.seeText(cell(6)+" .value", "NameError")
+	p.click("End")
+	p.click("End it")
+	p.see(`document.querySelector("#notebook-language")`)
+	if list := s.ask(s.key, http.MethodGet, "/v1/sandboxes", ""); !strings.Contains(list, `"sandboxes":[]`) {
+		t.Errorf("sandboxes are left: %s", list)
+	}
+}
+
 // TestProjects: two projects do not see each other's sandboxes, and who may only look can change nothing.
 func TestProjects(t *testing.T) {
 	s, keys := serve(t, "a", "b")
@@ -223,6 +268,7 @@ func TestProjects(t *testing.T) {
 // pages are the console's, each with what it has when it is ready.
 var pages = []struct{ name, path, ready string }{
 	{"playground", "/", `#language option + option`},
+	{"notebook-start", "/notebook", `#notebook-language option + option`},
 	{"sandboxes", "/sandboxes", `.sandbox`},
 	{"sandbox", "/sandboxes/ID", `.entries li + li`},
 }
@@ -286,6 +332,16 @@ func TestAccessible(t *testing.T) {
 	check("data")
 	p.click("Share")
 	check("share")
+	p.open("/notebook")
+	p.choose("notebook-language", "python")
+	p.click("Start")
+	p.code(".cell .editor", "import pandas as pd\ntable = pd.DataFrame({'city': ['Oslo', 'Lima'], 'people': [709, 10092]})\nprint('two cities')\ntable")
+	p.enter(chromedp.ModifierShift)
+	p.seeText(".cell", "Lima")
+	p.code(`[aria-label="Cell 2"] .editor`, "1 / 0")
+	p.enter(chromedp.ModifierShift)
+	p.see(`document.querySelector(".cell .badge")`)
+	check("notebook")
 }
 
 // TestDist: what is committed is what the sources make.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -300,7 +301,9 @@ func (p *page) code(editor, text string) {
 	p.t.Helper()
 	p.see(`document.querySelector(%q)?.shadowRoot?.querySelector(".cm-content")`, editor)
 	p.focus(editor)
-	p.press("a", chromedp.ModifierCtrl)
+	if err := chromedp.Do(p, chromedp.KeyEvent("a", chromedp.KeyModifiers(chromedp.ModifierCtrl))); err != nil {
+		p.fatal(err, "select all code")
+	}
 	evaluate[any](p, fmt.Sprintf(`{ const data = new DataTransfer(); data.setData("text/plain", %q);
 		document.querySelector(%q).shadowRoot.querySelector(".cm-content").dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true })); }`, text, editor))
 }
@@ -311,11 +314,17 @@ func (p *page) focus(editor string) {
 	evaluate[any](p, fmt.Sprintf(`document.querySelector(%q).shadowRoot.querySelector(".cm-content").focus()`, editor))
 }
 
-// press presses a key with others.
-func (p *page) press(key string, with chromedp.Modifier) {
+// enter presses Enter with another key. A KeyEvent of chromedp would bring the character also where the page has taken the key.
+func (p *page) enter(with chromedp.Modifier) {
 	p.t.Helper()
-	if err := chromedp.Do(p, chromedp.KeyEvent(key, chromedp.KeyModifiers(with))); err != nil {
-		p.fatal(err, "press "+key)
+	key := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Modifiers: int64(with), Key: "Enter", Code: "Enter", Text: "\r", WindowsVirtualKeyCode: 13}
+	_, err := chromedp.Call(p, input.DispatchKeyEvent, key)
+	if err == nil {
+		key.Type, key.Text = input.DispatchKeyEventTypeKeyUp, ""
+		_, err = chromedp.Call(p, input.DispatchKeyEvent, key)
+	}
+	if err != nil {
+		p.fatal(err, "press Enter")
 	}
 }
 

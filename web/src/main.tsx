@@ -2,12 +2,14 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Failure, get, request, whenSignedOut, type Who } from "./api";
 import { Login, Logo } from "./login";
+import { forget as forgetNotebook, Notebook } from "./notebook";
 import { forget as forgetPlayground, Playground } from "./playground";
 import { SandboxPage, Sandboxes } from "./sandboxes";
 import { Icon, message, Notice } from "./ui";
 
 const pages = [
   { path: "/", title: "Playground", icon: "code" },
+  { path: "/notebook", title: "Notebook", icon: "book" },
   { path: "/sandboxes", title: "Sandboxes", icon: "box" },
 ];
 
@@ -22,7 +24,7 @@ function toggleTheme() {
   applyTheme();
 }
 
-function forget() { forgetPlayground(); }
+function forget() { forgetPlayground(); forgetNotebook(); }
 
 function App() {
   const [path, setPath] = useState(location.pathname);
@@ -75,6 +77,7 @@ function App() {
 const isAt = (path: string, page: string) => path === page || (page !== "/" && path.startsWith(page + "/"));
 
 function Page({ path, who, go }: { path: string; who: Who; go(to: string): void }) {
+  if (path === "/notebook") return <Notebook who={who} go={go} />;
   if (path === "/sandboxes") return <Sandboxes who={who} go={go} />;
   if (path.startsWith("/sandboxes/")) return <SandboxPage key={path} id={path.slice("/sandboxes/".length)} who={who} go={go} />;
   return <Playground who={who} />;

@@ -28,8 +28,6 @@ export class Output {
 
   rewind() { this.taken = 0; }
 
-  has(stream: string): boolean { return this.all.some((p) => p.stream === stream); }
-
   text(): string { return this.all.map((p) => p.text).join(""); }
 }
 
