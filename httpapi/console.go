@@ -40,6 +40,8 @@ func (s *Server) console(next http.Handler) http.Handler {
 		case web.Has(r.URL.Path):
 			method, serve = http.MethodGet, web.Serve
 		default:
+			// Nothing else is a page of this origin, whatever it says that it is: its scripts would have the session.
+			w.Header().Set("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
 			next.ServeHTTP(w, r)
 			return
 		}

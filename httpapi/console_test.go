@@ -160,6 +160,9 @@ func TestConsolePages(t *testing.T) {
 		}
 	}
 	c.want(http.StatusMethodNotAllowed, nil, http.MethodPost, "/", "")
+	if res, _ := c.as(keyA).do(http.MethodGet, "/v1/sandboxes", ""); !strings.Contains(res.Header.Get("Content-Security-Policy"), "sandbox;") {
+		t.Errorf("an answer of the API has %v, want that it can be no page of this origin", res.Header)
+	}
 	c = serve(t, Config{}).as("")
 	c.want(http.StatusUnauthorized, nil, http.MethodGet, "/", "")
 	c.want(http.StatusUnauthorized, nil, http.MethodPost, loginPath, `{"key": "`+keyA+`"}`, ownPage)

@@ -181,6 +181,8 @@ func New(config *Config) (*Server, error) {
 		Refuse:          refuse,
 	}
 	if cfg.Console {
+		// Before anybody has logged in, no body is kept in memory: login reads a little of it.
+		gated.Stream = func(r *http.Request) bool { return isUpload(r) || isConsole(r.URL.Path) }
 		gated.Session = func(r *http.Request) (key string, borne bool) { return s.sessions.of(r, time.Now()) }
 	}
 	var err error

@@ -23,7 +23,7 @@ func TestWhoLinksWhat(t *testing.T) {
 		{packages: []string{"./backend/docker", "./backend/podman"}, without: []string{kubernetes, sqlite, postgres}, with: []string{docker}},
 		{packages: []string{"./backend/kubernetes"}, without: []string{docker, sqlite, postgres}, with: []string{kubernetes}},
 		{packages: []string{"./cmd/llmsandbox-agent"}, without: []string{docker, kubernetes, "net/http", "github.com/spf13/"}},
-		{packages: []string{"./cmd/llmsandbox", "./internal/cli"}, without: []string{kubernetes, "sigs.k8s.io/", ours + "backend/kubernetes"}, with: []string{docker, sqlite, postgres, ours + "internal/cli"}},
+		{packages: []string{"./cmd/llmsandbox", "./internal/cli"}, without: []string{kubernetes, "sigs.k8s.io/", ours + "backend/kubernetes", "github.com/chromedp/"}, with: []string{docker, sqlite, postgres, ours + "internal/cli", ours + "web"}},
 		{packages: []string{"./cmd/llmsandbox-kubernetes"}, with: []string{docker, kubernetes, ours + "backend/kubernetes"}},
 	} {
 		cmd := exec.Command("go", append([]string{"list", "-deps"}, c.packages...)...)
