@@ -56,6 +56,7 @@ func (s *Server) processRoutes() {
 		doc: "It takes code or argv. The program goes on until it ends by itself, by its timeout, or with its sandbox, also when the server is started again. 200 is of a program that has ended before it ran, by a policy or a compiler.",
 	}, func(ctx context.Context, in *struct {
 		ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
+		Key  string `header:"Idempotency-Key" maxLength:"255" pattern:"^[ -~]*$" doc:"One of the client's own: a request that repeats it within a day gets the same answer, and nothing is done"`
 		Body apitypes.NewProcess
 	}) (*state, error) {
 		start, err := s.newStart(&in.Body)
@@ -67,16 +68,21 @@ func (s *Server) processRoutes() {
 			return nil, err
 		}
 		start.By = string(by)
-		p, res, err := s.service.StartProgram(ctx, s.caller(ctx).Project, in.ID, start)
-		switch {
-		case err != nil && (res == nil || !settles(err)):
+		if _, err := s.sandbox(ctx, in.ID); err != nil { // before anything is kept of it
 			return nil, err
-		case p == nil:
-			end, _ := ofProgram(res, nil)
-			s.ended(ctx, end)
-			return &state{http.StatusOK, apitypes.ProcessState{State: "ended", Result: res}}, nil
 		}
-		return &state{http.StatusCreated, apitypes.ProcessState{ID: p.ID, State: "running"}}, nil
+		return once(ctx, s, in.ID, "start-process", in.Key, &in.Body, func(ctx context.Context) (*state, error) {
+			p, res, err := s.service.StartProgram(ctx, s.caller(ctx).Project, in.ID, start)
+			switch {
+			case err != nil && (res == nil || !settles(err)):
+				return nil, err
+			case p == nil:
+				end, _ := ofProgram(res, nil)
+				s.ended(ctx, end)
+				return &state{http.StatusOK, apitypes.ProcessState{State: "ended", Result: res}}, nil
+			}
+			return &state{http.StatusCreated, apitypes.ProcessState{ID: p.ID, State: "running"}}, nil
+		})
 	})
 	op.Responses["200"] = &huma.Response{Description: "It has ended before it ran", Content: op.Responses["201"].Content}
 	onProcess(s, operation{

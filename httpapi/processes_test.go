@@ -345,6 +345,54 @@ func TestProcessAtEnd(t *testing.T) {
 	}
 }
 
+// TestIdempotencyKey: a request that is sent again with its key does nothing, and gets the answer that the first one got.
+func TestIdempotencyKey(t *testing.T) {
+	var events []AuditEvent
+	c := serve(t, Config{Audit: func(_ context.Context, more []AuditEvent) error { events = append(events, more...); return nil }})
+	const body, all, key = `{"language": "bash"}`, "/v1/sandboxes", "Idempotency-Key: a key"
+	_, first := c.do(http.MethodPost, all, body, key)
+	if _, again := c.do(http.MethodPost, all, ` {"language":  "bash"}`, key); again != first {
+		t.Errorf("answered %s, and then %s: want the same", first, again)
+	}
+	c.want(http.StatusConflict, nil, http.MethodPost, all, `{"language": "python"}`, key)
+	for _, wrong := range []string{"\u00e9", strings.Repeat("x", 256)} {
+		c.want(http.StatusUnprocessableEntity, nil, http.MethodPost, all, body, "Idempotency-Key: "+wrong)
+	}
+	var sb, other apitypes.Sandbox
+	if err := json.Unmarshal([]byte(first), &sb); err != nil {
+		t.Fatal(err)
+	}
+	c.as(keyB).want(http.StatusCreated, &other, http.MethodPost, all, body, key)
+	c.as(keyAReads).want(http.StatusForbidden, nil, http.MethodPost, all, body, key)
+	var list struct{ Sandboxes []apitypes.Sandbox }
+	if c.want(http.StatusOK, &list, http.MethodGet, all, ""); len(list.Sandboxes) != 1 || list.Sandboxes[0].ID != sb.ID || other.ID == sb.ID {
+		t.Errorf("%+v, and of another project %s, want one sandbox each", list.Sandboxes, other.ID)
+	}
+	processes := all + "/" + sb.ID + "/processes"
+	c.want(http.StatusNotFound, nil, http.MethodPost, processes, `{"argv": ["/none"]}`, key)
+	_, first = c.do(http.MethodPost, processes, `{"argv": ["sh", "-c", "echo >>file"]}`, key) // what failed can be sent again, also as another one
+	_, again := c.do(http.MethodPost, processes, `{"argv": ["sh", "-c", "echo >>file"]}`, key)
+	var p apitypes.ProcessState
+	if err := json.Unmarshal([]byte(first), &p); err != nil || p.ID == 0 || again != first {
+		t.Errorf("answered %s, and then %s: want the same program", first, again)
+	}
+	c.want(http.StatusConflict, nil, http.MethodPost, processes, `{"argv": ["true"]}`, key)
+	c.as(keyB).want(http.StatusNotFound, nil, http.MethodPost, processes, `{"argv": ["sh", "-c", "echo >>file"]}`, key)
+	c.outcome(fmt.Sprint(processes, "/", p.ID))
+	var res result
+	if c.want(http.StatusOK, &res, http.MethodPost, all+"/"+sb.ID+"/exec", `{"shell": "wc -l <file"}`); res.Stdout != "1\n" {
+		t.Errorf("the program ran %q times, want once", res.Stdout)
+	}
+	c.stop()
+	var outcomes []string
+	for _, e := range events[:4] {
+		outcomes = append(outcomes, e.Outcome)
+	}
+	if want := []string{"ok", "repeated", "idempotency", "invalid"}; !slices.Equal(outcomes, want) {
+		t.Errorf("the audit log has %q, want %q", outcomes, want)
+	}
+}
+
 // FuzzEventID: an id that is taken is one that is given out.
 func FuzzEventID(f *testing.F) {
 	for _, seed := range []string{"", "0-0", "12-345", "999999999999999999-0", "1", "-1-1", "01-1", "1-1 ", "a-b"} {

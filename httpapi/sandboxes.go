@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -85,13 +86,23 @@ func (s *Server) sandboxRoutes() {
 	register(s, operation{
 		id: "create-sandbox", method: http.MethodPost, path: "/v1/sandboxes", tag: tag, status: http.StatusCreated, write: true,
 		summary: "Create a sandbox", doc: "It lives until its lifetime is over or it is removed, also when the server is started again.",
-	}, func(ctx context.Context, in *struct{ Body apitypes.NewSandbox }) (*sandboxAnswer, error) {
-		sb, err := s.service.Create(ctx, s.caller(ctx).Project, options(&in.Body))
-		if err != nil {
-			return nil, err
-		}
-		trailOf(ctx).sandbox = sb.ID()
-		return s.describeSandbox(ctx, sb.ID())
+	}, func(ctx context.Context, in *struct {
+		Key  string `header:"Idempotency-Key" maxLength:"255" pattern:"^[ -~]*$" doc:"One of the client's own: a request that repeats it within a day gets the same answer, and nothing is done"`
+		Body apitypes.NewSandbox
+	}) (*sandboxAnswer, error) {
+		return once(ctx, s, "", "create-sandbox", in.Key, &in.Body, func(ctx context.Context) (*sandboxAnswer, error) {
+			sb, err := s.service.Create(ctx, s.caller(ctx).Project, options(&in.Body))
+			if err != nil {
+				return nil, err
+			}
+			trailOf(ctx).sandbox = sb.ID()
+			after := context.WithoutCancel(ctx) // there is one, also for a client that has gone away
+			answer, err := s.describeSandbox(after, sb.ID())
+			if err != nil { // its client does not know it
+				err = errors.Join(err, s.service.Remove(after, s.caller(ctx).Project, sb.ID()))
+			}
+			return answer, err
+		})
 	})
 	register(s, operation{
 		id: "list-sandboxes", method: http.MethodGet, path: "/v1/sandboxes", tag: tag, summary: "List the project's sandboxes", doc: "In the order of their creation.",
@@ -132,6 +143,15 @@ func (s *Server) sandboxRoutes() {
 	}, func(ctx context.Context, in *sandboxPath) (*struct{}, error) {
 		return nil, s.service.Remove(ctx, s.caller(ctx).Project, in.ID)
 	})
+}
+
+// once is service.Once, for the caller.
+func once[T any](ctx context.Context, s *Server, sandbox, operation, key string, body any, do func(context.Context) (T, error)) (T, error) {
+	answer, repeated, err := service.Once(ctx, s.service, s.caller(ctx).Project, sandbox, operation, key, body, do)
+	if repeated && err == nil {
+		trailOf(ctx).outcome = "repeated"
+	}
+	return answer, err
 }
 
 type listRequest struct {

@@ -97,16 +97,20 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Records keep what a server has to know after it was killed: which programs it has started that go on without their client, and what became of
-// them, output included. A record is data under a name of a project's sandbox. Methods may be called concurrently. Records may be dropped once they are
+// Records keep what a server has to know after it was killed: which programs it has started that go on without their client, what became of
+// them, output included, and what it has answered to requests with an Idempotency-Key. A record is data under a name of a project's sandbox, or of the project where sandbox is empty. Methods may be called concurrently. Records may be dropped once they are
 // a day old, or a project has many; those that are open last.
 type Records interface {
 	// PutRecord keeps data in place of what is there. A record is open while its program runs.
 	PutRecord(ctx context.Context, project, sandbox, name string, open bool, data []byte) error
+	// AddRecord keeps data that is not open where there is no record of that name, and reports whether there was none.
+	AddRecord(ctx context.Context, project, sandbox, name string, data []byte) (added bool, err error)
 	// Record returns what was kept. It fails with fs.ErrNotExist.
 	Record(ctx context.Context, project, sandbox, name string) (data []byte, open bool, err error)
 	// OpenRecords returns the names of a sandbox's open records.
 	OpenRecords(ctx context.Context, project, sandbox string) ([]string, error)
+	// RemoveRecord drops a record, if it is there.
+	RemoveRecord(ctx context.Context, project, sandbox, name string) error
 	// RemoveRecords drops all records of a sandbox.
 	RemoveRecords(ctx context.Context, project, sandbox string) error
 }
@@ -176,7 +180,7 @@ func New(config *Config) (*Server, error) {
 		Open:    func(r *http.Request) bool { return isOpen(r.URL.Path) || cfg.Console && isConsole(r.URL.Path) },
 		MaxBody: apitypes.MaxBody, BodyTimeout: bodyTime, WriteTimeout: writeTime, Stream: isUpload,
 		Methods:         "GET, HEAD, POST, PUT, PATCH, DELETE",
-		RequestHeaders:  "Accept, Authorization, Content-Type, Last-Event-ID, X-API-Key",
+		RequestHeaders:  "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-API-Key",
 		ResponseHeaders: "Retry-After, WWW-Authenticate",
 		Refuse:          refuse,
 	}

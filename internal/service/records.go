@@ -9,16 +9,20 @@ import (
 	"time"
 )
 
-// Records keeps what a service has to know after it was killed: which programs it has started, and what became of them. Methods may be called
+// Records keeps what a service has to know after it was killed: which programs it has started, what became of them, and
+// which requests it has answered. Methods may be called
 // concurrently. Records may be dropped once they are a day old or the project has more of them than it may; those that are open are dropped last.
 type Records interface {
 	// PutRecord keeps data under a name of a project's sandbox, in place of what is there. A record is open while what it is about goes on.
 	PutRecord(ctx context.Context, project, sandbox, name string, open bool, data []byte) error
+	// AddRecord keeps data that is not open under a name where there is none yet, and reports whether there was none.
+	AddRecord(ctx context.Context, project, sandbox, name string, data []byte) (added bool, err error)
 	// Record fails with fs.ErrNotExist.
 	Record(ctx context.Context, project, sandbox, name string) (data []byte, open bool, err error)
 	// OpenRecords are the names of the open records of a sandbox.
 	OpenRecords(ctx context.Context, project, sandbox string) ([]string, error)
-	// RemoveRecords drops all of a sandbox.
+	// RemoveRecord drops one, if it is there; RemoveRecords all of a sandbox.
+	RemoveRecord(ctx context.Context, project, sandbox, name string) error
 	RemoveRecords(ctx context.Context, project, sandbox string) error
 }
 
@@ -49,6 +53,11 @@ func (r *record) is(project, sandbox, name string) bool {
 func (m *memory) PutRecord(_ context.Context, project, sandbox, name string, open bool, data []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.put(project, sandbox, name, open, data)
+	return nil
+}
+
+func (m *memory) put(project, sandbox, name string, open bool, data []byte) {
 	m.all = slices.DeleteFunc(m.all, func(r record) bool { return r.is(project, sandbox, name) })
 	m.all = append(m.all, record{project, sandbox, name, open, data, time.Now()})
 	size, oldest := 0, time.Now().Add(-recordAge)
@@ -61,7 +70,20 @@ func (m *memory) PutRecord(_ context.Context, project, sandbox, name string, ope
 			m.all = slices.Delete(m.all, i, i+1)
 		}
 	}
-	return nil
+}
+
+// AddRecord implements Records.
+func (m *memory) AddRecord(_ context.Context, project, sandbox, name string, data []byte) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	oldest := time.Now().Add(-recordAge)
+	if slices.ContainsFunc(m.all, func(r record) bool {
+		return r.is(project, sandbox, name) && (r.open || !r.at.Before(oldest))
+	}) {
+		return false, nil
+	}
+	m.put(project, sandbox, name, false, data)
+	return true, nil
 }
 
 // Record implements Records.
@@ -87,6 +109,14 @@ func (m *memory) OpenRecords(_ context.Context, project, sandbox string) ([]stri
 		}
 	}
 	return names, nil
+}
+
+// RemoveRecord implements Records.
+func (m *memory) RemoveRecord(_ context.Context, project, sandbox, name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all = slices.DeleteFunc(m.all, func(r record) bool { return r.is(project, sandbox, name) })
+	return nil
 }
 
 // RemoveRecords implements Records.

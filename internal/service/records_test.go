@@ -51,6 +51,16 @@ func TestMemory(t *testing.T) {
 		put("q", "s", "new", false, 5)
 		want("p", "s", "2", false, -1)
 		want("p", "s", "open", true, 3)
+		for _, want := range []bool{true, false} {
+			if added, err := m.AddRecord(t.Context(), "q", "s", "once", []byte("x")); added != want || err != nil {
+				t.Errorf("added: %t, %v, want %t", added, err, want)
+			}
+		}
+		want("q", "s", "once", false, 1)
+		if err := m.RemoveRecord(t.Context(), "q", "s", "once"); err != nil {
+			t.Error(err)
+		}
+		want("q", "s", "once", false, -1)
 		if err := m.RemoveRecords(t.Context(), "p", "s"); err != nil {
 			t.Fatal(err)
 		}

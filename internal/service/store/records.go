@@ -24,17 +24,11 @@ const (
 // are thirty; and the oldest that are not open when a project has more than 64 MiB or 10,000 of them. PutRecord fails with backend.ErrInvalid for more
 // than MaxRecord bytes.
 func (s *Store) PutRecord(ctx context.Context, project, sandbox, name string, open bool, data []byte) error {
-	if len(data) > MaxRecord {
-		return fmt.Errorf("record %.80q of %d bytes: %w: at most %d are kept", name, len(data), backend.ErrInvalid, MaxRecord)
+	if err := checkRecord(name, data); err != nil {
+		return err
 	}
 	const put = `INSERT INTO records (project, sandbox, name, open, at, data) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (project, sandbox, name) DO UPDATE SET open = excluded.open, at = excluded.at, data = excluded.data`
-	const age = "DELETE FROM records WHERE at < $1 OR at < $2 AND open = 0"
-	const size = `DELETE FROM records WHERE project = $1 AND open = 0 AND (sandbox, name) IN (
-		SELECT sandbox, name FROM (
-			SELECT sandbox, name, SUM(LENGTH(data)) OVER newest AS bytes, COUNT(*) OVER newest AS number FROM records WHERE project = $1 AND open = 0
-			WINDOW newest AS (ORDER BY at DESC, sandbox, name)
-		) AS sums WHERE bytes > $2 OR number > $3)`
 	if data == nil {
 		data = []byte{}
 	}
@@ -45,11 +39,67 @@ func (s *Store) PutRecord(ctx context.Context, project, sandbox, name string, op
 		}
 		_, err := tx.ExecContext(ctx, put, project, sandbox, name, state, micros(now), data)
 		if err == nil {
-			_, err = tx.ExecContext(ctx, age, micros(now.Add(-openAge)), micros(now.Add(-recordsAge)))
+			err = dropOld(ctx, tx, now)
 		}
 		if err == nil && !open {
-			_, err = tx.ExecContext(ctx, size, project, recordsSize, recordsNumber)
+			err = dropMany(ctx, tx, project)
 		}
+		return err
+	})
+}
+
+func checkRecord(name string, data []byte) error {
+	if len(data) > MaxRecord {
+		return fmt.Errorf("record %.80q of %d bytes: %w: at most %d are kept", name, len(data), backend.ErrInvalid, MaxRecord)
+	}
+	return nil
+}
+
+// dropOld drops records that are too old.
+func dropOld(ctx context.Context, tx *sql.Tx, now time.Time) error {
+	_, err := tx.ExecContext(ctx, "DELETE FROM records WHERE at < $1 OR at < $2 AND open = 0", micros(now.Add(-openAge)), micros(now.Add(-recordsAge)))
+	return err
+}
+
+// dropMany drops what a project has too much of.
+func dropMany(ctx context.Context, tx *sql.Tx, project string) error {
+	const size = `DELETE FROM records WHERE project = $1 AND open = 0 AND (sandbox, name) IN (
+		SELECT sandbox, name FROM (
+			SELECT sandbox, name, SUM(LENGTH(data)) OVER newest AS bytes, COUNT(*) OVER newest AS number FROM records WHERE project = $1 AND open = 0
+			WINDOW newest AS (ORDER BY at DESC, sandbox, name)
+		) AS sums WHERE bytes > $2 OR number > $3)`
+	_, err := tx.ExecContext(ctx, size, project, recordsSize, recordsNumber)
+	return err
+}
+
+// AddRecord keeps data as PutRecord does, not open, and only where there is no record of that name. It reports whether there was none.
+func (s *Store) AddRecord(ctx context.Context, project, sandbox, name string, data []byte) (added bool, err error) {
+	if err := checkRecord(name, data); err != nil {
+		return false, err
+	}
+	const add = "INSERT INTO records (project, sandbox, name, open, at, data) VALUES ($1, $2, $3, 0, $4, $5) ON CONFLICT DO NOTHING"
+	err = s.write(ctx, "keep a record", func(tx *sql.Tx) error {
+		now := s.now()
+		if err := dropOld(ctx, tx, now); err != nil {
+			return err
+		}
+		done, err := tx.ExecContext(ctx, add, project, sandbox, name, micros(now), data)
+		if err != nil {
+			return err
+		}
+		n, err := done.RowsAffected()
+		if added = n == 1; err != nil {
+			return err
+		}
+		return dropMany(ctx, tx, project)
+	})
+	return added && err == nil, err
+}
+
+// RemoveRecord drops a record, if it is there.
+func (s *Store) RemoveRecord(ctx context.Context, project, sandbox, name string) error {
+	return s.write(ctx, "drop a record", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM records WHERE project = $1 AND sandbox = $2 AND name = $3", project, sandbox, name)
 		return err
 	})
 }

@@ -3,9 +3,12 @@ package store
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,8 +64,45 @@ func TestRecords(t *testing.T) {
 		wantRecord(t, s, "p", "s1", "b", false, nil)
 		wantRecord(t, s, "p", "s2", "a", true, []byte("2"))
 		wantRecord(t, s, "q", "s1", "a", false, []byte("3"))
+		for _, want := range []bool{true, false} {
+			if added, err := s.AddRecord(t.Context(), "p", "", "once", fmt.Append(nil, want)); added != want || err != nil {
+				t.Errorf("added: %t, %v, want %t", added, err, want)
+			}
+		}
+		wantRecord(t, s, "p", "", "once", false, []byte("true"))
+		if err := errors.Join(s.RemoveRecord(t.Context(), "p", "", "once"), s.RemoveRecord(t.Context(), "p", "", "once")); err != nil {
+			t.Error(err)
+		}
+		wantRecord(t, s, "p", "", "once", false, nil)
+		wantRecord(t, s, "p", "s2", "a", true, []byte("2"))
+		if _, err := s.AddRecord(t.Context(), "p", "s1", "c", make([]byte, MaxRecord+1)); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("a large record: %v, want ErrInvalid", err)
+		}
 		if err := s.PutRecord(t.Context(), "p", "s1", "c", false, make([]byte, MaxRecord+1)); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("a large record: %v, want ErrInvalid", err)
+		}
+	})
+}
+
+// TestAddAtOnce: of many that add the same record at the same time, one does.
+func TestAddAtOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, source string) {
+		stores := []*Store{open(t, source), open(t, source)}
+		var all sync.WaitGroup
+		var added atomic.Int32
+		for i := range 8 {
+			all.Go(func() {
+				ok, err := stores[i%2].AddRecord(t.Context(), "p", "", "once", []byte{byte(i)})
+				if err != nil {
+					t.Error(err)
+				}
+				if ok {
+					added.Add(1)
+				}
+			})
+		}
+		if all.Wait(); added.Load() != 1 {
+			t.Errorf("added %d times, want once", added.Load())
 		}
 	})
 }
@@ -93,7 +133,9 @@ func TestRecordsAreBounded(t *testing.T) {
 		wantRecord(t, s, "q", "s", "other", false, make([]byte, large))
 		now = now.Add(recordsAge)
 		wantRecord(t, s, "q", "s", "other", false, nil)
-		put("q", "new", false, 1)
+		if added, err := s.AddRecord(t.Context(), "q", "s", "other", []byte("new")); !added || err != nil {
+			t.Errorf("in the place of one that is too old: %t, %v, want that it was added", added, err)
+		}
 		wantRecord(t, s, "p", "s", "2", false, nil)
 		wantRecord(t, s, "p", "s", "open", true, make([]byte, large))
 		now = now.Add(openAge)
