@@ -3,6 +3,7 @@ package llmsandbox
 import (
 	"context"
 	"fmt"
+	"io"
 	"path"
 	"strings"
 
@@ -56,6 +57,26 @@ func (s *Sandbox) CopyOut(ctx context.Context, path, hostPath string) (CopyResul
 	path = withName(path, s.machine.Guest().Workdir)
 	return s.copy(ctx, func(c *agentclient.Client) (transfer.Result, error) {
 		return transfer.CopyOut(ctx, c, path, hostPath, transfer.Options{})
+	})
+}
+
+// TarOut writes a file or directory of the sandbox to w as a tar archive, of which the members' names begin with name;
+// an empty one is the path's own. It has regular files and directories with safe names only, what else there is is left out
+// and reported as by CopyOut, and the errors and limits are the same. w may have got a part of the archive when it fails.
+func (s *Sandbox) TarOut(ctx context.Context, path, name string, w io.Writer) (CopyResult, error) {
+	path = withName(path, s.machine.Guest().Workdir)
+	return s.copy(ctx, func(c *agentclient.Client) (transfer.Result, error) {
+		return transfer.TarOut(ctx, c, path, name, w, transfer.Options{})
+	})
+}
+
+// TarIn unpacks a tar archive that it reads from r into a directory of the sandbox, which is made with those above it if it is
+// missing. Files take the place of those that are there; links and unsafe names are left out and reported, and none that is
+// there is followed. It happens in the sandbox, with the rights of its code. The errors and limits are those of CopyIn; what was unpacked
+// when it fails stays. A Read of r that waits is not interrupted by the end of ctx.
+func (s *Sandbox) TarIn(ctx context.Context, r io.Reader, path string) (CopyResult, error) {
+	return s.copy(ctx, func(c *agentclient.Client) (transfer.Result, error) {
+		return transfer.TarIn(ctx, c, r, path, transfer.Options{})
 	})
 }
 

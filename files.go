@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
@@ -101,6 +102,17 @@ func (s *Sandbox) ReadFile(ctx context.Context, path string) ([]byte, error) {
 func (s *Sandbox) ReadFileTo(ctx context.Context, path string, w io.Writer) (int64, error) {
 	return file(ctx, s, "read", path, func(c *agentclient.Client) (int64, error) {
 		return c.ReadFile(ctx, path, w)
+	})
+}
+
+// ReadFileRange writes to w length bytes of a regular file from an offset on, fewer where the file ends before, and
+// returns how many. A length of 0 is all up to the file's end.
+func (s *Sandbox) ReadFileRange(ctx context.Context, path string, offset, length int64, w io.Writer) (int64, error) {
+	if offset < 0 || length < 0 {
+		return 0, fmt.Errorf("read %d bytes of %q from %d on: %w: neither is negative", length, path, offset, ErrInvalid)
+	}
+	return file(ctx, s, "read", path, func(c *agentclient.Client) (int64, error) {
+		return c.ReadRange(ctx, path, uint64(offset), uint64(min(length, math.MaxInt64-offset)), w)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -107,23 +108,64 @@ func (s *Sandbox) ReadFileTo(ctx context.Context, path string, w io.Writer) (int
 		return 0, err
 	}
 	r.query, r.accept = url.Values{"path": {path}}, fileType
-	answer, err := s.client.send(ctx, r)
+	n, _, err := s.client.download(ctx, r, path, func(res *http.Response) (int64, error) { return io.Copy(w, res.Body) })
+	return n, err
+}
+
+// ReadFileRange writes to w length bytes of a regular file from an offset on, fewer where the file ends before, and returns how many. A length of 0 is
+// all up to the file's end.
+func (s *Sandbox) ReadFileRange(ctx context.Context, path string, offset, length int64, w io.Writer) (int64, error) {
+	if offset < 0 || length < 0 {
+		return 0, fmt.Errorf("read %d bytes of %q from %d on: %w: neither is negative", length, path, offset, llmsandbox.ErrInvalid)
+	}
+	r, err := s.request(http.MethodGet, "/files")
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = answer.Body.Close() }() // all of it was read, or is not wanted
-	if kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); kind != fileType || !isWhole(answer) {
-		return 0, fmt.Errorf("read %q: %w", path, malformed("it is no file that ends by itself but %q: is something between that changes it?", cut(kind, maxLocation)))
+	r.query, r.accept, r.part = url.Values{"path": {path}}, fileType, fmt.Sprintf("bytes=%d-", offset)
+	r.want, r.orOK = http.StatusPartialContent, true
+	most := int64(math.MaxInt64)
+	if length > 0 {
+		most = length
+		r.part += strconv.FormatInt(offset+min(length, math.MaxInt64-offset)-1, 10)
 	}
-	from := &noted{r: answer.Body}
-	n, err := io.Copy(w, from)
+	n, _, err := s.client.download(ctx, r, path, func(res *http.Response) (int64, error) {
+		if res.StatusCode == http.StatusOK { // of a link, it is the whole file
+			if _, err := io.CopyN(io.Discard, res.Body, offset); err == io.EOF { //nolint:errorlint // it is this very value
+				return 0, nil
+			} else if err != nil {
+				return 0, err
+			}
+		}
+		return io.Copy(w, io.LimitReader(res.Body, most))
+	})
+	if refused, ok := errors.AsType[*Error](err); ok && refused.Status == http.StatusRequestedRangeNotSatisfiable {
+		return 0, nil // the file ends before
+	}
+	return n, err
+}
+
+// download sends a request for content of the type that it accepts, and has take read it. It fails where not all of the content has come.
+func (c *Client) download(ctx context.Context, r *request, path string, take func(*http.Response) (int64, error)) (n int64, trailer http.Header, err error) {
+	answer, err := c.send(ctx, r)
+	if err != nil {
+		return 0, nil, err
+	}
+	body := answer.Body
+	defer func() { _ = body.Close() }() // all of it was read, or is not wanted
+	if kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); kind != r.accept || !isWhole(answer) {
+		return 0, nil, fmt.Errorf("read %q: %w", path, malformed("it is no content that ends by itself but %q: is something between that changes it?", cut(kind, maxLocation)))
+	}
+	from := &noted{r: body}
+	answer.Body = io.NopCloser(from)
+	n, err = take(answer)
 	switch {
 	case from.err != nil:
-		return n, fmt.Errorf("read %q: %w", path, r.failed(ctx, from.err))
+		return n, nil, fmt.Errorf("read %q: %w", path, r.failed(ctx, from.err))
 	case err != nil:
-		return n, fmt.Errorf("read %q: %w", path, err)
+		return n, nil, fmt.Errorf("read %q: %w", path, err)
 	}
-	return n, nil
+	return n, answer.Trailer, nil
 }
 
 // A noted reader keeps the error that it fails with. Once stop is called it reads no more.
@@ -184,12 +226,18 @@ func (s *Sandbox) WriteFileFrom(ctx context.Context, path string, r io.Reader, m
 	if err != nil {
 		return err
 	}
-	from := &noted{r: r}
-	req.query, req.upload, req.want = url.Values{"path": {path}}, from, http.StatusNoContent
+	req.query, req.want = url.Values{"path": {path}}, http.StatusNoContent
 	if mode.Perm() != 0 {
 		req.query.Set("mode", fmt.Sprintf("%04o", mode.Perm()))
 	}
-	err = s.client.call(ctx, req, nil)
+	return s.client.upload(ctx, req, path, r, nil)
+}
+
+// upload sends a request with the content of a reader; v gets the answer, nil is for what has none.
+func (c *Client) upload(ctx context.Context, r *request, path string, content io.Reader, v any) error {
+	from := &noted{r: content}
+	r.upload = from
+	err := c.call(ctx, r, v)
 	if readErr := from.stop(); err != nil && readErr != nil {
 		return fmt.Errorf("write %q: read its content: %w", path, readErr)
 	}

@@ -41,6 +41,7 @@ const (
 	jsonType  = "application/json"
 	eventType = "text/event-stream"
 	fileType  = "application/octet-stream"
+	tarType   = "application/x-tar"
 )
 
 // A request is one of the API.
@@ -50,7 +51,9 @@ type request struct {
 	body         any       // of its JSON; nil: it has none
 	content      []byte    // a body that is a file's, in its place
 	upload       io.Reader // the same, which is read once
+	kind         string    // of content or upload; empty: a file
 	accept       string    // empty: JSON
+	part         string    // of a file, as the header Range has it; empty: all
 	want         int       // the status of success; 0: 200
 	orOK         bool      // so is 200
 	after        string    // the id of the event behind which a stream is to go on
@@ -133,12 +136,15 @@ func (c *Client) attempt(ctx context.Context, r *request, body []byte) (*http.Re
 	case r.body != nil:
 		req.Header.Set("Content-Type", jsonType)
 	case content != nil:
-		req.Header.Set("Content-Type", fileType)
+		req.Header.Set("Content-Type", cmp.Or(r.kind, fileType))
 		req.Header.Set("Expect", "100-continue") // what is refused is not sent
 	}
 	req.Header.Set("Accept", cmp.Or(r.accept, jsonType))
 	if r.after != "" {
 		req.Header.Set("Last-Event-ID", r.after)
+	}
+	if r.part != "" {
+		req.Header.Set("Range", r.part)
 	}
 	req.Header.Set("Accept-Encoding", "identity") // so that bounds are of what is read
 	c.authorize(req.Header)

@@ -193,7 +193,7 @@ func (r *request) broken(ctx context.Context, err error) error {
 	case errors.Is(err, errEventTooLong):
 		return malformed("%w", err)
 	case errors.Is(err, io.EOF):
-		err = errors.New("the stream ended before the result came")
+		err = errors.New("the stream ended too early")
 	}
 	return r.failed(ctx, err)
 }

@@ -1,10 +1,16 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"iter"
+	"math"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -34,7 +40,7 @@ type kernel interface {
 	Close() error
 }
 
-// A sandbox is what the library's and the client's have in common, but for their files, which other tests use.
+// A sandbox is what the library's and the client's have in common, but for what other tests use.
 type sandbox[K kernel] interface {
 	Exec(ctx context.Context, argv []string, opts *llmsandbox.ExecOptions) (*llmsandbox.Result, error)
 	Kernel(ctx context.Context, lang string, opts *llmsandbox.KernelOptions) (K, error)
@@ -45,6 +51,12 @@ type sandbox[K kernel] interface {
 	Network(ctx context.Context) (llmsandbox.Network, error)
 	SetNetwork(ctx context.Context, n llmsandbox.Network) error
 	Install(ctx context.Context, libraries []string, opts *llmsandbox.InstallOptions) error
+	CopyIn(ctx context.Context, hostPath, path string) (llmsandbox.CopyResult, error)
+	CopyOut(ctx context.Context, path, hostPath string) (llmsandbox.CopyResult, error)
+	TarOut(ctx context.Context, path, name string, w io.Writer) (llmsandbox.CopyResult, error)
+	TarIn(ctx context.Context, r io.Reader, path string) (llmsandbox.CopyResult, error)
+	ReadFileRange(ctx context.Context, path string, offset, length int64, w io.Writer) (int64, error)
+	Watch(ctx context.Context, path string, recursive bool) (iter.Seq2[llmsandbox.FileEvent, error], error)
 	Close() error
 }
 
@@ -63,7 +75,7 @@ func (w *onFirst) Write(p []byte) (int, error) {
 
 // kindOf is what an error is to a program that looks.
 func kindOf(err error) string {
-	for _, kind := range []error{llmsandbox.ErrKernelClosed, llmsandbox.ErrDetached, llmsandbox.ErrInvalid, llmsandbox.ErrUnsupported, llmsandbox.ErrUnknownLanguage, llmsandbox.ErrLost, fs.ErrNotExist} {
+	for _, kind := range []error{llmsandbox.ErrKernelClosed, llmsandbox.ErrDetached, llmsandbox.ErrInvalid, llmsandbox.ErrUnsupported, llmsandbox.ErrUnknownLanguage, llmsandbox.ErrUnsafePath, llmsandbox.ErrNoSafeContent, llmsandbox.ErrLost, fs.ErrNotExist, fs.ErrPermission} {
 		if errors.Is(err, kind) {
 			return kind.Error()
 		}
@@ -152,6 +164,100 @@ func tell[K kernel](t *testing.T, sb sandbox[K]) (lines []string) {
 	network, err = sb.Network(ctx)
 	say("network: %s %v, %s", network.Mode, network.Allow, kindOf(err))
 	say("install: %s, %s", kindOf(sb.Install(ctx, nil, nil)), kindOf(sb.Install(ctx, []string{"no name"}, nil)))
+	return append(lines, tellFiles(t, sb)...)
+}
+
+// tellFiles copies files, reads parts of them and watches them.
+func tellFiles[K kernel](t *testing.T, sb sandbox[K]) (lines []string) {
+	ctx := testContext(t)
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	shell := func(line string) {
+		t.Helper()
+		if res, err := sb.Exec(ctx, []string{"sh", "-c", line}, nil); err != nil || !res.OK() {
+			t.Fatalf("%s: got %+v, %v, want ok", line, res, err)
+		}
+	}
+	in, out := t.TempDir(), t.TempDir()
+	large := strings.Repeat("0123456789", 100_000)
+	err := errors.Join(os.WriteFile(in+"/a.txt", []byte("0123456789"), 0o644), os.Mkdir(in+"/sub", 0o755), os.WriteFile(in+"/sub/é", []byte(large), 0o755), os.Symlink("a.txt", in+"/link"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := func(what string, res llmsandbox.CopyResult, err error) {
+		say("%s: %d files, %d bytes, some left out: %t, %s", what, res.Files, res.Bytes, len(res.Skipped) > 0, kindOf(err))
+	}
+	tree := func(dir string) {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			info, infoErr := d.Info()
+			if err := errors.Join(err, infoErr); err != nil {
+				return err
+			}
+			if !d.IsDir() {
+				say("%s %v %d", strings.TrimPrefix(path, dir), info.Mode(), info.Size())
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	from := func(what, path, to string) { res, err := sb.CopyOut(ctx, path, to); copied(what, res, err) }
+	to := func(what, path, dest string) { res, err := sb.CopyIn(ctx, path, dest); copied(what, res, err) }
+	to("in", in, "project")
+	to("one in", in+"/a.txt", "project/one.txt")
+	shell("cd project && ln -s a.txt link && ln -s /etc dir && mkfifo fifo && ls -lR >/dev/null")
+	from("out", "project", out)
+	from("one out", "project/a.txt", out+"/one.txt")
+	tree(out)
+	to("missing in", in+"/none", "x")
+	to("in through a link", in, "project/dir")
+	to("in above", in, "../x")
+	to("in where nobody may", in, "/usr/x")
+	from("missing out", "none", out)
+	from("out above", "project/../..", out)
+	from("a link out", "project/link", out+"/x")
+	from("a fifo out", "project/fifo", out+"/x")
+	var archive bytes.Buffer
+	_, err = sb.TarOut(ctx, "project/sub", "renamed", &archive)
+	say("archive: %s", kindOf(err))
+	res, err := sb.TarIn(ctx, &archive, "again")
+	copied("unpacked", res, err)
+	res, err = sb.TarIn(ctx, strings.NewReader(large), "again")
+	say("no archive: %d files, an error: %t", res.Files, err != nil)
+	_, err = sb.TarOut(ctx, "none", "", &archive)
+	say("archive of none: %s", kindOf(err))
+	for _, part := range []struct {
+		path           string
+		offset, length int64
+	}{
+		{"project/a.txt", 0, 4}, {"project/a.txt", 8, 100}, {"project/a.txt", 3, 0}, {"project/a.txt", 10, 1}, {"project/a.txt", 1 << 40, 0}, {"project/a.txt", 9, math.MaxInt64},
+		{"project/link", 2, 3}, {"project/link", 20, 3}, {"again/renamed/é", 999_990, 0}, {"none", 0, 1}, {"project/a.txt", -1, 1}, {"project/a.txt", 0, -1},
+	} {
+		var got bytes.Buffer
+		n, err := sb.ReadFileRange(ctx, part.path, part.offset, part.length, &got)
+		say("%v: %d %q, %s", part, n, got.String(), kindOf(err))
+	}
+	changes, err := sb.Watch(ctx, "project", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell("touch project/sub/new")
+	for change, err := range changes {
+		say("%v, %s", change, kindOf(err))
+		break
+	}
+	ended, end := context.WithCancel(ctx)
+	if changes, err = sb.Watch(ended, "project", false); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	for _, err := range changes {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want that of the context", err)
+		}
+	}
+	_, err = sb.Watch(ctx, "none", false)
+	say("watch what is missing: %s", kindOf(err))
 	return lines
 }
 

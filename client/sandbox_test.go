@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -391,6 +392,50 @@ func TestOpen(t *testing.T) {
 		var refused *client.Error
 		if !errors.As(err, &refused) || refused.Code != "not_allowed" || !strings.Contains(refused.Detail, name) {
 			t.Errorf("%s: got %v, %v, want it not to be allowed", name, sb, err)
+		}
+	}
+}
+
+// TestSignURL: a program without a key reads and writes by a signed URL.
+func TestSignURL(t *testing.T) {
+	c := use(t)
+	sb := open(t, c, llmsandbox.Options{})
+	do := func(method, address, content string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(testContext(t), method, address, strings.NewReader(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport := &http.Transport{DisableKeepAlives: true}
+		res, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, string(text)
+	}
+	for _, method := range []string{http.MethodPut, http.MethodGet} {
+		address, err := sb.SignURL(testContext(t), method, "a é&.txt", time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, text := do(method, address, "content"); status/100 != 2 || method == http.MethodGet && text != "content" {
+			t.Errorf("%s: got %d %q, want the content", method, status, text)
+		}
+	}
+	for method, lifetime := range map[string]time.Duration{http.MethodGet: 48 * time.Hour, http.MethodDelete: time.Minute} {
+		if address, err := sb.SignURL(testContext(t), method, "a", lifetime); !errors.Is(err, llmsandbox.ErrInvalid) {
+			t.Errorf("%s: got %s, %v, want ErrInvalid", method, address, err)
+		}
+	}
+	for _, answer := range []string{`{}`, `{"url": "https://evil.example/"}`, `{"url": "%zz"}`, `{"url": "/v1/signed"}`} {
+		_, hostile := hostileServer(t, answers("application/json", answer, true))
+		if address, err := hostile.SignURL(testContext(t), http.MethodGet, "a", time.Minute); !errors.Is(err, llmsandbox.ErrLost) {
+			t.Errorf("%s: got %s, %v, want that it cannot be used", answer, address, err)
 		}
 	}
 }

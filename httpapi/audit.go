@@ -169,7 +169,7 @@ func (s *Server) audit(ctx huma.Context, next func(huma.Context)) {
 		next(ctx)
 		return
 	}
-	t, start := &trail{sandbox: ctx.Param("id")}, time.Now()
+	t, start := &trail{sandbox: sandboxOf(ctx)}, time.Now()
 	ctx = huma.WithValue(ctx, trailKey{}, t)
 	defer func() {
 		e := AuditEvent{Time: start, Caller: s.caller(ctx.Context()), Operation: ctx.Operation().OperationID, Sandbox: t.sandbox, Status: ctx.Status(), Outcome: t.outcome}

@@ -49,6 +49,7 @@ type operation struct {
 	status            int
 	write             bool // it makes, uses or removes something
 	open              bool // it needs no key
+	signed            bool // its path has a signature in place of a key
 }
 
 // register adds an operation. Each error that its handler returns becomes a problem.
@@ -70,6 +71,9 @@ func register[I, O any](s *Server, op operation, handler func(context.Context, *
 	o.Metadata = map[string]any{needs: scope}
 	if op.open {
 		o.Metadata, o.Security = nil, []map[string][]string{}
+	}
+	if op.signed {
+		o.Security = []map[string][]string{}
 	}
 	huma.Register(s.api, o, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handler(ctx, in)

@@ -57,7 +57,7 @@ type processKey struct{}
 
 // name notes which sandbox and process a request is about.
 func (s *Server) name(ctx huma.Context, next func(huma.Context)) {
-	next(huma.WithValue(huma.WithValue(ctx, sandboxKey{}, ctx.Param("id")), processKey{}, ctx.Param("process")))
+	next(huma.WithValue(huma.WithValue(ctx, sandboxKey{}, sandboxOf(ctx)), processKey{}, ctx.Param("process")))
 }
 
 // problem is what a client is told of an error. The text of an error that no client can do anything about is logged, and not sent: it may

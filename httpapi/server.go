@@ -7,6 +7,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"crypto/cipher"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -150,6 +151,7 @@ type Server struct {
 	metrics *metrics
 	auditor *auditor
 	gate    *httpgate.Gate
+	signer  cipher.AEAD // of URLs, until this server ends
 	handler http.Handler
 
 	stopping context.Context // ends when requests that have no end of their own are to end
@@ -168,7 +170,11 @@ func New(config *Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, metrics: newMetrics(), sessions: newSessions(cfg.TLS != nil || cfg.BehindProxy), terminals: map[heldTerminal]*llmsandbox.Process{}}
+	signer, err := newSigner()
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: %w", err)
+	}
+	s := &Server{cfg: cfg, metrics: newMetrics(), signer: signer, sessions: newSessions(cfg.TLS != nil || cfg.BehindProxy), terminals: map[heldTerminal]*llmsandbox.Process{}}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.sockets = newSockets(s.stopping)
 	identify := s.identify
@@ -180,8 +186,8 @@ func New(config *Config) (*Server, error) {
 		Open:    func(r *http.Request) bool { return isOpen(r.URL.Path) || cfg.Console && isConsole(r.URL.Path) },
 		MaxBody: apitypes.MaxBody, BodyTimeout: bodyTime, WriteTimeout: writeTime, Stream: isUpload,
 		Methods:         "GET, HEAD, POST, PUT, PATCH, DELETE",
-		RequestHeaders:  "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-API-Key",
-		ResponseHeaders: "Retry-After, WWW-Authenticate",
+		RequestHeaders:  "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Range, X-API-Key",
+		ResponseHeaders: "Accept-Ranges, Content-Range, Retry-After, WWW-Authenticate",
 		Refuse:          refuse,
 	}
 	if cfg.Console {
@@ -189,7 +195,6 @@ func New(config *Config) (*Server, error) {
 		gated.Stream = func(r *http.Request) bool { return isUpload(r) || isConsole(r.URL.Path) }
 		gated.Session = func(r *http.Request) (key string, borne bool) { return s.sessions.of(r, time.Now()) }
 	}
-	var err error
 	if s.gate, err = httpgate.New(gated); err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
@@ -212,7 +217,7 @@ func New(config *Config) (*Server, error) {
 	s.api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[llmsandbox.Result](), reflect.TypeFor[result]())
 	s.api.UseMiddleware(s.metrics.count, s.audit, s.allow, s.name)
 	s.routes()
-	inner := known(mux)
+	inner := s.signed(known(mux))
 	if cfg.Console {
 		inner = s.console(inner)
 	}
@@ -238,12 +243,13 @@ func beside(api, mcp http.Handler) http.Handler {
 }
 
 func isOpen(path string) bool {
-	return path == "/healthz" || path == "/readyz" || path == "/openapi.json" || path == "/openapi.yaml"
+	return strings.HasPrefix(path, signedPath) || path == "/healthz" || path == "/readyz" || path == "/openapi.json" || path == "/openapi.yaml"
 }
 
-// isUpload reports whether a body is the content of a file.
+// isUpload reports whether a body is the content of a file, or an archive.
 func isUpload(r *http.Request) bool {
-	return r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/files")
+	path := r.URL.Path
+	return r.Method == http.MethodPut && (strings.HasSuffix(path, "/files") || strings.HasSuffix(path, "/files/archive") || strings.HasPrefix(path, signedPath))
 }
 
 func (s *Server) identify(ctx context.Context, key string) (context.Context, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
-// Connections that have no end of their own, such as terminals, which must not take all that the server has.
+// Connections that have no end of their own, such as terminals and watches, which must not take all that the server has.
 const (
 	maxSockets          = 512
 	maxSocketsOfProject = 128
@@ -42,7 +42,7 @@ func (s *sockets) enter(ctx context.Context, project string) (_ context.Context,
 	case s.stopping.Err() != nil:
 		return nil, nil, service.ErrClosed
 	case s.of[project] >= maxSocketsOfProject || s.all >= maxSockets:
-		return nil, nil, fmt.Errorf("%w: %d terminals and connections to ports are open, and %d of them are the project's: close one first", service.ErrBusy, s.all, s.of[project])
+		return nil, nil, fmt.Errorf("%w: %d terminals, watches and connections to ports are open, and %d of them are the project's: close one first", service.ErrBusy, s.all, s.of[project])
 	}
 	s.of[project]++
 	s.all++

@@ -58,6 +58,11 @@ func (c *Client) ReadFile(ctx context.Context, path string, w io.Writer) (int64,
 	return c.read(ctx, agentproto.ReadRequest{Path: path}, w)
 }
 
+// ReadRange is ReadFile of length bytes from an offset on, fewer where the file ends before; 0 is all up to its end.
+func (c *Client) ReadRange(ctx context.Context, path string, offset, length uint64, w io.Writer) (int64, error) {
+	return c.read(ctx, agentproto.ReadRequest{Path: path, Offset: offset, Length: length}, w)
+}
+
 // Find looks for files that were made or changed since a moment.
 func (c *Client) Find(ctx context.Context, req agentproto.FindRequest) (agentproto.Found, error) {
 	var found agentproto.Found

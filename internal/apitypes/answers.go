@@ -1,6 +1,10 @@
 package apitypes
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+)
 
 // A FileEntry is a file, directory or link of a sandbox.
 type FileEntry struct {
@@ -10,6 +14,36 @@ type FileEntry struct {
 	Mode     string    `json:"mode" doc:"Permissions in octal" example:"0644"`
 	Modified time.Time `json:"modified"`
 	Link     string    `json:"link,omitempty" doc:"Where a link leads to"`
+}
+
+// An Unpacked tells what was unpacked of an archive.
+type Unpacked struct {
+	Files   int64    `json:"files" doc:"Regular files"`
+	Bytes   int64    `json:"bytes" doc:"Of their content"`
+	Skipped []string `json:"skipped,omitempty" doc:"What was left out, each with its reason, at most 100"`
+}
+
+// SkippedTrailer is the trailer of an archive that says how much was left out of it.
+const SkippedTrailer = "Llmsandbox-Skipped"
+
+// A FileChange is what happened to a file or directory.
+type FileChange struct {
+	Op   llmsandbox.FileOp `json:"op" enum:"create,write,remove,rename,chmod,overflow" doc:"rename: it had this path; overflow: changes were lost, so look again"`
+	Path string            `json:"path" doc:"Absolute"`
+	Dir  bool              `json:"dir,omitempty" doc:"It is a directory's"`
+}
+
+// A NewURL asks for a URL that reads or writes a file without a key.
+type NewURL struct {
+	Path    string  `json:"path" minLength:"1" maxLength:"4096" doc:"Absolute, or relative to the working directory" example:"data.csv"`
+	Method  string  `json:"method" enum:"GET,PUT" doc:"What it is good for: to read the file, or to write it"`
+	Seconds float64 `json:"expires_seconds" minimum:"1" maximum:"86400" doc:"For how long" example:"600"`
+}
+
+// A SignedURL reads or writes a file without a key.
+type SignedURL struct {
+	URL     string    `json:"url" doc:"Whoever has it can use it"`
+	Expires time.Time `json:"expires" doc:"Until when"`
 }
 
 // A Problem is the body of every answer that is no success, as RFC 9457 has it.

@@ -35,29 +35,16 @@ func copyOut(ctx context.Context, guest Guest, src, dest string, o Options, res 
 	if dest == "" {
 		return fmt.Errorf("%w: the destination is empty", tarcheck.ErrUnsafe)
 	}
-	if hasDotDot(src) {
-		return fmt.Errorf("%w: give a path without .. in it", tarcheck.ErrUnsafe)
-	}
-	info, err := guest.Stat(ctx, src)
+	info, name, err := source(ctx, guest, src)
 	if err != nil {
 		return err
 	}
-	dir, name := filepath.Clean(dest), path.Base(path.Clean(src))
-	if name == "/" || name == "." {
-		name = "root"
-	}
-	switch info.Type {
-	case agentproto.TypeDir:
-	case agentproto.TypeRegular:
+	dir := filepath.Clean(dest)
+	if info.Type == agentproto.TypeRegular {
 		st, err := os.Lstat(dir)
 		if (err != nil || !st.IsDir()) && !endsInSeparator(dest) {
 			dir, name = filepath.Dir(dir), filepath.Base(dir)
-			break
 		}
-	case agentproto.TypeSymlink:
-		return fmt.Errorf("%w: it is a symbolic link", ErrNoSafeContent)
-	default:
-		return fmt.Errorf("%w: it is neither a regular file nor a folder", tarcheck.ErrUnsafe)
 	}
 	// The path to a file's directory is the caller's. A directory that is itself the
 	// destination must not be a link.
@@ -68,7 +55,7 @@ func copyOut(ctx context.Context, guest Guest, src, dest string, o Options, res 
 		return err
 	}
 	defer root.Close()
-	if err := receive(ctx, guest, src, name, root, o, res); err != nil {
+	if err := receive(ctx, guest, src, name, res, func(r io.Reader) error { return extract(r, root, o, res) }); err != nil {
 		return err
 	}
 	if res.Files == 0 && len(res.Skipped) > 0 {
@@ -78,6 +65,27 @@ func copyOut(ctx context.Context, guest Guest, src, dest string, o Options, res 
 		return fmt.Errorf("%w: left out: %s", ErrNoSafeContent, strings.Join(res.Skipped[:min(len(res.Skipped), 3)], "; "))
 	}
 	return nil
+}
+
+// source describes what is to be copied out, with the name that it has. Only files and directories are.
+func source(ctx context.Context, guest Guest, src string) (info agentproto.FileInfo, name string, err error) {
+	if hasDotDot(src) {
+		return info, "", fmt.Errorf("%w: give a path without .. in it", tarcheck.ErrUnsafe)
+	}
+	if info, err = guest.Stat(ctx, src); err != nil {
+		return info, "", err
+	}
+	if name = path.Base(path.Clean(src)); name == "/" || name == "." {
+		name = "root"
+	}
+	switch info.Type {
+	case agentproto.TypeDir, agentproto.TypeRegular:
+		return info, name, nil
+	case agentproto.TypeSymlink:
+		return info, "", fmt.Errorf("%w: it is a symbolic link", ErrNoSafeContent)
+	default:
+		return info, "", fmt.Errorf("%w: it is neither a regular file nor a folder", tarcheck.ErrUnsafe)
+	}
 }
 
 func endsInSeparator(path string) bool {
@@ -101,8 +109,8 @@ func openDest(dir string, follow bool) (*os.Root, error) {
 	return root, nil
 }
 
-// receive unpacks what the sandbox sends below root.
-func receive(ctx context.Context, guest Guest, src, name string, root *os.Root, o Options, res *Result) error {
+// receive has take read the archive that the sandbox sends.
+func receive(ctx context.Context, guest Guest, src, name string, res *Result, take func(io.Reader) error) error {
 	reader, writer := io.Pipe()
 	type outcome struct {
 		skipped []string
@@ -114,7 +122,7 @@ func receive(ctx context.Context, guest Guest, src, name string, root *os.Root, 
 		writer.CloseWithError(err)
 		sent <- outcome{got.Skipped, err}
 	}()
-	err := extract(reader, root, o, res)
+	err := take(reader)
 	if err == nil {
 		// The archive's padding.
 		_, err = io.Copy(io.Discard, io.LimitReader(reader, 1<<20))

@@ -493,7 +493,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s\n%s", err, out, script)
 	}
-	for _, want := range []string{`"stdout":"42\n"`, `"labels":{"user":"anna"}`, `"stdout":"a,1\n\n"`, "data.csv\\n", `"value":{"text/plain":"21"}`, "event: stdout\n", `"typed\n"`, `"state":"ended"`, `3\n"`, "event: result", "dashboard  builds", "lsb_"} {
+	for _, want := range []string{`"stdout":"42\n"`, `"labels":{"user":"anna"}`, `"stdout":"a,1\n\n"`, "data.csv\\n", `"value":{"text/plain":"21"}`, "event: stdout\n", `"typed\n"`, `"state":"ended"`, `3\n"`, "event: result", `"files":1`, "project/main.py\n", s.address + "/v1/signed/", "dashboard  builds", "lsb_"} {
 		if !bytes.Contains(out, []byte(want)) {
 			t.Errorf("no %s in\n%s", want, out)
 		}

@@ -1,0 +1,193 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
+)
+
+// signedPath begins the path of a signed URL. Its token follows.
+const signedPath = "/v1/signed/"
+
+// A signedFile is what a signed URL is good for. It is the content of its token, which nobody but this server can read or make.
+type signedFile struct {
+	Project, KeyID, KeyName string // of who signed it
+	Sandbox, Path, Method   string
+	Expires                 time.Time
+}
+
+// newSigner makes what seals the tokens of signed URLs, with a key of its own: the URLs of a server end with it.
+func newSigner() (cipher.AEAD, error) {
+	key := make([]byte, 32)
+	rand.Read(key) // never fails
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// seal makes the token of a signed URL.
+func (s *Server) seal(f *signedFile) (string, error) {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return "", err
+	}
+	return base64.RawURLEncoding.EncodeToString(s.signer.Seal(nil, nil, text, []byte(signedPath))), nil
+}
+
+// unseal reads a token. Any that this server has not made is refused, as is one whose time is over.
+func (s *Server) unseal(token, method string) (*signedFile, error) {
+	invalid := newProblem(http.StatusForbidden, "signature", "the URL was not signed by this server since it was started, or not for this: ask for a new one")
+	sealed, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || base64.RawURLEncoding.EncodeToString(sealed) != token { // it has one form
+		return nil, invalid
+	}
+	text, err := s.signer.Open(nil, nil, sealed, []byte(signedPath))
+	if err != nil {
+		return nil, invalid
+	}
+	var f signedFile
+	if err := json.Unmarshal(text, &f); err != nil || f.Method != method {
+		return nil, invalid
+	}
+	if !time.Now().Before(f.Expires) {
+		return nil, newProblem(http.StatusForbidden, "signature", "the time of the signed URL is over: ask for a new one")
+	}
+	return &f, nil
+}
+
+type signedKey struct{}
+
+// signed lets requests with a signed URL do what that is good for, in the name of who signed it.
+func (s *Server) signed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, ok := strings.CutPrefix(r.URL.Path, signedPath)
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		if !ok || method != http.MethodGet && method != http.MethodPut { // there is none of another method
+			next.ServeHTTP(w, r)
+			return
+		}
+		f, err := s.unseal(token, method)
+		if err != nil {
+			writeProblem(w, s.problem(r.Context(), err))
+			return
+		}
+		ctx := context.WithValue(r.Context(), signedKey{}, f)
+		ctx = context.WithValue(ctx, callerKey{}, Caller{Project: f.Project, KeyID: f.KeyID, KeyName: f.KeyName, Read: true, Write: true})
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// sandboxOf is the id of the sandbox that a request is about, where it is about one.
+func sandboxOf(ctx huma.Context) string {
+	if f, ok := ctx.Context().Value(signedKey{}).(*signedFile); ok {
+		return f.Sandbox
+	}
+	return ctx.Param("id")
+}
+
+// A newURL is a request for a signed URL.
+type newURL struct {
+	ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
+	Body apitypes.NewURL
+
+	host string // of the server, as the client calls it
+}
+
+// Resolve implements huma.Resolver.
+func (u *newURL) Resolve(ctx huma.Context) []error {
+	u.host = ctx.Host()
+	return nil
+}
+
+// A signedUpload is a request whose body is the content of a file.
+type signedUpload struct {
+	Token string `path:"token" doc:"As sign-file has made it"`
+	Mode  string `query:"mode" pattern:"^0?[0-7]{3}$" doc:"As for write-file"`
+
+	body io.Reader
+}
+
+// Resolve implements huma.Resolver.
+func (u *signedUpload) Resolve(ctx huma.Context) []error {
+	r, _ := humago.Unwrap(ctx)
+	u.body = r.Body
+	return nil
+}
+
+func (s *Server) signedRoutes() {
+	const tag = "Files"
+	type answer struct{ Body apitypes.SignedURL }
+	onSandbox(s, operation{
+		id: "sign-file", method: http.MethodPost, path: "/v1/sandboxes/{id}/files/sign", tag: tag, write: true, summary: "Make a URL that reads or writes a file without a key",
+		doc: "It is good until its time is over, the sandbox ends, or the server does.",
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *newURL) (*answer, error) {
+		caller, until := s.caller(ctx), time.Now().Add(seconds(in.Body.Seconds)).UTC().Truncate(time.Second)
+		token, err := s.seal(&signedFile{
+			Project: caller.Project, KeyID: caller.KeyID, KeyName: caller.KeyName, Sandbox: sb.ID(), Path: in.Body.Path, Method: in.Body.Method, Expires: until,
+		})
+		if err != nil {
+			return nil, err
+		}
+		scheme := "http"
+		if s.cfg.TLS != nil || s.cfg.BehindProxy {
+			scheme = "https"
+		}
+		return &answer{apitypes.SignedURL{URL: scheme + "://" + in.host + signedPath + token, Expires: until}}, nil
+	})
+	const path = signedPath + "{token}"
+	ranges(register(s, operation{
+		id: "read-signed-file", method: http.MethodGet, path: path, tag: tag, write: true, signed: true, summary: "Read a file by a signed URL",
+	}, func(ctx context.Context, in *struct {
+		Token   string `path:"token" doc:"As sign-file has made it"`
+		Range   string `header:"Range" doc:"As for read-file"`
+		IfRange string `header:"If-Range" doc:"As for read-file"`
+	}) (*huma.StreamResponse, error) {
+		sb, f, err := s.signedSandbox(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return s.readFile(ctx, sb, f.Path, ranged{in.Range, in.IfRange})
+	}))
+	register(s, operation{
+		id: "write-signed-file", method: http.MethodPut, path: path, tag: tag, status: http.StatusNoContent, write: true, signed: true, summary: "Write a file by a signed URL",
+		doc: "As for write-file.",
+	}, func(ctx context.Context, in *signedUpload) (*struct{}, error) {
+		sb, f, err := s.signedSandbox(ctx)
+		if err != nil {
+			return nil, err
+		}
+		mode, _ := strconv.ParseUint(in.Mode, 8, 32) // it was checked; 0 where it is left out
+		return nil, sb.WriteFileFrom(ctx, f.Path, in.body, fs.FileMode(mode))
+	}).RequestBody = &huma.RequestBody{Required: true, Content: binary(octets)}
+}
+
+// signedSandbox is the open sandbox that a request with a signed URL is about.
+func (s *Server) signedSandbox(ctx context.Context) (*llmsandbox.Sandbox, *signedFile, error) {
+	f, ok := ctx.Value(signedKey{}).(*signedFile)
+	if !ok {
+		return nil, nil, fmt.Errorf("a request for %s... was let through without a signature", signedPath)
+	}
+	sb, err := s.service.Get(ctx, f.Project, f.Sandbox)
+	return sb, f, err
+}
