@@ -113,6 +113,46 @@ func (c *Client) Languages(ctx context.Context) ([]Language, error) {
 	return out, nil
 }
 
+// Templates lists the templates of the server, for Options.Template. Their Path is not known.
+func (c *Client) Templates(ctx context.Context) ([]llmsandbox.TemplateInfo, error) {
+	var list struct {
+		Templates []apitypes.Template `json:"templates"`
+	}
+	if err := c.call(ctx, &request{method: http.MethodGet, path: "/v1/templates"}, &list); err != nil {
+		return nil, fmt.Errorf("list the templates: %w", err)
+	}
+	var out []llmsandbox.TemplateInfo
+	for i := range list.Templates {
+		t := &list.Templates[i]
+		info := llmsandbox.TemplateInfo{Name: t.Name, Template: llmsandbox.Template{
+			Language: t.Language, Image: t.Image, Environment: t.Environment, Libraries: t.Libraries, Imports: t.Imports, Env: t.Env,
+			Limits: llmsandbox.Limits{
+				Memory: t.Limits.Memory, CPUs: t.Limits.CPUs, PIDs: t.Limits.PIDs, Disk: t.Limits.Disk, Timeout: duration(t.Limits.Timeout), Output: t.Limits.Output,
+			},
+		}}
+		if t.Network != nil {
+			info.Network, info.Allow = t.Network.Mode, t.Network.Allow
+		}
+		out = append(out, info)
+	}
+	return out, nil
+}
+
+// Environments lists the environments of the server, for Options.Environment. Path, Installed and Size of them are not known.
+func (c *Client) Environments(ctx context.Context) ([]llmsandbox.EnvironmentInfo, error) {
+	var list struct {
+		Environments []apitypes.Environment `json:"environments"`
+	}
+	if err := c.call(ctx, &request{method: http.MethodGet, path: "/v1/environments"}, &list); err != nil {
+		return nil, fmt.Errorf("list the environments: %w", err)
+	}
+	var out []llmsandbox.EnvironmentInfo
+	for _, e := range list.Environments {
+		out = append(out, llmsandbox.EnvironmentInfo{Name: e.Name, Language: e.Language, Libraries: e.Libraries, Packages: e.Packages})
+	}
+	return out, nil
+}
+
 // Check asks what a policy says of code, which is not run: a built-in policy by its name, or for an empty one the server's own. Of a program the API has
 // Language and Code.
 func (c *Client) Check(ctx context.Context, policy string, program security.Program) (security.Report, error) {

@@ -355,11 +355,19 @@ func TestNew(t *testing.T) {
 // TestOpen: options that the API has come to the server, which decides on them.
 func TestOpen(t *testing.T) {
 	t.Setenv("LLMSANDBOX_CONFIG_DIR", t.TempDir())
-	if err := llmsandbox.CreateTemplate("of-bash", llmsandbox.Template{Language: "bash", Env: map[string]string{"A": "template"}}); err != nil {
+	if err := llmsandbox.CreateTemplate("of-bash", llmsandbox.Template{Language: "bash", Env: map[string]string{"A": "template"}, Limits: llmsandbox.Limits{Timeout: time.Minute, PIDs: 64}}); err != nil {
 		t.Fatal(err)
 	}
+	known, err := llmsandbox.Templates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known[0].Path = ""
 	network := llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{"example.org:443"}}
 	c := connect(t, serve(t, httpapi.Config{Sandbox: llmsandbox.Options{Network: network}}), key, client.Options{})
+	if templates, err := c.Templates(testContext(t)); err != nil || fmt.Sprintf("%+v", templates) != fmt.Sprintf("%+v", known) {
+		t.Errorf("got %+v, %v, want %+v", templates, err, known)
+	}
 	for name, test := range map[string]struct {
 		opts         llmsandbox.Options
 		code, stdout string
@@ -446,6 +454,10 @@ func TestFacts(t *testing.T) {
 	languages, err := c.Languages(testContext(t))
 	if at := slices.IndexFunc(languages, func(l client.Language) bool { return l.Name == "python" }); err != nil || at < 0 || languages[at].Title != "Python" || !slices.Contains(languages[at].Extensions, ".py") {
 		t.Errorf("got %+v, %v, want Python among them", languages, err)
+	}
+	environments, err := c.Environments(testContext(t))
+	if at := slices.IndexFunc(environments, func(e llmsandbox.EnvironmentInfo) bool { return e.Name == llmsandbox.DataScience }); err != nil || at < 0 || environments[at].Language != "python" || len(environments[at].Packages) == 0 {
+		t.Errorf("got %+v, %v, want %s among them", environments, err, llmsandbox.DataScience)
 	}
 	report, err := c.Check(testContext(t), "production", security.Program{Language: "python", Code: []byte("import subprocess")})
 	if err != nil || !report.Blocked || len(report.Findings) == 0 || report.Policy != "production" {

@@ -24,6 +24,7 @@ func (s *Server) routes() {
 	s.terminalRoutes()
 	s.factRoutes()
 	s.stateRoutes()
+	s.offerRoutes()
 }
 
 // readyTime is how long what the server needs may take to answer.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/environments"
 	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/security"
 )
@@ -24,6 +25,17 @@ func withTemplate(o llmsandbox.Options) (llmsandbox.Options, error) {
 		return o, fmt.Errorf("template %s: %v", o.Template, err)
 	}
 	return o.WithTemplate()
+}
+
+// checkEnvironment fails for a lock of the operator's that cannot be read, as withTemplate does for a template. Open finds all else.
+func checkEnvironment(name string) error {
+	if name == "" || environments.CheckName(name) != nil {
+		return nil
+	}
+	if _, err := environments.Find(name); err != nil && !errors.Is(err, llmsandbox.ErrEnvironmentNotFound) {
+		return fmt.Errorf("environment %s: %v", name, err)
+	}
+	return nil
 }
 
 // boundArtifacts bounds what results carry by what the operator's do.

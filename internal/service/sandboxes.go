@@ -104,6 +104,9 @@ func (s *Service) complete(o llmsandbox.Options) (llmsandbox.Options, error) {
 	if err := s.cfg.bound(&o); err != nil {
 		return o, err
 	}
+	if err := checkEnvironment(o.Environment); err != nil {
+		return o, err
+	}
 	own := s.cfg.Sandbox
 	own.Language, own.Image, own.Limits, own.Network, own.Lifetime = o.Language, o.Image, o.Limits, o.Network, o.Lifetime
 	own.Libraries, own.IdleTimeout, own.Resettable = o.Libraries, o.IdleTimeout, o.Resettable

@@ -175,6 +175,15 @@ func (s *Service) Check(ctx context.Context) error {
 // Sandbox is what sandboxes are opened with, which is also the most that they may have.
 func (s *Service) Sandbox() llmsandbox.Options { return s.cfg.Sandbox }
 
+// Warm tells of the sandboxes that are kept ready: how many of each of which languages.
+func (s *Service) Warm() (stats pool.Stats, languages []string, kept int) {
+	stats = s.warm.Stats()
+	if s.cfg.Warm < 0 {
+		return stats, []string{}, 0
+	}
+	return stats, s.cfg.WarmLanguages, s.cfg.Warm
+}
+
 // Close lets go of all sandboxes and waits until nothing of the service works any more. Those that have a supervisor live on, with their kernels and programs.
 func (s *Service) Close(ctx context.Context) error {
 	s.stop()
