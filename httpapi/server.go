@@ -68,6 +68,9 @@ type Config struct {
 	MaxMemory, MaxDisk int64
 	// MaxRuns is how many programs may run at a time; 0 means 16. A request beyond that waits for a while, and is then told to come back.
 	MaxRuns int
+	// MaxRequestRate is how many requests each key may send in a second, and at once; 0 means as many as it likes. Those of MCP and those that need no key
+	// are not counted; those with a signed URL are of the key that signed it.
+	MaxRequestRate int
 	// Warm is how many sandboxes are kept ready for each of WarmLanguages; 0 means two, negative none. No WarmLanguages means Python.
 	Warm          int
 	WarmLanguages []string
@@ -158,6 +161,7 @@ type Server struct {
 	stop     context.CancelFunc
 	sessions *sessions
 	sockets  *sockets
+	rates    rates
 
 	terminalsMu sync.Mutex
 	terminals   map[heldTerminal]*llmsandbox.Process // to which clients are attached
@@ -170,11 +174,14 @@ func New(config *Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.MaxRequestRate < 0 {
+		return nil, fmt.Errorf("httpapi: Config.MaxRequestRate is %d: %w: use a number of requests, or 0 for no bound", cfg.MaxRequestRate, llmsandbox.ErrInvalid)
+	}
 	signer, err := newSigner()
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
-	s := &Server{cfg: cfg, metrics: newMetrics(), signer: signer, sessions: newSessions(cfg.TLS != nil || cfg.BehindProxy), terminals: map[heldTerminal]*llmsandbox.Process{}}
+	s := &Server{cfg: cfg, metrics: newMetrics(), signer: signer, rates: rates{most: cfg.MaxRequestRate}, sessions: newSessions(cfg.TLS != nil || cfg.BehindProxy), terminals: map[heldTerminal]*llmsandbox.Process{}}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.sockets = newSockets(s.stopping)
 	identify := s.identify
@@ -215,7 +222,7 @@ func New(config *Config) (*Server, error) {
 	s.api = humago.New(mux, s.document())
 	s.api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[apitypes.File](), reflect.TypeFor[file]())
 	s.api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[llmsandbox.Result](), reflect.TypeFor[result]())
-	s.api.UseMiddleware(s.metrics.count, s.audit, s.allow, s.name)
+	s.api.UseMiddleware(s.metrics.count, s.limitRate, s.audit, s.allow, s.name)
 	s.routes()
 	inner := s.signed(known(mux))
 	if cfg.Console {

@@ -73,6 +73,7 @@ type serveFlags struct {
 	maxMemory    string
 	maxDisk      string
 	maxRuns      int
+	maxRate      int
 	keepAudit    string
 	warm         int
 	languages    []string
@@ -99,6 +100,7 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.maxMemory, "project-memory", "", "memory limit of all sandboxes of a project together: `SIZE` such as 16g (default: none)")
 	set.StringVar(&f.maxDisk, "project-disk", "", "disk limit of all sandboxes of a project together: `SIZE` such as 64g (default: none)")
 	set.IntVar(&f.maxRuns, "max-runs", 16, "`NUMBER` of programs that can run at once")
+	set.IntVar(&f.maxRate, "max-requests-per-second", 0, "`NUMBER` of requests that a key can send in a second (default: no limit)")
 	set.IntVar(&f.warm, "warm", 2, "keep `NUMBER` of sandboxes ready for each warm language")
 	set.StringArrayVar(&f.languages, "warm-language", nil, "keep sandboxes for this `LANGUAGE` ready (repeatable; default: python)")
 	set.StringVar(&f.keepAudit, "keep-audit", "365d", "remove entries of the audit log that are older than `DURATION`")
@@ -194,7 +196,7 @@ func notifyReady() error {
 func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 	cfg := httpapi.Config{
 		Version: version, Console: true, Images: f.images, BehindProxy: f.behindProxy, Hosts: f.hosts, Origins: f.origins,
-		MaxSandboxes: f.maxSandboxes, MaxRuns: f.maxRuns, Warm: f.warm, WarmLanguages: f.languages, Log: log,
+		MaxSandboxes: f.maxSandboxes, MaxRuns: f.maxRuns, MaxRequestRate: f.maxRate, Warm: f.warm, WarmLanguages: f.languages, Log: log,
 	}
 	if f.warm == 0 {
 		cfg.Warm = -1 // zero is the default there
@@ -202,7 +204,7 @@ func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 	for _, flag := range []struct {
 		name     string
 		n, least int
-	}{{"warm", f.warm, 0}, {"max-sandboxes", f.maxSandboxes, 1}, {"max-runs", f.maxRuns, 1}} {
+	}{{"warm", f.warm, 0}, {"max-sandboxes", f.maxSandboxes, 1}, {"max-runs", f.maxRuns, 1}, {"max-requests-per-second", f.maxRate, 0}} {
 		if flag.n < flag.least {
 			return cfg, tooSmall(flag.name, strconv.Itoa(flag.n), strconv.Itoa(flag.least))
 		}

@@ -1,0 +1,66 @@
+package httpapi
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"golang.org/x/time/rate"
+)
+
+// maxRates is how many keys' requests are counted before those that have not been used for a while are forgotten.
+const maxRates = 1024
+
+// rates counts the requests of each key.
+type rates struct {
+	most int // in a second, and at once; 0: without end
+
+	mu sync.Mutex
+	of map[string]*rate.Limiter
+}
+
+// wait counts a request of a key. What it returns is after how long the key may send it; such a request is not counted.
+func (r *rates) wait(key string, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.of[key]
+	if l == nil {
+		if len(r.of) >= maxRates {
+			for name, other := range r.of {
+				if other.TokensAt(now) >= float64(r.most) { // as a new one
+					delete(r.of, name)
+				}
+			}
+		}
+		if r.of == nil {
+			r.of = map[string]*rate.Limiter{}
+		}
+		l = rate.NewLimiter(rate.Limit(r.most), r.most)
+		r.of[key] = l
+	}
+	asked := l.ReserveN(now, 1)
+	after := asked.DelayFrom(now)
+	if after > 0 {
+		asked.CancelAt(now)
+	}
+	return after
+}
+
+// limitRate refuses requests of keys that send more of them than the operator allows.
+func (s *Server) limitRate(ctx huma.Context, next func(huma.Context)) {
+	if s.rates.most > 0 && ctx.Operation().Metadata[needs] != nil {
+		caller := s.caller(ctx.Context())
+		if after := s.rates.wait(cmp.Or(caller.KeyID, caller.Project+"/"+caller.KeyName), time.Now()); after > 0 {
+			p := newProblem(http.StatusTooManyRequests, "rate", fmt.Sprintf("the key sends more than %d requests in a second: send fewer", s.rates.most))
+			p.headers.Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
+			s.write(ctx, s.problem(ctx.Context(), p))
+			return
+		}
+	}
+	next(ctx)
+}
