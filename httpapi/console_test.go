@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -187,6 +188,11 @@ func TestSessions(t *testing.T) {
 			}
 			r.AddCookie(&http.Cookie{Name: map[bool]string{true: "__Host-"}[secure] + "llmsandbox-8321", Value: token})
 			return r
+		}
+		w := httptest.NewRecorder()
+		s.setCookie(w, request(""), "x")
+		if c := w.Result().Cookies()[0]; c.Secure != secure || c.Name != request("").Cookies()[0].Name {
+			t.Errorf("cookie %v, want Secure %t", c, secure)
 		}
 		first, other := s.begin("k", now), s.begin("other", now)
 		var last string

@@ -38,7 +38,7 @@ function App() {
   useEffect(() => {
     whenSignedOut(() => { forget(); setWho(null); });
     addEventListener("popstate", () => setPath(location.pathname));
-    if (location.pathname === "/login" && location.hash) setWho(null);
+    if (location.pathname === "/login" && location.hash) { forget(); setWho(null); } // it may be somebody else who logs in
     else void look();
   }, []);
   useEffect(() => { document.title = `${who ? pages.find((p) => isAt(path, p.path))?.title ?? "Console" : "Log in"} · LLM Sandbox`; }, [path, who]);

@@ -14,7 +14,9 @@ export class Output {
   private taken = 0; // pieces that the view has
 
   push(stream: string, text: string) {
-    this.all.push({ stream, text });
+    const last = this.all.at(-1);
+    if (last?.stream === stream && this.all.length > this.taken) last.text += text; // a program can write a great many small pieces
+    else this.all.push({ stream, text });
     this.size += text.length;
     this.listener?.();
   }
@@ -52,8 +54,10 @@ export function OutputView({ output, label }: { output: Output; label: string })
         total -= text.length;
         dropped += skip;
         if (skip) parsers[stream]!.reset();
-        for (let at = skip; at < text.length; at += pieceMost) {
-          const part = text.slice(at, at + pieceMost);
+        for (let at = skip, end; at < text.length; at = end) {
+          end = Math.min(at + pieceMost, text.length);
+          if (end < text.length && (text.charCodeAt(end) & 0xfc00) === 0xdc00) end++; // between the halves of a character
+          const part = text.slice(at, end);
           const span = document.createElement("span");
           span.className = stream;
           for (const s of parsers[stream]!.parse(part)) {
