@@ -41,9 +41,6 @@ func (in *inputRequest) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-// mostWait bounds how long a request waits for a program's end, in seconds.
-const mostWait = 60
-
 func (s *Server) processRoutes() {
 	const tag, all = "Programs that go on", "/v1/sandboxes/{id}/processes"
 	const one = all + "/{process}"

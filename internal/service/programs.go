@@ -244,17 +244,15 @@ func programRecord(id uint64) string { return programPrefix + strconv.FormatUint
 func (s *Service) follow(h *handle, p *Program) {
 	res, err := p.process.Wait(context.Background())
 	p.closeInput()
-	forget := func() {
-		h.programsMu.Lock()
-		defer h.programsMu.Unlock()
-		if h.programs[p.ID] == p {
-			delete(h.programs, p.ID)
-		}
-	}
+	h.programsMu.Lock()
+	defer h.programsMu.Unlock()
+	is := h.programs[p.ID] == p                 // else the sandbox was reset, and another has its number
 	if errors.Is(err, llmsandbox.ErrDetached) { // it goes on, and who is next takes it up
 		p.err = err
 		close(p.done)
-		forget()
+		if is {
+			delete(h.programs, p.ID)
+		}
 		return
 	}
 	if err != nil && !errors.Is(err, llmsandbox.ErrOutput) && res.Status != llmsandbox.StatusOutOfMemory {
@@ -263,15 +261,16 @@ func (s *Service) follow(h *handle, p *Program) {
 		}
 		res.Status, res.Reason = llmsandbox.StatusLost, lostReason
 	}
-	if s.finish(h, p, res) {
-		forget()
+	if kept := s.finish(h, p, res, is); is && kept {
+		delete(h.programs, p.ID)
 	}
 }
 
-// finish makes a program's end known, and reports whether it is kept. What is answered to requests is kept first, whatever becomes of the service.
-func (s *Service) finish(h *handle, p *Program, res *llmsandbox.Result) (kept bool) {
+// finish makes a program's end known, and reports whether it is kept, if it is to be. What is answered to requests is kept first, whatever becomes of the
+// service. The caller holds programsMu.
+func (s *Service) finish(h *handle, p *Program, res *llmsandbox.Result, keep bool) (kept bool) {
 	e := p.ended(res)
-	if h.lives() { // else what is kept of it goes with the sandbox
+	if keep && h.lives() { // else what is kept of it goes with the sandbox
 		data, err := json.Marshal(e)
 		if err == nil {
 			err = s.records.PutRecord(context.Background(), h.project, h.sandbox.ID(), programRecord(p.ID), false, data)
@@ -376,7 +375,11 @@ func (s *Service) Program(ctx context.Context, project, id string, program uint6
 	p := &Program{ID: program, Output: newOutput(), done: make(chan struct{})}
 	if !open {
 		e := &ended{}
-		if err := json.Unmarshal(data, e); err != nil || e.Result == nil {
+		err := json.Unmarshal(data, e)
+		if err == nil && e.Result == nil {
+			err = errors.New("it has no result")
+		}
+		if err != nil {
 			return nil, fmt.Errorf("read what is kept of program %d of sandbox %s: %w", program, id, err)
 		}
 		p.settle(e)
@@ -392,7 +395,7 @@ func (s *Service) Program(ctx context.Context, project, id string, program uint6
 func (s *Service) takeUp(ctx context.Context, h *handle, p *Program) error {
 	err := p.attach(ctx, h.sandbox)
 	if errors.Is(err, fs.ErrNotExist) { // its end was delivered, and not kept
-		s.finish(h, p, &llmsandbox.Result{Status: llmsandbox.StatusLost, ExitCode: -1, SandboxID: h.sandbox.ID(), Backend: h.sandbox.Backend(), Reason: lostReason})
+		s.finish(h, p, &llmsandbox.Result{Status: llmsandbox.StatusLost, ExitCode: -1, SandboxID: h.sandbox.ID(), Backend: h.sandbox.Backend(), Reason: lostReason}, true)
 		return nil
 	}
 	if err != nil {
