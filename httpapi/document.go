@@ -48,6 +48,7 @@ type operation struct {
 	tag, summary, doc string
 	status            int
 	write             bool // it makes, uses or removes something
+	anyQuery          bool // its query is not ours, and its handler checks its path itself
 	open              bool // it needs no key
 	signed            bool // its path has a signature in place of a key
 }
@@ -57,6 +58,7 @@ func register[I, O any](s *Server, op operation, handler func(context.Context, *
 	o := huma.Operation{
 		OperationID: op.id, Method: op.method, Path: op.path, Tags: []string{op.tag}, Summary: op.summary, Description: op.doc, DefaultStatus: op.status,
 		MaxBodyBytes: apitypes.MaxBody, BodyReadTimeout: -1, // the gate has read it
+		SkipValidateParams: op.anyQuery,
 		Responses: map[string]*huma.Response{"default": {
 			Description: "What went wrong",
 			Content: map[string]*huma.MediaType{apitypes.ProblemType: {

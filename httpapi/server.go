@@ -97,6 +97,10 @@ type Config struct {
 	Hosts []string
 	// Origins are the web origins, such as https://app.example.org, whose pages may use the server, beside those of the loopback that come over the loopback.
 	Origins []string
+	// PortsDomain is a domain such as ports.example.org. A server on a port of a sandbox is then also reached at PORT-ID.DOMAIN, where its pages have an
+	// origin of their own, with a key of the sandbox's project or an address that was shared. Names below the domain must lead to this server. Nothing
+	// else may be below it, since code in sandboxes can set cookies for all of it. Empty: ports are reached by their paths only.
+	PortsDomain string
 	// Log gets what is no answer to a client; nil logs nothing.
 	Log *slog.Logger
 }
@@ -162,6 +166,7 @@ type Server struct {
 	sessions *sessions
 	sockets  *sockets
 	rates    rates
+	shares   *shares
 
 	terminalsMu sync.Mutex
 	terminals   map[heldTerminal]*llmsandbox.Process // to which clients are attached
@@ -181,7 +186,7 @@ func New(config *Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
-	s := &Server{cfg: cfg, metrics: newMetrics(), signer: signer, rates: rates{most: cfg.MaxRequestRate}, sessions: newSessions(cfg.TLS != nil || cfg.BehindProxy), terminals: map[heldTerminal]*llmsandbox.Process{}}
+	s := &Server{cfg: cfg, metrics: newMetrics(), signer: signer, shares: &shares{signer}, rates: rates{most: cfg.MaxRequestRate}, sessions: newSessions(cfg.TLS != nil || cfg.BehindProxy), terminals: map[heldTerminal]*llmsandbox.Process{}}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.sockets = newSockets(s.stopping)
 	identify := s.identify
@@ -191,7 +196,7 @@ func New(config *Config) (*Server, error) {
 	gated := httpgate.Options{
 		Identify: identify, Origins: cfg.Origins, Hosts: cfg.Hosts, HTTPS: s.sessions.secure,
 		Open:    func(r *http.Request) bool { return isOpen(r.URL.Path) || cfg.Console && isConsole(r.URL.Path) },
-		MaxBody: apitypes.MaxBody, BodyTimeout: bodyTime, WriteTimeout: writeTime, Stream: isUpload,
+		MaxBody: apitypes.MaxBody, BodyTimeout: bodyTime, WriteTimeout: writeTime, Stream: func(r *http.Request) bool { return isUpload(r) || isPort(r) },
 		Methods:         "GET, HEAD, POST, PUT, PATCH, DELETE",
 		RequestHeaders:  "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Range, X-API-Key",
 		ResponseHeaders: "Accept-Ranges, Content-Range, Retry-After, WWW-Authenticate",
@@ -199,7 +204,7 @@ func New(config *Config) (*Server, error) {
 	}
 	if cfg.Console {
 		// Before anybody has logged in, no body is kept in memory: login reads a little of it.
-		gated.Stream = func(r *http.Request) bool { return isUpload(r) || isConsole(r.URL.Path) }
+		gated.Stream = func(r *http.Request) bool { return isUpload(r) || isPort(r) || isConsole(r.URL.Path) }
 		gated.Session = func(r *http.Request) (key string, borne bool) { return s.sessions.of(r, time.Now()) }
 	}
 	if s.gate, err = httpgate.New(gated); err != nil {
@@ -208,6 +213,9 @@ func New(config *Config) (*Server, error) {
 	counted, err := poolprom.New(s.metrics.registry, nil)
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
+	}
+	if err := cfg.checkPortsDomain(); err != nil {
+		return nil, err
 	}
 	s.service, err = service.New(&service.Config{
 		Sandbox: cfg.Sandbox, Images: cfg.Images, Supervisor: cfg.Supervisor, MaxLifetime: cfg.MaxLifetime, DefaultLifetime: cfg.DefaultLifetime,
@@ -228,7 +236,11 @@ func New(config *Config) (*Server, error) {
 	if cfg.Console {
 		inner = s.console(inner)
 	}
-	s.handler = withSocketKey(s.gate.Wrap(recovered(cfg.Log, inner)))
+	handler, err := s.byHost(s.gate.Wrap(recovered(cfg.Log, inner)), recovered(cfg.Log, known(mux)))
+	if err != nil {
+		return nil, errors.Join(err, s.service.Close(context.Background()))
+	}
+	s.handler = withSocketKey(handler)
 	if cfg.MCP != nil {
 		s.handler = beside(s.handler, recovered(cfg.Log, cfg.MCP))
 	}

@@ -22,6 +22,8 @@ func (s *Server) routes() {
 	s.kernelRoutes()
 	s.processRoutes()
 	s.terminalRoutes()
+	s.portRoutes()
+	s.shareRoutes()
 	s.factRoutes()
 	s.stateRoutes()
 	s.offerRoutes()

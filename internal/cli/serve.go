@@ -66,6 +66,7 @@ type serveFlags struct {
 	behindProxy  bool
 	origins      []string
 	hosts        []string
+	portsDomain  string
 	images       []string
 	timeout      string
 	ttl, maxTTL  string
@@ -91,6 +92,7 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.behindProxy, "behind-proxy", false, "speak HTTP where others reach it, since a proxy speaks HTTPS with clients")
 	set.StringArrayVar(&f.origins, "allow-origin", nil, "allow web pages of this `ORIGIN`, such as https://app.example.org (repeatable)")
 	set.StringArrayVar(&f.hosts, "allow-host", nil, "`NAME` of the server in addition to its address and localhost (repeatable)")
+	set.StringVar(&f.portsDomain, "ports-domain", "", "serve ports of sandboxes as PORT-ID.`DOMAIN`, below which there must be nothing else")
 	set.StringArrayVar(&f.images, "allow-image", nil, "let requests use `IMAGE`; * at its end stands for any ending (repeatable)")
 	set.StringVar(&f.environment, "environment", "", "use environment `NAME`, such as data-science, where a request names none")
 	set.StringVar(&f.timeout, "timeout", "", "longest time limit of a run: `DURATION` such as 2m (default 5m)")
@@ -195,7 +197,7 @@ func notifyReady() error {
 // config turns flags into the server's configuration, but for its keys.
 func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 	cfg := httpapi.Config{
-		Version: version, Console: true, Images: f.images, BehindProxy: f.behindProxy, Hosts: f.hosts, Origins: f.origins,
+		Version: version, Console: true, Images: f.images, BehindProxy: f.behindProxy, Hosts: f.hosts, Origins: f.origins, PortsDomain: f.portsDomain,
 		MaxSandboxes: f.maxSandboxes, MaxRuns: f.maxRuns, MaxRequestRate: f.maxRate, Warm: f.warm, WarmLanguages: f.languages, Log: log,
 	}
 	if f.warm == 0 {

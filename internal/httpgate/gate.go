@@ -154,7 +154,7 @@ func (g *Gate) check(w http.ResponseWriter, r *http.Request) (*http.Request, err
 		}
 		r = r.WithContext(ctx)
 	}
-	if g.options.Stream != nil && g.options.Stream(r) {
+	if g.options.Stream != nil && r.Body != http.NoBody && g.options.Stream(r) {
 		r.Body = &timedReader{r.Body, control, g.options.BodyTimeout}
 		return r, nil
 	}
@@ -178,7 +178,11 @@ type timedReader struct {
 func (r *timedReader) Read(p []byte) (int, error) {
 	// Where there are no deadlines, the caller's server has its own bounds.
 	_ = r.control.SetReadDeadline(time.Now().Add(r.timeout))
-	return r.ReadCloser.Read(p)
+	n, err := r.ReadCloser.Read(p)
+	if err == io.EOF { // now the connection is watched for its end while the answer is made, for however long
+		_ = r.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
 }
 
 func (g *Gate) readBody(w http.ResponseWriter, r *http.Request) error {

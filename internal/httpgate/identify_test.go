@@ -116,3 +116,30 @@ func TestStream(t *testing.T) {
 		t.Errorf("a body that stops coming: %v, want that its time is over", err)
 	}
 }
+
+// TestStreamEnds: once a body that is left to the handler has ended, the answer has all the time that it takes.
+func TestStreamEnds(t *testing.T) {
+	const bodyTime = 50 * time.Millisecond
+	cut := make(chan bool, 1)
+	s := gated(t, Options{MaxBody: 10, BodyTimeout: bodyTime, Stream: func(*http.Request) bool { return true }}, func(_ http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-r.Context().Done():
+			cut <- true
+		case <-time.After(4 * bodyTime): // a deadline that were still set would be over
+			cut <- false
+		}
+	})
+	for _, body := range []string{"", "body"} {
+		res, err := http.Post(s.URL, "text/plain", strings.NewReader(body)) //nolint:noctx // it ends with the server
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if <-cut {
+			t.Errorf("with the body %q: the request ended while it was answered", body)
+		}
+	}
+}
