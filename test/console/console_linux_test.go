@@ -9,11 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 const web = "../../web"
@@ -88,6 +90,43 @@ func TestPlayground(t *testing.T) {
 		cmd.Env = env
 		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("it's in")) || !bytes.Contains(out, []byte("42")) || !bytes.Contains(out, []byte("ok")) {
 			t.Errorf("as %s: %v: %s, want what the code prints", as.name, err, out)
+		}
+	}
+}
+
+// TestKeyboard: the keyboard gets into the editor and out of it, and to all that a page has.
+func TestKeyboard(t *testing.T) {
+	s, _ := serve(t)
+	p := s.browse()
+	p.login(s.key)
+	press := func(keys string) {
+		t.Helper()
+		if err := chromedp.Do(p, chromedp.KeyEvent(keys)); err != nil {
+			p.fatal(err, "press keys")
+		}
+	}
+	const active = `(document.activeElement.ariaLabel || document.activeElement.className || document.activeElement.textContent).trim()`
+	p.code(".editor", "echo typed")
+	press(kb.Tab)
+	if at := evaluate[string](p, active); at != "editor" {
+		t.Errorf("Tab goes to %q, want that it indents", at)
+	}
+	press(kb.Escape + kb.Tab)
+	if at := evaluate[string](p, active); at != "Input" {
+		t.Errorf("Escape and Tab go to %q, want what comes after the editor", at)
+	}
+	evaluate[any](p, `document.activeElement.blur()`)
+	p.open("/")
+	p.see(`document.querySelector("#language option + option")`)
+	evaluate[any](p, `document.activeElement.blur()`)
+	var reached []string
+	for range 10 {
+		press(kb.Tab)
+		reached = append(reached, evaluate[string](p, active))
+	}
+	for _, name := range []string{"skip", "Playground", "Notebook", "Sandboxes", "Change between light and dark", "Log out", "Share", "primary"} {
+		if !slices.Contains(reached, name) {
+			t.Errorf("Tab reaches %q, want %s among them", reached, name)
 		}
 	}
 }

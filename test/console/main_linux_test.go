@@ -28,6 +28,9 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/testcommand"
 )
 
+// waitTime is how long something may take that a page does, on a machine with much else to do.
+const waitTime = 3 * time.Minute
+
 // command is the llmsandbox command.
 var command string
 
@@ -192,7 +195,7 @@ func (s *server) browse() *page {
 	require(t, err)
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
 		chromedp.WindowSize(int(desktop.width), int(desktop.height)), chromedp.Flag("disable-dev-shm-usage", true))
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*waitTime)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, opts...)
 	t.Cleanup(cancel)
@@ -244,7 +247,7 @@ func (p *page) open(path string) {
 func (p *page) see(expression string, args ...any) {
 	p.t.Helper()
 	expression = fmt.Sprintf(expression, args...)
-	ctx, cancel := context.WithTimeout(p, time.Minute)
+	ctx, cancel := context.WithTimeout(p, waitTime)
 	defer cancel()
 	wait := fmt.Sprintf(`new Promise((done) => { const look = () => { if (%s) done(true); else requestAnimationFrame(look); }; look(); })`, expression)
 	if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](wait, chromedp.EvalAwaitPromise)); err != nil {
@@ -272,7 +275,7 @@ func evaluate[T any](p *page, expression string) T {
 func (p *page) click(name string) {
 	p.t.Helper()
 	at := fmt.Sprintf(`//*[self::button or self::a or self::summary][normalize-space()=%[1]q or @aria-label=%[1]q]`, name)
-	ctx, cancel := context.WithTimeout(p, time.Minute)
+	ctx, cancel := context.WithTimeout(p, waitTime)
 	defer cancel()
 	if err := chromedp.Do(ctx, chromedp.Click(at)); err != nil {
 		p.fatal(err, "click on "+name)
@@ -282,7 +285,7 @@ func (p *page) click(name string) {
 // write types a text into a field.
 func (p *page) write(id, text string) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p, time.Minute)
+	ctx, cancel := context.WithTimeout(p, waitTime)
 	defer cancel()
 	if err := chromedp.Do(ctx, chromedp.SendKeys(chromedp.ID(id), text)); err != nil {
 		p.fatal(err, "write into "+id)

@@ -78,7 +78,7 @@ export function Editor(props: EditorProps) {
           // Escape, then Tab leaves the editor: the keymap's own way out for the keyboard.
           keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
           EditorView.lineWrapping, theme, syntaxHighlighting(colors), language.current.of(languages[latest.current.language]?.() ?? []),
-          EditorView.contentAttributes.of({ "aria-label": latest.current.label, spellcheck: "false", autocorrect: "off", autocapitalize: "off" }),
+          EditorView.contentAttributes.of({ "aria-label": latest.current.label, "aria-description": "Escape, then Tab leaves the editor", spellcheck: "false", autocorrect: "off", autocapitalize: "off" }),
           EditorView.updateListener.of((u) => { if (u.docChanged && !u.transactions.some((t) => t.annotation(given))) latest.current.onChange(u.state.doc.toString()); }),
         ],
       }),
