@@ -24,9 +24,10 @@ type sockets struct {
 	stopping context.Context //nolint:containedctx // it is the server's
 	working  sync.WaitGroup
 
-	mu  sync.Mutex
-	of  map[string]int // by project; none is zero
-	all int
+	mu     sync.Mutex
+	of     map[string]int // by project; none is zero
+	all    int
+	closed bool
 }
 
 func newSockets(stopping context.Context) *sockets {
@@ -39,10 +40,10 @@ func (s *sockets) enter(ctx context.Context, project string) (_ context.Context,
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.stopping.Err() != nil:
+	case s.closed || s.stopping.Err() != nil:
 		return nil, nil, service.ErrClosed
 	case s.of[project] >= maxSocketsOfProject || s.all >= maxSockets:
-		return nil, nil, fmt.Errorf("%w: %d terminals, watches and connections to ports are open, and %d of them are the project's: close one first", service.ErrBusy, s.all, s.of[project])
+		return nil, nil, fmt.Errorf("%w: too many terminals, watches and connections to ports are open, %d of them the project's: close one first", service.ErrBusy, s.of[project])
 	}
 	s.of[project]++
 	s.all++
@@ -64,8 +65,9 @@ func (s *sockets) enter(ctx context.Context, project string) (_ context.Context,
 
 // wait returns when all connections of a server that stops have ended.
 func (s *sockets) wait() {
-	s.mu.Lock()   // so that none begins afterwards
-	s.mu.Unlock() //nolint:staticcheck // nothing is to be done
+	s.mu.Lock()
+	s.closed = true // none begins afterwards
+	s.mu.Unlock()
 	s.working.Wait()
 }
 
