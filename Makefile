@@ -93,7 +93,7 @@ kubernetes: commands cluster ## all else of the suite there, with gVisor and fau
 	$(SUITE) -- -timeout 75m -skip '$(CONTRACT)' ./test/kubernetes
 
 vm: commands ## limits under cgroup v2, as root and as an ordinary user, in virtual machines
-	LLMSANDBOX_VM=1 $(SUITE) -- -count=1 -timeout 30m ./test/vm
+	LLMSANDBOX_VM=1 $(SUITE) -- -count=1 -timeout 30m ./test/vm ./test/vm/unit
 
 clients: commands ## programs of others that speak with the MCP server and the HTTP server
 	$(SUITE) -- -timeout 20m ./test/mcp ./test/server
