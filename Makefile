@@ -96,7 +96,7 @@ vm: commands ## limits under cgroup v2, as root and as an ordinary user, in virt
 	LLMSANDBOX_VM=1 $(SUITE) -- -count=1 -timeout 30m ./test/vm ./test/vm/unit
 
 clients: commands ## programs of others that speak with the MCP server and the HTTP server
-	$(SUITE) -- -timeout 20m ./test/mcp ./test/server
+	$(SUITE) -- -timeout 30m ./test/mcp ./test/server
 
 console: commands ## the web console in Chromium; that its files are what its sources make
 	npm ci --prefix web --ignore-scripts --no-audit --no-fund
