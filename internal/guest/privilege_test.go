@@ -3,6 +3,7 @@
 package guest_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -32,8 +33,9 @@ func TestPrivileges(t *testing.T) {
 			t.Log(r.out, r.err)
 		}
 		if info := a.client.Info(); info.AgentUID != info.CodeUID {
-			if !strings.Contains(r.out, "Uid:\t1000\t1000\t1000\t1000\n") || !strings.Contains(r.out, "CapBnd:\t0000000000000000\n") {
-				t.Errorf("out = %v, want out containing \"Uid:\\t1000\\t1000\\t1000\\t1000\\n\", out containing \"CapBnd:\\t0000000000000000\\n\"", r.out)
+			uids := fmt.Sprintf("Uid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d\n", info.CodeUID)
+			if !strings.Contains(r.out, uids) || !strings.Contains(r.out, "CapBnd:\t0000000000000000\n") {
+				t.Errorf("out = %v, want out containing %q, out containing \"CapBnd:\\t0000000000000000\\n\"", r.out, uids)
 			}
 			r = a.run(sh("kill -9 $PPID; ls /proc/$PPID/fd; cat /proc/$PPID/mem /proc/$PPID/environ; exit 3"))
 			if !r.exit.Known || r.exit.Code != 3 || r.out != "" {
