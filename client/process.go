@@ -103,7 +103,7 @@ func (s *Sandbox) terminal(ctx context.Context, query url.Values, stdin io.Reade
 	p := &Process{sandbox: s, conn: r.conn, leaving: make(chan struct{}), done: make(chan struct{})}
 	p.conn.SetReadLimit(s.client.maxResult)
 	p.conn.SetPingHandler(func(text string) error {
-		// A pong that cannot be sent is seen by whoever reads.
+		// If it fails, reading from the connection fails, too.
 		_ = p.conn.WriteControl(websocket.PongMessage, []byte(text), time.Now().Add(sendTime))
 		return p.conn.SetReadDeadline(time.Now().Add(silentTime))
 	})

@@ -139,7 +139,7 @@ func (p *Process) call(ctx context.Context, method, path string, body any) error
 // inputPiece is how much of its input is sent to a process at a time, in bytes.
 const inputPiece = 256 << 10
 
-// feedInput sends a process its input, until that or the process ends, or nobody follows it any more.
+// feedInput sends a process its input. It stops when the input or the process ends, or the process is no longer followed.
 func (p *Process) feedInput(stdin io.Reader) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -333,11 +333,11 @@ func TestSigned(t *testing.T) {
 
 // FuzzToken: no token that the server has not made is good for anything.
 func FuzzToken(f *testing.F) {
-	signer, err := newSigner()
+	sealer, err := newSealer()
 	if err != nil {
 		f.Fatal(err)
 	}
-	s := &Server{signer: signer}
+	s := &Server{sealer: sealer}
 	token, err := s.seal(&signedFile{Method: http.MethodGet, Expires: time.Now().Add(time.Hour)})
 	if err != nil {
 		f.Fatal(err)

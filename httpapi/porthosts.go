@@ -3,9 +3,6 @@ package httpapi
 import (
 	"cmp"
 	"context"
-	"crypto/cipher"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -71,25 +68,16 @@ type share struct {
 }
 
 // shares seals shares as URLs are signed, so that they end with this server, and nobody else can read or make one.
-type shares struct{ signer cipher.AEAD }
+type shares struct{ sealer sealer }
 
 func (s *shares) token(of share) (string, error) {
-	b, err := json.Marshal(of)
-	return base64.RawURLEncoding.EncodeToString(s.signer.Seal(nil, nil, b, []byte(sharePath))), err
+	return s.sealer.seal(sharePath, of)
 }
 
 // open is the share of a token for a port, if it is one.
 func (s *shares) open(token string, of portHost) (found share, ok bool) {
 	const most = 2 << 10
-	if len(token) > most {
-		return found, false
-	}
-	sealed, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil {
-		return found, false
-	}
-	b, err := s.signer.Open(nil, nil, sealed, []byte(sharePath))
-	if err != nil || json.Unmarshal(b, &found) != nil {
+	if len(token) > most || !s.sealer.unseal(sharePath, token, &found) {
 		return share{}, false
 	}
 	return found, found.ID == of.id && found.Port == of.port && time.Now().Before(found.Expires)

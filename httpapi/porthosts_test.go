@@ -166,11 +166,11 @@ func TestPortsDomain(t *testing.T) {
 
 // TestShares: a share is of one port until its end, and of one server.
 func TestShares(t *testing.T) {
-	signer, err := newSigner()
+	sealer, err := newSealer()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shares{signer}
+	s := &shares{sealer}
 	h := portHost{"sb-1", 80}
 	token := func(lasts time.Duration) string {
 		text, err := s.token(share{Project: "a", ID: h.id, Port: h.port, Expires: time.Now().Add(lasts)})
@@ -183,10 +183,10 @@ func TestShares(t *testing.T) {
 	if found, ok := s.open(good, h); !ok || found.Project != "a" || strings.Contains(good, "sb-1") {
 		t.Errorf("%+v, %t, want what was shared", found, ok)
 	}
-	if signer, err = newSigner(); err != nil {
+	if sealer, err = newSealer(); err != nil {
 		t.Fatal(err)
 	}
-	other := &shares{signer}
+	other := &shares{sealer}
 	if _, ok := other.open(good, h); ok {
 		t.Error("another server takes it")
 	}

@@ -7,7 +7,6 @@ package httpapi
 import (
 	"cmp"
 	"context"
-	"crypto/cipher"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -158,7 +157,7 @@ type Server struct {
 	metrics *metrics
 	auditor *auditor
 	gate    *httpgate.Gate
-	signer  cipher.AEAD // of URLs, until this server ends
+	sealer  sealer // of URLs and shares
 	handler http.Handler
 
 	stopping context.Context // ends when requests that have no end of their own are to end
@@ -182,11 +181,11 @@ func New(config *Config) (*Server, error) {
 	if cfg.MaxRequestRate < 0 {
 		return nil, fmt.Errorf("httpapi: Config.MaxRequestRate is %d: %w: use a number of requests, or 0 for no bound", cfg.MaxRequestRate, llmsandbox.ErrInvalid)
 	}
-	signer, err := newSigner()
+	sealer, err := newSealer()
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
-	s := &Server{cfg: cfg, metrics: newMetrics(), signer: signer, shares: &shares{signer}, rates: rates{most: cfg.MaxRequestRate}, sessions: newSessions(cfg.TLS != nil || cfg.BehindProxy), terminals: map[heldTerminal]*llmsandbox.Process{}}
+	s := &Server{cfg: cfg, metrics: newMetrics(), sealer: sealer, shares: &shares{sealer}, rates: rates{most: cfg.MaxRequestRate}, sessions: newSessions(cfg.TLS != nil || cfg.BehindProxy), terminals: map[heldTerminal]*llmsandbox.Process{}}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.sockets = newSockets(s.stopping)
 	identify := s.identify

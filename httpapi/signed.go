@@ -2,11 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/rand"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -32,39 +27,14 @@ type signedFile struct {
 	Expires                 time.Time
 }
 
-// newSigner makes what seals the tokens of signed URLs, with a key of its own: the URLs of a server end with it.
-func newSigner() (cipher.AEAD, error) {
-	key := make([]byte, 32)
-	rand.Read(key) // never fails
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, err
-	}
-	return cipher.NewGCMWithRandomNonce(block)
-}
-
 // seal makes the token of a signed URL.
-func (s *Server) seal(f *signedFile) (string, error) {
-	text, err := json.Marshal(f)
-	if err != nil {
-		return "", err
-	}
-	return base64.RawURLEncoding.EncodeToString(s.signer.Seal(nil, nil, text, []byte(signedPath))), nil
-}
+func (s *Server) seal(f *signedFile) (string, error) { return s.sealer.seal(signedPath, f) }
 
 // unseal reads a token. Any that this server has not made is refused, as is one whose time is over.
 func (s *Server) unseal(token, method string) (*signedFile, error) {
 	invalid := newProblem(http.StatusForbidden, "signature", "the URL was not signed by this server since it was started, or not for this: ask for a new one")
-	sealed, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil || base64.RawURLEncoding.EncodeToString(sealed) != token { // it has one form
-		return nil, invalid
-	}
-	text, err := s.signer.Open(nil, nil, sealed, []byte(signedPath))
-	if err != nil {
-		return nil, invalid
-	}
 	var f signedFile
-	if err := json.Unmarshal(text, &f); err != nil || f.Method != method {
+	if !s.sealer.unseal(signedPath, token, &f) || f.Method != method {
 		return nil, invalid
 	}
 	if !time.Now().Before(f.Expires) {
@@ -149,11 +119,7 @@ func (s *Server) signedRoutes() {
 		if err != nil {
 			return nil, err
 		}
-		scheme := "http"
-		if s.cfg.TLS != nil || s.cfg.BehindProxy {
-			scheme = "https"
-		}
-		return &answer{apitypes.SignedURL{URL: scheme + "://" + in.host + signedPath + token, Expires: until}}, nil
+		return &answer{apitypes.SignedURL{URL: s.scheme() + "://" + in.host + signedPath + token, Expires: until}}, nil
 	})
 	const path = signedPath + "{token}"
 	ranges(register(s, operation{
