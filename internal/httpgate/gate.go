@@ -100,7 +100,7 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 		case r.Method == http.MethodOptions: // a browser's question, answered by the headers
 			w.WriteHeader(http.StatusNoContent)
 		default:
-			next.ServeHTTP(w, r)
+			serve(next, w, r)
 		}
 	})
 }
@@ -155,7 +155,7 @@ func (g *Gate) check(w http.ResponseWriter, r *http.Request) (*http.Request, err
 		r = r.WithContext(ctx)
 	}
 	if g.options.Stream != nil && r.Body != http.NoBody && g.options.Stream(r) {
-		r.Body = &timedReader{r.Body, control, g.options.BodyTimeout}
+		r.Body = &timedReader{ReadCloser: r.Body, control: control, timeout: g.options.BodyTimeout}
 		return r, nil
 	}
 	if err := g.readBody(w, r); err != nil {
@@ -166,23 +166,6 @@ func (g *Gate) check(w http.ResponseWriter, r *http.Request) (*http.Request, err
 		return r, fmt.Errorf("unbound the time of the connection: %w", err)
 	}
 	return r, nil
-}
-
-// A timedReader gives a client so long to send each piece of a body.
-type timedReader struct {
-	io.ReadCloser
-	control *http.ResponseController
-	timeout time.Duration
-}
-
-func (r *timedReader) Read(p []byte) (int, error) {
-	// Where there are no deadlines, the caller's server has its own bounds.
-	_ = r.control.SetReadDeadline(time.Now().Add(r.timeout))
-	n, err := r.ReadCloser.Read(p)
-	if err == io.EOF { // now the connection is watched for its end while the answer is made, for however long
-		_ = r.control.SetReadDeadline(time.Time{})
-	}
-	return n, err
 }
 
 func (g *Gate) readBody(w http.ResponseWriter, r *http.Request) error {

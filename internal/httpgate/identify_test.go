@@ -1,6 +1,7 @@
 package httpgate
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -114,6 +115,51 @@ func TestStream(t *testing.T) {
 	}
 	if err := <-read; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a body that stops coming: %v, want that its time is over", err)
+	}
+}
+
+// TestStreamRefused: a client that sends all of its body before it reads gets the answer of a handler that has not read it, and one that waits to be told to
+// send is told nothing but the answer.
+func TestStreamRefused(t *testing.T) {
+	const large = 32 << 20 // more than the buffers of a connection hold
+	for _, c := range []struct {
+		name, header string
+		read         int64 // how much of it the handler reads
+		send         int
+	}{
+		{"unread", "", 0, large},
+		{"begun", "", 100, large},
+		{"all but the last", "", large - 1, large},
+		{"waits", "Expect: 100-continue\r\n", 0, 0},
+		{"waits no more", "Expect: 100-continue\r\n", 0, large},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := gated(t, Options{BodyTimeout: time.Hour, Stream: func(*http.Request) bool { return true }}, func(w http.ResponseWriter, r *http.Request) {
+				if _, err := io.CopyN(io.Discard, r.Body, c.read); err != nil {
+					t.Error(err)
+				}
+				http.Error(w, "not here", http.StatusForbidden)
+			})
+			conn, err := net.Dial("tcp", s.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := fmt.Fprintf(conn, "PUT / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n%s\r\n", large, c.header); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Write(make([]byte, c.send)); err != nil {
+				t.Errorf("got %v, want all of the body taken", err)
+			}
+			res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(res.Body)
+			if res.StatusCode != http.StatusForbidden || string(body) != "not here\n" || err != nil {
+				t.Errorf("got %d %q, %v, want 403 and the handler's words", res.StatusCode, body, err)
+			}
+		})
 	}
 }
 
