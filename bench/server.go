@@ -24,16 +24,16 @@ import (
 
 // httpServer measures what a program costs through the HTTP server, against the library's own calls for the same.
 func httpServer(ctx context.Context, e *env, rounds int) (err error) {
-	state, err := os.MkdirTemp("", "llmsandbox-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(state)
-	s, err := startServer(ctx, e.command, state)
+	s, err := startServer(ctx, e.command)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	forking, err := startServer(ctx, e.command, "--zygote")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, forking.close()) }()
 	o := llmsandbox.Options{Language: "python", BestEffort: true}
 	p, err := pool.New(&pool.Config{Options: o, Max: 4, Min: 2, Prepare: true})
 	if err != nil {
@@ -50,7 +50,7 @@ func httpServer(ctx context.Context, e *env, rounds int) (err error) {
 		return err
 	}
 	code := map[string]any{"code": one}
-	run := func(path string) func(context.Context) error {
+	run := func(s *server, path string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			var res struct{ Status, Stdout string }
 			if err := s.post(ctx, path, code, &res); err != nil || res.Stdout == "1\n" {
@@ -60,15 +60,15 @@ func httpServer(ctx context.Context, e *env, rounds int) (err error) {
 		}
 	}
 	inSandbox, posted := "Run in an open sandbox", "POST /v1/sandboxes/ID/run"
-	warm, postedWarm := "Acquire+Run+Release, warm", "POST /v1/run, warm"
-	// Not counted: both pools make up for what was taken, as they do between the requests of an agent.
+	warm, postedWarm, postedForked := "Acquire+Run+Release, warm", "POST /v1/run, warm", "POST /v1/run, warm, of serve --zygote"
+	// Not counted: the pools make up for what was taken, as they do between the requests of an agent.
 	filling := contender{"(the pools fill up)", func(ctx context.Context) (time.Duration, error) {
 		start := time.Now()
 		return time.Since(start), pause(ctx, 250*time.Millisecond)
 	}}
 	t, err := measure(ctx, rounds,
 		timed(inSandbox, func(ctx context.Context) error { return ok(sb.Run(ctx, one, nil)) }),
-		timed(posted, run("/v1/sandboxes/"+created.ID+"/run")),
+		timed(posted, run(s, "/v1/sandboxes/"+created.ID+"/run")),
 		filling,
 		timed(warm, func(ctx context.Context) error {
 			l, err := p.Acquire(ctx, nil)
@@ -80,12 +80,14 @@ func httpServer(ctx context.Context, e *env, rounds int) (err error) {
 			return err
 		}),
 		filling,
-		timed(postedWarm, run("/v1/run")),
+		timed(postedWarm, run(s, "/v1/run")),
+		filling,
+		timed(postedForked, run(forking, "/v1/run")),
 	)
 	if err != nil {
 		return err
 	}
-	t.names = []string{inSandbox, posted, warm, postedWarm}
+	t.names = []string{inSandbox, posted, warm, postedWarm, postedForked}
 	t.print()
 	more := func(a, b string) float64 { return percentile(t.times[a], 50) - percentile(t.times[b], 50) }
 	fmt.Printf("%s takes %.2f ms more than the library's own\n", posted, more(posted, inSandbox))
@@ -93,17 +95,26 @@ func httpServer(ctx context.Context, e *env, rounds int) (err error) {
 	if err := s.remove(ctx, created.ID); err != nil {
 		return err
 	}
-	return s.saturate(ctx)
+	peak, err := s.saturate(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println("with --zygote:")
+	forked, err := forking.saturate(ctx)
+	if err == nil {
+		fmt.Printf("the peak with --zygote is %.1f × that without\n", forked/peak)
+	}
+	return err
 }
 
 // saturate measures how many programs a second end well with more and more clients, and with three times as many as that takes.
-func (s *server) saturate(ctx context.Context) error {
-	peak, at := 0.0, 0
+func (s *server) saturate(ctx context.Context) (peak float64, err error) {
+	at := 0
 	fmt.Println("clients   programs/s   told to come back/s")
 	for clients := 1; clients <= 32; clients *= 2 {
 		n, err := s.load(ctx, clients)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if n > peak {
 			peak, at = n, clients
@@ -111,10 +122,10 @@ func (s *server) saturate(ctx context.Context) error {
 	}
 	n, err := s.load(ctx, 3*at)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	aimAtLeast("programs/s with three times the clients of the peak × the peak", .95, n/peak)
-	return nil
+	return peak, nil
 }
 
 // load returns how many programs per second succeed with a number of clients. Each client sends its next request as soon as the last is
@@ -163,12 +174,23 @@ func (e *statusError) Error() string { return fmt.Sprintf("%d: %s", e.status, e.
 type server struct {
 	cmd          *exec.Cmd
 	address, key string
+	state        string
 	log          chan error
 }
 
 // startServer returns when it serves.
-func startServer(ctx context.Context, command, state string) (*server, error) {
-	s := &server{cmd: exec.CommandContext(ctx, command, "serve", "--best-effort", "--listen", "127.0.0.1:0", "--state", state), log: make(chan error, 1)}
+func startServer(ctx context.Context, command string, flags ...string) (_ *server, err error) {
+	state, err := os.MkdirTemp("", "llmsandbox-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(state))
+		}
+	}()
+	flags = append([]string{"serve", "--best-effort", "--listen", "127.0.0.1:0", "--state", state}, flags...)
+	s := &server{cmd: exec.CommandContext(ctx, command, flags...), state: state, log: make(chan error, 1)}
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -231,5 +253,5 @@ func (s *server) remove(ctx context.Context, id string) error {
 func (s *server) close() error {
 	http.DefaultClient.CloseIdleConnections()
 	err := s.cmd.Process.Signal(syscall.SIGTERM)
-	return errors.Join(err, <-s.log, s.cmd.Wait())
+	return errors.Join(err, <-s.log, s.cmd.Wait(), os.RemoveAll(s.state))
 }

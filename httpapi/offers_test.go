@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -84,4 +85,38 @@ func TestPool(t *testing.T) {
 		t.Errorf("got %+v, want one for Bash", got)
 	}
 	warm.as("").want(http.StatusUnauthorized, nil, http.MethodGet, "/v1/pool", "")
+}
+
+// TestZygote: programs of Python are forked from one interpreter, and all else is as without it.
+func TestZygote(t *testing.T) {
+	c := serve(t, Config{Warm: 1, Zygote: true, Sandbox: llmsandbox.Options{Imports: []string{"decimal"}}})
+	if err := c.server.Check(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	hashes := map[string]bool{}
+	for _, key := range []string{keyA, keyA, keyB} {
+		var res llmsandbox.Result
+		c.as(key).want(http.StatusOK, &res, http.MethodPost, "/v1/run", `{"language": "python", "code": "import os, sys; print('decimal' in sys.modules, hash('x'), os.path.exists('left')); open('left', 'w')"}`)
+		if !strings.HasPrefix(res.Stdout, "True ") || !strings.HasSuffix(res.Stdout, " False\n") {
+			t.Errorf("got %+v, want a module that is there, and nobody's files", res)
+		}
+		hashes[res.Stdout] = true
+	}
+	if len(hashes) != 1 {
+		t.Errorf("got %d interpreters, want 1", len(hashes))
+	}
+	path, _ := c.create(`{"language": "python"}`)
+	var res llmsandbox.Result
+	c.want(http.StatusOK, &res, http.MethodPost, path+"/run", `{"code": "print(hash('x'))"}`)
+	if res.Status != llmsandbox.StatusOK || hashes["True "+strings.TrimSpace(res.Stdout)+" False\n"] {
+		t.Errorf("got %+v, want an interpreter of its own for a sandbox that stays", res)
+	}
+}
+
+// TestZygoteThatCannotBe: the server says before it serves that no program would run.
+func TestZygoteThatCannotBe(t *testing.T) {
+	c := serve(t, Config{Zygote: true, Sandbox: llmsandbox.Options{Resettable: true}})
+	if err := c.server.Check(testContext(t)); !errors.Is(err, llmsandbox.ErrUnsupported) {
+		t.Errorf("got %v, want ErrUnsupported", err)
+	}
 }

@@ -73,6 +73,9 @@ type Config struct {
 	// Warm is how many sandboxes are kept ready for each of WarmLanguages; 0 means two, negative none. No WarmLanguages means Python.
 	Warm          int
 	WarmLanguages []string
+	// Zygote opens Python's sandboxes for one program each from one interpreter: see [llmsandbox.Zygote], and there what that shares, which programs of
+	// different projects share, too, and which options it excludes.
+	Zygote bool
 	// Authenticate returns who a key belongs to. It fails with ErrUnknownKey; any other error is a failure of the server. It is called with
 	// each request and must be safe for concurrent use. nil asks for no key, which only a listener on the loopback may do: all callers are one project.
 	Authenticate func(ctx context.Context, key string) (Caller, error)
@@ -218,7 +221,7 @@ func New(config *Config) (*Server, error) {
 	}
 	s.service, err = service.New(&service.Config{
 		Sandbox: cfg.Sandbox, Images: cfg.Images, Supervisor: cfg.Supervisor, MaxLifetime: cfg.MaxLifetime, DefaultLifetime: cfg.DefaultLifetime,
-		MaxSandboxes: cfg.MaxSandboxes, MaxMemory: cfg.MaxMemory, MaxDisk: cfg.MaxDisk, MaxRuns: cfg.MaxRuns, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Log: cfg.Log,
+		MaxSandboxes: cfg.MaxSandboxes, MaxMemory: cfg.MaxMemory, MaxDisk: cfg.MaxDisk, MaxRuns: cfg.MaxRuns, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Zygote: cfg.Zygote, Log: cfg.Log,
 		Hooks: []pool.Hooks{counted}, Records: cfg.Records, Ended: s.processEnded,
 	})
 	if err != nil {

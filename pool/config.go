@@ -76,8 +76,8 @@ type Config struct {
 	// Prepare starts the interpreter of a sandbox ahead of its first run, where its
 	// language supports it: see [llmsandbox.Sandbox.Prepare].
 	Prepare bool
-	// Zygote opens the sandboxes of Python from one interpreter for each key: see [llmsandbox.Zygote], and there what
-	// that shares.
+	// Zygote opens the sandboxes of Python from one interpreter for each of Keys, and for Options: see [llmsandbox.Zygote], and
+	// there what that shares. Sandboxes of other keys that are acquired have interpreters of their own.
 	Zygote bool
 	// RefillInterval is the least time between two sandboxes that are opened in the
 	// background, that no caller waits for; default 50 ms. At most 2 are being so at a time.
@@ -85,7 +85,8 @@ type Config struct {
 	// Hooks are called with what happens: see poolprom and poolotel.
 	Hooks []Hooks
 
-	language string // the name of that of Options
+	language string          // the name of that of Options
+	forked   map[string]bool // by their id, keys whose sandboxes come from zygotes
 	zygotes  *zygotes
 	open     opener
 }
@@ -186,12 +187,26 @@ func (c Config) resolve() (Config, error) {
 		}
 		c.Keys = append(c.Keys, k)
 	}
+	if c.Zygote {
+		// Not each key that callers can think of: an interpreter stays until the pool is closed.
+		own, err := c.canonical(Key{Language: zygoteLanguage})
+		if err != nil {
+			return c, err
+		}
+		c.forked = map[string]bool{}
+		for _, k := range append(slices.Clone(c.Keys), own) {
+			c.forked[k.id()] = k.Language == zygoteLanguage
+		}
+	}
 	c.zygotes = &zygotes{of: map[string]*zygote{}}
 	if c.open == nil {
 		c.open = c.opening
 	}
 	return c, nil
 }
+
+// zygoteLanguage is the one language that has zygotes.
+const zygoteLanguage = "python"
 
 // A Key says which sandboxes are alike.
 type Key struct {

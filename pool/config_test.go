@@ -141,3 +141,32 @@ func TestTemplate(t *testing.T) {
 		}
 	}
 }
+
+// TestForked: interpreters are kept for sandboxes of Python that the Config is about, and not for all that callers ask for.
+func TestForked(t *testing.T) {
+	c, err := Config{
+		Options: llmsandbox.Options{Language: "bash", Image: "x", Environment: "own"}, Keys: []Key{{Language: "bash"}, {Language: "python", Libraries: []string{"b", "a"}}}, Zygote: true,
+	}.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		key  Key
+		want bool
+	}{
+		"options":           {Key{Language: "python"}, true},
+		"of Keys":           {Key{Language: "python", Libraries: []string{"a", "b"}}, true},
+		"another language":  {Key{Language: "bash"}, false},
+		"others' libraries": {Key{Language: "python", Libraries: []string{"c"}}, false},
+		"others' image":     {Key{Language: "python", Image: "y"}, false},
+		"environment":       {Key{Language: "python", Environment: "other"}, false},
+	} {
+		k, err := c.canonical(test.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.forked[k.id()]; got != test.want {
+			t.Errorf("%s: forked = %t, want %t", name, got, test.want)
+		}
+	}
+}

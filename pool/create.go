@@ -241,9 +241,10 @@ func (w warm) ready(ctx context.Context) error {
 // opening opens a real one.
 func (c *Config) opening(ctx context.Context, o llmsandbox.Options) (box, error) {
 	open := func() (*llmsandbox.Sandbox, error) { return llmsandbox.Open(ctx, &o) }
-	forked := c.Zygote && o.Language == "python"
+	id := Key{Language: o.Language, Image: o.Image, Libraries: o.Libraries, Environment: o.Environment}.id()
+	forked := c.forked[id]
 	if forked {
-		open = func() (*llmsandbox.Sandbox, error) { return c.zygotes.open(ctx, o) }
+		open = func() (*llmsandbox.Sandbox, error) { return c.zygotes.open(ctx, id, o) }
 	}
 	sb, err := open()
 	if err != nil {
@@ -256,7 +257,7 @@ func (c *Config) opening(ctx context.Context, o llmsandbox.Options) (box, error)
 	return w, nil
 }
 
-// zygotes are those of a pool, one for each key that sandboxes were opened of.
+// zygotes are those of a pool, by the ids of the keys that sandboxes were opened of.
 type zygotes struct {
 	mu sync.Mutex
 	of map[string]*zygote
@@ -268,8 +269,7 @@ type zygote struct {
 }
 
 // open opens a sandbox with these options from the zygote of their key.
-func (all *zygotes) open(ctx context.Context, o llmsandbox.Options) (*llmsandbox.Sandbox, error) {
-	id := Key{Language: o.Language, Image: o.Image, Libraries: o.Libraries, Environment: o.Environment}.id()
+func (all *zygotes) open(ctx context.Context, id string, o llmsandbox.Options) (*llmsandbox.Sandbox, error) {
 	all.mu.Lock()
 	if all.of[id] == nil {
 		all.of[id] = &zygote{}

@@ -65,11 +65,11 @@ func takeStdout() io.WriteCloser {
 
 func (f *mcpFlags) serve(ctx context.Context, set flagSet) error {
 	out := takeStdout()
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(f.log)); err != nil {
-		return fmt.Errorf("--log %q: use debug, info, warn or error", f.log)
+	level, err := logLevel(f.log)
+	if err != nil {
+		return err
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	log := logAt(level)
 	http, err := f.http.options()
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func (f *mcpFlags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.noLibraries, "no-libraries", false, "do not let clients install libraries")
 	set.IntVar(&f.warm, "warm", 2, "keep `NUMBER` of sandboxes ready for each warm language")
 	set.StringArrayVar(&f.warmLanguages, "warm-language", nil, "keep sandboxes for this `LANGUAGE` ready (repeatable; default: python)")
-	set.BoolVar(&f.zygote, "zygote", false, "fork Python's sandboxes from one interpreter, whose imports (of --template) you trust")
+	registerZygote(set, &f.zygote)
 	set.IntVar(&f.maxCalls, "max-calls", 8, "`NUMBER` of calls that can use a sandbox at once")
 	set.IntVar(&f.maxSessions, "max-sessions", 16, "`NUMBER` of sessions that can be open at the same time")
 	set.StringVar(&f.ttl, "session-ttl", "1h", "longest lifetime of a session: `DURATION`")
@@ -215,31 +215,14 @@ func (f *mcpFlags) config(set flagSet, log *slog.Logger) (mcp.Config, error) {
 	if f.warm == 0 {
 		cfg.Warm = -1 // zero is the default there
 	}
-	for _, flag := range []struct {
-		name     string
-		n, least int
-	}{{"warm", f.warm, 0}, {"max-calls", f.maxCalls, 1}, {"max-sessions", f.maxSessions, 1}} {
-		if flag.n < flag.least {
-			return cfg, tooSmall(flag.name, strconv.Itoa(flag.n), strconv.Itoa(flag.least))
-		}
-	}
-	if f.place.Engine.Container != "" {
-		return cfg, errors.New("--container is for one sandbox, and a server has many: use --image")
-	}
-	if f.place.Pod.Pod != "" {
-		return cfg, errors.New("--pod is for one sandbox, and a server has many: use --image or --pod-template")
+	if err := cmp.Or(atLeast(number{"warm", f.warm, 0}, number{"max-calls", f.maxCalls, 1}, number{"max-sessions", f.maxSessions, 1}), f.checkServer(f.zygote)); err != nil {
+		return cfg, err
 	}
 	if err := f.variables(set, log); err != nil {
 		return cfg, err
 	}
 	if f.commit && !f.place.onEngine() {
 		return cfg, fmt.Errorf("--commit is for container engines, and the backend is %s: add --backend docker or --backend podman", f.place.Backend)
-	}
-	if f.zygote && f.place.Backend != localName {
-		return cfg, fmt.Errorf("--zygote is for the local backend, and the backend is %s: leave it out", f.place.Backend)
-	}
-	if given := named([]given{{"writable-root", f.writableRoot}, {"user", f.user != ""}, {"sudo", f.sudo}}); f.zygote && len(given) > 0 {
-		return cfg, fmt.Errorf("--zygote and --%s exclude each other: leave one of them out", given[0])
 	}
 	err := cmp.Or(into(&cfg.Sandbox)(f.given()), into(&cfg.Sandbox.Limits.Timeout)(timeoutFlag("timeout", f.timeout)))
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,6 +77,7 @@ type serveFlags struct {
 	keepAudit    string
 	warm         int
 	languages    []string
+	zygote       bool
 	log          string
 }
 
@@ -105,17 +105,18 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	set.IntVar(&f.maxRate, "max-requests-per-second", 0, "`NUMBER` of requests that a key can send in a second (default: no limit)")
 	set.IntVar(&f.warm, "warm", 2, "keep `NUMBER` of sandboxes ready for each warm language")
 	set.StringArrayVar(&f.languages, "warm-language", nil, "keep sandboxes for this `LANGUAGE` ready (repeatable; default: python)")
+	registerZygote(set, &f.zygote)
 	set.StringVar(&f.keepAudit, "keep-audit", "365d", "remove entries of the audit log that are older than `DURATION`")
 	set.StringVar(&f.log, "log", "info", "log `LEVEL`: debug, info, warn or error")
 }
 
 // serve serves until ctx ends.
 func (f *serveFlags) serve(ctx context.Context) error {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(f.log)); err != nil {
-		return fmt.Errorf("--log %q: use debug, info, warn or error", f.log)
+	level, err := logLevel(f.log)
+	if err != nil {
+		return err
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	log := logAt(level)
 	cfg, err := f.config(log)
 	if err != nil {
 		return err
@@ -139,8 +140,7 @@ func (f *serveFlags) serve(ctx context.Context) error {
 		return errors.Join(err, l.Close())
 	}
 	// Each client that connects or leaves is information there, and not here.
-	quiet := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level + slog.LevelWarn - slog.LevelInfo}))
-	tools, err := addMCP(&cfg, quiet)
+	tools, err := addMCP(&cfg, logAt(level+slog.LevelWarn-slog.LevelInfo))
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -198,24 +198,18 @@ func notifyReady() error {
 func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 	cfg := httpapi.Config{
 		Version: version, Console: true, Images: f.images, BehindProxy: f.behindProxy, Hosts: f.hosts, Origins: f.origins, PortsDomain: f.portsDomain,
-		MaxSandboxes: f.maxSandboxes, MaxRuns: f.maxRuns, MaxRequestRate: f.maxRate, Warm: f.warm, WarmLanguages: f.languages, Log: log,
+		MaxSandboxes: f.maxSandboxes, MaxRuns: f.maxRuns, MaxRequestRate: f.maxRate, Warm: f.warm, WarmLanguages: f.languages, Zygote: f.zygote, Log: log,
 	}
 	if f.warm == 0 {
 		cfg.Warm = -1 // zero is the default there
 	}
-	for _, flag := range []struct {
-		name     string
-		n, least int
-	}{{"warm", f.warm, 0}, {"max-sandboxes", f.maxSandboxes, 1}, {"max-runs", f.maxRuns, 1}, {"max-requests-per-second", f.maxRate, 0}} {
-		if flag.n < flag.least {
-			return cfg, tooSmall(flag.name, strconv.Itoa(flag.n), strconv.Itoa(flag.least))
-		}
-	}
+	err := cmp.Or(
+		atLeast(number{"warm", f.warm, 0}, number{"max-sandboxes", f.maxSandboxes, 1}, number{"max-runs", f.maxRuns, 1}, number{"max-requests-per-second", f.maxRate, 0}),
+		f.checkServer(f.zygote),
+	)
 	switch {
-	case f.place.Engine.Container != "":
-		return cfg, errors.New("--container is for one sandbox, and a server has many: use --image")
-	case f.place.Pod.Pod != "":
-		return cfg, errors.New("--pod is for one sandbox, and a server has many: use --image or --pod-template")
+	case err != nil:
+		return cfg, err
 	case (f.cert == "") != (f.key == ""):
 		return cfg, errors.New("--tls-cert and --tls-key belong together: give both, or neither")
 	case f.cert != "" && f.behindProxy:

@@ -14,7 +14,7 @@ import (
 // nothing, and no tool can ask for more. The caller closes it.
 func addMCP(cfg *httpapi.Config, log *slog.Logger) (*mcp.Server, error) {
 	own := mcp.Config{
-		Version: version, Sandbox: cfg.Sandbox, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, MaxCalls: cfg.MaxRuns, MaxSessions: cfg.MaxSandboxes,
+		Version: version, Sandbox: cfg.Sandbox, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Zygote: cfg.Zygote, MaxCalls: cfg.MaxRuns, MaxSessions: cfg.MaxSandboxes,
 		SessionTTL: min(cfg.DefaultLifetime, cfg.MaxLifetime), Log: log,
 	}
 	own.Sandbox.Network, own.Sandbox.Secrets = llmsandbox.Network{}, nil // secrets are for a network

@@ -58,6 +58,8 @@ type Config struct {
 	// Warm is how many sandboxes are kept ready for each of WarmLanguages; none means Python. 0 means two, negative none.
 	Warm          int
 	WarmLanguages []string
+	// Zygote opens Python's sandboxes for one program each from one interpreter: see pool.Config.Zygote.
+	Zygote bool
 	// Hooks are called with what happens to the sandboxes that are kept ready.
 	Hooks []pool.Hooks
 	// Records keep what becomes of programs that go on without their request; nil: they end with the service.
@@ -139,7 +141,7 @@ func New(config *Config) (*Service, error) {
 	}
 	ready := cfg.Sandbox
 	ready.Network, ready.Secrets, ready.Limits.Timeout = llmsandbox.Network{}, nil, cfg.timeout
-	p := pool.Config{Options: ready, Max: cfg.MaxRuns, AcquireTimeout: creationTimeout, Prepare: true, NoPrewarm: cfg.Warm < 0, Hooks: cfg.Hooks}
+	p := pool.Config{Options: ready, Max: cfg.MaxRuns, AcquireTimeout: creationTimeout, Prepare: true, NoPrewarm: cfg.Warm < 0, Zygote: cfg.Zygote, Hooks: cfg.Hooks}
 	if cfg.Warm > 0 {
 		for _, name := range cfg.WarmLanguages {
 			p.Keys = append(p.Keys, pool.Key{Language: name})
@@ -169,7 +171,15 @@ func (s *Service) Check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return sb.Close()
+	err = sb.Close()
+	if err != nil || !s.cfg.Zygote {
+		return err
+	}
+	lease, err := s.warm.Acquire(ctx, nil) // of Python, the default language
+	if err == nil {
+		lease.Release()
+	}
+	return err
 }
 
 // Sandbox is what sandboxes are opened with, which is also the most that they may have.
