@@ -19,9 +19,9 @@ type AuditEvent struct {
 	Time time.Time // of the request or attempt
 	// Caller is who it was.
 	Caller Caller
-	// Operation is the operation's id in the OpenAPI document, such as run-in-sandbox, or [NetworkAttempt] or [ProcessEnd], and Sandbox the id of the sandbox, if that is known.
+	// Operation is the operation's id in the OpenAPI document, such as run-in-sandbox, or [NetworkAttempt] or [ProcessEnd], or [ToolPrefix] and the name of a tool, and Sandbox the id of the sandbox, if that is known.
 	Operation, Sandbox string
-	// Status is that of the answer, 0 of an attempt or end. Outcome says more: the status of the program's result, the code of the problem, or ok;
+	// Status is that of the answer, 0 of an attempt, end or tool. Outcome says more: the status of the program's result, the code of the problem, or ok;
 	// of an attempt why it was refused, or ok.
 	Status  int
 	Outcome string
@@ -35,6 +35,9 @@ const NetworkAttempt = "network-attempt"
 
 // ProcessEnd is the operation of events that are the end of a program that went on without its client.
 const ProcessEnd = "process-end"
+
+// ToolPrefix begins the operations of events that are calls of tools over MCP.
+const ToolPrefix = "mcp/"
 
 // A trail is what is found out of an event while its request is answered.
 type trail struct {

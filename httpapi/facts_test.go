@@ -200,19 +200,3 @@ func TestCheck(t *testing.T) {
 	}
 	none.as("").want(http.StatusUnauthorized, nil, http.MethodPost, "/v1/check", `{"code": "1"}`)
 }
-
-// TestMCP: its path is another handler's, which checks keys itself.
-func TestMCP(t *testing.T) {
-	c := serve(t, Config{MCP: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodDelete {
-			panic("broken")
-		}
-		w.WriteHeader(http.StatusTeapot)
-	})})
-	nobody := c.as("")
-	nobody.want(http.StatusTeapot, nil, http.MethodPost, "/mcp", "{}")
-	nobody.want(http.StatusInternalServerError, nil, http.MethodDelete, "/mcp", "")
-	nobody.want(http.StatusUnauthorized, nil, http.MethodPost, "/mcp/", "{}")
-	nobody.want(http.StatusUnauthorized, nil, http.MethodPost, "/v1/run", `{"code": ""}`)
-	serve(t, Config{}).want(http.StatusNotFound, nil, http.MethodPost, "/mcp", "{}")
-}

@@ -20,7 +20,12 @@ type metrics struct {
 	seconds  *prometheus.HistogramVec
 	underWay prometheus.Gauge
 	programs *prometheus.CounterVec
+	tools    *prometheus.CounterVec
+	toolTime *prometheus.HistogramVec
 }
+
+// buckets are in seconds.
+var buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 
 func newMetrics() *metrics {
 	m := &metrics{
@@ -30,14 +35,20 @@ func newMetrics() *metrics {
 		}, []string{"operation", "status"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "llmsandbox_http_request_seconds", Help: "How long requests took to answer, the programs that they run included.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
+			Buckets: buckets,
 		}, []string{"operation"}),
 		underWay: prometheus.NewGauge(prometheus.GaugeOpts{Name: "llmsandbox_http_requests", Help: "Requests that are being answered."}),
 		programs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "llmsandbox_programs_total", Help: "Programs that have ended, by the status of their result.",
 		}, []string{"status"}),
+		tools: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "llmsandbox_mcp_calls_total", Help: "Calls of tools over MCP, by the tool and what became of them, as in the audit log.",
+		}, []string{"tool", "outcome"}),
+		toolTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "llmsandbox_mcp_call_seconds", Help: "How long calls of tools over MCP took, the programs that they run included.", Buckets: buckets,
+		}, []string{"tool"}),
 	}
-	m.registry.MustRegister(m.requests, m.seconds, m.underWay, m.programs)
+	m.registry.MustRegister(m.requests, m.seconds, m.underWay, m.programs, m.tools, m.toolTime)
 	return m
 }
 

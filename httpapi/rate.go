@@ -53,14 +53,25 @@ func (r *rates) wait(key string, now time.Time) time.Duration {
 
 // limitRate refuses requests of keys that send more of them than the operator allows.
 func (s *Server) limitRate(ctx huma.Context, next func(huma.Context)) {
-	if s.rates.most > 0 && ctx.Operation().Metadata[needs] != nil {
-		caller := s.caller(ctx.Context())
-		if after := s.rates.wait(cmp.Or(caller.KeyID, caller.Project+"/"+caller.KeyName), time.Now()); after > 0 {
-			p := newProblem(http.StatusTooManyRequests, "rate", fmt.Sprintf("the key sends more than %d requests in a second: send fewer", s.rates.most))
-			p.headers.Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
+	if ctx.Operation().Metadata[needs] != nil {
+		if p := s.tooMany(s.caller(ctx.Context())); p != nil {
 			s.write(ctx, s.problem(ctx.Context(), p))
 			return
 		}
 	}
 	next(ctx)
+}
+
+// tooMany counts a request of a caller. It is the problem of one that comes too soon, else nil.
+func (s *Server) tooMany(caller Caller) *problem {
+	if s.rates.most == 0 {
+		return nil
+	}
+	after := s.rates.wait(cmp.Or(caller.KeyID, caller.Project+"/"+caller.KeyName), time.Now())
+	if after <= 0 {
+		return nil
+	}
+	p := newProblem(http.StatusTooManyRequests, "rate", fmt.Sprintf("the key sends more than %d requests in a second: send fewer", s.rates.most))
+	p.headers.Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
+	return p
 }

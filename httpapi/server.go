@@ -26,6 +26,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 	"github.com/llmsandbox/llmsandbox/internal/service"
+	"github.com/llmsandbox/llmsandbox/mcp"
 	"github.com/llmsandbox/llmsandbox/pool"
 	"github.com/llmsandbox/llmsandbox/pool/poolprom"
 )
@@ -67,8 +68,8 @@ type Config struct {
 	MaxMemory, MaxDisk int64
 	// MaxRuns is how many programs may run at a time; 0 means 16. A request beyond that waits for a while, and is then told to come back.
 	MaxRuns int
-	// MaxRequestRate is how many requests each key may send in a second, and at once; 0 means as many as it likes. Those of MCP and those that need no key
-	// are not counted; those with a signed URL are of the key that signed it.
+	// MaxRequestRate is how many requests each key may send in a second, and at once; 0 means as many as it likes. Those that need no key
+	// are not counted; those with a signed URL are of the key that signed it. Of MCP, calls of tools are requests.
 	MaxRequestRate int
 	// Warm is how many sandboxes are kept ready for each of WarmLanguages; 0 means two, negative none. No WarmLanguages means Python.
 	Warm          int
@@ -86,9 +87,9 @@ type Config struct {
 	Records Records
 	// Ready, where it is set, fails where something that the server needs besides the backend does not answer: /readyz asks it.
 	Ready func(context.Context) error
-	// MCP, where it is set, serves /mcp, and checks hosts, origins and keys itself. What it does is neither in Audit nor in the metrics. Serve waits
-	// for its answers when it ends, streams included: its owner ends these then.
-	MCP http.Handler
+	// MCP has the server serve the tools of package mcp at /mcp, to keys that may write. Their sandboxes have what those of the API have where a
+	// request says nothing. They end with the server, and with Serve.
+	MCP bool
 	// Console has the server show its console to browsers, at /. They have sessions there in place of keys: see Server.LoginToken.
 	Console bool
 	// TLS, where it is set, has Serve speak HTTPS with these certificates.
@@ -170,6 +171,9 @@ type Server struct {
 	rates    rates
 	shares   *shares
 
+	tools    *mcp.Server // nil: there is no /mcp
+	learning sync.WaitGroup
+
 	terminalsMu sync.Mutex
 	terminals   map[heldTerminal]*llmsandbox.Process // to which clients are attached
 }
@@ -243,24 +247,12 @@ func New(config *Config) (*Server, error) {
 		return nil, errors.Join(err, s.service.Close(context.Background()))
 	}
 	s.handler = withSocketKey(handler)
-	if cfg.MCP != nil {
-		s.handler = beside(s.handler, recovered(cfg.Log, cfg.MCP))
+	if cfg.MCP {
+		if err := s.addTools(); err != nil {
+			return nil, errors.Join(err, s.Close(context.Background()))
+		}
 	}
 	return s, nil
-}
-
-// mcpPath is where Config.MCP serves.
-const mcpPath = "/mcp"
-
-// beside serves the API, and mcp at its path.
-func beside(api, mcp http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == mcpPath {
-			mcp.ServeHTTP(w, r)
-			return
-		}
-		api.ServeHTTP(w, r)
-	})
 }
 
 func isOpen(path string) bool {
@@ -311,6 +303,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		Handler: s.handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug), TLSConfig: s.cfg.TLS,
 	}
+	if s.tools != nil {
+		s.learning.Go(func() { s.learn(ctx) })
+	}
 	served := make(chan error, 1)
 	go func() {
 		limited := netutil.LimitListener(l, maxConnections)
@@ -328,19 +323,21 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.stop()
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
+	toolsEnded := make(chan error, 1)
+	go func() { toolsEnded <- s.closeTools(stop) }() // or the streams of its clients would have no end
 	err := server.Shutdown(stop)
 	if errors.Is(err, context.DeadlineExceeded) { // what still runs is ended
 		err = server.Close()
 	}
 	<-served
-	return err
+	return errors.Join(err, <-toolsEnded)
 }
 
 // Close lets go of all sandboxes. Those that have a supervisor live on, and another server of the same backend serves them.
 func (s *Server) Close(ctx context.Context) error {
 	s.stop()
 	s.sockets.wait() // which lets their programs go on
-	err := s.service.Close(ctx)
+	err := errors.Join(s.closeTools(ctx), s.service.Close(ctx))
 	s.auditor.close()
 	return err
 }

@@ -59,6 +59,9 @@ type Config struct {
 	// returns the image that it made of the sandbox, which the result names. The sandbox has
 	// no policy: what runs in it was checked before.
 	Commit func(ctx context.Context, sb *llmsandbox.Sandbox, language string) (image string, err error)
+	// Begin, where it is set, is called with each call of a tool, before it does anything: with the Via of who calls, and with whether the tool only looks at
+	// things. Where it fails, the client is told its error, and nothing is done. Else ended is called with what became of the call.
+	Begin func(via any, tool string, readOnly bool) (ended func(Call), err error)
 	// Log gets what is no answer to a client; nil logs nothing.
 	Log *slog.Logger
 }

@@ -48,6 +48,7 @@ func (s *Server) execute(ctx context.Context, c *call, in executeArgs) (*sdk.Cal
 		out = s.failed(err)
 		res = s.cfg.result(&out, nil, nil)
 	}
+	c.became.Status = llmsandbox.Status(out.Status)
 	return res, out, nil
 }
 
@@ -77,7 +78,7 @@ func (s *Server) executeFresh(ctx context.Context, c *call, in executeArgs) (*sd
 	defer release()
 	c.say("running")
 	timeout, notes := s.timeout(in.Timeout)
-	return s.runProgram(ctx, sb, l.Name, in.Code, timeout, func(out *outcome) {
+	return s.runProgram(ctx, c, sb, l.Name, in.Code, timeout, func(out *outcome) {
 		out.find(findings)
 		out.Notes = append(out.Notes, notes...)
 		if s.cfg.Commit == nil {
@@ -94,11 +95,13 @@ func (s *Server) executeFresh(ctx context.Context, c *call, in executeArgs) (*sd
 
 // runProgram runs code as a process of its own. after, when set, is called with the
 // outcome before it is sent.
-func (s *Server) runProgram(ctx context.Context, sb *llmsandbox.Sandbox, language, code string, timeout time.Duration, after func(*outcome)) (*sdk.CallToolResult, outcome, error) {
+func (s *Server) runProgram(ctx context.Context, c *call, sb *llmsandbox.Sandbox, language, code string, timeout time.Duration, after func(*outcome)) (*sdk.CallToolResult, outcome, error) {
+	c.became.SandboxID = sb.ID()
 	res, err := sb.Run(ctx, code, &llmsandbox.RunOptions{Language: language, Timeout: timeout})
 	if err != nil {
 		return nil, outcome{}, err
 	}
+	c.became.Network, c.became.NetworkDropped = res.Network, res.NetworkDropped
 	out := s.cfg.outcome(observed{
 		status: res.Status, code: res.ExitCode, signal: res.Signal, reason: res.Reason, duration: res.Duration,
 		stdout: res.Stdout, stderr: res.Stderr, stdoutTruncated: res.StdoutTruncated, stderrTruncated: res.StderrTruncated,

@@ -45,10 +45,10 @@ type HTTPOptions struct {
 	// token is asked for, which only a listener on the loopback may do.
 	Tokens []string
 	// Authenticate, where it is set, takes the place of Tokens: it returns the principal that a token
-	// stands for, which is not empty. What one principal makes, another cannot use. It fails with ErrUnknownToken, and with
+	// stands for. What one principal makes, another cannot use. It fails with ErrUnknownToken, and with
 	// ErrForbiddenToken for a token that may not use the tools; any other error is a failure of the server. It is called
 	// with each request, also of a client that is connected, and must be safe for concurrent use.
-	Authenticate func(ctx context.Context, token string) (principal string, err error)
+	Authenticate func(ctx context.Context, token string) (Principal, error)
 	// Origins are the web origins, such as https://app.example.org, whose pages may use
 	// the server, beside those of the loopback that come over the loopback.
 	Origins []string
@@ -63,6 +63,14 @@ type HTTPOptions struct {
 	ClientIdle time.Duration
 
 	times httpTimes
+}
+
+// A Principal is who a token stands for.
+type Principal struct {
+	// Name is the same for all tokens of one principal. It is not empty.
+	Name string
+	// Via is what Config.Begin is told of who calls, such as which of the principal's tokens it is.
+	Via any
 }
 
 // What HTTPOptions.Authenticate fails with.
@@ -133,7 +141,7 @@ func (o *HTTPOptions) identify(log *slog.Logger) func(context.Context, string) (
 			}
 			return nil, err
 		}
-		return httpgate.WithCaller(ctx, principal), nil
+		return context.WithValue(httpgate.WithCaller(ctx, principal.Name), viaKey{}, principal.Via), nil
 	}
 }
 
@@ -148,6 +156,11 @@ func checkedToken(next http.Handler) http.Handler {
 	})
 }
 
+// viaKey is of a Principal's Via in the context of a request, and viaName in what the protocol's library hands on.
+type viaKey struct{}
+
+const viaName = "via"
+
 // caller tells the protocol's handlers who calls, so that no caller can go on with
 // another's session.
 func caller(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
@@ -155,7 +168,7 @@ func caller(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, er
 	if name == "" {
 		return nil, auth.ErrInvalidToken
 	}
-	return &auth.TokenInfo{UserID: name}, nil
+	return &auth.TokenInfo{UserID: name, Extra: map[string]any{viaName: ctx.Value(viaKey{})}}, nil
 }
 
 // RunHTTP serves clients on a listener until ctx ends, and then closes the listener and

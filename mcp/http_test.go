@@ -166,20 +166,20 @@ func TestHTTPRefuses(t *testing.T) {
 // What a principal has made, all of its tokens reach, and no other principal; and what a token stands for is asked with each request.
 func TestHTTPAuthenticate(t *testing.T) {
 	var revoked atomic.Bool
-	_, address := serveHTTP(t, HTTPOptions{Authenticate: func(_ context.Context, token string) (string, error) {
+	_, address := serveHTTP(t, HTTPOptions{Authenticate: func(_ context.Context, token string) (Principal, error) {
 		switch {
 		case token == "a" || token == "a2" && !revoked.Load():
-			return "project a", nil
+			return Principal{Name: "project a"}, nil
 		case token == "b":
-			return "project b", nil
+			return Principal{Name: "project b"}, nil
 		case token == "reads":
-			return "", fmt.Errorf("%w: it only reads", ErrForbiddenToken)
+			return Principal{}, fmt.Errorf("%w: it only reads", ErrForbiddenToken)
 		case token == "nobody's":
-			return "", nil
+			return Principal{Via: 1}, nil
 		case token == "broken":
-			return "", errors.New("secret of the database")
+			return Principal{}, errors.New("secret of the database")
 		}
-		return "", ErrUnknownToken
+		return Principal{}, ErrUnknownToken
 	}})
 	res, _ := answered(t, request(t, http.MethodPost, address, initialize, "X-API-Key: a"))
 	session := "Mcp-Session-Id: " + res.Header.Get("Mcp-Session-Id")
@@ -411,7 +411,7 @@ func TestHTTPOptionsRefused(t *testing.T) {
 	for name, o := range map[string]HTTPOptions{
 		"a short token": {Tokens: []string{"short"}}, "a token with a space": {Tokens: []string{"0123456789 0123456789"}},
 		"too many tokens":         {Tokens: make([]string, 1001)},
-		"two ways to know tokens": {Tokens: []string{tokenOne}, Authenticate: func(context.Context, string) (string, error) { return "", ErrUnknownToken }},
+		"two ways to know tokens": {Tokens: []string{tokenOne}, Authenticate: func(context.Context, string) (Principal, error) { return Principal{}, ErrUnknownToken }},
 		"a negative size":         {MaxBody: -1}, "negative clients": {MaxClients: -1}, "negative time": {ClientIdle: -1},
 		"every origin": {Origins: []string{"*"}}, "any below": {Origins: []string{"https://*.example.org"}}, "an origin with a path": {Origins: []string{"https://a.example/"}},
 		"every host": {Hosts: []string{"*"}}, "a host with a port": {Hosts: []string{"a.example:80"}}, "no host": {Hosts: []string{""}},

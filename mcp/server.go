@@ -202,6 +202,14 @@ func ownerOf(req *sdk.CallToolRequest) owner {
 	return owner{connection: req.Session}
 }
 
+// viaOf is the Via of who calls; nil where no token is asked for.
+func viaOf(req *sdk.CallToolRequest) any {
+	if req.Extra == nil || req.Extra.TokenInfo == nil {
+		return nil
+	}
+	return req.Extra.TokenInfo.Extra[viaName]
+}
+
 // A lasting transport keeps a connection whose client has nothing more to say until all
 // that it asked for is answered. So a shell can write requests into a pipe.
 type lasting struct{ sdk.Transport }

@@ -73,6 +73,9 @@ func (s *Server) addSessions() {
 		description: "Close a session. Its code is killed and its files are deleted.",
 		hints:       hints{destructive: true, idempotent: true},
 	}, func(_ context.Context, c *call, in sessionArgs) (*sdk.CallToolResult, closedSession, error) {
+		if _, done, err := s.use(c, in.SessionID); err == nil { // for its sandbox
+			done()
+		}
 		if err := s.sessions.Close(c.owner, in.SessionID); err != nil {
 			return nil, closedSession{}, s.sessionError(err)
 		}
@@ -103,6 +106,7 @@ func (s *Server) createSession(ctx context.Context, c *call, in createArgs) (*sd
 		return nil, created{}, s.sessionError(err)
 	}
 	w := one.Value
+	c.became.SandboxID = w.sandbox.ID()
 	if w.kernel == nil {
 		notes = append(notes, "only files are kept, not variables: "+w.why)
 	}
@@ -118,6 +122,7 @@ func (s *Server) use(c *call, id string) (w *workspace, done func(), err error) 
 	if err != nil {
 		return nil, nil, s.sessionError(err)
 	}
+	c.became.SandboxID = one.Value.sandbox.ID()
 	return one.Value, done, nil
 }
 
@@ -149,6 +154,7 @@ func (s *Server) runInSession(ctx context.Context, c *call, in runArgs) (*sdk.Ca
 		out = s.failed(err)
 		res = s.cfg.result(&out, nil, nil)
 	}
+	c.became.Status = llmsandbox.Status(out.Status)
 	return res, out, nil
 }
 
@@ -167,17 +173,18 @@ func (s *Server) runHere(ctx context.Context, c *call, in runArgs) (*sdk.CallToo
 	timeout, notes := s.timeout(in.Timeout)
 	c.say("running")
 	if w.kernel == nil || l != w.language {
-		return s.runProgram(ctx, w.sandbox, l.Name, in.Code, timeout, func(out *outcome) { out.Notes = append(out.Notes, notes...) })
+		return s.runProgram(ctx, c, w.sandbox, l.Name, in.Code, timeout, func(out *outcome) { out.Notes = append(out.Notes, notes...) })
 	}
 	w.used.Store(true)
-	return s.runCell(ctx, w, in.Code, timeout, notes)
+	return s.runCell(ctx, c, w, in.Code, timeout, notes)
 }
 
-func (s *Server) runCell(ctx context.Context, w *workspace, code string, timeout time.Duration, notes []string) (*sdk.CallToolResult, outcome, error) {
+func (s *Server) runCell(ctx context.Context, c *call, w *workspace, code string, timeout time.Duration, notes []string) (*sdk.CallToolResult, outcome, error) {
 	cell, err := w.kernel.Run(ctx, code, &llmsandbox.CellOptions{Timeout: timeout})
 	if err != nil {
 		return nil, outcome{}, err
 	}
+	c.became.Network, c.became.NetworkDropped = cell.Network, cell.NetworkDropped
 	o := observed{
 		status: cell.Status, code: cell.ExitCode, signal: cell.Signal, reason: cell.Reason, duration: cell.Duration,
 		stdout: cell.Stdout, stderr: cell.Stderr, stdoutTruncated: cell.StdoutTruncated, stderrTruncated: cell.StderrTruncated,

@@ -12,13 +12,28 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
 )
+
+// A Call is what became of a call of a tool. It has neither code nor output.
+type Call struct {
+	// SandboxID is of the sandbox that it has used; empty: of none.
+	SandboxID string
+	// Status is that of the program or cell that the tool was to run; empty: it runs none, or its arguments were wrong.
+	Status llmsandbox.Status
+	// Err is why the tool has failed, but for what Status says.
+	Err error
+	// Network are the attempts of the program to reach something, and NetworkDropped is how many more there were.
+	Network        []llmsandbox.NetworkAttempt
+	NetworkDropped int
+}
 
 // A call is one use of a tool.
 type call struct {
 	*progress
-	owner owner
+	owner  owner
+	became Call
 }
 
 // hints describe a tool to a client that has not called it yet.
@@ -58,14 +73,23 @@ func add[In, Out any](s *Server, t tool, run func(context.Context, *call, In) (*
 			return s.toolError(err), nil
 		}
 		defer done()
-		var in In
-		if err := readArguments(t.name, input, req.Params.Arguments, &in); err != nil {
-			return s.toolError(err), nil
+		c := &call{owner: ownerOf(req)}
+		if s.cfg.Begin != nil {
+			ended, err := s.cfg.Begin(viaOf(req), t.name, t.hints.readOnly)
+			if err != nil {
+				return s.toolError(err), nil
+			}
+			defer func() { ended(c.became) }()
 		}
-		steps := newProgress(ctx, req)
-		defer steps.close()
-		res, out, err := run(ctx, &call{progress: steps, owner: ownerOf(req)}, in)
+		var in In
+		if c.became.Err = readArguments(t.name, input, req.Params.Arguments, &in); c.became.Err != nil {
+			return s.toolError(c.became.Err), nil
+		}
+		c.progress = newProgress(ctx, req)
+		defer c.progress.close()
+		res, out, err := run(ctx, c, in)
 		if err != nil {
+			c.became.Err = err
 			return s.toolError(err), nil
 		}
 		res = cmp.Or(res, &sdk.CallToolResult{})

@@ -139,19 +139,9 @@ func (f *serveFlags) serve(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	// Each client that connects or leaves is information there, and not here.
-	tools, err := addMCP(&cfg, logAt(level+slog.LevelWarn-slog.LevelInfo))
-	if err != nil {
-		return errors.Join(err, l.Close())
-	}
 	server, err := httpapi.New(&cfg)
 	if err != nil {
 		return errors.Join(err, l.Close())
-	}
-	closeTools := func() error {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), mcpStop)
-		defer cancel()
-		return tools.Close(stop)
 	}
 	if err = server.Check(ctx); err != nil {
 		err = errors.Join(err, l.Close())
@@ -169,14 +159,11 @@ func (f *serveFlags) serve(ctx context.Context) error {
 		if err := notifyReady(); err != nil {
 			log.Warn("systemd was not told that the server is ready", "error", err)
 		}
-		go learn(ctx, &cfg, tools) // closeTools ends it
-		// Streams of MCP clients have no end of their own, and Serve waits for it. The error comes again below.
-		context.AfterFunc(ctx, func() { _ = closeTools() })
 		err = server.Serve(ctx, l)
 	}
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), mcpStop)
 	defer cancel()
-	return errors.Join(err, closeTools(), server.Close(stop))
+	return errors.Join(err, server.Close(stop))
 }
 
 // notifyReady tells systemd that the server serves, where a service of the type notify has started it: a datagram to the socket that
@@ -197,7 +184,7 @@ func notifyReady() error {
 // config turns flags into the server's configuration, but for its keys.
 func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 	cfg := httpapi.Config{
-		Version: version, Console: true, Images: f.images, BehindProxy: f.behindProxy, Hosts: f.hosts, Origins: f.origins, PortsDomain: f.portsDomain,
+		Version: version, Console: true, MCP: true, Images: f.images, BehindProxy: f.behindProxy, Hosts: f.hosts, Origins: f.origins, PortsDomain: f.portsDomain,
 		MaxSandboxes: f.maxSandboxes, MaxRuns: f.maxRuns, MaxRequestRate: f.maxRate, Warm: f.warm, WarmLanguages: f.languages, Zygote: f.zygote, Log: log,
 	}
 	if f.warm == 0 {
