@@ -18,6 +18,14 @@ import (
 // Kubernetes backend; without one, another program is handed over to where it is asked for.
 // Main is called once in a process.
 func Main(c Cluster) int {
+	if isInit() {
+		code, err := runInit()
+		if err != nil {
+			printError(stderr, err)
+			return exitOurFailure
+		}
+		return code
+	}
 	linked = c
 	collectLater()
 	if err := takenOver(); err != nil {

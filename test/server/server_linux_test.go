@@ -112,7 +112,14 @@ var serving = regexp.MustCompile(`serving on (\S+?)(?:; the key, until it ends, 
 // start starts a server, which ends with the test.
 func (m *machine) start(args ...string) *server {
 	m.t.Helper()
-	s := &server{machine: m, cmd: exec.Command(command, append([]string{"serve", "--listen", "127.0.0.1:0", "--best-effort", "--warm", "1"}, args...)...)}
+	return m.startWith(exec.Command(command), args...)
+}
+
+// startWith starts a server by a command that takes the arguments of llmsandbox.
+func (m *machine) startWith(cmd *exec.Cmd, args ...string) *server {
+	m.t.Helper()
+	cmd.Args = append(append(cmd.Args, "serve", "--listen", "127.0.0.1:0", "--best-effort", "--warm", "1"), args...)
+	s := &server{machine: m, cmd: cmd}
 	s.cmd.Env = m.env
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
