@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -62,10 +63,43 @@ func TestUnit(t *testing.T) {
 		t.Errorf("%s, want the sandbox that lives on", out)
 	}
 	run(t, "systemctl", "start", "llmsandbox")
-	c.call(nil, http.MethodDelete, path, "")
+	c.setClock(path, lives)
 	if t.Failed() {
 		out, _ := exec.Command("journalctl", "--no-pager", "-u", "llmsandbox").CombinedOutput()
 		t.Logf("%s", out)
+	}
+}
+
+// setClock sets the machine's clock while programs run in a sandbox: their time limits do not notice, and the sandbox ends when its own end has come by the
+// clock.
+func (c client) setClock(path string, lives func(string)) {
+	c.t.Helper()
+	var p struct {
+		ID     uint64
+		State  string
+		Result struct{ Status, Stdout string }
+	}
+	start := func() (program string) {
+		c.t.Helper()
+		c.call(&p, http.MethodPost, path+"/processes", `{"code": "print(input())", "stdin_open": true}`)
+		return fmt.Sprintf("%s/processes/%d", path, p.ID)
+	}
+	for _, by := range []string{"20 minutes", "40 minutes ago"} {
+		program := start()
+		run(c.t, "date", "--set", by)
+		c.call(nil, http.MethodPost, program+"/stdin?close=true", "typed")
+		if c.call(&p, http.MethodGet, program+"?wait_seconds=30", ""); p.State != "ended" || p.Result.Status != "ok" || p.Result.Stdout != "typed\n" {
+			c.t.Errorf("the clock set to %s: %+v, want that the program ends well", by, p)
+		}
+		lives("setting the clock to " + by)
+	}
+	program := start()
+	run(c.t, "date", "--set", "3 hours")
+	if status, text := c.ask(http.MethodGet, program+"?wait_seconds=30", ""); status != http.StatusNotFound {
+		c.t.Errorf("past its end: %d %s, want that there is no sandbox", status, text)
+	}
+	if out := run(c.t, command, "ls", "--json"); strings.Contains(out, path[strings.LastIndexByte(path, '/')+1:]) {
+		c.t.Errorf("%s, want no sandbox past its end", out)
 	}
 }
 
@@ -100,7 +134,22 @@ type client struct {
 	key string
 }
 
+// call sends a request that succeeds, and reads the answer.
 func (c client) call(into any, method, path, body string) {
+	c.t.Helper()
+	status, text := c.ask(method, path, body)
+	if status >= 300 {
+		c.t.Fatalf("%s %s: %d: %s", method, path, status, text)
+	}
+	if into == nil {
+		return
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		c.t.Fatalf("%s %s: %v: %s", method, path, err, text)
+	}
+}
+
+func (c client) ask(method, path, body string) (status int, answer []byte) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
@@ -109,7 +158,7 @@ func (c client) call(into any, method, path, body string) {
 		c.t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+c.key)
-	if method == http.MethodPost {
+	if strings.HasPrefix(body, "{") {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	res, err := http.DefaultClient.Do(req)
@@ -118,13 +167,8 @@ func (c client) call(into any, method, path, body string) {
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode >= 300 {
+	if err != nil {
 		c.t.Fatalf("%s %s: %s, %v: %s", method, path, res.Status, err, text)
 	}
-	if into == nil {
-		return
-	}
-	if err := json.Unmarshal(text, into); err != nil {
-		c.t.Fatalf("%s %s: %v: %s", method, path, err, text)
-	}
+	return res.StatusCode, text
 }
