@@ -56,6 +56,7 @@ func deployment(t *testing.T, e engine) {
 			}
 		})
 	}
+	t.Run("server", func(t *testing.T) { serverInCluster(t, e, c) })
 	try("process", "process")
 	profile := []string{"{type: RuntimeDefault}", strings.TrimSpace(section(t, "Kubernetes", "yaml")), "ISOLATION, value: process", "ISOLATION, value: namespace"}
 	try("namespace", "namespace", profile...)

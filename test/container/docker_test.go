@@ -119,6 +119,7 @@ func TestPodmanRootless(t *testing.T) { withImage(t, testengine.PodmanRootless) 
 // TestDocker tries the places that Docker's users have.
 func TestDocker(t *testing.T) {
 	e := withImage(t, testengine.Docker)
+	t.Run("server", func(t *testing.T) { server(t, e) })
 	t.Run("compose", func(t *testing.T) {
 		e.install(t, "cli-plugins/docker-compose", compose)
 		const command = "docker compose -f deploy/container/compose.yaml "

