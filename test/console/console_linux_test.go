@@ -9,11 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -99,12 +101,7 @@ func TestKeyboard(t *testing.T) {
 	s, _ := serve(t)
 	p := s.browse()
 	p.login(s.key)
-	press := func(keys string) {
-		t.Helper()
-		if err := chromedp.Do(p, chromedp.KeyEvent(keys)); err != nil {
-			p.fatal(err, "press keys")
-		}
-	}
+	press := p.press
 	const active = `(document.activeElement.ariaLabel || document.activeElement.className || document.activeElement.textContent).trim()`
 	p.code(".editor", "echo typed")
 	press(kb.Tab)
@@ -224,13 +221,91 @@ func TestSandboxes(t *testing.T) {
 
 	p.click("d")
 	p.seeText(".files .empty", "Nothing is here")
-	p.click("Files")
+	p.click("Top")
 	p.click("Remove data.csv")
 	p.click("Remove it")
 	p.see(`![...document.querySelectorAll(".entries .name")].some((e) => e.textContent === "data.csv")`)
 	p.click("Remove")
 	p.click("Remove it")
 	p.seeText(".empty", "There are no sandboxes")
+}
+
+// TestTerminal: a shell has the size of the page, outlives a reload, and ends, and the keyboard gets into it and out of it.
+func TestTerminal(t *testing.T) {
+	s, _ := serve(t)
+	p := s.browse()
+	p.login(s.key)
+	p.openTerminal()
+	p.see(`document.activeElement.ariaLabel === "Terminal"`)
+	p.line("kept=4; stty size")
+	size := regexp.MustCompile(`\n\s*\d+ \d+`)
+	p.see(`/\n\s*\d+ \d+/.test(%s)`, screen)
+	wide := size.FindString(evaluate[string](p, screen))
+	p.resize(phone, "light")
+	p.line("clear; stty size; echo res'ized'")
+	p.see(`%s.includes("resized")`, screen)
+	if narrow := size.FindString("\n" + evaluate[string](p, screen)); narrow == wide {
+		t.Errorf("the terminal is %q on a wide page and %q on a narrow one, want different sizes", wide, narrow)
+	}
+	p.resize(desktop, "light")
+	p.line("clear; while :; do date +%s; sleep 1; done")
+	p.see(`/\d{9}/.test(%s)`, screen)
+	p.ctrl("c")
+	p.line("clear; echo stop''ped")
+	p.see(`%s.includes("stopped")`, screen)
+
+	p.open(evaluate[string](p, `location.pathname + location.hash`))
+	p.seeText(".terminal-pane .badge", "open")
+	p.line("echo ${kept}2 a''gain")
+	p.see(`%s.includes("42 again")`, screen)
+	p.ctrl("m")
+	p.see(`document.activeElement.textContent.trim() === "End"`)
+	p.line("exit 3")
+	p.seeText(".terminal-pane .status-line", "exit code 3")
+	p.click("Open")
+	p.seeText(".terminal-pane .badge", "open")
+	p.click("End")
+	p.seeText(".terminal-pane .status-line", "killed")
+}
+
+// TestHostileTerminal: what a program says to a terminal changes its screen, and nothing else of the page or the browser.
+func TestHostileTerminal(t *testing.T) {
+	s, _ := serve(t)
+	p := s.browse()
+	p.login(s.key)
+	p.openTerminal()
+	opened := 0
+	err := chromedp.ListenBrowser(p, func(event any) {
+		if _, ok := event.(*target.EventTargetCreated); ok {
+			opened++
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.line(`clear; stty -echo; printf '\033]8;;http://evil.example\033\\link\033]8;;\033\\ \033]0;ti''tle\007\033]52;c;aGFja2Vk\007\033[8;3;3t\033[21t\033[3;1;1t<b>bold</b>\033[38;2;200;10;10mtrue\033[0m\033[31mred\033[0m\033[6n\033[c\n\0\a'; sleep 0.1; echo d''one`)
+	p.see(`%s.includes("done")`, screen)
+	text := evaluate[string](p, screen)
+	if !strings.Contains(text, "link <b>bold</b>truered") {
+		t.Errorf("the screen shows %q, want the text as it is", text)
+	}
+	if styles := evaluate[string](p, `(() => { const of = (text) => getComputedStyle([...document.querySelectorAll(".xterm-rows span")].find((e) => e.textContent === text)).color; return of("true") + " " + of("red"); })()`); styles != "rgb(200, 10, 10) rgb(179, 32, 27)" {
+		t.Errorf("the colours are %s, want those that the program has chosen", styles)
+	}
+	if err := chromedp.Do(p, chromedp.Click(`.xterm-rows > div`)); err != nil {
+		p.fatal(err, "click on the screen")
+	}
+	if bad := evaluate[[]bool](p, `[document.title.includes("title"), document.querySelector(".terminal :is(b, a, script, style)") !== null, document.querySelectorAll(".xterm-rows > div").length < 10]`); slices.Contains(bad, true) {
+		t.Errorf("title, elements, size: %v, want output to change none of them", bad)
+	}
+	p.line(`clear; head -c 9000000 /dev/zero | tr '\0' '<'; echo; for i in $(seq 20000); do printf '\033]8;;http://e%d\033\\\033[3%dmx\033[0m' $i $((i % 8)); done; echo; echo the e''nd`)
+	p.see(`%s.includes("the end")`, screen)
+	if rows := evaluate[int](p, `document.querySelectorAll(".xterm-rows *").length`); rows > 20_000 {
+		t.Errorf("the screen has %d elements, want a bounded number", rows)
+	}
+	if opened > 0 {
+		t.Errorf("the browser opened %d pages, want none", opened)
+	}
 }
 
 // TestNotebook: cells share a state, show values and errors, and are interrupted; a kernel is restarted, and outlives a reload of the page.
@@ -361,6 +436,10 @@ func TestAccessible(t *testing.T) {
 		p.see(`document.querySelector(%q)`, page.ready)
 		check(page.name)
 	}
+	p.openTerminal()
+	p.line(`clear; for i in $(seq 0 7); do printf "\033[3${i}mcolour $i\033[0m \033[1;3${i}mbold\033[0m \033[4${i}m on it \033[0m\n"; done; echo do''ne`)
+	p.see(`%s.includes("done")`, screen)
+	check("terminal")
 	p.open("/")
 	p.choose("language", "python")
 	p.code(".editor", "import matplotlib.pyplot as plt, sys\nfor i in range(8):\n    print(f'\\033[3{i}mcolour {i}\\033[0m')\nplt.plot([1, 3, 2], label='a'); plt.title('A plot'); plt.show()\nprint('warned', file=sys.stderr)\nimport nothing_like_this")

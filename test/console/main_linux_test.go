@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -208,7 +209,7 @@ func (s *server) browse() *page {
 			t.Errorf("the page threw: %s: %+v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception)
 		case *log.EventEntryAdded:
 			if e.Entry.Source == log.EntrySourceSecurity || strings.Contains(e.Entry.Text, "Content Security Policy") {
-				t.Errorf("the page breaks its policy: %s", e.Entry.Text)
+				t.Errorf("the page breaks its policy at %s:%d: %s", e.Entry.URL, e.Entry.LineNumber, e.Entry.Text)
 			}
 		case *network.EventRequestWillBeSent:
 			if u, err := url.Parse(e.Request.URL); err != nil || u.Scheme != "data" && u.Scheme != "blob" && u.Scheme+"://"+u.Host != s.address {
@@ -317,17 +318,65 @@ func (p *page) focus(editor string) {
 	evaluate[any](p, fmt.Sprintf(`document.querySelector(%q).shadowRoot.querySelector(".cm-content").focus()`, editor))
 }
 
+// press types keys into what has the keyboard.
+func (p *page) press(keys string, opts ...chromedp.KeyOption) {
+	p.t.Helper()
+	if err := chromedp.Do(p, chromedp.KeyEvent(keys, opts...)); err != nil {
+		p.fatal(err, "press keys")
+	}
+}
+
+// screen is an expression for what a terminal shows.
+const screen = `[...document.querySelectorAll(".xterm-rows > div")].map((e) => e.textContent.replaceAll("\u00a0", " ")).join("\n")`
+
+// openTerminal opens one in a new sandbox.
+func (p *page) openTerminal() {
+	p.t.Helper()
+	var sb struct{ ID string }
+	if err := json.Unmarshal([]byte(p.s.ask(p.s.key, http.MethodPost, "/v1/sandboxes", `{"language": "bash"}`)), &sb); err != nil {
+		p.t.Fatal(err)
+	}
+	p.open("/sandboxes/" + sb.ID)
+	p.click("Terminal")
+	p.click("Open")
+	p.seeText(".terminal-pane .badge", "open")
+}
+
+// line types a line into a terminal.
+func (p *page) line(text string) {
+	p.t.Helper()
+	evaluate[any](p, `document.querySelector(".terminal textarea").focus()`)
+	_, err := chromedp.Call(p, input.InsertText, input.InsertTextParams{Text: text})
+	if err != nil {
+		p.fatal(err, "type "+text)
+	}
+	p.enter(0)
+}
+
 // enter presses Enter with another key. A KeyEvent of chromedp would bring the character also where the page has taken the key.
 func (p *page) enter(with chromedp.Modifier) {
 	p.t.Helper()
-	key := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Modifiers: int64(with), Key: "Enter", Code: "Enter", Text: "\r", WindowsVirtualKeyCode: 13}
+	p.key(input.DispatchKeyEventParams{Modifiers: int64(with), Key: "Enter", Code: "Enter", Text: "\r", WindowsVirtualKeyCode: 13})
+}
+
+// ctrl presses a letter with Ctrl.
+func (p *page) ctrl(letter string) {
+	p.t.Helper()
+	upper := strings.ToUpper(letter)
+	p.key(input.DispatchKeyEventParams{Modifiers: int64(chromedp.ModifierCtrl), Key: letter, Code: "Key" + upper, WindowsVirtualKeyCode: int64(upper[0])})
+}
+
+// key presses a key and lets go of it.
+func (p *page) key(key input.DispatchKeyEventParams) {
+	p.t.Helper()
+	key.Type = input.DispatchKeyEventTypeKeyDown
 	_, err := chromedp.Call(p, input.DispatchKeyEvent, key)
 	if err == nil {
 		key.Type, key.Text = input.DispatchKeyEventTypeKeyUp, ""
 		_, err = chromedp.Call(p, input.DispatchKeyEvent, key)
 	}
 	if err != nil {
-		p.fatal(err, "press Enter")
+		p.fatal(err, "press "+key.Key)
 	}
 }
 

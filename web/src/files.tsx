@@ -49,7 +49,7 @@ export function Files({ sandbox, who }: { sandbox: string; who: Who }) {
     <section class="card pane files" aria-label="Files" onDragOver={(e) => { if (who.write) e.preventDefault(); }} onDrop={(e) => { e.preventDefault(); if (who.write && e.dataTransfer?.files.length) void upload(e.dataTransfer.files); }}>
       <div class="toolbar row spread">
         <div class="crumbs" role="navigation" aria-label="Directory">
-          <button class="ghost" onClick={() => setDir(".")}>Files</button>
+          <button class="ghost" onClick={() => setDir(".")}>Top</button>
           {segments.map((s, i) => <span key={i}>/ <button class="ghost" onClick={() => setDir(segments.slice(0, i + 1).join("/"))}>{visible(s)}</button></span>)}
         </div>
         <div class="row">

@@ -24,7 +24,7 @@ function toggleTheme() {
   applyTheme();
 }
 
-function forget() { forgetPlayground(); forgetNotebook(); }
+function forget() { forgetPlayground(); forgetNotebook(); sessionStorage.clear(); }
 
 function App() {
   const [path, setPath] = useState(location.pathname);

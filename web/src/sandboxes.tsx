@@ -5,7 +5,7 @@ import { Files } from "./files";
 import { Output, OutputView } from "./output";
 import { LanguageSelect, useLanguages } from "./playground";
 import { Details, StatusLine } from "./result";
-import { bytes, Confirm, Dialog, duration, Icon, message, Notice } from "./ui";
+import { bytes, Confirm, Dialog, duration, Icon, message, Notice, Tabs } from "./ui";
 
 const every = 5000; // milliseconds between looks at the server
 
@@ -88,6 +88,8 @@ function NewSandbox({ onClose, onMade }: { onClose(): void; onMade(s: Sandbox): 
   );
 }
 
+const tabs = ["Files", "Terminal"];
+
 interface Usage { cpu_ms?: number; memory_bytes?: number; peak_memory_bytes?: number }
 
 export function SandboxPage({ id, who, go }: { id: string; who: Who; go(to: string): void }) {
@@ -106,6 +108,10 @@ export function SandboxPage({ id, who, go }: { id: string; who: Who; go(to: stri
       if (e instanceof Failure && e.status === 404) { setGone(true); setSandbox(null); } else setError(message(e));
     }
   }, [id]);
+  const [tab, setTab] = useState(() => tabs.find((t) => "#" + t.toLowerCase() === location.hash) ?? "Files");
+  const choose = (name: string) => { setTab(name); history.replaceState(null, "", "#" + name.toLowerCase()); };
+  const [Terminal, setTerminal] = useState<typeof import("./terminal").Terminal | null>(null); // large, and loaded once it is wanted
+  useEffect(() => { if (tab === "Terminal" && !Terminal) import("./terminal").then((m) => setTerminal(() => m.Terminal), (e: unknown) => setError(message(e))); }, [tab]);
   const remove = async () => { try { await request("DELETE", path); go("/sandboxes"); } catch (e) { setError(message(e)); } };
   return (
     <main class="page">
@@ -128,10 +134,12 @@ export function SandboxPage({ id, who, go }: { id: string; who: Who; go(to: stri
             <Tile name="Network" value={network.mode || "none"} more={visible((network.allow ?? []).join(", ")).slice(0, 120)} />
             <Tile name="Lifetime" value={sandbox.deadline ? until(sandbox.deadline) : "no end"} />
           </dl>
-          <div class="columns">
+          <div><Tabs label="Of the sandbox" names={tabs} value={tab} onChange={choose} /></div>
+          <div class="columns" hidden={tab !== "Files"}>
             <Files sandbox={path} who={who} />
             <Shell path={path} who={who} />
           </div>
+          {Terminal && <Terminal id={id} path={path} who={who} shown={tab === "Terminal"} />}
         </>
       )}
       {removing && <Confirm title="Remove the sandbox?" text="All that runs in it ends, and its files are gone." action="Remove it" onYes={remove} onClose={() => setRemoving(false)} />}
