@@ -60,6 +60,12 @@ var (
 	ErrImageNotFound = backend.ErrImageNotFound
 	// ErrImageInvalid: the image is damaged or refused.
 	ErrImageInvalid = backend.ErrImageInvalid
+	// ErrVolumeNotFound: there is no volume of that name.
+	ErrVolumeNotFound = backend.ErrVolumeNotFound
+	// ErrVolumeExists: there is a volume of that name already.
+	ErrVolumeExists = backend.ErrVolumeExists
+	// ErrVolumeInUse: a sandbox has the volume.
+	ErrVolumeInUse = backend.ErrVolumeInUse
 	// ErrUnsafePath: a path has a ".." component, or names what must not be copied.
 	ErrUnsafePath = tarcheck.ErrUnsafe
 	// ErrNoSafeContent: there was nothing that may be copied; it is an

@@ -33,7 +33,7 @@ import (
 const DefaultLanguage = "python"
 
 // Open starts a sandbox; nil options are the defaults. It fails with ErrInvalid for options that make no sense,
-// ErrUnknownLanguage, ErrTemplateNotFound, ErrEnvironmentNotFound, ErrNotEnforced when a limit that was asked for cannot be
+// ErrUnknownLanguage, ErrTemplateNotFound, ErrEnvironmentNotFound, ErrVolumeNotFound, ErrNotEnforced when a limit that was asked for cannot be
 // enforced here, ErrImageNotFound or ErrImageInvalid, and ErrUnsupported when the
 // backend cannot work on this machine, and ErrRefused when the policy refuses a library.
 // On an error nothing is left behind.
@@ -103,6 +103,9 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkVolumes(b, o); err != nil {
+		return nil, fmt.Errorf("open sandbox: %w", err)
+	}
 	if o.Sudo {
 		o.User = cmp.Or(o.User, "1000:1000")
 	}
@@ -161,7 +164,7 @@ func open(ctx context.Context, opts *Options, how *opening) (*Sandbox, error) {
 			return nil, asInstallError(err)
 		}
 	}
-	spec.Mounts, spec.WritableRoot, spec.User, spec.Sudo, spec.Workdir, spec.KeepFiles, spec.GPUs = o.Mounts, o.WritableRoot, o.User, o.Sudo, o.Workdir, o.KeepFiles, o.GPUs // after the installations, which are not to see them
+	spec.Mounts, spec.Volumes, spec.WritableRoot, spec.User, spec.Sudo, spec.Workdir, spec.KeepFiles, spec.GPUs = o.Mounts, o.Volumes, o.WritableRoot, o.User, o.Sudo, o.Workdir, o.KeepFiles, o.GPUs // after the installations, which are not to see them
 	machine, err := how.create(ctx, b, spec)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
@@ -262,6 +265,16 @@ func checkKept(b backend.Backend, o Options) error {
 
 // changesRoot reports whether code can change more than its own directories.
 func changesRoot(o Options) bool { return o.WritableRoot || o.User != "" }
+
+func checkVolumes(b backend.Backend, o Options) error {
+	if len(o.Volumes) == 0 {
+		return nil
+	}
+	if _, err := volumesOf(b); err != nil {
+		return err
+	}
+	return hostmount.CheckVolumes(o.Volumes, o.Mounts, nil, o.Workdir)
+}
 
 func checkGPUs(b backend.Backend, o Options) error {
 	if _, err := gpus.Parse(o.GPUs); err != nil {

@@ -12,7 +12,7 @@ import (
 
 // Reset makes a sandbox that was opened with Options.Resettable as it was then: everything
 // that runs in it is killed, its kernels are closed, its files, installed libraries,
-// artifacts and network are those of Open. Then it looks whether that is so. Nothing may use
+// artifacts and network are those of Open. What is in volumes stays. Then it looks whether that is so. Nothing may use
 // the sandbox meanwhile.
 //
 // With WritableRoot or User, the sandbox is ended and created again under its ID, of the same image and
@@ -55,7 +55,11 @@ func (s *Sandbox) remember(ctx context.Context, network Network) *made {
 
 func (s *Sandbox) forBaseline(ctx context.Context) (baseline.Sandbox, error) {
 	client, err := s.link.Client(ctx)
-	return baseline.Sandbox{Client: client, Exec: func(ctx context.Context, timeout time.Duration, argv ...string) (output, failed string, err error) {
+	var volumes []string
+	for _, v := range s.machine.Info().Volumes {
+		volumes = append(volumes, v.Target)
+	}
+	return baseline.Sandbox{Client: client, Volumes: volumes, Exec: func(ctx context.Context, timeout time.Duration, argv ...string) (output, failed string, err error) {
 		res, err := s.Exec(ctx, argv, &ExecOptions{Dir: "/", Timeout: timeout})
 		if err != nil {
 			return "", "", err

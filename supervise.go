@@ -52,6 +52,7 @@ type order struct {
 	Install                InstallOptions
 	Lifetime, IdleTimeout  time.Duration
 	Mounts                 []Mount
+	Volumes                []VolumeMount
 }
 
 // openSupervised has a supervisor open the sandbox, and attaches to it.
@@ -80,7 +81,7 @@ func openSupervised(ctx context.Context, o Options, lang *language.Language) (*S
 		Config: o.Supervisor.Config, Declaration: lang.Declaration, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
 		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
 		Mode: o.Network.Mode, Allow: o.Network.Allow, Secrets: o.Secrets, Libraries: o.Libraries, Environment: environment, Imports: o.Imports, Install: o.Install,
-		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts, WritableRoot: o.WritableRoot, User: o.User, Sudo: o.Sudo, Workdir: o.Workdir, KeepFiles: o.KeepFiles, GPUs: o.GPUs,
+		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts, Volumes: o.Volumes, WritableRoot: o.WritableRoot, User: o.User, Sudo: o.Sudo, Workdir: o.Workdir, KeepFiles: o.KeepFiles, GPUs: o.GPUs,
 	}, progress)
 	if err != nil {
 		return nil, asTold(err)
@@ -147,7 +148,7 @@ func openOrdered(ctx context.Context, open func([]byte) (backend.Backend, error)
 		Backend: b, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
 		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
 		Network: Network{Mode: o.Mode, Allow: o.Allow}, Secrets: o.Secrets, Libraries: o.Libraries, Environment: o.Environment, Imports: o.Imports, Install: o.Install,
-		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts, WritableRoot: o.WritableRoot, User: o.User, Sudo: o.Sudo, Workdir: o.Workdir, KeepFiles: o.KeepFiles, GPUs: o.GPUs, Progress: progress,
+		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts, Volumes: o.Volumes, WritableRoot: o.WritableRoot, User: o.User, Sudo: o.Sudo, Workdir: o.Workdir, KeepFiles: o.KeepFiles, GPUs: o.GPUs, Progress: progress,
 	})
 }
 
@@ -159,7 +160,7 @@ var kinds = []struct {
 }{
 	{"not_enforced", ErrNotEnforced}, {"unsupported", ErrUnsupported}, {"image_not_found", ErrImageNotFound}, {"image_invalid", ErrImageInvalid},
 	{"unknown_language", ErrUnknownLanguage}, {"toolchain", ErrToolchain}, {"refused", ErrRefused}, {"lost", ErrLost}, {"closed", ErrClosed}, {"invalid", ErrInvalid},
-	{"environment_not_found", ErrEnvironmentNotFound},
+	{"environment_not_found", ErrEnvironmentNotFound}, {"volume_not_found", ErrVolumeNotFound},
 }
 
 func kindOf(err error) string {

@@ -15,7 +15,7 @@ import (
 // sandbox that it opens: that takes the time of a fork, and little memory, where Open with Options.Imports imports them again.
 // The new sandbox is isolated and limited as any is, and its code finds nothing of other sandboxes. It may be used concurrently.
 //
-// The sandbox of the interpreter has no mounts, no network and no placeholders of secrets, so modules find none of them while they are
+// The sandbox of the interpreter has no mounts, no volumes, no network and no placeholders of secrets, so modules find none of them while they are
 // imported. The others have those of the options.
 //
 // The modules run in all of its sandboxes, and before they do with privileges over them: those of a hostile package could
@@ -87,7 +87,7 @@ func (z *Zygote) take(ctx context.Context) (*interpreter, error) {
 		return in, nil
 	}
 	own := z.opts
-	own.Labels, own.Mounts, own.Lifetime, own.IdleTimeout = nil, nil, 0, 0
+	own.Labels, own.Mounts, own.Volumes, own.Lifetime, own.IdleTimeout = nil, nil, nil, 0, 0
 	sb, err := open(ctx, &own, &opening{zygote: true, create: func(ctx context.Context, _ backend.Backend, spec backend.Spec) (backend.Machine, error) {
 		return z.backend.CreateZygote(ctx, spec)
 	}, prepare: func(ctx context.Context, s *Sandbox) error {

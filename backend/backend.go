@@ -176,6 +176,8 @@ type Spec struct {
 	// Mounts are directories and files of the host. A backend that cannot mount them fails with
 	// ErrUnsupported.
 	Mounts []Mount
+	// Volumes are volumes that exist. Only backends that are Volumes have them.
+	Volumes []VolumeMount
 }
 
 // A Layer is a read-only directory that appears inside the sandbox.
@@ -241,6 +243,8 @@ type Info struct {
 	Owner  string `json:"owner"` // e.g. "pid 1234"
 	// Mounts are what the sandbox has of the host, with Source as it was resolved.
 	Mounts []Mount `json:"mounts,omitempty"`
+	// Volumes are those that the sandbox has.
+	Volumes []VolumeMount `json:"volumes,omitempty"`
 }
 
 // Leftover is something GC found.

@@ -20,6 +20,12 @@ var (
 	ErrLayerNotFound = errors.New("no such layer")
 	// ErrZygoteEnded: the process that is forked into sandboxes does not fork any more.
 	ErrZygoteEnded = errors.New("the process that is forked into sandboxes has ended")
+	// ErrVolumeNotFound: there is no volume of that name.
+	ErrVolumeNotFound = errors.New("no such volume")
+	// ErrVolumeExists: there is a volume of that name already.
+	ErrVolumeExists = errors.New("volume exists")
+	// ErrVolumeInUse: a sandbox has the volume.
+	ErrVolumeInUse = errors.New("volume is in use")
 	// ErrLocked: another process holds what is needed.
 	ErrLocked = errors.New("in use by another process")
 )

@@ -99,6 +99,8 @@ const (
 	Mounts Feature = "mounts"
 	// CopyOnWriteMounts: code can write to them without changing them.
 	CopyOnWriteMounts Feature = "copy-on-write-mounts"
+	// Volumes: files stay in volumes, see [backend.Volumes].
+	Volumes Feature = "volumes"
 )
 
 // Marker is in the command line of every program that the suite leaves running in the
@@ -132,7 +134,7 @@ func (c Config) check() error {
 	if c.Backend == nil {
 		return fmt.Errorf("backendtest: Config.Backend is nil: set the backend to test")
 	}
-	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, LinuxKernel, Science, IPv6Loopback, Servers, SharedMemory, PreparedCaches, Libraries, Registries, Mounts, CopyOnWriteMounts, FreshInterpreters, ReadOnlyRoot, NotRoot, UsersApart, KernelFiles}
+	known := []Feature{SeenFromOutside, OtherProcesses, NoHostPaths, OnlyLoopback, OOMAlone, LinuxKernel, Science, IPv6Loopback, Servers, SharedMemory, PreparedCaches, Libraries, Registries, Mounts, CopyOnWriteMounts, Volumes, FreshInterpreters, ReadOnlyRoot, NotRoot, UsersApart, KernelFiles}
 	for language := range hellos {
 		known = append(known, Feature(language))
 	}

@@ -200,6 +200,7 @@ var cases = []testCase{
 	{"Abuse96LostIsNeverSuccess", contractTier, (*suite).abuse96LostIsNeverSuccess},
 	{"MountReadOnly", contractTier, (*suite).mountReadOnly},
 	{"MountCopyOnWrite", contractTier, (*suite).mountCopyOnWrite},
+	{"Volumes", contractTier, (*suite).volumes},
 	{"MountInvalid", contractTier, (*suite).mountInvalid},
 	{"ProgramPython", languageTier, (*suite).programPython},
 	{"ProgramNumpyPandasMatplotlib", languageTier, (*suite).programNumpyPandasMatplotlib},

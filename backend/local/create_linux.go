@@ -41,6 +41,7 @@ type creation struct {
 	uid      *os.File // held for the user of one without a user namespace; nil: it has the caller's
 	disk     *os.File // nil: a tmpfs
 	mounts   []hostmount.Source
+	volumes  []heldVolume
 	controls []backend.Control
 
 	entrance *entrance // of one that CreateZygote starts
@@ -80,6 +81,11 @@ func (b *Backend) create(ctx context.Context, spec backend.Spec, set func(*creat
 		return nil, err
 	}
 	defer hostmount.Close(c.mounts)
+	if len(spec.Volumes) > 0 {
+		if c.volumes, err = openVolumes(d, spec.Volumes); err != nil {
+			return nil, err
+		}
+	}
 	m, err := c.run(ctx)
 	if err != nil {
 		return nil, errors.Join(err, c.undo())
@@ -136,7 +142,7 @@ func (c *creation) run(ctx context.Context) (*machine, error) {
 	if c.identity, err = c.ownUsers(); err != nil {
 		return nil, err
 	}
-	if err := c.checkReadable(); err != nil {
+	if err := cmp.Or(c.checkReadable(), c.checkVolumes()); err != nil {
 		return nil, err
 	}
 	if c.dir, err = createSandboxDir(c.dirs, c.spec.ID); err != nil {
@@ -243,7 +249,7 @@ func (c *creation) contents(made func() (noDisk, err error)) (contents, error) {
 		root = slices.Concat(root, sudoMounts())
 	}
 	return contents{
-		sudo: c.spec.Sudo, workdir: workdirOf(c.spec), mounts: sandboxMounts(root, workdirOf(c.spec), c.spec.Layers, c.mounts, absentFrom("/proc")), disk: c.disk, diskSize: c.spec.Limits.Disk,
+		sudo: c.spec.Sudo, workdir: workdirOf(c.spec), mounts: sandboxMounts(root, workdirOf(c.spec), c.spec.Layers, c.mounts, c.volumes, absentFrom("/proc")), disk: c.disk, diskSize: c.spec.Limits.Disk,
 		startDir: c.root.startDir, rlimits: c.rlimits(c.controls),
 	}, nil
 }
@@ -313,6 +319,9 @@ func (c *creation) finish() (*machine, error) {
 		c.spec.Mounts = hostmount.Mounts(c.mounts)
 		caps.Controls = append(caps.Controls, hostmount.Control(c.spec.Mounts, "read-only mount, overlay", "nosuid, nodev"))
 	}
+	if len(c.spec.Volumes) > 0 {
+		caps.Controls = append(caps.Controls, c.volumeControls()...)
+	}
 	if c.entrance != nil {
 		c.entrance.users = c.identity
 		agent, err := c.b.openAgent()
@@ -327,7 +336,7 @@ func (c *creation) finish() (*machine, error) {
 		c.root.startDir = ""
 	}
 	m := &machine{
-		dir: c.dir, process: c.process, group: c.group, disk: c.disk, release: c.root.release, done: make(chan struct{}),
+		dir: c.dir, volumes: c.volumes, process: c.process, group: c.group, disk: c.disk, release: c.root.release, done: make(chan struct{}),
 		entrance: c.entrance, parent: c.parent, users: c.identity, spec: c.spec,
 		description: description{images: c.b.ImageDir, record: record{
 			Info: agenthost.Record(c.spec, c.b.Name(), c.root.image, "pid "+strconv.Itoa(os.Getpid())),
@@ -370,6 +379,7 @@ func (c *creation) undo() error {
 	if c.disk != nil {
 		c.disk.Close()
 	}
+	closeVolumes(c.volumes)
 	c.places.proxy.Close() // nil is an error that says nothing more
 	if c.entrance != nil {
 		c.entrance.close()
@@ -403,7 +413,7 @@ func checkSpec(s backend.Spec) error {
 	if workdirOf(s) != defaultWorkdir && !s.WritableRoot && !ofHost(s) {
 		return fmt.Errorf("working directory %s: %w: an image without a root that can be written to has only its own: add WritableRoot (--writable-root)", s.Workdir, backend.ErrUnsupported)
 	}
-	return errors.Join(hostmount.CheckWorkdir(s.Workdir, s.Mounts), hostmount.Check(s.Mounts, s.Layers))
+	return errors.Join(hostmount.CheckWorkdir(s.Workdir, s.Mounts), hostmount.Check(s.Mounts, s.Layers), hostmount.CheckVolumes(s.Volumes, s.Mounts, s.Layers, s.Workdir))
 }
 
 // checkReadable fails for a mount that the code could not enter or read. A folder that it may

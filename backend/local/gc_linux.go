@@ -48,6 +48,7 @@ func (b *Backend) GC(ctx context.Context) ([]backend.Leftover, error) {
 		l.Removed, l.Reason = outcome(cgroup.Detect().Remove(ctx, name))
 		found = append(found, l)
 	}
+	found = append(found, b.collectVolumes(ctx, d)...)
 	prepared, err := collectPrepared(ctx, d, unusedPrepared)
 	return append(found, prepared...), errors.Join(err, cgroup.Detect().Tidy())
 }

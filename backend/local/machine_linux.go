@@ -31,6 +31,7 @@ type machine struct {
 	entrance, parent *entrance
 	users            identity
 	spec             backend.Spec
+	volumes          []heldVolume
 	timer            *time.Timer // for an agent that misses its deadline
 
 	done    chan struct{} // closed when it has ended and nothing is left
@@ -147,6 +148,7 @@ func (m *machine) watch() {
 	if err == nil && status.Exited() {
 		m.reason = agentproto.End(status.ExitStatus()).Reason(m.record.Info.IdleTimeout)
 	}
+	closeVolumes(m.volumes) // before others see that it has ended
 	m.mu.Lock()
 	usage, uerr := m.group.Usage()
 	if uerr != nil {

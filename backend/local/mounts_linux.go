@@ -29,6 +29,7 @@ const (
 	mountDevpts  mountKind = "devpts"
 	mountBind    mountKind = "bind"    // the host's directory source
 	mountOverlay mountKind = "overlay" // the host's directories lower; what is written goes to the disk
+	mountVolume  mountKind = "volume"  // the same of a volume, whose files belong to the code
 	mountDisk    mountKind = "disk"    // the directory source of the sandbox's disk
 	mountDevice  mountKind = "device"  // the host's device of the same path
 	// Entries of the mount that they are in, and no mounts themselves.
@@ -61,6 +62,7 @@ type mount struct {
 	data     []byte // of a file that is made
 	code     bool   // belongs to the code and not to the agent
 	root     bool   // and there to root, where the code has users of its own
+	unowned  bool   // of a volume that belongs to nobody yet
 }
 
 // devices are the ones a program may expect.
@@ -79,7 +81,7 @@ var (
 
 // sandboxMounts are all the mounts of a sandbox, in the order in which they are made,
 // the root first. absent tells which names /proc does not have.
-func sandboxMounts(root []mount, workdir string, layers []backend.Layer, asked []hostmount.Source, absent func(name string) bool) []mount {
+func sandboxMounts(root []mount, workdir string, layers []backend.Layer, asked []hostmount.Source, volumes []heldVolume, absent func(name string) bool) []mount {
 	all := append([]mount(nil), root...)
 	work := mount{kind: mountDisk, source: "sandbox", target: workdir, mode: 0o755, code: true}
 	if workdir != defaultWorkdir && root[0].kind == mountOverlay && !root[0].readOnly {
@@ -101,6 +103,9 @@ func sandboxMounts(root []mount, workdir string, layers []backend.Layer, asked [
 		} else {
 			all = append(all, mount{kind: mountBind, source: s.Source, opened: s.File, file: !s.Dir, target: s.Target, readOnly: true})
 		}
+	}
+	for _, v := range volumes {
+		all = append(all, mount{kind: mountVolume, source: v.path, opened: v.data, target: v.Target, readOnly: v.ReadOnly, code: true, unowned: v.unowned})
 	}
 	all = append(all, mount{kind: mountTmpfs, target: "/dev", mode: 0o755, size: 64 << 10, inodes: 64, readOnly: true, noExec: true, devices: true})
 	for _, name := range devices {
@@ -152,7 +157,7 @@ func absentFrom(dir string) func(name string) bool {
 func writable(mounts []mount) []string {
 	var targets []string
 	for _, m := range mounts {
-		if m.kind == mountDisk || m.kind == mountOverlay && !m.readOnly {
+		if m.kind == mountDisk || (m.kind == mountOverlay || m.kind == mountVolume) && !m.readOnly {
 			targets = append(targets, m.target)
 		}
 	}

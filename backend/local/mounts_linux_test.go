@@ -62,6 +62,11 @@ func TestMounts(t *testing.T) {
 		{Mount: backend.Mount{Source: "/home/alice/one", Target: "/srv/a/one", Mode: "ro"}, File: opened},
 		{Mount: backend.Mount{Source: "/home/alice/src", Target: "/src", Mode: "cow"}, File: opened, Dir: true},
 	}
+	volumes := []heldVolume{
+		{VolumeMount: backend.VolumeMount{Name: "a", Target: "/sandbox/a"}, path: "/state/volumes/a/data", data: opened},
+		{VolumeMount: backend.VolumeMount{Name: "b", Target: "/b", ReadOnly: true}, path: "/state/volumes/b/data", data: opened},
+		{VolumeMount: backend.VolumeMount{Name: "c", Target: "/new"}, path: "/state/volumes/c/data", data: opened, unowned: true},
+	}
 	var standard []string
 	for _, c := range []struct {
 		name     string
@@ -71,6 +76,7 @@ func TestMounts(t *testing.T) {
 		identity identity
 		layers   []backend.Layer
 		asked    []hostmount.Source
+		volumes  []heldVolume
 		disk     int64 // of a tmpfs
 		sent     bool  // the disk and what is below writable layers are sent as mounts
 	}{
@@ -84,6 +90,8 @@ func TestMounts(t *testing.T) {
 		{name: "user-libraries", identity: user, layers: layers},
 		{name: "mounts", identity: root, asked: asked, sent: true},
 		{name: "user-mounts", identity: user, asked: asked},
+		{name: "volumes", identity: root, volumes: volumes, sent: true},
+		{name: "user-volumes", identity: user, volumes: volumes},
 		{name: "writable-host", identity: root, writable: true, sent: true},
 		{name: "writable-image", image: true, identity: root, writable: true, layers: layers, sent: true},
 		{name: "user-writable-image", image: true, identity: user, writable: true},
@@ -104,7 +112,7 @@ func TestMounts(t *testing.T) {
 				workdir = c.workdir
 			}
 			points := t.TempDir()
-			mounts, err := addMountPoints(points, sandboxMounts(base, workdir, c.layers, c.asked, nothing))
+			mounts, err := addMountPoints(points, sandboxMounts(base, workdir, c.layers, c.asked, c.volumes, nothing))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,7 +157,7 @@ func TestAbsentFromProc(t *testing.T) {
 	masked := slices.Concat(maskedFiles, maskedDirs, frozenDirs)
 	absent := absentFrom("/proc")
 	mounted := map[string]bool{}
-	for _, m := range sandboxMounts(nil, defaultWorkdir, nil, nil, absent) {
+	for _, m := range sandboxMounts(nil, defaultWorkdir, nil, nil, nil, absent) {
 		mounted[m.target] = true
 	}
 	for _, name := range masked {

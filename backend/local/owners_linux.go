@@ -24,7 +24,7 @@ func (o *owners) close() {
 	}
 }
 
-// detachedTrees returns detached read-only mounts of a mount's file or directories, without what
+// detachedTrees returns detached mounts, read-only but of a volume, of a mount's file or directories, without what
 // is mounted below them. What belongs to the owner of a directory that code may write
 // to belongs to the code, so that it may change it in a writable layer above. On an error it returns those that were made.
 func (o *owners) detachedTrees(m mount) (trees []*os.File, err error) {
@@ -57,9 +57,12 @@ func (o *owners) detachedTree(m mount, source *os.File) (*os.File, error) {
 		return nil, fmt.Errorf("open_tree: %w", err)
 	}
 	tree := os.NewFile(uintptr(fd), source.Name())
-	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_RDONLY}
-	if m.kind == mountOverlay {
-		ns, err := o.mapping(fd)
+	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	if m.kind != mountVolume || m.readOnly {
+		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	if m.kind == mountOverlay || m.kind == mountVolume {
+		ns, err := o.mapping(m, fd)
 		if err != nil {
 			tree.Close()
 			return nil, err
@@ -69,7 +72,7 @@ func (o *owners) detachedTree(m mount, source *os.File) (*os.File, error) {
 	}
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, attr); err != nil {
 		tree.Close()
-		if m.kind == mountOverlay {
+		if attr.Userns_fd != 0 {
 			err = fmt.Errorf("map its owner (Linux 5.19 or later and a file system that can are needed): %w", err)
 		}
 		return nil, err
@@ -79,7 +82,10 @@ func (o *owners) detachedTree(m mount, source *os.File) (*os.File, error) {
 
 // mapping returns a user namespace in which the owner and group of what fd is are the code's. Code with users of its own
 // has all that are the host's there.
-func (o *owners) mapping(fd int) (*os.File, error) {
+func (o *owners) mapping(m mount, fd int) (*os.File, error) {
+	if m.kind == mountVolume {
+		return o.volumeUsers()
+	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, err
@@ -91,6 +97,11 @@ func (o *owners) mapping(fd int) (*os.File, error) {
 		uids = fmt.Sprintf("0 %d %d\n", o.users.users, nsinit.RootID)
 		gids = uids
 	}
+	return o.namespace(of, uids, gids)
+}
+
+// namespace returns one with these ids, which are those of files that belong to a user and group.
+func (o *owners) namespace(of [2]uint32, uids, gids string) (*os.File, error) {
 	if ns := o.byUser[of]; ns != nil {
 		return ns, nil
 	}

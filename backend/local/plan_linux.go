@@ -149,6 +149,12 @@ func (p *planner) add(i int, m mount) {
 	case mountBind:
 		p.mountPoint(m)
 		p.bind(i, m, attr)
+	case mountVolume:
+		p.mountPoint(m)
+		p.sent(p.descriptors[i], m.source, m.target, attr)
+		if m.unowned && p.identity.separate && !p.detached {
+			p.ownDirectories(m)
+		}
 	case mountOverlay:
 		if m.readOnly {
 			p.step(nsinit.Step{Op: nsinit.OpUnion, Path: m.target, Options: m.lower, Attr: attr})
@@ -229,7 +235,7 @@ func (p *planner) bind(i int, m mount, attr uint32) {
 func (p *planner) sent(fd uint32, source, path string, attr uint32) {
 	s := nsinit.Step{Op: nsinit.OpReceived, Path: path, FD: fd}
 	if !p.detached {
-		s.Op, s.Source, s.Attr = nsinit.OpBindSame, source, attr|unix.MOUNT_ATTR_RDONLY
+		s.Op, s.Source, s.Attr = nsinit.OpBindSame, source, attr
 	}
 	p.step(s)
 }
@@ -261,7 +267,7 @@ func (p *planner) overlay(i int, m mount, attr uint32) (upper string) {
 		options = append(options, lower)
 		p.mkdir(lower, 0o755, mount{})
 		if fd, sent := p.descriptors[i]; sent {
-			p.sent(fd+uint32(n), source, lower, attr)
+			p.sent(fd+uint32(n), source, lower, attr|unix.MOUNT_ATTR_RDONLY)
 		} else {
 			p.step(nsinit.Step{Op: nsinit.OpBind, Source: source, Path: lower, Attr: attr | unix.MOUNT_ATTR_RDONLY})
 		}
@@ -270,11 +276,16 @@ func (p *planner) overlay(i int, m mount, attr uint32) (upper string) {
 	if p.identity.separate && !p.detached {
 		// An ordinary user cannot have the layer's files mapped to the code's user.
 		// With the directories its own, the code can replace files, if not change them.
-		s := nsinit.Step{Op: nsinit.OpOwnDirectories, Path: m.target, Optional: m.opened != nil}
-		s.UID, s.GID = p.owner(m)
-		p.step(s)
+		p.ownDirectories(m)
 	}
 	return upper
+}
+
+// ownDirectories gives the directories of a mount to whom it belongs.
+func (p *planner) ownDirectories(m mount) {
+	s := nsinit.Step{Op: nsinit.OpOwnDirectories, Path: m.target, Optional: m.kind == mountOverlay && m.opened != nil}
+	s.UID, s.GID = p.owner(m)
+	p.step(s)
 }
 
 // addMountPoints puts a directory of mount points, made at dir, on top of a root that

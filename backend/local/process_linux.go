@@ -267,6 +267,8 @@ func checkInPlace(s backend.Spec) error {
 		what = "another working directory"
 	case len(s.Mounts) > 0:
 		what = "a mount"
+	case len(s.Volumes) > 0:
+		return errVolumesInPlace
 	default:
 		return nil
 	}

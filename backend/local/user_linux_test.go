@@ -32,7 +32,7 @@ func TestOrdinaryUser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(binary, "-test.v", "-test.run", "Inside|DiskFull|Layers|OwnerKilled|TwoProcesses|Controls|Many|Deadline|HostPaths|ImageUser|ImageConfig|ManyLayers|Required|ImageMissing|TestImage|Grows|InMemory|HostMount")
+	cmd := exec.Command(binary, "-test.v", "-test.run", "Inside|DiskFull|Layers|OwnerKilled|TwoProcesses|Controls|Many|Deadline|HostPaths|ImageUser|ImageConfig|ManyLayers|Required|ImageMissing|TestImage|Grows|InMemory|HostMount|Volume")
 	cmd.Dir = home
 	cmd.Env = []string{"HOME=" + home, "PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + home, childAgent + "=" + agent,
 		"LLMSANDBOX_REQUIRE=" + os.Getenv("LLMSANDBOX_REQUIRE")}

@@ -20,6 +20,8 @@ import (
 // A Sandbox is what a baseline is taken of.
 type Sandbox struct {
 	Client *agentclient.Client
+	// Volumes are the paths of mounts that are left as they are.
+	Volumes []string
 	// Exec executes a program of the read-only root as code would be, and returns its output, and
 	// with which status it ended if it failed.
 	Exec func(ctx context.Context, timeout time.Duration, argv ...string) (output, failed string, err error)
@@ -39,7 +41,7 @@ func Take(ctx context.Context, s Sandbox) (*Baseline, error) {
 	if b.surroundings, err = s.surroundings(ctx); err != nil {
 		return nil, err
 	}
-	if b.tree, err = newTree(ctx, s.Client, mounts(b.surroundings)); err != nil {
+	if b.tree, err = newTree(ctx, s.Client, mounts(b.surroundings), s.Volumes); err != nil {
 		return nil, err
 	}
 	return &b, processesGone(ctx, s.Client)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
@@ -22,18 +23,20 @@ type tree struct {
 	dirs map[string]agentproto.FileInfo
 	// mounted are the paths of other mounts, whose content is not part of it.
 	mounted map[string]bool
+	// kept are those of them that are left as they are, not even their own mode is looked at.
+	kept []string
 }
 
 // newTree looks for what code can write to. It fails with backend.ErrUnsupported when there is more
 // than empty directories in it.
-func newTree(ctx context.Context, client *agentclient.Client, all []mount) (tree, error) {
-	t := tree{dirs: map[string]agentproto.FileInfo{}, mounted: map[string]bool{}}
+func newTree(ctx context.Context, client *agentclient.Client, all []mount, kept []string) (tree, error) {
+	t := tree{dirs: map[string]agentproto.FileInfo{}, mounted: map[string]bool{}, kept: kept}
 	for _, m := range all {
 		t.mounted[m.path] = true
 	}
 	uid := client.Info().CodeUID
 	for _, m := range all {
-		if m.keepsNothing() {
+		if m.keepsNothing() || slices.Contains(kept, m.path) {
 			continue
 		}
 		if m.path == "/" || uid == 0 {
@@ -96,7 +99,7 @@ func (t *tree) look(ctx context.Context, client *agentclient.Client, at string, 
 	}
 	for _, f := range list.Files {
 		below := path.Join(at, f.Name)
-		if t.mounted[below] && !root {
+		if t.mounted[below] && (!root || slices.Contains(t.kept, below)) {
 			continue // a mount of its own
 		}
 		if t.mounted[below] {

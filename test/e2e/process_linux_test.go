@@ -57,7 +57,7 @@ func inPlace(dir string) backendtest.Config {
 			backendtest.OtherProcesses:  "another process of the tests opens no sandboxes of this isolation",
 			backendtest.NoHostPaths:     "code has the host's paths", backendtest.OnlyLoopback: "code may make no sockets that could ask", backendtest.IPv6Loopback: noServers,
 			backendtest.Servers: noServers, backendtest.SharedMemory: "/dev/shm is not its own",
-			backendtest.Mounts: noMounts, backendtest.CopyOnWriteMounts: noMounts, backendtest.UsersApart: "there are no users inside",
+			backendtest.Mounts: noMounts, backendtest.Volumes: noMounts, backendtest.CopyOnWriteMounts: noMounts, backendtest.UsersApart: "there are no users inside",
 		},
 	}
 }

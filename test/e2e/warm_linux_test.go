@@ -42,9 +42,9 @@ type zygotes struct {
 
 func (z *zygotes) open(ctx context.Context, o *llmsandbox.Options) (*llmsandbox.Sandbox, error) {
 	of := *o
-	key := fmt.Sprintf("%q %q %q %v %q %v %v %v %v %v", o.Image, o.Libraries, o.Environment, o.Limits, o.Imports, o.Env, o.Artifacts, o.Network, o.Secrets, o.Mounts)
+	key := fmt.Sprintf("%q %q %q %v %q %v %v %v %v %v %v", o.Image, o.Libraries, o.Environment, o.Limits, o.Imports, o.Env, o.Artifacts, o.Network, o.Secrets, o.Mounts, o.Volumes)
 	of.Image, of.Libraries, of.Environment, of.Limits, of.Imports, of.Env, of.Artifacts = "", nil, "", llmsandbox.Limits{}, nil, nil, llmsandbox.ArtifactOptions{}
-	of.Network, of.Secrets, of.Mounts = llmsandbox.Network{}, nil, nil
+	of.Network, of.Secrets, of.Mounts, of.Volumes = llmsandbox.Network{}, nil, nil, nil
 	of.Backend, of.BestEffort, of.Language = nil, false, ""
 	if o.Backend != z.of || len(o.Libraries) > 0 /* a zygote would keep their layers in use */ || !reflect.DeepEqual(of, llmsandbox.Options{}) || cmp.Or(o.Language, llmsandbox.DefaultLanguage) != llmsandbox.DefaultLanguage {
 		return llmsandbox.Open(ctx, o)

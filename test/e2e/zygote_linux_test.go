@@ -527,3 +527,37 @@ func TestZygoteWithoutSubordinateIDs(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// TestZygoteVolumes: sandboxes have the volumes of the options, each as its own user, and files stay in them.
+func TestZygoteVolumes(t *testing.T) {
+	ctx := testContext(t)
+	b := local.New(&local.Options{StateDir: filepath.Join(t.TempDir(), "state")})
+	if _, err := llmsandbox.CreateVolume(ctx, b, llmsandbox.Volume{Name: "kept"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // not all users can remove the files themselves
+		if err := llmsandbox.RemoveVolume(testContext(t), b, "kept", true); err != nil {
+			t.Error(err)
+		}
+	})
+	z, err := llmsandbox.NewZygote(ctx, &llmsandbox.Options{Backend: b, BestEffort: true, Imports: []string{"decimal"}, Volumes: []llmsandbox.VolumeMount{{Name: "kept", Target: "/kept"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := z.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}()
+	one, two := openFrom(t, z), openFrom(t, z)
+	for i, sb := range []*llmsandbox.Sandbox{one, two, one} {
+		res := run(t, sb, `
+import os, sys
+with open("/kept/lines", "a") as f: f.write("line\n")
+print("decimal" in sys.modules, os.stat("/kept/lines").st_uid == os.getuid(), len(open("/kept/lines").readlines()))
+`, nil)
+		if want := fmt.Sprintf("True True %d\n", i+1); res.Stdout != want {
+			t.Errorf("stdout %q, want %q\nstderr: %s", res.Stdout, want, res.Stderr)
+		}
+	}
+}
