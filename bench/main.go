@@ -85,6 +85,7 @@ func bench(ctx context.Context, o options) error {
 		{"compiled languages", compiled},
 		{"mcp", mcpServer},
 		{"HTTP server", httpServer},
+		{"connections", httpConnections},
 	}
 	for _, engine := range []*containerEngine{e.docker, e.podman} {
 		if engine != nil {

@@ -25,12 +25,12 @@ type reference struct {
 	out  *bufio.Scanner
 }
 
-// newReference installs the package, with what pip calls its extras, into dir and starts a program that uses it.
-func newReference(ctx context.Context, dir, name, extras, program string) (*reference, error) {
+// newReference installs the package, with what pip calls its extras and with other packages, into dir and starts a program that uses it.
+func newReference(ctx context.Context, dir, name, extras, program string, others ...string) (*reference, error) {
 	dir = filepath.Join(dir, name)
 	for _, argv := range [][]string{
 		{"python3", "-m", "venv", dir},
-		{filepath.Join(dir, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", name + extras},
+		append([]string{filepath.Join(dir, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", name + extras}, others...),
 	} {
 		if out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("install %s: %s: %w: %s", name, filepath.Base(argv[0]), err, out)

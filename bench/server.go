@@ -198,8 +198,9 @@ func startServer(ctx context.Context, command string, flags ...string) (_ *serve
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
-	lines := bufio.NewScanner(stderr)
+	lines, said := bufio.NewScanner(stderr), ""
 	for lines.Scan() {
+		said += lines.Text() + "\n"
 		_, rest, ok := strings.Cut(lines.Text(), "serving on ")
 		if !ok {
 			continue
@@ -211,7 +212,7 @@ func startServer(ctx context.Context, command string, flags ...string) (_ *serve
 		}()
 		return s, nil
 	}
-	return nil, errors.Join(errors.New("the server ended"), lines.Err(), s.cmd.Wait())
+	return nil, errors.Join(errors.New("the server ended: "+said), lines.Err(), s.cmd.Wait())
 }
 
 func (s *server) send(ctx context.Context, method, path string, body []byte, answer any) error {
