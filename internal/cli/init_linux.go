@@ -16,7 +16,9 @@ import (
 var longLived = []string{"serve", "mcp"}
 
 // isInit reports whether this process is the first one of a container, to which all processes come whose parent has ended, and is one that stays.
-func isInit() bool { return os.Getpid() == 1 && len(os.Args) > 1 && slices.Contains(longLived, os.Args[1]) }
+func isInit() bool {
+	return os.Getpid() == 1 && len(os.Args) > 1 && slices.Contains(longLived, os.Args[1])
+}
 
 // runInit runs this command in a child, passes on to it the signals that come, and waits for every process that ends meanwhile. The command itself
 // cannot do that: it would take the end of a child away from the part of it that waits for that one. It returns the child's exit code.
