@@ -163,7 +163,7 @@ func Record(spec backend.Spec, name, image, owner string) backend.Info {
 	return backend.Info{
 		ID: spec.ID, Backend: name, Image: image, Language: spec.Language, Created: time.Now(),
 		Deadline: spec.Deadline, IdleTimeout: spec.IdleTimeout, Labels: spec.Labels, Limits: spec.Limits, Owner: owner,
-		Mounts: spec.Mounts, Volumes: spec.Volumes,
+		Mounts: spec.Mounts,
 	}
 }
 

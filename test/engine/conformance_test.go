@@ -20,7 +20,6 @@ func conformance(address string) (backendtest.Config, error) {
 	lacks := map[backendtest.Feature]string{
 		backendtest.NoHostPaths:       "an engine mounts layers and volumes by their folders on the host",
 		backendtest.CopyOnWriteMounts: "an engine gives its clients no overlay with a limit",
-		backendtest.Volumes:           "the volumes of engines are not offered yet",
 	}
 	if b.Name() == "docker" {
 		lacks[backendtest.IPv6Loopback] = "Docker turns IPv6 off where a container has no network"

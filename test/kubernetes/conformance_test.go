@@ -27,7 +27,6 @@ func conformance(address string) (backendtest.Config, error) {
 		backendtest.OnlyLoopback: "every pod has an address, which a NetworkPolicy cuts off",
 		backendtest.OOMAlone:     "the kubelet lets nothing in a container be spared, and newer ones kill all of it; gVisor's kernel is itself what is killed",
 		backendtest.Registries:   "an installation is the same on every backend, and Docker's cases make the real ones",
-		backendtest.Volumes:      "claims of a cluster are not offered yet",
 		backendtest.Mounts:       "a node does not have the files of this machine",
 
 		backendtest.CopyOnWriteMounts: "a node does not have the files of this machine",
