@@ -14,7 +14,7 @@ import (
 
 // Paths of the console beside those of its pages. They are for these pages only, and so not in the API's document.
 const (
-	loginPath   = "/console/login"
+	loginPath   = "/console/login" // GET tells how one can log in
 	logoutPath  = "/console/logout"
 	sessionPath = "/console/session" // tells the page who it is
 )
@@ -29,34 +29,58 @@ func (s *Server) LoginToken(key string) string { return s.sessions.link(key, tim
 // console serves the console's pages, and next all else.
 func (s *Server) console(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		method, serve := http.MethodPost, http.HandlerFunc(nil)
+		var get, post http.HandlerFunc
 		switch {
 		case r.URL.Path == loginPath:
-			serve = s.login
+			get, post = s.logins, s.login
 		case r.URL.Path == logoutPath:
-			serve = s.logout
+			post = s.logout
 		case r.URL.Path == sessionPath:
-			method, serve = http.MethodGet, s.session
+			get = s.session
+		case r.URL.Path == oidcPath && s.issuer != nil:
+			post = s.beginOIDC
+		case r.URL.Path == oidcCallbackPath && s.issuer != nil:
+			get = s.endOIDC
 		case web.Has(r.URL.Path):
-			method, serve = http.MethodGet, web.Serve
+			get = web.Serve
 		default:
 			// Nothing else is a page of this origin, whatever it says that it is: its scripts would have the session.
 			w.Header().Set("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
 			next.ServeHTTP(w, r)
 			return
 		}
-		if r.Method != method && (method != http.MethodGet || r.Method != http.MethodHead) {
-			w.Header().Set("Allow", method)
-			refuse(w, http.StatusMethodNotAllowed, "there is no such method at this path: it has "+method)
-			return
+		switch {
+		case get != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+			get(w, r)
+		case post != nil && r.Method == http.MethodPost:
+			post(w, r)
+		default:
+			var methods []string
+			if get != nil {
+				methods = append(methods, http.MethodGet)
+			}
+			if post != nil {
+				methods = append(methods, http.MethodPost)
+			}
+			allowed := strings.Join(methods, ", ")
+			w.Header().Set("Allow", allowed)
+			refuse(w, http.StatusMethodNotAllowed, "there is no such method at this path: it has "+allowed)
 		}
-		serve(w, r)
 	})
 }
 
 // isConsole reports whether a path of the console needs no key. Login and logout look at who asks themselves.
 func isConsole(path string) bool {
-	return path == loginPath || path == logoutPath || web.Has(path)
+	return path == loginPath || path == logoutPath || path == oidcPath || path == oidcCallbackPath || web.Has(path)
+}
+
+// logins tells how one can log in besides with a key: with the issuer of this host.
+func (s *Server) logins(w http.ResponseWriter, _ *http.Request) {
+	answer := map[string]string{}
+	if s.issuer != nil {
+		answer["issuer"] = s.issuer.host
+	}
+	writeJSON(w, answer)
 }
 
 // login opens a session for a key, or for the token of a link.
@@ -93,8 +117,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		}
 		s.note(AuditEvent{Time: now, Caller: s.caller(ctx), Operation: "login", Status: http.StatusNoContent, Outcome: "ok"})
 	}
-	s.sessions.end(r)
-	s.sessions.setCookie(w, r, s.sessions.begin(key, now))
+	s.sessions.begin(w, r, session{key: key}, now)
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -105,14 +128,18 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.sessions.end(r)
-	s.sessions.setCookie(w, r, "")
+	s.sessions.setCookie(w, s.sessions.cookieName(r), "", 0, http.SameSiteStrictMode)
 	w.WriteHeader(http.StatusNoContent)
 }
 
 // session tells who a page is of.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	c := s.caller(r.Context())
+	writeJSON(w, map[string]any{"key_name": c.KeyName, "read": c.Read, "write": c.Write, "version": s.cfg.Version})
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	// A client that has disconnected misses nothing.
-	_ = json.NewEncoder(w).Encode(map[string]any{"key_name": c.KeyName, "read": c.Read, "write": c.Write, "version": s.cfg.Version})
+	_ = json.NewEncoder(w).Encode(v)
 }

@@ -190,32 +190,42 @@ func TestSessions(t *testing.T) {
 			return r
 		}
 		w := httptest.NewRecorder()
-		s.setCookie(w, request(""), "x")
+		s.begin(w, request(""), session{key: "begun"}, now)
 		if c := w.Result().Cookies()[0]; c.Secure != secure || c.Name != request("").Cookies()[0].Name {
 			t.Errorf("cookie %v, want Secure %t", c, secure)
 		}
-		first, other := s.begin("k", now), s.begin("other", now)
+		begin := func(key string, now time.Time) string {
+			return s.add(session{key: key, end: now.Add(sessionTime)}, now)
+		}
+		of := func(r *http.Request, now time.Time) (key string, borne bool) {
+			found, borne := s.of(r, now)
+			if found == nil {
+				return "", borne
+			}
+			return found.key, borne
+		}
+		first, other := begin("k", now), begin("other", now)
 		var last string
 		for i := range sessionsPerKey {
-			last = s.begin("k", now.Add(time.Duration(i+1)*time.Second))
+			last = begin("k", now.Add(time.Duration(i+1)*time.Second))
 		}
-		if key, borne := s.of(request(first), now); key != "" || !borne {
+		if key, borne := of(request(first), now); key != "" || !borne {
 			t.Errorf("the oldest of too many sessions is of %q, want it ended", key)
 		}
 		for token, want := range map[string]string{last: "k", other: "other", "": ""} {
-			if key, borne := s.of(request(token), now); key != want || !borne {
+			if key, borne := of(request(token), now); key != want || !borne {
 				t.Errorf("the session is of %q, want %q", key, want)
 			}
 		}
 		two := request(last)
 		two.AddCookie(two.Cookies()[0])
-		if key, _ := s.of(two, now); key != "" {
+		if key, _ := of(two, now); key != "" {
 			t.Errorf("two cookies are of %q, want no session", key)
 		}
-		if key, _ := s.of(request(other), now.Add(sessionTime)); key != "" {
+		if key, _ := of(request(other), now.Add(sessionTime)); key != "" {
 			t.Errorf("a session whose time is over is of %q, want it ended", key)
 		}
-		s.begin("k", now.Add(2*sessionTime))
+		begin("k", now.Add(2*sessionTime))
 		if len(s.open) != 1 {
 			t.Errorf("%d sessions are kept, want the one whose time is not over", len(s.open))
 		}

@@ -92,6 +92,8 @@ type Config struct {
 	MCP bool
 	// Console has the server show its console to browsers, at /. They have sessions there in place of keys: see Server.LoginToken.
 	Console bool
+	// OIDC, where it is set, has people log in to the console with an OpenID Connect issuer.
+	OIDC *OIDC
 	// TLS, where it is set, has Serve speak HTTPS with these certificates.
 	TLS *tls.Config
 	// BehindProxy says that a proxy before the server speaks HTTPS with clients, so that keys do not go over a network in the clear.
@@ -167,6 +169,7 @@ type Server struct {
 	stopping context.Context // ends when requests that have no end of their own are to end
 	stop     context.CancelFunc
 	sessions *sessions
+	issuer   *issuer // nil: nobody logs in with one
 	sockets  *sockets
 	rates    rates
 	shares   *shares
@@ -188,11 +191,15 @@ func New(config *Config) (*Server, error) {
 	if cfg.MaxRequestRate < 0 {
 		return nil, fmt.Errorf("httpapi: Config.MaxRequestRate is %d: %w: use a number of requests, or 0 for no bound", cfg.MaxRequestRate, llmsandbox.ErrInvalid)
 	}
+	issuer, err := newIssuer(&cfg)
+	if err != nil {
+		return nil, err
+	}
 	sealer, err := newSealer()
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
-	s := &Server{cfg: cfg, metrics: newMetrics(), sealer: sealer, shares: &shares{sealer}, rates: rates{most: cfg.MaxRequestRate}, sessions: newSessions(cfg.TLS != nil || cfg.BehindProxy), terminals: map[heldTerminal]*llmsandbox.Process{}}
+	s := &Server{cfg: cfg, metrics: newMetrics(), sealer: sealer, shares: &shares{sealer}, rates: rates{most: cfg.MaxRequestRate}, sessions: newSessions(cfg.TLS != nil || cfg.BehindProxy), issuer: issuer, terminals: map[heldTerminal]*llmsandbox.Process{}}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.sockets = newSockets(s.stopping)
 	identify := s.identify
@@ -211,7 +218,7 @@ func New(config *Config) (*Server, error) {
 	if cfg.Console {
 		// Before anybody has logged in, no body is kept in memory: login reads a little of it.
 		gated.Stream = func(r *http.Request) bool { return isUpload(r) || isPort(r) || isConsole(r.URL.Path) }
-		gated.Session = func(r *http.Request) (key string, borne bool) { return s.sessions.of(r, time.Now()) }
+		gated.Session = s.ofSession
 	}
 	if s.gate, err = httpgate.New(gated); err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
@@ -274,6 +281,20 @@ func (s *Server) identify(ctx context.Context, key string) (context.Context, err
 		return nil, err
 	}
 	return context.WithValue(ctx, callerKey{}, caller), nil
+}
+
+// ofSession identifies the caller of a request by the session of its cookie, as httpgate.Options.Session says.
+func (s *Server) ofSession(r *http.Request) (identify func(context.Context) (context.Context, error), borne bool) {
+	found, borne := s.sessions.of(r, time.Now())
+	if found == nil {
+		return nil, borne
+	}
+	return func(ctx context.Context) (context.Context, error) {
+		if found.key == "" {
+			return context.WithValue(ctx, callerKey{}, found.person), nil
+		}
+		return s.identify(ctx, found.key)
+	}, true
 }
 
 // Handler serves the API, for servers that the caller runs. It relies on http.LocalAddrContextKey, which net/http sets, to tell what came over the
@@ -339,6 +360,7 @@ func (s *Server) Close(ctx context.Context) error {
 	s.sockets.wait() // which lets their programs go on
 	err := errors.Join(s.closeTools(ctx), s.service.Close(ctx))
 	s.auditor.close()
+	s.issuer.close()
 	return err
 }
 

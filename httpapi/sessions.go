@@ -19,20 +19,26 @@ const (
 
 type digest [sha256.Size]byte
 
-// sessions are those of browsers. Each is of the key that opened it, which is checked again with each request, and they end with the server.
+// sessions are those of browsers. Each is of the key that opened it, which is checked again with each request, or of a person whom an issuer knows; they end
+// with the server.
 // Of tokens that browsers bear it keeps the digests only.
 type sessions struct {
 	secure bool // browsers reach the server by HTTPS
 
 	mu     sync.Mutex
-	logins map[digest]session // by the token of a link, valid once
+	logins map[digest]session // by the token of a link, valid once; of a key
 	open   map[digest]session // by the token of a cookie
 }
 
+// A session is of a key, or of a person, who has none.
 type session struct {
-	key string
-	end time.Time
+	key    string
+	person Caller
+	end    time.Time
 }
+
+// owner is whose session it is.
+func (s session) owner() string { return s.key + " " + s.person.KeyID }
 
 func newSessions(secure bool) *sessions {
 	return &sessions{secure: secure, logins: map[digest]session{}, open: map[digest]session{}}
@@ -43,7 +49,7 @@ func (s *sessions) link(key string, now time.Time) string {
 	token := httpgate.NewToken()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.logins[sha256.Sum256([]byte(token))] = session{key, now.Add(loginTime)}
+	s.logins[sha256.Sum256([]byte(token))] = session{key: key, end: now.Add(loginTime)}
 	return token
 }
 
@@ -57,8 +63,18 @@ func (s *sessions) redeem(token string, now time.Time) (key string, ok bool) {
 	return l.key, ok && now.Before(l.end)
 }
 
-// begin opens a session and returns the token of its cookie. The oldest of a key's sessions ends where there are too many.
-func (s *sessions) begin(key string, now time.Time) string {
+// begin opens a session, which ends when its time is over or, if it says so, earlier, and has the browser keep its cookie in place of the one that it has.
+// The oldest of a key's or person's sessions ends where there are too many.
+func (s *sessions) begin(w http.ResponseWriter, r *http.Request, opened session, now time.Time) {
+	s.end(r)
+	if latest := now.Add(sessionTime); opened.end.IsZero() || opened.end.After(latest) {
+		opened.end = latest
+	}
+	s.setCookie(w, s.cookieName(r), s.add(opened, now), opened.end.Sub(now), http.SameSiteStrictMode)
+}
+
+// add keeps a session and returns the token of its cookie.
+func (s *sessions) add(opened session, now time.Time) string {
 	token := httpgate.NewToken()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +83,7 @@ func (s *sessions) begin(key string, now time.Time) string {
 		switch {
 		case !now.Before(other.end):
 			delete(s.open, d)
-		case other.key == key:
+		case other.owner() == opened.owner():
 			if count++; count == 1 || other.end.Before(s.open[oldest].end) {
 				oldest = d
 			}
@@ -76,7 +92,7 @@ func (s *sessions) begin(key string, now time.Time) string {
 	if count >= sessionsPerKey {
 		delete(s.open, oldest)
 	}
-	s.open[sha256.Sum256([]byte(token))] = session{key, now.Add(sessionTime)}
+	s.open[sha256.Sum256([]byte(token))] = opened
 	return token
 }
 
@@ -93,19 +109,19 @@ func (s *sessions) cookieName(r *http.Request) string {
 	return name
 }
 
-// of returns the key of the session that a request's cookie names; borne reports whether there is a cookie.
-func (s *sessions) of(r *http.Request, now time.Time) (key string, borne bool) {
+// of returns the session that a request's cookie names, nil where it has ended; borne reports whether there is a cookie.
+func (s *sessions) of(r *http.Request, now time.Time) (found *session, borne bool) {
 	cookies := r.CookiesNamed(s.cookieName(r))
 	if len(cookies) != 1 {
-		return "", len(cookies) > 0
+		return nil, len(cookies) > 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, ok := s.open[sha256.Sum256([]byte(cookies[0].Value))]
-	if !ok || !now.Before(found.end) {
-		return "", true
+	one, ok := s.open[sha256.Sum256([]byte(cookies[0].Value))]
+	if !ok || !now.Before(one.end) {
+		return nil, true
 	}
-	return found.key, true
+	return &one, true
 }
 
 // end ends the session of a request, if it has one.
@@ -117,13 +133,11 @@ func (s *sessions) end(r *http.Request) {
 	}
 }
 
-// setCookie has the browser keep a token; an empty one has it forget what it has.
-func (s *sessions) setCookie(w http.ResponseWriter, r *http.Request, token string) {
-	age := int(sessionTime / time.Second)
-	if token == "" {
+// setCookie has the browser keep a cookie for a time; where that is over, it forgets the cookie.
+func (s *sessions) setCookie(w http.ResponseWriter, name, value string, lasts time.Duration, site http.SameSite) {
+	age := int(lasts / time.Second)
+	if age <= 0 {
 		age = -1
 	}
-	http.SetCookie(w, &http.Cookie{
-		Name: s.cookieName(r), Value: token, Path: "/", MaxAge: age, HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteStrictMode,
-	})
+	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: age, HttpOnly: true, Secure: s.secure, SameSite: site})
 }

@@ -60,6 +60,7 @@ type serveFlags struct {
 	sandboxFlags
 	policy       policyFlags
 	state        serverState
+	oidc         oidcFlags
 	listen       string
 	cert, key    string
 	behindProxy  bool
@@ -86,6 +87,7 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	registerLanguageFile(set, &f.declared)
 	f.policy.register(set)
 	f.state.register(set)
+	f.oidc.register(set)
 	set.StringVar(&f.listen, "listen", "127.0.0.1:8321", "listen on `ADDRESS`")
 	set.StringVar(&f.cert, "tls-cert", "", "speak HTTPS with the certificate in `FILE` (PEM)")
 	set.StringVar(&f.key, "tls-key", "", "`FILE` of the key of --tls-cert (PEM)")
@@ -237,19 +239,28 @@ func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 	return cfg, err
 }
 
+// scoped is a caller of a project with the rights of scopes.
+func scoped(projectID string, scopes []store.Scope) httpapi.Caller {
+	return httpapi.Caller{Project: projectID, Read: slices.Contains(scopes, store.ScopeRead), Write: slices.Contains(scopes, store.ScopeWrite)}
+}
+
 // localProject is the project of the key that a server makes for itself.
 const localProject = "local"
 
-// keys sets whose requests the server takes. A server on the loopback that has no keys makes one of its own, which it returns.
+// keys sets whose requests the server takes. A server on the loopback that has no keys, and where nobody logs in with an issuer, makes a key of its own, which
+// it returns.
 func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Config, l net.Listener) (own string, err error) {
 	cfg.Authenticate = func(ctx context.Context, secret string) (httpapi.Caller, error) {
 		key, err := db.Authenticate(ctx, secret)
 		if errors.Is(err, store.ErrBadKey) {
 			return httpapi.Caller{}, httpapi.ErrUnknownKey
 		}
-		return httpapi.Caller{
-			Project: key.ProjectID, KeyID: key.ID, KeyName: key.Name, Read: slices.Contains(key.Scopes, store.ScopeRead), Write: slices.Contains(key.Scopes, store.ScopeWrite),
-		}, err
+		caller := scoped(key.ProjectID, key.Scopes)
+		caller.KeyID, caller.KeyName = key.ID, key.Name
+		return caller, err
+	}
+	if cfg.OIDC, err = f.oidc.config(ctx, db); err != nil {
+		return "", err
 	}
 	cfg.Records = db
 	cfg.Ready = db.Ping
@@ -263,7 +274,7 @@ func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Con
 	})
 	tcp, ok := l.Addr().(*net.TCPAddr)
 	switch {
-	case valid:
+	case valid || cfg.OIDC != nil:
 		return "", nil
 	case !ok || !tcp.IP.IsLoopback():
 		return "", fmt.Errorf("--listen %s: others reach that address, and there are no keys: make one with llmsandbox serve key create NAME", f.listen)

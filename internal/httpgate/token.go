@@ -128,22 +128,21 @@ func (g *Gate) authenticate(r *http.Request) (context.Context, error) {
 	}
 	bearers, keys := r.Header.Values("Authorization"), r.Header.Values("X-API-Key")
 	if len(bearers)+len(keys) == 0 && g.options.Session != nil {
-		if token, borne := g.options.Session(r); borne {
+		if session, borne := g.options.Session(r); borne {
 			switch {
 			case !g.FromOwnPage(r):
 				return nil, refuse(http.StatusForbidden, "a session counts only in requests of this server's own pages: send a bearer token in the Authorization header")
-			case token == "":
+			case session == nil:
 				return nil, refuse(http.StatusUnauthorized, "the session has ended: log in again")
 			}
-			keys = []string{token}
+			return identified(session(ctx))
 		}
 	}
 	if len(bearers)+len(keys) == 0 {
 		return nil, refuse(http.StatusUnauthorized, "a bearer token is needed: send it in the Authorization header")
 	}
-	unknown := refuse(http.StatusUnauthorized, "the bearer token is not one of this server's")
 	if len(bearers)+len(keys) > 1 {
-		return nil, unknown
+		return identified(ctx, ErrUnknown)
 	}
 	scheme, token := "Bearer", ""
 	if len(keys) == 1 {
@@ -152,12 +151,16 @@ func (g *Gate) authenticate(r *http.Request) (context.Context, error) {
 		scheme, token, _ = strings.Cut(bearers[0], " ")
 	}
 	if !strings.EqualFold(scheme, "Bearer") {
-		return nil, unknown
+		return identified(ctx, ErrUnknown)
 	}
-	ctx, err := g.identify(ctx, strings.TrimSpace(token))
+	return identified(g.identify(ctx, strings.TrimSpace(token)))
+}
+
+// identified is what authenticate returns for what Identify has.
+func identified(ctx context.Context, err error) (context.Context, error) {
 	switch {
 	case errors.Is(err, ErrUnknown):
-		return nil, unknown
+		return nil, refuse(http.StatusUnauthorized, "the bearer token is not one of this server's")
 	case errors.Is(err, ErrForbidden):
 		return nil, refuse(http.StatusForbidden, "%v", err)
 	case err != nil: // what failed is nobody's business yet

@@ -391,9 +391,10 @@ var pages = []struct{ name, path, ready string }{
 func TestAccessible(t *testing.T) {
 	axe, err := os.ReadFile(web + "/node_modules/axe-core/axe.min.js")
 	require(t, err)
-	s, _ := serve(t)
+	s, keys := serveWith(t, []string{"--oidc-issuer", "https://issuer.example.org", "--oidc-client-id", "x", "--oidc-grant", "a=sub=x"}, "a")
+	s.key = keys[0]
 	p := s.browse()
-	p.open("/")
+	p.open("/login?failed=nobody")
 	check := func(name string) {
 		t.Helper()
 		for _, size := range []size{desktop, phone} {
@@ -421,7 +422,7 @@ func TestAccessible(t *testing.T) {
 		}
 		p.resize(desktop, "light") // on a phone, the pages' links can be above what is to be clicked on
 	}
-	p.see(`document.querySelector("#key")`)
+	p.see(`document.querySelector("#key") && document.querySelector(".or")`)
 	check("login")
 	p.login(s.key)
 	var sb struct{ ID string }

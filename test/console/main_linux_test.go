@@ -70,6 +70,7 @@ type server struct {
 	env          []string
 	address, key string
 	link         string // the path that logs in once
+	issuer       string // of logins, whose pages may be shown, too
 }
 
 var (
@@ -79,6 +80,12 @@ var (
 
 // serve starts a server, which ends with the test. It has keys of the named projects, or else one of its own.
 func serve(t *testing.T, projects ...string) (s *server, keys []string) {
+	t.Helper()
+	return serveWith(t, nil, projects...)
+}
+
+// serveWith is serve, with more flags.
+func serveWith(t *testing.T, flags []string, projects ...string) (s *server, keys []string) {
 	t.Helper()
 	state, err := os.MkdirTemp("", "lsc") // its path must be short for sockets
 	if err != nil {
@@ -98,7 +105,7 @@ func serve(t *testing.T, projects ...string) (s *server, keys []string) {
 	for _, project := range projects {
 		keys = append(keys, strings.TrimSpace(s.run("serve", "key", "create", project, "--project", project)))
 	}
-	cmd := exec.Command(command, "serve", "--listen", "127.0.0.1:0", "--best-effort", "--warm", "1", "--warm-language", "bash")
+	cmd := exec.Command(command, append([]string{"serve", "--listen", "127.0.0.1:0", "--best-effort", "--warm", "1", "--warm-language", "bash"}, flags...)...)
 	cmd.Env = s.env
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -212,6 +219,9 @@ func (s *server) browse() *page {
 				t.Errorf("the page breaks its policy at %s:%d: %s", e.Entry.URL, e.Entry.LineNumber, e.Entry.Text)
 			}
 		case *network.EventRequestWillBeSent:
+			if s.issuer != "" && strings.HasPrefix(e.DocumentURL, s.issuer+"/") {
+				break // these are not our pages
+			}
 			if u, err := url.Parse(e.Request.URL); err != nil || u.Scheme != "data" && u.Scheme != "blob" && u.Scheme+"://"+u.Host != s.address {
 				t.Errorf("the page asks for %s, want nothing of another host", e.Request.URL)
 			}

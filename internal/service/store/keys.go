@@ -53,6 +53,12 @@ type NewKey struct {
 // maxName is the longest name of a key or project.
 const maxName = 64
 
+const validNames = "use 1 to 64 of A-Z, a-z, 0-9 and ._-"
+
+func invalidProject(name string) error {
+	return fmt.Errorf("name %.80q of a project: %w: %s", name, backend.ErrInvalid, validNames)
+}
+
 func validName(name string) bool {
 	return name != "" && len(name) <= maxName && !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
@@ -61,28 +67,34 @@ func validName(name string) bool {
 
 // complete fills in what n leaves out, and fails for what makes no sense.
 func (n NewKey) complete(now time.Time) (NewKey, error) {
-	const names = "use 1 to 64 of A-Z, a-z, 0-9 and ._-"
 	n.Project = cmp.Or(n.Project, DefaultProject)
 	if !validName(n.Name) {
-		return n, fmt.Errorf("name %.80q of a key: %w: %s", n.Name, backend.ErrInvalid, names)
+		return n, fmt.Errorf("name %.80q of a key: %w: %s", n.Name, backend.ErrInvalid, validNames)
 	}
 	if !validName(n.Project) {
-		return n, fmt.Errorf("name %.80q of a project: %w: %s", n.Project, backend.ErrInvalid, names)
+		return n, invalidProject(n.Project)
 	}
-	for _, s := range n.Scopes {
-		if !slices.Contains(scopes, s) {
-			return n, fmt.Errorf("scope %.80q: %w: use %s", s, backend.ErrInvalid, joinScopes(scopes, ", "))
-		}
-	}
-	if given := n.Scopes; len(given) > 0 { // in order, each once
-		n.Scopes = slices.DeleteFunc(slices.Clone(scopes), func(s Scope) bool { return !slices.Contains(given, s) })
-	} else {
-		n.Scopes = []Scope{ScopeRead, ScopeWrite}
+	var err error
+	if n.Scopes, err = CompleteScopes(n.Scopes); err != nil {
+		return n, err
 	}
 	if !n.Expires.IsZero() && !n.Expires.After(now) {
 		return n, fmt.Errorf("expiry %s: %w: use a time that is to come", n.Expires.Format(time.RFC3339), backend.ErrInvalid)
 	}
 	return n, nil
+}
+
+// CompleteScopes returns scopes in their order, each once, and ScopeRead and ScopeWrite where none is given. It fails with backend.ErrInvalid.
+func CompleteScopes(given []Scope) ([]Scope, error) {
+	for _, s := range given {
+		if !slices.Contains(scopes, s) {
+			return nil, fmt.Errorf("scope %.80q: %w: use %s", s, backend.ErrInvalid, joinScopes(scopes, ", "))
+		}
+	}
+	if len(given) == 0 {
+		return []Scope{ScopeRead, ScopeWrite}, nil
+	}
+	return slices.DeleteFunc(slices.Clone(scopes), func(s Scope) bool { return !slices.Contains(given, s) }), nil
 }
 
 func joinScopes(list []Scope, separator string) string {
@@ -116,6 +128,19 @@ func (s *Store) CreateKey(ctx context.Context, n NewKey) (key Key, secret string
 		return Key{}, "", err
 	}
 	return key, secret, nil
+}
+
+// Project returns the id of the project of that name, which is made if there is none.
+func (s *Store) Project(ctx context.Context, name string) (id string, err error) {
+	if !validName(name) {
+		return "", invalidProject(name)
+	}
+	now := s.now()
+	err = s.write(ctx, "make a project", func(tx *sql.Tx) error {
+		id, err = projectID(ctx, tx, name, now)
+		return err
+	})
+	return id, err
 }
 
 // projectID returns the id of the project of that name, which it makes if need be.
