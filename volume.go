@@ -91,7 +91,9 @@ func inVolume(ctx context.Context, b backend.Backend, v VolumeMount, path string
 	if err != nil {
 		return res, err
 	}
-	res, err = do(sb, v.Target+"/"+strings.TrimLeft(path, "/"))
+	if res, err = do(sb, v.Target+"/"+strings.TrimLeft(path, "/")); err != nil {
+		err = fmt.Errorf("volume %s: %w", v.Name, err)
+	}
 	return res, errors.Join(err, sb.Close())
 }
 

@@ -203,7 +203,7 @@ func (b *Backend) RemoveVolume(ctx context.Context, name string, force bool) err
 }
 
 func noVolume(name string) error {
-	return errclass.Errorf(backend.ErrVolumeNotFound, "there is no volume %.80q: create it first", name)
+	return errclass.Errorf(backend.ErrVolumeNotFound, "there is no volume %.80q", name)
 }
 
 // volumeInUse is the error of a volume that a sandbox has.
@@ -276,6 +276,9 @@ func openVolumes(d dirs, volumes []backend.VolumeMount) (opened []heldVolume, er
 			lock.Close()
 		}
 		closeVolumes(opened)
+		if errors.Is(err, backend.ErrVolumeNotFound) {
+			err = fmt.Errorf("%w: create it first", err)
+		}
 		return nil, err
 	}
 	return opened, nil

@@ -107,14 +107,14 @@ var commands = map[string]func() *cobra.Command{
 	"install": newInstallCommand, "network": newNetworkCommand, "port-forward": newPortForwardCommand, "deadline": newDeadlineCommand,
 	"commit": newCommitCommand, "rm": newRemoveCommand, "gc": newGCCommand,
 	"setup": newSetupCommand, "environments": newEnvironmentsCommand, "template": newTemplateCommand, "image": newImageCommand,
-	"images": newImagesCommand, "cache": newCacheCommand,
+	"volume": newVolumeCommand, "images": newImagesCommand, "cache": newCacheCommand,
 	"doctor": newDoctorCommand, "languages": newLanguagesCommand, "version": newVersionCommand,
 	superviseCommand: newSuperviseCommand, waitCommand: newWaitCommand,
 }
 
 func addCommands(root *cobra.Command) {
 	group(root, codeGroup, "Run code", "run", "repl", "check", "mcp", "serve")
-	group(root, sandboxGroup, "Sandboxes", "create", "ls", "stats", "exec", "logs", "cp", "install", "network", "port-forward", "deadline", "commit", "rm", "gc")
+	group(root, sandboxGroup, "Sandboxes", "create", "ls", "stats", "exec", "logs", "cp", "install", "network", "port-forward", "deadline", "commit", "rm", "volume", "gc")
 	group(root, stockGroup, "Environments, templates, images and caches", "setup", "environments", "template", "image", "images", "cache")
 	group(root, machineGroup, "Machine and help", "doctor", "languages", "version")
 	topic := newRuntimeOptionsTopic()

@@ -42,6 +42,7 @@ type sandboxFlags struct {
 	imports      []string
 	env          []string
 	mounts       []string
+	volumes      []string
 	labels       []string
 	libraries    libraryFlags
 	network      []string
@@ -89,6 +90,7 @@ func (f *sandboxFlags) registerBounds(set *pflag.FlagSet) {
 	set.StringVar(&f.gpus, "gpus", "", "give code `GPUS` of the host: 'all', a number, or IDs such as 0,1 (Docker, Podman, Kubernetes)")
 	set.StringVar(&f.user, "user", "", "run code as `USER` of the sandbox, such as root")
 	set.StringArrayVar(&f.mounts, "mount", nil, "mount `HOST:SANDBOX` read-only, or as a copy with :cow (repeatable)")
+	set.StringArrayVar(&f.volumes, "volume", nil, "mount volume `NAME:SANDBOX`, with :ro read-only (repeatable; local backend)")
 	f.secrets.register(set)
 	f.libraries.registerHow(set, "install-timeout")
 	set.StringArrayVar(&f.labels, "label", nil, "attach a label to the sandbox: `NAME=VALUE` (repeatable)")
@@ -165,6 +167,7 @@ func (f *sandboxFlags) given() (llmsandbox.Options, error) {
 		into(&o.Limits.PIDs)(pidsFlag(f.pids)),
 		into(&o.Env)(pairs("env", f.env)),
 		into(&o.Mounts)(mountFlag(f.mounts)),
+		into(&o.Volumes)(volumeFlag(f.volumes)),
 		into(&o.Network)(networkFlag(f.network)),
 		into(&o.Secrets)(f.secrets.options()),
 		into(&o.Install)(f.libraries.options()),

@@ -253,7 +253,7 @@ func (f *runFlags) prepare(src source) (*llmsandbox.RunOptions, llmsandbox.Optio
 // makesWorkdir reports whether the working directory is one that the sandbox is opened with. Else it is to be there.
 func (f *runFlags) makesWorkdir(o *llmsandbox.Options) bool {
 	return f.warm == 0 && f.place.Backend == localName && path.IsAbs(f.workdir) && (o.WritableRoot || o.Image == "") &&
-		hostmount.CheckWorkdir(path.Clean(f.workdir), o.Mounts) == nil
+		hostmount.CheckWorkdir(path.Clean(f.workdir), o.Mounts) == nil && hostmount.CheckVolumes(o.Volumes, nil, nil, path.Clean(f.workdir)) == nil
 }
 
 // checkTTY refuses --tty beside flags that leave nothing of a terminal.

@@ -75,7 +75,7 @@ func (f *runFlags) checkWarm(o llmsandbox.Options) error {
 		return errors.New("--warm is for the local backend on Linux: leave it out")
 	}
 	given := named([]given{
-		{"secret", len(f.secrets.secrets) > 0}, {"secret-file", len(f.secrets.files) > 0}, {"mount", len(f.mounts) > 0},
+		{"secret", len(f.secrets.secrets) > 0}, {"secret-file", len(f.secrets.files) > 0}, {"mount", len(f.mounts) > 0}, {"volume", len(f.volumes) > 0},
 		{"network", len(o.Network.Allow) > 0 || o.Network.Mode != "" && o.Network.Mode != llmsandbox.NetworkNone}, {"lib-from", f.libraries.from != ""}, {"allow-install", f.install}, {"keep", f.keep}, {"commit", f.commit != ""},
 	})
 	if len(given) > 0 {
