@@ -348,6 +348,7 @@ func (c *creation) finish() (*machine, error) {
 			AgentPID: c.process.pid, AgentStart: start, Group: groupName(c.dirs, c.spec.ID),
 		}},
 	}
+	m.record.Info.Volumes = c.spec.Volumes
 	if img := c.root.from; img != nil {
 		m.record.Base = ociimage.Origin{Name: img.Name, Digest: img.Digest, ID: img.ID}
 	}
