@@ -17,12 +17,15 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
+	"github.com/llmsandbox/llmsandbox/internal/agentlink"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/egress"
 	"github.com/llmsandbox/llmsandbox/internal/environ"
 	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/gateway"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/layers"
+	"github.com/llmsandbox/llmsandbox/internal/sockets"
 )
 
 // A NetworkMode is how much a sandbox may reach.
@@ -322,6 +325,31 @@ func (s *Sandbox) Dial(ctx context.Context, port uint16) (net.Conn, error) {
 		return nil, fmt.Errorf("connect to port %d in sandbox %s: %w", port, s.ID(), s.link.Explain(ctx, err))
 	}
 	return stream.Conn(net.JoinHostPort(s.ID(), strconv.Itoa(int(port)))), nil
+}
+
+// Ports returns the addresses that programs in the sandbox listen on by TCP, in the order of their ports, at most 1024. [Sandbox.Dial] reaches those of
+// any address and of the loopback. That of the sandbox's own proxy is not among them. It fails with ErrUnsupported where programs have no
+// loopback of their own, as with the isolation process, and for a sandbox that an older version has opened.
+func (s *Sandbox) Ports(ctx context.Context) ([]netip.AddrPort, error) {
+	if err := s.link.Alive(); err != nil {
+		return nil, err
+	}
+	if s.Capabilities().Isolation == "process" {
+		return nil, fmt.Errorf("list the ports of sandbox %s: %w: with the isolation process it has no loopback of its own, and code cannot listen", s.ID(), ErrUnsupported)
+	}
+	client, err := s.link.Client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	table, err := client.Sockets(ctx)
+	if err != nil {
+		if agentlink.Code(err) == agentproto.CodeUnsupported {
+			err = errclass.Errorf(ErrUnsupported, "its agent is older than this program: open another sandbox")
+		}
+		return nil, fmt.Errorf("list the ports of sandbox %s: %w", s.ID(), s.link.Explain(ctx, err))
+	}
+	own := gateway.ProxyAddress(s.machine.Guest())
+	return slices.DeleteFunc(sockets.Listening(table), func(a netip.AddrPort) bool { return a == own }), nil
 }
 
 // A sandboxNetwork is what a handle has of a sandbox's network, and needs to change it.

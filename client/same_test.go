@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"iter"
 	"math"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -57,6 +58,7 @@ type sandbox[K kernel] interface {
 	TarIn(ctx context.Context, r io.Reader, path string) (llmsandbox.CopyResult, error)
 	ReadFileRange(ctx context.Context, path string, offset, length int64, w io.Writer) (int64, error)
 	Watch(ctx context.Context, path string, recursive bool) (iter.Seq2[llmsandbox.FileEvent, error], error)
+	Ports(ctx context.Context) ([]netip.AddrPort, error)
 	Close() error
 }
 
@@ -101,6 +103,9 @@ func tell[K kernel](t *testing.T, sb sandbox[K]) (lines []string) {
 	}
 	cell("x = 40; print('é')", nil)
 	cell("x + 2", nil)
+	cell("import socket; s4, s6 = socket.create_server(('127.0.0.1', 8456)), socket.create_server(('::1', 8455), family=socket.AF_INET6)", nil)
+	ports, err := sb.Ports(ctx)
+	say("ports: %v, %s", ports, kindOf(err))
 	var stdout, stderr onFirst
 	cell("import sys, os; print(os.environ['A']); print('err', file=sys.stderr)", &llmsandbox.CellOptions{Stdout: &stdout, Stderr: &stderr})
 	say("written: %q %q", stdout.text.String(), stderr.text.String())
@@ -278,7 +283,7 @@ func TestSame(t *testing.T) {
 	if diff := cmp.Diff(embedded, remote); diff != "" {
 		t.Errorf("-embedded +remote:\n%s", diff)
 	}
-	for _, line := range []string{"kernels: 1, true, no error", "processes: 1, no error", "reset what is closed: " + llmsandbox.ErrKernelClosed.Error()} {
+	for _, line := range []string{"kernels: 1, true, no error", "processes: 1, no error", "ports: [[::1]:8455 127.0.0.1:8456], no error", "reset what is closed: " + llmsandbox.ErrKernelClosed.Error()} {
 		if !slices.Contains(remote, line) {
 			t.Errorf("got\n%s\nwant %q among it", strings.Join(remote, "\n"), line)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 )
 
@@ -252,24 +253,12 @@ func ownCookies(r *http.Request) string {
 	return strings.Join(own, "; ")
 }
 
-// NewShare asks for an address by which anybody can use a port.
-type NewShare struct {
-	Port    int     `json:"port" minimum:"1" maximum:"65535" doc:"A TCP port of the sandbox's loopback" example:"8000"`
-	Expires float64 `json:"expires_seconds,omitempty" minimum:"0" maximum:"86400" doc:"How long the address is valid; an hour where it is left out" example:"600"`
-}
-
-// A Share is an address by which anybody can use a port.
-type Share struct {
-	URL     string    `json:"url" doc:"Who opens it has the port, and is led to the port's own address"`
-	Expires time.Time `json:"expires"`
-}
-
-type shareAnswer struct{ Body Share }
+type shareAnswer struct{ Body apitypes.Share }
 
 // A shareRequest also has the name by which the server was asked, for the port of the address.
 type shareRequest struct {
 	ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
-	Body NewShare
+	Body apitypes.NewShare
 
 	host string
 }
@@ -301,6 +290,6 @@ func (s *Server) shareRoutes() {
 		if _, port := hostName(in.host); port != "" {
 			host = net.JoinHostPort(host, port)
 		}
-		return &shareAnswer{Share{URL: s.scheme() + "://" + host + sharePath + "?token=" + token, Expires: expires}}, nil
+		return &shareAnswer{apitypes.Share{URL: s.scheme() + "://" + host + sharePath + "?token=" + token, Expires: expires}}, nil
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 )
 
 const portsDomain = "ports.example.org"
@@ -44,7 +45,7 @@ func TestPortHosts(t *testing.T) {
 		t.Errorf("got %+v, want the request without its key", got)
 	}
 
-	var shared Share
+	var shared apitypes.Share
 	c.as(keyAReads).want(http.StatusForbidden, nil, http.MethodPost, sandbox+"/shares", `{"port": 8000}`)
 	c.as(keyB).want(http.StatusNotFound, nil, http.MethodPost, sandbox+"/shares", `{"port": 8000}`)
 	c.want(http.StatusUnprocessableEntity, nil, http.MethodPost, sandbox+"/shares", `{"port": 0}`)
@@ -213,7 +214,7 @@ func TestShares(t *testing.T) {
 func TestShareByHTTPS(t *testing.T) {
 	c := serve(t, Config{PortsDomain: portsDomain, BehindProxy: true})
 	sandbox, _ := c.create(`{"language": "bash"}`)
-	var shared Share
+	var shared apitypes.Share
 	c.want(http.StatusCreated, &shared, http.MethodPost, sandbox+"/shares", `{"port": 8000}`, "Host: localhost")
 	u, err := url.Parse(shared.URL)
 	if err != nil || u.Scheme != "https" || u.Port() != "" {

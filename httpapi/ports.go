@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/netip"
 	"net/url"
 	"os"
 	"path"
@@ -24,6 +25,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 )
 
 // maxPortHeader bounds the headers of an answer from inside a sandbox, in bytes.
@@ -37,6 +39,13 @@ type portPath struct {
 
 func (s *Server) portRoutes() {
 	const tag, all = "Ports", "/v1/sandboxes/{id}/ports/{port}/{rest"
+	fact(s, operation{
+		id: "list-ports", path: "/v1/sandboxes/{id}/ports", tag: tag, summary: "List the ports that programs in a sandbox listen on by TCP",
+		doc: "A port is there once for each address. That of the sandbox's own proxy is not among them.",
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox) (apitypes.Ports, error) {
+		list, err := sb.Ports(ctx)
+		return ports(list), err
+	})
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		onSandbox(s, operation{
 			id: strings.ToLower(method) + "-port", method: method, path: all + "...}", tag: tag, write: true, anyQuery: true, summary: "Send a request to a server inside a sandbox",
@@ -48,6 +57,18 @@ func (s *Server) portRoutes() {
 	paths := s.api.OpenAPI().Paths
 	paths[all+"}"] = paths[all+"...}"]
 	delete(paths, all+"...}")
+}
+
+func ports(list []netip.AddrPort) apitypes.Ports {
+	out := apitypes.Ports{Ports: make([]apitypes.Port, 0, len(list))}
+	for _, a := range list {
+		family := "ipv6"
+		if a.Addr().Is4() {
+			family = "ipv4"
+		}
+		out.Ports = append(out.Ports, apitypes.Port{Port: int(a.Port()), Address: a.Addr().String(), Family: family})
+	}
+	return out
 }
 
 // portElements are those of the path of a port, of which the last is the path inside.

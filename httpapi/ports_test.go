@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,17 @@ func TestPorts(t *testing.T) {
 				t.Errorf("%s: got the header %s: %s, want none", method, name, v)
 			}
 		}
+	}
+	var list apitypes.Ports
+	want := apitypes.Port{Port: 8000, Address: "127.0.0.1", Family: "ipv4"}
+	if c.as(keyAReads).want(http.StatusOK, &list, http.MethodGet, sandbox+"/ports", ""); !slices.Contains(list.Ports, want) {
+		t.Errorf("got %+v, want %+v among them", list, want)
+	}
+	c.as(keyB).want(http.StatusNotFound, nil, http.MethodGet, sandbox+"/ports", "")
+	c.as("").want(http.StatusUnauthorized, nil, http.MethodGet, sandbox+"/ports", "")
+	other, _ := c.create(`{"language": "bash"}`)
+	if c.want(http.StatusOK, &list, http.MethodGet, other+"/ports", ""); list.Ports == nil || len(list.Ports) != 0 {
+		t.Errorf("got %+v of another sandbox, want an empty list", list)
 	}
 	var got received
 	if c.as("").want(http.StatusOK, &got, http.MethodGet, port+"/", "", "X-API-Key: "+keyA); got.header("X-API-Key") != "" || got.Path != "/" {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +34,10 @@ print(p.stdout.readline(), end="")
 `, &llmsandbox.RunOptions{KeepChildren: true})
 	wantStdout(t, res, "listens\n")
 	wantStdout(t, run(t, sb, `import urllib.request; print(urllib.request.urlopen("http://127.0.0.1:8123/next").read())`, nil), "b'served /next'\n")
+	want := []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:8123")}
+	if got, err := sb.Ports(ctx); err != nil || !slices.Equal(got, want) {
+		t.Errorf("ports: %v, %v, want %v", got, err, want)
+	}
 	for range 3 {
 		conn, err := sb.Dial(ctx, 8123)
 		if err != nil {
@@ -50,6 +56,9 @@ print(p.stdout.readline(), end="")
 	}
 	// 67: another sandbox's loopback is another one.
 	other := s.shared(t)
+	if got, err := other.Ports(ctx); err != nil || slices.Contains(got, want[0]) {
+		t.Errorf("ports of another sandbox: %v, %v, want others than %v", got, err, want)
+	}
 	if _, err := other.Dial(ctx, 8123); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("another sandbox reaches it: %v, want fs.ErrNotExist", err)
 	}

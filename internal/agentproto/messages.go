@@ -23,6 +23,8 @@ const (
 	KeptLogs = 64 << 10
 	// MaxLogs is how many bytes of output one Output carries at most.
 	MaxLogs = 32 << 10
+	// MaxSockets is how many bytes of each table of sockets an agent sends at most.
+	MaxSockets = 1 << 20
 )
 
 // A Method names what a call asks of the agent.
@@ -60,6 +62,7 @@ const (
 	MethodLogs                           // LogsRequest; replies Output, the final one without Data
 	MethodTarLayer                       // Empty; what was written to the root as a tar stream on ChanOut, then TarResult (final)
 	MethodTarRoot                        // TarRootRequest; the root file system as a tar stream on ChanOut, then TarResult (final)
+	MethodSockets                        // Empty; the kernel's tables of TCP sockets on ChanOut, IPv4 first, then Empty (final)
 )
 
 // A Channel is one direction of bulk bytes of a call.

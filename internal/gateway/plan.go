@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"net"
+	"net/netip"
 	"path"
 	"slices"
 	"strconv"
@@ -42,6 +43,11 @@ func EnvIn(guest backend.Guest, env []string) []string {
 		out[i] = there.Replace(kv)
 	}
 	return out
+}
+
+// ProxyAddress is where the proxy of a guest's network is, if it has one.
+func ProxyAddress(guest backend.Guest) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), cmp.Or(guest.ProxyPort, usualPort))
 }
 
 // addressOf is where programs find the proxy.

@@ -98,6 +98,8 @@ func (a *Agent) ServeCall(call *agentproto.Call) {
 		err = a.forward.ServeDial(call)
 	case agentproto.MethodListen:
 		err = a.forward.ServeListen(call)
+	case agentproto.MethodSockets:
+		err = a.forward.ServeSockets(call)
 	case agentproto.MethodAccept:
 		err = a.forward.ServeAccept(call)
 	default:

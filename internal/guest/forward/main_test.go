@@ -28,6 +28,8 @@ func (h *handler) ServeCall(c *agentproto.Call) {
 		err = h.ServeDial(c)
 	case agentproto.MethodListen:
 		err = h.ServeListen(c)
+	case agentproto.MethodSockets:
+		err = h.ServeSockets(c)
 	case agentproto.MethodAccept:
 		err = h.ServeAccept(c)
 	default:
