@@ -379,11 +379,50 @@ func TestProjects(t *testing.T) {
 	reads.see(`document.querySelector("#key")`)
 }
 
+// TestReference: the page of the API has each operation of the server's document, to those who have not logged in, too.
+func TestReference(t *testing.T) {
+	s, _ := serve(t)
+	var doc struct {
+		Paths map[string]map[string]struct{ OperationID string }
+	}
+	if err := json.Unmarshal([]byte(s.ask(s.key, http.MethodGet, "/openapi.json", "")), &doc); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, methods := range doc.Paths {
+		for _, op := range methods {
+			want = append(want, op.OperationID)
+		}
+	}
+	p := s.browse()
+	p.open("/reference#run-in-sandbox")
+	p.see(`document.querySelector("#run-in-sandbox[open] .snippet")`)
+	if got := evaluate[[]string](p, `[...document.querySelectorAll(".operation")].map((e) => e.id)`); len(got) == 0 || !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
+		t.Errorf("the page has %q, want %q", got, want)
+	}
+	p.seeText("#run-in-sandbox .snippet", `"code": "print(1)"`)
+	evaluate[any](p, `document.querySelectorAll("details").forEach((e) => { e.open = true; })`) // all operations, and what is in them after that
+	p.see(`document.querySelectorAll(".operation .snippet").length === %d`, len(want))
+	for range 3 {
+		evaluate[any](p, `new Promise((done) => { document.querySelectorAll("details").forEach((e) => { e.open = true; }); requestAnimationFrame(() => requestAnimationFrame(done)); })`)
+	}
+	p.seeText("#run .body", "peak_memory_bytes")
+	p.open("/reference")
+	p.see(`document.querySelector("input[type=search]")`)
+	evaluate[any](p, `{ const e = document.querySelector("input[type=search]"); e.value = "delete kernel"; e.dispatchEvent(new Event("input", { bubbles: true })); }`)
+	p.see(`[...document.querySelectorAll(".operation")].every((e) => e.textContent.includes("kernels")) && document.querySelectorAll(".operation").length === 1`)
+	p.click("Log in")
+	p.login(s.key)
+	p.click("API")
+	p.see(`document.querySelector("nav") && document.querySelector(".operation")`)
+}
+
 // pages are the console's, each with what it has when it is ready.
 var pages = []struct{ name, path, ready string }{
 	{"playground", "/", `#language option + option`},
 	{"notebook-start", "/notebook", `#notebook-language option + option`},
 	{"sandboxes", "/sandboxes", `.sandbox`},
+	{"reference", "/reference#run", `.operation[open] .snippet`},
 	{"sandbox", "/sandboxes/ID", `.entries li + li`},
 }
 

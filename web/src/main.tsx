@@ -5,12 +5,14 @@ import { Login, Logo } from "./login";
 import { forget as forgetNotebook, Notebook } from "./notebook";
 import { forget as forgetPlayground, Playground } from "./playground";
 import { SandboxPage, Sandboxes } from "./sandboxes";
+import { Reference } from "./reference";
 import { Icon, message, Notice } from "./ui";
 
 const pages = [
   { path: "/", title: "Playground", icon: "code" },
   { path: "/notebook", title: "Notebook", icon: "book" },
   { path: "/sandboxes", title: "Sandboxes", icon: "box" },
+  { path: "/reference", title: "API", icon: "braces" },
 ];
 
 // A theme is chosen for this browser; without a choice it is the system's.
@@ -45,6 +47,7 @@ function App() {
 
   if (error) return <main class="login"><Notice>{error}</Notice><button onClick={look}>Try again</button></main>;
   if (who === undefined) return <main class="login"><h1 class="sr-only">LLM Sandbox</h1><span class="spinner" /></main>;
+  if (who === null && path === "/reference") return <Reference alone />;
   if (who === null) return <Login onDone={() => { if (location.pathname === "/login") { history.replaceState(null, "", "/"); setPath("/"); } void look(); }} />;
   const logout = async () => {
     try { await request("POST", "/console/logout"); forget(); setWho(null); } catch (e) { setError(message(e)); }
@@ -80,6 +83,7 @@ function Page({ path, who, go }: { path: string; who: Who; go(to: string): void 
   if (path === "/notebook") return <Notebook who={who} go={go} />;
   if (path === "/sandboxes") return <Sandboxes who={who} go={go} />;
   if (path.startsWith("/sandboxes/")) return <SandboxPage key={path} id={path.slice("/sandboxes/".length)} who={who} go={go} />;
+  if (path === "/reference") return <Reference />;
   return <Playground who={who} />;
 }
 
