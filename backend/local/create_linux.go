@@ -82,7 +82,7 @@ func (b *Backend) create(ctx context.Context, spec backend.Spec, set func(*creat
 	}
 	defer hostmount.Close(c.mounts)
 	if len(spec.Volumes) > 0 {
-		if c.volumes, err = openVolumes(d, spec.Volumes); err != nil {
+		if c.volumes, err = b.openVolumes(spec.Volumes); err != nil {
 			return nil, err
 		}
 	}

@@ -48,7 +48,7 @@ func (b *Backend) GC(ctx context.Context) ([]backend.Leftover, error) {
 		l.Removed, l.Reason = outcome(cgroup.Detect().Remove(ctx, name))
 		found = append(found, l)
 	}
-	found = append(found, b.collectVolumes(ctx, d)...)
+	found = append(found, b.collectVolumes(ctx)...)
 	prepared, err := collectPrepared(ctx, d, unusedPrepared)
 	return append(found, prepared...), errors.Join(err, cgroup.Detect().Tidy())
 }

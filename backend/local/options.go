@@ -19,7 +19,8 @@ package local
 type Options struct {
 	// StateDir holds the directory of each sandbox that lives. Empty means
 	// $LLMSANDBOX_STATE_DIR, else $XDG_RUNTIME_DIR/llmsandbox, or /run/llmsandbox
-	// for root. All processes that share it see each other's sandboxes.
+	// for root. All processes that share it see each other's sandboxes. Volumes are there too where it
+	// is set, else in /var/lib/llmsandbox for root or $XDG_STATE_HOME/llmsandbox or ~/.local/state/llmsandbox.
 	StateDir string
 	// CacheDir holds the unpacked agent, images and disks. Empty means
 	// $LLMSANDBOX_CACHE_DIR, else $XDG_CACHE_HOME/llmsandbox or

@@ -23,9 +23,10 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/guest/nsinit"
 	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 	"github.com/llmsandbox/llmsandbox/internal/layerstore"
+	"github.com/llmsandbox/llmsandbox/internal/statedir"
 )
 
-// A volume is a directory below the state directory. Code only ever sees the directory volumeData in it.
+// A volume is a directory below one that outlasts a restart of the machine. Code only ever sees the directory volumeData in it.
 const (
 	volumeData = "data"
 	volumeInfo = "info" // a backend.Volume
@@ -55,11 +56,23 @@ func (b *Backend) volumesDir() (string, error) {
 	if err := b.checkIsolation(); err != nil {
 		return "", err
 	}
-	d, err := b.dirs()
-	return d.volumes(), err
+	return b.volumesPath()
 }
 
-func (d dirs) volumes() string { return filepath.Join(d.state, "volumes") }
+// volumesPath is in the directory for what outlasts a restart of the machine, unless the backend has one of its own.
+func (b *Backend) volumesPath() (string, error) {
+	state, err := b.options.StateDir, error(nil)
+	if state == "" {
+		state, err = statedir.Lasting()
+	}
+	if err == nil {
+		state, err = filepath.Abs(state)
+	}
+	if err != nil {
+		return "", fmt.Errorf("volumes: %w", err)
+	}
+	return filepath.Join(state, "volumes"), nil
+}
 
 // CreateVolume implements [backend.Volumes].
 func (b *Backend) CreateVolume(ctx context.Context, v backend.Volume) (backend.Volume, error) {
@@ -262,9 +275,13 @@ type heldVolume struct {
 }
 
 // openVolumes opens the volumes of a sandbox.
-func openVolumes(d dirs, volumes []backend.VolumeMount) (opened []heldVolume, err error) {
+func (b *Backend) openVolumes(volumes []backend.VolumeMount) (opened []heldVolume, err error) {
+	dir, err := b.volumesPath()
+	if err != nil {
+		return nil, err
+	}
 	for _, v := range volumes {
-		path := filepath.Join(d.volumes(), v.Name)
+		path := filepath.Join(dir, v.Name)
 		lock, err := lockVolume(path, unix.LOCK_SH)
 		if err == nil {
 			var h heldVolume
@@ -328,7 +345,7 @@ func (c *creation) checkVolumes() error {
 }
 
 // whyNoVolumeSize is why there is no limit for the size of a volume.
-const whyNoVolumeSize = "what is in a volume is bounded by the file system of the state folder only"
+const whyNoVolumeSize = "what is in a volume is bounded by the file system of the folder of volumes only"
 
 // volumeControls report on the volumes of a sandbox.
 func (c *creation) volumeControls() []backend.Control {
@@ -341,7 +358,7 @@ func (c *creation) volumeControls() []backend.Control {
 	}
 	all := []backend.Control{hostmount.VolumesControl(c.spec.Volumes, by)}
 	if slices.ContainsFunc(c.spec.Volumes, func(v backend.VolumeMount) bool { return !v.ReadOnly }) {
-		all = append(all, backend.Control{Name: "volume-size", Why: whyNoVolumeSize, Fix: "have the state folder (LLMSANDBOX_STATE_DIR) on a file system of its own, or mount volumes read-only"})
+		all = append(all, backend.Control{Name: "volume-size", Why: whyNoVolumeSize, Fix: "have /var/lib/llmsandbox, ~/.local/state/llmsandbox or LLMSANDBOX_STATE_DIR on a file system of its own, or mount volumes read-only"})
 	}
 	return all
 }
@@ -433,11 +450,12 @@ func isEmpty(dir string) bool {
 }
 
 // collectVolumes removes what makers and removers of volumes have left that died.
-func (b *Backend) collectVolumes(ctx context.Context, d dirs) (found []backend.Leftover) {
-	if b.inPlace() {
+func (b *Backend) collectVolumes(ctx context.Context) (found []backend.Leftover) {
+	dir, err := b.volumesPath()
+	if err != nil || b.inPlace() { // then there are none
 		return nil
 	}
-	for _, path := range slices.Concat(withPrefix(d.volumes(), newVolume), withPrefix(d.volumes(), deadVolume)) {
+	for _, path := range slices.Concat(withPrefix(dir, newVolume), withPrefix(dir, deadVolume)) {
 		info, err := os.Lstat(path)
 		if err != nil || strings.HasPrefix(filepath.Base(path), newVolume) && time.Since(info.ModTime()) < abandoned {
 			continue

@@ -107,13 +107,13 @@ func TestVolumesInImage(t *testing.T) {
 		t.Errorf("code prints %q of what root of another sandbox has written", got)
 	}
 	// Nothing in the volume belongs to a user that the host has.
-	d, err := b.dirs()
+	dir, err := b.volumesPath()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{".", "file", "new", "root", "other"} {
 		var st unix.Stat_t
-		if err := unix.Lstat(filepath.Join(d.volumes(), "a", volumeData, name), &st); err != nil || st.Uid < firstVolumeID || st.Uid > firstVolumeID+1<<16 || st.Gid < firstVolumeID || st.Gid > firstVolumeID+1<<16 {
+		if err := unix.Lstat(filepath.Join(dir, "a", volumeData, name), &st); err != nil || st.Uid < firstVolumeID || st.Uid > firstVolumeID+1<<16 || st.Gid < firstVolumeID || st.Gid > firstVolumeID+1<<16 {
 			t.Errorf("%s belongs to %d:%d on the host, %v, want users of volumes", name, st.Uid, st.Gid, err)
 		}
 	}
@@ -173,11 +173,11 @@ func TestVolumeList(t *testing.T) {
 // noneLeft wants that the directory of volumes is empty.
 func noneLeft(t *testing.T, b *Backend) {
 	t.Helper()
-	d, err := b.dirs()
+	dir, err := b.volumesPath()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if entries, err := os.ReadDir(d.volumes()); err != nil || len(entries) > 0 {
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("there are %v, %v, want none", entries, err)
 	}
 }
@@ -302,11 +302,11 @@ func TestVolumeGC(t *testing.T) {
 	b := newVolumes(t, "a", "dead", "old", "young")
 	m := create(t, b, withVolumes(backend.VolumeMount{Name: "a", Target: "/a"}, backend.VolumeMount{Name: "dead", Target: "/dead"}))
 	shell(t, m, "echo kept >/a/file; mkdir /dead/dir; chmod 0 /dead/dir")
-	d, err := b.dirs()
+	dir, err := b.volumesPath()
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := func(name string) string { return filepath.Join(d.volumes(), name) }
+	at := func(name string) string { return filepath.Join(dir, name) }
 	long := time.Now().Add(-2 * abandoned)
 	err = errors.Join(os.Rename(at("dead"), at(deadVolume+"1")), os.Rename(at("old"), at(newVolume+"1")), os.Rename(at("young"), at(newVolume+"2")), os.Chtimes(at(newVolume+"1"), long, long))
 	if err != nil {
@@ -321,7 +321,7 @@ func TestVolumeGC(t *testing.T) {
 			t.Errorf("%+v, want it removed", l)
 		}
 	}
-	entries, err := os.ReadDir(d.volumes())
+	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 2 || entries[0].Name() != newVolume+"2" || entries[1].Name() != "a" {
 		t.Errorf("there are %v, %v, want a and what is being made", entries, err)
 	}

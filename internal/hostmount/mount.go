@@ -184,8 +184,10 @@ var refused = []string{"/proc", "/sys", "/dev", "/run"}
 // Open opens the sources of checked mounts. No source can be in one of the directories own, or contain one: other
 // sandboxes are known there.
 func Open(mounts []backend.Mount, own ...string) (opened []Source, err error) {
-	if dir, err := statedir.Default(); err == nil {
-		own = append(own, dir)
+	for _, find := range []func() (string, error){statedir.Default, statedir.Lasting} {
+		if dir, err := find(); err == nil {
+			own = append(own, dir)
+		}
 	}
 	for _, m := range mounts {
 		s, err := open(m)

@@ -35,13 +35,13 @@ func (p place) serves(t *testing.T, script string) {
 
 // server tries what docs/containers.md says of a server.
 func server(t *testing.T, e engine) {
-	t.Cleanup(func() { e.sh(t, e.program+" rm --force llmsandbox && "+e.program+" volume rm --force llmsandbox") })
+	t.Cleanup(func() { e.sh(t, e.program+" rm --force sandboxes && "+e.program+" volume rm --force sandboxes") })
 	// The engine of the tests has no network to publish a port of.
 	script := strings.NewReplacer("docker run --detach", ">container docker run --detach", "--publish 127.0.0.1:8321:8321", "--network host").Replace(section(t, "The HTTP server", "sh"))
 	key := strings.TrimSpace(e.sh(t, script))
 	e.serves(t, "set -- 127.0.0.1:8321 "+key)
-	e.sh(t, e.program+" stop llmsandbox")
-	if out := e.sh(t, e.program+" inspect --format '{{.State.ExitCode}}' llmsandbox"); out != "0\n" {
+	e.sh(t, e.program+" stop sandboxes")
+	if out := e.sh(t, e.program+" inspect --format '{{.State.ExitCode}}' sandboxes"); out != "0\n" {
 		t.Errorf("the server ends with %s, want 0", out)
 	}
 }
