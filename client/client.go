@@ -194,6 +194,9 @@ func info(s *apitypes.Sandbox) backend.Info {
 		ID: s.ID, Backend: s.Backend, Image: s.Image, Language: s.Language, Created: s.Created, IdleTimeout: duration(s.Idle), Labels: s.Labels,
 		Limits: backend.Limits{Memory: s.Limits.Memory, CPUs: s.Limits.CPUs, PIDs: s.Limits.PIDs, Disk: s.Limits.Disk},
 	}
+	for _, v := range s.Volumes {
+		i.Volumes = append(i.Volumes, llmsandbox.VolumeMount{Name: v.Name, Target: v.Path, ReadOnly: v.ReadOnly})
+	}
 	if s.Deadline != nil {
 		i.Deadline = *s.Deadline
 	}
@@ -201,7 +204,7 @@ func info(s *apitypes.Sandbox) backend.Info {
 }
 
 // Run runs code in a sandbox of its own on the server, which is removed when it has ended. opts may be nil; the API has of them Language, Image,
-// Env, Limits without Output and other than Unlimited, Mode and Allow of Network, Libraries and Environment. Otherwise it is
+// Env, Limits without Output and other than Unlimited, Mode and Allow of Network, Libraries, Environment and Volumes. Otherwise it is
 // [llmsandbox.Run]. See [Sandbox.Run] for what comes with an error.
 func (c *Client) Run(ctx context.Context, code string, opts *llmsandbox.Options) (*llmsandbox.Result, error) {
 	opts = cmp.Or(opts, &llmsandbox.Options{})

@@ -87,10 +87,15 @@ func (g guest) TarOut(ctx context.Context, path, name string, w io.Writer) (agen
 	if name != "" {
 		r.query.Set("name", name)
 	}
-	_, trailer, err := g.client.download(ctx, r, path, func(res *http.Response) (int64, error) { return io.Copy(w, res.Body) })
+	return g.client.tarOut(ctx, r, path, w)
+}
+
+// tarOut has the archive that a request asks for.
+func (c *Client) tarOut(ctx context.Context, r *request, path string, w io.Writer) (agentproto.TarResult, error) {
+	_, trailer, err := c.download(ctx, r, path, func(res *http.Response) (int64, error) { return io.Copy(w, res.Body) })
 	var result agentproto.TarResult
 	if n, _ := strconv.Atoi(trailer.Get(apitypes.SkippedTrailer)); n > 0 {
-		result.Skipped = []string{fmt.Sprintf("%d in the sandbox: links, special files, or names or contents that cannot be read", n)}
+		result.Skipped = []string{fmt.Sprintf("%d on the server: links, special files, or names or contents that cannot be read", n)}
 	}
 	return result, err
 }
@@ -100,9 +105,15 @@ func (g guest) TarIn(ctx context.Context, dir string, content io.Reader, _ agent
 	if err != nil {
 		return agentproto.TarResult{}, err
 	}
-	r.query, r.kind = url.Values{"path": {dir}}, tarType
+	r.query = url.Values{"path": {dir}}
+	return g.client.tarIn(ctx, r, dir, content)
+}
+
+// tarIn sends an archive.
+func (c *Client) tarIn(ctx context.Context, r *request, dir string, content io.Reader) (agentproto.TarResult, error) {
+	r.kind = tarType
 	var made apitypes.Unpacked
-	err = g.client.upload(ctx, r, dir, content, &made)
+	err := c.upload(ctx, r, dir, content, &made)
 	return agentproto.TarResult{Files: uint64(max(made.Files, 0)), Bytes: uint64(max(made.Bytes, 0)), Skipped: made.Skipped}, err
 }
 

@@ -16,7 +16,7 @@ import (
 // newSandbox asks for a sandbox with options.
 func newSandbox(o *llmsandbox.Options) (*apitypes.NewSandbox, error) {
 	err := only("Options", *o, "Language", "Image", "Lifetime", "IdleTimeout", "Labels", "Env", "Limits", "Network", "Libraries", "Environment", "Resettable",
-		"Template", "Imports", "Secrets", "Artifacts", "Workdir", "User", "Sudo", "WritableRoot", "BestEffort")
+		"Template", "Imports", "Secrets", "Artifacts", "Workdir", "User", "Sudo", "WritableRoot", "BestEffort", "Volumes")
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func newSandbox(o *llmsandbox.Options) (*apitypes.NewSandbox, error) {
 	asked := &apitypes.NewSandbox{
 		Template: o.Template, Imports: o.Imports, Workdir: o.Workdir, User: o.User, Sudo: o.Sudo, Writable: o.WritableRoot, BestEffort: o.BestEffort,
 		Language: o.Language, Image: o.Image, Lifetime: o.Lifetime.Seconds(), Idle: o.IdleTimeout.Seconds(), Labels: o.Labels, Env: o.Env,
-		Limits: limits, Network: n, Libraries: o.Libraries, Environment: o.Environment, Resettable: o.Resettable,
+		Limits: limits, Network: n, Libraries: o.Libraries, Environment: o.Environment, Resettable: o.Resettable, Volumes: volumeMounts(o.Volumes),
 	}
 	for _, s := range o.Secrets {
 		asked.Secrets = append(asked.Secrets, apitypes.Secret(s))
@@ -44,7 +44,7 @@ func newSandbox(o *llmsandbox.Options) (*apitypes.NewSandbox, error) {
 
 // oneShot asks for a run of code in a sandbox with options.
 func oneShot(code string, o *llmsandbox.Options) (*apitypes.OneShot, error) {
-	if err := only("Options", *o, "Language", "Image", "Env", "Limits", "Network", "Libraries", "Environment"); err != nil {
+	if err := only("Options", *o, "Language", "Image", "Env", "Limits", "Network", "Libraries", "Environment", "Volumes"); err != nil {
 		return nil, err
 	}
 	if o.Limits.Output != 0 {
@@ -60,8 +60,15 @@ func oneShot(code string, o *llmsandbox.Options) (*apitypes.OneShot, error) {
 	}
 	return &apitypes.OneShot{
 		Program: apitypes.Program{Language: o.Language, Code: code, Env: o.Env, Libraries: o.Libraries, Timeout: limits.Timeout},
-		Image:   o.Image, Environment: o.Environment, Limits: limits.SandboxLimits, Network: n,
+		Image:   o.Image, Environment: o.Environment, Limits: limits.SandboxLimits, Network: n, Volumes: volumeMounts(o.Volumes),
 	}, nil
+}
+
+func volumeMounts(volumes []llmsandbox.VolumeMount) (asked []apitypes.VolumeMount) {
+	for _, v := range volumes {
+		asked = append(asked, apitypes.VolumeMount{Name: v.Name, Path: v.Target, ReadOnly: v.ReadOnly})
+	}
+	return asked
 }
 
 // program asks for a run of code in a sandbox.

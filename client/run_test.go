@@ -207,12 +207,12 @@ func TestUnsupported(t *testing.T) {
 	}{
 		{"Options.", llmsandbox.Options{}, []string{
 			"Language", "Image", "Limits", "Env", "Network", "Libraries", "Environment", "Labels", "Lifetime", "IdleTimeout", "Resettable",
-			"Template", "Imports", "Secrets", "Artifacts", "Workdir", "User", "Sudo", "WritableRoot", "BestEffort",
+			"Template", "Imports", "Secrets", "Artifacts", "Workdir", "User", "Sudo", "WritableRoot", "BestEffort", "Volumes",
 		}, func(o any) error {
 			_, err := c.Open(testContext(t), o.(*llmsandbox.Options))
 			return err
 		}},
-		{"Options.", llmsandbox.Options{}, []string{"Language", "Image", "Limits", "Env", "Network", "Libraries", "Environment"}, func(o any) error {
+		{"Options.", llmsandbox.Options{}, []string{"Language", "Image", "Limits", "Env", "Network", "Libraries", "Environment", "Volumes"}, func(o any) error {
 			_, err := c.Run(testContext(t), "true", o.(*llmsandbox.Options))
 			return err
 		}},

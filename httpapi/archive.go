@@ -60,10 +60,14 @@ func (s *Server) archiveRoutes() {
 		if err != nil {
 			return nil, err
 		}
-		out := &unpacked{apitypes.Unpacked{Files: res.Files, Bytes: res.Bytes}}
-		for _, skipped := range res.Skipped {
-			out.Body.Skipped = append(out.Body.Skipped, strings.ToValidUTF8(skipped, "\uFFFD"))
-		}
-		return out, nil
+		return &unpacked{unpackedOf(res)}, nil
 	}).RequestBody = &huma.RequestBody{Required: true, Content: binary(tarType, octets)}
+}
+
+func unpackedOf(res llmsandbox.CopyResult) apitypes.Unpacked {
+	out := apitypes.Unpacked{Files: res.Files, Bytes: res.Bytes}
+	for _, skipped := range res.Skipped {
+		out.Skipped = append(out.Skipped, strings.ToValidUTF8(skipped, "\uFFFD"))
+	}
+	return out
 }

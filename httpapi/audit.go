@@ -25,7 +25,7 @@ type AuditEvent struct {
 	// of an attempt why it was refused, or ok.
 	Status  int
 	Outcome string
-	// Detail is of an attempt the protocol, the host and port as the program named them, and what went through; else empty.
+	// Detail is of an attempt the protocol, the host and port as the program named them, and what went through, of a volume its name; else empty.
 	Detail string
 }
 
@@ -42,6 +42,7 @@ const ToolPrefix = "mcp/"
 // A trail is what is found out of an event while its request is answered.
 type trail struct {
 	sandbox, outcome string
+	detail           string
 	network          []llmsandbox.NetworkAttempt
 	dropped          int // of these
 }
@@ -175,7 +176,7 @@ func (s *Server) audit(ctx huma.Context, next func(huma.Context)) {
 	t, start := &trail{sandbox: sandboxOf(ctx)}, time.Now()
 	ctx = huma.WithValue(ctx, trailKey{}, t)
 	defer func() {
-		e := AuditEvent{Time: start, Caller: s.caller(ctx.Context()), Operation: ctx.Operation().OperationID, Sandbox: t.sandbox, Status: ctx.Status(), Outcome: t.outcome}
+		e := AuditEvent{Time: start, Caller: s.caller(ctx.Context()), Operation: ctx.Operation().OperationID, Sandbox: t.sandbox, Status: ctx.Status(), Outcome: t.outcome, Detail: t.detail}
 		switch {
 		case e.Outcome != "":
 		case e.Status >= 400:

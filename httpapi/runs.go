@@ -101,14 +101,14 @@ func (s *Server) runRoutes() {
 		}
 		o := llmsandbox.Options{
 			Language: b.Language, Image: b.Image, Environment: b.Environment, Limits: limits(apitypes.RunLimits{SandboxLimits: b.Limits}),
-			Network: network(b.Network), Libraries: b.Libraries,
+			Network: network(b.Network), Libraries: b.Libraries, Volumes: volumeMounts(b.Volumes),
 		}
 		opts.Libraries = nil
 		leave, err := s.service.Enter(ctx, s.caller(ctx).Project)
 		if err != nil {
 			return nil, err
 		}
-		sb, release, err := s.service.Acquire(ctx, o)
+		sb, release, err := s.service.Acquire(ctx, s.caller(ctx).Project, o)
 		if err != nil {
 			leave()
 			return nil, err

@@ -33,7 +33,7 @@ func options(n *apitypes.NewSandbox) llmsandbox.Options {
 	o := llmsandbox.Options{
 		Template: n.Template, Imports: n.Imports, Workdir: n.Workdir, User: n.User, Sudo: n.Sudo, WritableRoot: n.Writable, BestEffort: n.BestEffort,
 		Language: n.Language, Image: n.Image, Lifetime: seconds(n.Lifetime), IdleTimeout: seconds(n.Idle), Labels: n.Labels, Env: n.Env,
-		Limits: limits(n.Limits), Network: network(n.Network), Libraries: n.Libraries, Environment: n.Environment, Resettable: n.Resettable,
+		Limits: limits(n.Limits), Network: network(n.Network), Libraries: n.Libraries, Environment: n.Environment, Resettable: n.Resettable, Volumes: volumeMounts(n.Volumes),
 	}
 	for _, s := range n.Secrets {
 		o.Secrets = append(o.Secrets, llmsandbox.Secret(s))
@@ -60,6 +60,9 @@ func describe(i *backend.Info) apitypes.Sandbox {
 	s := apitypes.Sandbox{
 		ID: i.ID, Language: i.Language, Image: i.Image, Backend: i.Backend, Created: i.Created.UTC(), Idle: i.IdleTimeout.Seconds(), Labels: service.UserLabels(i.Labels),
 		Limits: apitypes.SandboxLimits{Memory: max(i.Limits.Memory, 0), CPUs: max(i.Limits.CPUs, 0), PIDs: max(i.Limits.PIDs, 0), Disk: max(i.Limits.Disk, 0)},
+	}
+	for _, v := range service.UserVolumes(i) {
+		s.Volumes = append(s.Volumes, apitypes.VolumeMount{Name: v.Name, Path: v.Target, ReadOnly: v.ReadOnly})
 	}
 	if !i.Deadline.IsZero() {
 		s.Deadline = new(i.Deadline.UTC())

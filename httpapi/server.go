@@ -66,6 +66,8 @@ type Config struct {
 	MaxSandboxes int
 	// MaxMemory and MaxDisk bound the limits of a project's created sandboxes together, in bytes; 0: only MaxSandboxes does.
 	MaxMemory, MaxDisk int64
+	// MaxVolumes is how many volumes a project may have; 0: projects have none. What is in them is bounded by the file system that they are on only.
+	MaxVolumes int
 	// MaxRuns is how many programs may run at a time; 0 means 16. A request beyond that waits for a while, and is then told to come back.
 	MaxRuns int
 	// MaxRequestRate is how many requests each key may send in a second, and at once; 0 means as many as it likes. Those that need no key
@@ -232,7 +234,7 @@ func New(config *Config) (*Server, error) {
 	}
 	s.service, err = service.New(&service.Config{
 		Sandbox: cfg.Sandbox, Images: cfg.Images, Supervisor: cfg.Supervisor, MaxLifetime: cfg.MaxLifetime, DefaultLifetime: cfg.DefaultLifetime,
-		MaxSandboxes: cfg.MaxSandboxes, MaxMemory: cfg.MaxMemory, MaxDisk: cfg.MaxDisk, MaxRuns: cfg.MaxRuns, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Zygote: cfg.Zygote, Log: cfg.Log,
+		MaxSandboxes: cfg.MaxSandboxes, MaxMemory: cfg.MaxMemory, MaxDisk: cfg.MaxDisk, MaxVolumes: cfg.MaxVolumes, MaxRuns: cfg.MaxRuns, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Zygote: cfg.Zygote, Log: cfg.Log,
 		Hooks: []pool.Hooks{counted}, Records: cfg.Records, Ended: s.processEnded,
 	})
 	if err != nil {
@@ -269,7 +271,7 @@ func isOpen(path string) bool {
 // isUpload reports whether a body is the content of a file, or an archive.
 func isUpload(r *http.Request) bool {
 	path := r.URL.Path
-	return r.Method == http.MethodPut && (strings.HasSuffix(path, "/files") || strings.HasSuffix(path, "/files/archive") || strings.HasPrefix(path, signedPath))
+	return r.Method == http.MethodPut && (strings.HasSuffix(path, "/files") || strings.HasSuffix(path, "/files/archive") || isVolumeArchive(path) || strings.HasPrefix(path, signedPath))
 }
 
 func (s *Server) identify(ctx context.Context, key string) (context.Context, error) {

@@ -17,6 +17,7 @@ func (s *Server) routes() {
 	s.runRoutes()
 	s.fileRoutes()
 	s.archiveRoutes()
+	s.volumeRoutes()
 	s.watchRoute()
 	s.signedRoutes()
 	s.kernelRoutes()

@@ -32,6 +32,7 @@ type OneShot struct {
 	Environment string        `json:"environment,omitempty" maxLength:"64" doc:"Name of a Python environment of the server" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$"`
 	Limits      SandboxLimits `json:"limits,omitempty"`
 	Network     *Network      `json:"network,omitempty" doc:"Nothing where it is left out"`
+	Volumes     []VolumeMount `json:"volumes,omitempty" maxItems:"16" doc:"Volumes of the project, in which files stay"`
 }
 
 // A Command is a program of the sandbox with its arguments, or a line for its shell.

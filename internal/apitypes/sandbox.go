@@ -23,6 +23,7 @@ type NewSandbox struct {
 	Imports     []string          `json:"imports,omitempty" maxItems:"64" doc:"Modules that Python has imported before anything runs" example:"[\"json.tool\"]"`
 	Secrets     []Secret          `json:"secrets,omitempty" maxItems:"100" doc:"Values for requests to their hosts, which never enter it: a variable of each has a placeholder there. It needs a network that reaches the hosts"`
 	Artifacts   *Artifacts        `json:"artifacts,omitempty" doc:"What results carry beside the output; the operator's where it is left out"`
+	Volumes     []VolumeMount     `json:"volumes,omitempty" maxItems:"16" doc:"Volumes of the project, in which files stay"`
 	Workdir     string            `json:"workdir,omitempty" maxLength:"4096" doc:"Absolute path of the working directory; the backend's where it is left out" example:"/srv/project"`
 	User        string            `json:"user,omitempty" maxLength:"129" doc:"What code runs as. Another one than the operator's needs an operator who lets code be root"`
 	Sudo        bool              `json:"sudo,omitempty" doc:"Lets code become root of the sandbox, where the operator's own sandboxes can"`
@@ -63,6 +64,7 @@ type Sandbox struct {
 	Idle     float64           `json:"idle_timeout_seconds,omitempty" doc:"After how long without use it ends"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Limits   SandboxLimits     `json:"limits"`
+	Volumes  []VolumeMount     `json:"volumes,omitempty"`
 }
 
 // SandboxLimits are the limits of a sandbox.

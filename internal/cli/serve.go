@@ -71,6 +71,7 @@ type serveFlags struct {
 	timeout      string
 	ttl, maxTTL  string
 	maxSandboxes int
+	maxVolumes   int
 	maxMemory    string
 	maxDisk      string
 	maxRuns      int
@@ -101,6 +102,7 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.ttl, "ttl", "1h", "lifetime of a sandbox whose request does not say: `DURATION`")
 	set.StringVar(&f.maxTTL, "max-ttl", "24h", "longest lifetime of a sandbox: `DURATION`")
 	set.IntVar(&f.maxSandboxes, "max-sandboxes", 64, "`NUMBER` of sandboxes that a project can have at the same time")
+	set.IntVar(&f.maxVolumes, "max-volumes", 0, "`NUMBER` of volumes that a project can have, whose size nothing limits (default: none)")
 	set.StringVar(&f.maxMemory, "project-memory", "", "memory limit of all sandboxes of a project together: `SIZE` such as 16g (default: none)")
 	set.StringVar(&f.maxDisk, "project-disk", "", "disk limit of all sandboxes of a project together: `SIZE` such as 64g (default: none)")
 	set.IntVar(&f.maxRuns, "max-runs", 16, "`NUMBER` of programs that can run at once")
@@ -187,13 +189,13 @@ func notifyReady() error {
 func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 	cfg := httpapi.Config{
 		Version: version, Console: true, MCP: true, Images: f.images, BehindProxy: f.behindProxy, Hosts: f.hosts, Origins: f.origins, PortsDomain: f.portsDomain,
-		MaxSandboxes: f.maxSandboxes, MaxRuns: f.maxRuns, MaxRequestRate: f.maxRate, Warm: f.warm, WarmLanguages: f.languages, Zygote: f.zygote, Log: log,
+		MaxSandboxes: f.maxSandboxes, MaxVolumes: f.maxVolumes, MaxRuns: f.maxRuns, MaxRequestRate: f.maxRate, Warm: f.warm, WarmLanguages: f.languages, Zygote: f.zygote, Log: log,
 	}
 	if f.warm == 0 {
 		cfg.Warm = -1 // zero is the default there
 	}
 	err := cmp.Or(
-		atLeast(number{"warm", f.warm, 0}, number{"max-sandboxes", f.maxSandboxes, 1}, number{"max-runs", f.maxRuns, 1}, number{"max-requests-per-second", f.maxRate, 0}),
+		atLeast(number{"warm", f.warm, 0}, number{"max-sandboxes", f.maxSandboxes, 1}, number{"max-volumes", f.maxVolumes, 0}, number{"max-runs", f.maxRuns, 1}, number{"max-requests-per-second", f.maxRate, 0}),
 		f.checkServer(f.zygote),
 	)
 	switch {

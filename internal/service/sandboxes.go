@@ -60,10 +60,8 @@ func (h *handle) lives() bool {
 
 // Create opens a sandbox of a project. Of the options ID and Supervisor are the service's to set.
 func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Options) (*llmsandbox.Sandbox, error) {
-	for name := range o.Labels {
-		if strings.HasPrefix(name, labelPrefix) {
-			return nil, fmt.Errorf("label %q: %w: labels that begin with %s are the server's", name, llmsandbox.ErrInvalid, labelPrefix)
-		}
+	if err := checkLabels(o.Labels); err != nil {
+		return nil, err
 	}
 	o, err := withTemplate(o)
 	if err != nil {
@@ -73,7 +71,7 @@ func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Optio
 		return nil, err
 	}
 	own := o.Artifacts != (llmsandbox.ArtifactOptions{})
-	if o, err = s.complete(o); err != nil {
+	if o, err = s.complete(project, o); err != nil {
 		return nil, err
 	}
 	o.ID = newID(project)
@@ -91,7 +89,7 @@ func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Optio
 	defer done()
 	sb, err := llmsandbox.Open(ctx, &o)
 	if err != nil {
-		return nil, err
+		return nil, asAsked(project, err)
 	}
 	if _, err := s.keep(sb, project); err != nil { // no other request knows its id
 		return nil, errors.Join(err, sb.Destroy(context.WithoutCancel(ctx)))
@@ -99,9 +97,23 @@ func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Optio
 	return sb, nil
 }
 
-// complete gives options what the operator has set.
-func (s *Service) complete(o llmsandbox.Options) (llmsandbox.Options, error) {
+// checkLabels refuses those that are the server's.
+func checkLabels(labels map[string]string) error {
+	for name := range labels {
+		if strings.HasPrefix(name, labelPrefix) {
+			return fmt.Errorf("label %q: %w: labels that begin with %s are the server's", name, llmsandbox.ErrInvalid, labelPrefix)
+		}
+	}
+	return nil
+}
+
+// complete gives options of a project what the operator has set.
+func (s *Service) complete(project string, o llmsandbox.Options) (llmsandbox.Options, error) {
 	if err := s.cfg.bound(&o); err != nil {
+		return o, err
+	}
+	volumes, err := s.cfg.boundVolumes(project, o.Volumes)
+	if err != nil {
 		return o, err
 	}
 	if err := checkEnvironment(o.Environment); err != nil {
@@ -111,6 +123,7 @@ func (s *Service) complete(o llmsandbox.Options) (llmsandbox.Options, error) {
 	own.Language, own.Image, own.Limits, own.Network, own.Lifetime = o.Language, o.Image, o.Limits, o.Network, o.Lifetime
 	own.Libraries, own.IdleTimeout, own.Resettable = o.Libraries, o.IdleTimeout, o.Resettable
 	own.Environment = cmp.Or(o.Environment, own.Environment)
+	own.Volumes = slices.Concat(own.Volumes, volumes)
 	own.Env, own.Labels = both(own.Env, o.Env), both(own.Labels, o.Labels)
 	own.Artifacts, own.Sudo, own.User, own.Workdir = o.Artifacts, o.Sudo, cmp.Or(o.User, own.User), cmp.Or(o.Workdir, own.Workdir)
 	if len(o.Imports) > 0 {
@@ -381,11 +394,11 @@ func (s *Service) Enter(ctx context.Context, project string) (leave func(), err 
 	return s.queue.enter(ctx, project)
 }
 
-// Acquire returns a sandbox that has not been used, for one program. It goes with all that is in it when it is released. Where the options ask for
+// Acquire returns a sandbox of a project that has not been used, for one program. It goes with all that is in it when it is released. Where the options ask for
 // what the sandboxes that are kept ready have, it is one of these.
-func (s *Service) Acquire(ctx context.Context, o llmsandbox.Options) (sb *llmsandbox.Sandbox, release func(), err error) {
-	plain := o.Limits == (llmsandbox.Limits{}) && o.Network.Mode == "" && len(o.Network.Allow) == 0 && len(o.Env) == 0 && !o.Resettable
-	if o, err = s.complete(o); err != nil {
+func (s *Service) Acquire(ctx context.Context, project string, o llmsandbox.Options) (sb *llmsandbox.Sandbox, release func(), err error) {
+	plain := o.Limits == (llmsandbox.Limits{}) && o.Network.Mode == "" && len(o.Network.Allow) == 0 && len(o.Env) == 0 && len(o.Volumes) == 0 && !o.Resettable
+	if o, err = s.complete(project, o); err != nil {
 		return nil, nil, err
 	}
 	if plain {
@@ -398,7 +411,7 @@ func (s *Service) Acquire(ctx context.Context, o llmsandbox.Options) (sb *llmsan
 		return lease.Sandbox(), lease.Release, nil
 	}
 	if sb, err = llmsandbox.Open(ctx, &o); err != nil {
-		return nil, nil, err
+		return nil, nil, asAsked(project, err)
 	}
 	return sb, func() {
 		if err := sb.Close(); err != nil { // the backend's garbage collection finds it

@@ -52,6 +52,8 @@ type Config struct {
 	MaxSandboxes int
 	// MaxMemory and MaxDisk bound the limits of a project's created sandboxes together, in bytes; 0: only MaxSandboxes does.
 	MaxMemory, MaxDisk int64
+	// MaxVolumes is how many volumes a project may have; 0: projects have none. What is in them is bounded by nothing.
+	MaxVolumes int
 	// MaxRuns is how many programs may run at a time; 0 means 16. Others wait for at most Patience, 0 means ten seconds.
 	MaxRuns  int
 	Patience time.Duration
@@ -77,8 +79,13 @@ func (c Config) resolve() (Config, error) {
 	if o.Language != "" || len(o.Libraries) > 0 || o.ID != "" || o.Lifetime != 0 || o.Supervisor != nil || o.Progress != nil {
 		return c, fmt.Errorf("service: Config.Sandbox: %w: Language, Libraries, ID, Lifetime, Supervisor and Progress are chosen for each sandbox", llmsandbox.ErrInvalid)
 	}
-	if c.MaxLifetime < 0 || c.DefaultLifetime < 0 || c.MaxSandboxes < 0 || c.MaxMemory < 0 || c.MaxDisk < 0 || c.MaxRuns < 0 || c.Patience < 0 {
+	if c.MaxLifetime < 0 || c.DefaultLifetime < 0 || c.MaxSandboxes < 0 || c.MaxMemory < 0 || c.MaxDisk < 0 || c.MaxVolumes < 0 || c.MaxRuns < 0 || c.Patience < 0 {
 		return c, fmt.Errorf("service: Config: %w: a bound is negative; leave it zero for the default", llmsandbox.ErrInvalid)
+	}
+	for _, v := range o.Volumes {
+		if !v.ReadOnly {
+			return c, fmt.Errorf("service: Config.Sandbox.Volumes: %w: all projects would share what code writes to volume %s: make it read-only", llmsandbox.ErrInvalid, v.Name)
+		}
 	}
 	var err error
 	if c.Sandbox, err = o.WithTemplate(); err != nil {
@@ -123,7 +130,9 @@ type Service struct {
 	handles map[string]*handle        // by the sandbox's id
 	making  map[string][]backend.Info // of each project, sandboxes that are being created: their ids and limits, the earliest first
 	closed  bool
-	working sync.WaitGroup // what ends by itself once the service is closed
+	// makingVolume is held to make a volume.
+	makingVolume sync.Mutex
+	working      sync.WaitGroup // what ends by itself once the service is closed
 }
 
 // New makes a service, which begins to open the sandboxes that are kept ready. It fails with llmsandbox.ErrInvalid for a
