@@ -37,7 +37,7 @@ func newVolumeCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create [flags] NAME",
 		Short: "Create an empty volume",
-		Long: `Create an empty volume. Its size is not limited: code can fill the file system that it is on.`,
+		Long:  `Create an empty volume. Its size is not limited: code can fill the file system that it is on.`,
 		Example: `  llmsandbox volume create cache
   llmsandbox volume create models --label team=search`,
 		Args: cobra.ExactArgs(1),
