@@ -168,13 +168,14 @@ type Server struct {
 	sealer  sealer // of URLs and shares
 	handler http.Handler
 
-	stopping context.Context // ends when requests that have no end of their own are to end
-	stop     context.CancelFunc
-	sessions *sessions
-	issuer   *issuer // nil: nobody logs in with one
-	sockets  *sockets
-	rates    rates
-	shares   *shares
+	stopping  context.Context // ends when requests that have no end of their own are to end
+	stop      context.CancelFunc
+	sessions  *sessions
+	issuer    *issuer // nil: nobody logs in with one
+	sockets   *sockets
+	rates     rates
+	artifacts artifacts
+	shares    *shares
 
 	tools    *mcp.Server // nil: there is no /mcp
 	learning sync.WaitGroup
