@@ -70,6 +70,9 @@ type Config struct {
 	MaxVolumes int
 	// MaxRuns is how many programs may run at a time; 0 means 16. A request beyond that waits for a while, and is then told to come back.
 	MaxRuns int
+	// Memory, where it is set, tells how many bytes of memory sandboxes can still take, and how many there are in all. Where less than a twentieth of it is
+	// left, or 64 MiB, requests that begin something are told to come back. Where it fails, that does not bound anything.
+	Memory func() (available, total int64, err error)
 	// MaxRequestRate is how many requests each key may send in a second, and at once; 0 means as many as it likes. Those that need no key
 	// are not counted; those with a signed URL are of the key that signed it. Of MCP, calls of tools are requests.
 	MaxRequestRate int
@@ -235,7 +238,7 @@ func New(config *Config) (*Server, error) {
 	}
 	s.service, err = service.New(&service.Config{
 		Sandbox: cfg.Sandbox, Images: cfg.Images, Supervisor: cfg.Supervisor, MaxLifetime: cfg.MaxLifetime, DefaultLifetime: cfg.DefaultLifetime,
-		MaxSandboxes: cfg.MaxSandboxes, MaxMemory: cfg.MaxMemory, MaxDisk: cfg.MaxDisk, MaxVolumes: cfg.MaxVolumes, MaxRuns: cfg.MaxRuns, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Zygote: cfg.Zygote, Log: cfg.Log,
+		MaxSandboxes: cfg.MaxSandboxes, MaxMemory: cfg.MaxMemory, MaxDisk: cfg.MaxDisk, MaxVolumes: cfg.MaxVolumes, MaxRuns: cfg.MaxRuns, Memory: cfg.Memory, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Zygote: cfg.Zygote, Log: cfg.Log,
 		Hooks: []pool.Hooks{counted}, Records: cfg.Records, Ended: s.processEnded,
 	})
 	if err != nil {

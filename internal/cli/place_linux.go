@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/backend/local"
+	"github.com/llmsandbox/llmsandbox/internal/cgroup"
 	"github.com/llmsandbox/llmsandbox/internal/ociimage"
 )
 
@@ -16,6 +17,9 @@ func imageStore() (*ociimage.Store, error) {
 	dir, err := local.New(nil).ImageDir()
 	return ociimage.NewStore(dir), err
 }
+
+// availableMemory tells how much memory the local backend's sandboxes can still take, and how much there is.
+var availableMemory = cgroup.AvailableMemory
 
 // machineMemory is the size of this machine's memory in bytes; 0 if unknown.
 func machineMemory() int64 {

@@ -20,3 +20,6 @@ func imageStore() (*ociimage.Store, error) {
 
 // machineMemory is 0: no sandbox uses this machine's memory itself.
 func machineMemory() int64 { return 0 }
+
+// availableMemory is nil: no sandbox uses this machine's memory itself.
+var availableMemory func() (available, total int64, err error)

@@ -191,6 +191,9 @@ func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 		Version: version, Console: true, MCP: true, Images: f.images, BehindProxy: f.behindProxy, Hosts: f.hosts, Origins: f.origins, PortsDomain: f.portsDomain,
 		MaxSandboxes: f.maxSandboxes, MaxVolumes: f.maxVolumes, MaxRuns: f.maxRuns, MaxRequestRate: f.maxRate, Warm: f.warm, WarmLanguages: f.languages, Zygote: f.zygote, Log: log,
 	}
+	if f.place.Backend == localName {
+		cfg.Memory = availableMemory
+	}
 	if f.warm == 0 {
 		cfg.Warm = -1 // zero is the default there
 	}

@@ -74,6 +74,9 @@ func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Optio
 	if o, err = s.complete(project, o); err != nil {
 		return nil, err
 	}
+	if err := s.Admit(); err != nil {
+		return nil, err
+	}
 	o.ID = newID(project)
 	o.Labels[projectLabel] = project
 	o.Labels[timeoutLabel] = strconv.FormatInt(o.Limits.Timeout.Milliseconds(), 10)
@@ -391,7 +394,15 @@ func (s *Service) SetNetwork(ctx context.Context, sb *llmsandbox.Sandbox, n llms
 // Enter takes a place for a program of a project that is to run, which leave gives back. Where all are taken, projects get one in turn.
 // It fails with ErrBusy.
 func (s *Service) Enter(ctx context.Context, project string) (leave func(), err error) {
-	return s.queue.enter(ctx, project)
+	leave, err = s.queue.enter(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Admit(); err != nil {
+		leave()
+		return nil, err
+	}
+	return leave, nil
 }
 
 // Acquire returns a sandbox of a project that has not been used, for one program. It goes with all that is in it when it is released. Where the options ask for

@@ -57,6 +57,9 @@ type Config struct {
 	// MaxRuns is how many programs may run at a time; 0 means 16. Others wait for at most Patience, 0 means ten seconds.
 	MaxRuns  int
 	Patience time.Duration
+	// Memory, where it is set, tells how many bytes of memory sandboxes can still take, and how many there are in all. Where less than a twentieth of it is
+	// left, or 64 MiB, nothing more is begun. Where it fails, that does not bound anything.
+	Memory func() (available, total int64, err error)
 	// Warm is how many sandboxes are kept ready for each of WarmLanguages; none means Python. 0 means two, negative none.
 	Warm          int
 	WarmLanguages []string
@@ -125,6 +128,8 @@ type Service struct {
 	warm    *pool.Pool
 	records Records
 	stop    context.CancelFunc // ends what is done without a request
+
+	memoryUnknown sync.Once
 
 	mu      sync.Mutex
 	handles map[string]*handle        // by the sandbox's id
@@ -256,6 +261,27 @@ func atMost[T int64 | float64 | time.Duration](name string, v *T, most, unit T) 
 	case most < 0: // unlimited
 	case *v < 0 || *v > most:
 		return fmt.Errorf("%s: %w: at most %v", name, ErrNotAllowed, most/unit)
+	}
+	return nil
+}
+
+// leastMemory is what has to be left of the memory, beside a twentieth of it, before more is begun.
+const leastMemory = 64 << 20
+
+// Admit fails with ErrBusy where there is too little memory left to begin anything.
+func (s *Service) Admit() error {
+	if s.cfg.Memory == nil {
+		return nil
+	}
+	available, total, err := s.cfg.Memory()
+	if err != nil {
+		s.memoryUnknown.Do(func() {
+			s.cfg.Log.Warn("programs are begun however little memory is left, since that is not known", "error", err)
+		})
+		return nil
+	}
+	if available < max(total/20, leastMemory) {
+		return fmt.Errorf("%w: too little memory is left for more: try again later", ErrBusy)
 	}
 	return nil
 }

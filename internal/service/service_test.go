@@ -128,6 +128,45 @@ func TestQuota(t *testing.T) {
 	}
 }
 
+// TestAdmit: nothing is begun where too little memory is left, and all of it again once there is enough, or nobody knows.
+func TestAdmit(t *testing.T) {
+	left, total, unknown := int64(50<<20), int64(2<<30), error(nil)
+	s, err := New(&Config{
+		Sandbox: llmsandbox.Options{Backend: local.New(&local.Options{StateDir: t.TempDir()}), BestEffort: true}, Warm: -1,
+		Memory: func() (int64, int64, error) { return left, total, unknown },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if sb, err := s.Create(t.Context(), "a", llmsandbox.Options{Language: "bash"}); !errors.Is(err, ErrBusy) {
+		t.Errorf("got %v, %v, want no sandbox and ErrBusy", sb, err)
+	}
+	for _, c := range []struct {
+		left, total int64
+		unknown     error
+		busy        bool
+	}{
+		{50 << 20, 2 << 30, nil, true}, {99 << 20, 2 << 30, nil, true}, {103 << 20, 2 << 30, nil, false}, {63 << 20, 1 << 30, nil, true}, {64 << 20, 1 << 30, nil, false},
+		{0, 0, errors.New("no proc"), false},
+	} {
+		left, total, unknown = c.left, c.total, c.unknown
+		for range 20 { // more than there are places: those who are told to come back have none
+			leave, err := s.Enter(t.Context(), "a")
+			if errors.Is(err, ErrBusy) != c.busy || !c.busy && err != nil {
+				t.Errorf("%d of %d, %v: got %v, want ErrBusy: %t", c.left, c.total, c.unknown, err, c.busy)
+			}
+			if err == nil {
+				leave()
+			}
+		}
+	}
+}
+
 // TestQuotaOfSandboxes: what the sandboxes of a project may have counts from their creation to their end.
 func TestQuotaOfSandboxes(t *testing.T) {
 	if runtime.GOOS != "linux" {
