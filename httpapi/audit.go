@@ -80,10 +80,17 @@ func trailOf(ctx context.Context) *trail {
 type auditor struct {
 	write  func(context.Context, []AuditEvent) error
 	log    *slog.Logger
-	events chan AuditEvent
+	events chan queuedEvent
 	quit   chan struct{}
 	once   sync.Once
 	ended  chan struct{}
+}
+
+// A queuedEvent waits to be handed on; or it is none, and written is closed once those before it have been.
+type queuedEvent struct {
+	AuditEvent
+
+	written chan<- struct{}
 }
 
 // Events that wait to be handed on, after which requests wait too; and how many are handed on together.
@@ -97,7 +104,7 @@ func newAuditor(write func(context.Context, []AuditEvent) error, log *slog.Logge
 	if write == nil {
 		return nil
 	}
-	a := &auditor{write: write, log: log, events: make(chan AuditEvent, auditQueue), quit: make(chan struct{}), ended: make(chan struct{})}
+	a := &auditor{write: write, log: log, events: make(chan queuedEvent, auditQueue), quit: make(chan struct{}), ended: make(chan struct{})}
 	go a.run()
 	return a
 }
@@ -122,16 +129,24 @@ func (a *auditor) run() {
 }
 
 // hand hands on an event with those that wait behind it.
-func (a *auditor) hand(e AuditEvent) {
-	batch := []AuditEvent{e}
-	for len(batch) < auditBatch {
-		select {
-		case e := <-a.events:
-			batch = append(batch, e)
-			continue
-		default:
+func (a *auditor) hand(e queuedEvent) {
+	var batch []AuditEvent
+	for more := true; more; {
+		if e.written != nil {
+			defer close(e.written)
+		} else {
+			batch = append(batch, e.AuditEvent)
 		}
-		break
+		if more = len(batch) < auditBatch; more {
+			select {
+			case e = <-a.events:
+			default:
+				more = false
+			}
+		}
+	}
+	if len(batch) == 0 {
+		return
 	}
 	last := false
 	for wait := auditRetry; ; wait = min(2*wait, auditRetryMost) {
@@ -152,6 +167,26 @@ func (a *auditor) hand(e AuditEvent) {
 	}
 }
 
+// flush returns when the events that were noted before have been handed on, or with ctx.
+func (a *auditor) flush(ctx context.Context) {
+	if a == nil {
+		return
+	}
+	written := make(chan struct{})
+	select {
+	case a.events <- queuedEvent{written: written}:
+	case <-a.ended:
+		return
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-written:
+	case <-a.ended:
+	case <-ctx.Done():
+	}
+}
+
 // How long a failed write waits for the next try.
 const (
 	auditRetry     = time.Second
@@ -169,7 +204,7 @@ func (a *auditor) close() {
 
 // audit notes operations that make, use or remove something, also where they are refused.
 func (s *Server) audit(ctx huma.Context, next func(huma.Context)) {
-	if s.auditor == nil || ctx.Operation().Metadata[needs] != "write" {
+	if s.auditor == nil || ctx.Operation().Metadata[audited] != true {
 		next(ctx)
 		return
 	}
@@ -196,7 +231,7 @@ func (s *Server) note(events ...AuditEvent) {
 	}
 	for _, e := range events {
 		select {
-		case s.auditor.events <- e:
+		case s.auditor.events <- queuedEvent{AuditEvent: e}:
 		case <-s.auditor.ended:
 			s.cfg.Log.Error("the audit log is closed: an event is lost", "operation", e.Operation, "sandbox", e.Sandbox)
 		}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -29,13 +30,16 @@ func (s *Server) document() huma.Config {
 	return c
 }
 
-// needs is what a caller needs for an operation, in its metadata.
-const needs = "needs"
+// What an operation has in its metadata: the scope that a caller needs, and whether it is noted in the audit log.
+const (
+	needs   = "needs"
+	audited = "audited"
+)
 
 // allow lets callers do what their key is for.
 func (s *Server) allow(ctx huma.Context, next func(huma.Context)) {
 	caller, scope := s.caller(ctx.Context()), ctx.Operation().Metadata[needs]
-	if scope == "read" && !caller.Read || scope == "write" && !caller.Write {
+	if has, known := map[any]bool{"read": caller.Read, "write": caller.Write, "audit": caller.Audit, nil: true}[scope]; !has || !known {
 		s.write(ctx, s.problem(ctx.Context(), newProblem(http.StatusForbidden, "scope", fmt.Sprintf("the key does not have the scope %s: use one that has", scope))))
 		return
 	}
@@ -47,10 +51,11 @@ type operation struct {
 	id, method, path  string
 	tag, summary, doc string
 	status            int
-	write             bool // it makes, uses or removes something
-	anyQuery          bool // its query is not ours, and its handler checks its path itself
-	open              bool // it needs no key
-	signed            bool // its path has a signature in place of a key
+	write             bool   // it makes, uses or removes something
+	scope             string // that it needs; empty: write or read
+	anyQuery          bool   // its query is not ours, and its handler checks its path itself
+	open              bool   // it needs no key
+	signed            bool   // its path has a signature in place of a key
 }
 
 // register adds an operation. Each error that its handler returns becomes a problem.
@@ -66,11 +71,11 @@ func register[I, O any](s *Server, op operation, handler func(context.Context, *
 			}},
 		}},
 	}
-	scope := "read"
+	scope := cmp.Or(op.scope, "read")
 	if op.write {
-		scope = "write"
+		scope = cmp.Or(op.scope, "write")
 	}
-	o.Metadata = map[string]any{needs: scope}
+	o.Metadata = map[string]any{needs: scope, audited: op.write}
 	if op.open {
 		o.Metadata, o.Security = nil, []map[string][]string{}
 	}

@@ -45,6 +45,7 @@ const (
 	keyA      = "key-of-project-a"
 	keyAReads = "key-of-project-a-that-reads"
 	keyB      = "key-of-project-b"
+	keyAAudit = "key-of-project-a-that-reads-its-audit-log"
 )
 
 func authenticate(_ context.Context, key string) (Caller, error) {
@@ -53,6 +54,8 @@ func authenticate(_ context.Context, key string) (Caller, error) {
 		return Caller{Project: "a", KeyName: "one", Read: true, Write: true}, nil
 	case keyAReads:
 		return Caller{Project: "a", KeyName: "looks", Read: true}, nil
+	case keyAAudit:
+		return Caller{Project: "a", KeyName: "audits", Audit: true}, nil
 	case keyB:
 		return Caller{Project: "b", KeyName: "two", Read: true, Write: true}, nil
 	}

@@ -88,6 +88,8 @@ type Config struct {
 	// Audit, where it is set, gets the events of the audit log, soon after their requests are answered, some at a time and in their order. It is
 	// called by one goroutine until Close returns, and again with the same events where it fails. What a server that is killed has not handed on yet is lost.
 	Audit func(context.Context, []AuditEvent) error
+	// AuditLog, where it is set, reads what Audit was given, for keys with the scope audit. It may be called concurrently.
+	AuditLog func(context.Context, *AuditQuery) ([]AuditRecord, error)
 	// Records keep what becomes of programs that go on without their client; nil: that is forgotten when the server ends.
 	Records Records
 	// Ready, where it is set, fails where something that the server needs besides the backend does not answer: /readyz asks it.
@@ -142,12 +144,12 @@ type Caller struct {
 	Project string
 	// KeyID and KeyName name its key in the audit log.
 	KeyID, KeyName string
-	// Read lets it look at sandboxes and their files, and Write make, use and remove them, and run code.
-	Read, Write bool
+	// Read lets it look at sandboxes and their files, and Write make, use and remove them, and run code. Audit lets it read the project's audit log.
+	Read, Write, Audit bool
 }
 
 // everyone is who calls where no key is asked for.
-var everyone = Caller{Project: "local", Read: true, Write: true}
+var everyone = Caller{Project: "local", Read: true, Write: true, Audit: true}
 
 type callerKey struct{}
 

@@ -29,6 +29,7 @@ func (s *Server) routes() {
 	s.factRoutes()
 	s.stateRoutes()
 	s.offerRoutes()
+	s.auditRoutes()
 }
 
 // readyTime is how long what the server needs may take to answer.

@@ -246,7 +246,8 @@ func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 
 // scoped is a caller of a project with the rights of scopes.
 func scoped(projectID string, scopes []store.Scope) httpapi.Caller {
-	return httpapi.Caller{Project: projectID, Read: slices.Contains(scopes, store.ScopeRead), Write: slices.Contains(scopes, store.ScopeWrite)}
+	has := func(s store.Scope) bool { return slices.Contains(scopes, s) }
+	return httpapi.Caller{Project: projectID, Read: has(store.ScopeRead), Write: has(store.ScopeWrite), Audit: has(store.ScopeAudit)}
 }
 
 // localProject is the project of the key that a server makes for itself.
@@ -270,6 +271,9 @@ func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Con
 	cfg.Records = db
 	cfg.Ready = db.Ping
 	cfg.Audit = func(ctx context.Context, events []httpapi.AuditEvent) error { return db.Audit(ctx, entries(events)...) }
+	cfg.AuditLog = func(ctx context.Context, q *httpapi.AuditQuery) ([]httpapi.AuditRecord, error) {
+		return auditRecords(ctx, db, q)
+	}
 	known, err := db.Keys(ctx)
 	if err != nil {
 		return "", err
@@ -288,7 +292,7 @@ func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Con
 	asked := cfg.Authenticate
 	cfg.Authenticate = func(ctx context.Context, secret string) (httpapi.Caller, error) {
 		if subtle.ConstantTimeCompare([]byte(secret), []byte(own)) == 1 {
-			return httpapi.Caller{Project: localProject, KeyName: "of this run", Read: true, Write: true}, nil
+			return httpapi.Caller{Project: localProject, KeyName: "of this run", Read: true, Write: true, Audit: true}, nil
 		}
 		return asked(ctx, secret)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,23 @@ func entries(events []httpapi.AuditEvent) []store.Entry {
 		})
 	}
 	return all
+}
+
+// auditRecords are what a project's entries of the database tell of events.
+func auditRecords(ctx context.Context, db *store.Store, q *httpapi.AuditQuery) ([]httpapi.AuditRecord, error) {
+	if q.Project == "" {
+		return nil, errors.New("read the audit log: no project is named") // which would be all of them
+	}
+	found, err := db.Entries(ctx, store.Filter{
+		ProjectID: q.Project, Key: q.Key, Action: q.Operation, Sandbox: q.Sandbox, Outcome: q.Outcome, Since: q.Since, Until: q.Until, Before: q.Before, Limit: q.Limit,
+	})
+	records := make([]httpapi.AuditRecord, 0, len(found))
+	for _, e := range found {
+		records = append(records, httpapi.AuditRecord{Number: e.Number, AuditEvent: httpapi.AuditEvent{
+			Time: e.At, Caller: httpapi.Caller{Project: e.ProjectID, KeyID: e.KeyID, KeyName: e.KeyName}, Operation: e.Action, Sandbox: e.Sandbox, Outcome: e.Outcome, Detail: e.Detail,
+		}})
+	}
+	return records, err
 }
 
 func newServeAuditCommand() *cobra.Command {

@@ -105,7 +105,8 @@ secret. Keys of one project see the same sandboxes; a project is made when a key
 it. Scopes are:
 
   read    look at sandboxes and their files
-  write   create, use and remove sandboxes`,
+  write   create, use and remove sandboxes
+  audit   read the project's audit log`,
 		Example: `  llmsandbox serve key create ci --expires 90d
   llmsandbox serve key create dashboard --project web --scope read > key`,
 		Args: cobra.ExactArgs(1),
@@ -127,7 +128,7 @@ it. Scopes are:
 	set := cmd.Flags()
 	at.register(set)
 	set.StringVar(&project, "project", store.DefaultProject, "`PROJECT` that the key belongs to")
-	set.StringArrayVar(&scopes, "scope", nil, "`SCOPE` of the key: read or write (repeatable; default: read and write)")
+	set.StringArrayVar(&scopes, "scope", nil, "`SCOPE` of the key: read, write or audit (repeatable; default: read and write)")
 	set.StringVar(&expires, "expires", "", "`DURATION` after which the key ends, such as 90d (default: never)")
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -117,11 +118,11 @@ func TestKeyboard(t *testing.T) {
 	p.see(`document.querySelector("#language option + option")`)
 	evaluate[any](p, `document.activeElement.blur()`)
 	var reached []string
-	for range 10 {
+	for range 20 {
 		press(kb.Tab)
 		reached = append(reached, evaluate[string](p, active))
 	}
-	for _, name := range []string{"skip", "Playground", "Notebook", "Sandboxes", "Change between light and dark", "Log out", "Share", "primary"} {
+	for _, name := range []string{"skip", "Playground", "Notebook", "Sandboxes", "Audit", "Change between light and dark", "Log out", "Share", "primary"} {
 		if !slices.Contains(reached, name) {
 			t.Errorf("Tab reaches %q, want %s among them", reached, name)
 		}
@@ -417,6 +418,54 @@ func TestReference(t *testing.T) {
 	p.see(`document.querySelector("nav") && document.querySelector(".operation")`)
 }
 
+// TestAudit: what was done is found by what it was, whose and when, page by page, to keys with the scope audit, and nothing of another project.
+func TestAudit(t *testing.T) {
+	s, keys := serve(t, "a", "b")
+	audits := strings.TrimSpace(s.run("serve", "key", "create", "audits", "--project", "a", "--scope", "audit", "--scope", "read"))
+	var sb struct{ ID string }
+	if err := json.Unmarshal([]byte(s.ask(keys[0], http.MethodPost, "/v1/sandboxes", `{"language": "bash"}`)), &sb); err != nil {
+		t.Fatal(err)
+	}
+	s.ask(keys[1], http.MethodPost, "/v1/run", `{"language": "bash", "code": "true"}`)
+	for range 120 {
+		s.ask(keys[0], http.MethodPost, "/v1/sandboxes/"+sb.ID+"/files/mkdir?path=d", "")
+	}
+	hostile := "<img src=x onerror=hacked=1>"
+	s.send(keys[0], http.MethodPost, "/v1/sandboxes/"+url.PathEscape(hostile)+"/reset", "")
+	p := s.browse()
+	p.login(audits)
+	p.click("Audit")
+	p.seeText("tbody code", hostile)
+	p.seeText("tbody .badge", "not_found")
+	rows := `document.querySelectorAll("tbody tr").length`
+	p.see(`%s === 100`, rows)
+	p.click("Older")
+	p.see(`%s === 123`, rows)
+	if evaluate[bool](p, `"hacked" in window || document.querySelector("tbody img") !== null || [...document.querySelectorAll("tbody .link")].some((e) => e.textContent === "run") || !document.querySelector('[role="status"]').textContent.startsWith("123 entries")`) {
+		t.Error("the page took an entry for more than text, or has another project's")
+	}
+	p.write("audit-operation", "create-sandbox\r")
+	p.see(`%s === 1 && document.querySelector("tbody").textContent.includes(%q)`, rows, sb.ID)
+	p.click("Clear")
+	p.see(`%s === 100`, rows)
+	p.write("audit-key", "b\r")
+	p.seeText(".empty", "Nothing is found")
+	p.click("Clear")
+	p.write("audit-outcome", "not_found\r")
+	p.see(`%s === 1`, rows)
+	evaluate[any](p, `{ const e = document.querySelector("#audit-until"); e.value = "2020-01-01T00:00"; e.dispatchEvent(new Event("input", { bubbles: true })); }`)
+	p.click("Search")
+	p.seeText(".empty", "Nothing is found")
+	p.click("Clear")
+	p.click(sb.ID)
+	p.seeText(".badge.accent", "bash")
+
+	other := s.browse()
+	other.login(keys[1])
+	other.click("Audit")
+	other.seeText(".notice", "scope audit")
+}
+
 // pages are the console's, each with what it has when it is ready.
 var pages = []struct{ name, path, ready string }{
 	{"playground", "/", `#language option + option`},
@@ -424,14 +473,15 @@ var pages = []struct{ name, path, ready string }{
 	{"sandboxes", "/sandboxes", `.sandbox`},
 	{"reference", "/reference#run", `.operation[open] .snippet`},
 	{"sandbox", "/sandboxes/ID", `.entries li + li`},
+	{"audit", "/audit", `tbody tr + tr`},
 }
 
 // TestAccessible: axe finds nothing against WCAG AA in any page, light or dark, wide or narrow, and no page is wider than its window.
 func TestAccessible(t *testing.T) {
 	axe, err := os.ReadFile(web + "/node_modules/axe-core/axe.min.js")
 	require(t, err)
-	s, keys := serveWith(t, []string{"--oidc-issuer", "https://issuer.example.org", "--oidc-client-id", "x", "--oidc-grant", "a=sub=x"}, "a")
-	s.key = keys[0]
+	s, _ := serveWith(t, []string{"--oidc-issuer", "https://issuer.example.org", "--oidc-client-id", "x", "--oidc-grant", "a=sub=x"}, "a")
+	s.key = strings.TrimSpace(s.run("serve", "key", "create", "all", "--project", "a", "--scope", "read", "--scope", "write", "--scope", "audit"))
 	p := s.browse()
 	p.open("/login?failed=nobody")
 	check := func(name string) {

@@ -162,6 +162,16 @@ func (s *server) run(args ...string) string {
 // ask sends a request with a key and returns the answer's body.
 func (s *server) ask(key, method, path, body string) string {
 	s.t.Helper()
+	status, text := s.send(key, method, path, body)
+	if status >= http.StatusBadRequest {
+		s.t.Fatalf("%s %s: %d %s", method, path, status, text)
+	}
+	return text
+}
+
+// send is ask for a request that may fail.
+func (s *server) send(key, method, path, body string) (status int, answer string) {
+	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.address+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
@@ -174,10 +184,10 @@ func (s *server) ask(key, method, path, body string) string {
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode >= http.StatusBadRequest {
-		s.t.Fatalf("%s %s: %d %s, %v", method, path, res.StatusCode, text, err)
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	return string(text)
+	return res.StatusCode, string(text)
 }
 
 // A page is a tab of a browser that has nothing of any other.

@@ -47,7 +47,8 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
   return (res.status === 204 ? undefined : await res.json()) as T;
 }
 
-export interface Who { key_name: string; read: boolean; write: boolean; version: string }
+export interface Who { key_name: string; read: boolean; write: boolean; audit: boolean; version: string }
+export interface AuditEntry { time: string; key_id?: string; key_name?: string; operation: string; sandbox?: string; outcome: string; detail?: string }
 export interface Language { name: string; title: string; extensions?: string[] }
 export interface Axes { title?: string; x: { label?: string; categories?: string[] }; y: { label?: string }; series: { type: string; label?: string; x?: unknown[]; y?: unknown[]; z?: unknown[] }[] }
 export interface Artifact {

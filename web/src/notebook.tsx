@@ -5,7 +5,7 @@ import { Editor } from "./editor";
 import { Output, OutputView } from "./output";
 import { LanguageSelect, useLanguages } from "./playground";
 import { Details, StatusLine } from "./result";
-import { Confirm, Icon, message, Notice } from "./ui";
+import { Confirm, Icon, Link, message, Notice } from "./ui";
 
 interface Cell { id: number; code: string; output: Output | null; result: Result | null; error: string }
 interface Open { sandbox: string; kernel: Kernel }
@@ -112,7 +112,7 @@ export function Notebook({ who, go }: { who: Who; go(to: string): void }) {
       <header class="row spread wrap">
         <div class="title">
           <h1>Notebook</h1>
-          <span class="note">{visible([k.language, k.version, k.flavor].filter(Boolean).join(" · "))} in <a href={`/sandboxes/${kept.open.sandbox}`} onClick={(e) => { e.preventDefault(); go(`/sandboxes/${kept.open!.sandbox}`); }}>its sandbox</a></span>
+          <span class="note">{visible([k.language, k.version, k.flavor].filter(Boolean).join(" · "))} in <Link to={`/sandboxes/${kept.open.sandbox}`} go={go}>its sandbox</Link></span>
         </div>
         <div class="row wrap">
           {running > 0 ? <button class="danger" onClick={() => attempt("", () => request("POST", kernel() + "/interrupt"))}><Icon name="stop" /> Interrupt</button> : <button onClick={all}><Icon name="play" /> Run all</button>}

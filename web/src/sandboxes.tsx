@@ -5,7 +5,7 @@ import { Files } from "./files";
 import { Output, OutputView } from "./output";
 import { LanguageSelect, useLanguages } from "./playground";
 import { Details, StatusLine } from "./result";
-import { bytes, Confirm, Dialog, duration, Icon, message, Notice, Tabs } from "./ui";
+import { bytes, Confirm, Dialog, duration, Icon, Link, message, Notice, Tabs } from "./ui";
 
 const every = 5000; // milliseconds between looks at the server
 
@@ -47,12 +47,12 @@ export function Sandboxes({ who, go }: { who: Who; go(to: string): void }) {
       <ul class="cards">
         {(list ?? []).map((s) => (
           <li key={s.id}>
-            <a class="card sandbox" href={`/sandboxes/${s.id}`} onClick={(e) => { if (e.metaKey || e.ctrlKey || e.shiftKey) return; e.preventDefault(); go(`/sandboxes/${s.id}`); }}>
+            <Link class="card sandbox" to={`/sandboxes/${s.id}`} go={go}>
               <span class="row spread"><span class="badge accent">{s.language || "any"}</span><span class="note">{s.deadline && until(s.deadline)}</span></span>
               <code class="id">{s.id}</code>
               <span class="row wrap"><Labels of={s.labels} /></span>
               <span class="note">made {new Date(s.created).toLocaleString()}</span>
-            </a>
+            </Link>
           </li>
         ))}
       </ul>
@@ -117,7 +117,7 @@ export function SandboxPage({ id, who, go }: { id: string; who: Who; go(to: stri
     <main class="page">
       <header class="row spread wrap">
         <div class="title">
-          <a class="back" href="/sandboxes" onClick={(e) => { e.preventDefault(); go("/sandboxes"); }}>Sandboxes</a>
+          <Link class="back" to="/sandboxes" go={go}>Sandboxes</Link>
           <h1 class="id"><code>{id}</code></h1>
         </div>
         {sandbox && <button class="danger" disabled={!who.write} onClick={() => setRemoving(true)}><Icon name="trash" /> Remove</button>}

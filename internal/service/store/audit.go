@@ -77,10 +77,11 @@ func (s *Store) prune(ctx context.Context, tx *sql.Tx) error {
 
 // A Filter selects entries of the log. What is empty or zero selects all.
 type Filter struct {
-	ProjectID, Action, Sandbox string
-	Since, Until               time.Time // from Since on, and before Until
-	Before                     int64     // only entries with a smaller number, such as those after the last of a page
-	Limit                      int       // of entries; zero: 100; at most MaxEntries
+	ProjectID, Action, Sandbox, Outcome string
+	Key                                 string    // the id or name of a key
+	Since, Until                        time.Time // from Since on, and before Until
+	Before                              int64     // only entries with a smaller number, such as those after the last of a page
+	Limit                               int       // of entries; zero: 100; at most MaxEntries
 }
 
 // MaxEntries is how many entries a call returns at most.
@@ -93,21 +94,23 @@ func (f Filter) conditions() (where string, args []any) {
 	var all []string
 	add := func(condition string, arg any) {
 		args = append(args, arg)
-		all = append(all, fmt.Sprintf(condition, len(args)))
+		all = append(all, strings.ReplaceAll(condition, "$n", fmt.Sprint("$", len(args))))
 	}
-	for _, c := range []struct{ condition, text string }{{"project = $%d", f.ProjectID}, {"action = $%d", f.Action}, {"sandbox = $%d", f.Sandbox}} {
+	for _, c := range []struct{ condition, text string }{
+		{"project = $n", f.ProjectID}, {"action = $n", f.Action}, {"sandbox = $n", f.Sandbox}, {"outcome = $n", f.Outcome}, {"(key_id = $n OR key_name = $n)", f.Key},
+	} {
 		if c.text != "" {
 			add(c.condition, clean(c.text))
 		}
 	}
 	if !f.Since.IsZero() {
-		add("at >= $%d", micros(f.Since))
+		add("at >= $n", micros(f.Since))
 	}
 	if !f.Until.IsZero() {
-		add("at < $%d", micros(f.Until))
+		add("at < $n", micros(f.Until))
 	}
 	if f.Before != 0 {
-		add("number < $%d", f.Before)
+		add("number < $n", f.Before)
 	}
 	if len(all) == 0 {
 		return "", nil

@@ -22,10 +22,11 @@ type Scope string
 const (
 	ScopeRead  Scope = "read"  // look at sandboxes and their files
 	ScopeWrite Scope = "write" // make, use and remove sandboxes
+	ScopeAudit Scope = "audit" // read the audit log of the project
 )
 
 // scopes are all of them, in the order in which a key has them.
-var scopes = []Scope{ScopeRead, ScopeWrite}
+var scopes = []Scope{ScopeRead, ScopeWrite, ScopeAudit}
 
 // DefaultProject is the project of a key that names none.
 const DefaultProject = "default"

@@ -1,0 +1,87 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
+)
+
+// An AuditRecord is an event as the audit log has it.
+type AuditRecord struct {
+	AuditEvent
+
+	Number int64 // later records have larger ones
+}
+
+// An AuditQuery selects records of a project. What is empty or zero selects all.
+type AuditQuery struct {
+	Project string // never empty
+	// Key is the id or the name of a key.
+	Key, Operation, Sandbox, Outcome string
+	Since, Until                     time.Time // from Since on, and before Until
+	Before                           int64     // only records with a smaller number
+	Limit                            int       // of records, the latest first
+}
+
+// auditTime is how long a search may take: a log can be long, and what is looked for rare.
+var auditTime = 10 * time.Second // but in tests
+
+// auditCursor is what tokens that continue a list are sealed for. The numbers in them count the events of all projects, which are nobody's to know.
+const auditCursor = "audit cursor "
+
+type auditSearch struct {
+	Since     time.Time `query:"since" doc:"Only what was done at this time or later" example:"2026-08-01T00:00:00Z"`
+	Until     time.Time `query:"until" doc:"Only what was done before"`
+	Key       string    `query:"key" maxLength:"64" doc:"The id or the name of the key that it was done with"`
+	Sandbox   string    `query:"sandbox" maxLength:"40" doc:"A sandbox's id"`
+	Operation string    `query:"operation" maxLength:"64" doc:"What was done" example:"create-sandbox"`
+	Outcome   string    `query:"outcome" maxLength:"64" doc:"What became of it" example:"ok"`
+	After     string    `query:"after" maxLength:"128" doc:"What next was in the answer before"`
+	Limit     int       `query:"limit" minimum:"1" maximum:"200" default:"100" doc:"At most so many"`
+}
+
+func (s *Server) auditRoutes() {
+	type answer struct{ Body apitypes.AuditEntries }
+	register(s, operation{
+		id: "list-audit", method: http.MethodGet, path: "/v1/audit", tag: "Server", scope: "audit", summary: "List what was done with the project's sandboxes",
+		doc: "The latest first. A key needs the scope audit.",
+	}, func(ctx context.Context, in *auditSearch) (*answer, error) {
+		if s.cfg.AuditLog == nil {
+			return nil, fmt.Errorf("the audit log: %w: this server has none that can be read", llmsandbox.ErrUnsupported)
+		}
+		q := AuditQuery{
+			Project: s.caller(ctx).Project, Key: in.Key, Operation: in.Operation, Sandbox: in.Sandbox, Outcome: in.Outcome, Since: in.Since, Until: in.Until, Limit: in.Limit + 1,
+		}
+		if in.After != "" && !s.sealer.unseal(auditCursor+q.Project, in.After, &q.Before) {
+			return nil, newProblem(http.StatusUnprocessableEntity, "invalid", "after is not what this server has answered as next since it was started: begin again without it")
+		}
+		searching, cancel := context.WithTimeout(ctx, auditTime)
+		defer cancel()
+		s.auditor.flush(searching) // who has just done something finds it
+		found, err := s.cfg.AuditLog(searching, &q)
+		switch {
+		case errors.Is(searching.Err(), context.DeadlineExceeded) && ctx.Err() == nil:
+			return nil, newProblem(http.StatusUnprocessableEntity, "timeout", "the search took too long: ask for a shorter time, or name a sandbox")
+		case err != nil:
+			return nil, err
+		}
+		out := &answer{apitypes.AuditEntries{Entries: make([]apitypes.AuditEntry, 0, len(found))}}
+		for i, r := range found {
+			if i == in.Limit {
+				if out.Body.Next, err = s.sealer.seal(auditCursor+q.Project, found[i-1].Number); err != nil {
+					return nil, err
+				}
+				break
+			}
+			out.Body.Entries = append(out.Body.Entries, apitypes.AuditEntry{
+				Time: r.Time, KeyID: r.Caller.KeyID, KeyName: r.Caller.KeyName, Operation: r.Operation, Sandbox: r.Sandbox, Outcome: r.Outcome, Detail: r.Detail,
+			})
+		}
+		return out, nil
+	})
+}
