@@ -48,7 +48,7 @@ func (s *Server) factRoutes() {
 		ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 		Body apitypes.NewLibraries
 	}) (*struct{}, error) {
-		leave, err := s.service.Enter(ctx, s.caller(ctx).Project) // a program installs them
+		leave, err := s.enter(ctx) // a program installs them
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ func processes(list []llmsandbox.ProcessInfo) apitypes.Processes {
 type checkAnswer struct{ Body security.Report }
 
 func (s *Server) check(ctx context.Context, in *struct{ Body apitypes.Check }) (*checkAnswer, error) {
-	leave, err := s.service.Enter(ctx, s.caller(ctx).Project) // it is work for the server, as a program is
+	leave, err := s.enter(ctx) // it is work for the server, as a program is
 	if err != nil {
 		return nil, err
 	}

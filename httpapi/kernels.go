@@ -70,7 +70,7 @@ func (s *Server) kernelRoutes() {
 		ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 		Body apitypes.NewKernel
 	}) (*answer, error) {
-		leave, err := s.service.Enter(ctx, s.caller(ctx).Project)
+		leave, err := s.enter(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +144,7 @@ func (s *Server) cellRoute(tag, path string) {
 		if err != nil {
 			return nil, err
 		}
-		leave, err := s.service.Enter(ctx, s.caller(ctx).Project)
+		leave, err := s.enter(ctx)
 		if err != nil {
 			return nil, err
 		}

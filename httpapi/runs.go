@@ -103,11 +103,11 @@ func (s *Server) runRoutes() {
 			Network: network(b.Network), Libraries: b.Libraries, Volumes: volumeMounts(b.Volumes),
 		}
 		opts.Libraries = nil
-		leave, err := s.service.Enter(ctx, s.caller(ctx).Project)
+		leave, err := s.enter(ctx)
 		if err != nil {
 			return nil, err
 		}
-		sb, release, err := s.service.Acquire(ctx, s.caller(ctx).Project, o)
+		sb, release, err := s.acquire(ctx, o)
 		if err != nil {
 			leave()
 			return nil, err
@@ -181,7 +181,7 @@ func (s *Server) runOptions(p *apitypes.Program) (*llmsandbox.RunOptions, error)
 
 // inSandbox runs something in a sandbox of the caller. artifacts is how the request wants them.
 func (s *Server) inSandbox(ctx context.Context, id string, events bool, artifacts string, run func(context.Context, *llmsandbox.Sandbox, io.Writer, io.Writer) (*llmsandbox.Result, error)) (*huma.StreamResponse, error) {
-	leave, err := s.service.Enter(ctx, s.caller(ctx).Project)
+	leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func (s *Server) respond(events bool, done func(), run func(ctx context.Context,
 			s.stream(ctx, run)
 			return
 		}
-		end, err := run(ctx.Context(), nil, nil)
+		end, err := ofRun(ctx.Context(), func(ctx context.Context) (ending, error) { return run(ctx, nil, nil) })
 		s.ended(ctx.Context(), end)
 		if err != nil && !settles(err) {
 			s.write(ctx, s.problem(ctx.Context(), err))
@@ -267,7 +267,7 @@ func (s *Server) write(ctx huma.Context, v any) {
 func (s *Server) stream(c huma.Context, run func(context.Context, io.Writer, io.Writer) (ending, error)) {
 	s.sendEvents(c, func(ctx context.Context, e *events) {
 		stdout, stderr := &eventWriter{events: e, name: "stdout"}, &eventWriter{events: e, name: "stderr"}
-		end, err := run(ctx, stdout, stderr)
+		end, err := ofRun(ctx, func(ctx context.Context) (ending, error) { return run(ctx, stdout, stderr) })
 		s.ended(c.Context(), end)
 		stdout.end()
 		stderr.end()

@@ -81,7 +81,10 @@ func (s *Server) describeSandbox(ctx context.Context, id string) (*sandboxAnswer
 
 // sandbox is an open sandbox of the caller.
 func (s *Server) sandbox(ctx context.Context, id string) (*llmsandbox.Sandbox, error) {
-	return s.service.Get(ctx, s.caller(ctx).Project, id)
+	in, end := span(ctx, takeSandbox)
+	sb, err := s.service.Get(in, s.caller(ctx).Project, id)
+	end(err)
+	return sb, err
 }
 
 func (s *Server) sandboxRoutes() {

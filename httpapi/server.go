@@ -20,6 +20,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/net/netutil"
 
 	"github.com/llmsandbox/llmsandbox"
@@ -28,6 +30,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/service"
 	"github.com/llmsandbox/llmsandbox/mcp"
 	"github.com/llmsandbox/llmsandbox/pool"
+	"github.com/llmsandbox/llmsandbox/pool/poolotel"
 	"github.com/llmsandbox/llmsandbox/pool/poolprom"
 )
 
@@ -113,6 +116,9 @@ type Config struct {
 	// origin of their own, with a key of the sandbox's project or an address that was shared. Names below the domain must lead to this server. Nothing
 	// else may be below it, since code in sandboxes can set cookies for all of it. Empty: ports are reached by their paths only.
 	PortsDomain string
+	// Tracers, where it is set, gets spans of requests for operations that need a key: of the request, below that of its traceparent header, of the wait for a
+	// place, of taking a sandbox, and of the run. They have names of operations and ids of sandboxes, and neither code nor output. MCP has none.
+	Tracers trace.TracerProvider
 	// Log gets what is no answer to a client; nil logs nothing.
 	Log *slog.Logger
 }
@@ -235,13 +241,21 @@ func New(config *Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
+	hooks := []pool.Hooks{counted}
+	if cfg.Tracers != nil {
+		traced, err := poolotel.New(cfg.Tracers, noop.NewMeterProvider()) // poolprom has the metrics
+		if err != nil {
+			return nil, fmt.Errorf("httpapi: %w", err)
+		}
+		hooks = append(hooks, traced)
+	}
 	if err := cfg.checkPortsDomain(); err != nil {
 		return nil, err
 	}
 	s.service, err = service.New(&service.Config{
 		Sandbox: cfg.Sandbox, Images: cfg.Images, Supervisor: cfg.Supervisor, MaxLifetime: cfg.MaxLifetime, DefaultLifetime: cfg.DefaultLifetime,
 		MaxSandboxes: cfg.MaxSandboxes, MaxMemory: cfg.MaxMemory, MaxDisk: cfg.MaxDisk, MaxVolumes: cfg.MaxVolumes, MaxRuns: cfg.MaxRuns, Memory: cfg.Memory, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Zygote: cfg.Zygote, Log: cfg.Log,
-		Hooks: []pool.Hooks{counted}, Records: cfg.Records, Ended: s.processEnded,
+		Hooks: hooks, Records: cfg.Records, Ended: s.processEnded,
 	})
 	if err != nil {
 		return nil, err
@@ -251,7 +265,7 @@ func New(config *Config) (*Server, error) {
 	s.api = humago.New(mux, s.document())
 	s.api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[apitypes.File](), reflect.TypeFor[file]())
 	s.api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[llmsandbox.Result](), reflect.TypeFor[result]())
-	s.api.UseMiddleware(s.metrics.count, s.limitRate, s.audit, s.allow, s.name)
+	s.api.UseMiddleware(s.trace, s.metrics.count, s.limitRate, s.audit, s.allow, s.name)
 	s.routes()
 	inner := s.signed(known(mux))
 	if cfg.Console {

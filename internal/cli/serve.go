@@ -143,6 +143,14 @@ func (f *serveFlags) serve(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
+	tracers, endTracing, err := tracing(ctx, log)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	defer endTracing()
+	if tracers != nil {
+		cfg.Tracers = tracers
+	}
 	server, err := httpapi.New(&cfg)
 	if err != nil {
 		return errors.Join(err, l.Close())
