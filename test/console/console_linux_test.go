@@ -413,7 +413,8 @@ func TestReference(t *testing.T) {
 	evaluate[any](p, `{ const e = document.querySelector("input[type=search]"); e.value = "delete kernel"; e.dispatchEvent(new Event("input", { bubbles: true })); }`)
 	p.see(`[...document.querySelectorAll(".operation")].every((e) => e.textContent.includes("kernels")) && document.querySelectorAll(".operation").length === 1`)
 	p.click("Log in")
-	p.login(s.key)
+	p.write("key", s.key+"\r")
+	p.see(`document.querySelector("nav")`)
 	p.click("API")
 	p.see(`document.querySelector("nav") && document.querySelector(".operation")`)
 }
