@@ -2,13 +2,11 @@ package httpapi
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
@@ -18,17 +16,10 @@ const tarType = "application/x-tar"
 
 // An archive is a request whose body is a tar archive.
 type archive struct {
+	bodyReader
+
 	ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 	Path string `query:"path" required:"true" minLength:"1" maxLength:"4096" doc:"A directory" example:"project"`
-
-	body io.Reader
-}
-
-// Resolve implements huma.Resolver.
-func (a *archive) Resolve(ctx huma.Context) []error {
-	r, _ := humago.Unwrap(ctx)
-	a.body = r.Body
-	return nil
 }
 
 // archiveRoutes move directories as tar archives, which stream: the server keeps nothing of them.
@@ -42,12 +33,8 @@ func (s *Server) archiveRoutes() {
 		Path string `query:"path" required:"true" minLength:"1" maxLength:"4096" doc:"Absolute, or relative to the working directory" example:"project"`
 		Name string `query:"name" maxLength:"255" pattern:"^[^/]*$" doc:"What it is called in the archive; its own name where it is left out"`
 	}) (*huma.StreamResponse, error) {
-		return s.content(http.StatusOK, map[string]string{"Content-Type": tarType, "Trailer": apitypes.SkippedTrailer}, func(w *contentWriter) error {
-			res, err := sb.TarOut(w.c.Context(), in.Path, in.Name, w)
-			if err == nil {
-				w.c.SetHeader(apitypes.SkippedTrailer, strconv.Itoa(len(res.Skipped)))
-			}
-			return err
+		return s.tar(func(w *contentWriter) (llmsandbox.CopyResult, error) {
+			return sb.TarOut(w.c.Context(), in.Path, in.Name, w)
 		}), nil
 	})
 	op.Responses["200"] = &huma.Response{Description: "The archive", Content: binary(tarType)}
@@ -62,6 +49,17 @@ func (s *Server) archiveRoutes() {
 		}
 		return &unpacked{unpackedOf(res)}, nil
 	}).RequestBody = &huma.RequestBody{Required: true, Content: binary(tarType, octets)}
+}
+
+// tar is an answer that is a tar archive, with how much was left out behind it.
+func (s *Server) tar(write func(*contentWriter) (llmsandbox.CopyResult, error)) *huma.StreamResponse {
+	return s.content(http.StatusOK, map[string]string{"Content-Type": tarType, "Trailer": apitypes.SkippedTrailer}, func(w *contentWriter) error {
+		res, err := write(w)
+		if err == nil {
+			w.c.SetHeader(apitypes.SkippedTrailer, strconv.Itoa(len(res.Skipped)))
+		}
+		return err
+	})
 }
 
 func unpackedOf(res llmsandbox.CopyResult) apitypes.Unpacked {

@@ -25,7 +25,7 @@ const (
 
 const artifactsPath = "/v1/artifacts/"
 
-// artifacts are kept by references that nobody guesses, each for one project.
+// artifacts holds the content of artifacts by random references. Each belongs to one project.
 type artifacts struct {
 	mu   sync.Mutex
 	kept map[string]keptArtifact

@@ -31,7 +31,7 @@ type AuditQuery struct {
 // auditTime is how long a search may take: a log can be long, and what is looked for rare.
 var auditTime = 10 * time.Second // but in tests
 
-// auditCursor is what tokens that continue a list are sealed for. The numbers in them count the events of all projects, which are nobody's to know.
+// auditCursor is what tokens that continue a list are sealed for. The numbers in them count the events of all projects, so they are sealed.
 const auditCursor = "audit cursor "
 
 type auditSearch struct {

@@ -38,20 +38,23 @@ type filePath struct {
 
 type entryAnswer struct{ Body apitypes.FileEntry }
 
+// A bodyReader is of a request whose body is left to its handler to read.
+type bodyReader struct{ body io.Reader }
+
+// Resolve implements huma.Resolver.
+func (b *bodyReader) Resolve(ctx huma.Context) []error {
+	r, _ := humago.Unwrap(ctx)
+	b.body = r.Body
+	return nil
+}
+
 // An upload is a request whose body is the content of a file.
 type upload struct {
+	bodyReader
+
 	ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 	Path string `query:"path" required:"true" minLength:"1" maxLength:"4096" doc:"Absolute, or relative to the working directory" example:"data.csv"`
 	Mode string `query:"mode" pattern:"^0?[0-7]{3}$" doc:"Permissions in octal; 0644, or those of the file that it takes the place of, where they are left out"`
-
-	body io.Reader
-}
-
-// Resolve implements huma.Resolver.
-func (u *upload) Resolve(ctx huma.Context) []error {
-	r, _ := humago.Unwrap(ctx)
-	u.body = r.Body
-	return nil
 }
 
 const octets = "application/octet-stream"

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
@@ -27,18 +26,11 @@ type processPath struct {
 
 // An inputRequest is a request whose body is input of a program.
 type inputRequest struct {
+	bodyReader
+
 	ID      string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 	Process uint64 `path:"process" minimum:"1" doc:"The program's number" example:"1"`
 	Close   bool   `query:"close" doc:"There is no more input"`
-
-	body io.Reader
-}
-
-// Resolve implements huma.Resolver.
-func (in *inputRequest) Resolve(ctx huma.Context) []error {
-	r, _ := humago.Unwrap(ctx)
-	in.body = r.Body
-	return nil
 }
 
 func (s *Server) processRoutes() {

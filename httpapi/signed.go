@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
@@ -92,17 +90,10 @@ func (u *newURL) Resolve(ctx huma.Context) []error {
 
 // A signedUpload is a request whose body is the content of a file.
 type signedUpload struct {
+	bodyReader
+
 	Token string `path:"token" doc:"As sign-file has made it"`
 	Mode  string `query:"mode" pattern:"^0?[0-7]{3}$" doc:"As for write-file"`
-
-	body io.Reader
-}
-
-// Resolve implements huma.Resolver.
-func (u *signedUpload) Resolve(ctx huma.Context) []error {
-	r, _ := humago.Unwrap(ctx)
-	u.body = r.Body
-	return nil
 }
 
 func (s *Server) signedRoutes() {

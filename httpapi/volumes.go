@@ -2,13 +2,10 @@ package httpapi
 
 import (
 	"context"
-	"io"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
@@ -24,17 +21,10 @@ func volumeMounts(asked []apitypes.VolumeMount) (volumes []llmsandbox.VolumeMoun
 
 // A volumeArchive is a request whose body is a tar archive for a volume.
 type volumeArchive struct {
+	bodyReader
+
 	Name string `path:"name" maxLength:"255" doc:"The volume's name" example:"cache"`
 	Path string `query:"path" required:"true" minLength:"1" maxLength:"4096" doc:"A directory of the volume, whose own is /" example:"/"`
-
-	body io.Reader
-}
-
-// Resolve implements huma.Resolver.
-func (a *volumeArchive) Resolve(ctx huma.Context) []error {
-	r, _ := humago.Unwrap(ctx)
-	a.body = r.Body
-	return nil
 }
 
 // isVolumeArchive reports whether archives of a volume are at a path.
@@ -94,12 +84,8 @@ func (s *Server) volumeRoutes() {
 		Path   string `query:"path" required:"true" minLength:"1" maxLength:"4096" doc:"A path in the volume, whose own directory is /" example:"/"`
 		Member string `query:"name" maxLength:"255" pattern:"^[^/]*$" doc:"What it is called in the archive; its own name where it is left out"`
 	}) (*huma.StreamResponse, error) {
-		return s.content(http.StatusOK, map[string]string{"Content-Type": tarType, "Trailer": apitypes.SkippedTrailer}, func(w *contentWriter) error {
-			res, err := s.service.TarFromVolume(w.c.Context(), s.caller(ctx).Project, in.Name, in.Path, in.Member, w)
-			if err == nil {
-				w.c.SetHeader(apitypes.SkippedTrailer, strconv.Itoa(len(res.Skipped)))
-			}
-			return err
+		return s.tar(func(w *contentWriter) (llmsandbox.CopyResult, error) {
+			return s.service.TarFromVolume(w.c.Context(), s.caller(ctx).Project, in.Name, in.Path, in.Member, w)
 		}), nil
 	}).Responses["200"] = &huma.Response{Description: "The archive", Content: binary(tarType)}
 	type unpacked struct{ Body apitypes.Unpacked }
