@@ -159,8 +159,8 @@ func (s *Sandbox) Watch(ctx context.Context, path string, recursive bool) (iter.
 	}, nil
 }
 
-// SignURL returns a URL that reads a file of the sandbox (method GET) or writes it (PUT) without a key. It is valid until lifetime is over, the sandbox
-// ends or the server does, and is below the client's own address. A lifetime is at most a day.
+// SignURL returns a URL that reads a file of the sandbox (method GET) or writes it (PUT) without a key. It is valid until lifetime is over or the
+// sandbox ends, and is below the client's own address. A lifetime is at most a day.
 func (s *Sandbox) SignURL(ctx context.Context, method, path string, lifetime time.Duration) (string, error) {
 	r, err := s.request(http.MethodPost, "/files/sign")
 	if err != nil {

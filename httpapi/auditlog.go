@@ -34,6 +34,9 @@ var auditTime = 10 * time.Second // but in tests
 // auditCursor is what tokens that continue a list are sealed for. The numbers in them count the events of all projects, so they are sealed.
 const auditCursor = "audit cursor "
 
+// auditCursorTime is how long such a token is good.
+const auditCursorTime = 24 * time.Hour
+
 type auditSearch struct {
 	Since     time.Time `query:"since" doc:"Only what was done at this time or later" example:"2026-08-01T00:00:00Z"`
 	Until     time.Time `query:"until" doc:"Only what was done before"`
@@ -57,8 +60,10 @@ func (s *Server) auditRoutes() {
 		q := AuditQuery{
 			Project: s.caller(ctx).Project, Key: in.Key, Operation: in.Operation, Sandbox: in.Sandbox, Outcome: in.Outcome, Since: in.Since, Until: in.Until, Limit: in.Limit + 1,
 		}
-		if in.After != "" && !s.sealer.unseal(auditCursor+q.Project, in.After, &q.Before) {
-			return nil, newProblem(http.StatusUnprocessableEntity, "invalid", "after is not what this server has answered as next since it was started: begin again without it")
+		if in.After != "" {
+			if _, ok := s.sealer.unseal(auditCursor+q.Project, in.After, &q.Before); !ok {
+				return nil, newProblem(http.StatusUnprocessableEntity, "invalid", "after is not what this server has answered as next in the last day: begin again without it")
+			}
 		}
 		searching, cancel := context.WithTimeout(ctx, auditTime)
 		defer cancel()
@@ -73,7 +78,7 @@ func (s *Server) auditRoutes() {
 		out := &answer{apitypes.AuditEntries{Entries: make([]apitypes.AuditEntry, 0, len(found))}}
 		for i, r := range found {
 			if i == in.Limit {
-				if out.Body.Next, err = s.sealer.seal(auditCursor+q.Project, found[i-1].Number); err != nil {
+				if out.Body.Next, err = s.sealer.seal(auditCursor+q.Project, time.Now().Add(auditCursorTime), found[i-1].Number); err != nil {
 					return nil, err
 				}
 				break

@@ -69,7 +69,7 @@ func TestAuditLog(t *testing.T) {
 		t.Errorf("asked for %+v, want %+v", asked, want)
 	}
 	c.want(http.StatusOK, &got, http.MethodGet, "/v1/audit?limit=2", "")
-	other, err := c.server.sealer.seal(auditCursor+"b", 1005)
+	other, err := c.server.sealer.seal(auditCursor+"b", time.Now().Add(time.Hour), 1005)
 	if err != nil {
 		t.Fatal(err)
 	}

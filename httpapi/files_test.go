@@ -282,11 +282,11 @@ func TestSigned(t *testing.T) {
 		t.Errorf("got %+v, want the file that was written", file)
 	}
 	other := serve(t, Config{})
-	expired, err := c.server.seal(&signedFile{Project: "a", Sandbox: sb.ID, Path: "a.txt", Method: http.MethodGet, Expires: time.Now()})
+	expired, err := c.server.sealer.seal(signedPath, time.Now(), &signedFile{Project: "a", Sandbox: sb.ID, Path: "a.txt", Method: http.MethodGet})
 	if err != nil {
 		t.Fatal(err)
 	}
-	elsewhere, err := c.server.seal(&signedFile{Project: "b", Sandbox: sb.ID, Path: "a.txt", Method: http.MethodGet, Expires: time.Now().Add(time.Hour)})
+	elsewhere, err := c.server.sealer.seal(signedPath, time.Now().Add(time.Hour), &signedFile{Project: "b", Sandbox: sb.ID, Path: "a.txt", Method: http.MethodGet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,12 +333,12 @@ func TestSigned(t *testing.T) {
 
 // FuzzToken: no token that the server has not made is good for anything.
 func FuzzToken(f *testing.F) {
-	sealer, err := newSealer()
+	sealer, err := newSealer(nil)
 	if err != nil {
 		f.Fatal(err)
 	}
 	s := &Server{sealer: sealer}
-	token, err := s.seal(&signedFile{Method: http.MethodGet, Expires: time.Now().Add(time.Hour)})
+	token, err := sealer.seal(signedPath, time.Now().Add(time.Hour), &signedFile{Method: http.MethodGet})
 	if err != nil {
 		f.Fatal(err)
 	}

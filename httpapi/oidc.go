@@ -3,7 +3,10 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -77,6 +80,7 @@ const (
 // An issuer is where people log in.
 type issuer struct {
 	cfg    OIDC
+	rules  string // a digest of who is let in by whom, and may do what
 	host   string
 	local  bool // it may speak HTTP
 	client *http.Client
@@ -127,6 +131,12 @@ func newIssuer(cfg *Config) (*issuer, error) {
 			return nil, invalid("grant %d needs a claim, its value, a project, and what it lets people do there, and no key", i+1)
 		}
 	}
+	rules, err := json.Marshal([]any{o.Issuer, o.ClientID, o.Grants})
+	if err != nil {
+		return nil, invalid("%v", err)
+	}
+	sum := sha256.Sum256(rules)
+	at.rules = hex.EncodeToString(sum[:])
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxResponseHeaderBytes = oidcHeader
 	at.client = &http.Client{
@@ -136,6 +146,9 @@ func newIssuer(cfg *Config) (*issuer, error) {
 	}
 	return at, nil
 }
+
+// purpose is what logins are sealed for: what was begun with another issuer is not ended with this one.
+func (i *issuer) purpose() string { return "oidc " + i.rules }
 
 func (i *issuer) close() {
 	if i != nil {
@@ -245,10 +258,7 @@ func (i *issuer) enter(ctx context.Context) (in context.Context, leave func(), e
 // A begunLogin is a login that an issuer has still to answer. The browser keeps it, sealed, and nobody else does.
 type begunLogin struct {
 	State, Nonce, Verifier, Redirect string
-	End                              time.Time
 }
-
-const oidcPurpose = "oidc"
 
 func (s *Server) oidcCookie(r *http.Request) string { return s.sessions.cookieName(r) + "-oidc" }
 
@@ -275,9 +285,8 @@ func (s *Server) beginOIDC(w http.ResponseWriter, r *http.Request) {
 func (s *Server) sendToIssuer(w http.ResponseWriter, r *http.Request, at *metadata) error {
 	begun := begunLogin{
 		State: httpgate.NewToken(), Nonce: httpgate.NewToken(), Verifier: oauth2.GenerateVerifier(), Redirect: s.scheme() + "://" + r.Host + oidcCallbackPath, // a name of ours
-		End: time.Now().Add(oidcLoginTime),
 	}
-	sealed, err := s.sealer.seal(oidcPurpose, begun)
+	sealed, err := s.sealer.seal(s.issuer.purpose(), time.Now().Add(oidcLoginTime), begun)
 	if err != nil {
 		return err
 	}
@@ -305,10 +314,10 @@ func (s *Server) endOIDC(w http.ResponseWriter, r *http.Request) {
 func (s *Server) oidcSession(w http.ResponseWriter, r *http.Request) (failed string) {
 	var begun begunLogin
 	cookies, query := r.CookiesNamed(s.oidcCookie(r)), r.URL.Query()
-	switch {
-	case len(cookies) != 1 || !s.sealer.unseal(oidcPurpose, cookies[0].Value, &begun) || !time.Now().Before(begun.End):
+	if len(cookies) != 1 || len(query["state"]) != 1 {
 		return oidcExpired
-	case len(query["state"]) != 1 || subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(begun.State)) != 1:
+	}
+	if _, ok := s.sealer.unseal(s.issuer.purpose(), cookies[0].Value, &begun); !ok || subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(begun.State)) != 1 {
 		return oidcExpired
 	}
 	ctx, leave, err := s.issuer.enter(r.Context())

@@ -289,6 +289,7 @@ func TestOIDCHostile(t *testing.T) {
 		lie   func(*fakeIssuer)
 		query func(url.Values)
 		login func(*begunLogin) // what the browser bears; State is the issuer's then, too
+		age   time.Duration     // of the login
 		want  string
 	}{
 		"honest":    {want: "in"},
@@ -375,7 +376,7 @@ func TestOIDCHostile(t *testing.T) {
 		"no state":           {query: func(q url.Values) { q.Del("state") }, want: oidcExpired},
 		"state of another":   {query: func(q url.Values) { q.Set("state", "x") }, want: oidcExpired},
 		"two states":         {query: func(q url.Values) { q.Add("state", "x") }, want: oidcExpired},
-		"login of long ago":  {login: func(b *begunLogin) { b.End = now.Add(-time.Second) }, want: oidcExpired},
+		"login of long ago":  {age: oidcLoginTime, want: oidcExpired},
 		"other verifier":     {login: func(b *begunLogin) { b.Verifier = strings.Repeat("x", 43) }, want: oidcFailed},
 		"empty state":        {login: func(b *begunLogin) { b.State = "" }, want: oidcExpired},
 		"answer without end": {lie: func(f *fakeIssuer) { f.answer = func(o object) { o["x"] = strings.Repeat("x", 2*oidcAnswer) } }, want: oidcFailed},
@@ -388,14 +389,18 @@ func TestOIDCHostile(t *testing.T) {
 			}
 			c := serve(t, f.config()).as("")
 			to, cookie := f.begin(c)
-			if test.login != nil {
+			if test.login != nil || test.age > 0 {
 				var begun begunLogin
-				if !c.server.sealer.unseal(oidcPurpose, cookie.Value, &begun) {
+				purpose := c.server.issuer.purpose()
+				end, ok := c.server.sealer.unseal(purpose, cookie.Value, &begun)
+				if !ok {
 					t.Fatal("the server does not know its own cookie")
 				}
-				test.login(&begun)
+				if test.login != nil {
+					test.login(&begun)
+				}
 				var err error
-				if cookie.Value, err = c.server.sealer.seal(oidcPurpose, begun); err != nil {
+				if cookie.Value, err = c.server.sealer.seal(purpose, end.Add(-test.age), begun); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -60,28 +60,20 @@ const (
 
 // A share lets who has it use one port of a sandbox for a while.
 type share struct {
-	Project string    `json:"project"`
-	KeyID   string    `json:"key"` // of who shares
-	KeyName string    `json:"key_name"`
-	ID      string    `json:"id"`
-	Port    int       `json:"port"`
-	Expires time.Time `json:"expires"`
+	Project string `json:"project"`
+	KeyID   string `json:"key"` // of who shares
+	KeyName string `json:"key_name"`
+	ID      string `json:"id"` // of the sandbox; no other gets it later
+	Port    int    `json:"port"`
 }
 
-// shares seals shares as URLs are signed, so that they end with this server, and nobody else can read or make one.
-type shares struct{ sealer sealer }
-
-func (s *shares) token(of share) (string, error) {
-	return s.sealer.seal(sharePath, of)
-}
-
-// open is the share of a token for a port, if it is one.
-func (s *shares) open(token string, of portHost) (found share, ok bool) {
+// openShare is the share of a token for a port, and when it ends, if it is one.
+func (s sealer) openShare(token string, of portHost) (found share, end time.Time, ok bool) {
 	const most = 2 << 10
-	if len(token) > most || !s.sealer.unseal(sharePath, token, &found) {
-		return share{}, false
+	if len(token) <= most {
+		end, ok = s.unseal(sharePath, token, &found)
 	}
-	return found, found.ID == of.id && found.Port == of.port && time.Now().Before(found.Expires)
+	return found, end, ok && found.ID == of.id && found.Port == of.port
 }
 
 // checkPortsDomain fails for a domain that cannot be that of ports.
@@ -185,7 +177,7 @@ func (s *Server) atPortHost(w http.ResponseWriter, r *http.Request, mux http.Han
 	if !key && s.cfg.Authenticate != nil {
 		found, ok := share{}, false
 		for _, c := range r.CookiesNamed(s.cookieName()) {
-			if found, ok = s.shares.open(c.Value, h); ok {
+			if found, _, ok = s.sealer.openShare(c.Value, h); ok {
 				break
 			}
 		}
@@ -216,13 +208,13 @@ func (s *Server) cookieName() string {
 // takeShare makes a share in an address one in a cookie, so that it does not go on in addresses.
 func (s *Server) takeShare(w http.ResponseWriter, r *http.Request, h portHost) {
 	token := r.URL.Query().Get("token")
-	found, ok := s.shares.open(token, h)
+	_, end, ok := s.sealer.openShare(token, h)
 	if !ok || r.Method != http.MethodGet {
 		refuse(w, http.StatusUnauthorized, "the link is not valid, or not any more: ask for another one")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: s.cookieName(), Value: token, Path: "/", Expires: found.Expires, HttpOnly: true, Secure: s.scheme() == "https", SameSite: http.SameSiteLaxMode,
+		Name: s.cookieName(), Value: token, Path: "/", Expires: end, HttpOnly: true, Secure: s.scheme() == "https", SameSite: http.SameSiteLaxMode,
 	})
 	w.Header().Set("Location", "/")
 	w.WriteHeader(http.StatusSeeOther)
@@ -273,7 +265,7 @@ func (s *Server) shareRoutes() {
 	onSandbox(s, operation{
 		id: "share-port", method: http.MethodPost, path: "/v1/sandboxes/{id}/shares", tag: "Ports", status: http.StatusCreated, write: true,
 		summary: "Make an address by which anybody can use a port for a while",
-		doc:     "It ends at its time, with the sandbox, and with the server, whichever is first. The server must have a domain for ports.",
+		doc:     "It ends at its time, or with the sandbox. The server must have a domain for ports.",
 	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *shareRequest) (*shareAnswer, error) {
 		if s.cfg.PortsDomain == "" {
 			return nil, fmt.Errorf("share a port: %w: the server has no domain for ports", llmsandbox.ErrUnsupported)
@@ -282,7 +274,7 @@ func (s *Server) shareRoutes() {
 		expires := time.Now().Add(lasts).UTC().Truncate(time.Second)
 		h := portHost{sb.ID(), in.Body.Port}
 		by := s.caller(ctx)
-		token, err := s.shares.token(share{Project: by.Project, KeyID: by.KeyID, KeyName: by.KeyName, ID: h.id, Port: h.port, Expires: expires})
+		token, err := s.sealer.seal(sharePath, expires, share{Project: by.Project, KeyID: by.KeyID, KeyName: by.KeyName, ID: h.id, Port: h.port})
 		if err != nil {
 			return nil, err
 		}

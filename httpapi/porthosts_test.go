@@ -167,44 +167,43 @@ func TestPortsDomain(t *testing.T) {
 
 // TestShares: a share is of one port until its end, and of one server.
 func TestShares(t *testing.T) {
-	sealer, err := newSealer()
+	s, err := newSealer(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shares{sealer}
 	h := portHost{"sb-1", 80}
 	token := func(lasts time.Duration) string {
-		text, err := s.token(share{Project: "a", ID: h.id, Port: h.port, Expires: time.Now().Add(lasts)})
+		text, err := s.seal(sharePath, time.Now().Add(lasts), share{Project: "a", ID: h.id, Port: h.port})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return text
 	}
 	good := token(time.Hour)
-	if found, ok := s.open(good, h); !ok || found.Project != "a" || strings.Contains(good, "sb-1") {
-		t.Errorf("%+v, %t, want what was shared", found, ok)
+	if found, end, ok := s.openShare(good, h); !ok || found.Project != "a" || strings.Contains(good, "sb-1") || time.Until(end) > time.Hour || time.Until(end) < 59*time.Minute {
+		t.Errorf("%+v, %v, %t, want what was shared", found, end, ok)
 	}
-	if sealer, err = newSealer(); err != nil {
+	other, err := newSealer(nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	other := &shares{sealer}
-	if _, ok := other.open(good, h); ok {
+	if _, _, ok := other.openShare(good, h); ok {
 		t.Error("another server takes it")
 	}
 	for i := range good {
 		changed := []byte(good)
 		changed[i] ^= 1
-		if _, ok := s.open(string(changed), h); ok {
+		if _, _, ok := s.openShare(string(changed), h); ok {
 			t.Errorf("with byte %d changed, it is taken", i)
 		}
 	}
 	for _, bad := range []string{"", "?", good + "A", good[1:], good + "=", strings.Repeat("A", 4000), token(-time.Second)} {
-		if _, ok := s.open(bad, h); ok {
+		if _, _, ok := s.openShare(bad, h); ok {
 			t.Errorf("%q is taken", bad)
 		}
 	}
 	for _, of := range []portHost{{"sb-1", 81}, {"sb-2", 80}} {
-		if _, ok := s.open(good, of); ok {
+		if _, _, ok := s.openShare(good, of); ok {
 			t.Errorf("it is taken for %v", of)
 		}
 	}

@@ -93,6 +93,10 @@ type Config struct {
 	Audit func(context.Context, []AuditEvent) error
 	// AuditLog, where it is set, reads what Audit was given, for keys with the scope audit. It may be called concurrently.
 	AuditLog func(context.Context, *AuditQuery) ([]AuditRecord, error)
+	// Secret, of at least 32 random bytes, is what the server seals tokens with: signed URLs, shares of ports, logins with an issuer that have begun, and where lists go
+	// on. Servers that have the same take each other's, also one that is started later. Who knows it can make such tokens for every project. nil: a random one, with
+	// which they end.
+	Secret []byte
 	// Records keep what becomes of programs that go on without their client; nil: that is forgotten when the server ends.
 	Records Records
 	// Ready, where it is set, fails where something that the server needs besides the backend does not answer: /readyz asks it.
@@ -176,7 +180,7 @@ type Server struct {
 	metrics *metrics
 	auditor *auditor
 	gate    *httpgate.Gate
-	sealer  sealer // of URLs and shares
+	sealer  sealer
 	handler http.Handler
 
 	stopping  context.Context // ends when requests that have no end of their own are to end
@@ -186,7 +190,6 @@ type Server struct {
 	sockets   *sockets
 	rates     rates
 	artifacts artifacts
-	shares    *shares
 
 	tools    *mcp.Server // nil: there is no /mcp
 	learning sync.WaitGroup
@@ -209,11 +212,11 @@ func New(config *Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealer, err := newSealer()
+	sealer, err := newSealer(cfg.Secret)
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
-	s := &Server{cfg: cfg, metrics: newMetrics(), sealer: sealer, shares: &shares{sealer}, rates: rates{most: cfg.MaxRequestRate}, sessions: newSessions(cfg.TLS != nil || cfg.BehindProxy), issuer: issuer, terminals: map[heldTerminal]*llmsandbox.Process{}}
+	s := &Server{cfg: cfg, metrics: newMetrics(), sealer: sealer, rates: rates{most: cfg.MaxRequestRate}, sessions: newSessions(cfg.TLS != nil || cfg.BehindProxy), issuer: issuer, terminals: map[heldTerminal]*llmsandbox.Process{}}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.sockets = newSockets(s.stopping)
 	identify := s.identify

@@ -18,25 +18,18 @@ import (
 // signedPath begins the path of a signed URL. Its token follows.
 const signedPath = "/v1/signed/"
 
-// A signedFile is what a signed URL is good for. It is the content of its token, which nobody but this server can read or make.
+// A signedFile is what a signed URL is good for. It is the content of its token, which nobody but servers with the same secret can read or make. Ids of
+// sandboxes are random, so that none is another's later.
 type signedFile struct {
 	Project, KeyID, KeyName string // of who signed it
 	Sandbox, Path, Method   string
-	Expires                 time.Time
 }
 
-// seal makes the token of a signed URL.
-func (s *Server) seal(f *signedFile) (string, error) { return s.sealer.seal(signedPath, f) }
-
-// unseal reads a token. Any that this server has not made is refused, as is one whose time is over.
+// unseal reads the token of a signed URL.
 func (s *Server) unseal(token, method string) (*signedFile, error) {
-	invalid := newProblem(http.StatusForbidden, "signature", "the URL was not signed by this server since it was started, or not for this: ask for a new one")
 	var f signedFile
-	if !s.sealer.unseal(signedPath, token, &f) || f.Method != method {
-		return nil, invalid
-	}
-	if !time.Now().Before(f.Expires) {
-		return nil, newProblem(http.StatusForbidden, "signature", "the time of the signed URL is over: ask for a new one")
+	if _, ok := s.sealer.unseal(signedPath, token, &f); !ok || f.Method != method {
+		return nil, newProblem(http.StatusForbidden, "signature", "the URL was not signed by this server, or not for this, or its time is over: ask for a new one")
 	}
 	return &f, nil
 }
@@ -101,11 +94,11 @@ func (s *Server) signedRoutes() {
 	type answer struct{ Body apitypes.SignedURL }
 	onSandbox(s, operation{
 		id: "sign-file", method: http.MethodPost, path: "/v1/sandboxes/{id}/files/sign", tag: tag, write: true, summary: "Make a URL that reads or writes a file without a key",
-		doc: "It is good until its time is over, the sandbox ends, or the server does.",
+		doc: "It is good until its time is over, or the sandbox ends.",
 	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *newURL) (*answer, error) {
 		caller, until := s.caller(ctx), time.Now().Add(seconds(in.Body.Seconds)).UTC().Truncate(time.Second)
-		token, err := s.seal(&signedFile{
-			Project: caller.Project, KeyID: caller.KeyID, KeyName: caller.KeyName, Sandbox: sb.ID(), Path: in.Body.Path, Method: in.Body.Method, Expires: until,
+		token, err := s.sealer.seal(signedPath, until, &signedFile{
+			Project: caller.Project, KeyID: caller.KeyID, KeyName: caller.KeyName, Sandbox: sb.ID(), Path: in.Body.Path, Method: in.Body.Method,
 		})
 		if err != nil {
 			return nil, err

@@ -276,6 +276,9 @@ func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Con
 	if cfg.OIDC, err = f.oidc.config(ctx, db); err != nil {
 		return "", err
 	}
+	if cfg.Secret, err = db.SealingSecret(ctx); err != nil {
+		return "", err
+	}
 	cfg.Records = db
 	cfg.Ready = db.Ping
 	cfg.Audit = func(ctx context.Context, events []httpapi.AuditEvent) error { return db.Audit(ctx, entries(events)...) }
