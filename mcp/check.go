@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,8 +28,8 @@ func (c *checked) holds(limit string) bool {
 }
 
 // Check opens a sandbox as calls get it, and removes it: one of the default language, and one of
-// each language that is kept ready or has an image of its own. It fails with the error that
-// calls would end with, such as llmsandbox.ErrNotEnforced or ErrImageNotFound, and returns what
+// each language that is kept ready or has an image of its own. With Config.Zygote, it does so
+// from an interpreter, too. It fails with the error that calls would end with, such as llmsandbox.ErrNotEnforced or ErrImageNotFound, and returns what
 // is enforced in the sandbox of the default language. From then on instructions and
 // descriptions name the limits that hold, and which libraries are installed. Call it before
 // clients are served; without it they name neither.
@@ -56,6 +57,9 @@ func (s *Server) Check(ctx context.Context) (backend.Capabilities, error) {
 			return nil
 		})
 	}
+	if s.cfg.Zygote && slices.Contains(s.catalog.names, preferred) {
+		group.Go(func() error { return s.tryZygote(opening) })
+	}
 	group.Go(func() error {
 		sb, err := s.openOne(opening, usual)
 		if err != nil {
@@ -75,6 +79,20 @@ func (s *Server) Check(ctx context.Context) (backend.Capabilities, error) {
 func (s *Server) openOne(ctx context.Context, language string) (*llmsandbox.Sandbox, error) {
 	o := s.sandboxes.options(language, nil)
 	return llmsandbox.Open(ctx, &o)
+}
+
+// tryZygote opens a sandbox from an interpreter, as the pool does once there is a client.
+func (s *Server) tryZygote(ctx context.Context) error {
+	o := s.sandboxes.options(preferred, nil)
+	z, err := llmsandbox.NewZygote(ctx, &o)
+	if err != nil {
+		return err
+	}
+	sb, err := z.Open(ctx)
+	if err == nil {
+		s.sandboxes.remove(sb)
+	}
+	return errors.Join(err, z.Close())
 }
 
 // unenforced are the limits that do not hold.

@@ -59,6 +59,9 @@ func TestTemplate(t *testing.T) {
 // With Zygote, the sandboxes of programs of Python are forked from one interpreter, and others are as without.
 func TestZygote(t *testing.T) {
 	s := newServer(t, Config{Warm: 1, Zygote: true, Sandbox: llmsandbox.Options{Imports: []string{"decimal"}}})
+	if _, err := s.Check(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
 	client := connect(t, s, nil)
 	hashes := map[string]bool{}
 	for range 3 {
@@ -73,6 +76,18 @@ func TestZygote(t *testing.T) {
 	}
 	if _, got := execute(t, client, args{"code": "echo 1", "language": "bash"}); got.Stdout != "1\n" {
 		t.Errorf("bash: %+v, want Stdout = 1", got)
+	}
+}
+
+// Check says that no program would run.
+func TestZygoteThatCannotBe(t *testing.T) {
+	s := newServer(t, Config{Warm: -1, Zygote: true, Sandbox: llmsandbox.Options{Resettable: true}})
+	if _, err := s.Check(testContext(t)); !errors.Is(err, llmsandbox.ErrUnsupported) {
+		t.Errorf("got %v, want ErrUnsupported", err)
+	}
+	others := newServer(t, Config{Warm: -1, Zygote: true, Languages: []string{"bash"}, Sandbox: llmsandbox.Options{Resettable: true}})
+	if _, err := others.Check(testContext(t)); err != nil {
+		t.Errorf("without Python: got %v, want no error", err)
 	}
 }
 
