@@ -243,12 +243,16 @@ func (p *portProxy) inside(from *url.URL, location string) (string, bool) {
 	if host != "localhost" && host != "127.0.0.1" && host != "::1" || port != strconv.Itoa(int(p.port)) {
 		return "", false
 	}
-	// Clients take %2e%2e for the directory above, too.
-	clean := path.Clean("/" + to.Path)
-	if strings.HasSuffix(to.Path, "/") && clean != "/" {
+	// Clients take %2e%2e for the directory above, too, and proxies %2F for a slash.
+	rest := to.EscapedPath()
+	if slices.ContainsFunc(strings.Split(to.Path, "/"), func(element string) bool { return element == "." || element == ".." }) {
+		rest = (&url.URL{Path: to.Path}).EscapedPath()
+	}
+	clean := path.Clean("/" + rest)
+	if strings.HasSuffix(rest, "/") && clean != "/" {
 		clean += "/"
 	}
-	return (&url.URL{Path: p.prefix + clean, RawQuery: to.RawQuery, Fragment: to.Fragment}).String(), true
+	return p.prefix + clean + (&url.URL{RawQuery: to.RawQuery, Fragment: to.Fragment}).String(), true
 }
 
 // A portWriter writes an answer from inside, whose headers have been cleaned. Interim answers and trailers, which have not, are left out.

@@ -165,12 +165,13 @@ func TestPortsAreHostile(t *testing.T) {
 	follow := *http.DefaultClient
 	follow.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	for location, want := range map[string]string{
-		"/x?a=b#c": port + "/x?a=b#c", "x/": port + "/d/x/", "http://localhost:8000/y": port + "/y", "http://127.0.0.1:8000": port + "/",
+		"/x?a=b#c": port + "/x?a=b#c", "x/": port + "/d%2Fd/x/", "http://localhost:8000/y": port + "/y", "http://127.0.0.1:8000": port + "/",
 		"../../../../v1/run": port + "/v1/run", "/%2e%2e/%2e%2e/..%2f/v1/run": port + "/v1/run", `/..\..\v1`: port + "/..%5C..%5Cv1", "/../../../../../../healthz": port + "/healthz",
 		"http://localhost:9000/": "", "https://evil.example/": "", "//evil.example/": "", `\\evil.example`: "*", "javascript:alert(1)": "", "http://user@localhost:8000/": "", c.address + "/v1/run": "",
 		"/%zz": "", "http://localhost:8000:x/": "", "data:text/html,x": "", "//localhost:8000/z": port + "/z",
+		"/a%2Fb/%2f%2fc%2F": port + "/a%2Fb/%2f%2fc%2F", "f": port + "/d%2Fd/f", "/a%2Fb//c/": port + "/a%2Fb/c/", "/a%2f../b%2Fc": port + "/b/c", "..%2f..%2fv1/run": port + "/v1/run", "/%2e/a%2Fb": port + "/a/b",
 	} {
-		res, err := follow.Do(c.request(http.MethodPost, port+"/d/e?status=307&Location="+url.QueryEscape(location), ""))
+		res, err := follow.Do(c.request(http.MethodPost, port+"/d%2Fd/e?status=307&Location="+url.QueryEscape(location), ""))
 		if err != nil {
 			t.Fatal(err)
 		}
