@@ -59,7 +59,9 @@ func serve(t *testing.T, cfg httpapi.Config) string {
 	t.Helper()
 	require(t, runtime.GOOS == "linux", "the local backend needs Linux")
 	cfg.Sandbox.BestEffort = true
-	cfg.Sandbox.Backend = local.New(&local.Options{StateDir: t.TempDir()})
+	if cfg.Sandbox.Backend == nil {
+		cfg.Sandbox.Backend = local.New(&local.Options{StateDir: t.TempDir()})
+	}
 	cfg.Warm = -1
 	cfg.Authenticate = authenticate
 	s, err := httpapi.New(&cfg)

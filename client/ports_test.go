@@ -1,16 +1,23 @@
 package client_test
 
 import (
+	"bytes"
+	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/backend/local"
 	"github.com/llmsandbox/llmsandbox/client"
 	"github.com/llmsandbox/llmsandbox/httpapi"
+	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 )
 
 // inside is a server that tells what it was sent.
@@ -100,5 +107,122 @@ func TestPorts(t *testing.T) {
 func TestShareUnsupported(t *testing.T) {
 	if _, _, err := open(t, use(t), llmsandbox.Options{}).Share(testContext(t), 8123, 0); !errors.Is(err, llmsandbox.ErrUnsupported) {
 		t.Errorf("got %v, want ErrUnsupported", err)
+	}
+}
+
+// An olderBackend has machines whose agents know nothing of sockets.
+type olderBackend struct{ backend.Backend }
+
+func (b olderBackend) Create(ctx context.Context, spec backend.Spec) (backend.Machine, error) {
+	m, err := b.Backend.Create(ctx, spec)
+	return olderMachine{m}, err
+}
+
+type olderMachine struct{ backend.Machine }
+
+func (m olderMachine) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
+	stream, err := m.Machine.Dial(ctx)
+	return &olderStream{ReadWriteCloser: stream}, err
+}
+
+// An olderStream turns calls for sockets into those of a method that no agent knows. Behind the hello, which is written first and at once, a frame begins
+// with its length (4 bytes), its type, of which 2 is a call, and 5 bytes more; a call goes on with its method.
+type olderStream struct {
+	io.ReadWriteCloser
+	greeted bool
+	begun   []byte // of a frame
+}
+
+func (s *olderStream) Write(p []byte) (int, error) {
+	if !s.greeted {
+		s.greeted = true
+		return s.ReadWriteCloser.Write(p)
+	}
+	const header, call = 10, 2
+	s.begun = append(s.begun, p...)
+	for len(s.begun) >= header {
+		size := header + int(binary.LittleEndian.Uint32(s.begun))
+		if len(s.begun) < size {
+			break
+		}
+		if frame := s.begun[:size]; frame[4] == call && size > header && frame[header] == byte(agentproto.MethodSockets) {
+			frame[header] = 0xff
+		}
+		if _, err := s.ReadWriteCloser.Write(s.begun[:size]); err != nil {
+			return 0, err
+		}
+		s.begun = s.begun[size:]
+	}
+	return len(p), nil
+}
+
+// TestPortsUnsupported: where a sandbox has no loopback of its own, or an agent that does not tell what listens, a client is told so.
+func TestPortsUnsupported(t *testing.T) {
+	for want, b := range map[string]backend.Backend{
+		"no loopback of its own":           local.New(&local.Options{StateDir: t.TempDir(), Isolation: "process"}),
+		"agent is older than this program": olderBackend{local.New(&local.Options{StateDir: t.TempDir()})},
+	} {
+		sb := open(t, connect(t, serve(t, httpapi.Config{Sandbox: llmsandbox.Options{Backend: b}}), key, client.Options{}), llmsandbox.Options{})
+		ports, err := sb.Ports(testContext(t))
+		var refused *client.Error
+		if !errors.Is(err, llmsandbox.ErrUnsupported) || !errors.As(err, &refused) || refused.Status != http.StatusUnprocessableEntity || !strings.Contains(refused.Detail, want) {
+			t.Errorf("got %v, %v, want that it is unsupported: %s", ports, err, want)
+		}
+		if res, err := sb.Run(testContext(t), "echo 1", nil); err != nil || res.Stdout != "1\n" {
+			t.Errorf("got %+v, %v, want that all else works", res, err)
+		}
+	}
+}
+
+// TestPortWebSocket: the transport's requests become WebSockets, in which both sides send.
+func TestPortWebSocket(t *testing.T) {
+	code, err := os.ReadFile("../httpapi/testdata/port.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := testContext(t)
+	sb := open(t, use(t), llmsandbox.Options{Language: "python"})
+	listens := make(chan struct{})
+	if _, err := sb.StartRun(ctx, string(code), &llmsandbox.RunOptions{Stdout: &onFirst{do: func() { close(listens) }}}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-listens:
+	case <-ctx.Done():
+		t.Fatal("it does not listen")
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://any.example/ws", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="} {
+		r.Header.Set(name, value)
+	}
+	res, err := (&http.Client{Transport: sb.PortTransport(8000)}).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	both, ok := res.Body.(io.ReadWriter)
+	if !ok || res.StatusCode != http.StatusSwitchingProtocols || res.Header.Get("Sec-WebSocket-Accept") != "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" || strings.Contains(res.Header.Get("X-Headers"), key) {
+		t.Fatalf("got %d, %v and a %T, want a WebSocket, and nothing of the key inside", res.StatusCode, res.Header, res.Body)
+	}
+	for _, message := range [][]byte{[]byte("hello"), bytes.Repeat([]byte("x"), 60_000)} {
+		head := []byte{0x81, byte(len(message))} // a text as a whole
+		if len(message) > 125 {
+			head = binary.BigEndian.AppendUint16([]byte{0x81, 126}, uint16(len(message)))
+		}
+		sent := bytes.Clone(head)
+		sent[1] |= 0x80 // clients mask what they send, here with nothing
+		if _, err := both.Write(append(append(sent, 0, 0, 0, 0), message...)); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, len(head)+len(message))
+		if _, err := io.ReadFull(both, got); err != nil || !bytes.Equal(got, append(head, message...)) {
+			t.Fatalf("got %.20q, %v, want what was sent", got, err)
+		}
+	}
+	if err := res.Body.Close(); err != nil {
+		t.Errorf("close: got %v, want no error", err)
 	}
 }
