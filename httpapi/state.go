@@ -19,7 +19,7 @@ func (s *Server) routes() {
 	s.fileRoutes()
 	s.archiveRoutes()
 	s.volumeRoutes()
-	s.watchRoute()
+	s.watchRoutes()
 	s.signedRoutes()
 	s.kernelRoutes()
 	s.processRoutes()

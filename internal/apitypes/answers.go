@@ -33,6 +33,12 @@ type FileChange struct {
 	Dir  bool              `json:"dir,omitempty" doc:"It is a directory's"`
 }
 
+// A SandboxChange is what happened to one of a project's sandboxes.
+type SandboxChange struct {
+	Op      string  `json:"op" enum:"create,change,remove" doc:"remove: it has ended, or was removed"`
+	Sandbox Sandbox `json:"sandbox" doc:"As it is now, or was last"`
+}
+
 // A NewURL asks for a URL that reads or writes a file without a key.
 type NewURL struct {
 	Path    string  `json:"path" minLength:"1" maxLength:"4096" doc:"Absolute, or relative to the working directory" example:"data.csv"`

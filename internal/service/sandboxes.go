@@ -97,6 +97,7 @@ func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Optio
 	if _, err := s.keep(sb, project); err != nil { // no other request knows its id
 		return nil, errors.Join(err, sb.Destroy(context.WithoutCancel(ctx)))
 	}
+	s.changed()
 	return sb, nil
 }
 
@@ -233,6 +234,7 @@ func (s *Service) keep(sb *llmsandbox.Sandbox, project string) (*handle, error) 
 		s.mu.Unlock()
 		h.letGoPrograms()
 		err := sb.Close()
+		s.changed()
 		if !closed { // else it may be that only the handle has ended
 			ctx, cancel := context.WithTimeout(context.Background(), forgetTime)
 			defer cancel()
@@ -313,11 +315,19 @@ func (s *Service) List(ctx context.Context, project string) ([]backend.Info, err
 	if err != nil {
 		return nil, err
 	}
-	own := slices.DeleteFunc(all, func(i backend.Info) bool {
-		return i.Labels[projectLabel] != project || !strings.HasPrefix(i.ID, idPrefix(project))
-	})
+	return of(project, all), nil
+}
+
+// of are those of all sandboxes that belong to a project, in the order of their creation.
+func of(project string, all []backend.Info) []backend.Info {
+	var own []backend.Info
+	for _, i := range all {
+		if i.Labels[projectLabel] == project && strings.HasPrefix(i.ID, idPrefix(project)) {
+			own = append(own, i)
+		}
+	}
 	slices.SortFunc(own, func(a, b backend.Info) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
-	return own, nil
+	return own
 }
 
 // Find describes a project's sandbox as List does. It fails with llmsandbox.ErrNotFound.
@@ -380,6 +390,7 @@ func (s *Service) SetLifetime(ctx context.Context, sb *llmsandbox.Sandbox, lifet
 	if err := atMost("lifetime_seconds", &lifetime, s.cfg.MaxLifetime, time.Second); err != nil {
 		return err
 	}
+	defer s.changed()
 	return sb.SetDeadline(ctx, time.Now().Add(lifetime))
 }
 

@@ -135,6 +135,10 @@ type Service struct {
 	handles map[string]*handle        // by the sandbox's id
 	making  map[string][]backend.Info // of each project, sandboxes that are being created: their ids and limits, the earliest first
 	closed  bool
+	// watching are those who watch sandboxes; where there are some, stopListing ends the listing for them, and changes has it list at once.
+	watching    map[chan listing]struct{}
+	stopListing context.CancelFunc
+	changes     chan struct{}
 	// makingVolume is held to make a volume.
 	makingVolume sync.Mutex
 	working      sync.WaitGroup // what ends by itself once the service is closed
@@ -149,7 +153,8 @@ func New(config *Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, queue: newQueue(cfg.MaxRuns, cfg.Patience), handles: map[string]*handle{}, making: map[string][]backend.Info{}, records: cfg.Records}
+	s := &Service{cfg: cfg, queue: newQueue(cfg.MaxRuns, cfg.Patience), handles: map[string]*handle{}, making: map[string][]backend.Info{}, records: cfg.Records,
+		watching: map[chan listing]struct{}{}, changes: make(chan struct{}, 1)}
 	if s.records == nil {
 		s.records = &memory{}
 	}
@@ -215,6 +220,7 @@ func (s *Service) Close(ctx context.Context) error {
 	s.closed = true
 	all := s.handles
 	s.handles = map[string]*handle{}
+	s.endWatches()
 	s.mu.Unlock()
 	var errs []error
 	for _, h := range all {
