@@ -23,10 +23,11 @@ const (
 	ScopeRead  Scope = "read"  // look at sandboxes and their files
 	ScopeWrite Scope = "write" // make, use and remove sandboxes
 	ScopeAudit Scope = "audit" // read the audit log of the project
+	ScopeAdmin Scope = "admin" // list, make and revoke keys of the project
 )
 
 // scopes are all of them, in the order in which a key has them.
-var scopes = []Scope{ScopeRead, ScopeWrite, ScopeAudit}
+var scopes = []Scope{ScopeRead, ScopeWrite, ScopeAudit, ScopeAdmin}
 
 // DefaultProject is the project of a key that names none.
 const DefaultProject = "default"
@@ -49,7 +50,14 @@ type NewKey struct {
 	Project string    // as a name; empty: DefaultProject. It is made when a key first names it.
 	Scopes  []Scope   // empty: ScopeRead and ScopeWrite
 	Expires time.Time // zero: never
+	Maker   string    // id of the key with which it is made; empty: none. That key must still be one that can be used.
 }
+
+// MaxKeys is how many keys a project has at most that are neither revoked nor past their end.
+const MaxKeys = 100
+
+// maxEnded is how many others it has, of which the newest are kept: what was done with them is in the audit log.
+const maxEnded = 1000
 
 // maxName is the longest name of a key or project.
 const maxName = 64
@@ -107,7 +115,8 @@ func joinScopes(list []Scope, separator string) string {
 }
 
 // CreateKey makes a key, and its project if there is none of that name. The secret is returned here and
-// never again: the database has a digest of it. CreateKey fails with ErrKeyExists for a name in use.
+// never again: the database has a digest of it. CreateKey fails with ErrKeyExists for a name in use, with ErrManyKeys
+// where the project has MaxKeys, and with ErrBadKey where the key with which it is made cannot be used any more.
 func (s *Store) CreateKey(ctx context.Context, n NewKey) (key Key, secret string, err error) {
 	now := s.now()
 	if n, err = n.complete(now); err != nil {
@@ -115,6 +124,9 @@ func (s *Store) CreateKey(ctx context.Context, n NewKey) (key Key, secret string
 	}
 	err = s.write(ctx, "make a key", func(tx *sql.Tx) error {
 		project, err := projectID(ctx, tx, n.Project, now)
+		if err == nil {
+			err = makeRoom(ctx, tx, n, project, now)
+		}
 		if err != nil {
 			return err
 		}
@@ -131,6 +143,29 @@ func (s *Store) CreateKey(ctx context.Context, n NewKey) (key Key, secret string
 	return key, secret, nil
 }
 
+// usable is the condition that a key is neither revoked nor past its end, at the time $1.
+const usable = "revoked = 0 AND (expires = 0 OR expires > $1)"
+
+// makeRoom fails where a project may not have one key more, or not by this maker. It drops those that ended long ago.
+func makeRoom(ctx context.Context, tx *sql.Tx, n NewKey, project string, now time.Time) error {
+	var count, makers int
+	const find = "SELECT COUNT(*), COALESCE(SUM(CASE WHEN id = $3 THEN 1 ELSE 0 END), 0) FROM keys WHERE " + usable + " AND project = $2"
+	if err := tx.QueryRowContext(ctx, find, micros(now), project, n.Maker).Scan(&count, &makers); err != nil {
+		return err
+	}
+	switch {
+	case n.Maker != "" && makers == 0:
+		return ErrBadKey
+	case count >= MaxKeys:
+		return fmt.Errorf("%w: project %s has %d: revoke one first", ErrManyKeys, n.Project, count)
+	}
+	const drop = `DELETE FROM keys WHERE id IN (SELECT id FROM (
+		SELECT id, ROW_NUMBER() OVER (ORDER BY created DESC, id DESC) AS n FROM keys WHERE NOT (` + usable + `) AND project = $2
+	) AS ended WHERE n > $3)`
+	_, err := tx.ExecContext(ctx, drop, micros(now), project, maxEnded)
+	return err
+}
+
 // Project returns the id of the project of that name, which is made if there is none.
 func (s *Store) Project(ctx context.Context, name string) (id string, err error) {
 	if !validName(name) {
@@ -144,14 +179,11 @@ func (s *Store) Project(ctx context.Context, name string) (id string, err error)
 	return id, err
 }
 
-// projectID returns the id of the project of that name, which it makes if need be.
-func projectID(ctx context.Context, tx *sql.Tx, name string, now time.Time) (string, error) {
-	const insert = "INSERT INTO projects (id, name, created) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING"
-	if _, err := tx.ExecContext(ctx, insert, hex.EncodeToString(randomBytes(16)), name, micros(now)); err != nil {
-		return "", err
-	}
-	var id string
-	err := tx.QueryRowContext(ctx, "SELECT id FROM projects WHERE name = $1", name).Scan(&id)
+// projectID returns the id of the project of that name, which it makes if need be. Until the transaction ends, others wait here for the project: what
+// one counts of it stays true.
+func projectID(ctx context.Context, tx *sql.Tx, name string, now time.Time) (id string, err error) {
+	const insert = "INSERT INTO projects (id, name, created) VALUES ($1, $2, $3) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id"
+	err = tx.QueryRowContext(ctx, insert, hex.EncodeToString(randomBytes(16)), name, micros(now)).Scan(&id)
 	return id, err
 }
 
@@ -222,28 +254,81 @@ func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 	return keys, nil
 }
 
+// A KeyFilter selects keys of a project.
+type KeyFilter struct {
+	ProjectID string
+	Usable    bool   // only those that are neither revoked nor past their end
+	After     string // only those that come after the key of this id; empty: all
+	Limit     int    // of keys
+}
+
+// ProjectKeys returns keys of a project, the newest first. It fails with ErrNoKey where the project has no key to come after.
+func (s *Store) ProjectKeys(ctx context.Context, f KeyFilter) ([]Key, error) {
+	where, args := "WHERE k.project = $1", []any{f.ProjectID}
+	if f.After != "" {
+		if !validName(f.After) {
+			return nil, noKey(f.After)
+		}
+		after, _, err := selected(ctx, s.db, "WHERE k.project = $1 AND k.id = $2", f.ProjectID, f.After)
+		switch {
+		case err != nil:
+			return nil, s.failed("list the keys", err)
+		case len(after) == 0:
+			return nil, noKey(f.After)
+		}
+		args = append(args, micros(after[0].Created), f.After)
+		where += " AND (k.created, k.id) < ($2, $3)"
+	}
+	if f.Usable {
+		args = append(args, micros(s.now()))
+		where += fmt.Sprintf(" AND k.revoked = 0 AND (k.expires = 0 OR k.expires > $%d)", len(args))
+	}
+	args = append(args, f.Limit)
+	keys, _, err := selected(ctx, s.db, fmt.Sprintf("%s ORDER BY k.created DESC, k.id DESC LIMIT $%d", where, len(args)), args...)
+	if err != nil {
+		return nil, s.failed("list the keys", err)
+	}
+	return keys, nil
+}
+
 // RevokeKey ends the use of a key at once and for ever. An id is looked for first, then a name among the
 // keys that are not revoked. It fails with ErrNoKey when there is none, and with an error that is
 // backend.ErrInvalid and lists the ids when several projects have the name. A key that is revoked already is
 // returned as it is.
 func (s *Store) RevokeKey(ctx context.Context, idOrName string) (Key, error) {
+	return s.revoke(ctx, idOrName, "")
+}
+
+// RevokeProjectKey is RevokeKey for the id of a key of a project. To other projects' keys, nothing happens: the project has none of that id.
+func (s *Store) RevokeProjectKey(ctx context.Context, projectID, id string) (Key, error) {
+	return s.revoke(ctx, id, projectID)
+}
+
+// revoke revokes a key of an id or name; of a project, if one is given, by its id.
+func (s *Store) revoke(ctx context.Context, idOrName, project string) (key Key, err error) {
 	if !validName(idOrName) {
 		return Key{}, noKey(idOrName)
 	}
-	var key Key
-	err := s.write(ctx, "revoke a key", func(tx *sql.Tx) error {
-		id, err := findKey(ctx, tx, idOrName)
-		if err != nil {
+	const revoke = "UPDATE keys SET revoked = $1 WHERE id = $2 AND revoked = 0 AND ($3 = '' OR project = $3)"
+	err = s.write(ctx, "revoke a key", func(tx *sql.Tx) error {
+		id := idOrName
+		if project == "" {
+			if id, err = findKey(ctx, tx, idOrName); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.ExecContext(ctx, revoke, micros(s.now()), id, project); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, "UPDATE keys SET revoked = $1 WHERE id = $2 AND revoked = 0", micros(s.now()), id); err != nil {
+		keys, _, err := selected(ctx, tx, "WHERE k.id = $1 AND ($2 = '' OR k.project = $2)", id, project)
+		switch {
+		case err != nil:
 			return err
+		case len(keys) == 0:
+			return noKey(idOrName)
 		}
-		keys, _, err := selected(ctx, tx, "WHERE k.id = $1", id)
-		if err == nil {
-			key = keys[0]
-		}
-		return err
+		key = keys[0]
+		return nil
 	})
 	return key, err
 }

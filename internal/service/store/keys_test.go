@@ -3,9 +3,11 @@ package store
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -258,6 +260,172 @@ func TestOneMakesAKey(t *testing.T) {
 		keys, err := stores[0].Keys(t.Context())
 		if made != 1 || len(keys) != 1 || err != nil {
 			t.Errorf("%d calls made a key, and there are %d, %v, want one", made, len(keys), err)
+		}
+	})
+}
+
+// TestMaxKeys: a project has at most so many keys that can be used, however many are made at the same time, and other projects are not in the way.
+func TestMaxKeys(t *testing.T) {
+	onBoth(t, func(t *testing.T, source string) {
+		stores := []*Store{open(t, source), open(t, source)}
+		start := time.Now()
+		old, _ := create(t, stores[0], NewKey{Name: "revoked"})
+		if _, err := stores[0].RevokeKey(t.Context(), old.ID); err != nil {
+			t.Fatal(err)
+		}
+		create(t, stores[0], NewKey{Name: "ends", Expires: start.Add(time.Hour)})
+		for i := range MaxKeys - 3 {
+			create(t, stores[0], NewKey{Name: fmt.Sprint("key-", i)})
+		}
+		errs := make([]error, 8)
+		var calls sync.WaitGroup
+		begin := make(chan struct{})
+		for i := range errs {
+			calls.Go(func() {
+				<-begin
+				_, _, errs[i] = stores[i%len(stores)].CreateKey(t.Context(), NewKey{Name: fmt.Sprint("at-once-", i)})
+			})
+		}
+		close(begin)
+		calls.Wait()
+		made := 0
+		for _, err := range errs {
+			if err == nil {
+				made++
+			} else if !errors.Is(err, ErrManyKeys) || !strings.Contains(err.Error(), "revoke one") {
+				t.Errorf("got %v, want ErrManyKeys and what to do", err)
+			}
+		}
+		if made != 2 {
+			t.Errorf("%d keys were made at the same time, want the 2 that there was room for", made)
+		}
+		create(t, stores[0], NewKey{Name: "a", Project: "other"})
+		stores[0].now = func() time.Time { return start.Add(time.Hour) }
+		create(t, stores[0], NewKey{Name: "in-place-of-it"})
+		if _, _, err := stores[0].CreateKey(t.Context(), NewKey{Name: "more"}); !errors.Is(err, ErrManyKeys) {
+			t.Errorf("one more: got %v, want ErrManyKeys", err)
+		}
+	})
+}
+
+// TestEndedKeys: of keys that have ended the newest are kept, and all others.
+func TestEndedKeys(t *testing.T) {
+	onBoth(t, func(t *testing.T, source string) {
+		s := open(t, source)
+		kept, secret := create(t, s, NewKey{Name: "kept"})
+		other, _ := create(t, s, NewKey{Name: "other", Project: "other"})
+		if _, err := s.RevokeKey(t.Context(), other.ID); err != nil {
+			t.Fatal(err)
+		}
+		insert := "INSERT INTO keys (id, project, name, digest, scopes, created, expires, revoked) VALUES ($1, $2, $1, '', 'read', $3, 0, 1)"
+		for i := range maxEnded + 2 {
+			if _, err := s.db.ExecContext(t.Context(), insert, fmt.Sprintf("ended-%04d", i), kept.ProjectID, i+1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		create(t, s, NewKey{Name: "new"})
+		keys, err := s.Keys(t.Context())
+		if err != nil || len(keys) != maxEnded+3 {
+			t.Errorf("got %d keys, %v, want %d", len(keys), err, maxEnded+3)
+		}
+		for _, k := range keys {
+			if k.ID == "ended-0000" || k.ID == "ended-0001" {
+				t.Errorf("%s is kept, want the oldest dropped", k.ID)
+			}
+		}
+		if _, err := s.Authenticate(t.Context(), secret); err != nil {
+			t.Errorf("the oldest key of all: got %v, want no error: it has not ended", err)
+		}
+	})
+}
+
+// TestMaker: no key is made with one that cannot be used any more, or of another project.
+func TestMaker(t *testing.T) {
+	onBoth(t, func(t *testing.T, source string) {
+		s := open(t, source)
+		now := time.Now()
+		maker, _ := create(t, s, NewKey{Name: "maker"})
+		ends, _ := create(t, s, NewKey{Name: "ends", Expires: now.Add(time.Hour)})
+		revoked, _ := create(t, s, NewKey{Name: "revoked"})
+		other, _ := create(t, s, NewKey{Name: "other", Project: "other"})
+		if _, err := s.RevokeKey(t.Context(), revoked.ID); err != nil {
+			t.Fatal(err)
+		}
+		create(t, s, NewKey{Name: "a", Maker: maker.ID})
+		create(t, s, NewKey{Name: "b", Maker: ends.ID})
+		s.now = func() time.Time { return now.Add(time.Hour) }
+		for what, id := range map[string]string{"revoked": revoked.ID, "past its end": ends.ID, "of another project": other.ID, "none": "none"} {
+			if _, secret, err := s.CreateKey(t.Context(), NewKey{Name: "c", Maker: id}); !errors.Is(err, ErrBadKey) || secret != "" {
+				t.Errorf("made with one that is %s: got %v, want ErrBadKey", what, err)
+			}
+		}
+	})
+}
+
+// TestProjectKeys: a project's keys come page by page, the newest first, and it can revoke no others.
+func TestProjectKeys(t *testing.T) {
+	onBoth(t, func(t *testing.T, source string) {
+		s := open(t, source)
+		start := time.Now()
+		at := start
+		s.now = func() time.Time { return at }
+		var ids []string
+		project := ""
+		for i := range 7 {
+			if i != 3 { // the third and the fourth are made at the same time
+				at = at.Add(time.Second)
+			}
+			k, _ := create(t, s, NewKey{Name: fmt.Sprint("key-", i), Expires: start.Add(time.Duration(10+i) * time.Minute)})
+			ids, project = append(ids, k.ID), k.ProjectID
+		}
+		if ids[2] > ids[3] {
+			ids[2], ids[3] = ids[3], ids[2]
+		}
+		slices.Reverse(ids)
+		other, secret := create(t, s, NewKey{Name: "key-0", Project: "other"})
+		list := func(f KeyFilter) (pages [][]string) {
+			for f.ProjectID = project; ; {
+				keys, err := s.ProjectKeys(t.Context(), f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(keys) == 0 {
+					return pages
+				}
+				var page []string
+				for _, k := range keys {
+					page = append(page, k.ID)
+				}
+				pages, f.After = append(pages, page), page[len(page)-1]
+			}
+		}
+		if diff := cmp.Diff([][]string{ids[:3], ids[3:6], ids[6:]}, list(KeyFilter{Limit: 3})); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+		revoked, err := s.RevokeProjectKey(t.Context(), project, ids[1])
+		if err != nil || revoked.ID != ids[1] || revoked.Revoked.IsZero() {
+			t.Errorf("got %+v, %v, want the key, which is revoked", revoked, err)
+		}
+		if again, err := s.RevokeProjectKey(t.Context(), project, ids[1]); err != nil || !again.Revoked.Equal(revoked.Revoked) {
+			t.Errorf("once more: got %+v, %v, want it as it is", again, err)
+		}
+		at = start.Add(10 * time.Minute) // the end of the oldest
+		if diff := cmp.Diff([][]string{{ids[0], ids[2]}, {ids[3], ids[4]}, {ids[5]}}, list(KeyFilter{Limit: 2, Usable: true})); diff != "" {
+			t.Errorf("those that can be used: -want +got\n%s", diff)
+		}
+		for _, id := range []string{other.ID, "none", "key-1", "", "a\x00b"} {
+			if k, err := s.RevokeProjectKey(t.Context(), project, id); !errors.Is(err, ErrNoKey) || k.ID != "" {
+				t.Errorf("revoke %q: got %+v, %v, want ErrNoKey", id, k, err)
+			}
+			if id == "" {
+				continue
+			}
+			if keys, err := s.ProjectKeys(t.Context(), KeyFilter{ProjectID: project, After: id, Limit: 9}); !errors.Is(err, ErrNoKey) || len(keys) > 0 {
+				t.Errorf("keys after %q: got %+v, %v, want ErrNoKey", id, keys, err)
+			}
+		}
+		if _, err := s.Authenticate(t.Context(), secret); err != nil {
+			t.Errorf("the other project's key: got %v, want no error", err)
 		}
 	})
 }

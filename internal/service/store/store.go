@@ -24,6 +24,8 @@ var (
 	ErrNoKey = errors.New("no such API key")
 	// ErrKeyExists: another key of the project has the name and is not revoked.
 	ErrKeyExists = errors.New("the name is in use")
+	// ErrManyKeys: the project has as many keys as it may.
+	ErrManyKeys = errors.New("the project has too many API keys")
 	// ErrNewer: a newer program has changed the schema of the database.
 	ErrNewer = errors.New("the database is of a newer version of this program")
 	// ErrDamaged: the file is damaged, or no SQLite database.
@@ -106,7 +108,7 @@ func (s *Store) write(ctx context.Context, what string, do func(*sql.Tx) error) 
 	}
 	err := transact(ctx, s.db, do)
 	switch {
-	case err == nil || errors.Is(err, ErrNoKey) || errors.Is(err, ErrKeyExists) || errors.Is(err, backend.ErrInvalid):
+	case err == nil || errors.Is(err, ErrNoKey) || errors.Is(err, ErrKeyExists) || errors.Is(err, ErrManyKeys) || errors.Is(err, ErrBadKey) || errors.Is(err, backend.ErrInvalid):
 		return err // not the database's
 	default:
 		return s.failed(what, err)
