@@ -42,6 +42,7 @@ func testContext(t testing.TB) context.Context {
 const (
 	key      = "key-that-writes"
 	keyReads = "key-that-reads"
+	keyAdmin = "key-that-makes-keys"
 )
 
 func authenticate(_ context.Context, k string) (httpapi.Caller, error) {
@@ -50,6 +51,8 @@ func authenticate(_ context.Context, k string) (httpapi.Caller, error) {
 		return httpapi.Caller{Project: "a", Read: true, Write: true}, nil
 	case keyReads:
 		return httpapi.Caller{Project: "a", Read: true}, nil
+	case keyAdmin:
+		return httpapi.Caller{Project: "a", Read: true, Admin: true}, nil
 	}
 	return httpapi.Caller{}, httpapi.ErrUnknownKey
 }

@@ -135,7 +135,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 // session tells who a page is of.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	c := s.caller(r.Context())
-	writeJSON(w, map[string]any{"key_name": c.KeyName, "read": c.Read, "write": c.Write, "audit": c.Audit, "version": s.cfg.Version})
+	writeJSON(w, map[string]any{"key_name": c.KeyName, "read": c.Read, "write": c.Write, "audit": c.Audit, "admin": c.Admin, "version": s.cfg.Version})
 }
 
 func writeJSON(w http.ResponseWriter, v any) {

@@ -43,6 +43,7 @@ func newProblem(status int, code, detail string) *problem {
 var kinds = slices.Concat([]apierror.Kind{
 	{Err: service.ErrNotAllowed, Status: http.StatusForbidden, Code: "not_allowed"},
 	{Err: service.ErrQuota, Status: http.StatusTooManyRequests, Code: "quota"},
+	{Err: ErrManyKeys, Status: http.StatusTooManyRequests, Code: "quota"},
 	{Err: service.ErrRepeated, Status: http.StatusConflict, Code: "idempotency"},
 	{Err: service.ErrBusy, Status: http.StatusTooManyRequests, Code: "busy"},
 	{Err: service.ErrClosed, Status: http.StatusServiceUnavailable, Code: apierror.Stopping},

@@ -97,6 +97,8 @@ type Config struct {
 	// on. Servers that have the same take each other's, also one that is started later. Who knows it can make such tokens for every project. nil: a random one, with
 	// which they end.
 	Secret []byte
+	// Keys, where it is set, manages the keys of projects, for keys with the scope admin.
+	Keys Keys
 	// Records keep what becomes of programs that go on without their client; nil: that is forgotten when the server ends.
 	Records Records
 	// Ready, where it is set, fails where something that the server needs besides the backend does not answer: /readyz asks it.
@@ -154,8 +156,16 @@ type Caller struct {
 	Project string
 	// KeyID and KeyName name its key in the audit log.
 	KeyID, KeyName string
-	// Read lets it look at sandboxes and their files, and Write make, use and remove them, and run code. Audit lets it read the project's audit log.
-	Read, Write, Audit bool
+	// Read lets it look at sandboxes and their files, and Write make, use and remove them, and run code. Audit lets it read the project's audit log, and
+	// Admin list, make and revoke the project's keys, with no more than it has itself.
+	Read, Write, Audit, Admin bool
+	// Expires is when its key ends; zero: never. Keys that it makes end no later.
+	Expires time.Time
+}
+
+// has reports whether a caller has a scope.
+func (c Caller) has(scope string) bool {
+	return map[string]bool{"read": c.Read, "write": c.Write, "audit": c.Audit, "admin": c.Admin}[scope]
 }
 
 // everyone is who calls where no key is asked for.
@@ -315,6 +325,7 @@ func (s *Server) ofSession(r *http.Request) (identify func(context.Context) (con
 		return nil, borne
 	}
 	return func(ctx context.Context) (context.Context, error) {
+		ctx = context.WithValue(ctx, loginKey{}, found.begun)
 		if found.key == "" {
 			return context.WithValue(ctx, callerKey{}, found.person), nil
 		}

@@ -34,6 +34,7 @@ type sessions struct {
 type session struct {
 	key    string
 	person Caller
+	begun  time.Time
 	end    time.Time
 }
 
@@ -67,6 +68,7 @@ func (s *sessions) redeem(token string, now time.Time) (key string, ok bool) {
 // The oldest of a key's or person's sessions ends where there are too many.
 func (s *sessions) begin(w http.ResponseWriter, r *http.Request, opened session, now time.Time) {
 	s.end(r)
+	opened.begun = now
 	if latest := now.Add(sessionTime); opened.end.IsZero() || opened.end.After(latest) {
 		opened.end = latest
 	}

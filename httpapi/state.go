@@ -30,6 +30,8 @@ func (s *Server) routes() {
 	s.stateRoutes()
 	s.offerRoutes()
 	s.auditRoutes()
+	s.keyRoutes()
+	s.quotaRoutes()
 }
 
 // readyTime is how long what the server needs may take to answer.

@@ -16,5 +16,5 @@ type AuditEntry struct {
 	Operation string    `json:"operation" doc:"The operation's id in this document, network-attempt, process-end, login, or mcp/ and the name of a tool" example:"create-sandbox"`
 	Sandbox   string    `json:"sandbox,omitempty"`
 	Outcome   string    `json:"outcome" doc:"The status of a result, the code of a problem, or ok" example:"ok"`
-	Detail    string    `json:"detail,omitempty" doc:"Of an attempt: the protocol, the host and port, and what went through"`
+	Detail    string    `json:"detail,omitempty" doc:"Of an attempt: the protocol, the host and port, and what went through. Of a volume or key: which it is"`
 }

@@ -255,7 +255,7 @@ func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 // scoped is a caller of a project with the rights of scopes.
 func scoped(projectID string, scopes []store.Scope) httpapi.Caller {
 	has := func(s store.Scope) bool { return slices.Contains(scopes, s) }
-	return httpapi.Caller{Project: projectID, Read: has(store.ScopeRead), Write: has(store.ScopeWrite), Audit: has(store.ScopeAudit)}
+	return httpapi.Caller{Project: projectID, Read: has(store.ScopeRead), Write: has(store.ScopeWrite), Audit: has(store.ScopeAudit), Admin: has(store.ScopeAdmin)}
 }
 
 // localProject is the project of the key that a server makes for itself.
@@ -270,7 +270,7 @@ func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Con
 			return httpapi.Caller{}, httpapi.ErrUnknownKey
 		}
 		caller := scoped(key.ProjectID, key.Scopes)
-		caller.KeyID, caller.KeyName = key.ID, key.Name
+		caller.KeyID, caller.KeyName, caller.Expires = key.ID, key.Name, key.Expires
 		return caller, err
 	}
 	if cfg.OIDC, err = f.oidc.config(ctx, db); err != nil {
@@ -279,6 +279,7 @@ func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Con
 	if cfg.Secret, err = db.SealingSecret(ctx); err != nil {
 		return "", err
 	}
+	cfg.Keys = projectKeys{db}
 	cfg.Records = db
 	cfg.Ready = db.Ping
 	cfg.Audit = func(ctx context.Context, events []httpapi.AuditEvent) error { return db.Audit(ctx, entries(events)...) }

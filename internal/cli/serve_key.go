@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/httpapi"
+	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/layerstore"
 	"github.com/llmsandbox/llmsandbox/internal/service/store"
 	"github.com/llmsandbox/llmsandbox/internal/statedir"
@@ -106,7 +110,9 @@ it. Scopes are:
 
   read    look at sandboxes and their files
   write   create, use and remove sandboxes
-  audit   read the project's audit log`,
+  audit   read the project's audit log
+  admin   list, create and revoke the project's keys over HTTP and in the
+          console, with no more scopes and no later end than its own`,
 		Example: `  llmsandbox serve key create ci --expires 90d
   llmsandbox serve key create dashboard --project web --scope read > key`,
 		Args: cobra.ExactArgs(1),
@@ -128,7 +134,7 @@ it. Scopes are:
 	set := cmd.Flags()
 	at.register(set)
 	set.StringVar(&project, "project", store.DefaultProject, "`PROJECT` that the key belongs to")
-	set.StringArrayVar(&scopes, "scope", nil, "`SCOPE` of the key: read, write or audit (repeatable; default: read and write)")
+	set.StringArrayVar(&scopes, "scope", nil, "`SCOPE` of the key: read, write, audit or admin (repeatable; default: read and write)")
 	set.StringVar(&expires, "expires", "", "`DURATION` after which the key ends, such as 90d (default: never)")
 	return cmd
 }
@@ -166,6 +172,55 @@ func newServeKeyListCommand() *cobra.Command {
 	return cmd
 }
 
+// projectKeys are the keys of a server's database, as its API needs them.
+type projectKeys struct{ db *store.Store }
+
+func (k projectKeys) CreateKey(ctx context.Context, n *httpapi.NewKey) (httpapi.Key, string, error) {
+	asked := store.NewKey{Name: n.Name, ProjectID: n.Project, Expires: n.Expires, Maker: n.Maker}
+	for _, s := range n.Scopes {
+		asked.Scopes = append(asked.Scopes, store.Scope(s))
+	}
+	made, secret, err := k.db.CreateKey(ctx, asked)
+	return describeKey(made), secret, keyError(err)
+}
+
+func (k projectKeys) Keys(ctx context.Context, q *httpapi.KeyQuery) ([]httpapi.Key, error) {
+	found, err := k.db.ProjectKeys(ctx, store.KeyFilter{ProjectID: q.Project, Usable: q.Usable, After: q.After, Limit: q.Limit})
+	keys := make([]httpapi.Key, 0, len(found))
+	for _, one := range found {
+		keys = append(keys, describeKey(one))
+	}
+	return keys, keyError(err)
+}
+
+func (k projectKeys) RevokeKey(ctx context.Context, project, id string) error {
+	_, err := k.db.RevokeProjectKey(ctx, project, id)
+	return keyError(err)
+}
+
+func describeKey(k store.Key) httpapi.Key {
+	return httpapi.Key{ID: k.ID, Name: k.Name, Scopes: scopeNames(k), Created: k.Created, Expires: k.Expires, Revoked: k.Revoked}
+}
+
+func scopeNames(k store.Key) (names []string) {
+	for _, s := range k.Scopes {
+		names = append(names, string(s))
+	}
+	return names
+}
+
+// keyError gives an error of the store the class that the API knows it by.
+func keyError(err error) error {
+	for of, class := range map[error]error{
+		store.ErrNoKey: llmsandbox.ErrNotFound, store.ErrKeyExists: fs.ErrExist, store.ErrManyKeys: httpapi.ErrManyKeys, store.ErrBadKey: httpapi.ErrUnknownKey,
+	} {
+		if errors.Is(err, of) {
+			return errclass.Of(class, err)
+		}
+	}
+	return err
+}
+
 func printKeys(keys []store.Key) error {
 	w := newTable(os.Stdout)
 	fmt.Fprintln(w, "ID\tNAME\tPROJECT\tSCOPES\tCREATED\tEXPIRES\tSTATUS")
@@ -174,11 +229,7 @@ func printKeys(keys []store.Key) error {
 		if !k.Expires.IsZero() {
 			expires = k.Expires.Local().Format(time.RFC3339)
 		}
-		var scopes []string
-		for _, s := range k.Scopes {
-			scopes = append(scopes, string(s))
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Project, strings.Join(scopes, " "), k.Created.Local().Format(time.RFC3339), expires, keyStatus(k, time.Now()))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Project, strings.Join(scopeNames(k), " "), k.Created.Local().Format(time.RFC3339), expires, keyStatus(k, time.Now()))
 	}
 	return w.Flush()
 }

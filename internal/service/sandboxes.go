@@ -195,6 +195,35 @@ func (c *Config) quota(list []backend.Info) error {
 	)
 }
 
+// A Quota is what a project has of something, and what it may have: 0 where nothing bounds it.
+type Quota struct{ Used, Most int64 }
+
+// Quotas are those of a project. Memory and Disk are of its sandboxes' limits together; projects that may have no Volumes have none.
+type Quotas struct{ Sandboxes, Memory, Disk, Volumes Quota }
+
+// Quotas tells what a project has.
+func (s *Service) Quotas(ctx context.Context, project string) (Quotas, error) {
+	list, err := s.List(ctx, project)
+	if err != nil {
+		return Quotas{}, err
+	}
+	q := Quotas{
+		Sandboxes: Quota{int64(len(list)), int64(s.cfg.MaxSandboxes)}, Memory: Quota{Most: s.cfg.MaxMemory}, Disk: Quota{Most: s.cfg.MaxDisk}, Volumes: Quota{Most: int64(s.cfg.MaxVolumes)},
+	}
+	for _, i := range list {
+		q.Memory.Used += max(i.Limits.Memory, 0)
+		q.Disk.Used += max(i.Limits.Disk, 0)
+	}
+	if s.cfg.MaxVolumes > 0 {
+		volumes, err := s.Volumes(ctx, project)
+		if err != nil {
+			return Quotas{}, err
+		}
+		q.Volumes.Used = int64(len(volumes))
+	}
+	return q, nil
+}
+
 // together fails with ErrQuota where one limit of all these sandboxes is more than most; 0 is any.
 func (c *Config) together(name string, most int64, list []backend.Info, of func(backend.Limits) int64) error {
 	left := most

@@ -436,6 +436,78 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestKeysOverHTTP: a key with the scope admin makes keys of its project, lists and revokes them, and those of another project are as if they were not.
+func TestKeysOverHTTP(t *testing.T) {
+	m := newMachine(t)
+	admin, other := m.makeKey("admin", "--project", "a", "--scope", "admin", "--scope", "read", "--expires", "1d"), m.makeKey("other", "--project", "b", "--scope", "admin")
+	s := m.start()
+	type key struct {
+		ID, Name, Secret, Expires, Revoked string
+		Scopes                             []string
+	}
+	ask := func(key, method, path, body string, want int, v any) {
+		t.Helper()
+		status, text := s.ask(key, method, path, body)
+		if status != want {
+			t.Fatalf("%s %s: %d %s, want %d", method, path, status, text, want)
+		}
+		if v == nil {
+			return
+		}
+		if err := json.Unmarshal([]byte(text), v); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+	}
+	var made, next key
+	ask(admin, http.MethodPost, "/v1/keys", `{"name": "ci", "scopes": ["read", "admin"]}`, http.StatusCreated, &made)
+	if made.Expires == "" {
+		t.Errorf("%+v, want a key that ends with its maker", made)
+	}
+	ask(made.Secret, http.MethodGet, "/v1/sandboxes", "", http.StatusOK, nil)
+	ask(made.Secret, http.MethodPost, "/v1/sandboxes", "{}", http.StatusForbidden, nil)
+	ask(made.Secret, http.MethodPost, "/v1/keys", `{"name": "next", "scopes": ["read"]}`, http.StatusCreated, &next)
+	ask(admin, http.MethodPost, "/v1/keys", `{"name": "ci", "scopes": ["read"]}`, http.StatusConflict, nil)
+	ask(admin, http.MethodPost, "/v1/keys", `{"name": "x", "scopes": ["write"]}`, http.StatusForbidden, nil)
+	ask(admin, http.MethodPost, "/v1/keys", `{"name": "x", "scopes": ["read"], "expires_seconds": 90000}`, http.StatusForbidden, nil)
+	ask(other, http.MethodDelete, "/v1/keys/"+made.ID, "", http.StatusNotFound, nil)
+	var page struct {
+		Keys []key
+		Next string
+	}
+	ask(other, http.MethodGet, "/v1/keys", "", http.StatusOK, &page)
+	if len(page.Keys) != 1 || page.Keys[0].Name != "other" {
+		t.Errorf("%+v, want the key of that project", page.Keys)
+	}
+	var names []string
+	for page.Next = "start"; page.Next != ""; {
+		query := "?limit=2"
+		if page.Next != "start" {
+			query += "&after=" + page.Next
+		}
+		page.Keys, page.Next = nil, ""
+		ask(admin, http.MethodGet, "/v1/keys"+query, "", http.StatusOK, &page)
+		for _, k := range page.Keys {
+			names = append(names, k.Name)
+		}
+	}
+	if want := []string{"next", "ci", "admin"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+	for range 2 {
+		ask(admin, http.MethodDelete, "/v1/keys/"+made.ID, "", http.StatusNoContent, nil)
+	}
+	ask(made.Secret, http.MethodGet, "/v1/sandboxes", "", http.StatusUnauthorized, nil)
+	ask(next.Secret, http.MethodGet, "/v1/sandboxes", "", http.StatusOK, nil)
+	if out, text, err := m.run("serve", "key", "list"); err != nil || !regexp.MustCompile(made.ID+`\s.*revoked`).MatchString(out) {
+		t.Errorf("%s %s, %v: want the key, revoked", out, text, err)
+	}
+	s.end(syscall.SIGTERM)
+	log, text, err := m.run("serve", "audit", "--json")
+	if err != nil || !strings.Contains(log, `"action":"create-key"`) || !strings.Contains(log, "id "+made.ID+", scopes read admin") || !strings.Contains(log, `"action":"revoke-key"`) || strings.Contains(log, made.Secret) {
+		t.Errorf("the audit log has %s (%s, %v), want who made and revoked keys, and no secret", log, text, err)
+	}
+}
+
 // TestKernelIsShared: requests to a kernel, each of which the server lets go of, follow each other.
 func TestKernelIsShared(t *testing.T) {
 	m := newMachine(t)

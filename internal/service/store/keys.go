@@ -46,11 +46,13 @@ type Key struct {
 
 // NewKey says what key to make.
 type NewKey struct {
-	Name    string    // 1 to 64 of A-Z, a-z, 0-9 and ._-; no other key of the project that is not revoked has it
-	Project string    // as a name; empty: DefaultProject. It is made when a key first names it.
-	Scopes  []Scope   // empty: ScopeRead and ScopeWrite
-	Expires time.Time // zero: never
-	Maker   string    // id of the key with which it is made; empty: none. That key must still be one that can be used.
+	Name    string // 1 to 64 of A-Z, a-z, 0-9 and ._-; no other key of the project that is not revoked has it
+	Project string // as a name; empty: DefaultProject. It is made when a key first names it.
+	// ProjectID, where it is set, is the project's in place of Project.
+	ProjectID string
+	Scopes    []Scope   // empty: ScopeRead and ScopeWrite
+	Expires   time.Time // zero: never
+	Maker     string    // id of the key with which it is made; empty: none. That key must still be one that can be used.
 }
 
 // MaxKeys is how many keys a project has at most that are neither revoked nor past their end.
@@ -123,7 +125,12 @@ func (s *Store) CreateKey(ctx context.Context, n NewKey) (key Key, secret string
 		return Key{}, "", err
 	}
 	err = s.write(ctx, "make a key", func(tx *sql.Tx) error {
-		project, err := projectID(ctx, tx, n.Project, now)
+		project, err := n.ProjectID, error(nil)
+		if project == "" {
+			project, err = projectID(ctx, tx, n.Project, now)
+		} else { // as above, others wait here
+			err = tx.QueryRowContext(ctx, "UPDATE projects SET name = name WHERE id = $1 RETURNING name", project).Scan(&n.Project)
+		}
 		if err == nil {
 			err = makeRoom(ctx, tx, n, project, now)
 		}

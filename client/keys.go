@@ -1,0 +1,100 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
+)
+
+// A Key is an API key of the server, without its secret.
+type Key struct {
+	ID, Name string
+	Scopes   []string // of read, write, audit and admin
+	Created  time.Time
+	Expires  time.Time // zero: never
+	Revoked  time.Time // zero: it is not
+}
+
+func key(k *apitypes.Key) Key {
+	out := Key{ID: k.ID, Name: k.Name, Scopes: k.Scopes, Created: k.Created}
+	if k.Expires != nil {
+		out.Expires = *k.Expires
+	}
+	if k.Revoked != nil {
+		out.Revoked = *k.Revoked
+	}
+	return out
+}
+
+// CreateKey makes a key of the client's project, which ends after a lifetime, to the second; 0: when the client's own key does, if that ends. It has no
+// scopes that the client's own has not. Its secret is known here and never again. The client's key needs the scope admin. It fails with fs.ErrExist where
+// another key that is not revoked has the name. After llmsandbox.ErrLost there may be one of which only [Client.Keys] knows.
+func (c *Client) CreateKey(ctx context.Context, name string, scopes []string, lifetime time.Duration) (made Key, secret string, err error) {
+	var answer apitypes.MadeKey
+	body := &apitypes.NewKey{Name: name, Scopes: scopes, Expires: lifetime.Seconds()}
+	if err := c.call(ctx, &request{method: http.MethodPost, path: "/v1/keys", body: body, want: http.StatusCreated}, &answer); err != nil {
+		return Key{}, "", fmt.Errorf("create key %q: %w", name, err)
+	}
+	return key(&answer.Key), answer.Secret, nil
+}
+
+// Keys returns the keys of the client's project, the newest first, also those that are revoked or have ended. The client's key needs the scope admin.
+func (c *Client) Keys(ctx context.Context) ([]Key, error) {
+	var all []Key
+	query := url.Values{"limit": {pageSize}}
+	for range maxPages {
+		var page apitypes.Keys
+		if err := c.call(ctx, &request{method: http.MethodGet, path: "/v1/keys", query: query}, &page); err != nil {
+			return nil, fmt.Errorf("list keys: %w", err)
+		}
+		for i := range page.Keys {
+			all = append(all, key(&page.Keys[i]))
+		}
+		if page.Next == "" {
+			return all, nil
+		}
+		query.Set("after", page.Next)
+	}
+	return nil, fmt.Errorf("list keys: %w", malformed("it has no end after %d pages", maxPages))
+}
+
+// RevokeKey ends the use of a key of the client's project at once and for ever; one that is revoked already stays so. The client's key needs the scope
+// admin. It fails with llmsandbox.ErrNotFound where the project has no key of that id.
+func (c *Client) RevokeKey(ctx context.Context, id string) error {
+	if !isID(id) { // no other goes into the path
+		return fmt.Errorf("revoke key %q: %w: an id is of [a-z0-9-], at most %d bytes", cut(id, maxID), llmsandbox.ErrInvalid, maxID)
+	}
+	if err := c.call(ctx, &request{method: http.MethodDelete, path: "/v1/keys/" + id, want: http.StatusNoContent}, nil); err != nil {
+		return fmt.Errorf("revoke key %s: %w", id, err)
+	}
+	return nil
+}
+
+// Quotas are what a project has of what it may have.
+type Quotas struct {
+	Sandboxes    Quota
+	Memory, Disk Quota // of its sandboxes' limits together, in bytes
+	Volumes      Quota // both are 0 where projects have none
+	Rate         int   // requests of each key in a second; 0: nothing bounds them
+}
+
+// A Quota is what a project has of something, and the most that it may have; 0: nothing bounds it.
+type Quota struct{ Used, Most int64 }
+
+// Quotas tells what the key's project has of what it may have.
+func (c *Client) Quotas(ctx context.Context) (Quotas, error) {
+	var q apitypes.Quotas
+	if err := c.call(ctx, &request{method: http.MethodGet, path: "/v1/quotas"}, &q); err != nil {
+		return Quotas{}, fmt.Errorf("get quotas: %w", err)
+	}
+	out := Quotas{Sandboxes: Quota(q.Sandboxes), Memory: Quota(q.Memory), Disk: Quota(q.Disk), Rate: q.Rate}
+	if q.Volumes != nil {
+		out.Volumes = Quota(*q.Volumes)
+	}
+	return out, nil
+}

@@ -1,0 +1,28 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/llmsandbox/llmsandbox/internal/apitypes"
+	"github.com/llmsandbox/llmsandbox/internal/service"
+)
+
+func (s *Server) quotaRoutes() {
+	type answer struct{ Body apitypes.Quotas }
+	register(s, operation{
+		id: "get-quotas", method: http.MethodGet, path: "/v1/quotas", tag: "Server", summary: "Tell what the project has of what it may have",
+	}, func(ctx context.Context, _ *struct{}) (*answer, error) {
+		q, err := s.service.Quotas(ctx, s.caller(ctx).Project)
+		if err != nil {
+			return nil, err
+		}
+		out := &answer{apitypes.Quotas{Sandboxes: quota(q.Sandboxes), Memory: quota(q.Memory), Disk: quota(q.Disk), Rate: s.rates.most}}
+		if q.Volumes.Most > 0 {
+			out.Body.Volumes = new(quota(q.Volumes))
+		}
+		return out, nil
+	})
+}
+
+func quota(q service.Quota) apitypes.Quota { return apitypes.Quota{Used: q.Used, Most: q.Most} }
