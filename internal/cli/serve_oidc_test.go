@@ -19,9 +19,10 @@ func TestGrant(t *testing.T) {
 		"builds=groups=engineers":                  {"builds", "read write", "groups", "engineers"},
 		"builds:read=groups=engineers":             {"builds", "read", "groups", "engineers"},
 		"builds:write,read=sub=auth0|a:b=c":        {"builds", "read write", "sub", "auth0|a:b=c"},
+		"builds:admin,read=groups=leads":           {"builds", "read admin", "groups", "leads"},
 		"ops=https://example.org/roles=admin, all": {"ops", "read write", "https://example.org/roles", "admin, all"},
 		"": nil, "builds": nil, "builds=groups": nil, "builds=groups=": nil, "builds==x": nil, "=groups=x": nil, ":read=groups=x": nil, "builds:=groups=x": nil,
-		"builds:admin=groups=x": nil, "builds:read,=groups=x": nil, "builds: read=groups=x": nil,
+		"builds:root=groups=x": nil, "builds:read,=groups=x": nil, "builds: read=groups=x": nil,
 	} {
 		project, scopes, claim, value, err := parseGrant(text)
 		if want == nil {
