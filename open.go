@@ -335,11 +335,43 @@ type AttachOptions struct {
 	Policy Policy
 	// Logger is what it is in Options, for this handle.
 	Logger *slog.Logger
+	// TakeOver gives the sandbox another owner; nil leaves it the one that it has.
+	TakeOver *TakeOver
+}
+
+// A TakeOver gives a sandbox that has outlived its owner, which was killed, another one. It does not look whether that lives: two owners both serve
+// its network, and each may end it. Only backends whose sandboxes outlive their owners for a while have it, which is Kubernetes; others fail with ErrUnsupported.
+type TakeOver struct {
+	// Supervisor is the new owner; nil: the process that attaches, whose handle ends the sandbox when it is closed.
+	Supervisor *Supervisor
+	// Network is what the sandbox can reach from now on, without secrets: those of Options.Secrets ended with the owner that had them.
+	Network Network
+}
+
+// machine finds a sandbox's machine, and whether the handle is to own it.
+func (t *TakeOver) machine(ctx context.Context, b backend.Backend, id string) (m backend.Machine, owner bool, err error) {
+	if t == nil {
+		m, err = b.Attach(ctx, id)
+		return m, false, err
+	}
+	adopter, ok := b.(backend.Adopter)
+	if !ok {
+		return nil, false, fmt.Errorf("take over sandbox %s: %w: sandboxes of the %s backend end with their owners", id, ErrUnsupported, b.Name())
+	}
+	if t.Supervisor == nil {
+		m, err = adopter.Adopt(ctx, id)
+		return m, true, err
+	}
+	if err := t.supervise(ctx, id); err != nil {
+		return nil, false, err
+	}
+	m, err = b.Attach(ctx, id)
+	return m, false, err
 }
 
 // Attach returns a handle on a sandbox that lives, by its id, whichever process opened it. It
 // fails with ErrNotFound when there is none. Closing the handle leaves the sandbox
-// alone; Destroy ends it.
+// alone, unless the handle has taken it over; Destroy ends it.
 func Attach(ctx context.Context, id string, opts *AttachOptions) (*Sandbox, error) {
 	o := *cmp.Or(opts, &AttachOptions{})
 	if !validID(id) {
@@ -360,7 +392,7 @@ func Attach(ctx context.Context, id string, opts *AttachOptions) (*Sandbox, erro
 	if err != nil {
 		return nil, err
 	}
-	machine, err := b.Attach(ctx, id)
+	machine, owner, err := o.TakeOver.machine(ctx, b, id)
 	if err != nil {
 		if errors.Is(err, ErrNotFound) {
 			return nil, err // and names it
@@ -386,6 +418,13 @@ func Attach(ctx context.Context, id string, opts *AttachOptions) (*Sandbox, erro
 	s.attach = func(ctx context.Context) (backend.Machine, error) { return b.Attach(ctx, id) }
 	s.env, s.policy, s.installing.progress = env, o.Policy, o.Progress
 	s.keepArtifacts(artifacts)
+	if owner {
+		s.net.owner = true
+		if err := s.SetNetwork(ctx, o.TakeOver.Network); err != nil {
+			return nil, errors.Join(fmt.Errorf("take over sandbox %s: %w", id, err), s.Close())
+		}
+		return s, nil
+	}
 	if err := s.attachSupervisor(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("attach to sandbox %s: %w", id, err), s.machine.Close(nil))
 	}

@@ -80,7 +80,7 @@ func (s *Sandbox) reset(ctx context.Context) error {
 	}
 	m := s.made
 	if m == nil {
-		return fmt.Errorf("%w: it was not opened with Options.Resettable, so what it was like is not known", ErrInvalid)
+		return fmt.Errorf("%w: it was not opened with Options.Resettable, or has another owner by now, so what it was like is not known", ErrInvalid)
 	}
 	if m.unknown != nil {
 		return m.unknown

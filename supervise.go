@@ -35,6 +35,7 @@ type Supervisor struct {
 // An order is what a supervisor is started with: its Config, and what of the Options is for it.
 type order struct {
 	Config                 []byte
+	TakeOver               bool   // of the sandbox ID, with Mode and Allow
 	Declaration            []byte // of the language, if a file declares it
 	Language, Image, ID    string
 	Limits                 Limits
@@ -57,11 +58,8 @@ type order struct {
 
 // openSupervised has a supervisor open the sandbox, and attaches to it.
 func openSupervised(ctx context.Context, o Options, lang *language.Language) (*Sandbox, error) {
-	switch {
-	case len(o.Supervisor.Command) == 0:
-		return nil, fmt.Errorf("open sandbox: %w: the supervisor has no Command", ErrInvalid)
-	case o.Network.Resolve != nil || o.Network.Roots != nil || o.Network.Hook != nil:
-		return nil, fmt.Errorf("open sandbox: %w: a supervisor serves the network, and has no use for Resolve, Roots and Hook of this process", ErrInvalid)
+	if err := o.Supervisor.check(o.Network); err != nil {
+		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
 	environment := o.Environment
 	if environments.IsPath(environment) { // the supervisor has another working directory
@@ -94,6 +92,30 @@ func openSupervised(ctx context.Context, o Options, lang *language.Language) (*S
 		return nil, errors.Join(err, started.End())
 	}
 	return s, started.Release()
+}
+
+// supervise has a supervisor take a sandbox over.
+func (t *TakeOver) supervise(ctx context.Context, id string) error {
+	if err := t.Supervisor.check(t.Network); err != nil {
+		return fmt.Errorf("take over sandbox %s: %w", id, err)
+	}
+	o := order{Config: t.Supervisor.Config, TakeOver: true, ID: id, Mode: t.Network.Mode, Allow: t.Network.Allow}
+	started, err := supervisor.Start(ctx, t.Supervisor.Command, o, func(json.RawMessage) {})
+	if err != nil {
+		return asTold(err)
+	}
+	return started.Release()
+}
+
+// check fails for a supervisor that cannot serve the network.
+func (s *Supervisor) check(n Network) error {
+	switch {
+	case len(s.Command) == 0:
+		return fmt.Errorf("%w: the supervisor has no Command", ErrInvalid)
+	case n.Resolve != nil || n.Roots != nil || n.Hook != nil:
+		return fmt.Errorf("%w: a supervisor serves the network, and has no use for Resolve, Roots and Hook of this process", ErrInvalid)
+	}
+	return nil
 }
 
 // Supervise is the whole of a [Supervisor]'s program: it opens the sandbox that it was started for
@@ -140,6 +162,9 @@ func openOrdered(ctx context.Context, open func([]byte) (backend.Backend, error)
 			return nil, err
 		}
 	}
+	if o.TakeOver { // of whatever language: the supervisor runs nothing
+		return Attach(ctx, o.ID, &AttachOptions{Backend: b, Language: DefaultLanguage, TakeOver: &TakeOver{Network: Network{Mode: o.Mode, Allow: o.Allow}}})
+	}
 	progress := func(p backend.Progress) {
 		text, _ := json.Marshal(p) // it has a JSON form
 		supervisor.Say(supervisor.Answer{Progress: text})
@@ -160,7 +185,7 @@ var kinds = []struct {
 }{
 	{"not_enforced", ErrNotEnforced}, {"unsupported", ErrUnsupported}, {"image_not_found", ErrImageNotFound}, {"image_invalid", ErrImageInvalid},
 	{"unknown_language", ErrUnknownLanguage}, {"toolchain", ErrToolchain}, {"refused", ErrRefused}, {"lost", ErrLost}, {"closed", ErrClosed}, {"invalid", ErrInvalid},
-	{"environment_not_found", ErrEnvironmentNotFound}, {"volume_not_found", ErrVolumeNotFound},
+	{"not_found", ErrNotFound}, {"environment_not_found", ErrEnvironmentNotFound}, {"volume_not_found", ErrVolumeNotFound},
 }
 
 func kindOf(err error) string {

@@ -63,6 +63,13 @@ type Renewer interface {
 	Renew(ctx context.Context, m Machine) (Machine, error)
 }
 
+// Adopter is implemented by backends whose machines outlive their owner for a while, on whatever machine that was.
+type Adopter interface {
+	// Adopt is Attach but that the machine is as Create returns it: its handle is the owner, in place of one that has ended. It does not
+	// look whether that has: the caller knows. Other handles stay. After an error the machine may have ended.
+	Adopt(ctx context.Context, id string) (Machine, error)
+}
+
 // RunTimeout is how long a run may take that sets no limit of its own, as the options of b say by a method RunTimeout;
 // 0: they do not say.
 func RunTimeout(b Backend) time.Duration {

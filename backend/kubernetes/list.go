@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -68,36 +69,87 @@ func lives(pod *corev1.Pod) bool {
 
 // Attach finds a sandbox that this or another process made, on whatever machine.
 func (b *Backend) Attach(ctx context.Context, id string) (backend.Machine, error) {
+	pod, err := b.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return b.attach(ctx, pod, agenthost.Attached, &host{})
+}
+
+// Adopt implements [backend.Adopter].
+func (b *Backend) Adopt(ctx context.Context, id string) (backend.Machine, error) {
+	pod, err := b.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	ref, err := b.owner.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if ref != nil {
+		err = b.disown(ctx, pod, ref)
+	}
+	if err != nil {
+		return nil, errors.Join(err, b.owner.leave(context.WithoutCancel(ctx), nil))
+	}
+	return b.attach(ctx, pod, agenthost.Owner, &host{unhold: func() error { return nil }})
+}
+
+// disown makes a pod that of the Job ref, and of no other.
+func (b *Backend) disown(ctx context.Context, pod *corev1.Pod, ref *metav1.OwnerReference) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID, "ownerReferences": []*metav1.OwnerReference{ref}}})
+	if err != nil {
+		return fmt.Errorf("describe the owner of pod %s: %w", pod.Name, err)
+	}
+	err = persist(ctx, deletePatience, func() error {
+		_, err := b.cluster.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	})
+	return access.Explain("become the owner of pod "+pod.Name, err)
+}
+
+// find returns the pod of a sandbox that lives.
+func (b *Backend) find(ctx context.Context, id string) (*corev1.Pod, error) {
 	found, err := b.pods(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	for _, pod := range found {
-		if !lives(&pod) {
-			continue
+		if lives(&pod) {
+			return &pod, nil
 		}
-		// Who may not look does not learn whether the network is closed, and can attach.
-		if err := b.lookAtPolicy(ctx); err != nil && !apierrors.IsForbidden(err) {
-			return nil, err
-		}
-		h := &host{backend: b, uid: pod.UID, target: podexec.Target{Namespace: pod.Namespace, Pod: pod.Name, Container: podspec.Container}}
-		about, err := h.describe(&pod)
-		if err != nil {
-			return nil, fmt.Errorf("sandbox %s is not as this program makes them: %w", id, err)
-		}
-		// Its owner may be another: then it is not among those that are watched.
-		watch := podwatch.New(b.cluster.Client, b.cluster.Namespace, podspec.LabelSandbox+"="+id, podspec.Container)
-		if h.pod, err = watch.Follow(pod.Name); err != nil {
-			return nil, err
-		}
-		h.pod.Is(&pod)
-		s := agenthost.New(agenthost.Attached, h, about)
-		if err := h.enter(ctx, s); err != nil {
-			return nil, errors.Join(err, s.Close(nil))
-		}
-		return s, nil
 	}
 	return nil, fmt.Errorf("sandbox %s: %w", id, backend.ErrNotFound)
+}
+
+// attach connects to the agent in a pod that another process made.
+func (b *Backend) attach(ctx context.Context, pod *corev1.Pod, role agenthost.Role, h *host) (backend.Machine, error) {
+	h.backend, h.target = b, podexec.Target{Namespace: pod.Namespace, Pod: pod.Name, Container: podspec.Container}
+	s := agenthost.New(role, h, agenthost.Description{})
+	if err := h.join(ctx, s, pod); err != nil {
+		return nil, errors.Join(err, s.Close(nil))
+	}
+	return s, nil
+}
+
+func (h *host) join(ctx context.Context, s *agenthost.Session, pod *corev1.Pod) (err error) {
+	b := h.backend
+	// Who may not look does not learn whether the network is closed, and can attach.
+	if err := b.lookAtPolicy(ctx); err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	id := pod.Labels[podspec.LabelSandbox]
+	if s.Description, err = h.describe(pod); err != nil {
+		return fmt.Errorf("sandbox %s is not as this program makes them: %w", id, err)
+	}
+	// It has the label of the process that made it: then it is not among those that are watched.
+	watch := podwatch.New(b.cluster.Client, b.cluster.Namespace, podspec.LabelSandbox+"="+id, podspec.Container)
+	if h.pod, err = watch.Follow(pod.Name); err != nil {
+		return err
+	}
+	h.pod.Is(pod)
+	h.uid = pod.UID
+	return h.enter(ctx, s)
 }
 
 // GC deletes the pods of sandboxes that have ended, whose deadline has passed or whose

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
@@ -22,11 +23,20 @@ func (p place) awaitPod(ctx context.Context, name string, there watchtools.Preco
 
 // awaitGone waits until there is no pod of a name.
 func (p place) awaitGone(ctx context.Context, name string) error {
-	_, err := p.awaitPod(ctx, name,
-		func(pods cache.Store) (bool, error) { return len(pods.ListKeys()) == 0, nil },
-		func(e watch.Event) (bool, error) { return e.Type == watch.Deleted, nil })
+	_, err := p.awaitPod(ctx, name, none, deleted)
 	return err
 }
+
+// awaitNoJob waits until there is no Job of a name.
+func (p place) awaitNoJob(ctx context.Context, name string) error {
+	list := cache.NewListWatchFromClient(p.client.BatchV1().RESTClient(), "jobs", p.Namespace, fields.OneTermEqualSelector("metadata.name", name))
+	_, err := watchtools.UntilWithSync(ctx, list, &batchv1.Job{}, none, deleted)
+	return err
+}
+
+func none(found cache.Store) (bool, error) { return len(found.ListKeys()) == 0, nil }
+
+func deleted(e watch.Event) (bool, error) { return e.Type == watch.Deleted, nil }
 
 // ready tells whether an event is of a pod that is ready. A pod that has ended never is.
 func ready(e watch.Event) (bool, error) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/testfaults"
 )
@@ -59,6 +61,58 @@ func TestFaultsOwnerKilled(t *testing.T) {
 	}
 	testfaults.Works(t, living)
 	testfaults.Close(t, living)
+	p.wantNothing(t, b)
+}
+
+// A sandbox whose owner was killed lives on, with what runs in it, for the one that takes it over in time, and ends with that.
+func TestFaultsTakeOver(t *testing.T) {
+	beside(t)
+	p := newPlace(t)
+	p.TTL = 20 * time.Second
+	o := p.startOwner(t)
+	b := p.newBackend(t, nil)
+	ctx := testfaults.Context(t)
+	first, err := llmsandbox.Attach(ctx, o.ID(t), &llmsandbox.AttachOptions{Backend: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := first.Start(ctx, []string{"sh", "-c", "echo before; until [ -e go ]; do sleep 0.1; done; echo after"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program.Detach()
+	testfaults.Close(t, first)
+	pod, err := p.client.CoreV1().Pods(p.Namespace).Get(ctx, podName(o.ID(t)), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Kill(t) // nobody is connected now
+	sb, err := llmsandbox.Attach(ctx, o.ID(t), &llmsandbox.AttachOptions{Backend: b, TakeOver: &llmsandbox.TakeOver{
+		Network: llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{"example.org"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.awaitNoJob(ctx, pod.OwnerReferences[0].Name); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := sb.Network(ctx); err != nil || n.Mode != llmsandbox.NetworkAllow {
+		t.Errorf("the network is %+v, %v, want the one that it was taken over with", n, err)
+	}
+	if err := sb.WriteFile(ctx, "go", nil); err != nil {
+		t.Fatal(err)
+	}
+	if program, err = sb.AttachProcess(ctx, program.ID(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := program.Wait(ctx); err != nil || !res.OK() || res.Stdout != "before\nafter\n" {
+		t.Errorf("the program that was started before has %+v, %v, want before, after", res, err)
+	}
+	testfaults.Works(t, sb)
+	testfaults.Close(t, sb)
+	if _, err := llmsandbox.Attach(ctx, o.ID(t), &llmsandbox.AttachOptions{Backend: b}); !errors.Is(err, llmsandbox.ErrNotFound) {
+		t.Errorf("attach to what its new owner has closed: %v, want llmsandbox.ErrNotFound", err)
+	}
 	p.wantNothing(t, b)
 }
 
