@@ -101,6 +101,11 @@ type Config struct {
 	Keys Keys
 	// Records keep what becomes of programs that go on without their client; nil: that is forgotten when the server ends.
 	Records Records
+	// Replicas, where it is set, is the database of several servers that share the backend, the keys and Records, too: a request may come to any of them, and is
+	// forwarded to the one that holds its sandbox. Where a server dies, another takes its sandboxes, if the backend lets them outlive it. There must be a
+	// Supervisor. ReplicaURL is where the others reach this server, such as http://10.0.0.7:8321.
+	Replicas   Replicas
+	ReplicaURL string
 	// Ready, where it is set, fails where something that the server needs besides the backend does not answer: /readyz asks it.
 	Ready func(context.Context) error
 	// MCP has the server serve the tools of package mcp at /mcp, to keys that may write. Their sandboxes have what those of the API have where a
@@ -265,10 +270,14 @@ func New(config *Config) (*Server, error) {
 	if err := cfg.checkPortsDomain(); err != nil {
 		return nil, err
 	}
+	replica, err := newMember(&cfg)
+	if err != nil {
+		return nil, err
+	}
 	s.service, err = service.New(&service.Config{
 		Sandbox: cfg.Sandbox, Images: cfg.Images, Supervisor: cfg.Supervisor, MaxLifetime: cfg.MaxLifetime, DefaultLifetime: cfg.DefaultLifetime,
 		MaxSandboxes: cfg.MaxSandboxes, MaxMemory: cfg.MaxMemory, MaxDisk: cfg.MaxDisk, MaxVolumes: cfg.MaxVolumes, MaxRuns: cfg.MaxRuns, Memory: cfg.Memory, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Zygote: cfg.Zygote, Log: cfg.Log,
-		Hooks: hooks, Records: cfg.Records, Ended: s.processEnded,
+		Hooks: hooks, Records: cfg.Records, Replica: replica, Ended: s.processEnded,
 	})
 	if err != nil {
 		return nil, err
@@ -280,11 +289,12 @@ func New(config *Config) (*Server, error) {
 	s.api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[llmsandbox.Result](), reflect.TypeFor[result]())
 	s.api.UseMiddleware(s.trace, s.metrics.count, s.limitRate, s.audit, s.allow, s.name)
 	s.routes()
-	inner := s.signed(known(mux))
+	api := s.forward(known(mux))
+	inner := s.signed(api)
 	if cfg.Console {
 		inner = s.console(inner)
 	}
-	handler, err := s.byHost(s.gate.Wrap(recovered(cfg.Log, inner)), recovered(cfg.Log, known(mux)))
+	handler, err := s.byHost(s.gate.Wrap(recovered(cfg.Log, inner)), recovered(cfg.Log, api))
 	if err != nil {
 		return nil, errors.Join(err, s.service.Close(context.Background()))
 	}

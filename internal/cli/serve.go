@@ -80,6 +80,7 @@ type serveFlags struct {
 	warm         int
 	languages    []string
 	zygote       bool
+	replicaURL   string
 	log          string
 }
 
@@ -110,6 +111,7 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	set.IntVar(&f.warm, "warm", 2, "keep `NUMBER` of sandboxes ready for each warm language")
 	set.StringArrayVar(&f.languages, "warm-language", nil, "keep sandboxes for this `LANGUAGE` ready (repeatable; default: python)")
 	registerZygote(set, &f.zygote)
+	set.StringVar(&f.replicaURL, "replica-url", "", "`URL` by which other servers of the same database reach this one, to share its sandboxes")
 	set.StringVar(&f.keepAudit, "keep-audit", "365d", "remove entries of the audit log that are older than `DURATION`")
 	set.StringVar(&f.log, "log", "info", "log `LEVEL`: debug, info, warn or error")
 }
@@ -281,6 +283,9 @@ func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Con
 	}
 	cfg.Keys = projectKeys{db}
 	cfg.Records = db
+	if f.replicaURL != "" {
+		cfg.Replicas, cfg.ReplicaURL = db, f.replicaURL
+	}
 	cfg.Ready = db.Ping
 	cfg.Audit = func(ctx context.Context, events []httpapi.AuditEvent) error { return db.Audit(ctx, entries(events)...) }
 	cfg.AuditLog = func(ctx context.Context, q *httpapi.AuditQuery) ([]httpapi.AuditRecord, error) {

@@ -491,7 +491,7 @@ func delivered(ctx context.Context, sb *llmsandbox.Sandbox, process uint64, unti
 	return got, nil
 }
 
-// takeUpAll takes up the programs that a service before this one has left: one that writes much would wait for somebody to read it.
+// takeUpAll takes up what a service before this one has left.
 func (s *Service) takeUpAll(ctx context.Context) {
 	list, err := llmsandbox.List(ctx, s.cfg.Sandbox.Backend)
 	if err != nil {
@@ -503,17 +503,7 @@ func (s *Service) takeUpAll(ctx context.Context) {
 		if !strings.HasPrefix(i.ID, idPrefix(project)) {
 			continue
 		}
-		names, err := s.records.OpenRecords(ctx, project, i.ID)
-		for _, name := range names {
-			number, found := strings.CutPrefix(name, programPrefix)
-			if id, wrong := strconv.ParseUint(number, 10, 64); found && wrong == nil {
-				_, failed := s.Program(ctx, project, i.ID, id)
-				err = errors.Join(err, failed)
-			}
-		}
-		if err != nil && ctx.Err() == nil {
-			s.cfg.Log.Warn("a program of a server before this one could not be taken up", "sandbox", i.ID, "error", err)
-		}
+		s.takeUpSandbox(ctx, project, i.ID)
 	}
 }
 

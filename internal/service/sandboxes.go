@@ -18,6 +18,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/errclass"
+	"github.com/llmsandbox/llmsandbox/internal/replicas"
 	"github.com/llmsandbox/llmsandbox/pool"
 )
 
@@ -90,9 +91,18 @@ func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Optio
 		return nil, err
 	}
 	defer done()
+	if m := s.cfg.Replica; m != nil { // before it is there, or another server might take it
+		if _, err := m.Take(ctx, replicas.Held{Sandbox: o.ID, Project: project, Replica: m.ID, Network: networkText(o.Network)}, ""); err != nil {
+			return nil, err
+		}
+	}
 	sb, err := llmsandbox.Open(ctx, &o)
 	if err != nil {
-		return nil, asAsked(project, err)
+		err = asAsked(project, err)
+		if s.cfg.Replica != nil {
+			err = errors.Join(err, s.forget(project, o.ID))
+		}
+		return nil, err
 	}
 	if _, err := s.keep(sb, project); err != nil { // no other request knows its id
 		return nil, errors.Join(err, sb.Destroy(context.WithoutCancel(ctx)))
@@ -265,15 +275,24 @@ func (s *Service) keep(sb *llmsandbox.Sandbox, project string) (*handle, error) 
 		err := sb.Close()
 		s.changed()
 		if !closed { // else it may be that only the handle has ended
-			ctx, cancel := context.WithTimeout(context.Background(), forgetTime)
-			defer cancel()
-			err = errors.Join(err, s.records.RemoveRecords(ctx, project, sb.ID()))
+			err = errors.Join(err, s.forget(project, sb.ID()))
 		}
 		if err != nil {
 			s.cfg.Log.Warn("let go of a sandbox that has ended", "sandbox", sb.ID(), "error", err)
 		}
 	})
 	return h, nil
+}
+
+// forget drops what is kept of a sandbox that has ended.
+func (s *Service) forget(project, id string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), forgetTime)
+	defer cancel()
+	err := s.records.RemoveRecords(ctx, project, id)
+	if s.cfg.Replica != nil {
+		err = errors.Join(err, s.cfg.Replica.Drop(ctx, id))
+	}
+	return err
 }
 
 // Get returns a sandbox of a project, which the service keeps: callers do not close it. It fails with llmsandbox.ErrNotFound, also for
@@ -298,21 +317,31 @@ func (s *Service) get(ctx context.Context, project, id string) (*handle, error) 
 	case closed:
 		return nil, ErrClosed
 	case h != nil && h.project == project && h.lives():
-		return h, nil
+		return h, s.current()
 	case h != nil:
 		return nil, notFound(id)
 	}
-	sb, err := s.attach(ctx, project, id)
-	if err != nil {
-		return nil, err
-	}
-	if h, err = s.keep(sb, project); err != nil || h.sandbox != sb {
-		err = errors.Join(err, sb.Close())
-	}
+	h, _, err := s.taking.Do(ctx, id, nil, func(ctx context.Context, _ func(backend.Progress)) (*handle, error) {
+		var sb *llmsandbox.Sandbox
+		var err error
+		if s.cfg.Replica != nil {
+			sb, err = s.take(ctx, project, id)
+		} else {
+			sb, err = s.attach(ctx, project, id, nil)
+		}
+		if err != nil {
+			return nil, err
+		}
+		h, err := s.keep(sb, project)
+		if err != nil || h.sandbox != sb {
+			err = errors.Join(err, sb.Close())
+		}
+		return h, err
+	})
 	return h, err
 }
 
-func (s *Service) attach(ctx context.Context, project, id string) (*llmsandbox.Sandbox, error) {
+func (s *Service) attach(ctx context.Context, project, id string, over *llmsandbox.TakeOver) (*llmsandbox.Sandbox, error) {
 	info, err := s.Find(ctx, project, id)
 	if err != nil {
 		return nil, err
@@ -326,7 +355,7 @@ func (s *Service) attach(ctx context.Context, project, id string) (*llmsandbox.S
 	}
 	limits := s.cfg.Sandbox.Limits
 	return llmsandbox.Attach(ctx, id, &llmsandbox.AttachOptions{
-		Backend: s.cfg.Sandbox.Backend, Artifacts: s.cfg.artifactsOf(info.Labels[artifactsLabel]), Policy: s.cfg.Sandbox.Policy, Logger: s.cfg.Log,
+		Backend: s.cfg.Sandbox.Backend, Artifacts: s.cfg.artifactsOf(info.Labels[artifactsLabel]), Policy: s.cfg.Sandbox.Policy, Logger: s.cfg.Log, TakeOver: over,
 		Limits: llmsandbox.Limits{
 			Timeout: time.Duration(number(timeoutLabel, int64(time.Millisecond), int64(limits.Timeout))),
 			Output:  number(outputLabel, 1, limits.Output),
@@ -428,7 +457,13 @@ func (s *Service) SetNetwork(ctx context.Context, sb *llmsandbox.Sandbox, n llms
 	if err := s.cfg.boundNetwork(&n); err != nil {
 		return err
 	}
-	return sb.SetNetwork(ctx, n)
+	if err := sb.SetNetwork(ctx, n); err != nil || s.cfg.Replica == nil {
+		return err
+	}
+	if err := s.cfg.Replica.KeepNetwork(ctx, sb.ID(), networkText(n)); err != nil {
+		return fmt.Errorf("the network is changed, and will be what it was before if another server takes the sandbox: %w", err)
+	}
+	return nil
 }
 
 // Enter takes a place for a program of a project that is to run, which leave gives back. Where all are taken, projects get one in turn.

@@ -18,7 +18,9 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/flight"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/replicas"
 	"github.com/llmsandbox/llmsandbox/pool"
 )
 
@@ -69,6 +71,8 @@ type Config struct {
 	Hooks []pool.Hooks
 	// Records keep what becomes of programs that go on without their request; nil: they end with the service.
 	Records Records
+	// Replica, where it is set, is this server among others of the same backend and Records, each of which holds some of the sandboxes. There must be a Supervisor.
+	Replica *replicas.Member
 	// Ended, where it is set, is called with what became of each of these programs, and what Start.By was.
 	Ended func(by string, res *llmsandbox.Result)
 	// Log gets what is no answer to a request; nil logs nothing.
@@ -108,6 +112,9 @@ func (c Config) resolve() (Config, error) {
 	if len(c.WarmLanguages) == 0 {
 		c.WarmLanguages = []string{llmsandbox.DefaultLanguage}
 	}
+	if c.Replica != nil && c.Supervisor == nil {
+		return c, fmt.Errorf("service: Config.Replica: %w: sandboxes need a Supervisor, or they end with their server", llmsandbox.ErrInvalid)
+	}
 	for i, name := range c.WarmLanguages {
 		l, err := all.Get(name)
 		if err != nil {
@@ -130,6 +137,8 @@ type Service struct {
 	stop    context.CancelFunc // ends what is done without a request
 
 	memoryUnknown sync.Once
+
+	taking flight.Group[string, *handle] // by the sandbox's id
 
 	mu      sync.Mutex
 	handles map[string]*handle        // by the sandbox's id
@@ -173,7 +182,10 @@ func New(config *Config) (*Service, error) {
 	}
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
-	if cfg.Records != nil && cfg.Supervisor != nil {
+	switch {
+	case cfg.Replica != nil:
+		s.working.Go(func() { s.replicate(ctx) })
+	case cfg.Records != nil && cfg.Supervisor != nil:
 		s.working.Go(func() { s.takeUpAll(ctx) })
 	}
 	return s, nil
@@ -224,15 +236,13 @@ func (s *Service) Close(ctx context.Context) error {
 	s.mu.Unlock()
 	var errs []error
 	for _, h := range all {
-		if s.cfg.Supervisor != nil {
-			s.letGoAll(h)
-		}
-		h.letGoPrograms()
-		errs = append(errs, h.sandbox.Close())
-		close(h.left)
+		errs = append(errs, s.letGoOf(h))
 	}
 	errs = append(errs, s.warm.Close(ctx))
 	s.working.Wait()
+	if s.cfg.Replica != nil { // others need not wait until it is silent
+		errs = append(errs, s.cfg.Replica.Leave(ctx, s.cfg.Replica.ID, -1))
+	}
 	return errors.Join(errs...)
 }
 

@@ -271,7 +271,7 @@ func TestKeepOnce(t *testing.T) {
 	}
 	var handles [2]*handle
 	for i := range handles {
-		sb, err := other.attach(t.Context(), "a", made.ID())
+		sb, err := other.attach(t.Context(), "a", made.ID(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

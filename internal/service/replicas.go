@@ -1,0 +1,202 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/replicas"
+)
+
+// A networkRecord is what a sandbox can reach, as it is kept for the server that takes it.
+type networkRecord struct {
+	Mode  llmsandbox.NetworkMode `json:"mode,omitempty"`
+	Allow []string               `json:"allow,omitempty"`
+}
+
+func networkText(n llmsandbox.Network) string {
+	text, _ := json.Marshal(networkRecord{n.Mode, n.Allow}) // strings have a JSON form
+	return string(text)
+}
+
+// Elsewhere is where the server is that holds a sandbox of a project. It is empty where this one may answer: it holds the sandbox, or nobody does.
+func (s *Service) Elsewhere(ctx context.Context, project, id string) (url string, err error) {
+	m := s.cfg.Replica
+	if m == nil || !strings.HasPrefix(id, idPrefix(project)) {
+		return "", nil
+	}
+	s.mu.Lock()
+	here := s.handles[id] != nil
+	s.mu.Unlock()
+	if here {
+		return "", nil
+	}
+	h, held, err := m.Holder(ctx, id)
+	if err != nil || !held || h.Replica == m.ID {
+		return "", err
+	}
+	return m.At(h.Replica), nil
+}
+
+// current fails with ErrBusy where another server may have taken what this one holds.
+func (s *Service) current() error {
+	if s.cfg.Replica == nil || s.cfg.Replica.Current() {
+		return nil
+	}
+	return fmt.Errorf("%w: it has not reached its database for a while, and another server may have taken the sandbox: try again", ErrBusy)
+}
+
+// take attaches to a sandbox of a project that this server is to hold.
+func (s *Service) take(ctx context.Context, project, id string) (*llmsandbox.Sandbox, error) {
+	m := s.cfg.Replica
+	if err := s.current(); err != nil {
+		return nil, err
+	}
+	if _, err := s.Find(ctx, project, id); err != nil { // before anything is written about it
+		if errors.Is(err, llmsandbox.ErrNotFound) {
+			err = errors.Join(err, m.Drop(ctx, id))
+		}
+		return nil, err
+	}
+	held, url, err := m.Hold(ctx, project, id)
+	if err != nil {
+		return nil, err
+	}
+	if url != "" {
+		return nil, fmt.Errorf("%w: another server has just taken sandbox %s: try again", ErrBusy, id)
+	}
+	sb, err := s.attach(ctx, project, id, nil)
+	if err != nil {
+		return nil, err
+	}
+	_, adopts := s.cfg.Sandbox.Backend.(backend.Adopter)
+	if _, err := sb.Network(ctx); !adopts || s.cfg.Supervisor == nil || !errors.Is(err, llmsandbox.ErrUnsupported) {
+		return sb, nil // its owner lives, or it can have no other
+	}
+	var n networkRecord
+	if held.Network != "" {
+		err = json.Unmarshal([]byte(held.Network), &n)
+	}
+	if err = errors.Join(err, sb.Close()); err != nil {
+		return nil, fmt.Errorf("take sandbox %s: %w", id, err)
+	}
+	return s.attach(ctx, project, id, &llmsandbox.TakeOver{Supervisor: s.cfg.Supervisor, Network: llmsandbox.Network{Mode: n.Mode, Allow: n.Allow}})
+}
+
+// takers is how many sandboxes of servers that have died are taken at a time.
+const takers = 4
+
+// replicate says that this server lives, lets go of what another has taken, and takes what the dead have left, until ctx ends.
+func (s *Service) replicate(ctx context.Context) {
+	slots := make(chan struct{}, takers)
+	tick := time.NewTicker(replicas.Pause)
+	defer tick.Stop()
+	failed := false
+	for {
+		err := s.beat(ctx, slots)
+		if err != nil && ctx.Err() == nil && !failed {
+			s.cfg.Log.Error("other servers cannot see that this one lives, and take its sandboxes", "error", err)
+		}
+		failed = err != nil
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Service) beat(ctx context.Context, slots chan struct{}) error {
+	bound, cancel := context.WithTimeout(ctx, replicas.Pause)
+	defer cancel()
+	if err := s.cfg.Replica.Beat(bound); err != nil {
+		return err
+	}
+	held := map[string]bool{} // those that are held before the database is asked
+	s.mu.Lock()
+	for id := range s.handles {
+		held[id] = true
+	}
+	for _, all := range s.making {
+		for _, i := range all {
+			held[i.ID] = true
+		}
+	}
+	s.mu.Unlock()
+	all, err := s.cfg.Replica.Held(bound, s.cfg.Replica.ID)
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		if held[h.Sandbox] {
+			if h.Replica == s.cfg.Replica.ID {
+				delete(held, h.Sandbox)
+			}
+			continue
+		}
+		select {
+		case slots <- struct{}{}:
+			s.working.Go(func() {
+				defer func() { <-slots }()
+				s.takeUpSandbox(ctx, h.Project, h.Sandbox)
+			})
+		default: // the next beat sees it again
+		}
+	}
+	for id := range held { // these have another holder
+		s.release(id)
+	}
+	return nil
+}
+
+// release lets go of a sandbox that another server holds.
+func (s *Service) release(id string) {
+	s.mu.Lock()
+	h := s.handles[id]
+	delete(s.handles, id)
+	s.mu.Unlock()
+	if h == nil {
+		return // it is being made, or has ended
+	}
+	s.cfg.Log.Warn("another server has taken a sandbox", "sandbox", id)
+	s.working.Go(func() {
+		if err := s.letGoOf(h); err != nil {
+			s.cfg.Log.Warn("let go of a sandbox that another server has taken", "sandbox", id, "error", err)
+		}
+	})
+}
+
+// letGoOf closes the handle on a sandbox that lives on where it has a supervisor.
+func (s *Service) letGoOf(h *handle) error {
+	if s.cfg.Supervisor != nil {
+		s.letGoAll(h)
+	}
+	h.letGoPrograms()
+	err := h.sandbox.Close()
+	close(h.left)
+	return err
+}
+
+// takeUpSandbox holds a sandbox that a server has left, and takes up the programs that it has left in it: one that writes much would wait for somebody
+// to read it.
+func (s *Service) takeUpSandbox(ctx context.Context, project, id string) {
+	names, err := s.records.OpenRecords(ctx, project, id)
+	if err == nil && s.cfg.Replica != nil {
+		_, err = s.get(ctx, project, id)
+	}
+	for _, name := range names {
+		number, found := strings.CutPrefix(name, programPrefix)
+		if program, wrong := strconv.ParseUint(number, 10, 64); found && wrong == nil && err == nil {
+			_, err = s.Program(ctx, project, id, program)
+		}
+	}
+	if err != nil && ctx.Err() == nil && !errors.Is(err, llmsandbox.ErrNotFound) {
+		s.cfg.Log.Warn("what a server has left in a sandbox could not be taken up", "sandbox", id, "error", err)
+	}
+}
