@@ -12,10 +12,13 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -38,6 +41,11 @@ var kinds = map[string]func() runtime.Object{
 	"networking.k8s.io/v1 NetworkPolicy":       func() runtime.Object { return &networkingv1.NetworkPolicy{} },
 	"node.k8s.io/v1 RuntimeClass":              func() runtime.Object { return &nodev1.RuntimeClass{} },
 	"batch/v1 CronJob":                         func() runtime.Object { return &batchv1.CronJob{} },
+	"batch/v1 Job":                             func() runtime.Object { return &batchv1.Job{} },
+	"apps/v1 Deployment":                       func() runtime.Object { return &appsv1.Deployment{} },
+	"v1 Service":                               func() runtime.Object { return &corev1.Service{} },
+	"policy/v1 PodDisruptionBudget":            func() runtime.Object { return &policyv1.PodDisruptionBudget{} },
+	"autoscaling/v2 HorizontalPodAutoscaler":   func() runtime.Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
 }
 
 // kustomization are the fields of a kustomization.yaml that are used here.
@@ -227,6 +235,37 @@ func TestOverlays(t *testing.T) {
 	for _, right := range granted(get[*rbacv1.Role](t, reaper, "Role llmsandbox-reaper").Rules) {
 		if !slices.Contains(needed, right) {
 			t.Errorf("the reaper may %s, which nothing needs", right)
+		}
+	}
+}
+
+// TestServer: the servers have the rights of the base in the namespace of sandboxes, none elsewhere, and what is about them means them.
+func TestServer(t *testing.T) {
+	k, server := load(t, "server")
+	base, _ := load(t, "base")
+	account := get[*corev1.ServiceAccount](t, server, "ServiceAccount llmsandbox-server")
+	binding := get[*rbacv1.RoleBinding](t, server, "RoleBinding llmsandbox-server")
+	subject := rbacv1.Subject{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}
+	if !slices.Contains(k.Resources, "../base") || binding.Namespace != base.Namespace || binding.RoleRef.Name != "llmsandbox" || !slices.Equal(binding.Subjects, []rbacv1.Subject{subject}) {
+		t.Errorf("%+v, %v, want the Role of the base, for %+v", binding, k.Resources, subject)
+	}
+	deployment := get[*appsv1.Deployment](t, server, "Deployment llmsandbox-server")
+	pod := deployment.Spec.Template
+	if pod.Spec.ServiceAccountName != account.Name || !slices.Contains(pod.Spec.Containers[0].Args, "--namespace="+base.Namespace) {
+		t.Errorf("%+v, want the account %s, and sandboxes in %s", pod.Spec, account.Name, base.Namespace)
+	}
+	scaler := get[*autoscalingv2.HorizontalPodAutoscaler](t, server, "HorizontalPodAutoscaler llmsandbox-server").Spec
+	if scaler.ScaleTargetRef.Name != deployment.Name || *scaler.MinReplicas != *deployment.Spec.Replicas {
+		t.Errorf("%+v, want %s, and at least as many as there are", scaler, deployment.Name)
+	}
+	selectors := map[string]map[string]string{
+		"the Deployment": deployment.Spec.Selector.MatchLabels,
+		"the Service":    get[*corev1.Service](t, server, "Service llmsandbox-server").Spec.Selector,
+		"the budget":     get[*policyv1.PodDisruptionBudget](t, server, "PodDisruptionBudget llmsandbox-server").Spec.Selector.MatchLabels,
+	}
+	for what, selector := range selectors {
+		if len(selector) == 0 || !labels.SelectorFromSet(selector).Matches(labels.Set(pod.Labels)) {
+			t.Errorf("%s selects %v, want the servers' %v", what, selector, pod.Labels)
 		}
 	}
 }

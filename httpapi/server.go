@@ -20,6 +20,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/net/netutil"
@@ -282,6 +283,9 @@ func New(config *Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.metrics.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "llmsandbox_programs_waiting", Help: "Programs that wait because as many run as may.",
+	}, func() float64 { return float64(s.service.Waiting()) }))
 	s.auditor = newAuditor(cfg.Audit, cfg.Log)
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, s.document())

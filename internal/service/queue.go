@@ -100,6 +100,13 @@ func (q *queue) giveUp(project string, w *waiter) bool {
 	return true
 }
 
+// waits is how many wait.
+func (q *queue) waits() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.count
+}
+
 // remove takes one who waits out of its project's. The caller holds mu, and sees to turns.
 func (q *queue) remove(project string, i int) {
 	q.waiting[project] = slices.Delete(q.waiting[project], i, i+1)

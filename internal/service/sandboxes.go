@@ -480,6 +480,9 @@ func (s *Service) Enter(ctx context.Context, project string) (leave func(), err 
 	return leave, nil
 }
 
+// Waiting is how many programs wait for a place.
+func (s *Service) Waiting() int { return s.queue.waits() }
+
 // Acquire returns a sandbox of a project that has not been used, for one program. It goes with all that is in it when it is released. Where the options ask for
 // what the sandboxes that are kept ready have, it is one of these.
 func (s *Service) Acquire(ctx context.Context, project string, o llmsandbox.Options) (sb *llmsandbox.Sandbox, release func(), err error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,6 +90,12 @@ func start(ctx context.Context) (*Cluster, error) {
 // Config is an administrator's access, for looking at the cluster from outside. The
 // caller may change it.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Address is that of the node, as pods reach it.
+func (c *Cluster) Address() string {
+	u, _ := url.Parse(c.config.Host) // which has connected
+	return u.Hostname()
+}
 
 // Client has connections of its own, which end with the test.
 func (c *Cluster) Client(t testing.TB) kubernetes.Interface {

@@ -22,7 +22,7 @@ func (c *Cluster) Registry(t testing.TB) string {
 	here := httptest.NewServer(handler)
 	t.Cleanup(here.Close)
 	address := strings.TrimPrefix(here.URL, "http://")
-	listener, err := c.listen(address)
+	listener, err := c.Listen(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,8 +32,8 @@ func (c *Cluster) Registry(t testing.TB) string {
 	return address
 }
 
-// listen listens on an address of the node.
-func (c *Cluster) listen(address string) (net.Listener, error) {
+// Listen listens on an address of the node. Pods reach those of [Cluster.Address].
+func (c *Cluster) Listen(address string) (net.Listener, error) {
 	pid, err := c.kit.init()
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -147,6 +148,11 @@ func (s *Server) Database(t testing.TB) string {
 		t.Fatalf("make a database: %v", err)
 	}
 	return s.url(name)
+}
+
+// Dial connects to the server as its clients do.
+func (s *Server) Dial() (net.Conn, error) {
+	return net.Dial("unix", filepath.Join(s.dir, ".s.PGSQL.5432"))
 }
 
 func (s *Server) url(database string) string {

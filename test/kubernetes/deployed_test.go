@@ -32,16 +32,29 @@ type deployment struct {
 // deployOverlay applies an overlay of deploy/ as its README says, until the test ends.
 func deployOverlay(t *testing.T, overlay string) deployment {
 	t.Helper()
+	d := newDeployment(t)
+	d.apply(t, overlay)
+	return d
+}
+
+// newDeployment is where the image of the command and those of sandboxes are, and nothing is deployed.
+func newDeployment(t *testing.T) deployment {
+	t.Helper()
 	d := deployment{place: newPlace(t), kubectl: filepath.Join(strings.TrimSpace(command(t, root, "test/cluster/build")), "kubectl")}
 	d.Namespace = deployedNamespace
 	d.node.Images(t)
 	d.loadCommand(t)
+	return d
+}
+
+// apply applies an overlay until the test ends.
+func (d deployment) apply(t *testing.T, overlay string) {
+	t.Helper()
 	d.run(t, "apply", "-k", overlay)
 	t.Cleanup(func() {
 		d.run(t, "-n", deployedNamespace, "delete", "pods", "--all", "--now", "--ignore-not-found")
 		d.run(t, "delete", "-k", overlay, "--ignore-not-found")
 	})
-	return d
 }
 
 // commandLoaded tells that the node has the image of the command. Tests that want it do not
