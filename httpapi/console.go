@@ -135,7 +135,11 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 // session tells who a page is of.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	c := s.caller(r.Context())
-	writeJSON(w, map[string]any{"key_name": c.KeyName, "read": c.Read, "write": c.Write, "audit": c.Audit, "admin": c.Admin, "version": s.cfg.Version})
+	answer := map[string]any{"key_id": c.KeyID, "key_name": c.KeyName, "read": c.Read, "write": c.Write, "audit": c.Audit, "admin": c.Admin, "version": s.cfg.Version}
+	if !c.Expires.IsZero() {
+		answer["expires"] = c.Expires.UTC()
+	}
+	writeJSON(w, answer)
 }
 
 func writeJSON(w http.ResponseWriter, v any) {

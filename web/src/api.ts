@@ -47,8 +47,11 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
   return (res.status === 204 ? undefined : await res.json()) as T;
 }
 
-export interface Who { key_name: string; read: boolean; write: boolean; audit: boolean; version: string }
+export interface Who { key_id: string; key_name: string; read: boolean; write: boolean; audit: boolean; admin: boolean; expires?: string; version: string }
 export interface AuditEntry { time: string; key_id?: string; key_name?: string; operation: string; sandbox?: string; outcome: string; detail?: string }
+export interface Key { id: string; name: string; scopes: string[]; created: string; expires?: string; revoked?: string }
+export interface Quota { used: number; most?: number }
+export interface Quotas { sandboxes: Quota; memory_bytes: Quota; disk_bytes: Quota; volumes?: Quota; requests_per_second?: number }
 export interface Language { name: string; title: string; extensions?: string[] }
 export interface Axes { title?: string; x: { label?: string; categories?: string[] }; y: { label?: string }; series: { type: string; label?: string; x?: unknown[]; y?: unknown[]; z?: unknown[] }[] }
 export interface Artifact {

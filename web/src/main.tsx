@@ -2,6 +2,7 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Failure, get, request, whenSignedOut, type Who } from "./api";
 import { Audit, forget as forgetAudit } from "./audit";
+import { Keys } from "./keys";
 import { Login, Logo } from "./login";
 import { forget as forgetNotebook, Notebook } from "./notebook";
 import { forget as forgetPlayground, Playground } from "./playground";
@@ -16,6 +17,7 @@ const pages = [
 ];
 // Those that a phone has behind a button.
 const morePages = [
+  { path: "/keys", title: "Keys", icon: "key" },
   { path: "/audit", title: "Audit", icon: "log" },
   { path: "/reference", title: "API", icon: "braces" },
 ];
@@ -74,7 +76,7 @@ function App() {
           </div>
         </div>
       </nav>
-      <div id="content" tabIndex={-1}><Page path={path} who={who} go={go} /></div>
+      <div id="content" tabIndex={-1}><Page path={path} who={who} go={go} logout={logout} /></div>
     </div>
   );
 }
@@ -89,11 +91,12 @@ function PageList({ of, path, go }: { of: typeof pages; path: string; go(to: str
 
 const isAt = (path: string, page: string) => path === page || (page !== "/" && path.startsWith(page + "/"));
 
-function Page({ path, who, go }: { path: string; who: Who; go(to: string): void }) {
+function Page({ path, who, go, logout }: { path: string; who: Who; go(to: string): void; logout(): void }) {
   if (path === "/notebook") return <Notebook who={who} go={go} />;
   if (path === "/sandboxes") return <Sandboxes who={who} go={go} />;
   if (path.startsWith("/sandboxes/")) return <SandboxPage key={path} id={path.slice("/sandboxes/".length)} who={who} go={go} />;
   if (path === "/reference") return <Reference />;
+  if (path === "/keys") return <Keys who={who} logout={logout} />;
   if (path === "/audit") return <Audit who={who} go={go} />;
   return <Playground who={who} />;
 }

@@ -147,7 +147,7 @@ export function SandboxPage({ id, who, go }: { id: string; who: Who; go(to: stri
   );
 }
 
-function Tile({ name, value, more, part }: { name: string; value: string; more?: string; part?: number | undefined }) {
+export function Tile({ name, value, more, part }: { name: string; value: string; more?: string; part?: number | undefined }) {
   return (
     <div class="card tile">
       <dt class="note">{name}</dt>

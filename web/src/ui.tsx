@@ -6,7 +6,7 @@ const paths: Record<string, string> = {
   box: "m12 3 8 4.500v9L12 21l-8-4.500v-9zM4 7.500l8 4.500 8-4.500M12 12v9", sun: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 2v2m0 16v2M2 12h2m16 0h2M5 5l1.500 1.500m11 11L19 19M19 5l-1.500 1.500m-11 11L5 19",
   moon: "M20 14.500A8.500 8.500 0 0 1 9.500 4 8.500 8.500 0 1 0 20 14.500z", exit: "M14 4h4a2 2 0 0 1 2 2v12a2 2 0 0 1-2 2h-4M10 8l-4 4 4 4m-4-4h10", plus: "M12 5v14M5 12h14",
   trash: "M5 7h14M10 7V4h4v3m-7 0 1 13h8l1-13", file: "M7 3h7l4 4v14H7zM14 3v5h4", folder: "M3 6h6l2 2h10v11H3z", up: "M12 19V6m-5 5 5-5 5 5", down: "M12 5v13m-5-5 5 5 5-5",
-  more: "M5 12h.01M12 12h.01M19 12h.01", search: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zM16 16l4.500 4.500", log: "M6 3h12v18H6zM9.500 8h5M9.500 12h5M9.500 16h3", refresh: "M20 11a8 8 0 1 0-2 6M20 5v6h-6", copy: "M9 9h11v11H9zM5 15H4V4h11v1", code: "m8 8-4 4 4 4m8-8 4 4-4 4", close: "M6 6l12 12M18 6 6 18", terminal: "m6 8 4 4-4 4m6 0h6", braces: "M9 4C5 4 8 11 4 12c4 1 1 8 5 8M15 4c4 0 1 7 5 8-4 1-1 8-5 8", link: "M13 5h6v6m0-6-9 9",
+  more: "M5 12h.01M12 12h.01M19 12h.01", search: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zM16 16l4.500 4.500", log: "M6 3h12v18H6zM9.500 8h5M9.500 12h5M9.500 16h3", refresh: "M20 11a8 8 0 1 0-2 6M20 5v6h-6", copy: "M9 9h11v11H9zM5 15H4V4h11v1", code: "m8 8-4 4 4 4m8-8 4 4-4 4", close: "M6 6l12 12M18 6 6 18", terminal: "m6 8 4 4-4 4m6 0h6", braces: "M9 4C5 4 8 11 4 12c4 1 1 8 5 8M15 4c4 0 1 7 5 8-4 1-1 8-5 8", key: "M8 11a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM11 12l8-8m-3 3 3 3", link: "M13 5h6v6m0-6-9 9",
 };
 
 export function Icon({ name }: { name: string }) {
