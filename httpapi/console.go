@@ -105,6 +105,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	caller := everyone
 	if s.cfg.Authenticate != nil {
 		ctx, err := s.identify(r.Context(), key)
 		switch {
@@ -115,10 +116,20 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 			refuse(w, http.StatusServiceUnavailable, "keys cannot be checked now: try again later")
 			return
 		}
-		s.note(AuditEvent{Time: now, Caller: s.caller(ctx), Operation: "login", Status: http.StatusNoContent, Outcome: "ok"})
+		caller = s.caller(ctx)
 	}
-	s.sessions.begin(w, r, session{key: key}, now)
+	if err := s.sessions.begin(w, r, Session{Caller: caller, key: key}); err != nil {
+		s.noSessions(w, r, err)
+		return
+	}
+	s.note(AuditEvent{Time: now, Caller: caller, Operation: "login", Status: http.StatusNoContent, Outcome: "ok"})
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// noSessions answers where sessions cannot be kept, or ended.
+func (s *Server) noSessions(w http.ResponseWriter, r *http.Request, err error) {
+	s.cfg.Log.ErrorContext(r.Context(), "sessions could not be kept", "error", err)
+	s.gate.Refuse(w, http.StatusServiceUnavailable, "sessions cannot be kept now: try again later")
 }
 
 // logout ends the session of a request.
@@ -127,7 +138,10 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, "a logout comes from the page of this server")
 		return
 	}
-	s.sessions.end(r)
+	if err := s.sessions.end(r); err != nil {
+		s.noSessions(w, r, err)
+		return
+	}
 	s.sessions.setCookie(w, s.sessions.cookieName(r), "", 0, http.SameSiteStrictMode)
 	w.WriteHeader(http.StatusNoContent)
 }
@@ -138,6 +152,9 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	answer := map[string]any{"key_id": c.KeyID, "key_name": c.KeyName, "read": c.Read, "write": c.Write, "audit": c.Audit, "admin": c.Admin, "version": s.cfg.Version}
 	if !c.Expires.IsZero() {
 		answer["expires"] = c.Expires.UTC()
+	}
+	if of, ok := sessionOf(r.Context()); ok {
+		answer["begun"], answer["ends"] = of.Begun, of.End
 	}
 	writeJSON(w, answer)
 }

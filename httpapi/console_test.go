@@ -3,11 +3,15 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -138,6 +142,51 @@ func TestConsoleRevoked(t *testing.T) {
 	}
 }
 
+// brokenSessions cannot keep anything.
+type brokenSessions struct{}
+
+func (brokenSessions) AddSession(context.Context, string, Session) error {
+	return errors.New("secret of the database")
+}
+
+func (brokenSessions) UseSession(context.Context, string) (Session, error) {
+	return Session{}, errors.New("secret of the database")
+}
+
+func (brokenSessions) EndSessions(_ context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	return errors.New("secret of the database")
+}
+
+// TestConsoleBroken: where sessions cannot be kept, nobody logs in or is said to have logged out, and a page is told to come back and not to log in again. Those
+// of keys without an id need nothing of it.
+func TestConsoleBroken(t *testing.T) {
+	var log strings.Builder
+	c := serve(t, Config{Console: true, Sessions: brokenSessions{}, Log: slog.New(slog.NewTextHandler(&log, nil)), Authenticate: func(ctx context.Context, key string) (Caller, error) {
+		caller, err := authenticate(ctx, key)
+		if key == keyB {
+			caller.KeyID = "b"
+		}
+		return caller, err
+	}}).as("")
+	a := c.login(`{"key": "` + keyA + `"}`)
+	c.want(http.StatusOK, nil, http.MethodGet, sessionPath, "", ownPage, bearing(a))
+	for _, r := range []struct{ method, path, body, cookie string }{
+		{http.MethodPost, loginPath, `{"key": "` + keyB + `"}`, "x=y"}, {http.MethodGet, sessionPath, "", a.Name + "=x"}, {http.MethodPost, logoutPath, "", a.Name + "=x"},
+	} {
+		res, text := c.do(r.method, r.path, r.body, ownPage, "Cookie: "+r.cookie)
+		if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" || len(res.Cookies()) > 0 || strings.Contains(text, "secret") {
+			t.Errorf("%s: %d %v %s, want 503 without the reason", r.path, res.StatusCode, res.Header, text)
+		}
+	}
+	c.stop()
+	if n := strings.Count(log.String(), "secret of the database"); n != 3 {
+		t.Errorf("the log has the reason %d times, want 3:\n%s", n, log.String())
+	}
+}
+
 // TestConsolePages: pages need no key, may load nothing from elsewhere, and are not framed.
 func TestConsolePages(t *testing.T) {
 	c := serve(t, Config{Console: true}).as("")
@@ -171,63 +220,88 @@ func TestConsolePages(t *testing.T) {
 
 // TestSessions: tokens and sessions have an end and are bounded in number.
 func TestSessions(t *testing.T) {
-	now := time.Now()
-	for _, secure := range []bool{false, true} {
-		s := newSessions(secure)
-		late := s.link("k", now)
-		if _, ok := s.redeem(late, now.Add(loginTime)); ok {
-			t.Error("a link is good when its time is over, want it refused")
-		}
-		if _, ok := s.redeem(late, now); ok {
-			t.Error("a link is good after it was tried, want it refused")
-		}
-		request := func(token string) *http.Request {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://[::1]:8321/", nil)
-			if err != nil {
-				t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		for _, secure := range []bool{false, true} {
+			s := newSessions(&Config{BehindProxy: secure, Authenticate: func(_ context.Context, key string) (Caller, error) {
+				if key == "revoked" {
+					return Caller{}, ErrUnknownKey
+				}
+				return Caller{KeyName: key}, nil
+			}})
+			late := s.link("k", time.Now())
+			if _, ok := s.redeem(late, time.Now().Add(loginTime)); ok {
+				t.Error("a link is good when its time is over, want it refused")
 			}
-			r.AddCookie(&http.Cookie{Name: map[bool]string{true: "__Host-"}[secure] + "llmsandbox-8321", Value: token})
-			return r
-		}
-		w := httptest.NewRecorder()
-		s.begin(w, request(""), session{key: "begun"}, now)
-		if c := w.Result().Cookies()[0]; c.Secure != secure || c.Name != request("").Cookies()[0].Name {
-			t.Errorf("cookie %v, want Secure %t", c, secure)
-		}
-		begin := func(key string, now time.Time) string {
-			return s.add(session{key: key, end: now.Add(sessionTime)}, now)
-		}
-		of := func(r *http.Request, now time.Time) (key string, borne bool) {
-			found, borne := s.of(r, now)
-			if found == nil {
-				return "", borne
+			if _, ok := s.redeem(late, time.Now()); ok {
+				t.Error("a link is good after it was tried, want it refused")
 			}
-			return found.key, borne
-		}
-		first, other := begin("k", now), begin("other", now)
-		var last string
-		for i := range sessionsPerKey {
-			last = begin("k", now.Add(time.Duration(i+1)*time.Second))
-		}
-		if key, borne := of(request(first), now); key != "" || !borne {
-			t.Errorf("the oldest of too many sessions is of %q, want it ended", key)
-		}
-		for token, want := range map[string]string{last: "k", other: "other", "": ""} {
-			if key, borne := of(request(token), now); key != want || !borne {
-				t.Errorf("the session is of %q, want %q", key, want)
+			request := func(token string) *http.Request {
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://[::1]:8321/", nil)
+				r.AddCookie(&http.Cookie{Name: map[bool]string{true: "__Host-"}[secure] + "llmsandbox-8321", Value: token})
+				return r
 			}
+			begin := func(opened Session) string {
+				t.Helper()
+				time.Sleep(time.Second)
+				w := httptest.NewRecorder()
+				if err := s.begin(w, request(""), opened); err != nil {
+					t.Fatal(err)
+				}
+				c := w.Result().Cookies()[0]
+				if want := request("").Cookies()[0].Name; c.Secure != secure || c.Name != want || c.MaxAge <= 0 || c.MaxAge > int(sessionTime.Seconds()) {
+					t.Errorf("cookie %v, want %s, Secure %t", c, want, secure)
+				}
+				return c.Value
+			}
+			want := func(token, who string) {
+				t.Helper()
+				found, err := s.use(t.Context(), sessionID(token))
+				if found.Caller.KeyName != who || (err == nil) != (who != "") || err != nil && !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("the session is of %q, %v, want %q", found.Caller.KeyName, err, who)
+				}
+			}
+			person := func(of string) Session {
+				return Session{Caller: Caller{KeyID: "oidc:" + of, KeyName: of}, Issuer: "x"}
+			}
+			first, other, anna := begin(Session{key: "k"}), begin(Session{key: "other"}), begin(person("anna"))
+			var last string
+			for range sessionsOfCaller {
+				want(first, "k")
+				last = begin(Session{key: "k"})
+			}
+			want(first, "")
+			want(last, "k")
+			want(other, "other")
+			want(anna, "anna")
+			want(begin(Session{key: "revoked"}), "")
+			want("", "")
+			short := person("short")
+			short.End = time.Now().Add(time.Minute)
+			token := begin(short)
+			want(token, "short")
+			time.Sleep(time.Minute)
+			want(token, "")
+			for range 3 { // what is used goes on, until its end
+				time.Sleep(sessionIdle - 20*time.Minute)
+				want(other, "other")
+			}
+			want(last, "")
+			want(anna, "")
+			time.Sleep(sessionTime - 3*(sessionIdle-20*time.Minute))
+			want(other, "")
+			for i := range sessionsOfProject + 5 {
+				last = begin(person(strconv.Itoa(i)))
+			}
+			want(last, strconv.Itoa(sessionsOfProject+4))
+			if n := len(s.own.open); n != sessionsOfProject {
+				t.Errorf("%d sessions are kept, want %d", n, sessionsOfProject)
+			}
+			two := request(last)
+			two.AddCookie(request(other).Cookies()[0])
+			if err := s.end(two); err != nil {
+				t.Error(err)
+			}
+			want(last, "")
 		}
-		two := request(last)
-		two.AddCookie(two.Cookies()[0])
-		if key, _ := of(two, now); key != "" {
-			t.Errorf("two cookies are of %q, want no session", key)
-		}
-		if key, _ := of(request(other), now.Add(sessionTime)); key != "" {
-			t.Errorf("a session whose time is over is of %q, want it ended", key)
-		}
-		begin("k", now.Add(2*sessionTime))
-		if len(s.open) != 1 {
-			t.Errorf("%d sessions are kept, want the one whose time is not over", len(s.open))
-		}
-	}
+	})
 }

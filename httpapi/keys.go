@@ -58,9 +58,6 @@ const freshTime = 15 * time.Minute
 // loginAgain is the code of the problem of a session that is older.
 const loginAgain = "login_again"
 
-// loginKey is of the time at which the session of a request began. A request with a key has none.
-type loginKey struct{}
-
 func (s *Server) keyRoutes() {
 	const tag, scope = "Keys", "admin"
 	type listed struct{ Body apitypes.Keys }
@@ -106,7 +103,7 @@ func (s *Server) keyRoutes() {
 			return nil, err
 		}
 		now := time.Now()
-		if login, ok := ctx.Value(loginKey{}).(time.Time); ok && now.Sub(login) > freshTime {
+		if of, ok := sessionOf(ctx); ok && now.Sub(of.Begun) > freshTime {
 			return nil, newProblem(http.StatusForbidden, loginAgain, "you have logged in more than 15 minutes ago: log in again to make a key")
 		}
 		n, err := s.caller(ctx).newKey(&in.Body, now)

@@ -245,11 +245,10 @@ func TestKeysOfSessions(t *testing.T) {
 
 // age has all sessions be older by a time.
 func (s *sessions) age(by time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for d, one := range s.open {
-		one.begun = one.begun.Add(-by)
-		s.open[d] = one
+	s.own.mu.Lock()
+	defer s.own.mu.Unlock()
+	for _, one := range s.own.open {
+		one.Begun = one.Begun.Add(-by)
 	}
 }
 

@@ -75,6 +75,7 @@ const (
 	oidcExpired   = "expired"   // it was not begun in this browser, or too long ago
 	oidcFailed    = "issuer"    // the issuer does not answer as it should
 	oidcNobody    = "nobody"    // no grant fits
+	oidcUnkept    = "server"    // the server cannot keep sessions
 )
 
 // An issuer is where people log in.
@@ -344,8 +345,11 @@ func (s *Server) oidcSession(w http.ResponseWriter, r *http.Request) (failed str
 		s.note(event)
 		return oidcNobody
 	}
+	if err := s.sessions.begin(w, r, Session{Caller: person, Issuer: s.issuer.rules, End: end}); err != nil {
+		s.cfg.Log.ErrorContext(ctx, "sessions could not be kept", "error", err)
+		return oidcUnkept
+	}
 	s.note(event)
-	s.sessions.begin(w, r, session{person: person, end: end}, event.Time)
 	return ""
 }
 

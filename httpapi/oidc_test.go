@@ -281,6 +281,49 @@ func TestOIDC(t *testing.T) {
 	}
 }
 
+// TestOIDCShared: a login that begins at one server ends at another with the same secret, and its session is one of both, and of no server that lets people in by
+// other rules.
+func TestOIDCShared(t *testing.T) {
+	f := newFakeIssuer(t)
+	cfg := f.config()
+	cfg.Secret, cfg.Sessions = make([]byte, secretSize), &memorySessions{authenticate: authenticate, open: map[string]*memorySession{}}
+	const host = "Host: localhost" // for the same cookies at all ports
+	a, b := serve(t, cfg).as(""), serve(t, cfg).as("")
+	changed, keys := cfg, cfg
+	rules := *cfg.OIDC
+	rules.Grants = rules.Grants[1:]
+	changed.OIDC, keys.OIDC = &rules, nil
+	fewer, none := serve(t, changed).as(""), serve(t, keys).as("")
+
+	to, cookie := f.begin(a, host)
+	answer := url.Values{"code": {"a code"}, "state": {to.Query().Get("state")}}
+	if location, session := fewer.come(answer, host, bearing(cookie)); location != "/login?failed="+oidcExpired || session != nil {
+		t.Errorf("at a server with other rules, it leads to %s with %v, want nothing", location, session)
+	}
+	location, session := b.come(answer, host, bearing(cookie))
+	if location != "/" || session == nil {
+		t.Fatalf("the login leads to %s with the cookie %v, want / and a session", location, session)
+	}
+	look := func(c *client, want int) {
+		t.Helper()
+		var who struct {
+			KeyName     string `json:"key_name"`
+			Begun, Ends time.Time
+		}
+		c.want(want, &who, http.MethodGet, sessionPath, "", host, ownPage, bearing(session))
+		if age, left := time.Since(who.Begun), time.Until(who.Ends); want == http.StatusOK && (who.KeyName != "anna@example.org" || age < 0 || age > time.Minute || left < 50*time.Minute || left > time.Hour) {
+			t.Errorf("%+v, want anna, who has logged in now, until the token ends", who)
+		}
+	}
+	look(a, http.StatusOK)
+	look(b, http.StatusOK)
+	look(fewer, http.StatusUnauthorized)
+	look(none, http.StatusUnauthorized)
+	a.want(http.StatusNoContent, nil, http.MethodPost, logoutPath, "", host, ownPage, bearing(session))
+	look(a, http.StatusUnauthorized)
+	look(b, http.StatusUnauthorized)
+}
+
 // TestOIDCHostile: whatever an issuer or a browser says that is not in order opens no session, and leads to the page of the login.
 func TestOIDCHostile(t *testing.T) {
 	now := time.Now()

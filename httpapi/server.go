@@ -114,6 +114,8 @@ type Config struct {
 	MCP bool
 	// Console has the server show its console to browsers, at /. They have sessions there in place of keys: see Server.LoginToken.
 	Console bool
+	// Sessions keep the sessions of browsers whose callers have a KeyID; others, and nil: they end with the server.
+	Sessions Sessions
 	// OIDC, where it is set, has people log in to the console with an OpenID Connect issuer.
 	OIDC *OIDC
 	// TLS, where it is set, has Serve speak HTTPS with these certificates.
@@ -232,7 +234,7 @@ func New(config *Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
-	s := &Server{cfg: cfg, metrics: newMetrics(), sealer: sealer, rates: rates{most: cfg.MaxRequestRate}, sessions: newSessions(cfg.TLS != nil || cfg.BehindProxy), issuer: issuer, terminals: map[heldTerminal]*llmsandbox.Process{}}
+	s := &Server{cfg: cfg, metrics: newMetrics(), sealer: sealer, rates: rates{most: cfg.MaxRequestRate}, sessions: newSessions(&cfg), issuer: issuer, terminals: map[heldTerminal]*llmsandbox.Process{}}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.sockets = newSockets(s.stopping)
 	identify := s.identify
@@ -330,21 +332,6 @@ func (s *Server) identify(ctx context.Context, key string) (context.Context, err
 		return nil, err
 	}
 	return context.WithValue(ctx, callerKey{}, caller), nil
-}
-
-// ofSession identifies the caller of a request by the session of its cookie, as httpgate.Options.Session says.
-func (s *Server) ofSession(r *http.Request) (identify func(context.Context) (context.Context, error), borne bool) {
-	found, borne := s.sessions.of(r, time.Now())
-	if found == nil {
-		return nil, borne
-	}
-	return func(ctx context.Context) (context.Context, error) {
-		ctx = context.WithValue(ctx, loginKey{}, found.begun)
-		if found.key == "" {
-			return context.WithValue(ctx, callerKey{}, found.person), nil
-		}
-		return s.identify(ctx, found.key)
-	}, true
 }
 
 // Handler serves the API, for servers that the caller runs. It relies on http.LocalAddrContextKey, which net/http sets, to tell what came over the

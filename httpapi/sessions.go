@@ -1,7 +1,13 @@
 package httpapi
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
 	"net/http"
 	"strings"
 	"sync"
@@ -12,37 +18,61 @@ import (
 
 // Bounds of browsers' sessions.
 const (
-	sessionTime    = 12 * time.Hour
-	loginTime      = 15 * time.Minute // of a link
-	sessionsPerKey = 16
+	sessionTime       = 12 * time.Hour
+	sessionIdle       = 4 * time.Hour
+	loginTime         = 15 * time.Minute // of a link
+	sessionsOfCaller  = 16
+	sessionsOfProject = 1000
 )
 
-type digest [sha256.Size]byte
+// Sessions keep the sessions of browsers at the console, also for servers that are started later, or share them. Each has the digest of its cookie for an id.
+// Methods may be called concurrently.
+type Sessions interface {
+	// AddSession keeps a session. The oldest end where there are more than 16 of its caller's KeyID, or 1000 of the project.
+	AddSession(ctx context.Context, id string, s Session) error
+	// UseSession returns a session, and notes that it is used; that of a key has the caller that its key stands for now. It fails with fs.ErrNotExist where there
+	// is none, its End has come, it was not used for four hours, or its key has been revoked or has ended.
+	UseSession(ctx context.Context, id string) (Session, error)
+	// EndSessions ends those sessions that are there.
+	EndSessions(ctx context.Context, ids []string) error
+}
 
-// sessions are those of browsers. Each is of the key that opened it, which is checked again with each request, or of a person whom an issuer knows; they end
-// with the server.
-// Of tokens that browsers bear it keeps the digests only.
+// A Session is one of a browser. It is of a key, or of a person whom an issuer knows.
+type Session struct {
+	// Caller is who has logged in.
+	Caller Caller
+	// Issuer is a text that stands for the issuer, and its grants, by which a person was let in. It is empty in a session of a key.
+	Issuer string
+	// Begun is when the browser was logged in, and End when it has to do so again at the latest.
+	Begun, End time.Time
+
+	key string // that it is of, in memory only
+}
+
+// sessions are those of browsers. Of tokens that browsers bear, only digests are kept.
 type sessions struct {
 	secure bool // browsers reach the server by HTTPS
+	kept   Sessions
+	own    *memorySessions // those of keys without an id, which end with the server
 
 	mu     sync.Mutex
-	logins map[digest]session // by the token of a link, valid once; of a key
-	open   map[digest]session // by the token of a cookie
+	logins map[string]login // by the digest of a link's token, which is valid once
 }
 
-// A session is of a key, or of a person, who has none.
-type session struct {
-	key    string
-	person Caller
-	begun  time.Time
-	end    time.Time
+type login struct {
+	key string
+	end time.Time
 }
 
-// owner is whose session it is.
-func (s session) owner() string { return s.key + " " + s.person.KeyID }
+func newSessions(cfg *Config) *sessions {
+	own := &memorySessions{authenticate: cfg.Authenticate, open: map[string]*memorySession{}}
+	return &sessions{secure: cfg.TLS != nil || cfg.BehindProxy, kept: cmp.Or[Sessions](cfg.Sessions, own), own: own, logins: map[string]login{}}
+}
 
-func newSessions(secure bool) *sessions {
-	return &sessions{secure: secure, logins: map[digest]session{}, open: map[digest]session{}}
+// sessionID is the digest of a token.
+func sessionID(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
 }
 
 // link returns a token that is good for one session of a key.
@@ -50,52 +80,39 @@ func (s *sessions) link(key string, now time.Time) string {
 	token := httpgate.NewToken()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.logins[sha256.Sum256([]byte(token))] = session{key: key, end: now.Add(loginTime)}
+	s.logins[sessionID(token)] = login{key, now.Add(loginTime)}
 	return token
 }
 
 // redeem returns the key of a link, once.
 func (s *sessions) redeem(token string, now time.Time) (key string, ok bool) {
-	d := sha256.Sum256([]byte(token))
+	id := sessionID(token)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l, ok := s.logins[d]
-	delete(s.logins, d)
+	l, ok := s.logins[id]
+	delete(s.logins, id)
 	return l.key, ok && now.Before(l.end)
 }
 
 // begin opens a session, which ends when its time is over or, if it says so, earlier, and has the browser keep its cookie in place of the one that it has.
-// The oldest of a key's or person's sessions ends where there are too many.
-func (s *sessions) begin(w http.ResponseWriter, r *http.Request, opened session, now time.Time) {
-	s.end(r)
-	opened.begun = now
-	if latest := now.Add(sessionTime); opened.end.IsZero() || opened.end.After(latest) {
-		opened.end = latest
+func (s *sessions) begin(w http.ResponseWriter, r *http.Request, opened Session) error {
+	opened.Begun = time.Now()
+	if latest := opened.Begun.Add(sessionTime); opened.End.IsZero() || opened.End.After(latest) {
+		opened.End = latest
 	}
-	s.setCookie(w, s.cookieName(r), s.add(opened, now), opened.end.Sub(now), http.SameSiteStrictMode)
-}
-
-// add keeps a session and returns the token of its cookie.
-func (s *sessions) add(opened session, now time.Time) string {
+	if err := s.end(r); err != nil {
+		return err
+	}
+	keep := s.kept
+	if opened.Caller.KeyID == "" {
+		keep = s.own
+	}
 	token := httpgate.NewToken()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	count, oldest := 0, digest{}
-	for d, other := range s.open {
-		switch {
-		case !now.Before(other.end):
-			delete(s.open, d)
-		case other.owner() == opened.owner():
-			if count++; count == 1 || other.end.Before(s.open[oldest].end) {
-				oldest = d
-			}
-		}
+	if err := keep.AddSession(r.Context(), sessionID(token), opened); err != nil {
+		return err
 	}
-	if count >= sessionsPerKey {
-		delete(s.open, oldest)
-	}
-	s.open[sha256.Sum256([]byte(token))] = opened
-	return token
+	s.setCookie(w, s.cookieName(r), token, opened.End.Sub(opened.Begun), http.SameSiteStrictMode)
+	return nil
 }
 
 // cookieName differs between servers of one host, since browsers send a host's cookies to all its ports. With the prefix, a browser takes it from
@@ -111,28 +128,27 @@ func (s *sessions) cookieName(r *http.Request) string {
 	return name
 }
 
-// of returns the session that a request's cookie names, nil where it has ended; borne reports whether there is a cookie.
-func (s *sessions) of(r *http.Request, now time.Time) (found *session, borne bool) {
-	cookies := r.CookiesNamed(s.cookieName(r))
-	if len(cookies) != 1 {
-		return nil, len(cookies) > 0
+// ids are those of the sessions that a request's cookies name. Only one counts.
+func (s *sessions) ids(r *http.Request) (ids []string) {
+	for _, c := range r.CookiesNamed(s.cookieName(r)) {
+		ids = append(ids, sessionID(c.Value))
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one, ok := s.open[sha256.Sum256([]byte(cookies[0].Value))]
-	if !ok || !now.Before(one.end) {
-		return nil, true
+	return ids
+}
+
+// use returns a session that has not ended, and else fails with fs.ErrNotExist.
+func (s *sessions) use(ctx context.Context, id string) (Session, error) {
+	found, err := s.own.UseSession(ctx, id)
+	if errors.Is(err, fs.ErrNotExist) {
+		found, err = s.kept.UseSession(ctx, id)
 	}
-	return &one, true
+	return found, err
 }
 
 // end ends the session of a request, if it has one.
-func (s *sessions) end(r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range r.CookiesNamed(s.cookieName(r)) {
-		delete(s.open, sha256.Sum256([]byte(c.Value)))
-	}
+func (s *sessions) end(r *http.Request) error {
+	ids := s.ids(r)
+	return errors.Join(s.own.EndSessions(r.Context(), ids), s.kept.EndSessions(r.Context(), ids))
 }
 
 // setCookie has the browser keep a cookie for a time; where that is over, it forgets the cookie.
@@ -142,4 +158,116 @@ func (s *sessions) setCookie(w http.ResponseWriter, name, value string, lasts ti
 		age = -1
 	}
 	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: age, HttpOnly: true, Secure: s.secure, SameSite: site})
+}
+
+type sessionKey struct{}
+
+// sessionOf is the session of a request, if it has one.
+func sessionOf(ctx context.Context) (Session, bool) {
+	found, ok := ctx.Value(sessionKey{}).(Session)
+	return found, ok
+}
+
+// ofSession identifies the caller of a request by the session of its cookie, as httpgate.Options.Session says.
+func (s *Server) ofSession(r *http.Request) func(context.Context) (context.Context, error) {
+	ids := s.sessions.ids(r)
+	if len(ids) == 0 {
+		return nil
+	}
+	return func(ctx context.Context) (context.Context, error) {
+		if len(ids) > 1 {
+			return nil, ErrUnknownKey
+		}
+		found, err := s.sessions.use(ctx, ids[0])
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || found.Issuer != "" && (s.issuer == nil || s.issuer.rules != found.Issuer):
+			return nil, ErrUnknownKey
+		case err != nil:
+			s.cfg.Log.ErrorContext(ctx, "a session could not be checked", "error", err)
+			return nil, err
+		}
+		return context.WithValue(context.WithValue(ctx, callerKey{}, found.Caller), sessionKey{}, found), nil
+	}
+}
+
+// memorySessions are sessions that end with the server.
+type memorySessions struct {
+	authenticate func(ctx context.Context, key string) (Caller, error)
+
+	mu   sync.Mutex
+	open map[string]*memorySession
+}
+
+type memorySession struct {
+	Session
+
+	used time.Time
+}
+
+func (s *memorySession) lives(now time.Time) bool {
+	return now.Before(s.End) && now.Before(s.used.Add(sessionIdle))
+}
+
+// AddSession implements Sessions.
+func (m *memorySessions) AddSession(_ context.Context, id string, added Session) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	for other, s := range m.open {
+		if !s.lives(now) {
+			delete(m.open, other)
+		}
+	}
+	m.bound(sessionsOfCaller-1, func(s *memorySession) bool { return s.key == added.key && s.Caller.KeyID == added.Caller.KeyID })
+	m.bound(sessionsOfProject-1, func(s *memorySession) bool { return s.Caller.Project == added.Caller.Project })
+	m.open[id] = &memorySession{added, now}
+	return nil
+}
+
+// bound ends the oldest of more than so many sessions.
+func (m *memorySessions) bound(most int, counts func(*memorySession) bool) {
+	number, oldest := 0, ""
+	for id, s := range m.open {
+		if counts(s) {
+			if number++; number == 1 || s.Begun.Before(m.open[oldest].Begun) {
+				oldest = id
+			}
+		}
+	}
+	if number > most {
+		delete(m.open, oldest)
+	}
+}
+
+// UseSession implements Sessions.
+func (m *memorySessions) UseSession(ctx context.Context, id string) (Session, error) {
+	none := fmt.Errorf("the session: %w", fs.ErrNotExist)
+	m.mu.Lock()
+	s := m.open[id]
+	if now := time.Now(); s == nil || !s.lives(now) {
+		m.mu.Unlock()
+		return Session{}, none
+	} else {
+		s.used = now
+	}
+	found := s.Session
+	m.mu.Unlock()
+	if found.Issuer != "" {
+		return found, nil
+	}
+	var err error
+	if found.Caller, err = m.authenticate(ctx, found.key); errors.Is(err, ErrUnknownKey) {
+		err = none
+	}
+	return found, err
+}
+
+// EndSessions implements Sessions.
+func (m *memorySessions) EndSessions(_ context.Context, ids []string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range ids {
+		delete(m.open, id)
+	}
+	return nil
 }

@@ -260,6 +260,26 @@ func scoped(projectID string, scopes []store.Scope) httpapi.Caller {
 	return httpapi.Caller{Project: projectID, Read: has(store.ScopeRead), Write: has(store.ScopeWrite), Audit: has(store.ScopeAudit), Admin: has(store.ScopeAdmin)}
 }
 
+// scopesOf are the scopes that scoped has made the rights of a caller of.
+func scopesOf(c httpapi.Caller) (scopes []store.Scope) {
+	for _, of := range []struct {
+		scope store.Scope
+		has   bool
+	}{{store.ScopeRead, c.Read}, {store.ScopeWrite, c.Write}, {store.ScopeAudit, c.Audit}, {store.ScopeAdmin, c.Admin}} {
+		if of.has {
+			scopes = append(scopes, of.scope)
+		}
+	}
+	return scopes
+}
+
+// callerOf is the caller of a key.
+func callerOf(key store.Key) httpapi.Caller {
+	caller := scoped(key.ProjectID, key.Scopes)
+	caller.KeyID, caller.KeyName, caller.Expires = key.ID, key.Name, key.Expires
+	return caller
+}
+
 // localProject is the project of the key that a server makes for itself.
 const localProject = "local"
 
@@ -271,9 +291,7 @@ func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Con
 		if errors.Is(err, store.ErrBadKey) {
 			return httpapi.Caller{}, httpapi.ErrUnknownKey
 		}
-		caller := scoped(key.ProjectID, key.Scopes)
-		caller.KeyID, caller.KeyName, caller.Expires = key.ID, key.Name, key.Expires
-		return caller, err
+		return callerOf(key), err
 	}
 	if cfg.OIDC, err = f.oidc.config(ctx, db); err != nil {
 		return "", err
@@ -282,7 +300,7 @@ func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Con
 		return "", err
 	}
 	cfg.Keys = projectKeys{db}
-	cfg.Records = db
+	cfg.Records, cfg.Sessions = db, sessions{db}
 	if f.replicaURL != "" {
 		cfg.Replicas, cfg.ReplicaURL = db, f.replicaURL
 	}

@@ -24,9 +24,9 @@ type Options struct {
 	// Identify, where it is set, knows the tokens in place of Tokens, and the context that it returns goes on with the request. It fails with
 	// ErrUnknown for one that it does not know, and with ErrForbidden for one that may not send requests here.
 	Identify func(ctx context.Context, token string) (context.Context, error)
-	// Session, where it is set, knows the session of a request that bears no token: borne reports whether there is a cookie of a session, and identify, which
-	// is as Identify, is nil where that has ended. Browsers send cookies whoever has them send a request, so they count only in requests of the server's own pages.
-	Session func(r *http.Request) (identify func(context.Context) (context.Context, error), borne bool)
+	// Session, where it is set, knows the session of a request that bears no token: what it returns is as Identify, and nil where there is no cookie of
+	// a session. Browsers send cookies whoever has them send a request, so they count only in requests of the server's own pages.
+	Session func(r *http.Request) func(context.Context) (context.Context, error)
 	HTTPS   bool // browsers reach the server by HTTPS
 	// Open, where it is set, names requests that need no token.
 	Open    func(*http.Request) bool

@@ -128,14 +128,15 @@ func (g *Gate) authenticate(r *http.Request) (context.Context, error) {
 	}
 	bearers, keys := r.Header.Values("Authorization"), r.Header.Values("X-API-Key")
 	if len(bearers)+len(keys) == 0 && g.options.Session != nil {
-		if session, borne := g.options.Session(r); borne {
-			switch {
-			case !g.FromOwnPage(r):
+		if session := g.options.Session(r); session != nil {
+			if !g.FromOwnPage(r) {
 				return nil, refuse(http.StatusForbidden, "a session counts only in requests of this server's own pages: send a bearer token in the Authorization header")
-			case session == nil:
+			}
+			ctx, err := session(ctx)
+			if errors.Is(err, ErrUnknown) {
 				return nil, refuse(http.StatusUnauthorized, "the session has ended: log in again")
 			}
-			return identified(session(ctx))
+			return identified(ctx, err)
 		}
 	}
 	if len(bearers)+len(keys) == 0 {

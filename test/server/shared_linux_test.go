@@ -1,11 +1,14 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/llmsandbox/llmsandbox/internal/testpostgres"
 )
@@ -67,4 +70,101 @@ func TestSharedTokens(t *testing.T) {
 			t.Errorf("the signed URL of a sandbox that is gone: %d %s, want 404", status, body)
 		}
 	})
+}
+
+// TestSharedSessions: a browser's session is good at another server on the same database and after all servers have ended, until it is logged out at one of them, or its
+// key is revoked.
+func TestSharedSessions(t *testing.T) {
+	onBoth(t, func(t *testing.T, m *machine, flags ...string) {
+		key := m.makeKey(append([]string{"one"}, flags...)...)
+		s, other := m.start(flags...), m.start(flags...)
+		first, second := s.login(key), s.login(key)
+		for _, at := range []*server{s, other} {
+			at.look(first, http.StatusOK)
+			at.look(second, http.StatusOK)
+			at.look(strings.Repeat("x", len(first)), http.StatusUnauthorized)
+		}
+		if status, body := other.browse(http.MethodPost, "/console/logout", first); status != http.StatusNoContent {
+			t.Errorf("logout: %d %s, want 204", status, body)
+		}
+		s.look(first, http.StatusUnauthorized)
+		other.look(first, http.StatusUnauthorized)
+		s.end(syscall.SIGKILL)
+		other.end(syscall.SIGTERM)
+		s, other = m.start(flags...), m.start(flags...)
+		s.look(second, http.StatusOK)
+		other.look(second, http.StatusOK)
+		s.look(first, http.StatusUnauthorized)
+		if out, text, err := m.run(append([]string{"serve", "key", "revoke", "one"}, flags...)...); err != nil {
+			t.Fatalf("%v: %s%s", err, out, text)
+		}
+		s.look(second, http.StatusUnauthorized)
+		other.look(second, http.StatusUnauthorized)
+	})
+}
+
+// TestOwnSession: a session of the key that a server makes for itself ends with that server, and is one of no other.
+func TestOwnSession(t *testing.T) {
+	onBoth(t, func(t *testing.T, m *machine, flags ...string) {
+		s, other := m.start(flags...), m.start(flags...)
+		session := s.login(s.key)
+		s.look(session, http.StatusOK)
+		other.look(session, http.StatusUnauthorized)
+		s.end(syscall.SIGTERM)
+		m.start(flags...).look(session, http.StatusUnauthorized)
+	})
+}
+
+// browserHost is the name that browsers open servers by: without a port in it, cookies have the same name at all of them.
+const browserHost = "localhost"
+
+// browse sends a request of a page of the console, and returns the answer's status and body.
+func (s *server) browse(method, path, session string) (int, string) {
+	s.t.Helper()
+	status, body, _ := s.page(method, path, "", session)
+	return status, body
+}
+
+func (s *server) page(method, path, body, session string) (int, string, []*http.Cookie) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, s.address+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Host = browserHost
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	r.Header.Set("Content-Type", "application/json")
+	if session != "" {
+		r.AddCookie(&http.Cookie{Name: "llmsandbox", Value: session})
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return res.StatusCode, string(text), res.Cookies()
+}
+
+// login logs a browser in with a key, and returns its session.
+func (s *server) login(key string) string {
+	s.t.Helper()
+	status, body, cookies := s.page(http.MethodPost, "/console/login", `{"key": "`+key+`"}`, "")
+	if status != http.StatusNoContent || len(cookies) != 1 {
+		s.t.Fatalf("login: %d %s, %d cookies, want 204 and one", status, body, len(cookies))
+	}
+	return cookies[0].Value
+}
+
+// look fails unless a page of a session is answered with a status.
+func (s *server) look(session string, want int) {
+	s.t.Helper()
+	if status, body := s.browse(http.MethodGet, "/v1/sandboxes", session); status != want {
+		s.t.Errorf("a page of the session: %d %s, want %d", status, body, want)
+	}
 }

@@ -9,6 +9,7 @@ const failures: Record<string, string> = {
   cancelled: "The issuer did not log you in.",
   expired: "This login began in another browser, or too long ago. Log in again.",
   issuer: "The issuer does not answer as it should. The server's log says why.",
+  server: "The server cannot keep sessions now. Try again later.",
   nobody: "You are logged in with the issuer, and have no access to this server. Ask those who run it.",
 };
 

@@ -222,6 +222,13 @@ func insertKey(ctx context.Context, tx *sql.Tx, k Key) (id, secret string, err e
 	return "", "", fmt.Errorf("no id was free in %d tries", idTries)
 }
 
+func parseScopes(list string) (scopes []Scope) {
+	for text := range strings.FieldsSeq(list) {
+		scopes = append(scopes, Scope(text))
+	}
+	return scopes
+}
+
 const selectKeys = `SELECT k.id, k.name, p.name, p.id, k.scopes, k.created, k.expires, k.revoked, k.digest
 	FROM keys k JOIN projects p ON p.id = k.project`
 
@@ -239,9 +246,7 @@ func selected(ctx context.Context, db querier, where string, args ...any) (keys 
 		if err := rows.Scan(&k.ID, &k.Name, &k.Project, &k.ProjectID, &list, &created, &expires, &revoked, &sum); err != nil {
 			return nil, nil, err
 		}
-		for text := range strings.FieldsSeq(list) {
-			k.Scopes = append(k.Scopes, Scope(text))
-		}
+		k.Scopes = parseScopes(list)
 		k.Created, k.Expires, k.Revoked = fromMicros(created), fromMicros(expires), fromMicros(revoked)
 		keys, digests = append(keys, k), append(digests, sum)
 	}
@@ -380,12 +385,16 @@ func (s *Store) Authenticate(ctx context.Context, secret string) (Key, error) {
 		return Key{}, s.failed("look for a key", err)
 	}
 	given := []byte(digest(secret))
-	now := micros(s.now())
+	now := s.now()
 	for i, k := range keys { // one at most
-		same := subtle.ConstantTimeCompare(given, []byte(digests[i])) == 1
-		if same && k.Revoked.IsZero() && (k.Expires.IsZero() || now < micros(k.Expires)) {
+		if subtle.ConstantTimeCompare(given, []byte(digests[i])) == 1 && k.valid(now) {
 			return k, nil
 		}
 	}
 	return Key{}, ErrBadKey
+}
+
+// valid reports whether a key is neither revoked nor past its end.
+func (k *Key) valid(now time.Time) bool {
+	return k.Revoked.IsZero() && (k.Expires.IsZero() || micros(now) < micros(k.Expires))
 }
