@@ -37,6 +37,10 @@ func TestAvailableMemory(t *testing.T) {
 			"proc/self/mountinfo": "1 0 0:1 /docker/x /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n", "proc/self/cgroup": "1:memory:/docker/x\n",
 			"sys/fs/cgroup/memory/memory.limit_in_bytes": "104857600\n", "sys/fs/cgroup/memory/memory.usage_in_bytes": "20971520\n", "sys/fs/cgroup/memory/memory.stat": "total_inactive_file 10485760\n",
 		}, 90 * mib, 100 * mib},
+		"groups with enough left, which tell no more": {map[string]string{
+			"proc/self/mountinfo": v2, "proc/self/cgroup": "0::/a/b\n",
+			"sys/fs/cgroup/a/memory.max": "1468006400\n", "sys/fs/cgroup/a/memory.current": "104857600\n", "sys/fs/cgroup/a/b/memory.max": "9223372036854771712\n",
+		}, 500 * mib, 1000 * mib},
 		"nothing of a group": {map[string]string{
 			"proc/self/mountinfo": v2, "proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/memory.max": "100\n",
 		}, 0, 0},
@@ -58,7 +62,11 @@ func TestAvailableMemory(t *testing.T) {
 			for file, text := range c.files {
 				write(file, text)
 			}
-			available, total, err := availableMemory(root)
+			groups, err := memoryGroups(root)
+			var available, total int64
+			if err == nil {
+				available, total, err = availableMemory(root, groups)
+			}
 			if available != c.available || total != c.total || (err != nil) != (c.total == 0) {
 				t.Errorf("%d of %d, %v, want %d of %d", available, total, err, c.available, c.total)
 			}
