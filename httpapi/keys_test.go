@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -252,12 +253,35 @@ func (s *sessions) age(by time.Duration) {
 	}
 }
 
-// TestKeysOfPersons: who has logged in with an issuer makes keys without being one.
+// TestKeysOfPersons: who has logged in with an issuer makes keys where a grant has that, without being a key, and soon after the login only.
 func TestKeysOfPersons(t *testing.T) {
-	n, err := Caller{Project: "a", KeyID: oidcKeys + "anna", KeyName: "anna@example.org", Admin: true}.newKey(&apitypes.NewKey{Name: "x", Scopes: []string{"admin"}}, time.Now())
-	if err != nil || n.Maker != "" || n.Project != "a" || !n.Expires.IsZero() {
-		t.Errorf("%+v, %v, want a key of nobody's", n, err)
+	f, keys := newFakeIssuer(t), &keyring{}
+	cfg := f.config()
+	cfg.Keys = keys
+	cfg.OIDC.Grants[0].Caller.Admin = true
+	c := serve(t, cfg).as("")
+	login := func() (cookie string) {
+		to, begun := f.begin(c)
+		_, session := c.come(url.Values{"code": {"a code"}, "state": {to.Query().Get("state")}}, bearing(begun))
+		if session == nil {
+			t.Fatal("no session, want one")
+		}
+		return bearing(session)
 	}
+	const body = `{"name": "x", "scopes": ["read", "admin"]}`
+	session := login()
+	var made apitypes.MadeKey
+	c.want(http.StatusCreated, &made, http.MethodPost, "/v1/keys", body, ownPage, session)
+	if n := keys.made[0]; n.Maker != "" || n.Project != "a" || !n.Expires.IsZero() || made.Expires != nil {
+		t.Errorf("%+v was made, want a key that none has made, and that stays", n)
+	}
+	c.want(http.StatusForbidden, nil, http.MethodPost, "/v1/keys", `{"name": "x", "scopes": ["audit"]}`, ownPage, session)
+	c.server.sessions.age(freshTime)
+	if res, text := c.do(http.MethodPost, "/v1/keys", body, ownPage, session); res.StatusCode != http.StatusForbidden || !strings.Contains(text, loginAgain) {
+		t.Errorf("%d %s, want 403 login_again", res.StatusCode, text)
+	}
+	f.claims = func(o object) { o["sub"], o["groups"], o["email_verified"] = "bob", nil, false } // whose grant has not that scope
+	c.want(http.StatusForbidden, nil, http.MethodGet, "/v1/keys", "", ownPage, login())
 }
 
 // TestQuotas: what a project has is counted, and nothing of another's.
