@@ -2,10 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -22,6 +24,12 @@ const (
 	// meaning but that other programs choose others.
 	migrationLock = 0x6c6c6d73616e6462
 )
+
+// deadlocked reports whether PostgreSQL has ended a transaction since it and another waited for each other. The other goes on, so that one of them always does.
+func deadlocked(err error) bool {
+	var failure *pgconn.PgError
+	return errors.As(err, &failure) && failure.Code == "40P01"
+}
 
 // openPostgres takes what the URL lacks from PostgreSQL's variables and files, such as PGPASSWORD
 // and ~/.pgpass.

@@ -97,7 +97,7 @@ func (s *Store) failed(what string, err error) error {
 	return fmt.Errorf("the server's database %s: %s: %w", s.name, what, explain(err))
 }
 
-// write runs a transaction that writes. Those of this process wait for each other here, in turn and for
+// write runs a transaction that writes, and once more where it was ended for others to go on. Those of this process wait for each other here, in turn and for
 // as long as ctx lets them: SQLite itself has one writer at a time, and waits by asking again and again.
 func (s *Store) write(ctx context.Context, what string, do func(*sql.Tx) error) error {
 	select {
@@ -107,6 +107,9 @@ func (s *Store) write(ctx context.Context, what string, do func(*sql.Tx) error) 
 		return s.failed(what, context.Cause(ctx))
 	}
 	err := transact(ctx, s.db, do)
+	for deadlocked(err) {
+		err = transact(ctx, s.db, do)
+	}
 	switch {
 	case err == nil || errors.Is(err, ErrNoKey) || errors.Is(err, ErrKeyExists) || errors.Is(err, ErrManyKeys) || errors.Is(err, ErrBadKey) || errors.Is(err, backend.ErrInvalid):
 		return err // not the database's
