@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -167,4 +168,50 @@ func (s *server) look(session string, want int) {
 	if status, body := s.browse(http.MethodGet, "/v1/sandboxes", session); status != want {
 		s.t.Errorf("a page of the session: %d %s, want %d", status, body, want)
 	}
+}
+
+// TestSharedOnce: of requests with the same Idempotency-Key that two servers on the same database get at once, one is carried out, and both servers have its answer
+// then.
+func TestSharedOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, m *machine, flags ...string) {
+		key := m.makeKey(append([]string{"one"}, flags...)...)
+		servers := []*server{m.start(flags...), m.start(flags...)}
+		create := func(s *server) (int, string) {
+			return s.ask(key, http.MethodPost, "/v1/sandboxes", `{"language": "bash"}`, "Idempotency-Key: once")
+		}
+		const clients = 6
+		var statuses [clients]int
+		var bodies [clients]string
+		var all sync.WaitGroup
+		for i := range clients {
+			all.Go(func() { statuses[i], bodies[i] = create(servers[i%2]) })
+		}
+		all.Wait()
+		status, made := create(servers[0])
+		if status != http.StatusCreated {
+			t.Fatalf("%d %s, want the sandbox", status, made)
+		}
+		if status, again := create(servers[1]); status != http.StatusCreated || again != made {
+			t.Errorf("%d %s, want as from the other server\n%s", status, again, made)
+		}
+		created := 0
+		for i, status := range statuses {
+			switch {
+			case status == http.StatusCreated && bodies[i] == made:
+				created++
+			case status != http.StatusConflict || !strings.Contains(bodies[i], `"idempotency"`):
+				t.Errorf("%d %s, want the sandbox, or that it is being made", status, bodies[i])
+			}
+		}
+		if created == 0 {
+			t.Error("none of them has made it")
+		}
+		var list struct{ Sandboxes []struct{ ID string } }
+		if status, body := servers[1].ask(key, http.MethodGet, "/v1/sandboxes", ""); json.Unmarshal([]byte(body), &list) != nil || status != http.StatusOK || len(list.Sandboxes) != 1 {
+			t.Fatalf("%d %s, want one sandbox", status, body)
+		}
+		if status, body := servers[0].ask(key, http.MethodDelete, "/v1/sandboxes/"+list.Sandboxes[0].ID, ""); status != http.StatusNoContent {
+			t.Errorf("%d %s, want it removed", status, body)
+		}
+	})
 }
