@@ -64,9 +64,7 @@ func (s *Server) forward(next http.Handler) http.Handler {
 			p.Out.Header.Set(forwardedHeader, "1")
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if r.Context().Err() == nil {
-				s.cfg.Log.WarnContext(r.Context(), "the server that holds a sandbox does not answer", "error", err)
-			}
+			s.cfg.Log.InfoContext(r.Context(), "a request was not forwarded", "path", r.URL.Path, "error", err)
 			writeProblem(w, s.problem(r.Context(), fmt.Errorf("%w: the one that holds the sandbox does not answer, and if it has died another takes the sandbox: try again", service.ErrBusy)))
 		},
 	}
@@ -77,7 +75,7 @@ func (s *Server) forward(next http.Handler) http.Handler {
 			return
 		}
 		ctx := r.Context()
-		at, err := s.service.Elsewhere(ctx, s.caller(ctx).Project, id)
+		at, lives, err := s.service.Elsewhere(ctx, s.caller(ctx).Project, id)
 		var to *url.URL
 		if err == nil && at != "" {
 			to, err = url.Parse(at)
@@ -89,6 +87,9 @@ func (s *Server) forward(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		default:
 			clear(w.Header()) // the other server sets the same
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(lives, cancel)() // one that hangs would not answer
 			proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, forwardKey{}, to)))
 		}
 	})

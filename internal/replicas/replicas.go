@@ -49,8 +49,8 @@ type Store interface {
 	Take(ctx context.Context, h Held, from string) (taken bool, err error)
 	// KeepNetwork keeps what a sandbox can reach.
 	KeepNetwork(ctx context.Context, sandbox, network string) error
-	// Drop forgets a sandbox that has ended.
-	Drop(ctx context.Context, sandbox string) error
+	// Drop forgets a sandbox that has ended, if that replica holds it.
+	Drop(ctx context.Context, sandbox, replica string) error
 }
 
 // A Member is this server among the replicas. It is safe for concurrent use.
@@ -67,6 +67,8 @@ type Member struct {
 type sighting struct {
 	Replica
 	since time.Time
+	lives context.Context // it ends when the replica does
+	gone  context.CancelFunc
 }
 
 // New is a server that the others reach at a URL.
@@ -86,15 +88,23 @@ func (m *Member) Beat(ctx context.Context) error {
 	m.beaten, m.others = now, map[string]sighting{}
 	var silent []Replica
 	for _, r := range all {
-		seen := sighting{r, now}
-		if was, ok := before[r.ID]; ok && was.Beats == r.Beats {
-			seen.since = was.since
+		seen, ok := before[r.ID]
+		if !ok || seen.Beats != r.Beats {
+			seen.since = now
 		}
+		if !ok {
+			seen.lives, seen.gone = context.WithCancel(context.Background())
+		}
+		seen.Replica = r
 		if r.ID != m.ID && now.Sub(seen.since) > silence {
 			silent = append(silent, r)
 			continue
 		}
 		m.others[r.ID] = seen
+		delete(before, r.ID)
+	}
+	for _, was := range before {
+		was.gone()
 	}
 	m.mu.Unlock()
 	for _, r := range silent {
@@ -112,11 +122,12 @@ func (m *Member) Current() bool {
 	return time.Since(m.beaten) < stale
 }
 
-// At is where a replica is that lives; empty: it does not, as far as this server has seen.
-func (m *Member) At(id string) string {
+// At is where a replica is that lives, and what ends when it does not any more; empty: it does not, as far as this server has seen.
+func (m *Member) At(id string) (url string, lives context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.others[id].URL
+	seen := m.others[id]
+	return seen.URL, seen.lives
 }
 
 // Hold has this server hold a sandbox that nobody holds, or whose holder is dead, and returns where another holds it.
@@ -126,13 +137,13 @@ func (m *Member) Hold(ctx context.Context, project, sandbox string) (h Held, url
 		if err != nil {
 			return h, "", err
 		}
-		from := h.Replica
-		switch {
-		case held && h.Replica == m.ID:
+		if held && h.Replica == m.ID {
 			return h, "", nil
-		case held && m.At(h.Replica) != "":
-			return h, m.At(h.Replica), nil
 		}
+		if at, _ := m.At(h.Replica); held && at != "" {
+			return h, at, nil
+		}
+		from := h.Replica
 		h.Project, h.Replica = project, m.ID
 		if taken, err := m.Take(ctx, h, from); err != nil || taken {
 			return h, "", err

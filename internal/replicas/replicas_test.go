@@ -54,7 +54,7 @@ func (f *fakeStore) Take(_ context.Context, h Held, from string) (bool, error) {
 
 func (*fakeStore) Held(context.Context, string) ([]Held, error)      { return nil, nil }
 func (*fakeStore) KeepNetwork(context.Context, string, string) error { return nil }
-func (*fakeStore) Drop(context.Context, string) error                { return nil }
+func (*fakeStore) Drop(context.Context, string, string) error        { return nil }
 
 // TestSilence: a server that is silent for too long holds nothing any more, and one that is silent for a moment does.
 func TestSilence(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
+	"github.com/llmsandbox/llmsandbox/internal/replicas"
 )
 
 // errNoProgram is of a program that there is not.
@@ -503,7 +504,7 @@ func (s *Service) takeUpAll(ctx context.Context) {
 		if !strings.HasPrefix(i.ID, idPrefix(project)) {
 			continue
 		}
-		s.takeUpSandbox(ctx, project, i.ID)
+		s.takeUpSandbox(ctx, replicas.Held{Sandbox: i.ID, Project: project})
 	}
 }
 

@@ -25,23 +25,25 @@ func networkText(n llmsandbox.Network) string {
 	return string(text)
 }
 
-// Elsewhere is where the server is that holds a sandbox of a project. It is empty where this one may answer: it holds the sandbox, or nobody does.
-func (s *Service) Elsewhere(ctx context.Context, project, id string) (url string, err error) {
+// Elsewhere is where the server is that holds a sandbox of a project, and what ends when that has died. It is empty where this one may answer: it holds the
+// sandbox, or nobody does.
+func (s *Service) Elsewhere(ctx context.Context, project, id string) (url string, lives context.Context, err error) {
 	m := s.cfg.Replica
 	if m == nil || !strings.HasPrefix(id, idPrefix(project)) {
-		return "", nil
+		return "", nil, nil
 	}
 	s.mu.Lock()
 	here := s.handles[id] != nil
 	s.mu.Unlock()
 	if here {
-		return "", nil
+		return "", nil, nil
 	}
 	h, held, err := m.Holder(ctx, id)
 	if err != nil || !held || h.Replica == m.ID {
-		return "", err
+		return "", nil, err
 	}
-	return m.At(h.Replica), nil
+	url, lives = m.At(h.Replica)
+	return url, lives, nil
 }
 
 // current fails with ErrBusy where another server may have taken what this one holds.
@@ -59,9 +61,6 @@ func (s *Service) take(ctx context.Context, project, id string) (*llmsandbox.San
 		return nil, err
 	}
 	if _, err := s.Find(ctx, project, id); err != nil { // before anything is written about it
-		if errors.Is(err, llmsandbox.ErrNotFound) {
-			err = errors.Join(err, m.Drop(ctx, id))
-		}
 		return nil, err
 	}
 	held, url, err := m.Hold(ctx, project, id)
@@ -118,14 +117,14 @@ func (s *Service) beat(ctx context.Context, slots chan struct{}) error {
 	if err := s.cfg.Replica.Beat(bound); err != nil {
 		return err
 	}
-	held := map[string]bool{} // those that are held before the database is asked
+	open, making := map[string]bool{}, map[string]bool{} // before the database is asked
 	s.mu.Lock()
 	for id := range s.handles {
-		held[id] = true
+		open[id] = true
 	}
 	for _, all := range s.making {
 		for _, i := range all {
-			held[i.ID] = true
+			making[i.ID] = true
 		}
 	}
 	s.mu.Unlock()
@@ -134,22 +133,24 @@ func (s *Service) beat(ctx context.Context, slots chan struct{}) error {
 		return err
 	}
 	for _, h := range all {
-		if held[h.Sandbox] {
-			if h.Replica == s.cfg.Replica.ID {
-				delete(held, h.Sandbox)
-			}
+		mine := h.Replica == s.cfg.Replica.ID
+		switch {
+		case mine && open[h.Sandbox]:
+			delete(open, h.Sandbox)
+			continue
+		case mine && making[h.Sandbox], open[h.Sandbox]:
 			continue
 		}
 		select {
 		case slots <- struct{}{}:
 			s.working.Go(func() {
 				defer func() { <-slots }()
-				s.takeUpSandbox(ctx, h.Project, h.Sandbox)
+				s.takeUpSandbox(ctx, h)
 			})
 		default: // the next beat sees it again
 		}
 	}
-	for id := range held { // these have another holder
+	for id := range open { // these have another holder
 		s.release(id)
 	}
 	return nil
@@ -183,20 +184,26 @@ func (s *Service) letGoOf(h *handle) error {
 	return err
 }
 
-// takeUpSandbox holds a sandbox that a server has left, and takes up the programs that it has left in it: one that writes much would wait for somebody
-// to read it.
-func (s *Service) takeUpSandbox(ctx context.Context, project, id string) {
-	names, err := s.records.OpenRecords(ctx, project, id)
+// takeUpSandbox holds a sandbox that another server has left, if there are several, and takes up the programs in it: one that writes much would wait for
+// somebody to read it.
+func (s *Service) takeUpSandbox(ctx context.Context, h replicas.Held) {
+	names, err := s.records.OpenRecords(ctx, h.Project, h.Sandbox)
 	if err == nil && s.cfg.Replica != nil {
-		_, err = s.get(ctx, project, id)
+		if _, err = s.get(ctx, h.Project, h.Sandbox); err != nil {
+			names = nil
+		}
+		if errors.Is(err, llmsandbox.ErrNotFound) {
+			err = s.forget(h.Project, h.Sandbox, h.Replica)
+		}
 	}
 	for _, name := range names {
 		number, found := strings.CutPrefix(name, programPrefix)
-		if program, wrong := strconv.ParseUint(number, 10, 64); found && wrong == nil && err == nil {
-			_, err = s.Program(ctx, project, id, program)
+		if program, wrong := strconv.ParseUint(number, 10, 64); found && wrong == nil {
+			_, failed := s.Program(ctx, h.Project, h.Sandbox, program)
+			err = errors.Join(err, failed)
 		}
 	}
-	if err != nil && ctx.Err() == nil && !errors.Is(err, llmsandbox.ErrNotFound) {
-		s.cfg.Log.Warn("what a server has left in a sandbox could not be taken up", "sandbox", id, "error", err)
+	if err != nil && ctx.Err() == nil {
+		s.cfg.Log.Warn("what a server has left in a sandbox could not be taken up", "sandbox", h.Sandbox, "error", err)
 	}
 }

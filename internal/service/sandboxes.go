@@ -100,7 +100,7 @@ func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Optio
 	if err != nil {
 		err = asAsked(project, err)
 		if s.cfg.Replica != nil {
-			err = errors.Join(err, s.forget(project, o.ID))
+			err = errors.Join(err, s.forget(project, o.ID, s.cfg.Replica.ID))
 		}
 		return nil, err
 	}
@@ -275,7 +275,11 @@ func (s *Service) keep(sb *llmsandbox.Sandbox, project string) (*handle, error) 
 		err := sb.Close()
 		s.changed()
 		if !closed { // else it may be that only the handle has ended
-			err = errors.Join(err, s.forget(project, sb.ID()))
+			holder := ""
+			if s.cfg.Replica != nil {
+				holder = s.cfg.Replica.ID
+			}
+			err = errors.Join(err, s.forget(project, sb.ID(), holder))
 		}
 		if err != nil {
 			s.cfg.Log.Warn("let go of a sandbox that has ended", "sandbox", sb.ID(), "error", err)
@@ -284,13 +288,13 @@ func (s *Service) keep(sb *llmsandbox.Sandbox, project string) (*handle, error) 
 	return h, nil
 }
 
-// forget drops what is kept of a sandbox that has ended.
-func (s *Service) forget(project, id string) error {
+// forget drops what is kept of a sandbox that has ended, and that a replica holds, if there are any.
+func (s *Service) forget(project, id, holder string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), forgetTime)
 	defer cancel()
 	err := s.records.RemoveRecords(ctx, project, id)
 	if s.cfg.Replica != nil {
-		err = errors.Join(err, s.cfg.Replica.Drop(ctx, id))
+		err = errors.Join(err, s.cfg.Replica.Drop(ctx, id, holder))
 	}
 	return err
 }

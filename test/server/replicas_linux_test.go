@@ -1,14 +1,22 @@
 package server
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/client"
 	"github.com/llmsandbox/llmsandbox/internal/testpostgres"
 )
 
@@ -23,7 +31,7 @@ func (m *machine) startReplica(source, key string) *server {
 	if err := l.Close(); err != nil {
 		m.t.Fatal(err)
 	}
-	s := m.start("--database", source, "--listen", address, "--replica-url", "http://"+address)
+	s := m.start("--database", source, "--listen", address, "--replica-url", "http://"+address, "--ports-domain", "ports.test")
 	s.key = key
 	return s
 }
@@ -40,7 +48,15 @@ func (s *server) persist(method, path, body string) (status int, text string) {
 	}
 }
 
-// TestReplicas: of servers that share a database, each answers for every sandbox, and when one is killed or stopped, another has its sandboxes, with
+// persistStdout asks until the server is no longer busy for a result with that output.
+func (s *server) persistStdout(path, body, want string) {
+	s.t.Helper()
+	if out := s.stdout(s.persist(http.MethodPost, path, body)); out != want {
+		s.t.Errorf("%s: %q, want %q", body, out, want)
+	}
+}
+
+// TestReplicas: of servers that share a database, each answers for every sandbox, and when one is killed, hangs or stops, another has its sandboxes, with
 // what runs in them.
 func TestReplicas(t *testing.T) {
 	db, err := testpostgres.Start()
@@ -87,6 +103,7 @@ func TestReplicas(t *testing.T) {
 	if out := a.stdout(a.ask(key, http.MethodPost, cells, `{"code": "echo $X"}`)); out != "1\n" {
 		t.Errorf("at the other server the kernel's variable is %q, want 1", out)
 	}
+	b.throughTheOther(sb.ID, a)
 	program := b.startProgram(path, `{"code": "echo one; cat go; echo two", "timeout_seconds": 60}`)
 	last, _ := b.output(program, "", "one\n", "")
 	a.end(syscall.SIGKILL)
@@ -103,19 +120,107 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("the kernel's variable is %q, want what it was", out)
 	}
 	c := m.startReplica(source, key)
-	b.end(syscall.SIGTERM)
-	if status, body := c.persist(http.MethodPost, cells, `{"code": "echo $X$Y"}`); status != http.StatusOK || !strings.Contains(body, `"stdout":"12\n"`) {
-		t.Errorf("after the server that held it was stopped: %d %s, want the kernel's variables", status, body)
+	if err := b.cmd.Process.Signal(syscall.SIGSTOP); err != nil { // as if its machine had hung
+		t.Fatal(err)
 	}
-	if status, body := c.ask(key, http.MethodDelete, path, ""); status != http.StatusNoContent {
+	t.Cleanup(func() { _ = b.cmd.Process.Signal(syscall.SIGCONT) }) // or it would not end
+	c.persistStdout(cells, `{"code": "echo $X$Y; Z=3"}`, "12\n")
+	if err := b.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	b.persistStdout(cells, `{"code": "echo $X$Y$Z"}`, "123\n") // it has lost the sandbox, and knows
+	c.end(syscall.SIGTERM)
+	b.persistStdout(cells, `{"code": "echo $X$Y$Z"}`, "123\n")
+	if status, body := b.ask(key, http.MethodDelete, path, ""); status != http.StatusNoContent {
 		t.Errorf("remove: %d %s, want 204", status, body)
 	}
-	if status, body := c.ask(key, http.MethodGet, path, ""); status != http.StatusNotFound {
+	if status, body := b.ask(key, http.MethodGet, path, ""); status != http.StatusNotFound {
 		t.Errorf("once it is removed: %d %s, want 404", status, body)
 	}
-	c.end(syscall.SIGTERM)
+	b.end(syscall.SIGTERM)
 	out, text, err := m.run("serve", "audit", "--json", "--database", source, "--sandbox", sb.ID)
 	if err != nil || strings.Count(out, "run-in-sandbox") != 1 {
 		t.Errorf("%v: %s%s, want one run, as its request was carried out by one server", err, out, text)
+	}
+}
+
+// throughTheOther uses a sandbox that another server holds by WebSockets, its ports and addresses that need no key.
+func (s *server) throughTheOther(id string, holder *server) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	c, err := client.New(s.address, s.key)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	sb, err := c.Attach(ctx, id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	typed, typing := io.Pipe()
+	seen, shown := io.Pipe()
+	p, err := sb.Start(ctx, []string{"cat"}, &llmsandbox.ExecOptions{Terminal: &llmsandbox.WinSize{Cols: 80, Rows: 25}, Stdin: typed, Stdout: shown})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := io.WriteString(typing, "typed\n"); err != nil {
+		s.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(seen)
+	for lines.Scan() && lines.Text() != "typed" {
+		s.t.Errorf("the terminal shows %q, want what was typed", lines.Text())
+	}
+	go func() { _, _ = io.Copy(io.Discard, seen) }() // it ends with the terminal
+	if _, err := io.WriteString(typing, "\x04"); err != nil {
+		s.t.Fatal(err)
+	}
+	if res, err := p.Wait(ctx); err != nil || res.ExitCode != 0 {
+		s.t.Errorf("cat in a terminal: %+v, %v, want its end", res, err)
+	}
+	if err := errors.Join(typing.Close(), shown.Close()); err != nil {
+		s.t.Error(err)
+	}
+
+	serving := s.startProgram("/v1/sandboxes/"+id, `{"argv": ["python3", "-u", "-c", "import http.server as h; s = h.HTTPServer(('127.0.0.1', 8000), h.SimpleHTTPRequestHandler); print('listens'); s.serve_forever()"], "timeout_seconds": 60}`)
+	s.output(serving, "", "listens\n", "")
+	if status, body := s.ask(s.key, http.MethodGet, "/v1/sandboxes/"+id+"/ports/8000/file", ""); status != http.StatusOK || body != "kept\n" {
+		s.t.Errorf("by a port's path: %d %q, want the file", status, body)
+	}
+	shared, _, err := sb.Share(ctx, 8000, time.Minute)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	u, err := url.Parse(shared)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { // whatever the name
+		return new(net.Dialer).DialContext(ctx, "tcp", strings.TrimPrefix(s.address, "http://"))
+	}}}
+	defer browser.CloseIdleConnections()
+	for _, address := range []string{shared, u.Scheme + "://" + u.Host + "/file"} {
+		res, err := browser.Get(address)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if err = errors.Join(err, res.Body.Close()); err != nil || res.StatusCode != http.StatusOK || !strings.Contains(string(body), "kept") && !strings.Contains(string(body), "file") {
+			s.t.Errorf("by a port's name: %d %q, %v, want the file, or the directory that has it", res.StatusCode, body, err)
+		}
+	}
+	if status, body := s.ask(s.key, http.MethodDelete, serving, ""); status != http.StatusNoContent {
+		s.t.Errorf("kill what serves: %d %s, want 204", status, body)
+	}
+	var signed struct{ URL string }
+	if status, body := holder.ask(s.key, http.MethodPost, "/v1/sandboxes/"+id+"/files/sign", `{"path": "file", "method": "GET", "expires_seconds": 60}`); json.Unmarshal([]byte(body), &signed) != nil || status != http.StatusOK {
+		s.t.Fatalf("%d %s: want a signed URL", status, body)
+	}
+	path := strings.TrimPrefix(signed.URL, holder.address)
+	if status, body := s.ask("", http.MethodGet, path, ""); status != http.StatusOK || body != "kept\n" {
+		s.t.Errorf("by a URL that the other server has signed: %d %q, want the file", status, body)
 	}
 }

@@ -103,9 +103,9 @@ func (s *Store) KeepNetwork(ctx context.Context, sandbox, network string) error 
 }
 
 // Drop implements replicas.Store.
-func (s *Store) Drop(ctx context.Context, sandbox string) error {
+func (s *Store) Drop(ctx context.Context, sandbox, replica string) error {
 	return s.write(ctx, "drop a sandbox", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM held WHERE sandbox = $1", sandbox)
+		_, err := tx.ExecContext(ctx, "DELETE FROM held WHERE sandbox = $1 AND replica = $2", sandbox, replica)
 		return err
 	})
 }

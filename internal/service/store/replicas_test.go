@@ -64,7 +64,11 @@ func TestReplicas(t *testing.T) {
 		if h, ok, err := s.Holder(ctx, "one"); err != nil || !ok || h != one {
 			t.Errorf("%+v, %t, %v, want %+v", h, ok, err, one)
 		}
-		if err := s.Drop(ctx, "one"); err != nil {
+		if err := s.Drop(ctx, "one", "a"); err != nil {
+			t.Fatal(err)
+		}
+		held("c", one, two)
+		if err := s.Drop(ctx, "one", "c"); err != nil {
 			t.Fatal(err)
 		}
 		if h, ok, err := s.Holder(ctx, "one"); err != nil || ok {
