@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -33,7 +34,7 @@ func TestServers(t *testing.T) {
 	d.run(t, "-n", serverNamespace, "create", "secret", "generic", "llmsandbox-database", "--from-literal=url="+d.database(t))
 	d.apply(t, "deploy/server")
 	d.run(t, "-n", serverNamespace, "wait", "--for=condition=complete", "job/first-key", "--timeout=3m")
-	key := strings.TrimSpace(d.run(t, "-n", serverNamespace, "logs", "job/first-key"))
+	key := regexp.MustCompile(`lsb_\S+`).FindString(d.run(t, "-n", serverNamespace, "logs", "job/first-key"))
 	rolled := func() []*replica {
 		t.Helper()
 		d.run(t, "-n", serverNamespace, "rollout", "status", "deployment/llmsandbox-server", "--timeout=5m")
