@@ -36,8 +36,7 @@ have the tools of llmsandbox mcp. In a browser, / is a console.
 On loopback, a server without keys prints one that ends with it, and a link that logs in a browser.
 Others need keys from serve key create, and a certificate (--tls-cert) or a proxy that has one.
 
-Created sandboxes belong to small processes of their own: they live on when the server ends, and
-the next server has them.`,
+Created sandboxes live on when the server ends, and the next server has them.`,
 		Example: `  llmsandbox serve
   llmsandbox serve key create ci --project builds
   llmsandbox serve --listen 0.0.0.0:8321 --tls-cert cert.pem --tls-key key.pem`,
@@ -51,7 +50,7 @@ the next server has them.`,
 		},
 	}
 	f.register(cmd.Flags())
-	cmd.AddCommand(newServeKeyCommand(), newServeAuditCommand())
+	cmd.AddCommand(newServeKeyCommand(), newServeAuditCommand(), newServeLogoutCommand())
 	return cmd
 }
 

@@ -64,6 +64,17 @@ func TestSharedTokens(t *testing.T) {
 		other.end(syscall.SIGTERM)
 		s = m.start(flags...)
 		taken(s)
+		if out, text, err := m.run(append([]string{"serve", "logout", "--new-secret"}, flags...)...); err != nil {
+			t.Fatalf("%v: %s%s", err, out, text)
+		}
+		taken(s) // until it ends
+		s.end(syscall.SIGTERM)
+		s = m.start(flags...)
+		if status, body := s.ask("", http.MethodGet, signed, ""); status != http.StatusForbidden {
+			t.Errorf("the signed URL after its secret was replaced: %d %s, want 403", status, body)
+		}
+		ask(http.StatusOK, http.MethodPost, path+"/files/sign", `{"path": "a", "method": "GET", "expires_seconds": 600}`)
+		signed = strings.TrimPrefix(made.URL, s.address)
 		if status, body := s.ask(key, http.MethodDelete, path, ""); status != http.StatusNoContent {
 			t.Errorf("%d %s, want the sandbox removed", status, body)
 		}
@@ -96,6 +107,17 @@ func TestSharedSessions(t *testing.T) {
 		s.look(second, http.StatusOK)
 		other.look(second, http.StatusOK)
 		s.look(first, http.StatusUnauthorized)
+		third := s.login(key)
+		other.look(third, http.StatusOK)
+		if out, text, err := m.run(append([]string{"serve", "logout"}, flags...)...); err != nil || out != "Sessions ended: 2\n" {
+			t.Errorf("%v: %s%s, want that two sessions ended", err, out, text)
+		}
+		for _, session := range []string{second, third} {
+			s.look(session, http.StatusUnauthorized)
+			other.look(session, http.StatusUnauthorized)
+		}
+		second = s.login(key)
+		other.look(second, http.StatusOK)
 		if out, text, err := m.run(append([]string{"serve", "key", "revoke", "one"}, flags...)...); err != nil {
 			t.Fatalf("%v: %s%s", err, out, text)
 		}

@@ -8,7 +8,7 @@ import (
 
 const sealingSize = 32
 
-// SealingSecret returns 32 random bytes, which are made when they are first asked for and stay: all who have the database open get the same.
+// SealingSecret returns 32 random bytes, which are made when they are first asked for and stay until EndAllSessions: all who have the database open get the same.
 func (s *Store) SealingSecret(ctx context.Context) (secret []byte, err error) {
 	const find, add = "SELECT secret FROM sealing WHERE number = 1", "INSERT INTO sealing (number, secret) VALUES (1, $1) ON CONFLICT DO NOTHING"
 	err = s.write(ctx, "make the secret of tokens", func(tx *sql.Tx) error {

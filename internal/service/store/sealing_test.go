@@ -31,9 +31,22 @@ func TestSealingSecret(t *testing.T) {
 				t.Errorf("secrets of %d and %d bytes differ, want the same of %d", len(one), len(got[0]), sealingSize)
 			}
 		}
+		if _, err := stores[0].EndAllSessions(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		if same, err := stores[1].SealingSecret(t.Context()); err != nil || !bytes.Equal(same, again) {
+			t.Errorf("without sessions there is another secret, %v", err)
+		}
+		if _, err := stores[0].EndAllSessions(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		others = append(others, again)
+		if again, err = stores[1].SealingSecret(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		for _, other := range others {
 			if bytes.Equal(other, again) {
-				t.Error("two databases have the same secret")
+				t.Error("a secret is there twice")
 			}
 		}
 		others = append(others, again)

@@ -92,6 +92,21 @@ func (s *Store) UseSession(ctx context.Context, id string) (Session, error) {
 	return found, err
 }
 
+// EndAllSessions drops all sessions, and where secret says so, what SealingSecret returns: it makes another one then.
+func (s *Store) EndAllSessions(ctx context.Context, secret bool) (ended int64, err error) {
+	err = s.write(ctx, "end all sessions", func(tx *sql.Tx) error {
+		done, err := tx.ExecContext(ctx, "DELETE FROM sessions")
+		if err == nil {
+			ended, err = done.RowsAffected()
+		}
+		if err == nil && secret {
+			_, err = tx.ExecContext(ctx, "DELETE FROM sealing")
+		}
+		return err
+	})
+	return ended, err
+}
+
 // EndSessions drops sessions, if they are there.
 func (s *Store) EndSessions(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {

@@ -96,6 +96,11 @@ func TestSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		gone("again")
+		want(s, add("last", Session{ProjectID: "p", KeyID: "oidc:a", Issuer: "x"}))
+		if n, err := other.EndAllSessions(t.Context(), false); n != 2 || err != nil { // that of the revoked key is still kept
+			t.Errorf("%d sessions ended, %v, want 2", n, err)
+		}
+		gone("last")
 	})
 }
 
