@@ -237,3 +237,46 @@ func TestSharedOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestSharedForward: a session and a signed URL count at the server that holds the sandbox, to which another has forwarded the request.
+func TestSharedForward(t *testing.T) {
+	db, err := testpostgres.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	m, source := newMachine(t), db.Database(t)
+	key := m.makeKey("one", "--database", source)
+	a, b := m.startReplica(source, key), m.startReplica(source, key)
+	var made struct{ ID, URL string }
+	if status, body := a.ask(key, http.MethodPost, "/v1/sandboxes", `{"language": "bash"}`); json.Unmarshal([]byte(body), &made) != nil || status != http.StatusCreated {
+		t.Fatalf("%d %s: want a sandbox", status, body)
+	}
+	path := "/v1/sandboxes/" + made.ID
+	session := b.login(key)
+	if status, body, _ := b.page(http.MethodPost, path+"/run", `{"code": "echo content >a"}`, session); status != http.StatusOK || !strings.Contains(body, `"ok"`) {
+		t.Errorf("run by a session: %d %s, want ok", status, body)
+	}
+	if status, body, _ := b.page(http.MethodPost, path+"/files/sign", `{"path": "a", "method": "GET", "expires_seconds": 600}`, session); status != http.StatusOK || json.Unmarshal([]byte(body), &made) != nil {
+		t.Fatalf("sign by a session: %d %s, want a URL", status, body)
+	}
+	signed := strings.TrimPrefix(made.URL, "http://"+browserHost)
+	if status, body := b.ask("", http.MethodGet, signed, ""); status != http.StatusOK || body != "content\n" {
+		t.Errorf("the signed URL: %d %s, want the content", status, body)
+	}
+	if status, body := b.browse(http.MethodPost, "/console/logout", session); status != http.StatusNoContent {
+		t.Errorf("logout: %d %s, want 204", status, body)
+	}
+	for _, s := range []*server{a, b} {
+		if status, body := s.browse(http.MethodGet, path, session); status != http.StatusUnauthorized {
+			t.Errorf("after the logout: %d %s, want 401", status, body)
+		}
+	}
+	if status, body := b.ask(key, http.MethodDelete, path, ""); status != http.StatusNoContent {
+		t.Errorf("remove: %d %s, want 204", status, body)
+	}
+}
