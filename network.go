@@ -308,6 +308,26 @@ func attempts(r networkRecord, settle time.Duration) ([]NetworkAttempt, int) {
 	return list, dropped
 }
 
+// Traffic is how many bytes a sandbox has sent over its network and received, those included that the proxy itself was sent or has answered.
+type Traffic struct{ Sent, Received int64 }
+
+// Traffic returns what has gone over the sandbox's network since it was opened, also in connections that are open. A handle that [Attach] returned knows it
+// where a [Supervisor] owns the sandbox; otherwise it knows what it has served itself.
+func (s *Sandbox) Traffic(ctx context.Context) (t Traffic, err error) {
+	if err := s.link.Alive(); err != nil {
+		return t, err
+	}
+	if s.supervisor == nil {
+		t.Sent, t.Received = s.net.Log.Total.Bytes()
+		return t, nil
+	}
+	n, err := s.supervisor.Network(ctx)
+	if err != nil {
+		return t, fmt.Errorf("sandbox %s: ask for its traffic: %w", s.ID(), asTold(err))
+	}
+	return Traffic{n.Sent, n.Received}, nil
+}
+
 // Dial connects to a server inside the sandbox, on a TCP port of its loopback. It fails
 // with fs.ErrNotExist when nothing listens there. The sandbox needs no network for it,
 // and the server sees a connection from its own loopback. What was written before Close

@@ -218,11 +218,12 @@ func (o owner) Kind(err error) string   { return kindOf(err) }
 func (o owner) Record() *gateway.Record { return o.net.Record() }
 
 func (o owner) Network() supervisor.Network {
-	on := o.net.Served()
-	if on == nil {
-		return supervisor.Network{Mode: string(NetworkNone)}
+	n := supervisor.Network{Mode: string(NetworkNone)}
+	n.Sent, n.Received = o.net.Log.Total.Bytes()
+	if on := o.net.Served(); on != nil {
+		n.Mode, n.Allow, n.Env = on.Mode, on.Allow, on.Env
 	}
-	return supervisor.Network{Mode: on.Mode, Allow: on.Allow, Env: on.Env}
+	return n
 }
 
 func (o owner) SetNetwork(ctx context.Context, mode string, allow []string) error {

@@ -22,6 +22,8 @@ type Config struct {
 	// Log, when set, is called with every attempt when it has ended or was refused. It is
 	// called from several goroutines and must not block.
 	Log func(Attempt)
+	// Total, when set, counts what goes through the proxy, beside that of others.
+	Total *Total
 	// MaxConnections bounds connections at once, others are refused; 0 means 256.
 	MaxConnections int
 	// Roots verify the hosts of secrets; nil means this machine's.
@@ -82,6 +84,9 @@ func New(cfg Config) (*Proxy, error) {
 	if cfg.Log == nil {
 		cfg.Log = func(Attempt) {}
 	}
+	if cfg.Total == nil {
+		cfg.Total = &Total{}
+	}
 	if cfg.Resolve == nil {
 		cfg.Resolve = func(ctx context.Context, name string) ([]netip.Addr, error) {
 			// The dot keeps the machine's own search domains out of it.
@@ -118,7 +123,7 @@ func New(cfg Config) (*Proxy, error) {
 func (p *Proxy) Serve(ctx context.Context, conn net.Conn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := newStream(conn, cancel)
+	s := newStream(conn, &p.cfg.Total.counts, cancel)
 	defer s.Close()
 	if !p.enter(s) {
 		return

@@ -100,14 +100,16 @@ func TestServerSpeaksFirst(t *testing.T) {
 
 // What a client sends at once after its request is that of the tunnel, and counted.
 func TestWhatIsSentAhead(t *testing.T) {
-	r := newRig(t, "full", nil, nil)
+	var total Total
+	r := newRig(t, "full", nil, func(c *Config) { c.Total = &total })
 	r.raw(public+":7", func(c net.Conn) {
 		line, _ := bufio.NewReader(c).ReadString('\n')
 		fmt.Fprint(c, line)
 	})
 	c := r.open()
 	request := append([]byte{5, 1, 0, 5, socksConnect, 0, socksIPv4}, netip.MustParseAddr(public).AsSlice()...)
-	if _, err := c.Write(append(request, "\x00\x07ahead\n"...)); err != nil {
+	request = append(request, "\x00\x07ahead\n"...)
+	if _, err := c.Write(request); err != nil {
 		t.Fatal(err)
 	}
 	if got := ends(t, c); len(got) != 12+len("ahead\n") || got[12:] != "ahead\n" {
@@ -116,6 +118,9 @@ func TestWhatIsSentAhead(t *testing.T) {
 	_ = c.Close()
 	if a := r.next(); a.Sent != int64(len("ahead\n")) || a.Received != a.Sent {
 		t.Errorf("logged %+v, want Sent = %d, Received = %[2]d", a, len("ahead\n"))
+	}
+	if sent, received := total.Bytes(); sent != int64(len(request)) || received != int64(12+len("ahead\n")) {
+		t.Errorf("in all %d bytes sent and %d received, want %d and %d: what is for the proxy itself counts, too", sent, received, len(request), 12+len("ahead\n"))
 	}
 }
 

@@ -14,6 +14,12 @@ import (
 // counts are the bytes that a sandbox has sent and received.
 type counts struct{ sent, received atomic.Int64 }
 
+// A Total counts the bytes of all connections of a sandbox with its proxies. The zero value is ready. It is safe for concurrent use.
+type Total struct{ counts counts }
+
+// Bytes is how many the sandbox has sent and received so far, those that are for the proxy itself included.
+func (t *Total) Bytes() (sent, received int64) { return t.counts.sent.Load(), t.counts.received.Load() }
+
 // A countedConn counts what goes through a connection of the sandbox.
 type countedConn struct {
 	net.Conn
@@ -38,13 +44,26 @@ func (c *countedConn) CloseWrite() error { return closeWrite(c.Conn) }
 // A stream is a connection out of a sandbox.
 type stream struct {
 	countedConn
+	total     *counts // of all of them
 	onClose   func()
 	closeOnce sync.Once
 }
 
 // newStream calls onClose, which must not block, when the stream is closed.
-func newStream(conn net.Conn, onClose func()) *stream {
-	return &stream{countedConn: countedConn{conn, &counts{}}, onClose: onClose}
+func newStream(conn net.Conn, total *counts, onClose func()) *stream {
+	return &stream{countedConn: countedConn{conn, &counts{}}, total: total, onClose: onClose}
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.countedConn.Read(p)
+	s.total.sent.Add(int64(n))
+	return n, err
+}
+
+func (s *stream) Write(p []byte) (int, error) {
+	n, err := s.countedConn.Write(p)
+	s.total.received.Add(int64(n))
+	return n, err
 }
 
 func (s *stream) Close() error {

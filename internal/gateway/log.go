@@ -22,6 +22,9 @@ const (
 // A Log has the attempts of a sandbox, also those of several gateways that serve it one
 // after the other. The zero value is ready. It is safe for concurrent use.
 type Log struct {
+	// Total has what the sandbox has sent and received.
+	Total egress.Total
+
 	mu      sync.Mutex
 	hook    func(egress.Attempt)
 	records map[*Record]struct{}

@@ -70,7 +70,7 @@ type Plan struct {
 //
 // port is where programs find the proxy on their loopback; 0 is the usual one, which one sandbox of a network namespace can have.
 func NewPlan(c egress.Config, log *Log, port uint16) (*Plan, error) {
-	c.Log, c.MaxConnections = log.ended, maxConnections
+	c.Log, c.Total, c.MaxConnections = log.ended, &log.Total, maxConnections
 	proxy, err := egress.New(c)
 	if err != nil {
 		return nil, err

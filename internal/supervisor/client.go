@@ -107,7 +107,7 @@ func (c *Client) Network(ctx context.Context) (Network, error) {
 	return n, c.call(ctx, http.MethodGet, "/network", nil, &n)
 }
 
-// SetNetwork changes it. Env is not sent.
+// SetNetwork changes it. Only Mode and Allow count.
 func (c *Client) SetNetwork(ctx context.Context, n Network) error {
 	return c.call(ctx, http.MethodPut, "/network", n, nil)
 }

@@ -38,6 +38,9 @@ type Network struct {
 	Allow []string `json:"allow,omitempty"`
 	// Env is what programs need to find it, as NAME=VALUE.
 	Env []string `json:"env,omitempty"`
+	// Sent and Received are the bytes that have gone over it so far. A supervisor of a program before this one does not tell them.
+	Sent     int64 `json:"sent_bytes,omitempty"`
+	Received int64 `json:"received_bytes,omitempty"`
 }
 
 // Attempts are what a sandbox tried to reach.

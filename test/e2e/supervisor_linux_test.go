@@ -99,11 +99,21 @@ func TestSupervisor(t *testing.T) {
 			t.Errorf("the run's attempts %+v; want one, allowed %v", res.Network, allowed)
 		}
 	}
+	gone := llmsandbox.Traffic{}
+	moved := func(t *testing.T) {
+		t.Helper()
+		now, err := sb.Traffic(ctx)
+		if err != nil || now.Sent <= gone.Sent || now.Received <= gone.Received {
+			t.Errorf("traffic %+v, %v, want no error, and more both ways than %+v", now, err, gone)
+		}
+		gone = now
+	}
 	t.Run("network", func(t *testing.T) {
 		if n, err := sb.Network(ctx); err != nil || n.Mode != llmsandbox.NetworkAllow || !slices.Equal(n.Allow, []string{address}) {
 			t.Errorf("network %+v, %v; want allow %s", n, err, address)
 		}
 		get(t, "200 true", true)
+		moved(t)
 		if err := sb.SetNetwork(ctx, llmsandbox.Network{Mode: llmsandbox.NetworkAllow, Allow: []string{"good.example"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -150,6 +160,7 @@ func TestSupervisor(t *testing.T) {
 			t.Fatal(err)
 		}
 		get(t, "200 true", true)
+		moved(t)
 	})
 	t.Run("destroy", func(t *testing.T) {
 		if err := sb.Destroy(ctx); err != nil {
