@@ -270,6 +270,7 @@ func (s *Service) follow(h *handle, p *Program) {
 // finish makes a program's end known, and reports whether it is kept, if it is to be. What is answered to requests is kept first, whatever becomes of the
 // service. The caller holds programsMu.
 func (s *Service) finish(h *handle, p *Program, res *llmsandbox.Result, keep bool) (kept bool) {
+	s.Ran(h.project, h.sandbox.ID())
 	e := p.ended(res)
 	if keep && h.lives() { // else what is kept of it goes with the sandbox
 		data, err := json.Marshal(e)

@@ -167,6 +167,7 @@ func (s *Service) release(id string) {
 	}
 	s.cfg.Log.Warn("another server has taken a sandbox", "sandbox", id)
 	s.working.Go(func() {
+		s.usage.drop(h.meter) // the other server counts it
 		if err := s.letGoOf(h); err != nil {
 			s.cfg.Log.Warn("let go of a sandbox that another server has taken", "sandbox", id, "error", err)
 		}
@@ -179,6 +180,7 @@ func (s *Service) letGoOf(h *handle) error {
 		s.letGoAll(h)
 	}
 	h.letGoPrograms()
+	s.usage.end(h.meter, s.cfg.Supervisor == nil)
 	err := h.sandbox.Close()
 	close(h.left)
 	return err

@@ -36,6 +36,7 @@ const (
 type handle struct {
 	sandbox *llmsandbox.Sandbox
 	project string
+	meter   *meter
 	left    chan struct{} // closed when the service lets go of it
 
 	kernelsMu sync.Mutex
@@ -75,7 +76,7 @@ func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Optio
 	if o, err = s.complete(project, o); err != nil {
 		return nil, err
 	}
-	if err := s.Admit(); err != nil {
+	if err := s.Admit(ctx, project); err != nil {
 		return nil, err
 	}
 	o.ID = newID(project)
@@ -104,7 +105,7 @@ func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Optio
 		}
 		return nil, err
 	}
-	if _, err := s.keep(sb, project); err != nil { // no other request knows its id
+	if _, err := s.keep(sb, project, true); err != nil { // no other request knows its id
 		return nil, errors.Join(err, sb.Destroy(context.WithoutCancel(ctx)))
 	}
 	s.changed()
@@ -208,8 +209,12 @@ func (c *Config) quota(list []backend.Info) error {
 // A Quota is what a project has of something, and what it may have: 0 where nothing bounds it.
 type Quota struct{ Used, Most int64 }
 
-// Quotas are those of a project. Memory and Disk are of its sandboxes' limits together; projects that may have no Volumes have none.
-type Quotas struct{ Sandboxes, Memory, Disk, Volumes Quota }
+// Quotas are those of a project. Memory and Disk are of its sandboxes' limits together; projects that may have no Volumes have none. CPU, in milliseconds,
+// and Sent, in bytes, are of the day that ends at Tomorrow, which is zero where they are not counted.
+type Quotas struct {
+	Sandboxes, Memory, Disk, Volumes, CPU, Sent Quota
+	Tomorrow                                    time.Time
+}
 
 // Quotas tells what a project has.
 func (s *Service) Quotas(ctx context.Context, project string) (Quotas, error) {
@@ -231,6 +236,14 @@ func (s *Service) Quotas(ctx context.Context, project string) (Quotas, error) {
 		}
 		q.Volumes.Used = int64(len(volumes))
 	}
+	if s.usage != nil {
+		s.usage.settle(project)
+		used, until, err := s.usage.today(ctx, project)
+		if err != nil {
+			return Quotas{}, err
+		}
+		q.CPU, q.Sent, q.Tomorrow = Quota{used.CPU.Milliseconds(), s.cfg.MaxDayCPU.Milliseconds()}, Quota{used.Sent, s.cfg.MaxDaySent}, until
+	}
 	return q, nil
 }
 
@@ -247,8 +260,8 @@ func (c *Config) together(name string, most int64, list []backend.Info, of func(
 	return nil
 }
 
-// keep holds a sandbox open until it ends. Where another request was faster, the handle is that one's.
-func (s *Service) keep(sb *llmsandbox.Sandbox, project string) (*handle, error) {
+// keep holds a sandbox open until it ends, which isNew where it was just made. Where another request was faster, the handle is that one's.
+func (s *Service) keep(sb *llmsandbox.Sandbox, project string, isNew bool) (*handle, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -258,6 +271,7 @@ func (s *Service) keep(sb *llmsandbox.Sandbox, project string) (*handle, error) 
 		return h, nil
 	}
 	h := &handle{sandbox: sb, project: project, left: make(chan struct{})}
+	h.meter = s.usage.begin(&meter{counters: sb, project: project, known: isNew, stays: !isNew || s.cfg.Supervisor != nil})
 	s.handles[sb.ID()] = h
 	s.working.Go(func() {
 		select {
@@ -272,6 +286,7 @@ func (s *Service) keep(sb *llmsandbox.Sandbox, project string) (*handle, error) 
 		closed := s.closed
 		s.mu.Unlock()
 		h.letGoPrograms()
+		s.usage.end(h.meter, !closed)
 		err := sb.Close()
 		s.changed()
 		if !closed { // else it may be that only the handle has ended
@@ -336,7 +351,7 @@ func (s *Service) get(ctx context.Context, project, id string) (*handle, error) 
 		if err != nil {
 			return nil, err
 		}
-		h, err := s.keep(sb, project)
+		h, err := s.keep(sb, project, false)
 		if err != nil || h.sandbox != sb {
 			err = errors.Join(err, sb.Close())
 		}
@@ -433,14 +448,27 @@ func UserLabels(labels map[string]string) map[string]string {
 
 // Remove ends a project's sandbox and removes all of it.
 func (s *Service) Remove(ctx context.Context, project, id string) error {
-	sb, err := s.Get(ctx, project, id)
+	h, err := s.get(ctx, project, id)
 	if err != nil {
 		return err
 	}
-	err = sb.Destroy(ctx)
+	s.usage.read(h.meter)
+	err = h.sandbox.Destroy(ctx)
 	if errors.Is(err, llmsandbox.ErrClosed) || errors.Is(err, llmsandbox.ErrNotFound) {
 		return notFound(id)
 	}
+	return err
+}
+
+// Reset makes a project's sandbox what it was at first.
+func (s *Service) Reset(ctx context.Context, project, id string) error {
+	h, err := s.get(ctx, project, id)
+	if err != nil {
+		return err
+	}
+	s.usage.read(h.meter)
+	err = h.sandbox.Reset(ctx)
+	s.usage.read(h.meter) // its counters may have begun again
 	return err
 }
 
@@ -471,13 +499,16 @@ func (s *Service) SetNetwork(ctx context.Context, sb *llmsandbox.Sandbox, n llms
 }
 
 // Enter takes a place for a program of a project that is to run, which leave gives back. Where all are taken, projects get one in turn.
-// It fails with ErrBusy.
+// It fails as Admit does, and with ErrBusy.
 func (s *Service) Enter(ctx context.Context, project string) (leave func(), err error) {
+	if err := s.spent(ctx, project); err != nil {
+		return nil, err
+	}
 	leave, err = s.queue.enter(ctx, project)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Admit(); err != nil {
+	if err := s.hasMemory(); err != nil {
 		leave()
 		return nil, err
 	}
@@ -501,12 +532,15 @@ func (s *Service) Acquire(ctx context.Context, project string, o llmsandbox.Opti
 		if err != nil {
 			return nil, nil, err
 		}
-		return lease.Sandbox(), lease.Release, nil
+		m := s.usage.begin(&meter{counters: lease.Sandbox(), project: project, once: true, known: true})
+		return lease.Sandbox(), func() { s.usage.end(m, true); lease.Release() }, nil
 	}
 	if sb, err = llmsandbox.Open(ctx, &o); err != nil {
 		return nil, nil, asAsked(project, err)
 	}
+	m := s.usage.begin(&meter{counters: sb, project: project, once: true, known: true})
 	return sb, func() {
+		s.usage.end(m, true)
 		if err := sb.Close(); err != nil { // the backend's garbage collection finds it
 			s.cfg.Log.Error("a sandbox could not be removed", "sandbox", sb.ID(), "error", err)
 		}

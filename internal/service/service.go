@@ -18,6 +18,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/httpapi/metering"
 	"github.com/llmsandbox/llmsandbox/internal/flight"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/replicas"
@@ -56,6 +57,12 @@ type Config struct {
 	MaxMemory, MaxDisk int64
 	// MaxVolumes is how many volumes a project may have; 0: projects have none. What is in them is bounded by nothing.
 	MaxVolumes int
+	// Usage keeps what projects use; nil: that is neither counted nor bounded.
+	Usage metering.Store
+	// MaxDayCPU and MaxDaySent are how much CPU time a project may use and how many bytes its sandboxes may send over their networks in a day, in UTC: a
+	// project that has used more begins nothing, and what runs goes on. 0 bounds nothing. They need Usage.
+	MaxDayCPU  time.Duration
+	MaxDaySent int64
 	// MaxRuns is how many programs may run at a time; 0 means 16. Others wait for at most Patience, 0 means ten seconds.
 	MaxRuns  int
 	Patience time.Duration
@@ -78,7 +85,8 @@ type Config struct {
 	// Log gets what is no answer to a request; nil logs nothing.
 	Log *slog.Logger
 
-	timeout time.Duration // of a program whose request does not say
+	timeout time.Duration    // of a program whose request does not say
+	now     func() time.Time // of what is used, but in tests time.Now
 }
 
 func (c Config) resolve() (Config, error) {
@@ -86,8 +94,11 @@ func (c Config) resolve() (Config, error) {
 	if o.Language != "" || len(o.Libraries) > 0 || o.ID != "" || o.Lifetime != 0 || o.Supervisor != nil || o.Progress != nil {
 		return c, fmt.Errorf("service: Config.Sandbox: %w: Language, Libraries, ID, Lifetime, Supervisor and Progress are chosen for each sandbox", llmsandbox.ErrInvalid)
 	}
-	if c.MaxLifetime < 0 || c.DefaultLifetime < 0 || c.MaxSandboxes < 0 || c.MaxMemory < 0 || c.MaxDisk < 0 || c.MaxVolumes < 0 || c.MaxRuns < 0 || c.Patience < 0 {
+	if c.MaxLifetime < 0 || c.DefaultLifetime < 0 || c.MaxSandboxes < 0 || c.MaxMemory < 0 || c.MaxDisk < 0 || c.MaxVolumes < 0 || c.MaxDayCPU < 0 || c.MaxDaySent < 0 || c.MaxRuns < 0 || c.Patience < 0 {
 		return c, fmt.Errorf("service: Config: %w: a bound is negative; leave it zero for the default", llmsandbox.ErrInvalid)
+	}
+	if c.Usage == nil && (c.MaxDayCPU > 0 || c.MaxDaySent > 0) {
+		return c, fmt.Errorf("service: Config: %w: MaxDayCPU and MaxDaySent bound what Usage keeps, and there is none", llmsandbox.ErrInvalid)
 	}
 	for _, v := range o.Volumes {
 		if !v.ReadOnly {
@@ -122,6 +133,9 @@ func (c Config) resolve() (Config, error) {
 		}
 		c.WarmLanguages[i] = l.Name
 	}
+	if c.now == nil {
+		c.now = time.Now
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -134,6 +148,7 @@ type Service struct {
 	queue   *queue
 	warm    *pool.Pool
 	records Records
+	usage   *usage
 	stop    context.CancelFunc // ends what is done without a request
 
 	memoryUnknown sync.Once
@@ -180,6 +195,7 @@ func New(config *Config) (*Service, error) {
 	if s.warm, err = pool.New(&p); err != nil {
 		return nil, err
 	}
+	s.usage = newUsage(&s.cfg)
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
 	switch {
@@ -202,8 +218,10 @@ func (s *Service) Check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = sb.Close()
-	if err != nil || !s.cfg.Zygote {
+	if s.cfg.MaxDayCPU > 0 {
+		err = s.countsCPU(ctx, sb)
+	}
+	if err = errors.Join(err, sb.Close()); err != nil || !s.cfg.Zygote {
 		return err
 	}
 	lease, err := s.warm.Acquire(ctx, nil) // of Python, the default language
@@ -211,6 +229,20 @@ func (s *Service) Check(ctx context.Context) error {
 		lease.Release()
 	}
 	return err
+}
+
+// countsCPU fails with llmsandbox.ErrNotEnforced where nothing counts a sandbox's CPU time.
+func (s *Service) countsCPU(ctx context.Context, sb *llmsandbox.Sandbox) error {
+	u, err := sb.Usage(ctx)
+	if err != nil || u.CPUKnown {
+		return err
+	}
+	err = fmt.Errorf("the CPU time of a project: %w: nothing counts it for sandboxes here", llmsandbox.ErrNotEnforced)
+	if !s.cfg.Sandbox.BestEffort {
+		return err
+	}
+	s.cfg.Log.Warn("projects can use any CPU time", "error", err)
+	return nil
 }
 
 // Sandbox is what sandboxes are opened with, which is also the most that they may have.
@@ -240,6 +272,7 @@ func (s *Service) Close(ctx context.Context) error {
 	}
 	errs = append(errs, s.warm.Close(ctx))
 	s.working.Wait()
+	s.usage.close()           // before another server takes what was counted
 	if s.cfg.Replica != nil { // others need not wait until it is silent
 		errs = append(errs, s.cfg.Replica.Leave(ctx, s.cfg.Replica.ID, -1))
 	}
@@ -284,8 +317,15 @@ func atMost[T int64 | float64 | time.Duration](name string, v *T, most, unit T) 
 // leastMemory is what has to be left of the memory, beside a twentieth of it, before more is begun.
 const leastMemory = 64 << 20
 
-// Admit fails with ErrBusy where there is too little memory left to begin anything.
-func (s *Service) Admit() error {
+// Admit fails where a project may begin nothing: with a SpentError where it has used what it may in a day, and with ErrBusy where there is too little memory left.
+func (s *Service) Admit(ctx context.Context, project string) error {
+	if err := s.spent(ctx, project); err != nil {
+		return err
+	}
+	return s.hasMemory()
+}
+
+func (s *Service) hasMemory() error {
 	if s.cfg.Memory == nil {
 		return nil
 	}

@@ -275,7 +275,7 @@ func TestKeepOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if handles[i], err = other.keep(sb, "a"); err != nil {
+		if handles[i], err = other.keep(sb, "a", false); err != nil {
 			t.Fatal(err)
 		}
 		if i == 1 {
