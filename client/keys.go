@@ -80,7 +80,11 @@ type Quotas struct {
 	Sandboxes    Quota
 	Memory, Disk Quota // of its sandboxes' limits together, in bytes
 	Volumes      Quota // both are 0 where projects have none
-	Rate         int   // requests of each key in a second; 0: nothing bounds them
+	// CPU, in milliseconds, and Sent, in bytes over the sandboxes' networks, are of the day that ends at Tomorrow, in UTC. Once one is used up, the project
+	// begins nothing more until then. Tomorrow is zero where the server does not count them.
+	CPU, Sent Quota
+	Tomorrow  time.Time
+	Rate      int // requests of each key in a second; 0: nothing bounds them
 }
 
 // A Quota is what a project has of something, and the most that it may have; 0: nothing bounds it.
@@ -95,6 +99,9 @@ func (c *Client) Quotas(ctx context.Context) (Quotas, error) {
 	out := Quotas{Sandboxes: Quota(q.Sandboxes), Memory: Quota(q.Memory), Disk: Quota(q.Disk), Rate: q.Rate}
 	if q.Volumes != nil {
 		out.Volumes = Quota(*q.Volumes)
+	}
+	if q.Today != nil {
+		out.CPU, out.Sent, out.Tomorrow = Quota(q.Today.CPU), Quota(q.Today.Sent), q.Today.Ends
 	}
 	return out, nil
 }

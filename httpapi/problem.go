@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -76,7 +79,11 @@ func (s *Server) problemOf(ctx context.Context, err error) *problem {
 	}
 	at := slices.IndexFunc(kinds, func(k apierror.Kind) bool { return errors.Is(err, k.Err) })
 	if at >= 0 && kinds[at].Status < http.StatusInternalServerError && !namesHost(err) {
-		return newProblem(kinds[at].Status, kinds[at].Code, err.Error())
+		p := newProblem(kinds[at].Status, kinds[at].Code, err.Error())
+		if spent := (*service.SpentError)(nil); errors.As(err, &spent) {
+			p.headers.Set("Retry-After", strconv.Itoa(max(int(math.Ceil(time.Until(spent.Until).Seconds())), 1)))
+		}
+		return p
 	}
 	var refused *agentproto.Error // by the sandbox itself, of which it names nothing else
 	if at < 0 && errors.As(err, &refused) && refused.Code != agentproto.CodeInternal {

@@ -21,6 +21,9 @@ func (s *Server) quotaRoutes() {
 		if q.Volumes.Most > 0 {
 			out.Body.Volumes = new(quota(q.Volumes))
 		}
+		if !q.Tomorrow.IsZero() {
+			out.Body.Today = &apitypes.Today{CPU: quota(q.CPU), Sent: quota(q.Sent), Ends: q.Tomorrow}
+		}
 		return out, nil
 	})
 }

@@ -230,6 +230,7 @@ func (s *Server) respond(events bool, done func(), run func(ctx context.Context,
 // ended notes what became of a program.
 func (s *Server) ended(ctx context.Context, end ending) {
 	s.metrics.ended(end.status)
+	s.service.Ran(s.caller(ctx).Project, end.sandbox)
 	t := trailOf(ctx)
 	t.sandbox, t.outcome, t.network, t.dropped = cmp.Or(end.sandbox, t.sandbox), string(end.status), end.network, end.dropped
 }

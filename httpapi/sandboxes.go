@@ -137,11 +137,11 @@ func (s *Server) sandboxRoutes() {
 		}
 		return s.describeSandbox(ctx, in.ID)
 	})
-	onSandbox(s, operation{
+	register(s, operation{
 		id: "reset-sandbox", method: http.MethodPost, path: "/v1/sandboxes/{id}/reset", tag: tag, status: http.StatusNoContent, write: true,
 		summary: "Make a sandbox what it was at first", doc: "It must have been created as resettable. All that runs in it is ended, and all that was written is removed.",
-	}, func(ctx context.Context, sb *llmsandbox.Sandbox, _ *sandboxPath) (*struct{}, error) {
-		return nil, sb.Reset(ctx)
+	}, func(ctx context.Context, in *sandboxPath) (*struct{}, error) {
+		return nil, s.service.Reset(ctx, s.caller(ctx).Project, in.ID)
 	})
 	register(s, operation{
 		id: "remove-sandbox", method: http.MethodDelete, path: "/v1/sandboxes/{id}", tag: tag, status: http.StatusNoContent, write: true,

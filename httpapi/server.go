@@ -26,6 +26,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/httpapi/metering"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 	"github.com/llmsandbox/llmsandbox/internal/service"
@@ -72,6 +73,13 @@ type Config struct {
 	MaxMemory, MaxDisk int64
 	// MaxVolumes is how many volumes a project may have; 0: projects have none. What is in them is bounded by the file system that they are on only.
 	MaxVolumes int
+	// Usage, where it is set, keeps what projects use. What is counted is written soon after, some of it at a time.
+	Usage metering.Store
+	// MaxDayCPU is how much CPU time a project may use in a day, in UTC, and MaxDaySent how many bytes its sandboxes may send over their networks. A project
+	// that has used that is told to come back on the next day where it asks for a sandbox, program, cell or terminal; what runs goes on. 0 bounds nothing. They
+	// need Usage.
+	MaxDayCPU  time.Duration
+	MaxDaySent int64
 	// MaxRuns is how many programs may run at a time; 0 means 16. A request beyond that waits for a while, and is then told to come back.
 	MaxRuns int
 	// Memory, where it is set, tells how many bytes of memory sandboxes can still take, and how many there are in all. Where less than a twentieth of it is
@@ -279,7 +287,7 @@ func New(config *Config) (*Server, error) {
 	}
 	s.service, err = service.New(&service.Config{
 		Sandbox: cfg.Sandbox, Images: cfg.Images, Supervisor: cfg.Supervisor, MaxLifetime: cfg.MaxLifetime, DefaultLifetime: cfg.DefaultLifetime,
-		MaxSandboxes: cfg.MaxSandboxes, MaxMemory: cfg.MaxMemory, MaxDisk: cfg.MaxDisk, MaxVolumes: cfg.MaxVolumes, MaxRuns: cfg.MaxRuns, Memory: cfg.Memory, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Zygote: cfg.Zygote, Log: cfg.Log,
+		MaxSandboxes: cfg.MaxSandboxes, MaxMemory: cfg.MaxMemory, MaxDisk: cfg.MaxDisk, MaxVolumes: cfg.MaxVolumes, Usage: cfg.Usage, MaxDayCPU: cfg.MaxDayCPU, MaxDaySent: cfg.MaxDaySent, MaxRuns: cfg.MaxRuns, Memory: cfg.Memory, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Zygote: cfg.Zygote, Log: cfg.Log,
 		Hooks: hooks, Records: cfg.Records, Replica: replica, Ended: s.processEnded,
 	})
 	if err != nil {
@@ -288,6 +296,9 @@ func New(config *Config) (*Server, error) {
 	s.metrics.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "llmsandbox_programs_waiting", Help: "Programs that wait because as many run as may.",
 	}, func() float64 { return float64(s.service.Waiting()) }))
+	if cfg.Usage != nil {
+		s.countUsage()
+	}
 	s.auditor = newAuditor(cfg.Audit, cfg.Log)
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, s.document())

@@ -32,6 +32,7 @@ func (s *Server) routes() {
 	s.auditRoutes()
 	s.keyRoutes()
 	s.quotaRoutes()
+	s.usageRoutes()
 }
 
 // readyTime is how long what the server needs may take to answer.

@@ -75,6 +75,11 @@ func (s *Server) openTerminal(ctx context.Context, sb *llmsandbox.Sandbox, in *n
 	if err := s.noProgram(ctx, in.ID, in.Process); err != nil {
 		return nil, err
 	}
+	if in.Process == 0 {
+		if err := s.service.Admit(ctx, s.caller(ctx).Project); err != nil {
+			return nil, err
+		}
+	}
 	ctx, leave, err := s.sockets.enter(ctx, s.caller(ctx).Project)
 	if err != nil {
 		return nil, err
@@ -244,6 +249,7 @@ func (s *Server) follow(ctx context.Context, conn *websocket.Conn, sb *llmsandbo
 	trail.network, trail.dropped = res.Network, res.NetworkDropped // also of one that goes on
 	if err == nil || settles(err) {
 		s.metrics.ended(res.Status)
+		s.service.Ran(s.caller(ctx).Project, in.ID)
 		trail.outcome = string(res.Status)
 		shown := *res
 		shown.StdoutTruncated, shown.Stdout = shown.StdoutTruncated || shown.Stdout != "", "" // it was shown already

@@ -20,7 +20,7 @@ func (s *Server) addTools() error {
 	c := s.cfg
 	own := mcp.Config{
 		Version: c.Version, Sandbox: c.Sandbox, Warm: c.Warm, WarmLanguages: c.WarmLanguages, Zygote: c.Zygote, MaxCalls: c.MaxRuns, MaxSessions: c.MaxSandboxes,
-		SessionTTL: c.DefaultLifetime, Begin: s.beginTool, Log: slog.New(quieter{c.Log.Handler()}),
+		SessionTTL: c.DefaultLifetime, Begin: s.beginTool, Use: s.countTool, Log: slog.New(quieter{c.Log.Handler()}),
 	}
 	if c.MaxLifetime > 0 {
 		own.SessionTTL = min(cmp.Or(c.DefaultLifetime, time.Hour), c.MaxLifetime)
@@ -63,13 +63,33 @@ func (s *Server) principal(ctx context.Context, key string) (mcp.Principal, erro
 	return mcp.Principal{Name: caller.Project, Via: caller}, nil
 }
 
-// beginTool counts a call of a tool as a request of its key, and notes what becomes of it.
-func (s *Server) beginTool(via any, tool string, readOnly bool) (func(mcp.Call), error) {
-	caller := everyone
-	if s.cfg.Authenticate != nil {
-		caller, _ = via.(Caller)
+// toolCaller is who calls a tool.
+func (s *Server) toolCaller(via any) Caller {
+	if s.cfg.Authenticate == nil {
+		return everyone
 	}
-	if p := s.tooMany(caller); p != nil {
+	caller, _ := via.(Caller)
+	return caller
+}
+
+// countTool counts what a sandbox of a tool uses.
+func (s *Server) countTool(via any, sb *llmsandbox.Sandbox) (end func()) {
+	return s.service.Count(s.toolCaller(via).Project, sb)
+}
+
+// beginners are the tools that begin a sandbox or program.
+var beginners = []string{"create_session", "execute_code", "install_libraries", "run_in_session"}
+
+// beginTool counts a call of a tool as a request of its key, and notes what becomes of it.
+func (s *Server) beginTool(ctx context.Context, via any, tool string, readOnly bool) (func(mcp.Call), error) {
+	caller := s.toolCaller(via)
+	p := s.tooMany(caller)
+	if p == nil && slices.Contains(beginners, tool) {
+		if err := s.service.Admit(ctx, caller.Project); err != nil {
+			p = s.problem(ctx, err)
+		}
+	}
+	if p != nil {
 		s.metrics.tools.WithLabelValues(tool, p.Code).Inc()
 		return nil, p
 	}
@@ -80,6 +100,7 @@ func (s *Server) beginTool(via any, tool string, readOnly bool) (func(mcp.Call),
 		s.metrics.toolTime.WithLabelValues(tool).Observe(time.Since(start).Seconds())
 		if c.Status != "" {
 			s.metrics.ended(c.Status)
+			s.service.Ran(caller.Project, c.SandboxID)
 		}
 		if readOnly {
 			return

@@ -61,7 +61,10 @@ type Config struct {
 	Commit func(ctx context.Context, sb *llmsandbox.Sandbox, language string) (image string, err error)
 	// Begin, where it is set, is called with each call of a tool, before it does anything: with the Via of who calls, and with whether the tool only looks at
 	// things. Where it fails, the client is told its error, and nothing is done. Else ended is called with what became of the call.
-	Begin func(via any, tool string, readOnly bool) (ended func(Call), err error)
+	Begin func(ctx context.Context, via any, tool string, readOnly bool) (ended func(Call), err error)
+	// Use, where it is set, is called with each sandbox that is for a call or session of somebody's alone, and the Via of who that is. What it returns is called
+	// before the sandbox is removed.
+	Use func(via any, sb *llmsandbox.Sandbox) (ended func())
 	// Log gets what is no answer to a client; nil logs nothing.
 	Log *slog.Logger
 }

@@ -76,6 +76,7 @@ func (s *Server) executeFresh(ctx context.Context, c *call, in executeArgs) (*sd
 		return nil, outcome{}, err
 	}
 	defer release()
+	defer s.using(c, sb)()
 	c.say("running")
 	timeout, notes := s.timeout(in.Timeout)
 	return s.runProgram(ctx, c, sb, l.Name, in.Code, timeout, func(out *outcome) {

@@ -62,7 +62,7 @@ func New(config *Config) (*Server, error) {
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.sandboxes = &sandboxes{cfg: cfg, limit: sessions.NewLimit(cfg.MaxCalls, patience)}
 	s.catalog = newCatalog(cfg.Languages, s.sandboxes)
-	s.sessions = sessions.New[owner](cfg.MaxSessions, (*workspace).ended, func(w *workspace) { s.sandboxes.remove(w.sandbox) })
+	s.sessions = sessions.New[owner](cfg.MaxSessions, (*workspace).ended, func(w *workspace) { w.left(); s.sandboxes.remove(w.sandbox) })
 	s.mcp = sdk.NewServer(&sdk.Implementation{Name: "llm-sandbox", Title: "LLM Sandbox", Version: cfg.Version}, &sdk.ServerOptions{
 		Logger:       cfg.Log,
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},

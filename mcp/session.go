@@ -100,7 +100,11 @@ func (s *Server) createSession(ctx context.Context, c *call, in createArgs) (*sd
 		s.sessions.Watch(c.owner, func() { _ = c.owner.connection.Wait() }) // why it ended does not matter
 	}
 	one, err := s.sessions.Create(c.owner, ttl, s.cfg.SessionIdle, func() (*workspace, error) {
-		return s.openWorkspace(ctx, l, in.Libraries, ttl, c.progress)
+		w, err := s.openWorkspace(ctx, l, in.Libraries, ttl, c.progress)
+		if err == nil {
+			w.left = s.using(c, w.sandbox)
+		}
+		return w, err
 	})
 	if err != nil {
 		return nil, created{}, s.sessionError(err)
@@ -268,6 +272,7 @@ const lifetimeSlack = time.Minute
 type workspace struct {
 	language *language.Language
 	sandbox  *llmsandbox.Sandbox
+	left     func()             // called before the sandbox is removed
 	kernel   *llmsandbox.Kernel // nil where the sandbox has none for the language
 	why      string             // there is no kernel
 
@@ -299,6 +304,14 @@ func (s *Server) openWorkspace(ctx context.Context, l *language.Language, librar
 		return nil, fmt.Errorf("start the interpreter: %w", err)
 	}
 	return w, nil
+}
+
+// using tells that a sandbox is for who calls. What it returns is called before the sandbox is removed.
+func (s *Server) using(c *call, sb *llmsandbox.Sandbox) (left func()) {
+	if s.cfg.Use == nil {
+		return func() {}
+	}
+	return s.cfg.Use(c.via, sb)
 }
 
 // ended reports whether the sandbox has ended by itself.

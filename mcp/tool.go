@@ -33,6 +33,7 @@ type Call struct {
 type call struct {
 	*progress
 	owner  owner
+	via    any
 	became Call
 }
 
@@ -73,9 +74,9 @@ func add[In, Out any](s *Server, t tool, run func(context.Context, *call, In) (*
 			return s.toolError(err), nil
 		}
 		defer done()
-		c := &call{owner: ownerOf(req)}
+		c := &call{owner: ownerOf(req), via: viaOf(req)}
 		if s.cfg.Begin != nil {
-			ended, err := s.cfg.Begin(viaOf(req), t.name, t.hints.readOnly)
+			ended, err := s.cfg.Begin(ctx, c.via, t.name, t.hints.readOnly)
 			if err != nil {
 				return s.toolError(err), nil
 			}

@@ -37,7 +37,15 @@ type Quotas struct {
 	Memory    Quota  `json:"memory_bytes" doc:"Of its sandboxes' limits together"`
 	Disk      Quota  `json:"disk_bytes" doc:"Of its sandboxes' limits together"`
 	Volumes   *Quota `json:"volumes,omitempty" doc:"Left out where projects have none"`
+	Today     *Today `json:"today,omitempty" doc:"Left out where the server does not count what projects use"`
 	Rate      int    `json:"requests_per_second,omitempty" doc:"The most of each key; left out where nothing bounds it"`
+}
+
+// Today is what a project has used since the day began, in UTC. Once it has used what it may, it begins nothing more on that day.
+type Today struct {
+	CPU  Quota     `json:"cpu_ms" doc:"CPU time"`
+	Sent Quota     `json:"sent_bytes" doc:"What its sandboxes have sent over their networks"`
+	Ends time.Time `json:"ends" doc:"When the next day begins"`
 }
 
 // A Quota is what a project has of something.

@@ -73,6 +73,8 @@ type serveFlags struct {
 	maxVolumes   int
 	maxMemory    string
 	maxDisk      string
+	maxDayCPU    string
+	maxDaySent   string
 	maxRuns      int
 	maxRate      int
 	keepAudit    string
@@ -105,6 +107,8 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	set.IntVar(&f.maxVolumes, "max-volumes", 0, "`NUMBER` of volumes that a project can have, whose size nothing limits (default: none)")
 	set.StringVar(&f.maxMemory, "project-memory", "", "memory limit of all sandboxes of a project together: `SIZE` such as 16g (default: none)")
 	set.StringVar(&f.maxDisk, "project-disk", "", "disk limit of all sandboxes of a project together: `SIZE` such as 64g (default: none)")
+	set.StringVar(&f.maxDayCPU, "project-cpu-per-day", "", "CPU time that a project can use in a day of UTC: `DURATION` such as 10h (default: no limit)")
+	set.StringVar(&f.maxDaySent, "project-egress-per-day", "", "bytes that a project can send over networks in a day of UTC: `SIZE` such as 10g (default: no limit)")
 	set.IntVar(&f.maxRuns, "max-runs", 16, "`NUMBER` of programs that can run at once")
 	set.IntVar(&f.maxRate, "max-requests-per-second", 0, "`NUMBER` of requests that a key can send in a second (default: no limit)")
 	set.IntVar(&f.warm, "warm", 2, "keep `NUMBER` of sandboxes ready for each warm language")
@@ -240,11 +244,13 @@ func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 		into(&cfg.MaxLifetime)(durationFlag("max-ttl", f.maxTTL)),
 		into(&cfg.MaxMemory)(sizeFlag("project-memory", f.maxMemory, limit.MinMemory)),
 		into(&cfg.MaxDisk)(sizeFlag("project-disk", f.maxDisk, limit.MinDisk)),
+		into(&cfg.MaxDayCPU)(durationFlag("project-cpu-per-day", f.maxDayCPU)),
+		into(&cfg.MaxDaySent)(sizeFlag("project-egress-per-day", f.maxDaySent, 1)),
 	)
 	if err != nil {
 		return cfg, err
 	}
-	cfg.MaxMemory, cfg.MaxDisk = max(cfg.MaxMemory, 0), max(cfg.MaxDisk, 0) // unlimited is the default there
+	cfg.MaxMemory, cfg.MaxDisk, cfg.MaxDaySent = max(cfg.MaxMemory, 0), max(cfg.MaxDisk, 0), max(cfg.MaxDaySent, 0) // unlimited is the default there
 	if cfg.Sandbox.Limits.Timeout == llmsandbox.Unlimited {
 		return cfg, errors.New("--timeout unlimited: runs of a server need an end; use a duration such as 1h")
 	}
@@ -299,7 +305,7 @@ func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Con
 		return "", err
 	}
 	cfg.Keys = projectKeys{db}
-	cfg.Records, cfg.Sessions = db, sessions{db}
+	cfg.Records, cfg.Sessions, cfg.Usage = db, sessions{db}, db
 	if f.replicaURL != "" {
 		cfg.Replicas, cfg.ReplicaURL = db, f.replicaURL
 	}
