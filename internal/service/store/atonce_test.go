@@ -14,7 +14,7 @@ func TestWritersAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for w := range 8 {
 			all.Go(func() {
-				for i := range 4 {
+				for i := range 8 {
 					if err := stores[w%2].PutRecord(t.Context(), "p", "s", strconv.Itoa((i*7+w*3)%7), false, large); err != nil {
 						t.Error(err)
 					}
