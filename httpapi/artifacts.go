@@ -2,10 +2,8 @@ package httpapi
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +25,8 @@ const artifactsPath = "/v1/artifacts/"
 
 // artifacts holds the content of artifacts by random references. Each belongs to one project.
 type artifacts struct {
+	newName func() string
+
 	mu   sync.Mutex
 	kept map[string]keptArtifact
 	of   map[string]int // bytes by project; none is zero
@@ -49,7 +49,7 @@ func (a *artifacts) keep(project string, data []byte) string {
 	if a.kept == nil {
 		a.kept, a.of = map[string]keptArtifact{}, map[string]int{}
 	}
-	ref := strings.ToLower(rand.Text())
+	ref := a.newName()
 	a.kept[ref] = keptArtifact{project, data}
 	a.of[project] += size
 	a.all += size

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"net"
@@ -14,17 +15,27 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/replicas"
 	"github.com/llmsandbox/llmsandbox/internal/service"
+	"github.com/llmsandbox/llmsandbox/mcp"
 )
 
-// What Config.Replicas is about.
-type (
-	// Replicas is a database by which several servers agree on who holds which sandbox.
-	Replicas = replicas.Store
-	// A Replica is one of these servers.
-	Replica = replicas.Replica
-	// A Held is a sandbox that a server holds.
-	Held = replicas.Held
-)
+// Replicas is a database by which several servers agree on which of them holds which sandbox. Methods may be called concurrently.
+type Replicas interface {
+	// Beat says that a server is at a URL and lives, and calls each for all that there are, with how often they have said so.
+	Beat(ctx context.Context, id, url string, each func(id, url string, beats int64)) error
+	// Leave drops a server that has not said so more often than that; negative: however often it has.
+	Leave(ctx context.Context, id string, beats int64) error
+	// Held calls each for the sandboxes that a server holds, and for those whose holder is no server that there is.
+	Held(ctx context.Context, id string, each func(sandbox, project, holder, network string)) error
+	// Holder returns which server holds a sandbox, and what KeepNetwork has kept; empty: none does.
+	Holder(ctx context.Context, sandbox string) (holder, network string, err error)
+	// Take has a server hold a sandbox of a project that the server from has held, and reports whether that still did. Where from is empty, none may
+	// have held it, and the network is kept as KeepNetwork does.
+	Take(ctx context.Context, sandbox, project, network, holder, from string) (taken bool, err error)
+	// KeepNetwork keeps what a sandbox can reach, for the server that takes it.
+	KeepNetwork(ctx context.Context, sandbox, network string) error
+	// Drop forgets a sandbox that has ended, if that server holds it.
+	Drop(ctx context.Context, sandbox, holder string) error
+}
 
 // newMember is the server among its replicas; nil: it is alone.
 func newMember(cfg *Config) (*replicas.Member, error) {
@@ -44,17 +55,27 @@ const forwardedHeader = "Llmsandbox-Forwarded"
 // dialTime is how long it may take to connect to another server.
 const dialTime = 5 * time.Second
 
-// forward sends requests for sandboxes that another server holds there. Who calls is known by then, and finds nothing of other projects; the other server asks
-// again.
-func (s *Server) forward(next http.Handler) http.Handler {
-	if s.cfg.Replicas == nil {
-		return next
+// A relay sends requests to other servers.
+type relay struct {
+	member    *replicas.Member
+	transport *http.Transport
+	proxy     *httputil.ReverseProxy
+}
+
+type relayKey struct{}
+
+// newRelay is that of a server which has a member; nil where it is alone.
+func (s *Server) newRelay(m *replicas.Member) *relay {
+	if m == nil {
+		return nil
 	}
-	proxy := &httputil.ReverseProxy{
-		Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, MaxIdleConnsPerHost: 64, IdleConnTimeout: idleTime, DisableCompression: true},
-		ErrorLog:  slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug), FlushInterval: -1,
+	r := &relay{member: m, transport: &http.Transport{
+		DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, MaxIdleConnsPerHost: 64, IdleConnTimeout: idleTime, DisableCompression: true,
+	}}
+	r.proxy = &httputil.ReverseProxy{
+		Transport: r.transport, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug), FlushInterval: -1,
 		Rewrite: func(p *httputil.ProxyRequest) {
-			to, _ := p.In.Context().Value(forwardKey{}).(*url.URL)
+			to, _ := p.In.Context().Value(relayKey{}).(*url.URL)
 			p.SetURL(to)
 			p.Out.Host = p.In.Host
 			if h, ok := p.In.Context().Value(portHostKey{}).(portHost); ok { // which asked by its own name
@@ -65,47 +86,79 @@ func (s *Server) forward(next http.Handler) http.Handler {
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			s.cfg.Log.InfoContext(r.Context(), "a request was not forwarded", "path", r.URL.Path, "error", err)
-			writeProblem(w, s.problem(r.Context(), fmt.Errorf("%w: the one that holds the sandbox does not answer, and if it has died another takes the sandbox: try again", service.ErrBusy)))
+			writeProblem(w, s.problem(r.Context(), fmt.Errorf("%w: the one that has this does not answer, and if it has died another takes its sandboxes: try again", service.ErrBusy)))
 		},
 	}
+	return r
+}
+
+// to sends a request to a server, as long as that lives.
+func (r *relay) to(w http.ResponseWriter, req *http.Request, at string, lives context.Context) error {
+	to, err := url.Parse(at)
+	if err != nil {
+		return fmt.Errorf("the address of another server: %w", err)
+	}
+	clear(w.Header()) // the other server sets the same
+	ctx, cancel := context.WithCancel(req.Context())
+	defer cancel()
+	defer context.AfterFunc(lives, cancel)() // one that hangs would not answer
+	r.proxy.ServeHTTP(w, req.WithContext(context.WithValue(ctx, relayKey{}, to)))
+	return nil
+}
+
+// close ends connections that are idle.
+func (r *relay) close() {
+	if r != nil {
+		r.transport.CloseIdleConnections()
+	}
+}
+
+// forward sends requests for what another server has there: sandboxes, artifacts of results, and clients of MCP. Who calls for a sandbox is known by then, and
+// finds nothing of other projects; the other server asks again.
+func (s *Server) forward(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id := forwardID(r)
-		if id == "" || r.Header.Get(forwardedHeader) != "" {
+		if s.relay == nil || r.Header.Get(forwardedHeader) != "" {
 			next.ServeHTTP(w, r)
 			return
 		}
-		ctx := r.Context()
-		at, lives, err := s.service.Elsewhere(ctx, s.caller(ctx).Project, id)
-		var to *url.URL
+		at, lives, err := s.elsewhere(r)
 		if err == nil && at != "" {
-			to, err = url.Parse(at)
-		}
-		switch {
-		case err != nil:
-			writeProblem(w, s.problem(ctx, err))
-		case to == nil:
+			err = s.relay.to(w, r, at, lives)
+		} else if err == nil {
 			next.ServeHTTP(w, r)
-		default:
-			clear(w.Header()) // the other server sets the same
-			ctx, cancel := context.WithCancel(ctx)
-			defer cancel()
-			defer context.AfterFunc(lives, cancel)() // one that hangs would not answer
-			proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, forwardKey{}, to)))
+		}
+		if err != nil {
+			writeProblem(w, s.problem(r.Context(), err))
 		}
 	})
 }
 
-type forwardKey struct{}
-
-// forwardID is the id of the sandbox that a request is about, where it is about one.
-func forwardID(r *http.Request) string {
-	if f, ok := r.Context().Value(signedKey{}).(*signedFile); ok {
-		return f.Sandbox
+// elsewhere is where the server is that has what a request is about, and what ends with that server; empty: this one may answer.
+func (s *Server) elsewhere(r *http.Request) (at string, lives context.Context, err error) {
+	ctx := r.Context()
+	if f, ok := ctx.Value(signedKey{}).(*signedFile); ok {
+		return s.service.Elsewhere(ctx, f.Project, f.Sandbox)
+	}
+	if r.URL.Path == mcp.HTTPPath {
+		at, lives = s.relay.member.By(r.Header.Get("Mcp-Session-Id"))
+		return at, lives, nil
+	}
+	if ref, ok := strings.CutPrefix(r.URL.Path, artifactsPath); ok {
+		at, lives = s.relay.member.By(ref)
+		return at, lives, nil
 	}
 	rest, ok := strings.CutPrefix(r.URL.Path, "/v1/sandboxes/")
 	if !ok {
-		return ""
+		return "", nil, nil
 	}
 	id, _, _ := strings.Cut(rest, "/")
-	return id
+	return s.service.Elsewhere(ctx, s.caller(ctx).Project, id)
+}
+
+// newName makes an id of something that this server alone has, and that nobody can guess.
+func (s *Server) newName() string {
+	if s.relay == nil {
+		return strings.ToLower(rand.Text())
+	}
+	return s.relay.member.NewName()
 }

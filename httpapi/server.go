@@ -213,6 +213,7 @@ type Server struct {
 	stop      context.CancelFunc
 	sessions  *sessions
 	issuer    *issuer // nil: nobody logs in with one
+	relay     *relay  // nil: the server is alone
 	sockets   *sockets
 	rates     rates
 	artifacts artifacts
@@ -285,6 +286,8 @@ func New(config *Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.relay = s.newRelay(replica)
+	s.artifacts.newName = s.newName
 	s.service, err = service.New(&service.Config{
 		Sandbox: cfg.Sandbox, Images: cfg.Images, Supervisor: cfg.Supervisor, MaxLifetime: cfg.MaxLifetime, DefaultLifetime: cfg.DefaultLifetime,
 		MaxSandboxes: cfg.MaxSandboxes, MaxMemory: cfg.MaxMemory, MaxDisk: cfg.MaxDisk, MaxVolumes: cfg.MaxVolumes, Usage: cfg.Usage, MaxDayCPU: cfg.MaxDayCPU, MaxDaySent: cfg.MaxDaySent, MaxRuns: cfg.MaxRuns, Memory: cfg.Memory, Warm: cfg.Warm, WarmLanguages: cfg.WarmLanguages, Zygote: cfg.Zygote, Log: cfg.Log,
@@ -408,6 +411,7 @@ func (s *Server) Close(ctx context.Context) error {
 	s.sockets.wait() // which lets their programs go on
 	err := errors.Join(s.closeTools(ctx), s.service.Close(ctx))
 	s.auditor.close()
+	s.relay.close()
 	s.issuer.close()
 	return err
 }

@@ -20,7 +20,7 @@ func (s *Server) addTools() error {
 	c := s.cfg
 	own := mcp.Config{
 		Version: c.Version, Sandbox: c.Sandbox, Warm: c.Warm, WarmLanguages: c.WarmLanguages, Zygote: c.Zygote, MaxCalls: c.MaxRuns, MaxSessions: c.MaxSandboxes,
-		SessionTTL: c.DefaultLifetime, Begin: s.beginTool, Use: s.countTool, Log: slog.New(quieter{c.Log.Handler()}),
+		SessionTTL: c.DefaultLifetime, Begin: s.beginTool, Use: s.countTool, NewClientID: s.newName, Log: slog.New(quieter{c.Log.Handler()}),
 	}
 	if c.MaxLifetime > 0 {
 		own.SessionTTL = min(cmp.Or(c.DefaultLifetime, time.Hour), c.MaxLifetime)
@@ -39,7 +39,7 @@ func (s *Server) addTools() error {
 		return err
 	}
 	s.tools = tools
-	api, handler := s.handler, recovered(c.Log, handler)
+	api, handler := s.handler, recovered(c.Log, s.forward(handler))
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == mcp.HTTPPath {
 			handler.ServeHTTP(w, r)

@@ -65,6 +65,8 @@ type Config struct {
 	// Use, where it is set, is called with each sandbox that is for a call or session of somebody's alone, and the Via of who that is. What it returns is called
 	// before the sandbox is removed.
 	Use func(via any, sb *llmsandbox.Sandbox) (ended func())
+	// NewClientID makes the id of a client's session over HTTP, which nobody may guess; nil: a random one.
+	NewClientID func() string
 	// Log gets what is no answer to a client; nil logs nothing.
 	Log *slog.Logger
 }

@@ -65,6 +65,7 @@ func New(config *Config) (*Server, error) {
 	s.sessions = sessions.New[owner](cfg.MaxSessions, (*workspace).ended, func(w *workspace) { w.left(); s.sandboxes.remove(w.sandbox) })
 	s.mcp = sdk.NewServer(&sdk.Implementation{Name: "llm-sandbox", Title: "LLM Sandbox", Version: cfg.Version}, &sdk.ServerOptions{
 		Logger:       cfg.Log,
+		GetSessionID: cfg.NewClientID,
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
 	})
 	s.offer = sync.OnceFunc(func() {

@@ -9,6 +9,8 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
+	"strings"
 	"sync"
 	"time"
 )
@@ -23,97 +25,107 @@ const (
 	stale = silence / 2
 )
 
-// A Replica is a server as the database has it. Its Beats are how often it has said that it lives.
-type Replica struct {
-	ID, URL string
-	Beats   int64
-}
-
-// A Held is a sandbox that a server holds. Its Network is what the sandbox can reach, in a form that the server chooses.
-type Held struct {
-	Sandbox, Project, Replica string
-	Network                   string
-}
-
-// A Store is the database of all replicas. Its methods may be called concurrently.
+// A Store is the database of all servers. Its methods may be called concurrently.
 type Store interface {
-	// Beat says that a replica is at a URL and lives, and returns all replicas that there are.
-	Beat(ctx context.Context, id, url string) ([]Replica, error)
-	// Leave drops a replica that has not beaten more often than that; negative: however often it has.
+	// Beat says that a server is at a URL and lives, and calls each for all that there are, with how often they have said so.
+	Beat(ctx context.Context, id, url string, each func(id, url string, beats int64)) error
+	// Leave drops a server that has not said so more often than that; negative: however often it has.
 	Leave(ctx context.Context, id string, beats int64) error
-	// Held returns the sandboxes that a replica holds, and those whose holder is no replica.
-	Held(ctx context.Context, id string) ([]Held, error)
-	// Holder returns who holds a sandbox. It reports false for one that nobody does.
-	Holder(ctx context.Context, sandbox string) (h Held, ok bool, err error)
-	// Take has h.Replica hold a sandbox that the replica from has held, and reports whether that still did. Where from is empty, nobody may have held it.
-	Take(ctx context.Context, h Held, from string) (taken bool, err error)
-	// KeepNetwork keeps what a sandbox can reach.
+	// Held calls each for the sandboxes that a server holds, and for those whose holder is no server that there is.
+	Held(ctx context.Context, id string, each func(sandbox, project, holder, network string)) error
+	// Holder returns which server holds a sandbox, and what that can reach; empty: none does.
+	Holder(ctx context.Context, sandbox string) (holder, network string, err error)
+	// Take has a server hold a sandbox of a project that the server from has held, and reports whether that still did. Where from is empty, none may
+	// have held it, and the network is kept as KeepNetwork does.
+	Take(ctx context.Context, sandbox, project, network, holder, from string) (taken bool, err error)
+	// KeepNetwork keeps what a sandbox can reach, in a form that the server chooses.
 	KeepNetwork(ctx context.Context, sandbox, network string) error
-	// Drop forgets a sandbox that has ended, if that replica holds it.
-	Drop(ctx context.Context, sandbox, replica string) error
+	// Drop forgets a sandbox that has ended, if that server holds it.
+	Drop(ctx context.Context, sandbox, holder string) error
 }
+
+// A Held is a sandbox and the server that holds it.
+type Held struct{ Sandbox, Project, Holder, Network string }
 
 // A Member is this server among the replicas. It is safe for concurrent use.
 type Member struct {
-	Store
-	ID, url string
+	ID    string
+	store Store
+	url   string
 
 	mu     sync.Mutex
 	beaten time.Time           // when the last beat that succeeded was begun
 	others map[string]sighting // by id
 }
 
-// A sighting is what was seen of a replica, and since when it is so.
+// A sighting is what was seen of a server, and since when it is so.
 type sighting struct {
-	Replica
+	url   string
+	beats int64
 	since time.Time
-	lives context.Context // it ends when the replica does
+	lives context.Context // it ends when the server does
 	gone  context.CancelFunc
 }
 
 // New is a server that the others reach at a URL.
 func New(store Store, url string) *Member {
-	return &Member{Store: store, ID: rand.Text(), url: url, others: map[string]sighting{}}
+	return &Member{store: store, ID: strings.ToLower(rand.Text()[:13]), url: url, others: map[string]sighting{}}
+}
+
+// NewName makes an id that nobody can guess of something that this server alone has. By tells whose it is.
+func (m *Member) NewName() string { return m.ID + "-" + strings.ToLower(rand.Text()) }
+
+// By is where the server is that has made an id, as At returns it; empty: it was this one, or none that lives.
+func (m *Member) By(name string) (url string, lives context.Context) {
+	id, _, ok := strings.Cut(name, "-")
+	if !ok || id == m.ID {
+		return "", nil
+	}
+	return m.At(id)
 }
 
 // Beat says that this server lives, and drops those that have been silent for too long.
 func (m *Member) Beat(ctx context.Context) error {
 	now := time.Now()
-	all, err := m.Store.Beat(ctx, m.ID, m.url)
+	m.mu.Lock()
+	before := maps.Clone(m.others)
+	m.mu.Unlock()
+	others, silent := map[string]sighting{}, map[string]int64{}
+	err := m.store.Beat(ctx, m.ID, m.url, func(id, url string, beats int64) {
+		seen, ok := before[id]
+		if !ok {
+			seen.lives, seen.gone = context.WithCancel(context.Background())
+		}
+		if !ok || seen.beats != beats {
+			seen.since = now
+		}
+		seen.url, seen.beats = url, beats
+		if id != m.ID && now.Sub(seen.since) > silence {
+			silent[id] = beats
+			return
+		}
+		others[id] = seen
+		delete(before, id)
+	})
 	if err != nil {
 		return err
 	}
 	m.mu.Lock()
-	before := m.others
-	m.beaten, m.others = now, map[string]sighting{}
-	var silent []Replica
-	for _, r := range all {
-		seen, ok := before[r.ID]
-		if !ok || seen.Beats != r.Beats {
-			seen.since = now
-		}
-		if !ok {
-			seen.lives, seen.gone = context.WithCancel(context.Background())
-		}
-		seen.Replica = r
-		if r.ID != m.ID && now.Sub(seen.since) > silence {
-			silent = append(silent, r)
-			continue
-		}
-		m.others[r.ID] = seen
-		delete(before, r.ID)
-	}
+	m.beaten, m.others = now, others
+	m.mu.Unlock()
 	for _, was := range before {
 		was.gone()
 	}
-	m.mu.Unlock()
-	for _, r := range silent {
-		if err := m.Leave(ctx, r.ID, r.Beats); err != nil {
+	for id, beats := range silent {
+		if err := m.store.Leave(ctx, id, beats); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// Leave says that this server ends, so that the others need not wait until it is silent.
+func (m *Member) Leave(ctx context.Context) error { return m.store.Leave(ctx, m.ID, -1) }
 
 // Current reports whether what this server holds is surely its own.
 func (m *Member) Current() bool {
@@ -122,32 +134,56 @@ func (m *Member) Current() bool {
 	return time.Since(m.beaten) < stale
 }
 
-// At is where a replica is that lives, and what ends when it does not any more; empty: it does not, as far as this server has seen.
+// At is where a server is that lives, and what ends when it does not any more; empty: it does not, as far as this server has seen.
 func (m *Member) At(id string) (url string, lives context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	seen := m.others[id]
-	return seen.URL, seen.lives
+	return seen.url, seen.lives
 }
 
-// Hold has this server hold a sandbox that nobody holds, or whose holder is dead, and returns where another holds it.
-func (m *Member) Hold(ctx context.Context, project, sandbox string) (h Held, url string, err error) {
+// Holder is the server that holds a sandbox; empty: none does.
+func (m *Member) Holder(ctx context.Context, sandbox string) (string, error) {
+	holder, _, err := m.store.Holder(ctx, sandbox)
+	return holder, err
+}
+
+// Held are the sandboxes that this server holds, and those whose holder has died.
+func (m *Member) Held(ctx context.Context) (all []Held, err error) {
+	return all, m.store.Held(ctx, m.ID, func(sandbox, project, holder, network string) {
+		all = append(all, Held{sandbox, project, holder, network})
+	})
+}
+
+// Make has this server hold a sandbox that is to be made.
+func (m *Member) Make(ctx context.Context, project, sandbox, network string) error {
+	_, err := m.store.Take(ctx, sandbox, project, network, m.ID, "")
+	return err
+}
+
+// Hold has this server hold a sandbox that nobody holds, or whose holder is dead, and returns what that can reach, or where another holds it.
+func (m *Member) Hold(ctx context.Context, project, sandbox string) (network, url string, err error) {
 	for range 3 { // each time another was faster
-		h, held, err := m.Holder(ctx, sandbox)
-		if err != nil {
-			return h, "", err
+		holder, network, err := m.store.Holder(ctx, sandbox)
+		if err != nil || holder == m.ID {
+			return network, "", err
 		}
-		if held && h.Replica == m.ID {
-			return h, "", nil
+		if at, _ := m.At(holder); at != "" {
+			return "", at, nil
 		}
-		if at, _ := m.At(h.Replica); held && at != "" {
-			return h, at, nil
-		}
-		from := h.Replica
-		h.Project, h.Replica = project, m.ID
-		if taken, err := m.Take(ctx, h, from); err != nil || taken {
-			return h, "", err
+		if taken, err := m.store.Take(ctx, sandbox, project, "", m.ID, holder); err != nil || taken {
+			return network, "", err
 		}
 	}
-	return h, "", fmt.Errorf("sandbox %s goes from server to server", sandbox)
+	return "", "", fmt.Errorf("sandbox %s goes from server to server", sandbox)
+}
+
+// KeepNetwork keeps what a sandbox can reach, for who takes it.
+func (m *Member) KeepNetwork(ctx context.Context, sandbox, network string) error {
+	return m.store.KeepNetwork(ctx, sandbox, network)
+}
+
+// Drop forgets a sandbox that has ended, if that server holds it.
+func (m *Member) Drop(ctx context.Context, sandbox, holder string) error {
+	return m.store.Drop(ctx, sandbox, holder)
 }

@@ -2,8 +2,8 @@ package replicas
 
 import (
 	"context"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,55 +11,60 @@ import (
 
 // A fakeStore is one in memory.
 type fakeStore struct {
-	mu       sync.Mutex
-	replicas []Replica
-	held     map[string]Held
+	mu      sync.Mutex
+	servers map[string]sighting
+	held    map[string]string // the holder of each sandbox
 }
 
-func (f *fakeStore) Beat(_ context.Context, id, url string) ([]Replica, error) {
+func newFakeStore() *fakeStore {
+	return &fakeStore{servers: map[string]sighting{}, held: map[string]string{}}
+}
+
+func (f *fakeStore) Beat(_ context.Context, id, url string, each func(string, string, int64)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at := slices.IndexFunc(f.replicas, func(r Replica) bool { return r.ID == id })
-	if at < 0 {
-		at, f.replicas = len(f.replicas), append(f.replicas, Replica{ID: id, URL: url})
+	f.servers[id] = sighting{url: url, beats: f.servers[id].beats + 1}
+	for id, s := range f.servers {
+		each(id, s.url, s.beats)
 	}
-	f.replicas[at].Beats++
-	return slices.Clone(f.replicas), nil
+	return nil
 }
 
 func (f *fakeStore) Leave(_ context.Context, id string, beats int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.replicas = slices.DeleteFunc(f.replicas, func(r Replica) bool { return r.ID == id && (beats < 0 || r.Beats <= beats) })
+	if beats < 0 || f.servers[id].beats <= beats {
+		delete(f.servers, id)
+	}
 	return nil
 }
 
-func (f *fakeStore) Holder(_ context.Context, sandbox string) (Held, bool, error) {
+func (f *fakeStore) Holder(_ context.Context, sandbox string) (holder, network string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	h, ok := f.held[sandbox]
-	h.Sandbox = sandbox
-	return h, ok, nil
+	return f.held[sandbox], "", nil
 }
 
-func (f *fakeStore) Take(_ context.Context, h Held, from string) (bool, error) {
+func (f *fakeStore) Take(_ context.Context, sandbox, _, _, holder, from string) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.held[h.Sandbox].Replica != from {
+	if f.held[sandbox] != from {
 		return false, nil
 	}
-	f.held[h.Sandbox] = h
+	f.held[sandbox] = holder
 	return true, nil
 }
 
-func (*fakeStore) Held(context.Context, string) ([]Held, error)      { return nil, nil }
+func (*fakeStore) Held(context.Context, string, func(sandbox, project, holder, network string)) error {
+	return nil
+}
 func (*fakeStore) KeepNetwork(context.Context, string, string) error { return nil }
 func (*fakeStore) Drop(context.Context, string, string) error        { return nil }
 
 // TestSilence: a server that is silent for too long holds nothing any more, and one that is silent for a moment does.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, store := t.Context(), &fakeStore{held: map[string]Held{}}
+		ctx, store := t.Context(), newFakeStore()
 		a, b := New(store, "http://a"), New(store, "http://b")
 		beat := func(all ...*Member) {
 			t.Helper()
@@ -74,13 +79,13 @@ func TestSilence(t *testing.T) {
 			t.Error("one that has never reached the database counts on what it holds")
 		}
 		beat(a, b)
-		if h, url, err := a.Hold(ctx, "project", "one"); err != nil || url != "" || h.Replica != a.ID {
-			t.Errorf("%+v at %q, %v, want a", h, url, err)
+		if _, url, err := a.Hold(ctx, "project", "one"); err != nil || url != "" {
+			t.Errorf("at %q, %v, want a", url, err)
 		}
 		wantAt := func(want string) {
 			t.Helper()
-			if h, url, err := b.Hold(ctx, "project", "one"); err != nil || url != want || h.Project != "project" {
-				t.Errorf("%+v at %q, %v, want it at %q", h, url, err, want)
+			if _, url, err := b.Hold(ctx, "project", "one"); err != nil || url != want {
+				t.Errorf("at %q, %v, want it at %q", url, err, want)
 			}
 		}
 		beat(a, b)
@@ -105,22 +110,26 @@ func TestSilence(t *testing.T) {
 		if !a.Current() {
 			t.Error("one that is back does not count on what it holds")
 		}
-		if h, url, err := a.Hold(ctx, "project", "one"); err != nil || url != "http://b" {
-			t.Errorf("%+v at %q, %v, want it where it was taken to", h, url, err)
+		if _, url, err := a.Hold(ctx, "project", "one"); err != nil || url != "http://b" {
+			t.Errorf("at %q, %v, want it where it was taken to", url, err)
 		}
-		if err := b.Leave(ctx, b.ID, -1); err != nil {
+		_, lives := a.At(b.ID)
+		if lives.Err() != nil {
+			t.Error("one that beats is dead")
+		}
+		if err := b.Leave(ctx); err != nil {
 			t.Fatal(err)
 		}
 		beat(a)
-		if h, url, err := a.Hold(ctx, "project", "one"); err != nil || url != "" || h.Replica != a.ID {
-			t.Errorf("%+v at %q, %v, want a, as b has left", h, url, err)
+		if _, url, err := a.Hold(ctx, "project", "one"); err != nil || url != "" || lives.Err() == nil {
+			t.Errorf("at %q, %v, %v, want a, as b has left", url, err, lives.Err())
 		}
 	})
 }
 
 // TestHoldOnce: of servers that want a sandbox at the same time, one gets it.
 func TestHoldOnce(t *testing.T) {
-	ctx, store := t.Context(), &fakeStore{held: map[string]Held{}}
+	ctx, store := t.Context(), newFakeStore()
 	var all []*Member
 	for range 8 {
 		all = append(all, New(store, "http://somewhere"))
@@ -132,21 +141,21 @@ func TestHoldOnce(t *testing.T) {
 			}
 		}
 	}
-	var got sync.Map
+	var got atomic.Int64
 	var working sync.WaitGroup
 	for _, m := range all {
 		working.Go(func() {
-			h, url, err := m.Hold(ctx, "project", "one")
-			if err != nil || (url == "") != (h.Replica == m.ID) {
-				t.Errorf("%+v at %q, %v, want its own, or where it is", h, url, err)
+			_, url, err := m.Hold(ctx, "project", "one")
+			if err != nil {
+				t.Error(err)
 			}
-			got.Store(h.Replica, true)
+			if url == "" {
+				got.Add(1)
+			}
 		})
 	}
 	working.Wait()
-	n := 0
-	got.Range(func(any, any) bool { n++; return true })
-	if n != 1 {
-		t.Errorf("%d servers hold it, want 1", n)
+	if got.Load() != 1 {
+		t.Errorf("%d servers hold it, want 1", got.Load())
 	}
 }

@@ -38,11 +38,11 @@ func (s *Service) Elsewhere(ctx context.Context, project, id string) (url string
 	if here {
 		return "", nil, nil
 	}
-	h, held, err := m.Holder(ctx, id)
-	if err != nil || !held || h.Replica == m.ID {
+	holder, err := m.Holder(ctx, id)
+	if err != nil || holder == "" || holder == m.ID {
 		return "", nil, err
 	}
-	url, lives = m.At(h.Replica)
+	url, lives = m.At(holder)
 	return url, lives, nil
 }
 
@@ -63,7 +63,7 @@ func (s *Service) take(ctx context.Context, project, id string) (*llmsandbox.San
 	if _, err := s.Find(ctx, project, id); err != nil { // before anything is written about it
 		return nil, err
 	}
-	held, url, err := m.Hold(ctx, project, id)
+	network, url, err := m.Hold(ctx, project, id)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +79,8 @@ func (s *Service) take(ctx context.Context, project, id string) (*llmsandbox.San
 		return sb, nil // its owner lives, or it can have no other
 	}
 	var n networkRecord
-	if held.Network != "" {
-		err = json.Unmarshal([]byte(held.Network), &n)
+	if network != "" {
+		err = json.Unmarshal([]byte(network), &n)
 	}
 	if err = errors.Join(err, sb.Close()); err != nil {
 		return nil, fmt.Errorf("take sandbox %s: %w", id, err)
@@ -128,12 +128,12 @@ func (s *Service) beat(ctx context.Context, slots chan struct{}) error {
 		}
 	}
 	s.mu.Unlock()
-	all, err := s.cfg.Replica.Held(bound, s.cfg.Replica.ID)
+	all, err := s.cfg.Replica.Held(bound)
 	if err != nil {
 		return err
 	}
 	for _, h := range all {
-		mine := h.Replica == s.cfg.Replica.ID
+		mine := h.Holder == s.cfg.Replica.ID
 		switch {
 		case mine && open[h.Sandbox]:
 			delete(open, h.Sandbox)
@@ -181,9 +181,8 @@ func (s *Service) letGoOf(h *handle) error {
 	}
 	h.letGoPrograms()
 	s.usage.end(h.meter, s.cfg.Supervisor == nil)
-	err := h.sandbox.Close()
-	close(h.left)
-	return err
+	close(h.left) // before its handle ends, which is no end of the sandbox
+	return h.sandbox.Close()
 }
 
 // takeUpSandbox holds a sandbox that another server has left, if there are several, and takes up the programs in it: one that writes much would wait for
@@ -194,8 +193,8 @@ func (s *Service) takeUpSandbox(ctx context.Context, h replicas.Held) {
 		if _, err = s.get(ctx, h.Project, h.Sandbox); err != nil {
 			names = nil
 		}
-		if errors.Is(err, llmsandbox.ErrNotFound) {
-			err = s.forget(h.Project, h.Sandbox, h.Replica)
+		if _, unknown := s.Find(ctx, h.Project, h.Sandbox); err != nil && errors.Is(unknown, llmsandbox.ErrNotFound) {
+			err = s.forget(h.Project, h.Sandbox, h.Holder)
 		}
 	}
 	for _, name := range names {

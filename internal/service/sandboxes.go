@@ -18,7 +18,6 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/errclass"
-	"github.com/llmsandbox/llmsandbox/internal/replicas"
 	"github.com/llmsandbox/llmsandbox/pool"
 )
 
@@ -93,7 +92,7 @@ func (s *Service) Create(ctx context.Context, project string, o llmsandbox.Optio
 	}
 	defer done()
 	if m := s.cfg.Replica; m != nil { // before it is there, or another server might take it
-		if _, err := m.Take(ctx, replicas.Held{Sandbox: o.ID, Project: project, Replica: m.ID, Network: networkText(o.Network)}, ""); err != nil {
+		if err := m.Make(ctx, project, o.ID, networkText(o.Network)); err != nil {
 			return nil, err
 		}
 	}
@@ -277,7 +276,11 @@ func (s *Service) keep(sb *llmsandbox.Sandbox, project string, isNew bool) (*han
 		select {
 		case <-sb.Done():
 		case <-h.left:
-			return
+		}
+		select {
+		case <-h.left:
+			return // only the handle has ended
+		default:
 		}
 		s.mu.Lock()
 		if s.handles[sb.ID()] == h {

@@ -274,7 +274,7 @@ func (s *Service) Close(ctx context.Context) error {
 	s.working.Wait()
 	s.usage.close()           // before another server takes what was counted
 	if s.cfg.Replica != nil { // others need not wait until it is silent
-		errs = append(errs, s.cfg.Replica.Leave(ctx, s.cfg.Replica.ID, -1))
+		errs = append(errs, s.cfg.Replica.Leave(ctx))
 	}
 	return errors.Join(errs...)
 }

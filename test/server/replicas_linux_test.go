@@ -159,7 +159,7 @@ func (s *server) throughTheOther(id string, holder *server) {
 	}
 	typed, typing := io.Pipe()
 	seen, shown := io.Pipe()
-	p, err := sb.Start(ctx, []string{"cat"}, &llmsandbox.ExecOptions{Terminal: &llmsandbox.WinSize{Cols: 80, Rows: 25}, Stdin: typed, Stdout: shown})
+	p, err := sb.Start(ctx, []string{"sh", "-c", "cat; exit 0"}, &llmsandbox.ExecOptions{Terminal: &llmsandbox.WinSize{Cols: 80, Rows: 25}, Stdin: typed, Stdout: shown})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -214,6 +214,37 @@ func (s *server) throughTheOther(id string, holder *server) {
 	}
 	if status, body := s.ask(s.key, http.MethodDelete, serving, ""); status != http.StatusNoContent {
 		s.t.Errorf("kill what serves: %d %s, want 204", status, body)
+	}
+	status, body := holder.ask(s.key, http.MethodPost, "/v1/run", `{"language": "bash", "code": "echo drawn >artifacts/a.txt", "artifacts": "reference"}`)
+	var ran struct{ Artifacts []struct{ Path string } }
+	if err := json.Unmarshal([]byte(body), &ran); err != nil || status != http.StatusOK || len(ran.Artifacts) != 1 {
+		s.t.Fatalf("%d %s, %v: want a result with an artifact", status, body, err)
+	}
+	if status, body := s.ask(s.key, http.MethodGet, ran.Artifacts[0].Path, ""); status != http.StatusOK || body != "drawn\n" {
+		s.t.Errorf("an artifact of the other server: %d %q, want it", status, body)
+	}
+	told := func(at *server, session, body string) (string, string) {
+		s.t.Helper()
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.address+"/mcp", strings.NewReader(body))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for name, value := range map[string]string{"Authorization": "Bearer " + s.key, "Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": session} {
+			r.Header.Set(name, value)
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		text, err := io.ReadAll(res.Body)
+		if err = errors.Join(err, res.Body.Close()); err != nil || res.StatusCode != http.StatusOK {
+			s.t.Fatalf("%s: %d %s, %v, want an answer", body, res.StatusCode, text, err)
+		}
+		return res.Header.Get("Mcp-Session-Id"), string(text)
+	}
+	session, _ := told(holder, "", `{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}`)
+	if _, text := told(s, session, `{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}`); !strings.Contains(text, "execute_code") {
+		s.t.Errorf("a client of MCP that the other server knows: %s, want its tools", text)
 	}
 	var signed struct{ URL string }
 	if status, body := holder.ask(s.key, http.MethodPost, "/v1/sandboxes/"+id+"/files/sign", `{"path": "file", "method": "GET", "expires_seconds": 60}`); json.Unmarshal([]byte(body), &signed) != nil || status != http.StatusOK {

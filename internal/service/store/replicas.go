@@ -4,35 +4,47 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-
-	"github.com/llmsandbox/llmsandbox/internal/replicas"
 )
 
-// Beat implements replicas.Store.
-func (s *Store) Beat(ctx context.Context, id, url string) (all []replicas.Replica, err error) {
+// Beat says that a server is at a URL and lives, and calls each for all that there are, in the order of their ids, with how often they have said so.
+func (s *Store) Beat(ctx context.Context, id, url string, each func(id, url string, beats int64)) error {
 	const beat = "INSERT INTO replicas (id, url, beats) VALUES ($1, $2, 1) ON CONFLICT (id) DO UPDATE SET url = excluded.url, beats = replicas.beats + 1"
-	err = s.write(ctx, "say that this server lives", func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, beat, id, url); err != nil {
-			return err
-		}
-		rows, err := tx.QueryContext(ctx, "SELECT id, url, beats FROM replicas ORDER BY id")
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var r replicas.Replica
-			if err := rows.Scan(&r.ID, &r.URL, &r.Beats); err != nil {
-				return err
-			}
-			all = append(all, r)
-		}
-		return rows.Err()
+	err := s.write(ctx, "say that this server lives", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, beat, id, url)
+		return err
 	})
-	return all, err
+	if err != nil {
+		return err
+	}
+	return s.each(ctx, "list the servers", func(rows *sql.Rows) error {
+		var beats int64
+		err := rows.Scan(&id, &url, &beats)
+		if err == nil {
+			each(id, url, beats)
+		}
+		return err
+	}, "SELECT id, url, beats FROM replicas ORDER BY id")
 }
 
-// Leave implements replicas.Store.
+// each calls row for each row of a query.
+func (s *Store) each(ctx context.Context, what string, row func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := s.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return s.failed(what, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return s.failed(what, err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return s.failed(what, err)
+	}
+	return nil
+}
+
+// Leave drops a server that has not beaten more often than that; negative: however often it has.
 func (s *Store) Leave(ctx context.Context, id string, beats int64) error {
 	return s.write(ctx, "drop a server", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM replicas WHERE id = $1 AND ($2 < 0 OR beats <= $2)", id, beats)
@@ -40,49 +52,37 @@ func (s *Store) Leave(ctx context.Context, id string, beats int64) error {
 	})
 }
 
-// Held implements replicas.Store. It returns them in the order of their ids.
-func (s *Store) Held(ctx context.Context, id string) (all []replicas.Held, err error) {
-	const list = "SELECT sandbox, project, replica, network FROM held WHERE replica = $1 OR replica NOT IN (SELECT id FROM replicas) ORDER BY sandbox"
-	rows, err := s.db.QueryContext(ctx, list, id)
-	if err != nil {
-		return nil, s.failed("list what a server holds", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var h replicas.Held
-		if err := rows.Scan(&h.Sandbox, &h.Project, &h.Replica, &h.Network); err != nil {
-			return nil, s.failed("list what a server holds", err)
+// Held calls each for the sandboxes that a server holds, and for those whose holder is no server that there is, in the order of their ids.
+func (s *Store) Held(ctx context.Context, id string, each func(sandbox, project, holder, network string)) error {
+	return s.each(ctx, "list what a server holds", func(rows *sql.Rows) error {
+		var sandbox, project, holder, network string
+		err := rows.Scan(&sandbox, &project, &holder, &network)
+		if err == nil {
+			each(sandbox, project, holder, network)
 		}
-		all = append(all, h)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, s.failed("list what a server holds", err)
-	}
-	return all, nil
+		return err
+	}, "SELECT sandbox, project, replica, network FROM held WHERE replica = $1 OR replica NOT IN (SELECT id FROM replicas) ORDER BY sandbox", id)
 }
 
-// Holder implements replicas.Store.
-func (s *Store) Holder(ctx context.Context, sandbox string) (h replicas.Held, ok bool, err error) {
-	h.Sandbox = sandbox
-	err = s.db.QueryRowContext(ctx, "SELECT project, replica, network FROM held WHERE sandbox = $1", sandbox).Scan(&h.Project, &h.Replica, &h.Network)
-	if errors.Is(err, sql.ErrNoRows) {
-		return h, false, nil
+// Holder returns which server holds a sandbox, and what that can reach; empty: none does.
+func (s *Store) Holder(ctx context.Context, sandbox string) (holder, network string, err error) {
+	err = s.db.QueryRowContext(ctx, "SELECT replica, network FROM held WHERE sandbox = $1", sandbox).Scan(&holder, &network)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", "", s.failed("find who holds a sandbox", err)
 	}
-	if err != nil {
-		return h, false, s.failed("find who holds a sandbox", err)
-	}
-	return h, true, nil
+	return holder, network, nil
 }
 
-// Take implements replicas.Store.
-func (s *Store) Take(ctx context.Context, h replicas.Held, from string) (taken bool, err error) {
+// Take has a server hold a sandbox that the server from has held, and reports whether that still did. Where from is empty, none may have held it, and the
+// project and the network are kept.
+func (s *Store) Take(ctx context.Context, sandbox, project, network, holder, from string) (taken bool, err error) {
 	err = s.write(ctx, "take a sandbox", func(tx *sql.Tx) error {
 		var done sql.Result
 		var err error
 		if from == "" {
-			done, err = tx.ExecContext(ctx, "INSERT INTO held (sandbox, project, replica, network) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING", h.Sandbox, h.Project, h.Replica, h.Network)
+			done, err = tx.ExecContext(ctx, "INSERT INTO held (sandbox, project, replica, network) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING", sandbox, project, holder, network)
 		} else {
-			done, err = tx.ExecContext(ctx, "UPDATE held SET replica = $1 WHERE sandbox = $2 AND replica = $3", h.Replica, h.Sandbox, from)
+			done, err = tx.ExecContext(ctx, "UPDATE held SET replica = $1 WHERE sandbox = $2 AND replica = $3", holder, sandbox, from)
 		}
 		if err != nil {
 			return err
@@ -94,18 +94,18 @@ func (s *Store) Take(ctx context.Context, h replicas.Held, from string) (taken b
 	return taken && err == nil, err
 }
 
-// KeepNetwork implements replicas.Store.
+// KeepNetwork keeps what a sandbox can reach, for who takes it.
 func (s *Store) KeepNetwork(ctx context.Context, sandbox, network string) error {
-	return s.write(ctx, "keep what a sandbox may reach", func(tx *sql.Tx) error {
+	return s.write(ctx, "keep what a sandbox can reach", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "UPDATE held SET network = $1 WHERE sandbox = $2", network, sandbox)
 		return err
 	})
 }
 
-// Drop implements replicas.Store.
-func (s *Store) Drop(ctx context.Context, sandbox, replica string) error {
+// Drop forgets a sandbox that has ended, if that server holds it.
+func (s *Store) Drop(ctx context.Context, sandbox, holder string) error {
 	return s.write(ctx, "drop a sandbox", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM held WHERE sandbox = $1 AND replica = $2", sandbox, replica)
+		_, err := tx.ExecContext(ctx, "DELETE FROM held WHERE sandbox = $1 AND replica = $2", sandbox, holder)
 		return err
 	})
 }

@@ -1,46 +1,50 @@
 package store
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/llmsandbox/llmsandbox/internal/replicas"
 )
 
 // TestReplicas: who holds what is what was said last, by one that could.
 func TestReplicas(t *testing.T) {
 	onBoth(t, func(t *testing.T, source string) {
 		ctx, s := t.Context(), open(t, source)
-		beat := func(id, url string, want ...replicas.Replica) {
+		beat := func(id, url string, want ...string) {
 			t.Helper()
-			if all, err := s.Beat(ctx, id, url); err != nil || !slices.Equal(all, want) {
-				t.Errorf("%+v, %v, want %+v", all, err, want)
+			var all []string
+			err := s.Beat(ctx, id, url, func(id, url string, beats int64) { all = append(all, fmt.Sprint(id, " ", url, " ", beats)) })
+			if err != nil || !slices.Equal(all, want) {
+				t.Errorf("%q, %v, want %q", all, err, want)
 			}
 		}
-		beat("a", "http://old", replicas.Replica{ID: "a", URL: "http://old", Beats: 1})
-		beat("a", "http://a", replicas.Replica{ID: "a", URL: "http://a", Beats: 2})
-		beat("b", "http://b", replicas.Replica{ID: "a", URL: "http://a", Beats: 2}, replicas.Replica{ID: "b", URL: "http://b", Beats: 1})
-		take := func(h replicas.Held, from string, want bool) {
+		beat("a", "http://old", "a http://old 1")
+		beat("a", "http://a", "a http://a 2")
+		beat("b", "http://b", "a http://a 2", "b http://b 1")
+		take := func(sandbox, project, network, holder, from string, want bool) {
 			t.Helper()
-			if taken, err := s.Take(ctx, h, from); err != nil || taken != want {
-				t.Errorf("take %+v from %q: %t, %v, want %t", h, from, taken, err, want)
+			if taken, err := s.Take(ctx, sandbox, project, network, holder, from); err != nil || taken != want {
+				t.Errorf("%s takes %s from %q: %t, %v, want %t", holder, sandbox, from, taken, err, want)
 			}
 		}
-		one, two := replicas.Held{Sandbox: "one", Project: "p", Replica: "a", Network: "{}"}, replicas.Held{Sandbox: "two", Project: "q", Replica: "b"}
-		take(one, "", true)
-		take(two, "", true)
-		take(replicas.Held{Sandbox: "one", Project: "p", Replica: "b"}, "", false)
-		take(replicas.Held{Sandbox: "one", Project: "p", Replica: "b"}, "c", false)
+		take("one", "p", "{}", "a", "", true)
+		take("two", "q", "", "b", "", true)
+		take("one", "p", "", "b", "", false)
+		take("one", "p", "", "b", "c", false)
 		if err := s.KeepNetwork(ctx, "one", "changed"); err != nil {
 			t.Fatal(err)
 		}
-		one.Network = "changed"
-		held := func(id string, want ...replicas.Held) {
+		const one, two = "one p a changed", "two q b "
+		held := func(id string, want ...string) {
 			t.Helper()
-			if all, err := s.Held(ctx, id); err != nil || !slices.Equal(all, want) {
-				t.Errorf("held by %s: %+v, %v, want %+v", id, all, err, want)
+			var all []string
+			err := s.Held(ctx, id, func(sandbox, project, holder, network string) {
+				all = append(all, sandbox+" "+project+" "+holder+" "+network)
+			})
+			if err != nil || !slices.Equal(all, want) {
+				t.Errorf("held by %s: %q, %v, want %q", id, all, err, want)
 			}
 		}
 		held("a", one)
@@ -59,20 +63,19 @@ func TestReplicas(t *testing.T) {
 			t.Fatal(err)
 		}
 		held("c", one, two)
-		one.Replica = "c"
-		take(one, "a", true)
-		if h, ok, err := s.Holder(ctx, "one"); err != nil || !ok || h != one {
-			t.Errorf("%+v, %t, %v, want %+v", h, ok, err, one)
+		take("one", "p", "", "c", "a", true)
+		if holder, network, err := s.Holder(ctx, "one"); err != nil || holder != "c" || network != "changed" {
+			t.Errorf("%q, %q, %v, want c, and what was kept", holder, network, err)
 		}
 		if err := s.Drop(ctx, "one", "a"); err != nil {
 			t.Fatal(err)
 		}
-		held("c", one, two)
+		held("c", "one p c changed", two)
 		if err := s.Drop(ctx, "one", "c"); err != nil {
 			t.Fatal(err)
 		}
-		if h, ok, err := s.Holder(ctx, "one"); err != nil || ok {
-			t.Errorf("%+v, %t, %v, want that nobody does", h, ok, err)
+		if holder, _, err := s.Holder(ctx, "one"); err != nil || holder != "" {
+			t.Errorf("%q, %v, want that nobody does", holder, err)
 		}
 	})
 }
@@ -83,7 +86,7 @@ func TestTakeOnce(t *testing.T) {
 		ctx, s := t.Context(), open(t, source)
 		for _, from := range []string{"", "dead"} {
 			if from != "" {
-				if taken, err := s.Take(ctx, replicas.Held{Sandbox: "two", Replica: from}, ""); err != nil || !taken {
+				if taken, err := s.Take(ctx, "two", "p", "", from, ""); err != nil || !taken {
 					t.Fatalf("%t, %v, want that it is taken", taken, err)
 				}
 			}
@@ -92,7 +95,7 @@ func TestTakeOnce(t *testing.T) {
 			var working sync.WaitGroup
 			for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
 				working.Go(func() {
-					ok, err := s.Take(ctx, replicas.Held{Sandbox: sandbox, Replica: id}, from)
+					ok, err := s.Take(ctx, sandbox, "p", "", id, from)
 					if err != nil {
 						t.Error(err)
 					}
