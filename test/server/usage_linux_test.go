@@ -56,7 +56,8 @@ func TestUsageOutlivesServer(t *testing.T) {
 		if status, body := s.ask(a, http.MethodGet, path+"/usage", ""); json.Unmarshal([]byte(body), &used) != nil || status != http.StatusOK {
 			t.Fatalf("%d %s: want what the sandbox uses", status, body)
 		}
-		if of := used.CPU / 1000; charged < burnt || charged > of || charged < of-0.2 {
+		// Both are whole microseconds, which numbers of seconds and milliseconds round differently.
+		if of := used.CPU/1000 + 1e-6; charged < burnt || charged > of || charged < of-0.2 {
 			t.Errorf("%s: charged %g s of the %g s that the sandbox has used, in programs at least %g s", when, charged, of, burnt)
 		}
 		if again := s.cpu(b); again != other {
