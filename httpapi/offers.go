@@ -55,7 +55,7 @@ func (s *Server) offerRoutes() {
 	}, func(context.Context, *struct{}) (*pool, error) {
 		stats, languages, kept := s.service.Warm()
 		return &pool{apitypes.Pool{
-			Languages: slices.Clone(languages), Kept: kept, Ready: stats.Idle, Creating: stats.Creating, InUse: stats.InUse, Hits: stats.Hits, Misses: stats.Misses,
+			Languages: slices.Clone(languages), Kept: kept, Ready: stats.Idle, Creating: stats.Creating, InUse: stats.InUse, Waiting: stats.Waiting, Hits: stats.Hits, Misses: stats.Misses,
 		}}, nil
 	})
 }

@@ -168,7 +168,7 @@ var ErrUnknownKey = httpgate.ErrUnknown
 
 // A Caller is who sends a request.
 type Caller struct {
-	// Project is whose sandboxes it may use. It is written on each of them, and no client sees it.
+	// Project is whose sandboxes it may use. It is written on each of them, and who has one of its keys sees it in the console only.
 	Project string
 	// KeyID and KeyName name its key in the audit log.
 	KeyID, KeyName string

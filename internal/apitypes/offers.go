@@ -28,6 +28,7 @@ type Pool struct {
 	Ready     int      `json:"ready" doc:"All of them that wait now"`
 	Creating  int      `json:"creating" doc:"That are being made now"`
 	InUse     int      `json:"in_use" doc:"In which a program runs now"`
+	Waiting   int      `json:"waiting" doc:"Programs that wait for one now"`
 	Hits      uint64   `json:"hits" doc:"Programs that found one that was ready, since the server was started"`
 	Misses    uint64   `json:"misses" doc:"Programs that waited for one"`
 }
