@@ -149,7 +149,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 // session tells who a page is of.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	c := s.caller(r.Context())
-	answer := map[string]any{"key_id": c.KeyID, "key_name": c.KeyName, "read": c.Read, "write": c.Write, "audit": c.Audit, "admin": c.Admin, "version": s.cfg.Version}
+	answer := map[string]any{"key_id": c.KeyID, "key_name": c.KeyName, "project": c.Project, "read": c.Read, "write": c.Write, "audit": c.Audit, "admin": c.Admin, "version": s.cfg.Version, "ports": s.cfg.PortsDomain != ""}
 	if !c.Expires.IsZero() {
 		answer["expires"] = c.Expires.UTC()
 	}

@@ -133,6 +133,13 @@ func TestConsoleRevoked(t *testing.T) {
 	a := c.login(`{"key": "` + keyA + `"}`)
 	cookie := "Cookie: " + a.Name + "=" + a.Value
 	c.want(http.StatusOK, nil, http.MethodGet, "/v1/sandboxes", "", ownPage, cookie)
+	var who struct {
+		Project string
+		Ports   bool
+	}
+	if c.want(http.StatusOK, &who, http.MethodGet, sessionPath, "", ownPage, cookie); who.Project != "a" || who.Ports {
+		t.Errorf("the page is told %+v, want its project, and that ports have no domain", who)
+	}
 	revoked.Store(true)
 	c.want(http.StatusUnauthorized, nil, http.MethodGet, "/v1/sandboxes", "", ownPage, cookie)
 	c.want(http.StatusUnauthorized, nil, http.MethodPost, loginPath, `{"token": "`+c.server.LoginToken(keyA)+`"}`, ownPage)
@@ -191,7 +198,7 @@ func TestConsoleBroken(t *testing.T) {
 func TestConsolePages(t *testing.T) {
 	c := serve(t, Config{Console: true}).as("")
 	var asset string
-	for _, page := range []string{"/", "/login", "/notebook", "/sandboxes", "/audit", "/keys", "/sandboxes/sb-1", "/reference"} {
+	for _, page := range []string{"/", "/login", "/notebook", "/sandboxes", "/pools", "/audit", "/keys", "/sandboxes/sb-1", "/reference", "/settings"} {
 		res, text := c.do(http.MethodGet, page, "")
 		if res.StatusCode != http.StatusOK || res.Header.Get("X-Frame-Options") != "DENY" || res.Header.Get("Referrer-Policy") != "no-referrer" ||
 			res.Header.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(res.Header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self';") {

@@ -2,7 +2,9 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -122,7 +124,7 @@ func TestKeyboard(t *testing.T) {
 		press(kb.Tab)
 		reached = append(reached, evaluate[string](p, active))
 	}
-	for _, name := range []string{"skip", "Playground", "Notebook", "Sandboxes", "Audit", "Change between light and dark", "Log out", "Share", "primary"} {
+	for _, name := range []string{"skip", "Playground", "Notebook", "Sandboxes", "Pools", "Audit", "Settings", "Log out", "Share", "primary"} {
 		if !slices.Contains(reached, name) {
 			t.Errorf("Tab reaches %q, want %s among them", reached, name)
 		}
@@ -229,6 +231,208 @@ func TestSandboxes(t *testing.T) {
 	p.click("Remove")
 	p.click("Remove it")
 	p.seeText(".empty", "There are no sandboxes")
+}
+
+// TestLive: what others make, change and remove appears on the pages that show it, which read nothing of a page that is hidden.
+func TestLive(t *testing.T) {
+	s, _ := serve(t)
+	p := s.browse()
+	p.login(s.key)
+	p.click("Sandboxes")
+	p.seeText(".empty", "There are no sandboxes")
+	var sb struct{ ID string }
+	if err := json.Unmarshal([]byte(s.ask(s.key, http.MethodPost, "/v1/sandboxes", `{"language": "bash", "lifetime_seconds": 600, "labels": {"a": "<b>&amp;</b>"}}`)), &sb); err != nil {
+		t.Fatal(err)
+	}
+	p.seeText(".sandbox .id", sb.ID)
+	p.seeText(".sandbox .label", "a: <b>&amp;</b>")
+	p.seeText(".sandbox", "ends in 10 min")
+	s.ask(s.key, http.MethodPatch, "/v1/sandboxes/"+sb.ID, `{"lifetime_seconds": 7200}`)
+	p.seeText(".sandbox", "ends in 2 h")
+	evaluate[any](p, `document.querySelector(".sandbox").click()`)
+	p.see(`document.querySelectorAll(".chart .line").length === 2`)
+	s.ask(s.key, http.MethodPost, "/v1/sandboxes/"+sb.ID+"/exec", `{"shell": "i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done"}`)
+	p.see(`/at most (\d\d|\d+ %%)/.test(document.querySelectorAll(".chart svg")[1].ariaLabel)`)
+	s.ask(s.key, http.MethodDelete, "/v1/sandboxes/"+sb.ID, "")
+	p.seeText(".notice", "no sandbox of your project")
+	s.ask(s.key, http.MethodPost, "/v1/sandboxes", `{"language": "bash", "lifetime_seconds": 3}`)
+	p.click("Sandboxes")
+	p.see(`document.querySelector(".sandbox")`)
+	p.seeText(".empty", "There are no sandboxes")
+}
+
+// listen starts a server in a new sandbox.
+func (p *page) listen() (id string) {
+	p.t.Helper()
+	var sb struct{ ID string }
+	if err := json.Unmarshal([]byte(p.s.ask(p.s.key, http.MethodPost, "/v1/sandboxes", `{"language": "python"}`)), &sb); err != nil {
+		p.t.Fatal(err)
+	}
+	p.s.ask(p.s.key, http.MethodPost, "/v1/sandboxes/"+sb.ID+"/processes", `{"argv": ["python3", "-m", "http.server", "8000"]}`)
+	return sb.ID
+}
+
+// opens clicks on something and waits until a tab of its own has that address.
+func (p *page) opens(name, address string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p, waitTime)
+	defer cancel()
+	seen := make(chan string, 100)
+	err := chromedp.ListenBrowser(p, func(event any) {
+		if e, ok := event.(*target.EventTargetInfoChanged); ok && ctx.Err() == nil {
+			seen <- e.TargetInfo.URL
+		}
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.click(name)
+	for {
+		select {
+		case got := <-seen:
+			if got == address {
+				return
+			}
+			p.t.Logf("a tab is at %s", got)
+		case <-ctx.Done():
+			p.fatal(ctx.Err(), "wait for a tab at "+address)
+		}
+	}
+}
+
+// TestPorts: what listens in a sandbox is listed, opened and shared, by names below a domain or by its path.
+func TestPorts(t *testing.T) {
+	s, _ := serveWith(t, []string{"--ports-domain", "localhost"})
+	p := s.browse()
+	p.login(s.key)
+	id := p.listen()
+	p.open("/sandboxes/" + id)
+	p.click("Ports")
+	p.seeText(".ports .badge", "8000")
+	p.click("Share 8000")
+	p.choose("lasts", "10 minutes")
+	p.click("Make the address")
+	p.see(`document.getElementById("address")`)
+	u, err := url.Parse(evaluate[string](p, `document.getElementById("address").value`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := func(address string) int {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.address+address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = u.Host
+		res, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		return res.StatusCode
+	}
+	if got := status(u.RequestURI()); got != http.StatusSeeOther {
+		t.Errorf("%s: %d, want that anybody can use it", u, got)
+	}
+	if got := status("/"); got != http.StatusUnauthorized {
+		t.Errorf("without the link: %d, want that it is private", got)
+	}
+	p.click("Close")
+	_, port, _ := strings.Cut(strings.TrimPrefix(s.address, "http://"), ":")
+	p.opens("Open 8000", "http://8000-"+id+".localhost:"+port+"/") // and no token is left in the address
+
+	plain, _ := serve(t)
+	p = plain.browse()
+	p.login(plain.key)
+	id = p.listen()
+	p.open("/sandboxes/" + id + "#ports")
+	p.seeText(".ports .notice", "no domain for ports")
+	p.seeText(".ports .badge", "8000")
+	path := "/v1/sandboxes/" + id + "/ports/8000/"
+	p.opens("Open 8000", plain.address+path)
+	if text := evaluate[string](p, fmt.Sprintf(`fetch(%q).then((r) => r.text())`, path)); !strings.Contains(text, "Directory listing") {
+		t.Errorf("there is %q, want what is served", text)
+	}
+}
+
+// TestPools: the page tells what is kept ready, and what becomes of it as programs take it.
+func TestPools(t *testing.T) {
+	s, _ := serve(t)
+	p := s.browse()
+	p.login(s.key)
+	p.click("Pools")
+	p.seeText(".badge", "Bash × 1")
+	tile := func(name, text string) {
+		t.Helper()
+		p.see(`[...document.querySelectorAll(".tile")].some((e) => e.querySelector("dt").textContent.startsWith(%q) && e.querySelector("dd").textContent.startsWith(%q))`, name, text)
+	}
+	tile("Ready", "1 of 1")
+	tile("Hit rate", "no programs yet")
+	ctx, stop := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.address+"/v1/run", strings.NewReader(`{"language": "bash", "code": "sleep 1000"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+s.key)
+	r.Header.Set("Content-Type", "application/json")
+	done := make(chan error, 1)
+	go func() { _, err := http.DefaultClient.Do(r); done <- err }() //nolint:bodyclose // it is given up
+	tile("In use", "1 ")
+	tile("Hits", "1 ")
+	tile("Hit rate", "100 %")
+	stop()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	tile("In use", "0 ")
+	p.see(`document.querySelector(".chart svg").ariaLabel.endsWith("at least 0, at most 1")`)
+}
+
+// TestSettings: the page tells who has logged in, and what is chosen there counts for the browser from then on.
+func TestSettings(t *testing.T) {
+	s, keys := serve(t, "a")
+	looks := strings.TrimSpace(s.run("serve", "key", "create", "looks", "--project", "a", "--scope", "read"))
+	s.ask(keys[0], http.MethodPost, "/v1/sandboxes", `{"language": "bash"}`)
+	p := s.browse()
+	p.login(looks)
+	p.resize(desktop, "light")
+	p.click("Settings")
+	p.seeText(".tile", "Keylooks")
+	p.seeText(".tile", "Project")
+	p.seeText(".tile", "Scopesread")
+	p.seeText(".tile", "Sandboxes1 of 64")
+	pick := func(value string) {
+		t.Helper()
+		if err := chromedp.Do(p, chromedp.Click(fmt.Sprintf(`//label[input[@value=%q]]`, value))); err != nil {
+			p.fatal(err, "choose "+value)
+		}
+	}
+	theme := func(want string) {
+		t.Helper()
+		p.see(`document.documentElement.dataset.theme === %q`, want)
+	}
+	theme("light")
+	pick("dark")
+	theme("dark")
+	p.press(kb.ArrowLeft) // as radio buttons do
+	theme("light")
+	p.see(`document.activeElement.value === "light"`)
+	p.press(kb.ArrowRight)
+	theme("dark")
+	pick("UTC")
+	p.choose("default-language", "ruby")
+	p.open("/settings")
+	theme("dark")
+	p.see(`document.querySelector("input[value=UTC]")?.checked && document.getElementById("default-language").value === "ruby"`)
+	pick("system")
+	theme("light")
+	p.click("Playground")
+	p.see(`document.getElementById("language").value === "ruby"`)
+	p.click("Sandboxes")
+	p.seeText(".sandbox", "UTC")
+	p.click("Settings")
+	evaluate[any](p, `[...document.querySelectorAll("main button")].find((e) => e.textContent.trim() === "Log out").click()`)
+	p.see(`document.querySelector("#key")`)
 }
 
 // TestTerminal: a shell has the size of the page, outlives a reload, and ends, and the keyboard gets into it and out of it.
@@ -476,7 +680,6 @@ func TestKeys(t *testing.T) {
 	p.click("Keys")
 	p.seeText("tbody", "this session’s")
 	p.see(`document.querySelectorAll("tbody tr").length === 2`) // and none of the other project
-	p.seeText(".tile", "of 64")
 	p.click("New key")
 	p.see(`[...document.querySelectorAll("dialog .check")].map((e) => e.textContent.trim().split(" ")[0]).join() === "read,admin" && [...document.querySelector("#key-days").options].map((o) => o.value).join() === "1,7,30,"`)
 	p.write("key-name", "not a name\r")
@@ -525,7 +728,6 @@ func TestKeys(t *testing.T) {
 	other.open("/keys")
 	other.seeText(".notice", "scope admin")
 	other.seeText(".card code", "serve key create")
-	other.seeText(".tile", "of 64")
 	other.see(`!document.querySelector("table")`)
 }
 
@@ -535,7 +737,9 @@ var pages = []struct{ name, path, ready string }{
 	{"notebook-start", "/notebook", `#notebook-language option + option`},
 	{"sandboxes", "/sandboxes", `.sandbox`},
 	{"reference", "/reference#run", `.operation[open] .snippet`},
-	{"sandbox", "/sandboxes/ID", `.entries li + li`},
+	{"sandbox", "/sandboxes/ID", `.page:has(.entries li + li):has(.chart + .chart .line)`},
+	{"pools", "/pools", `.chart .line`},
+	{"settings", "/settings", `#default-language option + option`},
 	{"audit", "/audit", `tbody tr + tr`},
 	{"keys", "/keys", `tbody tr + tr`},
 }
@@ -544,7 +748,7 @@ var pages = []struct{ name, path, ready string }{
 func TestAccessible(t *testing.T) {
 	axe, err := os.ReadFile(web + "/node_modules/axe-core/axe.min.js")
 	require(t, err)
-	s, _ := serveWith(t, []string{"--oidc-issuer", "https://issuer.example.org", "--oidc-client-id", "x", "--oidc-grant", "a=sub=x"}, "a")
+	s, _ := serveWith(t, []string{"--ports-domain", "localhost", "--oidc-issuer", "https://issuer.example.org", "--oidc-client-id", "x", "--oidc-grant", "a=sub=x"}, "a")
 	s.key = strings.TrimSpace(s.run("serve", "key", "create", "all", "--project", "a", "--scope", "read", "--scope", "write", "--scope", "audit", "--scope", "admin"))
 	p := s.browse()
 	p.open("/login?failed=nobody")
@@ -594,6 +798,13 @@ func TestAccessible(t *testing.T) {
 	p.line(`clear; for i in $(seq 0 7); do printf "\033[3${i}mcolour $i\033[0m \033[1;3${i}mbold\033[0m \033[4${i}m on it \033[0m\n"; done; echo do''ne`)
 	p.see(`%s.includes("done")`, screen)
 	check("terminal")
+	p.open("/sandboxes/" + p.listen() + "#ports")
+	p.seeText(".ports .badge", "8000")
+	check("ports")
+	p.click("Share 8000")
+	p.click("Make the address")
+	p.see(`document.getElementById("address")`)
+	check("share-port")
 	p.open("/")
 	p.choose("language", "python")
 	p.code(".editor", "import matplotlib.pyplot as plt, sys\nfor i in range(8):\n    print(f'\\033[3{i}mcolour {i}\\033[0m')\nplt.plot([1, 3, 2], label='a'); plt.title('A plot'); plt.show()\nprint('warned', file=sys.stderr)\nimport nothing_like_this")

@@ -47,7 +47,10 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
   return (res.status === 204 ? undefined : await res.json()) as T;
 }
 
-export interface Who { key_id: string; key_name: string; read: boolean; write: boolean; audit: boolean; admin: boolean; expires?: string; version: string }
+export interface Who {
+  key_id: string; key_name: string; project: string; read: boolean; write: boolean; audit: boolean; admin: boolean; expires?: string; version: string; ends?: string;
+  ports: boolean; // they have origins of their own, and can be shared
+}
 export interface AuditEntry { time: string; key_id?: string; key_name?: string; operation: string; sandbox?: string; outcome: string; detail?: string }
 export interface Key { id: string; name: string; scopes: string[]; created: string; expires?: string; revoked?: string }
 export interface Quota { used: number; most?: number }
@@ -75,11 +78,11 @@ export interface Kernel { id: string; language: string; version?: string; flavor
 // LOST is the result of a run whose stream was cut off: what became of the program is not known.
 const lost = (reason: string): Result => ({ status: "lost", reason, stdout: "", stderr: "", stdout_truncated: false, stderr_truncated: false, duration_ms: 0, artifacts: [] });
 
-// run sends code to be run and calls output with what it writes, as it does. It returns what the server says became of it, and "lost" where the
-// connection ended before it said so.
-export async function run(path: string, body: unknown, output: (stream: string, text: string) => void, signal: AbortSignal): Promise<Result> {
-  const init = json(body);
-  const res = await request("POST", path, { ...init, headers: { ...init.headers, Accept: "text/event-stream" }, signal });
+// An Event is a Server-Sent Event.
+export interface Event { name: string; data: string }
+
+// events are those of an answer, until it ends or its connection does.
+export async function* events(res: Response): AsyncGenerator<Event, void> {
   const reader = res.body!.pipeThrough(new TextDecoderStream()).getReader();
   let pieces: string[] = [];
   for (;;) {
@@ -88,22 +91,33 @@ export async function run(path: string, body: unknown, output: (stream: string, 
       piece = await reader.read();
     } catch (e) {
       if ((e as Error).name === "AbortError") throw e;
-      return lost("The connection ended before the program did.");
+      return;
     }
-    if (piece.done) return lost("The connection ended before the program did.");
+    if (piece.done) return;
     pieces.push(piece.value);
     if (!piece.value.includes("\n\n") && !(piece.value.startsWith("\n") && pieces.length > 1)) continue; // an event may be long: it is put together once
-    const events = pieces.join("").split("\n\n");
-    pieces = [events.pop()!];
-    for (const event of events) {
+    const whole = pieces.join("").split("\n\n");
+    pieces = [whole.pop()!];
+    for (const event of whole) {
       let name = "", data = "";
       for (const line of event.split("\n")) {
         if (line.startsWith("event: ")) name = line.slice(7);
         if (line.startsWith("data: ")) data = line.slice(6);
       }
-      if (name === "stdout" || name === "stderr") output(name, JSON.parse(data) as string);
-      if (name === "result") return JSON.parse(data) as Result;
       if (name === "problem") { const p = JSON.parse(data) as Problem; throw new Failure(p.status, p.code, p.detail); }
+      if (name) yield { name, data };
     }
   }
+}
+
+// run sends code to be run and calls output with what it writes, as it does. It returns what the server says became of it, and "lost" where the
+// connection ended before it said so.
+export async function run(path: string, body: unknown, output: (stream: string, text: string) => void, signal: AbortSignal): Promise<Result> {
+  const init = json(body);
+  const res = await request("POST", path, { ...init, headers: { ...init.headers, Accept: "text/event-stream" }, signal });
+  for await (const { name, data } of events(res)) {
+    if (name === "stdout" || name === "stderr") output(name, JSON.parse(data) as string);
+    if (name === "result") return JSON.parse(data) as Result;
+  }
+  return lost("The connection ended before the program did.");
 }

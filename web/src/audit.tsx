@@ -1,7 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { visible } from "./ansi";
 import { type AuditEntry, get, type Who } from "./api";
-import { Icon, Link, message, Notice } from "./ui";
+import { time } from "./prefs";
+import { Empty, Icon, Link, message, Notice } from "./ui";
 
 interface Search { since: string; until: string; key: string; sandbox: string; operation: string; outcome: string }
 
@@ -67,7 +68,7 @@ export function Audit({ who, go }: { who: Who; go(to: string): void }) {
         </div>
       </form>
       {error && <Notice>{error}</Notice>}
-      {entries && entries.length === 0 && <div class="card empty"><Icon name="log" /><p>Nothing is found.</p><p class="muted">The log has who made, used or removed which sandbox, and what programs tried to reach.</p></div>}
+      {entries && entries.length === 0 && <Empty icon="log" title="Nothing is found.">The log has who made, used or removed which sandbox, and what programs tried to reach.</Empty>}
       {entries && entries.length > 0 && (
         <section class="card table-card" aria-label="Entries">
           <table class="stacked">
@@ -75,7 +76,7 @@ export function Audit({ who, go }: { who: Who; go(to: string): void }) {
             <tbody>
               {entries.map((e, i) => (
                 <tr key={i}>
-                  <td class="time"><time dateTime={e.time}>{new Date(e.time).toLocaleString()}</time></td>
+                  <td class="time"><time dateTime={e.time}>{time(e.time)}</time></td>
                   <td><button class="link" title="Only this operation" onClick={() => only({ operation: e.operation })}>{visible(e.operation)}</button></td>
                   <td><span class={`badge ${e.outcome === "ok" ? "good" : "bad"}`}>{visible(e.outcome)}</span></td>
                   <td>{visible(e.key_name ?? "")}</td>

@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { visible } from "./ansi";
-import { Failure, get, type Key, post, type Quota, type Quotas, request, type Who } from "./api";
-import { Tile, useLive } from "./sandboxes";
-import { bytes, Confirm, CopyButton, Dialog, Icon, message, Notice } from "./ui";
+import { Failure, get, type Key, post, request, type Who } from "./api";
+import { time } from "./prefs";
+import { Confirm, CopyButton, Dialog, Empty, Icon, message, Notice } from "./ui";
 
 const scopes = [
   { name: "read", does: "look at sandboxes and their files" }, { name: "write", does: "make, use and remove sandboxes" },
@@ -11,11 +11,9 @@ const scopes = [
 
 const state = (k: Key) => (k.revoked ? "revoked" : k.expires && new Date(k.expires).getTime() <= Date.now() ? "expired" : "active");
 
-const date = (text: string) => new Date(text).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
-
 const day = 86400; // seconds
 
-// Keys shows what the project has of its quotas, and has its keys made and revoked.
+// Keys has a project's keys made and revoked.
 export function Keys({ who, logout }: { who: Who; logout(): void }) {
   return (
     <main class="page">
@@ -26,35 +24,11 @@ export function Keys({ who, logout }: { who: Who; logout(): void }) {
           <div class="card pad row spread wrap"><code class="secret">{make}</code><CopyButton text={make} /></div>
         </>
       )}
-      {who.read && <Limits />}
     </main>
   );
 }
 
 const make = "llmsandbox serve key create admin --scope read --scope write --scope admin";
-
-function Limits() {
-  const [quotas, setQuotas] = useState<Quotas | null>(null);
-  const [error, setError] = useState("");
-  useLive(() => get<Quotas>("/v1/quotas").then((q) => { setQuotas(q); setError(""); }, (e: unknown) => setError(message(e))), []);
-  const tile = (name: string, q: Quota, text: (n: number) => string) =>
-    <Tile name={name} value={text(q.used)} more={q.most ? `of ${text(q.most)}` : "no bound"} part={q.most ? q.used / q.most : undefined} />;
-  return (
-    <>
-      <h2>Quotas of the project</h2>
-      {error && <Notice>{error}</Notice>}
-      {quotas && (
-        <dl class="tiles">
-          {tile("Sandboxes", quotas.sandboxes, String)}
-          {tile("Memory limits together", quotas.memory_bytes, bytes)}
-          {tile("Disk limits together", quotas.disk_bytes, bytes)}
-          {quotas.volumes ? tile("Volumes", quotas.volumes, String) : <Tile name="Volumes" value="none" />}
-          <Tile name="Requests of a key" value={quotas.requests_per_second ? `${quotas.requests_per_second} a second` : "no bound"} />
-        </dl>
-      )}
-    </>
-  );
-}
 
 function Manage({ who, logout }: { who: Who; logout(): void }) {
   const [keys, setKeys] = useState<Key[] | null>(null);
@@ -85,7 +59,7 @@ function Manage({ who, logout }: { who: Who; logout(): void }) {
         </div>
       </header>
       {error && <Notice>{error}</Notice>}
-      {keys && keys.length === 0 && <div class="card empty"><Icon name="key" /><p>There are no keys.</p><p class="muted">Programs use the sandboxes of your project with keys.</p></div>}
+      {keys && keys.length === 0 && <Empty icon="key" title="There are no keys.">Programs use the sandboxes of your project with keys.</Empty>}
       {keys && keys.length > 0 && (
         <section class="card table-card" aria-label="Keys of the project">
           <table class="stacked">
@@ -95,8 +69,8 @@ function Manage({ who, logout }: { who: Who; logout(): void }) {
                 <tr key={k.id}>
                   <td class="name"><strong>{visible(k.name)}</strong> <code class="muted">{visible(k.id)}</code></td>
                   <td><span class="row wrap">{k.scopes.map((s) => <span key={s} class="badge">{visible(s)}</span>)}</span></td>
-                  <td class="time"><span class="only-stacked note">made </span><time dateTime={k.created}>{date(k.created)}</time></td>
-                  <td class="time"><span class="only-stacked note">ends </span>{k.expires ? <time dateTime={k.expires}>{date(k.expires)}</time> : "never"}</td>
+                  <td class="time"><span class="only-stacked note">made </span><time dateTime={k.created}>{time(k.created)}</time></td>
+                  <td class="time"><span class="only-stacked note">ends </span>{k.expires ? <time dateTime={k.expires}>{time(k.expires)}</time> : "never"}</td>
                   <td><span class={`badge ${state(k) === "active" ? "good" : "bad"}`}>{state(k)}</span>{k.id === who.key_id && <> <span class="badge accent">this session’s</span></>}</td>
                   <td class="actions">{!k.revoked && <button class="danger" aria-label={`Revoke ${visible(k.name)}`} onClick={() => setRevoking(k)}>Revoke</button>}</td>
                 </tr>

@@ -6,8 +6,11 @@ import { Keys } from "./keys";
 import { Login, Logo } from "./login";
 import { forget as forgetNotebook, Notebook } from "./notebook";
 import { forget as forgetPlayground, Playground } from "./playground";
+import { Pools } from "./pools";
+import "./prefs";
 import { SandboxPage, Sandboxes } from "./sandboxes";
 import { Reference } from "./reference";
+import { Settings } from "./settings";
 import { Icon, Link, message, Notice } from "./ui";
 
 const pages = [
@@ -17,21 +20,12 @@ const pages = [
 ];
 // Those that a phone has behind a button.
 const morePages = [
+  { path: "/pools", title: "Pools", icon: "layers" },
   { path: "/keys", title: "Keys", icon: "key" },
   { path: "/audit", title: "Audit", icon: "log" },
   { path: "/reference", title: "API", icon: "braces" },
+  { path: "/settings", title: "Settings", icon: "sliders" },
 ];
-
-// A theme is chosen for this browser; without a choice it is the system's.
-const systemDark = matchMedia("(prefers-color-scheme: dark)");
-function applyTheme() { document.documentElement.dataset.theme = localStorage.getItem("theme") ?? (systemDark.matches ? "dark" : "light"); }
-applyTheme();
-systemDark.addEventListener("change", applyTheme);
-
-function toggleTheme() {
-  localStorage.setItem("theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
-  applyTheme();
-}
 
 function forget() { forgetPlayground(); forgetNotebook(); forgetAudit(); sessionStorage.clear(); }
 
@@ -71,7 +65,6 @@ function App() {
           <PageList of={morePages} path={path} go={go} />
           <div class="foot">
             <span class="who muted" title="The key of this session">{who.key_name}</span>
-            <button class="ghost icon-only" aria-label="Change between light and dark" onClick={toggleTheme}><span class="when-light"><Icon name="moon" /></span><span class="when-dark"><Icon name="sun" /></span></button>
             <button class="ghost icon-only" aria-label="Log out" title="Log out" onClick={logout}><Icon name="exit" /></button>
           </div>
         </div>
@@ -97,6 +90,8 @@ function Page({ path, who, go, logout }: { path: string; who: Who; go(to: string
   if (path.startsWith("/sandboxes/")) return <SandboxPage key={path} id={path.slice("/sandboxes/".length)} who={who} go={go} />;
   if (path === "/reference") return <Reference />;
   if (path === "/keys") return <Keys who={who} logout={logout} />;
+  if (path === "/pools") return <Pools />;
+  if (path === "/settings") return <Settings who={who} logout={logout} />;
   if (path === "/audit") return <Audit who={who} go={go} />;
   return <Playground who={who} />;
 }

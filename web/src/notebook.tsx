@@ -4,6 +4,7 @@ import { Failure, type Kernel, post, request, run, type Result, type Sandbox, ty
 import { Editor } from "./editor";
 import { Output, OutputView } from "./output";
 import { LanguageSelect, useLanguages } from "./playground";
+import { prefs } from "./prefs";
 import { Details, StatusLine } from "./result";
 import { Confirm, Icon, Link, message, Notice } from "./ui";
 
@@ -22,7 +23,7 @@ function read(): Kept {
     const saved = JSON.parse(sessionStorage.getItem(key) ?? "null") as { open: Open; language: string; codes: string[] } | null;
     if (saved?.open) return { open: saved.open, language: saved.language, cells: saved.codes.map((c) => cell(c)) };
   } catch { /* what cannot be read is none */ }
-  return { open: null, language: "python", cells: [] };
+  return { open: null, language: prefs().language, cells: [] };
 }
 
 function save() {
@@ -31,7 +32,7 @@ function save() {
 }
 
 // forget removes what a session has typed and seen.
-export function forget() { kept = { open: null, language: "python", cells: [] }; save(); }
+export function forget() { kept = { open: null, language: prefs().language, cells: [] }; save(); }
 
 export function Notebook({ who, go }: { who: Who; go(to: string): void }) {
   const languages = useLanguages();

@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Failure, get, type Language, type Result, run, type Who } from "./api";
 import { Editor } from "./editor";
 import { Output, OutputView } from "./output";
+import { prefs } from "./prefs";
 import { Details, StatusLine } from "./result";
 import { curl, go, python } from "./share";
 import { CopyButton, Dialog, Icon, message, Notice, Tabs } from "./ui";
@@ -18,10 +19,10 @@ export const samples: Record<string, string> = {
 };
 
 // What of the playground outlives a change of the page.
-const kept = { language: "python", code: { ...samples } as Record<string, string>, stdin: "", output: null as Output | null, result: null as Result | null };
+const kept = { language: "", code: { ...samples } as Record<string, string>, stdin: "", output: null as Output | null, result: null as Result | null };
 
 // forget removes what a session has typed and seen.
-export function forget() { Object.assign(kept, { language: "python", code: { ...samples }, stdin: "", output: null, result: null }); }
+export function forget() { Object.assign(kept, { language: "", code: { ...samples }, stdin: "", output: null, result: null }); }
 
 export function useLanguages(): Language[] {
   const [list, setList] = useState<Language[]>([]);
@@ -30,7 +31,7 @@ export function useLanguages(): Language[] {
 }
 
 export function LanguageSelect({ value, onChange, languages, id, visible }: { value: string; onChange(l: string): void; languages: Language[]; id: string; visible?: boolean }) {
-  const known = languages.length ? languages : [{ name: value, title: value }];
+  const known = languages.some((l) => l.name === value) ? languages : [{ name: value, title: value }, ...languages];
   return (
     <>
       <label class={visible ? "" : "sr-only"} for={id}>Language</label>
@@ -43,8 +44,8 @@ export function LanguageSelect({ value, onChange, languages, id, visible }: { va
 
 export function Playground({ who }: { who: Who }) {
   const languages = useLanguages();
-  const [language, setLanguage] = useState(kept.language);
-  const [code, setCode] = useState(kept.code[kept.language] ?? "");
+  const [language, setLanguage] = useState(() => kept.language || prefs().language);
+  const [code, setCode] = useState(kept.code[language] ?? "");
   const [stdin, setStdin] = useState(kept.stdin);
   const [output, setOutput] = useState(kept.output);
   const [result, setResult] = useState(kept.result);
@@ -53,14 +54,13 @@ export function Playground({ who }: { who: Who }) {
   const [running, setRunning] = useState<AbortController | null>(null);
   const now = useRef(running);
   now.current = running;
-  kept.language = language;
   kept.code[language] = code;
   kept.stdin = stdin;
   kept.output = output;
   kept.result = result;
   useEffect(() => () => now.current?.abort(), []); // the server ends a program whose client goes away
 
-  const choose = (l: string) => { setLanguage(l); setCode(kept.code[l] ?? ""); };
+  const choose = (l: string) => { kept.language = l; setLanguage(l); setCode(kept.code[l] ?? ""); };
   const start = async () => {
     if (now.current || !who.write) return;
     const abort = new AbortController(), out = new Output();

@@ -1,61 +1,85 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { visible } from "./ansi";
-import { Failure, get, post, request, run, type Result, type Sandbox, type Who } from "./api";
+import { events, Failure, get, post, request, run, type Result, type Sandbox, type Who } from "./api";
+import { add, Chart, type Point } from "./chart";
 import { Files } from "./files";
 import { Output, OutputView } from "./output";
 import { LanguageSelect, useLanguages } from "./playground";
+import { Ports } from "./ports";
+import { prefs, time } from "./prefs";
 import { Details, StatusLine } from "./result";
-import { bytes, Confirm, Dialog, duration, Icon, Link, message, Notice, Tabs } from "./ui";
+import { bytes, Confirm, Dialog, duration, Empty, Icon, Link, message, Notice, Tabs, Tile, useLive } from "./ui";
 
-const every = 5000; // milliseconds between looks at the server
-
-// useLive calls look now and then, while the page can be seen.
-export function useLive(look: () => Promise<unknown>, deps: unknown[]) {
+// useSandboxes are the project's sandboxes as they change, the oldest first, while the page can be seen; null where they are not known yet.
+function useSandboxes(): { list: Sandbox[] | null; error: string } {
+  const [list, setList] = useState<Sandbox[] | null>(null);
+  const [error, setError] = useState("");
   useEffect(() => {
-    let timer = 0, gone = false;
-    const tick = async () => {
-      if (!document.hidden) await look();
-      if (!gone) timer = window.setTimeout(tick, every);
+    let watch: AbortController | undefined, timer = 0;
+    const follow = async () => {
+      const mine = watch = new AbortController();
+      let again = 1000; // milliseconds
+      try {
+        for await (const { name, data } of events(await request("GET", "/v1/sandboxes/watch", { signal: mine.signal }))) {
+          const news = JSON.parse(data) as { sandboxes: Sandbox[]; op: string; sandbox: Sandbox };
+          setError("");
+          if (name === "sandboxes") setList(news.sandboxes);
+          else if (news.op === "create") setList((l) => [...l!, news.sandbox]);
+          else setList((l) => l!.flatMap((s) => (s.id !== news.sandbox.id ? [s] : news.op === "change" ? [news.sandbox] : [])));
+        }
+      } catch (e) {
+        if (mine.signal.aborted) return;
+        setError(message(e));
+        again = 5000;
+      }
+      if (!mine.signal.aborted) timer = window.setTimeout(follow, again);
     };
-    void tick();
-    return () => { gone = true; clearTimeout(timer); };
-  }, deps);
+    const leave = () => { watch?.abort(); clearTimeout(timer); };
+    const see = () => { leave(); if (!document.hidden) void follow(); }; // a browser has few connections to a server
+    document.addEventListener("visibilitychange", see);
+    see();
+    return () => { document.removeEventListener("visibilitychange", see); leave(); };
+  }, []);
+  return { list, error };
 }
 
-const until = (date: string): string => { const ms = new Date(date).getTime() - Date.now(); return ms > 0 ? `ends in ${duration(ms)}` : "has ended"; };
+// Until tells how long it is until a time.
+function Until({ date }: { date: string | undefined }) {
+  const [, redraw] = useState(0);
+  useEffect(() => { const timer = setInterval(() => redraw((n) => n + 1), 1000); return () => clearInterval(timer); }, []);
+  if (!date) return <>no end</>;
+  const ms = new Date(date).getTime() - Date.now();
+  return <span title={time(date)}>{ms > 0 ? `ends in ${duration(ms)}` : "has ended"}</span>;
+}
 
 function Labels({ of }: { of: Record<string, string> | undefined }) {
   return <>{Object.entries(of ?? {}).slice(0, 12).map(([k, v]) => <span key={k} class="badge label">{visible(`${k}: ${v}`).slice(0, 80)}</span>)}</>;
 }
 
 export function Sandboxes({ who, go }: { who: Who; go(to: string): void }) {
-  const [list, setList] = useState<Sandbox[] | null>(null);
-  const [more, setMore] = useState(false);
-  const [error, setError] = useState("");
+  const { list, error } = useSandboxes();
   const [making, setMaking] = useState(false);
-  useLive(() => get<{ sandboxes: Sandbox[]; next?: string }>("/v1/sandboxes?limit=200").then((l) => { setList(l.sandboxes.reverse()); setMore(!!l.next); setError(""); }, (e) => setError(message(e))), []);
   return (
     <main class="page">
       <header class="row spread wrap">
-        <h1>Sandboxes {list && list.length > 0 && <span class="muted count">{list.length}{more ? "+" : ""}</span>}</h1>
+        <h1>Sandboxes {list && list.length > 0 && <span class="muted count">{list.length}</span>}</h1>
         <button class="primary" disabled={!who.write} onClick={() => setMaking(true)}><Icon name="plus" /> New sandbox</button>
       </header>
       {error && <Notice>{error}</Notice>}
-      {list && list.length === 0 && (
-        <div class="card empty"><Icon name="box" /><p>There are no sandboxes.</p><p class="muted">A sandbox keeps its files between runs, until its lifetime is over. Programs of your project's keys make them, and you do here.</p></div>
-      )}
+      {list?.length === 0 && <Empty icon="box" title="There are no sandboxes.">A sandbox keeps its files between runs, until its lifetime is over. Programs of your project's keys make them, and you do here.</Empty>}
       <ul class="cards">
-        {(list ?? []).map((s) => (
+        {(list ?? []).slice(-200).reverse().map((s) => (
           <li key={s.id}>
             <Link class="card sandbox" to={`/sandboxes/${s.id}`} go={go}>
-              <span class="row spread"><span class="badge accent">{s.language || "any"}</span><span class="note">{s.deadline && until(s.deadline)}</span></span>
+              <span class="row spread"><span class="badge accent">{s.language || "any"}</span><span class="note"><Until date={s.deadline} /></span></span>
               <code class="id">{s.id}</code>
-              <span class="row wrap"><Labels of={s.labels} /></span>
-              <span class="note">made {new Date(s.created).toLocaleString()}</span>
+              {Object.keys(s.labels ?? {}).length > 0 && <span class="row wrap"><Labels of={s.labels} /></span>}
+              <span class="note">{[`made ${time(s.created)}`, s.limits.memory_bytes && bytes(s.limits.memory_bytes)].filter(Boolean).join(" · ")}</span>
             </Link>
           </li>
         ))}
       </ul>
+      {(list?.length ?? 0) > 200 && <p class="note">The 200 that were made last are shown.</p>}
       {making && <NewSandbox onClose={() => setMaking(false)} onMade={(s) => go(`/sandboxes/${s.id}`)} />}
     </main>
   );
@@ -63,7 +87,7 @@ export function Sandboxes({ who, go }: { who: Who; go(to: string): void }) {
 
 function NewSandbox({ onClose, onMade }: { onClose(): void; onMade(s: Sandbox): void }) {
   const languages = useLanguages();
-  const [language, setLanguage] = useState("python");
+  const [language, setLanguage] = useState(() => prefs().language);
   const [minutes, setMinutes] = useState("60");
   const [label, setLabel] = useState("");
   const [busy, setBusy] = useState(false);
@@ -88,26 +112,37 @@ function NewSandbox({ onClose, onMade }: { onClose(): void; onMade(s: Sandbox): 
   );
 }
 
-const tabs = ["Files", "Terminal"];
+const tabs = ["Files", "Terminal", "Ports"];
 
 interface Usage { cpu_ms?: number; memory_bytes?: number; peak_memory_bytes?: number }
+interface Network { mode?: string; allow?: string[] }
 
 export function SandboxPage({ id, who, go }: { id: string; who: Who; go(to: string): void }) {
   const path = `/v1/sandboxes/${encodeURIComponent(id)}`;
-  const [sandbox, setSandbox] = useState<Sandbox | null>(null);
-  const [usage, setUsage] = useState<Usage>({});
-  const [network, setNetwork] = useState<{ mode?: string; allow?: string[] }>({});
+  const { list, error: lost } = useSandboxes();
+  const sandbox = list?.find((s) => s.id === id);
+  const gone = list && !sandbox;
+  const [usage, setUsage] = useState<Usage | null>(null);
+  const [memory, setMemory] = useState<Point[]>([]);
+  const [cpu, setCPU] = useState<Point[]>([]);
+  const last = useRef<{ at: number; ms: number } | null>(null); // what the CPU was used for until then
+  const [network, setNetwork] = useState<Network>({});
   const [error, setError] = useState("");
-  const [gone, setGone] = useState(false);
   const [removing, setRemoving] = useState(false);
+  const here = !!sandbox;
   useLive(async () => {
+    if (!here) return;
     try {
-      const [s, u, n] = await Promise.all([get<Sandbox>(path), get<Usage>(path + "/usage"), get<{ mode?: string; allow?: string[] }>(path + "/network")]);
-      setSandbox(s); setUsage(u); setNetwork(n); setError("");
-    } catch (e) {
-      if (e instanceof Failure && e.status === 404) { setGone(true); setSandbox(null); } else setError(message(e));
-    }
-  }, [id]);
+      const [u, n] = await Promise.all([get<Usage>(path + "/usage"), get<Network>(path + "/network")]);
+      const at = Date.now(), { memory_bytes: used, cpu_ms: ms } = u;
+      setUsage(u); setNetwork(n); setError("");
+      if (used !== undefined) setMemory((all) => add(all, { at, value: used }));
+      if (ms === undefined) return;
+      const { at: before, ms: had } = last.current ?? { at, ms };
+      if (at > before) setCPU((all) => add(all, { at, value: (Math.max(0, ms - had) / (at - before)) * 100 }));
+      last.current = { at, ms };
+    } catch (e) { if (!(e instanceof Failure && e.status === 404)) setError(message(e)); } // the list tells that it has ended
+  }, [id, here], 2000);
   const [tab, setTab] = useState(() => tabs.find((t) => "#" + t.toLowerCase() === location.hash) ?? "Files");
   const choose = (name: string) => { setTab(name); history.replaceState(null, "", "#" + name.toLowerCase()); };
   const [Terminal, setTerminal] = useState<typeof import("./terminal").Terminal | null>(null); // large, and loaded once it is wanted
@@ -123,36 +158,27 @@ export function SandboxPage({ id, who, go }: { id: string; who: Who; go(to: stri
         {sandbox && <button class="danger" disabled={!who.write} onClick={() => setRemoving(true)}><Icon name="trash" /> Remove</button>}
       </header>
       {gone && <Notice kind="info">There is no sandbox of your project with this id. It may have ended.</Notice>}
-      {error && <Notice>{error}</Notice>}
+      {(lost || error) && <Notice>{lost || error}</Notice>}
       {sandbox && (
         <>
-          <div class="row wrap"><span class="badge accent">{sandbox.language || "any language"}</span><Labels of={sandbox.labels} /></div>
+          <div class="row wrap"><span class="badge accent">{sandbox.language || "any language"}</span><Labels of={sandbox.labels} /><span class="note">made {time(sandbox.created)}</span></div>
           <dl class="tiles">
-            <Tile name="Memory" value={usage.memory_bytes !== undefined ? bytes(usage.memory_bytes) : "not known"} more={sandbox.limits.memory_bytes ? `of ${bytes(sandbox.limits.memory_bytes)}` : ""} part={usage.memory_bytes && sandbox.limits.memory_bytes ? usage.memory_bytes / sandbox.limits.memory_bytes : undefined} />
-            <Tile name="Peak" value={usage.peak_memory_bytes !== undefined ? bytes(usage.peak_memory_bytes) : "not known"} />
-            <Tile name="CPU time" value={usage.cpu_ms !== undefined ? duration(usage.cpu_ms) : "not known"} more={sandbox.limits.cpus ? `at most ${sandbox.limits.cpus} CPU` : ""} />
+            <Chart name="Memory" points={memory} none={usage ? undefined : "…"} format={bytes} binary more={[sandbox.limits.memory_bytes && `of ${bytes(sandbox.limits.memory_bytes)}`, usage?.peak_memory_bytes && `peak ${bytes(usage.peak_memory_bytes)}`].filter(Boolean).join(" · ")} />
+            <Chart name="CPU" points={cpu} none={usage && usage.cpu_ms === undefined ? undefined : "…"} format={(n) => `${n < 10 ? Number(n.toFixed(1)) : Math.round(n)} %`} more={[sandbox.limits.cpus && `of ${sandbox.limits.cpus * 100} %`, usage?.cpu_ms !== undefined && `${duration(usage.cpu_ms)} in all`].filter(Boolean).join(" · ")} />
             <Tile name="Network" value={network.mode || "none"} more={visible((network.allow ?? []).join(", ")).slice(0, 120)} />
-            <Tile name="Lifetime" value={sandbox.deadline ? until(sandbox.deadline) : "no end"} />
+            <Tile name="Lifetime" value={<Until date={sandbox.deadline} />} />
           </dl>
           <div><Tabs label="Of the sandbox" names={tabs} value={tab} onChange={choose} /></div>
           <div class="columns" hidden={tab !== "Files"}>
             <Files sandbox={path} who={who} />
             <Shell path={path} who={who} />
           </div>
+          {tab === "Ports" && <Ports path={path} who={who} />}
           {Terminal && <Terminal id={id} path={path} who={who} shown={tab === "Terminal"} />}
         </>
       )}
       {removing && <Confirm title="Remove the sandbox?" text="All that runs in it ends, and its files are gone." action="Remove it" onYes={remove} onClose={() => setRemoving(false)} />}
     </main>
-  );
-}
-
-export function Tile({ name, value, more, part }: { name: string; value: string; more?: string; part?: number | undefined }) {
-  return (
-    <div class="card tile">
-      <dt class="note">{name}</dt>
-      <dd>{value} {more && <span class="note">{more}</span>}{part !== undefined && <svg class="meter" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect width="100" height="4" /><rect class="used" width={Math.min(100, part * 100)} height="4" /></svg>}</dd>
-    </div>
   );
 }
 
