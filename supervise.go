@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
@@ -186,6 +187,7 @@ var kinds = []struct {
 	{"not_enforced", ErrNotEnforced}, {"unsupported", ErrUnsupported}, {"image_not_found", ErrImageNotFound}, {"image_invalid", ErrImageInvalid},
 	{"unknown_language", ErrUnknownLanguage}, {"toolchain", ErrToolchain}, {"refused", ErrRefused}, {"lost", ErrLost}, {"closed", ErrClosed}, {"invalid", ErrInvalid},
 	{"not_found", ErrNotFound}, {"environment_not_found", ErrEnvironmentNotFound}, {"volume_not_found", ErrVolumeNotFound},
+	{"no_space", syscall.ENOSPC}, {"no_files", syscall.EMFILE}, // of the machine
 }
 
 func kindOf(err error) string {

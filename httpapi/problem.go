@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -18,6 +19,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/apierror"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
+	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 	"github.com/llmsandbox/llmsandbox/pool"
 )
@@ -50,8 +52,19 @@ var kinds = slices.Concat([]apierror.Kind{
 	{Err: service.ErrRepeated, Status: http.StatusConflict, Code: "idempotency"},
 	{Err: service.ErrBusy, Status: http.StatusTooManyRequests, Code: "busy"},
 	{Err: service.ErrClosed, Status: http.StatusServiceUnavailable, Code: apierror.Stopping},
+	{Err: service.ErrNotKept, Status: http.StatusServiceUnavailable, Code: "not_kept"},
 	{Err: pool.ErrExhausted, Status: http.StatusTooManyRequests, Code: "busy"},
-}, apierror.Kinds)
+}, apierror.Kinds, []apierror.Kind{ // what else is known of an error says more
+	{Err: errNoSpace, Status: http.StatusInsufficientStorage, Code: "no_space"},
+	{Err: errNoFiles, Status: http.StatusServiceUnavailable, Code: "overloaded"},
+	{Err: service.ErrUnavailable, Status: http.StatusServiceUnavailable, Code: apierror.Unavailable},
+})
+
+// Errors whose text is not for clients, who get that of the class.
+var (
+	errNoSpace = errors.New("the server's disk is full: try again later")
+	errNoFiles = errors.New("the server has as many files and connections open as it may: try again later")
+)
 
 // sandboxKey is of the id of the sandbox that a request is about.
 type sandboxKey struct{}
@@ -76,6 +89,12 @@ func (s *Server) problemOf(ctx context.Context, err error) *problem {
 	var known *problem
 	if errors.As(err, &known) {
 		return known
+	}
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		err = errclass.Of(errNoSpace, err)
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		err = errclass.Of(errNoFiles, err)
 	}
 	at := slices.IndexFunc(kinds, func(k apierror.Kind) bool { return errors.Is(err, k.Err) })
 	if at >= 0 && kinds[at].Status < http.StatusInternalServerError && !namesHost(err) {

@@ -33,6 +33,10 @@ var (
 	ErrQuota = errors.New("quota reached")
 	// ErrBusy: as many programs run as may, and others wait.
 	ErrBusy = errors.New("the server is busy")
+	// ErrUnavailable: what the server keeps does not answer, or takes no more.
+	ErrUnavailable = errors.New("the server's database cannot be used now: try again later")
+	// ErrNotKept: a program was started and killed at once, since it could not be kept that it runs.
+	ErrNotKept = errors.New("the program was killed: the server's database could not keep that it runs")
 	// ErrClosed: the service is being closed.
 	ErrClosed = errors.New("the server is stopping")
 )

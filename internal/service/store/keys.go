@@ -256,6 +256,8 @@ func selected(ctx context.Context, db querier, where string, args ...any) (keys 
 // Keys returns all keys by project and name, also those that are revoked or expired; of one name the
 // oldest is first.
 func (s *Store) Keys(ctx context.Context) ([]Key, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	keys, _, err := selected(ctx, s.db, "")
 	if err != nil {
 		return nil, s.failed("list the keys", err)
@@ -276,6 +278,8 @@ type KeyFilter struct {
 
 // ProjectKeys returns keys of a project, the newest first. It fails with ErrNoKey where the project has no key to come after.
 func (s *Store) ProjectKeys(ctx context.Context, f KeyFilter) ([]Key, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	where, args := "WHERE k.project = $1", []any{f.ProjectID}
 	if f.After != "" {
 		if !validName(f.After) {
@@ -376,6 +380,8 @@ func findKey(ctx context.Context, tx *sql.Tx, idOrName string) (string, error) {
 // Authenticate returns the key of a secret, or ErrBadKey. It asks the database each time, so that a key
 // that another process has revoked is refused from then on.
 func (s *Store) Authenticate(ctx context.Context, secret string) (Key, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	id, ok := parseSecret(secret)
 	if !ok {
 		return Key{}, ErrBadKey

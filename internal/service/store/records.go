@@ -106,6 +106,8 @@ func (s *Store) RemoveRecord(ctx context.Context, project, sandbox, name string)
 
 // Record returns what PutRecord has kept. It fails with fs.ErrNotExist.
 func (s *Store) Record(ctx context.Context, project, sandbox, name string) (data []byte, open bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	var state, at int64
 	const find = "SELECT open, at, data FROM records WHERE project = $1 AND sandbox = $2 AND name = $3"
 	err = s.db.QueryRowContext(ctx, find, project, sandbox, name).Scan(&state, &at, &data)
@@ -120,6 +122,8 @@ func (s *Store) Record(ctx context.Context, project, sandbox, name string) (data
 
 // OpenRecords returns the names of a sandbox's open records, in their order.
 func (s *Store) OpenRecords(ctx context.Context, project, sandbox string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	rows, err := s.db.QueryContext(ctx, "SELECT name FROM records WHERE project = $1 AND sandbox = $2 AND open = 1 ORDER BY name", project, sandbox)
 	if err != nil {
 		return nil, s.failed("list records", err)

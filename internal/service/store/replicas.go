@@ -28,6 +28,8 @@ func (s *Store) Beat(ctx context.Context, id, url string, each func(id, url stri
 
 // each calls row for each row of a query.
 func (s *Store) each(ctx context.Context, what string, row func(*sql.Rows) error, query string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return s.failed(what, err)
@@ -66,6 +68,8 @@ func (s *Store) Held(ctx context.Context, id string, each func(sandbox, project,
 
 // Holder returns which server holds a sandbox, and what that can reach; empty: none does.
 func (s *Store) Holder(ctx context.Context, sandbox string) (holder, network string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	err = s.db.QueryRowContext(ctx, "SELECT replica, network FROM held WHERE sandbox = $1", sandbox).Scan(&holder, &network)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return "", "", s.failed("find who holds a sandbox", err)

@@ -57,6 +57,8 @@ func (s *Store) AddSession(ctx context.Context, added Session) error {
 // UseSession returns a session and keeps that it is used, once a minute. It fails with fs.ErrNotExist where there is none, it has ended or was not used for four
 // hours, or its key has been revoked or has ended.
 func (s *Store) UseSession(ctx context.Context, id string) (Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	const find = "SELECT project, key_id, name, scopes, issuer, begun, used, ends FROM sessions WHERE id = $1 AND ends > $2 AND used > $3"
 	now := s.now()
 	found := Session{ID: id}

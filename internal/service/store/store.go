@@ -10,9 +10,12 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/errclass"
+	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
 // Errors of a store. Arguments that make no sense are backend.ErrInvalid.
@@ -34,13 +37,14 @@ var (
 
 // A Store is an open database. It is safe for concurrent use, and other processes may have the same
 // database open. Methods wait for at most busyTimeout for others that write to an SQLite file, and
-// fail with backend.ErrLocked after that.
+// fail with backend.ErrLocked after that. Whatever is the database's fault is service.ErrUnavailable.
 type Store struct {
 	db      *sql.DB
 	name    string        // of the database in errors; it has no password
 	writers chan struct{} // holds one for each transaction that writes
 	now     func() time.Time
 
+	unwritten atomic.Bool   // the last that was to be written could not be
 	keepAudit time.Duration // 0: for ever
 	pruned    atomic.Int64  // when that was done last, in microseconds
 }
@@ -84,22 +88,38 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Ping fails if the database cannot be read.
+// How long a database may take to answer. A write can be a large record, or remove many entries.
+const (
+	readTime  = 10 * time.Second
+	writeTime = 30 * time.Second
+)
+
+// Ping fails if the database cannot be read, or if what was last to be written could not be, and cannot be now.
 func (s *Store) Ping(ctx context.Context) error {
 	if _, err := version(ctx, s.db); err != nil {
 		return s.failed("read it", err)
 	}
-	return nil
+	if !s.unwritten.Load() {
+		return nil
+	}
+	return s.PutRecord(ctx, "", "", "ping", false, make([]byte, 64<<10)) // a smaller one may find room where others do not
 }
 
 // failed tells of which database an error is, and what to do about it.
 func (s *Store) failed(what string, err error) error {
-	return fmt.Errorf("the server's database %s: %s: %w", s.name, what, explain(err))
+	var system syscall.Errno
+	if errors.As(err, &system) { // that there is no socket does not mean that there is no such record
+		err = errors.New(err.Error())
+	}
+	return errclass.Errorf(service.ErrUnavailable, "the server's database %s: %s: %w", s.name, what, explain(err))
 }
 
 // write runs a transaction that writes, and once more where it was ended for others to go on. Those of this process wait for each other here, in turn and for
 // as long as ctx lets them: SQLite itself has one writer at a time, and waits by asking again and again.
 func (s *Store) write(ctx context.Context, what string, do func(*sql.Tx) error) error {
+	asked := ctx
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
 	select {
 	case s.writers <- struct{}{}:
 		defer func() { <-s.writers }()
@@ -112,8 +132,12 @@ func (s *Store) write(ctx context.Context, what string, do func(*sql.Tx) error) 
 	}
 	switch {
 	case err == nil || errors.Is(err, ErrNoKey) || errors.Is(err, ErrKeyExists) || errors.Is(err, ErrManyKeys) || errors.Is(err, ErrBadKey) || errors.Is(err, backend.ErrInvalid):
+		s.unwritten.Store(false)
 		return err // not the database's
 	default:
+		if asked.Err() == nil {
+			s.unwritten.Store(true)
+		}
 		return s.failed(what, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing/fstest"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
 // What was written is there when a database is opened again.
@@ -81,7 +82,7 @@ func TestSourcesThatMakeNoSense(t *testing.T) {
 		"an unescaped password": {"postgres://u:" + secret + "/[@localhost:1/db?sslmode=nonsense&password=" + secret, backend.ErrInvalid},
 		"no host":               {"postgres://u:" + secret + "/db", backend.ErrInvalid},
 		"an unknown sslmode":    {"postgres://localhost/db?sslmode=nonsense&password=" + secret, backend.ErrInvalid},
-		"nobody listens":        {"postgres://u:" + secret + "@/db?host=" + dir + "&sslmode=disable", fs.ErrNotExist},
+		"nobody listens":        {"postgres://u:" + secret + "@/db?host=" + dir + "&sslmode=disable", service.ErrUnavailable}, // and not that there is no such file
 	}
 	if runtime.GOOS != "windows" {
 		cases["a file that others read"] = struct {

@@ -50,6 +50,8 @@ func (s *Store) AddUsage(ctx context.Context, hours []metering.Hour, sandboxes [
 
 // Counted returns up to where a sandbox was counted. It fails with fs.ErrNotExist.
 func (s *Store) Counted(ctx context.Context, project, sandbox string) (metering.Counted, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	c := metering.Counted{Project: project, Sandbox: sandbox}
 	var at, cpu int64
 	const find = "SELECT at, cpu, sent, received FROM counted WHERE project = $1 AND sandbox = $2"
@@ -66,6 +68,8 @@ func (s *Store) Counted(ctx context.Context, project, sandbox string) (metering.
 
 // Usage returns what a project has used in hours that begin at from or later and before to, in their order.
 func (s *Store) Usage(ctx context.Context, project string, from, to time.Time) ([]metering.Hour, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	const what = "read what a project has used"
 	rows, err := s.db.QueryContext(ctx, "SELECT hour, cpu, sent, received, runs, lived FROM usage WHERE project = $1 AND hour >= $2 AND hour < $3 ORDER BY hour", project, from.Unix(), to.Unix())
 	if err != nil {
