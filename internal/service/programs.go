@@ -39,6 +39,7 @@ type Program struct {
 	before  [2]stream                         // what was written before it was taken up
 	rename  func(io.Writer) *language.Renamer // of stderr of code that was taken up; nil: as it is
 	done    chan struct{}                     // closed once result or err is set
+	unkept  []byte                            // what could not be kept of its end; guarded by the handle's programsMu
 	result  *llmsandbox.Result
 	err     error
 }
@@ -204,7 +205,7 @@ func (s *Service) startProgram(ctx context.Context, project, id string, start St
 	}
 	if err != nil {
 		p.closeInput()
-		return nil, nil, errors.Join(err, p.process.Kill(context.WithoutCancel(ctx)))
+		return nil, nil, errors.Join(errclass.Of(ErrNotKept, err), p.process.Kill(context.WithoutCancel(ctx)))
 	}
 	if err := s.followTo(h, p, leave); err != nil {
 		return nil, nil, err
@@ -278,7 +279,8 @@ func (s *Service) finish(h *handle, p *Program, res *llmsandbox.Result, keep boo
 			err = s.records.PutRecord(context.Background(), h.project, h.sandbox.ID(), programRecord(p.ID), false, data)
 		}
 		if kept = err == nil; !kept {
-			s.cfg.Log.Error("the result of a program could not be kept: it is lost when this server ends", "sandbox", h.sandbox.ID(), "process", p.ID, "error", err)
+			p.unkept = data
+			s.cfg.Log.Error("the result of a program could not be kept, which is tried again when somebody asks for it and when the server ends", "sandbox", h.sandbox.ID(), "process", p.ID, "error", err)
 		}
 	}
 	if s.cfg.Ended != nil {
@@ -286,6 +288,18 @@ func (s *Service) finish(h *handle, p *Program, res *llmsandbox.Result, keep boo
 	}
 	p.settle(e)
 	return kept
+}
+
+// keepAgain keeps the end of a program that could not be kept before, if there is one. The caller holds programsMu.
+func (s *Service) keepAgain(ctx context.Context, h *handle, p *Program) error {
+	if p.unkept == nil || h.programs[p.ID] != p || !h.lives() {
+		return nil
+	}
+	err := s.records.PutRecord(ctx, h.project, h.sandbox.ID(), programRecord(p.ID), false, p.unkept)
+	if err == nil {
+		delete(h.programs, p.ID)
+	}
+	return err
 }
 
 const lostReason = "what became of the program is not known: its end was not observed"
@@ -365,6 +379,7 @@ func (s *Service) Program(ctx context.Context, project, id string, program uint6
 	h.programsMu.Lock()
 	defer h.programsMu.Unlock()
 	if p := h.programs[program]; p != nil {
+		_ = s.keepAgain(ctx, h, p) // it is known here, and that it could not be kept was logged
 		return p, nil
 	}
 	data, open, err := s.records.Record(ctx, project, id, programRecord(program))
@@ -510,7 +525,7 @@ func (s *Service) takeUpAll(ctx context.Context) {
 }
 
 // letGoPrograms lets programs go on without the service. None is held afterwards.
-func (h *handle) letGoPrograms() {
+func (s *Service) letGoPrograms(h *handle) {
 	h.programsMu.Lock()
 	h.programsGone = true
 	held := slices.Collect(maps.Values(h.programs))
@@ -519,4 +534,11 @@ func (h *handle) letGoPrograms() {
 		p.process.Detach()
 	}
 	h.following.Wait()
+	h.programsMu.Lock()
+	defer h.programsMu.Unlock()
+	for _, p := range held {
+		if err := s.keepAgain(context.Background(), h, p); err != nil {
+			s.cfg.Log.Error("the result of a program is lost", "sandbox", h.sandbox.ID(), "process", p.ID, "error", err)
+		}
+	}
 }

@@ -179,7 +179,7 @@ func (s *Service) letGoOf(h *handle) error {
 	if s.cfg.Supervisor != nil {
 		s.letGoAll(h)
 	}
-	h.letGoPrograms()
+	s.letGoPrograms(h)
 	s.usage.end(h.meter, s.cfg.Supervisor == nil)
 	close(h.left) // before its handle ends, which is no end of the sandbox
 	return h.sandbox.Close()

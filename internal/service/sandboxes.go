@@ -288,7 +288,7 @@ func (s *Service) keep(sb *llmsandbox.Sandbox, project string, isNew bool) (*han
 		}
 		closed := s.closed
 		s.mu.Unlock()
-		h.letGoPrograms()
+		s.letGoPrograms(h)
 		s.usage.end(h.meter, !closed)
 		err := sb.Close()
 		s.changed()
