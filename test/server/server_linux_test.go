@@ -105,6 +105,31 @@ type server struct {
 	cmd          *exec.Cmd
 	address, key string
 	log          sync.WaitGroup
+	said         lines // what it has logged since it serves
+}
+
+// lines are written and read at the same time.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, line)
+}
+
+// count is how many have a text.
+func (l *lines) count(text string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.all {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
 }
 
 var serving = regexp.MustCompile(`serving on (\S+?)(?:; the key, until it ends, is (\S+))?$`)
@@ -146,6 +171,7 @@ func (m *machine) startWith(cmd *exec.Cmd, args ...string) *server {
 	}
 	s.log.Go(func() {
 		for lines.Scan() {
+			s.said.add(lines.Text())
 			m.t.Log(lines.Text())
 		}
 	})
