@@ -198,7 +198,7 @@ func TestConsoleBroken(t *testing.T) {
 func TestConsolePages(t *testing.T) {
 	c := serve(t, Config{Console: true}).as("")
 	var asset string
-	for _, page := range []string{"/", "/login", "/notebook", "/sandboxes", "/pools", "/audit", "/keys", "/sandboxes/sb-1", "/reference", "/settings"} {
+	for _, page := range []string{"/", "/login", "/notebook", "/sandboxes", "/pools", "/audit", "/usage", "/keys", "/sandboxes/sb-1", "/reference", "/settings"} {
 		res, text := c.do(http.MethodGet, page, "")
 		if res.StatusCode != http.StatusOK || res.Header.Get("X-Frame-Options") != "DENY" || res.Header.Get("Referrer-Policy") != "no-referrer" ||
 			res.Header.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(res.Header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self';") {

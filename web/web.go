@@ -31,7 +31,7 @@ const assets = "/assets/"
 // file returns the file of dist that a path is answered with. Each page is the same document, whose script looks at the path.
 func file(at string) (name string, ok bool) {
 	switch {
-	case at == "/" || at == "/login" || at == "/notebook" || at == "/sandboxes" || at == "/pools" || at == "/audit" || at == "/keys" || at == "/reference" || at == "/settings":
+	case at == "/" || at == "/login" || at == "/notebook" || at == "/sandboxes" || at == "/pools" || at == "/audit" || at == "/usage" || at == "/keys" || at == "/reference" || at == "/settings":
 		return "dist/index.html", true
 	case strings.HasPrefix(at, "/sandboxes/") && path.Dir(at) == "/sandboxes":
 		return "dist/index.html", true

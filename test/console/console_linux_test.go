@@ -731,6 +731,25 @@ func TestKeys(t *testing.T) {
 	other.see(`!document.querySelector("table")`)
 }
 
+// TestUsage: the page shows what the project has used, what is left of it today, and nothing of another project.
+func TestUsage(t *testing.T) {
+	s, keys := serveWith(t, []string{"--project-cpu-per-day", "10h"}, "a", "b")
+	s.ask(keys[0], http.MethodPost, "/v1/run", `{"language": "bash", "code": "for i in 1 2 3; do for j in $(seq 20000); do :; done; done"}`)
+	p := s.browse()
+	p.login(keys[0])
+	p.click("Usage")
+	p.see(`document.querySelectorAll("tbody tr").length === 1 && document.querySelectorAll("tbody td")[4].textContent === "Programs 1" && /[1-9]/.test(document.querySelectorAll("tbody td")[1].textContent)`)
+	p.see(`[...document.querySelectorAll(".tile")].some((e) => e.textContent.startsWith("CPU time today") && e.textContent.includes("of 10 h")) && !document.body.textContent.includes("Sent today")`)
+	p.choose("range", "1")
+	p.see(`document.querySelector("th")?.textContent === "Day (UTC)" && document.querySelector("tbody time").textContent === new Date().toISOString().slice(0, 10)`)
+
+	other := s.browse()
+	other.login(keys[1])
+	other.open("/usage")
+	other.seeText(".empty", "Nothing was used")
+	other.see(`[...document.querySelectorAll(".tile")].some((e) => e.textContent.trim() === "Programs0")`)
+}
+
 // pages are the console's, each with what it has when it is ready.
 var pages = []struct{ name, path, ready string }{
 	{"playground", "/", `#language option + option`},
@@ -742,13 +761,14 @@ var pages = []struct{ name, path, ready string }{
 	{"settings", "/settings", `#default-language option + option`},
 	{"audit", "/audit", `tbody tr + tr`},
 	{"keys", "/keys", `tbody tr + tr`},
+	{"usage", "/usage", `tbody tr`},
 }
 
 // TestAccessible: axe finds nothing against WCAG AA in any page, light or dark, wide or narrow, and no page is wider than its window.
 func TestAccessible(t *testing.T) {
 	axe, err := os.ReadFile(web + "/node_modules/axe-core/axe.min.js")
 	require(t, err)
-	s, _ := serveWith(t, []string{"--ports-domain", "localhost", "--oidc-issuer", "https://issuer.example.org", "--oidc-client-id", "x", "--oidc-grant", "a=sub=x"}, "a")
+	s, _ := serveWith(t, []string{"--ports-domain", "localhost", "--oidc-issuer", "https://issuer.example.org", "--oidc-client-id", "x", "--oidc-grant", "a=sub=x", "--project-cpu-per-day", "10h", "--project-egress-per-day", "10g"}, "a")
 	s.key = strings.TrimSpace(s.run("serve", "key", "create", "all", "--project", "a", "--scope", "read", "--scope", "write", "--scope", "audit", "--scope", "admin"))
 	p := s.browse()
 	p.open("/login?failed=nobody")

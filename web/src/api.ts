@@ -54,7 +54,9 @@ export interface Who {
 export interface AuditEntry { time: string; key_id?: string; key_name?: string; operation: string; sandbox?: string; outcome: string; detail?: string }
 export interface Key { id: string; name: string; scopes: string[]; created: string; expires?: string; revoked?: string }
 export interface Quota { used: number; most?: number }
-export interface Quotas { sandboxes: Quota; memory_bytes: Quota; disk_bytes: Quota; volumes?: Quota; requests_per_second?: number }
+export interface Quotas { sandboxes: Quota; memory_bytes: Quota; disk_bytes: Quota; volumes?: Quota; today?: { cpu_ms: Quota; sent_bytes: Quota; ends: string }; requests_per_second?: number }
+export interface Amount { cpu_seconds: number; sent_bytes: number; received_bytes: number; runs: number; sandbox_seconds: number }
+export interface ProjectUsage { hours: ({ hour: string } & Amount)[]; total: Amount }
 export interface Language { name: string; title: string; extensions?: string[] }
 export interface Axes { title?: string; x: { label?: string; categories?: string[] }; y: { label?: string }; series: { type: string; label?: string; x?: unknown[]; y?: unknown[]; z?: unknown[] }[] }
 export interface Artifact {

@@ -12,6 +12,7 @@ import { SandboxPage, Sandboxes } from "./sandboxes";
 import { Reference } from "./reference";
 import { Settings } from "./settings";
 import { Icon, Link, message, Notice } from "./ui";
+import { Usage } from "./usage";
 
 const pages = [
   { path: "/", title: "Playground", icon: "code" },
@@ -21,6 +22,7 @@ const pages = [
 // Those that a phone has behind a button.
 const morePages = [
   { path: "/pools", title: "Pools", icon: "layers" },
+  { path: "/usage", title: "Usage", icon: "chart" },
   { path: "/keys", title: "Keys", icon: "key" },
   { path: "/audit", title: "Audit", icon: "log" },
   { path: "/reference", title: "API", icon: "braces" },
@@ -89,6 +91,7 @@ function Page({ path, who, go, logout }: { path: string; who: Who; go(to: string
   if (path === "/sandboxes") return <Sandboxes who={who} go={go} />;
   if (path.startsWith("/sandboxes/")) return <SandboxPage key={path} id={path.slice("/sandboxes/".length)} who={who} go={go} />;
   if (path === "/reference") return <Reference />;
+  if (path === "/usage") return <Usage />;
   if (path === "/keys") return <Keys who={who} logout={logout} />;
   if (path === "/pools") return <Pools />;
   if (path === "/settings") return <Settings who={who} logout={logout} />;
