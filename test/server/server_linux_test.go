@@ -580,7 +580,8 @@ func TestPage(t *testing.T) {
 	var typed strings.Builder
 	typed.WriteString("set -e\n")
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllSubmatch(page, -1) {
-		if !bytes.HasPrefix(block[1], []byte("llmsandbox serve\n")) && !bytes.Contains(block[1], []byte("--tls-cert")) { // these do not end
+		serves := slices.ContainsFunc([]string{"llmsandbox serve\n", "--tls-cert", "--replica-url"}, func(part string) bool { return bytes.Contains(block[1], []byte(part)) })
+		if !serves { // or it would not end
 			typed.Write(block[1])
 		}
 	}
