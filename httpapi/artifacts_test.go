@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -57,7 +58,7 @@ func TestArtifactsByReference(t *testing.T) {
 // TestArtifactsBounds: what there is no room for is in the result, and room is given back in time.
 func TestArtifactsBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a artifacts
+		a := artifacts{newName: rand.Text}
 		big := make([]byte, maxArtifactsOfProject-2*artifactCost)
 		first := a.keep("a", big)
 		if first == "" || a.keep("a", nil) == "" || a.keep("a", nil) != "" {
