@@ -67,6 +67,21 @@ func Start() (s *Server, err error) {
 	return s, s.Resume()
 }
 
+// ForTest starts a server that ends with the test, which fails where there is none to start.
+func ForTest(t testing.TB) *Server {
+	t.Helper()
+	s, err := Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
 // programs is the directory of the programs of a server, which Debian does not put on the PATH.
 func programs() (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")

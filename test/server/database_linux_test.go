@@ -13,15 +13,7 @@ import (
 // TestDatabaseGone: while the database does not answer, a program that runs goes on, nobody is let in, and the server says that it
 // is not ready. With the database all is as before, and the audit log has what happened.
 func TestDatabaseGone(t *testing.T) {
-	db, err := testpostgres.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	db := testpostgres.ForTest(t)
 	m := newMachine(t)
 	source := db.Database(t)
 	key := m.makeKey("one", "--database", source)

@@ -368,15 +368,7 @@ func (p *stalling) resume() {
 // TestDatabaseStalls: while the database takes connections and does not answer, requests are told so in a bounded time, also many at once, and a program that runs
 // goes on. When it answers again, all is as before.
 func TestDatabaseStalls(t *testing.T) {
-	db, err := testpostgres.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	db := testpostgres.ForTest(t)
 	m := newMachine(t)
 	way, source := stall(t, db.Database(t))
 	key := m.makeKey("one", "--database", source, "--scope", "read", "--scope", "write")

@@ -59,15 +59,7 @@ func (s *server) persistStdout(path, body, want string) {
 // TestReplicas: of servers that share a database, each answers for every sandbox, and when one is killed, hangs or stops, another has its sandboxes, with
 // what runs in them.
 func TestReplicas(t *testing.T) {
-	db, err := testpostgres.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	db := testpostgres.ForTest(t)
 	m := newMachine(t)
 	source := db.Database(t)
 	key := m.makeKey("one", "--database", source)

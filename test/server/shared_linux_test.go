@@ -18,15 +18,7 @@ import (
 func onBoth(t *testing.T, test func(t *testing.T, m *machine, flags ...string)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, newMachine(t)) })
 	t.Run("postgres", func(t *testing.T) {
-		db, err := testpostgres.Start()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := db.Stop(); err != nil {
-				t.Error(err)
-			}
-		})
+		db := testpostgres.ForTest(t)
 		test(t, newMachine(t), "--database", db.Database(t))
 	})
 }
@@ -240,15 +232,7 @@ func TestSharedOnce(t *testing.T) {
 
 // TestSharedForward: a session and a signed URL count at the server that holds the sandbox, to which another has forwarded the request.
 func TestSharedForward(t *testing.T) {
-	db, err := testpostgres.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	db := testpostgres.ForTest(t)
 	m, source := newMachine(t), db.Database(t)
 	key := m.makeKey("one", "--database", source)
 	a, b := m.startReplica(source, key), m.startReplica(source, key)

@@ -121,24 +121,15 @@ func (s *Store) Record(ctx context.Context, project, sandbox, name string) (data
 }
 
 // OpenRecords returns the names of a sandbox's open records, in their order.
-func (s *Store) OpenRecords(ctx context.Context, project, sandbox string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
-	rows, err := s.db.QueryContext(ctx, "SELECT name FROM records WHERE project = $1 AND sandbox = $2 AND open = 1 ORDER BY name", project, sandbox)
-	if err != nil {
-		return nil, s.failed("list records", err)
-	}
-	defer rows.Close()
-	var names []string
-	for rows.Next() {
+func (s *Store) OpenRecords(ctx context.Context, project, sandbox string) (names []string, err error) {
+	err = s.each(ctx, "list records", func(rows *sql.Rows) error {
 		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, s.failed("list records", err)
-		}
+		err := rows.Scan(&name)
 		names = append(names, name)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, s.failed("list records", err)
+		return err
+	}, "SELECT name FROM records WHERE project = $1 AND sandbox = $2 AND open = 1 ORDER BY name", project, sandbox)
+	if err != nil {
+		return nil, err
 	}
 	return names, nil
 }

@@ -26,26 +26,6 @@ func (s *Store) Beat(ctx context.Context, id, url string, each func(id, url stri
 	}, "SELECT id, url, beats FROM replicas ORDER BY id")
 }
 
-// each calls row for each row of a query.
-func (s *Store) each(ctx context.Context, what string, row func(*sql.Rows) error, query string, args ...any) error {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
-	rows, err := s.db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return s.failed(what, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows); err != nil {
-			return s.failed(what, err)
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return s.failed(what, err)
-	}
-	return nil
-}
-
 // Leave drops a server that has not beaten more often than that; negative: however often it has.
 func (s *Store) Leave(ctx context.Context, id string, beats int64) error {
 	return s.write(ctx, "drop a server", func(tx *sql.Tx) error {

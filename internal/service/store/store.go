@@ -142,6 +142,26 @@ func (s *Store) write(ctx context.Context, what string, do func(*sql.Tx) error) 
 	}
 }
 
+// each calls row for each row of a query that reads.
+func (s *Store) each(ctx context.Context, what string, row func(*sql.Rows) error, query string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	rows, err := s.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return s.failed(what, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return s.failed(what, err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return s.failed(what, err)
+	}
+	return nil
+}
+
 // transact commits what do has done, unless it fails.
 func transact(ctx context.Context, db *sql.DB, do func(*sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)

@@ -67,27 +67,17 @@ func (s *Store) Counted(ctx context.Context, project, sandbox string) (metering.
 }
 
 // Usage returns what a project has used in hours that begin at from or later and before to, in their order.
-func (s *Store) Usage(ctx context.Context, project string, from, to time.Time) ([]metering.Hour, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
-	const what = "read what a project has used"
-	rows, err := s.db.QueryContext(ctx, "SELECT hour, cpu, sent, received, runs, lived FROM usage WHERE project = $1 AND hour >= $2 AND hour < $3 ORDER BY hour", project, from.Unix(), to.Unix())
-	if err != nil {
-		return nil, s.failed(what, err)
-	}
-	defer rows.Close()
-	var hours []metering.Hour
-	for rows.Next() {
+func (s *Store) Usage(ctx context.Context, project string, from, to time.Time) (hours []metering.Hour, err error) {
+	err = s.each(ctx, "read what a project has used", func(rows *sql.Rows) error {
 		h := metering.Hour{Project: project}
 		var begins, cpu, lived int64
-		if err := rows.Scan(&begins, &cpu, &h.Sent, &h.Received, &h.Runs, &lived); err != nil {
-			return nil, s.failed(what, err)
-		}
+		err := rows.Scan(&begins, &cpu, &h.Sent, &h.Received, &h.Runs, &lived)
 		h.Begins, h.CPU, h.Lived = time.Unix(begins, 0).UTC(), time.Duration(cpu)*time.Microsecond, time.Duration(lived)*time.Microsecond
 		hours = append(hours, h)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, s.failed(what, err)
+		return err
+	}, "SELECT hour, cpu, sent, received, runs, lived FROM usage WHERE project = $1 AND hour >= $2 AND hour < $3 ORDER BY hour", project, from.Unix(), to.Unix())
+	if err != nil {
+		return nil, err
 	}
 	return hours, nil
 }
