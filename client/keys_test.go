@@ -90,7 +90,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestQuotas: what the project has is told as the server knows it.
+// TestQuotas: Quotas returns the project's use and limits as the server has them.
 func TestQuotas(t *testing.T) {
 	ctx := testContext(t)
 	c := connect(t, serve(t, httpapi.Config{MaxSandboxes: 3, MaxVolumes: 2, MaxMemory: 4 << 30, MaxRequestRate: 50}), key, client.Options{})

@@ -156,7 +156,7 @@ func (s *olderStream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestPortsUnsupported: where a sandbox has no loopback of its own, or an agent that does not tell what listens, a client is told so.
+// TestPortsUnsupported: a client gets ErrUnsupported for a sandbox without a loopback of its own, and for one whose agent is too old to list ports.
 func TestPortsUnsupported(t *testing.T) {
 	for want, b := range map[string]backend.Backend{
 		"no loopback of its own":           local.New(&local.Options{StateDir: t.TempDir(), Isolation: "process"}),
