@@ -140,11 +140,11 @@ func (p *Proxy) resolve(ctx context.Context, policy *Policy, t target, port uint
 	}
 	found, err := p.cfg.Resolve(ctx, t.name)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, &failure{what: "looking up its name took too long", kind: failedTimeout, err: ctx.Err()}
-		}
 		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
 			return nil, &failure{what: "there is no such name", kind: failedName, err: err}
+		}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return nil, &failure{what: "looking up its name took too long", kind: failedTimeout, err: ctx.Err()}
 		}
 		return nil, &failure{what: "its name could not be looked up", kind: failedName, err: err}
 	}

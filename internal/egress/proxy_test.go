@@ -429,6 +429,17 @@ func TestAnswerDuringRequest(t *testing.T) {
 	}
 }
 
+// A client that half closes its side has said all it has to, and still gets the reason.
+func TestResolveForWhoHasGone(t *testing.T) {
+	r := newRig(t, "allow", []string{"nowhere.test"}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	target := target{name: "nowhere.test"}
+	if _, err := r.proxy.resolve(ctx, r.proxy.policy.Load(), target, 443); err == nil || err.Error() != "there is no such name" {
+		t.Errorf("resolve for a client that has gone: %v, want \"there is no such name\"", err)
+	}
+}
+
 // Programs show of the answer to a CONNECT only its status line, so that has the reason, harmless.
 func TestReasonInStatusLine(t *testing.T) {
 	r := newRig(t, "allow", []string{"good.test", "nowhere.test"}, nil)
