@@ -39,6 +39,7 @@ type output struct {
 	cut       bool // bytes over the output limit were dropped
 	closed    bool // no further byte will come
 	stopping  bool // the process ended: only what is there is still read
+	hungUp    bool // a terminal that nothing had open at the last read
 	abandoned bool // no client will ask for it any more
 	left      int  // when stopping: how many bytes were there
 	finished  chan struct{}
@@ -153,11 +154,14 @@ func (o *output) drain() (more bool) {
 	return true
 }
 
-// read waits for bytes; the end of the stream is an error.
+// read waits for bytes; the end of the stream is an error. A terminal that nothing has open has
+// not ended while the process lives: the process may open it again, and would be hung up if its
+// other end were closed.
 func (o *output) read(room func() []byte, none func()) (n int, err error) {
 	var failed error
 	try := func(fd uintptr) bool {
-		if n, failed = readFD(int(fd), room()); failed == unix.EAGAIN {
+		n, failed = readFD(int(fd), room())
+		if failed == unix.EAGAIN || failed == unix.EIO && o.mayReopen() {
 			none()
 			return false
 		}
@@ -175,6 +179,14 @@ func (o *output) read(room func() []byte, none func()) (n int, err error) {
 		err = io.EOF
 	}
 	return max(n, 0), err
+}
+
+// mayReopen reports whether a terminal that nothing has open may be opened again, and notes that it is so.
+func (o *output) mayReopen() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.hungUp = o.tty && !o.stopping
+	return o.hungUp
 }
 
 func (o *output) readNow(p []byte) (n int, err error) {
@@ -215,7 +227,7 @@ func (o *output) commit(n int) {
 	read := max(n, 0)
 	n = o.grant(read)
 	o.mu.Lock()
-	o.reserved = false
+	o.reserved, o.hungUp = false, false
 	o.cut = o.cut || n < read
 	o.ring.commit(n)
 	o.total += uint64(n)
@@ -237,12 +249,19 @@ func (o *output) announce() {
 func (o *output) stop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.stopping || o.closed {
+	if o.stopping {
 		return
 	}
 	o.stopping = true
-	// A failure of either means that the pump has closed the file: it is at the end.
-	if o.tty {
+	// A failure to set a deadline means that the pump has closed the file: it is at the end.
+	switch {
+	case o.hungUp:
+		o.left = o.ring.max
+		_ = o.file.SetReadDeadline(time.Unix(1, 0))
+		return
+	case o.closed:
+		return
+	case o.tty:
 		o.left = o.ring.max
 		_ = o.file.SetReadDeadline(time.Now().Add(ptyDrain))
 		return

@@ -131,6 +131,23 @@ func TestPTY(t *testing.T) {
 	})
 }
 
+// A program that has closed its terminal goes on, and may open it again.
+func TestPTYClosed(t *testing.T) {
+	eachMode(t, func(t *testing.T, a *testAgent) {
+		for script, want := range map[string]string{
+			"echo before; exec <&- >&- 2>&-; sleep 0.2; exec >/dev/tty; echo after; exit 7":    "before\r\nafter\r\n",
+			"echo before; exec <&- >&- 2>&-; sleep 0.2; exit 7":                                "before\r\n",
+			"echo before; exec sh -c 'exec <&- >&- 2>&-; sleep 0.2; echo x >/dev/tty; exit 7'": "before\r\nx\r\n",
+		} {
+			req := sh(script)
+			req.PTY = &agentproto.WinSize{Rows: 30, Cols: 90}
+			if r := a.run(req); r.out != want || r.exit.Code != 7 || r.exit.Signal != 0 {
+				t.Errorf("%s: %q, %+v, want %q, Code = 7", script, r.out, r.exit, want)
+			}
+		}
+	})
+}
+
 func TestOutputLimit(t *testing.T) {
 	a := startAgent(t, modes()[0])
 	for _, c := range []struct {
