@@ -151,7 +151,7 @@ func (s *server) throughTheOther(id string, holder *server) {
 	}
 	typed, typing := io.Pipe()
 	seen, shown := io.Pipe()
-	p, err := sb.Start(ctx, []string{"sh", "-c", "cat; exit 0"}, &llmsandbox.ExecOptions{Terminal: &llmsandbox.WinSize{Cols: 80, Rows: 25}, Stdin: typed, Stdout: shown})
+	p, err := sb.Start(ctx, []string{"cat"}, &llmsandbox.ExecOptions{Terminal: &llmsandbox.WinSize{Cols: 80, Rows: 25}, Stdin: typed, Stdout: shown})
 	if err != nil {
 		s.t.Fatal(err)
 	}
