@@ -160,6 +160,7 @@ func TestOptionsRefused(t *testing.T) {
 		`{"writable_root": true, "language": "bash"}`:                             "403 not_allowed writable_root",
 		`{"artifacts": {"max_count": 11}, "language": "bash"}`:                    "403 not_allowed artifacts.max_count: not allowed by this server: at most 10",
 		`{"artifacts": {"max_bytes": 67108865}, "language": "bash"}`:              "403 not_allowed artifacts.max_bytes",
+		`{"lifetime_seconds": 1e7, "language": "bash"}`:                           "403 not_allowed lifetime_seconds: not allowed by this server: at most 86400",
 		`{"mounts": ["/etc"]}`:                                                    "422 invalid body.mounts",
 		`{"gpus": "all"}`:                                                         "422 invalid body.gpus",
 		secret("TOKEN", "", "example.org:443", ""):                                "422 invalid no network",

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -313,7 +314,7 @@ func atMost[T int64 | float64 | time.Duration](name string, v *T, most, unit T) 
 		*v = most
 	case most < 0: // unlimited
 	case *v < 0 || *v > most:
-		return fmt.Errorf("%s: %w: at most %v", name, ErrNotAllowed, most/unit)
+		return fmt.Errorf("%s: %w: at most %v", name, ErrNotAllowed, strconv.FormatFloat(float64(most)/float64(unit), 'f', -1, 64))
 	}
 	return nil
 }
