@@ -17,8 +17,8 @@ type Volume = backend.Volume
 type VolumeMount = backend.VolumeMount
 
 // CreateVolume makes an empty volume of a backend (nil: the embedded local one) with the name, labels and size of v. It fails with ErrVolumeExists, with
-// ErrInvalid for a name that no volume can have, with ErrNotEnforced for a size on a backend that cannot hold it to that, as the local one cannot, and
-// with ErrUnsupported where there are no volumes: only the local backend has them, and not with the isolation process.
+// ErrInvalid for a name that no volume can have, with ErrNotEnforced for a size on a backend that cannot hold it to that, as the local one and engines
+// cannot, and with ErrUnsupported where there are no volumes: with the isolation process, in existing containers, and on Kubernetes.
 func CreateVolume(ctx context.Context, b backend.Backend, v Volume) (Volume, error) {
 	keeper, err := volumesOf(b)
 	if err != nil {
@@ -37,7 +37,8 @@ func ListVolumes(ctx context.Context, b backend.Backend) ([]Volume, error) {
 }
 
 // RemoveVolume removes a volume of a backend (nil: the embedded local one) with all that is in it. It fails with ErrVolumeNotFound, and with ErrVolumeInUse
-// while a sandbox has it, whose id the error names. With force it is removed nevertheless, and the sandbox lives on without the files.
+// while a sandbox has it, whose id the error names. With force it is removed nevertheless, and the sandbox lives on without the files; on an engine, what
+// that writes to it from then on is removed by [GC], once the sandbox has ended.
 func RemoveVolume(ctx context.Context, b backend.Backend, name string, force bool) error {
 	keeper, err := volumesOf(b)
 	if err != nil {

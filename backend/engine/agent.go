@@ -58,8 +58,8 @@ func (b *Backend) ensureAgent(ctx context.Context, img image.Image) (string, err
 		return "", err
 	}
 	name, err := b.fill(ctx, filling{mark: mark, role: roleAgent, image: img.ID,
-		put: func(send func(func(io.Writer) error) error) (map[string]string, error) {
-			return nil, send(func(w io.Writer) error { return writeAgent(w, img.Arch, "") })
+		put: func(send sender) (map[string]string, error) {
+			return nil, send(agentDir, func(w io.Writer) error { return writeAgent(w, img.Arch, "") })
 		}})
 	if err != nil {
 		return "", fmt.Errorf("bring the guest agent to the engine: %w", err)

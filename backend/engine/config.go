@@ -46,7 +46,7 @@ func hostConfig(spec backend.Spec, agent string) *container.HostConfig {
 		IpcMode:        container.IPCModePrivate,
 		Tmpfs:          map[string]string{workdirOf(spec): tmpfs(spec.Limits.Disk), tempDir: tmpfs(spec.Limits.Disk)},
 		ShmSize:        maxShm,
-		Mounts:         []mount.Mount{readOnlyVolume(agent, agentDir)},
+		Mounts:         []mount.Mount{volumeMount(agent, agentDir, true)},
 		Resources: container.Resources{
 			Memory: spec.Limits.Memory, MemorySwap: noSwap,
 			NanoCPUs: int64(spec.Limits.CPUs * 1e9),
@@ -64,7 +64,7 @@ func hostConfig(spec backend.Spec, agent string) *container.HostConfig {
 		if l.Writable {
 			target = layerPath(i) // from where the agent links its files to the target
 		}
-		h.Mounts = append(h.Mounts, readOnlyVolume(l.Source, target))
+		h.Mounts = append(h.Mounts, volumeMount(l.Source, target, true))
 	}
 	for _, m := range spec.Mounts {
 		h.Mounts = append(h.Mounts, readOnlyBind(m))
@@ -98,8 +98,9 @@ func giveTmpfs(spec backend.Spec, h *container.HostConfig, user string) {
 	}
 }
 
-func readOnlyVolume(name, target string) mount.Mount {
-	return mount.Mount{Type: mount.TypeVolume, Source: name, Target: target, ReadOnly: true,
+// volumeMount has a volume without files of the image.
+func volumeMount(name, target string, readOnly bool) mount.Mount {
+	return mount.Mount{Type: mount.TypeVolume, Source: name, Target: target, ReadOnly: readOnly,
 		VolumeOptions: &mount.VolumeOptions{NoCopy: true}}
 }
 

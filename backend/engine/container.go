@@ -116,7 +116,8 @@ func (h *host) Release() {}
 // it. There is no grace. Where the agent ends, the engine removes the container by itself;
 // but while that is there, its image cannot be removed.
 func (h *host) Remove(ctx context.Context, agentEnded bool) error {
-	if agentEnded && !(h.made != nil && h.made.image.Made) && !h.moved.Load() {
+	volumes := h.made != nil && len(h.made.volumes) > 0 // which are to be free then
+	if agentEnded && !volumes && !(h.made != nil && h.made.image.Made) && !h.moved.Load() {
 		return nil
 	}
 	again := h.again.Load()
@@ -125,7 +126,7 @@ func (h *host) Remove(ctx context.Context, agentEnded bool) error {
 	if err != nil && !gone(err) && !improper { // which is also that its removal is under way
 		return h.backend.explain("remove the container", err)
 	}
-	if improper || err != nil && again { // which is to have its name
+	if improper || err != nil && (again || volumes) { // again: which is to have its name
 		end := <-containers.Wait(ctx, h.backend.client, h.container, container.WaitConditionRemoved)
 		if end.Err != nil && !containers.Absent(end.Err) {
 			return h.backend.explain("wait for the removal of the container", end.Err)

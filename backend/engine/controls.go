@@ -55,6 +55,9 @@ func (b *Backend) controls(host Host, h *container.HostConfig, spec backend.Spec
 	if len(spec.Mounts) > 0 {
 		all = append(all, hostmount.Control(spec.Mounts, name, "read-only"))
 	}
+	if len(spec.Volumes) > 0 {
+		all = append(all, volumeControls(spec.Volumes, name)...)
+	}
 	if spec.GPUs != "" {
 		all = append(all, gpuControl(spec.GPUs))
 	}

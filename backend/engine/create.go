@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 	"golang.org/x/sync/errgroup"
 
@@ -48,6 +49,9 @@ func (c *creation) run(ctx context.Context) (backend.Machine, error) {
 	if err == nil {
 		err = c.checkWorkdir(ctx, id)
 	}
+	if err == nil {
+		err = c.holdVolumes(ctx, id)
+	}
 	if err != nil {
 		return nil, errors.Join(err, c.dropImage(ctx))
 	}
@@ -59,8 +63,9 @@ type creation struct {
 	backend *Backend
 	spec    backend.Spec
 	engine  Host
-	image   image.Image // known from the beginning where the container comes in the place of another
-	created time.Time   // of that one
+	image   image.Image   // known from the beginning where the container comes in the place of another
+	created time.Time     // of that one
+	volumes []mount.Mount // the caller's; known as the image is
 	config  *container.Config
 	host    *container.HostConfig
 	record  backend.Info
@@ -87,6 +92,12 @@ func (c *creation) prepare(ctx context.Context) error {
 		agent, err = c.backend.ensureAgent(gctx, c.image)
 		return err
 	})
+	if c.volumes == nil {
+		both.Go(func() (err error) {
+			c.volumes, err = c.backend.findVolumes(gctx, c.spec)
+			return err
+		})
+	}
 	if err := both.Wait(); err != nil {
 		return err
 	}
@@ -104,6 +115,7 @@ func (c *creation) configure(agent string) error {
 	if !c.created.IsZero() {
 		c.record.Created = c.created
 	}
+	c.record.Volumes = c.spec.Volumes
 	labels, err := encode(c.record)
 	if err != nil {
 		return err
@@ -117,6 +129,7 @@ func (c *creation) configure(agent string) error {
 		StopSignal:  "SIGKILL", // the agent ignores the others, and a stop would wait for nothing
 	}
 	c.host = hostConfig(c.spec, agent)
+	c.host.Binds = binds(c.volumes)
 	c.dropUnenforced()
 	if err := b.applySettings(c.spec, c.config, c.host); err != nil {
 		return err
@@ -249,6 +262,12 @@ func (b *Backend) inContainer(ctx context.Context, c *container.Config, h *conta
 		}
 	}()
 	return do(made.ID)
+}
+
+// unmake removes a container that has been made, but not started.
+func (c *creation) unmake(ctx context.Context, id string) error {
+	_, err := c.backend.client.ContainerRemove(context.WithoutCancel(ctx), id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	return c.backend.explain("remove the container", err)
 }
 
 func containerName(id string) string { return "llmsandbox-" + id }

@@ -43,6 +43,9 @@ type Flavor struct {
 	// TmpfsOwner says that the engine takes uid= and gid= for a tmpfs. Where the image has
 	// a directory of that name, its mode may win over the one that is asked for.
 	TmpfsOwner bool
+	// VolumeOptions are of the driver of a volume for the caller, so that the engine leaves its
+	// owner and mode as they are; nil: it does.
+	VolumeOptions map[string]string
 	// Auth returns the X-Registry-Auth value for an image reference; nil means none.
 	Auth func(ctx context.Context, ref string) (string, error)
 	// LimitsFix is what to do where the engine may not raise limits of processes (setrlimit); empty

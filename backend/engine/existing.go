@@ -24,6 +24,9 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 	if err := agenthost.Container.Refuse(spec); err != nil {
 		return nil, err
 	}
+	if len(spec.Volumes) > 0 {
+		return nil, b.checkVolumes()
+	}
 	c, err := b.running(ctx, b.options.Container)
 	if err != nil {
 		return nil, err

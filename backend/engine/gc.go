@@ -55,8 +55,8 @@ func (b *Backend) containers(ctx context.Context, all bool, role string) ([]cont
 }
 
 // GC removes the containers of owners that have died or whose deadline has passed, those
-// that commits have left, the volumes of agents that this program does not use, and layers
-// that were never finished. What is in use is left alone.
+// that commits have left, the volumes of agents that this program does not use, layers and
+// volumes that were never finished, and volumes that were removed by force. What is in use is left alone.
 func (b *Backend) GC(ctx context.Context) ([]backend.Leftover, error) {
 	found, err := b.collectContainers(ctx)
 	if err != nil {
@@ -155,8 +155,8 @@ func abandoned(c container.Summary) bool {
 	return c.State == container.StateExited || c.State == container.StateDead
 }
 
-// collectVolumes removes unused volumes of other agents, and layers that were never
-// finished.
+// collectVolumes removes unused volumes of other agents, layers and volumes that were never
+// finished, and volumes whose name was taken from them while a container had them.
 func (b *Backend) collectVolumes(ctx context.Context) ([]backend.Leftover, error) {
 	res, err := b.client.VolumeList(ctx, client.VolumeListOptions{Filters: make(client.Filters).Add("label", labelRole)})
 	if err != nil {
@@ -175,6 +175,15 @@ func (b *Backend) collectVolumes(ctx context.Context) ([]backend.Leftover, error
 	for _, v := range res.Items {
 		if keep[v.Name] || v.Labels[labelRole] == roleDeadline {
 			continue
+		}
+		if i := strings.LastIndexByte(v.Name, '-'); i > 0 && v.Labels[labelRole] == roleVolume { // it may have its mark by now
+			marked, err := b.wholeVolume(ctx, v.Name[:i])
+			if err != nil {
+				return found, err
+			}
+			if marked == v.Name {
+				continue
+			}
 		}
 		_, err := b.client.VolumeRemove(ctx, v.Name, client.VolumeRemoveOptions{})
 		if errdefs.IsConflict(err) || volumeGone(err) {

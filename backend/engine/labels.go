@@ -16,7 +16,7 @@ import (
 // The labels of everything that is made on an engine. What is secret is not in them.
 const (
 	labelID       = "llmsandbox.id"       // of a sandbox
-	labelRole     = "llmsandbox.role"     // "sandbox", "fill", "agent", "layer"
+	labelRole     = "llmsandbox.role"     // "sandbox", "fill", "agent", "layer", "volume", "deadline"
 	labelOwner    = "llmsandbox.owner"    // see owner
 	labelLanguage = "llmsandbox.language" //
 	labelImage    = "llmsandbox.image"    // its name as resolved
@@ -54,6 +54,13 @@ func encode(info backend.Info) (map[string]string, error) {
 	if info.IdleTimeout > 0 {
 		l[labelIdle] = info.IdleTimeout.String()
 	}
+	if len(info.Volumes) > 0 {
+		volumes, err := json.Marshal(info.Volumes)
+		if err != nil {
+			return nil, fmt.Errorf("volumes as a label: %w", err)
+		}
+		l[labelVolumes] = string(volumes)
+	}
 	return l, nil
 }
 
@@ -82,6 +89,11 @@ func decode(name string, l map[string]string) (backend.Info, error) {
 	}
 	if err := json.Unmarshal([]byte(l[labelLabels]), &info.Labels); err != nil {
 		return info, fmt.Errorf("label %s: %w", labelLabels, err)
+	}
+	if v := l[labelVolumes]; v != "" {
+		if err := json.Unmarshal([]byte(v), &info.Volumes); err != nil {
+			return info, fmt.Errorf("label %s: %w", labelVolumes, err)
+		}
 	}
 	info.Owner = "unknown"
 	if o, err := parseOwner(l[labelOwner]); err == nil {

@@ -24,6 +24,7 @@ func TestLabelsRoundTrip(t *testing.T) {
 		ID: "sb-1", Backend: "docker", Image: "py:1", Language: "python", Created: time.Unix(1e9, 5).UTC(),
 		Deadline: time.Unix(2e9, 0).UTC(), IdleTimeout: 90 * time.Second, Labels: map[string]string{"team": "a\nb"},
 		Limits: backend.Limits{Memory: 1 << 30, CPUs: 0.5, PIDs: 7, Disk: 9}, Owner: "pid " + selfPID(),
+		Volumes: []backend.VolumeMount{{Name: "a", Target: "/a", ReadOnly: true}},
 	}
 	l, err := encode(info)
 	if err != nil {
@@ -50,7 +51,11 @@ func TestLabelsRoundTrip(t *testing.T) {
 	for k, v := range l {
 		broken[k] = v
 	}
-	broken[labelDeadline], broken[labelOwner] = "soon", "me"
+	broken[labelVolumes] = "none"
+	if _, err := decode("docker", broken); err == nil || !strings.Contains(err.Error(), labelVolumes) {
+		t.Errorf("volumes 'none': %v, want an error that names the label", err)
+	}
+	broken[labelDeadline], broken[labelOwner], broken[labelVolumes] = "soon", "me", ""
 	if _, err := decode("docker", broken); err == nil {
 		t.Error("a deadline of 'soon' was taken: got no error, want an error")
 	}

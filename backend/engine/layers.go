@@ -59,7 +59,7 @@ func (l layers) Get(ctx context.Context, about backend.LayerInfo, fill func(ctx 
 	}
 	image, _ := l.fillImage.Load().(string)
 	source, err := l.fill(ctx, filling{mark: mark, role: roleLayer, image: image,
-		put: func(send func(func(io.Writer) error) error) (map[string]string, error) {
+		put: func(send sender) (map[string]string, error) {
 			return putLayer(ctx, about, fill, send)
 		}})
 	if err != nil && about.Cache != "" && ctx.Err() == nil {
@@ -69,7 +69,7 @@ func (l layers) Get(ctx context.Context, about backend.LayerInfo, fill func(ctx 
 }
 
 // putLayer lets fill fill a directory of this machine, sends what is in it, and describes it.
-func putLayer(ctx context.Context, about backend.LayerInfo, fill func(context.Context, string) error, send func(func(io.Writer) error) error) (_ map[string]string, err error) {
+func putLayer(ctx context.Context, about backend.LayerInfo, fill func(context.Context, string) error, send sender) (_ map[string]string, err error) {
 	dir, err := os.MkdirTemp("", "llmsandbox-layer-*")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for a layer: %w", err)
@@ -82,7 +82,7 @@ func putLayer(ctx context.Context, about backend.LayerInfo, fill func(context.Co
 	if err != nil {
 		return nil, err
 	}
-	if err := send(func(w io.Writer) error { return layertree.Pack(ctx, dir, "", w) }); err != nil {
+	if err := send(agentDir, func(w io.Writer) error { return layertree.Pack(ctx, dir, "", w) }); err != nil {
 		return nil, err
 	}
 	about.Size, about.Created = size.Bytes, time.Now()
@@ -153,7 +153,7 @@ func (l layers) Read(ctx context.Context, source string, w io.Writer) error {
 	}
 	image, _ := l.fillImage.Load().(string)
 	host := noNetwork()
-	host.Mounts = []mount.Mount{readOnlyVolume(source, agentDir)}
+	host.Mounts = []mount.Mount{volumeMount(source, agentDir, true)}
 	return l.inContainer(ctx, neverStarted(image), host, func(id string) error {
 		res, err := l.client.CopyFromContainer(ctx, id, client.CopyFromContainerOptions{SourcePath: agentDir})
 		if err == nil {

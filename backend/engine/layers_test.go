@@ -77,8 +77,9 @@ func TestWholeVolumes(t *testing.T) {
 		{Name: "gone", Labels: of(roleLayer, "gone-1")}, {Name: "other"},
 		{Name: "own", Labels: of(roleAgent, "own-1")}, {Name: "own-1", Labels: of(roleAgent, "")},
 		{Name: "old", Labels: of(roleAgent, "old-1")}, {Name: "old-1", Labels: of(roleAgent, "")},
+		{Name: "caller", Labels: of(roleVolume, "caller-1")}, {Name: "caller-1", Labels: of(roleVolume, "")}, {Name: "removed-1", Labels: of(roleVolume, "")},
 	}, map[string]bool{"own": true})
-	if want := map[string]bool{"k": true, "k-1": true, "own": true, "own-1": true}; !maps.Equal(got, want) {
+	if want := map[string]bool{"caller": true, "caller-1": true, "k": true, "k-1": true, "own": true, "own-1": true}; !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/moby/moby/api/types/mount"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agenthost"
 )
 
-// Renew implements [backend.Renewer]. Meanwhile a container that is never started holds the image, the agent and the layers:
+// Renew implements [backend.Renewer]. Meanwhile a container that is never started holds the image, the agent, the layers and the volumes:
 // others could remove what none uses.
 func (b *Backend) Renew(ctx context.Context, old backend.Machine) (backend.Machine, error) {
 	s, ok := old.(*agenthost.Session)
@@ -22,9 +23,9 @@ func (b *Backend) Renew(ctx context.Context, old backend.Machine) (backend.Machi
 	if !ok || h.made == nil {
 		return nil, fmt.Errorf("sandbox %s: %w: only the process that has opened it can create it again", old.ID(), backend.ErrUnsupported)
 	}
-	next := &creation{backend: b, spec: h.made.spec, image: h.made.image, created: h.made.record.Created}
+	next := &creation{backend: b, spec: h.made.spec, image: h.made.image, volumes: h.made.volumes, created: h.made.record.Created}
 	held := noNetwork()
-	for i, m := range h.made.host.Mounts {
+	for i, m := range slices.Concat(h.made.host.Mounts, h.made.volumes) {
 		if m.Type == mount.TypeVolume && m.Source != "" {
 			m.Target = layerPath(i)
 			held.Mounts = append(held.Mounts, m)

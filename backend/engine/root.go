@@ -93,8 +93,7 @@ func (c *creation) checkWorkdir(ctx context.Context, id string) error {
 	if err = c.backend.explain("look for the working directory in the image", err); err == nil {
 		err = fmt.Errorf("working directory %s: %w: the image has it, and a sandbox's own would hide that: use another path", dir, backend.ErrInvalid)
 	}
-	_, rerr := c.backend.client.ContainerRemove(context.WithoutCancel(ctx), id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	return errors.Join(err, c.backend.explain("remove the container", rerr))
+	return errors.Join(err, c.unmake(ctx, id))
 }
 
 // diskControl says what holds of the disk limit.

@@ -30,11 +30,15 @@ const labelVolume = "llmsandbox.volume"
 // A filling is how a volume is made.
 type filling struct {
 	mark, role string
-	image      string // the id of any image of the engine
-	// put hands a function that writes the content, a tar, to send, and returns more labels
-	// of the mark.
-	put func(send func(write func(io.Writer) error) error) (map[string]string, error)
+	image      string            // the id of any image of the engine
+	options    map[string]string // of the volume's driver
+	// put sends the content, and returns more labels of the mark.
+	put func(send sender) (map[string]string, error)
 }
+
+// A sender unpacks a tar, which write writes, into a directory of the container through which a
+// volume is filled. The volume is at agentDir.
+type sender func(dir string, write func(io.Writer) error) error
 
 // wholeVolume returns the volume that a mark names, or "" when there is no such mark.
 func (b *Backend) wholeVolume(ctx context.Context, mark string) (string, error) {
@@ -78,8 +82,8 @@ func (b *Backend) fillOnce(ctx context.Context, f filling) (_ string, err error)
 	if whole, err := b.wholeVolume(ctx, f.mark); err != nil || whole != "" {
 		return whole, err // before the lock was ours
 	}
-	labels, err := f.put(func(write func(io.Writer) error) error {
-		return b.explain("fill volume "+f.mark, containers.CopyTo(ctx, b.client, id, agentDir, write))
+	labels, err := f.put(func(dir string, write func(io.Writer) error) error {
+		return b.explain("fill volume "+f.mark, containers.CopyTo(ctx, b.client, id, dir, write))
 	})
 	if err != nil {
 		return "", err
@@ -98,22 +102,24 @@ func (b *Backend) markVolume(ctx context.Context, name string, f filling, labels
 		return false, b.explain("mark a volume as whole", err)
 	}
 	if mark.Volume.Labels[labelVolume] != name {
-		return false, fmt.Errorf("volume %s was not made by this program and is in its way: remove it with %s volume rm", f.mark, b.flavor.Name)
+		return false, b.inTheWay(f.mark)
 	}
 	return true, nil
+}
+
+func (b *Backend) inTheWay(mark string) error {
+	return fmt.Errorf("volume %s was not made by this program and is in its way: remove it with %s volume rm", mark, b.flavor.Name)
 }
 
 // lockVolume makes a volume and the container that fills it. It returns "" after it has waited
 // for another one of the container's name.
 func (b *Backend) lockVolume(ctx context.Context, name string, f filling) (string, error) {
 	// By itself, since not every engine labels the volumes that a container brings.
-	if _, err := b.client.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, Labels: map[string]string{labelRole: f.role}}); err != nil {
+	if _, err := b.client.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, DriverOpts: f.options, Labels: map[string]string{labelRole: f.role}}); err != nil {
 		return "", err
 	}
 	host := noNetwork()
-	host.Mounts = []mount.Mount{{
-		Type: mount.TypeVolume, Source: name, Target: agentDir, VolumeOptions: &mount.VolumeOptions{NoCopy: true},
-	}}
+	host.Mounts = []mount.Mount{volumeMount(name, agentDir, false)}
 	filler := f.mark + "-fill"
 	made, err := createContainer(ctx, b.client, client.ContainerCreateOptions{
 		Name: filler, Config: neverStarted(f.image), HostConfig: host,
@@ -177,15 +183,15 @@ func (b *Backend) removeVolumes(ctx context.Context, names ...string) error {
 	return errors.Join(errs...)
 }
 
-// wholeVolumes are the names of the marks of layers and of own, and of the volumes that they
-// mark, as far as both are there.
+// wholeVolumes are the names of the marks of layers, of the caller's volumes and of own, and of the
+// volumes that they mark, as far as both are there.
 func wholeVolumes(all []volume.Volume, own map[string]bool) map[string]bool {
 	there, whole := map[string]bool{}, map[string]bool{}
 	for _, v := range all {
 		there[v.Name] = true
 	}
 	for _, mark := range all {
-		if name := mark.Labels[labelVolume]; there[name] && (mark.Labels[labelRole] == roleLayer || own[mark.Name]) {
+		if name := mark.Labels[labelVolume]; there[name] && (mark.Labels[labelRole] == roleLayer || mark.Labels[labelRole] == roleVolume || own[mark.Name]) {
 			whole[mark.Name], whole[name] = true, true
 		}
 	}

@@ -53,8 +53,12 @@ func New(opts *Options) (*engine.Backend, error) {
 	if runtime.GOOS == "linux" && strings.HasPrefix(c.DaemonHost(), "unix://") {
 		fix = limitsFix("/proc")
 	}
-	return engine.New(c, engine.Flavor{Name: Name, Host: host, Adjust: adjust, Auth: docker.RegistryAuth, LimitsFix: fix}, &o.Options)
+	return engine.New(c, engine.Flavor{Name: Name, Host: host, Adjust: adjust, Auth: docker.RegistryAuth, LimitsFix: fix, VolumeOptions: volumeOptions}, &o.Options)
 }
+
+// volumeOptions make a volume belong to the user that most code is. Else the first container that has it would have Podman give it
+// the owner and mode of the directory that its image has in that place.
+var volumeOptions = map[string]string{"o": "uid=1000,gid=1000"}
 
 // host asks Podman what it holds containers to.
 func host(ctx context.Context, c *client.Client) (engine.Host, error) {

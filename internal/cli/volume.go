@@ -22,9 +22,9 @@ func newVolumeCommand() *cobra.Command {
 		Use:     "volume",
 		Aliases: []string{"volumes"},
 		Short:   "Create, list and remove volumes, and copy files into or out of them",
-		Long: `Create, list and remove volumes of the local backend, and copy files into or out of them. A volume
-is a directory with a name. It stays until it is removed, and sandboxes have it with --volume, one
-after the other or several at once.`,
+		Long: `Create, list and remove volumes of a backend, and copy files into or out of them. A volume is a
+directory with a name. It stays until it is removed, and sandboxes have it with --volume, one after
+the other or several at once.`,
 		Example: `  llmsandbox volume create cache
   llmsandbox run --volume cache:/sandbox/cache app.py
   llmsandbox volume copy cache:result.csv .`,

@@ -67,9 +67,14 @@ func CheckVolumes(volumes []backend.VolumeMount, mounts []backend.Mount, layers 
 	return nil
 }
 
-// VolumesControl reports where volumes are.
+// VolumesControl reports where volumes are, which are mounted nosuid and nodev.
 func VolumesControl(volumes []backend.VolumeMount, by string) backend.Control {
-	list := []string{"nosuid, nodev"}
+	return VolumesControlHow(volumes, by, "nosuid, nodev")
+}
+
+// VolumesControlHow reports where volumes are, and how.
+func VolumesControlHow(volumes []backend.VolumeMount, by, how string) backend.Control {
+	list := []string{how}
 	for _, v := range volumes {
 		mode := "rw"
 		if v.ReadOnly {

@@ -109,10 +109,13 @@ func TestMicromamba(t *testing.T) {
 		t.Run(on.name, func(t *testing.T) {
 			e := on.start(t)
 			s, img := standIn(t, e)
-			sb, err := openIn(t, backendIn(t, e, engine.Options{}, engine.Micromamba{Env: "tools"}), img.Ref, nil)
+			b := backendIn(t, e, engine.Options{}, engine.Micromamba{Env: "tools"})
+			sb, err := openIn(t, b, img.Ref, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
+			newVolumes(t, b, newClient(t, e), "one")
+			wantInside(t, openVolume(t, b, "one", func(o *llmsandbox.Options) { o.Image = img.Ref }), "echo $CONDA_DEFAULT_ENV >/kept/file; cat /kept/file", "tools\n")
 			got := printed(t, sb, "sh", "-c", `printf '%s\n' "$TOOLS_HOME" "$TOOLS_LINES" "$CONDA_DEFAULT_ENV" "$TOOLS_OWN" "$HOME"; command -v only-in-tools; cat /proc/$PPID/comm`)
 			if want := "/opt/conda/envs/tools/share/two words\none\ntwo=2\ntools\nmine\n/sandbox\n/opt/conda/envs/tools/bin/only-in-tools\n"; !strings.HasPrefix(got, want) {
 				t.Errorf("got %q, want %q first", got, want)

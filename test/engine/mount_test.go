@@ -18,7 +18,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/testengine"
 )
 
-// TestMountsAreNotCommitted makes an image of a sandbox with a mount.
+// TestMountsAreNotCommitted makes an image of a sandbox with mounts and a volume.
 func TestMountsAreNotCommitted(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e *testengine.Engine) {
 		e.Images(t)
@@ -27,6 +27,7 @@ func TestMountsAreNotCommitted(t *testing.T) {
 		if err := errors.Join(os.Chmod(filepath.Dir(filepath.Dir(dir)), 0o755), os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "secret"), []byte("secret"), 0o644)); err != nil {
 			t.Fatal(err)
 		}
+		newVolumes(t, newBackend(t, e, engine.Options{}), newClient(t, e), "one")
 		open := func(o llmsandbox.Options) *llmsandbox.Sandbox {
 			o.Backend, o.Language = newBackend(t, e, engine.Options{KeepImage: true}), "bash"
 			sb, err := llmsandbox.Open(t.Context(), &o)
@@ -46,8 +47,9 @@ func TestMountsAreNotCommitted(t *testing.T) {
 				t.Errorf("%s: %v, %+v, want %q", script, err, res, want)
 			}
 		}
-		sb := open(llmsandbox.Options{Mounts: []llmsandbox.Mount{{Source: dir, Target: "/sandbox/tree"}, {Source: dir, Target: "/data"}}})
-		prints(sb, "cat tree/secret /data/secret; echo own > own", "secretsecret")
+		sb := open(llmsandbox.Options{Mounts: []llmsandbox.Mount{{Source: dir, Target: "/sandbox/tree"}, {Source: dir, Target: "/data"}},
+			Volumes: []llmsandbox.VolumeMount{{Name: "one", Target: "/sandbox/kept"}, {Name: "one", Target: "/kept"}}})
+		prints(sb, "cat tree/secret /data/secret; echo own > own; echo kept > kept/file; cat /kept/file", "secretsecretkept\n")
 		if _, err := sb.Commit(t.Context(), tag, &llmsandbox.CommitOptions{Overwrite: tag}); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +58,7 @@ func TestMountsAreNotCommitted(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		prints(open(llmsandbox.Options{Image: tag}), "cat own; cat tree/secret /data/secret 2>/dev/null", "own\n")
+		prints(open(llmsandbox.Options{Image: tag}), "cat own; cat tree/secret /data/secret kept/file /kept/file 2>/dev/null", "own\n")
 	})
 }
 
