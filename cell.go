@@ -36,44 +36,46 @@ type Cell struct {
 	// Status is what became of the code: [StatusError] for an exception, [StatusTimeout],
 	// [StatusOutputLimit], [StatusOutOfMemory], [StatusKilled] for an interrupt and for a
 	// signal that ended the kernel, [StatusRefused], [StatusLost], [StatusSetupFailed].
-	Status Status
+	Status Status `json:"status"`
 	// Count is the cell's number in its kernel's process, from 1.
-	Count int
+	Count int `json:"count"`
 	// Stdout and Stderr are what the code and the processes it started wrote, as in
 	// [Result].
-	Stdout, Stderr                   string
-	StdoutTruncated, StderrTruncated bool
+	Stdout          string `json:"stdout"`
+	Stderr          string `json:"stderr"`
+	StdoutTruncated bool   `json:"stdout_truncated"`
+	StderrTruncated bool   `json:"stderr_truncated"`
 	// Value is that of the last expression by media type, "text/plain" among them; media
 	// types that are not text have it as base64. Nil: there is none.
-	Value map[string]string
+	Value map[string]string `json:"value,omitempty"`
 	// Error is what the code ended with, when Status is StatusError and it was no exit.
-	Error *CellError
+	Error *CellError `json:"error,omitempty"`
 	// ExitCode is that of a cell that exits (sys.exit) or has one (Bash), or of the
 	// kernel's process when it ended; -1 otherwise.
-	ExitCode int
+	ExitCode int `json:"-"`
 	// Signal is the name of the signal that ended the kernel's process.
-	Signal string
+	Signal string `json:"signal,omitempty"`
 	// Artifacts and ArtifactsDropped are as in [Result].
-	Artifacts        []Artifact
-	ArtifactsDropped []string
+	Artifacts        []Artifact `json:"artifacts"`
+	ArtifactsDropped []string   `json:"artifacts_dropped,omitempty"`
 	// Network and NetworkDropped are as in [Result].
-	Network        []NetworkAttempt
-	NetworkDropped int
+	Network        []NetworkAttempt `json:"network,omitempty"`
+	NetworkDropped int              `json:"network_dropped,omitempty"`
 	// Findings are as in [Result].
-	Findings []security.Finding
+	Findings []security.Finding `json:"findings,omitempty"`
 	// Duration is the cell's wall time.
-	Duration time.Duration
+	Duration time.Duration `json:"-"`
 	// Interrupted means that the cell was interrupted, and ended by that.
-	Interrupted bool
+	Interrupted bool `json:"interrupted,omitempty"`
 	// StateLost means that what cells have defined is gone: the next cell has a new process.
-	StateLost bool
+	StateLost bool `json:"state_lost,omitempty"`
 	// Restarted means that the kernel's process had ended between the cells before this
 	// one, which therefore found none of their state.
-	Restarted bool
+	Restarted bool `json:"restarted,omitempty"`
 	// Reason is a sentence on why there is no ordinary outcome, or empty.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 	// Hints are as in [Result].
-	Hints []Hint
+	Hints []Hint `json:"hints,omitempty"`
 }
 
 // OK reports whether the cell ended without an error.
@@ -81,9 +83,9 @@ func (c *Cell) OK() bool { return c.Status == StatusOK }
 
 // A CellError is an error of a cell's code, as its language tells it.
 type CellError struct {
-	Name      string // "ZeroDivisionError"
-	Message   string // "division by zero"
-	Traceback string // with the cell's line numbers
+	Name      string `json:"name"`                // "ZeroDivisionError"
+	Message   string `json:"message"`             // "division by zero"
+	Traceback string `json:"traceback,omitempty"` // with the cell's line numbers
 }
 
 // Run runs a cell and returns what became of it. opts may be nil. The error is nil whenever that was
@@ -305,49 +307,21 @@ func (k *Kernel) failure(ctx context.Context, o kernel.Outcome) error {
 	return nil
 }
 
-type cellJSON struct {
-	Status           Status             `json:"status"`
-	Count            int                `json:"count"`
-	ExitCode         *int               `json:"exit_code,omitempty"`
-	Signal           string             `json:"signal,omitempty"`
-	Stdout           string             `json:"stdout"`
-	Stderr           string             `json:"stderr"`
-	StdoutTruncated  bool               `json:"stdout_truncated"`
-	StderrTruncated  bool               `json:"stderr_truncated"`
-	Value            map[string]string  `json:"value,omitempty"`
-	Error            *cellErrorJSON     `json:"error,omitempty"`
-	DurationMS       float64            `json:"duration_ms"`
-	Artifacts        []Artifact         `json:"artifacts"`
-	ArtifactsDropped []string           `json:"artifacts_dropped,omitempty"`
-	Network          []NetworkAttempt   `json:"network,omitempty"`
-	NetworkDropped   int                `json:"network_dropped,omitempty"`
-	Findings         []security.Finding `json:"findings,omitempty"`
-	Interrupted      bool               `json:"interrupted,omitempty"`
-	StateLost        bool               `json:"state_lost,omitempty"`
-	Restarted        bool               `json:"restarted,omitempty"`
-	Reason           string             `json:"reason,omitempty"`
-	Hints            []Hint             `json:"hints,omitempty"`
-}
+// cellFields are a Cell without its methods.
+type cellFields Cell
 
-type cellErrorJSON struct {
-	Name      string `json:"name"`
-	Message   string `json:"message"`
-	Traceback string `json:"traceback,omitempty"`
+// cellJSON is to a Cell what resultJSON is to a Result.
+type cellJSON struct {
+	Status     Status  `json:"status"`
+	ExitCode   *int    `json:"exit_code,omitempty"`
+	DurationMS float64 `json:"duration_ms"`
+	cellFields
 }
 
 // MarshalJSON writes the cell with snake_case names, as [Result] is written.
 func (c Cell) MarshalJSON() ([]byte, error) {
-	out := cellJSON{
-		Status: c.Status, Count: c.Count, ExitCode: observedCode(c.ExitCode), Signal: c.Signal,
-		Stdout: c.Stdout, Stderr: c.Stderr, StdoutTruncated: c.StdoutTruncated, StderrTruncated: c.StderrTruncated,
-		Value: c.Value, DurationMS: milliseconds(c.Duration),
-		Artifacts: append([]Artifact{}, c.Artifacts...), ArtifactsDropped: c.ArtifactsDropped,
-		Network: c.Network, NetworkDropped: c.NetworkDropped, Findings: c.Findings,
-		Interrupted: c.Interrupted, StateLost: c.StateLost, Restarted: c.Restarted, Reason: c.Reason, Hints: c.Hints,
-	}
-	if c.Error != nil {
-		out.Error = (*cellErrorJSON)(c.Error)
-	}
+	out := cellJSON{c.Status, observedCode(c.ExitCode), milliseconds(c.Duration), cellFields(c)}
+	out.Artifacts = append([]Artifact{}, c.Artifacts...)
 	return marshal(out)
 }
 
@@ -362,16 +336,9 @@ func (c *Cell) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("duration_ms: %w", err)
 	}
-	*c = Cell{
-		Status: in.Status, Count: in.Count, ExitCode: noExitCode, Signal: in.Signal,
-		Stdout: in.Stdout, Stderr: in.Stderr, StdoutTruncated: in.StdoutTruncated, StderrTruncated: in.StderrTruncated,
-		Value: in.Value, Error: (*CellError)(in.Error), Duration: duration,
-		Artifacts: unlessEmpty(in.Artifacts), ArtifactsDropped: unlessEmpty(in.ArtifactsDropped),
-		Network: unlessEmpty(in.Network), NetworkDropped: in.NetworkDropped, Findings: unlessEmpty(in.Findings),
-		Interrupted: in.Interrupted, StateLost: in.StateLost, Restarted: in.Restarted, Reason: in.Reason, Hints: unlessEmpty(in.Hints),
-	}
-	if in.ExitCode != nil {
-		c.ExitCode = *in.ExitCode
-	}
+	*c = Cell(in.cellFields)
+	c.Status, c.ExitCode, c.Duration = in.Status, codeOf(in.ExitCode), duration
+	c.Artifacts, c.ArtifactsDropped = unlessEmpty(c.Artifacts), unlessEmpty(c.ArtifactsDropped)
+	c.Network, c.Findings, c.Hints = unlessEmpty(c.Network), unlessEmpty(c.Findings), unlessEmpty(c.Hints)
 	return nil
 }

@@ -223,53 +223,41 @@ func asInvalid(err error) error {
 // A NetworkAttempt is one try of the sandbox to reach something.
 type NetworkAttempt struct {
 	// Time is when it began.
-	Time time.Time
+	Time time.Time `json:"time"`
 	// Protocol is "http" for a request in plain HTTP, "connect" or "socks5" for a tunnel;
 	// empty when the attempt ended before it said so.
-	Protocol string
+	Protocol string `json:"protocol,omitempty"`
 	// Name is the host that was asked for, Address the one that was dialled, if any.
-	Name    string
-	Address netip.Addr
-	Port    uint16
+	Name    string     `json:"name"`
+	Address netip.Addr `json:"address,omitzero"`
+	Port    uint16     `json:"port"`
 	// Allowed says that the rules let it through.
-	Allowed bool
+	Allowed bool `json:"allowed"`
 	// Refused says in one word why the rules did not, such as "not-allowed" or "metadata": what
 	// the header X-Llmsandbox-Refused says to the program.
-	Refused string
+	Refused string `json:"refused,omitempty"`
 	// Reason says why it was refused, or what went wrong with what was allowed.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 	// Sent and Received are bytes from and to the sandbox: of a request its bodies, of
 	// a tunnel all that went through it.
-	Sent, Received int64
+	Sent     int64 `json:"sent_bytes"`
+	Received int64 `json:"received_bytes"`
 	// Duration is from the request to the connection's end; 0 while it is open.
-	Duration time.Duration
+	Duration time.Duration `json:"-"`
 }
 
+// attemptFields are a NetworkAttempt without its methods.
+type attemptFields NetworkAttempt
+
 type attemptJSON struct {
-	Time       time.Time `json:"time"`
-	Protocol   string    `json:"protocol,omitempty"`
-	Name       string    `json:"name"`
-	Address    string    `json:"address,omitempty"`
-	Port       uint16    `json:"port"`
-	Allowed    bool      `json:"allowed"`
-	Refused    string    `json:"refused,omitempty"`
-	Reason     string    `json:"reason,omitempty"`
-	Sent       int64     `json:"sent_bytes"`
-	Received   int64     `json:"received_bytes"`
-	DurationMS float64   `json:"duration_ms"`
+	attemptFields
+	DurationMS float64 `json:"duration_ms"`
 }
 
 // MarshalJSON writes the attempt with snake_case names, sizes in bytes and the duration
 // in milliseconds.
 func (a NetworkAttempt) MarshalJSON() ([]byte, error) {
-	out := attemptJSON{
-		Time: a.Time, Protocol: a.Protocol, Name: a.Name, Port: a.Port, Allowed: a.Allowed, Refused: a.Refused, Reason: a.Reason,
-		Sent: a.Sent, Received: a.Received, DurationMS: milliseconds(a.Duration),
-	}
-	if a.Address.IsValid() {
-		out.Address = a.Address.String()
-	}
-	return marshal(out)
+	return marshal(attemptJSON{attemptFields(a), milliseconds(a.Duration)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes, in place of all that the attempt had. The duration is whole microseconds there.
@@ -282,16 +270,8 @@ func (a *NetworkAttempt) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("duration_ms: %w", err)
 	}
-	var address netip.Addr
-	if in.Address != "" {
-		if address, err = netip.ParseAddr(in.Address); err != nil {
-			return fmt.Errorf("address: %w", err)
-		}
-	}
-	*a = NetworkAttempt{
-		Time: in.Time, Protocol: in.Protocol, Name: in.Name, Address: address, Port: in.Port, Allowed: in.Allowed, Refused: in.Refused, Reason: in.Reason,
-		Sent: in.Sent, Received: in.Received, Duration: duration,
-	}
+	*a = NetworkAttempt(in.attemptFields)
+	a.Duration = duration
 	return nil
 }
 

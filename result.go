@@ -14,77 +14,70 @@ import (
 // agent observed; nothing the program prints can change it.
 type Result struct {
 	// Status is what became of the program.
-	Status Status
+	Status Status `json:"status"`
 	// ExitCode is the program's exit code, or that of the compile step that
 	// failed. It is -1 when none was observed: after a signal, a timeout or a loss,
 	// and when nothing was run.
-	ExitCode int
+	ExitCode int `json:"-"`
 	// Signal is the name of the signal that ended the program, such as
 	// "SIGSEGV", or empty.
-	Signal string
+	Signal string `json:"signal,omitempty"`
 	// Stdout and Stderr are the bytes written, as far as the limits let them be
 	// kept. They may hold anything, also what is not UTF-8.
-	Stdout, Stderr string
+	Stdout string `json:"stdout"`
+	Stderr string `json:"stderr"`
 	// StdoutTruncated and StderrTruncated tell that the program wrote more than
 	// is kept here.
-	StdoutTruncated, StderrTruncated bool
+	StdoutTruncated bool `json:"stdout_truncated"`
+	StderrTruncated bool `json:"stderr_truncated"`
 	// Duration is the wall time from the start of the first step to the end of
 	// the last.
-	Duration time.Duration
+	Duration time.Duration `json:"-"`
 	// CPU is the user and system time of all steps and the children they waited for.
-	CPU time.Duration
+	CPU time.Duration `json:"-"`
 	// PeakMemory is the largest resident size of any one process, in bytes; 0
 	// when not known.
-	PeakMemory int64
+	PeakMemory int64 `json:"peak_memory_bytes"`
 	// SandboxID, Backend and Language tell where and as what the run took place.
-	SandboxID, Backend, Language string
+	SandboxID string `json:"sandbox_id"`
+	Backend   string `json:"backend"`
+	Language  string `json:"language"`
 	// Artifacts are what this run made, in the order it made them.
-	Artifacts []Artifact
+	Artifacts []Artifact `json:"artifacts"`
 	// ArtifactsDropped says what was left out of Artifacts, one sentence each.
-	ArtifactsDropped []string
+	ArtifactsDropped []string `json:"artifacts_dropped,omitempty"`
 	// Network are the sandbox's attempts to reach something that began during the run, in
 	// that order, and NetworkDropped how many more there were than are kept. Those that
 	// were open at its end have no Duration. A handle that Attach returned knows of none:
 	// the one that opened the sandbox serves its network.
-	Network        []NetworkAttempt
-	NetworkDropped int
+	Network        []NetworkAttempt `json:"network,omitempty"`
+	NetworkDropped int              `json:"network_dropped,omitempty"`
 	// Findings are what the sandbox's policy names in the code and its libraries, whether
 	// it refused them or not.
-	Findings []security.Finding
+	Findings []security.Finding `json:"findings,omitempty"`
 	// Reason is a sentence on why there is no ordinary outcome (timeout, lost, refused,
 	// setup_failed, out_of_memory, output_limit), or empty.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 	// Hints are what may help a run that failed, at most a few.
-	Hints []Hint
+	Hints []Hint `json:"hints,omitempty"`
 	// Capabilities tells control by control what was enforced, and by what.
-	Capabilities backend.Capabilities
+	Capabilities backend.Capabilities `json:"-"`
 }
 
 // OK tells whether the program ended by itself with exit code 0.
 func (r *Result) OK() bool { return r.Status == StatusOK }
 
+// resultFields are a Result without its methods.
+type resultFields Result
+
+// resultJSON has in place of some fields what JSON has for them. Status is there again to be the first one.
 type resultJSON struct {
-	Status           Status             `json:"status"`
-	ExitCode         *int               `json:"exit_code,omitempty"`
-	Signal           string             `json:"signal,omitempty"`
-	Stdout           string             `json:"stdout"`
-	Stderr           string             `json:"stderr"`
-	StdoutTruncated  bool               `json:"stdout_truncated"`
-	StderrTruncated  bool               `json:"stderr_truncated"`
-	DurationMS       float64            `json:"duration_ms"`
-	CPUMS            float64            `json:"cpu_ms"`
-	PeakMemory       int64              `json:"peak_memory_bytes"`
-	SandboxID        string             `json:"sandbox_id"`
-	Backend          string             `json:"backend"`
-	Language         string             `json:"language"`
-	Artifacts        []Artifact         `json:"artifacts"`
-	ArtifactsDropped []string           `json:"artifacts_dropped,omitempty"`
-	Reason           string             `json:"reason,omitempty"`
-	Network          []NetworkAttempt   `json:"network,omitempty"`
-	NetworkDropped   int                `json:"network_dropped,omitempty"`
-	Findings         []security.Finding `json:"findings,omitempty"`
-	Hints            []Hint             `json:"hints,omitempty"`
-	NotEnforced      []string           `json:"not_enforced,omitempty"`
+	Status     Status  `json:"status"`
+	ExitCode   *int    `json:"exit_code,omitempty"`
+	DurationMS float64 `json:"duration_ms"`
+	CPUMS      float64 `json:"cpu_ms"`
+	resultFields
+	NotEnforced []string `json:"not_enforced,omitempty"`
 }
 
 // MarshalJSON writes the result with snake_case names, times in milliseconds
@@ -94,15 +87,9 @@ type resultJSON struct {
 // Unlike this method, json.Marshal escapes <, > and &; an Encoder does so unless told
 // otherwise by SetEscapeHTML.
 func (r Result) MarshalJSON() ([]byte, error) {
-	return marshal(resultJSON{
-		Status: r.Status, ExitCode: observedCode(r.ExitCode), Signal: r.Signal,
-		Stdout: r.Stdout, Stderr: r.Stderr,
-		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
-		DurationMS: milliseconds(r.Duration), CPUMS: milliseconds(r.CPU),
-		PeakMemory: r.PeakMemory, SandboxID: r.SandboxID, Backend: r.Backend,
-		Language: r.Language, Artifacts: append([]Artifact{}, r.Artifacts...), ArtifactsDropped: r.ArtifactsDropped, Reason: r.Reason,
-		Network: r.Network, NetworkDropped: r.NetworkDropped, Findings: r.Findings, Hints: r.Hints, NotEnforced: r.Capabilities.NotEnforced(),
-	})
+	out := resultJSON{r.Status, observedCode(r.ExitCode), milliseconds(r.Duration), milliseconds(r.CPU), resultFields(r), r.Capabilities.NotEnforced()}
+	out.Artifacts = append([]Artifact{}, r.Artifacts...)
+	return marshal(out)
 }
 
 // UnmarshalJSON reads what MarshalJSON writes, in place of all that the result had. Times are whole microseconds there, and empty lists
@@ -121,17 +108,10 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("cpu_ms: %w", err)
 	}
-	*r = Result{
-		Status: in.Status, ExitCode: noExitCode, Signal: in.Signal,
-		Stdout: in.Stdout, Stderr: in.Stderr, StdoutTruncated: in.StdoutTruncated, StderrTruncated: in.StderrTruncated,
-		Duration: duration, CPU: cpu, PeakMemory: in.PeakMemory,
-		SandboxID: in.SandboxID, Backend: in.Backend, Language: in.Language,
-		Artifacts: unlessEmpty(in.Artifacts), ArtifactsDropped: unlessEmpty(in.ArtifactsDropped), Reason: in.Reason,
-		Network: unlessEmpty(in.Network), NetworkDropped: in.NetworkDropped, Findings: unlessEmpty(in.Findings), Hints: unlessEmpty(in.Hints),
-	}
-	if in.ExitCode != nil {
-		r.ExitCode = *in.ExitCode
-	}
+	*r = Result(in.resultFields)
+	r.Status, r.ExitCode, r.Duration, r.CPU = in.Status, codeOf(in.ExitCode), duration, cpu
+	r.Artifacts, r.ArtifactsDropped = unlessEmpty(r.Artifacts), unlessEmpty(r.ArtifactsDropped)
+	r.Network, r.Findings, r.Hints = unlessEmpty(r.Network), unlessEmpty(r.Findings), unlessEmpty(r.Hints)
 	for _, name := range in.NotEnforced {
 		r.Capabilities.Controls = append(r.Capabilities.Controls, backend.Control{Name: name})
 	}
@@ -155,6 +135,14 @@ func observedCode(code int) *int {
 		return nil
 	}
 	return &code
+}
+
+// codeOf is what observedCode was given.
+func codeOf(observed *int) int {
+	if observed == nil {
+		return noExitCode
+	}
+	return *observed
 }
 
 func milliseconds(d time.Duration) float64 {
