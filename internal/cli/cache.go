@@ -51,19 +51,19 @@ func (p *place) listLayers(ctx context.Context) (kept backend.Layers, layers []b
 }
 
 func newCacheListCommand() *cobra.Command {
-	var place place
-	cmd := newList(&cobra.Command{
+	return newPlacedList(&cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List cached layers",
 		Example: `  llmsandbox cache ls
   llmsandbox cache ls --backend docker --json`,
-	}, "keys", func(ctx context.Context) ([]backend.LayerInfo, error) {
-		_, layers, err := place.listLayers(ctx)
-		return layers, err
+	}, "keys", func(ctx context.Context, b backend.Backend) ([]backend.LayerInfo, error) {
+		kept, err := b.Layers()
+		if err != nil {
+			return nil, err
+		}
+		return kept.List(ctx)
 	}, func(l backend.LayerInfo) string { return l.Key }, printLayers)
-	place.register(cmd.Flags())
-	return cmd
 }
 
 func printLayers(layers []backend.LayerInfo) error {
@@ -100,27 +100,22 @@ func content(l backend.LayerInfo) string {
 
 func newCacheRemoveCommand() *cobra.Command {
 	var place place
-	cmd := &cobra.Command{
+	return place.on(&cobra.Command{
 		Use:     "rm KEY...",
 		Short:   "Remove cached layers that no sandbox uses",
 		Example: `  llmsandbox cache rm $(llmsandbox cache ls -q)`,
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, keys []string) error {
+		RunE: each(func(ctx context.Context, key string) error {
 			kept, err := place.layers()
-			if err != nil {
-				return err
+			if err == nil {
+				err = placed(&place, kept.Remove(ctx, key))
 			}
-			for _, key := range keys {
-				if err := kept.Remove(cmd.Context(), key); err != nil {
-					return placed(&place, err)
-				}
+			if err == nil {
 				fmt.Println("removed", key)
 			}
-			return nil
-		},
-	}
-	place.register(cmd.Flags())
-	return cmd
+			return err
+		}),
+	})
 }
 
 func newCachePruneCommand() *cobra.Command {

@@ -47,6 +47,12 @@ func (p *place) register(set *pflag.FlagSet) {
 	p.Cluster.register(set)
 }
 
+// on gives a command the flags that say where.
+func (p *place) on(cmd *cobra.Command) *cobra.Command {
+	p.register(cmd.Flags())
+	return cmd
+}
+
 // open returns the backend, of which nothing is asked yet.
 func (p *place) open() (backend.Backend, error) {
 	if err := p.checkCluster(); err != nil {

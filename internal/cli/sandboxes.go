@@ -21,7 +21,7 @@ import (
 
 func newCopyCommand() *cobra.Command {
 	var place place
-	cmd := &cobra.Command{
+	return place.on(&cobra.Command{
 		Use:   "cp SOURCE DESTINATION",
 		Short: "Copy files into or out of a sandbox",
 		Long: `Copy a file or directory into or out of a sandbox made by create or run --keep. One of the
@@ -57,9 +57,7 @@ files are skipped. Of the permissions, only read, write and execute are kept.`,
 				return err
 			})
 		},
-	}
-	place.register(cmd.Flags())
-	return cmd
+	})
 }
 
 // printFile writes a file of a sandbox to standard output.
@@ -91,51 +89,32 @@ func insidePath(arg string) (id, path string, inside bool) {
 
 func newRemoveCommand() *cobra.Command {
 	var place place
-	cmd := &cobra.Command{
+	return place.on(&cobra.Command{
 		Use:     "rm ID...",
 		Aliases: []string{"remove"},
 		Short:   "End and remove sandboxes",
 		Example: `  llmsandbox rm sb-1234
   llmsandbox rm $(llmsandbox ls --quiet)`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var errs []error
-			for _, id := range args {
-				removed := stderr.begin("Removing " + id)
-				sb, err := attach(cmd.Context(), &place, id)
-				if err == nil {
-					err = sb.Destroy(cmd.Context())
-				}
-				removed()
-				if err != nil {
-					errs = append(errs, err)
-				}
+		RunE: each(func(ctx context.Context, id string) error {
+			defer stderr.begin("Removing " + id)()
+			sb, err := attach(ctx, &place, id)
+			if err != nil {
+				return err
 			}
-			return errors.Join(errs...)
-		},
-	}
-	place.register(cmd.Flags())
-	return cmd
+			return sb.Destroy(ctx)
+		}),
+	})
 }
 
 func newListCommand() *cobra.Command {
-	var place place
-	cmd := newList(&cobra.Command{
+	return newPlacedList(&cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list", "ps"},
 		Short:   "List running sandboxes",
 		Example: `  llmsandbox ls
   llmsandbox ls --json`,
-	}, "IDs", func(ctx context.Context) ([]backend.Info, error) {
-		b, err := place.open()
-		if err != nil {
-			return nil, err
-		}
-		infos, err := llmsandbox.List(ctx, b)
-		return infos, placed(&place, err)
-	}, func(i backend.Info) string { return i.ID }, printTable)
-	place.register(cmd.Flags())
-	return cmd
+	}, "IDs", llmsandbox.List, func(i backend.Info) string { return i.ID }, printTable)
 }
 
 func printTable(infos []backend.Info) error {
@@ -161,7 +140,7 @@ func kept(i backend.Info) string {
 
 func newGCCommand() *cobra.Command {
 	var place place
-	cmd := &cobra.Command{
+	return place.on(&cobra.Command{
 		Use:   "gc",
 		Short: "Clean up after crashed sandboxes",
 		Long: `Remove what sandboxes leave behind if their owner is killed: state directories, cgroups and
@@ -191,9 +170,7 @@ sandboxes are not affected.`,
 			}
 			return placed(&place, err)
 		},
-	}
-	place.register(cmd.Flags())
-	return cmd
+	})
 }
 
 // newList has a command print what list returns: as a table, by its ids, which the flag calls
@@ -224,12 +201,36 @@ func newList[T any](cmd *cobra.Command, ids string, list func(context.Context) (
 	return cmd
 }
 
+// newPlacedList is newList of what a backend has.
+func newPlacedList[T any](cmd *cobra.Command, ids string, list func(context.Context, backend.Backend) ([]T, error), id func(T) string, table func([]T) error) *cobra.Command {
+	var p place
+	return p.on(newList(cmd, ids, func(ctx context.Context) ([]T, error) {
+		b, err := p.open()
+		if err != nil {
+			return nil, err
+		}
+		items, err := list(ctx, b)
+		return items, placed(&p, err)
+	}, id, table))
+}
+
+// each does one thing with each argument, and goes on after an error.
+func each(do func(ctx context.Context, arg string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		var errs []error
+		for _, arg := range args {
+			errs = append(errs, do(cmd.Context(), arg))
+		}
+		return errors.Join(errs...)
+	}
+}
+
 // noDeadline is the argument, and the answer, of a sandbox that does not end by itself.
 const noDeadline = "none"
 
 func newDeadlineCommand() *cobra.Command {
 	var p place
-	cmd := &cobra.Command{
+	return p.on(&cobra.Command{
 		Use:   "deadline [flags] ID [DURATION|none]",
 		Short: "Show or change when a sandbox ends",
 		Long: `Set the time from now after which a sandbox ends, even if a program is running in it. This
@@ -259,9 +260,7 @@ replaces its --ttl. With 'none', the sandbox has no deadline. Without DURATION, 
 				return nil
 			})
 		},
-	}
-	p.register(cmd.Flags())
-	return cmd
+	})
 }
 
 func newStatsCommand() *cobra.Command {

@@ -201,23 +201,16 @@ Create and install them with llmsandbox setup, and use them with --environment.`
 }
 
 func newEnvironmentsListCommand() *cobra.Command {
-	var place place
 	var image string
-	cmd := newList(&cobra.Command{
+	cmd := newPlacedList(&cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List environments and whether they are installed",
 		Example: `  llmsandbox environments ls
   llmsandbox environments ls --backend docker --json`,
-	}, "names", func(ctx context.Context) ([]llmsandbox.EnvironmentInfo, error) {
-		b, err := place.open()
-		if err != nil {
-			return nil, err
-		}
-		list, err := llmsandbox.Environments(ctx, &llmsandbox.Options{Backend: b, Image: image})
-		return list, placed(&place, err)
+	}, "names", func(ctx context.Context, b backend.Backend) ([]llmsandbox.EnvironmentInfo, error) {
+		return llmsandbox.Environments(ctx, &llmsandbox.Options{Backend: b, Image: image})
 	}, func(e llmsandbox.EnvironmentInfo) string { return e.Name }, printEnvironments)
-	place.register(cmd.Flags())
 	cmd.Flags().StringVar(&image, "image", "", "look for environments installed for this `IMAGE`")
 	return cmd
 }
@@ -259,7 +252,7 @@ func newEnvironmentsShowCommand() *cobra.Command {
 
 func newEnvironmentsRemoveCommand() *cobra.Command {
 	var place place
-	cmd := &cobra.Command{
+	return place.on(&cobra.Command{
 		Use:   "rm NAME",
 		Short: "Remove an environment and its packages",
 		Long: `Remove the lock file of an environment and its packages on the backend. Packages in use are
@@ -293,7 +286,5 @@ kept. The environment data-science is built in: only its packages are removed.`,
 			}
 			return nil
 		},
-	}
-	place.register(cmd.Flags())
-	return cmd
+	})
 }

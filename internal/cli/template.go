@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -155,12 +154,6 @@ func newTemplateRemoveCommand() *cobra.Command {
 		Long:    `Remove templates. Installed packages and images stay, and so do sandboxes.`,
 		Example: `  llmsandbox template rm data web`,
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			var errs []error
-			for _, name := range args {
-				errs = append(errs, llmsandbox.RemoveTemplate(name))
-			}
-			return errors.Join(errs...)
-		},
+		RunE:    each(func(_ context.Context, name string) error { return llmsandbox.RemoveTemplate(name) }),
 	}
 }

@@ -64,23 +64,13 @@ func newVolumeCreateCommand() *cobra.Command {
 }
 
 func newVolumeListCommand() *cobra.Command {
-	var place place
-	cmd := newList(&cobra.Command{
+	return newPlacedList(&cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List volumes",
 		Example: `  llmsandbox volume list
   llmsandbox volume list --json`,
-	}, "names", func(ctx context.Context) ([]llmsandbox.Volume, error) {
-		b, err := place.open()
-		if err != nil {
-			return nil, err
-		}
-		list, err := llmsandbox.ListVolumes(ctx, b)
-		return list, placed(&place, err)
-	}, func(v llmsandbox.Volume) string { return v.Name }, printVolumes)
-	place.register(cmd.Flags())
-	return cmd
+	}, "names", llmsandbox.ListVolumes, func(v llmsandbox.Volume) string { return v.Name }, printVolumes)
 }
 
 func printVolumes(volumes []llmsandbox.Volume) error {
@@ -107,29 +97,22 @@ func newVolumeRemoveCommand() *cobra.Command {
 		Example: `  llmsandbox volume remove cache
   llmsandbox volume remove --force cache models`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: each(func(ctx context.Context, name string) error {
 			b, err := place.open()
 			if err != nil {
 				return err
 			}
-			var errs []error
-			for _, name := range args {
-				removed := stderr.begin("Removing " + termsafe.String(name))
-				err := llmsandbox.RemoveVolume(cmd.Context(), b, name, force)
-				removed()
-				errs = append(errs, placed(&place, err))
-			}
-			return errors.Join(errs...)
-		},
+			defer stderr.begin("Removing " + termsafe.String(name))()
+			return placed(&place, llmsandbox.RemoveVolume(ctx, b, name, force))
+		}),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "also remove volumes that sandboxes have, which live on without the files")
-	place.register(cmd.Flags())
-	return cmd
+	return place.on(cmd)
 }
 
 func newVolumeCopyCommand() *cobra.Command {
 	var place place
-	cmd := &cobra.Command{
+	return place.on(&cobra.Command{
 		Use:     "copy [flags] SOURCE DESTINATION",
 		Aliases: []string{"cp"},
 		Short:   "Copy files into or out of a volume",
@@ -160,9 +143,7 @@ permissions, only read, write and execute are kept.`,
 			printSkipped(copied)
 			return placed(&place, err)
 		},
-	}
-	place.register(cmd.Flags())
-	return cmd
+	})
 }
 
 // volumePath cuts NAME:PATH. What has no name of a volume before the colon is a path of the host.
