@@ -18,8 +18,6 @@ const (
 	helpColumns = 100
 	// fewFlags are shown in one list, whatever their groups.
 	fewFlags = 8
-	// widestName is the widest name of a flag that its description is put beside.
-	widestName = 34
 )
 
 // A flagGroup is a heading in help and in the reference. Each flag of each command belongs to one, by its name.
@@ -126,19 +124,13 @@ func helpText(cmd *cobra.Command, backend string, all bool) string {
 		writeCommands(&b, cmd)
 	}
 	groups, hidden := groupedFlags(cmd, backend, all)
-	width := 0
 	for _, g := range groups {
+		set := pflag.NewFlagSet(g.title, pflag.ContinueOnError)
+		set.SortFlags = false
 		for _, f := range g.flags {
-			if n := len(flagName(f)); n <= widestName {
-				width = max(width, n)
-			}
+			set.AddFlag(f)
 		}
-	}
-	for _, g := range groups {
-		fmt.Fprintf(&b, "\n%s:\n", g.title)
-		for _, f := range g.flags {
-			writeEntry(&b, flagName(f), flagUsage(f), width)
-		}
+		fmt.Fprintf(&b, "\n%s:\n%s", g.title, set.FlagUsagesWrapped(helpColumns))
 	}
 	if cmd.Example != "" {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
@@ -161,7 +153,7 @@ func works(cmd *cobra.Command) bool {
 func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 	width := 0
 	for _, c := range cmd.Commands() {
-		width = max(width, len(c.Name())+2)
+		width = max(width, len(c.Name()))
 	}
 	for _, g := range append(cmd.Groups(), &cobra.Group{Title: "Commands"}) {
 		titled := false
@@ -173,7 +165,7 @@ func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 				fmt.Fprintf(b, "\n%s:\n", g.Title)
 			}
 			titled = true
-			writeEntry(b, "  "+c.Name(), c.Short, width)
+			fmt.Fprintf(b, "  %-*s  %s\n", width, c.Name(), c.Short)
 		}
 	}
 }
@@ -242,50 +234,4 @@ func groupedFlags(cmd *cobra.Command, backend string, all bool) (groups []shownG
 		groups = []shownGroup{shown}
 	}
 	return groups, hidden
-}
-
-// flagName is how a flag is written, as in "  -l, --lang LANGUAGE".
-func flagName(f *pflag.Flag) string {
-	short := "    "
-	if f.Shorthand != "" {
-		short = "-" + f.Shorthand + ", "
-	}
-	value, _ := pflag.UnquoteUsage(f)
-	if f.NoOptDefVal != "" && value != "" {
-		return "  " + short + "--" + f.Name + "[=" + value + "]"
-	}
-	return strings.TrimRight("  "+short+"--"+f.Name+" "+value, " ")
-}
-
-// flagUsage is what a flag does, with its default.
-func flagUsage(f *pflag.Flag) string {
-	_, usage := pflag.UnquoteUsage(f)
-	switch f.DefValue {
-	case "", "false", "[]":
-		return usage
-	}
-	return usage + " (default " + f.DefValue + ")"
-}
-
-// writeEntry writes a name and beside it, or below a wide one, its description in lines of helpColumns.
-func writeEntry(b *strings.Builder, name, text string, width int) {
-	column := width + 2
-	line := fmt.Sprintf("%-*s", column, name)
-	if len(name) > width {
-		b.WriteString(name + "\n")
-		line = strings.Repeat(" ", column)
-	}
-	begun := false
-	for word := range strings.FieldsSeq(text) {
-		if begun && len(line)+1+len(word) > helpColumns {
-			b.WriteString(line + "\n")
-			line, begun = strings.Repeat(" ", column), false
-		}
-		if begun {
-			line += " "
-		}
-		line += word
-		begun = true
-	}
-	b.WriteString(line + "\n")
 }

@@ -205,3 +205,26 @@ func checkExample(t *testing.T, text string) error {
 	_, err := configFiles()
 	return err
 }
+
+// flagName is how a flag is written, as in "  -l, --lang LANGUAGE".
+func flagName(f *pflag.Flag) string {
+	short := "    "
+	if f.Shorthand != "" {
+		short = "-" + f.Shorthand + ", "
+	}
+	value, _ := pflag.UnquoteUsage(f)
+	if f.NoOptDefVal != "" && value != "" {
+		return "  " + short + "--" + f.Name + "[=" + value + "]"
+	}
+	return strings.TrimRight("  "+short+"--"+f.Name+" "+value, " ")
+}
+
+// flagUsage is what a flag does, with its default.
+func flagUsage(f *pflag.Flag) string {
+	_, usage := pflag.UnquoteUsage(f)
+	switch f.DefValue {
+	case "", "false", "[]":
+		return usage
+	}
+	return usage + " (default " + f.DefValue + ")"
+}
