@@ -50,12 +50,12 @@ type Network struct {
 	Allow []string
 	// Resolve finds the addresses of a name that the rules let through; nil means this
 	// machine's resolver. What it returns is checked like any address.
-	Resolve func(ctx context.Context, name string) ([]netip.Addr, error)
+	Resolve func(ctx context.Context, name string) ([]netip.Addr, error) `json:"-"`
 	// Roots verify the certificates of the hosts of secrets; nil means this machine's.
-	Roots *x509.CertPool
+	Roots *x509.CertPool `json:"-"`
 	// Hook, when set, is called with every attempt when it has ended or was refused. It is
 	// called from other goroutines and must not block.
-	Hook func(NetworkAttempt)
+	Hook func(NetworkAttempt) `json:"-"`
 
 	packages      []layers.RegistryHost // what PackageHosts means on this machine
 	noPackages    error                 // why there are none

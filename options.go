@@ -23,7 +23,7 @@ type Options struct {
 	// it is given another; empty means python.
 	Language string
 	// Backend runs the sandbox; nil means the embedded local one.
-	Backend backend.Backend
+	Backend backend.Backend `json:"-"`
 	// Image is the root filesystem: empty or "host" for the host's own read-only
 	// toolchains, an image's registry reference, the directory of an OCI layout, or
 	// the file of a `docker save` tar.
@@ -69,10 +69,10 @@ type Options struct {
 	// number, but for existing containers; elsewhere Open fails with ErrUnsupported.
 	Volumes []VolumeMount
 	// Artifacts say what results carry beside the output, unless a run says otherwise.
-	Artifacts ArtifactOptions
+	Artifacts ArtifactOptions `json:"-"`
 	// Policy is what code and libraries are checked against before they get near the
 	// sandbox.
-	Policy Policy
+	Policy Policy `json:"-"`
 	// Labels are kept with the sandbox and returned by List.
 	Labels map[string]string
 	// Lifetime ends the sandbox after so long, whatever runs in it; 0 means never.
@@ -117,17 +117,17 @@ type Options struct {
 	// Supervisor, when set, opens and owns the sandbox in a process of its own, so that the sandbox
 	// lives on when this process ends. Open then returns a handle as [Attach] does: Close leaves
 	// the sandbox alone. It is available on Linux.
-	Supervisor *Supervisor
+	Supervisor *Supervisor `json:"-"`
 	// ID names the sandbox; empty lets Open choose. It is of [a-z0-9-], at most
 	// 40 bytes.
 	ID string
 	// Progress is called with reports of long steps, such as an image being pulled. It is called
 	// from other goroutines and must not block.
-	Progress func(backend.Progress)
+	Progress func(backend.Progress) `json:"-"`
 	// Logger gets what goes wrong without a caller that gets the error: a stream into the
 	// sandbox that is lost and made again, files and earlier sandboxes that could not be removed. It gets
 	// neither code nor output nor secrets. nil logs nothing.
-	Logger *slog.Logger
+	Logger *slog.Logger `json:"-"`
 }
 
 // Mount is a directory or file of the host in a sandbox; see [backend.Mount].

@@ -33,28 +33,12 @@ type Supervisor struct {
 	Config []byte
 }
 
-// An order is what a supervisor is started with: its Config, and what of the Options is for it.
+// An order is what a supervisor is started with: its Config, and the Options, whose fields that JSON leaves out are this process's own.
 type order struct {
-	Config                 []byte
-	TakeOver               bool   // of the sandbox ID, with Mode and Allow
-	Declaration            []byte // of the language, if a file declares it
-	Language, Image, ID    string
-	Limits                 Limits
-	BestEffort, Resettable bool
-	WritableRoot, Sudo     bool
-	KeepFiles              bool
-	User, Workdir, GPUs    string
-	Env, Labels            map[string]string
-	Mode                   NetworkMode
-	Allow                  []string
-	Secrets                []Secret
-	Libraries              []string
-	Environment            string
-	Imports                []string
-	Install                InstallOptions
-	Lifetime, IdleTimeout  time.Duration
-	Mounts                 []Mount
-	Volumes                []VolumeMount
+	Config      []byte
+	TakeOver    bool   // of the sandbox Options.ID, with Options.Network
+	Declaration []byte // of the language, if a file declares it
+	Options     Options
 }
 
 // openSupervised has a supervisor open the sandbox, and attaches to it.
@@ -62,13 +46,12 @@ func openSupervised(ctx context.Context, o Options, lang *language.Language) (*S
 	if err := o.Supervisor.check(o.Network); err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
-	environment := o.Environment
-	if environments.IsPath(environment) { // the supervisor has another working directory
-		path, err := filepath.Abs(environment)
+	if environments.IsPath(o.Environment) { // the supervisor has another working directory
+		path, err := filepath.Abs(o.Environment)
 		if err != nil {
-			return nil, fmt.Errorf("environment %s: %w", environment, err)
+			return nil, fmt.Errorf("environment %s: %w", o.Environment, err)
 		}
-		environment = path
+		o.Environment = path
 	}
 	progress := func(text json.RawMessage) {
 		var p backend.Progress
@@ -76,12 +59,7 @@ func openSupervised(ctx context.Context, o Options, lang *language.Language) (*S
 			o.Progress(p)
 		}
 	}
-	started, err := supervisor.Start(ctx, o.Supervisor.Command, order{
-		Config: o.Supervisor.Config, Declaration: lang.Declaration, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
-		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
-		Mode: o.Network.Mode, Allow: o.Network.Allow, Secrets: o.Secrets, Libraries: o.Libraries, Environment: environment, Imports: o.Imports, Install: o.Install,
-		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts, Volumes: o.Volumes, WritableRoot: o.WritableRoot, User: o.User, Sudo: o.Sudo, Workdir: o.Workdir, KeepFiles: o.KeepFiles, GPUs: o.GPUs,
-	}, progress)
+	started, err := supervisor.Start(ctx, o.Supervisor.Command, order{Config: o.Supervisor.Config, Declaration: lang.Declaration, Options: o}, progress)
 	if err != nil {
 		return nil, asTold(err)
 	}
@@ -100,7 +78,7 @@ func (t *TakeOver) supervise(ctx context.Context, id string) error {
 	if err := t.Supervisor.check(t.Network); err != nil {
 		return fmt.Errorf("take over sandbox %s: %w", id, err)
 	}
-	o := order{Config: t.Supervisor.Config, TakeOver: true, ID: id, Mode: t.Network.Mode, Allow: t.Network.Allow}
+	o := order{Config: t.Supervisor.Config, TakeOver: true, Options: Options{ID: id, Network: t.Network}}
 	started, err := supervisor.Start(ctx, t.Supervisor.Command, o, func(json.RawMessage) {})
 	if err != nil {
 		return asTold(err)
@@ -152,7 +130,7 @@ func openOrdered(ctx context.Context, open func([]byte) (backend.Backend, error)
 		return nil, err
 	}
 	if o.Declaration != nil {
-		if _, err := all.LoadText(o.Language, o.Declaration); err != nil {
+		if _, err := all.LoadText(o.Options.Language, o.Declaration); err != nil {
 			return nil, err
 		}
 	}
@@ -164,18 +142,14 @@ func openOrdered(ctx context.Context, open func([]byte) (backend.Backend, error)
 		}
 	}
 	if o.TakeOver { // of whatever language: the supervisor runs nothing
-		return Attach(ctx, o.ID, &AttachOptions{Backend: b, Language: DefaultLanguage, TakeOver: &TakeOver{Network: Network{Mode: o.Mode, Allow: o.Allow}}})
+		return Attach(ctx, o.Options.ID, &AttachOptions{Backend: b, Language: DefaultLanguage, TakeOver: &TakeOver{Network: o.Options.Network}})
 	}
-	progress := func(p backend.Progress) {
+	o.Options.Backend = b
+	o.Options.Progress = func(p backend.Progress) {
 		text, _ := json.Marshal(p) // it has a JSON form
 		supervisor.Say(supervisor.Answer{Progress: text})
 	}
-	return Open(ctx, &Options{
-		Backend: b, Language: o.Language, Image: o.Image, ID: o.ID, Limits: o.Limits,
-		BestEffort: o.BestEffort, Resettable: o.Resettable, Env: o.Env, Labels: o.Labels,
-		Network: Network{Mode: o.Mode, Allow: o.Allow}, Secrets: o.Secrets, Libraries: o.Libraries, Environment: o.Environment, Imports: o.Imports, Install: o.Install,
-		Lifetime: o.Lifetime, IdleTimeout: o.IdleTimeout, Mounts: o.Mounts, Volumes: o.Volumes, WritableRoot: o.WritableRoot, User: o.User, Sudo: o.Sudo, Workdir: o.Workdir, KeepFiles: o.KeepFiles, GPUs: o.GPUs, Progress: progress,
-	})
+	return Open(ctx, &o.Options)
 }
 
 // kinds are the error values that keep their meaning on the way from a supervisor; an error that

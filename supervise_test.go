@@ -2,6 +2,7 @@ package llmsandbox
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -23,11 +24,22 @@ func TestSupervisorErrorsKeepTheirMeaning(t *testing.T) {
 
 // An option that Options gets has to go to the supervisor, or to be named here.
 func TestOrderHasAllOptions(t *testing.T) {
-	stay := []string{"Backend", "Supervisor", "Policy", "Artifacts", "Progress", "Logger", "Network", "Template"} // Network is Mode and Allow; Template, what is in it
+	stay := []string{"Backend", "Supervisor", "Policy", "Artifacts", "Progress", "Logger"}
 	for f := range reflect.TypeFor[Options]().Fields() {
-		if _, ok := reflect.TypeFor[order]().FieldByName(f.Name); !ok && !slices.Contains(stay, f.Name) {
-			t.Errorf("the option %s goes to no supervisor", f.Name)
+		if goes := f.Tag.Get("json") != "-"; goes == slices.Contains(stay, f.Name) {
+			t.Errorf("the option %s goes to a supervisor: %v, want %v", f.Name, goes, !goes)
 		}
+	}
+	text, err := json.Marshal(order{Options: Options{Progress: func(backend.Progress) {}, Network: Network{Hook: func(NetworkAttempt) {}, Allow: []string{"a"}}, Limits: Limits{Memory: Unlimited}, Secrets: []Secret{{Name: "n", Value: "v"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got order
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if o := got.Options; o.Limits.Memory != Unlimited || !slices.Equal(o.Network.Allow, []string{"a"}) || len(o.Secrets) != 1 || o.Secrets[0].Value != "v" {
+		t.Errorf("%s: got %+v, want the limit, the rule and the secret", text, got)
 	}
 }
 
