@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/llmsandbox/llmsandbox/internal/configdir"
 	"github.com/llmsandbox/llmsandbox/internal/environments"
 )
 
@@ -151,12 +151,12 @@ func configFiles() ([]configFile, error) {
 	var files []configFile
 	for _, path := range paths {
 		file := configFile{path: path}
-		text, err := readConfig(path)
+		text, err := configdir.ReadFile(path, maxConfig)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err == nil {
-			_, err = toml.Decode(text, &file.keys)
+			err = toml.Unmarshal(text, &file.keys)
 		}
 		if err == nil {
 			err = checkConfig(newRootCommand(), file.keys) // with all commands
@@ -167,19 +167,6 @@ func configFiles() ([]configFile, error) {
 		files = append(files, file)
 	}
 	return files, nil
-}
-
-func readConfig(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
-	if err == nil && len(text) > maxConfig {
-		err = fmt.Errorf("it is larger than %d bytes", maxConfig)
-	}
-	return string(text), err
 }
 
 // checkConfig fails for keys that neither are a flag of a command, or of one below it, nor name a command.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/artifact"
+	"github.com/llmsandbox/llmsandbox/internal/configdir"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/notebook"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
@@ -301,7 +302,7 @@ func (r *notebookRun) save() error {
 	}
 	data, err := r.file.Encode()
 	if err == nil {
-		err = replaceFile(to, data)
+		err = configdir.WriteFile(to, data, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("--notebook: %w", err)
@@ -330,23 +331,6 @@ func (f *runFlags) checkNotebookFlags(src source, args []string) error {
 	}
 	if _, err := os.Stat(filepath.Dir(f.notebook)); err != nil {
 		return fmt.Errorf("--notebook: %w", err)
-	}
-	return nil
-}
-
-// replaceFile writes a file in one step, so that nobody finds half of it.
-func replaceFile(name string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".llmsandbox-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/llmsandbox/llmsandbox/httpapi"
+	"github.com/llmsandbox/llmsandbox/internal/configdir"
 	"github.com/llmsandbox/llmsandbox/internal/service/store"
 )
 
@@ -89,19 +88,12 @@ func parseGrant(text string) (project string, scopes []store.Scope, claim, value
 }
 
 func readClientSecret(name string) (string, error) {
-	file, err := os.Open(name)
+	text, err := configdir.ReadFile(name, maxClientSecret)
 	if err != nil {
 		return "", err
 	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxClientSecret+1))
 	secret := strings.TrimSpace(string(text))
-	switch {
-	case err != nil:
-		return "", err
-	case len(text) > maxClientSecret:
-		return "", fmt.Errorf("%s is larger than %d bytes: it is to have a secret and nothing else", name, maxClientSecret)
-	case secret == "" || strings.ContainsAny(secret, "\r\n"):
+	if secret == "" || strings.ContainsAny(secret, "\r\n") {
 		return "", fmt.Errorf("%s is to have a secret, on one line", name)
 	}
 	return secret, nil

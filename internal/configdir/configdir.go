@@ -1,10 +1,16 @@
-// Package configdir finds the directory of what users keep: their configuration, environments and templates.
+// Package configdir finds the directory of what users keep, which is their configuration, environments and templates, and reads and
+// writes files whole.
 package configdir
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/llmsandbox/llmsandbox/backend"
 )
 
 // Default is LLMSANDBOX_CONFIG_DIR, or llmsandbox in the directory that the system has for configuration. It
@@ -19,4 +25,35 @@ func Default() (string, error) {
 		dir = filepath.Join(config, "llmsandbox")
 	}
 	return filepath.Abs(dir)
+}
+
+// ReadFile reads a file of at most so many bytes. It fails with backend.ErrInvalid for a larger one.
+func ReadFile(path string, most int) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if err == nil && len(data) > most {
+		err = fmt.Errorf("%w: %s is larger than %d bytes", backend.ErrInvalid, path, most)
+	}
+	return data, err
+}
+
+// WriteFile writes a file in one step, so that nobody finds half of it.
+func WriteFile(path string, data []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".llmsandbox-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(mode), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return err
 }

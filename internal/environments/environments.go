@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -89,12 +88,7 @@ func Find(name string) (Lock, error) {
 
 // Read reads the lock of a file.
 func Read(path string) (Lock, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return Lock{}, fmt.Errorf("read the lock: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxLock+1))
+	data, err := configdir.ReadFile(path, maxLock)
 	if err != nil {
 		return Lock{}, fmt.Errorf("read the lock: %w", err)
 	}
@@ -146,20 +140,11 @@ func Save(name string, l Lock) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return "", fmt.Errorf("keep the environment %s: %w", name, err)
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return "", fmt.Errorf("keep the environment %s: %w", name, err)
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
+	if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
+		err = configdir.WriteFile(path, data, 0o644)
 	}
 	if err != nil {
-		return "", fmt.Errorf("keep the environment %s: %w", name, errors.Join(err, os.Remove(f.Name())))
+		return "", fmt.Errorf("keep the environment %s: %w", name, err)
 	}
 	return path, nil
 }

@@ -5,7 +5,6 @@ package templates
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -80,17 +79,9 @@ func Read(name string) (text []byte, file string, err error) {
 	if file, err = path(name); err != nil {
 		return nil, "", err
 	}
-	f, err := os.Open(file)
+	text, err = configdir.ReadFile(file, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", notFound(name)
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("read the template %s: %w", name, err)
-	}
-	defer f.Close()
-	text, err = io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(text) > maxFile {
-		err = fmt.Errorf("%w: %s is larger than %d bytes", backend.ErrInvalid, file, maxFile)
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("read the template %s: %w", name, err)
@@ -119,16 +110,8 @@ func Save(name string, text []byte) error {
 	if len(text) > maxFile {
 		return fmt.Errorf("template %s: %w: it takes %d bytes: use at most %d", name, backend.ErrInvalid, len(text), maxFile)
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
-	if err != nil {
+	if err := configdir.WriteFile(file, text, 0o600); err != nil {
 		return fmt.Errorf("keep the template %s: %w", name, err)
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		return fmt.Errorf("keep the template %s: %w", name, errors.Join(err, os.Remove(f.Name())))
 	}
 	return nil
 }
