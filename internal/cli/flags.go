@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +14,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/bytesize"
+	"github.com/llmsandbox/llmsandbox/internal/configdir"
 	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 	"github.com/llmsandbox/llmsandbox/internal/limit"
 )
@@ -318,32 +317,34 @@ func parseSecret(text string) (llmsandbox.Secret, error) {
 	return s, nil
 }
 
-// maxSecretFile bounds a file of secrets.
-const maxSecretFile = 1 << 20
-
 // readSecrets reads a file of secrets: one a line, empty ones and those that begin
 // with # left out.
-func readSecrets(name string) ([]llmsandbox.Secret, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	var out []llmsandbox.Secret
-	lines := bufio.NewScanner(io.LimitReader(file, maxSecretFile))
-	for number := 1; lines.Scan(); number++ {
-		line := strings.TrimSpace(lines.Text())
+func readSecrets(name string) (secrets []llmsandbox.Secret, err error) {
+	err = eachLine(name, func(line string) error {
+		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
-			continue
+			return nil
 		}
 		s, err := parseSecret(line)
-		if err != nil {
-			return nil, fmt.Errorf("%s, line %d: %w", name, number, err)
+		secrets = append(secrets, s)
+		return err
+	})
+	return secrets, err
+}
+
+// maxLines bounds a file that is read line by line, in bytes.
+const maxLines = 1 << 20
+
+// eachLine calls take with the lines of a file, and says at which one it fails.
+func eachLine(name string, take func(line string) error) error {
+	text, err := configdir.ReadFile(name, maxLines)
+	if err != nil {
+		return err
+	}
+	for i, line := range strings.Split(string(text), "\n") {
+		if err := take(line); err != nil {
+			return fmt.Errorf("%s, line %d: %w", name, i+1, err)
 		}
-		out = append(out, s)
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return out, nil
+	return nil
 }

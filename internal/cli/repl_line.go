@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -316,10 +317,8 @@ func count(code string, list ...string) int {
 	n := 0
 	for _, line := range strings.Split(code, "\n") {
 		for _, word := range strings.FieldsFunc(line, func(r rune) bool { return unicode.IsSpace(r) || r == ';' }) {
-			for _, w := range list {
-				if word == w {
-					n++
-				}
+			if slices.Contains(list, word) {
+				n++
 			}
 		}
 	}

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -152,40 +150,27 @@ func (f *setupFlags) makeLock(ctx context.Context, libraries []string, o llmsand
 	return environments.Parse(text)
 }
 
-// maxRequirements bounds a file of requirements.
-const maxRequirements = 1 << 20
-
 // readRequirements reads the libraries of a file as pip's: one on a line, with comments. It fails
 // for what only pip itself could follow.
-func readRequirements(name string) ([]string, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	var list []string
-	lines := bufio.NewScanner(io.LimitReader(file, maxRequirements))
-	for number := 1; lines.Scan(); number++ {
-		line := lines.Text()
+func readRequirements(name string) (list []string, err error) {
+	err = eachLine(name, func(line string) error {
 		if i := strings.Index(" "+line, " #"); i >= 0 {
 			line = line[:i]
 		}
 		line = strings.Join(strings.Fields(line), "")
 		switch {
 		case line == "":
-			continue
+			return nil
 		case strings.ContainsAny(line, `;\@`) || line[0] == '-':
-			return nil, fmt.Errorf("%s, line %d: options, markers, hashes and addresses are not supported: use lines such as pandas>=2", name, number)
+			return errors.New("options, markers, hashes and addresses are not supported: use lines such as pandas>=2")
 		}
 		list = append(list, line)
+		return nil
+	})
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("%s names no library", name)
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("%s names no library", name)
-	}
-	return list, nil
+	return list, err
 }
 
 func newEnvironmentsCommand() *cobra.Command {

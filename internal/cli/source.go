@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/language/python"
 	"github.com/llmsandbox/llmsandbox/internal/notebook"
@@ -141,7 +142,8 @@ func loadDir(dir, lang string) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	if len(list) == 0 || hasMain(dir) {
+	_, other := mainFile("", func(name string) bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil })
+	if len(list) == 0 || other != nil {
 		return loadProject(dir, lang)
 	}
 	return source{notebooks: list, dir: dir, lang: list[0].lang}, nil
@@ -150,18 +152,22 @@ func loadDir(dir, lang string) (source, error) {
 // mainStems are the names of main files, without their endings.
 var mainStems = []string{"main", "Main", "index", "app"}
 
-// hasMain reports whether a directory has a main file of a language.
-func hasMain(dir string) bool {
+// mainFile is the first main file of a language, or with "" of any, that is there.
+func mainFile(lang string, there func(name string) bool) (name string, l *language.Language) {
+	want, err := all.Get(lang)
 	for _, stem := range mainStems {
 		for _, l := range all.All() {
+			if lang != "" && (err != nil || want.Name != l.Name) {
+				continue
+			}
 			for _, ext := range l.Extensions {
-				if _, err := os.Stat(filepath.Join(dir, stem+ext)); err == nil {
-					return true
+				if there(stem + ext) {
+					return stem + ext, l
 				}
 			}
 		}
 	}
-	return false
+	return "", nil
 }
 
 // loadProject reads a directory whose main file is main.* or Main.* or index.*.
@@ -200,23 +206,13 @@ func loadProject(dir, lang string) (source, error) {
 }
 
 func pickMain(s source, dir, lang string) (source, error) {
-	for _, stem := range mainStems {
-		for _, l := range all.All() {
-			if lang != "" {
-				if want, err := all.Get(lang); err != nil || want.Name != l.Name {
-					continue
-				}
-			}
-			for _, ext := range l.Extensions {
-				if data, ok := s.files[stem+ext]; ok {
-					delete(s.files, stem+ext)
-					s.name, s.code, s.lang = stem+ext, string(data), l.Name
-					return s, nil
-				}
-			}
-		}
+	name, l := mainFile(lang, func(name string) bool { _, ok := s.files[name]; return ok })
+	if l == nil {
+		return s, fmt.Errorf("the project %s has no main file: name it main with its language's ending, such as main.py", dir)
 	}
-	return s, fmt.Errorf("the project %s has no main file: name it main with its language's ending, such as main.py", dir)
+	s.name, s.code, s.lang = name, string(s.files[name]), l.Name
+	delete(s.files, name)
+	return s, nil
 }
 
 // readMetadata adds the libraries of a script's own metadata (PEP 723) to those of the run, with
