@@ -72,10 +72,13 @@ var passing = []string{
 	"failed to sync configmap cache", "failed to sync secret cache", "is reserved for", "context deadline exceeded",
 }
 
+// unbound is part of the message about a pod whose claim is being given its storage.
+const unbound = "unbound immediate PersistentVolumeClaims"
+
 // failure returns why a pod will not start; nil when it may.
 func failure(pod *corev1.Pod) *StartError {
 	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == reasonUnschedulable {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == reasonUnschedulable && !strings.Contains(c.Message, unbound) {
 			return &StartError{Reason: c.Reason, Message: c.Message, Hint: hintNode}
 		}
 	}
@@ -254,6 +257,11 @@ func obstacle(pod *corev1.Pod, container string) string {
 // describe says how far a pod has come.
 func describe(pod *corev1.Pod) string {
 	at := strings.ToLower(string(pod.Status.Phase))
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return at + ": " + join(c.Reason, c.Message)
+		}
+	}
 	for _, s := range append(append([]corev1.ContainerStatus(nil), pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...) {
 		if w := s.State.Waiting; w != nil {
 			return at + ", container " + s.Name + " waits: " + join(w.Reason, w.Message)

@@ -57,7 +57,15 @@ func TestNoFailure(t *testing.T) {
 			t.Errorf("%s: %v, want nil", state, got)
 		}
 	}
-	r := load(t, "no-configmap")
+	r := load(t, "no-node")
+	r.Pod.Status.Conditions[0].Message = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"
+	if got := failure(r.Pod); got != nil {
+		t.Errorf("a claim without storage yet: %v, want nil", got)
+	}
+	if got := describe(r.Pod); !strings.Contains(got, "unbound immediate") {
+		t.Errorf("it is described as %q, want what it waits for", got)
+	}
+	r = load(t, "no-configmap")
 	r.Pod.Status.ContainerStatuses[0].State.Waiting.Message = "failed to sync configmap cache: timed out waiting for the condition"
 	if got := failure(r.Pod); got != nil {
 		t.Errorf("what passes: %v, want nil", got)
