@@ -66,7 +66,7 @@ type Options struct {
 	// time: what code does in a volume, such as making links and sockets, those see. Set-user-ID bits and devices in them have no effect, and they do not
 	// count against Limits.Disk: nothing bounds what code can write to one but the file system that it is on. Reset leaves them alone. The local backend
 	// has them, with User only as root of the machine, and not with the isolation process, and so do docker and podman, where files belong to users by
-	// number, but for existing containers; elsewhere Open fails with ErrUnsupported.
+	// number, and kubernetes, as claims, but for existing containers and pods; elsewhere Open fails with ErrUnsupported.
 	Volumes []VolumeMount
 	// Artifacts say what results carry beside the output, unless a run says otherwise.
 	Artifacts ArtifactOptions `json:"-"`

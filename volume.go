@@ -18,7 +18,8 @@ type VolumeMount = backend.VolumeMount
 
 // CreateVolume makes an empty volume of a backend (nil: the embedded local one) with the name, labels and size of v. It fails with ErrVolumeExists, with
 // ErrInvalid for a name that no volume can have, with ErrNotEnforced for a size on a backend that cannot hold it to that, as the local one and engines
-// cannot, and with ErrUnsupported where there are no volumes: with the isolation process, in existing containers, and on Kubernetes.
+// cannot, and with ErrUnsupported where there are no volumes: with the isolation process, and in existing containers. On a cluster it is a claim: its size
+// is accepted, and whether it holds is up to the storage driver.
 func CreateVolume(ctx context.Context, b backend.Backend, v Volume) (Volume, error) {
 	keeper, err := volumesOf(b)
 	if err != nil {
@@ -38,7 +39,7 @@ func ListVolumes(ctx context.Context, b backend.Backend) ([]Volume, error) {
 
 // RemoveVolume removes a volume of a backend (nil: the embedded local one) with all that is in it. It fails with ErrVolumeNotFound, and with ErrVolumeInUse
 // while a sandbox has it, whose id the error names. With force it is removed nevertheless, and the sandbox lives on without the files; on an engine, what
-// that writes to it from then on is removed by [GC], once the sandbox has ended.
+// that writes to it from then on is removed by [GC], once the sandbox has ended, and on a cluster it has the files until it ends.
 func RemoveVolume(ctx context.Context, b backend.Backend, name string, force bool) error {
 	keeper, err := volumesOf(b)
 	if err != nil {
@@ -106,7 +107,7 @@ func volumesOf(b backend.Backend) (backend.Volumes, error) {
 	}
 	keeper, ok := b.(backend.Volumes)
 	if !ok {
-		return nil, fmt.Errorf("volumes: %w: the %s backend has none: use the local one, or copy files in and out", ErrUnsupported, b.Name())
+		return nil, fmt.Errorf("volumes: %w: the %s backend has none: use local or kubernetes, or copy files in and out", ErrUnsupported, b.Name())
 	}
 	return keeper, nil
 }

@@ -13,7 +13,8 @@ type Volumes interface {
 	// ListVolumes returns the volumes that the caller may see, sorted by name.
 	ListVolumes(ctx context.Context) ([]Volume, error)
 	// RemoveVolume removes a volume with all that is in it. While a sandbox has it, it fails with ErrVolumeInUse, unless it is
-	// forced: then the sandbox lives on without the files, though what it writes there may stay until GC. It fails with ErrVolumeNotFound.
+	// forced: then the sandbox lives on without the files, though what it writes there may stay until GC, or has them until it
+	// ends, and then they are removed. It fails with ErrVolumeNotFound, also for one that is being removed.
 	RemoveVolume(ctx context.Context, name string, force bool) error
 }
 
@@ -24,7 +25,8 @@ type Volume struct {
 	Name    string            `json:"name"`
 	Created time.Time         `json:"created"`
 	Labels  map[string]string `json:"labels,omitempty"`
-	// Size is how many bytes it can hold; 0: as many as the place where it is.
+	// Size is how many bytes it can hold; 0: as many as the place where it is. On a cluster it is that of a claim, which the
+	// storage driver need not hold it to.
 	Size int64 `json:"size_bytes,omitempty"`
 }
 

@@ -154,6 +154,13 @@ type Options struct {
 	// the isolation are their own.
 	Pod, Container string
 
+	// StorageClass is that of the volumes that are created; empty is the cluster's default.
+	StorageClass string
+	// VolumeAccess is the access mode of the volumes that are created. Empty is ReadWriteOnce, which
+	// every storage driver has: sandboxes that have a volume at the same time are on one node. With
+	// ReadWriteMany they may be on several, where the driver has it.
+	VolumeAccess corev1.PersistentVolumeAccessMode
+
 	// NetworkPolicyEnforced says that the cluster is known to enforce NetworkPolicies, whatever
 	// doctor has seen. Without it what doctor has kept in the namespace counts, and where it has
 	// kept nothing Capabilities do not call the network closed.
@@ -219,7 +226,7 @@ func (b *Backend) Capabilities(ctx context.Context) (backend.Capabilities, error
 	pod, err := b.plan(backend.Spec{
 		ID: "capabilities", Language: "python", BestEffort: true, Deadline: time.Now().Add(time.Hour),
 		Limits: backend.Limits{Memory: 1 << 30, CPUs: 1, PIDs: 1 << 10, Disk: 1 << 30},
-	})
+	}, podspec.NewUID())
 	if err != nil {
 		return backend.Capabilities{}, err
 	}

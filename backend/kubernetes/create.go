@@ -96,7 +96,11 @@ func (b *Backend) create(ctx context.Context, spec backend.Spec, again *renewal)
 // prepare decides on the pod, and makes sure of what it needs: the policy that cuts it off,
 // and an owner, which is to be left.
 func (b *Backend) prepare(ctx context.Context, spec backend.Spec) (*corev1.Pod, error) {
-	pod, err := b.plan(spec)
+	uid, err := b.userOf(ctx, spec.Volumes)
+	if err != nil {
+		return nil, err
+	}
+	pod, err := b.plan(spec, uid)
 	if err != nil {
 		return nil, err
 	}
@@ -119,14 +123,16 @@ func (b *Backend) GPUs() {}
 // OwnRoots implements [backend.OwnRoots].
 func (b *Backend) OwnRoots() {}
 
-// plan decides what the pod is, without asking anybody.
-func (b *Backend) plan(spec backend.Spec) (*corev1.Pod, error) {
+// plan decides what the pod is, without asking anybody. Code is the user uid, unless it is to be another.
+func (b *Backend) plan(spec backend.Spec, uid int64) (*corev1.Pod, error) {
 	o := b.options
 	image, err := o.image(spec)
 	if err != nil {
 		return nil, err
 	}
-	annotations, err := encode(agenthost.Record(spec, Name, image, ownerText()), asked(spec, image))
+	info := agenthost.Record(spec, Name, image, ownerText())
+	info.Volumes = spec.Volumes
+	annotations, err := encode(info, asked(spec, image))
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +144,7 @@ func (b *Backend) plan(spec backend.Spec) (*corev1.Pod, error) {
 		Spec: spec, Image: image, PullPolicy: o.PullPolicy, PullSecrets: o.PullSecrets, AgentImage: o.AgentImage,
 		Args: b.serveArgs(spec), Token: agentclient.NewToken(), Owner: b.owner.id, Annotations: annotations,
 		RuntimeClass: o.RuntimeClass, ServiceAccount: o.ServiceAccount, NodeSelector: o.NodeSelector,
-		UID: podspec.NewUID(), LayerBytes: size, Template: o.Template,
+		UID: uid, LayerBytes: size, Template: o.Template,
 	})
 	if err != nil {
 		return nil, err

@@ -31,6 +31,9 @@ func (b *Backend) enter(ctx context.Context, spec backend.Spec) (backend.Machine
 	if err := agenthost.Pod.Refuse(spec); err != nil {
 		return nil, err
 	}
+	if len(spec.Volumes) > 0 {
+		return nil, fmt.Errorf("volume %s: %w: nothing can be mounted into an existing pod: let the sandbox be a pod of its own, or copy files in and out", spec.Volumes[0].Name, backend.ErrUnsupported)
+	}
 	pod, container, err := b.existing(ctx)
 	if err != nil {
 		return nil, err

@@ -57,6 +57,9 @@ func (h *host) start(ctx context.Context, s *agenthost.Session, spec backend.Spe
 		return err
 	}
 	h.uid, h.target.Pod = made.UID, made.Name
+	if err := podspec.HasVolumes(made, spec.Volumes); err != nil {
+		return err
+	}
 	if made.Name != pod.Name { // not one that was made for us
 		h.pod.Stop()
 		if h.pod, err = b.watch.Follow(made.Name); err != nil {

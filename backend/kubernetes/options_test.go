@@ -45,7 +45,7 @@ func TestNamesOfTheTemplate(t *testing.T) {
 	if b.cluster.Namespace != "b" {
 		t.Errorf("the namespace is %s, want b, as in the template", b.cluster.Namespace)
 	}
-	pod, err := b.plan(backend.Spec{ID: "sb-1", Image: "x", BestEffort: true})
+	pod, err := b.plan(backend.Spec{ID: "sb-1", Image: "x", BestEffort: true}, 123456)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestRequiredLimits(t *testing.T) {
 		t.Errorf("requests %q, want none", got)
 	}
 	spec.BestEffort = true
-	if _, err := b.plan(spec); err != nil {
+	if _, err := b.plan(spec, 123456); err != nil {
 		t.Errorf("best effort: %v", err)
 	}
 }

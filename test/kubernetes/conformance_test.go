@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	storagev1 "k8s.io/api/storage/v1"
+
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/backendtest"
 	"github.com/llmsandbox/llmsandbox/backend/kubernetes"
@@ -38,6 +40,7 @@ func testConformance(t *testing.T, runtimeClass string, edit func(*backendtest.C
 	p := newPlace(t)
 	p.node.Images(t)
 	p.RuntimeClass = runtimeClass
+	p.StorageClass = p.withStorage(t, storagev1.VolumeBindingWaitForFirstConsumer, 1)
 	p.TTL = kubernetes.DefaultTTL // dozens of pods that start at once take their time to be reached
 	other := p
 	other.TTL = 15 * time.Second // the suite waits for what an owner that was killed has left

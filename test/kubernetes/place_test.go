@@ -20,6 +20,7 @@ type place struct {
 	Namespace    string
 	RuntimeClass string        `json:",omitempty"`
 	TTL          time.Duration // of sandboxes whose owner has died
+	StorageClass string        `json:",omitempty"` // of volumes, see withStorage
 
 	client client.Interface // to look at it from outside
 	node   *testcluster.Cluster
@@ -51,7 +52,7 @@ func (p place) address(t testing.TB) string {
 func (p place) options() kubernetes.Options {
 	return kubernetes.Options{
 		Kubeconfig: p.Kubeconfig, Namespace: p.Namespace,
-		RuntimeClass: p.RuntimeClass, TTL: p.TTL,
+		RuntimeClass: p.RuntimeClass, TTL: p.TTL, StorageClass: p.StorageClass,
 		NetworkPolicyEnforced: true, // TestNetworkIsCutOff shows it
 		// A node that was away in a test before may count as not ready once more: controllers that
 		// have just come back believe what they saw last.

@@ -153,7 +153,7 @@ type remedy struct {
 // Forbidden. The first that fits wins.
 var refusals = []remedy{
 	{says: "violates PodSecurity", fix: "change what the pod template asks for, or have the namespace's label pod-security.kubernetes.io/enforce allow it; without a template sandboxes hold to \"restricted\""},
-	{says: "exceeded quota", fix: "close sandboxes, ask for smaller limits, or have the namespace's ResourceQuota raised"},
+	{says: "exceeded quota", fix: "close sandboxes, remove volumes, ask for less, or have the namespace's ResourceQuota raised"},
 	{says: "failed quota", fix: "set the limits that the quota wants of every pod, in the sandbox's limits or the pod template"},
 	{says: "because it is being terminated", fix: "wait until the namespace is gone and make it anew, or use another one", kind: backend.ErrUnsupported},
 	{says: "denied the request", fix: "ask the cluster's administrator what this admission webhook wants, and give it in the pod template"},

@@ -37,6 +37,7 @@ func Build(r Request) (*corev1.Pod, error) {
 		r.RuntimeClass = *c // the same, if it is said twice
 	}
 	under := base(r)
+	addVolumes(&under.Spec, r.Spec.Volumes)
 	limits := limitResources(r)
 	under.Spec.Containers[0].Resources.Limits = limits
 	merged, err := merge(under, over)
@@ -92,6 +93,9 @@ func check(r Request, over *corev1.PodTemplateSpec) error {
 				return invalid("the pod template mounts %s at %s, where the sandbox has libraries: choose another directory", m.Name, at)
 			}
 		}
+	}
+	if err := checkVolumes(r.Spec, own); err != nil {
+		return err
 	}
 	return saidTwice(r, over, own)
 }
@@ -176,8 +180,8 @@ func base(r Request) corev1.PodTemplateSpec {
 		},
 	}
 	maps.Copy(t.Annotations, r.Annotations)
-	if r.UID > 0 {
-		t.Annotations[annotationUser] = strconv.FormatInt(r.UID, 10)
+	if r.UID > 0 && OwnsFiles(r.Spec.Volumes) < 0 {
+		t.Annotations[AnnotationUser] = strconv.FormatInt(r.UID, 10)
 	}
 	if r.RuntimeClass != "" {
 		t.Spec.RuntimeClassName = new(r.RuntimeClass)
@@ -188,9 +192,9 @@ func base(r Request) corev1.PodTemplateSpec {
 	return t
 }
 
-// podSecurity holds for every container of the pod that says nothing else. There is no
-// fsGroup: the volumes may be written by everybody as it is, and it would make their
-// directories set-gid.
+// podSecurity holds for every container of the pod that says nothing else. There is an
+// fsGroup only where there are claims: the other volumes may be written by everybody as it
+// is, and it makes their directories set-gid.
 func podSecurity(r Request) *corev1.PodSecurityContext {
 	s := &corev1.PodSecurityContext{
 		RunAsNonRoot:   new(true),

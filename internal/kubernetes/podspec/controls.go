@@ -39,6 +39,7 @@ func Controls(p *corev1.Pod, l backend.Limits, policies Policies) backend.Capabi
 		v.disk(l.Disk),
 		v.abandoned(),
 	}
+	all = append(all, v.volumes()...)
 	all = agenthost.Powers(all, v.asRoot(), v.writableRoot())
 	return backend.Capabilities{Backend: backendName, Isolation: v.isolation(), Controls: loosen(all, v.loosened())}
 }
@@ -126,7 +127,7 @@ func (v view) pids(asked int64) backend.Control {
 		return backend.Control{Name: name, Why: "Kubernetes has no such limit for one pod, and the kernel holds root to none", Fix: "leave the user to the sandbox"}
 	case !v.ownUser() && v.sharesUsers():
 		return backend.Control{Name: name, By: by, Why: "it is of all processes of that user on the node, not of this sandbox",
-			Fix: "leave the user to the sandbox"}
+			Fix: "leave the user to the sandbox, and mount volumes read-only"}
 	}
 	return on(name, by, "of a user that only this sandbox is")
 }
@@ -144,7 +145,7 @@ func (v view) nproc() bool {
 // ownUser reports whether code runs as the user that was drawn for this pod.
 func (v view) ownUser() bool {
 	uid := v.user()
-	return uid != nil && v.pod.Annotations[annotationUser] == strconv.FormatInt(*uid, 10)
+	return uid != nil && v.pod.Annotations[AnnotationUser] == strconv.FormatInt(*uid, 10)
 }
 
 // sharesUsers reports whether users inside are those of the node.

@@ -81,8 +81,8 @@ func checkIntact(t *testing.T, p *corev1.Pod, r Request) {
 			t.Errorf("label %s is %q, want %q", key, p.Labels[key], want)
 		}
 	}
-	if len(p.OwnerReferences) != 1 || p.Annotations[AnnotationInfo] != r.Annotations[AnnotationInfo] || p.Annotations[annotationUser] == "" {
-		t.Errorf("what the pod is found and ended by: %s, want len(p.OwnerReferences) = 1, p.Annotations[AnnotationInfo] = r.Annotations[AnnotationInfo], p.Annotations[annotationUser] not empty", text(t, p))
+	if len(p.OwnerReferences) != 1 || p.Annotations[AnnotationInfo] != r.Annotations[AnnotationInfo] || p.Annotations[AnnotationUser] == "" {
+		t.Errorf("what the pod is found and ended by: %s, want len(p.OwnerReferences) = 1, p.Annotations[AnnotationInfo] = r.Annotations[AnnotationInfo], p.Annotations[AnnotationUser] not empty", text(t, p))
 	}
 	if c.SecurityContext.Capabilities.Drop[0] != "ALL" || len(c.SecurityContext.Capabilities.Drop) != 1 {
 		t.Errorf("capabilities: %s, want c.SecurityContext.Capabilities.Drop[0] = \"ALL\", len(c.SecurityContext.Capabilities.Drop) = 1", text(t, p))

@@ -24,6 +24,7 @@ func TestGolden(t *testing.T) {
 		"default": plain(),
 		"root":    asking(t, "", backend.Spec{User: "root", WritableRoot: true, Workdir: "/srv/project"}),
 		"layers":  layers,
+		"volumes": withVolumes(),
 		"template": with(t, `
 metadata:
   labels: {team: research}

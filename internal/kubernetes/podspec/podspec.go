@@ -82,15 +82,15 @@ const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	LabelName      = "app.kubernetes.io/name"
 	domain         = "llmsandbox.dev/"
-	LabelRole      = domain + "role"    // RoleSandbox or RoleProbe
+	LabelRole      = domain + "role"    // RoleSandbox, RoleProbe or RoleVolume
 	LabelSandbox   = domain + "sandbox" // the sandbox's id
 	LabelOwner     = domain + "owner"   // the id of the backend that made it
 	LabelNetwork   = domain + "network" // NetworkIsolated: the NetworkPolicy selects it
 
-	AnnotationInfo  = domain + "info"  // JSON of backend.Info
+	AnnotationInfo  = domain + "info"  // JSON of backend.Info, or of backend.Volume
 	AnnotationGuest = domain + "guest" // JSON of backend.Guest
-	// annotationUser is the user id that was drawn for this pod alone.
-	annotationUser = domain + "user"
+	// AnnotationUser is the user id that was drawn for this pod alone, or for a volume.
+	AnnotationUser = domain + "user"
 
 	// annotationContainer is what kubectl takes when no container is named.
 	annotationContainer = "kubectl.kubernetes.io/default-container"
@@ -121,8 +121,8 @@ func LayerPath(i int) string { return LayerDir + "/" + strconv.Itoa(i) }
 // policy, the runtime class, the service account, a node selector's value, and the limits
 // in Spec.Limits.Required.
 type Request struct {
-	// Spec is the sandbox as asked for. Its ID names the pod, and its Layers are mounted
-	// where they are not writable.
+	// Spec is the sandbox as asked for. Its ID names the pod, its Layers are mounted
+	// where they are not writable, and its Volumes have claims of VolumeClaim.
 	Spec backend.Spec
 	// Image is the sandbox's image. It may be empty where the template names one.
 	Image       string
@@ -145,7 +145,7 @@ type Request struct {
 	ServiceAccount string
 	NodeSelector   map[string]string
 	// UID is the user and group that the code runs as, of which no other pod should be:
-	// see NewUID. When 0 the image or the cluster decides, root excluded, as clusters
+	// see NewUID; or that of a volume, see OwnsFiles. When 0 the image or the cluster decides, root excluded, as clusters
 	// that give each namespace users of its own want it. The template may name another.
 	UID int64
 	// LayerBytes is what Spec.Layers take on the node's disk, in bytes.
@@ -169,4 +169,10 @@ func NewUID() int64 {
 		panic("podspec: " + err.Error()) // crypto/rand never fails
 	}
 	return firstUID + n.Int64()
+}
+
+// ParseUID reads one that NewUID has drawn.
+func ParseUID(text string) (uid int64, ok bool) {
+	uid, err := strconv.ParseInt(text, 10, 64)
+	return uid, err == nil && uid >= firstUID && uid <= lastUID
 }

@@ -113,7 +113,7 @@ func TestRestricted(t *testing.T) {
 	noUser.UID, agentImage.AgentImage = 0, "agent:1"
 	user := asking(t, "", backend.Spec{User: "12", WritableRoot: true, Workdir: "/srv/project"})
 	for name, r := range map[string]Request{
-		"default": plain(), "no user": noUser, "user": user, "agent image": agentImage, "sidecars": with(t, hardSidecars),
+		"default": plain(), "no user": noUser, "user": user, "agent image": agentImage, "sidecars": with(t, hardSidecars), "volumes": withVolumes(),
 	} {
 		p := build(t, r)
 		for rule, holds := range restricted {

@@ -287,10 +287,13 @@ func inOrder(all []corev1.Container, own string, template []corev1.Container) []
 // rank orders the sandbox's own volumes, before the template's.
 func rank(v corev1.Volume) int {
 	own := []string{VolumeAgent, VolumeWorkdir, VolumeTemp, volumeShm, volumeLayers}
-	if i := slices.Index(own, v.Name); i >= 0 {
+	switch i := slices.Index(own, v.Name); {
+	case i >= 0:
 		return i
+	case strings.HasPrefix(v.Name, volumeClaims):
+		return len(own)
 	}
-	return len(own)
+	return len(own) + 1
 }
 
 // allowRoot lets a container run as root if the template asks for it. The default would have
