@@ -107,7 +107,7 @@ func volumesOf(b backend.Backend) (backend.Volumes, error) {
 	}
 	keeper, ok := b.(backend.Volumes)
 	if !ok {
-		return nil, fmt.Errorf("volumes: %w: the %s backend has none: use local or kubernetes, or copy files in and out", ErrUnsupported, b.Name())
+		return nil, fmt.Errorf("volumes: %w: the %s backend has none: use another backend, or copy files in and out", ErrUnsupported, b.Name())
 	}
 	return keeper, nil
 }

@@ -160,7 +160,8 @@ func (f *clusterFlags) given() []string {
 
 // checkCluster refuses flags of a cluster where there is none.
 func (p *place) checkCluster() error {
-	if given := p.Cluster.given(); len(given) > 0 && !p.onCluster() {
+	given := append(p.Cluster.given(), named([]given{{"storage-class", p.Claims.StorageClass != ""}, {"volume-access", p.Claims.Access != ""}})...)
+	if len(given) > 0 && !p.onCluster() {
 		return fmt.Errorf("--%s is for clusters, and the backend is %s: add --backend kubernetes", given[0], p.Backend)
 	}
 	return nil
@@ -180,6 +181,17 @@ func (p *place) again() string {
 		}
 	}
 	return flags
+}
+
+// claimFlags are the flags of commands that create volumes, as far as they are for clusters only.
+type claimFlags struct {
+	StorageClass string
+	Access       string
+}
+
+func (f *claimFlags) register(set *pflag.FlagSet) {
+	set.StringVar(&f.StorageClass, "storage-class", "", "`NAME` of the StorageClass of new volumes (default: the cluster's)")
+	set.StringVar(&f.Access, "volume-access", "", "access `MODE` of new volumes: ReadWriteMany for several nodes at once (default ReadWriteOnce)")
 }
 
 // podFlags are the flags of commands that open a sandbox, as far as they are for

@@ -89,7 +89,7 @@ func (f *sandboxFlags) registerBounds(set *pflag.FlagSet) {
 	set.StringVar(&f.gpus, "gpus", "", "give code `GPUS` of the host: 'all', a number, or IDs such as 0,1 (Docker, Podman, Kubernetes)")
 	set.StringVar(&f.user, "user", "", "run code as `USER` of the sandbox, such as root")
 	set.StringArrayVar(&f.mounts, "mount", nil, "mount `HOST:SANDBOX` read-only, or as a copy with :cow (repeatable)")
-	set.StringArrayVar(&f.volumes, "volume", nil, "mount volume `NAME:SANDBOX`, with :ro read-only (repeatable; not on kubernetes)")
+	set.StringArrayVar(&f.volumes, "volume", nil, "mount volume `NAME:SANDBOX`, with :ro read-only (repeatable)")
 	f.secrets.register(set)
 	f.libraries.registerHow(set, "install-timeout")
 	set.StringArrayVar(&f.labels, "label", nil, "attach a label to the sandbox: `NAME=VALUE` (repeatable)")

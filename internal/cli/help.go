@@ -42,11 +42,12 @@ var (
 		{title: "Limits", flags: "memory cpus pids disk timeout", rare: "output best-effort gpus"},
 		{title: "Output", flags: "json sarif follow quiet", rare: "verbose raw capabilities text-errors"},
 		{title: "Cache", flags: "unused max-size all"},
+		{title: "Volume", flags: "size"},
 		{title: "Backend", flags: "backend image image-for platform warm keep ttl", rare: "isolation warm-language idle label keep-children"},
 		{title: "Docker and Podman", backends: engines,
 			flags: "runtime-option container dockerfile build-arg build-context keep-image micromamba-env micromamba-package micromamba-channel"},
 		{title: "Kubernetes", backends: []string{kubernetesName},
-			flags: "kubeconfig kube-context namespace pod pod-container pod-template runtime-class agent-image pull-policy pull-secret service-account node-selector wait-for-node start-timeout network-policy-enforced no-probe"},
+			flags: "kubeconfig kube-context namespace pod pod-container pod-template runtime-class agent-image pull-policy pull-secret service-account node-selector wait-for-node start-timeout network-policy-enforced no-probe storage-class volume-access"},
 	}
 )
 

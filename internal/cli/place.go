@@ -37,6 +37,7 @@ type place struct {
 	Isolation string // of the local backend
 	Engine    engineFlags
 	Cluster   clusterFlags
+	Claims    claimFlags
 	Pod       podFlags
 }
 
@@ -214,6 +215,8 @@ type ClusterOptions struct {
 	NodeSelector              map[string]string
 	WaitForNode, StartTimeout time.Duration
 	NetworkPolicyEnforced     bool
+	StorageClass              string
+	VolumeAccess              string // as Kubernetes writes it
 }
 
 // A ClusterReport is what is found out of a cluster.
@@ -254,6 +257,7 @@ func (p *place) clusterOptions() (ClusterOptions, error) {
 		Context: p.Cluster.Context, Namespace: p.Cluster.Namespace,
 		Pod: f.Pod, Container: f.Container, Template: f.Template, RuntimeClass: f.RuntimeClass, AgentImage: f.AgentImage,
 		PullSecrets: f.PullSecrets, ServiceAccount: f.ServiceAccount, NetworkPolicyEnforced: f.NetworkEnforced,
+		StorageClass: p.Claims.StorageClass, VolumeAccess: p.Claims.Access,
 	}
 	if p.Cluster.Kubeconfig != "" {
 		var err error

@@ -88,6 +88,7 @@ type serveFlags struct {
 func (f *serveFlags) register(set *pflag.FlagSet) {
 	f.registerBounds(set)
 	registerLanguageFile(set, &f.declared)
+	f.place.Claims.register(set)
 	f.policy.register(set)
 	f.state.register(set)
 	f.oidc.register(set)
@@ -104,7 +105,7 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.ttl, "ttl", "1h", "lifetime of a sandbox whose request does not say: `DURATION`")
 	set.StringVar(&f.maxTTL, "max-ttl", "24h", "longest lifetime of a sandbox: `DURATION`")
 	set.IntVar(&f.maxSandboxes, "max-sandboxes", 64, "`NUMBER` of sandboxes that a project can have at the same time")
-	set.IntVar(&f.maxVolumes, "max-volumes", 0, "`NUMBER` of volumes that a project can have, whose size nothing limits (default: none)")
+	set.IntVar(&f.maxVolumes, "max-volumes", 0, "`NUMBER` of volumes that a project can have, whose size the server does not limit (default: none)")
 	set.StringVar(&f.maxMemory, "project-memory", "", "memory limit of all sandboxes of a project together: `SIZE` such as 16g (default: none)")
 	set.StringVar(&f.maxDisk, "project-disk", "", "disk limit of all sandboxes of a project together: `SIZE` such as 64g (default: none)")
 	set.StringVar(&f.maxDayCPU, "project-cpu-per-day", "", "CPU time that a project can use in a day of UTC: `DURATION` such as 10h (default: no limit)")

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/bytesize"
 	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
@@ -34,15 +35,22 @@ the other or several at once.`,
 func newVolumeCreateCommand() *cobra.Command {
 	var place place
 	var labels []string
+	var size string
 	cmd := &cobra.Command{
 		Use:   "create [flags] NAME",
 		Short: "Create an empty volume",
-		Long:  `Create an empty volume. Its size is not limited: code can fill the file system that it is on.`,
+		Long: `Create an empty volume. On a Kubernetes cluster it is a claim with a size, which its storage driver
+need not hold it to. Elsewhere its size is not limited: code can fill the file system that it is on.`,
 		Example: `  llmsandbox volume create cache
-  llmsandbox volume create models --label team=search`,
+  llmsandbox volume create models --label team=search
+  llmsandbox volume create data --backend kubernetes --size 20g`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pairs, err := pairs("label", labels)
+			if err != nil {
+				return err
+			}
+			bytes, err := volumeSize(size)
 			if err != nil {
 				return err
 			}
@@ -50,7 +58,7 @@ func newVolumeCreateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v, err := llmsandbox.CreateVolume(cmd.Context(), b, llmsandbox.Volume{Name: args[0], Labels: pairs})
+			v, err := llmsandbox.CreateVolume(cmd.Context(), b, llmsandbox.Volume{Name: args[0], Labels: pairs, Size: bytes})
 			if err != nil {
 				return placed(&place, err)
 			}
@@ -59,8 +67,24 @@ func newVolumeCreateCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVar(&labels, "label", nil, "attach a label to the volume: `NAME=VALUE` (repeatable)")
-	place.register(cmd.Flags())
-	return cmd
+	cmd.Flags().StringVar(&size, "size", "", "`SIZE` of the volume, such as 20g, where the backend can have one (default on Kubernetes: 1g)")
+	place.Claims.register(cmd.Flags())
+	return place.on(cmd)
+}
+
+// volumeSize reads the value of --size; an empty text is 0.
+func volumeSize(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := bytesize.Parse(text)
+	if err == nil && n == 0 {
+		err = errors.New("use a size above 0")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("--size %q: %w", text, err)
+	}
+	return n, nil
 }
 
 func newVolumeListCommand() *cobra.Command {
@@ -75,13 +99,17 @@ func newVolumeListCommand() *cobra.Command {
 
 func printVolumes(volumes []llmsandbox.Volume) error {
 	w := newTable(os.Stdout)
-	fmt.Fprintln(w, "NAME\tCREATED\tLABELS")
+	fmt.Fprintln(w, "NAME\tCREATED\tSIZE\tLABELS")
 	for _, v := range volumes {
 		var labels []string
 		for _, name := range slices.Sorted(maps.Keys(v.Labels)) {
 			labels = append(labels, termsafe.String(name+"="+v.Labels[name]))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", v.Name, day(v.Created), cmp.Or(strings.Join(labels, ","), "-"))
+		size := "-"
+		if v.Size > 0 {
+			size = bytesize.Format(v.Size)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", v.Name, day(v.Created), size, cmp.Or(strings.Join(labels, ","), "-"))
 	}
 	return w.Flush()
 }
@@ -93,7 +121,8 @@ func newVolumeRemoveCommand() *cobra.Command {
 		Use:     "remove [flags] NAME...",
 		Aliases: []string{"rm"},
 		Short:   "Remove volumes with all that is in them",
-		Long:    `Remove volumes with all that is in them. A volume that a sandbox has is removed with --force only.`,
+		Long: `Remove volumes with all that is in them. A volume that a sandbox has is removed with --force only,
+on a cluster when the sandbox has ended.`,
 		Example: `  llmsandbox volume remove cache
   llmsandbox volume remove --force cache models`,
 		Args: cobra.MinimumNArgs(1),
@@ -106,7 +135,7 @@ func newVolumeRemoveCommand() *cobra.Command {
 			return placed(&place, llmsandbox.RemoveVolume(ctx, b, name, force))
 		}),
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "also remove volumes that sandboxes have, which live on without the files")
+	cmd.Flags().BoolVar(&force, "force", false, "also remove volumes that sandboxes have, which live on")
 	return place.on(cmd)
 }
 

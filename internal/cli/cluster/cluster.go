@@ -60,6 +60,7 @@ func optionsOf(o cli.ClusterOptions) (kubernetes.Options, error) {
 		PullPolicy: corev1.PullPolicy(o.PullPolicy), PullSecrets: o.PullSecrets, ServiceAccount: o.ServiceAccount,
 		NodeSelector: o.NodeSelector, WaitForNode: o.WaitForNode, StartTimeout: o.StartTimeout,
 		NetworkPolicyEnforced: o.NetworkPolicyEnforced,
+		StorageClass:          o.StorageClass, VolumeAccess: corev1.PersistentVolumeAccessMode(o.VolumeAccess),
 	}
 	if o.Template == "" {
 		return options, nil

@@ -33,7 +33,7 @@ func TestOptions(t *testing.T) {
 	o := cli.ClusterOptions{
 		Kubeconfig: "/k", Context: "c", Namespace: "n", Pod: "p", Container: "pc", Template: template, RuntimeClass: "gvisor",
 		AgentImage: "agent:1", PullPolicy: "Never", PullSecrets: []string{"s"}, ServiceAccount: "a", NodeSelector: map[string]string{"disk": "fast"},
-		WaitForNode: time.Minute, StartTimeout: time.Second, NetworkPolicyEnforced: true,
+		WaitForNode: time.Minute, StartTimeout: time.Second, NetworkPolicyEnforced: true, StorageClass: "sc", VolumeAccess: "ReadWriteMany",
 	}
 	for v, i := reflect.ValueOf(o), 0; i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {
@@ -51,7 +51,7 @@ func TestOptions(t *testing.T) {
 		Kubeconfig: got.Kubeconfig, Context: got.Context, Namespace: got.Namespace, Pod: got.Pod, Container: got.Container, Template: template,
 		RuntimeClass: got.RuntimeClass, AgentImage: got.AgentImage, PullPolicy: string(got.PullPolicy), PullSecrets: got.PullSecrets,
 		ServiceAccount: got.ServiceAccount, NodeSelector: got.NodeSelector, WaitForNode: got.WaitForNode, StartTimeout: got.StartTimeout,
-		NetworkPolicyEnforced: got.NetworkPolicyEnforced,
+		NetworkPolicyEnforced: got.NetworkPolicyEnforced, StorageClass: got.StorageClass, VolumeAccess: string(got.VolumeAccess),
 	}
 	if !reflect.DeepEqual(back, o) {
 		t.Errorf("%+v, want %+v", back, o)
