@@ -56,7 +56,6 @@ func argCompletions() map[string]cobra.CompletionFunc {
 		"stats":             complete(sandboxIDs, noFiles),
 		"cache rm":          complete(layerKeys, noFiles),
 		"image rm":          complete(imageNames, noFiles),
-		"image inspect":     first(complete(imageNames, noFiles)),
 		"setup":             first(complete(environmentNames, noFiles)),
 		"environments show": first(complete(environmentNames, noFiles)),
 		"environments rm":   first(complete(environmentNames, noFiles)),

@@ -30,7 +30,7 @@ registry reference, an OCI layout directory or a docker save tar.`,
 		Example: `  llmsandbox image pull registry.example/tools:1
   llmsandbox image pull ./saved.tar
   llmsandbox run --image ./layout:latest -l python -c 'print(1)'`,
-	}, newImagePullCommand(), newImageListCommand(), newImageRemoveCommand(), newImagePruneCommand(), newImageInspectCommand())
+	}, newImagePullCommand(), newImageListCommand(), newImageRemoveCommand(), newImagePruneCommand())
 }
 
 // withStore runs a command with the store of images.
@@ -180,22 +180,6 @@ func printRemoved(r ociimage.Removed) {
 	}
 	for _, id := range r.InUse {
 		fmt.Println("in use, kept", id)
-	}
-}
-
-func newImageInspectCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "inspect IMAGE",
-		Short:   "Show a local image as a JSON object",
-		Example: `  llmsandbox image inspect registry.example/tools:1`,
-		Args:    cobra.ExactArgs(1),
-		RunE: withStore(func(cmd *cobra.Command, store *ociimage.Store, args []string) error {
-			info, err := store.Inspect(args[0])
-			if err != nil {
-				return err
-			}
-			return printJSON(info)
-		}),
 	}
 }
 

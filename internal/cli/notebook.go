@@ -317,7 +317,7 @@ func (f *runFlags) checkNotebookFlags(src source, args []string) error {
 		return nil
 	case len(src.notebooks) == 0:
 		return errors.New("--notebook, --keep-going and --allow-install are for notebooks: give a FILE that ends in .ipynb")
-	case len(args)+len(f.args) > 0 || f.stdin != "" || f.standard != "" || f.tty:
+	case len(args) > 0 || f.stdin != "" || f.standard != "" || f.tty:
 		return errors.New("a notebook takes no arguments, no --stdin, no --standard and no --tty")
 	case f.notebook == "":
 		return nil

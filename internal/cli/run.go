@@ -31,7 +31,6 @@ type runFlags struct {
 	timeout      string
 	output       string
 	standard     string
-	args         []string
 	files        []string
 	outs         []string
 	stdin        string
@@ -93,7 +92,6 @@ policy, 137 out of memory, 141 output closed, 153 too much output, 128+N ended b
 	f.registerKeepFiles(set)
 	set.StringVar(&f.output, "output", "", "output limit: `SIZE` such as 10m, or 'unlimited' (default 10m)")
 	set.StringVar(&f.standard, "standard", "", "language `STANDARD`, such as c++20")
-	set.StringArrayVar(&f.args, "arg", nil, "pass `ARG` to the program (repeatable)")
 	set.StringArrayVar(&f.files, "file", nil, "copy `HOST[:SANDBOX]` in before the run (repeatable)")
 	set.StringArrayVar(&f.outs, "out", nil, "copy `SANDBOX[:HOST]` out after the run (repeatable)")
 	set.StringVar(&f.artifacts, "artifacts", "", "write plots, tables and files from artifacts/ to `DIR`")
@@ -155,7 +153,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	opts.Args = append(append([]string{}, f.args...), args...)
+	opts.Args = args
 	if f.waiting, err = f.planWarm(cmd.Flags(), sandboxOpts); err != nil {
 		return err
 	}
