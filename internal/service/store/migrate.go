@@ -11,16 +11,15 @@ import (
 	"time"
 )
 
-// migrations has a directory for each kind of database. Files are never changed after a release; what
-// changes the schema is a new one, for both.
+// migrations are for both kinds of databases. Files are never changed after a release; what changes the schema is a new one.
 //
 //go:embed migrations
 var migrations embed.FS
 
 // A dialect is what differs between the kinds of databases.
 type dialect struct {
-	files string // the directory of its migrations
-	lock  int64  // of PostgreSQL; in SQLite a transaction is the only one that writes
+	types *strings.Replacer // puts in what is called otherwise in migrations: {bytes}, and {number}, which the database counts
+	lock  int64             // of PostgreSQL; in SQLite a transaction is the only one that writes
 }
 
 // A migration changes the schema from the version before its own.
@@ -53,7 +52,7 @@ func readMigrations(files fs.FS, dir string) ([]migration, error) {
 
 // migrate brings the schema up to date.
 func migrate(ctx context.Context, db *sql.DB, d dialect) error {
-	all, err := readMigrations(migrations, d.files)
+	all, err := readMigrations(migrations, "migrations")
 	if err != nil {
 		return err
 	}
@@ -81,7 +80,7 @@ func apply(ctx context.Context, db *sql.DB, d dialect, all []migration) error {
 			return fmt.Errorf("%w: its schema has version %d, and this program knows those up to %d: use a newer one", ErrNewer, current, len(all))
 		}
 		for _, m := range all[current:] {
-			if _, err := tx.ExecContext(ctx, m.text); err != nil {
+			if _, err := tx.ExecContext(ctx, d.types.Replace(m.text)); err != nil {
 				return fmt.Errorf("change the schema to version %d: %w", m.version, err)
 			}
 			if _, err := tx.ExecContext(ctx, "INSERT INTO schema_version (version, applied) VALUES ($1, $2)", m.version, micros(time.Now())); err != nil {

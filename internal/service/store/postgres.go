@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -47,5 +48,6 @@ func openPostgres(ctx context.Context, source string) (*Store, error) {
 	db.SetMaxIdleConns(postgresConns)
 	db.SetConnMaxIdleTime(postgresIdle)
 	name := fmt.Sprintf("%s at %s", cfg.Database, cfg.Host)
-	return start(ctx, db, name, dialect{files: "migrations/postgres", lock: migrationLock}, postgresConns)
+	types := strings.NewReplacer("{bytes}", "BYTEA", "{number}", "BIGINT GENERATED ALWAYS AS IDENTITY")
+	return start(ctx, db, name, dialect{types, migrationLock}, postgresConns)
 }

@@ -39,7 +39,9 @@ func openSQLite(ctx context.Context, path string) (*Store, error) {
 	if err := logAhead(ctx, db); err != nil {
 		return nil, errors.Join(fmt.Errorf("the server's database %s: open it: %w", path, explain(err)), db.Close())
 	}
-	return start(ctx, db, path, dialect{files: "migrations/sqlite"}, 1)
+	// Counted numbers can only be a key.
+	types := strings.NewReplacer("{bytes}", "BLOB", "{number} PRIMARY KEY", "INTEGER PRIMARY KEY AUTOINCREMENT")
+	return start(ctx, db, path, dialect{types: types}, 1)
 }
 
 // makePrivateFile makes the file for its owner alone, unless it is there; SQLite gives the files that

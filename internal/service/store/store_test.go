@@ -261,7 +261,7 @@ func TestMigrations(t *testing.T) {
 	)
 	onBoth(t, func(t *testing.T, source string) {
 		s := open(t, source)
-		d := dialect{}
+		d := dialect{types: strings.NewReplacer()}
 		if strings.HasPrefix(source, "postgres") {
 			d.lock = migrationLock
 		}
@@ -302,11 +302,5 @@ func TestReadMigrations(t *testing.T) {
 		if (err != nil) != (c.want < 0) || err == nil && len(got) != c.want {
 			t.Errorf("%s: got %d, %v, want %d", name, len(got), err, c.want)
 		}
-	}
-	// Both databases have the same versions.
-	lite, err := readMigrations(migrations, "migrations/sqlite")
-	post, err2 := readMigrations(migrations, "migrations/postgres")
-	if err := errors.Join(err, err2); err != nil || len(lite) != len(post) || len(lite) == 0 {
-		t.Errorf("got %d and %d migrations, %v, want as many of each, and one at least", len(lite), len(post), err)
 	}
 }

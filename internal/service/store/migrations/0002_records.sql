@@ -5,7 +5,7 @@ CREATE TABLE records (
 	name    TEXT   NOT NULL,
 	open    BIGINT NOT NULL,
 	at      BIGINT NOT NULL,
-	data    BLOB   NOT NULL,
+	data    {bytes}  NOT NULL,
 	PRIMARY KEY (project, sandbox, name)
 );
 

@@ -20,7 +20,7 @@ CREATE UNIQUE INDEX keys_names ON keys (project, name) WHERE revoked = 0;
 
 -- What was done stays when keys and projects go: nothing here refers to them.
 CREATE TABLE audit (
-	number     INTEGER PRIMARY KEY AUTOINCREMENT,
+	number     {number} PRIMARY KEY,
 	at         BIGINT NOT NULL,
 	key_id     TEXT   NOT NULL,
 	key_name   TEXT   NOT NULL,
