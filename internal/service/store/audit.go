@@ -120,7 +120,7 @@ func (f Filter) conditions() (where string, args []any) {
 
 // Entries returns entries of the log, the newest first. It fails with backend.ErrInvalid for a limit or number
 // that makes no sense.
-func (s *Store) Entries(ctx context.Context, f Filter) ([]Entry, error) {
+func (s *Store) Entries(ctx context.Context, f Filter) (entries []Entry, err error) {
 	switch {
 	case f.Limit < 0 || f.Limit > MaxEntries:
 		return nil, fmt.Errorf("limit %d of entries: %w: use at most %d", f.Limit, backend.ErrInvalid, MaxEntries)
@@ -133,23 +133,16 @@ func (s *Store) Entries(ctx context.Context, f Filter) ([]Entry, error) {
 	args = append(args, f.Limit)
 	query := fmt.Sprintf(`SELECT number, at, key_id, key_name, project, action, sandbox, outcome, detail, request_id
 		FROM audit %s ORDER BY number DESC LIMIT $%d`, where, len(args))
-	rows, err := s.db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, s.failed("read the audit log", err)
-	}
-	defer rows.Close()
-	var entries []Entry
-	for rows.Next() {
+	err = s.each(ctx, "read the audit log", func(rows *sql.Rows) error {
 		var e Entry
 		var at int64
-		if err := rows.Scan(&e.Number, &at, &e.KeyID, &e.KeyName, &e.ProjectID, &e.Action, &e.Sandbox, &e.Outcome, &e.Detail, &e.RequestID); err != nil {
-			return nil, s.failed("read the audit log", err)
-		}
+		err := rows.Scan(&e.Number, &at, &e.KeyID, &e.KeyName, &e.ProjectID, &e.Action, &e.Sandbox, &e.Outcome, &e.Detail, &e.RequestID)
 		e.At = fromMicros(at)
 		entries = append(entries, e)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, s.failed("read the audit log", err)
+		return err
+	}, query, args...)
+	if err != nil {
+		return nil, err
 	}
 	return entries, nil
 }

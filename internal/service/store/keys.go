@@ -203,11 +203,8 @@ func insertKey(ctx context.Context, tx *sql.Tx, k Key) (id, secret string, err e
 		VALUES ($1, $2, $3, $4, $5, $6, $7, 0) ON CONFLICT DO NOTHING`
 	for range idTries {
 		id, secret = newSecret()
-		done, err := tx.ExecContext(ctx, insert, id, k.ProjectID, k.Name, digest(secret), joinScopes(k.Scopes, " "), micros(k.Created), micros(k.Expires))
-		if err != nil {
-			return "", "", err
-		}
-		if n, err := done.RowsAffected(); n == 1 || err != nil {
+		n, err := affected(ctx, tx, insert, id, k.ProjectID, k.Name, digest(secret), joinScopes(k.Scopes, " "), micros(k.Created), micros(k.Expires))
+		if n == 1 || err != nil {
 			return id, secret, err
 		}
 		var other string
@@ -234,23 +231,17 @@ const selectKeys = `SELECT k.id, k.name, p.name, p.id, k.scopes, k.created, k.ex
 
 // selected returns the keys that a query selects, and their digests.
 func selected(ctx context.Context, db querier, where string, args ...any) (keys []Key, digests []string, err error) {
-	rows, err := db.QueryContext(ctx, selectKeys+" "+where, args...)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err = rows(ctx, db, func(rows *sql.Rows) error {
 		var k Key
 		var list, sum string
 		var created, expires, revoked int64
-		if err := rows.Scan(&k.ID, &k.Name, &k.Project, &k.ProjectID, &list, &created, &expires, &revoked, &sum); err != nil {
-			return nil, nil, err
-		}
+		err := rows.Scan(&k.ID, &k.Name, &k.Project, &k.ProjectID, &list, &created, &expires, &revoked, &sum)
 		k.Scopes = parseScopes(list)
 		k.Created, k.Expires, k.Revoked = fromMicros(created), fromMicros(expires), fromMicros(revoked)
 		keys, digests = append(keys, k), append(digests, sum)
-	}
-	return keys, digests, rows.Err()
+		return err
+	}, selectKeys+" "+where, args...)
+	return keys, digests, err
 }
 
 // Keys returns all keys by project and name, also those that are revoked or expired; of one name the

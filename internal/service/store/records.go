@@ -83,11 +83,7 @@ func (s *Store) AddRecord(ctx context.Context, project, sandbox, name string, da
 		if err := dropOld(ctx, tx, now); err != nil {
 			return err
 		}
-		done, err := tx.ExecContext(ctx, add, project, sandbox, name, micros(now), data)
-		if err != nil {
-			return err
-		}
-		n, err := done.RowsAffected()
+		n, err := affected(ctx, tx, add, project, sandbox, name, micros(now), data)
 		if added = n == 1; err != nil {
 			return err
 		}
@@ -98,10 +94,8 @@ func (s *Store) AddRecord(ctx context.Context, project, sandbox, name string, da
 
 // RemoveRecord drops a record, if it is there.
 func (s *Store) RemoveRecord(ctx context.Context, project, sandbox, name string) error {
-	return s.write(ctx, "drop a record", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM records WHERE project = $1 AND sandbox = $2 AND name = $3", project, sandbox, name)
-		return err
-	})
+	_, err := s.exec(ctx, "drop a record", "DELETE FROM records WHERE project = $1 AND sandbox = $2 AND name = $3", project, sandbox, name)
+	return err
 }
 
 // Record returns what PutRecord has kept. It fails with fs.ErrNotExist.
@@ -136,8 +130,6 @@ func (s *Store) OpenRecords(ctx context.Context, project, sandbox string) (names
 
 // RemoveRecords drops all records of a sandbox.
 func (s *Store) RemoveRecords(ctx context.Context, project, sandbox string) error {
-	return s.write(ctx, "drop records", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM records WHERE project = $1 AND sandbox = $2", project, sandbox)
-		return err
-	})
+	_, err := s.exec(ctx, "drop records", "DELETE FROM records WHERE project = $1 AND sandbox = $2", project, sandbox)
+	return err
 }

@@ -9,11 +9,7 @@ import (
 // Beat says that a server is at a URL and lives, and calls each for all that there are, in the order of their ids, with how often they have said so.
 func (s *Store) Beat(ctx context.Context, id, url string, each func(id, url string, beats int64)) error {
 	const beat = "INSERT INTO replicas (id, url, beats) VALUES ($1, $2, 1) ON CONFLICT (id) DO UPDATE SET url = excluded.url, beats = replicas.beats + 1"
-	err := s.write(ctx, "say that this server lives", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, beat, id, url)
-		return err
-	})
-	if err != nil {
+	if _, err := s.exec(ctx, "say that this server lives", beat, id, url); err != nil {
 		return err
 	}
 	return s.each(ctx, "list the servers", func(rows *sql.Rows) error {
@@ -28,10 +24,8 @@ func (s *Store) Beat(ctx context.Context, id, url string, each func(id, url stri
 
 // Leave drops a server that has not beaten more often than that; negative: however often it has.
 func (s *Store) Leave(ctx context.Context, id string, beats int64) error {
-	return s.write(ctx, "drop a server", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM replicas WHERE id = $1 AND ($2 < 0 OR beats <= $2)", id, beats)
-		return err
-	})
+	_, err := s.exec(ctx, "drop a server", "DELETE FROM replicas WHERE id = $1 AND ($2 < 0 OR beats <= $2)", id, beats)
+	return err
 }
 
 // Held calls each for the sandboxes that a server holds, and for those whose holder is no server that there is, in the order of their ids.
@@ -60,36 +54,22 @@ func (s *Store) Holder(ctx context.Context, sandbox string) (holder, network str
 // Take has a server hold a sandbox that the server from has held, and reports whether that still did. Where from is empty, none may have held it, and the
 // project and the network are kept.
 func (s *Store) Take(ctx context.Context, sandbox, project, network, holder, from string) (taken bool, err error) {
-	err = s.write(ctx, "take a sandbox", func(tx *sql.Tx) error {
-		var done sql.Result
-		var err error
-		if from == "" {
-			done, err = tx.ExecContext(ctx, "INSERT INTO held (sandbox, project, replica, network) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING", sandbox, project, holder, network)
-		} else {
-			done, err = tx.ExecContext(ctx, "UPDATE held SET replica = $1 WHERE sandbox = $2 AND replica = $3", holder, sandbox, from)
-		}
-		if err != nil {
-			return err
-		}
-		n, err := done.RowsAffected()
-		taken = n == 1
-		return err
-	})
-	return taken && err == nil, err
+	statement, args := "UPDATE held SET replica = $1 WHERE sandbox = $2 AND replica = $3", []any{holder, sandbox, from}
+	if from == "" {
+		statement, args = "INSERT INTO held (sandbox, project, replica, network) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING", []any{sandbox, project, holder, network}
+	}
+	changed, err := s.exec(ctx, "take a sandbox", statement, args...)
+	return changed == 1 && err == nil, err
 }
 
 // KeepNetwork keeps what a sandbox can reach, for who takes it.
 func (s *Store) KeepNetwork(ctx context.Context, sandbox, network string) error {
-	return s.write(ctx, "keep what a sandbox can reach", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "UPDATE held SET network = $1 WHERE sandbox = $2", network, sandbox)
-		return err
-	})
+	_, err := s.exec(ctx, "keep what a sandbox can reach", "UPDATE held SET network = $1 WHERE sandbox = $2", network, sandbox)
+	return err
 }
 
 // Drop forgets a sandbox that has ended, if that server holds it.
 func (s *Store) Drop(ctx context.Context, sandbox, holder string) error {
-	return s.write(ctx, "drop a sandbox", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM held WHERE sandbox = $1 AND replica = $2", sandbox, holder)
-		return err
-	})
+	_, err := s.exec(ctx, "drop a sandbox", "DELETE FROM held WHERE sandbox = $1 AND replica = $2", sandbox, holder)
+	return err
 }

@@ -86,10 +86,7 @@ func (s *Store) UseSession(ctx context.Context, id string) (Session, error) {
 	}
 	if now.Sub(found.Used) >= sessionUsed {
 		found.Used = now
-		err = s.write(ctx, "note the use of a session", func(tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, "UPDATE sessions SET used = $1 WHERE id = $2 AND used < $1", micros(now), id)
-			return err
-		})
+		_, err = s.exec(ctx, "note the use of a session", "UPDATE sessions SET used = $1 WHERE id = $2 AND used < $1", micros(now), id)
 	}
 	return found, err
 }
@@ -97,11 +94,8 @@ func (s *Store) UseSession(ctx context.Context, id string) (Session, error) {
 // EndAllSessions drops all sessions, and where secret says so, what SealingSecret returns: it makes another one then.
 func (s *Store) EndAllSessions(ctx context.Context, secret bool) (ended int64, err error) {
 	err = s.write(ctx, "end all sessions", func(tx *sql.Tx) error {
-		done, err := tx.ExecContext(ctx, "DELETE FROM sessions")
-		if err == nil {
-			ended, err = done.RowsAffected()
-		}
-		if err == nil && secret {
+		var err error
+		if ended, err = affected(ctx, tx, "DELETE FROM sessions"); err == nil && secret {
 			_, err = tx.ExecContext(ctx, "DELETE FROM sealing")
 		}
 		return err
@@ -118,8 +112,6 @@ func (s *Store) EndSessions(ctx context.Context, ids []string) error {
 	for i, id := range ids {
 		names[i], args[i] = fmt.Sprint("$", i+1), id
 	}
-	return s.write(ctx, "end sessions", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM sessions WHERE id IN ("+strings.Join(names, ", ")+")", args...)
-		return err
-	})
+	_, err := s.exec(ctx, "end sessions", "DELETE FROM sessions WHERE id IN ("+strings.Join(names, ", ")+")", args...)
+	return err
 }

@@ -142,24 +142,47 @@ func (s *Store) write(ctx context.Context, what string, do func(*sql.Tx) error) 
 	}
 }
 
+// exec is write for one statement. It returns how many rows that has changed.
+func (s *Store) exec(ctx context.Context, what, statement string, args ...any) (changed int64, err error) {
+	err = s.write(ctx, what, func(tx *sql.Tx) error {
+		changed, err = affected(ctx, tx, statement, args...)
+		return err
+	})
+	return changed, err
+}
+
+// affected executes a statement and returns how many rows it has changed.
+func affected(ctx context.Context, tx *sql.Tx, statement string, args ...any) (int64, error) {
+	done, err := tx.ExecContext(ctx, statement, args...)
+	if err != nil {
+		return 0, err
+	}
+	return done.RowsAffected()
+}
+
 // each calls row for each row of a query that reads.
 func (s *Store) each(ctx context.Context, what string, row func(*sql.Rows) error, query string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	rows, err := s.db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return s.failed(what, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows); err != nil {
-			return s.failed(what, err)
-		}
-	}
-	if err := rows.Err(); err != nil {
+	if err := rows(ctx, s.db, row, query, args...); err != nil {
 		return s.failed(what, err)
 	}
 	return nil
+}
+
+// rows is each in a transaction, or without its bound and the text of its error.
+func rows(ctx context.Context, db querier, row func(*sql.Rows) error, query string, args ...any) error {
+	found, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer found.Close()
+	for found.Next() {
+		if err := row(found); err != nil {
+			return err
+		}
+	}
+	return found.Err()
 }
 
 // transact commits what do has done, unless it fails.
