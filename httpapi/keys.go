@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
+	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
 // Keys make, list and revoke the API keys of projects, which Config.Authenticate knows. Methods may be called concurrently.
@@ -25,7 +26,7 @@ type Keys interface {
 }
 
 // ErrManyKeys is what Keys.CreateKey returns for a project that has as many keys as it may.
-var ErrManyKeys = errors.New("the project has too many keys")
+var ErrManyKeys = service.ErrManyKeys
 
 // A Key is an API key, without its secret.
 type Key struct {

@@ -18,6 +18,7 @@ import (
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/engine/settings"
 	"github.com/llmsandbox/llmsandbox/internal/exitcode"
+	"github.com/llmsandbox/llmsandbox/internal/service/store"
 	"github.com/llmsandbox/llmsandbox/internal/termsafe"
 )
 
@@ -140,6 +141,8 @@ func hint(err error) string {
 	switch {
 	case errors.As(err, &option):
 		return "`llmsandbox help " + runtimeOptionsTopic + "` lists the keys and what they mean"
+	case errors.Is(err, store.ErrNoKey):
+		return "`llmsandbox serve key list` lists the keys, with the same --state or --database"
 	case errors.Is(err, llmsandbox.ErrNotFound):
 		if engine && p.place.Engine.Container != "" || cluster && p.place.Pod.Pod != "" {
 			return "" // it is no sandbox that was not found

@@ -261,15 +261,15 @@ func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 }
 
 // scoped is a caller of a project with the rights of scopes.
-func scoped(projectID string, scopes []store.Scope) httpapi.Caller {
-	has := func(s store.Scope) bool { return slices.Contains(scopes, s) }
+func scoped(projectID string, scopes []string) httpapi.Caller {
+	has := func(s string) bool { return slices.Contains(scopes, s) }
 	return httpapi.Caller{Project: projectID, Read: has(store.ScopeRead), Write: has(store.ScopeWrite), Audit: has(store.ScopeAudit), Admin: has(store.ScopeAdmin)}
 }
 
 // scopesOf are the scopes that scoped has made the rights of a caller of.
-func scopesOf(c httpapi.Caller) (scopes []store.Scope) {
+func scopesOf(c httpapi.Caller) (scopes []string) {
 	for _, of := range []struct {
-		scope store.Scope
+		scope string
 		has   bool
 	}{{store.ScopeRead, c.Read}, {store.ScopeWrite, c.Write}, {store.ScopeAudit, c.Audit}, {store.ScopeAdmin, c.Admin}} {
 		if of.has {
@@ -294,9 +294,6 @@ const localProject = "local"
 func (f *serveFlags) keys(ctx context.Context, db *store.Store, cfg *httpapi.Config, l net.Listener) (own string, err error) {
 	cfg.Authenticate = func(ctx context.Context, secret string) (httpapi.Caller, error) {
 		key, err := db.Authenticate(ctx, secret)
-		if errors.Is(err, store.ErrBadKey) {
-			return httpapi.Caller{}, httpapi.ErrUnknownKey
-		}
 		return callerOf(key), err
 	}
 	if cfg.OIDC, err = f.oidc.config(ctx, db); err != nil {

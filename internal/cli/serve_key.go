@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,9 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/httpapi"
-	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/layerstore"
 	"github.com/llmsandbox/llmsandbox/internal/service/store"
 	"github.com/llmsandbox/llmsandbox/internal/statedir"
@@ -117,10 +114,7 @@ it. Scopes are:
   llmsandbox serve key create dashboard --project web --scope read > key`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			n := store.NewKey{Name: args[0], Project: project}
-			for _, s := range scopes {
-				n.Scopes = append(n.Scopes, store.Scope(s))
-			}
+			n := store.NewKey{Name: args[0], Project: project, Scopes: scopes}
 			lifetime, err := durationFlag("expires", expires)
 			if err != nil {
 				return err
@@ -176,12 +170,8 @@ func newServeKeyListCommand() *cobra.Command {
 type projectKeys struct{ db *store.Store }
 
 func (k projectKeys) CreateKey(ctx context.Context, n *httpapi.NewKey) (httpapi.Key, string, error) {
-	asked := store.NewKey{Name: n.Name, ProjectID: n.Project, Expires: n.Expires, Maker: n.Maker}
-	for _, s := range n.Scopes {
-		asked.Scopes = append(asked.Scopes, store.Scope(s))
-	}
-	made, secret, err := k.db.CreateKey(ctx, asked)
-	return describeKey(made), secret, keyError(err)
+	made, secret, err := k.db.CreateKey(ctx, store.NewKey{Name: n.Name, ProjectID: n.Project, Scopes: n.Scopes, Expires: n.Expires, Maker: n.Maker})
+	return describeKey(made), secret, err
 }
 
 func (k projectKeys) Keys(ctx context.Context, q *httpapi.KeyQuery) ([]httpapi.Key, error) {
@@ -190,35 +180,16 @@ func (k projectKeys) Keys(ctx context.Context, q *httpapi.KeyQuery) ([]httpapi.K
 	for _, one := range found {
 		keys = append(keys, describeKey(one))
 	}
-	return keys, keyError(err)
+	return keys, err
 }
 
 func (k projectKeys) RevokeKey(ctx context.Context, project, id string) error {
 	_, err := k.db.RevokeProjectKey(ctx, project, id)
-	return keyError(err)
+	return err
 }
 
 func describeKey(k store.Key) httpapi.Key {
-	return httpapi.Key{ID: k.ID, Name: k.Name, Scopes: scopeNames(k), Created: k.Created, Expires: k.Expires, Revoked: k.Revoked}
-}
-
-func scopeNames(k store.Key) (names []string) {
-	for _, s := range k.Scopes {
-		names = append(names, string(s))
-	}
-	return names
-}
-
-// keyError gives an error of the store the class that the API knows it by.
-func keyError(err error) error {
-	for of, class := range map[error]error{
-		store.ErrNoKey: llmsandbox.ErrNotFound, store.ErrKeyExists: fs.ErrExist, store.ErrManyKeys: httpapi.ErrManyKeys, store.ErrBadKey: httpapi.ErrUnknownKey,
-	} {
-		if errors.Is(err, of) {
-			return errclass.Of(class, err)
-		}
-	}
-	return err
+	return httpapi.Key{ID: k.ID, Name: k.Name, Scopes: k.Scopes, Created: k.Created, Expires: k.Expires, Revoked: k.Revoked}
 }
 
 func printKeys(keys []store.Key) error {
@@ -229,7 +200,7 @@ func printKeys(keys []store.Key) error {
 		if !k.Expires.IsZero() {
 			expires = k.Expires.Local().Format(time.RFC3339)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Project, strings.Join(scopeNames(k), " "), k.Created.Local().Format(time.RFC3339), expires, keyStatus(k, time.Now()))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Project, strings.Join(k.Scopes, " "), k.Created.Local().Format(time.RFC3339), expires, keyStatus(k, time.Now()))
 	}
 	return w.Flush()
 }

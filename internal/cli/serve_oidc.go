@@ -71,7 +71,7 @@ func (f *oidcFlags) config(ctx context.Context, db *store.Store) (*httpapi.OIDC,
 }
 
 // parseGrant reads PROJECT[:SCOPE,...]=CLAIM=VALUE. Names of claims can be URLs, and values have any characters.
-func parseGrant(text string) (project string, scopes []store.Scope, claim, value string, err error) {
+func parseGrant(text string) (project string, scopes []string, claim, value string, err error) {
 	who, is, _ := strings.Cut(text, "=")
 	claim, value, _ = strings.Cut(is, "=")
 	project, list, some := strings.Cut(who, ":")
@@ -79,9 +79,7 @@ func parseGrant(text string) (project string, scopes []store.Scope, claim, value
 		return "", nil, "", "", errors.New("use PROJECT[:SCOPE,...]=CLAIM=VALUE, such as builds:read=groups=engineers")
 	}
 	if some {
-		for name := range strings.SplitSeq(list, ",") {
-			scopes = append(scopes, store.Scope(name))
-		}
+		scopes = strings.Split(list, ",")
 	}
 	scopes, err = store.CompleteScopes(scopes)
 	return project, scopes, claim, value, err

@@ -20,7 +20,7 @@ func TestSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	key, _, err := db.CreateKey(t.Context(), store.NewKey{Name: "a", Scopes: []store.Scope{store.ScopeRead}})
+	key, _, err := db.CreateKey(t.Context(), store.NewKey{Name: "a", Scopes: []string{store.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,8 @@ var (
 	ErrNotAllowed = errors.New("not allowed by this server")
 	// ErrQuota: the project's sandboxes are as many, or may take as much, as it may have.
 	ErrQuota = errors.New("quota reached")
+	// ErrManyKeys: the project has as many keys as it may.
+	ErrManyKeys = errors.New("the project has too many API keys")
 	// ErrBusy: as many programs run as may, and others wait.
 	ErrBusy = errors.New("the server is busy")
 	// ErrUnavailable: what the server keeps does not answer, or takes no more.

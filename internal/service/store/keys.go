@@ -13,21 +13,19 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
-// A Scope is what a key may be used for. None includes another.
-type Scope string
-
-// The scopes.
+// The scopes are what a key may be used for. None includes another.
 const (
-	ScopeRead  Scope = "read"  // look at sandboxes and their files
-	ScopeWrite Scope = "write" // make, use and remove sandboxes
-	ScopeAudit Scope = "audit" // read the audit log of the project
-	ScopeAdmin Scope = "admin" // list, make and revoke keys of the project
+	ScopeRead  = "read"  // look at sandboxes and their files
+	ScopeWrite = "write" // make, use and remove sandboxes
+	ScopeAudit = "audit" // read the audit log of the project
+	ScopeAdmin = "admin" // list, make and revoke keys of the project
 )
 
 // scopes are all of them, in the order in which a key has them.
-var scopes = []Scope{ScopeRead, ScopeWrite, ScopeAudit, ScopeAdmin}
+var scopes = []string{ScopeRead, ScopeWrite, ScopeAudit, ScopeAdmin}
 
 // DefaultProject is the project of a key that names none.
 const DefaultProject = "default"
@@ -38,7 +36,7 @@ type Key struct {
 	Name      string    `json:"name"`
 	Project   string    `json:"project"`
 	ProjectID string    `json:"project_id"` // random hex, which stays; sandboxes are labelled with it
-	Scopes    []Scope   `json:"scopes"`
+	Scopes    []string  `json:"scopes"`
 	Created   time.Time `json:"created"`
 	Expires   time.Time `json:"expires,omitzero"` // zero: never
 	Revoked   time.Time `json:"revoked,omitzero"` // zero: it is not
@@ -50,7 +48,7 @@ type NewKey struct {
 	Project string // as a name; empty: DefaultProject. It is made when a key first names it.
 	// ProjectID, where it is set, is the project's in place of Project.
 	ProjectID string
-	Scopes    []Scope   // empty: ScopeRead and ScopeWrite
+	Scopes    []string  // empty: ScopeRead and ScopeWrite
 	Expires   time.Time // zero: never
 	Maker     string    // id of the key with which it is made; empty: none. That key must still be one that can be used.
 }
@@ -96,29 +94,21 @@ func (n NewKey) complete(now time.Time) (NewKey, error) {
 }
 
 // CompleteScopes returns scopes in their order, each once, and ScopeRead and ScopeWrite where none is given. It fails with backend.ErrInvalid.
-func CompleteScopes(given []Scope) ([]Scope, error) {
+func CompleteScopes(given []string) ([]string, error) {
 	for _, s := range given {
 		if !slices.Contains(scopes, s) {
-			return nil, fmt.Errorf("scope %.80q: %w: use %s", s, backend.ErrInvalid, joinScopes(scopes, ", "))
+			return nil, fmt.Errorf("scope %.80q: %w: use %s", s, backend.ErrInvalid, strings.Join(scopes, ", "))
 		}
 	}
 	if len(given) == 0 {
-		return []Scope{ScopeRead, ScopeWrite}, nil
+		return []string{ScopeRead, ScopeWrite}, nil
 	}
-	return slices.DeleteFunc(slices.Clone(scopes), func(s Scope) bool { return !slices.Contains(given, s) }), nil
-}
-
-func joinScopes(list []Scope, separator string) string {
-	texts := make([]string, len(list))
-	for i, s := range list {
-		texts[i] = string(s)
-	}
-	return strings.Join(texts, separator)
+	return slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return !slices.Contains(given, s) }), nil
 }
 
 // CreateKey makes a key, and its project if there is none of that name. The secret is returned here and
-// never again: the database has a digest of it. CreateKey fails with ErrKeyExists for a name in use, with ErrManyKeys
-// where the project has MaxKeys, and with ErrBadKey where the key with which it is made cannot be used any more.
+// never again: the database has a digest of it. CreateKey fails with ErrKeyExists for a name in use, with
+// service.ErrManyKeys where the project has MaxKeys, and with ErrBadKey where the key with which it is made cannot be used any more.
 func (s *Store) CreateKey(ctx context.Context, n NewKey) (key Key, secret string, err error) {
 	now := s.now()
 	if n, err = n.complete(now); err != nil {
@@ -164,7 +154,7 @@ func makeRoom(ctx context.Context, tx *sql.Tx, n NewKey, project string, now tim
 	case n.Maker != "" && makers == 0:
 		return ErrBadKey
 	case count >= MaxKeys:
-		return fmt.Errorf("%w: project %s has %d: revoke one first", ErrManyKeys, n.Project, count)
+		return fmt.Errorf("%w: project %s has %d: revoke one first", service.ErrManyKeys, n.Project, count)
 	}
 	const drop = `DELETE FROM keys WHERE id IN (SELECT id FROM (
 		SELECT id, ROW_NUMBER() OVER (ORDER BY created DESC, id DESC) AS n FROM keys WHERE NOT (` + usable + `) AND project = $2
@@ -203,7 +193,7 @@ func insertKey(ctx context.Context, tx *sql.Tx, k Key) (id, secret string, err e
 		VALUES ($1, $2, $3, $4, $5, $6, $7, 0) ON CONFLICT DO NOTHING`
 	for range idTries {
 		id, secret = newSecret()
-		n, err := affected(ctx, tx, insert, id, k.ProjectID, k.Name, digest(secret), joinScopes(k.Scopes, " "), micros(k.Created), micros(k.Expires))
+		n, err := affected(ctx, tx, insert, id, k.ProjectID, k.Name, digest(secret), strings.Join(k.Scopes, " "), micros(k.Created), micros(k.Expires))
 		if n == 1 || err != nil {
 			return id, secret, err
 		}
@@ -219,13 +209,6 @@ func insertKey(ctx context.Context, tx *sql.Tx, k Key) (id, secret string, err e
 	return "", "", fmt.Errorf("no id was free in %d tries", idTries)
 }
 
-func parseScopes(list string) (scopes []Scope) {
-	for text := range strings.FieldsSeq(list) {
-		scopes = append(scopes, Scope(text))
-	}
-	return scopes
-}
-
 const selectKeys = `SELECT k.id, k.name, p.name, p.id, k.scopes, k.created, k.expires, k.revoked, k.digest
 	FROM keys k JOIN projects p ON p.id = k.project`
 
@@ -236,7 +219,7 @@ func selected(ctx context.Context, db querier, where string, args ...any) (keys 
 		var list, sum string
 		var created, expires, revoked int64
 		err := rows.Scan(&k.ID, &k.Name, &k.Project, &k.ProjectID, &list, &created, &expires, &revoked, &sum)
-		k.Scopes = parseScopes(list)
+		k.Scopes = strings.Fields(list)
 		k.Created, k.Expires, k.Revoked = fromMicros(created), fromMicros(expires), fromMicros(revoked)
 		keys, digests = append(keys, k), append(digests, sum)
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
 // create makes a key that must be made.
@@ -37,14 +38,14 @@ func TestCreateKey(t *testing.T) {
 			new  NewKey
 			want Key
 		}{
-			{"what is left out", NewKey{Name: "a"}, Key{Name: "a", Project: "default", Scopes: []Scope{ScopeRead, ScopeWrite}}},
-			{"scopes in order, each once", NewKey{Name: "b", Project: "p", Scopes: []Scope{ScopeWrite, ScopeRead, ScopeWrite}},
-				Key{Name: "b", Project: "p", Scopes: []Scope{ScopeRead, ScopeWrite}}},
-			{"an end", NewKey{Name: "c", Scopes: []Scope{ScopeRead}, Expires: expires},
-				Key{Name: "c", Project: "default", Scopes: []Scope{ScopeRead}, Expires: expires.Truncate(time.Microsecond).UTC()}},
-			{"the name of another project's", NewKey{Name: "a", Project: "p"}, Key{Name: "a", Project: "p", Scopes: []Scope{ScopeRead, ScopeWrite}}},
+			{"what is left out", NewKey{Name: "a"}, Key{Name: "a", Project: "default", Scopes: []string{ScopeRead, ScopeWrite}}},
+			{"scopes in order, each once", NewKey{Name: "b", Project: "p", Scopes: []string{ScopeWrite, ScopeRead, ScopeWrite}},
+				Key{Name: "b", Project: "p", Scopes: []string{ScopeRead, ScopeWrite}}},
+			{"an end", NewKey{Name: "c", Scopes: []string{ScopeRead}, Expires: expires},
+				Key{Name: "c", Project: "default", Scopes: []string{ScopeRead}, Expires: expires.Truncate(time.Microsecond).UTC()}},
+			{"the name of another project's", NewKey{Name: "a", Project: "p"}, Key{Name: "a", Project: "p", Scopes: []string{ScopeRead, ScopeWrite}}},
 			{"the longest names", NewKey{Name: strings.Repeat("x", 64), Project: strings.Repeat("Y", 64)},
-				Key{Name: strings.Repeat("x", 64), Project: strings.Repeat("Y", 64), Scopes: []Scope{ScopeRead, ScopeWrite}}},
+				Key{Name: strings.Repeat("x", 64), Project: strings.Repeat("Y", 64), Scopes: []string{ScopeRead, ScopeWrite}}},
 		} {
 			before := time.Now().Truncate(time.Microsecond)
 			got, secret := create(t, s, c.new)
@@ -78,8 +79,8 @@ func TestKeysThatMakeNoSense(t *testing.T) {
 			"no UTF-8":            {Name: "\xff"},
 			"slash in project":    {Name: "a", Project: "a/b"},
 			"long project":        {Name: "a", Project: strings.Repeat("x", 65)},
-			"unknown scope":       {Name: "a", Scopes: []Scope{ScopeRead, "root"}},
-			"two scopes in one":   {Name: "a", Scopes: []Scope{"read write"}},
+			"unknown scope":       {Name: "a", Scopes: []string{ScopeRead, "root"}},
+			"two scopes in one":   {Name: "a", Scopes: []string{"read write"}},
 			"it is over already":  {Name: "a", Expires: time.Now().Add(-time.Minute)},
 			"it ends as it begun": {Name: "a", Expires: time.Unix(0, 0)},
 		} {
@@ -292,7 +293,7 @@ func TestMaxKeys(t *testing.T) {
 		for _, err := range errs {
 			if err == nil {
 				made++
-			} else if !errors.Is(err, ErrManyKeys) || !strings.Contains(err.Error(), "revoke one") {
+			} else if !errors.Is(err, service.ErrManyKeys) || !strings.Contains(err.Error(), "revoke one") {
 				t.Errorf("got %v, want ErrManyKeys and what to do", err)
 			}
 		}
@@ -302,7 +303,7 @@ func TestMaxKeys(t *testing.T) {
 		create(t, stores[0], NewKey{Name: "a", Project: "other"})
 		stores[0].now = func() time.Time { return start.Add(time.Hour) }
 		create(t, stores[0], NewKey{Name: "in-place-of-it"})
-		if _, _, err := stores[0].CreateKey(t.Context(), NewKey{Name: "more"}); !errors.Is(err, ErrManyKeys) {
+		if _, _, err := stores[0].CreateKey(t.Context(), NewKey{Name: "more"}); !errors.Is(err, service.ErrManyKeys) {
 			t.Errorf("one more: got %v, want ErrManyKeys", err)
 		}
 	})

@@ -24,7 +24,7 @@ type Session struct {
 	ProjectID string
 	KeyID     string // of a person, what stands for it
 	Name      string // of a person
-	Scopes    []Scope
+	Scopes    []string
 	Issuer    string // by which a person was let in; empty: the session is of a key
 	Begun     time.Time
 	Used      time.Time // to the minute; AddSession sets it
@@ -45,7 +45,7 @@ func (s *Store) AddSession(ctx context.Context, added Session) error {
 		if _, err := tx.ExecContext(ctx, old, micros(now), micros(now.Add(-sessionIdle))); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, add, added.ID, added.ProjectID, added.KeyID, added.Name, joinScopes(added.Scopes, " "), added.Issuer, micros(added.Begun), micros(now), micros(added.Ends))
+		_, err := tx.ExecContext(ctx, add, added.ID, added.ProjectID, added.KeyID, added.Name, strings.Join(added.Scopes, " "), added.Issuer, micros(added.Begun), micros(now), micros(added.Ends))
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (s *Store) UseSession(ctx context.Context, id string) (Session, error) {
 	case err != nil:
 		return Session{}, s.failed("look for a session", err)
 	}
-	found.Scopes, found.Begun, found.Used, found.Ends = parseScopes(list), fromMicros(begun), fromMicros(used), fromMicros(ends)
+	found.Scopes, found.Begun, found.Used, found.Ends = strings.Fields(list), fromMicros(begun), fromMicros(used), fromMicros(ends)
 	if found.Issuer == "" {
 		keys, _, err := selected(ctx, s.db, "WHERE k.id = $1", found.KeyID)
 		switch {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // TestSessions: a session is what was kept, at every server, until it ends, is not used, or its key is no more.
@@ -34,7 +35,7 @@ func TestSessions(t *testing.T) {
 		want := func(s *Store, of Session) {
 			t.Helper()
 			got, err := s.UseSession(t.Context(), of.ID)
-			if diff := cmp.Diff(of, got); err != nil || diff != "" {
+			if diff := cmp.Diff(of, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
 				t.Errorf("session %s: %v; -want +got\n%s", of.ID, err, diff)
 			}
 		}
@@ -50,7 +51,7 @@ func TestSessions(t *testing.T) {
 		ends, _ := create(t, s, NewKey{Name: "ends", Expires: now.Add(time.Hour)})
 		ofKey := func(k Key) Session { return Session{ProjectID: k.ProjectID, KeyID: k.ID, Key: k} }
 		a, b := add("a", ofKey(key)), add("b", ofKey(ends))
-		person := add("person", Session{ProjectID: key.ProjectID, KeyID: "oidc:'\"é", Name: "anna@example.org", Scopes: []Scope{ScopeRead, ScopeAudit}, Issuer: "x"})
+		person := add("person", Session{ProjectID: key.ProjectID, KeyID: "oidc:'\"é", Name: "anna@example.org", Scopes: []string{ScopeRead, ScopeAudit}, Issuer: "x"})
 		short := add("short", Session{ProjectID: key.ProjectID, KeyID: "oidc:short", Issuer: "x", Ends: now.Add(10 * time.Minute)})
 		for _, of := range []Session{a, b, person, short} {
 			want(s, of)

@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/backend"
 	"github.com/llmsandbox/llmsandbox/internal/errclass"
+	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
@@ -22,13 +24,11 @@ import (
 var (
 	// ErrBadKey: a secret is malformed or unknown, or its key is revoked or expired. Which of them is
 	// not said, so that nobody learns by trying which keys there are.
-	ErrBadKey = errors.New("the API key is not valid")
+	ErrBadKey = errclass.Of(httpgate.ErrUnknown, errors.New("the API key is not valid"))
 	// ErrNoKey: no key has that id or name.
-	ErrNoKey = errors.New("no such API key")
+	ErrNoKey = errclass.Of(backend.ErrNotFound, errors.New("no such API key"))
 	// ErrKeyExists: another key of the project has the name and is not revoked.
-	ErrKeyExists = errors.New("the name is in use")
-	// ErrManyKeys: the project has as many keys as it may.
-	ErrManyKeys = errors.New("the project has too many API keys")
+	ErrKeyExists = errclass.Of(fs.ErrExist, errors.New("the name is in use"))
 	// ErrNewer: a newer program has changed the schema of the database.
 	ErrNewer = errors.New("the database is of a newer version of this program")
 	// ErrDamaged: the file is damaged, or no SQLite database.
@@ -131,7 +131,7 @@ func (s *Store) write(ctx context.Context, what string, do func(*sql.Tx) error) 
 		err = transact(ctx, s.db, do)
 	}
 	switch {
-	case err == nil || errors.Is(err, ErrNoKey) || errors.Is(err, ErrKeyExists) || errors.Is(err, ErrManyKeys) || errors.Is(err, ErrBadKey) || errors.Is(err, backend.ErrInvalid):
+	case err == nil || errors.Is(err, ErrNoKey) || errors.Is(err, ErrKeyExists) || errors.Is(err, service.ErrManyKeys) || errors.Is(err, ErrBadKey) || errors.Is(err, backend.ErrInvalid):
 		s.unwritten.Store(false)
 		return err // not the database's
 	default:
