@@ -18,25 +18,6 @@ import (
 	"github.com/llmsandbox/llmsandbox/mcp"
 )
 
-// Replicas is a database by which several servers agree on which of them holds which sandbox. Methods may be called concurrently.
-type Replicas interface {
-	// Beat says that a server is at a URL and lives, and calls each for all that there are, with how often they have said so.
-	Beat(ctx context.Context, id, url string, each func(id, url string, beats int64)) error
-	// Leave drops a server that has not said so more often than that; negative: however often it has.
-	Leave(ctx context.Context, id string, beats int64) error
-	// Held calls each for the sandboxes that a server holds, and for those whose holder is no server that there is.
-	Held(ctx context.Context, id string, each func(sandbox, project, holder, network string)) error
-	// Holder returns which server holds a sandbox, and what KeepNetwork has kept; empty: none does.
-	Holder(ctx context.Context, sandbox string) (holder, network string, err error)
-	// Take has a server hold a sandbox of a project that the server from has held, and reports whether that still did. Where from is empty, none may
-	// have held it, and the network is kept as KeepNetwork does.
-	Take(ctx context.Context, sandbox, project, network, holder, from string) (taken bool, err error)
-	// KeepNetwork keeps what a sandbox can reach, for the server that takes it.
-	KeepNetwork(ctx context.Context, sandbox, network string) error
-	// Drop forgets a sandbox that has ended, if that server holds it.
-	Drop(ctx context.Context, sandbox, holder string) error
-}
-
 // newMember is the server among its replicas; nil: it is alone.
 func newMember(cfg *Config) (*replicas.Member, error) {
 	if cfg.Replicas == nil {

@@ -26,6 +26,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/httpapi/metering"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
@@ -109,11 +110,11 @@ type Config struct {
 	// Keys, where it is set, manages the keys of projects, for keys with the scope admin.
 	Keys Keys
 	// Records keep what becomes of programs that go on without their client; nil: that is forgotten when the server ends.
-	Records Records
+	Records database.Records
 	// Replicas, where it is set, is the database of several servers that share the backend, the keys and Records, too: a request may come to any of them, and is
 	// forwarded to the one that holds its sandbox. Where a server dies, another takes its sandboxes, if the backend lets them outlive it. There must be a
 	// Supervisor. ReplicaURL is where the others reach this server, such as http://10.0.0.7:8321.
-	Replicas   Replicas
+	Replicas   database.Replicas
 	ReplicaURL string
 	// Ready, where it is set, fails where something that the server needs besides the backend does not answer: /readyz asks it.
 	Ready func(context.Context) error
@@ -143,24 +144,6 @@ type Config struct {
 	Tracers trace.TracerProvider
 	// Log gets what is no answer to a client; nil logs nothing.
 	Log *slog.Logger
-}
-
-// Records keep what a server has to know after it was killed: which programs it has started that go on without their client, what became of
-// them, output included, and what it has answered to requests with an Idempotency-Key. A record is data under a name of a project's sandbox, or of the project where sandbox is empty. Methods may be called concurrently. Records may be dropped once they are
-// a day old, or a project has many; those that are open last.
-type Records interface {
-	// PutRecord keeps data in place of what is there. A record is open while its program runs.
-	PutRecord(ctx context.Context, project, sandbox, name string, open bool, data []byte) error
-	// AddRecord keeps data that is not open where there is no record of that name, and reports whether there was none.
-	AddRecord(ctx context.Context, project, sandbox, name string, data []byte) (added bool, err error)
-	// Record returns what was kept. It fails with fs.ErrNotExist.
-	Record(ctx context.Context, project, sandbox, name string) (data []byte, open bool, err error)
-	// OpenRecords returns the names of a sandbox's open records.
-	OpenRecords(ctx context.Context, project, sandbox string) ([]string, error)
-	// RemoveRecord drops a record, if it is there.
-	RemoveRecord(ctx context.Context, project, sandbox, name string) error
-	// RemoveRecords drops all records of a sandbox.
-	RemoveRecords(ctx context.Context, project, sandbox string) error
 }
 
 // ErrUnknownKey is what Config.Authenticate returns for a key that it does not know.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 )
 
 const (
@@ -25,32 +27,13 @@ const (
 	stale = silence / 2
 )
 
-// A Store is the database of all servers. Its methods may be called concurrently.
-type Store interface {
-	// Beat says that a server is at a URL and lives, and calls each for all that there are, with how often they have said so.
-	Beat(ctx context.Context, id, url string, each func(id, url string, beats int64)) error
-	// Leave drops a server that has not said so more often than that; negative: however often it has.
-	Leave(ctx context.Context, id string, beats int64) error
-	// Held calls each for the sandboxes that a server holds, and for those whose holder is no server that there is.
-	Held(ctx context.Context, id string, each func(sandbox, project, holder, network string)) error
-	// Holder returns which server holds a sandbox, and what that can reach; empty: none does.
-	Holder(ctx context.Context, sandbox string) (holder, network string, err error)
-	// Take has a server hold a sandbox of a project that the server from has held, and reports whether that still did. Where from is empty, none may
-	// have held it, and the network is kept as KeepNetwork does.
-	Take(ctx context.Context, sandbox, project, network, holder, from string) (taken bool, err error)
-	// KeepNetwork keeps what a sandbox can reach, in a form that the server chooses.
-	KeepNetwork(ctx context.Context, sandbox, network string) error
-	// Drop forgets a sandbox that has ended, if that server holds it.
-	Drop(ctx context.Context, sandbox, holder string) error
-}
-
 // A Held is a sandbox and the server that holds it.
 type Held struct{ Sandbox, Project, Holder, Network string }
 
 // A Member is this server among the replicas. It is safe for concurrent use.
 type Member struct {
 	ID    string
-	store Store
+	store database.Replicas
 	url   string
 
 	mu     sync.Mutex
@@ -68,7 +51,7 @@ type sighting struct {
 }
 
 // New is a server that the others reach at a URL.
-func New(store Store, url string) *Member {
+func New(store database.Replicas, url string) *Member {
 	return &Member{store: store, ID: strings.ToLower(rand.Text()[:13]), url: url, others: map[string]sighting{}}
 }
 

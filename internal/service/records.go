@@ -9,23 +9,6 @@ import (
 	"time"
 )
 
-// Records keeps what a service has to know after it was killed: which programs it has started, what became of them, and
-// which requests it has answered. Methods may be called
-// concurrently. Records may be dropped once they are a day old or the project has more of them than it may; those that are open are dropped last.
-type Records interface {
-	// PutRecord keeps data under a name of a project's sandbox, in place of what is there. A record is open while what it is about goes on.
-	PutRecord(ctx context.Context, project, sandbox, name string, open bool, data []byte) error
-	// AddRecord keeps data that is not open under a name where there is none yet, and reports whether there was none.
-	AddRecord(ctx context.Context, project, sandbox, name string, data []byte) (added bool, err error)
-	// Record fails with fs.ErrNotExist.
-	Record(ctx context.Context, project, sandbox, name string) (data []byte, open bool, err error)
-	// OpenRecords are the names of the open records of a sandbox.
-	OpenRecords(ctx context.Context, project, sandbox string) ([]string, error)
-	// RemoveRecord drops one, if it is there; RemoveRecords all of a sandbox.
-	RemoveRecord(ctx context.Context, project, sandbox, name string) error
-	RemoveRecords(ctx context.Context, project, sandbox string) error
-}
-
 // What records in memory are bounded by, and what others that hold programs' results should be.
 const (
 	recordAge   = 24 * time.Hour
@@ -49,7 +32,7 @@ func (r *record) is(project, sandbox, name string) bool {
 	return r.project == project && r.sandbox == sandbox && r.name == name
 }
 
-// PutRecord implements Records.
+// PutRecord implements database.Records.
 func (m *memory) PutRecord(_ context.Context, project, sandbox, name string, open bool, data []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,7 +55,7 @@ func (m *memory) put(project, sandbox, name string, open bool, data []byte) {
 	}
 }
 
-// AddRecord implements Records.
+// AddRecord implements database.Records.
 func (m *memory) AddRecord(_ context.Context, project, sandbox, name string, data []byte) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,7 +69,7 @@ func (m *memory) AddRecord(_ context.Context, project, sandbox, name string, dat
 	return true, nil
 }
 
-// Record implements Records.
+// Record implements database.Records.
 func (m *memory) Record(_ context.Context, project, sandbox, name string) ([]byte, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,7 +81,7 @@ func (m *memory) Record(_ context.Context, project, sandbox, name string) ([]byt
 	return nil, false, fmt.Errorf("record %s: %w", name, fs.ErrNotExist)
 }
 
-// OpenRecords implements Records.
+// OpenRecords implements database.Records.
 func (m *memory) OpenRecords(_ context.Context, project, sandbox string) ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +94,7 @@ func (m *memory) OpenRecords(_ context.Context, project, sandbox string) ([]stri
 	return names, nil
 }
 
-// RemoveRecord implements Records.
+// RemoveRecord implements database.Records.
 func (m *memory) RemoveRecord(_ context.Context, project, sandbox, name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,7 +102,7 @@ func (m *memory) RemoveRecord(_ context.Context, project, sandbox, name string) 
 	return nil
 }
 
-// RemoveRecords implements Records.
+// RemoveRecords implements database.Records.
 func (m *memory) RemoveRecords(_ context.Context, project, sandbox string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend"
+	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/httpapi/metering"
 	"github.com/llmsandbox/llmsandbox/internal/flight"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
@@ -84,7 +85,7 @@ type Config struct {
 	// Hooks are called with what happens to the sandboxes that are kept ready.
 	Hooks []pool.Hooks
 	// Records keep what becomes of programs that go on without their request; nil: they end with the service.
-	Records Records
+	Records database.Records
 	// Replica, where it is set, is this server among others of the same backend and Records, each of which holds some of the sandboxes. There must be a Supervisor.
 	Replica *replicas.Member
 	// Ended, where it is set, is called with what became of each of these programs, and what Start.By was.
@@ -154,7 +155,7 @@ type Service struct {
 	cfg     Config
 	queue   *queue
 	warm    *pool.Pool
-	records Records
+	records database.Records
 	usage   *usage
 	stop    context.CancelFunc // ends what is done without a request
 

@@ -16,7 +16,7 @@ import (
 // public are the packages that programs may import.
 var public = []string{
 	"", "/artifact", "/backend", "/backend/backendtest", "/backend/docker", "/backend/engine", "/backend/engine/settings", "/backend/kubernetes",
-	"/backend/local", "/backend/podman", "/client", "/httpapi", "/httpapi/metering", "/mcp", "/pool", "/pool/poolotel", "/pool/poolprom", "/security", "/security/policyfile",
+	"/backend/local", "/backend/podman", "/client", "/httpapi", "/httpapi/database", "/httpapi/metering", "/mcp", "/pool", "/pool/poolotel", "/pool/poolprom", "/security", "/security/policyfile",
 	"/web",
 }
 
