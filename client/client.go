@@ -168,34 +168,39 @@ func (c *Client) List(ctx context.Context, labels map[string]string) ([]backend.
 }
 
 // list follows a list from page to page, of which query says after which sandbox it comes.
-func (c *Client) list(ctx context.Context, query url.Values) ([]backend.Info, error) {
-	var all []backend.Info
-	for range maxPages {
-		var page struct {
-			Sandboxes []apitypes.Sandbox `json:"sandboxes"`
-			Next      string             `json:"next"`
+func (c *Client) list(ctx context.Context, query url.Values) (all []backend.Info, err error) {
+	err = pages(ctx, c, "sandboxes", query, func(page apitypes.Sandboxes) string {
+		for _, s := range page.Sandboxes {
+			all = append(all, info(s))
 		}
-		if err := c.call(ctx, &request{method: http.MethodGet, path: "/v1/sandboxes", query: query}, &page); err != nil {
-			return nil, fmt.Errorf("list sandboxes: %w", err)
-		}
-		for i := range page.Sandboxes {
-			all = append(all, info(&page.Sandboxes[i]))
-		}
-		if page.Next == "" {
-			return all, nil
-		}
-		query.Set("after", page.Next)
-	}
-	return nil, fmt.Errorf("list sandboxes: %w", malformed("it has no end after %d pages", maxPages))
+		return page.Next
+	})
+	return all, err
 }
 
-func info(s *apitypes.Sandbox) backend.Info {
+// pages gets a list of a kind page by page. take takes one, and returns after what the next one comes; empty: it was the last.
+func pages[Page any](ctx context.Context, c *Client, kind string, query url.Values, take func(Page) (next string)) error {
+	for range maxPages {
+		var page Page
+		if err := c.call(ctx, &request{method: http.MethodGet, path: "/v1/" + kind, query: query}, &page); err != nil {
+			return fmt.Errorf("list %s: %w", kind, err)
+		}
+		next := take(page)
+		if next == "" {
+			return nil
+		}
+		query.Set("after", next)
+	}
+	return fmt.Errorf("list %s: %w", kind, malformed("it has no end after %d pages", maxPages))
+}
+
+func info(s apitypes.Sandbox) backend.Info {
 	i := backend.Info{
 		ID: s.ID, Backend: s.Backend, Image: s.Image, Language: s.Language, Created: s.Created, IdleTimeout: duration(s.Idle), Labels: s.Labels,
 		Limits: backend.Limits{Memory: s.Limits.Memory, CPUs: s.Limits.CPUs, PIDs: s.Limits.PIDs, Disk: s.Limits.Disk},
 	}
 	for _, v := range s.Volumes {
-		i.Volumes = append(i.Volumes, llmsandbox.VolumeMount{Name: v.Name, Target: v.Path, ReadOnly: v.ReadOnly})
+		i.Volumes = append(i.Volumes, llmsandbox.VolumeMount(v))
 	}
 	if s.Deadline != nil {
 		i.Deadline = *s.Deadline

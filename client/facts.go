@@ -44,16 +44,12 @@ func (s *Sandbox) Usage(ctx context.Context) (backend.Usage, error) {
 // Processes lists the programs that were started in the sandbox, the oldest first. Of each the API does not tell how much of its output is kept.
 func (s *Sandbox) Processes(ctx context.Context) ([]llmsandbox.ProcessInfo, error) {
 	var list apitypes.Processes
-	if err := s.fact(ctx, "/processes", &list); err != nil {
-		return nil, err
-	}
-	var out []llmsandbox.ProcessInfo
-	for _, p := range list.Processes {
-		out = append(out, llmsandbox.ProcessInfo{
+	err := s.fact(ctx, "/processes", &list)
+	return apitypes.All(list.Processes, func(p apitypes.Process) llmsandbox.ProcessInfo {
+		return llmsandbox.ProcessInfo{
 			ID: p.ID, PID: p.PID, Argv: p.Argv, Started: p.Started, Running: p.Running, CPU: milliseconds(p.CPUMS), Memory: p.Memory,
-		})
-	}
-	return out, nil
+		}
+	}), err
 }
 
 // milliseconds is a number of milliseconds of an answer.
@@ -100,30 +96,16 @@ type Language struct {
 
 // Languages lists the languages of the server.
 func (c *Client) Languages(ctx context.Context) ([]Language, error) {
-	var list struct {
-		Languages []apitypes.Language `json:"languages"`
-	}
-	if err := c.call(ctx, &request{method: http.MethodGet, path: "/v1/languages"}, &list); err != nil {
-		return nil, fmt.Errorf("list the languages: %w", err)
-	}
-	var out []Language
-	for _, l := range list.Languages {
-		out = append(out, Language(l))
-	}
-	return out, nil
+	var list apitypes.Languages
+	err := c.get(ctx, "languages", &list)
+	return apitypes.All(list.Languages, func(l apitypes.Language) Language { return Language(l) }), err
 }
 
 // Templates lists the templates of the server, for Options.Template. Their Path is not known.
 func (c *Client) Templates(ctx context.Context) ([]llmsandbox.TemplateInfo, error) {
-	var list struct {
-		Templates []apitypes.Template `json:"templates"`
-	}
-	if err := c.call(ctx, &request{method: http.MethodGet, path: "/v1/templates"}, &list); err != nil {
-		return nil, fmt.Errorf("list the templates: %w", err)
-	}
-	var out []llmsandbox.TemplateInfo
-	for i := range list.Templates {
-		t := &list.Templates[i]
+	var list apitypes.Templates
+	err := c.get(ctx, "templates", &list)
+	return apitypes.All(list.Templates, func(t apitypes.Template) llmsandbox.TemplateInfo {
 		info := llmsandbox.TemplateInfo{Name: t.Name, Template: llmsandbox.Template{
 			Language: t.Language, Image: t.Image, Environment: t.Environment, Libraries: t.Libraries, Imports: t.Imports, Env: t.Env,
 			Limits: llmsandbox.Limits{
@@ -133,24 +115,25 @@ func (c *Client) Templates(ctx context.Context) ([]llmsandbox.TemplateInfo, erro
 		if t.Network != nil {
 			info.Network, info.Allow = t.Network.Mode, t.Network.Allow
 		}
-		out = append(out, info)
-	}
-	return out, nil
+		return info
+	}), err
 }
 
 // Environments lists the environments of the server, for Options.Environment. Path, Installed and Size of them are not known.
 func (c *Client) Environments(ctx context.Context) ([]llmsandbox.EnvironmentInfo, error) {
-	var list struct {
-		Environments []apitypes.Environment `json:"environments"`
+	var list apitypes.Environments
+	err := c.get(ctx, "environments", &list)
+	return apitypes.All(list.Environments, func(e apitypes.Environment) llmsandbox.EnvironmentInfo {
+		return llmsandbox.EnvironmentInfo{Name: e.Name, Language: e.Language, Libraries: e.Libraries, Packages: e.Packages}
+	}), err
+}
+
+// get asks for all of a kind that a server has.
+func (c *Client) get(ctx context.Context, kind string, v any) error {
+	if err := c.call(ctx, &request{method: http.MethodGet, path: "/v1/" + kind}, v); err != nil {
+		return fmt.Errorf("list the %s: %w", kind, err)
 	}
-	if err := c.call(ctx, &request{method: http.MethodGet, path: "/v1/environments"}, &list); err != nil {
-		return nil, fmt.Errorf("list the environments: %w", err)
-	}
-	var out []llmsandbox.EnvironmentInfo
-	for _, e := range list.Environments {
-		out = append(out, llmsandbox.EnvironmentInfo{Name: e.Name, Language: e.Language, Libraries: e.Libraries, Packages: e.Packages})
-	}
-	return out, nil
+	return nil
 }
 
 // Check asks what a policy says of code, which is not run: a built-in policy by its name, or for an empty one the server's own. Of a program the API has

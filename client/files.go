@@ -32,9 +32,7 @@ func (s *Sandbox) Stat(ctx context.Context, path string) (llmsandbox.FileInfo, e
 
 // ListDir lists a directory, sorted by name. A directory with more entries than one listing carries fails rather than being cut.
 func (s *Sandbox) ListDir(ctx context.Context, path string) ([]llmsandbox.FileInfo, error) {
-	var list struct {
-		Entries []apitypes.FileEntry `json:"entries"`
-	}
+	var list apitypes.Files
 	if err := s.file(ctx, http.MethodGet, "/list", url.Values{"path": {path}}, &list); err != nil {
 		return nil, err
 	}

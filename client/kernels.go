@@ -53,21 +53,9 @@ func (s *Sandbox) kernel(k *apitypes.Kernel) (*Kernel, error) {
 
 // Kernels lists the kernels whose process runs in the sandbox. The info has no Version and Flavor.
 func (s *Sandbox) Kernels(ctx context.Context) ([]llmsandbox.KernelInfo, error) {
-	r, err := s.request(http.MethodGet, "/kernels")
-	if err != nil {
-		return nil, err
-	}
-	var list struct {
-		Kernels []apitypes.Kernel `json:"kernels"`
-	}
-	if err := s.client.call(ctx, r, &list); err != nil {
-		return nil, fmt.Errorf("list the kernels: %w", err)
-	}
-	var infos []llmsandbox.KernelInfo
-	for _, k := range list.Kernels {
-		infos = append(infos, llmsandbox.KernelInfo(k))
-	}
-	return infos, nil
+	var list apitypes.Kernels
+	err := s.fact(ctx, "/kernels", &list)
+	return apitypes.All(list.Kernels, func(k apitypes.Kernel) llmsandbox.KernelInfo { return llmsandbox.KernelInfo(k) }), err
 }
 
 // AttachKernel finds a kernel of the sandbox by its id; others that have it keep it. It fails with fs.ErrNotExist when there is none. The API has
@@ -169,18 +157,14 @@ func (k *Kernel) Complete(ctx context.Context, code string, cursor int) (llmsand
 
 // Inspect describes what stands at a cursor, counted in code points. It is empty when nothing is known.
 func (k *Kernel) Inspect(ctx context.Context, code string, cursor int) (string, error) {
-	var about struct {
-		Text string `json:"text"`
-	}
+	var about apitypes.Inspection
 	err := k.call(ctx, http.MethodPost, "/inspect", &apitypes.Place{Code: code, Cursor: cursor}, &about)
 	return about.Text, err
 }
 
 // Variables lists what cells have defined.
 func (k *Kernel) Variables(ctx context.Context) ([]llmsandbox.Variable, error) {
-	var list struct {
-		Variables []llmsandbox.Variable `json:"variables"`
-	}
+	var list apitypes.Variables
 	err := k.call(ctx, http.MethodGet, "/variables", nil, &list)
 	return list.Variables, err
 }

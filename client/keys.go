@@ -20,7 +20,7 @@ type Key struct {
 	Revoked  time.Time // zero: it is not
 }
 
-func key(k *apitypes.Key) Key {
+func key(k apitypes.Key) Key {
 	out := Key{ID: k.ID, Name: k.Name, Scopes: k.Scopes, Created: k.Created}
 	if k.Expires != nil {
 		out.Expires = *k.Expires
@@ -40,27 +40,19 @@ func (c *Client) CreateKey(ctx context.Context, name string, scopes []string, li
 	if err := c.call(ctx, &request{method: http.MethodPost, path: "/v1/keys", body: body, want: http.StatusCreated}, &answer); err != nil {
 		return Key{}, "", fmt.Errorf("create key %q: %w", name, err)
 	}
-	return key(&answer.Key), answer.Secret, nil
+	return key(answer.Key), answer.Secret, nil
 }
 
 // Keys returns the keys of the client's project, the newest first, also those that are revoked or have ended. The client's key needs the scope admin.
 func (c *Client) Keys(ctx context.Context) ([]Key, error) {
 	var all []Key
-	query := url.Values{"limit": {pageSize}}
-	for range maxPages {
-		var page apitypes.Keys
-		if err := c.call(ctx, &request{method: http.MethodGet, path: "/v1/keys", query: query}, &page); err != nil {
-			return nil, fmt.Errorf("list keys: %w", err)
+	err := pages(ctx, c, "keys", url.Values{"limit": {pageSize}}, func(page apitypes.Keys) string {
+		for _, k := range page.Keys {
+			all = append(all, key(k))
 		}
-		for i := range page.Keys {
-			all = append(all, key(&page.Keys[i]))
-		}
-		if page.Next == "" {
-			return all, nil
-		}
-		query.Set("after", page.Next)
-	}
-	return nil, fmt.Errorf("list keys: %w", malformed("it has no end after %d pages", maxPages))
+		return page.Next
+	})
+	return all, err
 }
 
 // RevokeKey ends the use of a key of the client's project at once and for ever; one that is revoked already stays so. The client's key needs the scope

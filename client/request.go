@@ -66,7 +66,7 @@ func oneShot(code string, o *llmsandbox.Options) (*apitypes.OneShot, error) {
 
 func volumeMounts(volumes []llmsandbox.VolumeMount) (asked []apitypes.VolumeMount) {
 	for _, v := range volumes {
-		asked = append(asked, apitypes.VolumeMount{Name: v.Name, Path: v.Target, ReadOnly: v.ReadOnly})
+		asked = append(asked, apitypes.VolumeMount(v))
 	}
 	return asked
 }

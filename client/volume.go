@@ -28,26 +28,14 @@ func (c *Client) CreateVolume(ctx context.Context, v llmsandbox.Volume) (llmsand
 	if err := c.call(ctx, &request{method: http.MethodPost, path: "/v1/volumes", body: body, want: http.StatusCreated}, &made); err != nil {
 		return llmsandbox.Volume{}, fmt.Errorf("create volume %q: %w", v.Name, err)
 	}
-	return volume(made), nil
+	return llmsandbox.Volume(made), nil
 }
 
 // ListVolumes returns the volumes of the key's project, sorted by name.
 func (c *Client) ListVolumes(ctx context.Context) ([]llmsandbox.Volume, error) {
-	var list struct {
-		Volumes []apitypes.Volume `json:"volumes"`
-	}
-	if err := c.call(ctx, &request{method: http.MethodGet, path: "/v1/volumes"}, &list); err != nil {
-		return nil, fmt.Errorf("list volumes: %w", err)
-	}
-	all := make([]llmsandbox.Volume, 0, len(list.Volumes))
-	for _, v := range list.Volumes {
-		all = append(all, volume(v))
-	}
-	return all, nil
-}
-
-func volume(v apitypes.Volume) llmsandbox.Volume {
-	return llmsandbox.Volume{Name: v.Name, Created: v.Created, Labels: v.Labels, Size: v.Size}
+	var list apitypes.Volumes
+	err := c.get(ctx, "volumes", &list)
+	return apitypes.All(list.Volumes, func(v apitypes.Volume) llmsandbox.Volume { return llmsandbox.Volume(v) }), err
 }
 
 // RemoveVolume removes a volume of the key's project as [llmsandbox.RemoveVolume] does.

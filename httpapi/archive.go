@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -38,16 +37,12 @@ func (s *Server) archiveRoutes() {
 		}), nil
 	})
 	op.Responses["200"] = &huma.Response{Description: "The archive", Content: binary(tarType)}
-	type unpacked struct{ Body apitypes.Unpacked }
-	onSandbox(s, operation{
+	answerOf(s, operation{
 		id: "write-archive", method: http.MethodPut, path: path, tag: tag, write: true, summary: "Unpack a tar archive into a directory",
 		doc: "The directory is made if need be, and files take the place of those that are there. Links and unsafe names are left out. Where it fails, what has come of it is left.",
-	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *archive) (*unpacked, error) {
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *archive) (apitypes.Unpacked, error) {
 		res, err := sb.TarIn(ctx, in.body, in.Path)
-		if err != nil {
-			return nil, err
-		}
-		return &unpacked{unpackedOf(res)}, nil
+		return unpackedOf(res), err
 	}).RequestBody = &huma.RequestBody{Required: true, Content: binary(tarType, octets)}
 }
 
@@ -63,9 +58,5 @@ func (s *Server) tar(write func(*contentWriter) (llmsandbox.CopyResult, error)) 
 }
 
 func unpackedOf(res llmsandbox.CopyResult) apitypes.Unpacked {
-	out := apitypes.Unpacked{Files: res.Files, Bytes: res.Bytes}
-	for _, skipped := range res.Skipped {
-		out.Skipped = append(out.Skipped, strings.ToValidUTF8(skipped, "\uFFFD"))
-	}
-	return out
+	return apitypes.Unpacked{Files: res.Files, Bytes: res.Bytes, Skipped: apitypes.All(res.Skipped, text)}
 }

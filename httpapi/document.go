@@ -94,6 +94,25 @@ func register[I, O any](s *Server, op operation, handler func(context.Context, *
 	}[op.method]
 }
 
+// A body is an answer that has nothing else.
+type body[T any] struct{ Body T }
+
+// answer is register for an operation that answers with a body.
+func answer[I, T any](s *Server, op operation, handler func(context.Context, *I) (T, error)) *huma.Operation {
+	return register(s, op, func(ctx context.Context, in *I) (*body[T], error) {
+		v, err := handler(ctx, in)
+		return &body[T]{v}, err
+	})
+}
+
+// answerOf is answer for an operation on the caller's sandbox that the path names.
+func answerOf[I, T any](s *Server, op operation, handler func(context.Context, *llmsandbox.Sandbox, *I) (T, error)) *huma.Operation {
+	return onSandbox(s, op, func(ctx context.Context, sb *llmsandbox.Sandbox, in *I) (*body[T], error) {
+		v, err := handler(ctx, sb, in)
+		return &body[T]{v}, err
+	})
+}
+
 // onSandbox is register for an operation on the caller's sandbox that the path names.
 func onSandbox[I, O any](s *Server, op operation, handler func(context.Context, *llmsandbox.Sandbox, *I) (*O, error)) *huma.Operation {
 	return register(s, op, func(ctx context.Context, in *I) (*O, error) {

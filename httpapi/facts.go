@@ -33,7 +33,7 @@ func (s *Server) factRoutes() {
 		doc: "The oldest first; what programs have started themselves is not in it.",
 	}, func(ctx context.Context, sb *llmsandbox.Sandbox) (apitypes.Processes, error) {
 		list, err := sb.Processes(ctx)
-		return processes(list), err
+		return apitypes.Processes{Processes: apitypes.All(list, process)}, err
 	})
 	fact(s, operation{
 		id: "get-network", path: path + "/network", tag: tag, summary: "Tell what a sandbox may reach",
@@ -59,7 +59,7 @@ func (s *Server) factRoutes() {
 		}
 		return nil, sb.Install(ctx, in.Body.Libraries, nil)
 	})
-	register(s, operation{
+	answer(s, operation{
 		id: "check", method: http.MethodPost, path: "/v1/check", tag: "Programs", summary: "Tell what a policy says of code, without running it",
 		doc: "blocked tells whether the policy refuses the code. A server whose policy only warns runs it all the same.",
 	}, s.check)
@@ -68,14 +68,7 @@ func (s *Server) factRoutes() {
 // fact adds an operation that answers with what is known of a sandbox.
 func fact[T any](s *Server, op operation, of func(context.Context, *llmsandbox.Sandbox) (T, error)) {
 	op.method = http.MethodGet
-	type answer struct{ Body T }
-	onSandbox(s, op, func(ctx context.Context, sb *llmsandbox.Sandbox, _ *sandboxPath) (*answer, error) {
-		known, err := of(ctx, sb)
-		if err != nil {
-			return nil, err
-		}
-		return &answer{known}, nil
-	})
+	answerOf(s, op, func(ctx context.Context, sb *llmsandbox.Sandbox, _ *sandboxPath) (T, error) { return of(ctx, sb) })
 }
 
 func usage(u backend.Usage) apitypes.Usage {
@@ -94,38 +87,27 @@ func usage(u backend.Usage) apitypes.Usage {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func processes(list []llmsandbox.ProcessInfo) apitypes.Processes {
-	out := apitypes.Processes{Processes: make([]apitypes.Process, 0, len(list))}
-	for _, p := range list {
-		argv := make([]string, 0, len(p.Argv))
-		for _, arg := range p.Argv {
-			argv = append(argv, strings.ToValidUTF8(arg, "\uFFFD")) // JSON has text only
-		}
-		out.Processes = append(out.Processes, apitypes.Process{
-			ID: p.ID, PID: p.PID, Argv: argv, Started: p.Started.UTC(), Running: p.Running, CPUMS: milliseconds(p.CPU), Memory: p.Memory,
-		})
+func process(p llmsandbox.ProcessInfo) apitypes.Process {
+	return apitypes.Process{
+		ID: p.ID, PID: p.PID, Argv: apitypes.All(p.Argv, text), Started: p.Started.UTC(), Running: p.Running, CPUMS: milliseconds(p.CPU), Memory: p.Memory,
 	}
-	return out
 }
 
-type checkAnswer struct{ Body security.Report }
+// text is what comes from inside a sandbox as JSON can have it, which has text only.
+func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-func (s *Server) check(ctx context.Context, in *struct{ Body apitypes.Check }) (*checkAnswer, error) {
+func (s *Server) check(ctx context.Context, in *struct{ Body apitypes.Check }) (report security.Report, err error) {
 	leave, err := s.enter(ctx) // it is work for the server, as a program is
 	if err != nil {
-		return nil, err
+		return report, err
 	}
 	defer leave()
 	b := &in.Body
 	checker, err := s.checker(b.Policy)
 	if err != nil {
-		return nil, err
+		return report, err
 	}
-	report, err := checker.CheckProgram(ctx, security.Program{Language: cmp.Or(b.Language, llmsandbox.DefaultLanguage), Code: []byte(b.Code)})
-	if err != nil {
-		return nil, err
-	}
-	return &checkAnswer{report}, nil
+	return checker.CheckProgram(ctx, security.Program{Language: cmp.Or(b.Language, llmsandbox.DefaultLanguage), Code: []byte(b.Code)})
 }
 
 // checker is a built-in policy's; without a name, that of the server's own.

@@ -102,8 +102,8 @@ func TestProcesses(t *testing.T) {
 	leave()
 	// It ends when nothing of the other program is left, since that is what it waits for.
 	c.want(http.StatusOK, nil, http.MethodPost, path+"/exec", `{"shell": "while pgrep -x sleep; do :; done"}`)
-	if got := processes([]llmsandbox.ProcessInfo{{Argv: []string{"a\xff"}}}); got.Processes[0].Argv[0] != "a\ufffd" {
-		t.Errorf("%q, want text", got.Processes[0].Argv)
+	if got := process(llmsandbox.ProcessInfo{Argv: []string{"a\xff"}}); got.Argv[0] != "a\ufffd" {
+		t.Errorf("%q, want text", got.Argv)
 	}
 }
 

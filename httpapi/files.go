@@ -27,16 +27,13 @@ func entry(i llmsandbox.FileInfo) apitypes.FileEntry {
 	case i.Mode&fs.ModeSymlink != 0:
 		kind = "link"
 	}
-	clean := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") } // names come from inside, and JSON has text only
-	return apitypes.FileEntry{Name: clean(i.Name), Type: kind, Size: i.Size, Mode: "0" + strconv.FormatUint(uint64(i.Mode.Perm()), 8), Modified: i.ModTime.UTC(), Link: clean(i.Link)}
+	return apitypes.FileEntry{Name: text(i.Name), Type: kind, Size: i.Size, Mode: "0" + strconv.FormatUint(uint64(i.Mode.Perm()), 8), Modified: i.ModTime.UTC(), Link: text(i.Link)}
 }
 
 type filePath struct {
 	ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 	Path string `query:"path" required:"true" minLength:"1" maxLength:"4096" doc:"Absolute, or relative to the working directory" example:"data.csv"`
 }
-
-type entryAnswer struct{ Body apitypes.FileEntry }
 
 // A bodyReader is of a request whose body is left to its handler to read.
 type bodyReader struct{ body io.Reader }
@@ -99,33 +96,17 @@ func (s *Server) fileRoutes() {
 	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *filePath) (*struct{}, error) {
 		return nil, sb.Remove(ctx, in.Path)
 	})
-	onSandbox(s, operation{
+	answerOf(s, operation{
 		id: "stat-file", method: http.MethodGet, path: path + "/stat", tag: tag, summary: "Describe a file, directory or link",
-	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *filePath) (*entryAnswer, error) {
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *filePath) (apitypes.FileEntry, error) {
 		i, err := sb.Stat(ctx, in.Path)
-		if err != nil {
-			return nil, err
-		}
-		return &entryAnswer{entry(i)}, nil
+		return entry(i), err
 	})
-	type listing struct {
-		Body struct {
-			Entries []apitypes.FileEntry `json:"entries" nullable:"false"`
-		}
-	}
-	onSandbox(s, operation{
+	answerOf(s, operation{
 		id: "list-directory", method: http.MethodGet, path: path + "/list", tag: tag, summary: "List a directory",
-	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *filePath) (*listing, error) {
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *filePath) (apitypes.Files, error) {
 		list, err := sb.ListDir(ctx, in.Path)
-		if err != nil {
-			return nil, err
-		}
-		out := &listing{}
-		out.Body.Entries = make([]apitypes.FileEntry, 0, len(list))
-		for _, i := range list {
-			out.Body.Entries = append(out.Body.Entries, entry(i))
-		}
-		return out, nil
+		return apitypes.Files{Entries: apitypes.All(list, entry)}, err
 	})
 	onSandbox(s, operation{
 		id: "make-directory", method: http.MethodPost, path: path + "/mkdir", tag: tag, status: http.StatusNoContent, write: true,

@@ -51,10 +51,6 @@ type kernelPath struct {
 	Kernel string `path:"kernel" maxLength:"40" doc:"The kernel's id"`
 }
 
-func describeKernel(i llmsandbox.KernelInfo) apitypes.Kernel {
-	return apitypes.Kernel{ID: i.ID, Language: i.Language, Version: i.Version, Flavor: i.Flavor}
-}
-
 func (s *Server) kernel(ctx context.Context, in *kernelPath) (k *llmsandbox.Kernel, release func(), err error) {
 	return s.service.Kernel(ctx, s.caller(ctx).Project, in.ID, in.Kernel)
 }
@@ -62,45 +58,31 @@ func (s *Server) kernel(ctx context.Context, in *kernelPath) (k *llmsandbox.Kern
 func (s *Server) kernelRoutes() {
 	const tag, all = "Kernels", "/v1/sandboxes/{id}/kernels"
 	const one = all + "/{kernel}"
-	type answer struct{ Body apitypes.Kernel }
-	register(s, operation{
+	answer(s, operation{
 		id: "open-kernel", method: http.MethodPost, path: all, tag: tag, status: http.StatusCreated, write: true, summary: "Open an interpreter that keeps its state",
 		doc: "It lives as long as its sandbox, or until it is removed, also when the server is started again.",
 	}, func(ctx context.Context, in *struct {
 		ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 		Body apitypes.NewKernel
-	}) (*answer, error) {
+	}) (opened apitypes.Kernel, err error) {
 		leave, err := s.enter(ctx)
 		if err != nil {
-			return nil, err
+			return opened, err
 		}
 		defer leave()
 		b := &in.Body
 		k, release, err := s.service.OpenKernel(ctx, s.caller(ctx).Project, in.ID, b.Language, &llmsandbox.KernelOptions{Env: b.Env, Dir: b.Dir, Libraries: b.Libraries, Plain: b.Plain})
 		if err != nil {
-			return nil, err
+			return opened, err
 		}
 		defer release()
-		return &answer{describeKernel(k.Info())}, nil
+		return apitypes.Kernel(k.Info()), nil
 	})
-	type list struct {
-		Body struct {
-			Kernels []apitypes.Kernel `json:"kernels" nullable:"false"`
-		}
-	}
-	onSandbox(s, operation{
-		id: "list-kernels", method: http.MethodGet, path: all, tag: tag, summary: "List the kernels of a sandbox",
-	}, func(ctx context.Context, sb *llmsandbox.Sandbox, _ *sandboxPath) (*list, error) {
+	fact(s, operation{
+		id: "list-kernels", path: all, tag: tag, summary: "List the kernels of a sandbox",
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox) (apitypes.Kernels, error) {
 		found, err := sb.Kernels(ctx)
-		if err != nil {
-			return nil, err
-		}
-		out := &list{}
-		out.Body.Kernels = make([]apitypes.Kernel, 0, len(found))
-		for _, i := range found {
-			out.Body.Kernels = append(out.Body.Kernels, describeKernel(i))
-		}
-		return out, nil
+		return apitypes.Kernels{Kernels: apitypes.All(found, func(i llmsandbox.KernelInfo) apitypes.Kernel { return apitypes.Kernel(i) })}, err
 	})
 	register(s, operation{
 		id: "close-kernel", method: http.MethodDelete, path: one, tag: tag, status: http.StatusNoContent, write: true, summary: "End a kernel with all that it has started",
@@ -173,62 +155,43 @@ func (s *Server) cellRoute(tag, path string) {
 }
 
 func (s *Server) askRoutes(tag, path string) {
-	type completion struct{ Body apitypes.Completion }
 	type place struct {
 		ID     string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 		Kernel string `path:"kernel" maxLength:"40" doc:"The kernel's id"`
 		Body   apitypes.Place
 	}
-	register(s, operation{
+	answer(s, operation{
 		id: "complete", method: http.MethodPost, path: path + "/complete", tag: tag, write: true, summary: "Complete code at a cursor",
-	}, func(ctx context.Context, in *place) (*completion, error) {
+	}, func(ctx context.Context, in *place) (apitypes.Completion, error) {
 		k, release, err := s.kernel(ctx, &kernelPath{in.ID, in.Kernel})
 		if err != nil {
-			return nil, err
+			return apitypes.Completion{}, err
 		}
 		defer release()
 		found, err := k.Complete(ctx, in.Body.Code, in.Body.Cursor)
-		if err != nil {
-			return nil, err
-		}
-		return &completion{apitypes.Completion{Matches: append([]string{}, found.Matches...), Start: found.Start, End: found.End}}, nil
+		found.Matches = append([]string{}, found.Matches...) // never null
+		return apitypes.Completion(found), err
 	})
-	type inspection struct {
-		Body struct {
-			Text string `json:"text" doc:"Documentation, signature or value; empty where nothing is known"`
-		}
-	}
-	register(s, operation{
+	answer(s, operation{
 		id: "inspect", method: http.MethodPost, path: path + "/inspect", tag: tag, write: true, summary: "Describe what stands at a cursor",
-	}, func(ctx context.Context, in *place) (*inspection, error) {
+	}, func(ctx context.Context, in *place) (apitypes.Inspection, error) {
 		k, release, err := s.kernel(ctx, &kernelPath{in.ID, in.Kernel})
 		if err != nil {
-			return nil, err
+			return apitypes.Inspection{}, err
 		}
 		defer release()
-		out := &inspection{}
-		out.Body.Text, err = k.Inspect(ctx, in.Body.Code, in.Body.Cursor)
-		return out, err
+		text, err := k.Inspect(ctx, in.Body.Code, in.Body.Cursor)
+		return apitypes.Inspection{Text: text}, err
 	})
-	type variables struct {
-		Body struct {
-			Variables []llmsandbox.Variable `json:"variables" nullable:"false"`
-		}
-	}
-	register(s, operation{
+	answer(s, operation{
 		id: "list-variables", method: http.MethodGet, path: path + "/variables", tag: tag, write: true, summary: "List what cells have defined",
-	}, func(ctx context.Context, in *kernelPath) (*variables, error) {
+	}, func(ctx context.Context, in *kernelPath) (apitypes.Variables, error) {
 		k, release, err := s.kernel(ctx, in)
 		if err != nil {
-			return nil, err
+			return apitypes.Variables{}, err
 		}
 		defer release()
 		found, err := k.Variables(ctx)
-		if err != nil {
-			return nil, err
-		}
-		out := &variables{}
-		out.Body.Variables = append([]llmsandbox.Variable{}, found...)
-		return out, nil
+		return apitypes.Variables{Variables: append([]llmsandbox.Variable{}, found...)}, err
 	})
 }

@@ -14,53 +14,35 @@ import (
 // offerRoutes tell what the operator has for sandboxes. They are the same for all projects.
 func (s *Server) offerRoutes() {
 	const tag = "Server"
-	type templates struct {
-		Body struct {
-			Templates []apitypes.Template `json:"templates" nullable:"false"`
-		}
-	}
-	register(s, operation{
+	answer(s, operation{
 		id: "list-templates", method: http.MethodGet, path: "/v1/templates", tag: tag, summary: "List the templates", doc: "By their names, which requests for sandboxes can have.",
-	}, func(context.Context, *struct{}) (*templates, error) {
+	}, func(context.Context, *struct{}) (out apitypes.Templates, err error) {
 		list, err := llmsandbox.Templates()
 		if err != nil {
-			return nil, fmt.Errorf("list the templates: %v", err) // of no class, so that the path of a file is logged and not answered
+			return out, fmt.Errorf("list the templates: %v", err) // of no class, so that the path of a file is logged and not answered
 		}
-		out := &templates{}
-		out.Body.Templates = make([]apitypes.Template, 0, len(list))
-		for i := range list {
-			out.Body.Templates = append(out.Body.Templates, template(&list[i]))
-		}
-		return out, nil
+		return apitypes.Templates{Templates: apitypes.All(list, template)}, nil
 	})
-	type known struct {
-		Body struct {
-			Environments []apitypes.Environment `json:"environments" nullable:"false"`
-		}
-	}
-	register(s, operation{
+	answer(s, operation{
 		id: "list-environments", method: http.MethodGet, path: "/v1/environments", tag: tag, summary: "List the environments", doc: "By their names, which requests can have.",
-	}, func(context.Context, *struct{}) (*known, error) {
+	}, func(context.Context, *struct{}) (out apitypes.Environments, err error) {
 		list, err := environmentsOf()
 		if err != nil {
-			return nil, fmt.Errorf("list the environments: %v", err) // as above
+			return out, fmt.Errorf("list the environments: %v", err) // as above
 		}
-		out := &known{}
-		out.Body.Environments = list
-		return out, nil
+		return apitypes.Environments{Environments: list}, nil
 	})
-	type pool struct{ Body apitypes.Pool }
-	register(s, operation{
+	answer(s, operation{
 		id: "get-pool", method: http.MethodGet, path: "/v1/pool", tag: tag, summary: "Tell how many sandboxes are ready for programs",
-	}, func(context.Context, *struct{}) (*pool, error) {
+	}, func(context.Context, *struct{}) (apitypes.Pool, error) {
 		stats, languages, kept := s.service.Warm()
-		return &pool{apitypes.Pool{
+		return apitypes.Pool{
 			Languages: slices.Clone(languages), Kept: kept, Ready: stats.Idle, Creating: stats.Creating, InUse: stats.InUse, Waiting: stats.Waiting, Hits: stats.Hits, Misses: stats.Misses,
-		}}, nil
+		}, nil
 	})
 }
 
-func template(t *llmsandbox.TemplateInfo) apitypes.Template {
+func template(t llmsandbox.TemplateInfo) apitypes.Template {
 	out := apitypes.Template{
 		Name: t.Name, Language: t.Language, Image: t.Image, Environment: t.Environment, Libraries: t.Libraries, Imports: t.Imports, Env: t.Env,
 		Limits: apitypes.RunLimits{

@@ -245,8 +245,6 @@ func ownCookies(r *http.Request) string {
 	return strings.Join(own, "; ")
 }
 
-type shareAnswer struct{ Body apitypes.Share }
-
 // A shareRequest also has the name by which the server was asked, for the port of the address.
 type shareRequest struct {
 	ID   string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
@@ -262,13 +260,13 @@ func (r *shareRequest) Resolve(ctx huma.Context) []error {
 }
 
 func (s *Server) shareRoutes() {
-	onSandbox(s, operation{
+	answerOf(s, operation{
 		id: "share-port", method: http.MethodPost, path: "/v1/sandboxes/{id}/shares", tag: "Ports", status: http.StatusCreated, write: true,
 		summary: "Make an address by which anybody can use a port for a while",
 		doc:     "It ends at its time, or with the sandbox. The server must have a domain for ports.",
-	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *shareRequest) (*shareAnswer, error) {
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *shareRequest) (made apitypes.Share, err error) {
 		if s.cfg.PortsDomain == "" {
-			return nil, fmt.Errorf("share a port: %w: the server has no domain for ports", llmsandbox.ErrUnsupported)
+			return made, fmt.Errorf("share a port: %w: the server has no domain for ports", llmsandbox.ErrUnsupported)
 		}
 		lasts := min(cmp.Or(seconds(in.Body.Expires), defaultShare), maxShare)
 		expires := time.Now().Add(lasts).UTC().Truncate(time.Second)
@@ -276,12 +274,12 @@ func (s *Server) shareRoutes() {
 		by := s.caller(ctx)
 		token, err := s.sealer.seal(sharePath, expires, share{Project: by.Project, KeyID: by.KeyID, KeyName: by.KeyName, ID: h.id, Port: h.port})
 		if err != nil {
-			return nil, err
+			return made, err
 		}
 		host := h.label() + "." + s.cfg.PortsDomain
 		if _, port := hostName(in.host); port != "" {
 			host = net.JoinHostPort(host, port)
 		}
-		return &shareAnswer{apitypes.Share{URL: s.scheme() + "://" + host + sharePath + "?token=" + token, Expires: expires}}, nil
+		return apitypes.Share{URL: s.scheme() + "://" + host + sharePath + "?token=" + token, Expires: expires}, nil
 	})
 }

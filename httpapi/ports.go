@@ -44,7 +44,7 @@ func (s *Server) portRoutes() {
 		doc: "A port is there once for each address. That of the sandbox's own proxy is not among them.",
 	}, func(ctx context.Context, sb *llmsandbox.Sandbox) (apitypes.Ports, error) {
 		list, err := sb.Ports(ctx)
-		return ports(list), err
+		return apitypes.Ports{Ports: apitypes.All(list, describePort)}, err
 	})
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		onSandbox(s, operation{
@@ -59,16 +59,12 @@ func (s *Server) portRoutes() {
 	delete(paths, all+"...}")
 }
 
-func ports(list []netip.AddrPort) apitypes.Ports {
-	out := apitypes.Ports{Ports: make([]apitypes.Port, 0, len(list))}
-	for _, a := range list {
-		family := "ipv6"
-		if a.Addr().Is4() {
-			family = "ipv4"
-		}
-		out.Ports = append(out.Ports, apitypes.Port{Port: int(a.Port()), Address: a.Addr().String(), Family: family})
+func describePort(a netip.AddrPort) apitypes.Port {
+	family := "ipv6"
+	if a.Addr().Is4() {
+		family = "ipv4"
 	}
-	return out
+	return apitypes.Port{Port: int(a.Port()), Address: a.Addr().String(), Family: family}
 }
 
 // portElements are those of the path of a port, of which the last is the path inside.

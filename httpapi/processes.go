@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -250,7 +249,7 @@ func sendOutput(ctx context.Context, e *events, p *service.Program, from service
 			}
 			if len(piece.Data) > 0 {
 				from[i] += int64(len(piece.Data))
-				e.sendAt(formatEventID(from), names[i], strings.ToValidUTF8(string(piece.Data), "\uFFFD"))
+				e.sendAt(formatEventID(from), names[i], text(string(piece.Data)))
 			}
 			continue
 		}

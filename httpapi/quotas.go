@@ -9,20 +9,19 @@ import (
 )
 
 func (s *Server) quotaRoutes() {
-	type answer struct{ Body apitypes.Quotas }
-	register(s, operation{
+	answer(s, operation{
 		id: "get-quotas", method: http.MethodGet, path: "/v1/quotas", tag: "Server", summary: "Tell what the project has of what it may have",
-	}, func(ctx context.Context, _ *struct{}) (*answer, error) {
+	}, func(ctx context.Context, _ *struct{}) (out apitypes.Quotas, err error) {
 		q, err := s.service.Quotas(ctx, s.caller(ctx).Project)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
-		out := &answer{apitypes.Quotas{Sandboxes: quota(q.Sandboxes), Memory: quota(q.Memory), Disk: quota(q.Disk), Rate: s.rates.most}}
+		out = apitypes.Quotas{Sandboxes: quota(q.Sandboxes), Memory: quota(q.Memory), Disk: quota(q.Disk), Rate: s.rates.most}
 		if q.Volumes.Most > 0 {
-			out.Body.Volumes = new(quota(q.Volumes))
+			out.Volumes = new(quota(q.Volumes))
 		}
 		if !q.Tomorrow.IsZero() {
-			out.Body.Today = &apitypes.Today{CPU: quota(q.CPU), Sent: quota(q.Sent), Ends: q.Tomorrow}
+			out.Today = &apitypes.Today{CPU: quota(q.CPU), Sent: quota(q.Sent), Ends: q.Tomorrow}
 		}
 		return out, nil
 	})

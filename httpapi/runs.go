@@ -363,7 +363,7 @@ func (w *eventWriter) Write(p []byte) (int, error) {
 	whole := service.WholeRunes(all)
 	w.begun = bytes.Clone(all[whole:])
 	if whole > 0 {
-		w.events.send(w.name, strings.ToValidUTF8(string(all[:whole]), "\uFFFD"))
+		w.events.send(w.name, text(string(all[:whole])))
 	}
 	return len(p), nil
 }

@@ -54,16 +54,14 @@ type sandboxPath struct {
 	ID string `path:"id" maxLength:"40" doc:"The sandbox's id" example:"sb-0a1b2c3d-k3v9x7m2p4qnr6tw"`
 }
 
-type sandboxAnswer struct{ Body apitypes.Sandbox }
+type sandboxAnswer = body[apitypes.Sandbox]
 
-func describe(i *backend.Info) apitypes.Sandbox {
+func describe(i backend.Info) apitypes.Sandbox {
 	s := apitypes.Sandbox{
 		ID: i.ID, Language: i.Language, Image: i.Image, Backend: i.Backend, Created: i.Created.UTC(), Idle: i.IdleTimeout.Seconds(), Labels: service.UserLabels(i.Labels),
 		Limits: apitypes.SandboxLimits{Memory: max(i.Limits.Memory, 0), CPUs: max(i.Limits.CPUs, 0), PIDs: max(i.Limits.PIDs, 0), Disk: max(i.Limits.Disk, 0)},
 	}
-	for _, v := range service.UserVolumes(i) {
-		s.Volumes = append(s.Volumes, apitypes.VolumeMount{Name: v.Name, Path: v.Target, ReadOnly: v.ReadOnly})
-	}
+	s.Volumes = apitypes.All(service.UserVolumes(&i), func(v llmsandbox.VolumeMount) apitypes.VolumeMount { return apitypes.VolumeMount(v) })
 	if !i.Deadline.IsZero() {
 		s.Deadline = new(i.Deadline.UTC())
 	}
@@ -76,7 +74,7 @@ func (s *Server) describeSandbox(ctx context.Context, id string) (*sandboxAnswer
 	if err != nil {
 		return nil, err
 	}
-	return &sandboxAnswer{describe(&found)}, nil
+	return &sandboxAnswer{describe(found)}, nil
 }
 
 // sandbox is an open sandbox of the caller.
@@ -110,7 +108,7 @@ func (s *Server) sandboxRoutes() {
 			return answer, err
 		})
 	})
-	register(s, operation{
+	answer(s, operation{
 		id: "list-sandboxes", method: http.MethodGet, path: "/v1/sandboxes", tag: tag, summary: "List the project's sandboxes", doc: "In the order of their creation.",
 	}, s.listSandboxes)
 	register(s, operation{
@@ -166,37 +164,29 @@ type listRequest struct {
 	Limit  int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"At most so many"`
 }
 
-type listAnswer struct {
-	Body struct {
-		Sandboxes []apitypes.Sandbox `json:"sandboxes" nullable:"false"`
-		Next      string             `json:"next,omitempty" doc:"Where there are more, what after is to be for them"`
-	}
-}
-
-func (s *Server) listSandboxes(ctx context.Context, in *listRequest) (*listAnswer, error) {
+func (s *Server) listSandboxes(ctx context.Context, in *listRequest) (out apitypes.Sandboxes, err error) {
 	list, err := s.service.List(ctx, s.caller(ctx).Project)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	if in.After != "" {
 		at := slices.IndexFunc(list, func(i backend.Info) bool { return i.ID == in.After })
 		if at < 0 {
-			return nil, newProblem(http.StatusUnprocessableEntity, "invalid", fmt.Sprintf("after: there is no sandbox %q any more: list from the beginning", in.After))
+			return out, newProblem(http.StatusUnprocessableEntity, "invalid", fmt.Sprintf("after: there is no sandbox %q any more: list from the beginning", in.After))
 		}
 		list = list[at+1:]
 	}
-	out := &listAnswer{}
-	out.Body.Sandboxes = []apitypes.Sandbox{}
-	for i := range list {
-		d := describe(&list[i])
+	out.Sandboxes = []apitypes.Sandbox{}
+	for _, i := range list {
+		d := describe(i)
 		if !hasLabels(d.Labels, in.Labels) {
 			continue
 		}
-		if len(out.Body.Sandboxes) == in.Limit {
-			out.Body.Next = out.Body.Sandboxes[in.Limit-1].ID
+		if len(out.Sandboxes) == in.Limit {
+			out.Next = out.Sandboxes[in.Limit-1].ID
 			break
 		}
-		out.Body.Sandboxes = append(out.Body.Sandboxes, d)
+		out.Sandboxes = append(out.Sandboxes, d)
 	}
 	return out, nil
 }

@@ -91,19 +91,15 @@ type signedUpload struct {
 
 func (s *Server) signedRoutes() {
 	const tag = "Files"
-	type answer struct{ Body apitypes.SignedURL }
-	onSandbox(s, operation{
+	answerOf(s, operation{
 		id: "sign-file", method: http.MethodPost, path: "/v1/sandboxes/{id}/files/sign", tag: tag, write: true, summary: "Make a URL that reads or writes a file without a key",
 		doc: "It is good until its time is over, or the sandbox ends.",
-	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *newURL) (*answer, error) {
+	}, func(ctx context.Context, sb *llmsandbox.Sandbox, in *newURL) (apitypes.SignedURL, error) {
 		caller, until := s.caller(ctx), time.Now().Add(seconds(in.Body.Seconds)).UTC().Truncate(time.Second)
 		token, err := s.sealer.seal(signedPath, until, &signedFile{
 			Project: caller.Project, KeyID: caller.KeyID, KeyName: caller.KeyName, Sandbox: sb.ID(), Path: in.Body.Path, Method: in.Body.Method,
 		})
-		if err != nil {
-			return nil, err
-		}
-		return &answer{apitypes.SignedURL{URL: s.scheme() + "://" + in.host + signedPath + token, Expires: until}}, nil
+		return apitypes.SignedURL{URL: s.scheme() + "://" + in.host + signedPath + token, Expires: until}, err
 	})
 	const path = signedPath + "{token}"
 	ranges(register(s, operation{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox/internal/apierror"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
+	"github.com/llmsandbox/llmsandbox/internal/language"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 )
 
@@ -72,18 +73,11 @@ func (s *Server) stateRoutes() {
 	}, s.metrics.serve).Responses["200"] = &huma.Response{
 		Description: "The metrics", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}},
 	}
-	type languages struct {
-		Body struct {
-			Languages []apitypes.Language `json:"languages" nullable:"false"`
-		}
-	}
-	register(s, operation{
+	answer(s, operation{
 		id: "list-languages", method: http.MethodGet, path: "/v1/languages", tag: "Server", summary: "List the languages",
-	}, func(context.Context, *struct{}) (*languages, error) {
-		out := &languages{}
-		for _, l := range all.All() {
-			out.Body.Languages = append(out.Body.Languages, apitypes.Language{Name: l.Name, Title: l.Title, Aliases: l.Aliases, Extensions: l.Extensions})
-		}
-		return out, nil
+	}, func(context.Context, *struct{}) (apitypes.Languages, error) {
+		return apitypes.Languages{Languages: apitypes.All(all.All(), func(l *language.Language) apitypes.Language {
+			return apitypes.Language{Name: l.Name, Title: l.Title, Aliases: l.Aliases, Extensions: l.Extensions}
+		})}, nil
 	})
 }

@@ -26,11 +26,10 @@ type usageSearch struct {
 }
 
 func (s *Server) usageRoutes() {
-	type answer struct{ Body apitypes.ProjectUsage }
-	register(s, operation{
+	answer(s, operation{
 		id: "get-project-usage", method: http.MethodGet, path: "/v1/usage", tag: "Server", summary: "Tell what the project has used, by the hour",
 		doc: "What is counted counts for the hour in which it is seen. Hours and days are those of UTC.",
-	}, func(ctx context.Context, in *usageSearch) (*answer, error) {
+	}, func(ctx context.Context, in *usageSearch) (out apitypes.ProjectUsage, err error) {
 		to := in.To
 		if to.IsZero() {
 			to = time.Now()
@@ -38,19 +37,18 @@ func (s *Server) usageRoutes() {
 		from := cmp.Or(in.From, to.Add(-defaultUsage)).UTC().Truncate(time.Hour)
 		to = to.Add(time.Hour - 1).UTC().Truncate(time.Hour)
 		if !from.Before(to) || to.Sub(from) > mostUsage+time.Hour {
-			return nil, fmt.Errorf("from and to: %w: to must be after from, and at most 31 days", llmsandbox.ErrInvalid)
+			return out, fmt.Errorf("from and to: %w: to must be after from, and at most 31 days", llmsandbox.ErrInvalid)
 		}
 		hours, err := s.service.Usage(ctx, s.caller(ctx).Project, from, to)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
-		out := &answer{apitypes.ProjectUsage{From: from, To: to, Hours: make([]apitypes.HourUsage, 0, len(hours))}}
 		var total metering.Amount
-		for _, h := range hours {
+		out = apitypes.ProjectUsage{From: from, To: to, Hours: apitypes.All(hours, func(h metering.Hour) apitypes.HourUsage {
 			total = total.Plus(h.Amount)
-			out.Body.Hours = append(out.Body.Hours, apitypes.HourUsage{Hour: h.Begins, Amount: amount(h.Amount)})
-		}
-		out.Body.Total = amount(total)
+			return apitypes.HourUsage{Hour: h.Begins, Amount: amount(h.Amount)}
+		})}
+		out.Total = amount(total)
 		return out, nil
 	})
 }

@@ -12,11 +12,8 @@ import (
 )
 
 // volumeMounts are those of a request.
-func volumeMounts(asked []apitypes.VolumeMount) (volumes []llmsandbox.VolumeMount) {
-	for _, v := range asked {
-		volumes = append(volumes, llmsandbox.VolumeMount{Name: v.Name, Target: v.Path, ReadOnly: v.ReadOnly})
-	}
-	return volumes
+func volumeMounts(asked []apitypes.VolumeMount) []llmsandbox.VolumeMount {
+	return apitypes.All(asked, func(v apitypes.VolumeMount) llmsandbox.VolumeMount { return llmsandbox.VolumeMount(v) })
 }
 
 // A volumeArchive is a request whose body is a tar archive for a volume.
@@ -34,36 +31,19 @@ func isVolumeArchive(path string) bool {
 
 func (s *Server) volumeRoutes() {
 	const tag = "Volumes"
-	type volumes struct {
-		Body struct {
-			Volumes []apitypes.Volume `json:"volumes" nullable:"false"`
-		}
-	}
-	register(s, operation{
+	answer(s, operation{
 		id: "list-volumes", method: http.MethodGet, path: "/v1/volumes", tag: tag, summary: "List the project's volumes", doc: "Sorted by name.",
-	}, func(ctx context.Context, _ *struct{}) (*volumes, error) {
+	}, func(ctx context.Context, _ *struct{}) (apitypes.Volumes, error) {
 		list, err := s.service.Volumes(ctx, s.caller(ctx).Project)
-		if err != nil {
-			return nil, err
-		}
-		out := &volumes{}
-		out.Body.Volumes = make([]apitypes.Volume, 0, len(list))
-		for _, v := range list {
-			out.Body.Volumes = append(out.Body.Volumes, describeVolume(v))
-		}
-		return out, nil
+		return apitypes.Volumes{Volumes: apitypes.All(list, describeVolume)}, err
 	})
-	type made struct{ Body apitypes.Volume }
-	register(s, operation{
+	answer(s, operation{
 		id: "create-volume", method: http.MethodPost, path: "/v1/volumes", tag: tag, status: http.StatusCreated, write: true, summary: "Create an empty volume",
 		doc: "It stays until it is removed. Sandboxes can have it one after the other, and several at the same time.",
-	}, func(ctx context.Context, in *struct{ Body apitypes.NewVolume }) (*made, error) {
+	}, func(ctx context.Context, in *struct{ Body apitypes.NewVolume }) (apitypes.Volume, error) {
 		trailOf(ctx).detail = "volume " + in.Body.Name
 		v, err := s.service.CreateVolume(ctx, s.caller(ctx).Project, llmsandbox.Volume{Name: in.Body.Name, Labels: in.Body.Labels, Size: in.Body.Size})
-		if err != nil {
-			return nil, err
-		}
-		return &made{describeVolume(v)}, nil
+		return describeVolume(v), err
 	})
 	register(s, operation{
 		id: "remove-volume", method: http.MethodDelete, path: "/v1/volumes/{name}", tag: tag, status: http.StatusNoContent, write: true, summary: "Remove a volume with all that is in it",
@@ -88,20 +68,17 @@ func (s *Server) volumeRoutes() {
 			return s.service.TarFromVolume(w.c.Context(), s.caller(ctx).Project, in.Name, in.Path, in.Member, w)
 		}), nil
 	}).Responses["200"] = &huma.Response{Description: "The archive", Content: binary(tarType)}
-	type unpacked struct{ Body apitypes.Unpacked }
-	register(s, operation{
+	answer(s, operation{
 		id: "write-volume", method: http.MethodPut, path: path, tag: tag, write: true, summary: "Unpack a tar archive into a directory of a volume",
 		doc: "The directory is made if need be, and files take the place of those that are there. Links and unsafe names are left out. Where it fails, what has come of it is left.",
-	}, func(ctx context.Context, in *volumeArchive) (*unpacked, error) {
+	}, func(ctx context.Context, in *volumeArchive) (apitypes.Unpacked, error) {
 		trailOf(ctx).detail = "volume " + in.Name
 		res, err := s.service.TarToVolume(ctx, s.caller(ctx).Project, in.body, in.Name, in.Path)
-		if err != nil {
-			return nil, err
-		}
-		return &unpacked{unpackedOf(res)}, nil
+		return unpackedOf(res), err
 	}).RequestBody = &huma.RequestBody{Required: true, Content: binary(tarType, octets)}
 }
 
 func describeVolume(v llmsandbox.Volume) apitypes.Volume {
-	return apitypes.Volume{Name: v.Name, Created: v.Created.UTC(), Labels: v.Labels, Size: v.Size}
+	v.Created = v.Created.UTC()
+	return apitypes.Volume(v)
 }

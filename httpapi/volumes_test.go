@@ -97,7 +97,7 @@ func TestVolumes(t *testing.T) {
 	// Files stay, in sandboxes at the same time and one after the other.
 	const mounted = `"volumes": [{"name": "kept", "path": "/sandbox/kept"}]`
 	first, sb := c.create(`{"language": "bash", ` + mounted + `}`)
-	if len(sb.Volumes) != 1 || sb.Volumes[0] != (apitypes.VolumeMount{Name: "kept", Path: "/sandbox/kept"}) {
+	if len(sb.Volumes) != 1 || sb.Volumes[0] != (apitypes.VolumeMount{Name: "kept", Target: "/sandbox/kept"}) {
 		t.Errorf("the sandbox has %+v, want the volume", sb.Volumes)
 	}
 	run := func(c *client, path, body, want string) {

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"net/http"
 	"reflect"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -74,7 +73,7 @@ func (s *Server) watchFiles(ctx context.Context, sb *llmsandbox.Sandbox, in *str
 		return nil, err
 	}
 	return follow(s, changes, leave, func(e *events, change llmsandbox.FileEvent) {
-		e.send("change", apitypes.FileChange{Op: change.Op, Path: strings.ToValidUTF8(change.Path, "\uFFFD"), Dir: change.Dir})
+		e.send("change", apitypes.FileChange{Op: change.Op, Path: text(change.Path), Dir: change.Dir})
 	}), nil
 }
 
@@ -91,11 +90,7 @@ func (s *Server) watchSandboxes(ctx context.Context, _ *struct{}) (*huma.StreamR
 			if enough.Err() != nil && watched.Err() == nil {
 				return
 			}
-			all := make([]apitypes.Sandbox, 0, len(list))
-			for i := range list {
-				all = append(all, describe(&list[i]))
-			}
-			if !yield(all, err) {
+			if !yield(apitypes.All(list, describe), err) {
 				return
 			}
 		}
@@ -103,7 +98,7 @@ func (s *Server) watchSandboxes(ctx context.Context, _ *struct{}) (*huma.StreamR
 	var last []apitypes.Sandbox // nil: none was sent
 	return follow(s, lists, func() { cancel(); leave() }, func(e *events, list []apitypes.Sandbox) {
 		if last == nil {
-			e.send("sandboxes", map[string]any{"sandboxes": list})
+			e.send("sandboxes", apitypes.Sandboxes{Sandboxes: list})
 		} else {
 			for _, change := range changed(last, list) {
 				e.send("change", change)

@@ -16,6 +16,11 @@ type FileEntry struct {
 	Link     string    `json:"link,omitempty" doc:"Where a link leads to"`
 }
 
+// Files are the entries of a directory.
+type Files struct {
+	Entries []FileEntry `json:"entries" nullable:"false"`
+}
+
 // An Unpacked tells what was unpacked of an archive.
 type Unpacked struct {
 	Files   int64    `json:"files" doc:"Regular files"`
@@ -77,4 +82,18 @@ type Language struct {
 	Title      string   `json:"title" example:"Python"`
 	Aliases    []string `json:"aliases,omitempty"`
 	Extensions []string `json:"extensions,omitempty"`
+}
+
+// Languages are those of a server.
+type Languages struct {
+	Languages []Language `json:"languages" nullable:"false"`
+}
+
+// All is a list as another one, which is never nil: JSON has no null for it.
+func All[A, B any](list []A, as func(A) B) []B {
+	all := make([]B, len(list))
+	for i, one := range list {
+		all[i] = as(one)
+	}
+	return all
 }

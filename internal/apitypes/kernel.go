@@ -1,5 +1,7 @@
 package apitypes
 
+import "github.com/llmsandbox/llmsandbox"
+
 // NewKernel asks for an interpreter that keeps its state.
 type NewKernel struct {
 	Language  string            `json:"language,omitempty" maxLength:"64" doc:"Name or alias; the sandbox's where it is left out" example:"python"`
@@ -15,6 +17,11 @@ type Kernel struct {
 	Language string `json:"language" example:"python"`
 	Version  string `json:"version,omitempty" doc:"Of the interpreter" example:"3.13.5"`
 	Flavor   string `json:"flavor,omitempty" doc:"Its shell" example:"ipython"`
+}
+
+// Kernels are those of a sandbox.
+type Kernels struct {
+	Kernels []Kernel `json:"kernels" nullable:"false"`
 }
 
 // NewCell is code for a kernel.
@@ -35,4 +42,14 @@ type Completion struct {
 	Matches []string `json:"matches" nullable:"false"`
 	Start   int      `json:"start" doc:"They may take the place of the code from here, counted in code points,"`
 	End     int      `json:"end" doc:"to here"`
+}
+
+// An Inspection describes what stands in a place of code.
+type Inspection struct {
+	Text string `json:"text" doc:"Documentation, signature or value; empty where nothing is known"`
+}
+
+// Variables are what cells have defined.
+type Variables struct {
+	Variables []llmsandbox.Variable `json:"variables" nullable:"false"`
 }

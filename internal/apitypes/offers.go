@@ -13,12 +13,22 @@ type Template struct {
 	Network     *Network          `json:"network,omitempty"`
 }
 
+// Templates are those of a server, by their names.
+type Templates struct {
+	Templates []Template `json:"templates" nullable:"false"`
+}
+
 // An Environment is a set of packages of a language in exact versions, under a name.
 type Environment struct {
 	Name      string   `json:"name" example:"data-science"`
 	Language  string   `json:"language" example:"python"`
 	Libraries []string `json:"libraries" nullable:"false" doc:"What it was made for"`
 	Packages  []string `json:"packages" nullable:"false" doc:"These, and all that they need" example:"[\"numpy==2.3.5\"]"`
+}
+
+// Environments are those of a server, by their names.
+type Environments struct {
+	Environments []Environment `json:"environments" nullable:"false"`
 }
 
 // A Pool are the sandboxes that are kept ready for programs that have one of their own.

@@ -67,6 +67,12 @@ type Sandbox struct {
 	Volumes  []VolumeMount     `json:"volumes,omitempty"`
 }
 
+// Sandboxes are those of a project, in the order of their creation.
+type Sandboxes struct {
+	Sandboxes []Sandbox `json:"sandboxes" nullable:"false"`
+	Next      string    `json:"next,omitempty" doc:"Where there are more, what after is to be for them"`
+}
+
 // SandboxLimits are the limits of a sandbox.
 type SandboxLimits struct {
 	Memory int64   `json:"memory_bytes,omitempty" doc:"Of the whole sandbox" minimum:"0" example:"536870912"`

@@ -17,9 +17,14 @@ type Volume struct {
 	Size    int64             `json:"size_bytes,omitempty" doc:"How much it can hold; left out where nothing bounds that"`
 }
 
+// Volumes are those of a project, sorted by name.
+type Volumes struct {
+	Volumes []Volume `json:"volumes" nullable:"false"`
+}
+
 // A VolumeMount is where a sandbox has a volume.
 type VolumeMount struct {
 	Name     string `json:"name" maxLength:"46" doc:"Of a volume of the project" example:"cache"`
-	Path     string `json:"path" maxLength:"4096" doc:"Absolute, below /sandbox or a new one" example:"/sandbox/cache"`
+	Target   string `json:"path" maxLength:"4096" doc:"Absolute, below /sandbox or a new one" example:"/sandbox/cache"`
 	ReadOnly bool   `json:"read_only,omitempty" doc:"Code can read, and not write"`
 }
