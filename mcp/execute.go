@@ -71,7 +71,7 @@ func (s *Server) executeFresh(ctx context.Context, c *call, in executeArgs) (*sd
 		return s.cfg.result(&out, nil, nil), out, nil
 	}
 	c.say("waiting for a sandbox")
-	sb, release, err := s.sandboxes.acquire(ctx, l.Name, in.Libraries, c.progress)
+	sb, release, err := s.sandboxes.acquire(ctx, c.owner.user, l.Name, in.Libraries, c.progress)
 	if err != nil {
 		return nil, outcome{}, err
 	}

@@ -206,7 +206,7 @@ func (c *catalog) ask(ctx context.Context, l *language.Language, steps *progress
 		return e.said, nil
 	}
 	steps.say("asking for " + l.Title + "'s version")
-	sb, release, err := c.sandboxes.acquire(ctx, l.Name, nil, steps)
+	sb, release, err := c.sandboxes.acquire(ctx, "", l.Name, nil, steps)
 	if err != nil {
 		return nil, err
 	}

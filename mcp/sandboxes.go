@@ -17,8 +17,8 @@ import (
 // list of libraries one that is opened with it. They have no policy, since each is for one
 // program, which has been checked, with its libraries, before a sandbox is taken for it.
 type sandboxes struct {
-	cfg   Config
-	limit *sessions.Limit
+	cfg    Config
+	places *sessions.Queue
 
 	mu     sync.Mutex
 	pool   *pool.Pool // nil until it is needed
@@ -83,9 +83,9 @@ func (c Config) environment(language string) string {
 }
 
 // acquire returns a sandbox that has not been used, for a program that the policy lets pass.
-// It goes, with all that is in it, when it is released.
-func (s *sandboxes) acquire(ctx context.Context, language string, libraries []string, steps *progress) (sb *llmsandbox.Sandbox, release func(), err error) {
-	leave, err := s.limit.Enter(ctx)
+// It goes, with all that is in it, when it is released. While all places are taken, users get one in turn.
+func (s *sandboxes) acquire(ctx context.Context, user, language string, libraries []string, steps *progress) (sb *llmsandbox.Sandbox, release func(), err error) {
+	leave, err := s.places.Enter(ctx, user)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -56,8 +56,8 @@ func TestPoolHasRoomForAll(t *testing.T) {
 // Calls beyond those that may run at a time are reported so, as an error of the tool.
 func TestBusyIsAnError(t *testing.T) {
 	s := newServer(t, Config{MaxCalls: 1, Warm: -1})
-	s.sandboxes.limit = sessions.NewLimit(1, 1)
-	leave, err := s.sandboxes.limit.Enter(testContext(t))
+	s.sandboxes.places = sessions.NewQueue(1, 8, 1)
+	leave, err := s.sandboxes.places.Enter(testContext(t), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func New(config *Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, private: privateDirectories()}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	s.sandboxes = &sandboxes{cfg: cfg, limit: sessions.NewLimit(cfg.MaxCalls, patience)}
+	s.sandboxes = &sandboxes{cfg: cfg, places: sessions.NewQueue(cfg.MaxCalls, 8, patience)}
 	s.catalog = newCatalog(cfg.Languages, s.sandboxes)
 	s.sessions = sessions.New[owner](cfg.MaxSessions, (*workspace).ended, func(w *workspace) { w.left(); s.sandboxes.remove(w.sandbox) })
 	s.mcp = sdk.NewServer(&sdk.Implementation{Name: "llm-sandbox", Title: "LLM Sandbox", Version: cfg.Version}, &sdk.ServerOptions{

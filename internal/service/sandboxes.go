@@ -507,7 +507,7 @@ func (s *Service) Enter(ctx context.Context, project string) (leave func(), err 
 	if err := s.spent(ctx, project); err != nil {
 		return nil, err
 	}
-	leave, err = s.queue.enter(ctx, project)
+	leave, err = s.queue.Enter(ctx, project)
 	if err != nil {
 		return nil, err
 	}
@@ -519,7 +519,7 @@ func (s *Service) Enter(ctx context.Context, project string) (leave func(), err 
 }
 
 // Waiting is how many programs wait for a place.
-func (s *Service) Waiting() int { return s.queue.waits() }
+func (s *Service) Waiting() int { return s.queue.Waiting() }
 
 // Acquire returns a sandbox of a project that has not been used, for one program. It goes with all that is in it when it is released. Where the options ask for
 // what the sandboxes that are kept ready have, it is one of these.

@@ -24,6 +24,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/flight"
 	"github.com/llmsandbox/llmsandbox/internal/language/all"
 	"github.com/llmsandbox/llmsandbox/internal/replicas"
+	"github.com/llmsandbox/llmsandbox/internal/sessions"
 	"github.com/llmsandbox/llmsandbox/pool"
 )
 
@@ -36,7 +37,7 @@ var (
 	// ErrManyKeys: the project has as many keys as it may.
 	ErrManyKeys = errors.New("the project has too many API keys")
 	// ErrBusy: as many programs run as may, and others wait.
-	ErrBusy = errors.New("the server is busy")
+	ErrBusy = sessions.ErrBusy
 	// ErrUnavailable: what the server keeps does not answer, or takes no more.
 	ErrUnavailable = errors.New("the server's database cannot be used now: try again later")
 	// ErrNotKept: a program was started and killed at once, since it could not be kept that it runs.
@@ -153,7 +154,7 @@ func (c Config) resolve() (Config, error) {
 // A Service holds the sandboxes of a server. It is safe for concurrent use.
 type Service struct {
 	cfg     Config
-	queue   *queue
+	queue   *sessions.Queue
 	warm    *pool.Pool
 	records database.Records
 	usage   *usage
@@ -185,7 +186,7 @@ func New(config *Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, queue: newQueue(cfg.MaxRuns, cfg.Patience), handles: map[string]*handle{}, making: map[string][]backend.Info{}, records: cfg.Records,
+	s := &Service{cfg: cfg, queue: sessions.NewQueue(cfg.MaxRuns, 4, cfg.Patience), handles: map[string]*handle{}, making: map[string][]backend.Info{}, records: cfg.Records,
 		watching: map[chan listing]struct{}{}, changes: make(chan struct{}, 1)}
 	if s.records == nil {
 		s.records = &memory{}

@@ -1,5 +1,5 @@
 // Package sessions keeps what the clients of a server hold: sessions, until they are closed
-// or their time is over, and places of calls under way.
+// or their time is over, and places for programs that run at once.
 package sessions
 
 import (

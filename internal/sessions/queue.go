@@ -1,17 +1,22 @@
-package service
+package sessions
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 )
 
-// A queue has places for programs that run at once. Where all are taken, projects are served in turn, whatever many programs one of them
+// ErrBusy is what those get who wait in vain for a place.
+var ErrBusy = errors.New("the server is busy")
+
+// A Queue has places for programs that run at once. Where all are taken, projects are served in turn, whatever many programs one of them
 // has waiting.
-type queue struct {
+type Queue struct {
 	places   int
+	waits    int // for each place, of one project
 	patience time.Duration
 
 	mu      sync.Mutex
@@ -24,15 +29,16 @@ type queue struct {
 // A waiter waits for a place, which it has once granted is closed.
 type waiter struct{ granted chan struct{} }
 
-func newQueue(places int, patience time.Duration) *queue {
-	return &queue{places: places, patience: patience, free: places, waiting: map[string][]*waiter{}}
+// NewQueue makes a queue of so many places. For each of them, so many of a project wait, no longer than patience.
+func NewQueue(places, waits int, patience time.Duration) *Queue {
+	return &Queue{places: places, waits: waits, patience: patience, free: places, waiting: map[string][]*waiter{}}
 }
 
 // most is how many may wait, of one project and of all together: for each place some, so that one who waits has a chance within its patience.
-func (q *queue) most() (ofProject, ofAll int) { return 4 * q.places, 16 * q.places }
+func (q *Queue) most() (ofProject, ofAll int) { return q.waits * q.places, 4 * q.waits * q.places }
 
-// enter takes a place, which leave gives back. It fails with ErrBusy.
-func (q *queue) enter(ctx context.Context, project string) (leave func(), err error) {
+// Enter takes a place, which leave gives back. It fails with ErrBusy.
+func (q *Queue) Enter(ctx context.Context, project string) (leave func(), err error) {
 	q.mu.Lock()
 	if q.free > 0 { // then nobody waits
 		q.free--
@@ -42,7 +48,7 @@ func (q *queue) enter(ctx context.Context, project string) (leave func(), err er
 	ofProject, ofAll := q.most()
 	if len(q.waiting[project]) >= ofProject || q.count >= ofAll {
 		defer q.mu.Unlock()
-		return nil, fmt.Errorf("%w: %d programs run, %d wait, and %d of them are the project's: try again later", ErrBusy, q.places, q.count, len(q.waiting[project]))
+		return nil, fmt.Errorf("%w: %d programs run, %d wait, and %d of them are yours: try again later", ErrBusy, q.places, q.count, len(q.waiting[project]))
 	}
 	w := &waiter{make(chan struct{})}
 	if len(q.waiting[project]) == 0 {
@@ -69,7 +75,7 @@ func (q *queue) enter(ctx context.Context, project string) (leave func(), err er
 }
 
 // leave gives a place to the next who waits, if any does.
-func (q *queue) leave() {
+func (q *Queue) leave() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.turns) == 0 {
@@ -87,7 +93,7 @@ func (q *queue) leave() {
 }
 
 // giveUp reports whether one who waited does not wait any more, and has no place.
-func (q *queue) giveUp(project string, w *waiter) bool {
+func (q *Queue) giveUp(project string, w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	i := slices.Index(q.waiting[project], w)
@@ -100,15 +106,15 @@ func (q *queue) giveUp(project string, w *waiter) bool {
 	return true
 }
 
-// waits is how many wait.
-func (q *queue) waits() int {
+// Waiting is how many wait.
+func (q *Queue) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.count
 }
 
 // remove takes one who waits out of its project's. The caller holds mu, and sees to turns.
-func (q *queue) remove(project string, i int) {
+func (q *Queue) remove(project string, i int) {
 	q.waiting[project] = slices.Delete(q.waiting[project], i, i+1)
 	if len(q.waiting[project]) == 0 {
 		delete(q.waiting, project)

@@ -1,4 +1,4 @@
-package service
+package sessions
 
 import (
 	"context"
@@ -16,13 +16,13 @@ import (
 // TestQueueIsFair: a project that asks for much does not keep another waiting.
 func TestQueueIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(2, time.Minute)
+		q := NewQueue(2, 4, time.Minute)
 		var mu sync.Mutex
 		var order []string
 		for i, project := range []string{"a", "a", "a", "a", "a", "a", "b", "c", "b"} {
 			time.Sleep(time.Millisecond) // they come in this order
 			go func() {
-				leave, err := q.enter(t.Context(), project)
+				leave, err := q.Enter(t.Context(), project)
 				if err != nil {
 					t.Errorf("%d of %s: %v", i, project, err)
 					return
@@ -47,8 +47,8 @@ func TestQueueIsFair(t *testing.T) {
 // TestQueueIsBounded: who cannot be served soon is told at once, and who was kept waiting in vain is told then.
 func TestQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(1, time.Second)
-		leave, err := q.enter(t.Context(), "a")
+		q := NewQueue(1, 4, time.Second)
+		leave, err := q.Enter(t.Context(), "a")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestQueueIsBounded(t *testing.T) {
 		for i := range 20 {
 			project := strconv.Itoa(i % 5)
 			waiting.Go(func() {
-				if _, err := q.enter(t.Context(), project); !errors.Is(err, ErrBusy) {
+				if _, err := q.Enter(t.Context(), project); !errors.Is(err, ErrBusy) {
 					t.Errorf("%v, want ErrBusy", err)
 				}
 			})
@@ -64,11 +64,11 @@ func TestQueueIsBounded(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		synctest.Wait()
-		if _, err := q.enter(ctx, "other"); !errors.Is(err, ErrBusy) { // all that may wait do
+		if _, err := q.Enter(ctx, "other"); !errors.Is(err, ErrBusy) { // all that may wait do
 			t.Errorf("%v, want ErrBusy", err)
 		}
 		waiting.Wait()
-		if _, err := q.enter(ctx, "other"); !errors.Is(err, context.Canceled) {
+		if _, err := q.Enter(ctx, "other"); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v, want that it was canceled", err)
 		}
 		leave()
@@ -83,7 +83,7 @@ func TestQueueIsBounded(t *testing.T) {
 func TestQueueKeepsCount(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(t *testing.T) {
-			q := newQueue(rapid.IntRange(1, 3).Draw(rt, "places"), 5*time.Second)
+			q := NewQueue(rapid.IntRange(1, 3).Draw(rt, "places"), 4, 5*time.Second)
 			var mu sync.Mutex
 			running, worst := 0, 0
 			for _, p := range rapid.SliceOfN(rapid.IntRange(0, 3), 1, 40).Draw(rt, "projects") {
@@ -92,7 +92,7 @@ func TestQueueKeepsCount(t *testing.T) {
 				go func() {
 					ctx, cancel := context.WithTimeout(t.Context(), gives)
 					defer cancel()
-					leave, err := q.enter(ctx, strconv.Itoa(p))
+					leave, err := q.Enter(ctx, strconv.Itoa(p))
 					if err != nil {
 						return // which of the reasons it has is another test's
 					}
