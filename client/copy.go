@@ -60,12 +60,6 @@ type guest struct{ *Sandbox }
 
 func (g guest) Stat(ctx context.Context, path string) (agentproto.FileInfo, error) {
 	i, err := g.Sandbox.Stat(ctx, path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		err = errclass.Of(&agentproto.Error{Code: agentproto.CodeNotFound}, err)
-	case errors.Is(err, fs.ErrPermission):
-		err = errclass.Of(&agentproto.Error{Code: agentproto.CodePermission}, err)
-	}
 	info := agentproto.FileInfo{Name: i.Name, Size: uint64(max(i.Size, 0)), Mode: uint32(i.Mode.Perm()), Type: agentproto.TypeOther}
 	switch i.Mode.Type() {
 	case 0:
@@ -75,7 +69,18 @@ func (g guest) Stat(ctx context.Context, path string) (agentproto.FileInfo, erro
 	case fs.ModeSymlink:
 		info.Type = agentproto.TypeSymlink
 	}
-	return info, err
+	return info, agentError(err)
+}
+
+// agentError gives an error the class by which package transfer knows it.
+func agentError(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errclass.Of(&agentproto.Error{Code: agentproto.CodeNotFound}, err)
+	case errors.Is(err, fs.ErrPermission):
+		return errclass.Of(&agentproto.Error{Code: agentproto.CodePermission}, err)
+	}
+	return err
 }
 
 func (g guest) TarOut(ctx context.Context, path, name string, w io.Writer) (agentproto.TarResult, error) {
@@ -162,13 +167,9 @@ func (s *Sandbox) Watch(ctx context.Context, path string, recursive bool) (iter.
 // SignURL returns a URL that reads a file of the sandbox (method GET) or writes it (PUT) without a key. It is valid until lifetime is over or the
 // sandbox ends, and is below the client's own address. A lifetime is at most a day.
 func (s *Sandbox) SignURL(ctx context.Context, method, path string, lifetime time.Duration) (string, error) {
-	r, err := s.request(http.MethodPost, "/files/sign")
-	if err != nil {
-		return "", err
-	}
-	r.body = &apitypes.NewURL{Path: path, Method: method, Seconds: lifetime.Seconds()}
+	body := &apitypes.NewURL{Path: path, Method: method, Seconds: lifetime.Seconds()}
 	var made apitypes.SignedURL
-	if err := s.client.call(ctx, r, &made); err != nil {
+	if err := s.ask(ctx, &request{method: http.MethodPost, path: "/files/sign", body: body}, &made); err != nil {
 		return "", fmt.Errorf("sign a URL for %q: %w", path, err)
 	}
 	signed, err := url.Parse(made.URL)

@@ -15,11 +15,7 @@ import (
 
 // fact asks for what is known of the sandbox.
 func (s *Sandbox) fact(ctx context.Context, path string, v any) error {
-	r, err := s.request(http.MethodGet, path)
-	if err != nil {
-		return err
-	}
-	return s.client.call(ctx, r, v)
+	return s.ask(ctx, &request{method: http.MethodGet, path: path}, v)
 }
 
 // Usage is what the sandbox as a whole uses.
@@ -78,12 +74,7 @@ func (s *Sandbox) Install(ctx context.Context, libraries []string, opts *llmsand
 	if len(libraries) == 0 {
 		return nil
 	}
-	r, err := s.request(http.MethodPost, "/libraries")
-	if err != nil {
-		return err
-	}
-	r.body, r.want = &apitypes.NewLibraries{Libraries: libraries}, http.StatusNoContent
-	return s.client.call(ctx, r, nil)
+	return s.ask(ctx, &request{method: http.MethodPost, path: "/libraries", body: &apitypes.NewLibraries{Libraries: libraries}}, nil)
 }
 
 // A Language is one that code can be written in.

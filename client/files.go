@@ -63,15 +63,7 @@ func (s *Sandbox) Rename(ctx context.Context, from, to string) error {
 
 // file does something with a file; v gets the answer, nil is for what has none.
 func (s *Sandbox) file(ctx context.Context, method, path string, query url.Values, v any) error {
-	r, err := s.request(method, "/files"+path)
-	if err != nil {
-		return err
-	}
-	r.query = query
-	if v == nil {
-		r.want = http.StatusNoContent
-	}
-	return s.client.call(ctx, r, v)
+	return s.ask(ctx, &request{method: method, path: "/files" + path, query: query}, v)
 }
 
 // maxReadFile bounds what ReadFile keeps in memory.
@@ -206,15 +198,10 @@ func (n *noted) stop() error {
 // directories are created. A symbolic link at path is an error and not followed. A write that fails leaves what it has written. [Sandbox.WriteFileFrom]
 // takes a mode.
 func (s *Sandbox) WriteFile(ctx context.Context, path string, data []byte) error {
-	r, err := s.request(http.MethodPut, "/files")
-	if err != nil {
-		return err
-	}
 	if data == nil {
 		data = []byte{}
 	}
-	r.query, r.content, r.want = url.Values{"path": {path}}, data, http.StatusNoContent
-	return s.client.call(ctx, r, nil)
+	return s.ask(ctx, &request{method: http.MethodPut, path: "/files", query: url.Values{"path": {path}}, content: data}, nil)
 }
 
 // WriteFileFrom is WriteFile with the contents of r. A new file has the permission bits of mode; 0 means 0644. When it fails, r may be read until

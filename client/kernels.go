@@ -31,13 +31,9 @@ func (s *Sandbox) Kernel(ctx context.Context, lang string, opts *llmsandbox.Kern
 	if err := only("KernelOptions", *o, "Env", "Dir", "Libraries", "Plain"); err != nil {
 		return nil, err
 	}
-	r, err := s.request(http.MethodPost, "/kernels")
-	if err != nil {
-		return nil, err
-	}
-	r.body, r.want = &apitypes.NewKernel{Language: lang, Env: o.Env, Dir: o.Dir, Libraries: o.Libraries, Plain: o.Plain}, http.StatusCreated
+	body := &apitypes.NewKernel{Language: lang, Env: o.Env, Dir: o.Dir, Libraries: o.Libraries, Plain: o.Plain}
 	var made apitypes.Kernel
-	if err := s.client.call(ctx, r, &made); err != nil {
+	if err := s.ask(ctx, &request{method: http.MethodPost, path: "/kernels", body: body, want: http.StatusCreated}, &made); err != nil {
 		return nil, fmt.Errorf("open a kernel: %w", err)
 	}
 	return s.kernel(&made)

@@ -20,17 +20,6 @@ type Key struct {
 	Revoked  time.Time // zero: it is not
 }
 
-func key(k apitypes.Key) Key {
-	out := Key{ID: k.ID, Name: k.Name, Scopes: k.Scopes, Created: k.Created}
-	if k.Expires != nil {
-		out.Expires = *k.Expires
-	}
-	if k.Revoked != nil {
-		out.Revoked = *k.Revoked
-	}
-	return out
-}
-
 // CreateKey makes a key of the client's project, which ends after a lifetime, to the second; 0: when the client's own key does, if that ends. It has no
 // scopes that the client's own has not. Its secret is known here and never again. The client's key needs the scope admin. It fails with fs.ErrExist where
 // another key that is not revoked has the name. After llmsandbox.ErrLost there may be one of which only [Client.Keys] knows.
@@ -40,7 +29,7 @@ func (c *Client) CreateKey(ctx context.Context, name string, scopes []string, li
 	if err := c.call(ctx, &request{method: http.MethodPost, path: "/v1/keys", body: body, want: http.StatusCreated}, &answer); err != nil {
 		return Key{}, "", fmt.Errorf("create key %q: %w", name, err)
 	}
-	return key(answer.Key), answer.Secret, nil
+	return Key(answer.Key), answer.Secret, nil
 }
 
 // Keys returns the keys of the client's project, the newest first, also those that are revoked or have ended. The client's key needs the scope admin.
@@ -48,7 +37,7 @@ func (c *Client) Keys(ctx context.Context) ([]Key, error) {
 	var all []Key
 	err := pages(ctx, c, "keys", url.Values{"limit": {pageSize}}, func(page apitypes.Keys) string {
 		for _, k := range page.Keys {
-			all = append(all, key(k))
+			all = append(all, Key(k))
 		}
 		return page.Next
 	})

@@ -34,13 +34,9 @@ func (s *Sandbox) Ports(ctx context.Context) ([]netip.AddrPort, error) {
 // Share makes an address by which anybody can use a port of the sandbox in a browser, for so long, and at most a day; 0 is an hour. It returns until when
 // that is. It fails with llmsandbox.ErrUnsupported where the server has no domain for ports.
 func (s *Sandbox) Share(ctx context.Context, port uint16, lasts time.Duration) (address string, expires time.Time, err error) {
-	r, err := s.request(http.MethodPost, "/shares")
-	if err != nil {
-		return "", time.Time{}, err
-	}
-	r.body, r.want = &apitypes.NewShare{Port: int(port), Expires: lasts.Seconds()}, http.StatusCreated
+	body := &apitypes.NewShare{Port: int(port), Expires: lasts.Seconds()}
 	var made apitypes.Share
-	if err := s.client.call(ctx, r, &made); err != nil {
+	if err := s.ask(ctx, &request{method: http.MethodPost, path: "/shares", body: body, want: http.StatusCreated}, &made); err != nil {
 		return "", time.Time{}, fmt.Errorf("share port %d of sandbox %s: %w", port, s.id, err)
 	}
 	if u, err := url.Parse(made.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {

@@ -285,12 +285,7 @@ func (p *Process) Kill(ctx context.Context) error {
 	if p.conn == nil {
 		return p.call(ctx, http.MethodDelete, "", nil)
 	}
-	r, err := p.sandbox.request(http.MethodDelete, "/terminals/"+strconv.FormatUint(p.id, 10))
-	if err != nil {
-		return err
-	}
-	r.want = http.StatusNoContent
-	err = p.sandbox.client.call(ctx, r, nil)
+	err := p.sandbox.ask(ctx, &request{method: http.MethodDelete, path: "/terminals/" + strconv.FormatUint(p.id, 10)}, nil)
 	if refused, ok := errors.AsType[*Error](err); ok && refused.Status == http.StatusNotFound {
 		return nil
 	}

@@ -82,23 +82,13 @@ func (s *Sandbox) SetNetwork(ctx context.Context, n llmsandbox.Network) error {
 }
 
 func (s *Sandbox) change(ctx context.Context, c *apitypes.Changes) error {
-	r, err := s.request(http.MethodPatch, "")
-	if err != nil {
-		return err
-	}
-	r.body = c
-	return s.client.call(ctx, r, &apitypes.Sandbox{})
+	return s.ask(ctx, &request{method: http.MethodPatch, body: c}, &apitypes.Sandbox{})
 }
 
 // Reset makes the sandbox what it was at first: all that runs in it is ended, and all that was written is removed. It must have been opened as
 // Resettable.
 func (s *Sandbox) Reset(ctx context.Context) error {
-	r, err := s.request(http.MethodPost, "/reset")
-	if err != nil {
-		return err
-	}
-	r.want = http.StatusNoContent
-	return s.client.call(ctx, r, nil)
+	return s.ask(ctx, &request{method: http.MethodPost, path: "/reset"}, nil)
 }
 
 // closeTime bounds Close, which has no context.
@@ -139,6 +129,18 @@ func (s *Sandbox) request(method, path string) (*request, error) {
 		return nil, fmt.Errorf("sandbox %s: %w", s.id, llmsandbox.ErrClosed)
 	}
 	return &request{method: method, path: "/v1/sandboxes/" + s.id + path}, nil
+}
+
+// ask sends a request about the sandbox, whose path is that below the sandbox's; v gets the answer, nil is for what has none.
+func (s *Sandbox) ask(ctx context.Context, r *request, v any) error {
+	about, err := s.request(r.method, r.path)
+	if err != nil {
+		return err
+	}
+	if r.path = about.path; v == nil {
+		r.want = http.StatusNoContent
+	}
+	return s.client.call(ctx, r, v)
 }
 
 // duration is a number of seconds of an answer. What no duration can hold is longer than any.

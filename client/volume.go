@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/llmsandbox/llmsandbox/internal/agentclient"
 	"github.com/llmsandbox/llmsandbox/internal/agentproto"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
-	"github.com/llmsandbox/llmsandbox/internal/errclass"
 	"github.com/llmsandbox/llmsandbox/internal/hostmount"
 	"github.com/llmsandbox/llmsandbox/internal/transfer"
 )
@@ -131,15 +129,10 @@ func (g volumeGuest) Stat(ctx context.Context, path string) (info agentproto.Fil
 		}
 		return 0, errSeen
 	})
-	switch {
-	case errors.Is(err, errSeen):
-		err = nil
-	case errors.Is(err, fs.ErrNotExist):
-		err = errclass.Of(&agentproto.Error{Code: agentproto.CodeNotFound}, err)
-	case errors.Is(err, fs.ErrPermission):
-		err = errclass.Of(&agentproto.Error{Code: agentproto.CodePermission}, err)
+	if errors.Is(err, errSeen) {
+		return info, nil
 	}
-	return info, err
+	return info, agentError(err)
 }
 
 func (g volumeGuest) TarOut(ctx context.Context, path, name string, w io.Writer) (agentproto.TarResult, error) {

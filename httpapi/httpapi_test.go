@@ -92,7 +92,7 @@ func wantDescribed(t *testing.T, by reflect.Type, v any) {
 func TestSandbox(t *testing.T) {
 	c := serve(t, Config{})
 	path, sb := c.create(`{"language": "bash", "lifetime_seconds": 600, "labels": {"user": "x"}, "limits": {"pids": 64}, "resettable": true}`)
-	if sb.Language != "bash" || sb.Deadline == nil || sb.Labels["user"] != "x" || len(sb.Labels) != 1 || sb.Limits.PIDs != 64 || sb.Limits.Memory == 0 {
+	if sb.Language != "bash" || sb.Deadline.IsZero() || sb.Labels["user"] != "x" || len(sb.Labels) != 1 || sb.Limits.PIDs != 64 || sb.Limits.Memory == 0 {
 		t.Errorf("created %+v, want what was asked for", sb)
 	}
 	var res result
@@ -114,7 +114,7 @@ func TestSandbox(t *testing.T) {
 		t.Errorf("described as %+v, and created as %+v: want the same", got, sb)
 	}
 	c.want(http.StatusOK, &got, http.MethodPatch, path, `{"lifetime_seconds": 60}`)
-	if got.Deadline == nil || !got.Deadline.Before(*sb.Deadline) {
+	if got.Deadline.IsZero() || !got.Deadline.Before(sb.Deadline) {
 		t.Errorf("deadline %v, want one before %v", got.Deadline, sb.Deadline)
 	}
 	c.want(http.StatusNoContent, nil, http.MethodPost, path+"/reset", "")

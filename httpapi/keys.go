@@ -165,12 +165,7 @@ func (c Caller) newKey(asked *apitypes.NewKey, now time.Time) (*NewKey, error) {
 }
 
 func describeKey(k Key) apitypes.Key {
-	out := apitypes.Key{ID: k.ID, Name: k.Name, Scopes: append([]string{}, k.Scopes...), Created: k.Created.UTC()}
-	if !k.Expires.IsZero() {
-		out.Expires = new(k.Expires.UTC())
-	}
-	if !k.Revoked.IsZero() {
-		out.Revoked = new(k.Revoked.UTC())
-	}
-	return out
+	k.Scopes = append([]string{}, k.Scopes...) // never null
+	k.Created, k.Expires, k.Revoked = k.Created.UTC(), k.Expires.UTC(), k.Revoked.UTC()
+	return apitypes.Key(k)
 }

@@ -57,15 +57,12 @@ type sandboxPath struct {
 type sandboxAnswer = body[apitypes.Sandbox]
 
 func describe(i backend.Info) apitypes.Sandbox {
-	s := apitypes.Sandbox{
+	return apitypes.Sandbox{
 		ID: i.ID, Language: i.Language, Image: i.Image, Backend: i.Backend, Created: i.Created.UTC(), Idle: i.IdleTimeout.Seconds(), Labels: service.UserLabels(i.Labels),
-		Limits: apitypes.SandboxLimits{Memory: max(i.Limits.Memory, 0), CPUs: max(i.Limits.CPUs, 0), PIDs: max(i.Limits.PIDs, 0), Disk: max(i.Limits.Disk, 0)},
+		Limits:   apitypes.SandboxLimits{Memory: max(i.Limits.Memory, 0), CPUs: max(i.Limits.CPUs, 0), PIDs: max(i.Limits.PIDs, 0), Disk: max(i.Limits.Disk, 0)},
+		Volumes:  apitypes.All(service.UserVolumes(&i), func(v llmsandbox.VolumeMount) apitypes.VolumeMount { return apitypes.VolumeMount(v) }),
+		Deadline: i.Deadline.UTC(),
 	}
-	s.Volumes = apitypes.All(service.UserVolumes(&i), func(v llmsandbox.VolumeMount) apitypes.VolumeMount { return apitypes.VolumeMount(v) })
-	if !i.Deadline.IsZero() {
-		s.Deadline = new(i.Deadline.UTC())
-	}
-	return s
 }
 
 // describeSandbox answers with a sandbox of the caller as the backend lists it.

@@ -11,12 +11,12 @@ type NewKey struct {
 
 // A Key is an API key, without its secret.
 type Key struct {
-	ID      string     `json:"id" example:"k3v9x7m2"`
-	Name    string     `json:"name" example:"ci"`
-	Scopes  []string   `json:"scopes" nullable:"false" enum:"read,write,audit,admin"`
-	Created time.Time  `json:"created"`
-	Expires *time.Time `json:"expires,omitempty" doc:"When it ends; never where it is left out"`
-	Revoked *time.Time `json:"revoked,omitempty" doc:"When it was revoked"`
+	ID      string    `json:"id" example:"k3v9x7m2"`
+	Name    string    `json:"name" example:"ci"`
+	Scopes  []string  `json:"scopes" nullable:"false" enum:"read,write,audit,admin"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires,omitzero" doc:"When it ends; never where it is left out"`
+	Revoked time.Time `json:"revoked,omitzero" doc:"When it was revoked"`
 }
 
 // A MadeKey is a new key, with its secret.

@@ -60,7 +60,7 @@ type Sandbox struct {
 	Image    string            `json:"image" doc:"Its root filesystem; host is the server's own tool chains" example:"host"`
 	Backend  string            `json:"backend" example:"local"`
 	Created  time.Time         `json:"created"`
-	Deadline *time.Time        `json:"deadline,omitempty" doc:"When it ends"`
+	Deadline time.Time         `json:"deadline,omitzero" doc:"When it ends"`
 	Idle     float64           `json:"idle_timeout_seconds,omitempty" doc:"After how long without use it ends"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Limits   SandboxLimits     `json:"limits"`
