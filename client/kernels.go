@@ -115,13 +115,9 @@ func (k *Kernel) Run(ctx context.Context, code string, opts *llmsandbox.CellOpti
 		return failedCell(llmsandbox.StatusSetupFailed, err)
 	}
 	r.body = &apitypes.NewCell{Code: code, Timeout: seconds}
-	stdout, stderr := &forward{w: o.Stdout}, &forward{w: o.Stderr}
+	out := forwards{{w: o.Stdout}, {w: o.Stderr}}
 	last, err := k.sandbox.client.follow(ctx, r, func(kind llmsandbox.EventKind, text string) bool {
-		if kind == llmsandbox.EventStdout {
-			stdout.write(text)
-		} else {
-			stderr.write(text)
-		}
+		out.write(string(kind), text)
 		return true
 	})
 	var cell llmsandbox.Cell
@@ -137,7 +133,7 @@ func (k *Kernel) Run(ctx context.Context, code string, opts *llmsandbox.CellOpti
 	case cell.Status == llmsandbox.StatusLost:
 		err = lost(fmt.Errorf("the server has lost the cell: %s", cell.Reason))
 	}
-	return &cell, errors.Join(err, stdout.err, stderr.err)
+	return &cell, errors.Join(err, out[0].err, out[1].err)
 }
 
 func failedCell(status llmsandbox.Status, err error) (*llmsandbox.Cell, error) {

@@ -178,14 +178,14 @@ func (s *Sandbox) followOutput(ctx context.Context, id uint64, f runFor, from [2
 	go func() {
 		defer close(p.done)
 		defer cancel(nil)
-		o := &outputReader{process: p, f: f, stdout: forward{w: f.stdout}, stderr: forward{w: f.stderr}, kept: kept}
+		o := &outputReader{process: p, f: f, out: forwards{{w: f.stdout}, {w: f.stderr}}, kept: kept}
 		if f.stdout == nil && f.stderr == nil {
 			const end = 999_999_999_999_999_999 // nothing of it is wanted
 			from = [2]int64{end, end}
 		}
 		o.last = fmt.Sprintf("%d-%d", from[0], from[1])
 		p.result, p.err = o.read(ctx)
-		p.err = errors.Join(p.err, o.stdout.err, o.stderr.err, o.missed)
+		p.err = errors.Join(p.err, o.out[0].err, o.out[1].err, o.missed)
 	}()
 	return p
 }
@@ -198,12 +198,12 @@ const (
 
 // An outputReader reads the output of a process to its end, over as many connections as it takes.
 type outputReader struct {
-	process        *Process
-	f              runFor
-	stdout, stderr forward
-	kept           [2]bool // output before what is kept is not wanted
-	last           string  // the id of the last event
-	missed         error
+	process *Process
+	f       runFor
+	out     forwards
+	kept    [2]bool // output before what is kept is not wanted
+	last    string  // the id of the last event
+	missed  error
 }
 
 // read returns what became of the process.
@@ -274,13 +274,8 @@ func (o *outputReader) once(ctx context.Context, r *request) (*llmsandbox.Result
 			if err := json.Unmarshal(e.data, &text); err != nil {
 				return nil, malformed("output: %w", err)
 			}
-			if e.name == "stdout" {
-				o.stdout.write(text)
-				o.kept[0] = false
-			} else {
-				o.stderr.write(text)
-				o.kept[1] = false
-			}
+			o.out.write(e.name, text)
+			o.kept[stream(e.name)] = false
 		case "gap":
 			var g apitypes.Gap
 			if err := json.Unmarshal(e.data, &g); err != nil {
@@ -300,11 +295,8 @@ func (o *outputReader) once(ctx context.Context, r *request) (*llmsandbox.Result
 
 // gap notes what writers have missed.
 func (o *outputReader) gap(g apitypes.Gap) {
-	i, w := 0, o.f.stdout
-	if g.Stream == "stderr" {
-		i, w = 1, o.f.stderr
-	}
-	if w != nil && !o.kept[i] && o.missed == nil {
+	i := stream(g.Stream)
+	if o.out[i].w != nil && !o.kept[i] && o.missed == nil {
 		o.missed = fmt.Errorf("%w: %d bytes of %s are no longer kept by the server", llmsandbox.ErrOutput, g.Bytes, cut(g.Stream, maxID))
 	}
 	o.kept[i] = false

@@ -126,16 +126,12 @@ func (c *Client) run(ctx context.Context, r *request, f runFor) (*llmsandbox.Res
 // events sends a request that runs something and yields what it writes, and at the end what became of it.
 func (c *Client) events(ctx context.Context, r *request, f runFor) iter.Seq2[llmsandbox.Event, error] {
 	return func(yield func(llmsandbox.Event, error) bool) {
-		stdout, stderr := &forward{w: f.stdout}, &forward{w: f.stderr}
+		out := forwards{{w: f.stdout}, {w: f.stderr}}
 		last, err := c.follow(ctx, r, func(kind llmsandbox.EventKind, text string) bool {
 			if !yield(llmsandbox.Event{Kind: kind, Data: []byte(text)}, nil) {
 				return false
 			}
-			if kind == llmsandbox.EventStdout {
-				stdout.write(text)
-			} else {
-				stderr.write(text)
-			}
+			out.write(string(kind), text)
 			return true
 		})
 		if errors.Is(err, errLeft) {
@@ -147,7 +143,7 @@ func (c *Client) events(ctx context.Context, r *request, f runFor) iter.Seq2[llm
 		} else {
 			res, err = f.failed(r, err)
 		}
-		yield(llmsandbox.Event{Kind: llmsandbox.EventDone, Result: res}, errors.Join(err, stdout.err, stderr.err))
+		yield(llmsandbox.Event{Kind: llmsandbox.EventDone, Result: res}, errors.Join(err, out[0].err, out[1].err))
 	}
 }
 
@@ -257,6 +253,19 @@ func setupFailed(id, language string, err error) (*llmsandbox.Result, error) {
 type forward struct {
 	w   io.Writer
 	err error
+}
+
+// forwards are those of stdout and stderr.
+type forwards [2]forward
+
+func (f *forwards) write(name, text string) { f[stream(name)].write(text) }
+
+// stream is which of both a name is of.
+func stream(name string) int {
+	if name == "stderr" {
+		return 1
+	}
+	return 0
 }
 
 func (f *forward) write(text string) {

@@ -55,6 +55,16 @@ func (s *Server) kernel(ctx context.Context, in *kernelPath) (k *llmsandbox.Kern
 	return s.service.Kernel(ctx, s.caller(ctx).Project, in.ID, in.Kernel)
 }
 
+// useKernel has do use a kernel of the caller.
+func useKernel[T any](ctx context.Context, s *Server, in *kernelPath, do func(*llmsandbox.Kernel) (T, error)) (out T, err error) {
+	k, release, err := s.kernel(ctx, in)
+	if err != nil {
+		return out, err
+	}
+	defer release()
+	return do(k)
+}
+
 func (s *Server) kernelRoutes() {
 	const tag, all = "Kernels", "/v1/sandboxes/{id}/kernels"
 	const one = all + "/{kernel}"
@@ -100,12 +110,7 @@ func (s *Server) kernelRoutes() {
 		register(s, operation{
 			id: op.name + "-kernel", method: http.MethodPost, path: one + "/" + op.name, tag: tag, status: http.StatusNoContent, write: true, summary: op.summary,
 		}, func(ctx context.Context, in *kernelPath) (*struct{}, error) {
-			k, release, err := s.kernel(ctx, in)
-			if err != nil {
-				return nil, err
-			}
-			defer release()
-			return nil, op.do(k, ctx)
+			return useKernel(ctx, s, in, func(k *llmsandbox.Kernel) (*struct{}, error) { return nil, op.do(k, ctx) })
 		})
 	}
 	s.cellRoute(tag, one+"/cells")
@@ -163,35 +168,26 @@ func (s *Server) askRoutes(tag, path string) {
 	answer(s, operation{
 		id: "complete", method: http.MethodPost, path: path + "/complete", tag: tag, write: true, summary: "Complete code at a cursor",
 	}, func(ctx context.Context, in *place) (apitypes.Completion, error) {
-		k, release, err := s.kernel(ctx, &kernelPath{in.ID, in.Kernel})
-		if err != nil {
-			return apitypes.Completion{}, err
-		}
-		defer release()
-		found, err := k.Complete(ctx, in.Body.Code, in.Body.Cursor)
-		found.Matches = append([]string{}, found.Matches...) // never null
-		return apitypes.Completion(found), err
+		return useKernel(ctx, s, &kernelPath{in.ID, in.Kernel}, func(k *llmsandbox.Kernel) (apitypes.Completion, error) {
+			found, err := k.Complete(ctx, in.Body.Code, in.Body.Cursor)
+			found.Matches = append([]string{}, found.Matches...) // never null
+			return apitypes.Completion(found), err
+		})
 	})
 	answer(s, operation{
 		id: "inspect", method: http.MethodPost, path: path + "/inspect", tag: tag, write: true, summary: "Describe what stands at a cursor",
 	}, func(ctx context.Context, in *place) (apitypes.Inspection, error) {
-		k, release, err := s.kernel(ctx, &kernelPath{in.ID, in.Kernel})
-		if err != nil {
-			return apitypes.Inspection{}, err
-		}
-		defer release()
-		text, err := k.Inspect(ctx, in.Body.Code, in.Body.Cursor)
-		return apitypes.Inspection{Text: text}, err
+		return useKernel(ctx, s, &kernelPath{in.ID, in.Kernel}, func(k *llmsandbox.Kernel) (apitypes.Inspection, error) {
+			text, err := k.Inspect(ctx, in.Body.Code, in.Body.Cursor)
+			return apitypes.Inspection{Text: text}, err
+		})
 	})
 	answer(s, operation{
 		id: "list-variables", method: http.MethodGet, path: path + "/variables", tag: tag, write: true, summary: "List what cells have defined",
 	}, func(ctx context.Context, in *kernelPath) (apitypes.Variables, error) {
-		k, release, err := s.kernel(ctx, in)
-		if err != nil {
-			return apitypes.Variables{}, err
-		}
-		defer release()
-		found, err := k.Variables(ctx)
-		return apitypes.Variables{Variables: append([]llmsandbox.Variable{}, found...)}, err
+		return useKernel(ctx, s, in, func(k *llmsandbox.Kernel) (apitypes.Variables, error) {
+			found, err := k.Variables(ctx)
+			return apitypes.Variables{Variables: append([]llmsandbox.Variable{}, found...)}, err
+		})
 	})
 }

@@ -68,10 +68,7 @@ func describe(i backend.Info) apitypes.Sandbox {
 // describeSandbox answers with a sandbox of the caller as the backend lists it.
 func (s *Server) describeSandbox(ctx context.Context, id string) (*sandboxAnswer, error) {
 	found, err := s.service.Find(ctx, s.caller(ctx).Project, id)
-	if err != nil {
-		return nil, err
-	}
-	return &sandboxAnswer{describe(found)}, nil
+	return &sandboxAnswer{describe(found)}, err
 }
 
 // sandbox is an open sandbox of the caller.
