@@ -38,21 +38,23 @@ func (s *Server) addExecute() {
 			s.boundCode(p)
 			s.boundLanguage(p)
 		},
-	}, s.execute)
+	}, running(s, s.execute))
 }
 
-// execute runs code. Whatever goes wrong has the shape of an outcome.
-func (s *Server) execute(ctx context.Context, c *call, in executeArgs) (*sdk.CallToolResult, outcome, error) {
-	res, out, err := s.executeFresh(ctx, c, in)
-	if err != nil {
-		out = s.failed(err)
-		res = s.cfg.result(&out, nil, nil)
+// running has whatever goes wrong with code have the shape of an outcome.
+func running[In any](s *Server, run func(context.Context, *call, In) (*sdk.CallToolResult, outcome, error)) func(context.Context, *call, In) (*sdk.CallToolResult, outcome, error) {
+	return func(ctx context.Context, c *call, in In) (*sdk.CallToolResult, outcome, error) {
+		res, out, err := run(ctx, c, in)
+		if err != nil {
+			out = s.failed(err)
+			res = s.cfg.result(&out, nil, nil)
+		}
+		c.became.Status = llmsandbox.Status(out.Status)
+		return res, out, nil
 	}
-	c.became.Status = llmsandbox.Status(out.Status)
-	return res, out, nil
 }
 
-func (s *Server) executeFresh(ctx context.Context, c *call, in executeArgs) (*sdk.CallToolResult, outcome, error) {
+func (s *Server) execute(ctx context.Context, c *call, in executeArgs) (*sdk.CallToolResult, outcome, error) {
 	l, err := s.catalog.find(in.Language)
 	if err != nil {
 		return nil, outcome{}, fmt.Errorf("%w; use %s", err, list(s.catalog.names, "or"))

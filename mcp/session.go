@@ -61,7 +61,7 @@ func (s *Server) addSessions() {
 			s.boundCode(p)
 			s.listLanguages(p)
 		},
-	}, s.runInSession)
+	}, running(s, s.runInSession))
 	add(s, tool{
 		name: "install_libraries", title: "Install libraries in a session",
 		description: "Install packages for the session's language. An empty list does nothing.",
@@ -153,16 +153,6 @@ type runArgs struct {
 }
 
 func (s *Server) runInSession(ctx context.Context, c *call, in runArgs) (*sdk.CallToolResult, outcome, error) {
-	res, out, err := s.runHere(ctx, c, in)
-	if err != nil {
-		out = s.failed(err)
-		res = s.cfg.result(&out, nil, nil)
-	}
-	c.became.Status = llmsandbox.Status(out.Status)
-	return res, out, nil
-}
-
-func (s *Server) runHere(ctx context.Context, c *call, in runArgs) (*sdk.CallToolResult, outcome, error) {
 	w, done, err := s.use(c, in.SessionID)
 	if err != nil {
 		return nil, outcome{}, err

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"io/fs"
 	"time"
@@ -100,16 +99,14 @@ func (s *Store) RemoveRecord(ctx context.Context, project, sandbox, name string)
 
 // Record returns what PutRecord has kept. It fails with fs.ErrNotExist.
 func (s *Store) Record(ctx context.Context, project, sandbox, name string) (data []byte, open bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
 	var state, at int64
 	const find = "SELECT open, at, data FROM records WHERE project = $1 AND sandbox = $2 AND name = $3"
-	err = s.db.QueryRowContext(ctx, find, project, sandbox, name).Scan(&state, &at, &data)
+	found, err := s.one(ctx, "read a record", find, []any{project, sandbox, name}, &state, &at, &data)
 	switch {
-	case errors.Is(err, sql.ErrNoRows), err == nil && state == 0 && fromMicros(at).Before(s.now().Add(-recordsAge)):
-		return nil, false, fmt.Errorf("record %.80q: %w", name, fs.ErrNotExist)
 	case err != nil:
-		return nil, false, s.failed("read a record", err)
+		return nil, false, err
+	case !found, state == 0 && fromMicros(at).Before(s.now().Add(-recordsAge)):
+		return nil, false, fmt.Errorf("record %.80q: %w", name, fs.ErrNotExist)
 	}
 	return data, state == 1, nil
 }

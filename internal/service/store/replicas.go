@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 )
 
 // Beat says that a server is at a URL and lives, and calls each for all that there are, in the order of their ids, with how often they have said so.
@@ -42,13 +41,8 @@ func (s *Store) Held(ctx context.Context, id string, each func(sandbox, project,
 
 // Holder returns which server holds a sandbox, and what that can reach; empty: none does.
 func (s *Store) Holder(ctx context.Context, sandbox string) (holder, network string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
-	err = s.db.QueryRowContext(ctx, "SELECT replica, network FROM held WHERE sandbox = $1", sandbox).Scan(&holder, &network)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", "", s.failed("find who holds a sandbox", err)
-	}
-	return holder, network, nil
+	_, err = s.one(ctx, "find who holds a sandbox", "SELECT replica, network FROM held WHERE sandbox = $1", []any{sandbox}, &holder, &network)
+	return holder, network, err
 }
 
 // Take has a server hold a sandbox that the server from has held, and reports whether that still did. Where from is empty, none may have held it, and the

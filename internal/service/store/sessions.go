@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -64,14 +63,14 @@ func (s *Store) UseSession(ctx context.Context, id string) (Session, error) {
 	found := Session{ID: id}
 	var list string
 	var begun, used, ends int64
-	err := s.db.QueryRowContext(ctx, find, id, micros(now), micros(now.Add(-sessionIdle))).Scan(
+	ok, err := s.one(ctx, "look for a session", find, []any{id, micros(now), micros(now.Add(-sessionIdle))},
 		&found.ProjectID, &found.KeyID, &found.Name, &list, &found.Issuer, &begun, &used, &ends)
 	none := fmt.Errorf("the session: %w", fs.ErrNotExist)
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return Session{}, none
 	case err != nil:
-		return Session{}, s.failed("look for a session", err)
+		return Session{}, err
+	case !ok:
+		return Session{}, none
 	}
 	found.Scopes, found.Begun, found.Used, found.Ends = strings.Fields(list), fromMicros(begun), fromMicros(used), fromMicros(ends)
 	if found.Issuer == "" {

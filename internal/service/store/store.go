@@ -170,6 +170,15 @@ func (s *Store) each(ctx context.Context, what string, row func(*sql.Rows) error
 	return nil
 }
 
+// one reads the row of a query that finds one at most, and reports whether it has.
+func (s *Store) one(ctx context.Context, what, query string, args []any, to ...any) (found bool, err error) {
+	err = s.each(ctx, what, func(rows *sql.Rows) error {
+		found = true
+		return rows.Scan(to...)
+	}, query, args...)
+	return found, err
+}
+
 // rows is each in a transaction, or without its bound and the text of its error.
 func rows(ctx context.Context, db querier, row func(*sql.Rows) error, query string, args ...any) error {
 	found, err := db.QueryContext(ctx, query, args...)

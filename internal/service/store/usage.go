@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"io/fs"
 	"time"
@@ -50,20 +49,15 @@ func (s *Store) AddUsage(ctx context.Context, hours []metering.Hour, sandboxes [
 
 // Counted returns up to where a sandbox was counted. It fails with fs.ErrNotExist.
 func (s *Store) Counted(ctx context.Context, project, sandbox string) (metering.Counted, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
 	c := metering.Counted{Project: project, Sandbox: sandbox}
 	var at, cpu int64
 	const find = "SELECT at, cpu, sent, received FROM counted WHERE project = $1 AND sandbox = $2"
-	err := s.db.QueryRowContext(ctx, find, project, sandbox).Scan(&at, &cpu, &c.Sent, &c.Received)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return c, fmt.Errorf("up to where sandbox %.80q was counted: %w", sandbox, fs.ErrNotExist)
-	case err != nil:
-		return c, s.failed("read up to where a sandbox was counted", err)
+	found, err := s.one(ctx, "read up to where a sandbox was counted", find, []any{project, sandbox}, &at, &cpu, &c.Sent, &c.Received)
+	if err == nil && !found {
+		err = fmt.Errorf("up to where sandbox %.80q was counted: %w", sandbox, fs.ErrNotExist)
 	}
 	c.At, c.CPU = fromMicros(at), time.Duration(cpu)*time.Microsecond
-	return c, nil
+	return c, err
 }
 
 // Usage returns what a project has used in hours that begin at from or later and before to, in their order.
