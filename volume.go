@@ -39,7 +39,7 @@ func ListVolumes(ctx context.Context, b backend.Backend) ([]Volume, error) {
 
 // RemoveVolume removes a volume of a backend (nil: the embedded local one) with all that is in it. It fails with ErrVolumeNotFound, and with ErrVolumeInUse
 // while a sandbox has it, whose id the error names. With force it is removed nevertheless, and the sandbox lives on without the files; on an engine, what
-// that writes to it from then on is removed by [GC], once the sandbox has ended, and on a cluster it has the files until it ends.
+// that writes to it from then on is removed when it is closed, or by [GC], and on a cluster it has the files until it ends.
 func RemoveVolume(ctx context.Context, b backend.Backend, name string, force bool) error {
 	keeper, err := volumesOf(b)
 	if err != nil {

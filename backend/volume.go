@@ -13,7 +13,7 @@ type Volumes interface {
 	// ListVolumes returns the volumes that the caller may see, sorted by name.
 	ListVolumes(ctx context.Context) ([]Volume, error)
 	// RemoveVolume removes a volume with all that is in it. While a sandbox has it, it fails with ErrVolumeInUse, unless it is
-	// forced: then the sandbox lives on without the files, though what it writes there may stay until GC, or has them until it
+	// forced: then the sandbox lives on without the files, and what it writes there goes with it, or by GC, or has them until it
 	// ends, and then they are removed. It fails with ErrVolumeNotFound, also for one that is being removed.
 	RemoveVolume(ctx context.Context, name string, force bool) error
 }

@@ -134,7 +134,7 @@ func (h *host) Remove(ctx context.Context, agentEnded bool) error {
 	}
 	err = h.forgetDeadline(ctx)
 	if h.made != nil && !again {
-		err = errors.Join(err, h.made.dropImage(ctx))
+		err = errors.Join(err, h.made.dropVolumes(ctx), h.made.dropImage(ctx))
 	}
 	return err
 }

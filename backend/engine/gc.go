@@ -176,12 +176,12 @@ func (b *Backend) collectVolumes(ctx context.Context) ([]backend.Leftover, error
 		if keep[v.Name] || v.Labels[labelRole] == roleDeadline {
 			continue
 		}
-		if i := strings.LastIndexByte(v.Name, '-'); i > 0 && v.Labels[labelRole] == roleVolume { // it may have its mark by now
-			marked, err := b.wholeVolume(ctx, v.Name[:i])
+		if v.Labels[labelRole] == roleVolume { // it may have its mark by now
+			marked, err := b.marked(ctx, v.Name)
 			if err != nil {
 				return found, err
 			}
-			if marked == v.Name {
+			if marked {
 				continue
 			}
 		}

@@ -29,7 +29,7 @@ import (
 
 // A volume of the caller is made as those in volume.go are, and its mark has what the caller
 // said of it. No engine removes a volume that a container has. Then only the mark is removed:
-// the name is free, and GC removes the rest once no container has it.
+// the name is free, and the rest goes with the last sandbox that has it, or by GC.
 const (
 	// volumePrefix is of a mark, followed by the volume's name. No sandbox's container can have
 	// the name of a filler, since ids have no underscore.
@@ -246,6 +246,29 @@ func (b *Backend) RemoveVolume(ctx context.Context, name string, force bool) err
 		return fmt.Errorf("volume %s is gone, but not all of its files are: once no container has it, llmsandbox gc removes them: %w", name, err)
 	}
 	return b.removeVolumes(ctx, source)
+}
+
+// marked reports whether a volume with files of the caller has its mark, and so a name.
+func (b *Backend) marked(ctx context.Context, source string) (bool, error) {
+	i := strings.LastIndexByte(source, '-')
+	if i <= 0 {
+		return false, nil
+	}
+	whole, err := b.wholeVolume(ctx, source[:i])
+	return whole == source, err
+}
+
+// dropVolumes removes what is left of the volumes of a sandbox that has ended which were removed while it had them.
+func (c *creation) dropVolumes(ctx context.Context) error {
+	var errs []error
+	for _, m := range c.volumes {
+		marked, err := c.backend.marked(ctx, m.Source)
+		if err == nil && !marked {
+			err = c.backend.removeVolumes(ctx, m.Source)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // volumeInUse is the error of a volume that containers have.

@@ -127,7 +127,7 @@ func TestVolumesStay(t *testing.T) {
 	})
 }
 
-// TestVolumeRemovedByForce: the sandbox lives on without the files, the name is free, and a collection takes the rest.
+// TestVolumeRemovedByForce: the sandbox lives on without the files, the name is free, and the end of the sandbox or a collection takes the rest.
 func TestVolumeRemovedByForce(t *testing.T) {
 	onFaultsEngines(t, func(t *testing.T, b *engine.Backend, c *client.Client) {
 		newVolumes(t, b, c, "gone")
@@ -153,7 +153,8 @@ func TestVolumeRemovedByForce(t *testing.T) {
 		if _, err := b.CreateVolume(testfaults.Context(t), backend.Volume{Name: "gone"}); err != nil {
 			t.Error(err)
 		}
-		wantInside(t, openVolume(t, b, "gone", nil), "ls -A /kept; echo new >/kept/new", "")
+		next := openVolume(t, b, "gone", nil)
+		wantInside(t, next, "ls -A /kept; echo new >/kept/new", "")
 		wantInside(t, sb, "ls -A /kept", "")
 		testfaults.Close(t, sb)
 		if _, err := c.ContainerRemove(testfaults.Context(t), foreign.ID, client.ContainerRemoveOptions{}); err != nil {
@@ -164,6 +165,14 @@ func TestVolumeRemovedByForce(t *testing.T) {
 		}
 		if all := strings.Fields(volumesNamed(t, c, "volume_gone")); len(all) != 2 {
 			t.Errorf("the engine has %q, want the new volume and its mark", all)
+		}
+		if err := b.RemoveVolume(testfaults.Context(t), "gone", true); err != nil {
+			t.Error(err)
+		}
+		wantInside(t, next, "ls -A /kept; echo more >/kept/more", "")
+		testfaults.Close(t, next)
+		if all := volumesNamed(t, c, "volume_gone"); all != "" {
+			t.Errorf("the engine has %q after the end of the sandbox, want nothing", all)
 		}
 	})
 }
