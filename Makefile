@@ -8,7 +8,7 @@ export CGO_ENABLED ?= 0
 # Nor what a clone in another place has compiled, and tested.
 export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
 
-.PHONY: build commands test test-all test-deps unit programs local warm writable process user user-rest docker docker-rest engines container cluster pods kubernetes vm clients console harness \
+.PHONY: build commands deploy-tools test test-all test-deps unit programs local warm writable process user user-rest docker docker-rest engines container cluster pods kubernetes vm clients console harness \
 	docs fuzz lint types bench generate web cross images agent-image cli-image cluster-up cluster-down
 
 build: ## the command, into bin/: llmsandbox, and llmsandbox-kubernetes for clusters
@@ -40,7 +40,12 @@ test-all: ## all there is: before a release
 test-deps: ## what the tests need: installed as root on Debian, else named
 	scripts/test-deps
 
-unit: commands ## the library with the race detector: no interpreter or compiler but the agent's
+# What renders deploy: its tests alone need them, and building Helm takes minutes the first time.
+deploy-tools: ## Helm and kustomize, for the tests of deploy
+	GOBIN=$(LLMSANDBOX_TEST_COMMANDS) $(GO) install -ldflags="-s -w" helm.sh/helm/v4/cmd/helm@v4.3.1
+	GOBIN=$(LLMSANDBOX_TEST_COMMANDS) $(GO) install -ldflags="-s -w" sigs.k8s.io/kustomize/kustomize/v5@v5.7.1
+
+unit: commands deploy-tools ## the library with the race detector: no interpreter or compiler but the agent's
 	CGO_ENABLED=1 $(SUM) --format pkgname-and-test-fails -- -race -timeout 20m $$($(GO) list ./... | grep -vE "$(PROGRAMS)|$(WHOLE)")
 
 programs: commands ## beside the code too, with interpreters and compilers
