@@ -29,6 +29,7 @@ import (
 	"github.com/llmsandbox/llmsandbox/httpapi/database"
 	"github.com/llmsandbox/llmsandbox/httpapi/metering"
 	"github.com/llmsandbox/llmsandbox/internal/apitypes"
+	"github.com/llmsandbox/llmsandbox/internal/e2b"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 	"github.com/llmsandbox/llmsandbox/mcp"
@@ -121,6 +122,8 @@ type Config struct {
 	// MCP has the server serve the tools of package mcp at /mcp, to keys that may write. Their sandboxes have what those of the API have where a
 	// request says nothing. They end with the server, and with Serve.
 	MCP bool
+	// E2B has the server speak the protocol of the E2B SDKs, too. It needs Authenticate.
+	E2B bool
 	// Console has the server show its console to browsers, at /. They have sessions there in place of keys: see Server.LoginToken.
 	Console bool
 	// Sessions keep the sessions of browsers whose callers have a KeyID; others, and nil: they end with the server.
@@ -202,6 +205,7 @@ type Server struct {
 	artifacts artifacts
 
 	tools    *mcp.Server // nil: there is no /mcp
+	sdks     *e2b.Server // nil: E2B's SDKs are not served
 	learning sync.WaitGroup
 
 	terminalsMu sync.Mutex
@@ -307,6 +311,11 @@ func New(config *Config) (*Server, error) {
 			return nil, errors.Join(err, s.Close(context.Background()))
 		}
 	}
+	if cfg.E2B {
+		if err := s.addSDKs(); err != nil {
+			return nil, errors.Join(err, s.Close(context.Background()))
+		}
+	}
 	return s, nil
 }
 
@@ -392,6 +401,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 func (s *Server) Close(ctx context.Context) error {
 	s.stop()
 	s.sockets.wait() // which lets their programs go on
+	if s.sdks != nil {
+		s.sdks.Close()
+	}
 	err := errors.Join(s.closeTools(ctx), s.service.Close(ctx))
 	s.auditor.close()
 	s.relay.close()

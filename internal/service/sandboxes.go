@@ -327,6 +327,26 @@ func (s *Service) Get(ctx context.Context, project, id string) (*llmsandbox.Sand
 	return h.sandbox, nil
 }
 
+// Owner is the project of a sandbox, for callers that know it by its id alone. It fails with llmsandbox.ErrNotFound.
+func (s *Service) Owner(ctx context.Context, id string) (project string, err error) {
+	s.mu.Lock()
+	h := s.handles[id]
+	s.mu.Unlock()
+	if h != nil && h.lives() {
+		return h.project, nil
+	}
+	all, err := llmsandbox.List(ctx, s.cfg.Sandbox.Backend)
+	if err != nil {
+		return "", err
+	}
+	for i := range all {
+		if project := all[i].Labels[projectLabel]; all[i].ID == id && project != "" && strings.HasPrefix(id, idPrefix(project)) {
+			return project, nil
+		}
+	}
+	return "", notFound(id)
+}
+
 func (s *Service) get(ctx context.Context, project, id string) (*handle, error) {
 	if !strings.HasPrefix(id, idPrefix(project)) {
 		return nil, notFound(id) // before anything is looked up, so that it takes as long for one that there is as for another

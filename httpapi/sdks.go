@@ -1,0 +1,77 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/e2b"
+)
+
+// SDKPrefix begins the operations of events that are requests of E2B's SDKs.
+const SDKPrefix = "e2b/"
+
+// addSDKs has the server answer E2B's SDKs beside the clients of its API.
+func (s *Server) addSDKs() error {
+	if s.cfg.Authenticate == nil {
+		return fmt.Errorf("httpapi: Config.E2B: %w: without keys, every page in a browser on this machine could use it: set Authenticate", llmsandbox.ErrInvalid)
+	}
+	secret := s.cfg.Secret
+	if secret == nil {
+		secret = make([]byte, secretSize)
+		rand.Read(secret) // never fails
+	}
+	sdks, err := e2b.New(e2b.Config{
+		Service: s.service, Authenticate: s.sdkCaller, Begin: s.beginOfSDK, Secret: secret, Domain: s.cfg.PortsDomain, Log: s.cfg.Log,
+	})
+	if err != nil {
+		return err
+	}
+	s.sdks = sdks
+	api, handler := s.handler, recovered(s.cfg.Log, sdks)
+	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if sdks.Takes(r) {
+			handler.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
+	return nil
+}
+
+func (s *Server) sdkCaller(ctx context.Context, key string) (e2b.Caller, error) {
+	caller, err := s.cfg.Authenticate(ctx, key)
+	return e2b.Caller{Project: caller.Project, Read: caller.Read, Write: caller.Write, Via: caller}, err
+}
+
+// beginOfSDK counts a request of an SDK as one of its key, and notes what becomes of it.
+func (s *Server) beginOfSDK(ctx context.Context, c e2b.Caller, operation, sandbox string, begins bool) (end func(status int, sandbox string), err error) {
+	caller, _ := c.Via.(Caller)
+	caller.Project = c.Project
+	if p := s.tooMany(caller); p != nil {
+		return nil, &e2b.Refusal{Status: p.Status, Message: p.Detail, Header: p.headers}
+	}
+	if begins {
+		if err := s.service.Admit(ctx, caller.Project); err != nil {
+			return nil, err
+		}
+	}
+	start := time.Now()
+	return func(status int, made string) {
+		outcome := "ok"
+		if status >= http.StatusBadRequest {
+			outcome = http.StatusText(status)
+		}
+		if slices.Contains([]string{"list", "info", "metrics"}, operation) {
+			return
+		}
+		if made != "" {
+			sandbox = made
+		}
+		s.note(AuditEvent{Time: start, Caller: caller, Operation: SDKPrefix + operation, Sandbox: sandbox, Status: status, Outcome: outcome})
+	}, nil
+}

@@ -1,0 +1,24 @@
+package e2b
+
+import (
+	"net/http"
+)
+
+// envdRoutes are those of a sandbox's port for programs and files.
+func (s *Server) envdRoutes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	s.processRoutes(mux)
+	s.fileRoutes(mux)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, refusal(http.StatusNotFound, "there is no such route"))
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A signature of a file is looked at where the file is.
+		if r.URL.Path != "/health" && !isSigned(r) && !s.hasToken(r, targetOf(r.Context()).id) {
+			answer(w, refusal(http.StatusUnauthorized, "the header "+tokenHeader+" is not the sandbox's token"))
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
