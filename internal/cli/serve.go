@@ -19,6 +19,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/httpapi"
+	"github.com/llmsandbox/llmsandbox/internal/e2b"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 	"github.com/llmsandbox/llmsandbox/internal/limit"
 	"github.com/llmsandbox/llmsandbox/internal/service/store"
@@ -66,6 +67,7 @@ type serveFlags struct {
 	origins      []string
 	hosts        []string
 	portsDomain  string
+	e2b          bool
 	images       []string
 	timeout      string
 	ttl, maxTTL  string
@@ -99,6 +101,7 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.origins, "allow-origin", nil, "allow web pages of this `ORIGIN`, such as https://app.example.org (repeatable)")
 	set.StringArrayVar(&f.hosts, "allow-host", nil, "`NAME` of the server in addition to its address and localhost (repeatable)")
 	set.StringVar(&f.portsDomain, "ports-domain", "", "serve ports of sandboxes as PORT-ID.`DOMAIN`, below which there must be nothing else")
+	set.BoolVar(&f.e2b, "e2b", false, "let programs use the server with the SDKs of E2B")
 	set.StringArrayVar(&f.images, "allow-image", nil, "let requests use `IMAGE`; * at its end stands for any ending (repeatable)")
 	set.StringVar(&f.environment, "environment", "", "use environment `NAME`, such as data-science, where a request names none")
 	set.StringVar(&f.timeout, "timeout", "", "longest time limit of a run: `DURATION` such as 2m (default 5m)")
@@ -174,6 +177,9 @@ func (f *serveFlags) serve(ctx context.Context) error {
 			fmt.Fprintf(os.Stderr, "llmsandbox: serving on %s://%s; the key, until it ends, is %s\n", scheme, l.Addr(), own)
 			fmt.Fprintf(os.Stderr, "llmsandbox: open %s://%s/login#%s (once, within 15 minutes)\n", scheme, l.Addr(), server.LoginToken(own))
 		}
+		if f.e2b {
+			f.printE2B(scheme+"://"+l.Addr().String(), own)
+		}
 		if err := notifyReady(); err != nil {
 			log.Warn("systemd was not told that the server is ready", "error", err)
 		}
@@ -182,6 +188,15 @@ func (f *serveFlags) serve(ctx context.Context) error {
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), mcpStop)
 	defer cancel()
 	return errors.Join(err, server.Close(stop))
+}
+
+// printE2B prints what the SDKs read from the environment. A key that the operator has made is not known here.
+func (f *serveFlags) printE2B(url, own string) {
+	key := "the output of: llmsandbox serve key create --e2b NAME"
+	if own != "" {
+		key = e2b.Key(own)
+	}
+	fmt.Fprintf(os.Stderr, "llmsandbox: for the SDKs of E2B, set\nE2B_API_URL=%s\nE2B_SANDBOX_URL=%s\nE2B_API_KEY=%s\n", url, url, key)
 }
 
 // notifyReady tells systemd that the server serves, where a service of the type notify has started it: a datagram to the socket that
@@ -202,7 +217,7 @@ func notifyReady() error {
 // config turns flags into the server's configuration, but for its keys.
 func (f *serveFlags) config(log *slog.Logger) (httpapi.Config, error) {
 	cfg := httpapi.Config{
-		Version: version, Console: true, MCP: true, Images: f.images, BehindProxy: f.behindProxy, Hosts: f.hosts, Origins: f.origins, PortsDomain: f.portsDomain,
+		Version: version, Console: true, MCP: true, E2B: f.e2b, Images: f.images, BehindProxy: f.behindProxy, Hosts: f.hosts, Origins: f.origins, PortsDomain: f.portsDomain,
 		MaxSandboxes: f.maxSandboxes, MaxVolumes: f.maxVolumes, MaxRuns: f.maxRuns, MaxRequestRate: f.maxRate, Warm: f.warm, WarmLanguages: f.languages, Zygote: f.zygote, Log: log,
 	}
 	if f.place.Backend == localName {

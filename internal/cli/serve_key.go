@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/llmsandbox/llmsandbox/httpapi"
+	"github.com/llmsandbox/llmsandbox/internal/e2b"
 	"github.com/llmsandbox/llmsandbox/internal/layerstore"
 	"github.com/llmsandbox/llmsandbox/internal/service/store"
 	"github.com/llmsandbox/llmsandbox/internal/statedir"
@@ -98,6 +99,7 @@ func newServeKeyCreateCommand() *cobra.Command {
 	var at serverState
 	var project, expires string
 	var scopes []string
+	var forE2B bool
 	cmd := &cobra.Command{
 		Use:   "create [flags] NAME",
 		Short: "Create an API key, and print its secret once",
@@ -122,22 +124,26 @@ it. Scopes are:
 			if lifetime != 0 {
 				n.Expires = time.Now().Add(lifetime)
 			}
-			return at.with(cmd.Context(), func(db *store.Store) error { return createKey(cmd.Context(), db, n) })
+			return at.with(cmd.Context(), func(db *store.Store) error { return createKey(cmd.Context(), db, n, forE2B) })
 		},
 	}
 	set := cmd.Flags()
 	at.register(set)
 	set.StringVar(&project, "project", store.DefaultProject, "`PROJECT` that the key belongs to")
 	set.StringArrayVar(&scopes, "scope", nil, "`SCOPE` of the key: read, write, audit or admin (repeatable; default: read and write)")
+	set.BoolVar(&forE2B, "e2b", false, "print the key in the form that the SDKs of E2B take")
 	set.StringVar(&expires, "expires", "", "`DURATION` after which the key ends, such as 90d (default: never)")
 	return cmd
 }
 
 // createKey makes a key and prints its secret. A key whose secret nobody gets to see is revoked.
-func createKey(ctx context.Context, db *store.Store, n store.NewKey) error {
+func createKey(ctx context.Context, db *store.Store, n store.NewKey, forE2B bool) error {
 	key, secret, err := db.CreateKey(ctx, n)
 	if err != nil {
 		return err
+	}
+	if forE2B {
+		secret = e2b.Key(secret)
 	}
 	if _, err := fmt.Println(secret); err != nil {
 		_, undo := db.RevokeKey(context.WithoutCancel(ctx), key.ID)

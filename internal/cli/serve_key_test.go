@@ -163,7 +163,7 @@ func TestServeKeyIsRevokedUnseen(t *testing.T) {
 	os.Stdout = write
 	defer func() { os.Stdout = out }()
 	err = (&serverState{State: t.TempDir()}).with(t.Context(), func(db *store.Store) error {
-		if err := createKey(t.Context(), db, store.NewKey{Name: "a"}); !errors.Is(err, os.ErrClosed) {
+		if err := createKey(t.Context(), db, store.NewKey{Name: "a"}, false); !errors.Is(err, os.ErrClosed) {
 			t.Errorf("got %v, want os.ErrClosed", err)
 		}
 		keys, err := db.Keys(t.Context())
