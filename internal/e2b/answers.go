@@ -19,6 +19,8 @@ func known(err error) *Refusal {
 		return &Refusal{Status: http.StatusTooManyRequests, Message: err.Error(), Header: http.Header{"Should-Retry": {"false"}}}
 	case errors.Is(err, service.ErrBusy), errors.Is(err, service.ErrQuota):
 		return refusal(http.StatusTooManyRequests, err.Error())
+	case errors.Is(err, service.ErrRepeated):
+		return refusal(http.StatusConflict, err.Error())
 	case errors.Is(err, service.ErrNotAllowed):
 		return refusal(http.StatusBadRequest, err.Error())
 	case errors.Is(err, llmsandbox.ErrNotFound), errors.Is(err, llmsandbox.ErrClosed):

@@ -34,9 +34,6 @@ const (
 // maxBody bounds the body of a request of the control plane.
 const maxBody = 1 << 20
 
-// controlTime bounds how long such a body, and its answer, may take.
-const controlTime = 30 * time.Second
-
 // ownTemplates are templates that are sandboxes with nothing but what the operator's have.
 var ownTemplates = []string{"", "base", "code-interpreter-v1"}
 
@@ -120,9 +117,6 @@ var readers = []string{"info", "list"}
 
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request, name string, do operation) {
 	ctx := r.Context()
-	control := http.NewResponseController(w)
-	// Where a deadline cannot be set, the server that calls this bounds the connection.
-	_ = control.SetReadDeadline(time.Now().Add(controlTime))
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	in := &request{Request: r}
 	status, body, err := func() (status int, answer any, err error) {
@@ -152,7 +146,6 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request, name strin
 		end(status, in.made)
 		return status, answer, err
 	}()
-	_ = control.SetWriteDeadline(time.Now().Add(controlTime))
 	switch {
 	case err != nil:
 		answer(w, s.refusalOf(ctx, err))
@@ -251,7 +244,8 @@ func (s *Server) describe(id, template string) *sandbox {
 
 func (s *Server) create(seconds float64) operation {
 	return func(ctx context.Context, _ http.ResponseWriter, r *request) (int, any, error) {
-		in := newSandbox{Timeout: &seconds}
+		otherwise := seconds
+		in := newSandbox{Timeout: &otherwise}
 		if err := r.read(&in); err != nil {
 			return 0, nil, err
 		}

@@ -20,8 +20,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/llmsandbox/llmsandbox"
+	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
@@ -33,6 +35,9 @@ const (
 
 // envdVersion says to the SDKs what they can ask for: up to here all but the metadata of files, which came with 0.6.2.
 const envdVersion = "0.6.1"
+
+// pieceTime is how long a client may take for each piece of a body, and of an answer.
+const pieceTime = 30 * time.Second
 
 // A Caller is who has a key.
 type Caller struct {
@@ -195,6 +200,7 @@ func (s *Server) hasToken(r *http.Request, id string) bool {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w, r = httpgate.Timed(w, r, pieceTime, pieceTime)
 	if cors(w, r) {
 		return
 	}

@@ -33,6 +33,8 @@ func testContext(t testing.TB) context.Context {
 const (
 	testKey     = "key-of-project-a"
 	testProject = "a"
+	otherKey    = "key-of-project-b"
+	readKey     = "key-of-project-a-that-reads"
 )
 
 // A host is a server of a test's own.
@@ -62,10 +64,15 @@ func serve(t *testing.T) *host {
 	s, err := New(Config{
 		Service: svc,
 		Authenticate: func(_ context.Context, key string) (Caller, error) {
-			if key != testKey {
-				return Caller{}, httpgate.ErrUnknown
+			switch key {
+			case testKey:
+				return Caller{Project: testProject, Read: true, Write: true}, nil
+			case otherKey:
+				return Caller{Project: "b", Read: true, Write: true}, nil
+			case readKey:
+				return Caller{Project: testProject, Read: true}, nil
 			}
-			return Caller{Project: testProject, Read: true, Write: true}, nil
+			return Caller{}, httpgate.ErrUnknown
 		},
 		Begin: func(context.Context, Caller, string, string, bool) (func(int, string), error) {
 			return func(int, string) {}, nil

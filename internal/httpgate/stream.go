@@ -7,6 +7,16 @@ import (
 	"time"
 )
 
+// Timed gives a client so long to send each piece of a request's body, and to take each piece of the answer, where no Gate does.
+func Timed(w http.ResponseWriter, r *http.Request, body, answer time.Duration) (http.ResponseWriter, *http.Request) {
+	control := http.NewResponseController(w)
+	if r.Body != http.NoBody {
+		r = r.WithContext(r.Context()) // a copy
+		r.Body = &timedReader{ReadCloser: r.Body, control: control, timeout: body}
+	}
+	return &timedWriter{ResponseWriter: w, control: control, timeout: answer}, r
+}
+
 // A timedReader gives a client so long to send each piece of a body.
 type timedReader struct {
 	io.ReadCloser
