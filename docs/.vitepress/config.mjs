@@ -28,6 +28,7 @@ export const sidebar = [
       page('Security policies', 'security-policies'),
       page('MCP server and clients', 'mcp'),
       page('HTTP server', 'server'),
+      page('SDKs of E2B', 'e2b'),
     ],
   },
   {
