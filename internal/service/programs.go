@@ -34,7 +34,7 @@ type Program struct {
 	ID      uint64
 	Output  *Output
 	process *llmsandbox.Process // nil: it has ended
-	input   *input              // nil: it has none that is open
+	input   *Input              // nil: it has none that is open
 	facts   programFacts
 	before  [2]stream                         // what was written before it was taken up
 	rename  func(io.Writer) *language.Renamer // of stderr of code that was taken up; nil: as it is
@@ -76,7 +76,7 @@ func (p *Program) Write(ctx context.Context, b []byte, last bool) error {
 	if p.input == nil {
 		return ErrInputEnded
 	}
-	return p.input.write(ctx, p.done, b, last)
+	return p.input.Write(ctx, p.done, b, last)
 }
 
 // Signal sends the program a signal by its name; Kill kills it with all that it has started. That it has ended is no error.
@@ -95,16 +95,19 @@ func (p *Program) Kill(ctx context.Context) error {
 	return p.process.Kill(ctx)
 }
 
-// An input is what requests write to a program.
-type input struct {
+// An Input is what requests write to a program. It is safe for concurrent use by those who write.
+type Input struct {
 	pieces chan []byte
 	rest   []byte
 	closed chan struct{}
 	once   sync.Once
 }
 
+// NewInput makes an input, which who starts the program closes when that has ended.
+func NewInput() *Input { return &Input{pieces: make(chan []byte), closed: make(chan struct{})} }
+
 // Read implements io.Reader, for the one that reads.
-func (in *input) Read(b []byte) (int, error) {
+func (in *Input) Read(b []byte) (int, error) {
 	for len(in.rest) == 0 {
 		select {
 		case in.rest = <-in.pieces:
@@ -117,7 +120,9 @@ func (in *input) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (in *input) write(ctx context.Context, done <-chan struct{}, b []byte, last bool) error {
+// Write gives the program, which has ended once done is closed, input, and returns once that is on its way. It fails with ErrInputEnded. last says that
+// there is no more.
+func (in *Input) Write(ctx context.Context, done <-chan struct{}, b []byte, last bool) error {
 	select {
 	case <-in.closed:
 		return ErrInputEnded
@@ -137,12 +142,13 @@ func (in *input) write(ctx context.Context, done <-chan struct{}, b []byte, last
 		}
 	}
 	if last {
-		in.close()
+		in.Close()
 	}
 	return nil
 }
 
-func (in *input) close() { in.once.Do(func() { close(in.closed) }) }
+// Close says that there is no more. More than one call does nothing.
+func (in *Input) Close() { in.once.Do(func() { close(in.closed) }) }
 
 // A Start is how a program is started.
 type Start struct {
@@ -185,7 +191,7 @@ func (s *Service) startProgram(ctx context.Context, project, id string, start St
 	}
 	stdin := start.Stdin
 	if start.KeepInput {
-		p.input = &input{pieces: make(chan []byte), closed: make(chan struct{})}
+		p.input = NewInput()
 		stdin = p.input
 	}
 	if p.process, err = start.Do(ctx, h.sandbox, stdin, outputWriter{p.Output, 0}, outputWriter{p.Output, 1}); err != nil {
@@ -233,7 +239,7 @@ func (s *Service) followTo(h *handle, p *Program, leave func()) error {
 
 func (p *Program) closeInput() {
 	if p.input != nil {
-		p.input.close()
+		p.input.Close()
 	}
 }
 
