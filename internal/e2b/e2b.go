@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/llmsandbox/llmsandbox"
-	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
@@ -200,7 +199,7 @@ func (s *Server) hasToken(r *http.Request, id string) bool {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w, r = httpgate.Timed(w, r, pieceTime, pieceTime)
+	w, r = timed(w, r)
 	if cors(w, r) {
 		return
 	}
