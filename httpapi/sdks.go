@@ -20,6 +20,9 @@ func (s *Server) addSDKs() error {
 	if s.cfg.Authenticate == nil {
 		return fmt.Errorf("httpapi: Config.E2B: %w: without keys, every page in a browser on this machine could use it: set Authenticate", llmsandbox.ErrInvalid)
 	}
+	if s.cfg.Replicas != nil {
+		return fmt.Errorf("httpapi: Config.E2B: %w: requests of SDKs are not forwarded to other servers yet: leave out Replicas", llmsandbox.ErrUnsupported)
+	}
 	secret := s.cfg.Secret
 	if secret == nil {
 		secret = make([]byte, secretSize)
