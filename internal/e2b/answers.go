@@ -47,8 +47,11 @@ func (s *Server) answerGone(w http.ResponseWriter, r *http.Request, id string, e
 		SandboxID string `json:"sandboxId"`
 		Message   string `json:"message"`
 		Code      int    `json:"code"`
-	}{outerID(id), "The sandbox was not found", http.StatusBadGateway})
+	}{outerID(id), goneMessage, http.StatusBadGateway})
 }
+
+// goneMessage is that of a sandbox that cannot be had, literally.
+const goneMessage = "The sandbox was not found"
 
 // isSigned reports whether a request is for a file by a signed URL.
 func isSigned(r *http.Request) bool {

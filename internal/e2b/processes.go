@@ -38,6 +38,8 @@ const (
 	maxStreams = 256
 	// pieceSize and terminalPieceSize are the most output that is in one event.
 	pieceSize, terminalPieceSize = 32 << 10, 16 << 10
+
+	rootHome = "/root"
 )
 
 // processes are the programs that SDKs have started in a sandbox.
@@ -272,10 +274,12 @@ func (s processService) start(ctx context.Context, t *target, p *program, in *pr
 	switch user {
 	case "", ordinaryUser:
 		user = ordinaryUser
-	case "root":
-		opts.User, home = user, "/root"
 	default:
 		opts.User = user
+		// Not every sandbox that has root has a home for it.
+		if _, err := t.sandbox.Stat(ctx, rootHome); user == "root" && err == nil {
+			home = rootHome
+		}
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		opts.Timeout = max(time.Until(deadline), limit.MinTimeout)
@@ -383,7 +387,7 @@ func winSize(pty *process.PTY) (llmsandbox.WinSize, error) {
 func (s processService) startError(ctx context.Context, t *target, config *process.ProcessConfig, opts *llmsandbox.ExecOptions, err error) error {
 	why := valid(err.Error())
 	switch {
-	case errors.Is(err, llmsandbox.ErrWorkdir) && (opts.User == "" || config.Cwd != nil):
+	case errors.Is(err, llmsandbox.ErrWorkdir):
 		if _, missing := t.sandbox.Stat(ctx, opts.Dir); errors.Is(missing, fs.ErrNotExist) {
 			why = fmt.Sprintf("cwd '%s' does not exist", valid(opts.Dir))
 		}

@@ -48,7 +48,7 @@ func (s *Server) rpcError(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case isGone(err):
-		return connect.NewError(connect.CodeUnavailable, errors.New("The sandbox was not found")) //nolint:staticcheck // SDKs look for these words
+		return connect.NewError(connect.CodeUnavailable, refusal(http.StatusBadGateway, goneMessage))
 	}
 	r := s.refusalOf(ctx, err)
 	code, ok := rpcCodes[r.Status]
