@@ -125,18 +125,20 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request, name strin
 		} else if err != nil {
 			return 0, nil, err
 		}
-		if reads := slices.Contains(readers, name); reads && !in.caller.Read || !reads && !in.caller.Write {
-			return 0, nil, refusal(http.StatusForbidden, "the key does not have the scope for that")
-		}
+		reads := slices.Contains(readers, name)
+		may := reads && in.caller.Read || !reads && in.caller.Write
 		outer, _, _ := strings.Cut(r.PathValue("id"), "-")
 		in.id = innerID(outer)
-		end, err := s.cfg.Begin(ctx, in.caller, name, in.id, slices.Contains(beginners, name))
+		end, err := s.cfg.Begin(ctx, in.caller, name, in.id, may && slices.Contains(beginners, name))
 		if err != nil {
 			return 0, nil, err
 		}
-		if r.PathValue("id") != "" && in.id == "" {
+		switch {
+		case !may:
+			err = refusal(http.StatusForbidden, "the key does not have the scope for that")
+		case r.PathValue("id") != "" && in.id == "":
 			err = refusal(http.StatusNotFound, "the sandbox was not found")
-		} else {
+		default:
 			status, answer, err = do(ctx, w, in)
 		}
 		if err != nil {

@@ -216,7 +216,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.control.ServeHTTP(w, r)
 		return
 	}
-	t, err := s.target(r.Context(), p.id)
+	// Who shows nothing of the sandbox does not have the server ask its backend for it.
+	shown := s.hasToken(r, p.id) || isSigned(r) && s.checkSignature(r, p.id) == nil
+	t, err := s.target(r.Context(), p.id, shown)
 	if err != nil {
 		s.answerGone(w, r, p.id, err)
 		return
@@ -247,9 +249,9 @@ func targetOf(ctx context.Context) *target {
 	return t
 }
 
-// target finds a sandbox. It fails with llmsandbox.ErrNotFound.
-func (s *Server) target(ctx context.Context, id string) (*target, error) {
-	project, err := s.service.Owner(ctx, id)
+// target finds a sandbox, where look is not set only one that the server holds already. It fails with llmsandbox.ErrNotFound.
+func (s *Server) target(ctx context.Context, id string, look bool) (*target, error) {
+	project, err := s.service.Owner(ctx, id, look)
 	if err != nil {
 		return nil, err
 	}

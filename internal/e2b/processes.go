@@ -418,7 +418,7 @@ func (s processService) follow(ctx context.Context, t *target, p *program, f *fo
 		case <-p.done:
 			switch {
 			case p.end == nil:
-				panic(http.ErrAbortHandler)
+				t.cut(ctx)
 			case p.timed:
 				return nil
 			}

@@ -327,13 +327,17 @@ func (s *Service) Get(ctx context.Context, project, id string) (*llmsandbox.Sand
 	return h.sandbox, nil
 }
 
-// Owner is the project of a sandbox, for callers that know it by its id alone. It fails with llmsandbox.ErrNotFound.
-func (s *Service) Owner(ctx context.Context, id string) (project string, err error) {
+// Owner is the project of a sandbox, for callers that know it by its id alone. Where look is not set, the backend is not asked for sandboxes that the service
+// does not hold. It fails with llmsandbox.ErrNotFound.
+func (s *Service) Owner(ctx context.Context, id string, look bool) (project string, err error) {
 	s.mu.Lock()
 	h := s.handles[id]
 	s.mu.Unlock()
 	if h != nil && h.lives() {
 		return h.project, nil
+	}
+	if !look {
+		return "", notFound(id)
 	}
 	all, err := llmsandbox.List(ctx, s.cfg.Sandbox.Backend)
 	if err != nil {
