@@ -85,7 +85,10 @@ func TestMovedDeadlines(t *testing.T) {
 // TestRecordDeadlineAtOnce: a name that another process takes at the same moment is left to
 // it, whether the engine answers with the other's volume or fails.
 func TestRecordDeadlineAtOnce(t *testing.T) {
-	for _, fails := range []bool{true, false} {
+	for _, failure := range []string{
+		"", `adding volume to state: name x is in use: volume already exists`, `creating volume directory \"/v/x/_data\": mkdir /v/x/_data: no such file or directory`,
+	} {
+		fails := failure != ""
 		var made []volume.Volume
 		c := engineOf(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -101,7 +104,7 @@ func TestRecordDeadlineAtOnce(t *testing.T) {
 				made = []volume.Volume{{Name: "other", Labels: map[string]string{labelContainer: "c", labelNumber: "1", labelDeadline: noDeadline}}}
 				if fails {
 					w.WriteHeader(http.StatusInternalServerError)
-					_, _ = io.WriteString(w, `{"message":"adding volume to state: name x is in use: volume already exists"}`)
+					_, _ = io.WriteString(w, `{"message":"`+failure+`"}`)
 					return
 				}
 				_ = json.NewEncoder(w).Encode(made[0])
@@ -114,10 +117,10 @@ func TestRecordDeadlineAtOnce(t *testing.T) {
 		})
 		h := &host{backend: &Backend{client: c, flavor: Flavor{Name: "podman"}}, container: "c"}
 		if err := h.RecordDeadline(t.Context(), backend.Info{}, true); err != nil {
-			t.Errorf("fails %v: %v, want no error", fails, err)
+			t.Errorf("fails with %q: %v, want no error", failure, err)
 		}
 		if len(made) != 2 || made[1].Labels[labelNumber] != "2" {
-			t.Errorf("fails %v: made %+v, want a second record with number 2", fails, made)
+			t.Errorf("fails with %q: made %+v, want a second record with number 2", failure, made)
 		}
 	}
 }

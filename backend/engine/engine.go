@@ -201,9 +201,14 @@ func nameTaken(err error) bool {
 }
 
 // volumeTaken reports whether a volume was not made because one of its name was made at the
-// same moment. Podman fails then; where the volume was there before, it is the answer.
+// same moment. Podman fails then, and the one that is late may take the other's directory away before
+// that has its content; where the volume was there before, it is the answer.
 func volumeTaken(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "volume already exists")
+	if err == nil {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, "volume already exists") || strings.Contains(text, "creating volume directory") && strings.Contains(text, "no such file")
 }
 
 // volumeGone reports whether there is no such volume. Podman says so in other words where it
