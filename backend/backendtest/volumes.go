@@ -53,10 +53,15 @@ func (s *suite) volumes(t *testing.T) {
 	second := s.open(t, llmsandbox.Options{Volumes: []llmsandbox.VolumeMount{{Name: name, Target: "/kept", ReadOnly: true}}})
 	shells(t, first, "echo x > gone; echo one > kept/file; mkdir kept/dir; echo deep > kept/dir/file; chmod 700 kept; ln -s /etc kept/link; cat kept/file", "one\n")
 	shells(t, second, "cat /kept/file; (echo x > /kept/new) 2>/dev/null || echo refused", "one\nrefused\n")
-	if err := first.Reset(ctx); err != nil {
+	switch err := first.Reset(ctx); {
+	case errors.Is(err, llmsandbox.ErrUnsupported): // the tests of Reset say where that may be
+		t.Log(err)
+	case err != nil:
 		t.Errorf("reset: %v", err)
+	default:
+		shells(t, first, "ls gone 2>/dev/null || echo gone", "gone\n")
 	}
-	shells(t, first, "cat kept/dir/file; ls gone 2>/dev/null", "deep\n")
+	shells(t, first, "cat kept/dir/file", "deep\n")
 	if err := llmsandbox.RemoveVolume(ctx, b, name, false); !errors.Is(err, llmsandbox.ErrVolumeInUse) || !strings.Contains(err.Error(), first.ID()) || !strings.Contains(err.Error(), second.ID()) {
 		t.Errorf("remove while it is in use: %v, want llmsandbox.ErrVolumeInUse with both ids", err)
 	}
