@@ -16,7 +16,7 @@ import (
 // TestSDKs: requests of SDKs need keys, count as requests of these, and are in the audit log, beside those of the API.
 func TestSDKs(t *testing.T) {
 	var events []AuditEvent
-	c := serve(t, Config{E2B: true, Audit: func(_ context.Context, more []AuditEvent) error { events = append(events, more...); return nil }})
+	c := serve(t, Config{E2B: true, Console: true, Audit: func(_ context.Context, more []AuditEvent) error { events = append(events, more...); return nil }})
 	key := func(key string) []string { return []string{"Authorization: ", "X-API-Key: " + e2b.Key(key)} }
 	ask := func(method, path, body string, want int, headers []string) string {
 		t.Helper()
@@ -43,6 +43,11 @@ func TestSDKs(t *testing.T) {
 	ask(http.MethodGet, "/files?path=none", "", http.StatusUnauthorized, append(sandbox, "X-Access-Token: "+strings.Repeat("0", len(made.Token))))
 	ask(http.MethodGet, "/files?path=none", "", http.StatusNotFound, append(sandbox, "X-Access-Token: "+made.Token))
 	ask(http.MethodGet, "/v1/sandboxes", "", http.StatusOK, nil) // the API is where it was
+	for _, page := range []string{"/sandboxes", "/sandboxes/" + made.ID} { // and the console
+		if text := ask(http.MethodGet, page, "", http.StatusOK, []string{"Authorization: "}); !strings.Contains(text, "<html") {
+			t.Errorf("%s is %.80q, want a page of the console", page, text)
+		}
+	}
 	ask(http.MethodDelete, "/sandboxes/"+made.ID, "", http.StatusNoContent, key(keyA))
 	c.stop()
 	var got []string

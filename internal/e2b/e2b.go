@@ -116,7 +116,9 @@ func (s *Server) Takes(r *http.Request) bool {
 	if first == "v2" || first == "v3" {
 		first, _, _ = strings.Cut(rest, "/")
 	}
-	return controlled[first]
+	// The console has pages at some of these paths, which browsers ask for without a key.
+	page := r.Method == http.MethodGet || r.Method == http.MethodHead
+	return controlled[first] && (!page || r.Header.Get("X-Api-Key") != "" || r.Header.Get("Authorization") != "")
 }
 
 // controlled are what paths of the control plane begin with.
