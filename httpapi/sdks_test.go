@@ -42,7 +42,7 @@ func TestSDKs(t *testing.T) {
 	ask(http.MethodGet, "/health", "", http.StatusNoContent, sandbox)
 	ask(http.MethodGet, "/files?path=none", "", http.StatusUnauthorized, append(sandbox, "X-Access-Token: "+strings.Repeat("0", len(made.Token))))
 	ask(http.MethodGet, "/files?path=none", "", http.StatusNotFound, append(sandbox, "X-Access-Token: "+made.Token))
-	ask(http.MethodGet, "/v1/sandboxes", "", http.StatusOK, nil) // the API is where it was
+	ask(http.MethodGet, "/v1/sandboxes", "", http.StatusOK, nil)           // the API is where it was
 	for _, page := range []string{"/sandboxes", "/sandboxes/" + made.ID} { // and the console
 		if text := ask(http.MethodGet, page, "", http.StatusOK, []string{"Authorization: "}); !strings.Contains(text, "<html") {
 			t.Errorf("%s is %.80q, want a page of the console", page, text)
