@@ -271,7 +271,7 @@ func TestChartRefuses(t *testing.T) {
 	}
 }
 
-// TestChartInjection: even where Helm is told not to look at the schema, a value ends where it is written, and makes no other object or field.
+// TestChartInjection: without the schema, too, no value can add an object or a field.
 func TestChartInjection(t *testing.T) {
 	const skip = "--skip-schema-validation"
 	kinds := func(objects map[string]runtime.Object) (all []string) {
