@@ -1,10 +1,12 @@
 package e2b
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/apierror"
@@ -53,13 +55,33 @@ func (s *Server) answerGone(w http.ResponseWriter, r *http.Request, id string, e
 // goneMessage is that of a sandbox that cannot be had, literally.
 const goneMessage = "The sandbox was not found"
 
+// readBody reads a body of at most so many bytes.
+func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, *Refusal) {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	switch {
+	case errors.As(err, new(*http.MaxBytesError)):
+		return nil, refusal(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", most))
+	case err != nil:
+		return nil, refusal(http.StatusBadRequest, "the body did not come")
+	}
+	return text, nil
+}
+
+// decode reads JSON. What it does not know, it leaves.
+func decode(text []byte, v any) *Refusal {
+	if err := json.Unmarshal(text, v); err != nil {
+		return refusal(http.StatusBadRequest, "the body is not what this request takes: "+err.Error())
+	}
+	return nil
+}
+
 // isSigned reports whether a request is for a file by a signed URL.
 func isSigned(r *http.Request) bool {
 	return r.URL.Path == filesPath && r.URL.Query().Has("signature")
 }
 
-// corsHeaders are those of requests that pages may send. A page has a key or token of its own: browsers add neither.
-var corsHeaders = strings.Join([]string{"*", "Authorization"}, ", ")
+// corsHeaders are those of requests that pages may send; * does not stand for Authorization. A page has a key or token of its own: browsers add neither.
+const corsHeaders = "*, Authorization"
 
 // cors lets pages of all origins read answers, and answers their questions beforehand. It reports whether the request was one.
 func cors(w http.ResponseWriter, r *http.Request) bool {

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"io"
 	"math"
 	"net/http"
 	"net/url"
@@ -60,25 +59,20 @@ func keyOf(r *http.Request) string {
 // A request is one of the control plane by a known caller.
 type request struct {
 	*http.Request
+	w      http.ResponseWriter
 	caller Caller
 	id     string // of the sandbox in its path, as this server has it
 	made   string // the id of the sandbox that it has made
 }
 
-// read reads the JSON of a body; none is an empty object. What it does not know, it leaves.
+// read reads the JSON of a body; none is an empty object.
 func (r *request) read(v any) error {
-	text, err := io.ReadAll(r.Body)
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return refusal(http.StatusRequestEntityTooLarge, "the body has more than "+strconv.Itoa(maxBody)+" bytes")
-	case err != nil:
-		return refusal(http.StatusBadRequest, "the body did not come")
-	case len(text) == 0:
-		return nil
+	text, refused := readBody(r.w, r.Request, maxBody)
+	if refused == nil && len(text) > 0 {
+		refused = decode(text, v)
 	}
-	if err := json.Unmarshal(text, v); err != nil {
-		return refusal(http.StatusBadRequest, "the body is not what this request takes: "+err.Error())
+	if refused != nil {
+		return refused
 	}
 	return nil
 }
@@ -117,8 +111,7 @@ var readers = []string{"info", "list"}
 
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request, name string, do operation) {
 	ctx := r.Context()
-	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	in := &request{Request: r}
+	in := &request{Request: r, w: w}
 	status, body, err := func() (status int, answer any, err error) {
 		if in.caller, err = s.cfg.Authenticate(ctx, keyOf(r)); errors.Is(err, httpgate.ErrUnknown) {
 			return 0, nil, refusal(http.StatusUnauthorized, "the header X-API-KEY has no key that is known here")

@@ -173,7 +173,7 @@ func (s *Server) place(r *http.Request) (*place, error) {
 	return p, nil
 }
 
-// idParts are the lengths of the parts of a sandbox's id, between which there are dashes. SDKs' ids have none.
+// The lengths of the parts of a sandbox's id, between which there are dashes. SDKs' ids have none.
 const idHead, idProject, idRest = 2, 8, 16
 
 // outerID is a sandbox's id for SDKs.

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"path"
 	"slices"
@@ -106,17 +104,11 @@ func answerText(w http.ResponseWriter, r *Refusal) {
 
 // readText reads the JSON of a body.
 func readText(w http.ResponseWriter, r *http.Request, v any) *Refusal {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCode))
-	switch {
-	case err != nil && errors.As(err, new(*http.MaxBytesError)):
-		return refusal(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", maxCode))
-	case err != nil:
-		return refusal(http.StatusBadRequest, "the body did not come")
+	body, refused := readBody(w, r, maxCode)
+	if refused != nil {
+		return refused
 	}
-	if err := json.Unmarshal(body, v); err != nil {
-		return refusal(http.StatusBadRequest, "the body is not what this request takes: "+err.Error())
-	}
-	return nil
+	return decode(body, v)
 }
 
 // contextsOf are those of the sandbox that a request is for.
