@@ -656,6 +656,7 @@ func TestAudit(t *testing.T) {
 	p.write("audit-key", "b\r")
 	p.seeText(".empty", "Nothing is found")
 	p.click("Clear")
+	p.see(`%s === 100`, rows)
 	p.write("audit-outcome", "not_found\r")
 	p.see(`%s === 1`, rows)
 	evaluate[any](p, `{ const e = document.querySelector("#audit-until"); e.value = "2020-01-01T00:00"; e.dispatchEvent(new Event("input", { bubbles: true })); }`)

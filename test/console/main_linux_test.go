@@ -358,6 +358,7 @@ func (p *page) openTerminal() {
 	}
 	p.open("/sandboxes/" + sb.ID)
 	p.click("Terminal")
+	p.see(`!!document.querySelector(".tiles") && ![...document.querySelectorAll(".tiles dd")].some((e) => e.textContent.startsWith("…"))`) // what comes late moves the button
 	p.click("Open")
 	p.seeText(".terminal-pane .badge", "open")
 }

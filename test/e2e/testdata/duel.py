@@ -47,6 +47,11 @@ def pid():
     while True:
         n = rng.choice(victims) if rng.random() < .3 else rng.randrange(1, 65536)
         if n not in (os.getpid(), child) and os.path.isdir("/proc/%d" % n) and n not in tasks(): return n
+def group():
+    "a process group's number: minus 1 is no group, but whatever may be reached, which this one's own child is"
+    while True:
+        n = pid()
+        if n != 1: return n
 def tasks():
     "threads of this process and of its child, by what only they may be asked"
     return {t.native_id for t in threading.enumerate()}
@@ -116,7 +121,7 @@ attacks = {f.__name__: f for f in (sigio, memfd, fifo, swap, answered, tiocsti)}
 def add(name, f): attacks[name] = f
 for n in (0, signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGHUP):
     add("kill %d" % n, lambda n=n: os.kill(pid(), n)); add("pidfd %d" % n, lambda n=n: signal.pidfd_send_signal(os.pidfd_open(pid()), n)); add("tgkill %d" % n, lambda n=n: (lambda p: call("tgkill", p, p, n))(pid()))
-    add("killpg %d" % n, lambda n=n: os.kill(-pid(), n))
+    add("killpg %d" % n, lambda n=n: os.kill(-group(), n))
 add("ptrace attach", lambda: call("ptrace", 16, pid(), 0, 0)); add("ptrace seize", lambda: call("ptrace", 0x4206, pid(), 0, 0))
 for name in ("process_vm_readv", "process_vm_writev"): add(name, lambda name=name: call(name, pid(), iov, 1, iov, 1, 0))
 add("pidfd_getfd", lambda: call("pidfd_getfd", os.pidfd_open(pid()), rng.randrange(8), 0)); add("process_madvise", lambda: call("process_madvise", os.pidfd_open(pid()), iov, 1, 21, 0))
