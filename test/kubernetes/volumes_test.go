@@ -176,7 +176,14 @@ func TestVolumeWithoutStorage(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.awaitQuota(t, "volumes")
-	if _, err := llmsandbox.CreateVolume(ctx, b, llmsandbox.Volume{Name: "large", Size: 3 << 30}); err == nil || !strings.Contains(err.Error(), "exceeded quota") || !strings.Contains(err.Error(), "remove volumes") {
+	for err == nil { // what admits a claim may learn of the quota after who wrote its status
+		if _, err = llmsandbox.CreateVolume(ctx, b, llmsandbox.Volume{Name: "large", Size: 3 << 30}); err == nil {
+			if err := llmsandbox.RemoveVolume(ctx, b, "large", false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !strings.Contains(err.Error(), "exceeded quota") || !strings.Contains(err.Error(), "remove volumes") {
 		t.Errorf("more than the quota: %v, want the cluster's reason and a remedy", err)
 	}
 	if list, err := llmsandbox.ListVolumes(ctx, b); err != nil || len(list) != 1 || list[0].Name != "v" {
