@@ -30,6 +30,7 @@ func TestRun(t *testing.T) {
 		"failing":  {`{"language": "bash", "code": "echo out; exit 3"}`, llmsandbox.StatusError, "out\n"},
 		"timeout":  {`{"language": "bash", "code": "echo out; sleep 100", "timeout_seconds": 0.5}`, llmsandbox.StatusTimeout, "out\n"},
 		"input":    {`{"language": "bash", "code": "cat; echo $1 $A", "stdin": "in\n", "args": ["one"], "env": {"A": "b"}}`, llmsandbox.StatusOK, "in\none b\n"},
+		"no input": {`{"language": "bash", "code": "cat; test -p /dev/stdin || echo no pipe"}`, llmsandbox.StatusOK, "no pipe\n"},
 		"files":    {`{"language": "bash", "code": "cd \"$(dirname \"$0\")\"; cat a.txt b.bin | od -An -c | tr -s ' '", "files": {"a.txt": "é", "b.bin": {"base64": "AP8="}}}`, llmsandbox.StatusOK, " 303 251 \\0 377\n"},
 		"own":      {`{"language": "bash", "code": "ulimit -u", "limits": {"memory_bytes": 100000000}}`, llmsandbox.StatusOK, ""},
 		"not utf8": {`{"language": "bash", "code": "printf 'a\\xffb'"}`, llmsandbox.StatusOK, "a\ufffdb"},
@@ -102,6 +103,7 @@ func TestSandbox(t *testing.T) {
 		{"/run", `{"language": "python", "code": "print(open('file').read(), end='')"}`, "kept\n"},
 		{"/exec", `{"argv": ["cat", "file"]}`, "kept\n"},
 		{"/exec", `{"shell": "cat - file | wc -l", "stdin": "a\nb\n"}`, "3\n"},
+		{"/exec", `{"shell": "cat; test -p /dev/stdin || echo no pipe"}`, "no pipe\n"},
 	} {
 		c.want(http.StatusOK, &res, http.MethodPost, path+run.path, run.body)
 		if res.Status != llmsandbox.StatusOK || res.Stdout != run.stdout || res.SandboxID != sb.ID {

@@ -151,7 +151,7 @@ func (s *Server) runRoutes() {
 		if err != nil {
 			return nil, err
 		}
-		opts := &llmsandbox.ExecOptions{Env: c.Env, Dir: c.Dir, Stdin: strings.NewReader(c.Stdin), Timeout: timeout}
+		opts := &llmsandbox.ExecOptions{Env: c.Env, Dir: c.Dir, Stdin: input(c.Stdin), Timeout: timeout}
 		return s.inSandbox(ctx, in.ID, wantsEvents(in.Accept), "", func(ctx context.Context, sb *llmsandbox.Sandbox, stdout, stderr io.Writer) (*llmsandbox.Result, error) {
 			opts.Stdout, opts.Stderr = stdout, stderr
 			if c.Shell != "" {
@@ -168,7 +168,7 @@ func (s *Server) runOptions(p *apitypes.Program) (*llmsandbox.RunOptions, error)
 		return nil, err
 	}
 	o := &llmsandbox.RunOptions{
-		Language: p.Language, Name: p.Name, Args: p.Args, Env: p.Env, Dir: p.Dir, Libraries: p.Libraries, Timeout: timeout, Stdin: strings.NewReader(p.Stdin),
+		Language: p.Language, Name: p.Name, Args: p.Args, Env: p.Env, Dir: p.Dir, Libraries: p.Libraries, Timeout: timeout, Stdin: input(p.Stdin),
 	}
 	if len(p.Files) > 0 {
 		o.Files = make(map[string][]byte, len(p.Files))
@@ -177,6 +177,14 @@ func (s *Server) runOptions(p *apitypes.Program) (*llmsandbox.RunOptions, error)
 		}
 	}
 	return o, nil
+}
+
+// input is a program's. Where there is none it is nil: nothing has to be sent then, and an interpreter that was started ahead serves it.
+func input(text string) io.Reader {
+	if text == "" {
+		return nil
+	}
+	return strings.NewReader(text)
 }
 
 // inSandbox runs something in a sandbox of the caller. artifacts is how the request wants them.
