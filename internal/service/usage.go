@@ -55,6 +55,7 @@ type meter struct {
 	once    bool        // it is for one program, and is counted at once when that has ended
 	stays   bool        // where it was counted to is kept, for a service after this one
 	ended   atomic.Bool // something has ended in it since it was counted
+	samples samples
 
 	mu      sync.Mutex // held to count
 	counted metering.Counted
@@ -325,6 +326,9 @@ func (u *usage) readLocked(m *meter, gone bool) {
 	if err == nil && used.CPUKnown {
 		m.counted.CPU = used.CPU.Truncate(time.Microsecond)
 		a.CPU = grown(before.CPU, m.counted.CPU)
+		if used.MemoryKnown {
+			m.samples.add(now, a.CPU, used.Memory)
+		}
 	}
 	traffic, terr := m.Traffic(ctx)
 	if terr == nil {
@@ -425,10 +429,12 @@ func (s *Service) Count(project string, sb *llmsandbox.Sandbox) (end func()) {
 	return func() { s.usage.end(m, true) }
 }
 
+var errNoUsage = fmt.Errorf("usage: %w: this server keeps none", llmsandbox.ErrUnsupported)
+
 // Usage returns what a project has used in the hours that begin at from or later and before to. It fails with llmsandbox.ErrUnsupported where that is not kept.
 func (s *Service) Usage(ctx context.Context, project string, from, to time.Time) ([]metering.Hour, error) {
 	if s.usage == nil {
-		return nil, fmt.Errorf("usage: %w: this server keeps none", llmsandbox.ErrUnsupported)
+		return nil, errNoUsage
 	}
 	s.usage.settle(project)
 	return s.usage.hours(ctx, project, from, to)

@@ -24,6 +24,8 @@ type fakeCounters struct {
 	cpu int64 // in microseconds; -1: it is not known
 	net llmsandbox.Traffic
 	err error
+
+	memory int64 // 0: it is not known
 }
 
 func (f *fakeCounters) ID() string { return f.id }
@@ -31,7 +33,7 @@ func (f *fakeCounters) ID() string { return f.id }
 func (f *fakeCounters) Usage(context.Context) (backend.Usage, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return backend.Usage{CPUKnown: f.cpu >= 0, CPU: time.Duration(max(f.cpu, 0)) * time.Microsecond}, f.err
+	return backend.Usage{CPUKnown: f.cpu >= 0, CPU: time.Duration(max(f.cpu, 0)) * time.Microsecond, MemoryKnown: f.memory > 0, Memory: f.memory}, f.err
 }
 
 func (f *fakeCounters) Traffic(context.Context) (llmsandbox.Traffic, error) {
