@@ -69,7 +69,7 @@ func (s *Server) beginOfSDK(ctx context.Context, c e2b.Caller, operation, sandbo
 		if status >= http.StatusBadRequest {
 			outcome = http.StatusText(status)
 		}
-		if slices.Contains([]string{"list", "info"}, operation) {
+		if slices.Contains([]string{"list", "info", "metrics"}, operation) {
 			return
 		}
 		if made != "" {

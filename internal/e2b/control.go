@@ -96,6 +96,8 @@ func (s *Server) controlRoutes() http.Handler {
 	route("refresh", s.refresh, "POST /sandboxes/{id}/refreshes")
 	route("list", s.list, "GET /v2/sandboxes")
 	route("list", s.listRunning, "GET /sandboxes")
+	route("metrics", s.metrics, "GET /sandboxes/{id}/metrics")
+	route("metrics", s.metricsOfMany, "GET /sandboxes/metrics")
 	route("network", s.setNetwork, "PUT /sandboxes/{id}/network")
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, refusal(http.StatusNotImplemented, r.Method+" "+r.URL.Path+": this server does not have that"))
@@ -107,7 +109,7 @@ func (s *Server) controlRoutes() http.Handler {
 var beginners = []string{"create"}
 
 // readers are the operations for which a key that may read is enough.
-var readers = []string{"info", "list"}
+var readers = []string{"info", "list", "metrics"}
 
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request, name string, do operation) {
 	ctx := r.Context()

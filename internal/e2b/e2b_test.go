@@ -3,6 +3,7 @@ package e2b
 import (
 	"context"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/local"
+	"github.com/llmsandbox/llmsandbox/httpapi/metering"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
@@ -45,6 +47,19 @@ type host struct {
 	url     string
 }
 
+// noUsage keeps nothing of what projects use.
+type noUsage struct{}
+
+func (noUsage) AddUsage(context.Context, []metering.Hour, []metering.Counted) error { return nil }
+
+func (noUsage) Counted(context.Context, string, string) (metering.Counted, error) {
+	return metering.Counted{}, fs.ErrNotExist
+}
+
+func (noUsage) Usage(context.Context, string, time.Time, time.Time) ([]metering.Hour, error) {
+	return nil, nil
+}
+
 // serve runs a server until the test ends.
 func serve(t *testing.T) *host {
 	t.Helper()
@@ -56,7 +71,7 @@ func serve(t *testing.T) *host {
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	svc, err := service.New(&service.Config{
-		Sandbox: llmsandbox.Options{Backend: local.New(&local.Options{StateDir: t.TempDir()}), BestEffort: true}, Warm: -1, Log: log,
+		Sandbox: llmsandbox.Options{Backend: local.New(&local.Options{StateDir: t.TempDir()}), BestEffort: true}, Warm: -1, Usage: noUsage{}, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)

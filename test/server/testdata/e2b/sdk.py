@@ -1,6 +1,7 @@
 """The main flows of the Python SDKs, sync and async, against the server that the environment names."""
 
 import asyncio
+import datetime
 import os
 import time
 
@@ -66,6 +67,19 @@ def commands(sb):
     except CommandExitException as e:
         assert e.exit_code == 4, e
     assert b"20 50" in b"".join(shown), shown
+
+
+def metrics(sb):
+    seen, end = [], time.monotonic() + 60
+    while not seen and time.monotonic() < end:
+        seen = sb.get_metrics()
+    last = seen[-1]
+    assert last.cpu_count >= 1 and last.cpu_used_pct >= 0 and 0 < last.mem_used <= last.mem_total and last.disk_total > 0, last
+    started = sb.get_info().started_at
+    assert all(m.timestamp >= started for m in seen), (started, seen)
+    day = datetime.timedelta(days=1)
+    assert sb.get_metrics(start=started, end=last.timestamp + day)
+    assert not sb.get_metrics(end=started - day) and not sb.get_metrics(start=last.timestamp + day)
 
 
 def files(sb):
@@ -142,6 +156,7 @@ def main():
     life()
     with Sandbox.create(timeout=300) as sb:
         commands(sb)
+        metrics(sb)
         files(sb)
     code()
     asyncio.run(asynchronous())
