@@ -111,3 +111,26 @@ func (s *Server) metricsOfMany(ctx context.Context, _ http.ResponseWriter, r *re
 	}
 	return http.StatusOK, map[string]any{"sandboxes": all}, nil
 }
+
+// metricsNow answers a sandbox's own port with what it uses.
+func (s *Server) metricsNow(w http.ResponseWriter, r *http.Request) {
+	const mega = 1 << 20
+	t := targetOf(r.Context())
+	i, err := s.service.Find(r.Context(), t.project, t.id)
+	var samples []service.Sample
+	if err == nil {
+		samples, err = s.service.Samples(r.Context(), t.project, t.id)
+	}
+	if err == nil && len(samples) == 0 {
+		err = &Refusal{http.StatusServiceUnavailable, "what the sandbox uses is not known, or not yet: ask again", http.Header{"Retry-After": {"1"}}}
+	}
+	if err != nil {
+		answer(w, s.refusalOf(r.Context(), err))
+		return
+	}
+	m := metricOf(&i, samples[len(samples)-1])
+	send(w, http.StatusOK, map[string]any{
+		"ts": m.Unix, "cpu_count": m.CPUs, "cpu_used_pct": m.CPUUsed, "mem_used": m.Memory, "mem_total": m.MemoryMax, "mem_cache": m.Cache,
+		"mem_used_mib": m.Memory / mega, "mem_total_mib": m.MemoryMax / mega, "disk_used": m.Disk, "disk_total": m.DiskMax,
+	})
+}

@@ -85,3 +85,28 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("too many: %d %s, want 400", status, text)
 	}
 }
+
+// TestMetricsOfSandbox: a sandbox's own port tells what it uses now, once that is known.
+func TestMetricsOfSandbox(t *testing.T) {
+	b := serve(t).open(llmsandbox.Options{})
+	status, text := b.do("49983", http.MethodGet, "/metrics", "", "")
+	if status != http.StatusServiceUnavailable && status != http.StatusOK {
+		t.Errorf("at first: %d %s, want 503 or what it uses", status, text)
+	}
+	// From here on, there is something to count from.
+	status, text = b.do("49983", http.MethodGet, "/metrics", "", "")
+	var got map[string]float64
+	if err := json.Unmarshal([]byte(text), &got); status != http.StatusOK || err != nil {
+		t.Fatalf("%d %s, %v", status, text, err)
+	}
+	for _, name := range []string{"ts", "cpu_count", "mem_used", "mem_total", "mem_total_mib", "disk_total"} {
+		if got[name] <= 0 {
+			t.Errorf("%s is %g, want more than 0", name, got[name])
+		}
+	}
+	for _, name := range []string{"cpu_used_pct", "mem_cache", "mem_used_mib", "disk_used"} {
+		if n, ok := got[name]; !ok || n < 0 {
+			t.Errorf("%s is %g and there: %v", name, n, ok)
+		}
+	}
+}
