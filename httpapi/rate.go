@@ -64,14 +64,19 @@ func (s *Server) limitRate(ctx huma.Context, next func(huma.Context)) {
 
 // tooMany counts a request of a caller. It is the problem of one that comes too soon, else nil.
 func (s *Server) tooMany(caller Caller) *problem {
+	return s.tooSoon(cmp.Or(caller.KeyID, caller.Project+"/"+caller.KeyName), "the key sends")
+}
+
+// tooSoon counts a request as one of those of a key, of which what says that there are too many.
+func (s *Server) tooSoon(key, what string) *problem {
 	if s.rates.most == 0 {
 		return nil
 	}
-	after := s.rates.wait(cmp.Or(caller.KeyID, caller.Project+"/"+caller.KeyName), time.Now())
+	after := s.rates.wait(key, time.Now())
 	if after <= 0 {
 		return nil
 	}
-	p := newProblem(http.StatusTooManyRequests, "rate", fmt.Sprintf("the key sends more than %d requests in a second: send fewer", s.rates.most))
+	p := newProblem(http.StatusTooManyRequests, "rate", fmt.Sprintf("%s more than %d requests in a second: send fewer", what, s.rates.most))
 	p.headers.Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
 	return p
 }

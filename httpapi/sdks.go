@@ -29,7 +29,7 @@ func (s *Server) addSDKs() error {
 		rand.Read(secret) // never fails
 	}
 	sdks, err := e2b.New(e2b.Config{
-		Service: s.service, Authenticate: s.sdkCaller, Begin: s.beginOfSDK, Secret: secret, Domain: s.cfg.PortsDomain, Log: s.cfg.Log,
+		Service: s.service, Authenticate: s.sdkCaller, Begin: s.beginOfSDK, Count: s.countOfSDK, Secret: secret, Domain: s.cfg.PortsDomain, Log: s.cfg.Log,
 	})
 	if err != nil {
 		return err
@@ -77,4 +77,12 @@ func (s *Server) beginOfSDK(ctx context.Context, c e2b.Caller, operation, sandbo
 		}
 		s.note(AuditEvent{Time: start, Caller: caller, Operation: SDKPrefix + operation, Sandbox: sandbox, Status: status, Outcome: outcome})
 	}, nil
+}
+
+// countOfSDK counts a request with the token of a sandbox, which does not tell whose key has got it: all those of a project count together, as those of one key.
+func (s *Server) countOfSDK(project string) error {
+	if p := s.tooSoon(project+"/", "the project's sandboxes are sent"); p != nil {
+		return &e2b.Refusal{Status: p.Status, Message: p.Detail, Header: p.headers}
+	}
+	return nil
 }

@@ -72,14 +72,32 @@ func TestSDKsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want llmsandbox.ErrInvalid", name, err)
 		}
 	}
+}
+
+// TestSDKsTooOften: what SDKs send is counted, that for sandboxes by their project.
+func TestSDKsTooOften(t *testing.T) {
 	c := serve(t, Config{E2B: true, MaxRequestRate: 1})
-	for range 3 {
-		if res, text := c.do(http.MethodGet, "/v2/sandboxes", "", "Authorization: ", "X-API-Key: "+keyA); res.StatusCode == http.StatusTooManyRequests {
-			if res.Header.Get("Retry-After") == "" || !strings.Contains(text, "in a second") {
-				t.Errorf("%v %s, want when to come again", res.Header, text)
+	var made struct {
+		ID    string `json:"sandboxID"`
+		Token string `json:"envdAccessToken"`
+	}
+	c.want(http.StatusCreated, &made, http.MethodPost, "/v2/sandboxes", "{}", "Authorization: ", "X-API-Key: "+keyA)
+	for what, ask := range map[string][]string{
+		"the key sends":                    {http.MethodGet, "/v2/sandboxes", "X-API-Key: " + keyA},
+		"the project's sandboxes are sent": {http.MethodGet, "/files?path=none", "E2b-Sandbox-Id: " + made.ID, "X-Access-Token: " + made.Token},
+	} {
+		limited := false
+		for range 20 {
+			res, text := c.do(ask[0], ask[1], "", append([]string{"Authorization: "}, ask[2:]...)...)
+			if limited = res.StatusCode == http.StatusTooManyRequests; limited {
+				if res.Header.Get("Retry-After") == "" || !strings.Contains(text, what+" more than 1 requests in a second") {
+					t.Errorf("%s: %v %s, want who sends too much and when to come again", what, res.Header, text)
+				}
+				break
 			}
-			return
+		}
+		if !limited {
+			t.Errorf("%s: no request was one too many", what)
 		}
 	}
-	t.Error("no request was one too many")
 }

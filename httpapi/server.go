@@ -88,7 +88,8 @@ type Config struct {
 	// left, or 64 MiB, requests that begin something are told to come back. Where it fails, that does not bound anything.
 	Memory func() (available, total int64, err error)
 	// MaxRequestRate is how many requests each key may send in a second, and at once; 0 means as many as it likes. Those that need no key
-	// are not counted; those with a signed URL are of the key that signed it. Of MCP, calls of tools are requests.
+	// are not counted; those with a signed URL are of the key that signed it. Of MCP, calls of tools are requests. Those with tokens of sandboxes of E2B's SDKs
+	// count together for the project of these, as those of one key.
 	MaxRequestRate int
 	// Warm is how many sandboxes are kept ready for each of WarmLanguages; 0 means two, negative none. No WarmLanguages means Python.
 	Warm          int

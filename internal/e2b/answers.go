@@ -5,11 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
+
+	"connectrpc.com/connect"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/internal/apierror"
+	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/filesystem/filesystemconnect"
+	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/process/processconnect"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
 
@@ -54,6 +60,23 @@ func (s *Server) answerGone(w http.ResponseWriter, r *http.Request, id string, e
 
 // goneMessage is that of a sandbox that cannot be had, literally.
 const goneMessage = "The sandbox was not found"
+
+// rpcErrors writes errors as those hear them who call a procedure.
+var rpcErrors = connect.NewErrorWriter()
+
+// answerTooMany answers a request that comes too soon, in the form of the port and route that it is for.
+func (s *Server) answerTooMany(w http.ResponseWriter, r *http.Request, port int, refused *Refusal) {
+	service, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	switch {
+	case port == interpreterPort:
+		answerText(w, refused)
+	case port == envdPort && (service == processconnect.ProcessName || service == filesystemconnect.FilesystemName):
+		maps.Copy(w.Header(), refused.Header)
+		_ = rpcErrors.Write(w, r, s.rpcError(r.Context(), refused)) // a client that is gone hears nothing
+	default:
+		answer(w, refused)
+	}
+}
 
 // readBody reads a body of at most so many bytes.
 func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, *Refusal) {

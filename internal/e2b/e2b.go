@@ -53,6 +53,8 @@ type Config struct {
 	// Begin counts a request of a caller, or fails with an error whose status and text are the answer: see Refusal. begins says that it begins a program or sandbox. end notes
 	// what became of it.
 	Begin func(ctx context.Context, c Caller, operation, sandbox string, begins bool) (end func(status int, sandbox string), err error)
+	// Count counts a request with the token of a sandbox, for its project, or fails as Begin does.
+	Count func(project string) error
 	// Secret, of at least 32 random bytes, is what tokens of sandboxes are made from.
 	Secret []byte
 	// Domain is the one below which sandboxes have names; empty: there are no names.
@@ -226,6 +228,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = r.WithContext(context.WithValue(r.Context(), targetKey{}, t))
+	if shown && r.URL.Path != healthPath {
+		if err := s.cfg.Count(t.project); err != nil {
+			s.answerTooMany(w, r, p.port, s.refusalOf(r.Context(), err))
+			return
+		}
+	}
 	switch p.port {
 	case envdPort:
 		s.envd.ServeHTTP(w, r)

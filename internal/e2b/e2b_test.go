@@ -2,6 +2,7 @@ package e2b
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -10,14 +11,18 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	"go.uber.org/goleak"
 
 	"github.com/llmsandbox/llmsandbox"
 	"github.com/llmsandbox/llmsandbox/backend/local"
 	"github.com/llmsandbox/llmsandbox/httpapi/metering"
+	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/process"
+	"github.com/llmsandbox/llmsandbox/internal/e2b/envd/process/processconnect"
 	"github.com/llmsandbox/llmsandbox/internal/httpgate"
 	"github.com/llmsandbox/llmsandbox/internal/service"
 )
@@ -63,6 +68,12 @@ func (noUsage) Usage(context.Context, string, time.Time, time.Time) ([]metering.
 // serve runs a server until the test ends.
 func serve(t *testing.T) *host {
 	t.Helper()
+	return serveCounted(t, func(string) error { return nil })
+}
+
+// serveCounted is serve, where count counts the requests for sandboxes.
+func serveCounted(t *testing.T, count func(project string) error) *host {
+	t.Helper()
 	if runtime.GOOS != "linux" {
 		if os.Getenv("LLMSANDBOX_REQUIRE") == "1" {
 			t.Fatal("cannot run here: the local backend needs Linux")
@@ -92,6 +103,7 @@ func serve(t *testing.T) *host {
 		Begin: func(context.Context, Caller, string, string, bool) (func(int, string), error) {
 			return func(int, string) {}, nil
 		},
+		Count:  count,
 		Secret: []byte(strings.Repeat("s", 32)), Domain: "sandboxes.test", Log: log,
 	})
 	if err != nil {
@@ -211,4 +223,85 @@ func TestSandboxIsReached(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSandboxIsCounted: requests with the sandbox's token are counted, each once, and are told in their own form that there are too many.
+func TestSandboxIsCounted(t *testing.T) {
+	var counted, left atomic.Int64
+	b := serveCounted(t, func(project string) error {
+		if counted.Add(1); project != testProject {
+			t.Errorf("a request of project %q is counted, want that of the sandbox", project)
+		}
+		if left.Add(-1) < 0 {
+			return &Refusal{http.StatusTooManyRequests, "too soon", http.Header{"Retry-After": {"7"}}}
+		}
+		return nil
+	}).open(llmsandbox.Options{})
+	counts := func(what string, want int64) {
+		t.Helper()
+		if n := counted.Swap(0); n != want {
+			t.Errorf("%s: counted %d times, want %d", what, n, want)
+		}
+	}
+	left.Store(3)
+	programs := processconnect.NewProcessClient(b.client("49983"), b.url, connect.WithProtoJSON())
+	stream, err := programs.Start(testContext(t), connect.NewRequest(&process.StartRequest{Process: &process.ProcessConfig{Cmd: "/bin/sh", Args: []string{"-c", "echo 1; echo 2"}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for stream.Receive() {
+		continue
+	}
+	if err := errors.Join(stream.Err(), stream.Close()); err != nil {
+		t.Error(err)
+	}
+	counts("a stream", 1)
+	if status, text := b.do("49983", http.MethodGet, "/files?path=none", "", ""); status != http.StatusNotFound {
+		t.Errorf("%d %s, want 404", status, text)
+	}
+	counts("a file", 1)
+
+	left.Store(0)
+	var limited *connect.Error
+	_, err = programs.List(testContext(t), connect.NewRequest(&process.ListRequest{}))
+	if !errors.As(err, &limited) || limited.Code() != connect.CodeResourceExhausted || limited.Message() != "too soon" || limited.Meta().Get("Retry-After") != "7" {
+		t.Errorf("a call: %v, want that there are too many, and when to come again", err)
+	}
+	if stream, err = programs.Start(testContext(t), connect.NewRequest(&process.StartRequest{})); err != nil {
+		t.Fatal(err)
+	}
+	if stream.Receive() || connect.CodeOf(stream.Err()) != connect.CodeResourceExhausted || stream.ResponseHeader().Get("Retry-After") != "7" {
+		t.Errorf("a stream: %v, %v, want that there are too many", stream.Err(), stream.ResponseHeader())
+	}
+	if err := stream.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []struct{ port, method, path, says string }{
+		{"49983", http.MethodPost, "/files?path=a", `{"code":429,"message":"too soon"}`}, {"49983", http.MethodPost, "/process.Process/List", `{"code":"resource_exhausted","message":"too soon"}`},
+		{"49999", http.MethodPost, "/execute", "too soon\n"}, {"49999", http.MethodGet, "/contexts", "too soon\n"},
+	} {
+		if status, text := b.do(c.port, c.method, c.path, "application/json", "{}"); status != http.StatusTooManyRequests || text != c.says {
+			t.Errorf("%s %s: %d %q, want 429 %q", c.method, c.path, status, text, c.says)
+		}
+	}
+	counts("what is refused", 6)
+
+	for path, want := range map[string]int{"/health": http.StatusNoContent, "/files?path=none": http.StatusUnauthorized} {
+		r, err := http.NewRequestWithContext(testContext(t), http.MethodGet, b.url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set(sandboxHeader, outerID(b.sandbox.ID()))
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := res.Body.Close(); err != nil || res.StatusCode != want {
+			t.Errorf("%s without a token: %d, %v, want %d", path, res.StatusCode, err, want)
+		}
+	}
+	if status, text := b.do("49983", http.MethodGet, "/health", "", ""); status != http.StatusNoContent {
+		t.Errorf("health: %d %s, want 204", status, text)
+	}
+	counts("what needs no token, or has none", 0)
 }

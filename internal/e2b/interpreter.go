@@ -67,7 +67,7 @@ type processState struct {
 // a sandbox's id, which is random, can list, make, restart and remove contexts, but runs no code, and reads nothing of it.
 func (s *Server) interpreterRoutes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { send(w, http.StatusOK, "OK") })
+	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { send(w, http.StatusOK, "OK") })
 	mux.HandleFunc("POST /execute", s.execute)
 	mux.HandleFunc("GET /contexts", func(w http.ResponseWriter, r *http.Request) { send(w, http.StatusOK, contextsOf(r).all()) })
 	mux.HandleFunc("POST /contexts", s.newContext)
