@@ -68,11 +68,11 @@ func (noUsage) Usage(context.Context, string, time.Time, time.Time) ([]metering.
 // serve runs a server until the test ends.
 func serve(t *testing.T) *host {
 	t.Helper()
-	return serveCounted(t, func(string) error { return nil })
+	return serveWith(t, func(*service.Config, *Config) {})
 }
 
-// serveCounted is serve, where count counts the requests for sandboxes.
-func serveCounted(t *testing.T, count func(project string) error) *host {
+// serveWith is serve, with what change changes.
+func serveWith(t *testing.T, change func(*service.Config, *Config)) *host {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		if os.Getenv("LLMSANDBOX_REQUIRE") == "1" {
@@ -81,14 +81,10 @@ func serveCounted(t *testing.T, count func(project string) error) *host {
 		t.Skip("the local backend needs Linux")
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	svc, err := service.New(&service.Config{
+	core := service.Config{
 		Sandbox: llmsandbox.Options{Backend: local.New(&local.Options{StateDir: t.TempDir()}), BestEffort: true}, Warm: -1, Usage: noUsage{}, Log: log,
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	s, err := New(Config{
-		Service: svc,
+	cfg := Config{
 		Authenticate: func(_ context.Context, key string) (Caller, error) {
 			switch key {
 			case testKey:
@@ -103,9 +99,16 @@ func serveCounted(t *testing.T, count func(project string) error) *host {
 		Begin: func(context.Context, Caller, string, string, bool) (func(int, string), error) {
 			return func(int, string) {}, nil
 		},
-		Count:  count,
+		Count:  func(string) error { return nil },
 		Secret: []byte(strings.Repeat("s", 32)), Domain: "sandboxes.test", Log: log,
-	})
+	}
+	change(&core, &cfg)
+	svc, err := service.New(&core)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Service = svc
+	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +231,7 @@ func TestSandboxIsReached(t *testing.T) {
 // TestSandboxIsCounted: requests with the sandbox's token are counted, each once, and are told in their own form that there are too many.
 func TestSandboxIsCounted(t *testing.T) {
 	var counted, left atomic.Int64
-	b := serveCounted(t, func(project string) error {
+	count := func(project string) error {
 		if counted.Add(1); project != testProject {
 			t.Errorf("a request of project %q is counted, want that of the sandbox", project)
 		}
@@ -236,7 +239,8 @@ func TestSandboxIsCounted(t *testing.T) {
 			return &Refusal{http.StatusTooManyRequests, "too soon", http.Header{"Retry-After": {"7"}}}
 		}
 		return nil
-	}).open(llmsandbox.Options{})
+	}
+	b := serveWith(t, func(_ *service.Config, cfg *Config) { cfg.Count = count }).open(llmsandbox.Options{})
 	counts := func(what string, want int64) {
 		t.Helper()
 		if n := counted.Swap(0); n != want {

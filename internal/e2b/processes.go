@@ -264,6 +264,9 @@ func (s processService) start(ctx context.Context, t *target, p *program, in *pr
 	if err := s.service.Admit(ctx, t.project); err != nil {
 		return err
 	}
+	if err := s.checkLine(ctx, in.GetProcess()); err != nil {
+		return err
+	}
 	leave, err := t.live.processes.begin()
 	if err != nil {
 		return err
